@@ -1,5 +1,5 @@
-//! Bounds of accesses: proved from tile IR alone in every program that we ship. Where they are not, hostile indices at every place
-//! that takes one end alike on the interpreter and in machine code, between guard pages.
+//! Bounds of accesses: proved from tile IR alone in every program that we ship. Where they are not, hostile indices at
+//! every place that takes one end alike on the interpreter and in machine code, between guard pages.
 
 use crate::engine::{Built, Content, Refused, Stop, build, noise};
 use ptoc_diagnostics::{Analysis, Budget};
@@ -10,8 +10,8 @@ use ptoc_passes::bounds;
 use ptoc_tensor::{DType, Tensor};
 use ptoc_tests::programs;
 
-/// Kernels with windows whose bounds take more than the prover knows: products of grouped modes, halves of bytes, and blocks of two
-/// dimensions that are counted by one number.
+/// Kernels with windows whose bounds take more than the prover knows: products of grouped modes, halves of bytes, and
+/// blocks of two dimensions that are counted by one number.
 const NOT_PROVED: [&str; 5] = ["conv2d", "any_to_any", "strided", "gemv_w4a16_bytes", "transpose"];
 
 /// No access of a program of ours needs a check that its author's source does not ask for.
@@ -46,7 +46,8 @@ fn programs_are_proved() {
     assert!(proved > 10_000, "{proved} bounds");
 }
 
-/// An access that nobody checked, as a mistake of elaboration would leave it, is checked before it becomes machine code.
+/// An access that nobody checked, as a mistake of elaboration would leave it, is checked before it becomes machine
+/// code.
 #[test]
 fn what_nobody_checked_is_checked() {
     let text = "kernel k(p: in i64[1], y: out f32[64]) {
@@ -230,8 +231,8 @@ fn filled(message: &str) -> String {
     }
 }
 
-/// The code alone: what the interpreter and the lowering's own checks say of an index is worded by each, but for indices of gathers
-/// and scatters, which have one wording.
+/// The code alone: what the interpreter and the lowering's own checks say of an index is worded by each, but for
+/// indices of gathers and scatters, which have one wording.
 fn end(of: &Result<Vec<Tensor>, Stop>) -> Result<Vec<Vec<u8>>, String> {
     match of {
         Ok(tensors) => Ok(tensors.iter().map(|t| t.bytes().to_vec()).collect()),

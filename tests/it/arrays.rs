@@ -1,5 +1,5 @@
-//! Arrays in the tables of vectors (`tests/golden/*.txt`): `DTYPE ROWSxCOLS HEX`, elements in row-major order, each as the digits of its
-//! bits.
+//! Arrays in the tables of vectors (`tests/golden/*.txt`): `DTYPE ROWSxCOLS HEX`, elements in row-major order, each as
+//! the digits of its bits.
 
 use ptoc_tensor::{DType, Tensor, scalar};
 

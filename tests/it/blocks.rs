@@ -1,8 +1,9 @@
-//! Races between blocks, copies onto themselves, and outputs with holes: what the compiler says of them, held against the interpreter.
+//! Races between blocks, copies onto themselves, and outputs with holes: what the compiler says of them, held against
+//! the interpreter.
 //!
-//! Each kernel of `tests/blocks/races.tile` and `holes.tile` has one mistake, and above it stand the code with which `ptoc check`
-//! says so, the one with which the interpreter finds it, and sizes for which it does. `apart.tile` and `covered.tile` have the same
-//! shapes without the mistake; nothing is said of them.
+//! Each kernel of `tests/blocks/races.tile` and `holes.tile` has one mistake, and above it stand the code with which
+//! `ptoc check` says so, the one with which the interpreter finds it, and sizes for which it does. `apart.tile` and
+//! `covered.tile` have the same shapes without the mistake; nothing is said of them.
 
 mod random;
 

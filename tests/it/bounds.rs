@@ -1,5 +1,5 @@
-//! Bounds that the text itself guarantees: nothing is tested while the kernel runs, and nothing is said. Where they are not
-//! guaranteed, a test is left, and a warning says so.
+//! Bounds that the text itself guarantees: nothing is tested while the kernel runs, and nothing is said. Where they are
+//! not guaranteed, a test is left, and a warning says so.
 
 use ptoc::io::Io;
 use std::path::Path;

@@ -21,8 +21,8 @@ fn correct_kernels_raise_nothing() {
     assert!(count >= 20, "only {count} kernels were found");
 }
 
-/// Bodies of `kernel k(a: in f32[R, 64], c: out f32[R, 64], n: index) where n < 16` with a tile `x` of R rows, and what is
-/// said of it.
+/// Bodies of `kernel k(a: in f32[R, 64], c: out f32[R, 64], n: index) where n < 16` with a tile `x` of R rows, and what
+/// is said of it.
 const UNWRITTEN: [(u32, &str, ptoc_diagnostics::Code); 17] = [
     // The row that is read is written later.
     (16, "for r in 0..20000 { TLOAD(x[r % 16, _], a[r % 16, _]); if r == 10 { TSTORE(c, x); } }", codes::UNINITIALISED),

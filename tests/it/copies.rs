@@ -1,4 +1,5 @@
-//! Ways through other memories that nothing can see: who reads their end reads their start, with the interpreter's bits.
+//! Ways through other memories that nothing can see: who reads their end reads their start, with the interpreter's
+//! bits.
 
 use crate::engine::{Content, agree, build, noise};
 use ptoc_ir::loops::text;

@@ -1,5 +1,5 @@
-//! Every run-time trap of the interpreter (PA-1xxx), and what stands for it where machine code runs: the same code from both, a
-//! refusal or a warning of `check`, or why there is nothing to stand for.
+//! Every run-time trap of the interpreter (PA-1xxx), and what stands for it where machine code runs: the same code from
+//! both, a refusal or a warning of `check`, or why there is nothing to stand for.
 
 use crate::engine::command;
 use ptoc_diagnostics::Code;
@@ -16,8 +16,8 @@ enum Counterpart {
     Sanitized(&'static str, &'static str, &'static [&'static str]),
     /// It is about the interpreter itself, or about hand-written IR.
     Own(&'static str),
-    /// Pipes in no order: machine code runs them in program order. Kernels that order them themselves are proved by `check`, in this
-    /// file of `tests/hazards/broken`.
+    /// Pipes in no order: machine code runs them in program order. Kernels that order them themselves are proved by
+    /// `check`, in this file of `tests/hazards/broken`.
     Pipes(&'static str),
 }
 use Counterpart::{Own, Pipes, Refused, Sanitized, Stops};

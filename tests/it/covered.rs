@@ -1,6 +1,7 @@
-//! Every instruction on every dtype and in every mode that a target takes has a vector of numpy (`tests/golden/*.txt`). What there is to
-//! have is derived from the instruction table and the targets' files: rows, dtypes, ways between memories, modes, choices and pads.
-//! A form that has no vector is one that ptoc refuses, or of which nothing can be seen.
+//! Every instruction on every dtype and in every mode that a target takes has a vector of numpy (`tests/golden/*.txt`).
+//! What there is to have is derived from the instruction table and the targets' files: rows, dtypes, ways between
+//! memories, modes, choices and pads. A form that has no vector is one that ptoc refuses, or of which nothing can be
+//! seen.
 
 use crate::differential::case::tiles_of;
 use crate::engine::check;
@@ -13,7 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Form {
     pub id: InstrId,
-    /// Dtypes of the tiles that the author writes; of a product those of the triple, of a move those after and before it.
+    /// Dtypes of the tiles that the author writes; of a product those of the triple, of a move those after and before
+    /// it.
     pub tiles: Vec<DType>,
     /// From where to where, or where, if there is a choice.
     pub way: String,
@@ -199,7 +201,8 @@ fn visible(target: &Target, form: &Form) -> bool {
     }
 }
 
-/// A program of the form, where ptoc may refuse what the table offers: the table's words are not of all dtypes and places.
+/// A program of the form, where ptoc may refuse what the table offers: the table's words are not of all dtypes and
+/// places.
 fn program(target: &Target, form: &Form) -> Option<String> {
     let words: Vec<String> = form.words.iter().cloned().collect();
     match form.id.get().dtypes {
@@ -270,7 +273,8 @@ fn every_form_of_every_instruction_has_a_vector() {
     assert_eq!(none, ELSEWHERE);
 }
 
-/// What PTO lists and the language has under another name, with the row whose vectors are of it, and what is said there.
+/// What PTO lists and the language has under another name, with the row whose vectors are of it, and what is said
+/// there.
 const OTHERWISE: [(&str, &str, &str); 10] = [
     ("TSUBVIEW", "TMOV", "window [3, _]"),
     ("TALIAS", "TMOV", "window .valid(2, 19)"),

@@ -1,5 +1,5 @@
-//! The frame of tests that draw kernels at random: the texts are one file, each kernel is judged with its text, and launched on the
-//! interpreter with sizes of the test's choice.
+//! The frame of tests that draw kernels at random: the texts are one file, each kernel is judged with its text, and
+//! launched on the interpreter with sizes of the test's choice.
 
 use super::engine::Noise;
 use ptoc_analysis::{Bindings, Modules, instantiate};

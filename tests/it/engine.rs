@@ -165,8 +165,8 @@ impl Built {
         Ok((results.collect(), outcome.unwritten))
     }
 
-    /// Machine code with the sanitizer says what the interpreter says, with one thread, and with two stops where that does; and what
-    /// is known to be filled is. What differs, in words.
+    /// Machine code with the sanitizer says what the interpreter says, with one thread, and with two stops where that
+    /// does; and what is known to be filled is. What differs, in words.
     pub fn sanitized(&self, dims: &[(&str, i64)], tensors: &[Tensor]) -> Result<(), String> {
         let options = interp::Options { overlap: true, ..interp::Options::default() };
         let want = self.interpret_with(options, dims, tensors);

@@ -1,5 +1,5 @@
-//! Edits that an editor may apply. For every diagnostic of the corpus and of its kernels with one synchronisation less: the
-//! text with the edits parses, names and types are right, and what was reported is gone.
+//! Edits that an editor may apply. For every diagnostic of the corpus and of its kernels with one synchronisation less:
+//! the text with the edits parses, names and types are right, and what was reported is gone.
 
 use ptoc_diagnostics::{Diagnostic, Fix};
 use ptoc_syntax::ast::ItemKind;
@@ -31,8 +31,8 @@ impl Trial<'_> {
         check(self.name, text, &self.flags, self.directory.clone())
     }
 
-    /// Of one mistake of several: what was reported is gone, there is no new mistake in the text's form, and what the fix
-    /// wrote is not reported in turn.
+    /// Of one mistake of several: what was reported is gone, there is no new mistake in the text's form, and what the
+    /// fix wrote is not reported in turn.
     fn mends(&self, d: &Diagnostic, fix: &Fix, (before, after): (&Checked, &Checked)) -> bool {
         let place = d.span.map(|s| moved(s.start, fix));
         let same = |o: &Diagnostic| o.code == d.code && o.message == d.message && o.span.map(|s| s.start) == place;

@@ -1,5 +1,6 @@
-//! What leaves the accumulator, against numpy (`tests/golden/fixpipe.txt`, written by `tests/scripts/fixpipe_vectors.py`): each line runs
-//! on every target that has the move, to every place, on the interpreter and as machine code of every width.
+//! What leaves the accumulator, against numpy (`tests/golden/fixpipe.txt`, written by
+//! `tests/scripts/fixpipe_vectors.py`): each line runs on every target that has the move, to every place, on the
+//! interpreter and as machine code of every width.
 
 use crate::covered::Form;
 use crate::engine::{agree, build};
@@ -117,7 +118,8 @@ impl Line {
         }
     }
 
-    /// The kernel, its arguments, and the dtype of the result, which is the last of them. `scales`: the dtype of a table of them.
+    /// The kernel, its arguments, and the dtype of the result, which is the last of them. `scales`: the dtype of a
+    /// table of them.
     fn kernel(&self, target: &Target, place: Place, shown: Shown, scales: DType) -> (String, Vec<Tensor>, DType) {
         let (acc, to) = self.pair();
         let factor = self.factor.expect("a factor");

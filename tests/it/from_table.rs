@@ -1,5 +1,6 @@
-//! Gathered rows that the CPU reads in their tables: kernels put together at random of gathers, of what is computed of their rows, and of
-//! what keeps them apart. Interpreter = CPU at every width, also where it stops; and which gathers leave places of rows.
+//! Gathered rows that the CPU reads in their tables: kernels put together at random of gathers, of what is computed of
+//! their rows, and of what keeps them apart. Interpreter = CPU at every width, also where it stops; and which gathers
+//! leave places of rows.
 
 use crate::engine::{Built, Content, Noise, agree, build, noise};
 use ptoc_ir::loops::text;

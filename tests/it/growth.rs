@@ -1,7 +1,8 @@
-//! Work and memory of a check grow with the source. Each row doubles one dimension of a source twice and holds two numbers to
-//! near-linear: the steps that are counted where something is looked up, compared, followed or drawn ([`ptoc_diagnostics::worked`],
-//! with those of the budget), and the bytes that are allocated, which stand for what nobody counts (tokens, trees, IR, plans). What is
-//! exponential by nature is held to its budget, and to the one warning. No time is measured.
+//! Work and memory of a check grow with the source. Each row doubles one dimension of a source twice and holds two
+//! numbers to near-linear: the steps that are counted where something is looked up, compared, followed or drawn
+//! ([`ptoc_diagnostics::worked`], with those of the budget), and the bytes that are allocated, which stand for what
+//! nobody counts (tokens, trees, IR, plans). What is exponential by nature is held to its budget, and to the one
+//! warning. No time is measured.
 
 use ptoc::commands::check::check_entry;
 use ptoc::session::Session;

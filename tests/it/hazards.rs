@@ -1,8 +1,9 @@
 //! Manual kernels, right and wrong: what the compiler says of them, and what the interpreter finds.
 //!
-//! `tests/hazards/correct` raises nothing. `tests/hazards/unproved` is right too, and the compiler warns that it cannot prove it.
-//! Each kernel of `tests/hazards/broken` has one mistake, which the compiler reports with the codes of its `// check:` line; what it
-//! says is a snapshot beside the files. A `// trap:` line says how the interpreter finds the same mistake.
+//! `tests/hazards/correct` raises nothing. `tests/hazards/unproved` is right too, and the compiler warns that it cannot
+//! prove it. Each kernel of `tests/hazards/broken` has one mistake, which the compiler reports with the codes of its
+//! `// check:` line; what it says is a snapshot beside the files. A `// trap:` line says how the interpreter finds the
+//! same mistake.
 
 use ptoc::io::Io;
 use ptoc_syntax::Directive;

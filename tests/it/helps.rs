@@ -1,5 +1,5 @@
-//! What a help says to do, done. Where a manual kernel's help names one statement or one number, the text with it has the
-//! named mistake no more, and no new one. (Edits are `fixes`' business.)
+//! What a help says to do, done. Where a manual kernel's help names one statement or one number, the text with it has
+//! the named mistake no more, and no new one. (Edits are `fixes`' business.)
 
 use ptoc_diagnostics::{Diagnostic, Span};
 use ptoc_tests::front::{Checked, Flags, check};

@@ -1,5 +1,6 @@
-//! Elements and rows of a tensor by index against numpy (`tests/golden/indexed.txt`, written by `tests/scripts/indexed_vectors.py`): each
-//! line runs on the first and on the last target that take it, on the interpreter and as machine code of every width.
+//! Elements and rows of a tensor by index against numpy (`tests/golden/indexed.txt`, written by
+//! `tests/scripts/indexed_vectors.py`): each line runs on the first and on the last target that take it, on the
+//! interpreter and as machine code of every width.
 
 use crate::arrays::Array;
 use crate::covered::Form;

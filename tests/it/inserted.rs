@@ -1,4 +1,5 @@
-//! Inserted synchronisation: complete, in every program and run. That it is minimal: `minimal`; that it has no effect on results: `orders`.
+//! Inserted synchronisation: complete, in every program and run. That it is minimal: `minimal`; that it has no effect
+//! on results: `orders`.
 
 use ptoc_diagnostics::FileId;
 use ptoc_ir::tile::text::{Spans, parse, print};
@@ -159,7 +160,8 @@ fn flags(kernel: &Kernel) -> Vec<String> {
     kernel.events.values().map(flag).collect()
 }
 
-/// `scale_pipeline` of double_buffer.tile gets the arrays of flags that `scale_flags` has, whether its tiles have names or not.
+/// `scale_pipeline` of double_buffer.tile gets the arrays of flags that `scale_flags` has, whether its tiles have names
+/// or not.
 #[test]
 fn two_stages_are_the_four_flags_of_a_double_buffer() {
     let body = [

@@ -1,7 +1,9 @@
-//! Insertion where it is hard: nested pipelines, branches around loops, loops that are left early, and targets with few flags.
+//! Insertion where it is hard: nested pipelines, branches around loops, loops that are left early, and targets with few
+//! flags.
 //!
-//! Every kernel is taken with the flags that the target has and with as few as one from each pipe to each other. The search for
-//! hazards and the traps of the interpreter, which share no code with the insertion, say whether the pipes are in order.
+//! Every kernel is taken with the flags that the target has and with as few as one from each pipe to each other. The
+//! search for hazards and the traps of the interpreter, which share no code with the insertion, say whether the pipes
+//! are in order.
 
 use ptoc::launch::{Backend, CompiledPlan, RunOptions, Schedule};
 use ptoc_ir::interp::Order;
@@ -209,8 +211,8 @@ fn each_step_does_what_it_says() {
         let (flags, barriers, meets, _) = made(name, flags);
         (flags, barriers, meets)
     };
-    // Three loops with two flags for each of four ways. With four all that is carried stays raised from loop to loop; with two
-    // what is not carried is shared as well.
+    // Three loops with two flags for each of four ways. With four all that is carried stays raised from loop to loop;
+    // with two what is not carried is shared as well.
     assert_eq!([8, 4, 2].map(|n| counts("row", n)), [(24, 0, 0), (16, 0, 0), (8, 0, 0)]);
     // What p and r say to MTE2 is one after they are joined, and what q and r say to V.
     assert_eq!(counts("several", 4), (12, 2, 0));
@@ -228,8 +230,8 @@ fn each_step_does_what_it_says() {
     assert_eq!(counts("returns", 8), (10, 0, 0));
 }
 
-/// Inner pipelines under conditions, more than are worth it: beyond the budget there are more barriers than it takes, and
-/// nothing is missing. What the analyses go over is bounded, whatever the kernel.
+/// Inner pipelines under conditions, more than are worth it: beyond the budget there are more barriers than it takes,
+/// and nothing is missing. What the analyses go over is bounded, whatever the kernel.
 #[test]
 fn a_budget_keeps_the_order() {
     let inner = |k: u32| {

@@ -1,4 +1,5 @@
-//! `ptoc mem` on the examples, and what `spec/memory.md` shows of it: `UPDATE_SPEC=1` writes sessions and pictures anew.
+//! `ptoc mem` on the examples, and what `spec/memory.md` shows of it: `UPDATE_SPEC=1` writes sessions and pictures
+//! anew.
 
 use crate::engine::{Outcome, command};
 use ptoc_diagnostics::codes;

@@ -7,8 +7,8 @@ use ptoc_passes::physical;
 use ptoc_passes::sync::insert;
 use ptoc_tests::programs::{files, kernels};
 
-/// Every kernel on every target. Without any one flag (its sets and waits) or barrier there is a hazard. One `set` or `wait` alone is
-/// not left out: its partner would never end, or be left over, whatever the flag is good for.
+/// Every kernel on every target. Without any one flag (its sets and waits) or barrier there is a hazard. One `set` or
+/// `wait` alone is not left out: its partner would never end, or be left over, whatever the flag is good for.
 #[test]
 fn nothing_is_missing_and_nothing_surplus() {
     let (mut count, mut items) = (0, 0);

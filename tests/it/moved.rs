@@ -1,6 +1,6 @@
 //! Loads, stores, updates and moves between memories against numpy (`tests/golden/moves.txt`, written by
-//! `tests/scripts/move_vectors.py`): each line runs on the first target that has its way, on the interpreter and as machine code of every
-//! width.
+//! `tests/scripts/move_vectors.py`): each line runs on the first target that has its way, on the interpreter and as
+//! machine code of every width.
 
 use crate::arrays::{Array, wrong};
 use crate::covered::Form;
@@ -80,7 +80,8 @@ enum Shown {
     Scales,
 }
 
-/// The bytes of a tile in L1 can be seen through another one at its address: as which dtype, where nothing reads its own.
+/// The bytes of a tile in L1 can be seen through another one at its address: as which dtype, where nothing reads its
+/// own.
 pub fn seen_as(target: &Target, loc: Loc, d: DType) -> DType {
     match d {
         _ if loc != Loc::Mat || shown(target, loc, d).is_some() => d,

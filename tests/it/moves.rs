@@ -1,5 +1,5 @@
-//! Loads, transpositions and stores behind one another are one move from array to array, where nothing else sees the tiles; the same
-//! bits as the interpreter's.
+//! Loads, transpositions and stores behind one another are one move from array to array, where nothing else sees the
+//! tiles; the same bits as the interpreter's.
 
 use crate::engine::{Content, agree, build, noise};
 use ptoc_ir::loops::text;

@@ -1,5 +1,5 @@
-//! Matrix products against numpy (`tests/golden/products.txt`, written by `tests/scripts/product_vectors.py`): each line runs on the first
-//! target that has its triple, on the interpreter and as machine code of every width.
+//! Matrix products against numpy (`tests/golden/products.txt`, written by `tests/scripts/product_vectors.py`): each
+//! line runs on the first target that has its triple, on the interpreter and as machine code of every width.
 
 use crate::arrays::{Array, wrong};
 use crate::covered::Form;
@@ -43,7 +43,8 @@ fn lines() -> impl Iterator<Item = Line> {
     VECTORS.lines().filter(|l| !l.starts_with('#')).map(line)
 }
 
-/// The kernel of a product of `m` rows, `n` columns and depth `k`, whatever its row reads; arguments are a, b, then those of the start.
+/// The kernel of a product of `m` rows, `n` columns and depth `k`, whatever its row reads; arguments are a, b, then
+/// those of the start.
 pub fn kernel(id: InstrId, t: Triple, words: &[String], [m, k, n]: [usize; 3]) -> String {
     let Triple { acc, left, right } = t;
     let row = id.get();

@@ -1,10 +1,10 @@
 //! Mutants of correct kernels: one synchronisation less, or one address elsewhere.
 //!
 //! The author's order of pipes is judged twice, by programs that share nothing: the compiler looks at every execution
-//! without running any, and the interpreter watches one, with vector clocks. For every kernel of `tests/hazards/correct` and
-//! every manual kernel among the programs, each single deletion of a synchronisation and each single move of an address
-//! is enumerated. The compiler reports a mutant, as an error or as not proved, if and only if the interpreter
-//! stops or the results have other bits.
+//! without running any, and the interpreter watches one, with vector clocks. For every kernel of
+//! `tests/hazards/correct` and every manual kernel among the programs, each single deletion of a synchronisation and
+//! each single move of an address is enumerated. The compiler reports a mutant, as an error or as not proved, if and
+//! only if the interpreter stops or the results have other bits.
 //!
 //! That holds both ways only where the launches show everything that a kernel may do: full tiles, more iterations than
 //! buffers twice over, every branch. The `// run:` lines of the files see to that.
@@ -152,8 +152,8 @@ impl Subject {
         out
     }
 
-    /// Where an element may be moved to: onto each other one of the memory, halfway over it from both sides, between two
-    /// addresses that the memory has, and over its end.
+    /// Where an element may be moved to: onto each other one of the memory, halfway over it from both sides, between
+    /// two addresses that the memory has, and over its end.
     fn places(&self, tile: Tile, element: usize, from: u64, hidden: &BTreeSet<Tile>) -> BTreeSet<u64> {
         let data = &self.kernel.tiles[tile];
         let loc = data.ty.loc;
@@ -260,7 +260,8 @@ const LAUNCHES: [(&str, &str); 2] = [
     ),
 ];
 
-/// The manual kernels of a file, physical, with the launches of its `// run:` lines. Runs of one instance are one subject.
+/// The manual kernels of a file, physical, with the launches of its `// run:` lines. Runs of one instance are one
+/// subject.
 fn subjects(path: &Path, text: &str) -> Vec<Subject> {
     let mut out: BTreeMap<String, Subject> = BTreeMap::new();
     for run in runs_of(path, text) {
@@ -374,7 +375,8 @@ fn all_subjects() -> Vec<Subject> {
     all
 }
 
-/// Kernels from which one synchronisation is left out and of which more than one error is told: the mutant, and the errors.
+/// Kernels from which one synchronisation is left out and of which more than one error is told: the mutant, and the
+/// errors.
 const TOLD_MORE_THAN_ONCE: [(&str, usize); 0] = [];
 
 /// One synchronisation left out is one mistake.

@@ -1,6 +1,6 @@
 //! The committed table of inputs and results (`tests/golden/instructions.txt`, written with numpy by
-//! `tests/scripts/instruction_vectors.py`): each line runs on the first target that takes it, on the interpreter and as machine
-//! code of every width.
+//! `tests/scripts/instruction_vectors.py`): each line runs on the first target that takes it, on the interpreter and as
+//! machine code of every width.
 
 use crate::arrays::Array;
 use crate::covered::Form;

@@ -8,7 +8,8 @@ use ptoc_tests::programs::{Prepared, files, runs};
 /// Bytes of arguments up to which a run takes all orders; a longer one takes them in turn.
 const SMALL: usize = 64 << 10;
 
-/// Bytes up to which a run on units in memory takes its turn. They have no pipes, so all orders are one there; `ptoc test` has the rest.
+/// Bytes up to which a run on units in memory takes its turn. They have no pipes, so all orders are one there; `ptoc
+/// test` has the rest.
 const LONG: usize = 1 << 20;
 
 const ORDERS: [Order; 5] = [Order::Program, Order::Late, Order::Random(1), Order::Random(2), Order::Random(3)];

@@ -1,5 +1,5 @@
-//! Tiles that are written in parts, at random. What is proved to be written never ends a launch of the interpreter, whatever the
-//! sizes; where it is not proved, runs are watched, and end where the interpreter does.
+//! Tiles that are written in parts, at random. What is proved to be written never ends a launch of the interpreter,
+//! whatever the sizes; where it is not proved, runs are watched, and end where the interpreter does.
 
 use super::drawn;
 use super::engine::{self, Noise};

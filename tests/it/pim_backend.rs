@@ -1,4 +1,5 @@
-//! Kernels for GeoPIM's units on the backend `pim`: the same bits as on the interpreter, and what is said of what no unit does.
+//! Kernels for GeoPIM's units on the backend `pim`: the same bits as on the interpreter, and what is said of what no
+//! unit does.
 
 use crate::engine::{Outcome, command};
 use proptest::prelude::*;
@@ -81,7 +82,8 @@ proptest! {
 }
 
 /// What the units do not do, with the code that says so and a word of the message.
-/// All queries of one unit: its results end inside of a row. And what is proposed for channels is what units can sample.
+/// All queries of one unit: its results end inside of a row. And what is proposed for channels is what units can
+/// sample.
 #[test]
 fn sizes_of_one_unit() {
     let path = file("one_unit.tile", &KERNEL.replace("BORDER", "Clamp"));

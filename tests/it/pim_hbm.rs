@@ -1,5 +1,5 @@
-//! Kernels for HBM-PIM's units on the backend `pim`: the same bits as on the interpreter, for sizes that fill neither units nor bursts,
-//! and what is said of what these units do not do.
+//! Kernels for HBM-PIM's units on the backend `pim`: the same bits as on the interpreter, for sizes that fill neither
+//! units nor bursts, and what is said of what these units do not do.
 
 use crate::engine::{Outcome, command};
 use proptest::prelude::*;
@@ -86,8 +86,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Sums of rows and of columns, of sizes that fill neither lanes nor blocks, in a loop, of computed values, with and without more work
-    /// on the sums.
+    /// Sums of rows and of columns, of sizes that fill neither lanes nor blocks, in a loop, of computed values, with
+    /// and without more work on the sums.
     #[test]
     fn sums_of_any_size(
         (m, n) in (1u32..100, 1u32..150),
@@ -129,7 +129,8 @@ proptest! {
     }
 }
 
-/// A burst is read before it is overwritten, whatever the order of the stores: copies that swap, shifts, sums of what is scaled in place.
+/// A burst is read before it is overwritten, whatever the order of the stores: copies that swap, shifts, sums of what
+/// is scaled in place.
 #[test]
 fn overwritten_operands() {
     let kernel = |body: &str| {
@@ -403,8 +404,8 @@ fn windows_of_registers() {
     agree(&file("windows.tile", text), "k", "y", &[("N", 64)]);
 }
 
-/// Elements of an array as factors: the host brings them to the units' scalars, eight at a time. Sums of columns of a matrix, scaled by a
-/// vector, are a product of matrix and vector without a broadcast of 16 lanes.
+/// Elements of an array as factors: the host brings them to the units' scalars, eight at a time. Sums of columns of a
+/// matrix, scaled by a vector, are a product of matrix and vector without a broadcast of 16 lanes.
 #[test]
 fn factors_from_arrays() {
     let product = "kernel k(w: in f16[K, N], x: in f16[K], y: out f16[N]) {\ngrid (j in tiles(N, BN));\n\

@@ -1,8 +1,9 @@
 //! HBM-PIM's results against f64: sizes of the examples, and the bound that rounding to f16 gives.
 //!
-//! u = 2^-11 is the unit roundoff of f16, and g(n) = n u / (1 - n u). A sum of m products, each product and each addition rounded, is off
-//! by at most g(m) * sum |a b| (the first addition, to 0, is exact; Higham, "Accuracy and Stability of Numerical Algorithms", 3.1), and a
-//! product below 2^-14 by 2^-25 more. The f32 sum of 16 lanes adds at most 2^-19 of the sum of their sizes.
+//! u = 2^-11 is the unit roundoff of f16, and g(n) = n u / (1 - n u). A sum of m products, each product and each
+//! addition rounded, is off by at most g(m) * sum |a b| (the first addition, to 0, is exact; Higham, "Accuracy and
+//! Stability of Numerical Algorithms", 3.1), and a product below 2^-14 by 2^-25 more. The f32 sum of 16 lanes adds at
+//! most 2^-19 of the sum of their sizes.
 
 use crate::engine::command;
 use ptoc_tensor::{DType, Tensor, npy};
@@ -131,8 +132,8 @@ fn row_sums() {
     }
 }
 
-/// What units do to each element, by itself. A rounded result is off by u of its size, and a product below 2^-14 by 2^-25 more; relu
-/// rounds nothing.
+/// What units do to each element, by itself. A rounded result is off by u of its size, and a product below 2^-14 by
+/// 2^-25 more; relu rounds nothing.
 #[test]
 fn elements() {
     let smallest = 2f64.powi(-25);

@@ -1,5 +1,5 @@
-//! What TSAMPLE's operands and results may be made of: other dimensions, strides, transposed, parts of rows. The units give the
-//! interpreter's bits, or the author is told what they do not take.
+//! What TSAMPLE's operands and results may be made of: other dimensions, strides, transposed, parts of rows. The units
+//! give the interpreter's bits, or the author is told what they do not take.
 
 use crate::engine::command;
 use std::path::PathBuf;
@@ -14,7 +14,8 @@ enum Expect {
 
 use Expect::{Bits, Says};
 
-/// Arguments behind `feat` by their types, the grid, the operands of TSAMPLE from the map on, the target of the store, sizes.
+/// Arguments behind `feat` by their types, the grid, the operands of TSAMPLE from the map on, the target of the store,
+/// sizes.
 type Case = (&'static str, [&'static str; 5], &'static str, &'static str, &'static str, &'static str, Expect);
 
 const ONE: &str = "(q in 0..Q) on (Q) : (1@unit)";

@@ -1,5 +1,6 @@
-//! Programs on the backend `pim`: one command stream, the same bits as on the interpreter, and every command of the memory by the
-//! rules (a run with `--trace` is held to them). `tests/pim/programs.tile` and the language's own programs.
+//! Programs on the backend `pim`: one command stream, the same bits as on the interpreter, and every command of the
+//! memory by the rules (a run with `--trace` is held to them). `tests/pim/programs.tile` and the language's own
+//! programs.
 
 use crate::engine::{Outcome, command};
 use proptest::prelude::*;
@@ -96,11 +97,13 @@ fn the_languages_programs() {
     assert!(turn["kinds"]["relayout"]["cycles"].as_u64() > Some(0), "{turn}");
 }
 
-/// Arrays stay in the memory: inputs are written when they are first wanted, tensors of the program are neither written nor read.
+/// Arrays stay in the memory: inputs are written when they are first wanted, tensors of the program are neither written
+/// nor read.
 #[test]
 fn what_moves() {
     let s = stream(&programs(), "chain", "hbm-pim", &[("N", 5000)]);
-    // The third launch has smaller blocks: its operands lie otherwise. The host has `a`, and nobody but the memory has `u`.
+    // The third launch has smaller blocks: its operands lie otherwise. The host has `a`, and nobody but the memory has
+    // `u`.
     let wanted = ["launch", "write", "exec", "launch", "write", "exec", "launch", "move", "write", "exec", "read"];
     assert_eq!(kinds(&s), wanted);
     let temp = |n: u32| s.tensors[n as usize].role == Role::Temp;
@@ -129,7 +132,8 @@ fn what_moves() {
     assert_eq!(hosts, [("curve", &[4][..], &[5][..]), ("curve", &[2], &[3])]);
 }
 
-/// What one launch says of a tensor's place binds no other one: where the units cannot take it there, it is placed for them and moved.
+/// What one launch says of a tensor's place binds no other one: where the units cannot take it there, it is placed for
+/// them and moved.
 #[test]
 fn places_that_another_launch_wants() {
     agree(&programs(), "placed_later", "hbm-pim", &[]);
@@ -159,7 +163,8 @@ fn rows_are_used_again() {
     assert!(!rows.contains("row=4"), "three arrays live at a time:\n{rows}");
 }
 
-/// A program without kernels of the host in a file: `ptoc sim` gives what `ptoc run` gives. One with them it cannot execute.
+/// A program without kernels of the host in a file: `ptoc sim` gives what `ptoc run` gives. One with them it cannot
+/// execute.
 #[test]
 fn the_stream_in_a_file() {
     let (m, n) = (19, 40);
@@ -194,8 +199,8 @@ fn the_stream_in_a_file() {
     assert!(first == second && second == third);
 }
 
-/// A map in regions with a halo: overlapping loops of relayouts, and a map for each unit. The same numbers as with a map in every bank,
-/// but for lines that begin elsewhere and round otherwise.
+/// A map in regions with a halo: overlapping loops of relayouts, and a map for each unit. The same numbers as with a
+/// map in every bank, but for lines that begin elsewhere and round otherwise.
 #[test]
 fn regions_with_a_halo() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/regions.tile");
@@ -254,7 +259,8 @@ fn kernels_of_the_host() {
     assert!(o.status == 1 && o.err.contains("too tall"), "{}{}", o.out, o.err);
 }
 
-/// Results that later launches read and write again, arrays that nobody uses, nothing to do, and strides that no unit knows.
+/// Results that later launches read and write again, arrays that nobody uses, nothing to do, and strides that no unit
+/// knows.
 #[test]
 fn corners() {
     let text = "kernel scale(a: in f16[N], c: out f16[N], s: f16 = 2.0) {\n\

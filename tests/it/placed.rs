@@ -1,6 +1,6 @@
 //! Instructions that put elements elsewhere, against numpy (`tests/golden/placements.txt`, written by
-//! `tests/scripts/placement_vectors.py`): each line runs on the first target that takes it, on the interpreter and as machine code of
-//! every width.
+//! `tests/scripts/placement_vectors.py`): each line runs on the first target that takes it, on the interpreter and as
+//! machine code of every width.
 
 use crate::arrays::Array;
 use crate::covered::{Form, NUMBER};

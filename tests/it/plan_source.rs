@@ -1,4 +1,5 @@
-//! `ptoc mem --source`: what is printed is the file with addresses, compiles to the same placement, and computes the same.
+//! `ptoc mem --source`: what is printed is the file with addresses, compiles to the same placement, and computes the
+//! same.
 
 use crate::engine::command;
 use ptoc::launch::{Backend, CompiledPlan, RunOptions};

@@ -1,6 +1,6 @@
-//! The plan checker against the interpreter: tiles of the programs are moved onto others, and each is moved off its alignment and
-//! out of its memory. What the checker lets pass computes the same; what it refuses is seen to compute something else as
-//! often as one run of it, in program order, can show.
+//! The plan checker against the interpreter: tiles of the programs are moved onto others, and each is moved off its
+//! alignment and out of its memory. What the checker lets pass computes the same; what it refuses is seen to compute
+//! something else as often as one run of it, in program order, can show.
 
 use ptoc::launch::{Backend, CompiledPlan, RunOptions};
 use ptoc_ir::tile::{AddrKind, Kernel, Tile};
@@ -92,8 +92,8 @@ fn what_the_checker_says_of_tiles_on_other_tiles_is_what_happens() {
     }
     println!("{count:?}");
     assert!(count.passed > 20 && count.refused > 50, "{count:?}");
-    // The rest: copies of a pipeline, which the interpreter runs one after the other; values that only another path reads;
-    // tiles that a loop writes anew before it reads them, which the checker does not look into.
+    // The rest: copies of a pipeline, which the interpreter runs one after the other; values that only another path
+    // reads; tiles that a loop writes anew before it reads them, which the checker does not look into.
     assert!(3 * count.seen >= count.refused, "{count:?}");
 }
 

@@ -10,7 +10,8 @@ const AHEAD: [(&str, &[&str]); 1] = [
     ("sparse_conv.tile", &["E0106", "E0106", "E0901", "E0901", "E0901"]),
 ];
 
-/// Every `// run:` line can be launched, but those of the programs above, which fail for the reasons that stand there and no others.
+/// Every `// run:` line can be launched, but those of the programs above, which fail for the reasons that stand there
+/// and no others.
 #[test]
 fn every_run_is_prepared_or_known_to_be_ahead() {
     let mut wrong = Vec::new();

@@ -1,5 +1,6 @@
-//! What is said of what a target does not take: which target, why, who takes it, and what to write instead. Programs are made for every
-//! instruction, target and list of dtypes that some target takes (or that is of one dtype); what is proposed is written, and compiles.
+//! What is said of what a target does not take: which target, why, who takes it, and what to write instead. Programs
+//! are made for every instruction, target and list of dtypes that some target takes (or that is of one dtype); what is
+//! proposed is written, and compiles.
 
 use crate::rules::{Form, forms, has_all, has_tiles, moved, product, program};
 use ptoc_diagnostics::Diagnostic;

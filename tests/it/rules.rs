@@ -1,9 +1,10 @@
-//! Rules of targets: where the targets differ in what an instruction takes, there are two programs for each target in `tests/ui/rules`,
-//! one that it takes and one that it refuses. The list of rules is derived here, from the instruction table and the targets' files; the
-//! programs are written from it (`UPDATE_RULES=1`) and committed, and `ui.rs` holds what is said about them.
+//! Rules of targets: where the targets differ in what an instruction takes, there are two programs for each target in
+//! `tests/ui/rules`, one that it takes and one that it refuses. The list of rules is derived here, from the instruction
+//! table and the targets' files; the programs are written from it (`UPDATE_RULES=1`) and committed, and `ui.rs` holds
+//! what is said about them.
 //!
-//! `tests/ui/rules/TARGET_GROUP.tile` has a kernel `NAME_takes..` and a kernel `NAME_refuses..` for each rule of the group. A row that a target
-//! has not at all is taken by another target, whose file has its kernel.
+//! `tests/ui/rules/TARGET_GROUP.tile` has a kernel `NAME_takes..` and a kernel `NAME_refuses..` for each rule of the
+//! group. A row that a target has not at all is taken by another target, whose file has its kernel.
 
 mod pairs;
 

@@ -1,5 +1,6 @@
-//! Reductions where their elements are computed, and cheap results that are computed again: kernels put together at random of what makes
-//! tiles, reads them again, and changes what they were made of. Interpreter = CPU at every width; and what is stored.
+//! Reductions where their elements are computed, and cheap results that are computed again: kernels put together at
+//! random of what makes tiles, reads them again, and changes what they were made of. Interpreter = CPU at every width;
+//! and what is stored.
 
 use crate::engine::{Built, Content, Noise, agree, build, noise};
 use ptoc_ir::loops::text;

@@ -1,5 +1,5 @@
-//! Synchronisation in the language: what it becomes in tile IR, that it does not change results, and what `spec/pipes.md`
-//! says of pipes and words (`UPDATE_SPEC=1` writes its tables anew).
+//! Synchronisation in the language: what it becomes in tile IR, that it does not change results, and what
+//! `spec/pipes.md` says of pipes and words (`UPDATE_SPEC=1` writes its tables anew).
 
 use crate::engine::command;
 use ptoc_analysis::{Bindings, Modules, NoImports, SyncFn, check_names, instantiate};
@@ -28,8 +28,8 @@ fn kernel_of(path: &str, name: &str) -> String {
     text[from..end].to_owned()
 }
 
-/// The only kernel of `text` as elaboration leaves it, or the codes of its errors. Whether its synchronisation is enough is
-/// not looked at.
+/// The only kernel of `text` as elaboration leaves it, or the codes of its errors. Whether its synchronisation is
+/// enough is not looked at.
 fn elaborated(text: &str, target: &Target) -> Result<Kernel, Vec<&'static str>> {
     let mut found = Vec::new();
     let modules = Modules::load(FileId(0), text, &mut NoImports, &mut found);

@@ -1,5 +1,5 @@
-//! Which accesses of a run are not ordered: by vector clocks on what the reference interpreter does, byte by byte. It knows
-//! nothing of the analyses that it tests: values, addresses and loops are those of the run.
+//! Which accesses of a run are not ordered: by vector clocks on what the reference interpreter does, byte by byte. It
+//! knows nothing of the analyses that it tests: values, addresses and loops are those of the run.
 
 use ptoc_ir::interp::{Observer, State};
 use ptoc_ir::tile::{

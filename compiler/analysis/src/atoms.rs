@@ -29,8 +29,8 @@ const EXTENTS: &str = "N";
 /// A family may have this many atoms.
 const MOST_EXTENTS: usize = 1024;
 
-/// Evaluates a declaration: a [`Value::Atom`] or a [`Value::Family`]. The faults are one for each mistake; none, if all that
-/// is wrong was reported by the parser.
+/// Evaluates a declaration: a [`Value::Atom`] or a [`Value::Family`]. The faults are one for each mistake; none, if all
+/// that is wrong was reported by the parser.
 pub fn atom(item: &AtomItem) -> Result<Value, Vec<Diagnostic>> {
     let (value, fields) = read(item)?;
     // Of a family the ends; each other atom is looked at when it is tiled.

@@ -154,8 +154,8 @@ impl TensorWindow {
         self.0.window.modes.iter().map(|m| m.extent)
     }
 
-    /// Number of the element at `index`, one for each mode, in the tensor's buffer. `get` gives values, `entry` elements
-    /// of tables. `None` where there is no element: a guard or a table excludes it.
+    /// Number of the element at `index`, one for each mode, in the tensor's buffer. `get` gives values, `entry`
+    /// elements of tables. `None` where there is no element: a guard or a table excludes it.
     pub fn element(
         &self,
         index: &[i64],
@@ -228,7 +228,8 @@ impl DebugInfo {
         self.called(d, &self.trail.statements)
     }
 
-    /// As [`DebugInfo::called_from`], of a trap of the running kernel: a check, which lies in a statement or in an expression.
+    /// As [`DebugInfo::called_from`], of a trap of the running kernel: a check, which lies in a statement or in an
+    /// expression.
     pub fn trapped_in(&self, kernel: &Kernel, d: Diagnostic) -> Diagnostic {
         let known = kernel.values.iter().filter_map(|(v, data)| Some((data.span, *self.trail.values.get(v)?)));
         let mut places = self.trail.statements.clone();

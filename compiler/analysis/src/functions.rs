@@ -1,5 +1,5 @@
-//! What the language's own functions do, for messages and editors. Those of the layout algebra are in `ptoc_layout::ops`, those that
-//! order pipes in [`crate::SyncFn`], instructions in `ptoc_isa`.
+//! What the language's own functions do, for messages and editors. Those of the layout algebra are in
+//! `ptoc_layout::ops`, those that order pipes in [`crate::SyncFn`], instructions in `ptoc_isa`.
 
 use crate::builtins::SyncFn;
 

@@ -17,7 +17,8 @@ pub trait Loader {
     /// time. `Err` says what was looked for.
     fn load(&mut self, path: &[Name], from: FileId) -> Result<(FileId, String), String>;
 
-    /// The tree of a text that was loaded, or of the root. Who keeps trees may give one that was made before of the same file and text.
+    /// The tree of a text that was loaded, or of the root. Who keeps trees may give one that was made before of the
+    /// same file and text.
     fn tree(&mut self, file: FileId, text: &str) -> Arc<Tree> {
         Arc::new(Tree::new(file, text))
     }
@@ -109,7 +110,8 @@ impl Modules {
         modules
     }
 
-    /// Names that the command line gives to parameters of the root (`-D act=gelu`): they are used, as those of test lines are.
+    /// Names that the command line gives to parameters of the root (`-D act=gelu`): they are used, as those of test
+    /// lines are.
     pub fn give(&mut self, names: impl IntoIterator<Item = Name>) {
         self.list[0].given.extend(names);
     }

@@ -1,5 +1,5 @@
-//! Tile types as PTO's C++ writes them, `Tile<TileType::Vec, float, 64, 64, BLayout::ColMajor, ..>`, and their words behind a
-//! location, `Vec<f32, 64, 64, ColMajor>`: one report, which spells the declaration.
+//! Tile types as PTO's C++ writes them, `Tile<TileType::Vec, float, 64, 64, BLayout::ColMajor, ..>`, and their words
+//! behind a location, `Vec<f32, 64, 64, ColMajor>`: one report, which spells the declaration.
 
 use crate::foreign::{Foreign, foreign};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
@@ -71,8 +71,8 @@ fn name_of(e: &Expr) -> Option<&str> {
     if let ExprKind::Name(n) = &*e.kind { Some(n) } else { None }
 }
 
-/// The arguments behind the location, in PTO's order: dtype, rows, columns, order of blocks, valid rows and columns, order in a block,
-/// its size, pad, compact mode. Its aliases leave the orders out, and any list may end early.
+/// The arguments behind the location, in PTO's order: dtype, rows, columns, order of blocks, valid rows and columns,
+/// order in a block, its size, pad, compact mode. Its aliases leave the orders out, and any list may end early.
 fn declared(loc: Loc, args: &[&Expr]) -> Option<Declared> {
     let [dtype, rows, cols, rest @ ..] = args else { return None };
     let dtype = name_of(dtype)?;

@@ -1,5 +1,5 @@
-//! What statements do with names, in the order in which names are looked up. The check of names and the index of names both go
-//! through a tree with these rules.
+//! What statements do with names, in the order in which names are looked up. The check of names and the index of names
+//! both go through a tree with these rules.
 
 use crate::index::Kind;
 use ptoc_syntax::ast::*;
@@ -13,7 +13,8 @@ pub(crate) enum Part<'a> {
     Target(&'a Expr),
     /// Values in parentheses.
     Arguments(&'a [Arg]),
-    /// A name that holds from the end of the statement to the end of the block, with its type and value where they are written.
+    /// A name that holds from the end of the statement to the end of the block, with its type and value where they are
+    /// written.
     Local { name: &'a Ident, kind: Kind, ty: Option<&'a Expr>, value: Option<&'a Expr> },
     /// A block, which has a scope; the variable of its loop and what that runs over are in a scope around it.
     Block(Option<(&'a Ident, &'a Expr)>, &'a Block),

@@ -8,8 +8,8 @@
 //! blocking. Vectors run along the side that is contiguous (the columns of b, else the rows of a); if neither is,
 //! the columns of b are gathered.
 //!
-//! On machines with wider vectors, products of the usual shape call a routine instead ([`crate::native`]); so do, on every
-//! machine, those of operands in arrays, whose strides are not known or which are narrow.
+//! On machines with wider vectors, products of the usual shape call a routine instead ([`crate::native`]); so do, on
+//! every machine, those of operands in arrays, whose strides are not known or which are narrow.
 
 use crate::func::Emit;
 use crate::lanes::WIDTH;

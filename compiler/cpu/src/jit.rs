@@ -26,11 +26,12 @@ pub struct Options {
     pub text: bool,
     /// The vectors of `Lanes` and of emitted matrix products.
     pub vectors: Vectors,
-    /// From so many bytes on, whole lines of an array that a kernel only writes go past the caches; unless given, what a core's
-    /// second-level cache holds.
+    /// From so many bytes on, whole lines of an array that a kernel only writes go past the caches; unless given, what
+    /// a core's second-level cache holds.
     pub past: Option<usize>,
-    /// Products of f16 and bf16 have the interpreter's bits. Unless that is asked for, they are computed by the processor's matrix unit
-    /// (AMX) where there is one, which rounds in another order: `spec/numerics.md` has the bound.
+    /// Products of f16 and bf16 have the interpreter's bits. Unless that is asked for, they are computed by the
+    /// processor's matrix unit (AMX) where there is one, which rounds in another order: `spec/numerics.md` has the
+    /// bound.
     pub exact: bool,
 }
 

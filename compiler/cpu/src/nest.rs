@@ -1,8 +1,8 @@
 //! Loop nests as functions of their own.
 //!
-//! Nearly all of a kernel's code is `Lanes`, alone or as the only effect of a loop over rows. Each becomes a function of
-//! its own, with pointers for its accesses and registers for what it reads from outside; so nests that differ only in
-//! where their operands lie are compiled once, and small functions compile faster than one large one. A [`Nest`] is
+//! Nearly all of a kernel's code is `Lanes`, alone or as the only effect of a loop over rows. Each becomes a function
+//! of its own, with pointers for its accesses and registers for what it reads from outside; so nests that differ only
+//! in where their operands lie are compiled once, and small functions compile faster than one large one. A [`Nest`] is
 //! what such functions have in common: the body with registers renumbered, access n being to "tensor" n at offset 0.
 
 use crate::shape::scalar_type;
@@ -39,8 +39,8 @@ pub(crate) struct Nest {
     pub(crate) regs: Vec<LTy>,
     /// How many are read from outside.
     pub(crate) inputs: usize,
-    /// Bit n: what goes through pointer n may be written past the caches. It is whole words of an array that the nest does not
-    /// read.
+    /// Bit n: what goes through pointer n may be written past the caches. It is whole words of an array that the nest
+    /// does not read.
     pub(crate) past: u64,
     /// The body.
     pub(crate) body: Region,

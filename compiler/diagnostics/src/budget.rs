@@ -1,12 +1,12 @@
 //! The steps that the analyses of one check may take together.
 //!
-//! Most of a check takes as many steps as the text is long. What follows iterations, paths or states can take any number of them:
-//! loops around each other, branches behind each other, orders of pipes. Such an analysis spends its steps here, and when they are spent
-//! it stops, keeps what it has found, and says that it does not know the rest. Steps are counted and no time is measured, so that
-//! a text has the same diagnostics on every machine.
+//! Most of a check takes as many steps as the text is long. What follows iterations, paths or states can take any
+//! number of them: loops around each other, branches behind each other, orders of pipes. Such an analysis spends its
+//! steps here, and when they are spent it stops, keeps what it has found, and says that it does not know the rest.
+//! Steps are counted and no time is measured, so that a text has the same diagnostics on every machine.
 //!
-//! A step is what takes about 50 ns: a few entries of a state are copied or compared. What is kept is paid for as well, so that
-//! steps bound memory, too.
+//! A step is what takes about 50 ns: a few entries of a state are copied or compared. What is kept is paid for as well,
+//! so that steps bound memory, too.
 
 use crate::{Diagnostic, Span, codes};
 use std::cell::{Cell, RefCell};
@@ -15,8 +15,8 @@ use std::cell::{Cell, RefCell};
 const FILE: u64 = 40_000_000;
 /// Steps of the analyses of one kernel, so that one alone does not spend what others need.
 const KERNEL: u64 = FILE / 2;
-/// Steps of the searches for faster code of one file, and of one kernel. They have their own: how fast code is depends on nothing
-/// that is looked at besides.
+/// Steps of the searches for faster code of one file, and of one kernel. They have their own: how fast code is depends
+/// on nothing that is looked at besides.
 const FILE_LOWERING: u64 = 8_000_000;
 const KERNEL_LOWERING: u64 = FILE_LOWERING / 2;
 
@@ -24,8 +24,8 @@ thread_local! {
     static WORK: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Counts steps of this thread that no budget bounds, because they should be about as many as the text is long: look-ups, comparisons,
-/// statements that a pass goes through. Tests hold their number against the size of a source.
+/// Counts steps of this thread that no budget bounds, because they should be about as many as the text is long:
+/// look-ups, comparisons, statements that a pass goes through. Tests hold their number against the size of a source.
 pub fn work(steps: usize) {
     WORK.set(WORK.get().wrapping_add(steps as u64));
 }
@@ -173,7 +173,8 @@ impl Budget {
         Err(Spent)
     }
 
-    /// Since this was asked last, was there someone who got no steps? Then what was found depends on how many there were.
+    /// Since this was asked last, was there someone who got no steps? Then what was found depends on how many there
+    /// were.
     pub fn was_short(&self) -> bool {
         self.short.take()
     }

@@ -9,7 +9,8 @@ pub const DEFAULT_LIMIT: usize = 100;
 /// A place as file, start and end, and whose it is.
 type Place = (FileId, u32, u32, usize);
 
-/// How many places that begin before a diagnostic are compared with it, to see whether both are of one mistake: the nearest.
+/// How many places that begin before a diagnostic are compared with it, to see whether both are of one mistake: the
+/// nearest.
 const COMPARED: usize = 64;
 
 /// Whose places begin in a span, or not far before it, the nearest first.
@@ -30,8 +31,8 @@ fn around(places: &BTreeSet<Place>, span: Span) -> Vec<usize> {
 pub struct Diagnostics {
     /// `None`: it is not said, after all.
     list: Vec<Option<Diagnostic>>,
-    /// Places on which it depends whether something is said, and those that errors are of or would mend, each with the number of the
-    /// diagnostic.
+    /// Places on which it depends whether something is said, and those that errors are of or would mend, each with the
+    /// number of the diagnostic.
     conditional: BTreeSet<Place>,
     errors: BTreeSet<Place>,
     seen: HashSet<(Code, Result<crate::Span, String>)>,
@@ -140,7 +141,8 @@ impl Diagnostics {
     }
 
     /// [Sorted](Diagnostics::into_sorted), with at most `limit` errors; if more were found, a last note says how many.
-    /// Warnings and notes behind the first error that is not shown are dropped with it. Likewise at most `limit` warnings.
+    /// Warnings and notes behind the first error that is not shown are dropped with it. Likewise at most `limit`
+    /// warnings.
     pub fn into_report(self, limit: usize) -> Vec<Diagnostic> {
         let errors = self.error_count();
         let mut list = self.into_sorted();

@@ -162,13 +162,15 @@ impl Diagnostic {
     pub(crate) fn replaces(&self, other: &Diagnostic) -> bool {
         let Some(place) = other.unless.filter(|_| self.is_error()) else { return false };
         let mended = self.fixes.iter().flat_map(|f| &f.edits).any(|e| e.span.contains(place));
-        // What stands between `<` and `>` where nothing may stand, or in a form of another language, is refused with it.
+        // What stands between `<` and `>` where nothing may stand, or in a form of another language, is refused with
+        // it.
         let whole = [crate::codes::UNKNOWN_STATIC, crate::codes::FOREIGN_SPELLING].contains(&self.code);
         let around = whole && self.span.is_some_and(|s| s.contains(place));
         mended || around || self.span.is_some_and(|s| place.contains(s))
     }
 
-    /// Takes over what `other`, which is not said, would have mended: its edits go to the repairs that leave that text as it is.
+    /// Takes over what `other`, which is not said, would have mended: its edits go to the repairs that leave that text
+    /// as it is.
     pub(crate) fn take_over(&mut self, other: &Diagnostic) {
         let Some(edits) = other.fixes.first().map(|f| &f.edits).filter(|_| other.is_error()) else { return };
         for fix in self.fixes.iter_mut().filter(|f| !f.edits.is_empty()) {

@@ -3,8 +3,8 @@
 /// The candidate closest to `name`, if it is close: at most one edit in three characters (transpositions count as
 /// one), or the same but for letter case and underscores. Equally close ones: the first.
 ///
-/// `name` itself is no suggestion: a caller that offers it knows a reason why it does not do. Names of more than 256 characters
-/// are compared as wholes: nobody mistypes them.
+/// `name` itself is no suggestion: a caller that offers it knows a reason why it does not do. Names of more than 256
+/// characters are compared as wholes: nobody mistypes them.
 pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = name.chars().count();
     let folded = plain(name);

@@ -1,5 +1,6 @@
-//! What instructions cost by a target's model of time ([`PipeTimes`]): the startup of the pipe, and the work over its rate. The
-//! interpreter times runs with it; [`BlockCost`] says without a run what a whole block keeps each pipe busy for.
+//! What instructions cost by a target's model of time ([`PipeTimes`]): the startup of the pipe, and the work over its
+//! rate. The interpreter times runs with it; [`BlockCost`] says without a run what a whole block keeps each pipe busy
+//! for.
 
 use crate::tile::{Access, Kernel, Op, Operand, Region, RoleId, TileRef, Value, pipe_of_op};
 use ptoc_diagnostics::Span;
@@ -77,16 +78,16 @@ pub(crate) fn work_of(kernel: &Kernel, op: &Op, extent: &Extent<'_>) -> Work {
 /// Cycles for which pipes are at work; of those that roles have the name is said, too.
 pub type Lanes = BTreeMap<(Option<RoleId>, Pipe), u64>;
 
-/// What a block costs that is as large as the grid's tiles, by the model of time: cycles for which each pipe is at work, whatever
-/// it waits for. Of branches the one counts that costs more.
+/// What a block costs that is as large as the grid's tiles, by the model of time: cycles for which each pipe is at
+/// work, whatever it waits for. Of branches the one counts that costs more.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct BlockCost {
     /// The kernel.
     pub span: Span,
     /// Once a block.
     pub once: Lanes,
-    /// For each turn of a loop whose number of turns is not known before the launch: the loop, and what is in it but for
-    /// such loops inside. In the order in which they begin.
+    /// For each turn of a loop whose number of turns is not known before the launch: the loop, and what is in it but
+    /// for such loops inside. In the order in which they begin.
     pub turns: Vec<(Span, Lanes)>,
 }
 

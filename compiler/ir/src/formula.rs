@@ -1,5 +1,5 @@
-//! Types and values of the expressions that say what element-wise instructions compute (`ptoc_isa::Expr`), on scalars as
-//! raw bits: the interpreter's reading of them, and the verifier's.
+//! Types and values of the expressions that say what element-wise instructions compute (`ptoc_isa::Expr`), on scalars
+//! as raw bits: the interpreter's reading of them, and the verifier's.
 
 use crate::scalar;
 use crate::tile::{InstAttrs, Ty};
@@ -11,8 +11,8 @@ pub fn working(d: DType) -> DType {
     if d.is_float() { DType::F32 } else { d }
 }
 
-/// The type of the expression on operands of these types (the destination's first); `None` if an operation in it does not
-/// exist on them.
+/// The type of the expression on operands of these types (the destination's first); `None` if an operation in it does
+/// not exist on them.
 pub fn typed(e: &Expr, operands: &[DType]) -> Option<DType> {
     let one = |e: &Expr| typed(e, operands);
     let two = |a: &Expr, b: &Expr| Some(one(a)?).filter(|d| one(b) == Some(*d));
@@ -156,8 +156,9 @@ fn fma(d: DType, a: u64, b: u64, c: u64) -> u64 {
     a.wrapping_mul(b).wrapping_add(c) & scalar::mask(Ty::D(d))
 }
 
-/// `a` to the power `b`: of floats (in f32) the program, of integers wrapping, and for `b` below 0 what 1 divided by the power
-/// is: as a quotient, that of 0 all ones, and 0 of what is larger than 1 in magnitude. `None` of what has no powers.
+/// `a` to the power `b`: of floats (in f32) the program, of integers wrapping, and for `b` below 0 what 1 divided by
+/// the power is: as a quotient, that of 0 all ones, and 0 of what is larger than 1 in magnitude. `None` of what has no
+/// powers.
 fn pow(d: DType, a: u64, b: u64) -> Option<u64> {
     let ty = Ty::D(d);
     if d.is_float() {

@@ -21,7 +21,8 @@ pub struct Lookup {
 }
 
 impl Lookup {
-    /// The fault and its remedy. `{0}` is the index, `{1}` how many there are, `{2}` and `{3}` are row and column of the index in `tile`.
+    /// The fault and its remedy. `{0}` is the index, `{1}` how many there are, `{2}` and `{3}` are row and column of
+    /// the index in `tile`.
     pub fn outside(&self, tensor: &str, tile: &str) -> (String, &'static str) {
         let what = self.what;
         let outside = |way: &str| {
@@ -42,12 +43,14 @@ impl Lookup {
     }
 }
 
-/// An index in a tile that is none of the valid elements of another one: `{0}` is the index, `{1}` and `{2}` are its row and column.
+/// An index in a tile that is none of the valid elements of another one: `{0}` is the index, `{1}` and `{2}` are its
+/// row and column.
 pub fn outside_tile(index: &str, tile: &str) -> String {
     format!("index {{0}} in `{index}`[{{1}}, {{2}}] is outside the valid elements of `{tile}`")
 }
 
-/// An index in a tile that is no row of another one: `{0}` to `{2}` as for [`outside_tile`], `{3}` is how many rows there are.
+/// An index in a tile that is no row of another one: `{0}` to `{2}` as for [`outside_tile`], `{3}` is how many rows
+/// there are.
 pub fn outside_rows(index: &str, tile: &str) -> String {
     format!("index {{0}} in `{index}`[{{1}}, {{2}}] is outside the {{3}} rows of `{tile}`")
 }

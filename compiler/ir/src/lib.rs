@@ -1,4 +1,5 @@
-//! Tile IR with its text form, verifier, the reference interpreter and the sanitizer of machine code; loop IR with its text form and verifier.
+//! Tile IR with its text form, verifier, the reference interpreter and the sanitizer of machine code; loop IR with its
+//! text form and verifier.
 
 pub mod cells;
 pub mod cost;

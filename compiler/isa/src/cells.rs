@@ -1,9 +1,9 @@
-//! The meaning of an instruction that puts elements elsewhere, as data: for element (i, j) of the destination, which element
-//! of which source it is, under which condition, or which number. Indices are whole numbers of 64 bits; they may depend on
-//! valid extents, on index operands, and on elements of operands that hold integers.
+//! The meaning of an instruction that puts elements elsewhere, as data: for element (i, j) of the destination, which
+//! element of which source it is, under which condition, or which number. Indices are whole numbers of 64 bits; they
+//! may depend on valid extents, on index operands, and on elements of operands that hold integers.
 //!
-//! The interpreter evaluates it and the lowering emits it (`ptoc_ir::cells`), elaboration checks what it demands of shapes,
-//! and the reference prints it. Elements are copied bit by bit.
+//! The interpreter evaluates it and the lowering emits it (`ptoc_ir::cells`), elaboration checks what it demands of
+//! shapes, and the reference prints it. Elements are copied bit by bit.
 
 use crate::{BinOp, CmpOp, Instr, OperandKind};
 
@@ -76,8 +76,8 @@ pub struct Cells {
     pub value: Cell,
     /// What is demanded before.
     pub needs: &'static [Need],
-    /// A kernel that uses it, for its page: parameters, then statements, divided by `|`, in a grid of blocks `i` of `M` by 32
-    /// and `j` of `N` by 64.
+    /// A kernel that uses it, for its page: parameters, then statements, divided by `|`, in a grid of blocks `i` of `M`
+    /// by 32 and `j` of `N` by 64.
     pub example: &'static str,
 }
 

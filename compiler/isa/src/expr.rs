@@ -1,6 +1,6 @@
 //! The meaning of an element-wise instruction as data: an expression that makes one element of the destination of one
-//! element of each source. The verifier types it, the interpreter evaluates it, the lowering emits it, and the reference
-//! prints it; no other place says what such an instruction computes.
+//! element of each source. The verifier types it, the interpreter evaluates it, the lowering emits it, and the
+//! reference prints it; no other place says what such an instruction computes.
 //!
 //! Floats are computed in f32 and rounded once, by the destination. Integers are computed in their dtype, and every
 //! operation wraps.
@@ -20,8 +20,8 @@ pub enum Expr {
     Un(UnOp, &'static Expr),
     /// `a * b + c`, of floats rounded once (in f32), of integers wrapping.
     Fma(&'static Expr, &'static Expr, &'static Expr),
-    /// `a` to the power `b`: of floats the published program, of integers (of up to 32 bits) wrapping, and for `b` below 0 what
-    /// 1 divided by the power is.
+    /// `a` to the power `b`: of floats the published program, of integers (of up to 32 bits) wrapping, and for `b`
+    /// below 0 what 1 divided by the power is.
     Pow(&'static Expr, &'static Expr),
     /// `a op b`, a truth value.
     Cmp(CmpOp, &'static Expr, &'static Expr),
@@ -36,9 +36,11 @@ pub enum Expr {
 /// A conversion within an expression.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum To {
-    /// To the destination's dtype, rounded and saturated as the instruction's modes say. Of an operand, as it is stored.
+    /// To the destination's dtype, rounded and saturated as the instruction's modes say. Of an operand, as it is
+    /// stored.
     Mode,
-    /// To the destination's dtype: nearest, ties to even; what is too large in magnitude becomes the largest finite value.
+    /// To the destination's dtype: nearest, ties to even; what is too large in magnitude becomes the largest finite
+    /// value.
     Narrow,
     /// Integers of up to 32 bits to i32; floats stay.
     Wide,

@@ -1,5 +1,6 @@
-//! What happens to elements on their way out of the accumulator: they are taken as they are or quantised, negative ones may become
-//! 0 before that, and a window of the source goes to a window of the destination. The unit that does it is called the fixpipe.
+//! What happens to elements on their way out of the accumulator: they are taken as they are or quantised, negative ones
+//! may become 0 before that, and a window of the source goes to a window of the destination. The unit that does it is
+//! called the fixpipe.
 //!
 //! The interpreter and the lowering both evaluate [`Fixpipe::expr`]; elaboration, verifier and reference read the rest.
 
@@ -17,8 +18,8 @@ pub enum Window {
     OfDestination,
 }
 
-/// The meaning of such an instruction. Its operands are the destination, `a` in Acc, the scale if it quantises (a scalar, or a row
-/// of the table in Scaling), and row and column of the window.
+/// The meaning of such an instruction. Its operands are the destination, `a` in Acc, the scale if it quantises (a
+/// scalar, or a row of the table in Scaling), and row and column of the window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fixpipe {
     /// Is there a scale?

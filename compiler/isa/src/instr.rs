@@ -21,8 +21,8 @@ pub enum Sem {
     Store,
     /// Tile to tile, same elements, between the locations that the target allows.
     Move,
-    /// Element by element, what the expression says. `Binary` to `ColExpandBinary` below are such expressions that other
-    /// parts of the compiler ask for by name; all of them have [`Sem::expr`].
+    /// Element by element, what the expression says. `Binary` to `ColExpandBinary` below are such expressions that
+    /// other parts of the compiler ask for by name; all of them have [`Sem::expr`].
     Map(&'static Expr),
     /// d = a op b
     Binary(BinOp),
@@ -60,8 +60,8 @@ pub enum Sem {
     PairSum,
     /// d = a op b where both are valid, and what is valid where one is. One of them is as large as d.
     Part(BinOp),
-    /// Operands d, a, b, index, index of a, index of b. Where both are valid the pair of a if its value is greater (Max) or
-    /// less (Min), or NaN, else that of b; where one is, its pair.
+    /// Operands d, a, b, index, index of a, index of b. Where both are valid the pair of a if its value is greater
+    /// (Max) or less (Min), or NaN, else that of b; where one is, its pair.
     PartArg(Reduce),
     /// Operands d1, d0, b, a. The stream a[i, 0], b[i, 0], a[i, 1], ..: its first half is d0, its second d1.
     Interleave,
@@ -89,8 +89,8 @@ pub enum Sem {
     ScatterTo,
     /// d[idx[i, j], j] = a[i, j], row by row; the others stay; sources: a, idx, and d as it was.
     Scatter,
-    /// Samples of a map between its pixels, weighted and summed (geopim): d is 1 x c; sources are views: the map (h, w, c),
-    /// the line (4), the weights (s), and offsets (s, 2), which may be absent.
+    /// Samples of a map between its pixels, weighted and summed (geopim): d is 1 x c; sources are views: the map (h, w,
+    /// c), the line (4), the weights (s), and offsets (s, 2), which may be absent.
     Sample,
 }
 
@@ -170,7 +170,8 @@ pub enum OperandKind {
     Address,
     /// A whole number, `index`.
     Index,
-    /// One of these words, each of which is a number; in IR that number, an `index`. Where it may be left out, the first is meant.
+    /// One of these words, each of which is a number; in IR that number, an `index`. Where it may be left out, the
+    /// first is meant.
     Choice(&'static [(&'static str, i64)]),
     /// What fills the rest: a scalar of the destination's dtype, or `Zero`, `Max` or `Min`.
     Pad,
@@ -193,8 +194,8 @@ impl OperandSpec {
         matches!(self.kind, OperandKind::Tile(_))
     }
 
-    /// May a tile in `loc` stand here on some target? Where PTO takes a tile in Vec, a unit in memory takes one in any of
-    /// its stores; what it reads may lie in the bank.
+    /// May a tile in `loc` stand here on some target? Where PTO takes a tile in Vec, a unit in memory takes one in any
+    /// of its stores; what it reads may lie in the bank.
     pub fn takes(&self, loc: Loc) -> bool {
         let OperandKind::Tile(list) = self.kind else { return false };
         let of_unit = Loc::UNIT.contains(&loc) && (loc != Loc::Bank || self.role == Role::Src);
@@ -240,7 +241,8 @@ pub enum ShapeRule {
     RowParams,
     /// d becomes valid as a whole; the meaning says what must hold of the others.
     Whole,
-    /// d is as large as one of a and b, and the other one lies within it. Each further triple (d, a, b) has their shapes.
+    /// d is as large as one of a and b, and the other one lies within it. Each further triple (d, a, b) has their
+    /// shapes.
     Part,
     /// All tiles have one valid shape, with an even number of columns.
     EvenColumns,
@@ -278,7 +280,8 @@ pub enum DTypeRule {
         /// A5; also the Kirins, less bf16.
         a5: &'static [(DType, DType)],
     },
-    /// The mask is `bool`; the other operands as in `Same`. For TCMP, `a2a3_eq_only` may only be compared with EQ there.
+    /// The mask is `bool`; the other operands as in `Same`. For TCMP, `a2a3_eq_only` may only be compared with EQ
+    /// there.
     Mask {
         /// A2A3.
         a2a3: &'static [DType],
@@ -380,8 +383,8 @@ pub struct Instr {
     pub scratch: Scratch,
     /// May the destination be the same bytes as a source that dies here?
     pub in_place: bool,
-    /// The last operand is the destination as it was before. The author does not write it; in IR it stands there, so that
-    /// everything that asks what is read sees it.
+    /// The last operand is the destination as it was before. The author does not write it; in IR it stands there, so
+    /// that everything that asks what is read sees it.
     pub updates: bool,
     /// One line: what it does.
     pub doc: &'static str,
@@ -443,7 +446,8 @@ impl Instr {
         }
     }
 
-    /// The name that an author writes: the second forms of instructions have the name of the first ([`crate::overloads`]).
+    /// The name that an author writes: the second forms of instructions have the name of the first
+    /// ([`crate::overloads`]).
     pub fn written_name(&self) -> &'static str {
         let first = |end: &str| self.name.strip_suffix(end).filter(|n| crate::lookup(n).is_some());
         crate::table::SECOND_FORMS.iter().find_map(|end| first(end)).unwrap_or(self.name)

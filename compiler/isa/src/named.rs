@@ -1,5 +1,5 @@
-//! Instructions whose meaning has a name and no expression: sorting, counting, random numbers. The interpreter computes each by
-//! the plainest program (`ptoc_ir::interp`), the lowering has its own; tests hold them against numpy.
+//! Instructions whose meaning has a name and no expression: sorting, counting, random numbers. The interpreter computes
+//! each by the plainest program (`ptoc_ir::interp`), the lowering has its own; tests hold them against numpy.
 
 use crate::Need;
 
@@ -41,8 +41,8 @@ pub const RECORD: usize = 8;
 /// Elements of the list that TSORT32 sorts.
 pub const SORTED: usize = 32;
 
-/// Multipliers of Philox 4x32 and what is added to the key in each round (Salmon, Moraes, Dror and Shaw: Parallel random
-/// numbers: as easy as 1, 2, 3; SC 2011).
+/// Multipliers of Philox 4x32 and what is added to the key in each round (Salmon, Moraes, Dror and Shaw: Parallel
+/// random numbers: as easy as 1, 2, 3; SC 2011).
 pub const PHILOX_MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 /// See [`PHILOX_MULTIPLIERS`].
 pub const PHILOX_WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];

@@ -135,7 +135,8 @@ impl CmpOp {
         }
     }
 
-    /// The comparison of integers that holds where this one does not. (Of floats it is another one where a side is NaN.)
+    /// The comparison of integers that holds where this one does not. (Of floats it is another one where a side is
+    /// NaN.)
     pub fn opposite(self) -> CmpOp {
         match self {
             CmpOp::Eq => CmpOp::Ne,
@@ -210,8 +211,8 @@ impl Factors {
         }
     }
 
-    /// The factor that an f32 becomes: the nearest; of two equally near ones the even one if `even`, else the one that is larger in
-    /// magnitude. What is no number stays as it is.
+    /// The factor that an f32 becomes: the nearest; of two equally near ones the even one if `even`, else the one that
+    /// is larger in magnitude. What is no number stays as it is.
     pub fn rounded(self, bits: u32, even: bool) -> u32 {
         let drop = self.dropped();
         if bits & 0x7fff_ffff > 0x7f80_0000 {

@@ -25,8 +25,8 @@ pub enum Loc {
     GrfB,
     /// The tile buffer of a unit (geopim).
     Buf,
-    /// What a unit's operations pass to each other strip by strip, without a store (geopim). The compiler's own: programs
-    /// cannot name it.
+    /// What a unit's operations pass to each other strip by strip, without a store (geopim). The compiler's own:
+    /// programs cannot name it.
     Lanes,
 }
 
@@ -122,8 +122,8 @@ pub struct TileType {
 }
 
 impl TileType {
-    /// Bytes of storage: `rows * cols * sizeof(dtype)`; a mask packs a row's bits and pads the row to 32 bytes. A layout
-    /// may leave gaps, and takes as many elements as its cosize says.
+    /// Bytes of storage: `rows * cols * sizeof(dtype)`; a mask packs a row's bits and pads the row to 32 bytes. A
+    /// layout may leave gaps, and takes as many elements as its cosize says.
     pub fn bytes(&self) -> u64 {
         let (rows, cols) = (u64::from(self.rows), u64::from(self.cols));
         match (self.dtype, self.layout) {

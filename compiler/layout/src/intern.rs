@@ -18,8 +18,8 @@ const MAX_COSIZE: i128 = 1 << 40;
 /// Where the elements of a tile lie: an injective function from (row, column) to offsets, none negative.
 ///
 /// Made of a layout of rank 2, or of a swizzle after one. Mode 0 is the row and mode 1 the column; a nested mode is
-/// indexed colexicographically, its first entry fastest. Equality is that of the layouts as they are written: `(4,8):(8,1)`
-/// and `((4),8):((8),1)` are two, although they agree everywhere.
+/// indexed colexicographically, its first entry fastest. Equality is that of the layouts as they are written:
+/// `(4,8):(8,1)` and `((4),8):((8),1)` are two, although they agree everywhere.
 #[derive(Clone, Copy)]
 pub struct TileLayout(&'static Entry);
 
@@ -37,9 +37,9 @@ struct Entry {
 static TABLE: LazyLock<Mutex<HashMap<Value, &'static Entry>>> = LazyLock::new(Mutex::default);
 
 impl TileLayout {
-    /// The handle of a layout ([`Value::Layout`] or [`Value::Composed`]). Refused are: other values, other ranks than 2,
-    /// numbers that only the launch knows, strides that are coordinates, no elements or more than 2^24, offsets below 0
-    /// or beyond 2^40, and two elements at one offset.
+    /// The handle of a layout ([`Value::Layout`] or [`Value::Composed`]). Refused are: other values, other ranks than
+    /// 2, numbers that only the launch knows, strides that are coordinates, no elements or more than 2^24, offsets
+    /// below 0 or beyond 2^40, and two elements at one offset.
     pub fn new(value: &Value) -> Result<TileLayout> {
         // A panic between these lines is impossible to notice in the table, which only grows.
         let known = |t: &HashMap<Value, &'static Entry>| t.get(value).copied();

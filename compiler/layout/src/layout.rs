@@ -168,8 +168,8 @@ impl Layout {
         self.stride.leaves().iter().any(|d| !d.basis.is_empty())
     }
 
-    /// `1 + sum (extent - 1) * |stride|`: elements to allocate. Of strides that are coordinates: the size of the box that
-    /// the coordinates lie in. An empty layout needs none. Symbolic strides must have a known sign.
+    /// `1 + sum (extent - 1) * |stride|`: elements to allocate. Of strides that are coordinates: the size of the box
+    /// that the coordinates lie in. An empty layout needs none. Symbolic strides must have a known sign.
     pub fn cosize(&self, cx: &Cx) -> Result<Int> {
         // One sum for each unit, plain numbers included.
         let mut sums: Vec<(&[usize], Int)> = Vec::new();

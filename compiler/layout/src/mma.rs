@@ -87,9 +87,9 @@ impl MmaAtom {
         self.faults().into_iter().next().map_or(Ok(()), Err)
     }
 
-    /// What makes the layouts no matrix instruction's; [`LayoutError::arg`] is the field, counted as in [`ATOM_FIELDS`].
-    /// Threads are distinct; A, B and C have two modes, as many threads as there are, and reach every element of their
-    /// matrix: C each once, A and B perhaps from several threads (stride 0).
+    /// What makes the layouts no matrix instruction's; [`LayoutError::arg`] is the field, counted as in
+    /// [`ATOM_FIELDS`]. Threads are distinct; A, B and C have two modes, as many threads as there are, and reach every
+    /// element of their matrix: C each once, A and B perhaps from several threads (stride 0).
     pub fn faults(&self) -> Vec<LayoutError> {
         let refuse = |kind, arg, message: String, help: &str| {
             vec![LayoutError::new(kind, ATOM, message).in_arg(arg).with_help(help)]

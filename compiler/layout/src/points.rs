@@ -143,7 +143,8 @@ impl Points {
         !matches!(self.result, Form::Offset) || self.start.is_some()
     }
 
-    /// The value at an index, which the last mode takes beyond the size as CuTe does; `None` if it does not fit 64 bits.
+    /// The value at an index, which the last mode takes beyond the size as CuTe does; `None` if it does not fit 64
+    /// bits.
     pub fn at(&self, index: i64) -> Option<Point> {
         let mut sums = match &self.result {
             Form::Offset | Form::Unit(_) => Vec::new(),

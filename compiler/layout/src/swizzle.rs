@@ -3,9 +3,9 @@
 use crate::{ErrorKind, Int, Layout, LayoutError, Result};
 use std::fmt;
 
-/// `Sw<bits, base, shift>`: `x ^ ((x & yyy) >> shift)` with `yyy` the `bits` bits from `base + max(0, shift)`; a negative
-/// shift goes the other way. An involution that keeps the low `base` bits.
-/// (CUTLASS `include/cute/swizzle.hpp`: `bits >= 0`, `base >= 0`, `|shift| >= bits`.)
+/// `Sw<bits, base, shift>`: `x ^ ((x & yyy) >> shift)` with `yyy` the `bits` bits from `base + max(0, shift)`; a
+/// negative shift goes the other way. An involution that keeps the low `base` bits. (CUTLASS
+/// `include/cute/swizzle.hpp`: `bits >= 0`, `base >= 0`, `|shift| >= bits`.)
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Swizzle {
     bits: u32,

@@ -1,10 +1,10 @@
 //! Addresses that are computed from constants and loop variables, decided for every iteration.
 //!
 //! A TASSIGN in a loop has a run-time address, and checks that it is aligned and inside its memory. Where every loop
-//! variable in it has a constant range, the address has finitely many values: if all are right, the checks go; if one is
-//! wrong and its iteration is sure to come, that is an error like that of a constant address (SA-0353, SA-0354). So is an
-//! address that is wrong in every iteration, however many there are, or for every argument that a `where` lets through
-//! (`progressions`).
+//! variable in it has a constant range, the address has finitely many values: if all are right, the checks go; if one
+//! is wrong and its iteration is sure to come, that is an error like that of a constant address (SA-0353, SA-0354). So
+//! is an address that is wrong in every iteration, however many there are, or for every argument that a `where` lets
+//! through (`progressions`).
 
 use crate::access::regions;
 use crate::memories;

@@ -1,8 +1,8 @@
 //! Which hidden tiles of a pipeline get copies, as the tiles do that its body names.
 //!
-//! What one pipe leaves for another in a hidden tile (a load to its first use, a result to its store, a stop on the way of a
-//! move) would hold iterations apart if there were only one of it. What stays on one pipe gains nothing from a copy, and
-//! copies never make a kernel too large: where they do not fit a memory, its hidden tiles do without.
+//! What one pipe leaves for another in a hidden tile (a load to its first use, a result to its store, a stop on the way
+//! of a move) would hold iterations apart if there were only one of it. What stays on one pipe gains nothing from a
+//! copy, and copies never make a kernel too large: where they do not fit a memory, its hidden tiles do without.
 
 use crate::access::{is_auto, regions, tile_accesses};
 use crate::liveness::{Liveness, liveness};

@@ -1,9 +1,9 @@
 //! Where a tile holds a value that may still be read.
 //!
-//! [`crate::liveness`] says for how long a tile keeps its bytes: an interval, from the first write to the last use, with
-//! every loop that may carry the value. This says at which of those points there is anything in it: the classic backward
-//! flow of wanted values. The difference is space that is held for nothing, which the map shows and the repairs of a
-//! capacity error try to free. Nothing is placed by it.
+//! [`crate::liveness`] says for how long a tile keeps its bytes: an interval, from the first write to the last use,
+//! with every loop that may carry the value. This says at which of those points there is anything in it: the classic
+//! backward flow of wanted values. The difference is space that is held for nothing, which the map shows and the
+//! repairs of a capacity error try to free. Nothing is placed by it.
 
 use crate::access::{Access, is_whole, regions, tile_accesses};
 use crate::liveness::{Interval, Point};

@@ -5,8 +5,8 @@
 //! is declared outside a loop and touched in it is live throughout the loop. A tile that is declared in the loop starts
 //! each iteration as poison, hence lives within one iteration.
 //!
-//! In a kernel whose author orders the pipes ([`SyncMode::Manual`]) automatic tiles live throughout: flags order the accesses to
-//! a tile, and nobody orders those to another one that would get its bytes.
+//! In a kernel whose author orders the pipes ([`SyncMode::Manual`]) automatic tiles live throughout: flags order the
+//! accesses to a tile, and nobody orders those to another one that would get its bytes.
 //!
 //! A tile with `stages > 1` is kept apart for the whole of its pipeline: its copies belong to several iterations that
 //! are under way at once, so no other tile can have the bytes in between.

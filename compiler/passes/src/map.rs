@@ -1,6 +1,7 @@
 //! What lives where and when: the data behind `ptoc mem`, derived from a kernel and its plan alone.
 //!
-//! Points are the numbers of [`crate::liveness`], which is computed anew here: passes after placement insert statements.
+//! Points are the numbers of [`crate::liveness`], which is computed anew here: passes after placement insert
+//! statements.
 
 use crate::holding::{Holding, holding};
 use crate::liveness::{Interval, Liveness, LoopRange, Point, for_each_point, liveness};
@@ -349,7 +350,8 @@ fn occupied(tiles: &[MappedTile], points: usize) -> Vec<u64> {
     out
 }
 
-/// Ranges between some numbers, and how much they cover together: a tree of segments, of which each knows how many ranges have all of it.
+/// Ranges between some numbers, and how much they cover together: a tree of segments, of which each knows how many
+/// ranges have all of it.
 struct Union {
     ends: Vec<u64>,
     /// Of each node: ranges that cover it, and what is covered of it.

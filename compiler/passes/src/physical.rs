@@ -1,11 +1,13 @@
-//! Makes a kernel **physical**: every tile has its bytes, and the copies that a pipeline keeps of a tile are elements of it.
+//! Makes a kernel **physical**: every tile has its bytes, and the copies that a pipeline keeps of a tile are elements
+//! of it.
 //!
-//! The meaning stays, and becomes one about bytes: which accesses meet is a question of addresses from here on, so pipes can
-//! be ordered, checked and run out of order. Neither `check` nor machine code needs this.
+//! The meaning stays, and becomes one about bytes: which accesses meet is a question of addresses from here on, so
+//! pipes can be ordered, checked and run out of order. Neither `check` nor machine code needs this.
 //!
-//! A tile of `count` elements with `stages = n` becomes one of `count * n` elements, copy by copy, at the addresses that the
-//! planner reserved for them (n is at most the target's flags from one pipe to another: [`crate::stages`]). Iteration number `i` of the pipeline in whose body it is declared (the innermost one) uses
-//! copy `i % n`: element `e` becomes `i % n * count + e`. Loops inside the pipeline stay within one copy.
+//! A tile of `count` elements with `stages = n` becomes one of `count * n` elements, copy by copy, at the addresses
+//! that the planner reserved for them (n is at most the target's flags from one pipe to another: [`crate::stages`]).
+//! Iteration number `i` of the pipeline in whose body it is declared (the innermost one) uses copy `i % n`: element `e`
+//! becomes `i % n * count + e`. Loops inside the pipeline stay within one copy.
 
 use crate::memories;
 use crate::placement::{Placement, pitch};
@@ -17,8 +19,8 @@ use ptoc_ir::tile::{Access, AddrKind, Kernel, Op, Operand, PrintPart, Region, St
 use ptoc_isa::{BinOp, Target};
 use rustc_hash::FxHashMap;
 
-/// `kernel` with the addresses of `placement`, which is sound for it on `target`. The result is valid, computes the same, and
-/// has `stages` = 1 everywhere.
+/// `kernel` with the addresses of `placement`, which is sound for it on `target`. The result is valid, computes the
+/// same, and has `stages` = 1 everywhere.
 pub fn physical(kernel: &Kernel, placement: &Placement, target: &Target) -> Kernel {
     let mut out = kernel.clone();
     let mut copies: SecondaryMap<Tile, Option<Copies>> = SecondaryMap::new();

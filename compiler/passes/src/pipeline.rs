@@ -31,8 +31,8 @@ pub fn pipeline(kernel: Kernel, target: &Target) -> Result<Prepared, Vec<Diagnos
     pipeline_of(kernel, target, &Nobody, &Budget::default())
 }
 
-/// As [`pipeline`], with someone who knows the source: capacity errors then say more, and what would mend them. What the analyses do
-/// not decide with the steps of `budget` is one warning.
+/// As [`pipeline`], with someone who knows the source: capacity errors then say more, and what would mend them. What
+/// the analyses do not decide with the steps of `budget` is one warning.
 pub fn pipeline_of(
     kernel: Kernel,
     target: &Target,

@@ -272,8 +272,8 @@ impl Space {
         (bases, needed.unwrap_or(0).max(free))
     }
 
-    /// Most bytes live at one point, and the most telling such point: the one with the shortest source (a statement of a
-    /// loop rather than the loop). Fixed tiles count the bytes that they cover together.
+    /// Most bytes live at one point, and the most telling such point: the one with the shortest source (a statement of
+    /// a loop rather than the loop). Fixed tiles count the bytes that they cover together.
     fn peak(&self, live: &Liveness) -> (u64, Point) {
         let mut best = (0, 0);
         let (groups, obstacles) =
@@ -363,7 +363,8 @@ fn roots(kernel: &Kernel, parents: &SecondaryMap<Tile, Option<Tile>>) -> Seconda
     out
 }
 
-/// The tile whose slot each tile takes over (in-place reuse) in the end, or itself. Tiles with pins do so where these agree.
+/// The tile whose slot each tile takes over (in-place reuse) in the end, or itself. Tiles with pins do so where these
+/// agree.
 pub(crate) fn in_place(kernel: &Kernel, live: &Liveness) -> SecondaryMap<Tile, Tile> {
     let mut parents: SecondaryMap<Tile, Option<Tile>> = SecondaryMap::with_capacity(kernel.tiles.len());
     parents.resize(kernel.tiles.len());

@@ -7,8 +7,9 @@
 //! pipeline lie, which instruction may write over what it reads. Only the reading of statements
 //! ([`crate::access`]) and the facts about memories ([`crate::memories`]) are those that everybody has.
 //!
-//! What the author placed (`TASSIGN` with constants) may overlap as it likes in Vec and Mat. In the other memories bytes
-//! have no meaning under another type, so there a write that destroys a tile of another type is the author's mistake.
+//! What the author placed (`TASSIGN` with constants) may overlap as it likes in Vec and Mat. In the other memories
+//! bytes have no meaning under another type, so there a write that destroys a tile of another type is the author's
+//! mistake.
 
 use crate::access::{Access, regions, tile_accesses};
 use crate::memories;
@@ -236,18 +237,19 @@ struct Flow<'k> {
     kernel: &'k Kernel,
     ranges: FxHashMap<Tile, Vec<Range>>,
     faults: Vec<Fault>,
-    /// What may be read after each statement and has bytes of a tile that it writes, by the address of the statement in the
-    /// (immutable) program.
+    /// What may be read after each statement and has bytes of a tile that it writes, by the address of the statement in
+    /// the (immutable) program.
     wanted: FxHashMap<*const Stmt, Set>,
     exits: Vec<Exit>,
     /// Loops around what is looked at. Of one without any nothing is kept: nobody looks at it again.
     loops: u32,
     /// What may have been written where a jump leaves for a label.
     left: FxHashMap<ptoc_ir::tile::Label, Set>,
-    /// What the end of each loop was found to want. Where a loop is looked at once more, for a loop around it, it wants no less.
+    /// What the end of each loop was found to want. Where a loop is looked at once more, for a loop around it, it wants
+    /// no less.
     again: FxHashMap<ptoc_ir::tile::Label, Set>,
-    /// For each loop what may have been written behind it, when it was walked last. Before it there is no less later, for a loop
-    /// around it; if there is no more than this, another walk would find the same.
+    /// For each loop what may have been written behind it, when it was walked last. Before it there is no less later,
+    /// for a loop around it; if there is no more than this, another walk would find the same.
     walked: FxHashMap<*const Stmt, Set>,
 }
 
@@ -419,7 +421,8 @@ impl Flow<'_> {
         let wanted = self.wanted.get(&std::ptr::from_ref(stmt)).cloned().unwrap_or_default();
         let mut victims: Vec<Tile> = wanted.into_iter().filter(|t| *t != tile && written.contains(t)).collect();
         // Sources that die here are safe only if the instruction works element by element on the same positions. The
-        // order in which a nest goes over its elements is nobody's promise, and a scratch operand is written at any time.
+        // order in which a nest goes over its elements is nobody's promise, and a scratch operand is written at any
+        // time.
         let in_place = |source: Tile| match &stmt.op {
             Op::Inst(inst) => self.same_positions(inst, tile, source),
             Op::Copy(_) | Op::Mma(_) => false,

@@ -1,5 +1,5 @@
-//! What a number has in common in all iterations: it is a constant more than multiples of a step, and not below some number.
-//! So an address is known to be wrong that is wrong wherever the loops are.
+//! What a number has in common in all iterations: it is a constant more than multiples of a step, and not below some
+//! number. So an address is known to be wrong that is wrong wherever the loops are.
 
 use ptoc_isa::BinOp;
 

@@ -1,7 +1,7 @@
 //! How far the addresses reach that a kernel computes while it runs.
 //!
-//! An upper bound of every TASSIGN, from constants, loop bounds, remainders, and what the launch's checks say. It is for the map of
-//! the memories; whether an address is right is for [`crate::addresses`] to say.
+//! An upper bound of every TASSIGN, from constants, loop bounds, remainders, and what the launch's checks say. It is
+//! for the map of the memories; whether an address is right is for [`crate::addresses`] to say.
 
 use crate::access::regions;
 use ptoc_ir::tile::{Kernel, Op, Stmt, Tile, Ty, Value};

@@ -1,10 +1,10 @@
-//! The order of a ring's operations. A slot that is used out of turn is a slot that nothing has written: that is what the
-//! analysis of bytes sees, and it says so (E0501). Where the ring's operations come in an order that cannot be meant, this
-//! says which, in its place (E0570).
+//! The order of a ring's operations. A slot that is used out of turn is a slot that nothing has written: that is what
+//! the analysis of bytes sees, and it says so (E0501). Where the ring's operations come in an order that cannot be
+//! meant, this says which, in its place (E0570).
 //!
 //! The kernel is followed in program order with, for each ring, the states that it may be in. A mistake is one on every
-//! path that leads to the operation, in the first iteration of the loops around at least. What comes after a jump is not looked
-//! at.
+//! path that leads to the operation, in the first iteration of the loops around at least. What comes after a jump is
+//! not looked at.
 
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Event, Kernel, Op, Purpose, Stmt, SyncOp};

@@ -1,5 +1,5 @@
-//! Scalar code that a pass adds to a finished kernel. The builder is gone by then; constants are looked up, or defined at
-//! the start of the prologue, where everything sees them.
+//! Scalar code that a pass adds to a finished kernel. The builder is gone by then; constants are looked up, or defined
+//! at the start of the prologue, where everything sees them.
 
 use cranelift_entity::PrimaryMap;
 use ptoc_diagnostics::Span;

@@ -3,8 +3,8 @@
 use ptoc_ir::tile::{Kernel, Op, Region, Stmt};
 use ptoc_isa::{Loc, Sem};
 
-/// How the host would do it: what the kernel must do without then, for the host has no TSAMPLE, no units to give blocks to, and no
-/// stores but `Vec`.
+/// How the host would do it: what the kernel must do without then, for the host has no TSAMPLE, no units to give blocks
+/// to, and no stores but `Vec`.
 pub fn host(kernel: &Kernel) -> String {
     if samples(kernel) {
         return "store what TSAMPLE gives, `f16(acc)`, and go on from there in another kernel, one of the host: `#[on(host)]`".into();

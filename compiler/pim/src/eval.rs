@@ -31,8 +31,8 @@ pub trait Visitor {
     fn other(&mut self, stmt: &Stmt, numbers: &Numbers<'_>) -> Result<(), Box<Diagnostic>>;
 }
 
-/// The scalars of a block. One that comes from a tensor or a tile has no value here: it may be computed with, but nothing may
-/// depend on it. The units have no branches on data, and no addresses from data.
+/// The scalars of a block. One that comes from a tensor or a tile has no value here: it may be computed with, but
+/// nothing may depend on it. The units have no branches on data, and no addresses from data.
 pub struct Numbers<'k> {
     kernel: &'k Kernel,
     values: Vec<u64>,

@@ -1,4 +1,5 @@
-//! Elements of `out` tensors that a launch on units leaves unwritten. All sizes are known, so its blocks are gone through.
+//! Elements of `out` tensors that a launch on units leaves unwritten. All sizes are known, so its blocks are gone
+//! through.
 
 use crate::eval::{Numbers, Visitor};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
@@ -59,8 +60,8 @@ impl Visitor for Stores {
     }
 }
 
-/// What no block of a launch stores of the tensors `of`. `values` are those of the prologue, `storage` says how arrays lie in
-/// them. `None` where that takes the data, or more than some millions of statements or elements.
+/// What no block of a launch stores of the tensors `of`. `values` are those of the prologue, `storage` says how arrays
+/// lie in them. `None` where that takes the data, or more than some millions of statements or elements.
 pub fn unwritten(
     kernel: &Kernel,
     values: &[u64],

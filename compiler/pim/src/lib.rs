@@ -1,9 +1,10 @@
 //! Kernels for units in memory: tile IR of a program's launches becomes one command stream.
 //!
-//! All sizes are known, so a kernel is not translated but carried out in part: [`eval`] goes through every block, computes indices, and
-//! hands each tile instruction with the elements that it touches to whoever knows the unit. [`geopim`] makes of them queries for the
-//! units' address generators, [`hbm`] programs and column commands for units that commands step. What a unit cannot do is an error that says who could.
-//! [`program`] puts the launches together: arrays stay in the memory from launch to launch, at [`rows`] of their own.
+//! All sizes are known, so a kernel is not translated but carried out in part: [`eval`] goes through every block,
+//! computes indices, and hands each tile instruction with the elements that it touches to whoever knows the unit.
+//! [`geopim`] makes of them queries for the units' address generators, [`hbm`] programs and column commands for units
+//! that commands step. What a unit cannot do is an error that says who could. [`program`] puts the launches together:
+//! arrays stay in the memory from launch to launch, at [`rows`] of their own.
 //!
 //! The crate knows no simulator: a [`ptoc_pim_stream::Stream`] is all that leaves it.
 
@@ -58,8 +59,8 @@ pub struct Piece {
     pub temps: Vec<TensorDecl>,
 }
 
-/// Compiles one launch of a kernel by itself. `values` are those of the prologue (`ptoc_ir::interp::prologue`), by number. The caller
-/// fills in [`Stream::files`], whose names `lines` counts.
+/// Compiles one launch of a kernel by itself. `values` are those of the prologue (`ptoc_ir::interp::prologue`), by
+/// number. The caller fills in [`Stream::files`], whose names `lines` counts.
 ///
 /// Errors: what the unit cannot do, each once.
 pub fn compile(kernel: &Kernel, values: &[u64], target: &Target, lines: Lines<'_>) -> Result<Stream, Box<Diagnostic>> {
@@ -90,8 +91,8 @@ pub fn compile(kernel: &Kernel, values: &[u64], target: &Target, lines: Lines<'_
     program::compile(&Program { arrays, launches: vec![launch], whole: false }, target, lines).map(|l| l.stream)
 }
 
-/// Compiles what a launch does, with its tensors at these rows. A tensor that lies where another launch says is taken there, if the
-/// units can; else it is placed for this launch, and the program moves it.
+/// Compiles what a launch does, with its tensors at these rows. A tensor that lies where another launch says is taken
+/// there, if the units can; else it is placed for this launch, and the program moves it.
 fn piece(launch: &Launch<'_>, target: &Target, lines: Lines<'_>, rows: &Rows) -> Result<Piece, Box<Diagnostic>> {
     let there = piece_of(launch.kernel, launch, target, lines, rows);
     let d = match there {

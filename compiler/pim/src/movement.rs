@@ -1,13 +1,13 @@
-//! Kernels that only move elements. A kernel of the host that does nothing else is a `relayout` step of its stream: a nest of loops in
-//! which the elements of both arrays move by fixed distances. Where windows overlap or stop at a border (the halo of regions), it
-//! is several.
+//! Kernels that only move elements. A kernel of the host that does nothing else is a `relayout` step of its stream: a
+//! nest of loops in which the elements of both arrays move by fixed distances. Where windows overlap or stop at a
+//! border (the halo of regions), it is several.
 
 use ptoc_ir::tile::{Kernel, Op, Region, TensorDir, TensorId};
 use ptoc_isa::Sem;
 use ptoc_pim_stream::stream::Axis;
 
-/// The tensors that it reads and writes, if the kernel moves the elements of one to another: loads, stores, moves between tiles,
-/// transpositions and copies, at places that depend on no data.
+/// The tensors that it reads and writes, if the kernel moves the elements of one to another: loads, stores, moves
+/// between tiles, transpositions and copies, at places that depend on no data.
 pub fn ends(kernel: &Kernel) -> Option<(TensorId, TensorId)> {
     let of = |dir| kernel.tensors.iter().filter(move |(_, t)| t.dir == dir).map(|(id, _)| id);
     let (Some(src), Some(dst)) = (of(TensorDir::In).next(), of(TensorDir::Out).next()) else { return None };
@@ -49,14 +49,15 @@ pub struct Nest {
 /// Most nests of a kernel.
 const NESTS: usize = 64;
 
-/// The nests by which every element of a destination of this shape, in C order, gets element `map[n]` of the source. `None` if there
-/// are none, or too many: the distances are not fixed, or go backwards.
+/// The nests by which every element of a destination of this shape, in C order, gets element `map[n]` of the source.
+/// `None` if there are none, or too many: the distances are not fixed, or go backwards.
 pub fn nests(map: &[u32], shape: &[u32]) -> Option<Vec<Nest>> {
     let found = within(map, 0, shape)?;
     (!found.is_empty() && found.len() <= NESTS).then_some(found)
 }
 
-/// The nests of a part that begins with this element of the destination: one, or those of its parts along the first dimension.
+/// The nests of a part that begins with this element of the destination: one, or those of its parts along the first
+/// dimension.
 fn within(map: &[u32], first: u32, shape: &[u32]) -> Option<Vec<Nest>> {
     if let Some(axes) = nest(map) {
         return Some(vec![Nest { start: [map[0], first], axes }]);
@@ -102,8 +103,8 @@ fn within(map: &[u32], first: u32, shape: &[u32]) -> Option<Vec<Nest>> {
     Some(out)
 }
 
-/// The loops, outermost first, by which every element of the destination, in C order, gets element `map[n]` of the source; both begin
-/// with their first. `None` if there are none: the distances are not fixed, or go backwards.
+/// The loops, outermost first, by which every element of the destination, in C order, gets element `map[n]` of the
+/// source; both begin with their first. `None` if there are none: the distances are not fixed, or go backwards.
 fn nest(map: &[u32]) -> Option<Vec<Axis>> {
     let total = map.len();
     let base = *map.first()?;

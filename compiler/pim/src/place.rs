@@ -21,8 +21,8 @@ pub fn of_author(p: &IrPlacement) -> Option<Placement> {
     Some(Placement { dims, row: 0, replicated: p.replicated })
 }
 
-/// Bursts of `count` slots of `size` bursts each, one behind the other in a bank, as parts of the dimension that counts the slots; a row
-/// has `row` bursts. `None` if slots would cross from row to row unevenly.
+/// Bursts of `count` slots of `size` bursts each, one behind the other in a bank, as parts of the dimension that counts
+/// the slots; a row has `row` bursts. `None` if slots would cross from row to row unevenly.
 pub fn slots(count: u32, size: u32, row: u32) -> Option<Vec<Leaf>> {
     let fits = (row / size.max(1)).max(1);
     if size > row {
@@ -62,8 +62,9 @@ pub fn rows(count: u32, size: u32, row: u32) -> u32 {
     (u64::from(count) * u64::from(size)).div_ceil(u64::from(row)).max(1) as u32
 }
 
-/// Elements of `size` bytes over the whole memory, as the host likes them: bursts along a row, rows of successive channels, then of
-/// bank groups and banks, then the next rows. Where an extent does not divide what is left of a coordinate, the rest stays empty.
+/// Elements of `size` bytes over the whole memory, as the host likes them: bursts along a row, rows of successive
+/// channels, then of bank groups and banks, then the next rows. Where an extent does not divide what is left of a
+/// coordinate, the rest stays empty.
 pub fn interleaved(shape: &[u32], size: u32, g: &Geometry) -> Placement {
     let levels = [
         (Coord::Byte, g.burst, size),

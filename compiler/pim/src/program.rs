@@ -1,9 +1,10 @@
 //! Launches in order become one stream.
 //!
-//! The host writes an array to the memory when a launch first wants it there, and arrays stay there from launch to launch, each in
-//! rows of its own until nobody reads it any more. A launch that wants an array elsewhere than it is moves it, unless the host has its
-//! values anyway and writes them there too. Results are read when no launch writes them any more. Kernels of the host that only move
-//! elements are `relayout` steps; others are `host` steps, for which the host reads what it does not have.
+//! The host writes an array to the memory when a launch first wants it there, and arrays stay there from launch to
+//! launch, each in rows of its own until nobody reads it any more. A launch that wants an array elsewhere than it is
+//! moves it, unless the host has its values anyway and writes them there too. Results are read when no launch writes
+//! them any more. Kernels of the host that only move elements are `relayout` steps; others are `host` steps, for which
+//! the host reads what it does not have.
 
 use crate::movement::Nest;
 use crate::place::interleaved;
@@ -359,7 +360,8 @@ impl<'p, 'k> Linker<'p, 'k> {
         }
     }
 
-    /// An array that nobody has given values has zeros with the host, as in the interpreter: what should have stored it did not.
+    /// An array that nobody has given values has zeros with the host, as in the interpreter: what should have stored it
+    /// did not.
     fn begin(&mut self, array: u32) {
         let state = &mut self.states[array as usize];
         if !state.host && state.copies.is_empty() {

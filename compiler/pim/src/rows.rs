@@ -1,7 +1,7 @@
 //! Rows of the memory, for the arrays of a program.
 //!
-//! An array takes whole rows, the same ones in every bank: then no two arrays that live at a time meet, whoever of the units stores
-//! what, and a launch's own places can be numbered from their first row.
+//! An array takes whole rows, the same ones in every bank: then no two arrays that live at a time meet, whoever of the
+//! units stores what, and a launch's own places can be numbered from their first row.
 
 use ptoc_pim_stream::placement::{Coord, Leaf, Placement};
 use std::ops::Range;
@@ -52,8 +52,8 @@ impl Rows {
         self.here.push((number, shape.to_vec(), laid.clone()));
     }
 
-    /// The first row for a tensor of the launch with this placement, which takes so many: that where it lies, or free ones.
-    /// `None` is for what the launch needs beside its tensors. Returns `None` if there are none in one piece.
+    /// The first row for a tensor of the launch with this placement, which takes so many: that where it lies, or free
+    /// ones. `None` is for what the launch needs beside its tensors. Returns `None` if there are none in one piece.
     pub fn take(&mut self, tensor: Option<u32>, placement: &Placement, rows: u32) -> Option<u32> {
         let there = self.here.iter().find(|(n, shape, laid)| {
             Some(*n) == tensor && laid.rows >= rows && same(&laid.placement, placement, shape)

@@ -1,5 +1,5 @@
-//! Kernels on HBM-PIM's units: streams are executed by the simulator and compared with the interpreter, bit for bit but for
-//! which NaN it is.
+//! Kernels on HBM-PIM's units: streams are executed by the simulator and compared with the interpreter, bit for bit but
+//! for which NaN it is.
 
 use ptoc_diagnostics::{Diagnostic, FileId};
 use ptoc_ir::interp::{self, TensorArg};

@@ -114,8 +114,8 @@ pub struct CompileArgs {
     /// Target to compile for; `ptoc targets` lists them
     #[arg(long, value_name = "T", default_value = DEFAULT_TARGET)]
     pub target: String,
-    /// Set a const, type or fn parameter, a scalar argument, a dimension, a capacity (-D capacity.Vec=262144), or a number of units
-    /// in memory or of that memory (-D unit.clock=300, -D device.stacks=6; spec/targets.md lists them)
+    /// Set a const, type or fn parameter, a scalar argument, a dimension, a capacity (-D capacity.Vec=262144), or a
+    /// number of units in memory or of that memory (-D unit.clock=300, -D device.stacks=6; spec/targets.md lists them)
     #[arg(short = 'D', value_name = "NAME=VALUE", value_parser = parse_definition)]
     pub define: Vec<(String, String)>,
     /// Form of the diagnostics on standard error
@@ -233,7 +233,8 @@ pub struct RunArgs {
     /// Kernel or program; may be left out if the file has only one
     #[arg(value_name = "KERNEL")]
     pub kernel: Option<String>,
-    /// What executes the kernel [default: cpu, or pim for targets with units in memory; interp with --step and --print-tile]
+    /// What executes the kernel [default: cpu, or pim for targets with units in memory; interp with --step and
+    /// --print-tile]
     #[arg(long, value_parser = OneBackend, value_name = "BACKEND")]
     pub backend: Option<BackendName>,
     /// Target, definitions, diagnostics.
@@ -269,7 +270,8 @@ pub struct RunArgs {
     /// Give f16 and bf16 matrix products the interpreter's bits: do not use the processor's matrix unit (AMX)
     #[arg(long)]
     pub exact: bool,
-    /// Watch each access to tiles and tensors: what is unwritten, out of bounds, overlapping or used by two blocks ends the run
+    /// Watch each access to tiles and tensors: what is unwritten, out of bounds, overlapping or used by two blocks ends
+    /// the run
     #[arg(long, conflicts_with_all = ["step", "print_tile"])]
     pub sanitize: bool,
     /// In which order the interpreter runs the pipes of a kernel: program, late or random[:SEED]

@@ -1,8 +1,9 @@
 //! Launches that are prepared already.
 //!
-//! A session compiles a kernel once for what it was elaborated with: programs launch one kernel several times, and runs of one file
-//! differ in sizes that the kernel does not know. What a kernel is elaborated to says what the passes make of it, since
-//! a session has one target; so elaborated kernels are what is compared, with the places in the source that they point to.
+//! A session compiles a kernel once for what it was elaborated with: programs launch one kernel several times, and runs
+//! of one file differ in sizes that the kernel does not know. What a kernel is elaborated to says what the passes make
+//! of it, since a session has one target; so elaborated kernels are what is compared, with the places in the source
+//! that they point to.
 
 use ptoc_cpu::CompiledKernel;
 use ptoc_ir::loops::Module;

@@ -31,7 +31,8 @@ impl Definitions {
         self.values.values().filter_map(|e| if let ExprKind::Name(n) = &*e.kind { Some(n.clone()) } else { None })
     }
 
-    /// Parses definitions, each as a source file of its own called `<-D NAME>`, and applies capacities and settings to the target.
+    /// Parses definitions, each as a source file of its own called `<-D NAME>`, and applies capacities and settings to
+    /// the target.
     pub fn parse(
         definitions: &[Definition],
         target: &mut Target,

@@ -67,8 +67,8 @@ fn similar_file(path: &Path) -> Option<PathBuf> {
     Some(path.with_file_name(near))
 }
 
-/// The most that is read of a text or a stream that is no regular file: its length is not known before its end, and a device
-/// may have none.
+/// The most that is read of a text or a stream that is no regular file: its length is not known before its end, and a
+/// device may have none.
 pub(crate) const MOST_PIPED: u64 = 256 << 20;
 
 /// Why something piped is refused that is longer than that.
@@ -129,7 +129,8 @@ pub fn read_source(path: &Path) -> Result<String, Diagnostic> {
     })
 }
 
-/// The text of a file that is imported, or could be: nobody has asked for this very file, so a pipe, which may never end, is not read.
+/// The text of a file that is imported, or could be: nobody has asked for this very file, so a pipe, which may never
+/// end, is not read.
 pub fn read_module(path: &Path) -> Result<String, Diagnostic> {
     match fs::metadata(path) {
         Ok(found) if !found.is_file() && !found.is_dir() => {
@@ -187,8 +188,8 @@ pub(crate) fn code(text: &str) -> Code {
     Code::find(text).map_or(codes::CANNOT_READ, |info| info.code)
 }
 
-/// What an editor has: texts that are open, by [`identity`], which count in place of what is on disk; and trees of texts that were
-/// parsed before, as most stay the same from one edit to the next.
+/// What an editor has: texts that are open, by [`identity`], which count in place of what is on disk; and trees of
+/// texts that were parsed before, as most stay the same from one edit to the next.
 #[derive(Clone, Debug, Default)]
 pub struct OpenTexts {
     /// The texts.

@@ -142,7 +142,8 @@ fn ranges(group: &Group) -> impl Iterator<Item = (u32, u32)> + '_ {
     })
 }
 
-/// Identifiers of PTO that are of no check of a compiler: how they begin, how many digits follow, the last number, what they are and what ptoc has.
+/// Identifiers of PTO that are of no check of a compiler: how they begin, how many digits follow, the last number, what
+/// they are and what ptoc has.
 const OTHERS: [(&str, usize, u32, &str); 2] = [
     (
         "FIX-A",

@@ -319,8 +319,8 @@ impl Session {
         self.prepared(begin, result, debug)
     }
 
-    /// All passes for a launch with these dimensions and scalars: of one that is watched, hazards are told and do not keep it from
-    /// running.
+    /// All passes for a launch with these dimensions and scalars: of one that is watched, hazards are told and do not
+    /// keep it from running.
     pub fn prepare_to_run(
         &mut self,
         instance: Instance,
@@ -355,8 +355,8 @@ impl Session {
         }
     }
 
-    /// What passes have left for a launch. Where it is not proved that blocks are apart, and nobody watches, the launch's own sizes
-    /// may show that they are not.
+    /// What passes have left for a launch. Where it is not proved that blocks are apart, and nobody watches, the
+    /// launch's own sizes may show that they are not.
     fn launched(
         &mut self,
         mut prepared: ptoc_passes::Prepared,

@@ -1,4 +1,5 @@
-//! Trees of texts that were parsed: of one text there is one tree, as long as it has the same number among the files of its unit.
+//! Trees of texts that were parsed: of one text there is one tree, as long as it has the same number among the files of
+//! its unit.
 
 use ptoc_analysis::Tree;
 use ptoc_diagnostics::FileId;

@@ -270,8 +270,8 @@ pub enum StmtKind {
     },
     /// `expr;`
     Expr(Expr),
-    /// `if .. {} else {}`. As the last statement of a block, if it has an `else` and its first branch has a value, it is
-    /// the block's tail instead ([`ExprKind::If`]).
+    /// `if .. {} else {}`. As the last statement of a block, if it has an `else` and its first branch has a value, it
+    /// is the block's tail instead ([`ExprKind::If`]).
     If(IfStmt),
     /// `for p in range {}`
     For {

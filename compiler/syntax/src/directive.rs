@@ -1,4 +1,5 @@
-//! Test lines: comments of the form `// run: ..`, `// check: ..` and `// trap: ..`, as typed values with a span for every part.
+//! Test lines: comments of the form `// run: ..`, `// check: ..` and `// trap: ..`, as typed values with a span for
+//! every part.
 //!
 //! ```text
 //! // run: linear interp,cpu M=200 N=130 K=100 seed=2 rtol=2e-3 A=a.npy C==c.npy     // a remark

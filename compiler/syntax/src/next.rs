@@ -1,7 +1,8 @@
 //! What may come next in a text that is being written: the words that the grammar itself wants at a place.
 //!
-//! What is finished before the place (statements, items) does not count, so mistakes in it do no harm: the statement or item that is
-//! being written is parsed alone, with a token behind it that never fits, and the parser says what would have.
+//! What is finished before the place (statements, items) does not count, so mistakes in it do no harm: the statement or
+//! item that is being written is parsed alone, with a token behind it that never fits, and the parser says what would
+//! have.
 
 use crate::build::Builder;
 use crate::parse::wanted;
@@ -66,7 +67,8 @@ struct Part {
 
 impl Part {
     fn last(lexemes: &[Lexeme]) -> Option<Part> {
-        // Of every block that is open, and of the file: where the part begins that is being written, and the one before it.
+        // Of every block that is open, and of the file: where the part begins that is being written, and the one before
+        // it.
         let mut starts = vec![(0, 0)];
         let mut brackets: Vec<Tok> = Vec::new();
         for (n, l) in lexemes.iter().enumerate() {

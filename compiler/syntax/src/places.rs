@@ -100,7 +100,8 @@ mod tests {
     use super::*;
     use crate::ast::ItemKind;
 
-    /// The statement around the first `@` of a kernel's body (taken out), the block's first line, and whether it is a tail.
+    /// The statement around the first `@` of a kernel's body (taken out), the block's first line, and whether it is a
+    /// tail.
     fn around(body: &str) -> Option<(String, String, bool)> {
         let text = format!("kernel k(x: in f32[M]) {{ {body} }}");
         let at = text.find('@').expect("a mark") as u32;

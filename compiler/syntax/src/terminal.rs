@@ -1,5 +1,5 @@
-//! The terminals of the grammar: tokens of the text, parts that were parsed before, and the marks that say what the input
-//! is to be parsed as.
+//! The terminals of the grammar: tokens of the text, parts that were parsed before, and the marks that say what the
+//! input is to be parsed as.
 
 use crate::token::Tok;
 

@@ -6,8 +6,8 @@ use logos::Logos;
 
 /// A kind of token.
 ///
-/// The lexer never fails: what is no token becomes [`Tok::Bad`] or a `Bad..` variant and is reported on the side, because
-/// the generated parser cannot go on after an error of its token stream.
+/// The lexer never fails: what is no token becomes [`Tok::Bad`] or a `Bad..` variant and is reported on the side,
+/// because the generated parser cannot go on after an error of its token stream.
 #[derive(Logos, Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[logos(skip r"[ \t\r\n\u{c}]+")]
 #[allow(missing_docs, reason = "the names are those of the words and marks")]

@@ -10,7 +10,8 @@ pub struct Frame {
     pub params: *const i64,
     /// Data of each tensor.
     pub tensors: *const *mut u8,
-    /// Spaces of the running block; 64-byte aligned. Its contents are unspecified at entry, but for [`crate::KernelParts::kept`].
+    /// Spaces of the running block; 64-byte aligned. Its contents are unspecified at entry, but for
+    /// [`crate::KernelParts::kept`].
     pub arena: *mut u8,
     /// Coordinates of the block, then the number of blocks along each dimension that the call is to run
     /// ([`crate::KernelParts::spread`]). Null for a launch function.
@@ -43,8 +44,8 @@ pub struct Status {
     pub args: [i64; 4],
 }
 
-/// A launch or a block function: 0 is success, [`STOPPED`] an end by [`Frame::watch`], otherwise 1 + the check's row, with
-/// [`Frame::status`] filled.
+/// A launch or a block function: 0 is success, [`STOPPED`] an end by [`Frame::watch`], otherwise 1 + the check's row,
+/// with [`Frame::status`] filled.
 pub type EntryFn = unsafe extern "C" fn(*const Frame) -> u32;
 
 /// `print`: the context, the site's number, and its values: one slot for a scalar (raw bits), three for a matrix

@@ -31,11 +31,11 @@ pub struct KernelParts {
     pub rank: usize,
     /// Bytes of arena that a running block needs.
     pub arena: u64,
-    /// Where in the arena, at a multiple of eight, the code finds eight zero bytes when a thread begins to work on a launch. It may
-    /// leave there, and in the arena, what the next blocks of the launch on this thread have a use for.
+    /// Where in the arena, at a multiple of eight, the code finds eight zero bytes when a thread begins to work on a
+    /// launch. It may leave there, and in the arena, what the next blocks of the launch on this thread have a use for.
     pub kept: Option<u64>,
-    /// Dimensions of the grid along which a call of `block` may run several blocks: it is given their number along every
-    /// dimension, behind its coordinates. None: it runs one. Such blocks have no checks and print nothing.
+    /// Dimensions of the grid along which a call of `block` may run several blocks: it is given their number along
+    /// every dimension, behind its coordinates. None: it runs one. Such blocks have no checks and print nothing.
     pub spread: Vec<usize>,
     /// The order of blocks, if it is not that of the grid's dimensions.
     pub raster: Option<Raster>,
@@ -77,7 +77,8 @@ pub struct Launch<'a> {
     pub tensors: &'a [TensorArg],
     /// Threads to use; 0 takes one a core.
     pub threads: usize,
-    /// Gets each `print`, in block order. With one thread a block's prints arrive when it ends, otherwise all at the end.
+    /// Gets each `print`, in block order. With one thread a block's prints arrive when it ends, otherwise all at the
+    /// end.
     pub print: Option<&'a mut dyn FnMut(PrintEvent)>,
 }
 
@@ -149,8 +150,8 @@ impl fmt::Display for LaunchError {
 
 impl std::error::Error for LaunchError {}
 
-/// Blocks that a launch may have. Who watches one marks elements with the numbers of blocks, in 32 bits, and needs two more
-/// marks; a launch that nobody watches is refused alike.
+/// Blocks that a launch may have. Who watches one marks elements with the numbers of blocks, in 32 bits, and needs two
+/// more marks; a launch that nobody watches is refused alike.
 pub const MOST_BLOCKS: u32 = u32::MAX - 2;
 
 /// The number of blocks of a grid of these extents.
@@ -208,22 +209,24 @@ impl Kernel {
         Ok(extents[..self.parts.rank].to_vec())
     }
 
-    /// Runs the launch function, then every block of the grid, in the order of its raster (without one the last dimension moves
-    /// fastest). An empty grid runs nothing.
+    /// Runs the launch function, then every block of the grid, in the order of its raster (without one the last
+    /// dimension moves fastest). An empty grid runs nothing.
     ///
     /// Blocks are handed out in ascending chunks. When a block fails, blocks above it are no longer started and all
     /// below it still run, so for any number of threads the reported failure is that of the lowest failing block.
     /// Which blocks above it have run, and so the contents of outputs after a failure, is not specified.
     ///
     /// # Safety
-    /// The tensors' memory is valid for reads and writes of the lengths given and not otherwise used during the launch, no two of them
-    /// overlap, one of which is written, and the kernel's code stays inside it for these parameters: its loop IR was made for tensors of these shapes.
+    /// The tensors' memory is valid for reads and writes of the lengths given and not otherwise used during the launch,
+    /// no two of them overlap, one of which is written, and the kernel's code stays inside it for these parameters: its
+    /// loop IR was made for tensors of these shapes.
     pub unsafe fn launch(&self, launch: Launch<'_>) -> Result<(), LaunchError> {
         // SAFETY: the caller's promise.
         unsafe { self.launch_watched(launch, None) }
     }
 
-    /// As [`Kernel::launch`]; code that was compiled to be watched tells `monitor` what it does, which may end the launch.
+    /// As [`Kernel::launch`]; code that was compiled to be watched tells `monitor` what it does, which may end the
+    /// launch.
     ///
     /// # Safety
     /// As for [`Kernel::launch`].
@@ -341,8 +344,8 @@ impl Kernel {
     }
 }
 
-/// How many blocks a call runs along each dimension: all, of those along which blocks join, or as many as leave two calls
-/// for every thread. The last of these dimensions is divided first.
+/// How many blocks a call runs along each dimension: all, of those along which blocks join, or as many as leave two
+/// calls for every thread. The last of these dimensions is divided first.
 fn spans(extents: &[i64], spread: &[usize], threads: usize) -> [i64; MAX_GRID_RANK] {
     let mut spans = [1; MAX_GRID_RANK];
     let others = (0..extents.len()).filter(|d| !spread.contains(d));
@@ -513,8 +516,8 @@ impl Grid<'_> {
                     watch: tell,
                     watch_ctx: seat_ptr.cast(),
                 };
-                // SAFETY: `log`, `seat` and `status` are only used through these pointers while compiled code runs; the rest
-                // is `Kernel::new`'s and the caller's promise.
+                // SAFETY: `log`, `seat` and `status` are only used through these pointers while compiled code runs; the
+                // rest is `Kernel::new`'s and the caller's promise.
                 let code = unsafe {
                     (*log_ptr).block = Some(block);
                     (*seat_ptr).block(block, &coords[..rank]);

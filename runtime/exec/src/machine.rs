@@ -91,8 +91,8 @@ fn cores(threads: usize) -> usize {
     threads.clamp(1, thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// What `work` gives, summed over as many threads and divided by the seconds in which all have done it. Each prepares, does it
-/// once, waits for the others, and does it again, which counts.
+/// What `work` gives, summed over as many threads and divided by the seconds in which all have done it. Each prepares,
+/// does it once, waits for the others, and does it again, which counts.
 fn together<T>(threads: usize, prepare: impl Fn() -> T + Sync, work: impl Fn(&mut T) -> f64 + Sync) -> f64 {
     let threads = cores(threads);
     let barrier = Barrier::new(threads);

@@ -1,6 +1,7 @@
 //! The machine's matrix unit (AMX): may it be used, and its registers.
 //!
-//! A register is a tile of 16 rows of 64 bytes. One instruction multiplies two tiles, 16 by 16 dot products of 64 bytes.
+//! A register is a tile of 16 rows of 64 bytes. One instruction multiplies two tiles, 16 by 16 dot products of 64
+//! bytes.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::asm;

@@ -14,8 +14,8 @@ pub trait Monitor: Sync {
 pub trait Watcher {
     /// The thread begins with a block: its number in the order of the launch, and its coordinates in the grid.
     fn block(&mut self, number: u64, coords: &[i64]);
-    /// A statement is about to be executed: its number, and the values that it works with, as the compiler and the monitor have
-    /// agreed. False ends the launch.
+    /// A statement is about to be executed: its number, and the values that it works with, as the compiler and the
+    /// monitor have agreed. False ends the launch.
     fn statement(&mut self, site: u32, values: &[i64]) -> bool;
 }
 

@@ -65,7 +65,8 @@ impl Pool {
     }
 
     /// Runs `work` on the caller and on up to `threads - 1` workers at once, and waits for all of them. `work` must
-    /// be complete when it ran once: there may be fewer workers than asked for, and none while another launch holds them.
+    /// be complete when it ran once: there may be fewer workers than asked for, and none while another launch holds
+    /// them.
     pub fn run(&self, threads: usize, work: &(dyn Fn() + Sync)) {
         let Ok(mut workers) = self.workers.try_lock() else { return work() };
         while workers.len() + 1 < threads {

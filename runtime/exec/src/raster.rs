@@ -1,7 +1,7 @@
 //! The order in which the blocks of a grid start.
 
-/// Blocks in bands: along one dimension of the grid, a few abreast. Operands that neighbours share stay in the cache for
-/// them: 16 blocks of a product in a row need 17 panels of its operands, 4 x 4 of them need 8.
+/// Blocks in bands: along one dimension of the grid, a few abreast. Operands that neighbours share stay in the cache
+/// for them: 16 blocks of a product in a row need 17 panels of its operands, 4 x 4 of them need 8.
 ///
 /// Without one, the last dimension of the grid moves fastest (which is `along` the last dimension, one abreast).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,11 +18,11 @@ impl Raster {
         (0..rank).rev().find(|d| *d != self.along as usize)
     }
 
-    /// The place of the `number`-th of `extents[0] * extents[1] * ..` blocks, which come each once. The dimensions but the two of the
-    /// raster are the outer ones, the last of them fastest; the last band is as narrow as what is left.
+    /// The place of the `number`-th of `extents[0] * extents[1] * ..` blocks, which come each once. The dimensions but
+    /// the two of the raster are the outer ones, the last of them fastest; the last band is as narrow as what is left.
     ///
-    /// The formula is CUTLASS's: with s abreast, offset = n mod s, e = n div s; along = e mod extent, across = (e div extent) s + offset.
-    /// There a grid is padded to whole bands, here the last one has a width of its own.
+    /// The formula is CUTLASS's: with s abreast, offset = n mod s, e = n div s; along = e mod extent, across = (e div
+    /// extent) s + offset. There a grid is padded to whole bands, here the last one has a width of its own.
     pub fn place(self, number: u64, extents: &[i64], at: &mut [i64]) {
         let along = self.along as usize;
         let across = self.across(extents.len());

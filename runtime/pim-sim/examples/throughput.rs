@@ -1,7 +1,7 @@
 //! How fast the engine simulates: a request trace repeated to a million requests, under FR-FCFS, on one core.
 //!
-//! `cargo run --release -p ptoc-pim-sim --example throughput [TRACE.txt [REQUESTS]]`; the default trace is a stream over
-//! all banks of a pseudo-channel, 32 bursts a row.
+//! `cargo run --release -p ptoc-pim-sim --example throughput [TRACE.txt [REQUESTS]]`; the default trace is a stream
+//! over all banks of a pseudo-channel, 32 bursts a row.
 
 use std::time::Instant;
 

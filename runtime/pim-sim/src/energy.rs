@@ -1,13 +1,15 @@
 //! Energy of a command trace: a number of picojoules for each command, and power in the background.
 //!
-//! Two models, chosen by the configuration's `energy` table. **IDD** (the default) is the calculation of Micron TN-40-07
-//! and of DRAMPower: currents of the data sheet's loops over the time that the timing parameters give. **Per bit** uses
-//! the published energies of an HBM2 access by its path (O'Connor et al., "Fine-Grained DRAM", MICRO 2017, in the form
-//! in which the AttAcc simulator quotes them) for activation and data; refresh and background stay with the currents.
+//! Two models, chosen by the configuration's `energy` table. **IDD** (the default) is the calculation of Micron
+//! TN-40-07 and of DRAMPower: currents of the data sheet's loops over the time that the timing parameters give. **Per
+//! bit** uses the published energies of an HBM2 access by its path (O'Connor et al., "Fine-Grained DRAM", MICRO 2017,
+//! in the form in which the AttAcc simulator quotes them) for activation and data; refresh and background stay with the
+//! currents.
 //!
-//! The currents are those that public HBM2 models use (DRAMsim3 `HBM2_8Gb_x128.ini`, PIMeval's HBM2 parameters); vendors
-//! publish none. They are of one 128-bit channel, which moves 64 bytes in a burst. A pseudo-channel is half of it: it has
-//! half of the energy of a burst, of a refresh and of the background. An activation is of one row, whoever owns it.
+//! The currents are those that public HBM2 models use (DRAMsim3 `HBM2_8Gb_x128.ini`, PIMeval's HBM2 parameters);
+//! vendors publish none. They are of one 128-bit channel, which moves 64 bytes in a burst. A pseudo-channel is half of
+//! it: it has half of the energy of a burst, of a refresh and of the background. An activation is of one row, whoever
+//! owns it.
 //!
 //! mA x V x ns = pJ.
 
@@ -303,8 +305,9 @@ pub struct UnitModel {
 }
 
 impl UnitModel {
-    /// An access costs what the array does in the per-bit model (0.44 pJ a bit, or the configuration's `cell_pJ_per_bit`): it
-    /// leaves the bank on no bus. An operation is 0.499 pJ, PIMeval's constant for an fp16 unit of Aquabolt-XL.
+    /// An access costs what the array does in the per-bit model (0.44 pJ a bit, or the configuration's
+    /// `cell_pJ_per_bit`): it leaves the bank on no bus. An operation is 0.499 pJ, PIMeval's constant for an fp16 unit
+    /// of Aquabolt-XL.
     pub fn of(config: &Config) -> UnitModel {
         let bit = config.energy.get("cell_pJ_per_bit").copied().unwrap_or(PerBit::HBM2.cell);
         UnitModel { access: bit * f64::from(config.org.burst_bytes()) * 8.0, operation: 0.499 }

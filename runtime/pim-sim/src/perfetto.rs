@@ -1,9 +1,9 @@
 //! Command traces as Chrome trace events, which Perfetto and chrome://tracing open.
 //!
-//! A process is a pseudo-channel. Its tracks are the data bus, refresh of all banks, and each bank: the row that is open,
-//! in it the commands that use it, and per-bank refreshes and precharges between rows. Data that units read from or write to
-//! their own banks are on no bus. Times are nanoseconds since tick
-//! 0, rounded down (the format has no finer ones), and each event has its exact tick in `args`.
+//! A process is a pseudo-channel. Its tracks are the data bus, refresh of all banks, and each bank: the row that is
+//! open, in it the commands that use it, and per-bank refreshes and precharges between rows. Data that units read from
+//! or write to their own banks are on no bus. Times are nanoseconds since tick 0, rounded down (the format has no finer
+//! ones), and each event has its exact tick in `args`.
 
 use crate::dram::{Command, Config, Issued};
 use std::fmt::{self, Write};
@@ -40,7 +40,8 @@ impl<'t> Channel<'t> {
     }
 }
 
-/// Writes the trace of a device, whose data all cross the buses: `channels` has the commands of each channel, sorted by tick.
+/// Writes the trace of a device, whose data all cross the buses: `channels` has the commands of each channel, sorted by
+/// tick.
 pub fn write(out: &mut dyn Write, config: &Config, channels: &[&[Issued]]) -> fmt::Result {
     let channels: Vec<Channel<'_>> = channels.iter().map(|issued| Channel { issued, internal: &[] }).collect();
     write_with(out, config, &channels, &[])

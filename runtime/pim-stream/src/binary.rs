@@ -1,8 +1,9 @@
 //! The binary form of a stream.
 //!
-//! Magic, version, then every part in order. Numbers are LEB128 of the least length, bytes and texts are preceded by their length,
-//! lists by their count, enumerations are the positions in their tables. A driver's command is its 44 bytes. Reading checks every
-//! count against what is left, so no input can ask for more memory than its own size warrants. One stream has one form.
+//! Magic, version, then every part in order. Numbers are LEB128 of the least length, bytes and texts are preceded by
+//! their length, lists by their count, enumerations are the positions in their tables. A driver's command is its 44
+//! bytes. Reading checks every count against what is left, so no input can ask for more memory than its own size
+//! warrants. One stream has one form.
 
 use crate::driver;
 use crate::placement::{Coord, Leaf, Placement};

@@ -9,7 +9,8 @@
 //! | 12 | ReLU of the result | | |
 //! | 11:8, 7:4, 3:0 | indices of destination and two sources | offset back, 10:0 | repeat, 10:0 |
 //!
-//! Bits without a meaning are 0. The text form is `MAC GRF_B[0], EVEN_BANK, GRF_A[0] auto`, `JUMP -1, 7`, `NOP 3`, `EXIT`.
+//! Bits without a meaning are 0. The text form is `MAC GRF_B[0], EVEN_BANK, GRF_A[0] auto`, `JUMP -1, 7`, `NOP 3`,
+//! `EXIT`.
 
 use crate::word::{Field, WordError, number, split};
 use std::fmt;

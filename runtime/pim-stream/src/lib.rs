@@ -1,14 +1,15 @@
-//! What is said to processing units in memory: the stream that a compiler writes and a simulator reads, and its words. Neither
-//! knows the other; of our crates this one uses the types of elements (`ptoc-tensor`) alone.
+//! What is said to processing units in memory: the stream that a compiler writes and a simulator reads, and its words.
+//! Neither knows the other; of our crates this one uses the types of elements (`ptoc-tensor`) alone.
 //!
-//! * [`stream`]: the whole: device, units, arrays, steps. [`binary`] and [`text`] are its forms, [`check`] its validator.
+//! * [`stream`]: the whole: device, units, arrays, steps. [`binary`] and [`text`] are its forms, [`check`] its
+//!   validator.
 //! * [`placement`]: where arrays lie; [`unit`]: parameters of units and where they are; [`mode`]: modes of HBM-PIM.
 //! * [`driver`]: LOAD, EXECUTE and READ, 44 bytes each on the wire, and what a sequence of them must satisfy.
 //! * [`register`]: the parameter register of a GeoPIM unit, 256 bits.
 //! * [`crf`]: the instruction words of an HBM-PIM unit, 32 bits.
 //!
-//! Each has a binary and a text form that are each other's inverse. Decoding checks everything that can be wrong with a word by
-//! itself; nothing is truncated silently.
+//! Each has a binary and a text form that are each other's inverse. Decoding checks everything that can be wrong with a
+//! word by itself; nothing is truncated silently.
 
 pub mod binary;
 pub mod check;

@@ -159,8 +159,8 @@ impl Machine {
         }
     }
 
-    /// Byte 0: do the units compute? Byte 16: whose commands step them (0 even, 1 odd, else both). Bytes 20 and 21: clear
-    /// GRF_A and GRF_B. Entering starts every program over.
+    /// Byte 0: do the units compute? Byte 16: whose commands step them (0 even, 1 odd, else both). Bytes 20 and 21:
+    /// clear GRF_A and GRF_B. Entering starts every program over.
     fn configure(&mut self, data: &[u8; BURST]) -> Config {
         self.parity = match data[16] {
             0 => Parity::Even,

@@ -1,8 +1,8 @@
 //! Where an array lies in the memory: a layout with named strides.
 //!
-//! A [`Placement`] splits every dimension of an array, the lowest part first, and says by how much each part moves which
-//! coordinate. [`Placed`] is the same with its addresses computed; an address is a byte of the device, counted over channels,
-//! pseudo-channels, bank groups, banks, rows, columns and bytes, from the slowest to the fastest.
+//! A [`Placement`] splits every dimension of an array, the lowest part first, and says by how much each part moves
+//! which coordinate. [`Placed`] is the same with its addresses computed; an address is a byte of the device, counted
+//! over channels, pseudo-channels, bank groups, banks, rows, columns and bytes, from the slowest to the fastest.
 
 use crate::stream::TensorDecl;
 use crate::unit::UnitConfig;
@@ -91,8 +91,8 @@ pub enum Coord {
     Col,
     /// Byte of a burst.
     Byte,
-    /// Processing unit: those of a bank group first, then those of a pseudo-channel, then those of all. It stands for channel,
-    /// pseudo-channel, bank group and bank.
+    /// Processing unit: those of a bank group first, then those of a pseudo-channel, then those of all. It stands for
+    /// channel, pseudo-channel, bank group and bank.
     Unit,
 }
 
@@ -145,8 +145,8 @@ const TABLE: u32 = 1 << 14;
 /// Where an array lies.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Placement {
-    /// Parts of each dimension, the lowest first. The extents of a dimension multiply to its extent, or to more: what is more is
-    /// room that no element takes, such as the rest of a last burst.
+    /// Parts of each dimension, the lowest first. The extents of a dimension multiply to its extent, or to more: what
+    /// is more is room that no element takes, such as the rest of a last burst.
     pub dims: Vec<Vec<Leaf>>,
     /// Added to the row.
     pub row: u32,
@@ -167,8 +167,8 @@ pub struct Placed {
 impl Placement {
     /// Checks the placement of an array with these extents and bytes an element, and computes its addresses.
     ///
-    /// Errors: extents that multiply to less than the array's, coordinates outside the device, elements that would share a byte or
-    /// cross a burst.
+    /// Errors: extents that multiply to less than the array's, coordinates outside the device, elements that would
+    /// share a byte or cross a burst.
     pub fn resolve(&self, shape: &[u32], size: u32, g: &Geometry, unit: &UnitConfig) -> Result<Placed, String> {
         if self.dims.len() != shape.len() {
             return Err(format!("the layout has {} and the array {}", dims(self.dims.len()), dims(shape.len())));

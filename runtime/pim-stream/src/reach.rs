@@ -5,13 +5,13 @@ use crate::unit::UnitConfig;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// By how much parts move the bank (counted over banks, bank groups, pseudo-channels and channels) and the unit, with the first and the
-/// last row that they reach there.
+/// By how much parts move the bank (counted over banks, bank groups, pseudo-channels and channels) and the unit, with
+/// the first and the last row that they reach there.
 type Reach = BTreeMap<(u64, u32), (u64, u64)>;
 
 impl Placement {
-    /// The rows of each bank from the first to the last that has an element of an array with these extents; banks are counted through
-    /// the device. The placement is one that [`Self::resolve`] accepts.
+    /// The rows of each bank from the first to the last that has an element of an array with these extents; banks are
+    /// counted through the device. The placement is one that [`Self::resolve`] accepts.
     pub fn rows_by_bank(&self, shape: &[u32], g: &Geometry, unit: &UnitConfig) -> BTreeMap<u32, Range<u64>> {
         let mut all = Reach::from([((0, 0), (0, 0))]);
         for (leaves, extent) in self.dims.iter().zip(shape) {

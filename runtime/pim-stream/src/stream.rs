@@ -1,8 +1,8 @@
 //! The command stream: what a simulator of memory with units in it executes, and nothing else.
 //!
-//! A [`Stream`] names its device, the parameters of the units, the arrays of the host that it takes and gives, and its steps in
-//! order. Each step knows the place in the source that it comes from. The forms are in [`crate::binary`] and [`crate::text`],
-//! what a stream must satisfy beyond its form in [`crate::check`]; the reference is `spec/stream.md`.
+//! A [`Stream`] names its device, the parameters of the units, the arrays of the host that it takes and gives, and its
+//! steps in order. Each step knows the place in the source that it comes from. The forms are in [`crate::binary`] and
+//! [`crate::text`], what a stream must satisfy beyond its form in [`crate::check`]; the reference is `spec/stream.md`.
 
 use crate::driver;
 use crate::placement::Placement;
@@ -79,7 +79,8 @@ pub struct TensorDecl {
     pub shape: Vec<u32>,
     /// Who gives and gets it.
     pub role: Role,
-    /// Bits that every element has with the host when the stream begins; of `temp` arrays, and of `out` arrays, which nobody gives.
+    /// Bits that every element has with the host when the stream begins; of `temp` arrays, and of `out` arrays, which
+    /// nobody gives.
     pub fill: Option<u64>,
 }
 
@@ -155,8 +156,8 @@ impl Action {
     }
 }
 
-/// A kernel of the host between those of the units. The stream says when it runs and what it reads and writes of the host's
-/// arrays; what it computes only its program knows. Its time is not that of the memory, and is none.
+/// A kernel of the host between those of the units. The stream says when it runs and what it reads and writes of the
+/// host's arrays; what it computes only its program knows. Its time is not that of the memory, and is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     /// The kernel.

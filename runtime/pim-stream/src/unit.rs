@@ -44,8 +44,8 @@ parameters! {
         clock_mhz: 250;
         /// How many activations a command for all even or odd banks counts for tRRD and tFAW: 1, or 8 for all of them.
         act_weight: 1;
-        /// 1: a fence waits until the data of every command before it has moved. 0: until the commands are issued, as the
-        /// vendor's simulator has it.
+        /// 1: a fence waits until the data of every command before it has moved. 0: until the commands are issued, as
+        /// the vendor's simulator has it.
         fence_data: 1;
     }
 }
@@ -71,8 +71,8 @@ parameters! {
         coordinate_cycles: 2;
         /// Units that exist; 0 is one in every bank.
         units: 0;
-        /// 1: successive units are in successive channels, then pseudo-channels, bank groups and banks. 0: in successive banks,
-        /// then bank groups, pseudo-channels and channels.
+        /// 1: successive units are in successive channels, then pseudo-channels, bank groups and banks. 0: in
+        /// successive banks, then bank groups, pseudo-channels and channels.
         spread: 1;
         /// How many activations a command for all banks counts for tRRD and tFAW.
         act_weight: 1;

@@ -1,5 +1,5 @@
-//! Memory that can still be had. Systems promise more than they have and end the process that takes them at their word, so large
-//! requests are held against what is free before anything is touched.
+//! Memory that can still be had. Systems promise more than they have and end the process that takes them at their word,
+//! so large requests are held against what is free before anything is touched.
 
 /// Requests below so many bytes are not looked at: asking the system takes longer than many of them.
 const LARGE: usize = 256 << 20;
@@ -9,8 +9,8 @@ pub fn holds(bytes: usize) -> bool {
     bytes < LARGE || available().is_none_or(|free| bytes as u64 <= free)
 }
 
-/// Bytes that can be had without ending other programs, as the kernel estimates them: free memory, caches that can be dropped
-/// and free swap, or less where a control group allows less. `None` if the system does not say.
+/// Bytes that can be had without ending other programs, as the kernel estimates them: free memory, caches that can be
+/// dropped and free swap, or less where a control group allows less. `None` if the system does not say.
 #[cfg(target_os = "linux")]
 pub fn available() -> Option<u64> {
     let info = std::fs::read_to_string("/proc/meminfo").ok()?;

@@ -9,8 +9,8 @@ use std::io::{self, Read};
 #[repr(C, align(64))]
 pub(crate) struct Line(pub(crate) [u8; 64]);
 
-/// From so many bytes on an allocation is asked to lie in large pages (the limit is numpy's): one that is walked across its
-/// rows would otherwise miss an entry of the address cache at nearly every step.
+/// From so many bytes on an allocation is asked to lie in large pages (the limit is numpy's): one that is walked across
+/// its rows would otherwise miss an entry of the address cache at nearly every step.
 #[cfg(target_os = "linux")]
 const LARGE: usize = 4 << 20;
 
@@ -26,9 +26,9 @@ pub(crate) fn zeroed(lines: usize) -> Option<Vec<Line>> {
     bytemuck::try_zeroed_vec(lines).ok()
 }
 
-/// Bytes from a source until there are `bytes` of them or it ends, and how many came; `None` if there is not so much memory.
-/// A source that ends early leaves fewer lines.
-/// Memory is touched as bytes arrive: a pipe that claims much and brings little costs little.
+/// Bytes from a source until there are `bytes` of them or it ends, and how many came; `None` if there is not so much
+/// memory. A source that ends early leaves fewer lines. Memory is touched as bytes arrive: a pipe that claims much and
+/// brings little costs little.
 pub(crate) fn filled_from(bytes: usize, source: &mut impl Read) -> io::Result<Option<(Vec<Line>, usize)>> {
     /// Lines that are zeroed before they are filled: they stay in the cache in between.
     const AT_ONCE: usize = (1 << 20) / size_of::<Line>();
@@ -87,7 +87,8 @@ pub(crate) fn copied(lines: &[Line]) -> Vec<Line> {
     lines.to_vec()
 }
 
-/// Room for lines. The request has to come before the first touch, and the allocator's own zeroed memory has been touched.
+/// Room for lines. The request has to come before the first touch, and the allocator's own zeroed memory has been
+/// touched.
 #[cfg(target_os = "linux")]
 fn in_large_pages(lines: usize) -> Option<Vec<Line>> {
     let mut data: Vec<Line> = Vec::new();
@@ -97,8 +98,8 @@ fn in_large_pages(lines: usize) -> Option<Vec<Line>> {
     let start = (data.as_ptr() as usize).next_multiple_of(page);
     let end = (data.as_ptr() as usize + lines * size_of::<Line>()) / page * page;
     if start < end {
-        // SAFETY: whole pages of the allocation, of which nothing is used yet; the advice changes no contents. A system that
-        // does not take it says so, and that is all.
+        // SAFETY: whole pages of the allocation, of which nothing is used yet; the advice changes no contents. A system
+        // that does not take it says so, and that is all.
         let _ = unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
     }
     Some(data)

@@ -36,7 +36,8 @@ impl Random {
         (self.at(i) >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Number `i`, in `[0, width)`, `width` up to 2^64, by the high half of a product. The bias is below `width / 2^64`.
+    /// Number `i`, in `[0, width)`, `width` up to 2^64, by the high half of a product. The bias is below `width /
+    /// 2^64`.
     pub fn below(self, i: u64, width: u128) -> u64 {
         let width = width.clamp(1, 1 << 64);
         (u128::from(self.at(i)).wrapping_mul(width) >> 64) as u64

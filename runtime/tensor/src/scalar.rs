@@ -13,7 +13,8 @@ use half::{bf16, f16};
 struct Format {
     exp_bits: u32,
     man_bits: u32,
-    /// The largest exponent is that of infinities and NaNs. Without, it is one of numbers but for the last pattern, a NaN.
+    /// The largest exponent is that of infinities and NaNs. Without, it is one of numbers but for the last pattern, a
+    /// NaN.
     infinities: bool,
 }
 
@@ -96,8 +97,8 @@ fn round_f64(value: f64, format: Format) -> u64 {
     }
 }
 
-/// `value` as `dtype`. Floats round once, and what is too large is infinite (f8e4m3 has no infinity: NaN); integers truncate the fraction, saturate, and take NaN as 0; a bool is
-/// `value != 0`, so NaN is true.
+/// `value` as `dtype`. Floats round once, and what is too large is infinite (f8e4m3 has no infinity: NaN); integers
+/// truncate the fraction, saturate, and take NaN as 0; a bool is `value != 0`, so NaN is true.
 pub fn bits_from_f64(dtype: DType, value: f64) -> u64 {
     match dtype {
         DType::Bool => u64::from(value != 0.0),
@@ -254,7 +255,8 @@ pub fn ulps(dtype: DType, a: u64, b: u64) -> Option<u64> {
     Some(place(a).abs_diff(place(b)))
 }
 
-/// The shortest decimal text that reads back as the same value of `dtype`, of 8-bit floats the very number; `inf`, `-inf`, `nan`, `true`, `false`.
+/// The shortest decimal text that reads back as the same value of `dtype`, of 8-bit floats the very number; `inf`,
+/// `-inf`, `nan`, `true`, `false`.
 pub fn format_bits(dtype: DType, bits: u64) -> String {
     match dtype {
         DType::Bool => (bits & 0xff != 0).to_string(),

@@ -34,7 +34,8 @@ fn every_midpoint_of_the_16_bit_floats_rounds_to_even() {
     }
 }
 
-/// Each byte by the definition of its format: the exponent's bias, the place of the mantissa, and the patterns that are no numbers.
+/// Each byte by the definition of its format: the exponent's bias, the place of the mantissa, and the patterns that are
+/// no numbers.
 #[test]
 fn every_8_bit_float_has_its_value() {
     for bits in 0..=0xffu64 {

@@ -71,8 +71,8 @@ pub struct Tensor {
     data: Vec<Line>,
 }
 
-/// The bytes of a tensor, empty extents counted as 1, are below 2 to this power: no machine addresses more, and the compiler
-/// relies on it where it proves that products of extents do not overflow.
+/// The bytes of a tensor, empty extents counted as 1, are below 2 to this power: no machine addresses more, and the
+/// compiler relies on it where it proves that products of extents do not overflow.
 pub const MAX_BYTES_BITS: u32 = 48;
 
 /// Elements of `shape`, or `None` if the bytes of the non-zero extents reach 2^[`MAX_BYTES_BITS`].

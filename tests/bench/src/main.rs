@@ -4,8 +4,8 @@
 //! Everything is interleaved in one run and reported as medians; speeds of kernels as ratios to a peer or a limit that
 //! was measured in the same run. Nothing here asserts a time.
 //!
-//! With `-- pim [DIRECTORY/]`: the workloads of units in memory at full size. With `-- serve [DIRECTORY/]`: measurements on
-//! demand, for `peers/peers.py`, which sets kernels beside what else an author could use.
+//! With `-- pim [DIRECTORY/]`: the workloads of units in memory at full size. With `-- serve [DIRECTORY/]`:
+//! measurements on demand, for `peers/peers.py`, which sets kernels beside what else an author could use.
 
 mod kernels;
 mod pim;

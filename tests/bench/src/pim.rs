@@ -1,6 +1,8 @@
-//! GeoPIM's workloads at full size, through `ptoc run`: how long the simulation takes on this machine, and what it says.
+//! GeoPIM's workloads at full size, through `ptoc run`: how long the simulation takes on this machine, and what it
+//! says.
 //!
-//! `cargo run --release --manifest-path tests/bench/Cargo.toml -- pim [DIRECTORY/]` prints the tables of `spec/geopim.md`.
+//! `cargo run --release --manifest-path tests/bench/Cargo.toml -- pim [DIRECTORY/]` prints the tables of
+//! `spec/geopim.md`.
 
 use ptoc::io::Io;
 use serde_json::Value;

@@ -112,8 +112,8 @@ fn shortest(times: &[Duration]) -> Duration {
     times.iter().min().copied().unwrap_or_default()
 }
 
-/// Medians, and the shortest of ours: other work on the machine takes from long runs, and hardly from the short one that
-/// measures the peak.
+/// Medians, and the shortest of ours: other work on the machine takes from long runs, and hardly from the short one
+/// that measures the peak.
 struct Times {
     mine: Duration,
     best: Duration,

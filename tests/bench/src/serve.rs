@@ -1,5 +1,6 @@
-//! `serve`: kernels, limits and the peers that are Rust crates, measured on demand. A driver of other peers (`peers/`) starts this
-//! program, sends it one JSON object a line and reads one back, so that contenders take turns in one run on the same data.
+//! `serve`: kernels, limits and the peers that are Rust crates, measured on demand. A driver of other peers (`peers/`)
+//! starts this program, sends it one JSON object a line and reads one back, so that contenders take turns in one run on
+//! the same data.
 //!
 //! | request | answer |
 //! |---|---|
@@ -152,7 +153,8 @@ fn product(kernel: &mut Ready, with: &str, times: u64, request: &Value) -> Resul
     let (m, n, k) = (dim("M")?, dim("N")?, dim("K")?);
     let at = |name: &str| kernel.names.iter().position(|n| n == name).ok_or_else(|| format!("there is no array `{name}`"));
     let arrays = [at("A")?, at("B")?, at("C")?];
-    // The kernel's own arrays: a copy made now would be in the caches, where the kernel finds its own as the others left them.
+    // The kernel's own arrays: a copy made now would be in the caches, where the kernel finds its own as the others
+    // left them.
     let [a, b, c] = kernel.buffers.get_disjoint_mut(arrays).map_err(|e| e.to_string())?;
     let none = || "it is no product of f32".to_owned();
     let (a, b) = (a.as_slice::<f32>().ok_or_else(none)?, b.as_slice::<f32>().ok_or_else(none)?);

@@ -1,7 +1,7 @@
 //! DRAM texts: a configuration, a request trace and a command trace, with a line `---` between them.
 //!
-//! Whatever they say, nothing panics and every mistake has a place. What can be simulated keeps the rules that the checker
-//! derives from the parameters, its commands read back as they were written, and its time is accounted for.
+//! Whatever they say, nothing panics and every mistake has a place. What can be simulated keeps the rules that the
+//! checker derives from the parameters, its commands read back as they were written, and its time is accounted for.
 
 use ptoc_pim_sim::check::bound::attribute;
 use ptoc_pim_sim::check::{CommandTrace, Options, Rule, check};

@@ -48,8 +48,8 @@ fn tree(text: &str) -> Option<(String, Vec<String>)> {
     (!broken).then(|| (print::ast(&parsed.file, false), comments))
 }
 
-/// The same tokens and comments with other white space between them: where there was some, there is some, and where there was none,
-/// there may be some if no token depends on it.
+/// The same tokens and comments with other white space between them: where there was some, there is some, and where
+/// there was none, there may be some if no token depends on it.
 fn shaken(text: &str, mut seed: u64) -> String {
     let mut sources = SourceMap::new();
     let file = sources.add("f.tile", text);

@@ -72,8 +72,8 @@ fn same(kernel: &Kernel, placement: &Placement, target: &Target, values: &Values
     }
 }
 
-/// The bytes of all tensors afterwards; nothing if the run stopped. Fuel is for the kernel as it was, so a physical one has
-/// more.
+/// The bytes of all tensors afterwards; nothing if the run stopped. Fuel is for the kernel as it was, so a physical one
+/// has more.
 fn run(kernel: &Kernel, values: &Values, seed: u64) -> Option<Vec<Vec<u8>>> {
     let arguments = kernel.tensors.values().filter(|t| t.dir != TensorDir::Scratch);
     let tensors = arguments.zip(&values.shapes).map(|(t, shape)| {

@@ -1,8 +1,8 @@
 //! Command streams: bytes, text, and what comes of executing them.
 //!
-//! Whatever is read is read back as the same stream from both forms, and the validator has a place for each fault. A stream
-//! without faults runs to its end or stops with a reason; its DRAM commands keep the rules that the checker derives from the
-//! parameters, and every tick of every pseudo-channel is charged once.
+//! Whatever is read is read back as the same stream from both forms, and the validator has a place for each fault. A
+//! stream without faults runs to its end or stops with a reason; its DRAM commands keep the rules that the checker
+//! derives from the parameters, and every tick of every pseudo-channel is charged once.
 
 use ptoc_pim_sim::check::{Options as Grade, Rule, check, check_autonomous};
 use ptoc_pim_sim::machine::{Options, device, run};

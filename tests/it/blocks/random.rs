@@ -1,5 +1,5 @@
-//! Kernels of affine stores at random. What is proved never happens on the interpreter, whatever the sizes; what is shown happens with
-//! the sizes that are named.
+//! Kernels of affine stores at random. What is proved never happens on the interpreter, whatever the sizes; what is
+//! shown happens with the sizes that are named.
 
 use crate::drawn;
 use crate::engine::Noise;

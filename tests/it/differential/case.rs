@@ -385,8 +385,8 @@ fn mapped(instr: &'static Instr, tiles: &[DType], cmp: Option<CmpOp>, label: Str
     single(instr, tiles, &words, true, label)
 }
 
-/// One instruction on tiles of these dtypes (those that the author writes), with `words` after its operands, and, if `again`,
-/// once more over its first source where it may be.
+/// One instruction on tiles of these dtypes (those that the author writes), with `words` after its operands, and, if
+/// `again`, once more over its first source where it may be.
 pub fn single(instr: &'static Instr, tiles: &[DType], words: &str, again: bool, label: String) -> Case {
     let mut w = Writer::default();
     let mut next = tiles.iter();

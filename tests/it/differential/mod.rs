@@ -1,5 +1,5 @@
-//! Every instruction on every dtype that a target takes, written as a kernel: machine code gives the interpreter's bits,
-//! and both are what a second, simple model says.
+//! Every instruction on every dtype that a target takes, written as a kernel: machine code gives the interpreter's
+//! bits, and both are what a second, simple model says.
 
 pub mod case;
 mod model;

@@ -1,26 +1,28 @@
 //! Every GeoPIM kernel and program that has a test line, against sums in f64.
 //!
-//! The reference knows nothing of tiles, bursts and the unit's order of operations: a sample is the map's four pixels around a place,
-//! weighted by nearness, times attention. It is compared in two ways.
+//! The reference knows nothing of tiles, bursts and the unit's order of operations: a sample is the map's four pixels
+//! around a place, weighted by nearness, times attention. It is compared in two ways.
 //!
-//! **The unit's places.** Coordinates are f16 by definition (spec/numerics.md), so the first comparison takes them rounded as the unit
-//! rounds them, and the rest exact. With u = 2^-11, the unit roundoff of f16, and M = |f_n| of neighbour n with share w_n:
+//! **The unit's places.** Coordinates are f16 by definition (spec/numerics.md), so the first comparison takes them
+//! rounded as the unit rounds them, and the rest exact. With u = 2^-11, the unit roundoff of f16, and M = |f_n| of
+//! neighbour n with share w_n:
 //!
-//! * `x - floor x` is exact for x >= 0 and rounded to 2^-12 at worst below 0, and `1 - way` as well: each factor of a share is
-//!   off by at most u, their product is rounded once, so a share by at most (2 + w_n) u.
+//! * `x - floor x` is exact for x >= 0 and rounded to 2^-12 at worst below 0, and `1 - way` as well: each factor of a
+//!   share is off by at most u, their product is rounded once, so a share by at most (2 + w_n) u.
 //! * Folded: attention times share is rounded once, u w_n; the product with the pixel is exact in f32.
 //!   Unfolded: each product of share and pixel is rounded once, u w_n M, and three sums of at most sum(w_n M) are, too.
 //! * Where numbers are subnormal the rounding is 2^-25 and not relative; every sample has at most four such products.
 //! * Sums in f32 of n terms are off by n 2^-24 of the sum of magnitudes, n = 4 S folded, 2 S unfolded.
 //! * The result is rounded to f16 once: u of itself, or 2^-25.
-//! * Attention that the host computes is a softmax in f32, off by 2^-14 of itself at most (logits off by 15 * 16 * 2^-24 from a sum of 16
-//!   products below 1, exp by 1.05 ulp, a sum of 512 terms), then rounded to f16: u of itself, or 2^-25.
+//! * Attention that the host computes is a softmax in f32, off by 2^-14 of itself at most (logits off by 15 * 16 *
+//!   2^-24 from a sum of 16 products below 1, exp by 1.05 ulp, a sum of 512 terms), then rounded to f16: u of itself,
+//!   or 2^-25.
 //!
 //! Terms in u^2 are covered by a factor of 1 + 2^-7.
 //!
-//! **Places in f64.** A bilinear map is continuous, and between neighbours it changes by at most their difference. So a place that is off
-//! by e moves the sample by at most e times the largest difference of neighbours along that axis. Each of the three operations on a
-//! coordinate rounds by u of its result.
+//! **Places in f64.** A bilinear map is continuous, and between neighbours it changes by at most their difference. So a
+//! place that is off by e moves the sample by at most e times the largest difference of neighbours along that axis.
+//! Each of the three operations on a coordinate rounds by u of its result.
 
 use super::{Ran, program, run};
 use ptoc_diagnostics::FileId;
@@ -184,7 +186,8 @@ fn softmax(logits: &[f64], samples: usize) -> Vec<f64> {
 }
 
 impl Case {
-    /// What a program was asked, from its inputs: those of the units, or what the host makes them from (examples/sampling.tile).
+    /// What a program was asked, from its inputs: those of the units, or what the host makes them from
+    /// (examples/sampling.tile).
     fn of(ran: &Ran, fold: bool, zero: bool) -> Case {
         let numbers = |name: &str| ran.tensors.get(name).map(Tensor::to_f64s);
         let size = |name: &str| ran.sizes.get(name).map(|n| *n as usize);

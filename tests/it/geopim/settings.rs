@@ -63,8 +63,8 @@ fn a_scratchpad_reads_less() {
     assert!(shared > 0);
 }
 
-/// A scratchpad is one memory with one port: a burst every two cycles for all units of a channel, whose banks give each a burst in the
-/// time. Many units that share much wait for it, and `spec/geopim.md` says so.
+/// A scratchpad is one memory with one port: a burst every two cycles for all units of a channel, whose banks give each
+/// a burst in the time. Many units that share much wait for it, and `spec/geopim.md` says so.
 #[test]
 fn a_scratchpad_has_one_port() {
     let spec =

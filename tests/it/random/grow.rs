@@ -1,5 +1,5 @@
-//! From genes to a program: each gene picks among what is well typed at its place, so that any genes make a program, and
-//! fewer and smaller genes make a smaller one.
+//! From genes to a program: each gene picks among what is well typed at its place, so that any genes make a program,
+//! and fewer and smaller genes make a smaller one.
 
 #![allow(clippy::manual_is_multiple_of, reason = "a choice is a remainder")]
 
@@ -239,7 +239,8 @@ impl<'g> Grower<'g> {
         check_dtypes(self.target, InstrId(at as u16), dtypes, cmp).is_none()
     }
 
-    // ---- tiles -------------------------------------------------------------------------------------------------------
+    // ---- tiles
+    // -------------------------------------------------------------------------------------------------------
 
     /// Tiles of this type here, as text: whole, as a window, or an element of an array.
     pub(super) fn places(&mut self, gene: &Gene, dtype: DType, form: Form, blocks: Blocks, whole: bool) -> Vec<String> {
@@ -405,7 +406,8 @@ impl<'g> Grower<'g> {
         }
     }
 
-    // ---- scalars -----------------------------------------------------------------------------------------------------
+    // ---- scalars
+    // -----------------------------------------------------------------------------------------------------
 
     /// An index in `0..n`.
     pub(super) fn below(&mut self, gene: &Gene, n: &str) -> String {

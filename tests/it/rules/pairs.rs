@@ -1,13 +1,13 @@
-//! Rules of targets that are about pairs of dtypes: conversions, what leaves the accumulator, and products of rounded factors. Each pair has
-//! a program of its own.
+//! Rules of targets that are about pairs of dtypes: conversions, what leaves the accumulator, and products of rounded
+//! factors. Each pair has a program of its own.
 
 use super::{Program, Rule, has_all, moved, on_tiles};
 use crate::differential::case::tiles_of;
 use ptoc_isa::{InstrId, Loc, MoveRule, Place, Sem, ShapeRule, Target, Triple};
 use ptoc_tensor::DType;
 
-/// A rule for each pair of dtypes with that source: one that the target takes, and one that it refuses and another takes; and, for all that
-/// nobody takes, the first of them.
+/// A rule for each pair of dtypes with that source: one that the target takes, and one that it refuses and another
+/// takes; and, for all that nobody takes, the first of them.
 fn of_pairs(
     target: &'static Target,
     from: DType,

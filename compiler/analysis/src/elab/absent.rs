@@ -1,5 +1,5 @@
-//! Tensor arguments that a launch may leave out: `offs: in f16[B, Q, S, 2] = none`. Whether one is given is known when the
-//! kernel is compiled; a window of an absent one is absent.
+//! Tensor arguments that a launch may leave out: `offs: in f16[B, Q, S, 2] = none`. Whether one is given is known when
+//! the kernel is compiled; a window of an absent one is absent.
 
 use super::env::Binding;
 use super::{Elab, R, Reported};

@@ -476,8 +476,8 @@ impl Elab<'_> {
         let count = self.b.kernel().tiles[t].count;
         let earlier = self.b.kernel().tiles[t].addr.clone();
         self.b.kernel_mut().tiles[t].addr = AddrKind::Dynamic;
-        // A constant binding made before becomes one of the same kind. It held from the declaration on, so it goes there:
-        // what lies between used it.
+        // A constant binding made before becomes one of the same kind. It held from the declaration on, so it goes
+        // there: what lies between used it.
         if let AddrKind::Fixed(list) = earlier {
             for (k, old) in list.into_iter().enumerate().filter(|(_, a)| *a != u64::MAX) {
                 let addr = self.idx(old as i64);

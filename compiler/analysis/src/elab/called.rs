@@ -61,8 +61,8 @@ impl Elab<'_> {
         shown.collect()
     }
 
-    /// Edits of a function's text would change it for all who call it: where a scalar parameter is meant, which stands for what the
-    /// call gives, the argument is edited. The standard library's text is not the author's to change.
+    /// Edits of a function's text would change it for all who call it: where a scalar parameter is meant, which stands
+    /// for what the call gives, the argument is edited. The standard library's text is not the author's to change.
     fn aim(&self, d: &mut Diagnostic) {
         for fix in &mut d.fixes {
             // From the innermost call outwards.

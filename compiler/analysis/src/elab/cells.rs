@@ -1,4 +1,5 @@
-//! Instructions that put elements elsewhere: forms of one name, what fills the rest, and what they demand of shapes and indices.
+//! Instructions that put elements elsewhere: forms of one name, what fills the rest, and what they demand of shapes and
+//! indices.
 
 use super::{Elab, R};
 use crate::builtins::Word;

@@ -145,7 +145,8 @@ impl Elab<'_> {
         }
     }
 
-    /// The register that is assigned to, where what it gets would need another one. Other locations have room for hidden tiles.
+    /// The register that is assigned to, where what it gets would need another one. Other locations have room for
+    /// hidden tiles.
     fn registers(dest: Option<TileVal>, loc: Loc, dtype: ptoc_tensor::DType, caps: (u32, u32)) -> Option<TileVal> {
         dest.filter(|d| {
             matches!(loc, Loc::GrfA | Loc::GrfB) && (d.ty.loc, d.ty.dtype) == (loc, dtype) && (d.rows, d.cols) == caps

@@ -108,7 +108,8 @@ impl Env {
         self.leave(scope.map(|s| s.id));
     }
 
-    /// The bindings of a block that is left, and of those inside of it, end: the first of them would be at `(frame, block)`.
+    /// The bindings of a block that is left, and of those inside of it, end: the first of them would be at `(frame,
+    /// block)`.
     fn unbind(&mut self, scope: &Scope, (frame, block): (usize, usize)) {
         for (name, ..) in &scope.names {
             if let Some(all) = self.places.get_mut(name) {

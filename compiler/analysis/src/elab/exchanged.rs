@@ -6,8 +6,8 @@ use ptoc_diagnostics::{Diagnostic, Edit, codes};
 use ptoc_syntax::ast::{Arg, ExprKind};
 
 impl Elab<'_> {
-    /// Blocks that are cut from the dimensions of each other's modes, as in `c.tile(j, i)`: a warning, since the dimensions may be equal
-    /// when the kernel runs.
+    /// Blocks that are cut from the dimensions of each other's modes, as in `c.tile(j, i)`: a warning, since the
+    /// dimensions may be equal when the kernel runs.
     pub(super) fn exchanged(&self, w: &Window, name: &str, args: &[Arg], blocks: &[Val]) -> Option<Diagnostic> {
         let place = |k: usize| match &blocks[k] {
             Val::Block(b) => b.place.as_ref(),

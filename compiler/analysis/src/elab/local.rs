@@ -297,8 +297,8 @@ impl Elab<'_> {
         Ok(Val::View(self.with_window(view, out).into()))
     }
 
-    /// Where index `i` of all threads lies in one mode of them: `(i / d) % s` for each leaf, counted colexicographically.
-    /// A stride of 0 is a broadcast: 0.
+    /// Where index `i` of all threads lies in one mode of them: `(i / d) % s` for each leaf, counted
+    /// colexicographically. A stride of 0 is a broadcast: 0.
     fn flat_coordinate(&mut self, mode: &Layout, i: Value, span: Span) -> Value {
         let mut at = self.idx(0);
         let mut step = self.idx(1);

@@ -589,7 +589,8 @@ impl Elab<'_> {
                 let e = self.exactly(args, 1, "f32(x)", span)?[0];
                 let m = self.math(e, st)?;
                 let x = self.real(m, e.span)?;
-                // Nothing is rounded, but what is too large for an 8-bit float saturates: in f8e4m3 it would round to NaN.
+                // Nothing is rounded, but what is too large for an 8-bit float saturates: in f8e4m3 it would round to
+                // NaN.
                 if !(d.is_float() && d.size() == 1) {
                     return Ok(Math::Real(x));
                 }

@@ -1,5 +1,5 @@
-//! Parameters of inlined functions meet their arguments: types are patterns, and names in them that are not yet known are
-//! bound by what the argument has.
+//! Parameters of inlined functions meet their arguments: types are patterns, and names in them that are not yet known
+//! are bound by what the argument has.
 
 use super::env::Binding;
 use super::labels::count;

@@ -1,7 +1,7 @@
 //! Addresses for the planner: `TASSIGN` in kernels with `#[place(planned)]`, and `rest = [..]`.
 //!
-//! A pinned tile stays an automatic one: it lives from its first use to its last, has the copies of its pipeline, and shares
-//! no byte with a tile that holds a value at the same time. Only the place is not the planner's to find.
+//! A pinned tile stays an automatic one: it lives from its first use to its last, has the copies of its pipeline, and
+//! shares no byte with a tile that holds a value at the same time. Only the place is not the planner's to find.
 
 use super::labels::count;
 use super::{Elab, PlaceMode, R};
@@ -33,7 +33,8 @@ impl Elab<'_> {
         Ok(alone)
     }
 
-    /// `TASSIGN` of a whole tile or array, or of a ring, with constants pins it. `false` if this is another kind of `TASSIGN`.
+    /// `TASSIGN` of a whole tile or array, or of a ring, with constants pins it. `false` if this is another kind of
+    /// `TASSIGN`.
     pub fn pin_tile(&mut self, target: &Val, at: &Expr, span: Span) -> R<bool> {
         let tile = match target {
             Val::Tile(t) | Val::Mask(t, _) if t.origin.is_none() && t.element.is_none() => t.tile,
@@ -86,8 +87,8 @@ impl Elab<'_> {
         self.b.kernel_mut().pins.push((tile, pins));
     }
 
-    /// After the walk: `rest = [..]` gives an entry to each automatic tile without a `TASSIGN`, in the order in which they
-    /// are made.
+    /// After the walk: `rest = [..]` gives an entry to each automatic tile without a `TASSIGN`, in the order in which
+    /// they are made.
     pub fn finish_pins(&mut self) {
         let Some(rest) = self.rest.take() else { return };
         let kernel = self.b.kernel();

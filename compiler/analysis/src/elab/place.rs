@@ -24,8 +24,8 @@ struct Placed<'a> {
     span: Span,
 }
 
-/// Is the kernel run by the host? Because it says so, or because the target's units have one instruction, and it gives them
-/// no blocks.
+/// Is the kernel run by the host? Because it says so, or because the target's units have one instruction, and it gives
+/// them no blocks.
 pub(crate) fn on_host(item: &ptoc_syntax::ast::Item, target: &ptoc_isa::Target) -> bool {
     let ItemKind::Kernel(k) = &item.kind else { return false };
     let Some(unit) = &target.unit else { return false };
@@ -392,8 +392,8 @@ impl Elab<'_> {
     }
 }
 
-/// Two elements that the leaves along one coordinate put on the same place, all other leaves being 0; `None` if there are
-/// none. Along `byte` an element has so many places; a channel is as many pseudo-channels as it has.
+/// Two elements that the leaves along one coordinate put on the same place, all other leaves being 0; `None` if there
+/// are none. Along `byte` an element has so many places; a channel is as many pseudo-channels as it has.
 fn collision(
     place: &Placement,
     coord: Option<Coord>,

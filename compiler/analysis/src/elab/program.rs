@@ -105,7 +105,8 @@ struct Parts {
     places: Vec<Placed>,
     /// A launch was refused: who writes what is not known any more.
     failed: bool,
-    /// Extents of its own tensors depend on dimensions that are not known: launches are looked at, and nothing is produced.
+    /// Extents of its own tensors depend on dimensions that are not known: launches are looked at, and nothing is
+    /// produced.
     waiting: bool,
 }
 
@@ -476,7 +477,8 @@ impl Elab<'_> {
         Ok(())
     }
 
-    /// A tensor is in one place in the whole program: what a parameter says must be that, what it leaves open becomes it.
+    /// A tensor is in one place in the whole program: what a parameter says must be that, what it leaves open becomes
+    /// it.
     fn launch_places(
         &mut self,
         instance: &mut Instance,

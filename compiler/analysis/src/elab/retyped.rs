@@ -16,8 +16,9 @@ const DTYPES: [Code; 8] = [
     codes::DTYPE_MISMATCH,
 ];
 
-/// Replaces what the reports of absent dtypes propose, each for its own place, by the nearest dtype with which the kernel has no error that
-/// it does not have anyway. `trial` gives what is said of the kernel with dtypes replaced. Where none helps, none is proposed.
+/// Replaces what the reports of absent dtypes propose, each for its own place, by the nearest dtype with which the
+/// kernel has no error that it does not have anyway. `trial` gives what is said of the kernel with dtypes replaced.
+/// Where none helps, none is proposed.
 pub(super) fn propose(
     target: &Target,
     absent: &[(DType, Option<Span>)],

@@ -1,4 +1,5 @@
-//! TSAMPLE, the instruction of GeoPIM's units: its operands are windows with three, one and two modes, and may be absent.
+//! TSAMPLE, the instruction of GeoPIM's units: its operands are windows with three, one and two modes, and may be
+//! absent.
 
 use super::inst::usage;
 use super::{Elab, R, Reported};

@@ -679,7 +679,8 @@ impl<'a> Elab<'a> {
     }
 }
 
-/// Words are no dimensions, but those that mean something only in one place: `X` in projections, `ND` in tile types, `Up` in TCI.
+/// Words are no dimensions, but those that mean something only in one place: `X` in projections, `ND` in tile types,
+/// `Up` in TCI.
 fn is_word(n: &Name) -> bool {
     crate::builtins::word(n).is_some_and(|w| !matches!(w, Word::Skip | Word::Order(_) | Word::Choice(_)))
 }

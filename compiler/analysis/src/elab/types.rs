@@ -376,8 +376,8 @@ impl Elab<'_> {
         Err(Reported)
     }
 
-    /// A dtype that the target does not have, as `d` says: told once in a kernel, and where a parameter of the kernel says it, there;
-    /// not if the author has written the dtype itself.
+    /// A dtype that the target does not have, as `d` says: told once in a kernel, and where a parameter of the kernel
+    /// says it, there; not if the author has written the dtype itself.
     pub fn absent_dtype<T>(&mut self, dtype: DType, d: Diagnostic, written: bool) -> R<T> {
         if self.absent_dtypes.contains(&dtype) {
             return Err(Reported);

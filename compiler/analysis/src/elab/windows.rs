@@ -1,9 +1,9 @@
 //! Operations on windows: what the algebra does to a layout happens here to every quantity of a window at once.
 //!
-//! An operation sees the window's *identity layout*: its extents, with stride `1@l` for axis number `l`. In the result a
-//! leaf with stride `v@l` steps `v` along axis `l`, so each quantity moves `v` times what axis `l` moves it. Where the
-//! result runs over the end of an axis (a tile that does not divide it), a guard on that axis' coordinate is added: this
-//! is predication from the identity tensor.
+//! An operation sees the window's *identity layout*: its extents, with stride `1@l` for axis number `l`. In the result
+//! a leaf with stride `v@l` steps `v` along axis `l`, so each quantity moves `v` times what axis `l` moves it. Where
+//! the result runs over the end of an axis (a tile that does not divide it), a guard on that axis' coordinate is added:
+//! this is predication from the identity tensor.
 
 use super::{Elab, R};
 use crate::value::{Leaf, Mode, Quantity, View, Window};

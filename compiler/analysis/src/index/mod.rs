@@ -1,8 +1,8 @@
 //! Every name of a unit: where it is defined, and what each of its occurrences stands for. For an editor; it works on
 //! trees with error nodes, and says of an unknown name nothing.
 //!
-//! The rules of look-up are those of [`crate::check_names`]. A definition is known by the span of its name, which is the same for
-//! everyone who meets it.
+//! The rules of look-up are those of [`crate::check_names`]. A definition is known by the span of its name, which is
+//! the same for everyone who meets it.
 
 mod walk;
 

@@ -293,7 +293,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Has a block its `}`? One that the parser has added is nowhere in the text: the block ends with its last statement.
+    /// Has a block its `}`? One that the parser has added is nowhere in the text: the block ends with its last
+    /// statement.
     fn closed(&self, b: &Block) -> bool {
         let last = b.stmts.last().map(|s| s.span).into_iter().chain(b.tail.as_ref().map(|e| e.span));
         self.text.get(..b.span.end as usize).is_some_and(|t| t.ends_with('}'))

@@ -1,7 +1,8 @@
 //! Transposes of words with AVX2: squares of eight by eight, two side by side, so that whole lines are written.
 //!
-//! Both halves of a line leave the registers one after the other, which is all that writing past the caches asks for. A stage, as
-//! [`super::sixteens`] has one, takes longer here: its rows go through the first-level cache by half lines twice.
+//! Both halves of a line leave the registers one after the other, which is all that writing past the caches asks for. A
+//! stage, as [`super::sixteens`] has one, takes longer here: its rows go through the first-level cache by half lines
+//! twice.
 
 use super::Rows;
 use super::simd::{columns, turn};
@@ -13,11 +14,12 @@ pub(super) const SIDE: usize = 8;
 /// Words of a line: columns of two squares.
 pub(super) const PAIR: usize = 2 * SIDE;
 
-/// Lines of the source that are read by turns: their pages, and those that are written, are fewer than the 64 that cores with
-/// AVX2 have at hand.
+/// Lines of the source that are read by turns: their pages, and those that are written, are fewer than the 64 that
+/// cores with AVX2 have at hand.
 const MOST: usize = 48;
 
-/// Turns `cols` lines of `rows` words, whole squares, to `rows` lines within the caches: a line at a time is written whole.
+/// Turns `cols` lines of `rows` words, whole squares, to `rows` lines within the caches: a line at a time is written
+/// whole.
 ///
 /// # Safety
 /// Both are in memory, and apart; the machine has AVX2.
@@ -36,15 +38,16 @@ pub(super) unsafe fn within(src: Rows<*const u8>, cols: usize, rows: usize, dst:
     }
 }
 
-/// Turns `cols` lines of `rows` words, whole pairs of squares, to `rows` lines past the caches. Asks for what lies `ahead` of the
-/// lines that it reads.
+/// Turns `cols` lines of `rows` words, whole pairs of squares, to `rows` lines past the caches. Asks for what lies
+/// `ahead` of the lines that it reads.
 ///
 /// # Safety
 /// Both are in memory, and apart, the destination at addresses of whole lines; the machine has AVX2.
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn pass(src: Rows<*const u8>, cols: usize, rows: usize, dst: Rows<*mut u8>, ahead: isize) {
     debug_assert!(rows.is_multiple_of(SIDE) && cols.is_multiple_of(PAIR));
-    // Rows of the destination are written whole, unless lines of the source are on more pages than the machine has at hand.
+    // Rows of the destination are written whole, unless lines of the source are on more pages than the machine has at
+    // hand.
     let strip = if cols <= MOST { cols.max(PAIR) } else { PAIR };
     for first in (0..cols).step_by(strip) {
         for r in (0..rows).step_by(SIDE) {

@@ -1,15 +1,15 @@
 //! Elements of a table by their numbers, as `Gather` of loop IR has it.
 //!
-//! Numbers that follow each other are the usual case: the channels of a pixel, a row of a table of embeddings. So each stretch of a
-//! row is looked at first, and copied as a whole if its elements are neighbours.
+//! Numbers that follow each other are the usual case: the channels of a pixel, a row of a table of embeddings. So each
+//! stretch of a row is looked at first, and copied as a whole if its elements are neighbours.
 
 use ptoc_isa::Oob;
 
 /// Indices that are looked at together.
 const STRETCH: usize = 64;
 
-/// Rows ahead of which the table is asked for elements, and the most bytes that are asked for: what an index names is anywhere,
-/// and the copy of one row is done long before the next one has come from beyond the second-level cache.
+/// Rows ahead of which the table is asked for elements, and the most bytes that are asked for: what an index names is
+/// anywhere, and the copy of one row is done long before the next one has come from beyond the second-level cache.
 const AHEAD: i64 = 8;
 const ASKED: usize = 256;
 
@@ -195,8 +195,9 @@ impl Gather {
 
 macro_rules! routine {
     ($name:ident, $wide:ident, $size:literal) => {
-        /// Destination, table, indices, rows, columns, bytes from row to row and from column to column of the destination and of
-        /// the indices, elements of the table, [`mode`]. Gives the row-major number of the first missing element, or -1.
+        /// Destination, table, indices, rows, columns, bytes from row to row and from column to column of the
+        /// destination and of the indices, elements of the table, [`mode`]. Gives the row-major number of the first
+        /// missing element, or -1.
         ///
         /// # Safety
         /// All three are in memory, and the destination is apart from the others.

@@ -1,7 +1,7 @@
 //! Gathers that leave rows in the table: `Gather` of loop IR with `places`.
 //!
-//! Only a row whose elements are no neighbours in the table is copied; of the others what reads them reads the table. They are
-//! asked for while they are looked at, so that many of them come at a time.
+//! Only a row whose elements are no neighbours in the table is copied; of the others what reads them reads the table.
+//! They are asked for while they are looked at, so that many of them come at a time.
 
 use super::LINE;
 use super::gather::{element, of_mode};
@@ -184,9 +184,9 @@ fn ask(from: *const u8, bytes: usize) {
 
 macro_rules! routine {
     ($name:ident, $size:literal) => {
-        /// Destination, table, indices, what is added to them (or 0), places, rows, columns, bytes from row to row and from column
-        /// to column of destination, indices and what is added, from place to place, elements of the table, [`super::mode`]. Gives
-        /// the row-major number of the first missing element, or -1.
+        /// Destination, table, indices, what is added to them (or 0), places, rows, columns, bytes from row to row and
+        /// from column to column of destination, indices and what is added, from place to place, elements of the table,
+        /// [`super::mode`]. Gives the row-major number of the first missing element, or -1.
         ///
         /// # Safety
         /// All are in memory, and destination and places apart from each other and the rest.

@@ -51,10 +51,11 @@ pub(crate) fn arena(module: &Module) -> u64 {
 /// A routine. All take i64 only (addresses too) and give nothing, or one i64.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Routine {
-    /// Rows of bytes: destination, source, rows, bytes of a row, bytes from row to row of both, whether past the caches.
+    /// Rows of bytes: destination, source, rows, bytes of a row, bytes from row to row of both, whether past the
+    /// caches.
     Copy,
-    /// Elements of 1, 2, 4 or 8 bytes: destination, source, rows, columns, bytes from row to row of both, from column to
-    /// column of both, whether past the caches.
+    /// Elements of 1, 2, 4 or 8 bytes: destination, source, rows, columns, bytes from row to row of both, from column
+    /// to column of both, whether past the caches.
     Move(u32),
     /// f16 to f32: destination, source, rows, columns, bytes from row to row of both.
     FromF16,

@@ -105,8 +105,8 @@ impl Float for f32 {
 struct Half(u16);
 
 impl Float for Half {
-    /// By integers, which vectors can do: the exponent moves by 112, a subnormal is a multiple of 2^-24 (as a subnormal f32
-    /// it would cost a hundred cycles), and infinity and NaN are set apart.
+    /// By integers, which vectors can do: the exponent moves by 112, a subnormal is a multiple of 2^-24 (as a subnormal
+    /// f32 it would cost a hundred cycles), and infinity and NaN are set apart.
     #[inline(always)]
     fn wide(self) -> f32 {
         let bits = u32::from(self.0);

@@ -3,8 +3,8 @@
 use super::LINE;
 use super::strided::write_past_cache;
 
-/// Copies `rows` rows of `bytes` bytes, one after the other. A row of the source may be the very row of the destination,
-/// or overlap another one, unless `past` is not zero: then nothing overlaps, and what is written is part
+/// Copies `rows` rows of `bytes` bytes, one after the other. A row of the source may be the very row of the
+/// destination, or overlap another one, unless `past` is not zero: then nothing overlaps, and what is written is part
 /// of something too large for the caches.
 ///
 /// # Safety
@@ -24,7 +24,8 @@ pub(super) unsafe extern "C" fn copy(
     // Whole lines past the caches.
     if past != 0 && (dst as i64 | dst_step | bytes) % LINE as i64 == 0 {
         for row in 0..rows as isize {
-            // SAFETY: row `row` of both is in memory. The destination is an array that nothing reads here, so they are apart.
+            // SAFETY: row `row` of both is in memory. The destination is an array that nothing reads here, so they are
+            // apart.
             unsafe {
                 write_past_cache(
                     dst.offset(row * dst_step as isize),

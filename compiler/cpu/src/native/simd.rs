@@ -64,7 +64,8 @@ pub(super) trait Simd {
     unsafe fn factor_some(from: *const u8, _n: usize, m: Self::M) -> Self::V {
         unsafe { Self::load_some(from.cast(), m) }
     }
-    /// The first of `k` steps of a block of R rows by C vectors, if there is code of its own for them: how many it took.
+    /// The first of `k` steps of a block of R rows by C vectors, if there is code of its own for them: how many it
+    /// took.
     ///
     /// # Safety
     /// The operands are there.

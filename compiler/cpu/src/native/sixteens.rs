@@ -1,7 +1,8 @@
 //! Transposes of words with AVX-512: sixteen rows by sixteen, so that whole lines are read and written.
 //!
-//! What goes past the caches is turned into a stage first, a buffer in the first-level cache, and written from there row by row:
-//! lines that are neighbours in memory leave one after the other, and take half the time of lines that are far apart.
+//! What goes past the caches is turned into a stage first, a buffer in the first-level cache, and written from there
+//! row by row: lines that are neighbours in memory leave one after the other, and take half the time of lines that are
+//! far apart.
 
 use super::{LINE, Rows};
 use std::arch::x86_64::*;
@@ -110,8 +111,8 @@ impl Stage {
         Stage(MaybeUninit::uninit())
     }
 
-    /// Turns `cols` lines of `rows` words, up to [`STAGE`] of both, by way of the stage to `rows` lines past the caches. Asks for
-    /// what lies `ahead` of the lines that it reads.
+    /// Turns `cols` lines of `rows` words, up to [`STAGE`] of both, by way of the stage to `rows` lines past the
+    /// caches. Asks for what lies `ahead` of the lines that it reads.
     ///
     /// # Safety
     /// Both are in memory, and apart, the destination at addresses of whole words; the machine has AVX-512.

@@ -1,8 +1,8 @@
-//! The steps of blocks of two vectors of eight f32, written out: what compilers make of them has more instructions beside the
-//! multiply-adds, and products take 1.05 to 1.2 times as long (`spec/bench.md`).
+//! The steps of blocks of two vectors of eight f32, written out: what compilers make of them has more instructions
+//! beside the multiply-adds, and products take 1.05 to 1.2 times as long (`spec/bench.md`).
 //!
-//! A step reads a row of b, then one element of a for each row of the block: eight loads to twelve multiply-adds, of which the
-//! machine does two a cycle. All sixteen registers are in use: sums, the row of b, two elements of a in turn.
+//! A step reads a row of b, then one element of a for each row of the block: eight loads to twelve multiply-adds, of
+//! which the machine does two a cycle. All sixteen registers are in use: sums, the row of b, two elements of a in turn.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::{asm, x86_64::__m256};
@@ -23,8 +23,8 @@ pub(super) struct Operands {
 #[cfg(target_arch = "x86_64")]
 const TURN: usize = 4;
 
-/// The multiply-adds of a step: how far it is from the turn's first, in a; and for each row its sums, the register for its element
-/// of a, and where that is.
+/// The multiply-adds of a step: how far it is from the turn's first, in a; and for each row its sums, the register for
+/// its element of a, and where that is.
 #[cfg(target_arch = "x86_64")]
 macro_rules! step {
     ($ahead:literal; $($s0:literal $s1:literal $one:literal $at:literal;)*) => {
@@ -41,8 +41,8 @@ macro_rules! step {
     };
 }
 
-/// A function that takes the turns of a block of so many rows. Elements of a row of a are so many bytes apart that steps of a turn
-/// are at these; a turn takes the last of them.
+/// A function that takes the turns of a block of so many rows. Elements of a row of a are so many bytes apart that
+/// steps of a turn are at these; a turn takes the last of them.
 #[cfg(target_arch = "x86_64")]
 macro_rules! block {
     ($name:ident, $rows:literal, $p1:literal $p2:literal $p3:literal $turn:literal;
@@ -83,8 +83,8 @@ macro_rules! block {
     };
 }
 
-/// Two functions for blocks of so many rows: of an a whose elements of a row are neighbours, and of one whose elements of a column
-/// are, with nothing between columns.
+/// Two functions for blocks of so many rows: of an a whose elements of a row are neighbours, and of one whose elements
+/// of a column are, with nothing between columns.
 #[cfg(target_arch = "x86_64")]
 macro_rules! blocks {
     ($of_rows:ident, $of_columns:ident, $n:literal, $($p:literal)*; $($s0:ident $s1:ident $t0:literal $t1:literal $one:literal $at:literal;)*) => {

@@ -7,7 +7,8 @@ use std::cell::Cell;
 use std::mem::MaybeUninit;
 
 /// Bytes of a block's row on either side: whole cache lines for the most part, wherever rows begin. Each is read and
-/// written once, however many rows of a matrix meet in one set of the cache. Both buffers of a block fit the first cache.
+/// written once, however many rows of a matrix meet in one set of the cache. Both buffers of a block fit the first
+/// cache.
 const fn line(size: usize) -> usize {
     if size == 1 { 128 } else { 256 }
 }
@@ -15,14 +16,14 @@ const fn line(size: usize) -> usize {
 /// Bytes of the vectors that small tiles are transposed in.
 const VECTOR: usize = 16;
 
-/// Matrices of which both span fewer bytes are moved without buffers: all lines of one of them stay in the first cache while
-/// those of the other pass by.
+/// Matrices of which both span fewer bytes are moved without buffers: all lines of one of them stay in the first cache
+/// while those of the other pass by.
 fn small() -> isize {
     (super::gemm::first_level() / 3 * 2) as isize
 }
 
-/// A move of this many bytes and more between rows that span [`FAR`] bytes and more leaves the cache alone: what is written
-/// would not stay there, and lines that are written whole need not be read first.
+/// A move of this many bytes and more between rows that span [`FAR`] bytes and more leaves the cache alone: what is
+/// written would not stay there, and lines that are written whole need not be read first.
 const LARGE: isize = 1 << 16;
 const FAR: isize = 1 << 21;
 
@@ -43,8 +44,8 @@ struct Move<const S: usize> {
     rows: isize,
     cols: isize,
     steps: Steps,
-    /// Is the destination part of something too large for the caches? Then a fence ends the launch, and none is needed here:
-    /// one for each block would wait until all of it has been written.
+    /// Is the destination part of something too large for the caches? Then a fence ends the launch, and none is needed
+    /// here: one for each block would wait until all of it has been written.
     past: bool,
 }
 
@@ -178,8 +179,8 @@ impl<const S: usize> Move<S> {
         }
     }
 
-    /// Sixteen rows of sixteen words at a time. Lines are read and written whole, so nothing is gained by buffers where the
-    /// caches hold them.
+    /// Sixteen rows of sixteen words at a time. Lines are read and written whole, so nothing is gained by buffers where
+    /// the caches hold them.
     ///
     /// # Safety
     /// As [`Self::transpose`]; elements are words, and the machine has AVX-512.
@@ -252,8 +253,8 @@ impl<const S: usize> Move<S> {
         }
     }
 
-    /// Parts of so many words that those of a row and of a column both stay in the caches, along the rows of the source, which the
-    /// machine reads ahead: source, columns, rows, destination, first row and column of each.
+    /// Parts of so many words that those of a row and of a column both stay in the caches, along the rows of the
+    /// source, which the machine reads ahead: source, columns, rows, destination, first row and column of each.
     #[cfg(target_arch = "x86_64")]
     fn in_parts(self, mut pass: impl FnMut(Rows<*const u8>, usize, usize, Rows<*mut u8>, (isize, isize))) {
         use super::sixteens::STAGE;
@@ -268,8 +269,9 @@ impl<const S: usize> Move<S> {
         }
     }
 
-    /// Where the next move of this thread will read, if it is as far from this one as this one is from the last. Blocks of a grid
-    /// and turns of a loop mostly are, and what one reads is too little for the machine to see in which direction it goes.
+    /// Where the next move of this thread will read, if it is as far from this one as this one is from the last. Blocks
+    /// of a grid and turns of a loop mostly are, and what one reads is too little for the machine to see in which
+    /// direction it goes.
     fn next_src(&self) -> *const u8 {
         thread_local!(static LAST: Cell<usize> = const { Cell::new(0) });
         let src = self.src.addr();
@@ -277,8 +279,8 @@ impl<const S: usize> Move<S> {
         self.src.wrapping_add(src.wrapping_sub(last))
     }
 
-    /// How far behind the block at (r, c), of `side` rows and columns, the next one is read: down the rows, then along the
-    /// columns, then the first of the next move, which reads `after`.
+    /// How far behind the block at (r, c), of `side` rows and columns, the next one is read: down the rows, then along
+    /// the columns, then the first of the next move, which reads `after`.
     fn ahead(&self, (r, c): (isize, isize), side: isize, after: *const u8) -> isize {
         let src = |r: isize, c: isize| self.src.wrapping_offset(r * S as isize + c * self.steps.src_col);
         let next = match (r + side < self.rows, c + side < self.cols) {
@@ -356,7 +358,8 @@ impl<const S: usize> Move<S> {
         aligned && (self.past || bytes >= LARGE && span >= FAR)
     }
 
-    /// A block of whole tiles, by way of two buffers; if it goes past the caches, the next one is read so many bytes ahead.
+    /// A block of whole tiles, by way of two buffers; if it goes past the caches, the next one is read so many bytes
+    /// ahead.
     ///
     /// # Safety
     /// All of it is in memory, if it goes past the caches at addresses of whole vectors.

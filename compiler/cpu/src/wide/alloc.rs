@@ -272,8 +272,8 @@ impl Walk<'_> {
         farthest as u8
     }
 
-    /// Of the registers that are taken, but not by `kept`, the one whose value is needed last. In woven steps what need not
-    /// be stored goes first: it was fetched to serve several, and each of them can read it in memory.
+    /// Of the registers that are taken, but not by `kept`, the one whose value is needed last. In woven steps what need
+    /// not be stored goes first: it was fetched to serve several, and each of them can read it in memory.
     fn farthest(&self, class: Class, kept: &[VReg]) -> Option<usize> {
         let held = |n: usize| self.holds[class as usize][n].filter(|reg| !kept.contains(reg));
         let last = self.registers(class).filter_map(|n| Some((n, held(n)?))).max_by_key(|&(_, reg)| {
@@ -284,8 +284,8 @@ impl Walk<'_> {
         last.map(|(n, _)| n)
     }
 
-    /// Is a value outside registers worth one? In woven steps it is if their other copies read it right behind, and a register is
-    /// free, or holds what is needed later and need not be stored.
+    /// Is a value outside registers worth one? In woven steps it is if their other copies read it right behind, and a
+    /// register is free, or holds what is needed later and need not be stored.
     fn serves_others(&self, reg: VReg, kept: &[VReg]) -> bool {
         let [.., later, now] = self.uses[reg.0 as usize][..] else { return false };
         if later - now >= self.woven {

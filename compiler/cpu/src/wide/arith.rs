@@ -96,7 +96,8 @@ impl Lower {
         }
     }
 
-    /// a * 2^n in two products, as [`ptoc_isa::math::scale`]: n and twice the bias are the sum of both powers' exponents.
+    /// a * 2^n in two products, as [`ptoc_isa::math::scale`]: n and twice the bias are the sum of both powers'
+    /// exponents.
     fn scaled(&mut self, a: VReg, n: VReg) -> VReg {
         let both = self.with_biases(n).unwrap_or_else(|| {
             let (n, biases) = (self.ins(VOp::CvtFI, &[n]), self.int(BIASES));
@@ -110,8 +111,8 @@ impl Lower {
         })
     }
 
-    /// A float whose last ten digits are n + [`BIASES`], if n is what is left when a constant with these digits is taken away
-    /// from it: so numbers are rounded to integers. What is before them does not reach a power's exponent.
+    /// A float whose last ten digits are n + [`BIASES`], if n is what is left when a constant with these digits is
+    /// taken away from it: so numbers are rounded to integers. What is before them does not reach a power's exponent.
     fn with_biases(&self, n: VReg) -> Option<VReg> {
         let def = self.out.iter().rfind(|ins| ins.dst == Some(n))?;
         let (Action::Vector(VOp::SubF), &[sum, constant]) = (def.action, &def.args[..]) else { return None };

@@ -97,7 +97,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Goes to `near` unless the call wants its results past the caches and every vector of them is an aligned line, or half of one.
+    /// Goes to `near` unless the call wants its results past the caches and every vector of them is an aligned line, or
+    /// half of one.
     fn unless_past(&mut self, nest: &Nest, past: u32, near: Label) {
         let [a, ..] = SCRATCH;
         let wanted = self.frame.param(past);
@@ -283,7 +284,8 @@ impl Emitter<'_> {
         self.asm.bind(few);
     }
 
-    /// What a turn's guards lead to: its whole steps from a group on. What is before has stored its results, the guard's group nothing.
+    /// What a turn's guards lead to: its whole steps from a group on. What is before has stored its results, the
+    /// guard's group nothing.
     fn whole(&mut self, code: &Allocated, lanes: i64, done: Label, few: Label) {
         let leaves = std::mem::take(&mut self.leaves);
         if leaves.is_empty() {

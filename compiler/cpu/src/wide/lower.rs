@@ -39,8 +39,8 @@ pub(crate) struct Lower {
     pub(crate) out: Vec<Ins>,
     /// Is it the tail that is built?
     pub(crate) tail: bool,
-    /// Values that were rounded to f16 or bf16, and what would be stored of them: a half register, and a register whose upper
-    /// halves they are.
+    /// Values that were rounded to f16 or bf16, and what would be stored of them: a half register, and a register whose
+    /// upper halves they are.
     pub(crate) rounded: FxHashMap<(VReg, MemTy), VReg>,
 }
 

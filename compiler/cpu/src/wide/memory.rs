@@ -237,8 +237,8 @@ impl Lower {
         }
     }
 
-    /// Joins values with the partials of their lanes, which are neighbours: a vector's first lane has a number that is a
-    /// multiple of the vector's lanes, and so do the partials.
+    /// Joins values with the partials of their lanes, which are neighbours: a vector's first lane has a number that is
+    /// a multiple of the vector's lanes, and so do the partials.
     pub(crate) fn join(&mut self, op: BinOp, float: bool, pointer: u32, value: VReg) {
         let place = Place::Partials { pointer };
         let old = self.load(VOp::Load, place, Mask::All);

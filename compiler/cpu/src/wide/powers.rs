@@ -1,10 +1,11 @@
 //! Exponentials in fewer operations, where all lanes permit (AVX2).
 //!
-//! e^x is 2^n p(r) with p between 0.7 and 1.42. In general x is first kept between bounds, and p is multiplied by two powers of
-//! two ([`Lower::scaled`](super::lower::Lower)), since 2^n may be no normal number. With n from -125 to 127 the bounds change nothing and n
-//! may be added to the exponent of p: the same bits by 12 operations in place of 18. A guard looks at n early, before anything
-//! of its group of steps is stored; if a lane has another n, the group and those behind it in the turn are done in full.
-//! A step that stores something before the last n is known has the full form only.
+//! e^x is 2^n p(r) with p between 0.7 and 1.42. In general x is first kept between bounds, and p is multiplied by two
+//! powers of two ([`Lower::scaled`](super::lower::Lower)), since 2^n may be no normal number. With n from -125 to 127
+//! the bounds change nothing and n may be added to the exponent of p: the same bits by 12 operations in place of 18. A
+//! guard looks at n early, before anything of its group of steps is stored; if a lane has another n, the group and
+//! those behind it in the turn are done in full. A step that stores something before the last n is known has the full
+//! form only.
 
 use super::arith::BIASES;
 use super::ops::VOp;
@@ -16,11 +17,12 @@ use rustc_hash::FxHashMap;
 const LEAST: i32 = -125;
 const MOST: i32 = 127;
 
-/// In place of the number that rounds in [`EXPONENTIAL`], which has 254 more: these last digits are n itself. Both are even, so that ties go
-/// to the same sides. Shifted to the exponent's place, n is all that is left of the sum.
+/// In place of the number that rounds in [`EXPONENTIAL`], which has 254 more: these last digits are n itself. Both are
+/// even, so that ties go to the same sides. Shifted to the exponent's place, n is all that is left of the sum.
 const ROUNDS: f32 = EXPONENTIAL[1] - BIASES as f32;
 
-/// The power of this number is 0, and of all below. A lower bound that has an n of its own, from -151 on, says which lanes are 0.
+/// The power of this number is 0, and of all below. A lower bound that has an n of its own, from -151 on, says which
+/// lanes are 0.
 const ZERO: f32 = -104.0;
 const LOWER: f32 = -105.0;
 const ZERO_N: f32 = -151.0;
@@ -31,15 +33,15 @@ const NOT_EQUAL: u8 = 4;
 /// A step whose exponentials are short.
 pub(crate) struct Short {
     pub(crate) step: Vec<Ins>,
-    /// Instructions with n of each exponential, less [`LEAST`] and plus `i32::MIN`: the lowest that is right is the lowest there is. And
-    /// the last of them.
+    /// Instructions with n of each exponential, less [`LEAST`] and plus `i32::MIN`: the lowest that is right is the
+    /// lowest there is. And the last of them.
     numbers: Vec<usize>,
     pub(crate) last: usize,
 }
 
 impl Short {
-    /// What stands behind the last number of some copies of the step: leaves the turn for the group of this number, unless all are right
-    /// for it.
+    /// What stands behind the last number of some copies of the step: leaves the turn for the group of this number,
+    /// unless all are right for it.
     pub(crate) fn guard(&self, program: &mut Program, copies: &[Vec<Ins>], group: usize) -> Vec<Ins> {
         let most = program.homed(Home::Const((i32::MIN + (MOST - LEAST)) as u32));
         let mut out = Vec::new();
@@ -56,8 +58,8 @@ impl Short {
     }
 }
 
-/// A program's step with short exponentials, if it has any and nothing is stored too early. Its own step gets what elements need that
-/// the short one is not for.
+/// A program's step with short exponentials, if it has any and nothing is stored too early. Its own step gets what
+/// elements need that the short one is not for.
 pub(crate) fn short(program: &mut Program) -> Option<Short> {
     let found = Step::new(program).exponentials();
     let short = shortened(program, &found);
@@ -67,8 +69,9 @@ pub(crate) fn short(program: &mut Program) -> Option<Short> {
     short
 }
 
-/// Elements that were masked out have the lower bound in place of minus infinity. That its power is 0 the last product finds by an
-/// underflow, which the processor is slow at: a vector with one takes several times as long. So p is 0 for them.
+/// Elements that were masked out have the lower bound in place of minus infinity. That its power is 0 the last product
+/// finds by an underflow, which the processor is slow at: a vector with one takes several times as long. So p is 0 for
+/// them.
 fn zero(program: &mut Program, step: &mut Vec<Ins>, e: &Exponential) {
     let at = |reg: VReg| step.iter().position(|ins| ins.dst == Some(reg));
     let (Some(bounded), Some(behind), Some(product)) = (e.bounded.and_then(at), at(e.p), at(e.product)) else { return };

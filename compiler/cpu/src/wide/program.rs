@@ -229,7 +229,8 @@ impl Program {
     }
 }
 
-/// Removes what of a section nobody reads: neither what follows in it nor what has `read` set, where the section's own reads are noted.
+/// Removes what of a section nobody reads: neither what follows in it nor what has `read` set, where the section's own
+/// reads are noted.
 pub(crate) fn sweep(section: &mut Vec<Ins>, read: &mut [bool]) {
     let mut kept = Vec::with_capacity(section.len());
     while let Some(ins) = section.pop() {

@@ -6,10 +6,10 @@
 //! turn of the row.
 //!
 //! **Woven steps.** A long step is a chain, each instruction waiting for the one before. Zen 3 has 64 places for
-//! instructions that wait, which two exponentials fill; so it rarely finds work for its four pipes. The same instruction
-//! for several steps, then the next one for all of them, leaves fewer waiting, and a constant that is fetched serves
-//! them all. Lanes are independent, so any order of steps is right. Exponentials are short there ([`powers`]), behind guards that lead to
-//! the same steps in full.
+//! instructions that wait, which two exponentials fill; so it rarely finds work for its four pipes. The same
+//! instruction for several steps, then the next one for all of them, leaves fewer waiting, and a constant that is
+//! fetched serves them all. Lanes are independent, so any order of steps is right. Exponentials are short there
+//! ([`powers`]), behind guards that lead to the same steps in full.
 
 use super::Isa;
 use super::alloc::{SPARE_AVX2, pressure};
@@ -46,12 +46,13 @@ pub(crate) struct Turn {
     pub(crate) woven: usize,
     pub(crate) sums: Vec<Sum>,
     pub(crate) body: Vec<Ins>,
-    /// Where the body has guards: the same steps in full, as groups of woven ones, for a turn to go on with behind a guard.
+    /// Where the body has guards: the same steps in full, as groups of woven ones, for a turn to go on with behind a
+    /// guard.
     pub(crate) whole: Vec<Vec<Ins>>,
 }
 
-/// A turn of a program's steps for rows of `count` lanes, if that is known; `None` if no more than a step is gained, or the steps are
-/// not alike but for their places.
+/// A turn of a program's steps for rows of `count` lanes, if that is known; `None` if no more than a step is gained, or
+/// the steps are not alike but for their places.
 pub(crate) fn turn(program: &mut Program, count: Option<i64>) -> Option<Turn> {
     if !program.main.iter().all(repeats) {
         return None;
@@ -70,8 +71,8 @@ fn partials(ins: &Ins) -> Option<u32> {
     if let Some(Place::Partials { pointer }) = ins.place { Some(pointer) } else { None }
 }
 
-/// Woven steps of at most so many lanes, with their partials in memory: that is faster than having them in registers and the steps
-/// not woven. With AVX-512 nobody has measured whether it is.
+/// Woven steps of at most so many lanes, with their partials in memory: that is faster than having them in registers
+/// and the steps not woven. With AVX-512 nobody has measured whether it is.
 fn woven(program: &mut Program, most: i64) -> Option<Turn> {
     if program.isa != Isa::Avx2 || !WOVEN.contains(&program.main.len()) {
         return None;

@@ -267,8 +267,9 @@ fn gather(oob: Oob, unsigned: bool, ty: MemTy, gap: i64) -> Module {
     f.module(4)
 }
 
-/// Gathers from tensor 0 by the sums of a column and a row of tensor 1, whose rows may stay where they are; and a nest that adds
-/// them up, weighed by tensor 2. Rows that do not stay go to tensor 3, sums to tensor 4, what is missing to tensor 5.
+/// Gathers from tensor 0 by the sums of a column and a row of tensor 1, whose rows may stay where they are; and a nest
+/// that adds them up, weighed by tensor 2. Rows that do not stay go to tensor 3, sums to tensor 4, what is missing to
+/// tensor 5.
 fn located(oob: Oob, unsigned: bool, ty: &str, number: usize) -> Module {
     let (bits, size) = match ty {
         "u8" | "i8" => ("u8", 1),

@@ -5,7 +5,8 @@ use ptoc_cpu::{Options, Vectors, compile};
 use ptoc_diagnostics::FileId;
 use ptoc_ir::loops::{Module, text};
 
-/// `r0` rows of `r1` lanes, `r2` bytes apart, from byte `r3` on: `body` takes the offset of a row, r7, and of a word a row, r30.
+/// `r0` rows of `r1` lanes, `r2` bytes apart, from byte `r3` on: `body` takes the offset of a row, r7, and of a word a
+/// row, r30.
 fn module(body: &str) -> Module {
     let source = format!(
         r#"

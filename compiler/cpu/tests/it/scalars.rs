@@ -178,8 +178,8 @@ fn scaled_by_powers_of_two() {
     pairs(f32s(&[float(f32::NAN)]), f32s(&[float(f32::NAN)]), LTy::F32, &scale);
 }
 
-/// Powers as functions have them: numbers rounded to integers by a constant whose last digits are left in the sum. Those of 254 are read from
-/// the sum itself (AVX2).
+/// Powers as functions have them: numbers rounded to integers by a constant whose last digits are left in the sum.
+/// Those of 254 are read from the sum itself (AVX2).
 #[test]
 fn scaled_by_what_was_rounded() {
     let factors = [0.5f32, 0.70710677, -1.0, 1.25, 1.9999999, 4.0, f32::NAN];

@@ -31,8 +31,8 @@ fn long(load: &str, store: &str, live: usize, ops: usize) -> String {
     body + &format!("r16: f32 = mul r{}, r13\nstore {store}, r16\n", last.unwrap_or(12))
 }
 
-/// Steps of every length and pressure, in rows of every length: those that are woven by four, three and two with AVX2, and
-/// those that are not.
+/// Steps of every length and pressure, in rows of every length: those that are woven by four, three and two with AVX2,
+/// and those that are not.
 #[test]
 fn long_steps_are_those_of_lanes() {
     let words = ("f32 t0[r7, stride 4]", "f32 t1[r7, stride 4]");
@@ -79,7 +79,8 @@ fn turn(module: &Module) -> String {
         .to_owned()
 }
 
-/// Sets `r{to}` to e to the power of `r{x}`, kept between bounds, as the language's programs do; it takes 26 registers from `to` on.
+/// Sets `r{to}` to e to the power of `r{x}`, kept between bounds, as the language's programs do; it takes 26 registers
+/// from `to` on.
 fn exponential(to: usize, x: usize, bounds: [f32; 2]) -> String {
     let mut out = String::new();
     let mut line = |n: usize, what: String| {
@@ -173,7 +174,8 @@ fn exponentials_near_and_beyond_their_bounds() {
         let module = joining(joins, &text, None);
         let turn = turn(&module);
         assert_eq!(turn.contains("go on with whole"), guarded && Vectors::Bits256.available(), "{body}\n{turn}");
-        // Eight steps with partials are two groups of four, if nothing else lives: whole exponentials take no more registers than short ones.
+        // Eight steps with partials are two groups of four, if nothing else lives: whole exponentials take no more
+        // registers than short ones.
         let guards = turn.matches("go on with whole").count();
         assert!(body != &plain || guards <= 2, "{turn}");
         for (n, number) in numbers.into_iter().enumerate() {

@@ -1,8 +1,8 @@
 //! `--message-format json`: one object a line.
 //!
 //! Lines and columns count from 1, columns in Unicode scalars, the end exclusive. The remark at the primary span is
-//! the first of `labels`. A diagnostic without a place has `null` for `file` and `span`. `fixes` can be applied as they are, each
-//! has an edit; advice in words alone is in `helps`.
+//! the first of `labels`. A diagnostic without a place has `null` for `file` and `span`. `fixes` can be applied as they
+//! are, each has an edit; advice in words alone is in `helps`.
 
 use crate::{Diagnostic, Position, SourceMap, Span};
 use serde::Serialize;

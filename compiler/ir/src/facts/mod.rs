@@ -18,7 +18,8 @@ const DEPTH: u32 = 10;
 
 /// Steps of a proof: enough for what kernels need, and a bound on what a hostile one can cost.
 const FUEL: u32 = 4_000;
-/// Steps of all questions about one kernel with as much each; later ones have [`LITTLE`], and are more often answered by a test at run time.
+/// Steps of all questions about one kernel with as much each; later ones have [`LITTLE`], and are more often answered
+/// by a test at run time.
 const ALL: u64 = 4_000_000;
 const LITTLE: u32 = 40;
 
@@ -53,8 +54,8 @@ pub struct Facts {
     fuel: Cell<u32>,
     /// Steps of all questions so far.
     spent: Cell<u64>,
-    /// Definitions that this question has not found to be exact, to this depth of a proof: a chain of them asks for each one
-    /// many times.
+    /// Definitions that this question has not found to be exact, to this depth of a proof: a chain of them asks for
+    /// each one many times.
     inexact: RefCell<FxHashSet<(Value, u32)>>,
 }
 

@@ -1,4 +1,5 @@
-//! Definitions that do not wrap: bounds on magnitudes, in bits, and the few shapes of sums that stay between their operands.
+//! Definitions that do not wrap: bounds on magnitudes, in bits, and the few shapes of sums that stay between their
+//! operands.
 
 use super::{DEPTH, FUEL, Facts, Undo};
 use crate::tile::Value;
@@ -27,7 +28,8 @@ impl Facts {
         self.bits_at(v, DEPTH)
     }
 
-    /// Keeps what the definition of `v` says of its magnitude, so that what is computed from it need not follow it again.
+    /// Keeps what the definition of `v` says of its magnitude, so that what is computed from it need not follow it
+    /// again.
     pub(super) fn note_width(&mut self, v: Value) {
         let bits = self.bits_at(v, DEPTH);
         let old = self.widths.get(&v).copied();

@@ -462,7 +462,8 @@ impl<'k> Machine<'k, '_> {
         Ok(())
     }
 
-    /// Which of the `len` elements or rows of a table the index at a place leads to; `None`: none, and that is let pass.
+    /// Which of the `len` elements or rows of a table the index at a place leads to; `None`: none, and that is let
+    /// pass.
     fn led(
         &mut self,
         index: &Matrix,

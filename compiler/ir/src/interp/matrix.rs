@@ -50,8 +50,8 @@ const PARTIALS: usize = 64;
 ///
 /// A sum has 64 partials that start at +0; partial l adds the columns j = l modulo 64, ascending; then 32 of them add
 /// the other 32, 16 the other 16, and so on. Floats are summed in f32 and rounded to the dtype once, at the end.
-/// The largest (smallest) of nothing is the least (greatest) value of the dtype. A `stepwise` sum has [`SUM_LANES`] partials, and
-/// every addition is rounded.
+/// The largest (smallest) of nothing is the least (greatest) value of the dtype. A `stepwise` sum has [`SUM_LANES`]
+/// partials, and every addition is rounded.
 pub(super) fn row_reduce(op: Reduce, stepwise: bool, a: &Matrix) -> Matrix {
     let row = |i: usize| &a.bits[i * a.cols..(i + 1) * a.cols];
     Matrix::new(a.dtype, a.rows, 1, |i, _| match op {
@@ -93,8 +93,8 @@ fn add(dtype: DType, a: u64, b: u64) -> u64 {
     scalar::binary(BinOp::Add, Ty::D(dtype), a, b).unwrap_or(a)
 }
 
-/// The reduction of each column, rows ascending, as a row. Sums start at +0, in f32 for floats, rounded once, or, `stepwise`,
-/// after every addition.
+/// The reduction of each column, rows ascending, as a row. Sums start at +0, in f32 for floats, rounded once, or,
+/// `stepwise`, after every addition.
 pub(super) fn col_reduce(op: Reduce, stepwise: bool, a: &Matrix) -> Matrix {
     Matrix::new(a.dtype, 1, a.cols, |_, j| {
         let column = (0..a.rows).map(|i| a.at(i, j));
@@ -160,8 +160,8 @@ fn within(small: &Matrix, large: &Matrix) -> bool {
     small.rows <= large.rows && small.cols <= large.cols
 }
 
-/// For every element of the larger one what `both` makes of the two places, `None` where one of them has none. `None` if
-/// neither is as large as the other one in both directions.
+/// For every element of the larger one what `both` makes of the two places, `None` where one of them has none. `None`
+/// if neither is as large as the other one in both directions.
 fn joined(
     a: &Matrix,
     b: &Matrix,
@@ -207,8 +207,8 @@ pub(super) fn part_arg(op: Reduce, a: &Matrix, b: &Matrix, ai: &Matrix, bi: &Mat
     Some([pick(a, b)?, pick(ai, bi)?])
 }
 
-/// Elements of two rows in turn: the first and the second half of what that makes. `None` of shapes that differ or an odd
-/// number of columns.
+/// Elements of two rows in turn: the first and the second half of what that makes. `None` of shapes that differ or an
+/// odd number of columns.
 pub(super) fn interleave(a: &Matrix, b: &Matrix) -> Option<[Matrix; 2]> {
     if (a.rows, a.cols) != (b.rows, b.cols) || !a.cols.is_multiple_of(2) {
         return None;
@@ -222,7 +222,8 @@ pub(super) fn interleave(a: &Matrix, b: &Matrix) -> Option<[Matrix; 2]> {
     Some([from(0), from(a.cols)])
 }
 
-/// The even and the odd elements of rows that follow each other. `None` of shapes that differ or an odd number of columns.
+/// The even and the odd elements of rows that follow each other. `None` of shapes that differ or an odd number of
+/// columns.
 pub(super) fn deinterleave(parts: &[&Matrix]) -> Option<[Matrix; 2]> {
     let first = parts.first()?;
     let (rows, cols) = (first.rows, first.cols);

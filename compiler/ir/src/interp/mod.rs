@@ -9,11 +9,12 @@
 //! tiles are bytes of their location's memory, poisoned when a block starts; `alloc` leaves those bytes alone, since
 //! other tiles may share them. Vec and Mat bytes may be read under any type. Masks and the tiles of all other
 //! locations may not: their bytes remember the type that wrote them. Element (i, j) of a tile is at `i * cols + j`
-//! (ND) or `j * rows + i` (DN) of the whole tile's capacity, or where the tile's layout says; a window indexes into that.
+//! (ND) or `j * rows + i` (DN) of the whole tile's capacity, or where the tile's layout says; a window indexes into
+//! that.
 //!
-//! *Copies and products along nests* do as their documentation says ([`crate::tile::Copy`], [`crate::tile::Mma`]); that no
-//! two of their elements meet is watched. A tensor whose elements are used as another dtype has marks for every byte from
-//! then on.
+//! *Copies and products along nests* do as their documentation says ([`crate::tile::Copy`], [`crate::tile::Mma`]); that
+//! no two of their elements meet is watched. A tensor whose elements are used as another dtype has marks for every byte
+//! from then on.
 //!
 //! *Numbers* are those of [`crate::scalar`] and of the `exec` module; nothing here rounds on its own.
 

@@ -1,9 +1,10 @@
 //! Values that are lost because two tiles have bytes in common.
 //!
-//! Every byte of a memory knows who wrote it last, and the values of other tiles that were destroyed there since those tiles
-//! were last written. A read through a tile that finds its own value destroyed is an overlap. One that finds another tile's
-//! bytes where it has not written itself is the way to see bytes under another type: then the two share bytes on purpose, and
-//! nothing is said of them; nor of tiles of which the source says so. Histories of bytes are few, so they are numbered.
+//! Every byte of a memory knows who wrote it last, and the values of other tiles that were destroyed there since those
+//! tiles were last written. A read through a tile that finds its own value destroyed is an overlap. One that finds
+//! another tile's bytes where it has not written itself is the way to see bytes under another type: then the two share
+//! bytes on purpose, and nothing is said of them; nor of tiles of which the source says so. Histories of bytes are few,
+//! so they are numbered.
 
 use super::trap::Trap;
 use crate::tile::{Kernel, Tile};

@@ -11,8 +11,8 @@ use rustc_hash::FxHashSet;
 use std::ops::Range;
 
 impl<'k> Machine<'k, '_> {
-    /// Ends the run if the destination of `inst` has bytes of a source that the instruction reads again after it has begun
-    /// to write.
+    /// Ends the run if the destination of `inst` has bytes of a source that the instruction reads again after it has
+    /// begun to write.
     pub(super) fn own_source(&mut self, inst: &'k Inst) -> Result<(), Trap> {
         let kernel = self.k;
         let wrong = |source| {

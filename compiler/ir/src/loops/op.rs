@@ -204,9 +204,9 @@ pub struct Contract {
 pub const PARTIALS: usize = 64;
 
 /// For each row i in turn, `d[i]` = its elements joined by `op`, in a fixed order: element j joins partial j mod 64, j
-/// ascending; then partial n joins partial n + 32 for n below 32, n + 16 for n below 16, and so on down to one. Partials
-/// start with what changes nothing (+0, or the extreme that every element replaces), which is also the result of a row
-/// without elements. Floats are joined in f32, integers at their width; the result is rounded to `ty` once.
+/// ascending; then partial n joins partial n + 32 for n below 32, n + 16 for n below 16, and so on down to one.
+/// Partials start with what changes nothing (+0, or the extreme that every element replaces), which is also the result
+/// of a row without elements. Floats are joined in f32, integers at their width; the result is rounded to `ty` once.
 /// All strides are byte constants. `d[i]` may be bytes of row i.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reduce {
@@ -239,20 +239,21 @@ impl Reduce {
     }
 }
 
-/// `d[i, j]` = element `index[i, j]` of a table, for each row i and column j. Elements of the table lie side by side, and are
-/// taken bit for bit. Where there is none to take, `d[i, j]` is 0. `d` does not overlap the table; its elements may be those of the
-/// indices, of the same size and in the same places, and overlap none otherwise.
+/// `d[i, j]` = element `index[i, j]` of a table, for each row i and column j. Elements of the table lie side by side,
+/// and are taken bit for bit. Where there is none to take, `d[i, j]` is 0. `d` does not overlap the table; its elements
+/// may be those of the indices, of the same size and in the same places, and overlap none otherwise.
 ///
-/// With `places`, a row whose elements are neighbours in the table, all inside, may stay there: then `d` has none of it. The row's
-/// place says which it is.
+/// With `places`, a row whose elements are neighbours in the table, all inside, may stay there: then `d` has none of
+/// it. The row's place says which it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gather {
-    /// The row-major number of the first element that is missing although `oob` has no answer to it, or -1: an index outside
-    /// under `Undefined`, any index into an empty table under `Clamp` and `Wrap`. i64.
+    /// The row-major number of the first element that is missing although `oob` has no answer to it, or -1: an index
+    /// outside under `Undefined`, any index into an empty table under `Clamp` and `Wrap`. i64.
     pub dst: Reg,
     /// What an index outside means.
     pub oob: Oob,
-    /// Type of elements in memory: one that is loaded as it is stored, thus none of the floats, which would not keep every NaN.
+    /// Type of elements in memory: one that is loaded as it is stored, thus none of the floats, which would not keep
+    /// every NaN.
     pub ty: MemTy,
     /// Rows (i64 register), at least 0.
     pub rows: Reg,
@@ -274,8 +275,9 @@ pub struct Gather {
     pub index_strides: (i64, i64),
     /// What is added to each index, wrapping at 32 bits: element (0, 0), and its strides. Only with `places`.
     pub plus: Option<(Addr, (i64, i64))>,
-    /// Where the place of row 0 goes, and bytes from place to place. That of row i is an i64: with it as its `gather`, the table's
-    /// address is that of element (i, 0), in the table or in `d`. Places do not overlap `d`, indices or the table.
+    /// Where the place of row 0 goes, and bytes from place to place. That of row i is an i64: with it as its `gather`,
+    /// the table's address is that of element (i, 0), in the table or in `d`. Places do not overlap `d`, indices or the
+    /// table.
     pub places: Option<(Addr, i64)>,
 }
 
@@ -348,8 +350,9 @@ pub enum Op {
         addr: Addr,
     },
     /// In `Lanes` only: partial `lane mod 64` ([`PARTIALS`]) of the row of partials at `addr`, neighbouring elements of
-    /// type `ty` (F32 or I32), becomes itself joined with `value` by `op`, as [`Reduce`] would join them; lanes that share
-    /// a partial do so in ascending order. Nothing else in the body touches the row, and `addr` is the same in all lanes.
+    /// type `ty` (F32 or I32), becomes itself joined with `value` by `op`, as [`Reduce`] would join them; lanes that
+    /// share a partial do so in ascending order. Nothing else in the body touches the row, and `addr` is the same in
+    /// all lanes.
     Join {
         op: BinOp,
         ty: MemTy,
@@ -400,8 +403,8 @@ pub enum PrintPart {
     Matrix { addr: Addr, ty: MemTy, unsigned: bool, rows: Reg, cols: Reg, row_stride: i64, col_stride: i64 },
 }
 
-/// What a monitor is told: the statement's number and the values of `args`, then of each of `data` the address of element (0, 0) and
-/// its strides, all as i64.
+/// What a monitor is told: the statement's number and the values of `args`, then of each of `data` the address of
+/// element (0, 0) and its strides, all as i64.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Watch {
     /// The statement's number in the kernel that was lowered ([`crate::sanitize::sites`]).
@@ -448,9 +451,10 @@ pub struct For {
     pub body: Region,
 }
 
-/// `count` independent iterations; `lane` is the i64 lane number. The body is straight-line: `Const`, `Unary`, `Binary`,
-/// `Fma`, `Compare`, `Select`, `Cast`, `Load`, `Store`, `Fetch`, `Join`. Stores of one iteration are not loads of another, except that
-/// an iteration may load and then store the very same element. Registers of the body are not visible after it.
+/// `count` independent iterations; `lane` is the i64 lane number. The body is straight-line: `Const`, `Unary`,
+/// `Binary`, `Fma`, `Compare`, `Select`, `Cast`, `Load`, `Store`, `Fetch`, `Join`. Stores of one iteration are not
+/// loads of another, except that an iteration may load and then store the very same element. Registers of the body are
+/// not visible after it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lanes {
     /// Number of the lane.

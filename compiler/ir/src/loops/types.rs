@@ -56,8 +56,9 @@ impl fmt::Display for LTy {
 }
 
 /// Types in memory, and the register type that each loads to: bool -> bool (a byte, 0 or 1); i8, u8, i16, u16, i32 ->
-/// i32 (u32 is i32 with unsigned operations); i64 -> i64; f16, bf16, f32 -> f32. The 8-bit floats are what the lowering calls the
-/// elements of such tiles: it reads and writes them as u8 and computes their values; but for prints of tiles no statement has them.
+/// i32 (u32 is i32 with unsigned operations); i64 -> i64; f16, bf16, f32 -> f32. The 8-bit floats are what the lowering
+/// calls the elements of such tiles: it reads and writes them as u8 and computes their values; but for prints of tiles
+/// no statement has them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum MemTy {
@@ -173,8 +174,8 @@ pub struct CheckRow {
     pub span: Span,
 }
 
-/// By what one thing that a statement of the source touches is in bounds. Rows are about statements of tile IR: what the lowering makes
-/// of one touches no more than the statement does.
+/// By what one thing that a statement of the source touches is in bounds. Rows are about statements of tile IR: what
+/// the lowering makes of one touches no more than the statement does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoundsRow {
     /// The tensor, the tile, or the instruction that asks something of its operands.
@@ -183,7 +184,8 @@ pub struct BoundsRow {
     pub by: Bounded,
     /// The statement.
     pub span: Span,
-    /// Where the statement stands, for those who read the text: spans mean nothing without the sources. [`Module::locate`] sets it.
+    /// Where the statement stands, for those who read the text: spans mean nothing without the sources.
+    /// [`Module::locate`] sets it.
     pub place: Option<Place>,
 }
 
@@ -259,8 +261,8 @@ pub struct Module {
     pub raster: Option<Raster>,
     /// Checks that the code refers to by index.
     pub checks: Vec<CheckRow>,
-    /// By what the accesses of the block function are in bounds. Empty: the module does not say (a monitor watches it, or it was
-    /// written by hand).
+    /// By what the accesses of the block function are in bounds. Empty: the module does not say (a monitor watches it,
+    /// or it was written by hand).
     pub bounds: Vec<BoundsRow>,
     /// The launch function.
     pub launch: Func,

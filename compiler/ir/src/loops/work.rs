@@ -1,8 +1,8 @@
 //! How much a launch computes, counted without its data.
 //!
-//! Control flow, extents and addresses of a kernel hardly ever depend on what is in its arrays, so loops are walked with
-//! numbers in hand and bodies are only counted: a product of `m` by `n` by `k` is one step here. What does depend on
-//! data ([`Unknown::Data`]) has no count.
+//! Control flow, extents and addresses of a kernel hardly ever depend on what is in its arrays, so loops are walked
+//! with numbers in hand and bodies are only counted: a product of `m` by `n` by `k` is one step here. What does depend
+//! on data ([`Unknown::Data`]) has no count.
 
 use super::eval::arith;
 use super::{Entry, For, Func, LTy, Label, Lanes, MemTy, Module, Op, Reg, Region, Stmt, UnOp, VarId};
@@ -68,7 +68,8 @@ pub enum Unknown {
     Fails,
 }
 
-/// The work of all blocks of a launch with these parameters (dimensions, then bits of scalars), in at most `fuel` steps.
+/// The work of all blocks of a launch with these parameters (dimensions, then bits of scalars), in at most `fuel`
+/// steps.
 ///
 /// # Errors
 /// [`Unknown`] says what keeps it from being counted.

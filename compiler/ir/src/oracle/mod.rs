@@ -1,8 +1,8 @@
 //! The `ensures` oracle: a kernel's mathematics as expressions over indices, evaluated in f64 or exactly in integers.
 //!
 //! An [`Equation`] says what every element of a tensor should be: its free variables range over the tensor's extents.
-//! A [`Condition`] says what must hold for all values of its variables (`where zeros[n, g] < 16`). Both are built by the
-//! analysis, checked once by [`Oracle::new`] or [`Predicate::new`], and evaluated as often as one likes.
+//! A [`Condition`] says what must hold for all values of its variables (`where zeros[n, g] < 16`). Both are built by
+//! the analysis, checked once by [`Oracle::new`] or [`Predicate::new`], and evaluated as often as one likes.
 //!
 //! There are two kinds of expression. [`IntExpr`] is index arithmetic: i64, division floors, and whatever overflows,
 //! divides by zero or indexes outside a tensor is an [`OracleError`], for then the specification itself is wrong.

@@ -1,10 +1,11 @@
-//! Ranges of mutable scalars. Elaboration goes through a kernel once, and at the beginning of a loop does not know yet what
-//! its end does to a variable. So an index like `slot`, with `slot += 1; if slot == 3 { slot = 0; flip = 1 - flip; }`, gets a
-//! check. Here the finished kernel is interpreted with intervals for its `index` variables: a loop until nothing
-//! changes, bounds that move being widened to the next number with which something is compared. Checks that hold in all
-//! of these states are taken out.
+//! Ranges of mutable scalars. Elaboration goes through a kernel once, and at the beginning of a loop does not know yet
+//! what its end does to a variable. So an index like `slot`, with `slot += 1; if slot == 3 { slot = 0; flip = 1 - flip;
+//! }`, gets a check. Here the finished kernel is interpreted with intervals for its `index` variables: a loop until
+//! nothing changes, bounds that move being widened to the next number with which something is compared. Checks that
+//! hold in all of these states are taken out.
 //!
-//! Only checks that depend on variables are looked at: all else was decided while elaborating, with more than intervals.
+//! Only checks that depend on variables are looked at: all else was decided while elaborating, with more than
+//! intervals.
 
 mod range;
 

@@ -103,8 +103,8 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Uses the elements (or whole rows) of a view to which the indices in a tile lead. One that leads nowhere ends the launch by the
-    /// code's own check, if it does.
+    /// Uses the elements (or whole rows) of a view to which the indices in a tile lead. One that leads nowhere ends the
+    /// launch by the code's own check, if it does.
     fn indexed(&mut self, kind: Kind, (v, idx): (&ViewRef, &TileRef), oob: Oob, rows: bool) -> Step {
         let w = self.read_valid(idx)?;
         let Some(matrix) = self.matrix(Data::Tile(*idx)) else { return Ok(()) };
@@ -161,7 +161,8 @@ impl<'s> Worker<'s> {
         low >= 0 && high < self.s.tensors[tensor].elements() as i128
     }
 
-    /// Fails if the destination of `inst` has bytes of a source that the instruction reads again after it has begun to write.
+    /// Fails if the destination of `inst` has bytes of a source that the instruction reads again after it has begun to
+    /// write.
     fn own_source(&mut self, inst: &'s Inst) -> Step {
         let kernel = self.s.kernel;
         let Some(Operand::Tile(d)) = inst.operands.first() else { return Ok(()) };

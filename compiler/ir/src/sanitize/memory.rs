@@ -25,8 +25,8 @@ impl Matrix {
     /// The bits of element (row, col), of `size` bytes, at most 8.
     ///
     /// # Safety
-    /// The element is in memory that the running launch has: an element of the tile or the tensor that the matrix is of, which a
-    /// block of this thread may read.
+    /// The element is in memory that the running launch has: an element of the tile or the tensor that the matrix is
+    /// of, which a block of this thread may read.
     pub unsafe fn element(&self, row: i64, col: i64, size: usize) -> u64 {
         let step = self.row.wrapping_mul(row).wrapping_add(self.col.wrapping_mul(col));
         let at = ptr::with_exposed_provenance::<u8>(self.at.wrapping_add_signed(step as isize));

@@ -1,19 +1,23 @@
-//! The sanitizer: machine code that is compiled to be watched tells it each statement before it executes it, and it keeps
-//! shadow state of what is written, as what, and by which block. It finds what the interpreter finds of memory, in the same words:
+//! The sanitizer: machine code that is compiled to be watched tells it each statement before it executes it, and it
+//! keeps shadow state of what is written, as what, and by which block. It finds what the interpreter finds of memory,
+//! in the same words:
 //!
 //! * reads of what nothing has written, in tiles (PA-1001), `out` tensors and buffers of the block (PA-1012);
-//! * bytes that are read under another type than they were written under (PA-1006), values that another tile has destroyed
-//!   (PA-1014), results over operands that are still read (PA-1015);
-//! * uses of one element of a tensor by two blocks of which one writes it, or one reads what the other updates (PA-1013);
+//! * bytes that are read under another type than they were written under (PA-1006), values that another tile has
+//!   destroyed (PA-1014), results over operands that are still read (PA-1015);
+//! * uses of one element of a tensor by two blocks of which one writes it, or one reads what the other updates
+//!   (PA-1013);
 //! * two points of a nest that meet (PA-1072);
-//! * accesses outside of tiles, their valid parts and tensors (PA-1002, PA-1003), addresses that are none (PA-1004, PA-1005).
+//! * accesses outside of tiles, their valid parts and tensors (PA-1002, PA-1003), addresses that are none (PA-1004,
+//!   PA-1005).
 //!
-//! It executes the kernel's statements as the interpreter does, but without values: only *where* matters, and that is given by
-//! `index` values ([`arguments`]) and, where indices are read from memory, by that memory ([`data`]). So windows are handled row
-//! by row, at about what copying their marks costs. Blocks run on several threads; marks of tensors are shared.
+//! It executes the kernel's statements as the interpreter does, but without values: only *where* matters, and that is
+//! given by `index` values ([`arguments`]) and, where indices are read from memory, by that memory ([`data`]). So
+//! windows are handled row by row, at about what copying their marks costs. Blocks run on several threads; marks of
+//! tensors are shared.
 //!
-//! *Coarseness.* Where two blocks use an element at the same time, either may be the one that is blamed. With one thread the
-//! blocks run in order, and the first fault is the interpreter's.
+//! *Coarseness.* Where two blocks use an element at the same time, either may be the one that is blamed. With one
+//! thread the blocks run in order, and the first fault is the interpreter's.
 
 mod cells;
 mod inst;
@@ -44,8 +48,8 @@ pub struct Options<'o> {
     pub dims: &'o [i64],
     /// Bits of the scalar arguments, in the kernel's order.
     pub scalars: &'o [u64],
-    /// Addresses of the tensors' first bytes (their provenance exposed), in the kernel's order without its own buffers. Entries of
-    /// tables are read.
+    /// Addresses of the tensors' first bytes (their provenance exposed), in the kernel's order without its own buffers.
+    /// Entries of tables are read.
     pub tensors: &'o [usize],
     /// By tensor argument: which elements of its buffer are the tensor's, as in [`crate::interp::Options::storage`].
     pub storage: &'o [Option<Storage>],
@@ -85,7 +89,8 @@ impl<'k> Sanitizer<'k> {
     /// For one launch of a kernel. `kernel` is the one whose code runs.
     ///
     /// # Errors
-    /// Where the prologue fails, as the launch itself does, or where there are more blocks or elements than there is room for marks.
+    /// Where the prologue fails, as the launch itself does, or where there are more blocks or elements than there is
+    /// room for marks.
     pub fn new(kernel: &'k Kernel, options: &Options<'_>) -> Result<Sanitizer<'k>, Trap> {
         let scalars: Vec<Option<u64>> = options.scalars.iter().map(|&bits| Some(bits)).collect();
         let mut values = crate::interp::prologue(kernel, options.dims, &scalars)?;

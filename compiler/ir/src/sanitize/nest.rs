@@ -1,7 +1,7 @@
 //! What copies and products along nests touch.
 //!
-//! Along one axis all places of a side move evenly. So an axis is taken at once, as a run, wherever tables and guards allow it and no
-//! two points can meet; everything else is done point by point, as the interpreter does it.
+//! Along one axis all places of a side move evenly. So an axis is taken at once, as a run, wherever tables and guards
+//! allow it and no two points can meet; everything else is done point by point, as the interpreter does it.
 
 use super::memory::Matrix;
 use super::sites::Data;

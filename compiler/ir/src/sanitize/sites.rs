@@ -6,7 +6,8 @@ use cranelift_entity::EntitySet;
 use ptoc_isa::{Role, Sem};
 use ptoc_tensor::DType;
 
-/// The statements of a kernel's body that touch memory, in the order of the text: a site is a statement's number among them.
+/// The statements of a kernel's body that touch memory, in the order of the text: a site is a statement's number among
+/// them.
 pub fn sites(kernel: &Kernel) -> Vec<&Stmt> {
     fn walk<'k>(region: &'k Region, out: &mut Vec<&'k Stmt>) {
         for stmt in region {

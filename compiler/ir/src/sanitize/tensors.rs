@@ -45,7 +45,8 @@ impl Run {
 /// Grains that share a lock.
 const SHARD: usize = 4096;
 
-/// Blocks that use each grain of a shard: their numbers plus 1; 0 is none, [`MANY`] several. Empty until the first such use.
+/// Blocks that use each grain of a shard: their numbers plus 1; 0 is none, [`MANY`] several. Empty until the first such
+/// use.
 #[derive(Default)]
 struct Users {
     writer: Vec<u32>,
@@ -57,8 +58,8 @@ struct Users {
 type Failed = (usize, Fault);
 
 impl Users {
-    /// Notes that block `me` (its number plus 1) uses grains, unless another block's use forbids it, or nothing wrote them.
-    /// The first grain that cannot be used, and why.
+    /// Notes that block `me` (its number plus 1) uses grains, unless another block's use forbids it, or nothing wrote
+    /// them. The first grain that cannot be used, and why.
     fn claim(&mut self, kind: Kind, of: Range<usize>, me: u32, out: bool) -> Result<(), Failed> {
         let Users { writer, reader, atomic } = self;
         // Zeroed memory is fresh from the system, for the most part.
@@ -91,7 +92,8 @@ impl Users {
     }
 }
 
-/// Does another block use one of these grains? Rows have none but in wrong programs, so they are looked at without a branch for each.
+/// Does another block use one of these grains? Rows have none but in wrong programs, so they are looked at without a
+/// branch for each.
 fn is_shared(marks: &[u32], of: &Range<usize>, me: u32) -> bool {
     let row = marks.get(of.clone()).unwrap_or_default();
     row.iter().fold(false, |any, &user| any | ((user != 0) & (user != me)))
@@ -172,8 +174,8 @@ impl Tensor {
         if self.dir == TensorDir::Scratch { self.bytes / self.grain } else { 0 }
     }
 
-    /// Uses a run of elements of `size` bytes, for block number `block`; `own` are the block's marks of a buffer of its own. The
-    /// first element that cannot be used, and why.
+    /// Uses a run of elements of `size` bytes, for block number `block`; `own` are the block's marks of a buffer of its
+    /// own. The first element that cannot be used, and why.
     pub fn run(&self, kind: Kind, size: usize, run: Run, block: u32, own: &mut [u8]) -> Result<(), (u64, Fault)> {
         if run.count == 0 {
             return Ok(());

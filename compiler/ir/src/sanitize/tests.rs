@@ -1,4 +1,5 @@
-//! The sanitizer beside the interpreter: told of every statement before the interpreter executes it, it must say what that says.
+//! The sanitizer beside the interpreter: told of every statement before the interpreter executes it, it must say what
+//! that says.
 
 use super::*;
 use crate::interp::{self, End, Observer, State, TensorArg};

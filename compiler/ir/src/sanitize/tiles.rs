@@ -47,7 +47,8 @@ pub(super) struct Slot<'k> {
     pub ty: &'k TileType,
     pub place: Place,
     mark: u16,
-    /// From row to row and from column to column, in elements of the storage (a placed mask: bits); `None`: as the layout says.
+    /// From row to row and from column to column, in elements of the storage (a placed mask: bits); `None`: as the
+    /// layout says.
     steps: Option<(usize, usize)>,
 }
 

@@ -258,7 +258,8 @@ impl<'s> Worker<'s> {
         Ok(Window { tile: t.tile, element: element as u32, slot, part })
     }
 
-    /// The mark of an element of a tile that shares no bytes, without a window and a layout; `None` also if it is outside.
+    /// The mark of an element of a tile that shares no bytes, without a window and a layout; `None` also if it is
+    /// outside.
     fn own_mark(&mut self, t: &TileRef, row: Value, col: Value) -> Option<&mut u8> {
         if t.origin.is_some() || t.element.is_some() {
             return None;

@@ -30,9 +30,9 @@ fn format(d: DType) -> Format {
 /// * Float to integer: rounded by `round`; then clamped to the range if `saturate`, else reduced modulo 2^width.
 ///   NaN gives 0; infinities clamp if `saturate`, else give 0.
 /// * Integer to integer: clamped if `saturate`, else wraps.
-/// * To a float: one rounding by `round`; overflow goes to infinity or to the largest finite value as the mode says (f8e4m3
-///   has a NaN in the place of infinities); if `saturate`, what is too large for a float of 8 or 16 bits, infinities too,
-///   becomes the largest finite value. NaN stays NaN.
+/// * To a float: one rounding by `round`; overflow goes to infinity or to the largest finite value as the mode says
+///   (f8e4m3 has a NaN in the place of infinities); if `saturate`, what is too large for a float of 8 or 16 bits,
+///   infinities too, becomes the largest finite value. NaN stays NaN.
 /// * To `bool`: is it different from zero? From `bool`: 0 or 1.
 pub fn convert(from: Ty, to: Ty, bits: u64, round: RoundMode, saturate: bool) -> u64 {
     if from == to {
@@ -140,8 +140,8 @@ fn sign_bit(f: &Format, negative: bool) -> u64 {
     u64::from(negative) << (f.width - 1)
 }
 
-/// The bits of `(-1)^negative * mantissa * 2^exponent` in a format, rounded once; nothing beyond the largest finite value if
-/// `saturate`.
+/// The bits of `(-1)^negative * mantissa * 2^exponent` in a format, rounded once; nothing beyond the largest finite
+/// value if `saturate`.
 fn encode(f: &Format, negative: bool, mantissa: u128, exponent: i32, round: RoundMode, saturate: bool) -> u64 {
     let sign = sign_bit(f, negative);
     if mantissa == 0 {

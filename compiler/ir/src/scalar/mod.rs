@@ -79,7 +79,8 @@ pub fn to_f32(d: DType, bits: u64) -> f32 {
     }
 }
 
-/// The nearest value of the float type, ties to even; what is too large is infinite, or NaN in f8e4m3, which has no infinity.
+/// The nearest value of the float type, ties to even; what is too large is infinite, or NaN in f8e4m3, which has no
+/// infinity.
 pub fn from_f32(d: DType, value: f32) -> u64 {
     match d {
         DType::F16 => u64::from(f16::from_f32(value).to_bits()),
@@ -97,8 +98,8 @@ pub fn saturates_unasked(from: Ty, to: Ty) -> bool {
     }
 }
 
-/// Does a conversion of a scalar saturate, `asked` to or not? As one that is not asked, and between integers as asked: only TCVT
-/// can ask for more or less.
+/// Does a conversion of a scalar saturate, `asked` to or not? As one that is not asked, and between integers as asked:
+/// only TCVT can ask for more or less.
 pub fn saturates(from: Ty, to: Ty, asked: bool) -> bool {
     saturates_unasked(from, to) || asked && float(to).is_none()
 }

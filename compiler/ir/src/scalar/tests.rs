@@ -219,8 +219,8 @@ fn from_floats_of_8_bits_to_all_floats_exactly() {
     }
 }
 
-/// Every f16 and bf16, and each neighbourhood of an 8-bit float in f32, to the 8-bit floats, against a search among all their
-/// values: in every mode, saturating and not.
+/// Every f16 and bf16, and each neighbourhood of an 8-bit float in f32, to the 8-bit floats, against a search among all
+/// their values: in every mode, saturating and not.
 #[test]
 fn to_floats_of_8_bits_in_every_mode() {
     for to in [DType::F8E4M3, DType::F8E5M2] {
@@ -253,8 +253,8 @@ fn to_floats_of_8_bits_in_every_mode() {
     }
 }
 
-/// The same to f16 and bf16: every f16 and bf16, the neighbourhoods of their values and of the middles in f32, and what is too
-/// large for them, in every mode, saturating and not.
+/// The same to f16 and bf16: every f16 and bf16, the neighbourhoods of their values and of the middles in f32, and what
+/// is too large for them, in every mode, saturating and not.
 #[test]
 fn to_floats_of_16_bits_in_every_mode() {
     for to in [DType::F16, DType::BF16] {

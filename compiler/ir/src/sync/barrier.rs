@@ -5,8 +5,9 @@ pub const MAX_ARRIVALS: u32 = (1 << 20) - 1;
 /// Most bytes that may be outstanding, in either direction: 20 bits.
 pub const MAX_BYTES: i64 = (1 << 20) - 1;
 
-/// A transaction barrier. Its phase ends when no arrival and no byte is pending; then the phase bit flips and the arrivals are
-/// reloaded. Bytes may complete before they are announced, so the pending number may be negative for a while.
+/// A transaction barrier. Its phase ends when no arrival and no byte is pending; then the phase bit flips and the
+/// arrivals are reloaded. Bytes may complete before they are announced, so the pending number may be negative for a
+/// while.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TransactionBarrier {
     arrivals: u32,
@@ -33,8 +34,8 @@ impl TransactionBarrier {
         Ok(TransactionBarrier { arrivals, pending: arrivals, bytes: 0, completed: 0 })
     }
 
-    /// One arrival. True if it ended the phase. One more than the phase takes (which goes on while bytes are to come) is not
-    /// counted; on a machine it has no meaning. [`Self::pending`] is 0 then.
+    /// One arrival. True if it ended the phase. One more than the phase takes (which goes on while bytes are to come)
+    /// is not counted; on a machine it has no meaning. [`Self::pending`] is 0 then.
     pub fn arrive(&mut self) -> bool {
         self.pending = self.pending.saturating_sub(1);
         self.settle()

@@ -15,8 +15,8 @@ impl PipelineState {
         PipelineState { stages: stages.max(1), index: 0, phase: 0, count: 0 }
     }
 
-    /// Where a producer starts: stage 0 in phase 1, so that its first round over empty stages does not wait. With phase 0 it
-    /// would wait for stages that nobody has filled yet.
+    /// Where a producer starts: stage 0 in phase 1, so that its first round over empty stages does not wait. With phase
+    /// 0 it would wait for stages that nobody has filled yet.
     pub fn producer(stages: u32) -> PipelineState {
         PipelineState { phase: 1, ..PipelineState::consumer(stages) }
     }

@@ -2,9 +2,9 @@
 //! tensor or a tile is more than rows and columns at fixed distances (nested modes, tables, packed elements, swizzles).
 //!
 //! A nest has one *axis* for each leaf of the layouts that met; both sides and all guards are affine in the axes, so
-//! whatever the layout algebra makes of a partition arrives here as numbers. A *point* is one value for each axis, from 0
-//! up to below its extent; a nest with an empty axis has none, one without axes a single one. Axis 0 is the fastest of a
-//! mode, as everywhere in layouts; the order of axes has no meaning for a copy.
+//! whatever the layout algebra makes of a partition arrives here as numbers. A *point* is one value for each axis, from
+//! 0 up to below its extent; a nest with an empty axis has none, one without axes a single one. Axis 0 is the fastest
+//! of a mode, as everywhere in layouts; the order of axes has no meaning for a copy.
 //!
 //! **Exactness.** Affine functions are evaluated without overflow; what does not fit 64 bits lies outside everything.
 //! Whoever makes a nest has proved, or checks before it, that the places which are touched are inside, that extents are
@@ -29,7 +29,8 @@ pub struct Affine {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Elem {
     /// Elements of this dtype, little-endian: number n is the `size` bytes from byte `n * size` of the tensor, all of
-    /// them inside. The tensor's own dtype, or another (`recast`) of whatever width. As `bool`, every byte but 0 is true.
+    /// them inside. The tensor's own dtype, or another (`recast`) of whatever width. As `bool`, every byte but 0 is
+    /// true.
     Whole(DType),
     /// Half bytes, zero-extended: number n is the low half of byte `n / 2` for even n, the high one for odd n. A tile
     /// holds them as `u8`. Read only.
@@ -80,9 +81,9 @@ pub struct Table {
     /// Entries lie in `0..extent`, else `oob` says what happens.
     pub extent: Value,
     /// `Undefined`: the launch ends with PA-1071. `Clamp`: the nearest of `0..extent`; `Wrap`: the entry modulo the
-    /// extent; both end the launch with PA-1071 if the extent is not positive. `Zero` (of what is read only): there is no
-    /// element; a copy takes its `fill`, and without one leaves the destination alone; a matrix product takes 0. Tables
-    /// are looked up in order, and the first that has no entry decides.
+    /// extent; both end the launch with PA-1071 if the extent is not positive. `Zero` (of what is read only): there is
+    /// no element; a copy takes its `fill`, and without one leaves the destination alone; a matrix product takes 0.
+    /// Tables are looked up in order, and the first that has no entry decides.
     pub oob: Oob,
 }
 
@@ -126,11 +127,11 @@ pub struct Guard {
 /// Moves an element from `src` to `dst` at every point of the nest. Both sides have one dtype.
 ///
 /// At a point where all guards hold, the source is read and the destination written. Where one fails, nothing of the
-/// source is touched, not even its tables: the destination becomes `fill`, or stays as it is if there is none. So with a
-/// `fill` the destination is inside everywhere, without one only where the guards hold.
+/// source is touched, not even its tables: the destination becomes `fill`, or stays as it is if there is none. So with
+/// a `fill` the destination is inside everywhere, without one only where the guards hold.
 ///
-/// The points have no order: no two of them write one element, and none reads (through a table either) bytes that another
-/// one writes. The interpreter ends a run that does with PA-1072.
+/// The points have no order: no two of them write one element, and none reads (through a table either) bytes that
+/// another one writes. The interpreter ends a run that does with PA-1072.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Copy {
     /// Extent of each axis, at least 0; none: one element.
@@ -151,13 +152,13 @@ pub struct Copy {
 }
 
 /// `acc[m, n] = fma(a[m, k], b[n, k], acc[m, n])` for ascending `k`, in the accumulator's precision: f32 for f16, bf16
-/// and f32 operands, wrapping i32 for i8; an f16 accumulator computes each step in f32 and rounds after it. The dtypes are
-/// those of TMATMUL; unlike it, the product starts from what the accumulator holds.
+/// and f32 operands, wrapping i32 for i8; an f16 accumulator computes each step in f32 and rounds after it. The dtypes
+/// are those of TMATMUL; unlike it, the product starts from what the accumulator holds.
 ///
 /// Axes: those of `m`, then `n`, then `k`; each list counts colexicographically (its first axis fastest), which for `k`
 /// is the order of accumulation. An access has the constant 0 as stride along axes that it does not see: `acc` those of
-/// `k`, `a` those of `n`, `b` those of `m`. No two points of `m` and `n` are one element of the accumulator, and none is
-/// read as an operand. An operand that a table does not find is 0.
+/// `k`, `a` those of `n`, `b` those of `m`. No two points of `m` and `n` are one element of the accumulator, and none
+/// is read as an operand. An operand that a table does not find is 0.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Mma {
     /// Extents of the rows' axes.

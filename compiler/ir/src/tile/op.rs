@@ -183,14 +183,15 @@ pub struct InstAttrs {
     pub oob: Option<Oob>,
     /// TSAMPLE: is attention multiplied into the weights of the four pixels?
     pub fold: Option<bool>,
-    /// TSTORE and MSCATTER do this to what is there, element by element, instead of overwriting it: `Add`, `Max` or `Min`.
+    /// TSTORE and MSCATTER do this to what is there, element by element, instead of overwriting it: `Add`, `Max` or
+    /// `Min`.
     pub atomic: Option<AtomicOp>,
     /// Products of f32: how the factors are rounded (with `round`, `Round` or `Rint`) before they are multiplied.
     pub factors: Option<Factors>,
     /// What leaves Acc: negative elements become 0 first.
     pub relu: bool,
-    /// TROWSUM, TCOLSUM of floats: every addition rounds to the dtype, as on units whose adders are that wide. TROWSUM has
-    /// [`SUM_LANES`] partial sums then.
+    /// TROWSUM, TCOLSUM of floats: every addition rounds to the dtype, as on units whose adders are that wide. TROWSUM
+    /// has [`SUM_LANES`] partial sums then.
     pub stepwise: bool,
 }
 

@@ -35,7 +35,8 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// Coordinates of the element with these indices, in the order of [`Coord::ALL`]. Indices are inside the dimensions.
+    /// Coordinates of the element with these indices, in the order of [`Coord::ALL`]. Indices are inside the
+    /// dimensions.
     pub fn at(&self, index: &[i64]) -> [i64; 8] {
         let mut out = [0; 8];
         for (leaves, &i) in self.dims.iter().zip(index) {

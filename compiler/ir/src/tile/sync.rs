@@ -1,18 +1,21 @@
 //! Order between pipes: events, barriers and roles.
 //!
-//! A block's statements are issued in order; each runs on its pipe ([`super::pipe_of_op`]), pipes run at the same time, and one
-//! pipe keeps its order. What a pipe does is seen by another one only through the synchronisation here. It never changes
-//! the meaning, which is program order: a kernel whose pipes are not ordered where they must be is wrong, and is reported.
+//! A block's statements are issued in order; each runs on its pipe ([`super::pipe_of_op`]), pipes run at the same time,
+//! and one pipe keeps its order. What a pipe does is seen by another one only through the synchronisation here. It
+//! never changes the meaning, which is program order: a kernel whose pipes are not ordered where they must be is wrong,
+//! and is reported.
 //!
-//! * A **flag** ([`EventKind::Flag`]; PTO's `set_flag` and `wait_flag`) is down at first. [`SyncOp::Set`] raises it when the pipe
-//!   `from` has done its earlier work. [`SyncOp::Wait`] holds the pipe `to` back until it is up, and takes it down. It must be
-//!   down when it is raised, the raising must precede its wait in program order too, and each raising meets one wait.
-//! * A **transaction barrier** ([`EventKind::Barrier`]; [`crate::sync::TransactionBarrier`]) ends a phase when all its arrivals and
-//!   all bytes that were announced have come. [`SyncOp::WaitPhase`] holds `to` back while the barrier is in the phase of that parity.
-//! * **`barrier`** ([`SyncOp::Barrier`]) lets nothing later start on a pipe (or on any) before all that it (or every pipe) did
-//!   is done.
-//! * A **role** ([`super::Scope::role`]) is an issuer of its own with queues of its own to the pipes: roles run at the same time and share the
-//!   memories and the units. Statements outside of roles are issued by the kernel itself.
+//! * A **flag** ([`EventKind::Flag`]; PTO's `set_flag` and `wait_flag`) is down at first. [`SyncOp::Set`] raises it
+//!   when the pipe `from` has done its earlier work. [`SyncOp::Wait`] holds the pipe `to` back until it is up, and
+//!   takes it down. It must be down when it is raised, the raising must precede its wait in program order too, and each
+//!   raising meets one wait.
+//! * A **transaction barrier** ([`EventKind::Barrier`]; [`crate::sync::TransactionBarrier`]) ends a phase when all its
+//!   arrivals and all bytes that were announced have come. [`SyncOp::WaitPhase`] holds `to` back while the barrier is
+//!   in the phase of that parity.
+//! * **`barrier`** ([`SyncOp::Barrier`]) lets nothing later start on a pipe (or on any) before all that it (or every
+//!   pipe) did is done.
+//! * A **role** ([`super::Scope::role`]) is an issuer of its own with queues of its own to the pipes: roles run at the
+//!   same time and share the memories and the units. Statements outside of roles are issued by the kernel itself.
 
 use super::Value;
 use cranelift_entity::entity_impl;

@@ -161,7 +161,8 @@ pub struct TensorData {
     pub place: Option<Placement>,
     /// Several blocks write it and the author says why they are disjoint.
     pub disjoint: bool,
-    /// How an array lies in it, where its elements do not fill it row by row. Then its shape is the length of that buffer.
+    /// How an array lies in it, where its elements do not fill it row by row. Then its shape is the length of that
+    /// buffer.
     pub stored: Option<Stored>,
     /// The declaration.
     pub span: Span,
@@ -291,8 +292,8 @@ pub struct Kernel {
     pub tiles: PrimaryMap<Tile, TileData>,
     /// Tiles that the author put on the bytes of another one on purpose (`at x`): the first on those of the second.
     pub aliases: Vec<(Tile, Tile)>,
-    /// Where the planner is to put automatic tiles: a byte offset for each element, copy by copy. A tile has one entry at
-    /// most, and is automatic in all else.
+    /// Where the planner is to put automatic tiles: a byte offset for each element, copy by copy. A tile has one entry
+    /// at most, and is automatic in all else.
     pub pins: Vec<(Tile, Vec<u64>)>,
     /// All events.
     pub events: PrimaryMap<Event, EventData>,

@@ -19,8 +19,8 @@ impl Update {
         Update { op, seen: false }
     }
 
-    /// May two of them come in any order, so that the result is the same? An old value that is used tells which came first.
-    /// A sum of floats counts as the same: its rounding is all that differs (`spec/numerics.md`).
+    /// May two of them come in any order, so that the result is the same? An old value that is used tells which came
+    /// first. A sum of floats counts as the same: its rounding is all that differs (`spec/numerics.md`).
     pub fn commutes(self, other: Update) -> bool {
         self.op == other.op && self.op.commutes() && !self.seen && !other.seen
     }
@@ -109,7 +109,8 @@ mod tests {
         }
     }
 
-    /// All pairs of operations on all pairs of values: those that are said to commute do, and the others do not for some.
+    /// All pairs of operations on all pairs of values: those that are said to commute do, and the others do not for
+    /// some.
     #[test]
     fn what_commutes() {
         for &a in AtomicOp::ALL {

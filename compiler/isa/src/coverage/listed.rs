@@ -4,7 +4,8 @@ use ptoc_diagnostics::Diagnostic;
 use ptoc_tensor::DType;
 use std::sync::LazyLock;
 
-/// A form of an instruction: the dtypes of its operands, as the list writes them (`f32`, `f32>f16`, `f16:i32:i32`), or `*`.
+/// A form of an instruction: the dtypes of its operands, as the list writes them (`f32`, `f32>f16`, `f16:i32:i32`), or
+/// `*`.
 pub(super) type Form = String;
 
 /// An instruction of PTO.
@@ -40,7 +41,8 @@ pub struct LeftOut {
     pub of: Vec<&'static str>,
     /// What it is.
     pub what: &'static str,
-    /// What an author who wants it would write; `+`: more operands, `:` operands of several dtypes, and dtypes: operands of them.
+    /// What an author who wants it would write; `+`: more operands, `:` operands of several dtypes, and dtypes:
+    /// operands of them.
     pub words: Vec<&'static str>,
     /// Why, and what to write instead.
     pub why: &'static str,
@@ -59,7 +61,8 @@ pub fn left_out(name: &str) -> impl Iterator<Item = LeftOut> {
     list().parts.iter().filter(move |p| p.of.contains(&name)).cloned()
 }
 
-/// The storage that PTO's form works in, where this row is a second form with more operands than the first: one of them may be meant so.
+/// The storage that PTO's form works in, where this row is a second form with more operands than the first: one of them
+/// may be meant so.
 pub fn storage_operand(id: crate::InstrId) -> impl Iterator<Item = LeftOut> {
     let name = id.get().written_name();
     let more = crate::lookup(name).is_some_and(|first| first.get().tiles_written() < id.get().tiles_written());
@@ -75,7 +78,8 @@ pub enum Otherwise {
     LeftOut(&'static str),
 }
 
-/// What PTO's list says of a mnemonic that the table does not have, in small letters or capitals; `None` if it is simply not there yet.
+/// What PTO's list says of a mnemonic that the table does not have, in small letters or capitals; `None` if it is
+/// simply not there yet.
 pub fn otherwise(name: &str) -> Option<Otherwise> {
     let list = list();
     let listed = list

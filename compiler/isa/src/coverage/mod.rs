@@ -143,8 +143,8 @@ fn place(name: &str) -> Option<Place> {
     }
 }
 
-/// Does the instruction move from there to there on the target? One that is not itself a move of the target's file takes tiles where
-/// there is a move between their places.
+/// Does the instruction move from there to there on the target? One that is not itself a move of the target's file
+/// takes tiles where there is a move between their places.
 fn moves(target: &Target, id: InstrId, from: Place, to: Place) -> bool {
     let row = id.get();
     let rule = target.move_rule(from, to);

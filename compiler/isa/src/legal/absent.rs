@@ -1,6 +1,8 @@
-//! Locations that a target does not have: the matrix unit's where units in memory compute, and a unit's own stores elsewhere.
+//! Locations that a target does not have: the matrix unit's where units in memory compute, and a unit's own stores
+//! elsewhere.
 //!
-//! Memories that one of PTO's targets lacks and another has are a matter of their sizes ([`super::check_size`], SA-0351).
+//! Memories that one of PTO's targets lacks and another has are a matter of their sizes ([`super::check_size`],
+//! SA-0351).
 
 use crate::{Loc, Target, UnitKind, text};
 use ptoc_diagnostics::{Diagnostic, Span, codes};

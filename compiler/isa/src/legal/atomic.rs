@@ -1,7 +1,7 @@
 //! Updates of what is in memory (`atomic = ..`): which instruction makes which, on elements of which dtypes.
 //!
-//! PTO says that TSTORE adds, and MSCATTER adds on A2A3 and keeps the larger or smaller elsewhere. It leaves the dtypes open: here
-//! all numbers are updated but those of 8-bit floats, which no unit adds.
+//! PTO says that TSTORE adds, and MSCATTER adds on A2A3 and keeps the larger or smaller elsewhere. It leaves the dtypes
+//! open: here all numbers are updated but those of 8-bit floats, which no unit adds.
 
 use crate::{AtomicOp, InstrId, Target, text};
 use ptoc_diagnostics::{Diagnostic, Span, codes};

@@ -30,8 +30,8 @@ pub(crate) fn tcvt_pairs(target: &Target) -> Vec<(DType, DType)> {
 /// matter. Empty if the types are equal.
 ///
 /// A chain is right in three cases: every step but the last keeps all values; or a float goes to an integer at least as
-/// wide first, and every later step keeps the destination's range and saturates; or integers get narrower step by step. A float
-/// may become a wider one before that.
+/// wide first, and every later step keeps the destination's range and saturates; or integers get narrower step by step.
+/// A float may become a wider one before that.
 pub fn conversion_path(target: &Target, from: DType, to: DType) -> Option<Vec<ConversionHop>> {
     if from == to {
         return Some(Vec::new());
@@ -79,8 +79,9 @@ fn after_widening(target: &Target, pairs: &[(DType, DType)], from: DType, to: DT
     ways.min_by_key(Vec::len)
 }
 
-/// A dtype through which `from` converts to `to` with two roundings, where [`conversion_path`] has no way. The floats that
-/// have the range of every dtype come into question: through others, large values would be lost, and not only rounded.
+/// A dtype through which `from` converts to `to` with two roundings, where [`conversion_path`] has no way. The floats
+/// that have the range of every dtype come into question: through others, large values would be lost, and not only
+/// rounded.
 pub(crate) fn rounds_twice(target: &Target, from: DType, to: DType) -> Option<DType> {
     let leads = |a, b| conversion_path(target, a, b).is_some();
     [F32, BF16].into_iter().find(|&via| via != from && via != to && leads(from, via) && leads(via, to))

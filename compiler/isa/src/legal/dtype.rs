@@ -79,7 +79,8 @@ pub struct DTypeViolation {
     pub target: String,
     /// Other built-in targets that take them.
     pub taken_by: Vec<&'static str>,
-    /// Other built-in targets that have the instruction, with these dtypes or with others; asked where this one has not.
+    /// Other built-in targets that have the instruction, with these dtypes or with others; asked where this one has
+    /// not.
     pub had_by: Vec<&'static str>,
     /// The dtypes that the target compares for equality alone.
     pub equal_only: &'static [DType],
@@ -102,7 +103,8 @@ pub fn allowed_dtypes(target: &Target, instr: &Instr) -> Option<Vec<DType>> {
     Some(list.into_iter().filter(|d| target.has_dtype(*d) && fits(target, instr, *d)).collect())
 }
 
-/// May the operands be of this dtype wherever they are? What the matrix unit reads and writes has a few dtypes on each target.
+/// May the operands be of this dtype wherever they are? What the matrix unit reads and writes has a few dtypes on each
+/// target.
 fn fits(target: &Target, instr: &Instr, dtype: DType) -> bool {
     instr.operands.iter().all(|o| match o.kind {
         OperandKind::Tile(&[loc]) => {
@@ -481,7 +483,8 @@ impl DTypeViolation {
         left_out(self.instr.get().written_name()).filter(wanted).chain(more).collect()
     }
 
-    /// Where the same instruction with a tile for the scalar takes this dtype: that, and the operator that fills the tile.
+    /// Where the same instruction with a tile for the scalar takes this dtype: that, and the operator that fills the
+    /// tile.
     fn tile_form(&self, given: DType) -> Option<String> {
         let Sem::BinaryScalar(op) = self.instr.get().sem else { return None };
         let (tiles, _) = table::sibling(self.instr)?;

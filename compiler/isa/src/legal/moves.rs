@@ -152,7 +152,8 @@ pub fn shortest_path(target: &Target, from: impl Into<Place>, to: impl Into<Plac
     shortest_conversion(target, from.into(), dtype, to.into(), dtype)
 }
 
-/// The fewest moves from `from` to `to` that also change the dtype, once at most, where a move can (from Acc, into Bias).
+/// The fewest moves from `from` to `to` that also change the dtype, once at most, where a move can (from Acc, into
+/// Bias).
 pub fn shortest_conversion(
     target: &Target,
     from: impl Into<Place>,

@@ -15,7 +15,8 @@ pub enum Nearest {
     Declared(DType),
 }
 
-/// How far `to` is from `from`: another kind of number is farther than another width, a narrower one farther than a wider one.
+/// How far `to` is from `from`: another kind of number is farther than another width, a narrower one farther than a
+/// wider one.
 pub(super) fn distance(from: DType, to: DType) -> u32 {
     let bits = |d: DType| (d.size() as u32).trailing_zeros();
     let kind = if (from == DType::Bool) != (to == DType::Bool) {
@@ -62,8 +63,9 @@ pub(super) fn nearest_list<L: AsRef<[DType]>>(given: &[DType], allowed: impl Int
     allowed.into_iter().filter(|l| l.as_ref().len() == given.len()).min_by_key(far)
 }
 
-/// The list of `allowed` for the operands of `row` that loses the least of what is given: a source becomes a dtype that has
-/// every value and to which one TCVT leads; else one that has every value; else one with a TCVT. `None` if there is none of use.
+/// The list of `allowed` for the operands of `row` that loses the least of what is given: a source becomes a dtype that
+/// has every value and to which one TCVT leads; else one that has every value; else one with a TCVT. `None` if there is
+/// none of use.
 pub(super) fn best_list(
     target: &Target,
     row: &Instr,

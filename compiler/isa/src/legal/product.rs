@@ -5,8 +5,8 @@ use crate::{Target, text};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_tensor::DType;
 
-/// The report that `target` has no product of these factors, whatever the accumulator: what it has, who has this one, and the
-/// nearest.
+/// The report that `target` has no product of these factors, whatever the accumulator: what it has, who has this one,
+/// and the nearest.
 pub fn no_product(target: &Target, (left, right): (DType, DType), span: Span) -> Diagnostic {
     let message = format!("{} multiplies no `{left}` by `{right}`", target.name);
     let mut d = Diagnostic::error(codes::DTYPE_MISMATCH, span, message);

@@ -4,8 +4,8 @@
 //! * Bias and Scaling rows must be multiples of 64 and 128 bytes already as types: TMOV, the only way to fill them,
 //!   demands it. They have one row.
 //! * Accumulator boxes are 16 x 16 for every element size.
-//! * A layout of the author's (`layout = ..`) replaces the order of a tile in Vec or Mat, and with it the rules on rows and
-//!   boxes: no instruction but loads and stores looks at such a tile. Masks are packed by rows and have none.
+//! * A layout of the author's (`layout = ..`) replaces the order of a tile in Vec or Mat, and with it the rules on rows
+//!   and boxes: no instruction but loads and stores looks at such a tile. Masks are packed by rows and have none.
 //! * A mask (`bool`) has its rows padded to 32 bytes by us, so any width is legal; it exists in Vec, row-major.
 
 use super::convert::keeps_all;
@@ -47,15 +47,15 @@ pub fn default_order(loc: Loc, dtype: DType, _rows: u32, cols: u32) -> Order {
     if matches!(loc, Loc::Vec | Loc::Lanes) && cols == 1 && dtype != DType::Bool { Order::Dn } else { Order::Nd }
 }
 
-/// The smallest legal tile in the default order that holds `rows x cols`, for tiles that the compiler makes. Boxed tiles
-/// are rounded to whole boxes even for one row, so that the operands of a matrix product agree.
+/// The smallest legal tile in the default order that holds `rows x cols`, for tiles that the compiler makes. Boxed
+/// tiles are rounded to whole boxes even for one row, so that the operands of a matrix product agree.
 pub fn round_up_to_legal(target: &Target, loc: Loc, dtype: DType, rows: u32, cols: u32) -> (u32, u32) {
     let g = granule(target, loc, dtype, default_order(loc, dtype, rows, cols));
     (round_up(rows, g.rows), round_up(cols, g.cols))
 }
 
-/// The storage of a tile that its author declares as `ty`, without an order or layout of its own: whole lines or boxes, in the
-/// same order. Units in memory have registers and bursts of their sizes, which nothing pads.
+/// The storage of a tile that its author declares as `ty`, without an order or layout of its own: whole lines or boxes,
+/// in the same order. Units in memory have registers and bursts of their sizes, which nothing pads.
 pub fn storage_of(target: &Target, ty: TileType) -> TileType {
     if target.is_pim() || ty.layout.is_some() || ty.rows == 0 || ty.cols == 0 {
         return ty;
@@ -116,7 +116,8 @@ pub enum TypeRule {
         up: u32,
         /// The legal length before, in elements; 0 if there is none.
         down: u32,
-        /// Elements of which `up` and `down` are multiples because a unit moves whole bursts of them; 0 if that asks for no more.
+        /// Elements of which `up` and `down` are multiples because a unit moves whole bursts of them; 0 if that asks
+        /// for no more.
         burst: u32,
     },
     /// Rows or columns are not multiples of the fractal box.
@@ -309,8 +310,8 @@ pub fn absent_parameter(target: &Target, name: &str, dtype: DType, (span, at): (
     with_targets_of(d, target, dtype)
 }
 
-/// What comes into question for a dtype that the target has not, the best first: it has every value, or differs the least. A float stays a
-/// float, an integer an integer.
+/// What comes into question for a dtype that the target has not, the best first: it has every value, or differs the
+/// least. A float stays a float, an integer an integer.
 pub fn dtypes_instead(target: &Target, dtype: DType) -> Vec<DType> {
     let mut left: Vec<DType> = target.dtypes.iter().copied().filter(|d| d.is_float() == dtype.is_float()).collect();
     let mut out = Vec::new();
@@ -340,7 +341,8 @@ fn with_targets_of(d: Diagnostic, target: &Target, dtype: DType) -> Diagnostic {
     }
 }
 
-/// Channels of a burst of a map, where tiles here are sums of pixels: GeoPIM's units read and write whole bursts of f16.
+/// Channels of a burst of a map, where tiles here are sums of pixels: GeoPIM's units read and write whole bursts of
+/// f16.
 fn channels_of_burst(target: &Target, loc: Loc) -> Option<u32> {
     let samples = target.unit.is_some_and(|u| matches!(u.kind, UnitKind::GeoPim(_)));
     let bytes = target.device.as_ref()?.burst_bytes;

@@ -5,19 +5,21 @@ use super::coefficients::{EXP, LN2, LOG};
 use super::program::{Id, Program};
 use crate::CmpOp;
 
-/// Added to a number of magnitude below 2^22 - 254 it leaves the nearest integer, ties to even, in the last digits: 1.5 x 2^23. What is
-/// more, 254, is twice the bias of exponents: so half of these digits is the exponent of a power of two.
+/// Added to a number of magnitude below 2^22 - 254 it leaves the nearest integer, ties to even, in the last digits: 1.5
+/// x 2^23. What is more, 254, is twice the bias of exponents: so half of these digits is the exponent of a power of
+/// two.
 const ROUNDS: f32 = 12_582_912.0 + 254.0;
 
-/// What [`exp_of`] multiplies with and adds, in its order, for those who have to know an exponential from its operations: log2 e and
-/// what rounds; both parts of -ln 2; the coefficients of 1 + r (1 + r q(r)) from the highest power down.
+/// What [`exp_of`] multiplies with and adds, in its order, for those who have to know an exponential from its
+/// operations: log2 e and what rounds; both parts of -ln 2; the coefficients of 1 + r (1 + r q(r)) from the highest
+/// power down.
 pub const EXPONENTIAL: [f32; 11] = {
     let [q4, q3, q2, q1, q0] = EXP;
     [std::f32::consts::LOG2_E, ROUNDS, -LN2[0], -LN2[1], q4, q3, q2, q1, q0, 1.0, 1.0]
 };
 
-/// e^x for `x` already between -104 and 89 or NaN: x = n ln 2 + r, e^x = 2^n (1 + r (1 + r q(r))). A result below 2^-126
-/// is rounded once more, where it becomes subnormal.
+/// e^x for `x` already between -104 and 89 or NaN: x = n ln 2 + r, e^x = 2^n (1 + r (1 + r q(r))). A result below
+/// 2^-126 is rounded once more, where it becomes subnormal.
 pub(super) fn exp_of(b: &mut Builder, x: Id) -> Id {
     let [log2e, rounds, hi, lo, coefficients @ ..] = EXPONENTIAL;
     let (log2e, rounds) = (b.c(log2e), b.c(rounds));

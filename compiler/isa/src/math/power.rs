@@ -25,8 +25,8 @@ fn parts(b: &mut Builder, value: f64) -> (Id, Id) {
     (b.c(high), b.c((value - f64::from(high)) as f32))
 }
 
-/// log2 of a positive number as a sum of two, to about 2^-36 of its size: v = 2^k m with m around 1, and the logarithm of m by
-/// the series of z = (m - 1) / (m + 1), whose first terms are kept in two parts.
+/// log2 of a positive number as a sum of two, to about 2^-36 of its size: v = 2^k m with m around 1, and the logarithm
+/// of m by the series of z = (m - 1) / (m + 1), whose first terms are kept in two parts.
 fn log2_in_two_parts(b: &mut Builder, magnitude: Id) -> (Id, Id) {
     let (tiny, scale) = (b.c(f32::MIN_POSITIVE), b.c(8_388_608.0));
     let is_tiny = b.cmp(CmpOp::Lt, magnitude, tiny);

@@ -128,8 +128,8 @@ pub struct Program {
     pub doc: &'static str,
 }
 
-/// a * 2^n, rounded once: for 1/2 <= |a| <= 4 and integral n from -200 to 200, or NaN for both. So the power may be applied
-/// in two halves, of which the first product is exact. Of other operands the machines make different things.
+/// a * 2^n, rounded once: for 1/2 <= |a| <= 4 and integral n from -200 to 200, or NaN for both. So the power may be
+/// applied in two halves, of which the first product is exact. Of other operands the machines make different things.
 pub fn scale(a: f32, n: f32) -> f32 {
     let n = n as i32;
     let power = |n: i32| f32::from_bits((n.wrapping_add(127) as u32) << 23);

@@ -69,8 +69,9 @@ fn errors_stay_within_the_published_bounds() {
     }
 }
 
-/// Neighbours of the numbers at which the programs change what they do: powers of two and what lies half way in a logarithm,
-/// multiples of half a step of the exponent's reduction, the ends of what is normal, and small whole numbers.
+/// Neighbours of the numbers at which the programs change what they do: powers of two and what lies half way in a
+/// logarithm, multiples of half a step of the exponent's reduction, the ends of what is normal, and small whole
+/// numbers.
 #[test]
 fn errors_stay_within_the_published_bounds_next_to_corners() {
     let powers = (-149..128).map(|k| 2f64.powi(k)).flat_map(|x| [x, x * std::f64::consts::SQRT_2, x * 1.5]);

@@ -12,8 +12,8 @@ const DOC: &str = "The bound holds for |x| <= 2^20. Beyond, the argument is redu
                    result stays in [-1, 1] and is the same everywhere, but means nothing from about 2^24 on. NaN for \
                    NaN and for +-inf.";
 
-/// The argument a >= 0 as a = n pi/2 + r: (r, n as i32). Four parts of pi/2, one fused step each; n times the first part
-/// is subtracted exactly. r is held to [-1, 1] where a is too large for any of this.
+/// The argument a >= 0 as a = n pi/2 + r: (r, n as i32). Four parts of pi/2, one fused step each; n times the first
+/// part is subtracted exactly. r is held to [-1, 1] where a is too large for any of this.
 fn reduce(b: &mut Builder, a: Id) -> (Id, Id) {
     let two_over_pi = b.c(TWO_PI_INV[0]);
     let turns = b.mul(a, two_over_pi);

@@ -1,5 +1,5 @@
-//! A kernel that uses an instruction, for its page. Instructions on Vec tiles get one from their row; the few others have one
-//! written here by their meaning.
+//! A kernel that uses an instruction, for its page. Instructions on Vec tiles get one from their row; the few others
+//! have one written here by their meaning.
 
 use crate::{DTypeRule, Instr, OperandKind, Read, Role, Sem, ShapeRule, Target, allowed_dtypes, allowed_tuples};
 use ptoc_tensor::DType;

@@ -1,4 +1,5 @@
-//! The reference pages: `spec/instructions.md` with a page for each instruction, and `spec/targets.md`, generated from the table and the target files.
+//! The reference pages: `spec/instructions.md` with a page for each instruction, and `spec/targets.md`, generated from
+//! the table and the target files.
 
 mod example;
 mod page;

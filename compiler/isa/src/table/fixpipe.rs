@@ -1,4 +1,5 @@
-//! What leaves the accumulator quantised, and windows of tiles of the matrix unit. `TMOV` and `TSTORE` themselves are in `memory`.
+//! What leaves the accumulator quantised, and windows of tiles of the matrix unit. `TMOV` and `TSTORE` themselves are
+//! in `memory`.
 
 use super::places::{INSERTED, PADDED, WINDOW};
 use super::{dst, src};

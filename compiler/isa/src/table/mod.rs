@@ -69,8 +69,8 @@ pub fn lookup(name: &str) -> Option<InstrId> {
 }
 
 /// What ends the names of rows that are a second form of another row: with a destination for the values too, with one
-/// source where the first has two, by a pattern of columns, with offsets, of so many lists, by a comparison, with a scale, of whole rows, of 4 bits,
-/// between other memories. Authors write the first one's name.
+/// source where the first has two, by a pattern of columns, with offsets, of so many lists, by a comparison, with a
+/// scale, of whole rows, of 4 bits, between other memories. Authors write the first one's name.
 pub(crate) const SECOND_FORMS: [&str; 15] = [
     "_VALUES",
     "_ONE",

@@ -103,7 +103,8 @@ const LISTS: [(&Num, &str, &str); 4] = {
 const ONE_ROW: Need = eq(Num::Rows(0), Num::Is(1), "the destination has {0} valid rows, and must have {1}");
 const TWO_WIDE: Num = Num::Bin(Add, &Num::Cols(1), &Num::Cols(2));
 const THREE_WIDE: Num = Num::Bin(Add, &TWO_WIDE, &Num::Cols(3));
-/// Each list is a row of whole records, and `all`, their columns together, are the destination's. Two demands a list, and two more.
+/// Each list is a row of whole records, and `all`, their columns together, are the destination's. Two demands a list,
+/// and two more.
 const fn merged<const NEEDS: usize>(all: Num) -> [Need; NEEDS] {
     let mut needs = [ONE_ROW; NEEDS];
     let mut k = 0;

@@ -124,8 +124,8 @@ pub struct Limits {
 /// What orders the pipes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pipes {
-    /// Pipes on which an instruction may start before the one before it is done: one that needs its result, or its bytes,
-    /// needs `pipe_barrier` between them. All others finish what they started first.
+    /// Pipes on which an instruction may start before the one before it is done: one that needs its result, or its
+    /// bytes, needs `pipe_barrier` between them. All others finish what they started first.
     pub barrier: Vec<Pipe>,
     /// Flags from one pipe to another.
     pub flags: u32,
@@ -133,7 +133,8 @@ pub struct Pipes {
     pub time: Option<PipeTimes>,
 }
 
-/// A model of time, plausible and not measured. An instruction takes the startup of its pipe and its work over the rate.
+/// A model of time, plausible and not measured. An instruction takes the startup of its pipe and its work over the
+/// rate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PipeTimes {
     /// MHz: cycles a microsecond.
@@ -202,7 +203,8 @@ impl Target {
         self
     }
 
-    /// Has MSCATTER this update of an element? A2A3 has additions only, the others the larger and the smaller of both too.
+    /// Has MSCATTER this update of an element? A2A3 has additions only, the others the larger and the smaller of both
+    /// too.
     pub fn scatters_by(&self, op: AtomicOp) -> bool {
         match op {
             AtomicOp::Add => true,

@@ -1,4 +1,5 @@
-//! What a target's `[unit]` and `[device]` let one set, as `-D unit.clock=300` does: the one list of names, values and ranges.
+//! What a target's `[unit]` and `[device]` let one set, as `-D unit.clock=300` does: the one list of names, values and
+//! ranges.
 
 use super::{Target, Unit, UnitKind};
 use crate::{Loc, text};
@@ -78,7 +79,8 @@ fn fields(t: &mut Target) -> Vec<Field<'_>> {
     use Allowed::{OneOf, Range};
     use Slot::{Name, Number, Word};
     let mut all: Vec<Field<'_>> = Vec::new();
-    // A command for many banks opens no more rows than a pseudo-channel has banks; the stream's validator says the same.
+    // A command for many banks opens no more rows than a pseudo-channel has banks; the stream's validator says the
+    // same.
     let banks = t.device.as_ref().map_or(1, |d| u32::try_from(d.banks_of_pseudo_channel()).unwrap_or(u32::MAX));
     if let Some(unit) = &mut t.unit {
         all.push(("unit.clock", "MHz of the units", Range(1, 10_000), Number(&mut unit.clock)));
@@ -166,7 +168,8 @@ impl Target {
         })
     }
 
-    /// Sets `name` to `value`, a number (`number` is what its expression comes to) or a word. Errors: E1323, and E1324 at `span`.
+    /// Sets `name` to `value`, a number (`number` is what its expression comes to) or a word. Errors: E1323, and E1324
+    /// at `span`.
     pub fn set(&mut self, name: &str, value: &str, number: Option<i64>, span: Span) -> Result<(), Diagnostic> {
         let setting = self.setting(name)?;
         let whole = number.and_then(|n| u32::try_from(n).ok());

@@ -17,7 +17,8 @@ pub fn coalesce(cx: &Cx, a: &Layout) -> Result<Layout> {
     Ok(from_leaves(merge(cx, "coalesce", leaves)?))
 }
 
-/// Coalesces within each mode that is an integer in `profile` (its value means nothing), and leaves the modes beyond it.
+/// Coalesces within each mode that is an integer in `profile` (its value means nothing), and leaves the modes beyond
+/// it.
 pub fn coalesce_by(cx: &Cx, a: &Layout, profile: &IntTuple) -> Result<Layout> {
     let Tuple::Node(parts) = profile else { return coalesce(cx, a).map_err(|e| e.of("coalesce_by")) };
     let mut modes = a.modes();

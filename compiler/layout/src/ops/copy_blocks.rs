@@ -1,11 +1,11 @@
 //! Blocks of strided copies: which elements one block of a grid moves, so that both sides are walked along their own
 //! fastest axes and blocks run side by side.
 //!
-//! The layouts' modes are refined until both sides count alike, axes that go on into each other on both sides become one,
-//! and a box is cut from the axes: it grows, by factors of two and along the side that it covers less of, from the
+//! The layouts' modes are refined until both sides count alike, axes that go on into each other on both sides become
+//! one, and a box is cut from the axes: it grows, by factors of two and along the side that it covers less of, from the
 //! smallest strides of either side, until it holds as many elements as a block may. Once it covers whole lines of the
-//! destination, only the source's stretches grow: lines may be written anywhere, but reading is fast where it goes on. So
-//! at most one axis of each side is cut, where possible in equal parts; otherwise the last block is shorter.
+//! destination, only the source's stretches grow: lines may be written anywhere, but reading is fast where it goes on.
+//! So at most one axis of each side is cut, where possible in equal parts; otherwise the last block is shorter.
 
 use super::Op;
 use super::args::Args;
@@ -18,7 +18,8 @@ const OP: &str = "copy_blocks";
 /// caches and costs more than its start.
 const ELEMENTS: i64 = 16384;
 
-/// So many elements in a row are some lines, and fewer are enough where the next one in the destination is on another axis.
+/// So many elements in a row are some lines, and fewer are enough where the next one in the destination is on another
+/// axis.
 const WIDE: i64 = 64;
 const WIDE_AXIS: i64 = 16;
 
@@ -27,8 +28,9 @@ const WIDE_AXIS: i64 = 16;
 pub struct CopyBlocks {
     /// Composed with, it makes both sides count by the same axes.
     pub axes: Tiler,
-    /// The axes: the destination's fastest one, then the others in the source's order, so that blocks behind one another read
-    /// what is near. (What is written is whole lines, wherever they are.) Those of one group are one walk on both sides.
+    /// The axes: the destination's fastest one, then the others in the source's order, so that blocks behind one
+    /// another read what is near. (What is written is whole lines, wherever they are.) Those of one group are one walk
+    /// on both sides.
     pub order: Vec<Vec<usize>>,
     /// Of each group, how many elements are one block's.
     pub block: Vec<i64>,
@@ -194,8 +196,8 @@ fn boxed(cx: &Cx, groups: &[Group], most: i64) -> Vec<i64> {
     block
 }
 
-/// Widens the block along one side's axes, the fastest first, until it covers `target` elements in a row or cuts an axis; `part`
-/// of it and of what is wanted says what is taken.
+/// Widens the block along one side's axes, the fastest first, until it covers `target` elements in a row or cuts an
+/// axis; `part` of it and of what is wanted says what is taken.
 fn cover(order: &[usize], extents: &[Option<i64>], target: i64, part: fn(i64, i64) -> i64, block: &mut [i64]) -> i64 {
     let mut covered = 1i64;
     for &k in order {

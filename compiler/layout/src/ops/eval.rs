@@ -67,8 +67,8 @@ impl fmt::Display for Offset {
 }
 
 impl Layout {
-    /// The offset of a coordinate: an index, or nested as the shape or less deeply. An index counts leftmost fastest and
-    /// may run past the size, along the last mode. Symbolic coordinates are taken to be within the shape.
+    /// The offset of a coordinate: an index, or nested as the shape or less deeply. An index counts leftmost fastest
+    /// and may run past the size, along the last mode. Symbolic coordinates are taken to be within the shape.
     pub fn eval(&self, cx: &Cx, coord: &IntTuple) -> Result<Offset> {
         self.eval_coord(cx, "eval", &coord.map(&mut |n| CoordLeaf::At(n.clone())))
     }

@@ -149,7 +149,8 @@ fn common_vector(cx: &Cx, a: View<'_>, b: View<'_>) -> Result<Int> {
     Ok(Int::Const(1 << widest.unwrap_or(0)))
 }
 
-/// The modes of stride 0, as a layout into the coordinates of `a` (counted leftmost fastest): what `a` does not depend on.
+/// The modes of stride 0, as a layout into the coordinates of `a` (counted leftmost fastest): what `a` does not depend
+/// on.
 pub fn nullspace(a: &Layout) -> Result<Layout> {
     let mut prefix = Int::ONE;
     let mut out: Leaves = Vec::new();

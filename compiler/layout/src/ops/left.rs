@@ -11,8 +11,8 @@ const OP: &str = "composition";
 pub(crate) enum Rule {
     /// What has a layout as its composition.
     Exact,
-    /// What CuTe takes: a stride below a mode's extent need not divide it (the mode is cut into `ceil(a / d)` parts, the
-    /// last of which overhangs), and modes may run past the extent together. Right where something else tells which
+    /// What CuTe takes: a stride below a mode's extent need not divide it (the mode is cut into `ceil(a / d)` parts,
+    /// the last of which overhangs), and modes may run past the extent together. Right where something else tells which
     /// coordinates are there, as in a division, whose rest is rounded up.
     RoundUp,
 }
@@ -170,7 +170,8 @@ impl Left {
         }
     }
 
-    /// Is each index of each mode reached exactly once? What a division promises. Parts beyond the extent only overhang.
+    /// Is each index of each mode reached exactly once? What a division promises. Parts beyond the extent only
+    /// overhang.
     pub fn covered(&self, cx: &Cx) -> Result<()> {
         for (k, (parts, a)) in self.parts.iter().zip(&self.required).enumerate() {
             self.mode_covered(cx, k, parts, a)?;

@@ -1,8 +1,8 @@
 //! Partitioning by matrix instructions, as CUTLASS's `TiledMMA` does it.
 //!
-//! A matrix is cut by the tiler, by the atom, its atoms' elements become (thread, value), and the repetitions of the atom
-//! go to the atoms side by side; what is left over is the thread's own repetitions.
-//! (CUTLASS `include/cute/atom/mma_atom.hpp`, `thrfrg_A/B/C`, `get_layoutX_TV`.)
+//! A matrix is cut by the tiler, by the atom, its atoms' elements become (thread, value), and the repetitions of the
+//! atom go to the atoms side by side; what is left over is the thread's own repetitions. (CUTLASS
+//! `include/cute/atom/mma_atom.hpp`, `thrfrg_A/B/C`, `get_layoutX_TV`.)
 
 use super::args::Args;
 use super::make::compact;
@@ -81,8 +81,8 @@ impl TiledMma {
         Ok((span, right_inverse(cx, &Layout::of_modes(vec![vmnk.clone(), others]))?))
     }
 
-    /// Every thread must be found by its number. Where an atom's threads leave gaps, atoms side by side must fill a gap as
-    /// a whole number of times: `(4,2):(1,16)` has room for 1, 2 or 4.
+    /// Every thread must be found by its number. Where an atom's threads leave gaps, atoms side by side must fill a gap
+    /// as a whole number of times: `(4,2):(1,16)` has room for 1, 2 or 4.
     pub(crate) fn threads_fill(&self) -> Result<()> {
         let cx = Cx::default();
         let vmnk = self.thr_layout_vmnk()?;

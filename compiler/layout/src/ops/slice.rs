@@ -78,7 +78,8 @@ fn walk(op: &'static str, a: &Layout, coord: &Coord, keep: bool, out: &mut Vec<L
     }
 }
 
-/// Numbers that are known must be indices of the mode. (A layout is a function of any index; a slice is of what is there.)
+/// Numbers that are known must be indices of the mode. (A layout is a function of any index; a slice is of what is
+/// there.)
 fn in_range(op: &'static str, a: &Layout, i: &Int) -> Result<()> {
     let size = a.size()?;
     match (i.bounds(), size.bounds()) {

@@ -1,5 +1,5 @@
-//! Arguments of type `index` that have bounds: by `where`, or because so many blocks are launched. Products with others may wrap
-//! around, so nothing is known of them.
+//! Arguments of type `index` that have bounds: by `where`, or because so many blocks are launched. Products with others
+//! may wrap around, so nothing is known of them.
 
 use crate::integers::poly::Definitions;
 use ptoc_ir::tile::{Kernel, Op, Ty, Value};

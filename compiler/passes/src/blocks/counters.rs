@@ -1,5 +1,5 @@
-//! Variables that count: set once before a `while`, and in every iteration of it increased by the same number. Blocks that
-//! take every so manieth tile are written so.
+//! Variables that count: set once before a `while`, and in every iteration of it increased by the same number. Blocks
+//! that take every so manieth tile are written so.
 
 use crate::integers::poly::Definitions;
 use ptoc_ir::tile::{Kernel, Label, Op, Region, Ty, Value, Var};

@@ -1,9 +1,10 @@
 //! Does every element of an `out` tensor have a store?
 //!
-//! For any element x a block, iterations and a point of a window are chosen that write it, and it is proved that they exist. What
-//! is chosen follows from the digits: where a window begins at `T * i` and x lies `r` behind it, `i` is `x / T` and `r` the rest. The
-//! proof does not rely on that: it asks whether the indices are in their ranges, conditions hold, and the element is x. Where a
-//! condition is not proved, x may still be another store's: the two branches of an `if` together write what each does not.
+//! For any element x a block, iterations and a point of a window are chosen that write it, and it is proved that they
+//! exist. What is chosen follows from the digits: where a window begins at `T * i` and x lies `r` behind it, `i` is `x
+//! / T` and `r` the rest. The proof does not rely on that: it asks whether the indices are in their ranges, conditions
+//! hold, and the element is x. Where a condition is not proved, x may still be another store's: the two branches of an
+//! `if` together write what each does not.
 
 use super::accesses::{Access, Fact, Place};
 use super::budget::Steps;

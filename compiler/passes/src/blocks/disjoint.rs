@@ -1,9 +1,9 @@
 //! Do two blocks never use one element in ways that do not go together?
 //!
-//! The two numbers of an element are taken apart into digits, the lowest first: `E = S * Q + R` with `0 <= R < S` on both sides, so
-//! that the elements are one only if the `R` and the `Q` are. What S may be is read off the terms: the row-major strides of
-//! the tensor, of windows, of tiles. Then the equations of all digits must contradict that the blocks differ in some dimension
-//! of the grid.
+//! The two numbers of an element are taken apart into digits, the lowest first: `E = S * Q + R` with `0 <= R < S` on
+//! both sides, so that the elements are one only if the `R` and the `Q` are. What S may be is read off the terms: the
+//! row-major strides of the tensor, of windows, of tiles. Then the equations of all digits must contradict that the
+//! blocks differ in some dimension of the grid.
 
 use super::accesses::{Access, Nest, Place};
 use super::budget::Steps;

@@ -1,10 +1,12 @@
 //! Elements that blocks of one launch share, decided at compile time.
 //!
-//! Blocks run in any order and at the same time. So an element of a tensor that one block writes must be no other block's, one
-//! that a block updates atomically no other block may read plainly (the interpreter ends a run with PA-1013), and every element of an `out` tensor must be some block's (W0760). Bounds are decided
-//! over the indices of the grid and of loops, and so is this: where an access lies is a polynomial (`space`), two blocks are
-//! apart if the digits of their elements' numbers cannot all be equal (`disjoint`). What is not proved is tried: the index
-//! computations of a kernel are gone through in numbers for some small sizes (`trial`). Only what such a launch shows is an error.
+//! Blocks run in any order and at the same time. So an element of a tensor that one block writes must be no other
+//! block's, one that a block updates atomically no other block may read plainly (the interpreter ends a run with
+//! PA-1013), and every element of an `out` tensor must be some block's (W0760). Bounds are decided over the indices of
+//! the grid and of loops, and so is this: where an access lies is a polynomial (`space`), two blocks are apart if the
+//! digits of their elements' numbers cannot all be equal (`disjoint`). What is not proved is tried: the index
+//! computations of a kernel are gone through in numbers for some small sizes (`trial`). Only what such a launch shows
+//! is an error.
 
 mod accesses;
 mod bounded;
@@ -67,9 +69,9 @@ struct Shown {
     outcome: Outcome,
 }
 
-/// Races between blocks: errors where a launch shows one, warnings where none could be excluded. Elements of `out` tensors that
-/// nothing writes: warnings where a launch shows some, and where it is not proved that there are none. What there are no steps of
-/// `all` left for is said in its one warning.
+/// Races between blocks: errors where a launch shows one, warnings where none could be excluded. Elements of `out`
+/// tensors that nothing writes: warnings where a launch shows some, and where it is not proved that there are none.
+/// What there are no steps of `all` left for is said in its one warning.
 pub fn check(kernel: &Kernel, target: &Target, all: &Budget) -> Vec<Diagnostic> {
     let code = Code::new(kernel);
     let accesses = accesses::collect(kernel);
@@ -131,8 +133,8 @@ pub fn reads(kernel: &Kernel, tensor: TensorId) -> bool {
         || accesses::collect(kernel).iter().any(|a| a.tensor == tensor && a.kind != Kind::Write)
 }
 
-/// For each `out` and `inout` tensor: which elements a launch with these dimensions and scalars writes for certain, in the order of
-/// its buffer. `None`: it takes too many steps, or data decide whether it goes to its end.
+/// For each `out` and `inout` tensor: which elements a launch with these dimensions and scalars writes for certain, in
+/// the order of its buffer. `None`: it takes too many steps, or data decide whether it goes to its end.
 pub fn written(
     kernel: &Kernel,
     dims: &[i64],
@@ -144,8 +146,8 @@ pub fn written(
     trial::written(kernel, &sizes, &steps.of_one_trial())
 }
 
-/// The `out` tensors of which a launch may leave elements unwritten: the windows of their stores do not show that it fills them
-/// ([`crate::lower::unfilled`]), and it is not proved.
+/// The `out` tensors of which a launch may leave elements unwritten: the windows of their stores do not show that it
+/// fills them ([`crate::lower::unfilled`]), and it is not proved.
 pub fn unfilled(kernel: &Kernel, all: &Budget) -> Vec<TensorId> {
     let mut open = crate::lower::unfilled(kernel);
     if open.is_empty() {

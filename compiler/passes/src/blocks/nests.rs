@@ -1,5 +1,5 @@
-//! Elements of one `copy` or product of partitions: it moves them in no order, so that no two may be written at one place, and none
-//! read that the same one writes (PA-1072).
+//! Elements of one `copy` or product of partitions: it moves them in no order, so that no two may be written at one
+//! place, and none read that the same one writes (PA-1072).
 
 use super::accesses::{Access, Kind, Nest, Place};
 use super::budget::Steps;
@@ -82,8 +82,8 @@ fn apart_in_itself<'k>(code: &Code<'k>, budget: &Steps<'_>, write: &Access<'k>, 
     if !nest.tables.is_empty() {
         return false;
     }
-    // The launch checks that an array's layout has a place for each element. Axes that walk along different leaves of it are
-    // elements of the array.
+    // The launch checks that an array's layout has a place for each element. Axes that walk along different leaves of
+    // it are elements of the array.
     if let Some(stored) = &code.kernel.tensors[write.tensor].stored {
         let mut leaves = stored.at.strides.clone();
         let own = nest.at.strides.iter().all(|stride| {

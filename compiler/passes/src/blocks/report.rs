@@ -369,7 +369,8 @@ pub(super) fn holes(
     out
 }
 
-/// A window that is not proved to lie inside its tensor is a question by itself, which the checker asks: where it lies is not known.
+/// A window that is not proved to lie inside its tensor is a question by itself, which the checker asks: where it lies
+/// is not known.
 fn is_told(kernel: &Kernel, gap: &Gap) -> bool {
     let open = |c: &CheckData| c.code == codes::VIEW_OUT_OF_BOUNDS && gap.span.is_some_and(|s| s.contains(c.span));
     gap.why == Why::Windows && kernel.checks.values().any(open)

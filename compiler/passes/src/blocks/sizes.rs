@@ -1,4 +1,5 @@
-//! Sizes of launches that are tried: small, with more than one block where that is possible, and with tiles that are cut.
+//! Sizes of launches that are tried: small, with more than one block where that is possible, and with tiles that are
+//! cut.
 
 use super::space::Code;
 use super::trial::Sizes;

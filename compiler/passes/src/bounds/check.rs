@@ -1,8 +1,8 @@
 //! Checks for what is not proved, in front of the access.
 //!
-//! A sum is compared without overflow: each product counts only if a division shows that it has not wrapped, and no term only if it is
-//! beyond every memory. Of a box of points the ends are compared; points that guards or tables decide about are
-//! gone through one by one ([`super::points`]).
+//! A sum is compared without overflow: each product counts only if a division shows that it has not wrapped, and no
+//! term only if it is beyond every memory. Of a box of points the ends are compared; points that guards or tables
+//! decide about are gone through one by one ([`super::points`]).
 
 use super::Open;
 use super::claim::{Bound, Claim, Nest, Sum};
@@ -112,8 +112,8 @@ impl<'k> Checks<'k> {
         }
     }
 
-    /// Extents of a box as its guards leave them; where one of these holds, nothing of it is left. A guard whose numbers are too far to
-    /// be compared is taken to hold.
+    /// Extents of a box as its guards leave them; where one of these holds, nothing of it is left. A guard whose
+    /// numbers are too far to be compared is taken to hold.
     fn limits(&mut self, nest: &Nest, span: Span, out: &mut Region) -> Vec<Value> {
         let mut none = Vec::new();
         for limit in nest.guards.iter().filter_map(|g| nest.limit(g)) {
@@ -172,7 +172,8 @@ impl<'k> Checks<'k> {
         rest.iter().fold(*first, |all, h| self.binary(BinOp::And, all, *h, span, out))
     }
 
-    /// A sum, and conditions under which it has not overflowed. An index of a box has the end at which its term is largest or smallest.
+    /// A sum, and conditions under which it has not overflowed. An index of a box has the end at which its term is
+    /// largest or smallest.
     pub(super) fn sum(&mut self, sum: &Sum, end: End, holds: &mut Vec<Value>, span: Span, out: &mut Region) -> Value {
         // A value alone needs no arithmetic.
         if let Some(v) = sum.value().filter(|v| !self.extents.contains_key(v)) {

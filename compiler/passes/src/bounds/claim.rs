@@ -70,8 +70,8 @@ pub(super) struct Claim {
     pub swizzle: Option<Uneven>,
 }
 
-/// A swizzle in a buffer that may end inside one of its blocks: an element of the last one may change places with what is not
-/// there.
+/// A swizzle in a buffer that may end inside one of its blocks: an element of the last one may change places with what
+/// is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Uneven {
     pub swizzle: Swizzle,
@@ -81,8 +81,8 @@ pub(super) struct Uneven {
     pub room: i64,
 }
 
-/// Points: one value for each axis, and what tables have there. Axes and entries are values that the kernel does not have: the
-/// numbers of kernels after the last of its own, the same in every nest, so that equal claims are equal.
+/// Points: one value for each axis, and what tables have there. Axes and entries are values that the kernel does not
+/// have: the numbers of kernels after the last of its own, the same in every nest, so that equal claims are equal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Nest {
     /// An index, and its extent. Axes of one element are left out: their index is 0.

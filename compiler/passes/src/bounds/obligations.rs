@@ -1,7 +1,7 @@
 //! What must hold for a statement to stay inside of what it touches.
 //!
-//! What a nest or a window touches is claimed of every *point*, whatever the signs of its strides: `0 <= at(i)` and `at(i) <= last`
-//! for all `i` below the extents at which the guards hold, with entries of tables below theirs.
+//! What a nest or a window touches is claimed of every *point*, whatever the signs of its strides: `0 <= at(i)` and
+//! `at(i) <= last` for all `i` below the extents at which the guards hold, with entries of tables below theirs.
 
 use super::claim::{Bound, Claim, Entry, Group, Nest, Sum, Uneven, What};
 use cranelift_entity::EntityRef;

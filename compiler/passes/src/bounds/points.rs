@@ -1,8 +1,8 @@
-//! A check of points one by one, as code of tile IR in front of the nest. The ends of ranges would say too much: where guards
-//! exclude an end, it need not be inside, and what tables hold is known only when they are looked into.
+//! A check of points one by one, as code of tile IR in front of the nest. The ends of ranges would say too much: where
+//! guards exclude an end, it need not be inside, and what tables hold is known only when they are looked into.
 //!
-//! Points are taken in the order of the interpreter (the first axis fastest), and tables are looked up as it does. An entry
-//! that ends the launch by itself (PA-1071) ends the checking: what comes after it is never touched.
+//! Points are taken in the order of the interpreter (the first axis fastest), and tables are looked up as it does. An
+//! entry that ends the launch by itself (PA-1071) ends the checking: what comes after it is never touched.
 
 use super::check::{Checks, End};
 use super::claim::{Claim, Entry, Nest, Uneven};

@@ -1,14 +1,16 @@
 //! Inequalities between polynomials of `index` values. The latest of the values is replaced by a bound of it, until
 //! what is left is a sum of things that are not negative: `(end - 1) * N + (N - 1) < M * N`, for `end <= M`.
 //!
-//! **Points.** What is claimed of all points of a nest is linear in each index, so it holds if it does at both ends of the index' range.
-//! Which end decides is known from the sign of its stride; else both are looked at. A guard `g(i) < bound` bounds several
-//! indices together: a multiple of `g(i) - (bound - 1)`, which is not positive, is added so that an index drops out.
+//! **Points.** What is claimed of all points of a nest is linear in each index, so it holds if it does at both ends of
+//! the index' range. Which end decides is known from the sign of its stride; else both are looked at. A guard `g(i) <
+//! bound` bounds several indices together: a multiple of `g(i) - (bound - 1)`, which is not positive, is added so that
+//! an index drops out.
 //!
-//! **Wrapping.** Sums and products are the same modulo 2^64 however they wrap on the way. So if every element that is touched is
-//! inside *as an integer*, the machine's numbers are these integers, and what they were computed from need not be exact. What
-//! they are compared with, and how far an index counts, must be: and so must all of a single inequality, which says nothing of
-//! numbers that wrapped, and definitions below quotients and minima. A guard counts if none of its parts can leave 62 bits.
+//! **Wrapping.** Sums and products are the same modulo 2^64 however they wrap on the way. So if every element that is
+//! touched is inside *as an integer*, the machine's numbers are these integers, and what they were computed from need
+//! not be exact. What they are compared with, and how far an index counts, must be: and so must all of a single
+//! inequality, which says nothing of numbers that wrapped, and definitions below quotients and minima. A guard counts
+//! if none of its parts can leave 62 bits.
 
 use super::claim::{Bound, Claim, Nest, Sum};
 use crate::integers::poly::Poly;

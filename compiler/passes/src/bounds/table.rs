@@ -29,7 +29,8 @@ pub struct Row {
     pub intervals: bool,
 }
 
-/// The table of a kernel: one row a statement and thing, in the order of the first of them. The checks of `open` follow those of the kernel.
+/// The table of a kernel: one row a statement and thing, in the order of the first of them. The checks of `open` follow
+/// those of the kernel.
 pub(super) fn rows(kernel: &Kernel, touched: &[Touched], open: &[Open], removed: &[CheckId]) -> Vec<Row> {
     let name = |thing: Thing| match thing {
         Thing::Tile(t) => kernel.tiles[t].name.clone(),

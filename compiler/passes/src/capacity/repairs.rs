@@ -265,8 +265,8 @@ impl<'k> Repairs<'k> {
         around.filter(|(_, l)| touched(l.range) && held.start <= l.range.start).map(|(n, _)| n).next_back()
     }
 
-    /// The gap around `point` in which an automatic tile holds nothing: where its last value ends (if there was one) and
-    /// where the next begins.
+    /// The gap around `point` in which an automatic tile holds nothing: where its last value ends (if there was one)
+    /// and where the next begins.
     fn idle(&self, tile: Tile, point: u32) -> Option<(Option<u32>, Option<u32>)> {
         idle(self.kernel, self.live, self.values, tile, point)
     }

@@ -15,9 +15,10 @@ const VALUES: usize = 2;
 
 type TooLarge<'k> = (&'k TileData, SaViolation);
 
-/// Reports each mistake in sizes once: of a memory's tiles that are too large for one reason, the first is told of and the
-/// others are listed. Tiles with constant addresses are judged where the address is written. Hidden tiles are as large as
-/// what the author has written makes them, so they are silent if a tile of the author's is too large for their memory.
+/// Reports each mistake in sizes once: of a memory's tiles that are too large for one reason, the first is told of and
+/// the others are listed. Tiles with constant addresses are judged where the address is written. Hidden tiles are as
+/// large as what the author has written makes them, so they are silent if a tile of the author's is too large for their
+/// memory.
 pub fn check_sizes(kernel: &Kernel, target: &Target, author: &dyn Author, budget: &Budget) -> Vec<Diagnostic> {
     let author = &Thrifty::new(author, kernel, budget);
     let mut reasons = Reasons { kernel, target, author, parameters: None };

@@ -1,5 +1,5 @@
-//! Roles are taken in the order of the text: what a role further down sets, releases or arrives comes after all that is above
-//! it, also where each role has a loop of its own. A wait for it is told with the place where it stands.
+//! Roles are taken in the order of the text: what a role further down sets, releases or arrives comes after all that is
+//! above it, also where each role has a loop of its own. A wait for it is told with the place where it stands.
 
 use super::find::{Fault, Finding};
 use super::order::Wrong;
@@ -34,8 +34,8 @@ pub(super) fn below(walk: &Walk, f: &Finding) -> Option<usize> {
     found
 }
 
-/// Who stands below waits itself, before it comes to what is waited for here: for what this role does after its own wait.
-/// That wait, and what it waits for.
+/// Who stands below waits itself, before it comes to what is waited for here: for what this role does after its own
+/// wait. That wait, and what it waits for.
 fn circle(walk: &Walk, f: &Finding, site: usize) -> Option<(usize, usize)> {
     let sites = &walk.code.sites;
     let (own, other) = (sites[f.site as usize].role, sites[site].role);

@@ -113,8 +113,8 @@ pub(super) fn joined(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     out
 }
 
-/// The bytes of a window, counted from the tile's first; false if only some of them may be touched. The window's capacity
-/// counts: how much of it is valid is known when the kernel runs.
+/// The bytes of a window, counted from the tile's first; false if only some of them may be touched. The window's
+/// capacity counts: how much of it is valid is known when the kernel runs.
 pub(super) fn window(ty: TileType, row: u64, col: u64, rows: u64, cols: u64) -> (Vec<(u64, u64)>, bool) {
     let (all_rows, all_cols) = (u64::from(ty.rows), u64::from(ty.cols));
     let (row_end, col_end) = ((row + rows).min(all_rows), (col + cols).min(all_cols));

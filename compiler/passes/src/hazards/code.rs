@@ -66,7 +66,8 @@ pub(super) struct Loop {
     pub(super) leave: usize,
     /// Iterations after which everything is as before.
     pub(super) period: i64,
-    /// It is short, of known length, and inside of nothing else: every iteration is walked through, and places have numbers.
+    /// It is short, of known length, and inside of nothing else: every iteration is walked through, and places have
+    /// numbers.
     pub(super) stepwise: bool,
 }
 
@@ -100,8 +101,8 @@ pub(super) struct Site<'k> {
 /// How a value comes about.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub(super) enum Def {
-    /// Not known, and always the same: an argument, a dimension, the block's number, an element of a tensor that the kernel
-    /// only reads. At least 0 if so.
+    /// Not known, and always the same: an argument, a dimension, the block's number, an element of a tensor that the
+    /// kernel only reads. At least 0 if so.
     Given(bool),
     Const(Num),
     Slot(usize),
@@ -247,8 +248,8 @@ impl<'k> Code<'k> {
         v
     }
 
-    /// What a value comes from that is not computed. The number of a block is below the grid's extent, and so comes from
-    /// that, too.
+    /// What a value comes from that is not computed. The number of a block is below the grid's extent, and so comes
+    /// from that, too.
     pub(super) fn sources(&self, v: Value) -> Rc<[Value]> {
         if let Some(known) = self.sources.borrow().get(&v) {
             return known.clone();

@@ -1,8 +1,8 @@
 //! What is known of an integer: an interval, a residue class, and how it moves with one generalised loop.
 //!
-//! A [`Num`] stands for all `coef * t + x` where `lo <= x <= hi`, `x = r (mod m)`, and `t >= 1` counts the periods that loop
-//! `base` has been through. The counter of a loop in its general state is `period * t + offset`, and what moves along with it
-//! (its bound, a variable that counts) has the same base, so that comparisons between them are exact.
+//! A [`Num`] stands for all `coef * t + x` where `lo <= x <= hi`, `x = r (mod m)`, and `t >= 1` counts the periods that
+//! loop `base` has been through. The counter of a loop in its general state is `period * t + offset`, and what moves
+//! along with it (its bound, a variable that counts) has the same base, so that comparisons between them are exact.
 
 use crate::integers::gcd;
 use ptoc_isa::{BinOp, CmpOp};

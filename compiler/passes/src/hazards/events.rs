@@ -144,8 +144,8 @@ impl Walk<'_> {
         !looked && first.is_some_and(|(n, _)| n > site)
     }
 
-    /// What was found. An announcement that follows the arrival that has ended the phase before may be that of a phase of its
-    /// own: it is too late only where something is wrong with the barrier, or between its two pipes.
+    /// What was found. An announcement that follows the arrival that has ended the phase before may be that of a phase
+    /// of its own: it is too late only where something is wrong with the barrier, or between its two pipes.
     pub(super) fn findings(&self) -> Vec<Finding> {
         let all = &self.found.all;
         let event = |f: &Finding| f.element.map(|e| self.carried.elements[e as usize].0);
@@ -234,8 +234,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Are the bytes that are said to have come those that some of the loads before moved? The loads of this stream since
-    /// its last such statement in the same region count, and a window counts as a whole.
+    /// Are the bytes that are said to have come those that some of the loads before moved? The loads of this stream
+    /// since its last such statement in the same region count, and a window counts as a whole.
     fn moved(&mut self, state: &State, site: usize, said: i64, element: u32) {
         let code = self.code;
         let (path, role, pipe) = (&code.sites[site].path, code.sites[site].role, code.sites[site].pipe);

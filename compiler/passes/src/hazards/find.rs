@@ -98,7 +98,8 @@ pub(super) struct Finding {
     pub(super) other: Option<(u32, Rc<[i64]>)>,
     /// The element of an event; of a pair of accesses a flag that is up and would order them.
     pub(super) element: Option<u32>,
-    /// The one flag that is up then and that was set behind what should have come before: a wait for it is missing somewhere.
+    /// The one flag that is up then and that was set behind what should have come before: a wait for it is missing
+    /// somewhere.
     pub(super) loose: Option<u32>,
     /// Common bytes.
     pub(super) bytes: Option<(Loc, u64, u64)>,

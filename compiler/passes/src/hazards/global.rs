@@ -1,8 +1,8 @@
 //! Parts of tensors in global memory, compared by how they are computed.
 //!
-//! Where a window starts is a polynomial in the scalars of the kernel. With the window's strides it falls into a row and a
-//! column; windows of equal strides are apart if their rows or columns are. A loop's counter stays a symbol: what was
-//! touched an iteration ago is rewritten in terms of the current one, so that `j * 128` becomes `j * 128 - 128`.
+//! Where a window starts is a polynomial in the scalars of the kernel. With the window's strides it falls into a row
+//! and a column; windows of equal strides are apart if their rows or columns are. A loop's counter stays a symbol: what
+//! was touched an iteration ago is rewritten in terms of the current one, so that `j * 128` becomes `j * 128 - 128`.
 
 use super::bytes::Meet;
 use super::code::{Code, Def};

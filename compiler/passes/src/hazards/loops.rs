@@ -1,6 +1,6 @@
-//! Loops in the walk. The first iterations are walked one by one. Then one state stands for all further ones: its counter is
-//! `period * t + offset`, and it is the same again when a period has passed. Of a loop whose length is not known, each
-//! iteration may be the last; of one of known length, the last ones are walked one by one again.
+//! Loops in the walk. The first iterations are walked one by one. Then one state stands for all further ones: its
+//! counter is `period * t + offset`, and it is the same again when a period has passed. Of a loop whose length is not
+//! known, each iteration may be the last; of one of known length, the last ones are walked one by one again.
 
 use super::code::Loop;
 use super::domain::{MAX, Num};
@@ -87,7 +87,8 @@ impl Walk<'_> {
         self.iterate(state, l, hi)
     }
 
-    /// From here on one iteration stands for all that are as far into a period; `base` is the first of the first period.
+    /// From here on one iteration stands for all that are as far into a period; `base` is the first of the first
+    /// period.
     fn generalise(&mut self, state: &mut State, l: usize, base: i64, hi: ptoc_ir::tile::Value, length: Option<i64>) {
         let this = &self.code.loops[l];
         let (told, period) = (self.code.told, this.period);

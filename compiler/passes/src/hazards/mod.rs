@@ -1,17 +1,19 @@
-//! Hazards, decided at compile time. Two accesses of common bytes, one of them a write, must be ordered by flags, barriers or
-//! the pipe that they share; every flag that is raised must meet one wait; no wait may be for ever.
+//! Hazards, decided at compile time. Two accesses of common bytes, one of them a write, must be ordered by flags,
+//! barriers or the pipe that they share; every flag that is raised must meet one wait; no wait may be for ever.
 //!
-//! The block is walked through in program order, every way (`walk`). A legal execution runs each pipe of each role in that
-//! order, and pipes at the same time. So the walk needs no interleavings: it keeps, for each access, which pipes are ordered
-//! after it (`order`), and an access on a pipe that is not is a hazard. Because each flag has one pipe that raises it and one
-//! that waits, and pipes are queues, a walk that finds every flag as its operations want it shows that every legal execution
-//! does, and with the same raising for each wait.
+//! The block is walked through in program order, every way (`walk`). A legal execution runs each pipe of each role in
+//! that order, and pipes at the same time. So the walk needs no interleavings: it keeps, for each access, which pipes
+//! are ordered after it (`order`), and an access on a pipe that is not is a hazard. Because each flag has one pipe that
+//! raises it and one that waits, and pipes are queues, a walk that finds every flag as its operations want it shows
+//! that every legal execution does, and with the same raising for each wait.
 //!
-//! Scalars are followed as far as they decide where an access is, which element of an event is meant, or which way control
-//! goes (`code`, `domain`, `state`). Loops end where a state comes again (`loops`). What is not known forks the walk; what it
-//! finds after assumptions that may not hold together, or on bytes that are not known, is a warning that says so.
+//! Scalars are followed as far as they decide where an access is, which element of an event is meant, or which way
+//! control goes (`code`, `domain`, `state`). Loops end where a state comes again (`loops`). What is not known forks the
+//! walk; what it finds after assumptions that may not hold together, or on bytes that are not known, is a warning that
+//! says so.
 //!
-//! The interpreter finds hazards by vector clocks while it runs. Nothing is shared with it: tests hold one against the other.
+//! The interpreter finds hazards by vector clocks while it runs. Nothing is shared with it: tests hold one against the
+//! other.
 
 mod accesses;
 mod below;
@@ -59,8 +61,8 @@ const TOLD: usize = 6;
 /// Steps that a change to be tried costs beside its walk.
 const TRIAL: usize = 2_000;
 
-/// The hazards of a physical kernel whose pipes the author or the compiler has ordered: errors where an execution shows one,
-/// warnings where none could be excluded. One without order (`SyncMode::Auto`) has none to speak of.
+/// The hazards of a physical kernel whose pipes the author or the compiler has ordered: errors where an execution shows
+/// one, warnings where none could be excluded. One without order (`SyncMode::Auto`) has none to speak of.
 pub fn check(kernel: &Kernel, target: &Target) -> Vec<Diagnostic> {
     let budget = Budget::default();
     let mut out = check_of(kernel, target, &Nobody, &budget);
@@ -68,8 +70,8 @@ pub fn check(kernel: &Kernel, target: &Target) -> Vec<Diagnostic> {
     out
 }
 
-/// As [`check`], with someone who knows the source: repairs then say where they go. What is not decided with the steps of
-/// `budget` is noted there.
+/// As [`check`], with someone who knows the source: repairs then say where they go. What is not decided with the steps
+/// of `budget` is noted there.
 pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn Author, budget: &Budget) -> Vec<Diagnostic> {
     if kernel.sync == SyncMode::Auto {
         return Vec::new();
@@ -135,7 +137,8 @@ pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn Author, budget: &
     out
 }
 
-/// A walk through the kernel: with its short loops step by step, if that leaves less in doubt. `None`: there is too much in it.
+/// A walk through the kernel: with its short loops step by step, if that leaves less in doubt. `None`: there is too
+/// much in it.
 fn walked<'c>(
     kernel: &'c Kernel,
     target: &Target,
@@ -157,8 +160,8 @@ fn walked<'c>(
     Some((walk, end))
 }
 
-/// What is to be told first: of the errors the one that a launch meets first, then what is not excluded. What is not known
-/// matters only where nothing is known to be wrong.
+/// What is to be told first: of the errors the one that a launch meets first, then what is not excluded. What is not
+/// known matters only where nothing is known to be wrong.
 fn first<'f>(walk: &Walk, findings: &'f [Finding], shown: &[Key], wrong: bool) -> Option<&'f Finding> {
     let sure = shown.iter().find_map(|key| findings.iter().find(|f| f.sure && f.key() == *key));
     // Where bytes are announced that are not those that come, what is read too early follows from that.
@@ -168,7 +171,8 @@ fn first<'f>(walk: &Walk, findings: &'f [Finding], shown: &[Key], wrong: bool) -
     sure.or_else(|| unsure(false)).or_else(|| unsure(true).filter(|_| !wrong))
 }
 
-/// What a walk through `kernel` finds, by class and places: enough to see whether a change mends it. `None`: not decided.
+/// What a walk through `kernel` finds, by class and places: enough to see whether a change mends it. `None`: not
+/// decided.
 fn found(kernel: &Kernel, target: &Target, trial: Account<'_>) -> Option<Vec<repair::Seen>> {
     trial.spend(TRIAL).ok()?;
     let (plain, stepwise) = (Code::new(kernel), OnceCell::new());

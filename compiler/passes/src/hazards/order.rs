@@ -1,9 +1,10 @@
-//! Who is ordered after what. No clocks: a [`Record`] (an access, or a synchronisation that later ones must follow) carries the
-//! set of *carriers* that know it. Carriers are the streams (a pipe of a role), the elements of flags that are up, and for
-//! each transaction barrier its current phase and the last one that ended. A stream that knows a record is ordered after it.
+//! Who is ordered after what. No clocks: a [`Record`] (an access, or a synchronisation that later ones must follow)
+//! carries the set of *carriers* that know it. Carriers are the streams (a pipe of a role), the elements of flags that
+//! are up, and for each transaction barrier its current phase and the last one that ended. A stream that knows a record
+//! is ordered after it.
 //!
-//! On a pipe that may start an instruction before the one before it is done there are two carriers: what has *started* on it
-//! is ordered after the first, what it *announces* after the second.
+//! On a pipe that may start an instruction before the one before it is done there are two carriers: what has *started*
+//! on it is ordered after the first, what it *announces* after the second.
 
 use super::phases::Barrier;
 use super::poly::Poly;
@@ -85,7 +86,8 @@ impl Carried {
         self.streams.iter().filter(|s| s.role == role).fold(0, |all, s| all | s.done)
     }
 
-    /// What is ordered after something that held `stream` back: its later work; behind the issuer all that it issues later.
+    /// What is ordered after something that held `stream` back: its later work; behind the issuer all that it issues
+    /// later.
     pub(super) fn held(&self, stream: usize) -> Carriers {
         let s = self.streams[stream];
         if s.pipe == Pipe::S { self.role(s.role) } else { s.done }

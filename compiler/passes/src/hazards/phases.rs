@@ -1,6 +1,6 @@
-//! Transaction barriers in the walk: what takes part in a phase, when it ends, and whether it might end before all of it is
-//! there. In program order it ends where no arrival and no byte is pending. In another order that may be so before: its
-//! arrivals have come, and what is still to be announced and to come has not begun.
+//! Transaction barriers in the walk: what takes part in a phase, when it ends, and whether it might end before all of
+//! it is there. In program order it ends where no arrival and no byte is pending. In another order that may be so
+//! before: its arrivals have come, and what is still to be announced and to come has not begun.
 
 use super::order::{Carried, Order, Record, What, Wrong};
 use super::poly::Poly;
@@ -264,8 +264,8 @@ impl Order {
             self.look(element, Record { what: What::Looked(element), known: held, ..record });
             return Ok(None);
         }
-        // Two phases ago the parity was the same: a waiter that does not know that the phase after that one has ended may
-        // get through too early.
+        // Two phases ago the parity was the same: a waiter that does not know that the phase after that one has ended
+        // may get through too early.
         let missed = self.records.iter().find(|r| r.what == What::Older(element) && r.known & s.start == 0);
         let wrong = missed.map(|r| Wrong::OnePhaseEarly(r.site));
         let held = carried.held(record.stream as usize);

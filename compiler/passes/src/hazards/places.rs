@@ -67,8 +67,8 @@ fn insertion(at: u32, near: Span, text: String) -> Edit {
     Edit { span: Span::new(near.file, at, at), text }
 }
 
-/// The change in the middle of a statement. If it orders the first thing that the statement does before the rest, and that
-/// is an expression of its own, the expression gets a name and a statement.
+/// The change in the middle of a statement. If it orders the first thing that the statement does before the rest, and
+/// that is an expression of its own, the expression gets a name and a statement.
 pub(super) fn within(walk: &Walk, change: &Change, author: &dyn Author) -> Spelled {
     let text = spelled(walk, change);
     let run = run(walk, change.site, author);
@@ -96,8 +96,8 @@ pub(super) fn within(walk: &Walk, change: &Change, author: &dyn Author) -> Spell
     Spelled { inside: run.is_some(), edits: edits.unwrap_or_default(), part, text }
 }
 
-/// A new event between two accesses of which the first is a part of the expression that the second one is: the part gets a
-/// name and a statement, and the event stands behind it.
+/// A new event between two accesses of which the first is a part of the expression that the second one is: the part
+/// gets a name and a statement, and the event stands behind it.
 pub(super) fn apart(walk: &Walk, finding: &Finding, author: &dyn Author) -> Option<Spelled> {
     let (second, first) = (finding.site as usize, finding.other.as_ref()?.0 as usize);
     let (a, b) = (&walk.code.sites[first], &walk.code.sites[second]);
@@ -139,8 +139,8 @@ struct Run {
     impure: usize,
 }
 
-/// The code of the statement that a site belongs to. `None` if it does not stand in one place: where a loop is unrolled, one
-/// statement of the source is many.
+/// The code of the statement that a site belongs to. `None` if it does not stand in one place: where a loop is
+/// unrolled, one statement of the source is many.
 fn run(walk: &Walk, site: usize, author: &dyn Author) -> Option<Run> {
     let site = &walk.code.sites[site];
     let statement = author.statement(site.stmt.span)?;

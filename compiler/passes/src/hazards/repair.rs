@@ -51,8 +51,8 @@ pub(super) fn seen(walk: &Walk, f: &Finding) -> Seen {
     (f.key().0, span(f.site), f.other.as_ref().and_then(|o| span(o.0)))
 }
 
-/// A change after which the finding is gone, and nothing is left but `others`, which are mistakes of their own. One that is a statement beside a statement of the
-/// source is preferred to one in the middle of an expression.
+/// A change after which the finding is gone, and nothing is left but `others`, which are mistakes of their own. One
+/// that is a statement beside a statement of the source is preferred to one in the middle of an expression.
 pub(super) fn find(
     walk: &Walk,
     finding: &Finding,
@@ -107,8 +107,8 @@ pub(super) fn find(
 /// What mends a finding in general, tried on the kernel as a change is.
 #[derive(Clone, Debug)]
 pub(super) enum Advice {
-    /// A new event, set after the first access and waited for before the second. Of two that are one statement of the source
-    /// how it is taken apart.
+    /// A new event, set after the first access and waited for before the second. Of two that are one statement of the
+    /// source how it is taken apart.
     NewEvent(Option<Spelled>),
     /// The barrier declares as many arrivals as come.
     Arrivals,

@@ -14,8 +14,8 @@ use ptoc_ir::tile::{Op, Purpose, SyncOp, Tile, TileRef, Value};
 use ptoc_isa::Loc;
 use rustc_hash::FxHashSet;
 
-/// What a finding says. Statements that would mend it are spelled out only if they were tried: as a `repair`, or as `tried`
-/// in general.
+/// What a finding says. Statements that would mend it are spelled out only if they were tried: as a `repair`, or as
+/// `tried` in general.
 pub(super) fn diagnostic(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Option<Advice>) -> Diagnostic {
     let d = match &f.fault {
         Fault::Race { first, second, touch } => race(walk, f, (*first, *second), *touch, repair, tried),
@@ -92,8 +92,8 @@ fn mended(walk: &Walk, d: Diagnostic, repair: &Repair) -> Diagnostic {
     }
 }
 
-/// The tile of a touch that lies at the common bytes. Where it is not said which touch of this kind is meant, one of the tile
-/// `meets`, if there is one.
+/// The tile of a touch that lies at the common bytes. Where it is not said which touch of this kind is meant, one of
+/// the tile `meets`, if there is one.
 fn tile_of<'k>(
     walk: &'k Walk,
     site: u32,

@@ -1,6 +1,6 @@
-//! Events and rings between the wrong pipes. Two accesses without order, and an event or ring that leaves from one of their
-//! pipes or leads to it: with the other pipe in its declaration everything may be right. That is one mistake, whatever
-//! follows from it, and one edit.
+//! Events and rings between the wrong pipes. Two accesses without order, and an event or ring that leaves from one of
+//! their pipes or leads to it: with the other pipe in its declaration everything may be right. That is one mistake,
+//! whatever follows from it, and one edit.
 
 use super::find::{Fault, Finding};
 use super::order::Wrong;

@@ -217,8 +217,8 @@ impl State {
         n
     }
 
-    /// The element of a tensor that `v` is read from, if nothing writes the tensor and the place is known. Only of walks
-    /// with numbers.
+    /// The element of a tensor that `v` is read from, if nothing writes the tensor and the place is known. Only of
+    /// walks with numbers.
     pub(super) fn place(&self, code: &Code, v: Value) -> Option<(TensorId, i64)> {
         self.concrete.as_ref()?;
         let &(tensor, offset) = code.loaded.get(&v)?;

@@ -1,5 +1,5 @@
-//! What was told already. A walk that comes to such a fault goes on as if it were mended (a wait that never ends is the end of
-//! its way), so that what only follows from it is not found: a second error is a second mistake.
+//! What was told already. A walk that comes to such a fault goes on as if it were mended (a wait that never ends is the
+//! end of its way), so that what only follows from it is not found: a second error is a second mistake.
 
 use super::find::{Fault, Finding, Key};
 use super::order::{Carriers, Record, What, Wrong};
@@ -196,8 +196,8 @@ impl Walk<'_> {
         new
     }
 
-    /// Orders an access on `stream` after `record`, as a flag would have that is set behind the one and waited for before
-    /// the other. The flag `up` that was meant to be waited for is taken down.
+    /// Orders an access on `stream` after `record`, as a flag would have that is set behind the one and waited for
+    /// before the other. The flag `up` that was meant to be waited for is taken down.
     pub(super) fn order_after(&self, state: &mut State, record: &Record, stream: usize, up: Option<u32>, site: usize) {
         let held = self.carried.held(stream);
         let from = self.carried.streams[record.stream as usize].done;

@@ -245,8 +245,8 @@ impl<'k> Walk<'k> {
         if state.decide(self.code, cond, true) { Then::On } else { Then::Stop }
     }
 
-    /// The element of an array. `Err` with what happens where it is not one known number: the walk forks, or (`On`) it is
-    /// any of them.
+    /// The element of an array. `Err` with what happens where it is not one known number: the walk forks, or (`On`) it
+    /// is any of them.
     pub(super) fn element(
         &mut self,
         state: &State,

@@ -1,7 +1,8 @@
-//! Witnesses. What a walk finds on a way is an error only if some launch takes that way. Numbers are chosen for what the
-//! launch gives, such that all its checks hold and everything that the way has assumed; then the kernel is walked through
-//! once more with these numbers, and must show the same. Nothing that the first walk has left out of account can make such
-//! an error a false one: what is not known even then (numbers that are loaded) counts only where each decides once.
+//! Witnesses. What a walk finds on a way is an error only if some launch takes that way. Numbers are chosen for what
+//! the launch gives, such that all its checks hold and everything that the way has assumed; then the kernel is walked
+//! through once more with these numbers, and must show the same. Nothing that the first walk has left out of account
+//! can make such an error a false one: what is not known even then (numbers that are loaded) counts only where each
+//! decides once.
 
 use super::code::{Code, Def};
 use super::domain::Num;

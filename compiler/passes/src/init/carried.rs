@@ -1,8 +1,8 @@
 //! What holds before any later iteration of a loop.
 //!
-//! What was written stays written until its tile is allocated anew. So before each later iteration everything holds that held
-//! before the first of them, but for tiles that the loop allocates: those are seen in what the loop's statements do, and
-//! no iteration has to be walked again until nothing changes any more.
+//! What was written stays written until its tile is allocated anew. So before each later iteration everything holds
+//! that held before the first of them, but for tiles that the loop allocates: those are seen in what the loop's
+//! statements do, and no iteration has to be walked again until nothing changes any more.
 
 use super::Object;
 use super::state::{S, State};

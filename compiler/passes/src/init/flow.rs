@@ -11,8 +11,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Beyond this nesting a loop's iterations are not told apart any more: the cost would be exponential.
 const PEELED: usize = 6;
-/// Steps for iterations that are told apart, at most, and the part of what is left that they may be: of kernels with more loops, or behind
-/// many such kernels, fewer loops around each other are.
+/// Steps for iterations that are told apart, at most, and the part of what is left that they may be: of kernels with
+/// more loops, or behind many such kernels, fewer loops around each other are.
 const STEPS: usize = 1 << 22;
 const PART: usize = Budget::PART as usize;
 /// Steps of a visit of a statement.

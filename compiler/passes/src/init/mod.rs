@@ -144,7 +144,8 @@ pub fn check(kernel: &mut Kernel) -> Vec<Diagnostic> {
     check_within(kernel, &Budget::default())
 }
 
-/// As [`check`]. Always decided, one way or the other: with fewer steps of `budget`, more reads are only perhaps of something written.
+/// As [`check`]. Always decided, one way or the other: with fewer steps of `budget`, more reads are only perhaps of
+/// something written.
 pub fn check_within(kernel: &mut Kernel, budget: &Budget) -> Vec<Diagnostic> {
     let facts = Facts::new(kernel);
     let points = number(&kernel.body);

@@ -59,8 +59,8 @@ impl Chunk {
     }
 }
 
-/// The state of all objects; `None` where control does not come. Copies share what stays the same, so that a path costs what it
-/// changes.
+/// The state of all objects; `None` where control does not come. Copies share what stays the same, so that a path costs
+/// what it changes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct State(Option<Vec<Rc<Chunk>>>);
 

@@ -1,4 +1,5 @@
-//! Integer arithmetic on what is not known yet: polynomials over symbols, and linear inequalities. One place for all passes.
+//! Integer arithmetic on what is not known yet: polynomials over symbols, and linear inequalities. One place for all
+//! passes.
 
 pub(crate) mod linear;
 pub(crate) mod poly;

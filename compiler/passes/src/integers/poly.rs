@@ -1,5 +1,5 @@
-//! Polynomials over symbols; `index` values as polynomials in those that are not sums or products: enough to see how a window
-//! moves with a loop.
+//! Polynomials over symbols; `index` values as polynomials in those that are not sums or products: enough to see how a
+//! window moves with a loop.
 
 use ptoc_ir::tile::{Kernel, Op, Region, Value};
 use ptoc_isa::BinOp;

@@ -1,5 +1,5 @@
-//! Bytes for tiles that are live for longer than the planner knew: behind all that it has placed. (Those of a chain are not touched in the
-//! end.)
+//! Bytes for tiles that are live for longer than the planner knew: behind all that it has placed. (Those of a chain are
+//! not touched in the end.)
 
 use super::forward::meets;
 use crate::access::{Access, is_private};

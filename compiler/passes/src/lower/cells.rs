@@ -1,5 +1,5 @@
-//! Instructions that put elements elsewhere, in loop IR: rows of lanes, each of which computes where its element lies and reads
-//! it there. What a lane would not read is read somewhere inside and not taken.
+//! Instructions that put elements elsewhere, in loop IR: rows of lanes, each of which computes where its element lies
+//! and reads it there. What a lane would not read is read somewhere inside and not taken.
 
 use super::code::Code;
 use super::matrix::{Matrix, map, scaled};
@@ -115,8 +115,8 @@ impl Lower<'_> {
         });
     }
 
-    /// The bits of a scalar as an element of this dtype is loaded raw. They go through memory, where a narrow float becomes
-    /// its bits.
+    /// The bits of a scalar as an element of this dtype is loaded raw. They go through memory, where a narrow float
+    /// becomes its bits.
     fn raw_bits(&mut self, d: DType, value: Reg) -> Reg {
         let settled = ops::settle(&mut self.code, Ty::D(d), value);
         if !d.is_float() {

@@ -1,4 +1,5 @@
-//! Element-wise instructions, broadcasts, loads, stores and moves one by one: each is one [`map`] over strided matrices.
+//! Element-wise instructions, broadcasts, loads, stores and moves one by one: each is one [`map`] over strided
+//! matrices.
 
 use super::code::Code;
 use super::matrix::{Matrix, map};

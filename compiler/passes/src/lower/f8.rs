@@ -1,7 +1,7 @@
 //! 8-bit floats. Loop IR has their bytes, and here is what the bytes mean; a register has the value, as f32.
 //!
-//! Both formats have f32's order of fields, so with the exponents apart by a constant a byte is the top of an f32's pattern, and
-//! one exact product by a power of two makes up for the constant, for subnormal values too.
+//! Both formats have f32's order of fields, so with the exponents apart by a constant a byte is the top of an f32's
+//! pattern, and one exact product by a power of two makes up for the constant, for subnormal values too.
 
 use super::code::Code;
 use super::convert::{copysign, to_integral};
@@ -94,7 +94,8 @@ pub(super) fn bits(code: &mut Code, d: DType, x: Reg) -> Reg {
     code.bin(L::Or, magnitude, sign)
 }
 
-/// The nearest value of the format, ties to even: what a store makes of a result. Beyond the largest is infinity, or NaN.
+/// The nearest value of the format, ties to even: what a store makes of a result. Beyond the largest is infinity, or
+/// NaN.
 pub(super) fn nearest(code: &mut Code, d: DType, x: Reg) -> Reg {
     round(code, d, x, RoundMode::Rint, false)
 }

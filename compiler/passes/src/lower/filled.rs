@@ -7,9 +7,10 @@ use ptoc_isa::{Sem, Window};
 
 /// The `out` tensors of which it is not seen that every launch writes all of their elements.
 ///
-/// It is seen of a window that every block stores, if the places of all blocks' elements are the digits of one number: a digit for each
-/// mode of the window and for each index (of the grid, of a loop) along which it moves, each as large as the step of the next one, all of
-/// them together as large as the tensor. Blocks of tiles (`min(T, M - T g)` of `M`) are one digit with their mode.
+/// It is seen of a window that every block stores, if the places of all blocks' elements are the digits of one number:
+/// a digit for each mode of the window and for each index (of the grid, of a loop) along which it moves, each as large
+/// as the step of the next one, all of them together as large as the tensor. Blocks of tiles (`min(T, M - T g)` of `M`)
+/// are one digit with their mode.
 pub fn unfilled(kernel: &Kernel) -> Vec<TensorId> {
     let along = Along::new(kernel);
     let mut stores = Stores { along: &along, indices: Vec::new(), found: Vec::new() };

@@ -1,5 +1,5 @@
-//! The expressions of element-wise instructions in loop IR: each node is what the language's operation is (`ops`), nodes that
-//! occur more than once are computed once.
+//! The expressions of element-wise instructions in loop IR: each node is what the language's operation is (`ops`),
+//! nodes that occur more than once are computed once.
 //!
 //! Between operations narrow integers are kept in range; floats stay f32 until they are stored.
 
@@ -12,8 +12,8 @@ use ptoc_ir::tile::{InstAttrs, Ty};
 use ptoc_isa::{BinOp, CmpOp, Expr, RoundMode, To};
 use ptoc_tensor::DType;
 
-/// The element of type `dst` that the expression makes of one element of each source. It is left as computed: what stores it
-/// narrows it.
+/// The element of type `dst` that the expression makes of one element of each source. It is left as computed: what
+/// stores it narrows it.
 pub(super) fn emit(code: &mut Code, expr: &Expr, dst: DType, sources: &[(DType, Reg)], attrs: &InstAttrs) -> Reg {
     Emit { sources, attrs, dst, done: Vec::new() }.value(code, expr).1
 }

@@ -1,16 +1,16 @@
 //! Copies whose source is read in their place.
 //!
-//! Targets without a path between two memories go through others: from the accumulator to global memory and on to Vec, from Vec to
-//! global memory, L1 and L0. Who reads the last of such copies reads the first one's source here, if nothing can tell:
-//! the elements are the same ones, and nothing writes to the source's bytes before the last reader is done. What is demanded of
-//! the copy's tile: the planner places it, it is single and plain, the copy is all that writes it, and every use is a
-//! reader behind the copy in its region (or deeper) that takes strided operands.
+//! Targets without a path between two memories go through others: from the accumulator to global memory and on to Vec,
+//! from Vec to global memory, L1 and L0. Who reads the last of such copies reads the first one's source here, if
+//! nothing can tell: the elements are the same ones, and nothing writes to the source's bytes before the last reader is
+//! done. What is demanded of the copy's tile: the planner places it, it is single and plain, the copy is all that
+//! writes it, and every use is a reader behind the copy in its region (or deeper) that takes strided operands.
 //!
 //! A block's own buffer in global memory that one TSTORE writes and one or more TLOADs read in full is such a copy too:
 //! TLOAD takes the elements from what was stored. Where its tile is not forwarded, one move is left of the two.
 //!
-//! The plan does not change: a tile's bytes stay taken for as long as the planner gave them out, and a source whose bytes have
-//! another owner too early is not forwarded.
+//! The plan does not change: a tile's bytes stay taken for as long as the planner gave them out, and a source whose
+//! bytes have another owner too early is not forwarded.
 
 use super::memory::tile_layout;
 use super::pattern::Pattern;
@@ -26,8 +26,8 @@ use ptoc_isa::{Loc, Sem};
 use ptoc_tensor::DType;
 use rustc_hash::FxHashMap;
 
-/// The kernel without the copies that nothing can see; `None` if there are none. Tiles that the products of `kernel` have no need of
-/// stay as they are.
+/// The kernel without the copies that nothing can see; `None` if there are none. Tiles that the products of `kernel`
+/// have no need of stay as they are.
 pub(super) fn forwarded(
     kernel: &Kernel,
     placement: &Placement,

@@ -1,15 +1,16 @@
 //! Gathered rows that are read where they are.
 //!
-//! MGATHER fetches elements by their numbers, and mostly neighbours: the channels of a pixel, a row of embeddings. If only element-wise
-//! instructions read its tile, they may as well read such rows in the table: the gather leaves a place for each row (`Gather` of loop IR),
-//! and copies a row only if its elements are no neighbours.
+//! MGATHER fetches elements by their numbers, and mostly neighbours: the channels of a pixel, a row of embeddings. If
+//! only element-wise instructions read its tile, they may as well read such rows in the table: the gather leaves a
+//! place for each row (`Gather` of loop IR), and copies a row only if its elements are no neighbours.
 //!
 //! Three things make that one pass over several gathers:
 //! * A gather whose indices are a column and a row, added up, takes the two; what adds them has nothing to do.
-//! * Readers come as late as they may, so that gathers, and arithmetic on columns between them, are done before them, and the
-//!   readers of several gathers are one chain. What is put behind another statement shares no bytes with it that one of the two writes.
-//! * Tiles that are live for longer than the planner knew get bytes of their own, behind all that it has placed. (Those of a chain are not
-//!   touched in the end.)
+//! * Readers come as late as they may, so that gathers, and arithmetic on columns between them, are done before them,
+//!   and the readers of several gathers are one chain. What is put behind another statement shares no bytes with it
+//!   that one of the two writes.
+//! * Tiles that are live for longer than the planner knew get bytes of their own, behind all that it has placed. (Those
+//!   of a chain are not touched in the end.)
 
 use super::behind::Behind;
 use super::chains::Uses;
@@ -97,8 +98,8 @@ impl Finder<'_> {
         *region = self.readers_late(std::mem::take(region));
     }
 
-    /// Statement `n`, if it is a gather whose rows may be read in the table: its tile, the column and the row that are its indices, and
-    /// the statements that add these up.
+    /// Statement `n`, if it is a gather whose rows may be read in the table: its tile, the column and the row that are
+    /// its indices, and the statements that add these up.
     #[allow(clippy::type_complexity, reason = "three things that are taken apart at once")]
     fn candidate(&self, region: &[Stmt], n: usize) -> Option<(TileRef, Option<(TileRef, TileRef)>, Vec<usize>)> {
         let (dst, view, idx) = gathered(&region[n].op)?;
@@ -110,7 +111,8 @@ impl Finder<'_> {
             return None;
         }
         self.account.spend(region.len()).ok()?;
-        // All else that there is to the tile is instructions behind the gather that compute something element by element.
+        // All else that there is to the tile is instructions behind the gather that compute something element by
+        // element.
         let mut reads = 0;
         for stmt in &region[n + 1..] {
             let Some(p) = Pattern::of_stmt(stmt).filter(|p| p.inst.instr.get().sem.expr().is_some()) else { continue };

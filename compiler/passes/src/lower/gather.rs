@@ -392,7 +392,8 @@ fn number(code: &mut Code, index: &Matrix) -> Reg {
     code.cast(if unsigned { Cast::Zext } else { Cast::Sext }, narrow, LTy::I64)
 }
 
-/// Ends the launch if there is a missing element (its row-major number, else -1). The indices are the sums of `numbers`.
+/// Ends the launch if there is a missing element (its row-major number, else -1). The indices are the sums of
+/// `numbers`.
 fn stop_at(code: &mut Code, missing: Reg, check: u32, numbers: &[Matrix], cols: Reg, total: Reg) {
     let zero = code.int(0);
     let cond = code.cmp(C::Ge, missing, zero);

@@ -86,8 +86,8 @@ pub(super) fn pow(code: &mut Code, x: Reg, y: Reg) -> Reg {
     steps(code, math::pow(), x, y)
 }
 
-/// x to the power y, of integers whose registers are in range: repeated squaring over the bits of y, wrapping; below 0 what
-/// 1 divided by the power is (`ptoc_ir::formula`).
+/// x to the power y, of integers whose registers are in range: repeated squaring over the bits of y, wrapping; below 0
+/// what 1 divided by the power is (`ptoc_ir::formula`).
 pub(super) fn int_pow(code: &mut Code, d: DType, x: Reg, y: Reg) -> Reg {
     let (zero, one) = (code.i32(0), code.i32(1));
     let (mut result, mut square) = (one, x);

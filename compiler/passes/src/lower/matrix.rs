@@ -23,7 +23,8 @@ pub(super) struct Matrix {
     pub(super) places: Option<Places>,
 }
 
-/// What a gather has left of where its rows are: an i64 for each of them at `base + offset + i * rows + j * cols + number`.
+/// What a gather has left of where its rows are: an i64 for each of them at `base + offset + i * rows + j * cols +
+/// number`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Places {
     pub(super) base: Base,

@@ -2,8 +2,8 @@
 //!
 //! Each memory that the kernel uses is a space of the arena, as large as what is placed in it, and a tile's bytes are
 //! at its placed address. Three things are stored otherwise, because no program can see their bytes:
-//! * Left and Right are row-major, without the target's fractals; those of 8-bit floats are kept widened, f32 an element, in a space
-//!   that is larger by as much;
+//! * Left and Right are row-major, without the target's fractals; those of 8-bit floats are kept widened, f32 an
+//!   element, in a space that is larger by as much;
 //! * a mask is one byte an element in a shadow space of eight times the size;
 //! * Acc is row-major, without the target's fractals.
 

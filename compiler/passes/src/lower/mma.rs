@@ -1,9 +1,9 @@
 //! `mma`: products accumulated along a nest of axes, in ascending order of `k`.
 //!
-//! Where all extents are known, the product is one [`Contract`], for which every emitter has a micro-kernel. A side that
-//! the kernel cannot walk (half precision, a swizzle, rows that are not evenly apart) is copied to a dense buffer first;
-//! which sides are is the cheapest choice that leaves one axis each for rows, columns and depth. f32 and i32 survive the
-//! way through a buffer, so that the bits are the same. Otherwise the nest is loops.
+//! Where all extents are known, the product is one [`Contract`], for which every emitter has a micro-kernel. A side
+//! that the kernel cannot walk (half precision, a swizzle, rows that are not evenly apart) is copied to a dense buffer
+//! first; which sides are is the cheapest choice that leaves one axis each for rows, columns and depth. f32 and i32
+//! survive the way through a buffer, so that the bits are the same. Otherwise the nest is loops.
 
 use super::Lower;
 use super::code::Code;
@@ -354,8 +354,8 @@ impl Step {
     }
 }
 
-/// Orders the axes: rows and columns, the depth with its fastest axis inside, and innermost the rows or columns along which
-/// the accumulator has neighbours, if there are such. True if the innermost axis may be lanes.
+/// Orders the axes: rows and columns, the depth with its fastest axis inside, and innermost the rows or columns along
+/// which the accumulator has neighbours, if there are such. True if the innermost axis may be lanes.
 fn loop_order(code: &Code, groups: &Groups, nest: &mut Nest, sides: &[Side], tables: bool) -> bool {
     let depth: Vec<usize> = (0..nest.axes.len()).filter(|&a| groups.of(nest, a) == 2).rev().collect();
     let mut outer: Vec<usize> = (0..nest.axes.len()).filter(|&a| groups.of(nest, a) != 2).rev().collect();

@@ -3,8 +3,8 @@
 //! The launch function runs the prologue with its checks and leaves the grid's extents; the block function repeats the
 //! part of the prologue that the body needs (it is pure) and runs the body. Scalars become registers (`index`, `i64`
 //! and `u64` in i64; narrow integers wrapped to their width after each operation; floats in f32, rounded after each
-//! operation), tiles become strided matrices of the arena's spaces. Copies and products along nests of axes become loops
-//! in an order of the lowering's own (`nest`).
+//! operation), tiles become strided matrices of the arena's spaces. Copies and products along nests of axes become
+//! loops in an order of the lowering's own (`nest`).
 
 mod along;
 mod behind;
@@ -59,7 +59,8 @@ use ptoc_isa::{Loc, Target};
 use rustc_hash::FxHashMap;
 
 /// Lowers `kernel`, placed by `placement`, to loop IR. Checks that lowering adds (a gather's bounds) are appended to
-/// the kernel's table, which is why it is taken by mutable reference. Searches for faster code end with the steps of `account`.
+/// the kernel's table, which is why it is taken by mutable reference. Searches for faster code end with the steps of
+/// `account`.
 pub fn lower(
     kernel: &mut Kernel,
     placement: &Placement,
@@ -124,8 +125,8 @@ fn told(rows: Vec<bounds::Row>, module: &Module) -> Vec<BoundsRow> {
 }
 
 /// Lowers `kernel` so that a monitor is told of each statement that touches memory before it is executed
-/// ([`ptoc_ir::sanitize`]). Statements stay as they are and where they are: nothing is fused, forwarded or spread, so each of them
-/// has its operands in tiles. Results have the bits of [`lower`].
+/// ([`ptoc_ir::sanitize`]). Statements stay as they are and where they are: nothing is fused, forwarded or spread, so
+/// each of them has its operands in tiles. Results have the bits of [`lower`].
 pub fn lower_watched(kernel: &mut Kernel, placement: &Placement, target: &Target) -> Result<Module, Vec<Diagnostic>> {
     let mut new_checks = Vec::new();
     let mut lower = Lower::new(kernel, placement, target, None);

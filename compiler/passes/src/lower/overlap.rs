@@ -1,17 +1,19 @@
 //! Rows that overlap.
 //!
-//! Where each row has a block of its own (`rows`), the last pass over it often only scales what an earlier one computed, and
-//! stores that past the caches: it waits for memory, while the earlier one computes. So one call runs several blocks
-//! ([`ptoc_ir::loops::Module::spread`]), and the last pass over a row goes, lane by lane, along with a pass over the next one:
+//! Where each row has a block of its own (`rows`), the last pass over it often only scales what an earlier one
+//! computed, and stores that past the caches: it waits for memory, while the earlier one computes. So one call runs
+//! several blocks ([`ptoc_ir::loops::Module::spread`]), and the last pass over a row goes, lane by lane, along with a
+//! pass over the next one:
 //!
 //! ```text
 //! for each row r { before(r); first(r) with last(r - 1); between(r) }; last(of the last row)
 //! ```
 //!
-//! What is proved: both passes are loops over the same parts, and the lanes of a part are as many in both; they, and all else,
-//! touch memory by addresses alone. Spaces of the arena that the last pass touches are there twice, and rows take turns, so what it
-//! reads is as `between` left it, and the next row disturbs nothing. Tensors that it writes nothing else touches, and nothing else
-//! writes what it reads. Spaces that it does not touch, and tensors, see the accesses of each row in their order.
+//! What is proved: both passes are loops over the same parts, and the lanes of a part are as many in both; they, and
+//! all else, touch memory by addresses alone. Spaces of the arena that the last pass touches are there twice, and rows
+//! take turns, so what it reads is as `between` left it, and the next row disturbs nothing. Tensors that it writes
+//! nothing else touches, and nothing else writes what it reads. Spaces that it does not touch, and tensors, see the
+//! accesses of each row in their order.
 
 use cranelift_entity::PrimaryMap;
 use ptoc_diagnostics::Span;
@@ -21,8 +23,8 @@ use ptoc_ir::loops::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The two places of a space are half of this more than a multiple of it apart: a processor that compares the low bits of addresses
-/// shall not take a load from one for what was just stored to the other.
+/// The two places of a space are half of this more than a multiple of it apart: a processor that compares the low bits
+/// of addresses shall not take a load from one for what was just stored to the other.
 const PAGE: u64 = 4096;
 
 /// A block function's passes over its row.
@@ -41,8 +43,8 @@ struct Passes {
     framed: Vec<SpaceId>,
 }
 
-/// The block function for several blocks along dimension `dim` of a grid of `rank`, and the spaces it needs; `None` where rows
-/// cannot overlap.
+/// The block function for several blocks along dimension `dim` of a grid of `rank`, and the spaces it needs; `None`
+/// where rows cannot overlap.
 pub(super) fn overlapped(
     block: &Func,
     (dim, rank): (usize, usize),
@@ -217,7 +219,8 @@ fn uses(op: &Op, out: &mut FxHashSet<Reg>) {
     });
 }
 
-/// Calls `f` with every register of a plain statement, and whether it is defined there; what is defined comes before its uses.
+/// Calls `f` with every register of a plain statement, and whether it is defined there; what is defined comes before
+/// its uses.
 fn each_reg(op: &mut Op, f: &mut dyn FnMut(&mut Reg, bool)) {
     fn addr(a: &mut Addr, f: &mut dyn FnMut(&mut Reg, bool)) {
         f(&mut a.offset, false);
@@ -464,7 +467,8 @@ impl Row {
     }
 }
 
-/// Lanes that do one body and then another. What all lanes share is read in front of the first store, so that it is read once.
+/// Lanes that do one body and then another. What all lanes share is read in front of the first store, so that it is
+/// read once.
 fn merged(ours: Lanes, theirs: Lanes, mut front: Region) -> Lanes {
     let mut rest = Region::new();
     for lanes in [&ours, &theirs] {

@@ -1,5 +1,5 @@
-//! Instructions of two valid shapes, of pairs of value and index, and of streams that are taken apart or put together: a few
-//! maps over parts of their operands.
+//! Instructions of two valid shapes, of pairs of value and index, and of streams that are taken apart or put together:
+//! a few maps over parts of their operands.
 
 use super::code::Code;
 use super::matrix::{Matrix, map};
@@ -76,8 +76,8 @@ impl Lower<'_> {
         });
     }
 
-    /// Operands in the order of the table: values, then indices. The pairs of the larger source are copied, then the better of
-    /// two chosen where the smaller one is.
+    /// Operands in the order of the table: values, then indices. The pairs of the larger source are copied, then the
+    /// better of two chosen where the smaller one is.
     pub(super) fn part_arg(&mut self, op: Reduce, tiles: &[TileRef; 6]) {
         let [dst, a, b, idx, ai, bi] = tiles;
         let n = nested(dst, a, b);

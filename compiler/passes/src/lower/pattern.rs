@@ -122,8 +122,8 @@ impl Lower<'_> {
         self.copies(p) || (p.inst.instr.get().sem == Sem::Move && !p.inst.attrs.relu && p.srcs.iter().all(same))
     }
 
-    /// Are the bits taken as they are, by a TLOAD, a TSTORE or a transposition? Members of a chain behind it may read its source
-    /// for its result: none of them writes there. (To that of a TMOV one may.)
+    /// Are the bits taken as they are, by a TLOAD, a TSTORE or a transposition? Members of a chain behind it may read
+    /// its source for its result: none of them writes there. (To that of a TMOV one may.)
     pub(super) fn copies(&self, p: &Pattern<'_>) -> bool {
         let moves = p.turns() || matches!(p.inst.instr.get().sem, Sem::Load | Sem::Store);
         moves && !p.inst.attrs.relu && p.srcs.iter().all(|(src, _)| self.dtype(src) == self.dtype(&p.dst))

@@ -7,8 +7,8 @@
 //! where the store would put it ([`Products::stores`]).
 //!
 //! What is demanded for it, of each tile on the way: the planner places it (so no other tile shares its bytes while it
-//! lives), it is single and plain, one instruction writes it, and every use is one of those that disappear. The array is
-//! an input, which nothing writes.
+//! lives), it is single and plain, one instruction writes it, and every use is one of those that disappear. The array
+//! is an input, which nothing writes.
 
 use crate::access::{is_private, tile_accesses};
 use crate::integers::poly::{Definitions, Poly};

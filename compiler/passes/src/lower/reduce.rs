@@ -99,8 +99,8 @@ impl Lower<'_> {
         });
     }
 
-    /// Source and destination of a reduction as a fold over rows: lanes are columns, or, `by_row`, rows. With the numbers of
-    /// steps and of lanes, and the most lanes that there can be.
+    /// Source and destination of a reduction as a fold over rows: lanes are columns, or, `by_row`, rows. With the
+    /// numbers of steps and of lanes, and the most lanes that there can be.
     fn lying(&mut self, dst: &TileRef, src: &TileRef, by_row: bool) -> (Matrix, Matrix, Reg, Reg, u64) {
         let (rows, cols) = (self.value(src.valid.0), self.value(src.valid.1));
         let (d, a) = (self.tile(dst), self.tile(src));
@@ -150,8 +150,9 @@ impl Lower<'_> {
         }
     }
 
-    /// Where the largest or smallest is: a running extreme and its place, which start at what every element replaces and 0.
-    /// So the first of equal ones stays; a NaN replaces what is none. The extremes go to `values`, if that is wanted.
+    /// Where the largest or smallest is: a running extreme and its place, which start at what every element replaces
+    /// and 0. So the first of equal ones stays; a NaN replaces what is none. The extremes go to `values`, if that is
+    /// wanted.
     pub(super) fn arg(&mut self, reduce: Reduce, values: Option<&TileRef>, dst: &TileRef, src: &TileRef, by_row: bool) {
         let (d, a, steps, lanes, most) = self.lying(dst, src, by_row);
         let values = values.map(|t| if by_row { self.tile(t).transposed() } else { self.tile(t) });

@@ -1,15 +1,15 @@
 //! Blocks of rows as blocks of one row.
 //!
-//! Targets want several rows in a block: a column of f32 has eight elements at least. A block that goes over its rows again and
-//! again (softmax, layer norm) would fill a first-level cache several times in each pass; a row fits. Where each
-//! row's results depend on that row alone, the rows of a block are blocks of their own here: row r of the arrays is
-//! row 0 of the tiles of block r.
+//! Targets want several rows in a block: a column of f32 has eight elements at least. A block that goes over its rows
+//! again and again (softmax, layer norm) would fill a first-level cache several times in each pass; a row fits. Where
+//! each row's results depend on that row alone, the rows of a block are blocks of their own here: row r of the arrays
+//! is row 0 of the tiles of block r.
 //!
-//! What is proved for a dimension g of the grid with tiles of T rows, thus `min(M - T g, T)` of them from `T g` on (the length): the
-//! length is nothing but the number of rows of windows, g nothing but `T g`, and that only places windows; a window of an array
-//! that has these rows moves by T of them with each g, every other one rests; and instructions compute each row from the same
-//! row of their operands and from what all rows share. Then with one row from r on, for r below M, every window is row r - T g
-//! of what it was in block r / T, and everything else is the same in both.
+//! What is proved for a dimension g of the grid with tiles of T rows, thus `min(M - T g, T)` of them from `T g` on (the
+//! length): the length is nothing but the number of rows of windows, g nothing but `T g`, and that only places windows;
+//! a window of an array that has these rows moves by T of them with each g, every other one rests; and instructions
+//! compute each row from the same row of their operands and from what all rows share. Then with one row from r on, for
+//! r below M, every window is row r - T g of what it was in block r / T, and everything else is the same in both.
 
 use super::along::{Along, Length};
 use super::pattern::{Pattern, Place, Read};
@@ -158,7 +158,8 @@ impl<'a> Rows<'a> {
         (a == self.g && number(b) == Some(self.tile)) || (b == self.g && number(a) == Some(self.tile))
     }
 
-    /// Does an instruction compute each row of its result from the same row of its operands and from what all rows share?
+    /// Does an instruction compute each row of its result from the same row of its operands and from what all rows
+    /// share?
     fn inst(&mut self, inst: &Inst, within: bool) -> Option<()> {
         let p = Pattern::with_folds(inst)?;
         let scalars = |o: &Operand| if let Operand::Scalar(v) = o { self.rests(*v) } else { true };
@@ -183,8 +184,8 @@ impl<'a> Rows<'a> {
         Some(())
     }
 
-    /// Are a window's rows those of the block? `None` if it could show whether there is one of them or several. Arrays have
-    /// the direction `dir`: nothing that blocks write is read.
+    /// Are a window's rows those of the block? `None` if it could show whether there is one of them or several. Arrays
+    /// have the direction `dir`: nothing that blocks write is read.
     fn place(&mut self, place: &Place<'_>, dir: TensorDir) -> Option<bool> {
         match place {
             Place::Tile(t) => self.window(t),

@@ -1,14 +1,16 @@
 //! Work on a tile where its elements are at hand.
 //!
-//! Chains ([`super::chains`]) hold what is computed in registers, but only from one neighbouring instruction to the next. Where the text puts
-//! something else between, tiles would be written and read again. Two things bring work back to the elements:
-//! * A reduction of rows comes directly behind what computes its elements: it sees the same ones there. In attention the weights are summed
-//!   while they are computed, so that they are stored only as the factors of the next product.
-//! * What one operation makes of a tile is computed again where a later chain reads it, in place of being kept: it writes the same elements
-//!   to the same bytes, and its operand is read in place of it. So scaled scores are not stored.
+//! Chains ([`super::chains`]) hold what is computed in registers, but only from one neighbouring instruction to the
+//! next. Where the text puts something else between, tiles would be written and read again. Two things bring work back
+//! to the elements:
+//! * A reduction of rows comes directly behind what computes its elements: it sees the same ones there. In attention
+//!   the weights are summed while they are computed, so that they are stored only as the factors of the next product.
+//! * What one operation makes of a tile is computed again where a later chain reads it, in place of being kept: it
+//!   writes the same elements to the same bytes, and its operand is read in place of it. So scaled scores are not
+//!   stored.
 //!
-//! What a statement is moved over shares no bytes with it that one of the two writes. Results of reductions that are there sooner than the
-//! planner knew get bytes of their own ([`Behind`]).
+//! What a statement is moved over shares no bytes with it that one of the two writes. Results of reductions that are
+//! there sooner than the planner knew get bytes of their own ([`Behind`]).
 
 use super::behind::Behind;
 use super::chains::{Uses, foldable};
@@ -186,7 +188,8 @@ impl Finder<'_> {
         out
     }
 
-    /// A statement that does one operation on the elements of one tile, with rows, columns and numbers: what it writes, and its shape.
+    /// A statement that does one operation on the elements of one tile, with rows, columns and numbers: what it writes,
+    /// and its shape.
     fn cheap(&self, stmt: &Stmt) -> Option<(TileRef, (Value, Value))> {
         let p = Pattern::of_stmt(stmt).filter(|p| p.fold.is_none())?;
         let arithmetic = matches!(

@@ -1,13 +1,14 @@
 //! Several blocks of the grid at once.
 //!
-//! If a block is one product that is stored, and the next block along a dimension of the grid is the same product on the
-//! next rows or columns, then both together are one product on twice as many. The runtime may then call the block function
-//! for a whole rectangle of blocks: it gives the first one's coordinates and the number of blocks along each dimension
-//! ([`ptoc_ir::loops::Module::spread`]), and operands are packed once for all of them.
+//! If a block is one product that is stored, and the next block along a dimension of the grid is the same product on
+//! the next rows or columns, then both together are one product on twice as many. The runtime may then call the block
+//! function for a whole rectangle of blocks: it gives the first one's coordinates and the number of blocks along each
+//! dimension ([`ptoc_ir::loops::Module::spread`]), and operands are packed once for all of them.
 //!
-//! What is proved for a dimension g with tiles of T rows (columns alike): the rows are T, or `min(M - T g, T)` for the g
-//! below `(M + T - 1) / T`; the windows of the result and of the left operand move by T of their rows with each g; and
-//! nothing else of the product depends on g. So the rows of the blocks from g on, s of them, are `min(M - T g, T s)`.
+//! What is proved for a dimension g with tiles of T rows (columns alike): the rows are T, or `min(M - T g, T)` for the
+//! g below `(M + T - 1) / T`; the windows of the result and of the left operand move by T of their rows with each g;
+//! and nothing else of the product depends on g. So the rows of the blocks from g on, s of them, are `min(M - T g, T
+//! s)`.
 
 use super::along::{Along, Length};
 use super::products::{Depth, From, KLoop, Products, stored};

@@ -3,8 +3,8 @@
 //! Three patterns leave no gap: one after another with the same size; side by side with the same life; and five in a
 //! pinwheel. Wherever a packing without gaps can be cut from side to side again and again, joining leads back to one
 //! block. Which of many candidates belong together cannot always be seen ([`super::join`] takes the surest first), so
-//! the doubtful blocks of some times are taken apart again and again, and joined otherwise. Few blocks that are partly wrong
-//! are packed much better than the many that are certainly right, so both are tried.
+//! the doubtful blocks of some times are taken apart again and again, and joined otherwise. Few blocks that are partly
+//! wrong are packed much better than the many that are certainly right, so both are tried.
 
 use super::join::Joining;
 use super::{Best, Box, Budget, Obstacle, Units, fit, skyline};

@@ -1,7 +1,7 @@
 //! Exhaustive search for few rectangles.
 //!
-//! In some best packing nothing can move down. Taken in the order of its offsets, each of its rectangles then lies as low
-//! as possible above all before it that share a time with it (and clear of obstacles). So it is enough to try all
+//! In some best packing nothing can move down. Taken in the order of its offsets, each of its rectangles then lies as
+//! low as possible above all before it that share a time with it (and clear of obstacles). So it is enough to try all
 //! orders, dropping each rectangle onto the skyline, and to go on only where the offsets do not descend.
 
 use super::{Best, Effort, Units};

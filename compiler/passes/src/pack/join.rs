@@ -2,8 +2,8 @@
 //!
 //! A pattern is sure if it is not to be expected by accident: two blocks of one size are a surer sign where few blocks
 //! have about that size, two with one life where few blocks begin and end there. What is not sure by itself is
-//! tried: if the joined block would fit with others without a gap, that is a reason. Only when no pair has a reason, the
-//! surest without one is joined.
+//! tried: if the joined block would fit with others without a gap, that is a reason. Only when no pair has a reason,
+//! the surest without one is joined.
 
 use super::Budget;
 use super::blocks::{Block, Joined};
@@ -376,8 +376,8 @@ impl Joining {
     }
 
     /// Finds the pinwheels that `i` is part of. In a pinwheel around a middle `e` lie: `a` below it and before `b`, `b`
-    /// after it and below `c`, `c` above it and after `d`, `d` before it and above `a`. So at the right edge of the middle
-    /// `b` is as large as `a` and `e` together, and at its left edge `d` is as large as `c` and `e`.
+    /// after it and below `c`, `c` above it and after `d`, `d` before it and above `a`. So at the right edge of the
+    /// middle `b` is as large as `a` and `e` together, and at its left edge `d` is as large as `c` and `e`.
     fn wheels_with(&mut self, i: u32) {
         let Block { left, right, size, .. } = self.state.blocks[i as usize];
         let (ended, begun) = (&self.end[left as usize], &self.begin[left as usize]);

@@ -1,6 +1,6 @@
-//! Packing rectangles of fixed width: every rectangle has a life on the axis of time and a size on the axis of addresses,
-//! and is to be moved along addresses until none overlaps another and the highest end is low (dynamic storage
-//! allocation, NP-hard in general). Nothing here knows of tiles.
+//! Packing rectangles of fixed width: every rectangle has a life on the axis of time and a size on the axis of
+//! addresses, and is to be moved along addresses until none overlaps another and the highest end is low (dynamic
+//! storage allocation, NP-hard in general). Nothing here knows of tiles.
 //!
 //! What is tried, in this order, until the bound is met that no packing can beat ([`Solution::bound`]):
 //!

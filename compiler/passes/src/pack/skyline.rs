@@ -1,12 +1,12 @@
-//! Filling a skyline from below: the lowest stretch of it takes the rectangle that closes it best, or rises to the level
-//! of its lower neighbour if none fits into it (the best-fit method of strip packing, with places in time given).
+//! Filling a skyline from below: the lowest stretch of it takes the rectangle that closes it best, or rises to the
+//! level of its lower neighbour if none fits into it (the best-fit method of strip packing, with places in time given).
 //!
-//! What closes best is a matter of weights: flush with a wall of the stretch, level with what stands there, long, large.
-//! The weights change from pass to pass.
+//! What closes best is a matter of weights: flush with a wall of the stretch, level with what stands there, long,
+//! large. The weights change from pass to pass.
 //!
 //! When a stretch rises, nothing that waits fits between its walls, so what lies below is lost for good. As much may be
-//! lost in a column as a target leaves beside what lives there: a pass that loses more has failed, at once. The next one repeats
-//! the beginning of the pass that came furthest, up to some point, and goes on otherwise.
+//! lost in a column as a target leaves beside what lives there: a pass that loses more has failed, at once. The next
+//! one repeats the beginning of the pass that came furthest, up to some point, and goes on otherwise.
 
 use super::{Best, Budget, Obstacle, Units, fit};
 

@@ -1,7 +1,7 @@
 //! Which pairs of accesses are not ordered: a forward analysis over all ways through the program.
 //!
-//! It is what insertion is built on, and says of a finished kernel that nothing is missing: also that every flag is down when
-//! it is raised and up when it is waited for, and that its last wait was over before it is raised again.
+//! It is what insertion is built on, and says of a finished kernel that nothing is missing: also that every flag is
+//! down when it is raised and up when it is waited for, and that its last wait was over before it is raised again.
 
 use super::state::{Bits, State, Up, join};
 use super::tree::{Act, Block, Elem, FlagId, LoopId, Node, Sync, Tree};
@@ -86,7 +86,8 @@ pub(super) fn needs(tree: &Tree) -> Vec<Bits> {
     needs
 }
 
-/// How many pairs of statements on different pipes need an order: one before the other, or in an iteration before the other's.
+/// How many pairs of statements on different pipes need an order: one before the other, or in an iteration before the
+/// other's.
 pub(super) fn pairs(tree: &Tree, needs: &[Bits], block: &Block) -> usize {
     fn leaves(node: &Node) -> Vec<usize> {
         let mut found = Vec::new();
@@ -125,8 +126,8 @@ pub(super) struct Flow<'t> {
     /// The loop whose statements count as those of the block.
     level: Option<LoopId>,
     pub found: Vec<Violation>,
-    /// Work done, in machine words that were gone over: a statement costs one for each pipe and flag, a copy or a join of
-    /// states all of their bits.
+    /// Work done, in machine words that were gone over: a statement costs one for each pipe and flag, a copy or a join
+    /// of states all of their bits.
     pub cost: u64,
 }
 

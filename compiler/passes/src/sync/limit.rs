@@ -1,11 +1,12 @@
-//! What was inserted fits the target's flags. In this order, each step only where there are still too many between two pipes:
+//! What was inserted fits the target's flags. In this order, each step only where there are still too many between two
+//! pipes:
 //!
-//! 1. flags whose lives do not meet become one (`share`), also those that are carried around loops that follow each other
-//!    (`chain`);
-//! 2. flags that are carried around the same loop become one, waited for at the first of the waits and raised at the last of the
-//!    sets (`coalesce`);
-//! 3. an array with an element for each iteration under way becomes one flag, and one back says that it is down again: the
-//!    pipe that raises it is at most an iteration ahead (`narrow`);
+//! 1. flags whose lives do not meet become one (`share`), also those that are carried around loops that follow each
+//!    other (`chain`);
+//! 2. flags that are carried around the same loop become one, waited for at the first of the waits and raised at the
+//!    last of the sets (`coalesce`);
+//! 3. an array with an element for each iteration under way becomes one flag, and one back says that it is down again:
+//!    the pipe that raises it is at most an iteration ahead (`narrow`);
 //! 4. all pipes meet where a flag was waited for (`replace`).
 //!
 //! All but the last is tried, and taken back where it leaves something without its order.
@@ -166,7 +167,8 @@ impl Placer<'_> {
         })
     }
 
-    /// One flag takes the place of one for each iteration that is under way; another, back, says that it has been waited for.
+    /// One flag takes the place of one for each iteration that is under way; another, back, says that it has been
+    /// waited for.
     fn narrow(&mut self, block: &mut Block, flag: FlagId) -> bool {
         let data = &self.tree.flags[flag];
         let (Some(lp), None) = (data.phase, data.ring) else { return false };

@@ -1,8 +1,8 @@
 //! Inserts what orders the pipes of a physical kernel: flags from pipe to pipe, and barriers.
 //!
-//! Every pair of accesses to common bytes, one of them a write, that different pipes make (or one pipe that starts early)
-//! gets an order, and no pair gets one that it has already: through the order of a pipe, through the issuer, or through
-//! other flags. The steps:
+//! Every pair of accesses to common bytes, one of them a write, that different pipes make (or one pipe that starts
+//! early) gets an order, and no pair gets one that it has already: through the order of a pipe, through the issuer, or
+//! through other flags. The steps:
 //!
 //! | step | file |
 //! |---|---|
@@ -13,9 +13,9 @@
 //! | not more than the target has | `limit` |
 //! | back into tile IR | `emit` |
 //!
-//! The rules of order are those of [`ptoc_ir::tile::SyncOp`]; besides, the scalar pipe is the issuer: what it reads, and what it
-//! waits for, is done before anything that is issued later starts. What it *writes* goes through its cache, so that other pipes
-//! need a flag to see it.
+//! The rules of order are those of [`ptoc_ir::tile::SyncOp`]; besides, the scalar pipe is the issuer: what it reads,
+//! and what it waits for, is done before anything that is issued later starts. What it *writes* goes through its cache,
+//! so that other pipes need a flag to see it.
 
 mod emit;
 mod flow;
@@ -45,8 +45,8 @@ pub struct Report {
     pub narrowed: Vec<Narrowed>,
     /// Pairs that are still not ordered. A mistake of this pass, if there is any.
     pub missing: usize,
-    /// Pairs of statements on different pipes, the first before the second on some way, that need an order: so many flags it
-    /// would take to give one to each, not counting those that say when a flag may be raised again.
+    /// Pairs of statements on different pipes, the first before the second on some way, that need an order: so many
+    /// flags it would take to give one to each, not counting those that say when a flag may be raised again.
     pub pairs: usize,
     /// What the analyses cost, in machine words gone over.
     pub cost: u64,

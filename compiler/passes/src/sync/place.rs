@@ -1,11 +1,12 @@
 //! Where order is inserted, innermost blocks first.
 //!
-//! * **Within a block**, in order: before the first statement that needs it, a pipe waits for what the other pipe set right after
-//!   the latest statement that is needed. A statement stands for all that is inside it, so sets and waits are paired
-//!   whatever branches do.
-//! * **Around a loop**: what an iteration needs of the d-th one before it is a flag for each of d iterations, raised before the
-//!   loop and waited for after it.
-//! * Where a jump could separate a set from its wait, the set moves down to the wait, or, around a loop, all pipes meet.
+//! * **Within a block**, in order: before the first statement that needs it, a pipe waits for what the other pipe set
+//!   right after the latest statement that is needed. A statement stands for all that is inside it, so sets and waits
+//!   are paired whatever branches do.
+//! * **Around a loop**: what an iteration needs of the d-th one before it is a flag for each of d iterations, raised
+//!   before the loop and waited for after it.
+//! * Where a jump could separate a set from its wait, the set moves down to the wait, or, around a loop, all pipes
+//!   meet.
 //!
 //! Each step asks the flow analysis what is still missing, so what is ordered through other pipes gets nothing.
 
@@ -201,8 +202,8 @@ impl<'k> Placer<'k> {
 
     /// Around a loop whose body is in order.
     fn carried(&mut self, lp: LoopId, node: &mut Node) {
-        // Each step orders a pair for good, and what it adds asks for at most one flag back. Should it go on for longer than
-        // that takes, or cost too much, nothing of it is kept, and all pipes meet once in each iteration.
+        // Each step orders a pair for good, and what it adds asks for at most one flag back. Should it go on for longer
+        // than that takes, or cost too much, nothing of it is kept, and all pipes meet once in each iteration.
         let most = 8 + 2 * self.size(node);
         let before = (node.clone(), self.tree.flags.clone(), self.tree.barriers.len(), self.fallbacks.len());
         for step in 0..=most {
@@ -219,7 +220,8 @@ impl<'k> Placer<'k> {
                 let source = (0..body.len()).rev().find(|&i| inside[i].has(v.source))?;
                 (!v.head).then(|| Edge { source, from: self.pipe_of(v.source), violation: *v })
             };
-            // Those that one iteration has by itself: what was taken out around an inner loop ordered more than the next round.
+            // Those that one iteration has by itself: what was taken out around an inner loop ordered more than the
+            // next round.
             let own = self.watch(|f| f.iteration_alone(node));
             let distance = |e: &Edge| match e.source < e.violation.top && own.contains(&e.violation) {
                 true => 0,
@@ -272,8 +274,9 @@ impl<'k> Placer<'k> {
             let data = &self.tree.flags[f];
             let phases = self.tree.loops[lp].phases;
             if data.ring == Some(lp) && source < v.top {
-                // The wait and the set of one iteration, in this order: once the second knows of the first, so it does of all
-                // before. What says so may not be carried itself: two flags that both start raised hold nothing back.
+                // The wait and the set of one iteration, in this order: once the second knows of the first, so it does
+                // of all before. What says so may not be carried itself: two flags that both start raised hold nothing
+                // back.
                 self.within(node, (source, from), &v);
             } else if phases > 1 && data.count == 1 && data.phase.is_none() && data.ring.is_none() {
                 // A flag for each iteration that is under way.
@@ -378,8 +381,8 @@ impl<'k> Placer<'k> {
         span
     }
 
-    /// Takes a flag's raising before and its waiting after an inner loop out of the body of the outer one, also out of a
-    /// branch: where it is not taken, the flag stays raised. The first sets then stand before the outer loop.
+    /// Takes a flag's raising before and its waiting after an inner loop out of the body of the outer one, also out of
+    /// a branch: where it is not taken, the flag stays raised. The first sets then stand before the outer loop.
     fn hoist(&mut self, f: FlagId, node: &mut Node) -> bool {
         fn hoist(block: &mut Block, end: &dyn Fn(&Node) -> bool, ends: usize) -> bool {
             if block.iter().any(end) {

@@ -73,8 +73,8 @@ pub(super) struct FlagState {
     pub knows: Bits,
 }
 
-/// The state before a statement, on every way to it. An event is known to a pipe if all its occurrences so far are done before
-/// whatever comes next there.
+/// The state before a statement, on every way to it. An event is known to a pipe if all its occurrences so far are done
+/// before whatever comes next there.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct State {
     /// Before a set on the pipe raises its flag.

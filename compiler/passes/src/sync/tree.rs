@@ -1,8 +1,9 @@
-//! A kernel as the insertion sees it: the statements that run on pipes, the control flow around them, and what orders them.
+//! A kernel as the insertion sees it: the statements that run on pipes, the control flow around them, and what orders
+//! them.
 //!
-//! A loop has **phases** where something in it is chosen by its counter modulo n (the copies of a pipeline). A statement
-//! is one event for each combination of phases around it, so that what happens n iterations apart is told from what happens in
-//! the next one.
+//! A loop has **phases** where something in it is chosen by its counter modulo n (the copies of a pipeline). A
+//! statement is one event for each combination of phases around it, so that what happens n iterations apart is told
+//! from what happens in the next one.
 
 use super::touch::{Residue, Scalars, Touch};
 use ptoc_diagnostics::Span;

@@ -3,8 +3,8 @@
 use super::place::Placer;
 use super::tree::{Block, FlagId};
 
-/// What placing may cost, and then what trimming and limiting may, by [`Flow::cost`](super::flow::Flow::cost). Beyond it
-/// all pipes meet once in each iteration of the loops that are left; nothing more is tried, and what is there stays.
+/// What placing may cost, and then what trimming and limiting may, by [`Flow::cost`](super::flow::Flow::cost). Beyond
+/// it all pipes meet once in each iteration of the loops that are left; nothing more is tried, and what is there stays.
 const BUDGET: u64 = 20_000_000;
 
 impl Placer<'_> {

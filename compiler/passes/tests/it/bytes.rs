@@ -1,5 +1,5 @@
-//! Overlap, use before write and dead stores against runs of the interpreter, on random kernels whose tiles lie on top of
-//! each other.
+//! Overlap, use before write and dead stores against runs of the interpreter, on random kernels whose tiles lie on top
+//! of each other.
 
 use crate::harness::*;
 use ptoc_diagnostics::{Diagnostic, Span, codes};

@@ -1,6 +1,6 @@
 //! Chains of element-wise instructions: random programs over few tiles, with what may keep instructions apart. Tiles on
-//! each other's bytes, windows that overlap, elements of arrays, several readers, writing in place, rows and columns that
-//! are broadcast, reductions, loops and conditions, tails.
+//! each other's bytes, windows that overlap, elements of arrays, several readers, writing in place, rows and columns
+//! that are broadcast, reductions, loops and conditions, tails.
 
 use crate::harness::*;
 use crate::nests::Dice;

@@ -1,6 +1,6 @@
 //! Copies that nothing can see, at random: moves between memories, ways through a block's own buffer, products and
-//! element-wise instructions that read what was copied, and all that keeps a copy: its source or its source's bytes written
-//! in between, other windows, several writers, loops and conditions.
+//! element-wise instructions that read what was copied, and all that keeps a copy: its source or its source's bytes
+//! written in between, other windows, several writers, loops and conditions.
 
 use crate::harness::*;
 use crate::nests::Dice;

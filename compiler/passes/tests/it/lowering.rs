@@ -111,8 +111,8 @@ fn exists(op: ptoc_isa::BinOp, d: DType) -> bool {
     ptoc_ir::scalar::binary_exists(op, Ty::D(d))
 }
 
-/// The dtypes of the tiles that the author of an element-wise row may write, and of its scalar; on `d`, or, where the row
-/// lists them, those that begin with it.
+/// The dtypes of the tiles that the author of an element-wise row may write, and of its scalar; on `d`, or, where the
+/// row lists them, those that begin with it.
 fn forms(row: &ptoc_isa::Instr, d: DType) -> Vec<(Vec<DType>, DType)> {
     let tiles = row.tiles_written();
     let lists: Vec<Vec<DType>> = match row.dtypes {

@@ -25,8 +25,8 @@ fn valid(problem: &Problem, solution: &Solution) {
     assert!(solution.bound <= solution.extent);
 }
 
-/// `cargo run --release --example packing` shows all 200; these are those with up to 150 tiles, and some larger ones, for
-/// which an unoptimised build needs no minutes.
+/// `cargo run --release --example packing` shows all 200; these are those with up to 150 tiles, and some larger ones,
+/// for which an unoptimised build needs no minutes.
 #[test]
 fn packings_are_near_the_known_optimum() {
     let mut excesses = Vec::new();

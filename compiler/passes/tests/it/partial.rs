@@ -5,8 +5,8 @@ use ptoc_ir::tile::{InstAttrs, Operand, TensorDir, TileRef};
 use ptoc_isa::{Loc, Order};
 use ptoc_tensor::DType::{self, F16, F32, I16, I32};
 
-/// Runs `name` on tiles of these dtypes and valid shapes, each loaded with noise first. `same` is the tile that stands at each
-/// operand: equal numbers are one tile. The operands `results` are stored afterwards.
+/// Runs `name` on tiles of these dtypes and valid shapes, each loaded with noise first. `same` is the tile that stands
+/// at each operand: equal numbers are one tile. The operands `results` are stored afterwards.
 fn case(name: &str, operands: &[(DType, (i64, i64))], same: &[usize], results: &[usize], seed: u64) {
     let mut k = K::new(name);
     let mut args = Args::default();

@@ -1,5 +1,5 @@
-//! Bounds of nests, point by point: each way to leave a tensor is found, what stays inside is proved, and the checks of what is
-//! neither trap exactly where the interpreter does.
+//! Bounds of nests, point by point: each way to leave a tensor is found, what stays inside is proved, and the checks of
+//! what is neither trap exactly where the interpreter does.
 
 use crate::harness::*;
 use ptoc_diagnostics::{Analysis, Budget, FileId};
@@ -237,7 +237,8 @@ fn what_is_not_is_checked() {
     }
 }
 
-/// The interpreter knows each place; the evaluator of loop IR stops at an address outside of its memory, and not in silence.
+/// The interpreter knows each place; the evaluator of loop IR stops at an address outside of its memory, and not in
+/// silence.
 fn run(name: &str, kernel: &Kernel) {
     let prepared = compile(kernel, a5());
     let numbers = |n: u64, from: u64| tensor(DType::I32, &[n], from..from + n);

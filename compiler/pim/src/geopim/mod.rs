@@ -1,8 +1,10 @@
-//! GeoPIM: a kernel of TSAMPLEs becomes a descriptor, a parameter entry for each query, and the driver's three commands.
+//! GeoPIM: a kernel of TSAMPLEs becomes a descriptor, a parameter entry for each query, and the driver's three
+//! commands.
 //!
-//! A unit goes through its entries by itself, so the kernel must ask for what the units' registers can say: query `q` of batch item
-//! `b` samples the item's map, takes its own row of `geo`, `attn` and `offs`, and leaves its result in its own row of the output; and the
-//! blocks must give each unit queries that follow each other. What differs is an error with both numbers.
+//! A unit goes through its entries by itself, so the kernel must ask for what the units' registers can say: query `q`
+//! of batch item `b` samples the item's map, takes its own row of `geo`, `attn` and `offs`, and leaves its result in
+//! its own row of the output; and the blocks must give each unit queries that follow each other. What differs is an
+//! error with both numbers.
 
 mod map;
 mod operands;

@@ -1,5 +1,5 @@
-//! Operands and results of queries: whether their elements lie as units read and write them, and how an array's dimensions are divided
-//! into batch items, queries and what one query takes.
+//! Operands and results of queries: whether their elements lie as units read and write them, and how an array's
+//! dimensions are divided into batch items, queries and what one query takes.
 
 use super::queries::Query;
 use super::{Refused, refuse};
@@ -80,7 +80,8 @@ fn by(list: impl IntoIterator<Item = i64>) -> String {
     list.into_iter().map(|n| n.to_string()).collect::<Vec<_>>().join(" x ")
 }
 
-/// Distances from index to index in elements, for each extent that is not 1: those of the window, and those of one without gaps.
+/// Distances from index to index in elements, for each extent that is not 1: those of the window, and those of one
+/// without gaps.
 fn distances(w: &Window) -> (Vec<i64>, Vec<i64>) {
     let (mut own, mut wanted, mut step) = (Vec::new(), Vec::new(), 1i64);
     for (d, extent) in real(w.shape.iter().copied()).into_iter().rev() {
@@ -91,8 +92,8 @@ fn distances(w: &Window) -> (Vec<i64>, Vec<i64>) {
     (own, wanted)
 }
 
-/// An error unless all that a query reads and writes is without gaps, in the order of its indices, and what it is to be of the same
-/// array as the first query's.
+/// An error unless all that a query reads and writes is without gaps, in the order of its indices, and what it is to be
+/// of the same array as the first query's.
 pub(super) fn dense(kernel: &Kernel, n: usize, q: &Query, first: &Query) -> Result<(), Refused> {
     for role in Role::ALL {
         let (Some(w), Some(of_first)) = (role.of(q), role.of(first)) else { continue };
@@ -196,8 +197,8 @@ impl Form {
         lead
     }
 
-    /// The dimensions' parts: `groups` are those of batch items and of the queries of an item, as many as these numbers say, `part` those
-    /// of what a query takes. `None`: a dimension ends within one of the parts.
+    /// The dimensions' parts: `groups` are those of batch items and of the queries of an item, as many as these numbers
+    /// say, `part` those of what a query takes. `None`: a dimension ends within one of the parts.
     pub(super) fn dims(&self, groups: [(i64, Vec<Leaf>); 2], part: &[Vec<Leaf>]) -> Option<Vec<Vec<Leaf>>> {
         let [(items, of_items), (each, of_each)] = groups;
         let product = |dims: &[u32]| dims.iter().fold(1, |n: i64, e| n.saturating_mul(i64::from(*e)));
@@ -227,8 +228,8 @@ impl Form {
     }
 }
 
-/// Parts of all dimensions together, the lowest first, by dimension; and those that are left, along which nothing moves. The last parts may
-/// have more room than the dimensions need.
+/// Parts of all dimensions together, the lowest first, by dimension; and those that are left, along which nothing
+/// moves. The last parts may have more room than the dimensions need.
 fn divide(dims: &[u32], parts: Vec<Leaf>) -> Option<(Vec<Vec<Leaf>>, Vec<Leaf>)> {
     if let [_] = dims {
         return Some((vec![parts], Vec::new()));

@@ -1,4 +1,5 @@
-//! The queries of a launch: what every block samples and where it stores, and whether that is what units go through by themselves.
+//! The queries of a launch: what every block samples and where it stores, and whether that is what units go through by
+//! themselves.
 
 use super::{Refused, refuse, unit_of};
 use crate::advice;

@@ -1,4 +1,5 @@
-//! The plan as steps of a stream: where operands and results lie beside the map, the descriptor, the entries and the commands.
+//! The plan as steps of a stream: where operands and results lie beside the map, the descriptor, the entries and the
+//! commands.
 
 use super::operands::Role;
 use super::queries::Query;

@@ -1,5 +1,6 @@
-//! Places for tensors where the source names none: the part of a tensor that a block touches is in the banks of the block's unit, at the
-//! same rows and columns for all blocks of a round; what all blocks read alike stays with the host, which brings it.
+//! Places for tensors where the source names none: the part of a tensor that a block touches is in the banks of the
+//! block's unit, at the same rows and columns for all blocks of a round; what all blocks read alike stays with the
+//! host, which brings it.
 
 use super::Res;
 use super::places::{self, pad, room};
@@ -88,7 +89,8 @@ fn grow(numbers: &Numbers<'_>, v: &ViewRef, shape: &[i64], found: &mut Touched, 
     Ok(())
 }
 
-/// A placement in which each block's box is in its unit. `None`: all blocks read the same, or nobody anything, so the host keeps it.
+/// A placement in which each block's box is in its unit. `None`: all blocks read the same, or nobody anything, so the
+/// host keeps it.
 pub fn chosen(
     kernel: &Kernel,
     id: TensorId,
@@ -186,15 +188,15 @@ fn one_by_one(on: &tile::Placement, g: &Geometry) -> Option<Vec<Vec<Vec<Leaf>>>>
     Some(on.dims.iter().map(|d| parts.by_ref().take(d.len()).collect()).collect())
 }
 
-/// How many of `extent` places, of which a row takes `most`, are in each row; `None` if a row takes one. Where more parts of the
-/// dimension follow, all rows have equally many, because a layout counts these parts by whole ones.
+/// How many of `extent` places, of which a row takes `most`, are in each row; `None` if a row takes one. Where more
+/// parts of the dimension follow, all rows have equally many, because a layout counts these parts by whole ones.
 fn row_share(extent: i64, most: i64, last: bool) -> Option<i64> {
     let each = if last { most } else { (1..=most).rev().find(|n| extent % n == 0)? };
     (each > 1).then_some(each)
 }
 
-/// Boxes of these sizes in their units: lanes, which are elements along one dimension, then columns of the even bank, then rows; a unit's further blocks behind
-/// the first, in the same row where there is room.
+/// Boxes of these sizes in their units: lanes, which are elements along one dimension, then columns of the even bank,
+/// then rows; a unit's further blocks behind the first, in the same row where there is room.
 fn lay_out(
     (span, name): (Span, &str),
     shape: &[i64],

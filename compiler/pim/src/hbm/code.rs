@@ -1,9 +1,10 @@
-//! Stores of expressions to instructions of the unit. A few stores at a time (a strip) are computed from their operands on, in the
-//! order of the source, in the sixteen vector registers.
+//! Stores of expressions to instructions of the unit. A few stores at a time (a strip) are computed from their operands
+//! on, in the order of the source, in the sixteen vector registers.
 //!
-//! A product that is used once, by a sum whose other operand is used once, becomes a MAC: product and sum are rounded each, as in
-//! the source. A burst that is used once is read by the operation itself. Registers are chosen so that eight operations on
-//! successive columns use successive registers, which makes them one instruction ([`super::program`]).
+//! A product that is used once, by a sum whose other operand is used once, becomes a MAC: product and sum are rounded
+//! each, as in the source. A burst that is used once is read by the operation itself. Registers are chosen so that
+//! eight operations on successive columns use successive registers, which makes them one instruction
+//! ([`super::program`]).
 
 use super::node::{BankBurst, Node, NodeId, Nodes};
 use super::trace::Store;
@@ -85,8 +86,8 @@ pub struct Choice {
     pub stores: usize,
     /// The host brings vectors when the source loads them, not when they are needed.
     pub early: bool,
-    /// Values are computed one store after the other, each just before it is used, and not in the order of the source: fewer are
-    /// live at once, but equal operations stand apart.
+    /// Values are computed one store after the other, each just before it is used, and not in the order of the source:
+    /// fewer are live at once, but equal operations stand apart.
     pub on_demand: bool,
 }
 
@@ -124,7 +125,8 @@ pub struct Coder<'n> {
 
 type Tried<T = ()> = Result<T, Trouble>;
 
-/// Events of each strip of a round's stores. `registers` are the vectors of GRF_A and of GRF_B, at most [`REGISTERS`] each; `overwritten` are the bursts that the round has stored already.
+/// Events of each strip of a round's stores. `registers` are the vectors of GRF_A and of GRF_B, at most [`REGISTERS`]
+/// each; `overwritten` are the bursts that the round has stored already.
 pub fn round(
     nodes: &Nodes,
     registers: [usize; 2],
@@ -203,8 +205,8 @@ impl Coder<'_> {
     /// Sum and product of an addition that is a MAC.
     fn mac(&self, a: NodeId, b: NodeId) -> Option<(NodeId, NodeId)> {
         let once = |n: NodeId| self.uses.get(&n) == Some(&1);
-        // Of eight MACs at once, the source in GRF_A is one register, so it is what the host has brought; the other one is the
-        // bank's. All else is faster as eight products and eight sums.
+        // Of eight MACs at once, the source in GRF_A is one register, so it is what the host has brought; the other one
+        // is the bank's. All else is faster as eight products and eight sums.
         let read = |n: NodeId| once(n) && self.is_bank(n);
         let host = |n: NodeId| matches!(self.nodes.get(n), Node::Host { .. });
         let product = |n: NodeId| match self.nodes.get(n) {

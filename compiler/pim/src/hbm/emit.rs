@@ -1,8 +1,9 @@
 //! Programs to column commands: modes, words, registers, steps and fences.
 //!
-//! Between two fences a controller keeps the order of commands that read, or that write, one row of one bank, and that of writes to
-//! reserved rows (`spec/stream.md`). So a fence stands where steps go on in another row, bank or direction, and between the host's
-//! writes to registers and the units' steps. [`ptoc_pim_stream::Stream::unordered`] checks it.
+//! Between two fences a controller keeps the order of commands that read, or that write, one row of one bank, and that
+//! of writes to reserved rows (`spec/stream.md`). So a fence stands where steps go on in another row, bank or
+//! direction, and between the host's writes to registers and the units' steps. [`ptoc_pim_stream::Stream::unordered`]
+//! checks it.
 
 use super::code::{Bring, HostWrite};
 use super::node::BankBurst;

@@ -1,10 +1,11 @@
-//! HBM-PIM: one unit for two banks, 16 lanes of f16, stepped by column commands that go to all units of a pseudo-channel.
+//! HBM-PIM: one unit for two banks, 16 lanes of f16, stepped by column commands that go to all units of a
+//! pseudo-channel.
 //!
-//! Blocks are traced one by one ([`trace`]) at the places of [`places`]. A unit's blocks come one after another, in rounds. In a
-//! round all units do the same: each block's stores are those of the longest list, or some of them (tails), and what a unit then
-//! stores too much meets no element. So a round has one list of expressions ([`node`]), which becomes instructions ([`code`]) and
-//! programs ([`program`]); [`schedule`] puts rounds together. Pseudo-channels whose blocks differ have lists of their own, one behind
-//! the other.
+//! Blocks are traced one by one ([`trace`]) at the places of [`places`]. A unit's blocks come one after another, in
+//! rounds. In a round all units do the same: each block's stores are those of the longest list, or some of them
+//! (tails), and what a unit then stores too much meets no element. So a round has one list of expressions ([`node`]),
+//! which becomes instructions ([`code`]) and programs ([`program`]); [`schedule`] puts rounds together. Pseudo-channels
+//! whose blocks differ have lists of their own, one behind the other.
 
 mod chosen;
 pub mod code;

@@ -1,5 +1,5 @@
-//! What the units compute, as expressions over bursts of 16 lanes. Equal expressions are one node, so blocks that do the same are
-//! recognised by comparing numbers; operands have smaller numbers than what uses them.
+//! What the units compute, as expressions over bursts of 16 lanes. Equal expressions are one node, so blocks that do
+//! the same are recognised by comparing numbers; operands have smaller numbers than what uses them.
 
 use ptoc_diagnostics::Span;
 use ptoc_ir::scalar;

@@ -1,7 +1,9 @@
-//! Another order of a strip's events with the same meaning, in which equal instructions on successive columns stand together.
+//! Another order of a strip's events with the same meaning, in which equal instructions on successive columns stand
+//! together.
 //!
-//! An event waits for those before it that write what it reads or writes, or read what it writes: registers, scalars, bursts. Of
-//! those that wait for nothing, the one is next that continues the last one; else one like it; else the first in the old order.
+//! An event waits for those before it that write what it reads or writes, or read what it writes: registers, scalars,
+//! bursts. Of those that wait for nothing, the one is next that continues the last one; else one like it; else the
+//! first in the old order.
 
 use super::code::{Event, HostWrite};
 use super::program::continues;

@@ -1,5 +1,5 @@
-//! Where blocks and tensors are: as the source says, or chosen so that a block finds its operands in its unit's banks, at the
-//! same rows and columns as every other block finds its own.
+//! Where blocks and tensors are: as the source says, or chosen so that a block finds its operands in its unit's banks,
+//! at the same rows and columns as every other block finds its own.
 
 use super::Res;
 use super::chosen::{chosen, touched};
@@ -155,8 +155,8 @@ fn radix(g: &Geometry, coord: Coord) -> u32 {
     }
 }
 
-/// Steps along a coordinate that is counted through those above it, as leaves of single ones. `first` is the digit that it
-/// begins with.
+/// Steps along a coordinate that is counted through those above it, as leaves of single ones. `first` is the digit that
+/// it begins with.
 fn digits(extent: i64, stride: i64, first: usize, g: &Geometry) -> Option<Vec<Leaf>> {
     let (mut rest, mut step, mut out) = (u32::try_from(extent).ok()?, u32::try_from(stride).ok()?, Vec::new());
     for (n, &coord) in DIGITS.iter().enumerate().skip(first) {
@@ -203,8 +203,8 @@ pub fn leaves(leaf: &PlaceLeaf, g: &Geometry) -> Option<Vec<Leaf>> {
     }
 }
 
-/// A leaf of the source in units of the stream, which may have any count: the memory's coordinates above the row are digits of the
-/// unit's number. `None`: an odd number of banks, of which a unit has two.
+/// A leaf of the source in units of the stream, which may have any count: the memory's coordinates above the row are
+/// digits of the unit's number. `None`: an odd number of banks, of which a unit has two.
 fn of_units(leaf: &PlaceLeaf, g: &Geometry) -> Option<Vec<Leaf>> {
     let Some(coord) = leaf.coord.filter(|_| leaf.extent > 1) else { return Some(Vec::new()) };
     let (extent, stride) = (u32::try_from(leaf.extent).ok()?, u32::try_from(leaf.stride).ok()?);
@@ -258,9 +258,10 @@ pub fn home(on: &tile::Placement, at: &[i64], g: &Geometry) -> Option<Home> {
     inside.then_some(Home { pch: Pch { channel: channel as u16, pc: pc as u16 }, unit })
 }
 
-/// Blocks on units where the source does not say: the last dimension of the grid goes through the units of a bank group, then
-/// its groups, pseudo-channels and channels, and then comes round again; what it leaves goes to the dimension before it. With `only`,
-/// that dimension alone goes through units, and the others are one block after the other.
+/// Blocks on units where the source does not say: the last dimension of the grid goes through the units of a bank
+/// group, then its groups, pseudo-channels and channels, and then comes round again; what it leaves goes to the
+/// dimension before it. With `only`, that dimension alone goes through units, and the others are one block after the
+/// other.
 pub fn choose(grid: &[i64], only: Option<usize>, g: &Geometry) -> tile::Placement {
     use Coord as C;
     let mut free = vec![

@@ -1,5 +1,6 @@
-//! Instructions to programs: eight steps on successive columns are one instruction with automatic indices, what repeats is a JUMP,
-//! and a program has at most 32 words. Longer work is several programs, each written where the one before ends.
+//! Instructions to programs: eight steps on successive columns are one instruction with automatic indices, what repeats
+//! is a JUMP, and a program has at most 32 words. Longer work is several programs, each written where the one before
+//! ends.
 
 use super::code::{Event, HostWrite};
 use super::node::BankBurst;
@@ -210,8 +211,9 @@ pub fn segments(strips: Vec<Vec<Group>>) -> Vec<Segment> {
     out
 }
 
-/// How many of the groups, from the first on, make a program: pieces are tried that become longer by their own length, then what is
-/// between the last that fits and the first that does not, so that long ones take little more time than short ones.
+/// How many of the groups, from the first on, make a program: pieces are tried that become longer by their own length,
+/// then what is between the last that fits and the first that does not, so that long ones take little more time than
+/// short ones.
 fn fitting(groups: &[Group]) -> usize {
     let fits = |n: usize| folded(words(&groups[..n])).len() <= MOST;
     // A group is one word at most.

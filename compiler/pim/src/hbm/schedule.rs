@@ -206,7 +206,8 @@ impl Coding<'_> {
     }
 }
 
-/// The stores that all blocks of a round do: the longest list. A block with fewer has those that it has in the same order.
+/// The stores that all blocks of a round do: the longest list. A block with fewer has those that it has in the same
+/// order.
 fn lock_step(launch: &Launch<'_>, nodes: &Nodes, traced: &[Traced]) -> Res<Vec<Store>> {
     let Launch { kernel, places, blocks, .. } = *launch;
     let named = |n: u32| format!("`{}`", kernel.tensors[TensorId::from_u32(n)].name);
@@ -393,8 +394,8 @@ fn coded(
     Err(Box::new(d))
 }
 
-/// Stores in an order in which a burst is overwritten after everything that reads it, as far as there is one; else the order that they
-/// have.
+/// Stores in an order in which a burst is overwritten after everything that reads it, as far as there is one; else the
+/// order that they have.
 fn readers_first(nodes: &Nodes, stores: &[Store]) -> Vec<Store> {
     let writers: FxHashMap<BankBurst, usize> = stores.iter().enumerate().map(|(n, s)| (s.at, n)).collect();
     let mut waits = vec![0usize; stores.len()];

@@ -1,5 +1,5 @@
-//! Sums as units make them, every addition rounded to f16 (spec/numerics.md): of columns, row after row; of rows, 16 partial sums in the
-//! lanes of a burst, which the host turns ([`super::turn`]) so that they can be added.
+//! Sums as units make them, every addition rounded to f16 (spec/numerics.md): of columns, row after row; of rows, 16
+//! partial sums in the lanes of a burst, which the host turns ([`super::turn`]) so that they can be added.
 
 use super::Res;
 use super::node::{Node, NodeId};

@@ -1,7 +1,7 @@
 //! What one block does, as stores of expressions to bursts of its unit.
 //!
-//! Tiles are bursts: element (i, j) is lane `j % 16` of burst `j / 16` of row `i`. A tile's burst holds an expression and how many
-//! of its lanes count; what the other lanes hold never reaches a tensor.
+//! Tiles are bursts: element (i, j) is lane `j % 16` of burst `j / 16` of row `i`. A tile's burst holds an expression
+//! and how many of its lanes count; what the other lanes hold never reaches a tensor.
 
 mod access;
 mod arithmetic;
@@ -67,7 +67,8 @@ pub(super) fn is_down(ty: &TileType) -> bool {
     ty.order == Order::Dn || (ty.cols == 1 && ty.rows > 1)
 }
 
-/// A window of a tile, in bursts. Of a tile whose columns lie in lanes (`down`), rows are columns here and columns are rows.
+/// A window of a tile, in bursts. Of a tile whose columns lie in lanes (`down`), rows are columns here and columns are
+/// rows.
 pub(super) struct Window {
     tile: Tile,
     down: bool,

@@ -1,9 +1,10 @@
 //! Lanes to bursts: what 16 bursts hold in one lane each becomes one burst.
 //!
-//! Units have no way from lane to lane, so sums of rows need the host's path: a unit stores 16 bursts of partial sums, the host reads
-//! them and writes them back turned, lane `l` of burst `i` as lane `i` of burst `l`, and the unit adds the turned bursts lane by lane.
-//! A slot is 16 such bursts of every unit and takes two rows of the even banks, above everything else: one for the bursts as they
-//! are stored, the next one for the turned ones. Many slots are turned at once, by a `move` of an array that is in the memory alone.
+//! Units have no way from lane to lane, so sums of rows need the host's path: a unit stores 16 bursts of partial sums,
+//! the host reads them and writes them back turned, lane `l` of burst `i` as lane `i` of burst `l`, and the unit adds
+//! the turned bursts lane by lane. A slot is 16 such bursts of every unit and takes two rows of the even banks, above
+//! everything else: one for the bursts as they are stored, the next one for the turned ones. Many slots are turned at
+//! once, by a `move` of an array that is in the memory alone.
 
 use super::node::{BankBurst, NodeId};
 use super::places::Home;
@@ -39,7 +40,8 @@ impl Turns {
         Turns { row, ..Turns::default() }
     }
 
-    /// The slot for these bursts, which blocks in lock step share. A block with fewer rows has the first ones of another's slot.
+    /// The slot for these bursts, which blocks in lock step share. A block with fewer rows has the first ones of
+    /// another's slot.
     pub fn slot(&mut self, bursts: &[NodeId]) -> u32 {
         let alike = |s: &Vec<NodeId>| s.iter().zip(bursts).all(|(a, b)| a == b);
         let n = self.slots.iter().position(alike).unwrap_or_else(|| {

@@ -108,8 +108,8 @@ pub struct Whole {
     pub costs: Vec<BlockCost>,
 }
 
-/// Checks a kernel or program with the session's definitions and its own defaults: types, placement, initialisation, and what units
-/// in memory can do. Everything that is wrong is among the session's diagnostics.
+/// Checks a kernel or program with the session's definitions and its own defaults: types, placement, initialisation,
+/// and what units in memory can do. Everything that is wrong is among the session's diagnostics.
 pub fn check_entry(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Checked {
     // What was found before is not of this entry, and does not change what is found in it.
     let before = std::mem::take(&mut session.diagnostics);
@@ -138,8 +138,8 @@ fn optional(entry: &Entry<'_>) -> Vec<Name> {
     entry.tensors().filter(|p| p.default.is_some()).map(|p| p.name.name.clone()).collect()
 }
 
-/// Compiles for the units of the target, as a launch that gives these optional arguments would. `false` if a number is missing for that,
-/// which is said.
+/// Compiles for the units of the target, as a launch that gives these optional arguments would. `false` if a number is
+/// missing for that, which is said.
 fn check_units(session: &mut Session, unit: &Unit, entry: &Entry<'_>, given: &[Name]) -> bool {
     // What was found before is no matter here, and would be said twice.
     let before = std::mem::take(&mut session.diagnostics);

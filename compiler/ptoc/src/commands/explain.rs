@@ -89,7 +89,8 @@ pub fn page(word: &str) -> Result<String, Box<Diagnostic>> {
     Err(Box::new(d.with_help("`ptoc explain --list` lists the codes")))
 }
 
-/// A word of the language or of PTO: a location, a dtype, a target, a pipe, a method, a type, what is written behind operands.
+/// A word of the language or of PTO: a location, a dtype, a target, a pipe, a method, a type, what is written behind
+/// operands.
 fn word_page(word: &str) -> Option<String> {
     let own = own_word(word);
     let other = match ptoc_isa::otherwise(word) {

@@ -65,7 +65,8 @@ pub fn layout(args: &LayoutArgs, io: &mut Io<'_>) -> u8 {
     DONE
 }
 
-/// The values that expressions may name: the library's atoms and their dtypes, and the operands of a matrix instruction.
+/// The values that expressions may name: the library's atoms and their dtypes, and the operands of a matrix
+/// instruction.
 fn environment() -> Env {
     let mut env = Env::new();
     for value in ptoc_analysis::standard_atoms() {

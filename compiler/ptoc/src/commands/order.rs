@@ -7,8 +7,8 @@ use ptoc_isa::BinOp;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// The listing: the flags, then every statement that runs on a pipe, in program order, with its line; what was inserted has
-/// a `+`.
+/// The listing: the flags, then every statement that runs on a pipe, in program order, with its line; what was inserted
+/// has a `+`.
 pub fn listing(kernel: &Kernel, sources: &SourceMap) -> String {
     let mut list = Listing { kernel, sources, out: String::new(), names: HashMap::new(), shown: None };
     list.note(&kernel.prologue);

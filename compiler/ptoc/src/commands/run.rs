@@ -249,7 +249,8 @@ impl Runner<'_, '_> {
         milliseconds(compile.map(|p| p.length).sum())
     }
 
-    /// Takes the places of all outputs. None of them is one of the call's own files, but for an argument that is updated in place.
+    /// Takes the places of all outputs. None of them is one of the call's own files, but for an argument that is
+    /// updated in place.
     fn files(&mut self, entry: &Entry<'_>) -> Result<Files, Failed> {
         let args = self.args;
         let names = check_outputs(self.session, entry, "--out", &args.output);

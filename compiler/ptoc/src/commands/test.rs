@@ -144,8 +144,8 @@ fn definitions(settings: &Settings) -> Vec<Definition> {
     plain.chain(capacities).chain(machine).map(|(name, b)| Definition { name, value: b.value.to_string() }).collect()
 }
 
-/// The errors of the kernel, and of the file as such, must be exactly those that the line expects. A warning counts where
-/// the line names its code.
+/// The errors of the kernel, and of the file as such, must be exactly those that the line expects. A warning counts
+/// where the line names its code.
 fn check_line(session: &mut Session, unit: &crate::session::Unit, check: &Check) -> Result<(), Failure> {
     match unit.entry(Some(&check.kernel.name), "check") {
         Ok(entry) => {
@@ -208,8 +208,8 @@ fn errors(session: &Session, what: &str) -> Failure {
     Failure { reason: if codes.is_empty() { what.to_owned() } else { format!("{what}: {}", count(&codes)) } }
 }
 
-/// Names and files, which lie beside the source. `NAME=text` is an array where NAME is a tensor, whatever the text looks
-/// like; the parser has told them apart.
+/// Names and files, which lie beside the source. `NAME=text` is an array where NAME is a tensor, whatever the text
+/// looks like; the parser has told them apart.
 fn inputs_of(unit: &crate::session::Unit, list: &[Binding]) -> Vec<(String, PathBuf)> {
     let directory = unit.path.parent().unwrap_or(Path::new(""));
     list.iter().map(|b| (b.name.name.to_string(), directory.join(b.value.as_str()))).collect()
@@ -312,8 +312,8 @@ fn run_line(
 /// Orders beside the program's in which pipes are run.
 const ORDERS: [Order; 4] = [Order::Late, Order::Random(1), Order::Random(2), Order::Random(3)];
 
-/// A kernel that orders its pipes itself gives the same bits in every order that it allows; the same but for rounding, as far
-/// as the line allows it, if it adds floats atomically. `Err(None)`: the diagnostics say what is wrong.
+/// A kernel that orders its pipes itself gives the same bits in every order that it allows; the same but for rounding,
+/// as far as the line allows it, if it adds floats atomically. `Err(None)`: the diagnostics say what is wrong.
 fn other_orders(
     session: &mut Session,
     plan: &Plan,

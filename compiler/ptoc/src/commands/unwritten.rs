@@ -68,7 +68,8 @@ impl Unwritten {
         }
     }
 
-    /// Warns of what a launch reads that the earlier ones have not written for certain. `told` is what was said of its kernel.
+    /// Warns of what a launch reads that the earlier ones have not written for certain. `told` is what was said of its
+    /// kernel.
     pub fn launched(&mut self, session: &mut Session, step: &Launch, told: &[Diagnostic]) {
         let kernel = &step.kernel;
         let leaving = |span: Span| told.iter().find(|d| leaves(d, span)).map(|d| d.code);

@@ -1,8 +1,8 @@
 //! `ptoc run --step` and `--print-tile`: a debugger over the reference interpreter.
 //!
 //! Pure but for a [`Console`]. [`statements`] are those of the source; [`points`] say for each statement of IR which of
-//! them it belongs to, [`touches`] what it does; [`names`], [`values`] and [`overview`] say what a name holds; [`debugger`] decides where to stop and [`actions`]
-//! does what is typed there; [`print_tile`] prints without stopping.
+//! them it belongs to, [`touches`] what it does; [`names`], [`values`] and [`overview`] say what a name holds;
+//! [`debugger`] decides where to stop and [`actions`] does what is typed there; [`print_tile`] prints without stopping.
 
 pub mod actions;
 pub mod breakpoints;

@@ -1,4 +1,5 @@
-//! What a statement of tile IR is in the source: its scope, and whether a statement of the source begins or ends with it.
+//! What a statement of tile IR is in the source: its scope, and whether a statement of the source begins or ends with
+//! it.
 //!
 //! Elaboration moves pure scalar code out of loops and shares equal expressions, so IR does not follow the text. Here a
 //! statement of the source is a run of IR statements of one scope whose spans lie in it; code that was moved belongs to
@@ -383,8 +384,8 @@ impl Walk<'_> {
     }
 }
 
-/// Where `span`, which belongs to `scope`, lies in the function whose frame is `frame`: itself, or the call that leads to
-/// it.
+/// Where `span`, which belongs to `scope`, lies in the function whose frame is `frame`: itself, or the call that leads
+/// to it.
 fn place_in(debug: &DebugInfo, frame: u32, scope: u32, span: Span) -> Option<Span> {
     let (mut scope, mut span) = (scope, span);
     loop {

@@ -8,8 +8,8 @@ use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file with an array, of which dtype and shape are known. Its elements are read when they are asked for, so what does not fit
-/// is refused at the cost of a header.
+/// A file with an array, of which dtype and shape are known. Its elements are read when they are asked for, so what
+/// does not fit is refused at the cost of a header.
 #[derive(Debug)]
 pub struct ArrayFile {
     path: PathBuf,
@@ -18,8 +18,8 @@ pub struct ArrayFile {
     contents: Contents,
 }
 
-/// A pipe or a device: it has no length, gives its bytes once, and its writer may be waiting. Two of them are equal if what one
-/// path gives is missing from the other.
+/// A pipe or a device: it has no length, gives its bytes once, and its writer may be waiting. Two of them are equal if
+/// what one path gives is missing from the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stream {
     device: u64,
@@ -104,8 +104,8 @@ impl ArrayFile {
         format!("{}{:?}", self.dtype(), self.shape())
     }
 
-    /// Reads the elements now if they come from a pipe or a device. Who writes one pipe after another would wait forever for
-    /// this one to be emptied while the next one is waited for here.
+    /// Reads the elements now if they come from a pipe or a device. Who writes one pipe after another would wait
+    /// forever for this one to be emptied while the next one is waited for here.
     pub fn drain(self) -> Result<ArrayFile, Diagnostic> {
         match (&self.contents, self.stream) {
             (Contents::Unread(_), Some(_)) => {

@@ -47,8 +47,9 @@ impl Outputs {
         Outputs::default()
     }
 
-    /// Says that a file is read by this call (`what` says as what), so that no output may take its place; an error if one does.
-    /// Hard links count as one file, though only one of their names would be taken: who writes there hardly knows.
+    /// Says that a file is read by this call (`what` says as what), so that no output may take its place; an error if
+    /// one does. Hard links count as one file, though only one of their names would be taken: who writes there hardly
+    /// knows.
     pub fn keep(&mut self, path: &Path, what: impl Into<String>) -> Result<(), Diagnostic> {
         // What is not there is not overwritten, and devices and pipes keep nothing.
         let Ok(place) = Place::of(path) else { return Ok(()) };

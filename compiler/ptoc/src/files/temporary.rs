@@ -1,8 +1,9 @@
 //! Files that are being written, which have no name, or one that goes away however the process ends.
 //!
-//! Linux makes files without a name (`O_TMPFILE`), which the kernel drops with the process; a complete one is linked to its place.
-//! A link takes the place of no file, so where there is one the new file has a temporary name between two system calls. That
-//! name, and those of files on file systems that make only named ones, are removed when a signal ends the process.
+//! Linux makes files without a name (`O_TMPFILE`), which the kernel drops with the process; a complete one is linked to
+//! its place. A link takes the place of no file, so where there is one the new file has a temporary name between two
+//! system calls. That name, and those of files on file systems that make only named ones, are removed when a signal
+//! ends the process.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -158,7 +159,8 @@ mod end {
         NAMES.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A file that becomes longer than the process's limit (`ulimit -f`) is an error of the write, and does not end the process.
+    /// A file that becomes longer than the process's limit (`ulimit -f`) is an error of the write, and does not end the
+    /// process.
     pub fn of_long_files_is_an_error() {
         #[cfg(unix)]
         {
@@ -197,7 +199,8 @@ mod end {
     #[cfg(unix)]
     fn is_ignored(signal: libc::c_int) -> bool {
         let mut action = std::mem::MaybeUninit::<libc::sigaction>::uninit();
-        // SAFETY: with no new action the call changes nothing, and writes the present one to `action`, which has room for it.
+        // SAFETY: with no new action the call changes nothing, and writes the present one to `action`, which has room
+        // for it.
         let known = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) } == 0;
         // SAFETY: the call succeeded, so `action` was written.
         known && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN

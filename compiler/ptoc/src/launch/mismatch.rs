@@ -1,4 +1,5 @@
-//! What there is to say of a result with other values than expected: a tolerance where rounding can explain it, else the pattern.
+//! What there is to say of a result with other values than expected: a tolerance where rounding can explain it, else
+//! the pattern.
 
 use ptoc_diagnostics::Diagnostic;
 use ptoc_tensor::{DType, Tensor, scalar};
@@ -15,8 +16,8 @@ fn rounding(dtype: DType) -> f64 {
     }
 }
 
-/// Adds the tolerance with which the comparison holds, if rounding can be the reason for as much; else what the wrong elements have in
-/// common. `want` are the expected values.
+/// Adds the tolerance with which the comparison holds, if rounding can be the reason for as much; else what the wrong
+/// elements have in common. `want` are the expected values.
 pub fn explain(d: Diagnostic, got: &Tensor, want: &[f64], (rtol, atol): (f64, f64)) -> Diagnostic {
     let dtype = got.dtype();
     // Of 64 bits f64 does not hold every integer.

@@ -176,8 +176,8 @@ fn laid_out(step: &Step) -> Diagnostic {
 /// Most elements of arrays whose movements are looked into.
 const MOVED: usize = 1 << 24;
 
-/// The loops by which a kernel of the host moves the elements of one array to another, if it does nothing else. It is found out by
-/// letting it move numbers of elements.
+/// The loops by which a kernel of the host moves the elements of one array to another, if it does nothing else. It is
+/// found out by letting it move numbers of elements.
 fn moves(step: &Step, target: &Target) -> Option<Vec<movement::Nest>> {
     let kernel = &step.kernel;
     let (src, dst) = movement::ends(kernel).filter(|_| kernel.host && step.storage.iter().all(Option::is_none))?;
@@ -246,8 +246,8 @@ pub fn emit(session: &Session, plan: &Plan) -> Result<Stream, Box<Diagnostic>> {
 /// Carries out the launch with this number on the host's arrays: arguments, then tensors of the program.
 pub type HostLaunch<'h> = &'h mut dyn FnMut(usize, &mut [Option<Tensor>]) -> Result<(), Box<Diagnostic>>;
 
-/// Runs a program on its arguments, which hold the results afterwards. With `rules` the commands of its DRAM are held to the rules
-/// by the independent checker.
+/// Runs a program on its arguments, which hold the results afterwards. With `rules` the commands of its DRAM are held
+/// to the rules by the independent checker.
 pub fn run(
     plan: &Plan,
     compiled: &Compiled,

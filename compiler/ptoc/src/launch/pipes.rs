@@ -123,8 +123,8 @@ impl Timed {
         role.checked_sub(1).and_then(|n| self.roles.get(n as usize)).map(String::as_str)
     }
 
-    /// The first block as events of a Chrome trace, a lane for each unit, which shows who had it when; `process` is free in the
-    /// trace.
+    /// The first block as events of a Chrome trace, a lane for each unit, which shows who had it when; `process` is
+    /// free in the trace.
     pub fn trace(&self, sources: &SourceMap, process: usize) -> Vec<Value> {
         let name = format!("first block of {} (model)", self.kernel);
         let mut events = vec![json!({"name": "process_name", "ph": "M", "pid": process, "args": {"name": name}})];

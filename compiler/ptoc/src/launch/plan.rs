@@ -123,7 +123,8 @@ impl Plan {
         Plan::of(session, unit, entry, (arrays, given), random)
     }
 
-    /// Without arrays: all sizes come from definitions, and `given` are the optional arguments that a launch would give.
+    /// Without arrays: all sizes come from definitions, and `given` are the optional arguments that a launch would
+    /// give.
     pub fn without_arrays(
         session: &mut Session,
         unit: &Unit,

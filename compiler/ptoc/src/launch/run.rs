@@ -285,8 +285,8 @@ impl<'p> CompiledPlan<'p> {
 
     /// Runs all launches on this machine for the sake of their time, which does not count what is done around them.
     /// `tensors` hold the results afterwards.
-    /// `locals` are those of [`CompiledPlan::locals`]: made once, so that their pages are not touched for the first time
-    /// in every launch.
+    /// `locals` are those of [`CompiledPlan::locals`]: made once, so that their pages are not touched for the first
+    /// time in every launch.
     pub fn time(
         &self,
         session: &mut Session,
@@ -512,7 +512,8 @@ fn interpret(
     Ok(Ending::Done)
 }
 
-/// A trap as a diagnostic. Where the compiler has ordered the pipes, what is wrong with that is not the author's mistake.
+/// A trap as a diagnostic. Where the compiler has ordered the pipes, what is wrong with that is not the author's
+/// mistake.
 fn blamed(kernel: &Kernel, trap: &Trap) -> Diagnostic {
     let d = trap.to_diagnostic();
     if kernel.sync == SyncMode::Inserted && trap.code.as_str().starts_with("PA-112") {
@@ -541,8 +542,8 @@ fn launch(
     let print = sink.as_mut().map(|sink| sink as &mut dyn FnMut(PrintEvent));
     let launch = ptoc_exec::Launch { params: &params, tensors: &tensors, threads, print };
     let begin = Instant::now();
-    // SAFETY: `tensors` point at arrays of `used` or at `buffers`, which are borrowed for the launch. The analysis admits
-    // no tensor twice in one launch. `Plan::new` has checked that their shapes are those of the kernel for these
+    // SAFETY: `tensors` point at arrays of `used` or at `buffers`, which are borrowed for the launch. The analysis
+    // admits no tensor twice in one launch. `Plan::new` has checked that their shapes are those of the kernel for these
     // parameters, `Step::buffers` makes buffers of the length that the kernel knows, and lowered code stays inside them
     // or fails a check.
     match unsafe { kernel.launch(launch) } {

@@ -66,8 +66,8 @@ impl Loaded {
         self.sources.files().filter(own).any(|f| self.place(f) == file)
     }
 
-    /// The item of the text around a byte, with what follows it. Words that begin kernels, programs and functions begin items in
-    /// broken texts, too; of what else the parser takes for one it is not sure there.
+    /// The item of the text around a byte, with what follows it. Words that begin kernels, programs and functions begin
+    /// items in broken texts, too; of what else the parser takes for one it is not sure there.
     pub fn part(&self, offset: usize) -> Range<usize> {
         let sure = |item: &&Item| matches!(item.kind, ItemKind::Kernel(_) | ItemKind::Program(_) | ItemKind::Fn(_));
         let root = self.unit.modules.root();
@@ -110,7 +110,8 @@ pub fn glance(path: &Path, text: &str, settings: &Settings, open: &OpenTexts, be
     Analysis { loaded, diagnostics: Vec::new(), maps: Vec::new(), costs: Vec::new(), names, whole: false }
 }
 
-/// What was known of names before a text was edited, at the places where they are now: those before and behind all edits.
+/// What was known of names before a text was edited, at the places where they are now: those before and behind all
+/// edits.
 fn carried(before: &Analysis, now: &Loaded) -> Vec<NameFact> {
     let text = |l: &Loaded| l.sources.text(l.file()).as_bytes().to_vec();
     let (old, new) = (text(&before.loaded), text(now));
@@ -129,7 +130,8 @@ fn carried(before: &Analysis, now: &Loaded) -> Vec<NameFact> {
     before.names.iter().filter_map(moved).collect()
 }
 
-/// Checks a text as `ptoc check` does; entries in which nothing has changed are taken from the cache. Nothing if it was stopped.
+/// Checks a text as `ptoc check` does; entries in which nothing has changed are taken from the cache. Nothing if it was
+/// stopped.
 pub fn analyse(
     path: &Path,
     text: &str,

@@ -44,7 +44,8 @@ impl<T> Brackets<T> {
         true
     }
 
-    /// Closes a bracket, if the token does and there is one for it. What was opened in it and not closed is closed by nothing.
+    /// Closes a bracket, if the token does and there is one for it. What was opened in it and not closed is closed by
+    /// nothing.
     pub fn close(&mut self, tok: Tok) -> Option<T> {
         let kind = closes(tok).filter(|&kind| self.counts[kind] > 0)?;
         let at = self.open.iter().rposition(|(t, _)| opens(*t) == Some(kind))?;

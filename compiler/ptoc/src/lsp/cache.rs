@@ -1,13 +1,14 @@
-//! What was found in a kernel holds while its text and all that it can depend on stay the same, wherever in the file it stands.
+//! What was found in a kernel holds while its text and all that it can depend on stay the same, wherever in the file it
+//! stands.
 //!
-//! An entry (kernel or program) depends on the settings, on the texts of imported modules, on the items of its file that are no
-//! entries, on the names of all items, and on its own text; a program on all items. If these are equal, what was found is equal
-//! but for places: every span lies in one of these items or in another file, and moves with its item. What says the number of a line holds
-//! while the items begin in the same lines. An entry that was refused may have been explained by what is wrong elsewhere: it
-//! holds while the file is as broken as it was.
+//! An entry (kernel or program) depends on the settings, on the texts of imported modules, on the items of its file
+//! that are no entries, on the names of all items, and on its own text; a program on all items. If these are equal,
+//! what was found is equal but for places: every span lies in one of these items or in another file, and moves with its
+//! item. What says the number of a line holds while the items begin in the same lines. An entry that was refused may
+//! have been explained by what is wrong elsewhere: it holds while the file is as broken as it was.
 //!
-//! The entries of a file share the steps that analyses may take. What was found without running short of them holds where as many are
-//! left as it took; what was found when they ran out holds where exactly as many are left as then.
+//! The entries of a file share the steps that analyses may take. What was found without running short of them holds
+//! where as many are left as it took; what was found when they ran out holds where exactly as many are left as then.
 
 use super::settings::Settings;
 use crate::session::{Entry, Unit};

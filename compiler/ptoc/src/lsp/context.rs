@@ -92,8 +92,8 @@ impl<'a> Context<'a> {
         all[from..].iter().take_while(move |n| n.span == name).map(|n| &n.fact)
     }
 
-    /// The texts in which a definition may be named, loaded: other files name items by importing them, and parameters of these in
-    /// calls; what is defined inside of an item nobody else can name.
+    /// The texts in which a definition may be named, loaded: other files name items by importing them, and parameters
+    /// of these in calls; what is defined inside of an item nobody else can name.
     pub fn reach(self, d: &Definition) -> Vec<(PathBuf, Loaded)> {
         let home = self.loaded().place(d.span.file);
         let items = self.loaded().unit.modules.all().flat_map(|(_, m)| &m.ast.items);

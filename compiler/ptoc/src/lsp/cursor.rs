@@ -76,8 +76,8 @@ struct Open {
 }
 
 impl<'a> Cursor<'a> {
-    /// The place of a byte. Only `part` of the file is looked at, which begins and ends with an item and has the byte in it: an edit
-    /// in a long file costs no more than one in a short file.
+    /// The place of a byte. Only `part` of the file is looked at, which begins and ends with an item and has the byte
+    /// in it: an edit in a long file costs no more than one in a short file.
     pub fn new(file: FileId, whole: &'a str, part: Range<usize>, offset: usize) -> Cursor<'a> {
         let (base, text) = (part.start, &whole[part]);
         let offset = offset - base;
@@ -177,7 +177,8 @@ impl<'a> Cursor<'a> {
         None
     }
 
-    /// What can stand here, if it is a constant, a type or a function: behind `->`, `const B =`, `let x:`, in `<fn act =`, in an atom.
+    /// What can stand here, if it is a constant, a type or a function: behind `->`, `const B =`, `let x:`, in `<fn act
+    /// =`, in an atom.
     pub fn constant(&self) -> Option<Static> {
         if self.previous(1) == Some(Tok::Arrow) {
             return Some(Static::Type);
@@ -342,8 +343,8 @@ mod tests {
         format!("{word:?} {quoted} {locals:?} {declared:?} {bracket:?} {block} {call:?}\n{next:?}\n{previous:?}")
     }
 
-    /// Texts out of which something is missing: what is said of a place is what all of the text says, unless the mistake is in
-    /// an item before, where it is out of the way.
+    /// Texts out of which something is missing: what is said of a place is what all of the text says, unless the
+    /// mistake is in an item before, where it is out of the way.
     #[test]
     fn an_item_says_as_much_as_the_file() {
         let mut seed = 5u64;

@@ -5,8 +5,8 @@ use super::position::{Encoding, LineIndex};
 use lsp_types::{DidChangeTextDocumentParams, Range, TextDocumentContentChangeEvent as Change};
 use serde_json::Value;
 
-/// The parameters of `textDocument/didChange`. A change with a range that is none is refused: without it, it would be one of the whole
-/// text. The length of what is replaced, which the protocol has given up, is not looked at.
+/// The parameters of `textDocument/didChange`. A change with a range that is none is refused: without it, it would be
+/// one of the whole text. The length of what is replaced, which the protocol has given up, is not looked at.
 pub(super) fn changes(mut params: Value) -> Result<DidChangeTextDocumentParams, Failure> {
     let list = params.get_mut("contentChanges").and_then(Value::as_array_mut);
     for change in list.into_iter().flatten().filter_map(Value::as_object_mut) {

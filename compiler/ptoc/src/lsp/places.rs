@@ -18,8 +18,8 @@ pub struct Place<'a> {
     pub tile: &'a MappedTile,
 }
 
-/// The tiles that a definition declares, if its kernel fits the memories: several where it is in a function that is called several times,
-/// or in a loop that is unrolled. Of several kernels they are the first one's.
+/// The tiles that a definition declares, if its kernel fits the memories: several where it is in a function that is
+/// called several times, or in a loop that is unrolled. Of several kernels they are the first one's.
 pub fn of<'a>(context: Context<'a>, d: &Definition) -> Vec<Place<'a>> {
     let tiles = context.analysis.maps.iter().flat_map(|map| {
         map.memories.iter().flat_map(move |memory| memory.tiles.iter().map(move |tile| Place { map, memory, tile }))

@@ -47,8 +47,8 @@ impl Encoding {
     }
 }
 
-/// Where the lines of a text begin, and what in them is not ASCII. A generated text may be one line of megabytes with tokens all
-/// along, each of which is asked for its place: no line is walked through.
+/// Where the lines of a text begin, and what in them is not ASCII. A generated text may be one line of megabytes with
+/// tokens all along, each of which is asked for its place: no line is walked through.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LineIndex {
     starts: Vec<usize>,
@@ -95,8 +95,8 @@ impl LineIndex {
         index
     }
 
-    /// Follows an edit: the bytes `old` of the text before have become `new`, and now it is `text`. Lines that are not touched are not
-    /// looked at: one message may have thousands of edits.
+    /// Follows an edit: the bytes `old` of the text before have become `new`, and now it is `text`. Lines that are not
+    /// touched are not looked at: one message may have thousands of edits.
     pub fn edit(&mut self, old: ops::Range<usize>, new: &str, text: &str) {
         // Added with overflow, this is a difference.
         let more = new.len().wrapping_sub(old.len());
@@ -136,8 +136,8 @@ impl LineIndex {
         before.checked_sub(1).map_or(0, |last| self.wide[last].lost(encoding))
     }
 
-    /// The byte at a position. A column behind the end of its line is the line's end, a line behind the last one the text's
-    /// end, as the protocol wants it; a column inside of a character is the character's first.
+    /// The byte at a position. A column behind the end of its line is the line's end, a line behind the last one the
+    /// text's end, as the protocol wants it; a column inside of a character is the character's first.
     pub fn offset(&self, text: &str, at: Position, encoding: Encoding) -> usize {
         let Some(&start) = self.starts.get(at.line as usize) else { return text.len() };
         let end = self.starts.get(at.line as usize + 1).copied().unwrap_or(text.len());

@@ -386,8 +386,8 @@ impl Server {
         result(capabilities::answer(self.world.encoding, &self.world.client))
     }
 
-    /// Takes over settings, and tells the user what is wrong with them, unless the ones before were wrong in the same way. `ours`:
-    /// they are said to this server alone. Are they others than before?
+    /// Takes over settings, and tells the user what is wrong with them, unless the ones before were wrong in the same
+    /// way. `ours`: they are said to this server alone. Are they others than before?
     fn configure(&mut self, value: &Value, ours: bool) -> bool {
         let (read, problems) = self.world.settings.read(value, ours);
         let before = std::mem::take(&mut self.wrong);
@@ -404,8 +404,8 @@ impl Server {
         true
     }
 
-    /// Tells the user of definitions that mean nothing in any text that is open, where something there is called nearly so: other
-    /// texts may have what they are for. Of each once.
+    /// Tells the user of definitions that mean nothing in any text that is open, where something there is called nearly
+    /// so: other texts may have what they are for. Of each once.
     fn doubt(&mut self) {
         let open: Vec<&Opened> = self.world.open.values().collect();
         if self.world.settings.define.is_empty() || !open.iter().all(|o| o.is_analysed()) {
@@ -443,8 +443,8 @@ impl Server {
         self.forget(Some(&uri));
     }
 
-    /// What is known of texts may have changed: of those that import what has changed, or of all. What could not be loaded may be
-    /// there now.
+    /// What is known of texts may have changed: of those that import what has changed, or of all. What could not be
+    /// loaded may be there now.
     fn forget(&mut self, changed: Option<&Uri>) {
         let file = changed.map(path);
         for (uri, opened) in &mut self.world.open {

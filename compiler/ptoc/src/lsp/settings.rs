@@ -51,9 +51,9 @@ const CLIENTS: [&str; 2] = ["path", "trace"];
 const KEYS: [&str; 3] = ["target", "define", "hints"];
 
 impl Settings {
-    /// Reads `{"target": "a5", "define": ["BM=64"], "hints": {"addresses": false}}`, alone or below `"ptoc"`. What is missing or null
-    /// has its default; what is wrong stays as it is here. Nothing, if nothing is said of ptoc. `ours` is said to us alone; if not,
-    /// what has none of our names is somebody else's.
+    /// Reads `{"target": "a5", "define": ["BM=64"], "hints": {"addresses": false}}`, alone or below `"ptoc"`. What is
+    /// missing or null has its default; what is wrong stays as it is here. Nothing, if nothing is said of ptoc. `ours`
+    /// is said to us alone; if not, what has none of our names is somebody else's.
     pub fn read(&self, value: &Value, ours: bool) -> (Option<Settings>, Vec<Problem>) {
         let mut problems = Vec::new();
         let below = value.get("ptoc");

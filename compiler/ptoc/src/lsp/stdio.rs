@@ -1,9 +1,10 @@
 //! Messages between the server and a client over two streams of bytes.
 //!
-//! One thread reads, so that the server sees what waits: requests that were cancelled meanwhile are not computed. One analyses
-//! texts, and stops between two kernels when the text has changed. So the conversation goes on whatever is being analysed: requests
-//! about names are answered at once, those about what an analysis finds when it is there ([`Pace`]), and those that take long in
-//! threads of their own. A message that is no JSON or no message gets the protocol's error, and the server goes on.
+//! One thread reads, so that the server sees what waits: requests that were cancelled meanwhile are not computed. One
+//! analyses texts, and stops between two kernels when the text has changed. So the conversation goes on whatever is
+//! being analysed: requests about names are answered at once, those about what an analysis finds when it is there
+//! ([`Pace`]), and those that take long in threads of their own. A message that is no JSON or no message gets the
+//! protocol's error, and the server goes on.
 
 use super::work::{Done, Work};
 use super::{Failure, Message, Pace, Reply, Server};
@@ -60,8 +61,8 @@ impl Incoming {
     }
 }
 
-/// The next message; none at the end of the input. `over` are bytes of a message before that was too long: they are passed over
-/// without being kept, and its sender knows already.
+/// The next message; none at the end of the input. `over` are bytes of a message before that was too long: they are
+/// passed over without being kept, and its sender knows already.
 fn read(input: &mut impl BufRead, over: &mut u64) -> io::Result<Option<Incoming>> {
     io::copy(&mut input.take(std::mem::take(over)), &mut io::sink())?;
     let failure = |code, why: &str| Ok(Some(Incoming::Malformed(Value::Null, Failure::new(code, why))));
@@ -146,8 +147,9 @@ pub fn serve(mut input: impl BufRead + Send + 'static, output: &mut dyn Write) -
     u8::from(!conversation.server.is_shut())
 }
 
-/// A thread with a stack as large as that of commands, if there is room for one. Its handle is joined or forgotten, never dropped: glibc's
-/// `pthread_detach` reads what a thread that ends meanwhile has given back with its stack (glibc bug 19951).
+/// A thread with a stack as large as that of commands, if there is room for one. Its handle is joined or forgotten,
+/// never dropped: glibc's `pthread_detach` reads what a thread that ends meanwhile has given back with its stack (glibc
+/// bug 19951).
 #[must_use]
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
     let run = Arc::new(Mutex::new(Some(run)));
@@ -193,7 +195,8 @@ struct Aside {
     text: Option<(String, Option<i32>)>,
 }
 
-/// So long a hover waits for the analysis of what was just edited: longer than most take, and no longer than a reader does.
+/// So long a hover waits for the analysis of what was just edited: longer than most take, and no longer than a reader
+/// does.
 const HOVER: Duration = Duration::from_millis(500);
 
 struct Conversation<'o> {

@@ -55,7 +55,8 @@ impl Context<'_> {
         self.world.client.describes_codes.then_some(CodeDescription { href })
     }
 
-    /// What a diagnostic about a definition of the settings begins with, and the parameter of this text that it sets, if there is one.
+    /// What a diagnostic about a definition of the settings begins with, and the parameter of this text that it sets,
+    /// if there is one.
     fn setting(&self, file: FileId) -> Option<(String, Option<Span>)> {
         let loaded = self.loaded();
         let name = loaded.sources.name(file).strip_prefix("<-D ")?.strip_suffix('>')?;

@@ -1,7 +1,8 @@
-//! Analyses that run beside the conversation: a text as it was at some moment, what is found in it, and how it is stopped.
+//! Analyses that run beside the conversation: a text as it was at some moment, what is found in it, and how it is
+//! stopped.
 //!
-//! The server gives [`Work`] out and takes [`Done`] back; whatever has changed meanwhile, it keeps what is still of use. Who carries
-//! the messages decides where the work is done.
+//! The server gives [`Work`] out and takes [`Done`] back; whatever has changed meanwhile, it keeps what is still of
+//! use. Who carries the messages decides where the work is done.
 
 use super::analysis::{Analysis, analyse};
 use super::cache::Cache;
@@ -109,8 +110,8 @@ mod tests {
         }
     }
 
-    /// However edits and the ends of analyses are mixed: what is published is of the text as it is then, and in the end it is what a
-    /// server says that was just started.
+    /// However edits and the ends of analyses are mixed: what is published is of the text as it is then, and in the end
+    /// it is what a server says that was just started.
     #[test]
     fn what_is_late_is_never_said() {
         let mut seed = 11u64;

@@ -83,8 +83,8 @@ impl World {
         self.open.get(uri).ok_or_else(missing)
     }
 
-    /// The text of that name with its analysis, which is made if need be; where analyses are made elsewhere, with what is known
-    /// of it without one.
+    /// The text of that name with its analysis, which is made if need be; where analyses are made elsewhere, with what
+    /// is known of it without one.
     pub fn known(&mut self, uri: &Uri) -> Result<Context<'_>, Failure> {
         self.opened(uri)?;
         match self.beside {

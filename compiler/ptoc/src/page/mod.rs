@@ -1,5 +1,5 @@
-//! What the pages have in common: the frame, colours and type, listings, the text under the pointer. A page is one file that
-//! needs nothing from outside.
+//! What the pages have in common: the frame, colours and type, listings, the text under the pointer. A page is one file
+//! that needs nothing from outside.
 
 use std::fmt::Write as _;
 

@@ -26,8 +26,8 @@ fn addresses_of_remainders_are_proved() {
     }
 }
 
-/// A tile at an address of the launch: what it may destroy is warned of, and a run in which it does ends; the bytes that it may
-/// have are among those that are used.
+/// A tile at an address of the launch: what it may destroy is warned of, and a run in which it does ends; the bytes
+/// that it may have are among those that are used.
 #[test]
 fn addresses_of_the_launch_may_destroy() {
     let s = Sandbox::new();

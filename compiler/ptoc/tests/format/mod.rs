@@ -88,8 +88,8 @@ fn examples_and_library_are_canonical() {
     assert!(text.contains("\n0 not formatted, "), "{text}");
 }
 
-/// Every text of the repository: what is formatted has the same tree and the same comments, and is its own form; a text with errors
-/// of syntax is left alone.
+/// Every text of the repository: what is formatted has the same tree and the same comments, and is its own form; a text
+/// with errors of syntax is left alone.
 #[test]
 fn every_text_of_the_repository() {
     use ptoc_diagnostics::{Diagnostic, SourceMap};

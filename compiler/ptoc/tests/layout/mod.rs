@@ -341,7 +341,8 @@ fn every_operation_answers() {
     assert_eq!(answers.len(), 12_000, "stopped at {:?}", input.lines().nth(answers.len()));
 }
 
-/// The promise is 10,000 a second of a released compiler: `time ptoc layout --batch` measures it, a test on a busy machine cannot.
+/// The promise is 10,000 a second of a released compiler: `time ptoc layout --batch` measures it, a test on a busy
+/// machine cannot.
 #[test]
 fn a_batch_of_divisions() {
     let mut numbers = Numbers(12345);

@@ -178,7 +178,8 @@ fn what_is_out_of_date_is_not_published() {
     let overtaken = all.iter().find(|m| m.0 == Some(old)).unwrap();
     assert_eq!(overtaken.1["code"], -32801);
     assert_eq!(c.read()["id"], hints);
-    // A text that was analysed keeps what was found in its kernels: the next edit costs little, and questions in between are answered.
+    // A text that was analysed keeps what was found in its kernels: the next edit costs little, and questions in
+    // between are answered.
     c.edit(4, " ");
     c.edit(5, " ");
     c.until(5);

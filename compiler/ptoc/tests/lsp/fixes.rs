@@ -52,8 +52,8 @@ fn applied(text: &str, action: &Value) -> String {
     out
 }
 
-/// Fixes behind which another mistake comes to light that the first one had hidden, or one that is only right for one of two things
-/// that may have been meant: the file, the code, and how many.
+/// Fixes behind which another mistake comes to light that the first one had hidden, or one that is only right for one
+/// of two things that may have been meant: the file, the code, and how many.
 const REVEALS: &[(&str, &str, usize)] = &[
     // The other operand is in the wrong place, too.
     ("calls/add_windows.tile", "E0221", 1),

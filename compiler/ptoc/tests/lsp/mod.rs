@@ -255,7 +255,8 @@ fn imports_are_what_is_open() {
     assert!(!published.contains("E01") && published.contains("k.tile version 1"), "{published}");
 }
 
-/// What an edit does not touch is not parsed again: neither imports, also those of the library, nor other texts that are open.
+/// What an edit does not touch is not parsed again: neither imports, also those of the library, nor other texts that
+/// are open.
 #[test]
 fn a_text_is_parsed_once() {
     let s = Sandbox::new();

@@ -315,7 +315,8 @@ fn outlines_foldings_selections() {
     insta::assert_snapshot!(out);
 }
 
-/// What is asked at every place, in texts that are whole and broken: each range is around the place and in the next one.
+/// What is asked at every place, in texts that are whole and broken: each range is around the place and in the next
+/// one.
 #[test]
 fn selections_are_around_each_other() {
     let deep = format!("kernel k() {{\n{}{}\n}}\n", "if M > 0 {\n".repeat(20), "}".repeat(20));

@@ -44,8 +44,8 @@ fn a_client_that_pulls_is_not_pushed() {
     assert_eq!(c.published(), "");
 }
 
-/// Every request, at every line of every example, whole and cut off in the middle: it has an answer or a refusal, and no request is
-/// missing here.
+/// Every request, at every line of every example, whole and cut off in the middle: it has an answer or a refusal, and
+/// no request is missing here.
 #[test]
 fn every_request_on_every_example() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");

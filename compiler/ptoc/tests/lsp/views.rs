@@ -91,7 +91,8 @@ fn formatting_of_parts() {
     assert_eq!(c.fails("textDocument/rangeFormatting", params).code, -32803);
 }
 
-/// The edits of a range, and of what was just written, have nothing of other lines; all of them together are those of the text.
+/// The edits of a range, and of what was just written, have nothing of other lines; all of them together are those of
+/// the text.
 #[test]
 fn edits_of_a_range_lie_in_its_lines() {
     let text = "\n\nkernel k(x: in f32[M]) {\n  grid(i in tiles(M,64));\n\n \n\n  if M>3 {\n\n  let t=Vec( x.tile(i) );\n  }\n  else\n  {}\n\n\n let u = 1 ;\n\n}\n\n\n";

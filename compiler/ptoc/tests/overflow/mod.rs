@@ -53,7 +53,8 @@ fn too_many_blocks_are_refused() {
     }
 }
 
-/// The product of the extents fits 64 bits, and numbers of blocks do not fit 32: all backends say the same, and none begins.
+/// The product of the extents fits 64 bits, and numbers of blocks do not fit 32: all backends say the same, and none
+/// begins.
 #[test]
 fn more_blocks_than_numbers_are_refused() {
     let s = Sandbox::new();

@@ -1,4 +1,5 @@
-//! `ptoc run --schedule`, `--stats` and `--trace` of kernels that order their pipes, and what `ptoc test` does with them.
+//! `ptoc run --schedule`, `--stats` and `--trace` of kernels that order their pipes, and what `ptoc test` does with
+//! them.
 
 mod schedules;
 

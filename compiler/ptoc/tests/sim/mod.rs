@@ -260,7 +260,8 @@ fn pages_of_kernels() {
     assert!(!s.path().join("p.html").exists());
 }
 
-/// Every bank has a copy of the map, and ten units look at theirs: those banks are shown, with the others of their pseudo-channel.
+/// Every bank has a copy of the map, and ten units look at theirs: those banks are shown, with the others of their
+/// pseudo-channel.
 #[test]
 fn a_page_shows_the_banks_at_work() {
     let s = Sandbox::new();
@@ -469,7 +470,8 @@ fn files_that_are_no_streams() {
     snapshot!(s.runs(&calls.each_ref().map(String::as_str)));
 }
 
-/// Devices on which no stream ends, or that have other bursts: the place is that of the device's parameters, whoever gives them.
+/// Devices on which no stream ends, or that have other bursts: the place is that of the device's parameters, whoever
+/// gives them.
 #[test]
 fn devices_that_do_not_do() {
     let s = sandbox();

@@ -108,8 +108,8 @@ fn traps_name_calls() {
     }
 }
 
-/// Whether blocks meet depends on sizes of which the compiler tries none: the launch's own are looked at before it, and named. Who
-/// watches finds it by itself.
+/// Whether blocks meet depends on sizes of which the compiler tries none: the launch's own are looked at before it, and
+/// named. Who watches finds it by itself.
 #[test]
 fn a_race_of_the_launch_names_its_sizes() {
     let s = Sandbox::new();

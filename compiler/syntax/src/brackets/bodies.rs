@@ -66,8 +66,8 @@ impl Pass<'_> {
         ahead.find(|t| matches!(t, Tok::LBrace | Tok::RBrace | Tok::Semi)) == Some(Tok::LBrace)
     }
 
-    /// A statement begins on its own line though a block is due: if a `}` follows that is indented as the loop or branch
-    /// is, then only its `{` is missing.
+    /// A statement begins on its own line though a block is due: if a `}` follows that is indented as the loop or
+    /// branch is, then only its `{` is missing.
     pub(super) fn missing_inner_brace(&mut self, i: usize) {
         let Some(top) = self.stack.last().filter(|o| o.tok == Tok::LBrace) else { return };
         let Some((head, indent)) = top.pending_block else { return };

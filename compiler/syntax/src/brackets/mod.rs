@@ -1,8 +1,8 @@
 //! Between lexer and grammar: decides what each `<` and `>` is, and makes the brackets balance.
 //!
 //! An LR parser never says *which* bracket is open. This pass does: it reports what is unclosed, stray, mismatched or
-//! nested too deeply, each once, at the bracket; and it inserts, drops or replaces brackets so that the grammar, and the
-//! recovery that cuts the text at brackets, always see a balanced stream.
+//! nested too deeply, each once, at the bracket; and it inserts, drops or replaces brackets so that the grammar, and
+//! the recovery that cuts the text at brackets, always see a balanced stream.
 
 mod angles;
 mod bodies;
@@ -100,8 +100,8 @@ struct Pass<'a> {
     too_deep: bool,
     line_start: usize,
     indent: u32,
-    /// Between the word of a function, kernel or program and its body: the index of its name, and whether its parameters
-    /// have been seen.
+    /// Between the word of a function, kernel or program and its body: the index of its name, and whether its
+    /// parameters have been seen.
     header: Option<(usize, bool)>,
     /// The next brace is the block of an `if` or `else`.
     next_of_if: bool,

@@ -18,8 +18,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Closes round and square brackets as long as `go_on` says so, with one report for all of them: `more` follows them
-    /// in the repaired text.
+    /// Closes round and square brackets as long as `go_on` says so, with one report for all of them: `more` follows
+    /// them in the repaired text.
     pub(super) fn unwind(&mut self, more: &str, go_on: impl Fn(&Open) -> bool) {
         self.unwind_while(more, |open, _| go_on(open));
     }

@@ -1,5 +1,6 @@
-//! Columns. Where the author has put more blanks than one before a token, and the token of a neighbouring line begins in
-//! the same column, the two are aligned; so are all that hang together so. In the result they begin in one column again.
+//! Columns. Where the author has put more blanks than one before a token, and the token of a neighbouring line begins
+//! in the same column, the two are aligned; so are all that hang together so. In the result they begin in one column
+//! again.
 
 use super::context::Context;
 use super::pieces::Piece;

@@ -1,9 +1,9 @@
 //! Lines of pieces, with their indentation.
 //!
 //! A line of a block stands at the block's level. A line that goes on with a statement is one level deeper; inside of
-//! brackets it stands below the first thing in them, or one level deeper than the line with the bracket if that begins a
-//! line itself. The parameters of an item, on a line of their own, stand below its static parameters, and the conditions
-//! of `where` and `ensures` below the first of them.
+//! brackets it stands below the first thing in them, or one level deeper than the line with the bracket if that begins
+//! a line itself. The parameters of an item, on a line of their own, stand below its static parameters, and the
+//! conditions of `where` and `ensures` below the first of them.
 
 use super::INDENT;
 use super::breaks::opens_line;
@@ -234,8 +234,8 @@ impl<'t> Writer<'_, 't> {
 
 /// Does the first line that begins in a bracket, and not in one inside of it, begin to the left of what is in it?
 ///
-/// Lines of an inner bracket stand where that one has them, so they say nothing here; least of all those of a block, which
-/// may not have been lines in the source.
+/// Lines of an inner bracket stand where that one has them, so they say nothing here; least of all those of a block,
+/// which may not have been lines in the source.
 fn hangs(pieces: &[Piece<'_>], contexts: &[Context], open: usize) -> bool {
     let close = contexts[open].partner.unwrap_or(open);
     let first = pieces.get(open + 1).map_or(0, |p| p.column);

@@ -1,8 +1,9 @@
 //! The formatter: white space between tokens, and nothing else, is made canonical.
 //!
-//! Which tokens stand on one line is the author's choice; how far lines are indented, what stands between two tokens of a
-//! line, and where comments at the ends of lines begin is not. What the author has aligned in columns stays aligned. No token and no comment is added, removed or moved, so the
-//! meaning cannot change, and the result is looked at again before it is given out.
+//! Which tokens stand on one line is the author's choice; how far lines are indented, what stands between two tokens of
+//! a line, and where comments at the ends of lines begin is not. What the author has aligned in columns stays aligned.
+//! No token and no comment is added, removed or moved, so the meaning cannot change, and the result is looked at again
+//! before it is given out.
 //!
 //! ```text
 //! text --pieces--> pieces --breaks--> pieces with their line breaks --lines (spacing, indentation), align--> lines --trailing--> text
@@ -66,8 +67,8 @@ pub fn format(file: FileId, text: &str) -> Result<String, Refused> {
     }
 }
 
-/// The lines with groups of pieces each in one column; or groups that move farther each time, because lines below a bracket
-/// push what is to its left.
+/// The lines with groups of pieces each in one column; or groups that move farther each time, because lines below a
+/// bracket push what is to its left.
 fn padded<'t>(pieces: &[Piece<'t>], contexts: &[Context], groups: &[Vec<usize>]) -> Result<Vec<Line<'t>>, Vec<usize>> {
     let mut pads = vec![0; pieces.len()];
     let mut changed = Vec::new();

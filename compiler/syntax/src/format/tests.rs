@@ -122,8 +122,8 @@ fn line_ends_and_comments() {
     assert_eq!(formatted(hanging), hanging.replace("{\n}", "{}"));
 }
 
-/// Lines stand where the author has those of the same bracket or clause: not of a block in between, which were none, or of
-/// what padding moves.
+/// Lines stand where the author has those of the same bracket or clause: not of a block in between, which were none, or
+/// of what padding moves.
 #[test]
 fn lines_that_go_on_are_where_they_were() {
     let head = "fn f(x: f32) -> f32 {\n    let long_name = ";

@@ -2,10 +2,10 @@
 //!
 //! The whole file is parsed first; when that succeeds, nothing here runs. Otherwise the text is cut where the language
 //! allows no doubt: items at their words, parameters and arguments at the commas of their brackets (which balance, see
-//! `brackets`), statements at `;` and after blocks. Each part is parsed by the same grammar, innermost first, and stands
-//! in the next larger one as a single terminal, so every token is parsed a bounded number of times. A part that cannot
-//! be parsed is handed to `situation`, which names the mistake; if the mistake has one obvious repair, the repaired part
-//! is parsed again, and so a second mistake in it is found too.
+//! `brackets`), statements at `;` and after blocks. Each part is parsed by the same grammar, innermost first, and
+//! stands in the next larger one as a single terminal, so every token is parsed a bounded number of times. A part that
+//! cannot be parsed is handed to `situation`, which names the mistake; if the mistake has one obvious repair, the
+//! repaired part is parsed again, and so a second mistake in it is found too.
 
 mod block;
 mod item;

@@ -1,6 +1,6 @@
-//! Names the mistake behind a syntax error. An LR parser knows only which tokens could have stood there; these rules look
-//! at the tokens around the place, recognise the situation, and say what to do about it. The first rule that applies wins;
-//! rules go from the particular to the general.
+//! Names the mistake behind a syntax error. An LR parser knows only which tokens could have stood there; these rules
+//! look at the tokens around the place, recognise the situation, and say what to do about it. The first rule that
+//! applies wins; rules go from the particular to the general.
 
 mod expr;
 mod foreign;

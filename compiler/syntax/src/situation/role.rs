@@ -1,4 +1,5 @@
-//! Mistakes in `role name { .. }`. Where no name and no block follows, `role` is a name, and what is wrong is another's.
+//! Mistakes in `role name { .. }`. Where no name and no block follows, `role` is a name, and what is wrong is
+//! another's.
 
 use ptoc_diagnostics::codes;
 

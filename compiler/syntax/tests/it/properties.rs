@@ -1,5 +1,5 @@
-//! Random token soups and mutations of the programs: the parser never panics, its spans are spans of the text, and it is
-//! deterministic.
+//! Random token soups and mutations of the programs: the parser never panics, its spans are spans of the text, and it
+//! is deterministic.
 
 use proptest::prelude::*;
 use ptoc_diagnostics::{FileId, Span};

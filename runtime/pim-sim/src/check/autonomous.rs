@@ -1,14 +1,14 @@
-//! Traces of units that have a bank to themselves: sequencers beside the banks use no command bus and no data bus of the
-//! pseudo-channel, so the rules of these do not bind them. All others do.
+//! Traces of units that have a bank to themselves: sequencers beside the banks use no command bus and no data bus of
+//! the pseudo-channel, so the rules of these do not bind them. All others do.
 
 use super::{Options, Rule, Violation, check};
 use crate::dram::{Command, Config, Issued};
 
-/// Checks what autonomous units of one channel did: each bank by itself for everything that happens in a bank, and activations and
-/// refreshes of all banks together.
+/// Checks what autonomous units of one channel did: each bank by itself for everything that happens in a bank, and
+/// activations and refreshes of all banks together.
 ///
-/// Not asked for: the command buses, the data bus, what separates column commands of different banks, and tPPD, which spaces
-/// commands on the row bus.
+/// Not asked for: the command buses, the data bus, what separates column commands of different banks, and tPPD, which
+/// spaces commands on the row bus.
 pub fn check_autonomous(config: &Config, trace: &[Issued], options: Options) -> Vec<Violation> {
     let mut out = Vec::new();
     let place = |c: &Issued| (c.address.pc, c.address.bankgroup, c.address.bank);

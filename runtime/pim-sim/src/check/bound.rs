@@ -4,8 +4,8 @@
 //! waited for the command that made the demand; the ticks between the two are the rule's. A command that was issued
 //! later waited for nothing that the device asks: the ticks until its demand ended, or until the command that the
 //! controller issued before it, are the controller's (no request was there, or its order or policy held it back). So
-//! every tick from 0 to the end of the last burst is counted once, by cause. Of the ticks after a column command as many
-//! as its burst are the data's.
+//! every tick from 0 to the end of the last burst is counted once, by cause. Of the ticks after a column command as
+//! many as its burst are the data's.
 
 use super::rule::Cause;
 use super::track::Tracker;

@@ -307,8 +307,8 @@ impl Device {
     }
 
     /// The earliest tick at which all banks that a refresh takes are through with what was before it. The table of
-    /// rules has no entry for some pairs (RDA to REFpb, REFpb to REFab, HBM2's REFpb to REFpb); a bank that may not open
-    /// may not refresh, and refreshes of a pseudo-channel's banks are tRREFD apart.
+    /// rules has no entry for some pairs (RDA to REFpb, REFpb to REFab, HBM2's REFpb to REFpb); a bank that may not
+    /// open may not refresh, and refreshes of a pseudo-channel's banks are tRREFD apart.
     pub fn earliest_refresh(&self, command: Command, bank: usize) -> u64 {
         let own = self.earliest(command, bank);
         // An ACT takes effect in its last tick, so it may begin earlier than a refresh.

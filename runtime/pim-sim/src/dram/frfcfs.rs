@@ -1,15 +1,15 @@
 //! First ready, first come first served.
 //!
 //! In each tick (from 1): one request is offered to its queue; then the column slot takes the oldest ready RD or WR,
-//! then the row slot the oldest ready ACT or PRE. A request whose ACT has issued leaves its queue and keeps its row open
-//! until its column command issues; such requests go before all others. While a refresh waits, only they issue, so that
-//! the banks come free. Writes wait until their queue fills (write drain) or no read is there.
+//! then the row slot the oldest ready ACT or PRE. A request whose ACT has issued leaves its queue and keeps its row
+//! open until its column command issues; such requests go before all others. While a refresh waits, only they issue, so
+//! that the banks come free. Writes wait until their queue fills (write drain) or no read is there.
 //!
 //! Hits, misses and conflicts are classified by the state of the bank when the first command for a request issues.
 //!
 //! The engine skips from event to event. Each slot keeps its best candidate and the tick at which it is ready. Earliest
-//! ticks never fall and only issued commands raise them, so a candidate stays the best until a command issues, a request
-//! arrives (which is compared with it), or the mode changes.
+//! ticks never fall and only issued commands raise them, so a candidate stays the best until a command issues, a
+//! request arrives (which is compared with it), or the mode changes.
 
 use std::collections::VecDeque;
 
@@ -37,7 +37,8 @@ pub(super) fn run(
     Ok(session.meter.stats)
 }
 
-/// Serves requests from tick `start` on, on a channel with a past. The last command issues in the tick that is returned.
+/// Serves requests from tick `start` on, on a channel with a past. The last command issues in the tick that is
+/// returned.
 pub(super) fn serve(
     config: &Config,
     controller: &Controller,

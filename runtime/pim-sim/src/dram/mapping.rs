@@ -7,8 +7,8 @@
 //! * `shape:stride` with basis strides: `(2,4,8,16,2,4,32768):(1@column,1@bankgroup,1@channel,2@column,1@pseudochannel,
 //!   1@bank,1@row)`, where `2@column` steps the column by two.
 //!
-//! The coordinates are those of the organisation; a bank group counts over all SIDs. Every burst must be reached exactly
-//! once, so the digits of each coordinate are a mixed-radix number that covers it.
+//! The coordinates are those of the organisation; a bank group counts over all SIDs. Every burst must be reached
+//! exactly once, so the digits of each coordinate are a mixed-radix number that covers it.
 
 use super::config::Config;
 use super::org::Address;

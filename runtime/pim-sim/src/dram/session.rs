@@ -1,7 +1,7 @@
 //! A channel with a past: its device, its counts and its refreshes go on from one piece of work to the next.
 //!
-//! [`Session::serve`] lets the FR-FCFS controller work on it; [`Session::issue`] and its neighbours are for those that decide
-//! every command themselves, in order.
+//! [`Session::serve`] lets the FR-FCFS controller work on it; [`Session::issue`] and its neighbours are for those that
+//! decide every command themselves, in order.
 
 use super::command::Command;
 use super::config::Config;
@@ -56,8 +56,8 @@ impl Session {
         &self.meter.stats
     }
 
-    /// Serves requests with FR-FCFS from tick `start` on and returns the first tick after all data. Every command goes to
-    /// `sink` with what held a column command back.
+    /// Serves requests with FR-FCFS from tick `start` on and returns the first tick after all data. Every command goes
+    /// to `sink` with what held a column command back.
     pub fn serve(
         &mut self,
         config: &Config,
@@ -100,8 +100,8 @@ impl Session {
         (at.max(1) - 1).next_multiple_of(self.edges[usize::from(pre)]) + 1
     }
 
-    /// Issues a command at a tick of [`Session::earliest`]. `wanted` is the tick from which it was wanted; returns what held a
-    /// column command back since.
+    /// Issues a command at a tick of [`Session::earliest`]. `wanted` is the tick from which it was wanted; returns what
+    /// held a column command back since.
     pub fn issue(&mut self, config: &Config, command: Command, bank: usize, row: u32, tick: u64, wanted: u64) -> Cause {
         let cause = self.meter.issue(&self.device, command, bank, tick, wanted);
         self.device.issue(command, bank, row, tick);
@@ -175,8 +175,8 @@ impl Session {
         }
     }
 
-    /// Units with sequencers of their own have had the channel up to `end`: they found it closed and leave it so, and took its
-    /// refreshes. `due` is the next one: its tick and bank.
+    /// Units with sequencers of their own have had the channel up to `end`: they found it closed and leave it so, and
+    /// took its refreshes. `due` is the next one: its tick and bank.
     pub fn resume(&mut self, end: u64, due: (u64, usize), config: &Config, controller: &Controller) {
         self.buses = self.buses.map(|free| free.max(end));
         if controller.refresh != Refresh::Off {
@@ -188,8 +188,8 @@ impl Session {
         }
     }
 
-    /// Learns of commands that others issued, sorted by tick: what is issued next keeps its distance from them. They are not
-    /// counted. Of those that are too old to matter only the rows that they opened and closed are taken.
+    /// Learns of commands that others issued, sorted by tick: what is issued next keeps its distance from them. They
+    /// are not counted. Of those that are too old to matter only the rows that they opened and closed are taken.
     pub fn replay(&mut self, config: &Config, commands: &[Issued]) {
         let Some(last) = commands.last() else { return };
         let longest = config.constraints.iter().map(|c| u64::try_from(c.gap).unwrap_or(0)).max().unwrap_or(0);
@@ -203,7 +203,8 @@ impl Session {
         }
     }
 
-    /// Counts accesses of units: those that found their row open, their bank closed, another row open; reads and writes.
+    /// Counts accesses of units: those that found their row open, their bank closed, another row open; reads and
+    /// writes.
     pub fn count_units(&mut self, [hits, misses, conflicts]: [u64; 3], [reads, writes]: [u64; 2]) {
         let stats = &mut self.meter.stats;
         stats.hits += hits;

@@ -1,5 +1,5 @@
-//! Where the time went. Every tick of every pseudo-channel is in exactly one bucket, and is charged to the kind of step and the
-//! line of the source that it was spent on.
+//! Where the time went. Every tick of every pseudo-channel is in exactly one bucket, and is charged to the kind of step
+//! and the line of the source that it was spent on.
 
 use crate::dram::Cause;
 use ptoc_pim_stream::stream::Place;

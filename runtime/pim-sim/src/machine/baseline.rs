@@ -1,12 +1,12 @@
 //! What the host would do with the same memory and without units: bounds to compare a run with.
 //!
-//! **Streaming** moves every array that goes in or comes out once, from its first byte to its last, interleaved over all channels.
-//! Whoever computes on the host moves at least that; a cache that holds everything gets no better.
+//! **Streaming** moves every array that goes in or comes out once, from its first byte to its last, interleaved over
+//! all channels. Whoever computes on the host moves at least that; a cache that holds everything gets no better.
 //!
-//! **Gathering** is for units that sample a map: the host takes query after query, reads weights and offsets as they come, of each
-//! sample the pixels that the units read, and writes the results. It has no cache, so a pixel that two samples share is read
-//! twice; within a sample it is read once. Arrays lie in C order one behind the other, interleaved over all channels; each
-//! channel has a controller that sees as many requests ahead as its queues hold.
+//! **Gathering** is for units that sample a map: the host takes query after query, reads weights and offsets as they
+//! come, of each sample the pixels that the units read, and writes the results. It has no cache, so a pixel that two
+//! samples share is read twice; within a sample it is read once. Arrays lie in C order one behind the other,
+//! interleaved over all channels; each channel has a controller that sees as many requests ahead as its queues hold.
 
 use super::device::controller;
 use crate::dram::mapping::Mapping;

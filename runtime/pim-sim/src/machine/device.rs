@@ -1,4 +1,5 @@
-//! The device of a stream: a preset and its overrides, read as one configuration file, so that they obey the same rules.
+//! The device of a stream: a preset and its overrides, read as one configuration file, so that they obey the same
+//! rules.
 
 use crate::dram::presets::PRESETS;
 use crate::dram::timing::Timing;

@@ -1,8 +1,8 @@
 //! Units with sequencers of their own: descriptors, parameter entries, and the driver's commands.
 //!
-//! LOAD and READ say what the units and the host may rely on; they take no time of their own, because operands and results move by
-//! `params`, `write` and `read` steps. EXECUTE closes the banks, lets the units of every channel work, and ends when all are done
-//! and their banks are closed again.
+//! LOAD and READ say what the units and the host may rely on; they take no time of their own, because operands and
+//! results move by `params`, `write` and `read` steps. EXECUTE closes the banks, lets the units of every channel work,
+//! and ends when all are done and their banks are closed again.
 
 mod gather;
 mod order;
@@ -247,8 +247,8 @@ impl Machine<'_> {
         Ok(report.end)
     }
 
-    /// Closes all banks of a channel; the tick from which they may be activated, or refreshed (a refresh has one cycle less than
-    /// an ACT, and so waits for longer).
+    /// Closes all banks of a channel; the tick from which they may be activated, or refreshed (a refresh has one cycle
+    /// less than an ACT, and so waits for longer).
     fn close(&mut self, place: Place, channel: usize, start: u64) -> Result<u64, Stop> {
         self.dram.catch_up(channel, start)?;
         let mut closing: Vec<Closing> = (0..self.geometry.pch).map(|_| Closing { done: false, place }).collect();
@@ -283,7 +283,8 @@ impl Machine<'_> {
         })
     }
 
-    /// Notes what the units did: counts, energy, and the time of every pseudo-channel, which is that of its slowest unit.
+    /// Notes what the units did: counts, energy, and the time of every pseudo-channel, which is that of its slowest
+    /// unit.
     fn charge(&mut self, place: Place, channel: usize, units: usize, kernel: &Kernel, report: &Report) {
         let per_pc = self.geometry.banks_of_pch() as usize;
         let pcs = self.geometry.pch as usize;

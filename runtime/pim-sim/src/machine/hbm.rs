@@ -1,8 +1,9 @@
 //! HBM-PIM: units that column commands step.
 //!
-//! A pseudo-channel has a mode and its units. In the all-bank modes a command to an even bank is for all even banks, one to an odd
-//! bank for all odd ones: the timing rules are those of the addressed bank, whose rows the others open and close with it. When the
-//! mode changes between single and all-bank, all banks are closed, so that both ways of addressing find one state.
+//! A pseudo-channel has a mode and its units. In the all-bank modes a command to an even bank is for all even banks,
+//! one to an odd bank for all odd ones: the timing rules are those of the addressed bank, whose rows the others open
+//! and close with it. When the mode changes between single and all-bank, all banks are closed, so that both ways of
+//! addressing find one state.
 
 use super::account::Bucket;
 use super::lanes::{Effect, Rules, Source, Want};

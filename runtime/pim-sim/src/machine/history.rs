@@ -1,8 +1,8 @@
-//! What every bank did when: counts in bins of time, whose number is bounded however long the run, and the first commands one by
-//! one. Pages draw it.
+//! What every bank did when: counts in bins of time, whose number is bounded however long the run, and the first
+//! commands one by one. Pages draw it.
 //!
-//! Accesses are told apart by the commands of their bank since the access before: none (a hit), ACT (a miss), PRE and ACT (a
-//! conflict). A command for many banks counts at each of them.
+//! Accesses are told apart by the commands of their bank since the access before: none (a hit), ACT (a miss), PRE and
+//! ACT (a conflict). A command for many banks counts at each of them.
 
 use crate::dram::{Command, Config, Issued};
 use ptoc_pim_stream::stream::Place;

@@ -1,7 +1,8 @@
 //! The host's path: bursts through the FR-FCFS controllers of all channels.
 //!
-//! The host gathers elements into bursts and asks for each burst once, row by row and in a row column by column over all banks: it
-//! has the whole array and may choose the order. Bytes of a burst that hold no element are masked when it is written.
+//! The host gathers elements into bursts and asks for each burst once, row by row and in a row column by column over
+//! all banks: it has the whole array and may choose the order. Bytes of a burst that hold no element are masked when it
+//! is written.
 
 use super::account::{Bucket, Event};
 use super::lanes::{Effect, Rules, Source, Want};

@@ -1,8 +1,8 @@
 //! Column commands in order, one stream of them for each pseudo-channel of a channel.
 //!
-//! A [`Source`] says what its pseudo-channel wants next. The engine opens and closes rows for it, and issues each command at the
-//! earliest tick at which the device and the buses allow it; of several pseudo-channels the one that can go first goes first.
-//! Refreshes that are due go before everything else.
+//! A [`Source`] says what its pseudo-channel wants next. The engine opens and closes rows for it, and issues each
+//! command at the earliest tick at which the device and the buses allow it; of several pseudo-channels the one that can
+//! go first goes first. Refreshes that are due go before everything else.
 
 use super::account::{Bucket, Event};
 use super::log::{Log, Slice};
@@ -250,9 +250,9 @@ impl Channel<'_> {
         }
     }
 
-    /// Ticks that an ACT takes to be of use (tRCD from its last cycle on), if the next refresh closes its row whatever its bank:
-    /// opened for nothing, the row would delay the refresh by tRAS, and the time between two refreshes can be so short that
-    /// nothing else happens.
+    /// Ticks that an ACT takes to be of use (tRCD from its last cycle on), if the next refresh closes its row whatever
+    /// its bank: opened for nothing, the row would delay the refresh by tRAS, and the time between two refreshes can be
+    /// so short that nothing else happens.
     fn until_data(&self, lane: &Lane<'_>, command: Command) -> u64 {
         let (t, cycles) = (&self.config.timing, &self.config.command_ticks);
         match (command, self.controller.refresh, lane.source.want()) {

@@ -128,8 +128,8 @@ impl Log {
         }
     }
 
-    /// A command was issued on the buses of a channel. `banks` follow it: 1, or those of one parity, or all. `host` tells whether
-    /// its data, if any, cross the interface; `place` is the line that it works for.
+    /// A command was issued on the buses of a channel. `banks` follow it: 1, or those of one parity, or all. `host`
+    /// tells whether its data, if any, cross the interface; `place` is the line that it works for.
     pub fn issued(&mut self, channel: usize, i: &Issued, banks: u64, host: bool, place: Place) {
         let a = &i.address;
         let pch = channel * self.pchs + usize::from(a.pc);
@@ -181,8 +181,8 @@ impl Log {
         }
     }
 
-    /// The units of a pseudo-channel made a step by a command for these banks, one of each: so many lane operations in every unit,
-    /// and maybe an access to its bank.
+    /// The units of a pseudo-channel made a step by a command for these banks, one of each: so many lane operations in
+    /// every unit, and maybe an access to its bank.
     pub fn stepped(&mut self, banks: impl Iterator<Item = usize>, ops: u64, access: bool) {
         let mut units = 0;
         for bank in banks {
@@ -208,7 +208,8 @@ impl Log {
         self.unit_energy[1] += ops as f64 * self.unit_model.operation;
     }
 
-    /// A slice of the timeline; one that goes on from the last of its pseudo-channel is joined to it, and cuts it off otherwise.
+    /// A slice of the timeline; one that goes on from the last of its pseudo-channel is joined to it, and cuts it off
+    /// otherwise.
     pub fn slice(&mut self, slice: Slice) {
         let Some(slices) = &mut self.slices else { return };
         if slice.unit.is_some() {

@@ -1,9 +1,10 @@
-//! Executes a command stream: the arrays of the host go in and come out, everything between is computed by the simulated units
-//! from what the simulated banks hold, and takes the time that the DRAM model says.
+//! Executes a command stream: the arrays of the host go in and come out, everything between is computed by the
+//! simulated units from what the simulated banks hold, and takes the time that the DRAM model says.
 //!
-//! One step begins when the one before is done; device, clock, modes and registers go on from step to step. [`host`] is the
-//! host's path through the controllers, [`hbm`] the units that column commands step, [`geopim`] those with sequencers of
-//! their own, [`lanes`] the engine that issues commands in order. [`baseline`] is what the host would do without units. [`account`] charges every tick of every pseudo-channel once.
+//! One step begins when the one before is done; device, clock, modes and registers go on from step to step. [`host`] is
+//! the host's path through the controllers, [`hbm`] the units that column commands step, [`geopim`] those with
+//! sequencers of their own, [`lanes`] the engine that issues commands in order. [`baseline`] is what the host would do
+//! without units. [`account`] charges every tick of every pseudo-channel once.
 
 pub mod account;
 pub mod baseline;
@@ -244,7 +245,8 @@ fn filled(n: usize, decl: &TensorDecl, bits: u64) -> Result<Tensor, Stop> {
     Tensor::filled(decl.dtype, &shape, bits).map_err(wrong)
 }
 
-/// The host's arrays: those that are given, and first values for those that it gets (zeros, unless the stream says otherwise).
+/// The host's arrays: those that are given, and first values for those that it gets (zeros, unless the stream says
+/// otherwise).
 fn arrays(stream: &Stream, inputs: Vec<Option<Tensor>>) -> Result<Vec<Option<Tensor>>, Stop> {
     let mut inputs = inputs.into_iter();
     let mut out = Vec::new();

@@ -86,8 +86,8 @@ pub struct Report {
 /// Bounds that nothing passes, per nanosecond.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Peaks {
-    /// Operations of lanes in all units. HBM-PIM's make two of each lane (multiply, add) in a column command at tCCD_L, GeoPIM's one
-    /// of each lane in a cycle of their clock.
+    /// Operations of lanes in all units. HBM-PIM's make two of each lane (multiply, add) in a column command at tCCD_L,
+    /// GeoPIM's one of each lane in a cycle of their clock.
     pub operations: f64,
     /// Bytes between banks and units: a burst in tCCD_L for each unit.
     pub unit_bytes: f64,
@@ -121,8 +121,8 @@ pub struct UnitReport {
     pub number: u32,
     /// The number of its first bank in the device.
     pub bank: usize,
-    /// Every tick of the run, once: what its pseudo-channel did, or, of one with a sequencer, what it did itself while units
-    /// had the banks.
+    /// Every tick of the run, once: what its pseudo-channel did, or, of one with a sequencer, what it did itself while
+    /// units had the banks.
     pub buckets: Buckets,
     /// Steps by commands, or accesses to its bank.
     pub steps: u64,

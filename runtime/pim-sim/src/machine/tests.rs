@@ -364,8 +364,8 @@ fn the_time_of_units() {
     }
 }
 
-/// A program's stream: a kernel of the host between two of the units' arrays, with an array that never leaves, and one that begins
-/// filled. The host's kernel takes no time, and the launches share all of it.
+/// A program's stream: a kernel of the host between two of the units' arrays, with an array that never leaves, and one
+/// that begins filled. The host's kernel takes no time, and the launches share all of it.
 #[test]
 fn kernels_of_the_host() {
     let text = format!(

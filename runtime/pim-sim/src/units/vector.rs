@@ -37,8 +37,8 @@ impl Vector {
     }
 }
 
-/// a + b, rounded once to nearest even. The f32 sum of two f16 numbers, rounded again, is the correctly rounded one: f32 has
-/// more than twice the bits of f16 and two (Figueroa, "When is double rounding innocuous?").
+/// a + b, rounded once to nearest even. The f32 sum of two f16 numbers, rounded again, is the correctly rounded one:
+/// f32 has more than twice the bits of f16 and two (Figueroa, "When is double rounding innocuous?").
 pub fn add(a: u16, b: u16) -> u16 {
     f16::from_f32(f16::from_bits(a).to_f32() + f16::from_bits(b).to_f32()).to_bits()
 }

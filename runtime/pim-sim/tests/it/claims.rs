@@ -97,8 +97,8 @@ fn measure(s: Setting, places: &[(f32, f32)], samples: u16) -> Measured {
     Measured { map: cycles(map_ticks), all: cycles(all_ticks), hits: hits as f64 / reads as f64 }
 }
 
-/// Places of which a share lies in one row of 2 x 2 pixels, so that all tiles of a sample come from the open row; the others lie in
-/// two rows, so that each of their tiles changes the row.
+/// Places of which a share lies in one row of 2 x 2 pixels, so that all tiles of a sample come from the open row; the
+/// others lie in two rows, so that each of their tiles changes the row.
 fn share(of_hits: usize) -> Vec<(f32, f32)> {
     (0..20).map(|n| if n * of_hits % 100 < of_hits { (12.5, 8.25) } else { (13.5, 8.25) }).collect()
 }

@@ -1,4 +1,5 @@
-//! Command streams that are right but for one change: a line left out, doubled or exchanged, a number or a word altered.
+//! Command streams that are right but for one change: a line left out, doubled or exchanged, a number or a word
+//! altered.
 //!
 //! Whatever comes of it is told at a place, once; what has no fault runs to its end or stops with a reason.
 
@@ -161,8 +162,8 @@ fn changed_streams_run_or_stop() {
     assert!(ran > 100, "{ran}");
 }
 
-/// A stream that runs with refreshes runs with the same results if they are further apart; numbers at which each refresh finds
-/// a row that was opened for nothing do not stop it.
+/// A stream that runs with refreshes runs with the same results if they are further apart; numbers at which each
+/// refresh finds a row that was opened for nothing do not stop it.
 #[test]
 fn refreshes_further_apart_stop_nothing() {
     let rfc = 260;

@@ -1,7 +1,7 @@
 //! What a stream must satisfy beyond its form, found before anything runs.
 //!
-//! The device's counts come from whoever knows its presets: [`Geometry`]. A stream without [`Fault`]s can still fail at run time
-//! by what depends on data: the values of registers and jumps of a unit's program.
+//! The device's counts come from whoever knows its presets: [`Geometry`]. A stream without [`Fault`]s can still fail at
+//! run time by what depends on data: the values of registers and jumps of a unit's program.
 
 mod geopim;
 mod hbm;
@@ -172,8 +172,8 @@ struct Checker<'s> {
     file: bool,
     /// The units, or what they cannot hold, were told: what is wrong with steps for them may follow from that.
     unit: bool,
-    /// What was told, but for its numbers: if the extents or the type of an array are wrong, every step with it is. Of coordinates the
-    /// bound: other commands beyond it are the same mistake.
+    /// What was told, but for its numbers: if the extents or the type of an array are wrong, every step with it is. Of
+    /// coordinates the bound: other commands beyond it are the same mistake.
     said: HashSet<String>,
 }
 

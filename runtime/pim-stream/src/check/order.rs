@@ -1,8 +1,9 @@
 //! Commands that a controller could exchange.
 //!
-//! Between two fences a controller keeps the order of commands that read, or that write, one row of one bank: they wait for the same
-//! row, and the oldest goes first. Writes to the reserved rows go to mapped registers, which are not reordered among each other.
-//! Nothing else is kept. Units are stepped by commands, so what they compute follows from the order.
+//! Between two fences a controller keeps the order of commands that read, or that write, one row of one bank: they wait
+//! for the same row, and the oldest goes first. Writes to the reserved rows go to mapped registers, which are not
+//! reordered among each other. Nothing else is kept. Units are stepped by commands, so what they compute follows from
+//! the order.
 
 use crate::mode::{Machine, Mode, RESERVED_BIT};
 use crate::placement::Geometry;
@@ -31,8 +32,8 @@ pub struct Unordered {
 }
 
 impl Stream {
-    /// Operations that a controller may exchange with those before them, though what the units do depends on it. The stream has no
-    /// faults.
+    /// Operations that a controller may exchange with those before them, though what the units do depends on it. The
+    /// stream has no faults.
     pub fn unordered(&self, g: &Geometry) -> Vec<Unordered> {
         let execs = self.steps.iter().enumerate().filter_map(|(n, s)| match &s.action {
             Action::Exec(e) => Some((n, e)),

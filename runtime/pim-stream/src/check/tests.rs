@@ -282,7 +282,8 @@ fn one_fault_a_mistake() {
     );
     let weak = GEO.replace("unit geopim", "unit geopim acc_regs=0");
     one(&weak, &format!("{DESCRIPTOR}{PARAMS}{LOAD}"), "acc_regs is 0");
-    // Where results are read is wrong: the host counts as having them. So do results of a kernel of the host that lacks its inputs.
+    // Where results are read is wrong: the host counts as having them. So do results of a kernel of the host that lacks
+    // its inputs.
     let again = format!("write y at {LINE} row=3\n");
     one(HBM, &format!("read y at ((16,4)):((2@byte,1@row)) row=16383\n{again}"), "row 16386 is not below 16384");
     one(HBM, &format!("host k (t) -> (y)\n{again}"), "no values of `t`");

@@ -1,7 +1,8 @@
 //! Rows that a step reads and that nothing wrote before: they hold zeros.
 //!
-//! Rows are followed bank by bank, and whole stretches of them: a stretch of a bank of which no row was written is told, with the other
-//! banks of that step. What an HBM-PIM unit's program reads is not followed, since a command may step it without reading its bank.
+//! Rows are followed bank by bank, and whole stretches of them: a stretch of a bank of which no row was written is
+//! told, with the other banks of that step. What an HBM-PIM unit's program reads is not followed, since a command may
+//! step it without reading its bank.
 
 use crate::driver::{Command, Kind};
 use crate::mode::{Machine, Mode, RESERVED_BIT};
@@ -293,7 +294,8 @@ mod tests {
         );
     }
 
-    /// Two queries a unit, three units, of two batch items: of each mistake of `first_unit` and `unit` strides the banks.
+    /// Two queries a unit, three units, of two batch items: of each mistake of `first_unit` and `unit` strides the
+    /// banks.
     #[test]
     fn units_that_nobody_wrote_for() {
         let text = |first: u32, weights: &str| {

@@ -3,8 +3,9 @@
 use super::{MAGIC, NpyError};
 use std::io::Read;
 
-/// The longest header that is read, in bytes. An extent takes some characters, so tensors of tens of thousands of dimensions
-/// have room; a length field that claims more is damaged, and nothing of that size is read or allocated to find out.
+/// The longest header that is read, in bytes. An extent takes some characters, so tensors of tens of thousands of
+/// dimensions have room; a length field that claims more is damaged, and nothing of that size is read or allocated to
+/// find out.
 const LONGEST: u64 = 1 << 20;
 
 /// The header's three values, and where the data start.

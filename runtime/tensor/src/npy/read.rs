@@ -8,9 +8,9 @@ use std::io::Read;
 
 /// Reads a `.npy` file of any version, byte order and memory order.
 ///
-/// bf16 comes from `V2`, and from `<u2` or `>u2` if `expected` is bf16; an 8-bit float, if one is expected, from `V1` or `u1`
-/// (`V1` is f8e4m3 if none is, `f1` always f8e5m2). Otherwise `expected` changes nothing, and it is for the caller to hold the
-/// tensor's dtype against it.
+/// bf16 comes from `V2`, and from `<u2` or `>u2` if `expected` is bf16; an 8-bit float, if one is expected, from `V1`
+/// or `u1` (`V1` is f8e4m3 if none is, `f1` always f8e5m2). Otherwise `expected` changes nothing, and it is for the
+/// caller to hold the tensor's dtype against it.
 pub fn read(file: &[u8], expected: Option<DType>) -> Result<Tensor, NpyError> {
     Reader::new(file, Some(file.len() as u64), expected)?.read()
 }
@@ -30,7 +30,8 @@ pub struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the header. `length` is that of the whole file; pipes and devices have none. `expected` is as for [`read`].
+    /// Reads the header. `length` is that of the whole file; pipes and devices have none. `expected` is as for
+    /// [`read`].
     ///
     /// A file whose length is not what the header claims is an error here already.
     pub fn new(mut source: R, length: Option<u64>, expected: Option<DType>) -> Result<Reader<R>, NpyError> {

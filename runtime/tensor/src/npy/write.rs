@@ -3,8 +3,8 @@
 use super::MAGIC;
 use crate::{DType, Tensor};
 
-/// The type string: little-endian; bf16 as two raw bytes and the 8-bit floats as one, since NumPy has no names of its own for
-/// them (a package that has views the bytes: `x.view(ml_dtypes.float8_e5m2)`).
+/// The type string: little-endian; bf16 as two raw bytes and the 8-bit floats as one, since NumPy has no names of its
+/// own for them (a package that has views the bytes: `x.view(ml_dtypes.float8_e5m2)`).
 fn descr(dtype: DType) -> &'static str {
     match dtype {
         DType::Bool => "|b1",

@@ -1,4 +1,5 @@
-//! What an instruction asks of its operands on the target: where they are, their dtypes, how updates are made, limits of the unit.
+//! What an instruction asks of its operands on the target: where they are, their dtypes, how updates are made, limits
+//! of the unit.
 
 use super::Opnd;
 use crate::elab::labels::around;
@@ -138,7 +139,8 @@ impl Elab<'_> {
         self.report(d)
     }
 
-    /// The location's name in `Vec(view)`, if that is how this operand came to be where it is: it may be loaded elsewhere at once.
+    /// The location's name in `Vec(view)`, if that is how this operand came to be where it is: it may be loaded
+    /// elsewhere at once.
     pub(in crate::elab) fn loaded_by(&self, t: &crate::value::TileVal, at: Span) -> Option<Span> {
         let data = &self.b.kernel().tiles[t.tile];
         let name = self.loads.iter().find(|l| l.0 == t.tile && l.1 == at).map(|l| l.2);

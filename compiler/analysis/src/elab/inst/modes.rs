@@ -116,7 +116,8 @@ impl Elab<'_> {
     }
 }
 
-/// Of the forms of an instruction the first that takes operands of these kinds in these places; else one of as many operands.
+/// Of the forms of an instruction the first that takes operands of these kinds in these places; else one of as many
+/// operands.
 pub(super) fn form_of(id: InstrId, operands: &[(Val, &Expr)]) -> InstrId {
     let takes = |spec: &OperandSpec, v: &Val| match (spec.kind, v) {
         (_, Val::Poison) => true,

@@ -259,8 +259,8 @@ impl Elab<'_> {
         Ok(shapes)
     }
 
-    /// The shape of the larger source of a partial operation, and that the other one lies within it. Which one is larger is
-    /// known when it is compiled; where it is not, the first one is meant, and the launch checks it.
+    /// The shape of the larger source of a partial operation, and that the other one lies within it. Which one is
+    /// larger is known when it is compiled; where it is not, the first one is meant, and the launch checks it.
     fn part_shapes(&mut self, id: InstrId, ops: &[Opnd], shapes: &mut [Option<Shape>], span: Span) -> R<Shape> {
         let at = |k: usize| ops[k].span();
         let (a, b) = (shapes[1].ok_or(Reported)?, shapes[2].ok_or(Reported)?);

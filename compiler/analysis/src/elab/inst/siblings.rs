@@ -1,5 +1,5 @@
-//! What to write where a scalar stands and a tile should: the instruction with a scalar there, the operands in another order, the
-//! operator, or a tile that is filled with the scalar.
+//! What to write where a scalar stands and a tile should: the instruction with a scalar there, the operands in another
+//! order, the operator, or a tile that is filled with the scalar.
 
 use crate::value::Val;
 use ptoc_diagnostics::{Diagnostic, Edit, Span};

@@ -1,8 +1,8 @@
 //! Loops that leave a part of a partition unused: W1065.
 //!
 //! A rest mode counts repetitions of the atoms, and `BK / MMA.tiler.2` those of the tiler; they differ if the tiler is
-//! larger than the atoms. A warning is given only if each index into that mode of that partition, in the whole kernel, is
-//! the variable of a loop from 0 whose ends are constants: anything else may reach what the loop leaves out.
+//! larger than the atoms. A warning is given only if each index into that mode of that partition, in the whole kernel,
+//! is the variable of a loop from 0 whose ends are constants: anything else may reach what the loop leaves out.
 
 use crate::elab::Elab;
 use crate::elab::env::Binding;

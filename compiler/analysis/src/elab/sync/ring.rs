@@ -1,8 +1,9 @@
 //! Rings: slots, an event for each of them in both directions, and the places of the two sides.
 //!
-//! `acquire` waits until the producer's slot is free and gives it, `commit` announces that it is filled and goes on to the
-//! next; `wait` waits until the consumer's slot is filled and gives it, `release` announces that it is free and goes on. All
-//! slots are free at the declaration, and free again at the end of the ring's scope, where both sides meet (the drain).
+//! `acquire` waits until the producer's slot is free and gives it, `commit` announces that it is filled and goes on to
+//! the next; `wait` waits until the consumer's slot is filled and gives it, `release` announces that it is free and
+//! goes on. All slots are free at the declaration, and free again at the end of the ring's scope, where both sides meet
+//! (the drain).
 
 use super::{Elab, Jump, R, Reported};
 use crate::builtins::SyncFn;

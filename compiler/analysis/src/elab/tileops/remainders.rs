@@ -43,7 +43,8 @@ impl Elab<'_> {
         self.report(d)
     }
 
-    /// The instructions that compute remainders of this dtype, or of the nearest one that they take; else that there are none.
+    /// The instructions that compute remainders of this dtype, or of the nearest one that they take; else that there
+    /// are none.
     fn remainders(&self, dtype: DType, way: Way) -> Result<String, String> {
         let is_rem = |e: &Expr| matches!(e, Expr::Bin(BinOp::Rem, ..));
         let all = InstrId::all().filter_map(|id| Some((id, id.get().sem.expr()?)));

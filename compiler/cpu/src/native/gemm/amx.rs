@@ -1,18 +1,20 @@
 //! Blocks of products in the registers of the machine's matrix unit (AMX).
 //!
-//! A register is a tile of 16 rows of 64 bytes. One instruction multiplies a tile of a (16 rows by 64 bytes of k) by one of b
-//! (16 words of k by 16 columns) and adds to 16 by 16 words. i8 are exact in i32, which wraps. bf16 are rounded as Intel's
-//! manual says (TDPBF16PS): of the 32 steps of a tile, the even ones are added up from zero on, one fused multiply-add each, and
-//! so are the odd ones; then both sums are added, and that to the word: all in f32, to nearest even, numbers below 2^-126 being
-//! zero.
+//! A register is a tile of 16 rows of 64 bytes. One instruction multiplies a tile of a (16 rows by 64 bytes of k) by
+//! one of b (16 words of k by 16 columns) and adds to 16 by 16 words. i8 are exact in i32, which wraps. bf16 are
+//! rounded as Intel's manual says (TDPBF16PS): of the 32 steps of a tile, the even ones are added up from zero on, one
+//! fused multiply-add each, and so are the odd ones; then both sums are added, and that to the word: all in f32, to
+//! nearest even, numbers below 2^-126 being zero.
 //!
-//! f16 go by bf16: its 11 digits are the 8 of one bf16 and up to 3 of another, so a product is four products, each exact in f32.
+//! f16 go by bf16: its 11 digits are the 8 of one bf16 and up to 3 of another, so a product is four products, each
+//! exact in f32.
 
 use ptoc_exec::matrix::{LINE, TILE, Tiles};
 use std::arch::asm;
 
 /// A block: one or two rows of two tiles. Of b as many tiles lie behind one another for each group of k, which is
-/// 64 bytes of it; of f16 those of the upper digits, then those of the lower ones. f16 of a do too. Distances are in bytes.
+/// 64 bytes of it; of f16 those of the upper digits, then those of the lower ones. f16 of a do too. Distances are in
+/// bytes.
 pub(super) struct Block {
     pub(super) groups: usize,
     pub(super) a: Lines,

@@ -47,8 +47,8 @@ const RAGGED: u8 = 2;
 /// Rows of a that one pointer serves: the others are one and two rows further on, which an address can hold.
 const GROUP: usize = 3;
 
-/// The steps of a block, two at a time; `DENSE`: are a's elements of a row known to be neighbours? So few instructions beside the
-/// multiply-adds leave room for another thread of the core.
+/// The steps of a block, two at a time; `DENSE`: are a's elements of a row known to be neighbours? So few instructions
+/// beside the multiply-adds leave room for another thread of the core.
 ///
 /// # Safety
 /// As for [`block`].
@@ -131,9 +131,9 @@ unsafe fn block<S: Simd, const R: usize, const C: usize, const LAST: u8>(x: &Blo
                 }
             }
         }
-        // Of 11 and 12 rows by two wide vectors LLVM fetches the elements of both steps at once where it knows that they are neighbours, and
-        // has to store half of them: 34 accesses to the stack for 48 multiply-adds (counted in the machine code, not timed). Of 8 by
-        // three and 6 by four it does not.
+        // Of 11 and 12 rows by two wide vectors LLVM fetches the elements of both steps at once where it knows that
+        // they are neighbours, and has to store half of them: 34 accesses to the stack for 48 multiply-adds (counted in
+        // the machine code, not timed). Of 8 by three and 6 by four it does not.
         if x.a_col == 4 && !(R > 10 && C > 1) {
             depth::<S, R, C, LAST, true>(x, &mut sums);
         } else {
@@ -352,7 +352,8 @@ pub(super) fn of_bytes() -> Option<&'static Version> {
     None
 }
 
-/// Blocks of pairs of bf16, in f32, if the machine's dot products are two fused multiply-adds, the upper elements first.
+/// Blocks of pairs of bf16, in f32, if the machine's dot products are two fused multiply-adds, the upper elements
+/// first.
 pub(super) fn of_dots() -> Option<&'static Version> {
     #[cfg(target_arch = "x86_64")]
     {
@@ -375,8 +376,8 @@ pub(super) fn of_dots() -> Option<&'static Version> {
     None
 }
 
-/// Does the machine round each half of a dot product as a step of its own, the upper one first? The manuals say so; what
-/// they leave open is asked of the machine.
+/// Does the machine round each half of a dot product as a step of its own, the upper one first? The manuals say so;
+/// what they leave open is asked of the machine.
 ///
 /// # Safety
 /// The machine has the version's instructions.

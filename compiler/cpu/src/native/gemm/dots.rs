@@ -1,12 +1,12 @@
 //! Products of bf16 by the machine's dot products of pairs, with the bits of single steps.
 //!
-//! The instruction takes the upper element of a pair first, then the lower one, each by a fused multiply-add. So the pairs of
-//! a and of b hold the earlier step of k in their upper half. It takes numbers below 2^-126 for zero, factors and sums alike;
-//! all other rounding is that of single steps. Where no such number can turn up, the bits are the same:
+//! The instruction takes the upper element of a pair first, then the lower one, each by a fused multiply-add. So the
+//! pairs of a and of b hold the earlier step of k in their upper half. It takes numbers below 2^-126 for zero, factors
+//! and sums alike; all other rounding is that of single steps. Where no such number can turn up, the bits are the same:
 //!
-//! A normal bf16 with exponent e is a multiple of 2^(e-7). So with the least exponents of a and b, all products are multiples
-//! of 2^(ea+eb-14), and so are their sums, rounded or not. If that is at least 2^-126, no sum but zero is below it. The start
-//! of a sum has to be such a multiple too: an f32 with exponent e is one of 2^(e-23).
+//! A normal bf16 with exponent e is a multiple of 2^(e-7). So with the least exponents of a and b, all products are
+//! multiples of 2^(ea+eb-14), and so are their sums, rounded or not. If that is at least 2^-126, no sum but zero is
+//! below it. The start of a sum has to be such a multiple too: an f32 with exponent e is one of 2^(e-23).
 //!
 //! Products of which that does not hold go the way of the other floats.
 
@@ -18,8 +18,8 @@ use super::{Job, Matrix};
 /// By blocks of pairs of bf16.
 struct Dots(&'static Version);
 
-/// The least sum of biased exponents of two factors whose products are multiples of 2^-126: (ea - 127 - 7) + (eb - 127 - 7)
-/// is at least -126.
+/// The least sum of biased exponents of two factors whose products are multiples of 2^-126: (ea - 127 - 7) + (eb -
+/// 127 - 7) is at least -126.
 const LEAST_PRODUCT: u32 = 142;
 /// The least biased exponent of an f32 that is a multiple of 2^-126.
 const LEAST_START: u32 = 24;

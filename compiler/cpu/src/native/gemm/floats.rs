@@ -97,8 +97,8 @@ impl Way for Floats {
         }
     }
 
-    /// Where they are, if blocks read them so. Nothing of what it gives goes through memory: it would be read in other pieces
-    /// than it was written in, and wait until all results before it are stored.
+    /// Where they are, if blocks read them so. Nothing of what it gives goes through memory: it would be read in other
+    /// pieces than it was written in, and wait until all results before it are stored.
     #[inline(always)]
     unsafe fn strip(&self, job: &Job, a: Matrix<*const u8>, rows: usize, k: usize, to: *mut u8) -> Matrix<*const u8> {
         if job.ab == MemTy::F32 && a.col == 4 {
@@ -111,8 +111,8 @@ impl Way for Floats {
 }
 
 impl Floats {
-    /// A strip of f32, rows, if elements of a row are neighbours, otherwise columns: bytes from row to row and from column to
-    /// column.
+    /// A strip of f32, rows, if elements of a row are neighbours, otherwise columns: bytes from row to row and from
+    /// column to column.
     ///
     /// # Safety
     /// As for [`Way::strip`].
@@ -161,8 +161,8 @@ impl Floats {
         }
     }
 
-    /// Packs columns whose elements are neighbours, sixteen by sixteen and eight by eight: how many columns, and how many steps
-    /// of them.
+    /// Packs columns whose elements are neighbours, sixteen by sixteen and eight by eight: how many columns, and how
+    /// many steps of them.
     ///
     /// # Safety
     /// As for [`Way::panel`].

@@ -1,8 +1,9 @@
 //! Panels of b that stay for the products that follow.
 //!
 //! The blocks of a launch multiply by the same parts of an array again and again: the weights of a layer, the keys of a
-//! head. Where nothing in the kernel writes the array, a thread packs each part once, as long as there is room. When the room
-//! is full all panels are given up, and if none of them was used a second time, none is kept until the launch ends.
+//! head. Where nothing in the kernel writes the array, a thread packs each part once, as long as there is room. When
+//! the room is full all panels are given up, and if none of them was used a second time, none is kept until the launch
+//! ends.
 
 use super::{Job, Matrix};
 
@@ -72,8 +73,8 @@ impl Room {
     /// Where panels of so many bytes go, or are. They stay until the next call; those with a source longer, perhaps.
     ///
     /// # Safety
-    /// The memory is there and the caller's, `bytes` are not more than the room, and the panels of a source are packed before the next
-    /// call if they are not there.
+    /// The memory is there and the caller's, `bytes` are not more than the room, and the panels of a source are packed
+    /// before the next call if they are not there.
     pub(super) unsafe fn place(self, source: Option<Source>, bytes: usize) -> Place {
         debug_assert!(bytes <= self.size, "{bytes} bytes of panels in {}", self.size);
         let bytes = bytes.next_multiple_of(64).min(self.size);

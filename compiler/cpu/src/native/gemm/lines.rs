@@ -1,5 +1,6 @@
-//! Eight steps of k for a few rows by whole lines of b, written out: sums lie in memory between stretches of k, so a block is short,
-//! and what a function for blocks of any kind does around it takes as long as the steps (`spec/bench.md`).
+//! Eight steps of k for a few rows by whole lines of b, written out: sums lie in memory between stretches of k, so a
+//! block is short, and what a function for blocks of any kind does around it takes as long as the steps
+//! (`spec/bench.md`).
 
 use super::super::LINE;
 #[cfg(target_arch = "x86_64")]
@@ -36,8 +37,8 @@ pub(super) fn exist(lanes: usize) -> bool {
     cfg!(target_arch = "x86_64") && lanes == 8
 }
 
-/// A row of b, where the addresses of its halves are; and for each row of the block its sums, a register for its element of a, and where
-/// that is, to which the step is added.
+/// A row of b, where the addresses of its halves are; and for each row of the block its sums, a register for its
+/// element of a, and where that is, to which the step is added.
 #[cfg(target_arch = "x86_64")]
 macro_rules! step {
     ($b:literal, $p:literal; $($s0:literal $s1:literal $one:literal $at:literal $sum:literal;)*) => {

@@ -1,10 +1,11 @@
-//! Matrix products: `d[i, j] = start[i, j] + sum over k of a[i, k] * b[k, j]`, k ascending, one fused multiply-add a step
-//! in f32 (integers: a wrapping multiply-add in i32).
+//! Matrix products: `d[i, j] = start[i, j] + sum over k of a[i, k] * b[k, j]`, k ascending, one fused multiply-add a
+//! step in f32 (integers: a wrapping multiply-add in i32).
 //!
-//! Accumulators of a block of rows by vectors stay in registers over a stretch of k. Between stretches they lie in d, as
-//! f32, so blocking does not change any element's chain of roundings. f16 and bf16 are widened on their way to the panels,
-//! which is exact; i8 stay bytes and bf16 stay halves where the machine multiplies those, and with the same result.
-//! Halves on a matrix unit are the exception: it rounds in an order of its own (see `amx`), and may be forbidden.
+//! Accumulators of a block of rows by vectors stay in registers over a stretch of k. Between stretches they lie in d,
+//! as f32, so blocking does not change any element's chain of roundings. f16 and bf16 are widened on their way to the
+//! panels, which is exact; i8 stay bytes and bf16 stay halves where the machine multiplies those, and with the same
+//! result. Halves on a matrix unit are the exception: it rounds in an order of its own (see `amx`), and may be
+//! forbidden.
 
 #[cfg(target_arch = "x86_64")]
 mod amx;
@@ -65,7 +66,8 @@ struct Job {
 }
 
 impl Job {
-    /// Where the sums of a block start whose first element is (i, j), and bytes from row to row; a null pointer for zero.
+    /// Where the sums of a block start whose first element is (i, j), and bytes from row to row; a null pointer for
+    /// zero.
     fn starts(&self, i: usize, j: usize) -> (*const u8, isize) {
         if self.start.at.is_null() { (std::ptr::null(), 0) } else { (plain::at(&self.start, i, j), self.start.row) }
     }
@@ -116,8 +118,8 @@ pub(super) const PARAMS: usize = 17;
 /// each; the types ([`types`]); the address of [`scratch`] bytes.
 ///
 /// # Safety
-/// The matrices are in memory; `a` and `b` do not overlap `d`, and `start` is `d` or does not overlap it. What is said to rest
-/// does, until the scratch's first word is zero again.
+/// The matrices are in memory; `a` and `b` do not overlap `d`, and `start` is `d` or does not overlap it. What is said
+/// to rest does, until the scratch's first word is zero again.
 #[allow(clippy::too_many_arguments, reason = "emitted code passes scalars")]
 pub(super) unsafe extern "C" fn product(
     m: i64,

@@ -1,12 +1,12 @@
 //! Which panels are packed, and in which order blocks are computed.
 //!
 //! A stretch of k by some columns of b is packed into panels as wide as a block, and stays in the second-level cache
-//! while strips of a pass by: a strip has as many rows as a block, lies in the first-level cache, and is read where it is
-//! unless its elements have to be converted or those of one row are apart. Packing b pays from some rows on; below, blocks
-//! read it in place.
+//! while strips of a pass by: a strip has as many rows as a block, lies in the first-level cache, and is read where it
+//! is unless its elements have to be converted or those of one row are apart. Packing b pays from some rows on; below,
+//! blocks read it in place.
 //!
-//! Everything is counted in groups of k: four bytes of a row of a, four bytes of a column of b. That is one f32, or four
-//! i8. A panel has all columns of group 0, then of group 1, and so on.
+//! Everything is counted in groups of k: four bytes of a row of a, four bytes of a column of b. That is one f32, or
+//! four i8. A panel has all columns of group 0, then of group 1, and so on.
 
 use super::super::LINE;
 use super::blocks::Version;
@@ -35,8 +35,8 @@ pub(super) fn panel_bytes() -> usize {
 /// Bytes of a strip of a, its rows rounded up to vectors.
 pub(super) const STRIP: usize = STRETCH * 16 * 4;
 
-/// Bytes of panels that are kept for the products that follow where the second-level cache has less than half of it: more than it
-/// holds, as they are faster read from the next one than packed again.
+/// Bytes of panels that are kept for the products that follow where the second-level cache has less than half of it:
+/// more than it holds, as they are faster read from the next one than packed again.
 const KEPT: usize = 2 << 20;
 
 /// Bytes of room for panels.

@@ -1,9 +1,10 @@
-//! Large products where registers are few: b is packed by slabs as large as the room for panels, which the third-level cache holds,
-//! and a by blocks of rows that the second-level one holds. All strips of a block pass by a panel, then by the next one.
+//! Large products where registers are few: b is packed by slabs as large as the room for panels, which the third-level
+//! cache holds, and a by blocks of rows that the second-level one holds. All strips of a block pass by a panel, then by
+//! the next one.
 //!
-//! A block of sums as high as sixteen registers allow takes a step in six cycles, and reads 64 bytes of b and 24 of a for it. So
-//! the less a strip shares the first-level cache with others the better: packed, its elements lie behind one another, where rows
-//! that are a multiple of 4096 bytes apart would drive each other out.
+//! A block of sums as high as sixteen registers allow takes a step in six cycles, and reads 64 bytes of b and 24 of a
+//! for it. So the less a strip shares the first-level cache with others the better: packed, its elements lie behind one
+//! another, where rows that are a multiple of 4096 bytes apart would drive each other out.
 
 use super::super::{LINE, simd::columns_of};
 use super::blocks::Version;

@@ -1,12 +1,14 @@
-//! Few rows of a by a b that comes from memory, read once: of f32 where a vector is less than a line of a cache, and of halves.
+//! Few rows of a by a b that comes from memory, read once: of f32 where a vector is less than a line of a cache, and of
+//! halves.
 //!
-//! Rows of b are often a multiple of 4096 bytes apart, as those of d are. Then the same columns of all of them share one set of
-//! the first-level cache, which holds eight lines. So no more steps of k than that are taken at once there, by a line of columns;
-//! and the sums lie elsewhere between stretches of k, block behind block in the order in which they come up again. With AVX2 [`lines`]
-//! has code for so many steps, which is better than more of them where rows are other distances apart, too.
+//! Rows of b are often a multiple of 4096 bytes apart, as those of d are. Then the same columns of all of them share
+//! one set of the first-level cache, which holds eight lines. So no more steps of k than that are taken at once there,
+//! by a line of columns; and the sums lie elsewhere between stretches of k, block behind block in the order in which
+//! they come up again. With AVX2 [`lines`] has code for so many steps, which is better than more of them where rows are
+//! other distances apart, too.
 //!
-//! f16 and bf16 are widened as blocks read them; where several blocks of rows would do that again and again, some lines of each step
-//! are widened first.
+//! f16 and bf16 are widened as blocks read them; where several blocks of rows would do that again and again, some lines
+//! of each step are widened first.
 
 use super::super::{LINE, Rows};
 use super::blocks::{self, Version};
@@ -18,7 +20,8 @@ use super::widen::Widen;
 use super::{Job, Matrix, cache};
 use ptoc_ir::loops::MemTy;
 
-/// Steps of k at once where lines of neighbouring rows are in one set of the first-level cache, or [`lines`] takes them.
+/// Steps of k at once where lines of neighbouring rows are in one set of the first-level cache, or [`lines`] takes
+/// them.
 const OF_A_SET: usize = lines::STEPS;
 /// Bytes from one line of a set to the next.
 const SETS: usize = 4096;
@@ -28,8 +31,8 @@ const OF_HALVES: usize = 4 * LINE / 2;
 /// So many rows leave room for blocks of four vectors, so that more of a row of b is read at once.
 const WIDE_ROWS: usize = 2;
 
-/// Are blocks of a line better than those of a vector? Halves are widened for each product, or packed once, if b rests and all of its
-/// panels can be kept.
+/// Are blocks of a line better than those of a vector? Halves are widened for each product, or packed once, if b rests
+/// and all of its panels can be kept.
 pub(super) fn suits(job: &Job, version: &Version) -> bool {
     let kept = job.rests.1 && 4 * job.k * job.n <= panels::room_bytes();
     if job.ab == MemTy::F32 { 4 * version.lanes < LINE } else { !kept }
@@ -38,8 +41,8 @@ pub(super) fn suits(job: &Job, version: &Version) -> bool {
 /// b is read where it is, by blocks of the version; some steps of a are packed.
 ///
 /// # Safety
-/// As for the routine; columns of b, d and the start are contiguous, the machine has the version's instructions, which is one of f32,
-/// and the product [`suits`].
+/// As for the routine; columns of b, d and the start are contiguous, the machine has the version's instructions, which
+/// is one of f32, and the product [`suits`].
 pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen) {
     let halves = blocks::of_halves(version.lanes, job.ab);
     let vectors = match halves {

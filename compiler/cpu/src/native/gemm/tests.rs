@@ -282,7 +282,8 @@ fn slabs_and_panels_share() {
 /// Few rows, b too large to stay in the cache.
 #[test]
 fn narrow_shapes() {
-    // In rows of 1024 columns, three of which are between them, as many bytes apart as a set of the cache is from itself.
+    // In rows of 1024 columns, three of which are between them, as many bytes apart as a set of the cache is from
+    // itself.
     for (m, n, k) in [
         (1, 700, 90),
         (8, 300, 200),

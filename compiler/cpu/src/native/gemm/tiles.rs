@@ -1,8 +1,8 @@
 //! Products of bf16, f16 and i8 on the machine's matrix unit.
 //!
-//! b is packed into panels of two tiles of columns, as many as the second-level cache holds; strips of two tiles of rows of a
-//! pass by. The first-level cache holds a strip and one panel over a stretch of k; between stretches, sums lie in the
-//! second-level cache too. Behind the matrices' ends tiles are zero.
+//! b is packed into panels of two tiles of columns, as many as the second-level cache holds; strips of two tiles of
+//! rows of a pass by. The first-level cache holds a strip and one panel over a stretch of k; between stretches, sums
+//! lie in the second-level cache too. Behind the matrices' ends tiles are zero.
 
 use super::super::strided::fence;
 use super::super::{Rows, sixteens};
@@ -17,15 +17,15 @@ use ptoc_exec::matrix::{self, LINE, SIDE, TILE, Tiles};
 use ptoc_ir::loops::MemTy;
 use std::arch::x86_64::*;
 
-/// Bytes of a strip, and of a panel of b over the same stretch of k: a third of a first-level cache of 48 KiB each, so that the
-/// strip is still there when the next panel has passed by.
+/// Bytes of a strip, and of a panel of b over the same stretch of k: a third of a first-level cache of 48 KiB each, so
+/// that the strip is still there when the next panel has passed by.
 const STRIP: usize = 16 << 10;
 /// Rows and columns of a block.
 const WIDTH: usize = 2 * SIDE;
 /// Panels that are in the cache together at least, before k is cut.
 const LEAST: usize = 8;
-/// Results that are so many times larger than the second-level cache are written past the caches: smaller ones may stay in
-/// the next level.
+/// Results that are so many times larger than the second-level cache are written past the caches: smaller ones may stay
+/// in the next level.
 const PAST: usize = 4;
 /// Bytes of a block's sums, and of one row of them.
 const SUMS: usize = WIDTH * SUMS_ROW;
@@ -67,7 +67,8 @@ unsafe fn finite(job: &Job) -> bool {
 /// Computes the product.
 ///
 /// # Safety
-/// As for the routine; columns of d and of the start are contiguous words; there is at least one step; [`way`] gave the way.
+/// As for the routine; columns of d and of the start are contiguous words; there is at least one step; [`way`] gave the
+/// way.
 pub(super) unsafe fn product(job: &Job, way: Way) {
     let unit = LINE / job.ab.size() as usize;
     let (groups, panels) = (job.k.div_ceil(unit), job.n.div_ceil(WIDTH));
@@ -271,8 +272,8 @@ impl Part<'_> {
         }
     }
 
-    /// Rows of a over a stretch of k as the unit can read them where they are: whole tiles of elements that are neighbours, and
-    /// rows that are not so far apart that they drive each other out of the first-level cache.
+    /// Rows of a over a stretch of k as the unit can read them where they are: whole tiles of elements that are
+    /// neighbours, and rows that are not so far apart that they drive each other out of the first-level cache.
     fn lines(&self, i: usize, rows: usize, from: usize, groups: usize) -> Option<amx::Lines> {
         /// Bytes from row to row.
         const FAR: usize = 1 << 10;

@@ -82,8 +82,8 @@ impl Stretch<'_> {
     }
 }
 
-/// A stretch's panels, as strips of a pass by. What strips have in common is counted once: a block of 64 steps takes as long as two
-/// or three divisions.
+/// A stretch's panels, as strips of a pass by. What strips have in common is counted once: a block of 64 steps takes as
+/// long as two or three divisions.
 pub(super) struct Walk<'p> {
     part: &'p Stretch<'p>,
     panels: Panels,
@@ -92,8 +92,8 @@ pub(super) struct Walk<'p> {
     /// Panels that are whole, and columns of the one behind them.
     whole: usize,
     rest: usize,
-    /// From a panel to the next: bytes of panels, of rows to add (none if there are none), of the start (none if it is zero), of
-    /// results.
+    /// From a panel to the next: bytes of panels, of rows to add (none if there are none), of the start (none if it is
+    /// zero), of results.
     steps: (usize, usize, usize, usize),
 }
 

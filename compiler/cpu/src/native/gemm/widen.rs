@@ -59,8 +59,8 @@ unsafe fn rows_widened<S: Halves>(ty: MemTy, from: Rows<*const u8>, to: Rows<*mu
     }
 }
 
-/// Copies elements as f32: their type, from where, where to, how many rows and elements of a row. They are there, and the machine
-/// has the instructions.
+/// Copies elements as f32: their type, from where, where to, how many rows and elements of a row. They are there, and
+/// the machine has the instructions.
 pub(super) type Widen = unsafe fn(MemTy, Rows<*const u8>, Rows<*mut u8>, (usize, usize));
 
 /// # Safety
@@ -81,8 +81,8 @@ pub(super) unsafe fn widen_narrow(ty: MemTy, from: Rows<*const u8>, to: Rows<*mu
     unsafe { widened::<Avx2>(ty, from, to, size) }
 }
 
-/// Packs panels of two vectors side by side, row by row: their type, the rows of all, the first panel and bytes from panel to panel,
-/// how many rows and panels. They are there, and the machine has the instructions.
+/// Packs panels of two vectors side by side, row by row: their type, the rows of all, the first panel and bytes from
+/// panel to panel, how many rows and panels. They are there, and the machine has the instructions.
 ///
 /// So rows of b are read along, where a panel alone would take a line of each.
 pub(super) type Side = unsafe fn(MemTy, Rows<*const u8>, Rows<*mut u8>, (usize, usize));

@@ -1,5 +1,5 @@
-//! Reductions of rows of floats with AVX2, where elements are neighbours: the same bits as by [`super::Fold`], for the reasons
-//! that [`super::floats`] gives. Sums of up to eight rows go through the last three steps of the tree together.
+//! Reductions of rows of floats with AVX2, where elements are neighbours: the same bits as by [`super::Fold`], for the
+//! reasons that [`super::floats`] gives. Sums of up to eight rows go through the last three steps of the tree together.
 
 use super::{Brain, Float, FloatMax, FloatMin, FloatSum, Half, rows_avx2};
 use ptoc_ir::loops::{BinOp, MemTy, PARTIALS};

@@ -1,8 +1,8 @@
 //! Reductions of rows of floats with AVX-512, where elements are neighbours: the same bits as by [`super::Fold`].
 //!
-//! Extremes do not depend on the order, except between zeros, and NaN is seen apart: so the machine's own maximum does, and
-//! rows with a NaN or whose extreme is a zero are left to `Fold`. Sums of up to sixteen rows go through the last four
-//! steps of the tree together, a vector for all of them in place of one for each.
+//! Extremes do not depend on the order, except between zeros, and NaN is seen apart: so the machine's own maximum does,
+//! and rows with a NaN or whose extreme is a zero are left to `Fold`. Sums of up to sixteen rows go through the last
+//! four steps of the tree together, a vector for all of them in place of one for each.
 
 use super::{Brain, Float, FloatMax, FloatMin, FloatSum, Half, rows_avx512};
 use ptoc_ir::loops::{BinOp, MemTy, PARTIALS};
@@ -240,7 +240,8 @@ fn together(all: [__m512; LANES]) -> __m512 {
     one
 }
 
-/// Vectors that hold blocks of `2 HALF` partials, a block for each tree: the low half of each block joined with the high one.
+/// Vectors that hold blocks of `2 HALF` partials, a block for each tree: the low half of each block joined with the
+/// high one.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn step<const ALL: usize, const HALF: usize>(all: [__m512; ALL]) -> [__m512; HALF] {

@@ -1,9 +1,9 @@
 //! Vector clocks: what is known to be complete when something starts.
 //!
-//! A *stream* is a pipe of a role. Each keeps a count of what was queued on it; a [`Stamp`] names one of those. What a stream
-//! knows is, for every stream, a count up to which everything is complete before the next of its own starts. It learns
-//! from what it does itself (unless its pipe is *loose*: it may start something before the one before it is done), from
-//! flags and transaction barriers, and from its issuer.
+//! A *stream* is a pipe of a role. Each keeps a count of what was queued on it; a [`Stamp`] names one of those. What a
+//! stream knows is, for every stream, a count up to which everything is complete before the next of its own starts. It
+//! learns from what it does itself (unless its pipe is *loose*: it may start something before the one before it is
+//! done), from flags and transaction barriers, and from its issuer.
 //!
 //! Pipe S is the issuer. What it reads is read before it issues anything else, so its reads have a stream of their own
 //! that all later work of the role knows. What it writes is seen by other pipes only after a flag from S.

@@ -143,7 +143,8 @@ impl<'k> Machine<'k, '_> {
     /// value better than poison does, so it goes first.
     fn watched(&mut self, r: &mut Running<'k>, op: &'k Op, now: &Now<'_>) -> Step {
         self.touches = Some(Touches::default());
-        // Scratch is written while operands are read and before the result is there: whatever shares bytes with it is lost.
+        // Scratch is written while operands are read and before the result is there: whatever shares bytes with it is
+        // lost.
         let result = self.scratch(op).and_then(|()| self.simple(op)).and_then(|()| self.scratch(op));
         let touches = self.touches.take().unwrap_or_default();
         if r.stuck.is_some() {

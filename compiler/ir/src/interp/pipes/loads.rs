@@ -1,9 +1,9 @@
 //! The bytes that a pipe has moved, held against those that are said to have come at a transaction barrier.
 //!
-//! `complete(b, n)` announces to the barrier what the loads before it have brought. Which loads it speaks of nobody writes,
-//! so some of them must add up to `n`: of those that the same pipe of the same role has issued since its last `complete`,
-//! in the same iteration of the loops around that. Each counts with all that its window can hold, or with what is valid of it.
-//! Where there are none, nothing is said: the bytes may have come earlier.
+//! `complete(b, n)` announces to the barrier what the loads before it have brought. Which loads it speaks of nobody
+//! writes, so some of them must add up to `n`: of those that the same pipe of the same role has issued since its last
+//! `complete`, in the same iteration of the loops around that. Each counts with all that its window can hold, or with
+//! what is valid of it. Where there are none, nothing is said: the bytes may have come earlier.
 
 use super::clocks::Stamp;
 use crate::tile::{Access, Kernel, Label, Op, Operand, TileRef, Value};
@@ -59,7 +59,8 @@ impl Loads {
         });
     }
 
-    /// `said` bytes are said to have come. What the windows of the loads can hold, where no choice of them adds up to that.
+    /// `said` bytes are said to have come. What the windows of the loads can hold, where no choice of them adds up to
+    /// that.
     pub fn complete(&mut self, stamp: Stamp, said: i64, loops: &[(Label, i64)]) -> Option<Vec<u64>> {
         let list = std::mem::take(self.streams.get_mut(stamp.stream as usize)?);
         let here = list.iter().filter(|load| load.loops.starts_with(loops));

@@ -1,10 +1,10 @@
 //! Pipes that run at the same time: the interpreter as sanitizer of synchronisation, and the model of time.
 //!
-//! It runs *physical* kernels, those of which every tile has an address. The issuer goes through a block in program order
-//! and evaluates scalars; a tile instruction is queued on its pipe with the values that it uses, and executed in some
-//! order that the synchronisation allows ([`Order`]). What happens before what does not depend on that order: it is
-//! found while issuing ([`clocks`], [`protocol`]). Every byte that an instruction touches is compared with those that
-//! others have touched without order ([`races`]).
+//! It runs *physical* kernels, those of which every tile has an address. The issuer goes through a block in program
+//! order and evaluates scalars; a tile instruction is queued on its pipe with the values that it uses, and executed in
+//! some order that the synchronisation allows ([`Order`]). What happens before what does not depend on that order: it
+//! is found while issuing ([`clocks`], [`protocol`]). Every byte that an instruction touches is compared with those
+//! that others have touched without order ([`races`]).
 //!
 //! With any other order than the program's a failing run is repeated in program order, so that what is reported does
 //! not depend on chance.

@@ -235,8 +235,8 @@ fn announced(by: &Queued) -> Knowledge {
 /// A phase of so many loose steps is looked through for all orders; beyond, what could go wrong counts as wrong.
 const MOST_LOOSE: usize = 12;
 
-/// Could a phase of these steps end before the last of them? All arrivals may be there, and whatever else has to be there with them,
-/// while the bytes happen to cancel out. Returns a step that would be late.
+/// Could a phase of these steps end before the last of them? All arrivals may be there, and whatever else has to be
+/// there with them, while the bytes happen to cancel out. Returns a step that would be late.
 fn may_end_before(steps: &[Step]) -> Option<&Step> {
     let arrivals: Vec<&Step> = steps.iter().filter(|s| s.arrives).collect();
     let early = |s: &Step| s.arrives || arrivals.iter().any(|a| knows(&a.by.knowledge, s.by.stamp));

@@ -1,8 +1,8 @@
 //! Conflicting uses of bytes that nothing orders.
 //!
-//! For every byte its last write and the reads since are kept, each with its stamp. A use conflicts with one of them that its
-//! own knowledge does not cover. Whatever is ordered after the last write is ordered after all that the write was
-//! ordered after, so no older use has to be kept; and since what is executed is executed in an order that the
+//! For every byte its last write and the reads since are kept, each with its stamp. A use conflicts with one of them
+//! that its own knowledge does not cover. Whatever is ordered after the last write is ordered after all that the write
+//! was ordered after, so no older use has to be kept; and since what is executed is executed in an order that the
 //! synchronisation allows, a pair that is not ordered is found in every such order.
 
 use super::clocks::{Stamp, knows};
@@ -45,8 +45,8 @@ pub(super) struct Histories {
 }
 
 impl Histories {
-    /// Is a use of bytes by something that knows `knowledge` ordered after all others? All uses of an instruction are checked
-    /// before one of them is noted: its write must not hide behind its own read.
+    /// Is a use of bytes by something that knows `knowledge` ordered after all others? All uses of an instruction are
+    /// checked before one of them is noted: its write must not hide behind its own read.
     pub fn check(&self, touch: &Touch, mine: Use, knowledge: &[u32]) -> Result<(), Conflict> {
         let Some(cells) = self.spaces.get(&touch.space) else { return Ok(()) };
         let Range { start, end } = touch.bytes;

@@ -133,8 +133,8 @@ impl<'k> Schedule<'k> {
         if now { self.next() } else { None }
     }
 
-    /// What is executed next at the end of the block. As late as possible means for the demand of the last pipes: results
-    /// leave the block as soon as what they need is there.
+    /// What is executed next at the end of the block. As late as possible means for the demand of the last pipes:
+    /// results leave the block as soon as what they need is there.
     pub fn next(&mut self) -> Option<Deferred<'k>> {
         if matches!(self.order, Order::Random(_)) {
             return self.any();

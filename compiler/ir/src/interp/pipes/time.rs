@@ -1,6 +1,6 @@
-//! A model of time: every pipe takes what is queued on it in order, as soon as its unit is free, the issuer has come to it, and
-//! what it waits for is there ([`core`]). What an instruction takes says [`crate::cost`]. This is no measurement: there are no bank
-//! conflicts, no caches, and no other core uses the memory.
+//! A model of time: every pipe takes what is queued on it in order, as soon as its unit is free, the issuer has come to
+//! it, and what it waits for is there ([`core`]). What an instruction takes says [`crate::cost`]. This is no
+//! measurement: there are no bank conflicts, no caches, and no other core uses the memory.
 
 mod core;
 

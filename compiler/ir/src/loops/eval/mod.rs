@@ -41,7 +41,8 @@ pub enum Stop {
 /// What a print showed: a scalar's bits, or a matrix's elements' bits in row-major order.
 pub type Printed = Vec<u64>;
 
-/// Runs `func` with the parameters `params` for at most `fuel` steps: statements, iterations, multiply-adds, printed elements.
+/// Runs `func` with the parameters `params` for at most `fuel` steps: statements, iterations, multiply-adds, printed
+/// elements.
 ///
 /// # Errors
 /// [`Stop`], when the end is not reached.
@@ -251,7 +252,8 @@ impl Eval<'_> {
             .ok_or(Exit::Stop(Stop::OutOfBounds(span)))
     }
 
-    /// A number for a byte, so that two bytes have a distance: the arena's begin at 1 << [`BASE_BITS`], a tensor's at its own multiple.
+    /// A number for a byte, so that two bytes have a distance: the arena's begin at 1 << [`BASE_BITS`], a tensor's at
+    /// its own multiple.
     fn number_of(&self, base: Base, at: i64) -> Option<i64> {
         match base {
             Base::Tensor(n) => ((i64::from(n) + 2) << BASE_BITS).checked_add(at),

@@ -1,5 +1,5 @@
-//! The text form of tile IR. [`parse`] and [`print()`] are inverse: `print(parse(print(k))) == print(k)`, and the parsed
-//! kernel is equal to the printed one, spans included where they are printed.
+//! The text form of tile IR. [`parse`] and [`print()`] are inverse: `print(parse(print(k))) == print(k)`, and the
+//! parsed kernel is equal to the printed one, spans included where they are printed.
 //!
 //! ```text
 //! kernel "add" target "a2a3" @0:7..10
@@ -24,8 +24,8 @@
 //!   element 0 and origin (0, 0).
 //! * A view is `g0[offset + (shape):(strides)]`.
 //! * A side of a nest is `t0[16x64 v5, v6] at (row, column)` or `g0.f32[at + table.clamp g1[at] by v5 below v6] swizzle
-//!   (3, 4, 3)`, where `at`, `row` and `column` are affine: `v7 + (strides)`. `copy [extents] dst from src where at < v3
-//!   fill v4 covers`, `mma [m][n][k] acc, a, b`.
+//!   (3, 4, 3)`, where `at`, `row` and `column` are affine: `v7 + (strides)`. `copy [extents] dst from src where at <
+//!   v3 fill v4 covers`, `mma [m][n][k] acc, a, b`.
 //! * A tile's type with a layout of its own is `Vec<f32, 16, 64, (16,64):(1,16)>`.
 //! * An instruction's modes follow its mnemonic: `tcmp.lt`, `tcvt.rint.sat`, `tstore.atomic`.
 //! * A span is `@file:start..end`; `@?` is none. `//` starts a comment.

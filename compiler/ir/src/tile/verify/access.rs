@@ -122,8 +122,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// The accumulator must not be the very tile that is read. (A copy may read one part of a tile and write another one: those
-    /// are apart, or it ends with PA-1072.)
+    /// The accumulator must not be the very tile that is read. (A copy may read one part of a tile and write another
+    /// one: those are apart, or it ends with PA-1072.)
     fn apart(&mut self, written: &Access, read: &Access, what: &str) {
         let same = |a: &TileRef, b: &TileRef| a.tile == b.tile && a.element == b.element;
         if let (Some(w), Some(r)) = (written.tile(), read.tile())

@@ -318,7 +318,8 @@ impl Verifier<'_> {
                 let column = |s: &(Value, Value)| self.same(d.0, s.0) && one(s.1);
                 equal(d, shapes[1]) && shapes[2..].iter().all(column)
             }
-            // That the smaller one lies within, and that columns are even, is elaboration's to see to: the interpreter asks.
+            // That the smaller one lies within, and that columns are even, is elaboration's to see to: the interpreter
+            // asks.
             ShapeRule::Part => shapes.chunks(3).all(|s| match *s {
                 [x, a, b] => equal(x, d) && equal(a, shapes[1]) && equal(b, shapes[2]) && (equal(x, a) || equal(x, b)),
                 _ => false,

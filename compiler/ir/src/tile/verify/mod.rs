@@ -4,10 +4,10 @@
 //! * every entity that is referred to is declared; a tile has at least one element, copy, row and column, and at most
 //!   2^40 bytes; as many fixed addresses as elements; `bool` tiles are in Vec; a layout has the tile's shape, stands
 //!   in for the order (which is row-major then), and is for tiles in Vec and Mat that are not `bool`;
-//! * values of dimensions are `index`; extents and layouts of tensors and extents of the grid are `index` values of the prologue; a layout
-//!   has a stride for each leaf;
-//! * a placement has the shape of its tensor or of the grid, and no negative numbers; what is in every unit's bank names no
-//!   bank, blocks name nothing inside of one.
+//! * values of dimensions are `index`; extents and layouts of tensors and extents of the grid are `index` values of the
+//!   prologue; a layout has a stride for each leaf;
+//! * a placement has the shape of its tensor or of the grid, and no negative numbers; what is in every unit's bank
+//!   names no bank, blocks name nothing inside of one.
 //!
 //! **Values** (E0805, E0806, E0807)
 //! * a value is defined once: by a statement, as a dimension, a scalar argument, a grid index or a loop index;
@@ -27,19 +27,19 @@
 //! * a window is inside its tile, and a valid shape inside its window, as far as constants tell;
 //! * nothing writes an `in` tensor; views have a stride an extent; check texts refer to arguments that exist.
 //!
-//! **Order** (E0804, E0809, E0812): flags are set and waited for, barriers take the rest; an event has at least one element and
-//! connects two pipes, a barrier has 1 to 2^20 - 1 arrivals; a role's region stands in no other role's.
+//! **Order** (E0804, E0809, E0812): flags are set and waited for, barriers take the rest; an event has at least one
+//! element and connects two pipes, a barrier has 1 to 2^20 - 1 arrivals; a role's region stands in no other role's.
 //!
 //! **Instructions** (E0809, E0810, E0811, E0817): operands, locations, dtypes, shape relations and modes are those of
 //! the table. Shapes are equal if they are the same values or equal constants. Which dtypes a *target* admits is the
 //! analysis' business. Beyond the table, `TEXPANDS` may fill an `Acc` tile (`acc = 0.0`). No instruction has an operand
 //! with a layout of its own.
 //!
-//! **Copies and matrix products** (E0809, E0810, E0812, E0817): an affine function has one stride an axis; an extent is not
-//! negative as far as constants tell. Both sides of a copy have one dtype (U4 counts as u8, I4 as i8), a product's are
-//! those of TMATMUL. Half bytes are not written, tables hold integers, and `Zero` is for what is read. A side of a product
-//! has the constant 0 as stride along axes that it does not see. Nothing reads the very tile that it writes; only a copy
-//! to a tile covers it.
+//! **Copies and matrix products** (E0809, E0810, E0812, E0817): an affine function has one stride an axis; an extent is
+//! not negative as far as constants tell. Both sides of a copy have one dtype (U4 counts as u8, I4 as i8), a product's
+//! are those of TMATMUL. Half bytes are not written, tables hold integers, and `Zero` is for what is read. A side of a
+//! product has the constant 0 as stride along axes that it does not see. Nothing reads the very tile that it writes;
+//! only a copy to a tile covers it.
 
 mod access;
 mod inst;

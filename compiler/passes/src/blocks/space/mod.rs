@@ -1,8 +1,9 @@
 //! Numbers of a block as polynomials, and what is known of them.
 //!
-//! A *side* is one moment of one block: its indices of the grid and of the loops around are symbols (or given), and every value
-//! that is computed there is a polynomial in symbols. What belongs to the launch (dimensions, arguments, the prologue) is the
-//! same on all sides. Whatever is no sum or product (quotients, least and greatest values, data) is a symbol with facts.
+//! A *side* is one moment of one block: its indices of the grid and of the loops around are symbols (or given), and
+//! every value that is computed there is a polynomial in symbols. What belongs to the launch (dimensions, arguments,
+//! the prologue) is the same on all sides. Whatever is no sum or product (quotients, least and greatest values, data)
+//! is a symbol with facts.
 
 mod proof;
 mod stride;

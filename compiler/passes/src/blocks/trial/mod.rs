@@ -1,7 +1,8 @@
 //! A launch in numbers, as far as numbers are known without data: a witness of what goes wrong.
 //!
-//! The blocks are gone through one after the other, and what each does to elements of tensors is noted as the interpreter notes
-//! it. What depends on data is not known; what is done under such a condition, or after one, may be done and is no witness.
+//! The blocks are gone through one after the other, and what each does to elements of tensors is noted as the
+//! interpreter notes it. What depends on data is not known; what is done under such a condition, or after one, may be
+//! done and is no witness.
 
 mod touch;
 
@@ -195,8 +196,8 @@ pub(in crate::blocks) fn run(kernel: &Kernel, sizes: &Sizes, budget: &Steps<'_>)
     Some(trial.out)
 }
 
-/// For each tensor that blocks share: which elements a launch writes whatever the data are. What an array has no element for
-/// counts as written. `None`: that is not known.
+/// For each tensor that blocks share: which elements a launch writes whatever the data are. What an array has no
+/// element for counts as written. `None`: that is not known.
 pub(in crate::blocks) fn written(
     kernel: &Kernel,
     sizes: &Sizes,
@@ -325,8 +326,8 @@ impl<'k, 'b> Trial<'k, 'b> {
         if self.budget.spend(n) { Ok(()) } else { Err(Stop::Long) }
     }
 
-    /// The elements of an array by their index in each leaf of its layout; nothing if no launch may have such a layout: one with
-    /// a stride that is negative, or two elements in one place.
+    /// The elements of an array by their index in each leaf of its layout; nothing if no launch may have such a layout:
+    /// one with a stride that is negative, or two elements in one place.
     #[allow(clippy::type_complexity)]
     fn members(&self, stored: &Stored) -> Result<Option<Vec<(Vec<i64>, i64)>>, Stop> {
         let mut out = Vec::new();

@@ -301,7 +301,8 @@ fn body(code: &mut Code, matrices: &[Matrix], work: &Work) {
     }
     let mut b =
         Body { matrices, loads: FxHashMap::default(), places: FxHashMap::default(), values: vec![None; parts.len()] };
-    // What all lanes share is read in front of the first store, so that it is read once. No store of a chain changes it.
+    // What all lanes share is read in front of the first store, so that it is read once. No store of a chain changes
+    // it.
     for from in parts.iter().flat_map(|p| &p.sources) {
         if let From::Matrix(n) = *from {
             b.place(code, n);

@@ -1,19 +1,21 @@
-//! Chains: neighbouring element-wise instructions of one shape as one nest, whose intermediate results stay in registers.
+//! Chains: neighbouring element-wise instructions of one shape as one nest, whose intermediate results stay in
+//! registers.
 //!
 //! For each element a chain does in order what its instructions do to that element. That is the same as instruction
 //! after instruction if no instruction reads, at other indices, what another one of the chain writes, and none
 //! overwrites what an earlier one has still to read at other indices; [`Planner::conflict`] sees to that for all pairs.
-//! Arithmetic on scalars between the instructions goes in front: it reads no memory. So does a product that has nothing to do
-//! with the instructions before it. Checks and everything else that has an effect ends a chain, so what happens before it
-//! and behind it stays there.
+//! Arithmetic on scalars between the instructions goes in front: it reads no memory. So does a product that has nothing
+//! to do with the instructions before it. Checks and everything else that has an effect ends a chain, so what happens
+//! before it and behind it stays there.
 //!
-//! Reductions of rows end chains: an element goes to its partial as soon as it is there (`Op::Join` of loop IR), and behind
-//! the nest the partials of all rows are joined and the results written. So nothing else of the chain may look at those.
+//! Reductions of rows end chains: an element goes to its partial as soon as it is there (`Op::Join` of loop IR), and
+//! behind the nest the partials of all rows are joined and the results written. So nothing else of the chain may look
+//! at those.
 //!
 //! Two kinds of stores disappear ([`webs`]). A result that only instructions of its own chain read stays a register,
-//! rounded to its dtype as the store would have. A plain TLOAD of an array that nothing writes need not fill its tile if
-//! all readers can read the array instead; arguments do not overlap. So TLOAD, TTRANS and TSTORE behind one another are one move
-//! from array to array, and a TLOAD of a row between instructions on a tile keeps none of them apart.
+//! rounded to its dtype as the store would have. A plain TLOAD of an array that nothing writes need not fill its tile
+//! if all readers can read the array instead; arguments do not overlap. So TLOAD, TTRANS and TSTORE behind one another
+//! are one move from array to array, and a TLOAD of a row between instructions on a tile keeps none of them apart.
 
 mod emit;
 mod webs;
@@ -164,7 +166,8 @@ impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
         out
     }
 
-    /// Is this a product, or a copy for one that is not carried out, which may as well come before the statements of a run?
+    /// Is this a product, or a copy for one that is not carried out, which may as well come before the statements of a
+    /// run?
     fn comes_first(&self, stmt: &Stmt, run: &[usize]) -> bool {
         let l = self.lower;
         if l.products.disappears(&stmt.op) {

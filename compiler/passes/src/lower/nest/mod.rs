@@ -1,8 +1,8 @@
 //! Nests of loops over memory: axes, and numbers that are affine in them. What `copy` and `mma` become before they are
 //! loops.
 //!
-//! Everything that a nest computes from its axes (addresses, places in tables, guarded coordinates) is a [`Form`] of the
-//! nest, so that joining, splitting and ordering axes is done once for all of them.
+//! Everything that a nest computes from its axes (addresses, places in tables, guarded coordinates) is a [`Form`] of
+//! the nest, so that joining, splitting and ordering axes is done once for all of them.
 
 mod emit;
 mod order;
@@ -79,8 +79,8 @@ impl Nest {
         self.axes.iter().any(|a| code.known(a.extent).is_some_and(|n| n <= 0))
     }
 
-    /// Pins the axes that decide which entry of a table is the first one that is wrong: those of the tables, and those of
-    /// guards that do not become stricter along them.
+    /// Pins the axes that decide which entry of a table is the first one that is wrong: those of the tables, and those
+    /// of guards that do not become stricter along them.
     pub(super) fn pin(&mut self, code: &Code, tables: &[Lookup]) {
         if tables.is_empty() {
             return;

@@ -60,8 +60,8 @@ pub(in crate::lower) fn copy_order(code: &mut Code, nest: &mut Nest, dst: &Side,
         (Some(to), Some(from))
             if to != from && !halves && run_bytes < LONG_RUN && crosses(code, nest, (dst, src), to, from) =>
         {
-            // Lanes go along the destination, unless it has no neighbours and the source has, or unless every lane would
-            // have a swizzle of its own to compute.
+            // Lanes go along the destination, unless it has no neighbours and the source has, or unless every lane
+            // would have a swizzle of its own to compute.
             let turned = next_to(code, nest, src, from) && (!next_to(code, nest, dst, to) || src.xor.is_some());
             inner = if turned { vec![to, from] } else { vec![from, to] };
             let block = if run.is_some() { RUNS } else { BLOCK };

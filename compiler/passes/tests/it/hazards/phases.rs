@@ -1,5 +1,5 @@
-//! Random kernels with two transaction barriers: the compiler's verdict is that of the interpreter, in every order of the
-//! pipes, over all small launches.
+//! Random kernels with two transaction barriers: the compiler's verdict is that of the interpreter, in every order of
+//! the pipes, over all small launches.
 
 use super::program::{At, Trip, When};
 use crate::harness::*;

@@ -95,8 +95,8 @@ fn agree(program: &[P]) -> Result<(), TestCaseError> {
     let text = || format!("{program:?}\n{wrong:?}\n{got:#?}");
     prop_assert!(!errors || !wrong.is_empty(), "a false alarm\n{}", text());
     prop_assert!(wrong.is_empty() || errors || vague, "missed\n{}", text());
-    // In these programs everything can be decided, as far as there are steps for it. Where loops around each other take turns at
-    // arrays of events there may be too few, which the one warning says.
+    // In these programs everything can be decided, as far as there are steps for it. Where loops around each other take
+    // turns at arrays of events there may be too few, which the one warning says.
     let spent = got.iter().all(|d| d.code == codes::UNDECIDED);
     prop_assert!(!vague || errors || (spent && nested(program)), "not decided\n{}", text());
     Ok(())
@@ -115,8 +115,8 @@ fn nested(program: &[P]) -> bool {
     depth(program) > 1
 }
 
-/// A loop whose two inner loops change what is known of all that they touch: there are more states than steps. Nothing else is said of
-/// it, and the interpreter decides each launch.
+/// A loop whose two inner loops change what is known of all that they touch: there are more states than steps. Nothing
+/// else is said of it, and the interpreter decides each launch.
 #[test]
 fn there_may_be_too_few_steps() {
     let at = At::Fixed;

@@ -40,7 +40,8 @@ impl Tracer<'_> {
         ))
     }
 
-    /// a + b. What all lanes have alike is a scalar, which needs no register; but a product is added to a register, by a MAC.
+    /// a + b. What all lanes have alike is a scalar, which needs no register; but a product is added to a register, by
+    /// a MAC.
     pub(in crate::hbm) fn add(&mut self, a: NodeId, b: NodeId, span: Span) -> NodeId {
         let product = |n| matches!(self.nodes.get(n), Node::Mul(..) | Node::MulScalar(..) | Node::MulElement { .. });
         let node = match (self.nodes.get(a), self.nodes.get(b)) {
@@ -62,7 +63,8 @@ impl Tracer<'_> {
     ) -> Res<NodeId> {
         let s = match s {
             Number::Known(bits) => bits,
-            // SRF_M has the next eight elements; those of SRF_A would be eight further on, which the first ones of an array are not.
+            // SRF_M has the next eight elements; those of SRF_A would be eight further on, which the first ones of an
+            // array are not.
             Number::Element { tensor, offset, .. } if op == BinOp::Mul => {
                 return Ok(self.nodes.intern(Node::MulElement { a, tensor, offset }, span));
             }

@@ -63,8 +63,8 @@ impl<'s> Lines<'s> {
         }
     }
 
-    /// `12-14`: first write to last read, or to the end of its life if nothing reads it. `20 (12-14)` is in a function that
-    /// line 20 calls.
+    /// `12-14`: first write to last read, or to the end of its life if nothing reads it. `20 (12-14)` is in a function
+    /// that line 20 calls.
     pub fn life(&self, map: &MemoryMap, tile: &MappedTile) -> String {
         let Some(held) = tile.held else { return "unused".into() };
         let start = tile.first_write.unwrap_or(held.start);

@@ -158,8 +158,8 @@ pub(crate) fn maps_of(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> 
     Ok(Maps { name: entry.item.name.name.to_string(), program: entry.program, file: unit.file, list })
 }
 
-/// Elaborates. A constant address past the end of its memory is refused there; for the map, which shows such things, the
-/// kernel is elaborated once more as if the memories were larger.
+/// Elaborates. A constant address past the end of its memory is refused there; for the map, which shows such things,
+/// the kernel is elaborated once more as if the memories were larger.
 fn instances(
     session: &mut Session,
     unit: &Unit,

@@ -1,8 +1,8 @@
-//! `--source`: the plan as source. The file is printed with an address for each automatic tile, so that it compiles to the
-//! placement that the map shows; that is verified by compiling it before anything is printed.
+//! `--source`: the plan as source. The file is printed with an address for each automatic tile, so that it compiles to
+//! the placement that the map shows; that is verified by compiling it before anything is printed.
 //!
-//! Tiles and rings that a `let` of the kernel names get a `TASSIGN` behind it, the others an entry in `rest`. A kernel whose author fixes
-//! some tiles by `TASSIGN` would get these planned as well; there all automatic ones go to `rest`.
+//! Tiles and rings that a `let` of the kernel names get a `TASSIGN` behind it, the others an entry in `rest`. A kernel
+//! whose author fixes some tiles by `TASSIGN` would get these planned as well; there all automatic ones go to `rest`.
 
 use super::{Maps, instances};
 use crate::args::MemArgs;

@@ -1,5 +1,5 @@
-//! The picture of a memory: program points from left to right, addresses from the bottom up, a rectangle for each run of
-//! bytes that a tile holds. Above it, how many bytes are held; below it, lines and loops.
+//! The picture of a memory: program points from left to right, addresses from the bottom up, a rectangle for each run
+//! of bytes that a tile holds. Above it, how many bytes are held; below it, lines and loops.
 
 use super::lines::{Line, Lines, bytes, percent};
 use crate::page::escape;

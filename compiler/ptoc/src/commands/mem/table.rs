@@ -127,7 +127,8 @@ fn row(map: &MemoryMap, memory: &MappedMemory, tile: &MappedTile, lines: &Lines<
     [address, tile.bytes.to_string(), lines.life(map, tile), scale.bar(tile), title, tile.ty.to_string()]
 }
 
-/// Points of a memory, squeezed into the cells of a bar. Only those count where a tile of it begins, ends or is touched.
+/// Points of a memory, squeezed into the cells of a bar. Only those count where a tile of it begins, ends or is
+/// touched.
 struct Scale {
     steps: Vec<u32>,
     cells: usize,

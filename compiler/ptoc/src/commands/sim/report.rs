@@ -64,7 +64,8 @@ pub(crate) fn short(r: &Report, place: Place) -> String {
     whole.rsplit('/').next().unwrap_or(&whole).to_owned()
 }
 
-/// The time of a line without that of pseudo-channels that do nothing in the whole run: these wait for the line's steps.
+/// The time of a line without that of pseudo-channels that do nothing in the whole run: these wait for the line's
+/// steps.
 fn at_work_in(r: &Report, place: Place, buckets: &Buckets) -> Buckets {
     let own = r.steps.iter().zip(&r.names).filter(|(_, (_, at))| *at == place);
     let waited: u64 = own.map(|((start, end), _)| end - start).sum();

@@ -8,7 +8,8 @@ use ptoc_diagnostics::{Code, Diagnostics, codes};
 use ptoc_ir::interp::Order;
 use ptoc_syntax::directive::Trap;
 
-/// What a pipe may do early does not depend on the order in which the interpreter runs them, so it must be found in each.
+/// What a pipe may do early does not depend on the order in which the interpreter runs them, so it must be found in
+/// each.
 const ORDERS: [Order; 2] = [Order::Program, Order::Late];
 
 /// The interpreter must stop, with this code and no other.

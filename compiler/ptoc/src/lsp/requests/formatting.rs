@@ -1,8 +1,9 @@
 //! Formatting, as by `ptoc fmt`: of a text, of a range, of what was just finished.
 //!
-//! The formatter moves white space and nothing else, so both texts have the same other characters. Lines of both that begin behind
-//! the same number of these belong together, and so do the empty lines before them; what differs between two such places is one edit.
-//! No edit of a range has anything of another line in it: where lines in it and outside of it become one line, they stay as they are.
+//! The formatter moves white space and nothing else, so both texts have the same other characters. Lines of both that
+//! begin behind the same number of these belong together, and so do the empty lines before them; what differs between
+//! two such places is one edit. No edit of a range has anything of another line in it: where lines in it and outside of
+//! it become one line, they stay as they are.
 
 use crate::lsp::brackets::Brackets;
 use crate::lsp::documents::Document;
@@ -52,8 +53,8 @@ struct OnType {
     ch: String,
 }
 
-/// `textDocument/onTypeFormatting`: behind `;` its line, behind `}` its block, behind a new line the one before. While the text is
-/// broken nothing is done: its author is at work.
+/// `textDocument/onTypeFormatting`: behind `;` its line, behind `}` its block, behind a new line the one before. While
+/// the text is broken nothing is done: its author is at work.
 pub fn on_type(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: OnType = read(params)?;
     let document = &world.opened(&params.text_document.uri)?.document;
@@ -111,8 +112,8 @@ fn edits(document: &Document, hunks: Vec<Hunk>, to: &str, encoding: Encoding) ->
     hunks.into_iter().map(edit).collect()
 }
 
-/// What differs in these lines, and has nothing of others. What ends them stays: that all lines end alike is a matter of the whole
-/// text.
+/// What differs in these lines, and has nothing of others. What ends them stays: that all lines end alike is a matter
+/// of the whole text.
 fn of_lines(document: &Document, to: &str, lines: ops::RangeInclusive<u32>, encoding: Encoding) -> Vec<TextEdit> {
     let from = document.text.as_str();
     let place = |line| document.lines.offset(from, Position { line, character: 0 }, encoding);
@@ -159,8 +160,8 @@ fn hunks(from: &str, to: &str) -> Vec<Hunk> {
     found
 }
 
-/// So many characters that are no white space stand before a line; and is it the first such line, before which there may be empty
-/// ones, or the one that has the next character?
+/// So many characters that are no white space stand before a line; and is it the first such line, before which there
+/// may be empty ones, or the one that has the next character?
 type Place = (usize, bool);
 
 /// Where lines begin of which the other text has one, too.

@@ -185,7 +185,8 @@ fn definition(context: Context<'_>, d: &Definition) -> String {
     out
 }
 
-/// What a block keeps each pipe busy for, in a table: once, and for each turn of loops whose turns only the launch knows.
+/// What a block keeps each pipe busy for, in a table: once, and for each turn of loops whose turns only the launch
+/// knows.
 fn costs(context: Context<'_>, cost: &BlockCost, out: &mut String) {
     let target = &context.world.target().name;
     let _ = writeln!(
@@ -255,7 +256,8 @@ fn constant(context: Context<'_>, d: &Definition) -> bool {
     context.facts(d.span).all(|f| matches!(f, Fact::Constant(_) | Fact::Algebra(_)))
 }
 
-/// Capacity and valid shape of a tile; nothing of the latter where it is not one pair of names for all of the tile's life.
+/// Capacity and valid shape of a tile; nothing of the latter where it is not one pair of names for all of the tile's
+/// life.
 fn shape(t: &TileFact) -> String {
     let (rows, cols) = t.shape;
     match &t.valid {

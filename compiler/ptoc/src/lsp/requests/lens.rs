@@ -1,5 +1,5 @@
-//! Code lenses above kernels and programs: what they take of the memories of each target, what a block costs there by the model of
-//! time, and commands of the editor.
+//! Code lenses above kernels and programs: what they take of the memories of each target, what a block costs there by
+//! the model of time, and commands of the editor.
 
 use super::views;
 use crate::commands::check::{Checked, Whole, check_entry};
@@ -97,8 +97,8 @@ fn summary(map: &MemoryMap) -> String {
     if all.is_empty() { "no tiles".into() } else { all.join(", ") }
 }
 
-/// `V 512 cycles a block, MTE2 310 cycles a turn of its loop`: the pipes that are at work longest. Of several loops whose turns only the launch
-/// knows the one is named that costs most.
+/// `V 512 cycles a block, MTE2 310 cycles a turn of its loop`: the pipes that are at work longest. Of several loops
+/// whose turns only the launch knows the one is named that costs most.
 fn cycles(cost: &BlockCost) -> String {
     let share = |lanes: &Lanes| busiest(lanes).map(|(pipe, cycles)| (cycles, format!("{pipe} {cycles} cycles")));
     let once = share(&cost.once).map(|(_, text)| format!("{text} a block"));

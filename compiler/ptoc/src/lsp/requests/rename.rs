@@ -1,5 +1,5 @@
-//! Rename, across all files that import. It is carried out on copies first: if any name would then mean something else, it is
-//! refused.
+//! Rename, across all files that import. It is carried out on copies first: if any name would then mean something else,
+//! it is refused.
 
 use crate::files::OpenTexts;
 use crate::lsp::analysis::{Loaded, load};

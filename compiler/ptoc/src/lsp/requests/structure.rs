@@ -71,8 +71,8 @@ fn pairs(tokens: &[(Tok, Span)]) -> Vec<(Span, Span)> {
     tokens.iter().filter_map(closed).collect()
 }
 
-/// `textDocument/selectionRange`: the word, then what is between commas, what is in the brackets, the brackets, the statement, the
-/// item, the text.
+/// `textDocument/selectionRange`: the word, then what is between commas, what is in the brackets, the brackets, the
+/// statement, the item, the text.
 pub fn selection(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: SelectionRangeParams = read(params)?;
     let context = world.known(&params.text_document.uri)?;
@@ -104,8 +104,8 @@ fn chain(context: Context<'_>, nested: &Nested, items: &[Span], at: Position) ->
     kept
 }
 
-/// A chain as the protocol has it, the inner ones with their parents. It is written from one end to the other: there may be more of
-/// them than calls have room.
+/// A chain as the protocol has it, the inner ones with their parents. It is written from one end to the other: there
+/// may be more of them than calls have room.
 fn written(context: Context<'_>, chain: &[Span]) -> Result<String, Failure> {
     let ranges = chain.iter().rev().map(|span| Ok(format!(r#"{{"range":{}"#, result(context.range(*span))?.text())));
     let ranges: Vec<String> = ranges.collect::<Result<_, Failure>>()?;
@@ -136,8 +136,8 @@ impl Nested {
         Nested { spans, around }
     }
 
-    /// Adds those that have a place in them or at their ends: they are around the last one that begins there or before it, or around
-    /// the last one that begins before it.
+    /// Adds those that have a place in them or at their ends: they are around the last one that begins there or before
+    /// it, or around the last one that begins before it.
     fn touching(&self, offset: u32, out: &mut Vec<Span>) {
         for behind in [offset + 1, offset] {
             let mut next = self.spans.partition_point(|s| s.start < behind).checked_sub(1);
@@ -149,7 +149,8 @@ impl Nested {
     }
 }
 
-/// Tokens, brackets with and without what is in them, and its parts: statements with their `;`, arguments without their `,`.
+/// Tokens, brackets with and without what is in them, and its parts: statements with their `;`, arguments without their
+/// `,`.
 fn spans(tokens: &[(Tok, Span)]) -> Vec<Span> {
     let mut all: Vec<Span> = tokens.iter().map(|(_, span)| *span).collect();
     let pairs = pairs(tokens);

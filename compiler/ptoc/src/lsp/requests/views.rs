@@ -166,7 +166,8 @@ pub fn pim(world: &mut World, params: Value) -> Result<Reply, Failure> {
     )
 }
 
-/// Bytes of the arrays of a stream that is simulated although nobody has asked to see it, at most: some tenths of a second.
+/// Bytes of the arrays of a stream that is simulated although nobody has asked to see it, at most: some tenths of a
+/// second.
 const SMALL: u64 = 1 << 20;
 
 /// `1166 cycles, 1.166 us`: what a small kernel costs on the simulator; nothing if something is missing for that.

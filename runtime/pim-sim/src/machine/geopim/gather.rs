@@ -19,8 +19,8 @@ struct Arrays {
 }
 
 impl Machine<'_> {
-    /// Asks for what an EXECUTE is about to work on. Entries and offsets are in the banks by now; entries that cannot be read
-    /// stop the units, too.
+    /// Asks for what an EXECUTE is about to work on. Entries and offsets are in the banks by now; entries that cannot
+    /// be read stop the units, too.
     pub(super) fn gather(&mut self, d: &Descriptor, c: &driver::Command, params: u64, unit: &GeoPim) {
         let (memory, g) = (&self.dram.memory, &self.geometry);
         let map = kernel(d, unit).map;

@@ -2,8 +2,9 @@
 
 use crate::dram::Issued;
 
-/// Sorts by ticks, and leaves the order of equal ones. Units issue a command every few ticks, so places are counted tick by tick
-/// and nothing is compared; where ticks are far apart, which would take more room than the commands, it is an ordinary sort.
+/// Sorts by ticks, and leaves the order of equal ones. Units issue a command every few ticks, so places are counted
+/// tick by tick and nothing is compared; where ticks are far apart, which would take more room than the commands, it is
+/// an ordinary sort.
 pub fn by_tick(commands: &mut Vec<Issued>) {
     let ticks = || commands.iter().map(|c| c.tick);
     let (Some(first), Some(last)) = (ticks().min(), ticks().max()) else { return };

@@ -19,7 +19,8 @@ impl Report {
         out
     }
 
-    /// A track for the steps, one for the kernels of a program, and one for each unit. The units of a pseudo-channel that take commands together do the same.
+    /// A track for the steps, one for the kernels of a program, and one for each unit. The units of a pseudo-channel
+    /// that take commands together do the same.
     pub fn tracks(&self, config: &Config) -> Vec<Track> {
         let steps = self.steps.iter().zip(&self.names);
         let slices = steps.map(|((from, to), (name, place))| (*from, *to, format!("{name}{}", self.suffix(*place))));

@@ -2,8 +2,8 @@
 
 use crate::dram::Config;
 
-/// A unit's clock beside the device's. Both begin at 0. Conversions are exact and round up: to the first edge that is not
-/// earlier.
+/// A unit's clock beside the device's. Both begin at 0. Conversions are exact and round up: to the first edge that is
+/// not earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     /// Ticks of a cycle are `ticks / cycles`.

@@ -57,11 +57,12 @@ impl Default for UnitConfig {
 pub enum Order {
     /// Tile by tile of channels, four neighbours each.
     TileMajor,
-    /// Neighbour by neighbour, all channels each. Only with folded weights: else the neighbours' sum would have to wait.
+    /// Neighbour by neighbour, all channels each. Only with folded weights: else the neighbours' sum would have to
+    /// wait.
     #[default]
     NeighbourMajor,
-    /// Tile by tile, all samples each: two tiles' accumulators do, one of which is written while the other adds; coordinates are
-    /// computed, and weights read, once for every tile.
+    /// Tile by tile, all samples each: two tiles' accumulators do, one of which is written while the other adds;
+    /// coordinates are computed, and weights read, once for every tile.
     TileOuter,
 }
 

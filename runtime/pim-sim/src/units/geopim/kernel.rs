@@ -6,8 +6,8 @@ use std::fmt;
 /// Bytes of a burst.
 pub const BURST: u64 = 32;
 
-/// Where a map lies in a bank: burst number `origin + y[..] + x[..] + c[..]` from the bank's first, of which a row has the
-/// device's bursts a row. So rows of pixels, patches of 2 x 2 pixels and whatever else is a layout are one thing.
+/// Where a map lies in a bank: burst number `origin + y[..] + x[..] + c[..]` from the bank's first, of which a row has
+/// the device's bursts a row. So rows of pixels, patches of 2 x 2 pixels and whatever else is a layout are one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapPlace {
     /// The burst at (0, 0).

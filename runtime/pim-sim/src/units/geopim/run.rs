@@ -1,8 +1,8 @@
 //! Units of a channel at work together.
 //!
-//! Each unit runs ahead by itself until it wants a row; activations are then granted in the order in which they become ready. That is
-//! exact, as nothing else is shared but refreshes, before which all units of a pseudo-channel stop. With a scratchpad units
-//! stop at every half buffer too.
+//! Each unit runs ahead by itself until it wants a row; activations are then granted in the order in which they become
+//! ready. That is exact, as nothing else is shared but refreshes, before which all units of a pseudo-channel stop. With
+//! a scratchpad units stop at every half buffer too.
 
 use super::clock::Clock;
 use super::kernel::{BURST, Banks, Fault, Job, Kernel, check};
@@ -50,8 +50,8 @@ pub struct Report {
     pub due: (u64, usize),
 }
 
-/// Runs the units of a channel from tick `start`, at which its banks are closed and may be activated. Commands go to `sink`
-/// in no order between banks.
+/// Runs the units of a channel from tick `start`, at which its banks are closed and may be activated. Commands go to
+/// `sink` in no order between banks.
 pub fn run(
     config: &Config,
     refresh: Refresh,
@@ -254,8 +254,9 @@ impl<S: FnMut(Issued)> Engine<'_, '_, S> {
         self.refresh.due[bank] += self.refresh.interval;
     }
 
-    /// Opens a row for a unit; false if a refresh comes before the row could be used. Opened all the same, it would have to
-    /// stay open for tRAS, and delay the refresh; the time between two refreshes can be so short that nothing else happens.
+    /// Opens a row for a unit; false if a refresh comes before the row could be used. Opened all the same, it would
+    /// have to stay open for tRAS, and delay the refresh; the time between two refreshes can be so short that nothing
+    /// else happens.
     fn activate(&mut self, n: usize, row: u32, ready: u64) -> bool {
         let (pc, group) = (self.pc(n), self.group(n));
         let (config, bank) = (self.config, self.jobs[n].bank);
@@ -299,7 +300,8 @@ impl<S: FnMut(Issued)> Engine<'_, '_, S> {
         until
     }
 
-    /// Closes the books, and the banks. Pseudo-channels that were done early, or had nothing to do, were refreshed meanwhile.
+    /// Closes the books, and the banks. Pseudo-channels that were done early, or had nothing to do, were refreshed
+    /// meanwhile.
     fn report(mut self, start: u64) -> Report {
         let clock = self.fixed.clock;
         let ends: Vec<u64> = self.units.iter().map(|u| u.end(&clock)).collect();

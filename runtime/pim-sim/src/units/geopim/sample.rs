@@ -58,8 +58,8 @@ pub struct Sample {
 impl Query {
     /// Sample number `s`, moved by `offset` if samples have offsets.
     ///
-    /// Every operation rounds to f16: `ref + s * stride`, then the offset. A coordinate that is no number stands for pixel
-    /// 0, with shares that are no numbers.
+    /// Every operation rounds to f16: `ref + s * stride`, then the offset. A coordinate that is no number stands for
+    /// pixel 0, with shares that are no numbers.
     pub fn sample(&self, s: u16, offset: Option<(u16, u16)>, map: &Map) -> Sample {
         let step = f16::from_f32(f32::from(s)).to_bits();
         let along = |reference: u16, stride: u16, offset: Option<u16>| {
@@ -90,8 +90,8 @@ impl Map {
     }
 }
 
-/// The pixel before a coordinate and the way from there, f16. Far outside the pixel is -2 or `extent`, so that the next one is
-/// outside too.
+/// The pixel before a coordinate and the way from there, f16. Far outside the pixel is -2 or `extent`, so that the next
+/// one is outside too.
 fn split(x: u16, extent: u32) -> (i64, u16) {
     let floor = f16::from_bits(x).to_f32().floor();
     let way = add(x, f16::from_f32(-floor).to_bits());

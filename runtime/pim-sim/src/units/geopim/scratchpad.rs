@@ -1,8 +1,8 @@
 //! The scratchpad of a vault: what one unit has read, the others need not read again (`spec/geopim.md`).
 //!
-//! It holds whole bursts and forgets the one that was not used for longest. It serves one burst at a time. Units are looked at in
-//! the order in which their sequencers come to a tile, so which of two that come together finds the other's burst is the model's
-//! choice; results never depend on it.
+//! It holds whole bursts and forgets the one that was not used for longest. It serves one burst at a time. Units are
+//! looked at in the order in which their sequencers come to a tile, so which of two that come together finds the
+//! other's burst is the model's choice; results never depend on it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -34,7 +34,8 @@ impl Scratchpad {
         })
     }
 
-    /// Serves a burst to a unit that asks in `cycle`: the cycle in which it has it, `cycles` after the scratchpad is free.
+    /// Serves a burst to a unit that asks in `cycle`: the cycle in which it has it, `cycles` after the scratchpad is
+    /// free.
     pub fn serve(&mut self, burst: u64, cycle: u64, cycles: u64) -> Option<u64> {
         if !self.used.contains_key(&burst) {
             return None;

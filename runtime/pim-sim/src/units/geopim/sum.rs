@@ -9,8 +9,8 @@ use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 #[derive(Clone, Debug)]
 pub struct Accumulators {
     sums: Vec<f32>,
-    /// A neighbour's channels, the sample's, and a place to round them: slices are converted as a whole, by the machine's own instructions
-    /// where it has them.
+    /// A neighbour's channels, the sample's, and a place to round them: slices are converted as a whole, by the
+    /// machine's own instructions where it has them.
     pixel: Vec<f32>,
     value: Vec<f32>,
     rounded: Vec<f16>,
@@ -34,11 +34,11 @@ impl Accumulators {
         self.sums.fill(0.0);
     }
 
-    /// Adds a sample, attention folded into the shares: `acc += f32(attention * share) * f32(pixel)` for each neighbour in
-    /// turn. The product of the two f16 numbers is rounded to f16; that with the pixel is exact in f32.
+    /// Adds a sample, attention folded into the shares: `acc += f32(attention * share) * f32(pixel)` for each neighbour
+    /// in turn. The product of the two f16 numbers is rounded to f16; that with the pixel is exact in f32.
     ///
-    /// `pixel(n)` has the channels of neighbour n; a neighbour that is outside is not asked for and adds nothing but the
-    /// product with 0.
+    /// `pixel(n)` has the channels of neighbour n; a neighbour that is outside is not asked for and adds nothing but
+    /// the product with 0.
     pub fn add_folded<'p>(&mut self, sample: &Sample, attention: u16, pixel: impl Fn(usize) -> &'p [u16]) {
         for (n, neighbour) in sample.neighbours.iter().enumerate() {
             let weight = f16::from_bits(mul(attention, neighbour.share)).to_f32();

@@ -170,8 +170,8 @@ fn cycles(report: &Report, n: usize) -> f64 {
     (of(Label::Compute) + of(Label::Column) + of(Label::Row) + of(Label::Activate) + of(Label::Address)) as f64 / 2.0
 }
 
-/// Row 76: the sample lies in one patch, so every access of the map but the first finds its row open; a tile of 16 channels takes
-/// ten cycles and there are eight of them.
+/// Row 76: the sample lies in one patch, so every access of the map but the first finds its row open; a tile of 16
+/// channels takes ten cycles and there are eight of them.
 #[test]
 fn eighty_cycles_a_sample() {
     const SAMPLES: u64 = 64;
@@ -200,10 +200,10 @@ fn eighty_cycles_a_sample() {
     }
 }
 
-/// Row 76, figures 9 and 25, as exact timing and tiles of 16 channels give them. With one half of the buffer fetching and computing
-/// alternate. Four bursts from an open row take 4 tCCD_L = 16 ns, 8 cycles, and 10 to compute. Where the four lie in two rows: two in
-/// the row that is open (4 ns to the second RD), tRTP 5, PRE to ACT 13, ACT to RD 15, 4 to the last RD, 4 to have it; 45 ns, so 23
-/// cycles, and 10.
+/// Row 76, figures 9 and 25, as exact timing and tiles of 16 channels give them. With one half of the buffer fetching
+/// and computing alternate. Four bursts from an open row take 4 tCCD_L = 16 ns, 8 cycles, and 10 to compute. Where the
+/// four lie in two rows: two in the row that is open (4 ns to the second RD), tRTP 5, PRE to ACT 13, ACT to RD 15, 4 to
+/// the last RD, 4 to have it; 45 ns, so 23 cycles, and 10.
 #[test]
 fn tiles_without_overlap() {
     let single = |x| {
@@ -219,8 +219,8 @@ fn tiles_without_overlap() {
     assert_eq!((single(2.0), single(3.0)), (18.0, 33.0));
 }
 
-/// Row 77: IDLE, LOAD, PROCESS (queries x samples x 8 tiles of 16 channels), OUTPUT, DONE. The registers have four entries, so that
-/// the fifth query is loaded after the fourth; a query without samples has a result all the same.
+/// Row 77: IDLE, LOAD, PROCESS (queries x samples x 8 tiles of 16 channels), OUTPUT, DONE. The registers have four
+/// entries, so that the fifth query is loaded after the fourth; a query without samples has a result all the same.
 #[test]
 fn states() {
     let queries = [(at(1.0, 1.0), 5), (at(3.5, 2.0), 7), (at(0.0, 0.0), 0), (at(9.0, -4.0), 1), (at(2.0, 2.0), 3)];
@@ -267,7 +267,8 @@ fn states() {
     }
 }
 
-/// Row 78: in the trace the four bursts of a tile are read while the tile before is computed, and with one half of the buffer after it.
+/// Row 78: in the trace the four bursts of a tile are read while the tile before is computed, and with one half of the
+/// buffer after it.
 #[test]
 fn two_halves_overlap() {
     const TILES: u64 = 16 * 8;
@@ -309,9 +310,10 @@ fn sixteen_accumulators() {
     assert_eq!(fault.to_string(), "128 channels need 128 accumulators (512 B); the unit has 16 (64 B)");
 }
 
-/// Row 80: the share of the map's accesses that find their row open. At random, a tile at a time and neighbours in their order, three
-/// places out of four have neighbours in two or four rows of 2 x 2 pixels, and find none or half of their rows open; queries that
-/// stay in a patch find all. Fetching neighbours row by row helps, and pixel by pixel needs no luck.
+/// Row 80: the share of the map's accesses that find their row open. At random, a tile at a time and neighbours in
+/// their order, three places out of four have neighbours in two or four rows of 2 x 2 pixels, and find none or half of
+/// their rows open; queries that stay in a patch find all. Fetching neighbours row by row helps, and pixel by pixel
+/// needs no luck.
 #[test]
 fn row_hits() {
     let mut seed = 1u32;
@@ -388,8 +390,8 @@ fn any_query() -> impl Strategy<Value = (Query, u16)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Rows 74 and 75: whatever the order, the place, the clock and the refreshes, units compute what the definition says, read nothing
-    /// outside of the map, and the banks' rules hold.
+    /// Rows 74 and 75: whatever the order, the place, the clock and the refreshes, units compute what the definition
+    /// says, read nothing outside of the map, and the banks' rules hold.
     #[test]
     fn any_units(
         queries in prop::collection::vec(any_query(), 1..6),

@@ -1,10 +1,10 @@
 //! A unit in time: its sequencer brings groups of bursts, its lanes compute behind it.
 //!
-//! * The sequencer issues at most one command a tick, in the order of the walk. A half of the tile buffer can be filled again once
-//!   the lanes have computed what it held, so with two halves the next fetch overlaps the computation.
+//! * The sequencer issues at most one command a tick, in the order of the walk. A half of the tile buffer can be filled
+//!   again once the lanes have computed what it held, so with two halves the next fetch overlaps the computation.
 //! * A burst is in the buffer tCCD_L after its RD. Lanes begin at the next edge of the unit's clock.
-//! * Coordinates of a sample are computed while the sample before is fetched; they show only at a query's first sample and where
-//!   offsets had to be read. Parameters, weights and offsets have registers of their own for what comes next.
+//! * Coordinates of a sample are computed while the sample before is fetched; they show only at a query's first sample
+//!   and where offsets had to be read. Parameters, weights and offsets have registers of their own for what comes next.
 //! * The result is written when the lanes are done; the next query's first product waits for that.
 
 use super::clock::Clock;

@@ -159,7 +159,8 @@ impl<'k> Walk<'k> {
         }
     }
 
-    /// The next group, into `group`; false at the end. `open` is the row that the bank holds open, `row` the bursts of one.
+    /// The next group, into `group`; false at the end. `open` is the row that the bank holds open, `row` the bursts of
+    /// one.
     pub fn next(
         &mut self,
         banks: &mut impl Banks,

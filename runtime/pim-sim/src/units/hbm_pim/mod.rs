@@ -1,7 +1,7 @@
 //! HBM-PIM: one unit for two banks, 16 lanes of f16, driven by column commands (Samsung's HBM-PIM; `spec/stream.md`).
 //!
-//! [`Unit`] executes its program: each column command that reaches it steps it by one instruction. [`Mode`] is the state of a
-//! pseudo-channel that decides which commands do.
+//! [`Unit`] executes its program: each column command that reaches it steps it by one instruction. [`Mode`] is the
+//! state of a pseudo-channel that decides which commands do.
 
 mod mode;
 mod unit;

@@ -251,8 +251,9 @@ impl Unit {
     }
 }
 
-/// The register of an operand: its own number, or, with automatic indices, the low three bits of the column. GRF_A of a MAC
-/// is the vector that eight rows share, so it takes the next higher bits: bit 0 of the row above bits 4 and 3 of the column.
+/// The register of an operand: its own number, or, with automatic indices, the low three bits of the column. GRF_A of a
+/// MAC is the vector that eight rows share, so it takes the next higher bits: bit 0 of the row above bits 4 and 3 of
+/// the column.
 fn register(o: Operand, op: Alu, auto: bool, row: u32, column: u32) -> usize {
     match auto {
         false => usize::from(o.index),

@@ -9,7 +9,8 @@
 //! set e[1]
 //! ```
 //!
-//! `for i 4 {`, `role p {`, `mod b i 2` (b = i modulo 2), `store 3 b`, `get a`, `put a`, `print a`, `barrier V`, `barrier`.
+//! `for i 4 {`, `role p {`, `mod b i 2` (b = i modulo 2), `store 3 b`, `get a`, `put a`, `print a`, `barrier V`,
+//! `barrier`.
 
 mod barriers;
 mod flags;

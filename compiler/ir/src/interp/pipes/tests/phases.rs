@@ -1,7 +1,7 @@
 //! Transaction barriers against brute force: every order of a tiny program, with the barrier's own model.
 //!
-//! A program is right if in every order each step counts for the phase for which it counts in program order, each wait goes
-//! through after the same number of phases, nothing gets stuck, and no bytes are left.
+//! A program is right if in every order each step counts for the phase for which it counts in program order, each wait
+//! goes through after the same number of phases, nothing gets stuck, and no bytes are left.
 
 use super::says;
 use crate::sync::TransactionBarrier;

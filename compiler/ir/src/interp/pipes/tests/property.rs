@@ -1,9 +1,9 @@
 //! The verdict against brute force: every state that the pipes of a tiny program can reach.
 //!
-//! The machine of this test knows nothing of clocks. An instruction is started and, later, complete. A pipe starts things in
-//! order, each only when the one before is complete (V: at once, unless a barrier is next). Two conflicting instructions
-//! race if in some state both are started and neither is complete. What S reads it reads at once, while issuing; what it
-//! writes is complete later, but in order for itself.
+//! The machine of this test knows nothing of clocks. An instruction is started and, later, complete. A pipe starts
+//! things in order, each only when the one before is complete (V: at once, unless a barrier is next). Two conflicting
+//! instructions race if in some state both are started and neither is complete. What S reads it reads at once, while
+//! issuing; what it writes is complete later, but in order for itself.
 
 use super::says;
 use std::collections::HashSet;

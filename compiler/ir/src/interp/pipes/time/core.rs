@@ -1,9 +1,10 @@
-//! When the core's units do what the roles of a block have issued. A core has one unit of each kind, whatever the number of
-//! roles: each role has a queue to each unit, and the unit takes what is ready first (of several the one of the first role).
+//! When the core's units do what the roles of a block have issued. A core has one unit of each kind, whatever the
+//! number of roles: each role has a queue to each unit, and the unit takes what is ready first (of several the one of
+//! the first role).
 //!
-//! What is ready when depends on what the units took before, in all roles, so a block is timed as it would run: always the work
-//! that can begin first begins. Nothing that comes later can be ready earlier, since it follows from work that begins later.
-//! Program order would not do: a role that stands later in the source would come later, too.
+//! What is ready when depends on what the units took before, in all roles, so a block is timed as it would run: always
+//! the work that can begin first begins. Nothing that comes later can be ready earlier, since it follows from work that
+//! begins later. Program order would not do: a role that stands later in the source would come later, too.
 
 use super::super::clocks::{Stamp, place, stream};
 use ptoc_diagnostics::Span;

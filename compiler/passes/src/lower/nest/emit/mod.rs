@@ -1,8 +1,8 @@
 //! From a nest to loops: everything is computed in the outermost loop where all that it depends on is known.
 //!
 //! *Level* `l` is inside the loops of the axes before `l`. Guards become bounds of the loop over their innermost axis;
-//! entries of tables are looked up, and swizzles and digits computed, on the first level where their axes are known, and
-//! only where some element needs them.
+//! entries of tables are looked up, and swizzles and digits computed, on the first level where their axes are known,
+//! and only where some element needs them.
 
 mod bounds;
 mod elem;

@@ -51,7 +51,8 @@ impl Timeline {
             history.bins(bank).iter().any(|b| b.counts.iter().enumerate().any(|(n, c)| what(n) && *c > 0))
         };
         let works: Vec<usize> = (0..history.banks()).filter(|b| has(*b, &|n| n != Count::Refresh as usize)).collect();
-        // Copies of what units read lie in all banks. Where these are too many to look at, those beside units at work are shown.
+        // Copies of what units read lie in all banks. Where these are too many to look at, those beside units at work
+        // are shown.
         let of_pch = (r.shape[1] * r.shape[2]) as usize;
         let busy: BTreeSet<usize> =
             works.iter().filter(|b| has(**b, &|n| n == Count::Compute as usize)).map(|b| b / of_pch).collect();

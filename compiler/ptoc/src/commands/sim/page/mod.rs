@@ -1,5 +1,5 @@
-//! A page about runs on units in memory: where time, rows, bandwidth and energy went. It is one file that needs nothing from
-//! outside, and its size is bounded: of long runs it has counts in bins of time, and says so.
+//! A page about runs on units in memory: where time, rows, bandwidth and energy went. It is one file that needs nothing
+//! from outside, and its size is bounded: of long runs it has counts in bins of time, and says so.
 
 mod charts;
 mod data;

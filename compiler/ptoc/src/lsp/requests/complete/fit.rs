@@ -1,4 +1,5 @@
-//! Arguments that fit: tiles by location and dtype of the operand, windows where a window stands, names of parameters, modes.
+//! Arguments that fit: tiles by location and dtype of the operand, windows where a window stands, names of parameters,
+//! modes.
 
 use super::{Proposal, Rank, kinds, proposal};
 use crate::lsp::context::Context;

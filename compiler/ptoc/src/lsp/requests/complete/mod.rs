@@ -1,5 +1,5 @@
-//! Completion. The tokens around the cursor say what kind of thing can stand there, the index what can be named, and the analysis
-//! what of that fits.
+//! Completion. The tokens around the cursor say what kind of thing can stand there, the index what can be named, and
+//! the analysis what of that fits.
 
 mod fit;
 mod library;
@@ -188,7 +188,8 @@ fn proposals(context: Context<'_>, cursor: &Cursor<'_>) -> Vec<Proposal> {
         _ => {}
     }
     let start = matches!(cursor.previous(1), None | Some(Tok::Semi | Tok::LBrace | Tok::RBrace));
-    // What the grammar wants here; where what is being written has a mistake before, the tokens alone say what may come.
+    // What the grammar wants here; where what is being written has a mistake before, the tokens alone say what may
+    // come.
     let next = cursor.next(context.file());
     let keywords = |rank| next.iter().flat_map(move |n| words::keywords(&n.words, rank)).collect::<Vec<_>>();
     match cursor.declaration() {

@@ -306,8 +306,8 @@ pub fn members(context: Context<'_>, cursor: &Cursor<'_>) -> Vec<Proposal> {
     proposed(&lists)
 }
 
-/// What a definition is by its own text, where nothing has found out more: a kernel whose constants have no values yet, or one with
-/// mistakes.
+/// What a definition is by its own text, where nothing has found out more: a kernel whose constants have no values yet,
+/// or one with mistakes.
 enum Written {
     Tile,
     Window,
