@@ -178,16 +178,21 @@ fn project(
     mut least: Vec<Row>,
     keep: &dyn Fn(u32) -> bool,
 ) -> Result<(Vec<Row>, Vec<Row>), Contradiction> {
-    while let Some((at, symbol)) = solvable(&mut zero, keep)? {
-        let equation = zero.swap_remove(at);
-        let factor = equation.factor(symbol);
-        // The factor is 1 or -1.
-        let replaced = |row: &Row| match row.factor(symbol) {
-            0 => Some(row.clone()),
-            n => row.sum(1, &equation, -n * factor),
-        };
-        zero = zero.iter().filter_map(replaced).collect();
-        least = least.iter().filter_map(replaced).collect();
+    loop {
+        while let Some((at, symbol)) = solvable(&mut zero, keep)? {
+            let equation = zero.swap_remove(at);
+            let factor = equation.factor(symbol);
+            // The factor is 1 or -1.
+            let replaced = |row: &Row| match row.factor(symbol) {
+                0 => Some(row.clone()),
+                n => row.sum(1, &equation, -n * factor),
+            };
+            zero = zero.iter().filter_map(replaced).collect();
+            least = least.iter().filter_map(replaced).collect();
+        }
+        rounded(&mut least)?;
+        let Some(same) = opposite(&mut least) else { break };
+        zero.push(same);
     }
     let (zero, others): (Vec<Row>, Vec<Row>) = zero.into_iter().partition(|r| r.terms.iter().all(|t| keep(t.0)));
     both_ways(others, &mut least);
@@ -205,6 +210,21 @@ fn project(
         rest.truncate(ROWS);
         least = rest;
     }
+}
+
+/// Two inequalities that leave one number are an equation: that it is one of integers would be lost where a pair of bounds
+/// is added up.
+fn opposite(least: &mut Vec<Row>) -> Option<Row> {
+    let negated = |row: &Row| row.sum(-1, &Row::default(), 1);
+    // They are sorted, and no two have the same terms.
+    let other = |row: &Row| {
+        let at = least.binary_search_by(|r| r.terms.cmp(&row.terms)).ok()?;
+        (least[at].constant == row.constant).then_some(at)
+    };
+    let (first, second) = least.iter().enumerate().find_map(|(n, row)| Some((n, other(&negated(row)?)?)))?;
+    let row = least.remove(first.max(second));
+    least.remove(first.min(second));
+    Some(row)
 }
 
 /// Equations as two inequalities each.
@@ -289,6 +309,18 @@ mod tests {
         let mut s = System::default();
         s.at_least_zero(row(&[(0, 3)], -1));
         s.at_least_zero(row(&[(0, -3)], 2));
+        assert!(s.refuted());
+    }
+
+    #[test]
+    fn bounds_that_meet_are_an_equation() {
+        // n = 2 k + 1 and n = 2 j + 2, each by two bounds.
+        let mut s = System::default();
+        s.at_least_zero(row(&[(0, 1), (1, -2)], -1));
+        s.at_least_zero(row(&[(0, -1), (1, 2)], 1));
+        s.at_least_zero(row(&[(0, 1), (2, -2)], -2));
+        assert!(!s.refuted());
+        s.at_least_zero(row(&[(0, -1), (2, 2)], 2));
         assert!(s.refuted());
     }
 
