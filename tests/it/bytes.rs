@@ -115,3 +115,76 @@ fn unwritten_bytes_are_told_however_long_a_loop_is() {
     }
     assert!(wrong.is_empty(), "{wrong}");
 }
+
+/// Bodies that write a tile `t` of `i.len` rows of 64: all of it, and all but some.
+const RELATED: [(&str, &str); 16] = [
+    ("for r in 0..i.len { t[r % i.len, _] = 1.0; }", "for r in 1..i.len { t[r % i.len, _] = 1.0; }"),
+    ("for r in 0..i.len { t[(r + 1) % i.len, _] = 1.0; }", "for r in 0..i.len - 1 { t[(r + 1) % i.len, _] = 1.0; }"),
+    ("for r in 0..i.len { t[i.len - 1 - r, _] = 1.0; }", "for r in 0..i.len - 1 { t[i.len - 1 - r, _] = 1.0; }"),
+    (
+        "for p in 0..(i.len + 1) / 2 { t[2 * p, _] = 1.0; } for p in 0..i.len / 2 { t[2 * p + 1, _] = 2.0; }",
+        "for p in 0..(i.len + 1) / 2 { t[2 * p, _] = 1.0; } for p in 0..(i.len - 1) / 2 { t[2 * p + 1, _] = 2.0; }",
+    ),
+    (
+        "for r in 0..i.len { if r % 2 == 0 { t[r, _] = 1.0; } } for r in 0..i.len { if r % 2 == 1 { t[r, _] = 2.0; } }",
+        "for r in 0..i.len { if r % 2 == 0 { t[r, _] = 1.0; } } for r in 0..i.len { if r % 4 == 1 { t[r, _] = 2.0; } }",
+    ),
+    ("for q in 0..i.len * 64 { t[q / 64, q % 64] = 1.0; }", "for q in 0..i.len * 64 - 1 { t[q / 64, q % 64] = 1.0; }"),
+    ("for q in 0..i.len * 64 { t[q / 64, q % 64] = 1.0; }", "for q in 0..i.len * 64 { t[q / 64, q % 63] = 1.0; }"),
+    (
+        "for d in 0..i.len + 63 { for r in max(d - 63, 0)..min(d + 1, i.len) { t[r, d - r] = 1.0; } }",
+        "for d in 0..i.len + 62 { for r in max(d - 63, 0)..min(d + 1, i.len) { t[r, d - r] = 1.0; } }",
+    ),
+    (
+        "for e in tiles(i.len, 4) { for r in 0..e.len { t[e.start + r, _] = 1.0; } }",
+        "for e in tiles(i.len, 4) { for r in 0..min(e.len, 3) { t[e.start + r, _] = 1.0; } }",
+    ),
+    (
+        "var r = 0; while r < i.len { t[r, _] = 1.0; r = r + 1; }",
+        "var r = 0; while r < i.len { t[r, _] = 1.0; r = r + 2; }",
+    ),
+    (
+        "var r = 0; while r < i.len { t[r, _] = 1.0; r = r + 1; }",
+        "var r = 0; while r < i.len { if r == 5 { break; } t[r, _] = 1.0; r = r + 1; }",
+    ),
+    (
+        "for k in 0..9 { for r in 0..i.len { if k == 0 { t[r, _] = 1.0; } else { t[r, _] += 1.0; } } }",
+        "for k in 0..9 { for r in 0..i.len { if k == 1 { t[r, _] = 1.0; } else { t[r, _] += 1.0; } } }",
+    ),
+    (
+        "for r in 0..i.len { t[r, _] = 1.0; } for r in 0..i.len { y[i.start + r, 0] = t[max(r - 1, 0), 0] + t[min(r + 1, i.len - 1), 0]; } t = 0.0;",
+        "for r in 1..i.len { t[r, _] = 1.0; } for r in 0..i.len { y[i.start + r, 0] = t[max(r - 1, 0), 0]; } t = 0.0;",
+    ),
+    (
+        "for r in 0..i.len { if i.start + r < 40 { t[r, _] = 1.0; } else { t[r, _] = 2.0; } }",
+        "for r in 0..i.len { if i.start + r < 40 { t[r, _] = 1.0; } }",
+    ),
+    (
+        "for r in 0..i.len { if r == 3 { t[r, _] = 2.0; continue; } t[r, _] = 1.0; } t = 0.0;",
+        "for r in 0..i.len { if r == 3 { continue; } t[r, _] = 1.0; }",
+    ),
+    (
+        "for k in 0..M { let u = tile Vec<f32, i, 64>; u = 0.0; t = u; } t = 0.0;",
+        "for k in 0..M { let u = tile Vec<f32, i, 64>; if k == 0 { u = 0.0; } t = u; } t = 0.0;",
+    ),
+];
+
+#[test]
+fn what_all_iterations_leave_out_is_told() {
+    let mut wrong = String::new();
+    for (n, (right, left_out)) in RELATED.into_iter().enumerate() {
+        for (body, whole) in [(right, true), (left_out, false)] {
+            let text = format!(
+                "kernel k(x: in f32[M, 64], y: inout f32[M, 64]) {{\n    grid (i in tiles(M, 16));\n    \
+                 let t = tile Vec<f32, i, 64>;\n    {body}\n    TSTORE(y.tile(i, _), t);\n}}\n"
+            );
+            let checked = check("kernel", &text, &Flags::of_comments(&text), None);
+            let doubts = [codes::UNINITIALISED, codes::MAYBE_UNINITIALISED].map(|c| c.as_str());
+            let told = checked.codes().iter().any(|c| doubts.contains(c));
+            if told == whole || (checked.errors() > 0 && whole) {
+                wrong.push_str(&format!("{n}, whole: {whole}\n{text}\n{}", checked.text()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}

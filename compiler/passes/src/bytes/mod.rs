@@ -20,6 +20,10 @@
 //! A counted loop is walked through as long as that is not too much; of a longer one, what an iteration may touch are the
 //! windows at all values that its indices may have ([`spread`]), so that rows which no iteration writes stay unwritten.
 //!
+//! What is left open then is looked at without iterations ([`families`], [`witness`]): of a loop, there is an index for each
+//! window that it writes, and whether one of them has the element that is read is shown with linear inequalities
+//! ([`linear`]), quotients, remainders, minima and maxima among them.
+//!
 //! Roles run side by side, but what a kernel means is its text from top to bottom; that the synchronisation keeps to that is
 //! for the hazards to say.
 
@@ -28,6 +32,8 @@ mod control;
 mod copies;
 mod covers;
 mod differ;
+mod families;
+mod linear;
 mod numbers;
 mod places;
 mod reads;
@@ -41,14 +47,20 @@ mod states;
 mod touches;
 mod walk;
 mod window;
+mod witness;
 mod writes;
 
 use crate::capacity::Author;
 use crate::init::{Kind, kind};
-use ptoc_diagnostics::{Analysis, Budget, Diagnostic, Span, codes};
+use ptoc_diagnostics::{Analysis, Budget, Code, Diagnostic, Span, codes};
 use ptoc_ir::tile::{Kernel, SyncMode, Tile};
 use ptoc_isa::Target;
 use rustc_hash::FxHashMap;
+
+/// What is told where runs are watched: two tiles on the same bytes, and results over their own sources, if they are not on
+/// purpose; copies that may meet themselves.
+pub const DOUBTS: [Code; 4] =
+    [codes::OVERLAP, codes::OVERLAPPING_OPERANDS, codes::MAYBE_UNINITIALISED, codes::COPY_NOT_PROVED];
 
 /// What was found.
 pub struct Checked {
@@ -95,9 +107,7 @@ pub fn check(
     };
     let mut found = report.all();
     let shared = copies::shared(kernel, &touches::constants(kernel));
-    // Two tiles on the same bytes, and results over their own sources, are told where they are not on purpose.
-    let of_bytes =
-        |d: &Diagnostic| matches!(d.code, codes::OVERLAP | codes::OVERLAPPING_OPERANDS | codes::MAYBE_UNINITIALISED);
+    let of_bytes = |d: &Diagnostic| DOUBTS.contains(&d.code);
     let proved =
         findings.unproved.is_empty() && shared.is_empty() && !found.iter().chain(diagnostics.iter()).any(of_bytes);
     found.extend(shared);

@@ -95,6 +95,14 @@ impl Numbers {
         }
     }
 
+    /// It is not negative.
+    pub(super) fn natural(&mut self, n: Num) {
+        if n.offset == 0 && matches!(self.nodes[n.base as usize], Node::Symbol(_)) {
+            self.at_least.entry(n.base).or_insert(Num::known(0));
+            self.spreads.clear();
+        }
+    }
+
     /// `0 <= i < end`, for a symbol.
     pub(super) fn counts(&mut self, i: Num, end: Num) {
         if i.offset == 0 && matches!(self.nodes[i.base as usize], Node::Symbol(_)) {
@@ -139,6 +147,38 @@ impl Numbers {
         self.at_least.insert(symbol.base, least);
         self.below.insert(symbol.base, end);
         symbol
+    }
+
+    /// What the symbol is at least, and less than.
+    pub(super) fn range(&self, id: u32) -> (Option<Num>, Option<Num>) {
+        (self.at_least.get(&id).copied(), self.below.get(&id).copied())
+    }
+
+    /// Of an inequality, what is less (or at most as much), and what is more; without constants.
+    pub(super) fn sides(&self, l: Literal) -> Option<(Num, Num)> {
+        let Node::Less(a, b, _) = self.nodes[l.condition as usize] else { return None };
+        let (a, b) = (Num { base: a, offset: 0 }, Num { base: b, offset: 0 });
+        Some(if l.holds { (a, b) } else { (b, a) })
+    }
+
+    /// What certainly divides the symbol.
+    pub(super) fn divisors(&self, id: u32) -> Vec<i64> {
+        self.multiples.iter().filter(|(of, _)| *of == id).map(|(_, n)| *n).collect()
+    }
+
+    /// Has `n` no symbol made after `then` but these?
+    pub(super) fn made_of(&self, n: Num, then: u32, known: &dyn Fn(u32) -> bool) -> bool {
+        let (mut open, mut seen) = (vec![n.base], FxHashSet::default());
+        while let Some(id) = open.pop() {
+            if self.newest[id as usize] <= then || !seen.insert(id) {
+                continue;
+            }
+            if matches!(self.nodes[id as usize], Node::Symbol(_)) && !known(id) {
+                return false;
+            }
+            self.parts(id, &mut open);
+        }
+        true
     }
 
     /// A symbol that is `first` or a number of steps more than that, and less than `end`.
@@ -298,7 +338,7 @@ impl Numbers {
     }
 
     /// Is `part` among what the node is made of?
-    fn contains(&self, id: u32, part: u32) -> bool {
+    pub(super) fn contains(&self, id: u32, part: u32) -> bool {
         let (mut open, mut seen) = (vec![id], FxHashSet::default());
         while let Some(id) = open.pop() {
             if id == part {
@@ -307,16 +347,21 @@ impl Numbers {
             if !seen.insert(id) {
                 continue;
             }
-            match &self.nodes[id as usize] {
-                Node::Zero | Node::Symbol(_) => {}
-                Node::Less(a, b, _) | Node::Equal(a, b, _) => open.extend([*a, *b]),
-                Node::Not(a) => open.push(a.base),
-                Node::And(a, b) | Node::Or(a, b) | Node::Index(_, a, b) => open.extend([a.base, b.base]),
-                Node::Select(c, a, b) => open.extend([c.base, a.base, b.base]),
-                Node::Pure(_, all) => open.extend(all.iter().map(|n| n.base)),
-            }
+            self.parts(id, &mut open);
         }
         false
+    }
+
+    /// What a node is made of.
+    fn parts(&self, id: u32, out: &mut Vec<u32>) {
+        match &self.nodes[id as usize] {
+            Node::Zero | Node::Symbol(_) => {}
+            Node::Less(a, b, _) | Node::Equal(a, b, _) => out.extend([*a, *b]),
+            Node::Not(a) => out.push(a.base),
+            Node::And(a, b) | Node::Or(a, b) | Node::Index(_, a, b) => out.extend([a.base, b.base]),
+            Node::Select(c, a, b) => out.extend([c.base, a.base, b.base]),
+            Node::Pure(_, all) => out.extend(all.iter().map(|n| n.base)),
+        }
     }
 
     pub(super) fn pure(&mut self, what: String, of: Vec<Num>) -> Num {

@@ -1,6 +1,7 @@
 //! The abstract interpretation: statements and what they do to bytes.
 
 use super::contents::{Bytes, Contents, Def, FIRST_DEF, Owner, Sets};
+use super::families;
 use super::numbers::{Literal, Num, Numbers};
 use super::sources::OwnSource;
 use super::states::State;
@@ -183,10 +184,19 @@ pub(super) fn analyse(kernel: &Kernel, account: Account<'_>) -> Option<Findings>
         plain.unproved.retain(|read| !closer.proved.contains(read));
         plain.proved.extend(closer.proved);
     }
+    // What no walk through iterations shows may follow from what all of them write.
+    let open: FxHashSet<(Span, Tile)> = plain.unproved.iter().copied().collect();
+    if !open.is_empty() {
+        let found = families::proved(kernel, &open, account);
+        plain.unwritten.retain(|u| !doubtful(u) || !found.contains(&(u.span, u.tile)));
+        plain.unproved.retain(|read| !found.contains(read));
+        plain.proved.extend(found);
+    }
     Some(plain)
 }
 
-fn pass(kernel: &Kernel, relational: bool, account: Account<'_>) -> Option<Findings> {
+/// An analysis of `kernel`, and what is known where its body begins.
+pub(super) fn launch<'k>(kernel: &'k Kernel, relational: bool, account: Account<'k>) -> Option<(Walk<'k>, State)> {
     let mut own = SecondaryMap::new();
     let mut count = Loc::ALL.len();
     for (tile, data) in &kernel.tiles {
@@ -247,7 +257,12 @@ fn pass(kernel: &Kernel, relational: bool, account: Account<'_>) -> Option<Findi
         let (i, extent) = (walk.numbers.get(dim.index), walk.numbers.get(dim.extent));
         walk.numbers.counts(i, extent);
     }
-    let end = walk.region(&kernel.body, start)?;
+    Some((walk, start?))
+}
+
+fn pass(kernel: &Kernel, relational: bool, account: Account<'_>) -> Option<Findings> {
+    let (mut walk, start) = launch(kernel, relational, account)?;
+    let end = walk.region(&kernel.body, Some(start))?;
     if let Some(end) = end {
         walk.note_end(&end);
     }
@@ -330,7 +345,7 @@ impl<'k> Walk<'k> {
         Some(Some(state))
     }
 
-    fn scalar(&mut self, op: &Op, state: &mut State) {
+    pub(super) fn scalar(&mut self, op: &Op, state: &mut State) {
         let Some(dst) = op.def() else {
             if let Op::Set { var, value } = op {
                 let n = self.numbers.get(*value);
