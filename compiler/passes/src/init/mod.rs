@@ -315,7 +315,7 @@ fn error(kernel: &Kernel, object: Object, span: Span) -> Diagnostic {
 }
 
 /// What is said of runs with a read that is not proved.
-pub(crate) const RUNS_ARE_WATCHED: &str = "not proved either way: runs keep a mark for each byte, which takes several times as long, and end here if it happens (PA-1001)";
+pub(crate) const RUNS_ARE_WATCHED: &str = "not proved either way: runs keep a mark for each byte, which takes 20 to 100 times as long, and end here if it happens (PA-1001)";
 
 fn warning(kernel: &Kernel, object: Object, span: Span) -> Diagnostic {
     let (what, declared) = object.describe(kernel);
