@@ -178,8 +178,21 @@ impl Plan {
         let ensures = std::mem::take(&mut instance.ensures);
         let conditions = std::mem::take(&mut instance.conditions);
         let types: Vec<Ty> = instance.scalars.iter().map(|s| s.ty).collect();
-        let (step, shapes) =
-            Step::new(session, instance, &Origin { unit, kernel: entry.id, bindings }, &declared, dims, &scalars)?;
+        let origin = Origin { unit, kernel: entry.id, bindings };
+        let before = std::mem::take(&mut session.diagnostics);
+        let made = Step::new(session, instance, &origin, &declared, dims, &scalars);
+        let told = std::mem::replace(&mut session.diagnostics, before);
+        let (mut step, shapes) = match made {
+            Ok(made) => made,
+            Err(failed) => {
+                session.diagnostics.extend(told.iter().cloned());
+                return Err(failed);
+            }
+        };
+        let proved = step.watched && !session.watched && proved_for_these(session, &origin);
+        step.watched &= !proved;
+        let doubt = |d: &Diagnostic| ptoc_passes::bytes::DOUBTS.contains(&d.code);
+        session.diagnostics.extend(told.iter().filter(|d| !(proved && doubt(d))).cloned());
         let arguments: Vec<Argument> = declared
             .iter()
             .zip(shapes)
@@ -309,6 +322,22 @@ impl Plan {
         }
         Ok(array)
     }
+}
+
+/// Is it proved with the sizes of this launch that what the kernel reads of tiles is written? `ptoc check -D` with them says
+/// the same.
+fn proved_for_these(session: &mut Session, origin: &Origin<'_>) -> bool {
+    if origin.bindings.dims.is_empty() {
+        return false;
+    }
+    let mut bindings = origin.bindings.clone();
+    bindings.fixed = bindings.dims.clone();
+    let told = std::mem::take(&mut session.diagnostics);
+    let origin = Origin { bindings: &bindings, ..*origin };
+    let instance = session.instantiate(origin.unit, origin.kernel, &bindings, Waiting::IsError);
+    let prepared = instance.and_then(|instance| session.prepare(instance.kernel, &instance.debug, &origin));
+    session.diagnostics = told;
+    prepared.is_some_and(|prepared| !prepared.placed.watched)
 }
 
 impl Step {

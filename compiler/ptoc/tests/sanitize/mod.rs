@@ -178,3 +178,35 @@ fn holes_of_units() {
     assert!(want.contains("W0760") && want.contains("2048 elements of `part`"), "{want}");
     assert_eq!(run("--backend pim"), want);
 }
+
+/// What is proved for the sizes of a launch is not watched, and `check` says the same of them; in general it is open.
+#[test]
+fn the_sizes_of_a_launch_count() {
+    let s = Sandbox::new();
+    let kernel = |name: &str, first: u32| {
+        format!(
+            "kernel {name}(x: in f32[M, 64], y: out f32[M, 64]) {{
+    grid (i in tiles(M, 16));
+    let t = tile Vec<f32, i, 64>;
+    for r in {first}..i.len {{ TLOAD(t[(r + 3) % i.len, _], x[i.start + r, _]); }}
+    TSTORE(y.tile(i, _), t);
+}}
+"
+        )
+    };
+    s.file("turned.tile", kernel("turned", 0));
+    s.file("short.tile", kernel("short", 1));
+    let doubted = |args: &str| {
+        let output = s.command(args).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), told.contains("[E0502]") || told.contains("[E0501]"), told)
+    };
+    for args in ["run turned.tile -D M=64 --random 1", "check turned.tile -D M=64"] {
+        let here = doubted(args);
+        assert!(here.0 == Some(0) && !here.1, "{args}: {}", here.2);
+    }
+    for args in ["check turned.tile", "run short.tile -D M=64 --random 1", "check short.tile -D M=64"] {
+        let open = doubted(args);
+        assert!(open.1, "{args}: {}", open.2);
+    }
+}
