@@ -2,11 +2,11 @@
 //! every place that takes one end alike on the interpreter and in machine code, between guard pages.
 
 use crate::engine::{Built, Content, Refused, Stop, build, noise};
+use ptoc_checks::bounds;
 use ptoc_diagnostics::{Analysis, Budget};
 use ptoc_ir::loops::Bounded;
 use ptoc_ir::tile::{Const, Op, Ty};
 use ptoc_isa::OperandKind;
-use ptoc_passes::bounds;
 use ptoc_tensor::{DType, Tensor};
 use ptoc_tests::programs;
 

@@ -1,5 +1,5 @@
 //! Paths and links in the documents about the code lead somewhere: `ARCHITECTURE.md`, `CONTRIBUTING.md`, `CHANGELOG.md`
-//! and the design notes. A path may be shortened to its last parts (`lower/forward.rs`).
+//! and the design notes. A path may be shortened to its last parts (`lower/chains.rs`).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@
 use super::engine::Noise;
 use ptoc_analysis::{Bindings, Modules, instantiate};
 use ptoc_diagnostics::{SourceMap, codes};
-use ptoc_ir::interp::{Launch, Options, Outcome, TensorArg, Trap};
+use ptoc_interp::{Launch, Options, Outcome, TensorArg, Trap};
 use ptoc_ir::tile::{Kernel, TensorDir};
 use ptoc_isa::Target;
 use ptoc_tests::front::Library;
@@ -43,7 +43,7 @@ pub fn each(count: usize, draw: impl FnMut(usize) -> String, mut judge: impl FnM
 
 /// A launch on arrays of zeros; outputs begin without values.
 pub fn launch(kernel: &Kernel, dims: &[i64]) -> Result<Outcome, Trap> {
-    let values = ptoc_ir::interp::prologue(kernel, dims, &[])?;
+    let values = ptoc_interp::prologue(kernel, dims, &[])?;
     let tensors = kernel.tensors.values().map(|t| {
         let shape: Vec<u64> = t.shape.iter().map(|v| values[v.as_u32() as usize]).collect();
         let bytes = shape.iter().product::<u64>() as usize * t.dtype.size();
@@ -52,5 +52,5 @@ pub fn launch(kernel: &Kernel, dims: &[i64]) -> Result<Outcome, Trap> {
     });
     let options = Options { fuel: Some(1_000_000), ..Options::default() };
     let (tensors, scalars) = (tensors.collect(), Vec::new());
-    ptoc_ir::interp::run(kernel, &mut Launch { tensors, dims: dims.to_vec(), scalars, options, print: &mut |_| {} })
+    ptoc_interp::run(kernel, &mut Launch { tensors, dims: dims.to_vec(), scalars, options, print: &mut |_| {} })
 }

@@ -4,10 +4,9 @@ use ptoc::defs::Definition;
 use ptoc::session::{Origin, Session, Waiting};
 use ptoc_cpu::Vectors;
 use ptoc_diagnostics::{Diagnostic, render};
-use ptoc_ir::interp;
 use ptoc_ir::loops::Module;
 use ptoc_isa::{Loc, Target};
-use ptoc_passes::PlacedKernel;
+use ptoc_placement::PlacedKernel;
 use ptoc_tensor::{DType, Tensor, scalar};
 use std::fmt;
 use std::path::Path;
@@ -134,30 +133,30 @@ impl Built {
 
     /// Runs on the interpreter. `tensors` are all arguments, in order; the result is all of them afterwards.
     pub fn interpret(&self, dims: &[(&str, i64)], tensors: &[Tensor]) -> Result<Vec<Tensor>, Stop> {
-        self.interpret_with(interp::Options::default(), dims, tensors).map(|(results, _)| results)
+        self.interpret_with(ptoc_interp::Options::default(), dims, tensors).map(|(results, _)| results)
     }
 
     /// The same, and what was not written.
     fn interpret_with(
         &self,
-        options: interp::Options,
+        options: ptoc_interp::Options,
         dims: &[(&str, i64)],
         tensors: &[Tensor],
-    ) -> Result<(Vec<Tensor>, Vec<interp::Unwritten>), Stop> {
+    ) -> Result<(Vec<Tensor>, Vec<ptoc_interp::Unwritten>), Stop> {
         let args = tensors.iter().map(|t| {
             let shape = t.shape().iter().map(|&n| n as u64).collect();
-            interp::TensorArg { dtype: t.dtype(), shape, data: t.bytes().to_vec() }
+            ptoc_interp::TensorArg { dtype: t.dtype(), shape, data: t.bytes().to_vec() }
         });
         let capacity = Loc::ALL.into_iter().map(|loc| (loc, self.target.memory(loc).capacity)).collect();
-        let mut launch = interp::Launch {
+        let mut launch = ptoc_interp::Launch {
             tensors: args.collect(),
             dims: self.dims(dims),
             scalars: self.placed.kernel.scalars.iter().map(|_| None).collect(),
-            options: interp::Options { capacity, ..options },
+            options: ptoc_interp::Options { capacity, ..options },
             print: &mut |_| {},
         };
-        let stop = |trap: interp::Trap| (trap.code.as_str().to_owned(), trap.message);
-        let outcome = interp::run(&self.placed.kernel, &mut launch).map_err(stop)?;
+        let stop = |trap: ptoc_interp::Trap| (trap.code.as_str().to_owned(), trap.message);
+        let outcome = ptoc_interp::run(&self.placed.kernel, &mut launch).map_err(stop)?;
         let results = launch.tensors.iter().map(|t| {
             let shape: Vec<usize> = t.shape.iter().map(|&n| n as usize).collect();
             Tensor::from_bytes(t.dtype, &shape, &t.data).expect("as long as before")
@@ -168,29 +167,29 @@ impl Built {
     /// Machine code with the sanitizer says what the interpreter says, with one thread, and with two stops where that
     /// does; and what is known to be filled is. What differs, in words.
     pub fn sanitized(&self, dims: &[(&str, i64)], tensors: &[Tensor]) -> Result<(), String> {
-        let options = interp::Options { overlap: true, ..interp::Options::default() };
+        let options = ptoc_interp::Options { overlap: true, ..ptoc_interp::Options::default() };
         let want = self.interpret_with(options, dims, tensors);
         let mut kernel = self.placed.kernel.clone();
-        let module = ptoc_passes::lower::lower_watched(&mut kernel, &self.placed.placement, &self.target)
+        let module = ptoc_lower::lower_watched(&mut kernel, &self.placed.placement, &self.target)
             .map_err(|errors| format!("it is not lowered to be watched: {errors:?}"))?;
         let code = ptoc_cpu::compile(&module, &ptoc_cpu::Options::default()).map_err(|d| d.message)?;
         let numbers = self.dims(dims);
         let none: Vec<Option<u64>> = kernel.scalars.iter().map(|_| None).collect();
-        let Ok(values) = interp::prologue(&kernel, &numbers, &none) else { return Ok(()) };
+        let Ok(values) = ptoc_interp::prologue(&kernel, &numbers, &none) else { return Ok(()) };
         let scalars: Vec<u64> = kernel.scalars.iter().map(|p| values[p.value.as_u32() as usize]).collect();
         let params: Vec<i64> = numbers.iter().copied().chain(scalars.iter().map(|&bits| bits as i64)).collect();
         for threads in [1, 2] {
             let mut after = tensors.to_vec();
             let args: Vec<_> = after.iter_mut().map(|t| ptoc_exec::TensorArg::new(t.bytes_mut())).collect();
             let memory: Vec<usize> = args.iter().map(|t| t.data.expose_provenance()).collect();
-            let options = ptoc_ir::sanitize::Options {
+            let options = ptoc_interp::sanitize::Options {
                 dims: &numbers,
                 scalars: &scalars,
                 tensors: &memory,
                 storage: &[],
                 capacity: Loc::ALL.into_iter().map(|loc| (loc, self.target.memory(loc).capacity)).collect(),
             };
-            let sanitizer = ptoc_ir::sanitize::Sanitizer::new(&kernel, &options).map_err(|trap| trap.message)?;
+            let sanitizer = ptoc_interp::sanitize::Sanitizer::new(&kernel, &options).map_err(|trap| trap.message)?;
             let launch = ptoc_exec::Launch { params: &params, tensors: &args, threads, print: None };
             // SAFETY: as in `execute_one`.
             let ended = unsafe { code.launch_watched(launch, Some(&sanitizer)) };
@@ -204,7 +203,7 @@ impl Built {
                     if *unwritten != holes {
                         return Err(format!("{who} sees {holes:?}, the interpreter {unwritten:?}"));
                     }
-                    let open = ptoc_passes::blocks::unfilled(&kernel, &ptoc_diagnostics::Budget::default());
+                    let open = ptoc_checks::blocks::unfilled(&kernel, &ptoc_diagnostics::Budget::default());
                     if let Some(hole) = holes.iter().find(|hole| !open.contains(&hole.tensor)) {
                         return Err(format!("{hole:?} of a tensor that is said to be filled"));
                     }
@@ -293,8 +292,8 @@ impl Built {
     ) -> Result<(), Stop> {
         let dims = self.dims(dims);
         let none: Vec<Option<u64>> = self.placed.kernel.scalars.iter().map(|_| None).collect();
-        let stop = |trap: interp::Trap| (trap.code.as_str().to_owned(), trap.message);
-        let values = interp::prologue(&self.placed.kernel, &dims, &none).map_err(stop)?;
+        let stop = |trap: ptoc_interp::Trap| (trap.code.as_str().to_owned(), trap.message);
+        let values = ptoc_interp::prologue(&self.placed.kernel, &dims, &none).map_err(stop)?;
         let scalars = self.placed.kernel.scalars.iter().map(|p| values[p.value.as_u32() as usize] as i64);
         let params: Vec<i64> = dims.iter().copied().chain(scalars).collect();
         let launch = ptoc_exec::Launch { params: &params, tensors: args, threads, print: None };

@@ -39,7 +39,7 @@ fn kernels_that_pay_nothing() {
         ("transpose.tile", "transpose_planes"),
     ] {
         let built = build(&kernel(file, name), "a2a3", &[], &sizes).unwrap_or_else(|e| panic!("{name}: {e:?}"));
-        let open = ptoc_passes::blocks::unfilled(&built.placed.kernel, &Budget::default());
+        let open = ptoc_checks::blocks::unfilled(&built.placed.kernel, &Budget::default());
         assert!(open.is_empty(), "{name}: {open:?}\n{}", built.placed.kernel);
     }
 }
@@ -59,7 +59,7 @@ fn kernels_that_are_proved() {
         );
         let sizes = [("N", 64)];
         let built = build(&text, "a2a3", &[], &sizes).unwrap_or_else(|e| panic!("{body}: {e:?}"));
-        let open = ptoc_passes::blocks::unfilled(&built.placed.kernel, &Budget::default());
+        let open = ptoc_checks::blocks::unfilled(&built.placed.kernel, &Budget::default());
         assert!(open.is_empty(), "{body}: {open:?}");
     }
 }
@@ -77,6 +77,6 @@ fn kernels_with_holes() {
             "kernel k(x: in f32[M, N], k: in f32[K], s: f32 = 1.0, y: out f32[M, N]) {{\n    grid (i in tiles(M, 8), j in tiles(N, 64));\n    {body}\n}}\n"
         );
         let built = build(&text, "a2a3", &[], &[]).unwrap_or_else(|e| panic!("{body}: {e:?}"));
-        assert_eq!(ptoc_passes::blocks::unfilled(&built.placed.kernel, &Budget::default()).len(), 1, "{body}");
+        assert_eq!(ptoc_checks::blocks::unfilled(&built.placed.kernel, &Budget::default()).len(), 1, "{body}");
     }
 }

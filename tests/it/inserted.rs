@@ -6,8 +6,8 @@ use ptoc_ir::tile::text::{Spans, parse, print};
 use ptoc_ir::tile::verify::verify;
 use ptoc_ir::tile::{Event, Kernel, Op, Stmt, SyncMode, SyncOp};
 use ptoc_isa::Target;
-use ptoc_passes::sync::{insert, insert_and_report};
-use ptoc_passes::{physical, placement};
+use ptoc_opt::sync::{insert, insert_and_report};
+use ptoc_placement::{physical, placement};
 use ptoc_tests::programs::{files, kernels, runs};
 use ptoc_tests::trace::faults;
 

@@ -6,12 +6,12 @@
 //! are in order.
 
 use ptoc::launch::{Backend, CompiledPlan, RunOptions, Schedule};
-use ptoc_ir::interp::Order;
+use ptoc_checks::hazards::check;
+use ptoc_interp::Order;
 use ptoc_ir::tile::{Kernel, SyncMode};
 use ptoc_isa::Target;
-use ptoc_passes::hazards::check;
-use ptoc_passes::sync::{Report, insert_and_report};
-use ptoc_passes::{physical, placement};
+use ptoc_opt::sync::{Report, insert_and_report};
+use ptoc_placement::{physical, placement};
 use ptoc_tests::programs::{Prepared, runs_of};
 use ptoc_tests::trace::faults;
 use std::collections::BTreeMap;

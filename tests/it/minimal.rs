@@ -1,10 +1,10 @@
 //! Inserted synchronisation as the search for hazards sees it: nothing is missing, and nothing can be left out.
 
 use crate::inserted::{parts, remove};
+use ptoc_checks::hazards::check;
 use ptoc_ir::tile::SyncMode;
-use ptoc_passes::hazards::check;
-use ptoc_passes::physical;
-use ptoc_passes::sync::insert;
+use ptoc_opt::sync::insert;
+use ptoc_placement::physical;
 use ptoc_tests::programs::{files, kernels};
 
 /// Every kernel on every target. Without any one flag (its sets and waits) or barrier there is a hazard. One `set` or

@@ -10,14 +10,15 @@
 //! buffers twice over, every branch. The `// run:` lines of the files see to that.
 
 use ptoc_diagnostics::Diagnostic;
-use ptoc_ir::interp::{self, Launch, Options, Order, Pipes, TensorArg};
+use ptoc_interp::{Launch, Options, Order, Pipes, TensorArg};
 use ptoc_ir::tile::text::{Spans, print};
 use ptoc_ir::tile::{AddrKind, Kernel, Op, Region, Stmt, SyncMode, Tile, adds_floats};
 use ptoc_isa::Target;
 use ptoc_isa::check_address;
-use ptoc_passes::memories::{align, capacity};
-use ptoc_passes::placement::pitch;
-use ptoc_passes::{physical, pipeline, placement};
+use ptoc_passes::pipeline;
+use ptoc_placement::memories::{align, capacity};
+use ptoc_placement::placement::pitch;
+use ptoc_placement::{physical, placement};
 use ptoc_tensor::DType;
 use ptoc_tests::programs::runs_of;
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,7 +54,7 @@ impl Given {
             options: Options { pipes: Some(pipes), ..self.options.clone() },
             print: &mut |_| {},
         };
-        match interp::run(kernel, &mut launch) {
+        match ptoc_interp::run(kernel, &mut launch) {
             Ok(_) => Ok(launch.tensors),
             Err(trap) => Err(trap.code.as_str()),
         }

@@ -5,7 +5,7 @@ use ptoc_diagnostics::FileId;
 use ptoc_ir::tile::text::{Spans, parse, print};
 use ptoc_ir::tile::verify::verify;
 use ptoc_ir::tile::{AddrKind, Kernel};
-use ptoc_passes::{physical, placement};
+use ptoc_placement::{physical, placement};
 use ptoc_tests::programs::{files, kernels, runs};
 
 /// Does it keep the invariants, and does its text come back?
@@ -50,7 +50,7 @@ fn physical_kernels_compute_the_same() {
             };
             let want = results(&mut run);
             for step in &mut run.plan.steps {
-                let target = ptoc_passes::memories::seen_by(&step.kernel, &run.session.target).into_owned();
+                let target = ptoc_placement::memories::seen_by(&step.kernel, &run.session.target).into_owned();
                 let plan = placement::plan(&step.kernel, &target).expect("it was placed before");
                 step.kernel = physical(&step.kernel, &plan, &target);
                 sound(&step.kernel, &run.name);

@@ -3,10 +3,12 @@
 //! something else as often as one run of it, in program order, can show.
 
 use ptoc::launch::{Backend, CompiledPlan, RunOptions};
+use ptoc_checks::plan_check;
+use ptoc_checks::plan_check::Fault;
 use ptoc_ir::tile::{AddrKind, Kernel, Tile};
 use ptoc_isa::Target;
-use ptoc_passes::plan_check::Fault;
-use ptoc_passes::{Placement, memories, physical, placement, plan_check};
+use ptoc_placement::Placement;
+use ptoc_placement::{memories, physical, placement};
 use ptoc_tensor::Tensor;
 use ptoc_tests::programs::{Prepared, files, kernels, runs};
 use std::time::{Duration, Instant};

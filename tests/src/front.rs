@@ -142,7 +142,13 @@ pub fn check(name: &str, text: &str, flags: &Flags, directory: Option<PathBuf>) 
     let mut pipeline = |instance: Instance, kernel: ItemId, bindings: &Bindings, all: &mut Diagnostics| {
         let source = Source { sources: &sources, modules: &modules, kernel, bindings };
         let called = |d: Diagnostic| instance.debug.called_from(d);
-        match ptoc_passes::pipeline::pipeline_of(instance.kernel, target, &source, &Budget::default()) {
+        let budget = Budget::default();
+        let request = ptoc_passes::pipeline::Request {
+            author: &source,
+            budget: &budget,
+            options: ptoc_opt::pass::PassOptions::default(),
+        };
+        match ptoc_passes::pipeline::pipeline_of(instance.kernel, target, request) {
             Ok(prepared) => {
                 all.extend(prepared.warnings.into_iter().map(called));
                 compiled += 1;

@@ -5,10 +5,10 @@ use ptoc::files::ArrayFile;
 use ptoc::launch::{Arrays, Plan, open_arrays};
 use ptoc::session::{Origin, Session, Waiting};
 use ptoc_analysis::TensorSource;
-use ptoc_ir::interp::{Launch, Options, TensorArg};
+use ptoc_interp::{Launch, Options, TensorArg};
 use ptoc_ir::tile::Kernel;
 use ptoc_isa::{Loc, Target};
-use ptoc_passes::PlacedKernel;
+use ptoc_placement::PlacedKernel;
 use ptoc_syntax::Directive;
 use ptoc_syntax::directive::Settings;
 use ptoc_tensor::Tensor;
@@ -150,7 +150,7 @@ impl Prepared {
             let shape = t.shape().iter().map(|&n| n as u64).collect();
             tensors.push(TensorArg { dtype: t.dtype(), shape, data: t.bytes().to_vec() });
         }
-        let target = &*ptoc_passes::memories::seen_by(&step.kernel, &self.session.target);
+        let target = &*ptoc_placement::memories::seen_by(&step.kernel, &self.session.target);
         let mut launch = Launch {
             tensors,
             dims: step.dims.clone(),

@@ -1,7 +1,7 @@
 //! Which accesses of a run are not ordered: by vector clocks on what the reference interpreter does, byte by byte. It
 //! knows nothing of the analyses that it tests: values, addresses and loops are those of the run.
 
-use ptoc_ir::interp::{Observer, State};
+use ptoc_interp::{Observer, State};
 use ptoc_ir::tile::{
     self, AddrKind, Event, Kernel, Op, Operand, PrintPart, Stmt, SyncOp, TileRef, Value, ViewRef, pipe_of_op,
 };
@@ -191,7 +191,7 @@ impl<'t> Trace<'t> {
         let base = match &data.addr {
             AddrKind::Fixed(at) => at.get(element).copied(),
             _ => match state.storage(r.tile, element) {
-                ptoc_ir::interp::Storage::At(at) => Some(at),
+                ptoc_interp::Storage::At(at) => Some(at),
                 _ => None,
             },
         };
@@ -350,13 +350,13 @@ impl Observer for Trace<'_> {
 }
 
 /// Follows a kernel that runs with these arguments: its faults, and how many synchronisations ran.
-pub fn faults(kernel: &Kernel, target: &Target, launch: &mut ptoc_ir::interp::Launch<'_>) -> (Vec<String>, u64) {
+pub fn faults(kernel: &Kernel, target: &Target, launch: &mut ptoc_interp::Launch<'_>) -> (Vec<String>, u64) {
     let mut trace = Trace::new(target);
-    let end = ptoc_ir::interp::run_observed(kernel, launch, &mut trace);
+    let end = ptoc_interp::run_observed(kernel, launch, &mut trace);
     match end {
         Ok(_) => trace.finish(kernel),
-        Err(ptoc_ir::interp::End::Stopped) => {}
-        Err(ptoc_ir::interp::End::Trap(trap)) => trace.fault(format!("{} {}", trap.code, trap.message)),
+        Err(ptoc_interp::End::Stopped) => {}
+        Err(ptoc_interp::End::Trap(trap)) => trace.fault(format!("{} {}", trap.code, trap.message)),
     }
     (trace.faults, trace.synchronisations)
 }

@@ -232,7 +232,8 @@ impl<'b> Account<'b> {
 
     /// Steps that are left.
     pub fn left(self) -> usize {
-        usize::try_from(self.budget.left()).unwrap_or(usize::MAX)
+        let pot = if self.analysis == Analysis::Lowering { &self.budget.lowering } else { &self.budget.left };
+        usize::try_from(pot.get()).unwrap_or(usize::MAX)
     }
 
     /// Notes that not all is decided.
@@ -264,6 +265,16 @@ mod tests {
         assert_eq!((file.left(), file.taken(Analysis::Hazards)), (0, 30));
         assert_eq!(file.kernel().spend(Analysis::Bytes, 1), Err(Spent));
         assert!(file.was_short() && !file.was_short());
+    }
+
+    /// Searches for faster code have steps of their own, and see how many of these are left.
+    #[test]
+    fn accounts_see_their_own_steps() {
+        let file = Budget::of(100);
+        let account = file.account(Analysis::Lowering);
+        assert_eq!((account.left() as u64, file.account(Analysis::Bytes).left()), (FILE_LOWERING, 100));
+        assert_eq!(account.spend(FILE_LOWERING as usize), Ok(()));
+        assert_eq!((account.left(), file.account(Analysis::Bytes).left()), (0, 100));
     }
 
     #[test]

@@ -1,16 +1,11 @@
-//! Tile IR with its text form, verifier, the reference interpreter and the sanitizer of machine code; loop IR with its
-//! text form and verifier.
+//! Tile IR and loop IR, each with its text form and verifier, and the analyses of integers that passes share.
 
+pub mod analysis;
 pub mod cells;
-pub mod cost;
-pub mod facts;
 pub mod formula;
 pub mod indexed;
-pub mod interp;
 pub mod loops;
 pub mod oracle;
-pub mod ranges;
-pub mod sanitize;
 pub mod scalar;
 pub mod sync;
 pub mod tile;

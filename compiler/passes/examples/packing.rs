@@ -6,7 +6,7 @@
 mod cuts;
 
 use cuts::{cut, instance};
-use ptoc_passes::pack::Effort;
+use ptoc_placement::pack::Effort;
 use std::time::Instant;
 
 /// First seed of the instances that were kept apart: nothing in the packer was chosen by them.

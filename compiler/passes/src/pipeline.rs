@@ -1,17 +1,22 @@
 //! The order of the passes.
 
-use crate::capacity::{Author, Nobody, check_sizes, reports, smaller};
-use crate::clock::pass;
-use crate::map::{MemoryMap, plan_without_limit};
-use crate::memories::seen_by;
-use crate::physical::physical;
-use crate::placed::PlacedKernel;
-use crate::{addresses, blocks, bytes, copies, dynamic, hazards, init, lower, pins, plan_check, ring_order, stages};
+use ptoc_checks::capacity::{Author, Nobody, check_sizes, reports, smaller};
+use ptoc_checks::{blocks, bounds, bytes, hazards, init, plan_check, ring_order};
 use ptoc_diagnostics::{Analysis, Budget, Diagnostic, Severity, codes};
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::verify::verify;
 use ptoc_ir::tile::{Kernel, SyncMode};
 use ptoc_isa::Target;
+use ptoc_lower::row_pipelining;
+use ptoc_opt::analyses::Analyses;
+use ptoc_opt::clock::pass;
+use ptoc_opt::pass::{self as opt, Context, Pass, PassOptions, Snapshot, Unit, verified};
+use ptoc_opt::{copy_propagation, grid_split, lazy_gather, rematerialize};
+use ptoc_placement::map::{MemoryMap, plan_without_limit};
+use ptoc_placement::memories::seen_by;
+use ptoc_placement::physical;
+use ptoc_placement::{PlacedKernel, Placement};
+use ptoc_placement::{addresses, copies, dynamic, pins, stages};
 use rustc_hash::FxHashSet;
 use std::rc::Rc;
 
@@ -26,20 +31,45 @@ pub struct Prepared {
     pub warnings: Vec<Diagnostic>,
 }
 
-/// All passes: initialisation, placement, the independent check of the plan, lowering.
-pub fn pipeline(kernel: Kernel, target: &Target) -> Result<Prepared, Vec<Diagnostic>> {
-    pipeline_of(kernel, target, &Nobody, &Budget::default())
+/// How the passes are run.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    /// Someone who knows the source: capacity errors then say more, and what would mend them.
+    pub author: &'a dyn Author,
+    /// What the analyses may spend. What they do not decide with its steps is one warning.
+    pub budget: &'a Budget,
+    /// Verifying and recording the IR between passes.
+    pub options: PassOptions<'a>,
 }
 
-/// As [`pipeline`], with someone who knows the source: capacity errors then say more, and what would mend them. What
-/// the analyses do not decide with the steps of `budget` is one warning.
-pub fn pipeline_of(
-    kernel: Kernel,
-    target: &Target,
-    author: &dyn Author,
-    budget: &Budget,
-) -> Result<Prepared, Vec<Diagnostic>> {
-    lowered(place_with(kernel, target, author, Hazards::Refuse, budget)?, target, budget)
+/// The rewrites of tile IR that the CPU backend wants, in their order.
+pub const CPU_PASSES: &[Pass] = &[copy_propagation::PASS, grid_split::PASS, lazy_gather::PASS, rematerialize::PASS];
+
+/// The steps that change IR, in their order, and what each does: for `emit --stage after:NAME`.
+pub fn steps() -> Vec<(&'static str, &'static str)> {
+    let mut steps = vec![
+        ("elaboration", "tile IR as the source says it"),
+        ("addresses", "folds addresses that are constants, and proves those that are computed"),
+        ("initialisation", "marks what is written before it is read"),
+        ("placement", "gives each tile its bytes, and copies of its own to what pipes use at the same time"),
+        ("address-checks", "checks the addresses that only the launch knows"),
+        ("bounds", "puts a check in front of each access that is not proved to be in bounds"),
+    ];
+    steps.extend(CPU_PASSES.iter().map(|p| (p.name, p.about)));
+    steps.push(("lowering", "loop IR: a loop nest for each instruction, or for a fused chain of them"));
+    steps.push((row_pipelining::NAME, row_pipelining::ABOUT));
+    steps
+}
+
+/// All passes: initialisation, placement, the independent check of the plan, lowering.
+pub fn pipeline(kernel: Kernel, target: &Target) -> Result<Prepared, Vec<Diagnostic>> {
+    let budget = Budget::default();
+    pipeline_of(kernel, target, Request { author: &Nobody, budget: &budget, options: PassOptions::default() })
+}
+
+/// As [`pipeline`], as a request says.
+pub fn pipeline_of(kernel: Kernel, target: &Target, request: Request<'_>) -> Result<Prepared, Vec<Diagnostic>> {
+    lowered(place_with(kernel, target, Hazards::Refuse, request)?, target, request)
 }
 
 /// What is said of the first hazard of a launch that goes on.
@@ -50,30 +80,64 @@ const WATCHED: &str =
     "an error where nobody watches; this run watches every element and goes on, so that you can look at it";
 
 /// As [`pipeline_of`], for a launch on the interpreter: hazards are only told, since a run is how one looks at them.
-pub fn pipeline_to_run(
-    kernel: Kernel,
-    target: &Target,
-    author: &dyn Author,
-    budget: &Budget,
-) -> Result<Prepared, Vec<Diagnostic>> {
-    lowered(place_with(kernel, target, author, Hazards::Tell, budget)?, target, budget)
+pub fn pipeline_to_run(kernel: Kernel, target: &Target, request: Request<'_>) -> Result<Prepared, Vec<Diagnostic>> {
+    lowered(place_with(kernel, target, Hazards::Tell, request)?, target, request)
 }
 
 fn lowered(
     (mut placed, warnings): (PlacedKernel, Vec<Diagnostic>),
     target: &Target,
-    budget: &Budget,
+    request: Request<'_>,
 ) -> Result<Prepared, Vec<Diagnostic>> {
     if target.is_pim() {
         return Ok(Prepared { placed, module: None, warnings });
     }
-    let account = budget.account(Analysis::Lowering);
-    let lowered = pass("lowering", || lower::lower(&mut placed.kernel, &placed.placement, target, account));
-    let module = lowered.map_err(|mut errors| {
+    let module = module(&mut placed, target, request).map_err(|mut errors| {
         errors.extend(warnings.iter().cloned());
         errors
     })?;
     Ok(Prepared { placed, module: Some(Rc::new(module)), warnings })
+}
+
+/// A placed kernel as loop IR. Checks of accesses and of the lowering are appended to its table.
+fn module(placed: &mut PlacedKernel, target: &Target, request: Request<'_>) -> Result<Module, Vec<Diagnostic>> {
+    let account = request.budget.account(Analysis::Lowering);
+    let (bounded, verdict) = pass("bounds", || bounds::settled(&placed.kernel, target, account));
+    if let Some(bounded) = &bounded {
+        bounds::verify(bounded, target)?;
+        placed.kernel.checks.clone_from(&bounded.checks);
+        keep(request, "bounds", bounded, Some(&placed.placement));
+    }
+    let kernel = bounded.unwrap_or_else(|| placed.kernel.clone());
+    let mut unit = Unit::new(kernel, placed.placement.clone());
+    opt::run(CPU_PASSES, &mut unit, &Context { target, account }, request.options)?;
+    let analyses = Analyses::of(&unit);
+    let (mut module, checks) = pass("lowering", || ptoc_lower::lower(&unit, analyses, target))?;
+    for check in checks {
+        placed.kernel.checks.push(check);
+    }
+    keep_loops(request, "lowering", &module);
+    if let Some(rows) = &unit.rows
+        && pass(row_pipelining::NAME, || row_pipelining::run(&mut module, rows.dim))
+    {
+        keep_loops(request, row_pipelining::NAME, &module);
+    }
+    module.bounds = bounds::of_module(verdict.rows, &module);
+    Ok(module)
+}
+
+/// Records tile IR, if someone wants it.
+fn keep(request: Request<'_>, step: &'static str, kernel: &Kernel, placement: Option<&Placement>) {
+    if let Some(recorder) = request.options.recorder {
+        recorder.keep(step, Snapshot::Tile(kernel.clone(), placement.cloned()));
+    }
+}
+
+/// Records loop IR, if someone wants it.
+fn keep_loops(request: Request<'_>, step: &'static str, module: &Module) {
+    if let Some(recorder) = request.options.recorder {
+        recorder.keep(step, Snapshot::Loop(module.clone()));
+    }
 }
 
 /// The passes up to placement, with warnings: what `check`, `mem` and the editor need.
@@ -88,7 +152,7 @@ pub fn place_of(
     author: &dyn Author,
     budget: &Budget,
 ) -> Result<(PlacedKernel, Vec<Diagnostic>), Vec<Diagnostic>> {
-    place_with(kernel, target, author, Hazards::Refuse, budget)
+    place_with(kernel, target, Hazards::Refuse, Request { author, budget, options: PassOptions::default() })
 }
 
 /// What becomes of hazards.
@@ -103,10 +167,10 @@ enum Hazards {
 fn place_with(
     mut kernel: Kernel,
     target: &Target,
-    author: &dyn Author,
     hazards: Hazards,
-    budget: &Budget,
+    request: Request<'_>,
 ) -> Result<(PlacedKernel, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let Request { author, budget, .. } = request;
     let target = &*seen_by(&kernel, target);
     let mut too_large = pass("sizes", || check_sizes(&kernel, target, author, budget));
     if let Some(first) = too_large.first_mut() {
@@ -116,8 +180,11 @@ fn place_with(
     if too_large.is_empty() {
         verified(&kernel, "elaboration")?;
     }
+    keep(request, "elaboration", &kernel, None);
     let mut diagnostics = pass("addresses", || addresses::settle(&mut kernel, target));
+    keep(request, "addresses", &kernel, None);
     diagnostics.extend(pass("initialisation", || init::check_within(&mut kernel, budget)));
+    keep(request, "initialisation", &kernel, None);
     // Of a kernel that is refused, these would only distract.
     let mut remarks = Vec::new();
     if too_large.is_empty() && !diagnostics.iter().any(Diagnostic::is_error) {
@@ -154,8 +221,10 @@ fn place_with(
             if diagnostics.iter().any(Diagnostic::is_error) {
                 return Err(diagnostics);
             }
+            keep(request, "placement", &kernel, Some(&placement));
             dynamic::add_checks(&mut kernel, &placement);
             verified(&kernel, "placement")?;
+            keep(request, "address-checks", &kernel, Some(&placement));
             if kernel.sync == SyncMode::Manual {
                 // The author's flags are judged on the bytes that the tiles have got.
                 let mut found = pass("hazards", || {
@@ -221,16 +290,4 @@ pub fn map(
 /// Of what is said about bytes: errors, and what may be one.
 fn goes_first(d: &Diagnostic) -> bool {
     d.is_error() || d.code == codes::MAYBE_UNINITIALISED
-}
-
-/// The verifier between passes. What it finds is a mistake of the step before, never the author's.
-fn verified(kernel: &Kernel, step: &str) -> Result<(), Vec<Diagnostic>> {
-    pass("verification", || verify(kernel)).map_err(|errors| {
-        let report = |e: ptoc_ir::tile::verify::VerifyError| {
-            Diagnostic::error(e.code, e.span, format!("a bug of ptoc: after {step}, {}", e.message))
-                .with_label("the code for this is not valid tile IR")
-                .with_note("the program is not at fault: please report it")
-        };
-        errors.into_iter().take(1).map(report).collect()
-    })
 }

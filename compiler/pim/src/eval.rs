@@ -1,7 +1,7 @@
 //! Blocks, carried out as far as indices go: loops and conditions are followed, tile instructions are handed out.
 
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::interp::Trap;
+use ptoc_interp::Trap;
 use ptoc_ir::scalar;
 use ptoc_ir::tile::{Inst, Kernel, Op, Region, Stmt, Tile, Ty, Value, ViewRef};
 

@@ -3,7 +3,7 @@
 
 use crate::eval::{Numbers, Visitor};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::interp::{Unwritten, coordinates};
+use ptoc_interp::{Unwritten, coordinates};
 use ptoc_ir::tile::{Access, Inst, Kernel, Op, Operand, Stmt, TensorDir, TensorId};
 use ptoc_isa::Role;
 use ptoc_layout::Storage;

@@ -2,7 +2,7 @@
 //! for which NaN it is.
 
 use ptoc_diagnostics::{Diagnostic, FileId};
-use ptoc_ir::interp::{self, TensorArg};
+use ptoc_interp::TensorArg;
 use ptoc_ir::scalar;
 use ptoc_ir::tile::text::parse;
 use ptoc_ir::tile::{Kernel, TensorDir};
@@ -19,7 +19,7 @@ fn kernel(text: &str) -> Kernel {
 
 fn stream(kernel: &Kernel) -> Result<Stream, Box<Diagnostic>> {
     let target = Target::find("hbm-pim").unwrap_or_else(|d| panic!("{}", d.message));
-    let values = interp::prologue(kernel, &[], &[]).unwrap_or_else(|t| panic!("{}", t.message));
+    let values = ptoc_interp::prologue(kernel, &[], &[]).unwrap_or_else(|t| panic!("{}", t.message));
     compile(kernel, &values, target, &|_| Place::default())
 }
 
@@ -63,14 +63,14 @@ fn same(text: &str, seed: u64) -> (Stream, machine::Outcome) {
         args.push(TensorArg { dtype: DType::F16, shape: decl.shape.iter().map(|e| u64::from(*e)).collect(), data });
         arrays.push(given.then_some(tensor));
     }
-    let mut launch = interp::Launch {
+    let mut launch = ptoc_interp::Launch {
         tensors: args,
         dims: Vec::new(),
         scalars: Vec::new(),
-        options: interp::Options::default(),
+        options: ptoc_interp::Options::default(),
         print: &mut |_| {},
     };
-    interp::run(&kernel, &mut launch).unwrap_or_else(|t| panic!("{}", t.message));
+    ptoc_interp::run(&kernel, &mut launch).unwrap_or_else(|t| panic!("{}", t.message));
     let outcome = machine::run(&stream, &config, arrays, machine::Options::default()).unwrap_or_else(|e| panic!("{e}"));
     let nan = |bits: u64| scalar::to_f32(DType::F16, bits).is_nan();
     let mut results = 0;

@@ -1,11 +1,12 @@
 //! The command line, as clap sees it.
 
 use crate::debug::PrintTile;
-use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
+use clap::builder::{EnumValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
-use ptoc_ir::interp::Order;
+use ptoc_interp::Order;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 /// Without `--target`.
 pub(crate) const DEFAULT_TARGET: &str = "a2a3";
@@ -127,6 +128,9 @@ pub struct CompileArgs {
     /// Show on standard error how long each phase and each pass took
     #[arg(long)]
     pub time_passes: bool,
+    /// Verify the IR after each pass, as debug builds always do
+    #[arg(long)]
+    pub verify_ir: bool,
 }
 
 impl CompileArgs {
@@ -307,8 +311,11 @@ pub struct EmitArgs {
     #[arg(value_name = "KERNEL")]
     pub kernel: Option<String>,
     /// Which stage
-    #[arg(long, value_enum, value_name = "STAGE")]
-    pub stage: Stage,
+    #[arg(long, value_name = "STAGE", value_parser = StageArg::parser(), required_unless_present = "print_after_all")]
+    pub stage: Option<StageArg>,
+    /// Show the IR after every pass that changed it
+    #[arg(long, conflicts_with = "stage")]
+    pub print_after_all: bool,
     /// An optional tensor argument (`= none`) that the launch gives; without it, it is absent
     #[arg(long, value_name = "NAME")]
     pub given: Vec<String>,
@@ -324,6 +331,36 @@ pub struct EmitArgs {
 }
 
 /// `--stage`
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum StageArg {
+    /// A form of the kernel.
+    Stage(Stage),
+    /// `after:PASS`: IR as the pass left it.
+    After(&'static str),
+}
+
+impl StageArg {
+    /// `after:PASS` of every pass, made once: the parser of arguments keeps names for as long as the process runs.
+    fn passes() -> &'static [(&'static str, &'static str, &'static str)] {
+        static PASSES: LazyLock<Vec<(&str, &str, &str)>> = LazyLock::new(|| {
+            let steps = ptoc_passes::pipeline::steps().into_iter();
+            steps.map(|(name, about)| (&*format!("after:{name}").leak(), name, about)).collect()
+        });
+        &PASSES
+    }
+
+    /// Parses the words that there are.
+    fn parser() -> impl TypedValueParser<Value = StageArg> {
+        let forms = Stage::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        let passes = StageArg::passes().iter().map(|(word, _, about)| PossibleValue::new(*word).help(*about));
+        PossibleValuesParser::new(forms.chain(passes)).try_map(|word| {
+            let pass = StageArg::passes().iter().find(|p| p.0 == word).map(|p| StageArg::After(p.1));
+            pass.map_or_else(|| <Stage as ValueEnum>::from_str(&word, false).map(StageArg::Stage), Ok)
+        })
+    }
+}
+
+/// A form that `ptoc emit` can show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Stage {
     /// Tokens, one a line

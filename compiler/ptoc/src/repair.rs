@@ -3,10 +3,10 @@
 
 use crate::defs;
 use ptoc_analysis::{Bindings, ItemId, Modules};
+use ptoc_checks::capacity::{Author, Parameter, Statement};
 use ptoc_diagnostics::{Edit, SourceMap, Span};
 use ptoc_ir::tile::{Kernel, Op, Operand, Stmt};
 use ptoc_isa::Target;
-use ptoc_passes::capacity::{Author, Parameter, Statement};
 use ptoc_syntax::ast::{ItemKind, StaticKind};
 use ptoc_syntax::places::Place;
 

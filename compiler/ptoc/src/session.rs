@@ -11,7 +11,9 @@ use ptoc_analysis::{Bindings, Instance, ItemId, Modules, NameFact, Outcome, Prog
 use ptoc_diagnostics::{Budget, Diagnostic, Diagnostics, FileId, Fix, SourceMap, Span, codes, suggest};
 use ptoc_ir::tile::{Kernel, TensorId};
 use ptoc_isa::{Loc, Target};
-use ptoc_passes::MemoryMap;
+use ptoc_opt::pass::{PassOptions, Recorder};
+use ptoc_passes::pipeline::Request;
+use ptoc_placement::MemoryMap;
 use ptoc_syntax::ast::{Expr, ExprKind, Ident, ItemKind, KernelItem, Name, Param};
 use ptoc_tensor::DType;
 use std::collections::HashSet;
@@ -54,6 +56,10 @@ pub struct Session {
     pub names: Vec<NameFact>,
     /// What is compiled already.
     pub cache: Cache,
+    /// Verifies the IR after each pass.
+    pub verify_ir: bool,
+    /// Keeps the IR after each pass that changed it.
+    pub recorder: Option<Recorder>,
     /// The command, as far as one would write it again, for what is shown of a kernel.
     pub command: Option<String>,
 }
@@ -105,6 +111,8 @@ impl Session {
             vectors: ptoc_cpu::Vectors::Auto,
             exact: true,
             cache: Cache::default(),
+            verify_ir: false,
+            recorder: None,
             command: None,
             names: Vec::new(),
             open: OpenTexts::default(),
@@ -314,7 +322,9 @@ impl Session {
         let begin = self.clock.now();
         let author = origin.source(&self.sources);
         let budget = self.budget.kernel();
-        let result = ptoc_passes::pipeline::pipeline_of(kernel, &self.target, &author, &budget);
+        let options = PassOptions { verify: self.verify_ir, recorder: self.recorder.as_ref() };
+        let request = Request { author: &author, budget: &budget, options };
+        let result = ptoc_passes::pipeline::pipeline_of(kernel, &self.target, request);
         self.budget.settle(&budget);
         self.prepared(begin, result, debug)
     }
@@ -334,9 +344,11 @@ impl Session {
         let begin = self.clock.now();
         let author = origin.source(&self.sources);
         let budget = self.budget.kernel();
+        let options = PassOptions { verify: self.verify_ir, recorder: self.recorder.as_ref() };
+        let request = Request { author: &author, budget: &budget, options };
         let result = match self.watched {
-            true => ptoc_passes::pipeline::pipeline_to_run(instance.kernel, &self.target, &author, &budget),
-            false => ptoc_passes::pipeline::pipeline_of(instance.kernel, &self.target, &author, &budget),
+            true => ptoc_passes::pipeline::pipeline_to_run(instance.kernel, &self.target, request),
+            false => ptoc_passes::pipeline::pipeline_of(instance.kernel, &self.target, request),
         };
         self.budget.settle(&budget);
         self.passes(begin);
@@ -376,7 +388,7 @@ impl Session {
 
     fn races(&mut self, kernel: &Kernel, (dims, scalars): (&[i64], &[Option<u64>])) -> Vec<Diagnostic> {
         let budget = self.budget.kernel();
-        let found = ptoc_passes::blocks::in_launch(kernel, &self.target, dims, scalars, &budget);
+        let found = ptoc_checks::blocks::in_launch(kernel, &self.target, dims, scalars, &budget);
         self.budget.settle(&budget);
         found
     }
@@ -384,7 +396,7 @@ impl Session {
     /// The `out` tensors of which a launch may leave elements unwritten.
     pub fn unfilled(&mut self, kernel: &Kernel) -> Vec<TensorId> {
         let budget = self.budget.kernel();
-        let found = ptoc_passes::blocks::unfilled(kernel, &budget);
+        let found = ptoc_checks::blocks::unfilled(kernel, &budget);
         self.budget.settle(&budget);
         found
     }
@@ -395,7 +407,7 @@ impl Session {
         for d in errors.iter_mut().filter(|d| d.code == codes::BLOCK_RACE) {
             match own.iter().find(|o| o.message == d.message) {
                 Some(own) => *d = own.clone(),
-                None => d.notes.push(ptoc_passes::blocks::elsewhere(kernel, launch.0, launch.1)),
+                None => d.notes.push(ptoc_checks::blocks::elsewhere(kernel, launch.0, launch.1)),
             }
         }
     }

@@ -635,6 +635,41 @@ fn emit_shows_every_stage() {
 }
 
 #[test]
+fn emit_shows_the_ir_between_passes() {
+    let s = Sandbox::new();
+    // It goes over its rows again: its grid is split, and its rows are pipelined.
+    s.file("softmax.tile", include_str!("../../../examples/softmax.tile"));
+    let printed = |words: &str| {
+        let run = s.run(&format!("emit softmax.tile softmax -D N=4096 {words}"));
+        run.split_once("-- stdout\n").unwrap_or_else(|| panic!("{run}")).1.to_owned()
+    };
+    let all = printed("--print-after-all --verify-ir");
+    let names: Vec<&str> = all.lines().filter_map(|l| l.strip_prefix("# after ")).collect();
+    let order: Vec<&str> = ptoc_passes::pipeline::steps().into_iter().map(|s| s.0).collect();
+    assert!(names.iter().zip(&names[1..]).all(|(a, b)| {
+        let place = |n: &str| order.iter().position(|o| *o == n).unwrap_or_else(|| panic!("no step {n}"));
+        place(a) < place(b)
+    }));
+    for name in ["elaboration", "placement", "grid-split", "lowering", "row-pipelining"] {
+        assert!(names.contains(&name), "{names:?}");
+        let after = printed(&format!("--stage after:{name}"));
+        assert!(all.contains(&format!("# after {name}\n{after}\n")), "{after}");
+    }
+    // The pass that splits the grid leaves tiles of one row, and what follows it has its kernel.
+    assert!(!printed("--stage after:address-checks").eq(&printed("--stage after:grid-split")));
+    let unchanged = printed("--stage after:lazy-gather");
+    assert!(unchanged.starts_with("# lazy-gather changed nothing: as after grid-split\n"), "{unchanged}");
+    // Loops are the last form, and the table of bounds belongs to `--stage loop`.
+    assert!(printed("--stage loop").contains("spread"));
+    snapshot!(s.runs(&[
+        "emit add.tile add --stage after:nothing",
+        "emit add.tile add",
+        "emit add.tile add --stage after:grid-split --target hbm-pim -D M=16 -D N=64",
+        "emit add.tile add --stage placed --print-after-all",
+    ]));
+}
+
+#[test]
 fn test_lines() {
     let s = Sandbox::new();
     s.file("sub/data.npy", fs::read(s.path().join("a.npy")).unwrap());

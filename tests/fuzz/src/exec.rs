@@ -8,7 +8,7 @@ use super::front::{Source, passes};
 use super::{hash, ir::Values};
 use ptoc_diagnostics::codes;
 use ptoc_exec::{Launch, LaunchError};
-use ptoc_ir::interp::{self, Options, TensorArg};
+use ptoc_interp::{Options, TensorArg};
 use ptoc_ir::scalar;
 use ptoc_ir::tile::{Kernel, TensorDir};
 use ptoc_isa::Target;
@@ -58,14 +58,14 @@ fn compare(kernel: &Kernel, prepared: &Prepared, seed: u64) {
             TensorArg { dtype: t.dtype, shape: shape.clone(), data }
         })
         .collect();
-    let mut run = interp::Launch {
+    let mut run = ptoc_interp::Launch {
         tensors: tensors.clone(),
         dims: values.dims.clone(),
         scalars: values.scalars.clone(),
         options: Options { fuel: Some(FUEL), memory: MEMORY, capacity: Vec::new(), ..Options::default() },
         print: &mut |_| {},
     };
-    if let Err(trap) = interp::run(kernel, &mut run) {
+    if let Err(trap) = ptoc_interp::run(kernel, &mut run) {
         let outside = [codes::TRAP_TILE_OUT_OF_BOUNDS, codes::TRAP_TENSOR_OUT_OF_BOUNDS, codes::TRAP_INVALID_IR]
             .contains(&trap.code);
         assert!(!outside, "no check stands before {} {} at {:?}\n{kernel}", trap.code, trap.message, trap.span);

@@ -2,7 +2,7 @@
 
 use super::hash;
 use ptoc_diagnostics::{FileId, SourceMap, render};
-use ptoc_ir::interp::{self, Launch, Options, TensorArg};
+use ptoc_interp::{Launch, Options, TensorArg};
 use ptoc_ir::tile::text::{Spans, parse, print};
 use ptoc_ir::tile::verify::verify;
 use ptoc_ir::tile::{Kernel, TensorDir, Ty};
@@ -55,7 +55,7 @@ impl Values {
                 })
             })
             .collect();
-        let values = interp::prologue(kernel, &dims, &scalars).ok()?;
+        let values = ptoc_interp::prologue(kernel, &dims, &scalars).ok()?;
         let value = |v: ptoc_ir::tile::Value| values[v.as_u32() as usize];
         let mut left = bytes;
         let mut shapes = Vec::new();
@@ -114,7 +114,7 @@ pub fn ir_text(data: &[u8]) {
         },
         print: &mut |line| printed += line.len(),
     };
-    match interp::run(&kernel, &mut launch) {
+    match ptoc_interp::run(&kernel, &mut launch) {
         Ok(outcome) => assert!(outcome.stats.steps <= FUEL),
         Err(trap) => {
             assert_ne!(trap.code, ptoc_diagnostics::codes::TRAP_INVALID_IR, "{}", trap.message);

@@ -3,10 +3,12 @@
 
 use super::front::{Source, passes};
 use super::{hash, ir::Values};
-use ptoc_ir::interp::{self, Options, TensorArg};
+use ptoc_checks::plan_check;
+use ptoc_interp::{Options, TensorArg};
 use ptoc_ir::tile::{AddrKind, Kernel, TensorDir, Tile};
 use ptoc_isa::Target;
-use ptoc_passes::{Placement, physical, plan_check};
+use ptoc_placement::Placement;
+use ptoc_placement::physical;
 
 /// Steps and bytes of an interpreted run.
 const FUEL: u64 = 200_000;
@@ -86,13 +88,13 @@ fn run(kernel: &Kernel, values: &Values, seed: u64) -> Option<Vec<Vec<u8>>> {
     });
     let physical = kernel.tiles.values().all(|t| t.addr != AddrKind::Auto);
     let fuel = if physical { 8 * FUEL } else { FUEL };
-    let mut launch = interp::Launch {
+    let mut launch = ptoc_interp::Launch {
         tensors: tensors.collect(),
         dims: values.dims.clone(),
         scalars: values.scalars.clone(),
         options: Options { fuel: Some(fuel), memory: MEMORY, capacity: Vec::new(), ..Options::default() },
         print: &mut |_| {},
     };
-    interp::run(kernel, &mut launch).ok()?;
+    ptoc_interp::run(kernel, &mut launch).ok()?;
     Some(launch.tensors.into_iter().map(|t| t.data).collect())
 }

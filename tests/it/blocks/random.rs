@@ -117,7 +117,7 @@ fn verdicts_agree_with_the_interpreter() {
     let mut counts = [[0; 3]; 2];
     let draw = |n| random.kernel(n);
     drawn::each(KERNELS, draw, |kernel, target, source| {
-        let told = ptoc_passes::blocks::check(&kernel, target, &Budget::default());
+        let told = ptoc_checks::blocks::check(&kernel, target, &Budget::default());
         let of = |code: Code| told.iter().find(|d| d.code == code);
         let (mut raced, mut left) = (false, false);
         for m in 1..=4 {

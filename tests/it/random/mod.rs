@@ -11,9 +11,10 @@ use ast::Program;
 use gene::{Genome, genome};
 use grow::grow;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use ptoc_checks::plan_check;
 use ptoc_diagnostics::FileId;
 use ptoc_ir::tile::text::{Spans, parse, print};
-use ptoc_passes::{PlacedKernel, plan_check};
+use ptoc_placement::PlacedKernel;
 use ptoc_tensor::Tensor;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -74,7 +75,7 @@ enum Fate {
 
 /// The kernel about bytes gives the same results.
 fn physical_agrees(mut built: Built, dims: &[(&str, i64)], tensors: &[Tensor], want: &[Tensor]) -> Result<(), String> {
-    let kernel = ptoc_passes::physical(&built.placed.kernel, &built.placed.placement, &built.target);
+    let kernel = ptoc_placement::physical(&built.placed.kernel, &built.placed.placement, &built.target);
     built.placed.kernel = kernel;
     let shown = |why: String| format!("{why}\n{}", built.placed.kernel);
     let got = built.interpret(dims, tensors).map_err(|(code, m)| shown(format!("physical: {code} {m}")))?;

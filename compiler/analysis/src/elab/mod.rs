@@ -62,7 +62,7 @@ use crate::{Bindings, value::Val};
 use env::Env;
 pub(crate) use env::{Binding, Entered};
 use ptoc_diagnostics::{Code, Diagnostic, Span};
-use ptoc_ir::facts::Facts;
+use ptoc_ir::analysis::facts::Facts;
 use ptoc_ir::tile::{Builder, Label, Tile, Value, Var};
 use ptoc_isa::Target;
 use ptoc_syntax::ast::{Expr, ItemKind, Name};

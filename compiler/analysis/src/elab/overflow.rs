@@ -1,6 +1,6 @@
-//! Run-time checks that `index` arithmetic did not overflow. It wraps at 64 bits, as all integers do; what an address
-//! or a bound is computed from must not, or an element is used that nobody asked for. Only definitions that
-//! [`ptoc_ir::facts`] cannot prove exact get a check, before the first use as an index.
+//! Run-time checks that `index` arithmetic did not overflow. It wraps at 64 bits, as all integers do; what an address or a
+//! bound is computed from must not, or an element is used that nobody asked for. Only definitions that
+//! [`ptoc_ir::analysis::facts`] cannot prove exact get a check, before the first use as an index.
 
 use super::{Elab, R};
 use ptoc_diagnostics::{Span, codes};

@@ -171,7 +171,7 @@ impl<'a> Elab<'a> {
             diags: Vec::new(),
             deferred: Vec::new(),
             env,
-            facts: ptoc_ir::facts::Facts::default(),
+            facts: ptoc_ir::analysis::facts::Facts::default(),
             valid: FxHashMap::default(),
             valid_reads: Vec::new(),
             module: id.module,
@@ -251,7 +251,7 @@ impl<'a> Elab<'a> {
         let fixed: Vec<(Name, i64)> = self.bindings.fixed.iter().map(|(n, v)| (n.clone(), *v)).collect();
         let b = std::mem::replace(&mut self.b, Builder::new("", Span::default(), ""));
         let (mut kernel, trail) = b.finish_with_trail();
-        ptoc_ir::ranges::settle(&mut kernel);
+        ptoc_ir::analysis::ranges::settle(&mut kernel);
         let debug = DebugInfo::new(self.env.take_entered(), trail);
         Ok(Instance { kernel, tensors, scalars, statics, fixed, ensures, conditions, debug })
     }

@@ -407,7 +407,7 @@ pub enum PrintPart {
 /// element (0, 0) and its strides, all as i64.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Watch {
-    /// The statement's number in the kernel that was lowered ([`crate::sanitize::sites`]).
+    /// The statement's number in the kernel that was lowered (the sanitizer of machine code reports by it).
     pub site: u32,
     /// Numbers, i64.
     pub args: Vec<Reg>,

@@ -4,6 +4,7 @@ use super::Region;
 use cranelift_entity::{PrimaryMap, entity_impl};
 use ptoc_diagnostics::Span;
 use ptoc_exec::Raster;
+use ptoc_tensor::DType;
 use smol_str::SmolStr;
 use std::fmt;
 
@@ -77,6 +78,24 @@ pub enum MemTy {
 }
 
 impl MemTy {
+    /// Storage type of an element of this dtype.
+    pub fn of(dtype: DType) -> MemTy {
+        match dtype {
+            DType::Bool => MemTy::Bool,
+            DType::I8 => MemTy::I8,
+            DType::U8 => MemTy::U8,
+            DType::I16 => MemTy::I16,
+            DType::U16 => MemTy::U16,
+            DType::I32 | DType::U32 => MemTy::I32,
+            DType::I64 | DType::U64 => MemTy::I64,
+            DType::F16 => MemTy::F16,
+            DType::BF16 => MemTy::BF16,
+            DType::F32 => MemTy::F32,
+            DType::F8E4M3 => MemTy::F8E4M3,
+            DType::F8E5M2 => MemTy::F8E5M2,
+        }
+    }
+
     /// Every one that loads and stores have.
     pub const ALL: [MemTy; 10] = [
         MemTy::Bool,
@@ -271,6 +290,15 @@ pub struct Module {
 }
 
 impl Module {
+    /// Lays the spaces out in the arena, one behind the other: sets their offsets, and the arena's size.
+    pub fn lay_out(&mut self) {
+        self.arena = 0;
+        for space in self.spaces.values_mut() {
+            space.offset = self.arena;
+            self.arena += space.size;
+        }
+    }
+
     /// Says of each row of the table of bounds where its statement stands. `place` is asked for spans of sources only.
     pub fn locate(&mut self, place: impl Fn(Span) -> Place) {
         for row in self.bounds.iter_mut().filter(|row| row.span != Span::default()) {

@@ -2,10 +2,9 @@
 //!
 //! Types of every operation; registers defined once, before use, visible only in their region; straight-line lanes
 //! with uniform offsets; labels; references into the module's tables. What it cannot see is whether addresses stay
-//! inside their memory: tile IR says that, where `ptoc_passes::bounds` proves each access or puts a check in front of
-//! it. The module's table of bounds tells by what. Here it is held to two things: the block function has the checks
-//! that it names, and it tells of each tensor that the block function touches. (Not of each statement: the lowering
-//! makes one of several.)
+//! inside their memory: tile IR says that, where `ptoc_checks::bounds` proves each access or puts a check in front of it. The
+//! module's table of bounds tells by what. Here it is held to two things: the block function has the checks that it names, and
+//! it tells of each tensor that the block function touches. (Not of each statement: the lowering makes one of several.)
 
 use super::{
     Addr, Atomic, Base, BinOp, Bounded, Cast, CmpOp, Contract, Entry, For, Func, Gather, LTy, Label, Lanes, MemTy,

@@ -3,7 +3,7 @@
 
 use crate::harness::*;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::interp::{self, Launch, Options};
+use ptoc_interp::{Launch, Options};
 use ptoc_ir::tile::{
     AddrKind, Const, For, If, InstAttrs, Kernel, Op, Operand, PrintPart, Region, TensorDir, TensorId, Tile, TileRef,
     Ty, Value, ViewRef,
@@ -253,7 +253,7 @@ fn run(kernel: &Kernel, dims: [i64; 2], flags: u64) -> Result<String, &'static s
         options: Options::default(),
         print: &mut |line| printed.push_str(line),
     };
-    let end = interp::run(kernel, &mut launch);
+    let end = ptoc_interp::run(kernel, &mut launch);
     match end {
         Ok(_) => Ok(printed),
         Err(trap) => Err(trap.code.as_str()),

@@ -1,7 +1,7 @@
 //! Packing problems whose best solution is known: a full rectangle of times x bytes is cut into pieces, and the pieces
 //! forget their places.
 
-use ptoc_passes::pack::{Problem, Rect, Solution};
+use ptoc_placement::pack::{Problem, Rect, Solution};
 
 /// Bytes that a size is a multiple of.
 pub const ALIGN: u64 = 32;

@@ -1,8 +1,9 @@
 //! Builds small kernels and runs them three times: tile IR on the interpreter, loop IR on its evaluator (which checks
 //! every address), and the machine code made of it.
 
+use ptoc_checks::capacity::Nobody;
 use ptoc_diagnostics::{Budget, FileId, Span};
-use ptoc_ir::interp::{self, Launch, Options, TensorArg};
+use ptoc_interp::{Launch, Options, TensorArg};
 use ptoc_ir::loops::eval::{self, Memory};
 use ptoc_ir::loops::{self, Module};
 use ptoc_ir::scalar;
@@ -12,9 +13,9 @@ use ptoc_ir::tile::{
     Value, ViewRef,
 };
 use ptoc_isa::{Loc, Order, Target, TileType, lookup};
+use ptoc_opt::pass::PassOptions;
 use ptoc_passes::Prepared;
-use ptoc_passes::capacity::Nobody;
-use ptoc_passes::pipeline::pipeline_to_run;
+use ptoc_passes::pipeline::{Request, pipeline_to_run};
 use ptoc_tensor::DType;
 
 pub fn at(n: u32) -> Span {
@@ -184,7 +185,7 @@ pub fn run_interpreter(kernel: &Kernel, args: &Args) -> End {
         options: Options::default(),
         print: &mut |_| {},
     };
-    match interp::run(kernel, &mut launch) {
+    match ptoc_interp::run(kernel, &mut launch) {
         Ok(_) => End::Done(launch.tensors.into_iter().map(|t| t.data).collect()),
         Err(trap) => End::Failed(format!("{} {}", trap.code, trap.message)),
     }
@@ -252,7 +253,9 @@ fn run_lowered_with(prepared: &Prepared, args: &Args, tell: &dyn Fn(&str, &[i64]
 /// Compiles for `target`, or shows why not.
 pub fn compile(kernel: &Kernel, target: &Target) -> Prepared {
     // Elements that meet are for the interpreter to find.
-    let prepared = match pipeline_to_run(kernel.clone(), target, &Nobody, &Budget::default()) {
+    let budget = Budget::default();
+    let request = Request { author: &Nobody, budget: &budget, options: PassOptions::default() };
+    let prepared = match pipeline_to_run(kernel.clone(), target, request) {
         Ok(prepared) => prepared,
         Err(errors) => panic!("{kernel}\n{errors:#?}"),
     };
@@ -276,7 +279,7 @@ pub fn agree(kernel: &Kernel, target: &Target, args: &Args) {
     };
     compare(args, want, got, &show);
     // So does the same kernel about bytes.
-    let bytes = ptoc_passes::physical(&prepared.placed.kernel, &prepared.placed.placement, target);
+    let bytes = ptoc_placement::physical(&prepared.placed.kernel, &prepared.placed.placement, target);
     if let Err(errors) = verify(&bytes) {
         panic!("{bytes}\n{errors:?}");
     }

@@ -76,7 +76,7 @@ fn findings(build: impl FnOnce(&mut T)) -> (Vec<String>, Vec<String>) {
     let mut t = T::new();
     build(&mut t);
     let mut kernel: Kernel = t.k.finish();
-    let diagnostics: Vec<Diagnostic> = ptoc_passes::init::check(&mut kernel);
+    let diagnostics: Vec<Diagnostic> = ptoc_checks::init::check(&mut kernel);
     ptoc_ir::tile::verify::verify(&kernel).unwrap_or_else(|e| panic!("{kernel}\n{e:?}"));
     let words = diagnostics.iter().map(|d| format!("{} {}", d.code, d.message)).collect();
     let checks: Vec<CheckId> = kernel.checks.keys().collect();

@@ -1,7 +1,7 @@
 //! Quality of the packing: problems with a known best solution, and brute force on small ones.
 
 use crate::cuts::{ALIGN, Random, instance};
-use ptoc_passes::pack::{EXACT, Effort, Problem, Rect, Solution};
+use ptoc_placement::pack::{EXACT, Effort, Problem, Rect, Solution};
 
 /// No two rectangles overlap, all are aligned, and the extent is what it says.
 fn valid(problem: &Problem, solution: &Solution) {

@@ -2,11 +2,13 @@
 
 use crate::harness::*;
 use proptest::prelude::*;
+use ptoc_checks::plan_check;
 use ptoc_ir::tile::text::Spans;
 use ptoc_ir::tile::{AddrKind, Kernel, Op, Tile, TileRef, Ty};
 use ptoc_isa::{Loc, Order, Target, TileType};
-use ptoc_passes::placement::plan;
-use ptoc_passes::{PlacedKernel, place, plan_check};
+use ptoc_passes::place;
+use ptoc_placement::PlacedKernel;
+use ptoc_placement::placement::plan;
 use ptoc_tensor::DType;
 
 fn f32s(rows: u32, cols: u32) -> TileType {

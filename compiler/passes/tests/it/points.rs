@@ -2,11 +2,11 @@
 //! what is neither trap exactly where the interpreter does.
 
 use crate::harness::*;
+use ptoc_checks::bounds;
 use ptoc_diagnostics::{Analysis, Budget, FileId};
 use ptoc_ir::loops::Bounded;
 use ptoc_ir::tile::verify::verify;
 use ptoc_ir::tile::{CheckId, Kernel, Op, Region, text};
-use ptoc_passes::bounds;
 use ptoc_tensor::DType;
 
 /// A kernel about x, y: i32[64], z: i32[60] and a table t: i32[8]; `a` and `b` are any numbers from 0 on.

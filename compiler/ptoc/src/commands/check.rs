@@ -11,9 +11,9 @@ use crate::session::{Entry, Origin, Session, Unit, Waiting};
 use crate::{DONE, ERRORS};
 use ptoc_analysis::Instance;
 use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, Severity, Span, codes};
-use ptoc_ir::cost::BlockCost;
+use ptoc_interp::cost::BlockCost;
 use ptoc_ir::tile::{CheckData, CheckId, Kernel, Op, Stmt};
-use ptoc_passes::MemoryMap;
+use ptoc_placement::MemoryMap;
 use ptoc_syntax::ast::Name;
 use std::collections::HashSet;
 
@@ -231,7 +231,7 @@ fn prepare(session: &mut Session, instance: Instance, origin: &Origin<'_>, found
     let debug = instance.debug;
     let Some(prepared) = session.prepare(instance.kernel, &debug, origin) else { return };
     let kernel = &prepared.placed.kernel;
-    let target = ptoc_passes::memories::seen_by(kernel, &session.target);
+    let target = ptoc_placement::memories::seen_by(kernel, &session.target);
     let mut map = MemoryMap::new(kernel, &prepared.placed.placement, &target);
     map.calls = calls::of(&map, &debug);
     found.maps.push(map);
@@ -275,7 +275,7 @@ fn summary(maps: &[MemoryMap], lines: &Lines<'_>) -> String {
 fn unproved(kernel: &Kernel, session: &mut Session) {
     // Addresses are decided for each iteration by a pass, which says the errors when its turn comes.
     let mut kernel = kernel.clone();
-    let wrong = ptoc_passes::addresses::settle(&mut kernel, &session.target);
+    let wrong = ptoc_placement::addresses::settle(&mut kernel, &session.target);
     let mut needed = HashSet::default();
     tests(&kernel.prologue, &mut needed);
     tests(&kernel.body, &mut needed);
@@ -321,7 +321,7 @@ fn tests(region: &[Stmt], out: &mut HashSet<CheckId>) {
             Op::Check { check, .. } => {
                 out.insert(*check);
             }
-            op => ptoc_passes::access::regions(op).into_iter().for_each(|r| tests(r, out)),
+            op => ptoc_placement::access::regions(op).into_iter().for_each(|r| tests(r, out)),
         }
     }
 }

@@ -1,24 +1,26 @@
 //! `ptoc emit`
 
 use super::{Report, order, show};
-use crate::args::{EmitArgs, Stage};
+use crate::args::{EmitArgs, Stage, StageArg};
 use crate::files::Outputs;
 use crate::io::Io;
 use crate::launch::{Plan, check_given, pim};
 use crate::session::{Entry, Failed, Origin, Session, Unit, Waiting};
 use crate::{ERRORS, files};
 use clap::ValueEnum;
+use ptoc_analysis::{Bindings, Instance, ItemId};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::{loops, tile};
-use ptoc_passes::PlacedKernel;
+use ptoc_opt::pass::{Recorder, Snapshot};
 use ptoc_pim_stream::Stream;
+use ptoc_placement::PlacedKernel;
 use ptoc_syntax::ast::Name;
 use std::fmt::Write as _;
 
 /// Shows what a stage makes of a kernel.
 pub fn emit(args: &EmitArgs, io: &mut Io<'_>) -> u8 {
     let later = match args.stage {
-        Stage::Pto => Some(("pto", "output as PTO C++")),
+        Some(StageArg::Stage(Stage::Pto)) => Some(("pto", "output as PTO C++")),
         _ => None,
     };
     if let Some((stage, what)) = later {
@@ -43,7 +45,7 @@ pub fn emit(args: &EmitArgs, io: &mut Io<'_>) -> u8 {
         }
     };
     let made = match args.stage {
-        Stage::Pim => stream(args, &mut session).map(|s| (s.to_text(), Some(s))),
+        Some(StageArg::Stage(Stage::Pim)) => stream(args, &mut session).map(|s| (s.to_text(), Some(s))),
         _ => stage_text(args, &mut session).map(|text| (text, None)),
     };
     report.flush(&mut session, io);
@@ -100,16 +102,99 @@ fn entry<'u>(args: &EmitArgs, session: &mut Session, unit: &'u Unit) -> Result<E
 }
 
 fn stage_text(args: &EmitArgs, session: &mut Session) -> Result<String, Failed> {
-    if matches!(args.stage, Stage::Tokens | Stage::Ast) {
-        return source_text(args, session);
+    if let Some(StageArg::Stage(stage @ (Stage::Tokens | Stage::Ast))) = args.stage {
+        return source_text(args, stage, session);
     }
-    let stage = name_of(args.stage);
-    session.command = Some(args.compile.command(&format!("emit --stage {stage}"), &args.file, args.kernel.as_deref()));
+    let flags = match &args.stage {
+        Some(StageArg::Stage(stage)) => format!("emit --stage {}", name_of(*stage)),
+        Some(StageArg::After(pass)) => format!("emit --stage after:{pass}"),
+        None => "emit --print-after-all".to_owned(),
+    };
+    session.command = Some(args.compile.command(&flags, &args.file, args.kernel.as_deref()));
     let unit = session.load_code(&args.file)?;
     let entry = entry(args, session, &unit)?;
     session.check_definitions(&[entry], &unit);
     let given = check_given(session, &entry, &args.given)?;
-    text_of(session, &unit, &entry, args.stage, given)
+    match args.stage {
+        Some(StageArg::Stage(stage)) => text_of(session, &unit, &entry, stage, given),
+        Some(StageArg::After(pass)) => after_passes(session, &unit, &entry, Some(pass), given),
+        None => after_passes(session, &unit, &entry, None, given),
+    }
+}
+
+/// The IR after each pass that changed it, or after one of them. A pass that changed nothing has its predecessor's.
+fn after_passes(
+    session: &mut Session,
+    unit: &Unit,
+    entry: &Entry<'_>,
+    only: Option<&str>,
+    given: Vec<Name>,
+) -> Result<String, Failed> {
+    let order: Vec<&str> = ptoc_passes::pipeline::steps().into_iter().map(|s| s.0).collect();
+    let place = |name: &str| order.iter().position(|n| *n == name);
+    let mut out = String::new();
+    for (instance, kernel, bindings) in instances(session, unit, entry, given)? {
+        session.recorder = Some(Recorder::default());
+        let prepared = session.prepare(instance.kernel, &instance.debug, &Origin { unit, kernel, bindings: &bindings });
+        let recorded = session.recorder.take().map(|r| r.take()).unwrap_or_default();
+        prepared.ok_or(Failed)?;
+        match only {
+            None => {
+                for (name, ir) in &recorded {
+                    let _ = writeln!(out, "# after {name}");
+                    out.push_str(&printed(ir));
+                    out.push('\n');
+                }
+            }
+            // Units in memory have no loops, and none of the rewrites that lead to them.
+            Some(only) if session.target.is_pim() && place(only) > place("address-checks") => {
+                return session.fail(crate::launch::wrong_stage(&session.target, &format!("after:{only}")));
+            }
+            Some(only) => match recorded.iter().rev().find(|(name, _)| place(name) <= place(only)) {
+                Some((name, ir)) => {
+                    if *name != only {
+                        let _ = writeln!(out, "# {only} changed nothing: as after {name}");
+                    }
+                    out.push_str(&printed(ir));
+                }
+                None => return session.fail(crate::launch::wrong_stage(&session.target, &format!("after:{only}"))),
+            },
+        }
+    }
+    Ok(out)
+}
+
+/// Recorded IR as text.
+fn printed(ir: &Snapshot) -> String {
+    match ir {
+        Snapshot::Tile(kernel, None) => tile::text::print(kernel, tile::text::Spans::Omit),
+        Snapshot::Tile(kernel, Some(placement)) => {
+            let placed = PlacedKernel { kernel: kernel.clone(), placement: placement.clone(), watched: false };
+            placed.print(tile::text::Spans::Omit)
+        }
+        Snapshot::Loop(module) => loops::text::print(module, false),
+    }
+}
+
+/// The kernel's instance, or those of a program's launches.
+fn instances(
+    session: &mut Session,
+    unit: &Unit,
+    entry: &Entry<'_>,
+    given: Vec<Name>,
+) -> Result<Vec<(Instance, ItemId, Bindings)>, Failed> {
+    let mut bindings = session.bindings(entry, unit)?;
+    bindings.given = given;
+    let instances = if entry.program {
+        let program = session.instantiate_program(unit, entry.id, &bindings, Waiting::IsError).ok_or(Failed)?;
+        program.steps.into_iter().map(|s| (s.instance, s.kernel, s.bindings)).collect()
+    } else {
+        vec![(session.instantiate(unit, entry.id, &bindings, Waiting::IsError).ok_or(Failed)?, entry.id, bindings)]
+    };
+    if session.diagnostics.has_errors() {
+        return Err(Failed);
+    }
+    Ok(instances)
 }
 
 /// How the flag calls a stage.
@@ -125,19 +210,8 @@ pub(crate) fn text_of(
     stage: Stage,
     given: Vec<Name>,
 ) -> Result<String, Failed> {
-    let mut bindings = session.bindings(entry, unit)?;
-    bindings.given = given;
-    let instances = if entry.program {
-        let program = session.instantiate_program(unit, entry.id, &bindings, Waiting::IsError).ok_or(Failed)?;
-        program.steps.into_iter().map(|s| (s.instance, s.kernel, s.bindings)).collect()
-    } else {
-        vec![(session.instantiate(unit, entry.id, &bindings, Waiting::IsError).ok_or(Failed)?, entry.id, bindings)]
-    };
-    if session.diagnostics.has_errors() {
-        return Err(Failed);
-    }
     let mut out = String::new();
-    for (instance, kernel, bindings) in instances {
+    for (instance, kernel, bindings) in instances(session, unit, entry, given)? {
         if stage == Stage::Ir {
             out.push_str(&tile::text::print(&instance.kernel, tile::text::Spans::Omit));
             continue;
@@ -152,8 +226,8 @@ pub(crate) fn text_of(
             }
             Stage::Sync => {
                 let PlacedKernel { kernel, placement, .. } = &prepared.placed;
-                let bytes = ptoc_passes::physical(kernel, placement, &session.target);
-                let (ordered, report) = ptoc_passes::sync::insert_and_report(bytes, &session.target);
+                let bytes = ptoc_placement::physical(kernel, placement, &session.target);
+                let (ordered, report) = ptoc_opt::sync::insert_and_report(bytes, &session.target);
                 out.push_str(&order::listing(&ordered, &session.sources));
                 for f in &report.fallbacks {
                     let line = session.sources.position(f.span.file, f.span.start).line;
@@ -206,7 +280,7 @@ pub(crate) fn text_of(
 }
 
 /// Tokens and trees are shown for sources with errors too.
-fn source_text(args: &EmitArgs, session: &mut Session) -> Result<String, Failed> {
+fn source_text(args: &EmitArgs, stage: Stage, session: &mut Session) -> Result<String, Failed> {
     let text = match files::read_source(&args.file) {
         Ok(text) => text,
         Err(d) => return session.fail(d),
@@ -215,7 +289,7 @@ fn source_text(args: &EmitArgs, session: &mut Session) -> Result<String, Failed>
     let file = session.sources.add(args.file.display().to_string(), text.clone());
     let mut parsed = ptoc_syntax::parse(file, &text);
     session.diagnostics.extend(std::mem::take(&mut parsed.diagnostics));
-    if args.stage == Stage::Tokens {
+    if stage == Stage::Tokens {
         return Ok(ptoc_syntax::print::tokens(&text, &ptoc_syntax::tokens(file, &text)));
     }
     if let Some(name) = &args.kernel {

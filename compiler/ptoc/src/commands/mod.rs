@@ -95,8 +95,9 @@ impl Report {
         let made = Deny::parse(&args.deny).map_err(Box::new);
         let made = made.and_then(|deny| Ok((Session::new(&args.target, &definitions)?, deny)));
         match made {
-            Ok((session, deny)) => {
+            Ok((mut session, deny)) => {
                 let (format, counts, time_passes) = (args.message_format, Counts::default(), args.time_passes);
+                session.verify_ir = args.verify_ir;
                 Ok((session, Report { deny, format, notes: false, counts, time_passes }))
             }
             Err(d) => {

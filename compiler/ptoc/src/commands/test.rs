@@ -11,7 +11,7 @@ use crate::launch::{Arrays, Backend, CompiledPlan, Plan, RunOptions, Schedule, o
 use crate::session::{Failed, Session};
 use crate::{DONE, ERRORS};
 use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, SourceMap, codes};
-use ptoc_ir::interp::Order;
+use ptoc_interp::Order;
 use ptoc_ir::tile::{SyncMode, adds_floats};
 use ptoc_syntax::Directive;
 use ptoc_syntax::ast::Ident;

@@ -3,9 +3,9 @@
 use crate::launch;
 use crate::session::Session;
 use ptoc_analysis::{ProgramInstance, ProgramStep, TensorSource};
+use ptoc_checks::blocks;
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
 use ptoc_ir::tile::{Kernel, TensorDir, TensorId};
-use ptoc_passes::blocks;
 use ptoc_syntax::ast::Name;
 
 /// A tensor that a launch leaves unwritten in part, or may.

@@ -11,7 +11,7 @@ use super::stop::Stop;
 use super::touches::Stored;
 use super::watch::Watch;
 use ptoc_diagnostics::{FileId, suggest};
-use ptoc_ir::interp::Storage;
+use ptoc_interp::Storage;
 
 /// Lines before and after the middle of a listing.
 const AROUND: u32 = 5;

@@ -10,7 +10,7 @@ use super::values::Look;
 use super::watch::Watch;
 use super::watcher::Program;
 use ptoc_diagnostics::{FileId, Span};
-use ptoc_ir::interp::{State, Trap};
+use ptoc_interp::{State, Trap};
 use ptoc_ir::tile::Stmt;
 use std::ops::ControlFlow;
 

@@ -5,7 +5,7 @@ use super::condition::Scalar;
 use super::overview::table;
 use super::values::Look;
 use ptoc_diagnostics::Span;
-use ptoc_ir::interp::State;
+use ptoc_interp::State;
 use ptoc_ir::sync::TransactionBarrier;
 use ptoc_ir::tile::{Event, EventData, EventKind, EventRef, Kernel, Op, Purpose, Stmt, SyncOp};
 use std::collections::HashMap;

@@ -11,7 +11,7 @@ use ptoc_analysis::debug::DebugInfo;
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{Kernel, Op, RoleId, Stmt, Tile, Trail};
 use ptoc_isa::Pipe;
-use ptoc_passes::access::{regions, tile_accesses};
+use ptoc_placement::access::{regions, tile_accesses};
 use std::collections::{HashMap, HashSet, VecDeque};
 
 /// A statement of the source, once for each time that it was translated.

@@ -2,7 +2,8 @@
 
 use super::points::Run;
 use ptoc_ir::tile::{Access, Event, Kernel, Op, Operand, Purpose, Stmt, SyncOp, TensorId, Tile, Var, pipe_of_op};
-use ptoc_passes::access::{self, inst_operands, tile_accesses};
+use ptoc_placement::access;
+use ptoc_placement::access::{inst_operands, tile_accesses};
 
 /// Something with a name that statements change.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

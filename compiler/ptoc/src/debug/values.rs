@@ -5,7 +5,7 @@ use super::names::{Viewpoint, find};
 use super::numbers::{Cell, Limits, array, number};
 use super::slice::{Index, Selection, pick};
 use ptoc_analysis::debug::{DebugInfo, TensorWindow, TileWindow, What};
-use ptoc_ir::interp::{State, Storage, Unread};
+use ptoc_interp::{State, Storage, Unread};
 use ptoc_ir::scalar;
 use ptoc_ir::tile::{Elem, TensorId, Tile, Ty, Value};
 use ptoc_tensor::DType;

@@ -5,7 +5,7 @@ use super::numbers::{Cell, element};
 use super::slice::{Index, Selection, Slice};
 use super::values::{Array, Look, Source};
 use ptoc_analysis::debug::What;
-use ptoc_ir::interp::Unread;
+use ptoc_interp::Unread;
 use ptoc_ir::tile::{Elem, Event, Op, Stmt, TensorId, Tile, Ty, Var};
 use ptoc_tensor::DType;
 

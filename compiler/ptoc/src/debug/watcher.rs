@@ -12,11 +12,11 @@ use crate::launch::{Plan, Step};
 use ptoc_analysis::Modules;
 use ptoc_analysis::debug::What;
 use ptoc_diagnostics::{FileId, SourceMap, Span};
-use ptoc_ir::interp::{Observer, State, Trap};
+use ptoc_interp::{Observer, State, Trap};
 use ptoc_ir::tile::{AddrKind, Op, Region, Stmt, Tile, Value};
 use ptoc_isa::Target;
-use ptoc_passes::access::{Access, regions, tile_accesses};
-use ptoc_passes::physical;
+use ptoc_placement::access::{Access, regions, tile_accesses};
+use ptoc_placement::physical;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 

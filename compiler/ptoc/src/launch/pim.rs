@@ -5,7 +5,7 @@ use crate::commands::sim;
 use crate::session::Session;
 use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, FileId, Span, codes};
-use ptoc_ir::interp::{self, Unwritten};
+use ptoc_interp::Unwritten;
 use ptoc_ir::tile::{TensorDir, TensorId};
 use ptoc_isa::{Loc, Target};
 use ptoc_pim::program::{Array, Launch, Program, Work};
@@ -112,9 +112,10 @@ fn program<'p>(session: &Session, plan: &'p Plan) -> Result<Program<'p>, Box<Dia
     let mut launches = Vec::new();
     for step in &plan.steps {
         let scalars: Vec<Option<u64>> = step.scalars.iter().map(|bits| Some(*bits)).collect();
-        let values = interp::prologue(&step.kernel, &step.dims, &scalars).map_err(|t| Box::new(t.to_diagnostic()))?;
+        let values =
+            ptoc_interp::prologue(&step.kernel, &step.dims, &scalars).map_err(|t| Box::new(t.to_diagnostic()))?;
         let extents: Vec<i64> = step.kernel.grid.iter().map(|d| values[d.extent.as_u32() as usize] as i64).collect();
-        interp::blocks(&step.kernel, &extents).map_err(|t| Box::new(t.to_diagnostic()))?;
+        ptoc_interp::blocks(&step.kernel, &extents).map_err(|t| Box::new(t.to_diagnostic()))?;
         let mut sources = step.tensors.iter();
         let mut numbers = Vec::new();
         for t in step.kernel.tensors.values() {
@@ -182,7 +183,7 @@ fn moves(step: &Step, target: &Target) -> Option<Vec<movement::Nest>> {
     let kernel = &step.kernel;
     let (src, dst) = movement::ends(kernel).filter(|_| kernel.host && step.storage.iter().all(Option::is_none))?;
     let scalars: Vec<Option<u64>> = step.scalars.iter().map(|bits| Some(*bits)).collect();
-    let values = interp::prologue(kernel, &step.dims, &scalars).ok()?;
+    let values = ptoc_interp::prologue(kernel, &step.dims, &scalars).ok()?;
     let shape = |id| kernel.tensors[id].shape.iter().map(|v| values[v.as_u32() as usize]).collect::<Vec<u64>>();
     let shapes = [shape(src), shape(dst)];
     let [from, to] = shapes.each_ref().map(|s| s.iter().try_fold(1u64, |n, e| n.checked_mul(*e)));
@@ -197,19 +198,19 @@ fn moves(step: &Step, target: &Target) -> Option<Vec<movement::Nest>> {
         let part = |n: usize| ((n >> shift) as u64 & (u64::MAX >> (64 - bits))).to_le_bytes();
         let data: Vec<u8> = (0..from).flat_map(|n| part(n).into_iter().chain([0; 8]).take(size)).collect();
         let tensors = kernel.tensors.iter().map(|(id, _)| match id == src {
-            true => interp::TensorArg { dtype, shape: shapes[0].clone(), data: data.clone() },
-            false => interp::TensorArg { dtype, shape: shapes[1].clone(), data: vec![0; to * size] },
+            true => ptoc_interp::TensorArg { dtype, shape: shapes[0].clone(), data: data.clone() },
+            false => ptoc_interp::TensorArg { dtype, shape: shapes[1].clone(), data: vec![0; to * size] },
         });
-        let seen = ptoc_passes::memories::seen_by(kernel, target);
+        let seen = ptoc_placement::memories::seen_by(kernel, target);
         let capacity = Loc::ALL.into_iter().map(|loc| (loc, seen.memory(loc).capacity)).collect();
-        let mut launch = interp::Launch {
+        let mut launch = ptoc_interp::Launch {
             tensors: tensors.collect(),
             dims: step.dims.clone(),
             scalars: scalars.clone(),
-            options: interp::Options { capacity, ..interp::Options::default() },
+            options: ptoc_interp::Options { capacity, ..ptoc_interp::Options::default() },
             print: &mut |_| {},
         };
-        let outcome = interp::run(kernel, &mut launch).ok()?;
+        let outcome = ptoc_interp::run(kernel, &mut launch).ok()?;
         if !outcome.unwritten.is_empty() {
             return None;
         }
@@ -290,7 +291,7 @@ pub fn run(
 /// What a launch on units leaves unwritten of its tensors `of`; nothing, where that is not found out.
 pub fn holes(step: &Step, of: &[TensorId]) -> Vec<Unwritten> {
     let scalars: Vec<Option<u64>> = step.scalars.iter().map(|bits| Some(*bits)).collect();
-    let values = interp::prologue(&step.kernel, &step.dims, &scalars).ok();
+    let values = ptoc_interp::prologue(&step.kernel, &step.dims, &scalars).ok();
     let found = values.filter(|_| !of.is_empty());
     found.and_then(|v| ptoc_pim::holes::unwritten(&step.kernel, &v, of, &step.storage)).unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 use super::plan::Step;
 use crate::session::Session;
 use ptoc_diagnostics::{SourceMap, Span};
-use ptoc_ir::interp::{Cause, Order, Pipes, Slice, Timing};
+use ptoc_interp::{Cause, Order, Pipes, Slice, Timing};
 use ptoc_ir::tile::{Kernel, SyncMode};
 use ptoc_isa::Target;
 use serde_json::{Map, Value, json};
@@ -172,8 +172,8 @@ impl Step {
         if self.kernel.sync == SyncMode::Auto && !schedule.insert {
             return None;
         }
-        let kernel = ptoc_passes::physical::physical(&self.kernel, &self.placement, target);
-        let kernel = ptoc_passes::sync::insert(kernel, target);
+        let kernel = ptoc_placement::physical(&self.kernel, &self.placement, target);
+        let kernel = ptoc_opt::sync::insert(kernel, target);
         let time = schedule.time.then(|| target.pipes.time.clone()).flatten();
         let order = schedule.order.unwrap_or_default();
         Some((kernel, Pipes { order, barrier: target.pipes.barrier.clone(), time }))

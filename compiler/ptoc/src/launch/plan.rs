@@ -10,12 +10,11 @@ use indexmap::IndexMap;
 use ptoc_analysis::debug::DebugInfo;
 use ptoc_analysis::{ArgDim, Bindings, Instance, ProgramTensor, ScalarArg, TensorArg, TensorSource};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::interp;
 use ptoc_ir::loops::Module;
 use ptoc_ir::oracle::{Condition, Equation};
 use ptoc_ir::tile::{Kernel, TensorDir, Ty};
 use ptoc_layout::Storage;
-use ptoc_passes::Placement;
+use ptoc_placement::Placement;
 use ptoc_syntax::ast::{Expr, Name};
 use ptoc_tensor::{DType, Tensor, TensorError};
 use std::rc::Rc;
@@ -70,7 +69,7 @@ pub struct Step {
     pub elsewhere: Vec<u32>,
     /// Blocks of the grid.
     pub blocks: u64,
-    /// See [`ptoc_passes::PlacedKernel::watched`].
+    /// See [`ptoc_placement::PlacedKernel::watched`].
     pub watched: bool,
     /// The call in a program; of a kernel by itself its name.
     pub span: Span,
@@ -191,7 +190,7 @@ impl Plan {
         };
         let proved = step.watched && !session.watched && proved_for_these(session, &origin);
         step.watched &= !proved;
-        let doubt = |d: &Diagnostic| ptoc_passes::bytes::DOUBTS.contains(&d.code);
+        let doubt = |d: &Diagnostic| ptoc_checks::bytes::DOUBTS.contains(&d.code);
         session.diagnostics.extend(told.iter().filter(|d| !(proved && doubt(d))).cloned());
         let arguments: Vec<Argument> = declared
             .iter()
@@ -353,8 +352,8 @@ impl Step {
         let params: Vec<_> = instance.kernel.scalars.iter().map(|p| p.value).collect();
         let debug = std::mem::take(&mut instance.debug);
         let Some(prepared) = session.prepare_to_run(instance, origin, (&dims, scalars)) else { return Err(Failed) };
-        let ptoc_passes::PlacedKernel { kernel, placement, watched } = prepared.placed;
-        let values = match interp::prologue(&kernel, &dims, scalars) {
+        let ptoc_placement::PlacedKernel { kernel, placement, watched } = prepared.placed;
+        let values = match ptoc_interp::prologue(&kernel, &dims, scalars) {
             Ok(values) => values,
             Err(trap) => return session.fail(trap.to_diagnostic()),
         };

@@ -10,8 +10,8 @@ use crate::session::{Failed, Session};
 use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_exec::PrintEvent;
-use ptoc_ir::interp::{self, End, Observer, Trap, Unwritten};
-use ptoc_ir::sanitize;
+use ptoc_interp::sanitize;
+use ptoc_interp::{End, Observer, Trap, Unwritten};
 use ptoc_ir::tile::{CheckId, Kernel, SyncMode, TensorData, TensorDir, TensorId};
 use ptoc_isa::Loc;
 use ptoc_layout::Overlap;
@@ -365,7 +365,7 @@ enum Ending {
 /// What the interpreter has seen in all launches.
 #[derive(Default)]
 struct Total {
-    counts: interp::Stats,
+    counts: ptoc_interp::Stats,
     timed: Vec<Timed>,
 }
 
@@ -463,31 +463,31 @@ fn interpret(
         let shape = t.shape().iter().map(|&n| n as u64).collect();
         // What exceeds the memory is refused before anyone looks at the data.
         let data = if t.bytes().len() as u64 > MEMORY { Vec::new() } else { t.bytes().to_vec() };
-        args.push(interp::TensorArg { dtype: t.dtype(), shape, data });
+        args.push(ptoc_interp::TensorArg { dtype: t.dtype(), shape, data });
     }
-    let target = ptoc_passes::memories::seen_by(&step.kernel, &session.target).into_owned();
+    let target = ptoc_placement::memories::seen_by(&step.kernel, &session.target).into_owned();
     let capacity = Loc::ALL.into_iter().map(|loc| (loc, target.memory(loc).capacity)).collect();
     // Whoever looks on knows the statements of the plan's kernel, and sees them one after another.
     let physical = if observer.is_some() { None } else { step.pipes(session, schedule) };
     let (physical, pipes) = physical.unzip();
     let kernel = physical.as_ref().unwrap_or(&step.kernel);
-    let mut launch = interp::Launch {
+    let mut launch = ptoc_interp::Launch {
         tensors: args,
         dims: step.dims.clone(),
         scalars: step.scalars.iter().map(|&bits| Some(bits)).collect(),
-        options: interp::Options {
+        options: ptoc_interp::Options {
             memory: MEMORY,
             capacity,
             storage: step.storage.clone(),
             pipes,
             overlap: true,
-            ..interp::Options::default()
+            ..ptoc_interp::Options::default()
         },
         print,
     };
     let outcome = match observer {
-        Some(observer) => interp::run_observed(kernel, &mut launch, observer),
-        None => interp::run(kernel, &mut launch).map_err(End::Trap),
+        Some(observer) => ptoc_interp::run_observed(kernel, &mut launch, observer),
+        None => ptoc_interp::run(kernel, &mut launch).map_err(End::Trap),
     };
     let outcome = match outcome {
         Ok(outcome) => outcome,

@@ -5,7 +5,7 @@ use super::run::{Used, failed, unwritten};
 use crate::session::{Failed, Session};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_exec::PrintEvent;
-use ptoc_ir::sanitize::{Options, Sanitizer};
+use ptoc_interp::sanitize::{Options, Sanitizer};
 use ptoc_ir::tile::Kernel;
 use ptoc_isa::Loc;
 use ptoc_tensor::Tensor;
@@ -34,7 +34,7 @@ pub(super) fn compile(session: &mut Session, plan: &Plan) -> Result<Vec<Rc<Watch
         }
         let begin = session.clock.now();
         let mut kernel = step.kernel.clone();
-        let lowered = ptoc_passes::lower::lower_watched(&mut kernel, &step.placement, &session.target);
+        let lowered = ptoc_lower::lower_watched(&mut kernel, &step.placement, &session.target);
         let module = match lowered {
             Ok(module) => module,
             Err(errors) => {
@@ -83,7 +83,7 @@ impl Watched {
             .map(|(&source, buffer)| ptoc_exec::TensorArg::new(buffer.as_mut().unwrap_or(used.get(source)).bytes_mut()))
             .collect();
         let memory: Vec<usize> = tensors.iter().map(|t| t.data.expose_provenance()).collect();
-        let target = ptoc_passes::memories::seen_by(&self.kernel, &session.target).into_owned();
+        let target = ptoc_placement::memories::seen_by(&self.kernel, &session.target).into_owned();
         let options = Options {
             dims: &step.dims,
             scalars: &step.scalars,
@@ -96,8 +96,7 @@ impl Watched {
         let launch = ptoc_exec::Launch { params: &params, tensors: &tensors, threads, print: Some(&mut sink) };
         // SAFETY: as in `run::launch`; this code is made of the same kernel, and carries the same checks.
         let ended = unsafe { self.code.launch_watched(launch, Some(&sanitizer)) };
-        let trapped =
-            |trap: &ptoc_ir::interp::Trap| Box::new(step.debug.trapped_in(&step.kernel, trap.to_diagnostic()));
+        let trapped = |trap: &ptoc_interp::Trap| Box::new(step.debug.trapped_in(&step.kernel, trap.to_diagnostic()));
         match (ended, sanitizer.finish()) {
             // A check fails before what the monitor has not been told yet.
             (Err(e @ ptoc_exec::LaunchError::Check(_)), found) => match found {

@@ -14,8 +14,8 @@ use super::settings::Settings;
 use crate::session::{Entry, Unit};
 use ptoc_analysis::{NameFact, item_name};
 use ptoc_diagnostics::{Budget, Diagnostic, SourceMap, Span};
-use ptoc_ir::cost::BlockCost;
-use ptoc_passes::MemoryMap;
+use ptoc_interp::cost::BlockCost;
+use ptoc_placement::MemoryMap;
 use ptoc_syntax::ast::ItemKind;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 

@@ -3,8 +3,8 @@
 use super::context::Context;
 use crate::commands::mem::lines::Lines;
 use ptoc_analysis::index::Definition;
-use ptoc_passes::MemoryMap;
-use ptoc_passes::map::{Chosen, MappedMemory, MappedTile};
+use ptoc_placement::MemoryMap;
+use ptoc_placement::map::{Chosen, MappedMemory, MappedTile};
 use std::fmt::Write as _;
 
 /// A tile in its memory.

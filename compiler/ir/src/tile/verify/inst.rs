@@ -1,6 +1,6 @@
 //! Checks of instructions against the table.
 
-use super::Verifier;
+use super::{Locations, Verifier};
 use crate::tile::{Inst, InstAttrs, Operand, TileRef, Ty, Value};
 use crate::{formula, scalar};
 use ptoc_diagnostics::codes;
@@ -106,7 +106,8 @@ impl Verifier<'_> {
                     let fills_acc = row.sem == Sem::Expand && loc == Loc::Acc;
                     // Moves between stores of units are the target's business, as all moves are.
                     let moves = matches!(row.sem, Sem::Load | Sem::Store | Sem::Move) && Loc::UNIT.contains(&loc);
-                    if !spec.takes(loc) && !fills_acc && !moves {
+                    let anywhere = self.locations == Locations::Any;
+                    if !spec.takes(loc) && !fills_acc && !moves && !anywhere {
                         self.error(codes::IR_OPERANDS, format!("`{}` of {} cannot be in {loc}", spec.name, row.name));
                     }
                 }

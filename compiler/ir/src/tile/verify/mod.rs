@@ -83,8 +83,28 @@ impl VerifyError {
 
 /// Checks every invariant of the module documentation.
 pub fn verify(kernel: &Kernel) -> Result<(), Vec<VerifyError>> {
+    verify_with(kernel, Locations::OfTheTable)
+}
+
+/// As [`verify`], for a kernel after rewrites that a machine with one memory allows: operands may be in any location (an element-wise
+/// instruction reads the accumulator), all else holds.
+pub fn verify_rewritten(kernel: &Kernel) -> Result<(), Vec<VerifyError>> {
+    verify_with(kernel, Locations::Any)
+}
+
+/// Where operands may be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Locations {
+    /// Where the instruction's row says.
+    OfTheTable,
+    /// Anywhere.
+    Any,
+}
+
+fn verify_with(kernel: &Kernel, locations: Locations) -> Result<(), Vec<VerifyError>> {
     let mut v = Verifier {
         k: kernel,
+        locations,
         errors: Vec::new(),
         scopes: Scopes::new(kernel),
         span: kernel.span,
@@ -97,6 +117,7 @@ pub fn verify(kernel: &Kernel) -> Result<(), Vec<VerifyError>> {
 
 struct Verifier<'k> {
     k: &'k Kernel,
+    locations: Locations,
     errors: Vec<VerifyError>,
     scopes: Scopes,
     /// Of the statement that is being checked.

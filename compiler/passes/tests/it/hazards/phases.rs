@@ -4,14 +4,14 @@
 use super::program::{At, Trip, When};
 use crate::harness::*;
 use proptest::prelude::*;
+use ptoc_checks::hazards::check;
 use ptoc_diagnostics::Diagnostic;
-use ptoc_ir::interp::{self, Launch, Options, Order as Pace, Pipes};
+use ptoc_interp::{Launch, Options, Order as Pace, Pipes};
 use ptoc_ir::tile::{
     AddrKind, Event, EventData, EventKind, EventRef, For, If, Kernel, Op, Purpose, RoleData, RoleId, Scope, SyncMode,
     SyncOp, TensorDir, TensorId, Tile, TileRef, Ty, Value,
 };
 use ptoc_isa::{BinOp, CmpOp, Loc, Order, Pipe, Target, TileType};
-use ptoc_passes::hazards::check;
 use ptoc_tensor::DType;
 
 /// Which barrier: of the loads, or of the stores.
@@ -231,7 +231,7 @@ const LENGTHS: i64 = 15;
 /// What a run in this order says: the code of its trap.
 fn run(kernel: &Kernel, target: &Target, length: i64, order: Pace) -> Option<String> {
     let data = tensor(DType::F32, &[8, 64], noise(DType::F32, 1));
-    let out = interp::TensorArg::empty(DType::F32, vec![8, 64]);
+    let out = ptoc_interp::TensorArg::empty(DType::F32, vec![8, 64]);
     let pipes = Pipes { order, barrier: target.pipes.barrier.clone(), time: None };
     let mut launch = Launch {
         tensors: vec![data, out],
@@ -240,7 +240,7 @@ fn run(kernel: &Kernel, target: &Target, length: i64, order: Pace) -> Option<Str
         options: Options { pipes: Some(pipes), ..Options::default() },
         print: &mut |_| {},
     };
-    let trap = interp::run(kernel, &mut launch).err()?;
+    let trap = ptoc_interp::run(kernel, &mut launch).err()?;
     Some(format!("{} N={length}: {}", trap.code, trap.message))
 }
 

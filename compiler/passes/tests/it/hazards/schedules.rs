@@ -2,9 +2,9 @@
 
 use super::oracle::mistakes;
 use super::program::{At, P, Trip, When, kernel};
+use ptoc_checks::hazards::check;
 use ptoc_diagnostics::Diagnostic;
 use ptoc_isa::{Pipe, Target};
-use ptoc_passes::hazards::check;
 
 fn a2a3() -> &'static Target {
     Target::builtin("a2a3").unwrap()

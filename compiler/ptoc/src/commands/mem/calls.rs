@@ -2,8 +2,8 @@
 
 use ptoc_analysis::debug::DebugInfo;
 use ptoc_diagnostics::Span;
-use ptoc_passes::MemoryMap;
-use ptoc_passes::map::Origin;
+use ptoc_placement::MemoryMap;
+use ptoc_placement::map::Origin;
 use std::collections::{HashMap, VecDeque};
 
 /// For each point the call that stands in the kernel itself, of a point in a function.

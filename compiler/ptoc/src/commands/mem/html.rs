@@ -4,8 +4,8 @@
 use super::lines::{Lines, cut, percent};
 use super::svg;
 use crate::page::{Page, escape, listing};
-use ptoc_passes::MemoryMap;
-use ptoc_passes::map::{Chosen, MappedMemory, MappedTile};
+use ptoc_placement::MemoryMap;
+use ptoc_placement::map::{Chosen, MappedMemory, MappedTile};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

@@ -2,9 +2,9 @@
 
 use super::Maps;
 use super::lines::Lines;
-use ptoc_passes::MemoryMap;
-use ptoc_passes::liveness::{Interval, Point};
-use ptoc_passes::map::{Chosen, MappedMemory, MappedTile};
+use ptoc_placement::MemoryMap;
+use ptoc_placement::liveness::{Interval, Point};
+use ptoc_placement::map::{Chosen, MappedMemory, MappedTile};
 use serde_json::{Value, json};
 
 /// A kernel's object; for a program, one that lists those of its launches.

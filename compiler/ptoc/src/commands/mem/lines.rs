@@ -1,8 +1,9 @@
 //! Points of a map as lines of the source.
 
 use ptoc_diagnostics::{FileId, SourceMap, Span};
-use ptoc_passes::map::MappedTile;
-use ptoc_passes::{MemoryMap, liveness::Point};
+use ptoc_placement::MemoryMap;
+use ptoc_placement::liveness::Point;
+use ptoc_placement::map::MappedTile;
 
 /// A line of a source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

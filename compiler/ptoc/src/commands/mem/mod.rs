@@ -17,7 +17,7 @@ use lines::Lines;
 use ptoc_analysis::{Bindings, Instance, ItemId};
 use ptoc_diagnostics::{Diagnostic, FileId, codes};
 use ptoc_isa::{Loc, Target};
-use ptoc_passes::MemoryMap;
+use ptoc_placement::MemoryMap;
 
 /// The maps of a kernel, or of the launches of a program.
 pub(crate) struct Maps {

@@ -3,9 +3,9 @@
 
 use super::lines::{Line, Lines, bytes, percent};
 use crate::page::escape;
-use ptoc_passes::MemoryMap;
-use ptoc_passes::liveness::{Interval, Point};
-use ptoc_passes::map::{Chosen, MappedMemory, MappedTile};
+use ptoc_placement::MemoryMap;
+use ptoc_placement::liveness::{Interval, Point};
+use ptoc_placement::map::{Chosen, MappedMemory, MappedTile};
 use std::fmt::Write as _;
 
 /// Colours and type of a picture, in both schemes.
@@ -162,7 +162,7 @@ pub(super) fn draw(map: &MemoryMap, memory: &MappedMemory, lines: &Lines<'_>, id
         memory.tiles.iter().flat_map(|t| t.ranges.iter().map(|r| r.0)).collect();
     let plot = (72.0 + 24.0 * starts.len() as f64).clamp(150.0, 520.0);
     let loops: Vec<_> = map.loops.iter().filter(|l| axis.end(l.range.end) > axis.x(l.range.start)).collect();
-    let depth = |l: &ptoc_passes::liveness::LoopRange| {
+    let depth = |l: &ptoc_placement::liveness::LoopRange| {
         loops
             .iter()
             .filter(|o| o.range != l.range && o.range.start <= l.range.start && l.range.end <= o.range.end)

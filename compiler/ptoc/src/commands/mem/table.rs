@@ -1,9 +1,9 @@
 //! The map as text: a section for each memory, tiles in the order of their addresses, and the life of each as a bar.
 
 use super::lines::{Lines, cut, percent};
-use ptoc_passes::MemoryMap;
-use ptoc_passes::liveness::Interval;
-use ptoc_passes::map::{Chosen, MappedMemory, MappedTile};
+use ptoc_placement::MemoryMap;
+use ptoc_placement::liveness::Interval;
+use ptoc_placement::map::{Chosen, MappedMemory, MappedTile};
 use std::fmt::Write as _;
 
 /// Cells of the bar, at most.

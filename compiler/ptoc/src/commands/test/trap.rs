@@ -5,7 +5,7 @@ use crate::args::TestArgs;
 use crate::launch::{Backend, CompiledPlan, Plan, RunOptions, Schedule, open_arrays};
 use crate::session::{Failed, Unit};
 use ptoc_diagnostics::{Code, Diagnostics, codes};
-use ptoc_ir::interp::Order;
+use ptoc_interp::Order;
 use ptoc_syntax::directive::Trap;
 
 /// What a pipe may do early does not depend on the order in which the interpreter runs them, so it must be found in

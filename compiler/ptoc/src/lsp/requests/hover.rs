@@ -12,7 +12,7 @@ use indexmap::IndexSet;
 use lsp_types::TextDocumentPositionParams;
 use ptoc_analysis::index::{Definition, Kind, Known, Meaning};
 use ptoc_analysis::{Fact, TileFact};
-use ptoc_ir::cost::{BlockCost, Lanes, units};
+use ptoc_interp::cost::{BlockCost, Lanes, units};
 use ptoc_ir::tile::RoleId;
 use ptoc_isa::{Instr, Loc, Target};
 use ptoc_layout::Cx;

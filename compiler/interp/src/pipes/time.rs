@@ -1,0 +1,262 @@
+//! A model of time: every pipe takes what is queued on it in order, as soon as its unit is free, the issuer has come to
+//! it, and what it waits for is there ([`core`]). What an instruction takes says [`crate::cost`]. This is no
+//! measurement: there are no bank conflicts, no caches, and no other core uses the memory.
+
+mod core;
+
+pub use self::core::Cause;
+
+use self::core::{Core, Step};
+use super::clocks::{Stamp, place, stream};
+use super::report::word;
+use crate::cost;
+use crate::cost::Work;
+use crate::machine::Machine;
+use ptoc_diagnostics::Span;
+use ptoc_ir::tile::Op;
+use ptoc_isa::{Pipe, PipeTimes};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What a role gave a unit to do, in all blocks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Lane {
+    /// 0 is the kernel itself, n its n-th role.
+    pub role: u32,
+    /// The pipe.
+    pub pipe: Pipe,
+    /// Cycles in which the unit was at work for it.
+    pub busy: u64,
+    /// Instructions.
+    pub count: u64,
+}
+
+/// Cycles in which a pipe stood still.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stall {
+    /// The statement that waited, or that came late.
+    pub span: Span,
+    /// As in [`Lane`].
+    pub role: u32,
+    /// Who stood still.
+    pub pipe: Pipe,
+    /// What for.
+    pub cause: Cause,
+    /// In all blocks.
+    pub cycles: u64,
+}
+
+/// An instruction of the first block.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Slice {
+    /// As in [`Lane`].
+    pub role: u32,
+    /// Its pipe.
+    pub pipe: Pipe,
+    /// Its mnemonic.
+    pub name: &'static str,
+    /// First cycle.
+    pub begin: u64,
+    /// From this cycle on the unit takes other work.
+    pub free: u64,
+    /// One past the last cycle: the result is there.
+    pub end: u64,
+    /// The statement.
+    pub span: Span,
+}
+
+/// What the model says of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Timing {
+    /// Cycles a microsecond.
+    pub clock: u32,
+    /// Cores that share the blocks.
+    pub cores: u32,
+    /// Blocks.
+    pub blocks: u64,
+    /// Cycles of all blocks one after another.
+    pub cycles: u64,
+    /// Cycles of the longest block.
+    pub longest: u64,
+    /// Cycles until the last core is done, where each takes the next block when it is free.
+    pub makespan: u64,
+    /// Pipes of roles that did something.
+    pub lanes: Vec<Lane>,
+    /// The longest first.
+    pub stalls: Vec<Stall>,
+    /// The first block, by begin; at most [`MOST_SLICES`].
+    pub slices: Vec<Slice>,
+}
+
+/// Slices that are kept.
+pub const MOST_SLICES: usize = 100_000;
+
+/// What a unit did, whoever gave it to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UnitUse {
+    /// The unit.
+    pub unit: Pipe,
+    /// Cycles in which it was at work.
+    pub busy: u64,
+    /// Instructions.
+    pub count: u64,
+}
+
+impl Timing {
+    /// What each unit did that did anything. None of them is busy for longer than the blocks take.
+    pub fn units(&self) -> Vec<UnitUse> {
+        let mut units: Vec<UnitUse> = Vec::new();
+        for lane in &self.lanes {
+            match units.iter_mut().find(|u| u.unit == lane.pipe) {
+                Some(u) => (u.busy, u.count) = (u.busy + lane.busy, u.count + lane.count),
+                None => units.push(UnitUse { unit: lane.pipe, busy: lane.busy, count: lane.count }),
+            }
+        }
+        units.sort_by_key(|u| u.unit);
+        units
+    }
+}
+
+pub(super) struct Timeline {
+    clock: u32,
+    cores: u32,
+    core: Core,
+    lanes: FxHashMap<u32, (u64, u64)>,
+    stalls: FxHashMap<(Span, u32, Cause), u64>,
+    slices: Vec<Slice>,
+    blocks: Vec<u64>,
+}
+
+impl Timeline {
+    pub fn new(times: PipeTimes, streams: usize, roles: usize, loose: &[Pipe]) -> Timeline {
+        Timeline {
+            clock: times.clock,
+            cores: times.cores,
+            core: Core::new(times, streams, roles, loose),
+            lanes: FxHashMap::default(),
+            stalls: FxHashMap::default(),
+            slices: Vec::new(),
+            blocks: Vec::new(),
+        }
+    }
+
+    /// S does something by itself.
+    pub fn scalar(&mut self, stamp: Stamp) {
+        self.push(stamp.stream, Step::Scalar);
+    }
+
+    /// An instruction.
+    pub fn work(&mut self, stamp: Stamp, work: Work, name: &'static str, span: Span) {
+        let cycles = work.cycles(self.core.times(), place(stamp.stream).1);
+        self.push(stamp.stream, Step::Work { cycles, name, span });
+    }
+
+    /// A set, or a step of a barrier, after all that its pipe has.
+    pub fn announce(&mut self, stamp: Stamp) {
+        self.push(stamp.stream, Step::Announce(stamp));
+    }
+
+    /// A wait for announcements of `from`.
+    pub fn wait(&mut self, stamp: Stamp, after: &[Stamp], from: Pipe, span: Span) {
+        self.push(stamp.stream, Step::Wait { after: after.to_vec(), from, span });
+    }
+
+    /// A pipe waits for itself.
+    pub fn barrier(&mut self, stamp: Stamp, span: Span) {
+        self.push(stamp.stream, Step::Barrier(span));
+    }
+
+    /// The issuer of a role waits for all of its pipes.
+    pub fn barrier_of_all(&mut self, role: u32, span: Span) {
+        self.push(stream(role, Pipe::S), Step::BarrierOfAll(span));
+    }
+
+    fn push(&mut self, stream: u32, step: Step) {
+        self.core.push(stream, step);
+        self.note();
+    }
+
+    pub fn end_block(&mut self) {
+        let last = self.core.end_block();
+        self.note();
+        self.blocks.push(last);
+    }
+
+    /// Adds up what the units have done since the last time.
+    fn note(&mut self) {
+        for (span, stream, cause, cycles) in self.core.pauses.drain(..) {
+            *self.stalls.entry((span, stream, cause)).or_default() += cycles;
+        }
+        for grant in self.core.grants.drain(..) {
+            let lane = self.lanes.entry(grant.stream).or_default();
+            *lane = (lane.0 + grant.free - grant.begin, lane.1 + 1);
+            let kept = self.blocks.is_empty() && self.slices.len() < MOST_SLICES;
+            if let (true, Some((name, span))) = (kept, grant.what) {
+                let (role, pipe) = place(grant.stream);
+                self.slices.push(Slice {
+                    role,
+                    pipe,
+                    name,
+                    begin: grant.begin,
+                    free: grant.free,
+                    end: grant.done,
+                    span,
+                });
+            }
+        }
+    }
+
+    /// A core that has done a block takes the next one: the units of a core never work for two.
+    pub fn finish(self) -> Timing {
+        let mut cores: BinaryHeap<Reverse<u64>> = (0..self.cores.max(1)).map(|_| Reverse(0)).collect();
+        let mut makespan = 0;
+        for &block in &self.blocks {
+            let end = cores.pop().map_or(0, |Reverse(t)| t) + block;
+            makespan = makespan.max(end);
+            cores.push(Reverse(end));
+        }
+        let mut lanes: Vec<(u32, (u64, u64))> = self.lanes.into_iter().collect();
+        lanes.sort_unstable();
+        let mut stalls: Vec<((Span, u32, Cause), u64)> = self.stalls.into_iter().collect();
+        stalls.sort_unstable_by_key(|&((span, stream, cause), cycles)| (Reverse(cycles), span.start, stream, cause));
+        let mut slices = self.slices;
+        slices.sort_by_key(|s| (s.begin, s.end, s.role, s.pipe));
+        Timing {
+            clock: self.clock,
+            cores: self.cores,
+            blocks: self.blocks.len() as u64,
+            cycles: self.blocks.iter().sum(),
+            longest: self.blocks.iter().copied().max().unwrap_or(0),
+            makespan,
+            lanes: lanes
+                .into_iter()
+                .map(|(stream, (busy, count))| {
+                    let (role, pipe) = place(stream);
+                    Lane { role, pipe, busy, count }
+                })
+                .collect(),
+            stalls: stalls
+                .into_iter()
+                .map(|((span, stream, cause), cycles)| {
+                    let (role, pipe) = place(stream);
+                    Stall { span, role, pipe, cause, cycles }
+                })
+                .collect(),
+            slices,
+        }
+    }
+}
+
+/// A word for an instruction.
+pub(super) fn name_of(op: &Op) -> &'static str {
+    word(op)
+}
+
+/// What an instruction has to do now.
+pub(super) fn work_of(m: &Machine<'_, '_>, op: &Op) -> Work {
+    cost::work_of(m.k, op, &|v, _| m.index(v).max(0) as u64)
+}
+
+#[cfg(test)]
+mod tests;
