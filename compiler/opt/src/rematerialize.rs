@@ -79,8 +79,7 @@ impl Finder<'_> {
         }
         for n in 0..region.len() {
             if let Some(to) = self.place_of_fold(region, n) {
-                let fold = region.remove(n);
-                region.insert(to, fold);
+                self.move_up(region, n, to);
                 self.found = true;
             }
         }
@@ -129,6 +128,16 @@ impl Finder<'_> {
             }
         }
         Some(def + 1)
+    }
+
+    /// Puts statement `n` in place of `to`, further up. Declarations of what it touches come along: the life of its result
+    /// begins in front of it.
+    fn move_up(&self, region: &mut Region, n: usize, to: usize) {
+        let touched: FxHashSet<Tile> = self.all(&region[n]).into_iter().map(|(_, t)| t.tile).collect();
+        let declares = |s: &Stmt| matches!(&s.op, Op::Alloc { tile } if touched.contains(tile));
+        let (declarations, passed): (Region, Region) = region.drain(to..n).partition(declares);
+        region.splice(to + 1..to + 1, passed);
+        region.splice(to..to, declarations);
     }
 
     // ---- cheap results -------------------------------------------------------------------------------------------
