@@ -5,7 +5,6 @@ use crate::engine::{Built, Content, Refused, Stop, build, noise};
 use ptoc_checks::bounds;
 use ptoc_diagnostics::{Analysis, Budget};
 use ptoc_ir::loops::Bounded;
-use ptoc_ir::tile::{Const, Op, Ty};
 use ptoc_isa::OperandKind;
 use ptoc_tensor::{DType, Tensor};
 use ptoc_tests::programs;
@@ -44,42 +43,6 @@ fn programs_are_proved() {
     }
     assert!(open.is_empty(), "{}", open.join("\n"));
     assert!(proved > 10_000, "{proved} bounds");
-}
-
-/// An access that nobody checked, as a mistake of elaboration would leave it, is checked before it becomes machine
-/// code.
-#[test]
-fn what_nobody_checked_is_checked() {
-    let text = "kernel k(p: in i64[1], y: out f32[64]) {
-        let a = tile Vec<f32, 1, 64>;
-        a = 1.0;
-        a[0, index(p[0])] = 2.0;
-        TSTORE(y, a);
-    }";
-    let built = build(text, "a2a3", &[], &[]).expect("it compiles");
-    let mut kernel = built.source.clone();
-    kernel.body.retain(|s| !matches!(s.op, Op::Check { .. }));
-    assert!(!bounds::unproved(&kernel, &built.target).is_empty());
-    let (bounded, verdict) = bounds::settled(&kernel, &built.target, Budget::default().account(Analysis::Lowering));
-    assert_eq!(verdict.checked, 2, "both ends of the column");
-    let refused = bounds::verify(&kernel, &built.target).expect_err("nobody checks it");
-    assert_eq!(refused.iter().map(|d| d.code.as_str()).collect::<Vec<_>>(), ["E0819"; 2]);
-    let bounded = bounded.expect("it has checks");
-    assert_eq!(bounds::verify(&bounded, &built.target), Ok(()));
-    let checks = bounded.body.iter().filter(|s| matches!(s.op, Op::Check { .. })).count();
-    assert_eq!(checks, 2);
-    // A constant that is outside is no exception.
-    let mut kernel = built.source.clone();
-    kernel.body.retain(|s| !matches!(s.op, Op::Check { .. }));
-    let far = kernel.values.push(ptoc_ir::tile::ValueData { ty: Ty::Index, name: None, span: kernel.span });
-    for s in &mut kernel.body {
-        if let Op::TileSet { col, .. } = &mut s.op {
-            *col = far;
-        }
-    }
-    let constant = Op::Const { dst: far, value: Const::index(64) };
-    kernel.prologue.push(ptoc_ir::tile::Stmt { op: constant, span: kernel.span });
-    assert_eq!(bounds::settled(&kernel, &built.target, Budget::default().account(Analysis::Lowering)).1.checked, 1);
 }
 
 /// Places of an index `#`, with what stands around them. Arrays: `x` and `y` of f32, `z` of i32, `t` a tile.

@@ -172,18 +172,6 @@ fn what_is_more_than_one_product() {
          TSTORE(C.tile(m, n), acc);",
     );
     check(&text, F32, dims, &Shape { products: 2, loops: 2, moves: 2, spread: 0 });
-    // An operand that someone looks at.
-    let text = with_body(
-        "acc = 0.0;
-         for k in tiles(K, 32) {
-             let a = Mat(A.tile(m, k));
-             if k.first { print(a); }
-             TMATMUL_ACC(acc, acc, Left(a), Right(B.tile(k, n)));
-         }
-         TSTORE(C.tile(m, n), acc);",
-    );
-    let built = build(&text, "a2a3", &[], dims[1]).expect("it is right");
-    assert!(shape(&built).loops > 0, "the tile that is printed exists");
     // A depth that differs between rows of blocks: they do not join along rows.
     let text = "kernel lower(A: in f32[M, M], B: in f32[M, N], C: out f32[M, N]) {
         grid (m in tiles(M, 32), n in tiles(N, 48));

@@ -182,27 +182,3 @@ fn the_last_pass_goes_along_with_the_next_row_where_nothing_can_see_it() {
         }
     }
 }
-
-#[test]
-fn only_rows_that_are_read_again_and_fill_a_cache_are_on_their_own() {
-    let whole = |cols: u32, last: &str| {
-        format!(
-            "kernel k(x: in f32[M, {cols}], y: out f32[M, {cols}], t: out f32[M, 1]) where M >= 1 {{
-                grid (i in tiles(M, 8));
-                let top = rowmax(Vec(x.tile(i, _)));
-                TSTORE(t.tile(i, _), top);
-                TSTORE(y.tile(i, _), {last});
-            }}"
-        )
-    };
-    for (text, expected) in [
-        (whole(1024, "Vec(x.tile(i, _)) - top"), true),
-        // The first row of all is the same one for every row.
-        (whole(1024, "Vec(x.tile(i, _)) - Vec(x[0, _]) - top"), true),
-        (whole(512, "Vec(x.tile(i, _)) - top"), false),
-        (whole(1024, "Vec(x.tile(i, _)) * 2.0"), false),
-    ] {
-        let built = build(&text, "a2a3", &[], &[("M", 16)]).unwrap_or_else(|e| panic!("{text}\n{e:?}"));
-        assert_eq!(is_split(&built), expected, "{text}");
-    }
-}

@@ -1,9 +1,8 @@
 //! Reductions where their elements are computed, and cheap results that are computed again: kernels put together at
-//! random of what makes tiles, reads them again, and changes what they were made of. Interpreter = CPU at every width;
-//! and what is stored.
+//! random of what makes tiles, reads them again, and changes what they were made of. Interpreter = CPU at every width.
+//! What is stored is said by `filetests/rematerialize` and `filetests/lowering`.
 
-use crate::engine::{Built, Content, Noise, agree, build, noise};
-use ptoc_ir::loops::text;
+use crate::engine::{Content, Noise, agree, build, noise};
 use ptoc_tensor::{DType, Tensor};
 
 /// What may come one after the other, `#` being the step's number.
@@ -69,42 +68,4 @@ fn tiles_that_are_read_again_at_random() {
         let done = agree(&built, &dims, &tensors, &[1]).unwrap_or_else(|e| panic!("{e}\n{text}\n{dims:?}"));
         done.unwrap_or_else(|e| panic!("{e:?}\n{text}\n{dims:?}"));
     }
-}
-
-fn built(body: &str, bn: u32) -> Built {
-    let text = format!(
-        "kernel k<const BN = {bn}>(x: in f32[M, N], z: out f16[M, N], o: out f32[M]) where N <= {bn} {{
-            grid (m in tiles(M, 16), n in tiles(N, BN));
-            let sum = tile Vec<f32, m, 1>;
-            sum = 1.0;
-            let t = Vec(x.tile(m, n));
-            t = sqrt(t);
-            {body}
-            TSTORE(col(o).tile(m, _), sum);
-        }}",
-    );
-    build(&text, "a5", &[], &[("M", 16), ("N", i64::from(bn))]).unwrap_or_else(|e| panic!("{text}\n{e:?}"))
-}
-
-/// Stores of whole tiles of f32, and joins with partials.
-fn stores_and_joins(built: &Built) -> (usize, usize) {
-    let printed = text::print(built.module(), false);
-    let block = printed.split_once("block ").map_or("", |b| b.1);
-    let mut rows = 0;
-    for nest in block.split("for ").skip(1) {
-        rows += nest.split("\n  }").next().unwrap_or("").matches("store f32").count();
-    }
-    (rows, block.matches("join ").count())
-}
-
-#[test]
-fn what_is_stored() {
-    let scaled = "let s = t * 0.5; let top = rowmax(s); sum = sum + top; let p = exp(s - sum);";
-    // The scaled elements are computed twice, the exponentials summed while they are computed: t alone is stored.
-    let both = format!("{scaled} TSTORE(z.tile(m, n), f16(p)); sum = sum * 0.5 + rowsum(p);");
-    assert_eq!(stores_and_joins(&built(&both, 256)), (1, 2));
-    // Rows of 128 are summed by themselves: the exponentials are stored.
-    assert_eq!(stores_and_joins(&built(&both, 128)), (2, 1));
-    // No chain has the maxima of rows that are so short: scaled elements are stored, and only they are read.
-    assert_eq!(stores_and_joins(&built(&both, 64)), (2, 0));
 }
