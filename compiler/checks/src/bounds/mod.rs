@@ -66,7 +66,7 @@ pub struct Verdict {
 /// The kernel with a check in front of each access that has no proof; `None`: all have one. Where the steps of
 /// `account` are spent, more accesses get checks.
 pub fn settled(kernel: &Kernel, target: &Target, account: Account<'_>) -> (Option<Kernel>, Verdict) {
-    let (open, touched) = find(kernel, target, Some(account));
+    let (open, touched) = find(kernel, target, Effort::Of(account));
     let bounds: usize = touched.iter().map(|t| t.bounds).sum();
     if open.is_empty() {
         return (None, Verdict { proved: bounds, checked: 0, rows: table::rows(kernel, &touched, &[], &[]) });
@@ -85,17 +85,28 @@ pub fn settled(kernel: &Kernel, target: &Target, account: Account<'_>) -> (Optio
 /// The accesses of `kernel` whose bounds do not follow from what is known there.
 pub fn unproved(kernel: &Kernel, target: &Target) -> Vec<Unproved> {
     let told = |(_, span, bound): Open| Unproved { code: bound.what.code(), what: bound.what.text(kernel), span };
-    find(kernel, target, None).0.into_iter().map(told).collect()
+    find(kernel, target, Effort::Full).0.into_iter().map(told).collect()
 }
 
 /// A bound that is not proved: the number of its statement (in the order of a walk into regions), the source.
 type Open = (usize, Span, Bound);
 
-fn find(kernel: &Kernel, target: &Target, account: Option<Account<'_>>) -> (Vec<Open>, Vec<Touched>) {
+/// What proofs may take.
+#[derive(Clone, Copy)]
+enum Effort<'b> {
+    /// As many steps as one proof may take.
+    Full,
+    /// Few steps.
+    Little,
+    /// As many while the account has some, then few.
+    Of(Account<'b>),
+}
+
+fn find(kernel: &Kernel, target: &Target, effort: Effort<'_>) -> (Vec<Open>, Vec<Touched>) {
     let mut walk = Walk {
         kernel,
         target,
-        account,
+        effort,
         facts: Facts::default(),
         zero: None,
         at: 0,
@@ -118,8 +129,7 @@ fn find(kernel: &Kernel, target: &Target, account: Option<Account<'_>>) -> (Vec<
 struct Walk<'k> {
     kernel: &'k Kernel,
     target: &'k Target,
-    /// What proofs take their steps from.
-    account: Option<Account<'k>>,
+    effort: Effort<'k>,
     facts: Facts,
     /// The constant 0, once it was seen.
     zero: Option<Value>,
@@ -221,10 +231,15 @@ impl Walk<'_> {
                     }
                 }
             }
-            let prover = Prover::new(&self.facts, self.account.is_some_and(|a| a.left() == 0));
+            let short = match self.effort {
+                Effort::Full => false,
+                Effort::Little => true,
+                Effort::Of(account) => account.left() == 0,
+            };
+            let prover = Prover::new(&self.facts, short);
             let all = prover.both(&group);
             let open: Vec<Bound> = group.extract_if(.., |b| !all && !prover.alone(&b.claim)).collect();
-            if let Some(account) = self.account {
+            if let Effort::Of(account) = self.effort {
                 // Whoever gets none makes do with few.
                 account.spend(prover.taken() as usize * STEP).ok();
             }

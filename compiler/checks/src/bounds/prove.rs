@@ -25,7 +25,7 @@ const DEPTH: u32 = 12;
 /// Steps of one proof.
 const STEPS: u32 = 600;
 /// Steps of one proof once those of the file are spent: enough for windows in line.
-const LITTLE: u32 = 40;
+const LITTLE: u32 = 12;
 /// Operations that an expression is followed through.
 const OPERATIONS: u32 = 24;
 /// Ends of ranges of indices that are looked at.
@@ -95,7 +95,8 @@ impl<'f> Prover<'f> {
     /// Is it natural, without indices of points?
     fn certain(&self, p: &Poly) -> bool {
         // Bounds by what a value was computed from lead through windows of tensors, numbers through those of tiles.
-        [false, true].into_iter().any(|short_first| {
+        let orders: &[bool] = if self.most == LITTLE { &[false] } else { &[false, true] };
+        orders.iter().any(|&short_first| {
             self.begin(short_first);
             self.natural(p, DEPTH)
         })
