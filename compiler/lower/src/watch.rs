@@ -4,8 +4,7 @@
 use super::Lower;
 use super::reduce::fixed;
 use cranelift_entity::EntitySet;
-use ptoc_interp::sanitize;
-use ptoc_interp::sanitize::Data;
+use ptoc_interp::sanitize::{self, Data};
 use ptoc_ir::loops::{Addr, Op, Stride, Watch};
 use ptoc_ir::tile::{Kernel, Region, Stmt, Value};
 use rustc_hash::FxHashMap;

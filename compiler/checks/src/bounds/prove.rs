@@ -38,8 +38,8 @@ const GUARD_TERMS: usize = 8;
 pub(super) struct Prover<'f> {
     facts: &'f Facts,
     steps: Cell<u32>,
-    /// Steps of each proof.
-    most: u32,
+    /// Each proof has few steps, and one order of replacements.
+    short: bool,
     /// Steps of all of them.
     taken: Cell<u64>,
     /// Ends of ranges that may still be looked at.
@@ -56,7 +56,7 @@ impl<'f> Prover<'f> {
         Prover {
             facts,
             steps: Cell::new(0),
-            most: if short { LITTLE } else { STEPS },
+            short,
             taken: Cell::new(0),
             ends: Cell::new(ENDS),
             short_first: Cell::new(false),
@@ -95,7 +95,7 @@ impl<'f> Prover<'f> {
     /// Is it natural, without indices of points?
     fn certain(&self, p: &Poly) -> bool {
         // Bounds by what a value was computed from lead through windows of tensors, numbers through those of tiles.
-        let orders: &[bool] = if self.most == LITTLE { &[false] } else { &[false, true] };
+        let orders: &[bool] = if self.short { &[false] } else { &[false, true] };
         orders.iter().any(|&short_first| {
             self.begin(short_first);
             self.natural(p, DEPTH)
@@ -103,7 +103,7 @@ impl<'f> Prover<'f> {
     }
 
     fn begin(&self, short_first: bool) {
-        self.steps.set(self.most);
+        self.steps.set(if self.short { LITTLE } else { STEPS });
         self.short_first.set(short_first);
         self.failed.borrow_mut().clear();
     }
