@@ -83,6 +83,12 @@ pub(super) fn param(v: &View<'_, '_>) -> Option<Situation> {
             Tok::Bad,
         );
     }
+    if let Some(Tok::Tile | Tok::Tensor) = here
+        && (v.prev_tok() == Some(Tok::Colon) || is_dir(v.prev_tok()))
+    {
+        let message = format!("`{}` makes storage; the type of a parameter is written without it", v.text(at));
+        return v.respell(at..at + 1, message, "", Tok::Bad);
+    }
     if v.prev_tok() == Some(Tok::Over) || v.prev_tok() == Some(Tok::At) {
         let word = v.text(at - 1);
         let what = if word == "over" { "a unit's name" } else { "a layout" };
