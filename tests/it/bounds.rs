@@ -92,3 +92,114 @@ fn a_condition_holds_only_where_it_does() {
     let other = ahead("N >= 1", "k.last { } else if true", "k.index + 1");
     assert_eq!(told("other", &other), [""; 0], "{other}");
 }
+
+/// A kernel that copies elements by arithmetic on indices.
+fn elements(arrays: &str, grid: &str, body: &str) -> String {
+    format!("kernel elements({arrays}) {{\n    grid ({grid});\n    {body}\n}}\n")
+}
+
+/// Indices that are sums, products, quotients and remainders of what counts.
+const COMPUTED: &[(&str, &str, &str)] = &[
+    (
+        "x: in f32[M, N], y: out f32[M, 2 * N]",
+        "m in 0..M, n in 0..N",
+        "y[m, 2 * n] = x[m, n]; y[m, 2 * n + 1] = x[m, n];",
+    ),
+    ("x: in f32[A, B], y: out f32[A * B]", "a in 0..A, b in 0..B", "y[a * B + b] = x[a, b];"),
+    (
+        "x: in f32[A, B, C], y: out f32[A * B * C]",
+        "a in 0..A, b in 0..B, c in 0..C",
+        "y[(a * B + b) * C + c] = x[a, b, c];",
+    ),
+    (
+        "x: in f32[A, B], y: out f32[A * B, 2]",
+        "a in 0..A, b in 0..B",
+        "y[a * B + b, 0] = x[a, b]; y[a * B + b, 1] = 0.0;",
+    ),
+    ("x: in f32[M, N], y: out f32[M, N]", "q in 0..M * N", "y[q / N, q % N] = x[q / N, q % N];"),
+    ("x: in f32[M, N], y: out f32[M, N]", "q in 0..N * M", "y[q % M, q / M] = x[q % M, q / M];"),
+    (
+        "x: in f32[M, 8], y: out f32[M, 8]",
+        "i in tiles(M, 16)",
+        "for r in 0..i.len { for c in 0..8 { y[i.start + r, c] = x[i.start + r, c]; } }",
+    ),
+    (
+        "x: in f32[M, N], y: out f32[M * N]",
+        "i in tiles(M, 16)",
+        "for r in 0..i.len { for c in 0..N { y[(i.start + r) * N + c] = x[i.start + r, c]; } }",
+    ),
+    ("x: in f32[M], y: out f32[M]", "m in 0..M", "y[M - 1 - m] = x[m];"),
+    ("x: in f32[M], y: out f32[M / 2]", "m in 0..M / 2", "y[m] = x[2 * m + 1];"),
+    ("x: in f32[M], y: out f32[(M + 1) / 2]", "m in 0..(M + 1) / 2", "y[m] = x[2 * m];"),
+    (
+        "x: in f32[8, 64], y: out f32[8, 64]",
+        "q in 0..256",
+        "y[q / 64 * 2, q % 64] = x[0, q % 64]; y[q / 64 * 2 + 1, q % 64] = x[0, 63 - q % 64];",
+    ),
+    (
+        "x: in f32[M, N], y: out f32[M, N]",
+        "d in 0..M + N, m in 0..M",
+        "if d >= m && d - m < N { y[m, d - m] = x[m, d - m]; }",
+    ),
+    (
+        "x: in f32[B, M, N], y: out f32[B, N, M]",
+        "q in 0..B * M * N",
+        "y[q / (M * N), q % N, q / N % M] = x[q / (M * N), q / N % M, q % N];",
+    ),
+    (
+        "x: in f32[M, 8], y: out f32[M, 8]",
+        "m in 0..M, c in 0..8",
+        "for turn in 0..1 { if m == 0 { y[m, c] = 0.0; continue; } y[m, c] = x[m - 1, c]; }",
+    ),
+    ("x: in f32[M, N], y: out f32[M, N]", "i in 0..M, j in 0..N", "y[i, j] = x[max(i - 1, 0), min(j + 1, N - 1)];"),
+    (
+        "x: in f32[H, W], y: out f32[(H - 2) * (W - 2), 9]",
+        "i in 0..H - 2, j in 0..W - 2",
+        "for a in 0..3 { for b in 0..3 { y[i * (W - 2) + j, a * 3 + b] = x[i + a, j + b]; } }",
+    ),
+];
+
+/// The same with one thing that is wrong for some size.
+const BEYOND: &[(&str, &str, &str)] = &[
+    ("x: in f32[M, N], y: inout f32[M, 2 * N]", "m in 0..M, n in 0..N", "y[m, 2 * n + 2] = x[m, n];"),
+    ("x: in f32[A, B], y: inout f32[A * B]", "a in 0..A, b in 0..B", "y[a * B + b + 1] = x[a, b];"),
+    ("x: in f32[A, B], y: inout f32[A * B]", "a in 0..A, b in 0..B", "y[b * B + a] = x[a, b];"),
+    (
+        "x: in f32[A, B, C], y: inout f32[A * B * C]",
+        "a in 0..A, b in 0..B, c in 0..C",
+        "y[(a * C + b) * B + c] = x[a, b, c];",
+    ),
+    ("x: in f32[M, N], y: inout f32[M, N]", "q in 0..M * N", "y[q / M, q % N] = x[0, q % N];"),
+    ("x: in f32[M, N], y: inout f32[M, N]", "q in 0..M * N + 1", "y[q / N, 0] = 1.0;"),
+    ("x: in f32[M, 8], y: inout f32[M, 8]", "i in tiles(M,16)", "for r in 0..16 { y[i.start + r, 0] = 1.0; }"),
+    ("x: in f32[M], y: inout f32[M]", "m in 0..M", "y[M - m] = x[m];"),
+    ("x: in f32[M], y: inout f32[M]", "m in 0..M / 2", "y[m] = x[2 * m + 2];"),
+    ("x: in f32[M], y: inout f32[M]", "m in 0..(M + 1) / 2", "y[m] = x[2 * m + 1];"),
+    ("x: in f32[M, N], y: inout f32[M, N]", "d in 0..M + N, m in 0..M", "if d >= m { y[m, d - m] = x[m, 0]; }"),
+    (
+        "x: in f32[M, 8], y: inout f32[M, 8]",
+        "m in 0..M, c in 0..8",
+        "for turn in 0..1 { if m == 1 { y[m, c] = 0.0; continue; } y[m, c] = x[m - 1, c]; }",
+    ),
+    (
+        "x: in f32[M, 8], y: inout f32[M, 8]",
+        "m in 0..M, c in 0..8",
+        "for turn in 0..1 { if m == 0 { y[m, c] = 0.0; } y[m, c] = x[m - 1, c]; }",
+    ),
+];
+
+#[test]
+fn computed_indices_are_proved() {
+    for (arrays, grid, body) in COMPUTED {
+        let text = elements(arrays, grid, body);
+        let found = told("computed", &text);
+        assert!(found.is_empty(), "{text}{found:?}");
+    }
+    // In loops: what blocks share is another question.
+    for (arrays, ranges, body) in BEYOND {
+        let loops: String = ranges.split(", ").map(|r| format!("for {r} {{ ")).collect();
+        let close = "}".repeat(ranges.split(", ").count());
+        let text = format!("kernel elements({arrays}) {{\n    {loops}{body} {close}\n}}\n");
+        assert!(told("beyond", &text).contains(&"PA-1101".to_owned()), "{text}");
+    }
+}

@@ -153,14 +153,19 @@ impl Budget {
         self.taken[analysis as usize].get()
     }
 
-    /// What an analysis takes its steps from.
+    /// The steps of one analysis.
     pub fn account(&self, analysis: Analysis) -> Account<'_> {
         Account { budget: self, analysis }
     }
 
+    /// What an analysis takes its steps from.
+    fn pot(&self, analysis: Analysis) -> &Cell<u64> {
+        if analysis == Analysis::Lowering { &self.lowering } else { &self.left }
+    }
+
     /// Takes steps before they are done.
     pub fn spend(&self, analysis: Analysis, steps: u64) -> Result<(), Spent> {
-        let pot = if analysis == Analysis::Lowering { &self.lowering } else { &self.left };
+        let pot = self.pot(analysis);
         let left = pot.get();
         let taken = &self.taken[analysis as usize];
         taken.set(taken.get() + steps.min(left));
@@ -232,8 +237,7 @@ impl<'b> Account<'b> {
 
     /// Steps that are left.
     pub fn left(self) -> usize {
-        let pot = if self.analysis == Analysis::Lowering { &self.budget.lowering } else { &self.budget.left };
-        usize::try_from(pot.get()).unwrap_or(usize::MAX)
+        usize::try_from(self.budget.pot(self.analysis).get()).unwrap_or(usize::MAX)
     }
 
     /// Notes that not all is decided.

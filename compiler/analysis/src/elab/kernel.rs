@@ -106,7 +106,7 @@ impl Elab<'_> {
         for (name, extent, v) in ranges {
             let i = self.b.grid_dim(name.name.clone(), extent, name.span);
             self.facts.ge_const(i, 0);
-            self.facts.le(i, extent, -1);
+            self.facts.counts(i, extent);
             let v = match v {
                 Val::Tiles(t) => self.block_at(&t, i, name.span),
                 Val::Range(lo, hi) => {
@@ -116,7 +116,7 @@ impl Elab<'_> {
                         self.facts.le(lo, at, 0);
                     }
                     if self.const_index(at).is_none() {
-                        self.facts.le(at, hi, -1);
+                        self.facts.counts(at, hi);
                     }
                     Val::Scalar(at)
                 }

@@ -37,6 +37,26 @@ impl Elab<'_> {
         wraps.into_iter().try_for_each(|v| self.check_exact(v, span))
     }
 
+    /// As [`Elab::exact`], where the whole was proved to be the integer that the source says: sums and products may
+    /// wrap on the way, what they are made of must not.
+    pub fn exact_terms(&mut self, v: Value, span: Span) -> R<()> {
+        let mut terms = Vec::new();
+        let (mut open, mut left) = (vec![v], STEPS);
+        while let Some(v) = open.pop() {
+            match self.facts.definition(v) {
+                Some((BinOp::Add | BinOp::Sub | BinOp::Mul, a, b)) if left > 0 => {
+                    left -= 1;
+                    open.extend([a, b]);
+                }
+                Some(_) => terms.push(v),
+                None => {}
+            }
+        }
+        terms.sort_unstable();
+        terms.dedup();
+        terms.into_iter().try_for_each(|v| self.exact(v, span))
+    }
+
     /// The numbers that a condition compares are what the source says.
     pub(super) fn exact_condition(&mut self, cond: Value, span: Span) -> R<()> {
         self.facts.comparisons(cond).into_iter().try_for_each(|(a, b)| {

@@ -12,6 +12,13 @@ use ptoc_syntax::ast::{Arg, Expr};
 impl Elab<'_> {
     /// `index` must lie in `0..extent`.
     pub fn check_index(&mut self, index: Value, extent: Value, what: &str, span: Span) -> R<()> {
+        let known = |s: &Self| s.facts.min_of(index).is_some_and(|m| m >= 0) && s.facts.le_certain(index, extent, -1);
+        if !known(self) && self.proves(|p| p.within(index, extent)) {
+            self.exact_terms(index, span)?;
+            self.facts.ge_const(index, 0);
+            self.facts.le(index, extent, -1);
+            return Ok(());
+        }
         self.exact(index, span)?;
         let zero = self.idx(0);
         if self.facts.min_of(index).is_none_or(|m| m < 0) {

@@ -28,8 +28,9 @@ use obligations::obligations;
 use prove::Prover;
 use ptoc_diagnostics::{Account, Code, Span};
 use ptoc_ir::analysis::facts::Facts;
+use ptoc_ir::analysis::inequalities;
 use ptoc_ir::scalar;
-use ptoc_ir::tile::{CheckId, Const, Kernel, Op, Region, Stmt, Ty, Value};
+use ptoc_ir::tile::{CheckId, Const, Kernel, Op, Region, Stmt, Ty, Value, diverges};
 use ptoc_isa::{BinOp, Target, UnOp};
 use ptoc_tensor::DType;
 use rustc_hash::FxHashSet;
@@ -37,9 +38,6 @@ use table::Touched;
 
 pub use table::{Row, of_module};
 pub use verify::verify;
-
-/// Steps of the budget that a replacement in a proof stands for: it asks for bounds of several values.
-const STEP: usize = 16;
 
 /// An access that nothing shows to be inside.
 #[derive(Clone, Debug, PartialEq)]
@@ -120,7 +118,7 @@ fn find(kernel: &Kernel, target: &Target, effort: Effort<'_>) -> (Vec<Open>, Vec
     walk.at = 0;
     for dim in &kernel.grid {
         walk.facts.ge_const(dim.index, 0);
-        walk.facts.le(dim.index, dim.extent, -1);
+        walk.facts.counts(dim.index, dim.extent);
     }
     walk.region(&kernel.body);
     (walk.open, walk.touched)
@@ -185,13 +183,17 @@ impl Walk<'_> {
                     self.facts.ge_const(f.index, least);
                 }
                 self.facts.le(f.lo, f.index, 0);
-                self.facts.le(f.index, f.hi, -1);
+                self.facts.counts(f.index, f.hi);
                 self.region(&f.body);
                 self.facts.forget(mark);
             }
             Op::If(i) => {
                 self.nested(Some((i.cond, true)), &i.then);
                 self.nested(Some((i.cond, false)), &i.els);
+                // What follows is on the path that goes on.
+                if let Some(holds) = diverges(&i.then).then_some(false).or(diverges(&i.els).then_some(true)) {
+                    self.facts.learn(i.cond, holds);
+                }
             }
             Op::While(w) => {
                 let mark = self.facts.mark();
@@ -241,7 +243,7 @@ impl Walk<'_> {
             let open: Vec<Bound> = group.extract_if(.., |b| !all && !prover.alone(&b.claim)).collect();
             if let Effort::Of(account) = self.effort {
                 // Whoever gets none makes do with few.
-                account.spend(prover.taken() as usize * STEP).ok();
+                account.spend(prover.taken() as usize * inequalities::Prover::STEP).ok();
             }
             self.facts.forget(mark);
             group.into_iter().for_each(|bound| self.show(bound.claim));

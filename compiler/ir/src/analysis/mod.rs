@@ -1,7 +1,9 @@
-//! Analyses of integers: conditions that hold, ranges, polynomials of `index` values, and systems of linear inequalities.
+//! Analyses of integers: conditions that hold, ranges, polynomials of `index` values and inequalities
+//! between them, and systems of linear inequalities.
 
 pub mod along_grid;
 pub mod facts;
+pub mod inequalities;
 pub mod linear;
 pub mod poly;
 pub mod ranges;

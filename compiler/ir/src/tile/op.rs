@@ -7,6 +7,16 @@ use ptoc_isa::{AtomicOp, BinOp, CmpOp, Factors, InstrId, Oob, RoundMode, UnOp};
 /// Statements in order.
 pub type Region = Vec<Stmt>;
 
+/// Does control never reach the end of the region? Its last statement leaves a loop, an iteration or a scope, on every
+/// path.
+pub fn diverges(region: &[Stmt]) -> bool {
+    region.last().is_some_and(|last| match &last.op {
+        Op::Break(_) | Op::Continue(_) | Op::Leave(_) => true,
+        Op::If(i) => diverges(&i.then) && diverges(&i.els),
+        _ => false,
+    })
+}
+
 /// A statement with the source that it stems from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stmt {

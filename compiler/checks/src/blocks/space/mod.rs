@@ -35,6 +35,8 @@ pub(in crate::blocks) const LAUNCH: Side = Side(0);
 const DEPTH: u32 = 40;
 /// Alternatives of a condition that are looked at.
 const WAYS: usize = 4;
+/// Quotients by the same unknown number that one is told apart from.
+const APART: usize = 2;
 /// Factors that a product has at most.
 const FACTORS: usize = 4;
 
@@ -176,7 +178,7 @@ impl<'k, 'a> Space<'k, 'a> {
         }
         for tensor in code.kernel.tensors.values() {
             let strides = tensor.stored.iter().flat_map(|s| &s.at.strides);
-            tensor.shape.iter().chain(strides).for_each(|v| space.counted_by(*v));
+            tensor.shape.iter().chain(strides).for_each(|v| space.counted_by(*v, FACTORS));
             for &extent in &tensor.shape {
                 // An array is that long.
                 let form = space.value(LAUNCH, extent);
@@ -189,8 +191,13 @@ impl<'k, 'a> Space<'k, 'a> {
         space
     }
 
-    /// What elements are counted by is one factor: a sum gets a symbol of its own.
-    fn counted_by(&mut self, v: Value) {
+    /// What elements are counted by is one factor, or a product of such: a sum gets a symbol of its own.
+    fn counted_by(&mut self, v: Value, factors: usize) {
+        if factors > 1
+            && let Some((a, b)) = self.code.defs.binary(v, BinOp::Mul)
+        {
+            [a, b].into_iter().for_each(|f| self.counted_by(f, factors - 1));
+        }
         let form = self.value(LAUNCH, v);
         if form.terms().len() > 1 && self.is_small(&form) {
             let s = self.symbol(true);
@@ -495,7 +502,7 @@ impl<'k, 'a> Space<'k, 'a> {
 
     /// Quotients of numbers that differ by a constant differ by its quotient, or by one more.
     fn beside(&mut self, x: &Form, y: &Form, q: &Form) {
-        let Some(n) = y.number() else { return };
+        let Some(n) = y.number() else { return self.apart(y, q) };
         let mut found = Vec::new();
         for ((other, by), p) in &self.quotients {
             let Some(d) = x.plus(other, -1).and_then(|d| d.number()).filter(|_| by == y) else { continue };
@@ -504,6 +511,19 @@ impl<'k, 'a> Space<'k, 'a> {
             found.push(Claim::Least(more));
         }
         self.facts.extend(found);
+    }
+
+    /// Quotients by one number that is not known are the same, or differ by 1 at least, and what they stand for by it.
+    fn apart(&mut self, y: &Form, q: &Form) {
+        let others = self.quotients.iter().filter(|((_, by), _)| by == y).map(|(_, p)| p.clone());
+        for p in others.take(APART).collect::<Vec<_>>() {
+            for (more, less) in [(q, &p), (&p, q)] {
+                let above = more.plus(less, -1).and_then(|d| d.plus(&number(1), -1));
+                let (Some(above), Some(below)) = (above, less.plus(more, -1)) else { continue };
+                let (Some(by), Some(no)) = (self.product(&above, y), self.product(&below, y)) else { continue };
+                self.either.push([[above, by], [below, no]].map(|side| side.map(Claim::Least).to_vec()));
+            }
+        }
     }
 
     /// `x` as multiples of `y` and the rest.

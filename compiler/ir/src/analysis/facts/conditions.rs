@@ -131,7 +131,7 @@ impl Facts {
     }
 
     /// A value as another one and a constant.
-    fn without_constant(&self, v: Value) -> (Value, i64) {
+    pub(super) fn without_constant(&self, v: Value) -> (Value, i64) {
         let number = |v: Value| self.consts.get(&v).copied();
         match self.definition(v).filter(|_| self.may_wrap(v).is_none()) {
             Some((BinOp::Add, x, k) | (BinOp::Add, k, x)) if number(k).is_some() => (x, number(k).unwrap_or(0)),

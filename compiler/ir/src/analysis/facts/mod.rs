@@ -5,13 +5,15 @@
 //! proof of order only if it is *exact*: [`overflow`] proves that it does not wrap, or a run-time check said so.
 
 mod conditions;
+mod memo;
 mod overflow;
 
 use crate::tile::Value;
 use conditions::Tests;
+use memo::{LEAST, MOST, Memo, Table};
 use ptoc_isa::BinOp;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 
 /// Depth of a proof.
 const DEPTH: u32 = 10;
@@ -54,9 +56,7 @@ pub struct Facts {
     fuel: Cell<u32>,
     /// Steps of all questions so far.
     spent: Cell<u64>,
-    /// Definitions that this question has not found to be exact, to this depth of a proof: a chain of them asks for
-    /// each one many times.
-    inexact: RefCell<FxHashSet<(Value, u32)>>,
+    memo: Memo,
 }
 
 enum Undo {
@@ -76,6 +76,7 @@ impl Facts {
 
     /// `v <= u + c` until the region ends.
     pub fn le(&mut self, v: Value, u: Value, c: i64) {
+        self.memo.forget();
         if let Some((BinOp::Add, a, b)) = self.definition(v) {
             self.sums.entry(a).or_default().push((v, b));
             self.sums.entry(b).or_default().push((v, a));
@@ -92,6 +93,9 @@ impl Facts {
 
     /// The region ends: what was learned in it is not known after it.
     pub fn forget(&mut self, mark: usize) {
+        if self.log.len() > mark {
+            self.memo.forget();
+        }
         while self.log.len() > mark {
             match self.log.pop() {
                 Some(Undo::Pair(v, u)) => {
@@ -119,13 +123,40 @@ impl Facts {
 
     /// `v >= c`
     pub fn ge_const(&mut self, v: Value, c: i64) {
+        self.memo.forget();
         let old = self.at_least.get(&v).copied();
         self.log.push(Undo::AtLeast(v, old));
         self.at_least.insert(v, old.map_or(c, |o| o.max(c)));
     }
 
+    /// `index` counts below `extent`, which is therefore positive, and so is each factor of it that is not negative.
+    pub fn counts(&mut self, index: Value, extent: Value) {
+        self.le(index, extent, -1);
+        if self.min_of(index).is_some_and(|m| m >= 0) {
+            self.positive(extent, DEPTH);
+        }
+    }
+
+    fn positive(&mut self, v: Value, depth: u32) {
+        // v = x + k
+        let (x, k) = self.without_constant(v);
+        for (v, least) in [(v, Some(1)), (x, 1i64.checked_sub(k))] {
+            if let Some(least) = least.filter(|least| self.min_of(v).is_none_or(|m| m < *least)) {
+                self.ge_const(v, least);
+            }
+        }
+        let Some(depth) = depth.checked_sub(1) else { return };
+        if let Some((BinOp::Mul, a, b)) = self.exact_definition(v)
+            && [a, b].iter().all(|f| self.min_of(*f).is_some_and(|m| m >= 0))
+        {
+            self.positive(a, depth);
+            self.positive(b, depth);
+        }
+    }
+
     /// `v <= c`
     pub fn le_const(&mut self, v: Value, c: i64) {
+        self.memo.forget();
         let old = self.at_most.get(&v).copied();
         self.log.push(Undo::AtMost(v, old));
         self.at_most.insert(v, old.map_or(c, |o| o.min(c)));
@@ -136,11 +167,12 @@ impl Facts {
         if self.defs.contains_key(&v) {
             return;
         }
+        // What is known of other values stays so: those that are computed from `v` come later.
         self.defs.insert(v, (op, a, b));
         // Until the region ends: the value may be the same one in a region around, where less is known.
         self.begin(FUEL);
-        if self.exact_at(v, DEPTH) {
-            self.assume_exact(v);
+        if self.exact_at(v, DEPTH) && self.exact.insert(v) {
+            self.log.push(Undo::Exact(v));
             self.note_width(v);
         }
     }
@@ -160,10 +192,15 @@ impl Facts {
         if let Some(c) = self.consts.get(&v) {
             return Some(*c);
         }
-        let mut best = self.at_least.get(&v).copied();
-        if depth == 0 || !self.spend() {
+        let best = self.at_least.get(&v).copied();
+        if depth == 0 {
             return best;
         }
+        self.memoized(LEAST, (v, depth), best, || self.min_by_rules(v, best, depth))
+    }
+
+    fn min_by_rules(&self, v: Value, known: Option<i64>, depth: u32) -> Option<i64> {
+        let mut best = known;
         let mut offer = |c: Option<i64>| best = best.max(c);
         for (u, c) in self.lower.get(&v).into_iter().flatten().take_while(|_| self.lasts()) {
             offer(self.min_at(*u, depth - 1).and_then(|m| m.checked_add(*c)));
@@ -204,10 +241,15 @@ impl Facts {
         if let Some(c) = self.consts.get(&v) {
             return Some(*c);
         }
-        let mut best = self.at_most.get(&v).copied();
-        if depth == 0 || !self.spend() {
+        let best = self.at_most.get(&v).copied();
+        if depth == 0 {
             return best;
         }
+        self.memoized(MOST, (v, depth), best, || self.max_by_rules(v, best, depth))
+    }
+
+    fn max_by_rules(&self, v: Value, known: Option<i64>, depth: u32) -> Option<i64> {
+        let mut best = known;
         let mut offer = |c: Option<i64>| {
             if let Some(c) = c {
                 best = Some(best.map_or(c, |b| b.min(c)));
@@ -419,7 +461,22 @@ impl Facts {
     /// A question begins, of so many steps at most.
     fn begin(&self, fuel: u32) {
         self.fuel.set(fuel);
-        self.inexact.borrow_mut().clear();
+    }
+
+    /// A step of a question, unless its result is known. Without a step for it, it is `otherwise`; what was cut short
+    /// below it is used, and not kept.
+    fn memoized<T: Copy>(&self, table: Table<T>, key: (Value, u32), otherwise: T, by_rules: impl FnOnce() -> T) -> T {
+        if let Some(found) = self.memo.get(table, key) {
+            return found;
+        }
+        if !self.spend() {
+            return otherwise;
+        }
+        let found = by_rules();
+        if self.lasts() {
+            self.memo.put(table, key, found);
+        }
+        found
     }
 
     /// Are there steps left for this question?

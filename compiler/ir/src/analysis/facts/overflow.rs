@@ -1,6 +1,7 @@
 //! Definitions that do not wrap: bounds on magnitudes, in bits, and the few shapes of sums that stay between their
 //! operands.
 
+use super::memo::{BITS, EXACT};
 use super::{DEPTH, FUEL, Facts, Undo};
 use crate::tile::Value;
 use ptoc_isa::BinOp;
@@ -18,6 +19,7 @@ const FACTORS: usize = 8;
 impl Facts {
     /// `|v| < 2^bits`: a fact of its type or of the launch.
     pub fn width(&mut self, v: Value, bits: u32) {
+        self.memo.forget();
         let known = self.widths.entry(v).or_insert(bits);
         *known = (*known).min(bits);
     }
@@ -46,12 +48,14 @@ impl Facts {
 
     /// A tensor has this shape: the launch bounds the product of its extents, empty ones counted as 1.
     pub fn tensor(&mut self, shape: Vec<Value>) {
+        self.memo.forget();
         self.shapes.push(shape);
     }
 
     /// The definition of `v` does not wrap, here and in the rest of the region.
     pub fn assume_exact(&mut self, v: Value) {
         if self.exact.insert(v) {
+            self.memo.forget();
             self.log.push(Undo::Exact(v));
         }
     }
@@ -80,18 +84,11 @@ impl Facts {
         if !matches!(op, BinOp::Add | BinOp::Sub | BinOp::Mul | BinOp::Div) {
             return true;
         }
-        if self.inexact.borrow().contains(&(v, depth)) {
-            return false;
-        }
-        let exact = self.stays_exact(v, (op, a, b), depth);
-        if !exact {
-            self.inexact.borrow_mut().insert((v, depth));
-        }
-        exact
+        let Some(below) = depth.checked_sub(1) else { return false };
+        self.memoized(EXACT, (v, depth), false, || self.stays_exact(v, (op, a, b), below))
     }
 
     fn stays_exact(&self, v: Value, (op, a, b): (BinOp, Value, Value), depth: u32) -> bool {
-        let Some(depth) = depth.checked_sub(1).filter(|_| self.spend()) else { return false };
         let (x, y) = (self.bits_at(a, depth), self.bits_at(b, depth));
         if self.corners_fit(op, a, b, depth) {
             return true;
@@ -103,7 +100,7 @@ impl Facts {
                 let below = |v| self.max_at(v, depth).is_some_and(|m| m < 0);
                 x.max(y) < SAFE || (natural(a) && natural(b)) || (below(a) && below(b)) || self.stays_above(a, b)
             }
-            BinOp::Mul => x + y <= SAFE || self.is_part_of_a_tensor(v),
+            BinOp::Mul => x + y <= SAFE || self.is_part_of_a_tensor(v, depth),
             // The least number by -1.
             _ => x < UNKNOWN - 1 || self.min_at(b, depth).is_some_and(|m| m >= 0),
         }
@@ -156,8 +153,13 @@ impl Facts {
         if let Some(c) = self.consts.get(&v) {
             return UNKNOWN - c.unsigned_abs().leading_zeros();
         }
-        let mut best = self.widths.get(&v).copied().unwrap_or(UNKNOWN);
-        let Some(depth) = depth.checked_sub(1).filter(|_| self.spend()) else { return best };
+        let known = self.widths.get(&v).copied().unwrap_or(UNKNOWN);
+        let Some(below) = depth.checked_sub(1) else { return known };
+        self.memoized(BITS, (v, depth), known, || self.bits_by_rules(v, known, below))
+    }
+
+    fn bits_by_rules(&self, v: Value, known: u32, depth: u32) -> u32 {
+        let mut best = known;
         let length = |c: i64| UNKNOWN - c.unsigned_abs().leading_zeros();
         if let (Some(lo), Some(hi)) = (self.at_least.get(&v), self.at_most.get(&v)) {
             best = best.min(length(*lo).max(length(*hi)));
@@ -168,7 +170,7 @@ impl Facts {
             let (x, y) = (self.bits_at(a, depth), self.bits_at(b, depth));
             let by_definition = match op {
                 BinOp::Add | BinOp::Sub => x.max(y) + 1,
-                BinOp::Mul if self.is_part_of_a_tensor(v) => MAX_BYTES_BITS,
+                BinOp::Mul if self.is_part_of_a_tensor(v, depth) => MAX_BYTES_BITS,
                 BinOp::Mul => x + y,
                 BinOp::Div => match self.consts.get(&b) {
                     // Of 2^(n - 1) <= c < 2^n.
@@ -195,8 +197,8 @@ impl Facts {
         }
     }
 
-    /// Is `v` a product of some of the extents of one tensor?
-    fn is_part_of_a_tensor(&self, v: Value) -> bool {
+    /// Is `v` a product of some of the extents of one tensor, or of numbers between 0 and these?
+    fn is_part_of_a_tensor(&self, v: Value, depth: u32) -> bool {
         let (mut open, mut factors) = (vec![v], Vec::new());
         while let Some(v) = open.pop() {
             match self.definition(v) {
@@ -209,7 +211,7 @@ impl Facts {
         }
         self.shapes.iter().any(|shape| {
             let mut left = shape.clone();
-            factors.iter().all(|f| match left.iter().position(|e| e == f) {
+            factors.iter().all(|f| match left.iter().position(|e| self.is_part_of_an_extent(*f, *e, depth)) {
                 Some(at) => {
                     left.swap_remove(at);
                     true
@@ -217,5 +219,16 @@ impl Facts {
                 None => false,
             })
         })
+    }
+
+    /// Is `v` an extent, or what is left of it, which is not negative?
+    fn is_part_of_an_extent(&self, v: Value, extent: Value, depth: u32) -> bool {
+        let at_least = |v: Value, n: i64| self.min_at(v, depth).is_some_and(|m| m >= n);
+        v == extent
+            || match self.definition(v) {
+                Some((BinOp::Sub, from, less)) => from == extent && at_least(less, 0) && at_least(v, 0),
+                Some((BinOp::Div, from, by)) => from == extent && at_least(by, 1) && at_least(from, 0),
+                _ => false,
+            }
     }
 }
