@@ -42,8 +42,8 @@ use ptoc_ir::tile::verify::{VerifyError, verify, verify_rewritten};
 use ptoc_isa::Target;
 use ptoc_lower::row_pipelining;
 use ptoc_opt::analyses::Analyses;
-use ptoc_opt::copy_propagation;
 use ptoc_opt::pass::{Context, Unit};
+use ptoc_opt::{copy_propagation, fusion};
 use ptoc_passes::pipeline::{CPU_PASSES, place};
 use ptoc_placement::PlacedKernel;
 use std::fmt::Write as _;
@@ -108,6 +108,11 @@ fn step(stage: Stage, name: &str, target: &Target, notes: &mut String) -> Result
         ("lowering", Stage::Tile(unit)) => {
             let (module, _) = ptoc_lower::lower(&unit, Analyses::of(&unit), target)?;
             Ok((Stage::Loop(module, unit.rows.map(|r| r.dim)), true))
+        }
+        (fusion::NAME, Stage::Tile(unit)) => {
+            let decided = Analyses::of(&unit).fusion.text(&unit.kernel);
+            decided.lines().for_each(|l| notes.push_str(&format!("//{}\n", l.trim_start_matches('#'))));
+            Ok((Stage::Tile(unit), !decided.is_empty()))
         }
         (row_pipelining::NAME, Stage::Loop(mut module, rows)) => {
             let changed = rows.is_some_and(|dim| row_pipelining::run(&mut module, dim));

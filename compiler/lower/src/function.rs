@@ -5,6 +5,7 @@ use super::{Lower, convert, formula};
 use ptoc_ir::loops::Reg;
 use ptoc_ir::tile::{Operand, Ty};
 use ptoc_isa::{Expr, RoundMode, Sem, drained};
+use ptoc_opt::fusion::{self, copies};
 use ptoc_opt::pattern::{Pattern, Place, Read};
 use ptoc_tensor::DType;
 
@@ -13,23 +14,13 @@ pub(super) type Function = Box<dyn Fn(&mut Code, &[Reg]) -> Reg>;
 
 impl Lower<'_> {
     pub(super) fn dtype(&self, place: &Place<'_>) -> DType {
-        match place {
-            Place::Tile(t) => self.kernel.tiles[t.tile].ty.dtype,
-            Place::View(v) => self.kernel.tensors[v.tensor].dtype,
-        }
+        fusion::dtype(self.kernel, place)
     }
 
-    /// Are the bits taken as they are? Of a chain, see [`Lower::copies`].
+    /// Are the bits taken as they are? Of a chain, see [`copies`].
     pub(super) fn keeps_bits(&self, p: &Pattern<'_>) -> bool {
         let same = |(src, _): &(Place<'_>, Read)| self.dtype(src) == self.dtype(&p.dst);
-        self.copies(p) || (p.inst.instr.get().sem == Sem::Move && !p.inst.attrs.relu && p.srcs.iter().all(same))
-    }
-
-    /// Are the bits taken as they are, by a TLOAD, a TSTORE or a transposition? Members of a chain behind it may read its source
-    /// for its result: none of them writes there. (To that of a TMOV one may.)
-    pub(super) fn copies(&self, p: &Pattern<'_>) -> bool {
-        let moves = p.turns() || matches!(p.inst.instr.get().sem, Sem::Load | Sem::Store);
-        moves && !p.inst.attrs.relu && p.srcs.iter().all(|(src, _)| self.dtype(src) == self.dtype(&p.dst))
+        copies(self.kernel, p) || (p.inst.instr.get().sem == Sem::Move && !p.inst.attrs.relu && p.srcs.iter().all(same))
     }
 
     /// What a pattern computes of the elements of its operands. The result may hold more than its type (`ops::settle`).

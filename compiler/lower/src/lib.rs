@@ -44,14 +44,15 @@ use ptoc_ir::tile::{CheckData, CheckId, Kernel, Label, Stmt, TensorDir, Tile, Ti
 use ptoc_isa::{Loc, Target};
 use ptoc_opt::analyses::Analyses;
 use ptoc_opt::contraction::Products;
+use ptoc_opt::fusion::Fusion;
 use ptoc_opt::grid_coarsen::Coarsening;
 use ptoc_opt::grid_split::Next;
-use ptoc_opt::lazy_gather::{self, LazyGathers};
+use ptoc_opt::lazy_gather::LazyGathers;
+use ptoc_opt::overlap::Overlap;
 use ptoc_opt::pass::Unit;
-use ptoc_opt::webs::Uses;
 use ptoc_placement::Placement;
-use ptoc_placement::access::Access;
 use rustc_hash::FxHashMap;
+use std::rc::Rc;
 
 /// Lowers a kernel to loop IR. Checks that lowering adds (a gather's bounds) come along, for the kernel's table: their numbers follow
 /// those that it has.
@@ -93,7 +94,8 @@ struct Lower<'k> {
     memory: Memory,
     products: Products<'k>,
     defs: Definitions<'k>,
-    uses: Uses,
+    /// Instructions that become one nest.
+    fusion: Rc<Fusion<'k>>,
     spread: Coarsening,
     /// What the next block will read, and where this one is done with its own.
     next: &'k [Next],
@@ -139,8 +141,8 @@ impl<'k> Lower<'k> {
             rows: FxHashMap::default(),
             blocks: Vec::new(),
             products: analyses.products,
-            defs: Definitions::new(kernel),
-            uses: analyses.uses,
+            defs: analyses.defs,
+            fusion: Rc::new(analyses.fusion),
             values: SecondaryMap::new(),
             vars: FxHashMap::default(),
             labels: FxHashMap::default(),
@@ -230,14 +232,14 @@ impl<'k> Lower<'k> {
         }
     }
 
-    /// The tiles that a statement touches, reads before writes.
-    fn tiles_of(&self, stmt: &Stmt) -> Vec<(Access, TileRef)> {
-        lazy_gather::tiles_of(self.kernel, &self.gathers.located, stmt)
-    }
-
     /// The value of an `index`, if it is known.
     fn constant(&self, value: Value) -> Option<i64> {
         self.values[value].and_then(|r| self.code.known(r))
+    }
+
+    /// Which windows of tiles overlap.
+    fn overlap(&self) -> Overlap<'_> {
+        Overlap { kernel: self.kernel, placement: self.placement, defs: &self.defs }
     }
 
     fn capacity(&self, loc: Loc) -> u64 {

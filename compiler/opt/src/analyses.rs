@@ -2,10 +2,13 @@
 
 use crate::clock;
 use crate::contraction::{self, Products};
+use crate::fusion::{self, Fusion, Known};
 use crate::grid_coarsen::{self, Coarsening};
 use crate::lazy_gather;
+use crate::overlap::Overlap;
 use crate::pass::Unit;
 use crate::webs::Uses;
+use ptoc_ir::analysis::poly::Definitions;
 
 /// Results of the analyses of a rewritten kernel.
 pub struct Analyses<'k> {
@@ -13,8 +16,10 @@ pub struct Analyses<'k> {
     pub products: Products<'k>,
     /// Grid coarsening: dimensions along which one call may compute several blocks.
     pub coarsening: Coarsening,
-    /// How often each tile is accessed.
-    pub uses: Uses,
+    /// How `index` values are computed.
+    pub defs: Definitions<'k>,
+    /// Element-wise fusion: neighbouring instructions that become one nest of loops.
+    pub fusion: Fusion<'k>,
 }
 
 impl<'k> Analyses<'k> {
@@ -22,15 +27,25 @@ impl<'k> Analyses<'k> {
     pub fn of(unit: &'k Unit) -> Analyses<'k> {
         let products = clock::pass("contraction", || contraction::find(&unit.kernel));
         let coarsening = clock::pass("grid-coarsen", || grid_coarsen::find(&unit.kernel, &products));
-        Analyses { products, coarsening, uses: uses(unit) }
+        let defs = Definitions::new(&unit.kernel);
+        let fusion = clock::pass(fusion::NAME, || fused(unit, &products, &defs));
+        Analyses { products, coarsening, defs, fusion }
     }
 
     /// None that would leave out a statement: for machine code that is watched statement by statement.
     pub fn none(unit: &'k Unit) -> Analyses<'k> {
-        Analyses { products: Products::default(), coarsening: Coarsening::default(), uses: uses(unit) }
+        Analyses {
+            products: Products::default(),
+            coarsening: Coarsening::default(),
+            defs: Definitions::new(&unit.kernel),
+            fusion: Fusion::default(),
+        }
     }
 }
 
-fn uses(unit: &Unit) -> Uses {
-    Uses::new(&unit.kernel, &|stmt| lazy_gather::tiles_of(&unit.kernel, &unit.gathers.located, stmt))
+fn fused<'k>(unit: &'k Unit, products: &Products<'k>, defs: &Definitions<'k>) -> Fusion<'k> {
+    let Unit { kernel, placement, gathers, .. } = unit;
+    let uses = Uses::new(kernel, &|stmt| lazy_gather::tiles_of(kernel, &gathers.located, stmt));
+    let overlap = Overlap { kernel, placement, defs };
+    Fusion::find(&Known { kernel, overlap, products, uses: &uses, gathers })
 }

@@ -62,6 +62,8 @@ pub enum Snapshot {
     Tile(Kernel, Option<Placement>),
     /// Loop IR.
     Loop(Module),
+    /// What a pass decided that changes no IR, in words.
+    Decided(String),
 }
 
 impl Snapshot {

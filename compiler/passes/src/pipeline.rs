@@ -11,7 +11,7 @@ use ptoc_lower::row_pipelining;
 use ptoc_opt::analyses::Analyses;
 use ptoc_opt::clock::pass;
 use ptoc_opt::pass::{self as opt, Context, Pass, PassOptions, Snapshot, Unit, verified};
-use ptoc_opt::{copy_propagation, grid_split, lazy_gather, rematerialize};
+use ptoc_opt::{copy_propagation, fusion, grid_split, lazy_gather, rematerialize};
 use ptoc_placement::map::{MemoryMap, plan_without_limit};
 use ptoc_placement::memories::seen_by;
 use ptoc_placement::physical;
@@ -56,6 +56,7 @@ pub fn steps() -> Vec<(&'static str, &'static str)> {
         ("bounds", "puts a check in front of each access that is not proved to be in bounds"),
     ];
     steps.extend(CPU_PASSES.iter().map(|p| (p.name, p.about)));
+    steps.push((fusion::NAME, fusion::ABOUT));
     steps.push(("lowering", "loop IR: a loop nest for each instruction, or for a fused chain of them"));
     steps.push((row_pipelining::NAME, row_pipelining::ABOUT));
     steps
@@ -112,6 +113,12 @@ fn module(placed: &mut PlacedKernel, target: &Target, request: Request<'_>) -> R
     let mut unit = Unit::new(kernel, placed.placement.clone());
     opt::run(CPU_PASSES, &mut unit, &Context { target, account }, request.options)?;
     let analyses = Analyses::of(&unit);
+    if let Some(recorder) = request.options.recorder
+        && let decided = analyses.fusion.text(&unit.kernel)
+        && !decided.is_empty()
+    {
+        recorder.keep(fusion::NAME, Snapshot::Decided(decided));
+    }
     let (mut module, checks) = pass("lowering", || ptoc_lower::lower(&unit, analyses, target))?;
     for check in checks {
         placed.kernel.checks.push(check);

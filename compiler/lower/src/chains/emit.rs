@@ -1,6 +1,5 @@
 //! Chains as loop IR.
 
-use super::{Chain, Source};
 use crate::code::Code;
 use crate::function::Function;
 use crate::matrix::{Matrix, map};
@@ -10,6 +9,7 @@ use ptoc_diagnostics::Span;
 use ptoc_ir::loops::{self, Addr, Base, BinOp, MemTy, Op, PARTIALS, Reg, Stride};
 use ptoc_ir::tile::{Region, Ty};
 use ptoc_isa::Reduce;
+use ptoc_opt::fusion::{Chain, Source, copies};
 use ptoc_opt::pattern::{Pattern, Place, Read};
 use rustc_hash::FxHashMap;
 
@@ -90,7 +90,7 @@ impl Lower<'_> {
                     Source::Memory(place, read) => From::Matrix(all.number(self, place, read)),
                 });
             }
-            let (copy, ty) = (self.copies(p), Ty::D(self.dtype(&p.dst)));
+            let (copy, ty) = (copies(self.kernel, p), Ty::D(self.dtype(&p.dst)));
             let (mut to, mut fold) = (None, None);
             match (m.stored, p.fold) {
                 // Nobody looks at the result.

@@ -173,6 +173,7 @@ fn printed(ir: &Snapshot) -> String {
             placed.print(tile::text::Spans::Omit)
         }
         Snapshot::Loop(module) => loops::text::print(module, false),
+        Snapshot::Decided(text) => text.clone(),
     }
 }
 

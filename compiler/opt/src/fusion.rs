@@ -1,5 +1,5 @@
-//! Chains: neighbouring element-wise instructions of one shape as one nest, whose intermediate results stay in
-//! registers.
+//! Element-wise fusion: neighbouring instructions of one shape become a chain, one nest of loops whose intermediate
+//! results stay in registers.
 //!
 //! For each element a chain does in order what its instructions do to that element. That is the same as instruction
 //! after instruction if no instruction reads, at other indices, what another one of the chain writes, and none
@@ -16,48 +16,61 @@
 //! rounded to its dtype as the store would have. A plain TLOAD of an array that nothing writes need not fill its tile
 //! if all readers can read the array instead; arguments do not overlap. So TLOAD, TTRANS and TSTORE behind one another
 //! are one move from array to array, and a TLOAD of a row between instructions on a tile keeps none of them apart.
+//!
+//! This only decides. The result ([`Fusion`]) says which statements of each region are one nest; an emitter reads it.
 
-mod emit;
-
-use super::Lower;
-use ptoc_ir::tile::{AddrKind, Op, Region, Stmt, TensorDir, TileRef, Value, ViewRef};
+use crate::contraction::{Products, product};
+use crate::lazy_gather::{self, LazyGathers};
+use crate::overlap::Overlap;
+use crate::pattern::{Pattern, Place, Read, foldable};
+use crate::webs::{Uses, Web, Webs};
+use ptoc_ir::tile::{AddrKind, Kernel, Op, Region, Stmt, TensorDir, TileRef, Value, ViewRef};
 use ptoc_isa::{Loc, Order, Sem};
-use ptoc_opt::contraction::product;
-use ptoc_opt::pattern::{Pattern, Place, Read, foldable};
-use ptoc_opt::webs::{Web, Webs};
 use ptoc_placement::access::Access;
+use ptoc_tensor::DType;
+use rustc_hash::FxHashMap;
+use std::fmt::Write as _;
+
+/// The name of the pass, and what it does.
+pub const NAME: &str = "fusion";
+/// See [`NAME`].
+pub const ABOUT: &str = "decides which neighbouring element-wise instructions become one nest of loops";
 
 /// Instructions of a chain: as many as registers and pointers serve well.
 const LONGEST: usize = 32;
 
 /// Where an operand comes from.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Source<'r> {
+pub enum Source<'r> {
     /// The result of a member of the chain.
     Member(usize),
+    /// A window, and under which indices it is read.
     Memory(Place<'r>, Read),
 }
 
 /// An instruction of a chain.
 #[derive(Clone, Debug)]
-pub(super) struct Member<'r> {
+pub struct Member<'r> {
     /// Its place in the region.
-    pub(super) stmt: usize,
-    pub(super) pattern: Pattern<'r>,
-    pub(super) sources: Vec<Source<'r>>,
+    pub stmt: usize,
+    /// What it computes.
+    pub pattern: Pattern<'r>,
+    /// Where each operand is found.
+    pub sources: Vec<Source<'r>>,
     /// Is the result written to memory?
-    pub(super) stored: bool,
+    pub stored: bool,
 }
 
 /// A chain, or a single instruction that reads arrays in place of tiles.
 #[derive(Clone, Debug)]
-pub(super) struct Chain<'r> {
-    pub(super) members: Vec<Member<'r>>,
+pub struct Chain<'r> {
+    /// Its instructions, in order.
+    pub members: Vec<Member<'r>>,
 }
 
 impl Chain<'_> {
     /// First and last statement.
-    fn span(&self) -> (usize, usize) {
+    pub fn span(&self) -> (usize, usize) {
         let at = |m: Option<&Member<'_>>| m.map_or(0, |m| m.stmt);
         (at(self.members.first()), at(self.members.last()))
     }
@@ -77,55 +90,123 @@ struct Key {
     down: bool,
 }
 
-impl Lower<'_> {
-    pub(super) fn region(&mut self, region: &Region) {
-        if self.watched.is_some() {
-            return self.watched_region(region);
+/// What is fused in each region of a kernel.
+#[derive(Default, Debug)]
+pub struct Fusion<'k>(FxHashMap<usize, Fused<'k>>);
+
+/// What is fused in one region.
+#[derive(Debug)]
+pub struct Fused<'k> {
+    /// Chains in the order of their first statements; they do not interleave.
+    pub chains: Vec<Chain<'k>>,
+    /// By statement: is it to be carried out? A TLOAD whose readers all read the array is not.
+    pub needed: Vec<bool>,
+}
+
+/// What is known of the kernel that instructions are fused in.
+pub struct Known<'a, 'k> {
+    /// The kernel.
+    pub kernel: &'k Kernel,
+    /// Which windows of its tiles overlap.
+    pub overlap: Overlap<'a>,
+    /// Products whose operands stay where they are.
+    pub products: &'a Products<'k>,
+    /// How often each tile is accessed.
+    pub uses: &'a Uses,
+    /// Which gathers leave row pointers.
+    pub gathers: &'a LazyGathers,
+}
+
+impl<'k> Fusion<'k> {
+    /// Decides for all regions of a kernel.
+    pub fn find(known: &Known<'_, 'k>) -> Fusion<'k> {
+        let mut out = Fusion::default();
+        out.region(known, &known.kernel.prologue);
+        out.region(known, &known.kernel.body);
+        out
+    }
+
+    /// What is fused in a region of the kernel; `None`: nothing.
+    pub fn of(&self, region: &Region) -> Option<&Fused<'k>> {
+        self.0.get(&key(region))
+    }
+
+    /// The nests of several instructions, and what is not filled, in the order of the kernel: for `emit --stage
+    /// after:fusion`. Empty: nothing is fused.
+    pub fn text(&self, kernel: &Kernel) -> String {
+        let mut out = String::new();
+        for region in [&kernel.prologue, &kernel.body] {
+            self.describe(kernel, region, &mut out);
         }
-        let planner = Planner::new(self, region);
-        let chains = planner.chains();
-        let needed: Vec<bool> = (0..region.len()).map(|n| !planner.unneeded(n)).collect();
-        let mut next = 0;
-        for chain in chains.iter().filter(|c| !c.is_plain()) {
-            let (first, last) = chain.span();
-            for n in next..last + 1 {
-                if needed[n] && chain.members.iter().all(|m| m.stmt != n) {
-                    self.stmt(&region[n]);
+        out
+    }
+
+    fn describe(&self, kernel: &Kernel, region: &Region, out: &mut String) {
+        let name = |place: &Place<'_>| match place {
+            Place::Tile(t) => kernel.tiles[t.tile].name.clone(),
+            Place::View(v) => kernel.tensors[v.tensor].name.clone(),
+        };
+        if let Some(Fused { chains, needed }) = self.of(region) {
+            for (stmt, _) in region.iter().zip(needed).filter(|(_, needed)| !**needed) {
+                if let Some(p) = Pattern::of_stmt(stmt) {
+                    let from = p.srcs.first().map(|s| name(&s.0)).unwrap_or_default();
+                    let _ = writeln!(out, "# {} is not filled: its readers read {from}", name(&p.dst));
                 }
             }
-            debug_assert!(next <= first);
-            self.chain(chain, region);
-            next = last + 1;
-        }
-        for n in next..region.len() {
-            if needed[n] {
-                self.stmt(&region[n]);
+            for chain in chains {
+                out.push_str("# one nest:\n");
+                for m in &chain.members {
+                    let place = if m.stored { "stored" } else { "a register" };
+                    let (instr, to) = (m.pattern.inst.instr.get().written_name(), name(&m.pattern.dst));
+                    let _ = writeln!(out, "#   {instr} {to}: {place}");
+                }
             }
+        }
+        for stmt in region {
+            stmt.op.regions().for_each(|r| self.describe(kernel, r, out));
+        }
+    }
+
+    fn region(&mut self, known: &Known<'_, 'k>, region: &'k Region) {
+        let planner = Planner::new(known, region);
+        let mut chains = planner.chains();
+        chains.retain(|c| !c.is_plain());
+        let needed: Vec<bool> = (0..region.len()).map(|n| !planner.unneeded(n)).collect();
+        if !chains.is_empty() || needed.contains(&false) {
+            self.0.insert(key(region), Fused { chains, needed });
+        }
+        for stmt in region {
+            stmt.op.regions().for_each(|r| self.region(known, r));
         }
     }
 }
 
+/// A region by where its statements are: the kernel is borrowed as long as the result lives, and what is empty has none.
+fn key(region: &Region) -> usize {
+    region.as_ptr() as usize
+}
+
 /// Finds the chains of a region.
-struct Planner<'a, 'k, 'r> {
-    lower: &'a Lower<'k>,
+struct Planner<'a, 'r> {
+    known: &'a Known<'a, 'r>,
     region: &'r Region,
     /// Of the instructions that a chain may hold.
     patterns: Vec<Option<Pattern<'r>>>,
     webs: Webs,
 }
 
-impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
-    fn new(lower: &'a Lower<'k>, region: &'r Region) -> Planner<'a, 'k, 'r> {
+impl<'a, 'r> Planner<'a, 'r> {
+    fn new(known: &'a Known<'a, 'r>, region: &'r Region) -> Planner<'a, 'r> {
         let pattern = |op: &'r Op| match op {
-            Op::Inst(inst) => Pattern::with_folds(inst).filter(|p| lower.chainable(p)),
+            Op::Inst(inst) => Pattern::with_folds(inst).filter(|p| known.chainable(p)),
             _ => None,
         };
         let patterns: Vec<_> = region.iter().map(|s| pattern(&s.op)).collect();
         let webs = match patterns.iter().any(Option::is_some) {
-            true => Webs::new(lower.kernel, &lower.uses, region, &|s| lower.tiles_of(s), &|n| patterns[n].is_some()),
+            true => Webs::new(known.kernel, known.uses, region, &|s| known.tiles_of(s), &|n| patterns[n].is_some()),
             false => Webs::default(),
         };
-        Planner { lower, region, patterns, webs }
+        Planner { known, region, patterns, webs }
     }
 
     fn chains(&self) -> Vec<Chain<'r>> {
@@ -134,7 +215,7 @@ impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
             match &self.patterns[n] {
                 Some(_) if self.unneeded(n) => {}
                 Some(p) => {
-                    let this = self.lower.key(p);
+                    let this = self.known.key(p);
                     if this != key {
                         self.cut(&mut run, &mut out);
                         key = this;
@@ -153,7 +234,7 @@ impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
     /// Is this a product, or a copy for one that is not carried out, which may as well come before the statements of a
     /// run?
     fn comes_first(&self, stmt: &Stmt, run: &[usize]) -> bool {
-        let l = self.lower;
+        let l = self.known;
         if l.products.disappears(&stmt.op) {
             return true;
         }
@@ -164,7 +245,7 @@ impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
         }
         let own = l.tiles_of(stmt);
         run.iter().flat_map(|m| l.tiles_of(&self.region[*m])).all(|(how, t)| {
-            own.iter().all(|(this, u)| (how, *this) == (Access::Read, Access::Read) || !l.same_storage(&t, u))
+            own.iter().all(|(this, u)| (how, *this) == (Access::Read, Access::Read) || !l.overlap.same_storage(&t, u))
         })
     }
 
@@ -198,7 +279,7 @@ impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
         }
         // Rows that become columns are moved by a routine, which computes nothing.
         let turned = members.len() > 1 && members.iter().any(|m| m.pattern.turns());
-        if turned && !members.iter().all(|m| self.lower.copies(&m.pattern)) {
+        if turned && !members.iter().all(|m| copies(self.known.kernel, &m.pattern)) {
             return None;
         }
         let clear = |(n, s): (usize, &Member<'r>)| members[..n].iter().all(|p| !self.conflict(p, s));
@@ -211,7 +292,7 @@ impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
         if let Some(window) = self.webs.of_read(stmt, tile.tile).and_then(|w| self.window(w)) {
             return Some(Source::Memory(Place::View(window), read));
         }
-        let writes = |m: &Member<'r>| m.pattern.dst.tile().is_some_and(|d| self.lower.same_storage(d, tile));
+        let writes = |m: &Member<'r>| m.pattern.dst.tile().is_some_and(|d| self.known.overlap.same_storage(d, tile));
         if let Some((n, m)) = members.iter().enumerate().rev().find(|(_, m)| writes(m)) {
             // What another name was given to, or what was written at other indices, is not at hand.
             let same = m.pattern.dst.tile() == Some(tile) && read == Read::Whole && m.pattern.fold.is_none();
@@ -243,8 +324,8 @@ impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
     fn window(&self, web: &Web) -> Option<&'r ViewRef> {
         let def = self.patterns[web.def].as_ref()?;
         let [(Place::View(view), Read::Whole)] = def.srcs[..] else { return None };
-        let unwritten = self.lower.kernel.tensors[view.tensor].dir == TensorDir::In;
-        let plain = unwritten && self.lower.copies(def);
+        let unwritten = self.known.kernel.tensors[view.tensor].dir == TensorDir::In;
+        let plain = unwritten && copies(self.known.kernel, def);
         (plain && web.chained).then_some(view)
     }
 
@@ -254,11 +335,11 @@ impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
             let place = |s: &Source<'r>| if let Source::Memory(p, r) = *s { Some((p, r)) } else { None };
             m.sources.iter().filter_map(place).collect()
         };
-        let l = self.lower;
+        let l = self.known;
         // A fold writes last of all, its result only.
         let fold = |m: &Member<'r>| m.pattern.fold.is_some();
         if fold(before) && before.stored && after.stored && !fold(after) {
-            let meet = |w: &TileRef, v: &TileRef| l.same_storage(w, v);
+            let meet = |w: &TileRef, v: &TileRef| l.overlap.same_storage(w, v);
             if before.pattern.dst.tile().zip(after.pattern.dst.tile()).is_some_and(|(w, v)| meet(w, v)) {
                 return true;
             }
@@ -266,14 +347,14 @@ impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
         if before.stored {
             let w = &before.pattern.dst;
             let read_again = reads(after).iter().any(|(r, _)| match (w, r) {
-                (Place::Tile(w), Place::Tile(r)) => l.same_storage(w, r),
+                (Place::Tile(w), Place::Tile(r)) => l.overlap.same_storage(w, r),
                 (Place::View(w), Place::View(r)) => w.tensor == r.tensor,
                 _ => false,
             });
             let written_again = after.stored
                 && !fold(after)
                 && match (w, &after.pattern.dst) {
-                    (Place::Tile(w), Place::Tile(v)) => l.entangled(v, w),
+                    (Place::Tile(w), Place::Tile(v)) => l.overlap.entangled(v, w),
                     (Place::View(w), Place::View(v)) => w.tensor == v.tensor,
                     _ => false,
                 };
@@ -284,17 +365,24 @@ impl<'a, 'k, 'r> Planner<'a, 'k, 'r> {
         after.stored
             && !fold(after)
             && reads(before).iter().any(|(r, how)| match (&after.pattern.dst, r) {
-                (Place::Tile(w), Place::Tile(r)) => l.entangled(w, r) || (*how != Read::Whole && l.same_storage(w, r)),
+                (Place::Tile(w), Place::Tile(r)) => {
+                    l.overlap.entangled(w, r) || (*how != Read::Whole && l.overlap.same_storage(w, r))
+                }
                 (Place::View(w), Place::View(r)) => w.tensor == r.tensor,
                 _ => false,
             })
     }
 }
 
-impl Lower<'_> {
+impl Known<'_, '_> {
+    /// The tiles that a statement touches, reads before writes.
+    fn tiles_of(&self, stmt: &Stmt) -> Vec<(Access, TileRef)> {
+        lazy_gather::tiles_of(self.kernel, &self.gathers.located, stmt)
+    }
+
     fn key(&self, p: &Pattern<'_>) -> Option<Key> {
         let shape = p.shape()?;
-        let column = self.defs.number(shape.1) == Some(1);
+        let column = self.overlap.defs.number(shape.1) == Some(1);
         let order = |t: &TileRef| self.kernel.tiles[t.tile].ty.order;
         if p.fold.is_some() {
             return Some(Key { shape, down: column });
@@ -308,7 +396,7 @@ impl Lower<'_> {
     fn chainable(&self, p: &Pattern<'_>) -> bool {
         let Some(shape) = p.shape() else { return false };
         // Lines of an array that do not go along its elements have routines of their own.
-        let along = |v: &ViewRef| v.strides.len() == 2 && self.defs.number(v.strides[1]) == Some(1);
+        let along = |v: &ViewRef| v.strides.len() == 2 && self.overlap.defs.number(v.strides[1]) == Some(1);
         let whole = |t: &TileRef| t.valid == shape;
         let ends = match (&p.dst, p.inst.instr.get().sem) {
             (Place::View(v), _) => along(v) && p.srcs.iter().all(|(s, _)| s.tile().is_some_and(whole)),
@@ -317,7 +405,7 @@ impl Lower<'_> {
             }
             _ => true,
         };
-        let products = &self.products;
+        let products = self.products;
         let plain = |t: &TileRef| {
             let data = &self.kernel.tiles[t.tile];
             let elsewhere = products.gone.contains(&t.tile) || products.windows.contains_key(&t.tile);
@@ -327,13 +415,15 @@ impl Lower<'_> {
                 && !elsewhere
                 && !products.stores.contains_key(&t.tile)
         };
-        let foldable = |t: &TileRef| foldable(self.kernel, t) && self.defs.number(shape.1) != Some(1);
+        let foldable = |t: &TileRef| foldable(self.kernel, t) && self.overlap.defs.number(shape.1) != Some(1);
         if p.fold.is_some() && !p.srcs.iter().all(|(s, _)| s.tile().is_some_and(foldable)) {
             return false;
         }
         let apart = |t: &TileRef, read: Read| match &p.dst {
             Place::Tile(_) if p.fold.is_some() => true,
-            Place::Tile(d) => !self.entangled(d, t) && (read == Read::Whole || !self.same_storage(d, t)),
+            Place::Tile(d) => {
+                !self.overlap.entangled(d, t) && (read == Read::Whole || !self.overlap.same_storage(d, t))
+            }
             Place::View(_) => true,
         };
         let srcs = p.srcs.iter().all(|(s, read)| {
@@ -341,4 +431,19 @@ impl Lower<'_> {
         });
         ends && srcs && p.dst.tile().is_none_or(plain)
     }
+}
+
+/// The dtype of a window's elements.
+pub fn dtype(kernel: &Kernel, place: &Place<'_>) -> DType {
+    match place {
+        Place::Tile(t) => kernel.tiles[t.tile].ty.dtype,
+        Place::View(v) => kernel.tensors[v.tensor].dtype,
+    }
+}
+
+/// Are the bits taken as they are, by a TLOAD, a TSTORE or a transposition? Members of a chain behind it may read its
+/// source for its result: none of them writes there. (To that of a TMOV one may.)
+pub fn copies(kernel: &Kernel, p: &Pattern<'_>) -> bool {
+    let moves = p.turns() || matches!(p.inst.instr.get().sem, Sem::Load | Sem::Store);
+    moves && !p.inst.attrs.relu && p.srcs.iter().all(|(src, _)| dtype(kernel, src) == dtype(kernel, &p.dst))
 }
