@@ -2,6 +2,8 @@
 //!
 //! `use std::act::gelu;` imports `gelu` from the module `["act"]`.
 
+#![forbid(unsafe_code)]
+
 /// Every module: its path below `std`, the name that diagnostics use for its file, and its text.
 pub const MODULES: &[(&[&str], &str, &str)] = &[
     (&["act"], "<std>/act.tile", include_str!("../act.tile")),

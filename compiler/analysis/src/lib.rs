@@ -3,6 +3,8 @@
 //! [`Modules::load`] parses a file and its imports, [`check_names`] resolves every name, [`instantiate`] elaborates one
 //! kernel for one target and one choice of static parameters. All of it is pure.
 
+#![forbid(unsafe_code)]
+
 mod atoms;
 mod builtins;
 pub mod debug;

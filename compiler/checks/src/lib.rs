@@ -2,6 +2,8 @@
 //!
 //! Each module is one analysis with its reports; none of them changes the kernel, but for the run-time checks that [`bounds`] inserts.
 
+#![forbid(unsafe_code)]
+
 pub mod blocks;
 pub mod bounds;
 pub mod bytes;

@@ -11,7 +11,7 @@ pub fn diagnose(error: LaunchError) -> Result<Diagnostic, Failure> {
     let text = error.to_string();
     Ok(match error {
         LaunchError::Arguments { .. } => Diagnostic::global(codes::LAUNCH_ARGUMENTS, text),
-        LaunchError::GridTooLarge { .. } => Diagnostic::global(codes::GRID_TOO_LARGE, text),
+        LaunchError::GridTooLarge(_) => Diagnostic::global(codes::GRID_TOO_LARGE, text),
         LaunchError::OutOfMemory { .. } => Diagnostic::global(codes::NO_MEMORY_FOR_TILES, text)
             .with_help("run with fewer threads (`--threads 1`), or choose smaller tiles"),
         LaunchError::Check(failure) => return Err(failure),

@@ -7,7 +7,7 @@ use cranelift_codegen::ir::types::{F32, I8, I16, I32, I64};
 use cranelift_codegen::ir::{
     AbiParam, AtomicRmwOp, BlockArg, InstBuilder, MemFlagsData, Signature, StackSlotData, StackSlotKind, Type, Value,
 };
-use ptoc_exec::{Frame, PrintItem, Status};
+use ptoc_abi::{Frame, PrintItem, Status};
 use ptoc_ir::loops::{Atomic, BinOp, LTy, MemTy, PrintPart, Reg, Watch};
 use ptoc_isa::AtomicOp;
 use ptoc_tensor::DType;

@@ -10,7 +10,7 @@ use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_frontend::{FunctionBuilder, Variable};
 use cranelift_module::FuncId;
-use ptoc_exec::{Frame, PrintItem};
+use ptoc_abi::{Frame, PrintItem};
 use ptoc_ir::loops::{Entry, For, Func, If, Label, Module, Op, Reg, Region, Scope, VarId, While};
 use rustc_hash::FxHashMap;
 use std::mem::offset_of;

@@ -7,7 +7,7 @@ use crate::shape::plain;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Value};
-use ptoc_exec::Frame;
+use ptoc_abi::Frame;
 use ptoc_ir::loops::{Addr, Base, BinOp, For, Gather, LTy, Lanes, MemTy, Op, Reduce, Reg, Stride, UnOp};
 use std::mem::offset_of;
 

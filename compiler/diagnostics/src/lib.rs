@@ -3,6 +3,8 @@
 //! Every code is one Markdown page in `codes/`; `build.rs` turns the pages into [`codes`] constants, so a code
 //! cannot exist without its page. Nothing here knows the language.
 
+#![forbid(unsafe_code)]
+
 mod budget;
 mod code;
 mod collector;

@@ -108,7 +108,7 @@ pub fn prologue(kernel: &Kernel, dims: &[i64], scalars: &[Option<u64>]) -> Resul
 
 /// The number of blocks of a grid of these extents. Fails where there are more than a launch may have, on any backend.
 pub fn blocks(kernel: &Kernel, extents: &[i64]) -> Result<u32, Trap> {
-    ptoc_exec::count(extents).map_err(|e| Trap::new(codes::GRID_TOO_LARGE, kernel.span, e.to_string()))
+    ptoc_abi::count(extents).map_err(|e| Trap::new(codes::GRID_TOO_LARGE, kernel.span, e.to_string()))
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Tile IR and loop IR, each with its text form and verifier, and the analyses of integers that passes share.
 
+#![forbid(unsafe_code)]
+
 pub mod analysis;
 pub mod cells;
 pub mod formula;

@@ -1,6 +1,8 @@
 //! The instruction table and the targets: the single description that type rules, IR, both backends, hover text and
 //! the reference pages are driven by.
 
+#![forbid(unsafe_code)]
+
 mod cells;
 mod coverage;
 mod expr;

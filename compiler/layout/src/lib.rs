@@ -9,6 +9,8 @@
 //! Where an all-static case is sound, texts equal those of the C++ headers, 1-sized modes and their strides included.
 //! This crate depends on nothing and does no I/O.
 
+#![forbid(unsafe_code)]
+
 mod cx;
 mod error;
 mod expr;

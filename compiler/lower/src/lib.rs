@@ -6,6 +6,8 @@
 //! operation), tiles become strided matrices of the arena's spaces. Copies and products along nests of axes become
 //! loops in an order of the lowering's own (`nest`).
 
+#![forbid(unsafe_code)]
+
 mod cells;
 mod chains;
 mod code;

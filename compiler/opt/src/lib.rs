@@ -3,6 +3,8 @@
 //! Each module is one rewrite or analysis by its usual name; none of them emits code. [`pass`] runs, verifies, times and records the
 //! rewrites; a backend chooses which, and in what order.
 
+#![forbid(unsafe_code)]
+
 pub mod analyses;
 pub mod clock;
 pub mod contraction;

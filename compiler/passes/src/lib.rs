@@ -1,5 +1,7 @@
 //! The order of passes over tile IR: placement, checks, rewrites and lowering ([`pipeline`]),.
 
+#![forbid(unsafe_code)]
+
 pub mod pipeline;
 
 pub use pipeline::{Prepared, pipeline, place};

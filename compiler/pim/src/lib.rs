@@ -8,6 +8,8 @@
 //!
 //! The crate knows no simulator: a [`ptoc_pim_stream::Stream`] is all that leaves it.
 
+#![forbid(unsafe_code)]
+
 mod advice;
 pub mod eval;
 pub mod geopim;

@@ -1,7 +1,8 @@
 //! Placements that the compiler chooses, and those of the author as streams write them.
 
+use ptoc_abi::Coord;
 use ptoc_ir::tile::{PlaceLeaf, Placement as IrPlacement};
-use ptoc_pim_stream::placement::{Coord, Leaf};
+use ptoc_pim_stream::placement::Leaf;
 use ptoc_pim_stream::{Geometry, Placement};
 
 /// A part of a dimension.

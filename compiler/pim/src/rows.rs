@@ -3,7 +3,8 @@
 //! An array takes whole rows, the same ones in every bank: then no two arrays that live at a time meet, whoever of the
 //! units stores what, and a launch's own places can be numbered from their first row.
 
-use ptoc_pim_stream::placement::{Coord, Leaf, Placement};
+use ptoc_abi::Coord;
+use ptoc_pim_stream::placement::{Leaf, Placement};
 use std::ops::Range;
 
 /// An array in the memory.

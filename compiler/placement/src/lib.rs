@@ -2,6 +2,8 @@
 //!
 //! One file a concept; nothing here reports on a kernel's correctness (`ptoc-checks` does).
 
+#![forbid(unsafe_code)]
+
 pub mod access;
 pub mod addresses;
 pub mod copies;

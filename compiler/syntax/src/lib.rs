@@ -7,6 +7,8 @@
 //!
 //! Nothing here fails or panics on any text: errors are diagnostics, and error nodes in the tree.
 
+#![forbid(unsafe_code)]
+
 pub mod ast;
 mod brackets;
 mod build;

@@ -1,19 +1,16 @@
 //! A compiled kernel and its launch.
 
 use crate::arena::Arena;
-use crate::frame::{EntryFn, Frame, STOPPED, Status, enter};
-use crate::monitor::{Monitor, Seat, tell};
+use crate::frame::enter;
+use crate::monitor::{Seat, tell};
 use crate::pool::Pool;
-use crate::print::{PrintEvent, PrintItem, PrintLog, record};
-use crate::raster::Raster;
+use crate::print::{PrintEvent, PrintLog, record};
+use ptoc_abi::{EntryFn, Frame, MAX_GRID_RANK, Monitor, PrintItem, Raster, STOPPED, Status, TooManyBlocks, count};
 use std::any::Any;
 use std::fmt;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-
-/// Most dimensions of a grid.
-pub const MAX_GRID_RANK: usize = 16;
 
 /// What the compiler made.
 pub struct KernelParts {
@@ -107,11 +104,8 @@ pub enum LaunchError {
         /// The call's.
         got: usize,
     },
-    /// There are more than [`MOST_BLOCKS`].
-    GridTooLarge {
-        /// The extents.
-        extents: Vec<i64>,
-    },
+    /// There are more than [`ptoc_abi::MOST_BLOCKS`].
+    GridTooLarge(TooManyBlocks),
     /// No memory for the arena.
     OutOfMemory {
         /// Bytes for each thread.
@@ -132,9 +126,7 @@ impl fmt::Display for LaunchError {
             LaunchError::Arguments { what, expected, got } => {
                 write!(f, "the kernel takes {expected} {what}, the launch has {got}")
             }
-            LaunchError::GridTooLarge { extents } => {
-                write!(f, "the grid {extents:?} has more than {MOST_BLOCKS} blocks")
-            }
+            LaunchError::GridTooLarge(why) => why.fmt(f),
             LaunchError::OutOfMemory { bytes } => write!(f, "no memory for {bytes} bytes of tiles in each thread"),
             LaunchError::Check(failure) => {
                 write!(f, "check {} failed with {:?}", failure.check, failure.args)?;
@@ -149,23 +141,6 @@ impl fmt::Display for LaunchError {
 }
 
 impl std::error::Error for LaunchError {}
-
-/// Blocks that a launch may have. Who watches one marks elements with the numbers of blocks, in 32 bits, and needs two
-/// more marks; a launch that nobody watches is refused alike.
-pub const MOST_BLOCKS: u32 = u32::MAX - 2;
-
-/// The number of blocks of a grid of these extents.
-///
-/// # Errors
-/// There are more than [`MOST_BLOCKS`].
-pub fn count(extents: &[i64]) -> Result<u32, LaunchError> {
-    if extents.iter().any(|&e| e <= 0) {
-        return Ok(0);
-    }
-    let blocks = extents.iter().try_fold(1i64, |n, &e| n.checked_mul(e)).and_then(|n| u32::try_from(n).ok());
-    let blocks = blocks.filter(|&n| n <= MOST_BLOCKS);
-    blocks.ok_or_else(|| LaunchError::GridTooLarge { extents: extents.to_vec() })
-}
 
 impl fmt::Debug for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -239,7 +214,7 @@ impl Kernel {
         // SAFETY: the caller's promise.
         let extents = unsafe { self.extents(&mut launch, &tensors) }?;
         let extents = &extents[..self.parts.rank];
-        let blocks = u64::from(count(extents)?);
+        let blocks = u64::from(count(extents).map_err(LaunchError::GridTooLarge)?);
         if blocks == 0 {
             return Ok(());
         }

@@ -10,12 +10,8 @@ pub mod matrix;
 mod monitor;
 mod pool;
 mod print;
-mod raster;
 
 pub use arena::ARENA_ALIGN;
-pub use frame::{EntryFn, Frame, PrintHook, STOPPED, Status, WatchHook};
-pub use kernel::{Failure, Kernel, KernelParts, Launch, LaunchError, MAX_GRID_RANK, MOST_BLOCKS, TensorArg, count};
-pub use monitor::{Monitor, Watcher};
+pub use kernel::{Failure, Kernel, KernelParts, Launch, LaunchError, TensorArg};
 pub use pool::Pool;
-pub use print::{PrintEvent, PrintItem, PrintValue};
-pub use raster::Raster;
+pub use print::{PrintEvent, PrintValue};

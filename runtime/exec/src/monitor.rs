@@ -1,23 +1,8 @@
-//! Who is told what a launch does before it does it, and may end it: how a sanitizer looks on.
+//! The watchers of a launch's threads, as compiled code calls them.
 
-use crate::frame::STOPPED;
+use ptoc_abi::{Monitor, STOPPED, Watcher};
 use std::ffi::c_void;
 use std::slice;
-
-/// Looks on a launch of a kernel whose code tells what it does ([`crate::Kernel::launch_watched`]).
-pub trait Monitor: Sync {
-    /// Looks on one of the launch's threads.
-    fn watcher(&self) -> Box<dyn Watcher + '_>;
-}
-
-/// Looks on one thread of a launch.
-pub trait Watcher {
-    /// The thread begins with a block: its number in the order of the launch, and its coordinates in the grid.
-    fn block(&mut self, number: u64, coords: &[i64]);
-    /// A statement is about to be executed: its number, and the values that it works with, as the compiler and the
-    /// monitor have agreed. False ends the launch.
-    fn statement(&mut self, site: u32, values: &[i64]) -> bool;
-}
 
 /// A thread's watcher as compiled code calls it.
 pub(crate) struct Seat<'m> {
@@ -36,7 +21,7 @@ impl<'m> Seat<'m> {
     }
 }
 
-/// The hook of [`crate::Frame::watch`]; `ctx` is a [`Seat`].
+/// The hook of [`ptoc_abi::Frame::watch`]; `ctx` is a [`Seat`].
 ///
 /// # Safety
 /// `ctx` points at a seat that nothing else uses meanwhile, `values` at `count` numbers.

@@ -1,25 +1,8 @@
 //! `print`: compiled code hands over raw values, the site's description says what they are.
 
+use ptoc_abi::PrintItem;
 use ptoc_tensor::{DType, scalar};
 use std::ffi::c_void;
-
-/// A piece of a `print` as the compiler knows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PrintItem {
-    /// Text.
-    Text(String),
-    /// A scalar of this dtype.
-    Scalar(DType),
-    /// Rows of memory.
-    Matrix {
-        /// Type of an element.
-        dtype: DType,
-        /// Bytes from row to row.
-        row_stride: i64,
-        /// Bytes from column to column.
-        col_stride: i64,
-    },
-}
 
 /// A piece of a `print` that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! A launch allocates nothing, once threads and arenas are there. A binary of its own: it counts for the whole process.
 
-use ptoc_exec::{Frame, Kernel, KernelParts, Launch, TensorArg};
+use ptoc_abi::Frame;
+use ptoc_exec::{Kernel, KernelParts, Launch, TensorArg};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -7,6 +7,8 @@
 //!
 //! This crate never sees the compiler: it takes numbers and texts and gives numbers and texts. It does no I/O.
 
+#![forbid(unsafe_code)]
+
 pub mod check;
 pub mod dram;
 pub mod energy;

@@ -6,9 +6,10 @@
 //! warrants. One stream has one form.
 
 use crate::driver;
-use crate::placement::{Coord, Leaf, Placement};
+use crate::placement::{Leaf, Placement};
 use crate::stream::*;
 use crate::unit::UnitConfig;
+use ptoc_abi::Coord;
 use ptoc_tensor::DType;
 use std::fmt;
 

@@ -11,6 +11,8 @@
 //! Each has a binary and a text form that are each other's inverse. Decoding checks everything that can be wrong with a
 //! word by itself; nothing is truncated silently.
 
+#![forbid(unsafe_code)]
+
 pub mod binary;
 pub mod check;
 pub mod crf;

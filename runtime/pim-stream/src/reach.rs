@@ -1,7 +1,8 @@
 //! Which rows of which banks an array takes.
 
-use crate::placement::{Coord, Geometry, Leaf, Placement};
+use crate::placement::{Geometry, Leaf, Placement};
 use crate::unit::UnitConfig;
+use ptoc_abi::Coord;
 use std::collections::BTreeMap;
 use std::ops::Range;
 

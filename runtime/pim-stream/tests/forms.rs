@@ -2,8 +2,9 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use ptoc_abi::Coord;
 use ptoc_pim_stream::driver::{Command, Kind};
-use ptoc_pim_stream::placement::{Coord, Leaf};
+use ptoc_pim_stream::placement::Leaf;
 use ptoc_pim_stream::stream::*;
 use ptoc_pim_stream::unit::{GeoPim, HbmPim};
 use ptoc_pim_stream::{Geometry, Placement, UnitConfig};

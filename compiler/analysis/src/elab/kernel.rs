@@ -3,8 +3,8 @@
 use super::env::Binding;
 use super::{Elab, R, Reported};
 use crate::value::Val;
+use ptoc_abi::Raster;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_exec::Raster;
 use ptoc_isa::BinOp;
 use ptoc_syntax::ast::*;
 

@@ -383,7 +383,7 @@ pub enum Op {
         args: Vec<Reg>,
     },
     /// Before a statement of tile IR: tells the launch's monitor which one it is, and what it works with
-    /// (`ptoc_exec::Monitor`). The function ends if the monitor says so. Without one it does nothing.
+    /// (`ptoc_abi::Monitor`). The function ends if the monitor says so. Without one it does nothing.
     Watch(Box<Watch>),
     /// Prints text, scalars (with the dtype in which to show them) and rows of memory through the runtime's hook.
     Print {

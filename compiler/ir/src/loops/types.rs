@@ -2,8 +2,8 @@
 
 use super::Region;
 use cranelift_entity::{PrimaryMap, entity_impl};
+use ptoc_abi::Raster;
 use ptoc_diagnostics::Span;
-use ptoc_exec::Raster;
 use ptoc_tensor::DType;
 use smol_str::SmolStr;
 use std::fmt;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-pub use ptoc_pim_stream::placement::Coord;
+pub use ptoc_abi::Coord;
 
 /// Part of a dimension: `extent` steps of `stride` along a coordinate.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

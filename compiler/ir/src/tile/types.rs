@@ -2,8 +2,8 @@
 
 use super::{Affine, Event, EventData, Placement, Region, RoleData, RoleId, SyncMode};
 use cranelift_entity::{PrimaryMap, entity_impl};
+use ptoc_abi::Raster;
 use ptoc_diagnostics::{Code, Span};
-use ptoc_exec::Raster;
 use ptoc_isa::TileType;
 use ptoc_layout::Swizzle;
 use ptoc_tensor::DType;

@@ -2,9 +2,10 @@
 
 use super::{Plan, Refused, refuse, unit_at};
 use crate::place::{last_slots, leaf, of_author, rows, slots, within};
+use ptoc_abi::Coord;
 use ptoc_diagnostics::codes;
 use ptoc_isa::Oob;
-use ptoc_pim_stream::placement::{Coord, Placement};
+use ptoc_pim_stream::placement::Placement;
 use ptoc_pim_stream::stream::{Items, MapLayout};
 
 impl Plan<'_> {

@@ -5,9 +5,10 @@ use super::queries::Query;
 use super::{Refused, refuse};
 use crate::eval::Window;
 use crate::place::leaf;
+use ptoc_abi::Coord;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::tile::Kernel;
-use ptoc_pim_stream::placement::{Coord, Leaf};
+use ptoc_pim_stream::placement::Leaf;
 
 /// What an array is to its queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,10 +7,11 @@ use super::{Plan, Refused, geo_unit, refuse};
 use crate::place::{last_slots, leaf, rows, slot_size, slots, within};
 use crate::rows::{Laid, Rows};
 use crate::{Lines, Need, Piece, advice};
+use ptoc_abi::Coord;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_isa::{GeoUnit, Oob, Target};
 use ptoc_pim_stream::driver::{Command, Kind};
-use ptoc_pim_stream::placement::{Coord, Leaf, Placement};
+use ptoc_pim_stream::placement::{Leaf, Placement};
 use ptoc_pim_stream::stream::*;
 use std::collections::BTreeSet;
 

@@ -6,11 +6,12 @@ use super::Res;
 use super::places::{self, pad, room};
 use super::trace::{LANES, is_down};
 use crate::eval::{Numbers, Visitor};
+use ptoc_abi::Coord;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{self, Inst, Kernel, Op, Operand, Stmt, TensorDir, TensorId, ViewRef};
 use ptoc_isa::{Loc, Sem, TileType};
 use ptoc_pim_stream::Geometry;
-use ptoc_pim_stream::placement::{Coord, Leaf, Placement};
+use ptoc_pim_stream::placement::{Leaf, Placement};
 
 /// The smallest box of a tensor that a block touches.
 pub type Touched = Option<Corners>;

@@ -9,8 +9,9 @@
 use super::node::{BankBurst, NodeId};
 use super::places::Home;
 use super::trace::LANES;
+use ptoc_abi::Coord;
 use ptoc_pim_stream::Geometry;
-use ptoc_pim_stream::placement::{Coord, Leaf, Placement};
+use ptoc_pim_stream::placement::{Leaf, Placement};
 use ptoc_pim_stream::stream::{Action, Role, TensorDecl};
 use ptoc_tensor::DType;
 

@@ -1,6 +1,7 @@
 //! Launches of hand-written entry functions.
 
-use ptoc_exec::{Frame, Kernel, KernelParts, Launch, LaunchError, PrintItem, PrintValue, TensorArg};
+use ptoc_abi::{Frame, PrintItem, TooManyBlocks};
+use ptoc_exec::{Kernel, KernelParts, Launch, LaunchError, PrintValue, TensorArg};
 use ptoc_tensor::DType;
 
 /// Grid `params[0] x params[1]`; check 7 if `params[0]` is 99.
@@ -183,9 +184,9 @@ fn launches_that_run_nothing() {
         for (m, n) in [(0, 5), (5, 0), (0, i64::MAX), (-3, 2)] {
             assert_eq!(run([m, n, 0], &mut bytes, threads), (Ok(()), vec![]));
         }
-        for (m, n) in [(i64::MAX, 2), (1 << 31, 2), (i64::from(ptoc_exec::MOST_BLOCKS) + 1, 1)] {
+        for (m, n) in [(i64::MAX, 2), (1 << 31, 2), (i64::from(ptoc_abi::MOST_BLOCKS) + 1, 1)] {
             let (result, _) = run([m, n, 0], &mut bytes, threads);
-            assert_eq!(result, Err(LaunchError::GridTooLarge { extents: vec![m, n] }));
+            assert_eq!(result, Err(LaunchError::GridTooLarge(TooManyBlocks(vec![m, n]))));
         }
         let (result, _) = run([99, 2, 0], &mut bytes, threads);
         let Err(LaunchError::Check(failure)) = result else { panic!("{result:?}") };

@@ -6,8 +6,8 @@ use crate::loops::{
     VarData, VarId,
 };
 use cranelift_entity::{EntityRef, PrimaryMap};
+use ptoc_abi::Raster;
 use ptoc_diagnostics::{Diagnostic, FileId, Span, codes};
-use ptoc_exec::Raster;
 use smol_str::SmolStr;
 
 /// Reads a module from its text form; `file` is where the text's own spans point (diagnostics only).

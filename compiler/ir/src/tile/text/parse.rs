@@ -6,8 +6,8 @@ use crate::tile::{
     ScalarParam, SyncMode, TensorData, TensorDir, Tile, TileData, Ty, Value, ValueData, VarData,
 };
 use cranelift_entity::{EntityRef, PrimaryMap};
+use ptoc_abi::Raster;
 use ptoc_diagnostics::{Code, Diagnostic, FileId, Span, codes};
-use ptoc_exec::Raster;
 use ptoc_isa::{Loc, Order, TileType};
 use ptoc_layout::{TileLayout, parse_value};
 use ptoc_tensor::DType;

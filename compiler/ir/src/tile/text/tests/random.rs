@@ -5,8 +5,8 @@ use crate::tile::{
     Inst, InstAttrs, Kernel, Mma, Op, Operand, PlaceLeaf, Placement, PrintPart, Purpose, RoleData, Stored, SyncMode,
     SyncOp, Table, TensorData, TensorDir, TileData, TileRef, Ty, Value, ViewRef,
 };
+use ptoc_abi::Raster;
 use ptoc_diagnostics::{FileId, Span, codes};
-use ptoc_exec::Raster;
 use ptoc_isa::{AtomicOp, BinOp, CmpOp, InstrId, Loc, Oob, Order, Pipe, RoundMode, TileType, UnOp};
 use ptoc_layout::{Swizzle, TileLayout, parse_value};
 use ptoc_tensor::DType;

@@ -1,0 +1,18 @@
+//! What compiled kernels, those who compile them and those who run them agree on: the launch record, the order of
+//! blocks, who looks on, and the coordinates of a memory. Types and numbers only: no thread, no file, no wire format.
+
+#![forbid(unsafe_code)]
+
+mod coord;
+mod frame;
+mod grid;
+mod monitor;
+mod print;
+mod raster;
+
+pub use coord::Coord;
+pub use frame::{EntryFn, Frame, PrintHook, STOPPED, Status, WatchHook};
+pub use grid::{MAX_GRID_RANK, MOST_BLOCKS, TooManyBlocks, count};
+pub use monitor::{Monitor, Watcher};
+pub use print::PrintItem;
+pub use raster::Raster;
