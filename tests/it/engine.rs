@@ -1,9 +1,9 @@
 //! From text to results in process: the front of the command line, the interpreter, machine code.
 
-use ptoc::defs::Definition;
-use ptoc::session::{Origin, Session, Waiting};
 use ptoc_cpu::Vectors;
 use ptoc_diagnostics::{Diagnostic, render};
+use ptoc_driver::defs::Definition;
+use ptoc_driver::session::{Origin, Session, Waiting};
 use ptoc_ir::loops::Module;
 use ptoc_isa::{Loc, Target};
 use ptoc_placement::PlacedKernel;
@@ -98,7 +98,7 @@ pub fn check(text: &str, target: &str, defs: &[(&str, &str)]) -> Refused {
     let entries = unit.entries();
     s.check_definitions(&entries, &unit);
     for entry in &entries {
-        ptoc::commands::check::check_entry(&mut s, &unit, entry);
+        ptoc_driver::check::check_entry(&mut s, &unit, entry);
     }
     refused(s)
 }

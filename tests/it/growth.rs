@@ -4,9 +4,9 @@
 //! nobody counts (tokens, trees, IR, plans). What is exponential by nature is held to its budget, and to the one
 //! warning. No time is measured.
 
-use ptoc::commands::check::check_entry;
-use ptoc::session::Session;
 use ptoc_diagnostics::{Analysis, Budget, DEFAULT_LIMIT, Diagnostic, codes, render, worked};
+use ptoc_driver::check::check_entry;
+use ptoc_driver::session::Session;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::path::Path;

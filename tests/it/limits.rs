@@ -5,8 +5,8 @@
 //! search for hazards and the traps of the interpreter, which share no code with the insertion, say whether the pipes
 //! are in order.
 
-use ptoc::launch::{Backend, CompiledPlan, RunOptions, Schedule};
 use ptoc_checks::hazards::check;
+use ptoc_driver::launch::{Backend, CompiledPlan, RunOptions, Schedule};
 use ptoc_interp::Order;
 use ptoc_ir::tile::{Kernel, SyncMode};
 use ptoc_isa::Target;

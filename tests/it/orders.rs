@@ -1,6 +1,6 @@
 //! Every program of the repository on pipes that run at the same time, ordered by its author or by the compiler.
 
-use ptoc::launch::{Backend, CompiledPlan, RunOptions, Schedule};
+use ptoc_driver::launch::{Backend, CompiledPlan, RunOptions, Schedule};
 use ptoc_interp::Order;
 use ptoc_ir::tile::SyncMode;
 use ptoc_tests::programs::{Prepared, files, runs};

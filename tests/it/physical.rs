@@ -1,7 +1,7 @@
 //! Physical kernels: valid, printable, and with the results of the kernels that they were made of.
 
-use ptoc::launch::{Backend, CompiledPlan, RunOptions};
 use ptoc_diagnostics::FileId;
+use ptoc_driver::launch::{Backend, CompiledPlan, RunOptions};
 use ptoc_ir::tile::text::{Spans, parse, print};
 use ptoc_ir::tile::verify::verify;
 use ptoc_ir::tile::{AddrKind, Kernel};

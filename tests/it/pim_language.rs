@@ -2,9 +2,9 @@
 //! that say what it means.
 
 use crate::engine::command;
-use ptoc::defs::Definition;
-use ptoc::launch::{Backend, CompiledPlan, Plan, RunOptions};
-use ptoc::session::{Session, Unit};
+use ptoc_driver::defs::Definition;
+use ptoc_driver::launch::{Backend, CompiledPlan, Plan, RunOptions};
+use ptoc_driver::session::{Session, Unit};
 use ptoc_ir::scalar;
 use ptoc_ir::tile::text::{Spans, parse, print};
 use ptoc_ir::tile::{Coord, Kernel};

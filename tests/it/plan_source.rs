@@ -2,7 +2,7 @@
 //! same.
 
 use crate::engine::command;
-use ptoc::launch::{Backend, CompiledPlan, RunOptions};
+use ptoc_driver::launch::{Backend, CompiledPlan, RunOptions};
 use ptoc_tensor::Tensor;
 use ptoc_tests::programs::{Prepared, runs, runs_of};
 use serde_json::Value;

@@ -2,9 +2,9 @@
 //! alignment and out of its memory. What the checker lets pass computes the same; what it refuses is seen to compute
 //! something else as often as one run of it, in program order, can show.
 
-use ptoc::launch::{Backend, CompiledPlan, RunOptions};
 use ptoc_checks::plan_check;
 use ptoc_checks::plan_check::Fault;
+use ptoc_driver::launch::{Backend, CompiledPlan, RunOptions};
 use ptoc_ir::tile::{AddrKind, Kernel, Tile};
 use ptoc_isa::Target;
 use ptoc_placement::Placement;

@@ -1,8 +1,8 @@
 //! `ptoc check` in process: a file's kernels and programs through every stage that can refuse them.
 
-use ptoc::repair::Source;
 use ptoc_analysis::{Bindings, Instance, ItemId, Loader, Modules, check_names, instantiate, instantiate_program};
 use ptoc_diagnostics::{Budget, Diagnostic, Diagnostics, FileId, SourceMap, render};
+use ptoc_driver::repair::Source;
 use ptoc_isa::Target;
 use ptoc_syntax::ast::{ItemKind, Name};
 use std::path::PathBuf;

@@ -1,10 +1,10 @@
 //! The programs of the repository, in process: every `// run:` line made ready, and every kernel on every target.
 
-use ptoc::defs::Definition;
-use ptoc::files::ArrayFile;
-use ptoc::launch::{Arrays, Plan, open_arrays};
-use ptoc::session::{Origin, Session, Waiting};
 use ptoc_analysis::TensorSource;
+use ptoc_driver::defs::Definition;
+use ptoc_driver::files::ArrayFile;
+use ptoc_driver::launch::{Arrays, Plan, open_arrays};
+use ptoc_driver::session::{Origin, Session, Waiting};
 use ptoc_interp::{Launch, Options, TensorArg};
 use ptoc_ir::tile::Kernel;
 use ptoc_isa::{Loc, Target};

@@ -14,6 +14,7 @@ pub mod render;
 mod source_map;
 mod span;
 mod suggest;
+mod words;
 
 pub use budget::{Account, Analysis, Budget, Spent, work, worked};
 pub use code::{Code, CodeInfo, codes};
@@ -23,3 +24,4 @@ pub use page::{Example, UnknownCode, examples, explain};
 pub use source_map::{Position, SourceMap};
 pub use span::{FileId, Span};
 pub use suggest::suggest;
+pub use words::{list, plural};

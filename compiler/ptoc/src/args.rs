@@ -1,15 +1,14 @@
 //! The command line, as clap sees it.
 
-use crate::debug::PrintTile;
 use clap::builder::{EnumValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
+use ptoc_debugger::PrintTile;
+use ptoc_driver::session::DEFAULT_TARGET;
+use ptoc_driver::stages::Stage;
 use ptoc_interp::Order;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-
-/// Without `--target`.
-pub(crate) const DEFAULT_TARGET: &str = "a2a3";
 
 /// `ptoc`
 #[derive(Parser, Debug)]
@@ -351,38 +350,13 @@ impl StageArg {
 
     /// Parses the words that there are.
     fn parser() -> impl TypedValueParser<Value = StageArg> {
-        let forms = Stage::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        let forms = Stage::ALL.iter().map(|(_, name, about)| PossibleValue::new(*name).help(*about));
         let passes = StageArg::passes().iter().map(|(word, _, about)| PossibleValue::new(*word).help(*about));
         PossibleValuesParser::new(forms.chain(passes)).try_map(|word| {
             let pass = StageArg::passes().iter().find(|p| p.0 == word).map(|p| StageArg::After(p.1));
-            pass.map_or_else(|| <Stage as ValueEnum>::from_str(&word, false).map(StageArg::Stage), Ok)
+            pass.or_else(|| Stage::named(&word).map(StageArg::Stage)).ok_or("there is no such stage")
         })
     }
-}
-
-/// A form that `ptoc emit` can show.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Stage {
-    /// Tokens, one a line
-    Tokens,
-    /// Syntax tree
-    Ast,
-    /// Tile IR
-    Ir,
-    /// Tile IR with the addresses of its tiles
-    Placed,
-    /// What orders the pipes, beside the source; then tile IR with it
-    Sync,
-    /// Loop IR
-    Loop,
-    /// Cranelift IR
-    Clif,
-    /// Machine code
-    Asm,
-    /// Command stream for units in memory; into a file `.pim`, its binary form
-    Pim,
-    /// PTO C++ (not yet)
-    Pto,
 }
 
 /// `ptoc mem`

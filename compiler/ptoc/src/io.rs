@@ -1,7 +1,7 @@
 //! Where output goes, and how diagnostics look there.
 
 use crate::args::{ColorWhen, MessageFormat};
-use ptoc_diagnostics::{DEFAULT_LIMIT, Diagnostics, SourceMap, render};
+use ptoc_diagnostics::{DEFAULT_LIMIT, Diagnostics, SourceMap, plural, render};
 use std::io::{self, BufRead, Write};
 
 /// Standard output and standard error of a call, or what stands for them.
@@ -136,20 +136,5 @@ impl std::ops::AddAssign for Counts {
         self.errors += other.errors;
         self.warnings += other.warnings;
         self.notes += other.notes;
-    }
-}
-
-/// `1 kernel`, `3 kernels`
-pub(crate) fn plural(n: usize, word: &str) -> String {
-    format!("{n} {word}{}", if n == 1 { "" } else { "s" })
-}
-
-/// `` `a`, `b` and `c` ``
-pub(crate) fn list<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
-    let names: Vec<String> = names.into_iter().map(|n| format!("`{n}`")).collect();
-    match names.split_last() {
-        None => "none".into(),
-        Some((last, [])) => last.clone(),
-        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
     }
 }

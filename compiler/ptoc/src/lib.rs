@@ -1,27 +1,19 @@
-//! The command line of ptoc as a library: files, arguments, output. `main.rs` is a shell around [`execute`].
+//! The command line of ptoc as a library: arguments and output. `main.rs` is a shell around [`execute`].
 //!
-//! [`session`] loads and analyses, [`launch`] binds arrays and runs, [`commands`] holds one file a subcommand.
+//! [`args`] has what clap parses, [`commands`] a file for each subcommand. What they do is in the driver, the views, the
+//! debugger and the language server, which are crates of their own.
+
+#![forbid(unsafe_code)]
 
 pub mod args;
-mod cache;
 pub mod commands;
-pub mod debug;
-pub mod defs;
-pub mod files;
 pub mod io;
-pub mod launch;
-pub mod lsp;
-mod page;
-mod pto_ids;
-pub mod repair;
-pub mod session;
-pub mod trace;
-pub mod trees;
 
 use args::{Cli, Command};
 use clap::Parser;
 use io::Io;
 use ptoc_diagnostics::{Diagnostic, Diagnostics, SourceMap, codes};
+use ptoc_driver::{STACKS, files};
 use std::ffi::OsString;
 use std::thread;
 
@@ -31,10 +23,6 @@ pub const DONE: u8 = 0;
 pub const ERRORS: u8 = 1;
 /// The call is wrong.
 pub const WRONG_CALL: u8 = 2;
-
-/// Bytes of stack. Passes recurse over trees of bounded height, and the first size is room for all of them in any
-/// build; the others are for machines that do not grant it.
-const STACKS: [usize; 3] = [256 << 20, 64 << 20, 16 << 20];
 
 /// Runs one call, program name first, and returns the exit status. The work is done on a thread with a large stack.
 pub fn execute(args: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> u8 {
@@ -92,7 +80,7 @@ fn dispatch(command: &Command, io: &mut Io<'_>) -> u8 {
         Command::Dram(args) => commands::dram::dram(args, io),
         Command::Bench(args) => commands::bench::bench(args, io),
         Command::Fmt(args) => commands::fmt::fmt(args, io),
-        Command::Lsp(_) => lsp::stdio::serve(std::io::BufReader::new(std::io::stdin()), io.out),
+        Command::Lsp(_) => ptoc_lsp::stdio::serve(std::io::BufReader::new(std::io::stdin()), io.out),
     }
 }
 

@@ -4,9 +4,9 @@ mod reference;
 mod rows;
 mod settings;
 
-use ptoc::defs::Definition;
-use ptoc::launch::{Backend, CompiledPlan, Outcome, Plan, RunOptions};
-use ptoc::session::Session;
+use ptoc_driver::defs::Definition;
+use ptoc_driver::launch::{Backend, CompiledPlan, Outcome, Plan, RunOptions};
+use ptoc_driver::session::Session;
 use ptoc_tensor::Tensor;
 use ptoc_tests::programs::{Given, arrays_of};
 use std::collections::HashMap;

@@ -49,7 +49,7 @@ pub(super) fn file(name: &str, text: &str) -> String {
 }
 
 /// What the units did.
-pub(super) fn sampled(outcome: &ptoc::launch::Outcome) -> Vec<UnitTime> {
+pub(super) fn sampled(outcome: &ptoc_driver::launch::Outcome) -> Vec<UnitTime> {
     let report = &outcome.simulated.as_ref().expect("units ran").report;
     report.units.iter().filter_map(|u| u.sequencer).collect()
 }

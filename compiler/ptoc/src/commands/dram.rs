@@ -6,11 +6,11 @@ mod report;
 
 use super::show;
 use crate::args::{DramArgs, DramPage, DramPolicy, DramRefresh, MessageFormat};
-use crate::files::Outputs;
 use crate::io::{Counts, Io};
 use crate::{DONE, ERRORS, WRONG_CALL};
 use input::Inputs;
 use ptoc_diagnostics::{Diagnostic, codes, suggest};
+use ptoc_driver::files::Outputs;
 use ptoc_pim_sim::check as rules;
 use ptoc_pim_sim::dram::controller::RowPolicy;
 use ptoc_pim_sim::dram::presets::PRESETS;

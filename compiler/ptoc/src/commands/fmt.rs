@@ -1,10 +1,10 @@
 //! `ptoc fmt`: source files in canonical form. What cannot be parsed is left alone.
 
 use crate::args::FmtArgs;
-use crate::files::{self, Outputs};
 use crate::io::Io;
 use crate::{DONE, ERRORS};
 use ptoc_diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, codes};
+use ptoc_driver::files::{self, Outputs};
 use ptoc_syntax::format::{Refused, format};
 use std::io::Read as _;
 use std::path::Path;

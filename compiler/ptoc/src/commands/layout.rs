@@ -1,16 +1,16 @@
 //! `ptoc layout`
 
 mod batch;
-pub(crate) mod render;
 
 use super::show;
 use crate::args::{LayoutArgs, MessageFormat};
-use crate::files::Outputs;
-use crate::io::{Io, list};
+use crate::io::Io;
 use crate::{DONE, ERRORS};
-use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, SourceMap, Span, codes, suggest};
+use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, SourceMap, Span, codes, list, suggest};
+use ptoc_driver::files::Outputs;
 use ptoc_layout::picture::{Picture, TableStyle};
 use ptoc_layout::{Cx, Env, ExprError, ExprErrorKind, MmaAtom, TextSpan, Value, eval_expr, ops};
+use ptoc_views::layout::{describe, object};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::BufReader;
@@ -42,7 +42,7 @@ pub fn layout(args: &LayoutArgs, io: &mut Io<'_>) -> u8 {
         }
     };
     if args.json {
-        io.print(&format!("{}\n", render::object(&cx, &value, text)));
+        io.print(&format!("{}\n", object(&cx, &value, text)));
         return DONE;
     }
     if let Some(path) = &args.svg {
@@ -61,7 +61,7 @@ pub fn layout(args: &LayoutArgs, io: &mut Io<'_>) -> u8 {
         };
     }
     let style = TableStyle { width: io.width, rows: ROWS, color: io.color_out };
-    io.print(&render::describe(&cx, &value, &style));
+    io.print(&describe(&cx, &value, &style));
     DONE
 }
 

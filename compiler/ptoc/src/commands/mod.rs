@@ -8,21 +8,19 @@ pub mod explain;
 pub mod fmt;
 pub mod layout;
 pub mod mem;
-mod order;
 pub mod preview;
 pub mod run;
 pub mod sim;
 pub mod targets;
 pub mod test;
-mod unwritten;
 
 use crate::args::{Cli, CompileArgs, MessageFormat};
-use crate::defs::Definition;
 use crate::io::{Counts, Io};
-use crate::session::Session;
 use crate::{DONE, ERRORS, WRONG_CALL};
 use clap::CommandFactory;
 use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, Severity, SourceMap, codes, suggest};
+use ptoc_driver::defs::Definition;
+use ptoc_driver::session::Session;
 
 /// Prints the completion script of a shell.
 pub fn completions(shell: clap_complete::Shell, io: &mut Io<'_>) -> u8 {

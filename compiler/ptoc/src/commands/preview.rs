@@ -1,6 +1,6 @@
 //! A glance at a tensor: its first rows and columns.
 
-use crate::debug::numbers::number;
+use ptoc_debugger::numbers::number;
 use ptoc_tensor::Tensor;
 
 /// Rows and columns that are shown.

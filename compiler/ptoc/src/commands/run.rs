@@ -1,18 +1,17 @@
 //! `ptoc run`
 
-use super::sim::page;
 use super::{Report, show};
 use crate::args::{BackendName, MessageFormat, RunArgs};
-use crate::debug::{Console, Debugger, Onlookers, Prints, Program};
-use crate::files::{self, Outputs};
-use crate::io::{Io, plural};
-use crate::launch::{
+use crate::io::Io;
+use crate::{ERRORS, commands::preview};
+use ptoc_debugger::{Console, Debugger, Onlookers, Prints, Program};
+use ptoc_diagnostics::{Diagnostic, codes, plural};
+use ptoc_driver::files::{self, Outputs};
+use ptoc_driver::launch::{
     Arrays, Backend, CompiledPlan, Outcome, Plan, RunOptions, Schedule, Timed, Verified, check_outputs, explain,
     for_argument, open_arrays, open_expected, pim, verify, wrong_backend,
 };
-use crate::session::{Entry, Failed, Session, Unit};
-use crate::{ERRORS, commands::preview};
-use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_driver::session::{Entry, Failed, Session, Unit};
 use ptoc_isa::Target;
 use ptoc_pim_sim::machine::Options as Keep;
 use ptoc_pim_sim::machine::report::Report as SimReport;
@@ -246,7 +245,7 @@ impl Runner<'_, '_> {
     fn compile_ms(&self) -> f64 {
         let phases = self.session.clock.phases.iter().filter(|p| !p.part);
         let compile = phases.filter(|p| !matches!(p.name.as_str(), "read arrays" | "make inputs"));
-        milliseconds(compile.map(|p| p.length).sum())
+        ptoc_driver::trace::milliseconds(compile.map(|p| p.length).sum())
     }
 
     /// Takes the places of all outputs. None of them is one of the call's own files, but for an argument that is
@@ -397,7 +396,7 @@ impl Runner<'_, '_> {
                 texts.push((name, text));
             }
         }
-        page::page(title, &runs, &texts)
+        ptoc_views::sim::page(title, &runs, &texts)
     }
 
     fn print_json(&mut self, plan: &Plan, tensors: &[Tensor], stats: Map<String, Value>) {
@@ -469,7 +468,7 @@ impl Runner<'_, '_> {
                 text.push_str(&t.text(&self.session.sources));
             }
             if let Some(s) = simulated {
-                let _ = write!(text, "\n{}", super::sim::report::text(&s.name, &s.report));
+                let _ = write!(text, "\n{}", ptoc_views::sim::report::text(&s.name, &s.report));
             }
             if self.backend == Backend::Cpu {
                 text.push_str("pipes            by the target's model of time, with `--backend interp`\n");
@@ -539,9 +538,4 @@ fn by_host(plan: &Plan, backend: Backend) -> String {
         _ if plan.is_host() => "; a kernel of the host: no unit takes part".into(),
         _ => format!("; {hosted} of {} launches by the host", plan.steps.len()),
     }
-}
-
-/// To the microsecond.
-pub(crate) fn milliseconds(time: std::time::Duration) -> f64 {
-    time.as_micros() as f64 / 1e3
 }

@@ -1,22 +1,20 @@
 //! `ptoc sim`
 
-pub(crate) mod page;
-pub(crate) mod report;
-
 use super::dram::input::{Inputs, is_array};
 use crate::args::SimArgs;
-use crate::files::{ArrayFile, Outputs, numpy_name, read_bytes};
-use crate::io::{Io, list, plural};
+use crate::io::Io;
 use crate::{DONE, ERRORS};
-use ptoc_diagnostics::{Code, Diagnostic, FileId, Severity, Span, codes, suggest};
-use ptoc_pim_sim::check as rules;
-use ptoc_pim_sim::dram::{Config, Issued};
-use ptoc_pim_sim::machine::{self, Fail, Options, Outcome, Stop, device};
+use ptoc_diagnostics::{Code, Diagnostic, FileId, Severity, Span, codes, list, plural, suggest};
+use ptoc_driver::files::{ArrayFile, Outputs, numpy_name, read_bytes};
+use ptoc_driver::simulator::{failure, timeline};
+use ptoc_pim_sim::dram::Config;
+use ptoc_pim_sim::machine::{self, Fail, Options, Stop, device};
 use ptoc_pim_stream::binary::MAGIC;
 use ptoc_pim_stream::stream::{Action, Refresh, Role, TensorDecl};
 use ptoc_pim_stream::text::{HEADER, Parsed};
 use ptoc_pim_stream::{Fault, FaultKind, Geometry, Site, Stream, Unordered, Unwritten};
 use ptoc_tensor::{DType, Tensor, npy};
+use ptoc_views::sim::report;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -105,7 +103,8 @@ fn simulate(args: &SimArgs, inputs: &mut Inputs, io: &mut Io<'_>) -> Result<(), 
         outputs.write(place, timeline(&source.stream, &config, &outcome)?.as_bytes())?;
     }
     if let Some(place) = page {
-        outputs.write(place, page::page(&source.name, &[(&source.name, &outcome.report)], &[]).as_bytes())?;
+        outputs
+            .write(place, ptoc_views::sim::page(&source.name, &[(&source.name, &outcome.report)], &[]).as_bytes())?;
     }
     outputs.commit()?;
     let text = match (args.json, args.stats) {
@@ -263,31 +262,6 @@ fn given(args: &SimArgs, source: &Source) -> Result<Vec<Option<Tensor>>, Diagnos
     }
 }
 
-/// The timeline; its commands are held to the rules once more.
-pub(crate) fn timeline(stream: &Stream, config: &Config, outcome: &Outcome) -> Result<String, Diagnostic> {
-    rules_kept(stream, config, outcome)?;
-    Ok(outcome.report.timeline(config))
-}
-
-/// The independent checker finds nothing in the commands of a run, which were recorded.
-pub(crate) fn rules_kept(stream: &Stream, config: &Config, outcome: &Outcome) -> Result<(), Diagnostic> {
-    let channels: Vec<&[Issued]> = outcome.report.trace.iter().flatten().map(|c| &c[..]).collect();
-    let options = rules::Options { refresh: stream.device.refresh != Refresh::Off, ..Default::default() };
-    // Units with sequencers of their own use no buses of the pseudo-channel.
-    let broken = match stream.unit.is_autonomous() {
-        true => rules::check_autonomous,
-        false => rules::check,
-    };
-    for (channel, trace) in channels.iter().enumerate() {
-        if let Some(violation) = broken(config, trace, options).first() {
-            let message = format!("the simulator broke a rule in channel {channel}: {violation}");
-            return Err(Diagnostic::global(codes::SIM_SELF_CHECK, message)
-                .with_help("this is an error in ptoc; please report it with the stream and the configuration"));
-        }
-    }
-    Ok(())
-}
-
 impl Source {
     /// A diagnostic about a part of the stream: with its line, or, of a binary one, with the number of the part.
     fn at(&self, code: Code, site: Option<Site>, message: String) -> Diagnostic {
@@ -433,17 +407,6 @@ impl Source {
         };
         let device = || self.text.as_ref().map(|(file, parsed)| span(*file, &parsed.device));
         if args.config.is_some() { inputs.setting("timing_nCK", names) } else { device() }
-    }
-}
-
-/// The code of a failure, and what mends it in a stream; empty where nothing can be said.
-pub(crate) fn failure(kind: Fail) -> (Code, &'static str) {
-    match kind {
-        Fail::Array => (codes::SIM_ARRAY, ""),
-        Fail::Unit => (codes::SIM_UNIT, ""),
-        Fail::Time => (codes::SIM_TIME, "give a longer nREFI, a shorter nRFC, or `refresh=off`"),
-        Fail::Size => (codes::SIM_SIZE, "simulate a smaller part of the work"),
-        Fail::Host => (codes::SIM_HOST, "execute the program: `ptoc run PROGRAM.tile --backend pim`"),
     }
 }
 

@@ -2,15 +2,17 @@
 
 mod trap;
 
-use super::check::{Checked, check_entry};
 use crate::args::TestArgs;
-use crate::defs::Definition;
-use crate::files::{self, ArrayFile};
-use crate::io::{Io, plural};
-use crate::launch::{Arrays, Backend, CompiledPlan, Plan, RunOptions, Schedule, open_arrays, open_expected, verify};
-use crate::session::{Failed, Session};
+use crate::io::Io;
 use crate::{DONE, ERRORS};
-use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, SourceMap, codes};
+use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, SourceMap, codes, plural};
+use ptoc_driver::check::{Checked, check_entry};
+use ptoc_driver::defs::Definition;
+use ptoc_driver::files::{self, ArrayFile};
+use ptoc_driver::launch::{
+    Arrays, Backend, CompiledPlan, Plan, RunOptions, Schedule, open_arrays, open_expected, verify,
+};
+use ptoc_driver::session::{Failed, Session};
 use ptoc_interp::Order;
 use ptoc_ir::tile::{SyncMode, adds_floats};
 use ptoc_syntax::Directive;
@@ -146,7 +148,7 @@ fn definitions(settings: &Settings) -> Vec<Definition> {
 
 /// The errors of the kernel, and of the file as such, must be exactly those that the line expects. A warning counts
 /// where the line names its code.
-fn check_line(session: &mut Session, unit: &crate::session::Unit, check: &Check) -> Result<(), Failure> {
+fn check_line(session: &mut Session, unit: &ptoc_driver::session::Unit, check: &Check) -> Result<(), Failure> {
     match unit.entry(Some(&check.kernel.name), "check") {
         Ok(entry) => {
             session.check_definitions(&[entry], unit);
@@ -210,7 +212,7 @@ fn errors(session: &Session, what: &str) -> Failure {
 
 /// Names and files, which lie beside the source. `NAME=text` is an array where NAME is a tensor, whatever the text
 /// looks like; the parser has told them apart.
-fn inputs_of(unit: &crate::session::Unit, list: &[Binding]) -> Vec<(String, PathBuf)> {
+fn inputs_of(unit: &ptoc_driver::session::Unit, list: &[Binding]) -> Vec<(String, PathBuf)> {
     let directory = unit.path.parent().unwrap_or(Path::new(""));
     list.iter().map(|b| (b.name.name.to_string(), directory.join(b.value.as_str()))).collect()
 }
@@ -218,7 +220,7 @@ fn inputs_of(unit: &crate::session::Unit, list: &[Binding]) -> Vec<(String, Path
 /// Every backend keeps to `ensures` and to the expected arrays, and all give the bits of the first.
 fn run_line(
     session: &mut Session,
-    unit: &crate::session::Unit,
+    unit: &ptoc_driver::session::Unit,
     run: &Run,
     args: &TestArgs,
     io: &mut Io<'_>,

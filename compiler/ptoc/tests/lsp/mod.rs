@@ -10,7 +10,7 @@ mod random;
 mod views;
 
 use super::Sandbox;
-use ptoc::lsp::{Failure, Message, Server};
+use ptoc_lsp::{Failure, Message, Server};
 use serde_json::{Value, json};
 use std::io::{BufReader, Write as _};
 use std::process::Stdio;

@@ -1,7 +1,7 @@
 //! Diagnostics by request, what the server asks of clients that can do more, and the examples of the repository.
 
 use super::{Client, KERNEL, Sandbox, URI, document, place_of};
-use ptoc::lsp::Server;
+use ptoc_lsp::Server;
 use serde_json::{Value, json};
 
 fn everything() -> Value {

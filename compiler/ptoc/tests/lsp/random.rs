@@ -3,7 +3,7 @@
 //! `PTOC_LSP_STEPS` is the number of steps (400 unless given, 10,000 for a long run), `PTOC_LSP_SEED` where they begin.
 
 use super::{Client, KERNEL, URI, place_of};
-use ptoc::lsp::Server;
+use ptoc_lsp::Server;
 use serde_json::Value;
 
 /// A generator of numbers below a bound.

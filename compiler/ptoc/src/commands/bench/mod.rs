@@ -8,11 +8,11 @@ mod tune;
 use super::{Report, show};
 use crate::args::BenchArgs;
 use crate::io::Io;
-use crate::launch::{Arrays, Backend, CompiledPlan, Plan, open_arrays};
-use crate::session::{Failed, Session, Unit};
 use crate::{DONE, ERRORS};
 use limits::Limits;
 use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_driver::launch::{Arrays, Backend, CompiledPlan, Plan, open_arrays};
+use ptoc_driver::session::{Failed, Session, Unit};
 use ptoc_ir::loops::work::{self, Unknown, Work};
 use ptoc_tensor::Tensor;
 use report::Measured;
@@ -118,8 +118,8 @@ fn inputs(args: &BenchArgs, session: &mut Session, plan: &Plan, arrays: &mut Arr
 
 /// Bytes of the arguments, those that are read and written twice.
 fn bytes(plan: &Plan) -> usize {
-    let size = |a: &crate::launch::Argument| a.shape.iter().product::<usize>().saturating_mul(a.dtype.size());
-    let uses = |a: &crate::launch::Argument| usize::from(a.is_input()) + usize::from(a.is_output());
+    let size = |a: &ptoc_driver::launch::Argument| a.shape.iter().product::<usize>().saturating_mul(a.dtype.size());
+    let uses = |a: &ptoc_driver::launch::Argument| usize::from(a.is_input()) + usize::from(a.is_output());
     plan.arguments.iter().map(|a| size(a).saturating_mul(uses(a))).fold(0, usize::saturating_add)
 }
 

@@ -2,7 +2,7 @@
 
 use super::limits::Limits;
 use super::sample::percentile;
-use crate::io::plural;
+use ptoc_diagnostics::plural;
 use ptoc_ir::loops::work::{Unknown, Work};
 use serde_json::{Value, json};
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! Launches and their times.
 
-use crate::launch::CompiledPlan;
-use crate::session::{Failed, Session};
+use ptoc_driver::launch::CompiledPlan;
+use ptoc_driver::session::{Failed, Session};
 use ptoc_tensor::Tensor;
 use std::time::{Duration, Instant};
 

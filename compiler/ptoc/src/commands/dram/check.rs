@@ -3,9 +3,9 @@
 use super::input::Inputs;
 use super::perfetto_json;
 use crate::args::{DramArgs, DramRefresh};
-use crate::files::Outputs;
-use crate::io::{Io, plural};
-use ptoc_diagnostics::{Diagnostic, FileId, Span, codes};
+use crate::io::Io;
+use ptoc_diagnostics::{Diagnostic, FileId, Span, codes, plural};
+use ptoc_driver::files::Outputs;
 use ptoc_pim_sim::check::{self, CommandTrace, Options, Rule, Violation};
 use ptoc_pim_sim::dram::{Address, Config, Issued, Request};
 use serde_json::json;

@@ -1,8 +1,8 @@
 //! The inputs of `ptoc dram`, and their mistakes as diagnostics with a place.
 
 use super::{shown, warning, with_presets};
-use crate::files::{Outputs, read_bytes, reason};
 use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, FileId, SourceMap, Span, codes};
+use ptoc_driver::files::{Outputs, read_bytes, reason};
 use ptoc_pim_sim::dram::mapping::Mapping;
 use ptoc_pim_sim::dram::presets::PRESETS;
 use ptoc_pim_sim::dram::trace::parse_requests;

@@ -2,7 +2,7 @@
 
 use super::{Run, shown};
 use crate::args::{DramPage, DramPolicy, DramRefresh};
-use crate::io::plural;
+use ptoc_diagnostics::plural;
 use ptoc_pim_sim::check::Cause;
 use ptoc_pim_sim::check::bound::{Bound, attribute};
 use ptoc_pim_sim::dram::{Command, Policy, Stats};

@@ -1,12 +1,13 @@
 //! `ptoc layout --batch`
 
-use super::{located, render};
+use super::located;
 use crate::args::MessageFormat;
 use crate::commands::show;
 use crate::io::Io;
 use crate::{DONE, ERRORS};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_layout::{Cx, Env, eval_expr};
+use ptoc_views::layout::object;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read};
@@ -25,13 +26,13 @@ pub(super) fn batch<R: Read>(cx: &Cx, env: &Env, input: &mut BufReader<R>, io: &
                 let text = String::from_utf8_lossy(&line);
                 let text = text.trim_end_matches(['\n', '\r']);
                 match eval_expr(cx, env, text) {
-                    Ok(value) => render::object(cx, &value, text),
+                    Ok(value) => object(cx, &value, text),
                     Err(e) => json!({"error": located(&e, env, text)}),
                 }
             }
             Err(e) => {
                 io.print(&out);
-                let message = format!("cannot read standard input: {}", crate::files::reason(&e));
+                let message = format!("cannot read standard input: {}", ptoc_driver::files::reason(&e));
                 show(Diagnostic::global(codes::CANNOT_READ, message), io, MessageFormat::Human);
                 return ERRORS;
             }

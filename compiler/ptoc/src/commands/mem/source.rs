@@ -4,14 +4,15 @@
 //! Tiles and rings that a `let` of the kernel names get a `TASSIGN` behind it, the others an entry in `rest`. A kernel
 //! whose author fixes some tiles by `TASSIGN` would get these planned as well; there all automatic ones go to `rest`.
 
-use super::{Maps, instances};
 use crate::args::MemArgs;
-use crate::session::{Failed, Origin, Session, Unit};
 use ptoc_analysis::ItemId;
 use ptoc_diagnostics::{Diagnostic, Diagnostics, Edit, SourceMap, Span, codes};
+use ptoc_driver::maps::instances;
+use ptoc_driver::session::{Failed, Origin, Session, Unit};
 use ptoc_placement::MemoryMap;
 use ptoc_placement::map::{Chosen, MappedTile};
 use ptoc_syntax::ast::{Attr, AttrArg, Block, Else, IfStmt, Item, ItemKind, Stmt, StmtKind};
+use ptoc_views::memory::Maps;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

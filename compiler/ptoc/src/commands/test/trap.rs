@@ -2,9 +2,9 @@
 
 use super::{Failure, Session, count, errors, inputs_of};
 use crate::args::TestArgs;
-use crate::launch::{Backend, CompiledPlan, Plan, RunOptions, Schedule, open_arrays};
-use crate::session::{Failed, Unit};
 use ptoc_diagnostics::{Code, Diagnostics, codes};
+use ptoc_driver::launch::{Backend, CompiledPlan, Plan, RunOptions, Schedule, open_arrays};
+use ptoc_driver::session::{Failed, Unit};
 use ptoc_interp::Order;
 use ptoc_syntax::directive::Trap;
 

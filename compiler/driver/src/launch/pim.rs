@@ -1,0 +1,336 @@
+//! Programs on units in memory: they become one command stream, and the simulator executes what the stream's bytes say.
+
+use super::plan::{Plan, Step};
+use crate::session::Session;
+use crate::simulator;
+use ptoc_analysis::TensorSource;
+use ptoc_diagnostics::{Diagnostic, FileId, Span, codes};
+use ptoc_interp::Unwritten;
+use ptoc_ir::tile::{TensorDir, TensorId};
+use ptoc_isa::{Loc, Target};
+use ptoc_pim::program::{Array, Launch, Program, Work};
+use ptoc_pim::{movement, program};
+use ptoc_pim_sim::dram::{Command, Config};
+use ptoc_pim_sim::machine::report::Report;
+use ptoc_pim_sim::machine::{self, Fail, Options, Stop, device};
+use ptoc_pim_stream::Stream;
+use ptoc_pim_stream::stream::{Place, Role};
+use ptoc_tensor::Tensor;
+use serde_json::{Map, Value, json};
+use std::cell::RefCell;
+
+/// A stream that was written and read back, and its device.
+#[derive(Debug)]
+pub struct Compiled {
+    stream: Stream,
+    config: Config,
+    /// The launch of each kernel of the host, in their order in the stream.
+    hosted: Vec<usize>,
+    /// The source line of each step.
+    lines: Vec<Span>,
+}
+
+/// What the simulator says of a program.
+#[derive(Clone, Debug)]
+pub struct Simulated {
+    /// The program.
+    pub name: String,
+    /// The numbers.
+    pub report: Report,
+    /// The timeline, empty if it was not wanted.
+    pub timeline: Result<String, Diagnostic>,
+}
+
+/// A mistake of ours: the compiler's stream is not what the simulator takes.
+fn ours(plan: &Plan, what: &str) -> Box<Diagnostic> {
+    let message = format!("the command stream of `{}`: {what}", plan.name);
+    let help = "this is an error in ptoc; please report it with the program";
+    Box::new(Diagnostic::error(codes::SIM_SELF_CHECK, span(plan), message).with_help(help))
+}
+
+fn span(plan: &Plan) -> Span {
+    plan.steps.first().map_or(Span::default(), |s| s.span)
+}
+
+/// Compiles a plan; the stream is encoded, decoded and checked, so that nothing but its bytes reaches the simulator.
+pub fn compile(session: &Session, plan: &Plan) -> Result<Compiled, Box<Diagnostic>> {
+    let files: RefCell<Vec<FileId>> = RefCell::new(Vec::new());
+    let lines = |span: Span| {
+        let mut files = files.borrow_mut();
+        let known = files.iter().position(|f| *f == span.file);
+        let n = known.unwrap_or_else(|| {
+            files.push(span.file);
+            files.len() - 1
+        });
+        Place { file: n as u32 + 1, line: session.sources.position(span.file, span.start).line }
+    };
+    let mut linked = program::compile(&program(session, plan)?, &session.target, &lines)?;
+    linked.stream.files = files.borrow().iter().map(|f| session.sources.name(*f).to_owned()).collect();
+    let bytes = linked.stream.encode().map_err(|e| ours(plan, &e.to_string()))?;
+    let stream = Stream::decode(&bytes).map_err(|e| ours(plan, &format!("byte {}: {}", e.offset, e.message)))?;
+    let config = device::config(&stream.device).map_err(|e| ours(plan, &e.message))?;
+    match stream.check(&device::geometry(&config)).first() {
+        Some(fault) => Err(ours(plan, &format!("{:?}: {}", fault.site, fault.message))),
+        None => {
+            let files = files.into_inner();
+            let of = |place: Place| match files.get((place.file as usize).wrapping_sub(1)) {
+                Some(&file) => line(session, file, place.line),
+                None => span(plan),
+            };
+            let lines = stream.steps.iter().map(|s| of(s.place)).collect();
+            Ok(Compiled { stream, config, hosted: linked.hosted, lines })
+        }
+    }
+}
+
+/// What stands in a line, counted from 1.
+fn line(session: &Session, file: FileId, line: u32) -> Span {
+    let text = session.sources.line(file, line.saturating_sub(1));
+    let start = session.sources.line_start(file, line.saturating_sub(1)) + text.len() - text.trim_start().len();
+    Span::new(file, start as u32, (start + text.trim().len()) as u32)
+}
+
+/// The plan with arrays by number: arguments, tensors of the program, scratch of its kernels.
+fn program<'p>(session: &Session, plan: &'p Plan) -> Result<Program<'p>, Box<Diagnostic>> {
+    let mut arrays = Vec::new();
+    for a in &plan.arguments {
+        let role = match a.dir {
+            TensorDir::In => Role::In,
+            TensorDir::Out => Role::Out,
+            TensorDir::InOut | TensorDir::Scratch => Role::InOut,
+        };
+        let shape = extents(&a.shape).ok_or_else(|| too_large(&a.name, a.span))?;
+        arrays.push(Array { name: a.name.to_string(), dtype: a.dtype, shape, role, fill: None, span: a.span });
+    }
+    for l in &plan.locals {
+        let shape: Option<Vec<u32>> = l.shape.iter().map(|&n| u32::try_from(n).ok()).collect();
+        let shape = shape.ok_or_else(|| too_large(&l.name, l.span))?;
+        let name = l.name.to_string();
+        arrays.push(Array { name, dtype: l.dtype, shape, role: Role::Temp, fill: l.fill, span: l.span });
+    }
+    let args = plan.arguments.len() as u32;
+    let mut launches = Vec::new();
+    for step in &plan.steps {
+        let scalars: Vec<Option<u64>> = step.scalars.iter().map(|bits| Some(*bits)).collect();
+        let values =
+            ptoc_interp::prologue(&step.kernel, &step.dims, &scalars).map_err(|t| Box::new(t.to_diagnostic()))?;
+        let extents: Vec<i64> = step.kernel.grid.iter().map(|d| values[d.extent.as_u32() as usize] as i64).collect();
+        ptoc_interp::blocks(&step.kernel, &extents).map_err(|t| Box::new(t.to_diagnostic()))?;
+        let mut sources = step.tensors.iter();
+        let mut numbers = Vec::new();
+        for t in step.kernel.tensors.values() {
+            let source = if t.dir == TensorDir::Scratch { None } else { sources.next() };
+            numbers.push(match source {
+                Some(TensorSource::Arg(i)) => *i as u32,
+                Some(TensorSource::Local(i)) => args + *i as u32,
+                None => {
+                    let extents: Option<Vec<u32>> =
+                        t.shape.iter().map(|v| u32::try_from(values[v.as_u32() as usize]).ok()).collect();
+                    let shape = extents.ok_or_else(|| too_large(&t.name, t.span))?;
+                    let (name, dtype) = (t.name.to_string(), t.dtype);
+                    arrays.push(Array { name, dtype, shape, role: Role::Temp, fill: None, span: t.span });
+                    arrays.len() as u32 - 1
+                }
+            });
+        }
+        let work = match (step.kernel.host, moves(step, &session.target)) {
+            (false, _) if step.storage.iter().any(Option::is_some) => return Err(Box::new(laid_out(step))),
+            (false, _) => Work::Units,
+            (true, Some(nests)) => Work::Moves(nests),
+            (true, None) => Work::Host,
+        };
+        let elsewhere = step.elsewhere.clone();
+        launches.push(Launch { kernel: &step.kernel, values, arrays: numbers, elsewhere, work, span: step.span });
+    }
+    for n in 0..arrays.len() {
+        let taken = |name: &str, arrays: &[Array]| arrays[..n].iter().any(|a| a.name == name);
+        let plain = arrays[n].name.clone();
+        let mut k = 2;
+        while taken(&arrays[n].name, &arrays) {
+            arrays[n].name = format!("{plain}.{k}");
+            k += 1;
+        }
+    }
+    Ok(Program { arrays, launches, whole: plan.program })
+}
+
+fn extents(shape: &[usize]) -> Option<Vec<u32>> {
+    shape.iter().map(|&n| u32::try_from(n).ok()).collect()
+}
+
+fn too_large(name: &str, span: Span) -> Box<Diagnostic> {
+    Box::new(Diagnostic::error(codes::UNIT_ROOM, span, format!("`{name}` is too large for the memory")))
+}
+
+/// A kernel of the units has tensors with strides of their own.
+fn laid_out(step: &Step) -> Diagnostic {
+    let tensors = step.kernel.tensors.values().zip(&step.storage);
+    let t = tensors.filter(|(_, s)| s.is_some()).map(|(t, _)| t).next();
+    let (name, span) = t.map_or((String::new(), step.span), |t| (t.name.to_string(), t.span));
+    let message = format!("the units do not know the strides of `{name}`");
+    Diagnostic::error(codes::UNIT_CANNOT, span, message)
+        .with_label("a layout of its own")
+        .with_note("where an array lies in their memory is said by `at`, or by the compiler")
+        .with_help("give the tensor extents alone, and its place with `at LAYOUT`; or let the host run the kernel: `#[on(host)]`")
+}
+
+/// Most elements of arrays whose movements are looked into.
+const MOVED: usize = 1 << 24;
+
+/// The loops by which a kernel of the host moves the elements of one array to another, if it does nothing else. It is
+/// found out by letting it move numbers of elements.
+fn moves(step: &Step, target: &Target) -> Option<Vec<movement::Nest>> {
+    let kernel = &step.kernel;
+    let (src, dst) = movement::ends(kernel).filter(|_| kernel.host && step.storage.iter().all(Option::is_none))?;
+    let scalars: Vec<Option<u64>> = step.scalars.iter().map(|bits| Some(*bits)).collect();
+    let values = ptoc_interp::prologue(kernel, &step.dims, &scalars).ok()?;
+    let shape = |id| kernel.tensors[id].shape.iter().map(|v| values[v.as_u32() as usize]).collect::<Vec<u64>>();
+    let shapes = [shape(src), shape(dst)];
+    let [from, to] = shapes.each_ref().map(|s| s.iter().try_fold(1u64, |n, e| n.checked_mul(*e)));
+    let limit = |n: Option<u64>| n.and_then(|n| usize::try_from(n).ok()).filter(|n| (1..=MOVED).contains(n));
+    let (from, to) = (limit(from)?, limit(to)?);
+    let (dtype, size) = (kernel.tensors[src].dtype, kernel.tensors[src].dtype.size());
+    let mut map = vec![0u32; to];
+    // As many bits of the numbers at a time as an element has.
+    let bits = (8 * size).min(32) as u32;
+    let mut shift = 0;
+    while shift == 0 || from >> shift > 0 {
+        let part = |n: usize| ((n >> shift) as u64 & (u64::MAX >> (64 - bits))).to_le_bytes();
+        let data: Vec<u8> = (0..from).flat_map(|n| part(n).into_iter().chain([0; 8]).take(size)).collect();
+        let tensors = kernel.tensors.iter().map(|(id, _)| match id == src {
+            true => ptoc_interp::TensorArg { dtype, shape: shapes[0].clone(), data: data.clone() },
+            false => ptoc_interp::TensorArg { dtype, shape: shapes[1].clone(), data: vec![0; to * size] },
+        });
+        let seen = ptoc_placement::memories::seen_by(kernel, target);
+        let capacity = Loc::ALL.into_iter().map(|loc| (loc, seen.memory(loc).capacity)).collect();
+        let mut launch = ptoc_interp::Launch {
+            tensors: tensors.collect(),
+            dims: step.dims.clone(),
+            scalars: scalars.clone(),
+            options: ptoc_interp::Options { capacity, ..ptoc_interp::Options::default() },
+            print: &mut |_| {},
+        };
+        let outcome = ptoc_interp::run(kernel, &mut launch).ok()?;
+        if !outcome.unwritten.is_empty() {
+            return None;
+        }
+        let moved = &launch.tensors[dst.as_u32() as usize].data;
+        for (n, element) in map.iter_mut().zip(moved.chunks_exact(size)) {
+            let mut bytes = [0; 8];
+            bytes[..size].copy_from_slice(element);
+            *n |= (u64::from_le_bytes(bytes) << shift) as u32;
+        }
+        shift += bits;
+        if shift >= 32 {
+            break;
+        }
+    }
+    let shape: Option<Vec<u32>> = shapes[1].iter().map(|e| u32::try_from(*e).ok()).collect();
+    movement::nests(&map, &shape?)
+}
+
+/// The stream of a plan, for `emit --stage pim`.
+pub fn emit(session: &Session, plan: &Plan) -> Result<Stream, Box<Diagnostic>> {
+    if !session.target.is_pim() {
+        return Err(Box::new(super::wrong_stage(&session.target, "pim")));
+    }
+    match &plan.steps[..] {
+        [step] if plan.is_host() => {
+            let message = format!("kernel `{}` is the host's, and has no command stream", step.kernel.name);
+            let help = "kernels of the units have one: those whose grid says `on`; and programs that launch some";
+            Err(Box::new(Diagnostic::error(codes::UNIT_CANNOT, step.span, message).with_help(help)))
+        }
+        _ => compile(session, plan).map(|compiled| compiled.stream),
+    }
+}
+
+/// Carries out the launch with this number on the host's arrays: arguments, then tensors of the program.
+pub type HostLaunch<'h> = &'h mut dyn FnMut(usize, &mut [Option<Tensor>]) -> Result<(), Box<Diagnostic>>;
+
+/// Runs a program on its arguments, which hold the results afterwards. With `rules` the commands of its DRAM are held
+/// to the rules by the independent checker.
+pub fn run(
+    plan: &Plan,
+    compiled: &Compiled,
+    tensors: &mut [Tensor],
+    keep: Options,
+    rules: bool,
+    host: HostLaunch<'_>,
+) -> Result<Simulated, Box<Diagnostic>> {
+    let Compiled { stream, config, hosted, .. } = compiled;
+    let given = stream.tensors.iter().zip(tensors.iter());
+    let given = given.map(|(t, a)| matches!(t.role, Role::In | Role::InOut).then(|| a.clone())).collect();
+    let options = Options { trace: keep.trace || rules, ..keep };
+    let mut hosted = hosted.iter();
+    let mut failed = None;
+    let outcome = machine::run_with(stream, config, given, options, &mut |kernel, arrays| {
+        let launch = *hosted.next().expect("one for each of the stream's");
+        host(launch, arrays).map_err(|d| {
+            let stop = Stop { kind: Fail::Host, step: None, op: None, tensor: None, message: kernel.kernel.clone() };
+            failed = Some(d);
+            stop
+        })
+    });
+    let outcome = match (outcome, failed) {
+        (Ok(outcome), _) => outcome,
+        (Err(_), Some(d)) => return Err(d),
+        (Err(stop), None) => return Err(stopped(plan, compiled, &stop)),
+    };
+    if rules && !keep.trace {
+        simulator::rules_kept(stream, config, &outcome)?;
+    }
+    let timeline = if keep.trace { simulator::timeline(stream, config, &outcome) } else { Ok(String::new()) };
+    for (tensor, output) in tensors.iter_mut().zip(outcome.outputs) {
+        if let Some(output) = output {
+            *tensor = output;
+        }
+    }
+    Ok(Simulated { name: plan.name.to_string(), report: outcome.report, timeline })
+}
+
+/// What a launch on units leaves unwritten of its tensors `of`; nothing, where that is not found out.
+pub fn holes(step: &Step, of: &[TensorId]) -> Vec<Unwritten> {
+    let scalars: Vec<Option<u64>> = step.scalars.iter().map(|bits| Some(*bits)).collect();
+    let values = ptoc_interp::prologue(&step.kernel, &step.dims, &scalars).ok();
+    let found = values.filter(|_| !of.is_empty());
+    found.and_then(|v| ptoc_pim::holes::unwritten(&step.kernel, &v, of, &step.storage)).unwrap_or_default()
+}
+
+fn stopped(plan: &Plan, compiled: &Compiled, stop: &Stop) -> Box<Diagnostic> {
+    // What mends a stream is no help to who wrote the kernel.
+    let (code, _) = simulator::failure(stop.kind);
+    let at = stop.step.and_then(|n| compiled.lines.get(n)).copied().unwrap_or(span(plan));
+    let mut d = Diagnostic::error(code, at, stop.message.clone());
+    if let Some(step) = stop.step.and_then(|n| compiled.stream.steps.get(n)) {
+        d = d.with_label(format!("a `{}` of the command stream comes from here", step.action.name()));
+    }
+    Box::new(d)
+}
+
+/// The counts of a run, and the whole report.
+pub fn stats(simulated: &Simulated, stats: &mut Map<String, Value>) {
+    let r = &simulated.report;
+    let report = r.json();
+    stats.insert("cycles".into(), report["cycles"].clone());
+    stats.insert("ns".into(), json!(r.ns()));
+    stats.insert("unit_cycles".into(), json!(r.unit_cycles().unwrap_or(0.0)));
+    let commands: Map<String, Value> = Command::ALL
+        .iter()
+        .map(|c| (c.name().to_owned(), r.commands[*c as usize]))
+        .filter(|(_, n)| *n > 0)
+        .map(|(name, n)| (name, json!(n)))
+        .collect();
+    stats.insert("commands".into(), commands.into());
+    for (n, name) in ["row_hits", "row_misses", "row_conflicts"].into_iter().enumerate() {
+        stats.insert(name.into(), json!(r.rows[n]));
+    }
+    // Both of the host's path; what units move in their banks is no part of it.
+    stats.insert("bytes_moved".into(), json!(r.bytes.host_moved));
+    stats.insert("bytes_useful".into(), json!(r.bytes.host_useful));
+    stats.insert("unit_bytes_moved".into(), json!(r.bytes.unit_moved));
+    stats.insert("energy_pj".into(), json!(r.picojoules()));
+    for name in ["per_bank", "launches"] {
+        stats.insert(name.into(), report[name].clone());
+    }
+    stats.insert("report".into(), report);
+}

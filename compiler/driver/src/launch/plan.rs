@@ -1,0 +1,547 @@
+//! A kernel or program with all that is known before it runs: shapes, scalars, loop IR.
+
+use super::arrays::{Arrays, for_argument};
+use super::bind::{bind_dimensions, describe};
+use super::random::Bounds;
+use crate::files::{ArrayFile, numpy_name};
+use crate::session::{self, Entry, Failed, Origin, Session, Unit, Waiting};
+use indexmap::IndexMap;
+use ptoc_analysis::debug::DebugInfo;
+use ptoc_analysis::{ArgDim, Bindings, Instance, ProgramTensor, ScalarArg, TensorArg, TensorSource};
+use ptoc_diagnostics::{Diagnostic, Span, codes, list};
+use ptoc_ir::loops::Module;
+use ptoc_ir::oracle::{Condition, Equation};
+use ptoc_ir::tile::{Kernel, TensorDir, Ty};
+use ptoc_layout::Storage;
+use ptoc_placement::Placement;
+use ptoc_syntax::ast::{Expr, Name};
+use ptoc_tensor::{DType, Tensor, TensorError};
+use std::rc::Rc;
+
+/// A tensor argument of the whole.
+#[derive(Clone, Debug)]
+pub struct Argument {
+    /// The name.
+    pub name: Name,
+    /// Element type.
+    pub dtype: DType,
+    /// Use.
+    pub dir: TensorDir,
+    /// Extents.
+    pub shape: Vec<usize>,
+    /// The declaration.
+    pub span: Span,
+}
+
+impl Argument {
+    /// Does the launch give its contents?
+    pub fn is_input(&self) -> bool {
+        self.dir != TensorDir::Out
+    }
+
+    /// Does the launch produce its contents?
+    pub fn is_output(&self) -> bool {
+        self.dir != TensorDir::In
+    }
+}
+
+/// One launch.
+#[derive(Debug)]
+pub struct Step {
+    /// Tile IR with all checks, for the interpreter.
+    pub kernel: Kernel,
+    /// What the source's names stand for in it.
+    pub debug: DebugInfo,
+    /// Where its tiles are.
+    pub placement: Placement,
+    /// Loop IR, for machine code.
+    pub module: Option<Rc<Module>>,
+    /// Where each tensor argument comes from.
+    pub tensors: Vec<TensorSource>,
+    /// How each tensor argument lies in the kernel's memory, where that is not its C order.
+    pub storage: Vec<Option<Storage>>,
+    /// Values of the symbolic dimensions, in the kernel's order.
+    pub dims: Vec<i64>,
+    /// Bits of the scalar arguments, in the kernel's order.
+    pub scalars: Vec<u64>,
+    /// Tensors of the kernel, by number, that lie where another launch of the program says.
+    pub elsewhere: Vec<u32>,
+    /// Blocks of the grid.
+    pub blocks: u64,
+    /// See [`ptoc_placement::PlacedKernel::watched`].
+    pub watched: bool,
+    /// The call in a program; of a kernel by itself its name.
+    pub span: Span,
+}
+
+/// What the results of a kernel are held to.
+#[derive(Debug, Default)]
+pub struct Specification {
+    /// `ensures`, each with its place.
+    pub ensures: Vec<(Equation, Span)>,
+    /// `where` over contents, each with its place.
+    pub conditions: Vec<(Condition, Span)>,
+    /// Launch integers and scalars, as the oracle numbers them.
+    pub ints: Vec<i64>,
+    /// See `ints`.
+    pub scalars: Vec<(Ty, u64)>,
+}
+
+/// A kernel or program, ready to be compiled and run.
+#[derive(Debug)]
+pub struct Plan {
+    /// The kernel's name.
+    pub name: Name,
+    /// Arguments in order.
+    pub arguments: Vec<Argument>,
+    /// Tensors of a program.
+    pub locals: Vec<ProgramTensor>,
+    /// Launches in order.
+    pub steps: Vec<Step>,
+    /// It is a program.
+    pub program: bool,
+    /// `ensures` and `where`; empty for a program.
+    pub specification: Specification,
+    /// Sizes of the dimensions.
+    pub dims: IndexMap<Name, i64>,
+    bounds: Bounds,
+}
+
+impl Plan {
+    /// Binds dimensions, elaborates, and runs all passes. Arrays are checked against the types of their arguments.
+    pub fn new(
+        session: &mut Session,
+        unit: &Unit,
+        entry: &Entry<'_>,
+        arrays: &Arrays,
+        random: bool,
+    ) -> Result<Plan, Failed> {
+        session.renew_steps();
+        let given = arrays.keys().map(Name::new).collect();
+        Plan::of(session, unit, entry, (arrays, given), random)
+    }
+
+    /// Without arrays: all sizes come from definitions, and `given` are the optional arguments that a launch would
+    /// give.
+    pub fn without_arrays(
+        session: &mut Session,
+        unit: &Unit,
+        entry: &Entry<'_>,
+        given: &[Name],
+    ) -> Result<Plan, Failed> {
+        Plan::of(session, unit, entry, (&Arrays::new(), given.to_vec()), true)
+    }
+
+    fn of(
+        session: &mut Session,
+        unit: &Unit,
+        entry: &Entry<'_>,
+        (arrays, given): (&Arrays, Vec<Name>),
+        random: bool,
+    ) -> Result<Plan, Failed> {
+        let dims = bind_dimensions(session, unit, entry, arrays, random)?;
+        let mut bindings = session.bindings(entry, unit)?;
+        bindings.dims = dims.clone();
+        bindings.given = given;
+        let bounds = Bounds::of(entry, &dims);
+        let mut plan = if entry.program {
+            Plan::program(session, unit, entry, &bindings, arrays)?
+        } else {
+            Plan::kernel(session, unit, entry, &bindings, arrays)?
+        };
+        plan.dims = dims;
+        plan.bounds = bounds;
+        Ok(plan)
+    }
+
+    /// Is it one kernel, which the host runs?
+    pub fn is_host(&self) -> bool {
+        matches!(&self.steps[..], [step] if step.kernel.host && !self.program)
+    }
+
+    fn kernel(
+        session: &mut Session,
+        unit: &Unit,
+        entry: &Entry<'_>,
+        bindings: &Bindings,
+        arrays: &Arrays,
+    ) -> Result<Plan, Failed> {
+        let Some(mut instance) = session.instantiate(unit, entry.id, bindings, Waiting::IsError) else {
+            return Err(Failed);
+        };
+        check_dtypes(session, entry, &instance.tensors, arrays)?;
+        let scalars = given_scalars(session, &instance.scalars, &[], instance.kernel.span)?;
+        let dims = instance.kernel.dims.values().map(|d| bindings.dims.get(&d.name).copied().unwrap_or(0)).collect();
+        let declared = std::mem::take(&mut instance.tensors);
+        let ensures = std::mem::take(&mut instance.ensures);
+        let conditions = std::mem::take(&mut instance.conditions);
+        let types: Vec<Ty> = instance.scalars.iter().map(|s| s.ty).collect();
+        let origin = Origin { unit, kernel: entry.id, bindings };
+        let before = std::mem::take(&mut session.diagnostics);
+        let made = Step::new(session, instance, &origin, &declared, dims, &scalars);
+        let told = std::mem::replace(&mut session.diagnostics, before);
+        let (mut step, shapes) = match made {
+            Ok(made) => made,
+            Err(failed) => {
+                session.diagnostics.extend(told.iter().cloned());
+                return Err(failed);
+            }
+        };
+        let proved = step.watched && !session.watched && proved_for_these(session, &origin);
+        step.watched &= !proved;
+        let doubt = |d: &Diagnostic| ptoc_checks::bytes::DOUBTS.contains(&d.code);
+        session.diagnostics.extend(told.iter().filter(|d| !(proved && doubt(d))).cloned());
+        let arguments: Vec<Argument> = declared
+            .iter()
+            .zip(shapes)
+            .map(|(t, shape)| Argument { name: t.name.clone(), dtype: t.dtype, dir: t.dir, shape, span: t.span })
+            .collect();
+        check_shapes(session, entry, &arguments, arrays)?;
+        let step = Step { tensors: (0..arguments.len()).map(TensorSource::Arg).collect(), ..step };
+        let ints = step.dims.iter().copied().chain(step.scalars.iter().map(|&bits| bits as i64)).collect();
+        let specification = Specification {
+            ensures: zip_spans(ensures, &entry.item.ensures, entry.item.name.span),
+            conditions: zip_spans(conditions, &data_conditions(entry), entry.item.name.span),
+            ints,
+            scalars: types.into_iter().zip(step.scalars.iter().copied()).collect(),
+        };
+        Ok(Plan {
+            name: entry.item.name.name.clone(),
+            arguments,
+            locals: Vec::new(),
+            steps: vec![step],
+            program: false,
+            specification,
+            dims: IndexMap::new(),
+            bounds: Bounds::default(),
+        })
+    }
+
+    fn program(
+        session: &mut Session,
+        unit: &Unit,
+        entry: &Entry<'_>,
+        bindings: &Bindings,
+        arrays: &Arrays,
+    ) -> Result<Plan, Failed> {
+        let Some(program) = session.instantiate_program(unit, entry.id, bindings, Waiting::IsError) else {
+            return Err(Failed);
+        };
+        check_dtypes(session, entry, &program.tensors, arrays)?;
+        let mut arguments = Vec::new();
+        for t in &program.tensors {
+            let Some(shape) = t.dims.iter().map(|d| extent(d, &bindings.dims)).collect::<Option<Vec<usize>>>() else {
+                let message = format!("the shape of `{}` is not known before the program runs", t.name);
+                return session.fail(
+                    Diagnostic::error(codes::MISSING_DIMENSION, t.span, message)
+                        .with_help("write its extents as numbers or dimensions"),
+                );
+            };
+            arguments.push(Argument { name: t.name.clone(), dtype: t.dtype, dir: t.dir, shape, span: t.span });
+        }
+        check_shapes(session, entry, &arguments, arrays)?;
+        let mut steps = Vec::new();
+        for s in program.steps {
+            let shapes: Vec<Vec<usize>> =
+                s.tensors.iter().map(|t| source_shape(*t, &arguments, &program.locals)).collect();
+            let dims = step_dims(&s.instance, &shapes);
+            let scalars = given_scalars(session, &s.instance.scalars, &s.scalars, s.span)?;
+            let declared = s.instance.tensors.clone();
+            let origin = Origin { unit, kernel: s.kernel, bindings: &s.bindings };
+            let (step, wanted) = Step::new(session, s.instance, &origin, &declared, dims, &scalars)?;
+            for ((have, want), t) in shapes.iter().zip(&wanted).zip(&declared) {
+                if have != want {
+                    let message =
+                        format!("`{}` must be {}{want:?}, and this launch gives it {have:?}", t.name, t.dtype);
+                    return session.fail(
+                        Diagnostic::error(codes::ARRAY_SHAPE, s.span, message).with_secondary(t.span, "the parameter"),
+                    );
+                }
+            }
+            let elsewhere = s.elsewhere.iter().map(|t| t.as_u32()).collect();
+            steps.push(Step { tensors: s.tensors, elsewhere, span: s.span, ..step });
+        }
+        Ok(Plan {
+            name: program.name,
+            arguments,
+            locals: program.locals,
+            steps,
+            program: true,
+            specification: Specification::default(),
+            dims: IndexMap::new(),
+            bounds: Bounds::default(),
+        })
+    }
+
+    /// The tensors of a run in the order of the arguments: arrays, random numbers for other inputs, zeros for outputs.
+    pub fn tensors(&self, session: &mut Session, arrays: &mut Arrays, seed: u64) -> Result<Vec<Tensor>, Failed> {
+        let begin = session.clock.now();
+        let mut tensors = Vec::new();
+        for (i, a) in self.arguments.iter().enumerate() {
+            let given = match arrays.swap_remove(a.name.as_str()).map(ArrayFile::into_tensor) {
+                Some(Err(d)) => return session.fail(for_argument(d, Some(a.span))),
+                Some(Ok(tensor)) => Some(tensor),
+                None => None,
+            };
+            let tensor = match given {
+                // The bits of a bf16 array come as u16.
+                Some(bits) if bits.dtype() != a.dtype => Tensor::from_bytes(a.dtype, &a.shape, bits.bytes()),
+                Some(tensor) => Ok(tensor),
+                None if a.is_input() => self.bounds.random(a, seed).and_then(|t| self.repeated(i, t)),
+                None => Tensor::zeros(a.dtype, &a.shape),
+            };
+            match tensor {
+                Ok(tensor) => tensors.push(tensor),
+                Err(e) => {
+                    let code = crate::files::code(e.code());
+                    let mut d = Diagnostic::error(code, a.span, format!("argument `{}`: {e}", a.name));
+                    if code == codes::RANDOM_RANGE {
+                        d = d.with_note("the range is what `where` says, with these dimensions");
+                    }
+                    return session.fail(d);
+                }
+            }
+        }
+        session.clock.phase("make inputs", begin);
+        Ok(tensors)
+    }
+
+    /// Where the layout of argument `i` repeats elements, the array repeats them too.
+    fn repeated(&self, i: usize, mut array: Tensor) -> Result<Tensor, TensorError> {
+        let of_kernel = |s: &&Step| self.steps.len() == 1 && s.tensors.get(i) == Some(&TensorSource::Arg(i));
+        let storage = self.steps.first().filter(of_kernel).and_then(|s| s.storage.get(i)?.as_ref());
+        if let Some(storage) = storage
+            && let Ok(length) = usize::try_from(storage.len())
+        {
+            let mut buffer = Tensor::zeros(array.dtype(), &[length])?;
+            let width = array.dtype().size();
+            storage.scatter(width, array.bytes(), buffer.bytes_mut());
+            storage.gather(width, buffer.bytes(), array.bytes_mut());
+        }
+        Ok(array)
+    }
+}
+
+/// Is it proved with the sizes of this launch that what the kernel reads of tiles is written? `ptoc check -D` with them says
+/// the same.
+fn proved_for_these(session: &mut Session, origin: &Origin<'_>) -> bool {
+    if origin.bindings.dims.is_empty() {
+        return false;
+    }
+    let mut bindings = origin.bindings.clone();
+    bindings.fixed = bindings.dims.clone();
+    let told = std::mem::take(&mut session.diagnostics);
+    let origin = Origin { bindings: &bindings, ..*origin };
+    let instance = session.instantiate(origin.unit, origin.kernel, &bindings, Waiting::IsError);
+    let prepared = instance.and_then(|instance| session.prepare(instance.kernel, &instance.debug, &origin));
+    session.diagnostics = told;
+    prepared.is_some_and(|prepared| !prepared.placed.watched)
+}
+
+impl Step {
+    /// Runs the passes and the prologue; returns the shapes of the arrays as well.
+    fn new(
+        session: &mut Session,
+        mut instance: Instance,
+        origin: &Origin<'_>,
+        declared: &[TensorArg],
+        dims: Vec<i64>,
+        scalars: &[Option<u64>],
+    ) -> Result<(Step, Vec<Vec<usize>>), Failed> {
+        let params: Vec<_> = instance.kernel.scalars.iter().map(|p| p.value).collect();
+        let debug = std::mem::take(&mut instance.debug);
+        let Some(prepared) = session.prepare_to_run(instance, origin, (&dims, scalars)) else { return Err(Failed) };
+        let ptoc_placement::PlacedKernel { kernel, placement, watched } = prepared.placed;
+        let values = match ptoc_interp::prologue(&kernel, &dims, scalars) {
+            Ok(values) => values,
+            Err(trap) => return session.fail(trap.to_diagnostic()),
+        };
+        let value = |v: ptoc_ir::tile::Value| values[v.as_u32() as usize];
+        let (mut shapes, mut storage) = (Vec::new(), Vec::new());
+        for (t, declared) in kernel.tensors.values().filter(|t| t.dir != TensorDir::Scratch).zip(declared) {
+            if let Some(layout) = &declared.layout {
+                let tensor = (t.name.as_str(), t.dtype, t.dir, declared.span);
+                match layout.storage(tensor, &mut |v| values.get(v.as_u32() as usize).map(|bits| *bits as i64)) {
+                    Ok(s) => {
+                        shapes.push(s.shape().iter().map(|&n| n as usize).collect());
+                        storage.push(Some(s));
+                    }
+                    Err(d) => return session.fail(*d),
+                }
+                continue;
+            }
+            let mut shape = Vec::new();
+            for &v in &t.shape {
+                let n = value(v) as i64;
+                let Ok(n) = usize::try_from(n) else {
+                    let message = format!("an extent of `{}` is {n}", t.name);
+                    return session.fail(Diagnostic::error(codes::ARRAY_SHAPE, t.span, message));
+                };
+                shape.push(n);
+            }
+            shapes.push(shape);
+            storage.push(None);
+        }
+        // More than 64 bits are refused by whoever launches it.
+        let extents = kernel.grid.iter().map(|g| (value(g.extent) as i64).max(0) as u64);
+        let blocks = extents.fold(1, u64::saturating_mul);
+        let scalars = params.into_iter().zip(scalars).map(|(p, given)| given.unwrap_or(value(p))).collect();
+        let (module, tensors, elsewhere, span) = (prepared.module, Vec::new(), Vec::new(), kernel.span);
+        let step = Step {
+            kernel,
+            debug,
+            placement,
+            module,
+            tensors,
+            storage,
+            dims,
+            scalars,
+            elsewhere,
+            blocks,
+            span,
+            watched,
+        };
+        Ok((step, shapes))
+    }
+}
+
+/// Pairs what the analysis made of expressions with their places.
+fn zip_spans<T>(list: Vec<T>, exprs: &[Expr], otherwise: Span) -> Vec<(T, Span)> {
+    let same = list.len() == exprs.len();
+    let span = |i: usize| if same { exprs[i].span } else { otherwise };
+    list.into_iter().enumerate().map(|(i, x)| (x, span(i))).collect()
+}
+
+/// The `where` conditions over contents of tensors, as the analysis picks them.
+fn data_conditions(entry: &Entry<'_>) -> Vec<Expr> {
+    entry.item.wheres.iter().filter(|e| super::random::has_index(e)).cloned().collect()
+}
+
+/// The number that an extent is.
+pub(crate) fn extent(dim: &ArgDim, dims: &IndexMap<Name, i64>) -> Option<usize> {
+    match dim {
+        ArgDim::Dim(n) => dims.get(n).and_then(|&n| usize::try_from(n).ok()),
+        ArgDim::Const(n) => usize::try_from(*n).ok(),
+        ArgDim::Computed(_) => None,
+    }
+}
+
+fn source_shape(source: TensorSource, arguments: &[Argument], locals: &[ProgramTensor]) -> Vec<usize> {
+    match source {
+        TensorSource::Arg(i) => arguments[i].shape.clone(),
+        TensorSource::Local(i) => locals[i].shape.iter().map(|&n| usize::try_from(n).unwrap_or(0)).collect(),
+    }
+}
+
+/// The dimensions of a program's launch, from the shapes that it is given.
+pub(crate) fn step_dims(instance: &Instance, shapes: &[Vec<usize>]) -> Vec<i64> {
+    let size = |name: &str| {
+        instance.tensors.iter().zip(shapes).find_map(|(t, shape)| {
+            let at = t.dims.iter().position(|d| d.is_dim(name))?;
+            shape.get(at).map(|&n| n as i64)
+        })
+    };
+    instance.kernel.dims.values().map(|d| size(&d.name).unwrap_or(0)).collect()
+}
+
+/// Bits of the scalar arguments that are given; those without a default must be.
+fn given_scalars(
+    session: &mut Session,
+    scalars: &[ScalarArg],
+    launch: &[(Name, u64)],
+    span: Span,
+) -> Result<Vec<Option<u64>>, Failed> {
+    let mut out = Vec::new();
+    let mut missing = Vec::new();
+    for s in scalars {
+        let bits = launch.iter().find(|(n, _)| *n == s.name).map(|&(_, bits)| bits).or(s.given);
+        if bits.is_none() && !s.has_default {
+            missing.push(s);
+        }
+        out.push(bits);
+    }
+    let Some(first) = missing.first() else { return Ok(out) };
+    let names: Vec<&str> = missing.iter().map(|s| s.name.as_str()).collect();
+    let message = match names.len() {
+        1 => format!("no value was given for `{}`, which is `{}`", first.name, first.ty),
+        _ => format!("no values were given for {}", list(names.iter().copied())),
+    };
+    let place = if first.span == Span::default() { span } else { first.span };
+    let flags: Vec<String> = names.iter().map(|n| format!("-D {n}=..")).collect();
+    session.fail(
+        Diagnostic::error(codes::MISSING_SCALAR, place, message)
+            .with_label("has no default")
+            .with_help(format!("give it: `{}`", flags.join(" "))),
+    )
+}
+
+fn array_of<'a>(arrays: &'a Arrays, name: &Name) -> Option<&'a ArrayFile> {
+    arrays.get(name.as_str())
+}
+
+fn check_dtypes(
+    session: &mut Session,
+    entry: &Entry<'_>,
+    tensors: &[TensorArg],
+    arrays: &Arrays,
+) -> Result<(), Failed> {
+    let mut failed = false;
+    for t in tensors {
+        let Some(array) = array_of(arrays, &t.name) else { continue };
+        let have = array.dtype();
+        if have == t.dtype || t.dtype.has_bits_of(have) {
+            continue;
+        }
+        failed = true;
+        let param = entry.tensors().find(|p| p.name.name == t.name);
+        let place = param.map_or(t.span, session::type_span);
+        let declared = session.sources.slice(place).to_owned();
+        let mut d = Diagnostic::error(
+            codes::ARRAY_DTYPE,
+            place,
+            format!("`{}` holds `{}`, its array holds `{have}`", t.name, t.dtype),
+        )
+        .with_label(format!("declared `{declared}`"))
+        .with_note(format!("the array is {}", describe(array)));
+        d = match t.dtype {
+            DType::BF16 => d.with_help("save the bits of bf16 as uint16, or as `V2`"),
+            want if want.is_f8() => d.with_help(format!("save the bits of {want} as uint8, or as `V1`")),
+            want => d.with_help(format!(
+                "convert it: `np.save(\"{}\", x.astype(np.{}))`",
+                array.path().display(),
+                numpy_name(want)
+            )),
+        };
+        session.diagnostics.push(d);
+    }
+    if failed { Err(Failed) } else { Ok(()) }
+}
+
+fn check_shapes(
+    session: &mut Session,
+    entry: &Entry<'_>,
+    arguments: &[Argument],
+    arrays: &Arrays,
+) -> Result<(), Failed> {
+    let mut failed = false;
+    for a in arguments {
+        let Some(array) = array_of(arrays, &a.name) else { continue };
+        if array.shape() == a.shape {
+            continue;
+        }
+        failed = true;
+        let param = entry.tensors().find(|p| p.name.name == a.name);
+        let place = param.map_or(a.span, session::type_span);
+        let declared = session.sources.slice(place).to_owned();
+        let d = Diagnostic::error(
+            codes::ARRAY_SHAPE,
+            place,
+            format!("`{}` has the shape {:?}, its array {:?}", a.name, a.shape, array.shape()),
+        )
+        .with_label(format!("declared `{declared}`, here {}{:?}", a.dtype, a.shape))
+        .with_note(format!("the array is {}", describe(array)))
+        .with_help("give an array of that shape, or change the dimensions that it depends on");
+        session.diagnostics.push(d);
+    }
+    if failed { Err(Failed) } else { Ok(()) }
+}

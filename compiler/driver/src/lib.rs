@@ -1,0 +1,24 @@
+//! What commands and the language server have in common: from files and definitions to diagnostics, stages and results.
+//!
+//! [`session`] loads and elaborates, [`check`] runs every check, [`stages`] shows what a compilation goes through,
+//! [`launch`] binds arrays, compiles and runs. Nothing here is printed: what is found is among the diagnostics of a
+//! session, or is returned.
+
+mod cache;
+mod calls;
+pub mod check;
+pub mod defs;
+pub mod files;
+pub mod launch;
+pub mod maps;
+pub mod repair;
+pub mod session;
+pub mod simulator;
+pub mod stages;
+pub mod trace;
+pub mod trees;
+mod unwritten;
+
+/// Bytes of stack of a thread that compiles. Passes recurse over trees of bounded height, and the first size is room
+/// for all of them in any build; the others are for machines that do not grant it.
+pub const STACKS: [usize; 3] = [256 << 20, 64 << 20, 16 << 20];
