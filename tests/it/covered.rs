@@ -77,7 +77,7 @@ fn shapes(target: &Target, id: InstrId) -> Vec<(Vec<DType>, String)> {
     let each = |tiles: Vec<Vec<DType>>| tiles.into_iter().map(|t| (t, String::new())).collect();
     let way = |from: Place, to: Place| format!("{from}>{to}");
     match row.dtypes {
-        DTypeRule::Same { .. } | DTypeRule::Mask { .. } | DTypeRule::Pairs { .. } | DTypeRule::Tuples { .. } => {
+        DTypeRule::Same | DTypeRule::Mask | DTypeRule::Pairs | DTypeRule::Tuples => {
             let OperandKind::Tile(places) = row.operands[0].kind else { panic!("{}: a tile", row.name) };
             let places: Vec<&str> = match places {
                 [_] => vec![""],
@@ -213,7 +213,7 @@ fn program(target: &Target, form: &Form) -> Option<String> {
         }
         DTypeRule::Move => moved::kernel(target, form),
         DTypeRule::Gather => Some(indexed::kernel(form)),
-        DTypeRule::Tuples { .. } => placed::kernel(form),
+        DTypeRule::Tuples => placed::kernel(form),
         _ => None,
     }
 }

@@ -175,9 +175,8 @@ fn changed(id: InstrId, form: &Form, how: &[(&str, DType)]) -> Form {
     let mut tiles = form.0.clone();
     for (name, d) in how {
         for (k, t) in tiles.iter_mut().enumerate() {
-            let whole = *name == "all"
-                && *t != DType::Bool
-                && (!matches!(row.dtypes, DTypeRule::Tuples { .. }) || k == 1 || k == 2);
+            let whole =
+                *name == "all" && *t != DType::Bool && (!matches!(row.dtypes, DTypeRule::Tuples) || k == 1 || k == 2);
             if whole || names.get(k) == Some(name) {
                 *t = *d;
             }
@@ -190,7 +189,7 @@ fn changed(id: InstrId, form: &Form, how: &[(&str, DType)]) -> Form {
 fn tried(target: &'static Target, id: InstrId) -> Vec<Form> {
     let row = id.get();
     let mut all: Vec<Form> = Target::pto().iter().flat_map(|t| forms(t, id)).collect();
-    if matches!(row.dtypes, DTypeRule::Same { .. } | DTypeRule::Mask { .. }) {
+    if matches!(row.dtypes, DTypeRule::Same | DTypeRule::Mask) {
         let known: Vec<Form> = all.clone();
         for d in &target.dtypes {
             for (tiles, cmp) in known.iter().take(1) {
@@ -199,7 +198,7 @@ fn tried(target: &'static Target, id: InstrId) -> Vec<Form> {
             }
         }
     }
-    if matches!(row.dtypes, DTypeRule::Pairs { .. }) {
+    if matches!(row.dtypes, DTypeRule::Pairs) {
         all.extend(target.dtypes.iter().flat_map(|a| target.dtypes.iter().map(|b| (vec![*b, *a], None))));
     }
     let mine: BTreeSet<String> = forms(target, id).iter().map(|f| format!("{f:?}")).collect();
@@ -479,8 +478,8 @@ fn remainders_that_are_no_operator() {
 fn numbers_in_place_of_tiles() {
     let (mut wrong, mut count) = (Vec::new(), 0);
     for (target, d) in Target::pto().iter().flat_map(|t| t.dtypes.iter().map(move |d| (t, *d))) {
-        for id in InstrId::all()
-            .filter(|id| matches!(id.get().dtypes, DTypeRule::Same { .. }) && id.get().sem.expr().is_some())
+        for id in
+            InstrId::all().filter(|id| matches!(id.get().dtypes, DTypeRule::Same) && id.get().sem.expr().is_some())
         {
             let row = id.get();
             let number = if d.is_float() { "3.0" } else { "3" };

@@ -197,7 +197,7 @@ fn pow(d: DType, a: u64, b: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ptoc_isa::{DTypeRule, InstrId, OperandKind, Target, allowed_dtypes, allowed_tuples};
+    use ptoc_isa::{DTypeRule, InstrId, OperandKind, Target, allowed_dtypes, allowed_tuples, tcvt_pairs};
 
     /// The dtypes of the tiles of every form of an element-wise row.
     fn forms(row: &ptoc_isa::Instr) -> Vec<Vec<DType>> {
@@ -205,10 +205,10 @@ mod tests {
         for target in Target::all() {
             let tiles = row.tiles_written();
             match row.dtypes {
-                DTypeRule::Same { .. } => {
+                DTypeRule::Same => {
                     all.extend(allowed_dtypes(target, row).unwrap().iter().map(|d| vec![*d; tiles]));
                 }
-                DTypeRule::Mask { .. } => {
+                DTypeRule::Mask => {
                     let at = usize::from(!row.sem.compares());
                     all.extend(allowed_dtypes(target, row).unwrap().iter().map(|d| {
                         let mut list = vec![*d; tiles];
@@ -216,10 +216,10 @@ mod tests {
                         list
                     }));
                 }
-                DTypeRule::Tuples { .. } => {
+                DTypeRule::Tuples => {
                     all.extend(allowed_tuples(target, row).unwrap().iter().map(|t| t.to_vec()));
                 }
-                DTypeRule::Pairs { a2a3, a5 } => all.extend(a2a3.iter().chain(a5).map(|(a, b)| vec![*b, *a])),
+                DTypeRule::Pairs => all.extend(tcvt_pairs(target).iter().map(|(a, b)| vec![*b, *a])),
                 other => panic!("{}: {other:?}", row.name),
             }
         }

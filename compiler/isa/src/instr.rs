@@ -262,53 +262,38 @@ pub enum ShapeRule {
     Sample,
 }
 
-/// Which dtypes each target admits.
+/// The kind of rule for the dtypes of an instruction's operands. Which dtypes they are is the target's to say: its
+/// [`InstructionSet`](crate::InstructionSet) has a list for each row whose kind is [listed](DTypeRule::is_listed), and
+/// its own file has the matrix unit and the moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DTypeRule {
-    /// All tile operands (and views, scalars) have one dtype, out of the set of the target: (A2A3, A5 family).
-    /// Kirin takes the A5 list without `bf16`.
-    Same {
-        /// A2A3.
-        a2a3: &'static [DType],
-        /// A5; also Kirin9030 and KirinX90, less bf16.
-        a5: &'static [DType],
-    },
-    /// Pairs (from, to) of a conversion.
-    Pairs {
-        /// A2A3.
-        a2a3: &'static [(DType, DType)],
-        /// A5; also the Kirins, less bf16.
-        a5: &'static [(DType, DType)],
-    },
-    /// The mask is `bool`; the other operands as in `Same`. For TCMP, `a2a3_eq_only` may only be compared with EQ
-    /// there.
-    Mask {
-        /// A2A3.
-        a2a3: &'static [DType],
-        /// A2A3, EQ only.
-        a2a3_eq_only: &'static [DType],
-        /// A5 and, less bf16, the Kirins.
-        a5: &'static [DType],
-    },
+    /// All tile operands (and views, scalars) have one dtype of the list.
+    Same,
+    /// A conversion: the list has pairs (from, to).
+    Pairs,
+    /// The mask is `bool`; the other operands as in `Same`. Some dtypes may be compared for equality alone.
+    Mask,
     /// (accumulator, left, right) triples from the target's file.
     Matmul,
     /// Pairs of source and destination locations and dtypes from the target's file.
     Move,
     /// The same of moves from Acc, quantised if the meaning is; scales are f32, or u64.
     Fixpipe,
-    /// Lists of the dtypes of all tile operands that the author writes, in order.
-    Tuples {
-        /// A2A3.
-        a2a3: &'static [&'static [DType]],
-        /// A5 and, less those with bf16, the Kirins.
-        a5: &'static [&'static [DType]],
-    },
+    /// The list has the dtypes of all tile operands that the author writes, in order.
+    Tuples,
     /// A view and a tile of one dtype, any; index tile i32 or u32.
     Gather,
     /// d is f32, the views are f16.
     Sample,
     /// Any dtype that the target has.
     Any,
+}
+
+impl DTypeRule {
+    /// Does a target's instruction set have a list for rows of this kind?
+    pub const fn is_listed(self) -> bool {
+        matches!(self, DTypeRule::Same | DTypeRule::Pairs | DTypeRule::Mask | DTypeRule::Tuples)
+    }
 }
 
 /// Which pipe executes the instruction.
@@ -328,22 +313,22 @@ pub enum PipeRule {
     Move,
 }
 
-/// Scratch storage that the target wants beside the operands; hidden from the source and counted.
+/// Scratch storage beside the operands, on targets whose instructions want it; hidden from the source and counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scratch {
     /// None.
     None,
-    /// A2A3 only: a Vec tile of the source's type.
+    /// A Vec tile of the source's type.
     LikeSource,
-    /// A2A3 only: a Vec tile of the destination's type.
+    /// A Vec tile of the destination's type.
     LikeResult,
-    /// A2A3 only: for each row of the source the bits of a mask, an i32 an element, and one element.
+    /// For each row of the source the bits of a mask, an i32 an element, and one element.
     Places,
-    /// A2A3 only: the bits of a mask as u8, a row for each row of the source.
+    /// The bits of a mask as u8, a row for each row of the source.
     Mask,
-    /// A2A3 only: one row of the source's dtype, as long as the source's and two more for each 64 columns.
+    /// One row of the source's dtype, as long as the source's and two more for each 64 columns.
     Remainder,
-    /// A2A3 only: TTRANS's, `cols * ceil(rows / s) * s` elements, s = 32 for 8-bit types, else 16.
+    /// TTRANS's, `cols * ceil(rows / s) * s` elements, s = 32 for 8-bit types, else 16.
     Transpose,
 }
 

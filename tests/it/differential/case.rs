@@ -331,16 +331,8 @@ pub fn cases(target: &Target, id: InstrId) -> Vec<Case> {
             all
         }
         Sem::Convert => {
-            let pairs = match instr.dtypes {
-                ptoc_isa::DTypeRule::Pairs { a2a3, a5 } => match target.family {
-                    ptoc_isa::Family::A2A3 => a2a3,
-                    ptoc_isa::Family::A5 | ptoc_isa::Family::Pim => a5,
-                },
-                _ => &[],
-            };
-            let known = |d: &DType| target.has_dtype(*d);
-            let legal = pairs.iter().filter(|(a, b)| known(a) && known(b));
-            legal.map(|(a, b)| convert(*a, *b, label(&format!("{a} to {b}")))).collect()
+            let pairs = ptoc_isa::tcvt_pairs(target);
+            pairs.iter().map(|(a, b)| convert(*a, *b, label(&format!("{a} to {b}")))).collect()
         }
         Sem::Compare => each(&|d| compare(target, id, d, label(d.name()))),
         Sem::Matmul | Sem::MatmulAcc | Sem::MatmulBias => target
@@ -359,15 +351,9 @@ pub fn cases(target: &Target, id: InstrId) -> Vec<Case> {
 pub fn tiles_of(target: &Target, instr: &Instr) -> Vec<Vec<DType>> {
     let dtypes = allowed_dtypes(target, instr).unwrap_or_default();
     match instr.dtypes {
-        DTypeRule::Pairs { a2a3, a5 } => {
-            let list = if target.family == ptoc_isa::Family::A2A3 { a2a3 } else { a5 };
-            let known = |d: &DType| target.has_dtype(*d);
-            list.iter().filter(|(a, b)| known(a) && known(b)).map(|(a, b)| vec![*b, *a]).collect()
-        }
-        DTypeRule::Tuples { .. } => {
-            allowed_tuples(target, instr).unwrap_or_default().iter().map(|t| t.to_vec()).collect()
-        }
-        DTypeRule::Mask { .. } => dtypes
+        DTypeRule::Pairs => ptoc_isa::tcvt_pairs(target).iter().map(|(a, b)| vec![*b, *a]).collect(),
+        DTypeRule::Tuples => allowed_tuples(target, instr).unwrap_or_default().iter().map(|t| t.to_vec()).collect(),
+        DTypeRule::Mask => dtypes
             .iter()
             .map(|d| {
                 let mut list = vec![*d; instr.tiles_written()];

@@ -19,7 +19,7 @@ use crate::value::{Quantity, TileVal, Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Inst, InstAttrs, Operand, TileRef, Ty};
 use ptoc_isa::{
-    Family, InstrId, Loc, Oob, OperandKind, OperandSpec, Place, Reduce, Role, Scratch, Sem, Target, TileType, UnitKind,
+    InstrId, Loc, Oob, OperandKind, OperandSpec, Place, Reduce, Role, Scratch, Sem, Target, TileType, UnitKind,
 };
 use ptoc_syntax::ast::{Arg, Expr, ExprKind};
 use ptoc_tensor::DType;
@@ -605,7 +605,7 @@ impl Elab<'_> {
 
     fn scratch(&mut self, id: InstrId, ops: &[Opnd], span: Span) -> R<Vec<TileRef>> {
         let instr = id.get();
-        if instr.scratch == Scratch::None || self.target.family != Family::A2A3 {
+        if instr.scratch == Scratch::None || !self.target.instructions.scratch {
             return Ok(Vec::new());
         }
         let like = |k: usize| ops.get(k).and_then(Opnd::tile).map(|t| TileType { rows: t.rows, cols: t.cols, ..t.ty });

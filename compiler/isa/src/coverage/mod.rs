@@ -47,9 +47,9 @@ fn there(target: &Target, row: &Instr) -> Vec<Form> {
     let names = |list: Vec<DType>| list.into_iter().map(|d| d.name().to_owned()).collect();
     let joined = |list: &[DType]| text_joined(list, ":");
     match row.dtypes {
-        DTypeRule::Same { .. } | DTypeRule::Mask { .. } => names(allowed_dtypes(target, row).unwrap_or_default()),
-        DTypeRule::Tuples { .. } => allowed_tuples(target, row).unwrap_or_default().iter().map(|t| joined(t)).collect(),
-        DTypeRule::Pairs { .. } => tcvt_pairs(target).iter().map(|(a, b)| format!("{a}>{b}")).collect(),
+        DTypeRule::Same | DTypeRule::Mask => names(allowed_dtypes(target, row).unwrap_or_default()),
+        DTypeRule::Tuples => allowed_tuples(target, row).unwrap_or_default().iter().map(|t| joined(t)).collect(),
+        DTypeRule::Pairs => tcvt_pairs(target).iter().map(|(a, b)| format!("{a}>{b}")).collect(),
         DTypeRule::Matmul => target.triples.iter().map(|t| joined(&[t.acc, t.left, t.right])).collect(),
         DTypeRule::Move => {
             let ways = || target.moves.iter().filter(|m| m.instr.get().name == row.name);

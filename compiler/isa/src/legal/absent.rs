@@ -31,9 +31,7 @@ pub fn of_matrix(loc: Loc) -> bool {
 
 /// The target has the location, or it is for [`super::check_size`] to say that it has no bytes.
 pub fn check_there(target: &Target, loc: Loc) -> Result<(), Box<AbsentLocation>> {
-    let memory = target.memory(loc);
-    let matter_of_size = !target.is_pim() && !Loc::UNIT.contains(&loc);
-    if memory.capacity > 0 || memory.overridden || matter_of_size {
+    if target.knows(loc) {
         return Ok(());
     }
     let there = Target::all().iter().filter(|t| t.capacity(loc) > 0).map(|t| t.name.as_str()).collect();

@@ -131,7 +131,7 @@ fn violation(target: &Target, ty: TileType, addr: Option<i128>, kind: SaKind) ->
         // Units in memory are each for work of their own.
         fits_on: target
             .others()
-            .filter(|_| kind != SaKind::Misaligned && !target.is_pim())
+            .filter(|_| kind != SaKind::Misaligned && target.device.is_none())
             .filter(|t| failing(t, ty, addr).iter().all(|k| *k == SaKind::Misaligned))
             .map(|t| t.name.as_str())
             .collect(),

@@ -1,6 +1,6 @@
 //! Conversions that take more than one TCVT: `f32(x)` of a u8 tile goes through f16 on every target.
 
-use crate::{DTypeRule, Family, Sem, TABLE, Target};
+use crate::{Sem, TABLE, Target};
 use ptoc_tensor::DType::{self, *};
 
 /// One TCVT of a conversion.
@@ -15,14 +15,13 @@ pub struct ConversionHop {
 }
 
 /// The pairs (from, to) that TCVT takes on `target`.
-pub(crate) fn tcvt_pairs(target: &Target) -> Vec<(DType, DType)> {
+pub fn tcvt_pairs(target: &Target) -> Vec<(DType, DType)> {
     let row = TABLE.iter().find(|i| i.sem == Sem::Convert).expect("the table has TCVT");
-    let DTypeRule::Pairs { a2a3, a5 } = row.dtypes else { unreachable!("TCVT takes pairs") };
-    let pairs = match target.family {
-        Family::A2A3 => a2a3,
-        Family::A5 | Family::Pim => a5,
-    };
-    pairs.iter().copied().filter(|(a, b)| target.has_dtype(*a) && target.has_dtype(*b)).collect()
+    let pairs = target.instructions.list(row).iter().filter_map(|entry| match entry[..] {
+        [from, to] => Some((from, to)),
+        _ => None,
+    });
+    pairs.filter(|(a, b)| target.has_dtype(*a) && target.has_dtype(*b)).collect()
 }
 
 /// The fewest TCVTs whose composition equals the conversion `from` -> `to` rounded (and saturated or wrapped) once;

@@ -2,7 +2,7 @@
 
 use super::convert::{ConversionHop, conversion_path, keeps_all, rounds_twice, tcvt_pairs};
 use super::nearest::{Nearest, becomes, best_list, changes, distance, nearest};
-use crate::{CmpOp, DTypeRule, Family, Instr, InstrId, LeftOut, OperandKind, Sem, Target, Triple};
+use crate::{CmpOp, DTypeRule, Instr, InstrId, LeftOut, OperandKind, Sem, Target, Triple};
 use crate::{left_out, overloads, storage_operand, table, text};
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
 use ptoc_tensor::DType;
@@ -60,9 +60,9 @@ pub enum DTypeProblem {
     /// The instruction takes certain lists of dtypes.
     NoTuple {
         /// The lists that it takes, in table order.
-        allowed: Vec<&'static [DType]>,
+        allowed: Vec<Vec<DType>>,
         /// The one that differs the least.
-        nearest: Option<&'static [DType]>,
+        nearest: Option<Vec<DType>>,
     },
 }
 
@@ -83,7 +83,7 @@ pub struct DTypeViolation {
     /// not.
     pub had_by: Vec<&'static str>,
     /// The dtypes that the target compares for equality alone.
-    pub equal_only: &'static [DType],
+    pub equal_only: Vec<DType>,
     /// How the author calls what the table calls so.
     called: Vec<(&'static str, String)>,
 }
@@ -91,16 +91,11 @@ pub struct DTypeViolation {
 /// The dtypes that the data operands of `instr` may have on `target`; `None` where the rule is another (conversions,
 /// matrix products, moves).
 pub fn allowed_dtypes(target: &Target, instr: &Instr) -> Option<Vec<DType>> {
-    let (a2a3, more, a5) = match instr.dtypes {
-        DTypeRule::Same { a2a3, a5 } => (a2a3, &[][..], a5),
-        DTypeRule::Mask { a2a3, a2a3_eq_only, a5 } => (a2a3, a2a3_eq_only, a5),
-        _ => return None,
-    };
-    let list: Vec<DType> = match target.family {
-        Family::A2A3 => a2a3.iter().chain(more).copied().collect(),
-        Family::A5 | Family::Pim => a5.to_vec(),
-    };
-    Some(list.into_iter().filter(|d| target.has_dtype(*d) && fits(target, instr, *d)).collect())
+    if !matches!(instr.dtypes, DTypeRule::Same | DTypeRule::Mask) {
+        return None;
+    }
+    let list = target.instructions.list(instr).iter().filter_map(|entry| entry.first().copied());
+    Some(list.filter(|d| target.has_dtype(*d) && fits(target, instr, *d)).collect())
 }
 
 /// May the operands be of this dtype wherever they are? What the matrix unit reads and writes has a few dtypes on each
@@ -108,7 +103,7 @@ pub fn allowed_dtypes(target: &Target, instr: &Instr) -> Option<Vec<DType>> {
 fn fits(target: &Target, instr: &Instr, dtype: DType) -> bool {
     instr.operands.iter().all(|o| match o.kind {
         OperandKind::Tile(&[loc]) => {
-            let there = !target.is_pim() || loc == crate::Loc::Vec || target.capacity(loc) > 0;
+            let there = loc == crate::Loc::Vec || target.knows(loc);
             there && target.cube_dtypes(loc).is_none_or(|there| there.contains(&dtype))
         }
         _ => true,
@@ -117,13 +112,12 @@ fn fits(target: &Target, instr: &Instr, dtype: DType) -> bool {
 
 /// The lists of dtypes, one for each tile operand that the author writes, that an instruction takes on `target`; `None`
 /// where the rule is another.
-pub fn allowed_tuples(target: &Target, instr: &Instr) -> Option<Vec<&'static [DType]>> {
-    let DTypeRule::Tuples { a2a3, a5 } = instr.dtypes else { return None };
-    let list = match target.family {
-        Family::A2A3 => a2a3,
-        Family::A5 | Family::Pim => a5,
-    };
-    Some(list.iter().copied().filter(|t| t.iter().all(|d| target.has_dtype(*d))).collect())
+pub fn allowed_tuples<'t>(target: &'t Target, instr: &Instr) -> Option<Vec<&'t [DType]>> {
+    if instr.dtypes != DTypeRule::Tuples {
+        return None;
+    }
+    let list = target.instructions.list(instr).iter().map(Vec::as_slice);
+    Some(list.filter(|t| t.iter().all(|d| target.has_dtype(*d))).collect())
 }
 
 /// Checks the dtypes of the operands that have one (tiles, views and scalars; not addresses), in table order. Moves,
@@ -137,8 +131,8 @@ pub fn check_dtypes(target: &Target, instr: InstrId, given: &[DType], cmp: Optio
         false => target.others().filter(|t| has(t, instr)).map(|t| t.name.as_str()).collect(),
     };
     let equal_only = match instr.get().dtypes {
-        DTypeRule::Mask { a2a3_eq_only, .. } if target.family == Family::A2A3 => a2a3_eq_only,
-        _ => &[],
+        DTypeRule::Mask => target.instructions.equal_only(instr).to_vec(),
+        _ => Vec::new(),
     };
     let (given, target) = (given.to_vec(), target.name.clone());
     Some(DTypeViolation { instr, given, problem, target, taken_by, had_by, equal_only, called: Vec::new() })
@@ -160,28 +154,31 @@ fn find_problem(target: &Target, instr: InstrId, given: &[DType], cmp: Option<Cm
             let bad = given.iter().find(|d| !target.has_dtype(**d))?;
             Some(unsupported(target, target.dtypes.clone(), *bad))
         }
-        DTypeRule::Same { .. } => same(target, row, given, None),
-        DTypeRule::Tuples { .. } => {
+        DTypeRule::Same => same(target, row, given, None),
+        DTypeRule::Tuples => {
             let allowed = allowed_tuples(target, row)?;
             let given = &given[..row.tiles_written().min(given.len())];
-            // As TCMP compares integers there.
-            let unequal = cmp.filter(|c| row.sem.compares() && target.family == Family::A2A3 && *c != CmpOp::Eq);
-            let integers = |list: &[DType]| list.get(1).is_some_and(|d| d.is_int());
+            // What is compared is the first source.
+            let only = target.instructions.equal_only(instr);
+            let unequal = cmp.filter(|c| *c != CmpOp::Eq);
+            let eq_only = |list: &[DType]| list.get(1).is_some_and(|d| only.contains(d));
             if !allowed.contains(&given) {
-                let usable = allowed.iter().copied().filter(|l| unequal.is_none() || !integers(l));
-                return Some(DTypeProblem::NoTuple { nearest: best_list(target, row, given, usable), allowed });
+                let usable = allowed.iter().copied().filter(|l| unequal.is_none() || !eq_only(l));
+                let nearest = best_list(target, row, given, usable).map(<[DType]>::to_vec);
+                let allowed = allowed.into_iter().map(<[DType]>::to_vec).collect();
+                return Some(DTypeProblem::NoTuple { nearest, allowed });
             }
-            let cmp = unequal.filter(|_| integers(given))?;
+            let cmp = unequal.filter(|_| eq_only(given))?;
             Some(DTypeProblem::CmpMode { cmp })
         }
-        DTypeRule::Mask { a2a3_eq_only, .. } => {
+        DTypeRule::Mask => {
             // The mask is operand 0 of a comparison and operand 1 of a selection.
             let at = usize::from(!row.sem.compares());
             let mut data = given.to_vec();
             if at < data.len() && data.remove(at) != DType::Bool {
                 return Some(DTypeProblem::NoMask);
             }
-            let eq_only = |d: &DType| target.family == Family::A2A3 && a2a3_eq_only.contains(d);
+            let eq_only = |d: &DType| target.instructions.equal_only(instr).contains(d);
             let usable = cmp.filter(|c| *c != CmpOp::Eq).map(|_| |d: &DType| !eq_only(d));
             if let Some(problem) = same(target, row, &data, usable.as_ref().map(|f| f as &dyn Fn(&DType) -> bool)) {
                 return Some(problem);
@@ -190,7 +187,7 @@ fn find_problem(target: &Target, instr: InstrId, given: &[DType], cmp: Option<Cm
             let limited = eq_only(&first) && cmp != CmpOp::Eq;
             limited.then_some(DTypeProblem::CmpMode { cmp })
         }
-        DTypeRule::Pairs { .. } => {
+        DTypeRule::Pairs => {
             let &[to, from, ..] = given else { return None };
             let pairs = tcvt_pairs(target);
             if pairs.contains(&(from, to)) {
@@ -513,7 +510,7 @@ impl DTypeViolation {
 
     /// `, i32 for equality alone`: what a comparison takes with a reserve.
     fn only_equal(&self) -> String {
-        match self.equal_only {
+        match self.equal_only.as_slice() {
             [] => String::new(),
             only => format!(", {} for equality alone", text::list(only)),
         }

@@ -66,12 +66,12 @@ pub(super) fn nearest_list<L: AsRef<[DType]>>(given: &[DType], allowed: impl Int
 /// The list of `allowed` for the operands of `row` that loses the least of what is given: a source becomes a dtype that
 /// has every value and to which one TCVT leads; else one that has every value; else one with a TCVT. `None` if there is
 /// none of use.
-pub(super) fn best_list(
+pub(super) fn best_list<'l>(
     target: &Target,
     row: &Instr,
     given: &[DType],
-    allowed: impl IntoIterator<Item = &'static [DType]>,
-) -> Option<&'static [DType]> {
+    allowed: impl IntoIterator<Item = &'l [DType]>,
+) -> Option<&'l [DType]> {
     let pairs = tcvt_pairs(target);
     let rank = |from: DType, to: DType| match (keeps_all(from, to), pairs.contains(&(from, to))) {
         _ if from == to => 0,

@@ -1,6 +1,6 @@
 //! Instructions whose destination must not be one of their sources.
 
-use crate::{Family, InstrId, Sem, Target, text};
+use crate::{InstrId, Sem, Target, text};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 
 /// The destination is a source, and the target does not allow it.
@@ -30,7 +30,7 @@ fn may_overlap(target: &Target, instr: InstrId) -> bool {
     let row = instr.get();
     match row.sem {
         // A2A3 computes TXOR and TRECIP in steps.
-        Sem::Map(_) | Sem::Binary(_) | Sem::Unary(_) => row.in_place || target.family != Family::A2A3,
+        Sem::Map(_) | Sem::Binary(_) | Sem::Unary(_) => row.in_place || target.instructions.in_place,
         // The scalar is spread over the destination first (section 5.3).
         Sem::BinaryScalar(_) => row.in_place,
         _ => true,

@@ -1,13 +1,12 @@
 //! Scratch tiles that an instruction wants on a target; the author never writes them.
 
-use crate::{Family, InstrId, Loc, Order, Scratch, Target, TileType};
+use crate::{InstrId, Loc, Order, Scratch, Target, TileType};
 use ptoc_tensor::DType;
 
 /// The type of the hidden scratch tile of `instr` on `target`, for a (first) destination of type `dst` and a (first)
 /// source tile of type `src`.
 pub fn scratch_type(target: &Target, instr: InstrId, dst: TileType, src: TileType) -> Option<TileType> {
-    // A5 and its family do without: their scratch operands are ignored.
-    if target.family != Family::A2A3 {
+    if !target.instructions.scratch {
         return None;
     }
     match instr.get().scratch {

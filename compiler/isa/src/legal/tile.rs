@@ -57,7 +57,7 @@ pub fn round_up_to_legal(target: &Target, loc: Loc, dtype: DType, rows: u32, col
 /// The storage of a tile that its author declares as `ty`, without an order or layout of its own: whole lines or boxes,
 /// in the same order. Units in memory have registers and bursts of their sizes, which nothing pads.
 pub fn storage_of(target: &Target, ty: TileType) -> TileType {
-    if target.is_pim() || ty.layout.is_some() || ty.rows == 0 || ty.cols == 0 {
+    if !target.pads_tiles() || ty.layout.is_some() || ty.rows == 0 || ty.cols == 0 {
         return ty;
     }
     let g = granule(target, ty.loc, ty.dtype, ty.order);

@@ -81,17 +81,17 @@ fn kernel<S: AsRef<str>>(params: &str, lines: &[S]) -> String {
 fn tiles(target: &Target, row: &Instr) -> Option<Vec<DType>> {
     let count = row.tiles_written();
     match row.dtypes {
-        DTypeRule::Tuples { .. } => {
+        DTypeRule::Tuples => {
             let list = allowed_tuples(target, row)?;
             list.iter().find(|t| t.contains(&DType::F32)).or(list.first()).map(|t| t.to_vec())
         }
-        DTypeRule::Pairs { .. } => Some(vec![DType::F16, DType::F32]),
-        DTypeRule::Same { .. } | DTypeRule::Mask { .. } => {
+        DTypeRule::Pairs => Some(vec![DType::F16, DType::F32]),
+        DTypeRule::Same | DTypeRule::Mask => {
             let list = allowed_dtypes(target, row)?;
             let best = [DType::F32, DType::I32].into_iter().find(|d| list.contains(d));
             let d = best.or(list.first().copied())?;
             let mut all = vec![d; count];
-            if matches!(row.dtypes, DTypeRule::Mask { .. }) {
+            if matches!(row.dtypes, DTypeRule::Mask) {
                 all[usize::from(!row.sem.compares())] = DType::Bool;
             }
             Some(all)

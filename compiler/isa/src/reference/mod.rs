@@ -6,9 +6,7 @@ mod page;
 
 pub use page::{instruction_page, instruction_text};
 
-use crate::{
-    Family, Instr, Loc, NOT_YET, Otherwise, Pipe, PipeTimes, Place, TABLE, Target, UnitKind, math, otherwise, text,
-};
+use crate::{Instr, Loc, NOT_YET, Otherwise, Pipe, PipeTimes, Place, TABLE, Target, UnitKind, math, otherwise, text};
 use ptoc_tensor::DType;
 use std::fmt::Write as _;
 
@@ -81,7 +79,7 @@ pub fn targets_markdown() -> String {
     for t in all {
         target(&mut out, t);
     }
-    for t in Target::all().iter().filter(|t| t.is_pim()) {
+    for t in Target::all().iter().filter(|t| t.has_units()) {
         in_memory(&mut out, t);
     }
     out
@@ -91,7 +89,13 @@ pub fn targets_markdown() -> String {
 fn in_memory(out: &mut String, t: &Target) {
     let (Some(unit), Some(d)) = (&t.unit, &t.device) else { return };
     put(out, format_args!("\n## {}\n\n{}.\n\n", t.name, t.description));
-    out.push_str("* Instruction table: column a5, less the dtypes that are not there. What a unit itself cannot do is the backend's to say.\n");
+    put(
+        out,
+        format_args!(
+            "* Instruction table: column {}, less the dtypes that are not there. What a unit itself cannot do is the backend's to say.\n",
+            t.instructions.name
+        ),
+    );
     put(out, format_args!("* Dtypes: {}, and bool for masks in Vec.\n", text::list(&t.dtypes)));
     let kind = match unit.kind {
         UnitKind::GeoPim(g) => format!(
@@ -195,11 +199,8 @@ fn error_bound(p: &math::Program) -> String {
 
 fn target(out: &mut String, t: &Target) {
     put(out, format_args!("\n## {}\n\n{}.\n\n", t.name, t.description));
-    let family = match t.family {
-        Family::A2A3 => "a2a3",
-        Family::A5 | Family::Pim => "a5",
-    };
-    put(out, format_args!("* Instruction table: column {family}. Masks are packed into {}.\n", t.mask_unit));
+    let set = &t.instructions.name;
+    put(out, format_args!("* Instruction table: column {set}. Masks are packed into {}.\n", t.mask_unit));
     put(out, format_args!("* Dtypes: {}, and bool for masks in Vec.\n", text::list(&t.dtypes)));
     put(out, format_args!("* Matrix unit: {}.\n", text::list(t.triples.iter().map(|x| format!("`{x}`")))));
     for loc in Loc::ALL {
@@ -249,7 +250,7 @@ fn moves(out: &mut String, t: &Target) {
 const TARGETS_HEAD: &str = "# Targets\n\n\
 Generated from `compiler/isa/targets` (`UPDATE_SPEC=1 cargo test -p ptoc-isa spec`). Do not edit.\n\n\
 A target is a TOML file:\n\n\
-* `name`, `description`; `family`: `a2a3` or `a5`, the column of the instruction table that applies,\n  or `pim`: units in the memory; `dtypes`; `mask_unit`,\n  the unsigned type into which the bits of a mask are packed.\n\
+* `name`, `description`; `family`: the instruction set, `a2a3` or `a5` (the column of the instruction table),\n  or `pim`: units in the memory, whose set is `a5`; `instructions`, which may be left out: another\n  set than the family's; `dtypes`; `mask_unit`, the unsigned type into which the bits of a mask are packed.\n\
 * `[memory.LOCATION]` for each of PTO's nine locations (`pim`: for those that are there): `name` of the memory, `capacity` in bytes (0: there is none), `align` of\n  tile addresses; `row_align`, of which a row of an unboxed row-major tile (a column of a column-major one) is a multiple,\n  `align` if not given; `one_row = true` for tables; `fractal`, for Left, Right and Acc: `{ element bytes = [rows, columns] }`\n  of a box.\n\
 * `[cube]`: `triples` of accumulator, left and right dtype.\n\
 * `[limits]`: sizes that instructions take, as the sections below show them.\n\
@@ -257,6 +258,15 @@ A target is a TOML file:\n\n\
 * `[pipes.time]`, which may be left out: the model of time of `ptoc run --stats`. `clock` in MHz, `cores` that share the blocks,\n  `issue` cycles an instruction, `sync` cycles from a set to the end of its wait, `startup` cycles and `bytes` a cycle by\n  pipe, `macs` (multiply-adds a cycle) by bytes of an element.\n\
 * `[[move]]`: `instr` (TLOAD, TMOV or TSTORE), `from` and `to` (a location or GM), `same` (dtypes that move unchanged; `[\"all\"]`),\n  `pairs` (dtypes that change on the way), `quantised` (from Acc: pairs that it takes with a scale).\n\
 * For family `pim`: `[unit]`, with `kind` (`geopim` or `hbm-pim`), `clock` in MHz, `lanes`, `banks` that a unit is beside of, and the\n  numbers of its kind; `[device]`, the DRAM by the name of a `preset` and its organisation, `rows` being those that data may\n  have; `[host]`, with `vec`, the bytes of Vec of a kernel that the host runs.\n\n\
+An instruction set is a TOML file too, in `targets/instructions`, so that targets share it. It says what instructions\n\
+take; what they mean is in the instruction table, which no target touches:\n\n\
+* `[dtypes]`: a list for each instruction, empty where it is not there. An entry is the dtype of all operands but masks,\n  \
+`\"from to\"` of a conversion, or the dtypes of the tiles in order, as the instruction's page has them; or the name of\n  \
+a set. A target leaves out what it has no dtype for.\n\
+* `[sets]`: names for lists that several instructions share.\n\
+* `[equal_only]`: for comparisons, the dtypes that are compared for equality alone.\n\
+* `scratch`: do instructions want the scratch tiles of their pages? `in_place`: may every element-wise instruction write\n  \
+over a source? `scatter`: the updates that MSCATTER makes, of `Add`, `Max` and `Min`.\n\n\
 `-D capacity.LOCATION=BYTES` overrides one capacity; `-D unit.NAME=VALUE` and `-D device.NAME=VALUE` set numbers of a `pim` target,\nwhich its section lists, and `ptoc targets`. Both stand in test lines as well. A conversion such as `Left(view)` takes the shortest way over the moves.\n";
 
 const TIME_HEAD: &str = "\n## Time\n\n\

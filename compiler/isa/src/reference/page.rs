@@ -31,7 +31,9 @@ fn page(row: &Instr, link: &dyn Fn(&str) -> String) -> String {
     }
     put(&mut out, format_args!("* Pipe: {}.\n", pipe(row)));
     if let Some(wanted) = scratch(row.scratch) {
-        put(&mut out, format_args!("* Scratch: a2a3 wants {wanted}; the compiler adds it.\n"));
+        let on: Vec<&str> = Target::all().iter().filter(|t| t.instructions.scratch).map(|t| t.name.as_str()).collect();
+        let verb = if on.len() == 1 { "wants" } else { "want" };
+        put(&mut out, format_args!("* Scratch: {} {verb} {wanted}; the compiler adds it.\n", text::list(on)));
     }
     if let Some(id) = lookup(row.name) {
         let there = |t: &&Target| {
@@ -118,7 +120,7 @@ fn operand_list(row: &Instr) -> String {
             OperandKind::Tile(locs) if locs.len() == Loc::ALL.len() => "a tile in any location".to_string(),
             OperandKind::Tile(locs) => format!("a tile in {}", text::either(locs)),
             OperandKind::View => "a window of a tensor".to_string(),
-            OperandKind::Scalar(None) if matches!(row.dtypes, DTypeRule::Tuples { .. }) => {
+            OperandKind::Scalar(None) if matches!(row.dtypes, DTypeRule::Tuples) => {
                 let last = row.written().iter().rev().find(|o| o.is_tile()).map_or("dst", |o| o.name);
                 format!("a scalar of the dtype of `{last}`")
             }
@@ -194,9 +196,9 @@ fn fixed_shape(rule: ShapeRule) -> &'static str {
 fn dtypes(out: &mut String, row: &Instr) {
     let columns = || Target::all().iter().map(|t| (t, allowed_dtypes(t, row).unwrap_or_default()));
     match row.dtypes {
-        DTypeRule::Same { .. } | DTypeRule::Mask { .. } => {
+        DTypeRule::Same | DTypeRule::Mask => {
             let what = match row.sem {
-                _ if !matches!(row.dtypes, DTypeRule::Mask { .. }) => "Dtypes, one for all",
+                _ if !matches!(row.dtypes, DTypeRule::Mask) => "Dtypes, one for all",
                 sem if sem.compares() => "Dtypes of what is compared (the mask is bool)",
                 _ => "Dtypes of all but the mask, which is bool",
             };
@@ -204,13 +206,14 @@ fn dtypes(out: &mut String, row: &Instr) {
             for (names, list) in grouped(columns()) {
                 put(out, format_args!("  * {names}: {}.\n", text::list(&list)));
             }
-            if let DTypeRule::Mask { a2a3_eq_only, .. } = row.dtypes
-                && !a2a3_eq_only.is_empty()
-            {
-                put(out, format_args!("  * a2a3 compares {} with `eq` only.\n", text::list(a2a3_eq_only)));
+            let only = |t: &'static Target| lookup(row.name).map_or(&[][..], |id| t.instructions.equal_only(id));
+            if row.dtypes == DTypeRule::Mask {
+                for (t, only) in Target::all().iter().map(|t| (t, only(t))).filter(|(_, only)| !only.is_empty()) {
+                    put(out, format_args!("  * {} compares {} with `eq` only.\n", t.name, text::list(only)));
+                }
             }
         }
-        DTypeRule::Pairs { .. } => {
+        DTypeRule::Pairs => {
             for (names, pairs) in grouped(Target::all().iter().map(|t| (t, tcvt_pairs(t)))) {
                 put(out, format_args!("* Conversions on {names}:\n"));
                 for from in DType::ALL {
@@ -221,7 +224,7 @@ fn dtypes(out: &mut String, row: &Instr) {
                 }
             }
         }
-        DTypeRule::Tuples { .. } => {
+        DTypeRule::Tuples => {
             let names = text::joined(row.written().iter().filter(|o| o.is_tile()).map(|o| format!("`{}`", o.name)));
             put(out, format_args!("* Dtypes, as ({names}):\n"));
             let each = Target::all().iter().map(|t| {

@@ -8,13 +8,13 @@ use crate::{
     Cell, Cells, CmpOp, DTypeRule, Fixpipe, Instr, Loc, Mode, Need, Num, OperandKind, OperandSpec, PipeRule, Role,
     Scratch, Sem, ShapeRule, Window,
 };
-use ptoc_tensor::DType::{self, BF16, F8E4M3, F8E5M2, F16, F32, I8, I16, I32, U8, U16, U32};
+use ptoc_tensor::DType;
 
 const MAT: &[Loc] = &[Loc::Mat];
 const VEC_OR_MAT: &[Loc] = &[Loc::Vec, Loc::Mat];
 const VIEW: OperandSpec = OperandSpec { name: "view", role: Role::Dst, kind: OperandKind::View };
 const ACC: OperandSpec = src("a", &[Loc::Acc]);
-const SCALE: OperandSpec = OperandSpec { name: "scale", role: Role::Src, kind: OperandKind::Scalar(Some(F32)) };
+const SCALE: OperandSpec = OperandSpec { name: "scale", role: Role::Src, kind: OperandKind::Scalar(Some(DType::F32)) };
 const SCALES: OperandSpec = src("scale", &[Loc::Scaling]);
 const ROW: OperandSpec = OperandSpec { name: "row", role: Role::Src, kind: OperandKind::Index };
 const COL: OperandSpec = OperandSpec { name: "col", role: Role::Src, kind: OperandKind::Index };
@@ -155,12 +155,6 @@ const PADDED_MAT: &Cells = &Cells {
               TMATMUL(acc, Left(dst), Right(b.tile(_, j)));|TSTORE(result.tile(i, j), acc);",
 };
 const ZEROS: OperandSpec = OperandSpec { name: "pad", role: Role::Src, kind: OperandKind::Choice(&[("Zero", 0)]) };
-/// What the matrix unit is given: where a tile of it moves as a whole, so does a window.
-const READ: DTypeRule = DTypeRule::Same { a2a3: &[I8, F16, BF16, F32], a5: FACTORS_A5 };
-const FACTORS_A5: &[DType] = &[I8, F16, BF16, F32, F8E4M3, F8E5M2];
-/// Zero is the same bits in all of them.
-const PADDED_DTYPES: DTypeRule = DTypeRule::Same { a2a3: W124, a5: W124 };
-const W124: &[DType] = &[I8, U8, I16, U16, I32, U32, F16, BF16, F32];
 
 pub(super) const ROWS: &[Instr] = &[
     Instr {
@@ -231,7 +225,7 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         sem: Sem::Cells(TO_LEFT),
         shape: ShapeRule::Own,
-        dtypes: READ,
+        dtypes: DTypeRule::Same,
         modes: &[],
         doc: "The form of TEXTRACT from L1 to L0A: the window starts in a row that is a multiple of 16, and a column that is one of 32 bytes.",
         ..row("TEXTRACT_TO_LEFT", &[dst(&[Loc::Left]), src("a", MAT), ROW, COL], PLAIN)
@@ -239,7 +233,7 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         sem: Sem::Cells(TO_RIGHT),
         shape: ShapeRule::Own,
-        dtypes: READ,
+        dtypes: DTypeRule::Same,
         modes: &[],
         doc: "The form of TEXTRACT from L1 to L0B: the window starts in a row that is a multiple of 32 bytes, and a column that is one of 16.",
         ..row("TEXTRACT_TO_RIGHT", &[dst(&[Loc::Right]), src("a", MAT), ROW, COL], PLAIN)
@@ -296,7 +290,7 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         sem: Sem::Cells(TO_MAT),
         shape: ShapeRule::Own,
-        dtypes: DTypeRule::Same { a2a3: &[], a5: FACTORS_A5 },
+        dtypes: DTypeRule::Same,
         modes: &[],
         updates: true,
         doc: "The form of TINSERT from the vector memory to L1.",
@@ -305,7 +299,7 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         sem: Sem::Cells(PADDED_MAT),
         shape: ShapeRule::Own,
-        dtypes: PADDED_DTYPES,
+        dtypes: DTypeRule::Same,
         modes: &[],
         pipe: PipeRule::Mte2,
         doc: "The form of TFILLPAD in L1, where the pad is `Zero` alone.",

@@ -1,11 +1,10 @@
 //! Element-wise instructions of several operations: the row's expression is all that there is to say.
 
-use super::dtypes::*;
 use super::{SCALAR, VEC, dst, src};
 use crate::BinOp::{Add, And, Mul, Rem, Sub, Xor};
 use crate::Expr::{self, Arg, Bin, Cmp, CmpMode, Convert, Fma, Number, Select, Un};
 use crate::{CmpOp, DTypeRule, Instr, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule, To, UnOp};
-use ptoc_tensor::DType::{self, F16, F32, I8, I16, I32, U8};
+use ptoc_tensor::DType::F32;
 
 /// The destination as it was (see [`Instr::updates`]).
 const OLD: OperandSpec = src("old", VEC);
@@ -39,10 +38,6 @@ const fn row(name: &'static str, operands: &'static [OperandSpec], expr: &'stati
     }
 }
 
-const fn same(a2a3: &'static [DType], a5: &'static [DType]) -> DTypeRule {
-    DTypeRule::Same { a2a3, a5 }
-}
-
 const A: &Expr = &Arg(1);
 const B: &Expr = &Arg(2);
 const C: &Expr = &Arg(3);
@@ -61,80 +56,64 @@ const POWER: &Expr = &Expr::Pow(A, B);
 const WIDE_A: &Expr = &Convert(A, To::Wide);
 const WIDE_B: &Expr = &Convert(B, To::Wide);
 
-/// Halving the width on the way out.
-const NARROWING: &[&[DType]] = &[&[F16, F32, F32], &[I8, F16, F16], &[I8, I16, I16]];
-const DEQUANTISED: &[&[DType]] = &[&[F16, I32, I32]];
-const SCALED_BACK: &[&[DType]] = &[&[F32, I8, F32, F32], &[F32, I16, F32, F32]];
-const AXPY: &[&[DType]] = &[&[F16, F16], &[F32, F32], &[F32, F16]];
-
 pub(super) const ROWS: &[Instr] = &[
     Instr {
         scratch: Scratch::Remainder,
         doc: "Remainder with the sign of the divisor. Exact but for the last addition; an integer x rem 0 is x.",
-        ..row("TREM", TWO, REM, same(&[I32, F32], A5_DIV))
+        ..row("TREM", TWO, REM, DTypeRule::Same)
     },
     Instr {
         doc: "Remainder with the sign of the dividend, exact: C's fmod.",
-        ..row("TFMOD", TWO, FMOD, same(&[F32], F))
+        ..row("TFMOD", TWO, FMOD, DTypeRule::Same)
     },
     // PTO's form has a scratch tile on every target; what A5 does with it is not said.
     Instr {
         scratch: Scratch::LikeSource,
         in_place: false,
         doc: "Power: as C's pow; of integers wrapping, and a negative power as a quotient of 1.",
-        ..row("TPOW", TWO, POWER, same(POW, POW_A5))
+        ..row("TPOW", TWO, POWER, DTypeRule::Same)
     },
     // A2A3 selects by a mask that it keeps in scratch, and reads the source again.
     Instr {
         scratch: Scratch::Mask,
         in_place: false,
         doc: "Scales what is not positive by the other tile.",
-        ..row("TPRELU", TWO, LEAKY, same(F, F))
+        ..row("TPRELU", TWO, LEAKY, DTypeRule::Same)
     },
     Instr {
         doc: "Adds three tiles, from the left.",
-        ..row("TADDC", THREE, &Bin(Add, &Bin(Add, A, B), C), same(A2, A2))
+        ..row("TADDC", THREE, &Bin(Add, &Bin(Add, A, B), C), DTypeRule::Same)
     },
     Instr {
         doc: "Subtracts the second tile, then adds the third.",
-        ..row("TSUBC", THREE, &Bin(Add, &Bin(Sub, A, B), C), same(A2, A2))
+        ..row("TSUBC", THREE, &Bin(Add, &Bin(Sub, A, B), C), DTypeRule::Same)
     },
     Instr {
         updates: true,
         doc: "Adds a product to the destination: one fused multiply-add.",
-        ..row("TMULADDDST", TWO_OLD, &Fma(A, B, C), same(F, F))
+        ..row("TMULADDDST", TWO_OLD, &Fma(A, B, C), DTypeRule::Same)
     },
     Instr {
         updates: true,
         doc: "Multiplies the destination by one tile and adds another: one fused multiply-add.",
-        ..row("TFUSEDMULADD", TWO_OLD, &Fma(A, C, B), same(F, F))
+        ..row("TFUSEDMULADD", TWO_OLD, &Fma(A, C, B), DTypeRule::Same)
     },
     Instr {
         updates: true,
         doc: "As TFUSEDMULADD; what is negative becomes 0.",
-        ..row("TFUSEDMULADDRELU", TWO_OLD, &Un(UnOp::Relu, &Fma(A, C, B)), same(F, F))
+        ..row("TFUSEDMULADDRELU", TWO_OLD, &Un(UnOp::Relu, &Fma(A, C, B)), DTypeRule::Same)
     },
     Instr {
         doc: "Difference; what is negative becomes 0.",
-        ..row("TSUBRELU", TWO, &Un(UnOp::Relu, &Bin(Sub, A, B)), same(F, F))
+        ..row("TSUBRELU", TWO, &Un(UnOp::Relu, &Bin(Sub, A, B)), DTypeRule::Same)
     },
     Instr {
         doc: "Sum, what is negative becomes 0, then the narrower dtype: nearest even, saturating. Integers are added in i32.",
-        ..row(
-            "TADDRELUCONV",
-            TWO,
-            &Convert(&Un(UnOp::Relu, &Bin(Add, WIDE_A, WIDE_B)), To::Narrow),
-            DTypeRule::Tuples { a2a3: NARROWING, a5: NARROWING },
-        )
+        ..row("TADDRELUCONV", TWO, &Convert(&Un(UnOp::Relu, &Bin(Add, WIDE_A, WIDE_B)), To::Narrow), DTypeRule::Tuples)
     },
     Instr {
         doc: "Difference, what is negative becomes 0, then the narrower dtype: nearest even, saturating. Integers are subtracted in i32.",
-        ..row(
-            "TSUBRELUCONV",
-            TWO,
-            &Convert(&Un(UnOp::Relu, &Bin(Sub, WIDE_A, WIDE_B)), To::Narrow),
-            DTypeRule::Tuples { a2a3: NARROWING, a5: NARROWING },
-        )
+        ..row("TSUBRELUCONV", TWO, &Convert(&Un(UnOp::Relu, &Bin(Sub, WIDE_A, WIDE_B)), To::Narrow), DTypeRule::Tuples)
     },
     Instr {
         scratch: Scratch::LikeSource,
@@ -143,7 +122,7 @@ pub(super) const ROWS: &[Instr] = &[
             "TADDDEQRELU",
             &[dst(VEC), src("a", VEC), src("b", VEC), SCALAR_F32],
             &Un(UnOp::Relu, &Bin(Mul, &Convert(&Bin(Add, A, B), To::F32), C)),
-            DTypeRule::Tuples { a2a3: DEQUANTISED, a5: DEQUANTISED },
+            DTypeRule::Tuples,
         )
     },
     Instr {
@@ -155,7 +134,7 @@ pub(super) const ROWS: &[Instr] = &[
             "TDEQUANT",
             &[dst(VEC), src("a", VEC), src("scale", VEC), src("offset", VEC)],
             &Bin(Mul, &Bin(Sub, &Convert(A, To::F32), C), B),
-            DTypeRule::Tuples { a2a3: SCALED_BACK, a5: SCALED_BACK },
+            DTypeRule::Tuples,
         )
     },
     Instr {
@@ -168,7 +147,7 @@ pub(super) const ROWS: &[Instr] = &[
             "TQUANT",
             &[dst(VEC), src("a", VEC), src("scale", VEC)],
             &Convert(&Bin(Mul, A, B), To::Narrow),
-            DTypeRule::Tuples { a2a3: &[], a5: &[&[I8, F32, F32]] },
+            DTypeRule::Tuples,
         )
     },
     Instr {
@@ -181,62 +160,57 @@ pub(super) const ROWS: &[Instr] = &[
             "TQUANT_OFFSET",
             &[dst(VEC), src("a", VEC), src("scale", VEC), src("offset", VEC)],
             &Convert(&Bin(Add, &Bin(Mul, A, B), C), To::Narrow),
-            DTypeRule::Tuples { a2a3: &[], a5: &[&[U8, F32, F32, F32]] },
+            DTypeRule::Tuples,
         )
     },
     Instr {
         scratch: Scratch::Remainder,
         doc: "Remainder by a scalar, with its sign. Exact but for the last addition; an integer x rem 0 is x.",
         source: "pto_isa 5.3",
-        ..row("TREMS", WITH_SCALAR, REM, same(&[I32, F32], A5_DIV))
+        ..row("TREMS", WITH_SCALAR, REM, DTypeRule::Same)
     },
     Instr {
         doc: "Remainder by a scalar, with the sign of the dividend, exact: C's fmod.",
         source: "pto_isa 5.3",
-        ..row("TFMODS", WITH_SCALAR, FMOD, same(&[F32], F))
+        ..row("TFMODS", WITH_SCALAR, FMOD, DTypeRule::Same)
     },
     Instr {
         scratch: Scratch::LikeSource,
         in_place: false,
         doc: "Power by a scalar: as C's pow; of integers wrapping, and a negative power as a quotient of 1.",
         source: "pto_isa 5.3",
-        ..row("TPOWS", WITH_SCALAR, POWER, same(POW, POW_A5))
+        ..row("TPOWS", WITH_SCALAR, POWER, DTypeRule::Same)
     },
     Instr {
         doc: "Scales what is not positive by a scalar.",
         source: "pto_isa 5.3",
-        ..row("TLRELU", WITH_SCALAR, LEAKY, same(F, F))
+        ..row("TLRELU", WITH_SCALAR, LEAKY, DTypeRule::Same)
     },
     Instr {
         updates: true,
         doc: "Adds a multiple of a tile to the destination: one fused multiply-add.",
         source: "pto_isa 5.3",
-        ..row("TAXPY", SCALAR_OLD, &Fma(B, A, C), DTypeRule::Tuples { a2a3: AXPY, a5: AXPY })
+        ..row("TAXPY", SCALAR_OLD, &Fma(B, A, C), DTypeRule::Tuples)
     },
     Instr {
         doc: "Adds a scalar, then a tile.",
         source: "pto_isa 5.3",
-        ..row("TADDSC", SCALAR_BETWEEN, &Bin(Add, &Bin(Add, A, B), C), same(A2, A2))
+        ..row("TADDSC", SCALAR_BETWEEN, &Bin(Add, &Bin(Add, A, B), C), DTypeRule::Same)
     },
     Instr {
         doc: "Subtracts a scalar, then adds a tile.",
         source: "pto_isa 5.3",
-        ..row("TSUBSC", SCALAR_BETWEEN, &Bin(Add, &Bin(Sub, A, B), C), same(A2, A2))
+        ..row("TSUBSC", SCALAR_BETWEEN, &Bin(Add, &Bin(Sub, A, B), C), DTypeRule::Same)
     },
     Instr {
         modes: &[super::COMPARISON],
         doc: "Compares a tile with a scalar; the result is a mask (packed bits on the device).",
         source: "pto_isa 5.3",
-        ..row("TCMPS", WITH_SCALAR, &CmpMode(A, B), DTypeRule::Mask { a2a3: F, a2a3_eq_only: I32_ONLY, a5: A5 })
+        ..row("TCMPS", WITH_SCALAR, &CmpMode(A, B), DTypeRule::Mask)
     },
     Instr {
         doc: "Takes each element from a tile or is a scalar, as a mask says.",
         source: "pto_isa 5.3",
-        ..row(
-            "TSELS",
-            &[dst(VEC), src("mask", VEC), src("a", VEC), SCALAR],
-            &Select(A, B, C),
-            DTypeRule::Mask { a2a3: WIDTH_16_32, a2a3_eq_only: &[], a5: A5 },
-        )
+        ..row("TSELS", &[dst(VEC), src("mask", VEC), src("a", VEC), SCALAR], &Select(A, B, C), DTypeRule::Mask)
     },
 ];

@@ -1,6 +1,5 @@
 //! The instruction table: every PTO instruction that ptoc has, once.
 
-mod dtypes;
 mod elementwise;
 mod fixpipe;
 mod formulas;

@@ -6,7 +6,6 @@ use crate::{
     CmpOp, DTypeRule, Instr, Mode, Named, Need, Num, OperandKind, OperandSpec, PipeRule, Primitive, Role, Scratch, Sem,
     ShapeRule,
 };
-use ptoc_tensor::DType::{self, F16, F32, I8, I16, I32, U8, U16, U32};
 
 const fn operand(name: &'static str, kind: OperandKind) -> OperandSpec {
     OperandSpec { name, role: Role::Src, kind }
@@ -152,29 +151,6 @@ const COMPARE: &Named = &Named {
 };
 const EQUAL_OR_GREATER: Mode =
     Mode { words: &["EQ", "GT"], optional: false, doc: "the comparison; both are false if either side is NaN" };
-/// TGATHER by a comparison, on A2A3 and on A5: places, source, what it is compared with, counts.
-const COMPARED: &[&[DType]] = &[
-    &[I32, F16, F16, I32],
-    &[U32, F16, F16, U32],
-    &[I32, F32, F32, I32],
-    &[U32, F32, F32, U32],
-    &[I32, I32, I32, I32],
-    &[U32, I32, I32, U32],
-];
-const COMPARED_A5: &[&[DType]] = &[
-    &[I32, F16, F16, I32],
-    &[U32, F16, F16, U32],
-    &[I32, F32, F32, I32],
-    &[U32, F32, F32, U32],
-    &[I32, I32, I32, I32],
-    &[U32, I32, I32, U32],
-    &[I32, I16, I16, I32],
-    &[U32, I16, I16, U32],
-    &[I32, U16, U16, I32],
-    &[U32, U16, U16, U32],
-    &[I32, U32, U32, I32],
-    &[U32, U32, U32, U32],
-];
 
 const PACKED: OperandSpec = operand("packed", OperandKind::Choice(&[("INT4", 4)]));
 const SCALE_ROWS: Need = eq(Num::Rows(2), Num::Rows(0), "there are {0} scales, and {1} rows");
@@ -241,26 +217,23 @@ const RANDOM: &Named = &Named {
               TSTORE(result.tile(i, j), dst);",
 };
 
-const SORTS: &[&[DType]] = &[&[F32, F32, U32], &[F16, F16, U32]];
-const COUNTS: &[&[DType]] = &[&[U32, U16, U8], &[U32, U32, U8]];
-
 pub(super) const ROWS: &[Instr] = &[
     Instr {
-        dtypes: DTypeRule::Tuples { a2a3: SORTS, a5: SORTS },
+        dtypes: DTypeRule::Tuples,
         doc: "Sorts each 32 elements of a row, descending, into records of eight bytes: the value, then, in the last four bytes, its \
               index (between them zeros). Equal values keep their order, NaN comes before all others; a last list may be shorter.",
         meaning: "record r of a list = (a[i, p], idx[i, p]), p the place of rank r among the 32",
         ..row("TSORT32", &[dst(VEC), src("a", VEC), src("idx", VEC)], SORT32)
     },
     Instr {
-        dtypes: DTypeRule::Same { a2a3: &[F16, F32], a5: &[F16, F32] },
+        dtypes: DTypeRule::Same,
         doc: "Merges each four neighbouring lists of records of TSORT32 that are so many elements long; the last group may have fewer, \
               and its last list may be shorter. Of equal values those of the list that comes first come first.",
         meaning: "lists 4k .. 4k + 3 of a, merged, descending",
         ..row("TMRGSORT", &[dst(VEC), src("a", VEC), operand("length", OperandKind::Index)], MERGE)
     },
     Instr {
-        dtypes: DTypeRule::Same { a2a3: &[F16, F32], a5: &[F16, F32] },
+        dtypes: DTypeRule::Same,
         scratch: Scratch::LikeResult,
         doc: "Merges two lists of records of TSORT32, each in descending order, which may be of any length. Of equal values those \
               of the first list come first. `TMRGSORT(dst, a, b)` is this.",
@@ -268,21 +241,21 @@ pub(super) const ROWS: &[Instr] = &[
         ..row("TMRGSORT_2", &[dst(VEC), src("a", VEC), src("b", VEC)], MERGE_TWO)
     },
     Instr {
-        dtypes: DTypeRule::Same { a2a3: &[F16, F32], a5: &[F16, F32] },
+        dtypes: DTypeRule::Same,
         scratch: Scratch::LikeResult,
         doc: "As with two lists. `TMRGSORT(dst, a, b, c)` is this.",
         meaning: "a, b and c, merged, descending",
         ..row("TMRGSORT_3", &[dst(VEC), src("a", VEC), src("b", VEC), src("c", VEC)], MERGE_THREE)
     },
     Instr {
-        dtypes: DTypeRule::Same { a2a3: &[F16, F32], a5: &[F16, F32] },
+        dtypes: DTypeRule::Same,
         scratch: Scratch::LikeResult,
         doc: "As with two lists. `TMRGSORT(dst, a, b, c, d)` is this.",
         meaning: "a, b, c and d, merged, descending",
         ..row("TMRGSORT_4", &[dst(VEC), src("a", VEC), src("b", VEC), src("c", VEC), src("d", VEC)], MERGE_FOUR)
     },
     Instr {
-        dtypes: DTypeRule::Tuples { a2a3: COMPARED, a5: COMPARED_A5 },
+        dtypes: DTypeRule::Tuples,
         shape: ShapeRule::Counted,
         scratch: Scratch::Places,
         modes: &[EQUAL_OR_GREATER],
@@ -303,7 +276,7 @@ pub(super) const ROWS: &[Instr] = &[
         )
     },
     Instr {
-        dtypes: DTypeRule::Tuples { a2a3: &[], a5: COUNTS },
+        dtypes: DTypeRule::Tuples,
         doc: "Counts for each row how often each value of a byte occurs, among the elements whose more significant bytes are those of \
               the index, the most significant one in column 0. Where there is none above, nothing of the index is looked at. PTO's flags of \
               architectures name it on A5 alone, while its Kirin backends come with it: here the Kirins have it.",
@@ -320,7 +293,7 @@ pub(super) const ROWS: &[Instr] = &[
         )
     },
     Instr {
-        dtypes: DTypeRule::Tuples { a2a3: &[], a5: &[&[I8, F32, F32]] },
+        dtypes: DTypeRule::Tuples,
         doc: "Symmetric quantisation to 4 bits: times the row's scale (rounded to f32), then the nearest of -8 to 7, ties to even, \
               saturating; NaN gives 0. A byte holds two neighbours, the even column in its lower half. `TQUANT(dst, a, scale, INT4)` is this. \
               As TQUANT, the Kirins have it.",
@@ -328,7 +301,7 @@ pub(super) const ROWS: &[Instr] = &[
         ..row("TQUANT_INT4", &[dst(VEC), src("a", VEC), src("scale", VEC), PACKED], PACK)
     },
     Instr {
-        dtypes: DTypeRule::Tuples { a2a3: &[], a5: &[&[F32, I8, F32, F32]] },
+        dtypes: DTypeRule::Tuples,
         doc: "Numbers of 4 bits as TQUANT packs them, less their row's offset, times its scale, each step rounded to f32. \
               `TDEQUANT(dst, a, scale, offset, INT4)` is this. As TQUANT, the Kirins have it.",
         meaning: "dst[i, j] = (q[i, j] - offset[i, 0]) * scale[i, 0], q[i, j] = half j % 2 of a[i, j / 2], with its sign",
@@ -336,7 +309,7 @@ pub(super) const ROWS: &[Instr] = &[
     },
     Instr {
         optional: 1,
-        dtypes: DTypeRule::Same { a2a3: &[], a5: &[U32, I32] },
+        dtypes: DTypeRule::Same,
         doc: "Random words by a counter: Philox 4x32 with 10 rounds, or 7, of a key of 64 bits and a counter of 128 bits. Four \
               neighbours in row-major order are one block, and the next block has the next counter.",
         meaning: "dst[i, j] = word n % 4 of Philox(counter + n / 4, key), n = i * cols(dst) + j",

@@ -1,11 +1,9 @@
 //! Instructions whose operands are not all alike: of two valid shapes, with pairs of value and index, and those that
 //! take rows apart and put them together.
 
-use super::dtypes::*;
 use super::{VEC, dst, src, tile};
 use crate::BinOp::{Add, Max, Min, Mul};
 use crate::{BinOp, DTypeRule, Instr, OperandSpec, PipeRule, Reduce, Role, Scratch, Sem, ShapeRule};
-use ptoc_tensor::DType;
 
 const TWO: &[OperandSpec] = &[dst(VEC), src("a", VEC), src("b", VEC)];
 /// PTO's order: the values of all three, then their indices.
@@ -33,48 +31,36 @@ const BASE: Instr = Instr {
     source: "pto_isa 5.4",
 };
 
-const fn part(name: &'static str, op: BinOp, a5: &'static [DType], doc: &'static str, meaning: &'static str) -> Instr {
-    Instr { name, sem: Sem::Part(op), dtypes: DTypeRule::Same { a2a3: A2, a5 }, doc, meaning, ..BASE }
+const fn part(name: &'static str, op: BinOp, doc: &'static str, meaning: &'static str) -> Instr {
+    Instr { name, sem: Sem::Part(op), dtypes: DTypeRule::Same, doc, meaning, ..BASE }
 }
 
 const fn pairs(name: &'static str, op: Reduce, doc: &'static str, meaning: &'static str) -> Instr {
-    Instr {
-        name,
-        sem: Sem::PartArg(op),
-        operands: PAIRS,
-        dtypes: DTypeRule::Tuples { a2a3: PART_ARGS, a5: PART_ARGS_A5 },
-        doc,
-        meaning,
-        ..BASE
-    }
+    Instr { name, sem: Sem::PartArg(op), operands: PAIRS, dtypes: DTypeRule::Tuples, doc, meaning, ..BASE }
 }
 
 pub(super) const ROWS: &[Instr] = &[
     part(
         "TPARTADD",
         Add,
-        UP_TO_32,
         "Adds where both sources are valid; where one is, takes its element.",
         "dst[i, j] = a[i, j] + b[i, j] where both are, else a[i, j] or b[i, j]",
     ),
     part(
         "TPARTMUL",
         Mul,
-        WIDTH_16_32,
         "Multiplies where both sources are valid; where one is, takes its element.",
         "dst[i, j] = a[i, j] * b[i, j] where both are, else a[i, j] or b[i, j]",
     ),
     part(
         "TPARTMAX",
         Max,
-        UP_TO_32,
         "Larger of two where both sources are valid; where one is, takes its element.",
         "dst[i, j] = max(a[i, j], b[i, j]) where both are, else a[i, j] or b[i, j]",
     ),
     part(
         "TPARTMIN",
         Min,
-        UP_TO_32,
         "Smaller of two where both sources are valid; where one is, takes its element.",
         "dst[i, j] = min(a[i, j], b[i, j]) where both are, else a[i, j] or b[i, j]",
     ),
@@ -97,7 +83,7 @@ pub(super) const ROWS: &[Instr] = &[
         sem: Sem::Interleave,
         operands: STREAMS,
         shape: ShapeRule::EvenColumns,
-        dtypes: DTypeRule::Same { a2a3: &[], a5: UP_TO_32 },
+        dtypes: DTypeRule::Same,
         doc: "Takes elements of two rows in turn: the first half of what that makes is `dst0`, the second `dst1`.",
         meaning: "dst0[i, 2 * k] = src0[i, k], dst0[i, 2 * k + 1] = src1[i, k], then dst1 from k = c / 2 on",
         source: "pto_isa 5.2",
@@ -108,7 +94,7 @@ pub(super) const ROWS: &[Instr] = &[
         sem: Sem::Deinterleave,
         operands: STREAMS,
         shape: ShapeRule::EvenColumns,
-        dtypes: DTypeRule::Same { a2a3: &[], a5: UP_TO_32 },
+        dtypes: DTypeRule::Same,
         doc: "Takes the rows of two tiles as one, `src0` first: its even elements are `dst0`, its odd ones `dst1`.",
         meaning: "dst0[i, k] = src[i, 2 * k], dst1[i, k] = src[i, 2 * k + 1], src = src0 and then src1",
         source: "pto_isa 5.2",
@@ -119,7 +105,7 @@ pub(super) const ROWS: &[Instr] = &[
         sem: Sem::DeinterleaveOne,
         operands: &[tile("dst1", Role::Dst, VEC), tile("dst0", Role::Dst, VEC), src("src", VEC)],
         shape: ShapeRule::Halves,
-        dtypes: DTypeRule::Same { a2a3: &[], a5: UP_TO_32 },
+        dtypes: DTypeRule::Same,
         doc: "The form of TDEINTERLEAVE with one source: its even columns are `dst0`, its odd ones `dst1`.",
         meaning: "dst0[i, k] = src[i, 2 * k], dst1[i, k] = src[i, 2 * k + 1]",
         source: "pto_isa 5.2",

@@ -1,13 +1,11 @@
 //! Instructions that put elements elsewhere: each is a [`Cells`], which is all that there is to say.
 
-use super::dtypes::*;
 use super::{VEC, dst, src};
 use crate::BinOp::{Add, And, Div, Mul, Rem, Shr, Sub};
 use crate::{
     BinOp, Cell, Cells, CmpOp, DTypeRule, Instr, Need, Num, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem,
     ShapeRule, Test,
 };
-use ptoc_tensor::DType;
 
 const fn operand(name: &'static str, kind: OperandKind) -> OperandSpec {
     OperandSpec { name, role: Role::Src, kind }
@@ -39,7 +37,7 @@ const fn row(name: &'static str, operands: &'static [OperandSpec], cells: &'stat
         modes: &[],
         scalar_first: false,
         shape: ShapeRule::Own,
-        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: A5 },
+        dtypes: DTypeRule::Same,
         pipe: PipeRule::V,
         scratch: Scratch::None,
         in_place: false,
@@ -318,43 +316,36 @@ const IMAGE: &Cells = &Cells {
               TSTORE(result[i.index, _, _].tile(_, j), acc);",
 };
 
-/// A tile of elements by a tile of indices.
-const fn by_index(a2a3: &'static [&'static [DType]], a5: &'static [&'static [DType]]) -> DTypeRule {
-    DTypeRule::Tuples { a2a3, a5 }
-}
 const GATHER: &[OperandSpec] = &[dst(VEC), src("a", VEC), src("idx", VEC)];
 
 pub(super) const ROWS: &[Instr] = &[
     Instr {
-        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: UP_TO_32 },
         doc: "Copies a tile into one at least as large, whose valid part it fills with the pad.",
         ..row("TFILLPAD", PADDING, PADDED)
     },
     Instr {
-        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: UP_TO_32 },
+        dtypes: DTypeRule::Same,
         shape: ShapeRule::Whole,
         doc: "As TFILLPAD, where the destination is valid as a whole then, and may be the source or be its bytes.",
         ..row("TFILLPAD_INPLACE", PADDING, PADDED_IN_PLACE)
     },
     Instr {
-        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: UP_TO_32 },
         doc: "As TFILLPAD; in PTO the one whose destination may have a larger capacity.",
         ..row("TFILLPAD_EXPAND", PADDING, PADDED_LARGER)
     },
     Instr {
-        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: A5_MOVED },
         doc: "Copies the window of a tile that starts in that row and column.",
         ..row("TEXTRACT", &[dst(VEC), src("a", VEC), AT_ROW, AT_COL], WINDOW)
     },
     Instr {
-        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: A5_MOVED },
+        dtypes: DTypeRule::Same,
         updates: true,
         doc: "Overwrites the window of the destination that starts in that row and column.",
         ..row("TINSERT", &[dst(VEC), src("a", VEC), AT_ROW, AT_COL, src("old", VEC)], INSERTED)
     },
     Instr {
         optional: 1,
-        dtypes: DTypeRule::Same { a2a3: IMAGES, a5: IMAGES },
+        dtypes: DTypeRule::Same,
         pipe: PipeRule::Move,
         doc: "Unfolds an image for a convolution: row m is an output element, columns are taps (channel group, kernel row, kernel \
               column, channel), and beyond the edges is the pad, 0 if not said. The source is NC1HWC0 for one image: rows are (group, \
@@ -381,18 +372,14 @@ pub(super) const ROWS: &[Instr] = &[
             IMAGE,
         )
     },
-    Instr {
-        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: UP_TO_32 },
-        doc: "Puts two tiles side by side.",
-        ..row("TCONCAT", &[dst(VEC), src("a", VEC), src("b", VEC)], JOINED)
-    },
+    Instr { doc: "Puts two tiles side by side.", ..row("TCONCAT", &[dst(VEC), src("a", VEC), src("b", VEC)], JOINED) },
     Instr {
         doc: "The same elements in row-major order, in rows of another length.",
         ..row("TRESHAPE", &[dst(VEC), src("a", VEC)], RESHAPED)
     },
     Instr {
         optional: 1,
-        dtypes: DTypeRule::Same { a2a3: RAMPS, a5: RAMPS },
+        dtypes: DTypeRule::Same,
         pipe: PipeRule::S,
         doc: "Counts up from a number, or down; it wraps.",
         source: "pto_isa 5.8",
@@ -403,7 +390,7 @@ pub(super) const ROWS: &[Instr] = &[
         )
     },
     Instr {
-        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: UP_TO_32 },
+        dtypes: DTypeRule::Same,
         optional: 1,
         doc: "Ones on the diagonal that is so many columns to the right, and below it (or above), and zeros.",
         source: "pto_isa 5.8",
@@ -418,26 +405,26 @@ pub(super) const ROWS: &[Instr] = &[
         )
     },
     Instr {
-        dtypes: by_index(GATHERS, GATHERS_A5),
+        dtypes: DTypeRule::Tuples,
         doc: "Elements by their number in the source: row times the columns of its capacity, and column.",
         source: "pto_isa 5.8",
         ..row("TGATHER", GATHER, GATHERED)
     },
     Instr {
-        dtypes: by_index(GATHERS_U32, GATHERS_U32),
+        dtypes: DTypeRule::Tuples,
         doc: "Elements by their byte offset in the source; an offset within an element is that element.",
         source: "pto_isa 5.8",
         ..row("TGATHERB", GATHER, GATHERED_BYTES)
     },
     Instr {
-        dtypes: by_index(PICKS, PICKS),
+        dtypes: DTypeRule::Tuples,
         doc: "The columns that the pattern picks, of every two or four: P0001 the first of four. The\n              destination may have another dtype of the same size: it gets the bits. `TGATHER(dst, a, P0001)` is this.",
         source: "pto_isa 5.8",
         ..row("TGATHER_MASK", &[dst(VEC), src("a", VEC), PATTERN], PICKED)
     },
     Instr {
         sem: Sem::Scatter,
-        dtypes: by_index(SCATTERS, SCATTERS),
+        dtypes: DTypeRule::Tuples,
         updates: true,
         doc: "Puts each element into the row of the destination that its index names, in its own column. Of two that meet, the \
               one in the lower row of the source stays.",
@@ -446,7 +433,6 @@ pub(super) const ROWS: &[Instr] = &[
         ..row("TSCATTER", &[dst(VEC), src("a", VEC), src("idx", VEC), src("old", VEC)], PICKED)
     },
     Instr {
-        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: UP_TO_32 },
         doc: "Puts columns where the pattern has a one, of every two or four, and zeros elsewhere. `TSCATTER(dst, a, P0001)` is this.",
         source: "pto_isa 5.8",
         ..row("TSCATTER_MASK", &[dst(VEC), src("a", VEC), PATTERN], SPREAD)

@@ -1,9 +1,7 @@
 //! Reductions along rows and columns, broadcasts of a column or a row, transposition.
 
-use super::dtypes::*;
 use super::{VEC, dst, src, tile};
 use crate::{BinOp, DTypeRule, Expr, Instr, OperandSpec, PipeRule, Reduce, Role, Scratch, Sem, ShapeRule, UnOp};
-use ptoc_tensor::DType;
 
 const TWO: &[OperandSpec] = &[dst(VEC), src("a", VEC), src("b", VEC)];
 
@@ -25,12 +23,12 @@ const BASE: Instr = Instr {
     source: "pto_isa 5.4",
 };
 
-const fn row(name: &'static str, op: Reduce, a5: &'static [DType], doc: &'static str, meaning: &'static str) -> Instr {
+const fn row(name: &'static str, op: Reduce, doc: &'static str, meaning: &'static str) -> Instr {
     Instr {
         name,
         sem: Sem::RowReduce(op),
         shape: ShapeRule::RowReduce,
-        dtypes: DTypeRule::Same { a2a3: A2, a5 },
+        dtypes: DTypeRule::Same,
         scratch: Scratch::LikeSource,
         doc,
         meaning,
@@ -39,15 +37,7 @@ const fn row(name: &'static str, op: Reduce, a5: &'static [DType], doc: &'static
 }
 
 const fn col(name: &'static str, op: Reduce, doc: &'static str, meaning: &'static str) -> Instr {
-    Instr {
-        name,
-        sem: Sem::ColReduce(op),
-        shape: ShapeRule::ColReduce,
-        dtypes: DTypeRule::Same { a2a3: A2, a5: A5 },
-        doc,
-        meaning,
-        ..BASE
-    }
+    Instr { name, sem: Sem::ColReduce(op), shape: ShapeRule::ColReduce, dtypes: DTypeRule::Same, doc, meaning, ..BASE }
 }
 
 /// `a` is as large as the result, `b` one column: `[R, 1]`, column-major on the device. Either may be written first.
@@ -58,7 +48,7 @@ const fn row_expand(name: &'static str, op: BinOp, doc: &'static str) -> Instr {
         operands: TWO,
         scalar_first: true,
         shape: ShapeRule::RowExpand,
-        dtypes: DTypeRule::Same { a2a3: F, a5: F },
+        dtypes: DTypeRule::Same,
         in_place: true,
         doc,
         ..BASE
@@ -77,12 +67,11 @@ const fn col_expand(name: &'static str, op: BinOp, doc: &'static str) -> Instr {
 
 /// An index of 32 bits, of what PTO's tables list.
 const fn arg(name: &'static str, sem: Sem, doc: &'static str, meaning: &'static str) -> Instr {
-    let (shape, dtypes) = match sem {
-        Sem::RowArg(_) => (ShapeRule::RowReduce, DTypeRule::Tuples { a2a3: ROW_ARGS, a5: ROW_ARGS }),
-        Sem::RowArgValues(_) => (ShapeRule::RowReduce, DTypeRule::Tuples { a2a3: ROW_ARG_VALUES, a5: ROW_ARG_VALUES }),
-        _ => (ShapeRule::ColReduce, DTypeRule::Tuples { a2a3: COL_ARGS, a5: COL_ARGS_A5 }),
+    let shape = match sem {
+        Sem::RowArg(_) | Sem::RowArgValues(_) => ShapeRule::RowReduce,
+        _ => ShapeRule::ColReduce,
     };
-    Instr { name, sem, shape, dtypes, scratch: Scratch::LikeSource, doc, meaning, ..BASE }
+    Instr { name, sem, shape, dtypes: DTypeRule::Tuples, scratch: Scratch::LikeSource, doc, meaning, ..BASE }
 }
 
 /// The form with a destination for the values.
@@ -98,34 +87,15 @@ pub(super) const ROWS: &[Instr] = &[
     row(
         "TROWSUM",
         Reduce::Sum,
-        A5_ROW,
         "Sums each row: 64 strided partials, then a halving tree.",
         "dst[i, 0] = sum over j of a[i, j]",
     ),
-    row(
-        "TROWMAX",
-        Reduce::Max,
-        A5_ROW_MAX,
-        "Largest of each row; NaN if any is NaN.",
-        "dst[i, 0] = max over j of a[i, j]",
-    ),
-    row(
-        "TROWMIN",
-        Reduce::Min,
-        A5_ROW,
-        "Smallest of each row; NaN if any is NaN.",
-        "dst[i, 0] = min over j of a[i, j]",
-    ),
+    row("TROWMAX", Reduce::Max, "Largest of each row; NaN if any is NaN.", "dst[i, 0] = max over j of a[i, j]"),
+    row("TROWMIN", Reduce::Min, "Smallest of each row; NaN if any is NaN.", "dst[i, 0] = min over j of a[i, j]"),
     col("TCOLSUM", Reduce::Sum, "Sums each column, rows ascending.", "dst[0, j] = sum over i of a[i, j]"),
     col("TCOLMAX", Reduce::Max, "Largest of each column; NaN if any is NaN.", "dst[0, j] = max over i of a[i, j]"),
     col("TCOLMIN", Reduce::Min, "Smallest of each column; NaN if any is NaN.", "dst[0, j] = min over i of a[i, j]"),
-    row(
-        "TROWPROD",
-        Reduce::Prod,
-        A5_ROW,
-        "Multiplies each row, columns ascending.",
-        "dst[i, 0] = product over j of a[i, j]",
-    ),
+    row("TROWPROD", Reduce::Prod, "Multiplies each row, columns ascending.", "dst[i, 0] = product over j of a[i, j]"),
     col("TCOLPROD", Reduce::Prod, "Multiplies each column, rows ascending.", "dst[0, j] = product over i of a[i, j]"),
     arg(
         "TROWARGMAX",
@@ -166,7 +136,7 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         name: "TPAIRREDUCESUM",
         sem: Sem::PairSum,
-        dtypes: DTypeRule::Same { a2a3: F, a5: F },
+        dtypes: DTypeRule::Same,
         doc: "Sums of neighbouring columns, two and two, then zeros; an odd last column stands alone.",
         meaning: "dst[i, k] = a[i, 2 * k] + a[i, 2 * k + 1], dst[i, (c + 1) / 2 ..] = 0",
         source: "pto_isa 5.2",
@@ -176,7 +146,7 @@ pub(super) const ROWS: &[Instr] = &[
         name: "TROWEXPAND",
         sem: Sem::RowExpand,
         shape: ShapeRule::RowExpand,
-        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: A5 },
+        dtypes: DTypeRule::Same,
         doc: "Repeats a column along the rows.",
         ..BASE
     },
@@ -194,7 +164,7 @@ pub(super) const ROWS: &[Instr] = &[
         name: "TCOLEXPAND",
         sem: Sem::ColExpand,
         shape: ShapeRule::ColExpand,
-        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: A5 },
+        dtypes: DTypeRule::Same,
         doc: "Repeats a row down the columns.",
         ..BASE
     },
@@ -212,7 +182,7 @@ pub(super) const ROWS: &[Instr] = &[
         name: "TTRANS",
         sem: Sem::Transpose,
         shape: ShapeRule::Transpose,
-        dtypes: DTypeRule::Same { a2a3: UP_TO_32, a5: A5 },
+        dtypes: DTypeRule::Same,
         scratch: Scratch::Transpose,
         doc: "Transposes.",
         source: "pto_isa 5.7",

@@ -35,7 +35,7 @@ impl Target {
 
     /// PTO's targets among them.
     pub fn pto() -> &'static [Target] {
-        let pto = ALL.iter().take_while(|t| !t.is_pim()).count();
+        let pto = ALL.iter().take_while(|t| t.device.is_none()).count();
         &ALL[..pto]
     }
 

@@ -1,6 +1,7 @@
 //! Targets: what a machine has and allows. Each is a data file in `targets/`; nothing here knows a number.
 
 mod builtin;
+mod instructions;
 mod parse;
 mod raw;
 mod setting;
@@ -10,19 +11,11 @@ use crate::{AtomicOp, InstrId, Loc, Pipe};
 use ptoc_tensor::DType;
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
+pub use instructions::InstructionSet;
 pub use setting::{Allowed, Preset, Setting};
 pub use unit::{Device, GeoUnit, HbmUnit, Unit, UnitKind};
-
-/// Which column of the instruction table a target follows.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum Family {
-    A2A3,
-    A5,
-    /// Units in memory: A5's column, for what the interpreter and the host compute, less the dtypes that are not there.
-    Pim,
-}
 
 /// Where data of a move lies: in global memory or in a tile.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -160,8 +153,8 @@ pub struct Target {
     pub name: String,
     /// One line.
     pub description: String,
-    /// Column of the instruction table.
-    pub family: Family,
+    /// What its instructions take, and how they work.
+    pub instructions: Arc<InstructionSet>,
     /// Dtypes that tiles may have (`bool`, always present in Vec, is not listed).
     pub dtypes: Vec<DType>,
     /// The type into which a mask's bits are packed.
@@ -203,19 +196,37 @@ impl Target {
         self
     }
 
-    /// Has MSCATTER this update of an element? A2A3 has additions only, the others the larger and the smaller of both
-    /// too.
+    /// Has MSCATTER this update of an element?
     pub fn scatters_by(&self, op: AtomicOp) -> bool {
-        match op {
-            AtomicOp::Add => true,
-            AtomicOp::Max | AtomicOp::Min => self.family != Family::A2A3,
-            _ => false,
-        }
+        self.instructions.scatter.contains(&op)
     }
 
-    /// Is it a target whose kernels run in the memory (or on the host beside it)?
+    /// Do the target's kernels run in the memory (or on the host beside it)?
     pub fn is_pim(&self) -> bool {
-        self.family == Family::Pim
+        self.device.is_some()
+    }
+
+    /// Has it units in the memory, that a kernel is for? Its host has not.
+    pub fn has_units(&self) -> bool {
+        self.unit.is_some()
+    }
+
+    /// Has it a host beside its units, for kernels `#[on(host)]`?
+    pub fn has_host(&self) -> bool {
+        self.host_vec > 0
+    }
+
+    /// Is the storage of a declared tile padded to whole lines and boxes? Units in memory have registers and bursts of
+    /// their sizes, which nothing pads.
+    pub fn pads_tiles(&self) -> bool {
+        self.device.is_none()
+    }
+
+    /// May a program name the location? PTO's targets know all of PTO's, and what they lack of them is a matter of
+    /// sizes; where units compute, a location is there or it is not.
+    pub fn knows(&self, loc: Loc) -> bool {
+        let known = self.device.is_none() && !Loc::UNIT.contains(&loc);
+        known || self.capacity(loc) > 0 || self.memory(loc).overridden
     }
 
     /// What a kernel of the host sees on a PIM target: no unit and none of its stores, and a Vec of its own.
@@ -248,26 +259,26 @@ impl Target {
 
     /// The locations that a program may name: PTO's nine, or those that the units have.
     pub fn locations(&self) -> Vec<Loc> {
-        let there = |l: &Loc| match self.is_pim() {
-            true => self.capacity(*l) > 0 && *l != Loc::Lanes,
-            false => !Loc::UNIT.contains(l),
+        let there = |l: &Loc| match self.device {
+            Some(_) => self.capacity(*l) > 0 && *l != Loc::Lanes,
+            None => !Loc::UNIT.contains(l),
         };
         Loc::ALL.into_iter().filter(there).collect()
     }
 
     /// Where what an expression computes goes, if the author names no place.
     pub fn temporaries(&self) -> Loc {
-        if self.unit.is_some() && self.capacity(Loc::Lanes) > 0 { Loc::Lanes } else { Loc::Vec }
+        if self.has_units() && self.capacity(Loc::Lanes) > 0 { Loc::Lanes } else { Loc::Vec }
     }
 
     /// The built-in targets but this one that a program for it could be meant for: PTO's, or those with units.
     pub fn others(&self) -> impl Iterator<Item = &'static Target> + Clone + use<'_> {
-        Target::all().iter().filter(|t| t.name != self.name && t.is_pim() == self.is_pim())
+        Target::all().iter().filter(|t| t.name != self.name && t.device.is_some() == self.device.is_some())
     }
 
     /// The backends that run a kernel for this target, the default first.
     pub fn backends(&self) -> &'static [&'static str] {
-        if self.is_pim() { &["pim", "interp"] } else { &["cpu", "interp"] }
+        if self.device.is_some() { &["pim", "interp"] } else { &["cpu", "interp"] }
     }
 
     /// May a tile of this target have this dtype (in some location)?

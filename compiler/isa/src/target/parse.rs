@@ -2,47 +2,61 @@
 
 use super::raw::{RawDevice, RawHost, RawMemory, RawMove, RawTarget, RawTimes, RawUnit, Text};
 use super::{
-    Device, Family, GeoUnit, HbmUnit, Limits, Memory, MoveRule, PipeTimes, Pipes, Place, Target, Triple, Unit, UnitKind,
+    Device, GeoUnit, HbmUnit, InstructionSet, Limits, Memory, MoveRule, PipeTimes, Pipes, Place, Target, Triple, Unit,
+    UnitKind,
 };
 use crate::{Loc, Pipe, lookup, text};
 use ptoc_diagnostics::{Code, Diagnostic, FileId, Span, codes};
 use ptoc_tensor::DType;
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
+use std::sync::Arc;
 use toml::Spanned;
 
 impl Target {
     /// Reads a target file. The first structural mistake ends it (E0652); of wrong values all are reported (E0653).
     pub fn parse(file: FileId, text: &str) -> Result<Target, Vec<Diagnostic>> {
+        Target::parse_with(file, text, &[])
+    }
+
+    /// The same where `family` and `instructions` may name one of these sets too.
+    pub fn parse_with(file: FileId, text: &str, own: &[Arc<InstructionSet>]) -> Result<Target, Vec<Diagnostic>> {
         let raw: RawTarget = toml::from_str(text).map_err(|e| {
             let span = e.span().unwrap_or(0..0);
             vec![Diagnostic::error(codes::TARGET_SYNTAX, to_span(file, span), first_line(e.message()))]
         })?;
-        let mut reader = Reader { file, errors: Vec::new(), dtypes_known: true };
-        let target = reader.target(raw);
+        let mut reader = Reader::new(file);
+        let target = reader.target(raw, own);
         if reader.errors.is_empty() { Ok(target) } else { Err(reader.errors) }
     }
 }
 
-fn to_span(file: FileId, range: Range<usize>) -> Span {
+pub(super) fn to_span(file: FileId, range: Range<usize>) -> Span {
     let clamp = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     Span::new(file, clamp(range.start), clamp(range.end))
 }
 
-fn first_line(message: &str) -> String {
+pub(super) fn first_line(message: &str) -> String {
     message.lines().next().unwrap_or("not a target file").to_string()
 }
 
+/// The family of units in the memory, and the instruction set that the interpreter and the host follow there.
+const IN_MEMORY: (&str, &str) = ("pim", "a5");
+
 /// Collects errors; a wrong value becomes a harmless one so that reading goes on.
-struct Reader {
+pub(super) struct Reader {
     file: FileId,
-    errors: Vec<Diagnostic>,
+    pub(super) errors: Vec<Diagnostic>,
     /// The list `dtypes` is right, so that what is missing from it is worth a report.
     dtypes_known: bool,
 }
 
 impl Reader {
-    fn error(&mut self, at: Range<usize>, message: String) -> &mut Diagnostic {
+    pub(super) fn new(file: FileId) -> Reader {
+        Reader { file, errors: Vec::new(), dtypes_known: true }
+    }
+
+    pub(super) fn error(&mut self, at: Range<usize>, message: String) -> &mut Diagnostic {
         self.coded(codes::TARGET_VALUE, at, message)
     }
 
@@ -51,19 +65,12 @@ impl Reader {
         self.errors.last_mut().expect("just pushed")
     }
 
-    fn target(&mut self, raw: RawTarget) -> Target {
+    fn target(&mut self, raw: RawTarget, own: &[Arc<InstructionSet>]) -> Target {
         if raw.name.get_ref().is_empty() || raw.name.get_ref().contains(char::is_whitespace) {
             self.error(raw.name.span(), "a target's name is one word".into());
         }
-        let family = match raw.family.get_ref().as_str() {
-            "a2a3" => Family::A2A3,
-            "a5" => Family::A5,
-            "pim" => Family::Pim,
-            other => {
-                self.error(raw.family.span(), format!("family `{other}` is none of `a2a3`, `a5` and `pim`"));
-                Family::A2A3
-            }
-        };
+        let in_memory = raw.family.get_ref() == IN_MEMORY.0;
+        let instructions = self.instructions(&raw, own);
         let before = self.errors.len();
         let dtypes = self.dtypes(&raw.dtypes);
         self.dtypes_known = self.errors.len() == before;
@@ -87,8 +94,8 @@ impl Reader {
                 u64::from(*r.start())..=u64::from(*r.end())
             },
         };
-        let memories = self.memories(raw.memory, family);
-        let (unit, device, host_vec) = self.memory_side(family, raw.name.span(), raw.unit, raw.device, raw.host);
+        let memories = self.memories(raw.memory, in_memory);
+        let (unit, device, host_vec) = self.memory_side(in_memory, raw.name.span(), raw.unit, raw.device, raw.host);
         let pipes = Pipes {
             barrier: raw.pipes.barrier.iter().filter_map(|p| self.pipe(p)).collect(),
             flags: self.positive(&raw.pipes.flags),
@@ -97,7 +104,7 @@ impl Reader {
         Target {
             name: raw.name.into_inner(),
             description: raw.description,
-            family,
+            instructions,
             dtypes,
             mask_unit,
             triples,
@@ -109,6 +116,30 @@ impl Reader {
             host_vec,
             memories,
         }
+    }
+
+    /// The set that the target names: by `instructions`, or as its family.
+    fn instructions(&mut self, raw: &RawTarget, own: &[Arc<InstructionSet>]) -> Arc<InstructionSet> {
+        let all = || own.iter().chain(InstructionSet::builtin());
+        let find = |name: &str| all().find(|set| set.name == name).cloned();
+        let names = || all().map(|set| format!("`{}`", set.name));
+        let family = match raw.family.get_ref().as_str() {
+            name if name == IN_MEMORY.0 => find(IN_MEMORY.1),
+            name => find(name),
+        };
+        if family.is_none() {
+            let known = text::list(names().chain([format!("`{}`", IN_MEMORY.0)]));
+            self.error(raw.family.span(), format!("family `{}` is none of {known}", raw.family.get_ref()));
+        }
+        let named = raw.instructions.as_ref().map(|name| (name.span(), name.get_ref(), find(name.get_ref())));
+        let named = named.map(|(at, name, found)| {
+            if found.is_none() {
+                let message = format!("there is no instruction set `{name}`: those there are {}", text::list(names()));
+                self.error(at, message);
+            }
+            found
+        });
+        named.unwrap_or(family).unwrap_or_else(|| InstructionSet::builtin()[0].clone())
     }
 
     fn times(&mut self, raw: &RawTimes) -> PipeTimes {
@@ -304,7 +335,7 @@ impl Reader {
         }
     }
 
-    fn memories(&mut self, raw: Spanned<BTreeMap<Text, RawMemory>>, family: Family) -> [Memory; 14] {
+    fn memories(&mut self, raw: Spanned<BTreeMap<Text, RawMemory>>, in_memory: bool) -> [Memory; 14] {
         let at = raw.span();
         let mut found: [Option<Memory>; 14] = Default::default();
         for (name, memory) in raw.into_inner() {
@@ -312,7 +343,7 @@ impl Reader {
             found[loc as usize] = Some(self.memory(loc, &name, memory));
         }
         // A unit in memory has few of them, a PTO target says that it lacks one.
-        let wanted = |l: &Loc| if family == Family::Pim { *l == Loc::Vec } else { !Loc::UNIT.contains(l) };
+        let wanted = |l: &Loc| if in_memory { *l == Loc::Vec } else { !Loc::UNIT.contains(l) };
         let missing: Vec<Loc> = Loc::ALL.into_iter().filter(wanted).filter(|l| found[*l as usize].is_none()).collect();
         if !missing.is_empty() {
             self.error(at, format!("no [memory] for {}", text::list(missing)))
@@ -356,7 +387,7 @@ impl Reader {
     /// `[unit]`, `[device]` and `[host]`, which a target of family `pim` has and no other.
     fn memory_side(
         &mut self,
-        family: Family,
+        in_memory: bool,
         at: Range<usize>,
         unit: Option<Spanned<RawUnit>>,
         device: Option<RawDevice>,
@@ -364,7 +395,7 @@ impl Reader {
     ) -> (Option<Unit>, Option<Device>, u64) {
         let all = [("unit", unit.is_some()), ("device", device.is_some()), ("host", host.is_some())];
         for (name, there) in all {
-            match (family == Family::Pim, there) {
+            match (in_memory, there) {
                 (true, false) => {
                     self.error(at.clone(), format!("a target of family `pim` has a table `[{name}]`"));
                 }

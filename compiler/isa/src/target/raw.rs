@@ -13,6 +13,7 @@ pub(super) struct RawTarget {
     pub name: Text,
     pub description: String,
     pub family: Text,
+    pub instructions: Option<Text>,
     pub dtypes: Vec<Text>,
     pub mask_unit: Text,
     pub memory: Spanned<BTreeMap<Text, RawMemory>>,

@@ -157,7 +157,7 @@ impl Target {
         };
         let error = Diagnostic::global(codes::UNKNOWN_SETTING, message);
         if all.is_empty() {
-            let pim = Target::all().iter().filter(|t| t.is_pim()).map(|t| format!("`{}`", t.name));
+            let pim = Target::all().iter().filter(|t| t.has_units()).map(|t| format!("`{}`", t.name));
             return Err(error.with_note(format!("targets that have are {}", text::list(pim))));
         }
         let names = || all.iter().map(|s| s.name);

@@ -164,7 +164,7 @@ fn units_in_memory() {
         let device = t.device.as_ref().unwrap();
         assert_eq!(t.capacity(Loc::Bank), u64::from(device.rows) * device.row_bytes());
         let host = t.host();
-        assert!(host.unit.is_none() && host.is_pim());
+        assert!(!host.has_units() && host.is_pim() && host.has_host());
         assert_eq!((host.capacity(Loc::Vec), host.capacity(Loc::Bank)), (262_144, 0));
         assert!(host.move_rule(Place::Gm, Loc::Vec.into()).is_some());
     }

@@ -116,13 +116,14 @@ fn exists(op: ptoc_isa::BinOp, d: DType) -> bool {
 fn forms(row: &ptoc_isa::Instr, d: DType) -> Vec<(Vec<DType>, DType)> {
     let tiles = row.tiles_written();
     let lists: Vec<Vec<DType>> = match row.dtypes {
-        DTypeRule::Tuples { a2a3, a5 } => {
-            let mut all: Vec<Vec<DType>> = a2a3.iter().chain(a5).filter(|t| t[0] == d).map(|t| t.to_vec()).collect();
+        DTypeRule::Tuples => {
+            let lists = ptoc_isa::InstructionSet::builtin().iter().flat_map(|set| set.list(row));
+            let mut all: Vec<Vec<DType>> = lists.filter(|t| t[0] == d).cloned().collect();
             all.sort();
             all.dedup();
             all
         }
-        DTypeRule::Mask { .. } => {
+        DTypeRule::Mask => {
             let mut list = vec![d; tiles];
             list[usize::from(!row.sem.compares())] = DType::Bool;
             vec![list]

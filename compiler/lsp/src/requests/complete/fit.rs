@@ -91,7 +91,7 @@ pub fn parameter(context: Context<'_>, cursor: &Cursor<'_>) -> Option<Static> {
 
 /// Dtypes that the operand may have: those of the operands before it, or what the target admits.
 fn dtypes(context: Context<'_>, visible: &[&Definition], instr: &Instr, call: &Call) -> Option<Vec<DType>> {
-    if let DTypeRule::Same { .. } = instr.dtypes {
+    if instr.dtypes == DTypeRule::Same {
         let given = call.names.iter().flatten().filter_map(|name| {
             let d = visible.iter().find(|d| d.name == name.as_str())?;
             tile(context, d).map(|t| t.ty.dtype)
@@ -101,7 +101,7 @@ fn dtypes(context: Context<'_>, visible: &[&Definition], instr: &Instr, call: &C
         }
     }
     match instr.dtypes {
-        DTypeRule::Same { .. } => ptoc_isa::allowed_dtypes(context.world.target(), instr),
+        DTypeRule::Same => ptoc_isa::allowed_dtypes(context.world.target(), instr),
         _ => None,
     }
 }
@@ -122,7 +122,7 @@ fn fits(
     let admitted = |dtype: &DType| dtypes.as_ref().is_none_or(|all| all.contains(dtype));
     Some(match (operand.kind, fact?) {
         (OperandKind::Tile(_), Fact::Tile(t)) => {
-            let mask = matches!(instr.dtypes, DTypeRule::Mask { .. });
+            let mask = matches!(instr.dtypes, DTypeRule::Mask);
             operand.takes(t.ty.loc) && (admitted(&t.ty.dtype) || mask)
         }
         (OperandKind::View, Fact::Tensor(..)) => {
