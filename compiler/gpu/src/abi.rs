@@ -1,0 +1,102 @@
+//! What a launch passes, and what it leaves.
+//!
+//! All parameters are 64 bits: the tensors' addresses, dimensions and scalars in the order of the launch record, the
+//! grid's extents, the number of blocks, the address of the status, the address of scratch memory. The status is a word
+//! that holds `block << 32 | check` of the first block that failed, or all ones; behind it five words for each CTA, the
+//! number of arguments and four arguments. A CTA stops at its first failure, so its five words are that block's.
+
+use ptoc_exec::{Failure, Raster};
+use ptoc_ir::loops::Module;
+use ptoc_ir::loops::eval::{self, Memory, Stop};
+
+/// Words of a CTA in the status.
+pub(crate) const SLOT: usize = 5;
+
+/// Steps that a launch function may take.
+const STEPS: u64 = 1 << 24;
+
+/// The grid's extents for these dimensions and scalars. The launch function is a few statements on scalars; the host
+/// evaluates it, so a launch that fails its checks never reaches the device.
+///
+/// # Errors
+/// The check that fails.
+pub fn extents(module: &Module, params: &[i64]) -> Result<Vec<i64>, Stop> {
+    // Narrow floats are unpacked by way of memory.
+    let arena = vec![0; usize::try_from(module.arena).unwrap_or(0)];
+    let mut memory = Memory { tensors: Vec::new(), arena };
+    eval::run(module, &module.launch, params, &mut memory, &mut Vec::new(), STEPS)
+}
+
+/// How a kernel is launched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Abi {
+    /// Tensors.
+    pub tensors: usize,
+    /// Dimensions and scalars.
+    pub params: usize,
+    /// Dimensions of the grid.
+    pub rank: usize,
+    /// Threads of a CTA.
+    pub threads: u32,
+    /// Bytes of shared memory, all sized by the launch.
+    pub shared: u32,
+    /// Bytes of scratch memory for each CTA, a multiple of 256.
+    pub scratch: u64,
+    /// The order of blocks.
+    pub raster: Option<Raster>,
+}
+
+/// What the parameters are made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Arguments<'a> {
+    /// Addresses.
+    pub tensors: &'a [u64],
+    /// Dimensions, then scalars.
+    pub params: &'a [i64],
+    /// The grid's extents, all positive.
+    pub extents: &'a [i64],
+    /// Address of the status.
+    pub status: u64,
+    /// Address of scratch memory.
+    pub scratch: u64,
+}
+
+impl Abi {
+    /// The parameters of a launch, in order.
+    pub fn arguments(&self, a: &Arguments<'_>) -> Vec<u64> {
+        let blocks: u64 = a.extents.iter().map(|&n| n as u64).product();
+        let mut out = a.tensors.to_vec();
+        out.extend(a.params.iter().chain(a.extents).map(|&n| n as u64));
+        out.extend([blocks, a.status, a.scratch]);
+        out
+    }
+
+    /// The status before a launch.
+    pub fn status(&self, ctas: u32) -> Vec<u8> {
+        let mut bytes = vec![0xff; 8];
+        bytes.resize(8 + ctas as usize * 8 * SLOT, 0);
+        bytes
+    }
+
+    /// The first failure, if there is one.
+    pub fn failure(&self, status: &[u8], extents: &[i64], ctas: u32) -> Option<Failure> {
+        let words: Vec<u64> =
+            status.chunks_exact(8).map(|b| b.iter().rev().fold(0, |n, byte| n << 8 | u64::from(*byte))).collect();
+        let first = words.first().copied().filter(|w| *w != u64::MAX)?;
+        let (block, check) = (first >> 32, first as u32);
+        let slot = 1 + (block % u64::from(ctas)) as usize * SLOT;
+        let count = words.get(slot).map_or(0, |n| (*n as usize).min(SLOT - 1));
+        let args = words.iter().skip(slot + 1).take(count).map(|&w| w as i64).collect();
+        let mut coords = vec![0; self.rank];
+        self.place(block, extents, &mut coords);
+        Some(Failure { check, args, block: Some(block), coords })
+    }
+
+    /// The coordinates of a block, by its number in the order of the launch.
+    pub fn place(&self, block: u64, extents: &[i64], coords: &mut [i64]) {
+        let last = Raster { along: self.rank.saturating_sub(1) as u32, swizzle: 1 };
+        if self.rank > 0 {
+            self.raster.unwrap_or(last).place(block, extents, coords);
+        }
+    }
+}

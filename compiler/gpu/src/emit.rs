@@ -1,0 +1,387 @@
+//! A module to a kernel: parameters, the loop over blocks, the order of memory.
+
+use crate::abi::{Abi, SLOT};
+use crate::homes::{CONTROL, Homes, MOST_SHARED};
+use crate::refused::{Code, Refused};
+use crate::touched::{Key, Touched};
+use cranelift_entity::SecondaryMap;
+use ptoc_diagnostics::Span;
+use ptoc_exec::MAX_GRID_RANK;
+use ptoc_ir::loops::{Func, LTy, Label, Module, Op, Reg, Region, VarId};
+use ptoc_ptx::{
+    Address, Arith, Builder, Class, Cmp, Kernel, Op as Ptx, Round, Space, Special, Src, Symbol, Type, VReg,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// How to compile.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Threads of a CTA: whole warps, at least 64, at most 1024.
+    pub threads: u32,
+    /// The most shared memory that is used, in bytes.
+    pub shared: u32,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { threads: 256, shared: MOST_SHARED }
+    }
+}
+
+/// A kernel, and how it is launched.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// The code.
+    pub kernel: Kernel,
+    /// Its parameters.
+    pub abi: Abi,
+    /// The source of each [`ptoc_ptx::Inst::site`].
+    pub sites: Vec<Span>,
+}
+
+/// A register of loop IR.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Val {
+    /// Bits.
+    Known(u64),
+    Reg(VReg),
+}
+
+/// Where `break` (or `leave`) and `continue` go.
+#[derive(Clone, Copy)]
+pub(crate) struct Targets {
+    pub(crate) exit: ptoc_ptx::Label,
+    pub(crate) next: Option<ptoc_ptx::Label>,
+}
+
+/// Emission of a block function.
+pub(crate) struct Emit<'a> {
+    pub(crate) b: Builder,
+    pub(crate) module: &'a Module,
+    pub(crate) func: &'a Func,
+    pub(crate) threads: u32,
+    pub(crate) homes: Homes,
+    pub(crate) values: SecondaryMap<Reg, Option<Val>>,
+    pub(crate) vars: SecondaryMap<VarId, Option<VReg>>,
+    pub(crate) labels: FxHashMap<Label, Targets>,
+    /// Addresses of the tensors.
+    pub(crate) tensors: Vec<VReg>,
+    /// The first byte of shared memory.
+    pub(crate) smem: VReg,
+    /// The CTA's part of scratch memory.
+    pub(crate) scratch: VReg,
+    pub(crate) tid: VReg,
+    /// Is this the first thread?
+    pub(crate) first: VReg,
+    /// The block's number.
+    pub(crate) block: VReg,
+    pub(crate) status: VReg,
+    /// Where a CTA goes that has failed.
+    pub(crate) done: ptoc_ptx::Label,
+    /// The lane, in 32 and in 64 bits, inside `Lanes`.
+    pub(crate) lane: Option<(VReg, VReg)>,
+    /// What has been touched since the last barrier.
+    pub(crate) pending: Touched,
+    /// Arrays that the kernel updates atomically: other CTAs may change them at any time.
+    pub(crate) broadcast: FxHashSet<Key>,
+    /// Registers that something reads.
+    pub(crate) used: FxHashSet<Reg>,
+    pub(crate) span: Span,
+    sites: Vec<Span>,
+}
+
+/// The registers of a type.
+pub(crate) fn class(ty: LTy) -> Class {
+    match ty {
+        LTy::I32 => Class::B32,
+        LTy::I64 => Class::B64,
+        LTy::F32 => Class::F32,
+        LTy::Bool => Class::Pred,
+    }
+}
+
+/// The type of a copy.
+pub(crate) fn whole(ty: LTy) -> Type {
+    match ty {
+        LTy::I32 => Type::B32,
+        LTy::I64 => Type::B64,
+        LTy::F32 => Type::F32,
+        LTy::Bool => Type::Pred,
+    }
+}
+
+/// Compiles a module.
+///
+/// # Errors
+/// What has no translation.
+pub fn compile(module: &Module, options: &Options) -> Result<Compiled, Refused> {
+    ptoc_ir::loops::verify(module).map_err(Refused::of)?;
+    let rank = module.launch.results.len();
+    let whole = |code, message: String| Err(Refused::new(code, Span::default(), message));
+    if rank > MAX_GRID_RANK {
+        return whole(Code::Rank, format!("a grid of {rank} dimensions; launches count {MAX_GRID_RANK}"));
+    }
+    let params = module.launch.params.len();
+    let all = module.tensors.len() + params + rank + 3;
+    if all > 500 {
+        return whole(Code::Parameters, format!("{all} parameters; a launch passes 500"));
+    }
+    if options.threads < 64 || options.threads > 1024 || options.threads % 32 != 0 || options.shared < CONTROL {
+        return whole(Code::Invalid, format!("{} threads: whole warps, 64 to 1024", options.threads));
+    }
+    let homes = Homes::new(module, options.shared);
+    let abi = Abi {
+        tensors: module.tensors.len(),
+        params,
+        rank,
+        threads: options.threads,
+        shared: homes.shared,
+        scratch: homes.scratch,
+        raster: module.raster,
+    };
+    let (kernel, sites) = Emit::new(module, options.threads, homes).kernel()?;
+    ptoc_ptx::verify(&kernel).map_err(|e| Refused::new(Code::Internal, Span::default(), e.to_string()))?;
+    Ok(Compiled { kernel, abi, sites })
+}
+
+/// A name that PTX takes.
+fn name(text: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    format!("ptoc_{}", text.chars().map(plain).collect::<String>())
+}
+
+impl<'a> Emit<'a> {
+    fn new(module: &'a Module, threads: u32, homes: Homes) -> Emit<'a> {
+        let mut b = Builder::new(name(&module.name), threads);
+        let nothing = b.reg(Class::B32);
+        let done = b.label();
+        let mut emit = Emit {
+            b,
+            module,
+            func: &module.block,
+            threads,
+            homes,
+            values: SecondaryMap::new(),
+            vars: SecondaryMap::new(),
+            labels: FxHashMap::default(),
+            tensors: Vec::new(),
+            smem: nothing,
+            scratch: nothing,
+            tid: nothing,
+            first: nothing,
+            block: nothing,
+            status: nothing,
+            done,
+            lane: None,
+            pending: Touched::default(),
+            broadcast: FxHashSet::default(),
+            used: FxHashSet::default(),
+            span: Span::default(),
+            sites: vec![Span::default()],
+        };
+        emit.look(&module.block.body);
+        emit
+    }
+
+    /// What has to be known of the code before it is emitted.
+    fn look(&mut self, region: &Region) {
+        for stmt in region {
+            if let Op::Atomic(a) = &stmt.op
+                && let key @ Key::Tensor(_) = a.addr.base.into()
+            {
+                self.broadcast.insert(key);
+            }
+            crate::control::reads(&stmt.op, &mut |reg| {
+                self.used.insert(reg);
+            });
+            stmt.op.regions().for_each(|r| self.look(r));
+        }
+    }
+
+    /// What the next instructions are made for.
+    pub(crate) fn at(&mut self, span: Span) {
+        self.span = span;
+        if self.sites.last() != Some(&span) {
+            self.sites.push(span);
+        }
+        self.b.site = (self.sites.len() - 1) as u32;
+    }
+
+    pub(crate) fn refuse<T>(&self, code: Code, message: impl Into<String>) -> Result<T, Refused> {
+        Err(Refused::new(code, self.span, message))
+    }
+
+    /// The whole kernel.
+    fn kernel(mut self) -> Result<(Kernel, Vec<Span>), Refused> {
+        let smem = Symbol { name: "smem".into(), space: Space::Shared, align: 128, size: None };
+        let smem = self.b.symbol(smem);
+        let module = self.module;
+        let prefix = name(&module.name);
+        let count = module.tensors.len();
+        let rank = module.launch.results.len();
+        let total = count + module.launch.params.len() + rank + 3;
+        let params: Vec<u32> = (0..total).map(|n| self.b.param(format!("{prefix}_{n}"), Type::U64)).collect();
+        let mut loaded = Vec::new();
+        for param in params {
+            let address = Address::param(param);
+            loaded.push(self.b.ld(Space::Param, Type::U64, address));
+        }
+        let global = |e: &mut Self, reg: VReg| {
+            let out = e.b.reg(Class::B64);
+            e.b.push(Ptx::CvtaTo(Space::Global), &[out], &[reg.into()]);
+            out
+        };
+        self.tensors = loaded[..count].iter().map(|r| global(&mut self, *r)).collect();
+        let launch = &loaded[count..count + module.launch.params.len()];
+        let extents = &loaded[total - 3 - rank..total - 3];
+        let blocks = loaded[total - 3];
+        self.status = global(&mut self, loaded[total - 2]);
+        let scratch = global(&mut self, loaded[total - 1]);
+        self.smem = self.b.mov(Type::U32, Src::Symbol(smem));
+        self.tid = self.b.mov(Type::U32, Src::Special(Special::Tid));
+        self.first = self.b.setp(Cmp::Eq, Type::U32, self.tid, Src::Imm(0));
+        let cta = self.b.mov(Type::U32, Src::Special(Special::Ctaid));
+        let ctas = self.b.mov(Type::U32, Src::Special(Special::Nctaid));
+        let cta = self.b.cvt(Type::U64, Type::U32, Round::None, cta);
+        let ctas = self.b.cvt(Type::U64, Type::U32, Round::None, ctas);
+        let bytes = Src::Imm(self.homes.scratch);
+        self.scratch = self.b.arith(Arith::MadLo, Type::U64, &[cta.into(), bytes, scratch.into()]);
+        self.block = self.b.reg(Class::B64);
+        self.b.set(self.block, Type::B64, cta);
+        let head = self.b.label();
+        self.b.place(head);
+        let over = self.b.setp(Cmp::Ge, Type::U64, self.block, blocks);
+        self.b.bra_if(over, true, self.done);
+
+        let coords = self.coordinates(extents);
+        for (reg, value) in module.block.params.iter().zip(launch.iter().chain(&coords)) {
+            self.values[*reg] = Some(Val::Reg(*value));
+        }
+        // One block a turn.
+        for reg in module.block.params.iter().skip(launch.len() + rank) {
+            self.values[*reg] = Some(Val::Known(1));
+        }
+        for (var, data) in &module.block.vars {
+            let reg = self.b.reg(class(data.ty));
+            self.b.set(reg, whole(data.ty), Src::Imm(0));
+            self.vars[var] = Some(reg);
+        }
+        self.region(&module.block.body)?;
+        self.at(Span::default());
+        // The next block has the same memory.
+        self.b.push(Ptx::Bar(0), &[], &[]);
+        let next = [Src::Reg(self.block), Src::Reg(ctas)];
+        self.b.push(Ptx::Arith(Arith::Add, Type::U64), &[self.block], &next);
+        self.b.bra(head);
+        self.b.place(self.done);
+        self.b.push(Ptx::Ret, &[], &[]);
+        Ok((self.b.finish(), self.sites))
+    }
+
+    /// The coordinates of a block, as [`ptoc_exec::Raster::place`] has them.
+    fn coordinates(&mut self, extents: &[VReg]) -> Vec<VReg> {
+        let rank = extents.len();
+        let Some(last) = rank.checked_sub(1) else { return Vec::new() };
+        let (along, swizzle) =
+            self.module.raster.map_or((last, 1), |r| (r.along as usize, u64::from(r.swizzle.max(1))));
+        let across = (0..rank).rev().find(|d| *d != along);
+        let mut at = vec![self.block; rank];
+        let inner = match across {
+            Some(across) => self.u64(Arith::MulLo, extents[along], extents[across]),
+            None => extents[along],
+        };
+        let (mut n, mut rest) = (self.block, None);
+        if rank > 2 {
+            n = self.u64(Arith::Rem, self.block, inner);
+            rest = Some(self.u64(Arith::Div, self.block, inner));
+        }
+        for d in (0..rank).rev().filter(|d| *d != along && Some(*d) != across) {
+            let outer = rest.unwrap_or(self.block);
+            at[d] = self.u64(Arith::Rem, outer, extents[d]);
+            rest = Some(self.u64(Arith::Div, outer, extents[d]));
+        }
+        let Some(across) = across else {
+            at[along] = n;
+            return at;
+        };
+        let band = self.u64(Arith::MulLo, extents[along], Src::Imm(swizzle));
+        let number = self.u64(Arith::Div, n, band);
+        let first = self.u64(Arith::MulLo, number, Src::Imm(swizzle));
+        let left = self.u64(Arith::Sub, extents[across], first);
+        let width = self.u64(Arith::Min, left, Src::Imm(swizzle));
+        let n = self.u64(Arith::Rem, n, band);
+        at[along] = self.u64(Arith::Div, n, width);
+        let beside = self.u64(Arith::Rem, n, width);
+        at[across] = self.u64(Arith::Add, first, beside);
+        at
+    }
+
+    pub(crate) fn u64(&mut self, op: Arith, a: impl Into<Src>, b: impl Into<Src>) -> VReg {
+        self.b.arith(op, Type::U64, &[a.into(), b.into()])
+    }
+
+    /// Before something is touched: a barrier, if it must not come before what was touched.
+    pub(crate) fn order(&mut self, next: &Touched) {
+        if self.pending.conflicts(next) {
+            self.b.push(Ptx::Bar(0), &[], &[]);
+            self.pending = Touched::default();
+        }
+        self.pending.add(next);
+    }
+
+    /// Bits of a register that are known.
+    pub(crate) fn known(&self, reg: Reg) -> Option<u64> {
+        match self.values[reg] {
+            Some(Val::Known(bits)) => Some(bits),
+            _ => None,
+        }
+    }
+
+    /// A register as an operand. Predicates are never numbers.
+    pub(crate) fn src(&mut self, reg: Reg) -> Src {
+        match self.values[reg] {
+            Some(Val::Known(bits)) if self.func.regs[reg].ty != LTy::Bool => Src::Imm(bits),
+            _ => Src::Reg(self.reg(reg)),
+        }
+    }
+
+    /// A register as a register.
+    pub(crate) fn reg(&mut self, reg: Reg) -> VReg {
+        let ty = self.func.regs[reg].ty;
+        match self.values[reg] {
+            Some(Val::Reg(reg)) => reg,
+            Some(Val::Known(bits)) => self.b.mov(whole(ty), Src::Imm(bits)),
+            None => unreachable!("the verifier saw a definition before every use"),
+        }
+    }
+
+    pub(crate) fn define(&mut self, reg: Reg, value: VReg) {
+        self.values[reg] = Some(Val::Reg(value));
+    }
+
+    /// Unless `cond`: the CTA leaves its arguments, the status learns of it, and the CTA is done.
+    pub(crate) fn check(&mut self, cond: Reg, check: u32, args: &[Reg]) {
+        let on = self.b.label();
+        let cond = self.reg(cond);
+        self.b.bra_if(cond, true, on);
+        self.b.bra_if(self.first, false, self.done);
+        let cta = self.b.mov(Type::U32, Src::Special(Special::Ctaid));
+        let words = [cta.into(), Src::Imm(8 * SLOT as u64), self.status.into()];
+        let slot = self.b.arith(Arith::MadWide, Type::U32, &words);
+        let count = self.b.mov(Type::B64, Src::Imm(args.len() as u64));
+        let word = |n: i32| Address { disp: 8 * (1 + n), ..Address::at(slot) };
+        self.b.st(Space::Global, Type::B64, word(0), count);
+        for (n, arg) in args.iter().enumerate() {
+            let value = self.reg(*arg);
+            self.b.st(Space::Global, Type::B64, word(1 + n as i32), value);
+        }
+        let number = self.b.arith(Arith::Shl, Type::B64, &[self.block.into(), Src::Imm(32)]);
+        let number = self.b.arith(Arith::Or, Type::B64, &[number.into(), Src::Imm(u64::from(check))]);
+        let old = self.b.reg(Class::B64);
+        let at = Src::Addr(Address::at(self.status));
+        let min = Ptx::Atom(Space::Global, ptoc_ptx::AtomOp::Min, Type::U64);
+        self.b.push(min, &[old], &[at, number.into()]);
+        self.b.bra(self.done);
+        self.b.place(on);
+    }
+}

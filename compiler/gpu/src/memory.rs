@@ -1,0 +1,196 @@
+//! Addresses, loads and stores.
+//!
+//! An address is a register and a displacement. Those of shared memory have 32 bits, all others 64; offsets of loop IR
+//! have 64 and are cut, which is harmless: what they lead to lies inside the memory.
+
+use crate::emit::Emit;
+use crate::homes::Home;
+use crate::touched::{Key, Touched};
+use ptoc_ir::loops::{Addr, Base, LTy, MemTy, Reg, Stride};
+use ptoc_ptx::{AddrBase, Address, Arith, Class, Cmp, Round, Space, Src, Type, VReg};
+
+/// A place in memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) space: Space,
+    pub(crate) reg: VReg,
+    pub(crate) disp: i32,
+}
+
+impl Place {
+    pub(crate) fn address(self) -> Address {
+        Address { base: AddrBase::Reg(self.reg), disp: self.disp }
+    }
+}
+
+/// A number in 32 bits (cut, if it does not fit) and in 64.
+pub(crate) type Index = (VReg, VReg);
+
+impl Emit<'_> {
+    /// `place + bytes`.
+    fn further(&mut self, place: Place, bytes: i64) -> Place {
+        if place.space == Space::Shared {
+            return Place { disp: place.disp.wrapping_add(bytes as i32), ..place };
+        }
+        match i32::try_from(i64::from(place.disp).saturating_add(bytes)) {
+            Ok(disp) => Place { disp, ..place },
+            Err(_) => Place { reg: self.u64(Arith::Add, place.reg, Src::Imm(bytes as u64)), ..place },
+        }
+    }
+
+    /// `place + offset`.
+    pub(crate) fn moved(&mut self, place: Place, offset: VReg) -> Place {
+        let reg = match place.space {
+            Space::Shared => {
+                let offset = self.b.cvt(Type::U32, Type::U64, Round::None, offset);
+                self.b.arith(Arith::Add, Type::U32, &[place.reg.into(), offset.into()])
+            }
+            _ => self.u64(Arith::Add, place.reg, offset),
+        };
+        Place { reg, ..place }
+    }
+
+    /// `place + index * stride`, the stride in bytes.
+    pub(crate) fn along(&mut self, place: Place, index: Index, stride: Stride) -> Place {
+        let stride = match stride {
+            Stride::Const(0) => return place,
+            Stride::Const(n) => Src::Imm(n as u64),
+            Stride::Reg(reg) => self.src(reg),
+        };
+        let (small, large) = index;
+        let reg = match (place.space, stride) {
+            (Space::Shared, Src::Reg(stride)) => {
+                let stride = self.b.cvt(Type::U32, Type::U64, Round::None, stride);
+                self.b.arith(Arith::MadLo, Type::U32, &[small.into(), stride.into(), place.reg.into()])
+            }
+            (Space::Shared, stride) => self.b.arith(Arith::MadLo, Type::U32, &[small.into(), stride, place.reg.into()]),
+            (_, stride) => self.b.arith(Arith::MadLo, Type::U64, &[large.into(), stride, place.reg.into()]),
+        };
+        Place { reg, ..place }
+    }
+
+    /// Base and offset of an address.
+    pub(crate) fn origin(&mut self, base: Base, offset: Reg) -> Place {
+        let start = match base {
+            Base::Tensor(n) => Place { space: Space::Global, reg: self.tensors[n as usize], disp: 0 },
+            Base::Space(space) => match self.homes.of[space] {
+                Home::Shared(at) => Place { space: Space::Shared, reg: self.smem, disp: at as i32 },
+                Home::Scratch(at) => {
+                    let scratch = Place { space: Space::Global, reg: self.scratch, disp: 0 };
+                    self.further(scratch, at as i64)
+                }
+            },
+        };
+        match self.known(offset) {
+            Some(bytes) => self.further(start, bytes as i64),
+            None => {
+                let offset = self.reg(offset);
+                self.moved(start, offset)
+            }
+        }
+    }
+
+    /// An address; inside `Lanes` that of the thread's lane.
+    pub(crate) fn address(&mut self, addr: &Addr) -> Place {
+        let mut place = self.origin(addr.base, addr.offset);
+        if let Some(lane) = self.lane {
+            place = self.along(place, lane, addr.stride);
+        }
+        match addr.gather.map(|g| (g, self.known(g))) {
+            Some((_, Some(bytes))) => self.further(place, bytes as i64),
+            Some((gather, None)) => {
+                let gather = self.reg(gather);
+                self.moved(place, gather)
+            }
+            None => place,
+        }
+    }
+
+    /// Loads an element into a register of its type.
+    pub(crate) fn load(&mut self, ty: MemTy, place: Place) -> VReg {
+        let (space, at) = (place.space, place.address());
+        match ty {
+            MemTy::Bool => {
+                let byte = self.b.ld(space, Type::U8, at);
+                self.b.setp(Cmp::Ne, Type::U32, byte, Src::Imm(0))
+            }
+            MemTy::I8 => self.b.ld(space, Type::S8, at),
+            MemTy::U8 | MemTy::F8E4M3 | MemTy::F8E5M2 => self.b.ld(space, Type::U8, at),
+            MemTy::I16 | MemTy::U16 => {
+                let ty = if ty == MemTy::I16 { Type::S16 } else { Type::U16 };
+                let dst = self.b.reg(Class::B32);
+                self.b.push(ptoc_ptx::Op::Ld(space, ty), &[dst], &[Src::Addr(at)]);
+                dst
+            }
+            MemTy::I32 => self.b.ld(space, Type::B32, at),
+            MemTy::I64 => self.b.ld(space, Type::B64, at),
+            MemTy::F16 => {
+                let half = self.b.ld(space, Type::B16, at);
+                self.b.cvt(Type::F32, Type::F16, Round::None, half)
+            }
+            MemTy::BF16 => {
+                let half = self.b.ld(space, Type::B16, at);
+                self.bf16(half)
+            }
+            MemTy::F32 => self.b.ld(space, Type::F32, at),
+        }
+    }
+
+    /// Stores a register as an element; under a guard, if there is one.
+    pub(crate) fn store(&mut self, ty: MemTy, place: Place, value: VReg, guard: Option<(VReg, bool)>) {
+        let (value, as_ty) = match ty {
+            MemTy::Bool => (self.b.selp(Type::B32, Src::Imm(1), Src::Imm(0), value), Type::U8),
+            MemTy::I8 | MemTy::U8 | MemTy::F8E4M3 | MemTy::F8E5M2 => (value, Type::U8),
+            MemTy::I16 | MemTy::U16 => (value, Type::U16),
+            MemTy::I32 => (value, Type::B32),
+            MemTy::I64 => (value, Type::B64),
+            MemTy::F16 => (self.b.cvt(Type::F16, Type::F32, Round::Rn, value), Type::B16),
+            MemTy::BF16 => (self.b.cvt(Type::BF16, Type::F32, Round::Rn, value), Type::B16),
+            MemTy::F32 => (value, Type::F32),
+        };
+        let before = std::mem::replace(&mut self.b.guard, guard);
+        self.b.st(place.space, as_ty, place.address(), value);
+        self.b.guard = before;
+    }
+
+    /// A load outside `Lanes`: every thread loads, unless other CTAs may be writing there; then one does.
+    pub(crate) fn scalar_load(&mut self, dst: Reg, ty: MemTy, addr: &Addr) {
+        let key: Key = addr.base.into();
+        if !self.broadcast.contains(&key) {
+            self.order(&Touched::default().read(addr));
+            let place = self.address(addr);
+            let value = self.load(ty, place);
+            return self.define(dst, value);
+        }
+        let mut solo = Touched::default();
+        solo.solo_reads.insert(key);
+        solo.solo_writes.insert(Key::Control);
+        self.order(&solo);
+        let place = self.address(addr);
+        let value = self.load(ty, place);
+        let value = self.tell(ty.reg(), value);
+        self.define(dst, value);
+    }
+
+    /// The first thread's value of a register, in every thread. What is written to memory for it has been ordered.
+    pub(crate) fn tell(&mut self, ty: LTy, value: VReg) -> VReg {
+        match ty {
+            LTy::Bool => {
+                let number = self.b.selp(Type::B32, Src::Imm(1), Src::Imm(0), value);
+                let number = self.broadcast(number, Type::B32);
+                self.b.setp(Cmp::Ne, Type::U32, number, Src::Imm(0))
+            }
+            _ => self.broadcast(value, crate::emit::whole(ty)),
+        }
+    }
+
+    /// A store outside `Lanes`: the first thread's.
+    pub(crate) fn scalar_store(&mut self, ty: MemTy, addr: &Addr, value: Reg) {
+        let mut solo = Touched::default();
+        solo.solo_writes.insert(addr.base.into());
+        self.order(&solo);
+        let place = self.address(addr);
+        let value = self.reg(value);
+        self.store(ty, place, value, Some((self.first, true)));
+    }
+}

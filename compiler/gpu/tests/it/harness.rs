@@ -1,0 +1,237 @@
+//! From a test line of a source to results: by the reference interpreter, and as PTX by its interpreter.
+
+use ptoc::defs::Definition;
+use ptoc::launch::{Arrays, Backend, CompiledPlan, Plan, RunOptions, Step, open_arrays};
+use ptoc::session::{Session, Unit};
+use ptoc_analysis::TensorSource;
+use ptoc_diagnostics::{Analysis, Budget};
+use ptoc_gpu::{Arguments, Compiled, Options, compile, extents, lower};
+use ptoc_ir::loops::Module;
+use ptoc_ir::tile::{TensorDir, adds_floats};
+use ptoc_ptx::sim::{self, Global, Launch, Stats};
+use ptoc_syntax::Directive;
+use ptoc_syntax::directive::{Run, Settings};
+use ptoc_tensor::Tensor;
+use std::path::{Path, PathBuf};
+
+/// How PTX is executed.
+#[derive(Clone, Copy, Debug)]
+pub struct How {
+    /// Threads of a CTA.
+    pub threads: u32,
+    /// CTAs, at most.
+    pub ctas: u32,
+    /// Which order.
+    pub seed: u64,
+    /// The most shared memory.
+    pub shared: u32,
+}
+
+impl Default for How {
+    fn default() -> How {
+        How { threads: 64, ctas: 3, seed: 1, shared: ptoc_gpu::MOST_SHARED }
+    }
+}
+
+/// What became of a line.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The same bits.
+    Same(Stats),
+    /// It has no translation, and why.
+    Refused(String),
+    /// It is for another machine.
+    Elsewhere,
+    /// A mistake.
+    Wrong(String),
+}
+
+/// The test lines of a source that run something.
+pub fn lines(path: &Path) -> Vec<(String, Run)> {
+    let text = std::fs::read_to_string(path).expect("a source");
+    let mut sources = ptoc_diagnostics::SourceMap::new();
+    let file = sources.add(path.display().to_string(), text.as_str());
+    let parsed = ptoc_syntax::parse(file, &text);
+    let shown = |run: &Run| sources.slice(run.span).split_whitespace().collect::<Vec<_>>().join(" ");
+    let runs = parsed.directives.into_iter().filter_map(|d| if let Directive::Run(run) = d { Some(run) } else { None });
+    runs.map(|run| (shown(&run), run)).collect()
+}
+
+fn definitions(settings: &Settings) -> Vec<Definition> {
+    let plain = settings.params.iter().map(|b| (b.name.name.to_string(), b));
+    let capacities = settings.capacities.iter().map(|b| (format!("capacity.{}", b.name.name), b));
+    plain.chain(capacities).map(|(name, b)| Definition { name, value: b.value.to_string() }).collect()
+}
+
+/// Runs a line both ways.
+pub fn run(path: &Path, run: &Run, how: How) -> Outcome {
+    match attempt(path, run, how) {
+        Ok(outcome) => outcome,
+        Err(message) => Outcome::Wrong(message),
+    }
+}
+
+/// What is made of a line before it is run.
+pub fn plan(path: &Path, run: &Run) -> Result<(Session, Plan, Vec<Tensor>), String> {
+    let target = run.settings.target.as_ref().map_or("a2a3", |t| t.name.as_str());
+    let mut session = Session::new(target, &definitions(&run.settings)).map_err(|d| d.message)?;
+    let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
+    let unit: Unit = session.load_text(path, text);
+    let entry = unit.entry(Some(&run.kernel.name), "run").map_err(|d| d.message)?;
+    session.check_definitions(&[entry], &unit);
+    let directory = path.parent().unwrap_or(Path::new(""));
+    let files: Vec<(String, PathBuf)> =
+        run.inputs.iter().map(|b| (b.name.name.to_string(), directory.join(b.value.as_str()))).collect();
+    let mut arrays: Arrays =
+        open_arrays(&mut session, &entry, "", &files).map_err(|_| "inputs cannot be read".to_owned())?;
+    let said = |session: &Session| {
+        session.diagnostics.iter().filter(|d| d.is_error()).map(|d| d.message.clone()).collect::<Vec<_>>().join("; ")
+    };
+    let Ok(plan) = Plan::new(&mut session, &unit, &entry, &arrays, true) else { return Err(said(&session)) };
+    let seed = run.settings.seed.map_or(0, |(seed, _)| seed);
+    let Ok(before) = plan.tensors(&mut session, &mut arrays, seed) else { return Err(said(&session)) };
+    Ok((session, plan, before))
+}
+
+fn attempt(path: &Path, run: &Run, how: How) -> Result<Outcome, String> {
+    let (mut session, plan, before) = plan(path, run)?;
+    if session.target.is_pim() {
+        return Ok(Outcome::Elsewhere);
+    }
+    let mut compiled = Vec::new();
+    for step in &plan.steps {
+        let module = lowered(step, &session)?;
+        match compile(&module, &Options { threads: how.threads, shared: how.shared }) {
+            Ok(code) => compiled.push((module, code)),
+            Err(refused) => return Ok(Outcome::Refused(refused.to_string())),
+        }
+    }
+    let interp = CompiledPlan::new(&mut session, &plan, Backend::Interp).map_err(|_| "no interpreter".to_owned())?;
+    let mut want = before.clone();
+    let ran = interp.run(&mut session, &mut want, &RunOptions::default(), &mut |_| {}, None);
+    let mut got = before;
+    let mut locals = interp.locals(&mut session).map_err(|_| "no tensors".to_owned())?;
+    let result = execute(&plan, &compiled, &mut got, &mut locals, how);
+    let stats = match (ran.is_ok(), result) {
+        (true, Ok(stats)) => stats,
+        (false, Err(End::Check(_))) => return Ok(Outcome::Same(Stats::default())),
+        (false, Ok(_)) => return Err("the interpreter stopped, PTX did not".into()),
+        (_, Err(End::Check(message) | End::Fault(message))) => return Err(message),
+    };
+    for (a, (want, got)) in plan.arguments.iter().zip(want.iter().zip(&got)) {
+        if a.is_output()
+            && let Some(difference) = difference(want, got)
+        {
+            return Err(format!("`{}`: {difference}", a.name));
+        }
+    }
+    Ok(Outcome::Same(stats))
+}
+
+/// The loop IR of a step, as the GPU's backend wants it.
+pub fn lowered(step: &Step, session: &Session) -> Result<Module, String> {
+    let mut kernel = step.kernel.clone();
+    let budget = Budget::default();
+    lower(&mut kernel, &step.placement, &session.target, budget.account(Analysis::Lowering))
+        .map_err(|errors| errors.iter().map(|d| d.message.clone()).collect::<Vec<_>>().join("; "))
+}
+
+/// Why a launch as PTX did not end well.
+pub enum End {
+    /// A check failed.
+    Check(String),
+    /// It did what no kernel may do.
+    Fault(String),
+}
+
+/// Runs all launches of a plan as PTX.
+pub fn execute(
+    plan: &Plan,
+    compiled: &[(Module, Compiled)],
+    tensors: &mut [Tensor],
+    locals: &mut [Tensor],
+    how: How,
+) -> Result<Stats, End> {
+    let mut total = Stats::default();
+    for (step, (module, code)) in plan.steps.iter().zip(compiled) {
+        let params: Vec<i64> = step.dims.iter().copied().chain(step.scalars.iter().map(|&bits| bits as i64)).collect();
+        let extents = extents(module, &params).map_err(|stop| End::Check(format!("the launch: {stop:?}")))?;
+        let blocks = ptoc_exec::count(&extents).map_err(|e| End::Check(e.to_string()))?;
+        if blocks == 0 {
+            continue;
+        }
+        let mut array = |source: &TensorSource| match *source {
+            TensorSource::Arg(n) => tensors[n].clone(),
+            TensorSource::Local(n) => locals[n].clone(),
+        };
+        let kept: Vec<Tensor> = step.tensors.iter().map(&mut array).collect();
+        let ctas = if adds_floats(&step.kernel) { 1 } else { blocks.min(how.ctas) };
+        let mut global = Global::default();
+        let mut addresses = Vec::new();
+        for (t, (storage, dir)) in kept.iter().zip(step.storage.iter().zip(step.kernel.tensors.values().map(|t| t.dir)))
+        {
+            let mut bytes = t.bytes().to_vec();
+            if let Some(storage) = storage {
+                bytes = vec![0; storage.len() as usize * t.dtype().size()];
+                if dir != TensorDir::Out {
+                    storage.scatter(t.dtype().size(), t.bytes(), &mut bytes);
+                }
+            }
+            // Words around the last bytes are there.
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+            addresses.push(global.add(bytes));
+        }
+        let status = global.add(code.abi.status(ctas));
+        let scratch = global.add(vec![0xa5; (u64::from(ctas) * code.abi.scratch) as usize]);
+        let arguments = Arguments { tensors: &addresses, params: &params, extents: &extents, status, scratch };
+        let launch = Launch {
+            kernel: &code.kernel,
+            ctas,
+            shared: code.abi.shared,
+            params: &code.abi.arguments(&arguments),
+            seed: how.seed,
+            fuel: 1 << 32,
+            races: true,
+        };
+        let stats = sim::run(&launch, &mut global).map_err(|fault| {
+            let site = fault.at.as_ref().map(|at| code.sites[at.2 as usize]);
+            End::Fault(format!("{fault} ({site:?})"))
+        })?;
+        total.issued += stats.issued;
+        total.lanes += stats.lanes;
+        total.barriers += stats.barriers;
+        let n = kept.len();
+        if let Some(failure) = code.abi.failure(&global.buffers[n], &extents, ctas) {
+            return Err(End::Check(format!("{failure:?}")));
+        }
+        for (k, source) in step.tensors.iter().enumerate() {
+            let array = match *source {
+                TensorSource::Arg(n) => &mut tensors[n],
+                TensorSource::Local(n) => &mut locals[n],
+            };
+            if step.kernel.tensors.values().nth(k).is_some_and(|t| t.dir == TensorDir::In) {
+                continue;
+            }
+            let width = array.dtype().size();
+            match &step.storage[k] {
+                Some(storage) => storage.gather(width, &global.buffers[k], array.bytes_mut()),
+                None => {
+                    let length = array.bytes().len();
+                    array.bytes_mut().copy_from_slice(&global.buffers[k][..length]);
+                }
+            }
+        }
+    }
+    Ok(total)
+}
+
+/// Where two tensors first differ; one NaN is as good as another.
+pub fn difference(want: &Tensor, got: &Tensor) -> Option<String> {
+    let nan = |t: &Tensor, i: usize| t.dtype().is_float() && t.get_f64(i).is_nan();
+    let differs = |&i: &usize| want.get_bits(i) != got.get_bits(i) && !(nan(want, i) && nan(got, i));
+    let at = (0..want.len()).find(differs)?;
+    let count = (0..want.len()).filter(differs).count();
+    let show = |t: &Tensor| ptoc_tensor::scalar::format_bits(t.dtype(), t.get_bits(at));
+    let place = want.unravel(at);
+    Some(format!("{count} of {} elements, first {place:?}: {} and {}", want.len(), show(want), show(got)))
+}

@@ -1,0 +1,4 @@
+//! Kernels as PTX, executed by its interpreter, against the reference interpreter.
+
+mod examples;
+mod harness;

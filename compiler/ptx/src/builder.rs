@@ -1,0 +1,150 @@
+//! Making a kernel line by line.
+
+use crate::inst::{AddrBase, Address, Cmp, Inst, Op, Round, Src};
+use crate::kernel::{Item, Kernel, Label, Param, Symbol, VReg};
+use crate::table::{Arith, Operands, wide};
+use crate::types::{Class, Space, Type};
+
+/// A kernel in the making.
+#[derive(Debug, Default)]
+pub struct Builder {
+    kernel: Kernel,
+    /// What the next instructions are made for.
+    pub site: u32,
+    /// The next instructions are under this guard.
+    pub guard: Option<(VReg, bool)>,
+}
+
+impl Builder {
+    /// A kernel without lines.
+    pub fn new(name: impl Into<String>, threads: u32) -> Builder {
+        let kernel = Kernel { name: name.into(), threads, ..Kernel::default() };
+        Builder { kernel, ..Builder::default() }
+    }
+
+    /// The kernel.
+    pub fn finish(self) -> Kernel {
+        self.kernel
+    }
+
+    /// A new register.
+    pub fn reg(&mut self, class: Class) -> VReg {
+        self.kernel.regs.push(class)
+    }
+
+    /// A register's class.
+    pub fn class(&self, reg: VReg) -> Class {
+        self.kernel.regs[reg]
+    }
+
+    /// A new label, not yet placed.
+    pub fn label(&mut self) -> Label {
+        self.kernel.labels.push(())
+    }
+
+    /// A new parameter: its number.
+    pub fn param(&mut self, name: impl Into<String>, ty: Type) -> u32 {
+        self.kernel.params.push(Param { name: name.into(), ty });
+        (self.kernel.params.len() - 1) as u32
+    }
+
+    /// New memory: its number.
+    pub fn symbol(&mut self, symbol: Symbol) -> u32 {
+        self.kernel.symbols.push(symbol);
+        (self.kernel.symbols.len() - 1) as u32
+    }
+
+    /// Text for who reads the code.
+    pub fn comment(&mut self, text: impl Into<String>) {
+        self.kernel.body.push(Item::Comment(text.into()));
+    }
+
+    /// Puts a label here.
+    pub fn place(&mut self, label: Label) {
+        self.kernel.body.push(Item::Label(label));
+    }
+
+    /// An instruction.
+    pub fn push(&mut self, op: Op, dsts: &[VReg], srcs: &[Src]) {
+        let inst = Inst { guard: self.guard, op, dsts: dsts.into(), srcs: srcs.into(), site: self.site };
+        self.kernel.body.push(Item::Inst(inst));
+    }
+
+    /// One result of a class.
+    fn value(&mut self, class: Class, op: Op, srcs: &[Src]) -> VReg {
+        let dst = self.reg(class);
+        self.push(op, &[dst], srcs);
+        dst
+    }
+
+    /// An instruction of the table, into a new register.
+    pub fn arith(&mut self, arith: Arith, ty: Type, srcs: &[Src]) -> VReg {
+        let class = if arith.row().operands == Operands::Wide { wide(ty).class() } else { ty.class() };
+        self.value(class, Op::Arith(arith, ty), srcs)
+    }
+
+    /// A copy into a new register.
+    pub fn mov(&mut self, ty: Type, src: impl Into<Src>) -> VReg {
+        self.value(ty.class(), Op::Mov(ty), &[src.into()])
+    }
+
+    /// A copy into a register that is there.
+    pub fn set(&mut self, dst: VReg, ty: Type, src: impl Into<Src>) {
+        self.push(Op::Mov(ty), &[dst], &[src.into()]);
+    }
+
+    /// The same bits in a class of the same width.
+    pub fn bits(&mut self, class: Class, src: VReg) -> VReg {
+        let ty = if class.bits() == 64 { Type::B64 } else { Type::B32 };
+        self.value(class, Op::Bits(ty), &[src.into()])
+    }
+
+    /// A comparison.
+    pub fn setp(&mut self, cmp: Cmp, ty: Type, a: impl Into<Src>, b: impl Into<Src>) -> VReg {
+        self.value(Class::Pred, Op::Setp(cmp, ty), &[a.into(), b.into()])
+    }
+
+    /// `c ? a : b`
+    pub fn selp(&mut self, ty: Type, a: impl Into<Src>, b: impl Into<Src>, c: VReg) -> VReg {
+        self.value(ty.class(), Op::Selp(ty), &[a.into(), b.into(), c.into()])
+    }
+
+    /// A conversion.
+    pub fn cvt(&mut self, to: Type, from: Type, round: Round, src: VReg) -> VReg {
+        self.value(to.class(), Op::Cvt { to, from, round }, &[src.into()])
+    }
+
+    /// A load of one value into a new register.
+    pub fn ld(&mut self, space: Space, ty: Type, at: Address) -> VReg {
+        self.value(ty.class(), Op::Ld(space, ty), &[Src::Addr(at)])
+    }
+
+    /// A store of one value.
+    pub fn st(&mut self, space: Space, ty: Type, at: Address, value: VReg) {
+        self.push(Op::St(space, ty), &[], &[Src::Addr(at), value.into()]);
+    }
+
+    /// A jump.
+    pub fn bra(&mut self, label: Label) {
+        self.push(Op::Bra, &[], &[Src::Label(label)]);
+    }
+
+    /// A jump where a predicate is so.
+    pub fn bra_if(&mut self, pred: VReg, so: bool, label: Label) {
+        let before = self.guard.replace((pred, so));
+        self.bra(label);
+        self.guard = before;
+    }
+}
+
+impl Address {
+    /// At a register.
+    pub fn at(reg: VReg) -> Address {
+        Address { base: AddrBase::Reg(reg), disp: 0 }
+    }
+
+    /// A parameter.
+    pub fn param(n: u32) -> Address {
+        Address { base: AddrBase::Param(n), disp: 0 }
+    }
+}

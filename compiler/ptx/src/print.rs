@@ -1,0 +1,170 @@
+//! The text of a kernel, for PTX ISA 8.3 on sm_90a.
+
+use crate::inst::{AddrBase, Address, Inst, Op, Src};
+use crate::kernel::{Item, Kernel, VReg};
+use crate::types::{Class, Space, Type};
+use cranelift_entity::{EntityRef, SecondaryMap};
+use std::fmt::Write as _;
+
+/// What any driver since CUDA 12.3 assembles.
+const HEADER: &str = ".version 8.3\n.target sm_90a\n.address_size 64\n";
+
+/// A module with this kernel.
+pub fn print(kernel: &Kernel) -> String {
+    let mut out = String::from(HEADER);
+    let text = Text { kernel, numbers: numbers(kernel) };
+    for symbol in kernel.symbols.iter().filter(|s| s.size.is_none()) {
+        let _ = writeln!(out, "\n.extern .shared .align {} .b8 {}[];", symbol.align, symbol.name);
+    }
+    let params: Vec<String> = kernel.params.iter().map(|p| format!("    .param .{} {}", p.ty, p.name)).collect();
+    let _ = writeln!(out, "\n.visible .entry {}(\n{}\n)", kernel.name, params.join(",\n"));
+    let _ = writeln!(out, ".maxntid {}, 1, 1\n{{", kernel.threads);
+    for class in Class::ALL {
+        let count = kernel.regs.values().filter(|c| **c == class).count();
+        if count > 0 {
+            let _ = writeln!(out, "    .reg .{} %{}<{count}>;", class.declared(), class.prefix());
+        }
+    }
+    for symbol in &kernel.symbols {
+        if let Some(size) = symbol.size {
+            let space = symbol.space.name();
+            let _ = writeln!(out, "    .{space} .align {} .b8 {}[{size}];", symbol.align, symbol.name);
+        }
+    }
+    for item in &kernel.body {
+        let _ = match item {
+            Item::Label(label) => writeln!(out, "$L{}:", label.index()),
+            Item::Comment(line) => writeln!(out, "    // {}", line.replace('\n', " ")),
+            Item::Inst(inst) => writeln!(out, "    {};", text.inst(inst)),
+        };
+    }
+    out.push_str("}\n");
+    out
+}
+
+/// One instruction, as the module has it.
+pub(crate) fn instruction(kernel: &Kernel, inst: &Inst) -> String {
+    Text { kernel, numbers: numbers(kernel) }.inst(inst)
+}
+
+/// Registers are numbered within their class.
+fn numbers(kernel: &Kernel) -> SecondaryMap<VReg, u32> {
+    let mut next = [0; Class::ALL.len()];
+    let mut numbers = SecondaryMap::new();
+    for (reg, class) in &kernel.regs {
+        numbers[reg] = next[*class as usize];
+        next[*class as usize] += 1;
+    }
+    numbers
+}
+
+struct Text<'a> {
+    kernel: &'a Kernel,
+    numbers: SecondaryMap<VReg, u32>,
+}
+
+impl Text<'_> {
+    fn reg(&self, reg: VReg) -> String {
+        let prefix = self.kernel.regs.get(reg).map_or("?", |class| class.prefix());
+        format!("%{prefix}{}", self.numbers[reg])
+    }
+
+    fn inst(&self, inst: &Inst) -> String {
+        let guard = match inst.guard {
+            Some((reg, true)) => format!("@{} ", self.reg(reg)),
+            Some((reg, false)) => format!("@!{} ", self.reg(reg)),
+            None => String::new(),
+        };
+        let Some(form) = inst.op.form() else { return format!("{guard}?{:?}", inst.op) };
+        let ty = form.ty;
+        let operands = match inst.op {
+            Op::Ld(_, ty) => {
+                let regs: Vec<String> = inst.dsts.iter().map(|r| self.reg(*r)).collect();
+                return format!(
+                    "{guard}{}{}.{ty} {}, {}",
+                    form.name,
+                    vector(regs.len()),
+                    braces(&regs),
+                    self.src(inst.srcs.first(), ty)
+                );
+            }
+            Op::St(_, ty) => {
+                let regs: Vec<String> = inst.srcs.iter().skip(1).map(|s| self.src(Some(s), ty)).collect();
+                return format!(
+                    "{guard}{}{}.{ty} {}, {}",
+                    form.name,
+                    vector(regs.len()),
+                    self.src(inst.srcs.first(), ty),
+                    braces(&regs)
+                );
+            }
+            // A count or a lane is u32 whatever is shifted; a third operand may be wide.
+            _ => {
+                let dsts = inst.dsts.iter().map(|r| self.reg(*r));
+                dsts.chain(inst.srcs.iter().map(|s| self.src(Some(s), ty))).collect::<Vec<_>>()
+            }
+        };
+        if operands.is_empty() {
+            return format!("{guard}{}", form.name);
+        }
+        format!("{guard}{} {}", form.name, operands.join(", "))
+    }
+
+    fn src(&self, src: Option<&Src>, ty: Type) -> String {
+        match src {
+            None => "?".into(),
+            Some(Src::Reg(reg)) => self.reg(*reg),
+            Some(Src::Imm(bits)) => number(*bits, ty),
+            Some(Src::Special(special)) => special.name().into(),
+            Some(Src::Symbol(n)) => self.symbol(*n),
+            Some(Src::Label(label)) => format!("$L{}", label.index()),
+            Some(Src::Addr(Address { base, disp })) => {
+                let base = match base {
+                    AddrBase::Reg(reg) => self.reg(*reg),
+                    AddrBase::Param(n) => self.kernel.params.get(*n as usize).map_or("?".into(), |p| p.name.clone()),
+                    AddrBase::Symbol(n) => self.symbol(*n),
+                };
+                match disp {
+                    0 => format!("[{base}]"),
+                    _ => format!("[{base}+{disp}]"),
+                }
+            }
+        }
+    }
+
+    fn symbol(&self, n: u32) -> String {
+        self.kernel.symbols.get(n as usize).map_or("?".into(), |s| s.name.clone())
+    }
+}
+
+fn vector(count: usize) -> &'static str {
+    match count {
+        2 => ".v2",
+        4 => ".v4",
+        _ => "",
+    }
+}
+
+fn braces(regs: &[String]) -> String {
+    if let [one] = regs { one.clone() } else { format!("{{{}}}", regs.join(", ")) }
+}
+
+/// A number of an instruction of this type.
+fn number(bits: u64, ty: Type) -> String {
+    match ty {
+        Type::F32 => format!("0f{:08X}", bits as u32),
+        Type::F64 => format!("0d{bits:016X}"),
+        Type::Pred => u8::from(bits != 0).to_string(),
+        // Numbers above the greatest of s64 would need a suffix.
+        Type::S64 | Type::B64 | Type::U64 => (bits as i64).to_string(),
+        Type::S8 | Type::S16 | Type::S32 => (bits as u32 as i32).to_string(),
+        _ => (bits as u32).to_string(),
+    }
+}
+
+impl Space {
+    /// Are addresses of 32 bits enough for it?
+    pub(crate) fn is_small(self) -> bool {
+        matches!(self, Space::Shared)
+    }
+}

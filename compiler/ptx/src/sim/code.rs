@@ -1,0 +1,113 @@
+//! A kernel with its names resolved.
+
+use crate::inst::{AddrBase, Op, Shfl, Special, Src};
+use crate::kernel::Kernel;
+use crate::types::Space;
+use crate::verify::{self, labels};
+use cranelift_entity::EntityRef;
+
+/// An operand: a register by number, or what is the same in all threads; or a special register.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Operand {
+    Reg(usize),
+    Imm(u64),
+    Special(Special),
+    /// A register and a displacement, or for `None` an address.
+    Addr(Option<usize>, u64),
+    Target(u32),
+}
+
+/// An instruction.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) op: Op,
+    pub(super) guard: Option<(usize, bool)>,
+    pub(super) dsts: [usize; 4],
+    pub(super) results: usize,
+    pub(super) srcs: [Operand; 5],
+    pub(super) operands: usize,
+}
+
+/// A kernel as it is executed.
+pub(super) struct Code {
+    pub(super) steps: Vec<Step>,
+    pub(super) registers: usize,
+    /// Bytes of shared memory that have their size in the kernel.
+    pub(super) shared: u32,
+    /// Bytes of local memory.
+    pub(super) local: u32,
+    /// The offset of each parameter.
+    pub(super) params: u32,
+}
+
+impl Code {
+    pub(super) fn new(kernel: &Kernel) -> Result<Code, verify::Error> {
+        verify::verify(kernel)?;
+        let places = labels(kernel)?;
+        let (mut shared, mut local) = (0u32, 0u32);
+        let mut symbols = Vec::new();
+        for symbol in kernel.symbols.iter().filter(|s| s.size.is_some()) {
+            let end = if symbol.space == Space::Shared { &mut shared } else { &mut local };
+            *end = end.next_multiple_of(symbol.align);
+            symbols.push((&symbol.name, *end));
+            *end += symbol.size.unwrap_or(0);
+        }
+        // What the launch sizes lies behind the rest.
+        if let Some(symbol) = kernel.symbols.iter().find(|s| s.size.is_none()) {
+            shared = shared.next_multiple_of(symbol.align);
+            symbols.push((&symbol.name, shared));
+        }
+        let address = |n: u32| {
+            let name = &kernel.symbols[n as usize].name;
+            symbols.iter().find(|(known, _)| *known == name).map_or(0, |(_, at)| u64::from(*at))
+        };
+        let mut params = Vec::new();
+        let mut end = 0;
+        for param in &kernel.params {
+            let at = u32::next_multiple_of(end, param.ty.size());
+            params.push(u64::from(at));
+            end = at + param.ty.size();
+        }
+        let operand = |src: &Src| match src {
+            Src::Reg(reg) => Operand::Reg(reg.index()),
+            Src::Imm(bits) => Operand::Imm(*bits),
+            Src::Special(special) => Operand::Special(*special),
+            Src::Symbol(n) => Operand::Imm(address(*n)),
+            Src::Label(label) => Operand::Target(places[*label].unwrap_or(0) as u32),
+            Src::Addr(at) => {
+                let disp = i64::from(at.disp) as u64;
+                match at.base {
+                    AddrBase::Reg(reg) => Operand::Addr(Some(reg.index()), disp),
+                    AddrBase::Param(n) => Operand::Addr(None, params[n as usize].wrapping_add(disp)),
+                    AddrBase::Symbol(n) => Operand::Addr(None, address(n).wrapping_add(disp)),
+                }
+            }
+        };
+        let steps = kernel.insts().map(|inst| {
+            let mut step = Step {
+                op: inst.op,
+                guard: inst.guard.map(|(reg, so)| (reg.index(), so)),
+                dsts: [0; 4],
+                results: inst.dsts.len(),
+                srcs: [Operand::Imm(0); 5],
+                operands: inst.srcs.len(),
+            };
+            step.dsts.iter_mut().zip(&inst.dsts).for_each(|(to, from)| *to = from.index());
+            step.srcs.iter_mut().zip(&inst.srcs).for_each(|(to, from)| *to = operand(from));
+            step
+        });
+        Ok(Code { steps: steps.collect(), registers: kernel.regs.len(), shared, local, params: end })
+    }
+}
+
+impl Shfl {
+    /// The lane that `lane` takes from; its own where there is none.
+    pub(super) fn source(self, lane: u32, b: u32) -> u32 {
+        let from = match self {
+            Shfl::Down => lane.checked_add(b & 31),
+            Shfl::Bfly => Some(lane ^ (b & 31)),
+            Shfl::Idx => Some(b & 31),
+        };
+        from.filter(|n| *n < 32).unwrap_or(lane)
+    }
+}

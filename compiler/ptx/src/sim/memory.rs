@@ -1,0 +1,102 @@
+//! Memory of a launch: buffers of the device, shared memory of CTAs, local memory of threads.
+
+use super::races::{Access, Shadow, Who};
+
+/// Bits of an offset in a buffer.
+const OFFSET_BITS: u32 = 40;
+
+/// The device's memory: buffers, far apart.
+#[derive(Clone, Debug, Default)]
+pub struct Global {
+    /// Contents.
+    pub buffers: Vec<Vec<u8>>,
+}
+
+impl Global {
+    /// Takes a buffer; its address, a multiple of 256.
+    pub fn add(&mut self, bytes: Vec<u8>) -> u64 {
+        self.buffers.push(bytes);
+        (self.buffers.len() as u64) << OFFSET_BITS
+    }
+
+    /// The buffer of an address, and the offset there.
+    fn find(address: u64) -> Option<(usize, usize)> {
+        let number = (address >> OFFSET_BITS).checked_sub(1)?;
+        Some((usize::try_from(number).ok()?, (address & ((1 << OFFSET_BITS) - 1)) as usize))
+    }
+}
+
+/// Why an access is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// There is no such memory.
+    Bounds,
+    /// The address is no multiple of the access's size.
+    Alignment,
+    /// Another thread accesses it, and nothing orders the two.
+    Race,
+}
+
+/// Bytes with what is known of who touched them.
+#[derive(Debug)]
+pub(super) struct Arena {
+    pub(super) bytes: Vec<u8>,
+    pub(super) shadow: Option<Shadow>,
+}
+
+impl Arena {
+    /// Memory that holds garbage.
+    pub(super) fn poisoned(size: usize, races: bool, seed: u64) -> Arena {
+        let mut x = seed | 1;
+        let bytes = std::iter::repeat_with(|| {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (x >> 56) as u8
+        });
+        Arena { bytes: bytes.take(size).collect(), shadow: races.then(|| Shadow::new(size)) }
+    }
+
+    /// The bytes of an access.
+    pub(super) fn touch(&mut self, at: u64, size: u32, access: Access, who: Who) -> Result<&mut [u8], Refusal> {
+        let from = usize::try_from(at).map_err(|_| Refusal::Bounds)?;
+        let to = from.checked_add(size as usize).ok_or(Refusal::Bounds)?;
+        let bytes = self.bytes.get_mut(from..to).ok_or(Refusal::Bounds)?;
+        if at % u64::from(size) != 0 {
+            return Err(Refusal::Alignment);
+        }
+        if let Some(shadow) = &mut self.shadow
+            && !shadow.touch(from..to, access, who)
+        {
+            return Err(Refusal::Race);
+        }
+        Ok(bytes)
+    }
+}
+
+/// The device's buffers as a launch sees them.
+pub(super) struct Device {
+    pub(super) buffers: Vec<Arena>,
+}
+
+impl Device {
+    pub(super) fn new(global: &mut Global, races: bool) -> Device {
+        let buffers = global.buffers.iter_mut().map(|bytes| {
+            let bytes = std::mem::take(bytes);
+            let shadow = races.then(|| Shadow::new(bytes.len()));
+            Arena { bytes, shadow }
+        });
+        Device { buffers: buffers.collect() }
+    }
+
+    /// Gives the contents back.
+    pub(super) fn back(self, global: &mut Global) {
+        for (to, from) in global.buffers.iter_mut().zip(self.buffers) {
+            *to = from.bytes;
+        }
+    }
+
+    pub(super) fn touch(&mut self, at: u64, size: u32, access: Access, who: Who) -> Result<&mut [u8], Refusal> {
+        let (buffer, offset) = Global::find(at).ok_or(Refusal::Bounds)?;
+        let arena = self.buffers.get_mut(buffer).ok_or(Refusal::Bounds)?;
+        arena.touch(offset as u64, size, access, who)
+    }
+}

@@ -1,0 +1,246 @@
+//! The interpreter: executes a kernel as a card may, and not as one would like it to.
+//!
+//! Lanes have program counters of their own. Who runs next, and for how long, is drawn: a warp may run to its next
+//! barrier while the others have not begun, and lanes of one warp may fall apart. All CTAs are there at once. Shared
+//! memory begins with garbage. Each access is held to its memory's bounds and to its alignment, and, if that is asked
+//! for, to the others' accesses ([`Launch::races`]). A launch has the results of one order; run several.
+
+mod arith;
+mod code;
+mod memory;
+mod races;
+mod warp;
+
+pub use memory::{Global, Refusal};
+
+use crate::kernel::Kernel;
+use crate::print::instruction;
+use code::Code;
+use memory::{Arena, Device};
+use std::fmt;
+use warp::{Lane, Warp};
+
+/// How a kernel is launched.
+#[derive(Clone, Copy, Debug)]
+pub struct Launch<'a> {
+    /// What.
+    pub kernel: &'a Kernel,
+    /// CTAs, in one dimension.
+    pub ctas: u32,
+    /// Bytes of shared memory whose size the kernel does not say.
+    pub shared: u32,
+    /// Bits of the parameters.
+    pub params: &'a [u64],
+    /// Which order.
+    pub seed: u64,
+    /// Instructions of warps until it is given up.
+    pub fuel: u64,
+    /// Are races faults?
+    pub races: bool,
+}
+
+/// What a launch did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Instructions, each of as many lanes of a warp as were together.
+    pub issued: u64,
+    /// Instructions of lanes.
+    pub lanes: u64,
+    /// Barriers that all threads of a CTA have passed.
+    pub barriers: u64,
+}
+
+/// Why a launch did not end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The kernel is not valid.
+    Invalid(String),
+    /// The launch does not fit the kernel.
+    Arguments(String),
+    /// An access that is refused.
+    Access(Refusal, u64),
+    /// Lanes wait for others that do not come.
+    Deadlock,
+    /// It has taken too long.
+    Fuel,
+}
+
+/// A launch that did not end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Why.
+    pub why: Why,
+    /// The instruction: its number, its text, what it was made for.
+    pub at: Option<(usize, String, u32)>,
+    /// The CTA and the thread.
+    pub thread: Option<(u32, u32)>,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.why {
+            Why::Invalid(message) | Why::Arguments(message) => write!(f, "{message}")?,
+            Why::Access(Refusal::Bounds, at) => write!(f, "no memory at {at:#x}")?,
+            Why::Access(Refusal::Alignment, at) => write!(f, "{at:#x} is not aligned")?,
+            Why::Access(Refusal::Race, at) => write!(f, "a race at {at:#x}")?,
+            Why::Deadlock => write!(f, "lanes wait for ever")?,
+            Why::Fuel => write!(f, "out of steps")?,
+        }
+        if let Some((n, text, _)) = &self.at {
+            write!(f, ", at {n}: `{text}`")?;
+        }
+        if let Some((cta, thread)) = self.thread {
+            write!(f, ", thread {thread} of CTA {cta}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl From<Why> for Fault {
+    fn from(why: Why) -> Fault {
+        Fault { why, at: None, thread: None }
+    }
+}
+
+/// Numbers that look random, by splitmix64.
+#[derive(Clone, Debug)]
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+}
+
+/// A CTA.
+struct Cta {
+    number: u32,
+    warps: Vec<Warp>,
+    shared: Arena,
+    /// One a thread.
+    locals: Vec<Arena>,
+    /// Barriers passed.
+    epoch: u32,
+}
+
+/// What all threads see.
+struct World<'a> {
+    code: &'a Code,
+    launch: &'a Launch<'a>,
+    params: Vec<u8>,
+    device: Device,
+    stats: Stats,
+    fuel: u64,
+}
+
+/// Runs a launch to its end.
+///
+/// # Errors
+/// Where it does not get there, or does what nobody may rely on.
+pub fn run(launch: &Launch<'_>, global: &mut Global) -> Result<Stats, Fault> {
+    let kernel = launch.kernel;
+    let code = Code::new(kernel).map_err(|e| Why::Invalid(e.to_string()))?;
+    if launch.params.len() != kernel.params.len() {
+        let (want, got) = (kernel.params.len(), launch.params.len());
+        return Err(Why::Arguments(format!("{got} parameters for {want}")).into());
+    }
+    let mut params = vec![0; code.params as usize];
+    let mut end = 0;
+    for (param, bits) in kernel.params.iter().zip(launch.params) {
+        let size = param.ty.size() as usize;
+        let at = usize::next_multiple_of(end, size);
+        params[at..at + size].copy_from_slice(&bits.to_le_bytes()[..size]);
+        end = at + size;
+    }
+    let mut random = Random(launch.seed);
+    let mut ctas: Vec<Cta> = (0..launch.ctas).map(|number| Cta::new(number, &code, launch, random.next())).collect();
+    let device = Device::new(global, launch.races);
+    let mut world = World { code: &code, launch, params, device, stats: Stats::default(), fuel: launch.fuel };
+    let result = world.run(&mut ctas, &mut random);
+    let stats = world.stats;
+    world.device.back(global);
+    result.map(|()| stats).map_err(|mut fault| {
+        if let Some((n, text, site)) = &mut fault.at
+            && let Some(inst) = kernel.insts().nth(*n)
+        {
+            *text = instruction(kernel, inst);
+            *site = inst.site;
+        }
+        fault
+    })
+}
+
+impl Cta {
+    fn new(number: u32, code: &Code, launch: &Launch<'_>, seed: u64) -> Cta {
+        let threads = launch.kernel.threads;
+        let shared = (code.shared + launch.shared) as usize;
+        Cta {
+            number,
+            warps: (0..threads / 32).map(|n| Warp::new(n, code.registers)).collect(),
+            shared: Arena::poisoned(shared, launch.races, seed),
+            locals: (0..threads).map(|n| Arena::poisoned(code.local as usize, false, seed ^ u64::from(n))).collect(),
+            epoch: 0,
+        }
+    }
+
+    /// All that are still there wait at a barrier: they go on. Those that have ended are not waited for.
+    fn release(&mut self) -> bool {
+        let mut lanes = self.warps.iter().flat_map(|w| w.lanes).filter(|l| *l != Lane::Ended);
+        let Some(first @ Lane::Barrier(_)) = lanes.next() else { return false };
+        if lanes.any(|l| l != first) {
+            return false;
+        }
+        for warp in &mut self.warps {
+            warp.resume();
+        }
+        self.epoch += 1;
+        true
+    }
+}
+
+impl World<'_> {
+    fn run(&mut self, ctas: &mut [Cta], random: &mut Random) -> Result<(), Fault> {
+        loop {
+            // Warps that can go on.
+            let mut ready: Vec<(usize, usize)> = Vec::new();
+            let mut left = false;
+            for (c, cta) in ctas.iter().enumerate() {
+                for (w, warp) in cta.warps.iter().enumerate() {
+                    left |= warp.lanes.iter().any(|l| *l != Lane::Ended);
+                    if warp.lanes.contains(&Lane::Ready) {
+                        ready.push((c, w));
+                    }
+                }
+            }
+            if !left {
+                return Ok(());
+            }
+            if ready.is_empty() {
+                let at = ctas.iter().flat_map(|c| &c.warps).find_map(Warp::waiting);
+                return Err(Fault { why: Why::Deadlock, at: at.map(|n| (n, String::new(), 0)), thread: None });
+            }
+            let (c, w) = ready[random.below(ready.len())];
+            let cta = &mut ctas[c];
+            // A short burst, a longer one, or as far as it gets.
+            let burst = match random.below(4) {
+                0 => 1 + random.below(3),
+                1 => 1 + random.below(40),
+                _ => 1 << 16,
+            };
+            self.burst(cta, w, burst, random)?;
+            if cta.release() {
+                self.stats.barriers += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! What is asked of a kernel before it is printed or executed.
+//!
+//! Operands of the types that instructions have; symbols, parameters and labels that are there; and on every way to an
+//! instruction a definition of what it reads. A definition under a guard is none for who reads without it, unless the
+//! register had a value before.
+
+use crate::inst::{AddrBase, Inst, Kind, Op, Src};
+use crate::kernel::{Item, Kernel, Label, VReg};
+use crate::print::instruction;
+use crate::types::{Class, Space, Type};
+use cranelift_entity::{EntityRef, SecondaryMap};
+use std::fmt;
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// The number of the instruction; `None` is about the kernel.
+    pub inst: Option<usize>,
+    /// In words.
+    pub message: String,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.inst {
+            Some(n) => write!(f, "instruction {n}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Checks a kernel.
+///
+/// # Errors
+/// The first mistake.
+pub fn verify(kernel: &Kernel) -> Result<(), Error> {
+    let whole = |message: String| Err(Error { inst: None, message });
+    if kernel.threads == 0 || kernel.threads > 1024 || kernel.threads % 32 != 0 {
+        return whole(format!("{} threads: whole warps, at most 1024", kernel.threads));
+    }
+    for symbol in &kernel.symbols {
+        let fits = match symbol.space {
+            Space::Shared => true,
+            Space::Local => symbol.size.is_some(),
+            Space::Global | Space::Param => false,
+        };
+        if !fits || !symbol.align.is_power_of_two() {
+            return whole(format!("symbol `{}`", symbol.name));
+        }
+    }
+    if kernel.symbols.iter().filter(|s| s.size.is_none()).count() > 1 {
+        return whole("two symbols of shared memory whose size the launch says".into());
+    }
+    if kernel.params.iter().any(|p| p.ty.size() < 4) {
+        return whole("a parameter of less than 32 bits".into());
+    }
+    let places = labels(kernel)?;
+    let mut n = 0;
+    for item in &kernel.body {
+        if let Item::Inst(inst) = item {
+            let failed =
+                |message| Error { inst: Some(n), message: format!("`{}`: {message}", instruction(kernel, inst)) };
+            check(kernel, inst, &places).map_err(failed)?;
+            n += 1;
+        }
+    }
+    if !matches!(kernel.insts().last(), Some(Inst { op: Op::Ret | Op::Bra, guard: None, .. })) {
+        return whole("the last instruction does not end the kernel".into());
+    }
+    definitions(kernel, &places)
+}
+
+/// The instruction in front of which each label stands.
+pub(crate) fn labels(kernel: &Kernel) -> Result<SecondaryMap<Label, Option<usize>>, Error> {
+    let mut places: SecondaryMap<Label, Option<usize>> = SecondaryMap::new();
+    let mut n = 0;
+    for item in &kernel.body {
+        match item {
+            Item::Label(label) => {
+                if places[*label].replace(n).is_some() {
+                    return Err(Error { inst: None, message: format!("{label} stands in two places") });
+                }
+            }
+            Item::Inst(_) => n += 1,
+            Item::Comment(_) => {}
+        }
+    }
+    if places.values().flatten().any(|at| *at >= n) {
+        return Err(Error { inst: None, message: "a label behind the last instruction".into() });
+    }
+    Ok(places)
+}
+
+fn check(kernel: &Kernel, inst: &Inst, places: &SecondaryMap<Label, Option<usize>>) -> Result<(), String> {
+    let Some(form) = inst.op.form() else { return Err("there is no such instruction".into()) };
+    let class = |reg: VReg| kernel.regs.get(reg).copied().ok_or_else(|| format!("there is no register {reg}"));
+    if let Some((guard, _)) = inst.guard
+        && class(guard)? != Class::Pred
+    {
+        return Err("the guard is no predicate".into());
+    }
+    let (mut dsts, mut srcs) = (form.dsts, form.srcs);
+    let elements = match inst.op {
+        Op::Ld(..) => inst.dsts.len(),
+        Op::St(..) => inst.srcs.len().saturating_sub(1),
+        _ => 1,
+    };
+    if let Op::Ld(space, ty) | Op::St(space, ty) = inst.op {
+        let vector = matches!(elements, 1 | 2 | 4) && (elements == 1 || elements as u32 * ty.size() <= 16);
+        if !vector || (elements > 1 && space == Space::Param) {
+            return Err(format!("a vector of {elements}"));
+        }
+        match inst.op {
+            Op::Ld(..) => dsts = vec![dsts[0]; elements],
+            _ => srcs.resize(1 + elements, srcs[1]),
+        }
+    }
+    if inst.dsts.len() != dsts.len() || inst.srcs.len() != srcs.len() {
+        let (d, s) = (dsts.len(), srcs.len());
+        return Err(format!("{d} results and {s} operands are wanted"));
+    }
+    for (reg, kind) in inst.dsts.iter().zip(dsts) {
+        if !register(class(*reg)?, kind) {
+            return Err(format!("the result {reg} is {:?}, not {kind:?}", class(*reg)?));
+        }
+    }
+    for (src, kind) in inst.srcs.iter().zip(srcs) {
+        let fits = match (src, kind) {
+            (Src::Reg(reg), kind) => register(class(*reg)?, kind),
+            (Src::Imm(_), Kind::Value(_) | Kind::Any(_)) => true,
+            (Src::Special(_), Kind::Any(class)) => class == Class::B32,
+            (Src::Symbol(n), Kind::Any(class)) => {
+                let Some(symbol) = kernel.symbols.get(*n as usize) else {
+                    return Err("there is no such symbol".into());
+                };
+                class == Class::B64 || (class == Class::B32 && symbol.space.is_small())
+            }
+            (Src::Label(label), Kind::Label) => places[*label].is_some(),
+            (Src::Addr(at), Kind::Addr(space)) => match at.base {
+                AddrBase::Reg(reg) => {
+                    class(reg)? == Class::B64 && space != Space::Param || class(reg)? == Class::B32 && space.is_small()
+                }
+                AddrBase::Param(n) => {
+                    let ty = if let Op::Ld(_, ty) = inst.op { ty.size() } else { 0 };
+                    let holds = |size: u32| at.disp >= 0 && (at.disp as u32).saturating_add(ty) <= size;
+                    space == Space::Param && kernel.params.get(n as usize).is_some_and(|p| holds(p.ty.size()))
+                }
+                AddrBase::Symbol(n) => kernel.symbols.get(n as usize).is_some_and(|s| s.space == space),
+            },
+            _ => false,
+        };
+        if !fits {
+            return Err(format!("{src:?} where {kind:?} is wanted"));
+        }
+    }
+    Ok(())
+}
+
+/// May a register of this class stand there?
+fn register(class: Class, kind: Kind) -> bool {
+    match kind {
+        Kind::Value(c) | Kind::Reg(c) | Kind::Any(c) => class == c,
+        Kind::Width(bits) => class != Class::Pred && class.bits() == bits,
+        Kind::Memory(ty) => {
+            let bits = !matches!(class, Class::Pred | Class::F32 | Class::F64);
+            let narrow = ty.size() <= 2 && !ty.is_float();
+            class == ty.class()
+                || (matches!(ty, Type::B32 | Type::B64) && class != Class::Pred && class.bits() == 8 * ty.size())
+                || (narrow && bits && class.bits() > 8 * ty.size())
+        }
+        Kind::Addr(_) | Kind::Label => false,
+    }
+}
+
+/// A set of registers.
+#[derive(Clone, PartialEq, Eq)]
+struct Set(Vec<u64>);
+
+impl Set {
+    fn new(registers: usize) -> Set {
+        Set(vec![0; registers.div_ceil(64)])
+    }
+
+    fn insert(&mut self, reg: VReg) {
+        self.0[reg.index() / 64] |= 1 << (reg.index() % 64);
+    }
+
+    fn contains(&self, reg: VReg) -> bool {
+        self.0[reg.index() / 64] >> (reg.index() % 64) & 1 != 0
+    }
+
+    /// Keeps what is in both.
+    fn meet(&mut self, other: &Set) {
+        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a &= b);
+    }
+
+    /// What an instruction leaves defined.
+    fn define(&mut self, inst: &Inst) {
+        if inst.guard.is_none() {
+            inst.dsts.iter().for_each(|d| self.insert(*d));
+        }
+    }
+}
+
+/// Every read has a definition on every way to it. Forward data flow over instructions until nothing changes.
+fn definitions(kernel: &Kernel, places: &SecondaryMap<Label, Option<usize>>) -> Result<(), Error> {
+    let insts: Vec<&Inst> = kernel.insts().collect();
+    // Heads of blocks: the first instruction, targets, and what follows a jump.
+    let mut heads: Vec<usize> = vec![0];
+    heads.extend(places.values().flatten());
+    heads.extend(insts.iter().enumerate().filter(|(_, i)| matches!(i.op, Op::Bra | Op::Ret)).map(|(n, _)| n + 1));
+    heads.retain(|n| *n < insts.len());
+    heads.sort_unstable();
+    heads.dedup();
+    let block_of = |n: usize| heads.partition_point(|h| *h <= n) - 1;
+    let mut before: Vec<Option<Set>> = vec![None; heads.len()];
+    before[0] = Some(Set::new(kernel.regs.len()));
+    let mut work = vec![0];
+    while let Some(block) = work.pop() {
+        let Some(mut defined) = before[block].clone() else { continue };
+        let end = heads.get(block + 1).copied().unwrap_or(insts.len());
+        let mut next = Vec::new();
+        let mut falls = true;
+        for inst in &insts[heads[block]..end] {
+            defined.define(inst);
+            match inst.op {
+                Op::Bra => {
+                    let target = inst.srcs.iter().find_map(|s| if let Src::Label(l) = s { places[*l] } else { None });
+                    next.extend(target.map(block_of));
+                    falls = inst.guard.is_some();
+                }
+                Op::Ret => falls = inst.guard.is_some(),
+                _ => {}
+            }
+        }
+        if falls && end < insts.len() {
+            next.push(block + 1);
+        }
+        for target in next {
+            let mut merged = defined.clone();
+            if let Some(old) = &before[target] {
+                merged.meet(old);
+            }
+            if before[target].as_ref() != Some(&merged) {
+                before[target] = Some(merged);
+                work.push(target);
+            }
+        }
+    }
+    for (block, defined) in before.iter().enumerate() {
+        // What nothing leads to is not executed.
+        let Some(mut defined) = defined.clone() else { continue };
+        let end = heads.get(block + 1).copied().unwrap_or(insts.len());
+        for (n, inst) in insts.iter().enumerate().take(end).skip(heads[block]) {
+            let read = inst.srcs.iter().filter_map(|src| match src {
+                Src::Reg(reg) => Some(*reg),
+                Src::Addr(at) => {
+                    if let AddrBase::Reg(reg) = at.base {
+                        Some(reg)
+                    } else {
+                        None
+                    }
+                }
+                _ => None,
+            });
+            if let Some(reg) = read.chain(inst.guard.map(|g| g.0)).find(|r| !defined.contains(*r)) {
+                let message = format!("`{}`: {reg} has no value on some way here", instruction(kernel, inst));
+                return Err(Error { inst: Some(n), message });
+            }
+            defined.define(inst);
+        }
+    }
+    Ok(())
+}
