@@ -102,7 +102,10 @@ fn attempt(path: &Path, run: &Run, how: How) -> Result<Outcome, String> {
     for step in &plan.steps {
         let module = lowered(step, &session)?;
         match compile(&module, &Options { threads: how.threads, shared: how.shared }) {
-            Ok(code) => compiled.push((module, code)),
+            Ok(code) => {
+                keep(&code);
+                compiled.push((module, code));
+            }
             Err(refused) => return Ok(Outcome::Refused(refused.to_string())),
         }
     }
@@ -126,6 +129,18 @@ fn attempt(path: &Path, run: &Run, how: How) -> Result<Outcome, String> {
         }
     }
     Ok(Outcome::Same(stats))
+}
+
+/// Writes the text of a kernel into the folder that `PTX_DUMP` names, if it names one: for `ptxas`.
+fn keep(code: &Compiled) {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    if let Some(folder) = std::env::var_os("PTX_DUMP") {
+        let text = ptoc_ptx::print(&code.kernel);
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        let name = format!("{}_{:016x}.ptx", code.kernel.name, hasher.finish());
+        std::fs::write(Path::new(&folder).join(name), text).expect("a folder to write to");
+    }
 }
 
 /// The loop IR of a step, as the GPU's backend wants it.

@@ -1,0 +1,172 @@
+//! Launches kernels that `ptoc-gpu`'s tests have written with their arrays, compares bits, and times them.
+//!
+//! `launch [--times N] FOLDER..`: each folder has `kernel.ptx`, the bytes of arrays, and `launch.txt`, whose lines are
+//!
+//! ```text
+//! entry NAME            the kernel
+//! threads N             of a CTA
+//! ctas N
+//! shared N              bytes
+//! file NAME             a parameter: the address of this file's bytes
+//! zeros N               a parameter: the address of so many bytes of 0
+//! number N              a parameter
+//! expect P NAME TYPE    parameter P holds this file's bytes afterwards; NaN of a float TYPE is any
+//! ```
+
+use ptoc_cuda::{Buffer, Context, Driver, Launch};
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+
+fn main() {
+    let mut times = 0;
+    let mut folders = Vec::new();
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--times" => times = args.next().and_then(|n| n.parse().ok()).unwrap_or(20),
+            _ => folders.push(arg),
+        }
+    }
+    if let Err(e) = all(&folders, times) {
+        eprintln!("{e}");
+        std::process::exit(1);
+    }
+}
+
+fn all(folders: &[String], times: u32) -> Result<(), Box<dyn Error>> {
+    let driver = Driver::open()?;
+    let context = Context::new(&driver, 0)?;
+    let (major, minor) = context.capability()?;
+    let version = driver.version();
+    println!("{}, sm_{major}{minor}, {} multiprocessors, CUDA {version}", context.name()?, context.multiprocessors()?);
+    let mut wrong = 0;
+    for folder in folders {
+        match one(&context, Path::new(folder), times) {
+            Ok(line) => println!("ok    {folder}: {line}"),
+            Err(e) => {
+                wrong += 1;
+                println!("WRONG {folder}: {e}");
+            }
+        }
+    }
+    println!("{} launched, {wrong} wrong", folders.len());
+    if wrong == 0 { Ok(()) } else { Err("not all are right".into()) }
+}
+
+/// A launch as its file says it.
+#[derive(Default)]
+struct Given {
+    entry: String,
+    threads: u32,
+    ctas: u32,
+    shared: u32,
+    params: Vec<Param>,
+    expect: Vec<(usize, String, String)>,
+}
+
+enum Param {
+    Bytes(Vec<u8>),
+    Number(u64),
+}
+
+fn read(folder: &Path) -> Result<Given, Box<dyn Error>> {
+    let mut given = Given::default();
+    for line in fs::read_to_string(folder.join("launch.txt"))?.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["entry", name] => given.entry = name.into(),
+            ["threads", n] => given.threads = n.parse()?,
+            ["ctas", n] => given.ctas = n.parse()?,
+            ["shared", n] => given.shared = n.parse()?,
+            ["file", name] => given.params.push(Param::Bytes(fs::read(folder.join(name))?)),
+            ["zeros", n] => given.params.push(Param::Bytes(vec![0; n.parse()?])),
+            ["number", n] => given.params.push(Param::Number(n.parse()?)),
+            ["expect", at, name, ty] => given.expect.push((at.parse()?, name.into(), ty.into())),
+            [] => {}
+            _ => return Err(format!("launch.txt: `{line}`").into()),
+        }
+    }
+    Ok(given)
+}
+
+fn one(context: &Context<'_>, folder: &Path, times: u32) -> Result<String, Box<dyn Error>> {
+    let given = read(folder)?;
+    let module = context.load(&fs::read_to_string(folder.join("kernel.ptx"))?)?;
+    let function = module.function(&given.entry, given.shared)?;
+    let mut params = Vec::new();
+    let mut buffers: Vec<Option<Buffer<'_>>> = Vec::new();
+    for param in &given.params {
+        match param {
+            Param::Bytes(bytes) => {
+                let buffer = context.alloc(bytes.len())?;
+                params.push(buffer.address());
+                buffers.push(Some(buffer));
+            }
+            Param::Number(n) => {
+                params.push(*n);
+                buffers.push(None);
+            }
+        }
+    }
+    let fill = || -> Result<(), ptoc_cuda::Error> {
+        for (buffer, param) in buffers.iter().zip(&given.params) {
+            if let (Some(buffer), Param::Bytes(bytes)) = (buffer, param) {
+                buffer.write(bytes)?;
+            }
+        }
+        Ok(())
+    };
+    let launch = Launch { ctas: given.ctas, threads: given.threads, params: &params };
+    // Twice: the second time in another order, most likely.
+    for turn in 0..2 {
+        fill()?;
+        // SAFETY: the folder's kernel was made for these parameters, and has run on the PTX interpreter, which holds
+        // each of its accesses to the arrays' bounds.
+        unsafe { function.launch(&launch) }?;
+        context.synchronize()?;
+        for (at, name, ty) in &given.expect {
+            let want = fs::read(folder.join(name))?;
+            let Some(Some(buffer)) = buffers.get(*at) else { return Err(format!("parameter {at} is a number").into()) };
+            if let Some(difference) = difference(&want, &buffer.read()?, ty) {
+                return Err(format!("{name}, launch {turn}: {difference}").into());
+            }
+        }
+    }
+    let (registers, local) = function.registers()?;
+    let mut line = format!("{registers} registers, {local} bytes of local memory");
+    if times > 0 {
+        let (begin, end) = (context.event()?, context.event()?);
+        let mut best = f32::INFINITY;
+        for _ in 0..times {
+            begin.record()?;
+            // SAFETY: as above. What it reads may be what it has written; times are all that is asked for.
+            unsafe { function.launch(&launch) }?;
+            end.record()?;
+            best = best.min(end.since(&begin)?);
+        }
+        line += &format!(", {:.2} us", best * 1000.0);
+    }
+    Ok(line)
+}
+
+/// Where elements first differ.
+fn difference(want: &[u8], got: &[u8], ty: &str) -> Option<String> {
+    let size = match ty {
+        "f32" => 4,
+        "f16" | "bf16" => 2,
+        _ => 1,
+    };
+    let bits = |b: &[u8]| b.iter().rev().fold(0u32, |n, byte| n << 8 | u32::from(*byte));
+    let nan = |b: &[u8]| match ty {
+        "f32" => f32::from_bits(bits(b)).is_nan(),
+        "f16" => bits(b) & 0x7fff > 0x7c00,
+        "bf16" => bits(b) & 0x7fff > 0x7f80,
+        _ => false,
+    };
+    let pairs = || want.chunks(size).zip(got.chunks(size)).enumerate();
+    let differs = |(_, (w, g)): &(usize, (&[u8], &[u8]))| w != g && !(nan(w) && nan(g));
+    let (at, (w, g)) = pairs().find(differs)?;
+    let count = pairs().filter(differs).count();
+    Some(format!("{count} elements, first {at}: {:#x} and {:#x}", bits(w), bits(g)))
+}

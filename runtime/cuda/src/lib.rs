@@ -1,0 +1,14 @@
+//! NVIDIA's driver: devices, modules of PTX, memory, launches, events.
+//!
+//! The driver's library is opened when [`Driver::open`] asks for it, so programs start on machines that have none, and
+//! need no toolkit anywhere. Every failure is an [`Error`] with a code and a remedy.
+//!
+//! This crate calls functions of another library and holds addresses of another machine's memory; both stay inside it.
+
+mod context;
+mod driver;
+mod error;
+
+pub use context::{Buffer, Context, Event, Function, Launch, Module};
+pub use driver::Driver;
+pub use error::{Code, Error};
