@@ -6,7 +6,7 @@ use crate::refused::{Code, Refused};
 use crate::touched::{Key, Touched};
 use cranelift_entity::SecondaryMap;
 use ptoc_diagnostics::Span;
-use ptoc_exec::MAX_GRID_RANK;
+use ptoc_abi::MAX_GRID_RANK;
 use ptoc_ir::loops::{Func, LTy, Label, Module, Op, Reg, Region, VarId};
 use ptoc_ptx::{
     Address, Arith, Builder, Class, Cmp, Kernel, Op as Ptx, Round, Space, Special, Src, Symbol, Type, VReg,
@@ -278,7 +278,7 @@ impl<'a> Emit<'a> {
         Ok((self.b.finish(), self.sites))
     }
 
-    /// The coordinates of a block, as [`ptoc_exec::Raster::place`] has them.
+    /// The coordinates of a block, as [`ptoc_abi::Raster::place`] has them.
     fn coordinates(&mut self, extents: &[VReg]) -> Vec<VReg> {
         let rank = extents.len();
         let Some(last) = rank.checked_sub(1) else { return Vec::new() };

@@ -42,7 +42,7 @@ use memory::Memory;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::analysis::poly::Definitions;
 use ptoc_ir::loops::{CheckRow, Entry, LTy, MemTy, Module, Reg, SpaceData, SpaceId, VarId};
-use ptoc_ir::tile::{CheckData, CheckId, Kernel, Label, Stmt, TensorDir, Tile, TileRef, Ty, Value, Var};
+use ptoc_ir::tile::{CheckData, CheckId, Kernel, Label, TensorDir, Tile, Ty, Value, Var};
 use ptoc_isa::{Loc, Target};
 use ptoc_opt::analyses::Analyses;
 use ptoc_opt::contraction::Products;

@@ -1,8 +1,8 @@
 //! From a test line of a source to results: by the reference interpreter, and as PTX by its interpreter.
 
-use ptoc::defs::Definition;
-use ptoc::launch::{Arrays, Backend, CompiledPlan, Plan, RunOptions, Step, open_arrays};
-use ptoc::session::{Session, Unit};
+use ptoc_driver::defs::Definition;
+use ptoc_driver::launch::{Arrays, Backend, CompiledPlan, Plan, RunOptions, Step, open_arrays};
+use ptoc_driver::session::{Session, Unit};
 use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Analysis, Budget};
 use ptoc_gpu::{Arguments, Compiled, Options, compile, extents, lower};
@@ -171,7 +171,7 @@ pub fn execute(
     for (step, (module, code)) in plan.steps.iter().zip(compiled) {
         let params: Vec<i64> = step.dims.iter().copied().chain(step.scalars.iter().map(|&bits| bits as i64)).collect();
         let extents = extents(module, &params).map_err(|stop| End::Check(format!("the launch: {stop:?}")))?;
-        let blocks = ptoc_exec::count(&extents).map_err(|e| End::Check(e.to_string()))?;
+        let blocks = ptoc_abi::count(&extents).map_err(|e| End::Check(e.to_string()))?;
         if blocks == 0 {
             continue;
         }
