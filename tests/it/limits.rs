@@ -6,7 +6,8 @@
 //! are in order.
 
 use ptoc_checks::hazards::check;
-use ptoc_driver::launch::{Backend, CompiledPlan, RunOptions, Schedule};
+use ptoc_driver::backend::INTERP;
+use ptoc_driver::launch::{CompiledPlan, RunOptions, Schedule};
 use ptoc_interp::Order;
 use ptoc_ir::tile::{Kernel, SyncMode};
 use ptoc_isa::Target;
@@ -188,7 +189,7 @@ fn few_flags_are_enough() {
                 [None, Some(Order::Program), Some(Order::Late), Some(Order::Random(1)), Some(Order::Random(2))];
             let results = orders.map(|order| {
                 let mut after = run.before.clone();
-                let compiled = CompiledPlan::new(&mut run.session, &run.plan, Backend::Interp).expect("it compiles");
+                let compiled = CompiledPlan::new(&mut run.session, &run.plan, INTERP).expect("it compiles");
                 let schedule = Schedule { order, insert: true, time: false };
                 let options = RunOptions { schedule, ..RunOptions::default() };
                 let done = compiled.run(&mut run.session, &mut after, &options, &mut |_| {}, None);

@@ -1,6 +1,7 @@
 //! Every program of the repository on pipes that run at the same time, ordered by its author or by the compiler.
 
-use ptoc_driver::launch::{Backend, CompiledPlan, RunOptions, Schedule};
+use ptoc_driver::backend::INTERP;
+use ptoc_driver::launch::{CompiledPlan, RunOptions, Schedule};
 use ptoc_interp::Order;
 use ptoc_ir::tile::SyncMode;
 use ptoc_tests::programs::{Prepared, files, runs};
@@ -30,7 +31,7 @@ fn programs_give_the_same_bits_in_every_order() {
             let small = bytes <= SMALL && !pim;
             all += usize::from(small);
             let turn = (manual + inserted) % ORDERS.len();
-            let compiled = CompiledPlan::new(&mut run.session, &run.plan, Backend::Interp).expect("nothing to compile");
+            let compiled = CompiledPlan::new(&mut run.session, &run.plan, INTERP).expect("nothing to compile");
             let mut plain = run.before.clone();
             let no_pipes = RunOptions::default();
             let failed = |run: &Prepared, order: Option<Order>| -> ! {

@@ -1,7 +1,8 @@
 //! Physical kernels: valid, printable, and with the results of the kernels that they were made of.
 
 use ptoc_diagnostics::FileId;
-use ptoc_driver::launch::{Backend, CompiledPlan, RunOptions};
+use ptoc_driver::backend::INTERP;
+use ptoc_driver::launch::{CompiledPlan, RunOptions};
 use ptoc_ir::tile::text::{Spans, parse, print};
 use ptoc_ir::tile::verify::verify;
 use ptoc_ir::tile::{AddrKind, Kernel};
@@ -42,7 +43,7 @@ fn physical_kernels_compute_the_same() {
         for mut run in runs(&path) {
             let results = |run: &mut ptoc_tests::programs::Prepared| {
                 let mut after = run.before.clone();
-                let compiled = CompiledPlan::new(&mut run.session, &run.plan, Backend::Interp).expect("it compiles");
+                let compiled = CompiledPlan::new(&mut run.session, &run.plan, INTERP).expect("it compiles");
                 let options = RunOptions::default();
                 let done = compiled.run(&mut run.session, &mut after, &options, &mut |_| {}, None);
                 assert!(done.is_ok(), "{}: {:?}", run.name, run.session.diagnostics);

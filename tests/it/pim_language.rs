@@ -2,8 +2,9 @@
 //! that say what it means.
 
 use crate::engine::command;
+use ptoc_driver::backend::INTERP;
 use ptoc_driver::defs::Definition;
-use ptoc_driver::launch::{Backend, CompiledPlan, Plan, RunOptions};
+use ptoc_driver::launch::{CompiledPlan, Plan, RunOptions};
 use ptoc_driver::session::{Session, Unit};
 use ptoc_ir::scalar;
 use ptoc_ir::tile::text::{Spans, parse, print};
@@ -78,7 +79,7 @@ impl Compiled {
     fn run(&mut self, arrays: &Given) -> Tensor {
         let mut arrays = arrays_of(arrays);
         let mut tensors = self.plan.tensors(&mut self.session, &mut arrays, 1).expect("arrays");
-        let compiled = CompiledPlan::new(&mut self.session, &self.plan, Backend::Interp).expect("it compiles");
+        let compiled = CompiledPlan::new(&mut self.session, &self.plan, INTERP).expect("it compiles");
         let done = compiled.run(&mut self.session, &mut tensors, &RunOptions::default(), &mut |_| {}, None);
         let said: Vec<String> = self.session.diagnostics.iter().map(|d| d.message.clone()).collect();
         assert!(done.is_ok(), "{said:?}");

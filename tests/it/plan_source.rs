@@ -2,7 +2,8 @@
 //! same.
 
 use crate::engine::command;
-use ptoc_driver::launch::{Backend, CompiledPlan, RunOptions};
+use ptoc_driver::backend::CPU;
+use ptoc_driver::launch::{CompiledPlan, RunOptions};
 use ptoc_tensor::Tensor;
 use ptoc_tests::programs::{Prepared, runs, runs_of};
 use serde_json::Value;
@@ -116,7 +117,7 @@ fn every_plan_can_be_printed_and_comes_to_the_same_placement() {
 
 fn results(run: &mut Prepared) -> Vec<Tensor> {
     let mut after = run.before.clone();
-    let compiled = CompiledPlan::new(&mut run.session, &run.plan, Backend::Cpu).expect("compiles");
+    let compiled = CompiledPlan::new(&mut run.session, &run.plan, CPU).expect("compiles");
     compiled.run(&mut run.session, &mut after, &RunOptions::default(), &mut |_| {}, None).expect("runs");
     after
 }

@@ -4,7 +4,8 @@
 
 use ptoc_checks::plan_check;
 use ptoc_checks::plan_check::Fault;
-use ptoc_driver::launch::{Backend, CompiledPlan, RunOptions};
+use ptoc_driver::backend::INTERP;
+use ptoc_driver::launch::{CompiledPlan, RunOptions};
 use ptoc_ir::tile::{AddrKind, Kernel, Tile};
 use ptoc_isa::Target;
 use ptoc_placement::Placement;
@@ -37,7 +38,7 @@ fn moved(placement: &Placement, tile: Tile, at: u64) -> Placement {
 /// `None` if the run stops.
 fn results(run: &mut Prepared) -> Option<Vec<Tensor>> {
     let mut after = run.before.clone();
-    let compiled = CompiledPlan::new(&mut run.session, &run.plan, Backend::Interp).ok()?;
+    let compiled = CompiledPlan::new(&mut run.session, &run.plan, INTERP).ok()?;
     compiled.run(&mut run.session, &mut after, &RunOptions::default(), &mut |_| {}, None).ok()?;
     Some(after)
 }

@@ -4,6 +4,7 @@ use ptoc_analysis::{Bindings, Instance, ItemId, Loader, Modules, check_names, in
 use ptoc_diagnostics::{Budget, Diagnostic, Diagnostics, FileId, SourceMap, render};
 use ptoc_driver::repair::Source;
 use ptoc_isa::Target;
+use ptoc_passes::pipeline::{Pipeline, Request, pipeline_of};
 use ptoc_syntax::ast::{ItemKind, Name};
 use std::path::PathBuf;
 
@@ -143,12 +144,8 @@ pub fn check(name: &str, text: &str, flags: &Flags, directory: Option<PathBuf>) 
         let source = Source { sources: &sources, modules: &modules, kernel, bindings };
         let called = |d: Diagnostic| instance.debug.called_from(d);
         let budget = Budget::default();
-        let request = ptoc_passes::pipeline::Request {
-            author: &source,
-            budget: &budget,
-            options: ptoc_opt::pass::PassOptions::default(),
-        };
-        match ptoc_passes::pipeline::pipeline_of(instance.kernel, target, request) {
+        let request = Request::new(&source, &budget, Pipeline::of(target));
+        match pipeline_of(instance.kernel, target, request) {
             Ok(prepared) => {
                 all.extend(prepared.warnings.into_iter().map(called));
                 compiled += 1;

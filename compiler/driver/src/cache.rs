@@ -9,6 +9,7 @@ use ptoc_cpu::CompiledKernel;
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::Kernel;
 use ptoc_passes::Prepared;
+use ptoc_passes::pipeline::Pipeline;
 use std::rc::Rc;
 
 /// Launches that are kept, the last ones first.
@@ -16,6 +17,9 @@ const KEPT: usize = 64;
 
 /// What machine code was asked for: its vectors, and whether f16 and bf16 have the interpreter's bits.
 pub type CodeKind = (ptoc_cpu::Vectors, bool);
+
+/// How a kernel was prepared: `watched` of the session, and the pipeline.
+pub type PreparedKind = (bool, Pipeline);
 
 /// What a session has compiled.
 #[derive(Debug, Default)]
@@ -27,21 +31,20 @@ pub struct Cache {
 struct Entry {
     /// As it was elaborated.
     kernel: Kernel,
-    /// See [`crate::session::Session::watched`].
-    watched: bool,
+    kind: PreparedKind,
     prepared: Prepared,
     code: Vec<(CodeKind, Rc<CompiledKernel>)>,
 }
 
 impl Cache {
     /// What the passes made of the kernel.
-    pub fn prepared(&self, kernel: &Kernel, watched: bool) -> Option<Prepared> {
-        self.entries.iter().find(|e| e.watched == watched && e.kernel == *kernel).map(|e| e.prepared.clone())
+    pub fn prepared(&self, kernel: &Kernel, kind: PreparedKind) -> Option<Prepared> {
+        self.entries.iter().find(|e| e.kind == kind && e.kernel == *kernel).map(|e| e.prepared.clone())
     }
 
     /// Keeps what the passes made of a kernel.
-    pub fn keep(&mut self, kernel: Kernel, watched: bool, prepared: &Prepared) {
-        self.entries.insert(0, Entry { kernel, watched, prepared: prepared.clone(), code: Vec::new() });
+    pub fn keep(&mut self, kernel: Kernel, kind: PreparedKind, prepared: &Prepared) {
+        self.entries.insert(0, Entry { kernel, kind, prepared: prepared.clone(), code: Vec::new() });
         self.entries.truncate(KEPT);
     }
 

@@ -1,7 +1,8 @@
 //! The check of a kernel or program: the language, all passes, and what units in memory can do.
 
+use crate::backend;
 use crate::calls;
-use crate::launch::{Plan, pim};
+use crate::launch::Plan;
 use crate::session::{Entry, Origin, Session, Unit, Waiting};
 use crate::unwritten::Unwritten;
 use ptoc_analysis::Instance;
@@ -43,7 +44,7 @@ pub fn check_entry(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Che
 
 fn check_alone(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Checked {
     let checked = check_language(session, unit, entry);
-    if !session.target.is_pim() || session.diagnostics.has_errors() {
+    if !backend::default_of(&session.target).capabilities().limits || session.diagnostics.has_errors() {
         return checked;
     }
     let Checked::Whole(found) = checked else { return checked };
@@ -69,10 +70,7 @@ fn check_units(session: &mut Session, unit: &Unit, entry: &Entry<'_>, given: &[N
     let found = std::mem::replace(&mut session.diagnostics, before);
     match plan {
         Ok(plan) => {
-            // A kernel of the host alone has no stream.
-            if !plan.is_host()
-                && let Err(d) = pim::compile(session, &plan)
-            {
+            if let Err(d) = backend::default_of(&session.target).check(session, &plan) {
                 session.diagnostics.push(*d);
             }
             true

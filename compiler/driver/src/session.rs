@@ -1,5 +1,6 @@
 //! One compilation: sources, the target, definitions, diagnostics; and what loading a file gives.
 
+use crate::backend::{self, BackendRef};
 use crate::cache::Cache;
 use crate::defs::{self, Definition, Definitions};
 use crate::files::{self, FileLoader, OpenTexts};
@@ -11,7 +12,7 @@ use ptoc_diagnostics::{Budget, Diagnostic, Diagnostics, FileId, Fix, SourceMap, 
 use ptoc_ir::tile::{Kernel, TensorId};
 use ptoc_isa::{Loc, Target};
 use ptoc_opt::pass::{PassOptions, Recorder};
-use ptoc_passes::pipeline::Request;
+use ptoc_passes::pipeline::{Pipeline, Request};
 use ptoc_placement::MemoryMap;
 use ptoc_syntax::ast::{Expr, ExprKind, Ident, ItemKind, KernelItem, Name, Param};
 use ptoc_tensor::DType;
@@ -46,6 +47,8 @@ pub struct Session {
     pub clock: Clock,
     /// Launches are for the interpreter, which watches the pipes: hazards do not keep them from running.
     pub watched: bool,
+    /// What is made of a placed kernel: for the target's default backend, or for one that was selected.
+    pub pipeline: Pipeline,
     /// Of machine code.
     pub vectors: ptoc_cpu::Vectors,
     /// Machine code has the interpreter's bits in products of f16 and bf16 too.
@@ -101,6 +104,7 @@ impl Session {
         let mut target = Target::builtin(target)?.clone();
         let (mut sources, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
         let definitions = Definitions::parse(definitions, &mut target, &mut sources, &mut diagnostics);
+        let pipeline = backend::default_of(&target).pipeline().unwrap_or(Pipeline::Placed);
         Ok(Session {
             sources,
             diagnostics,
@@ -110,6 +114,7 @@ impl Session {
             evaluation: Rc::new(Budget::of(EVALUATION)),
             clock: Clock::start(),
             watched: false,
+            pipeline,
             vectors: ptoc_cpu::Vectors::Auto,
             exact: true,
             cache: Cache::default(),
@@ -120,6 +125,13 @@ impl Session {
             open: OpenTexts::default(),
             read: Vec::new(),
         })
+    }
+
+    /// Kernels are prepared for this backend from now on, if it serves the target.
+    pub fn select(&mut self, backend: BackendRef) {
+        if let Some(pipeline) = backend.pipeline().filter(|_| backend.serves(&self.target)) {
+            self.pipeline = pipeline;
+        }
     }
 
     /// Steps that are left, of analyses and of compile-time evaluation, as far as one kernel may take them.
@@ -325,7 +337,7 @@ impl Session {
         let author = origin.source(&self.sources);
         let budget = self.budget.kernel();
         let options = PassOptions { verify: self.verify_ir, recorder: self.recorder.as_ref() };
-        let request = Request { author: &author, budget: &budget, options };
+        let request = Request { pipeline: self.pipeline, author: &author, budget: &budget, options };
         let result = ptoc_passes::pipeline::pipeline_of(kernel, &self.target, request);
         self.budget.settle(&budget);
         self.prepared(begin, result, debug)
@@ -339,7 +351,7 @@ impl Session {
         origin: &Origin<'_>,
         launch: (&[i64], &[Option<u64>]),
     ) -> Option<ptoc_passes::Prepared> {
-        if let Some(prepared) = self.cache.prepared(&instance.kernel, self.watched) {
+        if let Some(prepared) = self.cache.prepared(&instance.kernel, (self.watched, self.pipeline)) {
             return self.launched(prepared, launch, &instance.debug);
         }
         let elaborated = instance.kernel.clone();
@@ -347,7 +359,7 @@ impl Session {
         let author = origin.source(&self.sources);
         let budget = self.budget.kernel();
         let options = PassOptions { verify: self.verify_ir, recorder: self.recorder.as_ref() };
-        let request = Request { author: &author, budget: &budget, options };
+        let request = Request { pipeline: self.pipeline, author: &author, budget: &budget, options };
         let result = match self.watched {
             true => ptoc_passes::pipeline::pipeline_to_run(instance.kernel, &self.target, request),
             false => ptoc_passes::pipeline::pipeline_of(instance.kernel, &self.target, request),
@@ -356,7 +368,7 @@ impl Session {
         self.passes(begin);
         match result {
             Ok(prepared) => {
-                self.cache.keep(elaborated, self.watched, &prepared);
+                self.cache.keep(elaborated, (self.watched, self.pipeline), &prepared);
                 self.launched(prepared, launch, &instance.debug)
             }
             Err(mut errors) => {

@@ -18,6 +18,7 @@ use ptoc_placement::physical;
 use ptoc_placement::{PlacedKernel, Placement};
 use ptoc_placement::{addresses, copies, dynamic, pins, stages};
 use rustc_hash::FxHashSet;
+use std::fmt;
 use std::rc::Rc;
 
 /// A kernel that is ready for an emitter.
@@ -25,15 +26,26 @@ use std::rc::Rc;
 pub struct Prepared {
     /// The kernel with its checks, and where its tiles are.
     pub placed: PlacedKernel,
-    /// The same as loop IR; `None` on PIM targets, whose backend works from the placed kernel.
+    /// The same as loop IR; `None` for a backend that takes the placed kernel.
     pub module: Option<Rc<Module>>,
     /// What is not an error.
     pub warnings: Vec<Diagnostic>,
 }
 
+/// What a backend has made of a kernel that is checked and placed.
+#[derive(Clone, Copy)]
+pub enum Pipeline {
+    /// Nothing: it takes the placed kernel.
+    Placed,
+    /// Loop IR, lowered after these rewrites of tile IR, in their order.
+    Loops(&'static [Pass]),
+}
+
 /// How the passes are run.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
+    /// What is made of the placed kernel.
+    pub pipeline: Pipeline,
     /// Someone who knows the source: capacity errors then say more, and what would mend them.
     pub author: &'a dyn Author,
     /// What the analyses may spend. What they do not decide with its steps is one warning.
@@ -45,27 +57,61 @@ pub struct Request<'a> {
 /// The rewrites of tile IR that the CPU backend wants, in their order.
 pub const CPU_PASSES: &[Pass] = &[copy_propagation::PASS, grid_split::PASS, lazy_gather::PASS, rematerialize::PASS];
 
-/// The steps that change IR, in their order, and what each does: for `emit --stage after:NAME`.
-pub fn steps() -> Vec<(&'static str, &'static str)> {
-    let mut steps = vec![
-        ("elaboration", "tile IR as the source says it"),
-        ("addresses", "folds addresses that are constants, and proves those that are computed"),
-        ("initialisation", "marks what is written before it is read"),
-        ("placement", "gives each tile its bytes, and copies of its own to what pipes use at the same time"),
-        ("address-checks", "checks the addresses that only the launch knows"),
-        ("bounds", "puts a check in front of each access that is not proved to be in bounds"),
-    ];
-    steps.extend(CPU_PASSES.iter().map(|p| (p.name, p.about)));
-    steps.push((fusion::NAME, fusion::ABOUT));
-    steps.push(("lowering", "loop IR: a loop nest for each instruction, or for a fused chain of them"));
-    steps.push((row_pipelining::NAME, row_pipelining::ABOUT));
-    steps
+impl Pipeline {
+    /// The pipeline of the backend that ptoc has for a target.
+    pub fn of(target: &Target) -> Pipeline {
+        if target.is_pim() { Pipeline::Placed } else { Pipeline::Loops(CPU_PASSES) }
+    }
+
+    /// The steps that change IR, in their order, and what each does: for `emit --stage after:NAME`.
+    pub fn steps(self) -> Vec<(&'static str, &'static str)> {
+        let mut steps = vec![
+            ("elaboration", "tile IR as the source says it"),
+            ("addresses", "folds addresses that are constants, and proves those that are computed"),
+            ("initialisation", "marks what is written before it is read"),
+            ("placement", "gives each tile its bytes, and copies of its own to what pipes use at the same time"),
+            ("address-checks", "checks the addresses that only the launch knows"),
+        ];
+        let Pipeline::Loops(rewrites) = self else { return steps };
+        steps.push(("bounds", "puts a check in front of each access that is not proved to be in bounds"));
+        steps.extend(rewrites.iter().map(|p| (p.name, p.about)));
+        steps.push((fusion::NAME, fusion::ABOUT));
+        steps.push(("lowering", "loop IR: a loop nest for each instruction, or for a fused chain of them"));
+        steps.push((row_pipelining::NAME, row_pipelining::ABOUT));
+        steps
+    }
+}
+
+/// Pipelines are the same if their steps are.
+impl PartialEq for Pipeline {
+    fn eq(&self, other: &Pipeline) -> bool {
+        match (self, other) {
+            (Pipeline::Placed, Pipeline::Placed) => true,
+            (Pipeline::Loops(a), Pipeline::Loops(b)) => a.iter().map(|p| p.name).eq(b.iter().map(|p| p.name)),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Pipeline {}
+
+impl fmt::Debug for Pipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.steps().iter().map(|s| s.0)).finish()
+    }
+}
+
+impl<'a> Request<'a> {
+    /// Without verifying or recording.
+    pub fn new(author: &'a dyn Author, budget: &'a Budget, pipeline: Pipeline) -> Request<'a> {
+        Request { pipeline, author, budget, options: PassOptions::default() }
+    }
 }
 
 /// All passes: initialisation, placement, the independent check of the plan, lowering.
 pub fn pipeline(kernel: Kernel, target: &Target) -> Result<Prepared, Vec<Diagnostic>> {
     let budget = Budget::default();
-    pipeline_of(kernel, target, Request { author: &Nobody, budget: &budget, options: PassOptions::default() })
+    pipeline_of(kernel, target, Request::new(&Nobody, &budget, Pipeline::of(target)))
 }
 
 /// As [`pipeline`], as a request says.
@@ -90,10 +136,10 @@ fn lowered(
     target: &Target,
     request: Request<'_>,
 ) -> Result<Prepared, Vec<Diagnostic>> {
-    if target.is_pim() {
+    let Pipeline::Loops(rewrites) = request.pipeline else {
         return Ok(Prepared { placed, module: None, warnings });
-    }
-    let module = module(&mut placed, target, request).map_err(|mut errors| {
+    };
+    let module = module(&mut placed, target, rewrites, request).map_err(|mut errors| {
         errors.extend(warnings.iter().cloned());
         errors
     })?;
@@ -101,7 +147,12 @@ fn lowered(
 }
 
 /// A placed kernel as loop IR. Checks of accesses and of the lowering are appended to its table.
-fn module(placed: &mut PlacedKernel, target: &Target, request: Request<'_>) -> Result<Module, Vec<Diagnostic>> {
+fn module(
+    placed: &mut PlacedKernel,
+    target: &Target,
+    rewrites: &[Pass],
+    request: Request<'_>,
+) -> Result<Module, Vec<Diagnostic>> {
     let account = request.budget.account(Analysis::Lowering);
     let (bounded, verdict) = pass("bounds", || bounds::settled(&placed.kernel, target, account));
     if let Some(bounded) = &bounded {
@@ -111,7 +162,7 @@ fn module(placed: &mut PlacedKernel, target: &Target, request: Request<'_>) -> R
     }
     let kernel = bounded.unwrap_or_else(|| placed.kernel.clone());
     let mut unit = Unit::new(kernel, placed.placement.clone());
-    opt::run(CPU_PASSES, &mut unit, &Context { target, account }, request.options)?;
+    opt::run(rewrites, &mut unit, &Context { target, account }, request.options)?;
     let analyses = Analyses::of(&unit);
     if let Some(recorder) = request.options.recorder
         && let decided = analyses.fusion.text(&unit.kernel)
@@ -159,7 +210,7 @@ pub fn place_of(
     author: &dyn Author,
     budget: &Budget,
 ) -> Result<(PlacedKernel, Vec<Diagnostic>), Vec<Diagnostic>> {
-    place_with(kernel, target, Hazards::Refuse, Request { author, budget, options: PassOptions::default() })
+    place_with(kernel, target, Hazards::Refuse, Request::new(author, budget, Pipeline::Placed))
 }
 
 /// What becomes of hazards.

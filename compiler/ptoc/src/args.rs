@@ -1,11 +1,12 @@
 //! The command line, as clap sees it.
 
-use clap::builder::{EnumValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
 use ptoc_debugger::PrintTile;
+use ptoc_driver::backend::{self, BackendRef};
 use ptoc_driver::session::DEFAULT_TARGET;
-use ptoc_driver::stages::Stage;
+use ptoc_driver::stages::{self, Stage};
 use ptoc_interp::Order;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -42,7 +43,7 @@ impl Cli {
         };
         if let Command::Run(args) = &self.command
             && args.schedule.is_some()
-            && args.backend != Some(BackendName::Interp)
+            && !args.backend.is_some_and(|b| b.capabilities().pipes)
         {
             return fail("'--schedule' is for the pipes of the interpreter: add '--backend interp'".into());
         }
@@ -176,44 +177,30 @@ pub struct CheckArgs {
     pub compile: CompileArgs,
 }
 
-/// What executes a kernel.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum BackendName {
-    /// Machine code on this host
-    Cpu,
-    /// Command streams on simulated units in memory
-    Pim,
-    /// The reference interpreter
-    Interp,
-}
-
-impl BackendName {
-    /// As it is written.
-    pub fn name(self) -> &'static str {
-        match self {
-            BackendName::Cpu => "cpu",
-            BackendName::Pim => "pim",
-            BackendName::Interp => "interp",
-        }
-    }
-}
-
-/// A backend's name; a list of them has its own message.
+/// The name of a registered backend; a list of them has its own message.
 #[derive(Clone, Copy, Debug)]
 struct OneBackend;
 
+impl OneBackend {
+    fn values() -> Vec<PossibleValue> {
+        backend::all().into_iter().map(|b| PossibleValue::new(b.name()).help(b.about())).collect()
+    }
+}
+
 impl TypedValueParser for OneBackend {
-    type Value = BackendName;
+    type Value = BackendRef;
 
     fn parse_ref(
         &self,
         command: &clap::Command,
         arg: Option<&clap::Arg>,
         value: &std::ffi::OsStr,
-    ) -> Result<BackendName, clap::Error> {
-        let names = value.to_str().unwrap_or_default();
+    ) -> Result<BackendRef, clap::Error> {
+        let names = value.to_string_lossy();
         if !names.contains(',') {
-            return EnumValueParser::new().parse_ref(command, arg, value);
+            let name =
+                PossibleValuesParser::new(OneBackend::values()).parse_ref(command, arg, names.as_ref().as_ref())?;
+            return Ok(backend::named(&name).expect("the name of a registered backend"));
         }
         let message = format!(
             "'--backend' takes one backend, and '{names}' is a list: run each by itself; or write the line \
@@ -223,7 +210,7 @@ impl TypedValueParser for OneBackend {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(BackendName::value_variants().iter().filter_map(ValueEnum::to_possible_value)))
+        Some(Box::new(OneBackend::values().into_iter()))
     }
 }
 
@@ -239,7 +226,7 @@ pub struct RunArgs {
     /// What executes the kernel [default: cpu, or pim for targets with units in memory; interp with --step and
     /// --print-tile]
     #[arg(long, value_parser = OneBackend, value_name = "BACKEND")]
-    pub backend: Option<BackendName>,
+    pub backend: Option<BackendRef>,
     /// Target, definitions, diagnostics.
     #[command(flatten)]
     pub compile: CompileArgs,
@@ -342,7 +329,7 @@ impl StageArg {
     /// `after:PASS` of every pass, made once: the parser of arguments keeps names for as long as the process runs.
     fn passes() -> &'static [(&'static str, &'static str, &'static str)] {
         static PASSES: LazyLock<Vec<(&str, &str, &str)>> = LazyLock::new(|| {
-            let steps = ptoc_passes::pipeline::steps().into_iter();
+            let steps = stages::steps().into_iter();
             steps.map(|(name, about)| (&*format!("after:{name}").leak(), name, about)).collect()
         });
         &PASSES
@@ -350,7 +337,7 @@ impl StageArg {
 
     /// Parses the words that there are.
     fn parser() -> impl TypedValueParser<Value = StageArg> {
-        let forms = Stage::ALL.iter().map(|(_, name, about)| PossibleValue::new(*name).help(*about));
+        let forms = Stage::all().into_iter().map(|(_, name, about)| PossibleValue::new(name).help(about));
         let passes = StageArg::passes().iter().map(|(word, _, about)| PossibleValue::new(*word).help(*about));
         PossibleValuesParser::new(forms.chain(passes)).try_map(|word| {
             let pass = StageArg::passes().iter().find(|p| p.0 == word).map(|p| StageArg::After(p.1));

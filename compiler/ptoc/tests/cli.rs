@@ -645,7 +645,7 @@ fn emit_shows_the_ir_between_passes() {
     };
     let all = printed("--print-after-all --verify-ir");
     let names: Vec<&str> = all.lines().filter_map(|l| l.strip_prefix("# after ")).collect();
-    let order: Vec<&str> = ptoc_passes::pipeline::steps().into_iter().map(|s| s.0).collect();
+    let order: Vec<&str> = ptoc_driver::stages::steps().into_iter().map(|s| s.0).collect();
     assert!(names.iter().zip(&names[1..]).all(|(a, b)| {
         let place = |n: &str| order.iter().position(|o| *o == n).unwrap_or_else(|| panic!("no step {n}"));
         place(a) < place(b)

@@ -57,8 +57,8 @@ impl Directive {
 pub struct Run {
     /// What to run.
     pub kernel: Ident,
-    /// On what; at least one, none twice.
-    pub backends: Vec<(Backend, Span)>,
+    /// On what, by the names of [`BACKENDS`]; at least one, none twice.
+    pub backends: Vec<(&'static str, Span)>,
     /// Target, tolerances, and values.
     pub settings: Settings,
     /// `A=file.npy`: the array that an argument gets.
@@ -97,30 +97,8 @@ pub struct Trap {
     pub span: Span,
 }
 
-/// What executes a kernel.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Backend {
-    /// The reference interpreter.
-    Interp,
-    /// Machine code on this host.
-    Cpu,
-    /// The simulator of processing in memory.
-    Pim,
-}
-
-impl Backend {
-    /// All of them.
-    pub const ALL: [Backend; 3] = [Backend::Interp, Backend::Cpu, Backend::Pim];
-
-    /// How it is written.
-    pub fn name(self) -> &'static str {
-        match self {
-            Backend::Interp => "interp",
-            Backend::Cpu => "cpu",
-            Backend::Pim => "pim",
-        }
-    }
-}
+/// The backends that `// run:` lines name. What they are is a matter of the driver, whose registry has these names.
+pub const BACKENDS: [&str; 3] = ["interp", "cpu", "pim"];
 
 /// What names of settings of the units and of their memory begin with.
 const MACHINE: [&str; 2] = ["unit.", "device."];
@@ -285,8 +263,8 @@ impl Reader<'_> {
         Some(word)
     }
 
-    fn backends(&mut self, kernel: &Ident, word: Option<Ident>) -> Vec<(Backend, Span)> {
-        let mut list: Vec<(Backend, Span)> = Vec::new();
+    fn backends(&mut self, kernel: &Ident, word: Option<Ident>) -> Vec<(&'static str, Span)> {
+        let mut list: Vec<(&'static str, Span)> = Vec::new();
         let Some(word) = word.filter(|w| !w.name.contains('=')) else {
             self.malformed(kernel.span.after(), "the backends are missing: `interp`, `cpu`, or `pim`");
             return list;
@@ -295,7 +273,7 @@ impl Reader<'_> {
         for part in word.name.split(',') {
             let span = Span::new(self.file, start, start + part.len() as u32);
             start += part.len() as u32 + 1;
-            match Backend::ALL.into_iter().find(|b| b.name() == part) {
+            match BACKENDS.into_iter().find(|b| *b == part) {
                 Some(b) if list.iter().any(|l| l.0 == b) => self.malformed(span, format!("`{part}` stands here twice")),
                 Some(b) => list.push((b, span)),
                 None => {
@@ -304,8 +282,7 @@ impl Reader<'_> {
                         span,
                         format!("`{part}` is no backend: there are `interp`, `cpu`, and `pim`"),
                     );
-                    let names = Backend::ALL.map(Backend::name);
-                    if let Some(near) = crate::similar::nearest(part, &names) {
+                    if let Some(near) = crate::similar::nearest(part, &BACKENDS) {
                         d = d.with_fix(format!("write `{near}`"), span, near);
                     }
                     self.fail(d);

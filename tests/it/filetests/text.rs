@@ -1,7 +1,7 @@
 //! The text of a filetest: its directives, and whether an output is as they say.
 
+use ptoc_driver::stages::steps;
 use ptoc_lower::row_pipelining;
-use ptoc_passes::pipeline::steps;
 use std::fmt::Write as _;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

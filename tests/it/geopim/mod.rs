@@ -4,8 +4,9 @@ mod reference;
 mod rows;
 mod settings;
 
+use ptoc_driver::backend::PIM;
 use ptoc_driver::defs::Definition;
-use ptoc_driver::launch::{Backend, CompiledPlan, Outcome, Plan, RunOptions};
+use ptoc_driver::launch::{CompiledPlan, Outcome, Plan, RunOptions};
 use ptoc_driver::session::Session;
 use ptoc_tensor::Tensor;
 use ptoc_tests::programs::{Given, arrays_of};
@@ -40,7 +41,7 @@ fn run(file: &str, kernel: &str, definitions: &[(String, String)], given: &Given
     let said = |session: &Session| session.diagnostics.iter().map(|d| d.message.clone()).collect::<Vec<_>>();
     let plan = plan.unwrap_or_else(|_| panic!("{file} {kernel} {definitions:?}: {:?}", said(&session)));
     let mut tensors = plan.tensors(&mut session, &mut arrays, seed).expect("arrays");
-    let compiled = CompiledPlan::new(&mut session, &plan, Backend::Pim);
+    let compiled = CompiledPlan::new(&mut session, &plan, PIM);
     let compiled = compiled.unwrap_or_else(|_| panic!("{file} {kernel} {definitions:?}: {:?}", said(&session)));
     let outcome = compiled.run(&mut session, &mut tensors, &RunOptions::default(), &mut |_| {}, None);
     let outcome = outcome.unwrap_or_else(|_| panic!("{file} {kernel} {definitions:?}: {:?}", said(&session)));

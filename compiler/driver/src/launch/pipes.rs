@@ -167,7 +167,7 @@ fn line(sources: &SourceMap, span: Span) -> u32 {
 
 impl Step {
     /// The kernel whose pipes are run, and how; `None`: one statement after another.
-    pub(super) fn pipes(&self, session: &Session, schedule: Schedule) -> Option<(Kernel, Pipes)> {
+    pub(crate) fn pipes(&self, session: &Session, schedule: Schedule) -> Option<(Kernel, Pipes)> {
         let target: &Target = &session.target;
         if self.kernel.sync == SyncMode::Auto && !schedule.insert {
             return None;

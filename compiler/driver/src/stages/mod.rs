@@ -2,7 +2,7 @@
 
 mod order;
 
-use crate::launch::wrong_stage;
+use crate::backend::{self, BackendRef, wrong_stage};
 use crate::session::{Entry, Failed, Origin, Session, Unit, Waiting};
 use ptoc_analysis::{Bindings, Instance, ItemId};
 use ptoc_ir::{loops, tile};
@@ -10,6 +10,19 @@ use ptoc_opt::pass::{Recorder, Snapshot};
 use ptoc_placement::PlacedKernel;
 use ptoc_syntax::ast::Name;
 use std::fmt::Write as _;
+
+/// A stage that a backend has beyond tile IR.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BackendStage {
+    /// As it is written.
+    pub name: &'static str,
+    /// What the help of `--stage` says of it.
+    pub about: &'static str,
+    /// It is of a whole plan, for which all sizes must be known, and not of a kernel.
+    pub plan: bool,
+    /// What the names of files end with that hold its binary form.
+    pub extension: Option<&'static str>,
+}
 
 /// A form of a kernel, or of its source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,42 +37,52 @@ pub enum Stage {
     Placed,
     /// What orders the pipes, and tile IR with it.
     Sync,
-    /// Loop IR.
-    Loop,
-    /// Cranelift IR.
-    Clif,
-    /// Machine code.
-    Asm,
-    /// Command stream.
-    Pim,
+    /// A stage of a backend.
+    Of(BackendRef, &'static BackendStage),
     /// PTO C++.
     Pto,
 }
 
 impl Stage {
     /// All stages, each with its name and with what the help of `--stage` says of it.
-    pub const ALL: [(Stage, &str, &str); 10] = [
-        (Stage::Tokens, "tokens", "Tokens, one a line"),
-        (Stage::Ast, "ast", "Syntax tree"),
-        (Stage::Ir, "ir", "Tile IR"),
-        (Stage::Placed, "placed", "Tile IR with the addresses of its tiles"),
-        (Stage::Sync, "sync", "What orders the pipes, beside the source; then tile IR with it"),
-        (Stage::Loop, "loop", "Loop IR"),
-        (Stage::Clif, "clif", "Cranelift IR"),
-        (Stage::Asm, "asm", "Machine code"),
-        (Stage::Pim, "pim", "Command stream for units in memory; into a file `.pim`, its binary form"),
-        (Stage::Pto, "pto", "PTO C++ (not yet)"),
-    ];
+    pub fn all() -> Vec<(Stage, &'static str, &'static str)> {
+        let mut all = vec![
+            (Stage::Tokens, "tokens", "Tokens, one a line"),
+            (Stage::Ast, "ast", "Syntax tree"),
+            (Stage::Ir, "ir", "Tile IR"),
+            (Stage::Placed, "placed", "Tile IR with the addresses of its tiles"),
+            (Stage::Sync, "sync", "What orders the pipes, beside the source; then tile IR with it"),
+        ];
+        for backend in backend::all() {
+            all.extend(backend.stages().iter().map(|s| (Stage::Of(backend, s), s.name, s.about)));
+        }
+        all.push((Stage::Pto, "pto", "PTO C++ (not yet)"));
+        all
+    }
 
     /// The stage of this name.
     pub fn named(word: &str) -> Option<Stage> {
-        Stage::ALL.iter().find(|(_, name, _)| *name == word).map(|(stage, ..)| *stage)
+        Stage::all().into_iter().find(|(_, name, _)| *name == word).map(|(stage, ..)| stage)
     }
 
     /// As it is written.
     pub fn name(self) -> &'static str {
-        Stage::ALL.iter().find(|(stage, ..)| *stage == self).map_or("", |(_, name, _)| name)
+        if let Stage::Of(_, stage) = self {
+            return stage.name;
+        }
+        Stage::all().into_iter().find(|(stage, ..)| *stage == self).map_or("", |(_, name, _)| name)
     }
+}
+
+/// The steps that change IR on the way to any backend, in their order, and what each does.
+pub fn steps() -> Vec<(&'static str, &'static str)> {
+    let mut steps: Vec<(&str, &str)> = Vec::new();
+    for pipeline in backend::all().into_iter().filter_map(|b| b.pipeline()) {
+        let new = pipeline.steps().into_iter().filter(|(name, _)| steps.iter().all(|(known, _)| known != name));
+        let new: Vec<_> = new.collect();
+        steps.extend(new);
+    }
+    steps
 }
 
 /// The IR after each pass that changed it, or after one of them. A pass that changed nothing has its predecessor's.
@@ -70,7 +93,7 @@ pub fn after_passes(
     only: Option<&str>,
     given: Vec<Name>,
 ) -> Result<String, Failed> {
-    let order: Vec<&str> = ptoc_passes::pipeline::steps().into_iter().map(|s| s.0).collect();
+    let order: Vec<&str> = session.pipeline.steps().into_iter().map(|s| s.0).collect();
     let place = |name: &str| order.iter().position(|n| *n == name);
     let mut out = String::new();
     for (instance, kernel, bindings) in instances(session, unit, entry, given)? {
@@ -86,8 +109,8 @@ pub fn after_passes(
                     out.push('\n');
                 }
             }
-            // Units in memory have no loops, and none of the rewrites that lead to them.
-            Some(only) if session.target.is_pim() && place(only) > place("address-checks") => {
+            // Not every backend has loops, and the rewrites that lead to them.
+            Some(only) if place(only).is_none() => {
                 return session.fail(wrong_stage(&session.target, &format!("after:{only}")));
             }
             Some(only) => match recorded.iter().rev().find(|(name, _)| place(name) <= place(only)) {
@@ -147,6 +170,9 @@ pub fn text_of(
     given: Vec<Name>,
 ) -> Result<String, Failed> {
     let mut out = String::new();
+    if let Stage::Of(backend, _) = stage {
+        session.select(backend);
+    }
     for (instance, kernel, bindings) in instances(session, unit, entry, given)? {
         if stage == Stage::Ir {
             out.push_str(&tile::text::print(&instance.kernel, tile::text::Spans::Omit));
@@ -184,32 +210,9 @@ pub fn text_of(
                 out.push('\n');
                 out.push_str(&tile::text::print(&ordered, tile::text::Spans::Omit));
             }
-            Stage::Loop => match &prepared.module {
-                Some(module) => {
-                    let mut module = (**module).clone();
-                    let own = prepared.placed.kernel.span.file;
-                    module.locate(|span| {
-                        let at = session.sources.position(span.file, span.start);
-                        let file = (span.file != own).then(|| session.sources.name(span.file).into());
-                        loops::Place { file, line: at.line, column: at.column }
-                    });
-                    out.push_str(&loops::text::print(&module, false));
-                }
-                None => return session.fail(wrong_stage(&session.target, stage.name())),
-            },
-            _ => {
-                let Some(module) = &prepared.module else {
-                    return session.fail(wrong_stage(&session.target, stage.name()));
-                };
-                let options = ptoc_cpu::Options { text: true, vectors: session.vectors, ..Default::default() };
-                let compiled = match ptoc_cpu::compile(module, &options) {
-                    Ok(compiled) => compiled,
-                    Err(d) => return session.fail(d),
-                };
-                if let Some(text) = compiled.text() {
-                    let _ = write!(out, "{}", if stage == Stage::Clif { &text.clif } else { &text.asm });
-                }
-            }
+            Stage::Of(backend, stage) => out.push_str(&backend.emit_kernel(session, &prepared, stage)?),
+            // They are shown before there is an instance, or not yet.
+            Stage::Tokens | Stage::Ast | Stage::Ir | Stage::Pto => {}
         }
     }
     Ok(out)

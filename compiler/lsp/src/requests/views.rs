@@ -7,7 +7,8 @@ use crate::reply::{Reply, result};
 use crate::world::{World, path};
 use lsp_types::{Position, TextDocumentIdentifier};
 use ptoc_analysis::Fact;
-use ptoc_driver::launch::{Plan, pim};
+use ptoc_driver::backend::pim;
+use ptoc_driver::launch::Plan;
 use ptoc_driver::maps;
 use ptoc_driver::session::{Entry, Session, Unit};
 use ptoc_driver::stages::{Stage, text_of};
@@ -102,7 +103,7 @@ pub fn ir(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let stage = Stage::named(&word).filter(|s| *s != Stage::Pto);
     let stage =
         stage.ok_or_else(|| Failure::new(Failure::INVALID_PARAMS, format!("`{word}` is no stage that ptoc has")))?;
-    if stage == Stage::Pim {
+    if stage.name() == "pim" {
         return pim(world, json!({"textDocument": at.text_document, "position": at.position}));
     }
     if matches!(stage, Stage::Tokens | Stage::Ast) {

@@ -13,9 +13,8 @@ use ptoc_ir::tile::{
     Value, ViewRef,
 };
 use ptoc_isa::{Loc, Order, Target, TileType, lookup};
-use ptoc_opt::pass::PassOptions;
 use ptoc_passes::Prepared;
-use ptoc_passes::pipeline::{Request, pipeline_to_run};
+use ptoc_passes::pipeline::{Pipeline, Request, pipeline_to_run};
 use ptoc_tensor::DType;
 
 pub fn at(n: u32) -> Span {
@@ -254,7 +253,7 @@ fn run_lowered_with(prepared: &Prepared, args: &Args, tell: &dyn Fn(&str, &[i64]
 pub fn compile(kernel: &Kernel, target: &Target) -> Prepared {
     // Elements that meet are for the interpreter to find.
     let budget = Budget::default();
-    let request = Request { author: &Nobody, budget: &budget, options: PassOptions::default() };
+    let request = Request::new(&Nobody, &budget, Pipeline::of(target));
     let prepared = match pipeline_to_run(kernel.clone(), target, request) {
         Ok(prepared) => prepared,
         Err(errors) => panic!("{kernel}\n{errors:#?}"),

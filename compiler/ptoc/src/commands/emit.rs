@@ -5,11 +5,11 @@ use crate::ERRORS;
 use crate::args::{EmitArgs, StageArg};
 use crate::io::Io;
 use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_driver::backend::{Artefact, BackendRef};
 use ptoc_driver::files::{self, Outputs};
-use ptoc_driver::launch::{Plan, check_given, pim};
+use ptoc_driver::launch::{Plan, check_given};
 use ptoc_driver::session::{Entry, Failed, Session, Unit};
-use ptoc_driver::stages::{Stage, after_passes, text_of};
-use ptoc_pim_stream::Stream;
+use ptoc_driver::stages::{BackendStage, Stage, after_passes, text_of};
 
 /// Shows what a stage makes of a kernel.
 pub fn emit(args: &EmitArgs, io: &mut Io<'_>) -> u8 {
@@ -39,17 +39,20 @@ pub fn emit(args: &EmitArgs, io: &mut Io<'_>) -> u8 {
         }
     };
     let made = match args.stage {
-        Some(StageArg::Stage(Stage::Pim)) => stream(args, &mut session).map(|s| (s.to_text(), Some(s))),
-        _ => stage_text(args, &mut session).map(|text| (text, None)),
+        Some(StageArg::Stage(Stage::Of(backend, stage))) if stage.plan => {
+            plan_stage(args, &mut session, backend, stage)
+        }
+        _ => stage_text(args, &mut session).map(|text| Artefact { text, binary: None }),
     };
     report.flush(&mut session, io);
     // With errors there is text only for the stages that show any source.
-    if let Ok((text, stream)) = made {
+    if let Ok(artefact) = made {
         match place {
-            None => io.print(&text),
+            None => io.print(&artefact.text),
             Some(n) if report.counts.errors == 0 => {
-                let bytes = outputs.keep_sources(&session.read).and_then(|()| bytes_of(args, text, stream));
-                if let Err(d) = bytes.and_then(|bytes| outputs.write(n, &bytes)).and_then(|()| outputs.commit()) {
+                let bytes = bytes_of(args, artefact);
+                let written = outputs.keep_sources(&session.read).and_then(|()| outputs.write(n, &bytes));
+                if let Err(d) = written.and_then(|()| outputs.commit()) {
                     session.diagnostics.push(d);
                     report.flush(&mut session, io);
                 }
@@ -61,19 +64,22 @@ pub fn emit(args: &EmitArgs, io: &mut Io<'_>) -> u8 {
     report.status()
 }
 
-/// What the file holds: a stream's binary form if its name ends with `.pim`, else the text.
-fn bytes_of(args: &EmitArgs, text: String, stream: Option<Stream>) -> Result<Vec<u8>, Diagnostic> {
-    let binary = args.output.as_ref().is_some_and(|path| path.extension().is_some_and(|e| e == "pim"));
-    match stream.filter(|_| binary) {
-        None => Ok(text.into_bytes()),
-        // It was encoded once, when it was checked.
-        Some(stream) => stream.encode().map_err(|e| Diagnostic::global(codes::SIM_SELF_CHECK, e.to_string())),
-    }
+/// What the file holds: the binary form if its name ends with the stage's extension, else the text.
+fn bytes_of(args: &EmitArgs, Artefact { text, binary }: Artefact) -> Vec<u8> {
+    let Some(StageArg::Stage(Stage::Of(_, stage))) = args.stage else { return text.into_bytes() };
+    let ends = |extension: &str| args.output.as_ref().is_some_and(|p| p.extension().is_some_and(|e| e == extension));
+    binary.filter(|_| stage.extension.is_some_and(ends)).unwrap_or_else(|| text.into_bytes())
 }
 
-/// The command stream of a kernel or program.
-fn stream(args: &EmitArgs, session: &mut Session) -> Result<Stream, Failed> {
-    session.command = Some(args.compile.command("emit --stage pim", &args.file, args.kernel.as_deref()));
+/// A stage of a whole plan of a kernel or program.
+fn plan_stage(
+    args: &EmitArgs,
+    session: &mut Session,
+    backend: BackendRef,
+    stage: &BackendStage,
+) -> Result<Artefact, Failed> {
+    let command = format!("emit --stage {}", stage.name);
+    session.command = Some(args.compile.command(&command, &args.file, args.kernel.as_deref()));
     let unit = session.load_code(&args.file)?;
     let entry = entry(args, session, &unit)?;
     session.check_definitions(&[entry], &unit);
@@ -81,11 +87,9 @@ fn stream(args: &EmitArgs, session: &mut Session) -> Result<Stream, Failed> {
         return Err(Failed);
     }
     let given = check_given(session, &entry, &args.given)?;
+    session.select(backend);
     let plan = Plan::without_arrays(session, &unit, &entry, &given)?;
-    match pim::emit(session, &plan) {
-        Ok(stream) => Ok(stream),
-        Err(d) => session.fail(*d),
-    }
+    backend.emit_plan(session, &plan, stage)
 }
 
 fn entry<'u>(args: &EmitArgs, session: &mut Session, unit: &'u Unit) -> Result<Entry<'u>, Failed> {

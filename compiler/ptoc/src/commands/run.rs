@@ -1,15 +1,16 @@
 //! `ptoc run`
 
 use super::{Report, show};
-use crate::args::{BackendName, MessageFormat, RunArgs};
+use crate::args::{MessageFormat, RunArgs};
 use crate::io::Io;
 use crate::{ERRORS, commands::preview};
 use ptoc_debugger::{Console, Debugger, Onlookers, Prints, Program};
 use ptoc_diagnostics::{Diagnostic, codes, plural};
+use ptoc_driver::backend::{self, BackendRef, Capabilities, pim};
 use ptoc_driver::files::{self, Outputs};
 use ptoc_driver::launch::{
-    Arrays, Backend, CompiledPlan, Outcome, Plan, RunOptions, Schedule, Timed, Verified, check_outputs, explain,
-    for_argument, open_arrays, open_expected, pim, verify, wrong_backend,
+    Arrays, CompiledPlan, Outcome, Plan, RunOptions, Schedule, Timed, Verified, check_outputs, explain, for_argument,
+    open_arrays, open_expected, verify,
 };
 use ptoc_driver::session::{Entry, Failed, Session, Unit};
 use ptoc_isa::Target;
@@ -35,7 +36,7 @@ pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
             return ERRORS;
         }
     };
-    if args.html.is_some() && backend != Backend::Pim {
+    if args.html.is_some() && !backend.capabilities().units {
         let message = format!("`--html` writes of runs on units in memory, and the backend is `{}`", backend.name());
         let help = match session.target.is_pim() {
             true => "leave `--backend` out, or write `--backend pim`",
@@ -44,14 +45,16 @@ pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
         show(Diagnostic::global(codes::BACKEND_TARGET, message).with_help(help), io, args.compile.message_format);
         return ERRORS;
     }
-    if args.sanitize && backend == Backend::Pim {
-        let message = "`--sanitize` watches machine code, and the backend is `pim`";
+    let Capabilities { sanitizer, watches, .. } = backend.capabilities();
+    if args.sanitize && !sanitizer && !watches {
+        let message = format!("`--sanitize` watches machine code, and the backend is `{}`", backend.name());
         let d = Diagnostic::global(codes::BACKEND_TARGET, message)
             .with_help("`--backend interp` runs the kernel for this target, and finds the same");
         show(d, io, args.compile.message_format);
         return ERRORS;
     }
-    session.watched = backend == Backend::Interp || args.sanitize;
+    session.select(backend);
+    session.watched = watches || args.sanitize;
     session.vectors = args.vectors;
     session.exact = args.exact;
     // Everything that is wrong is among the diagnostics.
@@ -62,31 +65,23 @@ pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
 }
 
 /// The backend that is asked for, or the target's first; the interpreter for who wants to look on.
-fn choose(args: &RunArgs, target: &Target) -> Result<Backend, Box<Diagnostic>> {
-    let observed = args.step || !args.print_tile.is_empty();
+fn choose(args: &RunArgs, target: &Target) -> Result<BackendRef, Box<Diagnostic>> {
+    let looks_on = args.step || !args.print_tile.is_empty();
     match args.backend {
-        Some(other @ (BackendName::Cpu | BackendName::Pim)) if observed => {
+        Some(other) if looks_on && !other.capabilities().observed => {
             let (name, option) = (other.name(), if args.step { "--step" } else { "--print-tile" });
             let message = format!("`{option}` looks into the interpreter, and `--backend {name}` was asked for");
             let d = Diagnostic::global(codes::NEEDS_INTERPRETER, message);
             Err(d.with_help("leave `--backend` out, or write `--backend interp`").into())
         }
-        None if observed => Ok(Backend::Interp),
-        Some(BackendName::Interp) => Ok(Backend::Interp),
-        asked => {
-            let name = asked.map_or(target.backends()[0], BackendName::name);
-            match name {
-                name if !target.backends().contains(&name) => Err(wrong_backend(target, name).into()),
-                "cpu" => Ok(Backend::Cpu),
-                _ => Ok(Backend::Pim),
-            }
-        }
+        None if looks_on => Ok(backend::INTERP),
+        asked => backend::choose(target, asked),
     }
 }
 
 struct Runner<'r, 'i> {
     args: &'r RunArgs,
-    backend: Backend,
+    backend: BackendRef,
     session: &'r mut Session,
     report: &'r mut Report,
     io: &'r mut Io<'i>,
@@ -141,8 +136,8 @@ impl Runner<'_, '_> {
             );
         }
         // What is refused is refused before arrays are made.
-        let compiled = match args.sanitize && self.backend == Backend::Cpu {
-            true => CompiledPlan::sanitized(self.session, &plan)?,
+        let compiled = match args.sanitize && self.backend.capabilities().sanitizer {
+            true => CompiledPlan::sanitized(self.session, &plan, self.backend)?,
             false => CompiledPlan::new(self.session, &plan, self.backend)?,
         };
         let mut tensors = plan.tensors(self.session, &mut arrays, args.random.unwrap_or(0))?;
@@ -470,9 +465,7 @@ impl Runner<'_, '_> {
             if let Some(s) = simulated {
                 let _ = write!(text, "\n{}", ptoc_views::sim::report::text(&s.name, &s.report));
             }
-            if self.backend == Backend::Cpu {
-                text.push_str("pipes            by the target's model of time, with `--backend interp`\n");
-            }
+            text.push_str(self.backend.stats_note());
         }
         self.io.print(&text);
         if self.args.compile.message_format == MessageFormat::Human && !self.args.stats {
@@ -531,11 +524,10 @@ impl Console for Terminal<'_, '_, '_> {
 }
 
 /// Which of the launches on a target with units in memory are the host's: one by itself is easily taken for theirs.
-fn by_host(plan: &Plan, backend: Backend) -> String {
-    let hosted = plan.steps.iter().filter(|s| s.kernel.host).count();
-    match (backend, hosted) {
-        (Backend::Cpu | Backend::Interp, _) | (_, 0) => String::new(),
+fn by_host(plan: &Plan, backend: BackendRef) -> String {
+    match plan.steps.iter().filter(|s| s.kernel.host).count() {
+        hosted if hosted == 0 || !backend.capabilities().units => String::new(),
         _ if plan.is_host() => "; a kernel of the host: no unit takes part".into(),
-        _ => format!("; {hosted} of {} launches by the host", plan.steps.len()),
+        hosted => format!("; {hosted} of {} launches by the host", plan.steps.len()),
     }
 }

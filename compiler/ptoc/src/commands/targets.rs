@@ -4,6 +4,7 @@ use super::show;
 use crate::args::{MessageFormat, TargetsArgs};
 use crate::io::Io;
 use crate::{DONE, WRONG_CALL};
+use ptoc_driver::backend;
 use ptoc_isa::{Loc, Target};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -74,7 +75,8 @@ fn object(t: &Target) -> Value {
         locations.insert(loc.name().into(), json!({"memory": memory, "capacity": m.capacity, "align": m.align}));
     }
     let dtypes: Vec<&str> = t.dtypes.iter().map(|d| d.name()).collect();
-    let mut object = json!({"name": t.name, "dtypes": dtypes, "backends": t.backends(), "locations": locations});
+    let backends: Vec<&str> = backend::serving(t).iter().map(|b| b.name()).collect();
+    let mut object = json!({"name": t.name, "dtypes": dtypes, "backends": backends, "locations": locations});
     if let (Some(unit), Some(d)) = (&t.unit, &t.device) {
         object["unit"] =
             json!({"clock_mhz": unit.clock, "lanes": unit.lanes, "banks": unit.banks, "units": d.units(unit)});

@@ -6,23 +6,21 @@ use crate::args::TestArgs;
 use crate::io::Io;
 use crate::{DONE, ERRORS};
 use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, SourceMap, codes, plural};
+use ptoc_driver::backend::{self, BackendRef};
 use ptoc_driver::check::{Checked, check_entry};
 use ptoc_driver::defs::Definition;
 use ptoc_driver::files::{self, ArrayFile};
-use ptoc_driver::launch::{
-    Arrays, Backend, CompiledPlan, Plan, RunOptions, Schedule, open_arrays, open_expected, verify,
-};
-use ptoc_driver::session::{Failed, Session};
+use ptoc_driver::launch::{Arrays, CompiledPlan, Plan, RunOptions, Schedule, open_arrays, open_expected, verify};
+use ptoc_driver::session::{DEFAULT_TARGET, Failed, Session};
 use ptoc_interp::Order;
 use ptoc_ir::tile::{SyncMode, adds_floats};
+use ptoc_passes::pipeline::Pipeline;
 use ptoc_syntax::Directive;
 use ptoc_syntax::ast::Ident;
-use ptoc_syntax::directive::{Backend as BackendName, Binding, Check, Run, Settings};
+use ptoc_syntax::directive::{Binding, Check, Run, Settings};
 use ptoc_tensor::{Tensor, compare};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-
-const DEFAULT_TARGET: &str = "a2a3";
 
 /// Runs all test lines, prints one line for each, and says how many passed.
 pub fn test(args: &TestArgs, io: &mut Io<'_>) -> u8 {
@@ -239,31 +237,41 @@ fn run_line(
         return Err(errors(session, "does not compile"));
     };
     let Ok(mut arrays) = inputs else { return Err(errors(session, "inputs cannot be read")) };
-    session.watched = run.backends.iter().all(|(name, _)| *name == BackendName::Interp);
-    let Ok(plan) = Plan::new(session, unit, &entry, &arrays, true) else {
-        return Err(errors(session, "does not compile"));
-    };
+    let backends = run.backends.iter().map(|(name, _)| backend::named(name).ok_or_else(|| no_backend(name)));
+    let backends: Vec<BackendRef> = backends.collect::<Result<_, _>>()?;
+    session.watched = backends.iter().all(|b| b.capabilities().watches);
+    // A plan for each pipeline that they want; it is mostly one.
+    let mut plans: Vec<(Pipeline, Plan)> = Vec::new();
+    let mut of: Vec<usize> = Vec::new();
+    for backend in &backends {
+        session.select(*backend);
+        let known = plans.iter().position(|(pipeline, _)| *pipeline == session.pipeline);
+        of.push(known.unwrap_or(plans.len()));
+        if known.is_none() {
+            let Ok(plan) = Plan::new(session, unit, &entry, &arrays, true) else {
+                return Err(errors(session, "does not compile"));
+            };
+            plans.push((session.pipeline, plan));
+        }
+    }
+    let plan = &plans[0].1;
     let seed = run.settings.seed.map_or(0, |(seed, _)| seed);
     let (rtol, atol) = (run.settings.rtol.map_or(0.0, |x| x.0), run.settings.atol.map_or(0.0, |x| x.0));
     let before = plan.tensors(session, &mut arrays, seed).map_err(|Failed| errors(session, "no inputs"))?;
     let read = |(name, array): (String, ArrayFile)| Ok((name, array.into_tensor().map_err(|d| d.message)?));
     let expected: Vec<(String, Tensor)> = expected.into_iter().map(read).collect::<Result<_, String>>()?;
     plan.check_inputs(session, &before).map_err(|Failed| errors(session, "inputs do not satisfy `where`"))?;
-    let mut first: Option<(Backend, Vec<Tensor>)> = None;
-    let backends = run.backends.iter().map(|(name, _)| match name {
-        BackendName::Interp => Backend::Interp,
-        BackendName::Cpu => Backend::Cpu,
-        BackendName::Pim => Backend::Pim,
-    });
+    let mut first: Option<(BackendRef, Vec<Tensor>)> = None;
     // With the sanitizer machine code runs once more.
-    let runs = |backend: Backend| 1 + usize::from(args.sanitize && backend == Backend::Cpu);
-    let twice = |backend: Backend| [(backend, false), (backend, true)].into_iter().take(runs(backend));
-    for (backend, watched) in backends.flat_map(twice) {
-        let name = if watched { "cpu with the sanitizer" } else { backend.name() };
+    let runs = |backend: BackendRef| 1 + usize::from(args.sanitize && backend.capabilities().sanitizer);
+    let twice = |(backend, plan): (BackendRef, usize)| (0..runs(backend)).map(move |n| (backend, plan, n > 0));
+    for (backend, plan, watched) in backends.into_iter().zip(of).flat_map(twice) {
+        let plan = &plans[plan].1;
+        let name = if watched { format!("{} with the sanitizer", backend.name()) } else { backend.name().to_owned() };
         let what = |what: &str| format!("{name}: {what}");
         let compiled = match watched {
-            true => CompiledPlan::sanitized(session, &plan),
-            false => CompiledPlan::new(session, &plan, backend),
+            true => CompiledPlan::sanitized(session, plan, backend),
+            false => CompiledPlan::new(session, plan, backend),
         };
         let Ok(compiled) = compiled else {
             return Err(errors(session, &what("does not compile")));
@@ -274,7 +282,7 @@ fn run_line(
         if compiled.run(session, &mut after, &options, &mut |line| io.note(line), None).is_err() {
             return Err(errors(session, &what("stopped")));
         }
-        if verify(session, &plan, &before, &after, rtol, atol).is_err() {
+        if verify(session, plan, &before, &after, rtol, atol).is_err() {
             return Err(errors(session, &what("not what `ensures` says")));
         }
         for (name, want) in &expected {
@@ -286,8 +294,8 @@ fn run_line(
                 return Err(what(&format!("`{name}` is not what was expected: {mismatch}")).into());
             }
         }
-        if backend == Backend::Interp {
-            other_orders(session, &plan, &compiled, (&before, &after), (rtol, atol)).map_err(|reason| {
+        if backend.capabilities().pipes {
+            other_orders(session, plan, &compiled, (&before, &after), (rtol, atol)).map_err(|reason| {
                 let reason =
                     reason.unwrap_or_else(|| errors(session, &what("stopped in another order of the pipes")).reason);
                 Failure { reason }
@@ -299,7 +307,7 @@ fn run_line(
                 let outputs = plan.arguments.iter().zip(results.iter().zip(&after)).filter(|(a, _)| a.is_output());
                 for (a, (one, two)) in outputs {
                     if let Some(difference) = first_difference(one, two) {
-                        let (one, two) = (other.name(), name);
+                        let (one, two) = (other.name(), &name);
                         let message = format!("`{}` differs between {one} and {two}: {difference}", a.name);
                         session.diagnostics.push(Diagnostic::error(codes::BACKENDS_DIFFER, a.span, message.clone()));
                         return Err(message.into());
@@ -309,6 +317,10 @@ fn run_line(
         }
     }
     Ok(())
+}
+
+fn no_backend(name: &str) -> Failure {
+    format!("there is no backend `{name}`").into()
 }
 
 /// Orders beside the program's in which pipes are run.

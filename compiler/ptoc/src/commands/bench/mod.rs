@@ -11,7 +11,8 @@ use crate::io::Io;
 use crate::{DONE, ERRORS};
 use limits::Limits;
 use ptoc_diagnostics::{Diagnostic, codes};
-use ptoc_driver::launch::{Arrays, Backend, CompiledPlan, Plan, open_arrays};
+use ptoc_driver::backend::CPU;
+use ptoc_driver::launch::{Arrays, CompiledPlan, Plan, open_arrays};
 use ptoc_driver::session::{Failed, Session, Unit};
 use ptoc_ir::loops::work::{self, Unknown, Work};
 use ptoc_tensor::Tensor;
@@ -30,7 +31,7 @@ pub fn bench(args: &BenchArgs, io: &mut Io<'_>) -> u8 {
     };
     session.vectors = args.vectors;
     session.exact = args.exact;
-    if !session.target.backends().contains(&"cpu") {
+    if !CPU.serves(&session.target) {
         let message = format!("`ptoc bench` measures machine code, and {} has none", session.target.name);
         let d = Diagnostic::global(codes::BACKEND_TARGET, message)
             .with_help("`ptoc run --stats` shows the cycles of a run on units in memory, `--html` where they went");
@@ -61,7 +62,7 @@ fn one(args: &BenchArgs, session: &mut Session, report: &mut Report, io: &mut Io
     let (unit, mut arrays) = load(args, session)?;
     let entry = unit.entry(args.kernel.as_deref(), "bench").or_else(|d| session.fail(*d))?;
     let plan = Plan::new(session, &unit, &entry, &arrays, true)?;
-    let compiled = CompiledPlan::new(session, &plan, Backend::Cpu)?;
+    let compiled = CompiledPlan::new(session, &plan, CPU)?;
     let mut compile: Vec<(String, Duration)> = Vec::new();
     for phase in session.clock.phases.iter().filter(|p| !p.part && p.name != "read arrays") {
         match compile.iter_mut().find(|(name, _)| *name == phase.name) {

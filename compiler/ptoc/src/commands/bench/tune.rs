@@ -8,8 +8,9 @@ use super::sample::{Rehearsal, percentile};
 use super::{inputs, load, threads};
 use crate::args::BenchArgs;
 use ptoc_diagnostics::{Diagnostic, Edit, codes, plural};
+use ptoc_driver::backend::CPU;
 use ptoc_driver::defs::Definition;
-use ptoc_driver::launch::{Arrays, Backend, CompiledPlan, Plan};
+use ptoc_driver::launch::{Arrays, CompiledPlan, Plan};
 use ptoc_driver::session::{Failed, Session, Unit};
 use ptoc_syntax::ast::{KernelItem, StaticKind, StaticParam};
 use ptoc_tensor::Tensor;
@@ -54,7 +55,7 @@ pub fn tune(args: &BenchArgs, session: &mut Session) -> Result<String, Failed> {
         if tensors.is_none() {
             tensors = Some(inputs(args, session, plan, &mut arrays)?);
         }
-        match CompiledPlan::new(own, plan, Backend::Cpu) {
+        match CompiledPlan::new(own, plan, CPU) {
             Ok(compiled) => running.push((choice.clone(), own, compiled)),
             Err(Failed) => refused.push((choice.clone(), first_error(own))),
         }

@@ -3,7 +3,8 @@
 use super::{Failure, Session, count, errors, inputs_of};
 use crate::args::TestArgs;
 use ptoc_diagnostics::{Code, Diagnostics, codes};
-use ptoc_driver::launch::{Backend, CompiledPlan, Plan, RunOptions, Schedule, open_arrays};
+use ptoc_driver::backend::{self, INTERP};
+use ptoc_driver::launch::{CompiledPlan, Plan, RunOptions, Schedule, open_arrays};
 use ptoc_driver::session::{Failed, Unit};
 use ptoc_interp::Order;
 use ptoc_syntax::directive::Trap;
@@ -28,7 +29,7 @@ pub(super) fn trap_line(session: &mut Session, unit: &Unit, trap: &Trap, args: &
     let seed = trap.settings.seed.map_or(0, |(seed, _)| seed);
     let before = plan.tensors(session, &mut arrays, seed).map_err(|Failed| errors(session, "no inputs"))?;
     plan.check_inputs(session, &before).map_err(|Failed| errors(session, "inputs do not satisfy `where`"))?;
-    let compiled = CompiledPlan::new(session, &plan, Backend::Interp).map_err(|Failed| errors(session, "not run"))?;
+    let compiled = CompiledPlan::new(session, &plan, INTERP).map_err(|Failed| errors(session, "not run"))?;
     for order in ORDERS {
         // What the compiler says is not the question.
         session.diagnostics = Diagnostics::new();
@@ -38,9 +39,10 @@ pub(super) fn trap_line(session: &mut Session, unit: &Unit, trap: &Trap, args: &
         let ended = compiled.run(session, &mut tensors, &options, &mut |_| {}, None);
         expect(session, trap, ended.is_ok(), "")?;
     }
-    let memory = plan.steps.iter().all(|s| s.module.is_some()) && found(&session.diagnostics).iter().all(is_of_memory);
+    let own = backend::default_of(&session.target);
+    let memory = own.capabilities().sanitizer && found(&session.diagnostics).iter().all(is_of_memory);
     if args.sanitize && memory {
-        let compiled = CompiledPlan::sanitized(session, &plan).map_err(|Failed| errors(session, "not run"))?;
+        let compiled = CompiledPlan::sanitized(session, &plan, own).map_err(|Failed| errors(session, "not run"))?;
         session.diagnostics = Diagnostics::new();
         let mut tensors = before.clone();
         let options = RunOptions { threads: args.threads, ..RunOptions::default() };

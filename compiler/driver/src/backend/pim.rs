@@ -1,14 +1,19 @@
 //! Programs on units in memory: they become one command stream, and the simulator executes what the stream's bytes say.
 
-use super::plan::{Plan, Step};
-use crate::session::Session;
+use super::interp::interpret;
+use super::registry::targets_of;
+use super::{Artefact, Backend, Capabilities, Compiled, PIM, ProgramRun, Refusal, wrong_stage};
+use crate::launch::{Launch, Outcome, Plan, Step, Total, Used, counts, unwritten};
+use crate::session::{Failed, Session};
 use crate::simulator;
+use crate::stages::BackendStage;
 use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, FileId, Span, codes};
 use ptoc_interp::Unwritten;
 use ptoc_ir::tile::{TensorDir, TensorId};
 use ptoc_isa::{Loc, Target};
-use ptoc_pim::program::{Array, Launch, Program, Work};
+use ptoc_passes::pipeline::Pipeline;
+use ptoc_pim::program::{Array, Program, Work};
 use ptoc_pim::{movement, program};
 use ptoc_pim_sim::dram::{Command, Config};
 use ptoc_pim_sim::machine::report::Report;
@@ -21,7 +26,7 @@ use std::cell::RefCell;
 
 /// A stream that was written and read back, and its device.
 #[derive(Debug)]
-pub struct Compiled {
+struct Linked {
     stream: Stream,
     config: Config,
     /// The launch of each kernel of the host, in their order in the stream.
@@ -41,6 +46,144 @@ pub struct Simulated {
     pub timeline: Result<String, Diagnostic>,
 }
 
+/// The backend: a plan becomes one command stream, which the simulator executes.
+pub(super) struct Pim;
+
+/// The command stream.
+const STAGE: BackendStage = BackendStage {
+    name: "pim",
+    about: "Command stream for units in memory; into a file `.pim`, its binary form",
+    plan: true,
+    extension: Some("pim"),
+};
+
+impl Backend for Pim {
+    fn name(&self) -> &'static str {
+        "pim"
+    }
+
+    fn about(&self) -> &'static str {
+        "Command streams on simulated units in memory"
+    }
+
+    fn serves(&self, target: &Target) -> bool {
+        target.is_pim()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { units: true, limits: true, ..Capabilities::default() }
+    }
+
+    fn pipeline(&self) -> Option<Pipeline> {
+        Some(Pipeline::Placed)
+    }
+
+    fn stages(&self) -> &'static [BackendStage] {
+        &[STAGE]
+    }
+
+    fn emit_plan(&self, session: &mut Session, plan: &Plan, _: &BackendStage) -> Result<Artefact, Failed> {
+        let stream = emit(session, plan).or_else(|d| session.fail(*d))?;
+        // It was encoded once, when it was checked.
+        match stream.encode() {
+            Ok(bytes) => Ok(Artefact { text: stream.to_text(), binary: Some(bytes) }),
+            Err(e) => session.fail(Diagnostic::global(codes::SIM_SELF_CHECK, e.to_string())),
+        }
+    }
+
+    fn check(&self, session: &Session, plan: &Plan) -> Result<(), Box<Diagnostic>> {
+        // A kernel of the host alone has no stream.
+        if plan.is_host() { Ok(()) } else { compile(session, plan).map(drop) }
+    }
+
+    fn compile(&self, session: &mut Session, plan: &Plan) -> Result<Compiled, Failed> {
+        let begin = session.clock.now();
+        let compiled = compile(session, plan);
+        session.clock.phase("command stream", begin);
+        match compiled {
+            Ok(linked) => Ok(Compiled::Program(Box::new(linked))),
+            Err(d) => session.fail(*d),
+        }
+    }
+
+    fn refusal(&self, target: &Target) -> Refusal {
+        Refusal {
+            why: format!("`{}` has no units in memory, which is what `pim` runs", target.name),
+            instead: Some(format!("give {}, where `pim` is the default", targets_of(PIM))),
+        }
+    }
+
+    fn other_stages(&self, target: &Target) -> Refusal {
+        Refusal {
+            why: format!(
+                "`{}` has units in memory: its kernels become a command stream, and not machine code",
+                target.name
+            ),
+            instead: Some("`--stage pim` shows the stream, `--stage placed` what it is made from".into()),
+        }
+    }
+}
+
+impl super::Program for Linked {
+    fn run(&self, session: &mut Session, run: ProgramRun<'_>) -> Result<Outcome, Failed> {
+        let ProgramRun { plan, tensors, unfilled, options, print } = run;
+        let begin = session.clock.now();
+        let mut total = Total::default();
+        let args = tensors.len();
+        // Kernels of the host run where their numbers are defined, on the interpreter.
+        let result = simulate(plan, self, tensors, options.keep, options.rules, &mut |number, arrays| {
+            let step = &plan.steps[number];
+            let mut used = Used::of_some(arrays, args);
+            let mut buffers = step.buffers(&mut used)?;
+            interpret(&mut Launch {
+                session,
+                number,
+                step,
+                program: plan.program,
+                used: &mut used,
+                buffers: &mut buffers,
+                unfilled: &[],
+                options,
+                print: Some(&mut *print),
+                observer: None,
+                total: &mut total,
+            })?;
+            step.collect(&mut used, &buffers);
+            Ok(())
+        });
+        let run_time = session.clock.phase(format!("run {}", plan.name), begin);
+        let simulated = match result {
+            Ok(simulated) => simulated,
+            Err(d) => return session.fail(*d),
+        };
+        for (step, tensors) in plan.steps.iter().zip(unfilled).filter(|(step, _)| !step.kernel.host) {
+            for hole in holes(step, tensors) {
+                session.diagnostics.push(unwritten(step, &hole));
+            }
+        }
+        let mut counted = Map::new();
+        counts(plan, &mut counted, run_time);
+        stats(&simulated, &mut counted);
+        let simulated = Some(simulated);
+        Ok(Outcome { run_time, stats: counted, timed: total.timed, simulated, stopped: false })
+    }
+}
+
+/// The stream of a plan, for `emit --stage pim`.
+pub fn emit(session: &Session, plan: &Plan) -> Result<Stream, Box<Diagnostic>> {
+    if !PIM.serves(&session.target) {
+        return Err(Box::new(wrong_stage(&session.target, STAGE.name)));
+    }
+    match &plan.steps[..] {
+        [step] if plan.is_host() => {
+            let message = format!("kernel `{}` is the host's, and has no command stream", step.kernel.name);
+            let help = "kernels of the units have one: those whose grid says `on`; and programs that launch some";
+            Err(Box::new(Diagnostic::error(codes::UNIT_CANNOT, step.span, message).with_help(help)))
+        }
+        _ => compile(session, plan).map(|compiled| compiled.stream),
+    }
+}
+
 /// A mistake of ours: the compiler's stream is not what the simulator takes.
 fn ours(plan: &Plan, what: &str) -> Box<Diagnostic> {
     let message = format!("the command stream of `{}`: {what}", plan.name);
@@ -53,7 +196,7 @@ fn span(plan: &Plan) -> Span {
 }
 
 /// Compiles a plan; the stream is encoded, decoded and checked, so that nothing but its bytes reaches the simulator.
-pub fn compile(session: &Session, plan: &Plan) -> Result<Compiled, Box<Diagnostic>> {
+fn compile(session: &Session, plan: &Plan) -> Result<Linked, Box<Diagnostic>> {
     let files: RefCell<Vec<FileId>> = RefCell::new(Vec::new());
     let lines = |span: Span| {
         let mut files = files.borrow_mut();
@@ -78,7 +221,7 @@ pub fn compile(session: &Session, plan: &Plan) -> Result<Compiled, Box<Diagnosti
                 None => span(plan),
             };
             let lines = stream.steps.iter().map(|s| of(s.place)).collect();
-            Ok(Compiled { stream, config, hosted: linked.hosted, lines })
+            Ok(Linked { stream, config, hosted: linked.hosted, lines })
         }
     }
 }
@@ -140,7 +283,14 @@ fn program<'p>(session: &Session, plan: &'p Plan) -> Result<Program<'p>, Box<Dia
             (true, None) => Work::Host,
         };
         let elsewhere = step.elsewhere.clone();
-        launches.push(Launch { kernel: &step.kernel, values, arrays: numbers, elsewhere, work, span: step.span });
+        launches.push(program::Launch {
+            kernel: &step.kernel,
+            values,
+            arrays: numbers,
+            elsewhere,
+            work,
+            span: step.span,
+        });
     }
     for n in 0..arrays.len() {
         let taken = |name: &str, arrays: &[Array]| arrays[..n].iter().any(|a| a.name == name);
@@ -229,35 +379,20 @@ fn moves(step: &Step, target: &Target) -> Option<Vec<movement::Nest>> {
     movement::nests(&map, &shape?)
 }
 
-/// The stream of a plan, for `emit --stage pim`.
-pub fn emit(session: &Session, plan: &Plan) -> Result<Stream, Box<Diagnostic>> {
-    if !session.target.is_pim() {
-        return Err(Box::new(super::wrong_stage(&session.target, "pim")));
-    }
-    match &plan.steps[..] {
-        [step] if plan.is_host() => {
-            let message = format!("kernel `{}` is the host's, and has no command stream", step.kernel.name);
-            let help = "kernels of the units have one: those whose grid says `on`; and programs that launch some";
-            Err(Box::new(Diagnostic::error(codes::UNIT_CANNOT, step.span, message).with_help(help)))
-        }
-        _ => compile(session, plan).map(|compiled| compiled.stream),
-    }
-}
-
 /// Carries out the launch with this number on the host's arrays: arguments, then tensors of the program.
-pub type HostLaunch<'h> = &'h mut dyn FnMut(usize, &mut [Option<Tensor>]) -> Result<(), Box<Diagnostic>>;
+type HostLaunch<'h> = &'h mut dyn FnMut(usize, &mut [Option<Tensor>]) -> Result<(), Box<Diagnostic>>;
 
 /// Runs a program on its arguments, which hold the results afterwards. With `rules` the commands of its DRAM are held
 /// to the rules by the independent checker.
-pub fn run(
+fn simulate(
     plan: &Plan,
-    compiled: &Compiled,
+    compiled: &Linked,
     tensors: &mut [Tensor],
     keep: Options,
     rules: bool,
     host: HostLaunch<'_>,
 ) -> Result<Simulated, Box<Diagnostic>> {
-    let Compiled { stream, config, hosted, .. } = compiled;
+    let Linked { stream, config, hosted, .. } = compiled;
     let given = stream.tensors.iter().zip(tensors.iter());
     let given = given.map(|(t, a)| matches!(t.role, Role::In | Role::InOut).then(|| a.clone())).collect();
     let options = Options { trace: keep.trace || rules, ..keep };
@@ -289,14 +424,14 @@ pub fn run(
 }
 
 /// What a launch on units leaves unwritten of its tensors `of`; nothing, where that is not found out.
-pub fn holes(step: &Step, of: &[TensorId]) -> Vec<Unwritten> {
+fn holes(step: &Step, of: &[TensorId]) -> Vec<Unwritten> {
     let scalars: Vec<Option<u64>> = step.scalars.iter().map(|bits| Some(*bits)).collect();
     let values = ptoc_interp::prologue(&step.kernel, &step.dims, &scalars).ok();
     let found = values.filter(|_| !of.is_empty());
     found.and_then(|v| ptoc_pim::holes::unwritten(&step.kernel, &v, of, &step.storage)).unwrap_or_default()
 }
 
-fn stopped(plan: &Plan, compiled: &Compiled, stop: &Stop) -> Box<Diagnostic> {
+fn stopped(plan: &Plan, compiled: &Linked, stop: &Stop) -> Box<Diagnostic> {
     // What mends a stream is no help to who wrote the kernel.
     let (code, _) = simulator::failure(stop.kind);
     let at = stop.step.and_then(|n| compiled.lines.get(n)).copied().unwrap_or(span(plan));
@@ -308,7 +443,7 @@ fn stopped(plan: &Plan, compiled: &Compiled, stop: &Stop) -> Box<Diagnostic> {
 }
 
 /// The counts of a run, and the whole report.
-pub fn stats(simulated: &Simulated, stats: &mut Map<String, Value>) {
+fn stats(simulated: &Simulated, stats: &mut Map<String, Value>) {
     let r = &simulated.report;
     let report = r.json();
     stats.insert("cycles".into(), report["cycles"].clone());

@@ -6,8 +6,7 @@
 //! filled ([`ptoc_checks::blocks::unfilled`]). Patterns are NaNs and numbers that hardly any launch computes; of 8 bits there are none such,
 //! and an output of bytes is more often launched twice.
 
-use super::plan::Step;
-use super::run::Used;
+use crate::launch::{Step, Used};
 use ptoc_diagnostics::Diagnostic;
 use ptoc_interp::Unwritten;
 use ptoc_ir::tile::{TensorDir, TensorId};

@@ -1,14 +1,13 @@
 //! Launches with the sanitizer: machine code that tells what it does, and the shadow state that judges it.
 
-use super::plan::{Plan, Step};
-use super::run::{Used, failed, unwritten};
+use super::{Cpu, failed, wrong_backend};
+use crate::launch::{Launch, Plan, Step, unwritten};
 use crate::session::{Failed, Session};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_exec::PrintEvent;
 use ptoc_interp::sanitize::{Options, Sanitizer};
 use ptoc_ir::tile::Kernel;
 use ptoc_isa::Loc;
-use ptoc_tensor::Tensor;
 use std::rc::Rc;
 
 /// A launch's machine code, compiled to be watched.
@@ -24,7 +23,7 @@ pub(super) fn compile(session: &mut Session, plan: &Plan) -> Result<Vec<Rc<Watch
     let mut out: Vec<Rc<Watched>> = Vec::new();
     for (n, step) in plan.steps.iter().enumerate() {
         let Some(module) = &step.module else {
-            let d = super::wrong_backend(&session.target, "cpu");
+            let d = wrong_backend(&session.target, &Cpu);
             return session.fail(d);
         };
         let same = |other: &Step| other.module.as_ref().is_some_and(|m| Rc::ptr_eq(m, module));
@@ -69,17 +68,10 @@ impl Watched {
     }
 
     /// Launches a step and judges it.
-    pub fn launch(
-        &self,
-        session: &mut Session,
-        step: &Step,
-        used: &mut Used<'_>,
-        buffers: &mut [Option<Tensor>],
-        threads: usize,
-        print: &mut dyn FnMut(&str),
-    ) -> Result<(), Box<Diagnostic>> {
+    pub fn launch(&self, launch: &mut Launch<'_, '_>) -> Result<(), Box<Diagnostic>> {
+        let Launch { session, step, used, buffers, options: run, print, .. } = launch;
         let params: Vec<i64> = step.dims.iter().copied().chain(step.scalars.iter().map(|&bits| bits as i64)).collect();
-        let tensors: Vec<ptoc_exec::TensorArg> = (step.tensors.iter().zip(buffers))
+        let tensors: Vec<ptoc_exec::TensorArg> = (step.tensors.iter().zip(buffers.iter_mut()))
             .map(|(&source, buffer)| ptoc_exec::TensorArg::new(buffer.as_mut().unwrap_or(used.get(source)).bytes_mut()))
             .collect();
         let memory: Vec<usize> = tensors.iter().map(|t| t.data.expose_provenance()).collect();
@@ -92,9 +84,14 @@ impl Watched {
             capacity: Loc::ALL.into_iter().map(|loc| (loc, target.memory(loc).capacity)).collect(),
         };
         let sanitizer = Sanitizer::new(&self.kernel, &options).map_err(|trap| Box::new(trap.to_diagnostic()))?;
-        let mut sink = |event: PrintEvent| print(&event.line());
+        let mut sink = |event: PrintEvent| {
+            if let Some(print) = print {
+                print(&event.line());
+            }
+        };
+        let threads = run.threads;
         let launch = ptoc_exec::Launch { params: &params, tensors: &tensors, threads, print: Some(&mut sink) };
-        // SAFETY: as in `run::launch`; this code is made of the same kernel, and carries the same checks.
+        // SAFETY: as in `execute`; this code is made of the same kernel, and carries the same checks.
         let ended = unsafe { self.code.launch_watched(launch, Some(&sanitizer)) };
         let trapped = |trap: &ptoc_interp::Trap| Box::new(step.debug.trapped_in(&step.kernel, trap.to_diagnostic()));
         match (ended, sanitizer.finish()) {

@@ -1,0 +1,269 @@
+//! Machine code on this host.
+
+mod holes;
+mod watched;
+
+use super::{Backend, Capabilities, Compiled, Ending, Launches, PIM, Refusal, wrong_backend, wrong_stage};
+use crate::launch::{Launch, Plan, RunOptions, Step, Total, Used, unwritten};
+use crate::session::{Failed, Session};
+use crate::stages::BackendStage;
+use holes::Holes;
+use ptoc_diagnostics::{Diagnostic, SourceMap};
+use ptoc_exec::PrintEvent;
+use ptoc_interp::{Trap, Unwritten, sanitize};
+use ptoc_ir::loops;
+use ptoc_ir::tile::{CheckId, Kernel, TensorId};
+use ptoc_isa::Target;
+use ptoc_passes::Prepared;
+use ptoc_passes::pipeline::{CPU_PASSES, Pipeline};
+use ptoc_tensor::Tensor;
+use serde_json::{Map, Value, json};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use watched::Watched;
+
+/// The backend: loop IR to machine code, launched on threads of this host.
+pub(super) struct Cpu;
+
+/// The forms of loop IR on its way to machine code.
+const STAGES: [BackendStage; 3] = [
+    BackendStage { name: "loop", about: "Loop IR", plan: false, extension: None },
+    BackendStage { name: "clif", about: "Cranelift IR", plan: false, extension: None },
+    BackendStage { name: "asm", about: "Machine code", plan: false, extension: None },
+];
+
+impl Backend for Cpu {
+    fn name(&self) -> &'static str {
+        "cpu"
+    }
+
+    fn about(&self) -> &'static str {
+        "Machine code on this host"
+    }
+
+    fn serves(&self, target: &Target) -> bool {
+        !target.is_pim()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { sanitizer: true, ..Capabilities::default() }
+    }
+
+    fn pipeline(&self) -> Option<Pipeline> {
+        Some(Pipeline::Loops(CPU_PASSES))
+    }
+
+    fn stages(&self) -> &'static [BackendStage] {
+        &STAGES
+    }
+
+    fn emit_kernel(&self, session: &mut Session, prepared: &Prepared, stage: &BackendStage) -> Result<String, Failed> {
+        let Some(module) = &prepared.module else {
+            let d = wrong_stage(&session.target, stage.name);
+            return session.fail(d);
+        };
+        if stage.name == "loop" {
+            let mut module = (**module).clone();
+            let own = prepared.placed.kernel.span.file;
+            module.locate(|span| {
+                let at = session.sources.position(span.file, span.start);
+                let file = (span.file != own).then(|| session.sources.name(span.file).into());
+                loops::Place { file, line: at.line, column: at.column }
+            });
+            return Ok(loops::text::print(&module, false));
+        }
+        let options = ptoc_cpu::Options { text: true, vectors: session.vectors, ..Default::default() };
+        match ptoc_cpu::compile(module, &options) {
+            Ok(compiled) => {
+                let text = compiled.text();
+                Ok(text.map_or(String::new(), |t| if stage.name == "clif" { t.clif.clone() } else { t.asm.clone() }))
+            }
+            Err(d) => session.fail(d),
+        }
+    }
+
+    fn compile(&self, session: &mut Session, plan: &Plan) -> Result<Compiled, Failed> {
+        let mut kernels = Vec::new();
+        for step in &plan.steps {
+            let begin = session.clock.now();
+            let Some(module) = &step.module else {
+                let d = wrong_backend(&session.target, &Cpu);
+                return session.fail(d);
+            };
+            let kind = (session.vectors, session.exact);
+            if let Some(code) = session.cache.code(module, kind) {
+                kernels.push(code);
+                continue;
+            }
+            let (vectors, exact) = kind;
+            let options = ptoc_cpu::Options { vectors, exact, ..Default::default() };
+            let compiled = ptoc_cpu::compile(module, &options);
+            session.clock.phase("machine code", begin);
+            match compiled {
+                Ok(code) => {
+                    let code = Rc::new(code);
+                    session.cache.keep_code(module, kind, &code);
+                    kernels.push(code);
+                }
+                Err(d) => return session.fail(d),
+            }
+        }
+        Ok(Compiled::Launches(Box::new(Code { kernels, watched: Vec::new() })))
+    }
+
+    fn sanitized(&self, session: &mut Session, plan: &Plan) -> Result<Compiled, Failed> {
+        let watched = watched::compile(session, plan)?;
+        Ok(Compiled::Launches(Box::new(Code { kernels: Vec::new(), watched })))
+    }
+
+    fn refusal(&self, target: &Target) -> Refusal {
+        Refusal { why: format!("`{}` has units in memory, which `cpu` has not", target.name), instead: None }
+    }
+
+    fn other_stages(&self, target: &Target) -> Refusal {
+        Refusal {
+            why: format!("`{}` has no units in memory, for which command streams are", target.name),
+            instead: Some(format!("give {}; or `--stage loop`, `clif` or `asm`", super::registry::targets_of(PIM))),
+        }
+    }
+
+    fn stats_note(&self) -> &'static str {
+        "pipes            by the target's model of time, with `--backend interp`\n"
+    }
+}
+
+/// The machine code of a plan.
+struct Code {
+    kernels: Vec<Rc<ptoc_cpu::CompiledKernel>>,
+    /// That of launches which are watched, in place of `kernels`; of none or of all.
+    watched: Vec<Rc<Watched>>,
+}
+
+impl Launches for Code {
+    fn expect(&mut self, session: &mut Session, plan: &Plan, unfilled: &[Vec<TensorId>]) -> Result<(), Failed> {
+        // What such a kernel adds to may be nothing that it has written, which only marks can tell (PA-1012).
+        let updates = |(step, of): (&Step, &Vec<TensorId>)| of.iter().any(|t| sanitize::updates(&step.kernel, *t));
+        if plan.steps.iter().any(|step| step.watched) || plan.steps.iter().zip(unfilled).any(updates) {
+            self.watched = watched::compile(session, plan)?;
+        }
+        Ok(())
+    }
+
+    fn launch(&self, launch: &mut Launch<'_, '_>) -> Result<Ending, Box<Diagnostic>> {
+        match self.watched.get(launch.number) {
+            Some(watched) => watched.launch(launch)?,
+            None => {
+                for hole in self.launch_plain(launch)? {
+                    launch.session.diagnostics.push(unwritten(launch.step, &hole));
+                }
+            }
+        }
+        Ok(Ending::Done)
+    }
+
+    fn time(&self, launch: &mut Launch<'_, '_>) -> Result<Duration, Box<Diagnostic>> {
+        let (step, kernel) = (launch.step, &self.kernels[launch.number]);
+        execute(step, kernel, launch.used, launch.buffers, launch.options.threads, None)
+    }
+
+    fn code_bytes(&self) -> usize {
+        let first = |(n, k): &(usize, &Rc<_>)| !self.kernels[..*n].iter().any(|other| Rc::ptr_eq(other, k));
+        let plain: usize = self.kernels.iter().enumerate().filter(first).map(|(_, k)| k.code_size()).sum();
+        let first = |(n, w): &(usize, &Rc<_>)| !self.watched[..*n].iter().any(|other| Rc::ptr_eq(other, w));
+        let watched = self.watched.iter().enumerate().filter(first);
+        plain + watched.map(|(_, w)| w.code_size()).sum::<usize>()
+    }
+
+    fn stats(&self, _: &Total, options: &RunOptions, _: &SourceMap, stats: &mut Map<String, Value>) {
+        let threads = if options.threads == 0 { ptoc_exec::Pool::default_threads() } else { options.threads };
+        stats.insert("threads".into(), json!(threads));
+        stats.insert("code_bytes".into(), json!(self.code_bytes()));
+        let arenas = self.kernels.iter().map(|k| k.arena()).chain(self.watched.iter().map(|w| w.arena()));
+        stats.insert("arena_bytes".into(), json!(arenas.max().unwrap_or(0)));
+    }
+}
+
+impl Code {
+    /// Launches machine code; what it has left unwritten of tensors that it is not known to fill.
+    fn launch_plain(&self, launch: &mut Launch<'_, '_>) -> Result<Vec<Unwritten>, Box<Diagnostic>> {
+        let (step, kernel, threads) = (launch.step, &self.kernels[launch.number], launch.options.threads);
+        let (used, buffers) = (&mut *launch.used, &mut *launch.buffers);
+        let Some(holes) = Holes::new(step, launch.unfilled) else {
+            return execute(step, kernel, used, buffers, threads, again(&mut launch.print)).map(|_| Vec::new());
+        };
+        let before = holes.fill(used, buffers, launch.program);
+        execute(step, kernel, used, buffers, threads, again(&mut launch.print))?;
+        // What it prints has been seen.
+        holes.found(used, buffers, &before, |used, buffers| {
+            execute(step, kernel, used, buffers, threads, None).map(drop)
+        })
+    }
+}
+
+/// Who gets what is printed, lent out.
+fn again<'p>(print: &'p mut Option<&mut dyn FnMut(&str)>) -> Option<&'p mut dyn FnMut(&str)> {
+    match print {
+        Some(print) => Some(&mut **print),
+        None => None,
+    }
+}
+
+/// Launches a step on this machine; the time is that of the launch alone.
+fn execute(
+    step: &Step,
+    kernel: &ptoc_cpu::CompiledKernel,
+    used: &mut Used<'_>,
+    buffers: &mut [Option<Tensor>],
+    threads: usize,
+    print: Option<&mut dyn FnMut(&str)>,
+) -> Result<Duration, Box<Diagnostic>> {
+    let params: Vec<i64> = step.dims.iter().copied().chain(step.scalars.iter().map(|&bits| bits as i64)).collect();
+    let tensors: Vec<ptoc_exec::TensorArg> = (step.tensors.iter().zip(buffers))
+        .map(|(&source, buffer)| ptoc_exec::TensorArg::new(buffer.as_mut().unwrap_or(used.get(source)).bytes_mut()))
+        .collect();
+    let mut sink = print.map(|print| move |event: PrintEvent| print(&event.line()));
+    let print = sink.as_mut().map(|sink| sink as &mut dyn FnMut(PrintEvent));
+    let launch = ptoc_exec::Launch { params: &params, tensors: &tensors, threads, print };
+    let begin = Instant::now();
+    // SAFETY: `tensors` point at arrays of `used` or at `buffers`, which are borrowed for the launch. The analysis
+    // admits no tensor twice in one launch. `Plan::new` has checked that their shapes are those of the kernel for these
+    // parameters, `Step::buffers` makes buffers of the length that the kernel knows, and lowered code stays inside them
+    // or fails a check.
+    match unsafe { kernel.launch(launch) } {
+        Ok(()) => Ok(begin.elapsed()),
+        Err(e) => {
+            let module = step.module.as_ref().expect("it has run");
+            Err(failed(step, &step.kernel, |row| module.checks[row].id, e))
+        }
+    }
+}
+
+/// Why a launch did not complete; `check` is the number of the check in `kernel` that a row of the code's table is of.
+fn failed(
+    step: &Step,
+    kernel: &Kernel,
+    check: impl Fn(usize) -> u32,
+    error: ptoc_exec::LaunchError,
+) -> Box<Diagnostic> {
+    let failure = match ptoc_cpu::diagnose(error) {
+        Ok(mut d) => {
+            d.span.get_or_insert(step.kernel.span);
+            return Box::new(d);
+        }
+        Err(failure) => failure,
+    };
+    let check = &kernel.checks[CheckId::from_u32(check(failure.check as usize))];
+    let fill = |text: &str| {
+        failure
+            .args
+            .iter()
+            .enumerate()
+            .fold(text.to_owned(), |text, (n, arg)| text.replace(&format!("{{{n}}}"), &arg.to_string()))
+    };
+    let trap = Trap {
+        help: check.help.as_deref().map(fill),
+        block: failure.block.map(|_| failure.coords.clone()),
+        ..Trap::new(check.code, check.span, fill(&check.message))
+    };
+    Box::new(step.debug.trapped_in(&step.kernel, trap.to_diagnostic()))
+}

@@ -1,0 +1,223 @@
+//! Backends: what executes kernels. Each is an implementation of [`Backend`], and an entry of the registry.
+//!
+//! A backend takes the kernels of a plan in the form that its [`Pipeline`] leaves, and compiles them to something that
+//! is launched. It says which targets have its numbers, which stages of its own `ptoc emit` shows, and what it can do
+//! beyond executing. Commands ask for these things, and never which backend it is.
+
+mod cpu;
+mod interp;
+pub mod pim;
+mod registry;
+
+pub use registry::{CPU, INTERP, PIM, all, choose, default_of, named, register, serving, wrong_backend, wrong_stage};
+
+use crate::launch::{Launch, Outcome, Plan, RunOptions, Total};
+use crate::session::{Failed, Session};
+use crate::stages::BackendStage;
+use ptoc_diagnostics::{Diagnostic, SourceMap, codes};
+use ptoc_ir::tile::TensorId;
+use ptoc_isa::Target;
+use ptoc_passes::Prepared;
+use ptoc_passes::pipeline::Pipeline;
+use ptoc_tensor::Tensor;
+use serde_json::{Map, Value};
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// A registered backend.
+pub type BackendRef = &'static dyn Backend;
+
+/// What executes kernels.
+pub trait Backend: Sync {
+    /// The name, as `--backend` has it.
+    fn name(&self) -> &'static str;
+
+    /// What it is, in some words for the help of `--backend`.
+    fn about(&self) -> &'static str;
+
+    /// Has it the numbers of this target?
+    fn serves(&self, target: &Target) -> bool;
+
+    /// What it can do beyond executing.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+    }
+
+    /// What the middle end makes of a kernel for it. `None`: it takes kernels as they are placed, whatever else is made
+    /// of them for the target's own backend.
+    fn pipeline(&self) -> Option<Pipeline>;
+
+    /// The stages of its own that `ptoc emit` shows.
+    fn stages(&self) -> &'static [BackendStage] {
+        &[]
+    }
+
+    /// One of its stages of a kernel, as text.
+    fn emit_kernel(&self, session: &mut Session, prepared: &Prepared, stage: &BackendStage) -> Result<String, Failed> {
+        let _ = prepared;
+        let d = wrong_stage(&session.target, stage.name);
+        session.fail(d)
+    }
+
+    /// One of its stages of a whole plan.
+    fn emit_plan(&self, session: &mut Session, plan: &Plan, stage: &BackendStage) -> Result<Artefact, Failed> {
+        let _ = plan;
+        let d = wrong_stage(&session.target, stage.name);
+        session.fail(d)
+    }
+
+    /// What its machine cannot do of a plan, for `ptoc check`, which asks where [`Capabilities::limits`] says so.
+    fn check(&self, session: &Session, plan: &Plan) -> Result<(), Box<Diagnostic>> {
+        let _ = (session, plan);
+        Ok(())
+    }
+
+    /// Compiles a plan.
+    fn compile(&self, session: &mut Session, plan: &Plan) -> Result<Compiled, Failed>;
+
+    /// Compiles a plan for the sanitizer, which watches each access, where [`Capabilities::sanitizer`] says so.
+    fn sanitized(&self, session: &mut Session, plan: &Plan) -> Result<Compiled, Failed> {
+        let _ = plan;
+        let message = format!("the backend `{}` does not compile for the sanitizer", self.name());
+        session.fail(Diagnostic::global(codes::BACKEND_TARGET, message))
+    }
+
+    /// Why it does not serve a target.
+    fn refusal(&self, target: &Target) -> Refusal {
+        Refusal { why: format!("`{}` has not the numbers of {}", self.name(), target.name), instead: None }
+    }
+
+    /// Why a kernel for one of its targets has not every stage; `instead` says which there are.
+    fn other_stages(&self, target: &Target) -> Refusal {
+        let stages: Vec<String> = self.stages().iter().map(|s| format!("`{}`", s.name)).collect();
+        let instead = (!stages.is_empty()).then(|| format!("give `--stage {}`", stages.join(", ")));
+        Refusal { why: format!("kernels for {} are compiled by `{}`", target.name, self.name()), instead }
+    }
+
+    /// A line at the end of the counts of `--stats`; it may be empty.
+    fn stats_note(&self) -> &'static str {
+        ""
+    }
+}
+
+/// What backends can do beyond executing.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Capabilities {
+    /// Every access is watched: hazards and races of a kernel stop its run where they show, and do not keep it from
+    /// running.
+    pub watches: bool,
+    /// An observer sees each statement: the debugger, `--print-tile`.
+    pub observed: bool,
+    /// Pipes are run, in any order that the kernel allows.
+    pub pipes: bool,
+    /// Compiles for the sanitizer.
+    pub sanitizer: bool,
+    /// Units in memory execute, and the host beside them; a page says where time and energy went.
+    pub units: bool,
+    /// Its machine refuses kernels that the language and the target allow, which compiling finds out.
+    pub limits: bool,
+}
+
+/// Why something is not to be had, and what is.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// A note.
+    pub why: String,
+    /// What to do in place of it.
+    pub instead: Option<String>,
+}
+
+/// A stage of a plan.
+#[derive(Clone, Debug)]
+pub struct Artefact {
+    /// As text.
+    pub text: String,
+    /// As files with [`BackendStage::extension`] hold it.
+    pub binary: Option<Vec<u8>>,
+}
+
+/// What a plan is compiled to.
+pub enum Compiled {
+    /// Code that is launched step by step.
+    Launches(Box<dyn Launches>),
+    /// One artefact, which executes all steps.
+    Program(Box<dyn Program>),
+}
+
+/// Code of a plan that is launched step by step.
+pub trait Launches {
+    /// Gets ready for what is not proved of a plan: launches may leave elements of the tensors `unfilled` unwritten, by
+    /// step, and accesses of a step that is [watched](crate::launch::Step::watched) may meet. Code that watches nothing refuses such steps.
+    fn expect(&mut self, session: &mut Session, plan: &Plan, unfilled: &[Vec<TensorId>]) -> Result<(), Failed> {
+        let _ = unfilled;
+        let Some(step) = plan.steps.iter().find(|step| step.watched) else { return Ok(()) };
+        let name = &step.kernel.name;
+        let message = format!("what `{name}` does with its bytes is not proved, and this backend watches no access");
+        let d = Diagnostic::error(codes::BACKEND_TARGET, step.span, message);
+        session.fail(d.with_help("`--backend interp` runs it, and finds what is wrong"))
+    }
+
+    /// Executes a launch.
+    fn launch(&self, launch: &mut Launch<'_, '_>) -> Result<Ending, Box<Diagnostic>>;
+
+    /// Executes a launch for the sake of its time: nothing is printed or looked for, and what is done around the code
+    /// itself does not count.
+    fn time(&self, launch: &mut Launch<'_, '_>) -> Result<Duration, Box<Diagnostic>> {
+        let begin = Instant::now();
+        self.launch(launch)?;
+        Ok(begin.elapsed())
+    }
+
+    /// Bytes of machine code.
+    fn code_bytes(&self) -> usize {
+        0
+    }
+
+    /// Counts of all launches, for `--stats` and `--json`.
+    fn stats(&self, total: &Total, options: &RunOptions, sources: &SourceMap, stats: &mut Map<String, Value>) {
+        let _ = (total, options, sources, stats);
+    }
+}
+
+/// A plan as one artefact.
+pub trait Program {
+    /// Executes it on the tensors of the arguments, which hold the results afterwards.
+    fn run(&self, session: &mut Session, run: ProgramRun<'_>) -> Result<Outcome, Failed>;
+}
+
+/// A run of a [`Program`].
+pub struct ProgramRun<'r> {
+    /// What is run.
+    pub plan: &'r Plan,
+    /// Tensors of the arguments.
+    pub tensors: &'r mut [Tensor],
+    /// Tensors of each launch that it is not known to fill.
+    pub unfilled: &'r [Vec<TensorId>],
+    /// How.
+    pub options: &'r RunOptions,
+    /// Gets what kernels print.
+    pub print: &'r mut dyn FnMut(&str),
+}
+
+/// How a launch ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// It is complete.
+    Done,
+    /// Whoever looks on has ended it.
+    Stopped,
+}
+
+impl PartialEq for dyn Backend {
+    fn eq(&self, other: &dyn Backend) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for dyn Backend {}
+
+impl fmt::Debug for dyn Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

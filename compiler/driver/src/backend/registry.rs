@@ -1,0 +1,107 @@
+//! The registry: the table of all backends, and who of them is meant.
+
+use super::{BackendRef, Refusal, cpu, interp, pim};
+use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_isa::Target;
+use std::sync::RwLock;
+
+/// Machine code on this host.
+pub const CPU: BackendRef = &cpu::Cpu;
+/// Command streams on simulated units in memory.
+pub const PIM: BackendRef = &pim::Pim;
+/// The reference interpreter.
+pub const INTERP: BackendRef = &interp::Interp;
+
+/// The machines. A target's default is the first one here that serves it.
+const MACHINES: [BackendRef; 2] = [CPU, PIM];
+
+/// Those of other crates.
+static REGISTERED: RwLock<Vec<BackendRef>> = RwLock::new(Vec::new());
+
+/// Adds a backend of another crate, before anyone asks for it. One of a name that is there already changes nothing.
+pub fn register(backend: BackendRef) {
+    let mut registered = REGISTERED.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let known = MACHINES.iter().chain(registered.iter()).chain([&INTERP]).any(|b| b.name() == backend.name());
+    if !known {
+        registered.push(backend);
+    }
+}
+
+/// All backends: the machines, then the interpreter, which serves every target.
+pub fn all() -> Vec<BackendRef> {
+    let registered = REGISTERED.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+    MACHINES.into_iter().chain(registered.iter().copied()).chain([INTERP]).collect()
+}
+
+/// The backend of this name.
+pub fn named(name: &str) -> Option<BackendRef> {
+    all().into_iter().find(|b| b.name() == name)
+}
+
+/// The backends that run kernels for a target, its default first.
+pub fn serving(target: &Target) -> Vec<BackendRef> {
+    all().into_iter().filter(|b| b.serves(target)).collect()
+}
+
+/// The default of a target.
+pub fn default_of(target: &Target) -> BackendRef {
+    serving(target).first().copied().unwrap_or(INTERP)
+}
+
+/// The backend that is asked for, if it serves the target, or the target's default.
+pub fn choose(target: &Target, asked: Option<BackendRef>) -> Result<BackendRef, Box<Diagnostic>> {
+    match asked {
+        None => Ok(default_of(target)),
+        Some(backend) if backend.serves(target) => Ok(backend),
+        Some(backend) => Err(wrong_backend(target, backend).into()),
+    }
+}
+
+/// A backend that does not have the numbers of this target.
+pub fn wrong_backend(target: &Target, asked: BackendRef) -> Diagnostic {
+    let (asked, Refusal { why, instead }) = (asked.name(), asked.refusal(target));
+    let others: Vec<String> = serving(target).iter().map(|b| format!("`--backend {}`", b.name())).collect();
+    let others = format!("use {}", others.join(" or "));
+    Diagnostic::global(codes::BACKEND_TARGET, format!("the backend `{asked}` does not run kernels for {}", target.name))
+        .with_note(why)
+        .with_help(match instead {
+            Some(instead) => format!("{instead}; or {others}"),
+            None => others,
+        })
+}
+
+/// A stage of `emit` that kernels for this target do not have.
+pub fn wrong_stage(target: &Target, stage: &str) -> Diagnostic {
+    let Refusal { why, instead } = default_of(target).other_stages(target);
+    let message = format!("a kernel for {} has no stage `{stage}`", target.name);
+    let d = Diagnostic::global(codes::BACKEND_TARGET, message).with_note(why);
+    match instead {
+        Some(instead) => d.with_help(instead),
+        None => d,
+    }
+}
+
+/// The targets that a backend serves, as flags.
+pub(super) fn targets_of(backend: BackendRef) -> String {
+    let served = Target::all().iter().filter(|t| backend.serves(t)).map(|t| format!("`--target {}`", t.name));
+    served.collect::<Vec<_>>().join(" or ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Other crates list names, too: those of `// run:` lines, and those of each target.
+    #[test]
+    fn lists_of_names_agree() {
+        let mut own: Vec<&str> = MACHINES.iter().chain([&INTERP]).map(|b| b.name()).collect();
+        let mut written = ptoc_syntax::directive::BACKENDS;
+        own.sort_unstable();
+        written.sort_unstable();
+        assert_eq!(own, written);
+        for target in Target::all() {
+            let serving: Vec<&str> = serving(target).iter().map(|b| b.name()).collect();
+            assert_eq!(serving, target.backends(), "{}", target.name);
+        }
+    }
+}
