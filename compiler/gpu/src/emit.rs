@@ -5,8 +5,8 @@ use crate::homes::{CONTROL, Homes, MOST_SHARED};
 use crate::refused::{Code, Refused};
 use crate::touched::{Key, Touched};
 use cranelift_entity::SecondaryMap;
-use ptoc_diagnostics::Span;
 use ptoc_abi::MAX_GRID_RANK;
+use ptoc_diagnostics::Span;
 use ptoc_ir::loops::{Func, LTy, Label, Module, Op, Reg, Region, VarId};
 use ptoc_ptx::{
     Address, Arith, Builder, Class, Cmp, Kernel, Op as Ptx, Round, Space, Special, Src, Symbol, Type, VReg,

@@ -306,8 +306,7 @@ impl Function<'_> {
         let driver = self.context.driver;
         let mut count = 0;
         // SAFETY: the pointer is to a live integer.
-        let result =
-            unsafe { (driver.f.occupancy)(&mut count, self.function, threads as c_int, self.shared as usize) };
+        let result = unsafe { (driver.f.occupancy)(&mut count, self.function, threads as c_int, self.shared as usize) };
         driver.check(result, "cuOccupancyMaxActiveBlocksPerMultiprocessor")?;
         Ok(count)
     }

@@ -1,10 +1,11 @@
 //! From a test line of a source to results: by the reference interpreter, and as PTX by its interpreter.
 
-use ptoc_driver::defs::Definition;
-use ptoc_driver::launch::{Arrays, Backend, CompiledPlan, Plan, RunOptions, Step, open_arrays};
-use ptoc_driver::session::{Session, Unit};
 use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Analysis, Budget};
+use ptoc_driver::backend::INTERP;
+use ptoc_driver::defs::Definition;
+use ptoc_driver::launch::{Arrays, CompiledPlan, Plan, RunOptions, Step, open_arrays};
+use ptoc_driver::session::{Session, Unit};
 use ptoc_gpu::{Arguments, Compiled, Options, compile, extents, lower};
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::{TensorDir, adds_floats};
@@ -109,7 +110,7 @@ fn attempt(path: &Path, run: &Run, how: How) -> Result<Outcome, String> {
             Err(refused) => return Ok(Outcome::Refused(refused.to_string())),
         }
     }
-    let interp = CompiledPlan::new(&mut session, &plan, Backend::Interp).map_err(|_| "no interpreter".to_owned())?;
+    let interp = CompiledPlan::new(&mut session, &plan, INTERP).map_err(|_| "no interpreter".to_owned())?;
     let mut want = before.clone();
     let ran = interp.run(&mut session, &mut want, &RunOptions::default(), &mut |_| {}, None);
     let mut got = before;
