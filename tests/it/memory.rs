@@ -231,7 +231,10 @@ fn addresses_in_loops_are_decided() {
     assert_eq!(said("", "s * 0x1000 - 0x1000"), "SA-0353");
     assert_eq!(said("", "s * 0x10"), "SA-0354");
     assert_eq!(said("", "s / 2 * 0x20"), "");
-    // Not every iteration comes this far: that is for the run to see.
-    assert_eq!(said("if s >= 4 { break; }", "0x29000 + s * 0x1000"), "PA-1107");
-    assert_eq!(said("if s >= 4 { continue; }", "0x29000 + s * 0x1000"), "PA-1107");
+    // Not every iteration comes this far, and the condition says which do.
+    assert_eq!(said("if s >= 7 { break; }", "0x29000 + s * 0x1000"), "");
+    assert_eq!(said("if s >= 7 { continue; }", "0x29000 + s * 0x1000"), "");
+    // Where it does not, that is for the run to see.
+    assert_eq!(said("if s >= 8 { break; }", "0x29000 + s * 0x1000"), "PA-1107");
+    assert_eq!(said("if s % 5 == 4 { continue; }", "0x29000 + s * 0x1000"), "PA-1107");
 }

@@ -87,7 +87,10 @@ pub(super) fn param(v: &View<'_, '_>) -> Option<Situation> {
         && (v.prev_tok() == Some(Tok::Colon) || is_dir(v.prev_tok()))
     {
         let message = format!("`{}` makes storage; the type of a parameter is written without it", v.text(at));
-        return v.respell(at..at + 1, message, "", Tok::Bad);
+        let next = v.get(at + 1).map_or(v.here(), |l| v.span_of(l));
+        let gap = v.builder.span(v.here().start, next.start.max(v.here().end));
+        let d = v.error(codes::UNEXPECTED_TOKEN, v.here(), message).with_fix("remove it", gap, "");
+        return Situation::replace(d, at..at + 1, Vec::new());
     }
     if v.prev_tok() == Some(Tok::Over) || v.prev_tok() == Some(Tok::At) {
         let word = v.text(at - 1);
