@@ -126,7 +126,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, Refused> 
     if all > 500 {
         return whole(Code::Parameters, format!("{all} parameters; a launch passes 500"));
     }
-    if options.threads < 64 || options.threads > 1024 || options.threads % 32 != 0 || options.shared < CONTROL {
+    if options.threads < 64 || options.threads > 1024 || !options.threads.is_multiple_of(32) || options.shared < CONTROL {
         return whole(Code::Invalid, format!("{} threads: whole warps, 64 to 1024", options.threads));
     }
     let homes = Homes::new(module, options.shared);

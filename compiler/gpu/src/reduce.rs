@@ -55,7 +55,7 @@ impl Emit<'_> {
         self.b.place(end);
         let mut sum = self.binary(r.op, ty, partials[0].into(), partials[1].into(), None);
         for distance in [16, 8, 4, 2, 1] {
-            let other = self.from_below(ty, sum, distance);
+            let other = self.moved_down(ty, sum, distance);
             sum = self.binary(r.op, ty, sum.into(), other.into(), None);
         }
         self.b.set(result, crate::emit::whole(ty), sum);
@@ -73,7 +73,7 @@ impl Emit<'_> {
     }
 
     /// The value of the lane that is so many further.
-    fn from_below(&mut self, ty: LTy, value: VReg, distance: u64) -> VReg {
+    fn moved_down(&mut self, ty: LTy, value: VReg, distance: u64) -> VReg {
         let one = |e: &mut Self, value: VReg| {
             let dst = e.b.reg(Class::B32);
             let srcs = [value.into(), Src::Imm(distance), Src::Imm(31), Src::Imm(ALL)];

@@ -37,7 +37,7 @@ impl std::error::Error for Error {}
 /// The first mistake.
 pub fn verify(kernel: &Kernel) -> Result<(), Error> {
     let whole = |message: String| Err(Error { inst: None, message });
-    if kernel.threads == 0 || kernel.threads > 1024 || kernel.threads % 32 != 0 {
+    if kernel.threads == 0 || kernel.threads > 1024 || !kernel.threads.is_multiple_of(32) {
         return whole(format!("{} threads: whole warps, at most 1024", kernel.threads));
     }
     for symbol in &kernel.symbols {

@@ -9,6 +9,7 @@
 //! shared N              bytes
 //! file NAME             a parameter: the address of this file's bytes
 //! zeros N               a parameter: the address of so many bytes of 0
+//! random N              a parameter: the address of so many bytes of f32 from -1 to 1
 //! number N              a parameter
 //! expect P NAME TYPE    parameter P holds this file's bytes afterwards; NaN of a float TYPE is any
 //! ```
@@ -80,6 +81,7 @@ fn read(folder: &Path) -> Result<Given, Box<dyn Error>> {
             ["ctas", n] => given.ctas = n.parse()?,
             ["shared", n] => given.shared = n.parse()?,
             ["file", name] => given.params.push(Param::Bytes(fs::read(folder.join(name))?)),
+            ["random", n] => given.params.push(Param::Bytes(random(n.parse()?))),
             ["zeros", n] => given.params.push(Param::Bytes(vec![0; n.parse()?])),
             ["number", n] => given.params.push(Param::Number(n.parse()?)),
             ["expect", at, name, ty] => given.expect.push((at.parse()?, name.into(), ty.into())),
@@ -88,6 +90,16 @@ fn read(folder: &Path) -> Result<Given, Box<dyn Error>> {
         }
     }
     Ok(given)
+}
+
+/// Numbers that look random.
+fn random(bytes: usize) -> Vec<u8> {
+    let mut x = 1u64;
+    let numbers = std::iter::repeat_with(|| {
+        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((x >> 40) as f32 / (1u64 << 23) as f32 - 1.0).to_le_bytes()
+    });
+    numbers.take(bytes / 4).flatten().collect()
 }
 
 fn one(context: &Context<'_>, folder: &Path, times: u32) -> Result<String, Box<dyn Error>> {

@@ -1,5 +1,6 @@
 //! From a test line of a source to results: by the reference interpreter, and as PTX by its interpreter.
 
+use crate::bundles::{self, Array, Bundle};
 use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Analysis, Budget};
 use ptoc_driver::backend::INTERP;
@@ -9,7 +10,7 @@ use ptoc_driver::session::{Session, Unit};
 use ptoc_gpu::{Arguments, Compiled, Options, compile, extents, lower};
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::{TensorDir, adds_floats};
-use ptoc_ptx::sim::{self, Global, Launch, Stats};
+use ptoc_ptx::sim::{self, Global, Launch};
 use ptoc_syntax::Directive;
 use ptoc_syntax::directive::{Run, Settings};
 use ptoc_tensor::Tensor;
@@ -26,11 +27,13 @@ pub struct How {
     pub seed: u64,
     /// The most shared memory.
     pub shared: u32,
+    /// The number of the line.
+    pub line: usize,
 }
 
 impl Default for How {
     fn default() -> How {
-        How { threads: 64, ctas: 3, seed: 1, shared: ptoc_gpu::MOST_SHARED }
+        How { threads: 64, ctas: 3, seed: 1, shared: ptoc_gpu::MOST_SHARED, line: 0 }
     }
 }
 
@@ -38,7 +41,7 @@ impl Default for How {
 #[derive(Debug)]
 pub enum Outcome {
     /// The same bits.
-    Same(Stats),
+    Same,
     /// It has no translation, and why.
     Refused(String),
     /// It is for another machine.
@@ -49,7 +52,11 @@ pub enum Outcome {
 
 /// The test lines of a source that run something.
 pub fn lines(path: &Path) -> Vec<(String, Run)> {
-    let text = std::fs::read_to_string(path).expect("a source");
+    lines_of(path, std::fs::read_to_string(path).expect("a source"))
+}
+
+/// The test lines of a text.
+pub fn lines_of(path: &Path, text: String) -> Vec<(String, Run)> {
     let mut sources = ptoc_diagnostics::SourceMap::new();
     let file = sources.add(path.display().to_string(), text.as_str());
     let parsed = ptoc_syntax::parse(file, &text);
@@ -74,6 +81,18 @@ pub fn run(path: &Path, run: &Run, how: How) -> Outcome {
 
 /// What is made of a line before it is run.
 pub fn plan(path: &Path, run: &Run) -> Result<(Session, Plan, Vec<Tensor>), String> {
+    let (mut session, plan, mut arrays) = bound(path, run)?;
+    let seed = run.settings.seed.map_or(0, |(seed, _)| seed);
+    let Ok(before) = plan.tensors(&mut session, &mut arrays, seed) else { return Err(said(&session)) };
+    Ok((session, plan, before))
+}
+
+fn said(session: &Session) -> String {
+    session.diagnostics.iter().filter(|d| d.is_error()).map(|d| d.message.clone()).collect::<Vec<_>>().join("; ")
+}
+
+/// The launches of a line, and the arrays that it names.
+pub fn bound(path: &Path, run: &Run) -> Result<(Session, Plan, Arrays), String> {
     let target = run.settings.target.as_ref().map_or("a2a3", |t| t.name.as_str());
     let mut session = Session::new(target, &definitions(&run.settings)).map_err(|d| d.message)?;
     let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
@@ -83,15 +102,9 @@ pub fn plan(path: &Path, run: &Run) -> Result<(Session, Plan, Vec<Tensor>), Stri
     let directory = path.parent().unwrap_or(Path::new(""));
     let files: Vec<(String, PathBuf)> =
         run.inputs.iter().map(|b| (b.name.name.to_string(), directory.join(b.value.as_str()))).collect();
-    let mut arrays: Arrays =
-        open_arrays(&mut session, &entry, "", &files).map_err(|_| "inputs cannot be read".to_owned())?;
-    let said = |session: &Session| {
-        session.diagnostics.iter().filter(|d| d.is_error()).map(|d| d.message.clone()).collect::<Vec<_>>().join("; ")
-    };
+    let Ok(arrays) = open_arrays(&mut session, &entry, "", &files) else { return Err(said(&session)) };
     let Ok(plan) = Plan::new(&mut session, &unit, &entry, &arrays, true) else { return Err(said(&session)) };
-    let seed = run.settings.seed.map_or(0, |(seed, _)| seed);
-    let Ok(before) = plan.tensors(&mut session, &mut arrays, seed) else { return Err(said(&session)) };
-    Ok((session, plan, before))
+    Ok((session, plan, arrays))
 }
 
 fn attempt(path: &Path, run: &Run, how: How) -> Result<Outcome, String> {
@@ -116,12 +129,12 @@ fn attempt(path: &Path, run: &Run, how: How) -> Result<Outcome, String> {
     let mut got = before;
     let mut locals = interp.locals(&mut session).map_err(|_| "no tensors".to_owned())?;
     let result = execute(&plan, &compiled, &mut got, &mut locals, how);
-    let stats = match (ran.is_ok(), result) {
-        (true, Ok(stats)) => stats,
-        (false, Err(End::Check(_))) => return Ok(Outcome::Same(Stats::default())),
+    match (ran.is_ok(), result) {
+        (true, Ok(())) => {}
+        (false, Err(End::Check(_))) => return Ok(Outcome::Same),
         (false, Ok(_)) => return Err("the interpreter stopped, PTX did not".into()),
         (_, Err(End::Check(message) | End::Fault(message))) => return Err(message),
-    };
+    }
     for (a, (want, got)) in plan.arguments.iter().zip(want.iter().zip(&got)) {
         if a.is_output()
             && let Some(difference) = difference(want, got)
@@ -129,7 +142,7 @@ fn attempt(path: &Path, run: &Run, how: How) -> Result<Outcome, String> {
             return Err(format!("`{}`: {difference}", a.name));
         }
     }
-    Ok(Outcome::Same(stats))
+    Ok(Outcome::Same)
 }
 
 /// Writes the text of a kernel into the folder that `PTX_DUMP` names, if it names one: for `ptxas`.
@@ -167,9 +180,8 @@ pub fn execute(
     tensors: &mut [Tensor],
     locals: &mut [Tensor],
     how: How,
-) -> Result<Stats, End> {
-    let mut total = Stats::default();
-    for (step, (module, code)) in plan.steps.iter().zip(compiled) {
+) -> Result<(), End> {
+    for (number, (step, (module, code))) in plan.steps.iter().zip(compiled).enumerate() {
         let params: Vec<i64> = step.dims.iter().copied().chain(step.scalars.iter().map(|&bits| bits as i64)).collect();
         let extents = extents(module, &params).map_err(|stop| End::Check(format!("the launch: {stop:?}")))?;
         let blocks = ptoc_abi::count(&extents).map_err(|e| End::Check(e.to_string()))?;
@@ -197,6 +209,7 @@ pub fn execute(
             bytes.resize(bytes.len().next_multiple_of(4), 0);
             addresses.push(global.add(bytes));
         }
+        let before = global.buffers.clone();
         let status = global.add(code.abi.status(ctas));
         let scratch = global.add(vec![0xa5; (u64::from(ctas) * code.abi.scratch) as usize]);
         let arguments = Arguments { tensors: &addresses, params: &params, extents: &extents, status, scratch };
@@ -208,17 +221,31 @@ pub fn execute(
             seed: how.seed,
             fuel: 1 << 32,
             races: true,
+            aligned: true,
+            keep_nan: false,
         };
-        let stats = sim::run(&launch, &mut global).map_err(|fault| {
+        sim::run(&launch, &mut global).map_err(|fault| {
             let site = fault.at.as_ref().map(|at| code.sites[at.2 as usize]);
             End::Fault(format!("{fault} ({site:?})"))
         })?;
-        total.issued += stats.issued;
-        total.lanes += stats.lanes;
-        total.barriers += stats.barriers;
         let n = kept.len();
         if let Some(failure) = code.abi.failure(&global.buffers[n], &extents, ctas) {
             return Err(End::Check(format!("{failure:?}")));
+        }
+        if let Some(root) = bundles::folder() {
+            let written = |k: &usize| step.kernel.tensors.values().nth(*k).is_some_and(|t| t.dir != TensorDir::In);
+            let expect = (0..n).filter(written).map(|k| (k, global.buffers[k].clone(), kept[k].dtype()));
+            let name = format!("{}_{}_{number}", plan.name, how.line);
+            let bundle = Bundle {
+                name,
+                module,
+                params: &params,
+                extents: &extents,
+                arrays: before.into_iter().map(Array::Bytes).collect(),
+                expect: expect.collect(),
+                in_order: adds_floats(&step.kernel),
+            };
+            bundles::write(&root, &bundle);
         }
         for (k, source) in step.tensors.iter().enumerate() {
             let array = match *source {
@@ -238,7 +265,7 @@ pub fn execute(
             }
         }
     }
-    Ok(total)
+    Ok(())
 }
 
 /// Where two tensors first differ; one NaN is as good as another.
@@ -250,4 +277,21 @@ pub fn difference(want: &Tensor, got: &Tensor) -> Option<String> {
     let show = |t: &Tensor| ptoc_tensor::scalar::format_bits(t.dtype(), t.get_bits(at));
     let place = want.unravel(at);
     Some(format!("{count} of {} elements, first {place:?}: {} and {}", want.len(), show(want), show(got)))
+}
+
+/// The sources of `examples`, in order.
+pub fn examples() -> Vec<PathBuf> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let entries = std::fs::read_dir(folder).expect("examples").map(|entry| entry.expect("an entry").path());
+    let mut files: Vec<PathBuf> = entries.filter(|p| p.extension().is_some_and(|e| e == "tile")).collect();
+    files.sort();
+    files
+}
+
+/// Runs on a stack that the front end may recurse on.
+pub fn with_stack<T: Send>(f: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let worker = std::thread::Builder::new().stack_size(128 << 20).spawn_scoped(scope, f).expect("a thread");
+        worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }

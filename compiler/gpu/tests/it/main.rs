@@ -1,4 +1,15 @@
-//! Kernels as PTX, executed by its interpreter, against the reference interpreter.
+//! Kernels as PTX, executed by its interpreter: test lines of examples against the reference interpreter, and loop IR
+//! against its evaluator, by the functions that the CPU's tests are made of.
 
+mod barriers;
+mod bundles;
 mod examples;
+mod failures;
+#[path = "../../../cpu/tests/it/generate.rs"]
+mod generate;
 mod harness;
+mod make;
+#[path = "../../../cpu/tests/it/products.rs"]
+mod products;
+mod property;
+mod scalars;

@@ -142,7 +142,7 @@ pub(super) fn compare(cmp: Cmp, ty: Type, a: u64, b: u64) -> bool {
 }
 
 /// A conversion.
-pub(super) fn convert(to: Type, from: Type, round: Round, x: u64) -> u64 {
+pub(super) fn convert(to: Type, from: Type, round: Round, x: u64, keep_nan: bool) -> u64 {
     match (from.is_float(), to.is_float()) {
         (false, false) => truncate(to.class().bits() / 8, int(to, int(from, x) as u64) as u64),
         (false, true) => {
@@ -150,7 +150,7 @@ pub(super) fn convert(to: Type, from: Type, round: Round, x: u64) -> u64 {
             if to == Type::F32 { of32(n as f32) } else { of64(n as f64) }
         }
         (true, false) => to_int(to, round, if from == Type::F32 { f64::from(f(x)) } else { f64::from_bits(x) }, from),
-        (true, true) => between(to, from, round, x),
+        (true, true) => between(to, from, round, x, keep_nan),
     }
 }
 
@@ -178,15 +178,16 @@ fn whole(round: Round, x: f64) -> f64 {
     }
 }
 
-fn between(to: Type, from: Type, round: Round, x: u64) -> u64 {
+fn between(to: Type, from: Type, round: Round, x: u64, keep_nan: bool) -> u64 {
     match (from, to) {
         // Exact in f64 as in f32, signs of zeros too.
         (Type::F32, Type::F32) => of32(whole(round, f64::from(f(x))) as f32),
         (Type::F64, Type::F64) => of64(whole(round, f64::from_bits(x))),
         (Type::F16, Type::F64) => of64(f16::from_bits(x as u16).to_f64()),
+        (Type::F16, _) if keep_nan => u64::from(f16::from_bits(x as u16).to_f32().to_bits()),
         (Type::F16, _) => of32(f16::from_bits(x as u16).to_f32()),
-        (_, Type::F16) => half_nan(f16::from_f32(f(x)).to_bits(), f(x).is_nan()),
-        (_, Type::BF16) => half_nan(bf16::from_f32(f(x)).to_bits(), f(x).is_nan()),
+        (_, Type::F16) => half_nan(f16::from_f32(f(x)).to_bits(), f(x).is_nan() && !keep_nan),
+        (_, Type::BF16) => half_nan(bf16::from_f32(f(x)).to_bits(), f(x).is_nan() && !keep_nan),
         (Type::F32, _) => of64(f64::from(f(x))),
         (_, _) => of32(f64::from_bits(x) as f32),
     }
@@ -223,7 +224,7 @@ mod tests {
     #[test]
     fn conversions_round_and_saturate() {
         let bits = |x: f32| u64::from(x.to_bits());
-        let to = |ty, round, x| convert(ty, Type::F32, round, bits(x));
+        let to = |ty, round, x| convert(ty, Type::F32, round, bits(x), false);
         assert_eq!(to(Type::S32, Round::Rzi, 3e9), i32::MAX as u64);
         assert_eq!(to(Type::U32, Round::Rzi, -1.0), 0);
         assert_eq!(to(Type::S32, Round::Rzi, f32::NAN), 0);
@@ -232,10 +233,10 @@ mod tests {
         assert_eq!(to(Type::F16, Round::Rn, 65520.0), 0x7c00);
         assert_eq!(to(Type::F16, Round::Rn, 1e-8), 0);
         assert_eq!(to(Type::BF16, Round::Rn, 1.003_906_3), 0x3f80);
-        assert_eq!(convert(Type::S64, Type::S32, Round::None, 0xffff_ffff), u64::MAX);
-        assert_eq!(convert(Type::U64, Type::U32, Round::None, 0xffff_ffff), 0xffff_ffff);
-        assert_eq!(convert(Type::F32, Type::U64, Round::Rn, u64::MAX), bits(18_446_744_073_709_551_615.0));
+        assert_eq!(convert(Type::S64, Type::S32, Round::None, 0xffff_ffff, false), u64::MAX);
+        assert_eq!(convert(Type::U64, Type::U32, Round::None, 0xffff_ffff, false), 0xffff_ffff);
+        assert_eq!(convert(Type::F32, Type::U64, Round::Rn, u64::MAX, false), bits(18_446_744_073_709_551_615.0));
         // Rounded once: the sum of two ulps would be a tie in f64 first.
-        assert_eq!(convert(Type::F32, Type::S64, Round::Rn, 0x0100_0001_0000_0001), bits(7.205_76e16_f32));
+        assert_eq!(convert(Type::F32, Type::S64, Round::Rn, 0x0100_0001_0000_0001, false), bits(7.205_76e16_f32));
     }
 }

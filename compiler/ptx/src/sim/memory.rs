@@ -1,5 +1,6 @@
 //! Memory of a launch: buffers of the device, shared memory of CTAs, local memory of threads.
 
+use super::Launch;
 use super::races::{Access, Shadow, Who};
 
 /// Bits of an offset in a buffer.
@@ -42,17 +43,23 @@ pub enum Refusal {
 pub(super) struct Arena {
     pub(super) bytes: Vec<u8>,
     pub(super) shadow: Option<Shadow>,
+    pub(super) aligned: bool,
 }
 
 impl Arena {
+    fn new(bytes: Vec<u8>, launch: &Launch<'_>) -> Arena {
+        let shadow = launch.races.then(|| Shadow::new(bytes.len()));
+        Arena { bytes, shadow, aligned: launch.aligned }
+    }
+
     /// Memory that holds garbage.
-    pub(super) fn poisoned(size: usize, races: bool, seed: u64) -> Arena {
+    pub(super) fn poisoned(size: usize, launch: &Launch<'_>, seed: u64) -> Arena {
         let mut x = seed | 1;
         let bytes = std::iter::repeat_with(|| {
             x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (x >> 56) as u8
         });
-        Arena { bytes: bytes.take(size).collect(), shadow: races.then(|| Shadow::new(size)) }
+        Arena::new(bytes.take(size).collect(), launch)
     }
 
     /// The bytes of an access.
@@ -60,7 +67,7 @@ impl Arena {
         let from = usize::try_from(at).map_err(|_| Refusal::Bounds)?;
         let to = from.checked_add(size as usize).ok_or(Refusal::Bounds)?;
         let bytes = self.bytes.get_mut(from..to).ok_or(Refusal::Bounds)?;
-        if at % u64::from(size) != 0 {
+        if self.aligned && !at.is_multiple_of(u64::from(size)) {
             return Err(Refusal::Alignment);
         }
         if let Some(shadow) = &mut self.shadow
@@ -78,12 +85,8 @@ pub(super) struct Device {
 }
 
 impl Device {
-    pub(super) fn new(global: &mut Global, races: bool) -> Device {
-        let buffers = global.buffers.iter_mut().map(|bytes| {
-            let bytes = std::mem::take(bytes);
-            let shadow = races.then(|| Shadow::new(bytes.len()));
-            Arena { bytes, shadow }
-        });
+    pub(super) fn new(global: &mut Global, launch: &Launch<'_>) -> Device {
+        let buffers = global.buffers.iter_mut().map(|bytes| Arena::new(std::mem::take(bytes), launch));
         Device { buffers: buffers.collect() }
     }
 

@@ -37,6 +37,10 @@ pub struct Launch<'a> {
     pub fuel: u64,
     /// Are races faults?
     pub races: bool,
+    /// Are accesses faults whose address is no multiple of their size? A card's are.
+    pub aligned: bool,
+    /// Do conversions to and from 16 bits keep what a NaN holds? A card's make it all ones.
+    pub keep_nan: bool,
 }
 
 /// What a launch did.
@@ -164,7 +168,7 @@ pub fn run(launch: &Launch<'_>, global: &mut Global) -> Result<Stats, Fault> {
     }
     let mut random = Random(launch.seed);
     let mut ctas: Vec<Cta> = (0..launch.ctas).map(|number| Cta::new(number, &code, launch, random.next())).collect();
-    let device = Device::new(global, launch.races);
+    let device = Device::new(global, launch);
     let mut world = World { code: &code, launch, params, device, stats: Stats::default(), fuel: launch.fuel };
     let result = world.run(&mut ctas, &mut random);
     let stats = world.stats;
@@ -187,8 +191,8 @@ impl Cta {
         Cta {
             number,
             warps: (0..threads / 32).map(|n| Warp::new(n, code.registers)).collect(),
-            shared: Arena::poisoned(shared, launch.races, seed),
-            locals: (0..threads).map(|n| Arena::poisoned(code.local as usize, false, seed ^ u64::from(n))).collect(),
+            shared: Arena::poisoned(shared, launch, seed),
+            locals: (0..threads).map(|n| Arena::poisoned(code.local as usize, launch, seed ^ u64::from(n))).collect(),
             epoch: 0,
         }
     }

@@ -204,7 +204,7 @@ impl World<'_> {
                         Op::Bits(_) | Op::CvtaTo(_) => value(0),
                         Op::Setp(cmp, ty) => u64::from(arith::compare(cmp, ty, value(0), value(1))),
                         Op::Selp(ty) => narrow(ty, if value(2) != 0 { value(0) } else { value(1) }),
-                        Op::Cvt { to, from, round } => arith::convert(to, from, round, value(0)),
+                        Op::Cvt { to, from, round } => arith::convert(to, from, round, value(0), self.launch.keep_nan),
                         _ => unreachable!("control and memory have been seen to"),
                     };
                     cta.warps[w].set(dst, lane, result);
