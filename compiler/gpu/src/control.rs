@@ -26,12 +26,7 @@ impl Emit<'_> {
 
     fn statement(&mut self, op: &Op) -> Result<Flow, Refused> {
         match op {
-            Op::Get { dst, var } => {
-                let var = self.var(*var);
-                let ty = crate::emit::whole(self.func.regs[*dst].ty);
-                let value = self.b.mov(ty, var);
-                self.define(*dst, value);
-            }
+            Op::Get { dst, var } => self.get(*dst, *var),
             Op::Set { var, value } => {
                 let ty = crate::emit::whole(self.func.regs[*value].ty);
                 let (var, value) = (self.var(*var), self.src(*value));
@@ -40,7 +35,11 @@ impl Emit<'_> {
             Op::Load { dst, ty, addr } => self.scalar_load(*dst, *ty, addr),
             Op::Store { ty, addr, value } => self.scalar_store(*ty, addr, *value),
             Op::Atomic(atomic) => self.atomic(atomic),
-            Op::For(f) => self.counted(f)?,
+            Op::For(f) => {
+                if !self.nest(f) {
+                    self.counted(f)?;
+                }
+            }
             Op::Lanes(lanes) => self.lanes(lanes),
             Op::If(i) => return self.conditional(i),
             Op::While(w) => self.conditional_loop(w)?,
@@ -74,6 +73,14 @@ impl Emit<'_> {
             | Op::Cast { .. } => self.compute(op),
         }
         Ok(Flow::On)
+    }
+
+    /// A copy: the variable may be set while the copy is still wanted.
+    pub(crate) fn get(&mut self, dst: Reg, var: ptoc_ir::loops::VarId) {
+        let var = self.var(var);
+        let ty = crate::emit::whole(self.func.regs[dst].ty);
+        let value = self.b.mov(ty, var);
+        self.define(dst, value);
     }
 
     fn var(&self, var: ptoc_ir::loops::VarId) -> ptoc_ptx::VReg {

@@ -80,6 +80,8 @@ pub(crate) struct Emit<'a> {
     pub(crate) done: ptoc_ptx::Label,
     /// The lane, in 32 and in 64 bits, inside `Lanes`.
     pub(crate) lane: Option<(VReg, VReg)>,
+    /// The number of the partials that the thread joins its lanes with.
+    pub(crate) partial: Option<(VReg, VReg)>,
     /// What has been touched since the last barrier.
     pub(crate) pending: Touched,
     /// Arrays that the kernel updates atomically: other CTAs may change them at any time.
@@ -126,7 +128,8 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, Refused> 
     if all > 500 {
         return whole(Code::Parameters, format!("{all} parameters; a launch passes 500"));
     }
-    if options.threads < 64 || options.threads > 1024 || !options.threads.is_multiple_of(32) || options.shared < CONTROL {
+    if options.threads < 64 || options.threads > 1024 || !options.threads.is_multiple_of(32) || options.shared < CONTROL
+    {
         return whole(Code::Invalid, format!("{} threads: whole warps, 64 to 1024", options.threads));
     }
     let homes = Homes::new(module, options.shared);
@@ -173,6 +176,7 @@ impl<'a> Emit<'a> {
             status: nothing,
             done,
             lane: None,
+            partial: None,
             pending: Touched::default(),
             broadcast: FxHashSet::default(),
             used: FxHashSet::default(),

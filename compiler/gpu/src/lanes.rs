@@ -1,8 +1,9 @@
 //! `Lanes`: a lane is a thread's, and where there are more, every so many.
 
 use crate::emit::{Emit, Val};
+use crate::memory::Index;
 use crate::touched;
-use ptoc_ir::loops::{LTy, Lanes, MemTy, Op, PARTIALS, Stmt};
+use ptoc_ir::loops::{LTy, Lanes, MemTy, Op, PARTIALS, Stmt, Stride};
 use ptoc_ptx::{Arith, Cmp, Round, Src, Type};
 
 impl Emit<'_> {
@@ -10,16 +11,23 @@ impl Emit<'_> {
         self.order(&touched::of(&Op::Lanes(Box::new(lanes.clone())), &self.broadcast));
         // Lanes that share a partial are one thread's, which takes them in ascending order.
         let joins = lanes.body.iter().any(|s| matches!(s.op, Op::Join { .. }));
-        let stride = if joins { PARTIALS as u32 } else { self.threads };
+        let stride = u64::from(if joins { PARTIALS as u32 } else { self.threads });
         let count = self.src(lanes.count);
-        let (head, exit) = (self.b.label(), self.b.label());
+        let exit = self.b.label();
         if joins {
-            let idle = self.b.setp(Cmp::Ge, Type::U32, self.tid, Src::Imm(u64::from(stride)));
+            let idle = self.b.setp(Cmp::Ge, Type::U32, self.tid, Src::Imm(stride));
             self.b.bra_if(idle, true, exit);
         }
         let tid = self.b.cvt(Type::U64, Type::U32, Round::None, self.tid);
-        let lane = self.variable(LTy::I64, tid.into());
-        let once = matches!(count, Src::Imm(n) if n as i64 <= i64::from(stride));
+        self.lane_loop(lanes, (self.tid, tid), count, Src::Imm(stride));
+        self.b.place(exit);
+    }
+
+    /// A thread's lanes: from `first` on, every so many.
+    pub(crate) fn lane_loop(&mut self, lanes: &Lanes, first: Index, count: Src, stride: Src) {
+        let (head, exit) = (self.b.label(), self.b.label());
+        let lane = self.variable(LTy::I64, first.1.into());
+        let once = matches!((count, stride), (Src::Imm(n), Src::Imm(m)) if n as i64 <= m as i64);
         if !once {
             self.b.place(head);
         }
@@ -27,13 +35,14 @@ impl Emit<'_> {
         self.b.bra_if(over, true, exit);
         let small = self.b.cvt(Type::U32, Type::U64, Round::None, lane);
         self.lane = Some((small, lane));
+        self.partial = Some(first);
         self.values[lanes.lane] = Some(Val::Reg(lane));
         for stmt in &lanes.body {
             self.lane_statement(stmt);
         }
         self.lane = None;
         if !once {
-            self.advance(lane, Type::U64, Src::Imm(u64::from(stride)));
+            self.advance(lane, Type::U64, stride);
             self.b.bra(head);
         }
         self.b.place(exit);
@@ -55,9 +64,11 @@ impl Emit<'_> {
             Op::Join { op, ty, addr, value } => {
                 let size = i64::from(ty.size());
                 let place = self.origin(addr.base, addr.offset);
-                // The thread has the partial's number.
-                let tid = self.b.cvt(Type::U64, Type::U32, Round::None, self.tid);
-                let place = self.along(place, (self.tid, tid), ptoc_ir::loops::Stride::Const(size));
+                // The first of a thread's lanes has the partial's number.
+                let place = match self.partial {
+                    Some(partial) => self.along(place, partial, Stride::Const(size)),
+                    None => place,
+                };
                 let old = self.load(*ty, place);
                 let value = self.src(*value);
                 let new = self.binary(*op, MemTy::reg(*ty), old.into(), value, None);
@@ -75,7 +86,7 @@ impl Emit<'_> {
         &mut self,
         rows: Src,
         cols: Src,
-        body: &mut dyn FnMut(&mut Self, ptoc_ptx::VReg, crate::memory::Index, crate::memory::Index),
+        body: &mut dyn FnMut(&mut Self, ptoc_ptx::VReg, Index, Index),
     ) {
         let (head, exit) = (self.b.label(), self.b.label());
         let rows = self.b.arith(Arith::Max, Type::S64, &[rows, Src::Imm(0)]);

@@ -16,11 +16,13 @@ mod gather;
 mod homes;
 mod lanes;
 mod memory;
+mod nests;
 mod ops;
 mod pipeline;
 mod products;
 mod reduce;
 mod refused;
+mod rows;
 mod touched;
 
 pub use abi::{Abi, Arguments, extents};

@@ -81,6 +81,7 @@ pub(super) fn arith(op: Arith, ty: Type, a: u64, b: u64, c: u64) -> u64 {
         Arith::Or => truncate(ty.size(), a | b),
         Arith::Xor => truncate(ty.size(), a ^ b),
         Arith::Not => truncate(ty.size(), !a),
+        Arith::Clz => u64::from((a as u32).leading_zeros()),
         Arith::Shl if b as u32 >= bits => 0,
         Arith::Shl => truncate(ty.size(), a << (b as u32)),
         Arith::Shr => low(x >> (b as u32).min(bits).min(127)),
