@@ -13,6 +13,10 @@ use ptoc_ptx::{Arith, Cmp, Op as Ptx, Round, Src, Type, VReg};
 /// Extents from which on products of them are not formed.
 const LARGE: u64 = 1 << 31;
 
+/// A thread gets 2^2 lanes of a row, where a row has as many for a whole warp (of 2^5).
+const SEVERAL: u64 = 2;
+const WARP: u64 = 5;
+
 /// Whether rows may be spread.
 #[derive(Clone, Copy)]
 enum Spread {
@@ -125,15 +129,15 @@ impl Emit<'_> {
         self.b.arith(Arith::Max, Type::S64, &[n.into(), Src::Imm(0)])
     }
 
-    /// The loop: threads are rows of a power of two of lanes, as many as there are lanes or threads.
+    /// The loop: threads are rows of a power of two of lanes, a fourth of those that there are.
     fn spread(&mut self, f: &For, before: &[Stmt], lanes: &Lanes, (lo, hi, count): (Src, Src, Src), spread: Spread) {
         let most = u64::from(self.threads.ilog2());
         let joins = lanes.body.iter().any(|s| matches!(s.op, Op::Join { .. }));
         let shift: Src = match count {
             _ if joins => Src::Imm(u64::from(PARTIALS.ilog2())),
             Src::Imm(n) => {
-                let n = (n as i64).clamp(1, i64::from(self.threads)) as u64;
-                Src::Imm(u64::from(n.next_power_of_two().ilog2()).min(most))
+                let bits = u64::from((n as i64).clamp(1, 1 << 20).unsigned_abs().next_power_of_two().ilog2());
+                Src::Imm(bits.saturating_sub(SEVERAL).max(bits.min(WARP)).min(most))
             }
             count => {
                 let last = self.last(count, None);
@@ -141,7 +145,10 @@ impl Emit<'_> {
                 let last = self.low(last);
                 let zeros = self.b.arith(Arith::Clz, Type::B32, &[last.into()]);
                 let bits = self.b.arith(Arith::Sub, Type::U32, &[Src::Imm(32), zeros.into()]);
-                Src::Reg(self.b.arith(Arith::Min, Type::U32, &[bits.into(), Src::Imm(most)]))
+                let few = self.b.arith(Arith::Min, Type::S32, &[bits.into(), Src::Imm(WARP)]);
+                let less = self.b.arith(Arith::Sub, Type::S32, &[bits.into(), Src::Imm(SEVERAL)]);
+                let bits = self.b.arith(Arith::Max, Type::S32, &[less.into(), few.into()]);
+                Src::Reg(self.b.arith(Arith::Min, Type::S32, &[bits.into(), Src::Imm(most)]))
             }
         };
         // One row at a time has all threads, or as many as there are partials.

@@ -10,8 +10,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Multiprocessors of an H100, and CTAs for each of them.
-const CTAS: u32 = 132 * 2;
+/// Multiprocessors of an H100, and the most CTAs of 256 threads that each of them holds.
+const CTAS: u32 = 132 * 8;
 
 /// A parameter that is memory.
 pub enum Array {

@@ -60,7 +60,7 @@ fn other_threads_and_homes() {
     let mut files = examples();
     files.retain(|f| some.iter().any(|s| f.file_stem().is_some_and(|stem| stem.to_string_lossy().starts_with(s))));
     for how in [
-        How { threads: 128, shared: 16 << 10, ctas: 2, seed: 5, line: 0 },
+        How { threads: 256, shared: 16 << 10, ctas: 2, seed: 5, line: 0 },
         How { threads: 96, shared: MOST_SHARED, ctas: 1, seed: 9, line: 0 },
     ] {
         let tally = with_stack(|| tally(&files, how));
