@@ -1,57 +1,163 @@
 //! Matrix products in the interpreter's order: an element is one chain of fused multiply-adds, k ascending.
+//!
+//! A thread has one element, or where there are many a block of them in registers: rows and columns a share of the
+//! product apart, so that neighbouring threads have neighbouring columns. What lies beyond the product is computed
+//! from its last row or column, and not stored.
 
 use crate::emit::{Emit, Val};
 use crate::memory::{Index, Place};
 use crate::touched;
-use ptoc_ir::loops::{Contract, LTy, Op, Start, Stride};
-use ptoc_ptx::{Arith, Cmp, Op as Ptx, Space, Src, Type, VReg};
+use ptoc_ir::loops::{Contract, LTy, MemTy, Op, Start, Stride};
+use ptoc_ptx::{Arith, Cmp, Op as Ptx, Round, Space, Src, Type, VReg};
+
+/// Rows and columns of a thread's block.
+const BLOCK: u64 = 4;
+
+/// A product with its addresses.
+struct Product<'c> {
+    c: &'c Contract,
+    a: Place,
+    b: Place,
+    d: Place,
+    start: Option<(Place, Stride, Stride, MemTy)>,
+    m: Src,
+    n: Src,
+    k: Src,
+}
+
+/// An index along one side, and whether it is inside.
+type Side = (Index, Option<VReg>);
 
 impl Emit<'_> {
     pub(crate) fn contract(&mut self, c: &Contract) {
         self.order(&touched::of(&Op::Contract(Box::new(c.clone())), &self.broadcast));
         let [m, n, k] = [c.m, c.n, c.k].map(|r| self.src(r));
-        let ty = c.ab_ty.reg();
-        let a = self.origin_of(&c.a);
-        let b = self.origin_of(&c.b);
-        let d = self.origin_of(&c.d);
+        let (a, b, d) = (self.address(&c.a), self.address(&c.b), self.address(&c.d));
         let start = match &c.start {
             Start::Zero => None,
-            Start::At { addr, row, col, ty } => Some((self.origin_of(addr), *row, *col, *ty)),
+            Start::At { addr, row, col, ty } => Some((self.address(addr), *row, *col, *ty)),
         };
-        self.elements(m, n, &mut |e: &mut Self, _, i: Index, j: Index| {
-            let sum = match start {
-                None => e.variable(ty, Src::Imm(0)),
-                Some((place, row, col, start)) => {
-                    let place = e.along(place, i, row);
-                    let place = e.along(place, j, col);
-                    let value = e.load(start, place);
-                    e.variable(ty, value.into())
-                }
-            };
-            let row = e.along(a, i, c.a_strides.0);
-            let col = e.along(b, j, c.b_strides.1);
-            let (row, col) = (e.walking(row), e.walking(col));
-            let step = e.variable(LTy::I64, Src::Imm(0));
-            let (head, exit) = (e.b.label(), e.b.label());
-            e.b.place(head);
-            let over = e.b.setp(Cmp::Ge, Type::S64, step, k);
-            e.b.bra_if(over, true, exit);
-            let x = e.load(c.ab_ty, row);
-            let y = e.load(c.ab_ty, col);
-            let multiply = match ty {
-                LTy::F32 => Ptx::Arith(Arith::Fma, Type::F32),
-                _ => Ptx::Arith(Arith::MadLo, Type::S32),
-            };
-            e.b.push(multiply, &[sum], &[x.into(), y.into(), sum.into()]);
-            e.walk(row, c.a_strides.1);
-            e.walk(col, c.b_strides.0);
-            e.advance(step, Type::S64, Src::Imm(1));
-            e.b.bra(head);
-            e.b.place(exit);
-            let place = e.along(d, i, c.d_strides.0);
-            let place = e.along(place, j, c.d_strides.1);
-            e.store(c.d_ty, place, sum, None);
+        let product = Product { c, a, b, d, start, m, n, k };
+        // Blocks for as many threads as there are, at least.
+        let least = u64::from(self.threads) * BLOCK * BLOCK / 2;
+        match (m, n) {
+            (Src::Imm(m), Src::Imm(n)) if m.saturating_mul(n) >= least && m.min(n) >= BLOCK => {
+                self.by_blocks(&product);
+            }
+            (Src::Imm(_), Src::Imm(_)) => self.by_elements(&product),
+            _ => {
+                let (small, done) = (self.b.label(), self.b.label());
+                let all = self.b.arith(Arith::MulLo, Type::S64, &[m, n]);
+                let less = self.b.arith(Arith::Min, Type::S64, &[m, n]);
+                let many = self.b.setp(Cmp::Ge, Type::S64, all, Src::Imm(least));
+                let both = self.b.setp(Cmp::Ge, Type::S64, less, Src::Imm(BLOCK));
+                let large = self.b.arith(Arith::And, Type::Pred, &[many.into(), both.into()]);
+                self.b.bra_if(large, false, small);
+                self.by_blocks(&product);
+                self.b.bra(done);
+                self.b.place(small);
+                self.by_elements(&product);
+                self.b.place(done);
+            }
+        }
+    }
+
+    fn by_elements(&mut self, p: &Product<'_>) {
+        self.elements(p.m, p.n, &mut |e: &mut Self, _, i: Index, j: Index| e.block(p, &[(i, None)], &[(j, None)]));
+    }
+
+    fn by_blocks(&mut self, p: &Product<'_>) {
+        let share = |e: &mut Self, n: Src| {
+            let n = e.b.arith(Arith::Add, Type::S64, &[n, Src::Imm(BLOCK - 1)]);
+            e.b.arith(Arith::Shr, Type::S64, &[n.into(), Src::Imm(u64::from(BLOCK.ilog2()))])
+        };
+        let (tall, wide) = (share(self, p.m), share(self, p.n));
+        self.elements(tall.into(), wide.into(), &mut |e: &mut Self, _, i: Index, j: Index| {
+            let rows = e.shares(i, tall, p.m);
+            let cols = e.shares(j, wide, p.n);
+            e.block(p, &rows, &cols);
         });
+    }
+
+    /// Indices a share apart, none beyond the last.
+    fn shares(&mut self, first: Index, share: VReg, count: Src) -> Vec<Side> {
+        let last = self.b.arith(Arith::Sub, Type::S64, &[count, Src::Imm(1)]);
+        let mut at = first.1;
+        let mut all = vec![(first, None)];
+        for _ in 1..BLOCK {
+            at = self.u64(Arith::Add, at, share);
+            let inside = self.b.setp(Cmp::Lt, Type::S64, at, count);
+            let index = self.b.arith(Arith::Min, Type::S64, &[at.into(), last.into()]);
+            all.push(((self.low(index), index), Some(inside)));
+        }
+        all
+    }
+
+    /// The elements of some rows and columns, each a chain.
+    fn block(&mut self, p: &Product<'_>, rows: &[Side], cols: &[Side]) {
+        let c = p.c;
+        let ty = c.ab_ty.reg();
+        let mut sums = Vec::new();
+        for (i, inside_row) in rows {
+            for (j, inside_col) in cols {
+                let sum = self.variable(ty, Src::Imm(0));
+                let inside = self.both_of(*inside_row, *inside_col);
+                if let Some((place, row, col, start)) = p.start {
+                    // Another thread may be writing what lies beyond.
+                    let skip = self.b.label();
+                    if let Some(inside) = inside {
+                        self.b.bra_if(inside, false, skip);
+                    }
+                    let place = self.along(place, *i, row);
+                    let place = self.along(place, *j, col);
+                    let value = self.load(start, place);
+                    self.b.set(sum, crate::emit::whole(ty), value);
+                    self.b.place(skip);
+                }
+                sums.push((*i, *j, inside, sum));
+            }
+        }
+        let walking = |e: &mut Self, place: Place, sides: &[Side], stride: Stride| -> Vec<Place> {
+            let each = sides.iter().map(|(index, _)| {
+                let place = e.along(place, *index, stride);
+                e.walking(place)
+            });
+            each.collect()
+        };
+        let left = walking(self, p.a, rows, c.a_strides.0);
+        let right = walking(self, p.b, cols, c.b_strides.1);
+        let step = self.variable(LTy::I64, Src::Imm(0));
+        let (head, exit) = (self.b.label(), self.b.label());
+        self.b.place(head);
+        let over = self.b.setp(Cmp::Ge, Type::S64, step, p.k);
+        self.b.bra_if(over, true, exit);
+        let x: Vec<VReg> = left.iter().map(|place| self.load(c.ab_ty, *place)).collect();
+        let y: Vec<VReg> = right.iter().map(|place| self.load(c.ab_ty, *place)).collect();
+        let multiply = match ty {
+            LTy::F32 => Ptx::Arith(Arith::Fma, Type::F32),
+            _ => Ptx::Arith(Arith::MadLo, Type::S32),
+        };
+        for (n, (.., sum)) in sums.iter().enumerate() {
+            let (x, y) = (x[n / cols.len()], y[n % cols.len()]);
+            self.b.push(multiply, &[*sum], &[x.into(), y.into(), (*sum).into()]);
+        }
+        left.iter().for_each(|place| self.walk(*place, c.a_strides.1));
+        right.iter().for_each(|place| self.walk(*place, c.b_strides.0));
+        self.advance(step, Type::S64, Src::Imm(1));
+        self.b.bra(head);
+        self.b.place(exit);
+        for (i, j, inside, sum) in sums {
+            let place = self.along(p.d, i, c.d_strides.0);
+            let place = self.along(place, j, c.d_strides.1);
+            self.store(c.d_ty, place, sum, inside.map(|inside| (inside, true)));
+        }
+    }
+
+    fn both_of(&mut self, a: Option<VReg>, b: Option<VReg>) -> Option<VReg> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(self.b.arith(Arith::And, Type::Pred, &[a.into(), b.into()])),
+            (a, b) => a.or(b),
+        }
     }
 
     /// An address of a statement outside `Lanes`.
@@ -88,6 +194,6 @@ impl Emit<'_> {
 
     /// The low half.
     pub(crate) fn low(&mut self, reg: VReg) -> VReg {
-        self.b.cvt(Type::U32, Type::U64, ptoc_ptx::Round::None, reg)
+        self.b.cvt(Type::U32, Type::U64, Round::None, reg)
     }
 }
