@@ -5,6 +5,7 @@
 //! that holds `block << 32 | check` of the first block that failed, or all ones; behind it five words for each CTA, the
 //! number of arguments and four arguments. A CTA stops at its first failure, so its five words are that block's.
 
+use crate::homes::{MOST_THREADS, residents};
 use ptoc_abi::Raster;
 use ptoc_exec::Failure;
 use ptoc_ir::loops::Module;
@@ -63,6 +64,11 @@ pub struct Arguments<'a> {
 }
 
 impl Abi {
+    /// CTAs that a multiprocessor has at once, as far as threads and shared memory go.
+    pub fn resident(&self) -> u32 {
+        residents(self.shared).min(MOST_THREADS / self.threads.max(1)).max(1)
+    }
+
     /// The parameters of a launch, in order.
     pub fn arguments(&self, a: &Arguments<'_>) -> Vec<u64> {
         let blocks: u64 = a.extents.iter().map(|&n| n as u64).product();

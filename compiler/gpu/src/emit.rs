@@ -1,7 +1,7 @@
 //! A module to a kernel: parameters, the loop over blocks, the order of memory.
 
 use crate::abi::{Abi, SLOT};
-use crate::homes::{CONTROL, Homes, MOST_SHARED};
+use crate::homes::{CONTROL, Homes, MOST_SHARED, MOST_THREADS, residents};
 use crate::refused::{Code, Refused};
 use crate::touched::{Key, Touched};
 use cranelift_entity::SecondaryMap;
@@ -16,15 +16,16 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// How to compile.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Threads of a CTA: whole warps, at least 64, at most 1024.
-    pub threads: u32,
+    /// Threads of a CTA: whole warps, at least 64, at most 1024. Unless given, 256, or more where shared memory keeps
+    /// a multiprocessor from having as many CTAs as it has threads for.
+    pub threads: Option<u32>,
     /// The most shared memory that is used, in bytes.
     pub shared: u32,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { threads: 256, shared: MOST_SHARED }
+        Options { threads: None, shared: MOST_SHARED }
     }
 }
 
@@ -128,23 +129,31 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, Refused> 
     if all > 500 {
         return whole(Code::Parameters, format!("{all} parameters; a launch passes 500"));
     }
-    if options.threads < 64 || options.threads > 1024 || !options.threads.is_multiple_of(32) || options.shared < CONTROL
-    {
-        return whole(Code::Invalid, format!("{} threads: whole warps, 64 to 1024", options.threads));
+    if options.shared < CONTROL {
+        return whole(Code::Invalid, format!("{} bytes of shared memory: at least {CONTROL}", options.shared));
     }
     let homes = Homes::new(module, options.shared);
+    let threads = options.threads.unwrap_or_else(|| threads(homes.shared));
+    if !(64..=1024).contains(&threads) || !threads.is_multiple_of(32) {
+        return whole(Code::Invalid, format!("{threads} threads: whole warps, 64 to 1024"));
+    }
     let abi = Abi {
         tensors: module.tensors.len(),
         params,
         rank,
-        threads: options.threads,
+        threads,
         shared: homes.shared,
         scratch: homes.scratch,
         raster: module.raster,
     };
-    let (kernel, sites) = Emit::new(module, options.threads, homes).kernel()?;
+    let (kernel, sites) = Emit::new(module, threads, homes).kernel()?;
     ptoc_ptx::verify(&kernel).map_err(|e| Refused::new(Code::Internal, Span::default(), e.to_string()))?;
     Ok(Compiled { kernel, abi, sites })
+}
+
+/// So many that a multiprocessor is full of them, if a CTA may have as many.
+fn threads(shared: u32) -> u32 {
+    (MOST_THREADS / residents(shared)).next_power_of_two().clamp(256, 1024)
 }
 
 /// A name that PTX takes.

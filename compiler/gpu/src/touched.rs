@@ -45,6 +45,11 @@ impl Touched {
         self
     }
 
+    /// Is it touched in any way?
+    pub(crate) fn any(&self, key: Key) -> bool {
+        [&self.reads, &self.writes, &self.solo_reads, &self.solo_writes].into_iter().any(|set| set.contains(&key))
+    }
+
     pub(crate) fn add(&mut self, other: &Touched) {
         self.reads.extend(&other.reads);
         self.writes.extend(&other.writes);

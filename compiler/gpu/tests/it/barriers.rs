@@ -21,7 +21,7 @@ fn case(file: &str, line: usize) -> Case {
     let (session, plan, tensors) = plan(&path, &directive).expect("it compiles");
     let step = &plan.steps[0];
     let module = lowered(step, &session).expect("it is lowered");
-    let code = compile(&module, &Options { threads: 64, ..Options::default() }).expect("it is translated");
+    let code = compile(&module, &Options { threads: Some(64), ..Options::default() }).expect("it is translated");
     let params = step.dims.iter().copied().chain(step.scalars.iter().map(|&bits| bits as i64)).collect();
     let arrays = tensors.iter().map(|t| t.bytes().to_vec()).collect();
     Case { code, module, params, arrays }

@@ -10,8 +10,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Multiprocessors of an H100, and the most CTAs of 256 threads that each of them holds.
-const CTAS: u32 = 132 * 8;
+/// Multiprocessors of an H100.
+const MULTIPROCESSORS: u64 = 132;
 
 /// A parameter that is memory.
 pub enum Array {
@@ -47,7 +47,7 @@ pub fn write(root: &Path, bundle: &Bundle<'_>) {
     let folder = root.join(&bundle.name);
     fs::create_dir_all(&folder).expect("a folder");
     let blocks: u64 = bundle.extents.iter().map(|&n| n as u64).product();
-    let ctas = if bundle.in_order { 1 } else { blocks.min(u64::from(CTAS)) as u32 };
+    let ctas = if bundle.in_order { 1 } else { blocks.min(MULTIPROCESSORS * u64::from(abi.resident())) as u32 };
     let mut text = String::new();
     let (threads, shared) = (abi.threads, abi.shared);
     let _ = writeln!(text, "entry {}\nthreads {threads}\nctas {ctas}\nshared {shared}", kernel.name);

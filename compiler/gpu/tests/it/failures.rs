@@ -38,7 +38,7 @@ block "k.block" (r0: i64, r1: i64, r2: i64) {
 #[test]
 fn the_first_block_that_fails_is_reported() {
     let module = failing();
-    let code = compile(&module, &Options { threads: 64, ..Options::default() }).expect("it compiles");
+    let code = compile(&module, &Options { threads: Some(64), ..Options::default() }).expect("it compiles");
     let grid = extents(&module, &[5]).expect("a grid");
     assert_eq!(grid, [3, 5]);
     for (ctas, seed) in (1..9).zip(0..) {
@@ -102,7 +102,8 @@ fn what_has_no_translation_says_so() {
 #[test]
 fn options_that_no_launch_has() {
     for threads in [0, 32, 100, 2048] {
-        let refused = compile(&failing(), &Options { threads, ..Options::default() }).expect_err("refused");
+        let refused =
+            compile(&failing(), &Options { threads: Some(threads), ..Options::default() }).expect_err("refused");
         assert_eq!(refused.code, Code::Invalid);
     }
 }

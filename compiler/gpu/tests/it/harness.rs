@@ -27,13 +27,14 @@ pub struct How {
     pub seed: u64,
     /// The most shared memory.
     pub shared: u32,
-    /// The number of the line.
+    /// The number of the file and of the line.
+    pub file: usize,
     pub line: usize,
 }
 
 impl Default for How {
     fn default() -> How {
-        How { threads: 64, ctas: 3, seed: 1, shared: ptoc_gpu::MOST_SHARED, line: 0 }
+        How { threads: 64, ctas: 3, seed: 1, shared: ptoc_gpu::MOST_SHARED, file: 0, line: 0 }
     }
 }
 
@@ -115,7 +116,7 @@ fn attempt(path: &Path, run: &Run, how: How) -> Result<Outcome, String> {
     let mut compiled = Vec::new();
     for step in &plan.steps {
         let module = lowered(step, &session)?;
-        match compile(&module, &Options { threads: how.threads, shared: how.shared }) {
+        match compile(&module, &Options { threads: Some(how.threads), shared: how.shared }) {
             Ok(code) => {
                 keep(&code);
                 compiled.push((module, code));
@@ -235,7 +236,7 @@ pub fn execute(
         if let Some(root) = bundles::folder() {
             let written = |k: &usize| step.kernel.tensors.values().nth(*k).is_some_and(|t| t.dir != TensorDir::In);
             let expect = (0..n).filter(written).map(|k| (k, global.buffers[k].clone(), kept[k].dtype()));
-            let name = format!("{}_{}_{number}", plan.name, how.line);
+            let name = format!("{}_{}_{}_{number}", how.file, how.line, plan.name);
             let bundle = Bundle {
                 name,
                 module,

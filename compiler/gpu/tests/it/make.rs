@@ -134,7 +134,7 @@ pub fn agree(module: &Module, params: &[i64], tensors: &[Vec<u8>]) -> Result<(),
     }
     for (threads, shared, seed) in [(64, MOST_SHARED, 1), (160, 1024, 2)] {
         let how = format!("{threads} threads");
-        let code = compile(module, &Options { threads, shared }).map_err(|e| e.to_string())?;
+        let code = compile(module, &Options { threads: Some(threads), shared }).map_err(|e| e.to_string())?;
         let mut global = Global::default();
         let addresses: Vec<u64> = tensors.iter().map(|t| global.add(t.clone())).collect();
         let status = global.add(code.abi.status(1));
