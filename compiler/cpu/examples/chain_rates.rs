@@ -69,7 +69,7 @@ fn build(source: &str, asm: bool) -> (CompiledKernel, f64) {
     }
     let kernel = kernel.expect("compiled above");
     if let Some(text) = kernel.text() {
-        println!("{}", text.asm);
+        println!("{}", ptoc_cpu::listing::print(&text.code, |_| String::new()));
     }
     (kernel, best * 1e3)
 }

@@ -166,7 +166,7 @@ fn main() {
             }
             let kernel = kernel.expect("compiled above");
             if let Some(text) = kernel.text() {
-                println!("{}\n{}", text.clif, text.asm);
+                println!("{}\n{}", text.clif, ptoc_cpu::listing::print(&text.code, |_| String::new()));
             }
             kernels.push(kernel);
             compile_times.push(median(times));

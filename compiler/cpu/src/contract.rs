@@ -13,6 +13,7 @@
 
 use crate::func::Emit;
 use crate::lanes::WIDTH;
+use crate::listing::Sources;
 use crate::memory::Place;
 use crate::native::{self, Routine, Units};
 use crate::shape::Shape;
@@ -124,7 +125,7 @@ impl Emit<'_, '_> {
         }
         if let (false, Some(product)) = (native, own) {
             if let Some(link) = &mut self.link {
-                let callee = link.product(product);
+                let callee = link.product(product, Sources::at(self.span));
                 self.call(callee, &args);
             }
             return;

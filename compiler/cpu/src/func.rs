@@ -2,16 +2,18 @@
 
 use crate::lanes::Rep;
 use crate::link::Link;
+use crate::listing::{Numbering, Sources};
 use crate::shape::{Shape, plain, scalar_type};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
-use cranelift_codegen::ir::{Block, BlockArg, FuncRef, InstBuilder, MemFlagsData, Value};
+use cranelift_codegen::ir::{Block, BlockArg, FuncRef, InstBuilder, MemFlagsData, SourceLoc, Value};
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_frontend::{FunctionBuilder, Variable};
 use cranelift_module::FuncId;
 use ptoc_abi::{Frame, PrintItem};
-use ptoc_ir::loops::{Entry, For, Func, If, Label, Module, Op, Reg, Region, Scope, VarId, While};
+use ptoc_diagnostics::Span;
+use ptoc_ir::loops::{Entry, For, Func, If, Label, Module, Op, Reg, Region, Scope, Stmt, VarId, While};
 use rustc_hash::FxHashMap;
 use std::mem::offset_of;
 
@@ -57,6 +59,10 @@ pub(crate) struct Emit<'a, 'b> {
     /// Functions that this one may call, and those that it calls. A function of its own calls none.
     pub(crate) link: Option<&'a mut Link>,
     pub(crate) callees: FxHashMap<FuncId, FuncRef>,
+    /// The source of the statement at hand.
+    pub(crate) span: Span,
+    /// How instructions are marked with it.
+    pub(crate) numbering: Numbering,
 }
 
 /// A Cranelift variable as an entity that packs.
@@ -72,6 +78,7 @@ impl<'a, 'b> Emit<'a, 'b> {
         prints: &'a mut Vec<Vec<PrintItem>>,
         vectors: bool,
         link: Option<&'a mut Link>,
+        numbering: Numbering,
     ) -> Emit<'a, 'b> {
         let nothing = Value::from_u32(0);
         Emit {
@@ -91,11 +98,30 @@ impl<'a, 'b> Emit<'a, 'b> {
             ahead: 0,
             link,
             callees: FxHashMap::default(),
+            span: Span::default(),
+            numbering,
         }
     }
 
+    /// The source of the statement at hand, which what is around it goes back to behind it.
+    pub(crate) fn here(&self) -> (Span, SourceLoc) {
+        (self.span, self.b.srcloc())
+    }
+
+    pub(crate) fn back_to(&mut self, (span, number): (Span, SourceLoc)) {
+        self.span = span;
+        self.b.set_srcloc(number);
+    }
+
+    /// Marks what follows with the source of a statement (of lanes the n-th): with that of what is around it, if it has
+    /// none.
+    pub(crate) fn at(&mut self, stmt: &Stmt, n: usize, around: (Span, SourceLoc)) {
+        self.span = if stmt.span == Span::default() { around.0 } else { stmt.span };
+        self.b.set_srcloc(self.numbering.number(stmt.span, n).map_or(around.1, SourceLoc::new));
+    }
+
     /// Emits the whole function.
-    pub(crate) fn function(mut self) -> FunctionBuilder<'b> {
+    pub(crate) fn function(mut self) -> (FunctionBuilder<'b>, Sources) {
         let entry = self.b.create_block();
         self.b.append_block_params_for_function_params(entry);
         self.b.switch_to_block(entry);
@@ -140,7 +166,7 @@ impl<'a, 'b> Emit<'a, 'b> {
             self.b.ins().return_(&[ok]);
         }
         self.b.seal_all_blocks();
-        self.b
+        (self.b, self.numbering.sources())
     }
 
     /// The value of a scalar register.
@@ -158,12 +184,17 @@ impl<'a, 'b> Emit<'a, 'b> {
     }
 
     pub(crate) fn region(&mut self, region: &Region) -> Flow {
+        let around = self.here();
+        let mut flow = Flow::On;
         for stmt in region {
-            if self.statement(&stmt.op) == Flow::Ended {
-                return Flow::Ended;
+            self.at(stmt, 0, around);
+            flow = self.statement(&stmt.op);
+            if flow == Flow::Ended {
+                break;
             }
         }
-        Flow::On
+        self.back_to(around);
+        flow
     }
 
     fn statement(&mut self, op: &Op) -> Flow {

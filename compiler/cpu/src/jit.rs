@@ -3,6 +3,7 @@
 use crate::func::Emit;
 use crate::host::host;
 use crate::link::Link;
+use crate::listing::{FunctionListing, Numbering};
 use crate::make::{Job, Maker, Settings};
 use crate::native::{self, Routine};
 use crate::rests;
@@ -98,8 +99,8 @@ impl Default for Options {
 pub struct KernelText {
     /// Cranelift IR of every function, before optimisation.
     pub clif: String,
-    /// Disassembly of every function.
-    pub asm: String,
+    /// Machine code of every function.
+    pub code: Vec<FunctionListing>,
 }
 
 /// Machine code with its launch interface; freed when dropped.
@@ -261,9 +262,11 @@ fn run(module: &Module, settings: Settings, mut link: Link) -> Result<Compiled, 
         let id = link.declare(&func.name, Linkage::Local, &signature);
         let mut function = Function::with_name_signature(UserFuncName::user(0, id.as_u32()), signature);
         let builder = FunctionBuilder::new(&mut function, &mut frontend);
-        let emit = Emit::new(builder, module, func, &mut prints, settings.vectors, Some(&mut link));
-        emit.function().finalize(isa.frontend_config());
-        jobs.push(Job::Emitted { id, name: func.name.to_string(), function: Box::new(function) });
+        let numbering = if settings.text { Numbering::spans() } else { Numbering::Off };
+        let emit = Emit::new(builder, module, func, &mut prints, settings.vectors, Some(&mut link), numbering);
+        let (builder, sources) = emit.function();
+        builder.finalize(isa.frontend_config());
+        jobs.push(Job::Emitted { id, name: func.name.to_string(), function: Box::new(function), sources });
         ids.push(id);
     }
     jobs.extend(std::mem::take(&mut link.pieces).into_iter().map(Job::Piece));
@@ -278,14 +281,14 @@ fn run(module: &Module, settings: Settings, mut link: Link) -> Result<Compiled, 
     // On this thread alone: a few milliseconds are less than what another thread may have to wait for a processor.
     let mut maker = Maker::new(settings);
     for job in jobs {
-        let made = maker.make(job)?;
+        let (made, name, sources) = maker.make(job)?;
         code_size += made.bytes.len();
         if let Some(wide) = made.nest {
             nests = (nests.0 + usize::from(wide), nests.1 + 1);
         }
         if let Some(text) = &mut text {
             text.clif += &made.text.clif;
-            text.asm += &made.text.asm;
+            text.code.push(FunctionListing::new(&made, name, &sources, jit.declarations()));
         }
         jit.define_function_bytes(made.id, made.alignment, &made.bytes, &made.relocs).map_err(|e| e.to_string())?;
     }

@@ -117,6 +117,7 @@ impl Emit<'_, '_> {
 
     /// `repeat` times the body, `width` lanes each.
     fn step(&mut self, body: &Body<'_>, origins: &[Option<Place>], width: i64, repeat: i64, index: Value) {
+        let around = self.here();
         for n in 0..repeat {
             self.ahead = n * width;
             if width == 1 {
@@ -124,6 +125,7 @@ impl Emit<'_, '_> {
             } else {
                 self.four_lanes(body, origins, index);
             }
+            self.back_to(around);
         }
         self.ahead = 0;
     }
@@ -136,7 +138,9 @@ impl Emit<'_, '_> {
     /// What all lanes share: values, and the common part of each address.
     fn before(&mut self, body: &Body<'_>) -> Vec<Option<Place>> {
         let mut origins = Vec::with_capacity(body.stmts.len());
-        for (stmt, shared) in body.stmts.iter().zip(&body.info.shared) {
+        let around = self.here();
+        for (n, (stmt, shared)) in body.stmts.iter().zip(&body.info.shared).enumerate() {
+            self.at(stmt, n, around);
             let mut origin = None;
             match &stmt.op {
                 Op::Load { dst, ty, addr } if *shared => {
@@ -157,13 +161,16 @@ impl Emit<'_, '_> {
             }
             origins.push(origin);
         }
+        self.back_to(around);
         origins
     }
 
     fn one_lane(&mut self, body: &Body<'_>, origins: &[Option<Place>], index: Value) {
         let number = self.lane_number(index);
         self.define(body.lane, number);
+        let around = self.here();
         for (n, stmt) in body.own() {
+            self.at(stmt, n, around);
             match &stmt.op {
                 Op::Load { dst, ty, addr } => {
                     let at = self.lane_address(body, addr, origins[n], index);
@@ -233,7 +240,9 @@ impl Emit<'_, '_> {
     fn four_lanes(&mut self, body: &Body<'_>, origins: &[Option<Place>], index: Value) {
         let number = self.lane_number(index);
         self.reps[body.lane] = Rep::Affine { base: number, step: 1 };
+        let around = self.here();
         for (n, stmt) in body.own() {
+            self.at(stmt, n, around);
             match &stmt.op {
                 Op::Load { dst, ty, addr } => {
                     let rep = self.load_four(body, *ty, addr, origins[n], index);

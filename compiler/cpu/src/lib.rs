@@ -13,6 +13,7 @@ mod host;
 mod jit;
 mod lanes;
 mod link;
+pub mod listing;
 mod make;
 mod memory;
 mod native;

@@ -4,6 +4,7 @@
 
 use crate::contract::{self, Product};
 use crate::func::Emit;
+use crate::listing::Sources;
 use crate::native::Routine;
 use crate::nest::Nest;
 use cranelift_codegen::ir::types::I64;
@@ -27,6 +28,8 @@ pub(crate) struct Piece {
     pub(crate) name: String,
     pub(crate) signature: Signature,
     pub(crate) part: Part,
+    /// Where it is called, and what it is made of there.
+    pub(crate) sources: Sources,
 }
 
 /// The functions so far.
@@ -64,29 +67,34 @@ impl Link {
         signature
     }
 
-    fn piece(&mut self, name: &str, params: impl IntoIterator<Item = Type>, part: Part) -> FuncId {
+    fn piece(&mut self, name: &str, params: impl IntoIterator<Item = Type>, part: Part, sources: Sources) -> FuncId {
         let signature = self.signature(params);
         let name = format!("{name}{}", self.pieces.len());
         let id = self.declare(&name, Linkage::Local, &signature);
-        self.pieces.push(Piece { id, name, signature, part });
+        self.pieces.push(Piece { id, name, signature, part, sources });
         id
     }
 
+    /// The function that satisfies a test, called from one more place.
+    fn known(&mut self, is: impl Fn(&Part) -> bool, sources: &Sources) -> Option<FuncId> {
+        let piece = self.pieces.iter_mut().find(|p| is(&p.part))?;
+        piece.sources.merge(sources);
+        Some(piece.id)
+    }
+
     /// The function of a product.
-    pub(crate) fn product(&mut self, product: Product) -> FuncId {
-        let known = self.pieces.iter().find(|p| matches!(&p.part, Part::Product(q) if *q == product));
-        match known.map(|p| p.id) {
+    pub(crate) fn product(&mut self, product: Product, sources: Sources) -> FuncId {
+        match self.known(|part| matches!(part, Part::Product(p) if *p == product), &sources) {
             Some(id) => id,
-            None => self.piece("contract", [I64; contract::PARAMS], Part::Product(product)),
+            None => self.piece("contract", [I64; contract::PARAMS], Part::Product(product), sources),
         }
     }
 
     /// The function of a nest: equal nests share one.
-    pub(crate) fn nest(&mut self, nest: Nest) -> FuncId {
-        let known = self.pieces.iter().find(|p| matches!(&p.part, Part::Nest(n) if **n == nest));
-        match known.map(|p| p.id) {
+    pub(crate) fn nest(&mut self, nest: Nest, sources: Sources) -> FuncId {
+        match self.known(|part| matches!(part, Part::Nest(n) if **n == nest), &sources) {
             Some(id) => id,
-            None => self.piece("nest", nest.params(), Part::Nest(Box::new(nest))),
+            None => self.piece("nest", nest.params(), Part::Nest(Box::new(nest)), sources),
         }
     }
 

@@ -3,18 +3,17 @@
 use crate::contract;
 use crate::func::Emit;
 use crate::host::Host;
-use crate::jit::KernelText;
 use crate::link::{Part, Piece};
+use crate::listing::{self, Mark, Numbering, Sources};
 use crate::wide::{self, Isa};
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::{Function, UserFuncName};
+use cranelift_codegen::ir::{Function, Signature, UserFuncName};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_entity::PrimaryMap;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_module::{FuncId, ModuleReloc};
 use ptoc_ir::loops::{Entry, Func, Module, Region};
-use std::fmt::Write as _;
 
 /// Of functions at full vector width.
 const CODE_ALIGNMENT: u64 = 64;
@@ -32,7 +31,7 @@ pub(crate) struct Settings {
 
 /// A function in Cranelift's IR, or what it is to be made of.
 pub(crate) enum Job {
-    Emitted { id: FuncId, name: String, function: Box<Function> },
+    Emitted { id: FuncId, name: String, function: Box<Function>, sources: Sources },
     Piece(Piece),
 }
 
@@ -42,9 +41,22 @@ pub(crate) struct Made {
     pub(crate) alignment: u64,
     pub(crate) bytes: Vec<u8>,
     pub(crate) relocs: Vec<ModuleReloc>,
-    pub(crate) text: KernelText,
+    /// How many of the bytes are code rather than constants, if that is known.
+    pub(crate) code: Option<usize>,
+    /// What the instructions stem from.
+    pub(crate) marks: Vec<Mark>,
+    pub(crate) text: Text,
     /// For a loop nest: is it at full vector width?
     pub(crate) nest: Option<bool>,
+}
+
+/// Texts of a function, if they are wanted.
+#[derive(Default)]
+pub(crate) struct Text {
+    /// Cranelift IR, or a vector program.
+    pub(crate) clif: String,
+    /// What Cranelift disassembles, of code that is not x86-64's.
+    pub(crate) disassembly: Option<String>,
 }
 
 /// Makes functions one after the other, on one thread.
@@ -73,38 +85,41 @@ impl Maker {
         Maker { settings, nowhere, frontend: FunctionBuilderContext::new(), context: Context::new() }
     }
 
-    pub(crate) fn make(&mut self, job: Job) -> Result<Made, String> {
-        let host = self.settings.host;
+    /// A function's code, its name, and where it comes from.
+    pub(crate) fn make(&mut self, job: Job) -> Result<(Made, String, Sources), String> {
         match job {
-            Job::Emitted { id, name, function } => {
+            Job::Emitted { id, name, function, sources } => {
                 self.context.func = *function;
-                self.finish(id, &name, &*host.optimised)
+                let made = self.finish(id, &name, &*self.settings.host.optimised)?;
+                Ok((made, name, sources))
             }
-            Job::Piece(Piece { id, name, signature, part }) => {
-                if let (Some(isa), Part::Nest(nest)) = (self.settings.wide, &part)
-                    && let Some(made) = wide::make(nest, isa, &name, self.settings.text)?
-                {
-                    let wide::Wide { bytes, text } = made;
-                    return Ok(Made {
-                        id,
-                        alignment: CODE_ALIGNMENT,
-                        bytes,
-                        relocs: Vec::new(),
-                        text,
-                        nest: Some(true),
-                    });
-                }
-                self.context.func = Function::with_name_signature(UserFuncName::user(0, id.as_u32()), signature);
-                match part {
-                    Part::Product(product) => {
-                        self.emit(&empty(Entry::Block), |emit| contract::Kernel::emit(emit, product));
-                        self.finish(id, &name, &*host.plain)
-                    }
-                    Part::Nest(nest) => {
-                        self.emit(&nest.func(), |emit| emit.nest_function(&nest));
-                        Ok(Made { nest: Some(false), ..self.finish(id, &name, &*host.optimised)? })
-                    }
-                }
+            Job::Piece(piece) => {
+                let Piece { id, name, signature, part, sources } = piece;
+                let made = self.piece(id, &name, signature, part)?;
+                Ok((made, name, sources))
+            }
+        }
+    }
+
+    fn piece(&mut self, id: FuncId, name: &str, signature: Signature, part: Part) -> Result<Made, String> {
+        let host = self.settings.host;
+        if let (Some(isa), Part::Nest(nest)) = (self.settings.wide, &part)
+            && let Some(wide::Wide { code, program }) = wide::make(nest, isa, name, self.settings.text)?
+        {
+            let text = Text { clif: program, disassembly: None };
+            let (alignment, relocs) = (CODE_ALIGNMENT, Vec::new());
+            let (bytes, marks, code) = (code.bytes, code.marks, Some(code.code));
+            return Ok(Made { id, alignment, bytes, relocs, code, marks, text, nest: Some(true) });
+        }
+        self.context.func = Function::with_name_signature(UserFuncName::user(0, id.as_u32()), signature);
+        match part {
+            Part::Product(product) => {
+                self.emit(&empty(Entry::Block), |emit| contract::Kernel::emit(emit, product));
+                self.finish(id, name, &*host.plain)
+            }
+            Part::Nest(nest) => {
+                self.emit(&nest.func(), |emit| emit.nest_function(&nest));
+                Ok(Made { nest: Some(false), ..self.finish(id, name, &*host.optimised)? })
             }
         }
     }
@@ -113,31 +128,34 @@ impl Maker {
     fn emit(&mut self, func: &Func, build: impl FnOnce(&mut Emit<'_, '_>)) {
         let builder = FunctionBuilder::new(&mut self.context.func, &mut self.frontend);
         let mut prints = Vec::new();
-        let Settings { host, vectors, .. } = self.settings;
-        let mut emit = Emit::new(builder, &self.nowhere, func, &mut prints, vectors, None);
+        let Settings { host, vectors, text, .. } = self.settings;
+        let numbering = if text { Numbering::Body } else { Numbering::Off };
+        let mut emit = Emit::new(builder, &self.nowhere, func, &mut prints, vectors, None, numbering);
         build(&mut emit);
         emit.b.finalize(host.optimised.frontend_config());
     }
 
     /// Compiles the context's function.
     fn finish(&mut self, id: FuncId, name: &str, isa: &dyn TargetIsa) -> Result<Made, String> {
-        let mut text = KernelText::default();
+        let mut text = Text::default();
         if self.settings.text {
-            let _ = writeln!(text.clif, "; {name}\n{}", self.context.func.display());
-            self.context.set_disasm(true);
+            // Numbers of sources would only be in the way of the IR.
+            let numbers = std::mem::take(&mut self.context.func.srclocs);
+            text.clif = format!("; {name}\n{}\n", self.context.func.display());
+            self.context.func.srclocs = numbers;
+            self.context.set_disasm(isa.name() != "x64");
         }
         self.context.compile(isa, &mut ControlPlane::default()).map_err(|e| e.inner.to_string())?;
         let Some(compiled) = self.context.compiled_code() else { return Err("no code was made".into()) };
         let least = compiled.buffer.alignment.max(isa.function_alignment().minimum);
         let alignment = u64::from(least).max(isa.symbol_alignment());
-        if let Some(vcode) = compiled.vcode.as_ref().filter(|_| self.settings.text) {
-            let _ = writeln!(text.asm, "; {name}\n{vcode}");
-        }
+        text.disassembly.clone_from(&compiled.vcode);
+        let marks = listing::marks(compiled.buffer.get_srclocs_sorted());
         let bytes = compiled.code_buffer().to_vec();
         let relocs =
             compiled.buffer.relocs().iter().map(|r| ModuleReloc::from_mach_reloc(r, &self.context.func, id)).collect();
         self.context.clear();
-        Ok(Made { id, alignment, bytes, relocs, text, nest: None })
+        Ok(Made { id, alignment, bytes, relocs, code: None, marks, text, nest: None })
     }
 }
 

@@ -101,6 +101,8 @@ impl Nest {
 /// How a nest is called.
 pub(crate) struct Site {
     pub(crate) nest: Nest,
+    /// The source of each statement of the nest's body. It is no part of the nest: equal nests share their code.
+    pub(crate) spans: Vec<Span>,
     /// Base and offset (a register of the caller) of each pointer, in the first row.
     pub(crate) pointers: Vec<(Base, Reg)>,
     /// Registers for the steps.
@@ -266,6 +268,7 @@ impl<'a> Analysis<'a> {
         }
         self.inputs = outside;
         let mut body = Region::new();
+        let mut spans = vec![Span::default(); constants.len()];
         for &reg in &constants {
             let dst = self.renumber(reg);
             let bits = self.known[reg]?;
@@ -274,6 +277,7 @@ impl<'a> Analysis<'a> {
         self.number.insert(lanes.lane, Reg::from_u32(LANE));
         for stmt in &lanes.body {
             let op = self.translated(&stmt.op)?;
+            spans.push(stmt.span);
             body.push(Stmt { op, span: Span::default() });
         }
         let count = self.known[lanes.count].map(|n| n as i64).filter(|&n| n <= SMALL);
@@ -288,7 +292,7 @@ impl<'a> Analysis<'a> {
             body,
         };
         let pointers = self.pointers.iter().map(|p| (p.0, p.1)).collect();
-        Some(Site { nest, pointers, steps: self.step_regs, inputs: self.inputs, count: lanes.count })
+        Some(Site { nest, spans, pointers, steps: self.step_regs, inputs: self.inputs, count: lanes.count })
     }
 
     /// The pointers of neighbouring words in arrays that are stored and not read.

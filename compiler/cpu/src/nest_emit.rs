@@ -1,6 +1,7 @@
 //! Calls of nests, and the functions that they call.
 
 use crate::func::Emit;
+use crate::listing::Sources;
 use crate::native::{Routine, mode};
 use crate::nest::{self, COUNT, FIRST_INPUT, Nest, OFFSET, Site, Step};
 use crate::shape::plain;
@@ -87,7 +88,8 @@ impl Emit<'_, '_> {
             args.push(self.past(tensors));
         }
         args.extend(site.inputs.iter().map(|&r| self.value(r)));
-        if let Some(id) = self.link.as_mut().map(|link| link.nest(site.nest)) {
+        let sources = Sources::with_parts(self.span, &site.spans);
+        if let Some(id) = self.link.as_mut().map(|link| link.nest(site.nest, sources)) {
             self.call(id, &args);
         }
     }

@@ -1,6 +1,7 @@
 //! The binary as a script sees it: exit status, standard output, standard error.
 
 mod addresses;
+mod asm;
 mod bench;
 mod debug;
 mod dram;

@@ -7,7 +7,7 @@
 
 use super::Isa;
 use super::ops::VOp;
-use super::program::{Action, Class, Home, Ins, Mask, Program, VReg};
+use super::program::{Action, Class, Home, Ins, Mask, Origin, Program, VReg};
 
 /// Where an operand is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,6 +57,8 @@ pub(crate) enum Step {
         to: u8,
         from: u8,
     },
+    /// No instruction: what follows stems from this statement.
+    At(Origin),
 }
 
 /// A program with machine registers.
@@ -160,6 +162,7 @@ pub(crate) fn allocate(program: &Program) -> Allocated {
             slots,
             first_slot,
             out: Vec::with_capacity(section.len()),
+            origin: Origin::default(),
             is_row,
             woven,
         };
@@ -233,6 +236,8 @@ struct Walk<'a> {
     slots: u32,
     first_slot: u32,
     out: Vec<Step>,
+    /// Of the last step.
+    origin: Origin,
     is_row: bool,
     /// How many steps are woven: so many neighbours are the same instruction, each of another step.
     woven: usize,
@@ -342,6 +347,10 @@ impl Walk<'_> {
     }
 
     fn instruction(&mut self, at: usize, ins: &Ins) {
+        if self.origin.0 != ins.origin.0 {
+            self.origin = ins.origin;
+            self.out.push(Step::At(ins.origin));
+        }
         let kept: Vec<VReg> = ins.reads().collect();
         let op = if let Action::Vector(op) = ins.action { Some(op) } else { None };
         if op == Some(VOp::Fma) {

@@ -1,10 +1,10 @@
 //! A list of x86-64 instructions with labels, and its encoding.
 
+use super::program::Origin;
+use crate::listing::Mark;
 use iced_x86::{
-    BlockEncoder, BlockEncoderOptions, Code, Decoder, DecoderOptions, Formatter, IcedError, Instruction,
-    InstructionBlock, IntelFormatter, MemoryOperand, Register,
+    BlockEncoder, BlockEncoderOptions, Code, IcedError, Instruction, InstructionBlock, MemoryOperand, Register,
 };
-use std::fmt::Write as _;
 
 /// A place in the code. Labels are the addresses that instructions pretend to have until they are encoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,6 +20,18 @@ pub(crate) struct Asm {
     error: Option<IcedError>,
     /// Instructions before the pool.
     code: Option<usize>,
+    /// What the next instructions stem from.
+    pub(crate) origin: Origin,
+    /// Instructions from which on it is another.
+    origins: Vec<(usize, Origin)>,
+}
+
+/// Encoded instructions.
+pub(crate) struct Encoded {
+    pub(crate) bytes: Vec<u8>,
+    /// How many are code rather than constants.
+    pub(crate) code: usize,
+    pub(crate) marks: Vec<Mark>,
 }
 
 /// The low half of a general register.
@@ -58,6 +70,9 @@ impl Asm {
     pub(crate) fn push(&mut self, mut instruction: Instruction) {
         if let Some(Label(ip)) = self.pending.take() {
             instruction.set_ip(ip);
+        }
+        if self.origins.last().and_then(|last| last.1.0) != self.origin.0 {
+            self.origins.push((self.list.len(), self.origin));
         }
         self.list.push(instruction);
     }
@@ -132,36 +147,19 @@ impl Asm {
         }
     }
 
-    /// The bytes, and how many are code.
-    pub(crate) fn finish(self) -> Result<(Vec<u8>, usize), String> {
+    /// The bytes.
+    pub(crate) fn finish(self) -> Result<Encoded, String> {
         if let Some(why) = self.error {
             return Err(why.to_string());
         }
         let data: usize =
             self.list[self.code.unwrap_or(self.list.len())..].iter().map(Instruction::declare_data_len).sum();
         let block = InstructionBlock::new(&self.list, 0);
-        let encoded = BlockEncoder::encode(64, block, BlockEncoderOptions::NONE).map_err(|e| e.to_string())?;
+        let encoded = BlockEncoder::encode(64, block, BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS)
+            .map_err(|e| e.to_string())?;
         let code = encoded.code_buffer.len() - data;
-        Ok((encoded.code_buffer, code))
+        let offsets = &encoded.new_instruction_offsets;
+        let marks = self.origins.iter().map(|(at, origin)| Mark { offset: offsets[*at], source: origin.0 }).collect();
+        Ok(Encoded { bytes: encoded.code_buffer, code, marks })
     }
-}
-
-/// A listing of encoded bytes.
-pub(crate) fn listing(bytes: &[u8], code: usize) -> String {
-    let mut text = String::new();
-    let mut formatter = IntelFormatter::new();
-    let mut line = String::new();
-    for instruction in Decoder::with_ip(64, &bytes[..code], 0, DecoderOptions::NONE).iter() {
-        line.clear();
-        formatter.format(&instruction, &mut line);
-        let _ = writeln!(text, "  {:4x}: {line}", instruction.ip());
-    }
-    for (n, part) in bytes[code..].chunks(16).enumerate() {
-        let _ = write!(text, "  {:4x}: db", code + 16 * n);
-        part.iter().for_each(|b| {
-            let _ = write!(text, " {b:02x}");
-        });
-        text.push('\n');
-    }
-    text
 }

@@ -5,7 +5,7 @@ use super::alloc::{Form, Operand, Step};
 use super::asm::{Asm, Label, at, at_label, indexed, low};
 use super::frame::Frame;
 use super::ops::{VOp, Width};
-use super::program::{Action, Class, Gap, Home, Ins, Mask, Place, Program};
+use super::program::{Action, Class, Gap, Home, Ins, Mask, Origin, Place, Program};
 use iced_x86::{Code, Instruction, MemoryOperand, OpKind, Register};
 use ptoc_ir::loops::PARTIALS;
 
@@ -156,8 +156,10 @@ impl Emitter<'_> {
                 }
                 Step::Fma { form, dst, args } => self.fma(*form, *dst, *args),
                 Step::Do { ins, dst, args, mask } => self.instruction(ins, *dst, args, *mask, lanes),
+                Step::At(origin) => self.asm.origin = *origin,
             }
         }
+        self.asm.origin = Origin::default();
     }
 
     fn fill(&mut self, to: u8, class: Class, home: Home) {

@@ -5,7 +5,7 @@
 
 use super::Isa;
 use super::alloc::{Allocated, allocate};
-use super::asm::{Asm, Label, at, at_label, indexed, low};
+use super::asm::{Asm, Encoded, Label, at, at_label, indexed, low};
 use super::emit::{Emitter, INDEX, SCRATCH};
 use super::frame::Frame;
 use super::ops::VOp;
@@ -23,21 +23,14 @@ const INTEGERS: [Register; 6] =
     [Register::RDI, Register::RSI, Register::RDX, Register::RCX, Register::R8, Register::R9];
 const FLOATS: u32 = 8;
 
-/// Machine code, and how much of it is code rather than constants.
-pub(crate) struct Code64 {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) code: usize,
-}
-
-pub(crate) fn function(nest: &Nest, program: &Program) -> Result<Code64, String> {
+pub(crate) fn function(nest: &Nest, program: &Program) -> Result<Encoded, String> {
     let allocated = allocate(program);
     let isa = program.isa;
     let frame = Frame::new(nest, program, allocated.slots);
     let mut e = Emitter { asm: Asm::default(), isa, program, frame, pool: Vec::new(), past: 0, leaves: Vec::new() };
     e.function(nest, &allocated);
     e.constants();
-    let (bytes, code) = e.asm.finish()?;
-    Ok(Code64 { bytes, code })
+    e.asm.finish()
 }
 
 impl Emitter<'_> {

@@ -2,7 +2,7 @@
 
 use super::Isa;
 use super::ops::{VOp, Width};
-use super::program::{Action, Class, Home, Ins, Mask, Place, Program, VReg};
+use super::program::{Action, Class, Home, Ins, Mask, Origin, Place, Program, VReg};
 use ptoc_ir::loops::MemTy;
 use rustc_hash::FxHashMap;
 
@@ -37,6 +37,8 @@ pub(crate) enum IntTest {
 pub(crate) struct Lower {
     pub(crate) p: Program,
     pub(crate) out: Vec<Ins>,
+    /// What the instructions stem from that are built next.
+    pub(crate) origin: Origin,
     /// Is it the tail that is built?
     pub(crate) tail: bool,
     /// Values that were rounded to f16 or bf16, and what would be stored of them: a half register, and a register whose
@@ -54,7 +56,8 @@ impl Lower {
     }
 
     pub(crate) fn push(&mut self, action: Action, dst: Option<VReg>, args: &[VReg]) {
-        self.out.push(Ins { action, dst, args: args.to_vec(), place: None, imm: None, mask: Mask::All });
+        let (args, origin) = (args.to_vec(), self.origin);
+        self.out.push(Ins { action, dst, args, place: None, imm: None, mask: Mask::All, origin });
     }
 
     /// An instruction with a result.
@@ -69,7 +72,8 @@ impl Lower {
     pub(crate) fn full(&mut self, op: VOp, args: &[VReg], place: Option<Place>, imm: Option<u8>, mask: Mask) -> VReg {
         let class = if op.info().dst == Some(Width::Mask) { Class::Mask } else { Class::Vector };
         let dst = self.p.reg(class);
-        self.out.push(Ins { action: Action::Vector(op), dst: Some(dst), args: args.to_vec(), place, imm, mask });
+        let (args, origin) = (args.to_vec(), self.origin);
+        self.out.push(Ins { action: Action::Vector(op), dst: Some(dst), args, place, imm, mask, origin });
         dst
     }
 
@@ -78,8 +82,8 @@ impl Lower {
     }
 
     pub(crate) fn store(&mut self, op: VOp, place: Place, args: &[VReg], mask: Mask) {
-        let action = Action::Vector(op);
-        self.out.push(Ins { action, dst: None, args: args.to_vec(), place: Some(place), imm: None, mask });
+        let (action, args, origin) = (Action::Vector(op), args.to_vec(), self.origin);
+        self.out.push(Ins { action, dst: None, args, place: Some(place), imm: None, mask, origin });
     }
 
     pub(crate) fn int(&mut self, bits: u32) -> VReg {

@@ -22,9 +22,8 @@ mod program;
 mod translate;
 mod turn;
 
-use crate::jit::KernelText;
 use crate::nest::Nest;
-use std::fmt::Write as _;
+use asm::Encoded;
 
 /// An instruction set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,19 +81,15 @@ impl Isa {
 
 /// A nest's machine code.
 pub(crate) struct Wide {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) text: KernelText,
+    pub(crate) code: Encoded,
+    /// The vector program, if texts are wanted.
+    pub(crate) program: String,
 }
 
 /// Code for a nest; `None` if an operation of it has no full-width form.
 pub(crate) fn make(nest: &Nest, isa: Isa, name: &str, text: bool) -> Result<Option<Wide>, String> {
     let Some(program) = translate::translate(nest, isa) else { return Ok(None) };
     let code = function::function(nest, &program)?;
-    let mut texts = KernelText::default();
-    if text {
-        let bits = 8 * isa.bytes();
-        let _ = writeln!(texts.clif, "; {name}: a vector program, {bits} bits\n{program}");
-        let _ = writeln!(texts.asm, "; {name}: {bits} bits\n{}", asm::listing(&code.bytes, code.code));
-    }
-    Ok(Some(Wide { bytes: code.bytes, text: texts }))
+    let about = || format!("; {name}: a vector program, {} bits\n{program}\n", 8 * isa.bytes());
+    Ok(Some(Wide { code, program: if text { about() } else { String::new() } }))
 }

@@ -9,7 +9,7 @@
 
 use super::arith::BIASES;
 use super::ops::VOp;
-use super::program::{Action, Home, Ins, Mask, Program, VReg, sweep};
+use super::program::{Action, Home, Ins, Mask, Origin, Program, VReg, sweep};
 use ptoc_isa::math::EXPONENTIAL;
 use rustc_hash::FxHashMap;
 
@@ -45,15 +45,16 @@ impl Short {
     pub(crate) fn guard(&self, program: &mut Program, copies: &[Vec<Ins>], group: usize) -> Vec<Ins> {
         let most = program.homed(Home::Const((i32::MIN + (MOST - LEAST)) as u32));
         let mut out = Vec::new();
+        let origin = copies.first().map_or_else(Origin::default, |copy| copy[self.last].origin);
         let mut compute = |op: VOp, args: [VReg; 2]| {
             let dst = program.reg(program.class(most));
-            out.push(vector(op, dst, &args, None));
+            out.push(vector(origin, op, dst, &args, None));
             dst
         };
         let numbers = copies.iter().flat_map(|copy| self.numbers.iter().filter_map(|&n| copy[n].dst));
         let beyond = numbers.reduce(|a, b| compute(VOp::MaxI, [a, b])).map(|n| compute(VOp::CmpGtI, [n, most]));
         let (args, action) = (Vec::from_iter(beyond), Action::Guard { group });
-        out.push(Ins { action, dst: None, args, place: None, imm: None, mask: Mask::All });
+        out.push(Ins { action, dst: None, args, place: None, imm: None, mask: Mask::All, origin });
         out
     }
 }
@@ -81,7 +82,8 @@ fn zero(program: &mut Program, step: &mut Vec<Ins>, e: &Exponential) {
     step[product].args[0] = p;
     // While nothing but p and n is in registers.
     let keep = [(VOp::CmpF, above, [e.moved, zero_n], Some(NOT_EQUAL)), (VOp::And, p, [e.p, above], None)];
-    step.splice(behind + 1..behind + 1, keep.map(|(op, dst, args, imm)| vector(op, dst, &args, imm)));
+    let origin = step[behind].origin;
+    step.splice(behind + 1..behind + 1, keep.map(|(op, dst, args, imm)| vector(origin, op, dst, &args, imm)));
 }
 
 fn shortened(program: &mut Program, found: &[Exponential]) -> Option<Short> {
@@ -96,12 +98,13 @@ fn shortened(program: &mut Program, found: &[Exponential]) -> Option<Short> {
         let (upper, n, last) = (at(&step, e.upper)?, at(&step, e.n)?, at(&step, e.result)?);
         step[upper].args[2] = e.x;
         step[n].args[1] = rounds;
-        step[last] = vector(VOp::AddI, e.result, &[e.p, power], None);
-        step.insert(last, vector(VOp::ShlIBy, power, &[e.moved], Some(23)));
+        let origin = step[last].origin;
+        step[last] = vector(origin, VOp::AddI, e.result, &[e.p, power], None);
+        step.insert(last, vector(origin, VOp::ShlIBy, power, &[e.moved], Some(23)));
         let first = at(&step, e.moved)?;
         step[first].args[0] = e.x;
         step[first].args[2] = rounds;
-        step.insert(first + 1, vector(VOp::AddI, number, &[e.moved, moves], None));
+        step.insert(first + 1, vector(origin, VOp::AddI, number, &[e.moved, moves], None));
         numbers.push(number);
     }
     let mut read = vec![false; program.regs.len()];
@@ -115,8 +118,8 @@ fn shortened(program: &mut Program, found: &[Exponential]) -> Option<Short> {
     (!stores).then_some(Short { step, numbers, last })
 }
 
-fn vector(op: VOp, dst: VReg, args: &[VReg], imm: Option<u8>) -> Ins {
-    Ins { action: Action::Vector(op), dst: Some(dst), args: args.to_vec(), place: None, imm, mask: Mask::All }
+fn vector(origin: Origin, op: VOp, dst: VReg, args: &[VReg], imm: Option<u8>) -> Ins {
+    Ins { action: Action::Vector(op), dst: Some(dst), args: args.to_vec(), place: None, imm, mask: Mask::All, origin }
 }
 
 /// An exponential of a step.

@@ -130,6 +130,17 @@ pub(crate) enum Action {
     },
 }
 
+/// The statement of a nest's body that an instruction stems from, by its number. It is for listings alone: instructions
+/// that differ in nothing else are equal.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Origin(pub(crate) Option<u32>);
+
+impl PartialEq for Origin {
+    fn eq(&self, _: &Origin) -> bool {
+        true
+    }
+}
+
 /// An instruction.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Ins {
@@ -141,6 +152,7 @@ pub(crate) struct Ins {
     pub(crate) place: Option<Place>,
     pub(crate) imm: Option<u8>,
     pub(crate) mask: Mask,
+    pub(crate) origin: Origin,
 }
 
 impl Ins {

@@ -4,7 +4,7 @@ use super::Isa;
 use super::lower::{IntTest, Lower, Pair};
 use super::memory::{Access, Value};
 use super::ops::VOp;
-use super::program::{Action, Gap, Home, Ins, Mask, Program, VReg};
+use super::program::{Action, Gap, Home, Ins, Mask, Origin, Program, VReg};
 use super::turn::turn;
 use crate::nest::{FIRST_INPUT, LANE, Nest};
 use ptoc_ir::loops::{Addr, Base, BinOp, Cast, CmpOp, LTy, MemTy, Op, Reg, SharedInfo, Stride};
@@ -30,7 +30,13 @@ pub(crate) fn translate(nest: &Nest, isa: Isa) -> Option<Program> {
     let info = SharedInfo::new(&lanes);
     let mut t = Translate {
         nest,
-        l: Lower { p: Program::new(isa), out: Vec::new(), tail: false, rounded: FxHashMap::default() },
+        l: Lower {
+            p: Program::new(isa),
+            out: Vec::new(),
+            origin: Origin::default(),
+            tail: false,
+            rounded: FxHashMap::default(),
+        },
         reps: FxHashMap::default(),
         numbers: FxHashMap::default(),
         known: FxHashMap::default(),
@@ -40,8 +46,9 @@ pub(crate) fn translate(nest: &Nest, isa: Isa) -> Option<Program> {
     };
     t.reps.insert(Reg::from_u32(LANE), Rep::Affine(Affine { step: 1, add: 0 }));
     t.inputs();
-    for (stmt, shared) in nest.body.iter().zip(&info.shared) {
+    for (n, (stmt, shared)) in (0..).zip(nest.body.iter().zip(&info.shared)) {
         if *shared {
+            t.l.origin = Origin(Some(n));
             t.statement(&stmt.op, true)?;
         }
     }
@@ -58,7 +65,8 @@ pub(crate) fn translate(nest: &Nest, isa: Isa) -> Option<Program> {
         t.l.tail = tail;
         t.reps.clone_from(&outside);
         t.numbers.clear();
-        for (stmt, _) in nest.body.iter().zip(&info.shared).filter(|(_, shared)| !**shared) {
+        for (n, (stmt, _)) in (0..).zip(nest.body.iter().zip(&info.shared)).filter(|(_, (_, shared))| !**shared) {
+            t.l.origin = Origin(Some(n));
             t.statement(&stmt.op, false)?;
         }
         let section = std::mem::take(&mut t.l.out);
@@ -244,9 +252,15 @@ impl Translate<'_> {
         let action = Action::Seek { to, base, word, disp };
         match self.in_row {
             true => self.l.push(action, None, &[]),
-            false => {
-                self.l.p.row.push(Ins { action, dst: None, args: Vec::new(), place: None, imm: None, mask: Mask::All })
-            }
+            false => self.l.p.row.push(Ins {
+                action,
+                dst: None,
+                args: Vec::new(),
+                place: None,
+                imm: None,
+                mask: Mask::All,
+                origin: self.l.origin,
+            }),
         }
         Some(to)
     }

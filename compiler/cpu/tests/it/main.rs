@@ -3,6 +3,7 @@
 mod edges;
 mod generate;
 mod launch;
+mod listings;
 mod make;
 mod nests;
 mod past;

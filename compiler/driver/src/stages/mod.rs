@@ -5,11 +5,14 @@ mod order;
 use crate::backend::{self, BackendRef, wrong_stage};
 use crate::session::{Entry, Failed, Origin, Session, Unit, Waiting};
 use ptoc_analysis::{Bindings, Instance, ItemId};
+use ptoc_diagnostics::{SourceMap, Span};
+use ptoc_ir::tile::text::Spans;
 use ptoc_ir::{loops, tile};
 use ptoc_opt::pass::{Recorder, Snapshot};
 use ptoc_placement::PlacedKernel;
 use ptoc_syntax::ast::Name;
 use std::fmt::Write as _;
+use std::path::Path;
 
 /// A stage that a backend has beyond tile IR.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,7 +108,7 @@ pub fn after_passes(
             None => {
                 for (name, ir) in &recorded {
                     let _ = writeln!(out, "# after {name}");
-                    out.push_str(&printed(ir));
+                    out.push_str(&printed(ir, Spans::Omit));
                     out.push('\n');
                 }
             }
@@ -118,7 +121,7 @@ pub fn after_passes(
                     if *name != only {
                         let _ = writeln!(out, "# {only} changed nothing: as after {name}");
                     }
-                    out.push_str(&printed(ir));
+                    out.push_str(&printed(ir, Spans::Omit));
                 }
                 None => return session.fail(wrong_stage(&session.target, &format!("after:{only}"))),
             },
@@ -128,20 +131,30 @@ pub fn after_passes(
 }
 
 /// Recorded IR as text.
-fn printed(ir: &Snapshot) -> String {
+pub fn printed(ir: &Snapshot, spans: Spans) -> String {
     match ir {
-        Snapshot::Tile(kernel, None) => tile::text::print(kernel, tile::text::Spans::Omit),
+        Snapshot::Tile(kernel, None) => tile::text::print(kernel, spans),
         Snapshot::Tile(kernel, Some(placement)) => {
             let placed = PlacedKernel { kernel: kernel.clone(), placement: placement.clone(), watched: false };
-            placed.print(tile::text::Spans::Omit)
+            placed.print(spans)
         }
-        Snapshot::Loop(module) => loops::text::print(module, false),
+        Snapshot::Loop(module) => loops::text::print(module, spans == Spans::Keep),
         Snapshot::Decided(text) => text.clone(),
     }
 }
 
+/// `softmax.tile:12  let e = exp(x - m);`: where a span begins, and the line there. Files are called by their last names,
+/// but for those of the standard library.
+pub fn quoted(sources: &SourceMap, span: Span) -> String {
+    let line = sources.position(span.file, span.start).line;
+    let name = sources.name(span.file);
+    let last = Path::new(name).file_name().filter(|_| !name.starts_with("<std>"));
+    let name = last.map_or(name.into(), |last| last.to_string_lossy());
+    format!("{name}:{line}  {}", sources.line(span.file, line.saturating_sub(1)).trim())
+}
+
 /// The kernel's instance, or those of a program's launches.
-fn instances(
+pub fn instances(
     session: &mut Session,
     unit: &Unit,
     entry: &Entry<'_>,
@@ -175,7 +188,7 @@ pub fn text_of(
     }
     for (instance, kernel, bindings) in instances(session, unit, entry, given)? {
         if stage == Stage::Ir {
-            out.push_str(&tile::text::print(&instance.kernel, tile::text::Spans::Omit));
+            out.push_str(&tile::text::print(&instance.kernel, Spans::Omit));
             continue;
         }
         let prepared = session
@@ -184,7 +197,7 @@ pub fn text_of(
         match stage {
             Stage::Placed => {
                 let placed: &PlacedKernel = &prepared.placed;
-                out.push_str(&placed.print(tile::text::Spans::Omit));
+                out.push_str(&placed.print(Spans::Omit));
             }
             Stage::Sync => {
                 let PlacedKernel { kernel, placement, .. } = &prepared.placed;
@@ -208,7 +221,7 @@ pub fn text_of(
                     out.push_str("# not all was tried that could make this less\n");
                 }
                 out.push('\n');
-                out.push_str(&tile::text::print(&ordered, tile::text::Spans::Omit));
+                out.push_str(&tile::text::print(&ordered, Spans::Omit));
             }
             Stage::Of(backend, stage) => out.push_str(&backend.emit_kernel(session, &prepared, stage)?),
             // They are shown before there is an instance, or not yet.

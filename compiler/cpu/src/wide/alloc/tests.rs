@@ -36,6 +36,7 @@ impl Machine<'_> {
                 Step::Spill { from, slot, .. } => {
                     self.slots.insert(*slot, self.vectors[usize::from(*from)]);
                 }
+                Step::At(_) => {}
                 Step::Move { to, from } => self.vectors[usize::from(*to)] = self.vectors[usize::from(*from)],
                 Step::Do { ins, dst, args, .. } => {
                     for (arg, expected) in args.iter().zip(&ins.args) {
@@ -96,7 +97,8 @@ fn check(program: &Program) {
 }
 
 fn ins(op: VOp, dst: Option<VReg>, args: &[VReg], place: Option<Place>) -> Ins {
-    Ins { action: Action::Vector(op), dst, args: args.to_vec(), place, imm: None, mask: Mask::All }
+    let origin = Origin::default();
+    Ins { action: Action::Vector(op), dst, args: args.to_vec(), place, imm: None, mask: Mask::All, origin }
 }
 
 const HERE: Option<Place> = Some(Place::Pointer { pointer: 0, scale: 4, disp: 0 });

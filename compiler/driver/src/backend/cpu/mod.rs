@@ -7,6 +7,7 @@ use super::{Backend, Capabilities, Compiled, Ending, Launches, PIM, Refusal, wro
 use crate::launch::{Launch, Plan, RunOptions, Step, Total, Used, unwritten};
 use crate::session::{Failed, Session};
 use crate::stages::BackendStage;
+use crate::stages::quoted;
 use holes::Holes;
 use ptoc_diagnostics::{Diagnostic, SourceMap};
 use ptoc_exec::PrintEvent;
@@ -74,10 +75,11 @@ impl Backend for Cpu {
         }
         let options = ptoc_cpu::Options { text: true, vectors: session.vectors, ..Default::default() };
         match ptoc_cpu::compile(module, &options) {
-            Ok(compiled) => {
-                let text = compiled.text();
-                Ok(text.map_or(String::new(), |t| if stage.name == "clif" { t.clif.clone() } else { t.asm.clone() }))
-            }
+            Ok(compiled) => Ok(match compiled.text() {
+                Some(text) if stage.name == "clif" => text.clif.clone(),
+                Some(text) => ptoc_cpu::listing::print(&text.code, |span| quoted(&session.sources, span)),
+                None => String::new(),
+            }),
             Err(d) => session.fail(d),
         }
     }
