@@ -52,6 +52,7 @@ mod pim_program;
 mod placed;
 mod plan_source;
 mod plans;
+mod pools;
 mod products;
 mod programs;
 mod random;

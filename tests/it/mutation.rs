@@ -46,7 +46,7 @@ struct Given {
 impl Given {
     /// The results, or the code of the trap.
     fn run(&self, kernel: &Kernel, target: &Target, order: Order) -> Result<Vec<TensorArg>, &'static str> {
-        let pipes = Pipes { order, barrier: target.pipes.barrier.clone(), time: None };
+        let pipes = Pipes { order, barrier: target.pipes.barrier.clone(), ..Pipes::default() };
         let mut launch = Launch {
             tensors: self.tensors.clone(),
             dims: self.dims.clone(),

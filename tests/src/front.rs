@@ -121,6 +121,12 @@ impl Loader for Library<'_> {
 
 /// Checks `text`; imports are looked for in the standard library and in `directory`.
 pub fn check(name: &str, text: &str, flags: &Flags, directory: Option<PathBuf>) -> Checked {
+    let target = Target::builtin(&flags.target).expect("a target that exists");
+    check_for(target, name, text, flags, directory)
+}
+
+/// As [`check`], for this target, which need not be one that comes with the compiler.
+pub fn check_for(target: &Target, name: &str, text: &str, flags: &Flags, directory: Option<PathBuf>) -> Checked {
     let mut sources = SourceMap::default();
     let file = sources.add(name, text);
     let mut all = Diagnostics::new();
@@ -138,7 +144,6 @@ pub fn check(name: &str, text: &str, flags: &Flags, directory: Option<PathBuf>) 
         bindings.defs.insert(name.as_str().into(), e);
     }
     all.extend(found);
-    let target = Target::builtin(&flags.target).expect("a target that exists");
     let mut compiled = 0;
     let mut pipeline = |instance: Instance, kernel: ItemId, bindings: &Bindings, all: &mut Diagnostics| {
         let source = Source { sources: &sources, modules: &modules, kernel, bindings };

@@ -11,83 +11,17 @@
 //! bytes have no meaning under another type, so there a write that destroys a tile of another type is the author's
 //! mistake.
 
-use ptoc_diagnostics::{Diagnostic, Span, codes};
+mod fault;
+
+pub use fault::Fault;
+
+use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{AddrKind, Inst, Kernel, Op, Operand, Stmt, Tile, TileData, TileRef};
-use ptoc_isa::{ShapeRule, Target};
+use ptoc_isa::{Loc, ShapeRule, Target};
 use ptoc_placement::Placement;
 use ptoc_placement::access::{Access, regions, tile_accesses};
 use ptoc_placement::memories;
 use rustc_hash::{FxHashMap, FxHashSet};
-
-/// What is wrong with a plan.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Fault {
-    /// A tile has no address although something touches it, or fewer addresses than elements.
-    Unplaced(Tile),
-    /// A tile's bytes end past its memory.
-    Outside(Tile, u64),
-    /// A tile starts at an address that the memory cannot take.
-    Unaligned(Tile, u64),
-    /// A tile begins below the limit up to which addresses computed at run time may reach in its memory.
-    WithinReach(Tile, u64),
-    /// Writing the first tile at `span` destroys the second one, which is still wanted.
-    Clobber(Tile, Tile, Span),
-    /// The author gave both tiles the same bytes of a memory whose contents have no meaning under another type, and
-    /// writing the first at `span` destroys the second.
-    Unobservable(Tile, Tile, Span),
-}
-
-impl Fault {
-    /// One sentence.
-    pub fn describe(&self, kernel: &Kernel) -> String {
-        let name = |t: &Tile| format!("`{}` ({t})", kernel.tiles[*t].name);
-        match self {
-            Fault::Unplaced(t) => format!("the plan has no address for tile {}", name(t)),
-            Fault::Outside(t, end) => {
-                format!("the plan puts the end of tile {} at {end:#x}, outside its memory", name(t))
-            }
-            Fault::Unaligned(t, at) => format!("the plan puts tile {} at {at:#x}, which is not aligned", name(t)),
-            Fault::WithinReach(t, limit) => {
-                format!("the plan puts tile {} where run-time addresses may reach, which end at {limit:#x}", name(t))
-            }
-            Fault::Unobservable(a, b, _) => {
-                format!("writing {} destroys {}, which may still be read", name(a), name(b))
-            }
-            Fault::Clobber(a, b, _) => {
-                format!("the plan gives tile {} bytes of tile {}, which is still needed", name(a), name(b))
-            }
-        }
-    }
-
-    /// The report: whose mistake it is, where, and what helps until it is mended.
-    pub fn diagnostic(&self, kernel: &Kernel) -> Diagnostic {
-        if let Fault::Unobservable(a, b, span) = self {
-            let (a, b) = (&kernel.tiles[*a], &kernel.tiles[*b]);
-            let message = format!("writing `{}` destroys `{}`, which may still be read", a.name, b.name);
-            return Diagnostic::error(codes::UNOBSERVABLE_ALIAS, *span, message)
-                .with_label(format!("writes `{}`", a.name))
-                .with_secondary(a.span, format!("`{}` is {}", a.name, a.ty))
-                .with_secondary(b.span, format!("`{}` is {}, on the same bytes", b.name, b.ty))
-                .with_note(format!("bytes of {} mean nothing to a tile of another type", a.ty.loc))
-                .with_help("move one of them, or finish with the first before the second is written");
-        }
-        let (tile, span) = match self {
-            Fault::Unplaced(t) | Fault::Outside(t, _) | Fault::Unaligned(t, _) | Fault::WithinReach(t, _) => {
-                (*t, kernel.tiles[*t].span)
-            }
-            Fault::Clobber(t, _, span) | Fault::Unobservable(t, _, span) => (*t, *span),
-        };
-        let data = &kernel.tiles[tile];
-        let workaround = match data.hidden {
-            true => "until that is mended: give this result a tile of its own with `tile r: ..;`, and an address with `TASSIGN(r, ..)`".to_owned(),
-            false => format!("until that is mended: give `{0}` an address with `TASSIGN({0}, ..)`", data.name),
-        };
-        Diagnostic::error(codes::PLAN_FAULT, span, format!("a bug of ptoc: {}", self.describe(kernel)))
-            .with_label("the plan is wrong here")
-            .with_note("the program is not at fault: ptoc checks its own plans and refuses this one; please report it")
-            .with_help(workaround)
-    }
-}
 
 type Set = FxHashSet<Tile>;
 type Range = (u64, u64);
@@ -99,7 +33,7 @@ pub fn check(kernel: &Kernel, placement: &Placement, target: &Target) -> Vec<Fau
     let mut touched = Set::default();
     note_touched(kernel, &kernel.body, &mut touched);
     let dynamic = kernel.tiles.values().filter(|t| t.addr == AddrKind::Dynamic);
-    let bound: FxHashSet<ptoc_isa::Loc> = dynamic.map(|t| t.ty.loc).collect();
+    let bound: FxHashSet<Loc> = dynamic.map(|t| target.home(t.ty.loc)).collect();
     for (tile, data) in &kernel.tiles {
         // A tile that is only declared has an address and no bytes.
         if data.addr == AddrKind::Dynamic || (data.addr == AddrKind::Auto && !touched.contains(&tile)) {
@@ -125,7 +59,7 @@ pub fn check(kernel: &Kernel, placement: &Placement, target: &Target) -> Vec<Fau
             }
         }
         // Who binds a tile while the kernel runs is told to stay below the limit, if there is one.
-        if data.addr == AddrKind::Auto && bound.contains(&data.ty.loc) {
+        if data.addr == AddrKind::Auto && bound.contains(&target.home(data.ty.loc)) {
             let limit = placement.memory(data.ty.loc).and_then(|m| m.dynamic_limit).unwrap_or(u64::MAX);
             if bytes.iter().any(|&(start, _)| start < limit) {
                 faults.push(Fault::WithinReach(tile, limit));
@@ -133,8 +67,10 @@ pub fn check(kernel: &Kernel, placement: &Placement, target: &Target) -> Vec<Fau
         }
         ranges.insert(tile, bytes);
     }
+    faults.extend(unbounded(kernel, target));
     let mut flow = Flow {
         kernel,
+        target,
         ranges,
         faults,
         wanted: FxHashMap::default(),
@@ -145,7 +81,7 @@ pub fn check(kernel: &Kernel, placement: &Placement, target: &Target) -> Vec<Fau
         walked: FxHashMap::default(),
     };
     flow.backward(&kernel.body, Set::default());
-    flow.faults.extend(pipelined_overlaps(kernel, &flow.ranges));
+    flow.faults.extend(pipelined_overlaps(kernel, target, &flow.ranges));
     let mut written = Set::default();
     flow.forward(&kernel.body, &mut written);
     let mut seen = FxHashSet::default();
@@ -172,7 +108,7 @@ fn occupied(data: &TileData, starts: &[u64], align: u64) -> Vec<Range> {
 
 /// Several iterations of a pipeline are under way at once: a tile of which it has copies shares no bytes with anything
 /// that it touches, whatever the order of the statements.
-fn pipelined_overlaps(kernel: &Kernel, ranges: &FxHashMap<Tile, Vec<Range>>) -> Vec<Fault> {
+fn pipelined_overlaps(kernel: &Kernel, target: &Target, ranges: &FxHashMap<Tile, Vec<Range>>) -> Vec<Fault> {
     /// The tiles declared in a pipeline but not in an inner one, and its body.
     type Pipeline<'k> = (Vec<(Tile, Span)>, &'k [Stmt]);
     fn collect<'k>(region: &'k [Stmt], own: &mut Vec<(Tile, Span)>, out: &mut Vec<Pipeline<'k>>) {
@@ -200,14 +136,34 @@ fn pipelined_overlaps(kernel: &Kernel, ranges: &FxHashMap<Tile, Vec<Range>>) -> 
             if x.stages <= 1 || x.addr != AddrKind::Auto {
                 continue;
             }
-            let meets =
-                |b: &&Tile| **b != a && kernel.tiles[**b].ty.loc == x.ty.loc && overlap(ranges.get(&a), ranges.get(b));
+            let meets = |b: &&Tile| {
+                **b != a && one_memory(target, x, &kernel.tiles[**b]) && overlap(ranges.get(&a), ranges.get(b))
+            };
             // Two that both have copies are told of once.
             let told = |b: &&Tile| kernel.tiles[**b].stages <= 1 || a < **b || !own.iter().any(|(t, _)| t == *b);
             faults.extend(touched.iter().filter(meets).filter(told).map(|&b| Fault::Clobber(a, b, span)));
         }
     }
     faults
+}
+
+/// Tiles with computed addresses beside tiles of another location of their memory that the author has placed too.
+/// Between those of one location the run decides; the planner's own tiles stay out of reach.
+fn unbounded(kernel: &Kernel, target: &Target) -> Vec<Fault> {
+    let placed = || kernel.tiles.iter().filter(|(_, data)| data.addr != AddrKind::Auto);
+    let mut faults = Vec::new();
+    for (a, x) in placed().filter(|(_, x)| x.addr == AddrKind::Dynamic) {
+        let beside = |(b, y): &(Tile, &TileData)| {
+            x.ty.loc != y.ty.loc && one_memory(target, x, y) && (y.addr != AddrKind::Dynamic || a < *b)
+        };
+        faults.extend(placed().find(beside).map(|(b, _)| Fault::Unbounded(a, b)));
+    }
+    faults
+}
+
+/// Could the two have bytes in common?
+fn one_memory(target: &Target, x: &TileData, y: &TileData) -> bool {
+    target.home(x.ty.loc) == target.home(y.ty.loc)
 }
 
 fn overlap(a: Option<&Vec<Range>>, b: Option<&Vec<Range>>) -> bool {
@@ -235,6 +191,7 @@ struct Exit {
 
 struct Flow<'k> {
     kernel: &'k Kernel,
+    target: &'k Target,
     ranges: FxHashMap<Tile, Vec<Range>>,
     faults: Vec<Fault>,
     /// What may be read after each statement and has bytes of a tile that it writes, by the address of the statement in
@@ -266,11 +223,11 @@ impl Flow<'_> {
     }
 
     fn note_wanted(&mut self, stmt: &Stmt, live: &Set) {
-        let Flow { kernel, ranges, wanted, .. } = self;
-        for (access, target) in tile_accesses(kernel, stmt) {
+        let Flow { kernel, target, ranges, wanted, .. } = self;
+        for (access, written) in tile_accesses(kernel, stmt) {
             if access == Access::Write {
-                let own = ranges.get(&target.tile);
-                let meets = |t: &Tile| kernel.tiles[*t].ty.loc == kernel.tiles[target.tile].ty.loc;
+                let own = ranges.get(&written.tile);
+                let meets = |t: &Tile| one_memory(target, &kernel.tiles[*t], &kernel.tiles[written.tile]);
                 let victims = live.iter().copied().filter(|t| meets(t) && overlap(own, ranges.get(t)));
                 let mut victims = victims.peekable();
                 if victims.peek().is_some() {
@@ -445,16 +402,17 @@ impl Flow<'_> {
     fn clash(&self, a: Tile, b: Tile) -> bool {
         let (x, y) = (&self.kernel.tiles[a], &self.kernel.tiles[b]);
         // At least one of them is the planner's.
-        x.ty.loc == y.ty.loc
+        one_memory(self.target, x, y)
             && (x.addr == AddrKind::Auto || y.addr == AddrKind::Auto)
             && overlap(self.ranges.get(&a), self.ranges.get(&b))
     }
 
-    /// Two tiles of the author's placing, of different types, on common bytes that cannot be seen under another type.
+    /// Two tiles of the author's placing, of different types, on common bytes that cannot be seen under another type, or
+    /// from another location.
     fn unobservable(&self, a: Tile, b: Tile) -> bool {
         let (x, y) = (&self.kernel.tiles[a], &self.kernel.tiles[b]);
-        x.ty.loc == y.ty.loc
-            && !x.ty.loc.bytes_observable()
+        one_memory(self.target, x, y)
+            && (!x.ty.loc.bytes_observable() || x.ty.loc != y.ty.loc)
             && x.ty != y.ty
             && overlap(self.ranges.get(&a), self.ranges.get(&b))
     }

@@ -314,7 +314,10 @@ impl<'k> Machine<'k, '_> {
         if let Some(touches) = &mut self.touches
             && let Some(bytes) = self.tiles.physical_bytes(&w.slot, w.row + row, w.col + col)
         {
-            touches.add(w.slot.ty.loc as u32, Object::Tile(w.tile, w.element), kind, bytes);
+            let pools = self.options.pipes.iter().flat_map(|p| &p.pools);
+            let pool = pools.into_iter().find(|p| p.contains(&w.slot.ty.loc));
+            let home = pool.and_then(|p| p.first().copied()).unwrap_or(w.slot.ty.loc);
+            touches.add(home as u32, Object::Tile(w.tile, w.element), kind, bytes);
         }
     }
 

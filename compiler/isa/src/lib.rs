@@ -34,7 +34,7 @@ pub use pipe::{Pipe, pipe_of};
 pub use reference::{instruction_page, instruction_text, reference_markdown, targets_markdown};
 pub use table::{Lookup, NOT_YET, TABLE, find, is_first, lookup, overloads, sibling};
 pub use target::{
-    Allowed, Device, GeoUnit, HbmUnit, InstructionSet, Limits, Memory, MoveRule, PipeTimes, Pipes, Place, Preset,
+    Allowed, Device, GeoUnit, HbmUnit, InstructionSet, Limits, Memory, MoveRule, PipeTimes, Pipes, Place, Pool, Preset,
     Setting, Target, Triple, Unit, UnitKind,
 };
 pub use tile_type::{Loc, Order, TileType};

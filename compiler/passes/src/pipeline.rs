@@ -266,8 +266,12 @@ fn place_with(
         ring_order::explain(&kernel, &mut diagnostics);
     }
     // A memory that cannot hold one of its tiles says so once.
-    let spoken: FxHashSet<_> =
-        kernel.tiles.values().filter(|t| ptoc_isa::check_size(target, t.ty).is_some()).map(|t| t.ty.loc).collect();
+    let spoken: FxHashSet<_> = kernel
+        .tiles
+        .values()
+        .filter(|t| ptoc_isa::check_size(target, t.ty).is_some())
+        .map(|t| target.home(t.ty.loc))
+        .collect();
     diagnostics.extend(too_large);
     let (live, plan) = pass("placement", || copies::plan_with_copies(&mut kernel, target));
     diagnostics.extend(pins::check(&kernel, &live, target));

@@ -22,7 +22,7 @@ pub fn plan_with_copies(kernel: &mut Kernel, target: &Target) -> (Liveness, Resu
         let before = given.len();
         given.retain(|&tile| {
             let data = &mut kernel.tiles[tile];
-            let keep = overflows.iter().all(|o| o.loc != data.ty.loc);
+            let keep = overflows.iter().all(|o| o.loc != target.home(data.ty.loc));
             data.stages = if keep { data.stages } else { 1 };
             keep
         });

@@ -3,7 +3,7 @@
 use crate::placement::Placement;
 use ptoc_diagnostics::{Span, codes};
 use ptoc_ir::tile::{CheckData, Const, Kernel, Op, Region, Stmt, Tile, Ty, Value, ValueData};
-use ptoc_isa::CmpOp;
+use ptoc_isa::{CmpOp, text};
 
 /// Adds, before every run-time TASSIGN into a memory where automatic tiles have the top end, a check that the tile
 /// ends below them.
@@ -40,20 +40,21 @@ fn region(kernel: &mut Kernel, placement: &Placement, stmts: &mut Region) {
 
 fn check(kernel: &mut Kernel, placement: &Placement, tile: Tile, addr: Value, span: Span, out: &mut Region) {
     let data = &kernel.tiles[tile];
-    let Some(limit) = placement.memory(data.ty.loc).and_then(|m| m.dynamic_limit) else { return };
+    let Some(memory) = placement.memory(data.ty.loc) else { return };
+    let Some(limit) = memory.dynamic_limit else { return };
     // The highest address at which the tile still ends in time; negative if there is none.
     let last = i64::try_from(limit).unwrap_or(i64::MAX) - i64::try_from(data.ty.bytes()).unwrap_or(i64::MAX);
-    let (name, loc) = (data.name.clone(), data.ty.loc);
+    let (name, places) = (data.name.clone(), text::list(&memory.locations));
     let mut value = |ty| kernel.values.push(ValueData { ty, name: None, span });
     let (bound, cond) = (value(Ty::Index), value(Ty::BOOL));
     let check = kernel.checks.push(CheckData {
         code: codes::DYNAMIC_ADDRESS_LIMIT,
         message: format!(
-            "tile `{name}` at run-time address {{0}} runs into tiles that the compiler placed in {loc} from {limit:#x} on"
+            "tile `{name}` at run-time address {{0}} runs into tiles that the compiler placed in {places} from {limit:#x} on"
         ),
         span,
         help: Some(format!(
-            "keep the address at or below {last:#x}, or give the other tiles of {loc} addresses of their own"
+            "keep the address at or below {last:#x}, or give the other tiles of {places} addresses of their own"
         )),
     });
     let mut push = |op| out.push(Stmt { op, span });

@@ -11,7 +11,7 @@ use crate::reach;
 use cranelift_entity::SecondaryMap;
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{AddrKind, Kernel, Tile, TileData, Trail, Value};
-use ptoc_isa::{Loc, Target, TileType};
+use ptoc_isa::{Loc, Target, TileType, text};
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 use std::cmp::Reverse;
@@ -42,10 +42,12 @@ pub struct MemoryMap {
 /// One memory.
 #[derive(Clone, Debug)]
 pub struct MappedMemory {
-    /// The location.
-    pub loc: Loc,
-    /// The hardware's name (`UB`); that of the location if it has none.
+    /// The locations whose tiles lie in it: several of a pool.
+    pub locations: Vec<Loc>,
+    /// The hardware's name (`UB`), or that of the pool; that of the location if it has none.
     pub name: String,
+    /// Do several locations share it?
+    pub pool: bool,
     /// Bytes that the target has; 0 if it has no such memory.
     pub capacity: u64,
     /// Was the capacity set for this compilation?
@@ -163,6 +165,14 @@ impl MemoryMap {
 }
 
 impl MappedMemory {
+    /// `UB (Vec)`, `smem (Mat and Vec)`; the location alone where the memory has its name.
+    pub fn title(&self) -> String {
+        match &self.locations[..] {
+            [loc] if self.name == loc.name() => self.name.clone(),
+            all => format!("{} ({})", self.name, text::list(all)),
+        }
+    }
+
     /// Do the tiles end inside it?
     pub fn fits(&self) -> bool {
         self.used <= self.capacity
@@ -203,9 +213,9 @@ fn memory(
     loc: Loc,
     (live, values, ends): Known<'_>,
 ) -> Option<MappedMemory> {
-    let there = target.memory(loc);
+    let (there, locations) = (target.memory(loc), target.sharing(loc));
     let (align, points) = (there.align.max(1), live.spans.len());
-    let of_loc = kernel.tiles.iter().filter(|(_, data)| data.ty.loc == loc);
+    let of_loc = kernel.tiles.iter().filter(|(_, data)| target.home(data.ty.loc) == loc);
     let mut tiles: Vec<MappedTile> = of_loc
         .map(|(tile, data)| mapped(tile, data, kernel.pin(tile).is_some(), align, placement, live, &values[tile]))
         .collect();
@@ -223,9 +233,14 @@ fn memory(
     let computed = run_time().flatten().map(|end| (*end).min(there.capacity));
     let used = tiles.iter().flat_map(|t| t.ranges.iter().map(|r| r.1)).chain(computed).max().unwrap_or(0);
     let open = used < there.capacity && run_time().any(Option::is_none);
-    let name = if there.name.is_empty() { loc.name().to_owned() } else { there.name.clone() };
+    let name = match target.pool_of(loc) {
+        Some(pool) => pool.name.clone(),
+        None if there.name.is_empty() => loc.name().to_owned(),
+        None => there.name.clone(),
+    };
+    let pool = target.pool_of(loc).is_some();
     let (capacity, overridden) = (there.capacity, there.overridden);
-    Some(MappedMemory { loc, name, capacity, overridden, used, open, peak, peak_point, held, tiles })
+    Some(MappedMemory { locations, name, pool, capacity, overridden, used, open, peak, peak_point, held, tiles })
 }
 
 fn mapped(

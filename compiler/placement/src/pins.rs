@@ -45,7 +45,7 @@ pub fn check(kernel: &Kernel, live: &Liveness, target: &Target) -> Vec<Diagnosti
             // What the author fixed may lie as it likes among its like.
             let fixed = x.addr != AddrKind::Auto && y.addr != AddrKind::Auto;
             let one = slots[a.tile] == slots[b.tile];
-            if x.ty.loc == y.ty.loc
+            if target.home(x.ty.loc) == target.home(y.ty.loc)
                 && !fixed
                 && !one
                 && let Some(common) = a.interval.meet(b.interval)

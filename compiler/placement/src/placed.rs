@@ -54,10 +54,15 @@ impl PlacedKernel {
             out.push('\n');
         }
         for m in &self.placement.memories {
+            let locations: Vec<&str> = m.locations.iter().map(|l| l.name()).collect();
             write!(
                 out,
                 "  memory {} capacity {} extent {} peak {} at {}",
-                m.loc, m.capacity, m.extent, m.peak, m.peak_point
+                locations.join("+"),
+                m.capacity,
+                m.extent,
+                m.peak,
+                m.peak_point
             )?;
             if let Some(limit) = m.dynamic_limit {
                 write!(out, " limit {limit:#x}")?;
@@ -106,8 +111,10 @@ fn row(kernel: &Kernel, placement: &mut Placement, line: &str) -> Option<()> {
             let at = words.iter().position(|w| *w == name)?;
             number(words.get(at + 1)?)
         };
+        let locations = words.first()?.split('+').map(Loc::from_name).collect::<Option<Vec<Loc>>>()?;
         placement.memories.push(Memory {
-            loc: Loc::from_name(words.first()?)?,
+            loc: *locations.first()?,
+            locations,
             capacity: field("capacity")?,
             extent: field("extent")?,
             peak: field("peak")?,

@@ -1,4 +1,4 @@
-//! Gives every automatic tile its bytes, memory by memory. What may lie where is decided here; [`crate::pack`] finds a
+//! Gives every automatic tile its bytes, memory by memory; locations of a pool are one memory. What may lie where is decided here; [`crate::pack`] finds a
 //! good packing of it.
 //!
 //! * Tiles whose live intervals meet get disjoint bytes; others may share them. Fixed tiles stay where the author put
@@ -36,8 +36,10 @@ pub struct Placement {
 /// What a kernel takes of one memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// The location.
+    /// The location that stands for the memory ([`Target::home`]).
     pub loc: Loc,
+    /// The locations whose tiles lie in it: several of a pool.
+    pub locations: Vec<Loc>,
     /// Bytes that the target has.
     pub capacity: u64,
     /// One past the last byte that a tile with a known address occupies (0 if there is none).
@@ -52,9 +54,9 @@ pub struct Memory {
 }
 
 impl Placement {
-    /// What the kernel takes of `loc`, if anything.
+    /// What the kernel takes of the memory behind `loc`, if anything.
     pub fn memory(&self, loc: Loc) -> Option<&Memory> {
-        self.memories.iter().find(|m| m.loc == loc)
+        self.memories.iter().find(|m| m.locations.contains(&loc))
     }
 }
 
@@ -71,7 +73,7 @@ pub fn footprint(data: &TileData, align: u64) -> u64 {
 /// One memory whose tiles do not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overflow {
-    /// The memory.
+    /// The location that stands for the memory ([`Target::home`]).
     pub loc: Loc,
     /// What it has.
     pub capacity: u64,
@@ -101,7 +103,8 @@ pub fn plan_with(
     let (mut memories, mut overflows) = (Vec::new(), Vec::new());
     let roots = in_place(kernel, live);
     for loc in Loc::ALL {
-        let tiles: Vec<Tile> = kernel.tiles.keys().filter(|&t| kernel.tiles[t].ty.loc == loc).collect();
+        let here = |t: &Tile| target.home(kernel.tiles[*t].ty.loc) == loc;
+        let tiles: Vec<Tile> = kernel.tiles.keys().filter(here).collect();
         if tiles.is_empty() {
             continue;
         }
@@ -163,7 +166,8 @@ pub fn plan_with(
                 _ => {}
             }
         }
-        memories.push(Memory { loc, capacity: space.capacity, extent, peak, peak_point, dynamic_limit: limit });
+        let (locations, capacity) = (target.sharing(loc), space.capacity);
+        memories.push(Memory { loc, locations, capacity, extent, peak, peak_point, dynamic_limit: limit });
     }
     if !overflows.is_empty() {
         return Err(overflows);

@@ -20,7 +20,7 @@ pub(super) fn free_address(kernel: &Kernel, tile: Tile, target: &Target, trial: 
         return None;
     }
     let (align, capacity) = (memories::align(target, data.ty.loc), memories::capacity(target, data.ty.loc));
-    let others = kernel.tiles.iter().filter(|(t, d)| *t != tile && d.ty.loc == data.ty.loc);
+    let others = kernel.tiles.iter().filter(|(t, d)| *t != tile && target.home(d.ty.loc) == target.home(data.ty.loc));
     let mut ends: Vec<u64> = others
         .filter_map(|(_, d)| match &d.addr {
             AddrKind::Fixed(at) => Some(at.iter().map(|a| a.saturating_add(d.ty.bytes())).collect::<Vec<_>>()),

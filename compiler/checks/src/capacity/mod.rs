@@ -12,7 +12,7 @@ pub use sizes::{check_sizes, smaller};
 use cranelift_entity::SecondaryMap;
 use ptoc_diagnostics::{Budget, Diagnostic, Span, codes};
 use ptoc_ir::tile::{AddrKind, Kernel, Tile};
-use ptoc_isa::Target;
+use ptoc_isa::{Loc, Target, text};
 use ptoc_placement::access::tile_accesses;
 use ptoc_placement::holding::{Holding, holding};
 use ptoc_placement::liveness::{Liveness, Point, for_each_point};
@@ -94,6 +94,7 @@ fn report(
     let point = overflow.peak_point;
     for &tile in tiles.iter().take(LABELS) {
         let text = describe(kernel, live, values, tile, align, point, author);
+        let text = format!("{}{text}", of_pool(target, kernel, tile));
         d = d.with_secondary(kernel.tiles[tile].span, text);
     }
     let sum = |of: &dyn Fn(Tile) -> bool| -> u64 {
@@ -103,12 +104,17 @@ fn report(
         let names = rest.iter().take(NAMES).map(|&t| {
             let data = &kernel.tiles[t];
             let line = author.line(data.span).map_or_else(String::new, |n| format!(" (line {n})"));
-            format!("`{}` {}{line}", data.name, footprint(data, align))
+            format!("{}`{}` {}{line}", of_pool(target, kernel, t), data.name, footprint(data, align))
         });
         let names: Vec<String> = names.collect();
         let more = if rest.len() > NAMES { format!(" and {} more", rest.len() - NAMES) } else { String::new() };
         let bytes = sum(&|t| rest.contains(&t));
         d = d.with_note(format!("{} more live here, {bytes} bytes: {}{more}", rest.len(), names.join(", ")));
+    }
+    if let Some(pool) = target.pool_of(loc) {
+        let of = |l: Loc| format!("{} bytes of {l}", sum(&|t| kernel.tiles[t].ty.loc == l));
+        let parts = text::list(pool.locations.iter().map(|l| of(*l)));
+        d = d.with_note(format!("{} is one memory for {}: {parts} here", pool.name, text::list(&pool.locations)));
     }
     let hidden = sum(&|t| kernel.tiles[t].hidden);
     if hidden > 0 {
@@ -121,9 +127,16 @@ fn report(
         d = d.with_note(format!("{idle} of these bytes hold no value here that is read any more"));
     }
     if target.memory(loc).overridden {
-        d = d.with_note(format!("the capacity of {loc} was set to {capacity} for this run"));
+        let what = target.pool_of(loc).map_or_else(|| loc.name().to_owned(), |pool| pool.name.clone());
+        d = d.with_note(format!("the capacity of {what} was set to {capacity} for this run"));
     }
     d
+}
+
+/// `Mat `, where tiles of several locations lie in one memory.
+fn of_pool(target: &Target, kernel: &Kernel, tile: Tile) -> String {
+    let loc = kernel.tiles[tile].ty.loc;
+    target.pool_of(loc).map_or_else(String::new, |_| format!("{loc} "))
 }
 
 /// The statement that is pointed at: of those where as much is live as anywhere, the first that touches a tile.

@@ -82,7 +82,8 @@ impl<'k> Repairs<'k> {
 
     fn attempt(&self, parameter: usize, value: i64) -> Option<Trial> {
         let kernel = self.author.elaborate(Some((&self.parameters[parameter], value)), self.target)?;
-        let locs: Vec<Loc> = Loc::ALL.into_iter().filter(|&l| kernel.tiles.values().any(|t| t.ty.loc == l)).collect();
+        let here = |l: Loc| kernel.tiles.values().any(|t| self.target.home(t.ty.loc) == l);
+        let locs: Vec<Loc> = Loc::ALL.into_iter().filter(|&l| here(l)).collect();
         let outcome = judge(kernel, self.target)?;
         let extents = locs.into_iter().map(|loc| match &outcome {
             Ok(plan) => (loc, plan.memory(loc).map(|m| m.extent)),
@@ -125,7 +126,7 @@ impl<'k> Repairs<'k> {
                 (true, true) => ", on every target".to_owned(),
                 (true, false) => String::new(),
                 (false, _) => {
-                    let still = trial.extents.iter().filter(|(_, e)| e.is_none()).map(|(l, _)| l.name());
+                    let still = trial.extents.iter().filter(|(_, e)| e.is_none()).map(|(l, _)| short(self.target, *l));
                     format!("; {} is still too small", still.collect::<Vec<_>>().join(", "))
                 }
             };
@@ -152,7 +153,7 @@ impl<'k> Repairs<'k> {
     }
 
     fn stages(&self, loc: Loc) -> Option<Fix> {
-        let of_loc = self.kernel.tiles.values().filter(|t| t.ty.loc == loc);
+        let of_loc = self.kernel.tiles.values().filter(|t| self.target.home(t.ty.loc) == loc);
         let most = of_loc.map(|t| t.stages).max().unwrap_or(1);
         for stages in (1..most).rev() {
             let Some(extent) = self.extent(self.kernel, self.live, self.target, stages, loc) else { continue };
@@ -179,7 +180,7 @@ impl<'k> Repairs<'k> {
     fn addresses(&self, loc: Loc) -> Option<Fix> {
         let fixed = |t: &Tile| {
             let data = &self.kernel.tiles[*t];
-            data.ty.loc == loc && matches!(data.addr, AddrKind::Fixed(_))
+            self.target.home(data.ty.loc) == loc && matches!(data.addr, AddrKind::Fixed(_))
         };
         let placed: Vec<Tile> = self.kernel.tiles.keys().filter(fixed).collect();
         let plan = |kernel: &Kernel| {
@@ -221,7 +222,7 @@ impl<'k> Repairs<'k> {
         // Others that hold something here, but nothing at a point that would be the fullest instead.
         let wasteful = |&t: &Tile| {
             let data = &self.kernel.tiles[t];
-            data.ty.loc == overflow.loc
+            self.target.home(data.ty.loc) == overflow.loc
                 && self.live.intervals[t].is_some_and(|held| {
                     !gaps(held, &self.values[t].live).is_empty()
                         && (held.start..=held.end).any(|p| self.idle(t, p).is_some())
@@ -310,16 +311,31 @@ impl<'k> Repairs<'k> {
     }
 
     fn targets(&self, loc: Loc) -> Vec<String> {
-        let others = self.target.others().filter(|t| t.capacity(loc) > 0);
+        // Other targets need not share it out in the same way.
+        let here = |l: &Loc| self.kernel.tiles.values().any(|t| t.ty.loc == *l);
+        let locs: Vec<Loc> = self.target.sharing(loc).into_iter().filter(here).collect();
+        let others = self.target.others().filter(|t| locs.iter().all(|l| t.capacity(*l) > 0));
         let fits = others.filter(|t| {
-            let planned = self.extent(self.kernel, self.live, t, u32::MAX, loc).is_some();
+            let holds = |l: &Loc| self.extent(self.kernel, self.live, t, u32::MAX, t.home(*l)).is_some();
+            let planned = locs.iter().all(holds);
             let known = self.author.line(self.kernel.span).is_some();
             // The target's own moves and temporaries count, if the source is at hand.
             planned
-                && (!known || self.author.elaborate(None, t).and_then(|k| judge(k, t)).is_some_and(|o| fits(&o, loc)))
+                && (!known
+                    || self
+                        .author
+                        .elaborate(None, t)
+                        .and_then(|k| judge(k, t))
+                        .is_some_and(|o| locs.iter().all(|l| fits(&o, t.home(*l)))))
         });
-        fits.map(|t| format!("{} ({} bytes of {loc})", t.name, t.capacity(loc))).collect()
+        let room = |t: &Target| locs.iter().map(|l| format!("{} bytes of {l}", t.capacity(*l))).collect::<Vec<_>>();
+        fits.map(|t| format!("{} ({})", t.name, room(t).join(", "))).collect()
     }
+}
+
+/// What advice calls a memory: `Vec`, or the name of a pool.
+fn short(target: &Target, loc: Loc) -> &str {
+    target.pool_of(loc).map_or(loc.name(), |pool| &pool.name)
 }
 
 fn fits(outcome: &Result<Placement, Vec<Overflow>>, loc: Loc) -> bool {

@@ -54,7 +54,8 @@ pub fn smaller(kernel: &Kernel, target: &Target, author: &dyn Author, budget: &B
         return Vec::new();
     };
     let (live, values) = (liveness(kernel), holding(kernel));
-    repairs::Repairs::new(kernel, &live, &values, target, &Thrifty::new(author, kernel, budget)).parameters(loc)
+    repairs::Repairs::new(kernel, &live, &values, target, &Thrifty::new(author, kernel, budget))
+        .parameters(target.home(loc))
 }
 
 fn too_large<'k>(kernel: &'k Kernel, target: &'k Target, loc: Loc) -> impl Iterator<Item = TooLarge<'k>> {

@@ -153,7 +153,7 @@ impl Walk<'_> {
                 }
             }
         }
-        let id = self.areas.id(Area::Bytes { loc: data.ty.loc, ranges: joined(ranges), exact });
+        let id = self.areas.id(Area::Bytes { loc: self.home(r.tile), ranges: joined(ranges), exact });
         if cacheable {
             self.known_areas.insert(key, id);
         }

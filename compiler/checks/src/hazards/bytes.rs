@@ -12,6 +12,7 @@ const ELEMENTS: u64 = 1 << 14;
 pub(super) enum Area {
     /// Bytes of a memory.
     Bytes {
+        /// The location that stands for it.
         loc: Loc,
         /// First byte and one past the last, sorted, apart.
         ranges: Vec<(u64, u64)>,

@@ -103,7 +103,7 @@ fn tile_of<'k>(
 ) -> Option<&'k TileRef> {
     let touches = &walk.code.sites[site as usize].touches;
     let of = |t: &super::touch::Touch<'k>| match t.what {
-        Place::Tile(r) if loc.is_none_or(|l| walk.code.kernel.tiles[r.tile].ty.loc == l) => Some(r),
+        Place::Tile(r) if loc.is_none_or(|l| walk.home(r.tile) == l) => Some(r),
         _ => None,
     };
     match touch {

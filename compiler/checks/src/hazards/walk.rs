@@ -9,7 +9,7 @@ use super::told::Told;
 use super::touch::{Kind, What as Place};
 use ptoc_diagnostics::Account;
 use ptoc_ir::tile::{EventRef, Op, SyncOp, Tile, Value};
-use ptoc_isa::{Pipe, Target};
+use ptoc_isa::{Loc, Pipe, Target};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Steps of one walk.
@@ -34,6 +34,8 @@ pub(super) struct Walk<'k> {
     pub(super) areas: Areas,
     /// Stream of each site.
     streams: Vec<usize>,
+    /// The location that stands for the memory behind each location.
+    homes: [Loc; Loc::ALL.len()],
     /// First element of each tile in [`State::bound`].
     pub(super) first_bound: Vec<usize>,
     seen: FxHashSet<Box<[u64]>>,
@@ -97,6 +99,7 @@ impl<'k> Walk<'k> {
             carried,
             areas: Areas::default(),
             streams,
+            homes: Loc::ALL.map(|loc| target.home(loc)),
             first_bound,
             seen: FxHashSet::default(),
             stack: vec![start],
@@ -112,6 +115,11 @@ impl<'k> Walk<'k> {
         };
         walk.shared = code.kernel.tensors.keys().map(|t| walk.is_shared(t)).collect();
         Some(walk)
+    }
+
+    /// The location that stands for the tile's memory.
+    pub(super) fn home(&self, tile: Tile) -> Loc {
+        self.homes[self.code.kernel.tiles[tile].ty.loc as usize]
     }
 
     /// May two accesses of the tensor be on different pipes, or unordered on one?

@@ -176,7 +176,8 @@ impl Step {
         let kernel = ptoc_opt::sync::insert(kernel, target);
         let time = schedule.time.then(|| target.pipes.time.clone()).flatten();
         let order = schedule.order.unwrap_or_default();
-        Some((kernel, Pipes { order, barrier: target.pipes.barrier.clone(), time }))
+        let pools = target.pools().iter().map(|pool| pool.locations.clone()).collect();
+        Some((kernel, Pipes { order, barrier: target.pipes.barrier.clone(), pools, time }))
     }
 }
 

@@ -26,7 +26,7 @@ use loads::Loads;
 use protocol::Protocol;
 use ptoc_diagnostics::{Span, codes};
 use ptoc_ir::tile::{AddrKind, EventKind, Kernel, Label, Op, RoleId};
-use ptoc_isa::{Pipe, PipeTimes};
+use ptoc_isa::{Loc, Pipe, PipeTimes};
 use races::Histories;
 use report::Stuck;
 use schedule::Schedule;
@@ -54,6 +54,8 @@ pub struct Pipes {
     pub order: Order,
     /// Pipes that may start an instruction before the one before it is done ([`ptoc_isa::Pipes::barrier`]).
     pub barrier: Vec<Pipe>,
+    /// Locations that share one memory ([`ptoc_isa::Pool`]): their bytes are the same bytes.
+    pub pools: Vec<Vec<Loc>>,
     /// Costs, to time the run with.
     pub time: Option<PipeTimes>,
 }

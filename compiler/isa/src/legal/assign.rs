@@ -118,7 +118,7 @@ fn violation(target: &Target, ty: TileType, addr: Option<i128>, kind: SaKind) ->
         capacity: memory.capacity,
         overridden: memory.overridden,
         align: memory.align,
-        memory: memory.name.clone(),
+        memory: target.pool_of(ty.loc).map_or(&memory.name, |pool| &pool.name).clone(),
         target: target.name.clone(),
         addresses: match (kind, addr) {
             (SaKind::OutOfRange | SaKind::Misaligned, Some(a)) => {

@@ -213,6 +213,10 @@ fn target(out: &mut String, t: &Target) {
             put(out, format_args!("* {loc} tiles have one row, a multiple of {} bytes.\n", m.row_align));
         }
     }
+    for pool in t.pools() {
+        let (locations, bytes) = (text::list(&pool.locations), t.capacity(pool.locations[0]));
+        put(out, format_args!("* One memory, `{}`: {locations} share {bytes} bytes.\n", pool.name));
+    }
     let l = &t.limits;
     put(
         out,
@@ -252,6 +256,8 @@ Generated from `compiler/isa/targets` (`UPDATE_SPEC=1 cargo test -p ptoc-isa spe
 A target is a TOML file:\n\n\
 * `name`, `description`; `family`: the instruction set, `a2a3` or `a5` (the column of the instruction table),\n  or `pim`: units in the memory, whose set is `a5`; `instructions`, which may be left out: another\n  set than the family's; `dtypes`; `mask_unit`, the unsigned type into which the bits of a mask are packed.\n\
 * `[memory.LOCATION]` for each of PTO's nine locations (`pim`: for those that are there): `name` of the memory, `capacity` in bytes (0: there is none), `align` of\n  tile addresses; `row_align`, of which a row of an unboxed row-major tile (a column of a column-major one) is a multiple,\n  `align` if not given; `one_row = true` for tables; `fractal`, for Left, Right and Acc: `{ element bytes = [rows, columns] }`\n  of a box.\n\
+* `[pool.NAME]`, for locations that share one memory: `capacity` and `align`, which those with `pool = \"NAME\"` then do\n  \
+not have themselves. Their tiles are placed together, and have no bytes in common as long as they live.\n\
 * `[cube]`: `triples` of accumulator, left and right dtype.\n\
 * `[limits]`: sizes that instructions take, as the sections below show them.\n\
 * `[pipes]`: `barrier` names the pipes on which dependent instructions need `barrier(..)` between them, `flags` is the\n  number of flags from one pipe to another.\n\
@@ -267,7 +273,7 @@ a set. A target leaves out what it has no dtype for.\n\
 * `[equal_only]`: for comparisons, the dtypes that are compared for equality alone.\n\
 * `scratch`: do instructions want the scratch tiles of their pages? `in_place`: may every element-wise instruction write\n  \
 over a source? `scatter`: the updates that MSCATTER makes, of `Add`, `Max` and `Min`.\n\n\
-`-D capacity.LOCATION=BYTES` overrides one capacity; `-D unit.NAME=VALUE` and `-D device.NAME=VALUE` set numbers of a `pim` target,\nwhich its section lists, and `ptoc targets`. Both stand in test lines as well. A conversion such as `Left(view)` takes the shortest way over the moves.\n";
+`-D capacity.LOCATION=BYTES` overrides one capacity, of a pool by its name or that of a location in it; `-D unit.NAME=VALUE` and `-D device.NAME=VALUE` set numbers of a `pim` target,\nwhich its section lists, and `ptoc targets`. Both stand in test lines as well. A conversion such as `Left(view)` takes the shortest way over the moves.\n";
 
 const TIME_HEAD: &str = "\n## Time\n\n\
 `ptoc run --stats` times the pipes with these numbers. They are **a model: plausible, and not measured** on any machine. It says how\n\

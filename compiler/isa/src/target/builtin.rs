@@ -58,9 +58,11 @@ impl Target {
         Target::builtin(name)
     }
 
-    /// The target with `capacity.<memory>` set, as `-D capacity.Vec=262144` asks; E0654 if there is no such location.
+    /// The target with `capacity.<memory>` set, as `-D capacity.Vec=262144` asks, for a location or a pool; E0654 if
+    /// there is no such location.
     pub fn override_capacity(self, location: &str, bytes: u64) -> Result<Target, Diagnostic> {
-        let Some(loc) = Loc::from_name(location) else {
+        let pool = self.pools.iter().find(|pool| pool.name == location).map(|pool| pool.locations[0]);
+        let Some(loc) = pool.or_else(|| Loc::from_name(location)) else {
             let mut error =
                 Diagnostic::global(codes::UNKNOWN_CAPACITY, format!("`capacity.{location}` names no location"))
                     .with_note(format!("the locations are {}", text::list(self.locations())));

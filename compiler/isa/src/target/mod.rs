@@ -2,6 +2,7 @@
 
 mod builtin;
 mod instructions;
+mod memories;
 mod parse;
 mod raw;
 mod setting;
@@ -65,6 +66,16 @@ impl Memory {
     pub fn fractal_of(&self, size: usize) -> Option<(u32, u32)> {
         self.fractal.iter().find(|(s, ..)| *s == size).map(|&(_, r, c)| (r, c))
     }
+}
+
+/// One memory that several locations share: their tiles are placed together. A location of it has the pool's capacity
+/// and alignment as its own ([`Target::memory`]).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pool {
+    /// The name in the target's file.
+    pub name: String,
+    /// The locations, in the order of [`Loc::ALL`]; not empty.
+    pub locations: Vec<Loc>,
 }
 
 /// Dtypes that the matrix unit combines.
@@ -171,6 +182,8 @@ pub struct Target {
     pub unit: Option<Unit>,
     /// The memory in which the units are.
     pub device: Option<Device>,
+    /// Memories that several locations share.
+    pools: Vec<Pool>,
     /// Bytes that a kernel of the host may have in Vec; 0 on PTO's targets.
     host_vec: u64,
     memories: [Memory; 14],
@@ -187,13 +200,36 @@ impl Target {
         self.memory(loc).capacity
     }
 
-    /// The same target with another capacity.
+    /// The same target with another capacity; of a pool, if the location is in one.
     #[must_use]
     pub fn with_capacity(mut self, loc: Loc, bytes: u64) -> Target {
-        let memory = &mut self.memories[loc as usize];
-        memory.capacity = bytes;
-        memory.overridden = true;
+        for loc in self.sharing(loc) {
+            let memory = &mut self.memories[loc as usize];
+            memory.capacity = bytes;
+            memory.overridden = true;
+        }
         self
+    }
+
+    /// Memories that several locations share.
+    pub fn pools(&self) -> &[Pool] {
+        &self.pools
+    }
+
+    /// The memory that the location shares with others.
+    pub fn pool_of(&self, loc: Loc) -> Option<&Pool> {
+        self.pools.iter().find(|pool| pool.locations.contains(&loc))
+    }
+
+    /// The locations of the memory behind `loc`: those of its pool, or it alone.
+    pub fn sharing(&self, loc: Loc) -> Vec<Loc> {
+        self.pool_of(loc).map_or_else(|| vec![loc], |pool| pool.locations.clone())
+    }
+
+    /// The location that stands for the memory behind `loc`: the first of its pool, or itself. Two tiles can have bytes
+    /// in common if it is the same for both.
+    pub fn home(&self, loc: Loc) -> Loc {
+        self.pool_of(loc).and_then(|pool| pool.locations.first().copied()).unwrap_or(loc)
     }
 
     /// Has MSCATTER this update of an element?
@@ -237,6 +273,7 @@ impl Target {
             return host;
         }
         host.unit = None;
+        host.pools.clear();
         // It reaches the arrays and nothing else.
         let instr = |name| crate::lookup(name).expect("in the table");
         let all: Vec<_> = self.dtypes.iter().map(|d| (*d, *d)).collect();

@@ -1,9 +1,8 @@
 //! From the text of a target file to a [`Target`], every mistake located.
 
-use super::raw::{RawDevice, RawHost, RawMemory, RawMove, RawTarget, RawTimes, RawUnit, Text};
+use super::raw::{RawDevice, RawHost, RawMove, RawTarget, RawTimes, RawUnit, Text};
 use super::{
-    Device, GeoUnit, HbmUnit, InstructionSet, Limits, Memory, MoveRule, PipeTimes, Pipes, Place, Target, Triple, Unit,
-    UnitKind,
+    Device, GeoUnit, HbmUnit, InstructionSet, Limits, MoveRule, PipeTimes, Pipes, Place, Target, Triple, Unit, UnitKind,
 };
 use crate::{Loc, Pipe, lookup, text};
 use ptoc_diagnostics::{Code, Diagnostic, FileId, Span, codes};
@@ -94,7 +93,7 @@ impl Reader {
                 u64::from(*r.start())..=u64::from(*r.end())
             },
         };
-        let memories = self.memories(raw.memory, in_memory);
+        let (memories, pools) = self.memories(raw.memory, raw.pool, in_memory);
         let (unit, device, host_vec) = self.memory_side(in_memory, raw.name.span(), raw.unit, raw.device, raw.host);
         let pipes = Pipes {
             barrier: raw.pipes.barrier.iter().filter_map(|p| self.pipe(p)).collect(),
@@ -113,6 +112,7 @@ impl Reader {
             pipes,
             unit,
             device,
+            pools,
             host_vec,
             memories,
         }
@@ -247,7 +247,7 @@ impl Reader {
         self.loc(name).map(Place::Tile)
     }
 
-    fn loc(&mut self, name: &Text) -> Option<Loc> {
+    pub(super) fn loc(&mut self, name: &Text) -> Option<Loc> {
         let found = Loc::from_name(name.get_ref());
         if found.is_none() {
             let error = self.error(name.span(), format!("`{}` is not a location", name.get_ref()));
@@ -317,7 +317,7 @@ impl Reader {
         out
     }
 
-    fn positive(&mut self, n: &Spanned<i64>) -> u32 {
+    pub(super) fn positive(&mut self, n: &Spanned<i64>) -> u32 {
         u32::try_from(*n.get_ref()).ok().filter(|n| *n > 0).unwrap_or_else(|| {
             self.error(n.span(), format!("{} is not a number of 1 to {}", n.get_ref(), u32::MAX));
             1
@@ -333,55 +333,6 @@ impl Reader {
                 0..=0
             }
         }
-    }
-
-    fn memories(&mut self, raw: Spanned<BTreeMap<Text, RawMemory>>, in_memory: bool) -> [Memory; 14] {
-        let at = raw.span();
-        let mut found: [Option<Memory>; 14] = Default::default();
-        for (name, memory) in raw.into_inner() {
-            let Some(loc) = self.loc(&name) else { continue };
-            found[loc as usize] = Some(self.memory(loc, &name, memory));
-        }
-        // A unit in memory has few of them, a PTO target says that it lacks one.
-        let wanted = |l: &Loc| if in_memory { *l == Loc::Vec } else { !Loc::UNIT.contains(l) };
-        let missing: Vec<Loc> = Loc::ALL.into_iter().filter(wanted).filter(|l| found[*l as usize].is_none()).collect();
-        if !missing.is_empty() {
-            self.error(at, format!("no [memory] for {}", text::list(missing)))
-                .notes
-                .push("a memory that the target lacks is given with capacity 0".into());
-        }
-        let mut names = Loc::ALL.into_iter();
-        found.map(|m| {
-            let loc = names.next();
-            m.unwrap_or_else(|| absent(loc))
-        })
-    }
-
-    fn memory(&mut self, loc: Loc, at: &Text, raw: RawMemory) -> Memory {
-        let capacity = u64::try_from(*raw.capacity.get_ref()).unwrap_or_else(|_| {
-            self.error(raw.capacity.span(), format!("a capacity is not negative, and {} is", raw.capacity.get_ref()));
-            0
-        });
-        let align = u64::from(self.power_of_two(&raw.align));
-        let row_align = raw.row_align.as_ref().map_or(align, |n| u64::from(self.power_of_two(n)));
-        let boxed = matches!(loc, Loc::Left | Loc::Right | Loc::Acc);
-        if boxed && raw.fractal.is_empty() {
-            self.error(at.span(), format!("tiles in {loc} are boxed: give `fractal`"));
-        }
-        if !boxed && !raw.fractal.is_empty() {
-            self.error(at.span(), format!("tiles in {loc} are not boxed: it takes no `fractal`"));
-        }
-        let mut fractal = Vec::new();
-        for (size, shape) in &raw.fractal {
-            let [r, c] = *shape.get_ref();
-            match (size.get_ref().parse::<usize>(), u32::try_from(r), u32::try_from(c)) {
-                (Ok(size @ (1 | 2 | 4 | 8)), Ok(r @ 1..), Ok(c @ 1..)) => fractal.push((size, r, c)),
-                _ => {
-                    self.error(shape.span(), "a fractal is `element bytes = [rows, columns]`, all positive".into());
-                }
-            }
-        }
-        Memory { name: raw.name, capacity, align, row_align, one_row: raw.one_row, fractal, overridden: false }
     }
 
     /// `[unit]`, `[device]` and `[host]`, which a target of family `pim` has and no other.
@@ -464,23 +415,11 @@ impl Reader {
         }
     }
 
-    fn power_of_two(&mut self, n: &Spanned<i64>) -> u32 {
+    pub(super) fn power_of_two(&mut self, n: &Spanned<i64>) -> u32 {
         let value = self.positive(n);
         if !value.is_power_of_two() {
             self.error(n.span(), format!("an alignment is a power of two, and {value} is not"));
         }
         value
-    }
-}
-
-fn absent(loc: Option<Loc>) -> Memory {
-    Memory {
-        name: loc.map_or(String::new(), |l| l.name().to_owned()),
-        capacity: 0,
-        align: 1,
-        row_align: 1,
-        one_row: false,
-        fractal: Vec::new(),
-        overridden: false,
     }
 }

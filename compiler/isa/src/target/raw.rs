@@ -17,6 +17,8 @@ pub(super) struct RawTarget {
     pub dtypes: Vec<Text>,
     pub mask_unit: Text,
     pub memory: Spanned<BTreeMap<Text, RawMemory>>,
+    #[serde(default)]
+    pub pool: BTreeMap<Text, RawPool>,
     pub cube: RawCube,
     pub limits: RawLimits,
     pub pipes: RawPipes,
@@ -71,13 +73,26 @@ pub(super) struct RawHost {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawMemory {
     pub name: String,
-    pub capacity: Spanned<i64>,
-    pub align: Spanned<i64>,
+    pub capacity: Option<Spanned<i64>>,
+    pub align: Option<Spanned<i64>>,
+    /// The pool that has both for it.
+    pub pool: Option<Text>,
+    /// Reserved: the location whose tiles those of this one are views of.
+    #[serde(rename = "in")]
+    pub view_of: Option<Text>,
     pub row_align: Option<Spanned<i64>>,
     #[serde(default)]
     pub one_row: bool,
     #[serde(default)]
     pub fractal: BTreeMap<Text, Spanned<[i64; 2]>>,
+}
+
+/// A memory that several locations share.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawPool {
+    pub capacity: Spanned<i64>,
+    pub align: Spanned<i64>,
 }
 
 #[derive(Deserialize)]

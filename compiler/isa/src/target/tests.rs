@@ -149,6 +149,64 @@ fn moves_of_the_builtin_targets_have_pairs() {
     assert!(Target::all()[0].move_rule(Loc::Acc.into(), Loc::Vec.into()).is_none());
 }
 
+const POOLED: &str = include_str!("../../../../tests/targets/pooled.toml");
+
+#[test]
+fn locations_of_a_pool_are_one_memory() {
+    let t = Target::parse(FileId(0), POOLED).unwrap();
+    let pool = t.pool_of(Loc::Mat).unwrap();
+    assert_eq!((pool.name.as_str(), &pool.locations[..]), ("smem", &[Loc::Vec, Loc::Mat][..]));
+    assert_eq!(t.sharing(Loc::Mat), [Loc::Vec, Loc::Mat]);
+    assert_eq!((t.home(Loc::Mat), t.home(Loc::Vec), t.home(Loc::Acc)), (Loc::Vec, Loc::Vec, Loc::Acc));
+    assert_eq!((t.memory(Loc::Vec).capacity, t.memory(Loc::Mat).align), (65_536, 128));
+    assert_eq!((t.pool_of(Loc::Acc), t.sharing(Loc::Acc)), (None, vec![Loc::Acc]));
+    // Set by the name of a location or by that of the pool, it is set for both.
+    for name in ["Mat", "smem"] {
+        let set = t.clone().override_capacity(name, 4096).unwrap();
+        assert!([Loc::Vec, Loc::Mat].iter().all(|l| set.capacity(*l) == 4096 && set.memory(*l).overridden));
+        assert_eq!(set.capacity(Loc::Acc), 262_144);
+    }
+    for t in Target::all() {
+        assert!(t.pools().is_empty() && Loc::ALL.into_iter().all(|l| t.home(l) == l), "{}", t.name);
+    }
+}
+
+#[test]
+fn mistakes_in_pools_are_located() {
+    let wrong = |from: &str, to: &str| {
+        let text = POOLED.replacen(from, to, 1);
+        assert_ne!(text, POOLED, "{from}");
+        let errors = Target::parse(FileId(0), &text).expect_err("wrong on purpose");
+        let told = errors.into_iter().map(|e| (e.message, text[e.span.expect("located").range()].to_owned()));
+        told.collect::<Vec<_>>()
+    };
+    let told = |message: &str, at: &str| vec![(message.to_owned(), at.to_owned())];
+    let mat = "name = \"L1\"\npool = \"smem\"";
+    assert_eq!(wrong(mat, "name = \"L1\"\npool = \"smen\""), told("there is no [pool.smen]", "\"smen\""));
+    assert_eq!(
+        wrong(mat, "name = \"L1\"\npool = \"smem\"\nalign = 32"),
+        told("Mat has the `align` of its pool, and none of its own", "32")
+    );
+    assert_eq!(
+        wrong("[pool.smem]", "[pool.regs]\ncapacity = 64\nalign = 4\n\n[pool.smem]"),
+        told("no location is in `regs`: give one `pool = \"regs\"`", "regs")
+    );
+    assert_eq!(wrong(mat, "name = \"L1\"\nalign = 32"), told("Mat has no `capacity`, and no `pool`", "Mat"));
+    assert_eq!(wrong("capacity = 65536", "capacity = 0")[0].1, "0");
+    assert_eq!(
+        wrong("[pool.smem]", "[pool.Mat]\ncapacity = 64\nalign = 4\n\n[pool.smem]")[0],
+        ("a pool has a name of one word, which is not that of a location".into(), "Mat".into())
+    );
+    // Refused until the planner knows of views.
+    assert_eq!(
+        wrong("name = \"L0B\"\ncapacity = 65536\nalign = 32", "name = \"L1\"\nin = \"Mat\""),
+        told("tiles of Right that are views of those of Mat are not there yet", "\"Mat\"")
+    );
+    let geopim = GEOPIM.replace("[memory.Buf]", "[pool.all]\ncapacity = 64\nalign = 4\n\n[memory.Buf]\npool = \"all\"");
+    let errors = Target::parse(FileId(0), &geopim).expect_err("wrong on purpose");
+    assert!(errors.iter().any(|e| e.message == "Buf is a store of a unit's own, and in no pool"));
+}
+
 /// Units as `spec/targets.md` has them.
 #[test]
 fn units_in_memory() {

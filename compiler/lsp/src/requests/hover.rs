@@ -113,10 +113,17 @@ fn location(target: &Target, loc: Loc) -> String {
     let m = target.memory(loc);
     match target.capacity(loc) {
         0 => format!("```tile\n{loc}\n```\n\n{} has no {loc}\n", target.name),
-        n => format!(
-            "```tile\n{loc}\n```\n\n{} of {}: {n} bytes; tiles begin at multiples of {}\n",
-            m.name, target.name, m.align
-        ),
+        n => {
+            let others: Vec<Loc> = target.sharing(loc).into_iter().filter(|l| *l != loc).collect();
+            let shared = match target.pool_of(loc).filter(|_| !others.is_empty()) {
+                Some(pool) => format!(" of `{}`, shared with {}", pool.name, ptoc_isa::text::list(others)),
+                None => String::new(),
+            };
+            format!(
+                "```tile\n{loc}\n```\n\n{} of {}: {n} bytes{shared}; tiles begin at multiples of {}\n",
+                m.name, target.name, m.align
+            )
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 /// Storage whose parts do not overlap those of another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Space {
+    /// By the location that stands for the memory ([`Target::home`]).
     Memory(Loc),
     Tensor(TensorId),
 }
@@ -205,7 +206,7 @@ impl<'k> Scalars<'k> {
 
     fn tile(&self, r: &TileRef, write: bool, known: &[Residue], out: &mut Vec<Touch>) {
         let data = &self.kernel.tiles[r.tile];
-        let (space, tile) = (Space::Memory(data.ty.loc), Some(r.tile));
+        let (space, tile) = (Space::Memory(self.target.home(data.ty.loc)), Some(r.tile));
         let touch =
             |start: u64, end: u64| Touch { space, start, end, write, atomic: None, tile, window: None, base: start };
         let AddrKind::Fixed(at) = &data.addr else {

@@ -91,7 +91,7 @@ fn summary(maps: &[MemoryMap], lines: &Lines<'_>) -> String {
         let first = rows.len();
         for m in &map.memories {
             let name = if rows.len() == first { map.kernel.to_string() } else { String::new() };
-            let hardware = if m.name == m.loc.name() { m.name.clone() } else { format!("{} ({})", m.name, m.loc) };
+            let hardware = m.title();
             let line = lines.show(lines.at(map, m.peak_point));
             let used = if m.open { format!("at least {}", m.used) } else { m.used.to_string() };
             let at = if m.peak > 0 { format!("at line {line}") } else { String::new() };

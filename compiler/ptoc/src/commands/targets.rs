@@ -47,6 +47,10 @@ fn table(t: &Target) -> String {
         let kib = if m.capacity.is_multiple_of(1024) { format!("{} KiB", m.capacity / 1024) } else { String::new() };
         let _ = writeln!(out, "  {:<10}  {:<12}  {:>8}  {kib:>9}  {:>5}", loc.name(), m.name, m.capacity, m.align);
     }
+    for pool in t.pools() {
+        let shared = ptoc_isa::text::list(&pool.locations);
+        let _ = writeln!(out, "  {}: one memory, {} bytes, for {shared}", pool.name, t.capacity(pool.locations[0]));
+    }
     if let (Some(unit), Some(d)) = (&t.unit, &t.device) {
         let banks = if unit.banks == 1 { "each bank".to_owned() } else { format!("every {} banks", unit.banks) };
         let units = d.units(unit);
@@ -77,6 +81,10 @@ fn object(t: &Target) -> Value {
     let dtypes: Vec<&str> = t.dtypes.iter().map(|d| d.name()).collect();
     let backends: Vec<&str> = backend::serving(t).iter().map(|b| b.name()).collect();
     let mut object = json!({"name": t.name, "dtypes": dtypes, "backends": backends, "locations": locations});
+    if !t.pools().is_empty() {
+        let names = |pool: &ptoc_isa::Pool| pool.locations.iter().map(|l| json!(l.name())).collect::<Value>();
+        object["pools"] = t.pools().iter().map(|pool| json!({"name": pool.name, "locations": names(pool)})).collect();
+    }
     if let (Some(unit), Some(d)) = (&t.unit, &t.device) {
         object["unit"] =
             json!({"clock_mhz": unit.clock, "lanes": unit.lanes, "banks": unit.banks, "units": d.units(unit)});

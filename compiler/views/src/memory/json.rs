@@ -37,8 +37,13 @@ fn kernel(map: &MemoryMap, lines: &Lines<'_>) -> Value {
 
 fn memory(map: &MemoryMap, memory: &MappedMemory, lines: &Lines<'_>) -> Value {
     let tiles: Vec<Value> = memory.tiles.iter().map(|t| tile(map, memory, t, lines)).collect();
-    json!({
-        "location": memory.loc.name(),
+    let names: Vec<&str> = memory.locations.iter().map(|l| l.name()).collect();
+    // A memory of one location has its name, a pool those of all.
+    let place = match &names[..] {
+        [only] if !memory.pool => ("location".to_owned(), json!(only)),
+        all => ("locations".to_owned(), json!(all)),
+    };
+    let facts = json!({
         "name": memory.name,
         "capacity": memory.capacity,
         "used": memory.used,
@@ -47,7 +52,9 @@ fn memory(map: &MemoryMap, memory: &MappedMemory, lines: &Lines<'_>) -> Value {
         "peak_at": point(map, memory.peak_point, lines),
         "fits": memory.fits(),
         "tiles": tiles,
-    })
+    });
+    let facts = facts.as_object().cloned().unwrap_or_default();
+    Value::Object(std::iter::once(place).chain(facts).collect())
 }
 
 fn tile(map: &MemoryMap, memory: &MappedMemory, tile: &MappedTile, lines: &Lines<'_>) -> Value {

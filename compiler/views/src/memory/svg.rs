@@ -58,10 +58,7 @@ pub fn file(list: &[MemoryMap], lines: &Lines<'_>) -> String {
 
 /// `UB (Vec): 118272 of 196608 bytes, 61 %`
 pub(super) fn heading(map: &MemoryMap, memory: &MappedMemory) -> String {
-    let name = match memory.name == memory.loc.name() {
-        true => memory.name.clone(),
-        false => format!("{} ({})", memory.name, memory.loc),
-    };
+    let name = memory.title();
     match memory.capacity {
         0 => format!("{name}: {} bytes, and {} has no such memory", memory.used, map.target),
         c => format!("{name}: {} of {c} bytes, {} %", memory.used, percent(memory.used, c)),

@@ -61,9 +61,9 @@ fn one(map: &MemoryMap, lines: &Lines<'_>, width: usize) -> String {
 }
 
 fn section(map: &MemoryMap, memory: &MappedMemory, lines: &Lines<'_>, width: usize) -> String {
-    let MappedMemory { name, loc, capacity, used, open, peak, .. } = memory;
+    let MappedMemory { capacity, used, open, peak, .. } = memory;
     let least = if *open { "at least " } else { "" };
-    let title = if name == loc.name() { name.clone() } else { format!("{name} ({loc})") };
+    let title = memory.title();
     let mut out = match *capacity {
         0 => format!("{title}  {} has no such memory: {used} bytes are wanted", map.target),
         _ => format!("{title}  {least}{used} of {capacity} bytes used ({} %)", percent(*used, *capacity)),

@@ -238,7 +238,7 @@ pub(super) fn launch(kernel: &Kernel, pipes: Option<Pipes>) -> (Result<Outcome, 
 }
 
 pub(super) fn pipes(order: Order) -> Pipes {
-    Pipes { order, barrier: vec![Pipe::V], time: None }
+    Pipes { order, barrier: vec![Pipe::V], ..Pipes::default() }
 }
 
 /// All orders that are tried.

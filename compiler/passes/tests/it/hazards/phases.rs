@@ -232,7 +232,7 @@ const LENGTHS: i64 = 15;
 fn run(kernel: &Kernel, target: &Target, length: i64, order: Pace) -> Option<String> {
     let data = tensor(DType::F32, &[8, 64], noise(DType::F32, 1));
     let out = ptoc_interp::TensorArg::empty(DType::F32, vec![8, 64]);
-    let pipes = Pipes { order, barrier: target.pipes.barrier.clone(), time: None };
+    let pipes = Pipes { order, barrier: target.pipes.barrier.clone(), ..Pipes::default() };
     let mut launch = Launch {
         tensors: vec![data, out],
         dims: vec![length],

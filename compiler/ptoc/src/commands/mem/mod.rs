@@ -105,3 +105,6 @@ fn load(args: &MemArgs, session: &mut Session) -> Result<Maps, Failed> {
     let list = maps::maps_of(session, &unit, &entry)?;
     Ok(Maps { name: entry.item.name.name.to_string(), program: entry.program, file: unit.file, list })
 }
+
+#[cfg(test)]
+mod tests;
