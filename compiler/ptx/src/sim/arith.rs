@@ -51,9 +51,9 @@ pub(super) fn truncate(size: u32, x: u64) -> u64 {
 }
 
 /// An instruction of the table.
-pub(super) fn arith(op: Arith, ty: Type, a: u64, b: u64, c: u64) -> u64 {
+pub(super) fn arith(op: Arith, ty: Type, a: u64, b: u64, c: u64, keep_nan: bool) -> u64 {
     match ty {
-        Type::F32 => return single(op, a, b, c),
+        Type::F32 => return single(op, a, b, c, keep_nan),
         Type::F64 => return double(op, a, b, c),
         _ => {}
     }
@@ -89,7 +89,8 @@ pub(super) fn arith(op: Arith, ty: Type, a: u64, b: u64, c: u64) -> u64 {
     }
 }
 
-fn single(op: Arith, a: u64, b: u64, c: u64) -> u64 {
+fn single(op: Arith, a: u64, b: u64, c: u64, keep_nan: bool) -> u64 {
+    let of32 = |x: f32| if keep_nan { u64::from(x.to_bits()) } else { of32(x) };
     let (x, y, z) = (f(a), f(b), f(c));
     match op {
         Arith::AddF => of32(x + y),
@@ -100,7 +101,7 @@ fn single(op: Arith, a: u64, b: u64, c: u64) -> u64 {
         Arith::SqrtF => of32(x.sqrt()),
         Arith::Neg => of32(-x),
         Arith::Abs => of32(x.abs()),
-        Arith::MinF | Arith::MaxF if x.is_nan() || y.is_nan() => NAN32,
+        Arith::MinF | Arith::MaxF if x.is_nan() || y.is_nan() => of32(f32::NAN),
         Arith::MaxF => of32(if x > y || (x == y && y.is_sign_negative()) { x } else { y }),
         Arith::MinF => of32(if x < y || (x == y && x.is_sign_negative()) { x } else { y }),
         _ => 0,
@@ -180,12 +181,12 @@ fn whole(round: Round, x: f64) -> f64 {
 }
 
 fn between(to: Type, from: Type, round: Round, x: u64, keep_nan: bool) -> u64 {
+    let of32 = |x: f32| if keep_nan { u64::from(x.to_bits()) } else { of32(x) };
     match (from, to) {
         // Exact in f64 as in f32, signs of zeros too.
         (Type::F32, Type::F32) => of32(whole(round, f64::from(f(x))) as f32),
         (Type::F64, Type::F64) => of64(whole(round, f64::from_bits(x))),
         (Type::F16, Type::F64) => of64(f16::from_bits(x as u16).to_f64()),
-        (Type::F16, _) if keep_nan => u64::from(f16::from_bits(x as u16).to_f32().to_bits()),
         (Type::F16, _) => of32(f16::from_bits(x as u16).to_f32()),
         (_, Type::F16) => half_nan(f16::from_f32(f(x)).to_bits(), f(x).is_nan() && !keep_nan),
         (_, Type::BF16) => half_nan(bf16::from_f32(f(x)).to_bits(), f(x).is_nan() && !keep_nan),
@@ -204,22 +205,22 @@ mod tests {
 
     #[test]
     fn integers_wrap_and_shift() {
-        assert_eq!(arith(Arith::Sub, Type::U32, 0, 1, 0), 0xffff_ffff);
-        assert_eq!(arith(Arith::MulWide, Type::S32, 0xffff_ffff, 3, 0), -3i64 as u64);
-        assert_eq!(arith(Arith::MadWide, Type::U32, 0xffff_ffff, 2, 1), 0x1_ffff_ffff);
-        assert_eq!(arith(Arith::Shr, Type::S32, 0x8000_0000, 99, 0), 0xffff_ffff);
-        assert_eq!(arith(Arith::Shr, Type::U64, u64::MAX, 64, 0), 0);
-        assert_eq!(arith(Arith::Shl, Type::B32, 1, 31, 0), 0x8000_0000);
-        assert_eq!(arith(Arith::MulHi, Type::U64, u64::MAX, u64::MAX, 0), u64::MAX - 1);
-        assert_eq!(arith(Arith::Not, Type::Pred, 1, 0, 0), 0);
+        assert_eq!(arith(Arith::Sub, Type::U32, 0, 1, 0, false), 0xffff_ffff);
+        assert_eq!(arith(Arith::MulWide, Type::S32, 0xffff_ffff, 3, 0, false), -3i64 as u64);
+        assert_eq!(arith(Arith::MadWide, Type::U32, 0xffff_ffff, 2, 1, false), 0x1_ffff_ffff);
+        assert_eq!(arith(Arith::Shr, Type::S32, 0x8000_0000, 99, 0, false), 0xffff_ffff);
+        assert_eq!(arith(Arith::Shr, Type::U64, u64::MAX, 64, 0, false), 0);
+        assert_eq!(arith(Arith::Shl, Type::B32, 1, 31, 0, false), 0x8000_0000);
+        assert_eq!(arith(Arith::MulHi, Type::U64, u64::MAX, u64::MAX, 0, false), u64::MAX - 1);
+        assert_eq!(arith(Arith::Not, Type::Pred, 1, 0, 0, false), 0);
     }
 
     #[test]
     fn zeros_and_nan_of_min_and_max() {
         let bits = |x: f32| u64::from(x.to_bits());
-        assert_eq!(arith(Arith::MaxF, Type::F32, bits(-0.0), bits(0.0), 0), bits(0.0));
-        assert_eq!(arith(Arith::MinF, Type::F32, bits(0.0), bits(-0.0), 0), bits(-0.0));
-        assert_eq!(arith(Arith::MinF, Type::F32, bits(0.0), bits(f32::NAN), 0), NAN32);
+        assert_eq!(arith(Arith::MaxF, Type::F32, bits(-0.0), bits(0.0), 0, false), bits(0.0));
+        assert_eq!(arith(Arith::MinF, Type::F32, bits(0.0), bits(-0.0), 0, false), bits(-0.0));
+        assert_eq!(arith(Arith::MinF, Type::F32, bits(0.0), bits(f32::NAN), 0, false), NAN32);
     }
 
     #[test]

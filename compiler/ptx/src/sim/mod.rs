@@ -39,7 +39,7 @@ pub struct Launch<'a> {
     pub races: bool,
     /// Are accesses faults whose address is no multiple of their size? A card's are.
     pub aligned: bool,
-    /// Do conversions to and from 16 bits keep what a NaN holds? A card's make it all ones.
+    /// Is a NaN of f32 what it is on this machine? A card makes it all ones, but for the sign.
     pub keep_nan: bool,
 }
 

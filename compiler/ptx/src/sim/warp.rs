@@ -199,7 +199,9 @@ impl World<'_> {
                 for lane in each(mask) {
                     let value = |n: usize| self.value(cta, w, step.srcs[n], lane);
                     let result = match op {
-                        Op::Arith(arith, ty) => arith::arith(arith, ty, value(0), value(1), value(2)),
+                        Op::Arith(arith, ty) => {
+                            arith::arith(arith, ty, value(0), value(1), value(2), self.launch.keep_nan)
+                        }
                         Op::Mov(ty) => narrow(ty, value(0)),
                         Op::Bits(_) | Op::CvtaTo(_) => value(0),
                         Op::Setp(cmp, ty) => u64::from(arith::compare(cmp, ty, value(0), value(1))),
@@ -260,9 +262,9 @@ impl World<'_> {
                 raw[..size].copy_from_slice(bytes);
                 let old = u64::from_le_bytes(raw);
                 let new = match op {
-                    AtomOp::Add => arith::arith(Arith::Add, ty, old, value, 0),
-                    AtomOp::Min => arith::arith(Arith::Min, ty, old, value, 0),
-                    AtomOp::Max => arith::arith(Arith::Max, ty, old, value, 0),
+                    AtomOp::Add => arith::arith(Arith::Add, ty, old, value, 0, false),
+                    AtomOp::Min => arith::arith(Arith::Min, ty, old, value, 0, false),
+                    AtomOp::Max => arith::arith(Arith::Max, ty, old, value, 0, false),
                     AtomOp::And => old & value,
                     AtomOp::Or => old | value,
                     AtomOp::Xor => old ^ value,
