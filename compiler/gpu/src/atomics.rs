@@ -12,7 +12,7 @@ use ptoc_ptx::{Arith, AtomOp, Class, Cmp, Op as Ptx, Round, Space, Src, Type, VR
 
 impl Emit<'_> {
     pub(crate) fn atomic(&mut self, a: &Atomic) {
-        let told = self.used.contains(&a.dst);
+        let told = !self.solo && self.used.contains(&a.dst);
         let mut solo = Touched::default();
         solo.solo_writes.insert(a.addr.base.into());
         if told {
@@ -23,7 +23,9 @@ impl Emit<'_> {
         let old = self.b.reg(class(a.ty.reg()));
         self.b.set(old, crate::emit::whole(a.ty.reg()), Src::Imm(0));
         let skip = self.b.label();
-        self.b.bra_if(self.first, false, skip);
+        if !self.solo {
+            self.b.bra_if(self.first, false, skip);
+        }
         let value = match simple(a) {
             Some((op, ty)) => self.one(a, op, ty, place),
             None => self.by_cas(a, place),

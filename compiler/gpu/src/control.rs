@@ -24,7 +24,7 @@ impl Emit<'_> {
         Ok(Flow::On)
     }
 
-    fn statement(&mut self, op: &Op) -> Result<Flow, Refused> {
+    pub(crate) fn statement(&mut self, op: &Op) -> Result<Flow, Refused> {
         match op {
             Op::Get { dst, var } => self.get(*dst, *var),
             Op::Set { var, value } => {
@@ -36,13 +36,17 @@ impl Emit<'_> {
             Op::Store { ty, addr, value } => self.scalar_store(*ty, addr, *value),
             Op::Atomic(atomic) => self.atomic(atomic),
             Op::For(f) => {
-                if !self.nest(f) {
+                if !self.solo(op)? && !self.nest(f) {
                     self.counted(f)?;
                 }
             }
             Op::Lanes(lanes) => self.lanes(lanes),
             Op::If(i) => return self.conditional(i),
-            Op::While(w) => self.conditional_loop(w)?,
+            Op::While(w) => {
+                if !self.solo(op)? {
+                    self.conditional_loop(w)?;
+                }
+            }
             Op::Scope(s) => self.scope(s)?,
             Op::Break(label) | Op::Leave(label) => {
                 let exit = self.labels[label].exit;
@@ -83,12 +87,15 @@ impl Emit<'_> {
         self.define(dst, value);
     }
 
-    fn var(&self, var: ptoc_ir::loops::VarId) -> ptoc_ptx::VReg {
+    pub(crate) fn var(&self, var: ptoc_ir::loops::VarId) -> ptoc_ptx::VReg {
         self.vars[var].unwrap_or(self.tid)
     }
 
     /// What was touched when a loop or scope is entered or left: at any turn, all that it touches may be pending.
     fn merge(&mut self, regions: &[&Region]) {
+        if self.solo {
+            return;
+        }
         let mut all = Touched::default();
         regions.iter().for_each(|r| touched::of_region(r, &self.broadcast, &mut all));
         self.pending.add(&all);

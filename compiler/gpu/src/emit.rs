@@ -83,6 +83,8 @@ pub(crate) struct Emit<'a> {
     pub(crate) lane: Option<(VReg, VReg)>,
     /// The number of the partials that the thread joins its lanes with.
     pub(crate) partial: Option<(VReg, VReg)>,
+    /// Is the code at hand that of the first thread alone?
+    pub(crate) solo: bool,
     /// What has been touched since the last barrier.
     pub(crate) pending: Touched,
     /// Arrays that the kernel updates atomically: other CTAs may change them at any time.
@@ -186,6 +188,7 @@ impl<'a> Emit<'a> {
             done,
             lane: None,
             partial: None,
+            solo: false,
             pending: Touched::default(),
             broadcast: FxHashSet::default(),
             used: FxHashSet::default(),
@@ -335,6 +338,9 @@ impl<'a> Emit<'a> {
 
     /// Before something is touched: a barrier, if it must not come before what was touched.
     pub(crate) fn order(&mut self, next: &Touched) {
+        if self.solo {
+            return;
+        }
         if self.pending.conflicts(next) {
             self.b.push(Ptx::Bar(0), &[], &[]);
             self.pending = Touched::default();

@@ -23,6 +23,7 @@ mod products;
 mod reduce;
 mod refused;
 mod rows;
+mod solo;
 mod touched;
 
 pub use abi::{Abi, Arguments, extents};

@@ -156,7 +156,7 @@ impl Emit<'_> {
     /// A load outside `Lanes`: every thread loads, unless other CTAs may be writing there; then one does.
     pub(crate) fn scalar_load(&mut self, dst: Reg, ty: MemTy, addr: &Addr) {
         let key: Key = addr.base.into();
-        if !self.broadcast.contains(&key) {
+        if self.solo || !self.broadcast.contains(&key) {
             self.order(&Touched::default().read(addr));
             let place = self.address(addr);
             let value = self.load(ty, place);
@@ -191,6 +191,7 @@ impl Emit<'_> {
         self.order(&solo);
         let place = self.address(addr);
         let value = self.reg(value);
-        self.store(ty, place, value, Some((self.first, true)));
+        let guard = (!self.solo).then_some((self.first, true));
+        self.store(ty, place, value, guard);
     }
 }
