@@ -98,7 +98,7 @@ pub struct Trap {
 }
 
 /// The backends that `// run:` lines name. What they are is a matter of the driver, whose registry has these names.
-pub const BACKENDS: [&str; 3] = ["interp", "cpu", "pim"];
+pub const BACKENDS: [&str; 4] = ["interp", "cpu", "gpu", "pim"];
 
 /// What names of settings of the units and of their memory begin with.
 const MACHINE: [&str; 2] = ["unit.", "device."];

@@ -5,6 +5,9 @@
 //! beyond executing. Commands ask for these things, and never which backend it is.
 
 mod cpu;
+mod failure;
+mod gpu;
+mod holes;
 mod interp;
 pub mod pim;
 mod registry;
@@ -14,6 +17,7 @@ pub use registry::{CPU, INTERP, PIM, all, choose, default_of, named, register, s
 use crate::launch::{Launch, Outcome, Plan, RunOptions, Total};
 use crate::session::{Failed, Session};
 use crate::stages::BackendStage;
+use failure::failed;
 use ptoc_diagnostics::{Diagnostic, SourceMap, codes};
 use ptoc_ir::tile::TensorId;
 use ptoc_isa::Target;
@@ -150,11 +154,7 @@ pub trait Launches {
     /// step, and accesses of a step that is [watched](crate::launch::Step::watched) may meet. Code that watches nothing refuses such steps.
     fn expect(&mut self, session: &mut Session, plan: &Plan, unfilled: &[Vec<TensorId>]) -> Result<(), Failed> {
         let _ = unfilled;
-        let Some(step) = plan.steps.iter().find(|step| step.watched) else { return Ok(()) };
-        let name = &step.kernel.name;
-        let message = format!("what `{name}` does with its bytes is not proved, and this backend watches no access");
-        let d = Diagnostic::error(codes::BACKEND_TARGET, step.span, message);
-        session.fail(d.with_help("`--backend interp` runs it, and finds what is wrong"))
+        refuse_watched(session, plan)
     }
 
     /// Executes a launch.
@@ -177,6 +177,15 @@ pub trait Launches {
     fn stats(&self, total: &Total, options: &RunOptions, sources: &SourceMap, stats: &mut Map<String, Value>) {
         let _ = (total, options, sources, stats);
     }
+}
+
+/// Refuses a plan with a launch that must be watched, for code that watches no access.
+fn refuse_watched(session: &mut Session, plan: &Plan) -> Result<(), Failed> {
+    let Some(step) = plan.steps.iter().find(|step| step.watched) else { return Ok(()) };
+    let name = &step.kernel.name;
+    let message = format!("what `{name}` does with its bytes is not proved, and this backend watches no access");
+    let d = Diagnostic::error(codes::BACKEND_TARGET, step.span, message);
+    session.fail(d.with_help("`--backend interp` runs it, and finds what is wrong"))
 }
 
 /// A plan as one artefact.

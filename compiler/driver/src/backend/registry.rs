@@ -1,19 +1,21 @@
 //! The registry: the table of all backends, and who of them is meant.
 
-use super::{BackendRef, Refusal, cpu, interp, pim};
+use super::{BackendRef, Refusal, cpu, gpu, interp, pim};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_isa::Target;
 use std::sync::RwLock;
 
 /// Machine code on this host.
 pub const CPU: BackendRef = &cpu::Cpu;
+/// PTX on an NVIDIA GPU.
+pub const GPU: BackendRef = &gpu::Gpu;
 /// Command streams on simulated units in memory.
 pub const PIM: BackendRef = &pim::Pim;
 /// The reference interpreter.
 pub const INTERP: BackendRef = &interp::Interp;
 
 /// The machines. A target's default is the first one here that serves it.
-const MACHINES: [BackendRef; 2] = [CPU, PIM];
+const MACHINES: [BackendRef; 3] = [GPU, CPU, PIM];
 
 /// Those of other crates.
 static REGISTERED: RwLock<Vec<BackendRef>> = RwLock::new(Vec::new());

@@ -1,19 +1,18 @@
 //! Machine code on this host.
 
-mod holes;
 mod watched;
 
-use super::{Backend, Capabilities, Compiled, Ending, Launches, PIM, Refusal, wrong_backend, wrong_stage};
+use super::holes::Holes;
+use super::{Backend, Capabilities, Compiled, Ending, Launches, PIM, Refusal, failed, wrong_backend, wrong_stage};
 use crate::launch::{Launch, Plan, RunOptions, Step, Total, Used, unwritten};
 use crate::session::{Failed, Session};
 use crate::stages::BackendStage;
 use crate::stages::quoted;
-use holes::Holes;
 use ptoc_diagnostics::{Diagnostic, SourceMap};
 use ptoc_exec::PrintEvent;
-use ptoc_interp::{Trap, Unwritten, sanitize};
+use ptoc_interp::{Unwritten, sanitize};
 use ptoc_ir::loops;
-use ptoc_ir::tile::{CheckId, Kernel, TensorId};
+use ptoc_ir::tile::TensorId;
 use ptoc_isa::Target;
 use ptoc_passes::Prepared;
 use ptoc_passes::pipeline::{CPU_PASSES, Pipeline};
@@ -238,34 +237,4 @@ fn execute(
             Err(failed(step, &step.kernel, |row| module.checks[row].id, e))
         }
     }
-}
-
-/// Why a launch did not complete; `check` is the number of the check in `kernel` that a row of the code's table is of.
-fn failed(
-    step: &Step,
-    kernel: &Kernel,
-    check: impl Fn(usize) -> u32,
-    error: ptoc_exec::LaunchError,
-) -> Box<Diagnostic> {
-    let failure = match ptoc_cpu::diagnose(error) {
-        Ok(mut d) => {
-            d.span.get_or_insert(step.kernel.span);
-            return Box::new(d);
-        }
-        Err(failure) => failure,
-    };
-    let check = &kernel.checks[CheckId::from_u32(check(failure.check as usize))];
-    let fill = |text: &str| {
-        failure
-            .args
-            .iter()
-            .enumerate()
-            .fold(text.to_owned(), |text, (n, arg)| text.replace(&format!("{{{n}}}"), &arg.to_string()))
-    };
-    let trap = Trap {
-        help: check.help.as_deref().map(fill),
-        block: failure.block.map(|_| failure.coords.clone()),
-        ..Trap::new(check.code, check.span, fill(&check.message))
-    };
-    Box::new(step.debug.trapped_in(&step.kernel, trap.to_diagnostic()))
 }
