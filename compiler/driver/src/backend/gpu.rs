@@ -26,9 +26,6 @@ const STAGES: [BackendStage; 2] = [
     BackendStage { name: "ptx", about: "PTX", plan: false, extension: Some("ptx") },
 ];
 
-/// What a device must have at least: Hopper.
-const CAPABILITY: (i32, i32) = (9, 0);
-
 impl Backend for Gpu {
     fn name(&self) -> &'static str {
         "gpu"
@@ -39,7 +36,7 @@ impl Backend for Gpu {
     }
 
     fn serves(&self, target: &Target) -> bool {
-        target.backends().contains(&self.name())
+        target.gpu.is_some()
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -265,7 +262,8 @@ fn context(step: &Step) -> Result<&'static Context<'static>, Box<Diagnostic>> {
     };
     let context = CONTEXT.with(|cell| cell.get_or_init(open).clone()).map_err(|e| unavailable(e.to_string()))?;
     let found = context.capability().map_err(|e| unavailable(e.to_string()))?;
-    if found.0 != CAPABILITY.0 {
+    // PTX for sm_90a has no forward compatibility.
+    if found.0 != 9 {
         let name = context.name().unwrap_or_else(|_| "the device".into());
         let (major, minor) = found;
         return Err(unavailable(format!("{name} has compute capability {major}.{minor}, and sm_90 is a Hopper (9.0)")));

@@ -6,11 +6,12 @@ use ptoc_diagnostics::{Diagnostic, FileId, codes};
 use std::sync::LazyLock;
 
 /// File name and text of each, in the order in which they are listed.
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 7] = [
     ("a2a3.toml", include_str!("../../targets/a2a3.toml")),
     ("a5.toml", include_str!("../../targets/a5.toml")),
     ("kirin9030.toml", include_str!("../../targets/kirin9030.toml")),
     ("kirinx90.toml", include_str!("../../targets/kirinx90.toml")),
+    ("sm90.toml", include_str!("../../targets/sm90.toml")),
     ("geopim.toml", include_str!("../../targets/geopim.toml")),
     ("hbm-pim.toml", include_str!("../../targets/hbm-pim.toml")),
 ];
@@ -35,7 +36,7 @@ impl Target {
 
     /// PTO's targets among them.
     pub fn pto() -> &'static [Target] {
-        let pto = ALL.iter().take_while(|t| t.device.is_none()).count();
+        let pto = ALL.iter().take_while(|t| t.device.is_none() && t.gpu.is_none()).count();
         &ALL[..pto]
     }
 

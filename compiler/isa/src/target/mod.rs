@@ -157,6 +157,13 @@ pub struct PipeTimes {
     pub macs: Vec<(usize, u32)>,
 }
 
+/// What a target is that kernels are compiled to PTX for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gpu {
+    /// The least compute capability that a device must have.
+    pub capability: (u32, u32),
+}
+
 /// A machine to compile for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
@@ -178,6 +185,8 @@ pub struct Target {
     pub limits: Limits,
     /// The pipes.
     pub pipes: Pipes,
+    /// It is an NVIDIA GPU.
+    pub gpu: Option<Gpu>,
     /// Who computes in the memory; `None` on PTO's targets, and on [`Target::host`].
     pub unit: Option<Unit>,
     /// The memory in which the units are.
@@ -310,12 +319,17 @@ impl Target {
 
     /// The built-in targets but this one that a program for it could be meant for: PTO's, or those with units.
     pub fn others(&self) -> impl Iterator<Item = &'static Target> + Clone + use<'_> {
-        Target::all().iter().filter(|t| t.name != self.name && t.device.is_some() == self.device.is_some())
+        let kind = |t: &Target| (t.device.is_some(), t.gpu.is_some());
+        Target::all().iter().filter(move |t| t.name != self.name && kind(t) == kind(self))
     }
 
     /// The backends that run a kernel for this target, the default first.
     pub fn backends(&self) -> &'static [&'static str] {
-        if self.device.is_some() { &["pim", "interp"] } else { &["cpu", "interp"] }
+        match (&self.device, &self.gpu) {
+            (Some(_), _) => &["pim", "interp"],
+            (None, Some(_)) => &["gpu", "cpu", "interp"],
+            (None, None) => &["cpu", "interp"],
+        }
     }
 
     /// May a tile of this target have this dtype (in some location)?

@@ -2,7 +2,8 @@
 
 use super::raw::{RawDevice, RawHost, RawMove, RawTarget, RawTimes, RawUnit, Text};
 use super::{
-    Device, GeoUnit, HbmUnit, InstructionSet, Limits, MoveRule, PipeTimes, Pipes, Place, Target, Triple, Unit, UnitKind,
+    Device, GeoUnit, Gpu, HbmUnit, InstructionSet, Limits, MoveRule, PipeTimes, Pipes, Place, Target, Triple, Unit,
+    UnitKind,
 };
 use crate::{Loc, Pipe, lookup, text};
 use ptoc_diagnostics::{Code, Diagnostic, FileId, Span, codes};
@@ -100,6 +101,16 @@ impl Reader {
             flags: self.positive(&raw.pipes.flags),
             time: raw.pipes.time.as_ref().map(|t| self.times(t)),
         };
+        let gpu = raw.gpu.as_ref().map(|g| {
+            let [major, minor] = *g.capability.get_ref();
+            match (u32::try_from(major), u32::try_from(minor)) {
+                (Ok(major @ 1..), Ok(minor)) => Gpu { capability: (major, minor) },
+                _ => {
+                    self.error(g.capability.span(), "a compute capability is [major, minor], as [9, 0]".into());
+                    Gpu { capability: (1, 0) }
+                }
+            }
+        });
         Target {
             name: raw.name.into_inner(),
             description: raw.description,
@@ -110,6 +121,7 @@ impl Reader {
             moves,
             limits,
             pipes,
+            gpu,
             unit,
             device,
             pools,

@@ -24,9 +24,16 @@ pub(super) struct RawTarget {
     pub pipes: RawPipes,
     #[serde(rename = "move")]
     pub moves: Vec<RawMove>,
+    pub gpu: Option<RawGpu>,
     pub unit: Option<Spanned<RawUnit>>,
     pub device: Option<RawDevice>,
     pub host: Option<RawHost>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawGpu {
+    pub capability: Spanned<[i64; 2]>,
 }
 
 /// What all kinds of units have; the numbers of one kind are optional here.
