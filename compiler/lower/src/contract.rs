@@ -124,6 +124,7 @@ impl<'k> Lower<'k> {
         // Everything as it is in the first iteration.
         self.values[k.of.index] = Some(lo);
         self.scalars(&k.of.body);
+        self.code.span = k.span;
         let zero = self.code.int(0);
         let depth = match k.depth {
             Depth::Even(tile) => self.code.times(hi, tile),

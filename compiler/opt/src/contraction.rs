@@ -10,6 +10,7 @@
 //! lives), it is single and plain, one instruction writes it, and every use is one of those that disappear. The array
 //! is an input, which nothing writes.
 
+use ptoc_diagnostics::Span;
 use ptoc_ir::analysis::poly::{Definitions, Poly};
 use ptoc_ir::tile::{
     For, If, Inst, Kernel, Label, Op, Operand, Region, Stmt, TensorDir, Tile, TileRef, Value, ViewRef,
@@ -43,6 +44,8 @@ pub struct KLoop<'k> {
     pub depth: Depth,
     /// Where the chains start.
     pub start: From,
+    /// The source of the product.
+    pub span: Span,
 }
 
 /// The sum of all iterations' depths.
@@ -287,7 +290,7 @@ impl<'k> Finder<'k> {
     }
 
     /// The one product of a loop's body, with its start; `None` if there is more than scalars and what disappears.
-    fn only_product(&self, f: &For, body: &Region) -> Option<(Product, From)> {
+    fn only_product(&self, f: &For, body: &Region) -> Option<(Product, From, Span)> {
         let mut found = None;
         for stmt in body {
             let this = match &stmt.op {
@@ -296,7 +299,10 @@ impl<'k> Finder<'k> {
                 Op::Alloc { tile } if self.out.gone.contains(tile) => continue,
                 op if self.out.disappears(op) => continue,
                 Op::If(i) => self.first_or_not(f, i)?,
-                op => product(op)?,
+                op => {
+                    let (product, start) = product(op)?;
+                    (product, start, stmt.span)
+                }
             };
             if found.replace(this).is_some() {
                 return None;
@@ -306,22 +312,22 @@ impl<'k> Finder<'k> {
     }
 
     /// `if k == 0 { start } else { go on }`, of one product.
-    fn first_or_not(&self, f: &For, i: &If) -> Option<(Product, From)> {
+    fn first_or_not(&self, f: &For, i: &If) -> Option<(Product, From, Span)> {
         let Some(Op::Compare { op: CmpOp::Eq, a, b, .. }) = self.defs.of(i.cond) else { return None };
         let other = if *a == f.index { *b } else { *a };
         if (*a != f.index && *b != f.index) || self.defs.number(other) != Some(0) {
             return None;
         }
-        let (first, start) = self.only_product(f, &i.then)?;
-        let (later, on) = self.only_product(f, &i.els)?;
-        (first == later && on == From::Acc && start != From::Acc).then_some((first, start))
+        let (first, start, _) = self.only_product(f, &i.then)?;
+        let (later, on, span) = self.only_product(f, &i.els)?;
+        (first == later && on == From::Acc && start != From::Acc).then_some((first, start, span))
     }
 
     fn k_loop(&self, f: &'k For) -> Option<KLoop<'k>> {
         if self.defs.number(f.lo) != Some(0) {
             return None;
         }
-        let (product, start) = self.only_product(f, &f.body)?;
+        let (product, start, span) = self.only_product(f, &f.body)?;
         // In every iteration the start would start anew.
         if start != From::Acc && !f.body.iter().any(|s| matches!(s.op, Op::If(_))) {
             return None;
@@ -357,7 +363,7 @@ impl<'k> Finder<'k> {
         };
         along(a, 1)?;
         along(b, 0)?;
-        Some(KLoop { of: f, product, depth, start })
+        Some(KLoop { of: f, product, depth, start, span })
     }
 
     /// The depth of all iterations, and how far one goes. Each has `tile`, or the last one what is left of some K:
