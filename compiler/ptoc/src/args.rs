@@ -297,11 +297,16 @@ pub struct EmitArgs {
     #[arg(value_name = "KERNEL")]
     pub kernel: Option<String>,
     /// Which stage
-    #[arg(long, value_name = "STAGE", value_parser = StageArg::parser(), required_unless_present = "print_after_all")]
+    #[arg(long, value_name = "STAGE", value_parser = StageArg::parser())]
+    #[arg(required_unless_present_any = ["print_after_all", "html"])]
     pub stage: Option<StageArg>,
     /// Show the IR after every pass that changed it
     #[arg(long, conflicts_with = "stage")]
     pub print_after_all: bool,
+    /// Write a page of the kernel after every pass that changed it, down to machine code, beside its source
+    #[arg(long, value_name = "F", value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with_all = ["stage", "print_after_all", "output"])]
+    pub html: Option<PathBuf>,
     /// An optional tensor argument (`= none`) that the launch gives; without it, it is absent
     #[arg(long, value_name = "NAME")]
     pub given: Vec<String>,

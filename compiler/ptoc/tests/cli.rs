@@ -671,6 +671,45 @@ fn emit_shows_the_ir_between_passes() {
 }
 
 #[test]
+fn emit_makes_a_page_of_the_passes() {
+    let s = Sandbox::new();
+    let source = include_str!("../../../examples/softmax.tile");
+    s.file("softmax.tile", source);
+    let run = s.run("emit softmax.tile softmax -D N=4096 --html trace.html");
+    assert!(run.contains("exit 0") && !run.contains("-- stdout"), "{run}");
+    let page = fs::read_to_string(s.path().join("trace.html")).unwrap();
+    // A stage for each of the passes that `--print-after-all` shows, and then machine code.
+    let all = s.run("emit softmax.tile softmax -D N=4096 --print-after-all");
+    let mut names: Vec<&str> = all.lines().filter_map(|l| l.strip_prefix("# after ")).collect();
+    names.push("machine code");
+    let stages: Vec<&str> = page.split("<section class=\"stage\"").skip(1).collect();
+    let headings: Vec<&str> =
+        stages.iter().map(|s| s.split_once("<h2>").unwrap().1.split_once(" <small>").unwrap().0).collect();
+    assert_eq!(headings, names);
+    // Every stage has lines that stem from the exponential, and no line stems from what is not there.
+    let exp = 1 + source.lines().position(|l| l.contains("e.tile(_, j) = exp(")).unwrap();
+    for (stage, name) in stages.iter().zip(&names) {
+        let places = stage.split("data-at=\"").skip(1).flat_map(|at| at.split_once('"').unwrap().0.split(' '));
+        let lines: Vec<usize> = places.map(|at| at.strip_prefix("0:").expect(at).parse().unwrap()).collect();
+        assert!(lines.contains(&exp), "{name}");
+        assert!(lines.iter().all(|n| (1..=source.lines().count()).contains(n)), "{name}");
+    }
+    assert_eq!(page.matches(&format!("<li data-at=\"0:{exp}\" tabindex=\"0\">")).count(), 1);
+    // Units in memory have no machine code; what is refused leaves no page.
+    s.run("emit add.tile add --target hbm-pim -D M=16 -D N=64 --html units.html");
+    let units = fs::read_to_string(s.path().join("units.html")).unwrap();
+    assert!(units.contains("placement") && !units.contains("machine code"), "{units}");
+    s.file("bad.tile", "kernel k( {\n");
+    snapshot!(s.runs(&[
+        "emit add.tile add --html a.html --stage asm",
+        "emit add.tile add --html a.html --print-after-all",
+        "emit add.tile add --html a.html -o b.html",
+        "emit bad.tile --html bad.html",
+    ]));
+    assert!(!s.path().join("a.html").exists() && !s.path().join("bad.html").exists());
+}
+
+#[test]
 fn test_lines() {
     let s = Sandbox::new();
     s.file("sub/data.npy", fs::read(s.path().join("a.npy")).unwrap());

@@ -12,3 +12,4 @@ pub mod memory;
 pub mod page;
 mod pto_ids;
 pub mod sim;
+pub mod trace;

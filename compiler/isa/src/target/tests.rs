@@ -48,7 +48,10 @@ fn unknown_targets() {
     assert_eq!(Target::find("a5").unwrap().name, "a5");
     let unknown = Target::builtin("A5").unwrap_err();
     assert_eq!(unknown.code, codes::UNKNOWN_TARGET);
-    assert_eq!(unknown.notes, ["the targets are `a2a3`, `a5`, `kirin9030`, `kirinx90`, `sm90`, `geopim` and `hbm-pim`"]);
+    assert_eq!(
+        unknown.notes,
+        ["the targets are `a2a3`, `a5`, `kirin9030`, `kirinx90`, `sm90`, `geopim` and `hbm-pim`"]
+    );
     assert_eq!(unknown.fixes[0].message, "did you mean `a5`?");
     assert!(Target::builtin("quantum").unwrap_err().fixes.is_empty());
 }

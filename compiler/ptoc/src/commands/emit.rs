@@ -1,6 +1,6 @@
 //! `ptoc emit`
 
-use super::{Report, show};
+use super::{Report, show, trace};
 use crate::ERRORS;
 use crate::args::{EmitArgs, StageArg};
 use crate::io::Io;
@@ -29,7 +29,7 @@ pub fn emit(args: &EmitArgs, io: &mut Io<'_>) -> u8 {
     };
     session.vectors = args.vectors;
     let mut outputs = Outputs::new();
-    let place = args.output.as_ref().map(|path| outputs.plan(path)).transpose();
+    let place = args.output.as_ref().or(args.html.as_ref()).map(|path| outputs.plan(path)).transpose();
     let place = match place {
         Ok(place) => place,
         Err(d) => {
@@ -42,6 +42,7 @@ pub fn emit(args: &EmitArgs, io: &mut Io<'_>) -> u8 {
         Some(StageArg::Stage(Stage::Of(backend, stage))) if stage.plan => {
             plan_stage(args, &mut session, backend, stage)
         }
+        _ if args.html.is_some() => trace::page(args, &mut session).map(|text| Artefact { text, binary: None }),
         _ => stage_text(args, &mut session).map(|text| Artefact { text, binary: None }),
     };
     report.flush(&mut session, io);
@@ -92,7 +93,7 @@ fn plan_stage(
     backend.emit_plan(session, &plan, stage)
 }
 
-fn entry<'u>(args: &EmitArgs, session: &mut Session, unit: &'u Unit) -> Result<Entry<'u>, Failed> {
+pub(super) fn entry<'u>(args: &EmitArgs, session: &mut Session, unit: &'u Unit) -> Result<Entry<'u>, Failed> {
     match unit.entry(args.kernel.as_deref(), "emit") {
         Ok(entry) => Ok(entry),
         Err(d) => session.fail(*d),

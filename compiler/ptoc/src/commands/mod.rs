@@ -13,6 +13,7 @@ pub mod run;
 pub mod sim;
 pub mod targets;
 pub mod test;
+mod trace;
 
 use crate::args::{Cli, CompileArgs, MessageFormat};
 use crate::io::{Counts, Io};

@@ -38,6 +38,7 @@ fn sources_stay() {
         for args in [
             format!("emit k.tile add --stage ir -o {path}"),
             format!("emit k.tile add --stage pim --target hbm-pim -o {path}"),
+            format!("emit k.tile add --html {path}"),
             format!("mem k.tile add --html {path}"),
             format!("mem k.tile add --svg {path}"),
             format!("mem k.tile add --source -o {path}"),
