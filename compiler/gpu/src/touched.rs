@@ -126,6 +126,11 @@ pub(crate) fn of(op: &Op, broadcast: &FxHashSet<Key>) -> Touched {
             t.writes.insert(Key::Control);
             t.reads.insert(Key::Control);
         }
+        // The first thread may run it alone, and tell the others of its variables.
+        Op::For(_) | Op::While(_) => {
+            t.solo_writes.insert(Key::Control);
+            t.reads.insert(Key::Control);
+        }
         Op::Print { parts } => {
             for part in parts {
                 if let PrintPart::Matrix { addr, .. } = part {

@@ -1,5 +1,6 @@
 //! Checks that fail, and what is refused.
 
+use crate::make::agree;
 use ptoc_diagnostics::FileId;
 use ptoc_gpu::{Arguments, Code, Options, compile, extents};
 use ptoc_ir::loops::eval::Stop;
@@ -106,4 +107,42 @@ fn options_that_no_launch_has() {
             compile(&failing(), &Options { threads: Some(threads), ..Options::default() }).expect_err("refused");
         assert_eq!(refused.code, Code::Invalid);
     }
+}
+
+/// Behind a scope, what a loop in it has told may still be read when the next scalar is told.
+#[test]
+fn scalars_are_told_one_after_the_other() {
+    let source = r#"kernel "k"
+tensor "A"
+arena 0
+launch "k.launch" (r0: i64) {
+}
+block "k.block" (r0: i64) {
+  var m0: i64
+  labels 2
+  r1: i64 = const 0
+  r2: i64 = const 3
+  r3: i32 = const 5
+  scope l0 {
+    set m0, r2
+    while l1 {
+      r4: i64 = get m0
+      r5: i64 = const 1
+      r6: i64 = sub r4, r5
+      set m0, r6
+      r7: bool = gt r4, r1
+    } r7 {
+      store i32 t0[r1], r3
+    }
+  }
+  r8: i64 = const 4
+  r9: i32 = atomic add i32 t0[r8], r3
+  r10: i64 = get m0
+  r11: i32 = wrap r10
+  r12: i32 = add r9, r11
+  store i32 t0[r1], r12
+}
+"#;
+    let module = text::parse(source, FileId(0)).unwrap_or_else(|e| panic!("{e:?}"));
+    agree(&module, &[0], &[vec![7; 8]]).unwrap_or_else(|e| panic!("{e}"));
 }
