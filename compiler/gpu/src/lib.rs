@@ -1,7 +1,7 @@
 //! Loop IR to PTX for NVIDIA Hopper, one thread a lane.
 //!
-//! A block of the grid is the work of a CTA; CTAs are persistent and take blocks with a fixed stride, in the order of the
-//! kernel's raster. Scalars are computed by every thread alike. `Lanes` are spread over the threads; what one thread
+//! A block of the grid is the work of a CTA; CTAs are persistent and take blocks with a fixed stride, in the order of
+//! the kernel's raster. Scalars are computed by every thread alike. `Lanes` are spread over the threads; what one thread
 //! stores and another may load is ordered by a barrier, which stands only where two statements touch the same memory.
 //! Tiles are in shared memory as far as it goes, and else in memory of the device that belongs to the CTA.
 //!

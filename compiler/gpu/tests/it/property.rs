@@ -30,7 +30,12 @@ fn input(len: i64, seed: u32) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: crate::make::cases(192), max_shrink_iters: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: crate::make::cases(192),
+        max_shrink_iters: 400,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn ptx_agrees_with_the_evaluator(choices in proptest::collection::vec(any::<u8>(), 0..500), seed in any::<u32>()) {
