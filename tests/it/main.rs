@@ -23,6 +23,7 @@ mod from_table;
 mod fuzz;
 mod geopim;
 mod golden;
+mod gpu;
 mod growth;
 mod hazards;
 mod helps;

@@ -165,7 +165,10 @@ impl Code {
                 let first = ptoc_exec::Failure { check, args, block: None, coords: Vec::new() };
                 return Err(failure(first));
             }
-            Err(stop) => return Err(device(step, &format!("the launch function stopped: {stop:?}"))),
+            Err(stop) => {
+                let message = format!("a bug of ptoc: the launch function stopped, {stop:?}");
+                return Err(Box::new(Diagnostic::error(codes::GPU_FAILED, step.span, message)));
+            }
         };
         let blocks = match ptoc_abi::count(&extents) {
             Ok(0) => return Ok(Duration::ZERO),
@@ -175,7 +178,7 @@ impl Code {
             }
         };
         let context = context(step)?;
-        let told = |e: ptoc_cuda::Error| device(step, &e.to_string());
+        let told = |e: ptoc_cuda::Error| stopped(step, &e);
         let loaded = self.loaded(step, context)?;
         let abi = &self.compiled.abi;
         let ctas = loaded.ctas.min(blocks).max(1);
@@ -236,7 +239,7 @@ impl Code {
         if let Some(loaded) = self.loaded.get() {
             return Ok(loaded);
         }
-        let told = |e: ptoc_cuda::Error| device(step, &e.to_string());
+        let told = |e: ptoc_cuda::Error| stopped(step, &e);
         let abi = &self.compiled.abi;
         let module = context.load(&self.ptx).map_err(told)?;
         let resident = module.function(&self.compiled.kernel.name, abi.shared).map_err(told)?;
@@ -258,20 +261,23 @@ fn context(step: &Step) -> Result<&'static Context<'static>, Box<Diagnostic>> {
     };
     let unavailable = |message: String| {
         let d = Diagnostic::error(codes::GPU_UNAVAILABLE, step.span, message);
-        Box::new(d.with_help("`--backend interp` runs the kernel without one, with the same bits"))
+        d.with_help("`--backend interp` runs the kernel without one, with the same bits")
     };
-    let context = CONTEXT.with(|cell| cell.get_or_init(open).clone()).map_err(|e| unavailable(e.to_string()))?;
-    let found = context.capability().map_err(|e| unavailable(e.to_string()))?;
+    let told = |e: ptoc_cuda::Error| Box::new(unavailable(e.message).with_help(e.code.remedy()));
+    let context = CONTEXT.with(|cell| cell.get_or_init(open).clone()).map_err(told)?;
+    let found = context.capability().map_err(told)?;
     // PTX for sm_90a has no forward compatibility.
     if found.0 != 9 {
         let name = context.name().unwrap_or_else(|_| "the device".into());
         let (major, minor) = found;
-        return Err(unavailable(format!("{name} has compute capability {major}.{minor}, and sm_90 is a Hopper (9.0)")));
+        let message = format!("{name} has compute capability {major}.{minor}, and sm_90 is a Hopper (9.0)");
+        return Err(Box::new(unavailable(message)));
     }
     Ok(context)
 }
 
 /// What the driver says of a launch.
-fn device(step: &Step, message: &str) -> Box<Diagnostic> {
-    Box::new(Diagnostic::error(codes::GPU_FAILED, step.span, message))
+fn stopped(step: &Step, e: &ptoc_cuda::Error) -> Box<Diagnostic> {
+    let d = Diagnostic::error(codes::GPU_FAILED, step.span, format!("the GPU has ended the launch: {}", e.message));
+    Box::new(d.with_help(e.code.remedy()))
 }

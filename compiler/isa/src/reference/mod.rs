@@ -79,10 +79,27 @@ pub fn targets_markdown() -> String {
     for t in all {
         target(&mut out, t);
     }
+    for t in Target::all().iter().filter(|t| t.gpu.is_some()) {
+        target(&mut out, t);
+        memories(&mut out, t);
+    }
     for t in Target::all().iter().filter(|t| t.has_units()) {
         in_memory(&mut out, t);
     }
     out
+}
+
+/// The memories of a target that is not among those of the table.
+fn memories(out: &mut String, t: &Target) {
+    put(out, format_args!("\n| location | memory | bytes |\n|---|---|---|\n"));
+    for loc in Loc::ALL.into_iter().filter(|l| t.capacity(*l) > 0) {
+        let m = t.memory(loc);
+        let shared = t.pool_of(loc).map_or(String::new(), |pool| {
+            let others: Vec<_> = pool.locations.iter().filter(|l| **l != loc).collect();
+            format!(", one memory with {} (pool `{}`)", text::list(others), pool.name)
+        });
+        put(out, format_args!("| {loc} | {}{shared} | {} |\n", m.name, m.capacity));
+    }
 }
 
 /// A target whose units are in the memory.
@@ -263,6 +280,7 @@ not have themselves. Their tiles are placed together, and have no bytes in commo
 * `[pipes]`: `barrier` names the pipes on which dependent instructions need `barrier(..)` between them, `flags` is the\n  number of flags from one pipe to another.\n\
 * `[pipes.time]`, which may be left out: the model of time of `ptoc run --stats`. `clock` in MHz, `cores` that share the blocks,\n  `issue` cycles an instruction, `sync` cycles from a set to the end of its wait, `startup` cycles and `bytes` a cycle by\n  pipe, `macs` (multiply-adds a cycle) by bytes of an element.\n\
 * `[[move]]`: `instr` (TLOAD, TMOV or TSTORE), `from` and `to` (a location or GM), `same` (dtypes that move unchanged; `[\"all\"]`),\n  `pairs` (dtypes that change on the way), `quantised` (from Acc: pairs that it takes with a scale).\n\
+* `[gpu]`, of targets whose kernels are compiled to PTX: `capability`, the least compute capability of a device, as\n  `[major, minor]`.\n\
 * For family `pim`: `[unit]`, with `kind` (`geopim` or `hbm-pim`), `clock` in MHz, `lanes`, `banks` that a unit is beside of, and the\n  numbers of its kind; `[device]`, the DRAM by the name of a `preset` and its organisation, `rows` being those that data may\n  have; `[host]`, with `vec`, the bytes of Vec of a kernel that the host runs.\n\n\
 An instruction set is a TOML file too, in `targets/instructions`, so that targets share it. It says what instructions\n\
 take; what they mean is in the instruction table, which no target touches:\n\n\

@@ -327,7 +327,7 @@ impl Target {
     pub fn backends(&self) -> &'static [&'static str] {
         match (&self.device, &self.gpu) {
             (Some(_), _) => &["pim", "interp"],
-            (None, Some(_)) => &["gpu", "cpu", "interp"],
+            (None, Some(_)) => &["gpu", "interp"],
             (None, None) => &["cpu", "interp"],
         }
     }

@@ -42,7 +42,7 @@ impl Backend for Cpu {
     }
 
     fn serves(&self, target: &Target) -> bool {
-        !target.is_pim()
+        !target.is_pim() && target.gpu.is_none()
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -118,7 +118,11 @@ impl Backend for Cpu {
     }
 
     fn refusal(&self, target: &Target) -> Refusal {
-        Refusal { why: format!("`{}` has units in memory, which `cpu` has not", target.name), instead: None }
+        let why = match target.gpu {
+            Some(_) => format!("`{}` is a GPU, whose kernels are compiled to PTX", target.name),
+            None => format!("`{}` has units in memory, which `cpu` has not", target.name),
+        };
+        Refusal { why, instead: None }
     }
 
     fn other_stages(&self, target: &Target) -> Refusal {
