@@ -23,7 +23,7 @@ fn examples_check_on_it() {
         match codes.is_empty() {
             true => good += 1,
             false => {
-                assert!(codes.iter().all(|c| *c == "E1306"), "{}: {codes:?}", file.display());
+                assert!(codes.iter().all(|c| c.starts_with("E13")), "{}: {codes:?}", file.display());
                 refused.push(file.file_stem().expect("a name").to_string_lossy().into_owned());
             }
         }

@@ -691,7 +691,8 @@ fn emit_makes_a_page_of_the_passes() {
     for (stage, name) in stages.iter().zip(&names) {
         let places = stage.split("data-at=\"").skip(1).flat_map(|at| at.split_once('"').unwrap().0.split(' '));
         let lines: Vec<usize> = places.map(|at| at.strip_prefix("0:").expect(at).parse().unwrap()).collect();
-        assert!(lines.contains(&exp), "{name}");
+        // What is decided of fusion is said in words.
+        assert!(lines.contains(&exp) || *name == "fusion", "{name}");
         assert!(lines.iter().all(|n| (1..=source.lines().count()).contains(n)), "{name}");
     }
     assert_eq!(page.matches(&format!("<li data-at=\"0:{exp}\" tabindex=\"0\">")).count(), 1);
@@ -738,7 +739,7 @@ fn test_lines() {
 #[test]
 fn a_test_line_is_no_obstacle() {
     let s = Sandbox::new();
-    s.file("odd.tile", format!("// run: scale\n// check: add a=\n// run: add gpu M=1\n{ADD}"));
+    s.file("odd.tile", format!("// run: scale\n// check: add a=\n// run: add tpu M=1\n{ADD}"));
     snapshot!(s.runs(&[
         "run odd.tile add --in a=a.npy --in b=b.npy --out c=c.npy",
         "emit odd.tile add --stage loop --deny E0040 -o loop.txt",

@@ -57,7 +57,7 @@ impl Backend for Gpu {
             return session.fail(d);
         };
         if stage.name == "loop" {
-            return Ok(loops::text::print(module, false));
+            return Ok(super::loop_text(session, prepared, module));
         }
         match ptoc_gpu::compile(module, &Options::default()) {
             Ok(code) => Ok(ptoc_ptx::print(&code.kernel)),

@@ -19,6 +19,7 @@ use crate::session::{Failed, Session};
 use crate::stages::BackendStage;
 use failure::failed;
 use ptoc_diagnostics::{Diagnostic, SourceMap, codes};
+use ptoc_ir::loops;
 use ptoc_ir::tile::TensorId;
 use ptoc_isa::Target;
 use ptoc_passes::Prepared;
@@ -186,6 +187,18 @@ fn refuse_watched(session: &mut Session, plan: &Plan) -> Result<(), Failed> {
     let message = format!("what `{name}` does with its bytes is not proved, and this backend watches no access");
     let d = Diagnostic::error(codes::BACKEND_TARGET, step.span, message);
     session.fail(d.with_help("`--backend interp` runs it, and finds what is wrong"))
+}
+
+/// Loop IR as text, with the places of what it is in bounds by.
+fn loop_text(session: &Session, prepared: &Prepared, module: &loops::Module) -> String {
+    let mut module = module.clone();
+    let own = prepared.placed.kernel.span.file;
+    module.locate(|span| {
+        let at = session.sources.position(span.file, span.start);
+        let file = (span.file != own).then(|| session.sources.name(span.file).into());
+        loops::Place { file, line: at.line, column: at.column }
+    });
+    loops::text::print(&module, false)
 }
 
 /// A plan as one artefact.

@@ -15,7 +15,7 @@ pub const PIM: BackendRef = &pim::Pim;
 pub const INTERP: BackendRef = &interp::Interp;
 
 /// The machines. A target's default is the first one here that serves it.
-const MACHINES: [BackendRef; 3] = [GPU, CPU, PIM];
+const MACHINES: [BackendRef; 3] = [CPU, GPU, PIM];
 
 /// Those of other crates.
 static REGISTERED: RwLock<Vec<BackendRef>> = RwLock::new(Vec::new());

@@ -57,7 +57,10 @@ impl Stage {
             (Stage::Sync, "sync", "What orders the pipes, beside the source; then tile IR with it"),
         ];
         for backend in backend::all() {
-            all.extend(backend.stages().iter().map(|s| (Stage::Of(backend, s), s.name, s.about)));
+            // Some have a stage in common, which is that of the target's own backend ([`text_of`]).
+            let known: Vec<&str> = all.iter().map(|a| a.1).collect();
+            let new = backend.stages().iter().filter(|s| !known.contains(&s.name));
+            all.extend(new.map(|s| (Stage::Of(backend, s), s.name, s.about)));
         }
         all.push((Stage::Pto, "pto", "PTO C++ (not yet)"));
         all
@@ -223,7 +226,16 @@ pub fn text_of(
                 out.push('\n');
                 out.push_str(&tile::text::print(&ordered, Spans::Omit));
             }
-            Stage::Of(backend, stage) => out.push_str(&backend.emit_kernel(session, &prepared, stage)?),
+            Stage::Of(_, stage) => {
+                let own = backend::serving(&session.target).into_iter();
+                let mut own =
+                    own.flat_map(|b| b.stages().iter().map(move |s| (b, s))).filter(|(_, s)| s.name == stage.name);
+                let Some((backend, stage)) = own.next() else {
+                    let d = wrong_stage(&session.target, stage.name);
+                    return session.fail(d);
+                };
+                out.push_str(&backend.emit_kernel(session, &prepared, stage)?);
+            }
             // They are shown before there is an instance, or not yet.
             Stage::Tokens | Stage::Ast | Stage::Ir | Stage::Pto => {}
         }

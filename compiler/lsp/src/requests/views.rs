@@ -120,7 +120,15 @@ pub fn ir(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let mut chosen = choose(world, &at)?;
     let Chosen { session, unit, name } = &mut chosen;
     let Ok(entry) = unit.entry(Some(name), "emit") else { return Err(Failure::refused("there is no such kernel")) };
-    let Ok(text) = text_of(session, unit, &entry, stage, Vec::new()) else { return Err(said(session)) };
+    let text = match stage {
+        Stage::Of(backend, own) if own.plan => {
+            session.select(backend);
+            let plan = Plan::without_arrays(session, unit, &entry, &[]);
+            plan.and_then(|plan| backend.emit_plan(session, &plan, own)).map(|artefact| artefact.text)
+        }
+        _ => text_of(session, unit, &entry, stage, Vec::new()),
+    };
+    let Ok(text) = text else { return Err(said(session)) };
     result(json!({"title": format!("{name}: {word}, {}", session.target.name), "text": text}))
 }
 

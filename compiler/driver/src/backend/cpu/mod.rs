@@ -11,7 +11,6 @@ use crate::stages::quoted;
 use ptoc_diagnostics::{Diagnostic, SourceMap};
 use ptoc_exec::PrintEvent;
 use ptoc_interp::{Unwritten, sanitize};
-use ptoc_ir::loops;
 use ptoc_ir::tile::TensorId;
 use ptoc_isa::Target;
 use ptoc_passes::Prepared;
@@ -63,14 +62,7 @@ impl Backend for Cpu {
             return session.fail(d);
         };
         if stage.name == "loop" {
-            let mut module = (**module).clone();
-            let own = prepared.placed.kernel.span.file;
-            module.locate(|span| {
-                let at = session.sources.position(span.file, span.start);
-                let file = (span.file != own).then(|| session.sources.name(span.file).into());
-                loops::Place { file, line: at.line, column: at.column }
-            });
-            return Ok(loops::text::print(&module, false));
+            return Ok(super::loop_text(session, prepared, module));
         }
         let options = ptoc_cpu::Options { text: true, vectors: session.vectors, ..Default::default() };
         match ptoc_cpu::compile(module, &options) {
