@@ -203,3 +203,30 @@ fn computed_indices_are_proved() {
         assert!(told("beyond", &text).contains(&"PA-1101".to_owned()), "{text}");
     }
 }
+
+/// What was proved stays proved once other accesses have checks: more facts are more ways for a proof to go wrong, and the
+/// verifier takes more of them (E0819).
+#[test]
+fn checks_do_not_hide_proofs() {
+    for (arrays, loops, body) in [
+        (
+            "x: in f32[1, 1], y: inout f32[N - 1, M - 2], d: in f32[M, N]",
+            ["M - 2", "N - 1"],
+            "y[(N - 1) - 0 - b, a / 4 * 4 + a % 5] = x[0, 0];",
+        ),
+        (
+            "x: in f32[1, 1], y: inout f32[M - 2, N - 1], d: in f32[M, N]",
+            ["M - 2", "N - 1"],
+            "y[(M - 2) - 0 - a, b / 4 * 4 + b % 4] = x[0, 0];",
+        ),
+        (
+            "x: in f32[1, 1], y: inout f32[3, M * N], d: in f32[M, N]",
+            ["M * N", "1"],
+            "y[a % 3, min(a + 2, M * N)] = x[0, 0]; y[a % 3, min(a + 2, M * N)] = 2.0;",
+        ),
+    ] {
+        let [a, b] = loops;
+        let text = format!("kernel k({arrays}) {{\n    for a in 0..{a} {{ for b in 0..{b} {{ {body} }} }}\n}}\n");
+        assert!(!told("hidden", &text).is_empty(), "{text}");
+    }
+}

@@ -16,6 +16,7 @@ mod link;
 pub mod listing;
 mod make;
 mod memory;
+#[allow(clippy::undocumented_unsafe_blocks, reason = "what a routine's caller promises is said once, at the routine")]
 mod native;
 mod nest;
 mod nest_emit;

@@ -504,10 +504,13 @@ impl Grid<'_> {
                 }
                 if code != 0 {
                     self.failed.fetch_min(block, Ordering::Relaxed);
-                    // SAFETY: no compiled code runs now.
                     let found = match code {
                         STOPPED => End::Stopped(block),
-                        _ => End::Check(failure(unsafe { &*status_ptr }, Some(block), &coords[..rank])),
+                        _ => {
+                            // SAFETY: no compiled code runs now.
+                            let status = unsafe { &*status_ptr };
+                            End::Check(failure(status, Some(block), &coords[..rank]))
+                        }
                     };
                     let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
                     if outcome.failure.as_ref().is_none_or(|old| old.block() > block) {

@@ -1,5 +1,7 @@
 //! A launch allocates nothing, once threads and arenas are there. A binary of its own: it counts for the whole process.
 
+#![allow(clippy::undocumented_unsafe_blocks, reason = "kernels of tests, launched on arrays of theirs")]
+
 use ptoc_abi::Frame;
 use ptoc_exec::{Kernel, KernelParts, Launch, TensorArg};
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -2,7 +2,7 @@
 
 use super::{Elab, R};
 use ptoc_diagnostics::{Analysis, Code, Span};
-use ptoc_ir::analysis::inequalities::Prover;
+use ptoc_ir::analysis::inequalities::{Effort, Prover};
 use ptoc_ir::tile::{CheckData, Const, Op, Ty, Value};
 use ptoc_isa::{BinOp, CmpOp, RoundMode, UnOp};
 use ptoc_tensor::DType;
@@ -185,7 +185,7 @@ impl Elab<'_> {
     pub fn proves(&self, claim: impl FnOnce(&Prover<'_>) -> bool) -> bool {
         let account = self.bindings.steps.as_ref().map(|steps| steps.account(Analysis::Lowering));
         let short = account.filter(|a| a.left() == 0);
-        let prover = Prover::new(&self.facts, short.is_some());
+        let prover = Prover::new(&self.facts, if short.is_some() { Effort::Little } else { Effort::Full });
         let proved = claim(&prover);
         // Whoever gets none makes do with few.
         account.map(|a| a.spend(prover.taken() as usize * Prover::STEP));

@@ -96,6 +96,8 @@ enum Effort<'b> {
     Full,
     /// Few steps.
     Little,
+    /// Many, for what was proved before.
+    Ample,
     /// As many while the account has some, then few.
     Of(Account<'b>),
 }
@@ -233,12 +235,14 @@ impl Walk<'_> {
                     }
                 }
             }
-            let short = match self.effort {
-                Effort::Full => false,
-                Effort::Little => true,
-                Effort::Of(account) => account.left() == 0,
+            let effort = match self.effort {
+                Effort::Full => inequalities::Effort::Full,
+                Effort::Little => inequalities::Effort::Little,
+                Effort::Ample => inequalities::Effort::Ample,
+                Effort::Of(account) if account.left() == 0 => inequalities::Effort::Little,
+                Effort::Of(_) => inequalities::Effort::Full,
             };
-            let prover = Prover::new(&self.facts, short);
+            let prover = Prover::new(&self.facts, effort);
             let all = prover.both(&group);
             let open: Vec<Bound> = group.extract_if(.., |b| !all && !prover.alone(&b.claim)).collect();
             if let Effort::Of(account) = self.effort {

@@ -30,9 +30,9 @@ pub(super) struct Prover<'f> {
 }
 
 impl<'f> Prover<'f> {
-    /// `short`: with few steps.
-    pub fn new(facts: &'f Facts, short: bool) -> Prover<'f> {
-        Prover { numbers: inequalities::Prover::new(facts, short), ends: Cell::new(ENDS) }
+    /// Proofs of so much effort each.
+    pub fn new(facts: &'f Facts, effort: inequalities::Effort) -> Prover<'f> {
+        Prover { numbers: inequalities::Prover::new(facts, effort), ends: Cell::new(ENDS) }
     }
 
     /// Steps that all proofs took.

@@ -1,5 +1,7 @@
 //! Cranelift's code against the evaluator of loop IR.
 
+#![allow(clippy::undocumented_unsafe_blocks, reason = "kernels of tests, launched on arrays of theirs")]
+
 mod edges;
 mod generate;
 mod launch;

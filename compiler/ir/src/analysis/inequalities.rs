@@ -22,15 +22,27 @@ const SIGN: u32 = 3;
 const STEPS: u32 = 600;
 /// Steps of one proof once those of the file are spent: enough for windows in line.
 const LITTLE: u32 = 12;
+/// Steps of one proof that was found before, where less was known: more facts are more ways to go wrong.
+const AMPLE: u32 = 40_000;
 /// Operations that an expression is followed through.
 const OPERATIONS: u32 = 24;
+
+/// What one proof may take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effort {
+    /// Few steps, and one order of replacements.
+    Little,
+    /// Enough for what kernels need.
+    Full,
+    /// Many: for the verifier, before it refuses.
+    Ample,
+}
 
 /// A proof under way.
 pub struct Prover<'f> {
     facts: &'f Facts,
     steps: Cell<u32>,
-    /// Each proof has few steps, and one order of replacements.
-    short: bool,
+    effort: Effort,
     /// Steps of all of them.
     taken: Cell<u64>,
     /// Are bounds of few terms tried before others?
@@ -43,12 +55,12 @@ impl<'f> Prover<'f> {
     /// Steps of a budget that a replacement stands for: it asks for bounds of several values.
     pub const STEP: usize = 16;
 
-    /// `short`: with few steps.
-    pub fn new(facts: &'f Facts, short: bool) -> Prover<'f> {
+    /// Proofs of so much effort each.
+    pub fn new(facts: &'f Facts, effort: Effort) -> Prover<'f> {
         Prover {
             facts,
             steps: Cell::new(0),
-            short,
+            effort,
             taken: Cell::new(0),
             short_first: Cell::new(false),
             failed: RefCell::default(),
@@ -81,7 +93,7 @@ impl<'f> Prover<'f> {
     /// Is it natural, without indices of points?
     pub fn certain(&self, p: &Poly) -> bool {
         // Bounds by what a value was computed from lead through windows of tensors, numbers through those of tiles.
-        let orders: &[bool] = if self.short { &[false] } else { &[false, true] };
+        let orders: &[bool] = if self.effort == Effort::Little { &[false] } else { &[false, true] };
         orders.iter().any(|&short_first| {
             self.begin(short_first);
             self.natural(p, DEPTH)
@@ -100,7 +112,11 @@ impl<'f> Prover<'f> {
     }
 
     fn begin(&self, short_first: bool) {
-        self.steps.set(if self.short { LITTLE } else { STEPS });
+        self.steps.set(match self.effort {
+            Effort::Little => LITTLE,
+            Effort::Full => STEPS,
+            Effort::Ample => AMPLE,
+        });
         self.short_first.set(short_first);
         self.failed.borrow_mut().clear();
     }

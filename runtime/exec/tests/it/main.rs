@@ -1,5 +1,7 @@
 //! Launches of hand-written entry functions.
 
+#![allow(clippy::undocumented_unsafe_blocks, reason = "kernels of tests, launched on arrays of theirs")]
+
 use ptoc_abi::{Frame, PrintItem, TooManyBlocks};
 use ptoc_exec::{Kernel, KernelParts, Launch, LaunchError, PrintValue, TensorArg};
 use ptoc_tensor::DType;
