@@ -9,6 +9,7 @@ use crate::modules::item_name;
 use ptoc_diagnostics::{Diagnostic, Edit, Span, codes, suggest};
 use ptoc_isa as isa;
 use ptoc_syntax::ast::*;
+use rustc_hash::FxHashMap;
 
 impl Walk<'_> {
     /// A name that was reported where it first stood, or where it is imported: what mends it there mends it here, too.
@@ -55,11 +56,14 @@ impl Walk<'_> {
             // A function may be an argument, a kernel is no value.
             let can_be_called = |item: &ItemKind| !matches!(item, ItemKind::Const(_) | ItemKind::Atom(_));
             let is_value = |item: &ItemKind| !matches!(item, ItemKind::Kernel(_) | ItemKind::Program(_));
-            let own = |n: &str| self.module.ast.items.iter().find(|i| item_name(i).is_some_and(|own| own.name == n));
+            // Of two of one name the first counts.
+            let items = self.module.ast.items.iter().rev();
+            let own: FxHashMap<&str, &ItemKind> =
+                items.filter_map(|i| Some((item_name(i)?.name.as_str(), &i.kind))).collect();
             candidates.extend(self.scopes.iter().flatten().map(|l| l.name.as_str()));
             let items = self.module.scope.keys().map(|n| n.as_str());
             let fits = |kind: &ItemKind| if callee { can_be_called(kind) } else { is_value(kind) };
-            candidates.extend(items.filter(|n| own(n).is_none_or(|i| fits(&i.kind))));
+            candidates.extend(items.filter(|n| own.get(n).is_none_or(|kind| fits(kind))));
             candidates.extend(builtins::WORD_NAMES.iter().filter(|w| !callee || builtins::word_is_called(w)));
         }
         if near && (called || upper) {

@@ -8,6 +8,9 @@ use std::cell::RefCell;
 /// A value, and how deep a question about it may go.
 type Key = (Value, u32);
 
+/// Results that a table keeps: questions are about values near each other, and a small table stays in the cache.
+const MOST_KEPT: usize = 512;
+
 /// Results of questions that had all their steps. Whatever adds or takes back a fact forgets them all.
 #[derive(Default)]
 pub(super) struct Memo {
@@ -31,7 +34,11 @@ impl Memo {
     }
 
     pub fn put<T>(&self, table: Table<T>, key: Key, found: T) {
-        table(self).borrow_mut().insert(key, found);
+        let mut known = table(self).borrow_mut();
+        if known.len() >= MOST_KEPT {
+            known.clear();
+        }
+        known.insert(key, found);
     }
 
     pub fn forget(&mut self) {
