@@ -29,5 +29,5 @@ mod touched;
 pub use abi::{Abi, Arguments, extents};
 pub use emit::{Compiled, Options, compile};
 pub use homes::MOST_SHARED;
-pub use pipeline::{GPU_PASSES, lower};
+pub use pipeline::GPU_PASSES;
 pub use refused::{Code, Refused};

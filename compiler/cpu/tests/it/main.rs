@@ -2,6 +2,7 @@
 
 #![allow(clippy::undocumented_unsafe_blocks, reason = "kernels of tests, launched on arrays of theirs")]
 
+mod by_hand;
 mod edges;
 mod generate;
 mod launch;

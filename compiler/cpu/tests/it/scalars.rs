@@ -1,6 +1,6 @@
 //! Every operation on every pair of awkward values, as scalars and in lanes of every tail.
 
-use crate::make::{Build, agree, strided, tensor};
+use crate::make::{Build, LANES_MAY_MEET, agree, strided, tensor};
 use ptoc_ir::loops::{BinOp, Cast, CmpOp, LTy, Lanes, MemTy, Op, Reg, UnOp};
 
 const FLOATS: &[u32] = &[
@@ -364,8 +364,9 @@ fn memory_types_with_every_tail_and_stride() {
             let known = f.i64(count);
             let unknown = f.params[0];
             let mut out = 0;
+            let meet = LANES_MAY_MEET.then_some((unknown, 0));
             for (count_reg, stride) in
-                [(known, size), (unknown, size), (known, 3 * size), (unknown, 2 * size), (unknown, 0)]
+                [(known, size), (unknown, size), (known, 3 * size), (unknown, 2 * size)].into_iter().chain(meet)
             {
                 let (at, back) = (f.i64(out), f.i64(out + count.max(1) * size));
                 let lane = f.reg(LTy::I64);

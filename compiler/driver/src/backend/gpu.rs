@@ -157,7 +157,7 @@ impl Code {
         buffers: &mut [Option<Tensor>],
     ) -> Result<Duration, Box<Diagnostic>> {
         let module = step.module.as_ref().expect("it was compiled");
-        let params: Vec<i64> = step.dims.iter().copied().chain(step.scalars.iter().map(|&bits| bits as i64)).collect();
+        let params = step.params();
         let failure = |failure| failed(step, &step.kernel, |row| module.checks[row].id, LaunchError::Check(failure));
         let extents = match ptoc_gpu::extents(module, &params) {
             Ok(extents) => extents,
@@ -184,10 +184,7 @@ impl Code {
         let ctas = loaded.ctas.min(blocks).max(1);
         let mut arrays = Vec::new();
         for (argument, (&source, data)) in step.tensors.iter().zip(step.kernel.tensors.values()).enumerate() {
-            let tensor = match &mut buffers[argument] {
-                Some(buffer) => buffer,
-                None => used.get(source),
-            };
+            let tensor = used.held(source, &mut buffers[argument]);
             // What is empty has an address, too.
             let array = context.alloc(tensor.bytes().len().max(1)).map_err(told)?;
             if !tensor.bytes().is_empty() {
@@ -221,10 +218,7 @@ impl Code {
         for (argument, ((array, written), &source)) in arrays.iter().zip(&step.tensors).enumerate() {
             if *written {
                 let bytes = array.read().map_err(told)?;
-                let tensor = match &mut buffers[argument] {
-                    Some(buffer) => buffer,
-                    None => used.get(source),
-                };
+                let tensor = used.held(source, &mut buffers[argument]);
                 let to = tensor.bytes_mut();
                 to.copy_from_slice(&bytes[..to.len()]);
             }

@@ -48,10 +48,7 @@ impl<'s> Holes<'s> {
     }
 
     fn bytes<'t>(&self, used: &'t mut Used<'_>, buffers: &'t mut [Option<Tensor>], tensor: usize) -> &'t mut [u8] {
-        match &mut buffers[tensor] {
-            Some(buffer) => buffer.bytes_mut(),
-            None => used.get(self.step.tensors[tensor]).bytes_mut(),
-        }
+        used.held(self.step.tensors[tensor], &mut buffers[tensor]).bytes_mut()
     }
 
     fn dtype(&self, tensor: TensorId) -> DType {

@@ -74,6 +74,13 @@ pub struct Step {
     pub span: Span,
 }
 
+impl Step {
+    /// Sizes of the dimensions, then the bits of the scalars: what the launch record has.
+    pub fn params(&self) -> Vec<i64> {
+        self.dims.iter().copied().chain(self.scalars.iter().map(|&bits| bits as i64)).collect()
+    }
+}
+
 /// What the results of a kernel are held to.
 #[derive(Debug, Default)]
 pub struct Specification {
@@ -198,7 +205,7 @@ impl Plan {
             .collect();
         check_shapes(session, entry, &arguments, arrays)?;
         let step = Step { tensors: (0..arguments.len()).map(TensorSource::Arg).collect(), ..step };
-        let ints = step.dims.iter().copied().chain(step.scalars.iter().map(|&bits| bits as i64)).collect();
+        let ints = step.params();
         let specification = Specification {
             ensures: zip_spans(ensures, &entry.item.ensures, entry.item.name.span),
             conditions: zip_spans(conditions, &data_conditions(entry), entry.item.name.span),

@@ -70,10 +70,7 @@ pub struct Launch<'l, 't> {
 impl Launch<'_, '_> {
     /// The elements of a tensor argument, in the order of the kernel's memory.
     pub fn tensor(&mut self, argument: usize) -> &mut Tensor {
-        match &mut self.buffers[argument] {
-            Some(buffer) => buffer,
-            None => self.used.get(self.step.tensors[argument]),
-        }
+        self.used.held(self.step.tensors[argument], &mut self.buffers[argument])
     }
 }
 

@@ -34,6 +34,14 @@ impl<'t> Used<'t> {
         };
         self.slots[number].as_deref_mut().expect("a launch has its tensors")
     }
+
+    /// What a launch works on: the buffer of an argument that has a layout of its own, or the tensor itself.
+    pub fn held<'a>(&'a mut self, source: TensorSource, buffer: &'a mut Option<Tensor>) -> &'a mut Tensor {
+        match buffer {
+            Some(buffer) => buffer,
+            None => self.get(source),
+        }
+    }
 }
 
 impl Step {

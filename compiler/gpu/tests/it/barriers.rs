@@ -18,11 +18,11 @@ struct Case {
 fn case(file: &str, line: usize) -> Case {
     let path = examples().into_iter().find(|p| p.ends_with(file)).expect("an example");
     let (_, directive) = lines(&path).swap_remove(line);
-    let (session, plan, tensors) = plan(&path, &directive).expect("it compiles");
+    let (_, plan, tensors) = plan(&path, &directive).expect("it compiles");
     let step = &plan.steps[0];
-    let module = lowered(step, &session).expect("it is lowered");
+    let module = lowered(step);
     let code = compile(&module, &Options { threads: Some(64), ..Options::default() }).expect("it is translated");
-    let params = step.dims.iter().copied().chain(step.scalars.iter().map(|&bits| bits as i64)).collect();
+    let params = step.params();
     let arrays = tensors.iter().map(|t| t.bytes().to_vec()).collect();
     Case { code, module, params, arrays }
 }

@@ -97,11 +97,10 @@ fn large_launches() {
         for (n, (file, line)) in LARGE.iter().enumerate() {
             let path = examples().into_iter().find(|p| p.file_stem().is_some_and(|s| s == *file)).expect("an example");
             let (_, directive) = lines_of(&path, format!("// run: {line}\n")).swap_remove(0);
-            let (session, plan, _) = bound(&path, &directive).unwrap_or_else(|e| panic!("{line}: {e}"));
+            let (_, plan, _) = bound(&path, &directive).unwrap_or_else(|e| panic!("{line}: {e}"));
             let step = &plan.steps[0];
-            let module = lowered(step, &session).unwrap_or_else(|e| panic!("{line}: {e}"));
-            let params: Vec<i64> =
-                step.dims.iter().copied().chain(step.scalars.iter().map(|&bits| bits as i64)).collect();
+            let module = lowered(step);
+            let params: Vec<i64> = step.params();
             let grid = extents(&module, &params).expect("a grid");
             compile(&module, &Options::default()).unwrap_or_else(|e| panic!("{line}: {e}"));
             let Some(root) = folder() else { continue };

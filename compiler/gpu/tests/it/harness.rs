@@ -2,14 +2,14 @@
 
 use crate::bundles::{self, Array, Bundle};
 use ptoc_analysis::TensorSource;
-use ptoc_diagnostics::{Analysis, Budget};
 use ptoc_driver::backend::INTERP;
 use ptoc_driver::defs::Definition;
 use ptoc_driver::launch::{Arrays, CompiledPlan, Plan, RunOptions, Step, open_arrays};
 use ptoc_driver::session::{Session, Unit};
-use ptoc_gpu::{Arguments, Compiled, Options, compile, extents, lower};
+use ptoc_gpu::{Arguments, Compiled, GPU_PASSES, Options, compile, extents};
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::{TensorDir, adds_floats};
+use ptoc_passes::pipeline::Pipeline;
 use ptoc_ptx::sim::{self, Global, Launch};
 use ptoc_syntax::Directive;
 use ptoc_syntax::directive::{Run, Settings};
@@ -96,6 +96,10 @@ fn said(session: &Session) -> String {
 pub fn bound(path: &Path, run: &Run) -> Result<(Session, Plan, Arrays), String> {
     let target = run.settings.target.as_ref().map_or("a2a3", |t| t.name.as_str());
     let mut session = Session::new(target, &definitions(&run.settings)).map_err(|d| d.message)?;
+    // Whatever the target, but one whose kernels have no loops.
+    if session.pipeline != Pipeline::Placed {
+        session.pipeline = Pipeline::Loops(GPU_PASSES);
+    }
     let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
     let unit: Unit = session.load_text(path, text);
     let entry = unit.entry(Some(&run.kernel.name), "run").map_err(|d| d.message)?;
@@ -115,7 +119,7 @@ fn attempt(path: &Path, run: &Run, how: How) -> Result<Outcome, String> {
     }
     let mut compiled = Vec::new();
     for step in &plan.steps {
-        let module = lowered(step, &session)?;
+        let module = lowered(step);
         match compile(&module, &Options { threads: Some(how.threads), shared: how.shared }) {
             Ok(code) => {
                 keep(&code);
@@ -158,12 +162,9 @@ fn keep(code: &Compiled) {
     }
 }
 
-/// The loop IR of a step, as the GPU's backend wants it.
-pub fn lowered(step: &Step, session: &Session) -> Result<Module, String> {
-    let mut kernel = step.kernel.clone();
-    let budget = Budget::default();
-    lower(&mut kernel, &step.placement, &session.target, budget.account(Analysis::Lowering))
-        .map_err(|errors| errors.iter().map(|d| d.message.clone()).collect::<Vec<_>>().join("; "))
+/// The loop IR of a step, which [`plan`] prepares for the GPU's backend.
+pub fn lowered(step: &Step) -> Module {
+    (**step.module.as_ref().expect("targets of PTO have loop IR")).clone()
 }
 
 /// Why a launch as PTX did not end well.
@@ -183,7 +184,7 @@ pub fn execute(
     how: How,
 ) -> Result<(), End> {
     for (number, (step, (module, code))) in plan.steps.iter().zip(compiled).enumerate() {
-        let params: Vec<i64> = step.dims.iter().copied().chain(step.scalars.iter().map(|&bits| bits as i64)).collect();
+        let params = step.params();
         let extents = extents(module, &params).map_err(|stop| End::Check(format!("the launch: {stop:?}")))?;
         let blocks = ptoc_abi::count(&extents).map_err(|e| End::Check(e.to_string()))?;
         if blocks == 0 {

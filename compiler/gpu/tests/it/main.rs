@@ -3,6 +3,8 @@
 
 mod barriers;
 mod bundles;
+#[path = "../../../cpu/tests/it/by_hand.rs"]
+mod by_hand;
 mod examples;
 mod failures;
 #[path = "../../../cpu/tests/it/generate.rs"]
@@ -12,4 +14,5 @@ mod make;
 #[path = "../../../cpu/tests/it/products.rs"]
 mod products;
 mod property;
+#[path = "../../../cpu/tests/it/scalars.rs"]
 mod scalars;

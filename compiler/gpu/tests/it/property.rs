@@ -1,33 +1,9 @@
 //! Random functions: PTX and the evaluator of loop IR agree.
 
-use crate::generate::{Generator, INPUT, OUTPUT, PLACE};
+use crate::generate::{Generator, INPUT, OUTPUT, PLACE, input};
 use crate::make::agree;
 use proptest::prelude::*;
 use ptoc_ir::loops::{text, verify};
-
-/// Bytes that hold many interesting floats and integers.
-fn input(len: i64, seed: u32) -> Vec<u8> {
-    let mut state = seed | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        state
-    };
-    let words =
-        [0x3f80_0000, 0x8000_0000, 0x7f80_0000, 0x0000_3c00, 0x0000_7bff, 0xc2c8_0000, 0x4b00_0001, 0x0001_0001];
-    let mut out = Vec::new();
-    while out.len() < len as usize {
-        let word: u32 = match next() % 4 {
-            0 => next(),
-            1 => words[next() as usize % words.len()],
-            2 => ((next() % 2001) as f32 / 8.0 - 125.0).to_bits(),
-            _ => next() % 256,
-        };
-        out.extend(word.to_le_bytes());
-    }
-    out
-}
 
 proptest! {
     #![proptest_config(ProptestConfig {

@@ -214,7 +214,7 @@ fn execute(
     threads: usize,
     print: Option<&mut dyn FnMut(&str)>,
 ) -> Result<Duration, Box<Diagnostic>> {
-    let params: Vec<i64> = step.dims.iter().copied().chain(step.scalars.iter().map(|&bits| bits as i64)).collect();
+    let params = step.params();
     let tensors: Vec<ptoc_exec::TensorArg> = (step.tensors.iter().zip(buffers))
         .map(|(&source, buffer)| ptoc_exec::TensorArg::new(buffer.as_mut().unwrap_or(used.get(source)).bytes_mut()))
         .collect();

@@ -70,7 +70,7 @@ impl Watched {
     /// Launches a step and judges it.
     pub fn launch(&self, launch: &mut Launch<'_, '_>) -> Result<(), Box<Diagnostic>> {
         let Launch { session, step, used, buffers, options: run, print, .. } = launch;
-        let params: Vec<i64> = step.dims.iter().copied().chain(step.scalars.iter().map(|&bits| bits as i64)).collect();
+        let params = step.params();
         let tensors: Vec<ptoc_exec::TensorArg> = (step.tensors.iter().zip(buffers.iter_mut()))
             .map(|(&source, buffer)| ptoc_exec::TensorArg::new(buffer.as_mut().unwrap_or(used.get(source)).bytes_mut()))
             .collect();
