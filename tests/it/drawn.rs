@@ -2,11 +2,12 @@
 //! launched on the interpreter with sizes of the test's choice.
 
 use super::engine::Noise;
-use ptoc_analysis::{Bindings, Modules, instantiate};
+use ptoc_analysis::{Bindings, instantiate};
 use ptoc_diagnostics::{SourceMap, codes};
 use ptoc_interp::{Launch, Options, Outcome, TensorArg, Trap};
 use ptoc_ir::tile::{Kernel, TensorDir};
 use ptoc_isa::Target;
+use ptoc_names::Modules;
 use ptoc_tests::front::Library;
 
 impl Noise {

@@ -5,9 +5,9 @@
 //! search for hazards and the traps of the interpreter, which share no code with the insertion, say whether the pipes
 //! are in order.
 
-use ptoc_checks::hazards::check;
 use ptoc_driver::backend::INTERP;
 use ptoc_driver::launch::{CompiledPlan, RunOptions, Schedule};
+use ptoc_hazards::check;
 use ptoc_interp::Order;
 use ptoc_ir::tile::{Kernel, SyncMode};
 use ptoc_isa::Target;

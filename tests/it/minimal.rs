@@ -1,7 +1,7 @@
 //! Inserted synchronisation as the search for hazards sees it: nothing is missing, and nothing can be left out.
 
 use crate::inserted::{parts, remove};
-use ptoc_checks::hazards::check;
+use ptoc_hazards::check;
 use ptoc_ir::tile::SyncMode;
 use ptoc_opt::sync::insert;
 use ptoc_placement::physical;

@@ -38,7 +38,7 @@ fn kernel_of(text: &str, target: &Target) -> Kernel {
     let mut sources = SourceMap::default();
     let file = sources.add("pools.tile", text);
     let mut found = Vec::new();
-    let modules = ptoc_analysis::Modules::load(file, text, &mut Library::new(&mut sources), &mut found);
+    let modules = ptoc_names::Modules::load(file, text, &mut Library::new(&mut sources), &mut found);
     let id = modules.entries().next().expect("a kernel").0;
     let outcome = ptoc_analysis::instantiate(&modules, id, target, &Default::default());
     assert!(found.is_empty() && outcome.diagnostics.is_empty(), "{found:?} {:?}", outcome.diagnostics);

@@ -2,11 +2,12 @@
 //! `spec/pipes.md` says of pipes and words (`UPDATE_SPEC=1` writes its tables anew).
 
 use crate::engine::command;
-use ptoc_analysis::{Bindings, Modules, NoImports, SyncFn, check_names, instantiate};
+use ptoc_analysis::{Bindings, instantiate};
 use ptoc_diagnostics::FileId;
 use ptoc_ir::tile::text::{Spans, print};
 use ptoc_ir::tile::{EventKind, Kernel, Op, Purpose, Region, SyncMode, SyncOp};
 use ptoc_isa::{InstrId, Loc, OperandKind, Pipe, PipeRule, Place, Role, Target, pipe_of};
+use ptoc_names::{Modules, NoImports, SyncFn, check_names};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

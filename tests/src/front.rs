@@ -1,9 +1,10 @@
 //! `ptoc check` in process: a file's kernels and programs through every stage that can refuse them.
 
-use ptoc_analysis::{Bindings, Instance, ItemId, Loader, Modules, check_names, instantiate, instantiate_program};
+use ptoc_analysis::{Bindings, Instance, instantiate, instantiate_program};
 use ptoc_diagnostics::{Budget, Diagnostic, Diagnostics, FileId, SourceMap, render};
 use ptoc_driver::repair::Source;
 use ptoc_isa::Target;
+use ptoc_names::{ItemId, Loader, Modules, check_names};
 use ptoc_passes::pipeline::{Pipeline, Request, pipeline_of};
 use ptoc_syntax::ast::{ItemKind, Name};
 use std::path::PathBuf;

@@ -1,12 +1,12 @@
 //! What the names of the source stand for in tile IR, scope by scope: for a debugger. Nothing else depends on it.
 
-use crate::builtins::Word;
 use crate::elab::{Binding, Entered};
 use crate::value::{TileVal, Val};
 use crate::window::{Lookup, Quantity, View};
 use ptoc_diagnostics::{Diagnostic, Span};
 use ptoc_ir::tile::{Elem, Event, Kernel, TensorId, Tile, Trail, Value, Var};
 use ptoc_isa::Oob;
+use ptoc_names::builtins::Word;
 use ptoc_syntax::ast::Name;
 use ptoc_tensor::DType;
 

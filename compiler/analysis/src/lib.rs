@@ -1,38 +1,19 @@
-//! Names, compile-time evaluation, types, shapes and legality: from syntax trees to tile IR.
+//! Compile-time evaluation, types, shapes and legality: from syntax trees to tile IR.
 //!
-//! [`Modules::load`] parses a file and its imports, [`check_names`] resolves every name, [`instantiate`] elaborates one
-//! kernel for one target and one choice of static parameters. All of it is pure.
+//! [`instantiate`] elaborates one kernel of [`ptoc_names::Modules`] for one target and one choice of static parameters.
+//! All of it is pure.
 
 #![forbid(unsafe_code)]
 
-mod atoms;
-mod builtins;
 pub mod debug;
 mod elab;
-mod foreign;
-mod functions;
-pub mod index;
-mod layout_codes;
-mod library;
-mod modules;
-mod names;
-mod pto_tile;
-mod scopes;
 mod value;
 mod window;
 
-pub use atoms::{EXAMPLES as FIELD_EXAMPLES, atom, standard as standard_atoms, standard_families};
-pub use builtins::{FUNCTION_NAMES, SyncFn, WORD_NAMES};
 pub use elab::{
     ArgDim, ArgLayout, Fact, Instance, NameFact, ProgramInstance, ProgramStep, ProgramTensor, ScalarArg, TensorArg,
     TensorSource, TileFact, instantiate, instantiate_program,
 };
-pub use foreign::spelled_otherwise;
-pub use functions::{ATTRIBUTES, FUNCTIONS, FunctionDoc, reference};
-pub use layout_codes::code as layout_code;
-pub use library::{Exported, UsePlace, exported, library};
-pub use modules::{ItemId, Loader, Module, ModuleId, Modules, NoImports, Tree, item_name};
-pub use names::check as check_names;
 
 use indexmap::IndexMap;
 use ptoc_diagnostics::{Budget, Diagnostic, Span};

@@ -1,10 +1,10 @@
 //! What an expression denotes while a kernel is elaborated.
 
-use crate::builtins::{Builtin, Word};
-use crate::modules::ItemId;
 pub use crate::window::{Leaf, Lookup, Mode, Pattern, Quantity, View, Window};
 use ptoc_ir::tile::{Event, EventKind, Tile, Value, Var};
 use ptoc_isa::{InstrId, Pipe, TileType};
+use ptoc_names::ItemId;
+use ptoc_names::builtins::{Builtin, Word};
 use ptoc_syntax::ast::Name;
 use ptoc_tensor::DType;
 use std::rc::Rc;

@@ -1,8 +1,9 @@
 //! Small programs, and the codes that they get.
 #![allow(missing_docs, reason = "a test")]
 
-use ptoc_analysis::{Bindings, Loader, Modules, NoImports, check_names, instantiate};
+use ptoc_analysis::{Bindings, instantiate};
 use ptoc_diagnostics::{FileId, SourceMap};
+use ptoc_names::{Loader, Modules, NoImports, check_names};
 use ptoc_syntax::ast::Name;
 
 /// The codes of all errors of the kernels in `text`; every kernel without errors must pass the verifier.

@@ -8,7 +8,6 @@ pub mod blocks;
 pub mod bounds;
 pub mod bytes;
 pub mod capacity;
-pub mod hazards;
 pub mod init;
 pub mod plan_check;
 pub mod ring_order;

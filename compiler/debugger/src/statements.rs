@@ -1,7 +1,7 @@
 //! The statements of the source: what a debugger steps through.
 
-use ptoc_analysis::Modules;
 use ptoc_diagnostics::{SourceMap, Span};
+use ptoc_names::Modules;
 use ptoc_syntax::ast::{Block, Else, Expr, ExprKind, IfStmt, ItemKind, Stmt, StmtKind};
 
 /// Number of a statement.

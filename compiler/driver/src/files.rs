@@ -9,8 +9,8 @@ pub use arrays::{ArrayFile, read_array, stream};
 pub use outputs::Outputs;
 
 use crate::trees::Trees;
-use ptoc_analysis::{Loader, Tree};
 use ptoc_diagnostics::{Code, Diagnostic, FileId, SourceMap, codes};
+use ptoc_names::{Loader, Tree};
 use ptoc_syntax::ast::Name;
 use ptoc_tensor::{DType, memory};
 use std::collections::HashMap;

@@ -2,9 +2,10 @@
 
 use crate::calls;
 use crate::session::{Entry, Failed, Origin, Session, Unit, Waiting};
-use ptoc_analysis::{Bindings, Instance, ItemId};
+use ptoc_analysis::{Bindings, Instance};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_isa::{Loc, Target};
+use ptoc_names::ItemId;
 use ptoc_placement::MemoryMap;
 
 /// The maps of an entry with the session's definitions.

@@ -2,11 +2,12 @@
 //! elaborating the kernel with them.
 
 use crate::defs;
-use ptoc_analysis::{Bindings, ItemId, Modules};
+use ptoc_analysis::Bindings;
 use ptoc_checks::capacity::{Author, Parameter, Statement};
 use ptoc_diagnostics::{Edit, SourceMap, Span};
 use ptoc_ir::tile::{Kernel, Op, Operand, Stmt};
 use ptoc_isa::Target;
+use ptoc_names::{ItemId, Modules};
 use ptoc_syntax::ast::{ItemKind, StaticKind};
 use ptoc_syntax::places::Place;
 

@@ -7,10 +7,11 @@ use crate::files::{self, FileLoader, OpenTexts};
 use crate::repair::Source;
 use crate::trace::Clock;
 use ptoc_analysis::debug::DebugInfo;
-use ptoc_analysis::{Bindings, Instance, ItemId, Modules, NameFact, Outcome, ProgramInstance, WORD_NAMES};
+use ptoc_analysis::{Bindings, Instance, NameFact, Outcome, ProgramInstance};
 use ptoc_diagnostics::{Budget, Diagnostic, Diagnostics, FileId, Fix, SourceMap, Span, codes, list, suggest};
 use ptoc_ir::tile::{Kernel, TensorId};
 use ptoc_isa::{Loc, Target};
+use ptoc_names::{ItemId, Modules, WORD_NAMES};
 use ptoc_opt::pass::{PassOptions, Recorder};
 use ptoc_passes::pipeline::{Pipeline, Request};
 use ptoc_placement::MemoryMap;
@@ -195,7 +196,7 @@ impl Session {
         let mut unit = self.parse_into(path, text, &mut found);
         unit.modules.give(self.definitions.names());
         let begin = self.clock.now();
-        ptoc_analysis::check_names(&unit.modules, &mut found);
+        ptoc_names::check_names(&unit.modules, &mut found);
         self.clock.phase("names", begin);
         self.diagnostics.extend(found);
         unit
@@ -618,7 +619,7 @@ impl Entry<'_> {
 }
 
 /// Does neither the module nor the language know a name?
-fn is_free(name: &Name, unit: &Unit, module: ptoc_analysis::ModuleId) -> bool {
+fn is_free(name: &Name, unit: &Unit, module: ptoc_names::ModuleId) -> bool {
     !(unit.modules.get(module).scope.contains_key(name)
         || WORD_NAMES.contains(&name.as_str())
         || DType::from_name(name).is_some()

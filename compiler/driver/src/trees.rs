@@ -1,8 +1,8 @@
 //! Trees of texts that were parsed: of one text there is one tree, as long as it has the same number among the files of
 //! its unit.
 
-use ptoc_analysis::Tree;
 use ptoc_diagnostics::FileId;
+use ptoc_names::Tree;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 

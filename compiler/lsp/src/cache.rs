@@ -11,10 +11,11 @@
 //! where as many are left as it took; what was found when they ran out holds where exactly as many are left as then.
 
 use super::settings::Settings;
-use ptoc_analysis::{NameFact, item_name};
+use ptoc_analysis::NameFact;
 use ptoc_diagnostics::{Budget, Diagnostic, SourceMap, Span};
 use ptoc_driver::session::{Entry, Unit};
 use ptoc_interp::cost::BlockCost;
+use ptoc_names::item_name;
 use ptoc_placement::MemoryMap;
 use ptoc_syntax::ast::ItemKind;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

@@ -5,9 +5,10 @@ use super::cursor::Cursor;
 use super::documents::Document;
 use super::world::World;
 use lsp_types::{Location, Position, Range, Uri};
-use ptoc_analysis::index::{Definition, Kind, Meaning, Occurrence};
-use ptoc_analysis::{Fact, item_name};
+use ptoc_analysis::Fact;
 use ptoc_diagnostics::{FileId, Span};
+use ptoc_names::index::{Definition, Kind, Meaning, Occurrence};
+use ptoc_names::item_name;
 use ptoc_syntax::ast::Item;
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! Where the bytes of a name's tile are, from the memory maps.
 
 use super::context::Context;
-use ptoc_analysis::index::Definition;
+use ptoc_names::index::Definition;
 use ptoc_placement::MemoryMap;
 use ptoc_placement::map::{Chosen, MappedMemory, MappedTile};
 use ptoc_views::memory::lines::Lines;

@@ -6,8 +6,8 @@ use lsp_types::{
     Code, CodeAction, CodeActionKind, CodeDescription, Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity,
     DiagnosticTag, Location, Message, Range, TextEdit, Uri,
 };
-use ptoc_analysis::index::Kind;
 use ptoc_diagnostics::{self as core, FileId, Severity, Span, codes};
+use ptoc_names::index::Kind;
 use std::collections::BTreeMap;
 
 impl Context<'_> {

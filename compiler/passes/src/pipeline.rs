@@ -1,7 +1,7 @@
 //! The order of the passes.
 
 use ptoc_checks::capacity::{Author, Nobody, check_sizes, reports, smaller};
-use ptoc_checks::{blocks, bounds, bytes, hazards, init, plan_check, ring_order};
+use ptoc_checks::{blocks, bounds, bytes, init, plan_check, ring_order};
 use ptoc_diagnostics::{Analysis, Budget, Diagnostic, Severity, codes};
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::verify::verify;
@@ -290,7 +290,7 @@ fn place_with(
             if kernel.sync == SyncMode::Manual {
                 // The author's flags are judged on the bytes that the tiles have got.
                 let mut found = pass("hazards", || {
-                    hazards::check_of(&physical(&kernel, &placement, target), target, author, budget)
+                    ptoc_hazards::check_of(&physical(&kernel, &placement, target), target, author, budget)
                 });
                 if hazards == Hazards::Tell {
                     told(&mut found, TOLD);

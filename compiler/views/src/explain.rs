@@ -22,7 +22,7 @@ pub fn page(word: &str) -> Result<String, Box<Diagnostic>> {
     // As its C++ writes a word: `CmpMode::EQ`.
     let name = name.rsplit("::").next().unwrap_or(name);
     let upper = name.to_ascii_uppercase();
-    let sync = ptoc_analysis::SyncFn::ALL.into_iter().find(|f| f.name().eq_ignore_ascii_case(&upper));
+    let sync = ptoc_names::SyncFn::ALL.into_iter().find(|f| f.name().eq_ignore_ascii_case(&upper));
     if let Some(f) = sync {
         let (usage, doc) = f.reference();
         let usage = usage.join("\n    ");
@@ -83,7 +83,7 @@ fn word_page(word: &str) -> Option<String> {
     let out = ptoc_isa::left_out_as(word).into_iter().map(|part| {
         format!("Of PTO's {}, this is left out: {}: {}.", list(part.of.iter().copied()), part.what, part.why)
     });
-    let foreign = ptoc_analysis::spelled_otherwise(word).filter(|_| own.is_none() && other.is_none());
+    let foreign = ptoc_names::spelled_otherwise(word).filter(|_| own.is_none() && other.is_none());
     let foreign = foreign.map(|how| format!("A name of other languages: {how}."));
     let paragraphs: Vec<String> = own.into_iter().chain(foreign).chain(other).chain(said).chain(out).collect();
     (!paragraphs.is_empty()).then(|| format!("# {word}\n\n{}\n", paragraphs.join("\n\n")))

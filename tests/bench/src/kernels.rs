@@ -1,7 +1,8 @@
 //! From a source file to a compiled kernel on given shapes, in process.
 
 use cpu_time::ProcessTime;
-use ptoc_analysis::{ArgDim, Bindings, Instance, Loader, Modules, check_names, instantiate};
+use ptoc_analysis::{ArgDim, Bindings, Instance, instantiate};
+use ptoc_names::{Loader, Modules, check_names};
 use ptoc_cpu::{CompiledKernel, Options, compile};
 use ptoc_diagnostics::{Diagnostic, FileId, SourceMap, render};
 use ptoc_exec::{Launch, TensorArg};

@@ -51,8 +51,8 @@ fn check_time() {
         let mut map = ptoc_diagnostics::SourceMap::default();
         let file = map.add("long.tile", text.as_str());
         let mut diagnostics = Vec::new();
-        let modules = ptoc_analysis::Modules::load(file, &text, &mut ptoc_analysis::NoImports, &mut diagnostics);
-        ptoc_analysis::check_names(&modules, &mut diagnostics);
+        let modules = ptoc_names::Modules::load(file, &text, &mut ptoc_names::NoImports, &mut diagnostics);
+        ptoc_names::check_names(&modules, &mut diagnostics);
         let bindings = ptoc_analysis::Bindings::default();
         for (id, _) in modules.entries() {
             let o = ptoc_analysis::instantiate(&modules, id, target, &bindings);

@@ -1,7 +1,8 @@
 //! Writes the seeds of all targets below `tests/fuzz/corpus`: programs, examples, broken programs, examples of pages,
 //! and the IR that the compiler makes of them. `corpus/*.dict` gets the words and short lines of these texts.
 
-use ptoc_analysis::{Bindings, Modules, check_names, instantiate};
+use ptoc_analysis::{Bindings, instantiate};
+use ptoc_names::{Modules, check_names};
 use ptoc_diagnostics::{Code, Diagnostic, SourceMap, examples};
 use ptoc_fuzz::front::Library;
 use ptoc_ir::loops;

@@ -45,8 +45,8 @@ fn vocabulary() -> &'static [String] {
         let mut words: Vec<String> = InstrId::all().map(|i| i.get().name.to_string()).collect();
         words.extend(Loc::ALL.iter().map(|l| l.to_string()));
         words.extend(DType::ALL.iter().map(|d| d.to_string()));
-        words.extend(ptoc_analysis::FUNCTION_NAMES.iter().map(|s| s.to_string()));
-        words.extend(ptoc_analysis::SyncFn::ALL.iter().map(|f| f.name().to_string()));
+        words.extend(ptoc_names::FUNCTION_NAMES.iter().map(|s| s.to_string()));
+        words.extend(ptoc_names::SyncFn::ALL.iter().map(|f| f.name().to_string()));
         words.extend(ptoc_isa::Pipe::ALL.iter().map(|p| p.name().to_string()));
         let more = "index block inf nan none in out inout at over fill tune role let var if else for while pipeline grid return break \
                     continue tile tensor true false first last start end len stages valid raster swizzle along k m n i j";

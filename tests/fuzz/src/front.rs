@@ -1,12 +1,13 @@
 //! Source text to loop IR: every stage may refuse with diagnostics, none may panic or produce what a verifier refuses.
 
 use super::{hash, ir};
-use ptoc_analysis::{Bindings, ItemId, Loader, Modules, check_names, instantiate, instantiate_program};
+use ptoc_analysis::{Bindings, instantiate, instantiate_program};
 use ptoc_diagnostics::{Diagnostic, FileId, SourceMap, codes, render};
 use ptoc_ir::loops;
 use ptoc_ir::tile::Kernel;
 use ptoc_ir::tile::verify::verify;
 use ptoc_isa::Target;
+use ptoc_names::{ItemId, Loader, Modules, check_names};
 use ptoc_passes::Prepared;
 use ptoc_syntax::ast::{ItemKind, KernelItem, Name, StaticKind};
 

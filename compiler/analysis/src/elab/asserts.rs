@@ -1,10 +1,10 @@
 //! `print`, `static_assert`, `assert`: what a kernel says of itself, and the texts that go with it.
 
 use super::{Binding, Elab, R, Reported};
-use crate::names::interpolated;
 use crate::value::Val;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Op, PrintPart, Ty, Value};
+use ptoc_names::resolve::interpolated;
 use ptoc_syntax::ast::{Arg, Expr, ExprKind, Name};
 
 impl Elab<'_> {

@@ -1,10 +1,10 @@
 //! The calls that lead to a place in a function: what is refused there is refused for the arguments of one of them.
 
 use super::{Binding, Elab};
-use crate::builtins::Word;
-use crate::scopes::{self, Part};
 use crate::value::Val;
 use ptoc_diagnostics::{Diagnostic, Edit, Span};
+use ptoc_names::builtins::Word;
+use ptoc_names::scopes::{self, Part};
 use ptoc_syntax::ast::*;
 
 /// Calls that a report shows; of more the outermost is shown, and how many lie between.
@@ -51,7 +51,7 @@ impl Elab<'_> {
             let Binding::Let(v) = value else { return None };
             let text = match v {
                 Val::Word(Word::DType(d)) => d.to_string(),
-                Val::Fn(id) => crate::modules::item_name(self.modules.item(*id))?.name.to_string(),
+                Val::Fn(id) => ptoc_names::item_name(self.modules.item(*id))?.name.to_string(),
                 Val::Float(_) | Val::Bool(_) | Val::Algebra(_) => self.show(v),
                 v if self.int_const(v).is_some() => self.show(v),
                 _ => return None,

@@ -3,12 +3,12 @@
 use super::env::Binding;
 use super::labels::count;
 use super::{Argument, Elab, Inlined, MAX_CALLS, R, Reported};
-use crate::builtins::{self, Builtin, Word};
-use crate::modules::ItemId;
 use crate::value::{TileVal, Tiles, Val};
 use ptoc_diagnostics::{Diagnostic, Edit, Span, codes, suggest};
 use ptoc_ir::tile::{Op, Scope, Ty, Value};
 use ptoc_isa::{AtomicOp, BinOp, TileType, UnOp};
+use ptoc_names::ItemId;
+use ptoc_names::builtins::{self, Builtin, Word};
 use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
 
@@ -103,7 +103,7 @@ impl Elab<'_> {
                         .with_note("`.tile(i, j)` takes a window of a tensor or of a tile");
                 self.report(d)
             }
-            (_, name) if let Some(d) = crate::names::otherwise(name, method.span) => self.report(d),
+            (_, name) if let Some(d) = ptoc_names::resolve::otherwise(name, method.span) => self.report(d),
             (_, name) => {
                 let message = format!("{} has no method `{name}`", v.describe());
                 let d = Diagnostic::error(codes::UNKNOWN_MEMBER, method.span, message);

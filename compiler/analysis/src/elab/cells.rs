@@ -2,11 +2,11 @@
 //! indices.
 
 use super::{Elab, R};
-use crate::builtins::Word;
 use crate::value::Val;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Const, Operand, Ty, Value};
 use ptoc_isa::{BinOp, CmpOp, Instr, InstrId, Need, Num, Oob, OperandKind};
+use ptoc_names::builtins::Word;
 use ptoc_syntax::ast::{Arg, ExprKind};
 use ptoc_tensor::DType;
 

@@ -3,11 +3,11 @@
 use super::inst::{Opnd, instr_for};
 use super::tileops::tile;
 use super::{Elab, R, Reported};
-use crate::builtins::Word;
 use crate::value::{Quantity, TileVal, Val, View, Window};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Elem, InstAttrs, Ty};
 use ptoc_isa::{Hop, InstrId, Loc, Order, Place, Sem, TileType};
+use ptoc_names::builtins::Word;
 use ptoc_tensor::DType;
 
 impl Elab<'_> {

@@ -2,12 +2,12 @@
 
 use super::env::Binding;
 use super::{Elab, R, Reported};
-use crate::builtins::{self, Builtin, Word};
-use crate::modules::ItemId;
 use crate::value::{TileVal, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{If, Op, Region, Ty};
 use ptoc_isa::{BinOp, UnOp};
+use ptoc_names::ItemId;
+use ptoc_names::builtins::{self, Builtin, Word};
 use ptoc_syntax::ast::*;
 
 impl Elab<'_> {
@@ -168,7 +168,7 @@ impl Elab<'_> {
                 self.report(d)
             }
             // Its faults were reported with the names.
-            ItemKind::Atom(a) => match crate::atoms::atom(a) {
+            ItemKind::Atom(a) => match ptoc_names::atom(a) {
                 Ok(atom) => Ok(Val::Algebra(atom.into())),
                 Err(_) => Err(Reported),
             },

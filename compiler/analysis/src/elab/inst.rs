@@ -14,13 +14,13 @@ use super::copies::Side;
 use super::labels::{around, count};
 use super::tiles::Shape;
 use super::{Elab, FLOAT_FOR_INTEGER, R, Reported, Valid};
-use crate::builtins::Word;
 use crate::value::{Quantity, TileVal, Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Inst, InstAttrs, Operand, TileRef, Ty};
 use ptoc_isa::{
     InstrId, Loc, Oob, OperandKind, OperandSpec, Place, Reduce, Role, Scratch, Sem, Target, TileType, UnitKind,
 };
+use ptoc_names::builtins::Word;
 use ptoc_syntax::ast::{Arg, Expr, ExprKind};
 use ptoc_tensor::DType;
 

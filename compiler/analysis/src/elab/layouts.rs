@@ -38,7 +38,7 @@ impl Elab<'_> {
         }
         let at = e.arg.and_then(|k| args.get(k)).copied().unwrap_or(span);
         let mode = if e.path.0.is_empty() { String::new() } else { format!("{}: ", e.path) };
-        let mut d = Diagnostic::error(crate::layout_code(e.kind), at, format!("`{}`: {mode}{}", e.op, e.message));
+        let mut d = Diagnostic::error(ptoc_names::layout_code(e.kind), at, format!("`{}`: {mode}{}", e.op, e.message));
         if !e.path.0.is_empty() {
             d = d.with_label(format!("{} of this", e.path));
         }
@@ -63,7 +63,7 @@ impl Elab<'_> {
             Val::Scalar(_) => Algebra::Int(Int::Const(i64::try_from(self.int_const(v)?).ok()?)),
             Val::Bool(b) => Algebra::Bool(*b),
             Val::Hole => Algebra::Keep,
-            Val::Word(crate::builtins::Word::Skip) => Algebra::Skip,
+            Val::Word(ptoc_names::builtins::Word::Skip) => Algebra::Skip,
             Val::Tuple(l) => Algebra::Tuple(l.iter().map(|x| self.algebra_of(x)).collect::<Option<_>>()?),
             Val::View(view) => Algebra::Layout(self.layout_of(&view.window, 0)),
             Val::Part(p) => Algebra::Layout(self.part_layout(p)),
@@ -82,7 +82,7 @@ impl Elab<'_> {
             Algebra::Int(n) => Val::Scalar(self.value_of(&n, span)),
             Algebra::Bool(b) => Val::Bool(b),
             Algebra::Keep => Val::Hole,
-            Algebra::Skip => Val::Word(crate::builtins::Word::Skip),
+            Algebra::Skip => Val::Word(ptoc_names::builtins::Word::Skip),
             Algebra::Tuple(l) => Val::Tuple(l.into_iter().map(|x| self.algebra_value(x, span)).collect()),
             other => Val::Algebra(other.into()),
         }

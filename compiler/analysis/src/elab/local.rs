@@ -148,7 +148,7 @@ impl Elab<'_> {
         };
         let kept = l.iter().map(|e| match e {
             Val::Int(1) => Some(true),
-            Val::Word(crate::builtins::Word::Skip) => Some(false),
+            Val::Word(ptoc_names::builtins::Word::Skip) => Some(false),
             _ => None,
         });
         match kept.collect() {

@@ -57,7 +57,6 @@ pub use program::{ProgramInstance, ProgramStep, ProgramTensor, TensorSource, ins
 pub use signature::{ArgDim, Instance, ScalarArg, TensorArg, instantiate};
 pub use tensors::ArgLayout;
 
-use crate::modules::{ItemId, ModuleId, Modules};
 use crate::{Bindings, value::Val};
 use env::Env;
 pub(crate) use env::{Binding, Entered};
@@ -65,6 +64,7 @@ use ptoc_diagnostics::{Code, Diagnostic, Span};
 use ptoc_ir::analysis::facts::Facts;
 use ptoc_ir::tile::{Builder, Label, Tile, Value, Var};
 use ptoc_isa::Target;
+use ptoc_names::{ItemId, ModuleId, Modules};
 use ptoc_syntax::ast::{Expr, ItemKind, Name};
 use rustc_hash::FxHashMap;
 
@@ -246,7 +246,7 @@ pub(crate) const FLOAT_FOR_INTEGER: &str = "write an integer; `index(..)` trunca
 pub(crate) fn not_yet(span: Span, what: &str) -> Diagnostic {
     let d = Diagnostic::error(ptoc_diagnostics::codes::NOT_YET, span, format!("ptoc does not have {what} yet"))
         .with_label("not available in this version");
-    match what == crate::builtins::NIBBLES {
+    match what == ptoc_names::builtins::NIBBLES {
         true => d.with_help("`recast<u4>(x)` counts the bytes of a tensor of u8 in elements of 4 bits (layouts.md)"),
         false => d,
     }
@@ -291,11 +291,11 @@ impl<'a> Elab<'a> {
         let silent = failed && self.waits.is_empty() && !self.diags.iter().any(Diagnostic::is_error);
         let Some((name, span)) = self.unknown.take().filter(|_| silent) else { return };
         // An import that failed was reported where it stands, and so was an item that could not be read.
-        let unread = |m: &crate::modules::Module| {
+        let unread = |m: &ptoc_names::Module| {
             m.ast.items.iter().any(|i| match &i.kind {
                 ItemKind::Error => true,
-                ItemKind::Fn(f) => crate::names::damaged(&f.params, &f.statics),
-                ItemKind::Kernel(k) | ItemKind::Program(k) => crate::names::damaged(&k.params, &k.statics),
+                ItemKind::Fn(f) => ptoc_names::resolve::damaged(&f.params, &f.statics),
+                ItemKind::Kernel(k) | ItemKind::Program(k) => ptoc_names::resolve::damaged(&k.params, &k.statics),
                 _ => false,
             })
         };

@@ -1,11 +1,11 @@
 //! What elaboration has found out about names, also of a kernel that has mistakes: for an editor.
 
 use super::{Binding, Elab, Valid};
-use crate::builtins::Word;
 use crate::value::{TileVal, Val};
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{Tile, Ty, Value};
 use ptoc_isa::{Pipe, TileType};
+use ptoc_names::builtins::Word;
 use ptoc_tensor::DType;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl Elab<'_> {
                 Some(_) => Fact::Constant(self.show(val)),
                 None => Fact::Scalar(self.ty(*v)),
             },
-            Val::Fn(id) => Fact::Constant(crate::modules::item_name(self.modules.item(*id))?.name.to_string()),
+            Val::Fn(id) => Fact::Constant(ptoc_names::item_name(self.modules.item(*id))?.name.to_string()),
             Val::Block(b) => Fact::Block(b.cap, self.size_shown(b.len)),
             Val::Tile(t) | Val::Mask(t, _) => self.tile_fact(t),
             Val::TileArray(a) => Fact::Tile(TileFact {

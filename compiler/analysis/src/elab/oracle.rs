@@ -7,13 +7,13 @@ use super::env::Binding;
 use super::labels::count;
 use super::signature::{ArgDim, TensorArg};
 use super::{Elab, MAX_CALLS, R, Reported};
-use crate::builtins::{self, Builtin, Word};
-use crate::modules::ItemId;
 use crate::value::{Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::oracle::{Condition, Equation, IntExpr, IntOp, Oracle, OracleExpr, Predicate, ReduceKind};
 use ptoc_ir::tile::{TensorId, Ty, Value};
 use ptoc_isa::{BinOp, UnOp};
+use ptoc_names::ItemId;
+use ptoc_names::builtins::{self, Builtin, Word};
 use ptoc_syntax::ast::*;
 use std::rc::Rc;
 
@@ -202,7 +202,7 @@ impl Elab<'_> {
     /// A `where` over contents: it holds for all values of its free index names.
     pub fn condition(&mut self, e: &Expr) -> R<Condition> {
         let mut names = Vec::new();
-        crate::names::index_names(e, &mut names);
+        ptoc_names::resolve::index_names(e, &mut names);
         let mut st = State { frames: vec![Vec::new()], lets: vec![Vec::new()], ..State::default() };
         let mut free = Vec::new();
         for n in names {

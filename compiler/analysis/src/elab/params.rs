@@ -4,11 +4,11 @@
 use super::env::Binding;
 use super::labels::count;
 use super::{Elab, R, Reported};
-use crate::builtins::{SyncFn, Word};
 use crate::value::{Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Ty, Value};
 use ptoc_layout::{Condition, Layout, Truth, Tuple, Value as Algebra};
+use ptoc_names::builtins::{SyncFn, Word};
 use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
 
@@ -116,7 +116,7 @@ impl Elab<'_> {
     fn bind_dtype(&mut self, e: &Expr, have: DType, p: &Param, at: Span) -> R<()> {
         if let ExprKind::Name(n) = &*e.kind
             && self.env.get(n).is_none()
-            && crate::builtins::word(n).is_none()
+            && ptoc_names::builtins::word(n).is_none()
         {
             self.env.define_outer(n.clone(), Binding::Let(Val::Word(Word::DType(have))), e.span);
             return Ok(());

@@ -4,13 +4,13 @@
 use super::env::Binding;
 use super::signature::{ArgDim, Instance, ScalarArg, TensorArg, instantiate};
 use super::{Elab, R, Reported};
-use crate::modules::{ItemId, Modules};
-use crate::names::mentions;
 use crate::value::{Val, View};
 use crate::{Bindings, Outcome};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Placement, TensorDir, TensorId};
 use ptoc_isa::Target;
+use ptoc_names::resolve::mentions;
+use ptoc_names::{ItemId, Modules};
 use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
 

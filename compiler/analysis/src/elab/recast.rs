@@ -3,12 +3,12 @@
 
 use super::labels::count;
 use super::{Elab, R, Reported, not_yet};
-use crate::builtins::Word;
 use crate::value::{Leaf, Lookup, Mode, Quantity, Val, View, Window};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Elem, Value};
 use ptoc_isa::{BinOp, Oob};
 use ptoc_layout::{Condition, Int, Truth, Tuple};
+use ptoc_names::builtins::Word;
 use ptoc_syntax::ast::{Arg, Expr, ExprKind};
 use ptoc_tensor::DType;
 

@@ -3,11 +3,11 @@
 
 use super::inst::usage;
 use super::{Elab, R, Reported};
-use crate::builtins::Word;
 use crate::value::{TileVal, Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Inst, InstAttrs, Operand, Value};
 use ptoc_isa::{InstrId, Loc, Oob, Order, UnitKind};
+use ptoc_names::builtins::Word;
 use ptoc_syntax::ast::{Arg, Expr};
 use ptoc_tensor::DType;
 

@@ -2,11 +2,11 @@
 
 use super::consts::{self, Fault};
 use super::{Elab, FLOAT_FOR_INTEGER, R};
-use crate::builtins::Word;
 use crate::value::Val;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Const, Ty, Value};
 use ptoc_isa::{BinOp, CmpOp, UnOp};
+use ptoc_names::builtins::Word;
 use ptoc_syntax::ast::BinaryOp;
 use ptoc_tensor::DType;
 

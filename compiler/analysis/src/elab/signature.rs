@@ -4,9 +4,7 @@ use super::env::Binding;
 use super::tensors::ArgLayout;
 use super::types::names_dtype;
 use super::{Elab, PlaceMode, R, Reported};
-use crate::builtins::Word;
 use crate::debug::DebugInfo;
-use crate::modules::{ItemId, Modules};
 use crate::value::{Val, View};
 use crate::{Bindings, Outcome};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
@@ -14,6 +12,8 @@ use ptoc_ir::oracle::Equation;
 use ptoc_ir::tile::{Affine, Builder, Elem, Kernel, Stored, TensorData, TensorDir, TensorId, Ty, Value};
 use ptoc_isa::{BinOp, Target};
 use ptoc_layout::Condition;
+use ptoc_names::builtins::Word;
+use ptoc_names::{ItemId, Modules};
 use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -584,7 +584,7 @@ impl<'a> Elab<'a> {
         let mut failed = false;
         for e in &k.wheres {
             let mut names = Vec::new();
-            crate::names::index_names(e, &mut names);
+            ptoc_names::resolve::index_names(e, &mut names);
             if has_index(e) {
                 match self.condition(e) {
                     Ok(c) => conditions.push(c),
@@ -682,7 +682,7 @@ impl<'a> Elab<'a> {
 /// Words are no dimensions, but those that mean something only in one place: `X` in projections, `ND` in tile types,
 /// `Up` in TCI.
 fn is_word(n: &Name) -> bool {
-    crate::builtins::word(n).is_some_and(|w| !matches!(w, Word::Skip | Word::Order(_) | Word::Choice(_)))
+    ptoc_names::builtins::word(n).is_some_and(|w| !matches!(w, Word::Skip | Word::Order(_) | Word::Choice(_)))
 }
 
 /// The tensors that TSTORE writes in `b`.

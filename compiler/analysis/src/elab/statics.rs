@@ -2,12 +2,12 @@
 
 use super::env::Binding;
 use super::{Elab, R, Reported};
-use crate::builtins::Word;
 use crate::value::Val;
 use indexmap::IndexMap;
 use ptoc_diagnostics::{Diagnostic, Span, codes, suggest};
 use ptoc_ir::tile::Ty;
 use ptoc_layout::Value as Algebra;
+use ptoc_names::builtins::Word;
 use ptoc_syntax::ast::*;
 
 impl Elab<'_> {
@@ -59,7 +59,7 @@ impl Elab<'_> {
     fn show_static(&self, v: &Val) -> String {
         match v {
             Val::Word(Word::DType(d)) => d.to_string(),
-            Val::Fn(id) => crate::modules::item_name(self.modules.item(*id)).map_or("?".into(), |n| n.name.to_string()),
+            Val::Fn(id) => ptoc_names::item_name(self.modules.item(*id)).map_or("?".into(), |n| n.name.to_string()),
             v => self.show(v),
         }
     }

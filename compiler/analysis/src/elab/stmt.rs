@@ -4,10 +4,10 @@ use super::env::Binding;
 use super::labels::count;
 use super::sync::Jump;
 use super::{Elab, R, Reported};
-use crate::builtins::{Builtin, SyncFn};
 use crate::value::{TileSpec, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Label, Op, Ty};
+use ptoc_names::builtins::{Builtin, SyncFn};
 use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
 
@@ -233,7 +233,7 @@ impl Elab<'_> {
 
     fn expr_stmt(&mut self, e: &Expr) -> R<()> {
         let atomic = matches!(&*e.kind, ExprKind::Call(f, _)
-            if matches!(&*f.kind, ExprKind::Name(n) if matches!(crate::builtins::function(n), Some(Builtin::Atomic(_)))));
+            if matches!(&*f.kind, ExprKind::Name(n) if matches!(ptoc_names::builtins::function(n), Some(Builtin::Atomic(_)))));
         match self.expr(e)? {
             Val::Unit => Ok(()),
             _ if atomic => Ok(()),

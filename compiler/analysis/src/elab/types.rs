@@ -1,11 +1,11 @@
 //! Types as written: dtypes, tile types, extents; and constants that must be known now.
 
 use super::{Elab, FLOAT_FOR_INTEGER, R, Reported};
-use crate::builtins::Word;
 use crate::value::{Block, TileSpec, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{CheckData, Ty, Value};
 use ptoc_isa::{BinOp, CmpOp, Loc, Order, TileType};
+use ptoc_names::builtins::Word;
 use ptoc_syntax::ast::{Arg, Expr, ExprKind, Name};
 use ptoc_tensor::DType;
 use std::rc::Rc;
@@ -179,7 +179,7 @@ impl Elab<'_> {
                 Some(n) if n.name == "valid" => valid = Some(&a.value),
                 Some(n) if n.name == "layout" => layout = Some(&a.value),
                 Some(n) if n.name == "pad" => pad = Some(self.pad_value(&a.value)?),
-                Some(n) if let Some(d) = crate::names::otherwise(&n.name, n.span) => return self.report(d),
+                Some(n) if let Some(d) = ptoc_names::resolve::otherwise(&n.name, n.span) => return self.report(d),
                 Some(n) => {
                     let d = Diagnostic::error(
                         codes::BAD_TILE_TYPE,
@@ -283,9 +283,9 @@ impl Elab<'_> {
         if let ExprKind::Name(n) = &*e.kind
             && self.env.get(n).is_none()
             && !self.names_constant(n)
-            && crate::builtins::word(n).is_none()
+            && ptoc_names::builtins::word(n).is_none()
         {
-            let d = crate::names::otherwise(n, e.span).unwrap_or_else(|| {
+            let d = ptoc_names::resolve::otherwise(n, e.span).unwrap_or_else(|| {
                 Diagnostic::error(codes::BAD_TILE_TYPE, e.span, format!("`{n}` is no layout of a tile"))
                     .with_label("not known")
             });

@@ -4,10 +4,11 @@ mod order;
 
 use crate::backend::{self, BackendRef, wrong_stage};
 use crate::session::{Entry, Failed, Origin, Session, Unit, Waiting};
-use ptoc_analysis::{Bindings, Instance, ItemId};
+use ptoc_analysis::{Bindings, Instance};
 use ptoc_diagnostics::{SourceMap, Span};
 use ptoc_ir::tile::text::Spans;
 use ptoc_ir::{loops, tile};
+use ptoc_names::ItemId;
 use ptoc_opt::pass::{Recorder, Snapshot};
 use ptoc_placement::PlacedKernel;
 use ptoc_syntax::ast::Name;

@@ -5,7 +5,7 @@ use crate::failure::{Failure, read};
 use crate::reply::{Reply, result};
 use crate::world::{World, path};
 use lsp_types::{Position, Range, TextDocumentPositionParams, Uri};
-use ptoc_analysis::index::{Access, Definition, Kind, Meaning};
+use ptoc_names::index::{Access, Definition, Kind, Meaning};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -7,7 +7,6 @@ use crate::reply::{Reply, result};
 use crate::world::World;
 use indexmap::IndexSet;
 use lsp_types::TextDocumentPositionParams;
-use ptoc_analysis::index::{Definition, Kind, Known, Meaning};
 use ptoc_analysis::{Fact, TileFact};
 use ptoc_diagnostics::list;
 use ptoc_interp::cost::{BlockCost, Lanes, units};
@@ -15,6 +14,7 @@ use ptoc_ir::tile::RoleId;
 use ptoc_isa::{Instr, Loc, Target};
 use ptoc_layout::Cx;
 use ptoc_layout::picture::TableStyle;
+use ptoc_names::index::{Definition, Kind, Known, Meaning};
 use ptoc_syntax::ast::ItemKind;
 use ptoc_tensor::DType;
 use ptoc_views::explain;
@@ -74,7 +74,7 @@ pub fn about_known(target: &Target, what: Known, word: &str) -> Option<String> {
         Known::Loc => Some(location(target, Loc::from_name(word)?)),
         Known::DType => Some(dtype(target, word)),
         Known::Function => {
-            let (usage, doc) = ptoc_analysis::reference(word)?;
+            let (usage, doc) = ptoc_names::reference(word)?;
             Some(format!("```tile\n{}\n```\n\n{doc}\n", usage.join("\n")))
         }
         Known::Pipe | Known::Word => None,
@@ -163,7 +163,7 @@ fn definition(context: Context<'_>, d: &Definition) -> String {
         match fact {
             Fact::Algebra(value) => {
                 let style = TableStyle { width: PICTURE.0, rows: PICTURE.1, color: false };
-                let cx = Cx::default().with_families(ptoc_analysis::standard_families());
+                let cx = Cx::default().with_families(ptoc_names::standard_families());
                 let _ =
                     writeln!(out, "\n```text\n{}\n```", ptoc_views::layout::describe(&cx, value, &style).trim_end());
             }

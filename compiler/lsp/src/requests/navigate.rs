@@ -5,8 +5,8 @@ use crate::failure::{Failure, read};
 use crate::reply::{Reply, result};
 use crate::world::World;
 use lsp_types::{DocumentHighlight, DocumentHighlightKind, Location, TextDocumentPositionParams};
-use ptoc_analysis::index::{Access, Definition, Kind, Meaning};
 use ptoc_diagnostics::Span;
+use ptoc_names::index::{Access, Definition, Kind, Meaning};
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -60,7 +60,7 @@ fn signatures(context: Context<'_>, cursor: &Cursor<'_>, call: &Call) -> Vec<Sig
     // What is imported is not among what the file defines.
     let modules = &context.loaded().unit.modules;
     if let Some(id) = modules.root().scope.get(call.name.as_str()).filter(|_| !call.method)
-        && let Some(name) = ptoc_analysis::item_name(modules.item(*id))
+        && let Some(name) = ptoc_names::item_name(modules.item(*id))
     {
         return item(context, name.span, call).into_iter().collect();
     }
@@ -71,7 +71,7 @@ fn signatures(context: Context<'_>, cursor: &Cursor<'_>, call: &Call) -> Vec<Sig
         let doc = format!("A tile of rows x columns elements in {}.", context.world.target().memory(loc).name);
         return vec![written(&format!("{loc}<dtype, rows, columns>"), &doc)];
     }
-    let Some((usages, doc)) = ptoc_analysis::reference(&call.name).filter(|_| !call.method) else { return Vec::new() };
+    let Some((usages, doc)) = ptoc_names::reference(&call.name).filter(|_| !call.method) else { return Vec::new() };
     let wanted = usages.into_iter().filter(|u| u[call.name.len()..].starts_with(if call.statics { '<' } else { '(' }));
     wanted.map(|usage| written(usage, doc)).collect()
 }

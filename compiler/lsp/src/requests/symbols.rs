@@ -5,7 +5,7 @@ use crate::failure::{Failure, read};
 use crate::reply::{Reply, result};
 use crate::world::World;
 use lsp_types::{DocumentSymbol, DocumentSymbolParams, SymbolKind, WorkspaceSymbolParams};
-use ptoc_analysis::index::{Definition, Kind};
+use ptoc_names::index::{Definition, Kind};
 use serde_json::{Value, json};
 
 /// `textDocument/documentSymbol`: items in source order, with what is defined in them.

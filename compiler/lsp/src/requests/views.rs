@@ -139,7 +139,7 @@ pub fn layout(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let Some((name, value)) = at.position.and_then(|p| layout_at(context, p)) else {
         return Err(Failure::refused("the name here stands for no layout"));
     };
-    let cx = Cx::default().with_families(ptoc_analysis::standard_families());
+    let cx = Cx::default().with_families(ptoc_names::standard_families());
     let picture = Picture::of(&cx, value).map_err(|e| Failure::refused(e.to_string()))?;
     let title = format!("{name} = {value}");
     let page = Page {

@@ -135,7 +135,7 @@ fn source_text(args: &EmitArgs, stage: Stage, session: &mut Session) -> Result<S
         return Ok(ptoc_syntax::print::tokens(&text, &ptoc_syntax::tokens(file, &text)));
     }
     if let Some(name) = &args.kernel {
-        parsed.file.items.retain(|item| ptoc_analysis::item_name(item).is_some_and(|n| n.name == *name));
+        parsed.file.items.retain(|item| ptoc_names::item_name(item).is_some_and(|n| n.name == *name));
         if parsed.file.items.is_empty() {
             let message = format!("`{}` has no item `{name}`", args.file.display());
             return session.fail(Diagnostic::global(codes::UNKNOWN_KERNEL, message));

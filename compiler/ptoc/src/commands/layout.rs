@@ -26,7 +26,7 @@ pub fn layout(args: &LayoutArgs, io: &mut Io<'_>) -> u8 {
         return DONE;
     }
     let env = environment();
-    let cx = Cx::default().with_families(ptoc_analysis::standard_families());
+    let cx = Cx::default().with_families(ptoc_names::standard_families());
     let Some(text) = &args.expr else {
         return batch::batch(&cx, &env, &mut BufReader::with_capacity(1 << 16, std::io::stdin().lock()), io);
     };
@@ -69,7 +69,7 @@ pub fn layout(args: &LayoutArgs, io: &mut Io<'_>) -> u8 {
 /// instruction.
 fn environment() -> Env {
     let mut env = Env::new();
-    for value in ptoc_analysis::standard_atoms() {
+    for value in ptoc_names::standard_atoms() {
         let types = match value {
             Value::Atom(atom) => &atom.types,
             Value::Family(family) => family.types(),
@@ -116,7 +116,7 @@ fn code(e: &ExprError) -> Code {
         ExprErrorKind::Syntax => codes::LAYOUT_SYNTAX,
         ExprErrorKind::UnknownName(_) | ExprErrorKind::UnknownOperation(_) => codes::UNKNOWN_LAYOUT_NAME,
         ExprErrorKind::Arity => codes::LAYOUT_ARITY,
-        ExprErrorKind::Layout(e) => ptoc_analysis::layout_code(e.kind),
+        ExprErrorKind::Layout(e) => ptoc_names::layout_code(e.kind),
     }
 }
 

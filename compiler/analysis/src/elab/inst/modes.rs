@@ -1,12 +1,12 @@
 //! What is said beside the operands of an instruction, and which of its forms is meant.
 
 use super::usage;
-use crate::builtins::Word;
 use crate::elab::{Elab, R, Reported};
 use crate::value::Val;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::InstAttrs;
 use ptoc_isa::{AtomicOp, Factors, InstrId, Oob, OperandKind, OperandSpec, RoundMode};
+use ptoc_names::builtins::Word;
 use ptoc_syntax::ast::{Expr, Ident};
 
 impl Elab<'_> {
@@ -35,7 +35,7 @@ impl Elab<'_> {
             ("atomic", Val::Word(Word::Choice(w @ ("Max" | "Min")))) if id.get().updates_memory() => {
                 attrs.atomic = Some(if *w == "Max" { AtomicOp::Max } else { AtomicOp::Min });
             }
-            _ if let Some(d) = crate::names::left_out(id, &name.name, name.span) => return self.report(d),
+            _ if let Some(d) = ptoc_names::resolve::left_out(id, &name.name, name.span) => return self.report(d),
             _ => {
                 let message = format!("`{}` has no mode `{}` with this value", id.get().written_name(), name.name);
                 let d = Diagnostic::error(codes::WRONG_ARGUMENTS, name.span, message)

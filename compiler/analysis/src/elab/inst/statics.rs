@@ -20,7 +20,7 @@ pub(crate) fn of_instruction(id: InstrId, callee: &Expr, base: &Expr, statics: &
     // Operands go behind the others, and so do words.
     let of_mode = |word: &str| {
         let left_out = || ptoc_isa::left_out(name).any(|p| p.words.contains(&word) && p.why.contains("leave it out"));
-        crate::names::respelled(word).or_else(|| left_out().then_some(""))
+        ptoc_names::resolve::respelled(word).or_else(|| left_out().then_some(""))
     };
     let written: Option<Vec<String>> = statics
         .iter()

@@ -1,10 +1,10 @@
 //! `select_mma`: the matrix instruction for dtypes and a tile's columns.
 
-use crate::builtins::Word;
 use crate::elab::{Elab, R, Reported};
 use crate::value::Val;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_layout::{Int, Value as Algebra};
+use ptoc_names::builtins::Word;
 use ptoc_syntax::ast::Arg;
 
 const USAGE: &str = "usage: `select_mma(f16, f16, f32, n = 256)`, or `select_mma(FAMILY, n = 256)`";
@@ -38,12 +38,12 @@ impl Elab<'_> {
             }
         };
         let Some(op) = ptoc_layout::ops::find("select_mma") else { return Err(Reported) };
-        let cx = ptoc_layout::Cx::default().with_families(crate::atoms::standard_families());
+        let cx = ptoc_layout::Cx::default().with_families(ptoc_names::standard_families());
         match (op.eval)(&cx, &operands) {
             Ok(atom) => Ok(Val::Algebra(atom.into())),
             Err(e) => {
                 let blamed = e.arg.and_then(|k| at.get(k).copied()).unwrap_or(span);
-                self.mma_error(crate::layout_codes::code(e.kind), e, span, blamed)
+                self.mma_error(ptoc_names::layout_code(e.kind), e, span, blamed)
             }
         }
     }

@@ -2,13 +2,13 @@
 //! same layouts that the kernel uses.
 
 use super::{Math, State};
-use crate::builtins::Builtin;
 use crate::elab::{Elab, R, Reported, labels::count};
 use crate::value::{Quantity, Val, View};
 use ptoc_diagnostics::{Span, codes};
 use ptoc_ir::oracle::{IntExpr, IntOp};
 use ptoc_ir::tile::{Elem, TensorId, Value};
 use ptoc_isa::{BinOp, Oob};
+use ptoc_names::builtins::Builtin;
 use ptoc_syntax::ast::{Arg, Expr, ExprKind, ItemKind};
 
 fn op(op: IntOp, a: IntExpr, b: IntExpr) -> IntExpr {

@@ -1,11 +1,11 @@
 //! Transaction barriers: `mbarrier<P, Q>(arrivals = n)`, `arrive`, `expect`, `complete`, `wait(b, parity)`.
 
 use super::{Elab, R};
-use crate::builtins::SyncFn;
 use crate::value::{EventSpec, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::sync::{MAX_ARRIVALS, MAX_BYTES};
 use ptoc_ir::tile::{EventKind, SyncOp, Value};
+use ptoc_names::builtins::SyncFn;
 use ptoc_syntax::ast::*;
 
 impl Elab<'_> {

@@ -1,13 +1,13 @@
 //! Flags: `event<P, Q>[n]`, `set`, `wait`, `TSYNC`; and `barrier`.
 
 use super::{Elab, R, Reported};
-use crate::builtins::SyncFn;
 use crate::elab::env::Binding;
 use crate::elab::labels::count;
 use crate::value::{EventSpec, EventVal, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Event, EventData, EventKind, EventRef, Purpose, SyncOp};
 use ptoc_isa::Pipe;
+use ptoc_names::builtins::SyncFn;
 use ptoc_syntax::ast::*;
 
 impl Elab<'_> {

@@ -9,11 +9,11 @@ mod ring;
 mod role;
 
 use super::{Elab, R, Reported};
-use crate::builtins::{Builtin, SyncFn};
 use crate::value::{EventVal, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes, suggest};
 use ptoc_ir::tile::{EventKind, RoleId, SyncMode, SyncOp, Var};
 use ptoc_isa::{Loc, Pipe, Place};
+use ptoc_names::builtins::{Builtin, SyncFn};
 use ptoc_syntax::ast::*;
 use rustc_hash::FxHashMap;
 

@@ -6,13 +6,13 @@
 //! (the drain).
 
 use super::{Elab, Jump, R, Reported};
-use crate::builtins::SyncFn;
 use crate::elab::inst::instr_for;
 use crate::elab::tileops::tile;
 use crate::value::{EventSpec, Ring, RingSpec, Slots, TileVal, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{EventKind, EventRef, InstAttrs, Purpose, SyncOp, Ty, Value, Var};
 use ptoc_isa::{BinOp, CmpOp, Sem};
+use ptoc_names::builtins::SyncFn;
 use ptoc_syntax::ast::*;
 use std::rc::Rc;
 

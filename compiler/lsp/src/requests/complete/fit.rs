@@ -4,9 +4,9 @@
 use super::{Proposal, Rank, kinds, proposal};
 use crate::context::Context;
 use crate::cursor::{Call, Cursor, Static};
-use ptoc_analysis::index::Definition;
 use ptoc_analysis::{Fact, TileFact};
 use ptoc_isa::{DTypeRule, Instr, OperandKind, OperandSpec, Pipe, Role};
+use ptoc_names::index::Definition;
 use ptoc_syntax::ast::{Dir, ItemKind, StaticKind};
 use ptoc_tensor::DType;
 
@@ -18,7 +18,7 @@ pub fn arguments(context: Context<'_>, cursor: &Cursor<'_>, call: &Call) -> Vec<
     if let Some(item) = own {
         return parameters(context, item, call);
     }
-    if ptoc_analysis::SyncFn::from_name(&call.name).is_some() && !call.method {
+    if ptoc_names::SyncFn::from_name(&call.name).is_some() && !call.method {
         return Pipe::ALL.iter().map(|p| Proposal::new(p.name(), kinds::ENUM_MEMBER, Rank::Named, "a pipe")).collect();
     }
     let Some(instr) = ptoc_isa::lookup(&call.name).map(|id| id.get()).filter(|_| !call.method && !call.statics) else {

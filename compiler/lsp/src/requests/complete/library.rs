@@ -4,7 +4,7 @@ use super::{Imports, Proposal, Rank, kinds};
 use crate::context::Context;
 use crate::cursor::Cursor;
 use crate::world::path as file_of;
-use ptoc_analysis::{Exported, exported, library};
+use ptoc_names::{Exported, exported, library};
 use ptoc_syntax::Tok;
 use std::fs;
 

@@ -13,8 +13,9 @@ use crate::failure::{Failure, read};
 use crate::reply::{Reply, result};
 use crate::world::World;
 use lsp_types::{Range, TextDocumentPositionParams, TextEdit};
-use ptoc_analysis::index::{Definition, Kind, known};
-use ptoc_analysis::{Fact, UsePlace};
+use ptoc_analysis::Fact;
+use ptoc_names::UsePlace;
+use ptoc_names::index::{Definition, Kind, known};
 use ptoc_syntax::Tok;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -279,9 +280,8 @@ fn scope<'a>(context: Context<'a>, cursor: &Cursor<'_>) -> Vec<&'a Definition> {
     let index = &context.loaded().index;
     let visible = index.visible(context.file(), cursor.word.start as u32);
     let imports = context.loaded().unit.modules.root().imports.iter();
-    let imported = imports.filter_map(|(_, id)| {
-        index.definition(ptoc_analysis::item_name(context.loaded().unit.modules.item(*id))?.span)
-    });
+    let imported = imports
+        .filter_map(|(_, id)| index.definition(ptoc_names::item_name(context.loaded().unit.modules.item(*id))?.span));
     let defined = cursor.defined();
     visible.into_iter().filter(|d| !defined.contains(&d.span.start)).chain(imported).collect()
 }

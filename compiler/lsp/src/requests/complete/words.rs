@@ -3,11 +3,12 @@
 use super::{Proposal, Rank, kinds};
 use crate::context::Context;
 use crate::cursor::{Call, Cursor};
-use ptoc_analysis::index::{Definition, Kind};
-use ptoc_analysis::{ATTRIBUTES, FIELD_EXAMPLES, FUNCTIONS, Fact, SyncFn};
+use ptoc_analysis::Fact;
 use ptoc_diagnostics::Span;
 use ptoc_isa::{Instr, Loc, TABLE, Target};
 use ptoc_layout::ops;
+use ptoc_names::index::{Definition, Kind};
+use ptoc_names::{ATTRIBUTES, FIELD_EXAMPLES, FUNCTIONS, SyncFn};
 use ptoc_syntax::Tok;
 use ptoc_tensor::DType;
 

@@ -4,8 +4,8 @@
 use super::program::{At, Trip, When};
 use crate::harness::*;
 use proptest::prelude::*;
-use ptoc_checks::hazards::check;
 use ptoc_diagnostics::Diagnostic;
+use ptoc_hazards::check;
 use ptoc_interp::{Launch, Options, Order as Pace, Pipes};
 use ptoc_ir::tile::{
     AddrKind, Event, EventData, EventKind, EventRef, For, If, Kernel, Op, Purpose, RoleData, RoleId, Scope, SyncMode,

@@ -2,8 +2,8 @@
 
 use super::oracle::mistakes;
 use super::program::{At, P, Trip, When, kernel};
-use ptoc_checks::hazards::check;
 use ptoc_diagnostics::Diagnostic;
+use ptoc_hazards::check;
 use ptoc_isa::{Pipe, Target};
 
 fn a2a3() -> &'static Target {

@@ -5,10 +5,10 @@
 //! whose author fixes some tiles by `TASSIGN` would get these planned as well; there all automatic ones go to `rest`.
 
 use crate::args::MemArgs;
-use ptoc_analysis::ItemId;
 use ptoc_diagnostics::{Diagnostic, Diagnostics, Edit, SourceMap, Span, codes};
 use ptoc_driver::maps::instances;
 use ptoc_driver::session::{Failed, Origin, Session, Unit};
+use ptoc_names::ItemId;
 use ptoc_placement::MemoryMap;
 use ptoc_placement::map::{Chosen, MappedTile};
 use ptoc_syntax::ast::{Attr, AttrArg, Block, Else, IfStmt, Item, ItemKind, Stmt, StmtKind};

@@ -6,7 +6,7 @@ use super::find::{Fault, Finding};
 use super::order::Wrong;
 use super::repair::{self, Seen};
 use super::walk::Walk;
-use crate::capacity::Author;
+use ptoc_checks::capacity::Author;
 use ptoc_diagnostics::{Account, Diagnostic, Edit, Span};
 use ptoc_ir::tile::verify::verify;
 use ptoc_ir::tile::{Event, Kernel, Purpose};

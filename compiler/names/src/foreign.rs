@@ -1,7 +1,7 @@
 //! Names that people bring along from PTO's C++, CUDA, numpy and Python, and what stands for them here.
 
 /// What to say about a foreign name.
-pub(crate) enum Foreign {
+pub enum Foreign {
     /// It is spelled so.
     Is(&'static str),
     /// There is another way.
@@ -17,7 +17,7 @@ pub fn spelled_otherwise(name: &str) -> Option<String> {
 }
 
 /// What stands for `name`, if others know it and we do not.
-pub(crate) fn foreign(name: &str) -> Option<Foreign> {
+pub fn foreign(name: &str) -> Option<Foreign> {
     use Foreign::{Help, Is};
     Some(match name {
         "float" | "float32" | "fp32" | "float32_t" => Is("f32"),

@@ -3,7 +3,7 @@
 use super::{Access, Definition, FileIndex, Kind, Meaning, Occurrence, known};
 use crate::builtins::SyncFn;
 use crate::modules::{ItemId, Module, ModuleId, Modules, item_name};
-use crate::names::index_names;
+use crate::resolve::index_names;
 use crate::scopes::{self, Part};
 use ptoc_diagnostics::Span;
 use ptoc_isa::{Pipe, Role};

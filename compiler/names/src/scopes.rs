@@ -6,7 +6,7 @@ use ptoc_syntax::ast::*;
 
 /// A part of a statement.
 #[derive(Clone, Copy)]
-pub(crate) enum Part<'a> {
+pub enum Part<'a> {
     /// An expression is evaluated.
     Value(&'a Expr),
     /// An expression whose root is given a value.
@@ -15,7 +15,16 @@ pub(crate) enum Part<'a> {
     Arguments(&'a [Arg]),
     /// A name that holds from the end of the statement to the end of the block, with its type and value where they are
     /// written.
-    Local { name: &'a Ident, kind: Kind, ty: Option<&'a Expr>, value: Option<&'a Expr> },
+    Local {
+        /// The name.
+        name: &'a Ident,
+        /// What it is.
+        kind: Kind,
+        /// The type that is written.
+        ty: Option<&'a Expr>,
+        /// What it is bound to.
+        value: Option<&'a Expr>,
+    },
     /// A block, which has a scope; the variable of its loop and what that runs over are in a scope around it.
     Block(Option<(&'a Ident, &'a Expr)>, &'a Block),
     /// Who has the blocks of a grid: coordinates belong to the target.
@@ -27,7 +36,7 @@ pub(crate) enum Part<'a> {
 }
 
 /// The parts of a statement.
-pub(crate) fn parts<'a>(stmt: &'a Stmt, f: &mut dyn FnMut(Part<'a>)) {
+pub fn parts<'a>(stmt: &'a Stmt, f: &mut dyn FnMut(Part<'a>)) {
     let mut given = |ty: &'a Option<Expr>, value: &'a Expr, names: &'a [Ident], kind, written: Option<&'a Expr>| {
         ty.iter().for_each(|ty| f(Part::Value(ty)));
         f(Part::Value(value));
@@ -79,7 +88,7 @@ pub(crate) fn parts<'a>(stmt: &'a Stmt, f: &mut dyn FnMut(Part<'a>)) {
 }
 
 /// The parts of `if`, as a statement or as a value.
-pub(crate) fn branches<'a>(i: &'a IfStmt, f: &mut dyn FnMut(Part<'a>)) {
+pub fn branches<'a>(i: &'a IfStmt, f: &mut dyn FnMut(Part<'a>)) {
     let mut next = Some(i);
     while let Some(i) = next {
         f(Part::Value(&i.cond));

@@ -4,7 +4,7 @@ use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_isa as isa;
 
 /// A name of PTO's: an instruction, a method, a type or a word that the language spells otherwise, or has not.
-pub(crate) fn otherwise(name: &str, span: Span) -> Option<Diagnostic> {
+pub fn otherwise(name: &str, span: Span) -> Option<Diagnostic> {
     // In small letters it is most likely a name of the author's.
     let theirs = isa::is_spelled(name) || name.chars().any(char::is_uppercase);
     (theirs && isa::otherwise(name).is_some()).then(|| no_instruction(name, span))
@@ -24,7 +24,7 @@ pub(super) fn no_instruction(name: &str, span: Span) -> Diagnostic {
 }
 
 /// A mode of PTO's as it is written here.
-pub(crate) fn respelled(word: &str) -> Option<&'static str> {
+pub fn respelled(word: &str) -> Option<&'static str> {
     Some(match word {
         "AtomicAdd" => "atomic = true",
         "AtomicMax" => "atomic = Max",
@@ -36,7 +36,7 @@ pub(crate) fn respelled(word: &str) -> Option<&'static str> {
 }
 
 /// A word for what an instruction has in PTO's form, and has not here.
-pub(crate) fn left_out(id: isa::InstrId, word: &str, span: Span) -> Option<Diagnostic> {
+pub fn left_out(id: isa::InstrId, word: &str, span: Span) -> Option<Diagnostic> {
     let name = id.get().written_name();
     let parts: Vec<isa::LeftOut> = isa::left_out(name).filter(|p| p.words.contains(&word)).collect();
     let message = format!("`{word}` of {name} is not part of the language");

@@ -122,12 +122,12 @@ impl Modules {
     }
 
     /// Is a name wrong somewhere?
-    pub(crate) fn misnamed(&self) -> bool {
+    pub fn misnamed(&self) -> bool {
         if let Some(known) = self.misnamed.get() {
             return *known;
         }
         let mut found = Vec::new();
-        crate::names::check(self, &mut found);
+        crate::resolve::check(self, &mut found);
         found.iter().any(Diagnostic::is_error)
     }
 

@@ -4,7 +4,7 @@ use ptoc_syntax::ast::*;
 use rustc_hash::FxHashSet;
 
 /// Did the parser lose a part of this signature?
-pub(crate) fn damaged(params: &[Param], statics: &[StaticParam]) -> bool {
+pub fn damaged(params: &[Param], statics: &[StaticParam]) -> bool {
     let lost = |e: &Expr| matches!(&*e.kind, ExprKind::Error);
     params.iter().any(|p| lost(&p.ty) || p.name.name.is_empty())
         || statics.iter().any(|s| match &s.kind {
@@ -17,7 +17,7 @@ pub(crate) fn damaged(params: &[Param], statics: &[StaticParam]) -> bool {
 }
 
 /// Bare names that index something, in order of appearance, each once; `sum<k>` binds its own.
-pub(crate) fn index_names(e: &Expr, out: &mut Vec<Ident>) {
+pub fn index_names(e: &Expr, out: &mut Vec<Ident>) {
     let mut bound = FxHashSet::default();
     collect(e, &mut bound, out);
 
@@ -72,7 +72,7 @@ pub(crate) fn index_names(e: &Expr, out: &mut Vec<Ident>) {
 }
 
 /// Does the expression use the name? Blocks are not looked into.
-pub(crate) fn mentions(e: &Expr, name: &Name) -> bool {
+pub fn mentions(e: &Expr, name: &Name) -> bool {
     let args = |args: &[Arg]| args.iter().any(|a| mentions(&a.value, name));
     match &*e.kind {
         ExprKind::Name(n) => n == name,
@@ -91,6 +91,6 @@ pub(crate) fn mentions(e: &Expr, name: &Name) -> bool {
 }
 
 /// Names in braces: `"got {KS}"`.
-pub(crate) fn interpolated(text: &str) -> impl Iterator<Item = &str> {
+pub fn interpolated(text: &str) -> impl Iterator<Item = &str> {
     text.split('{').skip(1).filter_map(|p| p.split_once('}').map(|(n, _)| n.split('.').next().unwrap_or(n).trim()))
 }

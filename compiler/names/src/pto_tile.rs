@@ -14,7 +14,7 @@ struct Declared {
 }
 
 /// The report of `base<args>`, if it is a tile type of PTO's.
-pub(crate) fn report(base: &Expr, args: &[Arg], span: Span) -> Option<Diagnostic> {
+pub fn report(base: &Expr, args: &[Arg], span: Span) -> Option<Diagnostic> {
     let ExprKind::Name(name) = &*base.kind else { return None };
     let values: Vec<&Expr> = args.iter().filter(|a| a.name.is_none()).map(|a| &a.value).collect();
     let own = Loc::from_name(name);

@@ -6,7 +6,7 @@ use super::order::Wrong;
 use super::places::{self, Spelled};
 use super::text;
 use super::walk::Walk;
-use crate::capacity::Author;
+use ptoc_checks::capacity::Author;
 use ptoc_diagnostics::{Account, Span};
 use ptoc_ir::tile::verify::verify;
 use ptoc_ir::tile::{EventData, EventKind, EventRef, Kernel, Op, Purpose, Region, Scope, Stmt, SyncOp};

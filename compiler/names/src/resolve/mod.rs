@@ -6,8 +6,8 @@ mod pto;
 mod unknown;
 mod walk;
 
-pub(crate) use expressions::{damaged, index_names, interpolated, mentions};
-pub(crate) use pto::{left_out, otherwise, respelled};
+pub use expressions::{damaged, index_names, interpolated, mentions};
+pub use pto::{left_out, otherwise, respelled};
 
 use crate::builtins;
 use crate::modules::{ItemId, Module, Modules};

@@ -5,7 +5,7 @@ use super::find::Finding;
 use super::repair::{Change, How};
 use super::text;
 use super::walk::Walk;
-use crate::capacity::{Author, Statement};
+use ptoc_checks::capacity::{Author, Statement};
 use ptoc_diagnostics::{Edit, Span};
 use ptoc_ir::tile::{Op, Purpose, Region, Stmt, SyncOp};
 use std::mem::discriminant;

@@ -15,6 +15,8 @@
 //! The interpreter finds hazards by vector clocks while it runs. Nothing is shared with it: tests hold one against the
 //! other.
 
+#![forbid(unsafe_code)]
+
 mod accesses;
 mod below;
 mod bytes;
@@ -45,9 +47,9 @@ mod wanted;
 mod whiles;
 mod witness;
 
-use crate::capacity::{Author, Nobody};
 use code::Code;
 use find::{Finding, Key};
+use ptoc_checks::capacity::{Author, Nobody};
 use ptoc_diagnostics::{Account, Analysis, Budget, Diagnostic};
 use ptoc_ir::tile::{Kernel, SyncMode};
 use ptoc_isa::Target;
