@@ -70,3 +70,55 @@ fn a_launch_says_what_is_missing() {
     let cpu = run("cpu");
     assert!(cpu.err.contains("the backend `cpu` does not run kernels for sm90"), "{}", cpu.err);
 }
+
+const DOUBLE: &str = "// run: double interp,cpu,gpu M=10 N=70 seed=1
+// run: double gpu,interp target=sm90 M=10 N=70 seed=1
+// run: double gpu M=3 N=5 seed=1
+// run: double cpu,gpu target=a5 M=3 N=5 seed=1
+kernel double(a: in f32[M, N], c: out f32[M, N]) {
+    grid (i in tiles(M, 8), j in tiles(N, 32));
+    TSTORE(c.tile(i, j), 2.0 * Vec(a.tile(i, j)));
+}
+";
+
+/// `ptoc test` of a text, as JSON, and its standard error.
+fn tested(text: &str, flags: &[&str]) -> (serde_json::Value, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("k.tile");
+    std::fs::write(&file, text).expect("written");
+    let file = file.display().to_string();
+    let outcome = command(&[&["test", &file, "--json"], flags].concat());
+    (serde_json::from_str(&outcome.out).unwrap_or_else(|e| panic!("{e}: {}", outcome.out)), outcome.err)
+}
+
+/// Test lines that name the GPU run on the card, or on the interpreter of PTX, and it is said which. A line without a
+/// target has each backend run for a target of its own; one with a target is held to it.
+#[test]
+fn lines_that_name_it() {
+    let (json, err) = tested(DOUBLE, &[]);
+    let results: Vec<&str> =
+        json["lines"].as_array().expect("lines").iter().map(|l| l["result"].as_str().expect("a word")).collect();
+    assert_eq!(results, ["passed", "passed", "passed", "failed"], "{err}");
+    assert!(err.contains("the backend `gpu` does not run kernels for a5"), "{err}");
+    let machine = json["machines"]["gpu"].as_str().expect("it is said");
+    assert!(machine.starts_with("PTX interpreter, no card (") || machine.contains("CUDA"), "{machine}");
+}
+
+/// With `--backend`, every line runs there, whatever its target; lines for units in memory, and kernels that only the
+/// line's own target takes, are counted.
+#[test]
+fn lines_that_do_not() {
+    let elsewhere = "// run: half interp,cpu target=kirinx90 T=f16 seed=1 rtol=1e-2 atol=1e-2
+// run: unit pim target=hbm-pim M=256 N=64 seed=1
+kernel half<type T = f32>(a: in f16[16, 16], b: in f16[16, 16], c: out T[16, 16]) {
+    grid (i in tiles(16, 16));
+    let acc = tile Acc<T, i, 16>;
+    TMATMUL(acc, Left(Mat(a.tile(i, _))), Right(Mat(b.tile(_, _))));
+    TSTORE(c.tile(i, _), acc);
+}
+";
+    let (json, err) = tested(&format!("{elsewhere}{DOUBLE}"), &["--backend", "gpu"]);
+    assert_eq!((&json["passed"], &json["failed"], &json["skipped"]), (&4.into(), &0.into(), &2.into()), "{json}{err}");
+    let reason = json["lines"][0]["reason"].as_str().expect("a reason");
+    assert_eq!(reason, "not for sm90: does not compile: E0602");
+}

@@ -66,6 +66,8 @@ pub struct Session {
     pub verify_ir: bool,
     /// Keeps the IR after each pass that changed it.
     pub recorder: Option<Recorder>,
+    /// Where a backend's machine is not there, a model of it will do, if the backend has one: what tests ask for.
+    pub stand_in: bool,
     /// The command, as far as one would write it again, for what is shown of a kernel.
     pub command: Option<String>,
 }
@@ -121,6 +123,7 @@ impl Session {
             cache: Cache::default(),
             verify_ir: false,
             recorder: None,
+            stand_in: false,
             command: None,
             names: Vec::new(),
             open: OpenTexts::default(),

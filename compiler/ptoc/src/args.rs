@@ -223,7 +223,7 @@ pub struct RunArgs {
     /// Kernel or program; may be left out if the file has only one
     #[arg(value_name = "KERNEL")]
     pub kernel: Option<String>,
-    /// What executes the kernel [default: cpu, or pim for targets with units in memory; interp with --step and
+    /// What executes the kernel [default: cpu, gpu for sm90, pim for targets with units in memory; interp with --step and
     /// --print-tile]
     #[arg(long, value_parser = OneBackend, value_name = "BACKEND")]
     pub backend: Option<BackendRef>,
@@ -434,6 +434,13 @@ pub struct TestArgs {
     /// Run machine code a second time, with the sanitizer, which watches each access to tiles and tensors
     #[arg(long)]
     pub sanitize: bool,
+    /// Run the `// run:` lines on the interpreter and this backend, whatever they name: for its own target where it does
+    /// not serve the line's; lines for units in memory stay there
+    #[arg(long, value_parser = OneBackend, value_name = "BACKEND")]
+    pub backend: Option<BackendRef>,
+    /// Print what became of the lines as JSON
+    #[arg(long)]
+    pub json: bool,
     /// Form of the diagnostics on standard error
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "human")]
     pub message_format: MessageFormat,

@@ -266,7 +266,7 @@ impl Reader<'_> {
     fn backends(&mut self, kernel: &Ident, word: Option<Ident>) -> Vec<(&'static str, Span)> {
         let mut list: Vec<(&'static str, Span)> = Vec::new();
         let Some(word) = word.filter(|w| !w.name.contains('=')) else {
-            self.malformed(kernel.span.after(), "the backends are missing: `interp`, `cpu`, or `pim`");
+            self.malformed(kernel.span.after(), "the backends are missing: `interp`, `cpu`, `gpu`, or `pim`");
             return list;
         };
         let mut start = word.span.start;
@@ -280,7 +280,7 @@ impl Reader<'_> {
                     let mut d = Diagnostic::error(
                         codes::UNKNOWN_BACKEND,
                         span,
-                        format!("`{part}` is no backend: there are `interp`, `cpu`, and `pim`"),
+                        format!("`{part}` is no backend: there are `interp`, `cpu`, `gpu`, and `pim`"),
                     );
                     if let Some(near) = crate::similar::nearest(part, &BACKENDS) {
                         d = d.with_fix(format!("write `{near}`"), span, near);

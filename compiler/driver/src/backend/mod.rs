@@ -43,6 +43,17 @@ pub trait Backend: Sync {
     /// Has it the numbers of this target?
     fn serves(&self, target: &Target) -> bool;
 
+    /// The target that stands for one it does not serve, where a test line leaves the choice.
+    fn home(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// What its kernels run on, where that is not this host; `stand_in` as [`Session::stand_in`].
+    fn machine(&self, stand_in: bool) -> Option<String> {
+        let _ = stand_in;
+        None
+    }
+
     /// What it can do beyond executing.
     fn capabilities(&self) -> Capabilities {
         Capabilities::default()

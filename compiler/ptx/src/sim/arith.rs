@@ -8,7 +8,7 @@ use crate::types::Type;
 use half::{bf16, f16};
 
 /// The NaN of results.
-const NAN32: u64 = 0x7fff_ffff;
+pub(super) const NAN32: u64 = 0x7fff_ffff;
 const NAN64: u64 = 0x7fff_ffff_ffff_ffff;
 
 fn f(bits: u64) -> f32 {

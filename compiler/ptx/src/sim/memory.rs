@@ -38,6 +38,11 @@ pub enum Refusal {
     Race,
 }
 
+/// A refusal, and of a race the other access.
+pub(super) type Refused = (Refusal, Option<(Access, Who)>);
+
+const BOUNDS: Refused = (Refusal::Bounds, None);
+
 /// Bytes with what is known of who touched them.
 #[derive(Debug)]
 pub(super) struct Arena {
@@ -52,6 +57,11 @@ impl Arena {
         Arena { bytes, shadow, aligned: launch.aligned }
     }
 
+    /// Memory that one thread alone can reach, with garbage.
+    pub(super) fn private(size: usize, launch: &Launch<'_>, seed: u64) -> Arena {
+        Arena::poisoned(size, &Launch { races: false, ..*launch }, seed)
+    }
+
     /// Memory that holds garbage.
     pub(super) fn poisoned(size: usize, launch: &Launch<'_>, seed: u64) -> Arena {
         let mut x = seed | 1;
@@ -63,17 +73,17 @@ impl Arena {
     }
 
     /// The bytes of an access.
-    pub(super) fn touch(&mut self, at: u64, size: u32, access: Access, who: Who) -> Result<&mut [u8], Refusal> {
-        let from = usize::try_from(at).map_err(|_| Refusal::Bounds)?;
-        let to = from.checked_add(size as usize).ok_or(Refusal::Bounds)?;
-        let bytes = self.bytes.get_mut(from..to).ok_or(Refusal::Bounds)?;
-        if self.aligned && !at.is_multiple_of(u64::from(size)) {
-            return Err(Refusal::Alignment);
+    pub(super) fn touch(&mut self, at: u64, size: u32, access: Access, who: Who) -> Result<&mut [u8], Refused> {
+        let from = usize::try_from(at).map_err(|_| BOUNDS)?;
+        let to = from.checked_add(size as usize).ok_or(BOUNDS)?;
+        let bytes = self.bytes.get_mut(from..to).ok_or(BOUNDS)?;
+        if self.aligned && at & u64::from(size - 1) != 0 {
+            return Err((Refusal::Alignment, None));
         }
         if let Some(shadow) = &mut self.shadow
-            && !shadow.touch(from..to, access, who)
+            && let Some(race) = shadow.touch(from..to, access, who)
         {
-            return Err(Refusal::Race);
+            return Err((Refusal::Race, Some(race)));
         }
         Ok(bytes)
     }
@@ -97,9 +107,9 @@ impl Device {
         }
     }
 
-    pub(super) fn touch(&mut self, at: u64, size: u32, access: Access, who: Who) -> Result<&mut [u8], Refusal> {
-        let (buffer, offset) = Global::find(at).ok_or(Refusal::Bounds)?;
-        let arena = self.buffers.get_mut(buffer).ok_or(Refusal::Bounds)?;
+    pub(super) fn touch(&mut self, at: u64, size: u32, access: Access, who: Who) -> Result<&mut [u8], Refused> {
+        let (buffer, offset) = Global::find(at).ok_or(BOUNDS)?;
+        let arena = self.buffers.get_mut(buffer).ok_or(BOUNDS)?;
         arena.touch(offset as u64, size, access, who)
     }
 }

@@ -5,20 +5,23 @@
 //! memory begins with garbage. Each access is held to its memory's bounds and to its alignment, and, if that is asked
 //! for, to the others' accesses ([`Launch::races`]). A launch has the results of one order; run several.
 
+mod access;
 mod arith;
 mod code;
+mod compute;
 mod memory;
 mod races;
 mod warp;
 
 pub use memory::{Global, Refusal};
+pub use races::Access;
 
 use crate::kernel::Kernel;
 use crate::print::instruction;
 use code::Code;
 use memory::{Arena, Device};
 use std::fmt;
-use warp::{Lane, Warp};
+use warp::Warp;
 
 /// How a kernel is launched.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +81,26 @@ pub struct Fault {
     pub at: Option<(usize, String, u32)>,
     /// The CTA and the thread.
     pub thread: Option<(u32, u32)>,
+    /// Of a race, the access that came before.
+    pub other: Option<Other>,
+}
+
+/// An access that another races with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Other {
+    /// What it did.
+    pub access: Access,
+    /// As [`Fault::at`].
+    pub at: (usize, String, u32),
+    /// As [`Fault::thread`].
+    pub thread: (u32, u32),
+}
+
+impl fmt::Display for Other {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ((n, text, _), (cta, thread)) = (&self.at, self.thread);
+        write!(f, "the {} at {n}: `{text}`, thread {thread} of CTA {cta}", self.access.name())
+    }
 }
 
 impl fmt::Display for Fault {
@@ -96,6 +119,9 @@ impl fmt::Display for Fault {
         if let Some((cta, thread)) = self.thread {
             write!(f, ", thread {thread} of CTA {cta}")?;
         }
+        if let Some(other) = &self.other {
+            write!(f, ", with {other}")?;
+        }
         Ok(())
     }
 }
@@ -104,7 +130,7 @@ impl std::error::Error for Fault {}
 
 impl From<Why> for Fault {
     fn from(why: Why) -> Fault {
-        Fault { why, at: None, thread: None }
+        Fault { why, at: None, thread: None, other: None }
     }
 }
 
@@ -135,6 +161,8 @@ struct Cta {
     locals: Vec<Arena>,
     /// Barriers passed.
     epoch: u32,
+    /// Lanes that wait at a barrier or have ended.
+    arrived: u32,
 }
 
 /// What all threads see.
@@ -173,13 +201,14 @@ pub fn run(launch: &Launch<'_>, global: &mut Global) -> Result<Stats, Fault> {
     let result = world.run(&mut ctas, &mut random);
     let stats = world.stats;
     world.device.back(global);
-    result.map(|()| stats).map_err(|mut fault| {
-        if let Some((n, text, site)) = &mut fault.at
-            && let Some(inst) = kernel.insts().nth(*n)
-        {
-            *text = instruction(kernel, inst);
-            *site = inst.site;
+    let named = |at: &mut (usize, String, u32)| {
+        if let Some(inst) = kernel.insts().nth(at.0) {
+            (at.1, at.2) = (instruction(kernel, inst), inst.site);
         }
+    };
+    result.map(|()| stats).map_err(|mut fault| {
+        fault.at.iter_mut().for_each(named);
+        fault.other.iter_mut().for_each(|other| named(&mut other.at));
         fault
     })
 }
@@ -192,21 +221,23 @@ impl Cta {
             number,
             warps: (0..threads / 32).map(|n| Warp::new(n, code.registers)).collect(),
             shared: Arena::poisoned(shared, launch, seed),
-            locals: (0..threads).map(|n| Arena::poisoned(code.local as usize, launch, seed ^ u64::from(n))).collect(),
+            locals: (0..threads).map(|n| Arena::private(code.local as usize, launch, seed ^ u64::from(n))).collect(),
             epoch: 0,
+            arrived: 0,
         }
     }
 
     /// All that are still there wait at a barrier: they go on. Those that have ended are not waited for.
     fn release(&mut self) -> bool {
-        let mut lanes = self.warps.iter().flat_map(|w| w.lanes).filter(|l| *l != Lane::Ended);
-        let Some(first @ Lane::Barrier(_)) = lanes.next() else { return false };
-        if lanes.any(|l| l != first) {
+        if self.arrived != 32 * self.warps.len() as u32 {
             return false;
         }
-        for warp in &mut self.warps {
-            warp.resume();
+        let barriers = || self.warps.iter().flat_map(Warp::barriers);
+        let Some(first) = barriers().next() else { return false };
+        if barriers().any(|n| n != first) {
+            return false;
         }
+        self.arrived = self.warps.iter_mut().map(Warp::resume).sum();
         self.epoch += 1;
         true
     }
@@ -214,26 +245,12 @@ impl Cta {
 
 impl World<'_> {
     fn run(&mut self, ctas: &mut [Cta], random: &mut Random) -> Result<(), Fault> {
-        loop {
-            // Warps that can go on.
-            let mut ready: Vec<(usize, usize)> = Vec::new();
-            let mut left = false;
-            for (c, cta) in ctas.iter().enumerate() {
-                for (w, warp) in cta.warps.iter().enumerate() {
-                    left |= warp.lanes.iter().any(|l| *l != Lane::Ended);
-                    if warp.lanes.contains(&Lane::Ready) {
-                        ready.push((c, w));
-                    }
-                }
-            }
-            if !left {
-                return Ok(());
-            }
-            if ready.is_empty() {
-                let at = ctas.iter().flat_map(|c| &c.warps).find_map(Warp::waiting);
-                return Err(Fault { why: Why::Deadlock, at: at.map(|n| (n, String::new(), 0)), thread: None });
-            }
-            let (c, w) = ready[random.below(ready.len())];
+        let warps = |c: usize, cta: &Cta| (0..cta.warps.len()).map(move |w| (c, w)).collect::<Vec<_>>();
+        // Warps that can go on.
+        let mut ready: Vec<(usize, usize)> = ctas.iter().enumerate().flat_map(|(c, cta)| warps(c, cta)).collect();
+        while !ready.is_empty() {
+            let turn = random.below(ready.len());
+            let (c, w) = ready[turn];
             let cta = &mut ctas[c];
             // A short burst, a longer one, or as far as it gets.
             let burst = match random.below(4) {
@@ -241,10 +258,21 @@ impl World<'_> {
                 1 => 1 + random.below(40),
                 _ => 1 << 16,
             };
+            let before = cta.warps[w].arrived();
             self.burst(cta, w, burst, random)?;
+            cta.arrived += cta.warps[w].arrived() - before;
+            if cta.warps[w].ready() == 0 {
+                ready.swap_remove(turn);
+            }
             if cta.release() {
                 self.stats.barriers += 1;
+                // None of them was ready.
+                ready.extend(warps(c, cta).into_iter().filter(|(_, w)| cta.warps[*w].ready() != 0));
             }
+        }
+        match ctas.iter().flat_map(|c| &c.warps).find_map(Warp::waiting) {
+            None => Ok(()),
+            Some(pc) => Err(Fault { at: Some((pc, String::new(), 0)), ..Why::Deadlock.into() }),
         }
     }
 }

@@ -5,7 +5,7 @@ mod watched;
 use super::holes::Holes;
 use super::{Backend, Capabilities, Compiled, Ending, Launches, PIM, Refusal, failed, wrong_backend, wrong_stage};
 use crate::launch::{Launch, Plan, RunOptions, Step, Total, Used, unwritten};
-use crate::session::{Failed, Session};
+use crate::session::{DEFAULT_TARGET, Failed, Session};
 use crate::stages::BackendStage;
 use crate::stages::quoted;
 use ptoc_diagnostics::{Diagnostic, SourceMap};
@@ -38,6 +38,10 @@ impl Backend for Cpu {
 
     fn about(&self) -> &'static str {
         "Machine code on this host"
+    }
+
+    fn home(&self) -> Option<&'static str> {
+        Some(DEFAULT_TARGET)
     }
 
     fn serves(&self, target: &Target) -> bool {

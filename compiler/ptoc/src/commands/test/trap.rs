@@ -1,11 +1,11 @@
 //! `// trap:` lines: a kernel that must stop on the interpreter, and why.
 
-use super::{Failure, Session, count, errors, inputs_of};
+use super::{Failure, count, errors, inputs_of};
 use crate::args::TestArgs;
 use ptoc_diagnostics::{Code, Diagnostics, codes};
 use ptoc_driver::backend::{self, INTERP};
 use ptoc_driver::launch::{CompiledPlan, Plan, RunOptions, Schedule, open_arrays};
-use ptoc_driver::session::{Failed, Unit};
+use ptoc_driver::session::{Failed, Session, Unit};
 use ptoc_interp::Order;
 use ptoc_syntax::directive::Trap;
 

@@ -1,0 +1,160 @@
+//! Launches of a plan's PTX, whichever machine runs them.
+
+use super::{card, interpreted};
+use crate::backend::holes::Holes;
+use crate::backend::{Ending, Launches, failed, refuse_watched};
+use crate::launch::{Launch, Plan, Step, Used, unwritten};
+use crate::session::{Failed, Session};
+use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_exec::{Failure, LaunchError};
+use ptoc_ir::loops;
+use ptoc_ir::tile::{TensorDir, TensorId};
+use ptoc_tensor::Tensor;
+use std::fmt;
+use std::time::Duration;
+
+/// What runs PTX.
+#[derive(Clone, Debug)]
+pub(super) enum Machine {
+    /// The first device. Where there is none, a launch says so.
+    Card,
+    /// The interpreter of PTX, and why.
+    Interpreter(String),
+}
+
+impl Machine {
+    /// The card; where there is none, the interpreter if a stand-in will do.
+    pub(super) fn choose(stand_in: bool) -> Machine {
+        match stand_in.then(card::missing).flatten() {
+            Some(why) => Machine::Interpreter(why),
+            None => Machine::Card,
+        }
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Machine::Card => f.write_str(&card::name().unwrap_or_else(|| "no card".into())),
+            Machine::Interpreter(why) => write!(f, "PTX interpreter, no card ({why})"),
+        }
+    }
+}
+
+/// The PTX of a plan.
+pub(super) struct Kernels {
+    pub(super) kernels: Vec<Code>,
+    pub(super) machine: Machine,
+}
+
+/// A kernel, and what the driver has made of it once it was launched.
+pub(super) struct Code {
+    /// Its text.
+    pub(super) ptx: String,
+    /// It, and how it is launched.
+    pub(super) compiled: ptoc_gpu::Compiled,
+    /// It in the device's memory.
+    pub(super) loaded: card::Loaded,
+}
+
+/// A launch whose checks on the host have passed.
+pub(super) struct Ready<'a> {
+    pub(super) step: &'a Step,
+    pub(super) code: &'a Code,
+    /// Dimensions, then scalars.
+    pub(super) params: Vec<i64>,
+    /// The grid's extents.
+    pub(super) extents: Vec<i64>,
+    /// Their product, which is positive.
+    pub(super) blocks: u32,
+}
+
+impl Ready<'_> {
+    /// Does the kernel write this argument?
+    pub(super) fn writes(&self, argument: usize) -> bool {
+        self.step.kernel.tensors.values().nth(argument).is_some_and(|t| t.dir != TensorDir::In)
+    }
+
+    /// A check that has failed.
+    pub(super) fn failure(&self, failure: Failure) -> Box<Diagnostic> {
+        ended(self.step, LaunchError::Check(failure))
+    }
+}
+
+/// Why a launch has not come to its end.
+fn ended(step: &Step, error: LaunchError) -> Box<Diagnostic> {
+    let module = step.module.as_ref().expect("it was compiled");
+    failed(step, &step.kernel, |row| module.checks[row].id, error)
+}
+
+impl Launches for Kernels {
+    fn expect(&mut self, session: &mut Session, plan: &Plan, _: &[Vec<TensorId>]) -> Result<(), Failed> {
+        refuse_watched(session, plan)
+    }
+
+    fn launch(&self, launch: &mut Launch<'_, '_>) -> Result<Ending, Box<Diagnostic>> {
+        let (step, number) = (launch.step, launch.number);
+        let (used, buffers) = (&mut *launch.used, &mut *launch.buffers);
+        let Some(holes) = Holes::new(step, launch.unfilled) else {
+            self.execute(number, step, used, buffers)?;
+            return Ok(Ending::Done);
+        };
+        let before = holes.fill(used, buffers, launch.program);
+        self.execute(number, step, used, buffers)?;
+        let again =
+            |used: &mut Used<'_>, buffers: &mut [Option<Tensor>]| self.execute(number, step, used, buffers).map(drop);
+        let found = holes.found(used, buffers, &before, again)?;
+        for hole in found {
+            launch.session.diagnostics.push(unwritten(step, &hole));
+        }
+        Ok(Ending::Done)
+    }
+
+    fn time(&self, launch: &mut Launch<'_, '_>) -> Result<Duration, Box<Diagnostic>> {
+        self.execute(launch.number, launch.step, launch.used, launch.buffers)
+    }
+
+    fn code_bytes(&self) -> usize {
+        self.kernels.iter().map(|k| k.ptx.len()).sum()
+    }
+}
+
+impl Kernels {
+    /// Evaluates the launch function, and has the machine run the blocks. The time is the kernel's there.
+    fn execute(
+        &self,
+        number: usize,
+        step: &Step,
+        used: &mut Used<'_>,
+        buffers: &mut [Option<Tensor>],
+    ) -> Result<Duration, Box<Diagnostic>> {
+        let module = step.module.as_ref().expect("it was compiled");
+        let params = step.params();
+        let extents = match ptoc_gpu::extents(module, &params) {
+            Ok(extents) => extents,
+            Err(loops::eval::Stop::Check { check, args }) => {
+                return Err(ended(step, LaunchError::Check(Failure { check, args, block: None, coords: Vec::new() })));
+            }
+            Err(stop) => {
+                let message = format!("a bug of ptoc: the launch function stopped, {stop:?}");
+                return Err(Box::new(Diagnostic::error(codes::GPU_FAILED, step.span, message)));
+            }
+        };
+        let blocks = match ptoc_abi::count(&extents) {
+            Ok(0) => return Ok(Duration::ZERO),
+            Ok(blocks) => blocks,
+            Err(e) => return Err(ended(step, LaunchError::GridTooLarge(e))),
+        };
+        let ready = Ready { step, code: &self.kernels[number], params, extents, blocks };
+        match self.machine {
+            Machine::Card => card::run(&ready, used, buffers),
+            Machine::Interpreter(_) => interpreted::run(&ready, number as u64, used, buffers),
+        }
+    }
+}
+
+impl Code {
+    pub(super) fn new(compiled: ptoc_gpu::Compiled) -> Code {
+        Code { ptx: ptoc_ptx::print(&compiled.kernel), compiled, loaded: card::Loaded::default() }
+    }
+}

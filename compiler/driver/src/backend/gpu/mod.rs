@@ -1,0 +1,104 @@
+//! PTX on an NVIDIA GPU: what is compiled here, is launched on a [`card`], or on the interpreter of PTX for whoever
+//! takes a stand-in ([`Session::stand_in`]).
+
+mod card;
+mod interpreted;
+mod launch;
+
+use super::{Backend, Capabilities, Compiled, Refusal, wrong_backend, wrong_stage};
+use crate::launch::Plan;
+use crate::session::{Failed, Session};
+use crate::stages::BackendStage;
+use launch::{Code, Kernels, Machine};
+use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_gpu::{GPU_PASSES, Options, Refused};
+use ptoc_isa::Target;
+use ptoc_passes::Prepared;
+use ptoc_passes::pipeline::Pipeline;
+
+/// The backend: loop IR to PTX, which the driver assembles, and launches on the first device.
+pub(super) struct Gpu;
+
+const STAGES: [BackendStage; 2] = [
+    BackendStage { name: "loop", about: "Loop IR", plan: false, extension: None },
+    BackendStage { name: "ptx", about: "PTX", plan: false, extension: Some("ptx") },
+];
+
+impl Backend for Gpu {
+    fn name(&self) -> &'static str {
+        "gpu"
+    }
+
+    fn about(&self) -> &'static str {
+        "PTX on an NVIDIA GPU"
+    }
+
+    fn serves(&self, target: &Target) -> bool {
+        target.gpu.is_some()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+    }
+
+    fn pipeline(&self) -> Option<Pipeline> {
+        Some(Pipeline::Loops(GPU_PASSES))
+    }
+
+    fn stages(&self) -> &'static [BackendStage] {
+        &STAGES
+    }
+
+    fn emit_kernel(&self, session: &mut Session, prepared: &Prepared, stage: &BackendStage) -> Result<String, Failed> {
+        let Some(module) = &prepared.module else {
+            let d = wrong_stage(&session.target, stage.name);
+            return session.fail(d);
+        };
+        if stage.name == "loop" {
+            return Ok(super::loop_text(session, prepared, module));
+        }
+        match ptoc_gpu::compile(module, &Options::default()) {
+            Ok(code) => Ok(ptoc_ptx::print(&code.kernel)),
+            Err(refused) => session.fail(told(refused)),
+        }
+    }
+
+    fn compile(&self, session: &mut Session, plan: &Plan) -> Result<Compiled, Failed> {
+        let mut kernels = Vec::new();
+        for step in &plan.steps {
+            let begin = session.clock.now();
+            let Some(module) = &step.module else {
+                let d = wrong_backend(&session.target, &Gpu);
+                return session.fail(d);
+            };
+            let compiled = ptoc_gpu::compile(module, &Options::default());
+            session.clock.phase("PTX", begin);
+            match compiled {
+                Ok(code) => kernels.push(Code::new(code)),
+                Err(refused) => return session.fail(told(refused)),
+            }
+        }
+        let machine = Machine::choose(session.stand_in);
+        Ok(Compiled::Launches(Box::new(Kernels { kernels, machine })))
+    }
+
+    fn home(&self) -> Option<&'static str> {
+        Some("sm90")
+    }
+
+    fn machine(&self, stand_in: bool) -> Option<String> {
+        Some(Machine::choose(stand_in).to_string())
+    }
+
+    fn refusal(&self, target: &Target) -> Refusal {
+        let why = format!("`{}` is no GPU, and its kernels have the tiles of another machine", target.name);
+        Refusal { why, instead: Some(format!("give {}", super::registry::targets_of(&Gpu))) }
+    }
+}
+
+/// What has no PTX.
+fn told(refused: Refused) -> Diagnostic {
+    Diagnostic::error(codes::GPU_NOT_TRANSLATED, refused.span, refused.message)
+        .with_note("the GPU backend has no translation for it")
+        .with_help("`--backend interp` runs it")
+}

@@ -1,0 +1,143 @@
+//! Instructions that go to memory, lane by lane.
+
+use super::code::Step;
+use super::compute::narrow;
+use super::memory::{Arena, Refused};
+use super::races::{Access, Who};
+use super::warp::{Values, each};
+use super::{Cta, World, arith};
+use crate::inst::{AtomOp, Op};
+use crate::table::Arith;
+use crate::types::{Space, Type};
+
+/// What was refused, of which lane, at which address.
+type Stopped = (Refused, usize, u64);
+
+impl World<'_> {
+    /// An access of some lanes.
+    pub(super) fn memory(&mut self, cta: &mut Cta, w: usize, pc: u32, step: &Step, mask: u32) -> Result<(), Stopped> {
+        if mask == 0 {
+            return Ok(());
+        }
+        let at = self.values(cta, w, step.srcs[0]);
+        let (cta_number, first, epoch) = (cta.number, 32 * cta.warps[w].number, cta.epoch);
+        let who = |lane: usize| Who { cta: cta_number, thread: first + lane as u32, epoch, pc };
+        match step.op {
+            Op::Ld(space, ty) => self.load(cta, w, step, (space, ty), &at, mask, who),
+            Op::St(space, ty) => self.store(cta, w, step, (space, ty), &at, mask, who),
+            Op::Atom(space, op, ty) => {
+                let (value, other) = (self.values(cta, w, step.srcs[1]), self.values(cta, w, step.srcs[2]));
+                for lane in each(mask) {
+                    let bytes = self.touch(cta, space, at[lane], ty.size(), Access::Atomic, who(lane));
+                    let bytes = bytes.map_err(|refused| (refused, lane, at[lane]))?;
+                    let old = update(bytes, op, ty, narrow(ty, value[lane]), narrow(ty, other[lane]));
+                    cta.warps[w].set_one(step.dsts[0], lane, old);
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "an instruction's parts")]
+    fn load(
+        &mut self,
+        cta: &mut Cta,
+        w: usize,
+        step: &Step,
+        (space, ty): (Space, Type),
+        at: &Values,
+        mask: u32,
+        who: impl Fn(usize) -> Who,
+    ) -> Result<(), Stopped> {
+        let size = ty.size() as usize;
+        let total = size * step.results;
+        for lane in each(mask) {
+            let mut raw = [0; 16];
+            if space == Space::Param {
+                let at = at[lane] as usize;
+                raw[..total].copy_from_slice(&self.params[at..at + total]);
+            } else {
+                let bytes = self.touch(cta, space, at[lane], total as u32, Access::Read, who(lane));
+                raw[..total].copy_from_slice(bytes.map_err(|refused| (refused, lane, at[lane]))?);
+            }
+            for n in 0..step.results {
+                let mut one = [0; 8];
+                one[..size].copy_from_slice(&raw[n * size..(n + 1) * size]);
+                let bits = u64::from_le_bytes(one);
+                let value = match ty {
+                    Type::S8 => u64::from(bits as u8 as i8 as i32 as u32),
+                    Type::S16 => u64::from(bits as u16 as i16 as i32 as u32),
+                    _ => bits,
+                };
+                cta.warps[w].set_one(step.dsts[n], lane, value);
+            }
+        }
+        Ok(())
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "an instruction's parts")]
+    fn store(
+        &mut self,
+        cta: &mut Cta,
+        w: usize,
+        step: &Step,
+        (space, ty): (Space, Type),
+        at: &Values,
+        mask: u32,
+        who: impl Fn(usize) -> Who,
+    ) -> Result<(), Stopped> {
+        let (size, count) = (ty.size() as usize, step.operands - 1);
+        let mut values = [[0; 32]; 4];
+        for (n, to) in values.iter_mut().enumerate().take(count) {
+            *to = self.values(cta, w, step.srcs[1 + n]);
+        }
+        let total = size * count;
+        for lane in each(mask) {
+            let mut raw = [0; 16];
+            for n in 0..count {
+                raw[n * size..(n + 1) * size].copy_from_slice(&values[n][lane].to_le_bytes()[..size]);
+            }
+            let bytes = self.touch(cta, space, at[lane], total as u32, Access::Write, who(lane));
+            bytes.map_err(|refused| (refused, lane, at[lane]))?.copy_from_slice(&raw[..total]);
+        }
+        Ok(())
+    }
+
+    fn touch<'m>(
+        &'m mut self,
+        cta: &'m mut Cta,
+        space: Space,
+        at: u64,
+        size: u32,
+        access: Access,
+        who: Who,
+    ) -> Result<&'m mut [u8], Refused> {
+        match space {
+            Space::Shared => cta.shared.touch(at, size, access, who),
+            Space::Local => Arena::touch(&mut cta.locals[who.thread as usize], at, size, access, who),
+            _ => self.device.touch(at, size, access, who),
+        }
+    }
+}
+
+/// An atomic instruction on the bytes of an element; what was there.
+fn update(bytes: &mut [u8], op: AtomOp, ty: Type, value: u64, other: u64) -> u64 {
+    let size = ty.size() as usize;
+    let mut raw = [0; 8];
+    raw[..size].copy_from_slice(bytes);
+    let old = u64::from_le_bytes(raw);
+    let new = match op {
+        AtomOp::Add => arith::arith(Arith::Add, ty, old, value, 0, false),
+        AtomOp::Min => arith::arith(Arith::Min, ty, old, value, 0, false),
+        AtomOp::Max => arith::arith(Arith::Max, ty, old, value, 0, false),
+        AtomOp::And => old & value,
+        AtomOp::Or => old | value,
+        AtomOp::Xor => old ^ value,
+        AtomOp::Exch => value,
+        AtomOp::Cas if old == value => other,
+        AtomOp::Cas => old,
+    };
+    bytes.copy_from_slice(&new.to_le_bytes()[..size]);
+    old
+}
