@@ -8,20 +8,22 @@
 //! blocking. Vectors run along the side that is contiguous (the columns of b, else the rows of a); if neither is,
 //! the columns of b are gathered.
 //!
-//! On machines with wider vectors, products of the usual shape call a routine instead ([`crate::native`]); so do, on
+//! On machines with wider vectors, products of the usual shape call a routine instead (`ptoc-kernels`); so do, on
 //! every machine, those of operands in arrays, whose strides are not known or which are narrow.
 
+use crate::effects::dtype;
 use crate::func::Emit;
 use crate::lanes::WIDTH;
 use crate::listing::Sources;
 use crate::memory::Place;
-use crate::native::{self, Routine, Units};
+use crate::routines::{Routine, arena};
 use crate::shape::Shape;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, F32X4, I32, I32X4, I64};
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Type, Value};
 use cranelift_entity::SecondaryMap;
 use ptoc_ir::loops::{Addr, Base, Contract, LTy, MemTy, Reg, Start, Stride};
+use ptoc_kernels::Units;
 
 /// Rows of the blocks, largest first. Four rows of two vectors give eight independent chains of multiply-adds, as many
 /// as two units with a latency of four cycles can hold; with operands and temporaries they fit 16 registers. (Larger
@@ -152,10 +154,11 @@ impl Emit<'_, '_> {
             (Base::Tensor(n), Some(link)) => !link.written.contains(&n),
             _ => false,
         };
-        let types = native::types(c.ab_ty, c.d_ty, start_ty, units, (rests(&c.a), rests(&c.b)));
+        let [ab, d, start] = [c.ab_ty, c.d_ty, start_ty].map(|ty| dtype(ty, false));
+        let types = ptoc_kernels::types(ab, d, start, units, (rests(&c.a), rests(&c.b)));
         args.push(self.b.ins().iconst(I64, types));
         // The panels are behind the module's arena.
-        args.push(self.b.ins().iadd_imm_s(self.arena, native::arena(self.module) as i64));
+        args.push(self.b.ins().iadd_imm_s(self.arena, arena(self.module) as i64));
         if let Some(link) = &mut self.link {
             link.panels = true;
         }
@@ -171,7 +174,7 @@ impl Emit<'_, '_> {
         };
         let rows_or_columns = unit(c.b_strides.1, c.ab_ty) || unit(c.b_strides.0, c.ab_ty);
         let shape = unit(c.d_strides.1, c.d_ty) && rows_or_columns && start;
-        self.vectors && shape && native::wide()
+        self.vectors && shape && ptoc_kernels::wide()
     }
 }
 

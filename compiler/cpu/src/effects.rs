@@ -219,8 +219,8 @@ fn memory_type(ty: MemTy) -> Type {
     }
 }
 
-/// The dtype in which a value is shown.
-fn dtype(ty: MemTy, unsigned: bool) -> DType {
+/// The dtype of what is in memory, as it is shown and reduced.
+pub(crate) fn dtype(ty: MemTy, unsigned: bool) -> DType {
     match (ty, unsigned) {
         (MemTy::Bool, _) => DType::Bool,
         (MemTy::I8, false) => DType::I8,

@@ -5,8 +5,8 @@ use crate::host::host;
 use crate::link::Link;
 use crate::listing::{FunctionListing, Numbering};
 use crate::make::{Job, Maker, Settings};
-use crate::native::{self, Routine};
 use crate::rests;
+use crate::routines::{Routine, arena};
 use crate::wide::Isa;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{AbiParam, Function, Signature, UserFuncName};
@@ -190,15 +190,15 @@ pub fn compile(module: &Module, options: &Options) -> Result<CompiledKernel, Dia
         unsafe { std::mem::transmute::<*const u8, EntryFn>(code) }
     };
     let parts = KernelParts {
-        past: options.past.unwrap_or_else(native::second_level),
+        past: options.past.unwrap_or_else(ptoc_kernels::second_level),
         name: module.name.to_string(),
         launch: entry(launch),
         block: entry(block),
         params: module.launch.params.len(),
         tensors: module.tensors.len(),
         rank,
-        arena: if panels { native::arena(module) + native::scratch() } else { module.arena },
-        kept: panels.then(|| native::arena(module)),
+        arena: if panels { arena(module) + ptoc_kernels::scratch() } else { module.arena },
+        kept: panels.then(|| arena(module)),
         raster: module.raster,
         spread: module.spread.iter().map(|d| *d as usize).collect(),
         prints,

@@ -16,12 +16,11 @@ mod link;
 pub mod listing;
 mod make;
 mod memory;
-#[allow(clippy::undocumented_unsafe_blocks, reason = "what a routine's caller promises is said once, at the routine")]
-mod native;
 mod nest;
 mod nest_emit;
 mod ops;
 mod rests;
+mod routines;
 mod shape;
 mod wide;
 

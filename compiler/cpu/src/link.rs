@@ -5,8 +5,8 @@
 use crate::contract::{self, Product};
 use crate::func::Emit;
 use crate::listing::Sources;
-use crate::native::Routine;
 use crate::nest::Nest;
+use crate::routines::Routine;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{AbiParam, FuncRef, InstBuilder, Signature, Type, Value};
 use cranelift_codegen::isa::CallConv;

@@ -2,14 +2,15 @@
 
 use crate::func::Emit;
 use crate::listing::Sources;
-use crate::native::{Routine, mode};
 use crate::nest::{self, COUNT, FIRST_INPUT, Nest, OFFSET, Site, Step};
+use crate::routines::Routine;
 use crate::shape::plain;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Value};
 use ptoc_abi::Frame;
 use ptoc_ir::loops::{Addr, Base, BinOp, For, Gather, LTy, Lanes, MemTy, Op, Reduce, Reg, Stride, UnOp};
+use ptoc_kernels::mode;
 use std::mem::offset_of;
 
 /// Strided elements that are moved by emitted code.

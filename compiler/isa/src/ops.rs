@@ -1,6 +1,7 @@
 //! The operations that instructions, scalars, both IRs and the interpreter share. Their meaning on each dtype is in
 //! `spec/numerics.md`.
 
+pub use ptoc_abi::Oob;
 use std::fmt;
 
 macro_rules! named_enum {
@@ -220,33 +221,6 @@ impl Factors {
         }
         let half = if even { (1 << (drop - 1)) - 1 + (bits >> drop & 1) } else { 1 << (drop - 1) };
         bits.wrapping_add(half) & !((1 << drop) - 1)
-    }
-}
-
-named_enum! {
-    /// What an index outside the table does in MGATHER.
-    Oob {
-        /// An error, reported with tile and element.
-        Undefined = "undefined",
-        /// Nearest index inside.
-        Clamp = "clamp",
-        /// Modulo the extent.
-        Wrap = "wrap",
-        /// There is no element: reads as zero, and is not written.
-        Zero = "zero",
-    }
-}
-
-impl Oob {
-    /// The element of a table of `total` elements that an index leads to; none if it leads to none.
-    #[inline]
-    pub fn lead(self, index: i64, total: i64) -> Option<i64> {
-        match self {
-            _ if (0..total).contains(&index) => Some(index),
-            Oob::Clamp if total > 0 => Some(index.clamp(0, total - 1)),
-            Oob::Wrap if total > 0 => Some(index.rem_euclid(total)),
-            _ => None,
-        }
     }
 }
 

@@ -10,10 +10,10 @@ use super::emit::{Emitter, INDEX, SCRATCH};
 use super::frame::Frame;
 use super::ops::VOp;
 use super::program::{Home, Program};
-use crate::native::LINE;
 use crate::nest::{FIRST_INPUT, Nest, Step};
 use iced_x86::{Code, Instruction, Register};
 use ptoc_ir::loops::LTy;
+use ptoc_kernels::LINE;
 
 /// Lanes in whole steps.
 const END: Register = Register::R10;

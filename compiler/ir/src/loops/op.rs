@@ -1,6 +1,7 @@
 //! Statements of loop IR, about forty operations in all.
 
 use super::{Label, MemTy, Reg, SpaceId, VarId};
+pub use ptoc_abi::PARTIALS;
 use ptoc_diagnostics::Span;
 use ptoc_isa::Oob;
 
@@ -199,9 +200,6 @@ pub struct Contract {
     /// Type of a and b in memory: F32, F16 or BF16, or for integer products I32 or I8.
     pub ab_ty: MemTy,
 }
-
-/// Partial results of a [`Reduce`].
-pub const PARTIALS: usize = 64;
 
 /// For each row i in turn, `d[i]` = its elements joined by `op`, in a fixed order: element j joins partial j mod 64, j
 /// ascending; then partial n joins partial n + 32 for n below 32, n + 16 for n below 16, and so on down to one.

@@ -4,8 +4,9 @@
 //! and rows with a NaN or whose extreme is a zero are left to `Fold`. Sums of up to sixteen rows go through the last
 //! four steps of the tree together, a vector for all of them in place of one for each.
 
-use super::{Brain, Float, FloatMax, FloatMin, FloatSum, Half, rows_avx512};
-use ptoc_ir::loops::{BinOp, MemTy, PARTIALS};
+use super::{Brain, Float, FloatMax, FloatMin, FloatSum, Half, ReduceOp, rows_avx512};
+use ptoc_abi::PARTIALS;
+use ptoc_tensor::DType;
 use std::arch::x86_64::*;
 
 /// Lanes of a vector.
@@ -15,7 +16,7 @@ const LANES: usize = 16;
 const VECTORS: usize = PARTIALS / LANES;
 
 /// The routine, on a machine that has AVX-512.
-pub(super) fn reduce(op: BinOp, ty: MemTy) -> Option<*const u8> {
+pub(super) fn reduce(op: ReduceOp, ty: DType) -> Option<*const u8> {
     let there = std::is_x86_feature_detected!("avx512f")
         && std::is_x86_feature_detected!("avx512bw")
         && std::is_x86_feature_detected!("avx512vl");
@@ -23,19 +24,18 @@ pub(super) fn reduce(op: BinOp, ty: MemTy) -> Option<*const u8> {
         return None;
     }
     match ty {
-        MemTy::F32 => of::<f32>(op),
-        MemTy::F16 => of::<Half>(op),
-        MemTy::BF16 => of::<Brain>(op),
+        DType::F32 => Some(of::<f32>(op)),
+        DType::F16 => Some(of::<Half>(op)),
+        DType::BF16 => Some(of::<Brain>(op)),
         _ => None,
     }
 }
 
-fn of<E: Load>(op: BinOp) -> Option<*const u8> {
+fn of<E: Load>(op: ReduceOp) -> *const u8 {
     match op {
-        BinOp::Add => Some(sums::<E> as *const u8),
-        BinOp::Max => Some(extremes::<E, true> as *const u8),
-        BinOp::Min => Some(extremes::<E, false> as *const u8),
-        _ => None,
+        ReduceOp::Add => sums::<E> as *const u8,
+        ReduceOp::Max => extremes::<E, true> as *const u8,
+        ReduceOp::Min => extremes::<E, false> as *const u8,
     }
 }
 
@@ -270,7 +270,7 @@ fn step<const ALL: usize, const HALF: usize>(all: [__m512; ALL]) -> [__m512; HAL
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::native::reduce::tests::{Pairs, the_same_bits};
+    use crate::reduce::tests::{Pairs, the_same_bits};
 
     fn pairs<E: Load>() -> Pairs {
         [
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn the_bits_are_those_of_the_order_that_is_stated() {
-        if reduce(BinOp::Add, MemTy::F32).is_some() {
+        if reduce(ReduceOp::Add, DType::F32).is_some() {
             the_same_bits(pairs::<f32>(), pairs::<Half>(), pairs::<Brain>());
         }
     }

@@ -9,52 +9,58 @@ mod eights;
 mod floats;
 
 use half::{bf16, f16};
-use ptoc_ir::loops::{BinOp, MemTy, PARTIALS};
+use ptoc_abi::PARTIALS;
+use ptoc_tensor::DType;
 use std::marker::PhantomData;
+
+/// What joins the elements of a row.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ReduceOp {
+    /// Sum; of integers modulo their width.
+    Add,
+    /// Largest.
+    Max,
+    /// Smallest.
+    Min,
+}
 
 /// The routine: addresses of the results and of element (0, 0), rows, columns, bytes from result to result, from row to
 /// row, from column to column.
-pub(super) fn reduce(op: BinOp, ty: MemTy) -> Option<*const u8> {
+pub fn reduce(op: ReduceOp, ty: DType) -> Option<*const u8> {
     #[cfg(target_arch = "x86_64")]
     if let Some(routine) = floats::reduce(op, ty).or_else(|| eights::reduce(op, ty)) {
         return Some(routine);
     }
     Some(match ty {
-        MemTy::F32 => of_float::<f32>(op)?,
-        MemTy::F16 => of_float::<Half>(op)?,
-        MemTy::BF16 => of_float::<Brain>(op)?,
-        MemTy::I8 => of_integer::<i8>(op)?,
-        MemTy::U8 => of_integer::<u8>(op)?,
-        MemTy::I16 => of_integer::<i16>(op)?,
-        MemTy::U16 => of_integer::<u16>(op)?,
-        MemTy::I32 => match op {
-            BinOp::MaxU | BinOp::MinU => of_integer::<u32>(op)?,
-            _ => of_integer::<i32>(op)?,
-        },
-        MemTy::I64 => match op {
-            BinOp::MaxU | BinOp::MinU => of_integer::<u64>(op)?,
-            _ => of_integer::<i64>(op)?,
-        },
-        MemTy::Bool | MemTy::F8E4M3 | MemTy::F8E5M2 => return None,
+        DType::F32 => of_float::<f32>(op),
+        DType::F16 => of_float::<Half>(op),
+        DType::BF16 => of_float::<Brain>(op),
+        DType::I8 => of_integer::<i8>(op),
+        DType::U8 => of_integer::<u8>(op),
+        DType::I16 => of_integer::<i16>(op),
+        DType::U16 => of_integer::<u16>(op),
+        DType::I32 => of_integer::<i32>(op),
+        DType::U32 => of_integer::<u32>(op),
+        DType::I64 => of_integer::<i64>(op),
+        DType::U64 => of_integer::<u64>(op),
+        DType::Bool | DType::F8E4M3 | DType::F8E5M2 => return None,
     })
 }
 
-fn of_float<E: Float>(op: BinOp) -> Option<*const u8> {
-    Some(match op {
-        BinOp::Add => entry::<FloatSum<E>>(),
-        BinOp::Max => entry::<FloatMax<E>>(),
-        BinOp::Min => entry::<FloatMin<E>>(),
-        _ => return None,
-    })
+fn of_float<E: Float>(op: ReduceOp) -> *const u8 {
+    match op {
+        ReduceOp::Add => entry::<FloatSum<E>>(),
+        ReduceOp::Max => entry::<FloatMax<E>>(),
+        ReduceOp::Min => entry::<FloatMin<E>>(),
+    }
 }
 
-fn of_integer<E: Integer>(op: BinOp) -> Option<*const u8> {
-    Some(match op {
-        BinOp::Add => entry::<IntegerSum<E>>(),
-        BinOp::Max | BinOp::MaxU => entry::<IntegerMax<E>>(),
-        BinOp::Min | BinOp::MinU => entry::<IntegerMin<E>>(),
-        _ => return None,
-    })
+fn of_integer<E: Integer>(op: ReduceOp) -> *const u8 {
+    match op {
+        ReduceOp::Add => entry::<IntegerSum<E>>(),
+        ReduceOp::Max => entry::<IntegerMax<E>>(),
+        ReduceOp::Min => entry::<IntegerMin<E>>(),
+    }
 }
 
 fn entry<F: Fold>() -> *const u8 {

@@ -1,51 +1,13 @@
-//! Routines that are compiled ahead of time, at the machine's full vector width, and called by emitted code.
-//!
-//! Cranelift's vectors are 128 bits wide and know nothing of half precision; these few bodies make up for it. They need
-//! no time to compile, and their results are bit for bit those of the code that is emitted where a machine lacks the
-//! instructions: each element has the same roundings in the same order.
+//! The table of routines that emitted code calls: symbols, signatures and addresses. Their code is `ptoc-kernels`.
 
-#[cfg(target_arch = "x86_64")]
-mod eights;
-mod gather;
-#[cfg_attr(
-    not(target_arch = "x86_64"),
-    allow(dead_code, unused_imports, unused_variables, reason = "only its plain version is reached there")
-)]
-mod gemm;
-mod halves;
-mod located;
-mod reduce;
-mod rows;
-mod simd;
-#[cfg(target_arch = "x86_64")]
-mod sixteens;
-mod steps;
-mod strided;
-
-pub(crate) use gather::mode;
-pub(crate) use gemm::{Units, scratch, second_level, types};
-
+use crate::effects::dtype;
 use cranelift_codegen::ir::types::{I64, Type};
 use ptoc_ir::loops::{BinOp, MemTy, Module};
-
-/// Rows of elements: the first one, and bytes from row to row.
-#[derive(Clone, Copy)]
-struct Rows<P> {
-    at: P,
-    step: isize,
-}
-
-/// Bytes of a cache's line.
-pub(crate) const LINE: usize = 64;
-
-/// Has the machine vectors wider than Cranelift's?
-pub(crate) fn wide() -> bool {
-    gemm::wide()
-}
+use ptoc_kernels::{self as kernels, LINE, PRODUCT_PARAMS, ReduceOp};
 
 /// Bytes of a module's arena up to where a routine's panels begin.
 pub(crate) fn arena(module: &Module) -> u64 {
-    module.arena.next_multiple_of(64)
+    module.arena.next_multiple_of(LINE as u64)
 }
 
 /// A routine. All take i64 only (addresses too) and give nothing, or one i64.
@@ -61,13 +23,13 @@ pub(crate) enum Routine {
     FromF16,
     /// f32 to f16, to nearest even: like `FromF16`.
     ToF16,
-    /// Matrix product: see [`gemm`].
+    /// Matrix product: see [`ptoc_kernels::product`].
     Matmul,
-    /// Reduction of rows: see [`reduce`].
+    /// Reduction of rows: see [`ptoc_kernels::reduce`].
     Reduce(BinOp, MemTy),
-    /// Elements of 1, 2, 4 or 8 bytes of a table: see [`gather`].
+    /// Elements of 1, 2, 4 or 8 bytes of a table: see [`ptoc_kernels::gather`].
     Gather(u32),
-    /// The same where rows may stay in the table: see [`located`].
+    /// The same where rows may stay in the table: see [`ptoc_kernels::locate`].
     Locate(u32),
 }
 
@@ -92,7 +54,7 @@ impl Routine {
             Routine::FromF16 | Routine::ToF16 => &[I64; 6],
             Routine::Copy | Routine::Reduce(..) => &[I64; 7],
             Routine::Move(_) => &[I64; 9],
-            Routine::Matmul => &[I64; gemm::PARAMS],
+            Routine::Matmul => &[I64; PRODUCT_PARAMS],
             Routine::Gather(_) => &[I64; 11],
             Routine::Locate(_) => &[I64; 16],
         }
@@ -120,24 +82,27 @@ impl Routine {
     /// Its code for the machine at hand; none if the machine lacks the instructions.
     pub(crate) fn address(self) -> Option<*const u8> {
         match self {
-            Routine::Copy => Some(rows::copy as *const u8),
-            Routine::Move(1) => Some(strided::move_1 as *const u8),
-            Routine::Move(2) => Some(strided::move_2 as *const u8),
-            Routine::Move(4) => Some(strided::move_4 as *const u8),
-            Routine::Move(8) => Some(strided::move_8 as *const u8),
-            Routine::Gather(1) => Some(gather::gather_1 as *const u8),
-            Routine::Gather(2) => Some(gather::gather_2 as *const u8),
-            Routine::Gather(4) => Some(gather::gather_4 as *const u8),
-            Routine::Gather(8) => Some(gather::gather_8 as *const u8),
-            Routine::Locate(1) => Some(located::locate_1 as *const u8),
-            Routine::Locate(2) => Some(located::locate_2 as *const u8),
-            Routine::Locate(4) => Some(located::locate_4 as *const u8),
-            Routine::Locate(8) => Some(located::locate_8 as *const u8),
-            Routine::Move(_) | Routine::Gather(_) | Routine::Locate(_) => None,
-            Routine::FromF16 => halves::from_f16(),
-            Routine::ToF16 => halves::to_f16(),
-            Routine::Matmul => Some(gemm::product as *const u8),
-            Routine::Reduce(op, ty) => reduce::reduce(op, ty),
+            Routine::Copy => Some(kernels::copy()),
+            Routine::Move(size) => kernels::strided(size),
+            Routine::Gather(size) => kernels::gather(size),
+            Routine::Locate(size) => kernels::locate(size),
+            Routine::FromF16 => kernels::from_f16(),
+            Routine::ToF16 => kernels::to_f16(),
+            Routine::Matmul => Some(kernels::product()),
+            Routine::Reduce(op, ty) => reduction(op, ty),
         }
     }
+}
+
+/// The reduction of elements of this type; integers have a sign but for the operators that say otherwise.
+fn reduction(op: BinOp, ty: MemTy) -> Option<*const u8> {
+    let (op, unsigned) = match op {
+        BinOp::Add => (ReduceOp::Add, false),
+        BinOp::Max => (ReduceOp::Max, false),
+        BinOp::Min => (ReduceOp::Min, false),
+        BinOp::MaxU => (ReduceOp::Max, true),
+        BinOp::MinU => (ReduceOp::Min, true),
+        _ => return None,
+    };
+    kernels::reduce(op, dtype(ty, unsigned))
 }

@@ -3,7 +3,7 @@
 //! Numbers that follow each other are the usual case: the channels of a pixel, a row of a table of embeddings. So each
 //! stretch of a row is looked at first, and copied as a whole if its elements are neighbours.
 
-use ptoc_isa::Oob;
+use ptoc_abi::Oob;
 
 /// Indices that are looked at together.
 const STRETCH: usize = 64;
@@ -14,7 +14,7 @@ const AHEAD: i64 = 8;
 const ASKED: usize = 256;
 
 /// `oob` and the sign of the indices as one number.
-pub(crate) fn mode(oob: Oob, unsigned: bool) -> i64 {
+pub fn mode(oob: Oob, unsigned: bool) -> i64 {
     let oob = match oob {
         Oob::Undefined => 0,
         Oob::Clamp => 1,

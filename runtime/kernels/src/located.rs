@@ -5,7 +5,7 @@
 
 use super::LINE;
 use super::gather::{element, of_mode};
-use ptoc_isa::Oob;
+use ptoc_abi::Oob;
 
 /// Bytes that are asked for: a part of a second-level cache.
 const ASKED: usize = 64 << 10;
@@ -229,7 +229,7 @@ routine!(locate_8, 8);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::native::mode;
+    use crate::mode;
 
     /// Elements of each row as its place shows them, which rows stayed, and what is missing.
     fn located(oob: Oob, unsigned: bool, column: &[u32], row: &[u32], total: i64) -> (Vec<Vec<u32>>, Vec<bool>, i64) {

@@ -8,7 +8,7 @@ use super::widen::{Side, Widen};
 #[cfg(target_arch = "x86_64")]
 use super::widen::{side_narrow, widen_narrow, widen_wide};
 
-use ptoc_ir::loops::MemTy;
+use ptoc_tensor::DType;
 
 /// What one block computes. Distances are in bytes.
 #[derive(Clone, Copy)]
@@ -286,7 +286,7 @@ versions_of_halves! {
 }
 
 /// Blocks of f32 by a b of f16 or bf16, for vectors of so many lanes.
-pub(super) fn of_halves(lanes: usize, ty: MemTy) -> Option<&'static Version> {
+pub(super) fn of_halves(lanes: usize, ty: DType) -> Option<&'static Version> {
     #[cfg(target_arch = "x86_64")]
     {
         macro_rules! halves {
@@ -297,10 +297,10 @@ pub(super) fn of_halves(lanes: usize, ty: MemTy) -> Option<&'static Version> {
             }};
         }
         match (lanes, ty) {
-            (8, MemTy::F16) => halves!(8, narrow_f16),
-            (8, MemTy::BF16) => halves!(8, narrow_bf16),
-            (16, MemTy::F16) => halves!(16, wide_f16),
-            (16, MemTy::BF16) => halves!(16, wide_bf16),
+            (8, DType::F16) => halves!(8, narrow_f16),
+            (8, DType::BF16) => halves!(8, narrow_bf16),
+            (16, DType::F16) => halves!(16, wide_f16),
+            (16, DType::BF16) => halves!(16, wide_bf16),
             _ => None,
         }
     }

@@ -18,7 +18,7 @@ use super::plain::{at, float};
 use super::walk::{Columns, Stretch};
 use super::widen::Widen;
 use super::{Job, Matrix, cache};
-use ptoc_ir::loops::MemTy;
+use ptoc_tensor::DType;
 
 /// Steps of k at once where lines of neighbouring rows are in one set of the first-level cache, or [`lines`] takes
 /// them.
@@ -35,7 +35,7 @@ const WIDE_ROWS: usize = 2;
 /// and all of its panels can be kept.
 pub(super) fn suits(job: &Job, version: &Version) -> bool {
     let kept = job.rests.1 && 4 * job.k * job.n <= panels::room_bytes();
-    if job.ab == MemTy::F32 { 4 * version.lanes < LINE } else { !kept }
+    if job.ab == DType::F32 { 4 * version.lanes < LINE } else { !kept }
 }
 
 /// b is read where it is, by blocks of the version; some steps of a are packed.
@@ -52,7 +52,7 @@ pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen)
     };
     let (version, widened) = match halves {
         Some(halves) if job.m <= halves.rows[vectors - 1] => (halves, false),
-        _ => (version, job.ab != MemTy::F32),
+        _ => (version, job.ab != DType::F32),
     };
     let width = vectors * version.lanes;
     let rows = even(job.m, version.rows[vectors - 1], 1);
@@ -61,7 +61,7 @@ pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen)
     let most = (cache::second_level() / 2 / 4 / job.m).max(unit);
     let columns = even(job.n, most / unit * unit, unit);
     let of_a_set = job.b.row.unsigned_abs().is_multiple_of(SETS) && (halves.is_none() || job.m <= WIDE_ROWS);
-    let by_lines = (widened || job.ab == MemTy::F32) && lines::exist(version.lanes);
+    let by_lines = (widened || job.ab == DType::F32) && lines::exist(version.lanes);
     let stretch = if (by_lines && !widened) || of_a_set { OF_A_SET } else { SIDE_BY_SIDE };
     let (room, strip) = panels::room(job, STRIP);
     let wide = Rows { at: strip.wrapping_add(4 * SIDE_BY_SIDE * job.m), step: 4 * OF_HALVES as isize };
@@ -129,7 +129,7 @@ unsafe fn side_by_side(job: &Job, from: usize, k: usize, to: *mut u8) -> Matrix<
         let to = to.wrapping_add(i * row);
         // SAFETY: the caller's promise.
         unsafe {
-            if job.a.col == 4 && job.ab == MemTy::F32 {
+            if job.a.col == 4 && job.ab == DType::F32 {
                 at(&job.a, i, from).copy_to_nonoverlapping(to, 4 * k);
                 continue;
             }

@@ -5,7 +5,7 @@
 use std::arch::x86_64::*;
 
 /// f16 to f32, if the machine has an instruction for it.
-pub(super) fn from_f16() -> Option<*const u8> {
+pub fn from_f16() -> Option<*const u8> {
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("avx") && std::is_x86_feature_detected!("f16c") {
         return Some(from_f16_f16c as *const u8);
@@ -14,7 +14,7 @@ pub(super) fn from_f16() -> Option<*const u8> {
 }
 
 /// f32 to f16.
-pub(super) fn to_f16() -> Option<*const u8> {
+pub fn to_f16() -> Option<*const u8> {
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("avx") && std::is_x86_feature_detected!("f16c") {
         return Some(to_f16_f16c as *const u8);

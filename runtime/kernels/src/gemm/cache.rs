@@ -9,7 +9,7 @@ pub(crate) fn first_level() -> usize {
 }
 
 /// What a core has of the second level; 512 KiB where the processor does not say.
-pub(crate) fn second_level() -> usize {
+pub fn second_level() -> usize {
     static SIZE: OnceLock<usize> = OnceLock::new();
     *SIZE.get_or_init(|| asked(2).unwrap_or(512 << 10).clamp(256 << 10, 4 << 20))
 }

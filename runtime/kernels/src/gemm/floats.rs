@@ -14,7 +14,7 @@ use super::slabs;
 use super::walk::fetch;
 use super::widen::Widen;
 use super::{Job, Matrix, streams};
-use ptoc_ir::loops::MemTy;
+use ptoc_tensor::DType;
 
 /// How many rows are packed at a time, while as many are fetched.
 const AHEAD: usize = 16;
@@ -29,7 +29,7 @@ pub(super) struct Floats {
 /// As for the routine; columns of d are contiguous f32, those of the start too.
 pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen) {
     let contiguous = job.b.col == job.ab.size() as isize;
-    let readable = job.ab == MemTy::F32 && contiguous;
+    let readable = job.ab == DType::F32 && contiguous;
     // SAFETY: the caller's promise.
     unsafe {
         match panels::in_place(job) {
@@ -60,7 +60,7 @@ impl Way for Floats {
         let Panel { at: to, columns, padded, .. } = to;
         for p in (0..k).step_by(AHEAD) {
             let rows = AHEAD.min(k - p);
-            (p + AHEAD..k.min(p + 2 * AHEAD)).for_each(|p| fetch(at(&b, p, 0), columns * job.ab.size() as usize));
+            (p + AHEAD..k.min(p + 2 * AHEAD)).for_each(|p| fetch(at(&b, p, 0), columns * job.ab.size()));
             let to = Rows { at: to.wrapping_add(4 * p * padded), step: 4 * padded as isize };
             // SAFETY: the panel has room for k rows of `padded` elements.
             unsafe {
@@ -76,7 +76,7 @@ impl Way for Floats {
     unsafe fn panels(&self, job: &Job, b: Matrix<*const u8>, k: usize, n: usize, to: Panels) {
         /// How many panels at once.
         const AT_ONCE: usize = 4;
-        let size = job.ab.size() as usize;
+        let size = job.ab.size();
         let side = self.version.side.filter(|_| to.width == 2 * to.lanes && b.col == size as isize);
         for panel in to.each(n) {
             // SAFETY: the caller's promise.
@@ -101,7 +101,7 @@ impl Way for Floats {
     /// pieces than it was written in, and wait until all results before it are stored.
     #[inline(always)]
     unsafe fn strip(&self, job: &Job, a: Matrix<*const u8>, rows: usize, k: usize, to: *mut u8) -> Matrix<*const u8> {
-        if job.ab == MemTy::F32 && a.col == 4 {
+        if job.ab == DType::F32 && a.col == 4 {
             return a;
         }
         // SAFETY: the caller's promise.
@@ -180,7 +180,7 @@ impl Floats {
         {
             let mut square = [0f32; 64];
             // Squares of sixteen, where there are such vectors.
-            let wide = self.version.lanes == SIDE && job.ab == MemTy::F32;
+            let wide = self.version.lanes == SIDE && job.ab == DType::F32;
             let (wide_columns, wide_steps) = if wide { (whole / SIDE * SIDE, steps / SIDE * SIDE) } else { (0, 0) };
             for c in (0..wide_columns).step_by(SIDE) {
                 for p in (0..wide_steps).step_by(SIDE) {
@@ -195,7 +195,7 @@ impl Floats {
                     let to = panel.wrapping_add(p * padded + c);
                     // SAFETY: eight columns of eight steps are there, and both versions have AVX2.
                     unsafe {
-                        if job.ab == MemTy::F32 {
+                        if job.ab == DType::F32 {
                             turn(at(b, p, c).cast(), b.col, to, 4 * padded as isize);
                         } else {
                             let widened = Rows { at: square.as_mut_ptr().cast(), step: 32 };

@@ -214,7 +214,7 @@ pub(super) unsafe fn packed<W: Way>(job: &Job, way: &W) {
                 if !place.packed {
                     way.panels(job, b, k, n, panels);
                 }
-                let size = job.ab.size() as usize;
+                let size = job.ab.size();
                 // The next strip's rows, where they are contiguous.
                 let asks = n > width && job.a.col == size as isize;
                 let share = most.div_ceil(n.div_ceil(width));

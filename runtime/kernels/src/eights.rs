@@ -87,7 +87,7 @@ unsafe fn pair(src: Rows<*const u8>, dst: Rows<*mut u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::native::strided::fence;
+    use crate::strided::fence;
 
     /// Every element at its place, nothing beside them, whatever lies ahead.
     #[test]

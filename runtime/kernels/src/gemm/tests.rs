@@ -6,12 +6,12 @@ struct Held {
     bytes: Vec<u8>,
     row: isize,
     col: isize,
-    ty: MemTy,
+    ty: DType,
 }
 
 impl Held {
-    fn new(ty: MemTy, rows: usize, cols: usize, order: u32, seed: u64) -> Held {
-        let size = ty.size() as usize;
+    fn new(ty: DType, rows: usize, cols: usize, order: u32, seed: u64) -> Held {
+        let size = ty.size();
         let (row, col) = match order % 3 {
             0 => ((cols + 3) * size, size),
             1 => (size, (rows + 1) * size),
@@ -23,9 +23,9 @@ impl Held {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let x = ((state >> 40) % 2000) as f32 / 61.0 - 16.0;
             match ty {
-                MemTy::F16 => bytes.extend(half::f16::from_f32(x).to_bits().to_le_bytes()),
-                MemTy::BF16 => bytes.extend(half::bf16::from_f32(x).to_bits().to_le_bytes()),
-                MemTy::F32 => bytes.extend(x.to_le_bytes()),
+                DType::F16 => bytes.extend(half::f16::from_f32(x).to_bits().to_le_bytes()),
+                DType::BF16 => bytes.extend(half::bf16::from_f32(x).to_bits().to_le_bytes()),
+                DType::F32 => bytes.extend(x.to_le_bytes()),
                 _ => bytes.extend(&(state >> 13).to_le_bytes()[..size]),
             }
         }
@@ -43,9 +43,9 @@ fn room() -> Vec<[u64; 8]> {
 }
 
 /// One product by every version, and by the definition.
-fn check(shape: (usize, usize, usize), ab: MemTy, orders: [u32; 4], start: u32, seed: u64) {
+fn check(shape: (usize, usize, usize), ab: DType, orders: [u32; 4], start: u32, seed: u64) {
     let (m, n, k) = shape;
-    let wide = if matches!(ab, MemTy::F32 | MemTy::F16 | MemTy::BF16) { MemTy::F32 } else { MemTy::I32 };
+    let wide = if matches!(ab, DType::F32 | DType::F16 | DType::BF16) { DType::F32 } else { DType::I32 };
     let (a, b) = (Held::new(ab, m, k, orders[0], seed), Held::new(ab, k, n, orders[1], seed ^ 77));
     let d = Held::new(wide, m, n, orders[2], seed ^ 99);
     let from = Held::new(wide, m, n, orders[3], seed ^ 55);
@@ -105,7 +105,7 @@ fn room_of(room: &mut [[u64; 8]]) -> *mut u8 {
 type Way = Box<dyn Fn(Job)>;
 
 /// Those of a machine with all instructions, and of one with fewer.
-fn versions_of(ab: MemTy) -> Vec<Way> {
+fn versions_of(ab: DType) -> Vec<Way> {
     let rows = |job: Job| {
         let job = if job.d.col != 4 && job.d.row == 4 { job.transposed() } else { job };
         // SAFETY: the buffers hold the matrices.
@@ -122,7 +122,7 @@ fn versions_of(ab: MemTy) -> Vec<Way> {
     // SAFETY: the same.
     unsafe {
         match ab {
-            MemTy::I8 => {
+            DType::I8 => {
                 #[cfg(target_arch = "x86_64")]
                 if ptoc_exec::matrix::unit().i8 {
                     way(Box::new(|job| {
@@ -140,9 +140,9 @@ fn versions_of(ab: MemTy) -> Vec<Way> {
                     way(Box::new(move |job| pairs::product(job, v)));
                 }
             }
-            MemTy::I32 => {}
+            DType::I32 => {}
             _ => {
-                if let Some(v) = blocks::of_dots().filter(|_| ab == MemTy::BF16) {
+                if let Some(v) = blocks::of_dots().filter(|_| ab == DType::BF16) {
                     way(Box::new(move |job| assert!(dots::product(job, v), "numbers of the tests are large")));
                 }
                 for v in blocks::versions() {
@@ -150,7 +150,7 @@ fn versions_of(ab: MemTy) -> Vec<Way> {
                     way(Box::new(move |job| floats::product(job, v, widen)));
                     // Whatever its size.
                     #[cfg(target_arch = "x86_64")]
-                    if v.lanes == 8 && ab == MemTy::F32 {
+                    if v.lanes == 8 && ab == DType::F32 {
                         way(Box::new(move |job| {
                             if job.a.col == 4 && job.n > v.lanes && job.k > 0 {
                                 slabs::product(job, &floats::Floats { version: v, widen });
@@ -196,7 +196,7 @@ unsafe fn whole(j: Job) {
     }
 }
 
-const TYPES: [MemTy; 5] = [MemTy::F32, MemTy::F16, MemTy::BF16, MemTy::I8, MemTy::I32];
+const TYPES: [DType; 5] = [DType::F32, DType::F16, DType::BF16, DType::I8, DType::I32];
 
 #[test]
 fn small_shapes_in_every_order() {
@@ -233,8 +233,8 @@ fn slabs_of_panels() {
     let columns = panels::room_bytes() / 4 / 512 + 30;
     for (shape, start) in [((blocks, 40, 512), 0), ((blocks, 17, 1023), 1), ((14, columns, 512), 3), ((29, 24, 300), 2)]
     {
-        check(shape, MemTy::F32, [0, 0, 0, 0], start, 21);
-        check(shape, MemTy::F32, [0, 1, 0, 0], start, 22);
+        check(shape, DType::F32, [0, 0, 0, 0], start, 21);
+        check(shape, DType::F32, [0, 1, 0, 0], start, 22);
     }
 }
 
@@ -245,7 +245,7 @@ fn slabs_and_panels_share() {
     let Some(version) = blocks::versions().into_iter().find(|v| v.lanes == 8) else { return };
     let widen = version.widen.expect("versions of floats widen");
     let (m, n, k) = (23, 90, 512);
-    let [a, b] = [(m, k, 3), (k, n, 4)].map(|(rows, columns, seed)| Held::new(MemTy::F32, rows, columns, 0, seed));
+    let [a, b] = [(m, k, 3), (k, n, 4)].map(|(rows, columns, seed)| Held::new(DType::F32, rows, columns, 0, seed));
     let mut room = room();
     let scratch = room_of(&mut room);
     let run = |rests: bool, way: &dyn Fn(&Job)| {
@@ -258,9 +258,9 @@ fn slabs_and_panels_share() {
             start: Matrix { at: std::ptr::null(), row: 0, col: 0 },
             a: a.matrix(),
             b: b.matrix(),
-            ab: MemTy::F32,
-            d_ty: MemTy::F32,
-            start_ty: MemTy::F32,
+            ab: DType::F32,
+            d_ty: DType::F32,
+            start_ty: DType::F32,
             exact: true,
             rests: (rests, rests),
             scratch,
@@ -294,25 +294,25 @@ fn narrow_shapes() {
         (3, 413, 99),
         (6, 515, 59),
     ] {
-        check((m, n, k), MemTy::F32, [0, 0, 0, 0], 0, 3);
-        check((m, n, k), MemTy::F32, [2, 0, 0, 0], 3, 4);
-        check((m, n, k), MemTy::F32, [1, 0, 0, 0], 2, 5);
-        for (n_of, ty) in [MemTy::F16, MemTy::BF16].into_iter().enumerate() {
+        check((m, n, k), DType::F32, [0, 0, 0, 0], 0, 3);
+        check((m, n, k), DType::F32, [2, 0, 0, 0], 3, 4);
+        check((m, n, k), DType::F32, [1, 0, 0, 0], 2, 5);
+        for (n_of, ty) in [DType::F16, DType::BF16].into_iter().enumerate() {
             check((m, n, k), ty, [n_of as u32, 0, 0, 0], n_of as u32, 6);
             check((m, n, k), ty, [2, 0, 0, 0], 3 - n_of as u32, 7);
         }
     }
     // Blocks of every height, with and without a rest.
     for m in 1..20 {
-        check((m, 15 + m, 17 + m), MemTy::F32, [0, 0, 0, 0], m as u32 % 4, 10);
+        check((m, 15 + m, 17 + m), DType::F32, [0, 0, 0, 0], m as u32 % 4, 10);
     }
     // More sums than stay in the second-level cache.
     let n = |m: usize| cache::second_level() / 2 / 4 / m + 30;
-    check((19, n(19), 20), MemTy::F32, [0, 0, 0, 0], 1, 6);
-    check((10, n(10), 50), MemTy::BF16, [0, 0, 0, 0], 0, 9);
+    check((19, n(19), 20), DType::F32, [0, 0, 0, 0], 1, 6);
+    check((10, n(10), 50), DType::BF16, [0, 0, 0, 0], 0, 9);
     // Halves: every height of the blocks that read them, rows a multiple of 4096 bytes apart, and both of the above.
     for (m, n, k) in [(4, 413, 99), (5, 700, 90), (6, 1021, 41), (2, 2045, 41), (6, 2045, 41), (6, n(6), 20)] {
-        for ty in [MemTy::F16, MemTy::BF16] {
+        for ty in [DType::F16, DType::BF16] {
             check((m, n, k), ty, [0, 0, 0, 0], 1, 8);
         }
     }
@@ -369,9 +369,9 @@ fn small_bf16() {
                     start: Matrix { at: start, row: 4 * n as isize, col: 4 },
                     a: Matrix { at: a.as_ptr().cast(), row: 2 * k as isize, col: 2 },
                     b: Matrix { at: b.as_ptr().cast(), row: 2 * n as isize, col: 2 },
-                    ab: MemTy::BF16,
-                    d_ty: MemTy::F32,
-                    start_ty: MemTy::F32,
+                    ab: DType::BF16,
+                    d_ty: DType::F32,
+                    start_ty: DType::F32,
                     exact: true,
                     rests: (false, false),
                     scratch,
@@ -396,10 +396,10 @@ fn small_bf16() {
 
 /// The sum of some steps as the machine's matrix unit rounds it: see `amx`.
 #[cfg(target_arch = "x86_64")]
-fn as_the_unit_rounds(start: f32, factors: &[(f32, f32)], ty: MemTy) -> f32 {
+fn as_the_unit_rounds(start: f32, factors: &[(f32, f32)], ty: DType) -> f32 {
     let upper = |x: f32| f32::from_bits(x.to_bits() & 0xffff_0000);
     let digits: &[[bool; 2]] = match ty {
-        MemTy::F16 => &[[true, true], [true, false], [false, false], [false, true]],
+        DType::F16 => &[[true, true], [true, false], [false, false], [false, true]],
         _ => &[[true, true]],
     };
     let digits_of = |x: f32, up: bool| if up { upper(x) } else { x - upper(x) };
@@ -428,18 +428,18 @@ fn halves_on_the_matrix_unit() {
     for (n, (m, cols, k)) in shapes.into_iter().enumerate() {
         for orders in 0..9 {
             let (ab, way, parts) = match (n + orders as usize) % 2 {
-                0 => (MemTy::BF16, amx::BF16, 1),
-                _ => (MemTy::F16, amx::F16, 4),
+                0 => (DType::BF16, amx::BF16, 1),
+                _ => (DType::F16, amx::F16, 4),
             };
             let seed = (10 * n + orders as usize) as u64;
             let (a, b) = (Held::new(ab, m, k, orders % 3, seed), Held::new(ab, k, cols, orders / 3, seed ^ 77));
-            let from = Held::new(MemTy::F32, m, cols, 0, seed ^ 55);
+            let from = Held::new(DType::F32, m, cols, 0, seed ^ 55);
             let started = orders % 2 == 1;
             let mut d = vec![0f32; m * cols];
             let none = Matrix { at: std::ptr::null(), row: 0, col: 0 };
             let start = if started { from.matrix() } else { none };
             let to = Matrix { at: d.as_mut_ptr().cast(), row: 4 * cols as isize, col: 4 };
-            let (a, b, ty) = (a.matrix(), b.matrix(), MemTy::F32);
+            let (a, b, ty) = (a.matrix(), b.matrix(), DType::F32);
             // SAFETY: the buffers hold the matrices.
             unsafe {
                 let job = Job {
@@ -503,9 +503,9 @@ fn infinite_f16() {
                 start: none,
                 a: Matrix { at: a.as_ptr().cast(), row: 2 * k as isize, col: 2 },
                 b: Matrix { at: b.as_ptr().cast(), row: 2 * n as isize, col: 2 },
-                ab: MemTy::F16,
-                d_ty: MemTy::F32,
-                start_ty: MemTy::F32,
+                ab: DType::F16,
+                d_ty: DType::F32,
+                start_ty: DType::F32,
                 exact,
                 rests: (false, false),
                 scratch,

@@ -123,10 +123,10 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::native::gemm::MemTy;
+    use ptoc_tensor::DType;
 
     fn source(n: usize) -> Option<Source> {
-        Some(Source { at: n, row: 4, col: 8, size: (3, 5), way: [1, 0, 2, MemTy::F32 as u16] })
+        Some(Source { at: n, row: 4, col: 8, size: (3, 5), way: [1, 0, 2, DType::F32 as u16] })
     }
 
     #[test]

@@ -1,49 +1,49 @@
 //! Products of every type and stride without vectors: the definition.
 
 use super::{Job, Matrix};
-use ptoc_ir::loops::MemTy;
+use ptoc_tensor::DType;
 
 /// A float of memory, exactly.
 ///
 /// # Safety
 /// It is there.
-pub(super) unsafe fn float(ty: MemTy, at: *const u8) -> f32 {
+pub(super) unsafe fn float(ty: DType, at: *const u8) -> f32 {
     // SAFETY: the caller's promise.
     unsafe {
         match ty {
-            MemTy::F16 => half::f16::from_bits(at.cast::<u16>().read_unaligned()).to_f32(),
-            MemTy::BF16 => f32::from_bits(u32::from(at.cast::<u16>().read_unaligned()) << 16),
+            DType::F16 => half::f16::from_bits(at.cast::<u16>().read_unaligned()).to_f32(),
+            DType::BF16 => f32::from_bits(u32::from(at.cast::<u16>().read_unaligned()) << 16),
             _ => at.cast::<f32>().read_unaligned(),
         }
     }
 }
 
 /// An integer of memory.
-unsafe fn int(ty: MemTy, at: *const u8) -> i32 {
+unsafe fn int(ty: DType, at: *const u8) -> i32 {
     // SAFETY: the caller's promise.
     unsafe {
         match ty {
-            MemTy::I8 => i32::from(at.cast::<i8>().read()),
-            MemTy::U8 | MemTy::Bool => i32::from(at.read()),
-            MemTy::I16 => i32::from(at.cast::<i16>().read_unaligned()),
-            MemTy::U16 => i32::from(at.cast::<u16>().read_unaligned()),
+            DType::I8 => i32::from(at.cast::<i8>().read()),
+            DType::U8 | DType::Bool => i32::from(at.read()),
+            DType::I16 => i32::from(at.cast::<i16>().read_unaligned()),
+            DType::U16 => i32::from(at.cast::<u16>().read_unaligned()),
             _ => at.cast::<i32>().read_unaligned(),
         }
     }
 }
 
-unsafe fn put_float(ty: MemTy, at: *mut u8, x: f32) {
+unsafe fn put_float(ty: DType, at: *mut u8, x: f32) {
     // SAFETY: the caller's promise.
     unsafe {
         match ty {
-            MemTy::F16 => at.cast::<u16>().write_unaligned(half::f16::from_f32(x).to_bits()),
-            MemTy::BF16 => at.cast::<u16>().write_unaligned(half::bf16::from_f32(x).to_bits()),
+            DType::F16 => at.cast::<u16>().write_unaligned(half::f16::from_f32(x).to_bits()),
+            DType::BF16 => at.cast::<u16>().write_unaligned(half::bf16::from_f32(x).to_bits()),
             _ => at.cast::<f32>().write_unaligned(x),
         }
     }
 }
 
-unsafe fn put_int(ty: MemTy, at: *mut u8, x: i32) {
+unsafe fn put_int(ty: DType, at: *mut u8, x: i32) {
     // SAFETY: the caller's promise.
     unsafe {
         match ty.size() {
@@ -66,7 +66,7 @@ fn at_mut(m: &Matrix<*mut u8>, i: usize, j: usize) -> *mut u8 {
 /// # Safety
 /// As for the routine.
 pub(super) unsafe fn product(job: &Job) {
-    let is_float = matches!(job.ab, MemTy::F32 | MemTy::F16 | MemTy::BF16);
+    let is_float = matches!(job.ab, DType::F32 | DType::F16 | DType::BF16);
     let zero = job.start.at.is_null();
     for i in 0..job.m {
         for j in 0..job.n {

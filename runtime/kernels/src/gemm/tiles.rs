@@ -14,7 +14,7 @@ use super::plain::at;
 use super::walk::fetch;
 use super::{Job, Matrix, cache};
 use ptoc_exec::matrix::{self, LINE, SIDE, TILE, Tiles};
-use ptoc_ir::loops::MemTy;
+use ptoc_tensor::DType;
 use std::arch::x86_64::*;
 
 /// Bytes of a strip, and of a panel of b over the same stretch of k: a third of a first-level cache of 48 KiB each, so
@@ -37,16 +37,16 @@ const SUMS_ROW: usize = WIDTH * 4;
 /// As for the routine.
 pub(super) unsafe fn way(job: &Job) -> Option<Way> {
     // Below, more is packed than computed, or tiles are mostly empty; f16 are four times the work.
-    let least = if job.ab == MemTy::F16 { 1 << 19 } else { 1 << 14 };
+    let least = if job.ab == DType::F16 { 1 << 19 } else { 1 << 14 };
     if job.m < 8 || job.n < SIDE || job.k < 16 || job.m * job.n * job.k < least {
         return None;
     }
     let unit = matrix::unit();
     match job.ab {
-        MemTy::BF16 => (unit.bf16 && !job.exact).then_some(amx::BF16),
+        DType::BF16 => (unit.bf16 && !job.exact).then_some(amx::BF16),
         // SAFETY: the caller's promise.
-        MemTy::F16 => (unit.bf16 && !job.exact && unsafe { finite(job) }).then_some(amx::F16),
-        MemTy::I8 => unit.i8.then_some(amx::I8),
+        DType::F16 => (unit.bf16 && !job.exact && unsafe { finite(job) }).then_some(amx::F16),
+        DType::I8 => unit.i8.then_some(amx::I8),
         _ => None,
     }
 }
@@ -70,7 +70,7 @@ unsafe fn finite(job: &Job) -> bool {
 /// As for the routine; columns of d and of the start are contiguous words; there is at least one step; [`way`] gave the
 /// way.
 pub(super) unsafe fn product(job: &Job, way: Way) {
-    let unit = LINE / job.ab.size() as usize;
+    let unit = LINE / job.ab.size();
     let (groups, panels) = (job.k.div_ceil(unit), job.n.div_ceil(WIDTH));
     // Bytes of a group of a panel.
     let group = way.parts * 2 * TILE;
@@ -81,7 +81,7 @@ pub(super) unsafe fn product(job: &Job, way: Way) {
     let sums = strip.wrapping_add(STRIP);
     let lines = (job.d.at.addr() | job.d.row.unsigned_abs()).is_multiple_of(LINE);
     let past = lines && job.m * job.n * 4 >= PAST * cache::second_level();
-    let far = (job.m.max(job.n) * job.k * job.ab.size() as usize) > cache::second_level() / 8;
+    let far = (job.m.max(job.n) * job.k * job.ab.size()) > cache::second_level() / 8;
     // SAFETY: the caller's promise; the room has sums of `wide` blocks, and `deep` by `wide` pairs of tiles.
     unsafe {
         let tiles = Tiles::new();
@@ -207,7 +207,7 @@ impl Part<'_> {
     /// # Safety
     /// As for [`product`].
     unsafe fn pack(&self, m: &Matrix<*const u8>, order: Order, (line, lines): (usize, usize), g: usize, to: *mut u8) {
-        let size = self.job.ab.size() as usize;
+        let size = self.job.ab.size();
         let k = (self.from + g) * self.unit;
         let steps = self.unit.min(self.job.k - k);
         // Blocks have two tiles of columns, one or two of rows.
@@ -292,7 +292,7 @@ impl Part<'_> {
     /// What the next strip reads of a: its part, rows, and bytes of each.
     fn ahead(&self, i: usize, from: usize) -> Option<(Matrix<*const u8>, usize, usize)> {
         let job = self.job;
-        let size = job.ab.size() as usize;
+        let size = job.ab.size();
         let (i, from) = if from + self.stretch() < self.groups { (i, from + self.stretch()) } else { (i + WIDTH, 0) };
         if !self.far || i >= job.m || job.a.col != size as isize {
             return None;

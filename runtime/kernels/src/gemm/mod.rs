@@ -27,7 +27,7 @@ mod tiles;
 mod walk;
 mod widen;
 
-use ptoc_ir::loops::MemTy;
+use ptoc_tensor::DType;
 
 /// A matrix in memory: the first element, bytes from row to row and from column to column.
 #[derive(Clone, Copy)]
@@ -54,9 +54,9 @@ struct Job {
     start: Matrix<*const u8>,
     a: Matrix<*const u8>,
     b: Matrix<*const u8>,
-    ab: MemTy,
-    d_ty: MemTy,
-    start_ty: MemTy,
+    ab: DType,
+    d_ty: DType,
+    start_ty: DType,
     /// Has it to be rounded step by step?
     exact: bool,
     /// Are a and b the same in all products of the launch at hand?
@@ -81,7 +81,8 @@ impl Job {
     }
 }
 
-pub(crate) use cache::{first_level, second_level};
+pub(crate) use cache::first_level;
+pub use cache::second_level;
 
 /// Is there a version for wide vectors?
 pub(super) fn wide() -> bool {
@@ -89,13 +90,13 @@ pub(super) fn wide() -> bool {
 }
 
 /// Bytes that a product needs for panels. The first eight are zero when a thread begins to work on a launch.
-pub(crate) fn scratch() -> u64 {
+pub fn scratch() -> u64 {
     panels::scratch() as u64
 }
 
 /// How much a product may use of the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Units {
+pub enum Units {
     /// No vectors.
     Plain,
     /// All that gives the bits of single steps.
@@ -104,15 +105,29 @@ pub(crate) enum Units {
     All,
 }
 
+/// Dtypes that matrices of a product may have, in the order of their codes.
+const OPERANDS: [DType; 10] = [
+    DType::Bool,
+    DType::I8,
+    DType::U8,
+    DType::I16,
+    DType::U16,
+    DType::I32,
+    DType::I64,
+    DType::F16,
+    DType::BF16,
+    DType::F32,
+];
+
 /// The types of a product as the routine takes them, and whether a and b rest: does nothing write them during a launch?
-pub(crate) fn types(ab: MemTy, d: MemTy, start: MemTy, units: Units, rests: (bool, bool)) -> i64 {
-    let code = |ty: MemTy| MemTy::ALL.iter().position(|t| *t == ty).unwrap_or(0) as i64;
+pub fn types(ab: DType, d: DType, start: DType, units: Units, rests: (bool, bool)) -> i64 {
+    let code = |ty: DType| OPERANDS.iter().position(|t| *t == ty).unwrap_or(0) as i64;
     let rests = i64::from(rests.0) | i64::from(rests.1) << 1;
     code(ab) | code(d) << 8 | code(start) << 16 | (units as i64) << 24 | rests << 32
 }
 
 /// Number of the routine's parameters.
-pub(super) const PARAMS: usize = 17;
+pub const PARAMS: usize = 17;
 
 /// The routine: m, n, k; addresses of d, start (0 for zero), a, b; bytes from row to row and from column to column of
 /// each; the types ([`types`]); the address of [`scratch`] bytes.
@@ -146,7 +161,7 @@ pub(super) unsafe extern "C" fn product(
         return;
     }
     let units = types >> 24 & 255;
-    let ty = |shift: u32| MemTy::ALL.get((types >> shift & 255) as usize).copied().unwrap_or(MemTy::F32);
+    let ty = |shift: u32| OPERANDS.get((types >> shift & 255) as usize).copied().unwrap_or(DType::F32);
     let job = Job {
         m,
         n,
@@ -172,7 +187,7 @@ pub(super) unsafe extern "C" fn product(
 
 /// At the machine's width, where there is a way.
 unsafe fn fast(job: Job) -> bool {
-    let fits = |ty: MemTy| job.d_ty == ty && (job.start.at.is_null() || job.start_ty == ty);
+    let fits = |ty: DType| job.d_ty == ty && (job.start.at.is_null() || job.start_ty == ty);
     let job = if job.d.col != 4 && job.d.row == 4 { job.transposed() } else { job };
     if job.d.col != 4 {
         return false;
@@ -180,7 +195,7 @@ unsafe fn fast(job: Job) -> bool {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the caller's promise.
     unsafe {
-        if fits(if job.ab == MemTy::I8 { MemTy::I32 } else { MemTy::F32 })
+        if fits(if job.ab == DType::I8 { DType::I32 } else { DType::F32 })
             && let Some(way) = tiles::way(&job)
         {
             tiles::product(&plain::with_rows_of_start(job), way);
@@ -188,12 +203,12 @@ unsafe fn fast(job: Job) -> bool {
         }
     }
     match job.ab {
-        MemTy::F32 | MemTy::F16 | MemTy::BF16 if fits(MemTy::F32) => {
+        DType::F32 | DType::F16 | DType::BF16 if fits(DType::F32) => {
             let Some((version, widen)) = blocks::version().and_then(|v| Some((v, v.widen?))) else { return false };
             // SAFETY: the caller's promise.
             unsafe {
                 let job = plain::with_rows_of_start(job);
-                let done = match blocks::of_dots().filter(|_| job.ab == MemTy::BF16) {
+                let done = match blocks::of_dots().filter(|_| job.ab == DType::BF16) {
                     Some(version) => dots::product(&job, version),
                     None => false,
                 };
@@ -202,7 +217,7 @@ unsafe fn fast(job: Job) -> bool {
                 }
             }
         }
-        MemTy::I8 if fits(MemTy::I32) => {
+        DType::I8 if fits(DType::I32) => {
             // SAFETY: the caller's promise.
             unsafe {
                 match (blocks::of_bytes(), blocks::of_pairs()) {

@@ -14,7 +14,7 @@ use super::panels::{self, Panels, STRETCH, STRIP, Way, even, shape, shifted};
 use super::plain::at;
 use super::walk::{Columns, Stretch, Strips, fetch};
 use super::{Job, Matrix, cache};
-use ptoc_ir::loops::MemTy;
+use ptoc_tensor::DType;
 use std::arch::x86_64::_mm256_storeu_ps;
 
 /// Fewer rows than so many times those of a block do not pay for a slab.
@@ -40,7 +40,7 @@ pub(super) fn suits(job: &Job, version: &Version) -> bool {
     let (vectors, most) = shape(version, job.n);
     4 * version.lanes < LINE
         && vectors == 2
-        && job.ab == MemTy::F32
+        && job.ab == DType::F32
         && job.a.col == 4
         && job.m >= LEAST * block_rows(most, stretch(job))
         && 4 * job.k * job.n > 2 * cache::second_level()

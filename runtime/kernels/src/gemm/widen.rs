@@ -4,19 +4,19 @@
 use super::super::simd::{Avx2, Avx512};
 use super::super::{Rows, simd::Halves};
 use super::plain::float;
-use ptoc_ir::loops::MemTy;
+use ptoc_tensor::DType;
 
 /// A vector of f32 from elements of a type.
 ///
 /// # Safety
 /// They are there, and the machine has the instructions.
 #[inline(always)]
-unsafe fn loaded<S: Halves>(ty: MemTy, from: *const u8) -> S::V {
+unsafe fn loaded<S: Halves>(ty: DType, from: *const u8) -> S::V {
     // SAFETY: the caller's promise.
     unsafe {
         match ty {
-            MemTy::F16 => S::load_f16(from.cast()),
-            MemTy::BF16 => S::load_bf16(from.cast()),
+            DType::F16 => S::load_f16(from.cast()),
+            DType::BF16 => S::load_bf16(from.cast()),
             _ => S::load(from.cast()),
         }
     }
@@ -25,14 +25,14 @@ unsafe fn loaded<S: Halves>(ty: MemTy, from: *const u8) -> S::V {
 /// # Safety
 /// As for [`Widen`].
 #[inline(always)]
-unsafe fn widened<S: Halves>(ty: MemTy, from: Rows<*const u8>, to: Rows<*mut u8>, size: (usize, usize)) {
+unsafe fn widened<S: Halves>(ty: DType, from: Rows<*const u8>, to: Rows<*mut u8>, size: (usize, usize)) {
     // A loop for each type, which does not ask for it.
     // SAFETY: the caller's promise.
     unsafe {
         match ty {
-            MemTy::F16 => rows_widened::<S>(MemTy::F16, from, to, size),
-            MemTy::BF16 => rows_widened::<S>(MemTy::BF16, from, to, size),
-            _ => rows_widened::<S>(MemTy::F32, from, to, size),
+            DType::F16 => rows_widened::<S>(DType::F16, from, to, size),
+            DType::BF16 => rows_widened::<S>(DType::BF16, from, to, size),
+            _ => rows_widened::<S>(DType::F32, from, to, size),
         }
     }
 }
@@ -40,8 +40,8 @@ unsafe fn widened<S: Halves>(ty: MemTy, from: Rows<*const u8>, to: Rows<*mut u8>
 /// # Safety
 /// As for [`Widen`].
 #[inline(always)]
-unsafe fn rows_widened<S: Halves>(ty: MemTy, from: Rows<*const u8>, to: Rows<*mut u8>, (rows, count): (usize, usize)) {
-    let size = ty.size() as usize;
+unsafe fn rows_widened<S: Halves>(ty: DType, from: Rows<*const u8>, to: Rows<*mut u8>, (rows, count): (usize, usize)) {
+    let size = ty.size();
     for row in 0..rows as isize {
         let from = from.at.wrapping_offset(row * from.step);
         let to = to.at.wrapping_offset(row * to.step).cast::<f32>();
@@ -61,13 +61,13 @@ unsafe fn rows_widened<S: Halves>(ty: MemTy, from: Rows<*const u8>, to: Rows<*mu
 
 /// Copies elements as f32: their type, from where, where to, how many rows and elements of a row. They are there, and
 /// the machine has the instructions.
-pub(super) type Widen = unsafe fn(MemTy, Rows<*const u8>, Rows<*mut u8>, (usize, usize));
+pub(super) type Widen = unsafe fn(DType, Rows<*const u8>, Rows<*mut u8>, (usize, usize));
 
 /// # Safety
 /// As for [`Widen`].
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-pub(super) unsafe fn widen_wide(ty: MemTy, from: Rows<*const u8>, to: Rows<*mut u8>, size: (usize, usize)) {
+pub(super) unsafe fn widen_wide(ty: DType, from: Rows<*const u8>, to: Rows<*mut u8>, size: (usize, usize)) {
     // SAFETY: the caller's promise.
     unsafe { widened::<Avx512>(ty, from, to, size) }
 }
@@ -76,7 +76,7 @@ pub(super) unsafe fn widen_wide(ty: MemTy, from: Rows<*const u8>, to: Rows<*mut 
 /// As for [`Widen`].
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
-pub(super) unsafe fn widen_narrow(ty: MemTy, from: Rows<*const u8>, to: Rows<*mut u8>, size: (usize, usize)) {
+pub(super) unsafe fn widen_narrow(ty: DType, from: Rows<*const u8>, to: Rows<*mut u8>, size: (usize, usize)) {
     // SAFETY: the caller's promise.
     unsafe { widened::<Avx2>(ty, from, to, size) }
 }
@@ -85,13 +85,13 @@ pub(super) unsafe fn widen_narrow(ty: MemTy, from: Rows<*const u8>, to: Rows<*mu
 /// panel to panel, how many rows and panels. They are there, and the machine has the instructions.
 ///
 /// So rows of b are read along, where a panel alone would take a line of each.
-pub(super) type Side = unsafe fn(MemTy, Rows<*const u8>, Rows<*mut u8>, (usize, usize));
+pub(super) type Side = unsafe fn(DType, Rows<*const u8>, Rows<*mut u8>, (usize, usize));
 
 /// # Safety
 /// As for [`Side`].
 #[inline(always)]
-unsafe fn panels_of<S: Halves>(ty: MemTy, from: Rows<*const u8>, to: Rows<*mut u8>, (rows, panels): (usize, usize)) {
-    let vector = S::N * ty.size() as usize;
+unsafe fn panels_of<S: Halves>(ty: DType, from: Rows<*const u8>, to: Rows<*mut u8>, (rows, panels): (usize, usize)) {
+    let vector = S::N * ty.size();
     for row in 0..rows {
         let from = from.at.wrapping_offset(row as isize * from.step);
         let line = to.at.wrapping_add(row * 8 * S::N);
@@ -112,13 +112,13 @@ unsafe fn panels_of<S: Halves>(ty: MemTy, from: Rows<*const u8>, to: Rows<*mut u
 /// As for [`Side`].
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
-pub(super) unsafe fn side_narrow(ty: MemTy, from: Rows<*const u8>, to: Rows<*mut u8>, size: (usize, usize)) {
+pub(super) unsafe fn side_narrow(ty: DType, from: Rows<*const u8>, to: Rows<*mut u8>, size: (usize, usize)) {
     // SAFETY: the caller's promise.
     unsafe {
         match ty {
-            MemTy::F16 => panels_of::<Avx2>(MemTy::F16, from, to, size),
-            MemTy::BF16 => panels_of::<Avx2>(MemTy::BF16, from, to, size),
-            _ => panels_of::<Avx2>(MemTy::F32, from, to, size),
+            DType::F16 => panels_of::<Avx2>(DType::F16, from, to, size),
+            DType::BF16 => panels_of::<Avx2>(DType::BF16, from, to, size),
+            _ => panels_of::<Avx2>(DType::F32, from, to, size),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Reductions of rows of floats with AVX2, where elements are neighbours: the same bits as by [`super::Fold`], for the
 //! reasons that [`super::floats`] gives. Sums of up to eight rows go through the last three steps of the tree together.
 
-use super::{Brain, Float, FloatMax, FloatMin, FloatSum, Half, rows_avx2};
-use ptoc_ir::loops::{BinOp, MemTy, PARTIALS};
+use super::{Brain, Float, FloatMax, FloatMin, FloatSum, Half, ReduceOp, rows_avx2};
+use ptoc_abi::PARTIALS;
+use ptoc_tensor::DType;
 use std::arch::x86_64::*;
 
 /// Lanes of a vector.
@@ -15,24 +16,23 @@ const VECTORS: usize = PARTIALS / LANES;
 const LEAST: usize = 4;
 
 /// The routine, on a machine that has AVX2.
-pub(super) fn reduce(op: BinOp, ty: MemTy) -> Option<*const u8> {
+pub(super) fn reduce(op: ReduceOp, ty: DType) -> Option<*const u8> {
     if !std::is_x86_feature_detected!("avx2") || !std::is_x86_feature_detected!("f16c") {
         return None;
     }
     match ty {
-        MemTy::F32 => of::<f32>(op),
-        MemTy::F16 => of::<Half>(op),
-        MemTy::BF16 => of::<Brain>(op),
+        DType::F32 => Some(of::<f32>(op)),
+        DType::F16 => Some(of::<Half>(op)),
+        DType::BF16 => Some(of::<Brain>(op)),
         _ => None,
     }
 }
 
-fn of<E: Load>(op: BinOp) -> Option<*const u8> {
+fn of<E: Load>(op: ReduceOp) -> *const u8 {
     match op {
-        BinOp::Add => Some(sums::<E> as *const u8),
-        BinOp::Max => Some(extremes::<E, true> as *const u8),
-        BinOp::Min => Some(extremes::<E, false> as *const u8),
-        _ => None,
+        ReduceOp::Add => sums::<E> as *const u8,
+        ReduceOp::Max => extremes::<E, true> as *const u8,
+        ReduceOp::Min => extremes::<E, false> as *const u8,
     }
 }
 
@@ -277,7 +277,7 @@ fn together(all: [__m256; LANES]) -> [f32; LANES] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::native::reduce::tests::{Pairs, the_same_bits};
+    use crate::reduce::tests::{Pairs, the_same_bits};
 
     fn pairs<E: Load>() -> Pairs {
         [
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn the_bits_are_those_of_the_order_that_is_stated() {
-        if reduce(BinOp::Add, MemTy::F32).is_some() {
+        if reduce(ReduceOp::Add, DType::F32).is_some() {
             the_same_bits(pairs::<f32>(), pairs::<Half>(), pairs::<Brain>());
         }
     }

@@ -1,0 +1,94 @@
+//! Routines that are compiled ahead of time, at the machine's full vector width, and called by emitted code: matrix
+//! products, reductions, moves with strides, gathers.
+//!
+//! Cranelift's vectors are 128 bits wide and know nothing of half precision; these few bodies make up for it. They need
+//! no time to compile, and their results are bit for bit those of the code that is emitted where a machine lacks the
+//! instructions: each element has the same roundings in the same order.
+//!
+//! All take i64 only (addresses too) and give nothing, or one i64. What they are asked for here is their addresses,
+//! since who calls them has no types.
+
+#![allow(clippy::undocumented_unsafe_blocks, reason = "what a routine's caller promises is said once, at the routine")]
+
+#[cfg(target_arch = "x86_64")]
+mod eights;
+mod gather;
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, unused_imports, unused_variables, reason = "only its plain version is reached there")
+)]
+mod gemm;
+mod halves;
+mod located;
+mod reduce;
+mod rows;
+mod simd;
+#[cfg(target_arch = "x86_64")]
+mod sixteens;
+mod steps;
+mod strided;
+
+pub use gather::mode;
+pub use gemm::{PARAMS as PRODUCT_PARAMS, Units, scratch, second_level, types};
+pub use halves::{from_f16, to_f16};
+pub use reduce::{ReduceOp, reduce};
+
+/// Rows of elements: the first one, and bytes from row to row.
+#[derive(Clone, Copy)]
+struct Rows<P> {
+    at: P,
+    step: isize,
+}
+
+/// Bytes of a cache's line.
+pub const LINE: usize = 64;
+
+/// Has the machine vectors wider than Cranelift's?
+pub fn wide() -> bool {
+    gemm::wide()
+}
+
+/// Copies rows of bytes: destination, source, rows, bytes of a row, bytes from row to row of both, whether past the
+/// caches.
+pub fn copy() -> *const u8 {
+    rows::copy as *const u8
+}
+
+/// Moves elements of 1, 2, 4 or 8 bytes: destination, source, rows, columns, bytes from row to row of both, from column
+/// to column of both, whether past the caches.
+pub fn strided(size: u32) -> Option<*const u8> {
+    Some(match size {
+        1 => strided::move_1 as *const u8,
+        2 => strided::move_2 as *const u8,
+        4 => strided::move_4 as *const u8,
+        8 => strided::move_8 as *const u8,
+        _ => return None,
+    })
+}
+
+/// Gathers elements of 1, 2, 4 or 8 bytes of a table (`gather.rs`).
+pub fn gather(size: u32) -> Option<*const u8> {
+    Some(match size {
+        1 => gather::gather_1 as *const u8,
+        2 => gather::gather_2 as *const u8,
+        4 => gather::gather_4 as *const u8,
+        8 => gather::gather_8 as *const u8,
+        _ => return None,
+    })
+}
+
+/// Gathers rows, which may stay in the table (`located.rs`).
+pub fn locate(size: u32) -> Option<*const u8> {
+    Some(match size {
+        1 => located::locate_1 as *const u8,
+        2 => located::locate_2 as *const u8,
+        4 => located::locate_4 as *const u8,
+        8 => located::locate_8 as *const u8,
+        _ => return None,
+    })
+}
+
+/// The matrix product (`gemm/mod.rs` has its parameters).
+pub fn product() -> *const u8 {
+    gemm::product as *const u8
+}
