@@ -6,6 +6,7 @@ use ptoc_driver::defs::Definition;
 use ptoc_driver::session::{Origin, Session, Waiting};
 use ptoc_ir::loops::Module;
 use ptoc_isa::{Loc, Target};
+use ptoc_passes::pipeline::Pipeline;
 use ptoc_placement::PlacedKernel;
 use ptoc_tensor::{DType, Tensor, scalar};
 use std::fmt;
@@ -56,9 +57,27 @@ fn refused(session: Session) -> Refused {
     }
 }
 
-/// Compiles the only kernel of `text`. Dimensions that size tiles are among `dims`, all others stay symbolic.
-pub fn build(text: &str, target: &str, defs: &[(&str, &str)], dims: &[(&str, i64)]) -> Result<Built, Refused> {
+/// A kernel after all passes.
+pub struct Middle {
+    session: Session,
+    /// Tile IR as the analysis made it.
+    pub source: ptoc_ir::tile::Kernel,
+    /// Names of the tensor arguments.
+    arguments: Vec<String>,
+    pub prepared: ptoc_passes::Prepared,
+}
+
+/// Compiles the only kernel of `text` as far as a back end begins, which wants this `pipeline`; unless given, the
+/// target's own. Dimensions that size tiles are among `dims`, all others stay symbolic.
+pub fn prepare(
+    text: &str,
+    target: &str,
+    defs: &[(&str, &str)],
+    dims: &[(&str, i64)],
+    pipeline: Option<Pipeline>,
+) -> Result<Middle, Refused> {
     let mut s = session(target, defs);
+    s.pipeline = pipeline.unwrap_or(s.pipeline);
     let unit = s.load_text(Path::new("kernel.tile"), text.to_owned());
     if s.diagnostics.has_errors() {
         return Err(refused(s));
@@ -75,6 +94,12 @@ pub fn build(text: &str, target: &str, defs: &[(&str, &str)], dims: &[(&str, i64
     else {
         return Err(refused(s));
     };
+    Ok(Middle { session: s, source, arguments, prepared })
+}
+
+/// Compiles the only kernel of `text` to machine code, as [`prepare`] takes it.
+pub fn build(text: &str, target: &str, defs: &[(&str, &str)], dims: &[(&str, i64)]) -> Result<Built, Refused> {
+    let Middle { session: mut s, source, arguments, prepared } = prepare(text, target, defs, dims, None)?;
     let ptoc_passes::Prepared { placed, module, .. } = prepared;
     let module = module.expect("a target of PTO's");
     let widths = [Vectors::Bits512, Vectors::Bits256, Vectors::Bits128].into_iter().filter(|v| v.available());
@@ -143,25 +168,7 @@ impl Built {
         dims: &[(&str, i64)],
         tensors: &[Tensor],
     ) -> Result<(Vec<Tensor>, Vec<ptoc_interp::Unwritten>), Stop> {
-        let args = tensors.iter().map(|t| {
-            let shape = t.shape().iter().map(|&n| n as u64).collect();
-            ptoc_interp::TensorArg { dtype: t.dtype(), shape, data: t.bytes().to_vec() }
-        });
-        let capacity = Loc::ALL.into_iter().map(|loc| (loc, self.target.memory(loc).capacity)).collect();
-        let mut launch = ptoc_interp::Launch {
-            tensors: args.collect(),
-            dims: self.dims(dims),
-            scalars: self.placed.kernel.scalars.iter().map(|_| None).collect(),
-            options: ptoc_interp::Options { capacity, ..options },
-            print: &mut |_| {},
-        };
-        let stop = |trap: ptoc_interp::Trap| (trap.code.as_str().to_owned(), trap.message);
-        let outcome = ptoc_interp::run(&self.placed.kernel, &mut launch).map_err(stop)?;
-        let results = launch.tensors.iter().map(|t| {
-            let shape: Vec<usize> = t.shape.iter().map(|&n| n as usize).collect();
-            Tensor::from_bytes(t.dtype, &shape, &t.data).expect("as long as before")
-        });
-        Ok((results.collect(), outcome.unwritten))
+        interpret(&self.placed.kernel, &self.target, options, self.dims(dims), tensors)
     }
 
     /// Machine code with the sanitizer says what the interpreter says, with one thread, and with two stops where that
@@ -311,6 +318,46 @@ impl Built {
             }),
         }
     }
+}
+
+impl Middle {
+    /// Runs on the interpreter, as [`Built::interpret`].
+    pub fn interpret(&self, dims: &[(&str, i64)], tensors: &[Tensor]) -> Result<Vec<Tensor>, Stop> {
+        let kernel = &self.prepared.placed.kernel;
+        let value = |name: &str| dims.iter().find(|(n, _)| *n == name).map_or(0, |(_, v)| *v);
+        let numbers = kernel.dims.values().map(|d| value(&d.name)).collect();
+        let options = ptoc_interp::Options::default();
+        interpret(kernel, &self.session.target, options, numbers, tensors).map(|(results, _)| results)
+    }
+}
+
+/// Runs a kernel on the interpreter: all arguments afterwards, and what was not written.
+fn interpret(
+    kernel: &ptoc_ir::tile::Kernel,
+    target: &Target,
+    options: ptoc_interp::Options,
+    dims: Vec<i64>,
+    tensors: &[Tensor],
+) -> Result<(Vec<Tensor>, Vec<ptoc_interp::Unwritten>), Stop> {
+    let args = tensors.iter().map(|t| {
+        let shape = t.shape().iter().map(|&n| n as u64).collect();
+        ptoc_interp::TensorArg { dtype: t.dtype(), shape, data: t.bytes().to_vec() }
+    });
+    let capacity = Loc::ALL.into_iter().map(|loc| (loc, target.memory(loc).capacity)).collect();
+    let mut launch = ptoc_interp::Launch {
+        tensors: args.collect(),
+        dims,
+        scalars: kernel.scalars.iter().map(|_| None).collect(),
+        options: ptoc_interp::Options { capacity, ..options },
+        print: &mut |_| {},
+    };
+    let stop = |trap: ptoc_interp::Trap| (trap.code.as_str().to_owned(), trap.message);
+    let outcome = ptoc_interp::run(kernel, &mut launch).map_err(stop)?;
+    let results = launch.tensors.iter().map(|t| {
+        let shape: Vec<usize> = t.shape.iter().map(|&n| n as usize).collect();
+        Tensor::from_bytes(t.dtype, &shape, &t.data).expect("as long as before")
+    });
+    Ok((results.collect(), outcome.unwritten))
 }
 
 /// An array at the end of its pages, between pages without access.

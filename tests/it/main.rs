@@ -56,6 +56,7 @@ mod plans;
 mod pools;
 mod products;
 mod programs;
+mod ptx;
 mod random;
 mod raster;
 mod rearrange;

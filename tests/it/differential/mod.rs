@@ -12,7 +12,7 @@ use ptoc_tensor::scalar::format_bits;
 use std::fmt::Write as _;
 
 /// A tail of 1 in every mode; one element; empty grids; K = 0 and 1; whole blocks; one row, one column.
-const SIZES: [Sizes; 8] = [
+pub const SIZES: [Sizes; 8] = [
     Sizes { rows: 33, cols: 97, depth: 33 },
     Sizes { rows: 1, cols: 1, depth: 1 },
     Sizes { rows: 0, cols: 5, depth: 3 },
@@ -57,26 +57,28 @@ fn run(case: &Case, target: &Target) -> Option<String> {
     None
 }
 
+/// Has the row kernels here? What only units in memory have no PTO target runs: `pim_language` compares it.
+pub fn covers(id: &InstrId) -> bool {
+    use ptoc_isa::Sem;
+    let elsewhere = matches!(
+        id.get().sem,
+        Sem::Sample
+            | Sem::Cells(_)
+            | Sem::Named(_)
+            | Sem::Scatter
+            | Sem::Fixpipe(_)
+            | Sem::GatherRows
+            | Sem::ScatterRows
+            | Sem::Prefetch
+    );
+    !elsewhere && id.get().shape != ptoc_isa::ShapeRule::Gemv
+}
+
 /// Runs the rows of the table that `mine` picks; each must have kernels.
 fn all(target: &str, mine: impl Fn(usize, &Instr) -> bool) {
     let target = Target::builtin(target).expect("a target");
     let (mut wrong, mut count) = (String::new(), 0);
-    // What only units in memory have no PTO target runs: `pim_language` compares it.
-    let pto = |id: &InstrId| {
-        use ptoc_isa::Sem;
-        !matches!(
-            id.get().sem,
-            Sem::Sample
-                | Sem::Cells(_)
-                | Sem::Named(_)
-                | Sem::Scatter
-                | Sem::Fixpipe(_)
-                | Sem::GatherRows
-                | Sem::ScatterRows
-                | Sem::Prefetch
-        ) && id.get().shape != ptoc_isa::ShapeRule::Gemv
-    };
-    for (_, id) in InstrId::all().filter(pto).enumerate().filter(|(n, id)| mine(*n, id.get())) {
+    for (_, id) in InstrId::all().filter(covers).enumerate().filter(|(n, id)| mine(*n, id.get())) {
         let cases = cases(target, id);
         // Some are of one family only.
         let absent = ptoc_isa::allowed_dtypes(target, id.get()).is_some_and(|d| d.is_empty())

@@ -1,5 +1,7 @@
-//! Random programs: what the analysis and the passes accept gives the same bits on the interpreter and as machine code,
-//! with one thread and with two; its text forms come back as they were; its plan passes the independent checker.
+//! Random programs: what the analysis and the passes accept gives the same bits on the interpreter, as machine code with
+//! one thread and with two, and as PTX; its text forms come back as they were; its plan passes the independent checker.
+//!
+//! `PROPTEST_CASES=1000` is the full budget.
 
 mod ast;
 mod gene;
@@ -119,7 +121,11 @@ fn try_one(g: &Genome) -> Result<Fate, String> {
     }
     match agree(&built, &dims, &tensors(g, &program, &dims), &[1, 2]).map_err(shown)? {
         Ok(want) => {
-            physical_agrees(built, &dims, &tensors(g, &program, &dims), &want).map_err(shown)?;
+            let tensors = tensors(g, &program, &dims);
+            physical_agrees(built, &dims, &tensors, &want).map_err(shown)?;
+            let seed = u64::from(g.seed);
+            let ptx = crate::ptx::build(&text, target, &dims, seed).map_err(shown)?;
+            ptx.gives(&dims, &tensors, &want, (&format!("random_{seed}"), seed)).map_err(shown)?;
             Ok(Fate::Ran)
         }
         Err(stop) => {

@@ -1,6 +1,6 @@
 //! From a test line of a source to results: by the reference interpreter, and as PTX by its interpreter.
 
-use crate::bundles::{self, Array, Bundle};
+use crate::bundle::{self, Array, Bundle};
 use ptoc_analysis::TensorSource;
 use ptoc_driver::backend::INTERP;
 use ptoc_driver::defs::Definition;
@@ -122,7 +122,7 @@ fn attempt(path: &Path, run: &Run, how: How) -> Result<Outcome, String> {
         let module = lowered(step);
         match compile(&module, &Options { threads: Some(how.threads), shared: how.shared }) {
             Ok(code) => {
-                keep(&code);
+                keep(&module);
                 compiled.push((module, code));
             }
             Err(refused) => return Ok(Outcome::Refused(refused.to_string())),
@@ -150,16 +150,17 @@ fn attempt(path: &Path, run: &Run, how: How) -> Result<Outcome, String> {
     Ok(Outcome::Same)
 }
 
-/// Writes the text of a kernel into the folder that `PTX_DUMP` names, if it names one: for `ptxas`.
-fn keep(code: &Compiled) {
+/// Writes the text of a kernel, as a launch on a card has it, into the folder that `PTX_DUMP` names, if it names one:
+/// for `ptxas`.
+fn keep(module: &Module) {
     use std::hash::{DefaultHasher, Hash, Hasher};
-    if let Some(folder) = std::env::var_os("PTX_DUMP") {
-        let text = ptoc_ptx::print(&code.kernel);
-        let mut hasher = DefaultHasher::new();
-        text.hash(&mut hasher);
-        let name = format!("{}_{:016x}.ptx", code.kernel.name, hasher.finish());
-        std::fs::write(Path::new(&folder).join(name), text).expect("a folder to write to");
-    }
+    let Some(folder) = std::env::var_os("PTX_DUMP") else { return };
+    let code = compile(module, &Options::default()).expect("it has been translated for fewer threads");
+    let text = ptoc_ptx::print(&code.kernel);
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    let name = format!("{}_{:016x}.ptx", code.kernel.name, hasher.finish());
+    std::fs::write(Path::new(&folder).join(name), text).expect("a folder to write to");
 }
 
 /// The loop IR of a step, which [`plan`] prepares for the GPU's backend.
@@ -234,7 +235,7 @@ pub fn execute(
         if let Some(failure) = code.abi.failure(&global.buffers[n], &extents, ctas) {
             return Err(End::Check(format!("{failure:?}")));
         }
-        if let Some(root) = bundles::folder() {
+        if let Some(root) = bundle::folder() {
             let written = |k: &usize| step.kernel.tensors.values().nth(*k).is_some_and(|t| t.dir != TensorDir::In);
             let expect = (0..n).filter(written).map(|k| (k, global.buffers[k].clone(), kept[k].dtype()));
             let name = format!("{}_{}_{}_{number}", how.file, how.line, plan.name);
@@ -247,7 +248,7 @@ pub fn execute(
                 expect: expect.collect(),
                 in_order: adds_floats(&step.kernel),
             };
-            bundles::write(&root, &bundle);
+            bundle::write(&root, &bundle);
         }
         for (k, source) in step.tensors.iter().enumerate() {
             let array = match *source {

@@ -2,6 +2,7 @@
 //! against its evaluator, by the functions that the CPU's tests are made of.
 
 mod barriers;
+mod bundle;
 mod bundles;
 #[path = "../../../cpu/tests/it/by_hand.rs"]
 mod by_hand;

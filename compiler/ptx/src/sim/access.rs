@@ -28,9 +28,11 @@ impl World<'_> {
             Op::Atom(space, op, ty) => {
                 let (value, other) = (self.values(cta, w, step.srcs[1]), self.values(cta, w, step.srcs[2]));
                 for lane in each(mask) {
-                    let bytes = self.touch(cta, space, at[lane], ty.size(), Access::Atomic, who(lane));
+                    let (value, other) = (narrow(ty, value[lane]), narrow(ty, other[lane]));
+                    let some = if op == AtomOp::Cas { different(value, other) } else { u32::MAX };
+                    let bytes = self.touch(cta, space, at[lane], ty.size(), some, Access::Atomic, who(lane));
                     let bytes = bytes.map_err(|refused| (refused, lane, at[lane]))?;
-                    let old = update(bytes, op, ty, narrow(ty, value[lane]), narrow(ty, other[lane]));
+                    let old = update(bytes, op, ty, value, other);
                     cta.warps[w].set_one(step.dsts[0], lane, old);
                 }
                 Ok(())
@@ -58,7 +60,7 @@ impl World<'_> {
                 let at = at[lane] as usize;
                 raw[..total].copy_from_slice(&self.params[at..at + total]);
             } else {
-                let bytes = self.touch(cta, space, at[lane], total as u32, Access::Read, who(lane));
+                let bytes = self.touch(cta, space, at[lane], total as u32, u32::MAX, Access::Read, who(lane));
                 raw[..total].copy_from_slice(bytes.map_err(|refused| (refused, lane, at[lane]))?);
             }
             for n in 0..step.results {
@@ -98,27 +100,37 @@ impl World<'_> {
             for n in 0..count {
                 raw[n * size..(n + 1) * size].copy_from_slice(&values[n][lane].to_le_bytes()[..size]);
             }
-            let bytes = self.touch(cta, space, at[lane], total as u32, Access::Write, who(lane));
+            let bytes = self.touch(cta, space, at[lane], total as u32, u32::MAX, Access::Write, who(lane));
             bytes.map_err(|refused| (refused, lane, at[lane]))?.copy_from_slice(&raw[..total]);
         }
         Ok(())
     }
 
+    #[expect(clippy::too_many_arguments, reason = "an access's parts")]
     fn touch<'m>(
         &'m mut self,
         cta: &'m mut Cta,
         space: Space,
         at: u64,
         size: u32,
+        some: u32,
         access: Access,
         who: Who,
     ) -> Result<&'m mut [u8], Refused> {
         match space {
-            Space::Shared => cta.shared.touch(at, size, access, who),
+            Space::Shared => cta.shared.touch_some(at, size, some, access, who),
             Space::Local => Arena::touch(&mut cta.locals[who.thread as usize], at, size, access, who),
-            _ => self.device.touch(at, size, access, who),
+            _ => self.device.touch(at, size, some, access, who),
         }
     }
+}
+
+/// The bytes that a compare-and-swap of these changes, which are those that it is marked to access. Updates of narrow
+/// elements swap the word around, and try again where a neighbour's bytes are not what they were; memory takes stores of
+/// bytes and swaps of words one after another.
+fn different(compare: u64, new: u64) -> u32 {
+    let bytes = (compare ^ new).to_le_bytes();
+    (0..8).filter(|&n| bytes[n] != 0).fold(0, |mask, n| mask | 1 << n)
 }
 
 /// An atomic instruction on the bytes of an element; what was there.

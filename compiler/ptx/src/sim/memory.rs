@@ -2,6 +2,7 @@
 
 use super::Launch;
 use super::races::{Access, Shadow, Who};
+use super::warp::each;
 
 /// Bits of an offset in a buffer.
 const OFFSET_BITS: u32 = 40;
@@ -74,16 +75,32 @@ impl Arena {
 
     /// The bytes of an access.
     pub(super) fn touch(&mut self, at: u64, size: u32, access: Access, who: Who) -> Result<&mut [u8], Refused> {
+        self.touch_some(at, size, u32::MAX, access, who)
+    }
+
+    /// The same, of which only the bytes of a mask count as accessed.
+    pub(super) fn touch_some(
+        &mut self,
+        at: u64,
+        size: u32,
+        mask: u32,
+        access: Access,
+        who: Who,
+    ) -> Result<&mut [u8], Refused> {
         let from = usize::try_from(at).map_err(|_| BOUNDS)?;
         let to = from.checked_add(size as usize).ok_or(BOUNDS)?;
         let bytes = self.bytes.get_mut(from..to).ok_or(BOUNDS)?;
         if self.aligned && at & u64::from(size - 1) != 0 {
             return Err((Refusal::Alignment, None));
         }
-        if let Some(shadow) = &mut self.shadow
-            && let Some(race) = shadow.touch(from..to, access, who)
-        {
-            return Err((Refusal::Race, Some(race)));
+        if let Some(shadow) = &mut self.shadow {
+            let race = match mask {
+                u32::MAX => shadow.touch(from..to, access, who),
+                _ => each(mask).find_map(|n| shadow.touch(from + n..from + n + 1, access, who)),
+            };
+            if let Some(race) = race {
+                return Err((Refusal::Race, Some(race)));
+            }
         }
         Ok(bytes)
     }
@@ -107,9 +124,17 @@ impl Device {
         }
     }
 
-    pub(super) fn touch(&mut self, at: u64, size: u32, access: Access, who: Who) -> Result<&mut [u8], Refused> {
+    /// As [`Arena::touch_some`].
+    pub(super) fn touch(
+        &mut self,
+        at: u64,
+        size: u32,
+        mask: u32,
+        access: Access,
+        who: Who,
+    ) -> Result<&mut [u8], Refused> {
         let (buffer, offset) = Global::find(at).ok_or(BOUNDS)?;
         let arena = self.buffers.get_mut(buffer).ok_or(BOUNDS)?;
-        arena.touch(offset as u64, size, access, who)
+        arena.touch_some(offset as u64, size, mask, access, who)
     }
 }

@@ -1,0 +1,76 @@
+//! A launch as a folder for `runtime/cuda`'s example `launch`, which runs it on a card. The tests of the whole compiler
+//! write theirs with it, too.
+
+use ptoc_gpu::{Compiled, Options, compile};
+use ptoc_ir::loops::Module;
+use ptoc_tensor::DType;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Multiprocessors of an H100.
+const MULTIPROCESSORS: u64 = 132;
+
+/// A parameter that is memory.
+pub enum Array {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// So many bytes of random f32.
+    Random(usize),
+    /// So many zeros.
+    Zeros(usize),
+}
+
+/// A launch.
+pub struct Bundle<'a> {
+    pub name: String,
+    pub module: &'a Module,
+    pub params: &'a [i64],
+    pub extents: &'a [i64],
+    pub arrays: Vec<Array>,
+    /// What the n-th array holds afterwards.
+    pub expect: Vec<(usize, Vec<u8>, DType)>,
+    /// One CTA: the order of blocks matters.
+    pub in_order: bool,
+}
+
+/// Where launches go, if someone wants them.
+pub fn folder() -> Option<PathBuf> {
+    std::env::var_os("PTX_BUNDLES").map(PathBuf::from)
+}
+
+/// Writes a launch.
+pub fn write(root: &Path, bundle: &Bundle<'_>) {
+    let Compiled { kernel, abi, .. } = compile(bundle.module, &Options::default()).expect("it compiles");
+    let folder = root.join(&bundle.name);
+    fs::create_dir_all(&folder).expect("a folder");
+    let blocks: u64 = bundle.extents.iter().map(|&n| n as u64).product();
+    let ctas = if bundle.in_order { 1 } else { blocks.min(MULTIPROCESSORS * u64::from(abi.resident())) as u32 };
+    let mut text = String::new();
+    let (threads, shared) = (abi.threads, abi.shared);
+    let _ = writeln!(text, "entry {}\nthreads {threads}\nctas {ctas}\nshared {shared}", kernel.name);
+    for (n, array) in bundle.arrays.iter().enumerate() {
+        let _ = match array {
+            Array::Bytes(bytes) => {
+                fs::write(folder.join(format!("{n}.in")), bytes).expect("written");
+                writeln!(text, "file {n}.in")
+            }
+            Array::Random(bytes) => writeln!(text, "random {bytes}"),
+            Array::Zeros(bytes) => writeln!(text, "zeros {bytes}"),
+        };
+    }
+    for n in bundle.params.iter().chain(bundle.extents) {
+        let _ = writeln!(text, "number {}", *n as u64);
+    }
+    let _ = writeln!(text, "number {blocks}\nfile status.in\nzeros {}", abi.scratch * u64::from(ctas));
+    let status = abi.status(ctas);
+    fs::write(folder.join("status.in"), &status).expect("written");
+    let at = bundle.arrays.len() + bundle.params.len() + bundle.extents.len() + 1;
+    let _ = writeln!(text, "expect {at} status.in u8");
+    for (n, bytes, dtype) in &bundle.expect {
+        fs::write(folder.join(format!("{n}.out")), bytes).expect("written");
+        let _ = writeln!(text, "expect {n} {n}.out {dtype}");
+    }
+    fs::write(folder.join("launch.txt"), text).expect("written");
+    fs::write(folder.join("kernel.ptx"), ptoc_ptx::print(&kernel)).expect("written");
+}
