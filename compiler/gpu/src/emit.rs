@@ -3,6 +3,7 @@
 use crate::abi::{Abi, SLOT};
 use crate::homes::{CONTROL, Homes, MOST_SHARED, MOST_THREADS, residents};
 use crate::refused::{Code, Refused};
+use crate::registers;
 use crate::touched::{Key, Touched};
 use cranelift_entity::SecondaryMap;
 use ptoc_abi::MAX_GRID_RANK;
@@ -135,10 +136,20 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, Refused> 
         return whole(Code::Invalid, format!("{} bytes of shared memory: at least {CONTROL}", options.shared));
     }
     let homes = Homes::new(module, options.shared);
-    let threads = options.threads.unwrap_or_else(|| threads(homes.shared));
+    let mut threads = options.threads.unwrap_or_else(|| threads(homes.shared));
     if !(64..=1024).contains(&threads) || !threads.is_multiple_of(32) {
         return whole(Code::Invalid, format!("{threads} threads: whole warps, 64 to 1024"));
     }
+    let internal = |e: ptoc_ptx::Error| Refused::new(Code::Internal, Span::default(), e.to_string());
+    let (mut kernel, mut sites) = Emit::new(module, threads, homes.clone()).kernel()?;
+    let mut pressure = ptoc_ptx::pressure(&kernel).map_err(internal)?;
+    if options.threads.is_none() && pressure > registers::MOST_OF_1024 && threads > 512 {
+        threads = 512;
+        (kernel, sites) = Emit::new(module, threads, homes.clone()).kernel()?;
+        pressure = ptoc_ptx::pressure(&kernel).map_err(internal)?;
+    }
+    kernel.resident = registers::resident(pressure, threads);
+    ptoc_ptx::verify(&kernel).map_err(internal)?;
     let abi = Abi {
         tensors: module.tensors.len(),
         params,
@@ -148,8 +159,6 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, Refused> 
         scratch: homes.scratch,
         raster: module.raster,
     };
-    let (kernel, sites) = Emit::new(module, threads, homes).kernel()?;
-    ptoc_ptx::verify(&kernel).map_err(|e| Refused::new(Code::Internal, Span::default(), e.to_string()))?;
     Ok(Compiled { kernel, abi, sites })
 }
 

@@ -22,6 +22,7 @@ mod pipeline;
 mod products;
 mod reduce;
 mod refused;
+mod registers;
 mod rows;
 mod solo;
 mod touched;

@@ -11,6 +11,7 @@
 mod builder;
 mod inst;
 mod kernel;
+mod pressure;
 mod print;
 pub mod sim;
 mod table;
@@ -20,6 +21,7 @@ mod verify;
 pub use builder::Builder;
 pub use inst::{AddrBase, Address, AtomOp, Cmp, Form, Inst, Kind, Op, Round, Shfl, Special, Src};
 pub use kernel::{Item, Kernel, Label, Param, Symbol, VReg};
+pub use pressure::pressure;
 pub use print::print;
 pub use table::{Arith, Operands, Row, TABLE};
 pub use types::{Class, Space, Type};

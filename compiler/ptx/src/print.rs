@@ -18,7 +18,11 @@ pub fn print(kernel: &Kernel) -> String {
     }
     let params: Vec<String> = kernel.params.iter().map(|p| format!("    .param .{} {}", p.ty, p.name)).collect();
     let _ = writeln!(out, "\n.visible .entry {}(\n{}\n)", kernel.name, params.join(",\n"));
-    let _ = writeln!(out, ".maxntid {}, 1, 1\n{{", kernel.threads);
+    let _ = writeln!(out, ".maxntid {}, 1, 1", kernel.threads);
+    if let Some(resident) = kernel.resident {
+        let _ = writeln!(out, ".minnctapersm {resident}");
+    }
+    let _ = writeln!(out, "{{");
     for class in Class::ALL {
         let count = kernel.regs.values().filter(|c| **c == class).count();
         if count > 0 {

@@ -3,7 +3,7 @@
 use ptoc_ptx::sim::{Fault, Global, Launch, Refusal, Stats, Why, run};
 use ptoc_ptx::{
     Address, Arith, AtomOp, Builder, Class, Cmp, Kernel, Op, Round, Shfl, Space, Special, Src, Symbol, Type, VReg,
-    print, verify,
+    pressure, print, verify,
 };
 
 /// A kernel of 64 threads with one parameter, the address of an array; `body` gets the address and the thread.
@@ -95,6 +95,75 @@ fn ctas_race_unless_they_are_atomic() {
     assert_eq!(launch(&same(true), 7, 1, 1).map(|r| r.0), Ok(vec![7]));
     let fault = launch(&same(false), 2, 1, 1).expect_err("a race");
     assert!(matches!(fault.why, Why::Access(Refusal::Race, _)), "{fault}");
+}
+
+/// Both accesses are named: what races, and what came before.
+#[test]
+fn a_race_has_a_witness() {
+    let faults = (0..8).filter_map(|seed| launch(&exchange(false), 1, seed, 64).err());
+    let fault = faults.max_by_key(|fault| fault.to_string().len()).expect("a race");
+    let (thread, other) = (fault.thread.expect("a thread"), fault.other.clone().expect("a witness"));
+    assert_ne!(thread, other.thread);
+    assert_eq!(thread.1 + other.thread.1, 63, "the thread that it takes the number from: {fault}");
+    let text = fault.to_string();
+    assert!(
+        text.contains("`st.shared.b32 ") && text.contains("`ld.shared.b32 ") && text.contains(", with the "),
+        "{text}"
+    );
+}
+
+/// A swap of a word that changes one byte races with stores to that byte, and with no others.
+#[test]
+fn swaps_of_words_leave_neighbours_alone() {
+    let update = |disp: i32| {
+        kernel(move |b, out, _| {
+            let cta = b.mov(Type::U32, Src::Special(Special::Ctaid));
+            let first = b.setp(Cmp::Eq, Type::U32, cta, Src::Imm(0));
+            let other = b.label();
+            b.bra_if(first, false, other);
+            let old = b.reg(Class::B32);
+            let swap = Op::Atom(Space::Global, AtomOp::Cas, Type::B32);
+            b.push(swap, &[old], &[Src::Addr(Address::at(out)), Src::Imm(0), Src::Imm(7)]);
+            b.push(Op::Ret, &[], &[]);
+            b.place(other);
+            let tid = b.mov(Type::U32, Src::Special(Special::Tid));
+            let zero = b.setp(Cmp::Eq, Type::U32, tid, Src::Imm(0));
+            let one = b.mov(Type::B32, Src::Imm(1));
+            b.guard = Some((zero, true));
+            b.st(Space::Global, Type::B8, Address { disp, ..Address::at(out) }, one);
+            b.guard = None;
+        })
+    };
+    for seed in 0..8 {
+        let (words, _) = launch(&update(1), 2, seed, 1).unwrap_or_else(|e| panic!("{e}"));
+        // The swap fails where the neighbour was first: it is in a loop for that.
+        assert!(words == [0x107] || words == [0x100], "{words:x?}");
+        let fault = launch(&update(0), 2, seed, 1).expect_err("a race");
+        assert!(matches!(fault.why, Why::Access(Refusal::Race, _)), "{fault}");
+    }
+}
+
+/// Values count while something will read them, by their width; predicates do not.
+#[test]
+fn pressure_is_what_lives_at_once() {
+    let sum = |n: u64| {
+        kernel(move |b, out, tid| {
+            let values: Vec<VReg> =
+                (1..=n).map(|k| b.arith(Arith::Add, Type::U32, &[tid.into(), Src::Imm(k)])).collect();
+            let sum = b.mov(Type::B32, Src::Imm(0));
+            let again = b.label();
+            b.place(again);
+            for value in values {
+                b.push(Op::Arith(Arith::Add, Type::U32), &[sum], &[sum.into(), value.into()]);
+            }
+            let more = b.setp(Cmp::Lt, Type::U32, sum, Src::Imm(1000));
+            b.bra_if(more, true, again);
+            b.st(Space::Global, Type::B32, Address::at(out), sum);
+        })
+    };
+    // The address has two registers, the sum one; all values live around the loop.
+    assert_eq!(pressure(&sum(1)), Ok(2 + 1 + 1));
+    assert_eq!(pressure(&sum(20)), Ok(2 + 1 + 20));
 }
 
 #[test]
