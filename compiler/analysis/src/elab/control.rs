@@ -4,7 +4,7 @@ use super::env::Binding;
 use super::{Elab, R, Reported, Valid};
 use crate::value::{Block as BlockVal, Place, Tiles, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::tile::{For, If, Label, Op, Tile, Ty, Value, While, diverges};
+use ptoc_ir::tile::{For, If, Label, Op, Tile, Ty, Value, While};
 use ptoc_isa::{BinOp, CmpOp};
 use ptoc_syntax::ast::*;
 use rustc_hash::FxHashMap;
@@ -87,8 +87,9 @@ impl Elab<'_> {
             s.else_stmt(i, span)
         });
         self.merge_valid(after_then, &before, span);
-        let on = diverges(&then).then_some(false).or(diverges(&els).then_some(true));
-        self.emit(Op::If(Box::new(If { cond, then, els })), span);
+        let branches = If { cond, then, els };
+        let on = branches.holds_behind();
+        self.emit(Op::If(Box::new(branches)), span);
         // What follows is on the path that goes on.
         if let Some(holds) = on {
             self.facts.learn(cond, holds);

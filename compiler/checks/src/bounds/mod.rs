@@ -30,7 +30,7 @@ use ptoc_diagnostics::{Account, Code, Span};
 use ptoc_ir::analysis::facts::Facts;
 use ptoc_ir::analysis::inequalities;
 use ptoc_ir::scalar;
-use ptoc_ir::tile::{CheckId, Const, Kernel, Op, Region, Stmt, Ty, Value, diverges};
+use ptoc_ir::tile::{CheckId, Const, Kernel, Op, Region, Stmt, Ty, Value};
 use ptoc_isa::{BinOp, Target, UnOp};
 use ptoc_tensor::DType;
 use rustc_hash::FxHashSet;
@@ -193,7 +193,7 @@ impl Walk<'_> {
                 self.nested(Some((i.cond, true)), &i.then);
                 self.nested(Some((i.cond, false)), &i.els);
                 // What follows is on the path that goes on.
-                if let Some(holds) = diverges(&i.then).then_some(false).or(diverges(&i.els).then_some(true)) {
+                if let Some(holds) = i.holds_behind() {
                     self.facts.learn(i.cond, holds);
                 }
             }

@@ -6,7 +6,7 @@ use super::numbers::{Literal, Num};
 use super::states::State;
 use super::touches::{Constants, touches};
 use super::walk::{Target, Walk};
-use ptoc_ir::tile::{For, If, Kernel, Label, Op, Scope, Stmt, Tile, Value, While};
+use ptoc_ir::tile::{For, If, Kernel, Label, Op, Scope, Stmt, Tile, Value, While, jumps};
 use ptoc_placement::access::Access;
 use rustc_hash::FxHashMap;
 
@@ -384,11 +384,4 @@ fn uses_in(kernel: &Kernel, constants: &Constants, region: &[Stmt], out: &mut Fx
         }
         stmt.op.regions().for_each(|r| uses_in(kernel, constants, r, out));
     }
-}
-
-/// Does control leave the region other than by its end?
-pub(super) fn jumps(region: &[Stmt]) -> bool {
-    region
-        .iter()
-        .any(|s| matches!(s.op, Op::Break(_) | Op::Continue(_) | Op::Leave(_)) || s.op.regions().any(|r| jumps(r)))
 }

@@ -7,13 +7,12 @@
 //! number in the first iterations.
 
 use super::contents::{EMPTY_LOOP, UNWRITTEN};
-use super::control::jumps;
 use super::numbers::Num;
 use super::states::State;
 use super::touches::touches;
 use super::walk::Walk;
 use super::window::{Count, Key, Part};
-use ptoc_ir::tile::{AddrKind, For, Op, Stmt, Tile, TileRef, Ty, Value};
+use ptoc_ir::tile::{AddrKind, For, Op, Stmt, Tile, TileRef, Ty, Value, jumps};
 use ptoc_isa::BinOp;
 use ptoc_placement::access::Access;
 use rustc_hash::{FxHashMap, FxHashSet};

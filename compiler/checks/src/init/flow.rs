@@ -4,7 +4,7 @@ use super::carried::Loops;
 use super::state::{S, State};
 use super::{Facts, Object, object_count};
 use ptoc_diagnostics::{Account, Budget, Span};
-use ptoc_ir::tile::{For, If, Kernel, Label, Op, Region, Stmt, Value, While};
+use ptoc_ir::tile::{For, If, Kernel, Label, Op, Region, Stmt, Value, While, jumps};
 use ptoc_isa::CmpOp;
 use ptoc_placement::access::{Access, accesses, is_auto};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -392,9 +392,4 @@ fn peeled(body: &Region, account: Account<'_>) -> usize {
         return 0;
     }
     peeled
-}
-
-/// Does control leave the region other than by its end?
-fn jumps(region: &Region) -> bool {
-    region.iter().any(|s| matches!(s.op, Op::Break(_) | Op::Continue(_) | Op::Leave(_)) || s.op.regions().any(jumps))
 }

@@ -6,7 +6,7 @@
 //! filled ([`ptoc_checks::blocks::unfilled`]). Patterns are NaNs and numbers that hardly any launch computes; of 8 bits there are none such,
 //! and an output of bytes is more often launched twice.
 
-use crate::launch::{Step, Used};
+use crate::launch::{Launch, Step, Used, unwritten};
 use ptoc_diagnostics::Diagnostic;
 use ptoc_interp::Unwritten;
 use ptoc_ir::tile::{TensorDir, TensorId};
@@ -27,14 +27,41 @@ fn pattern(dtype: DType, second: bool) -> [u8; 8] {
     (if second { bits ^ 0x1c } else { bits }).to_le_bytes()
 }
 
+/// Execution of the code of a launch on its arrays. Gets who is told what the kernel prints.
+pub(super) type Execute<'e> =
+    dyn Fn(&mut Used<'_>, &mut [Option<Tensor>], Option<&mut dyn FnMut(&str)>) -> Result<(), Box<Diagnostic>> + 'e;
+
+/// Launches code, and reports what it has left unwritten of tensors that it is not known to fill.
+pub(super) fn launch(launch: &mut Launch<'_, '_>, execute: &Execute) -> Result<(), Box<Diagnostic>> {
+    let (used, buffers) = (&mut *launch.used, &mut *launch.buffers);
+    let Some(holes) = Holes::new(launch.step, launch.unfilled) else {
+        return execute(used, buffers, lent(&mut launch.print));
+    };
+    let before = holes.fill(used, buffers, launch.program);
+    execute(used, buffers, lent(&mut launch.print))?;
+    // What it prints has been seen.
+    for hole in holes.found(used, buffers, &before, |used, buffers| execute(used, buffers, None))? {
+        launch.session.diagnostics.push(unwritten(launch.step, &hole));
+    }
+    Ok(())
+}
+
+/// Who gets what is printed, lent out.
+fn lent<'p>(print: &'p mut Option<&mut dyn FnMut(&str)>) -> Option<&'p mut dyn FnMut(&str)> {
+    match print {
+        Some(print) => Some(&mut **print),
+        None => None,
+    }
+}
+
 /// The tensors of a launch that are filled with patterns.
-pub(super) struct Holes<'s> {
+struct Holes<'s> {
     step: &'s Step,
     tensors: Vec<TensorId>,
 }
 
 /// What is needed to launch again, and to put back what was not written.
-pub(super) struct Before {
+struct Before {
     /// Contents of the marked tensors, where a launch before has written them; else they were zeros.
     out: Vec<Option<Vec<u8>>>,
     /// Those of tensors that are read and written.
@@ -43,7 +70,7 @@ pub(super) struct Before {
 
 impl<'s> Holes<'s> {
     /// `tensors` are those that may have holes; `None`, if there are none.
-    pub fn new(step: &'s Step, tensors: &[TensorId]) -> Option<Holes<'s>> {
+    fn new(step: &'s Step, tensors: &[TensorId]) -> Option<Holes<'s>> {
         (!tensors.is_empty()).then(|| Holes { step, tensors: tensors.to_vec() })
     }
 
@@ -56,7 +83,7 @@ impl<'s> Holes<'s> {
     }
 
     /// Fills the tensors; `kept`: they may have values of other launches.
-    pub fn fill(&self, used: &mut Used<'_>, buffers: &mut [Option<Tensor>], kept: bool) -> Before {
+    fn fill(&self, used: &mut Used<'_>, buffers: &mut [Option<Tensor>], kept: bool) -> Before {
         let out = self.tensors.iter().map(|t| kept.then(|| self.bytes(used, buffers, slot(*t)).to_vec()));
         let out = out.collect();
         let tensors = self.step.kernel.tensors.iter();
@@ -90,7 +117,7 @@ impl<'s> Holes<'s> {
     }
 
     /// After a launch: what it has not written. Where that is not clear, `again` launches once more.
-    pub fn found(
+    fn found(
         &self,
         used: &mut Used<'_>,
         buffers: &mut [Option<Tensor>],

@@ -93,7 +93,7 @@ pub(super) fn targets_of(backend: BackendRef) -> String {
 mod tests {
     use super::*;
 
-    /// Other crates list names, too: those of `// run:` lines, and those of each target.
+    /// The parser lists names, too: those of `// run:` lines.
     #[test]
     fn lists_of_names_agree() {
         let mut own: Vec<&str> = MACHINES.iter().chain([&INTERP]).map(|b| b.name()).collect();
@@ -101,9 +101,13 @@ mod tests {
         own.sort_unstable();
         written.sort_unstable();
         assert_eq!(own, written);
+    }
+
+    #[test]
+    fn every_target_has_a_machine_and_the_interpreter() {
         for target in Target::all() {
             let serving: Vec<&str> = serving(target).iter().map(|b| b.name()).collect();
-            assert_eq!(serving, target.backends(), "{}", target.name);
+            assert!(matches!(serving[..], ["cpu" | "gpu" | "pim", "interp"]), "{}: {serving:?}", target.name);
         }
     }
 }

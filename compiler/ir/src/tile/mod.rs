@@ -27,7 +27,9 @@ mod visit;
 
 pub use access::{Access, Affine, Copy, Elem, Guard, Mma, Table};
 pub use builder::Builder;
-pub use op::{For, If, Inst, InstAttrs, Op, Operand, PrintPart, Region, SUM_LANES, Scope, Stmt, While, diverges};
+pub use op::{
+    For, If, Inst, InstAttrs, Op, Operand, PrintPart, Region, SUM_LANES, Scope, Stmt, While, diverges, jumps,
+};
 pub use pipes::pipe_of_op;
 pub use place::{Coord, PlaceLeaf, Placement};
 pub use sync::{Event, EventData, EventKind, EventRef, Purpose, RoleData, RoleId, SyncMode, SyncOp};

@@ -17,6 +17,13 @@ pub fn diverges(region: &[Stmt]) -> bool {
     })
 }
 
+/// Is there a jump out of a loop, an iteration or a scope in the region, at any depth?
+pub fn jumps(region: &[Stmt]) -> bool {
+    region
+        .iter()
+        .any(|s| matches!(s.op, Op::Break(_) | Op::Continue(_) | Op::Leave(_)) || s.op.regions().any(|r| jumps(r)))
+}
+
 /// A statement with the source that it stems from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stmt {
@@ -128,6 +135,13 @@ pub struct If {
     pub then: Region,
     /// When false.
     pub els: Region,
+}
+
+impl If {
+    /// What the condition was where control comes past the statement, if only one of the branches lets it.
+    pub fn holds_behind(&self) -> Option<bool> {
+        diverges(&self.then).then_some(false).or(diverges(&self.els).then_some(true))
+    }
 }
 
 /// `while`: runs `head`, then, if `cond` (defined in it) holds, `body`, and again.

@@ -323,15 +323,6 @@ impl Target {
         Target::all().iter().filter(move |t| t.name != self.name && kind(t) == kind(self))
     }
 
-    /// The backends that run a kernel for this target, the default first.
-    pub fn backends(&self) -> &'static [&'static str] {
-        match (&self.device, &self.gpu) {
-            (Some(_), _) => &["pim", "interp"],
-            (None, Some(_)) => &["gpu", "interp"],
-            (None, None) => &["cpu", "interp"],
-        }
-    }
-
     /// May a tile of this target have this dtype (in some location)?
     pub fn has_dtype(&self, dtype: DType) -> bool {
         dtype == DType::Bool || self.dtypes.contains(&dtype)

@@ -11,7 +11,7 @@ use super::budget::Steps;
 use cranelift_entity::EntityRef as _;
 use ptoc_diagnostics::Span;
 use ptoc_ir::scalar;
-use ptoc_ir::tile::{For, If, Kernel, Label, Op, Region, ScalarParam, Stmt, Stored, TensorId, Ty, Value, While};
+use ptoc_ir::tile::{For, If, Kernel, Label, Op, Region, ScalarParam, Stmt, Stored, TensorId, Ty, Value, While, jumps};
 use rustc_hash::{FxHashMap, FxHashSet};
 use touch::on;
 
@@ -564,11 +564,6 @@ impl<'k, 'b> Trial<'k, 'b> {
 pub(in crate::blocks) fn element_name(tensor: &str, at: &[i64]) -> String {
     let at: Vec<String> = at.iter().map(i64::to_string).collect();
     format!("`{tensor}[{}]`", at.join(", "))
-}
-
-/// Does anything in it jump out of a loop or a scope?
-fn jumps(region: &Region) -> bool {
-    region.iter().any(|s| matches!(s.op, Op::Break(_) | Op::Continue(_) | Op::Leave(_)) || s.op.regions().any(jumps))
 }
 
 /// Every index below the extents.

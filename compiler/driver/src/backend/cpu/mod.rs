@@ -2,15 +2,16 @@
 
 mod watched;
 
-use super::holes::Holes;
-use super::{Backend, Capabilities, Compiled, Ending, Launches, PIM, Refusal, failed, wrong_backend, wrong_stage};
-use crate::launch::{Launch, Plan, RunOptions, Step, Total, Used, unwritten};
+use super::{
+    Backend, Capabilities, Compiled, Ending, Launches, PIM, Refusal, failed, holes, wrong_backend, wrong_stage,
+};
+use crate::launch::{Launch, Plan, RunOptions, Step, Total, Used};
 use crate::session::{DEFAULT_TARGET, Failed, Session};
 use crate::stages::BackendStage;
 use crate::stages::quoted;
 use ptoc_diagnostics::{Diagnostic, SourceMap};
 use ptoc_exec::PrintEvent;
-use ptoc_interp::{Unwritten, sanitize};
+use ptoc_interp::sanitize;
 use ptoc_ir::tile::TensorId;
 use ptoc_isa::Target;
 use ptoc_passes::Prepared;
@@ -154,9 +155,10 @@ impl Launches for Code {
         match self.watched.get(launch.number) {
             Some(watched) => watched.launch(launch)?,
             None => {
-                for hole in self.launch_plain(launch)? {
-                    launch.session.diagnostics.push(unwritten(launch.step, &hole));
-                }
+                let (step, kernel, threads) = (launch.step, &self.kernels[launch.number], launch.options.threads);
+                holes::launch(launch, &|used, buffers, print| {
+                    execute(step, kernel, used, buffers, threads, print).map(drop)
+                })?;
             }
         }
         Ok(Ending::Done)
@@ -181,31 +183,6 @@ impl Launches for Code {
         stats.insert("code_bytes".into(), json!(self.code_bytes()));
         let arenas = self.kernels.iter().map(|k| k.arena()).chain(self.watched.iter().map(|w| w.arena()));
         stats.insert("arena_bytes".into(), json!(arenas.max().unwrap_or(0)));
-    }
-}
-
-impl Code {
-    /// Launches machine code; what it has left unwritten of tensors that it is not known to fill.
-    fn launch_plain(&self, launch: &mut Launch<'_, '_>) -> Result<Vec<Unwritten>, Box<Diagnostic>> {
-        let (step, kernel, threads) = (launch.step, &self.kernels[launch.number], launch.options.threads);
-        let (used, buffers) = (&mut *launch.used, &mut *launch.buffers);
-        let Some(holes) = Holes::new(step, launch.unfilled) else {
-            return execute(step, kernel, used, buffers, threads, again(&mut launch.print)).map(|_| Vec::new());
-        };
-        let before = holes.fill(used, buffers, launch.program);
-        execute(step, kernel, used, buffers, threads, again(&mut launch.print))?;
-        // What it prints has been seen.
-        holes.found(used, buffers, &before, |used, buffers| {
-            execute(step, kernel, used, buffers, threads, None).map(drop)
-        })
-    }
-}
-
-/// Who gets what is printed, lent out.
-fn again<'p>(print: &'p mut Option<&mut dyn FnMut(&str)>) -> Option<&'p mut dyn FnMut(&str)> {
-    match print {
-        Some(print) => Some(&mut **print),
-        None => None,
     }
 }
 

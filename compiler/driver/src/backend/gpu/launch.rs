@@ -1,9 +1,8 @@
 //! Launches of a plan's PTX, whichever machine runs them.
 
 use super::{card, interpreted};
-use crate::backend::holes::Holes;
-use crate::backend::{Ending, Launches, failed, refuse_watched};
-use crate::launch::{Launch, Plan, Step, Used, unwritten};
+use crate::backend::{Ending, Launches, failed, holes, refuse_watched};
+use crate::launch::{Launch, Plan, Step, Used};
 use crate::session::{Failed, Session};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_exec::{Failure, LaunchError};
@@ -94,19 +93,7 @@ impl Launches for Kernels {
 
     fn launch(&self, launch: &mut Launch<'_, '_>) -> Result<Ending, Box<Diagnostic>> {
         let (step, number) = (launch.step, launch.number);
-        let (used, buffers) = (&mut *launch.used, &mut *launch.buffers);
-        let Some(holes) = Holes::new(step, launch.unfilled) else {
-            self.execute(number, step, used, buffers)?;
-            return Ok(Ending::Done);
-        };
-        let before = holes.fill(used, buffers, launch.program);
-        self.execute(number, step, used, buffers)?;
-        let again =
-            |used: &mut Used<'_>, buffers: &mut [Option<Tensor>]| self.execute(number, step, used, buffers).map(drop);
-        let found = holes.found(used, buffers, &before, again)?;
-        for hole in found {
-            launch.session.diagnostics.push(unwritten(step, &hole));
-        }
+        holes::launch(launch, &|used, buffers, _| self.execute(number, step, used, buffers).map(drop))?;
         Ok(Ending::Done)
     }
 
