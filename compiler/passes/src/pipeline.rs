@@ -60,7 +60,7 @@ pub const CPU_PASSES: &[Pass] = &[copy_propagation::PASS, grid_split::PASS, lazy
 impl Pipeline {
     /// The pipeline of the backend that ptoc has for a target.
     pub fn of(target: &Target) -> Pipeline {
-        if target.is_pim() { Pipeline::Placed } else { Pipeline::Loops(CPU_PASSES) }
+        if target.has_units() { Pipeline::Placed } else { Pipeline::Loops(CPU_PASSES) }
     }
 
     /// The steps that change IR, in their order, and what each does: for `emit --stage after:NAME`.

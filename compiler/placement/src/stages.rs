@@ -15,7 +15,7 @@ pub fn used(stages: u32, target: &Target) -> u32 {
 pub fn check(kernel: &Kernel, target: &Target) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     // Where the author orders the pipes there are no stages.
-    if kernel.sync == SyncMode::Auto && !target.is_pim() {
+    if kernel.sync == SyncMode::Auto && target.has_pipes() {
         region(&kernel.body, target, &mut found);
     }
     found

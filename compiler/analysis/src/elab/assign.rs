@@ -361,7 +361,7 @@ impl Elab<'_> {
             _ => None,
         };
         let a = shared.as_ref().unwrap_or(a);
-        if self.target.is_pim() {
+        if !self.target.has_addresses() {
             let d = Diagnostic::error(
                 codes::ASSIGN_IN_UNIT,
                 at,

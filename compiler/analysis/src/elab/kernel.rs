@@ -152,7 +152,7 @@ impl Elab<'_> {
         if self.b.kernel().raster.is_some() {
             return self.error(codes::BAD_ATTRIBUTE, span, "`raster` is given twice");
         }
-        if self.target.is_pim() && !self.b.kernel().host {
+        if self.target.has_units() {
             let message =
                 format!("units in the memory of {} run all at once: there is no order of blocks", self.target.name);
             let d = Diagnostic::error(codes::BAD_ATTRIBUTE, span, message)

@@ -148,7 +148,7 @@ impl Elab<'_> {
             return Ok(stride);
         }
         let Ok(k) = mode.name.parse::<usize>() else {
-            if self.target.is_pim() {
+            if self.target.has_banks() {
                 let near = ptoc_diagnostics::suggest(&mode.name, Coord::ALL.iter().map(|c| c.name()));
                 let message = format!("the memory has no coordinate `{}`", mode.name);
                 let mut d = Diagnostic::error(codes::PLACE_COORDINATE, mode.span, message)

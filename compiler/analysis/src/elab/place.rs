@@ -130,7 +130,7 @@ impl Elab<'_> {
     }
 
     fn has_banks(&mut self, span: Span, what: &str) -> R<()> {
-        if self.target.is_pim() {
+        if self.target.has_banks() {
             return Ok(());
         }
         let d = Diagnostic::error(codes::NO_BANKS, span, format!("{what}, and {} is none", self.target.name))

@@ -115,7 +115,7 @@ impl Elab<'_> {
         self.report(match geopim {
             true => d.with_help(self.blocks_on_units()),
             // No unit of the others has addresses from data.
-            false if self.target.is_pim() && !self.b.kernel().host => {
+            false if self.target.has_units() => {
                 d.with_help("use `--target geopim`, or sample in loops in a kernel of the host: `#[on(host)]`")
             }
             false => d.with_help("use `--target geopim`, or write it in loops"),

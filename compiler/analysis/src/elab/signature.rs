@@ -103,12 +103,12 @@ pub fn instantiate(modules: &Modules, id: ItemId, target: &Target, bindings: &Bi
             let waits = std::mem::take(&mut e.waits);
             let mut diagnostics = std::mem::take(&mut e.diags);
             // Placement needs a whole kernel, and a store of a few registers is too small for a tile without it.
-            if target.is_pim() && (instance.is_err() || !waits.is_empty()) {
+            if target.has_banks() && (instance.is_err() || !waits.is_empty()) {
                 let kernel = instance.as_ref().map_or(e.b.kernel(), |i| &i.kernel);
                 diagnostics.extend(too_large(kernel, target));
             }
             let errors = diagnostics.iter().any(Diagnostic::is_error);
-            if !e.absent_places.is_empty() && bindings.retyped.is_empty() && !whole.is_pim() {
+            if !e.absent_places.is_empty() && bindings.retyped.is_empty() && !whole.has_units() {
                 let trial = |instead| {
                     let bindings = Bindings { retyped: instead, ..bindings.clone() };
                     instantiate(modules, id, whole, &bindings).diagnostics
@@ -148,7 +148,7 @@ fn waiting(item: &ItemKind, waits: &[(Name, Span)], target: &Target) -> Diagnost
         waits[0].1,
         format!(
             "`{name}` was not checked beyond here: {} {list}",
-            if target.is_pim() { "where data and blocks are depends on" } else { "tile sizes depend on" }
+            if target.has_banks() { "where data and blocks are depends on" } else { "tile sizes depend on" }
         ),
     )
     .with_label("needs a number")
@@ -320,7 +320,7 @@ impl<'a> Elab<'a> {
                 let v = self.b.dim(n.clone(), e.span);
                 self.dims.insert(v, n.clone());
                 // Where data and blocks are is known when a kernel is compiled, and so is every size.
-                if self.target.is_pim() {
+                if self.target.has_banks() {
                     let _ = self.static_int(&Val::Scalar(v), e.span, "a dimension");
                 }
                 v
@@ -521,7 +521,7 @@ impl<'a> Elab<'a> {
                     return self.report(d);
                 }
                 ("on", "host") => {
-                    if !self.target.is_pim() {
+                    if !self.target.has_host() {
                         let d = Diagnostic::error(
                             codes::NO_BANKS,
                             a.span,

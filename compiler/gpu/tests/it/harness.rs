@@ -114,7 +114,7 @@ pub fn bound(path: &Path, run: &Run) -> Result<(Session, Plan, Arrays), String> 
 
 fn attempt(path: &Path, run: &Run, how: How) -> Result<Outcome, String> {
     let (mut session, plan, before) = plan(path, run)?;
-    if session.target.is_pim() {
+    if session.target.has_units() {
         return Ok(Outcome::Elsewhere);
     }
     let mut compiled = Vec::new();

@@ -246,9 +246,32 @@ impl Target {
         self.instructions.scatter.contains(&op)
     }
 
-    /// Do the target's kernels run in the memory (or on the host beside it)?
+    /// Do the target's kernels run in the memory (or on the host beside it)? For backends, which serve one family or
+    /// another; what a target can do, the questions below ask.
     pub fn is_pim(&self) -> bool {
         self.device.is_some()
+    }
+
+    /// Are data and blocks placed in banks of the memory (`1@bank`)? Then all sizes are known when a kernel is compiled.
+    pub fn has_banks(&self) -> bool {
+        self.device.is_some()
+    }
+
+    /// Have tiles addresses, which a program may give? Units in memory have registers, which the compiler gives out.
+    pub fn has_addresses(&self) -> bool {
+        self.device.is_none()
+    }
+
+    /// Has it pipes that work at the same time, and flags from one to another? Units in memory do one thing after the
+    /// other.
+    pub fn has_pipes(&self) -> bool {
+        self.device.is_none()
+    }
+
+    /// Does its file say which updates (`atomic = ..`) instructions make? What units in memory do is their backend's to
+    /// say.
+    pub fn lists_updates(&self) -> bool {
+        self.device.is_none()
     }
 
     /// Has it units in the memory, that a kernel is for? Its host has not.
@@ -321,6 +344,12 @@ impl Target {
     pub fn others(&self) -> impl Iterator<Item = &'static Target> + Clone + use<'_> {
         let kind = |t: &Target| (t.device.is_some(), t.gpu.is_some());
         Target::all().iter().filter(move |t| t.name != self.name && kind(t) == kind(self))
+    }
+
+    /// Those of [`Target::others`] whose instructions work in the same locations.
+    pub fn others_alike(&self) -> impl Iterator<Item = &'static Target> + Clone + use<'_> {
+        let locations = self.locations();
+        self.others().filter(move |t| t.locations() == locations)
     }
 
     /// May a tile of this target have this dtype (in some location)?

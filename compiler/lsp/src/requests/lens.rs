@@ -44,7 +44,7 @@ pub fn lenses(world: &mut World, params: Value) -> Result<Reply, Failure> {
         let state = state(own(context, &k.name), cost, errors, matches!(item.kind, ItemKind::Program(_)));
         lens(&format!("{}: {state}", target.name), "ptoc.showMemoryMap", None);
         lens("show IR", "ptoc.showIr", None);
-        if target.is_pim() {
+        if target.has_units() {
             // What it costs is known when it has run on the simulator.
             let data =
                 json!({"uri": context.uri, "kernel": name.as_str(), "target": target.name, "at": at, "stream": true});
@@ -54,7 +54,7 @@ pub fn lenses(world: &mut World, params: Value) -> Result<Reply, Failure> {
         if matches!(item.kind, ItemKind::Program(_)) {
             continue;
         }
-        for other in Target::all().iter().filter(|t| t.name != target.name && t.is_pim() == target.is_pim()) {
+        for other in Target::all().iter().filter(|t| t.name != target.name && t.has_units() == target.has_units()) {
             let data = json!({"uri": context.uri, "kernel": name.as_str(), "target": other.name, "at": at});
             found.push(json!({"range": range, "data": data}));
         }

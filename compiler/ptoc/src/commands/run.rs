@@ -38,7 +38,7 @@ pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
     };
     if args.html.is_some() && !backend.capabilities().units {
         let message = format!("`--html` writes of runs on units in memory, and the backend is `{}`", backend.name());
-        let help = match session.target.is_pim() {
+        let help = match session.target.has_units() {
             true => "leave `--backend` out, or write `--backend pim`",
             false => "`ptoc mem --html` shows a kernel's memories; targets with units in memory are hbm-pim and geopim",
         };

@@ -210,21 +210,20 @@ impl Elab<'_> {
         })
     }
 
-    /// The target, and those of PTO, whose instructions work in the same locations.
+    /// The target, and those whose instructions work in the same locations.
     pub(crate) fn everywhere(&self) -> String {
-        let others: Vec<&str> =
-            self.target.others().filter(|_| !self.target.is_pim()).map(|t| t.name.as_str()).collect();
+        let others: Vec<&str> = self.target.others_alike().map(|t| t.name.as_str()).collect();
         text::list(std::iter::once(self.target.name.as_str()).chain(others))
     }
 
-    /// The target, and those of PTO that have the instruction too.
+    /// The target, and those alike that have the instruction too.
     pub(crate) fn having(&self, id: InstrId) -> String {
         let row = id.get();
         let there = |t: &&Target| {
             let tuples = ptoc_isa::allowed_tuples(t, row).is_none_or(|list| !list.is_empty());
             tuples && ptoc_isa::allowed_dtypes(t, row).is_none_or(|list| !list.is_empty())
         };
-        let others = self.target.others().filter(|_| !self.target.is_pim()).filter(there).map(|t| t.name.as_str());
+        let others = self.target.others_alike().filter(there).map(|t| t.name.as_str());
         text::list(std::iter::once(self.target.name.as_str()).chain(others))
     }
 
@@ -407,8 +406,7 @@ impl Elab<'_> {
     /// What an instruction does to elements of a tensor instead of overwriting them.
     pub(super) fn updates(&mut self, id: InstrId, ops: &[Opnd], attrs: &InstAttrs, span: Span) -> R<()> {
         let (Some(op), Some(dtype)) = (attrs.atomic, ops[0].dtype()) else { return Ok(()) };
-        // What units in memory do is their backend's to say.
-        match ptoc_isa::check_atomic(self.target, id, op, dtype).filter(|_| !self.target.is_pim()) {
+        match ptoc_isa::check_atomic(self.target, id, op, dtype).filter(|_| self.target.lists_updates()) {
             None => Ok(()),
             Some(v) if v.of_op => self.report(v.diagnostic(span)),
             Some(v) => self.report(v.diagnostic(ops[0].span())),

@@ -31,7 +31,7 @@ enum Style {
 /// The text, verified.
 pub(super) fn print(args: &MemArgs, session: &mut Session) -> Result<String, Failed> {
     session.command = Some(args.compile.command("mem --source", &args.file, args.kernel.as_deref()));
-    if session.target.is_pim() {
+    if !session.target.has_addresses() {
         let message = format!("--source writes addresses, and the stores of {} have none", session.target.name);
         return session
             .fail(Diagnostic::global(codes::ASSIGN_IN_UNIT, message).with_help("`ptoc mem` without it shows them"));

@@ -36,7 +36,7 @@ pub(super) fn wanted(run: &Run, only: Option<BackendRef>) -> Result<Option<Vec<W
     let own = target_of(&run.settings);
     let target = Target::builtin(own).map_err(|d| d.message)?;
     if let Some(backend) = only {
-        let home = backend.home().filter(|_| !target.is_pim());
+        let home = backend.home().filter(|_| !target.has_units());
         let target = if backend.serves(target) { Some(own) } else { home };
         let backends = if backend == INTERP { vec![INTERP] } else { vec![INTERP, backend] };
         return Ok(target.map(|target| vec![(target.to_owned(), backends)]));
