@@ -1,0 +1,206 @@
+//! One compilation: sources, the target, definitions, diagnostics; and loading a file.
+
+mod elaborate;
+mod prepare;
+mod unit;
+
+pub use elaborate::Waiting;
+pub use prepare::Origin;
+pub use unit::{Entry, Unit, extents, type_span};
+
+use crate::backend::{self, BackendRef};
+use crate::cache::Cache;
+use crate::defs::{Definition, Definitions};
+use crate::files::{self, FileLoader, OpenTexts};
+use crate::trace::Clock;
+use ptoc_analysis::NameFact;
+use ptoc_diagnostics::{Budget, Diagnostic, Diagnostics, SourceMap, codes, list};
+use ptoc_isa::Target;
+use ptoc_names::Modules;
+use ptoc_opt::pass::Recorder;
+use ptoc_passes::pipeline::Pipeline;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// The target of a session that names none.
+pub const DEFAULT_TARGET: &str = "a2a3";
+
+/// What went wrong is among the diagnostics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Failed;
+
+/// The state of a compilation.
+#[derive(Debug)]
+pub struct Session {
+    /// Every text that a span can point into.
+    pub sources: SourceMap,
+    /// What was found so far and not shown yet.
+    pub diagnostics: Diagnostics,
+    /// The target, with the capacities that `-D` gives it.
+    pub target: Target,
+    /// `-D`
+    pub definitions: Definitions,
+    /// Steps that the analyses of all kernels have.
+    pub budget: Budget,
+    /// Those of compile-time evaluation.
+    pub evaluation: Rc<Budget>,
+    /// When each phase ran.
+    pub clock: Clock,
+    /// Launches are for the interpreter, which watches the pipes: hazards do not keep them from running.
+    pub watched: bool,
+    /// What is made of a placed kernel: for the target's default backend, or for one that was selected.
+    pub pipeline: Pipeline,
+    /// Of machine code.
+    pub vectors: ptoc_cpu::Vectors,
+    /// Machine code has the interpreter's bits in products of f16 and bf16 too.
+    pub exact: bool,
+    /// The source files that were read, which no output may replace.
+    pub read: Vec<PathBuf>,
+    /// What an editor has open.
+    pub open: OpenTexts,
+    /// What elaborations have found out about names.
+    pub names: Vec<NameFact>,
+    /// What is compiled already.
+    pub cache: Cache,
+    /// Verifies the IR after each pass.
+    pub verify_ir: bool,
+    /// Keeps the IR after each pass that changed it.
+    pub recorder: Option<Recorder>,
+    /// Where a backend's machine is not there, a model of it will do, if the backend has one: what tests ask for.
+    pub stand_in: bool,
+    /// The command, as far as one would write it again, for what is shown of a kernel.
+    pub command: Option<String>,
+}
+
+/// Steps of compile-time evaluation (statements, unrolled iterations, inlined calls) of all kernels of a file.
+const EVALUATION: u64 = 1_000_000;
+
+impl Session {
+    /// A session for a target and definitions. An unknown target is the caller's mistake and not the input's, so it is
+    /// returned; what is wrong with a definition is among the diagnostics.
+    pub fn new(target: &str, definitions: &[Definition]) -> Result<Session, Box<Diagnostic>> {
+        let mut target = Target::builtin(target)?.clone();
+        let (mut sources, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        let definitions = Definitions::parse(definitions, &mut target, &mut sources, &mut diagnostics);
+        let pipeline = backend::default_of(&target).pipeline().unwrap_or(Pipeline::Placed);
+        Ok(Session {
+            sources,
+            diagnostics,
+            target,
+            definitions,
+            budget: Budget::default(),
+            evaluation: Rc::new(Budget::of(EVALUATION)),
+            clock: Clock::start(),
+            watched: false,
+            pipeline,
+            vectors: ptoc_cpu::Vectors::Auto,
+            exact: true,
+            cache: Cache::default(),
+            verify_ir: false,
+            recorder: None,
+            stand_in: false,
+            command: None,
+            names: Vec::new(),
+            open: OpenTexts::default(),
+            read: Vec::new(),
+        })
+    }
+
+    /// Kernels are prepared for this backend from now on, if it serves the target.
+    pub fn select(&mut self, backend: BackendRef) {
+        if let Some(pipeline) = backend.pipeline().filter(|_| backend.serves(&self.target)) {
+            self.pipeline = pipeline;
+        }
+    }
+
+    /// Steps that are left, of analyses and of compile-time evaluation, as far as one kernel may take them.
+    pub fn steps_left(&self) -> [u64; 2] {
+        [self.budget.left(), self.evaluation.left()]
+    }
+
+    /// Takes steps that were taken before for the same.
+    pub fn take_steps(&mut self, [analyses, evaluation]: [u64; 2]) {
+        self.budget.take(analyses);
+        self.evaluation.take(evaluation);
+    }
+
+    /// Another launch begins, for which there are all steps again.
+    pub fn renew_steps(&mut self) {
+        self.budget = Budget::default();
+        self.evaluation = Rc::new(Budget::of(EVALUATION));
+    }
+
+    /// Since this was asked last, were there too few?
+    pub fn was_short(&mut self) -> bool {
+        let evaluation = self.evaluation.was_short();
+        self.budget.was_short() || evaluation
+    }
+
+    /// Adds an error and fails.
+    pub fn fail<T>(&mut self, diagnostic: Diagnostic) -> Result<T, Failed> {
+        self.diagnostics.push(diagnostic);
+        Err(Failed)
+    }
+
+    /// Reads a file and what it imports, and checks names. Only a file that cannot be read is a failure; mistakes in
+    /// it are among the diagnostics.
+    pub fn load(&mut self, path: &Path) -> Result<Unit, Failed> {
+        if let Some((name, text)) = library(path) {
+            return Ok(self.load_text(Path::new(name), text.to_owned()));
+        }
+        match files::read_source(path) {
+            Ok(text) => Ok(self.load_text(path, text)),
+            Err(d) if path.to_str().is_some_and(|p| p.starts_with("std::")) => {
+                let known = ptoc_stdlib::MODULES.iter().map(|(at, ..)| format!("std::{}", at.join("::")));
+                let known: Vec<String> = known.collect();
+                let list = list(known.iter().map(String::as_str));
+                self.fail(Diagnostic { fixes: Vec::new(), ..d }.with_note(format!("the standard library has {list}")))
+            }
+            Err(d) => self.fail(d),
+        }
+    }
+
+    /// Like [`Session::load`], for commands that do not look at test lines: one that is malformed is worth a warning.
+    pub fn load_code(&mut self, path: &Path) -> Result<Unit, Failed> {
+        let unit = self.load(path)?;
+        self.diagnostics.soften(|d| matches!(d.code, codes::MALFORMED_DIRECTIVE | codes::UNKNOWN_BACKEND));
+        Ok(unit)
+    }
+
+    /// [`Session::load`] for a text that is already there; `path` says where imports are looked for.
+    pub fn load_text(&mut self, path: &Path, text: String) -> Unit {
+        // What mends an import mends the uses of its name, so the two are told together.
+        let mut found = Vec::new();
+        let mut unit = self.parse_into(path, text, &mut found);
+        unit.modules.give(self.definitions.names());
+        let begin = self.clock.now();
+        ptoc_names::check_names(&unit.modules, &mut found);
+        self.clock.phase("names", begin);
+        self.diagnostics.extend(found);
+        unit
+    }
+
+    /// The first half of [`Session::load_text`]: trees, and what is wrong with syntax and imports.
+    pub fn parse_text(&mut self, path: &Path, text: String) -> Unit {
+        let mut found = Vec::new();
+        let unit = self.parse_into(path, text, &mut found);
+        self.diagnostics.extend(found);
+        unit
+    }
+
+    fn parse_into(&mut self, path: &Path, text: String, found: &mut Vec<Diagnostic>) -> Unit {
+        let begin = self.clock.now();
+        let file = self.sources.add(path.display().to_string(), text.clone());
+        let mut loader = FileLoader::new(&mut self.sources, file, path, &self.open);
+        let modules = Modules::load(file, &text, &mut loader, found);
+        self.read.extend(loader.into_paths());
+        self.clock.phase("parse", begin);
+        Unit { path: path.to_owned(), file, modules }
+    }
+}
+
+/// The module of the standard library that `std::scan` names, unless there is a file of that name.
+fn library(path: &Path) -> Option<(&'static str, &'static str)> {
+    let segments: Vec<&str> = path.to_str()?.strip_prefix("std::")?.split("::").collect();
+    ptoc_stdlib::module(&segments).filter(|_| !path.exists())
+}
