@@ -35,7 +35,8 @@ fn main() {
             .expect("write to a String");
         writeln!(
             table,
-            "CodeInfo {{ code: Code({code:?}), name: {name:?}, kind: {kind:?}, title: {title:?}, page: include_str!({:?}) }},",
+            "CodeInfo {{ code: Code({code:?}), name: {name:?}, kind: {kind:?}, title: {title:?}, page: \
+            include_str!({:?}) }},",
             page.display().to_string()
         )
         .expect("write to a String");

@@ -92,7 +92,8 @@ const PLACES: &[(&str, &str)] = &[
     ("compare and swap", "atomic_cas(z[#, 1], 0, 1);"),
     (
         "valid rows",
-        "TSTORE(y.tile(tiles(16, 4)[0], _), Vec(x.tile(tiles(16, 4)[0], _))); TADDS(t.valid(#, 8), t.valid(#, 8), 1.0); TSTORE(y, t);",
+        "TSTORE(y.tile(tiles(16, 4)[0], _), Vec(x.tile(tiles(16, 4)[0], _))); TADDS(t.valid(#, 8), t.valid(#, 8), \
+        1.0); TSTORE(y, t);",
     ),
     ("valid columns", "TADDS(t.valid(16, #), t.valid(16, #), 1.0); TSTORE(y, t);"),
     ("an address", "let u = tile Vec<f32, 16, 8>; TASSIGN(u, #); u = 2.0; TSTORE(y, u);"),
@@ -103,19 +104,23 @@ const PLACES: &[(&str, &str)] = &[
     ("TTRI", "let u = tile Vec<f32, 16, 8>; TTRI(u, #); TSTORE(y, u);"),
     (
         "a gathered row",
-        "let i = tile Vec<i32, 1, 8>; for k in 0..8 { i[0, k] = i32(#); } let u = tile Vec<f32, 1, 8>; MGATHER(u, x, i); TSTORE(y[0, _], u);",
+        "let i = tile Vec<i32, 1, 8>; for k in 0..8 { i[0, k] = i32(#); } let u = tile Vec<f32, 1, 8>; MGATHER(u, x, \
+        i); TSTORE(y[0, _], u);",
     ),
     (
         "MSCATTER",
-        "let i = tile Vec<i32, 1, 8>; for k in 0..8 { i[0, k] = i32(#) + i32(k); } let u = tile Vec<f32, 1, 8>; u = 4.0; MSCATTER(y, u, i);",
+        "let i = tile Vec<i32, 1, 8>; for k in 0..8 { i[0, k] = i32(#) + i32(k); } let u = tile Vec<f32, 1, 8>; u = \
+        4.0; MSCATTER(y, u, i);",
     ),
     (
         "gathered rows",
-        "let i = tile Vec<i32, 1, 8>; for k in 0..8 { i[0, k] = i32(#); } let u = tile Vec<f32, 8, 8>; MGATHER(u, x, i, Row); TSTORE(y.tile(tiles(16, 8)[0], _), u);",
+        "let i = tile Vec<i32, 1, 8>; for k in 0..8 { i[0, k] = i32(#); } let u = tile Vec<f32, 8, 8>; MGATHER(u, x, \
+        i, Row); TSTORE(y.tile(tiles(16, 8)[0], _), u);",
     ),
     (
         "scattered rows",
-        "let i = tile Vec<i32, 1, 8>; for k in 0..8 { i[0, k] = i32(#) + i32(k); } let u = tile Vec<f32, 8, 8>; u = 4.0; MSCATTER(y, u, i, Row);",
+        "let i = tile Vec<i32, 1, 8>; for k in 0..8 { i[0, k] = i32(#) + i32(k); } let u = tile Vec<f32, 8, 8>; u = \
+        4.0; MSCATTER(y, u, i, Row);",
     ),
     (
         "TGATHER",
@@ -123,7 +128,8 @@ const PLACES: &[(&str, &str)] = &[
     ),
     (
         "TSCATTER",
-        "let i = tile Vec<i32, 16, 8>; i = i32(#); for k in 0..8 { i[0, k] = i32(k); } TSCATTER(t, t, i); TSTORE(y, t);",
+        "let i = tile Vec<i32, 16, 8>; i = i32(#); for k in 0..8 { i[0, k] = i32(k); } TSCATTER(t, t, i); TSTORE(y, \
+        t);",
     ),
     ("a loop up to it", "for k in 0..min(#, 40) { t[k, 0] = 1.0; } TSTORE(y, t);"),
     ("a loop from it", "for k in max(#, -3)..2 { y[k, 0] = 1.0; }"),

@@ -204,8 +204,8 @@ fn computed_indices_are_proved() {
     }
 }
 
-/// What was proved stays proved once other accesses have checks: more facts are more ways for a proof to go wrong, and the
-/// verifier takes more of them (E0819).
+/// What was proved stays proved once other accesses have checks: more facts are more ways for a proof to go wrong, and
+/// the verifier takes more of them (E0819).
 #[test]
 fn checks_do_not_hide_proofs() {
     for (arrays, loops, body) in [

@@ -57,12 +57,14 @@ const UNWRITTEN: [(u32, &str, ptoc_diagnostics::Code); 17] = [
     // Loops in loops, and guards in guards.
     (
         16,
-        "for r in 0..300 { for q in 0..300 { TLOAD(x[q % 16, _], a[q % 16, _]); if r == 0 { if q == 12 { TSTORE(c, x); } } } }",
+        "for r in 0..300 { for q in 0..300 { TLOAD(x[q % 16, _], a[q % 16, _]); if r == 0 { if q == 12 { TSTORE(c, x); \
+        } } } }",
         codes::UNINITIALISED,
     ),
     (
         16,
-        "for r in 0..300 { for q in 0..300 { if q % 2 == 1 { TLOAD(x[q % 16, _], a[0, _]); } } if r == 5 { TSTORE(c, x); } }",
+        "for r in 0..300 { for q in 0..300 { if q % 2 == 1 { TLOAD(x[q % 16, _], a[0, _]); } } if r == 5 { TSTORE(c, \
+        x); } }",
         codes::MAYBE_UNINITIALISED,
     ),
     (
@@ -78,7 +80,8 @@ const UNWRITTEN: [(u32, &str, ptoc_diagnostics::Code); 17] = [
     ),
     (
         16,
-        "for r in 0..n * 99 { if r % 16 != 3 { TLOAD(x[r % 16, _], a[r % 16, _]); } if r % 16 == 15 { TSTORE(c, x); } }",
+        "for r in 0..n * 99 { if r % 16 != 3 { TLOAD(x[r % 16, _], a[r % 16, _]); } if r % 16 == 15 { TSTORE(c, x); } \
+        }",
         codes::MAYBE_UNINITIALISED,
     ),
     // Far away.
@@ -152,7 +155,8 @@ const RELATED: [(&str, &str); 16] = [
         "for k in 0..9 { for r in 0..i.len { if k == 1 { t[r, _] = 1.0; } else { t[r, _] += 1.0; } } }",
     ),
     (
-        "for r in 0..i.len { t[r, _] = 1.0; } for r in 0..i.len { y[i.start + r, 0] = t[max(r - 1, 0), 0] + t[min(r + 1, i.len - 1), 0]; } t = 0.0;",
+        "for r in 0..i.len { t[r, _] = 1.0; } for r in 0..i.len { y[i.start + r, 0] = t[max(r - 1, 0), 0] + t[min(r + \
+        1, i.len - 1), 0]; } t = 0.0;",
         "for r in 1..i.len { t[r, _] = 1.0; } for r in 0..i.len { y[i.start + r, 0] = t[max(r - 1, 0), 0]; } t = 0.0;",
     ),
     (

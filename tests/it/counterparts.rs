@@ -142,7 +142,8 @@ const ALL: &[(&str, Counterpart)] = &[
     (
         "PA-1102",
         Stops(
-            "kernel k(x: in f32[M, 8], y: out f32[N, 8]) { grid (i in tiles(N, 4)); TSTORE(y.tile(i, _), Vec(x.tile(i, _))); }",
+            "kernel k(x: in f32[M, 8], y: out f32[N, 8]) { grid (i in tiles(N, 4)); TSTORE(y.tile(i, _), Vec(x.tile(i, \
+            _))); }",
             &["-D", "M=4", "-D", "N=8"],
         ),
     ),
@@ -159,7 +160,8 @@ const ALL: &[(&str, Counterpart)] = &[
     (
         "PA-1104",
         Stops(
-            "kernel k(y: out f32[8, 8], n: index) { let a = tile Vec<f32, 8, 8>; a = 1.0; TADDS(a.valid(n, 8), a.valid(n, 8), 1.0); TSTORE(y, a); }",
+            "kernel k(y: out f32[8, 8], n: index) { let a = tile Vec<f32, 8, 8>; a = 1.0; TADDS(a.valid(n, 8), \
+            a.valid(n, 8), 1.0); TSTORE(y, a); }",
             &["-D", "n=9"],
         ),
     ),

@@ -26,9 +26,9 @@
 //! | `unchanged` | the pass reports that it changed nothing |
 //! | `error: CODE TEXT` | a verifier, or the pass, refuses the kernel with this code and these words |
 //!
-//! White space is one blank, and `...` in a `TEXT` is anything within a line. Lines that begin with `;` or `#` are no IR.
-//! Before and after each pass the IR is verified: tile IR by its verifier, by the plan checker, and, behind `bounds`,
-//! for accesses that are neither proved nor checked; loop IR by its own.
+//! White space is one blank, and `...` in a `TEXT` is anything within a line. Lines that begin with `;` or `#` are no
+//! IR. Before and after each pass the IR is verified: tile IR by its verifier, by the plan checker, and, behind
+//! `bounds`, for accesses that are neither proved nor checked; loop IR by its own.
 
 mod itself;
 mod text;

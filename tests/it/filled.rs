@@ -55,7 +55,8 @@ fn kernels_that_are_proved() {
         "if s > 0.0 { TSTORE(y.tile(i, _), Vec(x.tile(i, _))); } else { TSTORE(y.tile(i, _), Vec(x.tile(i, _))); }",
     ] {
         let text = format!(
-            "kernel k(x: in f32[M, N], s: f32 = 1.0, y: out f32[M, N]) {{\n    grid (i in tiles(M, 8));\n    {body}\n}}\n"
+            "kernel k(x: in f32[M, N], s: f32 = 1.0, y: out f32[M, N]) {{\n    grid (i in tiles(M, 8));\n    {body}\n\
+            }}\n"
         );
         let sizes = [("N", 64)];
         let built = build(&text, "a2a3", &[], &sizes).unwrap_or_else(|e| panic!("{body}: {e:?}"));
@@ -74,7 +75,8 @@ fn kernels_with_holes() {
         "TSTORE(y[i.start, _].tile(j), Vec(x[i.start, _].tile(j)));",
     ] {
         let text = format!(
-            "kernel k(x: in f32[M, N], k: in f32[K], s: f32 = 1.0, y: out f32[M, N]) {{\n    grid (i in tiles(M, 8), j in tiles(N, 64));\n    {body}\n}}\n"
+            "kernel k(x: in f32[M, N], k: in f32[K], s: f32 = 1.0, y: out f32[M, N]) {{\n    \
+            grid (i in tiles(M, 8), j in tiles(N, 64));\n    {body}\n}}\n"
         );
         let built = build(&text, "a2a3", &[], &[]).unwrap_or_else(|e| panic!("{body}: {e:?}"));
         assert_eq!(ptoc_checks::blocks::unfilled(&built.placed.kernel, &Budget::default()).len(), 1, "{body}");

@@ -318,7 +318,8 @@ fn what_leaves_the_accumulator_3() {
 fn slots_of_a_ring_are_filled_quantised() {
     let kernel = |ring: &str| {
         format!(
-            "#[sync(manual)]\nkernel k(a: in i8[16, 32], b: in i8[32, 32], s: in f32[32], y: out i8[16, 32], z: out i8[16, 32]) {{\n    \
+            "#[sync(manual)]\nkernel k(a: in i8[16, 32], b: in i8[32, 32], s: in f32[32], y: out i8[16, 32], z: out \
+             i8[16, 32]) {{\n    \
              let (am, bm, sm) = (tile Mat<i8, 16, 32>, tile Mat<i8, 32, 32>, tile Mat<f32, 1, 32>);\n    \
              let (l, r, c) = (tile Left<i8, 16, 32>, tile Right<i8, 32, 32>, tile Scaling<f32, 1, 32>);\n    \
              let acc = tile Acc<i32, 16, 32>;\n    \
@@ -330,7 +331,8 @@ fn slots_of_a_ring_are_filled_quantised() {
         )
     };
     let text = kernel(
-        "    let slots = ring<FIX, MTE3>(tile Vec<i8, 16, 32>[2]);\n    TMOV(TALLOC(slots), acc, 0.05); TPUSH(slots);\n    \
+        "    let slots = ring<FIX, MTE3>(tile Vec<i8, 16, 32>[2]);\n    \
+         TMOV(TALLOC(slots), acc, 0.05); TPUSH(slots);\n    \
          TMOV_FP(TALLOC(slots), acc, c, Relu); TPUSH(slots);\n    TSTORE(y, TPOP(slots)); TFREE(slots);\n    \
          TSTORE(z, TPOP(slots)); TFREE(slots);\n",
     );

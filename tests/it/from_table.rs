@@ -36,7 +36,8 @@ const STEPS: [&str; 12] = [
 
 fn kernel(dtype: &str, steps: &[String], (bp, bc): (u32, u32)) -> String {
     format!(
-        "kernel k<const BP = {bp}, const BC = {bc}>(t: in {dtype}[N, C], x: in i32[P], y: in i32[P], q: in i32[P, C], w: in f32[P],
+        "kernel k<const BP = {bp}, const BC = {bc}>(t: in {dtype}[N, C], x: in i32[P], y: in i32[P], q: in i32[P, C], \
+        w: in f32[P],
                 z: out f32[P, C], o: out f32[P, C], e: out f32[P]) where N * C <= 1000000 {{
             grid (p in tiles(P, BP), c in tiles(C, BC));
             let u = Vec(col(x).tile(p, _));

@@ -218,7 +218,12 @@ fn judge(text: &str, flags: &Flags, limit: usize) -> Checked {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, max_shrink_iters: 4000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: cases(),
+        failure_persistence: None,
+        max_shrink_iters: 4000,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn changed_programs(
@@ -239,7 +244,8 @@ proptest! {
         let checked = judge(&text, &flags, LIMIT);
         // A program that does not compile says why.
         let entries = kernels(&text);
-        prop_assert!(entries == 0 || checked.compiled > 0 || !checked.diagnostics.is_empty(), "refused without a word:\n{text}");
+        prop_assert!(entries == 0 || checked.compiled > 0 || !checked.diagnostics.is_empty(), "refused without a \
+            word:\n{text}");
     }
 }
 

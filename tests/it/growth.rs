@@ -65,7 +65,8 @@ fn cost(text: &str, budget: Budget) -> Cost {
 /// A kernel with two tiles around some lines.
 fn kernel(name: &str, lines: &str) -> String {
     format!(
-        "kernel {name}(x: in f32[M, 64], y: out f32[M, 64]) {{\n    grid (i in tiles(M, 8));\n    let a, b = tile Vec<f32, i, 64>;\n    \
+        "kernel {name}(x: in f32[M, 64], y: out f32[M, 64]) {{\n    grid (i in tiles(M, 8));\n    \
+         let a, b = tile Vec<f32, i, 64>;\n    \
          TLOAD(a, x.tile(i, _));\n    TLOAD(b, x.tile(i, _));\n{lines}    TSTORE(y.tile(i, _), b);\n}}\n"
     )
 }

@@ -50,7 +50,8 @@ impl Line {
             [table, idx] if self.name == "MGATHER" => {
                 let wide = c.next_multiple_of(32 / d.size());
                 let text = format!(
-                    "kernel k(t: in {0}, x: in {1}, o: out {3}) {{\n    let d = tile Vec<{d}, {r}, {wide}, valid = ({r}, {c})>;\n    \
+                    "kernel k(t: in {0}, x: in {1}, o: out {3}) {{\n    \
+                     let d = tile Vec<{d}, {r}, {wide}, valid = ({r}, {c})>;\n    \
                      MGATHER(d, t, Vec({2}){words});\n    TSTORE(o, d);\n}}\n",
                     table.ty(),
                     index(idx).0,
@@ -173,11 +174,13 @@ pub fn kernel(form: &Form) -> String {
 fn an_index_outside_ends_the_launch() {
     for (text, result) in [
         (
-            "kernel k(t: in f32[5, 8], x: in i32[1, 8], o: out f32[8, 8]) {\n    let d = tile Vec<f32, 8, 8>;\n    MGATHER(d, t, Vec(x), Row);\n    TSTORE(o, d);\n}\n",
+            "kernel k(t: in f32[5, 8], x: in i32[1, 8], o: out f32[8, 8]) {\n    let d = tile Vec<f32, 8, 8>;\n    \
+            MGATHER(d, t, Vec(x), Row);\n    TSTORE(o, d);\n}\n",
             [8, 8],
         ),
         (
-            "kernel k(a: in f32[8, 8], x: in i32[1, 8], t: inout f32[5, 8]) {\n    MSCATTER(t, Vec(a), Vec(x), Row);\n}\n",
+            "kernel k(a: in f32[8, 8], x: in i32[1, 8], t: inout f32[5, 8]) {\n    MSCATTER(t, Vec(a), Vec(x), Row);\n\
+            }\n",
             [5, 8],
         ),
     ] {

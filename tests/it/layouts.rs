@@ -247,8 +247,10 @@ const TOPICS: &[(&str, &str)] = &[
 fn reference() -> String {
     let mut out = String::from(
         "# Operations of the layout algebra\n\n\
-         Generated from the table in `compiler/layout/src/ops` (`UPDATE_SPEC=1 cargo test -p ptoc-tests layouts`). The names are those of the\n\
-         language and of `ptoc layout`; `ptoc layout --list` prints the same. What the operations mean, with examples, is in\n\
+         Generated from the table in `compiler/layout/src/ops` (`UPDATE_SPEC=1 cargo test -p ptoc-tests layouts`). The \
+         names are those of the\n\
+         language and of `ptoc layout`; `ptoc layout --list` prints the same. What the operations mean, with examples, \
+         is in\n\
          [layouts.md](layouts.md).\n",
     );
     for table in ptoc_layout::ops::TABLES.iter().filter(|t| !t.is_empty()) {

@@ -31,6 +31,7 @@ mod indexed;
 mod inserted;
 mod layouts;
 mod limits;
+mod lines;
 mod memory;
 mod minimal;
 mod moved;

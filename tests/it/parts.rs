@@ -88,7 +88,10 @@ impl Random {
             0 => writeln!(out, "for r in {few}..m{k} {{ {t}[r % m{k}, _] = 3.0; }}"),
             1 => writeln!(out, "for r in {few}..m{k} {{ {t}[(r + {one}) % m{k}, _] = 3.0; }}"),
             2 => writeln!(out, "for r in {few}..m{k} {{ {t}[m{k} - {one} - r, _] = 3.0; }}"),
-            3 => writeln!(out, "for r in 0..m{k} {{ s += {t}[max(r - 1, {few}), 0] + {t}[min(r + 1, m{k} - {one}), 3]; }}"),
+            3 => writeln!(
+                out,
+                "for r in 0..m{k} {{ s += {t}[max(r - 1, {few}), 0] + {t}[min(r + 1, m{k} - {one}), 3]; }}"
+            ),
             4 => writeln!(out, "for r in 0..m{k} {{ if r % 2 == {odd} {{ {t}[r, _] = 3.0; }} }}"),
             5 => writeln!(
                 out,
@@ -105,26 +108,23 @@ impl Random {
                 out,
                 "for d in {few}..m{k} + 15 {{ for r in max(d - 15, 0)..min(d + 1, m{k}) {{ {t}[r, d - r] = 3.0; }} }}"
             ),
-            10 => writeln!(
-                out,
-                "for b in tiles(m{k}, 4) {{ for r in {few}..b.len {{ {t}[b.start + r, _] = 3.0; }} }}"
-            ),
-            11 => writeln!(
-                out,
-                "var w{k} = {few}; while w{k} < m{k} {{ {t}[w{k}, _] = 3.0; w{k} = w{k} + {step}; }}"
-            ),
+            10 => writeln!(out, "for b in tiles(m{k}, 4) {{ for r in {few}..b.len {{ {t}[b.start + r, _] = 3.0; }} }}"),
+            11 => writeln!(out, "var w{k} = {few}; while w{k} < m{k} {{ {t}[w{k}, _] = 3.0; w{k} = w{k} + {step}; }}"),
             12 => writeln!(
                 out,
-                "var w{k} = 0; while w{k} < m{k} {{ if w{k} == 7 + {n} {{ break; }} {t}[w{k}, _] = 3.0; w{k} = w{k} + 1; }}"
+                "var w{k} = 0; while w{k} < m{k} {{ if w{k} == 7 + {n} {{ break; }} {t}[w{k}, _] = 3.0; w{k} = w{k} + \
+                1; }}"
             ),
             13 => writeln!(out, "var w{k} = m{k}; while w{k} > {few} {{ w{k} = w{k} - 1; {t}[w{k}, _] = 3.0; }}"),
             14 => writeln!(
                 out,
-                "for q in 0..3 {{ for r in 0..m{k} {{ if q == {few} {{ {t}[r, _] = 1.0; }} else {{ {t}[r, _] += 1.0; }} }} }}"
+                "for q in 0..3 {{ for r in 0..m{k} {{ if q == {few} {{ {t}[r, _] = 1.0; }} else {{ {t}[r, _] += 1.0; \
+                }} }} }}"
             ),
             15 => writeln!(
                 out,
-                "for q in 0..N {{ for r in 0..m{k} {{ if q == {few} {{ {t}[r, _] = 1.0; }} else {{ {t}[r, _] += 1.0; }} }} }}"
+                "for q in 0..N {{ for r in 0..m{k} {{ if q == {few} {{ {t}[r, _] = 1.0; }} else {{ {t}[r, _] += 1.0; \
+                }} }} }}"
             ),
             16 => writeln!(out, "for r in 0..m{k} {{ if r + i.start < {n} {{ {t}[r, _] = 3.0; }} }}"),
             17 => writeln!(out, "for r in 0..m{k} {{ if r + i.start < {n} + {few} {{ s += {t}[r, 0]; }} }}"),
@@ -135,7 +135,10 @@ impl Random {
             19 => writeln!(out, "var w{k} = 0; for r in {few}..m{k} {{ {t}[w{k}, _] = 3.0; w{k} = w{k} + {step}; }}"),
             20 => writeln!(out, "for r in 0..m{k} {{ if r == 3 + {n} {{ continue; }} {t}[r, _] = 3.0; }}"),
             21 => writeln!(out, "for r in 0..m{k} {{ if r > 0 {{ s += {t}[r - {one}, 1]; }} {t}[r, _] = 3.0; }}"),
-            22 => writeln!(out, "for r in 0..m{k} {{ {t}[r / 2, _] = 3.0; if r % 2 == {odd} {{ s += {t}[r / 2 + {few}, 5]; }} }}"),
+            22 => writeln!(
+                out,
+                "for r in 0..m{k} {{ {t}[r / 2, _] = 3.0; if r % 2 == {odd} {{ s += {t}[r / 2 + {few}, 5]; }} }}"
+            ),
             _ => writeln!(
                 out,
                 "for r in 0..m{k} {{ let v{k} = tile Vec<f32, 1, 16>; if r < {n} {{ v{k} = 1.0; }} \

@@ -76,7 +76,9 @@ proptest! {
 
     /// The matrix-vector product of the language, whose placement is the author's, for other sizes.
     #[test]
-    fn products_of_other_sizes((pch, rounds, chunks) in (prop::sample::select(vec![1u32, 2, 4, 16]), 1u32..3, 1u32..4)) {
+    fn products_of_other_sizes(
+        (pch, rounds, chunks) in (prop::sample::select(vec![1u32, 2, 4, 16]), 1u32..3, 1u32..4),
+    ) {
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("language/hbm_gemv.tile");
         let defs = [("N", 64 * pch * rounds), ("K", 256 * chunks), ("PCH", pch)];
         agree(&path, "gemv", "y", &defs);
@@ -99,10 +101,16 @@ proptest! {
         // A column tile of the source is a multiple of 16 rows high.
         let bm = if form == 1 { bm.next_multiple_of(16) } else { bm };
         let body = match form {
-            0 => format!("grid (i in tiles(M, {bm}));\nlet x = Vec(a.tile(i, _));\nlet s = rowsum({before});\nTSTORE(col(y).tile(i, _), {after});"),
-            1 => format!("grid (i in tiles(M, {bm}));\nlet s = tile Vec<f16, i, 1>;\ns = 0.0;\nfor j in tiles(N, {bn}) {{ let x = Vec(a.tile(i, j)); s += rowsum({before}); }}\nTSTORE(col(y).tile(i, _), {after});"),
-            2 => format!("grid (j in tiles(N, {bn}));\nlet x = Vec(a.tile(_, j));\nlet s = colsum({before});\nTSTORE(y.tile(j), {after});"),
-            _ => format!("grid (j in tiles(N, {bn}));\nlet s = tile Vec<f16, 1, j>;\ns = 0.0;\nfor i in tiles(M, {bm}) {{ let x = Vec(a.tile(i, j)); s += colsum({before}); }}\nTSTORE(y.tile(j), {after});"),
+            0 => format!("grid (i in tiles(M, {bm}));\nlet x = Vec(a.tile(i, _));\nlet s = rowsum({before});\n\
+                TSTORE(col(y).tile(i, _), {after});"),
+            1 => format!("grid (i in tiles(M, {bm}));\nlet s = tile Vec<f16, i, 1>;\ns = 0.0;\n\
+                for j in tiles(N, {bn}) {{ let x = Vec(a.tile(i, j)); s += rowsum({before}); }}\n\
+                TSTORE(col(y).tile(i, _), {after});"),
+            2 => format!("grid (j in tiles(N, {bn}));\nlet x = Vec(a.tile(_, j));\nlet s = colsum({before});\n\
+                TSTORE(y.tile(j), {after});"),
+            _ => format!("grid (j in tiles(N, {bn}));\nlet s = tile Vec<f16, 1, j>;\ns = 0.0;\n\
+                for i in tiles(M, {bm}) {{ let x = Vec(a.tile(i, j)); s += colsum({before}); }}\n\
+                TSTORE(y.tile(j), {after});"),
         };
         let extent = if form < 2 { "M" } else { "N" };
         let text = format!("kernel k(a: in f16[M, N], y: out f16[{extent}]) {{\n{body}\n}}\n");
@@ -116,8 +124,10 @@ proptest! {
     fn any_number_of_units((units, rows) in (1u32..=128, 1u32..4), by_unit in any::<bool>()) {
         let n = units * rows;
         let (at, on) = match by_unit {
-            true => (format!("(({units}, {rows}), 16):((1@unit, 1@row), 2@byte)"), format!("({units}, {rows}):(1@unit, 0)")),
-            false => (format!("(({rows}, {units}), 16):((1@row, 1@unit), 2@byte)"), format!("({rows}, {units}):(0, 1@unit)")),
+            true => (format!("(({units}, {rows}), 16):((1@unit, 1@row), 2@byte)"), format!("({units}, {rows}):(1@unit, \
+                0)")),
+            false => (format!("(({rows}, {units}), 16):((1@row, 1@unit), 2@byte)"), format!("({rows}, {units}):(0, \
+                1@unit)")),
         };
         let text = format!(
             "kernel k(a: in f16[{n}, 16] at {at}, y: out f16[{n}, 16]) {{\ngrid (i in tiles({n}, 1)) on {on};\n\
@@ -135,14 +145,16 @@ proptest! {
 fn overwritten_operands() {
     let kernel = |body: &str| {
         format!(
-            "kernel k(a: inout f16[N, 64], y: out f16[N]) {{\ngrid (i in tiles(N, 4));\nlet x = Vec(a.tile(i, _));\n{body}\n}}\n"
+            "kernel k(a: inout f16[N, 64], y: out f16[N]) {{\ngrid (i in tiles(N, 4));\nlet x = Vec(a.tile(i, _));\n\
+            {body}\n}}\n"
         )
     };
     let cases = [
         ("swap", "for r in 0..4 { TSTORE(a[i.start + r, _], x[3 - r, _]); }\nTSTORE(col(y).tile(i, _), rowsum(x));"),
         (
             "shift",
-            "for r in 1..4 { TSTORE(a[i.start + r, _], x[r, _] + x[r - 1, _]); }\nTSTORE(col(y).tile(i, _), rowsum(x));",
+            "for r in 1..4 { TSTORE(a[i.start + r, _], x[r, _] + x[r - 1, _]); }\n\
+            TSTORE(col(y).tile(i, _), rowsum(x));",
         ),
         ("scale", "TSTORE(a.tile(i, _), x + x);\nlet s = rowsum(x);\nTSTORE(col(y).tile(i, _), s * s);"),
         (
@@ -166,7 +178,8 @@ fn overwritten_operands() {
 #[test]
 fn pseudo_channels_that_differ() {
     let text = "kernel k(a: in f16[N, 64], y: out f16[N, 64]) {\ngrid (i in tiles(N, 4));\nlet x = Vec(a.tile(i, _));\n\
-                if i.start < 32 { x = x + x; }\nif i.start >= 64 && i.start < 96 { x = x * x; }\nTSTORE(y.tile(i, _), x);\n}\n";
+                if i.start < 32 { x = x + x; }\nif i.start >= 64 && i.start < 96 { x = x * x; }\n\
+                TSTORE(y.tile(i, _), x);\n}\n";
     let path = file("differ.tile", text);
     for n in [128, 201] {
         agree(&path, "k", "y", &[("N", n)]);
@@ -181,7 +194,8 @@ fn pseudo_channels_that_differ() {
 /// Blocks of a burst lie side by side: a unit's 100 blocks take four rows of 32 bursts, not 100.
 #[test]
 fn small_blocks_share_rows() {
-    let text = "kernel k(a: in f16[N], y: out f16[N]) {\ngrid (i in tiles(N, 16));\nTSTORE(y.tile(i), Vec(a.tile(i)) * 2.0);\n}\n";
+    let text = "kernel k(a: in f16[N], y: out f16[N]) {\ngrid (i in tiles(N, 16));\n\
+        TSTORE(y.tile(i), Vec(a.tile(i)) * 2.0);\n}\n";
     let path = file("small.tile", text);
     let n = 100 * 128 * 16;
     let stats = agree(&path, "k", "y", &[("N", n)]);
@@ -202,14 +216,16 @@ fn small_blocks_share_rows() {
 /// A store of the first block alone, and values of one element, whatever the other sizes are.
 #[test]
 fn what_the_size_does_not_change() {
-    let first = "kernel k(a: in f16[N], y: inout f16[N]) {\ngrid (i in tiles(N, 64));\nif i.first { TSTORE(y.tile(i), Vec(a.tile(i)) * 2.0); }\n}\n";
+    let first = "kernel k(a: in f16[N], y: inout f16[N]) {\ngrid (i in tiles(N, 64));\n\
+        if i.first { TSTORE(y.tile(i), Vec(a.tile(i)) * 2.0); }\n}\n";
     let path = file("first.tile", first);
     for n in [5, 64, 1000, 20000] {
         agree(&path, "k", "y", &[("N", n)]);
     }
     let spread = |op: &str| {
         format!(
-            "kernel k(a: in f16[M, N], b: in f16[N], y: out f16[M, N]) {{\ngrid (i in tiles(M, 8));\nTSTORE(y.tile(i, _), Vec(a.tile(i, _)) {op} Vec(b));\n}}\n"
+            "kernel k(a: in f16[M, N], b: in f16[N], y: out f16[M, N]) {{\ngrid (i in tiles(M, 8));\n\
+            TSTORE(y.tile(i, _), Vec(a.tile(i, _)) {op} Vec(b));\n}}\n"
         )
     };
     for (n, op) in ["+", "*", "-"].into_iter().enumerate() {
@@ -225,7 +241,8 @@ fn what_the_size_does_not_change() {
 fn what_no_unit_does() {
     let kernel = |body: &str| {
         format!(
-            "kernel k(a: in f16[N, 64], y: out f16[N, 64]) {{\ngrid (i in tiles(N, 4));\nlet x = Vec(a.tile(i, _));\n{body}\n}}\n"
+            "kernel k(a: in f16[N, 64], y: out f16[N, 64]) {{\ngrid (i in tiles(N, 4));\nlet x = Vec(a.tile(i, _));\n\
+            {body}\n}}\n"
         )
     };
     let cases = [
@@ -289,7 +306,8 @@ fn emitted(path: &std::path::Path, defs: &[(&str, u32)]) -> Stream {
     Stream::parse(&outcome.out).expect("a stream").stream
 }
 
-const SUMS: &str = "kernel k(a: in f16[M, N], y: out f16[N]) {\ngrid (j in tiles(N, 64));\nTSTORE(y.tile(j), colsum(Vec(a.tile(_, j))));\n}\n";
+const SUMS: &str = "kernel k(a: in f16[M, N], y: out f16[N]) {\ngrid (j in tiles(N, 64));\n\
+    TSTORE(y.tile(j), colsum(Vec(a.tile(_, j))));\n}\n";
 
 /// Steps of one row need no fence between them, and everything else has one.
 #[test]
@@ -344,7 +362,8 @@ fn the_last_row_may_be_filled_in_part() {
     // As many rows of the array as a bank has rows, and one more.
     let tall = file(
         "tall.tile",
-        "kernel k(a: in f16[M, N], y: out f16[N]) {\ngrid (j in tiles(N, 64));\nlet s = tile Vec<f16, 1, j>;\ns = 0.0;\n\
+        "kernel k(a: in f16[M, N], y: out f16[N]) {\ngrid (j in tiles(N, 64));\nlet s = tile Vec<f16, 1, j>;\n\
+         s = 0.0;\n\
          for i in 0..M { s += Vec(a[i, _].tile(j)); }\nTSTORE(y.tile(j), s);\n}\n",
     );
     let rows = |m: u32| {
@@ -400,7 +419,8 @@ fn windows_of_registers() {
     let text = "kernel k(a: in f16[N, 16], b: in f16[8, 16], y: out f16[N, 16]) {\ngrid (t in tiles(N, 8));\n\
                 let x = tile GrfA<f16, 8, 16>;\nlet z = tile GrfB<f16, 8, 16>;\n\
                 for r in 0..8 { x[r, _] = GrfA(Bank(a[t.start + r, _])); z[r, _] = GrfB(b[r, _]); }\n\
-                for r in 0..7 { x[r + 1, _] = x[r, _]; }\nfor r in 0..8 { z[r, _] += x[r, _]; }\nTSTORE(y.tile(t, _), z);\n}\n";
+                for r in 0..7 { x[r + 1, _] = x[r, _]; }\nfor r in 0..8 { z[r, _] += x[r, _]; }\n\
+                TSTORE(y.tile(t, _), z);\n}\n";
     agree(&file("windows.tile", text), "k", "y", &[("N", 64)]);
 }
 
@@ -409,7 +429,8 @@ fn windows_of_registers() {
 #[test]
 fn factors_from_arrays() {
     let product = "kernel k(w: in f16[K, N], x: in f16[K], y: out f16[N]) {\ngrid (j in tiles(N, BN));\n\
-                   let s = tile Vec<f16, 1, j>;\ns = 0.0;\nfor k in 0..K { s += Vec(w[k, _].tile(j)) * x[k]; }\nTSTORE(y.tile(j), s);\n}\n";
+                   let s = tile Vec<f16, 1, j>;\ns = 0.0;\nfor k in 0..K { s += Vec(w[k, _].tile(j)) * x[k]; }\n\
+                   TSTORE(y.tile(j), s);\n}\n";
     for bn in [16, 64, 128] {
         let path = file(&format!("factors_{bn}.tile"), &product.replace("BN", &bn.to_string()));
         for (k, n) in [(1, 16), (8, 100), (9, 300), (33, 128)] {
@@ -417,7 +438,8 @@ fn factors_from_arrays() {
         }
     }
     // Beside numbers of the launch, for values that are used again, and for the same element in all blocks.
-    let mixed = "kernel k(a: in f16[N], s: in f16[20], y: out f16[N]) {\ngrid (i in tiles(N, 128));\nlet x = Vec(a.tile(i)) * 0.5;\n\
+    let mixed = "kernel k(a: in f16[N], s: in f16[20], y: out f16[N]) {\ngrid (i in tiles(N, 128));\n\
+                 let x = Vec(a.tile(i)) * 0.5;\n\
                  let z = (x * s[3] + 1.25) * s[19] + x * s[4];\nTSTORE(y.tile(i), max(z * s[3], 0.0) - x * 2.0);\n}\n";
     let path = file("factors_mixed.tile", mixed);
     for n in [5, 128, 1000] {
@@ -425,7 +447,8 @@ fn factors_from_arrays() {
     }
     let words = |tensor: &str, body: &str| {
         let text = format!(
-            "kernel k(a: in f16[N], s: {tensor}, y: inout f16[N]) {{\ngrid (i in tiles(N, 128));\nlet x = Vec(a.tile(i));\nTSTORE(y.tile(i), {body});\n}}\n"
+            "kernel k(a: in f16[N], s: {tensor}, y: inout f16[N]) {{\ngrid (i in tiles(N, 128));\n\
+            let x = Vec(a.tile(i));\nTSTORE(y.tile(i), {body});\n}}\n"
         );
         run(&file("no_factor.tile", &text), "k", "pim", &[("N", 128)]).err
     };

@@ -31,8 +31,10 @@ fn hbm_pim() {
         block(
             "a: in f16[20, N], y: out f16[1, N]",
             "(j in tiles(N, 16))",
-            "let s = tile Vec<f16, 1, 16>;\nlet p = tile Vec<f16, 1, 16>;\nlet x = Vec(a.tile(_, j));\ns = 0.0;\np = 1.0;\n\
-             for i in 0..20 { s += x[i, _] * x[19 - i, _]; }\nfor i in 0..20 { p = p * (x[i, _] + s * x[i, _]) + x[19 - i, _] * p; }\n\
+            "let s = tile Vec<f16, 1, 16>;\nlet p = tile Vec<f16, 1, 16>;\nlet x = Vec(a.tile(_, j));\ns = 0.0;\n\
+             p = 1.0;\n\
+             for i in 0..20 { s += x[i, _] * x[19 - i, _]; }\n\
+             for i in 0..20 { p = p * (x[i, _] + s * x[i, _]) + x[19 - i, _] * p; }\n\
              for i in 0..20 { p = p * (x[i, _] * x[19 - i, _] + s); }\nTSTORE(y.tile(_, j), p);",
         ),
         with("if i.start == 4 { x = x + x; }\nTSTORE(y.tile(i, _), x);"),
@@ -70,7 +72,8 @@ fn hbm_pim() {
         block(
             "a: in f16[N, 16], b: in f16[16, 16], y: out f16[N, 16]",
             "(m in tiles(N, 16), n in tiles(16, 16))",
-            "let acc = tile Acc<f32, m, n>;\nTMATMUL(acc, Left(a.tile(m, _)), Right(b));\nTSTORE(y.tile(m, n), f16(acc));",
+            "let acc = tile Acc<f32, m, n>;\nTMATMUL(acc, Left(a.tile(m, _)), Right(b));\n\
+            TSTORE(y.tile(m, n), f16(acc));",
         ),
         block(rows, four, "let t = tile Buf<f16, 4, 64>;\nTLOAD(t, a.tile(i, _));\nTSTORE(y.tile(i, _), t);"),
         block(
@@ -112,7 +115,8 @@ fn geopim() {
     let sample = "TSAMPLE(acc, feat[b, _, _, _], geo[b, i, _], attn[b, i, _]);";
     let kernel = |edits: Edits<'_>| {
         let mut text = format!(
-            "kernel k(feat: in f16[B, H, W, C], geo: in f16[B, Q, 4], attn: in f16[B, Q, S], y: out f16[B, Q, C]) {{\n    \
+            "kernel k(feat: in f16[B, H, W, C], geo: in f16[B, Q, 4], attn: in f16[B, Q, S], y: out f16[B, Q, C]) \
+             {{\n    \
              grid (b in 0..B, q in tiles(Q, 2)) on (B, ceil_div(Q, 2)) : (ceil_div(Q, 2)@unit, 1@unit);\n    \
              for i in q {{\n        let acc = tile Vec<f32, 1, C>;\n        {sample}\n        \
              TSTORE(y[b, i, _], f16(acc));\n    }}\n}}\n"
@@ -154,7 +158,8 @@ fn geopim() {
             &[
                 (
                     sample,
-                    "if i == 5 { TSAMPLE(acc, feat[b, _, _, _], geo[b, i, _], attn[b, i, _], fold = false); } else { OTHER }",
+                    "if i == 5 { TSAMPLE(acc, feat[b, _, _, _], geo[b, i, _], attn[b, i, _], fold = false); } else { \
+                    OTHER }",
                 ),
                 ("OTHER", sample),
             ],
@@ -205,7 +210,8 @@ fn defaults_in_placements() {
         format!(
             "kernel rows<const R = 1>(a: in f16[64, 16] at (64, 16):(R@row, 2@byte), c: out f16[64, 16]) {{\n    \
              grid (i in tiles(64, 8));\n    TSTORE(c.tile(i, _), GrfA(a.tile(i, _)));\n}}\n\n\
-             program p(a: in f16[64, 16], c: out f16[64, 16], d: out f16[64, 16]) {{\n    {first}(a, c);\n    {second}(a, d);\n}}\n"
+             program p(a: in f16[64, 16], c: out f16[64, 16], d: out f16[64, 16]) {{\n    {first}(a, c);\n    \
+             {second}(a, d);\n}}\n"
         )
     };
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("pim_messages");

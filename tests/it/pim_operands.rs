@@ -322,8 +322,10 @@ fn operands_of_any_form() {
         let [feat, geo, attn, offs, y] = shapes;
         let (late, end) = if *name == "later_unit" { ("if b == 1 { ", " }") } else { ("", "") };
         let text = format!(
-            "kernel k(feat: in f16[{feat}], geo: in f16[{geo}], attn: in f16[{attn}], offs: in f16[{offs}], y: out f16[{y}]) {{\n    \
-             grid {grid};\n    {late}let acc = tile Vec<f32, 1, 16>;\n    TSAMPLE(acc, {operands});\n    TSTORE({to}, f16(acc));{end}\n}}\n"
+            "kernel k(feat: in f16[{feat}], geo: in f16[{geo}], attn: in f16[{attn}], offs: in f16[{offs}], y: out \
+             f16[{y}]) {{\n    \
+             grid {grid};\n    {late}let acc = tile Vec<f32, 1, 16>;\n    TSAMPLE(acc, {operands});\n    \
+             TSTORE({to}, f16(acc));{end}\n}}\n"
         );
         holds(name, &text, sizes, expect);
     }

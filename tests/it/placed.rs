@@ -122,7 +122,8 @@ impl Line {
             _ => "Left(l), Right(e)",
         };
         let text = format!(
-            "kernel k(x: in {d}[{r}, {c}], e: in {d}[{n}, {n}], {params}o: out {acc}[{m}, {k}]) {{\n    let a = {from}(x);\n    \
+            "kernel k(x: in {d}[{r}, {c}], e: in {d}[{n}, {n}], {params}o: out {acc}[{m}, {k}]) {{\n    \
+             let a = {from}(x);\n    \
              {made}\n    {}(l, a, {});\n    let acc = tile Acc<{acc}, {m}, {k}>;\n    \
              TMATMUL(acc, {factors});\n    TSTORE(o, acc);\n}}\n",
             self.id.get().written_name(),
@@ -317,7 +318,8 @@ fn products_of_a_vector_are_products_of_one_row() {
                 let text = |name: &str| {
                     format!(
                         "kernel k(x: in {0}[50], y: in {0}[50, 40], {1}o: out {2}[40]) {{\n    \
-                         let acc = tile Acc<{2}, 16, 48, valid = (1, 40)>;\n    let a = Left(x);\n    let b = Right(y);\n    \
+                         let acc = tile Acc<{2}, 16, 48, valid = (1, 40)>;\n    let a = Left(x);\n    \
+                         let b = Right(y);\n    \
                          {3}\n    TSTORE(o, acc);\n}}\n",
                         t.left,
                         bias.replace("ACC", t.acc.name()),
@@ -351,7 +353,8 @@ fn products_of_a_vector_are_products_of_one_row() {
 fn indices_outside_end_the_launch() {
     let kernel = |body: &str| {
         format!(
-            "kernel k(x: in f32[1, 16], n: in i32[1, 16], o: out f32[1, 16]) {{\n    let d = tile Vec<f32, 1, 16>;\n    \
+            "kernel k(x: in f32[1, 16], n: in i32[1, 16], o: out f32[1, 16]) {{\n    \
+             let d = tile Vec<f32, 1, 16>;\n    \
              let x = Vec(x);\n    let n = Vec(n);\n    {body}\n    TSTORE(o, d);\n}}\n"
         )
     };

@@ -172,7 +172,8 @@ fn what_cannot_be_printed_is_refused() {
     let file = folder.path().join("twice.tile");
     let text = "kernel add<const W = 64>(a: in f32[16, N], c: out f32[16, N]) {\n    grid (j in tiles(N, W));\n    \
                 let x = Vec(a.tile(_, j));\n    TSTORE(c.tile(_, j), x + exp(x));\n}\n\n\
-                program both(a: in f32[16, N], b: out f32[16, N], c: out f32[16, N]) {\n    add<64>(a, b);\n    add<128>(b, c);\n}\n";
+                program both(a: in f32[16, N], b: out f32[16, N], c: out f32[16, N]) {\n    add<64>(a, b);\n    \
+                add<128>(b, c);\n}\n";
     std::fs::write(&file, text).expect("written");
     let path = file.display().to_string();
     let outcome = command(&["mem", &path, "both", "-D", "N=256", "--source"]);

@@ -19,7 +19,8 @@ fn pooled() -> Target {
 /// scaled, `n` x 64 elements in each of two tiles of f32 and one of f16.
 fn product(n: u32) -> String {
     format!(
-        "kernel scaled(a: in f16[{n}, 64], b: in f16[64, 64], s: in f32[{n}, 64], y: out f32[{n}, 64], z: out f32[{n}, 64]) {{
+        "kernel scaled(a: in f16[{n}, 64], b: in f16[64, 64], s: in f32[{n}, 64], y: out f32[{n}, 64], z: out f32[{n}, \
+        64]) {{
     let factor = Vec(s);
     let left = Mat(a);
     let right = Mat(b);
@@ -137,7 +138,8 @@ fn the_plan_checker_refuses_bytes_that_two_locations_want() {
 #[test]
 fn addresses_of_the_authors_in_two_locations() {
     let target = pooled();
-    let source = "kernel k(x: in f32[16, 64], a: in f16[64, 64], b: in f16[64, 64], y: out f32[64, 64], z: out f32[16, 64]) {\n    \
+    let source = "kernel k(x: in f32[16, 64], a: in f16[64, 64], b: in f16[64, 64], y: out f32[64, 64], z: out f32[16, \
+            64]) {\n    \
             let m = tile Mat<f16, 64, 64> at 0x0;\n    \
             let v = tile Vec<f32, 16, 64> at 0x1000;\n    \
             TLOAD(m, a);\n    \

@@ -105,7 +105,8 @@ impl Case<'_> {
         if help.starts_with("`TMOV(dst, a)` copies") {
             let d = given[0];
             let text = format!(
-                "kernel k(x: in {d}[8, 64], y: out {d}[8, 64]) {{\n    let t = tile Vec<{d}, 8, 64>;\n    TMOV(t, Vec(x));\n    TSTORE(y, t);\n}}\n"
+                "kernel k(x: in {d}[8, 64], y: out {d}[8, 64]) {{\n    let t = tile Vec<{d}, 8, 64>;\n    \
+                TMOV(t, Vec(x));\n    TSTORE(y, t);\n}}\n"
             );
             return Some(errors(&text, self.target).first().map_or(Ok(()), |e| Err(e.message.clone())));
         }
@@ -423,8 +424,10 @@ fn remainders_that_are_no_operator() {
         let program = |d: DType, to: DType, rest: &str| {
             let load = |x: &str| if d == to { format!("Vec({x})") } else { format!("{to}(Vec({x}))") };
             format!(
-                "kernel k(x: in {d}[8, 64], z: in {d}[8, 1], y: out {to}[8, 64]) {{\n    let a = {};\n    let b = {};\n    let c = {};\n    \
-                 let r = tile Vec<{to}, 8, 64>;\n    let t = tile Vec<{to}, 8, 64>;\n    {rest}\n    TSTORE(y, r);\n}}\n",
+                "kernel k(x: in {d}[8, 64], z: in {d}[8, 1], y: out {to}[8, 64]) {{\n    let a = {};\n    \
+                 let b = {};\n    let c = {};\n    \
+                 let r = tile Vec<{to}, 8, 64>;\n    let t = tile Vec<{to}, 8, 64>;\n    {rest}\n    TSTORE(y, r);\n\
+                 }}\n",
                 load("x"),
                 load("x"),
                 load("z")
@@ -488,7 +491,8 @@ fn numbers_in_place_of_tiles() {
                     (1..row.written().len()).map(|n| if n == k || !row.written()[n].is_tile() { number } else { "a" });
                 let program = |rest: &str| {
                     format!(
-                        "kernel k(x: in {d}[8, 64], y: out {d}[8, 64]) {{\n    let a = Vec(x);\n    let r = tile Vec<{d}, 8, 64>;\n    \
+                        "kernel k(x: in {d}[8, 64], y: out {d}[8, 64]) {{\n    let a = Vec(x);\n    \
+                         let r = tile Vec<{d}, 8, 64>;\n    \
                          let t = tile Vec<{d}, 8, 64>;\n    r = {number};\n    {rest}\n    TSTORE(y, r);\n}}\n"
                     )
                 };

@@ -25,7 +25,8 @@ const STEPS: [Piece; 12] = [
     alone("sum = max(sum, top);"),
     alone("for j in tiles(N, BN) { sum = min(sum, rowmin(Vec(z.tile(i, j)))); }"),
     alone(
-        "for j in tiles(N, BN) { let v = Vec(x.tile(i, j)) - top; sum += rowsum(v * Vec(z.tile(i, j)) + Vec(g.tile(j))); }",
+        "for j in tiles(N, BN) { let v = Vec(x.tile(i, j)) - top; sum += rowsum(v * Vec(z.tile(i, j)) + \
+        Vec(g.tile(j))); }",
     ),
     // Rows that all blocks read, computed once in each.
     alone("for j in tiles(N, BN) { let h = Vec(g.tile(j)) * 2.0; sum += rowsum(Vec(z.tile(i, j)) + h); }"),

@@ -342,7 +342,8 @@ fn of_updates(target: &'static Target, out: &mut Vec<Rule>) {
     let program = |word: &str| Program {
         suffix: format!("_{}", word.rsplit(' ').next().expect("a word").to_lowercase()),
         text: format!(
-            "(a: in i32[8, 64], at: in i32[8, 64], t: inout i32[K]) {{\n    MSCATTER(t, Vec(a), Vec(at), Skip, atomic = {word});\n}}\n"
+            "(a: in i32[8, 64], at: in i32[8, 64], t: inout i32[K]) {{\n    \
+            MSCATTER(t, Vec(a), Vec(at), Skip, atomic = {word});\n}}\n"
         ),
     };
     for (op, word) in [(AtomicOp::Max, "Max"), (AtomicOp::Min, "Min")] {

@@ -29,7 +29,8 @@ const STEPS: [&str; 18] = [
 
 fn kernel(steps: &[String], (bm, bn): (u32, u32)) -> String {
     format!(
-        "kernel k<const BM = {bm}, const BN = {bn}>(x: in f32[M, N], w: in f32[N], z: out f32[M, N], o: out f32[M], e: out f32[M]) {{
+        "kernel k<const BM = {bm}, const BN = {bn}>(x: in f32[M, N], w: in f32[N], z: out f32[M, N], o: out f32[M], e: \
+        out f32[M]) {{
             grid (m in tiles(M, BM));
             let top, sum = tile Vec<f32, m, 1>;
             top = -1.0;

@@ -68,7 +68,8 @@ fn vectors_on_every_target() {
 /// 8.1, row 1: addresses that arrive with the launch are not judged before it, whatever they would be.
 #[test]
 fn run_time_addresses_are_not_judged_statically() {
-    let text = "kernel k(a: in f32[M, N], b: in f32[M, N], c: out f32[M, N], p: index = 0x1000, q: index = 0x2000, r: index = 0x3000) {
+    let text = "kernel k(a: in f32[M, N], b: in f32[M, N], c: out f32[M, N], p: index = 0x1000, q: index = 0x2000, r: \
+        index = 0x3000) {
     grid (i in tiles(M, 16), j in tiles(N, 16));
     let x, y, z = tile Vec<f32, i, j>;
     TASSIGN(x, p);
@@ -283,7 +284,8 @@ fn tiles_have_their_bytes() {
     for (ty, bytes) in [("Vec<f32, 16, 16>", 1024), ("Left<f16, 64, 128>", 16384), ("Vec<f32, 256, 256>", 262144)] {
         let text = |n: i32| {
             format!(
-                "kernel k(x: in f32[M]) {{ grid (i in tiles(M, 16)); let t = tile {ty}; static_assert(bytes(t) == {n}); }}"
+                "kernel k(x: in f32[M]) {{ grid (i in tiles(M, 16)); let t = tile {ty}; static_assert(bytes(t) == \
+                {n}); }}"
             )
         };
         assert_eq!(codes(&text(bytes), "a5", &[]), OK);

@@ -5,7 +5,8 @@
 //!
 //! All of it is derived anew, from the program and the bytes: which tiles are touched and when, where the copies of a
 //! pipeline lie, which instruction may write over what it reads. Only the reading of statements
-//! ([`ptoc_placement::access`]) and the facts about memories ([`ptoc_placement::memories`]) are those that everybody has.
+//! ([`ptoc_placement::access`]) and the facts about memories ([`ptoc_placement::memories`]) are those that everybody
+//! has.
 //!
 //! What the author placed (`TASSIGN` with constants) may overlap as it likes in Vec and Mat. In the other memories
 //! bytes have no meaning under another type, so there a write that destroys a tile of another type is the author's
@@ -407,8 +408,8 @@ impl Flow<'_> {
             && overlap(self.ranges.get(&a), self.ranges.get(&b))
     }
 
-    /// Two tiles of the author's placing, of different types, on common bytes that cannot be seen under another type, or
-    /// from another location.
+    /// Two tiles of the author's placing, of different types, on common bytes that cannot be seen under another type,
+    /// or from another location.
     fn unobservable(&self, a: Tile, b: Tile) -> bool {
         let (x, y) = (&self.kernel.tiles[a], &self.kernel.tiles[b]);
         one_memory(self.target, x, y)

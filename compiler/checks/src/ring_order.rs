@@ -219,7 +219,8 @@ fn out_of_order(kernel: &Kernel, ring: Event, step: Step, span: Span, steps: &[(
     }
     d.with_secondary(data.span, format!("ring `{name}` is declared here"))
         .with_note(
-            "the filling side acquires, fills and commits a slot; the emptying side waits for it, reads it and releases it",
+            "the filling side acquires, fills and commits a slot; the emptying side waits for it, reads it and \
+            releases it",
         )
         .with_help(help)
 }

@@ -39,14 +39,16 @@ fn contract(m: i64, n: i64, k: i64, known: bool) -> String {
             // Not known to the compiler: r2 is less than 2^40, so this adds 0.
             let (s, z) = (reg + 10, reg + 20);
             format!(
-                "r{s}: i64 = const 40\nr{z}: i64 = shr r2, r{s}\nr{}: i64 = const {value}\nr{reg}: i64 = add r{z}, r{}\n",
+                "r{s}: i64 = const 40\nr{z}: i64 = shr r2, r{s}\nr{}: i64 = const {value}\n\
+                r{reg}: i64 = add r{z}, r{}\n",
                 reg + 30,
                 reg + 30
             )
         }
     };
     format!(
-        "{}{}{}contract f32 (r3, r4, r5), d f32 t2[r1] ({}, 4), start f32 t2[r1] ({}, 4), a t0[r1] ({}, 4), b t1[r1] ({}, 4)",
+        "{}{}{}contract f32 (r3, r4, r5), d f32 t2[r1] ({}, 4), start f32 t2[r1] ({}, 4), a t0[r1] ({}, 4), b t1[r1] \
+        ({}, 4)",
         define(3, m),
         define(4, n),
         define(5, k),
@@ -121,14 +123,17 @@ fn main() {
         ("round_bf16(a * b)", "r19: f32 = mul r10, r11\nr20: f32 = round_bf16 r19"),
         (
             "8 chained multiply-adds",
-            "r12: f32 = fma r10, r11, r10\nr13: f32 = fma r12, r11, r10\nr14: f32 = fma r13, r11, r12\nr15: f32 = fma r14, r11, r10\nr16: f32 = fma r15, r11, r10\nr17: f32 = fma r16, r11, r10\nr18: f32 = fma r17, r11, r10\nr20: f32 = fma r18, r11, r10",
+            "r12: f32 = fma r10, r11, r10\nr13: f32 = fma r12, r11, r10\nr14: f32 = fma r13, r11, r12\n\
+            r15: f32 = fma r14, r11, r10\nr16: f32 = fma r15, r11, r10\nr17: f32 = fma r16, r11, r10\n\
+            r18: f32 = fma r17, r11, r10\nr20: f32 = fma r18, r11, r10",
         ),
     ];
     for (name, ops) in chains {
         let result = if ops.is_empty() { "r10" } else { "r20" };
         let second = if ops.is_empty() { "" } else { "r11: f32 = load f32 t1[r1, stride 4]" };
         let body = format!(
-            "r3: i64 = const 4096\nlanes r4: i64 in r3 {{\nr10: f32 = load f32 t0[r1, stride 4]\n{second}\n{ops}\nstore f32 t2[r1, stride 4], {result}\n}}"
+            "r3: i64 = const 4096\nlanes r4: i64 in r3 {{\nr10: f32 = load f32 t0[r1, stride 4]\n{second}\n{ops}\n\
+            store f32 t2[r1, stride 4], {result}\n}}"
         );
         let (kernel, ms) = build(&module(&body), false);
         let mut tensors = [vec![0u8; 4096 * 4], vec![0u8; 4096 * 4], vec![0u8; 4096 * 4]];
@@ -151,7 +156,8 @@ fn main() {
         };
         let reg = if from.starts_with('i') { "i32" } else { "f32" };
         let body = format!(
-            "r3: i64 = const 4096\nlanes r4: i64 in r3 {{\nr10: {reg} = load {from} t0[r1, stride {}]\nstore {to} t2[r1, stride {}], r10\n}}",
+            "r3: i64 = const 4096\nlanes r4: i64 in r3 {{\nr10: {reg} = load {from} t0[r1, stride {}]\n\
+            store {to} t2[r1, stride {}], r10\n}}",
             size(from),
             size(to)
         );

@@ -95,7 +95,8 @@ fn module(body: &str, result: u32, ty: &str) -> String {
          block \"b\" (r0: i64) {{\nlabels 2\nr1: i64 = const 0\nr2: i64 = const {ROWS}\nr3: i64 = const {COLS}\n\
          r4: i64 = const {row}\nfor l0 r5: i64 in r1..r0 step 1 {{\nfor l1 r6: i64 in r1..r2 step 1 {{\n\
          r7: i64 = mul r6, r4\nlanes r8: i64 in r3 {{\nr100: f32 = load {ty} t0[r7, stride {size}]\n\
-         r101: f32 = load {ty} t1[r7, stride {size}]\n{body}store {ty} t2[r7, stride {size}], r{result}\n}}\n}}\n}}\n}}\n"
+         r101: f32 = load {ty} t1[r7, stride {size}]\n{body}store {ty} t2[r7, stride {size}], r{result}\n}}\n}}\n}}\n\
+         }}\n"
     )
 }
 

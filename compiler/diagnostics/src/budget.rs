@@ -210,7 +210,8 @@ impl Budget {
         }
         Some(
             d.with_note(
-                "what was found is told, and no test at run time is left out; the interpreter watches every byte and event",
+                "what was found is told, and no test at run time is left out; the interpreter watches every byte and \
+                event",
             )
             .with_help("fewer iterations, fewer loops inside of each other, or fewer conditions take fewer steps"),
         )

@@ -244,7 +244,8 @@ proptest! {
             None => Diagnostic::global(codes::UNEXPECTED_TOKEN, &message),
         };
         for span in spans {
-            diagnostic = diagnostic.with_secondary(span, &message).with_fix(&message, span, &message).with_note(&message);
+            diagnostic = diagnostic.with_secondary(span, &message);
+            diagnostic = diagnostic.with_fix(&message, span, &message).with_note(&message);
         }
         let text = render::terminal(&diagnostic, &sources, color, width);
         let header = if color { "\x1b[1;31merror" } else { "error[E0001]:" };

@@ -85,7 +85,8 @@ impl Clock {
         let mut events = vec![json!({"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "ptoc"}})];
         events.extend(self.phases.iter().map(|p| {
             let category = if p.name.starts_with("run") { "run" } else { "compile" };
-            json!({"name": p.name, "cat": category, "ph": "X", "pid": 1, "tid": 1, "ts": micros(p.begin), "dur": micros(p.length)})
+            let (ts, dur) = (micros(p.begin), micros(p.length));
+            json!({"name": p.name, "cat": category, "ph": "X", "pid": 1, "tid": 1, "ts": ts, "dur": dur})
         }));
         events.extend(more);
         let trace: Value = json!({"traceEvents": events, "displayTimeUnit": "ms"});

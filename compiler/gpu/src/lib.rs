@@ -1,9 +1,9 @@
 //! Loop IR to PTX for NVIDIA Hopper, one thread a lane.
 //!
 //! A block of the grid is the work of a CTA; CTAs are persistent and take blocks with a fixed stride, in the order of
-//! the kernel's raster. Scalars are computed by every thread alike. `Lanes` are spread over the threads; what one thread
-//! stores and another may load is ordered by a barrier, which stands only where two statements touch the same memory.
-//! Tiles are in shared memory as far as it goes, and else in memory of the device that belongs to the CTA.
+//! the kernel's raster. Scalars are computed by every thread alike. `Lanes` are spread over the threads; what one
+//! thread stores and another may load is ordered by a barrier, which stands only where two statements touch the same
+//! memory. Tiles are in shared memory as far as it goes, and else in memory of the device that belongs to the CTA.
 //!
 //! Results have the interpreter's bits: every operation is the one of loop IR, rounded as it says, in its order. What
 //! has no translation is a [`Refused`] with a code, never something else.

@@ -152,7 +152,8 @@ pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Op
         Fault::UnknownBytes | Fault::Order(Wrong::UnknownBytes) => (
             codes::ORDER_NOT_PROVED,
             format!(
-                "whether as many bytes come at {what} as are announced is only known at run time, so its order is not proved"
+                "whether as many bytes come at {what} as are announced is only known at run time, so its order is not \
+                proved"
             ),
             "the phase may end here, or not".to_owned(),
         ),
@@ -302,7 +303,8 @@ fn why(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, ring: 
             let (from, to) = data.map_or(("S", "S"), |d| (d.from.name(), d.to.name()));
             if text::begins_anew(walk, f).is_some() {
                 return d.with_note(format!(
-                    "all slots are free at the declaration, says {from}; it may say so while {to} still waits for the last release of the iteration before"
+                    "all slots are free at the declaration, says {from}; it may say so while {to} still waits for the \
+                    last release of the iteration before"
                 ));
             }
             d.with_note(format!("{from} may run ahead of {to}, and a flag that is up already counts once"))
@@ -310,11 +312,13 @@ fn why(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, ring: 
         Fault::Order(Wrong::Stuck { announced, came, .. }) if announced == came && none_arrives(walk, f) => {
             d.with_note("nothing in the kernel arrives at it")
         }
-        Fault::Order(Wrong::Stuck { completed, fresh: true, .. }) if *completed > 0 => {
-            d.with_note(format!("the phase before it has ended, so the barrier is in a phase of parity {}", completed & 1))
-        }
+        Fault::Order(Wrong::Stuck { completed, fresh: true, .. }) if *completed > 0 => d.with_note(format!(
+            "the phase before it has ended, so the barrier is in a phase of parity {}",
+            completed & 1
+        )),
         Fault::Order(Wrong::Stuck { .. }) if starts(walk, f) => d.with_note(
-            "who fills a stage first waits for parity 1: the barrier starts in phase 0, and nobody has emptied anything yet",
+            "who fills a stage first waits for parity 1: the barrier starts in phase 0, and nobody has emptied \
+            anything yet",
         ),
         Fault::Order(Wrong::Stuck { .. }) if f.why == Why::FirstUse => d.with_note(
             "who fills an element first waits for parity 1: it starts in phase 0, and nobody has emptied anything yet",
@@ -381,16 +385,15 @@ fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, tried
         _ => name.to_string(),
     };
     match (&f.fault, ring) {
-        (Fault::Order(Wrong::Down), true) if f.why == Why::Uncommitted => {
-            d.with_help(format!("call `{name}.commit()` when the slot is filled, once for each `acquire()` and on the same paths"))
-        }
-        (Fault::Order(Wrong::Down), true) if f.why == Why::Filled && text::span(walk, f.site) != data.span => {
-            d.with_help(format!(
+        (Fault::Order(Wrong::Down), true) if f.why == Why::Uncommitted => d.with_help(format!(
+            "call `{name}.commit()` when the slot is filled, once for each `acquire()` and on the same paths"
+        )),
+        (Fault::Order(Wrong::Down), true) if f.why == Why::Filled && text::span(walk, f.site) != data.span => d
+            .with_help(format!(
                 "acquire it after its `{name}.wait()` and `{name}.release()`, or give the ring more than {} slot{}",
                 data.count,
                 if data.count == 1 { "" } else { "s" }
-            ))
-        }
+            )),
         (Fault::Order(Wrong::Down), true) if f.why == Why::Unfilled && f.other.is_some() => {
             d.with_help("fill and commit a slot for each `wait()`, on the same paths".to_owned())
         }
@@ -410,20 +413,26 @@ fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, tried
                 false => format!("{add}; if pipe {to} need not wait the first time, set it once before the loop"),
             })
         }
-        (Fault::LeftUp, false) => d.with_help(format!("pipe {to} has to wait for `{one}` once for each `set`, on the same paths")),
+        (Fault::LeftUp, false) => {
+            d.with_help(format!("pipe {to} has to wait for `{one}` once for each `set`, on the same paths"))
+        }
         (Fault::LeftUp, true) => d.with_help("each slot that is committed is waited for and released".to_owned()),
-        (Fault::Order(Wrong::Up(_)), false) => d.with_help(format!("pipe {to} has to wait for `{one}` between the two")),
+        (Fault::Order(Wrong::Up(_)), false) => {
+            d.with_help(format!("pipe {to} has to wait for `{one}` between the two"))
+        }
         (Fault::Order(Wrong::Unordered(..)), true) if text::begins_anew(walk, f).is_some() => {
             d.with_help("declare the ring before the loop".to_owned())
         }
         (Fault::Order(Wrong::Unordered(..)), false) => d.with_help(format!(
-            "let pipe {from} wait for pipe {to} in between (an event the other way), or use an array of events and take them in turn"
+            "let pipe {from} wait for pipe {to} in between (an event the other way), or use an array of events and \
+            take them in turn"
         )),
         (Fault::UnknownBytes, _) => d.with_help("announce and complete with the same expression"),
         (Fault::Order(Wrong::Stuck { completed, fresh: true, .. }), _) if *completed > 0 => {
             let parity = completed & 1;
             d.with_help(format!(
-                "parity {} waits for the phase before, which is over; to wait for this one, pipe {from} has to arrive before it",
+                "parity {} waits for the phase before, which is over; to wait for this one, pipe {from} has to arrive \
+                before it",
                 1 - parity
             ))
         }
@@ -431,7 +440,8 @@ fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, tried
             d.with_help("start with phase 1, or arrive before the first wait".to_owned())
         }
         (Fault::Order(Wrong::Stuck { .. }), _) if f.why == Why::FirstUse && data.count > 1 => d.with_help(format!(
-            "the first wait for each of the {} elements has to be for parity 1: the parity changes when all of them were used once, not with each iteration",
+            "the first wait for each of the {} elements has to be for parity 1: the parity changes when all of them \
+            were used once, not with each iteration",
             data.count
         )),
         (Fault::Order(Wrong::Stuck { pending, .. }), _) if *pending > 0 => {
@@ -442,7 +452,9 @@ fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, tried
             d.with_help(if *pending < declared {
                 let come = declared - pending;
                 match tried {
-                    Some(Advice::Arrivals) => format!("{come} of {declared} arrivals come: declare `arrivals = {come}`"),
+                    Some(Advice::Arrivals) => {
+                        format!("{come} of {declared} arrivals come: declare `arrivals = {come}`")
+                    }
                     _ => format!("{come} of {declared} arrivals come: some are missing, or too many are declared"),
                 }
             } else {
@@ -453,23 +465,22 @@ fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, tried
             d.with_help("announce before the arrival, or both in one step: `arrive_and_expect`".to_owned())
         }
         (Fault::Order(Wrong::Unannounced { .. }), _) => d.with_help(
-            "let the role that arrives announce the bytes too, in one step: `arrive_and_expect`; or let it wait until they are announced"
+            "let the role that arrives announce the bytes too, in one step: `arrive_and_expect`; or let it wait until \
+            they are announced"
                 .to_owned(),
         ),
         (Fault::Order(Wrong::Surplus(_)), _) => {
             let ptoc_ir::tile::EventKind::Barrier { arrivals } = data.kind else { return d };
             d.with_help(format!(
-                "leave it out, declare more arrivals than {arrivals}, or arrive for the next phase after the wait for this one"
+                "leave it out, declare more arrivals than {arrivals}, or arrive for the next phase after the wait for \
+                this one"
             ))
         }
         (Fault::ArrivalsLeft { of, .. }, _) => d.with_help(format!(
             "arrive {} in each phase: leave out what is too much, or add what is missing",
             if *of == 1 { "once".to_owned() } else { format!("{of} times") }
         )),
-        (
-            Fault::BytesLeft { came: Some(0), announced: Some(1..) },
-            _,
-        ) => d.with_help(completing(walk, f, from, &one)),
+        (Fault::BytesLeft { came: Some(0), announced: Some(1..) }, _) => d.with_help(completing(walk, f, from, &one)),
         (Fault::Order(Wrong::Stuck { announced, came, .. }), _)
             if came.constant() == Some(0) && announced.constant() != Some(0) =>
         {

@@ -296,7 +296,8 @@ fn advice(
     }
     if within(s, t) {
         return d.with_help(format!(
-            "give what {op_a} computes a name in a statement of its own: then an event from {p} to {q} can be set after it, and waited for before {op_b}"
+            "give what {op_a} computes a name in a statement of its own: then an event from {p} to {q} can be set \
+            after it, and waited for before {op_b}"
         ));
     }
     if let Some(Advice::NewEvent(_)) = tried {

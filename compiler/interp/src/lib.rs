@@ -12,9 +12,9 @@
 //! (ND) or `j * rows + i` (DN) of the whole tile's capacity, or where the tile's layout says; a window indexes into
 //! that.
 //!
-//! *Copies and products along nests* do as their documentation says ([`ptoc_ir::tile::Copy`], [`ptoc_ir::tile::Mma`]); that no
-//! two of their elements meet is watched. A tensor whose elements are used as another dtype has marks for every byte from
-//! then on.
+//! *Copies and products along nests* do as their documentation says ([`ptoc_ir::tile::Copy`], [`ptoc_ir::tile::Mma`]);
+//! that no two of their elements meet is watched. A tensor whose elements are used as another dtype has marks for every
+//! byte from then on.
 //!
 //! *Numbers* are those of [`ptoc_ir::scalar`] and of the `exec` module; nothing here rounds on its own.
 

@@ -1,5 +1,5 @@
-//! Instructions whose meaning has a name and no expression: sorting, counting, random numbers. The interpreter computes each by
-//! the plainest program (`ptoc_interp`), the lowering has its own; tests hold them against numpy.
+//! Instructions whose meaning has a name and no expression: sorting, counting, random numbers. The interpreter computes
+//! each by the plainest program (`ptoc_interp`), the lowering has its own; tests hold them against numpy.
 
 use crate::Need;
 

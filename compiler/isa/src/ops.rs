@@ -16,7 +16,9 @@ macro_rules! named_enum {
             /// The name in IR text.
             pub fn name(self) -> &'static str { match self { $($name::$variant => $text),* } }
             /// The one with that name.
-            pub fn from_name(name: &str) -> Option<$name> { match name { $($text => Some($name::$variant),)* _ => None } }
+            pub fn from_name(name: &str) -> Option<$name> {
+                match name { $($text => Some($name::$variant),)* _ => None }
+            }
         }
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { f.write_str(self.name()) }
@@ -226,7 +228,9 @@ impl Factors {
 
 named_enum! {
     /// Read-modify-write of one element of a tensor; the result is the old value.
-    AtomicOp { Add = "add", Max = "max", Min = "min", And = "and", Or = "or", Xor = "xor", Exchange = "exchange", Cas = "cas" }
+    AtomicOp {
+        Add = "add", Max = "max", Min = "min", And = "and", Or = "or", Xor = "xor", Exchange = "exchange", Cas = "cas",
+    }
 }
 
 impl AtomicOp {

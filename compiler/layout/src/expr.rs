@@ -225,8 +225,8 @@ impl Evaluator<'_> {
 
     /// `swizzle o offset o layout`, or `start o layout`.
     fn compose(&self, e: &Expr, parts: &[Expr]) -> Evaluated<Value> {
-        let help = "a swizzled layout is `Sw<3,0,3> o 0 o (8,8):(8,1)`, a tile of a layout `96 o (4,2):(24,1)`; layouts are \
-                    composed by `composition(A, B)`";
+        let help = "a swizzled layout is `Sw<3,0,3> o 0 o (8,8):(8,1)`, a tile of a layout `96 o (4,2):(24,1)`; \
+                    layouts are composed by `composition(A, B)`";
         let wrong = |e: &Expr, value: &Value| {
             syntax(&e.span, format!("{} cannot stand here", value.describe())).label("beside this `o`").help(help)
         };

@@ -1,4 +1,5 @@
-//! Regions as loop IR: statement by statement, and chains of fused instructions ([`ptoc_opt::fusion`]) as one nest each.
+//! Regions as loop IR: statement by statement, and chains of fused instructions ([`ptoc_opt::fusion`]) as one nest
+//! each.
 
 mod emit;
 

@@ -1,4 +1,5 @@
-//! The function of an element-wise instruction, emitted: what becomes of the elements of its operands ([`ptoc_opt::pattern`]).
+//! The function of an element-wise instruction, emitted: what becomes of the elements of its operands
+//! ([`ptoc_opt::pattern`]).
 
 use super::code::Code;
 use super::{Lower, convert, formula};

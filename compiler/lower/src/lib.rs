@@ -56,8 +56,8 @@ use ptoc_placement::Placement;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
-/// Lowers a kernel to loop IR. Checks that lowering adds (a gather's bounds) come along, for the kernel's table: their numbers follow
-/// those that it has.
+/// Lowers a kernel to loop IR. Checks that lowering adds (a gather's bounds) come along, for the kernel's table: their
+/// numbers follow those that it has.
 ///
 /// # Errors
 /// What cannot be lowered: a mistake of the steps before, never the author's.
@@ -69,9 +69,9 @@ pub fn lower(
     Lower::new(unit, analyses, target).run()
 }
 
-/// Lowers `kernel` so that a monitor is told of each statement that touches memory before it is executed (`ptoc_interp::sanitize`).
-/// Statements stay as they are and where they are: nothing is fused, forwarded or spread, so each of them has its operands in tiles.
-/// Results have the bits of [`lower`].
+/// Lowers `kernel` so that a monitor is told of each statement that touches memory before it is executed
+/// (`ptoc_interp::sanitize`). Statements stay as they are and where they are: nothing is fused, forwarded or spread, so
+/// each of them has its operands in tiles. Results have the bits of [`lower`].
 ///
 /// # Errors
 /// As [`lower`].

@@ -1,8 +1,9 @@
 //! Software pipelining of rows: the last pass over a row is woven into a pass over the next one.
 //!
-//! Where each row has a block of its own (grid splitting), the last pass over it often only scales what an earlier one computed, and
-//! stores that past the caches: it waits for memory, while the earlier one computes. So one call runs several blocks
-//! ([`ptoc_ir::loops::Module::spread`]), and the last pass over a row goes, lane by lane, along with a pass over the next one:
+//! Where each row has a block of its own (grid splitting), the last pass over it often only scales what an earlier one
+//! computed, and stores that past the caches: it waits for memory, while the earlier one computes. So one call runs
+//! several blocks ([`ptoc_ir::loops::Module::spread`]), and the last pass over a row goes, lane by lane, along with a
+//! pass over the next one:
 //!
 //! ```text
 //! for each row r { before(r); first(r) with last(r - 1); between(r) }; last(of the last row)
@@ -61,8 +62,8 @@ pub fn run(module: &mut Module, dim: usize) -> bool {
     true
 }
 
-/// The block function for several blocks along dimension `dim` of a grid of `rank`, and the spaces it needs; `None` where rows
-/// cannot overlap.
+/// The block function for several blocks along dimension `dim` of a grid of `rank`, and the spaces it needs; `None`
+/// where rows cannot overlap.
 fn overlapped(block: &Func, (dim, rank): (usize, usize), spaces: &mut PrimaryMap<SpaceId, SpaceData>) -> Option<Func> {
     let g = *block.params.get(block.params.len().checked_sub(rank)? + dim)?;
     let passes = Passes::of(block, g)?;

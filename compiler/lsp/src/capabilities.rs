@@ -30,7 +30,10 @@ pub fn answer(encoding: Encoding, client: &Client) -> Value {
                 "full": {"delta": true},
                 "range": true,
             },
-            "completionProvider": {"triggerCharacters": [".", ":", "<", "(", ",", " ", "#", "["], "resolveProvider": true},
+            "completionProvider": {
+                "triggerCharacters": [".", ":", "<", "(", ",", " ", "#", "["],
+                "resolveProvider": true,
+            },
             "signatureHelpProvider": {"triggerCharacters": ["(", "<", ","], "retriggerCharacters": [")", ">"]},
             "inlayHintProvider": {"resolveProvider": false},
             "codeLensProvider": {"resolveProvider": true},

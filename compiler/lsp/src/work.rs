@@ -135,7 +135,8 @@ mod tests {
                     let uri = [LIB, KERNEL][draw(2)];
                     let entry = now.get_mut(uri).expect("it is open");
                     *entry = (entry.0 + 1, text(uri, draw(40)));
-                    let params = json!({"textDocument": {"uri": uri, "version": entry.0}, "contentChanges": [{"text": entry.1}]});
+                    let document = json!({"uri": uri, "version": entry.0});
+                    let params = json!({"textDocument": document, "contentChanges": [{"text": entry.1}]});
                     server.notify("textDocument/didChange", params);
                 }
                 2 if held.is_none() && finished.is_none() => held = server.work(),

@@ -180,7 +180,10 @@ impl World {
             return json!({"changes": changes});
         }
         let version = |uri: &str| self.open.iter().find(|(u, _)| u.as_str() == uri).map(|(_, o)| o.document.version);
-        let one = |(uri, edits): (String, Vec<TextEdit>)| json!({"textDocument": {"uri": uri, "version": version(&uri)}, "edits": edits});
+        let one = |(uri, edits): (String, Vec<TextEdit>)| {
+            let document = json!({"uri": uri, "version": version(&uri)});
+            json!({"textDocument": document, "edits": edits})
+        };
         json!({"documentChanges": changes.into_iter().map(one).collect::<Vec<_>>()})
     }
 

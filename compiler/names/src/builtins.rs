@@ -165,7 +165,8 @@ impl SyncFn {
             ),
             SyncFn::MBarrier => (
                 &["mbarrier<P, Q>(arrivals = n)", "mbarrier<P, Q>(arrivals = n)[k]"],
-                "A transaction barrier, or k of them. A phase ends with its n-th arrival, when all announced bytes have come.",
+                "A transaction barrier, or k of them. A phase ends with its n-th arrival, when all announced bytes \
+                have come.",
             ),
             SyncFn::Ring => (
                 &["ring<P, Q>(tile T[n])"],
@@ -174,7 +175,8 @@ impl SyncFn {
             SyncFn::Set => (&["set(e)"], "Raises the flag when P has done its earlier work."),
             SyncFn::Wait => (
                 &["wait(e)", "wait(b, parity)"],
-                "Holds Q back until the flag is up, and takes it down; or while the barrier is in the phase of that parity.",
+                "Holds Q back until the flag is up, and takes it down; or while the barrier is in the phase of that \
+                parity.",
             ),
             SyncFn::Barrier => (
                 &["barrier(P)", "barrier()"],
@@ -192,7 +194,8 @@ impl SyncFn {
             SyncFn::TAlloc => (&["TALLOC(r)"], "`r.acquire()`: waits until the next slot is free, and gives it."),
             SyncFn::TPush => (
                 &["TPUSH(r)", "TPUSH(r, t)"],
-                "`r.commit()`: the slot is filled. With a tile: acquires a slot, moves the tile into it (TMOV), and commits it.",
+                "`r.commit()`: the slot is filled. With a tile: acquires a slot, moves the tile into it (TMOV), and \
+                commits it.",
             ),
             SyncFn::TPop => (&["TPOP(r)"], "`r.wait()`: waits until the next slot is filled, and gives it."),
             SyncFn::TFree => (&["TFREE(r)"], "`r.release()`: the slot is free again."),

@@ -65,7 +65,8 @@ pub fn foreign(name: &str) -> Option<Foreign> {
             Help("a value is converted by the name of a dtype: `f32(x)`")
         }
         "__gm__" | "__ubuf__" | "__cbuf__" | "__ca__" | "__cb__" | "__cc__" => Help(
-            "types say where data live: tensors are arguments, `x: in f32[M, N]`, and a tile is `tile Vec<f32, 16, 64>`",
+            "types say where data live: tensors are arguments, `x: in f32[M, N]`, and a tile is \
+            `tile Vec<f32, 16, 64>`",
         ),
         "__global__" | "__aicore__" | "AICORE" => Help("a kernel is written `kernel name(x: in f32[M, N]) { .. }`"),
         "pto" => Help("PTO's instructions stand alone, without a dialect or namespace: `TADD(dst, a, b)`"),

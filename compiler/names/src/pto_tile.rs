@@ -49,7 +49,8 @@ pub fn report(base: &Expr, args: &[Arg], span: Span) -> Option<Diagnostic> {
             span,
             format!("a tile has rows and columns, and `{loc}<..>` is given {} extents", rest.len() - 1),
         );
-        return Some(d.with_label(if written.is_empty() { String::new() } else { format!("the extents {written}") }).with_help(
+        let label = if written.is_empty() { String::new() } else { format!("the extents {written}") };
+        return Some(d.with_label(label).with_help(
             "walk the other modes by index, one of them at a time: `x[b, _, _].tile(i, j)` is a window of two modes; \
              or make one mode of several: `modes(x, ((0, 1), 2))`",
         ));

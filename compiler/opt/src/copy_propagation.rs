@@ -43,8 +43,8 @@ pub const PASS: Pass = Pass {
     },
 };
 
-/// The kernel without the copies that nothing can see; `None` if there are none. Tiles that the products of `kernel` have no need of
-/// stay as they are.
+/// The kernel without the copies that nothing can see; `None` if there are none. Tiles that the products of `kernel`
+/// have no need of stay as they are.
 fn propagated(kernel: &Kernel, placement: &Placement, products: &Products<'_>, account: Account<'_>) -> Option<Kernel> {
     let mut f = Propagation::new(kernel, placement, products, account);
     let mut body = kernel.body.clone();

@@ -181,7 +181,8 @@ impl<'k> Fusion<'k> {
     }
 }
 
-/// A region by where its statements are: the kernel is borrowed as long as the result lives, and what is empty has none.
+/// A region by where its statements are: the kernel is borrowed as long as the result lives, and what is empty has
+/// none.
 fn key(region: &Region) -> usize {
     region.as_ptr() as usize
 }

@@ -59,7 +59,8 @@ impl Next {
 /// The pass.
 pub const PASS: Pass = Pass {
     name: "grid-split",
-    about: "makes a block of each row, where a block goes over its rows again and they do not fit in a first-level cache",
+    about: "makes a block of each row, where a block goes over its rows again and they do not fit in a first-level \
+        cache",
     run: |unit, _| match split(&unit.kernel) {
         Some((kernel, rows)) => {
             unit.kernel = kernel;

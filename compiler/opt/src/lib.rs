@@ -1,7 +1,7 @@
 //! Rewrites of tile IR, and the analyses of tile IR that the emitters share.
 //!
-//! Each module is one rewrite or analysis by its usual name; none of them emits code. [`pass`] runs, verifies, times and records the
-//! rewrites; a backend chooses which, and in what order.
+//! Each module is one rewrite or analysis by its usual name; none of them emits code. [`pass`] runs, verifies, times
+//! and records the rewrites; a backend chooses which, and in what order.
 
 #![forbid(unsafe_code)]
 

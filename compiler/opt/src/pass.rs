@@ -1,8 +1,8 @@
 //! The pass manager: rewrites of placed tile IR as named passes, each verified, timed and recorded alike.
 //!
-//! A backend names the passes that it wants, in their order ([`run`]). A pass is a function from a [`Unit`] to a [`Unit`]: it sees
-//! nothing but the kernel, its placement, the target, and the budget of steps. What it finds out for the emitter, beyond the
-//! kernel itself, is a field of the unit.
+//! A backend names the passes that it wants, in their order ([`run`]). A pass is a function from a [`Unit`] to a
+//! [`Unit`]: it sees nothing but the kernel, its placement, the target, and the budget of steps. What it finds out for
+//! the emitter, beyond the kernel itself, is a field of the unit.
 
 use crate::clock;
 use crate::grid_split::RowBlocks;

@@ -1,14 +1,15 @@
 //! Work on a tile where its elements are at hand.
 //!
-//! Fused chains hold what is computed in registers, but only from one neighbouring instruction to the next. Where the text puts
-//! something else between, tiles would be written and read again. Two things bring work back to the elements:
-//! * A reduction of rows comes directly behind what computes its elements: it sees the same ones there. In attention the weights are summed
-//!   while they are computed, so that they are stored only as the factors of the next product.
-//! * What one operation makes of a tile is computed again where a later chain reads it, in place of being kept: it writes the same elements
-//!   to the same bytes, and its operand is read in place of it. So scaled scores are not stored.
+//! Fused chains hold what is computed in registers, but only from one neighbouring instruction to the next. Where the
+//! text puts something else between, tiles would be written and read again. Two things bring work back to the elements:
+//! * A reduction of rows comes directly behind what computes its elements: it sees the same ones there. In attention
+//!   the weights are summed while they are computed, so that they are stored only as the factors of the next product.
+//! * What one operation makes of a tile is computed again where a later chain reads it, in place of being kept: it
+//!   writes the same elements to the same bytes, and its operand is read in place of it. So scaled scores are not
+//!   stored.
 //!
-//! What a statement is moved over shares no bytes with it that one of the two writes. Results of reductions that are there sooner than the
-//! planner knew get bytes of their own ([`SpillStorage`]).
+//! What a statement is moved over shares no bytes with it that one of the two writes. Results of reductions that are
+//! there sooner than the planner knew get bytes of their own ([`SpillStorage`]).
 
 use super::pattern::{Pattern, Place, Read, foldable};
 use crate::copy_propagation::regions;
@@ -30,7 +31,8 @@ const LEAST_COLUMNS: u32 = 256;
 /// The pass.
 pub const PASS: Pass = Pass {
     name: "rematerialize",
-    about: "moves reductions to where their elements are computed, and computes cheap elements again rather than reload them",
+    about: "moves reductions to where their elements are computed, and computes cheap elements again rather than \
+        reload them",
     run: |unit, cx| {
         // What is kept of a single row is near.
         let changed = match unit.rows {
@@ -130,8 +132,8 @@ impl Finder<'_> {
         Some(def + 1)
     }
 
-    /// Puts statement `n` in place of `to`, further up. Declarations of what it touches come along: the life of its result
-    /// begins in front of it.
+    /// Puts statement `n` in place of `to`, further up. Declarations of what it touches come along: the life of its
+    /// result begins in front of it.
     fn move_up(&self, region: &mut Region, n: usize, to: usize) {
         let touched: FxHashSet<Tile> = self.all(&region[n]).into_iter().map(|(_, t)| t.tile).collect();
         let declares = |s: &Stmt| matches!(&s.op, Op::Alloc { tile } if touched.contains(tile));

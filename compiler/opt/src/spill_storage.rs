@@ -1,4 +1,5 @@
-//! Spill storage past the plan, for tiles whose live range a rewrite extended. (Tiles inside of a fused chain are registers in the end.)
+//! Spill storage past the plan, for tiles whose live range a rewrite extended. (Tiles inside of a fused chain are
+//! registers in the end.)
 
 use crate::copy_propagation::meets;
 use ptoc_ir::tile::{AddrKind, Kernel, Tile, TileRef};

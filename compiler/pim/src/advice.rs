@@ -7,7 +7,9 @@ use ptoc_isa::{Loc, Sem};
 /// to, and no stores but `Vec`.
 pub fn host(kernel: &Kernel) -> String {
     if samples(kernel) {
-        return "store what TSAMPLE gives, `f16(acc)`, and go on from there in another kernel, one of the host: `#[on(host)]`".into();
+        return "store what TSAMPLE gives, `f16(acc)`, and go on from there in another kernel, one of the host: \
+            `#[on(host)]`"
+            .into();
     }
     let mut help = "let the host run this kernel: `#[on(host)]`".to_owned();
     let units = [Loc::Bank, Loc::GrfA, Loc::GrfB, Loc::Buf];

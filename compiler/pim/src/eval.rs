@@ -67,8 +67,14 @@ impl Fuel {
         Err(Box::new(
             Diagnostic::error(codes::UNIT_CANNOT, span, message)
                 .with_label("reached here")
-                .with_note("what the units do is found by following every block statement by statement, round after round of its loops")
-                .with_help(format!("let loops go round less often, or divide the work between launches; or {}", crate::advice::host(kernel))),
+                .with_note(
+                    "what the units do is found by following every block statement by statement, round after round of \
+                    its loops",
+                )
+                .with_help(format!(
+                    "let loops go round less often, or divide the work between launches; or {}",
+                    crate::advice::host(kernel)
+                )),
         ))
     }
 }
@@ -120,7 +126,10 @@ impl<'k> Numbers<'k> {
                 Diagnostic::error(codes::UNIT_DECISION, span, "what the unit does would depend on data")
                     .with_label("depends on a number that is read while the units run")
                     .with_secondary(read, "read here")
-                    .with_note("the units' programs are fixed before they start: they have no branches and no addresses from data")
+                    .with_note(
+                        "the units' programs are fixed before they start: they have no branches and no addresses from \
+                        data",
+                    )
                     .with_help(crate::advice::decided_before(self.kernel)),
             )),
         }

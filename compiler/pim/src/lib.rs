@@ -61,8 +61,8 @@ pub struct Piece {
     pub temps: Vec<TensorDecl>,
 }
 
-/// Compiles one launch of a kernel by itself. `values` are those of the prologue (`ptoc_interp::prologue`), by number. The caller
-/// fills in [`Stream::files`], whose names `lines` counts.
+/// Compiles one launch of a kernel by itself. `values` are those of the prologue (`ptoc_interp::prologue`), by number.
+/// The caller fills in [`Stream::files`], whose names `lines` counts.
 ///
 /// Errors: what the unit cannot do, each once.
 pub fn compile(kernel: &Kernel, values: &[u64], target: &Target, lines: Lines<'_>) -> Result<Stream, Box<Diagnostic>> {

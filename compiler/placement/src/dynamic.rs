@@ -50,7 +50,8 @@ fn check(kernel: &mut Kernel, placement: &Placement, tile: Tile, addr: Value, sp
     let check = kernel.checks.push(CheckData {
         code: codes::DYNAMIC_ADDRESS_LIMIT,
         message: format!(
-            "tile `{name}` at run-time address {{0}} runs into tiles that the compiler placed in {places} from {limit:#x} on"
+            "tile `{name}` at run-time address {{0}} runs into tiles that the compiler placed in {places} from \
+            {limit:#x} on"
         ),
         span,
         help: Some(format!(

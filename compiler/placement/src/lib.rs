@@ -1,4 +1,5 @@
-//! Placement of tiles in on-chip memories: liveness, packing, fixed addresses, multi-buffering, and the map of memory that results.
+//! Placement of tiles in on-chip memories: liveness, packing, fixed addresses, multi-buffering, and the map of memory
+//! that results.
 //!
 //! One file a concept; nothing here reports on a kernel's correctness (`ptoc-checks` does).
 

@@ -134,6 +134,9 @@ fn conflict(
     if let Some(at) = at.filter(|s| !s.range().is_empty()) {
         d = d.with_secondary(at, "both are in use here");
     }
-    d.with_note("the addresses of a plan are those of automatic tiles, whose bytes are their own from the first use to the last")
-        .with_help("move one of them, or remove its address: the compiler then finds a place for it")
+    d.with_note(
+        "the addresses of a plan are those of automatic tiles, whose bytes are their own from the first use to the \
+        last",
+    )
+    .with_help("move one of them, or remove its address: the compiler then finds a place for it")
 }

@@ -1,5 +1,5 @@
-//! Gives every automatic tile its bytes, memory by memory; locations of a pool are one memory. What may lie where is decided here; [`crate::pack`] finds a
-//! good packing of it.
+//! Gives every automatic tile its bytes, memory by memory; locations of a pool are one memory. What may lie where is
+//! decided here; [`crate::pack`] finds a good packing of it.
 //!
 //! * Tiles whose live intervals meet get disjoint bytes; others may share them. Fixed tiles stay where the author put
 //!   them and are obstacles for as long as they live.
@@ -367,7 +367,8 @@ fn roots(kernel: &Kernel, parents: &SecondaryMap<Tile, Option<Tile>>) -> Seconda
     out
 }
 
-/// The tile whose slot each tile takes over (in-place reuse) in the end, or itself. Tiles with pins do so where these agree.
+/// The tile whose slot each tile takes over (in-place reuse) in the end, or itself. Tiles with pins do so where these
+/// agree.
 pub fn in_place(kernel: &Kernel, live: &Liveness) -> SecondaryMap<Tile, Tile> {
     let mut parents: SecondaryMap<Tile, Option<Tile>> = SecondaryMap::with_capacity(kernel.tiles.len());
     parents.resize(kernel.tiles.len());

@@ -32,7 +32,8 @@ fn region(statements: &Region, target: &Target, found: &mut Vec<Diagnostic>) {
                 Diagnostic::warning(codes::STAGES_BEYOND_FLAGS, stmt.span, message)
                     .with_label(format!("{stages} stages"))
                     .with_note(format!(
-                        "each copy under way takes a flag from one pipe to the next, and {name} has {used}: iteration i uses copy i % {used}"
+                        "each copy under way takes a flag from one pipe to the next, and {name} has {used}: iteration \
+                        i uses copy i % {used}"
                     ))
                     .with_help(format!(
                         "{used} stages are as fast: the other {} of each tile take memory for nothing",

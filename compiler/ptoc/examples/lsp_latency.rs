@@ -19,9 +19,12 @@ const URI: &str = "file:///nowhere/many.tile";
 /// A kernel of 40 lines: arithmetic on tiles, a loop, a product every fifth time.
 fn kernel(n: usize) -> String {
     let mut out = format!(
-        "/// Kernel {n}.\nkernel k{n}<const BM = 32, const BN = 64>(x: in f32[M, N], w: in f32[N], y: out f32[M, N])\n    where N >= 1\n{{\n    \
-         grid (i in tiles(M, BM), j in tiles(N, BN));\n    let t0 = tile Vec<f32, i, j>;\n    TLOAD(t0, x.tile(i, j));\n    \
-         let row = tile Vec<f32, 1, j>;\n    TLOAD(row, w.tile(j));\n    var total = 1.0;\n    for q in 0..4 {{\n        total = total + {n}.5;\n    }}\n"
+        "/// Kernel {n}.\nkernel k{n}<const BM = 32, const BN = 64>(x: in f32[M, N], w: in f32[N], y: out f32[M, \
+         N])\n    where N >= 1\n{{\n    \
+         grid (i in tiles(M, BM), j in tiles(N, BN));\n    let t0 = tile Vec<f32, i, j>;\n    \
+         TLOAD(t0, x.tile(i, j));\n    \
+         let row = tile Vec<f32, 1, j>;\n    TLOAD(row, w.tile(j));\n    var total = 1.0;\n    \
+         for q in 0..4 {{\n        total = total + {n}.5;\n    }}\n"
     );
     let mut lines = out.lines().count();
     let mut k = 0;

@@ -223,8 +223,8 @@ pub struct RunArgs {
     /// Kernel or program; may be left out if the file has only one
     #[arg(value_name = "KERNEL")]
     pub kernel: Option<String>,
-    /// What executes the kernel [default: cpu, gpu for sm90, pim for targets with units in memory; interp with --step and
-    /// --print-tile]
+    /// What executes the kernel [default: cpu, gpu for sm90, pim for targets with units in memory; interp with --step
+    /// and --print-tile]
     #[arg(long, value_parser = OneBackend, value_name = "BACKEND")]
     pub backend: Option<BackendRef>,
     /// Target, definitions, diagnostics.
@@ -434,8 +434,8 @@ pub struct TestArgs {
     /// Run machine code a second time, with the sanitizer, which watches each access to tiles and tensors
     #[arg(long)]
     pub sanitize: bool,
-    /// Run the `// run:` lines on the interpreter and this backend, whatever they name: for its own target where it does
-    /// not serve the line's; lines for units in memory stay there
+    /// Run the `// run:` lines on the interpreter and this backend, whatever they name: for its own target where it
+    /// does not serve the line's; lines for units in memory stay there
     #[arg(long, value_parser = OneBackend, value_name = "BACKEND")]
     pub backend: Option<BackendRef>,
     /// Print what became of the lines as JSON
@@ -541,7 +541,8 @@ pub struct SimArgs {
 #[command(after_help = "Traces, configurations and reports are described in spec/dram.md.")]
 pub struct DramArgs {
     /// Requests, one a line: `R|W bankgroup bank row column`
-    #[arg(value_name = "TRACE.txt", value_hint = ValueHint::FilePath, required_unless_present_any = ["check_trace", "presets"])]
+    #[arg(value_name = "TRACE.txt", value_hint = ValueHint::FilePath)]
+    #[arg(required_unless_present_any = ["check_trace", "presets"])]
     pub requests: Option<PathBuf>,
     /// A preset (see `--presets`), or a TOML or JSON file with `org` and `timing_nCK`
     #[arg(long, value_name = "C", required_unless_present_any = ["check_trace", "presets"])]
@@ -586,7 +587,8 @@ pub struct DramArgs {
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "human")]
     pub message_format: MessageFormat,
     /// List the presets, or print the configuration of one
-    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["requests", "config", "check_trace"])]
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
+    #[arg(conflicts_with_all = ["requests", "config", "check_trace"])]
     pub presets: Option<String>,
 }
 

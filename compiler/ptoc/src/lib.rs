@@ -1,7 +1,7 @@
 //! The command line of ptoc as a library: arguments and output. `main.rs` is a shell around [`execute`].
 //!
-//! [`args`] has what clap parses, [`commands`] a file for each subcommand. What they do is in the driver, the views, the
-//! debugger and the language server, which are crates of their own.
+//! [`args`] has what clap parses, [`commands`] a file for each subcommand. What they do is in the driver, the views,
+//! the debugger and the language server, which are crates of their own.
 
 #![forbid(unsafe_code)]
 

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! text --lexer--> tokens --brackets--> balanced tokens --grammar--> tree
-//!                                            \\--(on an error) recover, situation--> tree with error nodes, diagnostics
+//!                                            \\--(on an error) recover, situation-->
+//!                                                tree with error nodes, diagnostics
 //! ```
 //!
 //! Nothing here fails or panics on any text: errors are diagnostics, and error nodes in the tree.

@@ -124,7 +124,8 @@ fn own_word(word: &str) -> Option<String> {
     }
     let pipe = Pipe::from_name(word)?.name();
     Some(format!(
-        "A pipe of PTO's machine: what it executes keeps its order, and different pipes run at the same time. The page of an \
+        "A pipe of PTO's machine: what it executes keeps its order, and different pipes run at the same time. The page \
+         of an \
          instruction says which pipe executes it; how an author orders {pipe} and others is in spec/pipes.md."
     ))
 }

@@ -1,5 +1,5 @@
-//! What is drawn: memory maps, runs on units in memory, layouts, the pages of codes and instructions; as text, JSON, SVG
-//! and HTML.
+//! What is drawn: memory maps, runs on units in memory, layouts, the pages of codes and instructions; as text, JSON,
+//! SVG and HTML.
 //!
 //! Every view is a function of what was found to a text: nothing is compiled here, and no file is read or written. The
 //! command line and the language server show the same views.

@@ -1,5 +1,5 @@
-//! PTO's identifiers of its checks, SA of those at compile time and PA of those at run time, and which codes they are here (PTO's
-//! own list of its checks). Four are codes of ours under the same name: SA-0351 to SA-0354.
+//! PTO's identifiers of its checks, SA of those at compile time and PA of those at run time, and which codes they are
+//! here (PTO's own list of its checks). Four are codes of ours under the same name: SA-0351 to SA-0354.
 
 use ptoc_diagnostics::Code;
 use std::fmt::Write as _;
@@ -75,8 +75,8 @@ const GROUPS: &[Group] = &[
         "SA",
         "1-4",
         "a shape or stride made from more or fewer numbers than it has sizes that are known late",
-        "a tensor's type names each of its sizes (`x: in f32[M, N]`), and a launch takes them from the arrays; nothing is counted out by \
-         hand. An array of another rank than its tensor is E0751",
+        "a tensor's type names each of its sizes (`x: in f32[M, N]`), and a launch takes them from the arrays; nothing \
+         is counted out by hand. An array of another rank than its tensor is E0751",
     ),
     sa(
         "7 93 110 350",
@@ -87,8 +87,8 @@ const GROUPS: &[Group] = &[
         "SA",
         "15-19",
         "a size that is known late, asked for as a constant",
-        "a size has one name, `M`; where it stands for a constant, as in a tile's type, the kernel is compiled for the number that a \
-         launch has",
+        "a size has one name, `M`; where it stands for a constant, as in a tile's type, the kernel is compiled for the \
+         number that a launch has",
     ),
     sa("86", "a dimension that a tensor has not", &["E0207"]),
     sa("20 129", "the width of elements that a vector register's stores take", &["E0607"]),
@@ -96,7 +96,8 @@ const GROUPS: &[Group] = &[
         "SA",
         "42",
         "a move of half a tile to each of two vector cores, turned on the way",
-        "no operand splits a tile between two cores: a block has one vector unit, and a window of the tile is moved for each half",
+        "no operand splits a tile between two cores: a block has one vector unit, and a window of the tile is moved \
+        for each half",
     ),
     sa("61", "the extents of what a row sum reads and writes", &["E0203"]),
     sa("62 204", "the dtypes of a move from the accumulator", &["E0610"]),
@@ -106,7 +107,8 @@ const GROUPS: &[Group] = &[
         "SA",
         "88",
         "the layouts between which a tile moves out of the accumulator",
-        "a tile's location decides how it is stored, so a move names no layout, and each that there is has its reordering",
+        "a tile's location decides how it is stored, so a move names no layout, and each that there is has its \
+        reordering",
     ),
     sa("103", "the layout of operands of TROWEXPAND", &["E1042"]),
     sa("123", "the shapes of a transposition", &["E0203", "PA-1103", "PA-1104"]),
@@ -121,8 +123,8 @@ const GROUPS: &[Group] = &[
         "PA",
         "10",
         "a division by zero, or a root of it",
-        "IEEE 754 says what comes out of floats (an infinity or NaN), `spec/numerics.md` what of integers; no run stops there. \
-         A constant divided by a constant zero is E0304",
+        "IEEE 754 says what comes out of floats (an infinity or NaN), `spec/numerics.md` what of integers; no run \
+         stops there. A constant divided by a constant zero is E0304",
     ),
     pa("11-16", "where a window of TEXTRACT starts: whole boxes", &["PA-1103"]),
     pa("5-7", "m, k and n of a product", &["E0613"]),
@@ -149,15 +151,18 @@ const OTHERS: [(&str, usize, u32, &str); 2] = [
         "FIX-A",
         2,
         12,
-        "One of PTO's recipes (FIX-A01 to FIX-A12), which say beside an identifier how to mend the mistake; FIX-A12 goes with TASSIGN's, SA-0351 \
-         to SA-0354.\nptoc has no numbers for them: what mends a mistake stands below its message, with the program's own names and numbers.",
+        "One of PTO's recipes (FIX-A01 to FIX-A12), which say beside an identifier how to mend the mistake; FIX-A12 \
+         goes with TASSIGN's, SA-0351 to SA-0354.\n\
+         ptoc has no numbers for them: what mends a mistake stands below its message, with the program's own names and \
+         numbers.",
     ),
     (
         "CA-",
         4,
         7,
-        "One of the asserts of PTO's simulator on the CPU.\nptoc does not use it: what only a run can tell is checked under PA-1001 and the \
-         numbers behind it, on every backend alike (`ptoc explain --list`).",
+        "One of the asserts of PTO's simulator on the CPU.\n\
+         ptoc does not use it: what only a run can tell is checked under PA-1001 and the numbers behind it, on every \
+         backend alike (`ptoc explain --list`).",
     ),
 ];
 

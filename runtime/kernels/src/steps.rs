@@ -87,7 +87,8 @@ macro_rules! block {
 /// of a column are, with nothing between columns.
 #[cfg(target_arch = "x86_64")]
 macro_rules! blocks {
-    ($of_rows:ident, $of_columns:ident, $n:literal, $($p:literal)*; $($s0:ident $s1:ident $t0:literal $t1:literal $one:literal $at:literal;)*) => {
+    ($of_rows:ident, $of_columns:ident, $n:literal, $($p:literal)*;
+         $($s0:ident $s1:ident $t0:literal $t1:literal $one:literal $at:literal;)*) => {
         block! { $of_rows, $n, "4" "8" "12" "16"; $($s0 $s1 $t0 $t1 $one $at;)* }
         block! { $of_columns, $n, $($p)*; $($s0 $s1 $t0 $t1 $one $at;)* }
     };

@@ -1,4 +1,5 @@
-//! How long the simulator takes for TransPlat as the design states it: 2048 queries of 512 samples, 128 channels, on 512 units.
+//! How long the simulator takes for TransPlat as the design states it: 2048 queries of 512 samples, 128 channels, on
+//! 512 units.
 //!
 //! `cargo run --release -p ptoc-pim-sim --example geopim`
 
@@ -78,7 +79,8 @@ fn main() {
             }
         }
         println!(
-            "fold {fold} {order:?}: {samples} samples, {} bursts of the map, {:.1} % row hits, {:.1} us simulated, {:.1} cycles a sample; took {:.2} s",
+            "fold {fold} {order:?}: {samples} samples, {} bursts of the map, {:.1} % row hits, {:.1} us simulated, \
+            {:.1} cycles a sample; took {:.2} s",
             reads,
             100.0 * hits as f64 / reads as f64,
             ticks as f64 * config.tick_ps() / 1e6,

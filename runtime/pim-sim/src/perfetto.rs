@@ -144,7 +144,8 @@ impl Events<'_> {
         let tick = ticks.0;
         write!(
             self.out,
-            r#"{{"name":"{name}","ph":"X","pid":{process},"tid":{thread},"ts":{ts}.{ts_ns:03},"dur":{dur}.{dur_ns:03},"args":{{"tick":{tick}}}}}"#
+            "{{\"name\":\"{name}\",\"ph\":\"X\",\"pid\":{process},\"tid\":{thread},\"ts\":{ts}.{ts_ns:03},\
+             \"dur\":{dur}.{dur_ns:03},\"args\":{{\"tick\":{tick}}}}}"
         )
     }
 

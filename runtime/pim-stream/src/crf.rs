@@ -469,7 +469,8 @@ mod tests {
         }
 
         #[test]
-        fn text_never_panics(text in "\\PC{0,40}|(MAC|MOV|JUMP|NOP)( (GRF_A\\[[0-9]{0,3}\\]?|,|-?[0-9x]{1,9}|auto)){0,6}") {
+        fn text_never_panics(text in "\\PC{0,40}|(MAC|MOV|JUMP|NOP)( \
+            (GRF_A\\[[0-9]{0,3}\\]?|,|-?[0-9x]{1,9}|auto)){0,6}") {
             let _ = Instruction::parse(&text);
         }
     }

@@ -256,8 +256,8 @@ impl Sequence {
     }
 }
 
-/// Checks an order of commands before anything runs: operands are loaded before the units work, and results are read where
-/// units have written them.
+/// Checks an order of commands before anything runs: operands are loaded before the units work, and results are read
+/// where units have written them.
 pub fn check_sequence(commands: &[Command]) -> Result<(), SequenceError> {
     let mut sequence = Sequence::default();
     commands
@@ -370,7 +370,8 @@ mod tests {
         }
 
         #[test]
-        fn text_never_panics(text in "\\PC{0,60}|(load|execute|read)( (queries|samples|params|offsets)=[0-9x]{1,20}){0,4}") {
+        fn text_never_panics(text in "\\PC{0,60}|(load|execute|read)( \
+            (queries|samples|params|offsets)=[0-9x]{1,20}){0,4}") {
             let _ = Command::parse(&text);
         }
     }

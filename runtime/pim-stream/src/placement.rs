@@ -205,8 +205,8 @@ impl Placement {
             for (extent, stride) in own {
                 if stride < reach {
                     return Err(format!(
-                        "two elements would lie in one place: a part of {extent} values moves {} by {stride}, and the parts below \
-                         it take {reach}",
+                        "two elements would lie in one place: a part of {extent} values moves {} by {stride}, and the \
+                         parts below it take {reach}",
                         coord.name(),
                     ));
                 }

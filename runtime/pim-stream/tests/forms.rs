@@ -271,6 +271,7 @@ fn what_is_said_of_broken_texts() {
     assert_eq!(says("tensor a f32[1] in"), "5:8: there are two arrays `a`");
     assert_eq!(
         says("jump"),
-        "5:1: no line begins with `jump`; lines begin with one of file, tensor, write, read, move, relayout, exec, descriptor, params, driver, launch, host"
+        "5:1: no line begins with `jump`; lines begin with one of file, tensor, write, read, move, relayout, exec, \
+        descriptor, params, driver, launch, host"
     );
 }

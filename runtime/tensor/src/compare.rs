@@ -253,7 +253,8 @@ mod tests {
         let negative_zero_and_other_nan = floats(&[1.0, -nan, inf, -inf, -0.0]);
         assert_eq!(compare(&a, &negative_zero_and_other_nan, 0.0, 0.0).unwrap().max_error, 0.0);
         let b = floats(&[1.0f64.next_up(), nan, inf, -inf, 1e-45]);
-        insta::assert_snapshot!(refusal(compare(&a, &b, 0.0, 0.0)), @"1 of 5 elements differs; the worst is [4]: got 0.0, expected 1e-45, error 1.401e-45 (1 ulp)");
+        insta::assert_snapshot!(refusal(compare(&a, &b, 0.0, 0.0)), @"1 of 5 elements differs; the worst is [4]: got \
+            0.0, expected 1e-45, error 1.401e-45 (1 ulp)");
         let empty = Tensor::zeros(F32, &[0, 3]).unwrap();
         assert_eq!(compare(&empty, &empty, 0.0, 0.0).unwrap().max_error_index, [0; 0]);
     }
@@ -266,15 +267,20 @@ mod tests {
             assert!(compare(&got, &want, 1e30, 1e30).is_err(), "{got:?} {want:?}");
             assert!(compare_f64(&got, &want.to_f64s(), 1e30, 1e30).is_err(), "{got:?} {want:?}");
         }
-        insta::assert_snapshot!(refusal(compare(&floats(&[3.0, nan]), &floats(&[9.0, 2.0]), 0.0, 0.1)), @"2 of 2 elements differ; the worst is [1]: got nan, expected 2.0, allowed 0.1 = 0.1 + 0 * |2.0|; the first is [0]");
+        let message = refusal(compare(&floats(&[3.0, nan]), &floats(&[9.0, 2.0]), 0.0, 0.1));
+        insta::assert_snapshot!(message, @"2 of 2 elements differ; the worst is [1]: got nan, expected 2.0, allowed \
+            0.1 = 0.1 + 0 * |2.0|; the first is [0]");
     }
 
     #[test]
     fn the_worst_element_is_the_one_most_beyond_its_tolerance() {
         let want = Tensor::from_f64s(F32, &[2, 2], &[1000.0, 1.0, 1.0, 0.5]).unwrap();
         let got = Tensor::from_f64s(F32, &[2, 2], &[1002.0, 1.0, 1.25, 0.5]).unwrap();
-        insta::assert_snapshot!(refusal(compare(&got, &want, 1e-3, 0.0)), @"2 of 4 elements differ; the worst is [1, 0]: got 1.25, expected 1.0, error 0.25 (2097152 ulp), allowed 0.001 = 0 + 0.001 * |1.0|; the first is [0, 0]");
-        insta::assert_snapshot!(refusal(compare(&got, &want, 0.0, 0.0)), @"2 of 4 elements differ; the worst is [0, 0]: got 1002.0, expected 1000.0, error 2 (32768 ulp)");
+        insta::assert_snapshot!(refusal(compare(&got, &want, 1e-3, 0.0)), @"2 of 4 elements differ; the worst is [1, \
+            0]: got 1.25, expected 1.0, error 0.25 (2097152 ulp), allowed 0.001 = 0 + 0.001 * |1.0|; the first is [0, \
+            0]");
+        insta::assert_snapshot!(refusal(compare(&got, &want, 0.0, 0.0)), @"2 of 4 elements differ; the worst is [0, \
+            0]: got 1002.0, expected 1000.0, error 2 (32768 ulp)");
         let stats = compare(&got, &want, 0.5, 0.0).unwrap();
         assert_eq!((stats.max_error, stats.max_error_index), (2.0, vec![0, 0]));
     }
@@ -283,7 +289,8 @@ mod tests {
     fn wide_integers_are_compared_exactly() {
         let a = Tensor::from_slice(&[1], &[i64::MAX]).unwrap();
         let b = Tensor::from_slice(&[1], &[i64::MAX - 1]).unwrap();
-        insta::assert_snapshot!(refusal(compare(&a, &b, 0.0, 0.0)), @"1 of 1 elements differs; the worst is [0]: got 9223372036854775807, expected 9223372036854775806, error 1");
+        insta::assert_snapshot!(refusal(compare(&a, &b, 0.0, 0.0)), @"1 of 1 elements differs; the worst is [0]: got \
+            9223372036854775807, expected 9223372036854775806, error 1");
         let c = Tensor::filled(I64, &[1], i64::MIN as u64).unwrap();
         assert!(compare(&a, &c, 0.0, 1e10).is_err());
     }
@@ -292,14 +299,17 @@ mod tests {
     fn the_oracle_is_not_rounded() {
         let got = Tensor::from_f64s(F16, &[], &[0.1]).unwrap();
         assert_eq!(compare_f64(&got, &[0.1], 1e-3, 0.0).unwrap().max_ulps, Some(0));
-        insta::assert_snapshot!(refusal(compare_f64(&got, &[0.1], 0.0, 0.0)), @"1 of 1 elements differs; the worst is []: got 0.0999755859375, expected 0.1, error 2.441e-5 (0 ulp)");
+        insta::assert_snapshot!(refusal(compare_f64(&got, &[0.1], 0.0, 0.0)), @"1 of 1 elements differs; the worst is \
+            []: got 0.0999755859375, expected 0.1, error 2.441e-5 (0 ulp)");
         assert_eq!(compare_f64(&got, &[], 0.0, 0.0), Err(Mismatch::Count { got: 1, want: 0 }));
     }
 
     #[test]
     fn both_sides_are_shown() {
         let a = Tensor::zeros(F32, &[2, 3]).unwrap();
-        insta::assert_snapshot!(refusal(compare(&a, &Tensor::zeros(U8, &[2, 3]).unwrap(), 0.0, 0.0)), @"the result is f32, expected was u8");
-        insta::assert_snapshot!(refusal(compare(&a, &Tensor::zeros(F32, &[3, 2]).unwrap(), 0.0, 0.0)), @"the result has the shape [2, 3], expected was [3, 2]");
+        let bytes = Tensor::zeros(U8, &[2, 3]).unwrap();
+        insta::assert_snapshot!(refusal(compare(&a, &bytes, 0.0, 0.0)), @"the result is f32, expected was u8");
+        let message = refusal(compare(&a, &Tensor::zeros(F32, &[3, 2]).unwrap(), 0.0, 0.0));
+        insta::assert_snapshot!(message, @"the result has the shape [2, 3], expected was [3, 2]");
     }
 }

@@ -100,13 +100,20 @@ fn floats_of_8_bits_come_as_bytes() {
 #[test]
 fn types_without_an_equivalent_name_a_remedy() {
     let refusal = |name| npy::read(&fixture(name), Some(DType::F32)).unwrap_err().to_string();
-    insta::assert_snapshot!(refusal("bad_f8"), @"the elements are `<f8` (float64), which kernels do not have; save `x.astype(np.float32)` instead");
-    insta::assert_snapshot!(refusal("bad_complex"), @"the elements are `<c8` (complex numbers), which kernels do not have; save `x.real.astype(np.float32)`, and `x.imag` likewise, instead");
-    insta::assert_snapshot!(refusal("bad_text"), @"the elements are `<U1` (text), which kernels do not have; save an array of numbers, such as codes of the words, instead");
-    insta::assert_snapshot!(refusal("bad_object"), @"the elements are `|O` (pickled Python objects), which kernels do not have; save an array of numbers instead");
-    insta::assert_snapshot!(refusal("bad_structured"), @r#"the elements are `[('a', '<f4'), ("b,'", '<i4', (2,))]` (a structured type), which kernels do not have; save one field, as in `x['name']`, instead"#);
-    insta::assert_snapshot!(refusal("bad_date"), @"the elements are `<M8[us]` (dates or durations), which kernels do not have; save `x.astype(np.int64)` instead");
-    insta::assert_snapshot!(refusal("bad_raw"), @"the elements are `|V5` (raw bytes), which kernels do not have; save a numeric view, as in `x.view(np.uint8)`, instead");
+    insta::assert_snapshot!(refusal("bad_f8"), @"the elements are `<f8` (float64), which kernels do not have; save \
+        `x.astype(np.float32)` instead");
+    insta::assert_snapshot!(refusal("bad_complex"), @"the elements are `<c8` (complex numbers), which kernels do not \
+        have; save `x.real.astype(np.float32)`, and `x.imag` likewise, instead");
+    insta::assert_snapshot!(refusal("bad_text"), @"the elements are `<U1` (text), which kernels do not have; save an \
+        array of numbers, such as codes of the words, instead");
+    insta::assert_snapshot!(refusal("bad_object"), @"the elements are `|O` (pickled Python objects), which kernels do \
+        not have; save an array of numbers instead");
+    insta::assert_snapshot!(refusal("bad_structured"), @"the elements are `[('a', '<f4'), (\"b,'\", '<i4', (2,))]` (a \
+        structured type), which kernels do not have; save one field, as in `x['name']`, instead");
+    insta::assert_snapshot!(refusal("bad_date"), @"the elements are `<M8[us]` (dates or durations), which kernels do \
+        not have; save `x.astype(np.int64)` instead");
+    insta::assert_snapshot!(refusal("bad_raw"), @"the elements are `|V5` (raw bytes), which kernels do not have; save \
+        a numeric view, as in `x.view(np.uint8)`, instead");
 }
 
 /// A file with this version 1 header text and data.
@@ -229,11 +236,13 @@ fn headers_have_bounds() {
     let shape =
         |shape: &str, data| read(&format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}"), data);
     // Python reads no such numbers, and only zeros may have zeros before them.
-    insta::assert_snapshot!(shape("(017, 70)", 4760), @"E0704: the header is malformed: the extent `017` in `shape` begins with 0");
+    insta::assert_snapshot!(shape("(017, 70)", 4760), @"E0704: the header is malformed: the extent `017` in `shape` \
+        begins with 0");
     insta::assert_snapshot!(shape("(00, 70)", 0), @"f32[0, 70]");
     let mut long = b"\x93NUMPY\x02\x00\x01\x00\x10\x00".to_vec();
     long.resize(12 + (1 << 20) + 1, b' ');
-    insta::assert_snapshot!(npy::read(&long, None).unwrap_err(), @"the header is malformed: it claims to be 1048577 bytes long, and at most 1048576 are read");
+    insta::assert_snapshot!(npy::read(&long, None).unwrap_err(), @"the header is malformed: it claims to be 1048577 \
+        bytes long, and at most 1048576 are read");
 }
 
 #[test]

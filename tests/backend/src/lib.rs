@@ -1,4 +1,5 @@
-//! A small backend: it records the IR that it is given, and executes element-wise kernels with the evaluator of loop IR.
+//! A small backend: it records the IR that it is given, and executes element-wise kernels with the evaluator of loop
+//! IR.
 //!
 //! It shows what a backend has to say, and that a crate of its own is enough. The one line elsewhere is where it is
 //! registered: `ptoc_driver::backend::register(RECORD)`.

@@ -38,7 +38,10 @@ fn ms(d: Duration) -> f64 {
 
 /// A source of about `lines` lines: one kernel after the other.
 fn long_source(lines: usize) -> String {
-    let kernel = "kernel add_#(a: in f32[M, N], b: in f32[M, N], c: out f32[M, N])\n    ensures c[i, j] == a[i, j] + b[i, j]\n{\n    grid (i in tiles(M, 16), j in tiles(N, 64));\n    let x = Vec(a.tile(i, j));\n    let y = Vec(b.tile(i, j));\n    let z = x + y;\n    let w = max(z, 0.0) * 2.0;\n    let v = z - w + w;\n    TSTORE(c.tile(i, j), v);\n}\n\n";
+    let kernel = "kernel add_#(a: in f32[M, N], b: in f32[M, N], c: out f32[M, N])\n    \
+        ensures c[i, j] == a[i, j] + b[i, j]\n{\n    grid (i in tiles(M, 16), j in tiles(N, 64));\n    \
+        let x = Vec(a.tile(i, j));\n    let y = Vec(b.tile(i, j));\n    let z = x + y;\n    \
+        let w = max(z, 0.0) * 2.0;\n    let v = z - w + w;\n    TSTORE(c.tile(i, j), v);\n}\n\n";
     (0..lines / 12 + 1).map(|i| kernel.replace('#', &i.to_string())).collect()
 }
 

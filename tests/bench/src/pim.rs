@@ -61,7 +61,8 @@ fn mega(n: f64) -> String {
 pub fn table(directory: &str, rounds: usize) {
     let path = format!("{directory}sampling.tile");
     println!(
-        "| | ptoc run | of it a core | cycles | units at work | row hits of the map | units read and write | samples need | host path, moved and useful |"
+        "| | ptoc run | of it a core | cycles | units at work | row hits of the map | units read and write | samples \
+        need | host path, moved and useful |"
     );
     println!("|---|---|---|---|---|---|---|---|---|");
     let mut hosts = Vec::new();
@@ -103,7 +104,8 @@ pub fn table(directory: &str, rounds: usize) {
         ));
     }
     println!(
-        "\n| host alone | cycles | data buses used | row hits | moved and useful | units at work are faster by | with the way in and out |"
+        "\n| host alone | cycles | data buses used | row hits | moved and useful | units at work are faster by | with \
+        the way in and out |"
     );
     println!("|---|---|---|---|---|---|---|");
     hosts.iter().for_each(|line| println!("{line}"));

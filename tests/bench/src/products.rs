@@ -56,7 +56,8 @@ pub fn table(text: &str) {
         checked(&ours, shape);
         let rate = |t: Duration| flops / t.as_secs_f64();
         println!(
-            "f32 {m}x{n}x{k}: {:.3} of the gemm crate, {:.3} of the peak, {:.3} at best ({:.1}, {:.1} and {:.1} GFLOP/s)",
+            "f32 {m}x{n}x{k}: {:.3} of the gemm crate, {:.3} of the peak, {:.3} at best ({:.1}, {:.1} and {:.1} \
+            GFLOP/s)",
             rate(mine) / rate(theirs),
             rate(mine) / top,
             rate(best) / top,

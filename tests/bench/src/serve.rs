@@ -4,15 +4,16 @@
 //!
 //! | request | answer |
 //! |---|---|
-//! | `load`: `id`, `file`, `kernel`, `dims`, `defs`, `inputs` (name to file of raw bytes) | `compile_ms`, `arrays` (name to bytes) |
+//! | `load`: `id`, `file`, `kernel`, `dims`, `defs`, `inputs` (name to file) | `compile_ms`, `arrays` (name to bytes) |
 //! | `run`: `id`, `times` | `seconds`: processor time of each launch, one thread |
 //! | `read`: `id`, `arrays` | reads them, so that they are in the caches as far as they fit |
 //! | `store`: `id`, `array`, `path` | |
 //! | `product`: `id`, `with` (a crate), `times`; of a loaded f32 product A B = C | `seconds` |
-//! | `scaling`: `id`, `threads`, `rounds` | `one`, `many`: seconds of each launch by the clock, in turns; `peak_one`, `peak_many`: operations a second |
+//! | `scaling`: `id`, `threads`, `rounds` | `one`, `many`: seconds of each launch; `peak_one`, `peak_many`: its rate |
 //! | `limits`: `bytes` | `fma`, `dot_i8` (operations a second), `copy` (bytes a second) |
 //!
-//! What goes wrong is answered by `error`.
+//! A file has an input's raw bytes. `scaling` launches with one thread and with many in turns and takes the time of the
+//! clock; its rates are operations a second. What goes wrong is answered by `error`.
 
 use std::collections::HashMap;
 use std::fs;
@@ -151,7 +152,8 @@ fn scaling(kernel: &mut Ready, threads: usize, rounds: u64) -> Value {
 fn product(kernel: &mut Ready, with: &str, times: u64, request: &Value) -> Result<Value, String> {
     let dim = |n: &str| request["dims"][n].as_u64().map(|d| d as usize).ok_or_else(|| format!("`dims.{n}` is missing"));
     let (m, n, k) = (dim("M")?, dim("N")?, dim("K")?);
-    let at = |name: &str| kernel.names.iter().position(|n| n == name).ok_or_else(|| format!("there is no array `{name}`"));
+    let at = |name: &str| kernel.names.iter().position(|n| n == name).ok_or_else(|| format!("there is no array \
+        `{name}`"));
     let arrays = [at("A")?, at("B")?, at("C")?];
     // The kernel's own arrays: a copy made now would be in the caches, where the kernel finds its own as the others
     // left them.

@@ -32,9 +32,10 @@ impl Rng {
     }
 }
 
-const NUMBERS: &str = "0 1 2 3 5 7 8 15 16 17 31 32 33 63 64 65 100 127 128 255 256 512 1024 4095 4096 65535 65536 0x1000 0x4000 \
-                       0x8000 1000000 2147483647 2147483648 4294967295 4294967296 9223372036854775807 9223372036854775808 \
-                       18446744073709551615 0.0 1.0 0.5 1e30 1e39 3.4e38 6e4 7e4 1e-45 inf nan -1 -2 -9223372036854775808";
+const NUMBERS: &str = "0 1 2 3 5 7 8 15 16 17 31 32 33 63 64 65 100 127 128 255 256 512 1024 4095 4096 65535 65536 \
+                       0x1000 0x4000 0x8000 1000000 2147483647 2147483648 4294967295 4294967296 9223372036854775807 \
+                       9223372036854775808 18446744073709551615 0.0 1.0 0.5 1e30 1e39 3.4e38 6e4 7e4 1e-45 inf nan -1 \
+                       -2 -9223372036854775808";
 
 const OPERATORS: &str = "+ - * / % & | ^ << >> < <= > >= == != && || .. , =";
 
@@ -48,8 +49,9 @@ fn vocabulary() -> &'static [String] {
         words.extend(ptoc_names::FUNCTION_NAMES.iter().map(|s| s.to_string()));
         words.extend(ptoc_names::SyncFn::ALL.iter().map(|f| f.name().to_string()));
         words.extend(ptoc_isa::Pipe::ALL.iter().map(|p| p.name().to_string()));
-        let more = "index block inf nan none in out inout at over fill tune role let var if else for while pipeline grid return break \
-                    continue tile tensor true false first last start end len stages valid raster swizzle along k m n i j";
+        let more = "index block inf nan none in out inout at over fill tune role let var if else for while pipeline \
+                    grid return break continue tile tensor true false first last start end len stages valid raster \
+                    swizzle along k m n i j";
         words.extend(more.split_whitespace().map(str::to_string));
         words
     })

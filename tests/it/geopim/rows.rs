@@ -3,11 +3,13 @@
 //! | what | here | elsewhere |
 //! |---|---|---|
 //! | layout | `channels_come_last` | `edges_of_the_map` (machine/geopim): every address |
-//! | budgets | `budgets` | `budgets` (units/geopim/config), `budgets_of_a_unit` (pim-stream), `sixteen_accumulators`, `tiles_outermost` (units/geopim) |
+//! | budgets | `budgets` | `budgets` (units/geopim/config), `budgets_of_a_unit` (pim-stream) |
+//! | accumulators | | `sixteen_accumulators`, `tiles_outermost` (units/geopim) |
 //! | register | | `fields_fill_the_register` and its neighbours (pim-stream/register) |
 //! | coordinates | `reference.rs` | `coordinates_neighbours_and_shares` (units/geopim/sample) |
 //! | border | `reference.rs` | `edges_of_the_map`; `any_units` (units/geopim): no read outside |
-//! | kernel | `reference.rs` | `a_whole_run` (machine/geopim), `sums_are_near_the_exact_ones` (units/geopim/sum), pim_backend.rs |
+//! | kernel | `reference.rs`, pim_backend.rs | `a_whole_run` (machine/geopim) |
+//! | sums | | `sums_are_near_the_exact_ones` (units/geopim/sum) |
 //! | tile timing | | `eighty_cycles_a_sample`, `tiles_without_overlap` (units/geopim) |
 //! | states | | `states` (units/geopim) |
 //! | ping-pong | | `two_halves_overlap` (units/geopim) |
@@ -67,7 +69,8 @@ fn emitted(file: &str, kernel: &str, definitions: &str) -> String {
 fn channels_come_last() {
     let kernel = |map: &str| {
         format!(
-            "kernel k<const C = 32>(feat: in f16[B, C, H, W], geo: in f16[B, Q, 4], attn: in f16[B, Q, S], y: out f16[B, Q, C]) {{\n    \
+            "kernel k<const C = 32>(feat: in f16[B, C, H, W], geo: in f16[B, Q, 4], attn: in f16[B, Q, S], y: out \
+             f16[B, Q, C]) {{\n    \
              grid (b in 0..B, q in tiles(Q, 2)) on (B, ceil_div(Q, 2)) : (ceil_div(Q, 2)@unit, 1@unit);\n    \
              for i in q {{\n        let acc = tile Vec<f32, 1, C>;\n        \
              TSAMPLE(acc, {map}, geo[b, i, _], attn[b, i, _]);\n        TSTORE(y[b, i, _], f16(acc));\n    }}\n}}\n"
@@ -128,8 +131,8 @@ fn budgets() {
 }
 
 /// 1024 places of a map of 16 x 16 pixels, dealt to 32 queries at random, by region, or by region and inside of
-/// the 2 x 2 pixels that a row holds. The units read as many bursts for each. Near places find more rows open; how many more is decided by
-/// what a row holds, and by the order of a sample's bursts, which hides it (spec/geopim.md).
+/// the 2 x 2 pixels that a row holds. The units read as many bursts for each. Near places find more rows open; how many
+/// more is decided by what a row holds, and by the order of a sample's bursts, which hides it (spec/geopim.md).
 #[test]
 fn near_samples_find_their_rows_open() {
     const SIDE: f64 = 15.0;
@@ -173,7 +176,8 @@ fn near_samples_find_their_rows_open() {
     let table: String = rows.collect();
     let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../spec/geopim.md");
     let text = std::fs::read_to_string(&page).expect("UTF-8");
-    let head = "| places | tile by tile | cycles a sample | pixel by pixel (folded) | cycles a sample |\n|---|---|---|---|---|\n";
+    let head = "| places | tile by tile | cycles a sample | pixel by pixel (folded) | cycles a sample |\n\
+        |---|---|---|---|---|\n";
     let from = text.find(head).expect("the table") + head.len();
     let to = from + text[from..].find("\n\n").expect("its end") + 1;
     if std::env::var_os("UPDATE_SPEC").is_some() {

@@ -225,7 +225,8 @@ fn refused_settings() {
 /// Test lines set the same names.
 #[test]
 fn test_lines_have_settings() {
-    let kernel = "kernel k<const C = 16>(feat: in f16[B, H, W, C], geo: in f16[B, Q, 4], attn: in f16[B, Q, S], y: out f16[B, Q, C]) {\n    \
+    let kernel = "kernel k<const C = 16>(feat: in f16[B, H, W, C], geo: in f16[B, Q, 4], attn: in f16[B, Q, S], y: out \
+         f16[B, Q, C]) {\n    \
          grid (b in 0..B, q in 0..Q) on (B, Q) : (Q@unit, 1@unit);\n    let acc = tile Vec<f32, 1, C>;\n    \
          TSAMPLE(acc, feat[b, _, _, _], geo[b, q, _], attn[b, q, _]);\n    TSTORE(y[b, q, _], f16(acc));\n}\n";
     let lines = "// run: k pim,interp target=geopim B=1 H=4 W=4 Q=5 S=3 unit.buffers=1 unit.clock=300 device.stacks=6\n\

@@ -27,9 +27,11 @@ pub(super) const BLOCK: Blocks = Blocks { rows: "i", cols: "j" };
 const CLIP: &str =
     "fn clip(x: f32) -> f32 {\n    let y = if x > 0.5 { 1.0 - x } else { x * 0.75 };\n    max(y, -2.0)\n}";
 const MIX: &str = "fn mix(x: f32, y: f32) -> f32 {\n    if x < y { x * y + 1.0 } else { y - x }\n}";
-pub(super) const FOLD: &str = "fn fold(s: in Vec<f32, a, b>, top: inout Vec<f32, a, 1>) -> Vec<f32, a, b> {\n    let new = max(top, rowmax(s));\n    top = new;\n    return s - new;\n}";
+pub(super) const FOLD: &str = "fn fold(s: in Vec<f32, a, b>, top: inout Vec<f32, a, 1>) -> Vec<f32, a, b> {\n    \
+    let new = max(top, rowmax(s));\n    top = new;\n    return s - new;\n}";
 
-const STEPS: &str = "fn steps(x: f32, n: index) -> f32 {\n    var y = x;\n    for r in 0..n {\n        if y > 3.0 { return y - 3.0; }\n        y = y * 1.5 + 0.25;\n    }\n    y\n}";
+const STEPS: &str = "fn steps(x: f32, n: index) -> f32 {\n    var y = x;\n    for r in 0..n {\n        \
+    if y > 3.0 { return y - 3.0; }\n        y = y * 1.5 + 0.25;\n    }\n    y\n}";
 
 /// A program in the making.
 pub struct Grower<'g> {

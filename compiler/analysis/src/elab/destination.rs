@@ -11,7 +11,8 @@ fn is_named(e: &Expr) -> bool {
         ExprKind::Name(_) => true,
         ExprKind::Paren(inner) | ExprKind::Index(inner, _) => is_named(inner),
         ExprKind::Call(callee, _) => {
-            matches!(&*callee.kind, ExprKind::Field(of, n) if matches!(n.name.as_str(), "tile" | "valid") && is_named(of))
+            matches!(&*callee.kind, ExprKind::Field(of, n)
+                if matches!(n.name.as_str(), "tile" | "valid") && is_named(of))
         }
         _ => false,
     }

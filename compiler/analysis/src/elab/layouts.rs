@@ -22,7 +22,8 @@ const ON_WINDOWS: &[&str] = &[
 ];
 
 /// What stands for the algebra of a tile.
-pub(super) const OF_TILES: &str = "layouts are of windows of tensors: cut the window, and load the part; of a tile, `t.tile(i, j)` is a part, and `transpose(t)` exchanges its modes";
+pub(super) const OF_TILES: &str = "layouts are of windows of tensors: cut the window, and load the part; of a tile, \
+    `t.tile(i, j)` is a part, and `transpose(t)` exchanges its modes";
 
 impl Elab<'_> {
     /// A `static_assert` that failed has said in the author's words that the sizes do not fit: what follows from it is

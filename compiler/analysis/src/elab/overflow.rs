@@ -1,5 +1,5 @@
-//! Run-time checks that `index` arithmetic did not overflow. It wraps at 64 bits, as all integers do; what an address or a
-//! bound is computed from must not, or an element is used that nobody asked for. Only definitions that
+//! Run-time checks that `index` arithmetic did not overflow. It wraps at 64 bits, as all integers do; what an address
+//! or a bound is computed from must not, or an element is used that nobody asked for. Only definitions that
 //! [`ptoc_ir::analysis::facts`] cannot prove exact get a check, before the first use as an index.
 
 use super::{Elab, R};

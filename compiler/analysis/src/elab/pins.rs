@@ -100,7 +100,10 @@ impl Elab<'_> {
         let Some(entries) = entries(&rest) else {
             let d = Diagnostic::error(codes::BAD_ATTRIBUTE, rest.span, "`rest` is a list of addresses")
                 .with_label("no such list")
-                .with_note("an entry is an integer, `[0x0, 0x40]` for a tile with copies or elements, or `_`: the planner's choice");
+                .with_note(
+                    "an entry is an integer, `[0x0, 0x40]` for a tile with copies or elements, or `_`: the planner's \
+                    choice",
+                );
             self.report::<()>(d).ok();
             return;
         };
@@ -121,7 +124,10 @@ impl Elab<'_> {
                 .with_note(format!(
                     "it lists the tiles {unnamed}, hidden ones too, in the order in which the compiler makes them"
                 ))
-                .with_help("remove `rest`, so that these tiles are placed anew; `ptoc mem --source` then prints the plan again");
+                .with_help(
+                    "remove `rest`, so that these tiles are placed anew; `ptoc mem --source` then prints the plan \
+                    again",
+                );
             self.report::<()>(d).ok();
             return;
         }

@@ -113,9 +113,16 @@ impl Elab<'_> {
         let Some(place) = self.placement(e, &placed)? else { return Ok(()) };
         let inside = place.leaves().find(|l| matches!(l.coord, Some(Coord::Row | Coord::Col | Coord::Byte)));
         if let Some(leaf) = inside {
-            let d = Diagnostic::error(codes::PLACE_COORDINATE, e.span, format!("`{leaf}`: a block runs on a unit, and not inside of a bank"))
-                .with_label("the place of blocks")
-                .with_help("blocks are placed along `unit`, `bank`, `bg`, `pch` and `channel`; a stride of 0 is one after the other");
+            let d = Diagnostic::error(
+                codes::PLACE_COORDINATE,
+                e.span,
+                format!("`{leaf}`: a block runs on a unit, and not inside of a bank"),
+            )
+            .with_label("the place of blocks")
+            .with_help(
+                "blocks are placed along `unit`, `bank`, `bg`, `pch` and `channel`; a stride of 0 is one after the \
+                other",
+            );
             return self.report(d);
         }
         self.b.kernel_mut().on = Some(place);
@@ -346,8 +353,8 @@ impl Elab<'_> {
                     d.with_help(super::sample::several(over))
                 }
                 (Coord::Unit, None) => d.with_help(
-                    "let blocks be larger, or give several to one unit, one after the other: a further mode of `on` with a \
-                     stride of 0",
+                    "let blocks be larger, or give several to one unit, one after the other: a further mode of `on` \
+                     with a stride of 0",
                 ),
                 _ => d,
             });

@@ -17,8 +17,8 @@ const MAX_SAMPLES: i64 = 65_535;
 /// How blocks become fewer by this factor.
 pub(super) fn several(each: u64) -> String {
     format!(
-        "let a block do {each} times as much: where it is one query, `grid (q in tiles(Q, {each})) on (ceil_div(Q, {each})) : \
-         (1@unit)` with a loop `for i in q`"
+        "let a block do {each} times as much: where it is one query, \
+         `grid (q in tiles(Q, {each})) on (ceil_div(Q, {each})) : (1@unit)` with a loop `for i in q`"
     )
 }
 

@@ -569,7 +569,8 @@ impl<'a> Elab<'a> {
                         format!("unknown attribute `{}({word})`", a.name.name),
                     )
                     .with_note(
-                        "kernels take #[place(auto | manual | planned)], #[sync(auto | manual)], #[disjoint(tensor, \"why\")], #[on(host)]",
+                        "kernels take #[place(auto | manual | planned)], #[sync(auto | manual)], \
+                        #[disjoint(tensor, \"why\")], #[on(host)]",
                     );
                     return self.report(d);
                 }

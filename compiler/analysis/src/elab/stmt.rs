@@ -136,7 +136,10 @@ impl Elab<'_> {
             Val::Unit => {
                 let d = Diagnostic::error(codes::TYPE_MISMATCH, at, format!("`{}` gets no value", n.name))
                     .with_label("this gives none")
-                    .with_note("an instruction writes its first operand; operators and functions give values: `exp(x)`, `x + y`");
+                    .with_note(
+                        "an instruction writes its first operand; operators and functions give values: `exp(x)`, \
+                        `x + y`",
+                    );
                 return self.report(d);
             }
             Val::Hole => return self.error(codes::TYPE_MISMATCH, at, "`_` is no value"),
@@ -233,7 +236,8 @@ impl Elab<'_> {
 
     fn expr_stmt(&mut self, e: &Expr) -> R<()> {
         let atomic = matches!(&*e.kind, ExprKind::Call(f, _)
-            if matches!(&*f.kind, ExprKind::Name(n) if matches!(ptoc_names::builtins::function(n), Some(Builtin::Atomic(_)))));
+            if matches!(&*f.kind, ExprKind::Name(n)
+                if matches!(ptoc_names::builtins::function(n), Some(Builtin::Atomic(_)))));
         match self.expr(e)? {
             Val::Unit => Ok(()),
             _ if atomic => Ok(()),

@@ -380,7 +380,8 @@ impl Elab<'_> {
             format!("there is no instruction for `{what}` on tiles"),
         );
         self.report(d.with_help(
-            "compute it from operations that tiles have: + - * / min max exp log sqrt rsqrt abs, & | ^ << >> on integers",
+            "compute it from operations that tiles have: + - * / min max exp log sqrt rsqrt abs, & | ^ << >> on \
+            integers",
         ))
     }
 

@@ -247,7 +247,8 @@ impl Elab<'_> {
         let sizes = |d: &&mut Diagnostic| matches!(d.code, codes::ROW_ALIGNMENT | codes::FRACTAL_SIZE);
         if written_layout && self.target.pads_tiles() {
             for d in self.diags[before..].iter_mut().filter(sizes) {
-                let help = "or leave `layout` out: then lines and boxes are made whole, and what the program sees stays as declared";
+                let help = "or leave `layout` out: then lines and boxes are made whole, and what the program sees \
+                    stays as declared";
                 d.fixes.push(ptoc_diagnostics::Fix { message: help.into(), edits: Vec::new() });
             }
         }

@@ -147,8 +147,8 @@ pub fn written(
     trial::written(kernel, &sizes, &steps.of_one_trial())
 }
 
-/// The `out` tensors of which a launch may leave elements unwritten: the windows of their stores do not show that it fills them
-/// ([`filled`]), and it is not proved.
+/// The `out` tensors of which a launch may leave elements unwritten: the windows of their stores do not show that it
+/// fills them ([`filled`]), and it is not proved.
 pub fn unfilled(kernel: &Kernel, all: &Budget) -> Vec<TensorId> {
     let mut open = filled::unfilled(kernel);
     if open.is_empty() {

@@ -418,6 +418,7 @@ fn hole_doubted(kernel: &Kernel, gap: &Gap, data: &TensorData) -> Diagnostic {
     noted(d, gap.spent)
         .with_help(format!("if what is not written is to keep its old value, declare `{name}` `inout`"))
         .with_help(format!(
-            "if the data decide which block writes what, say why that is right: `#[disjoint({name}, \"why\")]` before the kernel"
+            "if the data decide which block writes what, say why that is right: `#[disjoint({name}, \"why\")]` before \
+            the kernel"
         ))
 }

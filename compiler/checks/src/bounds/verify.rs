@@ -1,8 +1,9 @@
 //! The verifier: an access that has neither a proof nor a check is refused.
 //!
-//! It knows nothing of the pass that came before. A check counts if its condition says what is needed, or if it is, but for the names of
-//! values, the code of a check for this very claim, and nothing between it and the access can change what it has tested.
-//! What intervals of variables decide ([`ptoc_ir::analysis::ranges`]) is decided again: a check is tried, and has to be superfluous.
+//! It knows nothing of the pass that came before. A check counts if its condition says what is needed, or if it is, but
+//! for the names of values, the code of a check for this very claim, and nothing between it and the access can change
+//! what it has tested. What intervals of variables decide ([`ptoc_ir::analysis::ranges`]) is decided again: a check is
+//! tried, and has to be superfluous.
 
 use super::check::Checks;
 use super::claim::Bound;

@@ -183,8 +183,8 @@ impl Sets {
     }
 
     /// After a write that covers the byte only if it lies in the window `key`; `placed` says that it does where all is
-    /// valid that can be. `somewhere` says that nobody knows where the window is. `covers` says of two windows that the second
-    /// one has nothing beside the first: what was written through it is gone.
+    /// valid that can be. `somewhere` says that nobody knows where the window is. `covers` says of two windows that the
+    /// second one has nothing beside the first: what was written through it is gone.
     #[allow(clippy::too_many_arguments, reason = "a write in its parts")]
     pub(super) fn overlaid(
         &mut self,

@@ -18,7 +18,8 @@ const LONG: i64 = 8192;
 const PEELED: i64 = 3;
 /// More of them as long as they write what was unwritten: the last one that does is followed by at most so many.
 const PATIENCE: i64 = 16;
-/// Of a loop of which nobody knows how many iterations it has, at most so many; in another loop, which comes back to it, so many.
+/// Of a loop of which nobody knows how many iterations it has, at most so many; in another loop, which comes back to
+/// it, so many.
 const PEELED_OF_ANY: i64 = 24;
 const PEELED_INSIDE: i64 = 6;
 /// Statements after which loops are looked at less closely.
@@ -192,9 +193,9 @@ impl<'k> Walk<'k> {
         })
     }
 
-    /// The tiles of which it takes iterations to know what they have written: not those that each iteration declares, of which
-    /// the next one finds nothing; and not those of which all that is written is known from the bounds ([`Walk::covers`]), if the loop
-    /// itself reads none of it.
+    /// The tiles of which it takes iterations to know what they have written: not those that each iteration declares,
+    /// of which the next one finds nothing; and not those of which all that is written is known from the bounds
+    /// ([`Walk::covers`]), if the loop itself reads none of it.
     fn filled_in_turn(&mut self, f: &'k For) -> Vec<Tile> {
         let mut uses = FxHashMap::default();
         uses_in(self.kernel, &self.constants, &f.body, &mut uses);

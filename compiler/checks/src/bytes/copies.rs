@@ -1,7 +1,8 @@
 //! Copies between tiles that may have bytes in common: elements of one array, tiles at addresses of the author's.
 //!
-//! The elements of a `copy` are moved in no order. Within one tile elaboration proves that its two sides are apart; which element of an
-//! array, or which address, is often known only when the kernel runs. There the copy is warned of (W0591), and runs are watched.
+//! The elements of a `copy` are moved in no order. Within one tile elaboration proves that its two sides are apart;
+//! which element of an array, or which address, is often known only when the kernel runs. There the copy is warned of
+//! (W0591), and runs are watched.
 
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::tile::{AddrKind, Kernel, Op, Region, TileRef};
@@ -23,8 +24,14 @@ pub(super) fn shared(kernel: &Kernel, constants: &Constants) -> Vec<Diagnostic> 
                 };
                 let d = Diagnostic::warning(codes::COPY_NOT_PROVED, stmt.span, message)
                     .with_label("its elements are moved in no particular order")
-                    .with_note("so runs keep a mark for each byte, which takes 20 to 100 times as long, and end where elements meet (PA-1072)")
-                    .with_help("assign instead, as in `a = b`, which reads all of `b` before it writes; or copy through a tile of its own");
+                    .with_note(
+                        "so runs keep a mark for each byte, which takes 20 to 100 times as long, and end where \
+                        elements meet (PA-1072)",
+                    )
+                    .with_help(
+                        "assign instead, as in `a = b`, which reads all of `b` before it writes; or copy through a \
+                        tile of its own",
+                    );
                 out.push(d);
             }
             stmt.op.regions().for_each(|r| walk(kernel, constants, r, out));

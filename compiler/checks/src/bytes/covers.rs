@@ -1,10 +1,10 @@
 //! What all iterations of a loop write together.
 //!
-//! A loop that is not walked through has one iteration for many, of which each byte is written somewhere else: nothing is sure
-//! to be written. But where every iteration writes a window whose row (or column) is the index times a constant, no more than
-//! the window is long, all of them write one larger window, whatever the bounds are: `x[r, _]` for `r in 0..n` are the first
-//! `n` rows. This holds for indices, constants, their sums and products alone: what depends on variables may have been another
-//! number in the first iterations.
+//! A loop that is not walked through has one iteration for many, of which each byte is written somewhere else: nothing
+//! is sure to be written. But where every iteration writes a window whose row (or column) is the index times a
+//! constant, no more than the window is long, all of them write one larger window, whatever the bounds are: `x[r, _]`
+//! for `r in 0..n` are the first `n` rows. This holds for indices, constants, their sums and products alone: what
+//! depends on variables may have been another number in the first iterations.
 
 use super::contents::{EMPTY_LOOP, UNWRITTEN};
 use super::numbers::Num;
@@ -79,8 +79,8 @@ impl Body {
 }
 
 impl<'k> Walk<'k> {
-    /// What the iterations of `f` write, in terms of what is known outside of it. Where the loop does not run, these windows
-    /// are empty.
+    /// What the iterations of `f` write, in terms of what is known outside of it. Where the loop does not run, these
+    /// windows are empty.
     pub(super) fn covers(&mut self, f: &'k For) -> Vec<Cover> {
         let mut body = Body::default();
         body.note(&f.body);

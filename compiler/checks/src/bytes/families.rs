@@ -480,8 +480,8 @@ impl<'k> Families<'_, 'k> {
             })
     }
 
-    /// Hands what an iteration writes on to the reads of later ones; what all of them write together. `runs` holds in each one
-    /// that comes.
+    /// Hands what an iteration writes on to the reads of later ones; what all of them write together. `runs` holds in
+    /// each one that comes.
     fn all_iterations(
         &mut self,
         before: &Before,

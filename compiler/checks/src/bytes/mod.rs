@@ -1,31 +1,33 @@
 //! Overlap, use before write and dead stores, byte by byte.
 //!
-//! One abstract interpretation of the body ([`walk`], [`control`]) keeps, for every byte of every memory, the writes whose
-//! value it may hold ([`contents`]), each with the conditions under which it does. An automatic tile has a storage of its
-//! own, as in the interpreter; that the planner's addresses keep such tiles apart is the plan checker's business. From it:
+//! One abstract interpretation of the body ([`walk`], [`control`]) keeps, for every byte of every memory, the writes
+//! whose value it may hold ([`contents`]), each with the conditions under which it does. An automatic tile has a
+//! storage of its own, as in the interpreter; that the planner's addresses keep such tiles apart is the plan checker's
+//! business. From it:
 //!
 //! * **Use before write**: a byte that is sure to be read and holds nothing: E0501; nothing on some path: E0502.
 //! * **Overlap** (W0220): a read through one tile finds what another tile wrote over the value that was there. Reading
-//!   another tile's bytes that the reading tile has not written is the way to see bytes under another type, and means that
-//!   the two share bytes on purpose; so does `at x` in the source.
+//!   another tile's bytes that the reading tile has not written is the way to see bytes under another type, and means
+//!   that the two share bytes on purpose; so does `at x` in the source.
 //! * **Own source** (E0617): an instruction that works in steps writes bytes that it still reads, or may do so.
 //! * **Dead store** (W0221): a write of which no read can find a byte.
 //!
-//! A window is followed to its bytes where its origin and its extents are constants (of the iteration that is looked at).
-//! Where a valid extent is symbolic, the same numbers mean the same window, and so does what is left of it behind an origin;
-//! otherwise nothing is claimed: what is read may be more than is read, what is overwritten less than is overwritten. So a dead
-//! store is dead in every run, and what is called unwritten is unwritten. A read of which neither is shown is a warning (E0502),
-//! and runs of the kernel are watched.
+//! A window is followed to its bytes where its origin and its extents are constants (of the iteration that is looked
+//! at). Where a valid extent is symbolic, the same numbers mean the same window, and so does what is left of it behind
+//! an origin; otherwise nothing is claimed: what is read may be more than is read, what is overwritten less than is
+//! overwritten. So a dead store is dead in every run, and what is called unwritten is unwritten. A read of which
+//! neither is shown is a warning (E0502), and runs of the kernel are watched.
 //!
-//! A counted loop is walked through as long as that is not too much; of a longer one, what an iteration may touch are the
-//! windows at all values that its indices may have ([`spread`]), so that rows which no iteration writes stay unwritten.
+//! A counted loop is walked through as long as that is not too much; of a longer one, what an iteration may touch are
+//! the windows at all values that its indices may have ([`spread`]), so that rows which no iteration writes stay
+//! unwritten.
 //!
-//! What is left open then is looked at without iterations ([`families`], [`witness`]): of a loop, there is an index for each
-//! window that it writes, and whether one of them has the element that is read is shown with linear inequalities
+//! What is left open then is looked at without iterations ([`families`], [`witness`]): of a loop, there is an index for
+//! each window that it writes, and whether one of them has the element that is read is shown with linear inequalities
 //! ([`linear`]), quotients, remainders, minima and maxima among them.
 //!
-//! Roles run side by side, but what a kernel means is its text from top to bottom; that the synchronisation keeps to that is
-//! for the hazards to say.
+//! Roles run side by side, but what a kernel means is its text from top to bottom; that the synchronisation keeps to
+//! that is for the hazards to say.
 
 mod contents;
 mod control;
@@ -57,8 +59,8 @@ use ptoc_ir::tile::{Kernel, SyncMode, Tile};
 use ptoc_isa::Target;
 use rustc_hash::FxHashMap;
 
-/// What is told where runs are watched: two tiles on the same bytes, and results over their own sources, if they are not on
-/// purpose; copies that may meet themselves.
+/// What is told where runs are watched: two tiles on the same bytes, and results over their own sources, if they are
+/// not on purpose; copies that may meet themselves.
 pub const DOUBTS: [Code; 4] =
     [codes::OVERLAP, codes::OVERLAPPING_OPERANDS, codes::MAYBE_UNINITIALISED, codes::COPY_NOT_PROVED];
 
@@ -70,9 +72,9 @@ pub struct Checked {
     pub proved: bool,
 }
 
-/// Checks the body of `kernel`, of which initialisation has said `diagnostics`: takes out of them the doubts about tiles
-/// (E0502) that it can dispel or has proved to be right, and gives the errors and warnings that come in addition. If the steps of
-/// `budget` do not suffice, it says nothing, and notes that there.
+/// Checks the body of `kernel`, of which initialisation has said `diagnostics`: takes out of them the doubts about
+/// tiles (E0502) that it can dispel or has proved to be right, and gives the errors and warnings that come in addition.
+/// If the steps of `budget` do not suffice, it says nothing, and notes that there.
 pub fn check(
     kernel: &Kernel,
     target: &Target,

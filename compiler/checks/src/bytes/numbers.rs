@@ -291,8 +291,8 @@ impl Numbers {
         self.spreads.clear();
     }
 
-    /// Where the checks of a prologue say that something of which nothing is known is some other number, it becomes that
-    /// number. Values that were computed with it are to be computed again. Was there one?
+    /// Where the checks of a prologue say that something of which nothing is known is some other number, it becomes
+    /// that number. Values that were computed with it are to be computed again. Was there one?
     pub(super) fn unify(&mut self, prologue: &[Stmt]) -> bool {
         let (mut known, mut any) = (Vec::new(), false);
         for stmt in prologue {
@@ -505,8 +505,8 @@ impl Numbers {
         (rest.offset == 0 && self.is_left(n, end, start, &[])).then_some(size)
     }
 
-    /// Is `n <= end - n * i` certain where `path` holds, for `start = n * i`? It is for `0 <= i < of / n`, if `of` is `end`, or rounds it up and
-    /// `end` is a multiple of `n`; and for `n = 1` and `i < end`.
+    /// Is `n <= end - n * i` certain where `path` holds, for `start = n * i`? It is for `0 <= i < of / n`, if `of` is
+    /// `end`, or rounds it up and `end` is a multiple of `n`; and for `n = 1` and `i < end`.
     fn is_left(&self, n: i64, end: Num, start: Num, path: &[Literal]) -> bool {
         let size = Num::known(n);
         // i < count

@@ -19,8 +19,8 @@ impl<'k> Walk<'k> {
         !e.shadows.iter().any(|s| self.keys.has(*s, key, &self.numbers, &path))
     }
 
-    /// An element of an array, nobody knows which, in a kernel whose author orders the pipes: who writes the elements before
-    /// whom is what the flags are about.
+    /// An element of an array, nobody knows which, in a kernel whose author orders the pipes: who writes the elements
+    /// before whom is what the flags are about.
     pub(super) fn in_turn(&self, places: &Places) -> bool {
         self.kernel.sync == SyncMode::Manual && places.element.is_none()
     }

@@ -1,9 +1,9 @@
 //! Loops whose iterations write for later ones: loads ahead of their use, buffers in turn.
 //!
 //! As many iterations as buffers take turns stand for all: the first of them has the index `s`, a symbol of which the
-//! remainder is known, and so the buffers of each are known. What is known at their end is said in terms of the `s` of the
-//! next ones, and joined with what was known before, until nothing new comes. Before the loop, it is known in numbers: what an
-//! entry says of `s` is what another one says of the first iteration, if it is the same for that one.
+//! remainder is known, and so the buffers of each are known. What is known at their end is said in terms of the `s` of
+//! the next ones, and joined with what was known before, until nothing new comes. Before the loop, it is known in
+//! numbers: what an entry says of `s` is what another one says of the first iteration, if it is the same for that one.
 
 use super::contents::{Entry, Meeting, Set};
 use super::control::ENOUGH;
@@ -80,8 +80,8 @@ impl<'k> Walk<'k> {
         Some(Some(self.forget(out, before)))
     }
 
-    /// The iterations of a `while` from here on, with a variable that counts them; what leaves the loop is among its breaks.
-    /// `Some(false)` if that does not succeed.
+    /// The iterations of a `while` from here on, with a variable that counts them; what leaves the loop is among its
+    /// breaks. `Some(false)` if that does not succeed.
     pub(super) fn related_while(&mut self, w: &'k While, head: &State) -> Option<bool> {
         if !self.relational || self.visits > ENOUGH {
             return Some(false);
@@ -177,8 +177,8 @@ impl<'k> Walk<'k> {
         period
     }
 
-    /// The iterations after which remainders come again: of `r % 16` 16, of `r / 4 % 16` 64. `quotients` are the values that
-    /// were divided, and by what.
+    /// The iterations after which remainders come again: of `r % 16` 16, of `r / 4 % 16` 64. `quotients` are the values
+    /// that were divided, and by what.
     fn turns(&mut self, region: &[Stmt], quotients: &mut FxHashMap<Value, i64>, out: &mut Vec<i64>) {
         for stmt in region {
             if let Op::Binary { dst, op: op @ (BinOp::Div | BinOp::Rem), a, b } = stmt.op
@@ -233,8 +233,8 @@ impl<'k> Walk<'k> {
         self.work += work;
     }
 
-    /// With another number for the symbol. What cannot be said then is left out: if `exact` the entry, otherwise only what it
-    /// knew.
+    /// With another number for the symbol. What cannot be said then is left out: if `exact` the entry, otherwise only
+    /// what it knew.
     fn set_instead(&mut self, set: Set, with: Instead, path: &[Literal], exact: bool) -> Set {
         let Walk { sets, numbers, keys, .. } = self;
         sets.rewrite(set, &mut |e| {

@@ -11,8 +11,8 @@ use ptoc_placement::{memories, placement};
 /// Addresses that are tried.
 const TRIES: usize = 16;
 
-/// The lowest address for `tile`, a single one at a constant address, at which it takes part in no overlap and the kernel
-/// still has a sound plan. Found by trying: the plan is made and checked anew for each.
+/// The lowest address for `tile`, a single one at a constant address, at which it takes part in no overlap and the
+/// kernel still has a sound plan. Found by trying: the plan is made and checked anew for each.
 pub(super) fn free_address(kernel: &Kernel, tile: Tile, target: &Target, trial: Account<'_>) -> Option<u64> {
     let data = &kernel.tiles[tile];
     let AddrKind::Fixed(now) = &data.addr else { return None };

@@ -207,14 +207,16 @@ impl Report<'_> {
                     ),
                 )
                 .with_note(format!(
-                    "{} reads its operands again after it has begun to write; which bytes these are is known when the kernel \
-                     runs, and the interpreter ends a run in which they meet (PA-1015)",
+                    "{} reads its operands again after it has begun to write; which bytes these are is known when the \
+                     kernel runs, and the interpreter ends a run in which they meet (PA-1015)",
                     row.name
                 ))
                 .with_help("write to another tile, or demand with `where` what keeps the two apart");
             }
             d = d.with_label(match o.tiles.0 == o.tiles.1 {
-                true if o.bytes.is_none() => format!("not proved: two windows of `{}` with no element in common", dst.name),
+                true if o.bytes.is_none() => {
+                    format!("not proved: two windows of `{}` with no element in common", dst.name)
+                }
                 false if o.bytes.is_none() => format!("not proved: `{}` has no byte of `{}`", dst.name, src.name),
                 true => format!("two windows of `{}` that have elements in common", dst.name),
                 false => format!("`{}` has bytes of `{}`", dst.name, src.name),

@@ -107,8 +107,8 @@ impl Numbers {
 }
 
 impl Numbers {
-    /// `a == b` where `a` is the end of block `j` of `b` elements in blocks of `c`, `c * j + min(b - c * j, c)`: then it is
-    /// the last one, as `j + 1 < (b + c - 1) / c` does not hold.
+    /// `a == b` where `a` is the end of block `j` of `b` elements in blocks of `c`, `c * j + min(b - c * j, c)`: then
+    /// it is the last one, as `j + 1 < (b + c - 1) / c` does not hold.
     pub(super) fn last_block(&mut self, a: Num, b: Num) -> Option<Num> {
         let (start, min) = match self.nodes[a.base as usize] {
             Node::Index(BinOp::Add, x, y) if a.offset == 0 => (x, y),

@@ -1,5 +1,5 @@
-//! Instructions whose destination has bytes of one of their sources. Elaboration sees it where both are the same window of
-//! the same tile; here it is a question of addresses.
+//! Instructions whose destination has bytes of one of their sources. Elaboration sees it where both are the same window
+//! of the same tile; here it is a question of addresses.
 
 use super::contents::Bytes;
 use super::places::Places;
@@ -55,8 +55,8 @@ impl Walk<'_> {
         }
     }
 
-    /// May two windows have a byte in common? Of elements and addresses that the launch decides, what their numbers exclude
-    /// is excluded.
+    /// May two windows have a byte in common? Of elements and addresses that the launch decides, what their numbers
+    /// exclude is excluded.
     fn may_meet(&mut self, (a, x): (Tile, &Places), (b, y): (Tile, &Places)) -> bool {
         let (same, size) = (a == b, self.kernel.tiles[a].ty.bytes().max(self.kernel.tiles[b].ty.bytes()));
         // Elements of one array that are never the same one.
@@ -82,8 +82,8 @@ impl Walk<'_> {
     }
 }
 
-/// Bytes that both have where all is valid that can be, whichever of their places they are at. `None` if some places have
-/// none in common, or are not known.
+/// Bytes that both have where all is valid that can be, whichever of their places they are at. `None` if some places
+/// have none in common, or are not known.
 fn common(a: &Places, b: &Places) -> Option<Bytes> {
     let mut found: Option<Bytes> = None;
     for (m, x) in a.full()? {

@@ -131,7 +131,8 @@ pub(super) struct Walk<'k> {
     pub(super) looked_at: FxHashSet<(Span, Tile)>,
     pub(super) overlaps: Vec<Overlap>,
     pub(super) own_sources: Vec<OwnSource>,
-    /// Where in them that of a place, an operand and two tiles is; and where in the overlaps that of a read and two writes.
+    /// Where in them that of a place, an operand and two tiles is; and where in the overlaps that of a read and two
+    /// writes.
     pub(super) own_ids: FxHashMap<(Span, usize, (Tile, Tile)), usize>,
     pub(super) overlap_ids: FxHashMap<(Span, Def, Def), usize>,
     /// Pairs of tiles of which one reads what the other wrote: they share bytes on purpose.

@@ -300,8 +300,8 @@ impl Keys {
         outer == inner || (o.start == i.start && o.shape == i.shape && within(o.row, i.row) && within(o.col, i.col))
     }
 
-    /// Is every element of `inner` that has a byte of `outer`'s certainly written through `outer`? Where rows or columns of that are
-    /// constants, such a byte is in them.
+    /// Is every element of `inner` that has a byte of `outer`'s certainly written through `outer`? Where rows or
+    /// columns of that are constants, such a byte is in them.
     pub(super) fn has(&self, outer: Key, inner: Key, numbers: &Numbers, path: &[Literal]) -> bool {
         let (o, i) = (&self.all[outer.0 as usize], &self.all[inner.0 as usize]);
         let within =
@@ -335,8 +335,8 @@ impl Keys {
         out.into()
     }
 
-    /// The window of a tile with these rows and columns (first one, how many): the bytes that it may have, and whether it has
-    /// all of them.
+    /// The window of a tile with these rows and columns (first one, how many): the bytes that it may have, and whether
+    /// it has all of them.
     pub(super) fn written(
         &mut self,
         kernel: &Kernel,

@@ -3,9 +3,9 @@
 //! The element has a symbol for its row and one for its column. A family has it if its parameters have values with
 //! which the conditions hold and the window has the element. Such values are found by solving what the window begins
 //! with for the parameters: of `t[2 * p + 1, _]` it is `p = (row - 1) / 2`, of `t[n - 1 - p, _]` `n - 1 - row`, and of
-//! `t[q / 64, q % 64]` `64 * row + col`. Then nothing is left to be found: the element is missed only if for each family
-//! one of its conditions fails, which linear inequalities are to contradict. Where one family has the even rows, the
-//! condition of the other one is looked at for the odd rows alone.
+//! `t[q / 64, q % 64]` `64 * row + col`. Then nothing is left to be found: the element is missed only if for each
+//! family one of its conditions fails, which linear inequalities are to contradict. Where one family has the even rows,
+//! the condition of the other one is looked at for the odd rows alone.
 
 use super::families::{Family, Param, Read};
 use super::linear::{Facts, Linear};

@@ -74,7 +74,10 @@ fn report(
         Diagnostic::error(
             codes::CAPACITY,
             at,
-            format!("the tiles of {memory} do not fit around each other: {needed} bytes are needed, {target_name} has {capacity}"),
+            format!(
+                "the tiles of {memory} do not fit around each other: {needed} bytes are needed, {target_name} has \
+                {capacity}"
+            ),
         )
         .with_label(format!("{peak} bytes are live here, the most at any point"))
         .with_note(

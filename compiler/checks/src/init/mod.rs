@@ -292,7 +292,8 @@ fn how_to_start(kernel: &Kernel, object: Object) -> String {
                 && let Some(name) = declared_in_loop(kernel, t) =>
         {
             format!(
-                "a tile that is declared in a loop begins anew in each iteration: declare `{}` before {name} to keep its value",
+                "a tile that is declared in a loop begins anew in each iteration: declare `{}` before {name} to keep \
+                its value",
                 kernel.tiles[t].name
             )
         }
@@ -316,7 +317,8 @@ fn error(kernel: &Kernel, object: Object, span: Span) -> Diagnostic {
 }
 
 /// What is said of runs with a read that is not proved.
-pub const RUNS_ARE_WATCHED: &str = "not proved either way: runs keep a mark for each byte, which takes 20 to 100 times as long, and end here if it happens (PA-1001)";
+pub const RUNS_ARE_WATCHED: &str = "not proved either way: runs keep a mark for each byte, which takes 20 to 100 times \
+    as long, and end here if it happens (PA-1001)";
 
 fn warning(kernel: &Kernel, object: Object, span: Span) -> Diagnostic {
     let (what, declared) = object.describe(kernel);

@@ -80,7 +80,9 @@ impl Fault {
         };
         let data = &kernel.tiles[tile];
         let workaround = match data.hidden {
-            true => "until that is mended: give this result a tile of its own with `tile r: ..;`, and an address with `TASSIGN(r, ..)`".to_owned(),
+            true => "until that is mended: give this result a tile of its own with `tile r: ..;`, and an address with \
+                `TASSIGN(r, ..)`"
+                .to_owned(),
             false => format!("until that is mended: give `{0}` an address with `TASSIGN({0}, ..)`", data.name),
         };
         Diagnostic::error(codes::PLAN_FAULT, span, format!("a bug of ptoc: {}", self.describe(kernel)))

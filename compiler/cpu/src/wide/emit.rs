@@ -253,7 +253,8 @@ impl Emitter<'_> {
     /// Is a whole vector at this place written past the caches?
     fn goes_past(&self, place: Option<Place>) -> bool {
         let bytes = self.isa.bytes();
-        matches!(place, Some(Place::Pointer { pointer: n @ 0..64, disp, scale: 4 }) if disp % bytes == 0 && self.past >> n & 1 != 0)
+        matches!(place, Some(Place::Pointer { pointer: n @ 0..64, disp, scale: 4 })
+            if disp % bytes == 0 && self.past >> n & 1 != 0)
     }
 
     /// Sets a pointer of the program's own.

@@ -8,7 +8,8 @@ use ptoc_ir::loops::Module;
 
 /// Two nests that share their code, lanes that stay where they are, a loop, and a check of each.
 const BODY: &str = "r2: i64 = const 0 @0:1..2\nr3: i64 = const 256 @0:1..2\n\
-    for l0 r4: i64 in r2..r0 step 1 @0:10..19 {\n  r5: i64 = mul r4, r3 @0:10..19\n  lanes r6: i64 in r1 @0:10..19 {\n    \
+    for l0 r4: i64 in r2..r0 step 1 @0:10..19 {\n  r5: i64 = mul r4, r3 @0:10..19\n  \
+    lanes r6: i64 in r1 @0:10..19 {\n    \
     r7: f32 = load f32 t0[r5, stride 4] @0:20..29\n    r8: f32 = const 0x40490fdb @0:30..39\n    \
     r9: f32 = mul r7, r8 @0:30..39\n    r10: f32 = add r9, r7 @0:40..49\n    \
     store f32 t1[r5, stride 4], r10 @0:50..59\n  }\n}\n\

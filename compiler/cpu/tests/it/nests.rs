@@ -21,7 +21,8 @@ fn rows_of_moves_and_conversions() {
         let (f, t) = (size(from), size(to));
         let body = format!(
             "r2: i64 = const 0\nr3: i64 = const {}\nr4: i64 = const {}\nr5: i64 = const 3\n\
-             for l0 r6: i64 in r2..r0 step 1 {{\n  r7: i64 = mul r6, r3\n  r8: i64 = mul r6, r4\n  r9: i64 = add r5, r8\n  \
+             for l0 r6: i64 in r2..r0 step 1 {{\n  r7: i64 = mul r6, r3\n  r8: i64 = mul r6, r4\n  \
+             r9: i64 = add r5, r8\n  \
              r10: i64 = add r5, r7\n  lanes r11: i64 in r1 {{\n    r12: {reg} = load {from} t0[r10, stride {f}]\n    \
              {round}    store {to} t1[r9, stride {t}], {value}\n  }}\n}}\n",
             40 * f,
@@ -85,7 +86,8 @@ fn equal_nests_share_their_code() {
 fn strides_and_steps_in_registers() {
     // Rows are r1 elements apart, columns r1 bytes; the row's own offset is invariant; in place.
     let body = "r2: i64 = const 4\nr3: i64 = mul r1, r2\nr4: f32 = const 0.5\nr5: i64 = const 1\n\
-                for l0 r6: i64 in r5..r0 step 1 {\n  r7: i64 = mul r6, r3\n  r8: i64 = mul r6, r3\n  lanes r9: i64 in r1 {\n    \
+                for l0 r6: i64 in r5..r0 step 1 {\n  r7: i64 = mul r6, r3\n  r8: i64 = mul r6, r3\n  \
+                lanes r9: i64 in r1 {\n    \
                 r10: f32 = load f32 t0[r7, stride 4]\n    r11: f32 = load f32 t1[r2, stride r3]\n    \
                 r12: f32 = fma r10, r4, r11\n    store f32 t0[r8, stride 4], r12\n  }\n}\n";
     let module = module(body, 2);
@@ -107,7 +109,8 @@ fn dense_rows_that_feed_each_other_keep_their_order() {
                  for l0 r4: i64 in r2..r0 step 1 {{\n  r5: i64 = mul r4, r13\n  r6: i64 = add r5, r14\n  \
                  lanes r7: i64 in r1 {{\n    r8: {reg} = load {ty} t0[r5, stride {size}]\n    r9: {reg} = neg r8\n    \
                  r15: {ty2} = load {mem2} t1[r2]\n    r16: {reg} = load {ty} t1[r5, stride {size}]\n    \
-                 r10: {reg} = sub r9, r16\n    r17: {reg} = add r10, r15\n    store {ty} t0[r6, stride {size}], r17\n    \
+                 r10: {reg} = sub r9, r16\n    r17: {reg} = add r10, r15\n    \
+                 store {ty} t0[r6, stride {size}], r17\n    \
                  store {ty} t2[r5, stride {size}], r9\n  }}\n}}\n",
                 (cols + shift) * size,
                 ty2 = reg,
@@ -291,8 +294,8 @@ fn located(oob: Oob, unsigned: bool, ty: &str, number: usize) -> Module {
         let step = 8 * number;
         body += &format!(
             "r{r}: i64 = const {at}\nr{0}: i64 = const {1}\nr{2}: i64 = const {3}\n\
-             r{4}: i64 = gather {oob} {bits} (r0, r1), d t3[r{r}] ({5}, {size}), from t0[r3] r2, by {sign}t1[r{2}] (4, 0), \
-             plus t1[r4] (0, 4), places s0[r{0}] {step}\nstore i64 t5[r{0}], r{4}\n",
+             r{4}: i64 = gather {oob} {bits} (r0, r1), d t3[r{r}] ({5}, {size}), from t0[r3] r2, by {sign}t1[r{2}] (4, \
+             0), plus t1[r4] (0, 4), places s0[r{0}] {step}\nstore i64 t5[r{0}], r{4}\n",
             r + 1,
             8 * n,
             r + 2,
@@ -304,7 +307,8 @@ fn located(oob: Oob, unsigned: bool, ty: &str, number: usize) -> Module {
     let step = 8 * number;
     body +=
         &format!("r10: i64 = const {step}\nr11: i64 = const 280\nr12: i64 = const {}\nr13: i64 = const 4\n", 70 * size);
-    body += "for l0 r14: i64 in r3..r0 step 1 {\n r15: i64 = mul r14, r10\n r16: i64 = mul r14, r13\n r17: i64 = mul r14, r12\n";
+    body += "for l0 r14: i64 in r3..r0 step 1 {\n r15: i64 = mul r14, r10\n r16: i64 = mul r14, r13\n \
+        r17: i64 = mul r14, r12\n";
     body += "lanes r18: i64 in r1 {\n";
     for n in 0..number {
         let r = 200 + 10 * n;
@@ -330,7 +334,8 @@ fn located(oob: Oob, unsigned: bool, ty: &str, number: usize) -> Module {
     body += "}\n}\n";
     let names: String = (0..6).map(|n| format!("tensor \"T{n}\"\n")).collect();
     let source = format!(
-        "kernel \"nest\"\n{names}arena 256\nspace \"places\" at 0 size 256\nlaunch \"l\" (r0: i64, r1: i64, r2: i64) {{\n}}\n\
+        "kernel \"nest\"\n{names}arena 256\nspace \"places\" at 0 size 256\n\
+         launch \"l\" (r0: i64, r1: i64, r2: i64) {{\n}}\n\
          block \"b\" (r0: i64, r1: i64, r2: i64) {{\n  labels 8\n{body}}}\n"
     );
     let module = text::parse(&source, FileId(0)).unwrap_or_else(|e| panic!("{e:?}\n{source}"));

@@ -7,10 +7,17 @@ use ptoc_diagnostics::FileId;
 use ptoc_ir::loops::{text, verify};
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: crate::make::cases(96), max_shrink_iters: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: crate::make::cases(96),
+        max_shrink_iters: 400,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
-    fn machine_code_agrees_with_the_evaluator(choices in proptest::collection::vec(any::<u8>(), 0..500), seed in any::<u32>()) {
+    fn machine_code_agrees_with_the_evaluator(
+        choices in proptest::collection::vec(any::<u8>(), 0..500),
+        seed in any::<u32>(),
+    ) {
         let module = Generator::module(&choices);
         if let Err(errors) = verify(&module) {
             prop_assert!(false, "{errors:?}\n{}", text::print(&module, false));

@@ -1,10 +1,11 @@
 //! Elements of `out` tensors that a launch leaves unwritten, seen from outside of its code.
 //!
-//! The tensor is filled with a pattern before the launch; an element that has it afterwards is unwritten, or was given just that value.
-//! Which of the two it is, a second launch with another pattern says: machine code gives the same values twice. So stores need no
-//! marks, and a launch costs a pass over the tensor before it and one behind it, and only where the compiler has not seen that it is
-//! filled ([`ptoc_checks::blocks::unfilled`]). Patterns are NaNs and numbers that hardly any launch computes; of 8 bits there are none such,
-//! and an output of bytes is more often launched twice.
+//! The tensor is filled with a pattern before the launch; an element that has it afterwards is unwritten, or was given
+//! just that value. Which of the two it is, a second launch with another pattern says: machine code gives the same
+//! values twice. So stores need no marks, and a launch costs a pass over the tensor before it and one behind it, and
+//! only where the compiler has not seen that it is filled ([`ptoc_checks::blocks::unfilled`]). Patterns are NaNs and
+//! numbers that hardly any launch computes; of 8 bits there are none such, and an output of bytes is more often
+//! launched twice.
 
 use crate::launch::{Launch, Step, Used, unwritten};
 use ptoc_diagnostics::Diagnostic;

@@ -163,7 +163,8 @@ pub enum Compiled {
 /// Code of a plan that is launched step by step.
 pub trait Launches {
     /// Gets ready for what is not proved of a plan: launches may leave elements of the tensors `unfilled` unwritten, by
-    /// step, and accesses of a step that is [watched](crate::launch::Step::watched) may meet. Code that watches nothing refuses such steps.
+    /// step, and accesses of a step that is [watched](crate::launch::Step::watched) may meet. Code that watches nothing
+    /// refuses such steps.
     fn expect(&mut self, session: &mut Session, plan: &Plan, unfilled: &[Vec<TensorId>]) -> Result<(), Failed> {
         let _ = unfilled;
         refuse_watched(session, plan)

@@ -321,7 +321,10 @@ fn laid_out(step: &Step) -> Diagnostic {
     Diagnostic::error(codes::UNIT_CANNOT, span, message)
         .with_label("a layout of its own")
         .with_note("where an array lies in their memory is said by `at`, or by the compiler")
-        .with_help("give the tensor extents alone, and its place with `at LAYOUT`; or let the host run the kernel: `#[on(host)]`")
+        .with_help(
+            "give the tensor extents alone, and its place with `at LAYOUT`; or let the host run the kernel: \
+            `#[on(host)]`",
+        )
 }
 
 /// Most elements of arrays whose movements are looked into.

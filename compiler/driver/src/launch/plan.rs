@@ -329,8 +329,8 @@ impl Plan {
     }
 }
 
-/// Is it proved with the sizes of this launch that what the kernel reads of tiles is written? `ptoc check -D` with them says
-/// the same.
+/// Is it proved with the sizes of this launch that what the kernel reads of tiles is written? `ptoc check -D` with them
+/// says the same.
 fn proved_for_these(session: &mut Session, origin: &Origin<'_>) -> bool {
     if origin.bindings.dims.is_empty() {
         return false;

@@ -147,8 +147,8 @@ pub fn printed(ir: &Snapshot, spans: Spans) -> String {
     }
 }
 
-/// `softmax.tile:12  let e = exp(x - m);`: where a span begins, and the line there. Files are called by their last names,
-/// but for those of the standard library.
+/// `softmax.tile:12  let e = exp(x - m);`: where a span begins, and the line there. Files are called by their last
+/// names, but for those of the standard library.
 pub fn quoted(sources: &SourceMap, span: Span) -> String {
     let line = sources.position(span.file, span.start).line;
     let name = sources.name(span.file);
@@ -217,7 +217,8 @@ pub fn text_of(
                     let (flags, name) = (session.target.pipes.flags, &session.target.name);
                     let _ = writeln!(
                         out,
-                        "# line {line}: one flag from {} to {} for {} iterations, as {name} has {flags} from one pipe to another",
+                        "# line {line}: one flag from {} to {} for {} iterations, as {name} has {flags} from one pipe \
+                        to another",
                         n.from, n.to, n.count
                     );
                 }

@@ -132,7 +132,8 @@ impl<'k> Machine<'k, '_> {
         };
         if from == to {
             return format!(
-                "the two roles have pipes of their own: let {from} signal another pipe once it has {did} it, and that one {to}"
+                "the two roles have pipes of their own: let {from} signal another pipe once it has {did} it, and that \
+                one {to}"
             );
         }
         format!("set an event from {from} to {to} once {from} has {did} it, and wait for it before {to} goes on")
@@ -182,7 +183,8 @@ impl<'k> Machine<'k, '_> {
             (Some(p), _, None) => {
                 let bytes = if p.bytes == 0 { String::new() } else { format!(" and {}", times(p.bytes, "byte")) };
                 format!(
-                    "deadlock: {pipe} waits for parity {} of {event}, which stays in phase {}: it still needs {} of {}{bytes}",
+                    "deadlock: {pipe} waits for parity {} of {event}, which stays in phase {}: it still needs {} of \
+                    {}{bytes}",
                     p.parity,
                     p.phase,
                     p.arrivals,
@@ -207,16 +209,26 @@ impl<'k> Machine<'k, '_> {
         let first = stuck.pending.is_some_and(|p| p.phase == 0 && p.parity == 0 && p.arrivals == p.of);
         trap.help = Some(match (&stuck.set, first) {
             (Some((_, true)), true) => {
-                "nobody has filled or released anything yet: a producer's first wait is for parity 1, which goes through".into()
+                "nobody has filled or released anything yet: a producer's first wait is for parity 1, which goes \
+                through"
+                    .into()
             }
-            (Some((_, false)), _) => "the meaning of a block is its program order: put what is waited for before the wait".into(),
+            (Some((_, false)), _) => "the meaning of a block is its program order: put what is waited for before the \
+                wait"
+                .into(),
             (Some((_, true)), false) => {
-                "the two wait for each other: put the set where it does not depend on this wait, or set the event once before".into()
+                "the two wait for each other: put the set where it does not depend on this wait, or set the event once \
+                before"
+                    .into()
             }
             (None, _) if surplus.is_some() => {
-                "announce each byte that comes: `expect` or `arrive_and_expect` with what the loads of the phase move".into()
+                "announce each byte that comes: `expect` or `arrive_and_expect` with what the loads of the phase move"
+                    .into()
             }
-            (None, _) if barrier => format!("every phase takes as many arrivals as `{}` was declared with, and every announced byte", data.name),
+            (None, _) if barrier => format!(
+                "every phase takes as many arrivals as `{}` was declared with, and every announced byte",
+                data.name
+            ),
             (None, _) => format!("set {event} on {from} before, or drop the wait"),
         });
         trap
@@ -264,7 +276,8 @@ impl<'k> Machine<'k, '_> {
             Breach::Early { name, phase } => {
                 let me = me(0);
                 let message = format!(
-                    "{} may go through its wait for {} a round early: nothing makes it see the end of phase {}, and two phases later the parity is the same",
+                    "{} may go through its wait for {} a round early: nothing makes it see the end of phase {}, and \
+                    two phases later the parity is the same",
                     self.pipe(me),
                     self.event(*name),
                     phase.saturating_sub(2)
@@ -276,7 +289,8 @@ impl<'k> Machine<'k, '_> {
             Breach::Overtaken { name, wait, phase } => {
                 let me = me(*wait);
                 let message = format!(
-                    "phase {phase} of {} may end before {} has looked: its wait would not see the phase before any more",
+                    "phase {phase} of {} may end before {} has looked: its wait would not see the phase before any \
+                    more",
                     self.event(*name),
                     self.pipe(item(*wait))
                 );
@@ -291,7 +305,8 @@ impl<'k> Machine<'k, '_> {
             Breach::Mixed { name, other, phase } => {
                 let me = me(*other);
                 let message = format!(
-                    "{} may count for phase {} of {} instead of phase {phase}: nothing makes it come after the end of that",
+                    "{} may count for phase {} of {} instead of phase {phase}: nothing makes it come after the end of \
+                    that",
                     self.pipe(me),
                     phase.saturating_sub(1),
                     self.event(*name)
@@ -304,7 +319,8 @@ impl<'k> Machine<'k, '_> {
             Breach::Unannounced { name, expect, phase } => {
                 let me = item(*expect);
                 let message = format!(
-                    "phase {phase} of {} may end before these bytes are announced: no arrival comes after this `expect`",
+                    "phase {phase} of {} may end before these bytes are announced: no arrival comes after this \
+                    `expect`",
                     self.event(*name)
                 );
                 let mut trap = self.item_trap(codes::TRAP_EARLY_FLIP, me, message, "announced here");
@@ -318,7 +334,8 @@ impl<'k> Machine<'k, '_> {
                     Some(_) => (
                         codes::TRAP_EARLY_FLIP,
                         format!(
-                            "an arrival has ended a phase of {event} before its bytes were announced ({numbers} in the next phase)"
+                            "an arrival has ended a phase of {event} before its bytes were announced ({numbers} in the \
+                            next phase)"
                         ),
                     ),
                     None if *announced == 0 && *came == 0 => (

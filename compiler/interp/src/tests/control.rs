@@ -337,7 +337,8 @@ fn accumulators_are_converted_when_stored() {
 fn depth() {
     let depth = verify::MAX_DEPTH - 1;
     let text = format!(
-        "kernel \"k\" target \"a5\"\nlabel l0\nprologue {{\nv0: bool = const true\n}}\ngrid []\nbody {{\n{}print \"here\"\n{}}}\n",
+        "kernel \"k\" target \"a5\"\nlabel l0\nprologue {{\nv0: bool = const true\n}}\ngrid []\nbody {{\n\
+        {}print \"here\"\n{}}}\n",
         "if v0 {\n".repeat(depth),
         "}\n".repeat(depth)
     );

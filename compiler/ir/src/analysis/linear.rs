@@ -213,8 +213,8 @@ fn project(
     }
 }
 
-/// Two inequalities that leave one number are an equation: that it is one of integers would be lost where a pair of bounds
-/// is added up.
+/// Two inequalities that leave one number are an equation: that it is one of integers would be lost where a pair of
+/// bounds is added up.
 fn opposite(least: &mut Vec<Row>) -> Option<Row> {
     let negated = |row: &Row| row.sum(-1, &Row::default(), 1);
     // They are sorted, and no two have the same terms.

@@ -61,7 +61,9 @@ macro_rules! named {
             /// Name in text.
             pub fn name(self) -> &'static str { match self { $($name::$variant => $text),* } }
             /// The one with that name.
-            pub fn from_name(name: &str) -> Option<$name> { match name { $($text => Some($name::$variant),)* _ => None } }
+            pub fn from_name(name: &str) -> Option<$name> {
+                match name { $($text => Some($name::$variant),)* _ => None }
+            }
         }
     };
 }
@@ -118,7 +120,10 @@ named! {
 
 named! {
     /// Comparisons to bool; floats: every one but `ne` is false on NaN.
-    CmpOp { Eq = "eq", Ne = "ne", Lt = "lt", Le = "le", Gt = "gt", Ge = "ge", LtU = "lt_u", LeU = "le_u", GtU = "gt_u", GeU = "ge_u" }
+    CmpOp {
+        Eq = "eq", Ne = "ne", Lt = "lt", Le = "le", Gt = "gt", Ge = "ge",
+        LtU = "lt_u", LeU = "le_u", GtU = "gt_u", GeU = "ge_u",
+    }
 }
 
 named! {

@@ -2,9 +2,10 @@
 //!
 //! Types of every operation; registers defined once, before use, visible only in their region; straight-line lanes
 //! with uniform offsets; labels; references into the module's tables. What it cannot see is whether addresses stay
-//! inside their memory: tile IR says that, where `ptoc_checks::bounds` proves each access or puts a check in front of it. The
-//! module's table of bounds tells by what. Here it is held to two things: the block function has the checks that it names, and
-//! it tells of each tensor that the block function touches. (Not of each statement: the lowering makes one of several.)
+//! inside their memory: tile IR says that, where `ptoc_checks::bounds` proves each access or puts a check in front of
+//! it. The module's table of bounds tells by what. Here it is held to two things: the block function has the checks
+//! that it names, and it tells of each tensor that the block function touches. (Not of each statement: the lowering
+//! makes one of several.)
 
 use super::{
     Addr, Atomic, Base, BinOp, Bounded, Cast, CmpOp, Contract, Entry, For, Func, Gather, LTy, Label, Lanes, MemTy,
@@ -86,8 +87,8 @@ fn tables(module: &Module, errors: &mut Vec<Diagnostic>) {
     let expected = launch.params.len() + launch.results.len() + spans;
     if block.params.len() != expected {
         bad(format!(
-            "the block function has {} parameters; the launch function's {}, its {} extents and {spans} numbers of blocks \
-             make {expected}",
+            "the block function has {} parameters; the launch function's {}, its {} extents and {spans} numbers of \
+             blocks make {expected}",
             block.params.len(),
             launch.params.len(),
             launch.results.len(),

@@ -2,8 +2,8 @@
 //!
 //! Bits are those of [`crate::tile::Const`]: little-endian in the low bytes, zero above the type's width. Every
 //! function returns `None` where the operation does not exist on the type, and is total otherwise. The rules are
-//! those of `spec/numerics.md`: `f16`, `bf16` and the 8-bit floats compute in f32 and round once (nearest even), integers wrap, x/0 is all
-//! ones, `index` division floors, a shift by the width or more gives 0 or the sign.
+//! those of `spec/numerics.md`: `f16`, `bf16` and the 8-bit floats compute in f32 and round once (nearest even),
+//! integers wrap, x/0 is all ones, `index` division floors, a shift by the width or more gives 0 or the sign.
 
 mod convert;
 mod text;

@@ -4,8 +4,8 @@ use super::{Access, Inst, Kernel, Op, Operand, PrintPart, SyncOp};
 use ptoc_isa::{Loc, Pipe, Role, Sem, pipe_of};
 
 /// The pipe that executes `op` (`spec/pipes.md`). `None` for what is done while issuing and touches no tile or tensor
-/// (scalars, control), and for a barrier of all pipes. Copies and products along nests, which PTO does not have, run where
-/// the move or product of whole tiles would; a copy from tensor to tensor on the pipe that writes global memory.
+/// (scalars, control), and for a barrier of all pipes. Copies and products along nests, which PTO does not have, run
+/// where the move or product of whole tiles would; a copy from tensor to tensor on the pipe that writes global memory.
 pub fn pipe_of_op(kernel: &Kernel, op: &Op) -> Option<Pipe> {
     match op {
         Op::Load { .. } | Op::Store { .. } | Op::Atomic { .. } | Op::TileGet { .. } | Op::TileSet { .. } => {

@@ -411,16 +411,23 @@ fn by_choice(out: &mut String, group: &[&Covered]) {
 }
 
 const HEAD: &str = "# Coverage\n\n\
-Which of PTO's instructions ptoc has, on which dtypes, on which targets. Generated from PTO's list (`compiler/isa/src/coverage/pto.txt`),\n\
-the instruction table and the target files (`UPDATE_SPEC=1 cargo test -p ptoc-isa spec`). Do not edit. What works is run on both backends and\n\
-held against results of numpy (`tests/golden/*.txt`), on every dtype, on every way between memories and in every mode: `tests/it/covered.rs` derives\n\
-from the table what there is to have, and fails for a form without. Cells are of one dtype or one mode; a rule on two of them at once is on the instruction's page.\n\n";
+Which of PTO's instructions ptoc has, on which dtypes, on which targets. Generated from PTO's list \
+(`compiler/isa/src/coverage/pto.txt`),\n\
+the instruction table and the target files (`UPDATE_SPEC=1 cargo test -p ptoc-isa spec`). Do not edit. What works is \
+run on both backends and\n\
+held against results of numpy (`tests/golden/*.txt`), on every dtype, on every way between memories and in every mode: \
+`tests/it/covered.rs` derives\n\
+from the table what there is to have, and fails for a form without. Cells are of one dtype or one mode; a rule on two \
+of them at once is on the instruction's page.\n\n";
 
-const SIGNS: &str = "* `+` works\n* `.` illegal by the target's rule: a program that says it is refused; an empty cell is illegal on all of them\n\
+const SIGNS: &str = "* `+` works\n* `.` illegal by the target's rule: a program that says it is refused; an empty cell \
+is illegal on all of them\n\
 * `?` missing: PTO lists it and ptoc refuses it\n* `o` ptoc's own: legal here, and not in PTO's list\n";
 
-const ORDERS: &str = "\nPTO's pages ask by default that the tiles of an instruction in Vec lie by rows (`ND`). Here an order says where the elements of a tile\n\
-lie and nothing else: every instruction takes tiles in the order of rows or of columns (`layout = DN`), and of both at once. What is loaded to\n\
+const ORDERS: &str = "\nPTO's pages ask by default that the tiles of an instruction in Vec lie by rows (`ND`). Here an \
+order says where the elements of a tile\n\
+lie and nothing else: every instruction takes tiles in the order of rows or of columns (`layout = DN`), and of both at \
+once. What is loaded to\n\
 Vec and stored from it keeps its order; TMOV and TTRANS change it.\n";
 
 #[cfg(test)]

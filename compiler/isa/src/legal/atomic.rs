@@ -61,31 +61,34 @@ impl AtomicViolation {
     pub fn diagnostic(&self, span: Span) -> Diagnostic {
         let name = self.instr.get().written_name();
         let AtomicViolation { op, dtype, target, .. } = self;
-        let d = match self.of_op {
-            true => {
-                let kept = if *op == AtomicOp::Min { "smaller" } else { "larger" };
-                let message =
-                    format!("on {target}, {name} adds to what is there, and does not keep the {kept} of both");
-                let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, message)
-                    .with_label("not a mode of this instruction here")
-                    .with_note(format!("it updates by `atomic = true` alone, of {}", text::list(&self.allowed)));
-                match self.instr.get().sem.scatters() {
+        let d =
+            match self.of_op {
+                true => {
+                    let kept = if *op == AtomicOp::Min { "smaller" } else { "larger" };
+                    let message =
+                        format!("on {target}, {name} adds to what is there, and does not keep the {kept} of both");
+                    let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, message)
+                        .with_label("not a mode of this instruction here")
+                        .with_note(format!("it updates by `atomic = true` alone, of {}", text::list(&self.allowed)));
+                    match self.instr.get().sem.scatters() {
                     true => d.with_help(
-                        "load the elements, take TMAX or TMIN in Vec, and store them again, where no other block uses them",
+                        "load the elements, take TMAX or TMIN in Vec, and store them again, where no other block uses \
+                        them",
                     ),
-                    false => d.with_help("`MSCATTER(table, a, idx, atomic = Max)` does, by indices, on a5 and the Kirins"),
+                    false => d.with_help("`MSCATTER(table, a, idx, atomic = Max)` does, by indices, on a5 and the \
+                        Kirins"),
                 }
-            }
-            false => {
-                let message = format!("on {target}, {name} does not update elements of {dtype}");
-                Diagnostic::error(codes::INSTR_DTYPE, span, message)
-                    .with_label(format!("`{dtype}`"))
-                    .with_note(format!("it updates {}", text::list(&self.allowed)))
-                    .with_help(
-                        "make the tensor f16, which has every value of an 8-bit float, and convert with `f16(...)`",
-                    )
-            }
-        };
+                }
+                false => {
+                    let message = format!("on {target}, {name} does not update elements of {dtype}");
+                    Diagnostic::error(codes::INSTR_DTYPE, span, message)
+                        .with_label(format!("`{dtype}`"))
+                        .with_note(format!("it updates {}", text::list(&self.allowed)))
+                        .with_help(
+                            "make the tensor f16, which has every value of an 8-bit float, and convert with `f16(...)`",
+                        )
+                }
+            };
         match self.taken_by.as_slice() {
             [] => d.with_note(format!("no target's {name} does")),
             some => d.with_note(format!("{} would take it", text::list(some))),

@@ -415,8 +415,8 @@ impl DTypeViolation {
                         d.with_help(format!("the nearest is to make {list_of}{}", self.of_sources(list)))
                     }
                     None if self.instr.get().counts_bytes() => d.with_help(format!(
-                        "an offset counts bytes, so elements keep their width, and none of these is as wide as {}: declare \
-                         the tensors u32, with two columns for one, and gather both halves",
+                        "an offset counts bytes, so elements keep their width, and none of these is as wide as {}: \
+                         declare the tensors u32, with two columns for one, and gather both halves",
                         self.given[1]
                     )),
                     None => d,

@@ -171,7 +171,7 @@ pub(super) fn pow() -> Program {
         "pow",
         1.25,
         f32::INFINITY,
-        "As C's pow: 1 to any power and anything to the power 0 are 1, NaN included; below 0 a power that is no whole number gives \
-         NaN, an odd one a number below 0.",
+        "As C's pow: 1 to any power and anything to the power 0 are 1, NaN included; below 0 a power that is no whole \
+         number gives NaN, an odd one a number below 0.",
     )
 }

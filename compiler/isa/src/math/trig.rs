@@ -8,9 +8,9 @@ use crate::CmpOp;
 /// |x| up to which the bounds hold: the quadrant is right and the reduced argument accurate.
 pub(super) const DOMAIN: f32 = 1_048_576.0;
 
-const DOC: &str = "The bound holds for |x| <= 2^20. Beyond, the argument is reduced with fewer and fewer right bits; the \
-                   result stays in [-1, 1] and is the same everywhere, but means nothing from about 2^24 on. NaN for \
-                   NaN and for +-inf.";
+const DOC: &str = "The bound holds for |x| <= 2^20. Beyond, the argument is reduced with fewer and fewer right bits; \
+                   the result stays in [-1, 1] and is the same everywhere, but means nothing from about 2^24 on. NaN \
+                   for NaN and for +-inf.";
 
 /// The argument a >= 0 as a = n pi/2 + r: (r, n as i32). Four parts of pi/2, one fused step each; n times the first
 /// part is subtracted exactly. r is held to [-1, 1] where a is too large for any of this.

@@ -13,52 +13,78 @@ pub(super) fn example(row: &Instr) -> Option<(&'static str, String)> {
         Sem::Named(named) => named.example,
         Sem::Fixpipe(fixpipe) => fixpipe.example,
         Sem::Assign => {
-            "a: in f32[M, N], result: out f32[M, N]|let t = tile Vec<f32, i, j>;|TASSIGN(t, 0x0);|TLOAD(t, a.tile(i, j));|TSTORE(result.tile(i, j), t);"
+            "a: in f32[M, N], result: out f32[M, N]|let t = tile Vec<f32, i, j>;|TASSIGN(t, 0x0);|\
+            TLOAD(t, a.tile(i, j));|TSTORE(result.tile(i, j), t);"
         }
         Sem::Load | Sem::Store => {
-            "a: in f32[M, N], result: out f32[M, N]|let t = tile Vec<f32, i, j>;|TLOAD(t, a.tile(i, j));|TSTORE(result.tile(i, j), t);"
+            "a: in f32[M, N], result: out f32[M, N]|let t = tile Vec<f32, i, j>;|TLOAD(t, a.tile(i, j));|\
+            TSTORE(result.tile(i, j), t);"
         }
         Sem::Move => {
-            "a: in f32[M, N], result: out f32[M, N]|let t = Vec(a.tile(i, j));|let d = tile Vec<f32, i, j>;|TMOV(d, t);|TSTORE(result.tile(i, j), d);"
+            "a: in f32[M, N], result: out f32[M, N]|let t = Vec(a.tile(i, j));|let d = tile Vec<f32, i, j>;|\
+            TMOV(d, t);|TSTORE(result.tile(i, j), d);"
         }
         Sem::Gather => {
-            "table: in f32[K], idx: in i32[M, N], result: out f32[M, N]|let idx = Vec(idx.tile(i, j));|let d = tile Vec<f32, i, j>;|MGATHER(d, table, idx, oob = Zero);|TSTORE(result.tile(i, j), d);"
+            "table: in f32[K], idx: in i32[M, N], result: out f32[M, N]|let idx = Vec(idx.tile(i, j));|\
+            let d = tile Vec<f32, i, j>;|MGATHER(d, table, idx, oob = Zero);|TSTORE(result.tile(i, j), d);"
         }
         Sem::GatherRows => {
-            "table: in f32[K, N], idx: in i32[M], result: out f32[M, N]|let rows = Vec(idx.tile(i));|let d = tile Vec<f32, i, j>;|MGATHER(d, table.tile(_, j), rows, Row, Clamp);|TSTORE(result.tile(i, j), d);"
+            "table: in f32[K, N], idx: in i32[M], result: out f32[M, N]|let rows = Vec(idx.tile(i));|\
+            let d = tile Vec<f32, i, j>;|MGATHER(d, table.tile(_, j), rows, Row, Clamp);|TSTORE(result.tile(i, j), d);"
         }
         Sem::ScatterRows => {
-            "a: in f32[M, N], result: out f32[M, N]|let a = Vec(a.tile(i, j));|let idx = tile Vec<i32, 1, 32, valid = (1, i.len)>;|TCI(idx, i32(i.len - 1), Down);|MSCATTER(result.tile(i, j), a, idx, Row);"
+            "a: in f32[M, N], result: out f32[M, N]|let a = Vec(a.tile(i, j));|\
+            let idx = tile Vec<i32, 1, 32, valid = (1, i.len)>;|TCI(idx, i32(i.len - 1), Down);|\
+            MSCATTER(result.tile(i, j), a, idx, Row);"
         }
         Sem::Prefetch => {
-            "a: in f32[M, N], result: out f32[M, N]|TPREFETCH_ASYNC(a.tile(i, j));|let t = Vec(a.tile(i, j));|TSTORE(result.tile(i, j), t);"
+            "a: in f32[M, N], result: out f32[M, N]|TPREFETCH_ASYNC(a.tile(i, j));|let t = Vec(a.tile(i, j));|\
+            TSTORE(result.tile(i, j), t);"
         }
         Sem::ScatterTo => {
-            "a: in f32[M, N], result: out f32[RB, N]|let a = Vec(a[i.start, _].tile(j));|let idx = tile Vec<i32, 1, j>;|TCI(idx, i32(j.len - 1), Down);|MSCATTER(result[i.index, _].tile(j), a, idx);"
+            "a: in f32[M, N], result: out f32[RB, N]|let a = Vec(a[i.start, _].tile(j));|\
+            let idx = tile Vec<i32, 1, j>;|TCI(idx, i32(j.len - 1), Down);|\
+            MSCATTER(result[i.index, _].tile(j), a, idx);"
         }
         Sem::Scatter => {
-            "a: in f32[M, N], result: out f32[M, N]|let dst = tile Vec<f32, i, j>;|TEXPANDS(dst, 0.0);|let a = Vec(a.tile(i, j));|let rows = tile Vec<i32, i, j>;|TEXPANDS(rows, 0);|TSCATTER(dst, a, rows);|TSTORE(result.tile(i, j), dst);"
+            "a: in f32[M, N], result: out f32[M, N]|let dst = tile Vec<f32, i, j>;|TEXPANDS(dst, 0.0);|\
+            let a = Vec(a.tile(i, j));|let rows = tile Vec<i32, i, j>;|TEXPANDS(rows, 0);|TSCATTER(dst, a, rows);|\
+            TSTORE(result.tile(i, j), dst);"
         }
         Sem::Matmul if row.shape == ShapeRule::Gemv => {
-            "a: in f16[32], b: in f16[32, N], result: out f32[RB, N], x: in f16[M]|let acc = tile Acc<f32, 16, j, valid = (1, j)>;|TGEMV(acc, Left(a), Right(b.tile(_, j)));|TSTORE(result[i.index, _].tile(j), acc);"
+            "a: in f16[32], b: in f16[32, N], result: out f32[RB, N], x: in f16[M]|\
+            let acc = tile Acc<f32, 16, j, valid = (1, j)>;|TGEMV(acc, Left(a), Right(b.tile(_, j)));|\
+            TSTORE(result[i.index, _].tile(j), acc);"
         }
         Sem::MatmulBias if row.shape == ShapeRule::Gemv => {
-            "a: in f16[32], b: in f16[32, N], bias: in f32[N], result: out f32[RB, N], x: in f16[M]|let acc = tile Acc<f32, 16, j, valid = (1, j)>;|TGEMV_BIAS(acc, Left(a), Right(b.tile(_, j)), Bias(bias.tile(j)));|TSTORE(result[i.index, _].tile(j), acc);"
+            "a: in f16[32], b: in f16[32, N], bias: in f32[N], result: out f32[RB, N], x: in f16[M]|\
+            let acc = tile Acc<f32, 16, j, valid = (1, j)>;|\
+            TGEMV_BIAS(acc, Left(a), Right(b.tile(_, j)), Bias(bias.tile(j)));|TSTORE(result[i.index, _].tile(j), acc);"
         }
         Sem::MatmulAcc if row.shape == ShapeRule::Gemv => {
-            "a: in f16[K], b: in f16[K, N], result: out f32[RB, N], x: in f16[M]|let acc = tile Acc<f32, 16, j, valid = (1, j)>;|acc = 0.0;|for k in tiles(K, 32) {|    TGEMV_ACC(acc, acc, Left(a.tile(k)), Right(b.tile(k, j)));|}|TSTORE(result[i.index, _].tile(j), acc);"
+            "a: in f16[K], b: in f16[K, N], result: out f32[RB, N], x: in f16[M]|\
+            let acc = tile Acc<f32, 16, j, valid = (1, j)>;|acc = 0.0;|\
+            for k in tiles(K, 32) {|    TGEMV_ACC(acc, acc, Left(a.tile(k)), Right(b.tile(k, j)));|}|\
+            TSTORE(result[i.index, _].tile(j), acc);"
         }
         Sem::Matmul => {
-            "a: in f16[M, 32], b: in f16[32, N], result: out f32[M, N]|let acc = tile Acc<f32, i, j>;|TMATMUL(acc, Left(a.tile(i, _)), Right(b.tile(_, j)));|TSTORE(result.tile(i, j), acc);"
+            "a: in f16[M, 32], b: in f16[32, N], result: out f32[M, N]|let acc = tile Acc<f32, i, j>;|\
+            TMATMUL(acc, Left(a.tile(i, _)), Right(b.tile(_, j)));|TSTORE(result.tile(i, j), acc);"
         }
         Sem::MatmulBias => {
-            "a: in f16[M, 32], b: in f16[32, N], bias: in f32[N], result: out f32[M, N]|let acc = tile Acc<f32, i, j>;|TMATMUL_BIAS(acc, Left(a.tile(i, _)), Right(b.tile(_, j)), Bias(bias.tile(j)));|TSTORE(result.tile(i, j), acc);"
+            "a: in f16[M, 32], b: in f16[32, N], bias: in f32[N], result: out f32[M, N]|let acc = tile Acc<f32, i, j>;|\
+            TMATMUL_BIAS(acc, Left(a.tile(i, _)), Right(b.tile(_, j)), Bias(bias.tile(j)));|\
+            TSTORE(result.tile(i, j), acc);"
         }
         Sem::MatmulAcc => {
-            "a: in f16[M, K], b: in f16[K, N], result: out f32[M, N]|let acc = tile Acc<f32, i, j>;|acc = 0.0;|for k in tiles(K, 32) {|    TMATMUL_ACC(acc, acc, Left(a.tile(i, k)), Right(b.tile(k, j)));|}|TSTORE(result.tile(i, j), acc);"
+            "a: in f16[M, K], b: in f16[K, N], result: out f32[M, N]|let acc = tile Acc<f32, i, j>;|acc = 0.0;|\
+            for k in tiles(K, 32) {|    TMATMUL_ACC(acc, acc, Left(a.tile(i, k)), Right(b.tile(k, j)));|}|\
+            TSTORE(result.tile(i, j), acc);"
         }
         Sem::DeinterleaveOne => {
-            "x: in f32[M, N], result: out f32[CB, M]|let src = Vec(x.tile(i, j));|let odd = tile Vec<f32, i, j>;|let even = tile Vec<f32, i, j>;|TDEINTERLEAVE(odd, even, src);|let sums = tile Vec<f32, i, 1>;|TROWSUM(sums, even);|TSTORE(col(result[j.index, _]).tile(i, _), sums);"
+            "x: in f32[M, N], result: out f32[CB, M]|let src = Vec(x.tile(i, j));|let odd = tile Vec<f32, i, j>;|\
+            let even = tile Vec<f32, i, j>;|TDEINTERLEAVE(odd, even, src);|let sums = tile Vec<f32, i, 1>;|\
+            TROWSUM(sums, even);|TSTORE(col(result[j.index, _]).tile(i, _), sums);"
         }
         _ => return of_vec_tiles(row),
     };

@@ -16,7 +16,8 @@ pub fn reference_markdown() -> String {
         "# Instructions\n\n\
          Generated from `compiler/isa` (`UPDATE_SPEC=1 cargo test -p ptoc-isa spec`). Do not edit.\n\n\
          An instruction is written as a statement, destination first: `TADD(z, x, y);`. Tiles have one valid shape \
-         unless the shape rule says otherwise. Modes stand after the operands, those in brackets may be left out. Each has a page, which `ptoc explain` prints too.\n\n| instruction | operands | meaning |\n|---|---|---|\n",
+         unless the shape rule says otherwise. Modes stand after the operands, those in brackets may be left out. Each \
+         has a page, which `ptoc explain` prints too.\n\n| instruction | operands | meaning |\n|---|---|---|\n",
     );
     for row in TABLE {
         put(
@@ -29,7 +30,10 @@ pub fn reference_markdown() -> String {
             ),
         );
     }
-    out.push_str("\n## Math programs\n\nFunctions that are not one rounded operation are published straight-line programs in f32 (`compiler/isa/src/math`); f16 is computed in f32 and rounded.\n\n");
+    out.push_str(
+        "\n## Math programs\n\nFunctions that are not one rounded operation are published straight-line programs in \
+        f32 (`compiler/isa/src/math`); f16 is computed in f32 and rounded.\n\n",
+    );
     for p in math::programs().iter().map(|(_, p)| p).chain([math::pow()]) {
         put(&mut out, format_args!("* `{}`, {} operations: {}\n", p.name, p.ops.len(), error_bound(p)));
     }
@@ -60,7 +64,10 @@ pub fn targets_markdown() -> String {
     put(
         &mut out,
         format_args!(
-            "\n## Memories\n\nBytes; a dash: the target has no such memory. Every tile starts at a multiple of 32 bytes. The storage of a declared tile\nis padded to whole rows of these multiples and whole boxes, unless it has a `layout` of its own; units in memory pad nothing.\n\n| location | memory | {} |\n|---|---|{}\n",
+            "\n## Memories\n\nBytes; a dash: the target has no such memory. Every tile starts at a multiple of 32 \
+            bytes. The storage of a declared tile\n\
+            is padded to whole rows of these multiples and whole boxes, unless it has a `layout` of its own; units in \
+            memory pad nothing.\n\n| location | memory | {} |\n|---|---|{}\n",
             header.join(" | "),
             "---|".repeat(all.len())
         ),
@@ -109,7 +116,8 @@ fn in_memory(out: &mut String, t: &Target) {
     put(
         out,
         format_args!(
-            "* Instruction table: column {}, less the dtypes that are not there. What a unit itself cannot do is the backend's to say.\n",
+            "* Instruction table: column {}, less the dtypes that are not there. What a unit itself cannot do is the \
+            backend's to say.\n",
             t.instructions.name
         ),
     );
@@ -238,7 +246,8 @@ fn target(out: &mut String, t: &Target) {
     put(
         out,
         format_args!(
-            "* Limits: m, k and n {} to {}; rows of TLOAD {}; rows of TSTORE {}, columns from Acc {} to {}; TEXPANDS fills {} to {} blocks of 32 bytes in Mat.\n",
+            "* Limits: m, k and n {} to {}; rows of TLOAD {}; rows of TSTORE {}, columns from Acc {} to {}; TEXPANDS \
+            fills {} to {} blocks of 32 bytes in Mat.\n",
             l.matmul_extent.start(),
             l.matmul_extent.end(),
             text::list(l.load_rows.iter().map(|(loc, n)| format!("{n} in {loc}"))),
@@ -271,38 +280,64 @@ fn moves(out: &mut String, t: &Target) {
 const TARGETS_HEAD: &str = "# Targets\n\n\
 Generated from `compiler/isa/targets` (`UPDATE_SPEC=1 cargo test -p ptoc-isa spec`). Do not edit.\n\n\
 A target is a TOML file:\n\n\
-* `name`, `description`; `family`: the instruction set, `a2a3` or `a5` (the column of the instruction table),\n  or `pim`: units in the memory, whose set is `a5`; `instructions`, which may be left out: another\n  set than the family's; `dtypes`; `mask_unit`, the unsigned type into which the bits of a mask are packed.\n\
-* `[memory.LOCATION]` for each of PTO's nine locations (`pim`: for those that are there): `name` of the memory, `capacity` in bytes (0: there is none), `align` of\n  tile addresses; `row_align`, of which a row of an unboxed row-major tile (a column of a column-major one) is a multiple,\n  `align` if not given; `one_row = true` for tables; `fractal`, for Left, Right and Acc: `{ element bytes = [rows, columns] }`\n  of a box.\n\
-* `[pool.NAME]`, for locations that share one memory: `capacity` and `align`, which those with `pool = \"NAME\"` then do\n  \
+* `name`, `description`; `family`: the instruction set, `a2a3` or `a5` (the column of the instruction table),\n  \
+or `pim`: units in the memory, whose set is `a5`; `instructions`, which may be left out: another\n  \
+set than the family's; `dtypes`; `mask_unit`, the unsigned type into which the bits of a mask are packed.\n\
+* `[memory.LOCATION]` for each of PTO's nine locations (`pim`: for those that are there): `name` of the memory, \
+`capacity` in bytes (0: there is none), `align` of\n  \
+tile addresses; `row_align`, of which a row of an unboxed row-major tile (a column of a column-major one) is a \
+multiple,\n  `align` if not given; `one_row = true` for tables; `fractal`, for Left, Right and Acc: \
+`{ element bytes = [rows, columns] }`\n  of a box.\n\
+* `[pool.NAME]`, for locations that share one memory: `capacity` and `align`, which those with `pool = \"NAME\"` then \
+do\n  \
 not have themselves. Their tiles are placed together, and have no bytes in common as long as they live.\n\
 * `[cube]`: `triples` of accumulator, left and right dtype.\n\
 * `[limits]`: sizes that instructions take, as the sections below show them.\n\
-* `[pipes]`: `barrier` names the pipes on which dependent instructions need `barrier(..)` between them, `flags` is the\n  number of flags from one pipe to another.\n\
-* `[pipes.time]`, which may be left out: the model of time of `ptoc run --stats`. `clock` in MHz, `cores` that share the blocks,\n  `issue` cycles an instruction, `sync` cycles from a set to the end of its wait, `startup` cycles and `bytes` a cycle by\n  pipe, `macs` (multiply-adds a cycle) by bytes of an element.\n\
-* `[[move]]`: `instr` (TLOAD, TMOV or TSTORE), `from` and `to` (a location or GM), `same` (dtypes that move unchanged; `[\"all\"]`),\n  `pairs` (dtypes that change on the way), `quantised` (from Acc: pairs that it takes with a scale).\n\
-* `[gpu]`, of targets whose kernels are compiled to PTX: `capability`, the least compute capability of a device, as\n  `[major, minor]`.\n\
-* For family `pim`: `[unit]`, with `kind` (`geopim` or `hbm-pim`), `clock` in MHz, `lanes`, `banks` that a unit is beside of, and the\n  numbers of its kind; `[device]`, the DRAM by the name of a `preset` and its organisation, `rows` being those that data may\n  have; `[host]`, with `vec`, the bytes of Vec of a kernel that the host runs.\n\n\
+* `[pipes]`: `barrier` names the pipes on which dependent instructions need `barrier(..)` between them, `flags` is \
+the\n  number of flags from one pipe to another.\n\
+* `[pipes.time]`, which may be left out: the model of time of `ptoc run --stats`. `clock` in MHz, `cores` that share \
+the blocks,\n  `issue` cycles an instruction, `sync` cycles from a set to the end of its wait, `startup` cycles and \
+`bytes` a cycle by\n  pipe, `macs` (multiply-adds a cycle) by bytes of an element.\n\
+* `[[move]]`: `instr` (TLOAD, TMOV or TSTORE), `from` and `to` (a location or GM), `same` (dtypes that move unchanged; \
+`[\"all\"]`),\n  `pairs` (dtypes that change on the way), `quantised` (from Acc: pairs that it takes with a scale).\n\
+* `[gpu]`, of targets whose kernels are compiled to PTX: `capability`, the least compute capability of a device, as\n  \
+`[major, minor]`.\n\
+* For family `pim`: `[unit]`, with `kind` (`geopim` or `hbm-pim`), `clock` in MHz, `lanes`, `banks` that a unit is \
+beside of, and the\n  numbers of its kind; `[device]`, the DRAM by the name of a `preset` and its organisation, `rows` \
+being those that data may\n  have; `[host]`, with `vec`, the bytes of Vec of a kernel that the host runs.\n\n\
 An instruction set is a TOML file too, in `targets/instructions`, so that targets share it. It says what instructions\n\
 take; what they mean is in the instruction table, which no target touches:\n\n\
-* `[dtypes]`: a list for each instruction, empty where it is not there. An entry is the dtype of all operands but masks,\n  \
-`\"from to\"` of a conversion, or the dtypes of the tiles in order, as the instruction's page has them; or the name of\n  \
+* `[dtypes]`: a list for each instruction, empty where it is not there. An entry is the dtype of all operands but \
+masks,\n  \
+`\"from to\"` of a conversion, or the dtypes of the tiles in order, as the instruction's page has them; or the name \
+of\n  \
 a set. A target leaves out what it has no dtype for.\n\
 * `[sets]`: names for lists that several instructions share.\n\
 * `[equal_only]`: for comparisons, the dtypes that are compared for equality alone.\n\
-* `scratch`: do instructions want the scratch tiles of their pages? `in_place`: may every element-wise instruction write\n  \
+* `scratch`: do instructions want the scratch tiles of their pages? `in_place`: may every element-wise instruction \
+write\n  \
 over a source? `scatter`: the updates that MSCATTER makes, of `Add`, `Max` and `Min`.\n\n\
-`-D capacity.LOCATION=BYTES` overrides one capacity, of a pool by its name or that of a location in it; `-D unit.NAME=VALUE` and `-D device.NAME=VALUE` set numbers of a `pim` target,\nwhich its section lists, and `ptoc targets`. Both stand in test lines as well. A conversion such as `Left(view)` takes the shortest way over the moves.\n";
+`-D capacity.LOCATION=BYTES` overrides one capacity, of a pool by its name or that of a location in it; \
+`-D unit.NAME=VALUE` and `-D device.NAME=VALUE` set numbers of a `pim` target,\n\
+which its section lists, and `ptoc targets`. Both stand in test lines as well. A conversion such as `Left(view)` takes \
+the shortest way over the moves.\n";
 
 const TIME_HEAD: &str = "\n## Time\n\n\
-`ptoc run --stats` times the pipes with these numbers. They are **a model: plausible, and not measured** on any machine. It says how\n\
-pipes overlap and what waits for what; its microseconds are no promise. A cube of 16 x 16 x 16 products of 16-bit operands a cycle,\n\
+`ptoc run --stats` times the pipes with these numbers. They are **a model: plausible, and not measured** on any \
+machine. It says how\n\
+pipes overlap and what waits for what; its microseconds are no promise. A cube of 16 x 16 x 16 products of 16-bit \
+operands a cycle,\n\
 vectors of 256 bytes, a clock and a number of cores are assumed for a2a3 without a source to cite; all other\n\
 numbers are ours.\n\n\
-* An instruction takes the startup of its pipe, and the bytes of its largest operand (products, on M) over the pipe's rate.\n\
-* A pipe takes what is queued on it in order: when it is free, the issuer has come to it, and what it waits for is there. One that needs\n  `barrier(..)` takes the next while the startup of the one before runs.\n\
+* An instruction takes the startup of its pipe, and the bytes of its largest operand (products, on M) over the pipe's \
+rate.\n\
+* A pipe takes what is queued on it in order: when it is free, the issuer has come to it, and what it waits for is \
+there. One that needs\n  `barrier(..)` takes the next while the startup of the one before runs.\n\
 * The issuer takes its cycles for every instruction; synchronisation costs it nothing. What S does holds it up.\n\
-* A core has one unit of each kind, which the roles of a kernel share: it takes what has been ready longest (pipes.md).\n\
-* Blocks go to the core that is free first. There are no bank conflicts or caches, and cores do not share bandwidth.\n\n";
+* A core has one unit of each kind, which the roles of a kernel share: it takes what has been ready longest \
+(pipes.md).\n\
+* Blocks go to the core that is free first. There are no bank conflicts or caches, and cores do not share bandwidth.\n\
+\n";
 
 #[cfg(test)]
 mod tests {

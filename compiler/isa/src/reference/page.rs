@@ -179,7 +179,8 @@ fn fixed_shape(rule: ShapeRule) -> &'static str {
         ShapeRule::ColExpand => "`dst` is r x c, the small operand 1 x c",
         ShapeRule::Transpose => "`a` is r x c, `dst` c x r",
         ShapeRule::Part => {
-            "one of `a` and `b` has the valid shape of `dst`, the other one lies within it; indices have the shapes of their values"
+            "one of `a` and `b` has the valid shape of `dst`, the other one lies within it; indices have the shapes of \
+            their values"
         }
         ShapeRule::EvenColumns => "one valid shape for all, with an even number of columns",
         ShapeRule::Halves => "`src` is r x c with an even c, the others r x c/2",
@@ -263,7 +264,8 @@ fn updates(out: &mut String, row: &Instr) {
     put(
         out,
         format_args!(
-            "* Dtypes with `atomic` (PTO's pages leave them open: here all numbers but 8-bit floats, which nothing adds):\n"
+            "* Dtypes with `atomic` (PTO's pages leave them open: here all numbers but 8-bit floats, which nothing \
+            adds):\n"
         ),
     );
     let each = Target::pto().iter().map(|t| {

@@ -123,15 +123,16 @@ pub(super) const ROWS: &[Instr] = &[
             Mode {
                 words: &["saturate = true", "saturate = false"],
                 optional: true,
-                doc: "what is too large, infinities too, becomes the largest value of an integer, or the largest finite one of a float \
-                      of 8 or 16 bits; or not (then it is infinite, and of an integer the low bits stay); from float to integer, and \
-                      to an 8-bit float, true if not said, else false",
+                doc: "what is too large, infinities too, becomes the largest value of an integer, or the largest \
+                      finite one of a float of 8 or 16 bits; or not (then it is infinite, and of an integer the low \
+                      bits stay); from float to integer, and to an 8-bit float, true if not said, else false",
             },
         ],
         dtypes: DTypeRule::Pairs,
         in_place: false,
-        doc: "Converts to the destination's dtype, with a rounding mode and optional saturation. Of one dtype to itself every value stays as it \
-              is, in each mode: PTO's pages call it a cast, and a cast rounds to what the destination has.",
+        doc: "Converts to the destination's dtype, with a rounding mode and optional saturation. Of one dtype to \
+              itself every value stays as it is, in each mode: PTO's pages call it a cast, and a cast rounds to what \
+              the destination has.",
         source: "pto_isa 5.2",
         ..BASE
     },

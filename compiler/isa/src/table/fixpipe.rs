@@ -158,8 +158,8 @@ const ZEROS: OperandSpec = OperandSpec { name: "pad", role: Role::Src, kind: Ope
 
 pub(super) const ROWS: &[Instr] = &[
     Instr {
-        doc: "Moves out of the accumulator, quantised: each element in f32 times the scale (rounded), then the nearest of the \
-              destination's dtype, ties to even, saturating. `TMOV(dst, a, scale)` is this.",
+        doc: "Moves out of the accumulator, quantised: each element in f32 times the scale (rounded), then the nearest \
+              of the destination's dtype, ties to even, saturating. `TMOV(dst, a, scale)` is this.",
         ..row(
             "TMOV_QUANT",
             &[dst(VEC_OR_MAT), ACC, SCALE],
@@ -174,7 +174,8 @@ pub(super) const ROWS: &[Instr] = &[
         )
     },
     Instr {
-        doc: "As TMOV with a scale, and each column has its own, in a table in Scaling: f32, or u64, whose lower half is the bits of an f32.",
+        doc: "As TMOV with a scale, and each column has its own, in a table in Scaling: f32, or u64, whose lower half \
+            is the bits of an f32.",
         ..row(
             "TMOV_FP",
             &[dst(VEC_OR_MAT), ACC, SCALES],
@@ -218,7 +219,8 @@ pub(super) const ROWS: &[Instr] = &[
                 Window::Whole,
                 &[],
                 "a: in i8[M, 32], b: in i8[32, N], s: in f32[N], result: out f16[M, N]|let acc = tile Acc<i32, i, j>;|\
-                 TMATMUL(acc, Left(a.tile(i, _)), Right(b.tile(_, j)));|TSTORE_FP(result.tile(i, j), acc, Scaling(s.tile(j)));",
+                 TMATMUL(acc, Left(a.tile(i, _)), Right(b.tile(_, j)));|\
+                 TSTORE_FP(result.tile(i, j), acc, Scaling(s.tile(j)));",
             ),
         )
     },
@@ -227,7 +229,8 @@ pub(super) const ROWS: &[Instr] = &[
         shape: ShapeRule::Own,
         dtypes: DTypeRule::Same,
         modes: &[],
-        doc: "The form of TEXTRACT from L1 to L0A: the window starts in a row that is a multiple of 16, and a column that is one of 32 bytes.",
+        doc: "The form of TEXTRACT from L1 to L0A: the window starts in a row that is a multiple of 16, and a column \
+            that is one of 32 bytes.",
         ..row("TEXTRACT_TO_LEFT", &[dst(&[Loc::Left]), src("a", MAT), ROW, COL], PLAIN)
     },
     Instr {
@@ -235,12 +238,13 @@ pub(super) const ROWS: &[Instr] = &[
         shape: ShapeRule::Own,
         dtypes: DTypeRule::Same,
         modes: &[],
-        doc: "The form of TEXTRACT from L1 to L0B: the window starts in a row that is a multiple of 32 bytes, and a column that is one of 16.",
+        doc: "The form of TEXTRACT from L1 to L0B: the window starts in a row that is a multiple of 32 bytes, and a \
+            column that is one of 16.",
         ..row("TEXTRACT_TO_RIGHT", &[dst(&[Loc::Right]), src("a", MAT), ROW, COL], PLAIN)
     },
     Instr {
-        doc: "The form of TEXTRACT from the accumulator to L1: the window starts in a row and a column that are multiples of 16, and \
-              is converted as by TMOV.",
+        doc: "The form of TEXTRACT from the accumulator to L1: the window starts in a row and a column that are \
+              multiples of 16, and is converted as by TMOV.",
         ..row(
             "TEXTRACT_FROM_ACC",
             &[dst(MAT), ACC, ROW, COL],
@@ -256,7 +260,8 @@ pub(super) const ROWS: &[Instr] = &[
         )
     },
     Instr {
-        doc: "As TEXTRACT from the accumulator, quantised as TMOV with a scale does. `TEXTRACT(dst, a, scale, row, col)` is this.",
+        doc: "As TEXTRACT from the accumulator, quantised as TMOV with a scale does. \
+            `TEXTRACT(dst, a, scale, row, col)` is this.",
         ..row(
             "TEXTRACT_QUANT",
             &[dst(MAT), ACC, SCALE, ROW, COL],
@@ -307,8 +312,8 @@ pub(super) const ROWS: &[Instr] = &[
     },
     Instr {
         updates: true,
-        doc: "The form of TINSERT from the accumulator to L1: what is put there is converted as by TMOV. It may start at any row and \
-              column: PTO asks for multiples of 16 of what TEXTRACT reads alone.",
+        doc: "The form of TINSERT from the accumulator to L1: what is put there is converted as by TMOV. It may start \
+              at any row and column: PTO asks for multiples of 16 of what TEXTRACT reads alone.",
         ..row(
             "TINSERT_FROM_ACC",
             &[dst(MAT), ACC, ROW, COL, OLD],
@@ -325,7 +330,8 @@ pub(super) const ROWS: &[Instr] = &[
     },
     Instr {
         updates: true,
-        doc: "As TINSERT from the accumulator, quantised as TMOV with a scale does. `TINSERT(dst, a, scale, row, col)` is this.",
+        doc: "As TINSERT from the accumulator, quantised as TMOV with a scale does. `TINSERT(dst, a, scale, row, col)` \
+            is this.",
         ..row(
             "TINSERT_QUANT",
             &[dst(MAT), ACC, SCALE, ROW, COL, OLD],
@@ -335,7 +341,8 @@ pub(super) const ROWS: &[Instr] = &[
                 PUT_SCALED,
                 "x: in i8[M, 64], a: in i8[M, 32], b: in i8[32, 32], w: in i8[64, N], result: out i32[M, N]|\
                  let dst = Mat(x.tile(i, _));|let acc = tile Acc<i32, i, 32>;|\
-                 TMATMUL(acc, Left(a.tile(i, _)), Right(b));|TINSERT(dst, acc, 0.05, 0, 32);|let c = tile Acc<i32, i, j>;|\
+                 TMATMUL(acc, Left(a.tile(i, _)), Right(b));|TINSERT(dst, acc, 0.05, 0, 32);|\
+                 let c = tile Acc<i32, i, j>;|\
                  TMATMUL(c, Left(dst), Right(w.tile(_, j)));|TSTORE(result.tile(i, j), c);",
             ),
         )
@@ -350,10 +357,12 @@ pub(super) const ROWS: &[Instr] = &[
                 true,
                 Window::OfDestination,
                 PUT_SCALED,
-                "x: in i8[M, 64], a: in i8[M, 32], b: in i8[32, 32], s: in f32[32], w: in i8[64, N], result: out i32[M, N]|\
+                "x: in i8[M, 64], a: in i8[M, 32], b: in i8[32, 32], s: in f32[32], w: in i8[64, N], result: out \
+                 i32[M, N]|\
                  let dst = Mat(x.tile(i, _));|let acc = tile Acc<i32, i, 32>;|\
                  TMATMUL(acc, Left(a.tile(i, _)), Right(b));|TINSERT_FP(dst, acc, Scaling(s), 0, 32);|\
-                 let c = tile Acc<i32, i, j>;|TMATMUL(c, Left(dst), Right(w.tile(_, j)));|TSTORE(result.tile(i, j), c);",
+                 let c = tile Acc<i32, i, j>;|TMATMUL(c, Left(dst), Right(w.tile(_, j)));|\
+                 TSTORE(result.tile(i, j), c);",
             ),
         )
     },

@@ -108,11 +108,13 @@ pub(super) const ROWS: &[Instr] = &[
         ..row("TSUBRELU", TWO, &Un(UnOp::Relu, &Bin(Sub, A, B)), DTypeRule::Same)
     },
     Instr {
-        doc: "Sum, what is negative becomes 0, then the narrower dtype: nearest even, saturating. Integers are added in i32.",
+        doc: "Sum, what is negative becomes 0, then the narrower dtype: nearest even, saturating. Integers are added \
+            in i32.",
         ..row("TADDRELUCONV", TWO, &Convert(&Un(UnOp::Relu, &Bin(Add, WIDE_A, WIDE_B)), To::Narrow), DTypeRule::Tuples)
     },
     Instr {
-        doc: "Difference, what is negative becomes 0, then the narrower dtype: nearest even, saturating. Integers are subtracted in i32.",
+        doc: "Difference, what is negative becomes 0, then the narrower dtype: nearest even, saturating. Integers are \
+            subtracted in i32.",
         ..row("TSUBRELUCONV", TWO, &Convert(&Un(UnOp::Relu, &Bin(Sub, WIDE_A, WIDE_B)), To::Narrow), DTypeRule::Tuples)
     },
     Instr {
@@ -128,7 +130,8 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         shape: ShapeRule::RowParams,
         in_place: false,
-        doc: "Integers less their row's offset, times its scale, each step rounded to f32. As TQUANT, the Kirins have it.",
+        doc: "Integers less their row's offset, times its scale, each step rounded to f32. As TQUANT, the Kirins have \
+            it.",
         source: "pto_isa 5.8",
         ..row(
             "TDEQUANT",
@@ -140,8 +143,9 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         shape: ShapeRule::RowParams,
         in_place: false,
-        doc: "Times the row's scale (rounded to f32), then the nearest integer, ties to even, saturating: symmetric quantisation. \
-              PTO's flags of architectures name it on A5 alone, while its Kirin backends come with it: here the Kirins have it.",
+        doc: "Times the row's scale (rounded to f32), then the nearest integer, ties to even, saturating: symmetric \
+              quantisation. PTO's flags of architectures name it on A5 alone, while its Kirin backends come with it: \
+              here the Kirins have it.",
         source: "pto_isa 5.8",
         ..row(
             "TQUANT",
@@ -153,8 +157,8 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         shape: ShapeRule::RowParams,
         in_place: false,
-        doc: "Times the row's scale, plus its offset (each rounded to f32), then the nearest integer, ties to even, saturating. \
-              `TQUANT(dst, a, scale, offset)` is this.",
+        doc: "Times the row's scale, plus its offset (each rounded to f32), then the nearest integer, ties to even, \
+              saturating. `TQUANT(dst, a, scale, offset)` is this.",
         source: "pto_isa 5.8",
         ..row(
             "TQUANT_OFFSET",

@@ -9,8 +9,8 @@ pub(crate) fn instead_of(instr: InstrId) -> Option<&'static str> {
             "compute it: `TROWEXPANDMUL` with the scales, `TCVT(t, x, Rint)` to a tile of i16, and `i8(f32(t))`"
         }
         "TQUANT_OFFSET" => {
-            "compute it: `TROWEXPANDMUL` with the scales, `TROWEXPANDADD` with the offsets, `TCVT(t, x, Rint)` to a tile \
-             of i16, and `u8(f32(t))`"
+            "compute it: `TROWEXPANDMUL` with the scales, `TROWEXPANDADD` with the offsets, `TCVT(t, x, Rint)` to a \
+             tile of i16, and `u8(f32(t))`"
         }
         "TQUANT_INT4" | "TDEQUANT_INT4" => "keep numbers of 4 bits one a byte, in tiles of i8",
         "TDEQUANT" => {

@@ -21,7 +21,8 @@ const BASE: Instr = Instr {
         Mode {
             words: &["Round", "Rint"],
             optional: true,
-            doc: "with one of these: the nearest, and of two the one that is larger in magnitude (if not said), or the even one",
+            doc: "with one of these: the nearest, and of two the one that is larger in magnitude (if not said), or the \
+                even one",
         },
     ],
     scalar_first: false,

@@ -14,14 +14,14 @@ const BY_ROWS: OperandSpec = OperandSpec { name: "by", role: Role::Src, kind: Op
 const SCATTER_OOB: Mode = Mode {
     words: &["Undefined", "Skip", "Clamp", "Wrap"],
     optional: true,
-    doc: "where an index outside leads: to an error (if not said), nowhere, to the nearest place, to the one at the index \
-          modulo the size",
+    doc: "where an index outside leads: to an error (if not said), nowhere, to the nearest place, to the one at the \
+          index modulo the size",
 };
 const SCATTER_UPDATE: Mode = Mode {
     words: &["atomic = true", "atomic = Max", "atomic = Min"],
     optional: true,
-    doc: "adds to what is there, or leaves the larger or smaller of both, one element at a time; replaces it if not said. a2a3 \
-          only adds",
+    doc: "adds to what is there, or leaves the larger or smaller of both, one element at a time; replaces it if not \
+          said. a2a3 only adds",
 };
 
 const BASE: Instr = Instr {
@@ -54,7 +54,8 @@ pub(super) const ROWS: &[Instr] = &[
         shape: ShapeRule::Free,
         dtypes: DTypeRule::Any,
         pipe: PipeRule::S,
-        doc: "Binds a tile to a byte address of its memory; no data moves. Constant addresses are proved (SA-0351 to SA-0354).",
+        doc: "Binds a tile to a byte address of its memory; no data moves. Constant addresses are proved (SA-0351 to \
+            SA-0354).",
         meaning: "address(tile) = addr",
         source: "pto_tassign 1-5",
         ..BASE
@@ -94,8 +95,8 @@ pub(super) const ROWS: &[Instr] = &[
         modes: &[Mode {
             words: &["Undefined", "Clamp", "Wrap", "Zero"],
             optional: true,
-            doc: "what an index outside gives: an error (if not said), the nearest element, the one at the index modulo \
-                  the size, or 0",
+            doc: "what an index outside gives: an error (if not said), the nearest element, the one at the index \
+                  modulo the size, or 0",
         }],
         operands: &[dst(VEC), view("table", Role::Src), src("idx", VEC)],
         shape: ShapeRule::Gather,
@@ -111,8 +112,8 @@ pub(super) const ROWS: &[Instr] = &[
         modes: &[Mode {
             words: &["Undefined", "Clamp", "Wrap", "Zero"],
             optional: true,
-            doc: "what an index outside gives: an error (if not said), the nearest row, the one at the index modulo the rows, or \
-                  zeros",
+            doc: "what an index outside gives: an error (if not said), the nearest row, the one at the index modulo \
+                  the rows, or zeros",
         }],
         operands: &[dst(VEC), view("table", Role::Src), src("idx", VEC), BY_ROWS],
         shape: ShapeRule::GatherRows,
@@ -129,8 +130,8 @@ pub(super) const ROWS: &[Instr] = &[
         shape: ShapeRule::Free,
         dtypes: DTypeRule::Any,
         pipe: PipeRule::Mte2,
-        doc: "Says that a window of a tensor will be loaded, so that a cache may have it by then. Nothing can be seen of it, and \
-              nothing waits for it.",
+        doc: "Says that a window of a tensor will be loaded, so that a cache may have it by then. Nothing can be seen \
+              of it, and nothing waits for it.",
         meaning: "nothing is written",
         ..BASE
     },
@@ -142,7 +143,8 @@ pub(super) const ROWS: &[Instr] = &[
         shape: ShapeRule::ScatterRows,
         dtypes: DTypeRule::Gather,
         pipe: PipeRule::Store,
-        doc: "Stores rows to a tensor by index; of those that meet, the last one stays. `MSCATTER(table, a, idx, Row)` is this.",
+        doc: "Stores rows to a tensor by index; of those that meet, the last one stays. `MSCATTER(table, a, idx, Row)` \
+            is this.",
         meaning: "table[idx[0, i], j] = a[i, j]",
         ..BASE
     },
@@ -154,7 +156,8 @@ pub(super) const ROWS: &[Instr] = &[
         shape: ShapeRule::Scattered,
         dtypes: DTypeRule::Gather,
         pipe: PipeRule::Store,
-        doc: "Stores elements to a tensor by index, rows first; of those that meet, the last one stays. An index outside is an \
+        doc: "Stores elements to a tensor by index, rows first; of those that meet, the last one stays. An index \
+              outside is an \
               error unless a mode is named.",
         meaning: "table[idx[i, j]] = a[i, j]",
         ..BASE

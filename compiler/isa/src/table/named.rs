@@ -128,7 +128,8 @@ const MERGE_THREE: &Named = &Named {
     what: Primitive::MergeTiles,
     needs: &merged::<8>(THREE_WIDE),
     example: "x: in f32[M, N], result: out f32[CB, RB, 192]|let v = tile Vec<f32, 1, 32>;|\
-              TFILLPAD(v, Vec(x[i.start, _].tile(j)).valid(1, min(j.len, 32)), Min);|let idx = tile Vec<u32, 1, 32>;|TCI(idx, 0);|\
+              TFILLPAD(v, Vec(x[i.start, _].tile(j)).valid(1, min(j.len, 32)), Min);|let idx = tile Vec<u32, 1, 32>;|\
+              TCI(idx, 0);|\
               let a, b, c = tile Vec<f32, 1, 64>;|TSORT32(a, v, idx);|TMOV(b, a);|TMOV(c, a);|\
               let dst = tile Vec<f32, 1, 192>;|TMRGSORT(dst, a, b, c);|TSTORE(result[j.index, i.index, _], dst);",
 };
@@ -136,7 +137,8 @@ const MERGE_FOUR: &Named = &Named {
     what: Primitive::MergeTiles,
     needs: &merged::<10>(Num::Bin(Add, &THREE_WIDE, &Num::Cols(4))),
     example: "x: in f32[M, N], result: out f32[CB, RB, 256]|let v = tile Vec<f32, 1, 32>;|\
-              TFILLPAD(v, Vec(x[i.start, _].tile(j)).valid(1, min(j.len, 32)), Min);|let idx = tile Vec<u32, 1, 32>;|TCI(idx, 0);|\
+              TFILLPAD(v, Vec(x[i.start, _].tile(j)).valid(1, min(j.len, 32)), Min);|let idx = tile Vec<u32, 1, 32>;|\
+              TCI(idx, 0);|\
               let a, b, c, d = tile Vec<f32, 1, 64>;|TSORT32(a, v, idx);|TMOV(b, a);|TMOV(c, a);|TMOV(d, a);|\
               let dst = tile Vec<f32, 1, 256>;|TMRGSORT(dst, a, b, c, d);|TSTORE(result[j.index, i.index, _], dst);",
 };
@@ -145,7 +147,8 @@ const COMPARE: &Named = &Named {
     what: Primitive::Places,
     needs: &[],
     example: "x: in f32[M, N], result: out i32[M, N], result_counts: out i32[CB, M]|let a = Vec(x.tile(i, j));|\
-              let k = tile Vec<f32, i, 1>;|TROWMAX(k, a);|let dst = tile Vec<i32, i, j>;|let counts = tile Vec<i32, i, 1>;|\
+              let k = tile Vec<f32, i, 1>;|TROWMAX(k, a);|let dst = tile Vec<i32, i, j>;|\
+              let counts = tile Vec<i32, i, 1>;|\
               TGATHER(dst, a, k, counts, j.start, EQ);|TSTORE(result.tile(i, j), dst);|\
               TSTORE(col(result_counts[j.index, _]).tile(i, _), counts);",
 };
@@ -213,30 +216,33 @@ const HISTOGRAM: &Named = &Named {
 const RANDOM: &Named = &Named {
     what: Primitive::Random,
     needs: &[],
-    example: "x: in u32[M, N], result: out u32[M, N]|let dst = tile Vec<u32, i, j>;|TRANDOM(dst, 42, i.start, j.start);|\
+    example: "x: in u32[M, N], result: out u32[M, N]|let dst = tile Vec<u32, i, j>;|\
+              TRANDOM(dst, 42, i.start, j.start);|\
               TSTORE(result.tile(i, j), dst);",
 };
 
 pub(super) const ROWS: &[Instr] = &[
     Instr {
         dtypes: DTypeRule::Tuples,
-        doc: "Sorts each 32 elements of a row, descending, into records of eight bytes: the value, then, in the last four bytes, its \
-              index (between them zeros). Equal values keep their order, NaN comes before all others; a last list may be shorter.",
+        doc: "Sorts each 32 elements of a row, descending, into records of eight bytes: the value, then, in the last \
+              four bytes, its index (between them zeros). Equal values keep their order, NaN comes before all others; \
+              a last list may be shorter.",
         meaning: "record r of a list = (a[i, p], idx[i, p]), p the place of rank r among the 32",
         ..row("TSORT32", &[dst(VEC), src("a", VEC), src("idx", VEC)], SORT32)
     },
     Instr {
         dtypes: DTypeRule::Same,
-        doc: "Merges each four neighbouring lists of records of TSORT32 that are so many elements long; the last group may have fewer, \
-              and its last list may be shorter. Of equal values those of the list that comes first come first.",
+        doc: "Merges each four neighbouring lists of records of TSORT32 that are so many elements long; the last group \
+              may have fewer, and its last list may be shorter. Of equal values those of the list that comes first \
+              come first.",
         meaning: "lists 4k .. 4k + 3 of a, merged, descending",
         ..row("TMRGSORT", &[dst(VEC), src("a", VEC), operand("length", OperandKind::Index)], MERGE)
     },
     Instr {
         dtypes: DTypeRule::Same,
         scratch: Scratch::LikeResult,
-        doc: "Merges two lists of records of TSORT32, each in descending order, which may be of any length. Of equal values those \
-              of the first list come first. `TMRGSORT(dst, a, b)` is this.",
+        doc: "Merges two lists of records of TSORT32, each in descending order, which may be of any length. Of equal \
+              values those of the first list come first. `TMRGSORT(dst, a, b)` is this.",
         meaning: "a and b, merged, descending",
         ..row("TMRGSORT_2", &[dst(VEC), src("a", VEC), src("b", VEC)], MERGE_TWO)
     },
@@ -259,9 +265,9 @@ pub(super) const ROWS: &[Instr] = &[
         shape: ShapeRule::Counted,
         scratch: Scratch::Places,
         modes: &[EQUAL_OR_GREATER],
-        doc: "Puts the columns of a row at which a comparison with the row's number holds one behind the other, counted from `first`, \
-              and zeros behind them; how many there are is the row's count. Those that `dst` has no room for are counted too. \
-              `TGATHER(dst, a, k, counts, first, GT)` is this.",
+        doc: "Puts the columns of a row at which a comparison with the row's number holds one behind the other, \
+              counted from `first`, and zeros behind them; how many there are is the row's count. Those that `dst` has \
+              no room for are counted too. `TGATHER(dst, a, k, counts, first, GT)` is this.",
         meaning: "dst[i, n] = first + (column of the n-th j with a[i, j] cmp k[i, 0]), counts[i, 0] = number of such j",
         ..row(
             "TGATHER_COMPARE",
@@ -277,9 +283,10 @@ pub(super) const ROWS: &[Instr] = &[
     },
     Instr {
         dtypes: DTypeRule::Tuples,
-        doc: "Counts for each row how often each value of a byte occurs, among the elements whose more significant bytes are those of \
-              the index, the most significant one in column 0. Where there is none above, nothing of the index is looked at. PTO's flags of \
-              architectures name it on A5 alone, while its Kirin backends come with it: here the Kirins have it.",
+        doc: "Counts for each row how often each value of a byte occurs, among the elements whose more significant \
+              bytes are those of the index, the most significant one in column 0. Where there is none above, nothing \
+              of the index is looked at. PTO's flags of architectures name it on A5 alone, while its Kirin backends \
+              come with it: here the Kirins have it.",
         meaning: "dst[i, b] = number of j with byte(a[i, j]) == b and bytes above == idx[i, ..]",
         ..row(
             "THISTOGRAM",
@@ -294,24 +301,25 @@ pub(super) const ROWS: &[Instr] = &[
     },
     Instr {
         dtypes: DTypeRule::Tuples,
-        doc: "Symmetric quantisation to 4 bits: times the row's scale (rounded to f32), then the nearest of -8 to 7, ties to even, \
-              saturating; NaN gives 0. A byte holds two neighbours, the even column in its lower half. `TQUANT(dst, a, scale, INT4)` is this. \
-              As TQUANT, the Kirins have it.",
+        doc: "Symmetric quantisation to 4 bits: times the row's scale (rounded to f32), then the nearest of -8 to 7, \
+              ties to even, saturating; NaN gives 0. A byte holds two neighbours, the even column in its lower half. \
+              `TQUANT(dst, a, scale, INT4)` is this. As TQUANT, the Kirins have it.",
         meaning: "dst[i, j] = q[i, 2 * j] & 15 | q[i, 2 * j + 1] << 4, q = nearest(a * scale[i, 0])",
         ..row("TQUANT_INT4", &[dst(VEC), src("a", VEC), src("scale", VEC), PACKED], PACK)
     },
     Instr {
         dtypes: DTypeRule::Tuples,
-        doc: "Numbers of 4 bits as TQUANT packs them, less their row's offset, times its scale, each step rounded to f32. \
-              `TDEQUANT(dst, a, scale, offset, INT4)` is this. As TQUANT, the Kirins have it.",
-        meaning: "dst[i, j] = (q[i, j] - offset[i, 0]) * scale[i, 0], q[i, j] = half j % 2 of a[i, j / 2], with its sign",
+        doc: "Numbers of 4 bits as TQUANT packs them, less their row's offset, times its scale, each step rounded to \
+              f32. `TDEQUANT(dst, a, scale, offset, INT4)` is this. As TQUANT, the Kirins have it.",
+        meaning: "dst[i, j] = (q[i, j] - offset[i, 0]) * scale[i, 0], q[i, j] = half j % 2 of a[i, j / 2], with its \
+            sign",
         ..row("TDEQUANT_INT4", &[dst(VEC), src("a", VEC), src("scale", VEC), src("offset", VEC), PACKED], UNPACK)
     },
     Instr {
         optional: 1,
         dtypes: DTypeRule::Same,
-        doc: "Random words by a counter: Philox 4x32 with 10 rounds, or 7, of a key of 64 bits and a counter of 128 bits. Four \
-              neighbours in row-major order are one block, and the next block has the next counter.",
+        doc: "Random words by a counter: Philox 4x32 with 10 rounds, or 7, of a key of 64 bits and a counter of 128 \
+              bits. Four neighbours in row-major order are one block, and the next block has the next counter.",
         meaning: "dst[i, j] = word n % 4 of Philox(counter + n / 4, key), n = i * cols(dst) + j",
         ..row(
             "TRANDOM",

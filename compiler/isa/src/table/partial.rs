@@ -67,15 +67,15 @@ pub(super) const ROWS: &[Instr] = &[
     pairs(
         "TPARTARGMAX",
         Reduce::Max,
-        "The larger value with its index where both sources are valid; where one is, takes its pair. Of equal values that of `b`, \
-         of NaN the first.",
+        "The larger value with its index where both sources are valid; where one is, takes its pair. Of equal values \
+         that of `b`, of NaN the first.",
         "dst[i, j], idx[i, j] = a[i, j], a_idx[i, j] if a[i, j] > b[i, j], else b[i, j], b_idx[i, j]",
     ),
     pairs(
         "TPARTARGMIN",
         Reduce::Min,
-        "The smaller value with its index where both sources are valid; where one is, takes its pair. Of equal values that of `b`, \
-         of NaN the first.",
+        "The smaller value with its index where both sources are valid; where one is, takes its pair. Of equal values \
+         that of `b`, of NaN the first.",
         "dst[i, j], idx[i, j] = a[i, j], a_idx[i, j] if a[i, j] < b[i, j], else b[i, j], b_idx[i, j]",
     ),
     Instr {

@@ -81,7 +81,8 @@ pub(super) const PADDED: &Cells = &Cells {
 };
 const PADDED_IN_PLACE: &Cells = &Cells {
     example: "a: in f32[M, N], result: out f32[CB, M]|let dst = Vec(a.tile(i, j));|TFILLPAD_INPLACE(dst, dst, Zero);|\
-              let sums = tile Vec<f32, i, 1>;|TROWSUM(sums, dst);|TSTORE(col(result[j.index, _]).tile(i, _), sums.valid(i.len, 1));",
+              let sums = tile Vec<f32, i, 1>;|TROWSUM(sums, dst);|\
+              TSTORE(col(result[j.index, _]).tile(i, _), sums.valid(i.len, 1));",
     ..*PADDED
 };
 const PADDED_LARGER: &Cells = &Cells {
@@ -347,10 +348,10 @@ pub(super) const ROWS: &[Instr] = &[
         optional: 1,
         dtypes: DTypeRule::Same,
         pipe: PipeRule::Move,
-        doc: "Unfolds an image for a convolution: row m is an output element, columns are taps (channel group, kernel row, kernel \
-              column, channel), and beyond the edges is the pad, 0 if not said. The source is NC1HWC0 for one image: rows are (group, \
-              y, x), columns a group's channels. What PTO sets by SETFMATRIX, SET_IMG2COL_RPT and SET_IMG2COL_PADDING are operands; \
-              `row` and `col` are its posM and posK.",
+        doc: "Unfolds an image for a convolution: row m is an output element, columns are taps (channel group, kernel \
+              row, kernel column, channel), and beyond the edges is the pad, 0 if not said. The source is NC1HWC0 for \
+              one image: rows are (group, y, x), columns a group's channels. What PTO sets by SETFMATRIX, \
+              SET_IMG2COL_RPT and SET_IMG2COL_PADDING are operands; `row` and `col` are its posM and posK.",
         source: "pto_isa 5.6",
         ..row(
             "TIMG2COL",
@@ -418,7 +419,8 @@ pub(super) const ROWS: &[Instr] = &[
     },
     Instr {
         dtypes: DTypeRule::Tuples,
-        doc: "The columns that the pattern picks, of every two or four: P0001 the first of four. The\n              destination may have another dtype of the same size: it gets the bits. `TGATHER(dst, a, P0001)` is this.",
+        doc: "The columns that the pattern picks, of every two or four: P0001 the first of four. The\n              \
+            destination may have another dtype of the same size: it gets the bits. `TGATHER(dst, a, P0001)` is this.",
         source: "pto_isa 5.8",
         ..row("TGATHER_MASK", &[dst(VEC), src("a", VEC), PATTERN], PICKED)
     },
@@ -426,14 +428,15 @@ pub(super) const ROWS: &[Instr] = &[
         sem: Sem::Scatter,
         dtypes: DTypeRule::Tuples,
         updates: true,
-        doc: "Puts each element into the row of the destination that its index names, in its own column. Of two that meet, the \
-              one in the lower row of the source stays.",
+        doc: "Puts each element into the row of the destination that its index names, in its own column. Of two that \
+              meet, the one in the lower row of the source stays.",
         meaning: "dst[idx[i, j], j] = a[i, j], rows i ascending",
         source: "pto_isa 5.8",
         ..row("TSCATTER", &[dst(VEC), src("a", VEC), src("idx", VEC), src("old", VEC)], PICKED)
     },
     Instr {
-        doc: "Puts columns where the pattern has a one, of every two or four, and zeros elsewhere. `TSCATTER(dst, a, P0001)` is this.",
+        doc: "Puts columns where the pattern has a one, of every two or four, and zeros elsewhere. \
+            `TSCATTER(dst, a, P0001)` is this.",
         source: "pto_isa 5.8",
         ..row("TSCATTER_MASK", &[dst(VEC), src("a", VEC), PATTERN], SPREAD)
     },

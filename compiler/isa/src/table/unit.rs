@@ -22,8 +22,8 @@ pub(super) const ROWS: &[Instr] = &[Instr {
         Mode {
             words: &["fold = true", "fold = false"],
             optional: true,
-            doc: "multiplies attention into the four weights and adds pixels straight to f32 (if not said), or makes the \
-                  bilinear value in f16 first",
+            doc: "multiplies attention into the four weights and adds pixels straight to f32 (if not said), or makes \
+                  the bilinear value in f16 first",
         },
         Mode {
             words: &["border = Clamp", "border = Zero"],
@@ -38,8 +38,8 @@ pub(super) const ROWS: &[Instr] = &[Instr {
     scratch: Scratch::None,
     in_place: false,
     updates: false,
-    doc: "Samples a feature map along a line of points, between its pixels, and sums the samples weighted by attention. \
-          Offsets move the points; without them `offs` is left out, `none` or an absent argument.",
+    doc: "Samples a feature map along a line of points, between its pixels, and sums the samples weighted by \
+          attention. Offsets move the points; without them `offs` is left out, `none` or an absent argument.",
     meaning: "dst[0, c] = sum over s of attn[s] * bilinear(map, x, y)[c], (x, y) = geo[0..2] + s * geo[2..4] + offs[s]",
     source: "geopim 2.2 to 2.5; rounding by rounding numerics.md; geopim alone has it",
 }];

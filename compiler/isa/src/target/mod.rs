@@ -252,7 +252,8 @@ impl Target {
         self.device.is_some()
     }
 
-    /// Are data and blocks placed in banks of the memory (`1@bank`)? Then all sizes are known when a kernel is compiled.
+    /// Are data and blocks placed in banks of the memory (`1@bank`)? Then all sizes are known when a kernel is
+    /// compiled.
     pub fn has_banks(&self) -> bool {
         self.device.is_some()
     }

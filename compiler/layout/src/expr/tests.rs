@@ -88,19 +88,22 @@ fn wrong_texts_are_located() {
         (
             "4:1@x",
             "x",
-            "column 5: after `@` comes the number of a mode; `1@0` is one step in mode 0; `1@0@1` one in entry 0 of mode 1",
+            "column 5: after `@` comes the number of a mode; `1@0` is one step in mode 0; `1@0@1` one in entry 0 of \
+            mode 1",
         ),
         ("4:1@4000", "4000", "column 5: mode 4000 is beyond the 64 modes that a coordinate may have"),
         ("Sw<3,4>", ">", "column 7: a swizzle has three numbers: bits, base and shift; write it like `Sw<3,4,3>`"),
         (
             "Sw<3,0,1>",
             "Sw<3,0,1>",
-            "column 1: Sw<3,0,1>: the two fields of 3 bits overlap, as the shift is 1; the shift must be at least the number of bits",
+            "column 1: Sw<3,0,1>: the two fields of 3 bits overlap, as the shift is 1; the shift must be at least the \
+            number of bits",
         ),
         (
             "(4,8):(1,4,2)",
             "(4,8):(1,4,2)",
-            "column 1: shape (4,8) and stride (1,4,2) are nested differently; give each extent of the shape its stride, in the same parentheses",
+            "column 1: shape (4,8) and stride (1,4,2) are nested differently; give each extent of the shape its \
+            stride, in the same parentheses",
         ),
         ("(4,_):(1,2)", "_", "column 4: an extent is an integer; `_` is not"),
         ("4:X", "X", "column 3: a stride is an integer, or a unit such as `1@0`; `X` is neither"),
@@ -109,7 +112,8 @@ fn wrong_texts_are_located() {
         (
             "4:1 o 4:1",
             "4:1",
-            "column 1: a layout cannot stand here; a swizzled layout is `Sw<3,0,3> o 0 o (8,8):(8,1)`, a tile of a layout `96 o (4,2):(24,1)`; layouts are composed by `composition(A, B)`",
+            "column 1: a layout cannot stand here; a swizzled layout is `Sw<3,0,3> o 0 o (8,8):(8,1)`, a tile of a \
+            layout `96 o (4,2):(24,1)`; layouts are composed by `composition(A, B)`",
         ),
         ("nothing", "nothing", "column 1: nothing is called `nothing`"),
         ("nothing(4)", "nothing", "column 1: there is no operation `nothing`"),

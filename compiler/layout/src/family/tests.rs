@@ -74,7 +74,8 @@ fn extents_that_nothing_divides() {
     );
     assert_eq!(
         eval("select_mma(i8, i8, i32, 20)"),
-        "column 25: select_mma: N = 20 is no multiple of any N that I has: 8, 16, 24, 32, 48, 64, 80, 96; an N of 16 or 24 would do"
+        "column 25: select_mma: N = 20 is no multiple of any N that I has: 8, 16, 24, 32, 48, 64, 80, 96; an N of 16 \
+        or 24 would do"
     );
     for n in ["0", "-8", "-9223372036854775808"] {
         let said = eval(&format!("select_mma(f16, f16, f32, {n})"));
@@ -88,11 +89,13 @@ fn extents_that_nothing_divides() {
 fn dtypes_that_nothing_multiplies() {
     assert_eq!(
         eval("select_mma(i8, i8, f32, 64)"),
-        "column 20: select_mma: products of i8 and i8 are added up in i32, not in f32; take i32 as the accumulator's dtype"
+        "column 20: select_mma: products of i8 and i8 are added up in i32, not in f32; take i32 as the accumulator's \
+        dtype"
     );
     assert_eq!(
         eval("select_mma(f16, i8, f32, 64)"),
-        "column 17: select_mma: no instruction multiplies f16 by i8; there are f16 x f16 into f32 or f16, i8 x i8 into i32"
+        "column 17: select_mma: no instruction multiplies f16 by i8; there are f16 x f16 into f32 or f16, i8 x i8 into \
+        i32"
     );
     assert!(eval("select_mma(f32, f32, f32, 64)").starts_with("column 12: select_mma: no instruction multiplies f32"));
     assert_eq!(

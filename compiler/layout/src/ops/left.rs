@@ -159,8 +159,8 @@ impl Left {
             Truth::No => {
                 let reach = span.sub(&Int::ONE)?;
                 let message = format!(
-                    "together the modes of the right operand reach index {reach} in mode {k} of {}, whose extent is {a}: \
-                     the sum of their offsets is not the offset of their sum",
+                    "together the modes of the right operand reach index {reach} in mode {k} of {}, whose extent is \
+                     {a}: the sum of their offsets is not the offset of their sum",
                     self.text()
                 );
                 let help =
@@ -244,8 +244,8 @@ impl Left {
                 let taken = s.div_exact(&rest_s).unwrap_or(Int::ONE);
                 let of_it = if taken.is(1) { String::new() } else { format!(" (of it {rest_s} is left there)") };
                 let message = format!(
-                    "extent {s} is no multiple of the {whole} steps of {rest_d} that fit into extent {a} of mode {mode} of \
-                     {left}{of_it}"
+                    "extent {s} is no multiple of the {whole} steps of {rest_d} that fit into extent {a} of mode \
+                     {mode} of {left}{of_it}"
                 );
                 let help = suggest::extents(&whole, &rest_s, &taken, |s| places(&Int::Const(s), d));
                 (ErrorKind::ShapeDivisibility, message, help)

@@ -317,7 +317,8 @@ pub(crate) static OPS: &[Op] = &[
     Op {
         name: "select_mma",
         usage: "select_mma(A, B, ACC, n)",
-        doc: "The warp-group atom for operands and accumulator of these dtypes and a tile of n columns: the largest N that divides n. `select_mma(FAMILY, n)` chooses among a family's atoms.",
+        doc: "The warp-group atom for operands and accumulator of these dtypes and a tile of n columns: the largest N \
+            that divides n. `select_mma(FAMILY, n)` chooses among a family's atoms.",
         arity: (2, 4),
         eval: selected,
     },
@@ -393,21 +394,24 @@ pub(crate) static OPS: &[Op] = &[
     Op {
         name: "partition_A",
         usage: "partition_A(mma, matrix)",
-        doc: "A matrix (M,K) with the thread as a mode: (thread, (value, rest in M, rest in K)); with a third argument, that thread's.",
+        doc: "A matrix (M,K) with the thread as a mode: (thread, (value, rest in M, rest in K)); with a third \
+            argument, that thread's.",
         arity: (2, 3),
         eval: |cx, v| partition(Operand::A, cx, v),
     },
     Op {
         name: "partition_B",
         usage: "partition_B(mma, matrix)",
-        doc: "A matrix (N,K) with the thread as a mode: (thread, (value, rest in N, rest in K)); with a third argument, that thread's.",
+        doc: "A matrix (N,K) with the thread as a mode: (thread, (value, rest in N, rest in K)); with a third \
+            argument, that thread's.",
         arity: (2, 3),
         eval: |cx, v| partition(Operand::B, cx, v),
     },
     Op {
         name: "partition_C",
         usage: "partition_C(mma, matrix)",
-        doc: "A matrix (M,N) with the thread as a mode: (thread, (value, rest in M, rest in N)); with a third argument, that thread's.",
+        doc: "A matrix (M,N) with the thread as a mode: (thread, (value, rest in M, rest in N)); with a third \
+            argument, that thread's.",
         arity: (2, 3),
         eval: |cx, v| partition(Operand::C, cx, v),
     },

@@ -307,7 +307,8 @@ pub(crate) static OPS: &[Op] = &[
     Op {
         name: "predicates",
         usage: "predicates(shape, tiler, coordinate)",
-        doc: "For each element of a tile whether it is within the shape: tiles that do not divide it run over the edge.",
+        doc: "For each element of a tile whether it is within the shape: tiles that do not divide it run over the \
+            edge.",
         arity: (3, 3),
         eval: |cx, v| {
             const OP: &str = "predicates";

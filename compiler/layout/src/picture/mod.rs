@@ -20,7 +20,8 @@ const SHARED: &str = "T0,4: the threads 0 and 4 hold the element; T0 +3: thread 
 pub(crate) const OPS: &[Op] = &[Op {
     name: "tv",
     usage: "tv(layout, (M,N))",
-    doc: "A layout from (thread, value) to the elements of an M x N tile, numbered column by column, to be drawn as the tile.",
+    doc: "A layout from (thread, value) to the elements of an M x N tile, numbered column by column, to be drawn as \
+        the tile.",
     arity: (2, 2),
     eval: tv::make,
 }];
@@ -119,8 +120,10 @@ impl Picture {
 }
 
 fn without(value: &Value) -> LayoutError {
-    LayoutError::new(ErrorKind::Kind, "picture", format!("there is no picture of {}", value.describe()))
-        .with_help("layouts, swizzled layouts, MMA atoms and tiled MMAs have one; a thread-value layout needs its tile: `tv(layout, (M,N))`")
+    LayoutError::new(ErrorKind::Kind, "picture", format!("there is no picture of {}", value.describe())).with_help(
+        "layouts, swizzled layouts, MMA atoms and tiled MMAs have one; a thread-value layout needs its tile: \
+        `tv(layout, (M,N))`",
+    )
 }
 
 fn unknown(what: &Value) -> LayoutError {
@@ -128,7 +131,8 @@ fn unknown(what: &Value) -> LayoutError {
         ErrorKind::Kind,
         "picture",
         format!(
-            "{what} cannot be drawn: a number is not known, or does not fit 64 bits, or offsets and coordinates are mixed"
+            "{what} cannot be drawn: a number is not known, or does not fit 64 bits, or offsets and coordinates are \
+            mixed"
         ),
     )
 }

@@ -85,11 +85,14 @@ impl Canvas {
         let (w, h) = (self.width + MARGIN, self.height + MARGIN);
         let title = escape(title);
         format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" role=\"img\">\n\
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" \
+             role=\"img\">\n\
              <title>{title}</title>\n\
-             <style>text{{font-family:{FONT};fill:#111}}.t{{font-size:14px;font-weight:bold}}.f{{font-size:12px;fill:#444}}\
+             <style>text{{font-family:{FONT};fill:#111}}\
+             .t{{font-size:14px;font-weight:bold}}.f{{font-size:12px;fill:#444}}\
              .c{{font-size:{CELL_FONT}px;text-anchor:middle}}.s{{font-size:{SMALL_FONT}px;text-anchor:middle}}\
-             .h{{font-size:{SMALL_FONT}px;fill:#666;text-anchor:middle}}.r{{font-size:{SMALL_FONT}px;fill:#666;text-anchor:end}}\
+             .h{{font-size:{SMALL_FONT}px;fill:#666;text-anchor:middle}}\
+             .r{{font-size:{SMALL_FONT}px;fill:#666;text-anchor:end}}\
              .p{{font-size:14px;font-weight:bold;text-anchor:middle}}</style>\n\
              <rect width=\"{w}\" height=\"{h}\" fill=\"#fff\"/>\n{}</svg>\n",
             self.body

@@ -115,7 +115,8 @@ proptest! {
             if let Some(symbolic) = symbolic {
                 let put = numbered(&symbolic, &numbers);
                 let fixed = fixed.unwrap_or_else(|e| panic!("{what} of {a}, {t} is {symbolic}, but of {known}: {e}"));
-                assert_eq!(values(&put), values(&fixed), "{what} of {a}, {t} is {symbolic}, of {known}, {cut}: {fixed}");
+                assert_eq!(values(&put), values(&fixed), "{what} of {a}, {t} is {symbolic}, of {known}, {cut}: \
+                    {fixed}");
             }
         };
         same(checked(&numbers, |cx| coalesce(cx, &a)), coalesce(cx, &known), "coalesce");

@@ -64,7 +64,8 @@ pub fn incoming(world: &mut World, params: Value) -> Result<Reply, Failure> {
             let ranges: Vec<Range> = calls.map(|o| world.range(&loaded, o.span)).collect();
             if !ranges.is_empty() {
                 let from = json!({
-                    "name": caller.name.as_str(), "kind": super::symbols::kind(caller.kind), "detail": caller.kind.words(),
+                    "name": caller.name.as_str(), "kind": super::symbols::kind(caller.kind),
+                    "detail": caller.kind.words(),
                     "uri": uri, "range": world.range(&loaded, caller.whole),
                     "selectionRange": world.range(&loaded, caller.span),
                 });

@@ -173,9 +173,10 @@ pub fn pim(world: &mut World, params: Value) -> Result<Reply, Failure> {
         Ok(text) => text,
         Err(why) => format!("no cost: {why}\n"),
     };
-    result(
-        json!({"title": format!("{name}: command stream, {}", session.target.name), "text": stream.to_text(), "cost": cost}),
-    )
+    result(json!({
+        "title": format!("{name}: command stream, {}", session.target.name),
+        "text": stream.to_text(), "cost": cost,
+    }))
 }
 
 /// Bytes of the arrays of a stream that is simulated although nobody has asked to see it, at most: some tenths of a

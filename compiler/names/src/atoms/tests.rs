@@ -100,15 +100,13 @@ fn families() {
     // Said once, of the first extent that it is wrong for.
     assert_eq!(
         family(6, "C", "(2, N):(1, 1)"),
-        [
-            "E1035 (2, N):(1, 1): C = (2,2):(1,1) gives element 1 of M x N = 2 x 2 to value 0 of thread 1 and to value 1 of thread 0"
-        ]
+        ["E1035 (2, N):(1, 1): C = (2,2):(1,1) gives element 1 of M x N = 2 x 2 to value 0 of thread 1 and to value \
+            1 of thread 0"]
     );
     assert_eq!(
         family(0, "N", "[2, 3]"),
-        [
-            "E1032 N / 2: the field `B` of an atom takes constant integers in its layout, found an expression that is no integer for N = 3"
-        ]
+        ["E1032 N / 2: the field `B` of an atom takes constant integers in its layout, found an expression that is \
+            no integer for N = 3"]
     );
     // Without the field, `N` means nothing.
     assert_eq!(with(5, "C", "(2, N):(1, 2)").len(), 1);
@@ -159,9 +157,8 @@ fn layouts() {
     );
     assert_eq!(
         with(5, "C", "(2, 2):(1, 1)"),
-        [
-            "E1035 (2, 2):(1, 1): C = (2,2):(1,1) gives element 1 of M x N = 2 x 2 to value 0 of thread 1 and to value 1 of thread 0"
-        ]
+        ["E1035 (2, 2):(1, 1): C = (2,2):(1,1) gives element 1 of M x N = 2 x 2 to value 0 of thread 1 and to value \
+            1 of thread 0"]
     );
     assert_eq!(
         with(5, "C", "(2, 1):(1, 0)"),

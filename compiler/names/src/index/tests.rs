@@ -67,7 +67,8 @@ fn what_can_be_named() {
     };
     assert_eq!(
         names("print("),
-        "t Let, k LoopVariable, i LoopVariable, c Tensor, N Dimension, M Dimension, a Tensor, act FnParam, T TypeParam, BM ConstParam, p Program, scale Kernel, twice Function"
+        "t Let, k LoopVariable, i LoopVariable, c Tensor, N Dimension, M Dimension, a Tensor, act FnParam, T \
+        TypeParam, BM ConstParam, p Program, scale Kernel, twice Function"
     );
     assert_eq!(names("x + x"), "x Parameter, p Program, scale Kernel, twice Function");
 }

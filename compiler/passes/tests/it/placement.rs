@@ -400,7 +400,9 @@ proptest! {
 
     /// The checker is not asleep: moving a tile onto another one that is live is found.
     #[test]
-    fn broken_plans_are_found(script in proptest::collection::vec(any::<(u8, u8, u8, u8)>(), 10..40), n in any::<usize>()) {
+    fn broken_plans_are_found(
+        script in proptest::collection::vec(any::<(u8, u8, u8, u8)>(), 10..40), n in any::<usize>(),
+    ) {
         let kernel = random_kernel(&script);
         let roomy = a5().clone().with_capacity(Loc::Vec, 1 << 24);
         let mut plan = plan(&kernel, &roomy).unwrap();

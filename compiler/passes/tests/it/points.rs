@@ -95,7 +95,8 @@ const INSIDE: &[(&str, &str)] = &[
     ("half bytes", "copy [P256] g1.u8[N0 + (N1)] from g0.u4[P256 + (N1)]"),
     (
         "a tile backwards",
-        "alloc t0\n texpands t0[1x64 N1, N64], SEVEN\n copy [N64] g1.i32[N0 + (N1)] from t0[1x64 N1, N64] at (N0 + (N0), N63 + (NEG))",
+        "alloc t0\n texpands t0[1x64 N1, N64], SEVEN\n \
+        copy [N64] g1.i32[N0 + (N1)] from t0[1x64 N1, N64] at (N0 + (N0), N63 + (NEG))",
     ),
 ];
 
@@ -154,11 +155,13 @@ const OUTSIDE: &[(&str, &str)] = &[
     ),
     (
         "a table under a guard",
-        "copy [N9] g1.i32[N0 + (N1)] from g0.i32[N1 + (N0) + table.clamp g2[N0 + (N1)] by N1 below N64] where N0 + (N1) < v0",
+        "copy [N9] g1.i32[N0 + (N1)] from g0.i32[N1 + (N0) + table.clamp g2[N0 + (N1)] by N1 below N64] where N0 + \
+        (N1) < v0",
     ),
     (
         "two tables",
-        "copy [N8] g1.i32[N0 + (N1)] from g0.i32[N0 + (N0) + table.zero g2[N0 + (N1)] by N1 below N8 + table.undefined g2[N0 + (N1)] by N8 below N9]",
+        "copy [N8] g1.i32[N0 + (N1)] from g0.i32[N0 + (N0) + table.zero g2[N0 + (N1)] by N1 below N8 + table.undefined \
+        g2[N0 + (N1)] by N8 below N9]",
     ),
     ("part of a block", "copy [N60] g1.i32[N0 + (N1)] from g3.i32[N0 + (N1)] swizzle (3, 0, 3)"),
     ("part of a block that stays inside", "copy [N60] g1.i32[N0 + (N1)] from g3.i32[N0 + (N1)] swizzle (3, 0, 4)"),
@@ -167,15 +170,18 @@ const OUTSIDE: &[(&str, &str)] = &[
     ("half bytes", "copy [P256] g1.u8[N0 + (N1)] from g0.u4[P257 + (N1)]"),
     (
         "a tile",
-        "alloc t0\n texpands t0[1x64 N1, N64], SEVEN\n copy [N64] g1.i32[N0 + (N1)] from t0[1x64 N1, N64] at (N0 + (N0), v0 + (NEG))",
+        "alloc t0\n texpands t0[1x64 N1, N64], SEVEN\n \
+        copy [N64] g1.i32[N0 + (N1)] from t0[1x64 N1, N64] at (N0 + (N0), v0 + (NEG))",
     ),
     (
         "rows backwards",
-        "alloc t0\n tload t0[1x64 N1, N64], g0[v0 + (N1, N64):(N64, NEG)]\n tstore g1[N0 + (N1, N64):(N64, N1)], t0[1x64 N1, N64]",
+        "alloc t0\n tload t0[1x64 N1, N64], g0[v0 + (N1, N64):(N64, NEG)]\n \
+        tstore g1[N0 + (N1, N64):(N64, N1)], t0[1x64 N1, N64]",
     ),
     (
         "as many as may wrap",
-        "alloc t0\n tload t0[1x64 N1, BMINUSA], g0[v0 + (N1, BMINUSA):(N64, N1)]\n tstore g1[N0 + (N1, BMINUSA):(N64, N1)], t0[1x64 N1, BMINUSA]",
+        "alloc t0\n tload t0[1x64 N1, BMINUSA], g0[v0 + (N1, BMINUSA):(N64, N1)]\n \
+        tstore g1[N0 + (N1, BMINUSA):(N64, N1)], t0[1x64 N1, BMINUSA]",
     ),
 ];
 

@@ -50,7 +50,8 @@ impl Plan<'_> {
             self.layout = if patches { MapLayout::Patches } else { MapLayout::Pixels };
             let Some(map) = self.chosen_map() else {
                 let message = format!(
-                    "a map of {h} x {w} pixels of {} bytes is neither 2 x 2 patches in rows of {} bytes nor whole rows of pixels",
+                    "a map of {h} x {w} pixels of {} bytes is neither 2 x 2 patches in rows of {} bytes nor whole rows \
+                    of pixels",
                     2 * c,
                     32 * row
                 );
@@ -60,8 +61,8 @@ impl Plan<'_> {
                         let more = match self.first.border {
                             Oob::Zero => "with zeros, which are what lies beyond the border",
                             _ => {
-                                "by its last line and column once more, which are what lies beyond the border: results agree but \
-                                 for rounding"
+                                "by its last line and column once more, which are what lies beyond the border: results \
+                                 agree but for rounding"
                             }
                         };
                         format!("let the host extend the map to {} x {} pixels, {more}", even[0], even[1])
@@ -99,7 +100,8 @@ impl Plan<'_> {
         let span = data.map_or(self.first.span, |t| t.span);
         let Some(layout) = known.into_iter().find(|l| lies(*l)).filter(|_| author.replicated || own) else {
             let message = "the units' address generators do not find pixels that lie so".to_owned();
-            let help = "lay the map in pixels one after the other or in 2 x 2 patches, one a row, from the row's start, `over unit`, or each item in \
+            let help = "lay the map in pixels one after the other or in 2 x 2 patches, one a row, from the row's \
+                        start, `over unit`, or each item in \
                         the bank of the one unit that samples it; or leave `at` out";
             return refuse(codes::UNIT_MAP, span, message, help);
         };

@@ -319,8 +319,8 @@ pub(super) fn counts(
         let message = format!("{computed} computed; `{name}` has {has} {line}s{of_items}");
         let help = match has.checked_mul(batch) == Some(total) {
             true => format!(
-                "a unit takes one {line} after the other: give each of the {batch} maps of `{map}` {line}s of its own, `{name}: \
-                 [{batch}, {has}, {}]`, the same ones if they agree",
+                "a unit takes one {line} after the other: give each of the {batch} maps of `{map}` {line}s of its own, \
+                 `{name}: [{batch}, {has}, {}]`, the same ones if they agree",
                 role.form()
             ),
             false => {
@@ -336,7 +336,8 @@ pub(super) fn counts(
     if total % batch != 0 {
         let message = format!("{computed} computed, and `{map}` has {batch} maps: not equally many queries of each");
         let help = format!(
-            "give every map the same number of queries, those of the first map first: `[{batch}, Q, 4]`, `[{batch}, Q, S]` and so on"
+            "give every map the same number of queries, those of the first map first: `[{batch}, Q, 4]`, \
+            `[{batch}, Q, S]` and so on"
         );
         return refuse(codes::UNIT_QUERIES, first.span, message, &help);
     }

@@ -217,8 +217,14 @@ pub(super) fn in_order(kernel: &Kernel, queries: &[Query], first: &Query, o: &Or
             return Err(Box::new(
                 Diagnostic::error(codes::UNIT_QUERIES, q.span, message)
                     .with_label("on another unit than what comes next")
-                    .with_note(format!("every unit has {} as the first one has; the last of a batch item may have fewer", queries_of(o.each)))
-                    .with_help("give blocks of equal numbers of queries to successive units: steps of `1@unit` in `on`, no query left out"),
+                    .with_note(format!(
+                        "every unit has {} as the first one has; the last of a batch item may have fewer",
+                        queries_of(o.each)
+                    ))
+                    .with_help(
+                        "give blocks of equal numbers of queries to successive units: steps of `1@unit` in \
+                        `on`, no query left out",
+                    ),
             ));
         }
         if let Some((what, own, wanted)) = difference(q, first) {
@@ -251,16 +257,20 @@ pub(super) fn in_order(kernel: &Kernel, queries: &[Query], first: &Query, o: &Or
                     format!("query {n} {does} {} of `{name}`, and its unit would take {}", got / size, wanted / size)
                 }
                 false => format!(
-                    "query {n} is at element {got} of `{name}`, and its unit would be at element {wanted}: {size} a query"
+                    "query {n} is at element {got} of `{name}`, and its unit would be at element {wanted}: {size} a \
+                    query"
                 ),
             };
             return Err(Box::new(
                 Diagnostic::error(codes::UNIT_QUERIES, q.span, message)
                     .with_label("not what comes next")
-                    .with_note("a unit counts for itself: batch item after batch item, query after query, row after row of each array")
+                    .with_note(
+                        "a unit counts for itself: batch item after batch item, query after query, row after row of \
+                        each array",
+                    )
                     .with_help(format!(
-                        "this is query {of_item} of item {b}: give it row `[{b}, {of_item}]` of every array, and map {b}; or let the grid \
-                         go over the queries in the order of the rows"
+                        "this is query {of_item} of item {b}: give it row `[{b}, {of_item}]` of every array, and map \
+                         {b}; or let the grid go over the queries in the order of the rows"
                     )),
             ));
         }

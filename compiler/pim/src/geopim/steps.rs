@@ -53,7 +53,8 @@ impl Plan<'_> {
                 codes::UNIT_QUERIES,
                 t.span,
                 message,
-                "leave `at` out; lines, weights, offsets and results are put beside their queries, one behind the other",
+                "leave `at` out; lines, weights, offsets and results are put beside their queries, one behind the \
+                other",
             );
         }
         let samples = q.samples();
@@ -105,8 +106,8 @@ impl Plan<'_> {
         let (Some(of_attn), Some(of_out)) = (of_attn, of_out) else {
             let fits = row / (channels / 16).max(1);
             let message = format!(
-                "{} results of {channels} channels do not fill whole rows: a unit writes them one behind the other, and a row \
-                 holds {fits}",
+                "{} results of {channels} channels do not fill whole rows: a unit writes them one behind the other, \
+                 and a row holds {fits}",
                 self.queries
             );
             let help = match row.is_multiple_of((channels / 16).max(1)) {
@@ -141,8 +142,8 @@ impl Plan<'_> {
         let full = || {
             let most = self.target.data_rows();
             let message = format!(
-                "map, weights and results of a unit take {all} rows of {bytes} bytes; its bank has {most}, {} free in one piece \
-                 ({} for the map)",
+                "map, weights and results of a unit take {all} rows of {bytes} bytes; its bank has {most}, {} free in \
+                 one piece ({} for the map)",
                 memory.longest(),
                 self.map_rows
             );

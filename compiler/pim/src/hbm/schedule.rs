@@ -253,12 +253,14 @@ fn lock_step(launch: &Launch<'_>, nodes: &Nodes, traced: &[Traced]) -> Res<Vec<S
                 let tiles = moves(kernel, id, |_| true);
                 let help = match moves(kernel, id, |ty| matches!(ty.loc, Loc::GrfA | Loc::GrfB)) {
                     false if !tiles => format!(
-                        "blocks with different numbers of {array} do not run at once: give them to one unit (a stride of 0 in `on`) or to \
-                         different `pch`, or go over the rows in a loop inside of one block; or have the host write each number \
-                         of {array} 16 times, so that units have them in their banks: `GrfA(Bank(view))` of that array"
+                        "blocks with different numbers of {array} do not run at once: give them to one unit (a stride \
+                         of 0 in `on`) or to different `pch`, or go over the rows in a loop inside of one block; or \
+                         have the host write each number of {array} 16 times, so that units have them in their banks: \
+                         `GrfA(Bank(view))` of that array"
                     ),
                     true => format!(
-                        "read a block's own part of {array} from the unit's bank: `GrfA(Bank(view))` in place of `GrfA(view)`"
+                        "read a block's own part of {array} from the unit's bank: `GrfA(Bank(view))` in place of \
+                        `GrfA(view)`"
                     ),
                     false => format!(
                         "say where {array} is and who runs a block (`at`, `on`), so that each unit has its part"
@@ -271,7 +273,8 @@ fn lock_step(launch: &Launch<'_>, nodes: &Nodes, traced: &[Traced]) -> Res<Vec<S
                     "let `on` give such blocks to one unit, one after the other (a stride of 0), or to different `pch`"
                 }
                 None => {
-                    "say with `on` who runs a block: such ones on one unit, one after the other (a stride of 0), or in different `pch`"
+                    "say with `on` who runs a block: such ones on one unit, one after the other (a stride of 0), or in \
+                    different `pch`"
                 }
             };
             return Err(Box::new(d.with_help(help)));
@@ -303,7 +306,8 @@ fn idle_units(launch: &Launch<'_>, pchs: &BTreeSet<Pch>, traced: &[Traced], stor
                 let (message, note, help) = match here {
                     Some(at) => (
                         format!(
-                            "block {at:?} stores less than block {first:?}, and its unit {home} would store to {there} too"
+                            "block {at:?} stores less than block {first:?}, and its unit {home} would store to {there} \
+                            too"
                         ),
                         "units in lock step execute the same commands, whatever an `if` says",
                         format!("let one unit have these blocks, one after the other: `on {}`", in_turn(blocks)),

@@ -388,17 +388,23 @@ impl<'t> Tracer<'t> {
     /// A number that comes too late for a unit's registers.
     fn no_scalar<T>(&self, read: Span, span: Span) -> Res<T> {
         Err(Box::new(
-            Diagnostic::error(codes::UNIT_DECISION, span, "the units have no such scalar: it is known only while they run")
-                .with_label("an operand of all lanes")
-                .with_secondary(read, "read here")
-                .with_note(
-                    "the host writes the units' scalars beforehand: numbers of the launch, and as factors, `tile * x[k]`, elements of an \
+            Diagnostic::error(
+                codes::UNIT_DECISION,
+                span,
+                "the units have no such scalar: it is known only while they run",
+            )
+            .with_label("an operand of all lanes")
+            .with_secondary(read, "read here")
+            .with_note(
+                "the host writes the units' scalars beforehand: numbers of the launch, and as factors, `tile * x[k]`, \
+                     elements of an \
                      `in` array of f16 that the host keeps: without `at`, and not loaded in tiles of the blocks' own",
-                )
-                .with_help(format!(
-                    "give it 16 times in an array, and bring it to a register: `GrfA(xs[k, _])` of `xs: in f16[K, 16]`; or {}",
-                    advice::host(self.kernel)
-                )),
+            )
+            .with_help(format!(
+                "give it 16 times in an array, and bring it to a register: `GrfA(xs[k, _])` of `xs: in f16[K, 16]`; or \
+                {}",
+                advice::host(self.kernel)
+            )),
         ))
     }
 

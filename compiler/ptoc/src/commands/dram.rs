@@ -164,7 +164,8 @@ impl Run<'_> {
                 let doubt = match violation.rule {
                     rules::Rule::RefreshCount => Some((
                         "refreshes fall behind",
-                        "the requests leave too little time for them, or nREFIpb is too long for every bank to have its turn in nREFI",
+                        "the requests leave too little time for them, or nREFIpb is too long for every bank to have \
+                        its turn in nREFI",
                     )),
                     rules::Rule::DataBus => Some((
                         "bursts overlap on the data bus",
@@ -192,7 +193,10 @@ impl Run<'_> {
         let d = match own_list {
             true => Diagnostic::global(
                 codes::DRAM_SELF_CHECK,
-                format!("the configuration's list of constraints allows what its parameters forbid{place}: {violation}{others}"),
+                format!(
+                    "the configuration's list of constraints allows what its parameters forbid{place}: \
+                    {violation}{others}"
+                ),
             )
             .with_help("mend the list, or leave out `constraints_override` to have it derived"),
             false => Diagnostic::global(

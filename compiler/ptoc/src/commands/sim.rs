@@ -155,8 +155,8 @@ fn read(args: &SimArgs, inputs: &mut Inputs) -> Result<Source, Diagnostic> {
             let d = Diagnostic::error(codes::STREAM_TEXT, span(file, &e.bytes), e.message);
             if args.stream.extension().is_some_and(|e| e == "tile") {
                 return Err(d.with_note("the file's name says that it is a source of kernels").with_help(format!(
-                    "`ptoc emit {name} --stage pim --target TARGET -o FILE.pim` writes its stream; `ptoc run {name} --target TARGET` \
-                     executes it"
+                    "`ptoc emit {name} --stage pim --target TARGET -o FILE.pim` writes its stream; \
+                     `ptoc run {name} --target TARGET` executes it"
                 )));
             }
             Err(if e.help.is_empty() { d } else { d.with_help(e.help) })
@@ -319,8 +319,8 @@ impl Source {
             d = d.with_note(format!("{} of this exec lack a fence", plural(u.count, "command")));
         }
         d.with_note(
-            "between two fences the order is kept of reads, or of writes, of one row of one bank, and of writes to reserved rows; \
-             the simulator issues all commands as they stand",
+            "between two fences the order is kept of reads, or of writes, of one row of one bank, and of writes to \
+             reserved rows; the simulator issues all commands as they stand",
         )
         .with_help("put `fence` before it")
     }
@@ -350,7 +350,10 @@ impl Source {
         }
         d.with_help(match u.units.is_empty() {
             true => "write it before, or name the rows and banks where it is",
-            false => "write it before; or name in `descriptor` the units that have it (`first_unit`), and in `params` where it is",
+            false => {
+                "write it before; or name in `descriptor` the units that have it (`first_unit`), and in `params` where \
+                it is"
+            }
         })
     }
 

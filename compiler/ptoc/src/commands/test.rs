@@ -72,7 +72,8 @@ impl Tally {
     fn json(&self, files: usize) -> String {
         let Tally { passed, failed, skipped, machines, lines } = self;
         json!({
-            "passed": passed, "failed": failed, "skipped": skipped, "files": files, "machines": machines, "lines": lines,
+            "passed": passed, "failed": failed, "skipped": skipped, "files": files, "machines": machines,
+            "lines": lines,
         })
         .to_string()
     }

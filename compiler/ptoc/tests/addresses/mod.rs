@@ -14,8 +14,10 @@ fn addresses_of_remainders_are_proved() {
         ("k.index * 0x800", &["PA-1107"]),
     ] {
         let text = format!(
-            "kernel k(a: in f32[M, 64], c: out f32[M, 64]) {{\n    let x = tile Vec<f32, 8, 64>;\n    for k in tiles(M, 8) {{\n        \
-             TASSIGN(x, {address});\n        TLOAD(x.valid(k, 64), a.tile(k, _));\n        TSTORE(c.tile(k, _), x.valid(k, 64));\n    \
+            "kernel k(a: in f32[M, 64], c: out f32[M, 64]) {{\n    let x = tile Vec<f32, 8, 64>;\n    \
+             for k in tiles(M, 8) {{\n        \
+             TASSIGN(x, {address});\n        TLOAD(x.valid(k, 64), a.tile(k, _));\n        \
+             TSTORE(c.tile(k, _), x.valid(k, 64));\n    \
              }}\n}}\n"
         );
         s.file("turns.tile", text);
@@ -33,8 +35,9 @@ fn addresses_of_the_launch_may_destroy() {
     let s = Sandbox::new();
     let kernel = |demand: &str| {
         format!(
-            "kernel k(a: in f32[16, 64], b: in f32[16, 64], c: out f32[16, 64], n: index) where {demand} {{\n    let x = tile \
-             Vec<f32, 16, 64> at 0x0;\n    let y = tile Vec<f32, 16, 64>;\n    TASSIGN(y, n * 0x800);\n    TLOAD(x, a);\n    \
+            "kernel k(a: in f32[16, 64], b: in f32[16, 64], c: out f32[16, 64], n: index) where {demand} {{\n    \
+             let x = tile Vec<f32, 16, 64> at 0x0;\n    let y = tile Vec<f32, 16, 64>;\n    \
+             TASSIGN(y, n * 0x800);\n    TLOAD(x, a);\n    \
              TLOAD(y, b);\n    TADD(x, x, y);\n    TSTORE(c, x);\n}}\n"
         )
     };
@@ -63,8 +66,9 @@ fn bytes_that_are_shared_on_purpose_are_no_overlap() {
         s.file(
             "shared.tile",
             format!(
-                "kernel k(a: in f32[16, 64], c: out f32[16, 64], d: out i32[16, 64]) {{\n    let x = tile Vec<f32, 16, 64> at \
-                 0x0;\n    let y = tile Vec<i32, 16, 64> {second};\n    TLOAD(x, a);\n    TSTORE(d, y);\n    {use_of_it}\n    \
+                "kernel k(a: in f32[16, 64], c: out f32[16, 64], d: out i32[16, 64]) {{\n    \
+                 let x = tile Vec<f32, 16, 64> at 0x0;\n    let y = tile Vec<i32, 16, 64> {second};\n    \
+                 TLOAD(x, a);\n    TSTORE(d, y);\n    {use_of_it}\n    \
                  TSTORE(c, x);\n}}\n"
             ),
         );
@@ -79,7 +83,8 @@ fn a_destination_of_the_launch_may_be_its_source() {
     let s = Sandbox::new();
     let kernel = |body: &str| {
         format!(
-            "kernel k(x: inout u8[16, 64], n: index) where 0 <= n, n < 2 {{\n    let t = tile Vec<u8, 16, 64>[2] at [0x0, 0x400];\n    \
+            "kernel k(x: inout u8[16, 64], n: index) where 0 <= n, n < 2 {{\n    \
+             let t = tile Vec<u8, 16, 64>[2] at [0x0, 0x400];\n    \
              let u = tile Vec<u8, 16, 64>;\n    TASSIGN(u, n * 0x200);\n    TLOAD(t[0], x);\n    TLOAD(t[1], x);\n    \
              {body}\n    TSTORE(x, t[1]);\n}}\n"
         )

@@ -5,7 +5,8 @@ use serde_json::Value;
 
 const KERNELS: &str = "\
 /// y = s * x + x
-kernel scale<const BM = 16 tune [8, 16, 1024], const BN = 128 tune [64, 128]>(x: in f32[M, N], y: out f32[M, N], s: f32 = 2.0)
+kernel scale<const BM = 16 tune [8, 16, 1024], const BN = 128 tune [64, 128]>(x: in f32[M, N], y: out f32[M, N], s: \
+f32 = 2.0)
 {
     grid (i in tiles(M, BM), j in tiles(N, BN));
     let t = Vec(x.tile(i, j));

@@ -7,7 +7,11 @@ fn check_says_what_it_has_seen() {
     let s = Sandbox::new();
     s.file("bad.tile", ADD.replace("Vec(a.tile", "Vec(aa.tile"));
     s.file("none.tile", "//! nothing yet\n");
-    s.file("wait.tile", "kernel k<const R>(x: in f32[R, 8]) { }\nkernel w(x: in f32[M, N], y: out f32[M, N]) {\n    grid (i in tiles(M, 8));\n    TSTORE(y.tile(i, _), Vec(x.tile(i, _)));\n}\n");
+    s.file(
+        "wait.tile",
+        "kernel k<const R>(x: in f32[R, 8]) { }\nkernel w(x: in f32[M, N], y: out f32[M, N]) {\n    \
+        grid (i in tiles(M, 8));\n    TSTORE(y.tile(i, _), Vec(x.tile(i, _)));\n}\n",
+    );
     snapshot!(s.runs(&[
         "check add.tile",
         "check add.tile bad.tile none.tile",
@@ -84,7 +88,8 @@ fn a_missing_dimension_comes_with_the_command() {
     let s = Sandbox::new();
     s.file(
         "wide.tile",
-        "kernel w(x: in f32[M, N], y: out f32[M, N]) {\n    grid (i in tiles(M, 8));\n    let t = tile Vec<f32, i, N>;\n    \
+        "kernel w(x: in f32[M, N], y: out f32[M, N]) {\n    grid (i in tiles(M, 8));\n    \
+         let t = tile Vec<f32, i, N>;\n    \
          TLOAD(t, x.tile(i, _));\n    TSTORE(y.tile(i, _), t);\n}\n",
     );
     for (call, command) in [
@@ -107,7 +112,8 @@ fn a_value_that_does_not_fit_is_named_as_it_was_given() {
     let s = Sandbox::new();
     s.file(
         "big.tile",
-        "kernel k<const X = 32>(a: in f32[M, N], c: out f32[M, N]) {\n    grid (i in tiles(M, 256), j in tiles(N, X));\n    \
+        "kernel k<const X = 32>(a: in f32[M, N], c: out f32[M, N]) {\n    \
+         grid (i in tiles(M, 256), j in tiles(N, X));\n    \
          let x, y = tile Vec<f32, i, j>;\n    TLOAD(x, a.tile(i, j));\n    TADDS(y, x, 1.0);\n    TADD(y, y, x);\n    \
          TSTORE(c.tile(i, j), y);\n}\n",
     );

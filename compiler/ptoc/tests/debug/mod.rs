@@ -392,7 +392,8 @@ fn tiles_are_printed_where_it_is_asked_for() {
 #[test]
 fn wrong_calls() {
     insta::assert_snapshot!(calls(&[
-        "run calls.tile -D M=8 --random 1 --print-tile tt@26 --print-tile t@23 --print-tile t@900 --print-tile t@other.tile:3",
+        "run calls.tile -D M=8 --random 1 --print-tile tt@26 --print-tile t@23 --print-tile t@900 --print-tile \
+        t@other.tile:3",
         "run calls.tile -D M=8 --random 1 --print-tile t[0:20]@26",
         "run calls.tile -D M=8 --random 1 --print-tile t@0",
         "run calls.tile -D M=8 --random 1 --print-tile t[0@4",

@@ -98,7 +98,8 @@ fn command_traces_are_checked() {
     // The second RD a tick earlier, a row that is not open, a bank that does not exist.
     s.file(
         "bad.json",
-        "[[0,\"ACT\",0,0,5,0],\n [15,\"RD\",0,0,5,0],\n [18,\"RD\",0,0,5,1],\n [30,\"RD\",0,0,9,1],\n [31,\"ACT\",0,7,0,0]]\n",
+        "[[0,\"ACT\",0,0,5,0],\n [15,\"RD\",0,0,5,0],\n [18,\"RD\",0,0,5,1],\n [30,\"RD\",0,0,9,1],\n \
+        [31,\"ACT\",0,7,0,0]]\n",
     );
     s.file("wrong.json", "[[0,\"ACT\",0,0,5],\n [1.5,\"RD\",0,0,5,0],\n [2,\"PRE\",0,0,5,0]]\n");
     s.file("cut.json", "[[0,\"ACT\",0,0,5,0],\n");

@@ -18,7 +18,11 @@ fn emit_shows_every_stage() {
     for row in ["bounds \"c\" proof at 6:5\n", "bounds \"a\" proof at 6:26\n", "bounds \"b\" proof at 6:46\n"] {
         assert!(loops.contains(row), "{row}{loops}");
     }
-    s.file("wait.tile", "kernel w(x: in f32[M, N], y: out f32[M, N]) {\n    grid (i in tiles(M, 8));\n    TSTORE(y.tile(i, _), Vec(x.tile(i, _)));\n}\n");
+    s.file(
+        "wait.tile",
+        "kernel w(x: in f32[M, N], y: out f32[M, N]) {\n    grid (i in tiles(M, 8));\n    \
+        TSTORE(y.tile(i, _), Vec(x.tile(i, _)));\n}\n",
+    );
     s.file("bad.tile", "kernel k( {\n");
     snapshot!(s.runs(&[
         "emit add.tile add --stage placed",

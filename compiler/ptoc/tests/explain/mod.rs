@@ -28,9 +28,10 @@ fn explain_and_targets() {
         "targets a6",
     ]));
     // Words of PTO and of the language that are no instructions.
-    let words = "NZ ND DN NC1HWC0 FRACTAL_Z MX_A_ND SCALE hifloat8 f8e8m0 RoundMode CmpMode ScaleLeft UP_DOWN INT8 Left UB f32 bool a5 A2A3 A6 \
-                 MTE2 PIPE_V EVENT_ID0 Max atomic UnitFlag SlotNum RowMajor AsyncEvent half float int8_t bfloat16_t CAST_RINT NormalRelu static_cast __gm__ \
-                 CmpMode::EQ RoundMode::CAST_RINT GatherOOB::Clamp PadValue::Zero pto::CmpMode";
+    let words = "NZ ND DN NC1HWC0 FRACTAL_Z MX_A_ND SCALE hifloat8 f8e8m0 RoundMode CmpMode ScaleLeft UP_DOWN INT8 \
+                 Left UB f32 bool a5 A2A3 A6 MTE2 PIPE_V EVENT_ID0 Max atomic UnitFlag SlotNum RowMajor AsyncEvent \
+                 half float int8_t bfloat16_t CAST_RINT NormalRelu static_cast __gm__ CmpMode::EQ RoundMode::CAST_RINT \
+                 GatherOOB::Clamp PadValue::Zero pto::CmpMode";
     for word in words.split(' ') {
         assert!(s.run(&format!("explain {word}")).contains("exit 0"), "{word}");
     }

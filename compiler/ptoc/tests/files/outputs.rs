@@ -117,7 +117,11 @@ fn what_is_simulated_stays() {
     s.overwrites("dram r.txt --config d.toml --trace ./r.txt", "it is the file `r.txt`, the trace of this call");
     assert!(s.run("dram r.txt --config d.toml --commands c.json").contains("exit 0"));
     s.overwrites("dram --check-trace c.json --config d.toml --trace c.json", "the command trace of this call");
-    s.file("k.tile", "kernel scale(x: in f16[256, 64], y: out f16[256, 64]) { grid (i in tiles(256, 1)); TSTORE(y.tile(i, _), Vec(x.tile(i, _)) * 2.0); }\n");
+    s.file(
+        "k.tile",
+        "kernel scale(x: in f16[256, 64], y: out f16[256, 64]) { grid (i in tiles(256, 1)); TSTORE(y.tile(i, _), \
+        Vec(x.tile(i, _)) * 2.0); }\n",
+    );
     let emitted = s.run("emit k.tile scale --stage pim --target hbm-pim -o k.pim");
     assert!(emitted.contains("exit 0"), "{emitted}");
     s.array("x.npy", ptoc_tensor::DType::F16, &[256, 64]);

@@ -7,7 +7,8 @@ use std::process::Stdio;
 
 const MESSY: &str =
     "kernel k( x:in f32[M] ,y: out f32[M]){\ngrid(i in tiles(M,64));\n  TSTORE(y.tile(i),Vec(x.tile(i)));}\n";
-const NEAT: &str = "kernel k(x: in f32[M], y: out f32[M]) {\n    grid (i in tiles(M, 64));\n    TSTORE(y.tile(i), Vec(x.tile(i)));\n}\n";
+const NEAT: &str = "kernel k(x: in f32[M], y: out f32[M]) {\n    grid (i in tiles(M, 64));\n    \
+    TSTORE(y.tile(i), Vec(x.tile(i)));\n}\n";
 
 fn sandbox() -> Sandbox {
     let s = Sandbox::new();

@@ -212,7 +212,8 @@ fn long_texts_hold_nobody_up() {
         let lines: Vec<&str> = text.split('\n').collect();
         let middle = lines.len() / 2;
         let place = json!({"line": middle, "character": lines[middle].len() * 3 / 4});
-        let params = json!({"textDocument": {"uri": URI}, "position": place, "positions": [place, place, place], "options": options,
+        let places = [&place, &place, &place];
+        let params = json!({"textDocument": {"uri": URI}, "position": place, "positions": places, "options": options,
                             "range": {"start": place, "end": place}, "ch": "}"});
         let begin = std::time::Instant::now();
         c.open(1, &text);
@@ -250,7 +251,10 @@ fn thousands_of_edits_at_once() {
     let n = 5000;
     c.open(1, &"// some comment, as long as a line of code, \u{e9}\n".repeat(n));
     let begin = std::time::Instant::now();
-    let edit = |line: usize| json!({"range": {"start": {"line": line, "character": 3}, "end": {"line": line, "character": 7}}, "text": "another"});
+    let edit = |line: usize| {
+        let range = json!({"start": {"line": line, "character": 3}, "end": {"line": line, "character": 7}});
+        json!({"range": range, "text": "another"})
+    };
     let changes: Vec<Value> = (0..n).map(edit).collect();
     c.tell("textDocument/didChange", json!({"textDocument": {"uri": URI, "version": 2}, "contentChanges": changes}));
     let folds = c.ask("textDocument/foldingRange", document(URI));

@@ -99,13 +99,14 @@ fn costs_of_blocks() {
 fn costs_of_roles() {
     let role = |name: &str, tile: &str, rows: &str| {
         format!(
-            "    role {name} {{ let l = event<MTE2, V>; let d = event<V, MTE3>; TLOAD({tile}, x.tile({rows}, _)); set(l); wait(l);\n        \
+            "    role {name} {{ let l = event<MTE2, V>; let d = event<V, MTE3>; TLOAD({tile}, x.tile({rows}, _)); \
+             set(l); wait(l);\n        \
              TEXP({tile}, {tile}); set(d); wait(d); TSTORE(y.tile({rows}, _), {tile}); }}\n"
         )
     };
     let text = format!(
-        "#[sync(manual)]\nkernel halves(x: in f32[64, 64], y: out f32[64, 64]) {{\n    let a, b = tile Vec<f32, 32, 64>; \
-         let h = tiles(64, 32);\n{}{}}}\n",
+        "#[sync(manual)]\nkernel halves(x: in f32[64, 64], y: out f32[64, 64]) {{\n    \
+         let a, b = tile Vec<f32, 32, 64>; let h = tiles(64, 32);\n{}{}}}\n",
         role("p", "a", "h[0]"),
         role("q", "b", "h[1]")
     );
@@ -181,8 +182,10 @@ fn lives_are_those_of_the_memory_map() {
 /// A tile of a function that is called twice has two places, and one type.
 #[test]
 fn tiles_of_functions_that_are_called_again() {
-    let text = "fn twice(a: in Vec<f32, 16, 64>) -> Vec<f32, 16, 64> {\n    let b = tile Vec<f32, 16, 64>;\n    TADD(b, a, a);\n    return b;\n}\n\
-                kernel k(x: in f32[16, 64], w: in f32[16, 64], y: out f32[16, 64], z: out f32[16, 64]) {\n    let p = Vec(x);\n    let q = Vec(w);\n    \
+    let text = "fn twice(a: in Vec<f32, 16, 64>) -> Vec<f32, 16, 64> {\n    let b = tile Vec<f32, 16, 64>;\n    \
+                TADD(b, a, a);\n    return b;\n}\n\
+                kernel k(x: in f32[16, 64], w: in f32[16, 64], y: out f32[16, 64], z: out f32[16, 64]) {\n    \
+                let p = Vec(x);\n    let q = Vec(w);\n    \
                 let r = twice(p);\n    let s = twice(q);\n    TSTORE(y, r + p);\n    TSTORE(z, s + q + r);\n}\n";
     let mut c = Client::new(Value::Null);
     c.open(URI, text);

@@ -121,9 +121,12 @@ fn at(uri: &str, line: u32, character: u32) -> Value {
 fn place_of(uri: &str, line: u32, character: u32) -> Value {
     let here = json!({"line": line, "character": character});
     json!({
-        "textDocument": {"uri": uri}, "position": here, "positions": [here], "newName": "renamed", "ch": ";", "query": "a",
-        "range": {"start": here, "end": {"line": line + 3, "character": 0}}, "context": {"includeDeclaration": true, "diagnostics": []},
-        "options": {"tabSize": 4, "insertSpaces": true}, "label": "TADD", "previousResultId": "1", "uri": "ptoc-std:/act.tile",
+        "textDocument": {"uri": uri}, "position": here, "positions": [here], "newName": "renamed", "ch": ";",
+        "query": "a",
+        "range": {"start": here, "end": {"line": line + 3, "character": 0}},
+        "context": {"includeDeclaration": true, "diagnostics": []},
+        "options": {"tabSize": 4, "insertSpaces": true}, "label": "TADD", "previousResultId": "1",
+        "uri": "ptoc-std:/act.tile",
         "stage": "ir", "item": {"name": "k", "uri": uri, "selectionRange": {"start": here, "end": here}},
         "data": {"uri": uri, "kernel": "k", "target": "a5", "at": {}},
     })
@@ -243,7 +246,8 @@ fn imports_are_what_is_open() {
     let s = Sandbox::new();
     s.file("lib.tile", "fn f(x: f32) -> f32 { x }\n");
     let uri = |name: &str| format!("file://{}", s.path().canonicalize().unwrap().join(name).display());
-    let text = "use lib::f;\nkernel k(x: in f32[M], y: out f32[M]) {\n    grid (i in tiles(M, 64));\n    TSTORE(y.tile(i), f(Vec(x.tile(i))));\n}\n";
+    let text = "use lib::f;\nkernel k(x: in f32[M], y: out f32[M]) {\n    grid (i in tiles(M, 64));\n    \
+        TSTORE(y.tile(i), f(Vec(x.tile(i))));\n}\n";
     let mut c = Client::new(Value::Null);
     c.open(&uri("k.tile"), text);
     assert_eq!(c.published(), format!("{} version 1\n", uri("k.tile")));
@@ -262,7 +266,8 @@ fn a_text_is_parsed_once() {
     let s = Sandbox::new();
     s.file("lib.tile", "use std::act::relu;\nfn f(x: f32) -> f32 { relu(x) }\n");
     let uri = |name: &str| format!("file://{}", s.path().canonicalize().unwrap().join(name).display());
-    let text = "use lib::f;\nuse std::act::gelu;\nkernel k(x: in f32[M], y: out f32[M]) {\n    grid (i in tiles(M, 64));\n    TSTORE(y.tile(i), f(gelu(Vec(x.tile(i)))));\n}\n";
+    let text = "use lib::f;\nuse std::act::gelu;\nkernel k(x: in f32[M], y: out f32[M]) {\n    \
+        grid (i in tiles(M, 64));\n    TSTORE(y.tile(i), f(gelu(Vec(x.tile(i)))));\n}\n";
     let mut c = Client::new(Value::Null);
     c.open(&uri("k.tile"), text);
     assert_eq!(c.published(), format!("{} version 1\n", uri("k.tile")));
@@ -407,9 +412,10 @@ fn over_standard_streams() {
         s.command("lsp --stdio").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let mut send = |text: &str| write!(input, "Content-Length: {}\r\n\r\n{text}", text.len()).unwrap();
-    send(
-        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"processId":null,"rootUri":null,"capabilities":{}}}"#,
-    );
+    send(concat!(
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","#,
+        r#""params":{"processId":null,"rootUri":null,"capabilities":{}}}"#
+    ));
     send(r#"{"jsonrpc":"2.0","method":"initialized","params":{}}"#);
     send("{ this is no JSON");
     send(r#"{"jsonrpc":"2.0","id":7}"#);

@@ -169,8 +169,10 @@ fn renaming_keeps_the_meaning_or_is_refused() {
 /// The tensor of `#[disjoint]` is renamed with its parameter, wherever the cursor is.
 #[test]
 fn disjoint_names_a_parameter() {
-    let text = "#[disjoint(dst, \"a permutation\")]\nkernel sc(src: in f32[N], rows: in i32[N], dst: out f32[N]) {\n    \
-                grid (i in tiles(N, 64));\n    let r = Vec(rows.tile(i));\n    let v = Vec(src.tile(i));\n    MSCATTER(dst, v, r);\n}\n";
+    let text = "#[disjoint(dst, \"a permutation\")]\n\
+                kernel sc(src: in f32[N], rows: in i32[N], dst: out f32[N]) {\n    \
+                grid (i in tiles(N, 64));\n    let r = Vec(rows.tile(i));\n    let v = Vec(src.tile(i));\n    \
+                MSCATTER(dst, v, r);\n}\n";
     let mut c = opened(text);
     for needle in ["dst, \"", "dst: out", "dst, v"] {
         let mut params = there(URI, text, needle);
@@ -233,7 +235,8 @@ fn names_go_across_files() {
     let s = Sandbox::new();
     let root = s.path().canonicalize().unwrap();
     let lib = "/// Half.\nfn half(x: f32) -> f32 { x * 0.5 }\n";
-    let body = "kernel k(x: in f32[M], y: out f32[M]) {\n    grid (i in tiles(M, 64));\n    TSTORE(y.tile(i), half(Vec(x.tile(i))));\n}\n";
+    let body = "kernel k(x: in f32[M], y: out f32[M]) {\n    grid (i in tiles(M, 64));\n    \
+        TSTORE(y.tile(i), half(Vec(x.tile(i))));\n}\n";
     s.file("lib.tile", lib);
     s.file("closed.tile", format!("use lib::half;\n{body}"));
     s.file("other.tile", format!("fn half(x: f32) -> f32 {{ x }}\n{body}"));
@@ -320,7 +323,8 @@ fn outlines_foldings_selections() {
 #[test]
 fn selections_are_around_each_other() {
     let deep = format!("kernel k() {{\n{}{}\n}}\n", "if M > 0 {\n".repeat(20), "}".repeat(20));
-    let broken = "fn f(x: f32, y: f32) -> f32 { g(x, [y; 1)] }\nkernel k(x: in f32[M, (2, 3]) {{ a(b<c, d>(e), f); }\nconst A = (1, 2;\n";
+    let broken = "fn f(x: f32, y: f32) -> f32 { g(x, [y; 1)] }\nkernel k(x: in f32[M, (2, 3]) {{ a(b<c, d>(e), f); }\n\
+        const A = (1, 2;\n";
     for text in [TEXT, &deep, broken] {
         let mut c = opened(text);
         let lines: Vec<&str> = text.split('\n').collect();
@@ -362,7 +366,8 @@ fn semantic_tokens() {
     let mut c = opened(TEXT);
     let full = c.ask("textDocument/semanticTokens/full", document(URI));
     let all = tokens(TEXT, &full["data"]);
-    let params = json!({"textDocument": {"uri": URI}, "range": {"start": place(TEXT, "static_assert"), "end": place(TEXT, "let t")}});
+    let range = json!({"start": place(TEXT, "static_assert"), "end": place(TEXT, "let t")});
+    let params = json!({"textDocument": {"uri": URI}, "range": range});
     let part = tokens(TEXT, &c.ask("textDocument/semanticTokens/range", params)["data"]);
     assert!(!part.is_empty() && all.contains(&part), "{part}");
     // An edit, told as a difference.

@@ -8,7 +8,8 @@ fn everything() -> Value {
     json!({
         "textDocument": {"diagnostic": {}, "publishDiagnostics": {"codeDescriptionSupport": true}},
         "workspace": {
-            "diagnostics": {"refreshSupport": true}, "inlayHint": {"refreshSupport": true}, "codeLens": {"refreshSupport": true},
+            "diagnostics": {"refreshSupport": true}, "inlayHint": {"refreshSupport": true},
+            "codeLens": {"refreshSupport": true},
             "didChangeWatchedFiles": {"dynamicRegistration": true},
         },
     })

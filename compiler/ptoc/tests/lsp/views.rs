@@ -39,7 +39,8 @@ fn inlay_hints() {
 #[test]
 fn code_lenses() {
     let mut c = Client::new(Value::Null);
-    let program = "program both(x: in f32[M], y: out f32[M]) { twice(x, y); }\nkernel huge(x: in f32[M]) {\n    let t = tile Vec<f32, 220, 256>;\n    t = 0.0;\n}\n";
+    let program = "program both(x: in f32[M], y: out f32[M]) { twice(x, y); }\nkernel huge(x: in f32[M]) {\n    \
+        let t = tile Vec<f32, 220, 256>;\n    t = 0.0;\n}\n";
     let text = format!("{KERNEL}{program}");
     c.open(URI, &text);
     c.published();
@@ -56,7 +57,8 @@ fn code_lenses() {
 
 #[test]
 fn formatting_of_parts() {
-    let text = "kernel k(x: in f32[M]) {\n  grid(i in tiles(M,64));\n\n\n  if M>3 {\n  let t=Vec( x.tile(i) );\n  }\n let u = 1 ;\n}\n";
+    let text = "kernel k(x: in f32[M]) {\n  grid(i in tiles(M,64));\n\n\n  if M>3 {\n  let t=Vec( x.tile(i) );\n  }\n \
+        let u = 1 ;\n}\n";
     let mut c = Client::new(Value::Null);
     c.open(URI, text);
     c.published();
@@ -95,7 +97,8 @@ fn formatting_of_parts() {
 /// the text.
 #[test]
 fn edits_of_a_range_lie_in_its_lines() {
-    let text = "\n\nkernel k(x: in f32[M]) {\n  grid(i in tiles(M,64));\n\n \n\n  if M>3 {\n\n  let t=Vec( x.tile(i) );\n  }\n  else\n  {}\n\n\n let u = 1 ;\n\n}\n\n\n";
+    let text = "\n\nkernel k(x: in f32[M]) {\n  grid(i in tiles(M,64));\n\n \n\n  if M>3 {\n\n  \
+        let t=Vec( x.tile(i) );\n  }\n  else\n  {}\n\n\n let u = 1 ;\n\n}\n\n\n";
     let mixed = text.replacen("\n\n", "\r\n\n", 3).replacen(";\n", ";\r\n", 2);
     for text in [text.to_owned(), text.replace('\n', "\r\n"), mixed] {
         let mut c = Client::new(Value::Null);
@@ -218,7 +221,8 @@ fn pictures_and_streams() {
     let picture = c.ask("ptoc/layout", there(URI, text, "ROWS"));
     assert_eq!(picture["title"], "ROWS = (4,8):(8,1)");
     assert!(picture["html"].as_str().unwrap().contains("<svg"), "{picture}");
-    let text = "kernel scale<const BN = 256>(a: in f16[N], c: out f16[N], s: f16 = 2.0) {\n    grid (i in tiles(N, BN));\n    TSTORE(c.tile(i), Vec(a.tile(i)) * s);\n}\n";
+    let text = "kernel scale<const BN = 256>(a: in f16[N], c: out f16[N], s: f16 = 2.0) {\n    \
+        grid (i in tiles(N, BN));\n    TSTORE(c.tile(i), Vec(a.tile(i)) * s);\n}\n";
     let mut c = Client::new(json!({"target": "hbm-pim", "define": ["N=4096"]}));
     c.open(URI, text);
     c.published();

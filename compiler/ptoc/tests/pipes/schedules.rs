@@ -49,7 +49,8 @@ fn two_stages_take_less_time_than_one() {
 #[test]
 fn roles_are_lanes() {
     let s = sandbox();
-    let call = "run schedules.tile cooperative --random 1 -D M=64 -D N=128 -D K=128 --backend interp --stats --json --trace t.json";
+    let call = "run schedules.tile cooperative --random 1 -D M=64 -D N=128 -D K=128 --backend interp --stats --json \
+        --trace t.json";
     let run = json(&s, call);
     let pipes = run["stats"]["pipes"][0]["pipes"].as_array().unwrap();
     let of = |role: &str| {

@@ -124,7 +124,12 @@ fn arrays_that_do_not_fit() {
 #[test]
 fn extents_that_are_computed_or_constant() {
     let s = Sandbox::new();
-    s.file("half.tile", "kernel k(x: in u8[N, K / 2], y: in f32[4], z: out f32[K]) where K >= 2 {\n    grid (j in tiles(K, 64));\n    let t = tile Vec<f32, 1, j>;\n    TEXPANDS(t, 1.0);\n    TSTORE(z.tile(j), t);\n}\n");
+    s.file(
+        "half.tile",
+        "kernel k(x: in u8[N, K / 2], y: in f32[4], z: out f32[K]) where K >= 2 {\n    \
+        grid (j in tiles(K, 64));\n    let t = tile Vec<f32, 1, j>;\n    TEXPANDS(t, 1.0);\n    TSTORE(z.tile(j), t);\n\
+        }\n",
+    );
     s.array("x.npy", DType::U8, &[3, 8]);
     s.array("y4.npy", DType::F32, &[4]);
     s.array("y5.npy", DType::F32, &[5]);
@@ -231,7 +236,12 @@ program twice(x: in f32[M, N], y: out f32[M, N]) {
 #[test]
 fn prints_go_to_standard_error() {
     let s = Sandbox::new();
-    s.file("p.tile", "kernel k(x: in f32[M, N], s: f32 = 1.5, y: out f32[M, N]) {\n    grid (i in tiles(M, 2), j in tiles(N, 64));\n    let v = Vec(x.tile(i, j));\n    print(\"block\", i.index, s);\n    TSTORE(y.tile(i, j), v);\n}\n");
+    s.file(
+        "p.tile",
+        "kernel k(x: in f32[M, N], s: f32 = 1.5, y: out f32[M, N]) {\n    \
+        grid (i in tiles(M, 2), j in tiles(N, 64));\n    let v = Vec(x.tile(i, j));\n    \
+        print(\"block\", i.index, s);\n    TSTORE(y.tile(i, j), v);\n}\n",
+    );
     let (cpu, interp) =
         (s.run("run p.tile --in x=a.npy --json"), s.run("run p.tile --in x=a.npy --json --backend interp --threads 1"));
     let printed = |text: &str| text.split("-- stderr\n").nth(1).unwrap().to_owned();

@@ -224,7 +224,8 @@ fn pages_of_long_runs() {
     let at = "(16,2,2,4,32,4,256):(2@byte,1@channel,1@pch,1@bg,1@col,1@bank,1@row)";
     let size = "[16,2,2,4,32,4,256]";
     let text = format!(
-        "pim-stream 1\ndevice hbm2_2000 channel=2\nunit none\ntensor a f16{size} in\nwrite a at {at}\nwrite a at {at} row=300\n"
+        "pim-stream 1\ndevice hbm2_2000 channel=2\nunit none\ntensor a f16{size} in\nwrite a at {at}\n\
+        write a at {at} row=300\n"
     );
     s.file("long.txt", text);
     s.array("a.npy", DType::F16, &[16, 2, 2, 4, 32, 4, 256]);
@@ -495,14 +496,16 @@ fn devices_that_do_not_do() {
 
 /// Three queries on two units.
 const GEO: &str = "pim-stream 1\ndevice hbm2_2000 channel=1\nunit geopim spread=0\nfile \"sample.tile\"\n\
-                   tensor feat f16[2, 2, 16] in\ntensor geo f16[3, 4] in\ntensor attn f16[3, 16] in\ntensor y f16[3, 16] out\n";
+                   tensor feat f16[2, 2, 16] in\ntensor geo f16[3, 4] in\ntensor attn f16[3, 16] in\n\
+                   tensor y f16[3, 16] out\n";
 const GEO_STEPS: &str = "write feat at (2,2,16):(2@col,1@col,2@byte) row=1 replicated from 1:1\n\
                          write attn at ((2,2),16):((1@col,1@unit),2@byte) row=5 from 1:2\n\
-                         descriptor feature=0x400 height=2 width=2 channels=16 tile_channels=16 batch=1 border=clamp fold=1 \
-                         order=neighbour first_unit=0 units=2 queries=2 map=patches from 1:3\n\
+                         descriptor feature=0x400 height=2 width=2 channels=16 tile_channels=16 batch=1 border=clamp \
+                         fold=1 order=neighbour first_unit=0 units=2 queries=2 map=patches from 1:3\n\
                          params geo address=0x1800 samples=16 weights=0x1400 weight_stride=32 from 1:3\n\
                          driver load params=0x1800 weights=0x1400 from 1:3\n\
-                         driver execute queries=2 samples=16 output=0x1c00 from 1:3\ndriver read output=0x1c00 from 1:3\n\
+                         driver execute queries=2 samples=16 output=0x1c00 from 1:3\n\
+                         driver read output=0x1c00 from 1:3\n\
                          read y at ((2,2),16):((1@col,1@unit),2@byte) row=7 from 1:4\n";
 
 fn geo_arrays(s: &Sandbox) -> String {
@@ -567,9 +570,11 @@ fn arrays_that_nobody_reads() {
 }
 
 const SAMPLE: &str = "kernel sample<const C = 32, const FOLD = true>(feat: in f16[B, H, W, C], geo: in f16[B, Q, 4], \
-                      attn: in f16[B, Q, S], y: out f16[B, Q, C])\n{\n    grid (b in 0..B, q in tiles(Q, 2)) on (B, ceil_div(Q, 2)) : \
-                      (ceil_div(Q, 2)@unit, 1@unit);\n    for i in q {\n        let acc = tile Vec<f32, 1, C>;\n        \
-                      TSAMPLE(acc, feat[b, _, _, _], geo[b, i, _], attn[b, i, _], fold = FOLD, border = Clamp);\n        \
+                      attn: in f16[B, Q, S], y: out f16[B, Q, C])\n{\n    \
+                      grid (b in 0..B, q in tiles(Q, 2)) on (B, ceil_div(Q, 2)) : (ceil_div(Q, 2)@unit, 1@unit);\n    \
+                      for i in q {\n        let acc = tile Vec<f32, 1, C>;\n        \
+                      TSAMPLE(acc, feat[b, _, _, _], geo[b, i, _], attn[b, i, _], fold = FOLD, border = \
+                      Clamp);\n        \
                       TSTORE(y[b, i, _], f16(acc));\n    }\n}\n";
 
 /// What is no number has the same bits on both backends; no queries and no items are nothing to do.
@@ -583,8 +588,8 @@ fn samples_that_are_no_numbers_and_no_samples() {
     for fold in ["true", "false"] {
         for backend in ["pim", "interp"] {
             let said = s.run(&format!(
-                "run sample.tile --target geopim -D Q=3 -D S=5 -D FOLD={fold} --in feat=feat.npy --random 1 --backend {backend} \
-                 --out y={backend}.npy"
+                "run sample.tile --target geopim -D Q=3 -D S=5 -D FOLD={fold} --in feat=feat.npy --random 1 --backend \
+                 {backend} --out y={backend}.npy"
             ));
             assert!(said.contains("exit 0"), "{said}");
         }
@@ -600,7 +605,8 @@ fn samples_that_are_no_numbers_and_no_samples() {
     }
 }
 
-const DOUBLE: &str = "kernel double(a: in f16[N], c: out f16[N])\n{\n    grid (i in tiles(N, 256));\n    let x = Vec(a.tile(i));\n    \
+const DOUBLE: &str = "kernel double(a: in f16[N], c: out f16[N])\n{\n    grid (i in tiles(N, 256));\n    \
+                      let x = Vec(a.tile(i));\n    \
                       TSTORE(c.tile(i), x + x);\n}\n";
 
 /// What `emit` writes, in either form, `sim` executes: the same results and the same time as `run`.

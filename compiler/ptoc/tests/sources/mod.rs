@@ -25,7 +25,12 @@ fn sources_that_cannot_be_read() {
 #[test]
 fn imports() {
     let s = Sandbox::new();
-    s.file("main.tile", "use lib::math::double;\nuse std::act::gelu;\n\nkernel k(x: in f32[M, N], y: out f32[M, N])\n    ensures y[i, j] == gelu(double(x[i, j]))\n{\n    grid (i in tiles(M, 16), j in tiles(N, 64));\n    TSTORE(y.tile(i, j), gelu(double(Vec(x.tile(i, j)))));\n}\n");
+    s.file(
+        "main.tile",
+        "use lib::math::double;\nuse std::act::gelu;\n\n\
+        kernel k(x: in f32[M, N], y: out f32[M, N])\n    ensures y[i, j] == gelu(double(x[i, j]))\n{\n    \
+        grid (i in tiles(M, 16), j in tiles(N, 64));\n    TSTORE(y.tile(i, j), gelu(double(Vec(x.tile(i, j)))));\n}\n",
+    );
     s.file("lib/math.tile", "use more::two;\n\nfn double(x: f32) -> f32 { x * two }\n");
     s.file("lib/more.tile", "const two: f32 = 2.0;\n");
     snapshot!(s.runs(&["check main.tile", "run main.tile --random 1 -D M=2 -D N=3 --verify --rtol 1e-5 --atol 1e-6"]));

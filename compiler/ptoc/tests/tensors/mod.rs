@@ -132,7 +132,8 @@ fn rearrange_refuses() {
     s.array("u.npy", DType::U8, &[2, 3]);
     snapshot!(s.runs(&[
         // One logical shape and permuted strides; the literal pair of shapes.
-        "run std::rearrange -D SRC=(32,64,7,9):(4032,63,9,1) -D DST=(32,64,7,9):(4032,1,576,64) --random 1 --verify --json",
+        "run std::rearrange -D SRC=(32,64,7,9):(4032,63,9,1) -D DST=(32,64,7,9):(4032,1,576,64) --random 1 --verify \
+        --json",
         "run std::rearrange -D SRC=(32,64,7,9):(4032,63,9,1) -D DST=(32,7,9,64):(4032,576,64,1) --random 1",
         "run std::rearrange -D SRC=(2,3):(3,1) -D DST=(2,3,1):(3,1,1) --random 1",
         "run std::rearrange -D SRC=(2,3):(3,1) -D DST=(2,3):(1,2) --in src=u.npy",

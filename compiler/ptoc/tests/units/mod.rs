@@ -8,7 +8,9 @@ fn targets_with_units() {
     let s = Sandbox::new();
     s.file(
         "unit.tile",
-        "kernel k(a: in f16[32, 16] at ((8, 4), 16):((1@row, 1@unit), 2@byte), c: out f16[32, 16])\n    ensures c[i, j] == a[i, j] + a[i, j]\n{\n    grid (i in tiles(32, 8)) on 4:1@unit;\n    let x = GrfA(a.tile(i, _));\n    TSTORE(c.tile(i, _), x + Bank(a.tile(i, _)));\n}\n",
+        "kernel k(a: in f16[32, 16] at ((8, 4), 16):((1@row, 1@unit), 2@byte), c: out f16[32, 16])\n    \
+        ensures c[i, j] == a[i, j] + a[i, j]\n{\n    grid (i in tiles(32, 8)) on 4:1@unit;\n    \
+        let x = GrfA(a.tile(i, _));\n    TSTORE(c.tile(i, _), x + Bank(a.tile(i, _)));\n}\n",
     );
     snapshot!(s.runs(&[
         "check unit.tile --target hbm-pim",
@@ -27,11 +29,14 @@ fn checks_for_units() {
     let s = Sandbox::new();
     s.file(
         "refused.tile",
-        "kernel div(a: in f16[N], c: out f16[N], s: f16) {\n    grid (i in tiles(N, 64));\n    TSTORE(c.tile(i), s / Vec(a.tile(i)));\n}\n",
+        "kernel div(a: in f16[N], c: out f16[N], s: f16) {\n    grid (i in tiles(N, 64));\n    \
+        TSTORE(c.tile(i), s / Vec(a.tile(i)));\n}\n",
     );
     s.file(
         "given.tile",
-        "kernel k(feat: in f16[4, 4, 16], geo: in f16[4, 4], attn: in f16[4, S], offs: in f16[4, S, 2] = none, y: out f16[4, 16]) {\n    grid (q in 0..4) on 4:1@unit;\n    let acc = tile Vec<f32, 1, 16>;\n    TSAMPLE(acc, feat, geo[q, _], attn[q, _], offs[q, _, _]);\n    TSTORE(y[q, _], f16(acc));\n}\n",
+        "kernel k(feat: in f16[4, 4, 16], geo: in f16[4, 4], attn: in f16[4, S], offs: in f16[4, S, 2] = none, y: out \
+        f16[4, 16]) {\n    grid (q in 0..4) on 4:1@unit;\n    let acc = tile Vec<f32, 1, 16>;\n    \
+        TSAMPLE(acc, feat, geo[q, _], attn[q, _], offs[q, _, _]);\n    TSTORE(y[q, _], f16(acc));\n}\n",
     );
     snapshot!(s.runs(&[
         "check refused.tile --target hbm-pim",
@@ -44,7 +49,11 @@ fn checks_for_units() {
         "emit add.tile add --stage ir --given a",
         "run add.tile --backend pim,interp",
     ]));
-    let program = "kernel two(a: in f16[32, 16], c: out f16[32, 16]) {\n    grid (i in tiles(32, 8)) on 4:1@unit;\n    TSTORE(c.tile(i, _), Vec(a.tile(i, _)) * 2.0);\n}\n#[on(host)]\nkernel half(a: in f16[32, 16], c: out f16[32, 16]) {\n    grid (i in tiles(32, 8));\n    TSTORE(c.tile(i, _), Vec(a.tile(i, _)) / 2.0);\n}\nprogram both(a: in f16[32, 16], c: out f16[32, 16]) {\n    let t = tensor f16[32, 16];\n    two(a, t);\n    half(t, c);\n}\n";
+    let program = "kernel two(a: in f16[32, 16], c: out f16[32, 16]) {\n    grid (i in tiles(32, 8)) on 4:1@unit;\n    \
+        TSTORE(c.tile(i, _), Vec(a.tile(i, _)) * 2.0);\n}\n#[on(host)]\n\
+        kernel half(a: in f16[32, 16], c: out f16[32, 16]) {\n    grid (i in tiles(32, 8));\n    \
+        TSTORE(c.tile(i, _), Vec(a.tile(i, _)) / 2.0);\n}\nprogram both(a: in f16[32, 16], c: out f16[32, 16]) {\n    \
+        let t = tensor f16[32, 16];\n    two(a, t);\n    half(t, c);\n}\n";
     s.file("host.tile", program);
     let says = |kernel: &str| {
         let run = s.run(&format!("run host.tile {kernel} --target hbm-pim --backend pim --random 1"));

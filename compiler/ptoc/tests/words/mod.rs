@@ -42,7 +42,8 @@ fn an_address_of_the_launch_is_one_warning() {
     let s = Sandbox::new();
     s.file(
         "k.tile",
-        "kernel k(a: in f32[16, 16], c: out f32[16, 16], p: index) {\n    let t = tile Vec<f32, 16, 16>;\n    TASSIGN(t, p);\n    \
+        "kernel k(a: in f32[16, 16], c: out f32[16, 16], p: index) {\n    let t = tile Vec<f32, 16, 16>;\n    \
+         TASSIGN(t, p);\n    \
          TLOAD(t, a);\n    TSTORE(c, t);\n}\n",
     );
     assert_eq!(codes(&s, "check k.tile --message-format json"), [("PA-1107".to_owned(), 0)]);
@@ -54,7 +55,8 @@ fn addresses_have_edits() {
     let s = Sandbox::new();
     s.file(
         "k.tile",
-        "kernel k(a: in f32[16, 16], c: out f32[16, 16]) {\n    let t = tile Vec<f32, 16, 16>;\n    TASSIGN(t, 0x401);\n    \
+        "kernel k(a: in f32[16, 16], c: out f32[16, 16]) {\n    let t = tile Vec<f32, 16, 16>;\n    \
+         TASSIGN(t, 0x401);\n    \
          TLOAD(t, a);\n    TSTORE(c, t);\n}\n",
     );
     assert_eq!(codes(&s, "check k.tile --message-format json"), [("SA-0354".to_owned(), 2)]);
@@ -66,7 +68,8 @@ fn imports_for_the_command_line_are_used() {
     let s = Sandbox::new();
     s.file(
         "k.tile",
-        "use std::act::gelu;\n\nfn same(x: f32) -> f32 { x }\n\nkernel k<fn act = same>(a: in f32[M, 64], c: out f32[M, 64]) {\n    \
+        "use std::act::gelu;\n\nfn same(x: f32) -> f32 { x }\n\n\
+         kernel k<fn act = same>(a: in f32[M, 64], c: out f32[M, 64]) {\n    \
          grid (i in tiles(M, 16));\n    TSTORE(c.tile(i, _), act(Vec(a.tile(i, _))));\n}\n",
     );
     assert_eq!(codes(&s, "check k.tile --message-format json"), [("W0110".to_owned(), 0)]);
@@ -80,7 +83,8 @@ fn no_tolerance_for_other_values() {
     s.array("x.npy", DType::F32, &[32, 64]);
     let kernel = |rows: &str, value: &str| {
         format!(
-            "kernel k(x: in f32[M, 64], y: inout f32[M, 64])\n    ensures y[i, j] == x[i, j] * 3.0\n{{\n    grid (i in {rows});\n    \
+            "kernel k(x: in f32[M, 64], y: inout f32[M, 64])\n    ensures y[i, j] == x[i, j] * 3.0\n{{\n    \
+             grid (i in {rows});\n    \
              TSTORE(y.tile(i, _), {value});\n}}\n"
         )
     };
@@ -99,7 +103,8 @@ fn traps_name_calls() {
     let s = Sandbox::new();
     s.file(
         "call.tile",
-        "fn at(x: f32[8], p: index) -> f32 { x[p] }\nkernel k(x: in f32[8], y: out f32[8], p: index) {\n    grid (i in 0..8);\n    \
+        "fn at(x: f32[8], p: index) -> f32 { x[p] }\nkernel k(x: in f32[8], y: out f32[8], p: index) {\n    \
+         grid (i in 0..8);\n    \
          y[i] = at(x, p);\n}\n",
     );
     for how in ["--backend interp", "--backend cpu", "--sanitize"] {
@@ -115,7 +120,8 @@ fn a_race_of_the_launch_names_its_sizes() {
     let s = Sandbox::new();
     s.file(
         "k.tile",
-        "kernel k<const P = 41>(x: in f32[M, 8], y: inout f32[M, 8]) {\n    grid (i in 0..M);\n    TSTORE(y[i * P % M, _], Vec(x[i, _]));\n}\n",
+        "kernel k<const P = 41>(x: in f32[M, 8], y: inout f32[M, 8]) {\n    grid (i in 0..M);\n    \
+        TSTORE(y[i * P % M, _], Vec(x[i, _]));\n}\n",
     );
     let run = |args: &str| s.run(&format!("run k.tile --random 1 {args}"));
     assert_eq!(codes(&s, "check k.tile --message-format json"), [("W0590".to_owned(), 0)]);

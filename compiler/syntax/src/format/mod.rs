@@ -6,7 +6,8 @@
 //! before it is given out.
 //!
 //! ```text
-//! text --pieces--> pieces --breaks--> pieces with their line breaks --lines (spacing, indentation), align--> lines --trailing--> text
+//! text --pieces--> pieces --breaks--> pieces with their line breaks
+//!      --lines (spacing, indentation), align--> lines --trailing--> text
 //! ```
 
 mod align;

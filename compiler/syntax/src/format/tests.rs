@@ -20,7 +20,8 @@ fn f<const N=2,type T=f32>( x:T,y :[f32;] )->f32{-x*( - y )+a [ 1 ] . b<N>(!c,d=
     assert!(matches!(format(sources.add("t.tile", text), text), Err(Refused::Broken(_))));
     let text = "\
 #[ sync( manual ) ]
-kernel k<const N=2  tune[1,2],type T=f32,fn act=relu>( x:in f32[M,N],y :out f32[ (A,B):(1,A) ],s:f32=-1.0 )where M>=1,N%2==0 ensures y==x{grid( i in tiles(M,16),j in 0 .. N )raster( along=N ) ;
+kernel k<const N=2  tune[1,2],type T=f32,fn act=relu>( x:in f32[M,N],y :out f32[ (A,B):(1,A) ],s:f32=-1.0 )where \
+M>=1,N%2==0 ensures y==x{grid( i in tiles(M,16),j in 0 .. N )raster( along=N ) ;
 let a,b :index=N*( - 2 )+1;let (c,d)=g( a,b ) ; let t=tile Vec<f32,i,j>[ 2 ] at[0,0x10];
   for k in 0..N{t+=a;  }
   if a <b&&!c{x[i,j]=1@0;}
@@ -140,7 +141,8 @@ fn lines_that_go_on_are_where_they_were() {
         "kernel k(x: in f32[M], y: out f32[M])\n    where              M >= 1,\n                       M < 9 {}\n";
     assert_eq!(formatted(clause), clause);
     // What had a line to itself is aligned with nothing.
-    let joined = "fn f(x: f32) -> f32 {\n    let a = if x > 0.0 { x } else\n{ x };\n    let bc = if x > 0.0 { x } else\n{ x };\n    x\n}\n";
+    let joined = "fn f(x: f32) -> f32 {\n    let a = if x > 0.0 { x } else\n{ x };\n    \
+        let bc = if x > 0.0 { x } else\n{ x };\n    x\n}\n";
     assert_eq!(formatted(&joined.replace('\n', "\r\n")), formatted(joined).replace('\n', "\r\n"));
 }
 

@@ -148,11 +148,16 @@ fn check(text: &str) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(debug_assertions) { 100 } else { 2000 }, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: if cfg!(debug_assertions) { 100 } else { 2000 },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn token_soup(list in prop::collection::vec((0..PIECES.len(), any::<bool>()), 0..60)) {
-        let text: String = list.iter().map(|(i, space)| format!("{}{}", PIECES[*i], if *space { " " } else { "" })).collect();
+        let space = |yes: bool| if yes { " " } else { "" };
+        let text: String = list.iter().map(|(i, s)| format!("{}{}", PIECES[*i], space(*s))).collect();
         check(&text);
         check(&format!("kernel k(a: in f32[M]) {{\n    {text}\n}}\n"));
     }

@@ -43,8 +43,9 @@ pub fn page(list: &[MemoryMap], lines: &Lines<'_>) -> String {
 }
 
 const LEGEND: &str = "<p class=\"legend\">Left to right: the program, from point to point where something happens. \
-    Upwards: addresses. A dashed outline is a hidden tile, which the compiler made for an expression; hatching is space \
-    that is held for nothing; <code>#0</code>, <code>#1</code> are copies for the stages of a pipeline, or elements of an \
+    Upwards: addresses. A dashed outline is a hidden tile, which the compiler made for an expression; hatching is \
+    space that is held for nothing; <code>#0</code>, <code>#1</code> are copies for the stages of a pipeline, or \
+    elements of an \
     array.</p>\n";
 
 fn kernel(out: &mut String, map: &MemoryMap, k: usize, lines: &Lines<'_>, peaks: &mut BTreeMap<u32, Vec<String>>) {
@@ -64,8 +65,8 @@ fn kernel(out: &mut String, map: &MemoryMap, k: usize, lines: &Lines<'_>, peaks:
         let picture = svg::draw(map, memory, lines, &id);
         write!(
             out,
-            "<section id=\"{id}\">\n<h2>{}</h2>\n<div class=\"scroll\"><svg class=\"map\" viewBox=\"0 0 {2:.0} {3:.0}\" \
-             width=\"{2:.0}\" height=\"{3:.0}\" role=\"img\" aria-label=\"{1}\">\n{4}</svg></div>\n",
+            "<section id=\"{id}\">\n<h2>{}</h2>\n<div class=\"scroll\"><svg class=\"map\" viewBox=\"0 0 {2:.0} \
+             {3:.0}\" width=\"{2:.0}\" height=\"{3:.0}\" role=\"img\" aria-label=\"{1}\">\n{4}</svg></div>\n",
             escape(&svg::heading(map, memory)),
             escape(memory.name.as_str()),
             picture.width,

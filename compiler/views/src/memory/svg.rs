@@ -49,8 +49,8 @@ pub fn file(list: &[MemoryMap], lines: &Lines<'_>) -> String {
     }
     let name = list.first().map_or("", |m| m.kernel.as_str());
     format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {y:.0}\" width=\"{width:.0}\" height=\"{y:.0}\" \
-         class=\"map\" role=\"img\" aria-label=\"Memories of {}\">\n<style>\n{STYLE}</style>\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {y:.0}\" width=\"{width:.0}\" \
+         height=\"{y:.0}\" class=\"map\" role=\"img\" aria-label=\"Memories of {}\">\n<style>\n{STYLE}</style>\n\
          <rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n{body}</svg>\n",
         escape(name)
     )
@@ -277,8 +277,8 @@ fn addresses(
     }
     writeln!(
         out,
-        "<path class=\"capacity\" d=\"M{LEFT} {at:.1}H{right:.1}\"/><text class=\"small limit\" x=\"{:.1}\" y=\"{:.1}\" \
-         text-anchor=\"end\">{:#x}</text>",
+        "<path class=\"capacity\" d=\"M{LEFT} {at:.1}H{right:.1}\"/><text class=\"small limit\" x=\"{:.1}\" \
+         y=\"{:.1}\" text-anchor=\"end\">{:#x}</text>",
         LEFT - 6.0,
         at + 3.5,
         memory.capacity
@@ -442,7 +442,8 @@ fn strip(
     };
     writeln!(
         out,
-        "<path class=\"strip\" d=\"{path}\"/><text class=\"small\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">held</text>\
+        "<path class=\"strip\" d=\"{path}\"/><text class=\"small\" x=\"{:.1}\" y=\"{:.1}\" \
+         text-anchor=\"end\">held</text>\
          <path class=\"peak\" d=\"M{x:.1} {:.1}V{bottom:.1}\"/><text class=\"small strong\" x=\"{at:.1}\" y=\"{:.1}\" \
          text-anchor=\"{anchor}\">{}</text>",
         LEFT - 6.0,

@@ -53,8 +53,8 @@ impl CommandTrace {
 }
 
 /// The form that a help shows.
-const FORM: &str = "a command is `[tick, \"CMD\", bankgroup, bank, row, column]`, with pseudo-channel and channel after it \
-                    if they are not 0";
+const FORM: &str = "a command is `[tick, \"CMD\", bankgroup, bank, row, column]`, with pseudo-channel and channel \
+                    after it if they are not 0";
 
 fn command(config: &Config, text: &str, node: &Node) -> Result<(usize, Issued), InputError> {
     let at = |node: &Node, message: String| InputError::at(text, node.bytes.clone(), message);

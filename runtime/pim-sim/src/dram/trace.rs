@@ -101,8 +101,8 @@ pub fn parse_requests(config: &Config, mapping: &Mapping, text: &str) -> Result<
     if errors.is_empty() { Ok(channels) } else { Err(errors) }
 }
 
-const FORM: &str = "a line is `R|W bankgroup bank row column`, `R|W channel pseudochannel bankgroup bank row column`, or \
-                    `R|W address`";
+const FORM: &str = "a line is `R|W bankgroup bank row column`, `R|W channel pseudochannel bankgroup bank row column`, \
+                    or `R|W address`";
 
 fn request(
     config: &Config,

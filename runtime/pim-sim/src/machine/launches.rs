@@ -36,7 +36,8 @@ impl LaunchTime {
             .iter()
             .map(|(name, (steps, ticks))| ((*name).to_owned(), json!({"steps": steps, "cycles": cycles(*ticks)})))
             .collect();
-        json!({"kernel": self.kernel, "place": file, "cycles": cycles(self.ticks()), "host": self.is_host(), "kinds": kinds})
+        let (all, host) = (cycles(self.ticks()), self.is_host());
+        json!({"kernel": self.kernel, "place": file, "cycles": all, "host": host, "kinds": kinds})
     }
 }
 

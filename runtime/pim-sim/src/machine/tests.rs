@@ -52,7 +52,8 @@ fn sum(device: &str, fence: u32) -> String {
     let mut text = format!(
         "pim-stream 1\ndevice hbm2_samsung_pim {device}\nunit hbm-pim fence_data={fence}\nfile \"add.tile\"\n\
          tensor x f16[2048] in\ntensor y f16[2048] in\ntensor z f16[2048] out\n\
-         write x at {LAYOUT} row=16 from 1:2\nwrite y at {LAYOUT} row=32 from 1:3\nexec 0.0 from 1:5 {{\n{ENTER}{ADD}{START}fence\nline 1:6\n"
+         write x at {LAYOUT} row=16 from 1:2\nwrite y at {LAYOUT} row=32 from 1:3\nexec 0.0 from 1:5 {{\n\
+         {ENTER}{ADD}{START}fence\nline 1:6\n"
     );
     for bank in [0, 1] {
         text += &format!("rd 0 {bank} 16 0 x8\nfence\nrd 0 {bank} 32 0 x8\nfence\nwr 0 {bank} 48 0 x8 unit\nfence\n");
@@ -91,7 +92,8 @@ fn group(device: &str, fence: u32) -> u64 {
     let reads: String = (0..6).map(|n| format!("rd 0 0 {} 0 x8\nfence\n", 16 + n)).collect();
     let text = format!(
         "pim-stream 1\ndevice hbm2_samsung_pim {device}\nunit hbm-pim fence_data={fence}\n\
-         exec 0.0 {{\n{ENTER}wr 0 0 0x3fff 4 crf FILL GRF_A[0], EVEN_BANK; JUMP -1, 100; EXIT\n{START}fence\n{reads}{LEAVE}}}\n"
+         exec 0.0 {{\n{ENTER}wr 0 0 0x3fff 4 crf FILL GRF_A[0], EVEN_BANK; JUMP -1, 100; EXIT\n{START}fence\n\
+         {reads}{LEAVE}}}\n"
     );
     let r = execute(&text, Vec::new()).unwrap().report;
     let reads: Vec<u64> = r.trace.unwrap()[0].iter().filter(|c| c.command == Command::Rd).map(|c| c.tick).collect();
@@ -103,9 +105,9 @@ fn group(device: &str, fence: u32) -> u64 {
 }
 
 /// The vendor's simulator was measured: 59 cycles for a group of 8 commands with a change of row, 7 x tCCD_L +
-/// 3 + tRP + tRCD. Its fence waits for issue alone, and from RD to PRE it counts AL + BL/2 + max(tRTPL, tCCD_L) - tCCD_L = 3,
-/// where the device's parameter is tRTPL = 5: the rules give 61 with it and 59 with 3. A fence that waits for data makes PRE wait
-/// until RL + BL after the last RD: 22 in place of 5.
+/// 3 + tRP + tRCD. Its fence waits for issue alone, and from RD to PRE it counts AL + BL/2 + max(tRTPL, tCCD_L) -
+/// tCCD_L = 3, where the device's parameter is tRTPL = 5: the rules give 61 with it and 59 with 3. A fence that waits
+/// for data makes PRE wait until RL + BL after the last RD: 22 in place of 5.
 #[test]
 fn a_group_of_eight_with_a_change_of_row() {
     assert_eq!(group("nRTPL=3", 0), 59);
@@ -113,8 +115,9 @@ fn a_group_of_eight_with_a_change_of_row() {
     assert_eq!(group("", 1), 61 - 5 + 22);
 }
 
-/// Measured on the vendor's simulator: a fixed cost of about 210 of 731 cycles for a sum of 2048 elements, on an unknown
-/// split over banks. Ours has one row for each of three operands in two banks; the fixed cost is what is charged to modes and programs.
+/// Measured on the vendor's simulator: a fixed cost of about 210 of 731 cycles for a sum of 2048 elements, on an
+/// unknown split over banks. Ours has one row for each of three operands in two banks; the fixed cost is what is
+/// charged to modes and programs.
 #[test]
 fn the_fixed_cost_of_a_kernel() {
     let r = check_sum(&sum("nRTPL=3", 0));
@@ -190,9 +193,10 @@ fn the_hosts_path() {
             "pim-stream 1\ndevice {device}\nunit none\ntensor a f16[2, 32, 4, 8] in\ntensor b f16[2, 4, 8, 32] out\n\
              tensor t f16[2, 32, 4, 8] temp\ntensor c f16[2, 32, 4, 8] out\n\
              write a at (2,(4,8),4,(8)):(1@pch,(1@bg,1@row),1@bank,(2@byte)) row=3\n\
-             move a at (2,(4,8),4,(8)):(1@pch,(1@bg,1@row),1@bank,(2@byte)) row=3 -> (2,32,4,8):(1@pch,1@row,1@col,2@byte) row=90\n\
-             relayout a at (2,32,4,8):(1@pch,1@row,1@col,2@byte) row=90 -> b at (2,4,8,(16,2)):(1@pch,1@bank,4@col,(2@byte,1@col)) row=500 \
-             by (2:1024:1024, 32:32:1, 4:8:256, 8:1:32)\n\
+             move a at (2,(4,8),4,(8)):(1@pch,(1@bg,1@row),1@bank,(2@byte)) row=3 -> \
+             (2,32,4,8):(1@pch,1@row,1@col,2@byte) row=90\n\
+             relayout a at (2,32,4,8):(1@pch,1@row,1@col,2@byte) row=90 -> b at \
+             (2,4,8,(16,2)):(1@pch,1@bank,4@col,(2@byte,1@col)) row=500 by (2:1024:1024, 32:32:1, 4:8:256, 8:1:32)\n\
              read b at (2,4,8,(16,2)):(1@pch,1@bank,4@col,(2@byte,1@col)) row=500\n\
              read c at (2,32,4,8):(1@pch,1@row,1@col,2@byte) row=90\n"
         );
@@ -285,7 +289,8 @@ fn what_stops_a_run() {
     assert!(s.message.contains("it is f16[5]"), "{s}");
     let at = "((16,4)):((2@byte,1@col))";
     let text = format!(
-        "pim-stream 1\ndevice hbm2_2000 refresh=all nREFI=10 nRFC=9000\nunit none\ntensor a f16[64] in\nwrite a at {at}\n"
+        "pim-stream 1\ndevice hbm2_2000 refresh=all nREFI=10 nRFC=9000\nunit none\ntensor a f16[64] in\n\
+        write a at {at}\n"
     );
     assert_eq!(stop(&text, vec![Some(tensor(&[64], 1))]).kind, Fail::Time);
 }
@@ -373,7 +378,8 @@ fn kernels_of_the_host() {
          tensor x f16[2048] in\ntensor t f16[2048] temp\ntensor f f16[2048] temp fill 0x3c00\ntensor y f16[2048] out\n\
          launch first from 1:1\nwrite x at {LAYOUT}\nrelayout x at {LAYOUT} -> t at {LAYOUT} row=8 by (2048:1:1)\n\
          launch twice from 1:2\nread t at {LAYOUT} row=8\nhost twice (t, f) -> (t, y) from 1:2\n\
-         launch last from 1:3\nwrite t at {LAYOUT} row=9\nmove t at {LAYOUT} row=9 -> {LAYOUT} row=10\nread y at {LAYOUT} row=10\n"
+         launch last from 1:3\nwrite t at {LAYOUT} row=9\nmove t at {LAYOUT} row=9 -> {LAYOUT} row=10\n\
+         read y at {LAYOUT} row=10\n"
     );
     let stream = Stream::parse(&text).unwrap().stream;
     let config = device::config(&stream.device).unwrap();

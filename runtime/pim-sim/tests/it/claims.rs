@@ -173,11 +173,13 @@ fn operands() -> String {
     out
 }
 
-/// Samples a second of all units against 1.24 G of a GPU (0.38 of 3.35 TB/s, 1024 bytes a sample), and what a whole encoder gains.
+/// Samples a second of all units against 1.24 G of a GPU (0.38 of 3.35 TB/s, 1024 bytes a sample), and what a whole
+/// encoder gains.
 fn speed() -> String {
     let gpu = 0.38 * 3.35e12 / 1024.0;
     let mut out = format!(
-        "| | cycles a sample | 512 units | 1536 units | encoder, 22 to 25 % sampling, 1536 units |\n|---|---|---|---|---|\n| a GPU: 38 % of 3.35 TB/s, 1024 B a sample | | {:.2} G/s | | |\n",
+        "| | cycles a sample | 512 units | 1536 units | encoder, 22 to 25 % sampling, 1536 units |\n\
+        |---|---|---|---|---|\n| a GPU: 38 % of 3.35 TB/s, 1024 B a sample | | {:.2} G/s | | |\n",
         gpu / 1e9
     );
     let sixteen = Setting { banks: 16, offsets: true, ..CLAIM };

@@ -121,8 +121,7 @@ fn data_that_would_meet_is_reported() {
     let shown: Vec<String> = warnings.iter().map(|w| w.to_string()).collect();
     assert_eq!(
         shown,
-        [
-            "41:8: `timing_nCK.nRTW`: the data of a WR 10 clocks after a RD meets the RD's on the bus; nCL + nBL - nCWL = 12 clocks keep them apart"
-        ]
+        ["41:8: `timing_nCK.nRTW`: the data of a WR 10 clocks after a RD meets the RD's on the bus; nCL + nBL - \
+            nCWL = 12 clocks keep them apart"]
     );
 }

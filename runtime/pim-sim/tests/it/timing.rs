@@ -44,7 +44,8 @@ fn hbm3_row_commands() {
     assert_eq!(device.earliest(Command::PrePb, 4), 3);
     device.issue(Command::PrePb, 4, 0, 10);
     assert_eq!(device.earliest(Command::PrePb, 8), 14);
-    assert_eq!(device.earliest(Command::Act, 8), 8); // tRRD_S of the first ACT: a PRE holds the bus for its own tick only
+    // tRRD_S of the first ACT: a PRE holds the bus for its own tick only.
+    assert_eq!(device.earliest(Command::Act, 8), 8);
     device.issue(Command::RefPb, 4, 0, 100);
     assert_eq!(device.earliest(Command::RefPb, 5), 116);
 }

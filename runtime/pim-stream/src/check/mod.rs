@@ -474,8 +474,8 @@ fn help(kind: FaultKind, message: &str) -> &'static str {
     let has = |part: &str| message.contains(part);
     match kind {
         FaultKind::Order if has("the host's accesses need") => {
-            "leave the mode first: `wr 0 0 0x3fff 0 0x00` stops the units, `wr 0 0 0x1fff 31 0x00` and `wr 0 1 0x1fff 31 0x00` \
-             go back to single banks"
+            "leave the mode first: `wr 0 0 0x3fff 0 0x00` stops the units, `wr 0 0 0x1fff 31 0x00` and \
+             `wr 0 1 0x1fff 31 0x00` go back to single banks"
         }
         FaultKind::Order if has("after the driver's READ") => "put `driver read output=..` before it",
         FaultKind::Order if has("execute before any load") => "put `params ..` and `driver load ..` before it",

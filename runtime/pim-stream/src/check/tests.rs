@@ -8,8 +8,8 @@ const HBM: &str = "pim-stream 1\ndevice hbm2_samsung_pim\nunit hbm-pim\nfile \"k
                    tensor a f16[64] in\ntensor t f16[64] temp\ntensor y f16[64] out\ntensor w f32[4, 2] in\n";
 const GEO: &str = "pim-stream 1\ndevice hbm2_2000\nunit geopim\n\
                    tensor geo f16[2, 6, 4] in\ntensor w f32[4] in\ntensor y f16[64] out\n";
-const DESCRIPTOR: &str = "descriptor feature=0x0 height=8 width=8 channels=128 tile_channels=16 batch=2 border=clamp fold=1 \
-                          order=neighbour first_unit=0 units=4 queries=4 map=patches\n";
+const DESCRIPTOR: &str = "descriptor feature=0x0 height=8 width=8 channels=128 tile_channels=16 batch=2 border=clamp \
+                          fold=1 order=neighbour first_unit=0 units=4 queries=4 map=patches\n";
 const PARAMS: &str = "params geo address=0x100000 samples=16 weights=0x110000 weight_stride=32\n";
 const LOAD: &str = "driver load params=0x100000 weights=0x110000\n";
 const EXECUTE: &str = "driver execute queries=4 samples=16 output=0x120000\n";
@@ -33,7 +33,8 @@ fn one(head: &str, body: &str, wanted: &str) {
 fn host_steps() {
     let ok = format!(
         "write a at {LINE} row=3 from 1:2\nmove a at {LINE} row=3 -> {LINE} row=4\n\
-                      relayout a at {LINE} -> t at {LINE} row=9 by (4:1:16, 16:4:1)\nread y at {LINE}\nwrite y at {LINE}\n"
+                      relayout a at {LINE} -> t at {LINE} row=9 by (4:1:16, 16:4:1)\nread y at {LINE}\n\
+                      write y at {LINE}\n"
     );
     assert_eq!(faults(HBM, &ok), Vec::<String>::new());
     one(HBM, &format!("write y at {LINE}"), "Order step 0: the host has no values of `y` before it is read");
@@ -220,8 +221,9 @@ fn one_mistake_is_one_error() {
         assert!(faults[0].message.contains(said), "{}", faults[0].message);
     }
     let geo = "pim-stream 1\ndevice hbm2_2000\nunit geopim\ntensor g f16[1, 6, 4] in\ntensor y f16[1, 6, 32] out\n\
-               descriptor feature=0x400 height=4 width=4 channels=32 tile_channels=16 batch=1 border=clamp fold=1 order=neighbour \
-               first_unit=0 units=1 queries=6 map=patches\nparams g address=0x1400 samples=8 weights=0x1800 weight_stride=32\n\
+               descriptor feature=0x400 height=4 width=4 channels=32 tile_channels=16 batch=1 border=clamp fold=1 \
+               order=neighbour first_unit=0 units=1 queries=6 map=patches\n\
+               params g address=0x1400 samples=8 weights=0x1800 weight_stride=32\n\
                driver load params=0x1400 weights=0x1800\ndriver execute queries=6 samples=8 output=0x1c00\n\
                driver read output=0x1c00\nread y at (1,6,(16,2)):(1@unit,2@col,(2@byte,1@col)) row=7\n";
     assert_eq!(Stream::parse(geo).unwrap().stream.check(&G), []);
@@ -243,7 +245,8 @@ fn one_mistake_is_one_error() {
 /// An `out` array that no step gives to the host.
 #[test]
 fn arrays_that_nobody_reads() {
-    let text = "pim-stream 1\ndevice hbm2_2000\nunit none\ntensor a f16[16] in\ntensor b f16[16] out\ntensor c f16[0] out\n\
+    let text = "pim-stream 1\ndevice hbm2_2000\nunit none\ntensor a f16[16] in\ntensor b f16[16] out\n\
+                tensor c f16[0] out\n\
                 tensor d f16[16] out\nwrite a at (16):(2@byte)\nmove b at (16):(2@byte) -> (16):(2@byte) row=2\n\
                 read d at (16):(2@byte)\n";
     assert_eq!(Stream::parse(text).unwrap().stream.unread(), [1]);

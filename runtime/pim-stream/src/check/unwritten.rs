@@ -252,8 +252,8 @@ mod tests {
         let steps = [
             "write f at ((2,2),(2,2),(16,2)):((4@col,2@row),(2@col,1@row),(2@byte,1@col)) row=1 replicated\n",
             "write w at (2,(16,1)):(1@col,(2@byte,1@col)) row=5\n",
-            "descriptor feature=0x400 height=4 width=4 channels=32 tile_channels=16 batch=1 border=clamp fold=1 order=neighbour \
-             first_unit=0 units=1 queries=2 map=patches\n",
+            "descriptor feature=0x400 height=4 width=4 channels=32 tile_channels=16 batch=1 border=clamp fold=1 \
+             order=neighbour first_unit=0 units=1 queries=2 map=patches\n",
             "params g address=0x1800 samples=16 weights=0x1400 weight_stride=32\n",
             "driver load params=0x1800 weights=0x1400\n",
             "driver execute queries=2 samples=16 output=0x1c00\n",
@@ -300,7 +300,8 @@ mod tests {
     fn units_that_nobody_wrote_for() {
         let text = |first: u32, weights: &str| {
             format!(
-                "pim-stream 1\ndevice hbm2_2000\nunit geopim spread=0\ntensor f f16[2, 2, 2, 16] in\ntensor g f16[2, 5, 4] in\n\
+                "pim-stream 1\ndevice hbm2_2000\nunit geopim spread=0\ntensor f f16[2, 2, 2, 16] in\n\
+                 tensor g f16[2, 5, 4] in\n\
                  tensor w f16[2, 5, 16] in\ntensor y f16[2, 5, 16] out\n\
                  write f at (2,2,2,16):(1@row,2@col,1@col,2@byte) row=1 replicated\n\
                  write w at (2,(2,3),16):({weights}) row=5\n\

@@ -464,7 +464,10 @@ impl Elab<'_> {
         let loaded = self.b.kernel().tiles[t.tile].hidden && load;
         self.report(d.with_help(match (load, loaded) {
             // `Vec(view)`: there is no tile yet to copy to.
-            (true, true) => "declare a tile of its shape, `let t = tile Vec<..>;`, and `copy(t, window)`, which follows any strides, element by element",
+            (true, true) => {
+                "declare a tile of its shape, `let t = tile Vec<..>;`, and `copy(t, window)`, which follows any \
+                strides, element by element"
+            }
             (true, false) => "`copy(tile, window)` follows any strides, element by element",
             (false, _) => "`copy(window, tile)` follows any strides, element by element",
         }))

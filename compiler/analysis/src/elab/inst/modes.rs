@@ -38,12 +38,11 @@ impl Elab<'_> {
             _ if let Some(d) = ptoc_names::resolve::left_out(id, &name.name, name.span) => return self.report(d),
             _ => {
                 let message = format!("`{}` has no mode `{}` with this value", id.get().written_name(), name.name);
-                let d = Diagnostic::error(codes::WRONG_ARGUMENTS, name.span, message)
-                    .with_label("no such mode")
-                    .with_note(
-                        "modes are: a comparison (`EQ`, ..) of TCMP, a rounding (`Rint`, ..) and `saturate = true` of TCVT, \
-                         `oob = Clamp` of MGATHER and MSCATTER, `atomic = true` of TSTORE and MSCATTER, `HF32` of products, `Relu` of \
-                         what leaves Acc",
+                let d =
+                    Diagnostic::error(codes::WRONG_ARGUMENTS, name.span, message).with_label("no such mode").with_note(
+                        "modes are: a comparison (`EQ`, ..) of TCMP, a rounding (`Rint`, ..) and `saturate = true` of \
+                         TCVT, `oob = Clamp` of MGATHER and MSCATTER, `atomic = true` of TSTORE and MSCATTER, `HF32` \
+                         of products, `Relu` of what leaves Acc",
                     );
                 // PTO's words are capitals.
                 let meant = ["oob", "atomic", "saturate"].into_iter().find(|w| w.eq_ignore_ascii_case(&name.name));

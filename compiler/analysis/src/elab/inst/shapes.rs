@@ -326,8 +326,8 @@ impl Elab<'_> {
                 .with_label(format!("{y} valid rows"))
                 .with_secondary(at(a), format!("{x} valid columns"));
             return self.report(d.with_help(
-                "take as many columns on the left as rows on the right: both are cut by one block of k, `a.tile(i, k)` and \
-                 `b.tile(k, j)`",
+                "take as many columns on the left as rows on the right: both are cut by one block of k, `a.tile(i, k)` \
+                 and `b.tile(k, j)`",
             ));
         }
         self.same_length(
@@ -371,7 +371,8 @@ impl Elab<'_> {
                 .with_note("PTO's TMATMUL wants equal capacities; valid shapes may be smaller");
                 let help = match what {
                     "depth" => format!(
-                        "declare both with the larger depth, {}, and give the other one a valid shape: `valid = (.., ..)`",
+                        "declare both with the larger depth, {}, and give the other one a valid shape: \
+                        `valid = (.., ..)`",
                         x.max(y)
                     ),
                     _ => format!("declare the accumulator `Acc<{}, {}, {}>`", td.ty.dtype, ta.ty.rows, tb.ty.cols),

@@ -251,7 +251,8 @@ impl Elab<'_> {
         let pipe = match args {
             [] => true,
             [a] => matches!(&*a.value.kind, ExprKind::Name(n)
-                if self.env.get(n).is_none_or(|(b, _)| !matches!(b, Binding::Let(Val::Event(_)))) && Pipe::from_name(n).is_some()),
+                if self.env.get(n).is_none_or(|(b, _)| !matches!(b, Binding::Let(Val::Event(_))))
+                    && Pipe::from_name(n).is_some()),
             _ => false,
         };
         if pipe {

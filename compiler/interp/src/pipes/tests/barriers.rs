@@ -50,7 +50,8 @@ fn the_start_phase() {
     let wrong = ring(|s| s.replace("empty[k] empty_parity", "empty[k] full_parity"));
     let trap = verdict(&kernel(&wrong)).expect("a deadlock");
     assert_eq!(trap.code.as_str(), "PA-1123");
-    let message = "deadlock: MTE2 of role `p` waits for parity 0 of `empty[0]`, which stays in phase 0: it still needs 1 of 1 arrival";
+    let message = "deadlock: MTE2 of role `p` waits for parity 0 of `empty[0]`, which stays in phase 0: it still needs \
+        1 of 1 arrival";
     assert_eq!(trap.message, message);
     assert!(trap.help.is_some_and(|h| h.contains("parity 1")));
 }
@@ -61,17 +62,20 @@ fn deadlocks() {
     let two = ring(|s| s.replace("mbar full MTE2 V 1 2", "mbar full MTE2 V 2 2"));
     assert_eq!(
         message(&two),
-        "deadlock: V of role `c` waits for parity 0 of `full[0]`, which stays in phase 0: it still needs 1 of 2 arrivals"
+        "deadlock: V of role `c` waits for parity 0 of `full[0]`, which stays in phase 0: it still needs 1 of 2 \
+        arrivals"
     );
     let unreleased = ring(|s| s.replace("arrive empty[k]\n", ""));
     assert_eq!(
         message(&unreleased),
-        "deadlock: MTE2 of role `p` waits for parity 0 of `empty[0]`, which stays in phase 0: it still needs 1 of 1 arrival"
+        "deadlock: MTE2 of role `p` waits for parity 0 of `empty[0]`, which stays in phase 0: it still needs 1 of 1 \
+        arrival"
     );
     let fewer = ring(|s| s.replace("arrive_expect full[k] 256", "arrive_expect full[k] 384"));
     assert_eq!(
         message(&fewer),
-        "deadlock: V of role `c` waits for parity 0 of `full[0]`, which stays in phase 0: it still needs 0 of 1 arrival and 128 bytes"
+        "deadlock: V of role `c` waits for parity 0 of `full[0]`, which stays in phase 0: it still needs 0 of 1 \
+        arrival and 128 bytes"
     );
 }
 
@@ -86,7 +90,8 @@ fn early_flips_and_bytes() {
     assert_eq!(says(&split), "PA-1128@6,3");
     assert_eq!(
         message(&split),
-        "an arrival has ended a phase of `m` before its bytes were announced (256 bytes announced, 256 came in the next phase)"
+        "an arrival has ended a phase of `m` before its bytes were announced (256 bytes announced, 256 came in the \
+        next phase)"
     );
     for right in [
         "arrive_expect m 256\nload a 0\ncomplete m 256",
@@ -99,7 +104,8 @@ fn early_flips_and_bytes() {
     assert_eq!(message(&more), "a phase of `m` does not end: 512 bytes announced, 256 came");
     // An announcement by one role may come after the arrival of another.
     let roles = format!(
-        "role p\nrole q\n{head}role p {{\nexpect m 256\n}}\nrole q {{\narrive m\n}}\nrole p {{\nload a 0\ncomplete m 256\n}}\nwait_phase m 0"
+        "role p\nrole q\n{head}role p {{\nexpect m 256\n}}\nrole q {{\narrive m\n}}\nrole p {{\nload a 0\n\
+        complete m 256\n}}\nwait_phase m 0"
     );
     assert_eq!(says(&roles), "PA-1128@6");
     assert_eq!(says(&roles.replace("expect", "arrive_expect").replace("arrive m\n", "")), "fine");
@@ -161,7 +167,10 @@ fn reads_and_writes_out_of_turn() {
     assert_eq!(says(&write_early).split('@').next(), Some("PA-1121"));
     let two = |release: &str, arrivals: &str| {
         format!(
-            "tile a 0x0\ntile b 0x100\ntile d 0x200\nmbar full MTE2 V 1\nmbar empty V MTE2 {arrivals}\nrole p\nrole c\nrole d2\nfor i 4 {{\nmod k i 2\nadd1 i1 i 1\nmod k1 i1 2\nrole p {{\nwait_phase empty k1\narrive_expect full 256\nload a i\ncomplete full 256\n}}\nrole c {{\nwait_phase full k\nmuls b a\nbarrier V\narrive empty\n}}\nrole d2 {{\nwait_phase full k\nmuls d a\nbarrier V\n{release}\n}}\n}}"
+            "tile a 0x0\ntile b 0x100\ntile d 0x200\nmbar full MTE2 V 1\nmbar empty V MTE2 {arrivals}\nrole p\nrole c\n\
+            role d2\nfor i 4 {{\nmod k i 2\nadd1 i1 i 1\nmod k1 i1 2\nrole p {{\nwait_phase empty k1\n\
+            arrive_expect full 256\nload a i\ncomplete full 256\n}}\nrole c {{\nwait_phase full k\nmuls b a\n\
+            barrier V\narrive empty\n}}\nrole d2 {{\nwait_phase full k\nmuls d a\nbarrier V\n{release}\n}}\n}}"
         )
     };
     assert_eq!(says(&two("arrive empty", "2")), "fine");

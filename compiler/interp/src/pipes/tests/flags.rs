@@ -2,7 +2,8 @@
 
 use super::{kernel, message, says, verdict};
 
-const HEAD: &str = "tile a 0x0 0x100\ntile b 0x200 0x300\nevent full MTE2 V 2\nevent empty V MTE2 2\nevent ready V MTE3 2\nevent done MTE3 V 2\n";
+const HEAD: &str = "tile a 0x0 0x100\ntile b 0x200 0x300\nevent full MTE2 V 2\nevent empty V MTE2 2\n\
+    event ready V MTE3 2\nevent done MTE3 V 2\n";
 
 /// A double buffer by flags; `edit` changes it.
 fn buffered(edit: impl Fn(String) -> String) -> String {

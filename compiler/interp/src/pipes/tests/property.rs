@@ -185,7 +185,8 @@ impl Dice {
 /// Tiles are a, b and c; the script fills them first, before a barrier.
 fn random_program(d: &mut Dice) -> (Vec<Op>, String) {
     let mut text = String::from(
-        "tile a 0x0\ntile b 0x100\ntile c 0x200\nevent e0 MTE2 V\nevent e1 V MTE2\nevent e2 V MTE3\nevent e3 MTE3 MTE2\nevent e4 MTE2 S\nevent e5 S V\nevent e6 V S\nload a 0\nload b 1\nload c 2\nbarrier\n",
+        "tile a 0x0\ntile b 0x100\ntile c 0x200\nevent e0 MTE2 V\nevent e1 V MTE2\nevent e2 V MTE3\n\
+        event e3 MTE3 MTE2\nevent e4 MTE2 S\nevent e5 S V\nevent e6 V S\nload a 0\nload b 1\nload c 2\nbarrier\n",
     );
     let name = ["a", "b", "c"];
     let mut ops = Vec::new();

@@ -12,8 +12,12 @@ fn multiplying(roles: usize, times: usize) -> String {
         writeln!(text, "role r{r}\ntile a{r} {:#x}\nevent l{r} MTE2 V\nevent s{r} V MTE3", 256 * r).expect("a string");
     }
     for r in 0..roles {
-        writeln!(text, "role r{r} {{\nload a{r} {r}\nset l{r}\nwait l{r}\nfor i{r} {times} {{\nmuls a{r} a{r}\nbarrier V\n}}\nset s{r}\nwait s{r}\nstore {r} a{r}\n}}")
-            .expect("a string");
+        writeln!(
+            text,
+            "role r{r} {{\nload a{r} {r}\nset l{r}\nwait l{r}\nfor i{r} {times} {{\nmuls a{r} a{r}\n\
+            barrier V\n}}\nset s{r}\nwait s{r}\nstore {r} a{r}\n}}"
+        )
+        .expect("a string");
     }
     text
 }

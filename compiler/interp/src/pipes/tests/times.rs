@@ -21,7 +21,8 @@ fn buffered(n: usize) -> String {
     let (a, b) = (element("a"), element("b"));
     write!(
         text,
-        "for j 12 {{\nmod k j {n}\nwait empty[k]\nload {a} j\nset full[k]\nwait full[k]\nwait done[k]\nmuls {b} {a}\nset empty[k]\nset ready[k]\nwait ready[k]\nstore j {b}\nset done[k]\n}}\n"
+        "for j 12 {{\nmod k j {n}\nwait empty[k]\nload {a} j\nset full[k]\nwait full[k]\nwait done[k]\nmuls {b} {a}\n\
+        set empty[k]\nset ready[k]\nwait ready[k]\nstore j {b}\nset done[k]\n}}\n"
     )
     .expect("a string");
     for i in 0..n {
@@ -63,7 +64,8 @@ fn more_buffers_are_faster() {
 #[test]
 fn a_trace_by_hand() {
     let t = timing(
-        "tile a 0x0\ntile b 0x100\nevent e MTE2 V\nevent f V MTE3\nload a 0\nset e\nwait e\nmuls b a\nset f\nwait f\nstore 0 b",
+        "tile a 0x0\ntile b 0x100\nevent e MTE2 V\nevent f V MTE3\nload a 0\nset e\nwait e\nmuls b a\nset f\nwait f\n\
+        store 0 b",
     );
     let slices: Vec<_> = t.slices.iter().map(|s| (s.pipe, s.begin, s.end, s.span.start)).collect();
     assert_eq!(slices, [(Pipe::Mte2, 1, 53, 5), (Pipe::V, 55, 81, 8), (Pipe::Mte3, 83, 135, 11)]);

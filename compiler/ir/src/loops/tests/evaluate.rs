@@ -73,7 +73,8 @@ r3: i64 = const 4
 r4: i64 = const 8
 r5: i64 = const 64
 r6: i64 = const 0
-r7: i64 = gather zero i32 (r2, r2), d s1[r4] (8, 4), from t0[r6] r3, by t1[r6] (4, 0), plus s0[r6] (0, 4), places s0[r5] 8
+r7: i64 = gather zero i32 (r2, r2), d s1[r4] (8, 4), from t0[r6] r3, by t1[r6] (4, 0), plus s0[r6] (0, 4), places \
+        s0[r5] 8
 for l0 r8: i64 in r6..r2 step 1 {
   r9: i64 = mul r8, r4
   r10: i64 = add r5, r9

@@ -6,7 +6,8 @@ use crate::loops::verify;
 use ptoc_diagnostics::{FileId, codes};
 
 /// Every statement, in the printer's own spelling.
-const EVERYTHING: &str = r#"  r2: i64 = const -9223372036854775808
+const EVERYTHING: &str = concat!(
+    r#"  r2: i64 = const -9223372036854775808
   r3: i32 = const -1 @0:3..9
   r4: f32 = const 1e-45
   r5: f32 = const -0.0
@@ -55,14 +56,17 @@ const EVERYTHING: &str = r#"  r2: i64 = const -9223372036854775808
   contract i32 (r0, r1, r2), d i32 t1[r0] (64, 4), start i16 t0[r1] (0, 2), a s0[r0] (16, 4), b s1[r0] (32, 4)
   reduce max_u i32 (r0, r1), d t1[r0] 4, a s0[r1] (64, 4)
   r27: i64 = gather clamp i16 (r0, r1), d s1[r0] (64, 2), from t0[r0] r1, by unsigned s0[r1] (64, 4)
-  r28: i64 = gather zero i32 (r0, r1), d s1[r0] (64, 4), from t0[r0] r1, by s0[r1] (4, 0), plus s0[r0] (0, 4), places s1[r0] 8
-  watch 0 ()
+"#,
+    "  r28: i64 = gather zero i32 (r0, r1), d s1[r0] (64, 4), from t0[r0] r1, by s0[r1] (4, 0), plus s0[r0] \
+     (0, 4), places s1[r0] 8\n",
+    r#"  watch 0 ()
   watch 7 (r0, r1), s0[r0] (64, 4), t0[r0, gather r1] (0, -2)
   check r7, 1 ()
   check r7, 0 (r0, r1)
   print "say \"hi\"\\\n", bool r7, unsigned i32 r3, matrix f32 t0[r0] (r0, r1) (16, 4)
   print
-"#;
+"#
+);
 
 #[test]
 fn printing_and_parsing_are_inverse() {

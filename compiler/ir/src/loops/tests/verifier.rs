@@ -143,7 +143,8 @@ fn uniform_values_of_a_body_may_be_offsets() {
 /// The table of bounds is held to the code of the block function.
 #[test]
 fn what_bounds_are_known_by() {
-    let code = "  r2: bool = lt r0, r1\n  check r2, 1 (r0, r1)\n  r3: f32 = load f32 t0[r0] @0:10..20\n  store f32 s0[r0], r3 @0:30..40\n";
+    let code = "  r2: bool = lt r0, r1\n  check r2, 1 (r0, r1)\n  r3: f32 = load f32 t0[r0] @0:10..20\n  \
+        store f32 s0[r0], r3 @0:30..40\n";
     let with = |rows: &str| {
         let text = with_body(code).replace("launch \"", &format!("{rows}launch \""));
         verify(&parsed(&text)).map_err(|e| e[0].message.clone())

@@ -86,8 +86,8 @@ pub fn verify(kernel: &Kernel) -> Result<(), Vec<VerifyError>> {
     verify_with(kernel, Locations::OfTheTable)
 }
 
-/// As [`verify`], for a kernel after rewrites that a machine with one memory allows: operands may be in any location (an element-wise
-/// instruction reads the accumulator), all else holds.
+/// As [`verify`], for a kernel after rewrites that a machine with one memory allows: operands may be in any location
+/// (an element-wise instruction reads the accumulator), all else holds.
 pub fn verify_rewritten(kernel: &Kernel) -> Result<(), Vec<VerifyError>> {
     verify_with(kernel, Locations::Any)
 }

@@ -265,7 +265,8 @@ fn equal_constants_are_equal_lengths() {
 }
 
 /// A kernel for units in memory.
-const PLACED: &str = r#"
+const PLACED: &str = concat!(
+    r#"
 kernel "k" target "geopim"
 on [(2:1@unit, 3:0)]
 tensor g0 "map" in f16 [v0, v0, v1] at [(8:8@row), (8:1@row), (16:2@byte, 2:1@col)] over unit
@@ -287,9 +288,12 @@ prologue {
 grid [v9: index "i" < v7]
 body {
   alloc t0
-  tsample.clamp.fold t0[1x32 v6, v1], g0[v5 + (v0, v0, v1):(v8, v1, v6)], g1[v5 + (v2):(v6)], g2[v5 + (v3):(v6)], g3[v5 + (v3, v4):(v4, v6)]
-}
-"#;
+"#,
+    "  tsample.clamp.fold t0[1x32 v6, v1], g0[v5 + (v0, v0, v1):(v8, v1, v6)], g1[v5 + (v2):(v6)], \
+     g2[v5 + (v3):(v6)], g3[v5 + (v3, v4):(v4, v6)]\n",
+    r#"}
+"#
+);
 
 #[test]
 fn placements_and_samples() {

@@ -24,7 +24,8 @@ fn units() {
     let nhwc = "(32,64,224,224):(3211264,1,14336,64)";
     assert_eq!(
         plan(nhwc, nchw, 4),
-        "4 bytes; 32 (dst 12845056, src 12845056); 50176 (dst 256, src 4) fast in src; 64 (dst 4, src 200704) fast in dst"
+        "4 bytes; 32 (dst 12845056, src 12845056); 50176 (dst 256, src 4) fast in src; 64 (dst 4, src 200704) fast in \
+        dst"
     );
     assert_eq!(plan(nchw, nchw, 4), "32 bytes; 12845056 (dst 32, src 32) fast in both");
     assert_eq!(plan("(8,4):(1,8)", "(8,4):(1,8)", 1), "32 bytes");
@@ -72,7 +73,8 @@ fn refusals() {
     );
     assert_eq!(
         refused("(4,(3,2)):(1,(4,8))", "(4,6):(1,4)", 4),
-        "NotInjective copy_plan: mode 1.1: two elements of the destination have one offset: 2:8 falls among the 12 offsets that the modes of smaller strides span"
+        "NotInjective copy_plan: mode 1.1: two elements of the destination have one offset: 2:8 falls among the 12 \
+        offsets that the modes of smaller strides span"
     );
     assert_eq!(
         refused("(2,3,5):(1,2,6)", "(5,3,2):(1,5,15)", 4),

@@ -427,13 +427,16 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 80, ..ProptestConfig::default() })]
 
     #[test]
-    fn straight_line(all in proptest::collection::vec(one(false), 0..9), arrivals in arrivals(), roles in any::<bool>()) {
+    fn straight_line(
+        all in proptest::collection::vec(one(false), 0..9), arrivals in arrivals(), roles in any::<bool>(),
+    ) {
         agree(&Program { all, arrivals, roles })?;
     }
 
     #[test]
     fn one_loop(
-        trip in trip(), body in proptest::collection::vec(one(true), 1..8), arrivals in arrivals(), roles in any::<bool>(),
+        trip in trip(), body in proptest::collection::vec(one(true), 1..8), arrivals in arrivals(),
+        roles in any::<bool>(),
     ) {
         agree(&Program { all: vec![Q::Loop(trip, body)], arrivals, roles })?;
     }

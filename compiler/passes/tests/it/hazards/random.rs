@@ -192,7 +192,9 @@ proptest! {
 
     /// A right program with one statement moved, changed or left out.
     #[test]
-    fn mutated(n in 0usize..11, k in 0usize..11, swap in any::<bool>(), turn in 0i64..3, m in 2i64..4, times in 0i64..40) {
+    fn mutated(
+        n in 0usize..11, k in 0usize..11, swap in any::<bool>(), turn in 0i64..3, m in 2i64..4, times in 0i64..40,
+    ) {
         let trip = if times < 20 { Trip::Dim(0) } else { Trip::Times(times) };
         let mut program = double(trip);
         for p in &mut program {

@@ -94,7 +94,8 @@ impl Tracer<'_> {
                     span,
                     format!("{lanes} lanes of a burst of `{name}` are stored, and {more} more of them hold elements"),
                     "a part of a burst",
-                    "a unit writes all 16 lanes: store whole bursts, or place the tensor with fewer elements in a burst",
+                    "a unit writes all 16 lanes: store whole bursts, or place the tensor with fewer elements in a \
+                    burst",
                 );
             }
             self.written.insert(to, Slot { node, lanes });
@@ -109,8 +110,8 @@ impl Tracer<'_> {
         let message = match how {
             // Nobody wrote who runs the block.
             Where::Other(there) if t.place.is_some() && self.kernel.on.is_none() => format!(
-                "`at` puts element {at} of `{name}` in the banks of unit {there}, and the compiler gives the block to unit {home}: \
-                 the grid has no `on`"
+                "`at` puts element {at} of `{name}` in the banks of unit {there}, and the compiler gives the block to \
+                 unit {home}: the grid has no `on`"
             ),
             Where::Other(there) => {
                 format!("element {at} of `{name}` is in the banks of unit {there}, and the block runs on unit {home}")
@@ -124,17 +125,21 @@ impl Tracer<'_> {
         let input = t.dir == TensorDir::In;
         let help = match (how, placed) {
             (Where::Lanes, true) => {
-                "let `at` put 16 successive elements into a burst, `2@byte`, and begin windows at the first of them; or leave `at` out"
+                "let `at` put 16 successive elements into a burst, `2@byte`, and begin windows at the first of them; \
+                or leave `at` out"
             }
             (Where::Lanes, false) => {
-                "begin windows at multiples of 16 columns, or say where the tensor is: `at LAYOUT`, 16 successive elements in a burst"
+                "begin windows at multiples of 16 columns, or say where the tensor is: `at LAYOUT`, 16 successive \
+                elements in a burst"
             }
             (Where::Other(_), true) if !blocks && input => {
-                "say with `on` of the grid which unit runs a block: the one that `at` gives its elements to; what all blocks read can \
+                "say with `on` of the grid which unit runs a block: the one that `at` gives its elements to; what all \
+                 blocks read can \
                  have a copy with every unit: `at LAYOUT over unit`"
             }
             (Where::Other(_), true) if input => {
-                "let `at` of the tensor and `on` of the grid name the same unit for a block and its elements; what all blocks read can \
+                "let `at` of the tensor and `on` of the grid name the same unit for a block and its elements; what all \
+                 blocks read can \
                  have a copy with every unit: `at LAYOUT over unit`"
             }
             (Where::Other(_), true) if !blocks => {
@@ -144,7 +149,8 @@ impl Tracer<'_> {
                 "let `at` of the tensor and `on` of the grid name the same unit for a block and its elements"
             }
             (Where::Other(_), false) => {
-                "a block reaches its own part of what the compiler places: let it touch that alone, or say where the tensor is: `at LAYOUT`"
+                "a block reaches its own part of what the compiler places: let it touch that alone, or say where the \
+                tensor is: `at LAYOUT`"
             }
             (Where::Host | Where::Bank(_), _) => "say where the tensor is: `at LAYOUT`",
         };

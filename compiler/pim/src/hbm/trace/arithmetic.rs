@@ -33,8 +33,8 @@ impl Tracer<'_> {
             Diagnostic::error(codes::UNIT_CANNOT, span, message)
                 .with_label("no instruction of the unit")
                 .with_note(format!(
-                    "a unit compares with 0 alone, by MOV with relu; `{instead}` is `{word}(a, b)` only where no operation rounds, \
-                     and may be NaN for infinities"
+                    "a unit compares with 0 alone, by MOV with relu; `{instead}` is `{word}(a, b)` only where no \
+                     operation rounds, and may be NaN for infinities"
                 ))
                 .with_help(format!("write `{instead}` if that will do, or {}", advice::host(self.kernel))),
         ))

@@ -298,7 +298,8 @@ impl Tuned<'_> {
             .collect();
         let report = json!({
             "kernel": self.item.name.name.as_str(), "backend": "cpu", "target": self.session.target.name.as_str(),
-            "threads": threads(self.args), "best": values(&self.measured[0].0), "measured": measured, "discarded": refused,
+            "threads": threads(self.args), "best": values(&self.measured[0].0), "measured": measured,
+            "discarded": refused,
         });
         format!("{report}\n")
     }

@@ -178,8 +178,8 @@ fn served(
             n + 1,
             place(&r.address)
         );
-        let help = "a controller that merges writes, or answers reads from its write queue, leaves such requests: check its \
-                    commands without the request trace";
+        let help = "a controller that merges writes, or answers reads from its write queue, leaves such requests: \
+                    check its commands without the request trace";
         inputs.found.push(Diagnostic::global(codes::DRAM_NOT_SERVED, message).with_help(help));
     }
     if without > SHOWN {

@@ -29,7 +29,8 @@ pub(super) fn attribution(out: &mut String, r: &Report, texts: &[(&str, &str)]) 
         write!(out, "<span><i class=\"c-{}\"></i>{}</span> ", class(bucket), bucket.name()).ok();
     }
     out.push_str(
-        "</p>\n<p class=\"note\">Every tick of every pseudo-channel and of every unit is in one part of one bar of each chart.</p>\n",
+        "</p>\n<p class=\"note\">Every tick of every pseudo-channel and of every unit is in one part of one bar of \
+        each chart.</p>\n",
     );
     bars(out, "all pseudo-channels", &[("the run".into(), total)], true);
     // The host's own kernels are not timed.
@@ -115,8 +116,8 @@ fn bars(out: &mut String, title: &str, bars: &[Bar], full: bool) {
         let said = if said.is_empty() { "nothing".to_owned() } else { said.join(", ") };
         write!(
             out,
-            "<div class=\"bar\"><span>{label}</span><div class=\"track\" role=\"img\" aria-label=\"{whole} ticks: {said}\" \
-             title=\"{whole} ticks: {said}\"><div style=\"width:{width:.2}%\">"
+            "<div class=\"bar\"><span>{label}</span><div class=\"track\" role=\"img\" aria-label=\"{whole} ticks: \
+             {said}\" title=\"{whole} ticks: {said}\"><div style=\"width:{width:.2}%\">"
         )
         .ok();
         for (bucket, n) in parts {
@@ -153,8 +154,8 @@ pub(super) fn energy(out: &mut String, r: &Report) {
         let share = percent(pj, total);
         writeln!(
             out,
-            "<div class=\"bar\"><span>{name}</span><div class=\"track\"><div style=\"width:{share:.2}%\"><i class=\"c-energy\" \
-             style=\"width:100%\"></i></div></div><small>{:.3} uJ, {share:.1} %</small></div>",
+            "<div class=\"bar\"><span>{name}</span><div class=\"track\"><div style=\"width:{share:.2}%\"><i \
+             class=\"c-energy\" style=\"width:100%\"></i></div></div><small>{:.3} uJ, {share:.1} %</small></div>",
             pj / 1e6
         )
         .ok();
@@ -164,8 +165,11 @@ pub(super) fn energy(out: &mut String, r: &Report) {
 
 /// The host with the same memory, beside the run.
 pub(super) fn baseline(out: &mut String, r: &Report) {
-    out.push_str("<h2>The host with the same memory</h2>\n<div class=\"scroll\"><table>\n<tr><th><th>us<th>of this run's time<th>moved\
-                  <th>useful<th>data buses used<th>row hits</tr>\n");
+    out.push_str(
+        "<h2>The host with the same memory</h2>\n<div class=\"scroll\"><table>\n\
+                  <tr><th><th>us<th>of this run's time<th>moved\
+                  <th>useful<th>data buses used<th>row hits</tr>\n",
+    );
     let mut row = |name: &str, us: f64, cells: [String; 4]| {
         let times = us * 1000.0 / r.ns().max(f64::MIN_POSITIVE);
         let cells: String = cells.iter().map(|c| format!("<td class=\"n\">{c}")).collect();
@@ -199,8 +203,10 @@ pub(super) fn baseline(out: &mut String, r: &Report) {
             write!(note, " Of {name} the first {simulated} of {all} bursts were simulated.").ok();
         }
     }
-    out.push_str("</table></div>\n<p class=\"note\">Streaming moves each array that goes in or comes out once, from its front: a bound \
-                  for whoever computes on the host.");
+    out.push_str(
+        "</table></div>\n<p class=\"note\">Streaming moves each array that goes in or comes out once, from its front: \
+                  a bound for whoever computes on the host.",
+    );
     if r.baseline.gathering.is_some() {
         out.push_str(" Gathering reads the pixels of each sample in the order of the queries, without a cache.");
     }

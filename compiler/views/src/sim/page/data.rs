@@ -77,7 +77,8 @@ impl Timeline {
             None => write!(out, "Zoomed in, all {} are there one by one. ", plural(commands.len(), "command")).ok(),
             Some(tick) => write!(
                 out,
-                "Zoomed in, commands are there one by one up to tick {tick} ({}); of what comes later there are bins alone. ",
+                "Zoomed in, commands are there one by one up to tick {tick} ({}); of what comes later there are bins \
+                alone. ",
                 plural(commands.len(), "command")
             )
             .ok(),
@@ -98,18 +99,18 @@ impl Timeline {
         out.push_str("A command for many banks is drawn at each.</p>\n");
         out.push_str(
             "<div class=\"tools\"><button data-zoom=\"0.5\">zoom in</button><button data-zoom=\"2\">zoom out</button>\
-             <button data-zoom=\"0\">all</button> <span>drag to move, double-click or Ctrl and wheel to zoom, + - 0 and arrow \
-             keys do the same</span></div>\n\
-             <p class=\"key\">upper part of a bank: <span><i class=\"c-compute\"></i>its unit computes;</span> lower part: \
-             <span><i class=\"c-column\"></i>bursts</span> <span><i class=\"c-row\"></i>rows opened</span> \
+             <button data-zoom=\"0\">all</button> <span>drag to move, double-click or Ctrl and wheel to zoom, + - 0 \
+             and arrow keys do the same</span></div>\n\
+             <p class=\"key\">upper part of a bank: <span><i class=\"c-compute\"></i>its unit computes;</span> lower \
+             part: <span><i class=\"c-column\"></i>bursts</span> <span><i class=\"c-row\"></i>rows opened</span> \
              <span><i class=\"c-refresh\"></i>refresh</span></p>\n\
-             <div class=\"lanes\"><canvas class=\"time\" tabindex=\"0\" role=\"img\" aria-label=\"Time of every bank; the table \
-             below has its numbers\"></canvas></div>\n\
-             <h2>Rows found open</h2>\n<p class=\"key\">of the accesses of a bank: <span><i class=\"c-hit\"></i>hits (no command to the \
-             row since the access before)</span> <span><i class=\"c-miss\"></i>misses (ACT)</span> \
+             <div class=\"lanes\"><canvas class=\"time\" tabindex=\"0\" role=\"img\" aria-label=\"Time of every bank; \
+             the table below has its numbers\"></canvas></div>\n\
+             <h2>Rows found open</h2>\n<p class=\"key\">of the accesses of a bank: <span><i class=\"c-hit\"></i>hits \
+             (no command to the row since the access before)</span> <span><i class=\"c-miss\"></i>misses (ACT)</span> \
              <span><i class=\"c-conflict\"></i>conflicts (PRE and ACT)</span></p>\n\
-             <div class=\"lanes\"><canvas class=\"rows\" tabindex=\"0\" role=\"img\" aria-label=\"Row hits of every bank; the table \
-             below has its numbers\"></canvas></div>\n",
+             <div class=\"lanes\"><canvas class=\"rows\" tabindex=\"0\" role=\"img\" aria-label=\"Row hits of every \
+             bank; the table below has its numbers\"></canvas></div>\n",
         );
         writeln!(out, "<script type=\"application/json\" class=\"data\">{data}</script>").ok();
         self.table(&mut out, r);
@@ -155,7 +156,9 @@ impl Timeline {
             "lengths": {"burst": burst, "act": act, "pre": pre, "refreshAll": refresh_all, "refreshOne": refresh_one},
             "commands": Command::ALL.iter().map(|c| c.name()).collect::<Vec<_>>(),
             "steps": steps, "banks": banks, "kept": kept, "until": until,
-            "places": places.0.iter().map(|p| if p.file == 0 { String::new() } else { short(r, *p) }).collect::<Vec<_>>(),
+            "places": places.0.iter()
+                .map(|p| if p.file == 0 { String::new() } else { short(r, *p) })
+                .collect::<Vec<_>>(),
         })
     }
 

@@ -80,7 +80,8 @@ pub(super) fn section(out: &mut String, r: &Report) {
         let ops = rate(r.unit_work[1] as f64);
         write!(
             out,
-            ", units and their banks {units:.2} of {:.2} ({:.1} %; {}); units made {ops:.2} of {:.2} operations a ns ({:.1} %)",
+            ", units and their banks {units:.2} of {:.2} ({:.1} %; {}); units made {ops:.2} of {:.2} operations a ns \
+            ({:.1} %)",
             p.unit_bytes,
             share(units, p.unit_bytes),
             bytes(r.bytes.unit_moved),
@@ -111,8 +112,8 @@ fn picture(out: &mut String, r: &Report, points: &[Point]) {
     };
     writeln!(
         out,
-        "<div class=\"scroll\"><svg class=\"roof\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" role=\"img\" \
-         aria-label=\"Roofline; the list below has its points\">"
+        "<div class=\"scroll\"><svg class=\"roof\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" \
+         height=\"{HEIGHT}\" role=\"img\" aria-label=\"Roofline; the list below has its points\">"
     )
     .ok();
     grid(out, &axes);

@@ -43,7 +43,8 @@ mod tests {
                 .into_iter()
                 .chain(far)
                 .zip(0..)
-                .map(|(tick, row)| Issued { tick, command: Command::Rd, address: Address { row, ..Address::default() } })
+                .map(|(tick, row)| (tick, Address { row, ..Address::default() }))
+                .map(|(tick, address)| Issued { tick, command: Command::Rd, address })
                 .collect();
             let mut wanted = commands.clone();
             wanted.sort_by_key(|c| c.tick);

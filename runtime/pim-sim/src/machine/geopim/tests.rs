@@ -28,7 +28,8 @@ fn text(device: &str, unit: &str, descriptor: &str, map: &str) -> String {
          write offs at (2,(2,3),(8,3),2):(3@unit,(3@col,1@unit),(4@byte,1@col),2@byte) row=44 from 1:2\n\
          descriptor feature=0x10000 height={SIDE} width={SIDE} channels={C} tile_channels=16 batch={B} {descriptor} \
          first_unit=0 units=6 queries=2 from 1:3\n\
-         params geo address=0x9000 samples={S} weights=0xa000 weight_stride=64 offsets=0xb000 offset_stride=96 from 1:3\n\
+         params geo address=0x9000 samples={S} weights=0xa000 weight_stride=64 offsets=0xb000 offset_stride=96 from \
+         1:3\n\
          driver load params=0x9000 weights=0xa000 offsets=0xb000\n\
          driver execute queries=2 samples={S} output=0xc000 offsets=0xb000 from 1:4\n\
          driver read output=0xc000\n\
@@ -245,10 +246,11 @@ fn edges_of_the_map() {
                 for how in ["fold=1 order=neighbour", "fold=1 order=tile", "fold=0 order=tile", "fold=0 order=outer"] {
                     let text = format!(
                         "pim-stream 1\ndevice hbm2_2000 channel=1\nunit geopim\n\
-                         tensor feat f16[1,8,8,32] in\ntensor geo f16[1,1,4] in\ntensor attn f16[1,1,1] in\ntensor y f16[1,1,32] out\n\
+                         tensor feat f16[1,8,8,32] in\ntensor geo f16[1,1,4] in\ntensor attn f16[1,1,1] in\n\
+                         tensor y f16[1,1,32] out\n\
                          write feat at {map} row=64 replicated\nwrite attn at (1,1,1):(0@row,0@row,2@byte) row=40\n\
-                         descriptor feature=0x10000 height=8 width=8 channels=32 tile_channels=16 batch=1 border={border} {how} \
-                         first_unit=0 units=1 queries=1 map={name}\n\
+                         descriptor feature=0x10000 height=8 width=8 channels=32 tile_channels=16 batch=1 \
+                         border={border} {how} first_unit=0 units=1 queries=1 map={name}\n\
                          params geo address=0x9000 samples=1 weights=0xa000 weight_stride=32\n\
                          driver load params=0x9000 weights=0xa000\ndriver execute queries=1 samples=1 output=0xc000\n\
                          driver read output=0xc000\nread y at (1,1,(16,2)):(0@row,0@row,(2@byte,1@col)) row=48\n"
@@ -284,11 +286,12 @@ fn banks_and_vaults() {
     let stream = |unit: &str, units: usize, queries: usize| {
         format!(
             "pim-stream 1\ndevice hbm2_2000 channel=48\nunit geopim {unit}\n\
-             tensor feat f16[1,2,2,16] in\ntensor geo f16[1,1536,4] in\ntensor attn f16[1,1536,2] in\ntensor y f16[1,1536,16] out\n\
+             tensor feat f16[1,2,2,16] in\ntensor geo f16[1,1536,4] in\ntensor attn f16[1,1536,2] in\n\
+             tensor y f16[1,1536,16] out\n\
              write feat at (1,2,2,16):(1@row,2@col,1@col,2@byte) row=64 replicated\n\
              write attn at (1,({queries},{units}),2):(0@row,(1@col,1@unit),2@byte) row=40\n\
-             descriptor feature=0x10000 height=2 width=2 channels=16 tile_channels=16 batch=1 border=clamp fold=1 order=neighbour \
-             first_unit=0 units={units} queries={queries} map=patches\n\
+             descriptor feature=0x10000 height=2 width=2 channels=16 tile_channels=16 batch=1 border=clamp fold=1 \
+             order=neighbour first_unit=0 units={units} queries={queries} map=patches\n\
              params geo address=0x9000 samples=2 weights=0xa000 weight_stride=32\n\
              driver load params=0x9000 weights=0xa000\ndriver execute queries={queries} samples=2 output=0xc000\n\
              driver read output=0xc000\nread y at (1,({queries},{units}),16):(0@row,(1@col,1@unit),2@byte) row=48\n"

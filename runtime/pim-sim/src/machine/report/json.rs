@@ -48,7 +48,9 @@ impl Report {
             "lane_operations": self.unit_work[1],
             "attribution": buckets(&self.total()),
             "kinds": self.kinds_json(),
-            "launches": self.launches.iter().map(|l| l.json(self.place(l.place), &|ticks| self.cycles_json(ticks))).collect::<Vec<_>>(),
+            "launches": self.launches.iter()
+                .map(|l| l.json(self.place(l.place), &|ticks| self.cycles_json(ticks)))
+                .collect::<Vec<_>>(),
             "lines": self.lines_json(),
             "per_pseudochannel": self.pchs_json(),
             "per_unit": self.units.iter().map(|u| self.unit_json(u)).collect::<Vec<_>>(),

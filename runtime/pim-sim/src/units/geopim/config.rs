@@ -119,7 +119,8 @@ impl UnitConfig {
         }
         if order == Order::NeighbourMajor && !fold {
             return refuse(
-                "neighbour by neighbour needs folded weights: without, the sum of the four waits in f16 for all channels"
+                "neighbour by neighbour needs folded weights: without, the sum of the four waits in f16 for all \
+                channels"
                     .into(),
             );
         }

@@ -173,7 +173,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_tick_has_one_label(notes in prop::collection::vec((0u64..9, 1u64..9, 0usize..8), 0..20), waits in prop::collection::vec((1u64..20, any::<bool>()), 0..20)) {
+        fn every_tick_has_one_label(
+            notes in prop::collection::vec((0u64..9, 1u64..9, 0usize..8), 0..20),
+            waits in prop::collection::vec((1u64..20, any::<bool>()), 0..20),
+        ) {
             let mut l = Ledger::new(5);
             let mut at = 5;
             for (gap, length, label) in notes {

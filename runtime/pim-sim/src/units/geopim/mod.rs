@@ -1,4 +1,5 @@
-//! GeoPIM: a unit a bank that samples a feature map between its pixels and adds up what it finds, weighted (`spec/geopim.md`).
+//! GeoPIM: a unit a bank that samples a feature map between its pixels and adds up what it finds, weighted
+//! (`spec/geopim.md`).
 //!
 //! * What a unit computes, operation by operation and rounding by rounding: [`Sample`], [`Accumulators`].
 //! * What it does, in order: `walk.rs`. When: `unit.rs` for one, [`run()`] for all units of a channel.

@@ -1,6 +1,6 @@
 //! Time in the banks that units have to themselves. A unit's own sequencer reads and writes its bank without the
-//! pseudo-channel's buses, so what bounds it is its bank (tRC, tRAS, tRP, tRCD, tCCD_L, tRTP, tWR); activations it shares
-//! with the other banks (tRRD, tFAW), and refreshes too.
+//! pseudo-channel's buses, so what bounds it is its bank (tRC, tRAS, tRP, tRCD, tCCD_L, tRTP, tWR); activations it
+//! shares with the other banks (tRRD, tFAW), and refreshes too.
 
 use crate::dram::{Command, Config, Level};
 use std::collections::VecDeque;

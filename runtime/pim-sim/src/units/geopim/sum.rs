@@ -49,8 +49,8 @@ impl Accumulators {
         }
     }
 
-    /// Adds a sample as the design does: the bilinear value in f16, every product and every sum rounded, neighbours in order,
-    /// then `acc += f32(attention) * f32(value)`.
+    /// Adds a sample as the design does: the bilinear value in f16, every product and every sum rounded, neighbours in
+    /// order, then `acc += f32(attention) * f32(value)`.
     pub fn add_unfolded<'p>(&mut self, sample: &Sample, attention: u16, pixel: impl Fn(usize) -> &'p [u16]) {
         for (n, neighbour) in sample.neighbours.iter().enumerate() {
             let share = f16::from_bits(neighbour.share).to_f32();
@@ -172,7 +172,9 @@ mod tests {
     proptest! {
         /// Both ways are within the tolerance of f16 of the sum in f64.
         #[test]
-        fn sums_are_near_the_exact_ones(points in prop::collection::vec((0.0f32..7.0, 0.0f32..7.0, -1.0f32..1.0), 1..40)) {
+        fn sums_are_near_the_exact_ones(
+            points in prop::collection::vec((0.0f32..7.0, 0.0f32..7.0, -1.0f32..1.0), 1..40),
+        ) {
             let exact: Vec<f64> = (0..4).map(|c| {
                 points.iter().map(|&(x, y, a)| {
                     let [x, y, a] = [x, y, a].map(|v| f16::from_f32(v).to_f64());

@@ -3,7 +3,7 @@
 use super::kernel::BURST;
 use super::*;
 use crate::check;
-use crate::dram::{Command, Config, Issued, Refresh};
+use crate::dram::{Address, Command, Config, Issued, Refresh};
 use half::f16;
 use proptest::prelude::*;
 use ptoc_pim_stream::register::Parameters;
@@ -340,8 +340,8 @@ fn row_hits() {
     assert!(pixels > 0.85, "{pixels}");
 }
 
-/// With tiles outermost the paper's 16 accumulators do: the result is the same, the products take as long, operands are read once
-/// for every tile (`spec/geopim.md`, decisions).
+/// With tiles outermost the paper's 16 accumulators do: the result is the same, the products take as long, operands are
+/// read once for every tile (`spec/geopim.md`, decisions).
 #[test]
 fn tiles_outermost() {
     let queries = [(at(2.5, 4.25), 40), (at(1.0, 3.75), 3)];
@@ -408,7 +408,8 @@ proptest! {
         let fold = fold || order == Order::NeighbourMajor;
         let mut k = kernel(fold, order);
         k.map.border = if zero { Border::Zero } else { Border::Clamp };
-        k.unit = UnitConfig { buffers, tile_channels: tile, clock_khz: khz, scratchpad_bytes: pad, group_rows: group, ..k.unit };
+        let (tile_channels, clock_khz, scratchpad_bytes, group_rows) = (tile, khz, pad, group);
+        k.unit = UnitConfig { buffers, tile_channels, clock_khz, scratchpad_bytes, group_rows, ..k.unit };
         let mut s = with_offsets(k, &banks, &queries, patches, |q| q % 3 == 2);
         let before = s.memory.clone();
         let mut config = Config::preset(preset).unwrap();
@@ -423,13 +424,15 @@ proptest! {
             prop_assert_eq!(sum, report.end - report.start);
             for (q, (query, samples)) in queries.iter().enumerate() {
                 let got = s.memory.get(unit.bank, OUTPUT + 256 * q as u64, 128);
-                prop_assert_eq!(got, expected(&s.kernel, query, *samples, q % 3 == 2), "bank {} query {}", unit.bank, q);
+                let want = expected(&s.kernel, query, *samples, q % 3 == 2);
+                prop_assert_eq!(got, want, "bank {} query {}", unit.bank, q);
             }
         }
         let violations = check::check_autonomous(&config, &trace, check::Options::default());
         prop_assert!(violations.is_empty(), "{:?}", violations.first());
         for c in trace.iter().filter(|c| c.command == Command::Rd) {
-            let bank = usize::from(c.address.pc) * 16 + usize::from(c.address.bankgroup) * 4 + usize::from(c.address.bank);
+            let Address { pc, bankgroup, bank, .. } = c.address;
+            let bank = usize::from(pc) * 16 + usize::from(bankgroup) * 4 + usize::from(bank);
             let burst = u64::from(c.address.row) * 32 + u64::from(c.address.column);
             prop_assert!(before.0.contains_key(&(bank, burst)), "{c:?} reads what nobody wrote");
         }

@@ -2,7 +2,8 @@
 
 use super::errors;
 
-const GOOD: &str = r#"
+const GOOD: &str = concat!(
+    r#"
 kernel "k" target "a2a3"
 tensor g0 "x" in f16 [v1]
 tensor g1 "y" inout f32 [v1]
@@ -30,14 +31,20 @@ body {
   alloc t2
   alloc t3
   alloc t4
-  copy [v1, v3] t0[4x16 v3, v1] at (v0 + (v0, v2), v0 + (v2, v0)) from g0.f16[v0 + (v2, v1) + table.zero g2[v6 + (v0, v2)] by v1 below v3] swizzle (1, 0, 2) where v0 + (v2, v0) < v6 fill v4 covers
-  copy [] t1[4x32 v2, v2] at (v0 + (), v0 + ()) from g3.u4[v6 + ()]
+"#,
+    "  copy [v1, v3] t0[4x16 v3, v1] at (v0 + (v0, v2), v0 + (v2, v0)) from \
+     g0.f16[v0 + (v2, v1) + table.zero g2[v6 + (v0, v2)] by v1 below v3] swizzle (1, 0, 2) where v0 + \
+     (v2, v0) < v6 fill v4 covers\n",
+    r#"  copy [] t1[4x32 v2, v2] at (v0 + (), v0 + ()) from g3.u4[v6 + ()]
   copy [v2] t3[4x16 v2, v2] at (v0 + (v0), v0 + (v0)) from t3#v2[4x16 v2, v2] at (v0 + (v0), v0 + (v0))
   copy [v3] g1.f16[v6 + (v2)] from t0[4x16 v2, v2] at (v0 + (v0), v0 + (v2))
-  mma [v1][v3][v1] g1.f32[v0 + (v1, v2, v0)], g0.f16[v0 + (v1, v0, v2)], t2[4x16 v3, v1] at (v0 + (v0, v2, v0), v0 + (v0, v0, v2))
-  tmov t2[4x16 v3, v1], t2[4x16 v3, v1]
+"#,
+    "  mma [v1][v3][v1] g1.f32[v0 + (v1, v2, v0)], g0.f16[v0 + (v1, v0, v2)], t2[4x16 v3, v1] at \
+     (v0 + (v0, v2, v0), v0 + (v0, v0, v2))\n",
+    r#"  tmov t2[4x16 v3, v1], t2[4x16 v3, v1]
 }
-"#;
+"#
+);
 
 fn change(from: &str, to: &str, codes: &[&str]) {
     assert_eq!(GOOD.matches(from).count(), 1, "`{from}` must occur once");

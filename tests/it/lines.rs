@@ -1,0 +1,38 @@
+//! Lines of at most 120 columns, in every Rust file. (rustfmt leaves comments, strings and macros as they are.)
+
+use std::path::{Path, PathBuf};
+
+/// `max_width` of `rustfmt.toml`.
+const WIDTH: usize = 120;
+
+/// The Rust files below a folder, but for what is built or fetched.
+fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
+    for path in std::fs::read_dir(folder).expect("a folder").map(|e| e.expect("an entry").path()) {
+        let is_named = |name: &str| path.file_name().is_some_and(|n| n == name);
+        if path.is_dir() {
+            if !is_named(".git") && !is_named("node_modules") && !path.join("CACHEDIR.TAG").exists() {
+                sources(&path, out);
+            }
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            out.push(path);
+        }
+    }
+}
+
+#[test]
+fn none_is_longer_than_120_columns() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    assert!(std::fs::read_to_string(root.join("rustfmt.toml")).expect("readable").contains("max_width = 120\n"));
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    assert!(files.len() > 1000, "{} files", files.len());
+    files.sort();
+    let mut long = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("readable");
+        let name = file.strip_prefix(&root).expect("below the root").display().to_string();
+        let lines = text.lines().enumerate().map(|(n, line)| (n + 1, line.chars().count()));
+        long.extend(lines.filter(|(_, columns)| *columns > WIDTH).map(|(n, c)| format!("{name}:{n}: {c} columns")));
+    }
+    assert!(long.is_empty(), "wrap these; strings go on behind a `\\`:\n{}", long.join("\n"));
+}
