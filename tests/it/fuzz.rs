@@ -218,12 +218,7 @@ fn judge(text: &str, flags: &Flags, limit: usize) -> Checked {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: cases(),
-        failure_persistence: None,
-        max_shrink_iters: 4000,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(ProptestConfig { cases: ptoc_tests_budget::cases(50, 150), failure_persistence: None, max_shrink_iters: 4000, ..ProptestConfig::default() })]
 
     #[test]
     fn changed_programs(
@@ -247,11 +242,6 @@ proptest! {
         prop_assert!(entries == 0 || checked.compiled > 0 || !checked.diagnostics.is_empty(), "refused without a \
             word:\n{text}");
     }
-}
-
-/// How many cases: few in an ordinary run, as many as `PROPTEST_CASES` says otherwise.
-fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|v| v.parse().ok()).unwrap_or(150)
 }
 
 fn kernels(text: &str) -> usize {

@@ -21,10 +21,14 @@ use ptoc_placement::placement::pitch;
 use ptoc_placement::{physical, placement};
 use ptoc_tensor::DType;
 use ptoc_tests::programs::runs_of;
+use ptoc_tests_budget::one_in;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Of so many mutants of a kernel one is looked at in the small tier of tests.
+const USUAL: usize = 5;
 
 /// A correct kernel with its launches.
 struct Subject {
@@ -312,7 +316,7 @@ fn judge(subject: &Subject) -> Tally {
         tally.different.push(format!("{} is not correct: {verdict}", subject.name));
         return tally;
     }
-    for mutant in subject.mutants() {
+    for mutant in subject.mutants().into_iter().step_by(one_in(USUAL)) {
         let (compiler, interpreter) = (subject.compiler(&mutant.kernel), subject.interpreter(&mutant.kernel));
         let what = format!("{}: {}", subject.name, mutant.change);
         match mutant.moved {
@@ -385,7 +389,7 @@ const TOLD_MORE_THAN_ONCE: [(&str, usize); 0] = [];
 fn one_left_out_synchronisation_is_one_error() {
     let (mut all, mut more) = (BTreeMap::<usize, usize>::new(), Vec::new());
     for subject in all_subjects() {
-        for mutant in subject.mutants().into_iter().filter(|m| !m.moved) {
+        for mutant in subject.mutants().into_iter().filter(|m| !m.moved).step_by(one_in(USUAL)) {
             let Err(found) = pipeline::place(mutant.kernel, &subject.target) else { continue };
             let errors: Vec<&Diagnostic> = found.iter().filter(|d| d.is_error()).collect();
             *all.entry(errors.len()).or_default() += 1;
@@ -422,5 +426,6 @@ fn the_compiler_and_the_interpreter_agree_on_every_mutant() {
         tally.harmless.join("\n")
     );
     assert!(tally.different.is_empty(), "{} disagreements:\n{}", tally.different.len(), tally.different.join("\n"));
-    assert!(tally.deleted >= 500 && tally.moved >= 1000, "{} {}", tally.deleted, tally.moved);
+    let of = one_in(USUAL);
+    assert!(tally.deleted >= 500 / of && tally.moved >= 1000 / of, "{} {}", tally.deleted, tally.moved);
 }

@@ -187,8 +187,8 @@ const WATCHED: usize = 40;
 
 #[test]
 fn what_is_proved_is_written() {
-    let number = |name: &str, usual: u64| std::env::var(name).ok().and_then(|s| s.parse().ok()).unwrap_or(usual);
-    let (seed, kernels) = (number("PARTS_SEED", 20_261_124), number("PARTS_COUNT", 500) as usize);
+    let seed = std::env::var("PARTS_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(20_261_124);
+    let kernels: usize = ptoc_tests_budget::cases(170, 500);
     let mut random = Random { noise: Noise::new(seed), names: 0 };
     // Refused; proved; watched and wrong with some sizes; watched and right with all.
     let mut counts = [0; 4];
@@ -220,5 +220,6 @@ fn what_is_proved_is_written() {
     println!("{counts:?}");
     // Of each kind there are enough, and little is open.
     let [refused, proved, wrong, open] = counts;
-    assert!(refused > 20 && proved > 40 && wrong > 40 && open < kernels / 5, "{counts:?}");
+    let share = |of: usize| kernels * of / 500;
+    assert!(refused > share(20) && proved > share(40) && wrong > share(40) && open < kernels / 5, "{counts:?}");
 }

@@ -49,7 +49,7 @@ fn run(path: &std::path::Path, backend: &str, defs: &[String]) -> Outcome {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(ptoc_tests_budget::cases(8, 24)))]
 
     /// Sizes that fill neither units nor bursts included.
     #[test]

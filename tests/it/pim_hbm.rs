@@ -51,7 +51,7 @@ fn agree(path: &std::path::Path, kernel: &str, output: &str, defs: &[(&str, u32)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(ptoc_tests_budget::cases(8, 24)))]
 
     /// Chains of operations on two dimensions of blocks, tails in both.
     #[test]
@@ -86,7 +86,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(ptoc_tests_budget::cases(10, 32)))]
 
     /// Sums of rows and of columns, of sizes that fill neither lanes nor blocks, in a loop, of computed values, with
     /// and without more work on the sums.

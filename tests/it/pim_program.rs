@@ -63,7 +63,7 @@ fn agree(path: &Path, program: &str, target: &str, defs: &[(&str, u32)]) -> Valu
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(8))]
+    #![proptest_config(ProptestConfig::with_cases(ptoc_tests_budget::cases(3, 8)))]
 
     /// Sizes that fill neither bursts nor units.
     #[test]

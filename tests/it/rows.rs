@@ -81,7 +81,8 @@ fn is_split(built: &Built) -> bool {
 fn rows_alone_are_the_rows_of_blocks() {
     let mut dice = Noise::new(14);
     let (mut split, mut overlapping) = (0, 0);
-    for n in 0..120u64 {
+    let kernels = ptoc_tests_budget::cases(40, 120);
+    for n in 0..kernels {
         let some = dice.below(4) as usize;
         let safe = dice.below(2) == 0;
         let mut pick = || loop {
@@ -105,9 +106,9 @@ fn rows_alone_are_the_rows_of_blocks() {
         let built = build(&text, "a2a3", &[], &dims).unwrap_or_else(|e| panic!("{text}\n{e:?}"));
         let expected = last.alone && pieces.iter().all(|p| p.alone);
         assert_eq!(is_split(&built), expected, "{text}");
-        split += u32::from(expected);
+        split += u64::from(expected);
         assert_eq!(overlaps(&built), expected && early, "{text}");
-        overlapping += u32::from(overlaps(&built));
+        overlapping += u64::from(overlaps(&built));
         let (m, cols) = (m as usize, cols as usize);
         let content = if n % 3 == 0 { Content::Wild } else { Content::Tame };
         let given = |k: u64, shape: &[usize]| noise(DType::F32, shape, content, 8 * n + k);
@@ -123,7 +124,7 @@ fn rows_alone_are_the_rows_of_blocks() {
         let outcome = agree(&built, &dims, &arrays, &[1, 2]).unwrap_or_else(|e| panic!("{e}\n{text}\n{dims:?}"));
         assert!(outcome.is_ok(), "{outcome:?}\n{text}\n{dims:?}");
     }
-    assert!(split > 30, "{split} of 120 are taken row by row");
+    assert!(split > kernels / 4, "{split} of {kernels} are taken row by row");
     assert!(overlapping > 15, "{overlapping} of 120 have rows that overlap");
 }
 

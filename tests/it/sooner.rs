@@ -53,7 +53,7 @@ fn kernel(steps: &[String], (bm, bn): (u32, u32)) -> String {
 #[test]
 fn tiles_that_are_read_again_at_random() {
     let mut dice = Noise::new(16);
-    for round in 0..120u64 {
+    for round in 0..ptoc_tests_budget::cases(40, 120) {
         let steps: Vec<String> = (0..1 + dice.below(6))
             .map(|n| STEPS[dice.below(STEPS.len() as u64) as usize].replace('#', &n.to_string()))
             .collect();

@@ -331,7 +331,7 @@ fn bytes(values: &[f32]) -> Vec<u8> {
 #[test]
 fn views_are_what_their_operations_say() {
     let (mut ran, mut wrong) = (0, Vec::new());
-    let cases = std::env::var("PTOC_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
+    let cases = ptoc_tests_budget::cases(130, 400);
     for seed in 0..cases {
         match case(seed) {
             Ok(true) => ran += 1,

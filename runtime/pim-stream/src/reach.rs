@@ -115,7 +115,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: ptoc_tests_budget::cases(1000, 4000), ..ProptestConfig::default() })]
         /// Element by element.
         #[test]
         fn rows_are_those_of_the_elements(

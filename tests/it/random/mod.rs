@@ -143,8 +143,8 @@ fn programs_give_the_same_bits_everywhere() {
 }
 
 fn random_programs() {
-    let config = Config { max_shrink_iters: 3000, failure_persistence: None, ..Config::default() };
-    let cases = config.cases;
+    let cases = ptoc_tests_budget::cases(90, 256);
+    let config = Config { cases, max_shrink_iters: 3000, failure_persistence: None, ..Config::default() };
     let fates: RefCell<BTreeMap<Fate, u32>> = RefCell::default();
     let shrinking = Cell::new(false);
     let mut runner = TestRunner::new(config);

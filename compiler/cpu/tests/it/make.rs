@@ -92,11 +92,6 @@ impl Aligned {
     }
 }
 
-/// Cases of a property: the usual number, or `PROPTEST_CASES`.
-pub fn cases(usual: u32) -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
-}
-
 /// Elements of a type: small numbers of both signs, zeros, infinities, integers of all sizes.
 pub(crate) fn data(ty: MemTy, bytes: usize, seed: u32) -> Vec<u8> {
     let mut state = seed.wrapping_mul(2_654_435_761) | 1;

@@ -1,6 +1,6 @@
 //! Loop nests that become functions or routines, and reductions, against the evaluator.
 
-use crate::make::{Build, agree, agree_but, cases, compiled, data, joining, module, strided, tensor};
+use crate::make::{Build, agree, agree_but, compiled, data, joining, module, strided, tensor};
 use proptest::prelude::*;
 use ptoc_cpu::Vectors;
 use ptoc_diagnostics::FileId;
@@ -431,7 +431,7 @@ fn largest_and_smallest_know_zeros_and_nan() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(48), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ptoc_tests_budget::cases(16, 48), ..ProptestConfig::default() })]
 
     #[test]
     fn random_nests(

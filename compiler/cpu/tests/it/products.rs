@@ -143,7 +143,7 @@ fn case() -> impl Strategy<Value = Case> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: crate::make::cases(96), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ptoc_tests_budget::cases(32, 96), ..ProptestConfig::default() })]
 
     #[test]
     fn random_products(case in case(), seed in any::<u32>()) {

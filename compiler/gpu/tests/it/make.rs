@@ -55,8 +55,3 @@ pub fn agree(module: &Module, params: &[i64], tensors: &[Vec<u8>]) -> Result<(),
     }
     Ok(())
 }
-
-/// Cases of a property: the usual number, or `PROPTEST_CASES`.
-pub fn cases(usual: u32) -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
-}

@@ -7,7 +7,7 @@ use ptoc_ir::loops::{text, verify};
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: crate::make::cases(192),
+        cases: ptoc_tests_budget::cases(64, 192),
         max_shrink_iters: 400,
         failure_persistence: None,
         ..ProptestConfig::default()

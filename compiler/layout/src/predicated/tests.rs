@@ -81,7 +81,7 @@ fn foreign_modes_are_refused() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ptoc_tests_budget::cases(70, 200), ..ProptestConfig::default() })]
 
     /// All tiles and threads together have each element of the original once, where the original has it.
     #[test]

@@ -394,7 +394,7 @@ fn longest(region: &loops::Region) -> usize {
 #[test]
 fn random_chains() {
     let (mut run, mut refused, mut long) = (0, 0, 0);
-    for seed in 0..900 {
+    for seed in 0..ptoc_tests_budget::cases(225, 900) {
         let (kernel, args) = random(seed);
         // Reading bytes that another tile has written is the author's mistake.
         if pipeline(kernel.clone(), a5()).is_err() || !matches!(run_interpreter(&kernel, &args), End::Done(_)) {

@@ -272,8 +272,9 @@ fn in_place(module: &loops::Module, region: &loops::Region) -> usize {
 
 #[test]
 fn random_copies() {
-    let (mut run, mut refused, mut without) = (0, 0, 0);
-    for seed in 0..1200 {
+    let (mut run, mut refused, mut without) = (0u64, 0, 0u64);
+    let all = ptoc_tests_budget::cases(300, 1200);
+    for seed in 0..all {
         let (kernel, args) = random(seed);
         let Ok(prepared) = pipeline(kernel.clone(), a5()) else {
             refused += 1;
@@ -284,9 +285,9 @@ fn random_copies() {
             continue;
         }
         agree(&kernel, a5(), &args);
-        without += prepared.module.map_or(0, |m| usize::from(in_place(&m, &m.block.body) > 0));
+        without += prepared.module.map_or(0, |m| u64::from(in_place(&m, &m.block.body) > 0));
         run += 1;
     }
     println!("{run} ran, {without} of them read operands where they were copied from; {refused} were refused");
-    assert!(run > 600 && without > run / 8, "{run} ran, {without} forwarded, {refused} were refused");
+    assert!(run > all / 2 && without > run / 8, "{run} ran, {without} forwarded, {refused} were refused");
 }

@@ -470,7 +470,7 @@ fn random_copy(seed: u64, tables: Tables) -> Option<(Kernel, Args)> {
 
 #[test]
 fn random_copies() {
-    for seed in 0..600 {
+    for seed in 0..ptoc_tests_budget::cases(150, 600) {
         let Some((kernel, args)) = random_copy(seed, Tables::None) else { continue };
         let end = run_interpreter(&kernel, &args);
         assert!(matches!(end, End::Done(_)), "{seed}: {end:?}\n{kernel}");
@@ -480,7 +480,7 @@ fn random_copies() {
 
 #[test]
 fn random_copies_through_tables() {
-    for seed in 0..400 {
+    for seed in 0..ptoc_tests_budget::cases(100, 400) {
         let Some((kernel, args)) = random_copy(seed, Tables::Valid) else { continue };
         agree(&kernel, a5(), &args);
     }
@@ -489,8 +489,8 @@ fn random_copies_through_tables() {
 /// The first wrong entry is that of the interpreter, with its words.
 #[test]
 fn wrong_entries() {
-    let mut failed = 0;
-    for seed in 1000..1500 {
+    let (mut failed, all) = (0u64, ptoc_tests_budget::cases::<u64>(150, 500));
+    for seed in 1000..1000 + all {
         let Some((kernel, args)) = random_copy(seed, Tables::Wrong) else { continue };
         match run_interpreter(&kernel, &args) {
             End::Done(_) => agree(&kernel, a5(), &args),
@@ -501,5 +501,7 @@ fn wrong_entries() {
             }
         }
     }
-    assert!(failed > 50, "{failed}");
+    // Of few cases the share is less certain.
+    let least = if all >= 500 { all / 10 } else { all / 20 };
+    assert!(failed > least, "{failed} of {all}");
 }

@@ -84,7 +84,7 @@ fn brute_force(problem: &Problem, limit: u64) -> u64 {
 #[test]
 fn the_search_is_exhaustive_for_few_rectangles() {
     let mut r = Random(7);
-    for round in 0..300 {
+    for round in 0..ptoc_tests_budget::cases::<u32>(100, 300) {
         let align = [1, 32][(r.next() % 2) as usize];
         let n = r.within(1, 6);
         // Obstacles first: brute force goes through the list in order.

@@ -389,7 +389,7 @@ fn random_kernel(script: &[(u8, u8, u8, u8)]) -> Kernel {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ptoc_tests_budget::cases(60, 200), ..ProptestConfig::default() })]
     #[test]
     fn plans_pass_the_checker(script in proptest::collection::vec(any::<(u8, u8, u8, u8)>(), 0..40)) {
         let kernel = random_kernel(&script);

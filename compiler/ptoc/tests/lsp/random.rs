@@ -1,6 +1,6 @@
 //! Random edits and requests: nothing panics, and what the server has after them is what a fresh one makes of the text.
 //!
-//! `PTOC_LSP_STEPS` is the number of steps (400 unless given, 10,000 for a long run), `PTOC_LSP_SEED` where they begin.
+//! `PTOC_LSP_SEED` is where they begin.
 
 use super::{Client, KERNEL, URI, place_of};
 use ptoc_lsp::Server;
@@ -106,7 +106,7 @@ fn asked(c: &mut Client, method: &str, params: &Value) -> String {
 
 #[test]
 fn random_edits_leave_what_a_fresh_server_makes() {
-    let steps = number("PTOC_LSP_STEPS", 400);
+    let steps = ptoc_tests_budget::cases(100, 400);
     let mut draw = Draw(number("PTOC_LSP_SEED", 7));
     let begin = format!("{KERNEL}{OTHERS}");
     // What depends on the requests before is left out: a difference of tokens is one to the state that the client has.

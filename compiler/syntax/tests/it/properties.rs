@@ -148,11 +148,7 @@ fn check(text: &str) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: if cfg!(debug_assertions) { 100 } else { 2000 },
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(ProptestConfig { cases: ptoc_tests_budget::cases(50, 200), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn token_soup(list in prop::collection::vec((0..PIECES.len(), any::<bool>()), 0..60)) {

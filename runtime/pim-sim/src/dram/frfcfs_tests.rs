@@ -40,7 +40,7 @@ fn controller() -> impl Strategy<Value = Controller> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(ptoc_tests_budget::cases(60, 200)))]
 
     #[test]
     fn skipping_is_walking(

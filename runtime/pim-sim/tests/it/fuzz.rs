@@ -90,7 +90,7 @@ const COMMANDS: &str =
 const MAPPING: &str = "(column:2, bankgroup:4, channel:1, column:16, pseudochannel:2, bank:4, row:32768)";
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(ptoc_tests_budget::cases(130, 400)))]
 
     #[test]
     fn toml_configurations(text in (0usize..3).prop_flat_map(|i| mutated(PRESETS[i].text.to_owned()))) {

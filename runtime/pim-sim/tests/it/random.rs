@@ -151,7 +151,7 @@ fn seeds() -> impl Strategy<Value = Vec<(bool, u16, u32, u32)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(ptoc_tests_budget::cases(50, 150)))]
 
     #[test]
     fn engine_traces_obey_every_constraint(config in device(), controller in controller(), seeds in seeds()) {

@@ -212,7 +212,7 @@ fn copies() -> impl Strategy<Value = (Layout, Layout, u32)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ptoc_tests_budget::cases(130, 400), ..ProptestConfig::default() })]
 
     #[test]
     fn same_pairs_as_the_naive_nest((dst, src, bytes) in copies()) {

@@ -424,7 +424,7 @@ fn known_ones() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 80, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ptoc_tests_budget::cases(30, 80), ..ProptestConfig::default() })]
 
     #[test]
     fn straight_line(

@@ -172,7 +172,7 @@ fn known_ones() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ptoc_tests_budget::cases(40, 120), ..ProptestConfig::default() })]
 
     #[test]
     fn straight_line(program in several(false, 0)) {

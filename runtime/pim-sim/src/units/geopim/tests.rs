@@ -388,7 +388,7 @@ fn any_query() -> impl Strategy<Value = (Query, u16)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(ptoc_tests_budget::cases(16, 48)))]
 
     /// Rows 74 and 75: whatever the order, the place, the clock and the refreshes, units compute what the definition
     /// says, read nothing outside of the map, and the banks' rules hold.
