@@ -1,4 +1,4 @@
-//! The order of passes over tile IR: placement, checks, rewrites and lowering ([`pipeline`]),.
+//! The order of passes over tile IR: placement, checks, rewrites and lowering ([`mod@pipeline`]).
 
 #![forbid(unsafe_code)]
 

@@ -25,8 +25,7 @@ pub struct PlacedKernel {
     pub kernel: Kernel,
     /// Its plan.
     pub placement: Placement,
-    /// What it reads of tiles is not proved to be written: machine code is to be watched while it runs
-    /// ([`ptoc_interp::sanitize`]).
+    /// What it reads of tiles is not proved to be written: machine code is to be watched while it runs (`sanitize` in `ptoc-interp`).
     pub watched: bool,
 }
 

@@ -264,7 +264,7 @@ pub struct RunArgs {
     /// the run
     #[arg(long, conflicts_with_all = ["step", "print_tile"])]
     pub sanitize: bool,
-    /// In which order the interpreter runs the pipes of a kernel: program, late or random[:SEED]
+    /// In which order the interpreter runs the pipes of a kernel: `program`, `late` or `random[:SEED]`
     #[arg(long, value_name = "ORDER", value_parser = parse_schedule, conflicts_with_all = ["step", "print_tile"])]
     pub schedule: Option<Order>,
     /// Show times and counts

@@ -1,7 +1,7 @@
 //! PTX as data: kernels of typed virtual registers, a printer, a verifier, and an interpreter.
 //!
 //! A [`Kernel`] is what a code generator makes and what everything here takes: [`print()`] gives the text that a driver
-//! (or `ptxas`) assembles, [`verify`] refuses what it would refuse, and [`sim`] executes it without a card: lanes with
+//! (or `ptxas`) assembles, [`verify()`] refuses what it would refuse, and [`sim`] executes it without a card: lanes with
 //! program counters of their own, in orders that are unfair on purpose, with bounds of every access checked and races
 //! reported.
 //!

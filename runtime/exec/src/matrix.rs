@@ -85,7 +85,7 @@ impl Tiles {
     /// All of them.
     ///
     /// # Safety
-    /// There is a [`unit`].
+    /// There is a [`unit()`].
     pub unsafe fn new() -> Tiles {
         /// Palette 1; bytes of a row from byte 16 on, two each; rows from byte 48 on.
         #[repr(C, align(64))]

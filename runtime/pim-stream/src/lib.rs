@@ -3,7 +3,7 @@
 //!
 //! * [`stream`]: the whole: device, units, arrays, steps. [`binary`] and [`text`] are its forms, [`check`] its
 //!   validator.
-//! * [`placement`]: where arrays lie; [`unit`]: parameters of units and where they are; [`mode`]: modes of HBM-PIM.
+//! * [`placement`]: where arrays lie; [`mod@unit`]: parameters of units and where they are; [`mode`]: modes of HBM-PIM.
 //! * [`driver`]: LOAD, EXECUTE and READ, 44 bytes each on the wire, and what a sequence of them must satisfy.
 //! * [`register`]: the parameter register of a GeoPIM unit, 256 bits.
 //! * [`crf`]: the instruction words of an HBM-PIM unit, 32 bits.

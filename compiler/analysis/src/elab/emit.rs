@@ -1,4 +1,4 @@
-//! Emission of scalar IR: thin wrappers of the builder that feed [`super::facts`].
+//! Emission of scalar IR: thin wrappers of the builder that feed [`ptoc_ir::analysis::facts`].
 
 use super::{Elab, R};
 use ptoc_diagnostics::{Analysis, Code, Span};

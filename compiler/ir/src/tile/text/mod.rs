@@ -1,4 +1,4 @@
-//! The text form of tile IR. [`parse`] and [`print()`] are inverse: `print(parse(print(k))) == print(k)`, and the
+//! The text form of tile IR. [`parse()`] and [`print()`] are inverse: `print(parse(print(k))) == print(k)`, and the
 //! parsed kernel is equal to the printed one, spans included where they are printed.
 //!
 //! ```text
