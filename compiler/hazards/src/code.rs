@@ -3,7 +3,7 @@
 use super::domain::Num;
 use super::touch::Touch;
 use cranelift_entity::{EntitySet, SecondaryMap};
-use ptoc_ir::analysis::gcd;
+use ptoc_ir::analysis::lcm;
 use ptoc_ir::tile::{Kernel, RoleId, Stmt, SyncOp, TensorId, Tile, Value, Var};
 use ptoc_isa::{BinOp, CmpOp, Pipe, UnOp};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -213,8 +213,7 @@ impl<'k> Code<'k> {
         }
         let mut period = 1;
         for m in moduli {
-            let longer = period / gcd(period, m) * m;
-            if longer <= LONGEST_PERIOD {
+            if let Some(longer) = lcm(period, m).filter(|n| *n <= LONGEST_PERIOD) {
                 period = longer;
             }
         }

@@ -1,7 +1,7 @@
 //! What is known of the symbols: divisibility, order, equality; and the divisions that need to know.
 
 use crate::poly::{self, Atom, AtomKind, Poly};
-use crate::{AtomFamily, Int, LayoutError, Result};
+use crate::{AtomFamily, Int, LayoutError, Result, gcd, lcm};
 use std::fmt;
 use std::sync::Arc;
 
@@ -300,18 +300,6 @@ fn positive(b: i64) -> Result<()> {
 fn is_atom(p: &Poly, atom: &Arc<Atom>) -> bool {
     let mut terms = p.terms();
     matches!((terms.next(), terms.next()), (Some(([(a, 1)], 1)), None) if a == atom)
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    let (mut x, mut y) = (a.unsigned_abs(), b.unsigned_abs());
-    while y != 0 {
-        (x, y) = (y, x % y);
-    }
-    i64::try_from(x).unwrap_or(1).max(1)
-}
-
-fn lcm(a: i64, b: i64) -> Option<i64> {
-    (a / gcd(a, b)).checked_mul(b)?.checked_abs()
 }
 
 /// Least and greatest value of a polynomial from its symbols' facts.

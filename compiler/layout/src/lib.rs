@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod cx;
+mod divisors;
 mod error;
 mod expr;
 mod family;
@@ -34,6 +35,7 @@ mod value;
 mod window;
 
 pub use cx::{Condition, Cx, Truth};
+pub use divisors::{gcd, lcm};
 pub use error::{ErrorKind, LayoutError, Path};
 pub use expr::{Env, ExprError, ExprErrorKind, eval_expr, parse_value};
 pub use family::AtomFamily;

@@ -1,6 +1,7 @@
 //! What a number has in common in all iterations: it is a constant more than multiples of a step, and not below some
 //! number. So an address is known to be wrong that is wrong wherever the loops are.
 
+use ptoc_ir::analysis::gcd;
 use ptoc_isa::BinOp;
 
 /// `base + k * step` for whole numbers `k`, and at least `low`.
@@ -82,14 +83,6 @@ impl Progression {
     pub fn sample(self) -> i64 {
         self.low.unwrap_or(self.base)
     }
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    i64::try_from(a).unwrap_or(1)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use super::shift::Instead;
 use super::states::{State, agreed, replace};
 use super::touches::touches;
 use super::walk::Walk;
+use ptoc_ir::analysis::lcm;
 use ptoc_ir::tile::{For, Op, Stmt, Value, Var, While};
 use ptoc_isa::{BinOp, CmpOp};
 use rustc_hash::FxHashMap;
@@ -168,8 +169,7 @@ impl<'k> Walk<'k> {
             all.sort_unstable();
             all.dedup();
             for n in all {
-                let both = period / gcd(period, n) * n;
-                if both <= most {
+                if let Some(both) = lcm(period, n).filter(|both| *both <= most) {
                     period = both;
                 }
             }
@@ -335,8 +335,4 @@ impl Clock {
     fn back(&self) -> Instead {
         Instead { symbol: self.symbol, to: self.symbol.plus(-self.period).unwrap_or(self.symbol) }
     }
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }

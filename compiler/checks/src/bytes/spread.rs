@@ -1,5 +1,6 @@
 //! The values that a number may have: a progression `first, first + step, ..., last`, with open ends.
 
+use ptoc_ir::analysis::gcd;
 use ptoc_isa::BinOp;
 
 /// Some values; it may have more than the number does have.
@@ -11,14 +12,6 @@ pub(super) struct Spread {
     step: i64,
     /// All values differ from this one by multiples of the step.
     some: i64,
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a, b);
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
 
 impl Spread {

@@ -85,7 +85,7 @@ impl Row {
     }
 
     fn divisor(&self) -> i64 {
-        self.terms.iter().fold(0, |g, t| if g == 0 { t.1.abs() } else { gcd(g, t.1.abs()) }).max(1)
+        self.terms.iter().fold(0, |g, t| gcd(g, t.1)).max(1)
     }
 
     fn divided(&mut self, by: i64) {

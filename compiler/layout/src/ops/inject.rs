@@ -2,7 +2,7 @@
 
 use super::Op;
 use super::args::{Args, View};
-use crate::{Composed, Cx, ErrorKind, Int, Layout, LayoutError, Result, Truth, Value};
+use crate::{Composed, Cx, ErrorKind, Int, Layout, LayoutError, Result, Truth, Value, gcd};
 
 /// Is it a bijection from its coordinates onto `0..size`? Exactly when its strides, 1-sized modes left out, are in some
 /// order 1 and then each the product of the extents before it.
@@ -135,9 +135,10 @@ fn distinct(cx: &Cx, a: &Layout, modes: &[(&Int, &Int)]) -> Result<bool> {
 fn distinct_numbers(modes: &[(i128, i128)]) -> Option<bool> {
     // What the modes from k on can add up to, and the number that divides it.
     let mut reach = vec![(0i128, 0i128); modes.len() + 1];
+    let number = |n: i128| i64::try_from(n).ok();
     for (k, &(s, d)) in modes.iter().enumerate().rev() {
         let (sum, divisor) = reach[k + 1];
-        reach[k] = (sum.checked_add((s - 1).checked_mul(d)?)?, gcd(divisor, d));
+        reach[k] = (sum.checked_add((s - 1).checked_mul(d)?)?, i128::from(gcd(number(divisor)?, number(d)?)));
     }
     let mut fuel = 1_000_000u32;
     meets(modes, &reach, 0, 0, false, &mut fuel).map(|m| !m)
@@ -175,10 +176,6 @@ fn meets(
         x += 1;
     }
     Some(false)
-}
-
-fn gcd(a: i128, b: i128) -> i128 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// Behind a swizzle: a swizzle is a bijection of all offsets, so only its ends matter.

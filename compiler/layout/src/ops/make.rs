@@ -7,7 +7,7 @@ use super::complement::sort_by_stride;
 use super::composition::composition_as;
 use super::left::Rule;
 use super::zipped_divide;
-use crate::{Cx, ErrorKind, Int, IntTuple, Layout, LayoutError, Result, Stride, Tuple, Value};
+use crate::{Cx, ErrorKind, Int, IntTuple, Layout, LayoutError, Result, Stride, Tuple, Value, gcd};
 
 /// `n` elements in a row, as a layout: `n:1`, and `1:0` for one.
 pub(crate) fn row(n: &Int) -> Layout {
@@ -161,14 +161,6 @@ pub fn domain_distribute(cx: &Cx, shape: &IntTuple, n: i64) -> Result<Layout> {
         prefix = prefix.mul(s).map_err(|e| e.of(OP))?;
     }
     coalesce(cx, &from_leaves(out)).map_err(|e| e.of(OP))
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a, b);
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a.saturating_abs()
 }
 
 pub(crate) static OPS: &[Op] = &[

@@ -7,6 +7,7 @@
 
 use super::touch::{Residue, Scalars, Touch};
 use ptoc_diagnostics::Span;
+use ptoc_ir::analysis::lcm;
 use ptoc_ir::tile::{Kernel, Label, Op, Region, Stmt, Value, pipe_of_op};
 use ptoc_isa::{Pipe, Target};
 use smol_str::SmolStr;
@@ -332,8 +333,7 @@ impl Build<'_> {
                 if let Op::Binary { dst, .. } = stmt.op
                     && let Some(m) = this.scalars.modulus(dst, index, lo).filter(|m| *m <= this.most)
                 {
-                    let both = lcm(*n, m);
-                    *n = if both <= this.most { both } else { *n };
+                    *n = lcm(*n, m).filter(|both| *both <= this.most).unwrap_or(*n);
                 }
                 stmt.op.regions().for_each(|r| note(this, r, (index, lo), n));
             }
@@ -344,14 +344,6 @@ impl Build<'_> {
         let n = u32::try_from(n).unwrap_or(1);
         if around * n <= MAX_PHASES { n } else { 1 }
     }
-}
-
-fn lcm(a: i64, b: i64) -> i64 {
-    let (mut x, mut y) = (a, b);
-    while y != 0 {
-        (x, y) = (y, x % y);
-    }
-    a / x.max(1) * b
 }
 
 /// May something jump out of `region`? If it is a loop's body, to the loop's next iteration or end too.
