@@ -191,15 +191,24 @@ fn unproved(kernel: &Kernel, session: &mut Session) {
             // `where` and `assert` are meant to be decided when the kernel runs.
             _ => continue,
         };
-        let d = Diagnostic::warning(check.code, check.span, format!("not proved: {what}"))
-            .with_label("tested when the kernel runs");
+        let d = Diagnostic::warning(check.code, check.span, format!("ptoc could not prove that {what}"))
+            .with_label("tested when the kernel runs")
+            .with_note(
+                "the kernel may be right: this says how far the proof got, and only a failed test stops a launch",
+            );
         let d = match &check.help {
             Some(help) if check.code == codes::SHAPES_DIFFER => d.with_help(help.clone()),
+            _ if check.code == codes::INDEX_OUT_OF_BOUNDS => d.with_help(PROVABLE_INDEX),
             _ => d,
         };
         session.diagnostics.push(d);
     }
 }
+
+/// What proves an index.
+const PROVABLE_INDEX: &str = "proofs follow loops (`for j in 0..N`), conditions around the access (`if j < N`), \
+     remainders (`j % N` with `where N > 0`), and what `where` says of dimensions and scalars; they do not know what \
+     data hold";
 
 /// The checks that the statements of a region make.
 fn tests(region: &[Stmt], out: &mut HashSet<CheckId>) {

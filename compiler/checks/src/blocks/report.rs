@@ -193,12 +193,13 @@ fn doubted(kernel: &Kernel, doubt: &Doubt<'_>) -> Diagnostic {
     let mut d = Diagnostic::warning(
         codes::BLOCKS_NOT_PROVED,
         store.span,
-        format!("not proved: blocks that differ in {names} {what} `{name}`"),
+        format!("ptoc could not prove that blocks that differ in {names} {what} `{name}`"),
     )
     .with_label(format!("{} by one block", participle(store.kind)));
     if other.span != store.span {
         d = d.with_secondary(other.span, format!("{} by another one", participle(other.kind)));
     }
+    d = d.with_note(format!("the kernel may be right: {LIMIT}"));
     d = d.with_note(format!("{rule}; `--backend interp` finds that (PA-1013)"));
     if store.kind == Kind::Atomic && matches!(other.place, Place::Element(_)) {
         d = d.with_help(READ_ATOMICALLY);
@@ -217,6 +218,10 @@ fn noted(d: Diagnostic, spent: bool) -> Diagnostic {
         false => d,
     }
 }
+
+/// What a proof about elements is made of.
+const LIMIT: &str = "proofs follow grids, loops, tiles, conditions, sums and products of indices, and what `where` \
+     says of dimensions; they do not know what data hold";
 
 fn verb(kind: Kind) -> &'static str {
     match kind {
@@ -402,7 +407,7 @@ fn hole_shown(kernel: &Kernel, launch: &Shown, hole: &Hole, store: Option<Span>)
 fn hole_doubted(kernel: &Kernel, gap: &Gap, data: &TensorData) -> Diagnostic {
     let name = &data.name;
     let _ = kernel;
-    let message = format!("not proved: every element of `{name}` is written");
+    let message = format!("ptoc could not prove that every element of `{name}` is written");
     let mut d = Diagnostic::warning(codes::COVER_NOT_PROVED, gap.span.unwrap_or(data.span), message);
     d = match gap.why {
         Why::Data => d.with_label("the data say which elements are written here"),
@@ -414,7 +419,9 @@ fn hole_doubted(kernel: &Kernel, gap: &Gap, data: &TensorData) -> Diagnostic {
         Why::Skipped => d.with_label("written here, if nothing jumps over it"),
         Why::Windows => d.with_label("writes a part"),
     };
-    d = d.with_secondary(data.span, "declared `out`: it has no values before the launch");
+    d = d
+        .with_secondary(data.span, "declared `out`: it has no values before the launch")
+        .with_note(format!("the kernel may be right: {LIMIT}"));
     noted(d, gap.spent)
         .with_help(format!("if what is not written is to keep its old value, declare `{name}` `inout`"))
         .with_help(format!(
