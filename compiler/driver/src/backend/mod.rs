@@ -18,7 +18,7 @@ use crate::launch::{Launch, Outcome, Plan, RunOptions, Total};
 use crate::session::{Failed, Session};
 use crate::stages::BackendStage;
 use failure::failed;
-use ptoc_diagnostics::{Diagnostic, SourceMap, codes};
+use ptoc_diagnostics::{Diagnostic, SourceMap, Span, codes};
 use ptoc_ir::loops;
 use ptoc_ir::tile::TensorId;
 use ptoc_isa::Target;
@@ -73,6 +73,14 @@ pub trait Backend: Sync {
         let _ = prepared;
         let d = wrong_stage(&session.target, stage.name);
         session.fail(d)
+    }
+
+    /// What it makes of a kernel last, line by line; `None` where that is made of whole plans.
+    fn listing(&self, session: &mut Session, prepared: &Prepared) -> Result<Option<Listing>, Failed> {
+        let Some(last) = self.stages().last().filter(|stage| !stage.plan) else { return Ok(None) };
+        let text = self.emit_kernel(session, prepared, last)?;
+        let lines = text.lines().map(|text| (text.to_owned(), Vec::new())).collect();
+        Ok(Some(Listing { name: last.name.into(), about: last.about.into(), lines }))
     }
 
     /// One of its stages of a whole plan.
@@ -132,6 +140,17 @@ pub struct Capabilities {
     pub units: bool,
     /// Its machine refuses kernels that the language and the target allow, which compiling finds out.
     pub limits: bool,
+    /// A launch takes a time that means something, which `ptoc bench` measures.
+    pub timed: Option<Timed>,
+}
+
+/// Whose time a launch takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Timed {
+    /// That of threads of this host, whose limits can be measured beside it.
+    Host,
+    /// A device's, by its own clock.
+    Device,
 }
 
 /// Why something is not to be had, and what is.
@@ -141,6 +160,17 @@ pub struct Refusal {
     pub why: String,
     /// What to do in place of it.
     pub instead: Option<String>,
+}
+
+/// Code of a kernel.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    /// What it is called.
+    pub name: String,
+    /// What it is, in some words.
+    pub about: String,
+    /// Lines, each with the places in the source that it is made of, where that is known.
+    pub lines: Vec<(String, Vec<Span>)>,
 }
 
 /// A stage of a plan.

@@ -7,10 +7,10 @@ use crate::reply::{Reply, result};
 use crate::world::{World, path};
 use lsp_types::{Position, TextDocumentIdentifier};
 use ptoc_analysis::Fact;
-use ptoc_driver::backend::pim;
+use ptoc_driver::backend::{self, Artefact};
 use ptoc_driver::launch::Plan;
 use ptoc_driver::maps;
-use ptoc_driver::session::{Entry, Session, Unit};
+use ptoc_driver::session::{Entry, Failed, Session, Unit};
 use ptoc_driver::stages::{Stage, text_of};
 use ptoc_layout::Cx;
 use ptoc_layout::picture::Picture;
@@ -167,16 +167,32 @@ pub fn pim(world: &mut World, params: Value) -> Result<Reply, Failure> {
     };
     let plan = Plan::without_arrays(session, unit, &entry, &[]);
     let Ok(plan) = plan else { return Err(said(session)) };
-    let stream =
-        pim::emit(session, &plan).map_err(|d| Failure::refused(format!("{} {}", d.code.as_str(), d.message)))?;
-    let cost = match cost(name, &stream) {
+    let Ok(artefact) = artefact(session, &plan) else { return Err(said(session)) };
+    let cost = match stream(&artefact).and_then(|stream| cost(name, &stream)) {
         Ok(text) => text,
         Err(why) => format!("no cost: {why}\n"),
     };
     result(json!({
-        "title": format!("{name}: command stream, {}", session.target.name),
-        "text": stream.to_text(), "cost": cost,
+        "title": format!("{name}: command stream, {}", session.target.name), "text": artefact.text, "cost": cost,
     }))
+}
+
+/// What the target's backend makes of a whole plan.
+fn artefact(session: &mut Session, plan: &Plan) -> Result<Artefact, Failed> {
+    let backend = backend::default_of(&session.target);
+    match backend.stages().iter().find(|stage| stage.plan) {
+        Some(stage) => backend.emit_plan(session, plan, stage),
+        None => {
+            let d = backend::wrong_stage(&session.target, "pim");
+            session.fail(d)
+        }
+    }
+}
+
+/// The artefact as a command stream.
+fn stream(artefact: &Artefact) -> Result<Stream, String> {
+    let bytes = artefact.binary.as_ref().ok_or("it is no command stream")?;
+    Stream::decode(bytes).map_err(|e| e.message)
 }
 
 /// Bytes of the arrays of a stream that is simulated although nobody has asked to see it, at most: some tenths of a
@@ -186,7 +202,7 @@ const SMALL: u64 = 1 << 20;
 /// `1166 cycles, 1.166 us`: what a small kernel costs on the simulator; nothing if something is missing for that.
 pub fn simulated(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Option<String> {
     let plan = Plan::without_arrays(session, unit, entry, &[]).ok().filter(|plan| !plan.is_host())?;
-    let stream = pim::emit(session, &plan).ok()?;
+    let stream = artefact(session, &plan).ok().and_then(|artefact| stream(&artefact).ok())?;
     let bytes = |shape: &[u32], size: usize| shape.iter().fold(size as u64, |n, e| n.saturating_mul(u64::from(*e)));
     let all = stream.tensors.iter().fold(0u64, |n, t| n.saturating_add(bytes(&t.shape, t.dtype.size())));
     let report = (all <= SMALL).then(|| report(&stream).ok()).flatten()?;

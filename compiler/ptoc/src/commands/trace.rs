@@ -2,12 +2,11 @@
 
 use super::emit::entry;
 use crate::args::EmitArgs;
-use ptoc_cpu::listing;
 use ptoc_diagnostics::{FileId, SourceMap, Span};
 use ptoc_driver::backend;
 use ptoc_driver::launch::check_given;
 use ptoc_driver::session::{Failed, Origin, Session};
-use ptoc_driver::stages::{instances, printed, quoted};
+use ptoc_driver::stages::{instances, printed};
 use ptoc_ir::tile::text::Spans;
 use ptoc_opt::pass::{Recorder, Snapshot};
 use ptoc_passes::Prepared;
@@ -46,27 +45,12 @@ pub(super) fn page(args: &EmitArgs, session: &mut Session) -> Result<String, Fai
 
 /// What the target's own backend makes of loop IR. Units in memory have none.
 fn code(prepared: &Prepared, session: &mut Session, files: &mut Vec<FileId>) -> Result<Option<Stage>, Failed> {
-    let backend = backend::default_of(&session.target);
-    let Some(module) = &prepared.module else { return Ok(None) };
-    if backend != backend::CPU {
-        let Some(last) = backend.stages().last().filter(|s| !s.plan) else { return Ok(None) };
-        let text = backend.emit_kernel(session, prepared, last)?;
-        let lines = text.lines().map(|text| Line { text: text.to_owned(), places: Vec::new() }).collect();
-        return Ok(Some(Stage { name: last.name.into(), about: last.about.into(), form: Form::Code, lines }));
-    }
-    let options = ptoc_cpu::Options { text: true, vectors: session.vectors, ..Default::default() };
-    let compiled = match ptoc_cpu::compile(module, &options) {
-        Ok(compiled) => compiled,
-        Err(d) => return session.fail(d),
-    };
-    let Some(text) = compiled.text() else { return Ok(None) };
-    let lines = listing::lines(&text.code, |span| quoted(&session.sources, span));
-    let lines = lines.into_iter().map(|(text, spans)| {
+    let Some(code) = backend::default_of(&session.target).listing(session, prepared)? else { return Ok(None) };
+    let lines = code.lines.into_iter().map(|(text, spans)| {
         let places = spans.iter().filter_map(|span| place(&session.sources, *span, files));
         Line { text, places: places.collect() }
     });
-    let about = format!("{} bytes in {} functions", compiled.code_size(), text.code.len());
-    Ok(Some(Stage { name: "machine code".into(), about, form: Form::Code, lines: lines.collect() }))
+    Ok(Some(Stage { name: code.name, about: code.about, form: Form::Code, lines: lines.collect() }))
 }
 
 /// What a pass left.

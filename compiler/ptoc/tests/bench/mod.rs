@@ -187,6 +187,18 @@ fn mistakes_of_calls() {
     });
 }
 
+/// The backend of the target is asked, and says what it misses: here there is no card, or there is one and it runs.
+#[test]
+fn a_gpu_is_measured_or_missed() {
+    let s = sandbox();
+    for call in ["bench k.tile scale -D M=16 -D N=64 -D BM=8 -D BN=64", "bench k.tile scale -D M=16 -D N=64 --tune"] {
+        let text = s.run(&format!("{call} --target sm90 --seconds 0.01"));
+        let measured = text.contains("scale on gpu (sm90): ") && text.contains("exit 0");
+        let missed = text.contains("error[E0731]") && text.contains("help: ") && text.contains("exit 1");
+        assert!(measured || missed, "{text}");
+    }
+}
+
 #[test]
 fn passes_are_timed() {
     let s = sandbox();

@@ -3,7 +3,8 @@
 mod watched;
 
 use super::{
-    Backend, Capabilities, Compiled, Ending, Launches, PIM, Refusal, failed, holes, wrong_backend, wrong_stage,
+    Backend, Capabilities, Compiled, Ending, Launches, Listing, PIM, Refusal, Timed, failed, holes, wrong_backend,
+    wrong_stage,
 };
 use crate::launch::{Launch, Plan, RunOptions, Step, Total, Used};
 use crate::session::{DEFAULT_TARGET, Failed, Session};
@@ -50,7 +51,7 @@ impl Backend for Cpu {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { sanitizer: true, ..Capabilities::default() }
+        Capabilities { sanitizer: true, timed: Some(Timed::Host), ..Capabilities::default() }
     }
 
     fn pipeline(&self) -> Option<Pipeline> {
@@ -78,6 +79,17 @@ impl Backend for Cpu {
             }),
             Err(d) => session.fail(d),
         }
+    }
+
+    fn listing(&self, session: &mut Session, prepared: &Prepared) -> Result<Option<Listing>, Failed> {
+        let Some(module) = &prepared.module else { return Ok(None) };
+        let options = ptoc_cpu::Options { text: true, vectors: session.vectors, ..Default::default() };
+        let compiled = ptoc_cpu::compile(module, &options).or_else(|d| session.fail(d))?;
+        let Some(text) = compiled.text() else { return Ok(None) };
+        let lines = ptoc_cpu::listing::lines(&text.code, |span| quoted(&session.sources, span));
+        let lines = lines.into_iter().map(|(text, spans)| (text, spans.to_vec())).collect();
+        let about = format!("{} bytes in {} functions", compiled.code_size(), text.code.len());
+        Ok(Some(Listing { name: "machine code".into(), about, lines }))
     }
 
     fn compile(&self, session: &mut Session, plan: &Plan) -> Result<Compiled, Failed> {

@@ -5,7 +5,7 @@ mod card;
 mod interpreted;
 mod launch;
 
-use super::{Backend, Capabilities, Compiled, Refusal, wrong_backend, wrong_stage};
+use super::{Backend, Capabilities, Compiled, Refusal, Timed, wrong_backend, wrong_stage};
 use crate::launch::Plan;
 use crate::session::{Failed, Session};
 use crate::stages::BackendStage;
@@ -38,7 +38,7 @@ impl Backend for Gpu {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::default()
+        Capabilities { timed: Some(Timed::Device), ..Capabilities::default() }
     }
 
     fn pipeline(&self) -> Option<Pipeline> {

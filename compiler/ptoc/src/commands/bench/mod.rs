@@ -1,4 +1,5 @@
-//! `ptoc bench`: a kernel launched again and again on this machine, held against what the machine can do.
+//! `ptoc bench`: a kernel launched again and again by its target's backend, and held against what this host can do if it is
+//! the host's time that a launch takes.
 
 mod limits;
 mod report;
@@ -10,8 +11,8 @@ use crate::args::BenchArgs;
 use crate::io::Io;
 use crate::{DONE, ERRORS};
 use limits::Limits;
-use ptoc_diagnostics::{Diagnostic, codes};
-use ptoc_driver::backend::CPU;
+use ptoc_diagnostics::{Diagnostic, codes, plural};
+use ptoc_driver::backend::{self, BackendRef, Timed};
 use ptoc_driver::launch::{Arrays, CompiledPlan, Plan, open_arrays};
 use ptoc_driver::session::{Failed, Session, Unit};
 use ptoc_ir::loops::work::{self, Unknown, Work};
@@ -31,17 +32,19 @@ pub fn bench(args: &BenchArgs, io: &mut Io<'_>) -> u8 {
     };
     session.vectors = args.vectors;
     session.exact = args.exact;
-    if !CPU.serves(&session.target) {
+    let backend = backend::default_of(&session.target);
+    let Some(timed) = backend.capabilities().timed else {
         let message = format!("`ptoc bench` measures machine code, and {} has none", session.target.name);
         let d = Diagnostic::global(codes::BACKEND_TARGET, message)
             .with_help("`ptoc run --stats` shows the cycles of a run on units in memory, `--html` where they went");
         show(d, io, args.compile.message_format);
         return ERRORS;
-    }
+    };
+    let on = Benched { backend, timed, threads: threads(args) };
     // Everything that is wrong is among the diagnostics.
     let text = match args.tune {
-        true => tune::tune(args, &mut session),
-        false => one(args, &mut session, &mut report, io),
+        true => tune::tune(args, &on, &mut session),
+        false => one(args, &on, &mut session, &mut report, io),
     };
     report.flush(&mut session, io);
     match text {
@@ -52,17 +55,48 @@ pub fn bench(args: &BenchArgs, io: &mut Io<'_>) -> u8 {
     report.status()
 }
 
+/// What is measured on.
+struct Benched {
+    backend: BackendRef,
+    timed: Timed,
+    /// Threads of this host.
+    threads: usize,
+}
+
+impl Benched {
+    /// The threads, if a launch is made by them.
+    fn host_threads(&self) -> Option<usize> {
+        (self.timed == Timed::Host).then_some(self.threads)
+    }
+
+    /// `scale on cpu (a2a3)`
+    fn head(&self, kernel: &str, target: &str) -> String {
+        format!("{kernel} on {} ({target})", self.backend.name())
+    }
+
+    /// `, 2 threads`, if there are such.
+    fn tail(&self) -> String {
+        self.host_threads().map(|n| format!(", {}", plural(n, "thread"))).unwrap_or_default()
+    }
+}
+
 /// Threads of the machine that `--threads` means.
 fn threads(args: &BenchArgs) -> usize {
     if args.threads == 0 { ptoc_exec::Pool::default_threads() } else { args.threads }
 }
 
 /// Measures the kernel with the definitions that were given.
-fn one(args: &BenchArgs, session: &mut Session, report: &mut Report, io: &mut Io<'_>) -> Result<String, Failed> {
+fn one(
+    args: &BenchArgs,
+    on: &Benched,
+    session: &mut Session,
+    report: &mut Report,
+    io: &mut Io<'_>,
+) -> Result<String, Failed> {
     let (unit, mut arrays) = load(args, session)?;
     let entry = unit.entry(args.kernel.as_deref(), "bench").or_else(|d| session.fail(*d))?;
     let plan = Plan::new(session, &unit, &entry, &arrays, true)?;
-    let compiled = CompiledPlan::new(session, &plan, CPU)?;
+    let compiled = CompiledPlan::new(session, &plan, on.backend)?;
     let mut compile: Vec<(String, Duration)> = Vec::new();
     for phase in session.clock.phases.iter().filter(|p| !p.part && p.name != "read arrays") {
         match compile.iter_mut().find(|(name, _)| *name == phase.name) {
@@ -73,12 +107,12 @@ fn one(args: &BenchArgs, session: &mut Session, report: &mut Report, io: &mut Io
     let mut tensors = inputs(args, session, &plan, &mut arrays)?;
     // Warnings come before the wait.
     report.flush(session, io);
-    let threads = threads(args);
-    let mut rehearsal = Rehearsal::new(session, &compiled, &tensors, threads)?;
+    let mut rehearsal = Rehearsal::new(session, &compiled, &tensors, on.threads)?;
     let bytes = bytes(&plan);
-    let before = Limits::measure(bytes, threads, args.exact);
+    let measure = || on.host_threads().map(|threads| Limits::measure(bytes, threads, args.exact));
+    let before = measure();
     let times = rehearsal.launch_for(session, &mut tensors, Duration::from_secs_f64(args.seconds))?;
-    let limits = before.best(&Limits::measure(bytes, threads, args.exact));
+    let limits = before.zip(measure()).map(|(before, after)| before.best(&after));
     let measured = Measured {
         name: plan.name.to_string(),
         target: session.target.name.to_string(),
@@ -90,10 +124,9 @@ fn one(args: &BenchArgs, session: &mut Session, report: &mut Report, io: &mut Io
         times,
         work: work(&plan),
         bytes: bytes as u64,
-        threads,
         limits,
     };
-    Ok(if args.json { measured.json() } else { measured.text() })
+    Ok(if args.json { measured.json(on) } else { measured.text(on) })
 }
 
 /// The file, its kernel checked against the definitions, and the arrays that are given.

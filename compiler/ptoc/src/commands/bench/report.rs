@@ -1,5 +1,6 @@
 //! What was measured, as text and as JSON.
 
+use super::Benched;
 use super::limits::Limits;
 use super::sample::percentile;
 use ptoc_diagnostics::plural;
@@ -30,10 +31,8 @@ pub struct Measured {
     pub work: Result<Work, Unknown>,
     /// Bytes of the arguments.
     pub bytes: u64,
-    /// Threads.
-    pub threads: usize,
-    /// The machine's limits.
-    pub limits: Limits,
+    /// The host's limits, where launches are its own.
+    pub limits: Option<Limits>,
 }
 
 /// Where a time stands under the two roofs of the machine.
@@ -60,22 +59,23 @@ impl Measured {
     fn roofline(&self) -> Option<Roofline> {
         let work = self.work.as_ref().ok()?;
         let (operations, bytes) = (work.total() as f64, self.bytes as f64);
-        let peak = self.limits.arithmetic(work).1;
+        let limits = self.limits.as_ref()?;
+        let peak = limits.arithmetic(work).1;
         Some(Roofline {
             intensity: operations / bytes.max(1.0),
-            ridge: peak / self.limits.copy,
-            least: (operations / peak).max(bytes / self.limits.copy),
+            ridge: peak / limits.copy,
+            least: (operations / peak).max(bytes / limits.copy),
         })
     }
 
     /// For people.
-    pub fn text(&self) -> String {
+    pub fn text(&self, on: &Benched) -> String {
         let mut out = String::new();
         let dims: Vec<String> = self.dims.iter().map(|(name, n)| format!("{name}={n}")).collect();
         let dims = if dims.is_empty() { String::new() } else { format!("{}, ", dims.join(" ")) };
         let launches = if self.launches > 1 { format!("{} launches, ", self.launches) } else { String::new() };
-        let (blocks, threads) = (plural(self.blocks as usize, "block"), plural(self.threads, "thread"));
-        let _ = writeln!(out, "{} on cpu ({}): {dims}{launches}{blocks}, {threads}", self.name, self.target);
+        let (head, tail) = (on.head(&self.name, &self.target), on.tail());
+        let _ = writeln!(out, "{head}: {dims}{launches}{}{tail}", plural(self.blocks as usize, "block"));
         let mut line = |head: &str, value: String, rest: String| {
             let _ = writeln!(out, "{}", format!("{head:<8} {value:>14}   {rest}").trim_end());
         };
@@ -91,27 +91,30 @@ impl Measured {
                 let total = work.total() as f64;
                 let arrays = format!("on {} of arrays", scaled(self.bytes as f64, "B"));
                 let ops = if work.product_ints + work.ints > 0 { "OP" } else { "FLOP" };
-                let (name, peak) = self.limits.arithmetic(work);
                 line("work", scaled(total, ops), arrays);
-                let percent = percent(total / median / peak);
-                let limit = format!("{percent} of {}: {name}", scaled(peak, &format!("{ops}/s")));
+                let limit = self.limits.as_ref().map(|l| l.arithmetic(work)).map(|(name, peak)| {
+                    format!("{} of {}: {name}", percent(total / median / peak), scaled(peak, &format!("{ops}/s")))
+                });
+                let limit = limit.unwrap_or_default();
                 line("speed", scaled(total / median, &format!("{ops}/s")), limit);
             }
             Err(why) => line("work", "not counted".into(), reason(*why).into()),
         }
         let rate = self.bytes as f64 / median;
-        let limit = format!(
-            "{} of {}: copying as many bytes",
-            percent(rate / self.limits.copy),
-            scaled(self.limits.copy, "B/s")
-        );
+        let limit = self
+            .limits
+            .as_ref()
+            .map(|l| format!("{} of {}: copying as many bytes", percent(rate / l.copy), scaled(l.copy, "B/s")));
+        let limit = limit.unwrap_or_default();
         line("memory", scaled(rate, "B/s"), limit);
         if let Some(r) = self.roofline() {
             let why = format!("{:.1} operations a byte; {:.1} is where arithmetic takes over", r.intensity, r.ridge);
             let least = format!("at least {}, {} of the median", time(r.least), percent(r.least / median));
             line("limit", r.bound().into(), format!("{least} ({why})"));
         }
-        let _ = writeln!(out, "machine  {}", self.limits.name);
+        if let Some(limits) = &self.limits {
+            let _ = writeln!(out, "machine  {}", limits.name);
+        }
         if cfg!(debug_assertions) {
             let _ = writeln!(out, "         a debug build of ptoc: the limits and compile times above mean nothing");
         }
@@ -119,7 +122,7 @@ impl Measured {
     }
 
     /// For programs. Times in milliseconds, rates a second.
-    pub fn json(&self) -> String {
+    pub fn json(&self, on: &Benched) -> String {
         let at = |share| exact_ms(percentile(&self.times, share));
         let mean = self.times.iter().sum::<Duration>() / self.times.len().max(1) as u32;
         let median = self.median();
@@ -137,17 +140,19 @@ impl Measured {
         let phases: serde_json::Map<String, Value> =
             self.compile.iter().map(|(name, d)| (name.clone(), json!(exact_ms(*d)))).collect();
         let dims: serde_json::Map<String, Value> = self.dims.iter().map(|(n, v)| (n.clone(), json!(v))).collect();
+        let machine = self.limits.as_ref().map(|l| {
+            json!({"name": l.name, "fma_f32_per_second": l.fma, "dot_i8_per_second": l.dot,
+                   "copy_bytes_per_second": l.copy, "debug_build": cfg!(debug_assertions)})
+        });
         let report = json!({
-            "kernel": self.name, "backend": "cpu", "target": self.target, "dims": dims, "blocks": self.blocks,
-            "threads": self.threads, "code_bytes": self.code_bytes, "compile_ms": phases,
+            "kernel": self.name, "backend": on.backend.name(), "target": self.target, "dims": dims, "blocks": self.blocks,
+            "threads": on.host_threads(), "code_bytes": self.code_bytes, "compile_ms": phases,
             "run_ms": {"launches": self.times.len(), "min": at(0.0), "median": at(0.5), "mean": exact_ms(mean),
                        "p90": at(0.9), "p99": at(0.99)},
             "work": work,
             "memory": {"bytes": self.bytes, "per_second": self.bytes as f64 / median},
             "roofline": roofline,
-            "machine": {"name": self.limits.name, "fma_f32_per_second": self.limits.fma,
-                        "dot_i8_per_second": self.limits.dot, "copy_bytes_per_second": self.limits.copy,
-                        "debug_build": cfg!(debug_assertions)},
+            "machine": machine,
         });
         format!("{report}\n")
     }

@@ -5,10 +5,9 @@
 
 use super::report::time;
 use super::sample::{Rehearsal, percentile};
-use super::{inputs, load, threads};
+use super::{Benched, inputs, load};
 use crate::args::BenchArgs;
 use ptoc_diagnostics::{Diagnostic, Edit, codes, plural};
-use ptoc_driver::backend::CPU;
 use ptoc_driver::defs::Definition;
 use ptoc_driver::launch::{Arrays, CompiledPlan, Plan};
 use ptoc_driver::session::{Failed, Session, Unit};
@@ -35,7 +34,7 @@ struct Axis<'u> {
 type Choice = Vec<usize>;
 
 /// Measures all configurations and reports.
-pub fn tune(args: &BenchArgs, session: &mut Session) -> Result<String, Failed> {
+pub fn tune(args: &BenchArgs, on: &Benched, session: &mut Session) -> Result<String, Failed> {
     let (unit, mut arrays) = load(args, session)?;
     let entry = unit.entry(args.kernel.as_deref(), "bench").or_else(|d| session.fail(*d))?;
     let axes = axes(session, entry.item)?;
@@ -55,18 +54,26 @@ pub fn tune(args: &BenchArgs, session: &mut Session) -> Result<String, Failed> {
         if tensors.is_none() {
             tensors = Some(inputs(args, session, plan, &mut arrays)?);
         }
-        match CompiledPlan::new(own, plan, CPU) {
+        match CompiledPlan::new(own, plan, on.backend) {
             Ok(compiled) => running.push((choice.clone(), own, compiled)),
             Err(Failed) => refused.push((choice.clone(), first_error(own))),
         }
     }
     let mut tensors = tensors.unwrap_or_default();
-    let mut trials = Vec::new();
+    let (mut trials, mut stopped) = (Vec::new(), None);
     for (choice, own, compiled) in &mut running {
-        match Rehearsal::new(own, compiled, &tensors, threads(args)) {
+        match Rehearsal::new(own, compiled, &tensors, on.threads) {
             Ok(rehearsal) => trials.push((choice.clone(), own, rehearsal, Vec::new())),
-            Err(Failed) => refused.push((choice.clone(), first_error(own))),
+            Err(Failed) => {
+                let why = first_error(own);
+                stopped = stopped.or(Some(why.clone()));
+                refused.push((choice.clone(), why));
+            }
         }
+    }
+    // What is wrong with the machine, or with the arrays, is no matter of configurations.
+    if let (true, Some(why)) = (trials.is_empty(), stopped) {
+        return session.fail(why);
     }
     let length = Duration::from_secs_f64(args.seconds * SHARE) / ROUNDS;
     for _ in 0..ROUNDS {
@@ -84,7 +91,7 @@ pub fn tune(args: &BenchArgs, session: &mut Session) -> Result<String, Failed> {
     if measured.is_empty() {
         return session.fail(nothing_fits(entry.item, &axes, refused));
     }
-    let result = Tuned { args, session, unit: &unit, item: entry.item, axes, measured, refused };
+    let result = Tuned { on, session, unit: &unit, item: entry.item, axes, measured, refused };
     Ok(if args.json { result.json() } else { result.text() })
 }
 
@@ -196,7 +203,7 @@ fn nothing_fits(item: &KernelItem, axes: &[Axis<'_>], refused: Vec<(Choice, Diag
 
 /// All that was tried.
 struct Tuned<'t> {
-    args: &'t BenchArgs,
+    on: &'t Benched,
     session: &'t Session,
     unit: &'t Unit,
     item: &'t KernelItem,
@@ -209,15 +216,15 @@ struct Tuned<'t> {
 impl Tuned<'_> {
     fn text(&self) -> String {
         let mut out = String::new();
-        let (all, threads) = (self.measured.len() + self.refused.len(), plural(threads(self.args), "thread"));
+        let all = self.measured.len() + self.refused.len();
         let names: Vec<&str> = self.axes.iter().map(|a| a.param.name.name.as_str()).collect();
         let _ = writeln!(
             out,
-            "{} on cpu ({}): {} of {}, {threads}",
-            self.item.name.name,
-            self.session.target.name,
+            "{}: {} of {}{}",
+            self.on.head(&self.item.name.name, &self.session.target.name),
             plural(all, "configuration"),
-            names.join(", ")
+            names.join(", "),
+            self.on.tail()
         );
         let width = |a: &Axis<'_>| a.values.iter().map(String::len).max().unwrap_or(0).max(a.param.name.name.len());
         let widths: Vec<usize> = self.axes.iter().map(width).collect();
@@ -297,9 +304,8 @@ impl Tuned<'_> {
             .map(|(choice, why)| json!({"values": values(choice), "code": why.code.as_str(), "message": why.message}))
             .collect();
         let report = json!({
-            "kernel": self.item.name.name.as_str(), "backend": "cpu", "target": self.session.target.name.as_str(),
-            "threads": threads(self.args), "best": values(&self.measured[0].0), "measured": measured,
-            "discarded": refused,
+            "kernel": self.item.name.name.as_str(), "backend": self.on.backend.name(), "target": self.session.target.name.as_str(),
+            "threads": self.on.host_threads(), "best": values(&self.measured[0].0), "measured": measured, "discarded": refused,
         });
         format!("{report}\n")
     }
