@@ -1,7 +1,7 @@
 //! Machine code as people read it: instructions decoded from the bytes, with the source that each stems from.
 //!
-//! A [`FunctionListing`] is data: it knows spans, and no file names. [`lines`] and [`print()`] make text of several, given
-//! what to say of a span.
+//! A [`FunctionListing`] is data: it knows spans, and no file names. [`lines`] and [`print()`] make text of several,
+//! given what to say of a span.
 
 mod decode;
 

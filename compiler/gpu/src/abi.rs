@@ -46,6 +46,8 @@ pub struct Abi {
     pub scratch: u64,
     /// The order of blocks.
     pub raster: Option<Raster>,
+    /// Blocks of the grid that are one turn of a CTA, along each dimension; 1 along those that are not there.
+    pub spans: Vec<u64>,
 }
 
 /// What the parameters are made of.
@@ -69,11 +71,18 @@ impl Abi {
         residents(self.shared).min(MOST_THREADS / self.threads.max(1)).max(1)
     }
 
+    /// What the CTAs share, in place of the grid: as many turns along each dimension.
+    pub fn turns(&self, extents: &[i64]) -> Vec<i64> {
+        let spans = self.spans.iter().copied().chain(std::iter::repeat(1));
+        extents.iter().zip(spans).map(|(n, span)| (*n as u64).div_ceil(span) as i64).collect()
+    }
+
     /// The parameters of a launch, in order.
     pub fn arguments(&self, a: &Arguments<'_>) -> Vec<u64> {
-        let blocks: u64 = a.extents.iter().map(|&n| n as u64).product();
+        let turns = self.turns(a.extents);
+        let blocks: u64 = turns.iter().map(|&n| n as u64).product();
         let mut out = a.tensors.to_vec();
-        out.extend(a.params.iter().chain(a.extents).map(|&n| n as u64));
+        out.extend(a.params.iter().chain(&turns).map(|&n| n as u64));
         out.extend([blocks, a.status, a.scratch]);
         out
     }
@@ -103,7 +112,10 @@ impl Abi {
     pub fn place(&self, block: u64, extents: &[i64], coords: &mut [i64]) {
         let last = Raster { along: self.rank.saturating_sub(1) as u32, swizzle: 1 };
         if self.rank > 0 {
-            self.raster.unwrap_or(last).place(block, extents, coords);
+            self.raster.unwrap_or(last).place(block, &self.turns(extents), coords);
+        }
+        for (coord, span) in coords.iter_mut().zip(&self.spans) {
+            *coord *= *span as i64;
         }
     }
 }

@@ -14,7 +14,7 @@ impl Emit<'_> {
     pub(crate) fn atomic(&mut self, a: &Atomic) {
         let told = !self.solo && self.used.contains(&a.dst);
         let mut solo = Touched::default();
-        solo.solo_writes.insert(a.addr.base.into());
+        solo.solo_writes.insert(self.keys().of(&a.addr));
         if told {
             solo.solo_writes.insert(Key::Control);
         }

@@ -97,7 +97,7 @@ impl Emit<'_> {
             return;
         }
         let mut all = Touched::default();
-        regions.iter().for_each(|r| touched::of_region(r, &self.broadcast, &mut all));
+        regions.iter().for_each(|r| touched::of_region(r, self.keys(), &mut all));
         self.pending.add(&all);
     }
 

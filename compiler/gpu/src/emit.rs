@@ -1,14 +1,19 @@
 //! A module to a kernel: parameters, the loop over blocks, the order of memory.
 
 use crate::abi::{Abi, SLOT};
-use crate::homes::{CONTROL, Homes, MOST_SHARED, MOST_THREADS, residents};
+use crate::bounds::{Interval, intervals};
+use crate::homes::{CONTROL, Homes, MOST_SHARED};
+use crate::lanes::Lane;
 use crate::refused::{Code, Refused};
 use crate::registers;
-use crate::touched::{Key, Touched};
+use crate::staged::{self, Tiling};
+use crate::threads::{STAGED_BESIDE, STAGED_RESIDENT, STAGED_THREADS, threads};
+use crate::touched::{Key, Keys, Touched, of_region};
+use crate::vectors::Factors;
 use cranelift_entity::SecondaryMap;
 use ptoc_abi::MAX_GRID_RANK;
 use ptoc_diagnostics::Span;
-use ptoc_ir::loops::{Func, LTy, Label, Module, Op, Reg, Region, VarId};
+use ptoc_ir::loops::{Base, Func, LTy, Label, Module, Op, Reg, Region, VarId};
 use ptoc_ptx::{
     Address, Arith, Builder, Class, Cmp, Kernel, Op as Ptx, Round, Space, Special, Src, Symbol, Type, VReg,
 };
@@ -17,8 +22,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// How to compile.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Threads of a CTA: whole warps, at least 64, at most 1024. Unless given, 256, or more where shared memory keeps
-    /// a multiprocessor from having as many CTAs as it has threads for.
+    /// Threads of a CTA: whole warps, at least 64, at most 1024. Unless given, as many as fill a multiprocessor with
+    /// the CTAs that shared memory has room for.
     pub threads: Option<u32>,
     /// The most shared memory that is used, in bytes.
     pub shared: u32,
@@ -80,10 +85,14 @@ pub(crate) struct Emit<'a> {
     pub(crate) status: VReg,
     /// Where a CTA goes that has failed.
     pub(crate) done: ptoc_ptx::Label,
-    /// The lane, in 32 and in 64 bits, inside `Lanes`.
-    pub(crate) lane: Option<(VReg, VReg)>,
-    /// The number of the partials that the thread joins its lanes with.
-    pub(crate) partial: Option<(VReg, VReg)>,
+    /// The lane, inside `Lanes`.
+    pub(crate) lane: Option<Lane>,
+    /// How large products are staged, and from which byte of shared memory on.
+    pub(crate) staging: Option<(Tiling, u32)>,
+    /// What is known of registers.
+    pub(crate) intervals: SecondaryMap<Reg, Interval>,
+    /// What registers of 64 bits are multiples of.
+    pub(crate) factors: Factors,
     /// Is the code at hand that of the first thread alone?
     pub(crate) solo: bool,
     /// What has been touched since the last barrier.
@@ -135,21 +144,16 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, Refused> 
     if options.shared < CONTROL {
         return whole(Code::Invalid, format!("{} bytes of shared memory: at least {CONTROL}", options.shared));
     }
-    let homes = Homes::new(module, options.shared);
-    let mut threads = options.threads.unwrap_or_else(|| threads(homes.shared));
-    if !(64..=1024).contains(&threads) || !threads.is_multiple_of(32) {
+    let mut homes = Homes::new(module, options.shared);
+    let products = staged::any(&module.block) && homes.shared <= STAGED_BESIDE;
+    let threads = options.threads.unwrap_or_else(|| if products { STAGED_THREADS } else { threads(module, &homes) });
+    let least = if options.threads.is_some() { 64 } else { 32 };
+    if !(least..=1024).contains(&threads) || !threads.is_multiple_of(32) {
         return whole(Code::Invalid, format!("{threads} threads: whole warps, 64 to 1024"));
     }
-    let internal = |e: ptoc_ptx::Error| Refused::new(Code::Internal, Span::default(), e.to_string());
-    let (mut kernel, mut sites) = Emit::new(module, threads, homes.clone()).kernel()?;
-    let mut pressure = ptoc_ptx::pressure(&kernel).map_err(internal)?;
-    if options.threads.is_none() && pressure > registers::MOST_OF_1024 && threads > 512 {
-        threads = 512;
-        (kernel, sites) = Emit::new(module, threads, homes.clone()).kernel()?;
-        pressure = ptoc_ptx::pressure(&kernel).map_err(internal)?;
-    }
-    kernel.resident = registers::resident(pressure, threads);
-    ptoc_ptx::verify(&kernel).map_err(internal)?;
+    let tiling = Tiling::new(threads).filter(|_| products);
+    let staging = tiling.and_then(|t| homes.reserve(t.bytes(), options.shared).map(|at| (t, at)));
+    let spans = staged::spans(module, staging.map(|s| s.0));
     let abi = Abi {
         tensors: module.tensors.len(),
         params,
@@ -158,13 +162,19 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, Refused> 
         shared: homes.shared,
         scratch: homes.scratch,
         raster: module.raster,
+        spans: spans.clone(),
     };
+    let mut emit = Emit::new(module, threads, homes);
+    emit.staging = staging;
+    emit.intervals = intervals(&module.block, &spans);
+    let internal = |e: ptoc_ptx::Error| Refused::new(Code::Internal, Span::default(), e.to_string());
+    let (mut kernel, sites) = emit.kernel(&spans)?;
+    kernel.resident = match staging {
+        Some((tiling, _)) if Some(tiling) == Tiling::new(STAGED_THREADS) => Some(STAGED_RESIDENT),
+        _ => registers::resident(ptoc_ptx::pressure(&kernel).map_err(internal)?, threads),
+    };
+    ptoc_ptx::verify(&kernel).map_err(internal)?;
     Ok(Compiled { kernel, abi, sites })
-}
-
-/// So many that a multiprocessor is full of them, if a CTA may have as many.
-fn threads(shared: u32) -> u32 {
-    (MOST_THREADS / residents(shared)).next_power_of_two().clamp(256, 1024)
 }
 
 /// A name that PTX takes.
@@ -196,7 +206,9 @@ impl<'a> Emit<'a> {
             status: nothing,
             done,
             lane: None,
-            partial: None,
+            staging: None,
+            intervals: SecondaryMap::new(),
+            factors: Factors::new(&module.block),
             solo: false,
             pending: Touched::default(),
             broadcast: FxHashSet::default(),
@@ -212,9 +224,9 @@ impl<'a> Emit<'a> {
     fn look(&mut self, region: &Region) {
         for stmt in region {
             if let Op::Atomic(a) = &stmt.op
-                && let key @ Key::Tensor(_) = a.addr.base.into()
+                && let Base::Tensor(n) = a.addr.base
             {
-                self.broadcast.insert(key);
+                self.broadcast.insert(Key::Tensor(n));
             }
             crate::control::reads(&stmt.op, &mut |reg| {
                 self.used.insert(reg);
@@ -237,7 +249,7 @@ impl<'a> Emit<'a> {
     }
 
     /// The whole kernel.
-    fn kernel(mut self) -> Result<(Kernel, Vec<Span>), Refused> {
+    fn kernel(mut self, spans: &[u64]) -> Result<(Kernel, Vec<Span>), Refused> {
         let smem = Symbol { name: "smem".into(), space: Space::Shared, align: 128, size: None };
         let smem = self.b.symbol(smem);
         let module = self.module;
@@ -278,13 +290,15 @@ impl<'a> Emit<'a> {
         let over = self.b.setp(Cmp::Ge, Type::U64, self.block, blocks);
         self.b.bra_if(over, true, self.done);
 
-        let coords = self.coordinates(extents);
+        let mut coords = self.coordinates(extents);
+        for (coord, span) in coords.iter_mut().zip(spans).filter(|(_, span)| **span > 1) {
+            *coord = self.u64(Arith::MulLo, *coord, Src::Imm(*span));
+        }
         for (reg, value) in module.block.params.iter().zip(launch.iter().chain(&coords)) {
             self.values[*reg] = Some(Val::Reg(*value));
         }
-        // One block a turn.
-        for reg in module.block.params.iter().skip(launch.len() + rank) {
-            self.values[*reg] = Some(Val::Known(1));
+        for (reg, span) in module.block.params.iter().skip(launch.len() + rank).zip(spans) {
+            self.values[*reg] = Some(Val::Known(*span));
         }
         for (var, data) in &module.block.vars {
             let reg = self.b.reg(class(data.ty));
@@ -293,14 +307,27 @@ impl<'a> Emit<'a> {
         }
         self.region(&module.block.body)?;
         self.at(Span::default());
-        // The next block has the same memory.
-        self.b.push(Ptx::Bar(0), &[], &[]);
+        if self.blocks_share_memory() {
+            self.b.push(Ptx::Bar(0), &[], &[]);
+        }
         let next = [Src::Reg(self.block), Src::Reg(ctas)];
         self.b.push(Ptx::Arith(Arith::Add, Type::U64), &[self.block], &next);
         self.b.bra(head);
         self.b.place(self.done);
         self.b.push(Ptx::Ret, &[], &[]);
         Ok((self.b.finish(), self.sites))
+    }
+
+    /// Does a block touch memory that the CTA's next block may touch as well? Then a barrier stands between them.
+    /// Blocks write no element of an array that another block reads or writes, unless it is updated atomically.
+    fn blocks_share_memory(&self) -> bool {
+        let mut all = Touched::default();
+        of_region(&self.module.block.body, self.keys(), &mut all);
+        let tensors = |set: &FxHashSet<Key>| set.iter().all(|key| matches!(key, Key::Tensor(_)));
+        let private = [&all.reads, &all.writes, &all.solo_reads, &all.solo_writes].into_iter().all(tensors);
+        let written: Vec<&Key> = all.writes.iter().chain(&all.solo_writes).collect();
+        let read_too = written.iter().any(|key| all.reads.contains(key) || all.solo_reads.contains(key));
+        !private || read_too
     }
 
     /// The coordinates of a block, as [`ptoc_abi::Raster::place`] has them.
@@ -317,32 +344,64 @@ impl<'a> Emit<'a> {
         };
         let (mut n, mut rest) = (self.block, None);
         if rank > 2 {
-            n = self.u64(Arith::Rem, self.block, inner);
-            rest = Some(self.u64(Arith::Div, self.block, inner));
+            let (outer, within) = self.div_rem(self.block.into(), inner.into());
+            (n, rest) = (within, Some(outer));
         }
         for d in (0..rank).rev().filter(|d| *d != along && Some(*d) != across) {
             let outer = rest.unwrap_or(self.block);
-            at[d] = self.u64(Arith::Rem, outer, extents[d]);
-            rest = Some(self.u64(Arith::Div, outer, extents[d]));
+            let (further, within) = self.div_rem(outer.into(), extents[d].into());
+            (at[d], rest) = (within, Some(further));
         }
         let Some(across) = across else {
             at[along] = n;
             return at;
         };
+        if swizzle == 1 {
+            (at[across], at[along]) = self.div_rem(n.into(), extents[along].into());
+            return at;
+        }
         let band = self.u64(Arith::MulLo, extents[along], Src::Imm(swizzle));
-        let number = self.u64(Arith::Div, n, band);
+        let (number, within) = self.div_rem(n.into(), band.into());
         let first = self.u64(Arith::MulLo, number, Src::Imm(swizzle));
         let left = self.u64(Arith::Sub, extents[across], first);
         let width = self.u64(Arith::Min, left, Src::Imm(swizzle));
-        let n = self.u64(Arith::Rem, n, band);
-        at[along] = self.u64(Arith::Div, n, width);
-        let beside = self.u64(Arith::Rem, n, width);
+        let (long, beside) = self.div_rem(within.into(), width.into());
+        at[along] = long;
         at[across] = self.u64(Arith::Add, first, beside);
         at
     }
 
+    /// Quotient and remainder of numbers without sign. A division of 64 bits is a routine of a hundred instructions, so
+    /// numbers that fit are divided in 32 bits.
+    pub(crate) fn div_rem(&mut self, a: Src, b: Src) -> (VReg, VReg) {
+        let (quotient, rest) = (self.b.reg(Class::B64), self.b.reg(Class::B64));
+        let [a, b] = [a, b].map(|n| if let Src::Reg(reg) = n { reg } else { self.b.mov(Type::U64, n) });
+        let either = self.b.arith(Arith::Or, Type::B64, &[a.into(), b.into()]);
+        let large = self.b.setp(Cmp::Gt, Type::U64, either, Src::Imm(u64::from(u32::MAX)));
+        let (wide, done) = (self.b.label(), self.b.label());
+        self.b.bra_if(large, true, wide);
+        let [x, y] = [a, b].map(|n| self.low(n));
+        let q = self.b.arith(Arith::Div, Type::U32, &[x.into(), y.into()]);
+        let product = self.b.arith(Arith::MulLo, Type::U32, &[q.into(), y.into()]);
+        let r = self.b.arith(Arith::Sub, Type::U32, &[x.into(), product.into()]);
+        for (dst, n) in [(quotient, q), (rest, r)] {
+            self.b.push(Ptx::Cvt { to: Type::U64, from: Type::U32, round: Round::None }, &[dst], &[n.into()]);
+        }
+        self.b.bra(done);
+        self.b.place(wide);
+        self.b.push(Ptx::Arith(Arith::Div, Type::U64), &[quotient], &[a.into(), b.into()]);
+        let product = self.u64(Arith::MulLo, quotient, b);
+        self.b.push(Ptx::Arith(Arith::Sub, Type::U64), &[rest], &[a.into(), product.into()]);
+        self.b.place(done);
+        (quotient, rest)
+    }
+
     pub(crate) fn u64(&mut self, op: Arith, a: impl Into<Src>, b: impl Into<Src>) -> VReg {
         self.b.arith(op, Type::U64, &[a.into(), b.into()])
+    }
+
+    pub(crate) fn keys(&self) -> Keys<'_> {
+        Keys { segments: &self.homes.segments, broadcast: &self.broadcast }
     }
 
     /// Before something is touched: a barrier, if it must not come before what was touched.

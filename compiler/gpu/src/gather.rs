@@ -13,7 +13,7 @@ impl Emit<'_> {
         if g.places.is_some() || g.plus.is_some() {
             return self.refuse(Code::Places, "a gather that leaves rows where they are");
         }
-        self.order(&touched::of(&Op::Gather(Box::new(g.clone())), &self.broadcast));
+        self.order(&touched::of(&Op::Gather(Box::new(g.clone())), self.keys()));
         let [rows, cols] = [g.rows, g.cols].map(|r| self.src(r));
         let total = self.reg(g.total);
         let (index, table, d) = (self.origin_of(&g.index), self.origin_of(&g.table), self.origin_of(&g.d));

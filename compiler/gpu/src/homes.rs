@@ -1,9 +1,8 @@
-//! Where the spaces of a running block are: shared memory as far as it goes, and else memory of the device.
+//! Where the segments of a running block's spaces are: shared memory as far as it goes, and else memory of the device.
 
-use crate::touched::{Key, Touched, of_region};
+use crate::segments::Segments;
 use cranelift_entity::SecondaryMap;
-use ptoc_ir::loops::{Module, SpaceId};
-use rustc_hash::FxHashSet;
+use ptoc_ir::loops::{Module, Reg, SpaceId};
 
 /// Bytes of shared memory that a CTA may have on sm_90.
 pub const MOST_SHARED: u32 = 232_448;
@@ -22,7 +21,10 @@ pub(crate) fn residents(shared: u32) -> u32 {
 /// Bytes at the start of shared memory through which threads tell each other scalars.
 pub(crate) const CONTROL: u32 = 64;
 
-/// Where a space is.
+/// Homes are multiples of it: the widest access, so that vectors of a tile are aligned where its rows are.
+pub(crate) const ALIGN: u32 = 16;
+
+/// Where a segment is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Home {
     /// At this offset of shared memory.
@@ -31,16 +33,11 @@ pub(crate) enum Home {
     Scratch(u64),
 }
 
-impl Default for Home {
-    fn default() -> Home {
-        Home::Scratch(0)
-    }
-}
-
-/// The homes of a module's spaces.
+/// The homes of the segments of a module's spaces.
 #[derive(Clone, Debug)]
 pub(crate) struct Homes {
-    pub(crate) of: SecondaryMap<SpaceId, Home>,
+    of: SecondaryMap<SpaceId, Vec<Home>>,
+    pub(crate) segments: Segments,
     /// Bytes of shared memory.
     pub(crate) shared: u32,
     /// Bytes of scratch memory for each CTA.
@@ -48,19 +45,36 @@ pub(crate) struct Homes {
 }
 
 impl Homes {
-    /// Small spaces first: they are partials, row vectors and masks, which are used most for their size.
+    /// Takes so many bytes of shared memory behind the spaces, if they are left: where they begin.
+    pub(crate) fn reserve(&mut self, bytes: u64, most: u32) -> Option<u32> {
+        let end = u32::try_from(u64::from(self.shared) + bytes).ok().filter(|end| *end <= most)?;
+        Some(std::mem::replace(&mut self.shared, end))
+    }
+
+    /// Where an access at this offset is, and from which byte of the space on.
+    pub(crate) fn find(&self, space: SpaceId, offset: Reg) -> (Home, u64) {
+        let n = self.segments.find(space, offset);
+        match self.segments.of(space).get(n) {
+            Some(segment) => (self.of[space][n], segment.lo),
+            None => (Home::Scratch(0), 0),
+        }
+    }
+
+    /// Small segments first: they are partials, row vectors and masks, which are used most for their size.
     pub(crate) fn new(module: &Module, most: u32) -> Homes {
-        let mut homes = Homes { of: SecondaryMap::new(), shared: CONTROL, scratch: 0 };
-        // Tiles of fused chains are in none.
-        let mut touched = Touched::default();
-        of_region(&module.block.body, &FxHashSet::default(), &mut touched);
-        let used = |id: SpaceId| touched.any(Key::Space(id));
-        let all = module.spaces.iter().filter(|(id, _)| used(*id));
-        let mut spaces: Vec<(SpaceId, u64)> = all.map(|(id, data)| (id, data.size)).collect();
-        spaces.sort_by_key(|(_, size)| *size);
-        for (id, size) in spaces {
+        let segments = Segments::new(module);
+        let mut all = Vec::new();
+        for space in module.spaces.keys() {
+            all.extend(segments.of(space).iter().enumerate().map(|(n, s)| (s.hi - s.lo, space, n)));
+        }
+        all.sort_by_key(|(size, ..)| *size);
+        let mut homes = Homes { of: SecondaryMap::new(), segments, shared: CONTROL, scratch: 0 };
+        for space in module.spaces.keys() {
+            homes.of[space] = vec![Home::Scratch(0); homes.segments.of(space).len()];
+        }
+        for (size, space, n) in all {
             let end = u64::from(homes.shared) + size;
-            homes.of[id] = match u32::try_from(end) {
+            homes.of[space][n] = match u32::try_from(end) {
                 Ok(end) if end <= most => Home::Shared(std::mem::replace(&mut homes.shared, end)),
                 _ => {
                     let at = homes.scratch;

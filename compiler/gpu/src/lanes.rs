@@ -1,115 +1,343 @@
-//! `Lanes`: a lane is a thread's, and where there are more, every so many.
+//! `Lanes`: each lane belongs to one thread. Where memory allows it, a thread has several neighbouring lanes, a vector,
+//! whose elements it loads and stores at once.
 
 use crate::emit::{Emit, Val};
-use crate::memory::Index;
+use crate::memory::{Index, Place};
 use crate::touched;
+use crate::vectors::{Aligned, made_in, width};
 use ptoc_ir::loops::{Addr, BinOp, LTy, Lanes, MemTy, Op, PARTIALS, Reg, SharedInfo, Stride, operands};
 use ptoc_ptx::{Arith, Cmp, Round, Src, Type, VReg};
 use rustc_hash::FxHashMap;
 
+/// A lane of the thread at hand: so many behind one whose number is in a register, and which of several rows it is of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lane {
+    pub(crate) first: Index,
+    pub(crate) plus: u64,
+    pub(crate) row: usize,
+}
+
+/// What registers of a row hold.
+pub(crate) type Row = FxHashMap<Reg, Val>;
+
+/// The row of partials of a `Join`, in the registers of the threads that own them. Where its address is computed with
+/// each lane, there are no registers, and partials stay in memory.
+struct Partials {
+    op: BinOp,
+    ty: MemTy,
+    addr: Addr,
+    regs: Vec<VReg>,
+    /// The first that the thread owns.
+    first: Index,
+}
+
+/// The lanes of a thread: vectors of `width` of them, with all other threads' between one and the next, in each of some
+/// rows.
+struct Walk<'l> {
+    lanes: &'l Lanes,
+    rows: &'l [Row],
+    info: SharedInfo,
+    /// Threads that share the lanes.
+    threads: Src,
+    count: Src,
+    width: u64,
+    /// The first lane of the next vector.
+    lane: VReg,
+    /// One for each `Join`, in the order of the body.
+    partials: Vec<Partials>,
+}
+
+/// How lanes are spread over threads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sharing {
+    /// Lanes of a vector.
+    pub(crate) width: u64,
+    /// With joins, the threads that have lanes of a row: each owns as many partials as a vector has lanes.
+    pub(crate) owners: Option<u64>,
+}
+
+impl Sharing {
+    /// For so many rows at once. Lanes with joins have narrower vectors where there are few rows, so that more threads
+    /// have some.
+    pub(crate) fn new(lanes: &Lanes, rows: u64, threads: u32) -> Sharing {
+        let width = width(lanes);
+        if !lanes.body.iter().any(|s| matches!(s.op, Op::Join { .. })) {
+            return Sharing { width, owners: None };
+        }
+        let each = (u64::from(threads) / rows.max(1)).max(1);
+        let owners = (1 << each.ilog2()).clamp(PARTIALS as u64 / width, PARTIALS as u64);
+        Sharing { width: PARTIALS as u64 / owners, owners: Some(owners) }
+    }
+}
+
 impl Emit<'_> {
     pub(crate) fn lanes(&mut self, lanes: &Lanes) {
-        self.order(&touched::of(&Op::Lanes(Box::new(lanes.clone())), &self.broadcast));
-        // Lanes that share a partial are one thread's, which takes them in ascending order.
-        let joins = lanes.body.iter().any(|s| matches!(s.op, Op::Join { .. }));
-        let stride = u64::from(if joins { PARTIALS as u32 } else { self.threads });
+        self.order(&touched::of(&Op::Lanes(Box::new(lanes.clone())), self.keys()));
+        if self.few_lanes(lanes) {
+            return;
+        }
+        let Sharing { width, owners } = Sharing::new(lanes, 1, self.threads);
         let count = self.src(lanes.count);
         let exit = self.b.label();
-        if joins {
-            let idle = self.b.setp(Cmp::Ge, Type::U32, self.tid, Src::Imm(stride));
+        if let Some(owners) = owners {
+            let idle = self.b.setp(Cmp::Ge, Type::U32, self.tid, Src::Imm(owners));
             self.b.bra_if(idle, true, exit);
         }
         let tid = self.b.cvt(Type::U64, Type::U32, Round::None, self.tid);
-        self.lane_loop(lanes, (self.tid, tid), count, Src::Imm(stride));
+        let threads = Src::Imm(owners.unwrap_or(u64::from(self.threads)));
+        self.lane_loop(lanes, width, &[Row::default()], (self.tid, tid), count, threads);
         self.b.place(exit);
     }
 
-    /// A thread's lanes: from `first` on, every so many. Several of them at a time while there are as many, so that
-    /// their loads are under way together; then one by one.
-    pub(crate) fn lane_loop(&mut self, lanes: &Lanes, first: Index, count: Src, stride: Src) {
-        let lane = self.variable(LTy::I64, first.1.into());
-        self.partial = Some(first);
-        let known =
-            if let (Src::Imm(n), Src::Imm(m)) = (count, stride) { Some(((n as i64).max(0) as u64, m)) } else { None };
-        let copies = copies(lanes).min(known.map_or(u64::MAX, |(n, m)| n / m));
-        if copies > 1 {
-            self.turns(lanes, lane, count, stride, copies);
+    /// Lanes that are no more than threads: a thread has one, or none.
+    fn few_lanes(&mut self, lanes: &Lanes) -> bool {
+        let most = self.homes.segments.interval(lanes.count).hi;
+        let joins = lanes.body.iter().any(|s| matches!(s.op, Op::Join { .. }));
+        if joins || most > i64::from(self.threads) {
+            return false;
         }
-        let none_left = known.is_some_and(|(n, m)| n % (m * copies.max(1)) == 0);
-        if copies <= 1 || !none_left {
-            self.turns(lanes, lane, count, stride, 1);
+        let count = self.src(lanes.count);
+        let lane = self.b.cvt(Type::U64, Type::U32, Round::None, self.tid);
+        let exit = self.b.label();
+        let over = self.b.setp(Cmp::Ge, Type::S64, lane, count);
+        self.b.bra_if(over, true, exit);
+        let info = SharedInfo::new(lanes);
+        let rows = &[Row::default()];
+        let walk = Walk { lanes, rows, info, threads: Src::Imm(1), count, width: 1, lane, partials: Vec::new() };
+        self.some(&walk, &[Lane { first: (self.tid, lane), plus: 0, row: 0 }], false);
+        self.b.place(exit);
+        true
+    }
+
+    /// The lanes of one thread, by its number among the `threads` that share them. Several vectors at a time while
+    /// there are as many, so that their loads are under way together; then one, then lane by lane.
+    pub(crate) fn lane_loop(
+        &mut self,
+        lanes: &Lanes,
+        width: u64,
+        rows: &[Row],
+        thread: Index,
+        count: Src,
+        threads: Src,
+    ) {
+        let first = match width {
+            1 => thread.1,
+            _ => self.u64(Arith::MulLo, thread.1, Src::Imm(width)),
+        };
+        let lane = self.variable(LTy::I64, first.into());
+        let info = SharedInfo::new(lanes);
+        let mut walk = Walk { lanes, rows, info, threads, count, width, lane, partials: Vec::new() };
+        walk.partials = self.partials(lanes, first, width);
+        match self.aligned(lanes, width, rows) {
+            Aligned::Always => self.vectors(&walk, true),
+            Aligned::Never => self.vectors(&walk, false),
+            Aligned::If(aligned) => {
+                let (apart, done) = (self.b.label(), self.b.label());
+                self.b.bra_if(aligned, false, apart);
+                self.vectors(&walk, true);
+                self.b.bra(done);
+                self.b.place(apart);
+                self.vectors(&walk, false);
+                self.b.place(done);
+            }
+        }
+        self.leave_partials(&walk);
+    }
+
+    /// All vectors of the thread, then the lanes behind the last whole one.
+    fn vectors(&mut self, walk: &Walk<'_>, together: bool) {
+        let width = walk.width;
+        let known = match (walk.count, walk.threads) {
+            (Src::Imm(n), Src::Imm(m)) => Some(((n as i64).max(0) as u64, m * width)),
+            _ => None,
+        };
+        let at_a_time = if together || width == 1 { at_a_time(walk.lanes, width) / walk.rows.len() as u64 } else { 1 };
+        let at_a_time = at_a_time.min(known.map_or(u64::MAX, |(n, m)| n / m)).max(1);
+        let left_by = |turn: u64| known.is_none_or(|(n, m)| n % (m * turn) != 0);
+        if at_a_time > 1 {
+            self.turns(walk, at_a_time, together);
+        }
+        if at_a_time == 1 || left_by(at_a_time) {
+            self.turns(walk, 1, together);
+        }
+        let whole = matches!(walk.count, Src::Imm(n) if (n as i64).max(0) as u64 % width == 0);
+        if width > 1 && !whole {
+            self.rest(walk);
         }
     }
 
-    /// Turns of so many lanes, as long as there are as many.
-    fn turns(&mut self, lanes: &Lanes, lane: VReg, count: Src, stride: Src, copies: u64) {
+    /// Turns of so many vectors, as long as there are as many.
+    fn turns(&mut self, walk: &Walk<'_>, vectors: u64, together: bool) {
         let (head, exit) = (self.b.label(), self.b.label());
-        let once = matches!((count, stride), (Src::Imm(n), Src::Imm(m)) if n as i64 <= (m * copies) as i64);
+        let step = walk.width * vectors;
+        let once = matches!((walk.count, walk.threads), (Src::Imm(n), Src::Imm(m)) if n as i64 <= (m * step) as i64);
         if !once {
             self.b.place(head);
         }
-        let mut all = vec![lane];
-        for _ in 1..copies {
-            let before = all[all.len() - 1];
-            all.push(self.u64(Arith::Add, before, stride));
+        let mut firsts = vec![walk.lane];
+        for _ in 1..vectors {
+            let before = firsts[firsts.len() - 1];
+            let by = self.times(walk.threads, walk.width);
+            firsts.push(self.u64(Arith::Add, before, by));
         }
-        let over = self.b.setp(Cmp::Ge, Type::S64, all[all.len() - 1], count);
+        let last = firsts[firsts.len() - 1];
+        let over = match walk.width {
+            1 => self.b.setp(Cmp::Ge, Type::S64, last, walk.count),
+            width => {
+                let end = self.u64(Arith::Add, last, Src::Imm(width));
+                self.b.setp(Cmp::Gt, Type::S64, end, walk.count)
+            }
+        };
         self.b.bra_if(over, true, exit);
-        let all: Vec<Index> =
-            all.into_iter().map(|lane| (self.b.cvt(Type::U32, Type::U64, Round::None, lane), lane)).collect();
-        self.body(lanes, &all);
+        let firsts: Vec<Index> = firsts.into_iter().map(|lane| (self.low(lane), lane)).collect();
+        self.body(walk, &firsts, walk.width, together);
         if !once {
-            let by = match stride {
-                Src::Imm(n) => Src::Imm(n * copies),
-                stride if copies == 1 => stride,
-                stride => self.u64(Arith::MulLo, stride, Src::Imm(copies)).into(),
-            };
-            self.advance(lane, Type::U64, by);
+            let by = self.times(walk.threads, step);
+            self.advance(walk.lane, Type::U64, by);
             self.b.bra(head);
         }
         self.b.place(exit);
     }
 
-    /// The body for some lanes, statement by statement.
-    fn body(&mut self, lanes: &Lanes, all: &[Index]) {
-        let info = SharedInfo::new(lanes);
-        // Registers that differ between lanes, for each of them.
-        let mut own: Vec<FxHashMap<Reg, Val>> =
-            all.iter().map(|lane| FxHashMap::from_iter([(lanes.lane, Val::Reg(lane.1))])).collect();
-        for (stmt, shared) in lanes.body.iter().zip(&info.shared) {
+    /// The lanes of a vector that is not whole. Which partial a lane has is known by its number in the vector, so the
+    /// code is that of a vector, each lane under a test.
+    fn rest(&mut self, walk: &Walk<'_>) {
+        let exit = self.b.label();
+        if walk.partials.is_empty() {
+            let end = self.u64(Arith::Add, walk.lane, Src::Imm(walk.width - 1));
+            let end = self.b.arith(Arith::Min, Type::S64, &[end.into(), walk.count]);
+            let lane = self.variable(LTy::I64, walk.lane.into());
+            let head = self.b.label();
+            self.b.place(head);
+            let over = self.b.setp(Cmp::Ge, Type::S64, lane, end);
+            self.b.bra_if(over, true, exit);
+            let first = (self.low(lane), lane);
+            self.body(walk, &[first], 1, false);
+            self.advance(lane, Type::U64, Src::Imm(1));
+            self.b.bra(head);
+        } else {
+            let first = (self.low(walk.lane), walk.lane);
+            for n in 0..walk.width - 1 {
+                let lane = self.u64(Arith::Add, walk.lane, Src::Imm(n));
+                let over = self.b.setp(Cmp::Ge, Type::S64, lane, walk.count);
+                self.b.bra_if(over, true, exit);
+                self.some(walk, &[Lane { first, plus: n, row: 0 }], false);
+            }
+        }
+        self.b.place(exit);
+    }
+
+    /// A count of threads times a number.
+    fn times(&mut self, threads: Src, by: u64) -> Src {
+        match threads {
+            Src::Imm(n) => Src::Imm(n * by),
+            threads if by == 1 => threads,
+            threads => self.u64(Arith::MulLo, threads, Src::Imm(by)).into(),
+        }
+    }
+
+    /// The body for vectors of lanes.
+    fn body(&mut self, walk: &Walk<'_>, firsts: &[Index], width: u64, together: bool) {
+        let mut all = Vec::new();
+        for row in 0..walk.rows.len() {
+            all.extend(firsts.iter().flat_map(|first| (0..width).map(move |plus| Lane { first: *first, plus, row })));
+        }
+        self.some(walk, &all, together && width > 1);
+    }
+
+    /// The body for some lanes, statement by statement; with `together`, they are whole vectors.
+    fn some(&mut self, walk: &Walk<'_>, all: &[Lane], together: bool) {
+        let lanes = walk.lanes;
+        // Registers that are the same in all lanes of a row, and those that differ, for each lane.
+        let mut rows = walk.rows.to_vec();
+        let mut own: Vec<FxHashMap<Reg, Val>> = vec![FxHashMap::default(); all.len()];
+        if self.used.contains(&lanes.lane) {
+            for (own, lane) in own.iter_mut().zip(all) {
+                let number = match lane.plus {
+                    0 => lane.first.1,
+                    plus => self.u64(Arith::Add, lane.first.1, Src::Imm(plus)),
+                };
+                own.insert(lanes.lane, Val::Reg(number));
+            }
+        }
+        let mut joins = walk.partials.iter();
+        for (stmt, shared) in lanes.body.iter().zip(&walk.info.shared) {
             self.at(stmt.span);
+            match &stmt.op {
+                Op::Load { dst, ty, addr } if together && neighbours(addr, *ty) => {
+                    for (own, lanes) in vectors(&mut own, all, walk.width) {
+                        self.enter(&rows[lanes[0].row]);
+                        self.lane = Some(lanes[0]);
+                        let place = self.address(addr);
+                        let values = self.load_vector(*ty, place, walk.width);
+                        for (own, value) in own.iter_mut().zip(values) {
+                            own.insert(*dst, Val::Reg(value));
+                        }
+                    }
+                    continue;
+                }
+                Op::Store { ty, addr, value } if together && neighbours(addr, *ty) => {
+                    for (own, lanes) in vectors(&mut own, all, walk.width) {
+                        self.enter(&rows[lanes[0].row]);
+                        let mut values = Vec::new();
+                        for own in own.iter() {
+                            self.take(own, &[*value]);
+                            values.push(self.reg(*value));
+                        }
+                        self.lane = Some(lanes[0]);
+                        let place = self.address(addr);
+                        self.store_vector(*ty, place, &values);
+                    }
+                    continue;
+                }
+                _ => {}
+            }
             let mut read = Vec::new();
             crate::control::reads(&stmt.op, &mut |reg| read.push(reg));
-            let mut joined = Vec::new();
+            let partials = if matches!(stmt.op, Op::Join { .. }) { joins.next() } else { None };
+            let mut done = None;
             for (own, lane) in own.iter_mut().zip(all) {
-                self.lane = Some(*lane);
-                for reg in &read {
-                    if let Some(value) = own.get(reg) {
-                        self.values[*reg] = Some(*value);
-                    }
+                if *shared && done == Some(lane.row) {
+                    continue;
                 }
-                if let Op::Join { value, .. } = stmt.op {
-                    joined.push(self.src(value));
+                done = Some(lane.row);
+                self.enter(&rows[lane.row]);
+                self.lane = Some(*lane);
+                self.take(own, &read);
+                if let (Op::Join { value, .. }, Some(partials)) = (&stmt.op, partials) {
+                    let value = self.src(*value);
+                    self.join(partials, lane.plus, value);
                     continue;
                 }
                 self.lane_statement(&stmt.op);
-                if *shared {
-                    break;
-                }
                 if let Some(dst) = operands(&stmt.op).1
                     && let Some(value) = self.values[dst]
                 {
-                    own.insert(dst, value);
+                    let values = if *shared { &mut rows[lane.row] } else { own };
+                    values.insert(dst, value);
                 }
-            }
-            if let Op::Join { op, ty, ref addr, .. } = stmt.op {
-                self.join(op, ty, addr, &joined);
             }
         }
         self.lane = None;
     }
 
-    fn lane_statement(&mut self, op: &Op) {
+    /// The registers of a row become those that the emitter has.
+    pub(crate) fn enter(&mut self, row: &Row) {
+        for (reg, value) in row {
+            self.values[*reg] = Some(*value);
+        }
+    }
+
+    /// A lane's own values of these registers become those that the emitter has.
+    pub(crate) fn take(&mut self, own: &FxHashMap<Reg, Val>, regs: &[Reg]) {
+        for reg in regs {
+            if let Some(value) = own.get(reg) {
+                self.values[*reg] = Some(*value);
+            }
+        }
+    }
+
+    pub(crate) fn lane_statement(&mut self, op: &Op) {
         match op {
             Op::Load { dst, ty, addr } => {
                 let place = self.address(addr);
@@ -127,18 +355,60 @@ impl Emit<'_> {
         }
     }
 
-    /// Joins values of lanes, in ascending order, with the thread's partial.
-    fn join(&mut self, op: BinOp, ty: MemTy, addr: &Addr, values: &[Src]) {
-        let place = self.origin(addr.base, addr.offset);
-        // The first of a thread's lanes has the partial's number.
-        let place = match self.partial {
-            Some(partial) => self.along(place, partial, Stride::Const(i64::from(ty.size()))),
-            None => place,
-        };
-        let mut joined = self.load(ty, place);
-        for value in values {
-            joined = self.binary(op, ty.reg(), joined.into(), *value, None);
+    /// The partials that a thread owns, in registers while it has lanes. `first` is the number of the first.
+    fn partials(&mut self, lanes: &Lanes, first: VReg, width: u64) -> Vec<Partials> {
+        let mut all = Vec::new();
+        let first = (self.low(first), first);
+        for stmt in &lanes.body {
+            let Op::Join { op, ty, addr, .. } = stmt.op else { continue };
+            self.at(stmt.span);
+            if made_in(lanes, addr.offset) {
+                all.push(Partials { op, ty, addr, regs: Vec::new(), first });
+                continue;
+            }
+            let place = self.partial_place(&addr, ty, first);
+            let values: Vec<VReg> = match self.alignment(addr.base, addr.offset) {
+                0..16 => (0..width).map(|n| self.load(ty, place.behind(n, ty))).collect(),
+                _ => self.load_vector(ty, place, width),
+            };
+            let regs = values.into_iter().map(|v| self.variable(ty.reg(), v.into())).collect();
+            all.push(Partials { op, ty, addr, regs, first });
         }
+        all
+    }
+
+    fn leave_partials(&mut self, walk: &Walk<'_>) {
+        for partials in walk.partials.iter().filter(|p| !p.regs.is_empty()) {
+            let (addr, ty) = (&partials.addr, partials.ty);
+            let place = self.partial_place(addr, ty, partials.first);
+            match self.alignment(addr.base, addr.offset) {
+                0..16 => {
+                    for (n, reg) in partials.regs.iter().enumerate() {
+                        self.store(ty, place.behind(n as u64, ty), *reg, None);
+                    }
+                }
+                _ => self.store_vector(ty, place, &partials.regs),
+            }
+        }
+    }
+
+    fn partial_place(&mut self, addr: &Addr, ty: MemTy, first: Index) -> Place {
+        let place = self.origin(addr.base, addr.offset);
+        self.along(place, first, Stride::Const(i64::from(ty.size())))
+    }
+
+    /// Joins a lane's value with its partial: lanes that share one are one thread's, which takes them in ascending
+    /// order.
+    fn join(&mut self, partials: &Partials, number: u64, value: Src) {
+        let Partials { op, ty, ref addr, ref regs, first } = *partials;
+        if let Some(partial) = regs.get(number as usize) {
+            let joined = self.binary(op, ty.reg(), (*partial).into(), value, None);
+            self.b.set(*partial, crate::emit::whole(ty.reg()), joined);
+            return;
+        }
+        let place = self.partial_place(addr, ty, first).behind(number, ty);
+        let partial = self.load(ty, place);
+        let joined = self.binary(op, ty.reg(), partial.into(), value, None);
         self.store(ty, place, joined, None);
     }
 
@@ -154,10 +424,8 @@ impl Emit<'_> {
         self.b.place(head);
         let over = self.b.setp(Cmp::Ge, Type::U64, number, total);
         self.b.bra_if(over, true, exit);
-        let row = self.u64(Arith::Div, number, cols);
-        let before = self.u64(Arith::MulLo, row, cols);
-        let col = self.u64(Arith::Sub, number, before);
-        let [i, j] = [row, col].map(|n| (self.b.cvt(Type::U32, Type::U64, Round::None, n), n));
+        let (row, col) = self.div_rem(number.into(), cols.into());
+        let [i, j] = [row, col].map(|n| (self.low(n), n));
         body(self, number, i, j);
         self.advance(number, Type::U64, Src::Imm(u64::from(self.threads)));
         self.b.bra(head);
@@ -165,11 +433,29 @@ impl Emit<'_> {
     }
 }
 
-/// How many lanes a thread takes at a time: fewer of long bodies, for the sake of registers.
-fn copies(lanes: &Lanes) -> u64 {
-    match lanes.body.len() {
-        0..=48 => 4,
+/// Are the elements of neighbouring lanes neighbours?
+pub(crate) fn neighbours(addr: &Addr, ty: MemTy) -> bool {
+    addr.stride == Stride::Const(i64::from(ty.size())) && addr.gather.is_none()
+}
+
+/// The lanes of each vector, with their registers.
+fn vectors<'a, T>(own: &'a mut [T], all: &'a [Lane], width: u64) -> impl Iterator<Item = (&'a mut [T], &'a [Lane])> {
+    own.chunks_mut(width as usize).zip(all.chunks(width as usize))
+}
+
+/// How many vectors a thread takes at a time, of one row or of several: fewer of long bodies, for the sake of
+/// registers.
+pub(crate) fn at_a_time(lanes: &Lanes, width: u64) -> u64 {
+    let lanes_at_a_time = match lanes.body.len() {
+        0..=6 => 32,
+        7..=12 => 16,
+        13..=24 => 8,
+        25..=48 => 4,
         49..=120 => 2,
         _ => 1,
+    };
+    match width {
+        1 => lanes_at_a_time.min(4),
+        width => (lanes_at_a_time / width).clamp(1, 4),
     }
 }

@@ -10,6 +10,7 @@
 
 mod abi;
 mod atomics;
+mod bounds;
 mod control;
 mod emit;
 mod gather;
@@ -24,8 +25,13 @@ mod reduce;
 mod refused;
 mod registers;
 mod rows;
+mod segments;
 mod solo;
+mod staged;
+mod threads;
 mod touched;
+mod turned;
+mod vectors;
 
 pub use abi::{Abi, Arguments, extents};
 pub use emit::{Compiled, Options, compile};

@@ -21,6 +21,11 @@ impl Place {
     pub(crate) fn address(self) -> Address {
         Address { base: AddrBase::Reg(self.reg), disp: self.disp }
     }
+
+    /// The element so many further, a few.
+    pub(crate) fn behind(self, elements: u64, ty: MemTy) -> Place {
+        Place { disp: self.disp + (elements * u64::from(ty.size())) as i32, ..self }
+    }
 }
 
 /// A number in 32 bits (cut, if it does not fit) and in 64.
@@ -28,7 +33,7 @@ pub(crate) type Index = (VReg, VReg);
 
 impl Emit<'_> {
     /// `place + bytes`.
-    fn further(&mut self, place: Place, bytes: i64) -> Place {
+    pub(crate) fn further(&mut self, place: Place, bytes: i64) -> Place {
         if place.space == Space::Shared {
             return Place { disp: place.disp.wrapping_add(bytes as i32), ..place };
         }
@@ -73,11 +78,13 @@ impl Emit<'_> {
     pub(crate) fn origin(&mut self, base: Base, offset: Reg) -> Place {
         let start = match base {
             Base::Tensor(n) => Place { space: Space::Global, reg: self.tensors[n as usize], disp: 0 },
-            Base::Space(space) => match self.homes.of[space] {
-                Home::Shared(at) => Place { space: Space::Shared, reg: self.smem, disp: at as i32 },
-                Home::Scratch(at) => {
+            Base::Space(space) => match self.homes.find(space, offset) {
+                (Home::Shared(at), from) => {
+                    Place { space: Space::Shared, reg: self.smem, disp: at as i32 - from as i32 }
+                }
+                (Home::Scratch(at), from) => {
                     let scratch = Place { space: Space::Global, reg: self.scratch, disp: 0 };
-                    self.further(scratch, at as i64)
+                    self.further(scratch, at as i64 - from as i64)
                 }
             },
         };
@@ -94,7 +101,10 @@ impl Emit<'_> {
     pub(crate) fn address(&mut self, addr: &Addr) -> Place {
         let mut place = self.origin(addr.base, addr.offset);
         if let Some(lane) = self.lane {
-            place = self.along(place, lane, addr.stride);
+            place = self.along(place, lane.first, addr.stride);
+            if let (plus @ 1.., Stride::Const(stride)) = (lane.plus, addr.stride) {
+                place = self.further(place, plus as i64 * stride);
+            }
         }
         match addr.gather.map(|g| (g, self.known(g))) {
             Some((_, Some(bytes))) => self.further(place, bytes as i64),
@@ -155,9 +165,11 @@ impl Emit<'_> {
 
     /// A load outside `Lanes`: every thread loads, unless other CTAs may be writing there; then one does.
     pub(crate) fn scalar_load(&mut self, dst: Reg, ty: MemTy, addr: &Addr) {
-        let key: Key = addr.base.into();
+        let key = self.keys().of(addr);
         if self.solo || !self.broadcast.contains(&key) {
-            self.order(&Touched::default().read(addr));
+            let mut read = Touched::default();
+            read.reads.insert(key);
+            self.order(&read);
             let place = self.address(addr);
             let value = self.load(ty, place);
             return self.define(dst, value);
@@ -187,7 +199,7 @@ impl Emit<'_> {
     /// A store outside `Lanes`: the first thread's.
     pub(crate) fn scalar_store(&mut self, ty: MemTy, addr: &Addr, value: Reg) {
         let mut solo = Touched::default();
-        solo.solo_writes.insert(addr.base.into());
+        solo.solo_writes.insert(self.keys().of(addr));
         self.order(&solo);
         let place = self.address(addr);
         let value = self.reg(value);

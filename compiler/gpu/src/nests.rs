@@ -5,15 +5,22 @@
 //! then rows are taken in turn, with a barrier after each.
 
 use crate::emit::{Emit, Val};
+use crate::lanes::{self, Row};
+use crate::memory::Index;
 use crate::rows::{Access, Condition, Rows};
 use crate::touched;
-use ptoc_ir::loops::{For, LTy, Lanes, Op, PARTIALS, Stmt};
+use crate::turned::Turning;
+use crate::vectors::made_in;
+use ptoc_ir::loops::{Base, For, LTy, Lanes, Op, PARTIALS, Stmt, operands};
 use ptoc_ptx::{Arith, Cmp, Op as Ptx, Round, Src, Type, VReg};
 
 /// Extents from which on products of them are not formed.
 const LARGE: u64 = 1 << 31;
 
-/// A thread gets 2^2 lanes of a row, where a row has as many for a whole warp (of 2^5).
+/// More lanes than this have all threads.
+const MOST_LANES: i64 = 1 << 20;
+
+/// A thread gets 2^2 vectors of a row, where a row has as many for a whole warp (of 2^5).
 const SEVERAL: u64 = 2;
 const WARP: u64 = 5;
 
@@ -22,6 +29,19 @@ const WARP: u64 = 5;
 enum Spread {
     Always,
     If(VReg),
+}
+
+/// How the threads of a CTA are laid over rows and lanes.
+struct Threads {
+    /// The thread in its row.
+    x: Index,
+    /// Its row.
+    y: VReg,
+    /// Threads of a row, and rows of threads.
+    wide: Src,
+    tall: Src,
+    /// Has the thread a row at all?
+    works: VReg,
 }
 
 impl Emit<'_> {
@@ -44,20 +64,82 @@ impl Emit<'_> {
         if f.step != 1 || !before.iter().all(pure) {
             return false;
         }
-        let Some((conditions, constant)) = self.independent(f, before, lanes) else { return false };
+        if let Some([first, second]) = self.apart(f, lanes) {
+            self.nest(&first);
+            self.b.push(Ptx::Bar(0), &[], &[]);
+            return self.nest(&second);
+        }
+        let Some((conditions, constant, turning)) = self.independent(f, before, lanes) else { return false };
         let (lo, hi) = (self.src(f.lo), self.src(f.hi));
         let count = match constant {
             Some(n) => Src::Imm(n as u64),
             None => self.src(lanes.count),
         };
         let Some(spread) = self.holds(&conditions, lo, hi, count) else { return false };
-        self.order(&touched::of(&Op::Lanes(lanes.clone()), &self.broadcast));
-        self.spread(f, before, lanes, (lo, hi, count), spread);
+        self.order(&touched::of(&Op::Lanes(lanes.clone()), self.keys()));
+        let range = (lo, hi, count);
+        match (turning, spread) {
+            (Some(turning), Spread::Always) => self.turned(f, before, lanes, range, &turning),
+            (Some(turning), Spread::If(so)) => {
+                let (other, done) = (self.b.label(), self.b.label());
+                self.b.bra_if(so, false, other);
+                self.turned(f, before, lanes, range, &turning);
+                self.b.bra(done);
+                self.b.place(other);
+                self.spread(f, before, lanes, range, spread);
+                self.b.place(done);
+            }
+            (None, _) => self.spread(f, before, lanes, range, spread),
+        }
         true
     }
 
-    /// What has to hold so that rows are independent, and the number of lanes, if it is known.
-    fn independent(&self, f: &For, before: &[Stmt], lanes: &Lanes) -> Option<(Vec<Condition>, Option<i64>)> {
+    /// Two nests in place of one whose lanes are joined and stored as well: where rows are so few that partials have
+    /// owners for a part of the threads only, all of them compute what is stored, and some join it afterwards.
+    fn apart(&self, f: &For, lanes: &Lanes) -> Option<[For; 2]> {
+        let rows = self.intervals[f.hi].hi;
+        if rows < 1 || rows * PARTIALS as i64 >= i64::from(self.threads) {
+            return None;
+        }
+        let joins: Vec<usize> =
+            (0..lanes.body.len()).filter(|n| matches!(lanes.body[*n].op, Op::Join { .. })).collect();
+        let [join] = joins[..] else { return None };
+        let Op::Join { op, ty, addr, value } = lanes.body[join].op else { return None };
+        // What is stored has all bits of what is joined, and stays as it is.
+        let mut stores = lanes.body.iter().filter_map(|s| match s.op {
+            Op::Store { ty, addr, value } => Some((ty, addr, value)),
+            _ => None,
+        });
+        let (stored, at, same) = stores.next()?;
+        if stores.next().is_some() || stored != ty || same != value || made_in(lanes, at.offset) {
+            return None;
+        }
+        if at.gather.is_some() || !matches!(at.base, Base::Space(_)) || made_in(lanes, addr.offset) {
+            return None;
+        }
+        let (mut first, mut second) = (lanes.clone(), lanes.clone());
+        first.body.remove(join);
+        let span = lanes.body[join].span;
+        let load = Stmt { op: Op::Load { dst: value, ty, addr: at }, span };
+        second.body = vec![load, Stmt { op: Op::Join { op, ty, addr, value }, span }];
+        let with = |lanes: Lanes| {
+            let mut f = f.clone();
+            if let Some(last) = f.body.last_mut() {
+                last.op = Op::Lanes(Box::new(lanes));
+            }
+            f
+        };
+        Some([with(first), with(second)])
+    }
+
+    /// What has to hold so that rows are independent; the number of lanes, if it is known; whether the nest turns a
+    /// matrix.
+    fn independent(
+        &self,
+        f: &For,
+        before: &[Stmt],
+        lanes: &Lanes,
+    ) -> Option<(Vec<Condition>, Option<i64>, Option<Turning>)> {
         let known = |reg| self.known(reg).map(|bits| bits as i64);
         let mut rows = Rows::new(self.func, f.index, known(f.lo), &known);
         rows.statements(before);
@@ -68,7 +150,7 @@ impl Emit<'_> {
             return None;
         }
         let accesses: Vec<Access<'_>> = lanes.body.iter().filter_map(Access::of).collect();
-        Some((rows.conditions(&accesses)?, count))
+        Some((rows.conditions(&accesses)?, count, Turning::of(lanes, &rows)))
     }
 
     /// Emits the conditions; `None` if one is known not to hold.
@@ -132,19 +214,35 @@ impl Emit<'_> {
     /// The loop: threads are rows of a power of two of lanes, a fourth of those that there are.
     fn spread(&mut self, f: &For, before: &[Stmt], lanes: &Lanes, (lo, hi, count): (Src, Src, Src), spread: Spread) {
         let most = u64::from(self.threads.ilog2());
-        let joins = lanes.body.iter().any(|s| matches!(s.op, Op::Join { .. }));
-        let shift: Src = match count {
-            _ if joins => Src::Imm(u64::from(PARTIALS.ilog2())),
-            Src::Imm(n) => {
-                let bits = u64::from((n as i64).clamp(1, 1 << 20).unsigned_abs().next_power_of_two().ilog2());
+        let rows = match (lo, hi) {
+            (Src::Imm(lo), Src::Imm(hi)) => (hi as i64).saturating_sub(lo as i64),
+            _ => self.intervals[f.hi].hi,
+        };
+        let lanes::Sharing { width, owners } = lanes::Sharing::new(lanes, rows.max(1) as u64, self.threads);
+        let joins = owners.is_some();
+        let by_width = u64::from(width.ilog2());
+        // What is known of the lanes of a tile is how many there are at most.
+        let extent = match count {
+            Src::Imm(_) => count,
+            _ => match self.intervals[lanes.count].hi {
+                n @ 1..=MOST_LANES => Src::Imm(n as u64),
+                _ => count,
+            },
+        };
+        let shift: Src = match (owners, extent) {
+            (Some(owners), _) => Src::Imm(u64::from(owners.ilog2())),
+            (None, Src::Imm(n)) => {
+                let bits = u64::from((n as i64).clamp(1, MOST_LANES).unsigned_abs().next_power_of_two().ilog2());
+                let bits = bits.saturating_sub(by_width);
                 Src::Imm(bits.saturating_sub(SEVERAL).max(bits.min(WARP)).min(most))
             }
-            count => {
+            (None, count) => {
                 let last = self.last(count, None);
-                let last = self.b.arith(Arith::Min, Type::U64, &[last.into(), Src::Imm(1 << 20)]);
+                let last = self.b.arith(Arith::Min, Type::U64, &[last.into(), Src::Imm(MOST_LANES as u64)]);
                 let last = self.low(last);
                 let zeros = self.b.arith(Arith::Clz, Type::B32, &[last.into()]);
-                let bits = self.b.arith(Arith::Sub, Type::U32, &[Src::Imm(32), zeros.into()]);
+                let bits = self.b.arith(Arith::Sub, Type::S32, &[Src::Imm(32 - by_width), zeros.into()]);
+                let bits = self.b.arith(Arith::Max, Type::S32, &[bits.into(), Src::Imm(0)]);
                 let few = self.b.arith(Arith::Min, Type::S32, &[bits.into(), Src::Imm(WARP)]);
                 let less = self.b.arith(Arith::Sub, Type::S32, &[bits.into(), Src::Imm(SEVERAL)]);
                 let bits = self.b.arith(Arith::Max, Type::S32, &[less.into(), few.into()]);
@@ -175,6 +273,24 @@ impl Emit<'_> {
         });
 
         let base = self.variable(LTy::I64, lo);
+        let at_once = match (wide, extent) {
+            (Src::Imm(wide), Src::Imm(extent)) if !joins => {
+                let vectors = extent.div_ceil(wide * width).max(1);
+                let turns = (rows.max(1) as u64).div_ceil(u64::from(self.threads) / wide.min(u64::from(self.threads)));
+                (lanes::at_a_time(lanes, width) / vectors).min(turns).max(1)
+            }
+            _ => 1,
+        };
+        let threads = Threads { x: (x, x64), y: y64, wide, tall, works };
+        if at_once > 1 {
+            // Rows that depend on each other are taken one by one.
+            let single = self.b.label();
+            if let Spread::If(so) = spread {
+                self.b.bra_if(so, false, single);
+            }
+            self.rows(f, before, lanes, (base, hi, count), &threads, (width, at_once));
+            self.b.place(single);
+        }
         let (head, skip, exit) = (self.b.label(), self.b.label(), self.b.label());
         self.b.place(head);
         let over = self.b.setp(Cmp::Ge, Type::S64, base, hi);
@@ -183,15 +299,8 @@ impl Emit<'_> {
         let there = self.b.setp(Cmp::Lt, Type::S64, row, hi);
         let active = self.b.arith(Arith::And, Type::Pred, &[there.into(), works.into()]);
         self.b.bra_if(active, false, skip);
-        self.values[f.index] = Some(Val::Reg(row));
-        for stmt in before {
-            self.at(stmt.span);
-            match stmt.op {
-                Op::Get { dst, var } => self.get(dst, var),
-                ref op => self.compute(op),
-            }
-        }
-        self.lane_loop(lanes, (x, x64), count, wide);
+        let row = self.enter_rows(f, before, row, Src::Imm(1), 1);
+        self.lane_loop(lanes, width, &row, (x, x64), count, wide);
         self.b.place(skip);
         if let Spread::If(so) = spread {
             let guard = self.b.guard.replace((so, false));
@@ -201,6 +310,62 @@ impl Emit<'_> {
         self.advance(base, Type::S64, tall);
         self.b.bra(head);
         self.b.place(exit);
+    }
+
+    /// Rows of a thread, so many at a time, as long as all threads have as many.
+    fn rows(
+        &mut self,
+        f: &For,
+        before: &[Stmt],
+        lanes: &Lanes,
+        (base, hi, count): (VReg, Src, Src),
+        threads: &Threads,
+        (width, at_once): (u64, u64),
+    ) {
+        let (head, skip, exit) = (self.b.label(), self.b.label(), self.b.label());
+        let step = match threads.tall {
+            Src::Imm(n) => Src::Imm(n * at_once),
+            tall => self.u64(Arith::MulLo, tall, Src::Imm(at_once)).into(),
+        };
+        self.b.place(head);
+        let end = self.b.arith(Arith::Add, Type::S64, &[base.into(), step]);
+        let over = self.b.setp(Cmp::Gt, Type::S64, end, hi);
+        self.b.bra_if(over, true, exit);
+        self.b.bra_if(threads.works, false, skip);
+        let first = self.b.arith(Arith::Add, Type::S64, &[base.into(), threads.y.into()]);
+        let rows = self.enter_rows(f, before, first, threads.tall, at_once);
+        self.lane_loop(lanes, width, &rows, threads.x, count, threads.wide);
+        self.b.place(skip);
+        self.b.set(base, Type::B64, end);
+        self.b.bra(head);
+        self.b.place(exit);
+    }
+
+    /// What the loop computes before its lanes, for some rows, each so far from the one before.
+    pub(crate) fn enter_rows(&mut self, f: &For, before: &[Stmt], first: VReg, step: Src, count: u64) -> Vec<Row> {
+        let mut row = first;
+        let mut rows = Vec::new();
+        for n in 0..count {
+            if n > 0 {
+                row = self.u64(Arith::Add, row, step);
+            }
+            let mut own = Row::from_iter([(f.index, Val::Reg(row))]);
+            self.values[f.index] = Some(Val::Reg(row));
+            for stmt in before {
+                self.at(stmt.span);
+                match stmt.op {
+                    Op::Get { dst, var } => self.get(dst, var),
+                    ref op => self.compute(op),
+                }
+                if let Some(dst) = operands(&stmt.op).1
+                    && let Some(value) = self.values[dst]
+                {
+                    own.insert(dst, value);
+                }
+            }
+            rows.push(own);
+        }
+        rows
     }
 
     /// A shift of numbers of 32 bits, done here where both are known.

@@ -14,15 +14,15 @@ use ptoc_ptx::{Arith, Cmp, Op as Ptx, Round, Space, Src, Type, VReg};
 const BLOCK: u64 = 4;
 
 /// A product with its addresses.
-struct Product<'c> {
-    c: &'c Contract,
-    a: Place,
-    b: Place,
-    d: Place,
-    start: Option<(Place, Stride, Stride, MemTy)>,
-    m: Src,
-    n: Src,
-    k: Src,
+pub(crate) struct Product<'c> {
+    pub(crate) c: &'c Contract,
+    pub(crate) a: Place,
+    pub(crate) b: Place,
+    pub(crate) d: Place,
+    pub(crate) start: Option<(Place, Stride, Stride, MemTy)>,
+    pub(crate) m: Src,
+    pub(crate) n: Src,
+    pub(crate) k: Src,
 }
 
 /// An index along one side, and whether it is inside.
@@ -30,7 +30,7 @@ type Side = (Index, Option<VReg>);
 
 impl Emit<'_> {
     pub(crate) fn contract(&mut self, c: &Contract) {
-        self.order(&touched::of(&Op::Contract(Box::new(c.clone())), &self.broadcast));
+        self.order(&touched::of(&Op::Contract(Box::new(c.clone())), self.keys()));
         let [m, n, k] = [c.m, c.n, c.k].map(|r| self.src(r));
         let (a, b, d) = (self.address(&c.a), self.address(&c.b), self.address(&c.d));
         let start = match &c.start {
@@ -38,28 +38,51 @@ impl Emit<'_> {
             Start::At { addr, row, col, ty } => Some((self.address(addr), *row, *col, *ty)),
         };
         let product = Product { c, a, b, d, start, m, n, k };
+        match self.staging.filter(|_| crate::staged::worthwhile(c, &self.intervals)) {
+            Some((tiling, at)) => {
+                let half = |n: u64| Src::Imm(n / 2 + 1);
+                let large = self.at_least(&product, [half(tiling.rows()), half(tiling.cols())]);
+                self.either(large, |e| e.by_stages(&product, tiling, at), |e| e.unstaged(&product));
+            }
+            None => self.unstaged(&product),
+        }
+    }
+
+    /// A product whose operands are read where they are.
+    fn unstaged(&mut self, p: &Product<'_>) {
         // Blocks for as many threads as there are, at least.
         let least = u64::from(self.threads) * BLOCK * BLOCK / 2;
-        match (m, n) {
-            (Src::Imm(m), Src::Imm(n)) if m.saturating_mul(n) >= least && m.min(n) >= BLOCK => {
-                self.by_blocks(&product);
-            }
-            (Src::Imm(_), Src::Imm(_)) => self.by_elements(&product),
-            _ => {
-                let (small, done) = (self.b.label(), self.b.label());
+        match (p.m, p.n) {
+            (Src::Imm(m), Src::Imm(n)) if m.saturating_mul(n) >= least && m.min(n) >= BLOCK => self.by_blocks(p),
+            (Src::Imm(_), Src::Imm(_)) => self.by_elements(p),
+            (m, n) => {
                 let all = self.b.arith(Arith::MulLo, Type::S64, &[m, n]);
-                let less = self.b.arith(Arith::Min, Type::S64, &[m, n]);
                 let many = self.b.setp(Cmp::Ge, Type::S64, all, Src::Imm(least));
-                let both = self.b.setp(Cmp::Ge, Type::S64, less, Src::Imm(BLOCK));
+                let both = self.at_least(p, [Src::Imm(BLOCK); 2]);
                 let large = self.b.arith(Arith::And, Type::Pred, &[many.into(), both.into()]);
-                self.b.bra_if(large, false, small);
-                self.by_blocks(&product);
-                self.b.bra(done);
-                self.b.place(small);
-                self.by_elements(&product);
-                self.b.place(done);
+                self.either(large, |e| e.by_blocks(p), |e| e.by_elements(p));
             }
         }
+    }
+
+    /// Has the product so many rows and columns?
+    fn at_least(&mut self, p: &Product<'_>, least: [Src; 2]) -> VReg {
+        let [rows, cols] = [(p.m, least[0]), (p.n, least[1])].map(|(n, least)| {
+            let n = if let Src::Reg(reg) = n { reg } else { self.b.mov(Type::U64, n) };
+            self.b.setp(Cmp::Ge, Type::S64, n, least)
+        });
+        self.b.arith(Arith::And, Type::Pred, &[rows.into(), cols.into()])
+    }
+
+    /// One of two ways, by a predicate that all threads have alike.
+    fn either(&mut self, so: VReg, one: impl FnOnce(&mut Self), other: impl FnOnce(&mut Self)) {
+        let (second, done) = (self.b.label(), self.b.label());
+        self.b.bra_if(so, false, second);
+        one(self);
+        self.b.bra(done);
+        self.b.place(second);
+        other(self);
+        self.b.place(done);
     }
 
     fn by_elements(&mut self, p: &Product<'_>) {
@@ -167,7 +190,7 @@ impl Emit<'_> {
     }
 
     /// A place whose register moves.
-    fn walking(&mut self, place: Place) -> Place {
+    pub(crate) fn walking(&mut self, place: Place) -> Place {
         let ty = if place.space == Space::Shared { LTy::I32 } else { LTy::I64 };
         Place { reg: self.variable(ty, place.reg.into()), ..place }
     }

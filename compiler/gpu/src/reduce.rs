@@ -1,26 +1,46 @@
-//! Reductions of rows, a warp a row, in the order of [`ptoc_ir::loops::Reduce`].
+//! Reductions of rows in the order of [`ptoc_ir::loops::Reduce`].
 //!
-//! A lane has partials `lane` and `lane + 32`, so the first step of the tree is its own; the others are shuffles, of
-//! which only what reaches lane 0 counts.
+//! The lanes of a warp share the partials of a row, or of two: each has some neighbours, which it loads as a vector, or
+//! partials `lane` and `lane + 32`. Steps of the tree within a lane are its own, the others are shuffles.
 
 use crate::emit::Emit;
+use crate::memory::{Index, Place};
 use crate::touched;
-use ptoc_ir::loops::{BinOp, LTy, MemTy, Op, Reduce, Stride};
+use ptoc_ir::loops::{BinOp, LTy, MemTy, Op, PARTIALS, Reduce, Stride};
 use ptoc_ptx::{Arith, Class, Cmp, Op as Ptx, Round, Shfl, Special, Src, Type, VReg};
 
 /// All lanes of a warp.
 const ALL: u64 = 0xffff_ffff;
 
+/// Vectors that a lane loads at a time.
+const AT_A_TIME: u64 = 4;
+
+/// How rows are spread over lanes.
+struct Rows<'r> {
+    r: &'r Reduce,
+    /// Elements of a vector: partials that a lane has.
+    width: u64,
+    /// Lanes of a row.
+    lanes: u64,
+    cols: Src,
+}
+
 impl Emit<'_> {
     pub(crate) fn reduce(&mut self, r: &Reduce) {
-        self.order(&touched::of(&Op::Reduce(Box::new(r.clone())), &self.broadcast));
-        let ty = r.ty.reg();
+        self.order(&touched::of(&Op::Reduce(Box::new(r.clone())), self.keys()));
         let (rows, cols) = (self.src(r.rows), self.src(r.cols));
         let (a, d) = (self.origin_of(&r.a), self.origin_of(&r.d));
         // Results may lie where elements of their row do, which other lanes have to read first.
-        let same = r.a.base == r.d.base;
+        let same = self.keys().of(&r.a) == self.keys().of(&r.d);
+        let width = self.reduce_width(r);
+        let walk = Rows { r, width, lanes: (PARTIALS as u64 / width).min(32), cols };
+        let at_once = 32 / walk.lanes;
         let lane = self.b.mov(Type::U32, Src::Special(Special::Laneid));
+        let in_row = self.b.arith(Arith::And, Type::B32, &[lane.into(), Src::Imm(walk.lanes - 1)]);
+        let first = self.b.arith(Arith::Shr, Type::U32, &[self.tid.into(), Src::Imm(u64::from(walk.lanes.ilog2()))]);
+        let first = self.b.cvt(Type::U64, Type::U32, Round::None, first);
         let warp = self.b.arith(Arith::Shr, Type::U32, &[self.tid.into(), Src::Imm(5)]);
+        let warp = self.b.arith(Arith::MulLo, Type::U32, &[warp.into(), Src::Imm(at_once)]);
         let warp = self.b.cvt(Type::U64, Type::U32, Round::None, warp);
         let turn = self.variable(LTy::I64, Src::Imm(0));
         let (head, exit) = (self.b.label(), self.b.label());
@@ -28,48 +48,137 @@ impl Emit<'_> {
         let over = self.b.setp(Cmp::Ge, Type::S64, turn, rows);
         self.b.bra_if(over, true, exit);
 
-        let row = self.b.arith(Arith::Add, Type::S64, &[turn.into(), warp.into()]);
+        let row = self.b.arith(Arith::Add, Type::S64, &[turn.into(), first.into()]);
         let row = (self.low(row), row);
         let active = self.b.setp(Cmp::Lt, Type::S64, row.1, rows);
-        let result = self.variable(ty, Src::Imm(0));
+        let result = self.variable(r.ty.reg(), Src::Imm(0));
         let idle = self.b.label();
-        self.b.bra_if(active, false, idle);
-        let neutral = Src::Imm(neutral(r.op, r.ty));
-        let partials = [self.variable(ty, neutral), self.variable(ty, neutral)];
-        let start = self.along(a, row, Stride::Const(r.a_strides.0));
-        let lane64 = self.b.cvt(Type::U64, Type::U32, Round::None, lane);
-        let col = self.variable(LTy::I64, lane64.into());
-        let (next, end) = (self.b.label(), self.b.label());
-        self.b.place(next);
-        for partial in partials {
-            let over = self.b.setp(Cmp::Ge, Type::S64, col, cols);
-            self.b.bra_if(over, true, end);
-            let index = (self.low(col), col);
-            let place = self.along(start, index, Stride::Const(r.a_strides.1));
-            let x = self.load(r.ty, place);
-            let joined = self.binary(r.op, ty, partial.into(), x.into(), None);
-            self.b.set(partial, crate::emit::whole(ty), joined);
-            self.advance(col, Type::S64, Src::Imm(32));
-        }
-        self.b.bra(next);
-        self.b.place(end);
-        let mut sum = self.binary(r.op, ty, partials[0].into(), partials[1].into(), None);
-        for distance in [16, 8, 4, 2, 1] {
-            let other = self.moved_down(ty, sum, distance);
-            sum = self.binary(r.op, ty, sum.into(), other.into(), None);
-        }
-        self.b.set(result, crate::emit::whole(ty), sum);
+        // Shuffles are of whole warps: one leaves only if all of its rows are beyond the last.
+        let of_warp = self.b.arith(Arith::Add, Type::S64, &[turn.into(), warp.into()]);
+        let works = self.b.setp(Cmp::Lt, Type::S64, of_warp, rows);
+        self.b.bra_if(works, false, idle);
+        let partials = self.row_partials(&walk, a, row, active, in_row);
+        let joined = self.tree(&walk, partials);
+        self.b.set(result, crate::emit::whole(r.ty.reg()), joined);
         self.b.place(idle);
         if same {
             self.b.push(Ptx::Bar(0), &[], &[]);
         }
-        let writes = self.b.setp(Cmp::Eq, Type::U32, lane, Src::Imm(0));
+        let writes = self.b.setp(Cmp::Eq, Type::U32, in_row, Src::Imm(0));
         let writes = self.b.arith(Arith::And, Type::Pred, &[writes.into(), active.into()]);
         let place = self.along(d, row, Stride::Const(r.d_stride));
         self.store(r.ty, place, result, Some((writes, true)));
-        self.advance(turn, Type::S64, Src::Imm(u64::from(self.threads / 32)));
+        self.advance(turn, Type::S64, Src::Imm(u64::from(self.threads / 32) * at_once));
         self.b.bra(head);
         self.b.place(exit);
+    }
+
+    /// The elements that a lane loads at once: neighbours of 4 bytes, where rows are known to be aligned; more where
+    /// there are rows for all warps even so.
+    fn reduce_width(&self, r: &Reduce) -> u64 {
+        let size = i64::from(r.ty.size());
+        if r.a_strides.1 != size || size != 4 {
+            return 1;
+        }
+        let of_rows = 1 << r.a_strides.0.trailing_zeros().min(16);
+        let aligned = self.alignment(r.a.base, r.a.offset).min(of_rows);
+        let rows = self.homes.segments.interval(r.rows).hi;
+        match aligned {
+            16.. if rows > i64::from(self.threads / 32) => 4,
+            8.. => 2,
+            _ => 1,
+        }
+    }
+
+    /// A lane's partials of its row; what changes nothing, where it has none.
+    fn row_partials(&mut self, w: &Rows<'_>, a: Place, row: Index, active: VReg, lane: VReg) -> Vec<VReg> {
+        let (r, ty) = (w.r, w.r.ty.reg());
+        let neutral = Src::Imm(neutral(r.op, r.ty));
+        // Lanes with single elements have two, 32 apart.
+        let count = w.width.max(2);
+        let partials: Vec<VReg> = (0..count).map(|_| self.variable(ty, neutral)).collect();
+        let start = self.along(a, row, Stride::Const(r.a_strides.0));
+        let lane = self.b.cvt(Type::U64, Type::U32, Round::None, lane);
+        let col = self.u64(Arith::MulLo, lane, Src::Imm(w.width));
+        let col = self.variable(LTy::I64, col.into());
+        let cols = self.b.selp(Type::B64, w.cols, Src::Imm(0), active);
+        for turns in [AT_A_TIME, 1] {
+            let (next, end) = (self.b.label(), self.b.label());
+            self.b.place(next);
+            let last = (turns - 1) * PARTIALS as u64 + if w.width == 1 { 32 } else { w.width - 1 };
+            let last = self.u64(Arith::Add, col, Src::Imm(last));
+            let over = self.b.setp(Cmp::Ge, Type::S64, last, cols);
+            self.b.bra_if(over, true, end);
+            let index = (self.low(col), col);
+            let place = self.along(start, index, Stride::Const(r.a_strides.1));
+            let far = PARTIALS as i64 * r.a_strides.1;
+            let mut loaded = Vec::new();
+            for turn in 0..turns {
+                let place = self.further(place, turn as i64 * far);
+                loaded.extend(match w.width {
+                    1 => {
+                        let second = self.further(place, 32 * r.a_strides.1);
+                        vec![self.load(r.ty, place), self.load(r.ty, second)]
+                    }
+                    width => self.load_vector(r.ty, place, width),
+                });
+            }
+            for (n, x) in loaded.into_iter().enumerate() {
+                self.join_partial(r, partials[n % count as usize], x, None);
+            }
+            self.advance(col, Type::S64, Src::Imm(turns * PARTIALS as u64));
+            self.b.bra(next);
+            self.b.place(end);
+        }
+        // The last ones: some of a vector.
+        for (n, partial) in partials.iter().enumerate() {
+            let plus = if w.width == 1 { 32 * n as u64 } else { n as u64 };
+            let at = self.u64(Arith::Add, col, Src::Imm(plus));
+            let there = self.b.setp(Cmp::Lt, Type::S64, at, cols);
+            let skip = self.b.label();
+            self.b.bra_if(there, false, skip);
+            let place = {
+                let at = (self.low(at), at);
+                self.along(start, at, Stride::Const(r.a_strides.1))
+            };
+            let x = self.load(r.ty, place);
+            self.join_partial(r, *partial, x, None);
+            self.b.place(skip);
+        }
+        partials
+    }
+
+    fn join_partial(&mut self, r: &Reduce, partial: VReg, x: VReg, known: Option<u64>) {
+        let ty = r.ty.reg();
+        let joined = self.binary(r.op, ty, partial.into(), x.into(), known);
+        self.b.set(partial, crate::emit::whole(ty), joined);
+    }
+
+    /// Joins partials n and n + 32, then n and n + 16, and so on: those of one lane here, those of others by shuffles.
+    /// What reaches the first lane of a row counts.
+    fn tree(&mut self, w: &Rows<'_>, mut partials: Vec<VReg>) -> VReg {
+        let ty = w.r.ty.reg();
+        if w.width == 1 {
+            let joined = self.binary(w.r.op, ty, partials[0].into(), partials[1].into(), None);
+            partials = vec![joined];
+        }
+        let mut distance = if w.width == 1 { 16 } else { PARTIALS as u64 / 2 };
+        while distance > 0 {
+            if distance >= w.width {
+                for partial in &mut partials {
+                    let other = self.moved_down(ty, *partial, distance / w.width);
+                    *partial = self.binary(w.r.op, ty, (*partial).into(), other.into(), None);
+                }
+            } else {
+                for n in 0..distance as usize {
+                    let other = partials[n + distance as usize];
+                    partials[n] = self.binary(w.r.op, ty, partials[n].into(), other.into(), None);
+                }
+                partials.truncate(distance as usize);
+            }
+            distance /= 2;
+        }
+        partials[0]
     }
 
     /// The value of the lane that is so many further.

@@ -1,14 +1,11 @@
 //! How many registers a thread may have, so that none spill.
 //!
 //! `ptxas` aims at many threads a multiprocessor, and spills a few registers for that where many are live at once.
-//! `.minnctapersm` tells it what it may take instead. The numbers are from kernels of `examples`: how many registers they
-//! got, and which of them spilled, by their pressure ([`ptoc_ptx::pressure`]), with `ptxas` 13.0.
+//! `.minnctapersm` tells it what it may take instead. The numbers are from kernels of `examples`: how many registers
+//! they got, and which of them spilled, by their pressure ([`ptoc_ptx::pressure`]), with `ptxas` 13.0.
 
 /// Registers of a multiprocessor.
 const REGISTERS: u32 = 65_536;
-
-/// The most pressure that 1024 threads have registers for, 64 each: scalars that all threads have alike are elsewhere.
-pub(crate) const MOST_OF_1024: u32 = 80;
 
 /// The least pressure at which `ptxas` spills by itself.
 const SPILLS: u32 = 72;

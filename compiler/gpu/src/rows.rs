@@ -1,7 +1,6 @@
 //! When rows of a loop nest touch nothing that another row writes.
 
-use crate::touched::Key;
-use ptoc_ir::loops::{Addr, BinOp, Func, LTy, Op, PARTIALS, Reg, Stmt, Stride, operands};
+use ptoc_ir::loops::{Addr, Base, BinOp, Func, LTy, Op, PARTIALS, Reg, Stmt, Stride, operands};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What an address moves by from row to row.
@@ -40,8 +39,8 @@ impl<'a> Access<'a> {
         }
     }
 
-    fn key(&self) -> Key {
-        self.addr.base.into()
+    fn base(&self) -> Base {
+        self.addr.base
     }
 
     /// Bytes from lane to lane, where they are known.
@@ -206,7 +205,7 @@ impl<'a> Rows<'a> {
         };
         for (n, store) in accesses.iter().enumerate().filter(|(_, a)| a.writes) {
             add(self.apart(store)?);
-            for (_, other) in accesses.iter().enumerate().filter(|(k, o)| *k != n && o.key() == store.key()) {
+            for (_, other) in accesses.iter().enumerate().filter(|(k, o)| *k != n && o.base() == store.base()) {
                 if self.identical(store, other) {
                     continue;
                 }
@@ -253,6 +252,11 @@ impl<'a> Rows<'a> {
             }
             _ => None,
         }
+    }
+
+    /// Does the access move by one element from row to row?
+    pub(crate) fn neighbours(&self, access: &Access<'_>) -> bool {
+        self.offset(access).is_some_and(|offset| offset.step == Step::Const(access.width))
     }
 
     /// Is it a register of the loop?

@@ -4,7 +4,7 @@
 use crate::control::Flow;
 use crate::emit::{Emit, whole};
 use crate::refused::Refused;
-use crate::touched::{Key, Touched};
+use crate::touched::{Key, Keys, Touched};
 use ptoc_ir::loops::{LTy, Label, Op, Region, VarId};
 use ptoc_ptx::{Address, Cmp, Space, Src, Type};
 
@@ -24,17 +24,17 @@ struct Scalars {
 
 impl Scalars {
     /// Takes in a statement; false if it is more than scalars.
-    fn statement(&mut self, op: &Op) -> bool {
+    fn statement(&mut self, op: &Op, keys: Keys<'_>) -> bool {
         match op {
             Op::Load { addr, .. } => {
-                self.touched.solo_reads.insert(addr.base.into());
+                self.touched.solo_reads.insert(keys.of(addr));
             }
             Op::Store { addr, .. } => {
-                self.touched.solo_writes.insert(addr.base.into());
+                self.touched.solo_writes.insert(keys.of(addr));
                 self.stores = true;
             }
             Op::Atomic(a) => {
-                self.touched.solo_writes.insert(a.addr.base.into());
+                self.touched.solo_writes.insert(keys.of(&a.addr));
                 self.stores = true;
             }
             Op::Set { var, .. } if !self.vars.contains(var) => self.vars.push(*var),
@@ -55,11 +55,11 @@ impl Scalars {
             | Op::If(_) => {}
             _ => return false,
         }
-        op.regions().all(|region| self.region(region))
+        op.regions().all(|region| self.region(region, keys))
     }
 
-    fn region(&mut self, region: &Region) -> bool {
-        region.iter().all(|stmt| self.statement(&stmt.op))
+    fn region(&mut self, region: &Region, keys: Keys<'_>) -> bool {
+        region.iter().all(|stmt| self.statement(&stmt.op, keys))
     }
 }
 
@@ -67,7 +67,7 @@ impl Emit<'_> {
     /// A loop that the first thread runs alone; false if it is none.
     pub(crate) fn solo(&mut self, op: &Op) -> Result<bool, Refused> {
         let mut scalars = Scalars::default();
-        if self.solo || !scalars.statement(op) || !scalars.stores || scalars.vars.len() > MOST {
+        if self.solo || !scalars.statement(op, self.keys()) || !scalars.stores || scalars.vars.len() > MOST {
             return Ok(false);
         }
         if scalars.jumps.iter().any(|label| !scalars.labels.contains(label)) {

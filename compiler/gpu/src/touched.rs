@@ -1,5 +1,6 @@
 //! Which memory statements touch, and where a barrier has to stand.
 
+use crate::segments::Segments;
 use ptoc_ir::loops::{Addr, Base, Op, PrintPart, Region, SpaceId, Start};
 use rustc_hash::FxHashSet;
 
@@ -7,16 +8,25 @@ use rustc_hash::FxHashSet;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Key {
     Tensor(u32),
-    Space(SpaceId),
+    /// A segment of a space.
+    Space(SpaceId, u32),
     /// The words through which threads tell each other scalars.
     Control,
 }
 
-impl From<Base> for Key {
-    fn from(base: Base) -> Key {
-        match base {
+/// What tells pieces of memory apart.
+#[derive(Clone, Copy)]
+pub(crate) struct Keys<'a> {
+    pub(crate) segments: &'a Segments,
+    /// What only the first thread loads scalars from, because other CTAs may be changing it.
+    pub(crate) broadcast: &'a FxHashSet<Key>,
+}
+
+impl Keys<'_> {
+    pub(crate) fn of(self, addr: &Addr) -> Key {
+        match addr.base {
             Base::Tensor(n) => Key::Tensor(n),
-            Base::Space(space) => Key::Space(space),
+            Base::Space(space) => Key::Space(space, self.segments.find(space, addr.offset) as u32),
         }
     }
 }
@@ -35,19 +45,14 @@ pub(crate) struct Touched {
 }
 
 impl Touched {
-    pub(crate) fn read(mut self, addr: &Addr) -> Touched {
-        self.reads.insert(addr.base.into());
+    fn read(mut self, key: Key) -> Touched {
+        self.reads.insert(key);
         self
     }
 
-    pub(crate) fn write(mut self, addr: &Addr) -> Touched {
-        self.writes.insert(addr.base.into());
+    fn write(mut self, key: Key) -> Touched {
+        self.writes.insert(key);
         self
-    }
-
-    /// Is it touched in any way?
-    pub(crate) fn any(&self, key: Key) -> bool {
-        [&self.reads, &self.writes, &self.solo_reads, &self.solo_writes].into_iter().any(|set| set.contains(&key))
     }
 
     pub(crate) fn add(&mut self, other: &Touched) {
@@ -75,53 +80,52 @@ impl Touched {
 }
 
 /// What a region touches.
-pub(crate) fn of_region(region: &Region, broadcast: &FxHashSet<Key>, out: &mut Touched) {
+pub(crate) fn of_region(region: &Region, keys: Keys<'_>, out: &mut Touched) {
     for stmt in region {
-        out.add(&of(&stmt.op, broadcast));
-        stmt.op.regions().filter(|_| !matches!(stmt.op, Op::Lanes(_))).for_each(|r| of_region(r, broadcast, out));
+        out.add(&of(&stmt.op, keys));
+        stmt.op.regions().filter(|_| !matches!(stmt.op, Op::Lanes(_))).for_each(|r| of_region(r, keys, out));
     }
 }
 
-/// What a statement touches, regions of control flow aside. `broadcast` is what only the first thread loads scalars
-/// from, because other CTAs may be changing it.
-pub(crate) fn of(op: &Op, broadcast: &FxHashSet<Key>) -> Touched {
+/// What a statement touches, regions of control flow aside.
+pub(crate) fn of(op: &Op, keys: Keys<'_>) -> Touched {
     let mut t = Touched::default();
     match op {
-        Op::Load { addr, .. } if broadcast.contains(&addr.base.into()) => {
-            t.solo_reads.insert(addr.base.into());
+        Op::Load { addr, .. } if keys.broadcast.contains(&keys.of(addr)) => {
+            t.solo_reads.insert(keys.of(addr));
             t.solo_writes.insert(Key::Control);
             t.reads.insert(Key::Control);
         }
-        Op::Load { addr, .. } => t = t.read(addr),
+        Op::Load { addr, .. } => t = t.read(keys.of(addr)),
         Op::Store { addr, .. } => {
-            t.solo_writes.insert(addr.base.into());
+            t.solo_writes.insert(keys.of(addr));
         }
         Op::Atomic(a) => {
-            t.solo_writes.insert(a.addr.base.into());
+            t.solo_writes.insert(keys.of(&a.addr));
             t.solo_writes.insert(Key::Control);
             t.reads.insert(Key::Control);
         }
         Op::Lanes(lanes) => {
             for stmt in &lanes.body {
                 match &stmt.op {
-                    Op::Load { addr, .. } => t = t.read(addr),
-                    Op::Store { addr, .. } => t = t.write(addr),
-                    Op::Join { addr, .. } => t = t.read(addr).write(addr),
+                    Op::Load { addr, .. } => t = t.read(keys.of(addr)),
+                    Op::Store { addr, .. } => t = t.write(keys.of(addr)),
+                    Op::Join { addr, .. } => t = t.read(keys.of(addr)).write(keys.of(addr)),
                     _ => {}
                 }
             }
         }
         Op::Contract(c) => {
-            t = t.read(&c.a).read(&c.b).write(&c.d);
+            t = t.read(keys.of(&c.a)).read(keys.of(&c.b)).write(keys.of(&c.d));
             if let Start::At { addr, .. } = &c.start {
-                t = t.read(addr);
+                t = t.read(keys.of(addr));
             }
         }
-        Op::Reduce(r) => t = t.read(&r.a).write(&r.d),
+        Op::Reduce(r) => t = t.read(keys.of(&r.a)).write(keys.of(&r.d)),
         Op::Gather(g) => {
-            t = t.read(&g.table).read(&g.index).write(&g.d);
+            t = t.read(keys.of(&g.table)).read(keys.of(&g.index)).write(keys.of(&g.d));
             if let Some((addr, _)) = &g.plus {
-                t = t.read(addr);
+                t = t.read(keys.of(addr));
             }
             t.writes.insert(Key::Control);
             t.reads.insert(Key::Control);
@@ -134,7 +138,7 @@ pub(crate) fn of(op: &Op, broadcast: &FxHashSet<Key>) -> Touched {
         Op::Print { parts } => {
             for part in parts {
                 if let PrintPart::Matrix { addr, .. } = part {
-                    t = t.read(addr);
+                    t = t.read(keys.of(addr));
                 }
             }
         }

@@ -12,10 +12,11 @@
 //! behind the nest the partials of all rows are joined and the results written. So nothing else of the chain may look
 //! at those.
 //!
-//! Two kinds of stores disappear ([`crate::webs`]). A result that only instructions of its own chain read stays a register,
-//! rounded to its dtype as the store would have. A plain TLOAD of an array that nothing writes need not fill its tile
-//! if all readers can read the array instead; arguments do not overlap. So TLOAD, TTRANS and TSTORE behind one another
-//! are one move from array to array, and a TLOAD of a row between instructions on a tile keeps none of them apart.
+//! Two kinds of stores disappear ([`crate::webs`]). A result that only instructions of its own chain read stays a
+//! register, rounded to its dtype as the store would have. A plain TLOAD of an array that nothing writes need not fill
+//! its tile if all readers can read the array instead; arguments do not overlap. So TLOAD, TTRANS and TSTORE behind one
+//! another are one move from array to array, and a TLOAD of a row between instructions on a tile keeps none of them
+//! apart.
 //!
 //! This only decides. The result ([`Fusion`]) says which statements of each region are one nest; an emitter reads it.
 

@@ -25,7 +25,8 @@ pub struct PlacedKernel {
     pub kernel: Kernel,
     /// Its plan.
     pub placement: Placement,
-    /// What it reads of tiles is not proved to be written: machine code is to be watched while it runs (`sanitize` in `ptoc-interp`).
+    /// What it reads of tiles is not proved to be written: machine code is to be watched while it runs (`sanitize` in
+    /// `ptoc-interp`).
     pub watched: bool,
 }
 

@@ -56,8 +56,8 @@ pub struct Kernel {
     pub params: Vec<Param>,
     /// Threads of a CTA, all in one dimension.
     pub threads: u32,
-    /// CTAs that a multiprocessor shall have registers for: `ptxas` may give a thread all that this leaves. Unless given,
-    /// it aims at many threads, and rather spills.
+    /// CTAs that a multiprocessor shall have registers for: `ptxas` may give a thread all that this leaves. Unless
+    /// given, it aims at many threads, and rather spills.
     pub resident: Option<u32>,
     /// Shared and local memory.
     pub symbols: Vec<Symbol>,

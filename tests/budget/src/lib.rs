@@ -1,8 +1,8 @@
 //! The test budget: how many cases random suites try, and how much of a list exhaustive suites go through.
 //!
-//! Two tiers, told apart by [`VARIABLE`]. Without it a suite does enough to notice what is plainly broken, in a time that
-//! one waits for. `full` is the fixed, bounded amount that `.ci/run` does before anything is taken. A number is so many
-//! times the full amount, for a night.
+//! Two tiers, told apart by [`VARIABLE`]. Without it a suite does enough to notice what is plainly broken, in a time
+//! that one waits for. `full` is the fixed, bounded amount that `.ci/run` does before anything is taken. A number is so
+//! many times the full amount, for a night.
 //!
 //! Both tiers begin with the same seeds: what the small one tries, the full one tries too.
 

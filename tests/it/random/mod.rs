@@ -1,5 +1,6 @@
-//! Random programs: what the analysis and the passes accept gives the same bits on the interpreter, as machine code with
-//! one thread and with two, and as PTX; its text forms come back as they were; its plan passes the independent checker.
+//! Random programs: what the analysis and the passes accept gives the same bits on the interpreter, as machine code
+//! with one thread and with two, and as PTX; its text forms come back as they were; its plan passes the independent
+//! checker.
 //!
 //! `PROPTEST_CASES=1000` is the full budget.
 

@@ -1,14 +1,14 @@
 //! Bounds of every access of tile IR: proved here, or tested when the kernel runs.
 //!
-//! Elaboration proves or checks an index where a window is made, and says why in the author's words. This pass trusts none of
-//! that. It walks the finished kernel, keeps what conditions, loops and checks say at each place ([`Facts`]), and derives
-//! from each access what must hold for it to stay inside ([`obligations()`]): the element of a tile array, the window and the valid
-//! shape in the tile, row and column in the valid shape, every point of a window and of a nest in its tensor or tile, the entries of
-//! tables that are looked up, the address that TASSIGN binds, the windows that an instruction's index operands name. What is
-//! not proved ([`prove`]) gets a check in front of it (PA-1002, PA-1003; [`check`]), unless intervals of variables decide it
-//! ([`ptoc_ir::analysis::ranges`]). The lowering takes no other kernels: [`verify()`] refuses an access that has neither, and loop IR has
-//! a table of what each statement touches and by what that is in bounds ([`Verdict::rows`]). [`unproved`] lists what has no
-//! proof, for tests.
+//! Elaboration proves or checks an index where a window is made, and says why in the author's words. This pass trusts
+//! none of that. It walks the finished kernel, keeps what conditions, loops and checks say at each place ([`Facts`]),
+//! and derives from each access what must hold for it to stay inside ([`obligations()`]): the element of a tile array,
+//! the window and the valid shape in the tile, row and column in the valid shape, every point of a window and of a nest
+//! in its tensor or tile, the entries of tables that are looked up, the address that TASSIGN binds, the windows that an
+//! instruction's index operands name. What is not proved ([`prove`]) gets a check in front of it (PA-1002, PA-1003;
+//! [`check`]), unless intervals of variables decide it ([`ptoc_ir::analysis::ranges`]). The lowering takes no other
+//! kernels: [`verify()`] refuses an access that has neither, and loop IR has a table of what each statement touches and
+//! by what that is in bounds ([`Verdict::rows`]). [`unproved`] lists what has no proof, for tests.
 //!
 //! Taken on trust is what a launch guarantees (dimensions and sizes of tensors), and that the data of instructions that
 //! take indices from tiles (MGATHER, TGATHER, ..) is tested where it is read: their lowering does that.

@@ -7,7 +7,11 @@ use ptoc_diagnostics::FileId;
 use ptoc_ir::loops::{text, verify};
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: ptoc_tests_budget::cases(32, 96), max_shrink_iters: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: ptoc_tests_budget::cases(32, 96),
+        max_shrink_iters: 400,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn machine_code_agrees_with_the_evaluator(

@@ -39,12 +39,19 @@ pub fn folder() -> Option<PathBuf> {
     std::env::var_os("PTX_BUNDLES").map(PathBuf::from)
 }
 
+/// Options, with as many threads as `PTX_THREADS` says.
+fn options() -> Options {
+    let threads = std::env::var("PTX_THREADS").ok().and_then(|n| n.parse().ok());
+    Options { threads, ..Options::default() }
+}
+
 /// Writes a launch.
 pub fn write(root: &Path, bundle: &Bundle<'_>) {
-    let Compiled { kernel, abi, .. } = compile(bundle.module, &Options::default()).expect("it compiles");
+    let Compiled { kernel, abi, .. } = compile(bundle.module, &options()).expect("it compiles");
     let folder = root.join(&bundle.name);
     fs::create_dir_all(&folder).expect("a folder");
-    let blocks: u64 = bundle.extents.iter().map(|&n| n as u64).product();
+    let turns = abi.turns(bundle.extents);
+    let blocks: u64 = turns.iter().map(|&n| n as u64).product();
     let ctas = if bundle.in_order { 1 } else { blocks.min(MULTIPROCESSORS * u64::from(abi.resident())) as u32 };
     let mut text = String::new();
     let (threads, shared) = (abi.threads, abi.shared);
@@ -59,7 +66,7 @@ pub fn write(root: &Path, bundle: &Bundle<'_>) {
             Array::Zeros(bytes) => writeln!(text, "zeros {bytes}"),
         };
     }
-    for n in bundle.params.iter().chain(bundle.extents) {
+    for n in bundle.params.iter().chain(&turns) {
         let _ = writeln!(text, "number {}", *n as u64);
     }
     let _ = writeln!(text, "number {blocks}\nfile status.in\nzeros {}", abi.scratch * u64::from(ctas));

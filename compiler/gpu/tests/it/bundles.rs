@@ -4,26 +4,39 @@ use crate::bundle::{Array, Bundle, folder, write};
 use crate::harness::{bound, examples, lines_of, lowered, with_stack};
 use ptoc_gpu::{Options, compile, extents};
 use ptoc_ir::tile::TensorDir;
+use std::fs;
+use std::path::PathBuf;
 
 /// Launches whose time says something, by test lines.
 const LARGE: &[(&str, &str)] = &[
     ("add", "add_auto interp M=8192 N=8192"),
+    ("add", "add_auto interp T=f16 M=8192 N=8192"),
     ("elementwise", "map interp M=8192 N=8192 f=exponential"),
     ("elementwise", "map interp M=8192 N=8192 f=six"),
-    ("softmax", "softmax interp M=16384 N=4096"),
+    ("softmax", "softmax interp M=16384 N=4096 BM=1 BN=1024"),
+    ("softmax", "softmax interp M=16384 N=4096 BM=2"),
+    ("softmax", "softmax interp M=16384 N=4096 BM=4"),
+    ("softmax", "softmax interp M=4096 N=16384 BM=1 BN=1024"),
     ("softmax", "softmax_long interp M=16384 N=4096"),
     ("layernorm", "layernorm interp M=16384 N=4096"),
+    ("layernorm", "layernorm interp M=16384 N=4096 BM=2 BN=4096"),
+    ("layernorm", "layernorm interp T=f16 M=16384 N=4096"),
     ("rmsnorm", "rmsnorm interp M=16384 N=4096"),
     ("transpose", "transpose interp M=4096 N=4096"),
+    ("transpose", "transpose interp T=f16 M=4096 N=4096"),
     ("gemm", "gemm interp M=1024 N=1024 K=1024"),
+    ("gemm", "gemm interp M=4096 N=4096 K=4096"),
 ];
 
 /// Large launches are translated; their text is kept, where someone wants it, without arrays.
 #[test]
 fn large_launches() {
     with_stack(|| {
-        for (n, (file, line)) in LARGE.iter().enumerate() {
-            let path = examples().into_iter().find(|p| p.file_stem().is_some_and(|s| s == *file)).expect("an example");
+        let extra = std::env::var("PTX_LINES").map(|p| fs::read_to_string(p).expect("lines")).unwrap_or_default();
+        let extra = extra.lines().filter_map(|l| l.split_once('|'));
+        for (n, (file, line)) in LARGE.iter().copied().chain(extra).enumerate() {
+            let example = || examples().into_iter().find(|p| p.file_stem().is_some_and(|s| s == file));
+            let path = if file.contains('/') { Some(PathBuf::from(file)) } else { example() }.expect("a source");
             let (_, directive) = lines_of(&path, format!("// run: {line}\n")).swap_remove(0);
             let (_, plan, _) = bound(&path, &directive).unwrap_or_else(|e| panic!("{line}: {e}"));
             let step = &plan.steps[0];

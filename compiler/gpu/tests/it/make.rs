@@ -17,7 +17,7 @@ pub fn agree(module: &Module, params: &[i64], tensors: &[Vec<u8>]) -> Result<(),
     if let Err(Stop::Fuel | Stop::OutOfBounds(_)) = want {
         return Err(format!("the evaluator stopped: {want:?}"));
     }
-    for (threads, shared, seed) in [(64, MOST_SHARED, 1), (160, 1024, 2)] {
+    for (threads, shared, seed) in [(64, MOST_SHARED, 1), (160, 1024, 2), (256, MOST_SHARED, 3)] {
         let how = format!("{threads} threads");
         let code = compile(module, &Options { threads: Some(threads), shared }).map_err(|e| e.to_string())?;
         let mut global = Global::default();

@@ -126,8 +126,8 @@ impl World<'_> {
 }
 
 /// The bytes that a compare-and-swap of these changes, which are those that it is marked to access. Updates of narrow
-/// elements swap the word around, and try again where a neighbour's bytes are not what they were; memory takes stores of
-/// bytes and swaps of words one after another.
+/// elements swap the word around, and try again where a neighbour's bytes are not what they were; memory takes stores
+/// of bytes and swaps of words one after another.
 fn different(compare: u64, new: u64) -> u32 {
     let bytes = (compare ^ new).to_le_bytes();
     (0..8).filter(|&n| bytes[n] != 0).fold(0, |mask, n| mask | 1 << n)

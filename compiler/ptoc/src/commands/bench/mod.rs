@@ -1,5 +1,5 @@
-//! `ptoc bench`: a kernel launched again and again by its target's backend, and held against what this host can do if it is
-//! the host's time that a launch takes.
+//! `ptoc bench`: a kernel launched again and again by its target's backend, and held against what this host can do if
+//! it is the host's time that a launch takes.
 
 mod limits;
 mod report;

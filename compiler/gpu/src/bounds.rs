@@ -1,0 +1,117 @@
+//! Intervals of registers, as far as constants say: how large a product can be decides how it is computed.
+
+use cranelift_entity::SecondaryMap;
+use ptoc_ir::loops::{BinOp, Func, LTy, Op, Reg, Region};
+
+/// Numbers from `lo` to `hi`, both inside.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Interval {
+    pub(crate) lo: i64,
+    pub(crate) hi: i64,
+}
+
+impl Default for Interval {
+    fn default() -> Interval {
+        Interval { lo: i64::MIN, hi: i64::MAX }
+    }
+}
+
+impl Interval {
+    fn only(n: i64) -> Interval {
+        Interval { lo: n, hi: n }
+    }
+
+    /// `a + b`, where the ends of all numbers are infinite.
+    fn sum(a: i64, b: i64) -> i64 {
+        match (a, b) {
+            (i64::MIN | i64::MAX, _) => a,
+            (_, i64::MIN | i64::MAX) => b,
+            _ => a.saturating_add(b),
+        }
+    }
+
+    fn negated(n: i64) -> i64 {
+        if n == i64::MIN {
+            i64::MAX
+        } else if n == i64::MAX {
+            i64::MIN
+        } else {
+            -n
+        }
+    }
+
+    /// Arithmetic on indices does not wrap: extents of tiles and arrays are bounded, and so is what is made of them. So
+    /// numbers without a known end stay without one.
+    fn of(op: BinOp, a: Interval, b: Interval) -> Interval {
+        match op {
+            BinOp::Min => Interval { lo: a.lo.min(b.lo), hi: a.hi.min(b.hi) },
+            BinOp::Max => Interval { lo: a.lo.max(b.lo), hi: a.hi.max(b.hi) },
+            BinOp::Add => Interval { lo: Interval::sum(a.lo, b.lo), hi: Interval::sum(a.hi, b.hi) },
+            BinOp::Sub => Interval {
+                lo: Interval::sum(a.lo, Interval::negated(b.hi)),
+                hi: Interval::sum(a.hi, Interval::negated(b.lo)),
+            },
+            BinOp::Mul => {
+                let corners =
+                    [(a.lo, b.lo), (a.lo, b.hi), (a.hi, b.lo), (a.hi, b.hi)].map(|(a, b)| a.saturating_mul(b));
+                let ends = corners.iter().fold((i64::MAX, i64::MIN), |(lo, hi), n| (lo.min(*n), hi.max(*n)));
+                Interval { lo: ends.0, hi: ends.1 }
+            }
+            _ => Interval::default(),
+        }
+    }
+}
+
+/// The intervals of a block function's registers. Its last parameters are the numbers of blocks of a call along each
+/// dimension of the grid; those that are given are known.
+pub(crate) fn intervals(func: &Func, spans: &[u64]) -> SecondaryMap<Reg, Interval> {
+    let mut all = SecondaryMap::new();
+    let first = func.params.len().saturating_sub(spans.len());
+    for (reg, span) in func.params[first..].iter().zip(spans) {
+        all[*reg] = Interval::only(*span as i64);
+    }
+    region(func, &func.body, &mut all);
+    all
+}
+
+fn region(func: &Func, stmts: &Region, all: &mut SecondaryMap<Reg, Interval>) {
+    for stmt in stmts {
+        match &stmt.op {
+            Op::Const { dst, bits } if func.regs[*dst].ty == LTy::I64 => all[*dst] = Interval::only(*bits as i64),
+            Op::Binary { dst, op, a, b } if func.regs[*dst].ty == LTy::I64 => {
+                all[*dst] = Interval::of(*op, all[*a], all[*b]);
+            }
+            Op::Select { dst, a, b, .. } if func.regs[*dst].ty == LTy::I64 => {
+                let (a, b) = (all[*a], all[*b]);
+                all[*dst] = Interval { lo: a.lo.min(b.lo), hi: a.hi.max(b.hi) };
+            }
+            Op::For(f) => {
+                all[f.index] = Interval { lo: all[f.lo].lo, hi: all[f.hi].hi.saturating_sub(1) };
+                region(func, &f.body, all);
+            }
+            Op::Lanes(lanes) => {
+                all[lanes.lane] = Interval { lo: 0, hi: all[lanes.count].hi.saturating_sub(1) };
+                region(func, &lanes.body, all);
+            }
+            op => op.regions().for_each(|r| region(func, r, all)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Interval;
+    use ptoc_ir::loops::BinOp;
+
+    #[test]
+    fn numbers_without_an_end_stay_without_one() {
+        let (tile, all) = (Interval { lo: 1, hi: 64 }, Interval::default());
+        assert_eq!(Interval::of(BinOp::Mul, tile, Interval::only(2)), Interval { lo: 2, hi: 128 });
+        assert_eq!(Interval::of(BinOp::Min, tile, all), Interval { lo: i64::MIN, hi: 64 });
+        assert_eq!(Interval::of(BinOp::Sub, all, tile), all);
+        assert_eq!(Interval::of(BinOp::Mul, all, tile), all);
+        let valid = Interval { lo: i64::MIN, hi: 8 };
+        assert_eq!(Interval::of(BinOp::Mul, valid, Interval::only(4096)), Interval { lo: i64::MIN, hi: 32_768 });
+        assert_eq!(Interval::of(BinOp::Add, valid, Interval::only(-1)), Interval { lo: i64::MIN, hi: 7 });
+    }
+}

@@ -1,0 +1,89 @@
+//! How many threads a CTA has.
+//!
+//! The numbers were found on an H200 with kernels of `examples`, large shapes, by trying the powers of two.
+
+use crate::homes::{CONTROL, Homes, residents};
+use crate::vectors::width;
+use ptoc_ir::loops::{Module, Op, Region};
+
+/// Threads of a kernel whose products are staged: registers for 8 x 8 sums each.
+pub(crate) const STAGED_THREADS: u32 = 256;
+
+/// CTAs of them on a multiprocessor: one computes while the other waits for its panels.
+pub(crate) const STAGED_RESIDENT: u32 = 2;
+
+/// Bytes of shared memory above which other work decides how many threads there are.
+pub(crate) const STAGED_BESIDE: u32 = 96 << 10;
+
+/// Threads of a kernel without staged products.
+///
+/// Where rows are reduced, half a warp for each of those that are reduced at once, or more where few CTAs fit. In
+/// kernels without shared memory, so few that a thread has some vectors, whose loads are under way together. Else so
+/// many that a multiprocessor is full of them, with as many CTAs as shared memory has room for.
+pub(crate) fn threads(module: &Module, homes: &Homes) -> u32 {
+    let found = Extents::of(&module.block.body, homes);
+    match found.reduced {
+        0 if homes.shared == CONTROL && found.vectors > 0 => {
+            (found.vectors / 4).clamp(1, 256).next_power_of_two().max(32) as u32
+        }
+        0 => match residents(homes.shared) {
+            0..=4 => 512,
+            _ => 256,
+        },
+        rows => {
+            let of_rows = 16 * rows.next_power_of_two().clamp(4, 16) as u32;
+            of_rows.max((LEAST_THREADS / residents(homes.shared)).next_power_of_two().min(512))
+        }
+    }
+}
+
+/// Threads that a multiprocessor needs so that memory is kept busy.
+const LEAST_THREADS: u32 = 1536;
+
+/// What statements of a block work on at once, at most.
+#[derive(Clone, Copy, Default)]
+struct Extents {
+    /// Rows that are reduced; 0 where none are.
+    reduced: u64,
+    /// Vectors of lanes; 0 where their number is not known.
+    vectors: u64,
+}
+
+impl Extents {
+    fn of(region: &Region, homes: &Homes) -> Extents {
+        let mut all = Extents::default();
+        for stmt in region {
+            all.add(Extents::statement(&stmt.op, homes));
+            for region in stmt.op.regions().filter(|_| !matches!(stmt.op, Op::Lanes(_))) {
+                let mut inner = Extents::of(region, homes);
+                if let Op::For(f) = &stmt.op {
+                    inner.vectors = inner.vectors.saturating_mul(bounded(homes.segments.interval(f.hi).hi));
+                }
+                all.add(inner);
+            }
+        }
+        all
+    }
+
+    fn statement(op: &Op, homes: &Homes) -> Extents {
+        match op {
+            Op::Reduce(r) => Extents { reduced: homes.segments.interval(r.rows).hi.clamp(1, 32) as u64, vectors: 0 },
+            Op::Lanes(lanes) => {
+                let joins = lanes.body.iter().any(|s| matches!(s.op, Op::Join { .. }));
+                let vectors = bounded(homes.segments.interval(lanes.count).hi).div_ceil(width(lanes));
+                Extents { reduced: u64::from(joins), vectors }
+            }
+            _ => Extents::default(),
+        }
+    }
+
+    fn add(&mut self, other: Extents) {
+        self.reduced = self.reduced.max(other.reduced);
+        self.vectors = self.vectors.max(other.vectors);
+    }
+}
+
+/// An extent that is known; else 0.
+fn bounded(most: i64) -> u64 {
+    if (0..1 << 30).contains(&most) { most as u64 } else { 0 }
+}
