@@ -1,4 +1,7 @@
 //! Polynomials of launch-time quantities: the integers that are not known yet.
+//!
+//! They are not those of `ptoc_ir::analysis::poly`: squares of squares are a power here and no long list of factors, an
+//! overflow is an error with both operands in it, and the order of terms is the one in which users read them.
 
 use crate::{Int, LayoutError, Result};
 use std::collections::BTreeMap;

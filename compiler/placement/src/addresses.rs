@@ -4,12 +4,12 @@
 //! variable in it has a constant range, the address has finitely many values: if all are right, the checks go; if one
 //! is wrong and its iteration is sure to come, that is an error like that of a constant address (SA-0353, SA-0354). So
 //! is an address that is wrong in every iteration, however many there are, or for every argument that a `where` lets
-//! through (`progressions`).
+//! through ([`ptoc_ir::analysis::progression`]).
 
 use crate::access::regions;
 use crate::memories;
-use crate::progressions::Progression;
 use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_ir::analysis::progression::Progression;
 use ptoc_ir::tile::{Kernel, Label, Op, Region, Stmt, Value};
 use ptoc_isa::{BinOp, CmpOp, SaKind, SaViolation, Target, check_address, check_size};
 use rustc_hash::FxHashMap;
@@ -271,15 +271,15 @@ impl Pass<'_> {
 
     /// What is known of a value in every iteration.
     fn progression(&self, value: Value, fuel: &mut u32) -> Progression {
-        let Some(left) = fuel.checked_sub(1) else { return Progression::any(None) };
+        let Some(left) = fuel.checked_sub(1) else { return Progression::ANY };
         *fuel = left;
         match self.defs.get(&value) {
-            Some(Def::Const(n)) => Progression::constant(*n),
+            Some(Def::Const(n)) => Progression::one(*n),
             Some(Def::Binary(op, a, b)) => {
                 let (a, b) = (self.progression(*a, fuel), self.progression(*b, fuel));
-                Progression::of(*op, a, b)
+                a.binary(*op, b)
             }
-            Some(Def::Compare(..)) | None => Progression::any(self.lows.get(&value).copied()),
+            Some(Def::Compare(..)) | None => Progression::between(self.lows.get(&value).copied(), None),
         }
     }
 

@@ -18,7 +18,6 @@ pub mod physical;
 pub mod pins;
 pub mod placed;
 pub mod placement;
-pub mod progressions;
 pub mod reach;
 pub mod scalars;
 pub mod stages;

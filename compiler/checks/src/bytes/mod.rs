@@ -18,9 +18,8 @@
 //! overwritten. So a dead store is dead in every run, and what is called unwritten is unwritten. A read of which
 //! neither is shown is a warning (E0502), and runs of the kernel are watched.
 //!
-//! A counted loop is walked through as long as that is not too much; of a longer one, what an iteration may touch are
-//! the windows at all values that its indices may have ([`spread`]), so that rows which no iteration writes stay
-//! unwritten.
+//! A counted loop is walked through as long as that is not too much; of a longer one, what an iteration may touch are the
+//! windows at all values that its indices may have ([`ptoc_ir::analysis::progression`]), so that rows which no iteration writes stay unwritten.
 //!
 //! What is left open then is looked at without iterations ([`families`], [`witness`]): of a loop, there is an index for
 //! each window that it writes, and whether one of them has the element that is read is shown with linear inequalities
@@ -44,7 +43,6 @@ mod repair;
 mod report;
 mod shift;
 mod sources;
-mod spread;
 mod states;
 mod touches;
 mod walk;

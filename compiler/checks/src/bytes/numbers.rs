@@ -1,7 +1,7 @@
 //! What is known of scalars: constants, and symbols plus constants. Pure operations on unknown scalars are numbered, so
 //! that the same computation of the same operands is the same number wherever it stands.
 
-use super::spread::Spread;
+use ptoc_ir::analysis::progression::Progression;
 use ptoc_ir::tile::{Op, Stmt, Ty, Value};
 use ptoc_isa::{BinOp, CmpOp};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -76,7 +76,7 @@ pub(super) struct Numbers {
     /// Symbols that are multiples of some number.
     multiples: FxHashSet<(u32, i64)>,
     /// The values that nodes may have.
-    spreads: FxHashMap<u32, Spread>,
+    spreads: FxHashMap<u32, Progression>,
     values: FxHashMap<Value, Num>,
 }
 
@@ -194,7 +194,7 @@ impl Numbers {
     }
 
     /// All values that `n` may have.
-    pub(super) fn spread(&mut self, n: Num) -> Spread {
+    pub(super) fn spread(&mut self, n: Num) -> Progression {
         let base = match self.spreads.get(&n.base) {
             Some(&known) => known,
             None => {
@@ -203,17 +203,17 @@ impl Numbers {
                 found
             }
         };
-        base.plus(Spread::one(n.offset))
+        base.plus(Progression::one(n.offset))
     }
 
-    fn spread_of(&mut self, id: u32) -> Spread {
+    fn spread_of(&mut self, id: u32) -> Progression {
         match self.nodes[id as usize].clone() {
-            Node::Zero => Spread::one(0),
+            Node::Zero => Progression::one(0),
             Node::Symbol(_) => {
                 let least = self.at_least.get(&id).copied().map(|n| self.spread(n));
                 let end = self.below.get(&id).copied().map(|n| self.spread(n));
                 let last = end.and_then(|e| e.last).and_then(|e| e.checked_sub(1));
-                Spread::between(least.and_then(|l| l.first), last)
+                Progression::between(least.and_then(|l| l.first), last)
             }
             Node::Index(op, a, b) => {
                 let (x, y) = (self.spread(a), self.spread(b));
@@ -223,7 +223,7 @@ impl Numbers {
                 let (x, y) = (self.spread(a), self.spread(b));
                 x.or(y)
             }
-            _ => Spread::ANY,
+            _ => Progression::ANY,
         }
     }
 
