@@ -118,7 +118,7 @@ impl Part {
         }
         // Apart for certain, common for certain.
         let compared = |x: &Poly, y: &Poly, (nx, lx): (i64, i64), (ny, ly): (i64, i64)| {
-            if x.terms != y.terms {
+            if x.terms() != y.terms() {
                 return (false, false);
             }
             let low = if x.lo == MIN || y.hi == MAX { MIN } else { x.lo - y.hi };
@@ -150,7 +150,7 @@ impl Part {
 
     /// The same after loop `l`.
     pub(super) fn after(&self, code: &Code, l: usize) -> Part {
-        let of = |p: &Poly| p.terms.iter().flat_map(|t| &t.0).any(|v| code.inside(*v, l));
+        let of = |p: &Poly| p.symbols().any(|v| code.inside(v, l));
         match &self.place {
             Some(p) if !of(&p.row) && !of(&p.col) => self.clone(),
             _ => Part { tensor: self.tensor, place: None },
@@ -169,14 +169,14 @@ fn offset(code: &Code, state: &State, v: Value) -> Option<Poly> {
         return Some(symbolic);
     }
     let mut out = Poly::number(0);
-    for (symbols, n) in &symbolic.terms {
+    for (symbols, n) in symbolic.terms() {
         let mut term = Poly::number(*n);
         for &s in symbols {
             term = term.product(&number(s).map_or_else(|| Poly::symbol(s), Poly::number))?;
         }
-        out = out.add(term)?;
+        out = out.add(&term)?;
     }
-    out.add(Poly { terms: Vec::new(), ..symbolic })
+    out.add(&symbolic.constants())
 }
 
 /// The number of an element of a tensor as its row and column, if it is a matrix.
@@ -190,20 +190,20 @@ fn by_width(code: &Code, tensor: TensorId, offset: Poly) -> (Wide, Poly, Poly) {
 
 /// The number of an element as a row and a column of rows that are `wide` elements apart.
 fn split(code: &Code, offset: Poly, wide: Value) -> Option<(Wide, Poly, Poly)> {
-    let (mut row, mut col) = (Poly::number(0), Poly::number(0));
+    let (mut row, mut col) = ((Vec::new(), 0), (Vec::new(), 0));
     let wide = match constant(code, wide) {
         Some(n) if n > 0 => {
-            for (symbols, k) in offset.terms {
+            for (symbols, k) in offset.terms().iter().cloned() {
                 let part = if k % n == 0 { &mut row } else { &mut col };
-                part.terms.push((symbols, if k % n == 0 { k / n } else { k }));
+                part.0.push((symbols, if k % n == 0 { k / n } else { k }));
             }
-            (row.lo, col.lo) = (offset.lo.div_euclid(n), offset.lo.rem_euclid(n));
+            (row.1, col.1) = (offset.lo.div_euclid(n), offset.lo.rem_euclid(n));
             Wide::Number(n)
         }
         _ => {
             let by = poly(code, wide, 0)?;
-            let [(symbols, 1)] = &by.terms[..] else { return None };
-            for (mut term, k) in offset.terms {
+            let [(symbols, 1)] = by.terms() else { return None };
+            for (mut term, k) in offset.terms().iter().cloned() {
                 let whole = symbols.iter().all(|s| match term.iter().position(|t| t == s) {
                     Some(at) => {
                         term.remove(at);
@@ -212,19 +212,18 @@ fn split(code: &Code, offset: Poly, wide: Value) -> Option<(Wide, Poly, Poly)> {
                     None => false,
                 });
                 match (whole, term.is_empty()) {
-                    (true, true) => row.lo += k,
-                    (true, false) => row.terms.push((term, k)),
+                    (true, true) => row.1 += k,
+                    (true, false) => row.0.push((term, k)),
                     // A part of the stride alone: the terms were taken out one by one.
                     (false, _) if symbols.len() > 1 => return None,
-                    (false, _) => col.terms.push((term, k)),
+                    (false, _) => col.0.push((term, k)),
                 }
             }
-            col.lo = offset.lo;
+            col.1 = offset.lo;
             Wide::Value(code.root(wide))
         }
     };
-    (row.hi, col.hi) = (row.lo, col.lo);
-    Some((wide, row.normal()?, col.normal()?))
+    Some((wide, Poly::of_terms(row.0, row.1)?, Poly::of_terms(col.0, col.1)?))
 }
 
 /// The same with what was assumed: a difference that is a known number gives one symbol in terms of the others.
@@ -232,24 +231,22 @@ fn under(code: &Code, mut p: Poly, assumed: &[(Value, Num)]) -> Option<Poly> {
     for (v, n) in assumed {
         let Some(n) = n.constant() else { continue };
         let equation = match code.defs[*v] {
-            Def::Binary(BinOp::Add | BinOp::Sub, ..) => poly(code, *v, 0)?.add(Poly::number(n).scaled(-1)?)?,
-            _ => Poly::symbol(*v).add(Poly::number(n).scaled(-1)?)?,
+            Def::Binary(BinOp::Add | BinOp::Sub, ..) => poly(code, *v, 0)?.add(&Poly::number(n).scaled(-1)?)?,
+            _ => Poly::symbol(*v).add(&Poly::number(n).scaled(-1)?)?,
         };
         // 0 = equation: of its symbols the last one, which is computed from most.
         let alone = |t: &&(Vec<Value>, i64)| t.0.len() == 1 && t.1.abs() == 1;
-        let Some((symbol, k)) = equation.terms.iter().rev().find(alone).cloned() else { continue };
-        let mut rest = equation.scaled(-k)?;
-        rest.terms.retain(|t| t.0 != symbol);
-        let Some(at) = p.terms.iter().position(|t| t.0 == symbol) else { continue };
-        let (_, factor) = p.terms.remove(at);
-        p = p.add(rest.scaled(factor)?)?;
+        let Some((symbol, k)) = equation.terms().iter().rev().find(alone).cloned() else { continue };
+        let Some(&(_, factor)) = p.terms().iter().find(|t| t.0 == symbol) else { continue };
+        // symbol = symbol - k * equation, as k is 1 or -1
+        p = p.add(&equation.scaled(k.checked_neg()?)?.scaled(factor)?)?;
     }
     Some(p)
 }
 
 fn aged(code: &Code, l: usize, counter: Option<Value>, p: &Poly, age: u32) -> Option<Poly> {
     let mut shift = 0i64;
-    for (symbols, n) in &p.terms {
+    for (symbols, n) in p.terms() {
         for &s in symbols {
             if Some(s) == counter {
                 if symbols.len() > 1 {

@@ -68,7 +68,7 @@ impl Barrier {
         if self.lost {
             return None;
         }
-        self.announced.clone().add(self.came.clone().scaled(-1)?)
+        self.announced.add(&self.came.scaled(-1)?)
     }
 
     /// Arrivals that the current phase still needs, if it has begun.
@@ -115,7 +115,7 @@ impl Barrier {
         }
         let sum = |set: u64| {
             let of = |n: &usize| set >> n & 1 == 1;
-            (0..self.steps.len()).filter(of).try_fold(Poly::default(), |sum, n| sum.add(self.steps[n].bytes.clone()))
+            (0..self.steps.len()).filter(of).try_fold(Poly::default(), |sum, n| sum.add(&self.steps[n].bytes))
         };
         for subset in 0..(1u64 << loose.len()) - 1 {
             let here = |k: usize| subset >> k & 1 == 1;
@@ -174,8 +174,8 @@ impl Order {
         let nothing = Some(Ordering::Equal);
         let plain = arrives && announced.is_none() && sign(&b.announced) == nothing;
         let (more, less) = (announced.unwrap_or_default(), came.unwrap_or_default());
-        let bytes = less.clone().scaled(-1).and_then(|less| less.add(more.clone()));
-        let sums = (b.announced.clone().add(more), b.came.clone().add(less));
+        let bytes = less.scaled(-1).and_then(|less| less.add(&more));
+        let sums = (b.announced.add(&more), b.came.add(&less));
         let (Some(bytes), (Some(all), Some(here))) = (bytes, sums) else { return vec![Wrong::UnknownBytes] };
         (b.announced, b.came) = (all, here);
         b.pending = b.pending.saturating_sub(u32::from(arrives));

@@ -2,91 +2,84 @@
 
 use super::code::{Code, Def};
 use super::state::State;
+use ptoc_ir::analysis::poly::Poly as Sum;
 use ptoc_ir::tile::Value;
 use ptoc_isa::BinOp;
 use std::cmp::Ordering;
 
-/// Terms of a polynomial; more are not followed.
+/// Terms of a polynomial; more are not followed: they are part of each state.
 const TERMS: usize = 12;
-/// A sum of products of scalars, plus an interval.
+
+/// A polynomial of `ptoc-ir`, and an interval for its constant: what is left of a place when loops have gone on.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Poly {
-    /// Sorted scalars and their factor, sorted.
-    pub(super) terms: Vec<(Vec<Value>, i64)>,
+    /// Without a constant.
+    sum: Sum,
     pub(super) lo: i64,
     pub(super) hi: i64,
 }
 
 impl Poly {
     pub(super) fn number(n: i64) -> Poly {
-        Poly { terms: Vec::new(), lo: n, hi: n }
+        Poly { sum: Sum::default(), lo: n, hi: n }
     }
 
     pub(super) fn symbol(v: Value) -> Poly {
-        Poly { terms: vec![(vec![v], 1)], lo: 0, hi: 0 }
+        Poly { sum: Sum::symbol(v), lo: 0, hi: 0 }
     }
 
-    pub(super) fn normal(mut self) -> Option<Poly> {
-        self.terms.sort();
-        let mut terms: Vec<(Vec<Value>, i64)> = Vec::new();
-        for (symbols, n) in std::mem::take(&mut self.terms) {
-            match terms.last_mut() {
-                Some(last) if last.0 == symbols => last.1 = last.1.checked_add(n)?,
-                _ => terms.push((symbols, n)),
-            }
-        }
-        terms.retain(|t| t.1 != 0);
-        self.terms = terms;
-        (self.terms.len() <= TERMS).then_some(self)
+    /// The sum of these products, each of at least one scalar and in order, and of a number.
+    pub(super) fn of_terms(terms: Vec<(Vec<Value>, i64)>, constant: i64) -> Option<Poly> {
+        Poly { sum: Sum::sum_of(terms)?, ..Poly::number(constant) }.small()
     }
 
-    pub(super) fn add(mut self, other: Poly) -> Option<Poly> {
-        self.terms.extend(other.terms);
-        (self.lo, self.hi) = (self.lo.checked_add(other.lo)?, self.hi.checked_add(other.hi)?);
-        self.normal()
+    /// The products, with their factors.
+    pub(super) fn terms(&self) -> &[(Vec<Value>, i64)] {
+        self.sum.terms()
     }
 
-    pub(super) fn scaled(mut self, n: i64) -> Option<Poly> {
-        for t in &mut self.terms {
-            t.1 = t.1.checked_mul(n)?;
-        }
+    fn small(self) -> Option<Poly> {
+        (self.terms().len() <= TERMS).then_some(self)
+    }
+
+    pub(super) fn add(&self, other: &Poly) -> Option<Poly> {
+        let (lo, hi) = (self.lo.checked_add(other.lo)?, self.hi.checked_add(other.hi)?);
+        Poly { sum: self.sum.plus(&other.sum, 1)?, lo, hi }.small()
+    }
+
+    pub(super) fn scaled(&self, n: i64) -> Option<Poly> {
         let (a, b) = (self.lo.checked_mul(n)?, self.hi.checked_mul(n)?);
-        (self.lo, self.hi) = (a.min(b), a.max(b));
-        self.normal()
+        Some(Poly { sum: Sum::default().plus(&self.sum, n)?, lo: a.min(b), hi: a.max(b) })
     }
 
+    /// The product of two whose constants are numbers.
     pub(super) fn product(&self, other: &Poly) -> Option<Poly> {
-        let mut out = Poly::number(0);
-        for (symbols, n) in &self.terms {
-            let mut part = other.clone().scaled(*n)?;
-            for t in &mut part.terms {
-                t.0.extend(symbols);
-                t.0.sort();
-            }
-            if other.lo != 0 {
-                part.terms.push((symbols.clone(), part.lo));
-                (part.lo, part.hi) = (0, 0);
-            }
-            out = out.add(part)?;
-        }
-        out.add(other.clone().scaled(self.lo)?)
+        debug_assert!(self.lo == self.hi && other.lo == other.hi, "{self:?} {other:?}");
+        let (a, b) = (self.lo, other.lo);
+        let sum = self.sum.times(&other.sum)?.plus(&self.sum, b)?.plus(&other.sum, a)?;
+        Poly { sum, ..Poly::number(a.checked_mul(b)?) }.small()
     }
 }
 
 impl Poly {
     /// The number, if it is one.
     pub(super) fn constant(&self) -> Option<i64> {
-        (self.terms.is_empty() && self.lo == self.hi).then_some(self.lo)
+        (self.terms().is_empty() && self.lo == self.hi).then_some(self.lo)
+    }
+
+    /// The constant alone.
+    pub(super) fn constants(&self) -> Poly {
+        Poly { sum: Sum::default(), ..*self }
     }
 
     pub(super) fn symbols(&self) -> impl Iterator<Item = Value> + '_ {
-        self.terms.iter().flat_map(|t| t.0.iter().copied())
+        self.sum.symbols()
     }
 
     /// As numbers, for the key of a state.
     pub(super) fn words(&self, out: &mut Vec<u64>) {
-        out.extend([self.terms.len() as u64, self.lo as u64, self.hi as u64]);
-        for (symbols, n) in &self.terms {
+        out.extend([self.terms().len() as u64, self.lo as u64, self.hi as u64]);
+        for (symbols, n) in self.terms() {
             out.extend([symbols.len() as u64, *n as u64]);
             out.extend(symbols.iter().map(|s| u64::from(s.as_u32())));
         }
@@ -99,21 +92,21 @@ impl Poly {
         }
         let mut out = Poly::number(0);
         let p = poly(code, v, 0)?;
-        for (symbols, n) in &p.terms {
+        for (symbols, n) in p.terms() {
             let mut term = Poly::number(*n);
             for &s in symbols {
                 let factor = state.value(code, s).constant().map_or_else(|| Poly::symbol(s), Poly::number);
                 term = term.product(&factor)?;
             }
-            out = out.add(term)?;
+            out = out.add(&term)?;
         }
-        out.add(Poly { terms: Vec::new(), ..p })
+        out.add(&p.constants())
     }
 
     /// Least and greatest value in a state; `None`: not bounded, or not known.
     pub(super) fn bounds(&self, code: &Code, state: &State) -> (Option<i64>, Option<i64>) {
         let (mut low, mut high) = (Some(self.lo), Some(self.hi));
-        for (symbols, n) in &self.terms {
+        for (symbols, n) in self.terms() {
             // Factors that are at least 0, and what they are at most.
             let (mut least, mut most) = (Some(1i64), Some(1i64));
             for &s in symbols {
@@ -158,7 +151,7 @@ fn at_least_one(code: &Code, v: Value, depth: u32) -> bool {
 
 /// `d - k * j + c` with a counter `j < (a / k)`: as `k * j <= a - k`, it is at least `d + c + k - a`.
 fn below_bounds(code: &Code, p: &Poly) -> bool {
-    p.terms.iter().any(|(symbols, k)| {
+    p.terms().iter().any(|(symbols, k)| {
         let (&[counter], k) = (&symbols[..], -k) else { return false };
         let Some(&bound) = code.bounds.get(&counter).filter(|_| k > 0) else { return false };
         let most = match code.defs[code.root(bound)] {
@@ -166,8 +159,8 @@ fn below_bounds(code: &Code, p: &Poly) -> bool {
             _ => poly(code, bound, 0).and_then(|b| b.scaled(k)),
         };
         let least = || {
-            let rest = p.clone().add(Poly::symbol(counter).scaled(k)?)?;
-            rest.add(most?.scaled(-1)?)?.add(Poly::number(k))?.constant()
+            let rest = p.add(&Poly::symbol(counter).scaled(k)?)?;
+            rest.add(&most?.scaled(-1)?)?.add(&Poly::number(k))?.constant()
         };
         least().is_some_and(|n| n >= 1)
     })
@@ -188,8 +181,8 @@ pub(super) fn poly(code: &Code, v: Value, depth: u32) -> Option<Poly> {
     match code.defs[v] {
         Def::Const(n) => n.constant().map(Poly::number),
         Def::Same(a) => poly(code, a, depth + 1),
-        Def::Binary(BinOp::Add, a, b) => poly(code, a, depth + 1)?.add(poly(code, b, depth + 1)?),
-        Def::Binary(BinOp::Sub, a, b) => poly(code, a, depth + 1)?.add(poly(code, b, depth + 1)?.scaled(-1)?),
+        Def::Binary(BinOp::Add, a, b) => poly(code, a, depth + 1)?.add(&poly(code, b, depth + 1)?),
+        Def::Binary(BinOp::Sub, a, b) => poly(code, a, depth + 1)?.add(&poly(code, b, depth + 1)?.scaled(-1)?),
         Def::Binary(BinOp::Mul, a, b) => poly(code, a, depth + 1)?.product(&poly(code, b, depth + 1)?),
         _ => Some(Poly::symbol(v)),
     }

@@ -170,7 +170,7 @@ impl<'a> Relations<'a> {
         if p.lo != p.hi {
             return None;
         }
-        p.terms.iter().try_fold(Row::number(0).sum(1, &Row::number(p.lo), 1)?, |row, (values, n)| {
+        p.terms().iter().try_fold(Row::number(0).sum(1, &Row::number(p.lo), 1)?, |row, (values, n)| {
             let symbol = self.symbol(Symbol::Values(values.clone()));
             row.plus(symbol, *n)
         })

@@ -190,11 +190,11 @@ fn last_tile(code: &Code, a: Value, b: Value) -> Option<Def> {
             let most = constant(code, most)?;
             // The end is the end of all if the rest is no more than a tile.
             let left = poly(code, rest, 0)?;
-            let difference = poly(code, from, 0)?.add(left.clone())?.add(poly(code, all, 0)?.scaled(-1)?)?;
+            let difference = poly(code, from, 0)?.add(&left)?.add(&poly(code, all, 0)?.scaled(-1)?)?;
             if difference.constant() != Some(0) {
                 return None;
             }
-            left.terms.iter().find_map(|(symbols, k)| {
+            left.terms().iter().find_map(|(symbols, k)| {
                 let (&[counter], k) = (&symbols[..], -k) else { return None };
                 let bound = code.root(*code.bounds.get(&counter).filter(|_| k > 0)?);
                 let Def::Binary(BinOp::Div, sum, by) = code.defs[bound] else { return None };
@@ -202,8 +202,8 @@ fn last_tile(code: &Code, a: Value, b: Value) -> Option<Def> {
                     return None;
                 }
                 // left <= most, where left + k * counter + e = sum: sum <= k * counter + most + e.
-                let whole = left.clone().add(Poly::symbol(counter).scaled(k)?)?;
-                let e = poly(code, sum, 0)?.add(whole.scaled(-1)?)?.constant()?;
+                let whole = left.add(&Poly::symbol(counter).scaled(k)?)?;
+                let e = poly(code, sum, 0)?.add(&whole.scaled(-1)?)?.constant()?;
                 let more = most.checked_add(e)?.checked_sub(k - 1)?;
                 (more.rem_euclid(k) == 0).then(|| Def::AtMost(bound, counter, more / k))
             })
