@@ -6,7 +6,9 @@
 use crate::differential::case::tiles_of;
 use crate::engine::check;
 use crate::{fixpipe, indexed, moved, multiplied, numpy, placed};
-use ptoc_isa::{CmpOp, DTypeRule, Instr, InstrId, Loc, OperandKind, Place, Sem, Target, Triple, check_dtypes, lookup};
+use ptoc_isa::{
+    CmpOp, DTypeRule, Instr, InstrId, Loc, MemorySpace, OperandKind, Sem, Target, Triple, check_dtypes, lookup,
+};
 use ptoc_tensor::DType;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -75,7 +77,7 @@ fn all_vectors() -> BTreeSet<Form> {
 fn shapes(target: &Target, id: InstrId) -> Vec<(Vec<DType>, String)> {
     let row = id.get();
     let each = |tiles: Vec<Vec<DType>>| tiles.into_iter().map(|t| (t, String::new())).collect();
-    let way = |from: Place, to: Place| format!("{from}>{to}");
+    let way = |from: MemorySpace, to: MemorySpace| format!("{from}>{to}");
     match row.dtypes {
         DTypeRule::Same | DTypeRule::Mask | DTypeRule::Pairs | DTypeRule::Tuples => {
             let OperandKind::Tile(places) = row.operands[0].kind else { panic!("{}: a tile", row.name) };
@@ -90,7 +92,7 @@ fn shapes(target: &Target, id: InstrId) -> Vec<(Vec<DType>, String)> {
         DTypeRule::Move => {
             let mut all = Vec::new();
             for rule in target.moves.iter().filter(|m| m.instr == id) {
-                let vector = [rule.from, rule.to] == [Place::Tile(Loc::Vec); 2];
+                let vector = [rule.from, rule.to] == [MemorySpace::Tile(Loc::Vec); 2];
                 let masks = vector.then_some((DType::Bool, DType::Bool));
                 let pairs = rule.pairs.iter().copied().chain(masks);
                 all.extend(pairs.map(|(from, to)| (vec![to, from], way(rule.from, rule.to))));
@@ -104,10 +106,10 @@ fn shapes(target: &Target, id: InstrId) -> Vec<(Vec<DType>, String)> {
                 false => vec![None],
             };
             let mut all = Vec::new();
-            for rule in target.moves.iter().filter(|m| m.from == Place::Tile(Loc::Acc)) {
+            for rule in target.moves.iter().filter(|m| m.from == MemorySpace::Tile(Loc::Acc)) {
                 let there = match rule.to {
-                    Place::Gm => row.operands[0].kind == OperandKind::View,
-                    Place::Tile(loc) => row.operands[0].takes(loc),
+                    MemorySpace::Gm => row.operands[0].kind == OperandKind::View,
+                    MemorySpace::Tile(loc) => row.operands[0].takes(loc),
                 };
                 let pairs = if meaning.quantised { &rule.quantised } else { &rule.pairs };
                 for (from, to) in pairs.iter().filter(|_| there) {

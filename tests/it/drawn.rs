@@ -4,7 +4,7 @@
 use super::engine::Noise;
 use ptoc_analysis::{Bindings, instantiate};
 use ptoc_diagnostics::{SourceMap, codes};
-use ptoc_interp::{Launch, Options, Outcome, TensorArg, Trap};
+use ptoc_interp::{InterpreterLaunch, InterpreterOutcome, Options, TensorArg, Trap};
 use ptoc_ir::tile::{Kernel, TensorDir};
 use ptoc_isa::Target;
 use ptoc_names::Modules;
@@ -43,7 +43,7 @@ pub fn each(count: usize, draw: impl FnMut(usize) -> String, mut judge: impl FnM
 }
 
 /// A launch on arrays of zeros; outputs begin without values.
-pub fn launch(kernel: &Kernel, dims: &[i64]) -> Result<Outcome, Trap> {
+pub fn launch(kernel: &Kernel, dims: &[i64]) -> Result<InterpreterOutcome, Trap> {
     let values = ptoc_interp::prologue(kernel, dims, &[])?;
     let tensors = kernel.tensors.values().map(|t| {
         let shape: Vec<u64> = t.shape.iter().map(|v| values[v.as_u32() as usize]).collect();
@@ -53,5 +53,8 @@ pub fn launch(kernel: &Kernel, dims: &[i64]) -> Result<Outcome, Trap> {
     });
     let options = Options { fuel: Some(1_000_000), ..Options::default() };
     let (tensors, scalars) = (tensors.collect(), Vec::new());
-    ptoc_interp::run(kernel, &mut Launch { tensors, dims: dims.to_vec(), scalars, options, print: &mut |_| {} })
+    ptoc_interp::run(
+        kernel,
+        &mut InterpreterLaunch { tensors, dims: dims.to_vec(), scalars, options, print: &mut |_| {} },
+    )
 }

@@ -3,7 +3,7 @@
 use ptoc_cpu::Vectors;
 use ptoc_diagnostics::{Diagnostic, render};
 use ptoc_driver::defs::Definition;
-use ptoc_driver::session::{Origin, Session, Waiting};
+use ptoc_driver::session::{RepairOrigin, Session, Waiting};
 use ptoc_ir::loops::Module;
 use ptoc_isa::{Loc, Target};
 use ptoc_passes::pipeline::Pipeline;
@@ -89,9 +89,11 @@ pub fn prepare(
     let Some(instance) = s.instantiate(&unit, entry.id, &bindings, Waiting::IsError) else { return Err(refused(s)) };
     let source = instance.kernel.clone();
     let arguments = instance.tensors.iter().map(|t| t.name.to_string()).collect();
-    let Some(prepared) =
-        s.prepare(instance.kernel, &instance.debug, &Origin { unit: &unit, kernel: entry.id, bindings: &bindings })
-    else {
+    let Some(prepared) = s.prepare(
+        instance.kernel,
+        &instance.debug,
+        &RepairOrigin { unit: &unit, kernel: entry.id, bindings: &bindings },
+    ) else {
         return Err(refused(s));
     };
     Ok(Middle { session: s, source, arguments, prepared })
@@ -197,7 +199,7 @@ impl Built {
                 capacity: Loc::ALL.into_iter().map(|loc| (loc, self.target.memory(loc).capacity)).collect(),
             };
             let sanitizer = ptoc_interp::sanitize::Sanitizer::new(&kernel, &options).map_err(|trap| trap.message)?;
-            let launch = ptoc_exec::Launch { params: &params, tensors: &args, threads, print: None };
+            let launch = ptoc_exec::LaunchArgs { params: &params, tensors: &args, threads, print: None };
             // SAFETY: as in `execute_one`.
             let ended = unsafe { code.launch_watched(launch, Some(&sanitizer)) };
             let who = format!("the sanitizer with {threads} threads");
@@ -303,7 +305,7 @@ impl Built {
         let values = ptoc_interp::prologue(&self.placed.kernel, &dims, &none).map_err(stop)?;
         let scalars = self.placed.kernel.scalars.iter().map(|p| values[p.value.as_u32() as usize] as i64);
         let params: Vec<i64> = dims.iter().copied().chain(scalars).collect();
-        let launch = ptoc_exec::Launch { params: &params, tensors: args, threads, print: None };
+        let launch = ptoc_exec::LaunchArgs { params: &params, tensors: args, threads, print: None };
         // SAFETY: `args` point to arrays that live as long; their shapes are those of the arguments for these
         // dimensions, and no two are the same.
         match unsafe { code.launch(launch) } {
@@ -344,7 +346,7 @@ fn interpret(
         ptoc_interp::TensorArg { dtype: t.dtype(), shape, data: t.bytes().to_vec() }
     });
     let capacity = Loc::ALL.into_iter().map(|loc| (loc, target.memory(loc).capacity)).collect();
-    let mut launch = ptoc_interp::Launch {
+    let mut launch = ptoc_interp::InterpreterLaunch {
         tensors: args.collect(),
         dims,
         scalars: kernel.scalars.iter().map(|_| None).collect(),

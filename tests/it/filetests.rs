@@ -42,7 +42,7 @@ use ptoc_ir::tile::verify::{VerifyError, verify, verify_rewritten};
 use ptoc_isa::Target;
 use ptoc_lower::row_pipelining;
 use ptoc_opt::analyses::Analyses;
-use ptoc_opt::pass::{Context, Unit};
+use ptoc_opt::pass::{Context, RewriteUnit};
 use ptoc_opt::{copy_propagation, fusion};
 use ptoc_passes::pipeline::{CPU_PASSES, place};
 use ptoc_placement::PlacedKernel;
@@ -60,7 +60,7 @@ struct Output {
 }
 
 enum Stage {
-    Tile(Unit),
+    Tile(RewriteUnit),
     Loop(Module, Option<usize>),
 }
 
@@ -90,7 +90,7 @@ fn read(test: &Test) -> Result<(Stage, &'static Target), Vec<Diagnostic>> {
         refused(&placed.kernel, true)?;
         placed = place(placed.kernel, target)?.0;
     }
-    Ok((Stage::Tile(Unit::new(placed.kernel, placed.placement)), target))
+    Ok((Stage::Tile(RewriteUnit::new(placed.kernel, placed.placement)), target))
 }
 
 /// One pass: what it leaves, and whether it changed anything. What text does not say is noted.
@@ -167,7 +167,7 @@ fn verified(stage: &Stage, target: &Target, strict: bool, bounded: bool) -> Resu
     refused(&unit.kernel, strict)?;
     // Spill storage is behind what a memory holds.
     let faults = plan_check::check(&unit.kernel, &unit.placement, target);
-    let faults = faults.into_iter().filter(|f| !matches!(f, plan_check::Fault::Outside(..)));
+    let faults = faults.into_iter().filter(|f| !matches!(f, plan_check::PlanFault::Outside(..)));
     let found: Vec<_> = faults.map(|f| f.diagnostic(&unit.kernel)).collect();
     if !found.is_empty() {
         return Err(found);

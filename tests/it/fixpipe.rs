@@ -5,7 +5,7 @@
 use crate::covered::Form;
 use crate::engine::{agree, build};
 use crate::moved::seen_as;
-use ptoc_isa::{InstrId, Loc, Place, Sem, Target, check_move_as, lookup, overloads};
+use ptoc_isa::{InstrId, Loc, MemorySpace, Sem, Target, check_move_as, lookup, overloads};
 use ptoc_tensor::{DType, Tensor, scalar};
 use std::fmt::Write as _;
 
@@ -89,29 +89,29 @@ impl Line {
         (self.acc.expect("an accumulator"), self.to.expect("a result"))
     }
 
-    fn places(&self) -> &'static [Place] {
+    fn places(&self) -> &'static [MemorySpace] {
         match &self.name[..4] {
-            "TSTO" => &[Place::Gm],
-            "TMOV" => &[Place::Tile(Loc::Vec), Place::Tile(Loc::Mat)],
-            _ => &[Place::Tile(Loc::Mat)],
+            "TSTO" => &[MemorySpace::Gm],
+            "TMOV" => &[MemorySpace::Tile(Loc::Vec), MemorySpace::Tile(Loc::Mat)],
+            _ => &[MemorySpace::Tile(Loc::Mat)],
         }
     }
 
     /// The dtype as which the result is looked at.
-    fn seen(&self, target: &Target, place: Place) -> DType {
+    fn seen(&self, target: &Target, place: MemorySpace) -> DType {
         match place {
-            Place::Tile(loc) => seen_as(target, loc, self.pair().1),
-            Place::Gm => self.pair().1,
+            MemorySpace::Tile(loc) => seen_as(target, loc, self.pair().1),
+            MemorySpace::Gm => self.pair().1,
         }
     }
 
-    fn shown(&self, target: &Target, place: Place) -> Option<Shown> {
-        if place != Place::Tile(Loc::Mat) {
+    fn shown(&self, target: &Target, place: MemorySpace) -> Option<Shown> {
+        if place != MemorySpace::Tile(Loc::Mat) {
             return Some(Shown::Stored);
         }
         let to = self.seen(target, place);
         let takes = |next| target.move_rule(place, next).is_some_and(|m| m.pairs.contains(&(to, to)));
-        match (takes(Place::Gm), takes(Place::Tile(Loc::Left))) {
+        match (takes(MemorySpace::Gm), takes(MemorySpace::Tile(Loc::Left))) {
             (true, _) => Some(Shown::Stored),
             (_, true) => target.accumulator_of(to, to).map(|_| Shown::Multiplied),
             _ => None,
@@ -120,7 +120,7 @@ impl Line {
 
     /// The kernel, its arguments, and the dtype of the result, which is the last of them. `scales`: the dtype of a
     /// table of them.
-    fn kernel(&self, target: &Target, place: Place, shown: Shown, scales: DType) -> (String, Vec<Tensor>, DType) {
+    fn kernel(&self, target: &Target, place: MemorySpace, shown: Shown, scales: DType) -> (String, Vec<Tensor>, DType) {
         let (acc, to) = self.pair();
         let factor = self.factor.expect("a factor");
         let (rows, cols) = self.shape;
@@ -155,8 +155,8 @@ impl Line {
         let name = &self.name;
         let operands = operands.join(", ");
         match place {
-            Place::Gm => writeln!(body, "    {name}(o, {operands});").expect("fits"),
-            Place::Tile(loc) => {
+            MemorySpace::Gm => writeln!(body, "    {name}(o, {operands});").expect("fits"),
+            MemorySpace::Tile(loc) => {
                 let wide = match self.old.is_empty() {
                     true => cols.next_multiple_of(if to.size() == 1 { 32 } else { 16 }),
                     false => cols,
@@ -203,7 +203,7 @@ impl Line {
         (format!("kernel k({params}, o: {dir} {result}[{rows}, {cols}]) {{\n{body}}}\n"), tensors, result)
     }
 
-    fn run(&self, target: &Target, place: Place, shown: Shown, scales: DType) -> Result<(), String> {
+    fn run(&self, target: &Target, place: MemorySpace, shown: Shown, scales: DType) -> Result<(), String> {
         let (text, tensors, d) = self.kernel(target, place, shown, scales);
         let seen = self.seen(target, place);
         let label = format!("{} from {:?} to {place} on {}", self.name, self.pair(), target.name);
@@ -237,11 +237,11 @@ impl Line {
 
 impl Line {
     /// On every target that has the move, to every place; with the dtype of a table of scales.
-    fn launches(&self) -> Vec<(&'static Target, Place, Shown, DType)> {
+    fn launches(&self) -> Vec<(&'static Target, MemorySpace, Shown, DType)> {
         let (mut all, quantised) = (Vec::new(), !self.scale.is_empty());
         for target in Target::pto() {
             for &place in self.places() {
-                if check_move_as(target, Place::Tile(Loc::Acc), place, self.pair(), quantised).is_err() {
+                if check_move_as(target, MemorySpace::Tile(Loc::Acc), place, self.pair(), quantised).is_err() {
                     continue;
                 }
                 let Some(shown) = self.shown(target, place) else { continue };

@@ -5,7 +5,7 @@
 use crate::arrays::{Array, wrong};
 use crate::covered::Form;
 use crate::engine::{agree, build};
-use ptoc_isa::{InstrId, Loc, Place, SCALES, Sem, Target, check_dtypes, check_move, lookup};
+use ptoc_isa::{InstrId, Loc, MemorySpace, SCALES, Sem, Target, check_dtypes, check_move, lookup};
 use ptoc_tensor::{DType, Tensor, scalar};
 use std::fmt::Write as _;
 
@@ -25,15 +25,15 @@ struct Line {
 /// From where to where, or where a tile lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Way {
-    pub from: Option<Place>,
-    pub to: Place,
+    pub from: Option<MemorySpace>,
+    pub to: MemorySpace,
 }
 
 impl Way {
     pub fn parse(text: &str) -> Way {
         let place = |name: &str| match Loc::from_name(name) {
-            Some(loc) => Place::Tile(loc),
-            None if name == "GM" => Place::Gm,
+            Some(loc) => MemorySpace::Tile(loc),
+            None if name == "GM" => MemorySpace::Gm,
             None => panic!("{name} is no place"),
         };
         match text.split_once('>') {
@@ -99,7 +99,7 @@ pub fn visible(target: &Target, loc: Loc, d: DType) -> bool {
 }
 
 fn shown(target: &Target, loc: Loc, d: DType) -> Option<Shown> {
-    let leads = |to: Place| check_move(target, loc, to, d, d).is_ok();
+    let leads = |to: MemorySpace| check_move(target, loc, to, d, d).is_ok();
     let factor = |left: bool| {
         let triple = target.triples.iter().find(|t| t.left == t.right && (if left { t.left } else { t.right }) == d);
         triple.map(|t| Shown::Multiplied(t.acc))
@@ -110,10 +110,10 @@ fn shown(target: &Target, loc: Loc, d: DType) -> Option<Shown> {
         Loc::Bias => target.accumulators().contains(&d).then_some(Shown::Added(d)),
         Loc::Scaling => SCALES.contains(&d).then_some(Shown::Scales),
         // A mask is seen by what it selects.
-        _ if leads(Place::Gm) || d == DType::Bool => Some(Shown::Stored),
+        _ if leads(MemorySpace::Gm) || d == DType::Bool => Some(Shown::Stored),
         Loc::Mat => [Loc::Left, Loc::Bias, Loc::Scaling]
             .into_iter()
-            .filter(|next| leads(Place::Tile(*next)))
+            .filter(|next| leads(MemorySpace::Tile(*next)))
             .find_map(|next| shown(target, next, d)),
         _ => None,
     }
@@ -274,10 +274,10 @@ impl Line {
         match (self.way.from, self.way.to) {
             (Some(from), to) => {
                 check_move(target, from, to, a, b).ok()?;
-                if to == Place::Gm { Some(Shown::Stored) } else { self.seen(target) }
+                if to == MemorySpace::Gm { Some(Shown::Stored) } else { self.seen(target) }
             }
-            (None, Place::Gm) => target.has_dtype(a).then_some(Shown::Stored),
-            (None, Place::Tile(loc)) => {
+            (None, MemorySpace::Gm) => target.has_dtype(a).then_some(Shown::Stored),
+            (None, MemorySpace::Tile(loc)) => {
                 if check_dtypes(target, self.id, &[b], None).is_some() {
                     return None;
                 }
@@ -290,7 +290,7 @@ impl Line {
     }
 
     fn seen(&self, target: &Target) -> Option<Shown> {
-        let Place::Tile(loc) = self.way.to else { return None };
+        let MemorySpace::Tile(loc) = self.way.to else { return None };
         shown(target, loc, seen_as(target, loc, self.out.dtype))
     }
 
@@ -311,7 +311,7 @@ impl Line {
             None => Tensor::zeros(o.dtype, &o.shape).expect("small"),
         };
         match (self.id.get().sem, self.way.from, self.way.to) {
-            (Sem::Load, _, Place::Tile(loc)) => {
+            (Sem::Load, _, MemorySpace::Tile(loc)) => {
                 w.argument("x", "in", a.tensor());
                 let [r, c] = a.shape;
                 w.tile("d", loc, b.dtype, if turned { [c, r] } else { [r, c] }, &tile);
@@ -325,7 +325,7 @@ impl Line {
                     w.show(how, &whole, loc, b.dtype, b.shape);
                 }
             }
-            (Sem::Store, Some(Place::Tile(loc)), _) => {
+            (Sem::Store, Some(MemorySpace::Tile(loc)), _) => {
                 if turned {
                     w.argument("x", "in", a.tensor());
                     w.tile("s", loc, a.dtype, a.shape, &tile);
@@ -336,13 +336,13 @@ impl Line {
                 }
                 w.argument("o", if self.old.is_some() { "inout" } else { "out" }, result(b));
             }
-            (Sem::Move, Some(Place::Tile(from)), Place::Tile(to)) => {
+            (Sem::Move, Some(MemorySpace::Tile(from)), MemorySpace::Tile(to)) => {
                 w.source(from, a, false);
                 let (seen, dtype) = w.destination(to, b.dtype, b.shape);
                 w.line(&format!("TMOV(d, s{window}{words});"));
                 w.show(how, seen, to, dtype, b.shape);
             }
-            (Sem::Fixpipe(_), Some(Place::Tile(from)), Place::Tile(to)) => {
+            (Sem::Fixpipe(_), Some(MemorySpace::Tile(from)), MemorySpace::Tile(to)) => {
                 w.source(from, a, false);
                 w.tile("d", to, b.dtype, b.shape, "");
                 if let Some(old) = &self.old {
@@ -353,18 +353,18 @@ impl Line {
                 w.line(&format!("{}(d, s, {at}{words});", self.id.get().written_name()));
                 w.show(how, "d", to, b.dtype, b.shape);
             }
-            (Sem::Assign, _, Place::Tile(loc @ (Loc::Vec | Loc::Mat | Loc::Acc))) => {
+            (Sem::Assign, _, MemorySpace::Tile(loc @ (Loc::Vec | Loc::Mat | Loc::Acc))) => {
                 w.source(loc, a, true);
                 w.show(how, "s", loc, b.dtype, b.shape);
             }
-            (Sem::Assign, _, Place::Tile(loc)) => {
+            (Sem::Assign, _, MemorySpace::Tile(loc)) => {
                 w.source(Loc::Mat, a, false);
                 w.tile("d", loc, b.dtype, b.shape, "");
                 w.bind("d");
                 w.line("TMOV(d, s);");
                 w.show(how, "d", loc, b.dtype, b.shape);
             }
-            (Sem::Expand, _, Place::Tile(loc)) => {
+            (Sem::Expand, _, MemorySpace::Tile(loc)) => {
                 w.argument("x", "in", Tensor::from_fn(a.dtype, &[1], |_| a.bits[0]).expect("small"));
                 w.tile("d", loc, b.dtype, b.shape, "");
                 w.line("TEXPANDS(d, x[0]);");
@@ -393,8 +393,8 @@ impl Line {
         let got = got.last().expect("a result");
         let (d, out) = (got.dtype(), &self.out);
         let seen = match self.way.to {
-            Place::Tile(loc) => seen_as(target, loc, out.dtype),
-            Place::Gm => out.dtype,
+            MemorySpace::Tile(loc) => seen_as(target, loc, out.dtype),
+            MemorySpace::Gm => out.dtype,
         };
         let want = match how {
             Shown::Stored => out.tensor(),
@@ -437,8 +437,8 @@ pub fn kernel(target: &Target, form: &Form) -> Option<String> {
     let way = Way::parse(&form.way);
     let array = |dtype, r, c| Array { dtype, shape: [r, c], bits: vec![0; r * c] };
     let how = match way.to {
-        Place::Gm => Shown::Stored,
-        Place::Tile(loc) => shown(target, loc, seen_as(target, loc, out))?,
+        MemorySpace::Gm => Shown::Stored,
+        MemorySpace::Tile(loc) => shown(target, loc, seen_as(target, loc, out))?,
     };
     // Of what is read along one row there is one row.
     let (r, c) = if matches!(how, Shown::Added(_) | Shown::Scales) { (1, 64) } else { (32, 32) };

@@ -10,7 +10,7 @@
 //! buffers twice over, every branch. The `// run:` lines of the files see to that.
 
 use ptoc_diagnostics::Diagnostic;
-use ptoc_interp::{Launch, Options, Order, Pipes, TensorArg};
+use ptoc_interp::{InterpreterLaunch, Options, Order, Pipes, TensorArg};
 use ptoc_ir::tile::text::{Spans, print};
 use ptoc_ir::tile::{AddrKind, Kernel, Op, Region, Stmt, SyncMode, Tile, adds_floats};
 use ptoc_isa::Target;
@@ -51,7 +51,7 @@ impl Given {
     /// The results, or the code of the trap.
     fn run(&self, kernel: &Kernel, target: &Target, order: Order) -> Result<Vec<TensorArg>, &'static str> {
         let pipes = Pipes { order, barrier: target.pipes.barrier.clone(), ..Pipes::default() };
-        let mut launch = Launch {
+        let mut launch = InterpreterLaunch {
             tensors: self.tensors.clone(),
             dims: self.dims.clone(),
             scalars: self.scalars.clone(),

@@ -5,7 +5,7 @@ use crate::engine::command;
 use ptoc_driver::backend::INTERP;
 use ptoc_driver::defs::Definition;
 use ptoc_driver::launch::{CompiledPlan, Plan, RunOptions};
-use ptoc_driver::session::{Session, Unit};
+use ptoc_driver::session::{CompilationUnit, Session};
 use ptoc_ir::scalar;
 use ptoc_ir::tile::text::{Spans, parse, print};
 use ptoc_ir::tile::{Coord, Kernel};
@@ -63,7 +63,7 @@ fn session(target: &str, defs: &[(&str, String)]) -> Session {
     Session::new(target, &definitions).expect("built in")
 }
 
-fn planned(mut session: Session, unit: &Unit, kernel: &str, arrays: &Given) -> Compiled {
+fn planned(mut session: Session, unit: &CompilationUnit, kernel: &str, arrays: &Given) -> Compiled {
     let entry = unit.entry(Some(kernel), "run").expect("it is there");
     let plan = Plan::new(&mut session, unit, &entry, &arrays_of(arrays), true);
     let said: Vec<String> = session.diagnostics.iter().map(|d| d.message.clone()).collect();

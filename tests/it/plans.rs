@@ -3,7 +3,7 @@
 //! something else as often as one run of it, in program order, can show.
 
 use ptoc_checks::plan_check;
-use ptoc_checks::plan_check::Fault;
+use ptoc_checks::plan_check::PlanFault;
 use ptoc_driver::backend::INTERP;
 use ptoc_driver::launch::{CompiledPlan, RunOptions};
 use ptoc_ir::tile::{AddrKind, Kernel, Tile};
@@ -109,11 +109,11 @@ fn off_and_out(kernel: &Kernel, good: &Placement, target: &Target, name: &str) -
         let faults = |at| plan_check::check(kernel, &moved(good, tile, at), target);
         if align > 1 {
             let off = faults(at + align / 2);
-            assert!(off.iter().any(|f| matches!(f, Fault::Unaligned(t, _) if *t == tile)), "{name}: {off:?}");
+            assert!(off.iter().any(|f| matches!(f, PlanFault::Unaligned(t, _) if *t == tile)), "{name}: {off:?}");
         }
         // The last place, and the next one.
         let last = (capacity - placement::footprint(&kernel.tiles[tile], align)) / align.max(1) * align.max(1);
-        let outside = |f: &Fault| matches!(f, Fault::Outside(t, _) if *t == tile);
+        let outside = |f: &PlanFault| matches!(f, PlanFault::Outside(t, _) if *t == tile);
         assert!(!faults(last).iter().any(outside), "{name}");
         assert!(faults(last + align.max(1)).iter().any(outside), "{name}");
         count += 1;

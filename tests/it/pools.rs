@@ -1,9 +1,9 @@
 //! Locations that share one memory (`[pool.NAME]` of a target file): their tiles are packed together, the plan checker
 //! keeps them apart, and messages speak of the pool.
 
-use ptoc_checks::plan_check::{self, Fault};
+use ptoc_checks::plan_check::{self, PlanFault};
 use ptoc_diagnostics::{FileId, SourceMap};
-use ptoc_interp::{Launch, Options, Order, Pipes, TensorArg};
+use ptoc_interp::{InterpreterLaunch, Options, Order, Pipes, TensorArg};
 use ptoc_ir::tile::{AddrKind, Kernel, Tile};
 use ptoc_isa::{Loc, Target};
 use ptoc_placement::placement::plan;
@@ -125,7 +125,10 @@ fn the_plan_checker_refuses_bytes_that_two_locations_want() {
     let mut bad = good.clone();
     bad.offsets[left] = good.offsets[factor].clone();
     let faults = plan_check::check(&kernel, &bad, &target);
-    assert!(faults.iter().any(|f| matches!(f, Fault::Clobber(a, b, _) if (*a, *b) == (left, factor))), "{faults:?}");
+    assert!(
+        faults.iter().any(|f| matches!(f, PlanFault::Clobber(a, b, _) if (*a, *b) == (left, factor))),
+        "{faults:?}"
+    );
     // Where the locations have memories of their own, it is no fault.
     let a5 = Target::builtin("a5").expect("built in");
     let kernel = kernel_of(&product(64), a5);
@@ -157,7 +160,7 @@ fn addresses_of_the_authors_in_two_locations() {
     kernel.tiles[vec].addr = AddrKind::Dynamic;
     let good = plan(&kernel, &target).expect("it fits");
     let faults = plan_check::check(&kernel, &good, &target);
-    let fault = faults.iter().find(|f| matches!(f, Fault::Unbounded(a, _) if *a == vec)).expect("refused");
+    let fault = faults.iter().find(|f| matches!(f, PlanFault::Unbounded(a, _) if *a == vec)).expect("refused");
     let d = fault.diagnostic(&kernel);
     assert_eq!(d.message, "nothing keeps `v`, whose address is computed, away from `m`");
 }
@@ -194,7 +197,7 @@ fn bytes_that_change_hands_between_locations_are_ordered() {
         };
         let pools = pooled.pools().iter().map(|pool| pool.locations.clone()).collect();
         let pipes = Pipes { order: Order::Random(1), barrier: pooled.pipes.barrier.clone(), pools, time: None };
-        let mut launch = Launch {
+        let mut launch = InterpreterLaunch {
             tensors: vec![
                 arg(DType::F32, [16, 64]),
                 arg(DType::F32, [16, 64]),

@@ -12,11 +12,11 @@ use crate::engine::{Content, Middle, difference, prepare};
 use bundle::{Array, Bundle};
 use ptoc_gpu::{Arguments, Compiled, GPU_PASSES, MOST_SHARED, Options, compile, extents};
 use ptoc_ir::loops::Module;
-use ptoc_ir::loops::eval::Stop;
+use ptoc_ir::loops::eval::EvalStop;
 use ptoc_ir::tile::{Kernel, TensorDir, adds_floats};
 use ptoc_isa::{InstrId, Target};
 use ptoc_passes::pipeline::Pipeline;
-use ptoc_ptx::sim::{self, Global, Launch};
+use ptoc_ptx::sim::{self, Global, SimLaunch};
 use ptoc_tensor::Tensor;
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -58,7 +58,7 @@ impl Ptx {
         let params = self.params(dims)?;
         let extents = match extents(&self.module, &params) {
             Ok(extents) => extents,
-            Err(Stop::Check { check, args }) => return Ok(Err(format!("check {check} {args:?} of the launch"))),
+            Err(EvalStop::Check { check, args }) => return Ok(Err(format!("check {check} {args:?} of the launch"))),
             Err(stop) => return Err(format!("the launch function: {stop:?}")),
         };
         let blocks = ptoc_abi::count(&extents).map_err(|e| e.to_string())?;
@@ -78,7 +78,7 @@ impl Ptx {
         let status = global.add(abi.status(ctas));
         let scratch = global.add(vec![0xa5; (u64::from(ctas) * abi.scratch) as usize]);
         let arguments = Arguments { tensors: &addresses, params: &params, extents: &extents, status, scratch };
-        let launch = Launch {
+        let launch = SimLaunch {
             kernel: &self.code.kernel,
             ctas,
             shared: abi.shared,

@@ -4,7 +4,7 @@
 
 use crate::rules::{Form, forms, has_all, has_tiles, moved, product, program};
 use ptoc_diagnostics::Diagnostic;
-use ptoc_isa::{DTypeRule, InstrId, Place, Sem, Target, Triple};
+use ptoc_isa::{DTypeRule, InstrId, MemorySpace, Sem, Target, Triple};
 use ptoc_tensor::DType;
 use ptoc_tests::front::{Flags, check};
 use std::collections::BTreeSet;
@@ -381,7 +381,7 @@ fn moves_that_a_target_does_not_have() {
     let (mut wrong, mut count) = (Vec::new(), 0);
     for target in Target::pto() {
         let mut tried = BTreeSet::new();
-        for way in Target::pto().iter().flat_map(|t| &t.moves).filter(|m| m.from != Place::Gm) {
+        for way in Target::pto().iter().flat_map(|t| &t.moves).filter(|m| m.from != MemorySpace::Gm) {
             for (pair, scale) in way.pairs.iter().map(|p| (*p, false)).chain(way.quantised.iter().map(|p| (*p, true))) {
                 let mine = target.move_rule(way.from, way.to);
                 let taken =

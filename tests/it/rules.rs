@@ -11,8 +11,8 @@ mod pairs;
 use crate::differential::case::tiles_of;
 use crate::engine::check;
 use ptoc_isa::{
-    AtomicOp, CmpOp, Instr, InstrId, Loc, MoveRule, OperandKind, Place, Read, Role, Sem, ShapeRule, Target, Triple,
-    allowed_dtypes, check_dtypes, check_overlap,
+    AtomicOp, CmpOp, Instr, InstrId, Loc, MemorySpace, MoveRule, OperandKind, Read, Role, Sem, ShapeRule, Target,
+    Triple, allowed_dtypes, check_dtypes, check_overlap,
 };
 use ptoc_tensor::DType;
 use std::collections::{BTreeMap, BTreeSet};
@@ -253,36 +253,40 @@ fn of_triples(target: &'static Target, out: &mut Vec<Rule>) {
 }
 
 /// A tile of a move, filled; and one that is looked at.
-pub(crate) fn moved(target: &Target, rule: (Place, Place, bool), (from, to): (DType, DType)) -> Option<Program> {
+pub(crate) fn moved(
+    target: &Target,
+    rule: (MemorySpace, MemorySpace, bool),
+    (from, to): (DType, DType),
+) -> Option<Program> {
     let (source, dest, quantised) = rule;
     let (mut params, mut body) = (Vec::new(), String::new());
-    let one_row = matches!(dest, Place::Tile(Loc::Bias | Loc::Scaling));
+    let one_row = matches!(dest, MemorySpace::Tile(Loc::Bias | Loc::Scaling));
     // Rows of a table of scales are whole lines of 128 bytes.
     let (r, c) = match dest {
-        Place::Tile(Loc::Scaling) => (1, 64.max(128 / to.size())),
+        MemorySpace::Tile(Loc::Scaling) => (1, 64.max(128 / to.size())),
         _ if one_row => (1, 64),
         _ => (32, 32),
     };
     match source {
-        Place::Tile(Loc::Acc) => {
+        MemorySpace::Tile(Loc::Acc) => {
             let triple = target.triples.iter().find(|t| t.acc == from)?;
             params.push(format!("a: in {}[{r}, {c}], b: in {}[{c}, {c}]", triple.left, triple.right));
             writeln!(body, "    let s = tile Acc<{from}, {r}, {c}>;\n    TMATMUL(s, Left(a), Right(b));")
                 .expect("fits");
         }
-        Place::Tile(loc) => {
+        MemorySpace::Tile(loc) => {
             params.push(format!("x: in {from}[{r}, {c}]"));
             writeln!(body, "    let s = {loc}(x);").expect("fits");
         }
-        Place::Gm => return None,
+        MemorySpace::Gm => return None,
     }
     let scale = if quantised { ", 0.5" } else { "" };
     match dest {
-        Place::Gm => {
+        MemorySpace::Gm => {
             params.push(format!("y: out {to}[{r}, {c}]"));
             writeln!(body, "    TSTORE(y, s{scale});").expect("fits");
         }
-        Place::Tile(loc) => {
+        MemorySpace::Tile(loc) => {
             writeln!(body, "    let d = tile {loc}<{to}, {r}, {c}>;\n    TMOV(d, s{scale});").expect("fits");
         }
     }

@@ -6,7 +6,7 @@ use ptoc_analysis::{Bindings, instantiate};
 use ptoc_diagnostics::FileId;
 use ptoc_ir::tile::text::{Spans, print};
 use ptoc_ir::tile::{EventKind, Kernel, Op, Purpose, Region, SyncMode, SyncOp};
-use ptoc_isa::{InstrId, Loc, OperandKind, Pipe, PipeRule, Place, Role, Target, pipe_of};
+use ptoc_isa::{InstrId, Loc, MemorySpace, OperandKind, Pipe, PipeRule, Role, Target, pipe_of};
 use ptoc_names::{Modules, NoImports, SyncFn, check_names};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -327,13 +327,13 @@ fn pipes() -> String {
         }
     }
     for rule in Target::pto().iter().flat_map(|t| &t.moves) {
-        let loc = |p: Place| match p {
-            Place::Gm => None,
-            Place::Tile(l) => Some(l),
+        let loc = |p: MemorySpace| match p {
+            MemorySpace::Gm => None,
+            MemorySpace::Tile(l) => Some(l),
         };
         let i = rule.instr.get();
         if matches!(i.pipe, PipeRule::Store | PipeRule::Move) {
-            let to = if rule.to == Place::Gm { String::new() } else { format!(" to {}", rule.to) };
+            let to = if rule.to == MemorySpace::Gm { String::new() } else { format!(" to {}", rule.to) };
             add(pipe_of(rule.instr, loc(rule.from), loc(rule.to)), format!("`{}` from {}{to}", i.name, rule.from));
         }
     }

@@ -2,7 +2,7 @@
 
 use ptoc_analysis::{Bindings, Instance, instantiate, instantiate_program};
 use ptoc_diagnostics::{Budget, Diagnostic, Diagnostics, FileId, SourceMap, render};
-use ptoc_driver::repair::Source;
+use ptoc_driver::repair::KernelSource;
 use ptoc_isa::Target;
 use ptoc_names::{ItemId, Loader, Modules, check_names};
 use ptoc_passes::pipeline::{Pipeline, Request, pipeline_of};
@@ -147,7 +147,7 @@ pub fn check_for(target: &Target, name: &str, text: &str, flags: &Flags, directo
     all.extend(found);
     let mut compiled = 0;
     let mut pipeline = |instance: Instance, kernel: ItemId, bindings: &Bindings, all: &mut Diagnostics| {
-        let source = Source { sources: &sources, modules: &modules, kernel, bindings };
+        let source = KernelSource { sources: &sources, modules: &modules, kernel, bindings };
         let called = |d: Diagnostic| instance.debug.called_from(d);
         let budget = Budget::default();
         let request = Request::new(&source, &budget, Pipeline::of(target));

@@ -4,8 +4,8 @@ use ptoc_analysis::TensorSource;
 use ptoc_driver::defs::Definition;
 use ptoc_driver::files::ArrayFile;
 use ptoc_driver::launch::{Arrays, Plan, open_arrays};
-use ptoc_driver::session::{Origin, Session, Waiting};
-use ptoc_interp::{Launch, Options, TensorArg};
+use ptoc_driver::session::{RepairOrigin, Session, Waiting};
+use ptoc_interp::{InterpreterLaunch, Options, TensorArg};
 use ptoc_ir::tile::Kernel;
 use ptoc_isa::{Loc, Target};
 use ptoc_placement::PlacedKernel;
@@ -127,7 +127,7 @@ pub fn kernels_of(path: &Path, text: &str) -> Vec<Placed> {
                 if let Some(prepared) = session.prepare(
                     instance.kernel,
                     &instance.debug,
-                    &Origin { unit: &unit, kernel, bindings: &bindings },
+                    &RepairOrigin { unit: &unit, kernel, bindings: &bindings },
                 ) {
                     out.push(Placed { name, target: session.target.clone(), placed: prepared.placed });
                 }
@@ -139,7 +139,7 @@ pub fn kernels_of(path: &Path, text: &str) -> Vec<Placed> {
 
 impl Prepared {
     /// Calls `f` with the first launch, if it takes the arguments as they are.
-    pub fn first_launch<T>(&self, f: impl FnOnce(&Kernel, &Target, &mut Launch<'_>) -> T) -> Option<T> {
+    pub fn first_launch<T>(&self, f: impl FnOnce(&Kernel, &Target, &mut InterpreterLaunch<'_>) -> T) -> Option<T> {
         let step = self.plan.steps.first()?;
         let mut tensors = Vec::new();
         for (i, &source) in step.tensors.iter().enumerate() {
@@ -151,7 +151,7 @@ impl Prepared {
             tensors.push(TensorArg { dtype: t.dtype(), shape, data: t.bytes().to_vec() });
         }
         let target = &*ptoc_placement::memories::seen_by(&step.kernel, &self.session.target);
-        let mut launch = Launch {
+        let mut launch = InterpreterLaunch {
             tensors,
             dims: step.dims.clone(),
             scalars: step.scalars.iter().map(|&bits| Some(bits)).collect(),

@@ -1,7 +1,7 @@
 //! Which accesses of a run are not ordered: by vector clocks on what the reference interpreter does, byte by byte. It
 //! knows nothing of the analyses that it tests: values, addresses and loops are those of the run.
 
-use ptoc_interp::{Observer, State};
+use ptoc_interp::{Observer, RunningKernel};
 use ptoc_ir::tile::{
     self, AddrKind, Event, Kernel, Op, Operand, PrintPart, Stmt, SyncOp, TileRef, Value, ViewRef, pipe_of_op,
 };
@@ -111,7 +111,7 @@ impl<'t> Trace<'t> {
         self.done.fill([0; CLOCKS]);
     }
 
-    fn sync(&mut self, state: &State<'_>, sync: &SyncOp) {
+    fn sync(&mut self, state: &RunningKernel<'_>, sync: &SyncOp) {
         self.synchronisations += 1;
         let kernel = state.kernel();
         match sync {
@@ -184,7 +184,7 @@ impl<'t> Trace<'t> {
         }
     }
 
-    fn tile(&mut self, state: &State<'_>, r: &TileRef, valid: bool, access: Access) {
+    fn tile(&mut self, state: &RunningKernel<'_>, r: &TileRef, valid: bool, access: Access) {
         let kernel = state.kernel();
         let data = &kernel.tiles[r.tile];
         let element = r.element.map_or(0, |v| state.value(v)) as usize;
@@ -217,7 +217,7 @@ impl<'t> Trace<'t> {
         }
     }
 
-    fn view(&mut self, state: &State<'_>, v: &ViewRef, access: Access) {
+    fn view(&mut self, state: &RunningKernel<'_>, v: &ViewRef, access: Access) {
         let kernel = state.kernel();
         let data = &kernel.tensors[v.tensor];
         let size = data.dtype.size() as u64;
@@ -237,19 +237,19 @@ impl<'t> Trace<'t> {
     }
 
     /// A whole tensor: where the interpreter's nests go is not followed.
-    fn tensor(&mut self, state: &State<'_>, t: tile::TensorId, access: Access) {
+    fn tensor(&mut self, state: &RunningKernel<'_>, t: tile::TensorId, access: Access) {
         let data = &state.kernel().tensors[t];
         let bytes = state.shape(t).iter().product::<u64>() * data.dtype.size() as u64;
         self.touch((true, t.as_u32(), 0), bytes, access, &data.name);
     }
 
-    fn element(&mut self, state: &State<'_>, t: tile::TensorId, offset: Value, access: Access) {
+    fn element(&mut self, state: &RunningKernel<'_>, t: tile::TensorId, offset: Value, access: Access) {
         let data = &state.kernel().tensors[t];
         let size = data.dtype.size() as u64;
         self.touch((true, t.as_u32(), state.value(offset) * size), size, access, &data.name);
     }
 
-    fn side(&mut self, state: &State<'_>, side: &tile::Access, access: Access, read: Access) {
+    fn side(&mut self, state: &RunningKernel<'_>, side: &tile::NestAccess, access: Access, read: Access) {
         if let Some(r) = side.tile() {
             self.tile(state, r, false, access);
         }
@@ -269,13 +269,13 @@ struct Access {
 }
 
 impl Observer for Trace<'_> {
-    fn block(&mut self, state: &State<'_>) -> ControlFlow<()> {
+    fn block(&mut self, state: &RunningKernel<'_>) -> ControlFlow<()> {
         self.finish(state.kernel());
         self.blocks += 1;
         if self.blocks > BLOCKS || !self.faults.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    fn before(&mut self, state: &State<'_>, stmt: &Stmt) -> ControlFlow<()> {
+    fn before(&mut self, state: &RunningKernel<'_>, stmt: &Stmt) -> ControlFlow<()> {
         if let Op::Sync(sync) = &stmt.op {
             self.sync(state, sync);
             return ControlFlow::Continue(());
@@ -344,13 +344,13 @@ impl Observer for Trace<'_> {
         ControlFlow::Continue(())
     }
 
-    fn after(&mut self, _: &State<'_>, _: &Stmt) -> ControlFlow<()> {
+    fn after(&mut self, _: &RunningKernel<'_>, _: &Stmt) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 }
 
 /// Follows a kernel that runs with these arguments: its faults, and how many synchronisations ran.
-pub fn faults(kernel: &Kernel, target: &Target, launch: &mut ptoc_interp::Launch<'_>) -> (Vec<String>, u64) {
+pub fn faults(kernel: &Kernel, target: &Target, launch: &mut ptoc_interp::InterpreterLaunch<'_>) -> (Vec<String>, u64) {
     let mut trace = Trace::new(target);
     let end = ptoc_interp::run_observed(kernel, launch, &mut trace);
     match end {

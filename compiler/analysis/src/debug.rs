@@ -2,7 +2,7 @@
 
 use crate::elab::{Binding, Entered};
 use crate::value::{TileVal, Val};
-use crate::window::{Lookup, Quantity, View};
+use crate::window::{Quantity, TableLookup, View};
 use ptoc_diagnostics::{Diagnostic, Span};
 use ptoc_ir::tile::{Elem, Event, Kernel, TensorId, Tile, Trail, Value, Var};
 use ptoc_isa::Oob;
@@ -38,12 +38,12 @@ pub struct Named {
     /// Its definition.
     pub span: Span,
     /// What it stands for.
-    pub what: What,
+    pub what: NameMeaning,
 }
 
 /// What a name stands for.
 #[derive(Clone, Debug)]
-pub enum What {
+pub enum NameMeaning {
     /// A constant of the program text, as it would be written.
     Text(String),
     /// A scalar.
@@ -51,7 +51,7 @@ pub enum What {
     /// A mutable scalar.
     Var(Var),
     /// A block of `tiles(n, size)`, or an extent.
-    Block(Block),
+    Block(BlockIndex),
     /// `tiles(n, size)`
     Tiles {
         /// Length of the domain.
@@ -74,14 +74,14 @@ pub enum What {
     /// A window of a tensor.
     View(TensorWindow),
     /// Several things.
-    Tuple(Vec<What>),
+    Tuple(Vec<NameMeaning>),
     /// Something without a value at run time ("a function").
     Other(&'static str),
 }
 
 /// A block index.
 #[derive(Clone, Copy, Debug)]
-pub struct Block {
+pub struct BlockIndex {
     /// Capacity.
     pub size: u32,
     /// Valid length.
@@ -193,7 +193,7 @@ impl TensorWindow {
 }
 
 /// The entry that counts.
-fn looked_up(entry: i64, lookup: &Lookup, get: &dyn Fn(Value) -> i64) -> Option<i64> {
+fn looked_up(entry: i64, lookup: &TableLookup, get: &dyn Fn(Value) -> i64) -> Option<i64> {
     let extent = get(lookup.extent);
     if (0..extent).contains(&entry) {
         return Some(entry);
@@ -260,7 +260,7 @@ impl DebugInfo {
             let mut scope = frame;
             while let Some((function, span)) = self.scopes.get(scope as usize).and_then(|s| s.call.as_ref()) {
                 let values = self.scopes[scope as usize].names.iter().filter_map(|n| match &n.what {
-                    What::Text(text) => Some(format!("{} = {text}", n.name)),
+                    NameMeaning::Text(text) => Some(format!("{} = {text}", n.name)),
                     _ => None,
                 });
                 let values: Vec<String> = values.take(6).collect();
@@ -297,7 +297,7 @@ impl DebugInfo {
                     .map(|(name, binding, span)| {
                         let what = match binding {
                             Binding::Let(val) => what(&val),
-                            Binding::Var(var, _) => What::Var(var),
+                            Binding::Var(var, _) => NameMeaning::Var(var),
                         };
                         Named { name, span, what }
                     })
@@ -308,36 +308,38 @@ impl DebugInfo {
     }
 }
 
-fn what(val: &Val) -> What {
+fn what(val: &Val) -> NameMeaning {
     match val {
-        Val::Int(n) => What::Text(n.to_string()),
-        Val::Float(x) => What::Text(format!("{x:?}")),
-        Val::Bool(b) => What::Text(b.to_string()),
-        Val::Str(s) => What::Text(format!("{s:?}")),
-        Val::Word(Word::DType(d)) => What::Text(d.to_string()),
-        Val::Algebra(v) => What::Text(v.to_string()),
-        Val::Scalar(v) => What::Scalar(*v),
-        Val::Tuple(list) | Val::List(list) => What::Tuple(list.iter().map(what).collect()),
-        Val::Block(b) => {
-            What::Block(Block { size: b.cap, len: b.len, place: b.place.as_ref().map(|p| [p.index, p.start, p.end]) })
-        }
-        Val::Tiles(t) => What::Tiles { n: t.n, size: t.size, count: t.count },
-        Val::Range(lo, hi) => What::Range(*lo, *hi),
-        Val::Tile(t) | Val::Mask(t, _) => What::Tile(tile(t)),
+        Val::Int(n) => NameMeaning::Text(n.to_string()),
+        Val::Float(x) => NameMeaning::Text(format!("{x:?}")),
+        Val::Bool(b) => NameMeaning::Text(b.to_string()),
+        Val::Str(s) => NameMeaning::Text(format!("{s:?}")),
+        Val::Word(Word::DType(d)) => NameMeaning::Text(d.to_string()),
+        Val::Algebra(v) => NameMeaning::Text(v.to_string()),
+        Val::Scalar(v) => NameMeaning::Scalar(*v),
+        Val::Tuple(list) | Val::List(list) => NameMeaning::Tuple(list.iter().map(what).collect()),
+        Val::Block(b) => NameMeaning::Block(BlockIndex {
+            size: b.cap,
+            len: b.len,
+            place: b.place.as_ref().map(|p| [p.index, p.start, p.end]),
+        }),
+        Val::Tiles(t) => NameMeaning::Tiles { n: t.n, size: t.size, count: t.count },
+        Val::Range(lo, hi) => NameMeaning::Range(*lo, *hi),
+        Val::Tile(t) | Val::Mask(t, _) => NameMeaning::Tile(tile(t)),
         Val::TileArray(a) => {
             let window =
                 TileWindow { tile: a.tile, element: None, origin: None, rows: a.rows, cols: a.cols, valid: None };
-            What::TileArray(window, a.count)
+            NameMeaning::TileArray(window, a.count)
         }
-        Val::View(v) => What::View(TensorWindow(View::clone(v))),
-        Val::Event(e) => What::Event(EventWindow { event: e.event, element: e.element }),
+        Val::View(v) => NameMeaning::View(TensorWindow(View::clone(v))),
+        Val::Event(e) => NameMeaning::Event(EventWindow { event: e.event, element: e.element }),
         Val::Ring(r) => match what(&r.slots) {
-            What::Tile(slots) | What::TileArray(slots, _) => {
-                What::Ring(Box::new(Ring { slots, count: r.count, events: r.events, next: r.next }))
+            NameMeaning::Tile(slots) | NameMeaning::TileArray(slots, _) => {
+                NameMeaning::Ring(Box::new(Ring { slots, count: r.count, events: r.events, next: r.next }))
             }
             other => other,
         },
-        other => What::Other(other.describe()),
+        other => NameMeaning::Other(other.describe()),
     }
 }
 

@@ -65,7 +65,7 @@ impl Bindings {
 
 /// What an elaboration gives.
 #[derive(Debug)]
-pub struct Outcome<T> {
+pub struct ElaborationOutcome<T> {
     /// The product; absent if there were errors, or if it waits for dimensions.
     pub result: Option<T>,
     /// Errors, warnings and notes, in the order of discovery.

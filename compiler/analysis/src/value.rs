@@ -1,6 +1,6 @@
 //! What an expression denotes while a kernel is elaborated.
 
-pub use crate::window::{Leaf, Lookup, Mode, Pattern, Quantity, View, Window};
+pub use crate::window::{Leaf, Pattern, Quantity, TableLookup, View, WindowMap, WindowMode};
 use ptoc_ir::tile::{Event, EventKind, Tile, Value, Var};
 use ptoc_isa::{InstrId, Pipe, TileType};
 use ptoc_names::ItemId;
@@ -39,9 +39,9 @@ pub enum Val {
     /// `[a, b]`
     List(Vec<Val>),
     /// A block index, or an extent bound from a tile's type.
-    Block(Rc<Block>),
+    Block(Rc<TileBlock>),
     /// `tiles(n, size)`
-    Tiles(Rc<Tiles>),
+    Tiles(Rc<TilesDomain>),
     /// `lo .. hi`
     Range(Value, Value),
     /// A window of a tensor.
@@ -55,7 +55,7 @@ pub enum Val {
     /// `Vec<f32, i, j>` used as a type.
     TileType(Rc<TileSpec>),
     /// A window of a tile through a layout: a partition, a fragment.
-    Part(Rc<Part>),
+    Part(Rc<TilePartition>),
     /// A layout, tiler, swizzle, atom or tiled MMA. Integers, tuples and truth values are the variants above.
     Algebra(Rc<ptoc_layout::Value>),
     /// `event<P, Q>[n]`, `mbarrier<P, Q>(..)[n]`: what `let` declares.
@@ -131,18 +131,18 @@ pub struct Ring {
 
 /// `i in tiles(n, size)`: a dimension of at most `cap`, `len` of them valid.
 #[derive(Debug)]
-pub struct Block {
+pub struct TileBlock {
     /// Capacity.
     pub cap: u32,
     /// Valid length, at most `cap`.
     pub len: Value,
     /// Place in the domain; absent for an extent that only sizes tiles.
-    pub place: Option<Place>,
+    pub place: Option<BlockRange>,
 }
 
 /// Where a block lies.
 #[derive(Debug)]
-pub struct Place {
+pub struct BlockRange {
     /// First index.
     pub start: Value,
     /// One past the last index.
@@ -157,7 +157,7 @@ pub struct Place {
 
 /// `tiles(n, size)`
 #[derive(Debug)]
-pub struct Tiles {
+pub struct TilesDomain {
     /// Length of the domain.
     pub n: Value,
     /// Block size.
@@ -189,11 +189,11 @@ pub struct TileVal {
 
 /// A tile's elements through a layout.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct TilePartition {
     /// The tile.
     pub tile: TileVal,
     /// Quantities: the row, the column, guards.
-    pub window: Window,
+    pub window: WindowMap,
 }
 
 /// `let src = tile T[2]`

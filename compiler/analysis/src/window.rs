@@ -18,7 +18,7 @@ pub enum Quantity {
     /// Column of a tile, the second.
     Col,
     /// Number of an entry of a table; the entry times its stride is added to the offset.
-    Entry(Lookup),
+    Entry(TableLookup),
     /// A coordinate: the element exists only where it is below this bound.
     Guard(Value),
     /// Coordinate 0 or 1 of the element in the block that a tiled MMA partitions: what a product goes by.
@@ -27,7 +27,7 @@ pub enum Quantity {
 
 /// How an entry of a table counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Lookup {
+pub struct TableLookup {
     /// The table.
     pub tensor: TensorId,
     /// Elements for each unit of the entry.
@@ -49,7 +49,7 @@ pub struct Leaf {
 
 /// One mode of a window: its leaves in layout order, the first fastest.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mode {
+pub struct WindowMode {
     /// Valid extent: the indices `0..extent` exist. At most the product of the leaves' extents.
     pub extent: Value,
     /// Static bound of the extent, where one is known (a block's size, a constant). For a mode of several leaves it is
@@ -59,7 +59,7 @@ pub struct Mode {
     pub tree: Tuple<Leaf>,
 }
 
-impl Mode {
+impl WindowMode {
     /// The axis, if the mode is a single one.
     pub fn plain(&self) -> Option<&Leaf> {
         match &self.tree {
@@ -80,18 +80,18 @@ pub struct Pattern {
 
 /// The affine map.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Window {
+pub struct WindowMap {
     /// What is computed.
     pub quantities: Vec<Quantity>,
     /// Each quantity where all indices are 0.
     pub starts: Vec<Value>,
     /// Modes, as the author counts them.
-    pub modes: Vec<Mode>,
+    pub modes: Vec<WindowMode>,
     /// The partition that it is.
     pub pattern: Option<Pattern>,
 }
 
-impl Window {
+impl WindowMap {
     /// Bounds of coordinates, with the number of the quantity.
     pub fn guards(&self) -> impl Iterator<Item = (usize, Value)> {
         self.quantities.iter().enumerate().filter_map(|(q, k)| match k {
@@ -123,7 +123,7 @@ pub struct View {
     /// Applied to the element's number.
     pub swizzle: Option<Swizzle>,
     /// Where the elements are.
-    pub window: Window,
+    pub window: WindowMap,
 }
 
 impl View {
@@ -144,9 +144,9 @@ impl View {
 }
 
 impl std::ops::Deref for View {
-    type Target = Window;
+    type Target = WindowMap;
 
-    fn deref(&self) -> &Window {
+    fn deref(&self) -> &WindowMap {
         &self.window
     }
 }

@@ -14,13 +14,13 @@
 
 mod fault;
 
-pub use fault::Fault;
+pub use fault::PlanFault;
 
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{AddrKind, Inst, Kernel, Op, Operand, Stmt, Tile, TileData, TileRef};
 use ptoc_isa::{Loc, ShapeRule, Target};
 use ptoc_placement::Placement;
-use ptoc_placement::access::{Access, regions, tile_accesses};
+use ptoc_placement::access::{AccessMode, regions, tile_accesses};
 use ptoc_placement::memories;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -28,7 +28,7 @@ type Set = FxHashSet<Tile>;
 type Range = (u64, u64);
 
 /// Verifies `placement`; the faults found, none if the plan is sound.
-pub fn check(kernel: &Kernel, placement: &Placement, target: &Target) -> Vec<Fault> {
+pub fn check(kernel: &Kernel, placement: &Placement, target: &Target) -> Vec<PlanFault> {
     let mut faults = Vec::new();
     let mut ranges: FxHashMap<Tile, Vec<Range>> = FxHashMap::default();
     let mut touched = Set::default();
@@ -42,7 +42,7 @@ pub fn check(kernel: &Kernel, placement: &Placement, target: &Target) -> Vec<Fau
         }
         let starts = &placement.offsets[tile];
         if starts.len() != data.count as usize {
-            faults.push(Fault::Unplaced(tile));
+            faults.push(PlanFault::Unplaced(tile));
             continue;
         }
         let (capacity, align) = (memories::capacity(target, data.ty.loc), memories::align(target, data.ty.loc));
@@ -53,23 +53,23 @@ pub fn check(kernel: &Kernel, placement: &Placement, target: &Target) -> Vec<Fau
         };
         for &(start, end) in &bytes {
             if end > capacity {
-                faults.push(Fault::Outside(tile, end));
+                faults.push(PlanFault::Outside(tile, end));
             }
             if align > 1 && start % align != 0 {
-                faults.push(Fault::Unaligned(tile, start));
+                faults.push(PlanFault::Unaligned(tile, start));
             }
         }
         // Who binds a tile while the kernel runs is told to stay below the limit, if there is one.
         if data.addr == AddrKind::Auto && bound.contains(&target.home(data.ty.loc)) {
             let limit = placement.memory(data.ty.loc).and_then(|m| m.dynamic_limit).unwrap_or(u64::MAX);
             if bytes.iter().any(|&(start, _)| start < limit) {
-                faults.push(Fault::WithinReach(tile, limit));
+                faults.push(PlanFault::WithinReach(tile, limit));
             }
         }
         ranges.insert(tile, bytes);
     }
     faults.extend(unbounded(kernel, target));
-    let mut flow = Flow {
+    let mut flow = LiveTilesAnalysis {
         kernel,
         target,
         ranges,
@@ -109,7 +109,7 @@ fn occupied(data: &TileData, starts: &[u64], align: u64) -> Vec<Range> {
 
 /// Several iterations of a pipeline are under way at once: a tile of which it has copies shares no bytes with anything
 /// that it touches, whatever the order of the statements.
-fn pipelined_overlaps(kernel: &Kernel, target: &Target, ranges: &FxHashMap<Tile, Vec<Range>>) -> Vec<Fault> {
+fn pipelined_overlaps(kernel: &Kernel, target: &Target, ranges: &FxHashMap<Tile, Vec<Range>>) -> Vec<PlanFault> {
     /// The tiles declared in a pipeline but not in an inner one, and its body.
     type Pipeline<'k> = (Vec<(Tile, Span)>, &'k [Stmt]);
     fn collect<'k>(region: &'k [Stmt], own: &mut Vec<(Tile, Span)>, out: &mut Vec<Pipeline<'k>>) {
@@ -142,7 +142,7 @@ fn pipelined_overlaps(kernel: &Kernel, target: &Target, ranges: &FxHashMap<Tile,
             };
             // Two that both have copies are told of once.
             let told = |b: &&Tile| kernel.tiles[**b].stages <= 1 || a < **b || !own.iter().any(|(t, _)| t == *b);
-            faults.extend(touched.iter().filter(meets).filter(told).map(|&b| Fault::Clobber(a, b, span)));
+            faults.extend(touched.iter().filter(meets).filter(told).map(|&b| PlanFault::Clobber(a, b, span)));
         }
     }
     faults
@@ -150,14 +150,14 @@ fn pipelined_overlaps(kernel: &Kernel, target: &Target, ranges: &FxHashMap<Tile,
 
 /// Tiles with computed addresses beside tiles of another location of their memory that the author has placed too.
 /// Between those of one location the run decides; the planner's own tiles stay out of reach.
-fn unbounded(kernel: &Kernel, target: &Target) -> Vec<Fault> {
+fn unbounded(kernel: &Kernel, target: &Target) -> Vec<PlanFault> {
     let placed = || kernel.tiles.iter().filter(|(_, data)| data.addr != AddrKind::Auto);
     let mut faults = Vec::new();
     for (a, x) in placed().filter(|(_, x)| x.addr == AddrKind::Dynamic) {
         let beside = |(b, y): &(Tile, &TileData)| {
             x.ty.loc != y.ty.loc && one_memory(target, x, y) && (y.addr != AddrKind::Dynamic || a < *b)
         };
-        faults.extend(placed().find(beside).map(|(b, _)| Fault::Unbounded(a, b)));
+        faults.extend(placed().find(beside).map(|(b, _)| PlanFault::Unbounded(a, b)));
     }
     faults
 }
@@ -190,11 +190,11 @@ struct Exit {
     on_continue: Set,
 }
 
-struct Flow<'k> {
+struct LiveTilesAnalysis<'k> {
     kernel: &'k Kernel,
     target: &'k Target,
     ranges: FxHashMap<Tile, Vec<Range>>,
-    faults: Vec<Fault>,
+    faults: Vec<PlanFault>,
     /// What may be read after each statement and has bytes of a tile that it writes, by the address of the statement in
     /// the (immutable) program.
     wanted: FxHashMap<*const Stmt, Set>,
@@ -211,7 +211,7 @@ struct Flow<'k> {
     walked: FxHashMap<*const Stmt, Set>,
 }
 
-impl Flow<'_> {
+impl LiveTilesAnalysis<'_> {
     /// What may be read before `region`, given what may be read `after` it. Notes the set after each statement.
     fn backward(&mut self, region: &[Stmt], after: Set) -> Set {
         let mut live = after;
@@ -224,9 +224,9 @@ impl Flow<'_> {
     }
 
     fn note_wanted(&mut self, stmt: &Stmt, live: &Set) {
-        let Flow { kernel, target, ranges, wanted, .. } = self;
+        let LiveTilesAnalysis { kernel, target, ranges, wanted, .. } = self;
         for (access, written) in tile_accesses(kernel, stmt) {
-            if access == Access::Write {
+            if access == AccessMode::Write {
                 let own = ranges.get(&written.tile);
                 let meets = |t: &Tile| one_memory(target, &kernel.tiles[*t], &kernel.tiles[written.tile]);
                 let victims = live.iter().copied().filter(|t| meets(t) && overlap(own, ranges.get(t)));
@@ -240,7 +240,7 @@ impl Flow<'_> {
 
     fn before(&mut self, stmt: &Stmt, mut live: Set) -> Set {
         for (access, tile) in tile_accesses(self.kernel, stmt) {
-            if access == Access::Read {
+            if access == AccessMode::Read {
                 live.insert(tile.tile);
             }
         }
@@ -309,10 +309,10 @@ impl Flow<'_> {
                 written.remove(tile);
             }
             let accesses = tile_accesses(self.kernel, stmt);
-            let of = |kind: Access| -> Vec<Tile> {
+            let of = |kind: AccessMode| -> Vec<Tile> {
                 accesses.iter().filter(|(a, _)| *a == kind).map(|(_, t)| t.tile).collect()
             };
-            let (sources, targets) = (of(Access::Read), of(Access::Write));
+            let (sources, targets) = (of(AccessMode::Read), of(AccessMode::Write));
             for (n, &target) in targets.iter().enumerate() {
                 self.write(stmt, target, &sources, &targets[..n], written);
             }
@@ -393,9 +393,9 @@ impl Flow<'_> {
         victims.dedup();
         for victim in victims {
             if self.clash(tile, victim) {
-                self.faults.push(Fault::Clobber(tile, victim, stmt.span));
+                self.faults.push(PlanFault::Clobber(tile, victim, stmt.span));
             } else if self.unobservable(tile, victim) {
-                self.faults.push(Fault::Unobservable(tile, victim, stmt.span));
+                self.faults.push(PlanFault::Unobservable(tile, victim, stmt.span));
             }
         }
     }

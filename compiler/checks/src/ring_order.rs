@@ -26,47 +26,47 @@ type States = Option<BTreeSet<At>>;
 
 /// An operation of a ring.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Step {
+enum RingOp {
     Acquire,
     Commit,
     Wait,
     Release,
 }
 
-impl Step {
+impl RingOp {
     fn word(self) -> &'static str {
         match self {
-            Step::Acquire => "acquire",
-            Step::Commit => "commit",
-            Step::Wait => "wait",
-            Step::Release => "release",
+            RingOp::Acquire => "acquire",
+            RingOp::Commit => "commit",
+            RingOp::Wait => "wait",
+            RingOp::Release => "release",
         }
     }
 
     /// What has to come before it.
-    fn needs(self) -> Step {
+    fn needs(self) -> RingOp {
         match self {
-            Step::Commit => Step::Acquire,
-            Step::Release => Step::Wait,
-            Step::Acquire | Step::Wait => Step::Commit,
+            RingOp::Commit => RingOp::Acquire,
+            RingOp::Release => RingOp::Wait,
+            RingOp::Acquire | RingOp::Wait => RingOp::Commit,
         }
     }
 
     fn allowed(self, at: At) -> bool {
         match self {
-            Step::Acquire => true,
-            Step::Commit => at.filling,
-            Step::Wait => at.filled > 0,
-            Step::Release => at.emptying,
+            RingOp::Acquire => true,
+            RingOp::Commit => at.filling,
+            RingOp::Wait => at.filled > 0,
+            RingOp::Release => at.emptying,
         }
     }
 
     fn after(self, at: At, slots: u32) -> At {
         match self {
-            Step::Acquire => At { filling: true, ..at },
-            Step::Commit => At { filling: false, filled: (at.filled + 1).min(slots + 1), ..at },
-            Step::Wait => At { emptying: true, filled: at.filled.saturating_sub(1), ..at },
-            Step::Release => At { emptying: false, ..at },
+            RingOp::Acquire => At { filling: true, ..at },
+            RingOp::Commit => At { filling: false, filled: (at.filled + 1).min(slots + 1), ..at },
+            RingOp::Wait => At { emptying: true, filled: at.filled.saturating_sub(1), ..at },
+            RingOp::Release => At { emptying: false, ..at },
         }
     }
 }
@@ -78,14 +78,14 @@ struct Follow<'k> {
     /// A loop's later iterations: nothing is noted.
     quiet: bool,
     /// By ring: its first operation out of order.
-    wrong: BTreeMap<Event, (Step, Span)>,
+    wrong: BTreeMap<Event, (RingOp, Span)>,
     /// Every operation, in program order.
-    steps: Vec<(Event, Step, Span)>,
+    steps: Vec<(Event, RingOp, Span)>,
 }
 
 impl<'k> Follow<'k> {
     /// The ring and its operation, if this is one.
-    fn step(&self, sync: &SyncOp, span: Span) -> Option<(Event, Step)> {
+    fn step(&self, sync: &SyncOp, span: Span) -> Option<(Event, RingOp)> {
         let event = sync.event()?.event;
         let data = &self.kernel.events[event];
         // The flags that are set at the declaration, and the drain.
@@ -95,10 +95,10 @@ impl<'k> Follow<'k> {
         // The two events of a ring are made one after the other.
         let full = |empty: Event| Some(Event::from_u32(empty.as_u32().checked_sub(1)?));
         match (data.purpose, sync) {
-            (Purpose::RingFull, SyncOp::Set(_)) => Some((event, Step::Commit)),
-            (Purpose::RingFull, SyncOp::Wait(_)) => Some((event, Step::Wait)),
-            (Purpose::RingEmpty, SyncOp::Set(_)) => Some((full(event)?, Step::Release)),
-            (Purpose::RingEmpty, SyncOp::Wait(_)) => Some((full(event)?, Step::Acquire)),
+            (Purpose::RingFull, SyncOp::Set(_)) => Some((event, RingOp::Commit)),
+            (Purpose::RingFull, SyncOp::Wait(_)) => Some((event, RingOp::Wait)),
+            (Purpose::RingEmpty, SyncOp::Set(_)) => Some((full(event)?, RingOp::Release)),
+            (Purpose::RingEmpty, SyncOp::Wait(_)) => Some((full(event)?, RingOp::Acquire)),
             _ => None,
         }
     }
@@ -140,7 +140,7 @@ impl<'k> Follow<'k> {
         }
     }
 
-    fn take(&mut self, ring: Event, step: Step, span: Span) {
+    fn take(&mut self, ring: Event, step: RingOp, span: Span) {
         if !self.quiet {
             self.steps.push((ring, step, span));
         }
@@ -186,7 +186,7 @@ pub fn explain(kernel: &Kernel, diagnostics: &mut Vec<Diagnostic>) {
     }
 }
 
-fn out_of_order(kernel: &Kernel, ring: Event, step: Step, span: Span, steps: &[(Event, Step, Span)]) -> Diagnostic {
+fn out_of_order(kernel: &Kernel, ring: Event, step: RingOp, span: Span, steps: &[(Event, RingOp, Span)]) -> Diagnostic {
     let data = &kernel.events[ring];
     let (name, word, needs) = (&data.name, step.word(), step.needs());
     let later = steps
@@ -200,15 +200,15 @@ fn out_of_order(kernel: &Kernel, ring: Event, step: Step, span: Span, steps: &[(
         None => format!("`{name}.{word}()` has no `{name}.{before}()` before it"),
     };
     let (label, help) = match step {
-        Step::Commit => (
+        RingOp::Commit => (
             "announces a slot that was not acquired",
             format!("first `{name}.acquire()`, then fill that slot, then `{name}.commit()`"),
         ),
-        Step::Release => (
+        RingOp::Release => (
             "frees a slot that was not waited for",
             format!("first `{name}.wait()`, then read that slot, then `{name}.release()`"),
         ),
-        Step::Acquire | Step::Wait => (
+        RingOp::Acquire | RingOp::Wait => (
             "no slot is filled yet",
             format!("fill a slot first: `{name}.acquire()`, the writes, `{name}.commit()`; then `{name}.wait()`"),
         ),

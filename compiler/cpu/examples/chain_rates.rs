@@ -4,7 +4,7 @@
 
 use ptoc_cpu::{CompiledKernel, Options, compile};
 use ptoc_diagnostics::FileId;
-use ptoc_exec::{Launch, TensorArg};
+use ptoc_exec::{LaunchArgs, TensorArg};
 use ptoc_ir::loops::text;
 use std::time::Instant;
 
@@ -82,7 +82,7 @@ fn time(kernel: &CompiledKernel, tensors: &mut [Vec<u8>], turns: i64) -> f64 {
     let mut runs: Vec<f64> = (0..9)
         .map(|_| {
             let start = Instant::now();
-            let launch = Launch { params: &[turns], tensors: &args, threads: 1, print: None };
+            let launch = LaunchArgs { params: &[turns], tensors: &args, threads: 1, print: None };
             // SAFETY: the modules below stay inside these tensors.
             unsafe { kernel.launch(launch) }.expect("no checks");
             start.elapsed().as_secs_f64() / turns as f64

@@ -6,7 +6,7 @@
 
 use ptoc_cpu::{CompiledKernel, Options, Vectors, compile};
 use ptoc_diagnostics::FileId;
-use ptoc_exec::{Launch, TensorArg};
+use ptoc_exec::{LaunchArgs, TensorArg};
 use ptoc_ir::loops::text;
 use ptoc_isa::math::{self, MathOp, Ty};
 use ptoc_isa::{CmpOp, UnOp};
@@ -138,7 +138,7 @@ fn aligned(bytes: &[u8], storage: &mut Vec<u8>) -> std::ops::Range<usize> {
 fn run(kernel: &CompiledKernel, tensors: &mut [Vec<u8>], places: &[Range<usize>], turns: i64) -> f64 {
     let args: Vec<TensorArg> =
         tensors.iter_mut().zip(places).map(|(t, at)| TensorArg::new(&mut t[at.clone()])).collect();
-    let launch = Launch { params: &[turns], tensors: &args, threads: 1, print: None };
+    let launch = LaunchArgs { params: &[turns], tensors: &args, threads: 1, print: None };
     let begin = now();
     // SAFETY: the modules above stay inside these tensors.
     unsafe { kernel.launch(launch) }.expect("no checks");

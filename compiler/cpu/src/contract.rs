@@ -15,7 +15,7 @@ use crate::effects::dtype;
 use crate::func::Emit;
 use crate::lanes::WIDTH;
 use crate::listing::Sources;
-use crate::memory::Place;
+use crate::memory::MachineAddress;
 use crate::routines::{Routine, arena};
 use crate::shape::Shape;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -306,7 +306,7 @@ impl<'e, 'a, 'b> Kernel<'e, 'a, 'b> {
                 let start = self.at(self.start, (row, col), i, j);
                 for r in 0..rows {
                     for c in 0..count {
-                        let at = self.e.further(Place { base: start, disp: 0 }, r * row + c * width * col);
+                        let at = self.e.further(MachineAddress { base: start, disp: 0 }, r * row + c * width * col);
                         acc.push(self.load(mem, at, col, vector));
                     }
                 }
@@ -315,7 +315,7 @@ impl<'e, 'a, 'b> Kernel<'e, 'a, 'b> {
         let acc = self.depth(ty, rows, count, a, b, acc);
         for r in 0..rows {
             for c in 0..count {
-                let at = self.e.further(Place { base: d, disp: 0 }, r * p.d.0 + c * width * p.d.1);
+                let at = self.e.further(MachineAddress { base: d, disp: 0 }, r * p.d.0 + c * width * p.d.1);
                 self.store(p.d_ty, acc[(r * count + c) as usize], at, p.d.1, vector);
             }
         }
@@ -375,12 +375,12 @@ impl<'e, 'a, 'b> Kernel<'e, 'a, 'b> {
         let width = if vector { WIDTH } else { 1 };
         let columns: Vec<Value> = (0..count)
             .map(|c| {
-                let at = self.e.further(Place { base: b, disp: 0 }, step * p.b.0 + c * width * p.b.1);
+                let at = self.e.further(MachineAddress { base: b, disp: 0 }, step * p.b.0 + c * width * p.b.1);
                 self.load(p.ab_ty, at, p.b.1, vector)
             })
             .collect();
         for r in 0..rows {
-            let at = self.e.further(Place { base: a, disp: 0 }, r * p.a.0 + step * p.a.1);
+            let at = self.e.further(MachineAddress { base: a, disp: 0 }, r * p.a.0 + step * p.a.1);
             let mut row = self.e.load_raw(p.ab_ty, at);
             if vector {
                 row = self.e.b.ins().splat(ty, row);
@@ -398,7 +398,7 @@ impl<'e, 'a, 'b> Kernel<'e, 'a, 'b> {
     }
 
     /// One element, or four that are `stride` bytes apart.
-    fn load(&mut self, mem: MemTy, at: Place, stride: i64, vector: bool) -> Value {
+    fn load(&mut self, mem: MemTy, at: MachineAddress, stride: i64, vector: bool) -> Value {
         let e = &mut *self.e;
         if !vector {
             return e.load_one(mem, at);
@@ -419,7 +419,7 @@ impl<'e, 'a, 'b> Kernel<'e, 'a, 'b> {
         e.widen(Shape::Four, mem, raw)
     }
 
-    fn store(&mut self, mem: MemTy, value: Value, at: Place, stride: i64, vector: bool) {
+    fn store(&mut self, mem: MemTy, value: Value, at: MachineAddress, stride: i64, vector: bool) {
         let e = &mut *self.e;
         if !vector {
             return e.store_one(mem, value, at);

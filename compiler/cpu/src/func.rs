@@ -13,7 +13,7 @@ use cranelift_frontend::{FunctionBuilder, Variable};
 use cranelift_module::FuncId;
 use ptoc_abi::{Frame, PrintItem};
 use ptoc_diagnostics::Span;
-use ptoc_ir::loops::{Entry, For, Func, If, Label, Module, Op, Reg, Region, Scope, Stmt, VarId, While};
+use ptoc_ir::loops::{For, Func, FunctionEntry, If, Label, Module, Op, Reg, Region, Scope, Stmt, VarId, While};
 use rustc_hash::FxHashMap;
 use std::mem::offset_of;
 
@@ -155,7 +155,7 @@ impl<'a, 'b> Emit<'a, 'b> {
         }
         let func = self.func;
         if self.region(&func.body) == Flow::On {
-            if func.entry == Entry::Launch {
+            if func.entry == FunctionEntry::Launch {
                 let results = field(&mut self, offset_of!(Frame, results));
                 for (n, &reg) in func.results.iter().enumerate() {
                     let value = self.value(reg);

@@ -4,7 +4,7 @@ use crate::func::Emit;
 use crate::host::host;
 use crate::link::Link;
 use crate::listing::{FunctionListing, Numbering};
-use crate::make::{Job, Maker, Settings};
+use crate::make::{Job, Settings, UnitCompiler};
 use crate::rests;
 use crate::routines::{Routine, arena};
 use crate::wide::Isa;
@@ -279,7 +279,7 @@ fn run(module: &Module, settings: Settings, mut link: Link) -> Result<Compiled, 
     let mut code_size = 0;
     let mut nests = (0, 0);
     // On this thread alone: a few milliseconds are less than what another thread may have to wait for a processor.
-    let mut maker = Maker::new(settings);
+    let mut maker = UnitCompiler::new(settings);
     for job in jobs {
         let (made, name, sources) = maker.make(job)?;
         code_size += made.bytes.len();

@@ -7,7 +7,7 @@
 
 use crate::analyse::{Body, Class};
 use crate::func::Emit;
-use crate::memory::Place;
+use crate::memory::MachineAddress;
 use crate::shape::{Shape, plain};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32X4, F64, F64X2, I8X16, I32, I32X4, I64};
@@ -89,7 +89,7 @@ impl Emit<'_, '_> {
     fn step_loop(
         &mut self,
         body: &Body<'_>,
-        origins: &[Option<Place>],
+        origins: &[Option<MachineAddress>],
         (width, repeat): (i64, i64),
         start: Value,
         bound: Value,
@@ -116,7 +116,7 @@ impl Emit<'_, '_> {
     }
 
     /// `repeat` times the body, `width` lanes each.
-    fn step(&mut self, body: &Body<'_>, origins: &[Option<Place>], width: i64, repeat: i64, index: Value) {
+    fn step(&mut self, body: &Body<'_>, origins: &[Option<MachineAddress>], width: i64, repeat: i64, index: Value) {
         let around = self.here();
         for n in 0..repeat {
             self.ahead = n * width;
@@ -136,7 +136,7 @@ impl Emit<'_, '_> {
     }
 
     /// What all lanes share: values, and the common part of each address.
-    fn before(&mut self, body: &Body<'_>) -> Vec<Option<Place>> {
+    fn before(&mut self, body: &Body<'_>) -> Vec<Option<MachineAddress>> {
         let mut origins = Vec::with_capacity(body.stmts.len());
         let around = self.here();
         for (n, (stmt, shared)) in body.stmts.iter().zip(&body.info.shared).enumerate() {
@@ -165,7 +165,7 @@ impl Emit<'_, '_> {
         origins
     }
 
-    fn one_lane(&mut self, body: &Body<'_>, origins: &[Option<Place>], index: Value) {
+    fn one_lane(&mut self, body: &Body<'_>, origins: &[Option<MachineAddress>], index: Value) {
         let number = self.lane_number(index);
         self.define(body.lane, number);
         let around = self.here();
@@ -195,7 +195,7 @@ impl Emit<'_, '_> {
     }
 
     /// Where the partial of the first lane at hand is.
-    fn partial(&mut self, origin: Option<Place>, index: Value) -> Place {
+    fn partial(&mut self, origin: Option<MachineAddress>, index: Value) -> MachineAddress {
         let origin = origin.expect("`before` gave every access an origin");
         let number = self.lane_number(index);
         let number = self.b.ins().band_imm_s(number, PARTIALS as i64 - 1);
@@ -204,7 +204,13 @@ impl Emit<'_, '_> {
     }
 
     /// The address of one lane, all registers being scalars.
-    fn lane_address(&mut self, body: &Body<'_>, addr: &Addr, origin: Option<Place>, index: Value) -> Place {
+    fn lane_address(
+        &mut self,
+        body: &Body<'_>,
+        addr: &Addr,
+        origin: Option<MachineAddress>,
+        index: Value,
+    ) -> MachineAddress {
         let origin = self.strided(addr, origin, index);
         match addr.gather.filter(|g| !body.is_shared(*g)) {
             Some(gather) => {
@@ -216,7 +222,7 @@ impl Emit<'_, '_> {
     }
 
     /// `origin + (index + ahead) * stride`.
-    fn strided(&mut self, addr: &Addr, origin: Option<Place>, index: Value) -> Place {
+    fn strided(&mut self, addr: &Addr, origin: Option<MachineAddress>, index: Value) -> MachineAddress {
         let origin = origin.expect("`before` gave every access an origin");
         let offset = match addr.stride {
             Stride::Const(0) => return origin,
@@ -237,7 +243,7 @@ impl Emit<'_, '_> {
         self.further(at, self.ahead.wrapping_mul(bytes))
     }
 
-    fn four_lanes(&mut self, body: &Body<'_>, origins: &[Option<Place>], index: Value) {
+    fn four_lanes(&mut self, body: &Body<'_>, origins: &[Option<MachineAddress>], index: Value) {
         let number = self.lane_number(index);
         self.reps[body.lane] = Rep::Affine { base: number, step: 1 };
         let around = self.here();
@@ -435,7 +441,13 @@ impl Emit<'_, '_> {
     }
 
     /// Lane 0's address where the step is known.
-    fn first_place(&mut self, body: &Body<'_>, addr: &Addr, origin: Option<Place>, index: Value) -> Place {
+    fn first_place(
+        &mut self,
+        body: &Body<'_>,
+        addr: &Addr,
+        origin: Option<MachineAddress>,
+        index: Value,
+    ) -> MachineAddress {
         let at = self.strided(addr, origin, index);
         match addr.gather.map(|g| self.rep(body, g)) {
             Some(Rep::Affine { base, .. }) => self.moved(at, base),
@@ -444,7 +456,13 @@ impl Emit<'_, '_> {
     }
 
     /// The four lanes' addresses.
-    fn places(&mut self, body: &Body<'_>, addr: &Addr, origin: Option<Place>, index: Value) -> [Place; 4] {
+    fn places(
+        &mut self,
+        body: &Body<'_>,
+        addr: &Addr,
+        origin: Option<MachineAddress>,
+        index: Value,
+    ) -> [MachineAddress; 4] {
         if let Some(step) = self.step_of(body, addr) {
             let at = self.first_place(body, addr, origin, index);
             return [0, 1, 2, 3].map(|n| self.further(at, step.wrapping_mul(n)));
@@ -469,7 +487,14 @@ impl Emit<'_, '_> {
         places
     }
 
-    fn load_four(&mut self, body: &Body<'_>, ty: MemTy, addr: &Addr, origin: Option<Place>, index: Value) -> Rep {
+    fn load_four(
+        &mut self,
+        body: &Body<'_>,
+        ty: MemTy,
+        addr: &Addr,
+        origin: Option<MachineAddress>,
+        index: Value,
+    ) -> Rep {
         let s = Shape::Four;
         match self.step_of(body, addr) {
             Some(0) => {
@@ -495,7 +520,7 @@ impl Emit<'_, '_> {
     }
 
     /// Four neighbouring elements, widened to 32 bits.
-    pub(crate) fn load_vector(&mut self, ty: MemTy, at: Place) -> Value {
+    pub(crate) fn load_vector(&mut self, ty: MemTy, at: MachineAddress) -> Value {
         let (base, disp) = (at.base, at.disp);
         match ty {
             MemTy::F32 => self.b.ins().load(F32X4, plain(), base, disp),
@@ -518,7 +543,7 @@ impl Emit<'_, '_> {
     }
 
     /// Stores the low parts of four lanes to neighbouring elements.
-    pub(crate) fn store_vector(&mut self, ty: MemTy, raw: Value, at: Place) {
+    pub(crate) fn store_vector(&mut self, ty: MemTy, raw: Value, at: MachineAddress) {
         let size = ty.size();
         if size >= 4 {
             self.b.ins().store(plain(), raw, at.base, at.disp);
@@ -540,7 +565,15 @@ impl Emit<'_, '_> {
         self.b.ins().store(plain(), low, at.base, at.disp);
     }
 
-    fn store_four(&mut self, body: &Body<'_>, ty: MemTy, addr: &Addr, value: Reg, origin: Option<Place>, index: Value) {
+    fn store_four(
+        &mut self,
+        body: &Body<'_>,
+        ty: MemTy,
+        addr: &Addr,
+        value: Reg,
+        origin: Option<MachineAddress>,
+        index: Value,
+    ) {
         let s = Shape::Four;
         let step = self.step_of(body, addr);
         if ty == MemTy::I64 || step == Some(0) {

@@ -15,7 +15,7 @@ use cranelift_module::{FuncId, Linkage, Module as _};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What a function is made of.
-pub(crate) enum Part {
+pub(crate) enum FunctionPart {
     /// A matrix product.
     Product(Product),
     /// A loop nest.
@@ -23,11 +23,11 @@ pub(crate) enum Part {
 }
 
 /// A function to be made.
-pub(crate) struct Piece {
+pub(crate) struct CodeUnit {
     pub(crate) id: FuncId,
     pub(crate) name: String,
     pub(crate) signature: Signature,
-    pub(crate) part: Part,
+    pub(crate) part: FunctionPart,
     /// Where it is called, and what it is made of there.
     pub(crate) sources: Sources,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Piece {
 pub(crate) struct Link {
     pub(crate) jit: JITModule,
     call_conv: CallConv,
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) pieces: Vec<CodeUnit>,
     routines: FxHashMap<Routine, FuncId>,
     /// Does a product need room for panels, behind the module's arena?
     pub(crate) panels: bool,
@@ -67,16 +67,22 @@ impl Link {
         signature
     }
 
-    fn piece(&mut self, name: &str, params: impl IntoIterator<Item = Type>, part: Part, sources: Sources) -> FuncId {
+    fn piece(
+        &mut self,
+        name: &str,
+        params: impl IntoIterator<Item = Type>,
+        part: FunctionPart,
+        sources: Sources,
+    ) -> FuncId {
         let signature = self.signature(params);
         let name = format!("{name}{}", self.pieces.len());
         let id = self.declare(&name, Linkage::Local, &signature);
-        self.pieces.push(Piece { id, name, signature, part, sources });
+        self.pieces.push(CodeUnit { id, name, signature, part, sources });
         id
     }
 
     /// The function that satisfies a test, called from one more place.
-    fn known(&mut self, is: impl Fn(&Part) -> bool, sources: &Sources) -> Option<FuncId> {
+    fn known(&mut self, is: impl Fn(&FunctionPart) -> bool, sources: &Sources) -> Option<FuncId> {
         let piece = self.pieces.iter_mut().find(|p| is(&p.part))?;
         piece.sources.merge(sources);
         Some(piece.id)
@@ -84,17 +90,17 @@ impl Link {
 
     /// The function of a product.
     pub(crate) fn product(&mut self, product: Product, sources: Sources) -> FuncId {
-        match self.known(|part| matches!(part, Part::Product(p) if *p == product), &sources) {
+        match self.known(|part| matches!(part, FunctionPart::Product(p) if *p == product), &sources) {
             Some(id) => id,
-            None => self.piece("contract", [I64; contract::PARAMS], Part::Product(product), sources),
+            None => self.piece("contract", [I64; contract::PARAMS], FunctionPart::Product(product), sources),
         }
     }
 
     /// The function of a nest: equal nests share one.
     pub(crate) fn nest(&mut self, nest: Nest, sources: Sources) -> FuncId {
-        match self.known(|part| matches!(part, Part::Nest(n) if **n == nest), &sources) {
+        match self.known(|part| matches!(part, FunctionPart::Nest(n) if **n == nest), &sources) {
             Some(id) => id,
-            None => self.piece("nest", nest.params(), Part::Nest(Box::new(nest)), sources),
+            None => self.piece("nest", nest.params(), FunctionPart::Nest(Box::new(nest)), sources),
         }
     }
 

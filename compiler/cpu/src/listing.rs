@@ -19,12 +19,12 @@ pub struct FunctionListing {
     /// Bytes, constants included.
     pub size: usize,
     /// Instructions in their order, then constants.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ListingLine>,
 }
 
 /// An instruction, or some bytes of constants.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Line {
+pub struct ListingLine {
     /// Bytes from the function's start.
     pub offset: u32,
     /// What other lines call this place.
@@ -157,11 +157,11 @@ impl FunctionListing {
 }
 
 /// A line that is text only, and of no place that is known.
-fn bare(text: &str) -> Line {
-    Line { offset: 0, label: None, bytes: Vec::new(), text: text.to_owned(), spans: Vec::new() }
+fn bare(text: &str) -> ListingLine {
+    ListingLine { offset: 0, label: None, bytes: Vec::new(), text: text.to_owned(), spans: Vec::new() }
 }
 
-impl Line {
+impl ListingLine {
     /// Is it a constant?
     pub fn is_data(&self) -> bool {
         self.text.starts_with(decode::DATA)

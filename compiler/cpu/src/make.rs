@@ -3,7 +3,7 @@
 use crate::contract;
 use crate::func::Emit;
 use crate::host::Host;
-use crate::link::{Part, Piece};
+use crate::link::{CodeUnit, FunctionPart};
 use crate::listing::{self, Mark, Numbering, Sources};
 use crate::wide::{self, Isa};
 use cranelift_codegen::Context;
@@ -13,7 +13,7 @@ use cranelift_codegen::isa::TargetIsa;
 use cranelift_entity::PrimaryMap;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_module::{FuncId, ModuleReloc};
-use ptoc_ir::loops::{Entry, Func, Module, Region};
+use ptoc_ir::loops::{Func, FunctionEntry, Module, Region};
 
 /// Of functions at full vector width.
 const CODE_ALIGNMENT: u64 = 64;
@@ -32,7 +32,7 @@ pub(crate) struct Settings {
 /// A function in Cranelift's IR, or what it is to be made of.
 pub(crate) enum Job {
     Emitted { id: FuncId, name: String, function: Box<Function>, sources: Sources },
-    Piece(Piece),
+    Piece(CodeUnit),
 }
 
 /// A function's machine code.
@@ -60,7 +60,7 @@ pub(crate) struct Text {
 }
 
 /// Makes functions one after the other, on one thread.
-pub(crate) struct Maker {
+pub(crate) struct UnitCompiler {
     settings: Settings,
     /// The module of functions that refer to none.
     nowhere: Module,
@@ -68,8 +68,8 @@ pub(crate) struct Maker {
     context: Context,
 }
 
-impl Maker {
-    pub(crate) fn new(settings: Settings) -> Maker {
+impl UnitCompiler {
+    pub(crate) fn new(settings: Settings) -> UnitCompiler {
         let nowhere = Module {
             spread: Vec::new(),
             raster: None,
@@ -79,10 +79,10 @@ impl Maker {
             arena: 0,
             checks: Vec::new(),
             bounds: Vec::new(),
-            launch: empty(Entry::Launch),
-            block: empty(Entry::Block),
+            launch: empty(FunctionEntry::Launch),
+            block: empty(FunctionEntry::Block),
         };
-        Maker { settings, nowhere, frontend: FunctionBuilderContext::new(), context: Context::new() }
+        UnitCompiler { settings, nowhere, frontend: FunctionBuilderContext::new(), context: Context::new() }
     }
 
     /// A function's code, its name, and where it comes from.
@@ -94,16 +94,16 @@ impl Maker {
                 Ok((made, name, sources))
             }
             Job::Piece(piece) => {
-                let Piece { id, name, signature, part, sources } = piece;
+                let CodeUnit { id, name, signature, part, sources } = piece;
                 let made = self.piece(id, &name, signature, part)?;
                 Ok((made, name, sources))
             }
         }
     }
 
-    fn piece(&mut self, id: FuncId, name: &str, signature: Signature, part: Part) -> Result<Made, String> {
+    fn piece(&mut self, id: FuncId, name: &str, signature: Signature, part: FunctionPart) -> Result<Made, String> {
         let host = self.settings.host;
-        if let (Some(isa), Part::Nest(nest)) = (self.settings.wide, &part)
+        if let (Some(isa), FunctionPart::Nest(nest)) = (self.settings.wide, &part)
             && let Some(wide::Wide { code, program }) = wide::make(nest, isa, name, self.settings.text)?
         {
             let text = Text { clif: program, disassembly: None };
@@ -113,11 +113,11 @@ impl Maker {
         }
         self.context.func = Function::with_name_signature(UserFuncName::user(0, id.as_u32()), signature);
         match part {
-            Part::Product(product) => {
-                self.emit(&empty(Entry::Block), |emit| contract::Kernel::emit(emit, product));
+            FunctionPart::Product(product) => {
+                self.emit(&empty(FunctionEntry::Block), |emit| contract::Kernel::emit(emit, product));
                 self.finish(id, name, &*host.plain)
             }
-            Part::Nest(nest) => {
+            FunctionPart::Nest(nest) => {
                 self.emit(&nest.func(), |emit| emit.nest_function(&nest));
                 Ok(Made { nest: Some(false), ..self.finish(id, name, &*host.optimised)? })
             }
@@ -160,7 +160,7 @@ impl Maker {
 }
 
 /// A function of loop IR without anything in it.
-fn empty(entry: Entry) -> Func {
+fn empty(entry: FunctionEntry) -> Func {
     Func {
         name: "".into(),
         entry,

@@ -9,39 +9,39 @@ use ptoc_ir::loops::{Addr, Base, MemTy, Reg};
 
 /// A machine address: `base + disp`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct MachineAddress {
     pub(crate) base: Value,
     pub(crate) disp: i32,
 }
 
-impl Place {
+impl MachineAddress {
     /// `bytes` further on, if the displacement can hold it.
-    pub(crate) fn plus(self, bytes: i64) -> Option<Place> {
+    pub(crate) fn plus(self, bytes: i64) -> Option<MachineAddress> {
         let disp = i32::try_from(i64::from(self.disp).checked_add(bytes)?).ok()?;
-        Some(Place { disp, ..self })
+        Some(MachineAddress { disp, ..self })
     }
 }
 
 impl Emit<'_, '_> {
     /// `place + bytes`.
-    pub(crate) fn further(&mut self, place: Place, bytes: i64) -> Place {
+    pub(crate) fn further(&mut self, place: MachineAddress, bytes: i64) -> MachineAddress {
         place.plus(bytes).unwrap_or_else(|| {
             let base = self.b.ins().iadd_imm_s(place.base, bytes);
-            Place { base, ..place }
+            MachineAddress { base, ..place }
         })
     }
 
     /// `place + offset`.
-    pub(crate) fn moved(&mut self, place: Place, offset: Value) -> Place {
-        Place { base: self.b.ins().iadd(place.base, offset), ..place }
+    pub(crate) fn moved(&mut self, place: MachineAddress, offset: Value) -> MachineAddress {
+        MachineAddress { base: self.b.ins().iadd(place.base, offset), ..place }
     }
 
     /// The part of an address that all lanes share: base and offset.
-    pub(crate) fn origin(&mut self, base: Base, offset: Reg) -> Place {
+    pub(crate) fn origin(&mut self, base: Base, offset: Reg) -> MachineAddress {
         let start = match base {
-            Base::Tensor(n) => Place { base: self.tensors[n as usize], disp: 0 },
+            Base::Tensor(n) => MachineAddress { base: self.tensors[n as usize], disp: 0 },
             Base::Space(space) => {
-                let arena = Place { base: self.arena, disp: 0 };
+                let arena = MachineAddress { base: self.arena, disp: 0 };
                 self.further(arena, self.module.spaces[space].offset as i64)
             }
         };
@@ -55,7 +55,7 @@ impl Emit<'_, '_> {
     }
 
     /// An address outside `Lanes`.
-    pub(crate) fn address(&mut self, addr: &Addr) -> Place {
+    pub(crate) fn address(&mut self, addr: &Addr) -> MachineAddress {
         let mut place = self.origin(addr.base, addr.offset);
         if let Some(gather) = addr.gather {
             let gather = self.value(gather);
@@ -65,12 +65,12 @@ impl Emit<'_, '_> {
     }
 
     /// An address as one register.
-    pub(crate) fn pointer(&mut self, place: Place) -> Value {
+    pub(crate) fn pointer(&mut self, place: MachineAddress) -> Value {
         self.b.ins().iadd_imm_s(place.base, i64::from(place.disp))
     }
 
     /// The bits of one element: f16, bf16 and narrow integers widened to i32.
-    pub(crate) fn load_raw(&mut self, ty: MemTy, at: Place) -> Value {
+    pub(crate) fn load_raw(&mut self, ty: MemTy, at: MachineAddress) -> Value {
         let (base, disp) = (at.base, at.disp);
         match ty {
             MemTy::Bool => self.b.ins().uload8(I32, plain(), base, disp),
@@ -109,7 +109,7 @@ impl Emit<'_, '_> {
     }
 
     /// Stores the bits of one element.
-    pub(crate) fn store_raw(&mut self, ty: MemTy, raw: Value, at: Place) {
+    pub(crate) fn store_raw(&mut self, ty: MemTy, raw: Value, at: MachineAddress) {
         let (base, disp) = (at.base, at.disp);
         match ty.size() {
             1 => self.b.ins().istore8(plain(), raw, base, disp),
@@ -119,7 +119,7 @@ impl Emit<'_, '_> {
     }
 
     /// Loads one element into a register.
-    pub(crate) fn load_one(&mut self, ty: MemTy, at: Place) -> Value {
+    pub(crate) fn load_one(&mut self, ty: MemTy, at: MachineAddress) -> Value {
         if ty == MemTy::Bool {
             let byte = self.b.ins().load(I8, plain(), at.base, at.disp);
             return self.b.ins().icmp_imm_s(IntCC::NotEqual, byte, 0);
@@ -129,7 +129,7 @@ impl Emit<'_, '_> {
     }
 
     /// Stores a register to one element.
-    pub(crate) fn store_one(&mut self, ty: MemTy, value: Value, at: Place) {
+    pub(crate) fn store_one(&mut self, ty: MemTy, value: Value, at: MachineAddress) {
         if ty == MemTy::Bool {
             self.b.ins().store(plain(), value, at.base, at.disp);
             return;

@@ -20,7 +20,7 @@ const SMALL: i64 = 16;
 
 /// What moves from row to row, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Step {
+pub(crate) enum RowStride {
     Const(i64),
     /// A register of the caller (in a [`Nest`]: a parameter) times a constant.
     Reg(Reg, i64),
@@ -34,7 +34,7 @@ pub(crate) struct Nest {
     /// The number of lanes, if it is part of the code.
     pub(crate) count: Option<i64>,
     /// From row to row, for each pointer; registers are numbered from 0, in order of appearance.
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<RowStride>,
     /// Register types of the body. The first are the lane, the count, the offset (0), then what is read from outside.
     pub(crate) regs: Vec<LTy>,
     /// How many are read from outside.
@@ -68,14 +68,18 @@ impl Nest {
 
     /// How many registers the steps need.
     pub(crate) fn step_regs(&self) -> usize {
-        self.steps.iter().map(|s| if let Step::Reg(r, _) = s { r.as_u32() as usize + 1 } else { 0 }).max().unwrap_or(0)
+        self.steps
+            .iter()
+            .map(|s| if let RowStride::Reg(r, _) = s { r.as_u32() as usize + 1 } else { 0 })
+            .max()
+            .unwrap_or(0)
     }
 
     /// The function's tables, for an emitter that wants a whole function.
     pub(crate) fn func(&self) -> Func {
         Func {
             name: "nest".into(),
-            entry: ptoc_ir::loops::Entry::Block,
+            entry: ptoc_ir::loops::FunctionEntry::Block,
             params: Vec::new(),
             results: Vec::new(),
             regs: self.regs.iter().map(|&ty| RegData { ty }).collect::<PrimaryMap<_, _>>(),
@@ -115,7 +119,7 @@ pub(crate) struct Site {
 /// The loop around, while a nest is analysed.
 struct Rows {
     /// How the registers of the loop's body move from row to row.
-    steps: FxHashMap<Reg, Step>,
+    steps: FxHashMap<Reg, RowStride>,
     /// Registers that are computed alike.
     same: FxHashMap<(BinOp, Reg, Reg), Reg>,
     alias: FxHashMap<Reg, Reg>,
@@ -126,8 +130,8 @@ impl Rows {
         self.alias.get(&reg).copied().unwrap_or(reg)
     }
 
-    fn step(&self, reg: Reg) -> Step {
-        self.steps.get(&reg).copied().unwrap_or(Step::Const(0))
+    fn step(&self, reg: Reg) -> RowStride {
+        self.steps.get(&reg).copied().unwrap_or(RowStride::Const(0))
     }
 
     /// Takes in a statement of the loop's body; `None` if it is not an affine function of the row.
@@ -138,12 +142,14 @@ impl Rows {
         }
         let (a, b) = (self.canonical(a), self.canonical(b));
         let step = match (op, self.step(a), self.step(b)) {
-            (BinOp::Add, x, Step::Const(0)) | (BinOp::Sub, x, Step::Const(0)) | (BinOp::Add, Step::Const(0), x) => x,
-            (BinOp::Add, Step::Const(x), Step::Const(y)) => Step::Const(x.wrapping_add(y)),
-            (BinOp::Sub, Step::Const(x), Step::Const(y)) => Step::Const(x.wrapping_sub(y)),
-            (BinOp::Mul, Step::Const(0), Step::Const(0)) => Step::Const(0),
-            (BinOp::Mul, Step::Const(x), Step::Const(0)) => times(x, b, known),
-            (BinOp::Mul, Step::Const(0), Step::Const(y)) => times(y, a, known),
+            (BinOp::Add, x, RowStride::Const(0))
+            | (BinOp::Sub, x, RowStride::Const(0))
+            | (BinOp::Add, RowStride::Const(0), x) => x,
+            (BinOp::Add, RowStride::Const(x), RowStride::Const(y)) => RowStride::Const(x.wrapping_add(y)),
+            (BinOp::Sub, RowStride::Const(x), RowStride::Const(y)) => RowStride::Const(x.wrapping_sub(y)),
+            (BinOp::Mul, RowStride::Const(0), RowStride::Const(0)) => RowStride::Const(0),
+            (BinOp::Mul, RowStride::Const(x), RowStride::Const(0)) => times(x, b, known),
+            (BinOp::Mul, RowStride::Const(0), RowStride::Const(y)) => times(y, a, known),
             _ => return None,
         };
         match self.same.get(&(op, a, b)) {
@@ -159,10 +165,10 @@ impl Rows {
     }
 }
 
-fn times(step: i64, factor: Reg, known: &SecondaryMap<Reg, Option<u64>>) -> Step {
+fn times(step: i64, factor: Reg, known: &SecondaryMap<Reg, Option<u64>>) -> RowStride {
     match known[factor] {
-        Some(bits) => Step::Const(step.wrapping_mul(bits as i64)),
-        None => Step::Reg(factor, step),
+        Some(bits) => RowStride::Const(step.wrapping_mul(bits as i64)),
+        None => RowStride::Reg(factor, step),
     }
 }
 
@@ -174,7 +180,7 @@ pub(crate) fn of_loop(f: &For, func: &Func, known: &SecondaryMap<Reg, Option<u64
         return None;
     }
     let mut rows = Rows { steps: FxHashMap::default(), same: FxHashMap::default(), alias: FxHashMap::default() };
-    rows.steps.insert(f.index, Step::Const(1));
+    rows.steps.insert(f.index, RowStride::Const(1));
     let mut needed = Vec::new();
     for stmt in before {
         rows.statement(&stmt.op, func, known)?;
@@ -203,7 +209,7 @@ struct Analysis<'a> {
     rows: Option<&'a Rows>,
     number: FxHashMap<Reg, Reg>,
     regs: Vec<LTy>,
-    pointers: Vec<(Base, Reg, Step)>,
+    pointers: Vec<(Base, Reg, RowStride)>,
     inputs: Vec<Reg>,
     /// Registers that the body defines.
     own: Vec<Reg>,
@@ -316,17 +322,17 @@ impl<'a> Analysis<'a> {
         past
     }
 
-    fn steps(&mut self) -> Vec<Step> {
+    fn steps(&mut self) -> Vec<RowStride> {
         let mut steps = Vec::new();
         for (_, _, step) in &self.pointers {
             steps.push(match *step {
-                Step::Reg(reg, factor) => {
+                RowStride::Reg(reg, factor) => {
                     let known = self.step_regs.iter().position(|r| *r == reg);
                     let n = known.unwrap_or(self.step_regs.len());
                     if known.is_none() {
                         self.step_regs.push(reg);
                     }
-                    Step::Reg(Reg::from_u32(n as u32), factor)
+                    RowStride::Reg(Reg::from_u32(n as u32), factor)
                 }
                 step => step,
             });
@@ -395,7 +401,7 @@ impl<'a> Analysis<'a> {
         if self.own.contains(&offset) {
             return None;
         }
-        let step = self.rows.map_or(Step::Const(0), |rows| rows.step(offset));
+        let step = self.rows.map_or(RowStride::Const(0), |rows| rows.step(offset));
         let pointer = (addr.base, offset, step);
         let n = self.pointers.iter().position(|p| *p == pointer).unwrap_or_else(|| {
             self.pointers.push(pointer);

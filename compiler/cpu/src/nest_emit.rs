@@ -2,7 +2,7 @@
 
 use crate::func::Emit;
 use crate::listing::Sources;
-use crate::nest::{self, COUNT, FIRST_INPUT, Nest, OFFSET, Site, Step};
+use crate::nest::{self, COUNT, FIRST_INPUT, Nest, OFFSET, RowStride, Site};
 use crate::routines::Routine;
 use crate::shape::plain;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -129,8 +129,8 @@ impl Emit<'_, '_> {
         let mut args = vec![pointers[found.to], pointers[found.from], rows, count];
         for n in [found.to, found.from] {
             args.push(match site.nest.steps[n] {
-                Step::Const(bytes) => self.b.ins().iconst(I64, bytes),
-                Step::Reg(reg, factor) => {
+                RowStride::Const(bytes) => self.b.ins().iconst(I64, bytes),
+                RowStride::Reg(reg, factor) => {
                     let step = self.value(site.steps[reg.as_u32() as usize]);
                     self.b.ins().imul_imm_s(step, factor)
                 }
@@ -255,9 +255,9 @@ impl Emit<'_, '_> {
             .steps
             .iter()
             .map(|step| match *step {
-                Step::Const(0) => None,
-                Step::Const(bytes) => Some(self.b.ins().iconst(I64, bytes)),
-                Step::Reg(reg, factor) => Some(self.b.ins().imul_imm_s(steps[reg.as_u32() as usize], factor)),
+                RowStride::Const(0) => None,
+                RowStride::Const(bytes) => Some(self.b.ins().iconst(I64, bytes)),
+                RowStride::Reg(reg, factor) => Some(self.b.ins().imul_imm_s(steps[reg.as_u32() as usize], factor)),
             })
             .collect();
         let (head, exit) = (self.b.create_block(), self.b.create_block());

@@ -3,11 +3,11 @@
 use super::Console;
 use super::command::{COMMANDS, resolve};
 use super::condition;
-use super::debugger::{Debugger, Mode};
+use super::debugger::{Debugger, ResumeMode};
 use super::names::visible;
 use super::overview::table;
 use super::slice::Slice;
-use super::stop::Stop;
+use super::stop::StopPlace;
 use super::touches::Stored;
 use super::watch::Watch;
 use ptoc_diagnostics::{FileId, suggest};
@@ -24,11 +24,11 @@ impl Debugger {
     /// run stands.
     pub fn act(
         &mut self,
-        innermost: &Stop<'_>,
-        stop: &Stop<'_>,
+        innermost: &StopPlace<'_>,
+        stop: &StopPlace<'_>,
         line: &str,
         console: &mut dyn Console,
-    ) -> Result<Option<Mode>, String> {
+    ) -> Result<Option<ResumeMode>, String> {
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = rest.trim();
         let count = |what: &str| match rest {
@@ -39,16 +39,16 @@ impl Debugger {
         };
         let frame = stop.look.debug.frame(stop.scope());
         match resolve(word)? {
-            "step" => return Ok(Some(Mode::Step(count("step")?))),
-            "next" => return Ok(Some(Mode::Next(count("next")?, innermost.look.debug.frame(innermost.scope())))),
-            "continue" | "run" => return Ok(Some(Mode::Continue(count("continue")?))),
-            "finish" => return Ok(Some(Mode::Finish(frame))),
-            "until" if rest.is_empty() => return Ok(Some(Mode::Until(frame, stop.span()))),
+            "step" => return Ok(Some(ResumeMode::Step(count("step")?))),
+            "next" => return Ok(Some(ResumeMode::Next(count("next")?, innermost.look.debug.frame(innermost.scope())))),
+            "continue" | "run" => return Ok(Some(ResumeMode::Continue(count("continue")?))),
+            "finish" => return Ok(Some(ResumeMode::Finish(frame))),
+            "until" if rest.is_empty() => return Ok(Some(ResumeMode::Until(frame, stop.span()))),
             "until" => {
                 let (target, said) = stop.program.target(rest, stop.span().file)?;
                 console.write(&said.map_or(String::new(), |s| format!("{s}\n")));
                 return match target {
-                    super::breakpoints::Target::Statement(id) => Ok(Some(Mode::To(id, frame))),
+                    super::breakpoints::Target::Statement(id) => Ok(Some(ResumeMode::To(id, frame))),
                     _ => Err("`until` takes a line; `break` stops at names".into()),
                 };
             }
@@ -88,7 +88,7 @@ impl Debugger {
         Ok(None)
     }
 
-    fn add_breakpoint(&mut self, stop: &Stop<'_>, text: &str, console: &mut dyn Console) -> Result<(), String> {
+    fn add_breakpoint(&mut self, stop: &StopPlace<'_>, text: &str, console: &mut dyn Console) -> Result<(), String> {
         let line = stop.program.sources.range(stop.span()).0.line.to_string();
         let text = match text.strip_prefix("if ") {
             _ if text.is_empty() => line,
@@ -127,18 +127,18 @@ impl Debugger {
     }
 
     /// Names are those of the function `level` calls outwards.
-    fn look_from(&mut self, stop: &Stop<'_>, level: usize, console: &mut dyn Console) -> Result<(), String> {
+    fn look_from(&mut self, stop: &StopPlace<'_>, level: usize, console: &mut dyn Console) -> Result<(), String> {
         let stack = stop.stack();
         let (name, at) = stack.get(level).ok_or("this is the kernel itself: nothing has called it")?;
         (self.level, self.listed) = (level, None);
         let views = stop.views();
-        let seen = Stop { caller: views.get(level).and_then(|v| v.1), ..*stop };
+        let seen = StopPlace { caller: views.get(level).and_then(|v| v.1), ..*stop };
         console.write(&format!("#{level} {name} at {}\n{}", stop.program.place(*at), seen.excerpt(0)));
         Ok(())
     }
 
     /// What is to be shown at every stop, as far as its names are visible at this one.
-    pub(super) fn displayed(&self, stop: &Stop<'_>) -> String {
+    pub(super) fn displayed(&self, stop: &StopPlace<'_>) -> String {
         let seen = |text: &str| {
             let slice = Slice::parse(text).ok().flatten();
             slice.is_none_or(|s| visible(stop.look.debug, stop.look.from).iter().any(|n| n.name == s.name))
@@ -151,7 +151,7 @@ impl Debugger {
         self.displays.iter().map(one).collect()
     }
 
-    fn info(&self, stop: &Stop<'_>, what: &str, console: &mut dyn Console) -> Result<(), String> {
+    fn info(&self, stop: &StopPlace<'_>, what: &str, console: &mut dyn Console) -> Result<(), String> {
         if what.is_empty() || ["breaks", "breakpoints", "watchpoints"].iter().any(|w| w.starts_with(what)) {
             let mut lines: Vec<(usize, String)> = Vec::new();
             for b in &self.breakpoints {
@@ -178,7 +178,7 @@ impl Debugger {
         Err(format!("`info {what}`: there is `info breaks` and `info locals`"))
     }
 
-    fn list(&mut self, stop: &Stop<'_>, what: &str, console: &mut dyn Console) -> Result<(), String> {
+    fn list(&mut self, stop: &StopPlace<'_>, what: &str, console: &mut dyn Console) -> Result<(), String> {
         let program = stop.program;
         let here = program.sources.range(stop.span()).0.line;
         let (file, first) = match what {
@@ -221,11 +221,11 @@ impl Debugger {
 }
 
 /// Number of lines of a file.
-fn lines(stop: &Stop<'_>, file: FileId) -> u32 {
+fn lines(stop: &StopPlace<'_>, file: FileId) -> u32 {
     stop.program.sources.text(file).lines().count() as u32
 }
 
-fn describe(stop: &Stop<'_>, b: &super::breakpoints::Breakpoint) -> String {
+fn describe(stop: &StopPlace<'_>, b: &super::breakpoints::Breakpoint) -> String {
     let place = match &b.target {
         super::breakpoints::Target::Statement(id) => {
             let s = &stop.program.statements.list[*id];
@@ -242,7 +242,7 @@ fn describe(stop: &Stop<'_>, b: &super::breakpoints::Breakpoint) -> String {
     format!("Breakpoint {}: {place}{condition}", b.id)
 }
 
-fn said_block(stop: &Stop<'_>) -> String {
+fn said_block(stop: &StopPlace<'_>) -> String {
     let (state, kernel) = (stop.look.state, stop.look.state.kernel());
     if kernel.grid.is_empty() {
         return "the kernel has no grid: one block\n".into();
@@ -255,7 +255,7 @@ fn said_block(stop: &Stop<'_>) -> String {
 }
 
 /// `i=2 j=0`, or `2 0`.
-fn block(stop: &Stop<'_>, text: &str) -> Result<Mode, String> {
+fn block(stop: &StopPlace<'_>, text: &str) -> Result<ResumeMode, String> {
     let (state, kernel) = (stop.look.state, stop.look.state.kernel());
     let names: Vec<&str> = kernel.grid.iter().map(|d| d.name.as_str()).collect();
     let mut want: Vec<(usize, i64)> = Vec::new();
@@ -283,7 +283,7 @@ fn block(stop: &Stop<'_>, text: &str) -> Result<Mode, String> {
         .map(|(n, dim)| want.iter().find(|(d, _)| *d == n).map_or(stop.look.index(dim.extent) - 1, |w| w.1))
         .collect();
     match last.as_slice().cmp(state.block()) {
-        std::cmp::Ordering::Greater => Ok(Mode::Block(want)),
+        std::cmp::Ordering::Greater => Ok(ResumeMode::Block(want)),
         std::cmp::Ordering::Equal => Err("that is the block that runs now".into()),
         std::cmp::Ordering::Less => {
             Err("that block has run already: blocks run in order, the last dimension fastest".into())
@@ -291,7 +291,7 @@ fn block(stop: &Stop<'_>, text: &str) -> Result<Mode, String> {
     }
 }
 
-fn said_where(stop: &Stop<'_>, level: usize) -> String {
+fn said_where(stop: &StopPlace<'_>, level: usize) -> String {
     let mut text = String::new();
     for (n, (name, at)) in stop.stack().iter().enumerate() {
         let here = if level > 0 && n == level { " (names are looked up here)" } else { "" };
@@ -310,7 +310,7 @@ fn said_where(stop: &Stop<'_>, level: usize) -> String {
 }
 
 /// `print`: something with elements, another name, or an expression.
-fn print(stop: &Stop<'_>, text: &str) -> Result<String, String> {
+fn print(stop: &StopPlace<'_>, text: &str) -> Result<String, String> {
     if text.is_empty() {
         return Err(
             "`print` what? A tile, a slice `t[0:4, 0:8]`, a scalar, an expression; `info locals` lists names".into()
@@ -324,7 +324,7 @@ fn print(stop: &Stop<'_>, text: &str) -> Result<String, String> {
 }
 
 /// The tiles that hold something of use, or will.
-fn tiles(stop: &Stop<'_>) -> String {
+fn tiles(stop: &StopPlace<'_>) -> String {
     let (look, launch) = (stop.look, &stop.program.launches[stop.launch]);
     let kernel = look.state.kernel();
     let mut rows: Vec<Vec<String>> = Vec::new();

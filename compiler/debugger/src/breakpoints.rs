@@ -4,8 +4,8 @@ use super::command::is_name;
 use super::condition;
 use super::statements::StatementId;
 use super::touches::{ALIASES, Stored, WORDS};
-use super::watcher::Program;
-use ptoc_analysis::debug::What;
+use super::watcher::DebuggedProgram;
+use ptoc_analysis::debug::NameMeaning;
 use ptoc_diagnostics::{FileId, suggest};
 use ptoc_syntax::ast::Expr;
 
@@ -35,7 +35,7 @@ pub struct Breakpoint {
     pub hits: u64,
 }
 
-impl Program<'_> {
+impl DebuggedProgram<'_> {
     /// Do any of the launches have code of the statement?
     pub fn has_code(&self, id: StatementId) -> bool {
         self.launches.iter().any(|l| l.points.has(id))
@@ -169,11 +169,11 @@ impl Program<'_> {
         let named = launches.flat_map(|(n, l)| l.step.debug.scopes.iter().flat_map(|s| &s.names).map(move |s| (n, s)));
         named.flat_map(|(launch, named)| {
             let list = match &named.what {
-                What::Tile(t) | What::TileArray(t, _) => vec![Stored::Tile(t.tile)],
-                What::View(w) => vec![Stored::Tensor(w.tensor())],
-                What::Var(v) => vec![Stored::Var(*v)],
-                What::Event(e) => vec![Stored::Event(e.event)],
-                What::Ring(r) => vec![Stored::Event(r.events.0), Stored::Event(r.events.1)],
+                NameMeaning::Tile(t) | NameMeaning::TileArray(t, _) => vec![Stored::Tile(t.tile)],
+                NameMeaning::View(w) => vec![Stored::Tensor(w.tensor())],
+                NameMeaning::Var(v) => vec![Stored::Var(*v)],
+                NameMeaning::Event(e) => vec![Stored::Event(e.event)],
+                NameMeaning::Ring(r) => vec![Stored::Event(r.events.0), Stored::Event(r.events.1)],
                 _ => Vec::new(),
             };
             list.into_iter().map(move |stored| (named.name.as_str(), (launch, stored)))

@@ -4,7 +4,7 @@ use super::names::find;
 use super::numbers::Cell;
 use super::slice::{Index, Selection, number};
 use super::values::Look;
-use ptoc_analysis::debug::What;
+use ptoc_analysis::debug::NameMeaning;
 use ptoc_diagnostics::FileId;
 use ptoc_ir::scalar;
 use ptoc_ir::tile::Ty;
@@ -88,10 +88,10 @@ fn typed((ty, bits): (Ty, u64)) -> Scalar {
 /// A block by itself is its number.
 fn name(look: &Look<'_>, n: &str) -> Result<Scalar, String> {
     match &find(look.debug, look.from, n)?.what {
-        What::Scalar(v) => Ok(typed(look.scalar(*v))),
-        What::Var(v) => Ok(typed((look.state.kernel().vars[*v].ty, look.state.var(*v)))),
-        What::Block(b) => Ok(Scalar::Int(i128::from(look.index(b.place.map_or(b.len, |p| p[0]))))),
-        What::Text(text) => match parse(text).map(|e| *e.kind) {
+        NameMeaning::Scalar(v) => Ok(typed(look.scalar(*v))),
+        NameMeaning::Var(v) => Ok(typed((look.state.kernel().vars[*v].ty, look.state.var(*v)))),
+        NameMeaning::Block(b) => Ok(Scalar::Int(i128::from(look.index(b.place.map_or(b.len, |p| p[0]))))),
+        NameMeaning::Text(text) => match parse(text).map(|e| *e.kind) {
             Ok(ExprKind::Int(n)) => Ok(Scalar::Int(n)),
             Ok(ExprKind::Float(x, _)) => Ok(Scalar::Float(x)),
             Ok(ExprKind::Bool(b)) => Ok(Scalar::Bool(b)),
@@ -102,14 +102,14 @@ fn name(look: &Look<'_>, n: &str) -> Result<Scalar, String> {
             },
             _ => Err(format!("`{n}` is `{text}`, which is no number")),
         },
-        What::Event(event) => look.event_value(event, &Selection { name: n.into(), brackets: Vec::new() }),
-        What::Tile(_) | What::View(_) => Err(format!("`{n}` has elements; name one, as in `{n}[0, 0]`")),
+        NameMeaning::Event(event) => look.event_value(event, &Selection { name: n.into(), brackets: Vec::new() }),
+        NameMeaning::Tile(_) | NameMeaning::View(_) => Err(format!("`{n}` has elements; name one, as in `{n}[0, 0]`")),
         other => Err(format!("`{n}` is {}, which is no number", look.value(other))),
     }
 }
 
 fn member(look: &Look<'_>, n: &str, field: &str) -> Result<Scalar, String> {
-    let What::Block(b) = &find(look.debug, look.from, n)?.what else {
+    let NameMeaning::Block(b) = &find(look.debug, look.from, n)?.what else {
         return Err(format!("`{n}` is no block: only a block has `.index`, `.start`, `.end`, `.len` and `.first`"));
     };
     let index = |v| Ok(Scalar::Int(i128::from(look.index(v))));
@@ -134,7 +134,7 @@ fn element(look: &Look<'_>, e: &Expr) -> Result<Scalar, String> {
     brackets.reverse();
     let ExprKind::Name(name) = &*base.kind else { return Err("an element is `NAME[i, j]`".into()) };
     let selection = Selection { name: name.to_string(), brackets };
-    if let What::Event(event) = &find(look.debug, look.from, name)?.what {
+    if let NameMeaning::Event(event) = &find(look.debug, look.from, name)?.what {
         return look.event_value(event, &selection);
     }
     let Some(array) = look.array(&selection)? else { return Err(format!("`{name}` has no elements")) };

@@ -5,18 +5,18 @@ use super::breakpoints::{Breakpoint, Target};
 use super::condition;
 use super::names::Viewpoint;
 use super::statements::StatementId;
-use super::stop::Stop;
+use super::stop::StopPlace;
 use super::values::Look;
 use super::watch::Watch;
-use super::watcher::Program;
+use super::watcher::DebuggedProgram;
 use ptoc_diagnostics::{FileId, Span};
-use ptoc_interp::{State, Trap};
+use ptoc_interp::{RunningKernel, Trap};
 use ptoc_ir::tile::Stmt;
 use std::ops::ControlFlow;
 
 /// What the run goes on to.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Mode {
+pub enum ResumeMode {
     /// The n-th next statement.
     Step(u64),
     /// The n-th next statement that is not inside a function called from this one.
@@ -44,7 +44,7 @@ pub struct Debugger {
     /// The number of the next of these.
     pub next_id: usize,
     /// What comes next.
-    pub mode: Mode,
+    pub mode: ResumeMode,
     /// The last command on a terminal, for an empty line.
     pub last: String,
     /// How many calls outwards names are looked up, by `up` and `down`.
@@ -73,7 +73,7 @@ impl Default for Debugger {
             watches: Vec::new(),
             displays: Vec::new(),
             next_id: 1,
-            mode: Mode::Step(1),
+            mode: ResumeMode::Step(1),
             last: String::new(),
             level: 0,
             listed: None,
@@ -105,13 +105,13 @@ impl Debugger {
     }
 
     /// A block begins.
-    pub fn block(&mut self, _: &Program<'_>, _: usize, state: &State<'_>) -> ControlFlow<()> {
+    pub fn block(&mut self, _: &DebuggedProgram<'_>, _: usize, state: &RunningKernel<'_>) -> ControlFlow<()> {
         self.stale = true;
         self.new_block = true;
-        if let Mode::Block(want) = &self.mode
+        if let ResumeMode::Block(want) = &self.mode
             && want.iter().all(|&(d, at)| state.block().get(d) == Some(&at))
         {
-            self.mode = Mode::Step(1);
+            self.mode = ResumeMode::Step(1);
         }
         ControlFlow::Continue(())
     }
@@ -119,7 +119,7 @@ impl Debugger {
     /// A statement is about to run.
     pub fn before(
         &mut self,
-        program: &Program<'_>,
+        program: &DebuggedProgram<'_>,
         launch: usize,
         point: usize,
         look: &Look<'_>,
@@ -138,16 +138,16 @@ impl Debugger {
             let from = Viewpoint { scope: begin.scope, at: program.statements.list[begin.statement].span };
             let look = Look { from, ..*look };
             self.at(
-                &Stop { program, launch, point, look: &look, begin: Some(begin), after: false, caller: None },
+                &StopPlace { program, launch, point, look: &look, begin: Some(begin), after: false, caller: None },
                 console,
             )?;
         }
-        let stop = Stop { program, launch, point, look, begin: None, after: false, caller: None };
+        let stop = StopPlace { program, launch, point, look, begin: None, after: false, caller: None };
         self.at(&stop, console)
     }
 
     /// Stops if there is a reason to.
-    fn at(&mut self, stop: &Stop<'_>, console: &mut dyn Console) -> ControlFlow<()> {
+    fn at(&mut self, stop: &StopPlace<'_>, console: &mut dyn Console) -> ControlFlow<()> {
         if self.detached {
             return ControlFlow::Continue(());
         }
@@ -161,8 +161,8 @@ impl Debugger {
     }
 
     /// The breakpoint that stops here, in words.
-    fn hit(&mut self, stop: &Stop<'_>, console: &mut dyn Console) -> Option<String> {
-        if matches!(self.mode, Mode::Block(_)) {
+    fn hit(&mut self, stop: &StopPlace<'_>, console: &mut dyn Console) -> Option<String> {
+        if matches!(self.mode, ResumeMode::Block(_)) {
             return None;
         }
         let p = stop.point();
@@ -197,7 +197,7 @@ impl Debugger {
     /// Is this the stop at which `continue N` ends?
     fn counts(&mut self) -> bool {
         match &mut self.mode {
-            Mode::Continue(n) if *n > 1 => {
+            ResumeMode::Continue(n) if *n > 1 => {
                 *n -= 1;
                 false
             }
@@ -206,13 +206,13 @@ impl Debugger {
     }
 
     /// Has the run come where the last command sent it?
-    fn arrived(&mut self, stop: &Stop<'_>) -> bool {
+    fn arrived(&mut self, stop: &StopPlace<'_>) -> bool {
         let (p, debug) = (stop.point(), stop.look.debug);
         let frame = debug.frame(stop.scope());
         let Some(begun) = stop.begin.map(|b| b.statement) else {
             // The rest of the statement that has called the function.
             return match self.mode {
-                Mode::Finish(from) => {
+                ResumeMode::Finish(from) => {
                     p.part_of.is_some() && p.begins.is_empty() && frame != from && debug.is_inside(from, frame)
                 }
                 _ => false,
@@ -222,32 +222,32 @@ impl Debugger {
         let left = |from: u32| new_block || frame != from && debug.is_inside(from, frame);
         let list = &stop.program.statements.list;
         match &mut self.mode {
-            Mode::Step(n) | Mode::Next(n, _) if *n == 0 => true,
-            Mode::Step(n) => {
+            ResumeMode::Step(n) | ResumeMode::Next(n, _) if *n == 0 => true,
+            ResumeMode::Step(n) => {
                 *n -= 1;
                 *n == 0
             }
-            Mode::Next(n, from) => {
+            ResumeMode::Next(n, from) => {
                 if !(new_block || debug.is_inside(*from, frame)) {
                     return false;
                 }
                 *n -= 1;
                 *n == 0
             }
-            Mode::Finish(from) => left(*from),
-            Mode::Until(from, place) => {
+            ResumeMode::Finish(from) => left(*from),
+            ResumeMode::Until(from, place) => {
                 let at = list[begun].span;
                 left(*from) || frame == *from && at.start > place.start
             }
-            Mode::To(id, from) => begun == *id || left(*from),
-            Mode::Continue(_) | Mode::Block(_) => false,
+            ResumeMode::To(id, from) => begun == *id || left(*from),
+            ResumeMode::Continue(_) | ResumeMode::Block(_) => false,
         }
     }
 
     /// A statement has run.
     pub fn after(
         &mut self,
-        program: &Program<'_>,
+        program: &DebuggedProgram<'_>,
         launch: usize,
         point: usize,
         stmt: &Stmt,
@@ -263,17 +263,17 @@ impl Debugger {
                 reason.push_str(&format!("Watchpoint {}: {}\n{changes}", w.id, w.text));
             }
         }
-        if reason.is_empty() || matches!(self.mode, Mode::Block(_)) || !self.counts() {
+        if reason.is_empty() || matches!(self.mode, ResumeMode::Block(_)) || !self.counts() {
             return ControlFlow::Continue(());
         }
-        let stop = Stop { program, launch, point, look, begin: None, after: true, caller: None };
+        let stop = StopPlace { program, launch, point, look, begin: None, after: true, caller: None };
         self.stop(&stop, &format!("{reason}after "), console)
     }
 
     /// The run has ended with an error.
     pub fn trapped(
         &mut self,
-        program: &Program<'_>,
+        program: &DebuggedProgram<'_>,
         launch: usize,
         point: usize,
         trap: &Trap,
@@ -281,7 +281,7 @@ impl Debugger {
         console: &mut dyn Console,
     ) {
         if !self.detached {
-            let stop = Stop { program, launch, point, look, begin: None, after: false, caller: None };
+            let stop = StopPlace { program, launch, point, look, begin: None, after: false, caller: None };
             let reason = format!("The run ends here with {}: {}\n", trap.code, trap.message);
             // Whatever is typed, there is nothing to go on to.
             let _ = self.stop(&stop, &reason, console);
@@ -290,7 +290,7 @@ impl Debugger {
     }
 
     /// Says where the run is and takes commands until one of them goes on.
-    fn stop(&mut self, stop: &Stop<'_>, reason: &str, console: &mut dyn Console) -> ControlFlow<()> {
+    fn stop(&mut self, stop: &StopPlace<'_>, reason: &str, console: &mut dyn Console) -> ControlFlow<()> {
         let launches = stop.program.launches.len();
         if launches > 1 && self.announced != Some(stop.launch) {
             let name = &stop.program.launches[stop.launch].step.kernel.name;
@@ -321,7 +321,7 @@ impl Debugger {
             self.last = line.to_owned();
             let views = stop.views();
             let outer = views.get(self.level).map(|(from, caller)| (Look { from: *from, ..*stop.look }, *caller));
-            let seen = outer.as_ref().map_or(*stop, |(look, caller)| Stop { look, caller: *caller, ..*stop });
+            let seen = outer.as_ref().map_or(*stop, |(look, caller)| StopPlace { look, caller: *caller, ..*stop });
             match self.act(stop, &seen, line, console) {
                 Ok(Some(mode)) => {
                     self.mode = mode;

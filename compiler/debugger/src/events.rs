@@ -5,7 +5,7 @@ use super::condition::Scalar;
 use super::overview::table;
 use super::values::Look;
 use ptoc_diagnostics::Span;
-use ptoc_interp::State;
+use ptoc_interp::RunningKernel;
 use ptoc_ir::sync::TransactionBarrier;
 use ptoc_ir::tile::{Event, EventData, EventKind, EventRef, Kernel, Op, Purpose, Stmt, SyncOp};
 use std::collections::HashMap;
@@ -44,7 +44,7 @@ impl Events {
     }
 
     /// A statement has run.
-    pub fn after(&mut self, state: &State<'_>, stmt: &Stmt) {
+    pub fn after(&mut self, state: &RunningKernel<'_>, stmt: &Stmt) {
         let Op::Sync(op) = &stmt.op else { return };
         let Some(EventRef { event, element }) = op.event() else { return };
         let kernel = state.kernel();

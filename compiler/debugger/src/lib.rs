@@ -27,7 +27,7 @@ pub mod watcher;
 
 pub use debugger::Debugger;
 pub use print_tile::{PrintTile, Prints};
-pub use watcher::{Onlookers, Program};
+pub use watcher::{DebuggedProgram, Onlookers};
 
 /// Who types and reads.
 pub trait Console {

@@ -4,7 +4,7 @@ use super::condition::Scalar;
 use super::names::find;
 use super::slice::{Index, Selection, Slice, pick};
 use super::values::Look;
-use ptoc_analysis::debug::{EventWindow, What};
+use ptoc_analysis::debug::{EventWindow, NameMeaning};
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::EventKind;
 
@@ -28,7 +28,7 @@ impl Look<'_> {
         let named = find(self.debug, self.from, &selection.name)?;
         let name = selection.name.as_str();
         match &named.what {
-            What::TileArray(t, count) if selection.brackets.is_empty() => {
+            NameMeaning::TileArray(t, count) if selection.brackets.is_empty() => {
                 let line = |e: usize| {
                     let address = self.address(t.tile, e).unwrap_or_else(str::to_owned);
                     let valid = match self.valid(t, e) {
@@ -40,7 +40,7 @@ impl Look<'_> {
                 let rows: Vec<Vec<String>> = (0..*count as usize).map(line).collect();
                 Ok(format!("{}\n{}", self.line(name, &named.what), table(&rows)))
             }
-            What::Ring(r) if selection.brackets.is_empty() => {
+            NameMeaning::Ring(r) if selection.brackets.is_empty() => {
                 let mut text = self.line(name, &named.what);
                 if let Some((fill, empty)) = r.next {
                     let [fill, empty] = [fill, empty].map(|v| self.state.var(v) as i64);
@@ -48,7 +48,7 @@ impl Look<'_> {
                 }
                 Ok(format!("{text}\n{}", self.events.text(self, place, Some((r.events.0, None)))))
             }
-            What::Event(e) => {
+            NameMeaning::Event(e) => {
                 let element = self.event_element(e, &selection)?;
                 let count = self.state.kernel().events[e.event].count;
                 let title = match element {
@@ -57,8 +57,8 @@ impl Look<'_> {
                 };
                 Ok(title + &self.events.text(self, place, Some((e.event, element))))
             }
-            What::TileArray(_, count) if selection.picks_several() => self.several(&selection, *count),
-            What::Ring(r) if selection.picks_several() => self.several(&selection, r.count),
+            NameMeaning::TileArray(_, count) if selection.picks_several() => self.several(&selection, *count),
+            NameMeaning::Ring(r) if selection.picks_several() => self.several(&selection, r.count),
             _ => match self.array(&selection)? {
                 Some(array) => Ok(self.show(&array)),
                 None => Ok(format!("{}\n", self.line(name, &named.what))),
@@ -87,8 +87,10 @@ impl Look<'_> {
         let name = &selection.name;
         let first = selection.brackets.first().and_then(|b| b.first());
         Ok(match (&find(self.debug, self.from, name)?.what, first) {
-            (What::TileArray(_, count), Some(Index::At(e))) => format!("{name}[{}]", e.rem_euclid((*count).into())),
-            (What::Ring(r), Some(Index::At(e))) => format!("{name}[{}]", e.rem_euclid(r.count.into())),
+            (NameMeaning::TileArray(_, count), Some(Index::At(e))) => {
+                format!("{name}[{}]", e.rem_euclid((*count).into()))
+            }
+            (NameMeaning::Ring(r), Some(Index::At(e))) => format!("{name}[{}]", e.rem_euclid(r.count.into())),
             _ => name.clone(),
         })
     }

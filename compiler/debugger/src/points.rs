@@ -22,14 +22,14 @@ pub struct Begin {
     /// Its scope.
     pub scope: u32,
     /// What it is made of, in order.
-    pub runs: Vec<Run>,
+    pub runs: Vec<StatementPart>,
     /// Is it the first one in the block of a role?
     pub enters_role: bool,
 }
 
 /// A part of a statement.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Run {
+pub enum StatementPart {
     /// An instruction, and the pipe that carries it out.
     Instruction(&'static str, Option<Pipe>),
     /// An operation on an event, and the pipe that carries it out.
@@ -50,7 +50,7 @@ pub struct Point {
     /// The statements of the source that end with it, each with its scope.
     pub ends: Vec<(StatementId, u32)>,
     /// What it does on a pipe, if it does.
-    pub run: Option<Run>,
+    pub run: Option<StatementPart>,
     /// PTO's name of the operation on an event.
     pub alias: Option<&'static str>,
     /// Who issues it; `None` is the kernel itself.
@@ -84,8 +84,8 @@ impl Point {
     /// The PTO instruction that it is, or the word of the operation on an event.
     pub fn operation(&self) -> Option<&'static str> {
         match self.run.as_ref()? {
-            Run::Instruction(name, _) | Run::Order(name, _) => Some(name),
-            Run::Call(_) => None,
+            StatementPart::Instruction(name, _) | StatementPart::Order(name, _) => Some(name),
+            StatementPart::Call(_) => None,
         }
     }
 }
@@ -99,7 +99,7 @@ impl Points {
         }
         let mut scopes = HashMap::new();
         note_scopes(&kernel.body, debug, &mut queues, &mut scopes);
-        let mut walk = Walk {
+        let mut walk = PointCollector {
             kernel,
             debug,
             statements,
@@ -174,7 +174,7 @@ struct Open {
     last: usize,
 }
 
-struct Walk<'a> {
+struct PointCollector<'a> {
     kernel: &'a Kernel,
     debug: &'a DebugInfo,
     statements: &'a Statements,
@@ -195,7 +195,7 @@ struct Walk<'a> {
     uses: Vec<(Tile, usize, Vec<usize>)>,
 }
 
-impl Walk<'_> {
+impl PointCollector<'_> {
     fn statement(&mut self, span: Span) -> Option<StatementId> {
         *self.known.entry(span).or_insert_with(|| self.statements.innermost(span))
     }
@@ -341,7 +341,7 @@ impl Walk<'_> {
         {
             let (point, n) = top.begin;
             if let Some(begin) = self.out.list[point].begins.get_mut(n) {
-                begin.runs.push(Run::Call(function.to_string()));
+                begin.runs.push(StatementPart::Call(function.to_string()));
             }
         }
         let begins = &mut self.out.list[at].begins;
@@ -351,7 +351,7 @@ impl Walk<'_> {
         self.open.push(Open { scope, statement, begin, last: at });
     }
 
-    fn note_run(&mut self, run: Option<Run>) {
+    fn note_run(&mut self, run: Option<StatementPart>) {
         if let (Some(run), Some(top)) = (run, self.open.last())
             && let Some(begin) = self.out.list[top.begin.0].begins.get_mut(top.begin.1)
         {

@@ -5,8 +5,8 @@ use super::names::{Viewpoint, find, visible};
 use super::slice::Slice;
 use super::statements::StatementId;
 use super::values::Look;
-use super::watcher::Program;
-use ptoc_analysis::debug::What;
+use super::watcher::DebuggedProgram;
+use ptoc_analysis::debug::NameMeaning;
 use ptoc_diagnostics::{Diagnostic, FileId, codes, suggest};
 
 /// One option, parsed.
@@ -48,7 +48,7 @@ pub struct Prints {
 
 impl Prints {
     /// Finds lines and names. All that is wrong is returned.
-    pub fn new(options: &[PrintTile], program: &Program<'_>) -> Result<Prints, Vec<Diagnostic>> {
+    pub fn new(options: &[PrintTile], program: &DebuggedProgram<'_>) -> Result<Prints, Vec<Diagnostic>> {
         let (mut prints, mut wrong) = (Prints::default(), Vec::new());
         for option in options {
             match resolve(option, program) {
@@ -60,7 +60,7 @@ impl Prints {
     }
 
     /// A statement of IR has run.
-    pub fn after(&mut self, program: &Program<'_>, launch: usize, point: usize, look: &Look<'_>) {
+    pub fn after(&mut self, program: &DebuggedProgram<'_>, launch: usize, point: usize, look: &Look<'_>) {
         let points = &program.launches[launch].points;
         for (option, id) in &self.list {
             // The point may belong to a function that the statement has called; the name is one of the statement's.
@@ -99,7 +99,7 @@ impl Prints {
     }
 }
 
-fn resolve(option: &PrintTile, program: &Program<'_>) -> Result<StatementId, Box<Diagnostic>> {
+fn resolve(option: &PrintTile, program: &DebuggedProgram<'_>) -> Result<StatementId, Box<Diagnostic>> {
     let fail = |message: String| Box::new(Diagnostic::global(codes::NO_STATEMENT, message));
     let file: FileId = match &option.file {
         Some(name) => program.file_named(name).map_err(|e| fail(format!("--print-tile {}: {e}", option.text)))?,
@@ -122,7 +122,7 @@ fn resolve(option: &PrintTile, program: &Program<'_>) -> Result<StatementId, Box
                 return Ok(id);
             }
             for named in visible(&launch.step.debug, from) {
-                if matches!(named.what, What::Tile(_) | What::TileArray(..) | What::View(_)) {
+                if matches!(named.what, NameMeaning::Tile(_) | NameMeaning::TileArray(..) | NameMeaning::View(_)) {
                     names.push(named.name.to_string());
                 }
             }

@@ -26,7 +26,7 @@ pub struct Statement {
 
 /// A kernel, program or function.
 #[derive(Clone, Debug)]
-pub struct Item {
+pub struct DebugItem {
     /// Its name.
     pub name: String,
     /// Where the name stands.
@@ -39,13 +39,13 @@ pub struct Statements {
     /// By number.
     pub list: Vec<Statement>,
     /// Kernels, programs, functions.
-    pub items: Vec<Item>,
+    pub items: Vec<DebugItem>,
 }
 
 impl Statements {
     /// Collects them.
     pub fn new(modules: &Modules, sources: &SourceMap) -> Statements {
-        let mut walk = Walk { out: Statements::default(), parent: None, sources };
+        let mut walk = StatementCollector { out: Statements::default(), parent: None, sources };
         for (_, module) in modules.all() {
             for item in &module.ast.items {
                 let (name, body) = match &item.kind {
@@ -53,7 +53,7 @@ impl Statements {
                     ItemKind::Fn(f) => (&f.name, &f.body),
                     _ => continue,
                 };
-                walk.out.items.push(Item { name: name.name.to_string(), span: name.span });
+                walk.out.items.push(DebugItem { name: name.name.to_string(), span: name.span });
                 walk.block(body);
             }
         }
@@ -73,13 +73,13 @@ impl Statements {
     }
 }
 
-struct Walk<'s> {
+struct StatementCollector<'s> {
     out: Statements,
     parent: Option<StatementId>,
     sources: &'s SourceMap,
 }
 
-impl Walk<'_> {
+impl StatementCollector<'_> {
     fn block(&mut self, b: &Block) {
         for s in &b.stmts {
             self.stmt(s);

@@ -1,17 +1,17 @@
 //! A place where the run stands: what is around it, and how it is told.
 
 use super::names::Viewpoint;
-use super::points::{Begin, Run};
+use super::points::{Begin, StatementPart};
 use super::statements::StatementId;
 use super::values::Look;
-use super::watcher::Program;
+use super::watcher::DebuggedProgram;
 use ptoc_diagnostics::Span;
 
 /// Where the run has stopped.
 #[derive(Clone, Copy)]
-pub struct Stop<'s> {
+pub struct StopPlace<'s> {
     /// All launches.
-    pub program: &'s Program<'s>,
+    pub program: &'s DebuggedProgram<'s>,
     /// Which of them.
     pub launch: usize,
     /// The statement of IR.
@@ -26,7 +26,7 @@ pub struct Stop<'s> {
     pub caller: Option<Span>,
 }
 
-impl Stop<'_> {
+impl StopPlace<'_> {
     /// The statement of IR.
     pub fn point(&self) -> &super::points::Point {
         &self.program.launches[self.launch].points.list[self.point]
@@ -46,9 +46,11 @@ impl Stop<'_> {
     pub fn on_pipes(&self) -> String {
         let runs = self.begin.map_or(self.point().run.as_slice(), |b| &b.runs);
         let runs = runs.iter().map(|r| match r {
-            Run::Instruction(name, Some(pipe)) | Run::Order(name, Some(pipe)) => format!("{name} on {pipe}"),
-            Run::Instruction(name, None) | Run::Order(name, None) => (*name).to_owned(),
-            Run::Call(name) => format!("call {name}"),
+            StatementPart::Instruction(name, Some(pipe)) | StatementPart::Order(name, Some(pipe)) => {
+                format!("{name} on {pipe}")
+            }
+            StatementPart::Instruction(name, None) | StatementPart::Order(name, None) => (*name).to_owned(),
+            StatementPart::Call(name) => format!("call {name}"),
         });
         runs.collect::<Vec<_>>().join(", ")
     }
@@ -127,10 +129,10 @@ impl Stop<'_> {
             match (self.begin, p.operation()) {
                 (Some(b), _) => {
                     let runs = b.runs.iter().filter_map(|r| match r {
-                        Run::Instruction(name, _) => Some((*name).to_owned()),
-                        Run::Call(name) => Some(format!("call {name}")),
+                        StatementPart::Instruction(name, _) => Some((*name).to_owned()),
+                        StatementPart::Call(name) => Some(format!("call {name}")),
                         // As written in the line above.
-                        Run::Order(..) => None,
+                        StatementPart::Order(..) => None,
                     });
                     let runs: Vec<String> = runs.collect();
                     if !runs.is_empty() {

@@ -1,7 +1,7 @@
 //! What a statement of tile IR does, as far as a breakpoint can ask for it: its name, its pipe, what it writes.
 
-use super::points::Run;
-use ptoc_ir::tile::{Access, Event, Kernel, Op, Operand, Purpose, Stmt, SyncOp, TensorId, Tile, Var, pipe_of_op};
+use super::points::StatementPart;
+use ptoc_ir::tile::{Event, Kernel, NestAccess, Op, Operand, Purpose, Stmt, SyncOp, TensorId, Tile, Var, pipe_of_op};
 use ptoc_placement::access;
 use ptoc_placement::access::{inst_operands, tile_accesses};
 
@@ -44,18 +44,18 @@ fn is_of_declaration(kernel: &Kernel, stmt: &Stmt) -> bool {
 }
 
 /// The part of a statement of the source that this is, if it does something on a pipe.
-pub fn run(kernel: &Kernel, stmt: &Stmt) -> Option<Run> {
+pub fn run(kernel: &Kernel, stmt: &Stmt) -> Option<StatementPart> {
     if is_of_declaration(kernel, stmt) {
         return None;
     }
     let pipe = pipe_of_op(kernel, &stmt.op);
     match &stmt.op {
-        Op::Inst(inst) => Some(Run::Instruction(inst.instr.get().name, pipe)),
-        Op::Copy(_) => Some(Run::Instruction("copy", pipe)),
-        Op::Mma(_) => Some(Run::Instruction("mma", pipe)),
+        Op::Inst(inst) => Some(StatementPart::Instruction(inst.instr.get().name, pipe)),
+        Op::Copy(_) => Some(StatementPart::Instruction("copy", pipe)),
+        Op::Mma(_) => Some(StatementPart::Instruction("mma", pipe)),
         Op::Sync(sync) => {
             let word = sync.event().map_or(sync.word(), |e| kernel.events[e.event].word(sync));
-            Some(Run::Order(word, pipe))
+            Some(StatementPart::Order(word, pipe))
         }
         _ => None,
     }
@@ -80,12 +80,12 @@ pub fn alias(kernel: &Kernel, stmt: &Stmt) -> Option<&'static str> {
 
 /// What the statement writes, and the event that it is about.
 pub fn touches(kernel: &Kernel, stmt: &Stmt) -> Vec<Stored> {
-    let tiles = tile_accesses(kernel, stmt).into_iter().filter(|(a, _)| *a == access::Access::Write);
+    let tiles = tile_accesses(kernel, stmt).into_iter().filter(|(a, _)| *a == access::AccessMode::Write);
     let mut out: Vec<Stored> = tiles.map(|(_, t)| Stored::Tile(t.tile)).collect();
-    let side = |side: &Access| side.tensor().map(Stored::Tensor);
+    let side = |side: &NestAccess| side.tensor().map(Stored::Tensor);
     match &stmt.op {
         Op::Inst(inst) => out.extend(inst_operands(inst).filter_map(|(access, operand)| match operand {
-            Operand::View(v) if access == access::Access::Write => Some(Stored::Tensor(v.tensor)),
+            Operand::View(v) if access == access::AccessMode::Write => Some(Stored::Tensor(v.tensor)),
             _ => None,
         })),
         Op::Copy(copy) => out.extend(side(&copy.dst)),

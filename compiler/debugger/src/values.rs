@@ -4,8 +4,8 @@ use super::events::Events;
 use super::names::{Viewpoint, find};
 use super::numbers::{Cell, Limits, array, number};
 use super::slice::{Index, Selection, pick};
-use ptoc_analysis::debug::{DebugInfo, TensorWindow, TileWindow, What};
-use ptoc_interp::{State, Storage, Unread};
+use ptoc_analysis::debug::{DebugInfo, NameMeaning, TensorWindow, TileWindow};
+use ptoc_interp::{RunningKernel, Storage, Unread};
 use ptoc_ir::scalar;
 use ptoc_ir::tile::{Elem, TensorId, Tile, Ty, Value};
 use ptoc_tensor::DType;
@@ -24,7 +24,7 @@ pub struct Shapes {
 #[derive(Clone, Copy)]
 pub struct Look<'a> {
     /// Values, tiles, tensors.
-    pub state: State<'a>,
+    pub state: RunningKernel<'a>,
     /// Names.
     pub debug: &'a DebugInfo,
     /// Addresses of the elements of tiles that have none in the source, copy by copy where a pipeline has several.
@@ -39,7 +39,7 @@ pub struct Look<'a> {
 
 /// Something with elements.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum ArraySource {
     /// Elements of a tile from a row and column on.
     Tile(Tile, usize, (usize, usize)),
     /// A window of a tensor.
@@ -50,7 +50,7 @@ pub enum Source {
 #[derive(Clone, Debug)]
 pub struct Array {
     /// Where the elements are.
-    pub source: Source,
+    pub source: ArraySource,
     /// Element type.
     pub dtype: DType,
     /// First index and length of each axis of the source, and whether it stays an axis.
@@ -96,12 +96,12 @@ impl<'a> Look<'a> {
     }
 
     /// An element of a source.
-    pub fn cell(&self, source: &Source, at: &[usize]) -> Cell {
+    pub fn cell(&self, source: &ArraySource, at: &[usize]) -> Cell {
         match source {
-            Source::Tile(tile, element, (row, col)) => {
+            ArraySource::Tile(tile, element, (row, col)) => {
                 cell(self.state.element(*tile, *element, row + at[0], col + at[1]))
             }
-            Source::Tensor(window) => match self.place(window, at) {
+            ArraySource::Tensor(window) => match self.place(window, at) {
                 Some(offset) => cell(self.state.tensor_element(window.tensor(), window.elem(), offset)),
                 None => Cell::None,
             },
@@ -124,13 +124,13 @@ impl<'a> Look<'a> {
         let named = find(self.debug, self.from, &selection.name)?;
         let (name, brackets) = (selection.name.as_str(), &selection.brackets[..]);
         let found = match &named.what {
-            What::Tile(t) => self.tile(name, t, !brackets.is_empty())?,
-            What::TileArray(t, count) => return self.tile_array(name, t, *count, brackets).map(Some),
-            What::Ring(_) if brackets.is_empty() => {
+            NameMeaning::Tile(t) => self.tile(name, t, !brackets.is_empty())?,
+            NameMeaning::TileArray(t, count) => return self.tile_array(name, t, *count, brackets).map(Some),
+            NameMeaning::Ring(_) if brackets.is_empty() => {
                 return Err(format!("`{name}` is a ring: choose a slot, `{name}[0]` or `{name}[0][0:4, 0:8]`"));
             }
-            What::Ring(r) => return self.tile_array(name, &r.slots, r.count, brackets).map(Some),
-            What::View(w) => self.tensor(name, w),
+            NameMeaning::Ring(r) => return self.tile_array(name, &r.slots, r.count, brackets).map(Some),
+            NameMeaning::View(w) => self.tensor(name, w),
             _ if !brackets.is_empty() => {
                 return Err(format!("`{name}` is {}, it has no elements", self.describe(&named.what)));
             }
@@ -201,7 +201,7 @@ impl<'a> Look<'a> {
             _ => (t.rows as usize, t.cols as usize),
         };
         let origin = (origin.0.max(0) as usize, origin.1.max(0) as usize);
-        let source = Source::Tile(t.tile, element, origin);
+        let source = ArraySource::Tile(t.tile, element, origin);
         Array { source, dtype: data.ty.dtype, axes: vec![(0, rows, true), (0, cols, true)], title, sliced }
     }
 
@@ -241,7 +241,7 @@ impl<'a> Look<'a> {
             title.push_str(&format!(", a window of `{}`", tensor.name));
         }
         let axes = lengths.into_iter().map(|n| (0, n, true)).collect();
-        Array { source: Source::Tensor(w.clone()), dtype: w.dtype(), axes, title, sliced: false }
+        Array { source: ArraySource::Tensor(w.clone()), dtype: w.dtype(), axes, title, sliced: false }
     }
 
     /// The lines of an array: title and elements.
@@ -252,39 +252,45 @@ impl<'a> Look<'a> {
     }
 
     /// A name and its value on one line; of what has elements only the title.
-    pub fn line(&self, name: &str, what: &What) -> String {
+    pub fn line(&self, name: &str, what: &NameMeaning) -> String {
         match what {
-            What::Tile(_) | What::View(_) => {
+            NameMeaning::Tile(_) | NameMeaning::View(_) => {
                 let selection = Selection { name: name.into(), brackets: Vec::new() };
                 match self.array(&selection) {
                     Ok(Some(a)) => a.title,
                     _ => format!("{name}: {}", self.describe(what)),
                 }
             }
-            What::TileArray(t, count) => {
+            NameMeaning::TileArray(t, count) => {
                 let ty = self.state.kernel().tiles[t.tile].ty;
                 format!("{name}: {count} tiles {} {} {} x {}", ty.loc, ty.dtype, t.rows, t.cols)
             }
-            What::Ring(r) => {
+            NameMeaning::Ring(r) => {
                 let ty = self.state.kernel().tiles[r.slots.tile].ty;
                 let s = if r.count == 1 { "" } else { "s" };
                 let (rows, cols) = (r.slots.rows, r.slots.cols);
                 format!("{name}: ring of {} slot{s} {} {} {rows} x {cols}", r.count, ty.loc, ty.dtype)
             }
-            What::Event(e) => format!("{name}: {}", self.event_title(e)),
-            What::Block(_) | What::Tiles { .. } | What::Other(_) => format!("{name}: {}", self.value(what)),
-            What::Scalar(_) | What::Var(_) => format!("{name}: {} = {}", self.describe(what), self.value(what)),
-            What::Text(_) | What::Range(..) | What::Tuple(_) => format!("{name} = {}", self.value(what)),
+            NameMeaning::Event(e) => format!("{name}: {}", self.event_title(e)),
+            NameMeaning::Block(_) | NameMeaning::Tiles { .. } | NameMeaning::Other(_) => {
+                format!("{name}: {}", self.value(what))
+            }
+            NameMeaning::Scalar(_) | NameMeaning::Var(_) => {
+                format!("{name}: {} = {}", self.describe(what), self.value(what))
+            }
+            NameMeaning::Text(_) | NameMeaning::Range(..) | NameMeaning::Tuple(_) => {
+                format!("{name} = {}", self.value(what))
+            }
         }
     }
 
     /// A value without its name.
-    pub fn value(&self, what: &What) -> String {
+    pub fn value(&self, what: &NameMeaning) -> String {
         match what {
-            What::Text(text) => text.clone(),
-            What::Scalar(v) => shown(self.scalar(*v)),
-            What::Var(v) => shown((self.state.kernel().vars[*v].ty, self.state.var(*v))),
-            What::Block(b) => {
+            NameMeaning::Text(text) => text.clone(),
+            NameMeaning::Scalar(v) => shown(self.scalar(*v)),
+            NameMeaning::Var(v) => shown((self.state.kernel().vars[*v].ty, self.state.var(*v))),
+            NameMeaning::Block(b) => {
                 let len = self.index(b.len);
                 match b.place {
                     Some([index, start, end]) => {
@@ -294,30 +300,32 @@ impl<'a> Look<'a> {
                     None => format!("len {len} of {}", b.size),
                 }
             }
-            What::Tiles { n, size, count } => {
+            NameMeaning::Tiles { n, size, count } => {
                 format!("{} blocks of {size} in {}", self.index(*count), self.index(*n))
             }
-            What::Range(lo, hi) => format!("{}..{}", self.index(*lo), self.index(*hi)),
-            What::Tuple(list) => format!("({})", list.iter().map(|w| self.value(w)).collect::<Vec<_>>().join(", ")),
+            NameMeaning::Range(lo, hi) => format!("{}..{}", self.index(*lo), self.index(*hi)),
+            NameMeaning::Tuple(list) => {
+                format!("({})", list.iter().map(|w| self.value(w)).collect::<Vec<_>>().join(", "))
+            }
             other => self.describe(other),
         }
     }
 
-    fn describe(&self, what: &What) -> String {
+    fn describe(&self, what: &NameMeaning) -> String {
         match what {
-            What::Scalar(v) => self.scalar(*v).0.to_string(),
-            What::Var(v) => format!("var {}", self.state.kernel().vars[*v].ty),
-            What::Text(_) => "a constant".into(),
-            What::Block(_) => "a block".into(),
-            What::Tiles { .. } => "a set of blocks".into(),
-            What::Range(..) => "a range".into(),
-            What::Tile(_) => "a tile".into(),
-            What::TileArray(..) => "an array of tiles".into(),
-            What::View(_) => "a window of a tensor".into(),
-            What::Tuple(_) => "a tuple".into(),
-            What::Event(_) => "an event".into(),
-            What::Ring(_) => "a ring".into(),
-            What::Other(text) => (*text).into(),
+            NameMeaning::Scalar(v) => self.scalar(*v).0.to_string(),
+            NameMeaning::Var(v) => format!("var {}", self.state.kernel().vars[*v].ty),
+            NameMeaning::Text(_) => "a constant".into(),
+            NameMeaning::Block(_) => "a block".into(),
+            NameMeaning::Tiles { .. } => "a set of blocks".into(),
+            NameMeaning::Range(..) => "a range".into(),
+            NameMeaning::Tile(_) => "a tile".into(),
+            NameMeaning::TileArray(..) => "an array of tiles".into(),
+            NameMeaning::View(_) => "a window of a tensor".into(),
+            NameMeaning::Tuple(_) => "a tuple".into(),
+            NameMeaning::Event(_) => "an event".into(),
+            NameMeaning::Ring(_) => "a ring".into(),
+            NameMeaning::Other(text) => (*text).into(),
         }
     }
 

@@ -3,8 +3,8 @@
 use super::names::find;
 use super::numbers::{Cell, element};
 use super::slice::{Index, Selection, Slice};
-use super::values::{Array, Look, Source};
-use ptoc_analysis::debug::What;
+use super::values::{Array, ArraySource, Look};
+use ptoc_analysis::debug::NameMeaning;
 use ptoc_interp::Unread;
 use ptoc_ir::tile::{Elem, Event, Op, Stmt, TensorId, Tile, Ty, Var};
 use ptoc_tensor::DType;
@@ -59,7 +59,7 @@ impl Watch {
         };
         let selection = slice.select(look)?;
         let mut watched = match &find(look.debug, look.from, &selection.name)?.what {
-            What::Event(e) => {
+            NameMeaning::Event(e) => {
                 let count = look.state.kernel().events[e.event].count;
                 let old = match look.event_element(e, &selection)? {
                     Some(element) => vec![(element, String::new())],
@@ -67,7 +67,7 @@ impl Watch {
                 };
                 Watched::Event { name: selection.name, event: e.event, array: count > 1, old }
             }
-            What::Var(v) if selection.brackets.is_empty() => {
+            NameMeaning::Var(v) if selection.brackets.is_empty() => {
                 let (names, spots) = (vec![selection.name], vec![(0, Vec::new(), Spot::Var(*v))]);
                 Watched::Spots { dtype: look.state.kernel().vars[*v].ty, names, spots, old: Vec::new() }
             }
@@ -169,7 +169,7 @@ fn shown(ty: Ty, cell: &Cell) -> String {
 fn elements(look: &Look<'_>, selection: Selection) -> Result<Watched, String> {
     let what = &find(look.debug, look.from, &selection.name)?.what;
     let arrays = match what {
-        What::TileArray(_, count) if selection.brackets.is_empty() => {
+        NameMeaning::TileArray(_, count) if selection.brackets.is_empty() => {
             let one = |e: u32| {
                 let part = Selection { name: selection.name.clone(), brackets: vec![vec![Index::At(e.into())]] };
                 look.array(&part).map(|array| (format!("{}[{e}]", selection.name), array))
@@ -183,7 +183,7 @@ fn elements(look: &Look<'_>, selection: Selection) -> Result<Watched, String> {
         let Some(array) = array else {
             return Err(match what {
                 // What a loop gives a name to is a value, and another one in the next iteration.
-                What::Scalar(_) | What::Block(_) => format!(
+                NameMeaning::Scalar(_) | NameMeaning::Block(_) => format!(
                     "`{name}` is a value, and no place that changes: where it is defined again it is another one. \
                      `break LINE` stops there, `display {name}` shows it at every stop"
                 ),
@@ -224,8 +224,8 @@ fn spots(
         at.reverse();
         let at = array.index(&at);
         let spot = match &array.source {
-            Source::Tile(tile, element, (row, col)) => Spot::Tile(*tile, *element, row + at[0], col + at[1]),
-            Source::Tensor(window) => match look.place(window, &at) {
+            ArraySource::Tile(tile, element, (row, col)) => Spot::Tile(*tile, *element, row + at[0], col + at[1]),
+            ArraySource::Tensor(window) => match look.place(window, &at) {
                 Some(offset) => Spot::Tensor(window.tensor(), window.elem(), offset),
                 None => continue,
             },

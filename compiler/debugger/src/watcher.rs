@@ -9,22 +9,22 @@ use super::points::{Point, Points};
 use super::print_tile::Prints;
 use super::statements::Statements;
 use super::values::{Look, Shapes};
-use ptoc_analysis::debug::What;
+use ptoc_analysis::debug::NameMeaning;
 use ptoc_diagnostics::{FileId, SourceMap, Span};
-use ptoc_driver::launch::{Observers, Plan, Step};
-use ptoc_interp::{Observer, State, Trap};
+use ptoc_driver::launch::{Observers, Plan, PlannedLaunch};
+use ptoc_interp::{Observer, RunningKernel, Trap};
 use ptoc_ir::tile::{AddrKind, Op, Region, Stmt, Tile, Value};
 use ptoc_isa::Target;
 use ptoc_names::Modules;
-use ptoc_placement::access::{Access, regions, tile_accesses};
+use ptoc_placement::access::{AccessMode, regions, tile_accesses};
 use ptoc_placement::physical;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 /// A launch of the program that is debugged.
-pub struct Launch<'p> {
+pub struct DebuggedLaunch<'p> {
     /// The kernel and its debug information.
-    pub step: &'p Step,
+    pub step: &'p PlannedLaunch,
     /// Its statements.
     pub points: Points,
     /// Indices of loops.
@@ -34,7 +34,7 @@ pub struct Launch<'p> {
 }
 
 /// All that does not change while the program runs.
-pub struct Program<'p> {
+pub struct DebuggedProgram<'p> {
     /// The sources, under the same numbers as in the session.
     pub sources: SourceMap,
     /// The file that was named.
@@ -42,12 +42,18 @@ pub struct Program<'p> {
     /// Statements of the source.
     pub statements: Statements,
     /// Launches in order.
-    pub launches: Vec<Launch<'p>>,
+    pub launches: Vec<DebuggedLaunch<'p>>,
 }
 
-impl<'p> Program<'p> {
+impl<'p> DebuggedProgram<'p> {
     /// Prepares a plan for observation; it must stay where it is.
-    pub fn new(plan: &'p Plan, modules: &Modules, file: FileId, sources: &SourceMap, target: &Target) -> Program<'p> {
+    pub fn new(
+        plan: &'p Plan,
+        modules: &Modules,
+        file: FileId,
+        sources: &SourceMap,
+        target: &Target,
+    ) -> DebuggedProgram<'p> {
         let mut own = SourceMap::new();
         for file in sources.files() {
             own.add(sources.name(file), sources.text(file));
@@ -62,10 +68,10 @@ impl<'p> Program<'p> {
                 _ => None,
             });
             let points = Points::new(&step.kernel, &step.debug, &statements);
-            Launch { step, points, loops, addresses: addresses.collect() }
+            DebuggedLaunch { step, points, loops, addresses: addresses.collect() }
         });
         let launches = launches.collect();
-        Program { sources: own, file, statements, launches }
+        DebuggedProgram { sources: own, file, statements, launches }
     }
 
     /// The place of a statement as people write it: `gemm.tile:57`.
@@ -92,8 +98,8 @@ impl<'p> Program<'p> {
         while scope != 0 {
             for named in debug.scopes[scope as usize].names.iter().rev() {
                 let index = match &named.what {
-                    What::Scalar(v) => *v,
-                    What::Block(b) => match b.place {
+                    NameMeaning::Scalar(v) => *v,
+                    NameMeaning::Block(b) => match b.place {
                         Some([index, ..]) => index,
                         None => continue,
                     },
@@ -112,7 +118,7 @@ impl<'p> Program<'p> {
     }
 
     /// `i=0 j=1`; empty for a kernel of one block.
-    pub fn block(&self, state: &State<'_>) -> String {
+    pub fn block(&self, state: &RunningKernel<'_>) -> String {
         let dims = state.kernel().grid.iter().zip(state.block());
         dims.map(|(d, at)| format!("{}={at}", d.name)).collect::<Vec<_>>().join(" ")
     }
@@ -133,7 +139,7 @@ fn indices(region: &Region, out: &mut HashSet<Value>) {
 /// Who looks on, launch after launch.
 pub struct Onlookers<'w, 'p> {
     /// All launches.
-    pub program: &'w Program<'p>,
+    pub program: &'w DebuggedProgram<'p>,
     /// Stops, if somebody debugs.
     pub debugger: Option<&'w mut Debugger>,
     /// Who is asked.
@@ -159,7 +165,7 @@ impl Observers for Onlookers<'_, '_> {
 /// The observer of one launch.
 pub struct Watcher<'w, 'p> {
     /// All launches.
-    pub program: &'w Program<'p>,
+    pub program: &'w DebuggedProgram<'p>,
     /// Which of them runs.
     pub launch: usize,
     /// Stops, if somebody debugs.
@@ -175,7 +181,7 @@ pub struct Watcher<'w, 'p> {
 }
 
 impl Watcher<'_, '_> {
-    fn update(&mut self, state: &State<'_>, stmt: &Stmt) {
+    fn update(&mut self, state: &RunningKernel<'_>, stmt: &Stmt) {
         let kernel = state.kernel();
         match &stmt.op {
             Op::Alloc { tile } => {
@@ -189,7 +195,7 @@ impl Watcher<'_, '_> {
                     let ty = &kernel.tiles[t.tile].ty;
                     let whole = t.origin.is_none() && (t.rows, t.cols) == (ty.rows, ty.cols);
                     let element = t.element.map_or(Ok(0), |v| usize::try_from(state.value(v) as i64));
-                    if let (Access::Write, true, Ok(element)) = (access, whole, element) {
+                    if let (AccessMode::Write, true, Ok(element)) = (access, whole, element) {
                         let valid = (state.value(t.valid.0) as i64, state.value(t.valid.1) as i64);
                         self.shapes.valid.insert((t.tile, element), valid);
                     }
@@ -200,10 +206,10 @@ impl Watcher<'_, '_> {
 
     /// The view from a point: before it, or with `after` when its statement is over.
     fn look<'l>(
-        program: &'l Program<'_>,
+        program: &'l DebuggedProgram<'_>,
         launch: usize,
         (shapes, events): (&'l Shapes, &'l Events),
-        state: State<'l>,
+        state: RunningKernel<'l>,
         point: usize,
         after: bool,
     ) -> Look<'l> {
@@ -218,7 +224,7 @@ impl Watcher<'_, '_> {
 }
 
 impl Observer for Watcher<'_, '_> {
-    fn block(&mut self, state: &State<'_>) -> ControlFlow<()> {
+    fn block(&mut self, state: &RunningKernel<'_>) -> ControlFlow<()> {
         self.shapes = Shapes::default();
         self.events.begin();
         match &mut self.debugger {
@@ -227,7 +233,7 @@ impl Observer for Watcher<'_, '_> {
         }
     }
 
-    fn before(&mut self, state: &State<'_>, stmt: &Stmt) -> ControlFlow<()> {
+    fn before(&mut self, state: &RunningKernel<'_>, stmt: &Stmt) -> ControlFlow<()> {
         let (Some(debugger), Some(point)) = (&mut self.debugger, self.program.launches[self.launch].points.find(stmt))
         else {
             return ControlFlow::Continue(());
@@ -236,7 +242,7 @@ impl Observer for Watcher<'_, '_> {
         debugger.before(self.program, self.launch, point, &look, self.console)
     }
 
-    fn after(&mut self, state: &State<'_>, stmt: &Stmt) -> ControlFlow<()> {
+    fn after(&mut self, state: &RunningKernel<'_>, stmt: &Stmt) -> ControlFlow<()> {
         self.update(state, stmt);
         self.events.after(state, stmt);
         let Some(point) = self.program.launches[self.launch].points.find(stmt) else {
@@ -254,7 +260,7 @@ impl Observer for Watcher<'_, '_> {
         }
     }
 
-    fn trapped(&mut self, state: &State<'_>, trap: &Trap) {
+    fn trapped(&mut self, state: &RunningKernel<'_>, trap: &Trap) {
         if let Some(debugger) = &mut self.debugger
             && let Some(point) = debugger.last_point()
         {

@@ -3,7 +3,7 @@
 use crate::backend;
 use crate::calls;
 use crate::launch::Plan;
-use crate::session::{Entry, Origin, Session, Unit, Waiting};
+use crate::session::{CompilationUnit, EntryPoint, RepairOrigin, Session, Waiting};
 use crate::unwritten::Unwritten;
 use ptoc_analysis::Instance;
 use ptoc_diagnostics::{Code, Diagnostic, Severity, Span, codes};
@@ -33,7 +33,7 @@ pub struct Whole {
 
 /// Checks a kernel or program with the session's definitions and its own defaults: types, placement, initialisation,
 /// and what units in memory can do. Everything that is wrong is among the session's diagnostics.
-pub fn check_entry(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Checked {
+pub fn check_entry(session: &mut Session, unit: &CompilationUnit, entry: &EntryPoint<'_>) -> Checked {
     // What was found before is not of this entry, and does not change what is found in it.
     let before = std::mem::take(&mut session.diagnostics);
     let checked = check_alone(session, unit, entry);
@@ -42,7 +42,7 @@ pub fn check_entry(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Che
     checked
 }
 
-fn check_alone(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Checked {
+fn check_alone(session: &mut Session, unit: &CompilationUnit, entry: &EntryPoint<'_>) -> Checked {
     let checked = check_language(session, unit, entry);
     if !backend::default_of(&session.target).capabilities().limits || session.diagnostics.has_errors() {
         return checked;
@@ -57,13 +57,13 @@ fn check_alone(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Checked
 }
 
 /// Tensor arguments that a launch may leave out.
-fn optional(entry: &Entry<'_>) -> Vec<Name> {
+fn optional(entry: &EntryPoint<'_>) -> Vec<Name> {
     entry.tensors().filter(|p| p.default.is_some()).map(|p| p.name.name.clone()).collect()
 }
 
 /// Compiles for the units of the target, as a launch that gives these optional arguments would. `false` if a number is
 /// missing for that, which is said.
-fn check_units(session: &mut Session, unit: &Unit, entry: &Entry<'_>, given: &[Name]) -> bool {
+fn check_units(session: &mut Session, unit: &CompilationUnit, entry: &EntryPoint<'_>, given: &[Name]) -> bool {
     // What was found before is no matter here, and would be said twice.
     let before = std::mem::take(&mut session.diagnostics);
     let plan = Plan::without_arrays(session, unit, entry, given);
@@ -87,7 +87,7 @@ fn check_units(session: &mut Session, unit: &Unit, entry: &Entry<'_>, given: &[N
 }
 
 /// Everything but what units in memory can do.
-fn check_language(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Checked {
+fn check_language(session: &mut Session, unit: &CompilationUnit, entry: &EntryPoint<'_>) -> Checked {
     if let Some(name) = entry.missing_static(&session.definitions) {
         let kernel = &entry.item.name.name;
         let mut d = Diagnostic::note(
@@ -112,7 +112,7 @@ fn check_language(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Chec
         let mut unwritten = Unwritten::new(&program);
         for step in program.steps {
             unproved(&step.instance.kernel, session);
-            let origin = Origin { unit, kernel: step.kernel, bindings: &step.bindings };
+            let origin = RepairOrigin { unit, kernel: step.kernel, bindings: &step.bindings };
             let before = std::mem::take(&mut session.diagnostics);
             let launch = unwritten.of(&step);
             prepare(session, step.instance, &origin, &mut found);
@@ -131,7 +131,7 @@ fn check_language(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Chec
         given.given = optional;
         if let Some(instance) = session.instantiate(unit, entry.id, &given, Waiting::IsNote) {
             // What it takes is that of the launch without them.
-            let origin = Origin { unit, kernel: entry.id, bindings: &given };
+            let origin = RepairOrigin { unit, kernel: entry.id, bindings: &given };
             prepare(session, instance, &origin, &mut Whole::default());
         }
     }
@@ -139,7 +139,7 @@ fn check_language(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Chec
         Some(instance) => {
             unproved(&instance.kernel, session);
             let mut found = Whole::default();
-            prepare(session, instance, &Origin { unit, kernel: entry.id, bindings: &bindings }, &mut found);
+            prepare(session, instance, &RepairOrigin { unit, kernel: entry.id, bindings: &bindings }, &mut found);
             Checked::Whole(found)
         }
         None => Checked::Partly,
@@ -147,7 +147,7 @@ fn check_language(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Chec
 }
 
 /// All passes, the map of what they placed, and what a block of it costs.
-fn prepare(session: &mut Session, instance: Instance, origin: &Origin<'_>, found: &mut Whole) {
+fn prepare(session: &mut Session, instance: Instance, origin: &RepairOrigin<'_>, found: &mut Whole) {
     let debug = instance.debug;
     let Some(prepared) = session.prepare(instance.kernel, &debug, origin) else { return };
     let kernel = &prepared.placed.kernel;

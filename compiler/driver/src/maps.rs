@@ -1,7 +1,7 @@
 //! The memory maps of a kernel, or of the launches of a program.
 
 use crate::calls;
-use crate::session::{Entry, Failed, Origin, Session, Unit, Waiting};
+use crate::session::{CompilationUnit, EntryPoint, Failed, RepairOrigin, Session, Waiting};
 use ptoc_analysis::{Bindings, Instance};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_isa::{Loc, Target};
@@ -9,7 +9,11 @@ use ptoc_names::ItemId;
 use ptoc_placement::MemoryMap;
 
 /// The maps of an entry with the session's definitions.
-pub fn maps_of(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Result<Vec<MemoryMap>, Failed> {
+pub fn maps_of(
+    session: &mut Session,
+    unit: &CompilationUnit,
+    entry: &EntryPoint<'_>,
+) -> Result<Vec<MemoryMap>, Failed> {
     let bindings = session.bindings(entry, unit)?;
     if session.diagnostics.has_errors() {
         return Err(Failed);
@@ -19,7 +23,7 @@ pub fn maps_of(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Result<
     let mut list = Vec::new();
     for (mut instance, kernel, bindings) in instances {
         let debug = std::mem::take(&mut instance.debug);
-        let (mut map, found) = session.map(instance, &Origin { unit, kernel, bindings: &bindings });
+        let (mut map, found) = session.map(instance, &RepairOrigin { unit, kernel, bindings: &bindings });
         // What lies past the end was said of its address.
         session.diagnostics.extend(found.into_iter().filter(|d| !(told && d.code == codes::CAPACITY)));
         if let Some(map) = &mut map {
@@ -37,8 +41,8 @@ pub fn maps_of(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Result<
 /// the kernel is elaborated once more as if the memories were larger.
 pub fn instances(
     session: &mut Session,
-    unit: &Unit,
-    entry: &Entry<'_>,
+    unit: &CompilationUnit,
+    entry: &EntryPoint<'_>,
     bindings: &Bindings,
 ) -> Result<Vec<(Instance, ItemId, Bindings)>, Failed> {
     if entry.program {

@@ -3,13 +3,13 @@
 
 use crate::defs;
 use ptoc_analysis::Bindings;
-use ptoc_checks::capacity::{Author, Parameter, Statement};
+use ptoc_checks::capacity::{FixContext, Parameter, Statement};
 use ptoc_diagnostics::{Edit, SourceMap, Span};
 use ptoc_ir::tile::{Kernel, Op, Operand, Stmt};
 use ptoc_isa::Target;
 use ptoc_names::{ItemId, Modules};
 use ptoc_syntax::ast::{ItemKind, StaticKind};
-use ptoc_syntax::places::Place;
+use ptoc_syntax::places::StatementPlace;
 
 /// Can the target's units sample as many channels as the kernel does? Their pixels are whole bursts of f16.
 fn sampled(kernel: &Kernel, target: &Target) -> bool {
@@ -34,7 +34,7 @@ const HALVINGS: usize = 6;
 
 /// Where a kernel comes from.
 #[derive(Debug)]
-pub struct Source<'s> {
+pub struct KernelSource<'s> {
     /// All texts.
     pub sources: &'s SourceMap,
     /// The file and what it imports.
@@ -45,7 +45,7 @@ pub struct Source<'s> {
     pub bindings: &'s Bindings,
 }
 
-impl Author for Source<'_> {
+impl FixContext for KernelSource<'_> {
     fn line(&self, span: Span) -> Option<String> {
         let line = self.sources.range(span).0.line;
         let home = self.modules.root().file;
@@ -148,7 +148,7 @@ impl Author for Source<'_> {
         if span.file != self.modules.root().file {
             return None;
         }
-        let Place { span, block, tail } = ptoc_syntax::places::statement(&item.body, span)?;
+        let StatementPlace { span, block, tail } = ptoc_syntax::places::statement(&item.body, span)?;
         Some(Statement { span, block, tail })
     }
 

@@ -4,18 +4,18 @@
 use ptoc_diagnostics::{Code, Diagnostic, codes};
 use ptoc_pim_sim::check as rules;
 use ptoc_pim_sim::dram::{Config, Issued};
-use ptoc_pim_sim::machine::{Fail, Outcome};
+use ptoc_pim_sim::machine::{Fail, MachineOutcome};
 use ptoc_pim_stream::Stream;
 use ptoc_pim_stream::stream::Refresh;
 
 /// The timeline; its commands are held to the rules once more.
-pub fn timeline(stream: &Stream, config: &Config, outcome: &Outcome) -> Result<String, Diagnostic> {
+pub fn timeline(stream: &Stream, config: &Config, outcome: &MachineOutcome) -> Result<String, Diagnostic> {
     rules_kept(stream, config, outcome)?;
     Ok(outcome.report.timeline(config))
 }
 
 /// The independent checker finds nothing in the commands of a run, which were recorded.
-pub fn rules_kept(stream: &Stream, config: &Config, outcome: &Outcome) -> Result<(), Diagnostic> {
+pub fn rules_kept(stream: &Stream, config: &Config, outcome: &MachineOutcome) -> Result<(), Diagnostic> {
     let channels: Vec<&[Issued]> = outcome.report.trace.iter().flatten().map(|c| &c[..]).collect();
     let options = rules::Options { refresh: stream.device.refresh != Refresh::Off, ..Default::default() };
     // Units with sequencers of their own use no buses of the pseudo-channel.

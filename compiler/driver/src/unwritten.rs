@@ -18,7 +18,7 @@ struct Left {
 }
 
 /// One launch.
-pub(crate) struct Launch {
+pub(crate) struct UnwrittenLaunch {
     kernel: Kernel,
     tensors: Vec<TensorSource>,
     span: Span,
@@ -56,10 +56,10 @@ impl Unwritten {
     }
 
     /// A launch, before the passes take its kernel.
-    pub fn of(&self, step: &ProgramStep) -> Launch {
+    pub fn of(&self, step: &ProgramStep) -> UnwrittenLaunch {
         let shapes: Option<Vec<Vec<usize>>> = step.tensors.iter().map(|s| self.tensor(*s).1.clone()).collect();
         let given = |name: &Name| step.scalars.iter().find(|(n, _)| n == name).map(|(_, bits)| *bits);
-        Launch {
+        UnwrittenLaunch {
             kernel: step.instance.kernel.clone(),
             tensors: step.tensors.clone(),
             span: step.span,
@@ -70,7 +70,7 @@ impl Unwritten {
 
     /// Warns of what a launch reads that the earlier ones have not written for certain. `told` is what was said of its
     /// kernel.
-    pub fn launched(&mut self, session: &mut Session, step: &Launch, told: &[Diagnostic]) {
+    pub fn launched(&mut self, session: &mut Session, step: &UnwrittenLaunch, told: &[Diagnostic]) {
         let kernel = &step.kernel;
         let leaving = |span: Span| told.iter().find(|d| leaves(d, span)).map(|d| d.code);
         let known = |l: &[Left], s: &TensorSource| l.iter().any(|l| l.source == *s);

@@ -9,7 +9,7 @@ use crate::homes::{MOST_THREADS, residents};
 use ptoc_abi::Raster;
 use ptoc_exec::Failure;
 use ptoc_ir::loops::Module;
-use ptoc_ir::loops::eval::{self, Memory, Stop};
+use ptoc_ir::loops::eval::{self, EvalStop, Memory};
 
 /// Words of a CTA in the status.
 pub(crate) const SLOT: usize = 5;
@@ -22,7 +22,7 @@ const STEPS: u64 = 1 << 24;
 ///
 /// # Errors
 /// The check that fails.
-pub fn extents(module: &Module, params: &[i64]) -> Result<Vec<i64>, Stop> {
+pub fn extents(module: &Module, params: &[i64]) -> Result<Vec<i64>, EvalStop> {
     // Narrow floats are unpacked by way of memory.
     let arena = vec![0; usize::try_from(module.arena).unwrap_or(0)];
     let mut memory = Memory { tensors: Vec::new(), arena };

@@ -4,7 +4,7 @@
 //! flush subnormals in memory of the device. Elements of 8 bits are updated in the word around them.
 
 use crate::emit::{Emit, class};
-use crate::memory::Place;
+use crate::memory::GpuAddress;
 use crate::touched::{Key, Touched};
 use ptoc_ir::loops::{Atomic, BinOp, LTy, MemTy};
 use ptoc_isa::AtomicOp;
@@ -41,7 +41,7 @@ impl Emit<'_> {
     }
 
     /// By one instruction.
-    fn one(&mut self, a: &Atomic, op: AtomOp, ty: Type, place: Place) -> VReg {
+    fn one(&mut self, a: &Atomic, op: AtomOp, ty: Type, place: GpuAddress) -> VReg {
         let bits = |e: &mut Self, reg: VReg| if a.ty == MemTy::F32 { e.b.bits(Class::B32, reg) } else { reg };
         let mut srcs = vec![Src::Addr(place.address())];
         for reg in a.expected.iter().chain([&a.value]) {
@@ -54,7 +54,7 @@ impl Emit<'_> {
     }
 
     /// By a loop that computes the new value of the old one until nobody has changed it meanwhile.
-    fn by_cas(&mut self, a: &Atomic, place: Place) -> VReg {
+    fn by_cas(&mut self, a: &Atomic, place: GpuAddress) -> VReg {
         let ty = a.ty.reg();
         // The word, where in it the element begins, and how wide the word is.
         let (word, shift, cas) = match a.ty.size() {
@@ -104,7 +104,7 @@ impl Emit<'_> {
     }
 
     /// The aligned word around a byte, and the byte's first bit in it.
-    fn word(&mut self, place: Place) -> (Place, VReg) {
+    fn word(&mut self, place: GpuAddress) -> (GpuAddress, VReg) {
         let shared = place.space == Space::Shared;
         let ty = if shared { Type::U32 } else { Type::U64 };
         let bits = if shared { Type::B32 } else { Type::B64 };
@@ -113,7 +113,7 @@ impl Emit<'_> {
         let byte = self.b.arith(Arith::And, Type::B32, &[low.into(), Src::Imm(3)]);
         let shift = self.b.arith(Arith::Shl, Type::B32, &[byte.into(), Src::Imm(3)]);
         let reg = self.b.arith(Arith::And, bits, &[at.into(), Src::Imm(!3)]);
-        (Place { reg, disp: 0, ..place }, shift)
+        (GpuAddress { reg, disp: 0, ..place }, shift)
     }
 
     /// Memory's bits to a register. Of bits above the element's nothing is known.

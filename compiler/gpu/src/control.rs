@@ -1,7 +1,7 @@
 //! Statements outside `Lanes`: control flow, scalars, and which statement has which emitter.
 
 use crate::emit::{Emit, Targets};
-use crate::refused::{Code, Refused};
+use crate::refused::{RefusalCode, Refused};
 use crate::touched::{self, Key, Touched};
 use ptoc_ir::loops::{Addr, For, If, Op, PrintPart, Reg, Region, Scope, Start, Stride, While, operands};
 use ptoc_ptx::{Arith, Cmp, Op as Ptx, Src, Type};
@@ -63,11 +63,11 @@ impl Emit<'_> {
             Op::Reduce(r) => self.reduce(r),
             Op::Gather(g) => self.gather(g)?,
             Op::Check { cond, check, args } => self.check(*cond, *check, args),
-            Op::Watch(_) => return self.refuse(Code::Watch, "code that is watched runs on the CPU"),
-            Op::Print { .. } => return self.refuse(Code::Print, "`print` has no translation yet"),
+            Op::Watch(_) => return self.refuse(RefusalCode::Watch, "code that is watched runs on the CPU"),
+            Op::Print { .. } => return self.refuse(RefusalCode::Print, "`print` has no translation yet"),
             // A hint.
             Op::Fetch { .. } => {}
-            Op::Join { .. } => return self.refuse(Code::Internal, "`join` outside `lanes`"),
+            Op::Join { .. } => return self.refuse(RefusalCode::Internal, "`join` outside `lanes`"),
             Op::Const { .. }
             | Op::Unary { .. }
             | Op::Binary { .. }

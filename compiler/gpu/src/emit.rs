@@ -4,7 +4,7 @@ use crate::abi::{Abi, SLOT};
 use crate::bounds::{Interval, intervals};
 use crate::homes::{CONTROL, Homes, MOST_SHARED};
 use crate::lanes::Lane;
-use crate::refused::{Code, Refused};
+use crate::refused::{RefusalCode, Refused};
 use crate::registers;
 use crate::staged::{self, Tiling};
 use crate::threads::{STAGED_BESIDE, STAGED_RESIDENT, STAGED_THREADS, threads};
@@ -15,7 +15,7 @@ use ptoc_abi::MAX_GRID_RANK;
 use ptoc_diagnostics::Span;
 use ptoc_ir::loops::{Base, Func, LTy, Label, Module, Op, Reg, Region, VarId};
 use ptoc_ptx::{
-    Address, Arith, Builder, Class, Cmp, Kernel, Op as Ptx, Round, Space, Special, Src, Symbol, Type, VReg,
+    Address, Arith, Builder, Class, Cmp, Op as Ptx, PtxKernel, Round, Space, Special, Src, Symbol, Type, VReg,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -39,7 +39,7 @@ impl Default for Options {
 #[derive(Clone, Debug)]
 pub struct Compiled {
     /// The code.
-    pub kernel: Kernel,
+    pub kernel: PtxKernel,
     /// Its parameters.
     pub abi: Abi,
     /// The source of each [`ptoc_ptx::Inst::site`].
@@ -134,22 +134,22 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, Refused> 
     let rank = module.launch.results.len();
     let whole = |code, message: String| Err(Refused::new(code, Span::default(), message));
     if rank > MAX_GRID_RANK {
-        return whole(Code::Rank, format!("a grid of {rank} dimensions; launches count {MAX_GRID_RANK}"));
+        return whole(RefusalCode::Rank, format!("a grid of {rank} dimensions; launches count {MAX_GRID_RANK}"));
     }
     let params = module.launch.params.len();
     let all = module.tensors.len() + params + rank + 3;
     if all > 500 {
-        return whole(Code::Parameters, format!("{all} parameters; a launch passes 500"));
+        return whole(RefusalCode::Parameters, format!("{all} parameters; a launch passes 500"));
     }
     if options.shared < CONTROL {
-        return whole(Code::Invalid, format!("{} bytes of shared memory: at least {CONTROL}", options.shared));
+        return whole(RefusalCode::Invalid, format!("{} bytes of shared memory: at least {CONTROL}", options.shared));
     }
     let mut homes = Homes::new(module, options.shared);
     let products = staged::any(&module.block) && homes.shared <= STAGED_BESIDE;
     let threads = options.threads.unwrap_or_else(|| if products { STAGED_THREADS } else { threads(module, &homes) });
     let least = if options.threads.is_some() { 64 } else { 32 };
     if !(least..=1024).contains(&threads) || !threads.is_multiple_of(32) {
-        return whole(Code::Invalid, format!("{threads} threads: whole warps, 64 to 1024"));
+        return whole(RefusalCode::Invalid, format!("{threads} threads: whole warps, 64 to 1024"));
     }
     let tiling = Tiling::new(threads).filter(|_| products);
     let staging = tiling.and_then(|t| homes.reserve(t.bytes(), options.shared).map(|at| (t, at)));
@@ -167,7 +167,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, Refused> 
     let mut emit = Emit::new(module, threads, homes);
     emit.staging = staging;
     emit.intervals = intervals(&module.block, &spans);
-    let internal = |e: ptoc_ptx::Error| Refused::new(Code::Internal, Span::default(), e.to_string());
+    let internal = |e: ptoc_ptx::Error| Refused::new(RefusalCode::Internal, Span::default(), e.to_string());
     let (mut kernel, sites) = emit.kernel(&spans)?;
     kernel.resident = match staging {
         Some((tiling, _)) if Some(tiling) == Tiling::new(STAGED_THREADS) => Some(STAGED_RESIDENT),
@@ -244,12 +244,12 @@ impl<'a> Emit<'a> {
         self.b.site = (self.sites.len() - 1) as u32;
     }
 
-    pub(crate) fn refuse<T>(&self, code: Code, message: impl Into<String>) -> Result<T, Refused> {
+    pub(crate) fn refuse<T>(&self, code: RefusalCode, message: impl Into<String>) -> Result<T, Refused> {
         Err(Refused::new(code, self.span, message))
     }
 
     /// The whole kernel.
-    fn kernel(mut self, spans: &[u64]) -> Result<(Kernel, Vec<Span>), Refused> {
+    fn kernel(mut self, spans: &[u64]) -> Result<(PtxKernel, Vec<Span>), Refused> {
         let smem = Symbol { name: "smem".into(), space: Space::Shared, align: 128, size: None };
         let smem = self.b.symbol(smem);
         let module = self.module;

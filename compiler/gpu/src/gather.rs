@@ -2,7 +2,7 @@
 
 use crate::emit::Emit;
 use crate::memory::Index;
-use crate::refused::{Code, Refused};
+use crate::refused::{RefusalCode, Refused};
 use crate::touched::{self, Key, Touched};
 use ptoc_ir::loops::{Gather, LTy, MemTy, Op, Stride};
 use ptoc_isa::Oob;
@@ -11,7 +11,7 @@ use ptoc_ptx::{Address, Arith, AtomOp, Cmp, Op as Ptx, Round, Space, Src, Type, 
 impl Emit<'_> {
     pub(crate) fn gather(&mut self, g: &Gather) -> Result<(), Refused> {
         if g.places.is_some() || g.plus.is_some() {
-            return self.refuse(Code::Places, "a gather that leaves rows where they are");
+            return self.refuse(RefusalCode::Places, "a gather that leaves rows where they are");
         }
         self.order(&touched::of(&Op::Gather(Box::new(g.clone())), self.keys()));
         let [rows, cols] = [g.rows, g.cols].map(|r| self.src(r));

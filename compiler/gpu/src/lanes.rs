@@ -2,7 +2,7 @@
 //! whose elements it loads and stores at once.
 
 use crate::emit::{Emit, Val};
-use crate::memory::{Index, Place};
+use crate::memory::{GpuAddress, Index};
 use crate::touched;
 use crate::vectors::{Aligned, made_in, width};
 use ptoc_ir::loops::{Addr, BinOp, LTy, Lanes, MemTy, Op, PARTIALS, Reg, SharedInfo, Stride, operands};
@@ -392,7 +392,7 @@ impl Emit<'_> {
         }
     }
 
-    fn partial_place(&mut self, addr: &Addr, ty: MemTy, first: Index) -> Place {
+    fn partial_place(&mut self, addr: &Addr, ty: MemTy, first: Index) -> GpuAddress {
         let place = self.origin(addr.base, addr.offset);
         self.along(place, first, Stride::Const(i64::from(ty.size())))
     }

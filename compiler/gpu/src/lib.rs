@@ -37,4 +37,4 @@ pub use abi::{Abi, Arguments, extents};
 pub use emit::{Compiled, Options, compile};
 pub use homes::MOST_SHARED;
 pub use pipeline::GPU_PASSES;
-pub use refused::{Code, Refused};
+pub use refused::{RefusalCode, Refused};

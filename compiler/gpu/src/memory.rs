@@ -11,20 +11,20 @@ use ptoc_ptx::{AddrBase, Address, Arith, Class, Cmp, Round, Space, Src, Type, VR
 
 /// A place in memory.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct GpuAddress {
     pub(crate) space: Space,
     pub(crate) reg: VReg,
     pub(crate) disp: i32,
 }
 
-impl Place {
+impl GpuAddress {
     pub(crate) fn address(self) -> Address {
         Address { base: AddrBase::Reg(self.reg), disp: self.disp }
     }
 
     /// The element so many further, a few.
-    pub(crate) fn behind(self, elements: u64, ty: MemTy) -> Place {
-        Place { disp: self.disp + (elements * u64::from(ty.size())) as i32, ..self }
+    pub(crate) fn behind(self, elements: u64, ty: MemTy) -> GpuAddress {
+        GpuAddress { disp: self.disp + (elements * u64::from(ty.size())) as i32, ..self }
     }
 }
 
@@ -33,18 +33,18 @@ pub(crate) type Index = (VReg, VReg);
 
 impl Emit<'_> {
     /// `place + bytes`.
-    pub(crate) fn further(&mut self, place: Place, bytes: i64) -> Place {
+    pub(crate) fn further(&mut self, place: GpuAddress, bytes: i64) -> GpuAddress {
         if place.space == Space::Shared {
-            return Place { disp: place.disp.wrapping_add(bytes as i32), ..place };
+            return GpuAddress { disp: place.disp.wrapping_add(bytes as i32), ..place };
         }
         match i32::try_from(i64::from(place.disp).saturating_add(bytes)) {
-            Ok(disp) => Place { disp, ..place },
-            Err(_) => Place { reg: self.u64(Arith::Add, place.reg, Src::Imm(bytes as u64)), ..place },
+            Ok(disp) => GpuAddress { disp, ..place },
+            Err(_) => GpuAddress { reg: self.u64(Arith::Add, place.reg, Src::Imm(bytes as u64)), ..place },
         }
     }
 
     /// `place + offset`.
-    pub(crate) fn moved(&mut self, place: Place, offset: VReg) -> Place {
+    pub(crate) fn moved(&mut self, place: GpuAddress, offset: VReg) -> GpuAddress {
         let reg = match place.space {
             Space::Shared => {
                 let offset = self.b.cvt(Type::U32, Type::U64, Round::None, offset);
@@ -52,11 +52,11 @@ impl Emit<'_> {
             }
             _ => self.u64(Arith::Add, place.reg, offset),
         };
-        Place { reg, ..place }
+        GpuAddress { reg, ..place }
     }
 
     /// `place + index * stride`, the stride in bytes.
-    pub(crate) fn along(&mut self, place: Place, index: Index, stride: Stride) -> Place {
+    pub(crate) fn along(&mut self, place: GpuAddress, index: Index, stride: Stride) -> GpuAddress {
         let stride = match stride {
             Stride::Const(0) => return place,
             Stride::Const(n) => Src::Imm(n as u64),
@@ -71,19 +71,19 @@ impl Emit<'_> {
             (Space::Shared, stride) => self.b.arith(Arith::MadLo, Type::U32, &[small.into(), stride, place.reg.into()]),
             (_, stride) => self.b.arith(Arith::MadLo, Type::U64, &[large.into(), stride, place.reg.into()]),
         };
-        Place { reg, ..place }
+        GpuAddress { reg, ..place }
     }
 
     /// Base and offset of an address.
-    pub(crate) fn origin(&mut self, base: Base, offset: Reg) -> Place {
+    pub(crate) fn origin(&mut self, base: Base, offset: Reg) -> GpuAddress {
         let start = match base {
-            Base::Tensor(n) => Place { space: Space::Global, reg: self.tensors[n as usize], disp: 0 },
+            Base::Tensor(n) => GpuAddress { space: Space::Global, reg: self.tensors[n as usize], disp: 0 },
             Base::Space(space) => match self.homes.find(space, offset) {
                 (Home::Shared(at), from) => {
-                    Place { space: Space::Shared, reg: self.smem, disp: at as i32 - from as i32 }
+                    GpuAddress { space: Space::Shared, reg: self.smem, disp: at as i32 - from as i32 }
                 }
                 (Home::Scratch(at), from) => {
-                    let scratch = Place { space: Space::Global, reg: self.scratch, disp: 0 };
+                    let scratch = GpuAddress { space: Space::Global, reg: self.scratch, disp: 0 };
                     self.further(scratch, at as i64 - from as i64)
                 }
             },
@@ -98,7 +98,7 @@ impl Emit<'_> {
     }
 
     /// An address; inside `Lanes` that of the thread's lane.
-    pub(crate) fn address(&mut self, addr: &Addr) -> Place {
+    pub(crate) fn address(&mut self, addr: &Addr) -> GpuAddress {
         let mut place = self.origin(addr.base, addr.offset);
         if let Some(lane) = self.lane {
             place = self.along(place, lane.first, addr.stride);
@@ -117,7 +117,7 @@ impl Emit<'_> {
     }
 
     /// Loads an element into a register of its type.
-    pub(crate) fn load(&mut self, ty: MemTy, place: Place) -> VReg {
+    pub(crate) fn load(&mut self, ty: MemTy, place: GpuAddress) -> VReg {
         let (space, at) = (place.space, place.address());
         match ty {
             MemTy::Bool => {
@@ -147,7 +147,7 @@ impl Emit<'_> {
     }
 
     /// Stores a register as an element; under a guard, if there is one.
-    pub(crate) fn store(&mut self, ty: MemTy, place: Place, value: VReg, guard: Option<(VReg, bool)>) {
+    pub(crate) fn store(&mut self, ty: MemTy, place: GpuAddress, value: VReg, guard: Option<(VReg, bool)>) {
         let (value, as_ty) = match ty {
             MemTy::Bool => (self.b.selp(Type::B32, Src::Imm(1), Src::Imm(0), value), Type::U8),
             MemTy::I8 | MemTy::U8 | MemTy::F8E4M3 | MemTy::F8E5M2 => (value, Type::U8),

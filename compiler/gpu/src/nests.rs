@@ -7,7 +7,7 @@
 use crate::emit::{Emit, Val};
 use crate::lanes::{self, Row};
 use crate::memory::Index;
-use crate::rows::{Access, Condition, Rows};
+use crate::rows::{Condition, RowAccess, Rows};
 use crate::touched;
 use crate::turned::Turning;
 use crate::vectors::made_in;
@@ -149,7 +149,7 @@ impl Emit<'_> {
         if count.is_none() && rows.made_here(lanes.count) {
             return None;
         }
-        let accesses: Vec<Access<'_>> = lanes.body.iter().filter_map(Access::of).collect();
+        let accesses: Vec<RowAccess<'_>> = lanes.body.iter().filter_map(RowAccess::of).collect();
         Some((rows.conditions(&accesses)?, count, Turning::of(lanes, &rows)))
     }
 

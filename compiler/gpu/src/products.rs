@@ -5,7 +5,7 @@
 //! from its last row or column, and not stored.
 
 use crate::emit::{Emit, Val};
-use crate::memory::{Index, Place};
+use crate::memory::{GpuAddress, Index};
 use crate::touched;
 use ptoc_ir::loops::{Contract, LTy, MemTy, Op, Start, Stride};
 use ptoc_ptx::{Arith, Cmp, Op as Ptx, Round, Space, Src, Type, VReg};
@@ -16,17 +16,17 @@ const BLOCK: u64 = 4;
 /// A product with its addresses.
 pub(crate) struct Product<'c> {
     pub(crate) c: &'c Contract,
-    pub(crate) a: Place,
-    pub(crate) b: Place,
-    pub(crate) d: Place,
-    pub(crate) start: Option<(Place, Stride, Stride, MemTy)>,
+    pub(crate) a: GpuAddress,
+    pub(crate) b: GpuAddress,
+    pub(crate) d: GpuAddress,
+    pub(crate) start: Option<(GpuAddress, Stride, Stride, MemTy)>,
     pub(crate) m: Src,
     pub(crate) n: Src,
     pub(crate) k: Src,
 }
 
 /// An index along one side, and whether it is inside.
-type Side = (Index, Option<VReg>);
+type ProductIndex = (Index, Option<VReg>);
 
 impl Emit<'_> {
     pub(crate) fn contract(&mut self, c: &Contract) {
@@ -103,7 +103,7 @@ impl Emit<'_> {
     }
 
     /// Indices a share apart, none beyond the last.
-    fn shares(&mut self, first: Index, share: VReg, count: Src) -> Vec<Side> {
+    fn shares(&mut self, first: Index, share: VReg, count: Src) -> Vec<ProductIndex> {
         let last = self.b.arith(Arith::Sub, Type::S64, &[count, Src::Imm(1)]);
         let mut at = first.1;
         let mut all = vec![(first, None)];
@@ -117,7 +117,7 @@ impl Emit<'_> {
     }
 
     /// The elements of some rows and columns, each a chain.
-    fn block(&mut self, p: &Product<'_>, rows: &[Side], cols: &[Side]) {
+    fn block(&mut self, p: &Product<'_>, rows: &[ProductIndex], cols: &[ProductIndex]) {
         let c = p.c;
         let ty = c.ab_ty.reg();
         let mut sums = Vec::new();
@@ -140,7 +140,7 @@ impl Emit<'_> {
                 sums.push((*i, *j, inside, sum));
             }
         }
-        let walking = |e: &mut Self, place: Place, sides: &[Side], stride: Stride| -> Vec<Place> {
+        let walking = |e: &mut Self, place: GpuAddress, sides: &[ProductIndex], stride: Stride| -> Vec<GpuAddress> {
             let each = sides.iter().map(|(index, _)| {
                 let place = e.along(place, *index, stride);
                 e.walking(place)
@@ -184,19 +184,19 @@ impl Emit<'_> {
     }
 
     /// An address of a statement outside `Lanes`.
-    pub(crate) fn origin_of(&mut self, addr: &ptoc_ir::loops::Addr) -> Place {
+    pub(crate) fn origin_of(&mut self, addr: &ptoc_ir::loops::Addr) -> GpuAddress {
         debug_assert!(self.lane.is_none());
         self.address(addr)
     }
 
     /// A place whose register moves.
-    pub(crate) fn walking(&mut self, place: Place) -> Place {
+    pub(crate) fn walking(&mut self, place: GpuAddress) -> GpuAddress {
         let ty = if place.space == Space::Shared { LTy::I32 } else { LTy::I64 };
-        Place { reg: self.variable(ty, place.reg.into()), ..place }
+        GpuAddress { reg: self.variable(ty, place.reg.into()), ..place }
     }
 
     /// Moves it by a stride.
-    fn walk(&mut self, place: Place, stride: Stride) {
+    fn walk(&mut self, place: GpuAddress, stride: Stride) {
         let by = match stride {
             Stride::Const(0) => return,
             Stride::Const(n) => Val::Known(n as u64),

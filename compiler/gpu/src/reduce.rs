@@ -4,7 +4,7 @@
 //! partials `lane` and `lane + 32`. Steps of the tree within a lane are its own, the others are shuffles.
 
 use crate::emit::Emit;
-use crate::memory::{Index, Place};
+use crate::memory::{GpuAddress, Index};
 use crate::touched;
 use ptoc_ir::loops::{BinOp, LTy, MemTy, Op, PARTIALS, Reduce, Stride};
 use ptoc_ptx::{Arith, Class, Cmp, Op as Ptx, Round, Shfl, Special, Src, Type, VReg};
@@ -91,7 +91,7 @@ impl Emit<'_> {
     }
 
     /// A lane's partials of its row; what changes nothing, where it has none.
-    fn row_partials(&mut self, w: &Rows<'_>, a: Place, row: Index, active: VReg, lane: VReg) -> Vec<VReg> {
+    fn row_partials(&mut self, w: &Rows<'_>, a: GpuAddress, row: Index, active: VReg, lane: VReg) -> Vec<VReg> {
         let (r, ty) = (w.r, w.r.ty.reg());
         let neutral = Src::Imm(neutral(r.op, r.ty));
         // Lanes with single elements have two, 32 apart.

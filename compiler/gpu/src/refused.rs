@@ -5,7 +5,7 @@ use std::fmt;
 
 /// Why a module is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Code {
+pub enum RefusalCode {
     /// The loop IR is not valid.
     Invalid,
     /// A `print` statement.
@@ -22,21 +22,28 @@ pub enum Code {
     Internal,
 }
 
-impl Code {
+impl RefusalCode {
     /// Every one.
-    pub const ALL: [Code; 7] =
-        [Code::Invalid, Code::Print, Code::Watch, Code::Places, Code::Rank, Code::Parameters, Code::Internal];
+    pub const ALL: [RefusalCode; 7] = [
+        RefusalCode::Invalid,
+        RefusalCode::Print,
+        RefusalCode::Watch,
+        RefusalCode::Places,
+        RefusalCode::Rank,
+        RefusalCode::Parameters,
+        RefusalCode::Internal,
+    ];
 
     /// As it is written.
     pub fn name(self) -> &'static str {
         match self {
-            Code::Invalid => "gpu-invalid-ir",
-            Code::Print => "gpu-print",
-            Code::Watch => "gpu-watch",
-            Code::Places => "gpu-places",
-            Code::Rank => "gpu-grid-rank",
-            Code::Parameters => "gpu-parameters",
-            Code::Internal => "gpu-internal",
+            RefusalCode::Invalid => "gpu-invalid-ir",
+            RefusalCode::Print => "gpu-print",
+            RefusalCode::Watch => "gpu-watch",
+            RefusalCode::Places => "gpu-places",
+            RefusalCode::Rank => "gpu-grid-rank",
+            RefusalCode::Parameters => "gpu-parameters",
+            RefusalCode::Internal => "gpu-internal",
         }
     }
 }
@@ -45,7 +52,7 @@ impl Code {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refused {
     /// Why.
-    pub code: Code,
+    pub code: RefusalCode,
     /// In words.
     pub message: String,
     /// The statement.
@@ -53,17 +60,17 @@ pub struct Refused {
 }
 
 impl Refused {
-    pub(crate) fn new(code: Code, span: Span, message: impl Into<String>) -> Refused {
+    pub(crate) fn new(code: RefusalCode, span: Span, message: impl Into<String>) -> Refused {
         Refused { code, message: message.into(), span }
     }
 
     /// The first of some diagnostics.
     pub(crate) fn of(mut errors: Vec<Diagnostic>) -> Refused {
         match errors.is_empty() {
-            true => Refused::new(Code::Invalid, Span::default(), "the loop IR is not valid"),
+            true => Refused::new(RefusalCode::Invalid, Span::default(), "the loop IR is not valid"),
             false => {
                 let d = errors.swap_remove(0);
-                Refused::new(Code::Invalid, d.span.unwrap_or_default(), d.message)
+                Refused::new(RefusalCode::Invalid, d.span.unwrap_or_default(), d.message)
             }
         }
     }

@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What an address moves by from row to row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Step {
+enum RowStride {
     Const(i64),
     /// A register from outside the loop, times a number.
     Reg(Reg, i64),
@@ -16,24 +16,24 @@ enum Step {
 struct Linear {
     /// Its value in row 0, where that is known.
     first: Option<i64>,
-    step: Step,
+    step: RowStride,
 }
 
 /// An access of a row: all of its lanes.
-pub(crate) struct Access<'a> {
+pub(crate) struct RowAccess<'a> {
     addr: &'a Addr,
     /// Bytes of a lane's part; of partials all of them.
     width: i64,
     writes: bool,
 }
 
-impl<'a> Access<'a> {
-    pub(crate) fn of(stmt: &'a Stmt) -> Option<Access<'a>> {
+impl<'a> RowAccess<'a> {
+    pub(crate) fn of(stmt: &'a Stmt) -> Option<RowAccess<'a>> {
         match &stmt.op {
-            Op::Load { addr, ty, .. } => Some(Access { addr, width: i64::from(ty.size()), writes: false }),
-            Op::Store { addr, ty, .. } => Some(Access { addr, width: i64::from(ty.size()), writes: true }),
+            Op::Load { addr, ty, .. } => Some(RowAccess { addr, width: i64::from(ty.size()), writes: false }),
+            Op::Store { addr, ty, .. } => Some(RowAccess { addr, width: i64::from(ty.size()), writes: true }),
             Op::Join { addr, ty, .. } => {
-                Some(Access { addr, width: i64::from(ty.size()) * PARTIALS as i64, writes: true })
+                Some(RowAccess { addr, width: i64::from(ty.size()) * PARTIALS as i64, writes: true })
             }
             _ => None,
         }
@@ -92,7 +92,7 @@ impl<'a> Rows<'a> {
             same: FxHashMap::default(),
             alias: FxHashMap::default(),
         };
-        rows.linear.insert(index, Linear { first: lo, step: Step::Const(1) });
+        rows.linear.insert(index, Linear { first: lo, step: RowStride::Const(1) });
         rows.varying.insert(index);
         rows.made.insert(index);
         rows
@@ -115,7 +115,7 @@ impl<'a> Rows<'a> {
         match self.linear.get(&reg) {
             Some(linear) => Some(*linear),
             None if self.varies(reg) => None,
-            None => Some(Linear { first: self.constant(reg), step: Step::Const(0) }),
+            None => Some(Linear { first: self.constant(reg), step: RowStride::Const(0) }),
         }
     }
 
@@ -167,15 +167,15 @@ impl<'a> Rows<'a> {
         let (Some(x), Some(y)) = (self.linear(a), self.linear(b)) else { return };
         let both = |f: fn(i64, i64) -> Option<i64>| x.first.zip(y.first).and_then(|(x, y)| f(x, y));
         let made = match (op, x.step, y.step) {
-            (BinOp::Add, step, Step::Const(0)) | (BinOp::Add, Step::Const(0), step) => {
+            (BinOp::Add, step, RowStride::Const(0)) | (BinOp::Add, RowStride::Const(0), step) => {
                 Some(Linear { first: both(i64::checked_add), step })
             }
-            (BinOp::Add, Step::Const(s), Step::Const(t)) => {
-                s.checked_add(t).map(|s| Linear { first: both(i64::checked_add), step: Step::Const(s) })
+            (BinOp::Add, RowStride::Const(s), RowStride::Const(t)) => {
+                s.checked_add(t).map(|s| Linear { first: both(i64::checked_add), step: RowStride::Const(s) })
             }
-            (BinOp::Sub, step, Step::Const(0)) => Some(Linear { first: both(i64::checked_sub), step }),
-            (BinOp::Mul, Step::Const(s), Step::Const(0)) => self.times(s, y, b, both(i64::checked_mul)),
-            (BinOp::Mul, Step::Const(0), Step::Const(t)) => self.times(t, x, a, both(i64::checked_mul)),
+            (BinOp::Sub, step, RowStride::Const(0)) => Some(Linear { first: both(i64::checked_sub), step }),
+            (BinOp::Mul, RowStride::Const(s), RowStride::Const(0)) => self.times(s, y, b, both(i64::checked_mul)),
+            (BinOp::Mul, RowStride::Const(0), RowStride::Const(t)) => self.times(t, x, a, both(i64::checked_mul)),
             _ => None,
         };
         if let Some(linear) = made {
@@ -186,17 +186,17 @@ impl<'a> Rows<'a> {
     /// A step times what is the same in all rows.
     fn times(&self, step: i64, by: Linear, reg: Reg, first: Option<i64>) -> Option<Linear> {
         let step = match by.first {
-            Some(n) => Step::Const(step.checked_mul(n)?),
-            None if step == 0 => Step::Const(0),
+            Some(n) => RowStride::Const(step.checked_mul(n)?),
+            None if step == 0 => RowStride::Const(0),
             // A register of the loop is not there before it.
             None if self.made_here(reg) => return None,
-            None => Step::Reg(reg, step),
+            None => RowStride::Reg(reg, step),
         };
         Some(Linear { first, step })
     }
 
     /// What has to hold so that no row touches what another writes; `None` if that is not to be had.
-    pub(crate) fn conditions(&self, accesses: &[Access<'_>]) -> Option<Vec<Condition>> {
+    pub(crate) fn conditions(&self, accesses: &[RowAccess<'_>]) -> Option<Vec<Condition>> {
         let mut all = Vec::new();
         let mut add = |c: Condition| {
             if !all.contains(&c) {
@@ -215,7 +215,7 @@ impl<'a> Rows<'a> {
         Some(all)
     }
 
-    fn offset(&self, access: &Access<'_>) -> Option<Linear> {
+    fn offset(&self, access: &RowAccess<'_>) -> Option<Linear> {
         if access.addr.gather.is_some() {
             return None;
         }
@@ -223,7 +223,7 @@ impl<'a> Rows<'a> {
     }
 
     /// The same bytes in each lane of each row.
-    fn identical(&self, a: &Access<'_>, b: &Access<'_>) -> bool {
+    fn identical(&self, a: &RowAccess<'_>, b: &RowAccess<'_>) -> bool {
         let offsets = |x: Linear, y: Linear| x.first.is_some() && x.first == y.first && x.step == y.step;
         let same = self.canonical(a.addr.offset) == self.canonical(b.addr.offset)
             || self.offset(a).zip(self.offset(b)).is_some_and(|(x, y)| offsets(x, y));
@@ -234,20 +234,20 @@ impl<'a> Rows<'a> {
     }
 
     /// Rows of a store do not overlap: each lies within the step to the next, or within the step from lane to lane.
-    fn apart(&self, store: &Access<'_>) -> Option<Condition> {
+    fn apart(&self, store: &RowAccess<'_>) -> Option<Condition> {
         let plus = store.width;
         let none = Condition { rows: 0, cols: 0, plus, limit: 0, limit_reg: None };
         match (self.offset(store)?.step, store.addr.stride) {
-            (Step::Const(row), Stride::Const(lane)) if row > 0 && lane >= 0 && row >= lane => {
+            (RowStride::Const(row), Stride::Const(lane)) if row > 0 && lane >= 0 && row >= lane => {
                 Some(Condition { cols: lane, limit: row, ..none })
             }
-            (Step::Const(row), Stride::Const(lane)) if row > 0 && lane > row => {
+            (RowStride::Const(row), Stride::Const(lane)) if row > 0 && lane > row => {
                 Some(Condition { rows: row, limit: lane, ..none })
             }
-            (Step::Reg(reg, by), Stride::Const(lane)) if by > 0 && lane >= 0 => {
+            (RowStride::Reg(reg, by), Stride::Const(lane)) if by > 0 && lane >= 0 => {
                 Some(Condition { cols: lane, limit: by, limit_reg: Some(reg), ..none })
             }
-            (Step::Const(row), Stride::Reg(lane)) if row > 0 && !self.made_here(lane) => {
+            (RowStride::Const(row), Stride::Reg(lane)) if row > 0 && !self.made_here(lane) => {
                 Some(Condition { rows: row, limit: 1, limit_reg: Some(lane), ..none })
             }
             _ => None,
@@ -255,8 +255,8 @@ impl<'a> Rows<'a> {
     }
 
     /// Does the access move by one element from row to row?
-    pub(crate) fn neighbours(&self, access: &Access<'_>) -> bool {
-        self.offset(access).is_some_and(|offset| offset.step == Step::Const(access.width))
+    pub(crate) fn neighbours(&self, access: &RowAccess<'_>) -> bool {
+        self.offset(access).is_some_and(|offset| offset.step == RowStride::Const(access.width))
     }
 
     /// Is it a register of the loop?
@@ -265,7 +265,7 @@ impl<'a> Rows<'a> {
     }
 
     /// All bytes of one come before all bytes of the other.
-    fn disjoint(&self, a: &Access<'_>, b: &Access<'_>) -> Option<Condition> {
+    fn disjoint(&self, a: &RowAccess<'_>, b: &RowAccess<'_>) -> Option<Condition> {
         let (x, y) = (self.offset(a)?, self.offset(b)?);
         let (first, second) = (x.first?, y.first?);
         match first < second {
@@ -277,11 +277,11 @@ impl<'a> Rows<'a> {
     /// All bytes of the first lie within so many from where it begins.
     fn before(
         &self,
-        (low, access): (Linear, &Access<'_>),
-        (high, other): (Linear, &Access<'_>),
+        (low, access): (Linear, &RowAccess<'_>),
+        (high, other): (Linear, &RowAccess<'_>),
         limit: i64,
     ) -> Option<Condition> {
-        let (Step::Const(rows), Step::Const(others)) = (low.step, high.step) else { return None };
+        let (RowStride::Const(rows), RowStride::Const(others)) = (low.step, high.step) else { return None };
         let (cols, lanes) = (access.lane()?, other.lane()?);
         // What moves down may begin anywhere.
         if rows < 0 || others < 0 || cols < 0 || lanes < 0 {

@@ -6,8 +6,8 @@
 
 use crate::emit::{Emit, Val};
 use crate::lanes::{Lane, Row, neighbours};
-use crate::memory::{Index, Place};
-use crate::rows::{Access, Rows};
+use crate::memory::{GpuAddress, Index};
+use crate::rows::{RowAccess, Rows};
 use ptoc_ir::loops::{Addr, For, LTy, Lanes, MemTy, Op, Reg, SharedInfo, Stmt, Stride, operands};
 use ptoc_ptx::{Arith, Class, Cmp, Round, Special, Src, Type, VReg};
 use rustc_hash::FxHashMap;
@@ -40,7 +40,7 @@ impl Turning {
         for stmt in &lanes.body {
             along.push(match &stmt.op {
                 Op::Load { ty, addr, .. } | Op::Store { ty, addr, .. } => {
-                    let kind = match Access::of(stmt) {
+                    let kind = match RowAccess::of(stmt) {
                         _ if neighbours(addr, *ty) => Along::Lanes,
                         // One element for all lanes of a row turns nothing.
                         Some(access) if rows.neighbours(&access) && addr.stride != Stride::Const(0) => Along::Rows,
@@ -182,7 +182,7 @@ impl Emit<'_> {
     }
 
     /// Where each vector begins: of each access, as many as the square has rows or lanes.
-    fn places(&mut self, square: &Square<'_>) -> FxHashMap<usize, Vec<Place>> {
+    fn places(&mut self, square: &Square<'_>) -> FxHashMap<usize, Vec<GpuAddress>> {
         let mut all = FxHashMap::default();
         for (n, (stmt, along)) in square.lanes.body.iter().zip(&square.turning.along).enumerate() {
             let Some((addr, _)) = Self::access(&stmt.op) else { continue };
@@ -216,7 +216,7 @@ impl Emit<'_> {
         Lane { first, plus: 0, row: 0 }
     }
 
-    fn all_aligned(&mut self, square: &Square<'_>, places: &FxHashMap<usize, Vec<Place>>) -> Option<VReg> {
+    fn all_aligned(&mut self, square: &Square<'_>, places: &FxHashMap<usize, Vec<GpuAddress>>) -> Option<VReg> {
         let mut all: Option<VReg> = None;
         let mut numbers: Vec<&usize> = places.keys().collect();
         numbers.sort_unstable();
@@ -245,7 +245,7 @@ impl Emit<'_> {
     }
 
     /// The body for all elements of a square, statement by statement; by vectors, where there are places for them.
-    fn square(&mut self, square: &Square<'_>, places: &FxHashMap<usize, Vec<Place>>) {
+    fn square(&mut self, square: &Square<'_>, places: &FxHashMap<usize, Vec<GpuAddress>>) {
         let side = square.size as usize;
         let body = &square.lanes.body;
         let mut own: Vec<FxHashMap<Reg, Val>> = vec![FxHashMap::default(); side * side];
@@ -291,7 +291,14 @@ impl Emit<'_> {
         self.lane = None;
     }
 
-    fn vector(&mut self, op: &Op, place: Place, cells: &[usize], square: &Square<'_>, own: &mut [FxHashMap<Reg, Val>]) {
+    fn vector(
+        &mut self,
+        op: &Op,
+        place: GpuAddress,
+        cells: &[usize],
+        square: &Square<'_>,
+        own: &mut [FxHashMap<Reg, Val>],
+    ) {
         match op {
             Op::Load { dst, ty, .. } => {
                 let values = self.load_vector(*ty, place, cells.len() as u64);

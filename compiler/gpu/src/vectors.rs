@@ -6,7 +6,7 @@
 use crate::emit::Emit;
 use crate::homes::ALIGN;
 use crate::lanes::{Row, neighbours};
-use crate::memory::Place;
+use crate::memory::GpuAddress;
 use cranelift_entity::SecondaryMap;
 use ptoc_ir::loops::{Base, BinOp, Func, LTy, Lanes, MemTy, Op, Reg, Region, Stride, operands};
 use ptoc_ptx::{AddrBase, Address, Arith, Class, Cmp, Op as Ptx, Round, Src, Type, VReg};
@@ -164,7 +164,7 @@ impl Emit<'_> {
     }
 
     /// Loads so many neighbours.
-    pub(crate) fn load_vector(&mut self, ty: MemTy, place: Place, count: u64) -> Vec<VReg> {
+    pub(crate) fn load_vector(&mut self, ty: MemTy, place: GpuAddress, count: u64) -> Vec<VReg> {
         let size = u64::from(ty.size());
         let word = match ty {
             MemTy::I64 => Type::B64,
@@ -179,7 +179,7 @@ impl Emit<'_> {
         (0..count).map(|n| self.unpacked(ty, words[(n / each) as usize], 8 * size * (n % each))).collect()
     }
 
-    fn load_words(&mut self, ty: Type, place: Place, count: u64) -> Vec<VReg> {
+    fn load_words(&mut self, ty: Type, place: GpuAddress, count: u64) -> Vec<VReg> {
         let most = WIDEST / u64::from(ty.size());
         let mut all = Vec::new();
         while (all.len() as u64) < count {
@@ -239,7 +239,7 @@ impl Emit<'_> {
     }
 
     /// Stores neighbours.
-    pub(crate) fn store_vector(&mut self, ty: MemTy, place: Place, values: &[VReg]) {
+    pub(crate) fn store_vector(&mut self, ty: MemTy, place: GpuAddress, values: &[VReg]) {
         let word = match ty {
             MemTy::I64 => Type::B64,
             MemTy::F32 => Type::F32,

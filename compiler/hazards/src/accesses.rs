@@ -1,17 +1,17 @@
 //! Accesses in the walk: which bytes they touch, and what they are not ordered after.
 
 use super::bytes::{Area, Meet, joined, window};
-use super::find::{Fault, Finding, Why};
-use super::global::Part;
+use super::find::{Finding, HazardFault, Why};
+use super::global::TensorPart;
 use super::order::{Record, What};
-use super::poly::Poly;
-use super::state::State;
-use super::touch::{Kind, What as Place};
-use super::walk::{Then, Walk};
+use super::poly::PolyInterval;
+use super::state::HazardState;
+use super::touch::{TouchKind, TouchedObject as Place};
+use super::walk::{HazardInterpreter, Then};
 use ptoc_ir::tile::{AddrKind, Kernel, TileRef};
 
-impl Walk<'_> {
-    pub(super) fn access(&mut self, state: &mut State, site: usize, step: usize) -> Then {
+impl HazardInterpreter<'_> {
+    pub(super) fn access(&mut self, state: &mut HazardState, site: usize, step: usize) -> Then {
         let code = self.code;
         let mut areas = Vec::with_capacity(code.sites[site].touches.len());
         for (n, touch) in code.sites[site].touches.iter().enumerate() {
@@ -25,9 +25,13 @@ impl Walk<'_> {
                     }
                 }
                 Place::View(t, ..) | Place::Element(t, _) | Place::Tensor(t) if !self.shared_tensor(t) => None,
-                Place::View(t, view, cap) => Some(self.areas.id(Area::Part(Part::window(code, state, t, view, cap)))),
-                Place::Element(t, offset) => Some(self.areas.id(Area::Part(Part::element(code, state, t, offset)))),
-                Place::Tensor(t) => Some(self.areas.id(Area::Part(Part::anywhere(t)))),
+                Place::View(t, view, cap) => {
+                    Some(self.areas.id(Area::Part(TensorPart::window(code, state, t, view, cap))))
+                }
+                Place::Element(t, offset) => {
+                    Some(self.areas.id(Area::Part(TensorPart::element(code, state, t, offset))))
+                }
+                Place::Tensor(t) => Some(self.areas.id(Area::Part(TensorPart::anywhere(t)))),
             };
             areas.extend(area.map(|a| (touch.kind, a, n)));
         }
@@ -48,7 +52,7 @@ impl Walk<'_> {
     }
 
     /// The accesses before that this one is not ordered after.
-    fn races(&mut self, state: &mut State, site: usize, areas: &[(Kind, u32, usize)]) {
+    fn races(&mut self, state: &mut HazardState, site: usize, areas: &[(TouchKind, u32, usize)]) {
         let stream = self.stream(site);
         let start = self.carried.streams[stream].start;
         // The latest first: whoever waits for that one waits for what is ordered before it.
@@ -75,7 +79,7 @@ impl Walk<'_> {
                 let from = self.carried.streams[r.stream as usize].pipe;
                 let loose = self.only(self.loose(state, &r).filter(|e| self.ends(*e).0 == from));
                 let finding = Finding {
-                    fault: Fault::Race { first: was, second: kind, touch },
+                    fault: HazardFault::Race { first: was, second: kind, touch },
                     sure: meet == Meet::Yes && !state.unsure,
                     grounds: Vec::new(),
                     decided: meet == Meet::Yes,
@@ -101,7 +105,7 @@ impl Walk<'_> {
     }
 
     /// The bytes of a window; of an element that is not known those of all.
-    fn bytes(&mut self, state: &State, key: (usize, usize), r: &TileRef, element: Option<i64>) -> u32 {
+    fn bytes(&mut self, state: &HazardState, key: (usize, usize), r: &TileRef, element: Option<i64>) -> u32 {
         let kernel: &Kernel = self.code.kernel;
         let data = &kernel.tiles[r.tile];
         let origin = r.origin.map(|(row, col)| (state.value(self.code, row), state.value(self.code, col)));
@@ -161,7 +165,7 @@ impl Walk<'_> {
     }
 
     /// Parts of tensors as they are seen from the next iteration of loop `l`, or after it.
-    pub(super) fn age(&mut self, state: &mut State, l: usize, over: bool) {
+    pub(super) fn age(&mut self, state: &mut HazardState, l: usize, over: bool) {
         let (areas, aged, code) = (&mut self.areas, &mut self.aged, self.code);
         let mut changed = false;
         for r in &mut state.order.records {
@@ -182,7 +186,7 @@ impl Walk<'_> {
         if changed {
             state.order.unite();
         }
-        let gone = |p: &Poly| p.symbols().any(|v| code.inside(v, l));
+        let gone = |p: &PolyInterval| p.symbols().any(|v| code.inside(v, l));
         state.order.barriers.iter_mut().flatten().for_each(|b| b.lose(&gone));
     }
 }

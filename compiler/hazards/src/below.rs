@@ -1,16 +1,16 @@
 //! Roles are taken in the order of the text: what a role further down sets, releases or arrives comes after all that is
 //! above it, also where each role has a loop of its own. A wait for it is told with the place where it stands.
 
-use super::find::{Fault, Finding};
+use super::find::{Finding, HazardFault};
 use super::order::Wrong;
 use super::text;
-use super::walk::Walk;
+use super::walk::HazardInterpreter;
 use ptoc_diagnostics::Diagnostic;
 use ptoc_ir::tile::{EventData, Op, Purpose, SyncOp};
 
 /// What a wait waits for, if that stands in a role further down: its site.
-pub(super) fn below(walk: &Walk, f: &Finding) -> Option<usize> {
-    if !matches!(f.fault, Fault::Order(Wrong::Down | Wrong::Stuck { .. })) {
+pub(super) fn below(walk: &HazardInterpreter, f: &Finding) -> Option<usize> {
+    if !matches!(f.fault, HazardFault::Order(Wrong::Down | Wrong::Stuck { .. })) {
         return None;
     }
     let (event, _) = walk.carried.elements[f.element? as usize];
@@ -36,7 +36,7 @@ pub(super) fn below(walk: &Walk, f: &Finding) -> Option<usize> {
 
 /// Who stands below waits itself, before it comes to what is waited for here: for what this role does after its own
 /// wait. That wait, and what it waits for.
-fn circle(walk: &Walk, f: &Finding, site: usize) -> Option<(usize, usize)> {
+fn circle(walk: &HazardInterpreter, f: &Finding, site: usize) -> Option<(usize, usize)> {
     let sites = &walk.code.sites;
     let (own, other) = (sites[f.site as usize].role, sites[site].role);
     let between = (f.site as usize + 1..site).filter(|&n| sites[n].role == other);
@@ -59,7 +59,7 @@ fn circle(walk: &Walk, f: &Finding, site: usize) -> Option<(usize, usize)> {
 }
 
 /// `role store`
-fn role(walk: &Walk, site: usize) -> String {
+fn role(walk: &HazardInterpreter, site: usize) -> String {
     match walk.code.sites[site].role {
         Some(r) => format!("role `{}`", walk.code.kernel.roles[r].name),
         None => "the kernel's own statements".to_owned(),
@@ -67,7 +67,7 @@ fn role(walk: &Walk, site: usize) -> String {
 }
 
 /// What the fault is then.
-pub(super) fn message(walk: &Walk, f: &Finding, data: &EventData, what: &str, site: usize) -> String {
+pub(super) fn message(walk: &HazardInterpreter, f: &Finding, data: &EventData, what: &str, site: usize) -> String {
     if circle(walk, f, site).is_some() {
         let names = (role(walk, f.site as usize), role(walk, site));
         return format!("`wait` for {what} never ends: {} and {} wait for each other", names.0, names.1);
@@ -79,13 +79,13 @@ pub(super) fn message(walk: &Walk, f: &Finding, data: &EventData, what: &str, si
         (Purpose::RingFull, _) => {
             format!("`{}.wait()` waits for ever: {what} is filled{again} only {place}", data.name)
         }
-        (_, Fault::Order(Wrong::Down)) => format!("`wait` for {what} never ends: it is set{again} only {place}"),
+        (_, HazardFault::Order(Wrong::Down)) => format!("`wait` for {what} never ends: it is set{again} only {place}"),
         _ => format!("`wait` for {what} never ends: who arrives at it stands {place}"),
     }
 }
 
 /// The place, the rule, and what to do.
-pub(super) fn explained(walk: &Walk, d: Diagnostic, f: &Finding, site: usize) -> Diagnostic {
+pub(super) fn explained(walk: &HazardInterpreter, d: Diagnostic, f: &Finding, site: usize) -> Diagnostic {
     let (own, other) = (&walk.code.sites[f.site as usize], &walk.code.sites[site]);
     if let Some((wait, raised)) = circle(walk, f, site) {
         let span = |n: usize| text::span(walk, n as u32);

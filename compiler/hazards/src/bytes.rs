@@ -20,7 +20,7 @@ pub(super) enum Area {
         exact: bool,
     },
     /// A part of a tensor.
-    Part(super::global::Part),
+    Part(super::global::TensorPart),
 }
 
 /// Do two areas have common bytes?

@@ -1,7 +1,7 @@
 //! A kernel as the walk sees it: steps, the statements that matter, loops, and how scalars come about.
 
-use super::domain::Num;
-use super::touch::Touch;
+use super::domain::AffineValue;
+use super::touch::StatementAccess;
 use cranelift_entity::{EntitySet, SecondaryMap};
 use ptoc_ir::analysis::lcm;
 use ptoc_ir::tile::{Kernel, RoleId, Stmt, SyncOp, TensorId, Tile, Value, Var};
@@ -22,7 +22,7 @@ pub(super) type Path = Vec<(usize, usize)>;
 
 /// One step.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Step {
+pub(super) enum HazardOp {
     /// A scalar that is not known becomes one; it is at least 0 if so.
     Unknown(usize, bool),
     /// Reads a mutable scalar.
@@ -93,7 +93,7 @@ pub(super) struct Site<'k> {
     pub(super) role: Option<RoleId>,
     /// Where it runs; `None`: a barrier of all pipes.
     pub(super) pipe: Option<Pipe>,
-    pub(super) touches: Vec<Touch<'k>>,
+    pub(super) touches: Vec<StatementAccess<'k>>,
     /// The loops around, outermost first.
     pub(super) loops: Vec<usize>,
 }
@@ -104,7 +104,7 @@ pub(super) enum Def {
     /// Not known, and always the same: an argument, a dimension, the block's number, an element of a tensor that the
     /// kernel only reads. At least 0 if so.
     Given(bool),
-    Const(Num),
+    Const(AffineValue),
     Slot(usize),
     Unary(UnOp, Value),
     Binary(BinOp, Value, Value),
@@ -123,11 +123,11 @@ pub(super) enum Def {
 }
 
 /// A kernel to be walked through.
-pub(super) struct Code<'k> {
+pub(super) struct HazardProgram<'k> {
     pub(super) kernel: &'k Kernel,
     /// The values that something uses.
     pub(super) used: EntitySet<Value>,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<HazardOp>,
     pub(super) sites: Vec<Site<'k>>,
     pub(super) loops: Vec<Loop>,
     pub(super) defs: SecondaryMap<Value, Def>,
@@ -156,10 +156,10 @@ pub(super) struct Code<'k> {
     pub(super) sources: RefCell<FxHashMap<Value, Rc<[Value]>>>,
 }
 
-impl<'k> Code<'k> {
+impl<'k> HazardProgram<'k> {
     /// The same with short loops of known length step by step; `None`: there are none.
-    pub(super) fn stepwise(kernel: &'k Kernel) -> Option<Code<'k>> {
-        let mut code = Code::new(kernel);
+    pub(super) fn stepwise(kernel: &'k Kernel) -> Option<HazardProgram<'k>> {
+        let mut code = HazardProgram::new(kernel);
         let number = |v: Value| match code.defs[code.root(v)] {
             Def::Const(n) => n.constant(),
             _ => None,

@@ -1,8 +1,9 @@
 //! What is known of an integer: an interval, a residue class, and how it moves with one generalised loop.
 //!
-//! A [`Num`] stands for all `coef * t + x` where `lo <= x <= hi`, `x = r (mod m)`, and `t >= 1` counts the periods that
-//! loop `base` has been through. The counter of a loop in its general state is `period * t + offset`, and what moves
-//! along with it (its bound, a variable that counts) has the same base, so that comparisons between them are exact.
+//! A [`AffineValue`] stands for all `coef * t + x` where `lo <= x <= hi`, `x = r (mod m)`, and `t >= 1` counts the
+//! periods that loop `base` has been through. The counter of a loop in its general state is `period * t + offset`, and
+//! what moves along with it (its bound, a variable that counts) has the same base, so that comparisons between them are
+//! exact.
 
 use ptoc_ir::analysis::gcd;
 use ptoc_isa::{BinOp, CmpOp};
@@ -16,7 +17,7 @@ const LARGE: i64 = 1 << 60;
 
 /// An integer (or a condition, 0 or 1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Num {
+pub(super) struct AffineValue {
     /// The loop that it moves with, plus 1; 0: none.
     pub(super) base: u8,
     /// By how much it moves in a period of that loop; 0 without one.
@@ -34,33 +35,33 @@ pub(super) struct Num {
 /// For each loop the most periods that it can be through.
 pub(super) type Periods<'a> = &'a [i64];
 
-impl Num {
+impl AffineValue {
     /// Anything.
-    pub(super) const TOP: Num = Num { base: 0, coef: 0, lo: MIN, hi: MAX, m: 1, r: 0 };
+    pub(super) const TOP: AffineValue = AffineValue { base: 0, coef: 0, lo: MIN, hi: MAX, m: 1, r: 0 };
     /// 0 or 1.
-    pub(super) const BIT: Num = Num { base: 0, coef: 0, lo: 0, hi: 1, m: 1, r: 0 };
+    pub(super) const BIT: AffineValue = AffineValue { base: 0, coef: 0, lo: 0, hi: 1, m: 1, r: 0 };
 
-    pub(super) fn of(n: i64) -> Num {
-        Num { base: 0, coef: 0, lo: n, hi: n, m: 1, r: 0 }.tidy()
+    pub(super) fn of(n: i64) -> AffineValue {
+        AffineValue { base: 0, coef: 0, lo: n, hi: n, m: 1, r: 0 }.tidy()
     }
 
-    pub(super) fn bit(b: bool) -> Num {
-        Num::of(i64::from(b))
+    pub(super) fn bit(b: bool) -> AffineValue {
+        AffineValue::of(i64::from(b))
     }
 
-    pub(super) fn range(lo: i64, hi: i64) -> Num {
-        Num { base: 0, coef: 0, lo, hi, m: 1, r: 0 }.tidy()
+    pub(super) fn range(lo: i64, hi: i64) -> AffineValue {
+        AffineValue { base: 0, coef: 0, lo, hi, m: 1, r: 0 }.tidy()
     }
 
     /// `coef * t + offset`, with the periods of loop `base`.
-    pub(super) fn moving(base: usize, coef: i64, lo: i64, hi: i64) -> Num {
+    pub(super) fn moving(base: usize, coef: i64, lo: i64, hi: i64) -> AffineValue {
         match u8::try_from(base + 1) {
-            Ok(base) => Num { base, coef, lo, hi, m: 1, r: 0 }.tidy(),
-            Err(_) => Num::TOP,
+            Ok(base) => AffineValue { base, coef, lo, hi, m: 1, r: 0 }.tidy(),
+            Err(_) => AffineValue::TOP,
         }
     }
 
-    fn tidy(mut self) -> Num {
+    fn tidy(mut self) -> AffineValue {
         if self.lo <= -LARGE {
             self.lo = MIN;
         }
@@ -68,7 +69,7 @@ impl Num {
             self.hi = MAX;
         }
         if self.lo > LARGE || self.hi < -LARGE || self.coef.abs() > LARGE {
-            return Num::TOP;
+            return AffineValue::TOP;
         }
         if self.coef == 0 {
             self.base = 0;
@@ -125,12 +126,12 @@ impl Num {
     }
 
     /// Without its bounds, if a residue is known that is left.
-    pub(super) fn unbounded(self) -> Num {
-        if self.base != 0 || self.m <= 1 { self } else { Num { lo: MIN, hi: MAX, ..self } }
+    pub(super) fn unbounded(self) -> AffineValue {
+        if self.base != 0 || self.m <= 1 { self } else { AffineValue { lo: MIN, hi: MAX, ..self } }
     }
 
     /// The same without the loop: what is left of it where the loop is over.
-    pub(super) fn settled(self, periods: Periods) -> Num {
+    pub(super) fn settled(self, periods: Periods) -> AffineValue {
         if self.base == 0 {
             return self;
         }
@@ -140,30 +141,31 @@ impl Num {
             None => gcd(self.coef.abs(), self.m),
         };
         let residue = self.offset().unwrap_or(self.r);
-        Num { base: 0, coef: 0, lo, hi, m: step, r: residue.rem_euclid(step.max(1)) }.tidy()
+        AffineValue { base: 0, coef: 0, lo, hi, m: step, r: residue.rem_euclid(step.max(1)) }.tidy()
     }
 
     /// As it is seen a period later.
-    pub(super) fn shifted(self) -> Num {
+    pub(super) fn shifted(self) -> AffineValue {
         self.plus(-self.coef)
     }
 
     /// `self + n`
-    pub(super) fn plus(self, n: i64) -> Num {
-        Num { lo: sum(self.lo, n), hi: sum(self.hi, n), r: (self.r + n % self.m).rem_euclid(self.m), ..self }.tidy()
+    pub(super) fn plus(self, n: i64) -> AffineValue {
+        AffineValue { lo: sum(self.lo, n), hi: sum(self.hi, n), r: (self.r + n % self.m).rem_euclid(self.m), ..self }
+            .tidy()
     }
 
     /// What is in both; only of equal bases.
-    pub(super) fn meet(self, other: Num) -> Num {
+    pub(super) fn meet(self, other: AffineValue) -> AffineValue {
         if (self.base, self.coef) != (other.base, other.coef) {
             return if other.base != 0 { other } else { self };
         }
         let (m, r) = if self.m >= other.m { (self.m, self.r) } else { (other.m, other.r) };
-        Num { lo: self.lo.max(other.lo), hi: self.hi.min(other.hi), m, r, ..self }.tidy()
+        AffineValue { lo: self.lo.max(other.lo), hi: self.hi.min(other.hi), m, r, ..self }.tidy()
     }
 
     /// With the residue class of `other` as a value, as far as it is one.
-    pub(super) fn with_class(self, other: Num) -> Num {
+    pub(super) fn with_class(self, other: AffineValue) -> AffineValue {
         let m = match other.coef {
             0 => other.m,
             coef => gcd(coef.abs(), other.m),
@@ -171,20 +173,20 @@ impl Num {
         if m <= 1 || self.coef % m != 0 {
             return self;
         }
-        Num { m, r: other.r.rem_euclid(m), ..self }.tidy()
+        AffineValue { m, r: other.r.rem_euclid(m), ..self }.tidy()
     }
 
     /// Not above `other`, which has the same base.
-    pub(super) fn capped(self, other: Num) -> Num {
-        Num { hi: self.hi.min(other.hi), ..self }.tidy()
+    pub(super) fn capped(self, other: AffineValue) -> AffineValue {
+        AffineValue { hi: self.hi.min(other.hi), ..self }.tidy()
     }
 
     /// `self + other`
-    pub(super) fn add(self, other: Num) -> Num {
+    pub(super) fn add(self, other: AffineValue) -> AffineValue {
         if self.base != 0 && other.base != 0 && self.base != other.base {
-            return Num::TOP;
+            return AffineValue::TOP;
         }
-        let Some(coef) = self.coef.checked_add(other.coef) else { return Num::TOP };
+        let Some(coef) = self.coef.checked_add(other.coef) else { return AffineValue::TOP };
         let (m, r) = match (self.offset(), other.offset()) {
             (Some(_), Some(_)) => (1, 0),
             (Some(n), None) => (other.m, (other.r + n % other.m).rem_euclid(other.m)),
@@ -195,11 +197,11 @@ impl Num {
             }
         };
         let base = self.base.max(other.base);
-        Num { base, coef, lo: sum_low(self.lo, other.lo), hi: sum_high(self.hi, other.hi), m, r }.tidy()
+        AffineValue { base, coef, lo: sum_low(self.lo, other.lo), hi: sum_high(self.hi, other.hi), m, r }.tidy()
     }
 
     /// `-self`
-    pub(super) fn neg(self) -> Num {
+    pub(super) fn neg(self) -> AffineValue {
         let minus = |n: i64| {
             if n == MIN {
                 MAX
@@ -210,13 +212,13 @@ impl Num {
             }
         };
         let r = (-self.r).rem_euclid(self.m);
-        Num { coef: -self.coef, lo: minus(self.hi), hi: minus(self.lo), r, ..self }.tidy()
+        AffineValue { coef: -self.coef, lo: minus(self.hi), hi: minus(self.lo), r, ..self }.tidy()
     }
 
     /// `self * n`
-    fn times(self, n: i64) -> Num {
+    fn times(self, n: i64) -> AffineValue {
         if n == 0 {
-            return Num::of(0);
+            return AffineValue::of(0);
         }
         if n < 0 {
             return self.neg().times(-n);
@@ -228,13 +230,13 @@ impl Num {
             x.checked_mul(n).filter(|p| p.abs() < LARGE)
         };
         let (Some(lo), Some(hi), Some(coef)) = (bound(self.lo), bound(self.hi), self.coef.checked_mul(n)) else {
-            return Num::TOP;
+            return AffineValue::TOP;
         };
         let (m, r) = match (self.m.checked_mul(n), self.r.checked_mul(n)) {
             (Some(m), Some(r)) if m < LARGE => (m, r.rem_euclid(m)),
             _ => (1, 0),
         };
-        Num { coef, lo, hi, m, r, ..self }.tidy()
+        AffineValue { coef, lo, hi, m, r, ..self }.tidy()
     }
 
     /// Modulus and residue of the values themselves.
@@ -248,7 +250,7 @@ impl Num {
     }
 
     /// `self * other` of two numbers that are not known: a bound and a residue.
-    fn product(self, other: Num, periods: Periods) -> Num {
+    fn product(self, other: AffineValue, periods: Periods) -> AffineValue {
         let ((m, r), (n, s)) = (self.class(), other.class());
         let g = gcd(m, n);
         let residue = i128::from(r) * i128::from(s) % i128::from(g);
@@ -258,33 +260,33 @@ impl Num {
             _ => x.checked_mul(y).filter(|p| p.abs() < LARGE).unwrap_or(none),
         };
         let (lo, hi) = if al >= 0 && bl >= 0 { (bound(al, bl, 0), bound(ah, bh, MAX)) } else { (MIN, MAX) };
-        Num { base: 0, coef: 0, lo, hi, m: g, r: residue as i64 }.tidy()
+        AffineValue { base: 0, coef: 0, lo, hi, m: g, r: residue as i64 }.tidy()
     }
 
     /// The floor of `self / n`, n > 0.
-    fn over(self, n: i64) -> Num {
+    fn over(self, n: i64) -> AffineValue {
         let floor = |x: i64| if x == MIN || x == MAX { x } else { x.div_euclid(n) };
         if self.coef % n != 0 {
-            return Num::TOP;
+            return AffineValue::TOP;
         }
-        Num { coef: self.coef / n, lo: floor(self.lo), hi: floor(self.hi), m: 1, r: 0, ..self }.tidy()
+        AffineValue { coef: self.coef / n, lo: floor(self.lo), hi: floor(self.hi), m: 1, r: 0, ..self }.tidy()
     }
 
     /// `self` modulo `n`, n > 0; not negative.
-    fn modulo(self, n: i64) -> Num {
+    fn modulo(self, n: i64) -> AffineValue {
         if let Some(r) = self.residue(n) {
-            return Num::of(r);
+            return AffineValue::of(r);
         }
         if self.base == 0 && self.lo >= 0 && self.hi < n {
             return self;
         }
         let g = if self.coef % n == 0 { gcd(self.m, n) } else { 1 };
-        Num { base: 0, coef: 0, lo: 0, hi: n - 1, m: g, r: self.r.rem_euclid(g) }.tidy()
+        AffineValue { base: 0, coef: 0, lo: 0, hi: n - 1, m: g, r: self.r.rem_euclid(g) }.tidy()
     }
 
     /// `a op b` on `index` values or conditions.
-    pub(super) fn binary(op: BinOp, a: Num, b: Num, periods: Periods) -> Num {
-        let bits = |n: Num| n.base == 0 && n.lo >= 0 && n.hi <= 1;
+    pub(super) fn binary(op: BinOp, a: AffineValue, b: AffineValue, periods: Periods) -> AffineValue {
+        let bits = |n: AffineValue| n.base == 0 && n.lo >= 0 && n.hi <= 1;
         match op {
             BinOp::Add => a.add(b),
             BinOp::Sub => a.add(b.neg()),
@@ -296,15 +298,15 @@ impl Num {
             BinOp::Div => match b.constant() {
                 Some(n) if n > 0 => {
                     let exact = a.over(n);
-                    if exact != Num::TOP { exact } else { a.settled(periods).over(n) }
+                    if exact != AffineValue::TOP { exact } else { a.settled(periods).over(n) }
                 }
-                _ => Num::TOP,
+                _ => AffineValue::TOP,
             },
             BinOp::Rem => match b.constant() {
                 Some(n) if n > 0 => a.modulo(n),
-                _ => Num::TOP,
+                _ => AffineValue::TOP,
             },
-            BinOp::Min | BinOp::Max => match Num::compare(CmpOp::Le, a, b, periods) {
+            BinOp::Min | BinOp::Max => match AffineValue::compare(CmpOp::Le, a, b, periods) {
                 Some(le) => {
                     if le == (op == BinOp::Min) {
                         a
@@ -315,49 +317,49 @@ impl Num {
                 None => {
                     let ((al, ah), (bl, bh)) = (a.bounds(periods), b.bounds(periods));
                     match op {
-                        BinOp::Min => Num::range(al.min(bl), ah.min(bh)),
-                        _ => Num::range(al.max(bl), ah.max(bh)),
+                        BinOp::Min => AffineValue::range(al.min(bl), ah.min(bh)),
+                        _ => AffineValue::range(al.max(bl), ah.max(bh)),
                     }
                 }
             },
-            BinOp::And if bits(a) && bits(b) => Num::range(a.lo & b.lo, a.hi & b.hi),
+            BinOp::And if bits(a) && bits(b) => AffineValue::range(a.lo & b.lo, a.hi & b.hi),
             BinOp::And => match (a.constant(), b.constant()) {
-                (Some(x), Some(y)) => Num::of(x & y),
+                (Some(x), Some(y)) => AffineValue::of(x & y),
                 // The low bits.
                 (_, Some(mask)) if (0..LARGE).contains(&mask) && (mask + 1) & mask == 0 => a.modulo(mask + 1),
                 (Some(mask), _) if (0..LARGE).contains(&mask) && (mask + 1) & mask == 0 => b.modulo(mask + 1),
-                _ => Num::TOP,
+                _ => AffineValue::TOP,
             },
-            BinOp::Or if bits(a) && bits(b) => Num::range(a.lo | b.lo, a.hi | b.hi),
+            BinOp::Or if bits(a) && bits(b) => AffineValue::range(a.lo | b.lo, a.hi | b.hi),
             BinOp::Xor if bits(a) && bits(b) => match (a.constant(), b.constant()) {
-                (Some(x), Some(y)) => Num::of(x ^ y),
-                _ => Num::BIT,
+                (Some(x), Some(y)) => AffineValue::of(x ^ y),
+                _ => AffineValue::BIT,
             },
             BinOp::Or | BinOp::Xor => match (a.constant(), b.constant()) {
-                (Some(x), Some(y)) => Num::of(if op == BinOp::Or { x | y } else { x ^ y }),
-                _ => Num::TOP,
+                (Some(x), Some(y)) => AffineValue::of(if op == BinOp::Or { x | y } else { x ^ y }),
+                _ => AffineValue::TOP,
             },
             BinOp::Shl => match b.constant() {
                 Some(n) if (0..60).contains(&n) => a.times(1 << n),
-                _ => Num::TOP,
+                _ => AffineValue::TOP,
             },
             BinOp::Shr => match b.constant() {
-                Some(n) if (0..60).contains(&n) => Num::binary(BinOp::Div, a, Num::of(1 << n), periods),
-                _ => Num::TOP,
+                Some(n) if (0..60).contains(&n) => AffineValue::binary(BinOp::Div, a, AffineValue::of(1 << n), periods),
+                _ => AffineValue::TOP,
             },
             #[allow(unreachable_patterns, reason = "further operations have no exact form")]
-            _ => Num::TOP,
+            _ => AffineValue::TOP,
         }
     }
 
     /// `a op b`, if it is decided.
-    pub(super) fn compare(op: CmpOp, a: Num, b: Num, periods: Periods) -> Option<bool> {
+    pub(super) fn compare(op: CmpOp, a: AffineValue, b: AffineValue, periods: Periods) -> Option<bool> {
         let difference = a.add(b.neg());
         let (lo, hi) = match difference.base {
             0 if a.base == b.base => (difference.lo, difference.hi),
             _ => difference.bounds(periods),
         };
-        let (lo, hi) = match (a.base == b.base || difference != Num::TOP, lo, hi) {
+        let (lo, hi) = match (a.base == b.base || difference != AffineValue::TOP, lo, hi) {
             (true, lo, hi) => (lo, hi),
             _ => {
                 let ((al, ah), (bl, bh)) = (a.bounds(periods), b.bounds(periods));
@@ -383,19 +385,19 @@ impl Num {
     }
 
     /// Either of two.
-    pub(super) fn join(self, other: Num, periods: Periods) -> Num {
+    pub(super) fn join(self, other: AffineValue, periods: Periods) -> AffineValue {
         if self == other {
             return self;
         }
         if (self.base, self.coef) == (other.base, other.coef) {
-            return Num { lo: self.lo.min(other.lo), hi: self.hi.max(other.hi), m: 1, r: 0, ..self }.tidy();
+            return AffineValue { lo: self.lo.min(other.lo), hi: self.hi.max(other.hi), m: 1, r: 0, ..self }.tidy();
         }
         let ((al, ah), (bl, bh)) = (self.bounds(periods), other.bounds(periods));
-        Num::range(al.min(bl), ah.max(bh))
+        AffineValue::range(al.min(bl), ah.max(bh))
     }
 
     /// Where `self op other` holds, as far as an interval can say it.
-    pub(super) fn limited(self, op: CmpOp, other: Num) -> Num {
+    pub(super) fn limited(self, op: CmpOp, other: AffineValue) -> AffineValue {
         if self.base != other.base || self.coef != other.coef {
             return self;
         }
@@ -417,7 +419,7 @@ impl Num {
                 }
             }
         }
-        Num { lo, hi, ..self }.tidy()
+        AffineValue { lo, hi, ..self }.tidy()
     }
 }
 
@@ -458,17 +460,17 @@ mod tests {
 
     #[test]
     fn a_counter_and_its_bound() {
-        let (j, bound) = (Num::moving(0, 4, 2, 2), Num::moving(0, 4, 4, MAX));
+        let (j, bound) = (AffineValue::moving(0, 4, 2, 2), AffineValue::moving(0, 4, 4, MAX));
         let none: Periods = &[MAX];
-        assert_eq!(Num::compare(CmpOp::Lt, j, bound, none), Some(true));
-        assert_eq!(Num::compare(CmpOp::Eq, j, bound.plus(-1), none), Some(false));
-        assert_eq!(Num::compare(CmpOp::Eq, j, bound.plus(-2), none), None);
-        assert_eq!(Num::binary(BinOp::Rem, j, Num::of(2), none), Num::of(0));
-        assert_eq!(Num::binary(BinOp::Rem, j, Num::of(4), none), Num::of(2));
-        assert_eq!(Num::binary(BinOp::Rem, j, Num::of(3), none), Num::range(0, 2));
-        assert_eq!(Num::compare(CmpOp::Eq, j, Num::of(0), none), Some(false));
-        assert_eq!(Num::compare(CmpOp::Lt, j, Num::of(100), none), None);
-        assert_eq!(Num::compare(CmpOp::Lt, j, Num::of(100), &[3]), Some(true));
+        assert_eq!(AffineValue::compare(CmpOp::Lt, j, bound, none), Some(true));
+        assert_eq!(AffineValue::compare(CmpOp::Eq, j, bound.plus(-1), none), Some(false));
+        assert_eq!(AffineValue::compare(CmpOp::Eq, j, bound.plus(-2), none), None);
+        assert_eq!(AffineValue::binary(BinOp::Rem, j, AffineValue::of(2), none), AffineValue::of(0));
+        assert_eq!(AffineValue::binary(BinOp::Rem, j, AffineValue::of(4), none), AffineValue::of(2));
+        assert_eq!(AffineValue::binary(BinOp::Rem, j, AffineValue::of(3), none), AffineValue::range(0, 2));
+        assert_eq!(AffineValue::compare(CmpOp::Eq, j, AffineValue::of(0), none), Some(false));
+        assert_eq!(AffineValue::compare(CmpOp::Lt, j, AffineValue::of(100), none), None);
+        assert_eq!(AffineValue::compare(CmpOp::Lt, j, AffineValue::of(100), &[3]), Some(true));
         assert_eq!(j.settled(none).residue(4), Some(2));
         assert_eq!(j.settled(none).bounds(none), (6, MAX));
     }
@@ -478,22 +480,22 @@ mod tests {
     fn operations_contain_their_members() {
         let periods: Periods = &[3];
         let nums = [
-            Num::of(0),
-            Num::of(3),
-            Num::of(-5),
-            Num::range(-2, 4),
-            Num { m: 2, r: 1, ..Num::range(1, 6) }.tidy(),
-            Num::moving(0, 4, 1, 1),
-            Num::moving(0, 4, -3, 2),
-            Num::moving(0, -6, 2, 2),
-            Num::BIT,
+            AffineValue::of(0),
+            AffineValue::of(3),
+            AffineValue::of(-5),
+            AffineValue::range(-2, 4),
+            AffineValue { m: 2, r: 1, ..AffineValue::range(1, 6) }.tidy(),
+            AffineValue::moving(0, 4, 1, 1),
+            AffineValue::moving(0, 4, -3, 2),
+            AffineValue::moving(0, -6, 2, 2),
+            AffineValue::BIT,
         ];
         // A member and the number of periods at which it is one.
-        let members = |n: Num| -> Vec<(i64, i64)> {
+        let members = |n: AffineValue| -> Vec<(i64, i64)> {
             let all = (1..=3).flat_map(move |t| (n.lo..=n.hi).map(move |x| (x, n.coef * t + x, t)));
             all.filter(|(x, ..)| (x - n.r).rem_euclid(n.m) == 0).map(|(_, v, t)| (v, t)).collect()
         };
-        let contains = |n: Num, v: i64, t: i64| {
+        let contains = |n: AffineValue, v: i64, t: i64| {
             let x = v - n.coef * t;
             n.lo <= x && x <= n.hi && (x - n.r).rem_euclid(n.m) == 0
         };
@@ -514,7 +516,7 @@ mod tests {
                                 BinOp::Div => x.div_euclid(y),
                                 _ => x.rem_euclid(y),
                             };
-                            let got = Num::binary(op, a, b, periods);
+                            let got = AffineValue::binary(op, a, b, periods);
                             assert!(contains(got, exact, t), "{x} {op} {y} = {exact}, t = {t}: {a:?} {b:?} {got:?}");
                         }
                         for op in cmps {
@@ -526,7 +528,7 @@ mod tests {
                                 CmpOp::Gt => x > y,
                                 CmpOp::Ge => x >= y,
                             };
-                            let got = Num::compare(op, a, b, periods);
+                            let got = AffineValue::compare(op, a, b, periods);
                             assert!(got.is_none_or(|g| g == exact), "{x} {op:?} {y}: {a:?} {b:?} {got:?}");
                         }
                     }

@@ -1,12 +1,12 @@
 //! Synchronisations in the walk, and the end of a block.
 
-use super::find::{Fault, Finding, Why};
+use super::find::{Finding, HazardFault, Why};
 use super::order::{Record, What, Wrong};
 use super::phases::Change;
-use super::poly::Poly;
-use super::state::State;
-use super::touch::What as Place;
-use super::walk::{Then, Walk};
+use super::poly::PolyInterval;
+use super::state::HazardState;
+use super::touch::TouchedObject as Place;
+use super::walk::{HazardInterpreter, Then};
 use ptoc_ir::sync::MAX_BYTES;
 use ptoc_ir::tile::{Op, Purpose, SyncOp, Value};
 use std::cmp::Ordering;
@@ -14,8 +14,8 @@ use std::cmp::Ordering;
 /// Loads whose sums are compared with a number of bytes.
 const LOADS: usize = 10;
 
-impl Walk<'_> {
-    pub(super) fn event(&mut self, state: &mut State, site: usize, op: SyncOp, element: u32) -> Then {
+impl HazardInterpreter<'_> {
+    pub(super) fn event(&mut self, state: &mut HazardState, site: usize, op: SyncOp, element: u32) -> Then {
         let stream = self.stream(site);
         let record = Record {
             what: What::Waited(element),
@@ -32,7 +32,7 @@ impl Walk<'_> {
                         Wrong::Unordered(at, when) => Some((*at, when.clone())),
                         _ => since.map(|s| (s, state.at.clone())),
                     };
-                    let finding = Finding::plain(Fault::Order(wrong), true, site, state, Some(element));
+                    let finding = Finding::plain(HazardFault::Order(wrong), true, site, state, Some(element));
                     if !self.tell(Finding { other, ..finding }, state) {
                         self.reconcile(state, element);
                     }
@@ -41,7 +41,7 @@ impl Walk<'_> {
             }
             SyncOp::Wait(_) => {
                 if !state.order.is_up(element) {
-                    let finding = Finding::plain(Fault::Order(Wrong::Down), true, site, state, Some(element));
+                    let finding = Finding::plain(HazardFault::Order(Wrong::Down), true, site, state, Some(element));
                     let last = state.order.records.iter().find(|r| r.what == What::Waited(element));
                     let other = last.map(|r| (r.site, r.at.clone()));
                     let why = self.why_down(state, element);
@@ -62,7 +62,7 @@ impl Walk<'_> {
                         Then::On
                     }
                     Err(Wrong::UnknownBytes) => {
-                        self.tell(Finding::plain(Fault::UnknownBytes, false, site, state, Some(element)), state);
+                        self.tell(Finding::plain(HazardFault::UnknownBytes, false, site, state, Some(element)), state);
                         Then::Stop
                     }
                     Err(wrong) => {
@@ -81,17 +81,17 @@ impl Walk<'_> {
                 };
                 let arrives = matches!(op, SyncOp::Arrive(_) | SyncOp::ArriveExpect(..));
                 let (announced, came) = if matches!(op, SyncOp::Complete(..)) { (None, bytes) } else { (bytes, None) };
-                if let Some(said) = came.as_ref().and_then(Poly::constant) {
+                if let Some(said) = came.as_ref().and_then(PolyInterval::constant) {
                     self.moved(state, site, said, element);
                 }
                 // The order is looked at while it changes, and the scalars are not part of it.
                 let mut order = std::mem::take(&mut state.order);
-                let sign = |p: &Poly| p.sign(self.code, state);
+                let sign = |p: &PolyInterval| p.sign(self.code, state);
                 let found = order.count(&self.carried, element, record, Change { arrives, announced, came }, &sign);
                 state.order = order;
                 for wrong in found {
                     if matches!(wrong, Wrong::UnknownBytes) {
-                        self.tell(Finding::plain(Fault::UnknownBytes, false, site, state, Some(element)), state);
+                        self.tell(Finding::plain(HazardFault::UnknownBytes, false, site, state, Some(element)), state);
                         return Then::Stop;
                     }
                     self.wrong(state, site, wrong, element);
@@ -117,7 +117,7 @@ impl Walk<'_> {
     }
 
     /// Why the flag of a ring's slot is down: who was to raise it?
-    fn why_down(&self, state: &State, element: u32) -> Why {
+    fn why_down(&self, state: &HazardState, element: u32) -> Why {
         let Some(other) = self.partner(element) else { return Why::Plain };
         let (event, _) = self.carried.elements[element as usize];
         let empty = self.code.kernel.events[event].purpose == Purpose::RingEmpty;
@@ -131,7 +131,7 @@ impl Walk<'_> {
     }
 
     /// Has nobody looked at this element before, and do all its arrivals stand behind this wait?
-    fn first_use(&self, state: &State, site: usize, element: u32) -> bool {
+    fn first_use(&self, state: &HazardState, site: usize, element: u32) -> bool {
         let (event, _) = self.carried.elements[element as usize];
         let looked = state.order.records.iter().any(|r| r.what == What::Looked(element));
         let mut arrivals = self.code.sites.iter().enumerate().filter(|(_, s)| match &s.stmt.op {
@@ -149,12 +149,12 @@ impl Walk<'_> {
     pub(super) fn findings(&self) -> Vec<Finding> {
         let all = &self.found.all;
         let event = |f: &Finding| f.element.map(|e| self.carried.elements[e as usize].0);
-        let early = |f: &Finding| matches!(f.fault, Fault::Order(Wrong::EarlyArrival(_)));
+        let early = |f: &Finding| matches!(f.fault, HazardFault::Order(Wrong::EarlyArrival(_)));
         let pipe = |site: u32| self.carried.streams[self.stream(site as usize)].pipe;
         let explained = |f: &Finding| {
             let ends = f.element.map(|e| self.ends(e));
             all.iter().filter(|o| !early(o)).any(|o| match (&o.fault, &o.other) {
-                (Fault::Race { .. }, Some((other, _))) => {
+                (HazardFault::Race { .. }, Some((other, _))) => {
                     let pair = (pipe(o.site), pipe(*other));
                     ends.is_some_and(|(from, to)| pair == (from, to) || pair == (to, from))
                 }
@@ -165,8 +165,8 @@ impl Walk<'_> {
     }
 
     /// A number of bytes that a barrier can count with: not negative, and not more than it counts to.
-    fn bytes_of(&self, state: &State, v: Value) -> Option<Poly> {
-        let p = Poly::of(self.code, state, v)?;
+    fn bytes_of(&self, state: &HazardState, v: Value) -> Option<PolyInterval> {
+        let p = PolyInterval::of(self.code, state, v)?;
         if p.constant().is_some() {
             return Some(p);
         }
@@ -177,23 +177,23 @@ impl Walk<'_> {
     }
 
     /// Nothing is proved beyond this.
-    fn unknown(&mut self, state: &State, site: usize, element: u32) -> Then {
-        self.tell(Finding::plain(Fault::UnknownNumber, false, site, state, Some(element)), state);
+    fn unknown(&mut self, state: &HazardState, site: usize, element: u32) -> Then {
+        self.tell(Finding::plain(HazardFault::UnknownNumber, false, site, state, Some(element)), state);
         Then::Stop
     }
 
     /// A parity that is not known is 0 or 1.
-    fn which(&mut self, state: &State, site: usize, v: Value) -> Then {
+    fn which(&mut self, state: &HazardState, site: usize, v: Value) -> Then {
         let n = state.value(self.code, v);
         let (lo, hi) = n.bounds(&state.periods);
         if n.base != 0 || lo > 1 || hi < 0 {
-            self.tell(Finding::plain(Fault::UnknownNumber, false, site, state, None), state);
+            self.tell(Finding::plain(HazardFault::UnknownNumber, false, site, state, None), state);
             return Then::Stop;
         }
         for k in lo.max(0)..=hi.min(1) {
             let mut other = state.clone();
             other.step = state.step - 1;
-            if other.assume(self.code, v, super::domain::Num::of(k)) {
+            if other.assume(self.code, v, super::domain::AffineValue::of(k)) {
                 self.later(other);
             }
         }
@@ -201,7 +201,7 @@ impl Walk<'_> {
     }
 
     /// Notes what is wrong. If it was told, both sides go on as if it were not so.
-    fn wrong(&mut self, state: &mut State, site: usize, wrong: Wrong, element: u32) {
+    fn wrong(&mut self, state: &mut HazardState, site: usize, wrong: Wrong, element: u32) {
         // What comes too late is where it is told.
         let site = if let Wrong::Unannounced { late, .. } = wrong { late as usize } else { site };
         let other = match &wrong {
@@ -222,9 +222,11 @@ impl Walk<'_> {
             }
             _ => None,
         };
-        let finding = Finding::plain(Fault::Order(wrong), true, site, state, Some(element));
+        let finding = Finding::plain(HazardFault::Order(wrong), true, site, state, Some(element));
         let why = match &finding.fault {
-            Fault::Order(Wrong::Stuck { completed: 0, fresh: true, .. }) if self.first_use(state, site, element) => {
+            HazardFault::Order(Wrong::Stuck { completed: 0, fresh: true, .. })
+                if self.first_use(state, site, element) =>
+            {
                 Why::FirstUse
             }
             _ => Why::Plain,
@@ -236,7 +238,7 @@ impl Walk<'_> {
 
     /// Are the bytes that are said to have come those that some of the loads before moved? The loads of this stream
     /// since its last such statement in the same region count, and a window counts as a whole.
-    fn moved(&mut self, state: &State, site: usize, said: i64, element: u32) {
+    fn moved(&mut self, state: &HazardState, site: usize, said: i64, element: u32) {
         let code = self.code;
         let (path, role, pipe) = (&code.sites[site].path, code.sites[site].role, code.sites[site].pipe);
         let mut moved: Vec<i64> = Vec::new();
@@ -252,7 +254,7 @@ impl Walk<'_> {
                 break;
             }
             for touch in &s.touches {
-                if let (super::touch::Kind::Write, Place::Tile(r)) = (touch.kind, touch.what) {
+                if let (super::touch::TouchKind::Write, Place::Tile(r)) = (touch.kind, touch.what) {
                     let ty = code.kernel.tiles[r.tile].ty;
                     let (ranges, exact) = super::bytes::window(ty, 0, 0, u64::from(r.rows), u64::from(r.cols));
                     if !exact {
@@ -270,16 +272,16 @@ impl Walk<'_> {
             moved.iter().enumerate().filter(|(k, _)| set >> k & 1 == 1).map(|(_, n)| n).sum::<i64>() == said
         });
         if !some_sum {
-            let fault = Fault::BytesMoved { said, moved };
+            let fault = HazardFault::BytesMoved { said, moved };
             self.tell(Finding::plain(fault, true, site, state, Some(element)), state);
         }
     }
 
     /// The block ends: every flag has met its wait, every announced byte has come, and no phase has only begun.
-    pub(super) fn end(&mut self, state: &State) {
+    pub(super) fn end(&mut self, state: &HazardState) {
         for (element, up) in state.order.up.iter().enumerate() {
             if let Some(site) = up {
-                let finding = Finding::plain(Fault::LeftUp, true, *site as usize, state, Some(element as u32));
+                let finding = Finding::plain(HazardFault::LeftUp, true, *site as usize, state, Some(element as u32));
                 self.tell(finding, state);
             }
         }
@@ -290,13 +292,13 @@ impl Walk<'_> {
             let site = part.map_or(0, |r| r.site as usize);
             let fault = match b.outstanding().and_then(|p| p.sign(self.code, state)) {
                 Some(Ordering::Equal) => match b.missing() {
-                    Some((missing, of)) => Fault::ArrivalsLeft { missing, of },
+                    Some((missing, of)) => HazardFault::ArrivalsLeft { missing, of },
                     None => continue,
                 },
-                Some(_) => Fault::BytesLeft { announced: b.announced.constant(), came: b.came.constant() },
-                None => Fault::UnknownBytes,
+                Some(_) => HazardFault::BytesLeft { announced: b.announced.constant(), came: b.came.constant() },
+                None => HazardFault::UnknownBytes,
             };
-            let sure = !matches!(fault, Fault::UnknownBytes);
+            let sure = !matches!(fault, HazardFault::UnknownBytes);
             self.tell(Finding::plain(fault, sure, site, state, Some(element)), state);
         }
     }

@@ -1,19 +1,24 @@
 //! Faults of events in words: what happens, why, and what to look for.
 
 use super::below;
-use super::find::{Fault, Finding, Why};
+use super::find::{Finding, HazardFault, Why};
 use super::order::Wrong;
-use super::poly::Poly;
+use super::poly::PolyInterval;
 use super::repair::{Advice, Repair};
 use super::text;
-use super::touch::{Kind, What as Place};
-use super::walk::Walk;
+use super::touch::{TouchKind, TouchedObject as Place};
+use super::walk::HazardInterpreter;
 use ptoc_diagnostics::{Code, Diagnostic, codes};
 use ptoc_ir::tile::{EventData, Op, Purpose, SyncOp};
 use ptoc_isa::Pipe;
 
 /// A fault of an event as a diagnostic.
-pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Option<Advice>) -> Diagnostic {
+pub(super) fn event(
+    walk: &HazardInterpreter,
+    f: &Finding,
+    repair: Option<&Repair>,
+    tried: Option<Advice>,
+) -> Diagnostic {
     let code = walk.code;
     let site = &code.sites[f.site as usize];
     let sync = match &site.stmt.op {
@@ -28,7 +33,7 @@ pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Op
     let word = data.map_or("barrier", |d| d.word(&sync));
     let anew = text::begins_anew(walk, f);
     let (id, message, label) = match &f.fault {
-        Fault::Order(Wrong::Down) => match ring {
+        HazardFault::Order(Wrong::Down) => match ring {
             Some(d) => ring_waits(walk, d, &what, f),
             None => (
                 codes::WAIT_WITHOUT_SET,
@@ -39,7 +44,7 @@ pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Op
                 "waits for ever".to_owned(),
             ),
         },
-        Fault::Order(Wrong::Up(_)) => (
+        HazardFault::Order(Wrong::Up(_)) => (
             codes::FLAG_RAISED_TWICE,
             match ring {
                 Some(_) => format!("{what} gets a second `{word}` before anyone took the first"),
@@ -47,7 +52,7 @@ pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Op
             },
             format!("the second `{word}`"),
         ),
-        Fault::Order(Wrong::Unordered(..)) if anew.is_some() => (
+        HazardFault::Order(Wrong::Unordered(..)) if anew.is_some() => (
             codes::FLAG_RAISED_TWICE,
             format!(
                 "ring `{}` may begin anew before the iteration before is done with it",
@@ -58,7 +63,7 @@ pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Op
                 anew.map_or_else(String::new, |l| text::loop_name(walk, l))
             ),
         ),
-        Fault::Order(Wrong::Unordered(..)) => (
+        HazardFault::Order(Wrong::Unordered(..)) => (
             codes::FLAG_RAISED_TWICE,
             match ring {
                 Some(d) => format!("{what} may get its next `{word}` before the last `{}` is through", taking(d)),
@@ -66,7 +71,7 @@ pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Op
             },
             format!("nothing orders this after that `{}`", data.map_or("wait", taking)),
         ),
-        Fault::LeftUp => (
+        HazardFault::LeftUp => (
             codes::SET_WITHOUT_WAIT,
             match ring {
                 Some(_) => format!("{what} has a `{word}` that nobody takes"),
@@ -74,52 +79,52 @@ pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Op
             },
             "stays up".to_owned(),
         ),
-        Fault::Order(Wrong::Stuck { completed: 1.., fresh: true, .. }) => (
+        HazardFault::Order(Wrong::Stuck { completed: 1.., fresh: true, .. }) => (
             codes::BARRIER_DEADLOCK,
             format!(
                 "`wait` for {what} never ends: it waits for the phase that has just begun, and nothing arrives in that"
             ),
             "waits for ever".to_owned(),
         ),
-        Fault::Order(Wrong::Stuck { pending, announced, came, completed, .. }) => {
+        HazardFault::Order(Wrong::Stuck { pending, announced, came, completed, .. }) => {
             stuck(&what, *pending, (announced, came), *completed)
         }
-        Fault::Order(Wrong::OnePhaseEarly(_)) => (
+        HazardFault::Order(Wrong::OnePhaseEarly(_)) => (
             codes::PHASE_AMBIGUOUS,
             format!("`wait` for {what} may let its pipe through a phase early"),
             "cannot tell this phase from the last but one: their parities are equal".to_owned(),
         ),
-        Fault::Order(Wrong::Overtaken(_)) => (
+        HazardFault::Order(Wrong::Overtaken(_)) => (
             codes::PHASE_AMBIGUOUS,
             format!("a phase of {what} may end before everyone has seen that the one before it did"),
             "may end the next phase".to_owned(),
         ),
-        Fault::Order(Wrong::MixedPhases(_)) => (
+        HazardFault::Order(Wrong::MixedPhases(_)) => (
             codes::PHASE_AMBIGUOUS,
             format!("this `{word}` may count for the phase of {what} that is not over yet"),
             "nothing orders this after the end of the phase before".to_owned(),
         ),
-        Fault::Order(Wrong::EarlyArrival(_)) => (
+        HazardFault::Order(Wrong::EarlyArrival(_)) => (
             codes::EARLY_ARRIVAL,
             format!("the phase of {what} may end before its bytes are announced"),
             "the bytes are announced here, for the next phase".to_owned(),
         ),
-        Fault::Order(Wrong::Unannounced { .. }) => (
+        HazardFault::Order(Wrong::Unannounced { .. }) => (
             codes::EARLY_ARRIVAL,
             format!("the phase of {what} may end before its bytes are announced"),
             format!("this `{word}` may be late: the arrivals of the phase do not wait for it"),
         ),
-        Fault::Order(Wrong::Surplus(_)) => (
+        HazardFault::Order(Wrong::Surplus(_)) => (
             codes::PHASE_AMBIGUOUS,
             format!("one arrival too many at {what}: its phase has all of them, and waits for bytes"),
             "one more arrives here".to_owned(),
         ),
-        Fault::Order(Wrong::TooManyBytes(n)) => (
+        HazardFault::Order(Wrong::TooManyBytes(n)) => (
             codes::BARRIER_BYTES,
             format!("{what} would have {n} bytes outstanding, and it counts up to {}", ptoc_ir::sync::MAX_BYTES),
             "too many".to_owned(),
         ),
-        Fault::BytesLeft { announced, came } => (
+        HazardFault::BytesLeft { announced, came } => (
             codes::BARRIER_BYTES,
             match (announced, came) {
                 (Some(announced), Some(came)) => format!("{announced} bytes are announced at {what}, and {came} come"),
@@ -127,7 +132,7 @@ pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Op
             },
             "the last that counts for this phase".to_owned(),
         ),
-        Fault::ArrivalsLeft { missing, of } => (
+        HazardFault::ArrivalsLeft { missing, of } => (
             codes::PHASE_LEFT,
             match (missing, of) {
                 (1, 1) => format!("a phase of {what} begins and never ends: its arrival is missing"),
@@ -136,7 +141,7 @@ pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Op
             },
             "the last step of this phase".to_owned(),
         ),
-        Fault::BytesMoved { said, moved } => {
+        HazardFault::BytesMoved { said, moved } => {
             let total: i64 = moved.iter().sum();
             (
                 codes::BARRIER_BYTES,
@@ -144,12 +149,12 @@ pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Op
                 format!("says {said} bytes"),
             )
         }
-        Fault::UnknownElement => (
+        HazardFault::UnknownElement => (
             codes::ORDER_NOT_PROVED,
             format!("which element of {what} is meant is not known, so the order of pipes from here on is not proved"),
             "not followed beyond this".to_owned(),
         ),
-        Fault::UnknownBytes | Fault::Order(Wrong::UnknownBytes) => (
+        HazardFault::UnknownBytes | HazardFault::Order(Wrong::UnknownBytes) => (
             codes::ORDER_NOT_PROVED,
             format!(
                 "whether as many bytes come at {what} as are announced is only known at run time, so its order is not \
@@ -157,12 +162,12 @@ pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Op
             ),
             "the phase may end here, or not".to_owned(),
         ),
-        Fault::UnknownNumber => (
+        HazardFault::UnknownNumber => (
             codes::ORDER_NOT_PROVED,
             format!("the number here is only known at run time, so the order that {what} makes is not proved"),
             "not followed beyond this".to_owned(),
         ),
-        Fault::Race { .. } => (codes::UNDECIDED, String::new(), String::new()),
+        HazardFault::Race { .. } => (codes::UNDECIDED, String::new(), String::new()),
     };
     let below = below::below(walk, f);
     let message = match (below, data) {
@@ -185,17 +190,17 @@ pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Op
     {
         let when = text::iterations(walk, (*other as usize, before), (f.site as usize, &f.at));
         let text = match (&f.fault, when) {
-            (Fault::Order(Wrong::Up(_)), _) => "up since here".to_owned(),
-            (Fault::Order(Wrong::Down), _) if ring.is_some() => "took the slot before".to_owned(),
-            (Fault::Order(Wrong::Down), _) => "took it down before".to_owned(),
-            (Fault::Order(Wrong::Unordered(..)), Some((x, y, n))) if n != 0 => {
+            (HazardFault::Order(Wrong::Up(_)), _) => "up since here".to_owned(),
+            (HazardFault::Order(Wrong::Down), _) if ring.is_some() => "took the slot before".to_owned(),
+            (HazardFault::Order(Wrong::Down), _) => "took it down before".to_owned(),
+            (HazardFault::Order(Wrong::Unordered(..)), Some((x, y, n))) if n != 0 => {
                 format!("the `{}` of {x}; the `{word}` is that of {y}", data.map_or("wait", taking))
             }
-            (Fault::Order(Wrong::Unordered(..)), _) => format!("this `{}`", data.map_or("wait", taking)),
-            (Fault::Order(Wrong::Unannounced { .. }), _) => "the phase may end here, or before".to_owned(),
-            (Fault::Order(Wrong::Surplus(_)), _) => "the last that the phase takes".to_owned(),
-            (Fault::Order(Wrong::EarlyArrival(_)), _) => "ends the phase: no bytes are announced yet".to_owned(),
-            (Fault::Order(Wrong::Overtaken(_)), _) => "may still be looking for the phase before".to_owned(),
+            (HazardFault::Order(Wrong::Unordered(..)), _) => format!("this `{}`", data.map_or("wait", taking)),
+            (HazardFault::Order(Wrong::Unannounced { .. }), _) => "the phase may end here, or before".to_owned(),
+            (HazardFault::Order(Wrong::Surplus(_)), _) => "the last that the phase takes".to_owned(),
+            (HazardFault::Order(Wrong::EarlyArrival(_)), _) => "ends the phase: no bytes are announced yet".to_owned(),
+            (HazardFault::Order(Wrong::Overtaken(_)), _) => "may still be looking for the phase before".to_owned(),
             _ => "part of the phase before".to_owned(),
         };
         d = d.with_secondary(text::span(walk, *other), text);
@@ -208,7 +213,7 @@ pub(super) fn event(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Op
     } else {
         d = why(walk, d, f, data, ring.is_some());
     }
-    if matches!(f.fault, Fault::LeftUp | Fault::Order(Wrong::Down | Wrong::Up(_) | Wrong::Stuck { .. }))
+    if matches!(f.fault, HazardFault::LeftUp | HazardFault::Order(Wrong::Down | Wrong::Up(_) | Wrong::Stuck { .. }))
         && let Some(when) = text::when(walk, f)
     {
         d = d.with_note(when);
@@ -236,7 +241,7 @@ fn taking(data: &EventData) -> &'static str {
     }
 }
 
-fn ring_waits(walk: &Walk, d: &EventData, what: &str, f: &Finding) -> (Code, String, String) {
+fn ring_waits(walk: &HazardInterpreter, d: &EventData, what: &str, f: &Finding) -> (Code, String, String) {
     let name = &d.name;
     let drain = text::span(walk, f.site) == d.span;
     let message = match (d.purpose, &f.other) {
@@ -269,7 +274,12 @@ fn ring_waits(walk: &Walk, d: &EventData, what: &str, f: &Finding) -> (Code, Str
     (codes::WAIT_WITHOUT_SET, message, format!("{who} waits here for ever"))
 }
 
-fn stuck(what: &str, pending: u32, (announced, came): (&Poly, &Poly), completed: u64) -> (Code, String, String) {
+fn stuck(
+    what: &str,
+    pending: u32,
+    (announced, came): (&PolyInterval, &PolyInterval),
+    completed: u64,
+) -> (Code, String, String) {
     let label = "waits for ever".to_owned();
     if announced != came {
         let bytes = match (announced.constant(), came.constant()) {
@@ -294,12 +304,12 @@ fn arrivals(n: u32) -> &'static str {
     if n == 1 { "arrival" } else { "arrivals" }
 }
 
-fn why(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, ring: bool) -> Diagnostic {
+fn why(walk: &HazardInterpreter, d: Diagnostic, f: &Finding, data: Option<&EventData>, ring: bool) -> Diagnostic {
     match &f.fault {
-        Fault::Order(Wrong::Down) if !ring => {
+        HazardFault::Order(Wrong::Down) if !ring => {
             d.with_note("each `set` meets one `wait`, and comes before it in the program")
         }
-        Fault::Order(Wrong::Unordered(..)) => {
+        HazardFault::Order(Wrong::Unordered(..)) => {
             let (from, to) = data.map_or(("S", "S"), |d| (d.from.name(), d.to.name()));
             if text::begins_anew(walk, f).is_some() {
                 return d.with_note(format!(
@@ -309,27 +319,27 @@ fn why(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, ring: 
             }
             d.with_note(format!("{from} may run ahead of {to}, and a flag that is up already counts once"))
         }
-        Fault::Order(Wrong::Stuck { announced, came, .. }) if announced == came && none_arrives(walk, f) => {
+        HazardFault::Order(Wrong::Stuck { announced, came, .. }) if announced == came && none_arrives(walk, f) => {
             d.with_note("nothing in the kernel arrives at it")
         }
-        Fault::Order(Wrong::Stuck { completed, fresh: true, .. }) if *completed > 0 => d.with_note(format!(
+        HazardFault::Order(Wrong::Stuck { completed, fresh: true, .. }) if *completed > 0 => d.with_note(format!(
             "the phase before it has ended, so the barrier is in a phase of parity {}",
             completed & 1
         )),
-        Fault::Order(Wrong::Stuck { .. }) if starts(walk, f) => d.with_note(
+        HazardFault::Order(Wrong::Stuck { .. }) if starts(walk, f) => d.with_note(
             "who fills a stage first waits for parity 1: the barrier starts in phase 0, and nobody has emptied \
             anything yet",
         ),
-        Fault::Order(Wrong::Stuck { .. }) if f.why == Why::FirstUse => d.with_note(
+        HazardFault::Order(Wrong::Stuck { .. }) if f.why == Why::FirstUse => d.with_note(
             "who fills an element first waits for parity 1: it starts in phase 0, and nobody has emptied anything yet",
         ),
-        Fault::Order(Wrong::Unannounced { .. }) => d.with_note(
+        HazardFault::Order(Wrong::Unannounced { .. }) => d.with_note(
             "no byte is pending before the announcement: if the arrivals come first, the phase ends without its bytes",
         ),
-        Fault::Order(Wrong::OnePhaseEarly(_) | Wrong::Overtaken(_)) => {
+        HazardFault::Order(Wrong::OnePhaseEarly(_) | Wrong::Overtaken(_)) => {
             d.with_note("a wait sees the parity of the phase only: after two phases it is as before")
         }
-        Fault::BytesMoved { moved, .. } if moved.len() > 1 => {
+        HazardFault::BytesMoved { moved, .. } if moved.len() > 1 => {
             let parts: Vec<String> = moved.iter().map(i64::to_string).collect();
             d.with_note(format!("the loads before it move {} bytes", parts.join(" + ")))
         }
@@ -338,18 +348,18 @@ fn why(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, ring: 
 }
 
 /// Is it the first iteration, before anybody arrived?
-fn starts(walk: &Walk, f: &Finding) -> bool {
+fn starts(walk: &HazardInterpreter, f: &Finding) -> bool {
     let first = f.at.iter().all(|n| *n == 0);
     if f.why == Why::FirstUse && walk.code.sites[f.site as usize].loops.iter().all(|l| f.at[*l] == 0) {
         return true;
     }
     match &f.fault {
-        Fault::Order(Wrong::Stuck { completed: 0, fresh, .. }) => first && *fresh,
+        HazardFault::Order(Wrong::Stuck { completed: 0, fresh, .. }) => first && *fresh,
         _ => false,
     }
 }
 
-fn none_arrives(walk: &Walk, f: &Finding) -> bool {
+fn none_arrives(walk: &HazardInterpreter, f: &Finding) -> bool {
     let event = f.element.map(|e| walk.carried.elements[e as usize].0);
     walk.code.sites.iter().all(|s| match &s.stmt.op {
         Op::Sync(op @ (SyncOp::Arrive(_) | SyncOp::ArriveExpect(..))) => op.event().map(|e| e.event) != event,
@@ -358,10 +368,10 @@ fn none_arrives(walk: &Walk, f: &Finding) -> bool {
 }
 
 /// The `complete` that is missing: bytes are announced, and nothing says that they have come.
-fn completing(walk: &Walk, f: &Finding, from: Pipe, one: &str) -> String {
+fn completing(walk: &HazardInterpreter, f: &Finding, from: Pipe, one: &str) -> String {
     let filled = walk.code.sites[..f.site as usize].iter().rev().filter(|s| s.pipe == Some(from)).find_map(|s| {
         s.touches.iter().find_map(|t| match (t.kind, t.what) {
-            (Kind::Write, Place::Tile(r)) => Some((s, text::tile(walk.code, r))),
+            (TouchKind::Write, Place::Tile(r)) => Some((s, text::tile(walk.code, r))),
             _ => None,
         })
     });
@@ -376,7 +386,13 @@ fn completing(walk: &Walk, f: &Finding, from: Pipe, one: &str) -> String {
 }
 
 /// What to look for, where no change was found that mends it.
-fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, tried: Option<Advice>) -> Diagnostic {
+fn help(
+    walk: &HazardInterpreter,
+    d: Diagnostic,
+    f: &Finding,
+    data: Option<&EventData>,
+    tried: Option<Advice>,
+) -> Diagnostic {
     let Some(data) = data else { return d };
     let ring = matches!(data.purpose, Purpose::RingFull | Purpose::RingEmpty);
     let (name, from, to) = (&data.name, data.from, data.to);
@@ -385,50 +401,50 @@ fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, tried
         _ => name.to_string(),
     };
     match (&f.fault, ring) {
-        (Fault::Order(Wrong::Down), true) if f.why == Why::Uncommitted => d.with_help(format!(
+        (HazardFault::Order(Wrong::Down), true) if f.why == Why::Uncommitted => d.with_help(format!(
             "call `{name}.commit()` when the slot is filled, once for each `acquire()` and on the same paths"
         )),
-        (Fault::Order(Wrong::Down), true) if f.why == Why::Filled && text::span(walk, f.site) != data.span => d
+        (HazardFault::Order(Wrong::Down), true) if f.why == Why::Filled && text::span(walk, f.site) != data.span => d
             .with_help(format!(
                 "acquire it after its `{name}.wait()` and `{name}.release()`, or give the ring more than {} slot{}",
                 data.count,
                 if data.count == 1 { "" } else { "s" }
             )),
-        (Fault::Order(Wrong::Down), true) if f.why == Why::Unfilled && f.other.is_some() => {
+        (HazardFault::Order(Wrong::Down), true) if f.why == Why::Unfilled && f.other.is_some() => {
             d.with_help("fill and commit a slot for each `wait()`, on the same paths".to_owned())
         }
-        (Fault::Order(Wrong::Down), true) if data.purpose == Purpose::RingEmpty => {
+        (HazardFault::Order(Wrong::Down), true) if data.purpose == Purpose::RingEmpty => {
             d.with_help(format!("call `{name}.release()` when the slot has been read, once for each `wait()`"))
         }
-        (Fault::Order(Wrong::Down), true) if f.other.is_some() => {
+        (HazardFault::Order(Wrong::Down), true) if f.other.is_some() => {
             d.with_help(format!("call `{name}.release()` after each `wait()`, when the slot has been read"))
         }
-        (Fault::Order(Wrong::Down), true) => {
+        (HazardFault::Order(Wrong::Down), true) => {
             d.with_help(format!("call `{name}.commit()` when the slot is filled, once for each `acquire()`"))
         }
-        (Fault::Order(Wrong::Down), false) => {
+        (HazardFault::Order(Wrong::Down), false) => {
             let add = format!("pipe {from} has to set `{one}` before this `wait`, on each path that leads here");
             d.with_help(match walk.code.sites[f.site as usize].loops.is_empty() || f.other.is_some() {
                 true => add,
                 false => format!("{add}; if pipe {to} need not wait the first time, set it once before the loop"),
             })
         }
-        (Fault::LeftUp, false) => {
+        (HazardFault::LeftUp, false) => {
             d.with_help(format!("pipe {to} has to wait for `{one}` once for each `set`, on the same paths"))
         }
-        (Fault::LeftUp, true) => d.with_help("each slot that is committed is waited for and released".to_owned()),
-        (Fault::Order(Wrong::Up(_)), false) => {
+        (HazardFault::LeftUp, true) => d.with_help("each slot that is committed is waited for and released".to_owned()),
+        (HazardFault::Order(Wrong::Up(_)), false) => {
             d.with_help(format!("pipe {to} has to wait for `{one}` between the two"))
         }
-        (Fault::Order(Wrong::Unordered(..)), true) if text::begins_anew(walk, f).is_some() => {
+        (HazardFault::Order(Wrong::Unordered(..)), true) if text::begins_anew(walk, f).is_some() => {
             d.with_help("declare the ring before the loop".to_owned())
         }
-        (Fault::Order(Wrong::Unordered(..)), false) => d.with_help(format!(
+        (HazardFault::Order(Wrong::Unordered(..)), false) => d.with_help(format!(
             "let pipe {from} wait for pipe {to} in between (an event the other way), or use an array of events and \
             take them in turn"
         )),
-        (Fault::UnknownBytes, _) => d.with_help("announce and complete with the same expression"),
-        (Fault::Order(Wrong::Stuck { completed, fresh: true, .. }), _) if *completed > 0 => {
+        (HazardFault::UnknownBytes, _) => d.with_help("announce and complete with the same expression"),
+        (HazardFault::Order(Wrong::Stuck { completed, fresh: true, .. }), _) if *completed > 0 => {
             let parity = completed & 1;
             d.with_help(format!(
                 "parity {} waits for the phase before, which is over; to wait for this one, pipe {from} has to arrive \
@@ -436,15 +452,15 @@ fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, tried
                 1 - parity
             ))
         }
-        (Fault::Order(Wrong::Stuck { .. }), _) if starts(walk, f) => {
+        (HazardFault::Order(Wrong::Stuck { .. }), _) if starts(walk, f) => {
             d.with_help("start with phase 1, or arrive before the first wait".to_owned())
         }
-        (Fault::Order(Wrong::Stuck { .. }), _) if f.why == Why::FirstUse && data.count > 1 => d.with_help(format!(
+        (HazardFault::Order(Wrong::Stuck { .. }), _) if f.why == Why::FirstUse && data.count > 1 => d.with_help(format!(
             "the first wait for each of the {} elements has to be for parity 1: the parity changes when all of them \
             were used once, not with each iteration",
             data.count
         )),
-        (Fault::Order(Wrong::Stuck { pending, .. }), _) if *pending > 0 => {
+        (HazardFault::Order(Wrong::Stuck { pending, .. }), _) if *pending > 0 => {
             let declared = match data.kind {
                 ptoc_ir::tile::EventKind::Barrier { arrivals } => arrivals,
                 ptoc_ir::tile::EventKind::Flag => 0,
@@ -461,32 +477,34 @@ fn help(walk: &Walk, d: Diagnostic, f: &Finding, data: Option<&EventData>, tried
                 format!("pipe {from} has to arrive at `{one}` when the work is done that is waited for")
             })
         }
-        (Fault::Order(Wrong::EarlyArrival(_)), _) => {
+        (HazardFault::Order(Wrong::EarlyArrival(_)), _) => {
             d.with_help("announce before the arrival, or both in one step: `arrive_and_expect`".to_owned())
         }
-        (Fault::Order(Wrong::Unannounced { .. }), _) => d.with_help(
+        (HazardFault::Order(Wrong::Unannounced { .. }), _) => d.with_help(
             "let the role that arrives announce the bytes too, in one step: `arrive_and_expect`; or let it wait until \
             they are announced"
                 .to_owned(),
         ),
-        (Fault::Order(Wrong::Surplus(_)), _) => {
+        (HazardFault::Order(Wrong::Surplus(_)), _) => {
             let ptoc_ir::tile::EventKind::Barrier { arrivals } = data.kind else { return d };
             d.with_help(format!(
                 "leave it out, declare more arrivals than {arrivals}, or arrive for the next phase after the wait for \
                 this one"
             ))
         }
-        (Fault::ArrivalsLeft { of, .. }, _) => d.with_help(format!(
+        (HazardFault::ArrivalsLeft { of, .. }, _) => d.with_help(format!(
             "arrive {} in each phase: leave out what is too much, or add what is missing",
             if *of == 1 { "once".to_owned() } else { format!("{of} times") }
         )),
-        (Fault::BytesLeft { came: Some(0), announced: Some(1..) }, _) => d.with_help(completing(walk, f, from, &one)),
-        (Fault::Order(Wrong::Stuck { announced, came, .. }), _)
+        (HazardFault::BytesLeft { came: Some(0), announced: Some(1..) }, _) => {
+            d.with_help(completing(walk, f, from, &one))
+        }
+        (HazardFault::Order(Wrong::Stuck { announced, came, .. }), _)
             if came.constant() == Some(0) && announced.constant() != Some(0) =>
         {
             d.with_help(completing(walk, f, from, &one))
         }
-        (Fault::BytesLeft { .. } | Fault::Order(Wrong::Stuck { .. }), _) => {
+        (HazardFault::BytesLeft { .. } | HazardFault::Order(Wrong::Stuck { .. }), _) => {
             d.with_help("announce as many bytes as the loads move".to_owned())
         }
         _ => d,

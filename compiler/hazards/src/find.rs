@@ -1,8 +1,8 @@
 //! What a walk finds.
 
 use super::order::{Order, Wrong};
-use super::state::State;
-use super::touch::Kind;
+use super::state::HazardState;
+use super::touch::TouchKind;
 use ptoc_isa::Loc;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -12,9 +12,9 @@ const GROUNDS: usize = 4;
 
 /// What is wrong.
 #[derive(Clone, Debug)]
-pub(super) enum Fault {
+pub(super) enum HazardFault {
     /// Two accesses of common bytes without an order; the number of the second one's touch.
-    Race { first: Kind, second: Kind, touch: usize },
+    Race { first: TouchKind, second: TouchKind, touch: usize },
     /// A synchronisation.
     Order(Wrong),
     /// A flag that is up at the end.
@@ -33,12 +33,12 @@ pub(super) enum Fault {
     UnknownBytes,
 }
 
-impl Fault {
+impl HazardFault {
     /// Faults of one class at one place are one finding.
     fn class(&self) -> u32 {
         match self {
-            Fault::Race { first, second, .. } => 100 + 64 * first.number() + second.number(),
-            Fault::Order(wrong) => match wrong {
+            HazardFault::Race { first, second, .. } => 100 + 64 * first.number() + second.number(),
+            HazardFault::Order(wrong) => match wrong {
                 Wrong::Down => 1,
                 Wrong::Up(_) => 2,
                 Wrong::Unordered(..) => 3,
@@ -52,13 +52,13 @@ impl Fault {
                 Wrong::Surplus(_) => 11,
                 Wrong::UnknownBytes => 12,
             },
-            Fault::LeftUp => 20,
-            Fault::BytesLeft { .. } => 21,
-            Fault::BytesMoved { .. } => 22,
-            Fault::ArrivalsLeft { .. } => 26,
-            Fault::UnknownElement => 23,
-            Fault::UnknownNumber => 24,
-            Fault::UnknownBytes => 25,
+            HazardFault::LeftUp => 20,
+            HazardFault::BytesLeft { .. } => 21,
+            HazardFault::BytesMoved { .. } => 22,
+            HazardFault::ArrivalsLeft { .. } => 26,
+            HazardFault::UnknownElement => 23,
+            HazardFault::UnknownNumber => 24,
+            HazardFault::UnknownBytes => 25,
         }
     }
 }
@@ -84,11 +84,11 @@ pub(super) type Key = (u32, u32, u32);
 /// A fault with its witness.
 #[derive(Clone, Debug)]
 pub(super) struct Finding {
-    pub(super) fault: Fault,
+    pub(super) fault: HazardFault,
     /// There is an execution that shows it, if the way that led here is one. `witness` sees to that.
     pub(super) sure: bool,
     /// Ways that led here.
-    pub(super) grounds: Vec<Rc<State>>,
+    pub(super) grounds: Vec<Rc<HazardState>>,
     /// Which bytes are touched is known; what is not is whether control comes here so.
     pub(super) decided: bool,
     pub(super) site: u32,
@@ -107,7 +107,13 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    pub(super) fn plain(fault: Fault, sure: bool, site: usize, state: &State, element: Option<u32>) -> Finding {
+    pub(super) fn plain(
+        fault: HazardFault,
+        sure: bool,
+        site: usize,
+        state: &HazardState,
+        element: Option<u32>,
+    ) -> Finding {
         Finding {
             fault,
             sure: sure && !state.unsure,
@@ -138,8 +144,8 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    pub(super) fn add(&mut self, mut finding: Finding, state: &State) {
-        let ground = || Rc::new(State { order: Order::default(), ..state.clone() });
+    pub(super) fn add(&mut self, mut finding: Finding, state: &HazardState) {
+        let ground = || Rc::new(HazardState { order: Order::default(), ..state.clone() });
         let at = self.at.get(&finding.key()).copied();
         match at.and_then(|n| self.all.get_mut(n)) {
             Some(old) if finding.sure && !old.sure => {

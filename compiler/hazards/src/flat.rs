@@ -1,7 +1,7 @@
 //! The body of a kernel as steps with jumps.
 
-use super::code::{Code, Counted, Def, Loop, Path, Site, Step};
-use super::touch::{Touch, touches};
+use super::code::{Counted, Def, HazardOp, HazardProgram, Loop, Path, Site};
+use super::touch::{StatementAccess, touches};
 use super::values::{only_read, unsigned};
 use super::wanted::conditions;
 use super::whiles::{Driver, drivers};
@@ -11,12 +11,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-impl<'k> Code<'k> {
-    pub(super) fn new(kernel: &'k Kernel) -> Code<'k> {
+impl<'k> HazardProgram<'k> {
+    pub(super) fn new(kernel: &'k Kernel) -> HazardProgram<'k> {
         let used = used_values(kernel);
         let mut flat = Flat {
             fixed: kernel.tensors.keys().filter(|t| only_read(&used, &kernel.body, *t)).collect(),
-            code: Code {
+            code: HazardProgram {
                 kernel,
                 used,
                 steps: Vec::new(),
@@ -58,7 +58,7 @@ impl<'k> Code<'k> {
         flat.define(&kernel.body);
         flat.want();
         flat.region(&kernel.body, 0);
-        flat.code.steps.push(Step::End);
+        flat.code.steps.push(HazardOp::End);
         flat.homes();
         flat.code.numbers(&flat.wanted);
         let conditions = conditions(kernel);
@@ -77,7 +77,7 @@ pub(super) struct Target {
 }
 
 pub(super) struct Flat<'k> {
-    pub(super) code: Code<'k>,
+    pub(super) code: HazardProgram<'k>,
     /// The first value that is read from a tensor or a tile.
     pub(super) readers: FxHashMap<(Option<TensorId>, Option<Tile>), Value>,
     /// The first of the values that are computed alike.
@@ -96,12 +96,12 @@ pub(super) struct Flat<'k> {
 }
 
 impl<'k> Flat<'k> {
-    fn push(&mut self, step: Step) -> usize {
+    fn push(&mut self, step: HazardOp) -> usize {
         self.code.steps.push(step);
         self.code.steps.len() - 1
     }
 
-    fn site(&mut self, stmt: &'k Stmt, touches: Vec<Touch<'k>>) -> usize {
+    fn site(&mut self, stmt: &'k Stmt, touches: Vec<StatementAccess<'k>>) -> usize {
         let site = Site {
             stmt,
             path: self.path.clone(),
@@ -129,41 +129,44 @@ impl<'k> Flat<'k> {
         let touches = touches(stmt, &self.code.used);
         if !touches.is_empty() {
             let site = self.site(stmt, touches);
-            self.push(Step::Access(site));
+            self.push(HazardOp::Access(site));
         }
         if let Some(dst) = stmt.op.def()
             && let Def::Slot(slot) = self.code.defs[dst]
             && self.wanted.contains(&dst)
         {
             match &stmt.op {
-                Op::Get { var, .. } => self.push(Step::Get(slot, *var)),
-                _ => self.push(Step::Unknown(slot, unsigned(self.code.kernel.values[dst].ty))),
+                Op::Get { var, .. } => self.push(HazardOp::Get(slot, *var)),
+                _ => self.push(HazardOp::Unknown(slot, unsigned(self.code.kernel.values[dst].ty))),
             };
         }
         match &stmt.op {
             Op::Set { var, value } if self.vars.contains(var) => {
-                self.push(Step::Set(*var, *value));
+                self.push(HazardOp::Set(*var, *value));
             }
             Op::Assign { tile, element, addr } => {
-                self.push(Step::Bind(*tile, *element, *addr));
+                self.push(HazardOp::Bind(*tile, *element, *addr));
             }
             Op::Sync(sync) => {
                 let site = self.site(stmt, Vec::new());
-                self.push(Step::Sync(site, *sync));
+                self.push(HazardOp::Sync(site, *sync));
             }
             Op::Check { cond, .. } if self.decided_by_wanted(*cond) => {
-                self.push(Step::Holds(*cond));
+                self.push(HazardOp::Holds(*cond));
             }
             Op::For(f) => {
                 let counted = Some(Counted { index: f.index, lo: Some(f.lo), hi: f.hi, var: None });
                 let Def::Slot(slot) = self.code.defs[f.index] else { return };
                 let start = self.code.steps.len();
                 self.repeat(f.label, counted, slot, |flat, id| {
-                    flat.push(Step::Head(id));
+                    flat.push(HazardOp::Head(id));
                     flat.region(&f.body, 0);
                 });
                 // It ends, and nothing in it matters: how often it runs is not asked.
-                if matches!(self.code.steps[start..], [Step::Enter(_), Step::Head(_), Step::Next(_), Step::Leave(_)]) {
+                if matches!(
+                    self.code.steps[start..],
+                    [HazardOp::Enter(_), HazardOp::Head(_), HazardOp::Next(_), HazardOp::Leave(_)]
+                ) {
                     self.code.steps.truncate(start);
                 }
             }
@@ -173,9 +176,9 @@ impl<'k> Flat<'k> {
                 let driver = self.drivers.get(&w.label);
                 let counted = driver.map(|d| Counted { index: d.index, lo: None, hi: d.hi, var: Some(d.var) });
                 self.repeat(w.label, counted, slot, |flat, id| {
-                    flat.push(Step::Head(id));
+                    flat.push(HazardOp::Head(id));
                     flat.region(&w.head, 0);
-                    let branch = flat.push(Step::Branch(w.cond, usize::MAX));
+                    let branch = flat.push(HazardOp::Branch(w.cond, usize::MAX));
                     flat.labels.last_mut().expect("the loop's own").breaks.push(branch);
                     flat.region(&w.body, 1);
                 });
@@ -189,19 +192,19 @@ impl<'k> Flat<'k> {
                 self.role = role;
                 let target = self.labels.pop().expect("pushed above");
                 // Leaving from inside of a loop ends the loop.
-                let here = self.push(Step::Join);
+                let here = self.push(HazardOp::Join);
                 self.patch(&target.breaks, here);
             }
             Op::Break(label) | Op::Leave(label) => {
                 self.close(*label, false);
-                let at = self.push(Step::Jump(usize::MAX));
+                let at = self.push(HazardOp::Jump(usize::MAX));
                 if let Some(t) = self.labels.iter_mut().rev().find(|t| t.label == *label) {
                     t.breaks.push(at);
                 }
             }
             Op::Continue(label) => {
                 self.close(*label, true);
-                let at = self.push(Step::Jump(usize::MAX));
+                let at = self.push(HazardOp::Jump(usize::MAX));
                 if let Some(t) = self.labels.iter_mut().rev().find(|t| t.label == *label) {
                     t.continues.push(at);
                 }
@@ -215,27 +218,27 @@ impl<'k> Flat<'k> {
         let Some(at) = self.labels.iter().rposition(|t| t.label == label) else { return };
         let inner: Vec<usize> = self.labels[at + 1..].iter().rev().filter_map(|t| t.loop_id).collect();
         for l in inner {
-            self.push(Step::Leave(l));
+            self.push(HazardOp::Leave(l));
         }
     }
 
     fn branch(&mut self, i: &'k ptoc_ir::tile::If) {
-        let start = self.push(Step::Branch(i.cond, usize::MAX));
+        let start = self.push(HazardOp::Branch(i.cond, usize::MAX));
         self.region(&i.then, 0);
         if self.code.steps.len() == start + 1 && i.els.is_empty() {
             // Nothing in it matters.
             self.code.steps.pop();
             return;
         }
-        let over = self.push(Step::Jump(usize::MAX));
+        let over = self.push(HazardOp::Jump(usize::MAX));
         let els = self.code.steps.len();
-        self.code.steps[start] = Step::Branch(i.cond, els);
+        self.code.steps[start] = HazardOp::Branch(i.cond, els);
         self.region(&i.els, 1);
         if els == start + 2 && self.code.steps.len() == els {
             self.code.steps.truncate(start);
             return;
         }
-        let end = self.push(Step::Join);
+        let end = self.push(HazardOp::Join);
         self.patch(&[over], end);
     }
 
@@ -247,11 +250,11 @@ impl<'k> Flat<'k> {
         self.code.loops.push(Loop { counted, slot, end: 0, head: 0, leave: 0, period: 1, stepwise: false });
         self.labels.push(Target { label, loop_id: Some(id), breaks: Vec::new(), continues: Vec::new() });
         self.around.push(id);
-        self.push(Step::Enter(id));
+        self.push(HazardOp::Enter(id));
         self.code.loops[id].head = self.code.steps.len();
         inside(self, id);
-        let next = self.push(Step::Next(id));
-        let leave = self.push(Step::Leave(id));
+        let next = self.push(HazardOp::Next(id));
+        let leave = self.push(HazardOp::Leave(id));
         self.around.pop();
         let target = self.labels.pop().expect("pushed above");
         self.patch(&target.breaks, leave);
@@ -264,7 +267,7 @@ impl<'k> Flat<'k> {
     fn patch(&mut self, from: &[usize], to: usize) {
         for &at in from {
             match &mut self.code.steps[at] {
-                Step::Jump(target) | Step::Branch(_, target) => *target = to,
+                HazardOp::Jump(target) | HazardOp::Branch(_, target) => *target = to,
                 _ => {}
             }
         }

@@ -5,10 +5,10 @@
 //! was touched an iteration ago is rewritten in terms of the current one, so that `j * 128` becomes `j * 128 - 128`.
 
 use super::bytes::Meet;
-use super::code::{Code, Def};
-use super::domain::{MAX, MIN, Num};
-use super::poly::{Poly, constant, poly};
-use super::state::State;
+use super::code::{Def, HazardProgram};
+use super::domain::{AffineValue, MAX, MIN};
+use super::poly::{PolyInterval, constant, poly};
+use super::state::HazardState;
 use ptoc_ir::tile::{TensorId, Value, ViewRef};
 use ptoc_isa::BinOp;
 
@@ -17,18 +17,18 @@ const FAR: u32 = 6;
 
 /// A part of a tensor.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Part {
+pub(super) struct TensorPart {
     pub(super) tensor: TensorId,
     /// Where; `None`: anywhere in it.
-    place: Option<Place>,
+    place: Option<PartElements>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Place {
+struct PartElements {
     wide: Wide,
     /// In steps of the wide stride, and of the other one, which is 1.
-    row: Poly,
-    col: Poly,
+    row: PolyInterval,
+    col: PolyInterval,
     /// At most so many.
     rows: i64,
     cols: i64,
@@ -47,19 +47,19 @@ enum Wide {
     None,
 }
 
-impl Part {
-    pub(super) fn anywhere(tensor: TensorId) -> Part {
-        Part { tensor, place: None }
+impl TensorPart {
+    pub(super) fn anywhere(tensor: TensorId) -> TensorPart {
+        TensorPart { tensor, place: None }
     }
 
     /// The window `view`, of at most `cap` rows and columns.
     pub(super) fn window(
-        code: &Code,
-        state: &State,
+        code: &HazardProgram,
+        state: &HazardState,
         tensor: TensorId,
         view: &ViewRef,
         cap: Option<(u32, u32)>,
-    ) -> Part {
+    ) -> TensorPart {
         let place = cap.and_then(|cap| {
             let &[s0, s1] = &view.strides[..] else { return None };
             let offset = under(code, offset(code, state, view.offset)?, &state.assumed)?;
@@ -86,7 +86,7 @@ impl Part {
                     return None;
                 }
             }
-            Some(Place {
+            Some(PartElements {
                 wide,
                 row,
                 col,
@@ -96,19 +96,19 @@ impl Part {
                 age: 0,
             })
         });
-        Part { tensor, place }
+        TensorPart { tensor, place }
     }
 
     /// One element.
-    pub(super) fn element(code: &Code, state: &State, tensor: TensorId, at: Value) -> Part {
+    pub(super) fn element(code: &HazardProgram, state: &HazardState, tensor: TensorId, at: Value) -> TensorPart {
         let place = || {
             let (wide, row, col) = by_width(code, tensor, under(code, offset(code, state, at)?, &state.assumed)?);
-            Some(Place { wide, row, col, rows: 1, cols: 1, least: (1, 1), age: 0 })
+            Some(PartElements { wide, row, col, rows: 1, cols: 1, least: (1, 1), age: 0 })
         };
-        Part { tensor, place: place() }
+        TensorPart { tensor, place: place() }
     }
 
-    pub(super) fn meet(&self, other: &Part) -> Meet {
+    pub(super) fn meet(&self, other: &TensorPart) -> Meet {
         if self.tensor != other.tensor {
             return Meet::No;
         }
@@ -117,7 +117,7 @@ impl Part {
             return Meet::Maybe;
         }
         // Apart for certain, common for certain.
-        let compared = |x: &Poly, y: &Poly, (nx, lx): (i64, i64), (ny, ly): (i64, i64)| {
+        let compared = |x: &PolyInterval, y: &PolyInterval, (nx, lx): (i64, i64), (ny, ly): (i64, i64)| {
             if x.terms() != y.terms() {
                 return (false, false);
             }
@@ -137,29 +137,29 @@ impl Part {
     }
 
     /// The same seen from the next iteration of loop `l`; `None`: not known any more.
-    pub(super) fn aged(&self, code: &Code, l: usize) -> Part {
-        let vague = Part { tensor: self.tensor, place: None };
+    pub(super) fn aged(&self, code: &HazardProgram, l: usize) -> TensorPart {
+        let vague = TensorPart { tensor: self.tensor, place: None };
         let Some(place) = &self.place else { return vague };
         let counter = code.loops[l].counted.map(|c| c.index);
         let Some(row) = aged(code, l, counter, &place.row, place.age) else { return vague };
         let Some(col) = aged(code, l, counter, &place.col, place.age) else { return vague };
         let moved = row != place.row || col != place.col;
         let age = if moved { (place.age + 1).min(FAR + 1) } else { place.age };
-        Part { tensor: self.tensor, place: Some(Place { row, col, age, ..place.clone() }) }
+        TensorPart { tensor: self.tensor, place: Some(PartElements { row, col, age, ..place.clone() }) }
     }
 
     /// The same after loop `l`.
-    pub(super) fn after(&self, code: &Code, l: usize) -> Part {
-        let of = |p: &Poly| p.symbols().any(|v| code.inside(v, l));
+    pub(super) fn after(&self, code: &HazardProgram, l: usize) -> TensorPart {
+        let of = |p: &PolyInterval| p.symbols().any(|v| code.inside(v, l));
         match &self.place {
             Some(p) if !of(&p.row) && !of(&p.col) => self.clone(),
-            _ => Part { tensor: self.tensor, place: None },
+            _ => TensorPart { tensor: self.tensor, place: None },
         }
     }
 }
 
 /// The number of an element, with numbers for what changes only with loops that are taken step by step.
-fn offset(code: &Code, state: &State, v: Value) -> Option<Poly> {
+fn offset(code: &HazardProgram, state: &HazardState, v: Value) -> Option<PolyInterval> {
     let symbolic = poly(code, v, 0)?;
     let number = |s: Value| {
         let stepwise = code.home.get(&s).is_some_and(|&l| code.loops[l].stepwise);
@@ -168,11 +168,11 @@ fn offset(code: &Code, state: &State, v: Value) -> Option<Poly> {
     if !symbolic.symbols().any(|s| number(s).is_some()) {
         return Some(symbolic);
     }
-    let mut out = Poly::number(0);
+    let mut out = PolyInterval::number(0);
     for (symbols, n) in symbolic.terms() {
-        let mut term = Poly::number(*n);
+        let mut term = PolyInterval::number(*n);
         for &s in symbols {
-            term = term.product(&number(s).map_or_else(|| Poly::symbol(s), Poly::number))?;
+            term = term.product(&number(s).map_or_else(|| PolyInterval::symbol(s), PolyInterval::number))?;
         }
         out = out.add(&term)?;
     }
@@ -180,16 +180,16 @@ fn offset(code: &Code, state: &State, v: Value) -> Option<Poly> {
 }
 
 /// The number of an element of a tensor as its row and column, if it is a matrix.
-fn by_width(code: &Code, tensor: TensorId, offset: Poly) -> (Wide, Poly, Poly) {
+fn by_width(code: &HazardProgram, tensor: TensorId, offset: PolyInterval) -> (Wide, PolyInterval, PolyInterval) {
     let rows = match code.kernel.tensors[tensor].shape[..] {
         [_, width] => split(code, offset.clone(), width),
         _ => None,
     };
-    rows.unwrap_or((Wide::None, Poly::number(0), offset))
+    rows.unwrap_or((Wide::None, PolyInterval::number(0), offset))
 }
 
 /// The number of an element as a row and a column of rows that are `wide` elements apart.
-fn split(code: &Code, offset: Poly, wide: Value) -> Option<(Wide, Poly, Poly)> {
+fn split(code: &HazardProgram, offset: PolyInterval, wide: Value) -> Option<(Wide, PolyInterval, PolyInterval)> {
     let (mut row, mut col) = ((Vec::new(), 0), (Vec::new(), 0));
     let wide = match constant(code, wide) {
         Some(n) if n > 0 => {
@@ -223,16 +223,16 @@ fn split(code: &Code, offset: Poly, wide: Value) -> Option<(Wide, Poly, Poly)> {
             Wide::Value(code.root(wide))
         }
     };
-    Some((wide, Poly::of_terms(row.0, row.1)?, Poly::of_terms(col.0, col.1)?))
+    Some((wide, PolyInterval::of_terms(row.0, row.1)?, PolyInterval::of_terms(col.0, col.1)?))
 }
 
 /// The same with what was assumed: a difference that is a known number gives one symbol in terms of the others.
-fn under(code: &Code, mut p: Poly, assumed: &[(Value, Num)]) -> Option<Poly> {
+fn under(code: &HazardProgram, mut p: PolyInterval, assumed: &[(Value, AffineValue)]) -> Option<PolyInterval> {
     for (v, n) in assumed {
         let Some(n) = n.constant() else { continue };
         let equation = match code.defs[*v] {
-            Def::Binary(BinOp::Add | BinOp::Sub, ..) => poly(code, *v, 0)?.add(&Poly::number(n).scaled(-1)?)?,
-            _ => Poly::symbol(*v).add(&Poly::number(n).scaled(-1)?)?,
+            Def::Binary(BinOp::Add | BinOp::Sub, ..) => poly(code, *v, 0)?.add(&PolyInterval::number(n).scaled(-1)?)?,
+            _ => PolyInterval::symbol(*v).add(&PolyInterval::number(n).scaled(-1)?)?,
         };
         // 0 = equation: of its symbols the last one, which is computed from most.
         let alone = |t: &&(Vec<Value>, i64)| t.0.len() == 1 && t.1.abs() == 1;
@@ -244,7 +244,7 @@ fn under(code: &Code, mut p: Poly, assumed: &[(Value, Num)]) -> Option<Poly> {
     Some(p)
 }
 
-fn aged(code: &Code, l: usize, counter: Option<Value>, p: &Poly, age: u32) -> Option<Poly> {
+fn aged(code: &HazardProgram, l: usize, counter: Option<Value>, p: &PolyInterval, age: u32) -> Option<PolyInterval> {
     let mut shift = 0i64;
     for (symbols, n) in p.terms() {
         for &s in symbols {

@@ -47,16 +47,16 @@ mod wanted;
 mod whiles;
 mod witness;
 
-use code::Code;
+use code::HazardProgram;
 use find::{Finding, Key};
-use ptoc_checks::capacity::{Author, Nobody};
+use ptoc_checks::capacity::{FixContext, NoSource};
 use ptoc_diagnostics::{Account, Analysis, Budget, Diagnostic};
 use ptoc_ir::tile::{Kernel, SyncMode};
 use ptoc_isa::Target;
 use rustc_hash::FxHashSet;
 use std::cell::OnceCell;
 use told::Told;
-use walk::{GivenUp, Walk};
+use walk::{GivenUp, HazardInterpreter};
 
 /// Mistakes that are told at once; the first are the ones to mend.
 const TOLD: usize = 6;
@@ -67,20 +67,20 @@ const TRIAL: usize = 2_000;
 /// one, warnings where none could be excluded. One without order (`SyncMode::Auto`) has none to speak of.
 pub fn check(kernel: &Kernel, target: &Target) -> Vec<Diagnostic> {
     let budget = Budget::default();
-    let mut out = check_of(kernel, target, &Nobody, &budget);
+    let mut out = check_of(kernel, target, &NoSource, &budget);
     out.extend(budget.warning(&kernel.name, kernel.span));
     out
 }
 
 /// As [`check`], with someone who knows the source: repairs then say where they go. What is not decided with the steps
 /// of `budget` is noted there.
-pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn Author, budget: &Budget) -> Vec<Diagnostic> {
+pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn FixContext, budget: &Budget) -> Vec<Diagnostic> {
     if kernel.sync == SyncMode::Auto {
         return Vec::new();
     }
     let kernel = &*starts::from_zero(kernel);
     let account = budget.account(Analysis::Hazards);
-    let (plain, stepwise) = (Code::new(kernel), OnceCell::new());
+    let (plain, stepwise) = (HazardProgram::new(kernel), OnceCell::new());
     let Some((walk, end)) = walked(kernel, target, &plain, &stepwise, account) else {
         account.give_up();
         return Vec::new();
@@ -101,7 +101,7 @@ pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn Author, budget: &
         let in_order = below::below(&walk, first).is_none();
         roles_told |= !in_order;
         // What is left when this is mended is a mistake of its own.
-        let Some(mut rest) = Walk::new(code, target, trial) else { break };
+        let Some(mut rest) = HazardInterpreter::new(code, target, trial) else { break };
         rest.told = told.clone();
         // As far as it is followed.
         let _ = rest.run();
@@ -144,17 +144,17 @@ pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn Author, budget: &
 fn walked<'c>(
     kernel: &'c Kernel,
     target: &Target,
-    plain: &'c Code<'c>,
-    stepwise: &'c OnceCell<Option<Code<'c>>>,
+    plain: &'c HazardProgram<'c>,
+    stepwise: &'c OnceCell<Option<HazardProgram<'c>>>,
     account: Account<'c>,
-) -> Option<(Walk<'c>, Result<(), GivenUp>)> {
-    let mut walk = Walk::new(plain, target, account)?;
+) -> Option<(HazardInterpreter<'c>, Result<(), GivenUp>)> {
+    let mut walk = HazardInterpreter::new(plain, target, account)?;
     let end = walk.run();
     if end.is_ok() && walk.findings().iter().all(|f| f.sure) {
         return Some((walk, end));
     }
-    if let Some(code) = stepwise.get_or_init(|| Code::stepwise(kernel))
-        && let Some(mut closer) = Walk::new(code, target, account)
+    if let Some(code) = stepwise.get_or_init(|| HazardProgram::stepwise(kernel))
+        && let Some(mut closer) = HazardInterpreter::new(code, target, account)
         && closer.run().is_ok()
     {
         return Some((closer, Ok(())));
@@ -164,7 +164,7 @@ fn walked<'c>(
 
 /// What is to be told first: of the errors the one that a launch meets first, then what is not excluded. What is not
 /// known matters only where nothing is known to be wrong.
-fn first<'f>(walk: &Walk, findings: &'f [Finding], shown: &[Key], wrong: bool) -> Option<&'f Finding> {
+fn first<'f>(walk: &HazardInterpreter, findings: &'f [Finding], shown: &[Key], wrong: bool) -> Option<&'f Finding> {
     let sure = shown.iter().find_map(|key| findings.iter().find(|f| f.sure && f.key() == *key));
     // Where bytes are announced that are not those that come, what is read too early follows from that.
     let cause = |f: &'f Finding| findings.iter().find(|g| g.sure && g.is_of_bytes() && walk.explains(g, f));
@@ -177,7 +177,7 @@ fn first<'f>(walk: &Walk, findings: &'f [Finding], shown: &[Key], wrong: bool) -
 /// decided.
 fn found(kernel: &Kernel, target: &Target, trial: Account<'_>) -> Option<Vec<repair::Seen>> {
     trial.spend(TRIAL).ok()?;
-    let (plain, stepwise) = (Code::new(kernel), OnceCell::new());
+    let (plain, stepwise) = (HazardProgram::new(kernel), OnceCell::new());
     let (walk, end) = walked(kernel, target, &plain, &stepwise, trial)?;
     end.ok()?;
     Some(walk.findings().iter().map(|f| repair::seen(&walk, f)).collect())

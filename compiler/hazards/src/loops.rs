@@ -3,16 +3,16 @@
 //! known, each iteration may be the last; of one of known length, the last ones are walked one by one again.
 
 use super::code::Loop;
-use super::domain::{MAX, Num};
-use super::state::{Mode, State, core};
-use super::walk::{Then, Walk};
+use super::domain::{AffineValue, MAX};
+use super::state::{HazardState, LoopMode, core};
+use super::walk::{HazardInterpreter, Then};
 use cranelift_entity::EntityRef;
 use ptoc_isa::CmpOp;
 use std::rc::Rc;
 
 impl Loop {
     /// The counter of a loop that counts.
-    fn counter<'s>(&self, state: &'s mut State) -> &'s mut Num {
+    fn counter<'s>(&self, state: &'s mut HazardState) -> &'s mut AffineValue {
         match self.counted.and_then(|c| c.var) {
             Some(var) => &mut state.vars[var.index()],
             None => &mut state.slots[self.slot],
@@ -20,23 +20,23 @@ impl Loop {
     }
 }
 
-impl Walk<'_> {
-    pub(super) fn enter(&mut self, state: &mut State, l: usize) -> Then {
+impl HazardInterpreter<'_> {
+    pub(super) fn enter(&mut self, state: &mut HazardState, l: usize) -> Then {
         let this = &self.code.loops[l];
         if let Some(counted) = this.counted {
             let first = match (counted.lo, counted.var) {
                 (Some(lo), _) => state.value(self.code, lo),
                 (None, Some(var)) => state.vars[var.index()],
-                (None, None) => Num::TOP,
+                (None, None) => AffineValue::TOP,
             };
             state.slots[this.slot] = first;
         }
-        state.modes[l] = Mode::First;
+        state.modes[l] = LoopMode::First;
         state.iteration(l, |_| 0);
         Then::On
     }
 
-    pub(super) fn next(&mut self, state: &mut State, l: usize) -> Then {
+    pub(super) fn next(&mut self, state: &mut HazardState, l: usize) -> Then {
         // `continue` may come from inside of further loops, which it left on its way.
         let this = &self.code.loops[l];
         if this.counted.is_some_and(|c| c.var.is_none()) {
@@ -48,7 +48,7 @@ impl Walk<'_> {
         Then::On
     }
 
-    pub(super) fn head(&mut self, state: &mut State, l: usize) -> Then {
+    pub(super) fn head(&mut self, state: &mut HazardState, l: usize) -> Then {
         let this = &self.code.loops[l];
         state.forget(self.code, l);
         let Some(counted) = this.counted else {
@@ -62,7 +62,7 @@ impl Walk<'_> {
             None => state.slots[this.slot].constant(),
         };
         let length = state.value(self.code, hi).constant();
-        if let (Mode::First, Some(start), Some(at)) = (state.modes[l], start, j.constant()) {
+        if let (LoopMode::First, Some(start), Some(at)) = (state.modes[l], start, j.constant()) {
             let passed = at - start;
             // Worth it only if there is something in between.
             let long = !this.stepwise && length.is_none_or(|n| n - at > 2 * period + told);
@@ -72,7 +72,7 @@ impl Walk<'_> {
             if passed == told + period && long {
                 self.generalise(state, l, start + told, hi, length);
             }
-        } else if let (Mode::General, Some(start), Some(offset)) = (state.modes[l], start, j.offset())
+        } else if let (LoopMode::General, Some(start), Some(offset)) = (state.modes[l], start, j.offset())
             && offset == start + told + period
         {
             state.shift(l);
@@ -80,7 +80,7 @@ impl Walk<'_> {
         if self.again(state) {
             return Then::Stop;
         }
-        if let (Mode::General, Some(n), Some(offset)) = (state.modes[l], length, this.counter(state).offset()) {
+        if let (LoopMode::General, Some(n), Some(offset)) = (state.modes[l], length, this.counter(state).offset()) {
             self.spawn_last(state, l, offset, n);
             return Then::On;
         }
@@ -89,11 +89,18 @@ impl Walk<'_> {
 
     /// From here on one iteration stands for all that are as far into a period; `base` is the first of the first
     /// period.
-    fn generalise(&mut self, state: &mut State, l: usize, base: i64, hi: ptoc_ir::tile::Value, length: Option<i64>) {
+    fn generalise(
+        &mut self,
+        state: &mut HazardState,
+        l: usize,
+        base: i64,
+        hi: ptoc_ir::tile::Value,
+        length: Option<i64>,
+    ) {
         let this = &self.code.loops[l];
         let (told, period) = (self.code.told, this.period);
-        state.modes[l] = Mode::General;
-        *this.counter(state) = Num::moving(l, period, base, base);
+        state.modes[l] = LoopMode::General;
+        *this.counter(state) = AffineValue::moving(l, period, base, base);
         state.periods[l] = match length {
             // The last that still leaves `told` iterations after it.
             Some(n) => (n - told - 1 - base).div_euclid(period).max(1),
@@ -105,7 +112,8 @@ impl Walk<'_> {
             let far = state.value(self.code, bound);
             if far.base == 0 && far.constant().is_none() {
                 let (lo, hi) = (far.lo, far.hi);
-                let moving = Num::moving(l, period, lo.saturating_sub(if lo == i64::MIN { 0 } else { period }), hi);
+                let moving =
+                    AffineValue::moving(l, period, lo.saturating_sub(if lo == i64::MIN { 0 } else { period }), hi);
                 if hi == MAX && lo != i64::MIN {
                     // Residues of the bound stay what they are.
                     state.assume(self.code, bound, moving.with_class(far));
@@ -118,7 +126,7 @@ impl Walk<'_> {
                 if let (Some(was), Some(is)) = (before[n].constant(), state.vars[n].constant())
                     && is != was
                 {
-                    state.vars[n] = Num::moving(l, is - was, was, was);
+                    state.vars[n] = AffineValue::moving(l, is - was, was, was);
                 } else if before[n] != state.vars[n] {
                     // It began the loop with a number that is not known, and its residue is what stays.
                     state.vars[n] = state.vars[n].unbounded();
@@ -128,7 +136,7 @@ impl Walk<'_> {
     }
 
     /// A loop of `n` as its bound: the same iteration, and the one among the last that is as far into a period.
-    fn spawn_last(&mut self, state: &State, l: usize, offset: i64, n: i64) {
+    fn spawn_last(&mut self, state: &HazardState, l: usize, offset: i64, n: i64) {
         let (told, period) = (self.code.told, self.code.loops[l].period);
         let end = n - told - 1;
         let last = end - (end - offset).rem_euclid(period);
@@ -138,7 +146,7 @@ impl Walk<'_> {
         }
         let mut other = state.clone();
         other.pin(l, t);
-        other.modes[l] = Mode::Last;
+        other.modes[l] = LoopMode::Last;
         other.periods[l] = MAX;
         let passed = t - 1;
         other.iteration(l, |k| k + passed * period);
@@ -149,7 +157,7 @@ impl Walk<'_> {
     }
 
     /// Runs the iteration or ends the loop; both, where that is not known.
-    fn iterate(&mut self, state: &mut State, l: usize, hi: ptoc_ir::tile::Value) -> Then {
+    fn iterate(&mut self, state: &mut HazardState, l: usize, hi: ptoc_ir::tile::Value) -> Then {
         let (code, told) = (self.code, self.code.told);
         let leave = code.loops[l].leave;
         let j = *code.loops[l].counter(state);
@@ -162,7 +170,7 @@ impl Walk<'_> {
             }
             return Then::On;
         }
-        let running = Num::compare(CmpOp::Lt, j, bound, &state.periods);
+        let running = AffineValue::compare(CmpOp::Lt, j, bound, &state.periods);
         let Some(_) = j.offset().filter(|_| exact) else {
             // Nothing relates the two, nor this to what is said about them later.
             state.unsure |= state.concrete.is_some();
@@ -178,7 +186,7 @@ impl Walk<'_> {
         }
         let (bound_core, c) = core(code, hi);
         let first = state.at[l] == 0;
-        let fork = |walk: &mut Self, n: Num, step: usize| {
+        let fork = |walk: &mut Self, n: AffineValue, step: usize| {
             let mut other = state.clone();
             other.step = step;
             if other.assume(code, bound_core, n.plus(-c)) {
@@ -191,11 +199,11 @@ impl Walk<'_> {
         }
         let body = state.step;
         for r in rest.lo.max(1)..told.min(rest.hi.saturating_add(1)) {
-            if Num::compare(CmpOp::Eq, rest, Num::of(r), &state.periods) != Some(false) {
+            if AffineValue::compare(CmpOp::Eq, rest, AffineValue::of(r), &state.periods) != Some(false) {
                 fork(self, j.plus(r), body);
             }
         }
-        let far = Num { lo: j.lo + told, hi: MAX, ..j }.with_class(bound);
+        let far = AffineValue { lo: j.lo + told, hi: MAX, ..j }.with_class(bound);
         let far = if bound.base == j.base { far.capped(bound) } else { far };
         if state.assume(code, bound_core, far.plus(-c)) { Then::On } else { Then::Stop }
     }

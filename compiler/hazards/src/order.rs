@@ -7,8 +7,8 @@
 //! on it is ordered after the first, what it *announces* after the second.
 
 use super::phases::Barrier;
-use super::poly::Poly;
-use super::touch::Kind;
+use super::poly::PolyInterval;
+use super::touch::TouchKind;
 use ptoc_ir::tile::{Event, EventKind, Kernel, RoleId};
 use ptoc_isa::{Pipe, Target};
 use std::rc::Rc;
@@ -106,7 +106,7 @@ impl Carried {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) enum What {
     /// An access of bytes.
-    Access { area: u32, kind: Kind },
+    Access { area: u32, kind: TouchKind },
     /// The last wait for an element of a flag.
     Waited(u32),
     /// Took part in the last but one phase of a barrier that ended.
@@ -151,8 +151,8 @@ pub(super) enum Wrong {
     /// A wait that never ends, for the phase that is not over.
     Stuck {
         pending: u32,
-        announced: Poly,
-        came: Poly,
+        announced: PolyInterval,
+        came: PolyInterval,
         completed: u64,
         /// Nothing has taken part in the phase yet.
         fresh: bool,
@@ -194,7 +194,7 @@ impl Order {
         let What::Access { area, kind } = record.what else { return };
         // What the issuer reads is read before it issues anything else; what it writes goes through its own cache.
         let known = match (s.pipe, kind) {
-            (Pipe::S, Kind::Read) => carried.role(s.role),
+            (Pipe::S, TouchKind::Read) => carried.role(s.role),
             _ => s.done & !(if s.done == s.start { 0 } else { s.start }),
         };
         self.forget(carried);

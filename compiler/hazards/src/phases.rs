@@ -3,7 +3,7 @@
 //! before: its arrivals have come, and what is still to be announced and to come has not begun.
 
 use super::order::{Carried, Order, Record, What, Wrong};
-use super::poly::Poly;
+use super::poly::PolyInterval;
 use ptoc_ir::sync::MAX_BYTES;
 use std::cmp::Ordering;
 
@@ -13,15 +13,15 @@ const STEPS: usize = 64;
 const LOOSE: usize = 12;
 
 /// Less than, equal to or greater than 0; `None`: not known.
-pub(super) type Sign<'a> = &'a dyn Fn(&Poly) -> Option<Ordering>;
+pub(super) type Sign<'a> = &'a dyn Fn(&PolyInterval) -> Option<Ordering>;
 
 /// One arrival, announcement or number of bytes in a phase.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Step {
+struct PhaseOp {
     site: u32,
     arrives: bool,
     /// Announced, less those that come.
-    bytes: Poly,
+    bytes: PolyInterval,
     /// The steps before it that it is ordered after, one bit each.
     after: u64,
 }
@@ -33,11 +33,11 @@ pub(super) struct Barrier {
     pending: u32,
     completed: u64,
     /// Bytes that were announced and that came, in this phase.
-    pub(super) announced: Poly,
-    pub(super) came: Poly,
+    pub(super) announced: PolyInterval,
+    pub(super) came: PolyInterval,
     /// The last operation was an arrival without bytes that ended a phase: its site.
     early: Option<u32>,
-    steps: Vec<Step>,
+    steps: Vec<PhaseOp>,
     /// Bytes are pending that cannot be spelled any more: they were computed in a loop that has gone on.
     lost: bool,
 }
@@ -45,8 +45,8 @@ pub(super) struct Barrier {
 /// What an operation does to a barrier.
 pub(super) struct Change {
     pub(super) arrives: bool,
-    pub(super) announced: Option<Poly>,
-    pub(super) came: Option<Poly>,
+    pub(super) announced: Option<PolyInterval>,
+    pub(super) came: Option<PolyInterval>,
 }
 
 impl Barrier {
@@ -55,8 +55,8 @@ impl Barrier {
             arrivals,
             pending: arrivals,
             completed: 0,
-            announced: Poly::default(),
-            came: Poly::default(),
+            announced: PolyInterval::default(),
+            came: PolyInterval::default(),
             early: None,
             steps: Vec::new(),
             lost: false,
@@ -64,7 +64,7 @@ impl Barrier {
     }
 
     /// Bytes that were announced and have not come; `None`: not known.
-    pub(super) fn outstanding(&self) -> Option<Poly> {
+    pub(super) fn outstanding(&self) -> Option<PolyInterval> {
         if self.lost {
             return None;
         }
@@ -77,11 +77,11 @@ impl Barrier {
     }
 
     /// Values of a loop are others from now on: whoever counts with them does not know any more.
-    pub(super) fn lose(&mut self, gone: &dyn Fn(&Poly) -> bool) {
+    pub(super) fn lose(&mut self, gone: &dyn Fn(&PolyInterval) -> bool) {
         let steps = self.steps.iter().any(|s| gone(&s.bytes));
         self.lost |= steps || gone(&self.announced) || gone(&self.came);
         if self.lost {
-            (self.announced, self.came) = (Poly::default(), Poly::default());
+            (self.announced, self.came) = (PolyInterval::default(), PolyInterval::default());
             self.steps.clear();
         }
     }
@@ -99,7 +99,7 @@ impl Barrier {
     }
 
     /// A step that may come after the end of the phase that it belongs to. `Err`: not decided.
-    fn late(&self, sign: Sign) -> Result<Option<&Step>, ()> {
+    fn late(&self, sign: Sign) -> Result<Option<&PhaseOp>, ()> {
         let mut early: u64 = 0;
         for (n, step) in self.steps.iter().enumerate().filter(|(_, s)| s.arrives) {
             early |= step.after | 1 << n;
@@ -115,7 +115,7 @@ impl Barrier {
         }
         let sum = |set: u64| {
             let of = |n: &usize| set >> n & 1 == 1;
-            (0..self.steps.len()).filter(of).try_fold(Poly::default(), |sum, n| sum.add(&self.steps[n].bytes))
+            (0..self.steps.len()).filter(of).try_fold(PolyInterval::default(), |sum, n| sum.add(&self.steps[n].bytes))
         };
         for subset in 0..(1u64 << loose.len()) - 1 {
             let here = |k: usize| subset >> k & 1 == 1;
@@ -180,7 +180,7 @@ impl Order {
         (b.announced, b.came) = (all, here);
         b.pending = b.pending.saturating_sub(u32::from(arrives));
         let outstanding = b.outstanding();
-        if let Some(n) = outstanding.as_ref().and_then(Poly::constant).filter(|n| n.abs() > MAX_BYTES) {
+        if let Some(n) = outstanding.as_ref().and_then(PolyInterval::constant).filter(|n| n.abs() > MAX_BYTES) {
             wrong.push(Wrong::TooManyBytes(n));
         }
         let ordered = |r: &Record| match r.what {
@@ -189,7 +189,7 @@ impl Order {
         };
         let after = self.records.iter().fold(0, |all, r| all | ordered(r));
         let step = b.steps.len() as u8;
-        b.steps.push(Step { site: record.site, arrives, bytes, after });
+        b.steps.push(PhaseOp { site: record.site, arrives, bytes, after });
         let ended = match outstanding.and_then(|p| sign(&p)) {
             Some(sign) => b.pending == 0 && sign == Ordering::Equal,
             None if b.pending > 0 => false,

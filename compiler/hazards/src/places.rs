@@ -4,8 +4,8 @@
 use super::find::Finding;
 use super::repair::{Change, How};
 use super::text;
-use super::walk::Walk;
-use ptoc_checks::capacity::{Author, Statement};
+use super::walk::HazardInterpreter;
+use ptoc_checks::capacity::{FixContext, Statement};
 use ptoc_diagnostics::{Edit, Span};
 use ptoc_ir::tile::{Op, Purpose, Region, Stmt, SyncOp};
 use std::mem::discriminant;
@@ -36,7 +36,7 @@ pub(super) struct Beside {
 }
 
 /// The place beside the statement that the site belongs to; `None` if the source has no such place, or is not known.
-pub(super) fn beside(walk: &Walk, change: &Change, author: &dyn Author) -> Option<Beside> {
+pub(super) fn beside(walk: &HazardInterpreter, change: &Change, author: &dyn FixContext) -> Option<Beside> {
     let run = run(walk, change.site, author)?;
     let text = spelled(walk, change)?;
     let place = run.statement;
@@ -69,7 +69,7 @@ fn insertion(at: u32, near: Span, text: String) -> Edit {
 
 /// The change in the middle of a statement. If it orders the first thing that the statement does before the rest, and
 /// that is an expression of its own, the expression gets a name and a statement.
-pub(super) fn within(walk: &Walk, change: &Change, author: &dyn Author) -> Spelled {
+pub(super) fn within(walk: &HazardInterpreter, change: &Change, author: &dyn FixContext) -> Spelled {
     let text = spelled(walk, change);
     let run = run(walk, change.site, author);
     let taken_apart = || {
@@ -98,7 +98,7 @@ pub(super) fn within(walk: &Walk, change: &Change, author: &dyn Author) -> Spell
 
 /// A new event between two accesses of which the first is a part of the expression that the second one is: the part
 /// gets a name and a statement, and the event stands behind it.
-pub(super) fn apart(walk: &Walk, finding: &Finding, author: &dyn Author) -> Option<Spelled> {
+pub(super) fn apart(walk: &HazardInterpreter, finding: &Finding, author: &dyn FixContext) -> Option<Spelled> {
     let (second, first) = (finding.site as usize, finding.other.as_ref()?.0 as usize);
     let (a, b) = (&walk.code.sites[first], &walk.code.sites[second]);
     let (part, whole) = (a.stmt.span, b.stmt.span);
@@ -141,7 +141,7 @@ struct Run {
 
 /// The code of the statement that a site belongs to. `None` if it does not stand in one place: where a loop is
 /// unrolled, one statement of the source is many.
-fn run(walk: &Walk, site: usize, author: &dyn Author) -> Option<Run> {
+fn run(walk: &HazardInterpreter, site: usize, author: &dyn FixContext) -> Option<Run> {
     let site = &walk.code.sites[site];
     let statement = author.statement(site.stmt.span)?;
     let of = |s: &Stmt| statement.span.contains(s.span);
@@ -173,7 +173,7 @@ fn run(walk: &Walk, site: usize, author: &dyn Author) -> Option<Run> {
 }
 
 /// Does the statement belong to the declaration of a ring? Then how many rings are declared there.
-fn declares(walk: &Walk, stmt: &Stmt) -> Option<usize> {
+fn declares(walk: &HazardInterpreter, stmt: &Stmt) -> Option<usize> {
     let Op::Sync(op) = &stmt.op else { return None };
     let events = &walk.code.kernel.events;
     let ring = &events[op.event()?.event];
@@ -187,7 +187,7 @@ fn copies(region: &Region, of: &Stmt) -> usize {
     region.iter().map(|s| own(s) + s.op.regions().map(|r| copies(r, of)).sum::<usize>()).sum()
 }
 
-fn region<'k>(walk: &Walk<'k>, path: &[(usize, usize)]) -> Option<&'k Region> {
+fn region<'k>(walk: &HazardInterpreter<'k>, path: &[(usize, usize)]) -> Option<&'k Region> {
     let mut region: &Region = &walk.code.kernel.body;
     for (k, &(_, n)) in path.iter().enumerate().take(path.len().checked_sub(1)?) {
         region = region.get(n)?.op.regions().nth(path[k + 1].0)?;
@@ -201,7 +201,7 @@ fn quiet(op: &Op) -> bool {
 }
 
 /// Is the event declared where the edit stands?
-fn sees(walk: &Walk, change: &Change, edit: &Edit, author: &dyn Author) -> bool {
+fn sees(walk: &HazardInterpreter, change: &Change, edit: &Edit, author: &dyn FixContext) -> bool {
     let Some(e) = change.op.event() else { return true };
     author
         .statement(walk.code.kernel.events[e.event].span)
@@ -209,7 +209,7 @@ fn sees(walk: &Walk, change: &Change, edit: &Edit, author: &dyn Author) -> bool 
 }
 
 /// The statement of a change. `None` if it cannot be spelled.
-fn spelled(walk: &Walk, change: &Change) -> Option<String> {
+fn spelled(walk: &HazardInterpreter, change: &Change) -> Option<String> {
     Some(match change.op {
         SyncOp::Barrier(Some(p)) => format!("barrier({p});"),
         SyncOp::Barrier(None) => "barrier();".to_owned(),

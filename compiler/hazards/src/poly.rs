@@ -1,7 +1,7 @@
 //! Integers by how they are computed: polynomials in the scalars of a kernel.
 
-use super::code::{Code, Def};
-use super::state::State;
+use super::code::{Def, HazardProgram};
+use super::state::HazardState;
 use ptoc_ir::analysis::poly::Poly as Sum;
 use ptoc_ir::tile::Value;
 use ptoc_isa::BinOp;
@@ -12,25 +12,25 @@ const TERMS: usize = 12;
 
 /// A polynomial of `ptoc-ir`, and an interval for its constant: what is left of a place when loops have gone on.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) struct Poly {
+pub(super) struct PolyInterval {
     /// Without a constant.
     sum: Sum,
     pub(super) lo: i64,
     pub(super) hi: i64,
 }
 
-impl Poly {
-    pub(super) fn number(n: i64) -> Poly {
-        Poly { sum: Sum::default(), lo: n, hi: n }
+impl PolyInterval {
+    pub(super) fn number(n: i64) -> PolyInterval {
+        PolyInterval { sum: Sum::default(), lo: n, hi: n }
     }
 
-    pub(super) fn symbol(v: Value) -> Poly {
-        Poly { sum: Sum::symbol(v), lo: 0, hi: 0 }
+    pub(super) fn symbol(v: Value) -> PolyInterval {
+        PolyInterval { sum: Sum::symbol(v), lo: 0, hi: 0 }
     }
 
     /// The sum of these products, each of at least one scalar and in order, and of a number.
-    pub(super) fn of_terms(terms: Vec<(Vec<Value>, i64)>, constant: i64) -> Option<Poly> {
-        Poly { sum: Sum::sum_of(terms)?, ..Poly::number(constant) }.small()
+    pub(super) fn of_terms(terms: Vec<(Vec<Value>, i64)>, constant: i64) -> Option<PolyInterval> {
+        PolyInterval { sum: Sum::sum_of(terms)?, ..PolyInterval::number(constant) }.small()
     }
 
     /// The products, with their factors.
@@ -38,38 +38,38 @@ impl Poly {
         self.sum.terms()
     }
 
-    fn small(self) -> Option<Poly> {
+    fn small(self) -> Option<PolyInterval> {
         (self.terms().len() <= TERMS).then_some(self)
     }
 
-    pub(super) fn add(&self, other: &Poly) -> Option<Poly> {
+    pub(super) fn add(&self, other: &PolyInterval) -> Option<PolyInterval> {
         let (lo, hi) = (self.lo.checked_add(other.lo)?, self.hi.checked_add(other.hi)?);
-        Poly { sum: self.sum.plus(&other.sum, 1)?, lo, hi }.small()
+        PolyInterval { sum: self.sum.plus(&other.sum, 1)?, lo, hi }.small()
     }
 
-    pub(super) fn scaled(&self, n: i64) -> Option<Poly> {
+    pub(super) fn scaled(&self, n: i64) -> Option<PolyInterval> {
         let (a, b) = (self.lo.checked_mul(n)?, self.hi.checked_mul(n)?);
-        Some(Poly { sum: Sum::default().plus(&self.sum, n)?, lo: a.min(b), hi: a.max(b) })
+        Some(PolyInterval { sum: Sum::default().plus(&self.sum, n)?, lo: a.min(b), hi: a.max(b) })
     }
 
     /// The product of two whose constants are numbers.
-    pub(super) fn product(&self, other: &Poly) -> Option<Poly> {
+    pub(super) fn product(&self, other: &PolyInterval) -> Option<PolyInterval> {
         debug_assert!(self.lo == self.hi && other.lo == other.hi, "{self:?} {other:?}");
         let (a, b) = (self.lo, other.lo);
         let sum = self.sum.times(&other.sum)?.plus(&self.sum, b)?.plus(&other.sum, a)?;
-        Poly { sum, ..Poly::number(a.checked_mul(b)?) }.small()
+        PolyInterval { sum, ..PolyInterval::number(a.checked_mul(b)?) }.small()
     }
 }
 
-impl Poly {
+impl PolyInterval {
     /// The number, if it is one.
     pub(super) fn constant(&self) -> Option<i64> {
         (self.terms().is_empty() && self.lo == self.hi).then_some(self.lo)
     }
 
     /// The constant alone.
-    pub(super) fn constants(&self) -> Poly {
-        Poly { sum: Sum::default(), ..*self }
+    pub(super) fn constants(&self) -> PolyInterval {
+        PolyInterval { sum: Sum::default(), ..*self }
     }
 
     pub(super) fn symbols(&self) -> impl Iterator<Item = Value> + '_ {
@@ -86,16 +86,17 @@ impl Poly {
     }
 
     /// What `v` is in a state: with the numbers of the symbols that are known there.
-    pub(super) fn of(code: &Code, state: &State, v: Value) -> Option<Poly> {
+    pub(super) fn of(code: &HazardProgram, state: &HazardState, v: Value) -> Option<PolyInterval> {
         if let Some(n) = state.value(code, v).constant() {
-            return Some(Poly::number(n));
+            return Some(PolyInterval::number(n));
         }
-        let mut out = Poly::number(0);
+        let mut out = PolyInterval::number(0);
         let p = poly(code, v, 0)?;
         for (symbols, n) in p.terms() {
-            let mut term = Poly::number(*n);
+            let mut term = PolyInterval::number(*n);
             for &s in symbols {
-                let factor = state.value(code, s).constant().map_or_else(|| Poly::symbol(s), Poly::number);
+                let factor =
+                    state.value(code, s).constant().map_or_else(|| PolyInterval::symbol(s), PolyInterval::number);
                 term = term.product(&factor)?;
             }
             out = out.add(&term)?;
@@ -104,7 +105,7 @@ impl Poly {
     }
 
     /// Least and greatest value in a state; `None`: not bounded, or not known.
-    pub(super) fn bounds(&self, code: &Code, state: &State) -> (Option<i64>, Option<i64>) {
+    pub(super) fn bounds(&self, code: &HazardProgram, state: &HazardState) -> (Option<i64>, Option<i64>) {
         let (mut low, mut high) = (Some(self.lo), Some(self.hi));
         for (symbols, n) in self.terms() {
             // Factors that are at least 0, and what they are at most.
@@ -123,7 +124,7 @@ impl Poly {
     }
 
     /// Less than, equal to or greater than 0, if that is known.
-    pub(super) fn sign(&self, code: &Code, state: &State) -> Option<Ordering> {
+    pub(super) fn sign(&self, code: &HazardProgram, state: &HazardState) -> Option<Ordering> {
         match self.bounds(code, state) {
             (Some(0), Some(0)) => Some(Ordering::Equal),
             (Some(low), _) if low > 0 => Some(Ordering::Greater),
@@ -134,7 +135,7 @@ impl Poly {
 }
 
 /// Is a value at least 1 wherever it is computed? The length of a tile is: its number is below the number of tiles.
-fn at_least_one(code: &Code, v: Value, depth: u32) -> bool {
+fn at_least_one(code: &HazardProgram, v: Value, depth: u32) -> bool {
     if depth > 8 {
         return false;
     }
@@ -150,7 +151,7 @@ fn at_least_one(code: &Code, v: Value, depth: u32) -> bool {
 }
 
 /// `d - k * j + c` with a counter `j < (a / k)`: as `k * j <= a - k`, it is at least `d + c + k - a`.
-fn below_bounds(code: &Code, p: &Poly) -> bool {
+fn below_bounds(code: &HazardProgram, p: &PolyInterval) -> bool {
     p.terms().iter().any(|(symbols, k)| {
         let (&[counter], k) = (&symbols[..], -k) else { return false };
         let Some(&bound) = code.bounds.get(&counter).filter(|_| k > 0) else { return false };
@@ -159,14 +160,14 @@ fn below_bounds(code: &Code, p: &Poly) -> bool {
             _ => poly(code, bound, 0).and_then(|b| b.scaled(k)),
         };
         let least = || {
-            let rest = p.add(&Poly::symbol(counter).scaled(k)?)?;
-            rest.add(&most?.scaled(-1)?)?.add(&Poly::number(k))?.constant()
+            let rest = p.add(&PolyInterval::symbol(counter).scaled(k)?)?;
+            rest.add(&most?.scaled(-1)?)?.add(&PolyInterval::number(k))?.constant()
         };
         least().is_some_and(|n| n >= 1)
     })
 }
 
-pub(super) fn constant(code: &Code, v: Value) -> Option<i64> {
+pub(super) fn constant(code: &HazardProgram, v: Value) -> Option<i64> {
     match code.defs[v] {
         Def::Const(n) => n.constant(),
         _ => None,
@@ -174,16 +175,16 @@ pub(super) fn constant(code: &Code, v: Value) -> Option<i64> {
 }
 
 /// How a value is computed; what is not a sum or product is a symbol.
-pub(super) fn poly(code: &Code, v: Value, depth: u32) -> Option<Poly> {
+pub(super) fn poly(code: &HazardProgram, v: Value, depth: u32) -> Option<PolyInterval> {
     if depth > 24 {
         return None;
     }
     match code.defs[v] {
-        Def::Const(n) => n.constant().map(Poly::number),
+        Def::Const(n) => n.constant().map(PolyInterval::number),
         Def::Same(a) => poly(code, a, depth + 1),
         Def::Binary(BinOp::Add, a, b) => poly(code, a, depth + 1)?.add(&poly(code, b, depth + 1)?),
         Def::Binary(BinOp::Sub, a, b) => poly(code, a, depth + 1)?.add(&poly(code, b, depth + 1)?.scaled(-1)?),
         Def::Binary(BinOp::Mul, a, b) => poly(code, a, depth + 1)?.product(&poly(code, b, depth + 1)?),
-        _ => Some(Poly::symbol(v)),
+        _ => Some(PolyInterval::symbol(v)),
     }
 }

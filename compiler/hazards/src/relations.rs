@@ -2,11 +2,11 @@
 //! inequalities over what the launch gives and what is loaded, so that `n == m`, `a < b` or `16 * q <= n` count between
 //! values, too. A way whose assumptions contradict each other is none.
 
-use super::code::{Code, Def};
-use super::domain::{MAX, MIN, Num};
-use super::poly::{Poly, constant, poly};
-use super::state::State;
-use ptoc_ir::analysis::linear::{Row, System};
+use super::code::{Def, HazardProgram};
+use super::domain::{AffineValue, MAX, MIN};
+use super::poly::{PolyInterval, constant, poly};
+use super::state::HazardState;
+use ptoc_ir::analysis::linear::{LinearSum, System};
 use ptoc_ir::tile::{TensorId, Ty, Value};
 use ptoc_isa::{BinOp, CmpOp, UnOp};
 use rustc_hash::FxHashMap;
@@ -26,7 +26,7 @@ pub(super) enum Leaf {
 }
 
 /// What `v` depends on in a state.
-pub(super) fn leaves(code: &Code, state: &State, v: Value, out: &mut Vec<Leaf>) {
+pub(super) fn leaves(code: &HazardProgram, state: &HazardState, v: Value, out: &mut Vec<Leaf>) {
     for &s in code.sources(v).iter() {
         let n = state.value(code, s);
         if n.constant().is_some() {
@@ -53,7 +53,7 @@ pub(super) fn leaves(code: &Code, state: &State, v: Value, out: &mut Vec<Leaf>) 
 }
 
 /// The assumptions that have to do with `seeds`, by their number. Those of `v` itself do not count.
-pub(super) fn related(code: &Code, state: &State, v: Value, mut seeds: Vec<Leaf>) -> Vec<usize> {
+pub(super) fn related(code: &HazardProgram, state: &HazardState, v: Value, mut seeds: Vec<Leaf>) -> Vec<usize> {
     let of = |v: Value| {
         let mut out = Vec::new();
         leaves(code, state, v, &mut out);
@@ -87,8 +87,8 @@ enum Symbol {
 
 /// Inequalities of a state.
 pub(super) struct Relations<'a> {
-    code: &'a Code<'a>,
-    state: &'a State,
+    code: &'a HazardProgram<'a>,
+    state: &'a HazardState,
     numbers: FxHashMap<Symbol, u32>,
     pub(super) system: System,
     /// Values that have not been described yet.
@@ -96,12 +96,16 @@ pub(super) struct Relations<'a> {
 }
 
 impl<'a> Relations<'a> {
-    pub(super) fn new(code: &'a Code<'a>, state: &'a State) -> Relations<'a> {
+    pub(super) fn new(code: &'a HazardProgram<'a>, state: &'a HazardState) -> Relations<'a> {
         Relations { code, state, numbers: FxHashMap::default(), system: System::default(), open: Vec::new() }
     }
 
     /// The assumptions of these numbers.
-    pub(super) fn of(code: &'a Code<'a>, state: &'a State, assumed: impl IntoIterator<Item = usize>) -> Relations<'a> {
+    pub(super) fn of(
+        code: &'a HazardProgram<'a>,
+        state: &'a HazardState,
+        assumed: impl IntoIterator<Item = usize>,
+    ) -> Relations<'a> {
         let mut relations = Relations::new(code, state);
         for n in assumed {
             let (v, n) = state.assumed[n];
@@ -111,7 +115,7 @@ impl<'a> Relations<'a> {
     }
 
     /// Takes in one more assumption.
-    pub(super) fn assumption(&mut self, v: Value, n: Num) {
+    pub(super) fn assumption(&mut self, v: Value, n: AffineValue) {
         let known = n.constant().map(|n| n != 0);
         match (self.code.defs[v], known) {
             (Def::Compare(op, a, b), Some(holds)) => self.compare(if holds { op } else { op.opposite() }, a, b, 0),
@@ -148,15 +152,15 @@ impl<'a> Relations<'a> {
                 _ => {
                     let least = |v: &Value| self.state.value(self.code, *v).bounds(&self.state.periods).0;
                     if values.iter().all(|v| least(v) >= 0) {
-                        self.system.at_least_zero(Row::number(0).plus(next, 1).expect("a small factor"));
+                        self.system.at_least_zero(LinearSum::number(0).plus(next, 1).expect("a small factor"));
                     }
                 }
             },
             Symbol::Periods(base) => {
-                let one = Row::number(-1).plus(next, 1).expect("a small factor");
+                let one = LinearSum::number(-1).plus(next, 1).expect("a small factor");
                 self.system.at_least_zero(one);
                 let most = self.state.periods.get(usize::from(base) - 1).copied().unwrap_or(MAX);
-                if let Some(row) = Row::number(most.min(1 << 40)).plus(next, -1).filter(|_| most != MAX) {
+                if let Some(row) = LinearSum::number(most.min(1 << 40)).plus(next, -1).filter(|_| most != MAX) {
                     self.system.at_least_zero(row);
                 }
             }
@@ -166,23 +170,23 @@ impl<'a> Relations<'a> {
     }
 
     /// A polynomial as a row; `None`: too great numbers.
-    fn row(&mut self, p: &Poly) -> Option<Row> {
+    fn row(&mut self, p: &PolyInterval) -> Option<LinearSum> {
         if p.lo != p.hi {
             return None;
         }
-        p.terms().iter().try_fold(Row::number(0).sum(1, &Row::number(p.lo), 1)?, |row, (values, n)| {
+        p.terms().iter().try_fold(LinearSum::number(0).sum(1, &LinearSum::number(p.lo), 1)?, |row, (values, n)| {
             let symbol = self.symbol(Symbol::Values(values.clone()));
             row.plus(symbol, *n)
         })
     }
 
-    fn value_row(&mut self, v: Value) -> Option<Row> {
+    fn value_row(&mut self, v: Value) -> Option<LinearSum> {
         let p = poly(self.code, v, 0)?;
         self.row(&p)
     }
 
     /// `row` is one of the numbers of `n`.
-    fn number(&mut self, row: &Row, n: Num) {
+    fn number(&mut self, row: &LinearSum, n: AffineValue) {
         let moved = match n.base {
             0 => Some(row.clone()),
             base => {
@@ -192,24 +196,24 @@ impl<'a> Relations<'a> {
         };
         let Some(rest) = moved else { return };
         if n.lo == n.hi {
-            if let Some(row) = rest.sum(1, &Row::number(-n.lo), 1) {
+            if let Some(row) = rest.sum(1, &LinearSum::number(-n.lo), 1) {
                 self.system.zero(row);
             }
             return;
         }
         if n.lo != MIN
-            && let Some(row) = rest.sum(1, &Row::number(-1), n.lo)
+            && let Some(row) = rest.sum(1, &LinearSum::number(-1), n.lo)
         {
             self.system.at_least_zero(row);
         }
         if n.hi != MAX
-            && let Some(row) = rest.sum(-1, &Row::number(1), n.hi)
+            && let Some(row) = rest.sum(-1, &LinearSum::number(1), n.hi)
         {
             self.system.at_least_zero(row);
         }
         if n.m > 1 {
             let k = self.symbol(Symbol::Times(self.numbers.len() as u32));
-            if let Some(row) = rest.sum(1, &Row::number(-n.r), 1).and_then(|r| r.plus(k, -n.m)) {
+            if let Some(row) = rest.sum(1, &LinearSum::number(-n.r), 1).and_then(|r| r.plus(k, -n.m)) {
                 self.system.zero(row);
             }
         }
@@ -218,8 +222,8 @@ impl<'a> Relations<'a> {
     /// `a op b + more`
     fn compare(&mut self, op: CmpOp, a: Value, b: Value, more: i64) {
         let (Some(x), Some(y)) = (self.value_row(a), self.value_row(b)) else { return };
-        let Some(d) = x.sum(1, &y, -1).and_then(|d| d.sum(1, &Row::number(-more), 1)) else { return };
-        let (one, zero) = (Row::number(-1), Row::number(0));
+        let Some(d) = x.sum(1, &y, -1).and_then(|d| d.sum(1, &LinearSum::number(-more), 1)) else { return };
+        let (one, zero) = (LinearSum::number(-1), LinearSum::number(0));
         match op {
             CmpOp::Eq => self.system.zero(d),
             CmpOp::Ne => self.system.not_zero(d),
@@ -230,15 +234,15 @@ impl<'a> Relations<'a> {
         }
     }
 
-    fn least(&mut self, row: Option<Row>) {
+    fn least(&mut self, row: Option<LinearSum>) {
         if let Some(row) = row {
             self.system.at_least_zero(row);
         }
     }
 
     /// `a <= b + more`, of rows.
-    fn at_most(&mut self, a: &Row, b: &Row, more: i64) {
-        let row = b.sum(1, a, -1).and_then(|d| d.sum(1, &Row::number(more), 1));
+    fn at_most(&mut self, a: &LinearSum, b: &LinearSum, more: i64) {
+        let row = b.sum(1, a, -1).and_then(|d| d.sum(1, &LinearSum::number(more), 1));
         self.least(row);
     }
 
@@ -249,7 +253,7 @@ impl<'a> Relations<'a> {
                 self.open.clear();
                 return;
             }
-            let own = Row::number(0).plus(self.numbers[&Symbol::Values(vec![v])], 1).expect("a small factor");
+            let own = LinearSum::number(0).plus(self.numbers[&Symbol::Values(vec![v])], 1).expect("a small factor");
             let n = self.state.value(self.code, v).meet(by_type(self.code.kernel.values[v].ty));
             self.number(&own, n);
             if let Some(grid) = self.code.kernel.grid.iter().find(|g| g.index == v)
@@ -262,7 +266,7 @@ impl<'a> Relations<'a> {
     }
 
     /// How a value is computed that is no polynomial.
-    fn computed(&mut self, v: Value, own: &Row) {
+    fn computed(&mut self, v: Value, own: &LinearSum) {
         match self.code.defs[v] {
             Def::Binary(op @ (BinOp::Div | BinOp::Rem), a, by) => {
                 let Some(n) = constant(self.code, by).filter(|n| *n > 0) else { return };
@@ -270,7 +274,7 @@ impl<'a> Relations<'a> {
                 // a = n * quotient + remainder
                 let (quotient, remainder) = match op {
                     BinOp::Div => {
-                        let whole = own.sum(n, &Row::number(0), 1);
+                        let whole = own.sum(n, &LinearSum::number(0), 1);
                         (whole.clone(), whole.and_then(|w| all.sum(1, &w, -1)))
                     }
                     _ => (all.sum(1, own, -1), Some(own.clone())),
@@ -282,8 +286,8 @@ impl<'a> Relations<'a> {
                     }
                 }
                 if let Some(remainder) = remainder {
-                    self.at_most(&Row::number(0), &remainder, 0);
-                    self.at_most(&remainder, &Row::number(n - 1), 0);
+                    self.at_most(&LinearSum::number(0), &remainder, 0);
+                    self.at_most(&remainder, &LinearSum::number(n - 1), 0);
                 }
             }
             Def::Binary(op @ (BinOp::Min | BinOp::Max), a, b) => {
@@ -296,7 +300,7 @@ impl<'a> Relations<'a> {
                 });
                 sides.iter().for_each(|s| self.least(s.clone()));
                 // It is one of the two.
-                if let [Some(a), Some(b)] = sides.map(|s| s?.sum(-1, &Row::default(), 1)) {
+                if let [Some(a), Some(b)] = sides.map(|s| s?.sum(-1, &LinearSum::default(), 1)) {
                     self.system.either(a, b);
                 }
             }
@@ -318,17 +322,17 @@ impl<'a> Relations<'a> {
 }
 
 /// The numbers that a type has.
-pub(super) fn by_type(ty: Ty) -> Num {
+pub(super) fn by_type(ty: Ty) -> AffineValue {
     if ty == Ty::BOOL {
-        return Num::BIT;
+        return AffineValue::BIT;
     }
     if !ptoc_ir::scalar::is_int(ty) || ty == Ty::Index {
-        return Num::TOP;
+        return AffineValue::TOP;
     }
     match (ptoc_ir::scalar::width(ty), ptoc_ir::scalar::is_signed(ty)) {
-        (bits @ 1..=32, true) => Num::range(-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
-        (bits @ 1..=32, false) => Num::range(0, (1i64 << bits) - 1),
-        (_, true) => Num::TOP,
-        (_, false) => Num::range(0, MAX),
+        (bits @ 1..=32, true) => AffineValue::range(-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+        (bits @ 1..=32, false) => AffineValue::range(0, (1i64 << bits) - 1),
+        (_, true) => AffineValue::TOP,
+        (_, false) => AffineValue::range(0, MAX),
     }
 }

@@ -1,12 +1,12 @@
 //! One synchronisation that mends a finding, tried on the kernel itself: it is inserted, and the walk repeated.
 
 use super::code::Path;
-use super::find::{Fault, Finding};
+use super::find::{Finding, HazardFault};
 use super::order::Wrong;
 use super::places::{self, Spelled};
 use super::text;
-use super::walk::Walk;
-use ptoc_checks::capacity::Author;
+use super::walk::HazardInterpreter;
+use ptoc_checks::capacity::FixContext;
 use ptoc_diagnostics::{Account, Span};
 use ptoc_ir::tile::verify::verify;
 use ptoc_ir::tile::{EventData, EventKind, EventRef, Kernel, Op, Purpose, Region, Scope, Stmt, SyncOp};
@@ -46,7 +46,7 @@ pub(super) enum How {
 }
 
 /// The class and the places of a finding.
-pub(super) fn seen(walk: &Walk, f: &Finding) -> Seen {
+pub(super) fn seen(walk: &HazardInterpreter, f: &Finding) -> Seen {
     let span = |site: u32| walk.code.sites.get(site as usize).map(|s| s.stmt.span);
     (f.key().0, span(f.site), f.other.as_ref().and_then(|o| span(o.0)))
 }
@@ -54,11 +54,11 @@ pub(super) fn seen(walk: &Walk, f: &Finding) -> Seen {
 /// A change after which the finding is gone, and nothing is left but `others`, which are mistakes of their own. One
 /// that is a statement beside a statement of the source is preferred to one in the middle of an expression.
 pub(super) fn find(
-    walk: &Walk,
+    walk: &HazardInterpreter,
     finding: &Finding,
     others: &[Seen],
     target: &Target,
-    author: &dyn Author,
+    author: &dyn FixContext,
     trial: Account<'_>,
 ) -> Option<Repair> {
     let own = seen(walk, finding);
@@ -116,17 +116,19 @@ pub(super) enum Advice {
 
 /// Advice after which the finding is gone, and nothing is left but `others`.
 pub(super) fn advice(
-    walk: &Walk,
+    walk: &HazardInterpreter,
     finding: &Finding,
     others: &[Seen],
     target: &Target,
-    author: &dyn Author,
+    author: &dyn FixContext,
     trial: Account<'_>,
 ) -> Option<Advice> {
     let own = seen(walk, finding);
     let (kernel, advice) = match &finding.fault {
-        Fault::Race { .. } => (with_event(walk, finding)?, Advice::NewEvent(places::apart(walk, finding, author))),
-        Fault::Order(Wrong::Stuck { pending, .. }) => {
+        HazardFault::Race { .. } => {
+            (with_event(walk, finding)?, Advice::NewEvent(places::apart(walk, finding, author)))
+        }
+        HazardFault::Order(Wrong::Stuck { pending, .. }) => {
             let (event, _) = walk.carried.elements[finding.element? as usize];
             let mut kernel = walk.code.kernel.clone();
             let EventKind::Barrier { arrivals } = &mut kernel.events[event].kind else { return None };
@@ -141,7 +143,7 @@ pub(super) fn advice(
 }
 
 /// The kernel with an event of its own for a pair of accesses, if the first of them stands before the second.
-fn with_event(walk: &Walk, f: &Finding) -> Option<Kernel> {
+fn with_event(walk: &HazardInterpreter, f: &Finding) -> Option<Kernel> {
     let (first, second) = (f.other.as_ref()?.0 as usize, f.site as usize);
     let (a, b) = (&walk.code.sites[first], &walk.code.sites[second]);
     let (from, to) = (a.pipe?, b.pipe?);
@@ -167,12 +169,12 @@ fn with_event(walk: &Walk, f: &Finding) -> Option<Kernel> {
     Some(kernel)
 }
 
-fn candidates(walk: &Walk, f: &Finding) -> Vec<Change> {
+fn candidates(walk: &HazardInterpreter, f: &Finding) -> Vec<Change> {
     let site = f.site as usize;
     let mut out = Vec::new();
     let mut push = |op, site, how| out.push(Change { op, site, how });
     match &f.fault {
-        Fault::Race { .. } => {
+        HazardFault::Race { .. } => {
             let Some((other, _)) = &f.other else { return out };
             let other = *other as usize;
             let (a, b) = (&walk.code.sites[other], &walk.code.sites[site]);
@@ -212,7 +214,7 @@ fn candidates(walk: &Walk, f: &Finding) -> Vec<Change> {
                 }
             }
         }
-        Fault::Order(Wrong::Down) => {
+        HazardFault::Order(Wrong::Down) => {
             let Op::Sync(op) = &walk.code.sites[site].stmt.op else { return out };
             let Some(e) = op.event() else { return out };
             let from = walk.code.kernel.events[e.event].from;
@@ -225,12 +227,12 @@ fn candidates(walk: &Walk, f: &Finding) -> Vec<Change> {
             push(*op, site, How::Without);
         }
         // All pipes meet before the ring begins anew.
-        Fault::Order(Wrong::Unordered(..)) if text::begins_anew(walk, f).is_some() => {
+        HazardFault::Order(Wrong::Unordered(..)) if text::begins_anew(walk, f).is_some() => {
             push(SyncOp::Barrier(None), site, How::Before);
         }
-        Fault::LeftUp | Fault::Order(Wrong::Up(_)) => {
+        HazardFault::LeftUp | HazardFault::Order(Wrong::Up(_)) => {
             let first = match &f.fault {
-                Fault::Order(Wrong::Up(since)) => *since as usize,
+                HazardFault::Order(Wrong::Up(since)) => *since as usize,
                 _ => site,
             };
             // As either of the two spells the element: a name of the one may not be known at the other.
@@ -274,13 +276,13 @@ fn candidates(walk: &Walk, f: &Finding) -> Vec<Change> {
 }
 
 /// Sites on a pipe, whoever issues them.
-fn sites_on<'a>(walk: &'a Walk, pipe: Pipe) -> impl Iterator<Item = usize> + 'a {
+fn sites_on<'a>(walk: &'a HazardInterpreter, pipe: Pipe) -> impl Iterator<Item = usize> + 'a {
     let sites = walk.code.sites.iter().enumerate();
     sites.filter(move |(_, s)| s.pipe == Some(pipe) && !matches!(s.stmt.op, Op::Sync(_))).map(|(n, _)| n)
 }
 
 /// The ways in which the kernel names elements of the event that this one is of, if it is a flag.
-fn spellings(walk: &Walk, element: u32) -> Vec<EventRef> {
+fn spellings(walk: &HazardInterpreter, element: u32) -> Vec<EventRef> {
     let (event, _) = walk.carried.elements[element as usize];
     let mut out: Vec<EventRef> = Vec::new();
     for site in &walk.code.sites {
@@ -295,7 +297,7 @@ fn spellings(walk: &Walk, element: u32) -> Vec<EventRef> {
 }
 
 /// The flags from one pipe to another, with the elements that the kernel uses.
-fn references(walk: &Walk, from: Option<Pipe>, to: Option<Pipe>) -> Vec<EventRef> {
+fn references(walk: &HazardInterpreter, from: Option<Pipe>, to: Option<Pipe>) -> Vec<EventRef> {
     let mut out: Vec<EventRef> = Vec::new();
     for site in &walk.code.sites {
         let Op::Sync(SyncOp::Set(e) | SyncOp::Wait(e)) = &site.stmt.op else { continue };
@@ -308,7 +310,7 @@ fn references(walk: &Walk, from: Option<Pipe>, to: Option<Pipe>) -> Vec<EventRef
 }
 
 /// The kernel with the change at this place of the region that `path` leads to.
-fn changed(walk: &Walk, change: &Change, path: &Path, at: usize) -> Option<Kernel> {
+fn changed(walk: &HazardInterpreter, change: &Change, path: &Path, at: usize) -> Option<Kernel> {
     let mut kernel = walk.code.kernel.clone();
     let region = region_of(&mut kernel.body, path)?;
     match change.how {

@@ -2,12 +2,12 @@
 
 use super::code::Def;
 use super::faults;
-use super::find::{Fault, Finding};
+use super::find::{Finding, HazardFault};
 use super::places::Spelled;
 use super::repair::{Advice, How, Repair};
 use super::text;
-use super::touch::{Kind, What as Place};
-use super::walk::Walk;
+use super::touch::{TouchKind, TouchedObject as Place};
+use super::walk::HazardInterpreter;
 use ptoc_diagnostics::{Code, Diagnostic, codes};
 use ptoc_ir::tile::{Op, Purpose, SyncOp, Tile, TileRef, Value};
 use ptoc_isa::Loc;
@@ -16,9 +16,14 @@ use rustc_hash::FxHashSet;
 
 /// What a finding says. Statements that would mend it are spelled out only if they were tried: as a `repair`, or as
 /// `tried` in general.
-pub(super) fn diagnostic(walk: &Walk, f: &Finding, repair: Option<&Repair>, tried: Option<Advice>) -> Diagnostic {
+pub(super) fn diagnostic(
+    walk: &HazardInterpreter,
+    f: &Finding,
+    repair: Option<&Repair>,
+    tried: Option<Advice>,
+) -> Diagnostic {
     let d = match &f.fault {
-        Fault::Race { first, second, touch } => race(walk, f, (*first, *second), *touch, repair, tried),
+        HazardFault::Race { first, second, touch } => race(walk, f, (*first, *second), *touch, repair, tried),
         _ => faults::event(walk, f, repair, tried),
     };
     match repair {
@@ -31,7 +36,11 @@ pub(super) fn diagnostic(walk: &Walk, f: &Finding, repair: Option<&Repair>, trie
 const CONSEQUENCES: usize = 1000;
 
 /// With the further pairs of accesses that the same mistake leaves without an order.
-pub(super) fn with_consequences<'f>(walk: &Walk, d: Diagnostic, gone: impl Iterator<Item = &'f Finding>) -> Diagnostic {
+pub(super) fn with_consequences<'f>(
+    walk: &HazardInterpreter,
+    d: Diagnostic,
+    gone: impl Iterator<Item = &'f Finding>,
+) -> Diagnostic {
     let (mut more, mut known) = (Vec::new(), FxHashSet::from_iter([d.message.clone()]));
     for f in gone.filter(|f| f.fault.pair().is_some()).take(CONSEQUENCES) {
         let message = diagnostic(walk, f, None, None).message;
@@ -50,7 +59,7 @@ fn pairs(n: usize) -> String {
     if n == 1 { "one pair of accesses".to_owned() } else { format!("{n} pairs of accesses") }
 }
 
-fn mended(walk: &Walk, d: Diagnostic, repair: &Repair) -> Diagnostic {
+fn mended(walk: &HazardInterpreter, d: Diagnostic, repair: &Repair) -> Diagnostic {
     let change = &repair.change;
     let data = change.op.event().map(|e| &walk.code.kernel.events[e.event]);
     let near = match &walk.code.sites[change.site].stmt.op {
@@ -95,14 +104,14 @@ fn mended(walk: &Walk, d: Diagnostic, repair: &Repair) -> Diagnostic {
 /// The tile of a touch that lies at the common bytes. Where it is not said which touch of this kind is meant, one of
 /// the tile `meets`, if there is one.
 fn tile_of<'k>(
-    walk: &'k Walk,
+    walk: &'k HazardInterpreter,
     site: u32,
-    kind: Kind,
+    kind: TouchKind,
     touch: Result<usize, Option<Tile>>,
     loc: Option<Loc>,
 ) -> Option<&'k TileRef> {
     let touches = &walk.code.sites[site as usize].touches;
-    let of = |t: &super::touch::Touch<'k>| match t.what {
+    let of = |t: &super::touch::StatementAccess<'k>| match t.what {
         Place::Tile(r) if loc.is_none_or(|l| walk.home(r.tile) == l) => Some(r),
         _ => None,
     };
@@ -116,9 +125,9 @@ fn tile_of<'k>(
 }
 
 fn race(
-    walk: &Walk,
+    walk: &HazardInterpreter,
     f: &Finding,
-    (first, second): (Kind, Kind),
+    (first, second): (TouchKind, TouchKind),
     touch: usize,
     repair: Option<&Repair>,
     tried: Option<Advice>,
@@ -126,7 +135,7 @@ fn race(
     let code = walk.code;
     let (other, before) = f.other.clone().unwrap_or((f.site, f.at.clone()));
     let loc = f.bytes.map(|b| b.0);
-    let name = |site: u32, kind: Kind, touch: Result<usize, Option<Tile>>| {
+    let name = |site: u32, kind: TouchKind, touch: Result<usize, Option<Tile>>| {
         if let Some(r) = tile_of(walk, site, kind, touch, loc) {
             return text::tile(code, r);
         }
@@ -141,15 +150,15 @@ fn race(
     let (of_a, of_b) = (&code.sites[other as usize].stmt.op, &code.sites[f.site as usize].stmt.op);
     let (op_a, op_b) = (text::operation(of_a), text::operation(of_b));
     let (id, sentence): (Code, String) = match (first, second) {
-        (Kind::Read, _) => (
+        (TouchKind::Read, _) => (
             codes::OVERWRITTEN_BEFORE_READ,
             format!("{} before {}", text::may(of_b, ("overwrite", "overwritten"), &b), text::has(of_a, "read", &a, &b)),
         ),
-        (_, Kind::Read) => (
+        (_, TouchKind::Read) => (
             codes::READ_BEFORE_WRITTEN,
             format!("{} before {}", text::may(of_b, ("read", "read"), &b), text::has(of_a, "written", &a, &b)),
         ),
-        (Kind::Atomic(_), Kind::Atomic(_)) => (
+        (TouchKind::Atomic(_), TouchKind::Atomic(_)) => (
             codes::UNORDERED_UPDATES,
             format!(
                 "{} before {}, and the result depends on it",
@@ -180,7 +189,7 @@ fn race(
     d = d
         .with_label(format!("{} {b} on {pipe_b}{in_b}", does(second)))
         .with_secondary(earlier, format!("{} {a} on {pipe_a}{in_a}", does(first)));
-    if let (Kind::Atomic(x), Kind::Atomic(y)) = (first, second) {
+    if let (TouchKind::Atomic(x), TouchKind::Atomic(y)) = (first, second) {
         d = d.with_note(x.disagreement(y));
     }
     if let Some((loc, from, to)) = f.bytes
@@ -217,7 +226,7 @@ fn race(
 }
 
 /// Does where the site touches memory depend on what the launch gives, or on a table?
-fn by_launch(code: &super::code::Code, site: &super::code::Site) -> bool {
+fn by_launch(code: &super::code::HazardProgram, site: &super::code::Site) -> bool {
     let mut values = Vec::new();
     site.stmt.op.for_each_use(&mut |v| values.push(v));
     let given = |v: &Value| code.sources(*v).iter().any(|s| matches!(code.defs[*s], Def::Given(_) | Def::Vague));
@@ -229,31 +238,31 @@ fn by_launch(code: &super::code::Code, site: &super::code::Site) -> bool {
 }
 
 /// What would have to be so: ``TLOAD overwrites `p` only after TADD has read it``.
-fn ordered((of_a, a): (&Op, &str), (of_b, b): (&Op, &str), first: Kind, second: Kind) -> String {
+fn ordered((of_a, a): (&Op, &str), (of_b, b): (&Op, &str), first: TouchKind, second: TouchKind) -> String {
     let (verb, participle) = match (first, second) {
-        (Kind::Read, _) => (("overwrites", "overwritten"), "read"),
-        (_, Kind::Read) => (("reads", "read"), "written"),
-        (Kind::Atomic(_), Kind::Atomic(_)) => (("updates", "updated"), "updated"),
+        (TouchKind::Read, _) => (("overwrites", "overwritten"), "read"),
+        (_, TouchKind::Read) => (("reads", "read"), "written"),
+        (TouchKind::Atomic(_), TouchKind::Atomic(_)) => (("updates", "updated"), "updated"),
         _ => (("writes", "written"), "written"),
     };
     format!("{} only after {}", text::does(of_b, verb, b), text::has(of_a, participle, a, b))
 }
 
-fn does(kind: Kind) -> &'static str {
+fn does(kind: TouchKind) -> &'static str {
     match kind {
-        Kind::Read => "reads",
-        Kind::Write => "writes",
-        Kind::Atomic(_) => "updates",
+        TouchKind::Read => "reads",
+        TouchKind::Write => "writes",
+        TouchKind::Atomic(_) => "updates",
     }
 }
 
 /// Is this a slot of the ring of that name?
-fn is_ring(walk: &Walk, t: &super::touch::Touch, ring: &str) -> bool {
+fn is_ring(walk: &HazardInterpreter, t: &super::touch::StatementAccess, ring: &str) -> bool {
     matches!(t.what, Place::Tile(r) if walk.code.kernel.tiles[r.tile].name == ring)
 }
 
 /// The ring whose slots both sites touch.
-fn ring_of(walk: &Walk, first: usize, second: usize) -> Option<String> {
+fn ring_of(walk: &HazardInterpreter, first: usize, second: usize) -> Option<String> {
     let rings = walk.code.kernel.events.values().filter(|e| e.purpose == Purpose::RingFull);
     let mut names = rings.map(|e| e.name.to_string());
     names.find(|n| [first, second].iter().all(|&s| walk.code.sites[s].touches.iter().any(|t| is_ring(walk, t, n))))
@@ -267,7 +276,7 @@ fn within(a: &super::code::Site, b: &super::code::Site) -> bool {
 
 /// What a new event would look like, or what else the two need.
 fn advice(
-    walk: &Walk,
+    walk: &HazardInterpreter,
     d: Diagnostic,
     first: usize,
     second: usize,
@@ -284,7 +293,7 @@ fn advice(
     }
     if let Some(ring) = ring_of(walk, first, second) {
         return d.with_help(
-            match walk.code.sites[first].touches.iter().any(|t| t.kind == Kind::Write && is_ring(walk, t, &ring)) {
+            match walk.code.sites[first].touches.iter().any(|t| t.kind == TouchKind::Write && is_ring(walk, t, &ring)) {
                 true => format!("commit a slot of `{ring}` when it is filled, and wait for it before it is read"),
                 false => format!("release a slot of `{ring}` when it has been read for the last time, not before"),
             },

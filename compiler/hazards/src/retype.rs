@@ -2,11 +2,11 @@
 //! their pipes or leads to it: with the other pipe in its declaration everything may be right. That is one mistake,
 //! whatever follows from it, and one edit.
 
-use super::find::{Fault, Finding};
+use super::find::{Finding, HazardFault};
 use super::order::Wrong;
 use super::repair::{self, Seen};
-use super::walk::Walk;
-use ptoc_checks::capacity::Author;
+use super::walk::HazardInterpreter;
+use ptoc_checks::capacity::FixContext;
 use ptoc_diagnostics::{Account, Diagnostic, Edit, Span};
 use ptoc_ir::tile::verify::verify;
 use ptoc_ir::tile::{Event, Kernel, Purpose};
@@ -27,11 +27,11 @@ pub(super) struct Retyped {
 
 /// The declaration whose pipes are wrong, if another one mends the finding and adds nothing.
 pub(super) fn find(
-    walk: &Walk,
+    walk: &HazardInterpreter,
     finding: &Finding,
     others: &[Seen],
     target: &Target,
-    author: &dyn Author,
+    author: &dyn FixContext,
     trial: Account<'_>,
 ) -> Option<Retyped> {
     let (kernel, own) = (walk.code.kernel, repair::seen(walk, finding));
@@ -54,7 +54,7 @@ pub(super) fn find(
 }
 
 /// Events and rings (by their full slots), and what their pipes could be instead.
-fn candidates(walk: &Walk, f: &Finding) -> Vec<(Event, (Pipe, Pipe))> {
+fn candidates(walk: &HazardInterpreter, f: &Finding) -> Vec<(Event, (Pipe, Pipe))> {
     let kernel = walk.code.kernel;
     let author = |e: &Event| matches!(kernel.events[*e].purpose, Purpose::Author | Purpose::RingFull);
     let own = f.element.map(|e| walk.carried.elements[e as usize].0);
@@ -73,7 +73,7 @@ fn candidates(walk: &Walk, f: &Finding) -> Vec<(Event, (Pipe, Pipe))> {
     };
     match (&f.fault, &f.other) {
         // A flag that is up is right where it is, and only to be waited for.
-        (Fault::Race { .. }, Some((other, _))) if own.is_none() => {
+        (HazardFault::Race { .. }, Some((other, _))) if own.is_none() => {
             let pipe = |site: u32| walk.code.sites[site as usize].pipe;
             if let (Some(a), Some(b)) = (pipe(*other), pipe(f.site))
                 && a != b
@@ -82,7 +82,7 @@ fn candidates(walk: &Walk, f: &Finding) -> Vec<(Event, (Pipe, Pipe))> {
             }
         }
         // Its waits hold back a pipe that nothing of this depends on.
-        (Fault::Order(Wrong::Unordered(..)), _) => {
+        (HazardFault::Order(Wrong::Unordered(..)), _) => {
             if let Some(event) = own.filter(|e| kernel.events[*e].purpose == Purpose::Author) {
                 let (from, to) = (kernel.events[event].from, kernel.events[event].to);
                 for &p in Pipe::ALL.iter().filter(|p| **p != from && **p != to && walk.has_pipe(**p)) {
@@ -111,7 +111,7 @@ fn with_pipes(kernel: &Kernel, event: Event, (from, to): (Pipe, Pipe)) -> Kernel
 }
 
 /// The pipes of a declaration as the source has them, and as they should be.
-fn edit(name: Span, word: &str, (from, to): (Pipe, Pipe), author: &dyn Author) -> Option<Edit> {
+fn edit(name: Span, word: &str, (from, to): (Pipe, Pipe), author: &dyn FixContext) -> Option<Edit> {
     let statement = author.statement(name)?.span;
     let text = author.text(statement)?;
     let behind = (name.end.checked_sub(statement.start)?) as usize;

@@ -1,7 +1,7 @@
 //! Where a walk is, and what it knows of scalars there.
 
-use super::code::{Code, Def};
-use super::domain::{MAX, Num};
+use super::code::{Def, HazardProgram};
+use super::domain::{AffineValue, MAX};
 use super::order::Order;
 use super::relations::{Relations, leaves, related};
 use super::witness::Concrete;
@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 /// How the iterations of a loop are walked through.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Mode {
+pub(super) enum LoopMode {
     /// Not in it.
     Out,
     /// One by one, from the first.
@@ -26,17 +26,17 @@ pub(super) enum Mode {
 
 /// A moment.
 #[derive(Clone, Debug)]
-pub(super) struct State {
+pub(super) struct HazardState {
     pub(super) step: usize,
-    pub(super) slots: Vec<Num>,
-    pub(super) vars: Vec<Num>,
+    pub(super) slots: Vec<AffineValue>,
+    pub(super) vars: Vec<AffineValue>,
     /// What this way through the program has assumed.
-    pub(super) assumed: Vec<(Value, Num)>,
-    pub(super) modes: Vec<Mode>,
+    pub(super) assumed: Vec<(Value, AffineValue)>,
+    pub(super) modes: Vec<LoopMode>,
     /// Most periods of each loop.
     pub(super) periods: Vec<i64>,
     /// Addresses of tiles that have them at run time.
-    pub(super) bound: Vec<Num>,
+    pub(super) bound: Vec<AffineValue>,
     pub(super) order: Order,
     /// Numbers are given, and this is what is known beside them.
     pub(super) concrete: Option<Concrete>,
@@ -45,21 +45,21 @@ pub(super) struct State {
     /// Iterations of each loop so far. For messages; not part of what matters.
     pub(super) at: Rc<[i64]>,
     /// Variables at the first iteration that stands for others; see `general`.
-    pub(super) before: FxHashMap<usize, Rc<Vec<Num>>>,
+    pub(super) before: FxHashMap<usize, Rc<Vec<AffineValue>>>,
 }
 
-impl State {
-    pub(super) fn new(code: &Code, order: Order) -> State {
+impl HazardState {
+    pub(super) fn new(code: &HazardProgram, order: Order) -> HazardState {
         let bound = code.kernel.tiles.values().map(|t| t.count as usize).sum();
         let loops = code.loops.len();
-        State {
+        HazardState {
             step: 0,
-            slots: vec![Num::TOP; code.slots.len()],
-            vars: vec![Num::TOP; code.kernel.vars.len()],
+            slots: vec![AffineValue::TOP; code.slots.len()],
+            vars: vec![AffineValue::TOP; code.kernel.vars.len()],
             assumed: Vec::new(),
-            modes: vec![Mode::Out; loops],
+            modes: vec![LoopMode::Out; loops],
             periods: vec![MAX; loops],
-            bound: vec![Num::TOP; bound],
+            bound: vec![AffineValue::TOP; bound],
             order,
             concrete: None,
             unsure: false,
@@ -72,8 +72,8 @@ impl State {
     pub(super) fn key(&self) -> Box<[u64]> {
         let mut out = Vec::with_capacity(64);
         out.push((self.step as u64) << 1 | u64::from(self.unsure));
-        let mut number = |n: &Num| {
-            if *n == Num::TOP {
+        let mut number = |n: &AffineValue| {
+            if *n == AffineValue::TOP {
                 out.push(u64::MAX);
             } else {
                 out.extend(words(n));
@@ -100,7 +100,7 @@ impl State {
         6 * numbers + order + 2 * self.modes.len() + concrete
     }
 
-    fn all(&mut self) -> impl Iterator<Item = &mut Num> {
+    fn all(&mut self) -> impl Iterator<Item = &mut AffineValue> {
         let assumed = self.assumed.iter_mut().map(|a| &mut a.1);
         self.slots.iter_mut().chain(&mut self.vars).chain(&mut self.bound).chain(assumed)
     }
@@ -112,33 +112,33 @@ impl State {
 
     /// Loop `l` has been through exactly `t` periods.
     pub(super) fn pin(&mut self, l: usize, t: i64) {
-        let pinned = |n: &Num| match n.coef.checked_mul(t) {
-            Some(by) => Num { base: 0, coef: 0, ..*n }.plus(by),
-            None => Num::TOP,
+        let pinned = |n: &AffineValue| match n.coef.checked_mul(t) {
+            Some(by) => AffineValue { base: 0, coef: 0, ..*n }.plus(by),
+            None => AffineValue::TOP,
         };
         self.all().filter(|n| n.base as usize == l + 1).for_each(|n| *n = pinned(n));
     }
 
     /// What was defined in loop `l`, or inside of it, is gone.
-    pub(super) fn forget(&mut self, code: &Code, l: usize) {
+    pub(super) fn forget(&mut self, code: &HazardProgram, l: usize) {
         let counter = code.loops[l].slot;
         for (slot, value) in code.slots.iter().enumerate() {
             if slot != counter && value.is_some_and(|v| code.inside(v, l)) {
-                self.slots[slot] = Num::TOP;
+                self.slots[slot] = AffineValue::TOP;
             }
         }
         self.assumed.retain(|(v, _)| !code.inside(*v, l));
     }
 
     /// Loop `l` is over, with all inside of it.
-    pub(super) fn leave(&mut self, code: &Code, l: usize) {
+    pub(super) fn leave(&mut self, code: &HazardProgram, l: usize) {
         for inner in (l..code.loops[l].end).rev() {
             let periods = self.periods.clone();
             self.all().filter(|n| n.base as usize == inner + 1).for_each(|n| *n = n.settled(&periods));
-            self.modes[inner] = Mode::Out;
+            self.modes[inner] = LoopMode::Out;
             self.periods[inner] = MAX;
             self.before.remove(&inner);
-            self.slots[code.loops[inner].slot] = Num::TOP;
+            self.slots[code.loops[inner].slot] = AffineValue::TOP;
         }
         self.forget(code, l);
     }
@@ -149,16 +149,16 @@ impl State {
         self.at = at.into();
     }
 
-    fn assumption(&self, v: Value) -> Option<Num> {
+    fn assumption(&self, v: Value) -> Option<AffineValue> {
         self.assumed.iter().find(|a| a.0 == v).map(|a| a.1)
     }
 
     /// What is known of a value.
-    pub(super) fn value(&self, code: &Code, v: Value) -> Num {
+    pub(super) fn value(&self, code: &HazardProgram, v: Value) -> AffineValue {
         self.evaluate(code, v, &mut FxHashMap::default())
     }
 
-    fn evaluate(&self, code: &Code, v: Value, memo: &mut FxHashMap<Value, Num>) -> Num {
+    fn evaluate(&self, code: &HazardProgram, v: Value, memo: &mut FxHashMap<Value, AffineValue>) -> AffineValue {
         let v = code.root(v);
         if let Some(n) = self.assumption(v) {
             return n;
@@ -166,7 +166,7 @@ impl State {
         match code.defs[v] {
             Def::Const(n) => return n,
             Def::Given(positive) => {
-                let own = if positive { Num::range(0, MAX) } else { of_type(code.kernel, v) };
+                let own = if positive { AffineValue::range(0, MAX) } else { of_type(code.kernel, v) };
                 let element = self.place(code, v).and_then(|p| self.concrete.as_ref()?.element(p));
                 return element.unwrap_or(own);
             }
@@ -182,26 +182,26 @@ impl State {
             Def::Same(a) => get(a),
             Def::Unary(UnOp::Neg, a) => get(a).neg(),
             Def::Unary(UnOp::Not, a) if code.kernel.values[v].ty == ptoc_ir::tile::Ty::BOOL => {
-                get(a).constant().map_or(Num::BIT, |n| Num::of(1 - n))
+                get(a).constant().map_or(AffineValue::BIT, |n| AffineValue::of(1 - n))
             }
             Def::Unary(UnOp::Abs, a) => match get(a) {
                 n if n.bounds(&self.periods).0 >= 0 => n,
-                _ => Num::range(0, MAX),
+                _ => AffineValue::range(0, MAX),
             },
             Def::Binary(op, a, b) => {
                 let (x, y) = (get(a), get(b));
-                Num::binary(op, x, y, &self.periods)
+                AffineValue::binary(op, x, y, &self.periods)
             }
             Def::Compare(op, a, b) => {
                 let (x, y) = (get(a), get(b));
-                match Num::compare(op, x, y, &self.periods).or_else(|| same_symbol(code, op, a, b)) {
-                    Some(holds) => Num::bit(holds),
-                    None => Num::BIT,
+                match AffineValue::compare(op, x, y, &self.periods).or_else(|| same_symbol(code, op, a, b)) {
+                    Some(holds) => AffineValue::bit(holds),
+                    None => AffineValue::BIT,
                 }
             }
             Def::AtMost(a, b, c) => {
                 let (x, y) = (get(a), get(b).plus(c));
-                Num::compare(CmpOp::Le, x, y, &self.periods).map_or(Num::BIT, Num::bit)
+                AffineValue::compare(CmpOp::Le, x, y, &self.periods).map_or(AffineValue::BIT, AffineValue::bit)
             }
             Def::Select(c, a, b) => {
                 let (x, y) = (get(a), get(b));
@@ -211,7 +211,7 @@ impl State {
                     None => x.join(y, &self.periods),
                 }
             }
-            _ => Num::TOP,
+            _ => AffineValue::TOP,
         };
         memo.insert(v, n);
         n
@@ -219,14 +219,14 @@ impl State {
 
     /// The element of a tensor that `v` is read from, if nothing writes the tensor and the place is known. Only of
     /// walks with numbers.
-    pub(super) fn place(&self, code: &Code, v: Value) -> Option<(TensorId, i64)> {
+    pub(super) fn place(&self, code: &HazardProgram, v: Value) -> Option<(TensorId, i64)> {
         self.concrete.as_ref()?;
         let &(tensor, offset) = code.loaded.get(&v)?;
         Some((tensor, self.value(code, offset).constant()?))
     }
 
     /// From here on `v` is `n`. False: that cannot be.
-    pub(super) fn assume(&mut self, code: &Code, v: Value, n: Num) -> bool {
+    pub(super) fn assume(&mut self, code: &HazardProgram, v: Value, n: AffineValue) -> bool {
         let v = code.root(v);
         if n.empty() {
             return false;
@@ -255,7 +255,7 @@ impl State {
     }
 
     /// The condition holds, or the launch has ended. False: it cannot hold.
-    pub(super) fn holds(&mut self, code: &Code, cond: Value) -> bool {
+    pub(super) fn holds(&mut self, code: &HazardProgram, cond: Value) -> bool {
         if let Some(n) = self.value(code, cond).constant() {
             // One that never holds is somebody else's to report. With numbers it ends the launch.
             return n != 0 || self.concrete.is_none();
@@ -264,7 +264,7 @@ impl State {
     }
 
     /// From here on the condition has this value. False: it cannot.
-    pub(super) fn decide(&mut self, code: &Code, cond: Value, holds: bool) -> bool {
+    pub(super) fn decide(&mut self, code: &HazardProgram, cond: Value, holds: bool) -> bool {
         let cond = code.root(cond);
         let compare = match code.defs[cond] {
             Def::Unary(UnOp::Not, a) => return self.decide(code, a, !holds),
@@ -279,15 +279,15 @@ impl State {
         let Some((op, a, b, more)) = compare else {
             return match self.value(code, cond).constant() {
                 Some(n) => (n != 0) == holds,
-                None => self.assume(code, cond, Num::bit(holds)),
+                None => self.assume(code, cond, AffineValue::bit(holds)),
             };
         };
         let op = if holds { op } else { op.opposite() };
         let (x, y) = (self.value(code, a), self.value(code, b).plus(more));
-        if let Some(is) = Num::compare(op, x, y, &self.periods) {
+        if let Some(is) = AffineValue::compare(op, x, y, &self.periods) {
             return is;
         }
-        let mut refine = |v: Value, op: CmpOp, bound: Num| {
+        let mut refine = |v: Value, op: CmpOp, bound: AffineValue| {
             let (core, c) = core(code, v);
             let old = self.value(code, core);
             let narrow = old.limited(op, bound.plus(-c));
@@ -299,16 +299,16 @@ impl State {
             (Some(_), _) => refine(b, op.mirrored(), x.plus(-more)),
             _ => None,
         };
-        said.unwrap_or_else(|| self.assume(code, cond, Num::bit(holds)))
+        said.unwrap_or_else(|| self.assume(code, cond, AffineValue::bit(holds)))
     }
 }
 
-fn words(n: &Num) -> [u64; 6] {
+fn words(n: &AffineValue) -> [u64; 6] {
     [u64::from(n.base), n.coef as u64, n.lo as u64, n.hi as u64, n.m as u64, n.r as u64]
 }
 
 /// `v` without a constant that is added, and that constant.
-pub(super) fn core(code: &Code, v: Value) -> (Value, i64) {
+pub(super) fn core(code: &HazardProgram, v: Value) -> (Value, i64) {
     let v = code.root(v);
     let constant = |v: Value| match code.defs[v] {
         Def::Const(n) => n.constant(),
@@ -331,13 +331,13 @@ pub(super) fn core(code: &Code, v: Value) -> (Value, i64) {
 }
 
 /// Compares two values that are one symbol plus constants.
-fn same_symbol(code: &Code, op: CmpOp, a: Value, b: Value) -> Option<bool> {
+fn same_symbol(code: &HazardProgram, op: CmpOp, a: Value, b: Value) -> Option<bool> {
     let ((x, c), (y, d)) = (core(code, a), core(code, b));
-    (x == y).then(|| Num::compare(op, Num::of(c), Num::of(d), &[]))?
+    (x == y).then(|| AffineValue::compare(op, AffineValue::of(c), AffineValue::of(d), &[]))?
 }
 
 /// What the type says.
-fn of_type(kernel: &Kernel, v: Value) -> Num {
+fn of_type(kernel: &Kernel, v: Value) -> AffineValue {
     let ty = kernel.values[v].ty;
-    if ty == ptoc_ir::tile::Ty::BOOL { Num::BIT } else { Num::TOP }
+    if ty == ptoc_ir::tile::Ty::BOOL { AffineValue::BIT } else { AffineValue::TOP }
 }

@@ -1,14 +1,14 @@
 //! How messages call things.
 
-use super::code::{Code, Def};
-use super::find::{Fault, Finding};
+use super::code::{Def, HazardProgram};
+use super::find::{Finding, HazardFault};
 use super::order::Wrong;
-use super::walk::Walk;
+use super::walk::HazardInterpreter;
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{EventRef, Kernel, Op, Purpose, Region, TileRef, Value};
 
 /// `src[b]`
-pub(super) fn tile(code: &Code, r: &TileRef) -> String {
+pub(super) fn tile(code: &HazardProgram, r: &TileRef) -> String {
     let data = &code.kernel.tiles[r.tile];
     match r.element {
         Some(e) if data.count > 1 => match scalar(code, e) {
@@ -21,13 +21,13 @@ pub(super) fn tile(code: &Code, r: &TileRef) -> String {
 }
 
 /// Are these the slots of a ring?
-fn is_ring(code: &Code, r: &TileRef) -> bool {
+fn is_ring(code: &HazardProgram, r: &TileRef) -> bool {
     let data = &code.kernel.tiles[r.tile];
     code.kernel.events.values().any(|e| e.purpose == Purpose::RingFull && e.name == data.name)
 }
 
 /// A scalar as the source may spell it: a constant or a name.
-pub(super) fn scalar(code: &Code, v: Value) -> Option<String> {
+pub(super) fn scalar(code: &HazardProgram, v: Value) -> Option<String> {
     match code.defs[v] {
         Def::Const(n) => n.constant().map(|n| n.to_string()),
         _ => code.kernel.values[v].name.as_ref().map(|n| n.to_string()),
@@ -81,7 +81,7 @@ pub(super) fn has(op: &Op, participle: &str, own: &str, name: &str) -> String {
 }
 
 /// `full[b]`, as it is written.
-pub(super) fn reference(code: &Code, e: EventRef) -> Option<String> {
+pub(super) fn reference(code: &HazardProgram, e: EventRef) -> Option<String> {
     let data = &code.kernel.events[e.event];
     match e.element {
         None => Some(data.name.to_string()),
@@ -91,7 +91,7 @@ pub(super) fn reference(code: &Code, e: EventRef) -> Option<String> {
 }
 
 /// `full[1]`, or `` slot 1 of ring `loads` ``.
-pub(super) fn element(walk: &Walk, element: u32) -> String {
+pub(super) fn element(walk: &HazardInterpreter, element: u32) -> String {
     let (event, n) = walk.carried.elements[element as usize];
     let data = &walk.code.kernel.events[event];
     match data.purpose {
@@ -102,7 +102,7 @@ pub(super) fn element(walk: &Walk, element: u32) -> String {
 }
 
 /// `pipe V`, `pipe V of role consumer`
-pub(super) fn pipe(walk: &Walk, site: usize) -> String {
+pub(super) fn pipe(walk: &HazardInterpreter, site: usize) -> String {
     let s = &walk.code.sites[site];
     match (s.pipe, s.role) {
         (Some(p), Some(r)) => format!("pipe {p} of role `{}`", walk.code.kernel.roles[r].name),
@@ -113,7 +113,7 @@ pub(super) fn pipe(walk: &Walk, site: usize) -> String {
 
 /// The iterations of two sites: `iteration j` and `iteration j + 2` of the innermost loop around both.
 pub(super) fn iterations(
-    walk: &Walk,
+    walk: &HazardInterpreter,
     first: (usize, &[i64]),
     second: (usize, &[i64]),
 ) -> Option<(String, String, i64)> {
@@ -142,7 +142,7 @@ fn leaves_early(region: &Region) -> bool {
 }
 
 /// The iteration in which something is found, as a run of the kernel would meet it; after loops, how long they were.
-pub(super) fn when(walk: &Walk, f: &Finding) -> Option<String> {
+pub(super) fn when(walk: &HazardInterpreter, f: &Finding) -> Option<String> {
     let code = walk.code;
     let site = &code.sites[f.site as usize];
     let named = |l: usize| {
@@ -151,7 +151,7 @@ pub(super) fn when(walk: &Walk, f: &Finding) -> Option<String> {
     };
     // A `while` has no name; which of them it is, the statement tells.
     let name = |l: usize| named(l).unwrap_or_else(|| "the `while`".to_owned());
-    let at_end = matches!(f.fault, Fault::LeftUp);
+    let at_end = matches!(f.fault, HazardFault::LeftUp);
     if let Some(&l) = site.loops.last().filter(|_| !at_end) {
         let outer: Vec<String> = site
             .loops
@@ -202,8 +202,9 @@ fn ordinal(n: i64) -> String {
 }
 
 /// The loop in which a ring is declared, if the fault is that it begins anew in the next iteration before it was over.
-pub(super) fn begins_anew(walk: &Walk, f: &Finding) -> Option<usize> {
-    let (Fault::Order(Wrong::Unordered(..)), Some((other, _)), Some(element)) = (&f.fault, &f.other, f.element) else {
+pub(super) fn begins_anew(walk: &HazardInterpreter, f: &Finding) -> Option<usize> {
+    let (HazardFault::Order(Wrong::Unordered(..)), Some((other, _)), Some(element)) = (&f.fault, &f.other, f.element)
+    else {
         return None;
     };
     let data = &walk.code.kernel.events[walk.carried.elements[element as usize].0];
@@ -213,13 +214,13 @@ pub(super) fn begins_anew(walk: &Walk, f: &Finding) -> Option<usize> {
 }
 
 /// A loop by its counter.
-pub(super) fn loop_name(walk: &Walk, l: usize) -> String {
+pub(super) fn loop_name(walk: &HazardInterpreter, l: usize) -> String {
     let name = walk.code.loops[l].counted.and_then(|c| walk.code.kernel.values[c.index].name.as_ref());
     name.map_or_else(|| "the `while`".to_owned(), |n| format!("`{n}`"))
 }
 
 /// The span of a statement.
-pub(super) fn span(walk: &Walk, site: u32) -> Span {
+pub(super) fn span(walk: &HazardInterpreter, site: u32) -> Span {
     walk.code.sites[site as usize].stmt.span
 }
 

@@ -1,12 +1,12 @@
 //! What was told already. A walk that comes to such a fault goes on as if it were mended (a wait that never ends is the
 //! end of its way), so that what only follows from it is not found: a second error is a second mistake.
 
-use super::find::{Fault, Finding, Key};
+use super::find::{Finding, HazardFault, Key};
 use super::order::{Carriers, Record, What, Wrong};
-use super::state::State;
+use super::state::HazardState;
 use super::text;
-use super::touch::Kind;
-use super::walk::Walk;
+use super::touch::TouchKind;
+use super::walk::HazardInterpreter;
 use ptoc_ir::tile::{Event, EventKind, Kernel, Op, Purpose, SyncOp};
 use ptoc_isa::Pipe;
 use rustc_hash::FxHashSet;
@@ -27,7 +27,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    pub(super) fn add(&mut self, walk: &Walk, f: &Finding) {
+    pub(super) fn add(&mut self, walk: &HazardInterpreter, f: &Finding) {
         self.keys.insert(f.key());
         for element in f.element.into_iter().chain(f.loose) {
             let (event, _) = walk.carried.elements[element as usize];
@@ -40,7 +40,7 @@ impl Told {
             }
         }
         match (&f.fault, &f.other, f.element) {
-            (Fault::Race { .. }, Some((other, _)), _) => {
+            (HazardFault::Race { .. }, Some((other, _)), _) => {
                 let (a, b) = (walk.stream(*other as usize), walk.stream(f.site as usize));
                 let (pipe, own) = (walk.carried.streams[a], walk.carried.streams[b]);
                 self.pairs.insert((f.site, pipe.pipe));
@@ -49,12 +49,12 @@ impl Told {
                     self.lonely.extend([a, b].into_iter().filter(|s| walk.is_lonely(*s)));
                 }
             }
-            (Fault::LeftUp, _, Some(element)) => {
+            (HazardFault::LeftUp, _, Some(element)) => {
                 self.left.extend(walk.last_wait(element, f.site).map(<[_]>::to_vec));
                 let (from, to) = walk.ends(element);
                 self.handshakes.extend([(from, to), (to, from)]);
             }
-            (Fault::Race { .. }, ..) => {}
+            (HazardFault::Race { .. }, ..) => {}
             (.., Some(element)) => {
                 let (from, to) = walk.ends(element);
                 self.handshakes.extend([(from, to), (to, from)]);
@@ -78,7 +78,7 @@ impl Told {
     }
 }
 
-impl Walk<'_> {
+impl HazardInterpreter<'_> {
     /// Was this told, or does it follow from what was? Of the faults of the events between two pipes the first is told.
     pub(super) fn is_told(&self, f: &Finding) -> bool {
         if self.told.is_empty() {
@@ -87,15 +87,15 @@ impl Walk<'_> {
         let mut events = f.element.into_iter().chain(f.loose).map(|e| self.carried.elements[e as usize].0);
         let own = events.any(|e| self.told.events.contains(&e));
         let pair = match (&f.fault, &f.other) {
-            (Fault::Race { .. }, Some((other, _))) => {
+            (HazardFault::Race { .. }, Some((other, _))) => {
                 let pipe = |site: u32| self.carried.streams[self.stream(site as usize)].pipe;
                 self.told.pairs.iter().any(|&(site, p)| p == pipe(*other) && self.is_part(site, f.site))
                     || self.told.phase(self.code.kernel, pipe(*other), pipe(f.site))
                     || [*other, f.site].iter().any(|s| self.told.lonely.contains(&self.stream(*s as usize)))
             }
-            (Fault::Race { .. }, None) => false,
+            (HazardFault::Race { .. }, None) => false,
             // The waits of several flags stand in one loop, which is too short.
-            (Fault::LeftUp, _)
+            (HazardFault::LeftUp, _)
                 if f.element
                     .and_then(|e| self.last_wait(e, f.site))
                     .is_some_and(|r| self.told.left.iter().any(|l| l == r)) =>
@@ -114,7 +114,7 @@ impl Walk<'_> {
     }
 
     /// The flags that are up and were set behind `record`.
-    pub(super) fn loose<'a>(&'a self, state: &'a State, record: &'a Record) -> impl Iterator<Item = u32> + 'a {
+    pub(super) fn loose<'a>(&'a self, state: &'a HazardState, record: &'a Record) -> impl Iterator<Item = u32> + 'a {
         let all = 0..state.order.up.len() as u32;
         all.filter(|&e| state.order.is_up(e) && record.known & self.carried.of(e) != 0)
     }
@@ -149,7 +149,8 @@ impl Walk<'_> {
 
     /// Is the one about an event between the pipes of the other, which is a pair of accesses?
     pub(super) fn explains(&self, cause: &Finding, pair: &Finding) -> bool {
-        let (Some(element), Some((other, _)), Fault::Race { .. }) = (cause.element, &pair.other, &pair.fault) else {
+        let (Some(element), Some((other, _)), HazardFault::Race { .. }) = (cause.element, &pair.other, &pair.fault)
+        else {
             return false;
         };
         let pipe = |site: u32| self.carried.streams[self.stream(site as usize)].pipe;
@@ -188,7 +189,7 @@ impl Walk<'_> {
     }
 
     /// Notes a finding. False: it was told, and the walk is to go on as if it were mended.
-    pub(super) fn tell(&mut self, finding: Finding, state: &State) -> bool {
+    pub(super) fn tell(&mut self, finding: Finding, state: &HazardState) -> bool {
         let new = !self.is_told(&finding);
         if new {
             self.found.add(finding, state);
@@ -198,7 +199,14 @@ impl Walk<'_> {
 
     /// Orders an access on `stream` after `record`, as a flag would have that is set behind the one and waited for
     /// before the other. The flag `up` that was meant to be waited for is taken down.
-    pub(super) fn order_after(&self, state: &mut State, record: &Record, stream: usize, up: Option<u32>, site: usize) {
+    pub(super) fn order_after(
+        &self,
+        state: &mut HazardState,
+        record: &Record,
+        stream: usize,
+        up: Option<u32>,
+        site: usize,
+    ) {
         let held = self.carried.held(stream);
         let from = self.carried.streams[record.stream as usize].done;
         state.order.tell(from, held);
@@ -216,7 +224,7 @@ impl Walk<'_> {
     }
 
     /// Both sides of an event know what the other one has done.
-    pub(super) fn reconcile(&self, state: &mut State, element: u32) {
+    pub(super) fn reconcile(&self, state: &mut HazardState, element: u32) {
         let (from, to) = (self.side(element, true), self.side(element, false));
         state.order.tell(from | to | self.carried.of(element), from | to);
     }
@@ -230,28 +238,31 @@ impl Walk<'_> {
     }
 }
 
-impl Fault {
+impl HazardFault {
     /// Is it that something is not known?
     pub(super) fn is_unknown(&self) -> bool {
         matches!(
             self,
-            Fault::UnknownElement | Fault::UnknownNumber | Fault::UnknownBytes | Fault::Order(Wrong::UnknownBytes)
+            HazardFault::UnknownElement
+                | HazardFault::UnknownNumber
+                | HazardFault::UnknownBytes
+                | HazardFault::Order(Wrong::UnknownBytes)
         )
     }
 
     /// Is it about numbers of bytes?
     fn is_of_bytes(&self) -> bool {
         match self {
-            Fault::BytesLeft { .. } | Fault::BytesMoved { .. } => true,
-            Fault::Order(Wrong::Stuck { announced, came, .. }) => announced != came,
+            HazardFault::BytesLeft { .. } | HazardFault::BytesMoved { .. } => true,
+            HazardFault::Order(Wrong::Stuck { announced, came, .. }) => announced != came,
             _ => false,
         }
     }
 
     /// Two accesses, and how.
-    pub(super) fn pair(&self) -> Option<(Kind, Kind)> {
+    pub(super) fn pair(&self) -> Option<(TouchKind, TouchKind)> {
         match self {
-            Fault::Race { first, second, .. } => Some((*first, *second)),
+            HazardFault::Race { first, second, .. } => Some((*first, *second)),
             _ => None,
         }
     }

@@ -1,10 +1,10 @@
 //! How the scalars of a kernel come about, and with which loop they change.
 
-use super::code::{Code, Def};
-use super::domain::Num;
+use super::code::{Def, HazardProgram};
+use super::domain::AffineValue;
 use super::flat::Flat;
-use super::poly::{Poly, constant, poly};
-use super::touch::{Kind, What, touches};
+use super::poly::{PolyInterval, constant, poly};
+use super::touch::{TouchKind, TouchedObject, touches};
 use cranelift_entity::EntitySet;
 use ptoc_ir::tile::{Op, Region, TensorId, Ty, Value};
 use ptoc_isa::{BinOp, CmpOp};
@@ -55,10 +55,10 @@ impl<'k> Flat<'k> {
         let root = |v: Value| self.code.root(v);
         let def = match op {
             Op::Const { value, .. } => match value.ty {
-                Ty::Index => Def::Const(Num::of(value.bits as i64)),
+                Ty::Index => Def::Const(AffineValue::of(value.bits as i64)),
                 ty if ptoc_ir::scalar::is_int(ty) || ty == Ty::BOOL => {
                     let n = i64::try_from(ptoc_ir::scalar::to_int(ty, value.bits));
-                    n.map_or(Def::Vague, |n| Def::Const(Num::of(n)))
+                    n.map_or(Def::Vague, |n| Def::Const(AffineValue::of(n)))
                 }
                 _ => Def::Bits(value.bits),
             },
@@ -173,8 +173,9 @@ pub(super) fn only_read(used: &EntitySet<Value>, region: &Region, tensor: Tensor
     region.iter().all(|stmt| {
         let mut touches = touches(stmt, used).into_iter();
         let written = touches.any(|t| {
-            t.kind != Kind::Read
-                && matches!(t.what, What::View(g, ..) | What::Element(g, _) | What::Tensor(g) if g == tensor)
+            t.kind != TouchKind::Read
+                && matches!(t.what, TouchedObject::View(g, ..) | TouchedObject::Element(g, _) | TouchedObject::Tensor(g)
+                    if g == tensor)
         });
         !written && stmt.op.regions().all(|r| only_read(used, r, tensor))
     })
@@ -182,7 +183,7 @@ pub(super) fn only_read(used: &EntitySet<Value>, region: &Region, tensor: Tensor
 
 /// `j * k + min(d - j * k, k) == d`: is tile j the last one? As `j` is less than `bound = (d + k - 1) / k`, that is
 /// `bound <= j + 1`, which says how far it is from the end of its loop.
-fn last_tile(code: &Code, a: Value, b: Value) -> Option<Def> {
+fn last_tile(code: &HazardProgram, a: Value, b: Value) -> Option<Def> {
     let tile = |end: Value, all: Value| {
         let Def::Binary(BinOp::Add, p, q) = code.defs[end] else { return None };
         [(p, q), (q, p)].into_iter().find_map(|(from, length)| {
@@ -202,7 +203,7 @@ fn last_tile(code: &Code, a: Value, b: Value) -> Option<Def> {
                     return None;
                 }
                 // left <= most, where left + k * counter + e = sum: sum <= k * counter + most + e.
-                let whole = left.add(&Poly::symbol(counter).scaled(k)?)?;
+                let whole = left.add(&PolyInterval::symbol(counter).scaled(k)?)?;
                 let e = poly(code, sum, 0)?.add(&whole.scaled(-1)?)?.constant()?;
                 let more = most.checked_add(e)?.checked_sub(k - 1)?;
                 (more.rem_euclid(k) == 0).then(|| Def::AtMost(bound, counter, more / k))

@@ -1,12 +1,12 @@
 //! The walk: every way through a block, each state once.
 
 use super::bytes::Areas;
-use super::code::{Code, Step};
-use super::find::{Fault, Finding, Findings};
+use super::code::{HazardOp, HazardProgram};
+use super::find::{Finding, Findings, HazardFault};
 use super::order::{Carried, Order};
-use super::state::State;
+use super::state::HazardState;
 use super::told::Told;
-use super::touch::{Kind, What as Place};
+use super::touch::{TouchKind, TouchedObject as Place};
 use ptoc_diagnostics::Account;
 use ptoc_ir::tile::{EventRef, Op, SyncOp, Tile, Value};
 use ptoc_isa::{Loc, Pipe, Target};
@@ -28,18 +28,18 @@ const ELEMENTS: i64 = 16;
 /// Areas of one touch by element, origin and address.
 type AreaKey = (usize, usize, i64, i64, i64, i64);
 
-pub(super) struct Walk<'k> {
-    pub(super) code: &'k Code<'k>,
+pub(super) struct HazardInterpreter<'k> {
+    pub(super) code: &'k HazardProgram<'k>,
     pub(super) carried: Carried,
     pub(super) areas: Areas,
     /// Stream of each site.
     streams: Vec<usize>,
     /// The location that stands for the memory behind each location.
     homes: [Loc; Loc::ALL.len()],
-    /// First element of each tile in [`State::bound`].
+    /// First element of each tile in [`HazardState::bound`].
     pub(super) first_bound: Vec<usize>,
     seen: FxHashSet<Box<[u64]>>,
-    stack: Vec<State>,
+    stack: Vec<HazardState>,
     pub(super) found: Findings,
     pub(super) told: Told,
     pub(super) known_areas: FxHashMap<AreaKey, u32>,
@@ -66,18 +66,22 @@ pub(super) enum Then {
     Stop,
 }
 
-impl<'k> Walk<'k> {
-    pub(super) fn new(code: &'k Code<'k>, target: &Target, account: Account<'k>) -> Option<Walk<'k>> {
-        Walk::with(code, target, State::new(code, Order::default()), account)
+impl<'k> HazardInterpreter<'k> {
+    pub(super) fn new(
+        code: &'k HazardProgram<'k>,
+        target: &Target,
+        account: Account<'k>,
+    ) -> Option<HazardInterpreter<'k>> {
+        HazardInterpreter::with(code, target, HazardState::new(code, Order::default()), account)
     }
 
     /// One that begins with what `start` knows.
     pub(super) fn with(
-        code: &'k Code<'k>,
+        code: &'k HazardProgram<'k>,
         target: &Target,
-        mut start: State,
+        mut start: HazardState,
         account: Account<'k>,
-    ) -> Option<Walk<'k>> {
+    ) -> Option<HazardInterpreter<'k>> {
         let pipes = code.sites.iter().map(|s| (s.role, s.pipe.unwrap_or(Pipe::S)));
         let carried = Carried::new(code.kernel, pipes, target)?;
         let streams = code.sites.iter().map(|s| carried.stream(s.role, s.pipe.unwrap_or(Pipe::S))).collect();
@@ -94,7 +98,7 @@ impl<'k> Walk<'k> {
                 start.holds(code, *cond);
             }
         }
-        let mut walk = Walk {
+        let mut walk = HazardInterpreter {
             code,
             carried,
             areas: Areas::default(),
@@ -124,7 +128,7 @@ impl<'k> Walk<'k> {
 
     /// May two accesses of the tensor be on different pipes, or unordered on one?
     fn is_shared(&self, tensor: ptoc_ir::tile::TensorId) -> bool {
-        let mut uses: Vec<(usize, Kind)> = Vec::new();
+        let mut uses: Vec<(usize, TouchKind)> = Vec::new();
         for (n, site) in self.code.sites.iter().enumerate() {
             for touch in &site.touches {
                 let of = match touch.what {
@@ -166,13 +170,13 @@ impl<'k> Walk<'k> {
     }
 
     /// A way that is followed later.
-    pub(super) fn later(&mut self, state: State) {
+    pub(super) fn later(&mut self, state: HazardState) {
         self.held += state.words();
         self.stack.push(state);
     }
 
     /// Was this moment met before?
-    pub(super) fn again(&mut self, state: &State) -> bool {
+    pub(super) fn again(&mut self, state: &HazardState) -> bool {
         let key = state.key();
         let words = key.len();
         let new = self.seen.insert(key);
@@ -180,65 +184,65 @@ impl<'k> Walk<'k> {
         !new
     }
 
-    fn step(&mut self, state: &mut State, step: usize) -> Then {
+    fn step(&mut self, state: &mut HazardState, step: usize) -> Then {
         let code = self.code;
         match code.steps[step] {
-            Step::Unknown(slot, positive) => {
+            HazardOp::Unknown(slot, positive) => {
                 let low = if positive { 0 } else { super::domain::MIN };
-                state.slots[slot] = super::domain::Num::range(low, super::domain::MAX);
+                state.slots[slot] = super::domain::AffineValue::range(low, super::domain::MAX);
                 if let Some(v) = code.slots[slot] {
                     state.assumed.retain(|a| a.0 != v);
                 }
                 Then::On
             }
-            Step::Get(slot, var) => {
+            HazardOp::Get(slot, var) => {
                 state.slots[slot] = state.vars[cranelift_entity::EntityRef::index(var)];
                 if let Some(v) = code.slots[slot] {
                     state.assumed.retain(|a| a.0 != v);
                 }
                 Then::On
             }
-            Step::Set(var, value) => {
+            HazardOp::Set(var, value) => {
                 state.vars[cranelift_entity::EntityRef::index(var)] = state.value(code, value);
                 Then::On
             }
-            Step::Bind(tile, element, addr) => self.bind(state, tile, element, addr, step),
-            Step::Access(site) => self.access(state, site, step),
-            Step::Sync(site, op) => self.sync(state, site, op, step),
-            Step::Holds(cond) => {
+            HazardOp::Bind(tile, element, addr) => self.bind(state, tile, element, addr, step),
+            HazardOp::Access(site) => self.access(state, site, step),
+            HazardOp::Sync(site, op) => self.sync(state, site, op, step),
+            HazardOp::Holds(cond) => {
                 if state.holds(code, cond) {
                     Then::On
                 } else {
                     Then::Stop
                 }
             }
-            Step::Branch(cond, otherwise) => self.branch(state, cond, otherwise),
-            Step::Jump(to) => {
+            HazardOp::Branch(cond, otherwise) => self.branch(state, cond, otherwise),
+            HazardOp::Jump(to) => {
                 state.step = to;
                 Then::On
             }
-            Step::Join => {
+            HazardOp::Join => {
                 if self.again(state) {
                     return Then::Stop;
                 }
                 Then::On
             }
-            Step::Enter(l) => self.enter(state, l),
-            Step::Head(l) => self.head(state, l),
-            Step::Next(l) => self.next(state, l),
-            Step::Leave(l) => {
+            HazardOp::Enter(l) => self.enter(state, l),
+            HazardOp::Head(l) => self.head(state, l),
+            HazardOp::Next(l) => self.next(state, l),
+            HazardOp::Leave(l) => {
                 self.age(state, l, true);
                 state.leave(code, l);
                 if self.again(state) { Then::Stop } else { Then::On }
             }
-            Step::End => {
+            HazardOp::End => {
                 self.end(state);
                 Then::Stop
             }
         }
     }
 
-    fn branch(&mut self, state: &mut State, cond: Value, otherwise: usize) -> Then {
+    fn branch(&mut self, state: &mut HazardState, cond: Value, otherwise: usize) -> Then {
         if let Some(n) = state.value(self.code, cond).constant() {
             if n == 0 {
                 state.step = otherwise;
@@ -257,7 +261,7 @@ impl<'k> Walk<'k> {
     /// is any of them.
     pub(super) fn element(
         &mut self,
-        state: &State,
+        state: &HazardState,
         element: Option<Value>,
         count: u32,
         step: usize,
@@ -278,28 +282,28 @@ impl<'k> Walk<'k> {
         for k in (lo..=hi).rev() {
             let mut other = state.clone();
             other.step = step;
-            if other.assume(self.code, v, super::domain::Num::of(k)) {
+            if other.assume(self.code, v, super::domain::AffineValue::of(k)) {
                 self.later(other);
             }
         }
         Err(Then::Stop)
     }
 
-    fn bind(&mut self, state: &mut State, tile: Tile, element: Option<Value>, addr: Value, step: usize) -> Then {
+    fn bind(&mut self, state: &mut HazardState, tile: Tile, element: Option<Value>, addr: Value, step: usize) -> Then {
         let count = self.code.kernel.tiles[tile].count;
         let first = self.first_bound[cranelift_entity::EntityRef::index(tile)];
         let at = state.value(self.code, addr);
         match self.element(state, element, count, step) {
             Ok(n) => state.bound[first + n as usize] = at,
             Err(Then::On) => {
-                state.bound[first..first + count as usize].fill(super::domain::Num::TOP);
+                state.bound[first..first + count as usize].fill(super::domain::AffineValue::TOP);
             }
             Err(Then::Stop) => return Then::Stop,
         }
         Then::On
     }
 
-    fn sync(&mut self, state: &mut State, site: usize, op: SyncOp, step: usize) -> Then {
+    fn sync(&mut self, state: &mut HazardState, site: usize, op: SyncOp, step: usize) -> Then {
         if let SyncOp::Barrier(pipe) = op {
             state.order.barrier(&self.carried, self.code.sites[site].role, pipe);
             return Then::On;
@@ -310,7 +314,7 @@ impl<'k> Walk<'k> {
             Ok(n) => n,
             Err(Then::Stop) => return Then::Stop,
             Err(Then::On) => {
-                self.tell(Finding::plain(Fault::UnknownElement, false, site, state, None), state);
+                self.tell(Finding::plain(HazardFault::UnknownElement, false, site, state, None), state);
                 return Then::Stop;
             }
         };

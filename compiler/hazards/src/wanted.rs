@@ -2,7 +2,7 @@
 
 use super::code::Def;
 use super::flat::Flat;
-use super::touch::{What, touches};
+use super::touch::{TouchedObject, touches};
 use cranelift_entity::EntitySet;
 use ptoc_ir::tile::{Kernel, Op, Region, Value, Var};
 use ptoc_isa::{BinOp, UnOp};
@@ -109,16 +109,16 @@ fn seeds(
         }
         for touch in touches(stmt, used) {
             match touch.what {
-                What::Tile(t) => {
+                TouchedObject::Tile(t) => {
                     out.extend(t.element);
                     out.extend(t.origin.iter().flat_map(|(r, c)| [*r, *c]));
                 }
-                What::View(_, v, _) => {
+                TouchedObject::View(_, v, _) => {
                     out.push(v.offset);
                     out.extend(&v.strides);
                 }
-                What::Element(_, offset) => out.push(offset),
-                What::Tensor(_) => {}
+                TouchedObject::Element(_, offset) => out.push(offset),
+                TouchedObject::Tensor(_) => {}
             }
         }
         stmt.op.regions().for_each(|r| seeds(used, r, found, gets, out));

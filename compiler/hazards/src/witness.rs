@@ -4,15 +4,15 @@
 //! can make such an error a false one: what is not known even then (numbers that are loaded) counts only where each
 //! decides once.
 
-use super::code::{Code, Def};
-use super::domain::Num;
+use super::code::{Def, HazardProgram};
+use super::domain::AffineValue;
 use super::find::{Finding, Key};
 use super::relations::{Leaf, Relations, by_type};
-use super::state::State;
+use super::state::HazardState;
 use super::told::Told;
-use super::walk::Walk;
+use super::walk::HazardInterpreter;
 use ptoc_diagnostics::Account;
-use ptoc_ir::analysis::linear::{Row, System};
+use ptoc_ir::analysis::linear::{LinearSum, System};
 use ptoc_ir::tile::{Op, TensorId, Ty, Value};
 use ptoc_isa::Target;
 use rustc_hash::FxHashSet;
@@ -29,14 +29,14 @@ const NUMBERS: [i64; 14] = [1, 0, 2, 3, 4, 5, 8, 16, 17, 32, 33, 48, 64, -1];
 #[derive(Clone, Default, Debug)]
 pub(super) struct Concrete {
     /// Elements of tensors that nothing writes.
-    pub(super) elements: Vec<((TensorId, i64), Num)>,
+    pub(super) elements: Vec<((TensorId, i64), AffineValue)>,
     /// What conditions were decided by, that is not one of these; sorted.
     decided: Vec<Leaf>,
 }
 
 impl Concrete {
     /// Something that depends on these is decided. False: what was decided before may exclude it.
-    pub(super) fn decide(&mut self, code: &Code, own: &[Leaf], again: bool) -> bool {
+    pub(super) fn decide(&mut self, code: &HazardProgram, own: &[Leaf], again: bool) -> bool {
         let free = |leaf: &Leaf| match leaf {
             Leaf::Periods(_) => false,
             // Of numbers that are loaded nothing is known: one may decide, a second one may be the same.
@@ -53,7 +53,7 @@ impl Concrete {
     }
 
     /// An element is one of these. False: a condition that compares it has been decided before.
-    pub(super) fn narrow(&mut self, place: (TensorId, i64), n: Num) -> bool {
+    pub(super) fn narrow(&mut self, place: (TensorId, i64), n: AffineValue) -> bool {
         match self.elements.iter_mut().find(|e| e.0 == place) {
             Some(e) => e.1 = n,
             None => self.elements.push((place, n)),
@@ -61,7 +61,7 @@ impl Concrete {
         !self.decided.contains(&Leaf::Element(place.0, place.1))
     }
 
-    pub(super) fn element(&self, place: (TensorId, i64)) -> Option<Num> {
+    pub(super) fn element(&self, place: (TensorId, i64)) -> Option<AffineValue> {
         self.elements.iter().find(|e| e.0 == place).map(|e| e.1)
     }
 
@@ -88,7 +88,7 @@ impl Concrete {
 
 /// Keeps as errors those that a launch shows. The keys of these in order: launch by launch, as each meets them.
 pub(super) fn confirm(
-    code: &Code,
+    code: &HazardProgram,
     target: &Target,
     told: &Told,
     findings: &mut [Finding],
@@ -103,7 +103,7 @@ pub(super) fn confirm(
             }
             walked += 1;
             let Some(start) = solve(code, ground) else { continue };
-            let Some(mut walk) = Walk::with(code, target, start, account) else { continue };
+            let Some(mut walk) = HazardInterpreter::with(code, target, start, account) else { continue };
             walk.told = told.clone();
             // What was found before it is given up stands.
             let _ = walk.run();
@@ -115,7 +115,7 @@ pub(super) fn confirm(
 }
 
 /// What the launch gives, as far as it matters.
-fn given<'a>(code: &'a Code) -> impl Iterator<Item = Value> + 'a {
+fn given<'a>(code: &'a HazardProgram) -> impl Iterator<Item = Value> + 'a {
     code.given.iter().copied().filter(|v| {
         let ty = code.kernel.values[*v].ty;
         ptoc_ir::scalar::is_int(ty) || matches!(ty, Ty::Index | Ty::BOOL)
@@ -123,7 +123,7 @@ fn given<'a>(code: &'a Code) -> impl Iterator<Item = Value> + 'a {
 }
 
 /// Where a walk begins that goes the way of `ground`.
-fn solve(code: &Code, ground: &State) -> Option<State> {
+fn solve(code: &HazardProgram, ground: &HazardState) -> Option<HazardState> {
     let mut relations = Relations::of(code, ground, 0..ground.assumed.len());
     let symbols: Vec<(Value, u32)> = given(code).map(|v| (v, relations.symbol_of(v))).collect();
     let mut search = Search { code, symbols, chosen: Vec::new(), left: CHOICES };
@@ -131,14 +131,14 @@ fn solve(code: &Code, ground: &State) -> Option<State> {
 }
 
 struct Search<'a> {
-    code: &'a Code<'a>,
+    code: &'a HazardProgram<'a>,
     symbols: Vec<(Value, u32)>,
     chosen: Vec<i64>,
     left: usize,
 }
 
 impl Search<'_> {
-    fn choose(&mut self, system: &System) -> Option<State> {
+    fn choose(&mut self, system: &System) -> Option<HazardState> {
         let Some(&(v, symbol)) = self.symbols.get(self.chosen.len()) else { return self.start() };
         let (low, high) = system.bounds(symbol);
         let mut tried = Vec::new();
@@ -156,7 +156,7 @@ impl Search<'_> {
             }
             self.left = self.left.checked_sub(1)?;
             let mut with = system.clone();
-            with.zero(Row::number(-n).plus(symbol, 1)?);
+            with.zero(LinearSum::number(-n).plus(symbol, 1)?);
             if with.refuted() {
                 continue;
             }
@@ -170,21 +170,21 @@ impl Search<'_> {
     }
 
     /// The state with the numbers that were chosen, if the launch's checks let them pass.
-    fn start(&self) -> Option<State> {
+    fn start(&self) -> Option<HazardState> {
         let code = self.code;
-        let mut state = State::new(code, super::order::Order::default());
+        let mut state = HazardState::new(code, super::order::Order::default());
         state.concrete = Some(Concrete::default());
         let chosen = self.symbols.iter().map(|s| s.0).zip(&self.chosen);
         let (loaded, plain): (Vec<_>, Vec<_>) = chosen.partition(|(v, _)| code.loaded.contains_key(v));
-        state.assumed = plain.into_iter().map(|(v, n)| (v, Num::of(*n))).collect();
+        state.assumed = plain.into_iter().map(|(v, n)| (v, AffineValue::of(*n))).collect();
         for (v, &n) in loaded {
             // One whose place is not known yet stays open.
             let Some(place) = state.place(code, v) else { continue };
             let concrete = state.concrete.as_mut()?;
             match concrete.element(place) {
-                Some(other) if other != Num::of(n) => return None,
+                Some(other) if other != AffineValue::of(n) => return None,
                 Some(_) => {}
-                None => concrete.elements.push((place, Num::of(n))),
+                None => concrete.elements.push((place, AffineValue::of(n))),
             }
         }
         let grid = |g: &ptoc_ir::tile::GridDim| {
@@ -201,7 +201,7 @@ impl Search<'_> {
 }
 
 /// The givens of a kernel that conditions, places and events depend on, and that are the same wherever they are read.
-pub(super) fn wanted(code: &Code, from: impl Iterator<Item = Value>) -> Rc<[Value]> {
+pub(super) fn wanted(code: &HazardProgram, from: impl Iterator<Item = Value>) -> Rc<[Value]> {
     let mut out: Vec<Value> = Vec::new();
     for v in from {
         for &s in code.sources(v).iter() {

@@ -1,6 +1,6 @@
 //! Instructions that put elements elsewhere: each element of the destination by its expression, read where it lies.
 
-use super::exec::Window;
+use super::exec::BoundWindow;
 use super::machine::Machine;
 use super::matrix::Matrix;
 use super::trap::Trap;
@@ -13,10 +13,10 @@ use ptoc_isa::{Cells, CmpOp};
 use ptoc_tensor::DType;
 use std::cell::RefCell;
 
-type Step<T = ()> = Result<T, Trap>;
+type TrapResult<T = ()> = Result<T, Trap>;
 
 enum Source {
-    Tile(Window, i64),
+    Tile(BoundWindow, i64),
     Scalar(Ty, u64),
 }
 
@@ -66,7 +66,7 @@ impl Operands for Reader<'_, '_, '_> {
         }
     }
 
-    fn element(&self, k: usize, row: i64, col: i64, found: Option<Look>) -> Step<u64> {
+    fn element(&self, k: usize, row: i64, col: i64, found: Option<Look>) -> TrapResult<u64> {
         let mut machine = self.machine.borrow_mut();
         let Source::Tile(w, _) = &self.sources[k] else { return machine.malformed(self.name) };
         let inside = (0..w.rows as i64).contains(&row) && (0..w.cols as i64).contains(&col);
@@ -93,7 +93,7 @@ impl Operands for Reader<'_, '_, '_> {
 
 impl<'k> Machine<'k, '_> {
     /// The elements of the destination.
-    pub(super) fn cells(&mut self, cells: &Cells, inst: &'k Inst, dtype: DType) -> Step<Matrix> {
+    pub(super) fn cells(&mut self, cells: &Cells, inst: &'k Inst, dtype: DType) -> TrapResult<Matrix> {
         let row = inst.instr.get();
         let mut sources = Vec::new();
         for operand in &inst.operands {
@@ -128,7 +128,7 @@ impl<'k> Machine<'k, '_> {
     }
 
     /// TSCATTER: the destination as it was, with elements put into it.
-    pub(super) fn scatter(&mut self, inst: &'k Inst) -> Step<Matrix> {
+    pub(super) fn scatter(&mut self, inst: &'k Inst) -> TrapResult<Matrix> {
         let name = inst.instr.get().name;
         let [Operand::Tile(to), Operand::Tile(a), Operand::Tile(idx), Operand::Tile(old)] = &inst.operands[..] else {
             return self.malformed(name);

@@ -1,20 +1,20 @@
 //! Copies and matrix products along nests.
 
 use super::machine::Machine;
-use super::nest::{Side, Spot, for_each_point, points};
+use super::nest::{BoundSide, Spot, for_each_point, points};
 use super::traffic::{Conflict, Home, Traffic};
 use super::trap::Trap;
 use super::wording::{self, Meeting};
 use ptoc_diagnostics::codes;
 use ptoc_ir::scalar;
-use ptoc_ir::tile::{Access, Copy, Elem, Mma, TensorId, Ty};
+use ptoc_ir::tile::{Copy, Elem, Mma, NestAccess, TensorId, Ty};
 use ptoc_tensor::DType;
 use std::ops::Range;
 
-type Step<T = ()> = Result<T, Trap>;
+type TrapResult<T = ()> = Result<T, Trap>;
 
 impl Machine<'_, '_> {
-    pub(super) fn copy(&mut self, copy: &Copy) -> Step {
+    pub(super) fn copy(&mut self, copy: &Copy) -> TrapResult {
         *self.stats.instructions.entry("copy").or_default() += 1;
         let extents = self.extents(&copy.extents, "copy")?;
         let count = points(&extents);
@@ -34,7 +34,7 @@ impl Machine<'_, '_> {
             let spot = self.spot(&dst, point, &mut |t, bytes| watch.table(t, bytes))?;
             self.note_write(&dst, spot, &mut watch, "copy")?;
             self.put_at(&dst, spot, bits)?;
-            if let (Side::Tile { window, .. }, Spot::Tile(r, c)) = (&dst, spot) {
+            if let (BoundSide::Tile { window, .. }, Spot::Tile(r, c)) = (&dst, spot) {
                 tally.moved += window.slot.ty.dtype.size() as u64;
                 tally.valid += u64::from(r < window.rows && c < window.cols);
             }
@@ -42,8 +42,8 @@ impl Machine<'_, '_> {
         })?;
         self.stats.bytes_read += tally.halves.div_ceil(2);
         match &dst {
-            Side::Tile { window, .. } => {
-                if matches!(src, Side::Tile { .. }) {
+            BoundSide::Tile { window, .. } => {
+                if matches!(src, BoundSide::Tile { .. }) {
                     self.stats.bytes_moved += tally.moved;
                 }
                 let all = (window.rows * window.cols) as u64;
@@ -57,11 +57,11 @@ impl Machine<'_, '_> {
                 }
                 Ok(())
             }
-            Side::Tensor { .. } => Ok(()),
+            BoundSide::Tensor { .. } => Ok(()),
         }
     }
 
-    pub(super) fn mma(&mut self, mma: &Mma) -> Step {
+    pub(super) fn mma(&mut self, mma: &Mma) -> TrapResult {
         *self.stats.instructions.entry("mma").or_default() += 1;
         let what = "matrix product";
         let (m, n, k) = (self.extents(&mma.m, what)?, self.extents(&mma.n, what)?, self.extents(&mma.k, what)?);
@@ -96,9 +96,9 @@ impl Machine<'_, '_> {
         }
         self.stats.bytes_read += tally.halves.div_ceil(2);
 
-        let dtype = |m: &Self, access: &Access| match access {
-            Access::Tile { tile, .. } => m.k.tiles[tile.tile].ty.dtype,
-            Access::Tensor { elem, .. } => elem.dtype(),
+        let dtype = |m: &Self, access: &NestAccess| match access {
+            NestAccess::Tile { tile, .. } => m.k.tiles[tile.tile].ty.dtype,
+            NestAccess::Tensor { elem, .. } => elem.dtype(),
         };
         let chain = Chain { acc: dtype(self, &mma.acc), operand: dtype(self, &mma.a) };
         let row = |data: &[u64], at: u64| -> Vec<u64> {
@@ -126,17 +126,17 @@ impl Machine<'_, '_> {
     /// Reads the element of a point, if there is one; `meets`: perhaps from storage that the nest writes.
     fn read_point(
         &mut self,
-        (side, meets): (&Side, bool),
+        (side, meets): (&BoundSide, bool),
         point: &[i64],
         watch: &mut Watch,
         tally: &mut Tally,
-    ) -> Step<Option<u64>> {
+    ) -> TrapResult<Option<u64>> {
         let spot = self.spot(side, point, &mut |t, bytes| watch.table(t, bytes))?;
         if spot == Spot::Nothing {
             return Ok(None);
         }
         let bits = self.fetch(side, spot)?;
-        tally.halves += u64::from(matches!(side, Side::Tensor { elem: Elem::U4 | Elem::I4, .. }));
+        tally.halves += u64::from(matches!(side, BoundSide::Tensor { elem: Elem::U4 | Elem::I4, .. }));
         if meets && !watch.traffic.read(self.footprint(side, spot)) {
             return self.fault(wording::conflict(&self.describe(side, spot), Meeting::Read, ""));
         }
@@ -144,7 +144,7 @@ impl Machine<'_, '_> {
     }
 
     /// Notes that an element is going to be written.
-    fn note_write(&mut self, side: &Side, spot: Spot, watch: &mut Watch, what: &str) -> Step {
+    fn note_write(&mut self, side: &BoundSide, spot: Spot, watch: &mut Watch, what: &str) -> TrapResult {
         // An element outside is reported by the write itself.
         let bytes = self.footprint(side, spot);
         match watch.traffic.write(bytes) {
@@ -159,15 +159,15 @@ impl Machine<'_, '_> {
         }
     }
 
-    fn watch(&self, dst: &Side, sources: &[&Side], writes: u64) -> Watch {
+    fn watch(&self, dst: &BoundSide, sources: &[&BoundSide], writes: u64) -> Watch {
         let home = self.home(dst);
         let written = match dst {
-            Side::Tensor { tensor, .. } => Some(*tensor),
-            Side::Tile { .. } => None,
+            BoundSide::Tensor { tensor, .. } => Some(*tensor),
+            BoundSide::Tile { .. } => None,
         };
-        let looked_up = |side: &Side| match side {
-            Side::Tensor { tables, .. } => tables.iter().any(|t| Some(t.tensor) == written),
-            Side::Tile { .. } => false,
+        let looked_up = |side: &BoundSide| match side {
+            BoundSide::Tensor { tables, .. } => tables.iter().any(|t| Some(t.tensor) == written),
+            BoundSide::Tile { .. } => false,
         };
         let shared = sources.iter().any(|s| self.home(s).meets(&home) || looked_up(s)) || looked_up(dst);
         Watch { traffic: Traffic::new(&home, writes, shared), home, written }

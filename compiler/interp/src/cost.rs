@@ -3,7 +3,7 @@
 //! for.
 
 use ptoc_diagnostics::Span;
-use ptoc_ir::tile::{Access, Kernel, Op, Operand, Region, RoleId, TileRef, Value, pipe_of_op};
+use ptoc_ir::tile::{Kernel, NestAccess, Op, Operand, Region, RoleId, TileRef, Value, pipe_of_op};
 use ptoc_isa::{Pipe, PipeTimes, Sem};
 use ptoc_tensor::DType;
 use rustc_hash::FxHashMap;
@@ -44,9 +44,9 @@ pub(crate) fn work_of(kernel: &Kernel, op: &Op, extent: &Extent<'_>) -> Work {
             dtype => n.saturating_mul(dtype.size() as u64),
         }
     };
-    let width = |side: &Access| match side {
-        Access::Tile { tile, .. } => kernel.tiles[tile.tile].ty.dtype.size(),
-        Access::Tensor { elem, .. } => elem.dtype().size(),
+    let width = |side: &NestAccess| match side {
+        NestAccess::Tile { tile, .. } => kernel.tiles[tile.tile].ty.dtype.size(),
+        NestAccess::Tensor { elem, .. } => elem.dtype().size(),
     };
     let all = |values: &[Value]| values.iter().fold(1u64, |n, &v| n.saturating_mul(extent(v, None)));
     match op {
@@ -97,7 +97,7 @@ impl BlockCost {
         let mut known = FxHashMap::default();
         constants(&kernel.prologue, &mut known);
         constants(&kernel.body, &mut known);
-        let mut walk = Walk { kernel, times, known, role: None, turns: Vec::new() };
+        let mut walk = CostModel { kernel, times, known, role: None, turns: Vec::new() };
         let once = walk.region(&kernel.body);
         let turns = walk.turns.into_iter().filter(|(_, lanes)| !lanes.is_empty()).collect();
         BlockCost { span: kernel.span, once, turns }
@@ -141,7 +141,7 @@ fn constants(region: &Region, known: &mut FxHashMap<Value, i64>) {
     }
 }
 
-struct Walk<'k> {
+struct CostModel<'k> {
     kernel: &'k Kernel,
     times: &'k PipeTimes,
     /// Values that are constants.
@@ -150,7 +150,7 @@ struct Walk<'k> {
     turns: Vec<(Span, Lanes)>,
 }
 
-impl Walk<'_> {
+impl CostModel<'_> {
     fn region(&mut self, region: &Region) -> Lanes {
         let mut lanes = Lanes::new();
         for stmt in region {

@@ -2,9 +2,9 @@
 
 use super::machine::Machine;
 use super::overlap::Site;
-use super::pipes::touches::{Kind, Object, space_of};
-use super::tensors::Fault as TensorFault;
-use super::tiles::{Fault, Missing, Slot};
+use super::pipes::touches::{Object, TouchKind, space_of};
+use super::tensors::TensorFault;
+use super::tiles::{Missing, Slot, TileReadFault};
 use super::trap::Trap;
 use super::wording::{self, Use};
 use ptoc_diagnostics::codes;
@@ -13,10 +13,10 @@ use ptoc_ir::tile::{Elem, Op, PrintPart, TensorId, Tile, TileRef, Ty, Update, Va
 use ptoc_isa::{AtomicOp, BinOp};
 use ptoc_tensor::DType;
 
-type Step<T = ()> = Result<T, Trap>;
+type TrapResult<T = ()> = Result<T, Trap>;
 
 /// A window of a tile as it is used now: all inside the capacity.
-pub(super) struct Window {
+pub(super) struct BoundWindow {
     pub tile: Tile,
     /// Of a tile array.
     pub element: u32,
@@ -28,7 +28,7 @@ pub(super) struct Window {
 }
 
 impl<'k> Machine<'k, '_> {
-    pub(super) fn simple(&mut self, op: &'k Op) -> Step {
+    pub(super) fn simple(&mut self, op: &'k Op) -> TrapResult {
         match op {
             Op::Const { dst, value } => self.set(*dst, value.bits),
             Op::Unary { dst, op, a } => {
@@ -106,7 +106,7 @@ impl<'k> Machine<'k, '_> {
         Ok(())
     }
 
-    fn defined(&mut self, dst: Value, bits: Option<u64>) -> Step {
+    fn defined(&mut self, dst: Value, bits: Option<u64>) -> TrapResult {
         match bits {
             Some(bits) => self.set(dst, bits),
             None => {
@@ -125,22 +125,22 @@ impl<'k> Machine<'k, '_> {
         index: i64,
         fault: TensorFault,
         verb: &'static str,
-    ) -> Step<T> {
+    ) -> TrapResult<T> {
         let (t, name) = (&self.tensors[tensor], self.tensor_name(tensor));
         let of = Use { name, dtype: t.dtype, bytes: t.data.len(), elem, index, verb, block: self.block };
         self.fault(of.fault(fault, |at| t.coordinates(at)))
     }
 
-    pub(super) fn tensor_read(&mut self, tensor: TensorId, index: i64) -> Step<u64> {
+    pub(super) fn tensor_read(&mut self, tensor: TensorId, index: i64) -> TrapResult<u64> {
         self.element_read(tensor, Elem::Whole(self.tensors[tensor].dtype), index)
     }
 
-    pub(super) fn tensor_write(&mut self, tensor: TensorId, index: i64, bits: u64) -> Step {
+    pub(super) fn tensor_write(&mut self, tensor: TensorId, index: i64, bits: u64) -> TrapResult {
         self.element_write(tensor, self.tensors[tensor].dtype, index, bits)
     }
 
     /// Makes room for the marks that elements of `dtype` need.
-    pub(super) fn adapt(&mut self, tensor: TensorId, dtype: DType) -> Step {
+    pub(super) fn adapt(&mut self, tensor: TensorId, dtype: DType) -> TrapResult {
         let more = self.tensors[tensor].refinement(dtype);
         if more == 0 {
             return Ok(());
@@ -155,8 +155,8 @@ impl<'k> Machine<'k, '_> {
     }
 
     /// Reads an element; half bytes are not counted in the statistics here. [`Self::adapt`] came before.
-    pub(super) fn element_read(&mut self, tensor: TensorId, elem: Elem, index: i64) -> Step<u64> {
-        self.touch_tensor(tensor, elem, index, Kind::Read);
+    pub(super) fn element_read(&mut self, tensor: TensorId, elem: Elem, index: i64) -> TrapResult<u64> {
+        self.touch_tensor(tensor, elem, index, TouchKind::Read);
         let t = &mut self.tensors[tensor];
         let result = match elem {
             Elem::Whole(dtype) => {
@@ -171,8 +171,8 @@ impl<'k> Machine<'k, '_> {
     }
 
     /// Writes an element of `dtype`. [`Self::adapt`] came before.
-    pub(super) fn element_write(&mut self, tensor: TensorId, dtype: DType, index: i64, bits: u64) -> Step {
-        self.touch_tensor(tensor, Elem::Whole(dtype), index, Kind::Write);
+    pub(super) fn element_write(&mut self, tensor: TensorId, dtype: DType, index: i64, bits: u64) -> TrapResult {
+        self.touch_tensor(tensor, Elem::Whole(dtype), index, TouchKind::Write);
         let t = &mut self.tensors[tensor];
         self.stats.bytes_written += dtype.size() as u64;
         let result = t.write_as(dtype, index, bits, self.block);
@@ -191,9 +191,9 @@ impl<'k> Machine<'k, '_> {
         index: i64,
         expected: Option<u64>,
         value: u64,
-    ) -> Step<u64> {
+    ) -> TrapResult<u64> {
         let own = Elem::Whole(self.tensors[tensor].dtype);
-        self.touch_tensor(tensor, own, index, Kind::Atomic(update));
+        self.touch_tensor(tensor, own, index, TouchKind::Atomic(update));
         let t = &mut self.tensors[tensor];
         let dtype = t.dtype;
         let (ty, size) = (Ty::D(dtype), dtype.size() as u64);
@@ -219,11 +219,11 @@ impl<'k> Machine<'k, '_> {
         wording::tile_name(self.k, tile)
     }
 
-    fn too_large<T>(&self, tile: Tile) -> Step<T> {
+    fn too_large<T>(&self, tile: Tile) -> TrapResult<T> {
         self.fault(wording::too_large(self.k, tile, self.options.memory))
     }
 
-    fn element(&self, tile: Tile, element: Option<Value>) -> Step<usize> {
+    fn element(&self, tile: Tile, element: Option<Value>) -> TrapResult<usize> {
         let n = element.map_or(0, |v| self.index(v));
         let count = self.k.tiles[tile].count;
         match usize::try_from(n) {
@@ -232,7 +232,7 @@ impl<'k> Machine<'k, '_> {
         }
     }
 
-    fn assign(&mut self, tile: Tile, element: Option<Value>, addr: i64) -> Step {
+    fn assign(&mut self, tile: Tile, element: Option<Value>, addr: i64) -> TrapResult {
         let element = self.element(tile, element)?;
         let ty = self.k.tiles[tile].ty;
         let capacity = self.options.capacity.iter().find(|(l, _)| *l == ty.loc).map(|&(_, bytes)| bytes);
@@ -244,7 +244,7 @@ impl<'k> Machine<'k, '_> {
     }
 
     /// Resolves a tile operand and checks that its valid part is inside.
-    pub(super) fn window(&mut self, t: &TileRef) -> Step<Window> {
+    pub(super) fn window(&mut self, t: &TileRef) -> TrapResult<BoundWindow> {
         let element = self.element(t.tile, t.element)?;
         let origin = t.origin.map_or((0, 0), |(r, c)| (self.index(r), self.index(c)));
         let valid = (self.index(t.valid.0), self.index(t.valid.1));
@@ -256,7 +256,7 @@ impl<'k> Machine<'k, '_> {
                 return self.fault(wording::unassigned(self.k, t.tile));
             }
         };
-        Ok(Window {
+        Ok(BoundWindow {
             tile: t.tile,
             element: element as u32,
             slot,
@@ -267,7 +267,7 @@ impl<'k> Machine<'k, '_> {
         })
     }
 
-    fn inside(&self, w: &Window, row: Value, col: Value) -> Step<(usize, usize)> {
+    fn inside(&self, w: &BoundWindow, row: Value, col: Value) -> TrapResult<(usize, usize)> {
         let (i, j) = (self.index(row), self.index(col));
         match (usize::try_from(i), usize::try_from(j)) {
             (Ok(r), Ok(c)) if r < w.rows && c < w.cols => Ok((r, c)),
@@ -276,41 +276,41 @@ impl<'k> Machine<'k, '_> {
     }
 
     /// Reads element (row, col) of the window.
-    pub(super) fn tile_read(&mut self, w: &Window, row: usize, col: usize) -> Step<u64> {
-        self.touch_tile(w, row, col, Kind::Read);
-        self.note(w, row, col, Kind::Read);
+    pub(super) fn tile_read(&mut self, w: &BoundWindow, row: usize, col: usize) -> TrapResult<u64> {
+        self.touch_tile(w, row, col, TouchKind::Read);
+        self.note(w, row, col, TouchKind::Read);
         let fault = match self.tiles.read(&w.slot, w.row + row, w.col + col) {
             Ok(bits) => return Ok(bits),
             Err(fault) => fault,
         };
         let at = (w.row + row, w.col + col);
         self.fault(match fault {
-            Fault::Poison => wording::poison(self.k, w.tile, at),
-            Fault::Confused(by) => wording::confused(self.k, w.tile, at, by),
+            TileReadFault::Poison => wording::poison(self.k, w.tile, at),
+            TileReadFault::Confused(by) => wording::confused(self.k, w.tile, at, by),
         })
     }
 
     /// Writes element (row, col) of the window.
-    pub(super) fn tile_write(&mut self, w: &Window, row: usize, col: usize, bits: u64) {
-        self.touch_tile(w, row, col, Kind::Write);
-        self.note(w, row, col, Kind::Write);
+    pub(super) fn tile_write(&mut self, w: &BoundWindow, row: usize, col: usize, bits: u64) {
+        self.touch_tile(w, row, col, TouchKind::Write);
+        self.note(w, row, col, TouchKind::Write);
         self.tiles.write(&w.slot, w.row + row, w.col + col, bits);
     }
 
     /// What an instruction does to its scratch tiles: it writes them, and what it leaves there is its own.
-    pub(super) fn scratch(&mut self, op: &Op) -> Step {
+    pub(super) fn scratch(&mut self, op: &Op) -> TrapResult {
         let Op::Inst(inst) = op else { return Ok(()) };
         for t in inst.scratch.iter().filter(|t| self.k.tiles[t.tile].ty.dtype != DType::Bool) {
             let w = self.window(t)?;
             for (row, col) in (0..w.rows).flat_map(|row| (0..w.cols).map(move |col| (row, col))) {
-                self.touch_tile(&w, row, col, Kind::Write);
+                self.touch_tile(&w, row, col, TouchKind::Write);
                 self.tiles.spoil(&w.slot, w.row + row, w.col + col);
             }
         }
         Ok(())
     }
 
-    fn touch_tile(&mut self, w: &Window, row: usize, col: usize, kind: Kind) {
+    fn touch_tile(&mut self, w: &BoundWindow, row: usize, col: usize, kind: TouchKind) {
         if let Some(touches) = &mut self.touches
             && let Some(bytes) = self.tiles.physical_bytes(&w.slot, w.row + row, w.col + col)
         {
@@ -322,7 +322,7 @@ impl<'k> Machine<'k, '_> {
     }
 
     /// For [`Overlaps`](super::overlap::Overlaps). Masks are bits, and are left out.
-    fn note(&mut self, w: &Window, row: usize, col: usize, kind: Kind) {
+    fn note(&mut self, w: &BoundWindow, row: usize, col: usize, kind: TouchKind) {
         let Some(mut overlaps) = self.overlaps.take() else { return };
         let (row, col) = (w.row + row, w.col + col);
         let bytes = self.tiles.physical_bytes(&w.slot, row, col).filter(|_| w.slot.ty.dtype != DType::Bool);
@@ -331,14 +331,14 @@ impl<'k> Machine<'k, '_> {
             let loc = w.slot.ty.loc;
             let at = Site { tile: w.tile, element: w.element, loc, base: base.start, span: self.span };
             match kind {
-                Kind::Write => overlaps.write(&at, bytes),
+                TouchKind::Write => overlaps.write(&at, bytes),
                 _ => overlaps.read(&at, bytes, &|_| (row, col), self.coordinates()),
             }
         }
         self.overlaps = Some(overlaps);
     }
 
-    fn touch_tensor(&mut self, tensor: TensorId, elem: Elem, index: i64, kind: Kind) {
+    fn touch_tensor(&mut self, tensor: TensorId, elem: Elem, index: i64, kind: TouchKind) {
         if let (Some(touches), Ok(index)) = (&mut self.touches, u64::try_from(index)) {
             let (start, size) = match elem {
                 Elem::Whole(dtype) => (index.saturating_mul(dtype.size() as u64), dtype.size() as u64),
@@ -351,7 +351,7 @@ impl<'k> Machine<'k, '_> {
     // ---- printing ------------------------------------------------------------------------------------------------
 
     /// One line: texts as they are, scalars by [`scalar::display`], tiles as `[[a, b], [c, d]]`.
-    fn print_line(&mut self, parts: &[PrintPart]) -> Step {
+    fn print_line(&mut self, parts: &[PrintPart]) -> TrapResult {
         let mut line = String::new();
         for part in parts {
             match part {

@@ -6,10 +6,10 @@ use ptoc_diagnostics::codes;
 use ptoc_ir::formula;
 use ptoc_ir::scalar;
 use ptoc_ir::tile::{Inst, InstAttrs, Operand};
-use ptoc_isa::{Fixpipe, Window, drained};
+use ptoc_isa::{Fixpipe, FixpipeWindow, drained};
 use ptoc_tensor::DType;
 
-type Step<T = ()> = Result<T, Trap>;
+type TrapResult<T = ()> = Result<T, Trap>;
 
 /// The scale that the bits say, as those of an f32: of a u64 they are the lower half.
 fn scale(dtype: DType, bits: u64) -> u64 {
@@ -22,7 +22,7 @@ pub(super) fn positive(from: DType, to: DType, bits: u64) -> Option<u64> {
 }
 
 impl<'k> Machine<'k, '_> {
-    pub(super) fn fixpipe(&mut self, f: &Fixpipe, inst: &'k Inst) -> Step {
+    pub(super) fn fixpipe(&mut self, f: &Fixpipe, inst: &'k Inst) -> TrapResult {
         let name = inst.instr.get().name;
         let (Some(dst), Some(Operand::Tile(a))) = (inst.operands.first(), inst.operands.get(1)) else {
             return self.malformed(name);
@@ -56,8 +56,8 @@ impl<'k> Machine<'k, '_> {
             Operand::Tile(d) => {
                 let w = self.window(d)?;
                 match f.window {
-                    Window::OfSource => (w.rows, w.cols, (a.rows, a.cols)),
-                    Window::Whole | Window::OfDestination => (a.rows, a.cols, (w.rows, w.cols)),
+                    FixpipeWindow::OfSource => (w.rows, w.cols, (a.rows, a.cols)),
+                    FixpipeWindow::Whole | FixpipeWindow::OfDestination => (a.rows, a.cols, (w.rows, w.cols)),
                 }
             }
             Operand::View(v) => {
@@ -68,7 +68,7 @@ impl<'k> Machine<'k, '_> {
             Operand::Scalar(_) => return self.malformed(name),
         };
         let inside = |at: i64, n: usize, room: usize| at >= 0 && at.saturating_add(n as i64) <= room as i64;
-        let exact = f.window != Window::Whole || room == (rows, cols);
+        let exact = f.window != FixpipeWindow::Whole || room == (rows, cols);
         if !exact || !inside(at.0, rows, room.0) || !inside(at.1, cols, room.1) {
             let message = format!("{name} moves {rows} x {cols} elements at {at:?} of {} x {}", room.0, room.1);
             return self.trap(codes::TRAP_TILE_OUT_OF_BOUNDS, message);
@@ -77,7 +77,7 @@ impl<'k> Machine<'k, '_> {
             return self.malformed(name);
         }
         let at = (at.0 as usize, at.1 as usize);
-        let (from, to) = if f.window == Window::OfSource { (at, (0, 0)) } else { ((0, 0), at) };
+        let (from, to) = if f.window == FixpipeWindow::OfSource { (at, (0, 0)) } else { ((0, 0), at) };
         let dtype = match dst {
             Operand::Tile(d) => self.k.tiles[d.tile].ty.dtype,
             Operand::View(v) => self.tensors[v.tensor].dtype,

@@ -1,6 +1,6 @@
 //! PTO instructions. Sources are read whole before the destination is written, so a tile may be both.
 
-use super::exec::Window;
+use super::exec::BoundWindow;
 use super::fixpipe;
 use super::machine::Machine;
 use super::matrix::{self, Matrix, Start};
@@ -13,7 +13,7 @@ use ptoc_ir::{formula, indexed, scalar};
 use ptoc_isa::{AtomicOp, Expr, Oob, Read, Role, RoundMode, Sem};
 use ptoc_tensor::DType;
 
-type Step<T = ()> = Result<T, Trap>;
+type TrapResult<T = ()> = Result<T, Trap>;
 
 /// A view with its numbers.
 pub(super) struct View<'k> {
@@ -48,7 +48,7 @@ impl View<'_> {
 }
 
 impl<'k> Machine<'k, '_> {
-    pub(super) fn inst(&mut self, inst: &'k Inst) -> Step {
+    pub(super) fn inst(&mut self, inst: &'k Inst) -> TrapResult {
         let row = inst.instr.get();
         *self.stats.instructions.entry(row.name).or_default() += 1;
         self.own_source(inst)?;
@@ -101,7 +101,7 @@ impl<'k> Machine<'k, '_> {
     }
 
     /// Writes the result of an instruction, which has the valid shape of its destination.
-    fn give(&mut self, name: &str, d: &'k TileRef, result: &Matrix) -> Step {
+    fn give(&mut self, name: &str, d: &'k TileRef, result: &Matrix) -> TrapResult {
         let w = self.window(d)?;
         if (result.rows, result.cols) != (w.rows, w.cols) {
             let (rows, cols) = (result.rows, result.cols);
@@ -113,7 +113,7 @@ impl<'k> Machine<'k, '_> {
     }
 
     /// An instruction of two results: both are made, then written in the order of the operands.
-    fn several(&mut self, inst: &'k Inst) -> Step {
+    fn several(&mut self, inst: &'k Inst) -> TrapResult {
         let row = inst.instr.get();
         let (mut results, mut sources, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
         for (spec, operand) in row.operands.iter().zip(&inst.operands) {
@@ -148,12 +148,12 @@ impl<'k> Machine<'k, '_> {
         Ok(())
     }
 
-    pub(super) fn malformed<T>(&self, name: &str) -> Step<T> {
+    pub(super) fn malformed<T>(&self, name: &str) -> TrapResult<T> {
         self.trap(codes::TRAP_INVALID_IR, format!("{name} has operands that it cannot have"))
     }
 
     /// Everything that makes one tile of tiles and scalars. `dtype` is that of the destination.
-    fn compute(&mut self, sem: Sem, inst: &'k Inst, dtype: DType, sources: &'k [Operand]) -> Step<Matrix> {
+    fn compute(&mut self, sem: Sem, inst: &'k Inst, dtype: DType, sources: &'k [Operand]) -> TrapResult<Matrix> {
         let name = inst.instr.get().name;
         let mut tiles = Vec::new();
         for source in sources {
@@ -187,7 +187,7 @@ impl<'k> Machine<'k, '_> {
     }
 
     /// An element-wise instruction: its expression for every element of the destination's valid shape.
-    fn formula(&mut self, expr: &Expr, inst: &'k Inst, dtype: DType) -> Step<Matrix> {
+    fn formula(&mut self, expr: &Expr, inst: &'k Inst, dtype: DType) -> TrapResult<Matrix> {
         enum Source {
             Tile(Matrix, Read),
             Scalar(DType, u64),
@@ -262,7 +262,7 @@ impl<'k> Machine<'k, '_> {
         a: &Matrix,
         b: &Matrix,
         attrs: &InstAttrs,
-    ) -> Step<Option<Matrix>> {
+    ) -> TrapResult<Option<Matrix>> {
         if a.cols != b.rows {
             return Ok(None);
         }
@@ -293,7 +293,7 @@ impl<'k> Machine<'k, '_> {
     }
 
     /// The valid part of a tile operand.
-    pub(super) fn take(&mut self, t: &TileRef) -> Step<Matrix> {
+    pub(super) fn take(&mut self, t: &TileRef) -> TrapResult<Matrix> {
         let w = self.window(t)?;
         self.spend((w.rows * w.cols) as u64)?;
         let mut bits = Vec::with_capacity(w.rows * w.cols);
@@ -305,7 +305,7 @@ impl<'k> Machine<'k, '_> {
         Ok(Matrix { dtype: w.slot.ty.dtype, rows: w.rows, cols: w.cols, bits })
     }
 
-    pub(super) fn put(&mut self, w: &Window, element: impl Fn(usize, usize) -> u64) -> Step {
+    pub(super) fn put(&mut self, w: &BoundWindow, element: impl Fn(usize, usize) -> u64) -> TrapResult {
         self.spend((w.rows * w.cols) as u64)?;
         for i in 0..w.rows {
             for j in 0..w.cols {
@@ -323,7 +323,7 @@ impl<'k> Machine<'k, '_> {
     }
 
     /// A view that must have the shape of a window.
-    fn matching(&self, at: &'k ViewRef, w: &Window) -> Step<View<'k>> {
+    fn matching(&self, at: &'k ViewRef, w: &BoundWindow) -> TrapResult<View<'k>> {
         let view = self.view(at);
         if view.shape[..] == [w.rows as i64, w.cols as i64] {
             return Ok(view);
@@ -331,7 +331,7 @@ impl<'k> Machine<'k, '_> {
         self.fault(wording::other_shape(self.k, at.tensor, &view.shape, (w.rows, w.cols)))
     }
 
-    fn load(&mut self, d: &'k TileRef, v: &'k ViewRef) -> Step {
+    fn load(&mut self, d: &'k TileRef, v: &'k ViewRef) -> TrapResult {
         let w = self.window(d)?;
         let view = self.matching(v, &w)?;
         self.spend((w.rows * w.cols) as u64)?;
@@ -344,7 +344,7 @@ impl<'k> Machine<'k, '_> {
         Ok(())
     }
 
-    fn store(&mut self, v: &'k ViewRef, a: &'k TileRef, attrs: &InstAttrs) -> Step {
+    fn store(&mut self, v: &'k ViewRef, a: &'k TileRef, attrs: &InstAttrs) -> TrapResult {
         let w = self.window(a)?;
         let view = self.matching(v, &w)?;
         let dtype = self.tensors[v.tensor].dtype;
@@ -360,7 +360,13 @@ impl<'k> Machine<'k, '_> {
     }
 
     /// Writes an element, or updates it.
-    pub(super) fn put_element(&mut self, tensor: TensorId, element: i64, bits: u64, atomic: Option<AtomicOp>) -> Step {
+    pub(super) fn put_element(
+        &mut self,
+        tensor: TensorId,
+        element: i64,
+        bits: u64,
+        atomic: Option<AtomicOp>,
+    ) -> TrapResult {
         match atomic {
             Some(op) => self.atomic(Update::unseen(op), tensor, element, None, bits).map(|_| ()),
             None => self.tensor_write(tensor, element, bits),
@@ -374,7 +380,7 @@ impl<'k> Machine<'k, '_> {
         idx: &'k TileRef,
         oob: Oob,
         atomic: Option<AtomicOp>,
-    ) -> Step {
+    ) -> TrapResult {
         let (source, index) = (self.take(a)?, self.take(idx)?);
         let view = self.view(v);
         if (index.rows, index.cols) != (source.rows, source.cols) {
@@ -393,7 +399,7 @@ impl<'k> Machine<'k, '_> {
         Ok(())
     }
 
-    fn gather(&mut self, d: &'k TileRef, v: &'k ViewRef, idx: &'k TileRef, oob: Oob) -> Step {
+    fn gather(&mut self, d: &'k TileRef, v: &'k ViewRef, idx: &'k TileRef, oob: Oob) -> TrapResult {
         let index = self.take(idx)?;
         let w = self.window(d)?;
         let view = self.view(v);
@@ -416,7 +422,7 @@ impl<'k> Machine<'k, '_> {
     }
 
     /// Rows of a table; one that is not there is zeros, or not.
-    fn gather_rows(&mut self, d: &'k TileRef, v: &'k ViewRef, idx: &'k TileRef, oob: Oob) -> Step {
+    fn gather_rows(&mut self, d: &'k TileRef, v: &'k ViewRef, idx: &'k TileRef, oob: Oob) -> TrapResult {
         let index = self.take(idx)?;
         let (w, view) = (self.window(d)?, self.view(v));
         let [total, cols] = view.shape[..] else { return self.malformed("MGATHER_ROWS") };
@@ -444,7 +450,7 @@ impl<'k> Machine<'k, '_> {
         idx: &'k TileRef,
         oob: Oob,
         atomic: Option<AtomicOp>,
-    ) -> Step {
+    ) -> TrapResult {
         let (source, index) = (self.take(a)?, self.take(idx)?);
         let view = self.view(v);
         let [total, cols] = view.shape[..] else { return self.malformed("MSCATTER_ROWS") };
@@ -471,7 +477,7 @@ impl<'k> Machine<'k, '_> {
         (len, what, scatters): (i64, &'static str, bool),
         oob: Oob,
         (v, idx): (&ViewRef, &TileRef),
-    ) -> Step<Option<i64>> {
+    ) -> TrapResult<Option<i64>> {
         let n = scalar::to_int(index.ty(), index.at(at.0, at.1)) as i64;
         match oob.lead(n, len) {
             None if oob != Oob::Zero => {

@@ -26,7 +26,7 @@ impl TensorArg {
 }
 
 /// Arguments and options of a run.
-pub struct Launch<'a> {
+pub struct InterpreterLaunch<'a> {
     /// The arguments in the kernel's order, without scratch tensors.
     pub tensors: Vec<TensorArg>,
     /// Values of the symbolic dimensions, in the kernel's order.
@@ -77,7 +77,7 @@ impl Default for Options {
 
 /// What happened.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct InterpreterOutcome {
     /// Counts.
     pub stats: Stats,
     /// `out` arguments of which elements were never written.

@@ -41,8 +41,8 @@ pub(crate) mod traffic;
 mod trap;
 pub(crate) mod wording;
 
-pub use launch::{Launch, Options, Outcome, Stats, TensorArg, Unwritten};
-pub use observe::{End, Observer, State, Storage, Unread};
+pub use launch::{InterpreterLaunch, InterpreterOutcome, Options, Stats, TensorArg, Unwritten};
+pub use observe::{End, Observer, RunningKernel, Storage, Unread};
 pub use pipes::{Cause, Lane, Order, Pipes, Slice, Stall, Timing, UnitUse};
 pub use tensors::coordinates;
 pub use trap::Trap;
@@ -51,7 +51,7 @@ use ptoc_diagnostics::codes;
 use ptoc_ir::tile::{Kernel, verify};
 
 /// Runs a kernel. `launch.tensors` hold the results afterwards, also after a trap (as far as it came).
-pub fn run(kernel: &Kernel, launch: &mut Launch<'_>) -> Result<Outcome, Trap> {
+pub fn run(kernel: &Kernel, launch: &mut InterpreterLaunch<'_>) -> Result<InterpreterOutcome, Trap> {
     execute(kernel, launch, None).map_err(|end| match end {
         End::Trap(trap) => trap,
         // Only an observer stops a run.
@@ -60,11 +60,19 @@ pub fn run(kernel: &Kernel, launch: &mut Launch<'_>) -> Result<Outcome, Trap> {
 }
 
 /// [`run`] with someone who looks on.
-pub fn run_observed(kernel: &Kernel, launch: &mut Launch<'_>, observer: &mut dyn Observer) -> Result<Outcome, End> {
+pub fn run_observed(
+    kernel: &Kernel,
+    launch: &mut InterpreterLaunch<'_>,
+    observer: &mut dyn Observer,
+) -> Result<InterpreterOutcome, End> {
     execute(kernel, launch, Some(observer))
 }
 
-fn execute(kernel: &Kernel, launch: &mut Launch<'_>, observer: Option<&mut dyn Observer>) -> Result<Outcome, End> {
+fn execute(
+    kernel: &Kernel,
+    launch: &mut InterpreterLaunch<'_>,
+    observer: Option<&mut dyn Observer>,
+) -> Result<InterpreterOutcome, End> {
     if let Err(errors) = verify::verify(kernel) {
         let first = &errors[0];
         let message = format!("kernel `{}` is not valid IR: {} ({})", kernel.name, first.message, first.code);
@@ -80,13 +88,17 @@ fn execute(kernel: &Kernel, launch: &mut Launch<'_>, observer: Option<&mut dyn O
         pipes.order = Order::Program;
     }
     let (dims, scalars, mut silent) = (launch.dims.clone(), launch.scalars.clone(), |_: &str| {});
-    match once(kernel, &mut Launch { tensors, dims, scalars, options, print: &mut silent }, None) {
+    match once(kernel, &mut InterpreterLaunch { tensors, dims, scalars, options, print: &mut silent }, None) {
         Err(end) => Err(end),
         Ok(_) => result,
     }
 }
 
-fn once(kernel: &Kernel, launch: &mut Launch<'_>, observer: Option<&mut dyn Observer>) -> Result<Outcome, End> {
+fn once(
+    kernel: &Kernel,
+    launch: &mut InterpreterLaunch<'_>,
+    observer: Option<&mut dyn Observer>,
+) -> Result<InterpreterOutcome, End> {
     let mut machine = machine::Machine::new(kernel, launch).map_err(End::Trap)?;
     if let Some(observer) = observer {
         machine.observer = Some(&mut *observer);

@@ -1,7 +1,7 @@
 //! The state of a run, the launch, and structured control.
 
-use super::launch::{Launch, Options, Outcome, Stats, Unwritten};
-use super::observe::{End, Observer, State};
+use super::launch::{InterpreterLaunch, InterpreterOutcome, Options, Stats, Unwritten};
+use super::observe::{End, Observer, RunningKernel};
 use super::overlap::Overlaps;
 use super::pipes::Running;
 use super::pipes::touches::Touches;
@@ -53,10 +53,10 @@ pub(super) struct Machine<'k, 'l> {
     pub pipes_used: EntitySet<Value>,
 }
 
-type Step<T = ()> = Result<T, Trap>;
+type TrapResult<T = ()> = Result<T, Trap>;
 
 /// See [`super::prologue`].
-pub(super) fn prologue(k: &Kernel, dims: &[i64], scalars: &[Option<u64>]) -> Step<Vec<u64>> {
+pub(super) fn prologue(k: &Kernel, dims: &[i64], scalars: &[Option<u64>]) -> TrapResult<Vec<u64>> {
     let mut print = |_: &str| {};
     let mut m = Machine::empty(k, Options::default(), &mut print);
     m.bind(dims, scalars)?;
@@ -66,7 +66,7 @@ pub(super) fn prologue(k: &Kernel, dims: &[i64], scalars: &[Option<u64>]) -> Ste
 
 impl<'k, 'l> Machine<'k, 'l> {
     /// Binds arguments, runs the prologue, and takes the tensors out of the launch record.
-    pub fn new(k: &'k Kernel, launch: &'l mut Launch<'_>) -> Step<Machine<'k, 'l>> {
+    pub fn new(k: &'k Kernel, launch: &'l mut InterpreterLaunch<'_>) -> TrapResult<Machine<'k, 'l>> {
         let mut m = Machine::empty(k, launch.options.clone(), &mut *launch.print);
         m.bind(&launch.dims, &launch.scalars)?;
         m.prologue(&launch.scalars)?;
@@ -101,20 +101,20 @@ impl<'k, 'l> Machine<'k, 'l> {
         }
     }
 
-    pub fn trap<T>(&self, code: ptoc_diagnostics::Code, message: impl Into<String>) -> Step<T> {
+    pub fn trap<T>(&self, code: ptoc_diagnostics::Code, message: impl Into<String>) -> TrapResult<T> {
         Err(Trap { block: self.coordinates.clone(), ..Trap::new(code, self.span, message) })
     }
 
     /// A fault of memory.
-    pub fn fault<T>(&self, (code, message): Words) -> Step<T> {
+    pub fn fault<T>(&self, (code, message): Words) -> TrapResult<T> {
         self.trap(code, message)
     }
 
-    fn mismatch<T>(&self, span: Span, message: String) -> Step<T> {
+    fn mismatch<T>(&self, span: Span, message: String) -> TrapResult<T> {
         Err(Trap::new(codes::TRAP_LAUNCH_MISMATCH, span, message))
     }
 
-    fn bind(&mut self, dims: &[i64], scalars: &[Option<u64>]) -> Step {
+    fn bind(&mut self, dims: &[i64], scalars: &[Option<u64>]) -> TrapResult {
         let k = self.k;
         if dims.len() != k.dims.len() {
             let message = format!("kernel `{}` has {} dimensions, the launch {}", k.name, k.dims.len(), dims.len());
@@ -144,7 +144,7 @@ impl<'k, 'l> Machine<'k, 'l> {
         Ok(())
     }
 
-    fn prologue(&mut self, scalars: &[Option<u64>]) -> Step {
+    fn prologue(&mut self, scalars: &[Option<u64>]) -> TrapResult {
         let k = self.k;
         // Defaults that are no statement's result (another argument, a dimension) are known from the start.
         let open: Vec<(Value, Value)> = k
@@ -170,7 +170,7 @@ impl<'k, 'l> Machine<'k, 'l> {
         Ok(())
     }
 
-    fn bind_tensors(&mut self, args: &mut [super::TensorArg]) -> Step {
+    fn bind_tensors(&mut self, args: &mut [super::TensorArg]) -> TrapResult {
         let k = self.k;
         let count = k.tensors.values().filter(|t| t.dir != TensorDir::Scratch).count();
         if args.len() != count {
@@ -236,7 +236,7 @@ impl<'k, 'l> Machine<'k, 'l> {
     }
 
     /// Runs every block.
-    pub fn launch(&mut self) -> Step<Outcome> {
+    pub fn launch(&mut self) -> TrapResult<InterpreterOutcome> {
         let k = self.k;
         let extents: Vec<i64> = k.grid.iter().map(|d| self.index(d.extent).max(0)).collect();
         let blocks = match super::blocks(k, &extents) {
@@ -296,7 +296,7 @@ impl<'k, 'l> Machine<'k, 'l> {
             }
         }
         let timing = self.pipes.take().and_then(|pipes| pipes.timing());
-        Ok(Outcome { stats: self.stats.clone(), unwritten, timing })
+        Ok(InterpreterOutcome { stats: self.stats.clone(), unwritten, timing })
     }
 
     // ---- values --------------------------------------------------------------------------------------------------
@@ -322,7 +322,7 @@ impl<'k, 'l> Machine<'k, 'l> {
     }
 
     /// Counts steps against the fuel.
-    pub fn spend(&mut self, steps: u64) -> Step {
+    pub fn spend(&mut self, steps: u64) -> TrapResult {
         self.stats.steps = self.stats.steps.saturating_add(steps);
         match self.options.fuel {
             Some(fuel) if self.stats.steps > fuel => {
@@ -334,7 +334,7 @@ impl<'k, 'l> Machine<'k, 'l> {
 
     // ---- control -------------------------------------------------------------------------------------------------
 
-    pub fn region(&mut self, region: &'k Region) -> Step<Flow> {
+    pub fn region(&mut self, region: &'k Region) -> TrapResult<Flow> {
         for stmt in region {
             if self.observer.is_some() {
                 self.observe(|observer, state| observer.before(state, stmt))?;
@@ -350,9 +350,9 @@ impl<'k, 'l> Machine<'k, 'l> {
         Ok(Flow::Next)
     }
 
-    fn observe(&mut self, f: impl FnOnce(&mut dyn Observer, &State<'_>) -> ControlFlow<()>) -> Step {
+    fn observe(&mut self, f: impl FnOnce(&mut dyn Observer, &RunningKernel<'_>) -> ControlFlow<()>) -> TrapResult {
         let Some(observer) = self.observer.take() else { return Ok(()) };
-        let flow = f(observer, &State::new(self));
+        let flow = f(observer, &RunningKernel::new(self));
         self.observer = Some(observer);
         if flow.is_break() {
             self.stopped = true;
@@ -367,7 +367,7 @@ impl<'k, 'l> Machine<'k, 'l> {
             return End::Stopped;
         }
         if let Some(observer) = self.observer.take() {
-            observer.trapped(&State::new(self), &trap);
+            observer.trapped(&RunningKernel::new(self), &trap);
         }
         End::Trap(trap)
     }
@@ -377,7 +377,7 @@ impl<'k, 'l> Machine<'k, 'l> {
         self.coordinates.as_deref()
     }
 
-    fn stmt(&mut self, op: &'k Op, span: Span) -> Step<Flow> {
+    fn stmt(&mut self, op: &'k Op, span: Span) -> TrapResult<Flow> {
         self.span = span;
         self.spend(1)?;
         match op {

@@ -8,11 +8,11 @@ use ptoc_ir::tile::{Inst, Operand, Ty};
 use ptoc_isa::{CmpOp, Named, PHILOX_MULTIPLIERS, PHILOX_WEYL, Primitive, RECORD, SORTED};
 use ptoc_tensor::DType;
 
-type Step<T = ()> = Result<T, Trap>;
+type TrapResult<T = ()> = Result<T, Trap>;
 
 impl<'k> Machine<'k, '_> {
     /// The elements of the destination.
-    pub(super) fn named(&mut self, named: &Named, inst: &'k Inst, dtype: DType) -> Step<Matrix> {
+    pub(super) fn named(&mut self, named: &Named, inst: &'k Inst, dtype: DType) -> TrapResult<Matrix> {
         let name = inst.instr.get().name;
         let (mut tiles, mut numbers) = (Vec::new(), Vec::new());
         for operand in &inst.operands[1..] {

@@ -1,31 +1,31 @@
 //! Sides of copies and matrix products: where the element of a point lies, reading and writing it there.
 
-use super::exec::Window;
+use super::exec::BoundWindow;
 use super::machine::Machine;
 use super::traffic::Home;
 use super::trap::Trap;
 use super::wording;
 use ptoc_diagnostics::codes;
 use ptoc_ir::scalar;
-use ptoc_ir::tile::{Access, Affine, Elem, Guard, Table, TensorId, TileRef, Ty, Value};
+use ptoc_ir::tile::{Affine, Elem, Guard, NestAccess, Table, TensorId, TileRef, Ty, Value};
 use ptoc_isa::Oob;
 use ptoc_layout::Swizzle;
 use ptoc_tensor::DType;
 use std::ops::Range;
 
-type Step<T = ()> = Result<T, Trap>;
+type TrapResult<T = ()> = Result<T, Trap>;
 
 /// An affine function with its numbers.
-pub(crate) struct Line {
+pub(crate) struct BoundAffine {
     pub start: i64,
     pub strides: Vec<i64>,
 }
 
-impl Line {
+impl BoundAffine {
     /// With the numbers that the values have.
-    pub fn new(affine: &Affine, number: impl Fn(Value) -> i64) -> Line {
+    pub fn new(affine: &Affine, number: impl Fn(Value) -> i64) -> BoundAffine {
         let strides = affine.strides.iter().map(|&s| number(s)).collect();
-        Line { start: number(affine.start), strides }
+        BoundAffine { start: number(affine.start), strides }
     }
 
     /// Exact; `None` is beyond all that a place can be.
@@ -38,16 +38,16 @@ impl Line {
 /// A table with its numbers.
 pub(super) struct Lookup {
     pub tensor: TensorId,
-    at: Line,
+    at: BoundAffine,
     stride: i64,
     extent: i64,
     oob: Oob,
 }
 
 /// A side with its numbers.
-pub(super) enum Side {
-    Tile { window: Window, at: TileRef, row: Line, col: Line },
-    Tensor { tensor: TensorId, elem: Elem, at: Line, swizzle: Option<Swizzle>, tables: Vec<Lookup> },
+pub(super) enum BoundSide {
+    Tile { window: BoundWindow, at: TileRef, row: BoundAffine, col: BoundAffine },
+    Tensor { tensor: TensorId, elem: Elem, at: BoundAffine, swizzle: Option<Swizzle>, tables: Vec<Lookup> },
 }
 
 /// The place of an element on a side.
@@ -63,7 +63,7 @@ pub(super) enum Spot {
 
 /// A condition of a point, with its numbers.
 pub(super) struct Limit {
-    at: Line,
+    at: BoundAffine,
     bound: i64,
 }
 
@@ -74,7 +74,7 @@ impl Limit {
 }
 
 /// Calls `f` with every point below the extents, the first axis fastest.
-pub(crate) fn for_each_point(extents: &[i64], mut f: impl FnMut(&[i64]) -> Step) -> Step {
+pub(crate) fn for_each_point(extents: &[i64], mut f: impl FnMut(&[i64]) -> TrapResult) -> TrapResult {
     if extents.contains(&0) {
         return Ok(());
     }
@@ -124,8 +124,8 @@ pub(crate) fn led(oob: Oob, entry: i128, extent: i128) -> Led {
 }
 
 impl Machine<'_, '_> {
-    fn line(&self, affine: &Affine) -> Line {
-        Line::new(affine, |v| self.index(v))
+    fn line(&self, affine: &Affine) -> BoundAffine {
+        BoundAffine::new(affine, |v| self.index(v))
     }
 
     pub(super) fn limits(&self, guards: &[Guard]) -> Vec<Limit> {
@@ -133,7 +133,7 @@ impl Machine<'_, '_> {
     }
 
     /// Extents of axes, none negative.
-    pub(super) fn extents(&self, axes: &[Value], what: &str) -> Step<Vec<i64>> {
+    pub(super) fn extents(&self, axes: &[Value], what: &str) -> TrapResult<Vec<i64>> {
         let extents: Vec<i64> = axes.iter().map(|&v| self.index(v)).collect();
         match extents.iter().position(|&e| e < 0) {
             Some(k) => self.trap(codes::TRAP_INVALID_IR, format!("axis {k} of a {what} has extent {}", extents[k])),
@@ -147,20 +147,20 @@ impl Machine<'_, '_> {
     }
 
     /// Resolves a side.
-    pub(super) fn side(&mut self, access: &Access) -> Step<Side> {
+    pub(super) fn side(&mut self, access: &NestAccess) -> TrapResult<BoundSide> {
         Ok(match access {
-            Access::Tile { tile, row, col } => {
+            NestAccess::Tile { tile, row, col } => {
                 let window = self.window(tile)?;
-                Side::Tile { window, at: *tile, row: self.line(row), col: self.line(col) }
+                BoundSide::Tile { window, at: *tile, row: self.line(row), col: self.line(col) }
             }
-            Access::Tensor { tensor, elem, at, swizzle, tables } => {
+            NestAccess::Tensor { tensor, elem, at, swizzle, tables } => {
                 let bytes = match elem {
                     Elem::Whole(dtype) => *dtype,
                     Elem::U4 | Elem::I4 => DType::U8,
                 };
                 self.adapt(*tensor, bytes)?;
                 let tables = tables.iter().map(|t| self.lookup(t)).collect();
-                Side::Tensor { tensor: *tensor, elem: *elem, at: self.line(at), swizzle: *swizzle, tables }
+                BoundSide::Tensor { tensor: *tensor, elem: *elem, at: self.line(at), swizzle: *swizzle, tables }
             }
         })
     }
@@ -168,12 +168,12 @@ impl Machine<'_, '_> {
     /// The place of a point's element. Entries of tables that were read go to `read`.
     pub(super) fn spot(
         &mut self,
-        side: &Side,
+        side: &BoundSide,
         point: &[i64],
         read: &mut dyn FnMut(TensorId, Range<u64>) -> bool,
-    ) -> Step<Spot> {
+    ) -> TrapResult<Spot> {
         match side {
-            Side::Tile { window, at, row, col } => {
+            BoundSide::Tile { window, at, row, col } => {
                 let (r, c) = (row.at(point), col.at(point));
                 let inside = |at: Option<i128>, window: u32, origin: usize, capacity: u32| {
                     let at = usize::try_from(at?).ok()?;
@@ -185,7 +185,7 @@ impl Machine<'_, '_> {
                     _ => self.fault(wording::outside_window(self.k, at, (window.row, window.col), (r, c))),
                 }
             }
-            Side::Tensor { at, swizzle, tables, .. } => {
+            BoundSide::Tensor { at, swizzle, tables, .. } => {
                 let mut sum = at.at(point);
                 for table in tables {
                     match self.entry(table, point, read)? {
@@ -209,7 +209,7 @@ impl Machine<'_, '_> {
         table: &Lookup,
         point: &[i64],
         read: &mut dyn FnMut(TensorId, Range<u64>) -> bool,
-    ) -> Step<Option<i64>> {
+    ) -> TrapResult<Option<i64>> {
         let at = table.at.at(point).and_then(|n| i64::try_from(n).ok()).unwrap_or(-1);
         let bits = self.tensor_read(table.tensor, at)?;
         let dtype = self.tensors[table.tensor].dtype;
@@ -234,22 +234,22 @@ impl Machine<'_, '_> {
     }
 
     /// Reads the element.
-    pub(super) fn fetch(&mut self, side: &Side, spot: Spot) -> Step<u64> {
+    pub(super) fn fetch(&mut self, side: &BoundSide, spot: Spot) -> TrapResult<u64> {
         match (side, spot) {
-            (Side::Tile { window, .. }, Spot::Tile(row, col)) => self.tile_read(window, row, col),
-            (Side::Tensor { tensor, elem, .. }, Spot::Element(n)) => self.element_read(*tensor, *elem, n),
+            (BoundSide::Tile { window, .. }, Spot::Tile(row, col)) => self.tile_read(window, row, col),
+            (BoundSide::Tensor { tensor, elem, .. }, Spot::Element(n)) => self.element_read(*tensor, *elem, n),
             _ => self.trap(codes::TRAP_INVALID_IR, "an element that is not there is read"),
         }
     }
 
     /// Writes the element.
-    pub(super) fn put_at(&mut self, side: &Side, spot: Spot, bits: u64) -> Step {
+    pub(super) fn put_at(&mut self, side: &BoundSide, spot: Spot, bits: u64) -> TrapResult {
         match (side, spot) {
-            (Side::Tile { window, .. }, Spot::Tile(row, col)) => {
+            (BoundSide::Tile { window, .. }, Spot::Tile(row, col)) => {
                 self.tile_write(window, row, col, bits);
                 Ok(())
             }
-            (Side::Tensor { tensor, elem: Elem::Whole(dtype), .. }, Spot::Element(n)) => {
+            (BoundSide::Tensor { tensor, elem: Elem::Whole(dtype), .. }, Spot::Element(n)) => {
                 self.element_write(*tensor, *dtype, n, bits)
             }
             _ => self.trap(codes::TRAP_INVALID_IR, "an element that is not there is written"),
@@ -257,21 +257,21 @@ impl Machine<'_, '_> {
     }
 
     /// Where the side's storage is, for comparison with another's.
-    pub(super) fn home(&self, side: &Side) -> Home {
+    pub(super) fn home(&self, side: &BoundSide) -> Home {
         match side {
-            Side::Tile { window, .. } => self.tiles.home(&window.slot),
-            Side::Tensor { tensor, .. } => Home::Tensor(*tensor, self.tensors[*tensor].data.len() as u64),
+            BoundSide::Tile { window, .. } => self.tiles.home(&window.slot),
+            BoundSide::Tensor { tensor, .. } => Home::Tensor(*tensor, self.tensors[*tensor].data.len() as u64),
         }
     }
 
     /// The bytes (of a mask: bits) of an element in its home. Only of a place that has been read, or is about to be
     /// written and inside.
-    pub(super) fn footprint(&self, side: &Side, spot: Spot) -> Range<u64> {
+    pub(super) fn footprint(&self, side: &BoundSide, spot: Spot) -> Range<u64> {
         match (side, spot) {
-            (Side::Tile { window, .. }, Spot::Tile(r, c)) => {
+            (BoundSide::Tile { window, .. }, Spot::Tile(r, c)) => {
                 self.tiles.footprint(&window.slot, window.row + r, window.col + c)
             }
-            (Side::Tensor { elem, .. }, Spot::Element(n)) => {
+            (BoundSide::Tensor { elem, .. }, Spot::Element(n)) => {
                 let n = u64::try_from(n).unwrap_or(u64::MAX);
                 match elem {
                     Elem::U4 | Elem::I4 => n / 2..(n / 2).saturating_add(1),
@@ -286,12 +286,12 @@ impl Machine<'_, '_> {
     }
 
     /// The element in words.
-    pub(super) fn describe(&self, side: &Side, spot: Spot) -> String {
+    pub(super) fn describe(&self, side: &BoundSide, spot: Spot) -> String {
         match (side, spot) {
-            (Side::Tile { window, .. }, Spot::Tile(r, c)) => {
+            (BoundSide::Tile { window, .. }, Spot::Tile(r, c)) => {
                 wording::tile_element(self.k, window.tile, (window.row + r, window.col + c))
             }
-            (Side::Tensor { tensor, elem, .. }, Spot::Element(n)) => {
+            (BoundSide::Tensor { tensor, elem, .. }, Spot::Element(n)) => {
                 let (name, t) = (self.tensor_name(*tensor), &self.tensors[*tensor]);
                 wording::tensor_element(name, t.dtype, *elem, n, |at| t.coordinates(at))
             }

@@ -1,11 +1,11 @@
 //! Looking on while a kernel runs: what debuggers and tracers hang on to.
 //!
-//! An [`Observer`] is called around every statement of every block with a read-only [`State`]. It can end the run, and
-//! nothing else: reading through a state leaves no mark, so a run gives the same results with it and without.
+//! An [`Observer`] is called around every statement of every block with a read-only [`RunningKernel`]. It can end the
+//! run, and nothing else: reading through a state leaves no mark, so a run gives the same results with it and without.
 
 use super::machine::Machine;
 use super::tensors::Tensors;
-use super::tiles::{Fault, Missing, Tiles};
+use super::tiles::{Missing, TileReadFault, Tiles};
 use super::trap::Trap;
 use ptoc_ir::tile::{Elem, Kernel, Stmt, TensorId, Tile, Value, Var};
 use ptoc_isa::TileType;
@@ -16,19 +16,19 @@ use std::ops::ControlFlow;
 /// identify them. The prologue is not observed.
 pub trait Observer {
     /// A block begins; `state.block()` says which.
-    fn block(&mut self, state: &State<'_>) -> ControlFlow<()> {
+    fn block(&mut self, state: &RunningKernel<'_>) -> ControlFlow<()> {
         let _ = state;
         ControlFlow::Continue(())
     }
 
     /// A statement is about to run; a loop once, before its first iteration.
-    fn before(&mut self, state: &State<'_>, stmt: &Stmt) -> ControlFlow<()>;
+    fn before(&mut self, state: &RunningKernel<'_>, stmt: &Stmt) -> ControlFlow<()>;
 
     /// It has run; a loop with all iterations. Not called for one that fails.
-    fn after(&mut self, state: &State<'_>, stmt: &Stmt) -> ControlFlow<()>;
+    fn after(&mut self, state: &RunningKernel<'_>, stmt: &Stmt) -> ControlFlow<()>;
 
     /// The run has ended with an error; the state is that of the failing statement.
-    fn trapped(&mut self, state: &State<'_>, trap: &Trap) {
+    fn trapped(&mut self, state: &RunningKernel<'_>, trap: &Trap) {
         let _ = (state, trap);
     }
 }
@@ -66,7 +66,7 @@ pub enum Storage {
 
 /// A running kernel, to look at.
 #[derive(Clone, Copy)]
-pub struct State<'s> {
+pub struct RunningKernel<'s> {
     kernel: &'s Kernel,
     values: &'s [u64],
     vars: &'s [u64],
@@ -77,9 +77,9 @@ pub struct State<'s> {
     steps: u64,
 }
 
-impl<'s> State<'s> {
-    pub(super) fn new(machine: &'s Machine<'_, '_>) -> State<'s> {
-        State {
+impl<'s> RunningKernel<'s> {
+    pub(super) fn new(machine: &'s Machine<'_, '_>) -> RunningKernel<'s> {
+        RunningKernel {
             kernel: machine.k,
             values: &machine.values,
             vars: &machine.vars,
@@ -136,8 +136,8 @@ impl<'s> State<'s> {
             Missing::Unassigned | Missing::TooLarge => Unread::Unwritten,
         })?;
         self.tiles.read(&slot, row, col).map_err(|fault| match fault {
-            Fault::Poison => Unread::Unwritten,
-            Fault::Confused(by) => Unread::Foreign(by),
+            TileReadFault::Poison => Unread::Unwritten,
+            TileReadFault::Confused(by) => Unread::Foreign(by),
         })
     }
 
@@ -154,7 +154,7 @@ impl<'s> State<'s> {
             Elem::U4 | Elem::I4 => t.peek(DType::U8, index.div_euclid(2)).map(|byte| elem.half(byte, index)),
         }
         .map_err(|fault| match fault {
-            super::tensors::Fault::Outside => Unread::Outside,
+            super::tensors::TensorFault::Outside => Unread::Outside,
             _ => Unread::Unwritten,
         })
     }

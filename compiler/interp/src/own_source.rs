@@ -1,6 +1,6 @@
 //! Instructions whose destination must not be one of their sources, where that is decided when the kernel runs.
 
-use super::exec::Window;
+use super::exec::BoundWindow;
 use super::machine::Machine;
 use super::traffic::Home;
 use super::trap::Trap;
@@ -38,27 +38,27 @@ impl<'k> Machine<'k, '_> {
     }
 
     /// Have the valid parts of two windows a byte in common?
-    fn meet(&self, a: &Window, b: &Window) -> bool {
+    fn meet(&self, a: &BoundWindow, b: &BoundWindow) -> bool {
         let same = self.tiles.home(&a.slot).meets(&self.tiles.home(&b.slot));
-        let bytes = |w: &Window| {
+        let bytes = |w: &BoundWindow| {
             let elements = (w.row..w.row + w.rows).flat_map(|row| (w.col..w.col + w.cols).map(move |col| (row, col)));
             elements.flat_map(|(row, col)| self.tiles.footprint(&w.slot, row, col)).collect::<FxHashSet<u64>>()
         };
         same && !bytes(a).is_disjoint(&bytes(b))
     }
 
-    fn own_side(&self, w: &Window) -> Side {
+    fn own_side(&self, w: &BoundWindow) -> OverlappingWindow {
         let bytes = match self.tiles.home(&w.slot) {
             Home::Space(_, bytes) => Some(bytes),
             _ => None,
         };
         let (start, shape) = ((w.row, w.col), (w.rows, w.cols));
-        Side { tile: w.tile, element: w.element, start, shape, bytes }
+        OverlappingWindow { tile: w.tile, element: w.element, start, shape, bytes }
     }
 }
 
 /// A window that meets another one.
-pub(crate) struct Side {
+pub(crate) struct OverlappingWindow {
     pub tile: Tile,
     pub element: u32,
     pub start: (usize, usize),
@@ -68,9 +68,16 @@ pub(crate) struct Side {
 }
 
 /// The destination, then operand `n`, which has bytes of it.
-pub(crate) fn trap(kernel: &Kernel, inst: &Inst, n: usize, sides: &[Side; 2], span: Span, block: Vec<i64>) -> Trap {
+pub(crate) fn trap(
+    kernel: &Kernel,
+    inst: &Inst,
+    n: usize,
+    sides: &[OverlappingWindow; 2],
+    span: Span,
+    block: Vec<i64>,
+) -> Trap {
     let row = inst.instr.get();
-    let name = |s: &Side| match kernel.tiles[s.tile].count {
+    let name = |s: &OverlappingWindow| match kernel.tiles[s.tile].count {
         1 => format!("`{}`", kernel.tiles[s.tile].name),
         _ => format!("`{}[{}]`", kernel.tiles[s.tile].name, s.element),
     };
@@ -91,14 +98,14 @@ pub(crate) fn trap(kernel: &Kernel, inst: &Inst, n: usize, sides: &[Side; 2], sp
 }
 
 /// Where two windows are: rows and columns of one tile, or addresses.
-fn places([a, b]: &[Side; 2]) -> Option<String> {
-    let part = |s: &Side| {
+fn places([a, b]: &[OverlappingWindow; 2]) -> Option<String> {
+    let part = |s: &OverlappingWindow| {
         let ((row, col), (rows, cols)) = (s.start, s.shape);
         format!("rows {row}..{}, columns {col}..{}", row + rows, col + cols)
     };
     if (a.tile, a.element) == (b.tile, b.element) {
         return (a.start != b.start).then(|| format!("{} and {} of one tile", part(a), part(b)));
     }
-    let at = |s: &Side| s.bytes.as_ref().map(|bytes| format!("{:#x}..{:#x}", bytes.start, bytes.end));
+    let at = |s: &OverlappingWindow| s.bytes.as_ref().map(|bytes| format!("{:#x}..{:#x}", bytes.start, bytes.end));
     Some(format!("the one has bytes {}, the other {}", at(a)?, at(b)?))
 }

@@ -9,7 +9,7 @@ use ptoc_ir::tile::{InstAttrs, TileRef, Ty, ViewRef};
 use ptoc_isa::{BinOp, Oob, RoundMode, UnOp};
 use ptoc_tensor::DType;
 
-type Step<T = ()> = Result<T, Trap>;
+type TrapResult<T = ()> = Result<T, Trap>;
 
 const F16: Ty = Ty::D(DType::F16);
 
@@ -60,7 +60,7 @@ impl<'k> Machine<'k, '_> {
         views: [&'k ViewRef; 3],
         offsets: Option<&'k ViewRef>,
         attrs: &InstAttrs,
-    ) -> Step {
+    ) -> TrapResult {
         let window = self.window(d)?;
         let [map, line, weights] = views.map(|v| self.view(v));
         let offsets = offsets.map(|v| self.view(v));
@@ -120,7 +120,7 @@ impl<'k> Machine<'k, '_> {
         self.put(&window, |_, c| u64::from(one(acc[c])))
     }
 
-    fn read(&mut self, view: &View<'_>, index: &[i64]) -> Step<u64> {
+    fn read(&mut self, view: &View<'_>, index: &[i64]) -> TrapResult<u64> {
         self.tensor_read(view.at.tensor, view.element(index))
     }
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// Why an element cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fault {
+pub(crate) enum TensorFault {
     /// The index is below 0 or not below the number of elements.
     Outside,
     /// Nothing wrote it.
@@ -103,11 +103,11 @@ impl Tensor {
     }
 
     /// The bytes of element number `index`, if elements are of `dtype`.
-    fn range(&self, dtype: DType, index: i64) -> Result<Range<usize>, Fault> {
+    fn range(&self, dtype: DType, index: i64) -> Result<Range<usize>, TensorFault> {
         let size = dtype.size();
         let start = usize::try_from(index).ok().and_then(|i| i.checked_mul(size));
         let start = start.filter(|s| s.checked_add(size).is_some_and(|end| end <= self.data.len()));
-        start.map(|s| s..s + size).filter(|bytes| self.is_inside(bytes)).ok_or(Fault::Outside)
+        start.map(|s| s..s + size).filter(|bytes| self.is_inside(bytes)).ok_or(TensorFault::Outside)
     }
 
     /// Further bytes that marks will take if elements of `dtype` are used: they may be smaller than a grain, or lie
@@ -155,26 +155,26 @@ impl Tensor {
         at: &Range<usize>,
         rivals: impl Fn(&Users) -> Option<u32>,
         mark: impl Fn(&mut Users),
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TensorFault> {
         let grains = self.grains(at);
         let Some(users) = self.users.get_mut(grains) else { return Ok(()) };
         // A race explains a missing value better than poison does, so it goes first.
         if let Some(other) = users.iter().find_map(rivals) {
-            return Err(Fault::Race(if other == MANY { MANY } else { other - 1 }));
+            return Err(TensorFault::Race(if other == MANY { MANY } else { other - 1 }));
         }
         users.iter_mut().for_each(mark);
         Ok(())
     }
 
-    fn initialised(&self, at: &Range<usize>) -> Result<(), Fault> {
+    fn initialised(&self, at: &Range<usize>) -> Result<(), TensorFault> {
         match self.written.get(self.grains(at)) {
-            Some(marks) if marks.contains(&false) => Err(Fault::Poison),
+            Some(marks) if marks.contains(&false) => Err(TensorFault::Poison),
             _ => Ok(()),
         }
     }
 
     /// Reads element number `index` of those of `dtype`, for block number `block`.
-    pub fn read_as(&mut self, dtype: DType, index: i64, block: u32) -> Result<u64, Fault> {
+    pub fn read_as(&mut self, dtype: DType, index: i64, block: u32) -> Result<u64, TensorFault> {
         let at = self.range(dtype, index)?;
         let me = block + 1;
         let rivals = |u: &Users| [u.writer, u.atomic].into_iter().find_map(|user| Users::other(user, me));
@@ -184,14 +184,14 @@ impl Tensor {
     }
 
     /// Reads an element without a trace.
-    pub fn peek(&self, dtype: DType, index: i64) -> Result<u64, Fault> {
+    pub fn peek(&self, dtype: DType, index: i64) -> Result<u64, TensorFault> {
         let at = self.range(dtype, index)?;
         self.initialised(&at)?;
         Ok(self.get(dtype, at))
     }
 
     /// Writes element number `index` of those of `dtype`, for block number `block`.
-    pub fn write_as(&mut self, dtype: DType, index: i64, bits: u64, block: u32) -> Result<(), Fault> {
+    pub fn write_as(&mut self, dtype: DType, index: i64, bits: u64, block: u32) -> Result<(), TensorFault> {
         let at = self.range(dtype, index)?;
         let me = block + 1;
         let rivals = |u: &Users| [u.writer, u.reader, u.atomic].into_iter().find_map(|user| Users::other(user, me));
@@ -201,7 +201,7 @@ impl Tensor {
     }
 
     /// Replaces an element by what `f` makes of it (`None` leaves it); returns the old value.
-    pub fn update(&mut self, index: i64, block: u32, f: impl FnOnce(u64) -> Option<u64>) -> Result<u64, Fault> {
+    pub fn update(&mut self, index: i64, block: u32, f: impl FnOnce(u64) -> Option<u64>) -> Result<u64, TensorFault> {
         let at = self.range(self.dtype, index)?;
         let me = block + 1;
         let rivals = |u: &Users| [u.writer, u.reader].into_iter().find_map(|user| Users::other(user, me));

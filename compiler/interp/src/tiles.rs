@@ -40,7 +40,7 @@ struct Space {
 
 /// Why an element cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Fault {
+pub(super) enum TileReadFault {
     /// Nothing wrote it.
     Poison,
     /// It was written under that type, or as plain bytes.
@@ -60,12 +60,12 @@ pub(super) enum Missing {
 #[derive(Clone, Copy)]
 pub(super) struct Slot {
     pub ty: TileType,
-    place: Place,
+    place: TileStorage,
     mark: u16,
 }
 
 #[derive(Clone, Copy)]
-enum Place {
+enum TileStorage {
     /// Index of a private storage.
     Private(usize),
     /// First byte in the memory of the type's location.
@@ -167,7 +167,7 @@ impl Tiles {
         let data = &kernel.tiles[tile];
         let addr = match &data.addr {
             AddrKind::Auto => {
-                let place = Place::Private(self.first[tile].ok_or(Missing::Unassigned)? + element);
+                let place = TileStorage::Private(self.first[tile].ok_or(Missing::Unassigned)? + element);
                 return Ok(Slot { ty: data.ty, place, mark: PLAIN });
             }
             AddrKind::Fixed(at) => at[element],
@@ -186,7 +186,7 @@ impl Tiles {
             space.masks.grow(end as usize * 8);
         }
         let mark = if mask || !data.ty.loc.bytes_observable() { self.mark(data.ty) } else { PLAIN };
-        Ok(Slot { ty: data.ty, place: Place::Space(addr as usize), mark })
+        Ok(Slot { ty: data.ty, place: TileStorage::Space(addr as usize), mark })
     }
 
     /// Where an element of a tile array is.
@@ -204,7 +204,7 @@ impl Tiles {
         let addr = match self.storage(kernel, tile, element) {
             Storage::None => return Err(Missing::Unassigned),
             Storage::Own => {
-                let place = Place::Private(self.first[tile].ok_or(Missing::Unassigned)? + element);
+                let place = TileStorage::Private(self.first[tile].ok_or(Missing::Unassigned)? + element);
                 return Ok(Slot { ty: data.ty, place, mark: PLAIN });
             }
             Storage::At(addr) => addr,
@@ -222,7 +222,7 @@ impl Tiles {
             // No tile of this type has been used yet.
             None => u16::MAX,
         };
-        Ok(Slot { ty: data.ty, place: Place::Space(addr as usize), mark })
+        Ok(Slot { ty: data.ty, place: TileStorage::Space(addr as usize), mark })
     }
 
     fn mark(&mut self, ty: TileType) -> u16 {
@@ -234,18 +234,18 @@ impl Tiles {
     }
 
     /// Bits of the element; the indices are inside the capacity.
-    pub fn read(&self, slot: &Slot, row: usize, col: usize) -> Result<u64, Fault> {
+    pub fn read(&self, slot: &Slot, row: usize, col: usize) -> Result<u64, TileReadFault> {
         let size = slot.ty.dtype.size();
         let at = index(&slot.ty, row, col) * size;
         let (bytes, at) = match slot.place {
-            Place::Private(n) => (&self.private[n], at),
-            Place::Space(base) => {
+            TileStorage::Private(n) => (&self.private[n], at),
+            TileStorage::Space(base) => {
                 let space = &self.spaces[slot.ty.loc as usize];
                 if slot.ty.dtype == DType::Bool {
                     let bit = base * 8 + mask_bit(&slot.ty, row, col);
                     self.check(space.bytes.marks[bit / 8], slot)?;
                     if space.masks.marks[bit] == POISON {
-                        return Err(Fault::Poison);
+                        return Err(TileReadFault::Poison);
                     }
                     return Ok(u64::from(space.masks.data[bit]));
                 }
@@ -264,11 +264,11 @@ impl Tiles {
     pub fn home(&self, slot: &Slot) -> Home {
         let bytes = slot.ty.bytes();
         match slot.place {
-            Place::Private(n) => Home::Private(n, self.private[n].data.len() as u64),
-            Place::Space(base) if slot.ty.dtype == DType::Bool => {
+            TileStorage::Private(n) => Home::Private(n, self.private[n].data.len() as u64),
+            TileStorage::Space(base) if slot.ty.dtype == DType::Bool => {
                 Home::Masks(slot.ty.loc, base as u64 * 8..(base as u64 + bytes) * 8)
             }
-            Place::Space(base) => Home::Space(slot.ty.loc, base as u64..base as u64 + bytes),
+            TileStorage::Space(base) => Home::Space(slot.ty.loc, base as u64..base as u64 + bytes),
         }
     }
 
@@ -277,24 +277,24 @@ impl Tiles {
         let size = slot.ty.dtype.size() as u64;
         let at = index(&slot.ty, row, col) as u64 * size;
         match slot.place {
-            Place::Private(_) => at..at + size,
-            Place::Space(base) if slot.ty.dtype == DType::Bool => {
+            TileStorage::Private(_) => at..at + size,
+            TileStorage::Space(base) if slot.ty.dtype == DType::Bool => {
                 let bit = base as u64 * 8 + mask_bit(&slot.ty, row, col) as u64;
                 bit..bit + 1
             }
-            Place::Space(base) => base as u64 + at..base as u64 + at + size,
+            TileStorage::Space(base) => base as u64 + at..base as u64 + at + size,
         }
     }
 
     /// The bytes of an element in its location's memory (of a mask: the byte of its bit); `None` for private storage.
     pub fn physical_bytes(&self, slot: &Slot, row: usize, col: usize) -> Option<Range<u64>> {
         match slot.place {
-            Place::Private(_) => None,
-            Place::Space(_) if slot.ty.dtype == DType::Bool => {
+            TileStorage::Private(_) => None,
+            TileStorage::Space(_) if slot.ty.dtype == DType::Bool => {
                 let bit = self.footprint(slot, row, col).start;
                 Some(bit / 8..bit / 8 + 1)
             }
-            Place::Space(_) => Some(self.footprint(slot, row, col)),
+            TileStorage::Space(_) => Some(self.footprint(slot, row, col)),
         }
     }
 
@@ -308,12 +308,12 @@ impl Tiles {
         std::mem::swap(&mut self.bound[tile], with);
     }
 
-    fn check(&self, mark: u16, slot: &Slot) -> Result<(), Fault> {
+    fn check(&self, mark: u16, slot: &Slot) -> Result<(), TileReadFault> {
         match mark {
-            POISON => Err(Fault::Poison),
+            POISON => Err(TileReadFault::Poison),
             m if m == slot.mark => Ok(()),
-            PLAIN => Err(Fault::Confused(None)),
-            m => Err(Fault::Confused(self.types.get(usize::from(m - FIRST_TYPE)).copied())),
+            PLAIN => Err(TileReadFault::Confused(None)),
+            m => Err(TileReadFault::Confused(self.types.get(usize::from(m - FIRST_TYPE)).copied())),
         }
     }
 
@@ -322,8 +322,8 @@ impl Tiles {
         let size = slot.ty.dtype.size();
         let at = index(&slot.ty, row, col) * size;
         let (bytes, at) = match slot.place {
-            Place::Private(n) => (&mut self.private[n], at),
-            Place::Space(base) => {
+            TileStorage::Private(n) => (&mut self.private[n], at),
+            TileStorage::Space(base) => {
                 let space = &mut self.spaces[slot.ty.loc as usize];
                 if slot.ty.dtype == DType::Bool {
                     let bit = base * 8 + mask_bit(&slot.ty, row, col);
@@ -351,8 +351,8 @@ impl Tiles {
         let size = slot.ty.dtype.size();
         let at = index(&slot.ty, row, col) * size;
         let (bytes, at) = match slot.place {
-            Place::Private(n) => (&mut self.private[n], at),
-            Place::Space(base) => (&mut self.spaces[slot.ty.loc as usize].bytes, base + at),
+            TileStorage::Private(n) => (&mut self.private[n], at),
+            TileStorage::Space(base) => (&mut self.spaces[slot.ty.loc as usize].bytes, base + at),
         };
         bytes.marks[at..at + size].fill(POISON);
     }

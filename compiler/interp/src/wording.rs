@@ -1,6 +1,6 @@
 //! Faults of memory in words: the same whoever finds them, the interpreter or the sanitizer of machine code.
 
-use super::tensors::Fault;
+use super::tensors::TensorFault;
 use ptoc_diagnostics::{Code, codes};
 use ptoc_ir::tile::{Elem, Kernel, TensorId, Tile, TileRef};
 use ptoc_isa::TileType;
@@ -34,10 +34,10 @@ pub(crate) struct Use<'k> {
 
 impl Use<'_> {
     /// The fault; `coordinates` are those of an element of the tensor.
-    pub fn fault(&self, fault: Fault, coordinates: impl Fn(u64) -> Vec<u64>) -> Words {
+    pub fn fault(&self, fault: TensorFault, coordinates: impl Fn(u64) -> Vec<u64>) -> Words {
         let Use { name, dtype, bytes, elem, index, verb, block } = *self;
         let seen = if elem == Elem::Whole(dtype) { String::new() } else { format!(" (seen as {elem})") };
-        if fault == Fault::Outside {
+        if fault == TensorFault::Outside {
             let count = bytes as u128 * 8 / u128::from(elem.bits());
             let message = format!("{verb} of element {index} of tensor {name}{seen}, which has {count} elements");
             return (codes::TRAP_TENSOR_OUT_OF_BOUNDS, message);
@@ -46,10 +46,10 @@ impl Use<'_> {
         let first = (bits / 8 / dtype.size() as u128) as u64;
         let place = format!("{name}{:?}{seen}", coordinates(first));
         match fault {
-            Fault::Race(u32::MAX) => {
+            TensorFault::Race(u32::MAX) => {
                 (codes::TRAP_BLOCK_RACE, format!("{verb} of {place}, which other blocks use as well"))
             }
-            Fault::Race(other) => (
+            TensorFault::Race(other) => (
                 codes::TRAP_BLOCK_RACE,
                 format!("{verb} of {place} by block {block}, which block {other} uses as well"),
             ),

@@ -2,7 +2,7 @@
 
 use crate::scalar;
 use crate::tile::Ty;
-use ptoc_isa::{Cell, Num, RoundMode, Test};
+use ptoc_isa::{Cell, IndexExpr, RoundMode, Test};
 use ptoc_tensor::DType;
 
 /// What an expression asks of its instruction. Operands are numbered as in the row.
@@ -66,18 +66,18 @@ fn integer(dtype: DType, bits: u64) -> i64 {
 }
 
 /// A number for element `at`.
-pub fn num<O: Operands>(n: &Num, at: (i64, i64), o: &O) -> Result<i64, O::Error> {
+pub fn num<O: Operands>(n: &IndexExpr, at: (i64, i64), o: &O) -> Result<i64, O::Error> {
     Ok(match *n {
-        Num::Row => at.0,
-        Num::Col => at.1,
-        Num::Rows(k) => o.shape(k).0,
-        Num::Cols(k) => o.shape(k).1,
-        Num::Width(k) => o.width(k),
-        Num::Size(k) => o.dtype(k).size() as i64,
-        Num::Is(n) => n,
-        Num::Arg(k) => o.index(k),
-        Num::At(k, r, c) => integer(o.dtype(k), o.element(k, num(r, at, o)?, num(c, at, o)?, None)?),
-        Num::Bin(op, a, b) => {
+        IndexExpr::Row => at.0,
+        IndexExpr::Col => at.1,
+        IndexExpr::Rows(k) => o.shape(k).0,
+        IndexExpr::Cols(k) => o.shape(k).1,
+        IndexExpr::Width(k) => o.width(k),
+        IndexExpr::Size(k) => o.dtype(k).size() as i64,
+        IndexExpr::Is(n) => n,
+        IndexExpr::Arg(k) => o.index(k),
+        IndexExpr::At(k, r, c) => integer(o.dtype(k), o.element(k, num(r, at, o)?, num(c, at, o)?, None)?),
+        IndexExpr::Bin(op, a, b) => {
             let (a, b) = (num(a, at, o)?, num(b, at, o)?);
             // Every operation exists on `index`.
             scalar::binary(op, Ty::Index, a as u64, b as u64).unwrap_or(0) as i64

@@ -9,7 +9,7 @@ use crate::{BinOp, CmpOp, Instr, OperandKind};
 
 /// A whole number. Arithmetic is that of `index`: it wraps, and division is towards minus infinity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Num {
+pub enum IndexExpr {
     /// The element's row, i.
     Row,
     /// The element's column, j.
@@ -27,16 +27,16 @@ pub enum Num {
     /// The operand, which is a scalar: an index, a choice, or an integer.
     Arg(usize),
     /// An element of the operand, which holds integers.
-    At(usize, &'static Num, &'static Num),
+    At(usize, &'static IndexExpr, &'static IndexExpr),
     /// `a op b`
-    Bin(BinOp, &'static Num, &'static Num),
+    Bin(BinOp, &'static IndexExpr, &'static IndexExpr),
 }
 
 /// A condition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Test {
     /// `a op b`
-    Cmp(CmpOp, &'static Num, &'static Num),
+    Cmp(CmpOp, &'static IndexExpr, &'static IndexExpr),
     /// Both.
     And(&'static Test, &'static Test),
 }
@@ -45,26 +45,26 @@ pub enum Test {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cell {
     /// The operand's element in this row and column, which must be a valid one.
-    At(usize, &'static Num, &'static Num),
+    At(usize, &'static IndexExpr, &'static IndexExpr),
     /// The scalar operand.
     Scalar(usize),
     /// A small number, of the destination's dtype.
     Is(i32),
     /// A number, modulo the width of the destination's dtype, which is an integer.
-    Of(&'static Num),
+    Of(&'static IndexExpr),
     /// `test ? a : b`; the other one is not read.
     If(&'static Test, &'static Cell, &'static Cell),
 }
 
 /// What must hold of shapes and index operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Need {
+pub struct Precondition {
     /// The left side. Neither side depends on an element.
-    pub left: Num,
+    pub left: IndexExpr,
     /// `Eq` or `Le`.
     pub op: CmpOp,
     /// The right side.
-    pub right: Num,
+    pub right: IndexExpr,
     /// What the numbers are, for the message: `{0}` and `{1}` are the sides.
     pub what: &'static str,
 }
@@ -75,27 +75,27 @@ pub struct Cells {
     /// Element (i, j) of the destination.
     pub value: Cell,
     /// What is demanded before.
-    pub needs: &'static [Need],
+    pub needs: &'static [Precondition],
     /// A kernel that uses it, for its page: parameters, then statements, divided by `|`, in a grid of blocks `i` of `M`
     /// by 32 and `j` of `N` by 64.
     pub example: &'static str,
 }
 
-impl Num {
+impl IndexExpr {
     /// Does it depend on an element of an operand?
     pub fn looks(&self) -> bool {
         match self {
-            Num::At(..) => true,
-            Num::Bin(_, a, b) => a.looks() || b.looks(),
+            IndexExpr::At(..) => true,
+            IndexExpr::Bin(_, a, b) => a.looks() || b.looks(),
             _ => false,
         }
     }
 
     /// The first element of an operand that it depends on: the operand, its row and its column.
-    pub fn first_look(&self) -> Option<(usize, &'static Num, &'static Num)> {
+    pub fn first_look(&self) -> Option<(usize, &'static IndexExpr, &'static IndexExpr)> {
         match *self {
-            Num::At(k, r, c) => Some((k, r, c)),
-            Num::Bin(_, a, b) => a.first_look().or(b.first_look()),
+            IndexExpr::At(k, r, c) => Some((k, r, c)),
+            IndexExpr::Bin(_, a, b) => a.first_look().or(b.first_look()),
             _ => None,
         }
     }
@@ -103,16 +103,16 @@ impl Num {
     /// As text; `name` writes operands. `outer` is how tightly the context binds.
     fn write(&self, name: &dyn Fn(usize) -> String, outer: u8) -> String {
         let (level, text) = match self {
-            Num::Row => (9, "i".to_owned()),
-            Num::Col => (9, "j".to_owned()),
-            Num::Rows(k) => (9, format!("rows({})", name(*k))),
-            Num::Cols(k) => (9, format!("cols({})", name(*k))),
-            Num::Width(k) => (9, format!("width({})", name(*k))),
-            Num::Size(k) => (9, format!("size({})", name(*k))),
-            Num::Is(n) => (9, n.to_string()),
-            Num::Arg(k) => (9, name(*k)),
-            Num::At(k, r, c) => (9, format!("{}[{}, {}]", name(*k), r.write(name, 0), c.write(name, 0))),
-            Num::Bin(op, a, b) => {
+            IndexExpr::Row => (9, "i".to_owned()),
+            IndexExpr::Col => (9, "j".to_owned()),
+            IndexExpr::Rows(k) => (9, format!("rows({})", name(*k))),
+            IndexExpr::Cols(k) => (9, format!("cols({})", name(*k))),
+            IndexExpr::Width(k) => (9, format!("width({})", name(*k))),
+            IndexExpr::Size(k) => (9, format!("size({})", name(*k))),
+            IndexExpr::Is(n) => (9, n.to_string()),
+            IndexExpr::Arg(k) => (9, name(*k)),
+            IndexExpr::At(k, r, c) => (9, format!("{}[{}, {}]", name(*k), r.write(name, 0), c.write(name, 0))),
+            IndexExpr::Bin(op, a, b) => {
                 let (level, sign) = match op {
                     BinOp::Add => (5, "+"),
                     BinOp::Sub => (5, "-"),
@@ -145,7 +145,7 @@ impl Test {
 impl Cell {
     fn write(&self, name: &dyn Fn(usize) -> String) -> String {
         match self {
-            Cell::At(k, r, c) => Num::At(*k, r, c).write(name, 0),
+            Cell::At(k, r, c) => IndexExpr::At(*k, r, c).write(name, 0),
             Cell::Scalar(k) => name(*k),
             Cell::Is(n) => n.to_string(),
             Cell::Of(n) => n.write(name, 0),
@@ -154,7 +154,7 @@ impl Cell {
     }
 
     /// Every element that it may be.
-    pub fn reads(&self) -> Vec<(usize, &'static Num, &'static Num)> {
+    pub fn reads(&self) -> Vec<(usize, &'static IndexExpr, &'static IndexExpr)> {
         match *self {
             Cell::At(k, r, c) => vec![(k, r, c)],
             Cell::If(_, a, b) => [a.reads(), b.reads()].concat(),
@@ -180,8 +180,8 @@ impl Cells {
 
 /// What the meaning of an instruction demands, as text.
 pub(crate) fn demands(row: &Instr) -> Vec<String> {
-    let one = |n: &Need| {
-        let side = |n: &Num| n.write(&|k| Cells::name(row, k), 2);
+    let one = |n: &Precondition| {
+        let side = |n: &IndexExpr| n.write(&|k| Cells::name(row, k), 2);
         format!("{} {} {}", side(&n.left), if n.op == CmpOp::Eq { "==" } else { "<=" }, side(&n.right))
     };
     row.sem.needs().iter().map(one).collect()

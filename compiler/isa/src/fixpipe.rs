@@ -4,12 +4,12 @@
 //!
 //! The interpreter and the lowering both evaluate [`Fixpipe::expr`]; elaboration, verifier and reference read the rest.
 
-use crate::{BinOp, Expr, Instr, Loc, Need, OperandKind, Place, Target, To, UnOp};
+use crate::{BinOp, Expr, Instr, Loc, MemorySpace, OperandKind, Precondition, Target, To, UnOp};
 use ptoc_tensor::DType;
 
 /// Which part of which tile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Window {
+pub enum FixpipeWindow {
     /// All of the source to all of the destination.
     Whole,
     /// As much of the source as the destination has room for, from a row and column on.
@@ -25,9 +25,9 @@ pub struct Fixpipe {
     /// Is there a scale?
     pub quantised: bool,
     /// The window.
-    pub window: Window,
+    pub window: FixpipeWindow,
     /// What is demanded before.
-    pub needs: &'static [Need],
+    pub needs: &'static [Precondition],
     /// A kernel that uses it, as in [`crate::Cells`].
     pub example: &'static str,
 }
@@ -56,7 +56,7 @@ impl Fixpipe {
 
     /// The position of the window's row among the operands; its column is the next one.
     pub fn row_operand(&self) -> Option<usize> {
-        (self.window != Window::Whole).then_some(2 + self.quantised as usize)
+        (self.window != FixpipeWindow::Whole).then_some(2 + self.quantised as usize)
     }
 
     /// Does each column have a scale of its own?
@@ -69,9 +69,9 @@ impl Fixpipe {
         let view = row.operands[0].kind == OperandKind::View;
         let dst = if view { "view" } else { "dst" };
         let (to, from) = match self.window {
-            Window::Whole => ("i, j", "a[i, j]"),
-            Window::OfSource => ("i, j", "a[i + row, j + col]"),
-            Window::OfDestination => ("i + row, j + col", "a[i, j]"),
+            FixpipeWindow::Whole => ("i, j", "a[i, j]"),
+            FixpipeWindow::OfSource => ("i, j", "a[i + row, j + col]"),
+            FixpipeWindow::OfDestination => ("i + row, j + col", "a[i, j]"),
         };
         let value = match (self.quantised, self.by_column(row)) {
             (false, _) => from.to_owned(),
@@ -87,7 +87,7 @@ pub const SCALES: [DType; 2] = [DType::U64, DType::F32];
 
 /// Those that the target moves to Scaling.
 pub fn scales(target: &Target) -> Vec<DType> {
-    let rule = target.move_rule(Place::Tile(Loc::Mat), Place::Tile(Loc::Scaling));
+    let rule = target.move_rule(MemorySpace::Tile(Loc::Mat), MemorySpace::Tile(Loc::Scaling));
     let moves = |d: &DType| rule.is_some_and(|r| r.pairs.contains(&(*d, *d)));
     SCALES.into_iter().filter(moves).collect()
 }

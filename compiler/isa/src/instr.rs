@@ -1,6 +1,6 @@
 //! The shape of the instruction table's rows.
 
-use crate::{BinOp, Cells, Expr, Fixpipe, Loc, Named, Need, Primitive, Read, Reduce, Target, To, UnOp};
+use crate::{BinOp, Cells, Expr, Fixpipe, Loc, Named, Precondition, Primitive, Read, Reduce, Target, To, UnOp};
 use ptoc_tensor::DType;
 
 /// What an instruction computes. The interpreter and the lowering each match on this; nothing else says what a
@@ -133,7 +133,7 @@ impl Sem {
     }
 
     /// What the meaning demands of shapes and index operands, beside the row's shape rule.
-    pub const fn needs(self) -> &'static [Need] {
+    pub const fn needs(self) -> &'static [Precondition] {
         match self {
             Sem::Cells(cells) => cells.needs,
             Sem::Named(named) => named.needs,
@@ -334,7 +334,7 @@ pub enum Scratch {
 
 /// Something that the author may say beside the operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Mode {
+pub struct InstrMode {
     /// How it is written: one of these. A mode that takes a value stands with it, as in `saturate = true`.
     pub words: &'static [&'static str],
     /// May it be left out?
@@ -355,7 +355,7 @@ pub struct Instr {
     /// So many of them, at the end, may be left out.
     pub optional: usize,
     /// What may be said beside the operands, after them.
-    pub modes: &'static [Mode],
+    pub modes: &'static [InstrMode],
     /// May the scalar, or the tile of one column, stand before the tile? The operation is then `scalar op tile`.
     pub scalar_first: bool,
     /// Shape relation.

@@ -19,22 +19,24 @@ mod target;
 pub mod text;
 mod tile_type;
 
-pub use cells::{Cell, Cells, Need, Num, Test};
+pub use cells::{Cell, Cells, IndexExpr, Precondition, Test};
 pub use coverage::{
     LeftOut, Otherwise, coverage_markdown, instructions_with, is_spelled, left_out, left_out_as, otherwise,
     storage_operand,
 };
 pub use expr::{Expr, Read, To};
-pub use fixpipe::{Fixpipe, SCALES, Window, drained, scales};
-pub use instr::{DTypeRule, Instr, InstrId, Mode, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule};
+pub use fixpipe::{Fixpipe, FixpipeWindow, SCALES, drained, scales};
+pub use instr::{
+    DTypeRule, Instr, InstrId, InstrMode, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule,
+};
 pub use legal::*;
 pub use named::{Named, PHILOX_MULTIPLIERS, PHILOX_WEYL, Primitive, RECORD, SORTED};
 pub use ops::{AtomicOp, BinOp, CmpOp, Factors, Oob, Reduce, RoundMode, UnOp};
 pub use pipe::{Pipe, pipe_of};
 pub use reference::{instruction_page, instruction_text, reference_markdown, targets_markdown};
-pub use table::{Lookup, NOT_YET, TABLE, find, is_first, lookup, overloads, sibling};
+pub use table::{NOT_YET, NameLookup, TABLE, find, is_first, lookup, overloads, sibling};
 pub use target::{
-    Allowed, Device, GeoUnit, HbmUnit, InstructionSet, Limits, Memory, MoveRule, PipeTimes, Pipes, Place, Pool, Preset,
-    Setting, Target, Triple, Unit, UnitKind,
+    Allowed, Device, GeoUnit, HbmUnit, InstructionSet, Limits, Memory, MemorySpace, MoveRule, PipeTimes, Pipes, Pool,
+    Preset, ProcessingUnit, Setting, Target, Triple, UnitKind,
 };
 pub use tile_type::{Loc, Order, TileType};

@@ -1,7 +1,7 @@
 //! Instructions whose meaning has a name and no expression: sorting, counting, random numbers. The interpreter computes
 //! each by the plainest program (`ptoc_interp`), the lowering has its own; tests hold them against numpy.
 
-use crate::Need;
+use crate::Precondition;
 
 /// What such an instruction computes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,7 +30,7 @@ pub struct Named {
     /// What it computes.
     pub what: Primitive,
     /// What is demanded before.
-    pub needs: &'static [Need],
+    pub needs: &'static [Precondition],
     /// A kernel that uses it, as in [`crate::Cells`].
     pub example: &'static str,
 }

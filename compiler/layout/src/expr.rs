@@ -2,7 +2,9 @@
 
 use crate::ops::Offset;
 use crate::text::{self, Expr, ExprKind, TextSpan};
-use crate::{Composed, Cx, Int, IntTuple, Layout, LayoutError, Stride, Swizzle, Tiler, Tuple, Value, Window, ops};
+use crate::{
+    Composed, Cx, Int, IntTuple, Layout, LayoutError, LayoutWindow, Stride, Swizzle, Tiler, Tuple, Value, ops,
+};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -254,7 +256,7 @@ impl Evaluator<'_> {
                         other => Offset::Coord(other.as_ints().ok_or_else(|| wrong(start, &other))?),
                     },
                 };
-                Ok(Value::Window(Window { start, layout: layout(inner)? }))
+                Ok(Value::Window(LayoutWindow { start, layout: layout(inner)? }))
             }
             _ => Err(syntax(&e.span, format!("`o` joins two or three parts, here are {}", parts.len())).help(help)),
         }

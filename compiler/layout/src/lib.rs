@@ -53,7 +53,7 @@ pub use text::{MAX_DEPTH, TextSpan};
 pub use tiler::Tiler;
 pub use tuple::{Coord, CoordLeaf, IntTuple, Tuple};
 pub use value::Value;
-pub use window::Window;
+pub use window::LayoutWindow;
 
 /// The result of an operation.
 pub type Result<T> = std::result::Result<T, LayoutError>;

@@ -6,7 +6,8 @@
 
 use crate::ops::{self, Offset};
 use crate::{
-    Condition, Coord, Cx, ErrorKind, Int, IntTuple, Layout, LayoutError, Result, Stride, Tiler, Truth, Tuple, Window,
+    Condition, Coord, Cx, ErrorKind, Int, IntTuple, Layout, LayoutError, LayoutWindow, Result, Stride, Tiler, Truth,
+    Tuple,
 };
 
 /// A layout that remembers, through all cutting and reordering, which coordinate of the original each element has.
@@ -17,18 +18,18 @@ pub struct Predicated {
     /// Of the original's coordinate 0.
     start: Offset,
     /// The coordinate of each element; what lies outside of the original's shape is not there.
-    coords: Window,
+    coords: LayoutWindow,
 }
 
 impl Predicated {
     /// All elements of a layout, as they are.
     pub fn new(data: Layout) -> Predicated {
-        Predicated::of(Window::new(data))
+        Predicated::of(LayoutWindow::new(data))
     }
 
     /// All elements of a window.
-    pub fn of(data: Window) -> Predicated {
-        let coords = Window::new(ops::make_identity_layout(data.layout.shape()));
+    pub fn of(data: LayoutWindow) -> Predicated {
+        let coords = LayoutWindow::new(ops::make_identity_layout(data.layout.shape()));
         Predicated { base: data.layout, start: data.start, coords }
     }
 
@@ -38,16 +39,16 @@ impl Predicated {
     }
 
     /// The coordinates of the elements: basis strides.
-    pub fn coords(&self) -> &Window {
+    pub fn coords(&self) -> &LayoutWindow {
         &self.coords
     }
 
     /// Where the elements lie; those that are not there would lie outside.
-    pub fn data(&self) -> Result<Window> {
+    pub fn data(&self) -> Result<LayoutWindow> {
         let origin = fit(&self.coords.start.coord(), self.bounds())?;
         let layout = &self.coords.layout;
         let stride = layout.stride().try_map(&mut |d: &Stride| self.step(d))?;
-        Ok(Window {
+        Ok(LayoutWindow {
             start: self.start.add(&self.base.eval(&Cx::default(), &origin)?)?,
             layout: Layout::new(layout.shape().clone(), stride)?,
         })
@@ -117,8 +118,8 @@ impl Predicated {
         self.within(ops::local_partition(cx, &self.coords.layout, threads, index)?)
     }
 
-    fn within(&self, part: Window) -> Result<Predicated> {
-        let coords = Window { start: self.coords.start.add(&part.start)?, layout: part.layout };
+    fn within(&self, part: LayoutWindow) -> Result<Predicated> {
+        let coords = LayoutWindow { start: self.coords.start.add(&part.start)?, layout: part.layout };
         Ok(Predicated { coords, ..self.clone() })
     }
 

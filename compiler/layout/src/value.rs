@@ -1,7 +1,8 @@
 //! Anything that the language's and the command line's layout operations take or give.
 
 use crate::{
-    AtomFamily, Composed, Coord, CoordLeaf, Int, IntTuple, Layout, MmaAtom, Swizzle, TiledMma, Tiler, Tuple, Window,
+    AtomFamily, Composed, Coord, CoordLeaf, Int, IntTuple, Layout, LayoutWindow, MmaAtom, Swizzle, TiledMma, Tiler,
+    Tuple,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub enum Value {
     /// `Sw<b,m,s> o offset o layout`
     Composed(Composed),
     /// `start o shape:stride`: a tile or a thread's part.
-    Window(Window),
+    Window(LayoutWindow),
     /// A matrix instruction's description.
     Atom(Arc<MmaAtom>),
     /// An instruction's atoms, one for each extent in N.

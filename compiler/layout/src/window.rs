@@ -8,28 +8,28 @@ use std::fmt;
 /// A layout from a start on: a slice, a tile, a thread's part. CuTe's tensor, without memory: coordinate ->
 /// `start + layout(coordinate)`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Window {
+pub struct LayoutWindow {
     /// What is at coordinate 0: an offset, or the coordinate of a coordinate tensor.
     pub start: Offset,
     /// The rest.
     pub layout: Layout,
 }
 
-impl Window {
+impl LayoutWindow {
     /// From the beginning.
-    pub fn new(layout: Layout) -> Window {
-        Window { start: Offset::Int(crate::Int::ZERO), layout }
+    pub fn new(layout: Layout) -> LayoutWindow {
+        LayoutWindow { start: Offset::Int(crate::Int::ZERO), layout }
     }
 
     /// The same elements cut or reordered: `f` changes the layout only.
-    pub fn map(&self, f: impl FnOnce(&Layout) -> Result<Layout>) -> Result<Window> {
-        Ok(Window { start: self.start.clone(), layout: f(&self.layout)? })
+    pub fn map(&self, f: impl FnOnce(&Layout) -> Result<Layout>) -> Result<LayoutWindow> {
+        Ok(LayoutWindow { start: self.start.clone(), layout: f(&self.layout)? })
     }
 
     /// The modes where `coord` has `_`; the start moves to the rest.
-    pub fn slice(&self, cx: &Cx, coord: &Coord) -> Result<Window> {
+    pub fn slice(&self, cx: &Cx, coord: &Coord) -> Result<LayoutWindow> {
         let (layout, moved) = ops::slice(cx, &self.layout, coord)?;
-        Ok(Window { start: self.start.add(&moved)?, layout })
+        Ok(LayoutWindow { start: self.start.add(&moved)?, layout })
     }
 
     /// What is at a coordinate.
@@ -38,7 +38,7 @@ impl Window {
     }
 }
 
-impl fmt::Display for Window {
+impl fmt::Display for LayoutWindow {
     /// `96 o (4,2):(24,1)`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} o {}", self.start, self.layout)
@@ -80,7 +80,7 @@ impl Op {
                 at.map(|offset| offset.value()).map_err(|e| e.in_arg(1))
             }
             name if CUTS.contains(&name) => Ok(match of_layout()? {
-                Value::Layout(layout) => Value::Window(Window { start: window.start.clone(), layout }),
+                Value::Layout(layout) => Value::Window(LayoutWindow { start: window.start.clone(), layout }),
                 other => other,
             }),
             name if MEASURES.contains(&name) => of_layout(),
@@ -92,7 +92,7 @@ impl Op {
 /// What partitioning works on: a layout, perhaps from a start on, or behind a swizzle, where the start stays inside.
 #[derive(Clone, Debug)]
 pub(crate) enum Whole<'a> {
-    Window(Window),
+    Window(LayoutWindow),
     Swizzled(&'a Composed),
 }
 
@@ -100,7 +100,7 @@ impl<'a> Whole<'a> {
     /// Argument `k` of `op`.
     pub fn of(op: &'static str, values: &'a [Value], k: usize) -> Result<Whole<'a>> {
         Ok(match values.get(k) {
-            Some(Value::Layout(l)) => Whole::Window(Window::new(l.clone())),
+            Some(Value::Layout(l)) => Whole::Window(LayoutWindow::new(l.clone())),
             Some(Value::Window(p)) => Whole::Window(p.clone()),
             Some(Value::Composed(c)) => Whole::Swizzled(c),
             other => {
@@ -119,11 +119,12 @@ impl<'a> Whole<'a> {
     }
 
     /// A part of it, which begins `part.start` later.
-    pub fn part(&self, op: &'static str, part: Window) -> Result<Value> {
+    pub fn part(&self, op: &'static str, part: LayoutWindow) -> Result<Value> {
         Ok(match self {
-            Whole::Window(p) => {
-                Value::Window(Window { start: p.start.add(&part.start).map_err(|e| e.of(op))?, layout: part.layout })
-            }
+            Whole::Window(p) => Value::Window(LayoutWindow {
+                start: p.start.add(&part.start).map_err(|e| e.of(op))?,
+                layout: part.layout,
+            }),
             Whole::Swizzled(c) => {
                 let Offset::Int(moved) = &part.start else {
                     let message = format!("{} gives coordinates, which a swizzle cannot take", c.layout);
@@ -138,7 +139,7 @@ impl<'a> Whole<'a> {
     pub fn recut(&self, layout: Layout) -> Value {
         match self {
             Whole::Window(p) if p.start == Offset::Int(crate::Int::ZERO) => Value::Layout(layout),
-            Whole::Window(p) => Value::Window(Window { start: p.start.clone(), layout }),
+            Whole::Window(p) => Value::Window(LayoutWindow { start: p.start.clone(), layout }),
             Whole::Swizzled(c) => Value::Composed(Composed { layout, ..(*c).clone() }),
         }
     }

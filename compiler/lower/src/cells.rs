@@ -1,18 +1,18 @@
 //! Instructions that put elements elsewhere, in loop IR: rows of lanes, each of which computes where its element lies
 //! and reads it there. What a lane would not read is read somewhere inside and not taken.
 
-use super::code::Code;
+use super::code::FunctionBuilder;
 use super::matrix::{Matrix, map, scaled};
 use super::{Lower, ops};
 use ptoc_diagnostics::codes;
 use ptoc_ir::indexed;
 use ptoc_ir::loops::{Addr, Base, BinOp as L, Cast, CmpOp as C, LTy, MemTy, Reg, Stride};
 use ptoc_ir::tile::{CheckData, Inst, Operand, TileRef, Ty};
-use ptoc_isa::{BinOp, Cell, Cells, Num, Test};
+use ptoc_isa::{BinOp, Cell, Cells, IndexExpr, Test};
 use ptoc_tensor::DType;
 
 /// An operand in registers.
-enum Source {
+enum CellOperand {
     /// A tile, the tile's dtype, valid rows and columns, columns of its capacity.
     Tile(Matrix, (Reg, Reg), i64),
     /// An i64.
@@ -23,7 +23,7 @@ enum Source {
 
 /// What an expression is made of.
 struct Emit<'a> {
-    sources: &'a [Source],
+    sources: &'a [CellOperand],
     /// The destination's dtype, and how its elements are stored: raw, or, where they are kept wider, as numbers.
     dtype: DType,
     ty: MemTy,
@@ -42,20 +42,20 @@ impl Lower<'_> {
                 Operand::Tile(t) => {
                     tiles.push(*t);
                     let shape = (self.value(t.valid.0), self.value(t.valid.1));
-                    Source::Tile(self.tile(t), shape, i64::from(t.cols))
+                    CellOperand::Tile(self.tile(t), shape, i64::from(t.cols))
                 }
                 Operand::Scalar(v) => match self.kernel.values[*v].ty {
-                    Ty::Index => Source::Index(self.value(*v)),
+                    Ty::Index => CellOperand::Index(self.value(*v)),
                     ty @ Ty::D(d) => {
                         let value = self.value(*v);
                         let whole = d.is_int().then(|| widened(&mut self.code, ty, value));
-                        Source::Element(self.raw_bits(d, value), ops::settle(&mut self.code, ty, value), whole)
+                        CellOperand::Element(self.raw_bits(d, value), ops::settle(&mut self.code, ty, value), whole)
                     }
                 },
                 Operand::View(_) => return None,
             });
         }
-        let Some(Source::Tile(d, shape, _)) = sources.first() else { return None };
+        let Some(CellOperand::Tile(d, shape, _)) = sources.first() else { return None };
         let (d, shape) = (*d, *shape);
         // Left keeps elements wider than they are: those are converted, and all others copied bit by bit.
         let raw = d.ty == MemTy::of(d.dtype);
@@ -145,7 +145,7 @@ impl Lower<'_> {
         &mut self,
         inst: &Inst,
         whole: &Cell,
-        (k, r, c): (usize, &'static Num, &'static Num),
+        (k, r, c): (usize, &'static IndexExpr, &'static IndexExpr),
         shape: (Reg, Reg),
         emit: &dyn Fn((Reg, Reg)) -> Emit<'s>,
     ) {
@@ -163,7 +163,7 @@ impl Lower<'_> {
         self.code.for_count(shape.0, |code, i| {
             code.for_count(shape.1, |code, j| {
                 let e = emit((i, j));
-                let Source::Tile(_, (rows, cols), _) = &e.sources[k] else { return };
+                let CellOperand::Tile(_, (rows, cols), _) = &e.sources[k] else { return };
                 let (y, x) = (e.num(code, r), e.num(code, c));
                 // One unsigned comparison each: a negative number is huge.
                 let inside = code.cmp(C::LtU, y, *rows);
@@ -180,7 +180,7 @@ impl Lower<'_> {
                     }
                     _ => inside,
                 };
-                let value = e.num(code, &Num::At(index, at_row, at_col));
+                let value = e.num(code, &IndexExpr::At(index, at_row, at_col));
                 let (y, x) = (e.num(code, at_row), e.num(code, at_col));
                 code.emit(ptoc_ir::loops::Op::Check { cond, check: row, args: vec![value, y, x] });
             });
@@ -189,25 +189,25 @@ impl Lower<'_> {
 }
 
 /// An integer in i64.
-fn widened(code: &mut Code, ty: Ty, value: Reg) -> Reg {
+fn widened(code: &mut FunctionBuilder, ty: Ty, value: Reg) -> Reg {
     match code.ty(value) {
         LTy::I64 => value,
-        _ if ops::kind(ty) == ops::Kind::Unsigned => code.cast(Cast::Zext, value, LTy::I64),
+        _ if ops::kind(ty) == ops::Arithmetic::Unsigned => code.cast(Cast::Zext, value, LTy::I64),
         _ => code.cast(Cast::Sext, value, LTy::I64),
     }
 }
 
 impl Emit<'_> {
     /// Bits of the element, as they are stored raw.
-    fn cell(&self, code: &mut Code, cell: &Cell) -> Reg {
+    fn cell(&self, code: &mut FunctionBuilder, cell: &Cell) -> Reg {
         match *cell {
             Cell::At(k, r, c) => {
                 let at = (self.num(code, r), self.num(code, c));
                 self.element(code, k, at)
             }
             Cell::Scalar(k) => match self.sources[k] {
-                Source::Element(_, number, _) if !self.raw => number,
-                Source::Element(bits, ..) => bits,
+                CellOperand::Element(_, number, _) if !self.raw => number,
+                CellOperand::Element(bits, ..) => bits,
                 _ => code.bits(self.ty.reg(), 0),
             },
             Cell::Is(n) if !self.raw => ops::number(code, Ty::D(self.dtype), n),
@@ -224,8 +224,8 @@ impl Emit<'_> {
     }
 
     /// An element of a tile, raw (or as a number); a place outside is the nearest one inside.
-    fn element(&self, code: &mut Code, k: usize, (row, col): (Reg, Reg)) -> Reg {
-        let Source::Tile(m, (rows, cols), _) = &self.sources[k] else { return code.bits(self.ty.reg(), 0) };
+    fn element(&self, code: &mut FunctionBuilder, k: usize, (row, col): (Reg, Reg)) -> Reg {
+        let CellOperand::Tile(m, (rows, cols), _) = &self.sources[k] else { return code.bits(self.ty.reg(), 0) };
         let m = if self.raw { m.raw() } else { *m };
         let zero = code.int(0);
         let mut inside = |n: Reg, count: Reg| {
@@ -240,36 +240,36 @@ impl Emit<'_> {
         code.load(m.ty, addr)
     }
 
-    fn num(&self, code: &mut Code, n: &Num) -> Reg {
+    fn num(&self, code: &mut FunctionBuilder, n: &IndexExpr) -> Reg {
         let shape = |k: usize| match &self.sources[k] {
-            Source::Tile(_, shape, _) => Some(*shape),
+            CellOperand::Tile(_, shape, _) => Some(*shape),
             _ => None,
         };
         match *n {
-            Num::Row => self.at.0,
-            Num::Col => self.at.1,
-            Num::Rows(k) => shape(k).map_or_else(|| code.int(1), |s| s.0),
-            Num::Cols(k) => shape(k).map_or_else(|| code.int(1), |s| s.1),
-            Num::Width(k) => match self.sources[k] {
-                Source::Tile(_, _, width) => code.int(width),
+            IndexExpr::Row => self.at.0,
+            IndexExpr::Col => self.at.1,
+            IndexExpr::Rows(k) => shape(k).map_or_else(|| code.int(1), |s| s.0),
+            IndexExpr::Cols(k) => shape(k).map_or_else(|| code.int(1), |s| s.1),
+            IndexExpr::Width(k) => match self.sources[k] {
+                CellOperand::Tile(_, _, width) => code.int(width),
                 _ => code.int(1),
             },
-            Num::Size(k) => match &self.sources[k] {
-                Source::Tile(m, ..) => code.int(m.dtype.size() as i64),
+            IndexExpr::Size(k) => match &self.sources[k] {
+                CellOperand::Tile(m, ..) => code.int(m.dtype.size() as i64),
                 _ => code.int(8),
             },
-            Num::Is(n) => code.int(n),
-            Num::Arg(k) => match self.sources[k] {
-                Source::Index(r) | Source::Element(.., Some(r)) => r,
+            IndexExpr::Is(n) => code.int(n),
+            IndexExpr::Arg(k) => match self.sources[k] {
+                CellOperand::Index(r) | CellOperand::Element(.., Some(r)) => r,
                 _ => code.int(0),
             },
-            Num::At(k, r, c) => {
+            IndexExpr::At(k, r, c) => {
                 let at = (self.num(code, r), self.num(code, c));
-                let Source::Tile(m, ..) = &self.sources[k] else { return code.int(0) };
+                let CellOperand::Tile(m, ..) = &self.sources[k] else { return code.int(0) };
                 let x = self.element(code, k, at);
                 widened(code, Ty::D(m.dtype), x)
             }
-            Num::Bin(op, a, b) => {
+            IndexExpr::Bin(op, a, b) => {
                 let (a, b) = (self.num(code, a), self.num(code, b));
                 // A division by a number of columns that is 0 has no element to be for.
                 match op {
@@ -286,7 +286,7 @@ impl Emit<'_> {
         }
     }
 
-    fn test(&self, code: &mut Code, t: &Test) -> Reg {
+    fn test(&self, code: &mut FunctionBuilder, t: &Test) -> Reg {
         match t {
             Test::Cmp(op, a, b) => {
                 let (a, b) = (self.num(code, a), self.num(code, b));

@@ -6,14 +6,14 @@ use super::terms::{Terms, times};
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 use ptoc_diagnostics::Span;
 use ptoc_ir::loops::{
-    Addr, BinOp, Cast, CmpOp, Entry, For, Func, If, LTy, Label, Lanes, MemTy, Op, Reg, RegData, Region, Stmt, UnOp,
-    VarData, VarId,
+    Addr, BinOp, Cast, CmpOp, For, Func, FunctionEntry, If, LTy, Label, Lanes, MemTy, Op, Reg, RegData, Region, Stmt,
+    UnOp, VarData, VarId,
 };
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 
 /// A function under construction.
-pub(super) struct Code {
+pub(super) struct FunctionBuilder {
     func: Func,
     /// Open regions, innermost last.
     open: Vec<Region>,
@@ -29,9 +29,9 @@ pub(super) struct Code {
     pub(super) span: Span,
 }
 
-impl Code {
-    pub(super) fn new(name: impl Into<SmolStr>, entry: Entry, span: Span) -> Code {
-        Code {
+impl FunctionBuilder {
+    pub(super) fn new(name: impl Into<SmolStr>, entry: FunctionEntry, span: Span) -> FunctionBuilder {
+        FunctionBuilder {
             func: Func {
                 name: name.into(),
                 entry,
@@ -274,7 +274,7 @@ impl Code {
     }
 
     /// `for index in 0..count`. A count that is known to be 1 needs no loop.
-    pub(super) fn for_count(&mut self, count: Reg, body: impl FnOnce(&mut Code, Reg)) {
+    pub(super) fn for_count(&mut self, count: Reg, body: impl FnOnce(&mut FunctionBuilder, Reg)) {
         let lo = self.int(0);
         if self.known(count) == Some(1) {
             body(self, lo);
@@ -284,7 +284,7 @@ impl Code {
     }
 
     /// `for index in lo..hi` by `step`.
-    pub(super) fn for_range(&mut self, lo: Reg, hi: Reg, step: i64, body: impl FnOnce(&mut Code, Reg)) {
+    pub(super) fn for_range(&mut self, lo: Reg, hi: Reg, step: i64, body: impl FnOnce(&mut FunctionBuilder, Reg)) {
         let (label, index) = (self.label(), self.reg(LTy::I64));
         self.push();
         body(self, index);
@@ -293,7 +293,12 @@ impl Code {
     }
 
     /// `if cond {} else {}`
-    pub(super) fn either(&mut self, cond: Reg, then: impl FnOnce(&mut Code), els: impl FnOnce(&mut Code)) {
+    pub(super) fn either(
+        &mut self,
+        cond: Reg,
+        then: impl FnOnce(&mut FunctionBuilder),
+        els: impl FnOnce(&mut FunctionBuilder),
+    ) {
         self.push();
         then(self);
         let then = self.pop();
@@ -304,7 +309,7 @@ impl Code {
     }
 
     /// Independent lanes.
-    pub(super) fn lanes(&mut self, count: Reg, body: impl FnOnce(&mut Code, Reg)) {
+    pub(super) fn lanes(&mut self, count: Reg, body: impl FnOnce(&mut FunctionBuilder, Reg)) {
         let lane = self.reg(LTy::I64);
         self.open_lanes();
         body(self, lane);

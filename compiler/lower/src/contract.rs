@@ -1,7 +1,7 @@
 //! The matrix unit: one [`Contract`], which each emitter has its own micro-kernel for.
 
 use super::Lower;
-use super::code::Code;
+use super::code::FunctionBuilder;
 use super::matrix::{Matrix, map};
 use ptoc_ir::loops::{Base, BinOp, CmpOp, Contract, Op, Reg, Start, Stride};
 use ptoc_ir::tile::{self, InstAttrs, Region, TileRef, ViewRef};
@@ -194,7 +194,7 @@ fn start_at(from: &Matrix, row: Stride) -> Start {
 }
 
 /// The bits of a factor, rounded as [`Factors::rounded`] says.
-fn round(code: &mut Code, bits: Reg, factors: Factors, even: bool) -> Reg {
+fn round(code: &mut FunctionBuilder, bits: Reg, factors: Factors, even: bool) -> Reg {
     let drop = factors.dropped() as i32;
     let (magnitude, most) = (code.i32(i32::MAX), code.i32(0x7f80_0000));
     let magnitude = code.bin(BinOp::And, bits, magnitude);

@@ -76,7 +76,7 @@ impl Lower<'_> {
             }
             Op::Atomic { dst, op, tensor, offset, expected, value } => {
                 let (ty, addr) = self.element(*tensor, *offset);
-                let unsigned = ops::kind(self.ty(*value)) == ops::Kind::Unsigned;
+                let unsigned = ops::kind(self.ty(*value)) == ops::Arithmetic::Unsigned;
                 let expected = expected.map(|e| self.value(e));
                 let value = self.value(*value);
                 let old = self.code.reg(ty.reg());
@@ -255,7 +255,7 @@ impl Lower<'_> {
         let reg = self.value(value);
         match reg_ty(ty) {
             LTy::I64 => reg,
-            LTy::I32 if ops::kind(ty) == ops::Kind::Unsigned => self.code.cast(Cast::Zext, reg, LTy::I64),
+            LTy::I32 if ops::kind(ty) == ops::Arithmetic::Unsigned => self.code.cast(Cast::Zext, reg, LTy::I64),
             LTy::I32 => self.code.cast(Cast::Sext, reg, LTy::I64),
             LTy::F32 => {
                 let bits = self.code.cast(Cast::Bits, reg, LTy::I32);
@@ -278,7 +278,7 @@ impl Lower<'_> {
                     Ty::D(d) if d.is_f8() => MemTy::F32,
                     Ty::D(d) => MemTy::of(d),
                 };
-                let unsigned = ops::kind(ty) == ops::Kind::Unsigned;
+                let unsigned = ops::kind(ty) == ops::Arithmetic::Unsigned;
                 loops::PrintPart::Scalar { value: self.value(*value), ty: mem, unsigned }
             }
             PrintPart::Tile(tile) => {
@@ -291,7 +291,7 @@ impl Lower<'_> {
                 loops::PrintPart::Matrix {
                     addr: matrix.first(),
                     ty: matrix.ty,
-                    unsigned: ops::kind(Ty::D(matrix.dtype)) == ops::Kind::Unsigned,
+                    unsigned: ops::kind(Ty::D(matrix.dtype)) == ops::Arithmetic::Unsigned,
                     rows,
                     cols,
                     row_stride: fixed(matrix.rows),

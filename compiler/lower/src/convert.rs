@@ -4,9 +4,9 @@
 //! Results are in registers and not yet narrowed: a store, or [`super::ops::settle`], takes the low bits of an integer
 //! and is exact for a float.
 
-use super::code::Code;
+use super::code::FunctionBuilder;
 use super::f8;
-use super::ops::{self, Kind, kind};
+use super::ops::{self, Arithmetic, kind};
 use super::reg_ty;
 use ptoc_ir::loops::{BinOp as L, Cast, CmpOp as C, LTy, Reg, UnOp as U};
 use ptoc_ir::tile::Ty;
@@ -15,34 +15,34 @@ use ptoc_tensor::DType;
 use ptoc_tensor::scalar::integer_range;
 
 /// `a` of type `from` as `to`.
-pub(super) fn convert(code: &mut Code, from: Ty, to: Ty, a: Reg, round: RoundMode, saturate: bool) -> Reg {
+pub(super) fn convert(code: &mut FunctionBuilder, from: Ty, to: Ty, a: Reg, round: RoundMode, saturate: bool) -> Reg {
     if from == to {
         return a;
     }
     match (kind(from), kind(to)) {
-        (Kind::Bool, Kind::Bool) => a,
-        (Kind::Float, Kind::Bool) => {
+        (Arithmetic::Bool, Arithmetic::Bool) => a,
+        (Arithmetic::Float, Arithmetic::Bool) => {
             let zero = code.f32(0.0);
             code.cmp(C::Ne, a, zero)
         }
-        (_, Kind::Bool) => {
+        (_, Arithmetic::Bool) => {
             let zero = ops::number(code, from, 0);
             code.cmp(C::Ne, a, zero)
         }
-        (Kind::Bool, Kind::Float) => {
+        (Arithmetic::Bool, Arithmetic::Float) => {
             let bit = code.cast(Cast::BToI, a, LTy::I32);
             code.cast(Cast::IToF, bit, LTy::F32)
         }
-        (Kind::Bool, _) => {
+        (Arithmetic::Bool, _) => {
             let bit = code.cast(Cast::BToI, a, LTy::I32);
             if reg_ty(to) == LTy::I64 { code.cast(Cast::Zext, bit, LTy::I64) } else { bit }
         }
-        (Kind::Float, Kind::Float) => {
+        (Arithmetic::Float, Arithmetic::Float) => {
             let x = float_to_float(code, to, a, round, saturate);
             held(code, to, x, saturate)
         }
-        (Kind::Float, _) => float_to_int(code, to, a, round, saturate),
-        (_, Kind::Float) => {
+        (Arithmetic::Float, _) => float_to_int(code, to, a, round, saturate),
+        (_, Arithmetic::Float) => {
             let x = int_to_float(code, from, to, a, round, saturate);
             held(code, to, x, saturate)
         }
@@ -53,7 +53,7 @@ pub(super) fn convert(code: &mut Code, from: Ty, to: Ty, a: Reg, round: RoundMod
 // ---- to integers -------------------------------------------------------------------------------------------------
 
 /// Rounds an f32 to an integral value. Exact, as every f32 from 2^23 on is integral.
-pub(super) fn to_integral(code: &mut Code, x: Reg, round: RoundMode) -> Reg {
+pub(super) fn to_integral(code: &mut FunctionBuilder, x: Reg, round: RoundMode) -> Reg {
     match round {
         RoundMode::Rint => code.un(U::Rint, x),
         RoundMode::Floor => code.un(U::Floor, x),
@@ -84,7 +84,7 @@ pub(super) fn to_integral(code: &mut Code, x: Reg, round: RoundMode) -> Reg {
 }
 
 /// `magnitude` with the sign of `x`.
-pub(super) fn copysign(code: &mut Code, magnitude: f32, x: Reg) -> Reg {
+pub(super) fn copysign(code: &mut FunctionBuilder, magnitude: f32, x: Reg) -> Reg {
     let bits = code.cast(Cast::Bits, x, LTy::I32);
     let sign = code.i32(i32::MIN);
     let sign = code.bin(L::And, bits, sign);
@@ -93,7 +93,7 @@ pub(super) fn copysign(code: &mut Code, magnitude: f32, x: Reg) -> Reg {
     code.cast(Cast::Bits, both, LTy::F32)
 }
 
-fn float_to_int(code: &mut Code, to: Ty, x: Reg, round: RoundMode, saturate: bool) -> Reg {
+fn float_to_int(code: &mut FunctionBuilder, to: Ty, x: Reg, round: RoundMode, saturate: bool) -> Reg {
     let y = to_integral(code, x, round);
     if !saturate {
         return float_modulo(code, to, y);
@@ -101,7 +101,7 @@ fn float_to_int(code: &mut Code, to: Ty, x: Reg, round: RoundMode, saturate: boo
     match (to, reg_ty(to), kind(to)) {
         (Ty::D(DType::I32), ..) => code.cast(Cast::FToI32, y, LTy::I32),
         (Ty::D(DType::U32), ..) => code.cast(Cast::FToU32, y, LTy::I32),
-        (_, LTy::I64, Kind::Unsigned) => code.cast(Cast::FToU64, y, LTy::I64),
+        (_, LTy::I64, Arithmetic::Unsigned) => code.cast(Cast::FToU64, y, LTy::I64),
         (_, LTy::I64, _) => code.cast(Cast::FToI64, y, LTy::I64),
         (Ty::D(d), ..) => {
             let n = code.cast(Cast::FToI32, y, LTy::I32);
@@ -116,7 +116,7 @@ fn float_to_int(code: &mut Code, to: Ty, x: Reg, round: RoundMode, saturate: boo
 
 /// An integral f32 modulo 2^64: small ones convert, large ones are their significand, shifted. Infinities and NaN
 /// come out as 0, because their "exponent" shifts everything out.
-fn float_modulo(code: &mut Code, to: Ty, y: Reg) -> Reg {
+fn float_modulo(code: &mut FunctionBuilder, to: Ty, y: Reg) -> Reg {
     let small = code.cast(Cast::FToI64, y, LTy::I64);
     let bits = code.cast(Cast::Bits, y, LTy::I32);
     let (mask, hidden, shift, field) = (code.i32(0x7f_ffff), code.i32(0x80_0000), code.i32(23), code.i32(0xff));
@@ -140,15 +140,15 @@ fn float_modulo(code: &mut Code, to: Ty, y: Reg) -> Reg {
 }
 
 /// An integer as i64, of the same value unless it is a large u64.
-fn widen(code: &mut Code, from: Ty, a: Reg) -> Reg {
+fn widen(code: &mut FunctionBuilder, from: Ty, a: Reg) -> Reg {
     match (reg_ty(from), kind(from)) {
         (LTy::I64, _) => a,
-        (_, Kind::Unsigned) => code.cast(Cast::Zext, a, LTy::I64),
+        (_, Arithmetic::Unsigned) => code.cast(Cast::Zext, a, LTy::I64),
         _ => code.cast(Cast::Sext, a, LTy::I64),
     }
 }
 
-fn int_to_int(code: &mut Code, from: Ty, to: Ty, a: Reg, saturate: bool) -> Reg {
+fn int_to_int(code: &mut FunctionBuilder, from: Ty, to: Ty, a: Reg, saturate: bool) -> Reg {
     let range = |ty: Ty| match ty {
         Ty::Index => integer_range(DType::I64),
         Ty::D(d) => integer_range(d),
@@ -171,7 +171,7 @@ fn int_to_int(code: &mut Code, from: Ty, to: Ty, a: Reg, saturate: bool) -> Reg 
 }
 
 /// What is infinite becomes the largest finite value, of a 16-bit float that saturates; NaN stays.
-fn held(code: &mut Code, to: Ty, x: Reg, saturate: bool) -> Reg {
+fn held(code: &mut FunctionBuilder, to: Ty, x: Reg, saturate: bool) -> Reg {
     let Ty::D(dtype) = to else { return x };
     let Some((_, most)) = narrow(dtype).filter(|_| saturate) else { return x };
     let (most, least) = (code.f32(most), code.f32(-most));
@@ -199,7 +199,7 @@ struct Bracket {
     odd: Reg,
 }
 
-fn choose(code: &mut Code, b: &Bracket, round: RoundMode) -> Reg {
+fn choose(code: &mut FunctionBuilder, b: &Bracket, round: RoundMode) -> Reg {
     let outward = match round {
         RoundMode::Rint => return b.nearest,
         RoundMode::Trunc => return b.toward,
@@ -221,7 +221,7 @@ fn narrow(dtype: DType) -> Option<(i32, f32)> {
     }
 }
 
-fn float_to_float(code: &mut Code, to: Ty, x: Reg, round: RoundMode, saturate: bool) -> Reg {
+fn float_to_float(code: &mut FunctionBuilder, to: Ty, x: Reg, round: RoundMode, saturate: bool) -> Reg {
     let Ty::D(dtype) = to else { return x };
     if dtype.is_f8() {
         return f8::round(code, dtype, x, round, saturate);
@@ -268,7 +268,7 @@ fn float_to_float(code: &mut Code, to: Ty, x: Reg, round: RoundMode, saturate: b
 }
 
 /// `minus` if the sign bit of `x` is set, else `plus`.
-fn with_sign_of(code: &mut Code, x: Reg, plus: Reg, minus: Reg) -> Reg {
+fn with_sign_of(code: &mut FunctionBuilder, x: Reg, plus: Reg, minus: Reg) -> Reg {
     let bits = code.cast(Cast::Bits, x, LTy::I32);
     let zero = code.i32(0);
     let negative = code.cmp(C::Lt, bits, zero);
@@ -276,7 +276,7 @@ fn with_sign_of(code: &mut Code, x: Reg, plus: Reg, minus: Reg) -> Reg {
 }
 
 /// The next value after a non-negative one, up or down.
-fn step(code: &mut Code, dtype: DType, a: Reg, ulp: i32) -> Reg {
+fn step(code: &mut FunctionBuilder, dtype: DType, a: Reg, ulp: i32) -> Reg {
     let bits = code.cast(Cast::Bits, a, LTy::I32);
     let by = code.i32(ulp);
     let next = code.bin(L::Add, bits, by);
@@ -294,7 +294,7 @@ fn step(code: &mut Code, dtype: DType, a: Reg, ulp: i32) -> Reg {
 }
 
 /// Is the last place of a non-negative value odd?
-fn is_odd(code: &mut Code, dtype: DType, a: Reg, ulp: i32) -> Reg {
+fn is_odd(code: &mut FunctionBuilder, dtype: DType, a: Reg, ulp: i32) -> Reg {
     let bits = code.cast(Cast::Bits, a, LTy::I32);
     let unit = code.i32(ulp);
     let last = code.bin(L::And, bits, unit);
@@ -313,11 +313,11 @@ fn is_odd(code: &mut Code, dtype: DType, a: Reg, ulp: i32) -> Reg {
     code.select(subnormal, tiny, normal)
 }
 
-fn int_to_float(code: &mut Code, from: Ty, to: Ty, a: Reg, round: RoundMode, saturate: bool) -> Reg {
+fn int_to_float(code: &mut FunctionBuilder, from: Ty, to: Ty, a: Reg, round: RoundMode, saturate: bool) -> Reg {
     // Up to 24 bits every integer is an f32, and so it is enough to round to the narrow type.
     let few_bits = matches!(from, Ty::D(d) if d.size() <= 2);
     let f32_is_last = to == Ty::D(DType::F32);
-    let unsigned = kind(from) == Kind::Unsigned;
+    let unsigned = kind(from) == Arithmetic::Unsigned;
     let direct = if unsigned { Cast::UToF } else { Cast::IToF };
     if few_bits {
         let x = code.cast(direct, a, LTy::F32);
@@ -336,7 +336,7 @@ fn int_to_float(code: &mut Code, from: Ty, to: Ty, a: Reg, round: RoundMode, sat
 }
 
 /// The f32 neighbours of |a|.
-fn bracket_u64(code: &mut Code, a: Reg, unsigned: bool) -> Bracket {
+fn bracket_u64(code: &mut FunctionBuilder, a: Reg, unsigned: bool) -> Bracket {
     let zero = code.int(0);
     let negative = if unsigned { code.bits(LTy::Bool, 0) } else { code.cmp(C::Lt, a, zero) };
     let minus = code.un(U::Neg, a);

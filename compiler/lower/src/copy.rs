@@ -1,9 +1,9 @@
 //! `copy`: elements along a nest of axes, in whatever order is fastest.
 
 use super::Lower;
-use super::code::Code;
+use super::code::FunctionBuilder;
 use super::matrix::Matrix;
-use super::nest::{Lin, Lookup, Nest, Side, Stored, Walk, copy_order, mergeable};
+use super::nest::{Lin, Lookup, Nest, NestEmitter, NestSide, Stored, copy_order, mergeable};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::loops::{Addr, Base, MemTy, Reg, Stride};
 use ptoc_ir::tile::{Copy, TileRef};
@@ -36,7 +36,7 @@ impl Lower<'_> {
         let mut nest = Nest::new(Vec::new());
         let only = |start| Lin { start, steps: Vec::new() };
         let side = self.tile_side(&mut nest, tile, only(row), only(col));
-        Walk::new(&mut self.code, &nest, &[side], &[]).element()
+        NestEmitter::new(&mut self.code, &nest, &[side], &[]).element()
     }
 
     /// A window of a tile as a matrix; that of a tile with a layout of its own is copied beside.
@@ -64,14 +64,20 @@ impl Lower<'_> {
         let at = |steps: [Reg; 2]| Lin { start: zero, steps: steps.into() };
         let from = self.tile_side(&mut nest, tile, at([zero, one]), at([one, zero]));
         let down = self.code.int(i64::from(tile.cols) * size);
-        let to = Side::plain(&mut nest, beside.base, ty, at([step, down]));
+        let to = NestSide::plain(&mut nest, beside.base, ty, at([step, down]));
         copy_nest(&mut self.code, nest, [to, from], &[], None);
         beside
     }
 }
 
 /// Emits the copy of side 1 to side 0. `fill` goes where a guard fails, or a table has nothing.
-pub(super) fn copy_nest(code: &mut Code, mut nest: Nest, mut sides: [Side; 2], tables: &[Lookup], fill: Option<Reg>) {
+pub(super) fn copy_nest(
+    code: &mut FunctionBuilder,
+    mut nest: Nest,
+    mut sides: [NestSide; 2],
+    tables: &[Lookup],
+    fill: Option<Reg>,
+) {
     nest.drop_single(code);
     if nest.is_empty(code) {
         return;
@@ -94,7 +100,7 @@ pub(super) fn copy_nest(code: &mut Code, mut nest: Nest, mut sides: [Side; 2], t
     }
     copy_order(code, &mut nest, &sides[0], &sides[1]);
     nest.drop_single(code);
-    let walk = Walk::new(code, &nest, &sides, tables).with_fill(fill.map(|value| (value, stored)));
+    let walk = NestEmitter::new(code, &nest, &sides, tables).with_fill(fill.map(|value| (value, stored)));
     walk.run(&mut |code, elems| {
         let value = elems[1].load(code);
         elems[0].store(code, value);
@@ -102,7 +108,7 @@ pub(super) fn copy_nest(code: &mut Code, mut nest: Nest, mut sides: [Side; 2], t
 }
 
 /// Elements that are stored alike on both sides are moved as the bytes that they are.
-fn keep_bits(sides: &mut [Side; 2]) {
+fn keep_bits(sides: &mut [NestSide; 2]) {
     if let (Stored::Whole(a), Stored::Whole(b)) = (sides[0].stored, sides[1].stored)
         && a == b
     {
@@ -117,7 +123,7 @@ fn keep_bits(sides: &mut [Side; 2]) {
 }
 
 /// Neighbours that are neighbours on both sides, and 2, 4 or 8 bytes together, are moved as one element.
-fn widen(code: &mut Code, nest: &mut Nest, sides: &mut [Side; 2]) {
+fn widen(code: &mut FunctionBuilder, nest: &mut Nest, sides: &mut [NestSide; 2]) {
     let (Some((_, ty, dst)), Some((_, other, src))) = (sides[0].affine(), sides[1].affine()) else { return };
     if ty != other {
         return;

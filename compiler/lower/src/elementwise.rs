@@ -1,7 +1,7 @@
 //! Element-wise instructions, broadcasts, loads, stores and moves one by one: each is one [`map`] over strided
 //! matrices.
 
-use super::code::Code;
+use super::code::FunctionBuilder;
 use super::matrix::{Matrix, map};
 use super::memory::Clash;
 use super::{Lower, convert, ops};
@@ -9,17 +9,17 @@ use ptoc_ir::loops::{Atomic, Base, If, Op, Reg, Stride};
 use ptoc_ir::scalar;
 use ptoc_ir::tile::{TileRef, Ty, Value, ViewRef};
 use ptoc_isa::{AtomicOp, RoundMode, UnOp};
-use ptoc_opt::pattern::{Pattern, Place, Read};
+use ptoc_opt::pattern::{OperandWindow, Pattern, Read};
 
 impl Lower<'_> {
     /// A window as a matrix under the result's indices.
-    pub(super) fn place(&mut self, place: &Place<'_>, read: Read) -> Matrix {
+    pub(super) fn place(&mut self, place: &OperandWindow<'_>, read: Read) -> Matrix {
         let m = match place {
-            Place::Tile(t) => match self.rows.get(&t.tile) {
+            OperandWindow::Tile(t) => match self.rows.get(&t.tile) {
                 Some(rows) => *rows,
                 None => self.tile(t),
             },
-            Place::View(v) => self.view(v),
+            OperandWindow::View(v) => self.view(v),
         };
         match read {
             Read::Whole => m,
@@ -33,7 +33,7 @@ impl Lower<'_> {
     pub(super) fn pattern_shape(&mut self, p: &Pattern<'_>) -> (Reg, Reg) {
         let of_rows = p.srcs.first().map(|s| s.0).filter(|_| p.fold.is_some());
         for place in p.srcs.iter().map(|s| &s.0).chain([&p.dst]) {
-            if let Place::View(v) = place {
+            if let OperandWindow::View(v) = place {
                 return self.view_shape(v);
             }
         }
@@ -57,7 +57,7 @@ impl Lower<'_> {
             matrices.iter_mut().for_each(|m| *m = m.raw());
         }
         let clash = self.pattern_clash(p);
-        let Place::Tile(dst) = &p.dst else {
+        let OperandWindow::Tile(dst) = &p.dst else {
             return map(&mut self.code, shape, &d, &matrices, &mut |code, v| f(code, v));
         };
         self.write_apart(clash, dst, &d, shape, &mut |code, target| {
@@ -67,7 +67,7 @@ impl Lower<'_> {
 
     /// May the result of a pattern overwrite its own operands before they are read?
     fn pattern_clash(&mut self, p: &Pattern<'_>) -> Clash {
-        let Place::Tile(dst) = &p.dst else { return Clash::No };
+        let OperandWindow::Tile(dst) = &p.dst else { return Clash::No };
         let tiles = p.srcs.iter().filter_map(|(src, read)| Some((src.tile()?, *read != Read::Whole)));
         self.clash(dst, &tiles.collect::<Vec<_>>())
     }
@@ -79,7 +79,7 @@ impl Lower<'_> {
         dst: &TileRef,
         d: &Matrix,
         shape: (Reg, Reg),
-        write: &mut dyn FnMut(&mut Code, &Matrix),
+        write: &mut dyn FnMut(&mut FunctionBuilder, &Matrix),
     ) {
         if let Clash::No = clash {
             write(&mut self.code, d);
@@ -97,10 +97,11 @@ impl Lower<'_> {
             cols: Stride::Const(cols),
             ..*d
         };
-        let by_way_of_the_buffer = |code: &mut Code, write: &mut dyn FnMut(&mut Code, &Matrix)| {
-            write(code, &beside);
-            map(code, shape, &d.raw(), &[beside.raw()], &mut |_, v| v[0]);
-        };
+        let by_way_of_the_buffer =
+            |code: &mut FunctionBuilder, write: &mut dyn FnMut(&mut FunctionBuilder, &Matrix)| {
+                write(code, &beside);
+                map(code, shape, &d.raw(), &[beside.raw()], &mut |_, v| v[0]);
+            };
         match clash {
             Clash::Unless(cond) => {
                 self.code.push();
@@ -137,12 +138,12 @@ impl Lower<'_> {
 
 /// Elements in row-major order, each one an atomic update of `dst` by what `value` makes of the sources.
 pub(super) fn update_each(
-    code: &mut Code,
+    code: &mut FunctionBuilder,
     op: AtomicOp,
     (rows, cols): (Reg, Reg),
     dst: &Matrix,
     srcs: &[Matrix],
-    value: &mut dyn FnMut(&mut Code, &[Reg]) -> Reg,
+    value: &mut dyn FnMut(&mut FunctionBuilder, &[Reg]) -> Reg,
 ) {
     let to = Ty::D(dst.dtype);
     code.for_count(rows, |code, i| {
@@ -163,7 +164,7 @@ pub(super) fn update_each(
             code.emit(Op::Atomic(Box::new(Atomic {
                 dst: old,
                 op,
-                unsigned: ops::kind(to) == ops::Kind::Unsigned,
+                unsigned: ops::kind(to) == ops::Arithmetic::Unsigned,
                 ty: d.ty,
                 addr: d.first(),
                 expected: None,

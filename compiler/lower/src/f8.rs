@@ -3,7 +3,7 @@
 //! Both formats have f32's order of fields, so with the exponents apart by a constant a byte is the top of an f32's
 //! pattern, and one exact product by a power of two makes up for the constant, for subnormal values too.
 
-use super::code::Code;
+use super::code::FunctionBuilder;
 use super::convert::{copysign, to_integral};
 use ptoc_ir::formula::largest;
 use ptoc_ir::loops::{BinOp as L, Cast, CmpOp as C, LTy, MemTy, Reg, UnOp as U};
@@ -39,7 +39,7 @@ fn format(d: DType) -> Format {
 }
 
 /// The value of a byte (an i32 register, zero-extended).
-pub(super) fn value(code: &mut Code, d: DType, byte: Reg) -> Reg {
+pub(super) fn value(code: &mut FunctionBuilder, d: DType, byte: Reg) -> Reg {
     let f = format(d);
     let (mask, shift) = (code.i32(0x7f), code.i32(23 - f.mantissa));
     let magnitude = code.bin(L::And, byte, mask);
@@ -62,7 +62,7 @@ pub(super) fn value(code: &mut Code, d: DType, byte: Reg) -> Reg {
 }
 
 /// The byte of a value that is one of the format, as an i32 register.
-pub(super) fn bits(code: &mut Code, d: DType, x: Reg) -> Reg {
+pub(super) fn bits(code: &mut FunctionBuilder, d: DType, x: Reg) -> Reg {
     let f = format(d);
     let size = code.un(U::Abs, x);
     let scale = code.f32(2f32.powi(-f.bias));
@@ -96,12 +96,12 @@ pub(super) fn bits(code: &mut Code, d: DType, x: Reg) -> Reg {
 
 /// The nearest value of the format, ties to even: what a store makes of a result. Beyond the largest is infinity, or
 /// NaN.
-pub(super) fn nearest(code: &mut Code, d: DType, x: Reg) -> Reg {
+pub(super) fn nearest(code: &mut FunctionBuilder, d: DType, x: Reg) -> Reg {
     round(code, d, x, RoundMode::Rint, false)
 }
 
 /// An f32 rounded to the format; what is too large, infinities too, becomes the largest finite value if `saturate`.
-pub(super) fn round(code: &mut Code, d: DType, x: Reg, round: RoundMode, saturate: bool) -> Reg {
+pub(super) fn round(code: &mut FunctionBuilder, d: DType, x: Reg, round: RoundMode, saturate: bool) -> Reg {
     let f = format(d);
     // The power of two below |x|, and with it the last place of a value of that size.
     let pattern = code.cast(Cast::Bits, x, LTy::I32);

@@ -1,12 +1,12 @@
 //! What leaves the accumulator: one map from a window of it to a window of a tile or of a tensor.
 
-use super::code::Code;
+use super::code::FunctionBuilder;
 use super::elementwise::update_each;
 use super::matrix::{Matrix, map};
 use super::{Lower, formula};
 use ptoc_ir::loops::{MemTy, Reg, Stride};
 use ptoc_ir::tile::{Inst, Operand};
-use ptoc_isa::{Fixpipe, Window};
+use ptoc_isa::{Fixpipe, FixpipeWindow};
 use ptoc_opt::operands::Operands;
 use ptoc_tensor::DType;
 
@@ -16,7 +16,7 @@ impl Lower<'_> {
         let source = o.tile(1)?;
         let mut a = self.tile(&source);
         let shape = match (f.window, inst.operands.first()?) {
-            (Window::OfSource, Operand::Tile(d)) => d.valid,
+            (FixpipeWindow::OfSource, Operand::Tile(d)) => d.valid,
             _ => source.valid,
         };
         let shape = (self.value(shape.0), self.value(shape.1));
@@ -27,7 +27,7 @@ impl Lower<'_> {
         };
         if let Some(k) = f.row_operand() {
             let (row, col) = (self.value(o.scalar(k)?), self.value(o.scalar(k + 1)?));
-            let moved = if f.window == Window::OfSource { &mut a } else { &mut d };
+            let moved = if f.window == FixpipeWindow::OfSource { &mut a } else { &mut d };
             *moved = moved.at_row(&mut self.code, row).at_col(&mut self.code, col);
         }
         let (expr, attrs) = (f.expr(inst.attrs.relu), inst.attrs);
@@ -39,7 +39,7 @@ impl Lower<'_> {
             (true, Some(Operand::Scalar(v))) => scale = Some(self.value(*v)),
             _ => {}
         }
-        let mut element = |code: &mut Code, v: &[Reg]| {
+        let mut element = |code: &mut FunctionBuilder, v: &[Reg]| {
             let mut operands = vec![(from, v[0])];
             operands.extend(v.get(1).copied().or(scale).map(|s| (DType::F32, s)));
             formula::emit(code, expr, to, &operands, &attrs)

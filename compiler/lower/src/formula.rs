@@ -3,7 +3,7 @@
 //!
 //! Between operations narrow integers are kept in range; floats stay f32 until they are stored.
 
-use super::code::Code;
+use super::code::FunctionBuilder;
 use super::{convert, math, ops};
 use ptoc_ir::formula::{largest, working};
 use ptoc_ir::loops::{BinOp as L, Reg};
@@ -14,7 +14,13 @@ use ptoc_tensor::DType;
 
 /// The element of type `dst` that the expression makes of one element of each source. It is left as computed: what
 /// stores it narrows it.
-pub(super) fn emit(code: &mut Code, expr: &Expr, dst: DType, sources: &[(DType, Reg)], attrs: &InstAttrs) -> Reg {
+pub(super) fn emit(
+    code: &mut FunctionBuilder,
+    expr: &Expr,
+    dst: DType,
+    sources: &[(DType, Reg)],
+    attrs: &InstAttrs,
+) -> Reg {
     Emit { sources, attrs, dst, done: Vec::new() }.value(code, expr).1
 }
 
@@ -27,7 +33,7 @@ struct Emit<'a> {
 
 impl Emit<'_> {
     /// Settled: a narrow integer is in range.
-    fn settled(&mut self, code: &mut Code, e: &Expr) -> (DType, Reg) {
+    fn settled(&mut self, code: &mut FunctionBuilder, e: &Expr) -> (DType, Reg) {
         if let Some((_, there)) = self.done.iter().find(|(x, _)| x == e) {
             return *there;
         }
@@ -37,7 +43,7 @@ impl Emit<'_> {
         settled
     }
 
-    fn value(&mut self, code: &mut Code, e: &Expr) -> (DType, Reg) {
+    fn value(&mut self, code: &mut FunctionBuilder, e: &Expr) -> (DType, Reg) {
         match *e {
             Expr::Arg(k) => (working(self.sources[k - 1].0), self.sources[k - 1].1),
             Expr::Number(n, k) => {
@@ -74,12 +80,12 @@ impl Emit<'_> {
         }
     }
 
-    fn compare(&mut self, code: &mut Code, op: CmpOp, a: &Expr, b: &Expr) -> (DType, Reg) {
+    fn compare(&mut self, code: &mut FunctionBuilder, op: CmpOp, a: &Expr, b: &Expr) -> (DType, Reg) {
         let ((d, a), (_, b)) = (self.settled(code, a), self.settled(code, b));
         (DType::Bool, ops::compare(code, Ty::D(d), op, a, b))
     }
 
-    fn convert(&mut self, code: &mut Code, a: &Expr, to: To) -> (DType, Reg) {
+    fn convert(&mut self, code: &mut FunctionBuilder, a: &Expr, to: To) -> (DType, Reg) {
         let dst = self.dst;
         if let (To::Mode, Expr::Arg(k)) = (to, a) {
             let (from, a) = self.sources[*k - 1];
@@ -88,7 +94,7 @@ impl Emit<'_> {
             return (working(dst), convert::convert(code, Ty::D(from), Ty::D(dst), a, round, saturate));
         }
         let (from, a) = self.settled(code, a);
-        let between = |code: &mut Code, to: DType, a, saturate| {
+        let between = |code: &mut FunctionBuilder, to: DType, a, saturate| {
             (working(to), convert::convert(code, Ty::D(from), Ty::D(to), a, RoundMode::Rint, saturate))
         };
         match to {

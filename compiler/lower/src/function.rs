@@ -1,26 +1,26 @@
 //! The function of an element-wise instruction, emitted: what becomes of the elements of its operands
 //! ([`ptoc_opt::pattern`]).
 
-use super::code::Code;
+use super::code::FunctionBuilder;
 use super::{Lower, convert, formula};
 use ptoc_ir::loops::Reg;
 use ptoc_ir::tile::{Operand, Ty};
 use ptoc_isa::{Expr, RoundMode, Sem, drained};
 use ptoc_opt::fusion::{self, copies};
-use ptoc_opt::pattern::{Pattern, Place, Read};
+use ptoc_opt::pattern::{OperandWindow, Pattern, Read};
 use ptoc_tensor::DType;
 
 /// What becomes of the elements.
-pub(super) type Function = Box<dyn Fn(&mut Code, &[Reg]) -> Reg>;
+pub(super) type Function = Box<dyn Fn(&mut FunctionBuilder, &[Reg]) -> Reg>;
 
 impl Lower<'_> {
-    pub(super) fn dtype(&self, place: &Place<'_>) -> DType {
+    pub(super) fn dtype(&self, place: &OperandWindow<'_>) -> DType {
         fusion::dtype(self.kernel, place)
     }
 
     /// Are the bits taken as they are? Of a chain, see [`copies`].
     pub(super) fn keeps_bits(&self, p: &Pattern<'_>) -> bool {
-        let same = |(src, _): &(Place<'_>, Read)| self.dtype(src) == self.dtype(&p.dst);
+        let same = |(src, _): &(OperandWindow<'_>, Read)| self.dtype(src) == self.dtype(&p.dst);
         copies(self.kernel, p) || (p.inst.instr.get().sem == Sem::Move && !p.inst.attrs.relu && p.srcs.iter().all(same))
     }
 
@@ -48,15 +48,15 @@ impl Lower<'_> {
     fn expression(&mut self, p: &Pattern<'_>, expr: Expr) -> Function {
         let (dst, attrs) = (self.dtype(&p.dst), p.inst.attrs);
         let mut tiles = p.srcs.iter().enumerate();
-        let mut sources: Vec<(DType, Source)> = Vec::new();
+        let mut sources: Vec<(DType, ExprSource)> = Vec::new();
         for operand in &p.inst.operands[1..] {
             sources.push(match operand {
                 Operand::Scalar(v) => {
                     let dtype = if let Ty::D(d) = self.kernel.values[*v].ty { d } else { dst };
-                    (dtype, Source::Scalar(self.value(*v)))
+                    (dtype, ExprSource::Scalar(self.value(*v)))
                 }
                 _ => match tiles.next() {
-                    Some((n, (place, _))) => (self.dtype(place), Source::Tile(n)),
+                    Some((n, (place, _))) => (self.dtype(place), ExprSource::Tile(n)),
                     None => continue,
                 },
             });
@@ -65,9 +65,9 @@ impl Lower<'_> {
             sources.swap(0, 1);
         }
         Box::new(move |code, v| {
-            let register = |s: &Source| match s {
-                Source::Scalar(r) => *r,
-                Source::Tile(n) => v[*n],
+            let register = |s: &ExprSource| match s {
+                ExprSource::Scalar(r) => *r,
+                ExprSource::Tile(n) => v[*n],
             };
             let registers: Vec<(DType, Reg)> = sources.iter().map(|(d, s)| (*d, register(s))).collect();
             formula::emit(code, &expr, dst, &registers, &attrs)
@@ -76,7 +76,7 @@ impl Lower<'_> {
 }
 
 /// A source of an expression.
-enum Source {
+enum ExprSource {
     Scalar(Reg),
     /// The tile source with this number.
     Tile(usize),

@@ -1,6 +1,6 @@
 //! MGATHER and MSCATTER: elements of a view by index.
 
-use super::code::Code;
+use super::code::FunctionBuilder;
 use super::matrix::{Matrix, Places, map, scaled};
 use super::reduce::fixed;
 use super::{Lower, ops};
@@ -13,7 +13,7 @@ use ptoc_opt::lazy_gather::{Located, is_dense};
 use ptoc_tensor::DType;
 
 /// Where an index leads that a check has let pass, of modes that lead somewhere.
-fn led(code: &mut Code, oob: Oob, n: Reg, total: Reg) -> Reg {
+fn led(code: &mut FunctionBuilder, oob: Oob, n: Reg, total: Reg) -> Reg {
     match oob {
         Oob::Wrap => code.bin(L::RemFloor, n, total),
         Oob::Clamp => {
@@ -191,7 +191,7 @@ impl Lower<'_> {
                 let at = index.at_col(code, i);
                 let n = number(code, &at);
                 let to = target.at_row(code, i).raw();
-                let copied = |code: &mut Code, n: Reg| {
+                let copied = |code: &mut FunctionBuilder, n: Reg| {
                     let from = table.at_row(code, n).raw();
                     code.lanes(shape.1, |code, _| {
                         let x = code.load(from.ty, from.lane());
@@ -237,13 +237,13 @@ impl Lower<'_> {
         self.code.for_count(rows, |code, i| {
             let (from, at) = (source.at_row(code, i), index.at_col(code, i));
             let n = number(code, &at);
-            let put = |code: &mut Code, n: Reg| {
+            let put = |code: &mut FunctionBuilder, n: Reg| {
                 let to = table.at_row(code, n);
                 code.for_count(cols, |code, j| {
                     let (from, to) = (from.at_col(code, j), to.at_col(code, j));
                     let value = code.load(from.ty, from.first());
                     let Some(op) = attrs.atomic else { return code.store(from.ty, to.first(), value) };
-                    let (dst, unsigned) = (code.reg(from.ty.reg()), ops::kind(ty) == ops::Kind::Unsigned);
+                    let (dst, unsigned) = (code.reg(from.ty.reg()), ops::kind(ty) == ops::Arithmetic::Unsigned);
                     let addr = to.first();
                     let atomic = Atomic { dst, op, unsigned, ty: from.ty, addr, expected: None, value };
                     code.emit(Op::Atomic(Box::new(atomic)));
@@ -279,13 +279,13 @@ impl Lower<'_> {
                 let (source, index) = (source.at_col(code, j), index.at_col(code, j));
                 let number = number(code, &index);
                 let value = code.load(source.ty, source.first());
-                let put = |code: &mut Code, number: Reg| {
+                let put = |code: &mut FunctionBuilder, number: Reg| {
                     let bytes = flat_offset(code, number, &table.dims);
                     let (base, offset) = (table.matrix.base, code.add(table.matrix.offset, bytes));
                     let addr = Addr { base, offset, stride: Stride::Const(0), gather: None };
                     let Some(op) = attrs.atomic else { return code.store(source.ty, addr, value) };
                     let dst = code.reg(source.ty.reg());
-                    let unsigned = ops::kind(ty) == ops::Kind::Unsigned;
+                    let unsigned = ops::kind(ty) == ops::Arithmetic::Unsigned;
                     let atomic = Atomic { dst, op, unsigned, ty: source.ty, addr, expected: None, value };
                     code.emit(Op::Atomic(Box::new(atomic)));
                 };
@@ -375,15 +375,15 @@ fn along(idx: &TileRef, index: Matrix) -> Matrix {
 }
 
 /// The first index of a matrix as an i64.
-fn number(code: &mut Code, index: &Matrix) -> Reg {
+fn number(code: &mut FunctionBuilder, index: &Matrix) -> Reg {
     let narrow = code.load(index.ty, index.first());
-    let unsigned = ops::kind(Ty::D(index.dtype)) == ops::Kind::Unsigned;
+    let unsigned = ops::kind(Ty::D(index.dtype)) == ops::Arithmetic::Unsigned;
     code.cast(if unsigned { Cast::Zext } else { Cast::Sext }, narrow, LTy::I64)
 }
 
 /// Ends the launch if there is a missing element (its row-major number, else -1). The indices are the sums of
 /// `numbers`.
-fn stop_at(code: &mut Code, missing: Reg, check: u32, numbers: &[Matrix], cols: Reg, total: Reg) {
+fn stop_at(code: &mut FunctionBuilder, missing: Reg, check: u32, numbers: &[Matrix], cols: Reg, total: Reg) {
     let zero = code.int(0);
     let cond = code.cmp(C::Ge, missing, zero);
     code.push();
@@ -404,7 +404,7 @@ fn stop_at(code: &mut Code, missing: Reg, check: u32, numbers: &[Matrix], cols: 
 }
 
 /// Byte offset of a flat row-major index into strided dimensions.
-fn flat_offset(code: &mut Code, index: Reg, dims: &[(Reg, Stride)]) -> Reg {
+fn flat_offset(code: &mut FunctionBuilder, index: Reg, dims: &[(Reg, Stride)]) -> Reg {
     let Some((&(_, first), rest)) = dims.split_first() else { return code.int(0) };
     let mut left = index;
     let mut bytes = code.int(0);

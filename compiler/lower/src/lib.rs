@@ -36,12 +36,12 @@ pub mod row_pipelining;
 mod terms;
 mod watch;
 
-use code::Code;
+use code::FunctionBuilder;
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};
 use memory::Memory;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::analysis::poly::Definitions;
-use ptoc_ir::loops::{CheckRow, Entry, LTy, MemTy, Module, Reg, SpaceData, SpaceId, VarId};
+use ptoc_ir::loops::{CheckRow, FunctionEntry, LTy, MemTy, Module, Reg, SpaceData, SpaceId, VarId};
 use ptoc_ir::tile::{CheckData, CheckId, Kernel, Label, TensorDir, Tile, Ty, Value, Var};
 use ptoc_isa::{Loc, Target};
 use ptoc_opt::analyses::Analyses;
@@ -51,7 +51,7 @@ use ptoc_opt::grid_coarsen::Coarsening;
 use ptoc_opt::grid_split::Next;
 use ptoc_opt::lazy_gather::LazyGathers;
 use ptoc_opt::overlap::Overlap;
-use ptoc_opt::pass::Unit;
+use ptoc_opt::pass::RewriteUnit;
 use ptoc_placement::Placement;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -62,7 +62,7 @@ use std::rc::Rc;
 /// # Errors
 /// What cannot be lowered: a mistake of the steps before, never the author's.
 pub fn lower(
-    unit: &Unit,
+    unit: &RewriteUnit,
     analyses: Analyses<'_>,
     target: &Target,
 ) -> Result<(Module, Vec<CheckData>), Vec<Diagnostic>> {
@@ -76,7 +76,7 @@ pub fn lower(
 /// # Errors
 /// As [`lower`].
 pub fn lower_watched(kernel: &mut Kernel, placement: &Placement, target: &Target) -> Result<Module, Vec<Diagnostic>> {
-    let unit = Unit::new(kernel.clone(), placement.clone());
+    let unit = RewriteUnit::new(kernel.clone(), placement.clone());
     let mut lower = Lower::new(&unit, Analyses::none(&unit), target);
     lower.watched = Some(watch::Watched::new(&unit.kernel));
     let (module, checks) = lower.run()?;
@@ -91,7 +91,7 @@ struct Lower<'k> {
     kernel: &'k Kernel,
     placement: &'k Placement,
     target: &'k Target,
-    code: Code,
+    code: FunctionBuilder,
     spaces: PrimaryMap<SpaceId, SpaceData>,
     memory: Memory,
     products: Products<'k>,
@@ -128,13 +128,13 @@ fn reg_ty(ty: Ty) -> LTy {
 }
 
 impl<'k> Lower<'k> {
-    fn new(unit: &'k Unit, analyses: Analyses<'k>, target: &'k Target) -> Lower<'k> {
-        let Unit { kernel, placement, rows, gathers } = unit;
+    fn new(unit: &'k RewriteUnit, analyses: Analyses<'k>, target: &'k Target) -> Lower<'k> {
+        let RewriteUnit { kernel, placement, rows, gathers } = unit;
         Lower {
             kernel,
             placement,
             target,
-            code: Code::new(format!("{}.launch", kernel.name), Entry::Launch, kernel.span),
+            code: FunctionBuilder::new(format!("{}.launch", kernel.name), FunctionEntry::Launch, kernel.span),
             spaces: PrimaryMap::new(),
             memory: Memory::new(),
             spread: analyses.coarsening,
@@ -163,7 +163,7 @@ impl<'k> Lower<'k> {
         self.enter_params();
         self.region(&self.kernel.prologue);
         let results = self.kernel.grid.iter().map(|g| self.value(g.extent)).collect();
-        let block = Code::new(format!("{}.block", self.kernel.name), Entry::Block, self.kernel.span);
+        let block = FunctionBuilder::new(format!("{}.block", self.kernel.name), FunctionEntry::Block, self.kernel.span);
         let launch = std::mem::replace(&mut self.code, block).finish(results);
 
         // Registers belong to one function.
@@ -186,7 +186,7 @@ impl<'k> Lower<'k> {
             }
         }
         self.region(&self.kernel.body);
-        let after = Code::new("", Entry::Block, self.kernel.span);
+        let after = FunctionBuilder::new("", FunctionEntry::Block, self.kernel.span);
         let block = std::mem::replace(&mut self.code, after).finish(Vec::new());
         if !self.errors.is_empty() {
             return Err(self.errors);

@@ -1,13 +1,13 @@
 //! Functions that are programs: the published transcendentals, and the exact remainder of floats.
 
-use super::code::Code;
+use super::code::FunctionBuilder;
 use ptoc_ir::loops::{BinOp as L, Cast, CmpOp as C, LTy, Reg, UnOp as U};
 use ptoc_isa::math::{self, MathOp};
 use ptoc_isa::{CmpOp, UnOp};
 use ptoc_tensor::DType;
 
 /// Significand and exponent of a positive finite f32, as i64 and i32: the value is significand * 2^exponent.
-fn decompose(code: &mut Code, bits: Reg) -> (Reg, Reg) {
+fn decompose(code: &mut FunctionBuilder, bits: Reg) -> (Reg, Reg) {
     let (mask, hidden, shift, zero) = (code.i32(0x7f_ffff), code.i32(0x80_0000), code.i32(23), code.i32(0));
     let fraction = code.bin(L::And, bits, mask);
     let field = code.bin(L::ShrU, bits, shift);
@@ -22,7 +22,7 @@ fn decompose(code: &mut Code, bits: Reg) -> (Reg, Reg) {
 }
 
 /// 2^e as f32, for -126 <= e <= 127.
-fn power_of_two(code: &mut Code, e: Reg) -> Reg {
+fn power_of_two(code: &mut FunctionBuilder, e: Reg) -> Reg {
     let (bias, shift) = (code.i32(127), code.i32(23));
     let field = code.bin(L::Add, e, bias);
     let bits = code.bin(L::Shl, field, shift);
@@ -31,7 +31,7 @@ fn power_of_two(code: &mut Code, e: Reg) -> Reg {
 
 /// The remainder of a / b that goes with truncation, exact, as C's `fmod`: a's significand times 2^(difference of
 /// exponents), modulo b's significand, by repeated squaring on integers.
-pub(super) fn fmod(code: &mut Code, a: Reg, b: Reg) -> Reg {
+pub(super) fn fmod(code: &mut FunctionBuilder, a: Reg, b: Reg) -> Reg {
     let (size_a, size_b) = (code.un(U::Abs, a), code.un(U::Abs, b));
     let (bits_a, bits_b) = (code.cast(Cast::Bits, size_a, LTy::I32), code.cast(Cast::Bits, size_b, LTy::I32));
     let ((ma, ea), (mb, eb)) = (decompose(code, bits_a), decompose(code, bits_b));
@@ -76,19 +76,19 @@ pub(super) fn fmod(code: &mut Code, a: Reg, b: Reg) -> Reg {
 }
 
 /// A published program, operation by operation.
-pub(super) fn function(code: &mut Code, op: UnOp, x: Reg) -> Reg {
+pub(super) fn function(code: &mut FunctionBuilder, op: UnOp, x: Reg) -> Reg {
     let Some(program) = math::program(op) else { return x };
     steps(code, program, x, x)
 }
 
 /// x to the power y, of floats.
-pub(super) fn pow(code: &mut Code, x: Reg, y: Reg) -> Reg {
+pub(super) fn pow(code: &mut FunctionBuilder, x: Reg, y: Reg) -> Reg {
     steps(code, math::pow(), x, y)
 }
 
 /// x to the power y, of integers whose registers are in range: repeated squaring over the bits of y, wrapping; below 0
 /// what 1 divided by the power is (`ptoc_ir::formula`).
-pub(super) fn int_pow(code: &mut Code, d: DType, x: Reg, y: Reg) -> Reg {
+pub(super) fn int_pow(code: &mut FunctionBuilder, d: DType, x: Reg, y: Reg) -> Reg {
     let (zero, one) = (code.i32(0), code.i32(1));
     let (mut result, mut square) = (one, x);
     for bit in 0..8 * d.size() as i32 {
@@ -115,7 +115,7 @@ pub(super) fn int_pow(code: &mut Code, d: DType, x: Reg, y: Reg) -> Reg {
     code.select(negative, below, result)
 }
 
-fn steps(code: &mut Code, program: &math::Program, x: Reg, y: Reg) -> Reg {
+fn steps(code: &mut FunctionBuilder, program: &math::MathProgram, x: Reg, y: Reg) -> Reg {
     let mut regs: Vec<Reg> = Vec::with_capacity(program.ops.len());
     for &op in &program.ops {
         let reg = step(code, op, &regs, (x, y));
@@ -124,7 +124,7 @@ fn steps(code: &mut Code, program: &math::Program, x: Reg, y: Reg) -> Reg {
     regs.last().copied().unwrap_or(x)
 }
 
-fn step(code: &mut Code, op: MathOp, regs: &[Reg], (x, y): (Reg, Reg)) -> Reg {
+fn step(code: &mut FunctionBuilder, op: MathOp, regs: &[Reg], (x, y): (Reg, Reg)) -> Reg {
     let r = |id: math::Id| regs[id.index()];
     match op {
         MathOp::Arg => x,

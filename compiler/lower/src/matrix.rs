@@ -1,7 +1,7 @@
 //! Operands as strided matrices of memory, and the loop nests over them. Every element-wise instruction, load, store
 //! and broadcast is one [`map`].
 
-use super::code::Code;
+use super::code::FunctionBuilder;
 use ptoc_ir::loops::{Addr, Base, MemTy, Reg, Stride};
 use ptoc_tensor::DType;
 
@@ -54,7 +54,7 @@ impl Matrix {
     }
 
     /// The part that starts at row `i`.
-    pub(super) fn at_row(self, code: &mut Code, i: Reg) -> Matrix {
+    pub(super) fn at_row(self, code: &mut FunctionBuilder, i: Reg) -> Matrix {
         let step = scaled(code, i, self.rows);
         let places = self.places.map(|p| {
             let step = scaled(code, i, p.rows);
@@ -64,7 +64,7 @@ impl Matrix {
     }
 
     /// The part that starts at column `j`.
-    pub(super) fn at_col(self, code: &mut Code, j: Reg) -> Matrix {
+    pub(super) fn at_col(self, code: &mut FunctionBuilder, j: Reg) -> Matrix {
         self.transposed().at_row(code, j).transposed()
     }
 
@@ -79,13 +79,13 @@ impl Matrix {
     }
 
     /// What is to be added to the address of element (0, lane), in lanes.
-    pub(super) fn lane_place(&self, code: &mut Code) -> Option<Reg> {
+    pub(super) fn lane_place(&self, code: &mut FunctionBuilder) -> Option<Reg> {
         let Places { base, offset, cols, number, .. } = self.places?;
         Some(code.load(MemTy::I64, Addr { base, offset, stride: cols, gather: Some(number) }))
     }
 
     /// Element (0, lane).
-    pub(super) fn load(&self, code: &mut Code, ty: MemTy) -> Reg {
+    pub(super) fn load(&self, code: &mut FunctionBuilder, ty: MemTy) -> Reg {
         let gather = self.lane_place(code);
         code.load(ty, Addr { gather, ..self.lane() })
     }
@@ -116,7 +116,7 @@ impl Matrix {
 }
 
 /// `index * stride` in bytes.
-pub(super) fn scaled(code: &mut Code, index: Reg, stride: Stride) -> Reg {
+pub(super) fn scaled(code: &mut FunctionBuilder, index: Reg, stride: Stride) -> Reg {
     match stride {
         Stride::Const(n) => code.times(index, n),
         Stride::Reg(r) => code.bin(ptoc_ir::loops::BinOp::Mul, index, r),
@@ -124,7 +124,7 @@ pub(super) fn scaled(code: &mut Code, index: Reg, stride: Stride) -> Reg {
 }
 
 /// Should lanes run along rows (down a column) rather than along columns?
-fn lanes_down(code: &Code, rows: Reg, cols: Reg, dst: &Matrix, srcs: &[Matrix]) -> bool {
+fn lanes_down(code: &FunctionBuilder, rows: Reg, cols: Reg, dst: &Matrix, srcs: &[Matrix]) -> bool {
     match (code.known(rows), code.known(cols)) {
         (_, Some(1)) => return true,
         (Some(1), _) => return false,
@@ -140,11 +140,11 @@ fn lanes_down(code: &Code, rows: Reg, cols: Reg, dst: &Matrix, srcs: &[Matrix]) 
 /// `dst[i, j] = f(srcs[i, j]...)` for i < rows, j < cols. A source may be the very same elements as `dst`, and must
 /// not overlap it otherwise.
 pub(super) fn map(
-    code: &mut Code,
+    code: &mut FunctionBuilder,
     (rows, cols): (Reg, Reg),
     dst: &Matrix,
     srcs: &[Matrix],
-    f: &mut dyn FnMut(&mut Code, &[Reg]) -> Reg,
+    f: &mut dyn FnMut(&mut FunctionBuilder, &[Reg]) -> Reg,
 ) {
     if lanes_down(code, rows, cols, dst, srcs) {
         let turned: Vec<Matrix> = srcs.iter().map(|s| s.transposed()).collect();
@@ -155,13 +155,13 @@ pub(super) fn map(
 }
 
 fn rows_of_lanes(
-    code: &mut Code,
+    code: &mut FunctionBuilder,
     (rows, cols): (Reg, Reg),
     dst: &Matrix,
     srcs: &[Matrix],
-    f: &mut dyn FnMut(&mut Code, &[Reg]) -> Reg,
+    f: &mut dyn FnMut(&mut FunctionBuilder, &[Reg]) -> Reg,
 ) {
-    let mut one = |code: &mut Code, count: Reg, dst: &Matrix, srcs: &[Matrix]| {
+    let mut one = |code: &mut FunctionBuilder, count: Reg, dst: &Matrix, srcs: &[Matrix]| {
         code.lanes(count, |code, _| {
             let values: Vec<Reg> = srcs.iter().map(|s| s.load(code, s.ty)).collect();
             let value = f(code, &values);

@@ -6,11 +6,11 @@
 //! survive the way through a buffer, so that the bits are the same. Otherwise the nest is loops.
 
 use super::Lower;
-use super::code::Code;
+use super::code::FunctionBuilder;
 use super::copy::copy_nest;
-use super::nest::{Lin, Lookup, Nest, Side, Stored, Walk};
+use super::nest::{Lin, Lookup, Nest, NestEmitter, NestSide, Stored};
 use ptoc_ir::loops::{Addr, Base, BinOp, Contract, MemTy, Op, Reg, Start, Stride, UnOp};
-use ptoc_ir::tile::{Access, Affine, Mma, Value};
+use ptoc_ir::tile::{Affine, Mma, NestAccess, Value};
 use ptoc_tensor::DType;
 
 /// Largest buffer of one product.
@@ -59,11 +59,11 @@ impl Groups {
 }
 
 /// The same side over some of the axes.
-fn restricted(access: &Access, axes: &[usize]) -> Access {
+fn restricted(access: &NestAccess, axes: &[usize]) -> NestAccess {
     let pick = |a: &Affine| Affine { start: a.start, strides: axes.iter().map(|&i| a.strides[i]).collect() };
     match access {
-        Access::Tile { tile, row, col } => Access::Tile { tile: *tile, row: pick(row), col: pick(col) },
-        Access::Tensor { tensor, elem, at, swizzle, tables } => Access::Tensor {
+        NestAccess::Tile { tile, row, col } => NestAccess::Tile { tile: *tile, row: pick(row), col: pick(col) },
+        NestAccess::Tensor { tensor, elem, at, swizzle, tables } => NestAccess::Tensor {
             tensor: *tensor,
             elem: *elem,
             at: pick(at),
@@ -92,10 +92,10 @@ impl Lower<'_> {
         }
     }
 
-    fn dtype_of(&self, access: &Access) -> DType {
+    fn dtype_of(&self, access: &NestAccess) -> DType {
         match access {
-            Access::Tile { tile, .. } => self.kernel.tiles[tile.tile].ty.dtype,
-            Access::Tensor { elem, .. } => elem.dtype(),
+            NestAccess::Tile { tile, .. } => self.kernel.tiles[tile.tile].ty.dtype,
+            NestAccess::Tensor { elem, .. } => elem.dtype(),
         }
     }
 
@@ -107,7 +107,7 @@ impl Lower<'_> {
         groups: &Groups,
         extents: &[Value],
         known: &[i64],
-        sides: [&Access; 3],
+        sides: [&NestAccess; 3],
         unit: MemTy,
     ) -> bool {
         let size = |group: usize| known[groups.range(group)].iter().try_fold(1i64, |n, &e| n.checked_mul(e.max(0)));
@@ -175,7 +175,7 @@ impl Lower<'_> {
         groups: &Groups,
         extents: &[Value],
         known: &[i64],
-        sides: [&Access; 3],
+        sides: [&NestAccess; 3],
         buffers: &[Option<(Base, i64, [i64; 3])>; 3],
         unit: MemTy,
     ) -> Option<[Walked; 3]> {
@@ -187,7 +187,7 @@ impl Lower<'_> {
             resolved.push(match buffer {
                 Some((base, first, strides)) => {
                     let lin = self.dense(groups, known, &all, (*first, *strides));
-                    Side::plain(&mut nest, *base, unit, lin)
+                    NestSide::plain(&mut nest, *base, unit, lin)
                 }
                 // Tables are looked up on the way to a buffer.
                 None if access.tables().next().is_some() => return None,
@@ -232,7 +232,7 @@ impl Lower<'_> {
         groups: &Groups,
         extents: &[Value],
         known: &[i64],
-        (access, sees): (&Access, [bool; 3]),
+        (access, sees): (&NestAccess, [bool; 3]),
         &(base, first, strides): &(Base, i64, [i64; 3]),
         unit: MemTy,
         there: bool,
@@ -245,7 +245,7 @@ impl Lower<'_> {
         let number = usize::from(there);
         let side = self.side(&mut nest, &restricted(access, &axes), number, &mut tables);
         let lin = self.dense(groups, known, &axes, (first, strides));
-        let buffer = Side::plain(&mut nest, base, unit, lin);
+        let buffer = NestSide::plain(&mut nest, base, unit, lin);
         // What a table does not have is zero.
         let zero = tables.iter().any(Lookup::reads_zero).then(|| self.code.bits(unit.reg(), 0));
         let pair = if there { [buffer, side] } else { [side, buffer] };
@@ -285,7 +285,7 @@ impl Lower<'_> {
 
     // ---- as loops ------------------------------------------------------------------------------------------------
 
-    fn mma_loops(&mut self, groups: &Groups, extents: &[Value], sides: [&Access; 3], acc: DType) {
+    fn mma_loops(&mut self, groups: &Groups, extents: &[Value], sides: [&NestAccess; 3], acc: DType) {
         // The interpreter looks at the tables of both operands before anything else.
         for s in [1, 2] {
             let axes: Vec<usize> = (0..3).rev().filter(|&g| SEES[s][g]).flat_map(|g| groups.range(g)).collect();
@@ -296,12 +296,12 @@ impl Lower<'_> {
             if !tables.is_empty() {
                 nest.drop_single(&self.code);
                 nest.slowest_first();
-                Walk::new(&mut self.code, &nest, &[side], &tables).without_lanes().run(&mut |_, _| {});
+                NestEmitter::new(&mut self.code, &nest, &[side], &tables).without_lanes().run(&mut |_, _| {});
             }
         }
         let mut nest = self.nest(extents, &[]);
         let mut tables = Vec::new();
-        let mut resolved: Vec<Side> = Vec::new();
+        let mut resolved: Vec<NestSide> = Vec::new();
         for access in sides {
             let side = self.side(&mut nest, access, resolved.len(), &mut tables);
             resolved.push(side);
@@ -322,9 +322,9 @@ impl Lower<'_> {
             true => unrolled(code, groups, &mut nest, &resolved, lanes),
             false => Steps { count: 1, a: 0, b: 0 },
         };
-        let (products, float) = (Step { acc }, acc.is_float());
+        let (products, float) = (MmaArithmetic { acc }, acc.is_float());
         debug_assert!(float || acc == DType::I32);
-        let walk = Walk::new(code, &nest, &resolved, &tables).with_zeros();
+        let walk = NestEmitter::new(code, &nest, &resolved, &tables).with_zeros();
         let walk = if lanes { walk } else { walk.without_lanes() };
         walk.run(&mut |code, elems| {
             let mut sum = elems[0].load(code);
@@ -339,12 +339,12 @@ impl Lower<'_> {
 }
 
 /// The arithmetic of a step.
-struct Step {
+struct MmaArithmetic {
     acc: DType,
 }
 
-impl Step {
-    fn add(&self, code: &mut Code, a: Reg, b: Reg, sum: Reg) -> Reg {
+impl MmaArithmetic {
+    fn add(&self, code: &mut FunctionBuilder, a: Reg, b: Reg, sum: Reg) -> Reg {
         if !self.acc.is_float() {
             let product = code.bin(BinOp::Mul, a, b);
             return code.add(sum, product);
@@ -356,7 +356,7 @@ impl Step {
 
 /// Orders the axes: rows and columns, the depth with its fastest axis inside, and innermost the rows or columns along
 /// which the accumulator has neighbours, if there are such. True if the innermost axis may be lanes.
-fn loop_order(code: &Code, groups: &Groups, nest: &mut Nest, sides: &[Side], tables: bool) -> bool {
+fn loop_order(code: &FunctionBuilder, groups: &Groups, nest: &mut Nest, sides: &[NestSide], tables: bool) -> bool {
     let depth: Vec<usize> = (0..nest.axes.len()).filter(|&a| groups.of(nest, a) == 2).rev().collect();
     let mut outer: Vec<usize> = (0..nest.axes.len()).filter(|&a| groups.of(nest, a) != 2).rev().collect();
     // Rows before columns, as the interpreter goes.
@@ -384,7 +384,7 @@ struct Steps {
 }
 
 /// Takes a part of the fastest axis of the depth out of the nest, so that the accumulator stays in a register.
-fn unrolled(code: &mut Code, groups: &Groups, nest: &mut Nest, sides: &[Side], lanes: bool) -> Steps {
+fn unrolled(code: &mut FunctionBuilder, groups: &Groups, nest: &mut Nest, sides: &[NestSide], lanes: bool) -> Steps {
     let none = Steps { count: 1, a: 0, b: 0 };
     let Some(axis) = (nest.axes.len()).checked_sub(1 + usize::from(lanes)) else { return none };
     let (Some((_, _, a)), Some((_, _, b))) = (sides[1].affine(), sides[2].affine()) else { return none };

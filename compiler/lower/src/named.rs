@@ -1,6 +1,6 @@
 //! Sorting, counting and random numbers in loop IR.
 
-use super::code::Code;
+use super::code::FunctionBuilder;
 use super::matrix::{Matrix, map};
 use super::{Lower, convert, ops};
 use ptoc_ir::loops::{BinOp as L, Cast, CmpOp as C, LTy, MemTy, Op, Reg, Stride, UnOp as U};
@@ -15,7 +15,7 @@ fn fields(m: &Matrix) -> i64 {
 }
 
 /// Does `x` come before `y`, whatever their places? Larger ones do, and NaN before numbers.
-fn before(code: &mut Code, x: Reg, y: Reg) -> Reg {
+fn before(code: &mut FunctionBuilder, x: Reg, y: Reg) -> Reg {
     let larger = code.cmp(C::Gt, x, y);
     let (nan, number) = (code.cmp(C::Ne, x, x), code.cmp(C::Eq, y, y));
     let first = code.bin(L::And, nan, number);
@@ -23,13 +23,13 @@ fn before(code: &mut Code, x: Reg, y: Reg) -> Reg {
 }
 
 /// A truth value as 0 or 1, i64.
-fn count(code: &mut Code, b: Reg) -> Reg {
+fn count(code: &mut FunctionBuilder, b: Reg) -> Reg {
     let bit = code.cast(Cast::BToI, b, LTy::I32);
     code.cast(Cast::Zext, bit, LTy::I64)
 }
 
 /// A copy of element 0 of `from`, bit by bit.
-fn copy(code: &mut Code, to: &Matrix, from: &Matrix) {
+fn copy(code: &mut FunctionBuilder, to: &Matrix, from: &Matrix) {
     let (to, from) = (to.raw(), from.raw());
     let x = code.load(from.ty, from.first());
     code.store(to.ty, to.first(), x);
@@ -130,7 +130,7 @@ impl Lower<'_> {
         d: &Matrix,
         whole: (Reg, Reg),
         sources: &[&TileRef],
-        write: &mut dyn FnMut(&mut Code, &Matrix),
+        write: &mut dyn FnMut(&mut FunctionBuilder, &Matrix),
     ) {
         let read: Vec<(&TileRef, bool)> = sources.iter().map(|t| (*t, true)).collect();
         let clash = self.clash(dst, &read);
@@ -139,7 +139,7 @@ impl Lower<'_> {
 }
 
 /// Every second column, from the first or the second on.
-fn alternate(code: &mut Code, m: &Matrix, first: i64) -> Matrix {
+fn alternate(code: &mut FunctionBuilder, m: &Matrix, first: i64) -> Matrix {
     let first = code.int(first);
     let from = m.at_col(code, first);
     let cols = match m.cols {
@@ -150,7 +150,7 @@ fn alternate(code: &mut Code, m: &Matrix, first: i64) -> Matrix {
 }
 
 /// The nearest of -8 to 7.
-fn quarter_byte(code: &mut Code, x: Reg, scale: Reg) -> Reg {
+fn quarter_byte(code: &mut FunctionBuilder, x: Reg, scale: Reg) -> Reg {
     let x = code.bin(L::Mul, x, scale);
     let q = convert::convert(code, Ty::D(DType::F32), Ty::D(DType::I8), x, RoundMode::Rint, true);
     let (least, most) = (code.i32(-8), code.i32(7));
@@ -159,7 +159,7 @@ fn quarter_byte(code: &mut Code, x: Reg, scale: Reg) -> Reg {
 }
 
 /// The rank of an element is the number of those that come before it; its record goes there.
-fn sort32(code: &mut Code, d: &Matrix, a: &Matrix, index: &Matrix, (rows, cols): (Reg, Reg)) {
+fn sort32(code: &mut FunctionBuilder, d: &Matrix, a: &Matrix, index: &Matrix, (rows, cols): (Reg, Reg)) {
     let fields = fields(a);
     code.for_count(rows, |code, i| {
         let (d, a, index) = (d.at_row(code, i), a.at_row(code, i), index.at_row(code, i));
@@ -192,7 +192,7 @@ fn sort32(code: &mut Code, d: &Matrix, a: &Matrix, index: &Matrix, (rows, cols):
                 copy(code, &record, &here);
                 let index = index.at_col(code, j);
                 let n = code.load(index.ty, index.first());
-                let put = |code: &mut Code, at: i64, value: Reg| {
+                let put = |code: &mut FunctionBuilder, at: i64, value: Reg| {
                     let at = code.int(at);
                     let field = record.at_col(code, at).raw();
                     code.store(field.ty, field.first(), value);
@@ -213,7 +213,7 @@ fn sort32(code: &mut Code, d: &Matrix, a: &Matrix, index: &Matrix, (rows, cols):
 }
 
 /// Four heads; the best of those that are left goes next.
-fn merge(code: &mut Code, d: &Matrix, a: &Matrix, length: Reg, (rows, cols): (Reg, Reg)) {
+fn merge(code: &mut FunctionBuilder, d: &Matrix, a: &Matrix, length: Reg, (rows, cols): (Reg, Reg)) {
     let fields = fields(a);
     let four = code.times(length, 4);
     let one = code.int(1);
@@ -280,7 +280,7 @@ fn merge(code: &mut Code, d: &Matrix, a: &Matrix, length: Reg, (rows, cols): (Re
 }
 
 /// The best of the heads of those lists that are not at their end goes next.
-fn merge_tiles(code: &mut Code, d: &Matrix, lists: &[(Matrix, Reg)], whole: Reg) {
+fn merge_tiles(code: &mut FunctionBuilder, d: &Matrix, lists: &[(Matrix, Reg)], whole: Reg) {
     let fields = fields(d);
     let heads: Vec<_> = lists.iter().map(|_| code.var(LTy::I64)).collect();
     let zero = code.int(0);
@@ -336,7 +336,7 @@ fn merge_tiles(code: &mut Code, d: &Matrix, lists: &[(Matrix, Reg)], whole: Reg)
 
 /// TGATHER by a comparison: a row is zeros, then the places one behind the other as far as there is room.
 fn places(
-    code: &mut Code,
+    code: &mut FunctionBuilder,
     op: CmpOp,
     results: &[Matrix],
     (a, k): (&Matrix, &Matrix),
@@ -382,7 +382,7 @@ fn places(
 }
 
 fn histogram(
-    code: &mut Code,
+    code: &mut FunctionBuilder,
     d: &Matrix,
     (a, index): (&Matrix, &Matrix),
     byte: i64,
@@ -390,7 +390,7 @@ fn histogram(
     whole: (Reg, Reg),
 ) {
     let above = a.dtype.size() as i64 - 1 - byte;
-    let of = |code: &mut Code, x: Reg, byte: i64| {
+    let of = |code: &mut FunctionBuilder, x: Reg, byte: i64| {
         let (shift, mask) = (code.i32(8 * byte as i32), code.i32(0xff));
         let x = code.bin(L::ShrU, x, shift);
         code.bin(L::And, x, mask)
@@ -422,7 +422,13 @@ fn histogram(
 }
 
 /// Every lane computes its block.
-fn random(code: &mut Code, d: &Matrix, (key, low, high): (Reg, Reg, Reg), rounds: i64, (rows, cols): (Reg, Reg)) {
+fn random(
+    code: &mut FunctionBuilder,
+    d: &Matrix,
+    (key, low, high): (Reg, Reg, Reg),
+    rounds: i64,
+    (rows, cols): (Reg, Reg),
+) {
     debug_assert_eq!(d.ty, MemTy::I32);
     code.for_count(rows, |code, i| {
         let row = d.at_row(code, i);
@@ -438,7 +444,7 @@ fn random(code: &mut Code, d: &Matrix, (key, low, high): (Reg, Reg, Reg), rounds
             let carried = code.cmp(C::LtU, sum, low);
             let carry = count(code, carried);
             let top = code.add(high, carry);
-            let split = |code: &mut Code, x: Reg| (code.bin(L::And, x, mask), code.bin(L::ShrU, x, half));
+            let split = |code: &mut FunctionBuilder, x: Reg| (code.bin(L::And, x, mask), code.bin(L::ShrU, x, half));
             let ((c0, c1), (c2, c3)) = (split(code, sum), split(code, top));
             let mut c = [c0, c1, c2, c3];
             let mut k: [Reg; 2] = split(code, key).into();
@@ -446,7 +452,7 @@ fn random(code: &mut Code, d: &Matrix, (key, low, high): (Reg, Reg, Reg), rounds
                 let m = PHILOX_MULTIPLIERS.map(i64::from);
                 let (p0, p1) = (code.times(c[0], m[0]), code.times(c[2], m[1]));
                 let ((low0, high0), (low1, high1)) = (split(code, p0), split(code, p1));
-                let xor = |code: &mut Code, a, b, k| {
+                let xor = |code: &mut FunctionBuilder, a, b, k| {
                     let x = code.bin(L::Xor, a, b);
                     code.bin(L::Xor, x, k)
                 };

@@ -3,7 +3,7 @@
 //! Registers hold narrow integers in range (sign- or zero-extended) and narrow floats as f32. [`unary`] and [`binary`]
 //! leave the result as computed; a store narrows it, and where a result stays in a register [`settle`] does.
 
-use super::code::Code;
+use super::code::FunctionBuilder;
 use super::math;
 use ptoc_ir::loops::{BinOp as L, Cast, CmpOp as C, LTy, Reg, UnOp as U};
 use ptoc_ir::tile::Ty;
@@ -12,7 +12,7 @@ use ptoc_tensor::DType;
 
 /// How a type computes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Arithmetic {
     /// In f32.
     Float,
     /// Signed; `index` divides towards minus infinity.
@@ -24,18 +24,18 @@ pub(super) enum Kind {
 }
 
 /// How `ty` computes.
-pub(super) fn kind(ty: Ty) -> Kind {
+pub(super) fn kind(ty: Ty) -> Arithmetic {
     match ty {
-        Ty::Index => Kind::Signed { floor: true },
-        Ty::D(DType::Bool) => Kind::Bool,
-        Ty::D(d) if d.is_float() => Kind::Float,
-        Ty::D(d) if d.is_signed_int() => Kind::Signed { floor: false },
-        Ty::D(_) => Kind::Unsigned,
+        Ty::Index => Arithmetic::Signed { floor: true },
+        Ty::D(DType::Bool) => Arithmetic::Bool,
+        Ty::D(d) if d.is_float() => Arithmetic::Float,
+        Ty::D(d) if d.is_signed_int() => Arithmetic::Signed { floor: false },
+        Ty::D(_) => Arithmetic::Unsigned,
     }
 }
 
 /// Does a register hold more than the type (so that results need narrowing)?
-pub(super) fn settle(code: &mut Code, ty: Ty, a: Reg) -> Reg {
+pub(super) fn settle(code: &mut FunctionBuilder, ty: Ty, a: Reg) -> Reg {
     match ty {
         Ty::D(DType::F16) => code.un(U::RoundF16, a),
         Ty::D(DType::BF16) => code.un(U::RoundBf16, a),
@@ -46,7 +46,7 @@ pub(super) fn settle(code: &mut Code, ty: Ty, a: Reg) -> Reg {
 }
 
 /// An i32 register reduced to the range of a narrow integer type.
-pub(super) fn wrap(code: &mut Code, dtype: DType, a: Reg) -> Reg {
+pub(super) fn wrap(code: &mut FunctionBuilder, dtype: DType, a: Reg) -> Reg {
     let (bits, signed) = match dtype {
         DType::I8 => (8, true),
         DType::I16 => (16, true),
@@ -65,7 +65,7 @@ pub(super) fn wrap(code: &mut Code, dtype: DType, a: Reg) -> Reg {
 }
 
 /// A number of the register type of `ty`, exactly representable.
-pub(super) fn number(code: &mut Code, ty: Ty, n: i32) -> Reg {
+pub(super) fn number(code: &mut FunctionBuilder, ty: Ty, n: i32) -> Reg {
     match super::reg_ty(ty) {
         LTy::F32 => code.f32(n as f32),
         LTy::I32 => code.i32(n),
@@ -75,19 +75,19 @@ pub(super) fn number(code: &mut Code, ty: Ty, n: i32) -> Reg {
 }
 
 /// `a op b`
-pub(super) fn binary(code: &mut Code, ty: Ty, op: BinOp, a: Reg, b: Reg) -> Reg {
+pub(super) fn binary(code: &mut FunctionBuilder, ty: Ty, op: BinOp, a: Reg, b: Reg) -> Reg {
     let kind = kind(ty);
-    let wide_unsigned = kind == Kind::Unsigned && ty != Ty::D(DType::U8) && ty != Ty::D(DType::U16);
+    let wide_unsigned = kind == Arithmetic::Unsigned && ty != Ty::D(DType::U8) && ty != Ty::D(DType::U16);
     let op = match (op, kind) {
-        (BinOp::Rem, Kind::Float) => return math::fmod(code, a, b),
+        (BinOp::Rem, Arithmetic::Float) => return math::fmod(code, a, b),
         (BinOp::Add, _) => L::Add,
         (BinOp::Sub, _) => L::Sub,
         (BinOp::Mul, _) => L::Mul,
-        (BinOp::Div, Kind::Signed { floor: true }) => L::DivFloor,
-        (BinOp::Div, Kind::Unsigned) => L::DivU,
+        (BinOp::Div, Arithmetic::Signed { floor: true }) => L::DivFloor,
+        (BinOp::Div, Arithmetic::Unsigned) => L::DivU,
         (BinOp::Div, _) => L::Div,
-        (BinOp::Rem, Kind::Signed { floor: true }) => L::RemFloor,
-        (BinOp::Rem, Kind::Unsigned) => L::RemU,
+        (BinOp::Rem, Arithmetic::Signed { floor: true }) => L::RemFloor,
+        (BinOp::Rem, Arithmetic::Unsigned) => L::RemU,
         (BinOp::Rem, _) => L::Rem,
         (BinOp::Max, _) if wide_unsigned => L::MaxU,
         (BinOp::Min, _) if wide_unsigned => L::MinU,
@@ -97,19 +97,19 @@ pub(super) fn binary(code: &mut Code, ty: Ty, op: BinOp, a: Reg, b: Reg) -> Reg 
         (BinOp::Or, _) => L::Or,
         (BinOp::Xor, _) => L::Xor,
         (BinOp::Shl, _) => L::Shl,
-        (BinOp::Shr, Kind::Signed { .. }) => L::Shr,
+        (BinOp::Shr, Arithmetic::Signed { .. }) => L::Shr,
         (BinOp::Shr, _) => L::ShrU,
     };
     code.bin(op, a, b)
 }
 
 /// `op a`
-pub(super) fn unary(code: &mut Code, ty: Ty, op: UnOp, a: Reg) -> Reg {
+pub(super) fn unary(code: &mut FunctionBuilder, ty: Ty, op: UnOp, a: Reg) -> Reg {
     let kind = kind(ty);
     match (op, kind) {
         (UnOp::Neg, _) => code.un(U::Neg, a),
         (UnOp::Not, _) => code.un(U::Not, a),
-        (UnOp::Abs | UnOp::Relu, Kind::Unsigned | Kind::Bool) => a,
+        (UnOp::Abs | UnOp::Relu, Arithmetic::Unsigned | Arithmetic::Bool) => a,
         (UnOp::Abs, _) => code.un(U::Abs, a),
         (UnOp::Relu, _) => {
             let zero = number(code, ty, 0);
@@ -120,31 +120,31 @@ pub(super) fn unary(code: &mut Code, ty: Ty, op: UnOp, a: Reg) -> Reg {
             binary(code, ty, BinOp::Div, one, a)
         }
         // The remaining functions exist on floats only; integers are their own integral parts.
-        (_, Kind::Signed { .. } | Kind::Unsigned | Kind::Bool) => a,
-        (UnOp::Sqrt, Kind::Float) => code.un(U::Sqrt, a),
-        (UnOp::Rsqrt, Kind::Float) => {
+        (_, Arithmetic::Signed { .. } | Arithmetic::Unsigned | Arithmetic::Bool) => a,
+        (UnOp::Sqrt, Arithmetic::Float) => code.un(U::Sqrt, a),
+        (UnOp::Rsqrt, Arithmetic::Float) => {
             let root = code.un(U::Sqrt, a);
             let one = code.f32(1.0);
             code.bin(L::Div, one, root)
         }
-        (UnOp::Floor, Kind::Float) => code.un(U::Floor, a),
-        (UnOp::Ceil, Kind::Float) => code.un(U::Ceil, a),
-        (UnOp::Trunc, Kind::Float) => code.un(U::Trunc, a),
-        (UnOp::Rint, Kind::Float) => code.un(U::Rint, a),
-        (UnOp::Exp | UnOp::Log | UnOp::Tanh | UnOp::Erf | UnOp::Sin | UnOp::Cos, Kind::Float) => {
+        (UnOp::Floor, Arithmetic::Float) => code.un(U::Floor, a),
+        (UnOp::Ceil, Arithmetic::Float) => code.un(U::Ceil, a),
+        (UnOp::Trunc, Arithmetic::Float) => code.un(U::Trunc, a),
+        (UnOp::Rint, Arithmetic::Float) => code.un(U::Rint, a),
+        (UnOp::Exp | UnOp::Log | UnOp::Tanh | UnOp::Erf | UnOp::Sin | UnOp::Cos, Arithmetic::Float) => {
             math::function(code, op, a)
         }
     }
 }
 
 /// `a op b` as a truth value.
-pub(super) fn compare(code: &mut Code, ty: Ty, op: CmpOp, a: Reg, b: Reg) -> Reg {
+pub(super) fn compare(code: &mut FunctionBuilder, ty: Ty, op: CmpOp, a: Reg, b: Reg) -> Reg {
     // Truth values compare as 0 and 1.
     let (a, b) = match kind(ty) {
-        Kind::Bool => (code.cast(Cast::BToI, a, LTy::I32), code.cast(Cast::BToI, b, LTy::I32)),
+        Arithmetic::Bool => (code.cast(Cast::BToI, a, LTy::I32), code.cast(Cast::BToI, b, LTy::I32)),
         _ => (a, b),
     };
-    let unsigned = kind(ty) == Kind::Unsigned;
+    let unsigned = kind(ty) == Arithmetic::Unsigned;
     let op = match op {
         CmpOp::Eq => C::Eq,
         CmpOp::Ne => C::Ne,

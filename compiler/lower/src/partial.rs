@@ -1,7 +1,7 @@
 //! Instructions of two valid shapes, of pairs of value and index, and of streams that are taken apart or put together:
 //! a few maps over parts of their operands.
 
-use super::code::Code;
+use super::code::FunctionBuilder;
 use super::matrix::{Matrix, map};
 use super::memory::Clash;
 use super::reduce::{fixed, wide};
@@ -36,7 +36,7 @@ impl Lower<'_> {
         &mut self,
         results: &[&TileRef],
         sources: &[&TileRef],
-        write: &mut dyn FnMut(&mut Code, &[Matrix]),
+        write: &mut dyn FnMut(&mut FunctionBuilder, &[Matrix]),
     ) {
         let reads: Vec<(&TileRef, bool)> = sources.iter().map(|t| (*t, true)).collect();
         let apart = results.iter().all(|d| matches!(self.clash(d, &reads), Clash::No));
@@ -86,7 +86,7 @@ impl Lower<'_> {
         let (large, large_idx) = if n.swapped { (y, yi) } else { (x, xi) };
         let ty = Ty::D(x.dtype);
         let cmp = if op == Reduce::Min { CmpOp::Lt } else { CmpOp::Gt };
-        let first = |code: &mut Code, x: Reg, y: Reg| {
+        let first = |code: &mut FunctionBuilder, x: Reg, y: Reg| {
             let better = ops::compare(code, ty, cmp, x, y);
             let nan = code.cmp(loops::CmpOp::Ne, x, x);
             code.bin(L::Or, better, nan)
@@ -142,7 +142,7 @@ impl Lower<'_> {
 }
 
 /// The even columns of a matrix, or its odd ones.
-fn every_other(code: &mut Code, m: Matrix, odd: bool) -> Matrix {
+fn every_other(code: &mut FunctionBuilder, m: Matrix, odd: bool) -> Matrix {
     let one = code.int(1);
     let start = if odd { m.at_col(code, one) } else { m };
     Matrix { cols: Stride::Const(2 * fixed(m.cols)), ..start }

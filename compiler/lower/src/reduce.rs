@@ -4,7 +4,7 @@
 //! ascending), then a halving tree. A column is ascending rows. Sums of narrow floats are kept in f32 and rounded
 //! once, by the store of the result. Largest and smallest do not depend on the order.
 
-use super::code::Code;
+use super::code::FunctionBuilder;
 use super::matrix::{Matrix, map};
 use super::memory::Clash;
 use super::{Lower, ops};
@@ -23,7 +23,7 @@ fn op_of(reduce: Reduce) -> BinOp {
 }
 
 /// What changes nothing: +0, or the extreme that every element replaces.
-pub(super) fn identity(code: &mut Code, ty: Ty, reduce: Reduce) -> Reg {
+pub(super) fn identity(code: &mut FunctionBuilder, ty: Ty, reduce: Reduce) -> Reg {
     let Ty::D(dtype) = ty else { return ops::number(code, ty, 0) };
     if dtype.is_float() {
         return match reduce {
@@ -160,7 +160,7 @@ impl Lower<'_> {
         let ty = Ty::D(a.dtype);
         // The wider one first, so that both are aligned.
         let [best, place] = self.running(most, [a.dtype, DType::I32]);
-        let better = |code: &mut Code, x: Reg, best: Reg| {
+        let better = |code: &mut FunctionBuilder, x: Reg, best: Reg| {
             let cmp = if reduce == Reduce::Min { CmpOp::Lt } else { CmpOp::Gt };
             let beats = ops::compare(code, ty, cmp, x, best);
             if !a.dtype.is_float() {

@@ -3,14 +3,14 @@
 use super::cache::{Asked, Cache, Found, Round, Steps};
 use super::position::LineIndex;
 use super::settings::Settings;
-use super::work::Stop;
+use super::work::CancelToken;
 use ptoc_analysis::NameFact;
 use ptoc_diagnostics::{Budget, Diagnostic, FileId, SourceMap, Span};
 use ptoc_driver::check::{Checked, Whole, check_entry};
 use ptoc_driver::files::OpenTexts;
-use ptoc_driver::session::{DEFAULT_TARGET, Entry, Session, Unit};
+use ptoc_driver::session::{CompilationUnit, DEFAULT_TARGET, EntryPoint, Session};
 use ptoc_interp::cost::BlockCost;
-use ptoc_names::index::Index;
+use ptoc_names::index::NameIndex;
 use ptoc_placement::MemoryMap;
 use ptoc_syntax::ast::{Item, ItemKind};
 use std::ops::Range;
@@ -24,9 +24,9 @@ pub struct Loaded {
     /// Where their lines begin, by number of the file.
     pub lines: Vec<LineIndex>,
     /// The text's tree and those of its imports.
-    pub unit: Unit,
+    pub unit: CompilationUnit,
     /// Their names.
-    pub index: Index,
+    pub index: NameIndex,
     /// Errors of syntax, imports and names.
     pub errors: usize,
 }
@@ -49,9 +49,9 @@ pub struct Analysis {
 }
 
 impl Loaded {
-    fn new(sources: SourceMap, unit: Unit, errors: usize) -> Loaded {
+    fn new(sources: SourceMap, unit: CompilationUnit, errors: usize) -> Loaded {
         let lines = sources.files().map(|file| LineIndex::new(sources.text(file))).collect();
-        let index = Index::new(&unit.modules, &sources);
+        let index = NameIndex::new(&unit.modules, &sources);
         Loaded { sources, lines, unit, index, errors }
     }
 
@@ -138,7 +138,7 @@ pub fn analyse(
     settings: &Settings,
     open: &OpenTexts,
     cache: &mut Cache,
-    stop: &Stop,
+    stop: &CancelToken,
 ) -> Option<Analysis> {
     let mut session = session(settings, open);
     let unit = session.load_text(path, text.to_owned());
@@ -176,7 +176,7 @@ pub fn analyse(
 }
 
 /// Checks an entry and nothing else.
-fn check(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Found {
+fn check(session: &mut Session, unit: &CompilationUnit, entry: &EntryPoint<'_>) -> Found {
     let before = std::mem::take(&mut session.diagnostics);
     let had = session.steps_left();
     let (Whole { maps, costs }, whole) = match check_entry(session, unit, entry) {

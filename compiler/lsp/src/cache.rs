@@ -13,7 +13,7 @@
 use super::settings::Settings;
 use ptoc_analysis::NameFact;
 use ptoc_diagnostics::{Budget, Diagnostic, SourceMap, Span};
-use ptoc_driver::session::{Entry, Unit};
+use ptoc_driver::session::{CompilationUnit, EntryPoint};
 use ptoc_interp::cost::BlockCost;
 use ptoc_names::item_name;
 use ptoc_placement::MemoryMap;
@@ -88,7 +88,7 @@ struct Held {
 
 /// A text that is being analysed.
 pub struct Round<'a> {
-    unit: &'a Unit,
+    unit: &'a CompilationUnit,
     sources: &'a SourceMap,
     /// Of all that every entry depends on.
     common: u64,
@@ -109,7 +109,12 @@ pub struct Asked {
 
 impl<'a> Round<'a> {
     /// A text that was just loaded; `found` is what is wrong with it so far.
-    pub fn new(unit: &'a Unit, sources: &'a SourceMap, settings: &Settings, found: &[Diagnostic]) -> Round<'a> {
+    pub fn new(
+        unit: &'a CompilationUnit,
+        sources: &'a SourceMap,
+        settings: &Settings,
+        found: &[Diagnostic],
+    ) -> Round<'a> {
         let mut hash = DefaultHasher::new();
         settings.target.hash(&mut hash);
         for d in &settings.define {
@@ -135,7 +140,7 @@ impl<'a> Round<'a> {
     }
 
     /// How an entry is looked up; nothing for one that cannot be kept, for its text is broken.
-    pub fn ask(&self, entry: &Entry<'_>) -> Option<Asked> {
+    pub fn ask(&self, entry: &EntryPoint<'_>) -> Option<Asked> {
         let item = self.unit.modules.item(entry.id);
         if self.errors.iter().any(|e| e.file == item.span.file && e.start <= item.span.end && item.span.start <= e.end)
         {

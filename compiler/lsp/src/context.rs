@@ -7,7 +7,7 @@ use super::world::World;
 use lsp_types::{Location, Position, Range, Uri};
 use ptoc_analysis::Fact;
 use ptoc_diagnostics::{FileId, Span};
-use ptoc_names::index::{Definition, Kind, Meaning, Occurrence};
+use ptoc_names::index::{Definition, DefinitionKind, Meaning, Occurrence};
 use ptoc_names::item_name;
 use ptoc_syntax::ast::Item;
 use std::path::PathBuf;
@@ -100,9 +100,14 @@ impl<'a> Context<'a> {
         let items = self.loaded().unit.modules.all().flat_map(|(_, m)| &m.ast.items);
         let around = items.filter(|item| item.span.contains(d.span)).find_map(item_name);
         let units = match (d.kind, around) {
-            (Kind::ConstParam | Kind::TypeParam | Kind::FnParam | Kind::Tensor | Kind::Parameter, Some(item)) => {
-                self.world.with_words(&[&d.name, &item.name])
-            }
+            (
+                DefinitionKind::ConstParam
+                | DefinitionKind::TypeParam
+                | DefinitionKind::FnParam
+                | DefinitionKind::Tensor
+                | DefinitionKind::Parameter,
+                Some(item),
+            ) => self.world.with_words(&[&d.name, &item.name]),
             (_, Some(item)) if item.span != d.span => {
                 let text = self.loaded().sources.text(d.span.file);
                 let loaded = load(&home, text, &self.world.texts());

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 /// A tile in its memory.
 #[derive(Clone, Copy)]
-pub struct Place<'a> {
+pub struct PlacedTile<'a> {
     /// The map of its kernel.
     pub map: &'a MemoryMap,
     /// The memory.
@@ -20,22 +20,24 @@ pub struct Place<'a> {
 
 /// The tiles that a definition declares, if its kernel fits the memories: several where it is in a function that is
 /// called several times, or in a loop that is unrolled. Of several kernels they are the first one's.
-pub fn of<'a>(context: Context<'a>, d: &Definition) -> Vec<Place<'a>> {
+pub fn of<'a>(context: Context<'a>, d: &Definition) -> Vec<PlacedTile<'a>> {
     let tiles = context.analysis.maps.iter().flat_map(|map| {
-        map.memories.iter().flat_map(move |memory| memory.tiles.iter().map(move |tile| Place { map, memory, tile }))
+        map.memories
+            .iter()
+            .flat_map(move |memory| memory.tiles.iter().map(move |tile| PlacedTile { map, memory, tile }))
     });
     let own = tiles.filter(|p| !p.tile.hidden && p.tile.name == d.name).filter(|p| {
         let span = p.tile.span;
         span.contains(d.span) || d.whole.contains(span)
     });
-    let mut own: Vec<Place<'_>> = own.collect();
+    let mut own: Vec<PlacedTile<'_>> = own.collect();
     if let Some(first) = own.first().map(|p| p.map) {
         own.retain(|p| std::ptr::eq(p.map, first));
     }
     own
 }
 
-impl Place<'_> {
+impl PlacedTile<'_> {
     /// First byte of each element and copy, and one past its last.
     pub fn addresses(&self) -> Vec<String> {
         self.tile.ranges.iter().map(|(from, to)| format!("0x{from:x}..0x{to:x}")).collect()
@@ -43,7 +45,7 @@ impl Place<'_> {
 
     /// Bytes, address, life, share of the budget.
     pub fn markdown(&self, context: Context<'_>) -> String {
-        let Place { map, memory, tile } = self;
+        let PlacedTile { map, memory, tile } = self;
         let copies = if tile.stages > 1 { format!(", {} copies", tile.stages) } else { String::new() };
         let count = if tile.count > 1 { format!(", {} tiles", tile.count) } else { String::new() };
         let share = 100.0 * tile.bytes as f64 / memory.capacity.max(1) as f64;

@@ -11,7 +11,7 @@ use super::requests::{
     symbols, tokens, views,
 };
 use super::settings::Problem;
-use super::work::{Done, Stop, Work};
+use super::work::{AnalysisJob, CancelToken, Done};
 use super::world::{LIBRARY, Opened, World, path};
 use lsp_types::{
     DidChangeTextDocumentParams, DidChangeWorkspaceFoldersParams, DidCloseTextDocumentParams,
@@ -76,7 +76,7 @@ const REQUESTS: &[(&str, Answer, Pace)] = &[
 
 /// Where a session with a client stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+enum SessionStage {
     /// Before `initialize`.
     New,
     Running,
@@ -98,7 +98,7 @@ pub struct Message {
 /// A language server.
 #[derive(Debug)]
 pub struct Server {
-    stage: Stage,
+    stage: SessionStage,
     world: World,
     /// Texts whose diagnostics the client does not have yet, in an order that does not change from run to run.
     stale: BTreeSet<String>,
@@ -109,7 +109,7 @@ pub struct Server {
     /// States of texts so far.
     states: u64,
     /// The text that is being analysed elsewhere.
-    running: Option<(Uri, Stop)>,
+    running: Option<(Uri, CancelToken)>,
     /// What the user was told of the settings in force.
     wrong: Vec<Problem>,
     /// Definitions of the settings that the user was asked about.
@@ -130,7 +130,7 @@ impl Server {
     /// A server that nobody has spoken to yet.
     pub fn new() -> Server {
         Server {
-            stage: Stage::New,
+            stage: SessionStage::New,
             world: World::default(),
             stale: BTreeSet::new(),
             out: Vec::new(),
@@ -151,7 +151,7 @@ impl Server {
 
     /// Has the client asked for the end?
     pub fn is_shut(&self) -> bool {
-        self.stage == Stage::Shut
+        self.stage == SessionStage::Shut
     }
 
     /// How many kernels were not analysed again because nothing had changed for them.
@@ -175,20 +175,20 @@ impl Server {
     /// [`Failure`] as the protocol numbers them.
     pub fn request(&mut self, method: &str, params: Value) -> Result<Reply, Failure> {
         match (self.stage, method) {
-            (Stage::New, "initialize") => return self.initialize(params),
-            (Stage::New, _) => return Err(Failure::new(Failure::NOT_INITIALIZED, "`initialize` comes first")),
-            (Stage::Shut, _) => return Err(Failure::new(Failure::INVALID_REQUEST, "the server is shut down")),
-            (Stage::Running, "initialize") => {
+            (SessionStage::New, "initialize") => return self.initialize(params),
+            (SessionStage::New, _) => return Err(Failure::new(Failure::NOT_INITIALIZED, "`initialize` comes first")),
+            (SessionStage::Shut, _) => return Err(Failure::new(Failure::INVALID_REQUEST, "the server is shut down")),
+            (SessionStage::Running, "initialize") => {
                 return Err(Failure::new(Failure::INVALID_REQUEST, "the server is initialized already"));
             }
-            (Stage::Running, "shutdown") => {
-                self.stage = Stage::Shut;
+            (SessionStage::Running, "shutdown") => {
+                self.stage = SessionStage::Shut;
                 // Nobody wants to hear more.
                 self.out.clear();
                 self.running.iter().for_each(|(_, stop)| stop.raise());
                 return result(Value::Null);
             }
-            (Stage::Running, _) => {}
+            (SessionStage::Running, _) => {}
         }
         match REQUESTS.iter().find(|(name, ..)| *name == method) {
             Some((_, answer, _)) => answer(&mut self.world, params),
@@ -201,7 +201,7 @@ impl Server {
         let pace = REQUESTS.iter().find(|(name, ..)| *name == method).map_or(Pace::AtOnce, |(.., pace)| *pace);
         let open = || self.world.open.iter().find(|(uri, _)| Some(uri.as_str()) == text_of(params));
         match pace {
-            _ if self.stage != Stage::Running => Pace::AtOnce,
+            _ if self.stage != SessionStage::Running => Pace::AtOnce,
             // What is not open, or analysed already, is answered at once.
             Pace::Analysed if open().is_none_or(|(_, opened)| opened.is_analysed()) => Pace::AtOnce,
             pace => pace,
@@ -225,18 +225,18 @@ impl Server {
     }
 
     /// The next text to be analysed elsewhere: the one that was edited last. Nothing while one is being analysed.
-    pub(super) fn work(&mut self) -> Option<Work> {
-        if self.running.is_some() || self.stage != Stage::Running {
+    pub(super) fn work(&mut self) -> Option<AnalysisJob> {
+        if self.running.is_some() || self.stage != SessionStage::Running {
             return None;
         }
         let waiting = self.world.open.iter().filter(|(_, opened)| !opened.is_analysed());
         let (uri, opened) = waiting.max_by_key(|(uri, opened)| (opened.edited, uri.as_str()))?;
         let (uri, state) = (uri.clone(), opened.state);
-        let stop = Stop::default();
+        let stop = CancelToken::default();
         self.running = Some((uri.clone(), stop.clone()));
         let cache = self.world.caches.remove(&uri).unwrap_or_default();
         let (settings, texts) = (self.world.settings.clone(), self.world.texts());
-        Some(Work { path: path(&uri), uri, state, settings, texts, cache, stop })
+        Some(AnalysisJob { path: path(&uri), uri, state, settings, texts, cache, stop })
     }
 
     /// Takes what was found. If the text is another one by now, only what was found in its kernels is kept.
@@ -245,7 +245,7 @@ impl Server {
         let Done { uri, state, analysis, cache } = done;
         let Some(opened) = self.world.open.get_mut(&uri) else { return };
         self.world.caches.insert(uri.clone(), cache);
-        if opened.state != state || stopped || self.stage != Stage::Running {
+        if opened.state != state || stopped || self.stage != SessionStage::Running {
             return;
         }
         opened.analysis = analysis;
@@ -256,7 +256,7 @@ impl Server {
 
     /// Takes in a notification. What is malformed or unknown is passed over: the protocol has no answer to it.
     pub fn notify(&mut self, method: &str, params: Value) {
-        if self.stage != Stage::Running {
+        if self.stage != SessionStage::Running {
             return;
         }
         match method {
@@ -318,7 +318,7 @@ impl Server {
     /// Messages for the client: diagnostics of all texts that have changed since the last time, and what else waits.
     /// To be called when no message waits to be handled, so that nothing is analysed that is out of date already.
     pub fn settle(&mut self) -> Vec<Message> {
-        let pushed = !self.world.client.pulls && !self.world.beside && self.stage == Stage::Running;
+        let pushed = !self.world.client.pulls && !self.world.beside && self.stage == SessionStage::Running;
         for name in std::mem::take(&mut self.stale).into_iter().filter(|_| pushed) {
             if let Some(uri) = self.world.open.keys().find(|uri| uri.as_str() == name).cloned() {
                 self.tell(&uri);
@@ -379,7 +379,7 @@ impl Server {
         self.world.folders = folders.iter().filter_map(|uri| uri.to_file_path().ok()).collect();
         let offered = params.capabilities.general.and_then(|g| g.position_encodings).unwrap_or_default();
         self.world.encoding = Encoding::agree(&offered);
-        self.stage = Stage::Running;
+        self.stage = SessionStage::Running;
         if let Some(options) = params.initialization_options.and_then(|o| serde_json::to_value(o).ok()) {
             self.configure(&options, true);
         }

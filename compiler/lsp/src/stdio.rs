@@ -6,7 +6,7 @@
 //! ([`Pace`]), and those that take long in threads of their own. A message that is no JSON or no message gets the
 //! protocol's error, and the server goes on.
 
-use super::work::{Done, Work};
+use super::work::{AnalysisJob, Done};
 use super::{Failure, Message, Pace, Reply, Server};
 use serde_json::{Value, json};
 use std::fmt::Display;
@@ -108,7 +108,7 @@ fn read(input: &mut impl BufRead, over: &mut u64) -> io::Result<Option<Incoming>
 /// Serves until `exit`, or until the client is gone. Returns the process's exit status: 0 after `shutdown`, else 1.
 pub fn serve(mut input: impl BufRead + Send + 'static, output: &mut dyn Write) -> u8 {
     let (sender, events) = channel();
-    let (jobs, work) = channel::<Work>();
+    let (jobs, work) = channel::<AnalysisJob>();
     let (incoming, finished) = (sender.clone(), sender.clone());
     let reader = move || {
         let mut over = 0;
@@ -206,7 +206,7 @@ struct Conversation<'o> {
     sender: Sender<Event>,
     events: Receiver<Event>,
     /// For the thread that analyses.
-    jobs: Sender<Work>,
+    jobs: Sender<AnalysisJob>,
     waiting: Vec<Waiting>,
     aside: Vec<Aside>,
     /// Of requests that are computed aside, or were.

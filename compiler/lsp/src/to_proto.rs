@@ -7,7 +7,7 @@ use lsp_types::{
     DiagnosticTag, Location, Message, Range, TextEdit, Uri,
 };
 use ptoc_diagnostics::{self as core, FileId, Severity, Span, codes};
-use ptoc_names::index::Kind;
+use ptoc_names::index::DefinitionKind;
 use std::collections::BTreeMap;
 
 impl Context<'_> {
@@ -62,7 +62,13 @@ impl Context<'_> {
         let name = loaded.sources.name(file).strip_prefix("<-D ")?.strip_suffix('>')?;
         let words = format!("the setting `ptoc.define` has `{name}={}`: ", loaded.sources.text(file));
         let index = loaded.index.file(self.file())?;
-        let settable = [Kind::ConstParam, Kind::TypeParam, Kind::FnParam, Kind::Dimension, Kind::Parameter];
+        let settable = [
+            DefinitionKind::ConstParam,
+            DefinitionKind::TypeParam,
+            DefinitionKind::FnParam,
+            DefinitionKind::Dimension,
+            DefinitionKind::Parameter,
+        ];
         let parameter = index.definitions.iter().find(|d| d.name == name && settable.contains(&d.kind));
         Some((words, parameter.map(|d| d.span)))
     }

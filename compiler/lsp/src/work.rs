@@ -1,8 +1,8 @@
 //! Analyses that run beside the conversation: a text as it was at some moment, what is found in it, and how it is
 //! stopped.
 //!
-//! The server gives [`Work`] out and takes [`Done`] back; whatever has changed meanwhile, it keeps what is still of
-//! use. Who carries the messages decides where the work is done.
+//! The server gives [`AnalysisJob`] out and takes [`Done`] back; whatever has changed meanwhile, it keeps what is still
+//! of use. Who carries the messages decides where the work is done.
 
 use super::analysis::{Analysis, analyse};
 use super::cache::Cache;
@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Says that nobody wants an analysis any more.
 #[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<AtomicBool>);
+pub struct CancelToken(Arc<AtomicBool>);
 
-impl Stop {
+impl CancelToken {
     /// Nobody wants it.
     pub fn raise(&self) {
         self.0.store(true, Ordering::Relaxed);
@@ -32,7 +32,7 @@ impl Stop {
 
 /// A text to be analysed.
 #[derive(Debug)]
-pub struct Work {
+pub struct AnalysisJob {
     /// Its name.
     pub uri: Uri,
     /// The state of the text, and of all that it may depend on.
@@ -46,15 +46,15 @@ pub struct Work {
     /// What was found in it before.
     pub cache: Cache,
     /// Raised when the state is gone.
-    pub stop: Stop,
+    pub stop: CancelToken,
 }
 
 /// What was found.
 #[derive(Debug)]
 pub struct Done {
-    /// As in [`Work`].
+    /// As in [`AnalysisJob`].
     pub uri: Uri,
-    /// As in [`Work`].
+    /// As in [`AnalysisJob`].
     pub state: u64,
     /// Nothing if it was stopped, or if a bug kept it from ending.
     pub analysis: Option<Analysis>,
@@ -62,10 +62,10 @@ pub struct Done {
     pub cache: Cache,
 }
 
-impl Work {
+impl AnalysisJob {
     /// Does it, kernel by kernel, until somebody says stop.
     pub fn run(self) -> Done {
-        let Work { uri, state, path, settings, texts, mut cache, stop } = self;
+        let AnalysisJob { uri, state, path, settings, texts, mut cache, stop } = self;
         let text = texts.texts.get(&path).cloned().unwrap_or_default();
         let job = || analyse(&path, &text, &settings, &texts, &mut cache, &stop);
         // A bug in the analysis of one text is no reason to lose the editor's state.
@@ -126,7 +126,7 @@ mod tests {
             open(&mut server, uri, &text(uri, 0));
         }
         let mut published: HashMap<String, Value> = HashMap::new();
-        let mut held: Option<Work> = None;
+        let mut held: Option<AnalysisJob> = None;
         let mut finished: Option<Done> = None;
         for step in 0..400 {
             let last = step >= 380;
@@ -140,7 +140,7 @@ mod tests {
                     server.notify("textDocument/didChange", params);
                 }
                 2 if held.is_none() && finished.is_none() => held = server.work(),
-                3 => finished = held.take().map(Work::run).or(finished),
+                3 => finished = held.take().map(AnalysisJob::run).or(finished),
                 4 => finished.take().into_iter().for_each(|done| server.done(done)),
                 // Requests see the text as it is, whatever is known.
                 _ => {
@@ -151,7 +151,7 @@ mod tests {
                 }
             }
             if last {
-                finished = finished.or_else(|| held.take().or_else(|| server.work()).map(Work::run));
+                finished = finished.or_else(|| held.take().or_else(|| server.work()).map(AnalysisJob::run));
                 finished.take().into_iter().for_each(|done| server.done(done));
             }
             for message in server.settle() {

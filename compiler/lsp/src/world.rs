@@ -8,7 +8,7 @@ use super::documents::Document;
 use super::failure::Failure;
 use super::position::Encoding;
 use super::settings::Settings;
-use super::work::Stop;
+use super::work::CancelToken;
 use lsp_types::{Range, TextEdit, Uri};
 use ptoc_diagnostics::{FileId, Span};
 use ptoc_driver::files::{self, OpenTexts};
@@ -104,7 +104,7 @@ impl World {
         let texts = self.texts();
         let cache = self.caches.entry(uri.clone()).or_default();
         let analysis =
-            analyse(&path(uri), &self.open[uri].document.text, &self.settings, &texts, cache, &Stop::default());
+            analyse(&path(uri), &self.open[uri].document.text, &self.settings, &texts, cache, &CancelToken::default());
         self.open.get_mut(uri).expect("it is open").analysis = analysis;
     }
 

@@ -1,12 +1,12 @@
 //! What statements do with names, in the order in which names are looked up. The check of names and the index of names
 //! both go through a tree with these rules.
 
-use crate::index::Kind;
+use crate::index::DefinitionKind;
 use ptoc_syntax::ast::*;
 
 /// A part of a statement.
 #[derive(Clone, Copy)]
-pub enum Part<'a> {
+pub enum StatementPart<'a> {
     /// An expression is evaluated.
     Value(&'a Expr),
     /// An expression whose root is given a value.
@@ -19,7 +19,7 @@ pub enum Part<'a> {
         /// The name.
         name: &'a Ident,
         /// What it is.
-        kind: Kind,
+        kind: DefinitionKind,
         /// The type that is written.
         ty: Option<&'a Expr>,
         /// What it is bound to.
@@ -36,51 +36,53 @@ pub enum Part<'a> {
 }
 
 /// The parts of a statement.
-pub fn parts<'a>(stmt: &'a Stmt, f: &mut dyn FnMut(Part<'a>)) {
+pub fn parts<'a>(stmt: &'a Stmt, f: &mut dyn FnMut(StatementPart<'a>)) {
     let mut given = |ty: &'a Option<Expr>, value: &'a Expr, names: &'a [Ident], kind, written: Option<&'a Expr>| {
-        ty.iter().for_each(|ty| f(Part::Value(ty)));
-        f(Part::Value(value));
+        ty.iter().for_each(|ty| f(StatementPart::Value(ty)));
+        f(StatementPart::Value(value));
         let ty = ty.as_ref().or(written);
-        names.iter().for_each(|name| f(Part::Local { name, kind, ty, value: Some(value) }));
+        names.iter().for_each(|name| f(StatementPart::Local { name, kind, ty, value: Some(value) }));
     };
     match &stmt.kind {
-        StmtKind::Let { names, ty, value } => given(ty, value, names, Kind::Let, written_type(value)),
-        StmtKind::LetTuple { names, value } => given(&None, value, names, Kind::Let, None),
-        StmtKind::Var { name, ty, value } => given(ty, value, std::slice::from_ref(name), Kind::Variable, None),
-        StmtKind::Const(c) => given(&c.ty, &c.value, std::slice::from_ref(&c.name), Kind::Constant, None),
-        StmtKind::Assign { target, value } | StmtKind::OpAssign { target, value, .. } => {
-            f(Part::Target(target));
-            f(Part::Value(value));
+        StmtKind::Let { names, ty, value } => given(ty, value, names, DefinitionKind::Let, written_type(value)),
+        StmtKind::LetTuple { names, value } => given(&None, value, names, DefinitionKind::Let, None),
+        StmtKind::Var { name, ty, value } => {
+            given(ty, value, std::slice::from_ref(name), DefinitionKind::Variable, None)
         }
-        StmtKind::Expr(e) | StmtKind::Return(Some(e)) => f(Part::Value(e)),
+        StmtKind::Const(c) => given(&c.ty, &c.value, std::slice::from_ref(&c.name), DefinitionKind::Constant, None),
+        StmtKind::Assign { target, value } | StmtKind::OpAssign { target, value, .. } => {
+            f(StatementPart::Target(target));
+            f(StatementPart::Value(value));
+        }
+        StmtKind::Expr(e) | StmtKind::Return(Some(e)) => f(StatementPart::Value(e)),
         StmtKind::If(i) => branches(i, f),
         StmtKind::For { attrs, var, range, body } => {
-            f(Part::Attributes(attrs));
-            f(Part::Value(range));
-            f(Part::Block(Some((var, range)), body));
+            f(StatementPart::Attributes(attrs));
+            f(StatementPart::Value(range));
+            f(StatementPart::Block(Some((var, range)), body));
         }
         StmtKind::Pipeline { args, var, range, body } => {
-            f(Part::Arguments(args));
-            f(Part::Value(range));
-            f(Part::Block(Some((var, range)), body));
+            f(StatementPart::Arguments(args));
+            f(StatementPart::Value(range));
+            f(StatementPart::Block(Some((var, range)), body));
         }
         StmtKind::While { cond, body } => {
-            f(Part::Value(cond));
-            f(Part::Block(None, body));
+            f(StatementPart::Value(cond));
+            f(StatementPart::Block(None, body));
         }
         StmtKind::Role { name, body } => {
-            f(Part::Role(name));
-            f(Part::Block(None, body));
+            f(StatementPart::Role(name));
+            f(StatementPart::Block(None, body));
         }
         StmtKind::Grid { vars, clauses } => {
             // The launch computes all ranges before there is a block.
-            vars.iter().for_each(|(_, range)| f(Part::Value(range)));
+            vars.iter().for_each(|(_, range)| f(StatementPart::Value(range)));
             for (name, range) in vars {
-                f(Part::Local { name, kind: Kind::LoopVariable, ty: None, value: Some(range) });
+                f(StatementPart::Local { name, kind: DefinitionKind::LoopVariable, ty: None, value: Some(range) });
             }
             clauses.iter().for_each(|c| match c {
-                GridClause::On(e) => f(Part::On(e)),
-                GridClause::Option(_, args) => f(Part::Arguments(args)),
+                GridClause::On(e) => f(StatementPart::On(e)),
+                GridClause::Option(_, args) => f(StatementPart::Arguments(args)),
             });
         }
         StmtKind::Return(None) | StmtKind::Break | StmtKind::Continue | StmtKind::Error => {}
@@ -88,14 +90,14 @@ pub fn parts<'a>(stmt: &'a Stmt, f: &mut dyn FnMut(Part<'a>)) {
 }
 
 /// The parts of `if`, as a statement or as a value.
-pub fn branches<'a>(i: &'a IfStmt, f: &mut dyn FnMut(Part<'a>)) {
+pub fn branches<'a>(i: &'a IfStmt, f: &mut dyn FnMut(StatementPart<'a>)) {
     let mut next = Some(i);
     while let Some(i) = next {
-        f(Part::Value(&i.cond));
-        f(Part::Block(None, &i.then));
+        f(StatementPart::Value(&i.cond));
+        f(StatementPart::Block(None, &i.then));
         next = match i.els.as_deref() {
             Some(Else::Block(b)) => {
-                f(Part::Block(None, b));
+                f(StatementPart::Block(None, b));
                 None
             }
             Some(Else::If(i, _)) => Some(i),

@@ -6,7 +6,7 @@ use crate::fusion::{self, Fusion, Known};
 use crate::grid_coarsen::{self, Coarsening};
 use crate::lazy_gather;
 use crate::overlap::Overlap;
-use crate::pass::Unit;
+use crate::pass::RewriteUnit;
 use crate::webs::Uses;
 use ptoc_ir::analysis::poly::Definitions;
 
@@ -24,7 +24,7 @@ pub struct Analyses<'k> {
 
 impl<'k> Analyses<'k> {
     /// All of them.
-    pub fn of(unit: &'k Unit) -> Analyses<'k> {
+    pub fn of(unit: &'k RewriteUnit) -> Analyses<'k> {
         let products = clock::pass("contraction", || contraction::find(&unit.kernel));
         let coarsening = clock::pass("grid-coarsen", || grid_coarsen::find(&unit.kernel, &products));
         let defs = Definitions::new(&unit.kernel);
@@ -33,7 +33,7 @@ impl<'k> Analyses<'k> {
     }
 
     /// None that would leave out a statement: for machine code that is watched statement by statement.
-    pub fn none(unit: &'k Unit) -> Analyses<'k> {
+    pub fn none(unit: &'k RewriteUnit) -> Analyses<'k> {
         Analyses {
             products: Products::default(),
             coarsening: Coarsening::default(),
@@ -43,8 +43,8 @@ impl<'k> Analyses<'k> {
     }
 }
 
-fn fused<'k>(unit: &'k Unit, products: &Products<'k>, defs: &Definitions<'k>) -> Fusion<'k> {
-    let Unit { kernel, placement, gathers, .. } = unit;
+fn fused<'k>(unit: &'k RewriteUnit, products: &Products<'k>, defs: &Definitions<'k>) -> Fusion<'k> {
+    let RewriteUnit { kernel, placement, gathers, .. } = unit;
     let uses = Uses::new(kernel, &|stmt| lazy_gather::tiles_of(kernel, &gathers.located, stmt));
     let overlap = Overlap { kernel, placement, defs };
     Fusion::find(&Known { kernel, overlap, products, uses: &uses, gathers })

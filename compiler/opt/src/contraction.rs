@@ -174,8 +174,8 @@ impl<'k> Finder<'k> {
             for (access, tile) in tile_accesses(self.kernel, stmt) {
                 let uses = self.uses.entry(tile.tile).or_default();
                 match access {
-                    ptoc_placement::access::Access::Read => uses.reads += 1,
-                    ptoc_placement::access::Access::Write => uses.writes += 1,
+                    ptoc_placement::access::AccessMode::Read => uses.reads += 1,
+                    ptoc_placement::access::AccessMode::Write => uses.writes += 1,
                 }
             }
             stmt.op.regions().for_each(|r| self.count(r));

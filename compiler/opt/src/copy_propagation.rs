@@ -23,7 +23,7 @@ use ptoc_ir::tile::{
 };
 use ptoc_isa::{Loc, Sem};
 use ptoc_placement::Placement;
-use ptoc_placement::access::{Access, Place, accesses, inst_operands, is_private, tile_accesses};
+use ptoc_placement::access::{AccessMode, AccessedStorage, accesses, inst_operands, is_private, tile_accesses};
 use ptoc_tensor::DType;
 use rustc_hash::FxHashMap;
 
@@ -268,7 +268,7 @@ impl<'a> Propagation<'a> {
 
     /// Can operand `k` of an instruction be any strided window with these elements?
     fn takes(&self, op: &Op, inst: &Inst, k: usize, to: &TileRef, from: &TileRef) -> bool {
-        let source = inst_operands(inst).nth(k).is_some_and(|(access, _)| access == Access::Read);
+        let source = inst_operands(inst).nth(k).is_some_and(|(access, _)| access == AccessMode::Read);
         if let Some((p, _)) = product(op) {
             let operand = Operand::Tile(*to);
             let factor = inst.operands.iter().filter(|o| **o == operand).count()
@@ -284,7 +284,7 @@ impl<'a> Propagation<'a> {
     fn written(&self, stmts: &[Stmt], t: &TileRef) -> bool {
         stmts.iter().any(|s| {
             let own = tile_accesses(self.kernel, s);
-            own.iter().any(|(access, w)| *access == Access::Write && self.meets(w.tile, t.tile))
+            own.iter().any(|(access, w)| *access == AccessMode::Write && self.meets(w.tile, t.tile))
                 || s.op.regions().any(|r| self.written(r, t))
         })
     }
@@ -299,12 +299,12 @@ fn count(kernel: &Kernel, region: &Region, tiles: &mut FxHashMap<Tile, Uses>, bu
     for stmt in region {
         for (access, place) in accesses(kernel, stmt) {
             let uses = match place {
-                Place::Tile(t) => tiles.entry(t.tile).or_default(),
-                Place::Scratch(b) => buffers.entry(b).or_default(),
+                AccessedStorage::Tile(t) => tiles.entry(t.tile).or_default(),
+                AccessedStorage::Scratch(b) => buffers.entry(b).or_default(),
             };
             match access {
-                Access::Read => uses.reads += 1,
-                Access::Write => uses.writes += 1,
+                AccessMode::Read => uses.reads += 1,
+                AccessMode::Write => uses.writes += 1,
             }
         }
         stmt.op.regions().for_each(|r| count(kernel, r, tiles, buffers));

@@ -23,11 +23,11 @@
 use crate::contraction::{Products, product};
 use crate::lazy_gather::{self, LazyGathers};
 use crate::overlap::Overlap;
-use crate::pattern::{Pattern, Place, Read, foldable};
+use crate::pattern::{OperandWindow, Pattern, Read, foldable};
 use crate::webs::{Uses, Web, Webs};
 use ptoc_ir::tile::{AddrKind, Kernel, Op, Region, Stmt, TensorDir, TileRef, Value, ViewRef};
 use ptoc_isa::{Loc, Order, Sem};
-use ptoc_placement::access::Access;
+use ptoc_placement::access::AccessMode;
 use ptoc_tensor::DType;
 use rustc_hash::FxHashMap;
 use std::fmt::Write as _;
@@ -42,11 +42,11 @@ const LONGEST: usize = 32;
 
 /// Where an operand comes from.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Source<'r> {
+pub enum OperandSource<'r> {
     /// The result of a member of the chain.
     Member(usize),
     /// A window, and under which indices it is read.
-    Memory(Place<'r>, Read),
+    Memory(OperandWindow<'r>, Read),
 }
 
 /// An instruction of a chain.
@@ -57,7 +57,7 @@ pub struct Member<'r> {
     /// What it computes.
     pub pattern: Pattern<'r>,
     /// Where each operand is found.
-    pub sources: Vec<Source<'r>>,
+    pub sources: Vec<OperandSource<'r>>,
     /// Is the result written to memory?
     pub stored: bool,
 }
@@ -79,7 +79,7 @@ impl Chain<'_> {
     /// A single instruction as it stands.
     fn is_plain(&self) -> bool {
         let [m] = &self.members[..] else { return false };
-        m.stored && m.sources.iter().zip(&m.pattern.srcs).all(|(s, (p, r))| *s == Source::Memory(*p, *r))
+        m.stored && m.sources.iter().zip(&m.pattern.srcs).all(|(s, (p, r))| *s == OperandSource::Memory(*p, *r))
     }
 }
 
@@ -143,9 +143,9 @@ impl<'k> Fusion<'k> {
     }
 
     fn describe(&self, kernel: &Kernel, region: &Region, out: &mut String) {
-        let name = |place: &Place<'_>| match place {
-            Place::Tile(t) => kernel.tiles[t.tile].name.clone(),
-            Place::View(v) => kernel.tensors[v.tensor].name.clone(),
+        let name = |place: &OperandWindow<'_>| match place {
+            OperandWindow::Tile(t) => kernel.tiles[t.tile].name.clone(),
+            OperandWindow::View(v) => kernel.tensors[v.tensor].name.clone(),
         };
         if let Some(Fused { chains, needed }) = self.of(region) {
             for (stmt, _) in region.iter().zip(needed).filter(|(_, needed)| !**needed) {
@@ -247,7 +247,8 @@ impl<'a, 'r> Planner<'a, 'r> {
         }
         let own = l.tiles_of(stmt);
         run.iter().flat_map(|m| l.tiles_of(&self.region[*m])).all(|(how, t)| {
-            own.iter().all(|(this, u)| (how, *this) == (Access::Read, Access::Read) || !l.overlap.same_storage(&t, u))
+            own.iter()
+                .all(|(this, u)| (how, *this) == (AccessMode::Read, AccessMode::Read) || !l.overlap.same_storage(&t, u))
         })
     }
 
@@ -271,8 +272,8 @@ impl<'a, 'r> Planner<'a, 'r> {
             let sources = pattern.srcs.iter().map(|(p, r)| self.source(&members, stmt, p, *r));
             let sources = sources.collect::<Option<Vec<_>>>()?;
             let stored = match pattern.dst {
-                Place::View(_) => true,
-                Place::Tile(t) => {
+                OperandWindow::View(_) => true,
+                OperandWindow::Tile(t) => {
                     let web = self.webs.of_write(stmt, t.tile);
                     web.is_none_or(|w| !self.within(w, stmts))
                 }
@@ -289,10 +290,16 @@ impl<'a, 'r> Planner<'a, 'r> {
     }
 
     /// Where a statement finds an operand, behind these members; `None` if a chain cannot give it.
-    fn source(&self, members: &[Member<'r>], stmt: usize, place: &Place<'r>, read: Read) -> Option<Source<'r>> {
-        let Place::Tile(tile) = place else { return Some(Source::Memory(*place, read)) };
+    fn source(
+        &self,
+        members: &[Member<'r>],
+        stmt: usize,
+        place: &OperandWindow<'r>,
+        read: Read,
+    ) -> Option<OperandSource<'r>> {
+        let OperandWindow::Tile(tile) = place else { return Some(OperandSource::Memory(*place, read)) };
         if let Some(window) = self.webs.of_read(stmt, tile.tile).and_then(|w| self.window(w)) {
-            return Some(Source::Memory(Place::View(window), read));
+            return Some(OperandSource::Memory(OperandWindow::View(window), read));
         }
         let writes = |m: &Member<'r>| m.pattern.dst.tile().is_some_and(|d| self.known.overlap.same_storage(d, tile));
         if let Some((n, m)) = members.iter().enumerate().rev().find(|(_, m)| writes(m)) {
@@ -301,13 +308,13 @@ impl<'a, 'r> Planner<'a, 'r> {
             // Where the storage is free again already, its last name does not matter.
             let gone = !m.stored && m.pattern.dst.tile().is_some_and(|d| d.tile != tile.tile);
             if same {
-                return Some(Source::Member(n));
+                return Some(OperandSource::Member(n));
             }
             if !gone {
                 return None;
             }
         }
-        Some(Source::Memory(*place, read))
+        Some(OperandSource::Memory(*place, read))
     }
 
     /// Is a statement a TLOAD whose readers all read the array?
@@ -325,7 +332,7 @@ impl<'a, 'r> Planner<'a, 'r> {
     /// The array's window that all readers of a web can read in place of the tile.
     fn window(&self, web: &Web) -> Option<&'r ViewRef> {
         let def = self.patterns[web.def].as_ref()?;
-        let [(Place::View(view), Read::Whole)] = def.srcs[..] else { return None };
+        let [(OperandWindow::View(view), Read::Whole)] = def.srcs[..] else { return None };
         let unwritten = self.known.kernel.tensors[view.tensor].dir == TensorDir::In;
         let plain = unwritten && copies(self.known.kernel, def);
         (plain && web.chained).then_some(view)
@@ -333,8 +340,8 @@ impl<'a, 'r> Planner<'a, 'r> {
 
     /// Must a later member not be in one chain with an earlier one?
     fn conflict(&self, before: &Member<'r>, after: &Member<'r>) -> bool {
-        let reads = |m: &Member<'r>| -> Vec<(Place<'r>, Read)> {
-            let place = |s: &Source<'r>| if let Source::Memory(p, r) = *s { Some((p, r)) } else { None };
+        let reads = |m: &Member<'r>| -> Vec<(OperandWindow<'r>, Read)> {
+            let place = |s: &OperandSource<'r>| if let OperandSource::Memory(p, r) = *s { Some((p, r)) } else { None };
             m.sources.iter().filter_map(place).collect()
         };
         let l = self.known;
@@ -349,15 +356,15 @@ impl<'a, 'r> Planner<'a, 'r> {
         if before.stored {
             let w = &before.pattern.dst;
             let read_again = reads(after).iter().any(|(r, _)| match (w, r) {
-                (Place::Tile(w), Place::Tile(r)) => l.overlap.same_storage(w, r),
-                (Place::View(w), Place::View(r)) => w.tensor == r.tensor,
+                (OperandWindow::Tile(w), OperandWindow::Tile(r)) => l.overlap.same_storage(w, r),
+                (OperandWindow::View(w), OperandWindow::View(r)) => w.tensor == r.tensor,
                 _ => false,
             });
             let written_again = after.stored
                 && !fold(after)
                 && match (w, &after.pattern.dst) {
-                    (Place::Tile(w), Place::Tile(v)) => l.overlap.entangled(v, w),
-                    (Place::View(w), Place::View(v)) => w.tensor == v.tensor,
+                    (OperandWindow::Tile(w), OperandWindow::Tile(v)) => l.overlap.entangled(v, w),
+                    (OperandWindow::View(w), OperandWindow::View(v)) => w.tensor == v.tensor,
                     _ => false,
                 };
             if read_again || written_again {
@@ -367,10 +374,10 @@ impl<'a, 'r> Planner<'a, 'r> {
         after.stored
             && !fold(after)
             && reads(before).iter().any(|(r, how)| match (&after.pattern.dst, r) {
-                (Place::Tile(w), Place::Tile(r)) => {
+                (OperandWindow::Tile(w), OperandWindow::Tile(r)) => {
                     l.overlap.entangled(w, r) || (*how != Read::Whole && l.overlap.same_storage(w, r))
                 }
-                (Place::View(w), Place::View(r)) => w.tensor == r.tensor,
+                (OperandWindow::View(w), OperandWindow::View(r)) => w.tensor == r.tensor,
                 _ => false,
             })
     }
@@ -378,7 +385,7 @@ impl<'a, 'r> Planner<'a, 'r> {
 
 impl Known<'_, '_> {
     /// The tiles that a statement touches, reads before writes.
-    fn tiles_of(&self, stmt: &Stmt) -> Vec<(Access, TileRef)> {
+    fn tiles_of(&self, stmt: &Stmt) -> Vec<(AccessMode, TileRef)> {
         lazy_gather::tiles_of(self.kernel, &self.gathers.located, stmt)
     }
 
@@ -401,9 +408,9 @@ impl Known<'_, '_> {
         let along = |v: &ViewRef| v.strides.len() == 2 && self.overlap.defs.number(v.strides[1]) == Some(1);
         let whole = |t: &TileRef| t.valid == shape;
         let ends = match (&p.dst, p.inst.instr.get().sem) {
-            (Place::View(v), _) => along(v) && p.srcs.iter().all(|(s, _)| s.tile().is_some_and(whole)),
-            (Place::Tile(t), Sem::Load) => {
-                whole(t) && p.srcs.iter().all(|(s, _)| if let Place::View(v) = s { along(v) } else { false })
+            (OperandWindow::View(v), _) => along(v) && p.srcs.iter().all(|(s, _)| s.tile().is_some_and(whole)),
+            (OperandWindow::Tile(t), Sem::Load) => {
+                whole(t) && p.srcs.iter().all(|(s, _)| if let OperandWindow::View(v) = s { along(v) } else { false })
             }
             _ => true,
         };
@@ -422,11 +429,11 @@ impl Known<'_, '_> {
             return false;
         }
         let apart = |t: &TileRef, read: Read| match &p.dst {
-            Place::Tile(_) if p.fold.is_some() => true,
-            Place::Tile(d) => {
+            OperandWindow::Tile(_) if p.fold.is_some() => true,
+            OperandWindow::Tile(d) => {
                 !self.overlap.entangled(d, t) && (read == Read::Whole || !self.overlap.same_storage(d, t))
             }
-            Place::View(_) => true,
+            OperandWindow::View(_) => true,
         };
         let srcs = p.srcs.iter().all(|(s, read)| {
             (*read != Read::Turned || p.turns()) && s.tile().is_none_or(|t| plain(t) && apart(t, *read))
@@ -436,10 +443,10 @@ impl Known<'_, '_> {
 }
 
 /// The dtype of a window's elements.
-pub fn dtype(kernel: &Kernel, place: &Place<'_>) -> DType {
+pub fn dtype(kernel: &Kernel, place: &OperandWindow<'_>) -> DType {
     match place {
-        Place::Tile(t) => kernel.tiles[t.tile].ty.dtype,
-        Place::View(v) => kernel.tensors[v.tensor].dtype,
+        OperandWindow::Tile(t) => kernel.tiles[t.tile].ty.dtype,
+        OperandWindow::View(v) => kernel.tensors[v.tensor].dtype,
     }
 }
 

@@ -11,7 +11,7 @@
 //! compute each row from the same row of their operands and from what all rows share. Then with one row from r on, for
 //! r below M, every window is row r - T g of what it was in block r / T, and everything else is the same in both.
 
-use super::pattern::{Pattern, Place, Read};
+use super::pattern::{OperandWindow, Pattern, Read};
 use crate::pass::Pass;
 use ptoc_ir::analysis::along_grid::{Along, Length};
 use ptoc_ir::analysis::poly::Poly;
@@ -48,10 +48,10 @@ pub struct Next {
 
 impl Next {
     /// Is it this block's part of it that is read?
-    pub fn is_read(&self, place: &Place<'_>) -> bool {
+    pub fn is_read(&self, place: &OperandWindow<'_>) -> bool {
         match place {
-            Place::Tile(t) => *t == self.last,
-            Place::View(v) => self.col.is_none() && **v == self.view,
+            OperandWindow::Tile(t) => *t == self.last,
+            OperandWindow::View(v) => self.col.is_none() && **v == self.view,
         }
     }
 }
@@ -203,10 +203,10 @@ impl<'a> Rows<'a> {
 
     /// Are a window's rows those of the block? `None` if it could show whether there is one of them or several. Arrays
     /// have the direction `dir`: nothing that blocks write is read.
-    fn place(&mut self, place: &Place<'_>, dir: TensorDir) -> Option<bool> {
+    fn place(&mut self, place: &OperandWindow<'_>, dir: TensorDir) -> Option<bool> {
         match place {
-            Place::Tile(t) => self.window(t),
-            Place::View(v) => (self.along.kernel.tensors[v.tensor].dir == dir).then(|| self.view(v))?,
+            OperandWindow::Tile(t) => self.window(t),
+            OperandWindow::View(v) => (self.along.kernel.tensors[v.tensor].dir == dir).then(|| self.view(v))?,
         }
     }
 
@@ -262,14 +262,14 @@ impl<'a> Rows<'a> {
                 && let Some(p) = Pattern::with_folds(inst)
             {
                 for (place, read) in &p.srcs {
-                    let Place::Tile(t) = place else { continue };
+                    let OperandWindow::Tile(t) = place else { continue };
                     let Some(view) = loaded.get(&t.tile).filter(|_| *read == Read::Whole) else { continue };
                     out.retain(|n| n.view.tensor != view.tensor);
                     out.push(Next { view: view.clone(), col: t.origin.map(|o| o.1), last: *t });
                 }
                 if let Some(to) = p.dst.tile() {
                     loaded.remove(&to.tile);
-                    if let [(Place::View(view), _)] = p.srcs[..]
+                    if let [(OperandWindow::View(view), _)] = p.srcs[..]
                         && view.shape.first() == Some(&self.length)
                     {
                         loaded.insert(to.tile, view.clone());

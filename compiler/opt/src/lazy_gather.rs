@@ -12,7 +12,7 @@
 //! * Tiles that are live for longer than the planner knew get bytes of their own, behind all that it has placed. (Those
 //!   of a chain are not touched in the end.)
 
-use super::pattern::{Pattern, Place};
+use super::pattern::{OperandWindow, Pattern};
 use crate::copy_propagation::regions;
 use crate::pass::Pass;
 use crate::spill_storage::SpillStorage;
@@ -22,7 +22,7 @@ use ptoc_ir::analysis::poly::{Definitions, Poly};
 use ptoc_ir::tile::{Inst, Kernel, Op, Operand, Region, Stmt, TensorDir, Tile, TileRef, ViewRef};
 use ptoc_isa::{BinOp, Expr, Order, Read, Sem};
 use ptoc_placement::Placement;
-use ptoc_placement::access::{Access, tile_accesses};
+use ptoc_placement::access::{AccessMode, tile_accesses};
 use ptoc_tensor::DType;
 use rustc_hash::FxHashMap;
 
@@ -134,7 +134,7 @@ impl Finder<'_> {
         for stmt in &region[n + 1..] {
             let Some(p) = Pattern::of_stmt(stmt).filter(|p| p.inst.instr.get().sem.expr().is_some()) else { continue };
             for (place, read) in &p.srcs {
-                reads += usize::from(*place == Place::Tile(dst) && *read != Read::Turned);
+                reads += usize::from(*place == OperandWindow::Tile(dst) && *read != Read::Turned);
             }
         }
         if reads == 0 || self.uses.of(dst.tile) != reads + 1 {
@@ -183,7 +183,7 @@ impl Finder<'_> {
         self.account.spend(n).ok()?;
         let (m, p) = (0..n)
             .rev()
-            .find_map(|m| Some((m, Pattern::of_stmt(&region[m]).filter(|p| p.dst == Place::Tile(*tile))?)))?;
+            .find_map(|m| Some((m, Pattern::of_stmt(&region[m]).filter(|p| p.dst == OperandWindow::Tile(*tile))?)))?;
         let dtype = |t: &TileRef| self.kernel.tiles[t.tile].ty.dtype;
         let same = p.srcs.iter().all(|(s, _)| s.tile().is_some_and(|t| dtype(t) == dtype(tile)));
         let adds = match p.inst.instr.get().sem.expr() {
@@ -202,7 +202,7 @@ impl Finder<'_> {
     fn writes(&self, stmt: &Stmt, tile: Tile) -> bool {
         tile_accesses(self.kernel, stmt)
             .iter()
-            .any(|(access, t)| *access == Access::Write && self.storage.meet(t.tile, tile))
+            .any(|(access, t)| *access == AccessMode::Write && self.storage.meet(t.tile, tile))
             || stmt.op.regions().flatten().any(|s| self.writes(s, tile))
     }
 
@@ -214,7 +214,7 @@ impl Finder<'_> {
         let mut late = Region::new();
         for stmt in region {
             let reads_rows =
-                self.accesses(&stmt).iter().any(|(a, t)| *a == Access::Read && self.located.contains_key(&t.tile));
+                self.accesses(&stmt).iter().any(|(a, t)| *a == AccessMode::Read && self.located.contains_key(&t.tile));
             // Without steps, nothing waits.
             if self.account.spend(1 + late.len()).is_err() {
                 out.append(&mut late);
@@ -251,19 +251,19 @@ impl Finder<'_> {
         located || stmt.op.is_pure() || matches!(stmt.op, Op::Alloc { .. }) || Pattern::of_stmt(stmt).is_some()
     }
 
-    fn accesses(&self, stmt: &Stmt) -> Vec<(Access, TileRef)> {
+    fn accesses(&self, stmt: &Stmt) -> Vec<(AccessMode, TileRef)> {
         tiles_of(self.kernel, &self.located, stmt)
     }
 }
 
 /// The tiles that a statement touches, reads before writes: a gather of sums its column and its row.
-pub fn tiles_of(kernel: &Kernel, located: &FxHashMap<Tile, Located>, stmt: &Stmt) -> Vec<(Access, TileRef)> {
+pub fn tiles_of(kernel: &Kernel, located: &FxHashMap<Tile, Located>, stmt: &Stmt) -> Vec<(AccessMode, TileRef)> {
     let all = tile_accesses(kernel, stmt);
     let dst = gathered(&stmt.op).map(|(dst, ..)| dst);
     let known = dst.and_then(|dst| Some((dst, located.get(&dst.tile)?.sum?)));
     match known {
         Some((dst, (column, row))) => {
-            vec![(Access::Read, column), (Access::Read, row), (Access::Write, dst)]
+            vec![(AccessMode::Read, column), (AccessMode::Read, row), (AccessMode::Write, dst)]
         }
         None => all,
     }

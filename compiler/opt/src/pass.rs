@@ -1,8 +1,8 @@
 //! The pass manager: rewrites of placed tile IR as named passes, each verified, timed and recorded alike.
 //!
-//! A backend names the passes that it wants, in their order ([`run`]). A pass is a function from a [`Unit`] to a
-//! [`Unit`]: it sees nothing but the kernel, its placement, the target, and the budget of steps. What it finds out for
-//! the emitter, beyond the kernel itself, is a field of the unit.
+//! A backend names the passes that it wants, in their order ([`run`]). A pass is a function from a [`RewriteUnit`] to a
+//! [`RewriteUnit`]: it sees nothing but the kernel, its placement, the target, and the budget of steps. What it finds
+//! out for the emitter, beyond the kernel itself, is a field of the unit.
 
 use crate::clock;
 use crate::grid_split::RowBlocks;
@@ -17,7 +17,7 @@ use std::cell::RefCell;
 
 /// A placed kernel on its way through the rewrites, and what they found out for the emitter.
 #[derive(Clone, Debug)]
-pub struct Unit {
+pub struct RewriteUnit {
     /// The kernel.
     pub kernel: Kernel,
     /// Where its tiles are.
@@ -28,10 +28,10 @@ pub struct Unit {
     pub gathers: LazyGathers,
 }
 
-impl Unit {
+impl RewriteUnit {
     /// A kernel as it was placed.
-    pub fn new(kernel: Kernel, placement: Placement) -> Unit {
-        Unit { kernel, placement, rows: None, gathers: LazyGathers::default() }
+    pub fn new(kernel: Kernel, placement: Placement) -> RewriteUnit {
+        RewriteUnit { kernel, placement, rows: None, gathers: LazyGathers::default() }
     }
 }
 
@@ -52,7 +52,7 @@ pub struct Pass {
     /// What it does, in one line.
     pub about: &'static str,
     /// Rewrites the unit; says whether anything changed.
-    pub run: fn(&mut Unit, &Context<'_>) -> bool,
+    pub run: fn(&mut RewriteUnit, &Context<'_>) -> bool,
 }
 
 /// IR as it was after a pass.
@@ -117,7 +117,7 @@ impl PassOptions<'_> {
 /// What the verifier says after a pass: a mistake of the pass, never the author's.
 pub fn run(
     passes: &[Pass],
-    unit: &mut Unit,
+    unit: &mut RewriteUnit,
     cx: &Context<'_>,
     options: PassOptions<'_>,
 ) -> Result<(), Vec<Diagnostic>> {

@@ -14,19 +14,19 @@ const MOST_ROWS: u32 = 128;
 
 /// A window of a tile or of a tensor.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Place<'i> {
+pub enum OperandWindow<'i> {
     /// Of a tile.
     Tile(TileRef),
     /// Of a tensor.
     View(&'i ViewRef),
 }
 
-impl Place<'_> {
+impl OperandWindow<'_> {
     /// The window of a tile, if it is one.
     pub fn tile(&self) -> Option<&TileRef> {
         match self {
-            Place::Tile(t) => Some(t),
-            Place::View(_) => None,
+            OperandWindow::Tile(t) => Some(t),
+            OperandWindow::View(_) => None,
         }
     }
 }
@@ -37,9 +37,9 @@ pub struct Pattern<'i> {
     /// The instruction.
     pub inst: &'i Inst,
     /// What is written.
-    pub dst: Place<'i>,
+    pub dst: OperandWindow<'i>,
     /// What is read, and under which indices.
-    pub srcs: Vec<(Place<'i>, Read)>,
+    pub srcs: Vec<(OperandWindow<'i>, Read)>,
     /// The elements of a row become one of the result by this.
     pub fold: Option<Reduce>,
 }
@@ -49,8 +49,8 @@ impl<'i> Pattern<'i> {
     /// table demands.
     pub fn of(inst: &'i Inst) -> Option<Pattern<'i>> {
         let o = Operands::new(inst);
-        let tile = |n| o.tile(n).map(Place::Tile);
-        let view = |n| o.view(n).map(Place::View);
+        let tile = |n| o.tile(n).map(OperandWindow::Tile);
+        let view = |n| o.view(n).map(OperandWindow::View);
         let (dst, srcs) = match inst.instr.get().sem {
             Sem::Load => (tile(0)?, vec![(view(1)?, Read::Whole)]),
             Sem::Store if inst.attrs.atomic.is_some() => return None,
@@ -80,7 +80,7 @@ impl<'i> Pattern<'i> {
     pub fn with_folds(inst: &'i Inst) -> Option<Pattern<'i>> {
         let Sem::RowReduce(op) = inst.instr.get().sem else { return Pattern::of(inst) };
         let o = Operands::new(inst);
-        let (dst, src) = (Place::Tile(o.tile(0)?), Place::Tile(o.tile(1)?));
+        let (dst, src) = (OperandWindow::Tile(o.tile(0)?), OperandWindow::Tile(o.tile(1)?));
         // Products of rows are in another order.
         (!inst.attrs.stepwise && op != Reduce::Prod).then(|| Pattern {
             inst,
@@ -104,8 +104,8 @@ impl<'i> Pattern<'i> {
     pub fn shape(&self) -> Option<(Value, Value)> {
         let first = self.srcs.first().map(|s| s.0).filter(|s| s.tile().is_none() || self.fold.is_some());
         match first.unwrap_or(self.dst) {
-            Place::Tile(t) => Some(t.valid),
-            Place::View(v) => match v.shape[..] {
+            OperandWindow::Tile(t) => Some(t.valid),
+            OperandWindow::View(v) => match v.shape[..] {
                 [rows, cols] => Some((rows, cols)),
                 _ => None,
             },

@@ -11,7 +11,7 @@
 //! What a statement is moved over shares no bytes with it that one of the two writes. Results of reductions that are
 //! there sooner than the planner knew get bytes of their own ([`SpillStorage`]).
 
-use super::pattern::{Pattern, Place, Read, foldable};
+use super::pattern::{OperandWindow, Pattern, Read, foldable};
 use crate::copy_propagation::regions;
 use crate::lazy_gather;
 use crate::lazy_gather::Located;
@@ -22,7 +22,7 @@ use ptoc_diagnostics::Account;
 use ptoc_ir::tile::{Kernel, Op, Region, Stmt, Tile, TileRef, Value};
 use ptoc_isa::{BinOp, Expr};
 use ptoc_placement::Placement;
-use ptoc_placement::access::Access;
+use ptoc_placement::access::AccessMode;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Columns from which on partials of a row cost less than reading it again: the sum of 64 of them is work too.
@@ -109,15 +109,18 @@ impl Finder<'_> {
     fn place_of_fold(&mut self, region: &[Stmt], n: usize) -> Option<usize> {
         let fold = Pattern::of_stmt(&region[n]).filter(|p| p.fold.is_some())?;
         let shape = fold.shape()?;
-        let (Place::Tile(dst), [(Place::Tile(src), _)]) = (fold.dst, &fold.srcs[..]) else { return None };
-        let writes = |s: &Stmt| self.all(s).iter().any(|(how, t)| (*how, t.tile) == (Access::Write, src.tile));
+        let (OperandWindow::Tile(dst), [(OperandWindow::Tile(src), _)]) = (fold.dst, &fold.srcs[..]) else {
+            return None;
+        };
+        let writes = |s: &Stmt| self.all(s).iter().any(|(how, t)| (*how, t.tile) == (AccessMode::Write, src.tile));
         let steps = region[..n].iter().rev().take_while(|s| !writes(s)).count();
         self.account.spend(1 + steps).ok()?;
         let def = n.checked_sub(steps + 1)?;
         if src.cols < LEAST_COLUMNS {
             return None;
         }
-        let computes = Pattern::of_stmt(&region[def]).is_some_and(|p| p.dst == Place::Tile(*src) && p.fold.is_none());
+        let computes =
+            Pattern::of_stmt(&region[def]).is_some_and(|p| p.dst == OperandWindow::Tile(*src) && p.fold.is_none());
         let between = &region[def + 1..n];
         if !computes || between.iter().all(|s| in_line(s, shape)) || defines(between, &region[n]) {
             return None;
@@ -153,7 +156,7 @@ impl Finder<'_> {
             return Vec::new();
         }
         let operands: Vec<TileRef> =
-            self.accesses(&region[n]).iter().filter(|(how, _)| *how == Access::Read).map(|(_, t)| *t).collect();
+            self.accesses(&region[n]).iter().filter(|(how, _)| *how == AccessMode::Read).map(|(_, t)| *t).collect();
         let mut out = Vec::new();
         // Results of reductions in this chain, which it cannot read.
         let mut folded: Vec<Tile> = Vec::new();
@@ -168,17 +171,17 @@ impl Finder<'_> {
                 return Vec::new();
             }
             let all = self.all(stmt);
-            let reads_fold = all.iter().any(|(how, t)| *how == Access::Read && folded.contains(&t.tile));
+            let reads_fold = all.iter().any(|(how, t)| *how == AccessMode::Read && folded.contains(&t.tile));
             if reads_fold || !in_line(stmt, shape) {
                 cut = true;
                 folded.clear();
             }
             let mine = own(stmt);
             left -= mine.len();
-            if mine.iter().any(|(how, t)| *how == Access::Read && *t != dst) {
+            if mine.iter().any(|(how, t)| *how == AccessMode::Read && *t != dst) {
                 return Vec::new();
             }
-            if mine.iter().any(|(how, _)| *how == Access::Read) {
+            if mine.iter().any(|(how, _)| *how == AccessMode::Read) {
                 match (in_line(stmt, shape), cut) {
                     (false, _) => return Vec::new(),
                     (true, true) if !first => return Vec::new(),
@@ -187,25 +190,25 @@ impl Finder<'_> {
                 }
                 cut = false;
             }
-            if mine.iter().any(|(how, _)| *how == Access::Write) {
+            if mine.iter().any(|(how, _)| *how == AccessMode::Write) {
                 break;
             }
             if let Some(p) = Pattern::of_stmt(stmt).filter(|p| p.fold.is_some()) {
                 // Such a one is no chain's, and reads what is kept.
-                if p.srcs.iter().any(|(s, _)| *s == Place::Tile(dst) && !foldable(self.kernel, &dst)) {
+                if p.srcs.iter().any(|(s, _)| *s == OperandWindow::Tile(dst) && !foldable(self.kernel, &dst)) {
                     return Vec::new();
                 }
                 folded.extend(p.dst.tile().map(|t| t.tile));
             }
-            let overwritten = |(how, t): &(Access, TileRef)| {
-                *how == Access::Write && operands.iter().any(|o| self.storage.meet(t.tile, o.tile))
+            let overwritten = |(how, t): &(AccessMode, TileRef)| {
+                *how == AccessMode::Write && operands.iter().any(|o| self.storage.meet(t.tile, o.tile))
             };
             if all.iter().any(overwritten) {
                 if left == 0 {
                     return out;
                 }
                 // What reads it later needs what was kept.
-                let later = |s: &Stmt| own(s).first().is_some_and(|(how, _)| *how == Access::Read);
+                let later = |s: &Stmt| own(s).first().is_some_and(|(how, _)| *how == AccessMode::Read);
                 let next = region[at + 1..].iter().find(|s| !own(s).is_empty());
                 return if next.is_some_and(later) { Vec::new() } else { out };
             }
@@ -234,12 +237,12 @@ impl Finder<'_> {
 
     // ---- what statements touch -----------------------------------------------------------------------------------
 
-    fn accesses(&self, stmt: &Stmt) -> Vec<(Access, TileRef)> {
+    fn accesses(&self, stmt: &Stmt) -> Vec<(AccessMode, TileRef)> {
         lazy_gather::tiles_of(self.kernel, self.located, stmt)
     }
 
     /// What a statement touches, and all that is within it.
-    fn all(&self, stmt: &Stmt) -> Vec<(Access, TileRef)> {
+    fn all(&self, stmt: &Stmt) -> Vec<(AccessMode, TileRef)> {
         let mut out = self.accesses(stmt);
         stmt.op.regions().flatten().for_each(|s| out.extend(self.all(s)));
         out

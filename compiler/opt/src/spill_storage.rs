@@ -5,7 +5,7 @@ use crate::copy_propagation::meets;
 use ptoc_ir::tile::{AddrKind, Kernel, Tile, TileRef};
 use ptoc_isa::Loc;
 use ptoc_placement::Placement;
-use ptoc_placement::access::{Access, is_private};
+use ptoc_placement::access::{AccessMode, is_private};
 
 /// Bytes that tiles may take behind what is placed.
 const ROOM: u64 = 1 << 20;
@@ -59,8 +59,8 @@ impl<'k> SpillStorage<'k> {
     }
 
     /// Is there no byte that both of two lists of accesses touch and one writes?
-    pub fn apart(&self, a: &[(Access, TileRef)], b: &[(Access, TileRef)]) -> bool {
-        let reads = |x: Access, y: Access| (x, y) == (Access::Read, Access::Read);
+    pub fn apart(&self, a: &[(AccessMode, TileRef)], b: &[(AccessMode, TileRef)]) -> bool {
+        let reads = |x: AccessMode, y: AccessMode| (x, y) == (AccessMode::Read, AccessMode::Read);
         a.iter().all(|(how, t)| b.iter().all(|(this, u)| reads(*how, *this) || !self.meet(t.tile, u.tile)))
     }
 }

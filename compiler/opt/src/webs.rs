@@ -1,18 +1,18 @@
 //! Who reads what was written to a tile, within one region.
 
 use ptoc_ir::tile::{Kernel, Region, Stmt, Tile, TileRef};
-use ptoc_placement::access::{Access, is_private};
+use ptoc_placement::access::{AccessMode, is_private};
 use rustc_hash::FxHashMap;
 
 /// The tiles that a statement itself touches, reads before writes.
-pub type Tiles<'a> = dyn Fn(&Stmt) -> Vec<(Access, TileRef)> + 'a;
+pub type TileAccesses<'a> = dyn Fn(&Stmt) -> Vec<(AccessMode, TileRef)> + 'a;
 
 /// How often each tile is accessed in the whole kernel.
 pub struct Uses(FxHashMap<Tile, usize>);
 
 impl Uses {
     /// `tiles`: those that a statement touches.
-    pub fn new(kernel: &Kernel, tiles: &Tiles<'_>) -> Uses {
+    pub fn new(kernel: &Kernel, tiles: &TileAccesses<'_>) -> Uses {
         let mut uses = Uses(FxHashMap::default());
         uses.count(&kernel.body, tiles);
         uses
@@ -23,7 +23,7 @@ impl Uses {
         self.0.get(&tile).copied().unwrap_or(0)
     }
 
-    fn count(&mut self, region: &Region, tiles: &Tiles<'_>) {
+    fn count(&mut self, region: &Region, tiles: &TileAccesses<'_>) {
         for stmt in region {
             for (_, tile) in tiles(stmt) {
                 *self.0.entry(tile.tile).or_default() += 1;
@@ -59,10 +59,10 @@ impl Webs {
         kernel: &Kernel,
         uses: &Uses,
         region: &Region,
-        tiles: &Tiles<'_>,
+        tiles: &TileAccesses<'_>,
         whole: &dyn Fn(usize) -> bool,
     ) -> Webs {
-        let mut of_tile: FxHashMap<Tile, Vec<(usize, Access, TileRef)>> = FxHashMap::default();
+        let mut of_tile: FxHashMap<Tile, Vec<(usize, AccessMode, TileRef)>> = FxHashMap::default();
         for (n, stmt) in region.iter().enumerate() {
             for (access, tile) in tiles(stmt) {
                 of_tile.entry(tile.tile).or_default().push((n, access, tile));
@@ -70,10 +70,10 @@ impl Webs {
         }
         let mut out = Webs::default();
         for (tile, accesses) in of_tile {
-            let Some(&(_, Access::Write, first)) = accesses.first() else { continue };
+            let Some(&(_, AccessMode::Write, first)) = accesses.first() else { continue };
             let plain = first.element.is_none() && first.origin.is_none() && is_private(kernel, tile);
             let here = uses.of(tile) == accesses.len();
-            let even = accesses.iter().all(|(n, access, t)| *t == first && (*access == Access::Read || whole(*n)));
+            let even = accesses.iter().all(|(n, access, t)| *t == first && (*access == AccessMode::Read || whole(*n)));
             if plain && here && even {
                 out.tile(tile, &accesses, whole);
             }
@@ -81,14 +81,14 @@ impl Webs {
         out
     }
 
-    fn tile(&mut self, tile: Tile, accesses: &[(usize, Access, TileRef)], whole: &dyn Fn(usize) -> bool) {
+    fn tile(&mut self, tile: Tile, accesses: &[(usize, AccessMode, TileRef)], whole: &dyn Fn(usize) -> bool) {
         for &(n, access, _) in accesses {
             match access {
-                Access::Write => {
+                AccessMode::Write => {
                     self.written.insert((n, tile), self.webs.len());
                     self.webs.push(Web { def: n, reads: Vec::new(), chained: true });
                 }
-                Access::Read => {
+                AccessMode::Read => {
                     // The first access has made a web.
                     let last = self.webs.len() - 1;
                     self.webs[last].reads.push(n);

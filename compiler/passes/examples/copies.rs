@@ -4,8 +4,8 @@
 
 use ptoc_cpu::{CompiledKernel, Options, compile};
 use ptoc_diagnostics::{FileId, Span};
-use ptoc_exec::{Launch, TensorArg};
-use ptoc_ir::tile::{Access, Affine, Builder, Copy, Elem, TensorData, TensorDir, TensorId, Ty, Value};
+use ptoc_exec::{LaunchArgs, TensorArg};
+use ptoc_ir::tile::{Affine, Builder, Copy, Elem, NestAccess, TensorData, TensorDir, TensorId, Ty, Value};
 use ptoc_isa::Target;
 use ptoc_passes::pipeline;
 use ptoc_tensor::DType;
@@ -77,7 +77,7 @@ fn build(case: &Case, known: bool) -> (CompiledKernel, Vec<i64>) {
     let (extents, dst, src) = (numbers(&mut b, &case.extents), numbers(&mut b, &case.dst), numbers(&mut b, &case.src));
     b.begin_body();
     let start = b.index_const(0);
-    let side = |tensor, strides| Access::Tensor {
+    let side = |tensor, strides| NestAccess::Tensor {
         tensor,
         elem: Elem::Whole(case.dtype),
         at: Affine { start, strides },
@@ -134,7 +134,7 @@ fn main() {
             for (n, (kernel, params)) in kernels.iter().enumerate() {
                 let args = [TensorArg::new(&mut x), TensorArg::new(&mut y)];
                 let start = Instant::now();
-                let launch = Launch { params, tensors: &args, threads: 1, print: None };
+                let launch = LaunchArgs { params, tensors: &args, threads: 1, print: None };
                 // SAFETY: both tensors have the elements that the nest goes over.
                 unsafe { kernel.launch(launch) }.expect("no checks");
                 times[1 + n].push(start.elapsed().as_secs_f64());

@@ -1,6 +1,6 @@
 //! The order of the passes.
 
-use ptoc_checks::capacity::{Author, Nobody, check_sizes, reports, smaller};
+use ptoc_checks::capacity::{FixContext, NoSource, check_sizes, reports, smaller};
 use ptoc_checks::{blocks, bounds, bytes, init, plan_check, ring_order};
 use ptoc_diagnostics::{Analysis, Budget, Diagnostic, Severity, codes};
 use ptoc_ir::loops::Module;
@@ -10,7 +10,7 @@ use ptoc_isa::Target;
 use ptoc_lower::row_pipelining;
 use ptoc_opt::analyses::Analyses;
 use ptoc_opt::clock::pass;
-use ptoc_opt::pass::{self as opt, Context, Pass, PassOptions, Snapshot, Unit, verified};
+use ptoc_opt::pass::{self as opt, Context, Pass, PassOptions, RewriteUnit, Snapshot, verified};
 use ptoc_opt::{copy_propagation, fusion, grid_split, lazy_gather, rematerialize};
 use ptoc_placement::map::{MemoryMap, plan_without_limit};
 use ptoc_placement::memories::seen_by;
@@ -47,7 +47,7 @@ pub struct Request<'a> {
     /// What is made of the placed kernel.
     pub pipeline: Pipeline,
     /// Someone who knows the source: capacity errors then say more, and what would mend them.
-    pub author: &'a dyn Author,
+    pub author: &'a dyn FixContext,
     /// What the analyses may spend. What they do not decide with its steps is one warning.
     pub budget: &'a Budget,
     /// Verifying and recording the IR between passes.
@@ -103,7 +103,7 @@ impl fmt::Debug for Pipeline {
 
 impl<'a> Request<'a> {
     /// Without verifying or recording.
-    pub fn new(author: &'a dyn Author, budget: &'a Budget, pipeline: Pipeline) -> Request<'a> {
+    pub fn new(author: &'a dyn FixContext, budget: &'a Budget, pipeline: Pipeline) -> Request<'a> {
         Request { pipeline, author, budget, options: PassOptions::default() }
     }
 }
@@ -111,7 +111,7 @@ impl<'a> Request<'a> {
 /// All passes: initialisation, placement, the independent check of the plan, lowering.
 pub fn pipeline(kernel: Kernel, target: &Target) -> Result<Prepared, Vec<Diagnostic>> {
     let budget = Budget::default();
-    pipeline_of(kernel, target, Request::new(&Nobody, &budget, Pipeline::of(target)))
+    pipeline_of(kernel, target, Request::new(&NoSource, &budget, Pipeline::of(target)))
 }
 
 /// As [`pipeline`], as a request says.
@@ -161,7 +161,7 @@ fn module(
         keep(request, "bounds", bounded, Some(&placed.placement));
     }
     let kernel = bounded.unwrap_or_else(|| placed.kernel.clone());
-    let mut unit = Unit::new(kernel, placed.placement.clone());
+    let mut unit = RewriteUnit::new(kernel, placed.placement.clone());
     opt::run(rewrites, &mut unit, &Context { target, account }, request.options)?;
     let analyses = Analyses::of(&unit);
     if let Some(recorder) = request.options.recorder
@@ -200,14 +200,14 @@ fn keep_loops(request: Request<'_>, step: &'static str, module: &Module) {
 
 /// The passes up to placement, with warnings: what `check`, `mem` and the editor need.
 pub fn place(kernel: Kernel, target: &Target) -> Result<(PlacedKernel, Vec<Diagnostic>), Vec<Diagnostic>> {
-    place_of(kernel, target, &Nobody, &Budget::default())
+    place_of(kernel, target, &NoSource, &Budget::default())
 }
 
 /// As [`place`], with someone who knows the source.
 pub fn place_of(
     kernel: Kernel,
     target: &Target,
-    author: &dyn Author,
+    author: &dyn FixContext,
     budget: &Budget,
 ) -> Result<(PlacedKernel, Vec<Diagnostic>), Vec<Diagnostic>> {
     place_with(kernel, target, Hazards::Refuse, Request::new(author, budget, Pipeline::Placed))
@@ -298,7 +298,8 @@ fn place_with(
                 // Where a wait is for ever, what is read behind it is not read.
                 if found.iter().any(|d| d.is_error() && d.code == codes::WAIT_WITHOUT_SET) {
                     let ring = |d: &Diagnostic| {
-                        let rings = kernel.tiles.iter().filter(|(t, _)| init::kind(&kernel, *t) == init::Kind::Ring);
+                        let rings =
+                            kernel.tiles.iter().filter(|(t, _)| init::kind(&kernel, *t) == init::TileKind::Ring);
                         rings.into_iter().any(|(_, t)| d.labels.iter().any(|l| l.span == t.span))
                     };
                     diagnostics.retain(|d| d.code != codes::MAYBE_UNINITIALISED || !ring(d));
@@ -335,7 +336,7 @@ fn told(found: &mut [Diagnostic], how: &str) {
 pub fn map(
     kernel: Kernel,
     target: &Target,
-    author: &dyn Author,
+    author: &dyn FixContext,
     budget: &Budget,
 ) -> (Option<MemoryMap>, Vec<Diagnostic>) {
     let target = &*seen_by(&kernel, target);

@@ -7,7 +7,7 @@ use ptoc_ir::tile::{Inst, Kernel, Op, Region, Stmt, Tile, Ty, Value, ViewRef};
 
 /// A window of a tensor with its numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct EvaluatedWindow {
     /// Number of the tensor.
     pub tensor: u32,
     /// The first element.
@@ -21,19 +21,19 @@ pub struct Window {
 /// Who takes the instructions of a block.
 pub trait Visitor {
     /// An instruction of the block with these coordinates. Scalars and windows are asked of `numbers`.
-    fn inst(&mut self, inst: &Inst, span: Span, numbers: &Numbers<'_>) -> Result<(), Box<Diagnostic>>;
+    fn inst(&mut self, inst: &Inst, span: Span, numbers: &BlockScalars<'_>) -> Result<(), Box<Diagnostic>>;
     /// A tile's life begins.
     fn alloc(&mut self, _: Tile, _: Span) -> Result<(), Box<Diagnostic>> {
         Ok(())
     }
 
     /// Any other statement that touches tiles or tensors.
-    fn other(&mut self, stmt: &Stmt, numbers: &Numbers<'_>) -> Result<(), Box<Diagnostic>>;
+    fn other(&mut self, stmt: &Stmt, numbers: &BlockScalars<'_>) -> Result<(), Box<Diagnostic>>;
 }
 
 /// The scalars of a block. One that comes from a tensor or a tile has no value here: it may be computed with, but
 /// nothing may depend on it. The units have no branches on data, and no addresses from data.
-pub struct Numbers<'k> {
+pub struct BlockScalars<'k> {
     kernel: &'k Kernel,
     values: Vec<u64>,
     vars: Vec<u64>,
@@ -81,7 +81,7 @@ impl Fuel {
 
 /// How a region was left.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Flow {
+enum RegionExit {
     On,
     Break(ptoc_ir::tile::Label),
     Continue(ptoc_ir::tile::Label),
@@ -94,13 +94,21 @@ const STEPS: u64 = 1 << 24;
 /// Statements of all blocks of a launch that are followed.
 const ALL_STEPS: u64 = 1 << 26;
 
-impl<'k> Numbers<'k> {
+impl<'k> BlockScalars<'k> {
     /// Those of a launch, before any block.
-    pub fn new(kernel: &'k Kernel, values: &[u64]) -> Numbers<'k> {
+    pub fn new(kernel: &'k Kernel, values: &[u64]) -> BlockScalars<'k> {
         let mut all = values.to_vec();
         all.resize(kernel.values.len(), 0);
         let (data, vars, loads) = (vec![None; all.len()], kernel.vars.len(), vec![None; all.len()]);
-        Numbers { kernel, values: all, vars: vec![0; vars], data, data_vars: vec![None; vars], loads, fuel: Fuel::FULL }
+        BlockScalars {
+            kernel,
+            values: all,
+            vars: vec![0; vars],
+            data,
+            data_vars: vec![None; vars],
+            loads,
+            fuel: Fuel::FULL,
+        }
     }
 
     /// All blocks are gone through anew.
@@ -156,8 +164,8 @@ impl<'k> Numbers<'k> {
     }
 
     /// A window.
-    pub fn window(&self, view: &ViewRef) -> Window {
-        Window {
+    pub fn window(&self, view: &ViewRef) -> EvaluatedWindow {
+        EvaluatedWindow {
             tensor: view.tensor.as_u32(),
             offset: self.index(view.offset),
             shape: view.shape.iter().map(|v| self.index(*v)).collect(),
@@ -190,18 +198,18 @@ impl<'k> Numbers<'k> {
         self.kernel.values[v].ty
     }
 
-    fn region(&mut self, region: &Region, visitor: &mut dyn Visitor) -> Result<Flow, Box<Diagnostic>> {
+    fn region(&mut self, region: &Region, visitor: &mut dyn Visitor) -> Result<RegionExit, Box<Diagnostic>> {
         for stmt in region {
             self.fuel.take(self.kernel, stmt.span)?;
             let flow = self.stmt(stmt, visitor)?;
-            if flow != Flow::On {
+            if flow != RegionExit::On {
                 return Ok(flow);
             }
         }
-        Ok(Flow::On)
+        Ok(RegionExit::On)
     }
 
-    fn stmt(&mut self, stmt: &Stmt, visitor: &mut dyn Visitor) -> Result<Flow, Box<Diagnostic>> {
+    fn stmt(&mut self, stmt: &Stmt, visitor: &mut dyn Visitor) -> Result<RegionExit, Box<Diagnostic>> {
         match &stmt.op {
             Op::Unary { dst, a, .. } | Op::Convert { dst, a, .. } | Op::Bitcast { dst, a } => self.depends(*dst, &[*a]),
             Op::Binary { dst, a, b, .. } | Op::Compare { dst, a, b, .. } => self.depends(*dst, &[*a, *b]),
@@ -261,9 +269,9 @@ impl<'k> Numbers<'k> {
                 for i in self.known(f.lo, stmt.span)? as i64..self.known(f.hi, stmt.span)? as i64 {
                     self.set(f.index, i as u64);
                     match self.region(&f.body, visitor)? {
-                        Flow::Break(l) if l == f.label => break,
-                        Flow::Continue(l) if l == f.label => {}
-                        Flow::On => {}
+                        RegionExit::Break(l) if l == f.label => break,
+                        RegionExit::Continue(l) if l == f.label => {}
+                        RegionExit::On => {}
                         other => return Ok(other),
                     }
                 }
@@ -273,29 +281,29 @@ impl<'k> Numbers<'k> {
             }
             Op::While(w) => loop {
                 let flow = self.region(&w.head, visitor)?;
-                if flow != Flow::On {
+                if flow != RegionExit::On {
                     return Ok(flow);
                 }
                 if self.known(w.cond, stmt.span)? == 0 {
                     break;
                 }
                 match self.region(&w.body, visitor)? {
-                    Flow::Break(l) if l == w.label => break,
-                    Flow::Continue(l) if l == w.label => {}
-                    Flow::On => {}
+                    RegionExit::Break(l) if l == w.label => break,
+                    RegionExit::Continue(l) if l == w.label => {}
+                    RegionExit::On => {}
                     other => return Ok(other),
                 }
             },
             Op::Scope(s) => match self.region(&s.body, visitor)? {
-                Flow::Leave(l) if l == s.label => {}
+                RegionExit::Leave(l) if l == s.label => {}
                 other => return Ok(other),
             },
-            Op::Break(l) => return Ok(Flow::Break(*l)),
-            Op::Continue(l) => return Ok(Flow::Continue(*l)),
-            Op::Leave(l) => return Ok(Flow::Leave(*l)),
+            Op::Break(l) => return Ok(RegionExit::Break(*l)),
+            Op::Continue(l) => return Ok(RegionExit::Continue(*l)),
+            Op::Leave(l) => return Ok(RegionExit::Leave(*l)),
             _ => visitor.other(stmt, self)?,
         }
-        Ok(Flow::On)
+        Ok(RegionExit::On)
     }
 }
 

@@ -1,10 +1,10 @@
 //! Elements of `out` tensors that a launch on units leaves unwritten. All sizes are known, so its blocks are gone
 //! through.
 
-use crate::eval::{Numbers, Visitor};
+use crate::eval::{BlockScalars, Visitor};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_interp::{Unwritten, coordinates};
-use ptoc_ir::tile::{Access, Inst, Kernel, Op, Operand, Stmt, TensorDir, TensorId};
+use ptoc_ir::tile::{Inst, Kernel, NestAccess, Op, Operand, Stmt, TensorDir, TensorId};
 use ptoc_isa::Role;
 use ptoc_layout::Storage;
 
@@ -35,7 +35,7 @@ impl Stores {
 }
 
 impl Visitor for Stores {
-    fn inst(&mut self, inst: &Inst, _: Span, numbers: &Numbers<'_>) -> Result<(), Box<Diagnostic>> {
+    fn inst(&mut self, inst: &Inst, _: Span, numbers: &BlockScalars<'_>) -> Result<(), Box<Diagnostic>> {
         for (spec, operand) in inst.instr.get().operands.iter().zip(&inst.operands) {
             if let (Role::Dst, Operand::View(view)) = (spec.role, operand) {
                 let w = numbers.window(view);
@@ -45,7 +45,7 @@ impl Visitor for Stores {
         Ok(())
     }
 
-    fn other(&mut self, stmt: &Stmt, numbers: &Numbers<'_>) -> Result<(), Box<Diagnostic>> {
+    fn other(&mut self, stmt: &Stmt, numbers: &BlockScalars<'_>) -> Result<(), Box<Diagnostic>> {
         let unknown = || Err(Box::new(Diagnostic::error(codes::UNIT_CANNOT, stmt.span, "the places are not known")));
         match &stmt.op {
             Op::Store { tensor, offset, .. } => {
@@ -53,8 +53,8 @@ impl Visitor for Stores {
                 self.mark(tensor.as_u32(), offset, &[], &[]);
                 Ok(())
             }
-            Op::Copy(copy) if matches!(copy.dst, Access::Tensor { .. }) => unknown(),
-            Op::Mma(mma) if matches!(mma.acc, Access::Tensor { .. }) => unknown(),
+            Op::Copy(copy) if matches!(copy.dst, NestAccess::Tensor { .. }) => unknown(),
+            Op::Mma(mma) if matches!(mma.acc, NestAccess::Tensor { .. }) => unknown(),
             _ => Ok(()),
         }
     }
@@ -68,8 +68,8 @@ pub fn unwritten(
     of: &[TensorId],
     storage: &[Option<Storage>],
 ) -> Option<Vec<Unwritten>> {
-    let mut numbers = Numbers::new(kernel, values);
-    let shape = |t: TensorId, numbers: &Numbers<'_>| -> Vec<u64> {
+    let mut numbers = BlockScalars::new(kernel, values);
+    let shape = |t: TensorId, numbers: &BlockScalars<'_>| -> Vec<u64> {
         kernel.tensors[t].shape.iter().map(|&v| numbers.index(v).max(0) as u64).collect()
     };
     let mut stores = Stores { marks: Vec::new() };

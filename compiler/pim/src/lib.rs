@@ -20,41 +20,41 @@ mod place;
 pub mod program;
 pub mod rows;
 
-use program::{Array, Launch, Program, Work};
+use program::{Array, LaunchWork, PimProgram, ProgramLaunch};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Kernel, TensorDir};
 use ptoc_isa::{Target, UnitKind};
-use ptoc_pim_stream::stream::{Place, Role, Step, TensorDecl};
+use ptoc_pim_stream::stream::{Role, SourceLine, StreamStep, TensorDecl};
 use ptoc_pim_stream::unit::HbmPim;
 use ptoc_pim_stream::{Geometry, Stream, UnitConfig};
-use rows::{Laid, Rows};
+use rows::{FreeRows, Laid};
 use std::collections::BTreeSet;
 
-/// Where a span lies in the source: the number of its file from 1 and its line, or [`Place::default`].
-pub type Lines<'l> = &'l dyn Fn(Span) -> Place;
+/// Where a span lies in the source: the number of its file from 1 and its line, or [`SourceLine::default`].
+pub type Lines<'l> = &'l dyn Fn(Span) -> SourceLine;
 
 /// A tensor of a launch in the memory, by its number in the kernel.
 #[derive(Clone, Debug)]
-pub struct Need {
+pub struct TensorPlace {
     /// Which.
     pub tensor: u32,
     /// Where.
     pub laid: Laid,
     /// The source.
-    pub place: Place,
+    pub place: SourceLine,
 }
 
 /// What a launch does with the memory. Arrays are the kernel's tensors by number.
 #[derive(Clone, Debug, Default)]
-pub struct Piece {
+pub struct LaunchFragment {
     /// Tensors that must be there with their values before it begins.
-    pub wants: Vec<Need>,
+    pub wants: Vec<TensorPlace>,
     /// Tensors whose values the host must have: it brings them to the units itself.
     pub host: Vec<u32>,
     /// What is done.
-    pub steps: Vec<Step>,
+    pub steps: Vec<StreamStep>,
     /// Tensors that are there afterwards.
-    pub gives: Vec<Need>,
+    pub gives: Vec<TensorPlace>,
     /// Those of them that it does not store everywhere. They must have been there with their values, too.
     pub in_part: BTreeSet<u32>,
     /// Arrays that the steps have for themselves, numbered behind the kernel's tensors.
@@ -66,7 +66,7 @@ pub struct Piece {
 ///
 /// Errors: what the unit cannot do, each once.
 pub fn compile(kernel: &Kernel, values: &[u64], target: &Target, lines: Lines<'_>) -> Result<Stream, Box<Diagnostic>> {
-    let numbers = eval::Numbers::new(kernel, values);
+    let numbers = eval::BlockScalars::new(kernel, values);
     let mut arrays = Vec::new();
     for t in kernel.tensors.values() {
         let role = match t.dir {
@@ -82,20 +82,25 @@ pub fn compile(kernel: &Kernel, values: &[u64], target: &Target, lines: Lines<'_
         };
         arrays.push(Array { name: t.name.to_string(), dtype: t.dtype, shape, role, fill: None, span: t.span });
     }
-    let launch = Launch {
+    let launch = ProgramLaunch {
         kernel,
         values: values.to_vec(),
         arrays: (0..arrays.len() as u32).collect(),
         elsewhere: Vec::new(),
-        work: Work::Units,
+        work: LaunchWork::Units,
         span: kernel.span,
     };
-    program::compile(&Program { arrays, launches: vec![launch], whole: false }, target, lines).map(|l| l.stream)
+    program::compile(&PimProgram { arrays, launches: vec![launch], whole: false }, target, lines).map(|l| l.stream)
 }
 
 /// Compiles what a launch does, with its tensors at these rows. A tensor that lies where another launch says is taken
 /// there, if the units can; else it is placed for this launch, and the program moves it.
-fn piece(launch: &Launch<'_>, target: &Target, lines: Lines<'_>, rows: &Rows) -> Result<Piece, Box<Diagnostic>> {
+fn piece(
+    launch: &ProgramLaunch<'_>,
+    target: &Target,
+    lines: Lines<'_>,
+    rows: &FreeRows,
+) -> Result<LaunchFragment, Box<Diagnostic>> {
     let there = piece_of(launch.kernel, launch, target, lines, rows);
     let d = match there {
         Err(d) if !launch.elsewhere.is_empty() && d.code != codes::UNIT_CANNOT => d,
@@ -116,11 +121,11 @@ fn piece(launch: &Launch<'_>, target: &Target, lines: Lines<'_>, rows: &Rows) ->
 
 fn piece_of(
     kernel: &Kernel,
-    launch: &Launch<'_>,
+    launch: &ProgramLaunch<'_>,
     target: &Target,
     lines: Lines<'_>,
-    rows: &Rows,
-) -> Result<Piece, Box<Diagnostic>> {
+    rows: &FreeRows,
+) -> Result<LaunchFragment, Box<Diagnostic>> {
     match target.unit.map(|u| u.kind) {
         Some(UnitKind::GeoPim(_)) => geopim::compile(kernel, &launch.values, target, lines, rows),
         Some(UnitKind::HbmPim(_)) => hbm::compile(kernel, &launch.values, target, lines, rows),

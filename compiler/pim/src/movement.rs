@@ -4,7 +4,7 @@
 
 use ptoc_ir::tile::{Kernel, Op, Region, TensorDir, TensorId};
 use ptoc_isa::Sem;
-use ptoc_pim_stream::stream::Axis;
+use ptoc_pim_stream::stream::RelayoutAxis;
 
 /// The tensors that it reads and writes, if the kernel moves the elements of one to another: loads, stores, moves
 /// between tiles, transpositions and copies, at places that depend on no data.
@@ -43,7 +43,7 @@ pub struct Nest {
     /// The source's first element, and the destination's.
     pub start: [u32; 2],
     /// The loops, outermost first.
-    pub axes: Vec<Axis>,
+    pub axes: Vec<RelayoutAxis>,
 }
 
 /// Most nests of a kernel.
@@ -76,12 +76,12 @@ fn within(map: &[u32], first: u32, shape: &[u32]) -> Option<Vec<Nest>> {
         let [next, ..] = &found[..] else { return None };
         let joined = last.is_some_and(|last| match rounds {
             1 if last.axes == next.axes && next.start[0] >= last.start[0] => {
-                let outer = Axis { extent: 2, src: next.start[0] - last.start[0], dst: size as u32 };
+                let outer = RelayoutAxis { extent: 2, src: next.start[0] - last.start[0], dst: size as u32 };
                 last.axes.insert(0, outer);
                 true
             }
             2.. => {
-                let by = |a: Axis| u64::from(last.start[0]) + u64::from(a.extent) * u64::from(a.src);
+                let by = |a: RelayoutAxis| u64::from(last.start[0]) + u64::from(a.extent) * u64::from(a.src);
                 let goes_on = last.axes[1..] == next.axes && by(last.axes[0]) == u64::from(next.start[0]);
                 last.axes[0].extent += u32::from(goes_on);
                 goes_on
@@ -105,7 +105,7 @@ fn within(map: &[u32], first: u32, shape: &[u32]) -> Option<Vec<Nest>> {
 
 /// The loops, outermost first, by which every element of the destination, in C order, gets element `map[n]` of the
 /// source; both begin with their first. `None` if there are none: the distances are not fixed, or go backwards.
-fn nest(map: &[u32]) -> Option<Vec<Axis>> {
+fn nest(map: &[u32]) -> Option<Vec<RelayoutAxis>> {
     let total = map.len();
     let base = *map.first()?;
     let mut axes = Vec::new();
@@ -123,11 +123,11 @@ fn nest(map: &[u32]) -> Option<Vec<Axis>> {
         if rounds == 1 || !total.is_multiple_of(done * rounds) {
             return None;
         }
-        axes.push(Axis { extent: rounds as u32, src: step, dst: done as u32 });
+        axes.push(RelayoutAxis { extent: rounds as u32, src: step, dst: done as u32 });
         done *= rounds;
     }
     if axes.is_empty() {
-        axes.push(Axis { extent: 1, src: 0, dst: 0 });
+        axes.push(RelayoutAxis { extent: 1, src: 0, dst: 0 });
     }
     axes.reverse();
     Some(axes)
@@ -137,8 +137,8 @@ fn nest(map: &[u32]) -> Option<Vec<Axis>> {
 mod tests {
     use super::*;
 
-    fn axis(extent: u32, src: u32, dst: u32) -> Axis {
-        Axis { extent, src, dst }
+    fn axis(extent: u32, src: u32, dst: u32) -> RelayoutAxis {
+        RelayoutAxis { extent, src, dst }
     }
 
     /// Regions of a map of 12 rows of 5 numbers with a halo of rows around them, clamped at the borders or cut off.
@@ -172,7 +172,7 @@ mod tests {
     }
 
     /// What the nest does, carried out.
-    fn carried_out(axes: &[Axis], total: usize) -> Vec<u32> {
+    fn carried_out(axes: &[RelayoutAxis], total: usize) -> Vec<u32> {
         let mut map = vec![u32::MAX; total];
         let rounds: u32 = axes.iter().map(|a| a.extent).product();
         for n in 0..rounds {

@@ -1,9 +1,9 @@
 //! Placements that the compiler chooses, and those of the author as streams write them.
 
 use ptoc_abi::Coord;
-use ptoc_ir::tile::{PlaceLeaf, Placement as IrPlacement};
+use ptoc_ir::tile::{ElementPlacement as IrPlacement, PlaceLeaf};
 use ptoc_pim_stream::placement::Leaf;
-use ptoc_pim_stream::{Geometry, Placement};
+use ptoc_pim_stream::{ArrayPlacement, Geometry};
 
 /// A part of a dimension.
 pub fn leaf(extent: u32, coord: Coord, stride: u32) -> Leaf {
@@ -11,7 +11,7 @@ pub fn leaf(extent: u32, coord: Coord, stride: u32) -> Leaf {
 }
 
 /// The author's placement, from row 0 on. `None`: a number does not fit.
-pub fn of_author(p: &IrPlacement) -> Option<Placement> {
+pub fn of_author(p: &IrPlacement) -> Option<ArrayPlacement> {
     let part = |l: &PlaceLeaf| {
         let extent = u32::try_from(l.extent).ok()?;
         let stride = u32::try_from(l.stride).ok()?;
@@ -19,7 +19,7 @@ pub fn of_author(p: &IrPlacement) -> Option<Placement> {
         Some(l.coord.map_or(leaf(extent, Coord::Byte, 0), |c| leaf(extent, c, stride)))
     };
     let dims = p.dims.iter().map(|d| d.iter().map(part).collect()).collect::<Option<_>>()?;
-    Some(Placement { dims, row: 0, replicated: p.replicated })
+    Some(ArrayPlacement { dims, row: 0, replicated: p.replicated })
 }
 
 /// Bursts of `count` slots of `size` bursts each, one behind the other in a bank, as parts of the dimension that counts
@@ -66,7 +66,7 @@ pub fn rows(count: u32, size: u32, row: u32) -> u32 {
 /// Elements of `size` bytes over the whole memory, as the host likes them: bursts along a row, rows of successive
 /// channels, then of bank groups and banks, then the next rows. Where an extent does not divide what is left of a
 /// coordinate, the rest stays empty.
-pub fn interleaved(shape: &[u32], size: u32, g: &Geometry) -> Placement {
+pub fn interleaved(shape: &[u32], size: u32, g: &Geometry) -> ArrayPlacement {
     let levels = [
         (Coord::Byte, g.burst, size),
         (Coord::Col, g.col, 1),
@@ -100,7 +100,7 @@ pub fn interleaved(shape: &[u32], size: u32, g: &Geometry) -> Placement {
         dims.push(leaves);
     }
     dims.reverse();
-    Placement { dims, row: 0, replicated: false }
+    ArrayPlacement { dims, row: 0, replicated: false }
 }
 
 #[cfg(test)]

@@ -8,13 +8,13 @@
 
 use crate::movement::Nest;
 use crate::place::interleaved;
-use crate::rows::{Laid, Rows, reach, same};
-use crate::{Lines, Piece, geometry, hbm, place};
+use crate::rows::{FreeRows, Laid, reach, same};
+use crate::{LaunchFragment, Lines, geometry, hbm, place};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Kernel, TensorDir};
 use ptoc_isa::{Target, UnitKind};
 use ptoc_pim_stream::stream::*;
-use ptoc_pim_stream::{Geometry, Placement};
+use ptoc_pim_stream::{ArrayPlacement, Geometry};
 use ptoc_tensor::DType;
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ pub struct Array {
 
 /// Who does the work of a launch.
 #[derive(Clone, Debug)]
-pub enum Work {
+pub enum LaunchWork {
     /// The units.
     Units,
     /// The host.
@@ -48,7 +48,7 @@ pub enum Work {
 
 /// A launch.
 #[derive(Clone, Debug)]
-pub struct Launch<'k> {
+pub struct ProgramLaunch<'k> {
     /// The kernel.
     pub kernel: &'k Kernel,
     /// Its prologue's values.
@@ -58,18 +58,18 @@ pub struct Launch<'k> {
     /// Tensors, by number, whose placement is not the kernel's own: it stands elsewhere in the program.
     pub elsewhere: Vec<u32>,
     /// Who does it.
-    pub work: Work,
+    pub work: LaunchWork,
     /// The call.
     pub span: Span,
 }
 
 /// A program, or a kernel by itself.
 #[derive(Clone, Debug)]
-pub struct Program<'k> {
+pub struct PimProgram<'k> {
     /// Arrays by number.
     pub arrays: Vec<Array>,
     /// Launches in order.
-    pub launches: Vec<Launch<'k>>,
+    pub launches: Vec<ProgramLaunch<'k>>,
     /// It is a program: the stream says where its launches begin.
     pub whole: bool,
 }
@@ -86,13 +86,13 @@ pub struct Linked {
 /// Compiles a program.
 ///
 /// Errors: what the units cannot do; no room for the arrays that are alive.
-pub fn compile(program: &Program<'_>, target: &Target, lines: Lines<'_>) -> Result<Linked, Box<Diagnostic>> {
+pub fn compile(program: &PimProgram<'_>, target: &Target, lines: Lines<'_>) -> Result<Linked, Box<Diagnostic>> {
     let (Some(g), Some(d)) = (geometry(target), &target.device) else {
         let message = format!("`{}` has no units in memory", target.name);
         return Err(Box::new(Diagnostic::global(codes::UNIT_CANNOT, message)));
     };
     let given = |a: &Array| matches!(a.role, Role::In | Role::InOut) || a.fill.is_some();
-    let states = program.arrays.iter().map(|a| State { host: given(a), copies: Vec::new() }).collect();
+    let states = program.arrays.iter().map(|a| ArrayState { host: given(a), copies: Vec::new() }).collect();
     let pieces = program.launches.iter().map(|_| None).collect();
     let mut linker = Linker {
         program,
@@ -134,7 +134,7 @@ pub fn compile(program: &Program<'_>, target: &Target, lines: Lines<'_>) -> Resu
 
 /// Where an array's values are.
 #[derive(Clone, Debug, Default)]
-struct State {
+struct ArrayState {
     /// The host has them.
     host: bool,
     /// They are in the memory.
@@ -142,14 +142,14 @@ struct State {
 }
 
 struct Linker<'p, 'k> {
-    program: &'p Program<'k>,
+    program: &'p PimProgram<'k>,
     target: &'p Target,
     lines: Lines<'p>,
     g: Geometry,
-    states: Vec<State>,
+    states: Vec<ArrayState>,
     /// What each launch of units does, compiled as if it were alone: for where it wants its tensors.
-    pieces: Vec<Option<Piece>>,
-    steps: Vec<Step>,
+    pieces: Vec<Option<LaunchFragment>>,
+    steps: Vec<StreamStep>,
     hosted: Vec<usize>,
     /// Arrays of steps, behind the program's.
     temps: Vec<TensorDecl>,
@@ -167,9 +167,9 @@ impl<'p, 'k> Linker<'p, 'k> {
             self.step((self.lines)(launch.span), Action::Launch(launch.kernel.name.to_string()));
         }
         match &launch.work {
-            Work::Units => self.units(n)?,
-            Work::Host => self.host(n)?,
-            Work::Moves(nests) => self.moves(n, nests)?,
+            LaunchWork::Units => self.units(n)?,
+            LaunchWork::Host => self.host(n)?,
+            LaunchWork::Moves(nests) => self.moves(n, nests)?,
         }
         for &a in &launch.arrays {
             let later = || program.launches[n + 1..].iter().any(|l| l.arrays.contains(&a));
@@ -184,13 +184,13 @@ impl<'p, 'k> Linker<'p, 'k> {
         Ok(())
     }
 
-    fn step(&mut self, place: Place, action: Action) {
-        self.steps.push(Step { place, action });
+    fn step(&mut self, place: SourceLine, action: Action) {
+        self.steps.push(StreamStep { place, action });
     }
 
     /// Does the launch write the array, as the last one that does, for the host?
     fn is_result(&self, n: usize, array: u32) -> bool {
-        let writes = |l: &Launch<'_>| {
+        let writes = |l: &ProgramLaunch<'_>| {
             let mut tensors = l.kernel.tensors.values().zip(&l.arrays);
             tensors.any(|(t, a)| *a == array && matches!(t.dir, TensorDir::Out | TensorDir::InOut))
         };
@@ -200,9 +200,9 @@ impl<'p, 'k> Linker<'p, 'k> {
     }
 
     /// What is free, and where these arrays are.
-    fn rows(&self, arrays: &[u32]) -> Rows {
+    fn rows(&self, arrays: &[u32]) -> FreeRows {
         let taken = self.states.iter().flat_map(|s| &s.copies).map(Laid::range);
-        let mut rows = Rows::new(self.all_rows(), taken);
+        let mut rows = FreeRows::new(self.all_rows(), taken);
         for (tensor, &a) in arrays.iter().enumerate() {
             let shape = &self.program.arrays[a as usize].shape;
             self.states[a as usize].copies.iter().for_each(|laid| rows.is_at(tensor as u32, shape, laid));
@@ -242,7 +242,7 @@ impl<'p, 'k> Linker<'p, 'k> {
             self.temps.push(TensorDecl { name: format!("lanes..{n}"), ..temp });
         }
         for need in piece.gives {
-            self.states[array(need.tensor) as usize] = State { host: false, copies: vec![need.laid] };
+            self.states[array(need.tensor) as usize] = ArrayState { host: false, copies: vec![need.laid] };
         }
         Ok(())
     }
@@ -265,7 +265,7 @@ impl<'p, 'k> Linker<'p, 'k> {
             self.bring_back(a, call);
         }
         for &a in &writes {
-            self.states[a as usize] = State { host: true, copies: Vec::new() };
+            self.states[a as usize] = ArrayState { host: true, copies: Vec::new() };
         }
         self.step(call, Action::Host(Host { kernel: launch.kernel.name.to_string(), reads, writes }));
         self.hosted.push(n);
@@ -297,21 +297,21 @@ impl<'p, 'k> Linker<'p, 'k> {
             let relayout = Relayout { src, from, dst, to: to.placement.clone(), axes, start: *start };
             self.step(call, Action::Relayout(relayout));
         }
-        self.states[dst as usize] = State { host: false, copies: vec![to] };
+        self.states[dst as usize] = ArrayState { host: false, copies: vec![to] };
         Ok(())
     }
 
     /// Elements over the whole memory.
-    fn spread(&self, array: u32) -> Placement {
+    fn spread(&self, array: u32) -> ArrayPlacement {
         let a = &self.program.arrays[array as usize];
         interleaved(&a.shape, a.dtype.size() as u32, &self.g)
     }
 
     /// Rows for an array with this placement.
-    fn room(&self, array: u32, placement: Placement, launch: &Launch<'_>) -> Res<Laid> {
+    fn room(&self, array: u32, placement: ArrayPlacement, launch: &ProgramLaunch<'_>) -> Res<Laid> {
         let rows = reach(&placement);
         match self.rows(&[array]).take(Some(0), &placement, rows) {
-            Some(row) => Ok(Laid { placement: Placement { row, ..placement }, rows }),
+            Some(row) => Ok(Laid { placement: ArrayPlacement { row, ..placement }, rows }),
             None => {
                 let name = &self.program.arrays[array as usize].name;
                 let message = format!("`{name}` takes {rows} rows of every bank, and there are none free in one piece");
@@ -322,12 +322,12 @@ impl<'p, 'k> Linker<'p, 'k> {
     }
 
     /// Where the first launch of units behind number `n` that reads the array wants it, or the author.
-    fn wanted(&mut self, n: usize, array: u32) -> Res<Option<Placement>> {
+    fn wanted(&mut self, n: usize, array: u32) -> Res<Option<ArrayPlacement>> {
         let program = self.program;
         for (k, launch) in program.launches.iter().enumerate().skip(n) {
             let Some(tensor) = launch.arrays.iter().position(|a| *a == array) else { continue };
             // What units do not say themselves, they may not be able to take.
-            let own = !matches!(launch.work, Work::Units) || !launch.elsewhere.contains(&(tensor as u32));
+            let own = !matches!(launch.work, LaunchWork::Units) || !launch.elsewhere.contains(&(tensor as u32));
             if let Some(author) = self.author(launch, tensor).filter(|_| own) {
                 return Ok(Some(author));
             }
@@ -335,24 +335,24 @@ impl<'p, 'k> Linker<'p, 'k> {
             if k > n && dir == Some(TensorDir::Out) {
                 return Ok(None);
             }
-            if !matches!(launch.work, Work::Units) {
+            if !matches!(launch.work, LaunchWork::Units) {
                 continue;
             }
             if self.pieces[k].is_none() {
-                let rows = Rows::new(self.all_rows(), std::iter::empty());
+                let rows = FreeRows::new(self.all_rows(), std::iter::empty());
                 self.pieces[k] = Some(crate::piece(launch, self.target, self.lines, &rows)?);
             }
             let piece = self.pieces[k].as_ref();
             let need = piece.and_then(|p| p.wants.iter().find(|need| need.tensor as usize == tensor));
             if let Some(need) = need {
-                return Ok(Some(Placement { row: 0, ..need.laid.placement.clone() }));
+                return Ok(Some(ArrayPlacement { row: 0, ..need.laid.placement.clone() }));
             }
         }
         Ok(None)
     }
 
     /// Where the source says that a tensor is.
-    fn author(&self, launch: &Launch<'_>, tensor: usize) -> Option<Placement> {
+    fn author(&self, launch: &ProgramLaunch<'_>, tensor: usize) -> Option<ArrayPlacement> {
         let place = launch.kernel.tensors.values().nth(tensor)?.place.as_ref()?;
         match self.target.unit.map(|u| u.kind) {
             Some(UnitKind::HbmPim(_)) => hbm::places::of_author(place, &self.g),
@@ -371,7 +371,7 @@ impl<'p, 'k> Linker<'p, 'k> {
     }
 
     /// The host has the values afterwards, if there are any.
-    fn bring_back(&mut self, array: u32, place: Place) {
+    fn bring_back(&mut self, array: u32, place: SourceLine) {
         let state = &self.states[array as usize];
         let Some(laid) = state.copies.first().filter(|_| !state.host) else { return };
         let placement = one_copy(&laid.placement);
@@ -380,7 +380,7 @@ impl<'p, 'k> Linker<'p, 'k> {
     }
 
     /// The values are there afterwards.
-    fn bring_in(&mut self, array: u32, laid: &Laid, place: Place) {
+    fn bring_in(&mut self, array: u32, laid: &Laid, place: SourceLine) {
         self.begin(array);
         let shape = &self.program.arrays[array as usize].shape;
         let state = &self.states[array as usize];
@@ -416,12 +416,12 @@ impl<'p, 'k> Linker<'p, 'k> {
 }
 
 /// A placement as one reads it: of copies, that in the first bank.
-fn one_copy(p: &Placement) -> Placement {
-    Placement { replicated: false, ..p.clone() }
+fn one_copy(p: &ArrayPlacement) -> ArrayPlacement {
+    ArrayPlacement { replicated: false, ..p.clone() }
 }
 
 /// A kernel's numbers of tensors become the program's of arrays; its steps' own arrays begin with number `first`.
-fn rename(action: &mut Action, launch: &Launch<'_>, first: u32) {
+fn rename(action: &mut Action, launch: &ProgramLaunch<'_>, first: u32) {
     let tensors = launch.arrays.len() as u32;
     let array = |tensor: &mut u32| {
         *tensor = launch.arrays.get(*tensor as usize).copied().unwrap_or_else(|| first + *tensor - tensors);

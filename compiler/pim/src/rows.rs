@@ -4,14 +4,14 @@
 //! units stores what, and a launch's own places can be numbered from their first row.
 
 use ptoc_abi::Coord;
-use ptoc_pim_stream::placement::{Leaf, Placement};
+use ptoc_pim_stream::placement::{ArrayPlacement, Leaf};
 use std::ops::Range;
 
 /// An array in the memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Laid {
     /// Where.
-    pub placement: Placement,
+    pub placement: ArrayPlacement,
     /// The rows that are its own, from the placement's first one.
     pub rows: u32,
 }
@@ -25,14 +25,14 @@ impl Laid {
 
 /// What is free when a launch begins, and where its tensors are already.
 #[derive(Clone, Debug)]
-pub struct Rows {
+pub struct FreeRows {
     free: Vec<Range<u32>>,
     here: Vec<(u32, Vec<u32>, Laid)>,
 }
 
-impl Rows {
+impl FreeRows {
     /// All of them, but for those of these arrays.
-    pub fn new(all: Range<u32>, taken: impl Iterator<Item = Range<u32>>) -> Rows {
+    pub fn new(all: Range<u32>, taken: impl Iterator<Item = Range<u32>>) -> FreeRows {
         let mut taken: Vec<Range<u32>> = taken.collect();
         taken.sort_by_key(|r| (r.start, r.end));
         let (mut free, mut at) = (Vec::new(), all.start);
@@ -45,7 +45,7 @@ impl Rows {
         if at < all.end {
             free.push(at..all.end);
         }
-        Rows { free, here: Vec::new() }
+        FreeRows { free, here: Vec::new() }
     }
 
     /// Tensor `number` of the launch, of this shape, is there.
@@ -55,7 +55,7 @@ impl Rows {
 
     /// The first row for a tensor of the launch with this placement, which takes so many: that where it lies, or free
     /// ones. `None` is for what the launch needs beside its tensors. Returns `None` if there are none in one piece.
-    pub fn take(&mut self, tensor: Option<u32>, placement: &Placement, rows: u32) -> Option<u32> {
+    pub fn take(&mut self, tensor: Option<u32>, placement: &ArrayPlacement, rows: u32) -> Option<u32> {
         let there = self.here.iter().find(|(n, shape, laid)| {
             Some(*n) == tensor && laid.rows >= rows && same(&laid.placement, placement, shape)
         });
@@ -79,18 +79,18 @@ impl Rows {
 }
 
 /// The rows that a placement goes through.
-pub fn reach(p: &Placement) -> u32 {
+pub fn reach(p: &ArrayPlacement) -> u32 {
     let rows = p.dims.iter().flatten().filter(|l| l.coord == Coord::Row && l.extent > 1);
     rows.fold(1, |n, l| n.saturating_add((l.extent - 1).saturating_mul(l.stride)))
 }
 
 /// Do the elements of an array of this shape lie alike, from whatever row on?
-pub fn same(a: &Placement, b: &Placement, shape: &[u32]) -> bool {
+pub fn same(a: &ArrayPlacement, b: &ArrayPlacement, shape: &[u32]) -> bool {
     a.replicated == b.replicated && normal(a, shape) == normal(b, shape)
 }
 
 /// Each dimension's parts without those that nothing moves along; what goes on along the same coordinate is one.
-fn normal(p: &Placement, shape: &[u32]) -> Vec<Vec<Leaf>> {
+fn normal(p: &ArrayPlacement, shape: &[u32]) -> Vec<Vec<Leaf>> {
     let one = |(dim, extent): (&Vec<Leaf>, &u32)| {
         let mut rest = *extent;
         let mut out: Vec<Leaf> = Vec::new();
@@ -117,13 +117,13 @@ mod tests {
     use super::*;
     use crate::place::leaf;
 
-    fn placed(dims: Vec<Vec<Leaf>>, row: u32) -> Placement {
-        Placement { dims, row, replicated: false }
+    fn placed(dims: Vec<Vec<Leaf>>, row: u32) -> ArrayPlacement {
+        ArrayPlacement { dims, row, replicated: false }
     }
 
     #[test]
     fn pieces() {
-        let mut rows = Rows::new(1..100, [10..20, 0..5, 15..30, 90..200].into_iter());
+        let mut rows = FreeRows::new(1..100, [10..20, 0..5, 15..30, 90..200].into_iter());
         assert_eq!(rows.free, [5..10, 30..90]);
         let p = placed(vec![vec![leaf(4, Coord::Row, 2)]], 0);
         assert_eq!(reach(&p), 7);
@@ -133,9 +133,9 @@ mod tests {
         );
         assert_eq!(rows.longest(), 53);
         // A tensor that lies so already stays where it is, and one that would take more rows does not.
-        rows.is_at(3, &[4], &Laid { placement: Placement { row: 10, ..p.clone() }, rows: 7 });
+        rows.is_at(3, &[4], &Laid { placement: ArrayPlacement { row: 10, ..p.clone() }, rows: 7 });
         assert_eq!((rows.take(Some(3), &p, 7), rows.take(Some(3), &p, 8)), (Some(10), Some(37)));
-        assert_eq!(Rows::new(0..4, std::iter::once(0..4)).longest(), 0);
+        assert_eq!(FreeRows::new(0..4, std::iter::once(0..4)).longest(), 0);
     }
 
     #[test]
@@ -153,6 +153,6 @@ mod tests {
         assert!(!same(&a, &b, &[1, 80]));
         let c = placed(vec![vec![], vec![leaf(16, Coord::Byte, 2), leaf(4, Coord::Col, 2)]], 3);
         assert!(!same(&a, &c, &[1, 64]));
-        assert!(!same(&a, &Placement { replicated: true, ..a.clone() }, &[1, 64]));
+        assert!(!same(&a, &ArrayPlacement { replicated: true, ..a.clone() }, &[1, 64]));
     }
 }

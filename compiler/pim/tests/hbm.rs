@@ -10,7 +10,7 @@ use ptoc_isa::Target;
 use ptoc_pim::compile;
 use ptoc_pim_sim::machine::{self, device};
 use ptoc_pim_stream::Stream;
-use ptoc_pim_stream::stream::{Action, ColumnOp, Place};
+use ptoc_pim_stream::stream::{Action, ColumnOp, SourceLine};
 use ptoc_tensor::{DType, Tensor};
 
 fn kernel(text: &str) -> Kernel {
@@ -20,7 +20,7 @@ fn kernel(text: &str) -> Kernel {
 fn stream(kernel: &Kernel) -> Result<Stream, Box<Diagnostic>> {
     let target = Target::find("hbm-pim").unwrap_or_else(|d| panic!("{}", d.message));
     let values = ptoc_interp::prologue(kernel, &[], &[]).unwrap_or_else(|t| panic!("{}", t.message));
-    compile(kernel, &values, target, &|_| Place::default())
+    compile(kernel, &values, target, &|_| SourceLine::default())
 }
 
 /// Numbers of which some are NaN, infinite, subnormal or a zero with a sign.
@@ -41,7 +41,7 @@ fn numbers(count: usize, seed: u64, wild: bool) -> Vec<u16> {
 }
 
 /// Runs both; returns the stream.
-fn same(text: &str, seed: u64) -> (Stream, machine::Outcome) {
+fn same(text: &str, seed: u64) -> (Stream, machine::MachineOutcome) {
     let kernel = kernel(text);
     let compiled = stream(&kernel).unwrap_or_else(|d| panic!("{} {:?}", d.message, d.notes));
     let stream = Stream::decode(&compiled.encode().expect("it encodes")).expect("it decodes");
@@ -63,7 +63,7 @@ fn same(text: &str, seed: u64) -> (Stream, machine::Outcome) {
         args.push(TensorArg { dtype: DType::F16, shape: decl.shape.iter().map(|e| u64::from(*e)).collect(), data });
         arrays.push(given.then_some(tensor));
     }
-    let mut launch = ptoc_interp::Launch {
+    let mut launch = ptoc_interp::InterpreterLaunch {
         tensors: args,
         dims: Vec::new(),
         scalars: Vec::new(),

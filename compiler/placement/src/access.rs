@@ -6,7 +6,7 @@ use ptoc_isa::{Role, Sem, ShapeRule};
 
 /// Read or written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Access {
+pub enum AccessMode {
     /// Elements are read.
     Read,
     /// Elements are written.
@@ -15,7 +15,7 @@ pub enum Access {
 
 /// Storage that a statement touches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum AccessedStorage {
     /// A tile, through this window.
     Tile(TileRef),
     /// A scratch tensor of the block.
@@ -23,25 +23,25 @@ pub enum Place {
 }
 
 /// The accesses of `stmt` itself, reads before writes.
-pub fn accesses(kernel: &Kernel, stmt: &Stmt) -> Vec<(Access, Place)> {
+pub fn accesses(kernel: &Kernel, stmt: &Stmt) -> Vec<(AccessMode, AccessedStorage)> {
     let mut out = Vec::new();
-    let scratch = |t: TensorId| (kernel.tensors[t].dir == TensorDir::Scratch).then_some(Place::Scratch(t));
-    let side = |side: &ptoc_ir::tile::Access, access: Access, out: &mut Vec<(Access, Place)>| {
-        out.extend(side.tile().map(|t| (access, Place::Tile(*t))));
+    let scratch = |t: TensorId| (kernel.tensors[t].dir == TensorDir::Scratch).then_some(AccessedStorage::Scratch(t));
+    let side = |side: &ptoc_ir::tile::NestAccess, access: AccessMode, out: &mut Vec<(AccessMode, AccessedStorage)>| {
+        out.extend(side.tile().map(|t| (access, AccessedStorage::Tile(*t))));
         out.extend(side.tensor().and_then(scratch).map(|p| (access, p)));
-        out.extend(side.tables().filter_map(scratch).map(|p| (Access::Read, p)));
+        out.extend(side.tables().filter_map(scratch).map(|p| (AccessMode::Read, p)));
     };
     match &stmt.op {
-        Op::Load { tensor, .. } => out.extend(scratch(*tensor).map(|p| (Access::Read, p))),
-        Op::Store { tensor, .. } => out.extend(scratch(*tensor).map(|p| (Access::Write, p))),
+        Op::Load { tensor, .. } => out.extend(scratch(*tensor).map(|p| (AccessMode::Read, p))),
+        Op::Store { tensor, .. } => out.extend(scratch(*tensor).map(|p| (AccessMode::Write, p))),
         Op::Atomic { tensor, .. } => {
-            out.extend(scratch(*tensor).map(|p| (Access::Read, p)));
-            out.extend(scratch(*tensor).map(|p| (Access::Write, p)));
+            out.extend(scratch(*tensor).map(|p| (AccessMode::Read, p)));
+            out.extend(scratch(*tensor).map(|p| (AccessMode::Write, p)));
         }
-        Op::TileGet { tile, .. } => out.push((Access::Read, Place::Tile(*tile))),
-        Op::TileSet { tile, .. } => out.push((Access::Write, Place::Tile(*tile))),
+        Op::TileGet { tile, .. } => out.push((AccessMode::Read, AccessedStorage::Tile(*tile))),
+        Op::TileSet { tile, .. } => out.push((AccessMode::Write, AccessedStorage::Tile(*tile))),
         Op::Print { parts } => out.extend(parts.iter().filter_map(|p| match p {
-            PrintPart::Tile(t) => Some((Access::Read, Place::Tile(*t))),
+            PrintPart::Tile(t) => Some((AccessMode::Read, AccessedStorage::Tile(*t))),
             _ => None,
         })),
         // Binding an address touches no element.
@@ -49,50 +49,50 @@ pub fn accesses(kernel: &Kernel, stmt: &Stmt) -> Vec<(Access, Place)> {
         Op::Inst(inst) => {
             for (access, operand) in inst_operands(inst) {
                 match operand {
-                    Operand::Tile(t) => out.push((access, Place::Tile(*t))),
+                    Operand::Tile(t) => out.push((access, AccessedStorage::Tile(*t))),
                     Operand::View(v) => out.extend(scratch(v.tensor).map(|p| (access, p))),
                     Operand::Scalar(_) => {}
                 }
             }
             if inst.attrs.atomic.is_some() {
                 // An atomic store reads what it adds to.
-                let reads: Vec<_> = out.iter().filter(|(a, _)| *a == Access::Write).map(|(_, p)| *p).collect();
-                out.extend(reads.into_iter().map(|p| (Access::Read, p)));
+                let reads: Vec<_> = out.iter().filter(|(a, _)| *a == AccessMode::Write).map(|(_, p)| *p).collect();
+                out.extend(reads.into_iter().map(|p| (AccessMode::Read, p)));
             }
-            out.extend(inst.scratch.iter().map(|t| (Access::Write, Place::Tile(*t))));
+            out.extend(inst.scratch.iter().map(|t| (AccessMode::Write, AccessedStorage::Tile(*t))));
         }
         Op::Copy(copy) => {
-            side(&copy.src, Access::Read, &mut out);
-            side(&copy.dst, Access::Write, &mut out);
+            side(&copy.src, AccessMode::Read, &mut out);
+            side(&copy.dst, AccessMode::Write, &mut out);
         }
         Op::Mma(mma) => {
-            [&mma.a, &mma.b, &mma.acc].into_iter().for_each(|s| side(s, Access::Read, &mut out));
-            side(&mma.acc, Access::Write, &mut out);
+            [&mma.a, &mma.b, &mma.acc].into_iter().for_each(|s| side(s, AccessMode::Read, &mut out));
+            side(&mma.acc, AccessMode::Write, &mut out);
         }
         _ => {}
     }
-    out.sort_by_key(|(a, _)| *a == Access::Write);
+    out.sort_by_key(|(a, _)| *a == AccessMode::Write);
     out
 }
 
 /// The operands of an instruction with the part that the table gives them.
-pub fn inst_operands(inst: &Inst) -> impl Iterator<Item = (Access, &Operand)> {
+pub fn inst_operands(inst: &Inst) -> impl Iterator<Item = (AccessMode, &Operand)> {
     inst.instr.get().operands.iter().zip(&inst.operands).map(|(spec, operand)| {
         let access = match spec.role {
-            Role::Dst => Access::Write,
-            Role::Src => Access::Read,
+            Role::Dst => AccessMode::Write,
+            Role::Src => AccessMode::Read,
         };
         (access, operand)
     })
 }
 
 /// The tiles that `stmt` itself touches.
-pub fn tile_accesses(kernel: &Kernel, stmt: &Stmt) -> Vec<(Access, TileRef)> {
+pub fn tile_accesses(kernel: &Kernel, stmt: &Stmt) -> Vec<(AccessMode, TileRef)> {
     accesses(kernel, stmt)
         .into_iter()
         .filter_map(|(a, p)| match p {
-            Place::Tile(t) => Some((a, t)),
-            Place::Scratch(_) => None,
+            AccessedStorage::Tile(t) => Some((a, t)),
+            AccessedStorage::Scratch(_) => None,
         })
         .collect()
 }

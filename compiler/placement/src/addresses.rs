@@ -22,7 +22,7 @@ const FUEL: u32 = 2_000;
 /// Removes the checks of addresses that are always right, and reports those that are certain to be wrong.
 pub fn settle(kernel: &mut Kernel, target: &Target) -> Vec<Diagnostic> {
     let mut body = std::mem::take(&mut kernel.body);
-    let mut pass = Pass {
+    let mut pass = AddressAnalysis {
         kernel,
         target,
         defs: FxHashMap::default(),
@@ -57,7 +57,7 @@ struct Loop {
     hi: i64,
 }
 
-struct Pass<'k> {
+struct AddressAnalysis<'k> {
     kernel: &'k Kernel,
     target: &'k Target,
     defs: FxHashMap<Value, Def>,
@@ -69,7 +69,7 @@ struct Pass<'k> {
     out: Vec<Diagnostic>,
 }
 
-impl Pass<'_> {
+impl AddressAnalysis<'_> {
     fn note(&mut self, region: &[Stmt]) {
         for stmt in region {
             match &stmt.op {

@@ -34,7 +34,7 @@ pub fn plan_with_copies(kernel: &mut Kernel, target: &Target) -> (Liveness, Resu
 
 /// Gives copies to the hidden tiles that connect pipes; returns these.
 fn give(kernel: &mut Kernel) -> Vec<Tile> {
-    struct Walk<'k> {
+    struct MultiBufferPromotion<'k> {
         kernel: &'k Kernel,
         /// Stages of the pipeline around each tile's declaration.
         stages: SecondaryMap<Tile, u32>,
@@ -42,7 +42,7 @@ fn give(kernel: &mut Kernel) -> Vec<Tile> {
         several: Vec<Tile>,
         listed: SecondaryMap<Tile, bool>,
     }
-    fn walk(w: &mut Walk<'_>, region: &[Stmt], stages: u32) {
+    fn walk(w: &mut MultiBufferPromotion<'_>, region: &[Stmt], stages: u32) {
         for stmt in region {
             if let Op::Alloc { tile } = stmt.op {
                 w.stages[tile] = stages;
@@ -62,9 +62,9 @@ fn give(kernel: &mut Kernel) -> Vec<Tile> {
         }
     }
     let (stages, pipe) = (SecondaryMap::new(), SecondaryMap::new());
-    let mut w = Walk { kernel, stages, pipe, several: Vec::new(), listed: SecondaryMap::new() };
+    let mut w = MultiBufferPromotion { kernel, stages, pipe, several: Vec::new(), listed: SecondaryMap::new() };
     walk(&mut w, &kernel.body, 1);
-    let Walk { stages, several, .. } = w;
+    let MultiBufferPromotion { stages, several, .. } = w;
     // A plan of the author's says itself how many there are: as many as addresses, if that is possible at all.
     let pinned: Vec<(Tile, u32)> = kernel.pins.iter().map(|(t, at)| (*t, at.len() as u32)).collect();
     for &(tile, n) in &pinned {

@@ -5,7 +5,7 @@
 //! backward flow of wanted values. The difference is space that is held for nothing, which the map shows and the
 //! repairs of a capacity error try to free. Nothing is placed by it.
 
-use crate::access::{Access, is_whole, regions, tile_accesses};
+use crate::access::{AccessMode, is_whole, regions, tile_accesses};
 use crate::liveness::{Interval, Point};
 use cranelift_entity::SecondaryMap;
 use ptoc_ir::tile::{Kernel, Label, Op, Stmt, Tile, TileRef, Value};
@@ -31,7 +31,7 @@ pub fn holding(kernel: &Kernel) -> SecondaryMap<Tile, Holding> {
     for tiles in touched.chunks((BITS / points.max(1)).max(1024)) {
         let mut numbers: SecondaryMap<Tile, Option<u32>> = SecondaryMap::new();
         (0..).zip(tiles).for_each(|(n, t)| numbers[*t] = Some(n));
-        let mut flow = Flow {
+        let mut flow = ValueLiveness {
             kernel,
             numbers,
             points: FxHashMap::default(),
@@ -119,7 +119,7 @@ struct Exit {
     on_continue: Set,
 }
 
-struct Flow<'k> {
+struct ValueLiveness<'k> {
     kernel: &'k Kernel,
     /// Numbers of the tiles that are followed.
     numbers: SecondaryMap<Tile, Option<u32>>,
@@ -134,7 +134,7 @@ struct Flow<'k> {
     again: FxHashMap<Label, Set>,
 }
 
-impl Flow<'_> {
+impl ValueLiveness<'_> {
     /// The word and the bit of a tile that is followed.
     fn bit(&self, tile: Tile) -> Option<(usize, u64)> {
         let n = self.numbers[tile]? as usize;
@@ -154,7 +154,7 @@ impl Flow<'_> {
     }
 
     /// What a statement does to tiles that are followed.
-    fn accesses(&self, stmt: &Stmt) -> Vec<(Access, TileRef)> {
+    fn accesses(&self, stmt: &Stmt) -> Vec<(AccessMode, TileRef)> {
         let mut all = tile_accesses(self.kernel, stmt);
         all.retain(|(_, r)| self.bit(r.tile).is_some());
         all
@@ -178,13 +178,13 @@ impl Flow<'_> {
             self.at.push(Set::new());
             for (access, r) in self.accesses(stmt) {
                 let list = match access {
-                    Access::Read => &mut out[r.tile].reads,
-                    Access::Write => &mut out[r.tile].writes,
+                    AccessMode::Read => &mut out[r.tile].reads,
+                    AccessMode::Write => &mut out[r.tile].writes,
                 };
                 if list.last() != Some(&entry) {
                     list.push(entry);
                 }
-                if access == Access::Read {
+                if access == AccessMode::Read {
                     let whole = is_whole(self.kernel, &r);
                     let shapes = &mut self.shapes[r.tile];
                     *shapes = match *shapes {
@@ -237,12 +237,12 @@ impl Flow<'_> {
     fn before(&mut self, stmt: &Stmt, mut live: Set) -> Set {
         let accesses = self.accesses(stmt);
         for (access, r) in &accesses {
-            if *access == Access::Write && self.replaces(r) {
+            if *access == AccessMode::Write && self.replaces(r) {
                 self.remove(&mut live, r.tile);
             }
         }
         for (access, r) in &accesses {
-            if *access == Access::Read {
+            if *access == AccessMode::Read {
                 self.add(&mut live, r.tile);
             }
         }

@@ -75,9 +75,10 @@ pub struct LoopRange {
 
 /// Computes the live intervals of `kernel`'s tiles.
 pub fn liveness(kernel: &Kernel) -> Liveness {
-    let mut walk = Walk { kernel, spans: Vec::new(), stack: Vec::new(), loops: Vec::new(), events: Vec::new() };
+    let mut walk =
+        LivenessAnalysis { kernel, spans: Vec::new(), stack: Vec::new(), loops: Vec::new(), events: Vec::new() };
     walk.region(&kernel.body);
-    let Walk { spans, loops, events, .. } = walk;
+    let LivenessAnalysis { spans, loops, events, .. } = walk;
 
     // The loops around a tile's declaration; a tile declared in several places lives in what they share.
     let mut homes: SecondaryMap<Tile, Option<Vec<usize>>> = SecondaryMap::new();
@@ -135,7 +136,7 @@ struct Event {
     stack: Vec<usize>,
 }
 
-struct Walk<'k> {
+struct LivenessAnalysis<'k> {
     kernel: &'k Kernel,
     spans: Vec<Span>,
     stack: Vec<usize>,
@@ -143,7 +144,7 @@ struct Walk<'k> {
     events: Vec<Event>,
 }
 
-impl Walk<'_> {
+impl LivenessAnalysis<'_> {
     fn point(&mut self, span: Span) -> Point {
         self.spans.push(span);
         (self.spans.len() - 1) as Point

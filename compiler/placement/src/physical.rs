@@ -15,7 +15,9 @@ use crate::scalars::Scalars;
 use crate::stages;
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 use ptoc_diagnostics::Span;
-use ptoc_ir::tile::{Access, AddrKind, Kernel, Op, Operand, PrintPart, Region, Stmt, Tile, TileData, TileRef, Value};
+use ptoc_ir::tile::{
+    AddrKind, Kernel, NestAccess, Op, Operand, PrintPart, Region, Stmt, Tile, TileData, TileRef, Value,
+};
 use ptoc_isa::{BinOp, Target};
 use rustc_hash::FxHashMap;
 
@@ -38,7 +40,7 @@ pub fn physical(kernel: &Kernel, placement: &Placement, target: &Target) -> Kern
             }
         }
     }
-    let mut pass = Pass {
+    let mut pass = BufferExpansion {
         tiles: &out.tiles,
         scalars: Scalars::new(&mut out.values, &out.prologue),
         copies,
@@ -76,7 +78,7 @@ struct Pipeline {
     first: FxHashMap<(u32, u32), Value>,
 }
 
-struct Pass<'k> {
+struct BufferExpansion<'k> {
     tiles: &'k PrimaryMap<Tile, TileData>,
     scalars: Scalars<'k>,
     copies: SecondaryMap<Tile, Option<Copies>>,
@@ -87,7 +89,7 @@ struct Pass<'k> {
     known: Vec<FxHashMap<(Value, Value), Value>>,
 }
 
-impl Pass<'_> {
+impl BufferExpansion<'_> {
     fn region(&mut self, region: &mut Region) {
         let mut out = Region::with_capacity(region.len());
         for mut stmt in std::mem::take(region) {
@@ -132,8 +134,8 @@ impl Pass<'_> {
     fn stmt(&mut self, stmt: &mut Stmt, out: &mut Region) {
         let span = stmt.span;
         let mut fix = |t: &mut TileRef| self.select(t, span, out);
-        let mut side = |side: &mut Access| {
-            if let Access::Tile { tile, .. } = side {
+        let mut side = |side: &mut NestAccess| {
+            if let NestAccess::Tile { tile, .. } = side {
                 fix(tile);
             }
         };

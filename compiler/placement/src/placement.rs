@@ -11,7 +11,7 @@
 //! * Where a memory also has tiles with run-time addresses, automatic tiles go to its top end, and
 //!   [`Memory::dynamic_limit`] says how far the run-time addresses may reach.
 
-use crate::access::{Access, inst_operands, is_auto, is_broadcast, is_whole};
+use crate::access::{AccessMode, inst_operands, is_auto, is_broadcast, is_whole};
 use crate::liveness::{Interval, Liveness, Point, for_each_point, liveness};
 use crate::pack::{Effort, Problem, Rect};
 use crate::{memories, pins};
@@ -384,11 +384,11 @@ pub fn in_place(kernel: &Kernel, live: &Liveness) -> SecondaryMap<Tile, Tile> {
         for (k, (access, operand)) in inst_operands(inst).enumerate() {
             let Operand::Tile(t) = operand else { continue };
             match access {
-                Access::Write if is_auto(kernel, t.tile) && is_whole(kernel, t) => destination = Some(t.tile),
-                Access::Write => {}
-                Access::Read if !is_whole(kernel, t) || is_broadcast(inst, k) => elsewhere.push(t.tile),
-                Access::Read if is_auto(kernel, t.tile) => sources.push(t.tile),
-                Access::Read => {}
+                AccessMode::Write if is_auto(kernel, t.tile) && is_whole(kernel, t) => destination = Some(t.tile),
+                AccessMode::Write => {}
+                AccessMode::Read if !is_whole(kernel, t) || is_broadcast(inst, k) => elsewhere.push(t.tile),
+                AccessMode::Read if is_auto(kernel, t.tile) => sources.push(t.tile),
+                AccessMode::Read => {}
             }
         }
         let Some(dst) = destination else { return };

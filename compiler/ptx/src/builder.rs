@@ -1,14 +1,14 @@
 //! Making a kernel line by line.
 
 use crate::inst::{AddrBase, Address, Cmp, Inst, Op, Round, Src};
-use crate::kernel::{Item, Kernel, Label, Param, Symbol, VReg};
+use crate::kernel::{BodyItem, Label, Param, PtxKernel, Symbol, VReg};
 use crate::table::{Arith, Operands, wide};
 use crate::types::{Class, Space, Type};
 
 /// A kernel in the making.
 #[derive(Debug, Default)]
 pub struct Builder {
-    kernel: Kernel,
+    kernel: PtxKernel,
     /// What the next instructions are made for.
     pub site: u32,
     /// The next instructions are under this guard.
@@ -18,12 +18,12 @@ pub struct Builder {
 impl Builder {
     /// A kernel without lines.
     pub fn new(name: impl Into<String>, threads: u32) -> Builder {
-        let kernel = Kernel { name: name.into(), threads, ..Kernel::default() };
+        let kernel = PtxKernel { name: name.into(), threads, ..PtxKernel::default() };
         Builder { kernel, ..Builder::default() }
     }
 
     /// The kernel.
-    pub fn finish(self) -> Kernel {
+    pub fn finish(self) -> PtxKernel {
         self.kernel
     }
 
@@ -56,18 +56,18 @@ impl Builder {
 
     /// Text for who reads the code.
     pub fn comment(&mut self, text: impl Into<String>) {
-        self.kernel.body.push(Item::Comment(text.into()));
+        self.kernel.body.push(BodyItem::Comment(text.into()));
     }
 
     /// Puts a label here.
     pub fn place(&mut self, label: Label) {
-        self.kernel.body.push(Item::Label(label));
+        self.kernel.body.push(BodyItem::Label(label));
     }
 
     /// An instruction.
     pub fn push(&mut self, op: Op, dsts: &[VReg], srcs: &[Src]) {
         let inst = Inst { guard: self.guard, op, dsts: dsts.into(), srcs: srcs.into(), site: self.site };
-        self.kernel.body.push(Item::Inst(inst));
+        self.kernel.body.push(BodyItem::Inst(inst));
     }
 
     /// One result of a class.

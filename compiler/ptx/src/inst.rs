@@ -257,7 +257,7 @@ pub struct Inst {
 
 /// What may stand in a place of an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum OperandClass {
     /// A register of this class, or a number.
     Value(Class),
     /// A register of this class.
@@ -276,40 +276,44 @@ pub enum Kind {
 
 /// The shape of an instruction.
 #[derive(Clone, Debug)]
-pub struct Form {
+pub struct InstForm {
     /// The mnemonic.
     pub name: String,
     /// Results; a memory instruction may have two or four of the one.
-    pub dsts: Vec<Kind>,
+    pub dsts: Vec<OperandClass>,
     /// Operands, likewise.
-    pub srcs: Vec<Kind>,
+    pub srcs: Vec<OperandClass>,
     /// The type in which numbers are printed.
     pub ty: Type,
 }
 
 impl Op {
     /// What the instruction looks like; `None` where there is none of that type.
-    pub fn form(self) -> Option<Form> {
-        let form =
-            |name: String, dsts: &[Kind], srcs: &[Kind], ty| Form { name, dsts: dsts.into(), srcs: srcs.into(), ty };
+    pub fn form(self) -> Option<InstForm> {
+        let form = |name: String, dsts: &[OperandClass], srcs: &[OperandClass], ty| InstForm {
+            name,
+            dsts: dsts.into(),
+            srcs: srcs.into(),
+            ty,
+        };
         Some(match self {
             Op::Arith(arith, ty) => {
                 let row = arith.row();
                 if !row.types.contains(&ty) {
                     return None;
                 }
-                let same = Kind::Value(ty.class());
+                let same = OperandClass::Value(ty.class());
                 let (dst, srcs) = match row.operands {
                     Operands::Same => (ty.class(), vec![same; row.arity]),
-                    Operands::Shift => (ty.class(), vec![same, Kind::Value(Class::B32)]),
+                    Operands::Shift => (ty.class(), vec![same, OperandClass::Value(Class::B32)]),
                     Operands::Wide => {
                         let twice = wide(ty).class();
                         let mut srcs = vec![same; 2];
-                        srcs.extend((row.arity == 3).then_some(Kind::Value(twice)));
+                        srcs.extend((row.arity == 3).then_some(OperandClass::Value(twice)));
                         (twice, srcs)
                     }
                 };
-                form(format!("{}.{ty}", row.name), &[Kind::Reg(dst)], &srcs, ty)
+                form(format!("{}.{ty}", row.name), &[OperandClass::Reg(dst)], &srcs, ty)
             }
             Op::Mov(ty) => {
                 let whole = matches!(
@@ -319,10 +323,10 @@ impl Op {
                 if !whole {
                     return None;
                 }
-                form(format!("mov.{ty}"), &[Kind::Reg(ty.class())], &[Kind::Any(ty.class())], ty)
+                form(format!("mov.{ty}"), &[OperandClass::Reg(ty.class())], &[OperandClass::Any(ty.class())], ty)
             }
             Op::Bits(ty) => {
-                let width = Kind::Width(8 * ty.size());
+                let width = OperandClass::Width(8 * ty.size());
                 let known = matches!(ty, Type::B32 | Type::B64);
                 known.then(|| form(format!("mov.{ty}"), &[width], &[width], ty))?
             }
@@ -338,55 +342,57 @@ impl Op {
                     Cmp::Eq | Cmp::Ne => float || int,
                     _ => float || (int && !bits),
                 };
-                let value = Kind::Value(ty.class());
-                fits.then(|| form(format!("setp.{}.{ty}", cmp.name()), &[Kind::Reg(Class::Pred)], &[value, value], ty))?
+                let value = OperandClass::Value(ty.class());
+                fits.then(|| {
+                    form(format!("setp.{}.{ty}", cmp.name()), &[OperandClass::Reg(Class::Pred)], &[value, value], ty)
+                })?
             }
             Op::Selp(ty) => {
                 let known =
                     matches!(ty, Type::B16 | Type::B32 | Type::U32 | Type::B64 | Type::U64 | Type::F32 | Type::F64);
-                let value = Kind::Value(ty.class());
-                let srcs = [value, value, Kind::Reg(Class::Pred)];
-                known.then(|| form(format!("selp.{ty}"), &[Kind::Reg(ty.class())], &srcs, ty))?
+                let value = OperandClass::Value(ty.class());
+                let srcs = [value, value, OperandClass::Reg(Class::Pred)];
+                known.then(|| form(format!("selp.{ty}"), &[OperandClass::Reg(ty.class())], &srcs, ty))?
             }
             Op::Cvt { to, from, round } => {
                 if !conversion(to, from, round) {
                     return None;
                 }
                 let name = format!("cvt{}.{to}.{from}", round.name());
-                form(name, &[Kind::Reg(to.class())], &[Kind::Reg(from.class())], from)
+                form(name, &[OperandClass::Reg(to.class())], &[OperandClass::Reg(from.class())], from)
             }
             Op::CvtaTo(space) => {
                 let known = matches!(space, Space::Global | Space::Shared | Space::Local);
-                let address = Kind::Reg(Class::B64);
+                let address = OperandClass::Reg(Class::B64);
                 known.then(|| form(format!("cvta.to.{}.u64", space.name()), &[address], &[address], Type::U64))?
             }
             Op::Ld(space, ty) => {
                 let known = ty.size() > 0 && !matches!(ty, Type::F16 | Type::BF16);
                 let name = format!("ld.{}", space.name());
-                known.then(|| form(name, &[Kind::Memory(ty)], &[Kind::Addr(space)], ty))?
+                known.then(|| form(name, &[OperandClass::Memory(ty)], &[OperandClass::Addr(space)], ty))?
             }
             Op::St(space, ty) => {
                 let known = ty.size() > 0 && !matches!(ty, Type::F16 | Type::BF16) && space != Space::Param;
                 let name = format!("st.{}", space.name());
-                known.then(|| form(name, &[], &[Kind::Addr(space), Kind::Memory(ty)], ty))?
+                known.then(|| form(name, &[], &[OperandClass::Addr(space), OperandClass::Memory(ty)], ty))?
             }
             Op::Atom(space, op, ty) => {
                 if !op.types().contains(&ty) || !matches!(space, Space::Global | Space::Shared) {
                     return None;
                 }
-                let value = Kind::Value(ty.class());
-                let mut srcs = vec![Kind::Addr(space), value];
+                let value = OperandClass::Value(ty.class());
+                let mut srcs = vec![OperandClass::Addr(space), value];
                 srcs.extend((op == AtomOp::Cas).then_some(value));
                 let name = format!("atom.{}.{}.{ty}", space.name(), op.name());
-                form(name, &[Kind::Reg(ty.class())], &srcs, ty)
+                form(name, &[OperandClass::Reg(ty.class())], &srcs, ty)
             }
             Op::Shfl(mode) => {
-                let number = Kind::Value(Class::B32);
-                let srcs = [Kind::Reg(Class::B32), number, number, number];
-                form(format!("shfl.sync.{}.b32", mode.name()), &[Kind::Reg(Class::B32)], &srcs, Type::B32)
+                let number = OperandClass::Value(Class::B32);
+                let srcs = [OperandClass::Reg(Class::B32), number, number, number];
+                form(format!("shfl.sync.{}.b32", mode.name()), &[OperandClass::Reg(Class::B32)], &srcs, Type::B32)
             }
             Op::Bar(n) => (n < 16).then(|| form(format!("bar.sync {n}"), &[], &[], Type::B32))?,
-            Op::Bra => form("bra".into(), &[], &[Kind::Label], Type::B32),
+            Op::Bra => form("bra".into(), &[], &[OperandClass::Label], Type::B32),
             Op::Ret => form("ret".into(), &[], &[], Type::B32),
         })
     }

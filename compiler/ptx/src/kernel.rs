@@ -38,7 +38,7 @@ pub struct Symbol {
 
 /// A line of the body.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Item {
+pub enum BodyItem {
     /// Where jumps lead.
     Label(Label),
     /// An instruction.
@@ -49,7 +49,7 @@ pub enum Item {
 
 /// An entry of a module.
 #[derive(Clone, Debug, Default)]
-pub struct Kernel {
+pub struct PtxKernel {
     /// Its name.
     pub name: String,
     /// Parameters in order.
@@ -66,14 +66,14 @@ pub struct Kernel {
     /// Labels.
     pub labels: PrimaryMap<Label, ()>,
     /// The code.
-    pub body: Vec<Item>,
+    pub body: Vec<BodyItem>,
 }
 
-impl Kernel {
+impl PtxKernel {
     /// Instructions in order.
     pub fn insts(&self) -> impl Iterator<Item = &Inst> {
         self.body.iter().filter_map(|item| match item {
-            Item::Inst(inst) => Some(inst),
+            BodyItem::Inst(inst) => Some(inst),
             _ => None,
         })
     }

@@ -2,7 +2,7 @@
 //! makes some values again, and keeps some that all threads have alike elsewhere.
 
 use crate::inst::{AddrBase, Inst, Op, Src};
-use crate::kernel::{Kernel, Label, VReg};
+use crate::kernel::{Label, PtxKernel, VReg};
 use crate::types::Class;
 use crate::verify::{Error, labels};
 use cranelift_entity::{EntityRef, SecondaryMap};
@@ -108,7 +108,7 @@ fn blocks(insts: &[&Inst], places: &SecondaryMap<Label, Option<usize>>) -> Vec<B
 ///
 /// # Errors
 /// A label that is nowhere.
-pub fn pressure(kernel: &Kernel) -> Result<u32, Error> {
+pub fn pressure(kernel: &PtxKernel) -> Result<u32, Error> {
     let places = labels(kernel)?;
     let insts: Vec<&Inst> = kernel.insts().collect();
     if insts.is_empty() {

@@ -1,7 +1,7 @@
 //! The text of a kernel, for PTX ISA 8.3 on sm_90a.
 
 use crate::inst::{AddrBase, Address, Inst, Op, Src};
-use crate::kernel::{Item, Kernel, VReg};
+use crate::kernel::{BodyItem, PtxKernel, VReg};
 use crate::types::{Class, Space, Type};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 const HEADER: &str = ".version 8.3\n.target sm_90a\n.address_size 64\n";
 
 /// A module with this kernel.
-pub fn print(kernel: &Kernel) -> String {
+pub fn print(kernel: &PtxKernel) -> String {
     let mut out = String::from(HEADER);
     let text = Text { kernel, numbers: numbers(kernel) };
     for symbol in kernel.symbols.iter().filter(|s| s.size.is_none()) {
@@ -37,9 +37,9 @@ pub fn print(kernel: &Kernel) -> String {
     }
     for item in &kernel.body {
         let _ = match item {
-            Item::Label(label) => writeln!(out, "$L{}:", label.index()),
-            Item::Comment(line) => writeln!(out, "    // {}", line.replace('\n', " ")),
-            Item::Inst(inst) => writeln!(out, "    {};", text.inst(inst)),
+            BodyItem::Label(label) => writeln!(out, "$L{}:", label.index()),
+            BodyItem::Comment(line) => writeln!(out, "    // {}", line.replace('\n', " ")),
+            BodyItem::Inst(inst) => writeln!(out, "    {};", text.inst(inst)),
         };
     }
     out.push_str("}\n");
@@ -47,12 +47,12 @@ pub fn print(kernel: &Kernel) -> String {
 }
 
 /// One instruction, as the module has it.
-pub(crate) fn instruction(kernel: &Kernel, inst: &Inst) -> String {
+pub(crate) fn instruction(kernel: &PtxKernel, inst: &Inst) -> String {
     Text { kernel, numbers: numbers(kernel) }.inst(inst)
 }
 
 /// Registers are numbered within their class.
-fn numbers(kernel: &Kernel) -> SecondaryMap<VReg, u32> {
+fn numbers(kernel: &PtxKernel) -> SecondaryMap<VReg, u32> {
     let mut next = [0; Class::ALL.len()];
     let mut numbers = SecondaryMap::new();
     for (reg, class) in &kernel.regs {
@@ -63,7 +63,7 @@ fn numbers(kernel: &Kernel) -> SecondaryMap<VReg, u32> {
 }
 
 struct Text<'a> {
-    kernel: &'a Kernel,
+    kernel: &'a PtxKernel,
     numbers: SecondaryMap<VReg, u32>,
 }
 

@@ -76,7 +76,7 @@ pub enum Operands {
 
 /// What is known of an instruction.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct InstInfo {
     /// Which.
     pub arith: Arith,
     /// The mnemonic without the type.
@@ -94,12 +94,12 @@ const SIGNED: &[Type] = &[S32, S64, F32, F64];
 const BITS: &[Type] = &[Pred, B16, B32, B64];
 const FLOATS: &[Type] = &[F32, F64];
 
-const fn row(arith: Arith, name: &'static str, arity: usize, types: &'static [Type], operands: Operands) -> Row {
-    Row { arith, name, arity, types, operands }
+const fn row(arith: Arith, name: &'static str, arity: usize, types: &'static [Type], operands: Operands) -> InstInfo {
+    InstInfo { arith, name, arity, types, operands }
 }
 
 /// Every instruction that computes.
-pub const TABLE: &[Row] = &[
+pub const TABLE: &[InstInfo] = &[
     row(Arith::Add, "add", 2, INTS, Operands::Same),
     row(Arith::Sub, "sub", 2, INTS, Operands::Same),
     row(Arith::MulLo, "mul.lo", 2, INTS, Operands::Same),
@@ -132,7 +132,7 @@ pub const TABLE: &[Row] = &[
 
 impl Arith {
     /// Its row.
-    pub fn row(self) -> &'static Row {
+    pub fn row(self) -> &'static InstInfo {
         // The table is in the order of the variants; a test holds it to that.
         &TABLE[self as usize]
     }

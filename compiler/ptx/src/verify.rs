@@ -4,8 +4,8 @@
 //! instruction a definition of what it reads. A definition under a guard is none for who reads without it, unless the
 //! register had a value before.
 
-use crate::inst::{AddrBase, Inst, Kind, Op, Src};
-use crate::kernel::{Item, Kernel, Label, VReg};
+use crate::inst::{AddrBase, Inst, Op, OperandClass, Src};
+use crate::kernel::{BodyItem, Label, PtxKernel, VReg};
 use crate::print::instruction;
 use crate::types::{Class, Space, Type};
 use cranelift_entity::{EntityRef, SecondaryMap};
@@ -35,7 +35,7 @@ impl std::error::Error for Error {}
 ///
 /// # Errors
 /// The first mistake.
-pub fn verify(kernel: &Kernel) -> Result<(), Error> {
+pub fn verify(kernel: &PtxKernel) -> Result<(), Error> {
     let whole = |message: String| Err(Error { inst: None, message });
     if kernel.threads == 0 || kernel.threads > 1024 || !kernel.threads.is_multiple_of(32) {
         return whole(format!("{} threads: whole warps, at most 1024", kernel.threads));
@@ -59,7 +59,7 @@ pub fn verify(kernel: &Kernel) -> Result<(), Error> {
     let places = labels(kernel)?;
     let mut n = 0;
     for item in &kernel.body {
-        if let Item::Inst(inst) = item {
+        if let BodyItem::Inst(inst) = item {
             let failed =
                 |message| Error { inst: Some(n), message: format!("`{}`: {message}", instruction(kernel, inst)) };
             check(kernel, inst, &places).map_err(failed)?;
@@ -73,18 +73,18 @@ pub fn verify(kernel: &Kernel) -> Result<(), Error> {
 }
 
 /// The instruction in front of which each label stands.
-pub(crate) fn labels(kernel: &Kernel) -> Result<SecondaryMap<Label, Option<usize>>, Error> {
+pub(crate) fn labels(kernel: &PtxKernel) -> Result<SecondaryMap<Label, Option<usize>>, Error> {
     let mut places: SecondaryMap<Label, Option<usize>> = SecondaryMap::new();
     let mut n = 0;
     for item in &kernel.body {
         match item {
-            Item::Label(label) => {
+            BodyItem::Label(label) => {
                 if places[*label].replace(n).is_some() {
                     return Err(Error { inst: None, message: format!("{label} stands in two places") });
                 }
             }
-            Item::Inst(_) => n += 1,
-            Item::Comment(_) => {}
+            BodyItem::Inst(_) => n += 1,
+            BodyItem::Comment(_) => {}
         }
     }
     if places.values().flatten().any(|at| *at >= n) {
@@ -93,7 +93,7 @@ pub(crate) fn labels(kernel: &Kernel) -> Result<SecondaryMap<Label, Option<usize
     Ok(places)
 }
 
-fn check(kernel: &Kernel, inst: &Inst, places: &SecondaryMap<Label, Option<usize>>) -> Result<(), String> {
+fn check(kernel: &PtxKernel, inst: &Inst, places: &SecondaryMap<Label, Option<usize>>) -> Result<(), String> {
     let Some(form) = inst.op.form() else { return Err("there is no such instruction".into()) };
     let class = |reg: VReg| kernel.regs.get(reg).copied().ok_or_else(|| format!("there is no register {reg}"));
     if let Some((guard, _)) = inst.guard
@@ -129,16 +129,16 @@ fn check(kernel: &Kernel, inst: &Inst, places: &SecondaryMap<Label, Option<usize
     for (src, kind) in inst.srcs.iter().zip(srcs) {
         let fits = match (src, kind) {
             (Src::Reg(reg), kind) => register(class(*reg)?, kind),
-            (Src::Imm(_), Kind::Value(_) | Kind::Any(_)) => true,
-            (Src::Special(_), Kind::Any(class)) => class == Class::B32,
-            (Src::Symbol(n), Kind::Any(class)) => {
+            (Src::Imm(_), OperandClass::Value(_) | OperandClass::Any(_)) => true,
+            (Src::Special(_), OperandClass::Any(class)) => class == Class::B32,
+            (Src::Symbol(n), OperandClass::Any(class)) => {
                 let Some(symbol) = kernel.symbols.get(*n as usize) else {
                     return Err("there is no such symbol".into());
                 };
                 class == Class::B64 || (class == Class::B32 && symbol.space.is_small())
             }
-            (Src::Label(label), Kind::Label) => places[*label].is_some(),
-            (Src::Addr(at), Kind::Addr(space)) => match at.base {
+            (Src::Label(label), OperandClass::Label) => places[*label].is_some(),
+            (Src::Addr(at), OperandClass::Addr(space)) => match at.base {
                 AddrBase::Reg(reg) => {
                     class(reg)? == Class::B64 && space != Space::Param || class(reg)? == Class::B32 && space.is_small()
                 }
@@ -159,18 +159,18 @@ fn check(kernel: &Kernel, inst: &Inst, places: &SecondaryMap<Label, Option<usize
 }
 
 /// May a register of this class stand there?
-fn register(class: Class, kind: Kind) -> bool {
+fn register(class: Class, kind: OperandClass) -> bool {
     match kind {
-        Kind::Value(c) | Kind::Reg(c) | Kind::Any(c) => class == c,
-        Kind::Width(bits) => class != Class::Pred && class.bits() == bits,
-        Kind::Memory(ty) => {
+        OperandClass::Value(c) | OperandClass::Reg(c) | OperandClass::Any(c) => class == c,
+        OperandClass::Width(bits) => class != Class::Pred && class.bits() == bits,
+        OperandClass::Memory(ty) => {
             let bits = !matches!(class, Class::Pred | Class::F32 | Class::F64);
             let narrow = ty.size() <= 2 && !ty.is_float();
             class == ty.class()
                 || (matches!(ty, Type::B32 | Type::B64) && class != Class::Pred && class.bits() == 8 * ty.size())
                 || (narrow && bits && class.bits() > 8 * ty.size())
         }
-        Kind::Addr(_) | Kind::Label => false,
+        OperandClass::Addr(_) | OperandClass::Label => false,
     }
 }
 
@@ -205,7 +205,7 @@ impl Set {
 }
 
 /// Every read has a definition on every way to it. Forward data flow over instructions until nothing changes.
-fn definitions(kernel: &Kernel, places: &SecondaryMap<Label, Option<usize>>) -> Result<(), Error> {
+fn definitions(kernel: &PtxKernel, places: &SecondaryMap<Label, Option<usize>>) -> Result<(), Error> {
     let insts: Vec<&Inst> = kernel.insts().collect();
     // Heads of blocks: the first instruction, targets, and what follows a jump.
     let mut heads: Vec<usize> = vec![0];

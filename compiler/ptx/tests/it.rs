@@ -1,13 +1,13 @@
 //! Kernels by hand: what the verifier says of them, how they are printed, what the interpreter makes of them.
 
-use ptoc_ptx::sim::{Fault, Global, Launch, Refusal, Stats, Why, run};
+use ptoc_ptx::sim::{Global, Refusal, SimFault, SimLaunch, Stats, Why, run};
 use ptoc_ptx::{
-    Address, Arith, AtomOp, Builder, Class, Cmp, Kernel, Op, Round, Shfl, Space, Special, Src, Symbol, Type, VReg,
+    Address, Arith, AtomOp, Builder, Class, Cmp, Op, PtxKernel, Round, Shfl, Space, Special, Src, Symbol, Type, VReg,
     pressure, print, verify,
 };
 
 /// A kernel of 64 threads with one parameter, the address of an array; `body` gets the address and the thread.
-fn kernel(body: impl FnOnce(&mut Builder, VReg, VReg)) -> Kernel {
+fn kernel(body: impl FnOnce(&mut Builder, VReg, VReg)) -> PtxKernel {
     let mut b = Builder::new("k", 64);
     let smem = Symbol { name: "smem".into(), space: Space::Shared, align: 16, size: Some(256) };
     b.symbol(smem);
@@ -24,10 +24,10 @@ fn element(b: &mut Builder, base: VReg, index: VReg) -> Address {
     Address::at(b.arith(Arith::MadWide, Type::U32, &[index.into(), Src::Imm(4), base.into()]))
 }
 
-fn launch(kernel: &Kernel, ctas: u32, seed: u64, words: usize) -> Result<(Vec<u32>, Stats), Fault> {
+fn launch(kernel: &PtxKernel, ctas: u32, seed: u64, words: usize) -> Result<(Vec<u32>, Stats), SimFault> {
     let mut global = Global::default();
     let params = [global.add(vec![0; 4 * words])];
-    let launch = Launch {
+    let launch = SimLaunch {
         kernel,
         ctas,
         shared: 0,
@@ -44,7 +44,7 @@ fn launch(kernel: &Kernel, ctas: u32, seed: u64, words: usize) -> Result<(Vec<u3
 }
 
 /// Each thread leaves its number in shared memory and takes that of the thread 63 - t.
-fn exchange(barrier: bool) -> Kernel {
+fn exchange(barrier: bool) -> PtxKernel {
     kernel(|b, out, tid| {
         let smem = b.mov(Type::U32, Src::Symbol(0));
         let here = b.arith(Arith::MadLo, Type::U32, &[tid.into(), Src::Imm(4), smem.into()]);

@@ -16,7 +16,7 @@ use crate::ast::{Ident, Name};
 #[derive(Clone, PartialEq, Debug)]
 pub enum Directive {
     /// `// run:`
-    Run(Run),
+    Run(RunLine),
     /// `// check:`
     Check(Check),
     /// `// trap:`
@@ -54,7 +54,7 @@ impl Directive {
 
 /// `// run: kernel backends NAME=VALUE ..`: compute, and compare with `ensures` and between the backends.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Run {
+pub struct RunLine {
     /// What to run.
     pub kernel: Ident,
     /// On what, by the names of [`BACKENDS`]; at least one, none twice.
@@ -137,7 +137,8 @@ pub struct Binding {
 pub(crate) fn read(comment: Span, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Option<Directive> {
     let body = text.strip_prefix("//")?;
     let lead = body.len() - body.trim_start().len();
-    let (kind, rest) = Kind::ALL.into_iter().find_map(|k| Some((k, body.trim_start().strip_prefix(k.mark())?)))?;
+    let (kind, rest) =
+        DirectiveKind::ALL.into_iter().find_map(|k| Some((k, body.trim_start().strip_prefix(k.mark())?)))?;
     let offset = comment.start + (2 + lead + kind.mark().len()) as u32;
     let mut reader = Reader { file: comment.file, kind, diagnostics, ok: true, first: HashMap::new() };
     // A remark begins at a word that starts with `//`.
@@ -157,28 +158,28 @@ fn words(text: &str, offset: u32, file: FileId) -> impl Iterator<Item = Ident> +
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum DirectiveKind {
     Run,
     Check,
     Trap,
 }
 
-impl Kind {
-    const ALL: [Kind; 3] = [Kind::Run, Kind::Check, Kind::Trap];
+impl DirectiveKind {
+    const ALL: [DirectiveKind; 3] = [DirectiveKind::Run, DirectiveKind::Check, DirectiveKind::Trap];
 
     fn mark(self) -> &'static str {
         match self {
-            Kind::Run => "run:",
-            Kind::Check => "check:",
-            Kind::Trap => "trap:",
+            DirectiveKind::Run => "run:",
+            DirectiveKind::Check => "check:",
+            DirectiveKind::Trap => "trap:",
         }
     }
 
     fn form(self) -> &'static str {
         match self {
-            Kind::Run => "a run line is `// run: kernel backend,.. NAME=VALUE ..`",
-            Kind::Check => "a check line is `// check: kernel NAME=VALUE .. => CODE, ..`",
-            Kind::Trap => "a trap line is `// trap: kernel CODE NAME=VALUE ..`",
+            DirectiveKind::Run => "a run line is `// run: kernel backend,.. NAME=VALUE ..`",
+            DirectiveKind::Check => "a check line is `// check: kernel NAME=VALUE .. => CODE, ..`",
+            DirectiveKind::Trap => "a trap line is `// trap: kernel CODE NAME=VALUE ..`",
         }
     }
 }
@@ -195,7 +196,7 @@ enum List {
 
 struct Reader<'a> {
     file: FileId,
-    kind: Kind,
+    kind: DirectiveKind,
     diagnostics: &'a mut Vec<Diagnostic>,
     ok: bool,
     /// Where in its list each name is.
@@ -223,17 +224,17 @@ impl Reader<'_> {
         if !is_name(&kernel.name) {
             self.malformed(kernel.span, format!("a kernel's name is expected, not `{}`", kernel.name));
         }
-        let backends = if self.kind == Kind::Run { self.backends(&kernel, left.next()) } else { Vec::new() };
-        let code = if self.kind == Kind::Trap { self.code(&kernel, left.next()) } else { None };
+        let backends = if self.kind == DirectiveKind::Run { self.backends(&kernel, left.next()) } else { Vec::new() };
+        let code = if self.kind == DirectiveKind::Trap { self.code(&kernel, left.next()) } else { None };
         let (mut settings, mut inputs, mut expects) = (Settings::default(), Vec::new(), Vec::new());
         for word in left {
             self.setting(word, &mut settings, &mut inputs, &mut expects);
         }
         let expected = match right {
-            Some(at) if self.kind != Kind::Check => {
+            Some(at) if self.kind != DirectiveKind::Check => {
                 let start = offset + at as u32;
                 let message = match self.kind {
-                    Kind::Trap => "the code of a trap stands behind the kernel",
+                    DirectiveKind::Trap => "the code of a trap stands behind the kernel",
                     _ => "a run line expects arrays (`C==c.npy`), not codes",
                 };
                 self.malformed(Span::new(self.file, start, start + 2), message);
@@ -246,9 +247,9 @@ impl Reader<'_> {
             return None;
         }
         Some(match self.kind {
-            Kind::Run => Directive::Run(Run { kernel, backends, settings, inputs, expects, span }),
-            Kind::Check => Directive::Check(Check { kernel, settings, expected, span }),
-            Kind::Trap => Directive::Trap(Trap { kernel, code: code?, settings, inputs, span }),
+            DirectiveKind::Run => Directive::Run(RunLine { kernel, backends, settings, inputs, expects, span }),
+            DirectiveKind::Check => Directive::Check(Check { kernel, settings, expected, span }),
+            DirectiveKind::Trap => Directive::Trap(Trap { kernel, code: code?, settings, inputs, span }),
         })
     }
 
@@ -317,7 +318,7 @@ impl Reader<'_> {
             return;
         }
         if equals == 2 {
-            match self.kind == Kind::Run && space.is_none() && machine.is_none() {
+            match self.kind == DirectiveKind::Run && space.is_none() && machine.is_none() {
                 true => self.unique(List::Expects, expects, binding),
                 false => self.malformed(word.span, "`==` expects the value of an array in a run line"),
             }
@@ -347,7 +348,7 @@ impl Reader<'_> {
                     self.unique(List::Capacities, &mut settings.capacities, Binding { name, ..binding });
                 }
                 None if machine.is_some() => self.unique(List::Machine, &mut settings.machine, binding),
-                None if value.ends_with(".npy") && self.kind != Kind::Check => {
+                None if value.ends_with(".npy") && self.kind != DirectiveKind::Check => {
                     self.unique(List::Inputs, inputs, binding)
                 }
                 None => self.unique(List::Params, &mut settings.params, binding),

@@ -30,7 +30,7 @@ mod token;
 
 use build::{Builder, Node};
 use ptoc_diagnostics::{Diagnostic, FileId, Span};
-use source::Source;
+use source::LexedSource;
 use terminal::Terminal;
 
 pub use directive::Directive;
@@ -52,7 +52,7 @@ pub struct Parsed {
 
 /// Parses a file.
 pub fn parse(file: FileId, text: &str) -> Parsed {
-    let mut source = Source::new(file, text);
+    let mut source = LexedSource::new(file, text);
     let text = source.text;
     let mut builder = Builder::new(file, text, std::mem::take(&mut source.docs));
     let balanced = brackets::balance(file, text, &source.tokens);
@@ -69,7 +69,7 @@ pub fn parse(file: FileId, text: &str) -> Parsed {
 /// Parses one expression: the value of `-D NAME=VALUE`, or the argument of `ptoc layout`. An expression that cannot be
 /// parsed is an error node, and has a diagnostic.
 pub fn parse_expr(file: FileId, text: &str) -> (ast::Expr, Vec<Diagnostic>) {
-    let mut source = Source::new(file, text);
+    let mut source = LexedSource::new(file, text);
     let text = source.text;
     let mut builder = Builder::new(file, text, std::mem::take(&mut source.docs));
     let balanced = brackets::balance(file, text, &source.tokens);

@@ -6,7 +6,7 @@
 
 use crate::build::Builder;
 use crate::parse::wanted;
-use crate::source::Source;
+use crate::source::LexedSource;
 use crate::terminal::{Lexeme, Terminal};
 use crate::token::Tok;
 use crate::{brackets, lexer};
@@ -36,13 +36,13 @@ impl Next {
 
 /// What can stand behind `text`; nothing if the statement or item at its end has a mistake before.
 pub fn next(file: FileId, text: &str) -> Option<Next> {
-    let source = Source::new(file, text);
+    let source = LexedSource::new(file, text);
     let mut lexemes = brackets::balance(file, source.text, &source.tokens).lexemes;
     // What was inserted to close what is open still.
     while lexemes.last().is_some_and(|l| l.touched && l.start == l.end) {
         lexemes.pop();
     }
-    let part = Part::last(&lexemes)?;
+    let part = UnfinishedPart::last(&lexemes)?;
     let ask = |from: usize| wanted(&mut Builder::new(file, source.text, Vec::new()), part.start, &lexemes[from..]);
     let mut found = Next::of(&ask(part.from)?);
     // A block may be followed by `else`, which belongs to what stands before.
@@ -57,7 +57,7 @@ pub fn next(file: FileId, text: &str) -> Option<Next> {
 }
 
 /// The statement or item that is being written.
-struct Part {
+struct UnfinishedPart {
     start: Terminal,
     /// Its first lexeme.
     from: usize,
@@ -65,8 +65,8 @@ struct Part {
     before: usize,
 }
 
-impl Part {
-    fn last(lexemes: &[Lexeme]) -> Option<Part> {
+impl UnfinishedPart {
+    fn last(lexemes: &[Lexeme]) -> Option<UnfinishedPart> {
         // Of every block that is open, and of the file: where the part begins that is being written, and the one before
         // it.
         let mut starts = vec![(0, 0)];
@@ -109,7 +109,7 @@ impl Part {
         if !file && lexemes[item..].iter().take_while(|l| !l.is(Tok::LBrace)).any(|l| l.is(Tok::Atom)) {
             return None;
         }
-        Some(Part { start: if file { Terminal::StartItem } else { Terminal::StartStmt }, from, before })
+        Some(UnfinishedPart { start: if file { Terminal::StartItem } else { Terminal::StartStmt }, from, before })
     }
 }
 

@@ -5,7 +5,7 @@ use ptoc_diagnostics::Span;
 
 /// A statement of a block, or the expression that is the block's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct StatementPlace {
     /// With its `;`. Another statement may stand where this begins.
     pub span: Span,
     /// The innermost block around it, with the braces.
@@ -15,19 +15,19 @@ pub struct Place {
 }
 
 /// The innermost statement below `block` that contains `span`.
-pub fn statement(block: &Block, span: Span) -> Option<Place> {
+pub fn statement(block: &Block, span: Span) -> Option<StatementPlace> {
     if !block.span.contains(span) {
         return None;
     }
     let inner = block.stmts.iter().find(|s| s.span.contains(span));
     if let Some(stmt) = inner {
-        let own = Place { span: stmt.span, block: block.span, tail: false };
+        let own = StatementPlace { span: stmt.span, block: block.span, tail: false };
         return blocks_of(stmt).into_iter().find_map(|b| statement(b, span)).or(Some(own));
     }
     let tail = block.tail.as_ref().filter(|t| t.span.contains(span))?;
     let mut inner = Vec::new();
     blocks_in(tail, &mut inner);
-    let own = Place { span: tail.span, block: block.span, tail: true };
+    let own = StatementPlace { span: tail.span, block: block.span, tail: true };
     inner.into_iter().find_map(|b| statement(b, span)).or(Some(own))
 }
 

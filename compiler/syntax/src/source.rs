@@ -17,7 +17,7 @@ pub(crate) fn limit(text: &str) -> &str {
 }
 
 /// A text that was read by the lexer.
-pub(crate) struct Source<'s> {
+pub(crate) struct LexedSource<'s> {
     file: FileId,
     /// The text, cut if it is too large.
     pub text: &'s str,
@@ -35,11 +35,11 @@ pub(crate) struct Source<'s> {
     dropped: usize,
 }
 
-impl<'s> Source<'s> {
-    pub fn new(file: FileId, whole: &'s str) -> Source<'s> {
+impl<'s> LexedSource<'s> {
+    pub fn new(file: FileId, whole: &'s str) -> LexedSource<'s> {
         let text = limit(whole);
         let lexed = lexer::lex(file, text);
-        let mut source = Source {
+        let mut source = LexedSource {
             file,
             text,
             tokens: Vec::with_capacity(lexed.tokens.len()),

@@ -2,7 +2,7 @@
 
 use crate::pto_ids;
 use ptoc_diagnostics::{Code, Diagnostic, codes, list};
-use ptoc_isa::{Loc, Lookup, Otherwise, Pipe, Target};
+use ptoc_isa::{Loc, NameLookup, Otherwise, Pipe, Target};
 use ptoc_tensor::DType;
 
 /// The page of a code or an instruction.
@@ -37,11 +37,11 @@ pub fn page(word: &str) -> Result<String, Box<Diagnostic>> {
     let mut d =
         Diagnostic::global(codes::UNKNOWN_CODE, format!("`{}` is no diagnostic code and no instruction", word.trim()));
     match ptoc_isa::find(&upper) {
-        Lookup::Found(id) => {
+        NameLookup::Found(id) => {
             let pages = ptoc_isa::overloads(id).map(|id| ptoc_isa::instruction_text(id.get()));
             return Ok(pages.collect::<Vec<_>>().join("\n"));
         }
-        Lookup::NotYet(name) => {
+        NameLookup::NotYet(name) => {
             let what = match ptoc_isa::otherwise(name) {
                 Some(Otherwise::As(how)) => format!("An instruction of PTO. In ptoc it is {how}."),
                 Some(Otherwise::LeftOut(why)) => {
@@ -51,11 +51,11 @@ pub fn page(word: &str) -> Result<String, Box<Diagnostic>> {
             };
             return Ok(format!("# {name}\n\n{what}\n"));
         }
-        Lookup::Unknown { .. } if let Some(page) = word_page(name) => return Ok(page),
-        Lookup::Unknown { .. } if pto_ids::beyond(&upper).is_some() => {
+        NameLookup::Unknown { .. } if let Some(page) = word_page(name) => return Ok(page),
+        NameLookup::Unknown { .. } if pto_ids::beyond(&upper).is_some() => {
             d = d.with_help(pto_ids::beyond(&upper).unwrap_or_default());
         }
-        Lookup::Unknown { nearest } => {
+        NameLookup::Unknown { nearest } => {
             let mut near: Vec<&str> = unknown.suggestion.into_iter().collect();
             near.extend(nearest.into_iter().take(3));
             if !near.is_empty() {

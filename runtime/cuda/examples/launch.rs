@@ -14,7 +14,7 @@
 //! expect P NAME TYPE    parameter P holds this file's bytes afterwards; NaN of a float TYPE is any
 //! ```
 
-use ptoc_cuda::{Buffer, Context, Driver, Launch};
+use ptoc_cuda::{Buffer, Context, Driver, LaunchConfig};
 use std::error::Error;
 use std::fs;
 use std::path::Path;
@@ -129,7 +129,7 @@ fn one(context: &Context<'_>, folder: &Path, times: u32) -> Result<String, Box<d
         }
         Ok(())
     };
-    let launch = Launch { ctas: given.ctas, threads: given.threads, params: &params };
+    let launch = LaunchConfig { ctas: given.ctas, threads: given.threads, params: &params };
     // Twice: the second time in another order, most likely.
     for turn in 0..2 {
         fill()?;

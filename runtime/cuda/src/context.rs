@@ -256,7 +256,7 @@ pub struct Function<'c> {
 
 /// How a function is launched.
 #[derive(Clone, Copy, Debug)]
-pub struct Launch<'a> {
+pub struct LaunchConfig<'a> {
     /// CTAs, in one dimension.
     pub ctas: u32,
     /// Threads of a CTA.
@@ -274,11 +274,11 @@ impl Function<'_> {
     /// # Safety
     /// The kernel takes such parameters, and stays inside the memory that they lead to, which lives until the launch is
     /// waited for.
-    pub unsafe fn launch(&self, launch: &Launch<'_>) -> Result<(), Error> {
+    pub unsafe fn launch(&self, launch: &LaunchConfig<'_>) -> Result<(), Error> {
         let driver = self.context.driver;
         let mut params: Vec<u64> = launch.params.to_vec();
         let mut pointers: Vec<*mut c_void> = params.iter_mut().map(|p| std::ptr::from_mut(p).cast()).collect();
-        let Launch { ctas, threads, .. } = *launch;
+        let LaunchConfig { ctas, threads, .. } = *launch;
         // SAFETY: the parameters are copied by the call; the rest is the caller's promise.
         let result = unsafe {
             (driver.f.launch)(

@@ -9,6 +9,6 @@ mod context;
 mod driver;
 mod error;
 
-pub use context::{Buffer, Context, Event, Function, Launch, Module};
+pub use context::{Buffer, Context, Event, Function, LaunchConfig, Module};
 pub use driver::Driver;
 pub use error::{Code, Error};

@@ -67,7 +67,7 @@ impl TensorArg {
 }
 
 /// Arguments of a launch.
-pub struct Launch<'a> {
+pub struct LaunchArgs<'a> {
     /// Dimensions, then scalar arguments.
     pub params: &'a [i64],
     /// The tensors, in the kernel's order.
@@ -177,7 +177,7 @@ impl Kernel {
     ///
     /// # Safety
     /// As for [`Kernel::launch`].
-    pub unsafe fn grid(&self, launch: &mut Launch<'_>) -> Result<Vec<i64>, LaunchError> {
+    pub unsafe fn grid(&self, launch: &mut LaunchArgs<'_>) -> Result<Vec<i64>, LaunchError> {
         let tensors = self.check_arguments(launch)?;
         // SAFETY: the caller's promise.
         let extents = unsafe { self.extents(launch, &tensors) }?;
@@ -195,7 +195,7 @@ impl Kernel {
     /// The tensors' memory is valid for reads and writes of the lengths given and not otherwise used during the launch,
     /// no two of them overlap, one of which is written, and the kernel's code stays inside it for these parameters: its
     /// loop IR was made for tensors of these shapes.
-    pub unsafe fn launch(&self, launch: Launch<'_>) -> Result<(), LaunchError> {
+    pub unsafe fn launch(&self, launch: LaunchArgs<'_>) -> Result<(), LaunchError> {
         // SAFETY: the caller's promise.
         unsafe { self.launch_watched(launch, None) }
     }
@@ -207,7 +207,7 @@ impl Kernel {
     /// As for [`Kernel::launch`].
     pub unsafe fn launch_watched(
         &self,
-        mut launch: Launch<'_>,
+        mut launch: LaunchArgs<'_>,
         monitor: Option<&dyn Monitor>,
     ) -> Result<(), LaunchError> {
         let tensors = self.check_arguments(&launch)?;
@@ -270,7 +270,7 @@ impl Kernel {
         }
     }
 
-    fn check_arguments(&self, launch: &Launch<'_>) -> Result<Table, LaunchError> {
+    fn check_arguments(&self, launch: &LaunchArgs<'_>) -> Result<Table, LaunchError> {
         let (expected, got) = (self.parts.params, launch.params.len());
         if expected != got {
             return Err(LaunchError::Arguments { what: "parameters", expected, got });
@@ -284,7 +284,11 @@ impl Kernel {
 
     /// # Safety
     /// As for [`Kernel::launch`].
-    unsafe fn extents(&self, launch: &mut Launch<'_>, tensors: &Table) -> Result<[i64; MAX_GRID_RANK], LaunchError> {
+    unsafe fn extents(
+        &self,
+        launch: &mut LaunchArgs<'_>,
+        tensors: &Table,
+    ) -> Result<[i64; MAX_GRID_RANK], LaunchError> {
         let mut extents = [0; MAX_GRID_RANK];
         let mut status = Status::default();
         let mut log = PrintLog { sites: &self.parts.prints, block: None, events: Vec::new() };

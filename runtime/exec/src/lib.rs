@@ -12,6 +12,6 @@ mod pool;
 mod print;
 
 pub use arena::ARENA_ALIGN;
-pub use kernel::{Failure, Kernel, KernelParts, Launch, LaunchError, TensorArg};
+pub use kernel::{Failure, Kernel, KernelParts, LaunchArgs, LaunchError, TensorArg};
 pub use pool::Pool;
 pub use print::{PrintEvent, PrintValue};

@@ -161,7 +161,7 @@ unsafe fn fma_plain(turns: usize) -> u64 {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::CHAINS;
-    use super::matrix::{SIDE, Tiles};
+    use super::matrix::{AmxTiles, SIDE};
     use std::arch::x86_64::*;
     use std::hint::black_box;
 
@@ -213,7 +213,7 @@ mod x86 {
             /// The machine has a unit that multiplies these.
             pub(super) unsafe fn $name(turns: usize) -> u64 {
                 // SAFETY: the caller's promise.
-                let _tiles = unsafe { Tiles::new() };
+                let _tiles = unsafe { AmxTiles::new() };
                 // SAFETY: the registers are there.
                 unsafe {
                     std::arch::asm!(

@@ -16,7 +16,7 @@ pub const TILE: usize = SIDE * LINE;
 
 /// What the unit multiplies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Unit {
+pub struct MatrixUnit {
     /// Pairs of bf16, added to f32.
     pub bf16: bool,
     /// Groups of four i8, added to i32.
@@ -24,14 +24,14 @@ pub struct Unit {
 }
 
 /// What the machine's unit multiplies: none if there is no unit, or the system does not save its registers.
-pub fn unit() -> Unit {
-    static UNIT: OnceLock<Unit> = OnceLock::new();
-    *UNIT.get_or_init(|| asked().unwrap_or(Unit { bf16: false, i8: false }))
+pub fn unit() -> MatrixUnit {
+    static UNIT: OnceLock<MatrixUnit> = OnceLock::new();
+    *UNIT.get_or_init(|| asked().unwrap_or(MatrixUnit { bf16: false, i8: false }))
 }
 
 /// Asks the processor, and the system for leave.
 #[cfg(target_arch = "x86_64")]
-fn asked() -> Option<Unit> {
+fn asked() -> Option<MatrixUnit> {
     use std::arch::x86_64::{__cpuid, __cpuid_count};
     let vectors = std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("xsave");
     if !vectors || __cpuid(0).eax < 7 {
@@ -44,11 +44,11 @@ fn asked() -> Option<Unit> {
     let saved = unsafe { saved() };
     // XCR0: components 17 and 18 are the configuration and the tiles.
     let there = has(24) && saved >> 17 & 3 == 3 && permitted();
-    there.then(|| Unit { bf16: has(22), i8: has(25) })
+    there.then(|| MatrixUnit { bf16: has(22), i8: has(25) })
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn asked() -> Option<Unit> {
+fn asked() -> Option<MatrixUnit> {
     None
 }
 
@@ -78,15 +78,15 @@ fn permitted() -> bool {
 /// This thread's registers as whole tiles; free again when dropped.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug)]
-pub struct Tiles(());
+pub struct AmxTiles(());
 
 #[cfg(target_arch = "x86_64")]
-impl Tiles {
+impl AmxTiles {
     /// All of them.
     ///
     /// # Safety
     /// There is a [`unit()`].
-    pub unsafe fn new() -> Tiles {
+    pub unsafe fn new() -> AmxTiles {
         /// Palette 1; bytes of a row from byte 16 on, two each; rows from byte 48 on.
         #[repr(C, align(64))]
         struct Shape([u8; 64]);
@@ -98,12 +98,12 @@ impl Tiles {
         }
         // SAFETY: the caller's promise.
         unsafe { asm!("ldtilecfg [{}]", in(reg) &raw const shape, options(nostack, readonly)) };
-        Tiles(())
+        AmxTiles(())
     }
 }
 
 #[cfg(target_arch = "x86_64")]
-impl Drop for Tiles {
+impl Drop for AmxTiles {
     fn drop(&mut self) {
         // SAFETY: there is a unit, since there are tiles.
         unsafe { asm!("tilerelease", options(nostack, nomem)) };

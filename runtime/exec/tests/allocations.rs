@@ -3,7 +3,7 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "kernels of tests, launched on arrays of theirs")]
 
 use ptoc_abi::Frame;
-use ptoc_exec::{Kernel, KernelParts, Launch, TensorArg};
+use ptoc_exec::{Kernel, KernelParts, LaunchArgs, TensorArg};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -70,7 +70,8 @@ fn launches_allocate_nothing() {
     let tensors: Vec<TensorArg> = bytes.iter_mut().map(|b| TensorArg::new(b)).collect();
     for threads in [1, 2] {
         for grid in [[1, 1], [4, 16], [60, 100]] {
-            let once = || unsafe { kernel.launch(Launch { params: &grid, tensors: &tensors, threads, print: None }) };
+            let once =
+                || unsafe { kernel.launch(LaunchArgs { params: &grid, tensors: &tensors, threads, print: None }) };
             // Threads start when they are needed; a worker that came too late for its arena finds it in a later launch.
             let counts: Vec<usize> = (0..200)
                 .map(|_| {

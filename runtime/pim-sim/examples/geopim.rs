@@ -4,7 +4,7 @@
 //! `cargo run --release -p ptoc-pim-sim --example geopim`
 
 use ptoc_pim_sim::dram::{Config, Refresh};
-use ptoc_pim_sim::units::geopim::{Banks, Border, Job, Kernel, Map, MapPlace, Order, UnitConfig, run};
+use ptoc_pim_sim::units::geopim::{Banks, Border, GeoPimKernel, Job, Map, MapPlace, Order, UnitConfig, run};
 use ptoc_pim_stream::register::Parameters;
 use std::collections::HashMap;
 use std::time::Instant;
@@ -40,7 +40,7 @@ fn main() {
         (seed >> 40) as f32 / (1u64 << 24) as f32
     };
     for (fold, order) in [(true, Order::NeighbourMajor), (true, Order::TileMajor), (false, Order::TileMajor)] {
-        let kernel = Kernel { unit: UnitConfig::default(), map, fold, order, replicated: true };
+        let kernel = GeoPimKernel { unit: UnitConfig::default(), map, fold, order, replicated: true };
         let place = MapPlace::patches(&map, ORIGIN, 32);
         let (mut ticks, mut samples, mut hits, mut reads) = (0, 0, 0, 0);
         let begin = Instant::now();

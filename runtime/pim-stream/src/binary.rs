@@ -6,7 +6,7 @@
 //! warrants. One stream has one form.
 
 use crate::driver;
-use crate::placement::{Leaf, Placement};
+use crate::placement::{ArrayPlacement, Leaf};
 use crate::stream::*;
 use crate::unit::UnitConfig;
 use ptoc_abi::Coord;
@@ -134,7 +134,7 @@ impl Stream {
             let fill = if filled { Some(r.num("the bits of an element")?) } else { None };
             Ok(TensorDecl { name, dtype, shape, role, fill })
         })?;
-        let steps = r.list("steps", |r| Ok(Step { place: r.place()?, action: r.action()? }))?;
+        let steps = r.list("steps", |r| Ok(StreamStep { place: r.place()?, action: r.action()? }))?;
         match r.at == bytes.len() {
             true => Ok(Stream { device: Device { preset, refresh, overrides }, unit, tensors, files, steps }),
             false => r.fail(format!("{} bytes follow the last step", bytes.len() - r.at)),
@@ -171,11 +171,11 @@ impl Writer {
         items.iter().for_each(|item| f(self, item));
     }
 
-    fn place(&mut self, place: Place) {
+    fn place(&mut self, place: SourceLine) {
         self.nums(&[place.file, place.line]);
     }
 
-    fn placement(&mut self, p: &Placement) {
+    fn placement(&mut self, p: &ArrayPlacement) {
         self.list(&p.dims, |w, leaves| {
             w.list(leaves, |w, l| w.nums(&[l.extent, l.coord as u32, l.stride]));
         });
@@ -398,11 +398,11 @@ impl<'b> Reader<'b> {
         Ok(out)
     }
 
-    fn place(&mut self) -> Read<Place> {
-        Ok(Place { file: self.small("the file of a place")?, line: self.small("the line of a place")? })
+    fn place(&mut self) -> Read<SourceLine> {
+        Ok(SourceLine { file: self.small("the file of a place")?, line: self.small("the line of a place")? })
     }
 
-    fn placement(&mut self) -> Read<Placement> {
+    fn placement(&mut self) -> Read<ArrayPlacement> {
         let dims = self.list("dimensions", |r| {
             r.list("parts of a dimension", |r| {
                 Ok(Leaf {
@@ -412,7 +412,7 @@ impl<'b> Reader<'b> {
                 })
             })
         })?;
-        Ok(Placement {
+        Ok(ArrayPlacement {
             dims,
             row: self.small("the first row")?,
             replicated: self.flag("the mark of a replicated array")?,
@@ -474,7 +474,11 @@ impl<'b> Reader<'b> {
                 dst: self.small("an array")?,
                 to: self.placement()?,
                 axes: self.list("loops", |r| {
-                    Ok(Axis { extent: r.small("an extent")?, src: r.small("a stride")?, dst: r.small("a stride")? })
+                    Ok(RelayoutAxis {
+                        extent: r.small("an extent")?,
+                        src: r.small("a stride")?,
+                        dst: r.small("a stride")?,
+                    })
                 })?,
                 start: [self.small("an element")?, self.small("an element")?],
             }),
@@ -513,7 +517,7 @@ impl<'b> Reader<'b> {
             tag::DRIVER => {
                 let at = self.at;
                 let bytes = self.take(driver::SIZE, "a driver's command")?;
-                match driver::Command::decode(bytes) {
+                match driver::DriverCommand::decode(bytes) {
                     Ok(command) => Action::Driver(command),
                     Err(e) => {
                         self.at = at;

@@ -22,7 +22,7 @@ pub const REGISTERS: u8 = 8;
 
 /// Where an operand is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Place {
+pub enum OperandLocation {
     /// Output of the adder.
     AOut,
     /// Output of the multiplier.
@@ -41,10 +41,18 @@ pub enum Place {
     SrfA,
 }
 
-impl Place {
+impl OperandLocation {
     /// In the order of their codes.
-    pub const ALL: [Place; 8] =
-        [Place::AOut, Place::MOut, Place::EvenBank, Place::OddBank, Place::GrfA, Place::GrfB, Place::SrfM, Place::SrfA];
+    pub const ALL: [OperandLocation; 8] = [
+        OperandLocation::AOut,
+        OperandLocation::MOut,
+        OperandLocation::EvenBank,
+        OperandLocation::OddBank,
+        OperandLocation::GrfA,
+        OperandLocation::GrfB,
+        OperandLocation::SrfM,
+        OperandLocation::SrfA,
+    ];
 
     /// The name in the text form.
     pub fn name(self) -> &'static str {
@@ -53,7 +61,7 @@ impl Place {
 
     /// Is it a file of registers?
     pub fn is_file(self) -> bool {
-        matches!(self, Place::GrfA | Place::GrfB | Place::SrfM | Place::SrfA)
+        matches!(self, OperandLocation::GrfA | OperandLocation::GrfB | OperandLocation::SrfM | OperandLocation::SrfA)
     }
 }
 
@@ -61,7 +69,7 @@ impl Place {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Operand {
     /// The place.
-    pub place: Place,
+    pub place: OperandLocation,
     /// Register of a file, below [`REGISTERS`]; 0 elsewhere.
     pub index: u8,
 }
@@ -194,7 +202,7 @@ impl Instruction {
                     }
                 }
                 let written = dst.place;
-                if matches!(written, Place::AOut | Place::MOut) {
+                if matches!(written, OperandLocation::AOut | OperandLocation::MOut) {
                     return conflict(format!("{} is not written by an instruction", written.name()));
                 }
                 if relu && op != Alu::Mov {
@@ -239,7 +247,7 @@ impl Instruction {
                     return Err(WordError::Code { field: "the operation", value: u64::from(code), known });
                 };
                 let operand = |n: usize| Operand {
-                    place: Place::ALL[PLACES[n].get(word) as usize],
+                    place: OperandLocation::ALL[PLACES[n].get(word) as usize],
                     index: INDICES[n].get(word) as u8,
                 };
                 let b = (op.sources() == 2).then(|| operand(2));
@@ -353,7 +361,7 @@ impl<'t> Words<'_, 't> {
                 (name, Some(number(at + name.len() + 1, digits)?))
             }
         };
-        let place = Place::ALL.into_iter().find(|p| p.name() == name);
+        let place = OperandLocation::ALL.into_iter().find(|p| p.name() == name);
         let place = place.ok_or_else(|| wrong(format!("`{name}` is no operand")))?;
         if place.is_file() != index.is_some() {
             return Err(wrong(match place.is_file() {
@@ -455,7 +463,7 @@ mod tests {
         fn instructions_round_trip(op in 0usize..6, places: [u8; 3], indices: [u8; 3], auto: bool, relu: bool) {
             let op = Alu::ALL[op].0;
             let operand = |n: usize| {
-                let place = Place::ALL[usize::from(places[n] % 8)];
+                let place = OperandLocation::ALL[usize::from(places[n] % 8)];
                 Operand { place, index: if place.is_file() { indices[n] % 8 } else { 0 } }
             };
             let b = (op.sources() == 2).then(|| operand(2));
@@ -463,7 +471,7 @@ mod tests {
             if let Ok(word) = i.encode() {
                 prop_assert_eq!(Instruction::decode(word), Ok(i));
             } else {
-                let output = matches!(operand(0).place, Place::AOut | Place::MOut);
+                let output = matches!(operand(0).place, OperandLocation::AOut | OperandLocation::MOut);
                 prop_assert!(output);
             }
         }

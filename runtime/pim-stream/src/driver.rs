@@ -20,7 +20,7 @@ pub const ADDRESS_BITS: u32 = 48;
 
 /// What a command asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Kind {
+pub enum CommandKind {
     /// Brings operands to the units.
     Load,
     /// Lets them work.
@@ -29,24 +29,24 @@ pub enum Kind {
     Read,
 }
 
-impl Kind {
-    const ALL: [Kind; 3] = [Kind::Load, Kind::Execute, Kind::Read];
+impl CommandKind {
+    const ALL: [CommandKind; 3] = [CommandKind::Load, CommandKind::Execute, CommandKind::Read];
 
     /// The word of the text form.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Load => "load",
-            Kind::Execute => "execute",
-            Kind::Read => "read",
+            CommandKind::Load => "load",
+            CommandKind::Execute => "execute",
+            CommandKind::Read => "read",
         }
     }
 }
 
 /// A command. Addresses are bytes of the device's memory; 0 is none.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Command {
+pub struct DriverCommand {
     /// What it asks for.
-    pub kind: Kind,
+    pub kind: CommandKind,
     /// Number of queries.
     pub queries: u16,
     /// Samples of each query, at most 65535.
@@ -63,10 +63,10 @@ pub struct Command {
     pub has_offsets: bool,
 }
 
-impl Command {
+impl DriverCommand {
     /// A command without operands.
-    pub fn new(kind: Kind) -> Command {
-        Command { kind, queries: 0, samples: 0, params: 0, weights: 0, offsets: 0, output: 0, has_offsets: false }
+    pub fn new(kind: CommandKind) -> DriverCommand {
+        DriverCommand { kind, queries: 0, samples: 0, params: 0, weights: 0, offsets: 0, output: 0, has_offsets: false }
     }
 
     /// What is wrong with the command by itself: ranges, and operands that its kind must have or must not.
@@ -80,19 +80,19 @@ impl Command {
             }
         }
         let conflict = |message: &str| Err(WordError::Conflict(message.to_owned()));
-        if self.has_offsets && self.kind != Kind::Read && self.offsets == 0 {
+        if self.has_offsets && self.kind != CommandKind::Read && self.offsets == 0 {
             return conflict("the flag says that samples have offsets, and there is no address of them");
         }
         if !self.has_offsets && self.offsets != 0 {
             return conflict("there is an address of offsets, and the flag says that samples have none");
         }
         match self.kind {
-            Kind::Load if self.params == 0 => conflict("a load needs the address of the parameters"),
-            Kind::Load if self.weights == 0 => conflict("a load needs the address of the weights"),
-            Kind::Execute if self.queries == 0 => conflict("an execute needs at least one query"),
-            Kind::Execute if self.samples == 0 => conflict("an execute needs at least one sample a query"),
-            Kind::Execute if self.output == 0 => conflict("an execute needs the address of the output"),
-            Kind::Read if self.output == 0 => conflict("a read needs the address of the output"),
+            CommandKind::Load if self.params == 0 => conflict("a load needs the address of the parameters"),
+            CommandKind::Load if self.weights == 0 => conflict("a load needs the address of the weights"),
+            CommandKind::Execute if self.queries == 0 => conflict("an execute needs at least one query"),
+            CommandKind::Execute if self.samples == 0 => conflict("an execute needs at least one sample a query"),
+            CommandKind::Execute if self.output == 0 => conflict("an execute needs the address of the output"),
+            CommandKind::Read if self.output == 0 => conflict("a read needs the address of the output"),
             _ => Ok(()),
         }
     }
@@ -116,13 +116,13 @@ impl Command {
     }
 
     /// The command of 44 bytes.
-    pub fn decode(bytes: &[u8]) -> Result<Command, WordError> {
+    pub fn decode(bytes: &[u8]) -> Result<DriverCommand, WordError> {
         let wire: &[u8; SIZE] = bytes.try_into().map_err(|_| WordError::Length {
             what: "a driver command",
             wanted: SIZE,
             found: bytes.len(),
         })?;
-        let kind = *Kind::ALL.get(usize::from(wire[0])).ok_or(WordError::Code {
+        let kind = *CommandKind::ALL.get(usize::from(wire[0])).ok_or(WordError::Code {
             field: "type",
             value: u64::from(wire[0]),
             known: "0 is LOAD, 1 EXECUTE, 2 READ",
@@ -136,7 +136,7 @@ impl Command {
         if flags > 1 {
             return Err(WordError::Reserved { field: "flags above bit 0", value: u64::from(flags & !1) });
         }
-        let command = Command {
+        let command = DriverCommand {
             kind,
             queries: u16::from_le_bytes([wire[2], wire[3]]),
             samples: word(4),
@@ -151,14 +151,14 @@ impl Command {
     }
 
     /// The command of a line such as `execute queries=4 samples=32 output=0x8000`.
-    pub fn parse(line: &str) -> Result<Command, WordError> {
+    pub fn parse(line: &str) -> Result<DriverCommand, WordError> {
         let mut words = split(line).into_iter();
         let wrong = |at: usize, message: String| Err(WordError::Text { message, at });
         let Some((at, word)) = words.next() else { return wrong(0, "a command begins with its kind".into()) };
-        let Some(kind) = Kind::ALL.into_iter().find(|k| k.name() == word) else {
+        let Some(kind) = CommandKind::ALL.into_iter().find(|k| k.name() == word) else {
             return wrong(at, format!("`{word}` is none of load, execute and read"));
         };
-        let mut command = Command::new(kind);
+        let mut command = DriverCommand::new(kind);
         let mut seen: Vec<&str> = Vec::new();
         for (at, word) in words {
             let Some((name, value)) = word.split_once('=') else {
@@ -191,8 +191,8 @@ impl Command {
     }
 }
 
-impl fmt::Display for Command {
-    /// What [`Command::parse`] reads; fields that are 0 are left out.
+impl fmt::Display for DriverCommand {
+    /// What [`DriverCommand::parse`] reads; fields that are 0 are left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.name())?;
         for (name, n) in [("queries", u32::from(self.queries)), ("samples", self.samples)] {
@@ -221,18 +221,18 @@ pub struct SequenceError {
 /// What the commands so far allow.
 #[derive(Clone, Debug, Default)]
 pub struct Sequence {
-    loaded: Option<Command>,
+    loaded: Option<DriverCommand>,
     results: BTreeSet<u64>,
     last: u64,
 }
 
 impl Sequence {
     /// Adds a command, if it may come now; otherwise one sentence, and nothing changes.
-    pub fn push(&mut self, command: &Command) -> Result<(), String> {
+    pub fn push(&mut self, command: &DriverCommand) -> Result<(), String> {
         command.check().map_err(|e| e.to_string())?;
         match command.kind {
-            Kind::Load => self.loaded = Some(*command),
-            Kind::Execute => {
+            CommandKind::Load => self.loaded = Some(*command),
+            CommandKind::Execute => {
                 let Some(load) = self.loaded else {
                     return Err("an execute before any load: nothing to work on".into());
                 };
@@ -242,7 +242,7 @@ impl Sequence {
                 self.results.insert(command.output);
                 self.last = command.output;
             }
-            Kind::Read if !self.results.contains(&command.output) => {
+            CommandKind::Read if !self.results.contains(&command.output) => {
                 return Err(match self.results.is_empty() {
                     true => "a read before any execute: there is no result".into(),
                     false => {
@@ -250,7 +250,7 @@ impl Sequence {
                     }
                 });
             }
-            Kind::Read => {}
+            CommandKind::Read => {}
         }
         Ok(())
     }
@@ -258,7 +258,7 @@ impl Sequence {
 
 /// Checks an order of commands before anything runs: operands are loaded before the units work, and results are read
 /// where units have written them.
-pub fn check_sequence(commands: &[Command]) -> Result<(), SequenceError> {
+pub fn check_sequence(commands: &[DriverCommand]) -> Result<(), SequenceError> {
     let mut sequence = Sequence::default();
     commands
         .iter()
@@ -271,73 +271,80 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn load() -> Command {
-        Command { params: 0x1000, weights: 0x2000, ..Command::new(Kind::Load) }
+    fn load() -> DriverCommand {
+        DriverCommand { params: 0x1000, weights: 0x2000, ..DriverCommand::new(CommandKind::Load) }
     }
 
-    fn execute() -> Command {
-        Command { queries: 4, samples: 32, output: 0x8000, ..Command::new(Kind::Execute) }
+    fn execute() -> DriverCommand {
+        DriverCommand { queries: 4, samples: 32, output: 0x8000, ..DriverCommand::new(CommandKind::Execute) }
     }
 
-    fn read() -> Command {
-        Command { output: 0x8000, ..Command::new(Kind::Read) }
+    fn read() -> DriverCommand {
+        DriverCommand { output: 0x8000, ..DriverCommand::new(CommandKind::Read) }
     }
 
     #[test]
     fn wire_form() {
-        let c = Command { offsets: 0x1234_5678_9abc, has_offsets: true, ..execute() };
+        let c = DriverCommand { offsets: 0x1234_5678_9abc, has_offsets: true, ..execute() };
         let wire = c.encode().unwrap();
         assert_eq!(wire.len(), 44);
         assert_eq!(wire[..8], [1, 0, 4, 0, 32, 0, 0, 0]);
         assert_eq!(wire[24..32], [0xbc, 0x9a, 0x78, 0x56, 0x34, 0x12, 0, 0]);
         assert_eq!(wire[40..], [1, 0, 0, 0]);
-        assert_eq!(Command::decode(&wire), Ok(c));
+        assert_eq!(DriverCommand::decode(&wire), Ok(c));
     }
 
     #[test]
     fn malformed_commands_are_refused() {
         let says = |r: Result<[u8; SIZE], WordError>| r.unwrap_err().to_string();
         assert_eq!(
-            says(Command { samples: 65536, ..execute() }.encode()),
+            says(DriverCommand { samples: 65536, ..execute() }.encode()),
             "samples is 0x10000, and has 16 bits: at most 0xffff"
         );
         assert_eq!(
-            says(Command { output: 1 << 48, ..execute() }.encode()),
+            says(DriverCommand { output: 1 << 48, ..execute() }.encode()),
             "output is 0x1000000000000, and has 48 bits: at most 0xffffffffffff"
         );
-        assert!(says(Command { has_offsets: true, ..load() }.encode()).contains("no address of them"));
-        assert!(says(Command { offsets: 64, ..load() }.encode()).contains("the flag says that samples have none"));
-        assert!(says(Command { params: 0, ..load() }.encode()).contains("address of the parameters"));
-        assert!(says(Command { output: 0, ..read() }.encode()).contains("address of the output"));
+        assert!(says(DriverCommand { has_offsets: true, ..load() }.encode()).contains("no address of them"));
+        assert!(
+            says(DriverCommand { offsets: 64, ..load() }.encode()).contains("the flag says that samples have none")
+        );
+        assert!(says(DriverCommand { params: 0, ..load() }.encode()).contains("address of the parameters"));
+        assert!(says(DriverCommand { output: 0, ..read() }.encode()).contains("address of the output"));
         let mut wire = execute().encode().unwrap();
         wire[0] = 3;
-        assert_eq!(Command::decode(&wire).unwrap_err().to_string(), "type is 3: 0 is LOAD, 1 EXECUTE, 2 READ");
+        assert_eq!(DriverCommand::decode(&wire).unwrap_err().to_string(), "type is 3: 0 is LOAD, 1 EXECUTE, 2 READ");
         wire[0] = 1;
         wire[1] = 9;
-        assert_eq!(Command::decode(&wire).unwrap_err().to_string(), "the reserved byte must be 0, and is 0x9");
+        assert_eq!(DriverCommand::decode(&wire).unwrap_err().to_string(), "the reserved byte must be 0, and is 0x9");
         wire[1] = 0;
         wire[41] = 1;
-        assert_eq!(Command::decode(&wire).unwrap_err().to_string(), "flags above bit 0 must be 0, and is 0x100");
-        assert_eq!(Command::decode(&wire[..43]).unwrap_err().to_string(), "a driver command takes 44 bytes, found 43");
+        assert_eq!(DriverCommand::decode(&wire).unwrap_err().to_string(), "flags above bit 0 must be 0, and is 0x100");
+        assert_eq!(
+            DriverCommand::decode(&wire[..43]).unwrap_err().to_string(),
+            "a driver command takes 44 bytes, found 43"
+        );
     }
 
     #[test]
     fn results_are_read_after_they_are_computed() {
         assert_eq!(check_sequence(&[load(), execute(), read()]), Ok(()));
-        let at = |commands: &[Command]| check_sequence(commands).unwrap_err();
+        let at = |commands: &[DriverCommand]| check_sequence(commands).unwrap_err();
         assert_eq!(at(&[load(), read(), execute()]).command, 1);
         assert!(at(&[load(), read()]).message.contains("before any execute"));
         assert!(at(&[execute()]).message.contains("before any load"));
         assert!(
-            at(&[load(), execute(), Command { output: 64, ..read() }]).message.contains("no execute wrote to 0x40")
+            at(&[load(), execute(), DriverCommand { output: 64, ..read() }])
+                .message
+                .contains("no execute wrote to 0x40")
         );
-        let offsets = Command { offsets: 0x4000, has_offsets: true, ..execute() };
+        let offsets = DriverCommand { offsets: 0x4000, has_offsets: true, ..execute() };
         assert!(at(&[load(), offsets]).message.contains("brought none"));
     }
 
     #[test]
     fn text_that_is_no_command() {
-        let at = |line: &str| match Command::parse(line).unwrap_err() {
+        let at = |line: &str| match DriverCommand::parse(line).unwrap_err() {
             WordError::Text { at, .. } => at,
             other => panic!("{other}"),
         };
@@ -353,18 +360,18 @@ mod tests {
         #[test]
         fn forms_round_trip(kind in 0usize..3, queries: u16, samples in 0u32..65536, addresses: [u64; 4], flag: bool) {
             let [params, weights, offsets, output] = addresses.map(|a| a >> 16);
-            let kind = Kind::ALL[kind];
+            let kind = CommandKind::ALL[kind];
             let offsets = if flag { offsets } else { 0 };
-            let command = Command { kind, queries, samples, params, weights, offsets, output, has_offsets: flag };
+            let command = DriverCommand { kind, queries, samples, params, weights, offsets, output, has_offsets: flag };
             if let Ok(wire) = command.encode() {
-                prop_assert_eq!(Command::decode(&wire), Ok(command));
-                prop_assert_eq!(Command::parse(&command.to_string()), Ok(command));
+                prop_assert_eq!(DriverCommand::decode(&wire), Ok(command));
+                prop_assert_eq!(DriverCommand::parse(&command.to_string()), Ok(command));
             }
         }
 
         #[test]
         fn bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..50)) {
-            if let Ok(command) = Command::decode(&bytes) {
+            if let Ok(command) = DriverCommand::decode(&bytes) {
                 prop_assert_eq!(command.encode().unwrap().to_vec(), bytes);
             }
         }
@@ -372,7 +379,7 @@ mod tests {
         #[test]
         fn text_never_panics(text in "\\PC{0,60}|(load|execute|read)( \
             (queries|samples|params|offsets)=[0-9x]{1,20}){0,4}") {
-            let _ = Command::parse(&text);
+            let _ = DriverCommand::parse(&text);
         }
     }
 }

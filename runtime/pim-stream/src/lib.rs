@@ -26,8 +26,8 @@ pub mod text;
 pub mod unit;
 mod word;
 
-pub use check::{Fault, FaultKind, Site, Unordered, Unwritten};
-pub use placement::{Geometry, Placement};
+pub use check::{FaultKind, Site, StreamFault, Unordered, Unwritten};
+pub use placement::{ArrayPlacement, Geometry};
 pub use stream::Stream;
 pub use unit::UnitConfig;
 pub use word::{Field, WordError};

@@ -28,7 +28,7 @@ pub const GRF_B_COLUMNS: RangeInclusive<u32> = 24..=31;
 
 /// The mode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Mode {
+pub enum PimMode {
     /// A command is for one bank, as in any DRAM.
     #[default]
     SingleBank,
@@ -75,7 +75,7 @@ pub struct Config {
     /// The units begin to compute: every program starts over.
     pub restart: bool,
     /// The mode, if it changed.
-    pub changed: Option<Mode>,
+    pub changed: Option<PimMode>,
 }
 
 /// What a column command to a reserved row did.
@@ -86,7 +86,7 @@ pub enum Control {
     /// It was taken as one of several writes that change the mode.
     Counted,
     /// It changed the mode.
-    Changed(Mode),
+    Changed(PimMode),
     /// It wrote registers of every unit.
     Register(Register),
 }
@@ -94,7 +94,7 @@ pub enum Control {
 /// The mode of a pseudo-channel and how far a change of it has come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
-    mode: Mode,
+    mode: PimMode,
     parity: Parity,
     /// Banks that were written on the way to another mode.
     seen: Vec<u32>,
@@ -102,11 +102,11 @@ pub struct Machine {
 
 impl Machine {
     /// The mode.
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> PimMode {
         self.mode
     }
 
-    /// Which commands step the units in [`Mode::AllBankPim`].
+    /// Which commands step the units in [`PimMode::AllBankPim`].
     pub fn parity(&self) -> Parity {
         self.parity
     }
@@ -118,15 +118,15 @@ impl Machine {
             Parity::Odd => !bank.is_multiple_of(2),
             Parity::Both => true,
         };
-        self.mode == Mode::AllBankPim && row & RESERVED_BIT == 0 && parity
+        self.mode == PimMode::AllBankPim && row & RESERVED_BIT == 0 && parity
     }
 
     /// A write of `data` to `bank`, `row`, `column`, which may be for the mode or for the units' registers.
     pub fn write(&mut self, bank: u32, row: u32, column: u32, data: &[u8; BURST]) -> Control {
         match self.mode {
-            Mode::SingleBank if (row, column) == (ENTER_ROW, SWITCH_COLUMN) => self.count(bank, 4, Mode::AllBank),
-            Mode::AllBank if (row, column) == (LEAVE_ROW, SWITCH_COLUMN) => self.count(bank, 2, Mode::SingleBank),
-            Mode::AllBank | Mode::AllBankPim if row == REGISTER_ROW => match column {
+            PimMode::SingleBank if (row, column) == (ENTER_ROW, SWITCH_COLUMN) => self.count(bank, 4, PimMode::AllBank),
+            PimMode::AllBank if (row, column) == (LEAVE_ROW, SWITCH_COLUMN) => self.count(bank, 2, PimMode::SingleBank),
+            PimMode::AllBank | PimMode::AllBankPim if row == REGISTER_ROW => match column {
                 CONFIG_COLUMN => Control::Register(Register::Config(self.configure(data))),
                 SRF_COLUMN => Control::Register(Register::Srf),
                 c if CRF_COLUMNS.contains(&c) => Control::Register(Register::Crf((c - CRF_COLUMNS.start()) as usize)),
@@ -145,7 +145,7 @@ impl Machine {
         }
     }
 
-    fn count(&mut self, bank: u32, needed: usize, to: Mode) -> Control {
+    fn count(&mut self, bank: u32, needed: usize, to: PimMode) -> Control {
         if !self.seen.contains(&bank) {
             self.seen.push(bank);
         }
@@ -167,8 +167,8 @@ impl Machine {
             1 => Parity::Odd,
             _ => Parity::Both,
         };
-        let restart = data[0] != 0 && self.mode == Mode::AllBank;
-        let to = if data[0] != 0 { Mode::AllBankPim } else { Mode::AllBank };
+        let restart = data[0] != 0 && self.mode == PimMode::AllBank;
+        let to = if data[0] != 0 { PimMode::AllBankPim } else { PimMode::AllBank };
         let changed = (to != self.mode).then_some(to);
         self.mode = to;
         Config { clear_a: data[20] != 0, clear_b: data[21] != 0, restart, changed }

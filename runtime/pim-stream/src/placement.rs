@@ -1,6 +1,6 @@
 //! Where an array lies in the memory: a layout with named strides.
 //!
-//! A [`Placement`] splits every dimension of an array, the lowest part first, and says by how much each part moves
+//! A [`ArrayPlacement`] splits every dimension of an array, the lowest part first, and says by how much each part moves
 //! which coordinate. [`Placed`] is the same with its addresses computed; an address is a byte of the device, counted
 //! over channels, pseudo-channels, bank groups, banks, rows, columns and bytes, from the slowest to the fastest.
 
@@ -100,7 +100,7 @@ const TABLE: u32 = 1 << 14;
 
 /// Where an array lies.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Placement {
+pub struct ArrayPlacement {
     /// Parts of each dimension, the lowest first. The extents of a dimension multiply to its extent, or to more: what
     /// is more is room that no element takes, such as the rest of a last burst.
     pub dims: Vec<Vec<Leaf>>,
@@ -120,7 +120,7 @@ pub struct Placed {
     elements: u64,
 }
 
-impl Placement {
+impl ArrayPlacement {
     /// Checks the placement of an array with these extents and bytes an element, and computes its addresses.
     ///
     /// Errors: extents that multiply to less than the array's, coordinates outside the device, elements that would
@@ -307,7 +307,7 @@ mod tests {
     fn pseudo_channels_are_counted_through_all_channels() {
         let g = Geometry { channel: 4, pch: 2, bg: 4, bank: 4, row: 16, col: 32, burst: 32 };
         let leaf = |extent, coord, stride| Leaf { extent, coord, stride };
-        let place = |leaves: Vec<Leaf>| Placement { dims: vec![leaves], row: 0, replicated: false };
+        let place = |leaves: Vec<Leaf>| ArrayPlacement { dims: vec![leaves], row: 0, replicated: false };
         let through = place(vec![leaf(8, Coord::Pch, 1)]);
         let split = place(vec![leaf(2, Coord::Pch, 1), leaf(4, Coord::Channel, 1)]);
         let [a, b] = [through, split].map(|p| p.resolve(&[8], 2, &g, &UnitConfig::None).unwrap());
@@ -325,12 +325,12 @@ mod tests {
         Leaf { extent, coord, stride }
     }
 
-    fn rows() -> Placement {
+    fn rows() -> ArrayPlacement {
         let dims = vec![
             vec![leaf(2, 1, Coord::Pch), leaf(3, 2, Coord::Row)],
             vec![leaf(16, 2, Coord::Byte), leaf(4, 8, Coord::Col)],
         ];
-        Placement { dims, row: 5, replicated: false }
+        ArrayPlacement { dims, row: 5, replicated: false }
     }
 
     #[test]
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn units_stand_for_banks() {
-        let p = Placement {
+        let p = ArrayPlacement {
             dims: vec![vec![leaf(6, 3, Coord::Unit)], vec![leaf(8, 4, Coord::Byte)]],
             row: 1,
             replicated: false,
@@ -365,26 +365,26 @@ mod tests {
     #[test]
     fn what_cannot_be_placed() {
         let says =
-            |p: &Placement, shape: &[u32], size, unit: &UnitConfig| p.resolve(shape, size, &G, unit).unwrap_err();
+            |p: &ArrayPlacement, shape: &[u32], size, unit: &UnitConfig| p.resolve(shape, size, &G, unit).unwrap_err();
         let none = UnitConfig::None;
         assert_eq!(says(&rows(), &[6], 2, &none), "the layout has 2 dimensions and the array one dimension");
         assert!(says(&rows(), &[6, 65], 2, &none).contains("dimension 1 multiply to 64, the array has 65"));
         assert!(says(&rows(), &[6, 64], 4, &none).contains("two elements would lie in one place"));
-        assert_eq!(says(&Placement { row: 60, ..rows() }, &[6, 64], 2, &none), "row 64 is not below 64");
-        let one = |l: Leaf| Placement { dims: vec![vec![l]], row: 0, replicated: false };
+        assert_eq!(says(&ArrayPlacement { row: 60, ..rows() }, &[6, 64], 2, &none), "row 64 is not below 64");
+        let one = |l: Leaf| ArrayPlacement { dims: vec![vec![l]], row: 0, replicated: false };
         assert_eq!(says(&one(leaf(3, 1, Coord::Channel)), &[3], 2, &none), "channel 2 is not below 2");
         assert!(says(&one(leaf(4, 0, Coord::Row)), &[4], 2, &none).contains("moves row by 0"));
         assert!(says(&one(leaf(4, 3, Coord::Byte)), &[4], 2, &none).contains("3 bytes apart"));
         assert!(says(&one(leaf(4, 1, Coord::Unit)), &[4], 2, &none).contains("the stream has none"));
         let hbm = UnitConfig::HbmPim(HbmPim::default());
         assert_eq!(says(&one(leaf(33, 1, Coord::Unit)), &[33], 2, &hbm), "unit 32 is not below 32");
-        let both = Placement {
+        let both = ArrayPlacement {
             dims: vec![vec![leaf(2, 1, Coord::Unit)], vec![leaf(2, 1, Coord::Bg)]],
             row: 0,
             replicated: false,
         };
         assert!(says(&both, &[2, 2], 2, &hbm).contains("both bg and unit"));
-        let copies = Placement { replicated: true, ..one(leaf(2, 1, Coord::Bank)) };
+        let copies = ArrayPlacement { replicated: true, ..one(leaf(2, 1, Coord::Bank)) };
         assert!(says(&copies, &[2], 2, &hbm).contains("moves bank"));
     }
 }

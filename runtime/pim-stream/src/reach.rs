@@ -1,6 +1,6 @@
 //! Which rows of which banks an array takes.
 
-use crate::placement::{Geometry, Leaf, Placement};
+use crate::placement::{ArrayPlacement, Geometry, Leaf};
 use crate::unit::UnitConfig;
 use ptoc_abi::Coord;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::ops::Range;
 /// the first and the last row that they reach there.
 type Reach = BTreeMap<(u64, u32), (u64, u64)>;
 
-impl Placement {
+impl ArrayPlacement {
     /// The rows of each bank from the first to the last that has an element of an array with these extents; banks are
     /// counted through the device. The placement is one that [`Self::resolve`] accepts.
     pub fn rows_by_bank(&self, shape: &[u32], g: &Geometry, unit: &UnitConfig) -> BTreeMap<u32, Range<u64>> {
@@ -130,7 +130,7 @@ mod tests {
                 let all: u32 = leaves.iter().map(|l| l.extent).product();
                 all - less.min(&all)
             }).collect();
-            let p = Placement { dims: dims.into_iter().map(|(d, _)| d).collect(), row, replicated: false };
+            let p = ArrayPlacement { dims: dims.into_iter().map(|(d, _)| d).collect(), row, replicated: false };
             let Ok(placed) = p.resolve(&shape, 2, &G, &unit) else { return Ok(()) };
             let mut wanted: BTreeMap<u32, Range<u64>> = BTreeMap::new();
             placed.for_each(|a| {

@@ -5,7 +5,7 @@
 //! [`crate::text`], what a stream must satisfy beyond its form in [`crate::check`]; the reference is `spec/stream.md`.
 
 use crate::driver;
-use crate::placement::Placement;
+use crate::placement::ArrayPlacement;
 use crate::unit::UnitConfig;
 use ptoc_tensor::DType;
 use std::fmt;
@@ -22,7 +22,7 @@ pub struct Stream {
     /// Source files; places count them from 1.
     pub files: Vec<String>,
     /// What is done, in this order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<StreamStep>,
 }
 
 /// A memory device: a preset of the simulator and what differs from it.
@@ -86,7 +86,7 @@ pub struct TensorDecl {
 
 /// A line of a source file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Place {
+pub struct SourceLine {
     /// Number of the file from 1; 0 is no file.
     pub file: u32,
     /// Line from 1; 0 where the step comes from no line.
@@ -95,9 +95,9 @@ pub struct Place {
 
 /// A step and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct StreamStep {
     /// The source.
-    pub place: Place,
+    pub place: SourceLine,
     /// What is done.
     pub action: Action,
 }
@@ -114,9 +114,9 @@ pub enum Action {
         /// Which.
         tensor: u32,
         /// Where it is.
-        from: Placement,
+        from: ArrayPlacement,
         /// Where it goes.
-        to: Placement,
+        to: ArrayPlacement,
     },
     /// The host reads elements of one array and writes them as elements of another.
     Relayout(Relayout),
@@ -127,7 +127,7 @@ pub enum Action {
     /// The host packs parameter entries and writes them to the units' banks.
     Params(Params),
     /// A driver's command, 44 bytes on the wire.
-    Driver(driver::Command),
+    Driver(driver::DriverCommand),
     /// What follows, up to the next one, is done for this kernel of a program. Takes no time.
     Launch(String),
     /// The host computes arrays from arrays.
@@ -146,9 +146,9 @@ impl Action {
             Action::Descriptor(_) => "descriptor",
             Action::Params(_) => "params",
             Action::Driver(c) => match c.kind {
-                driver::Kind::Load => "driver load",
-                driver::Kind::Execute => "driver execute",
-                driver::Kind::Read => "driver read",
+                driver::CommandKind::Load => "driver load",
+                driver::CommandKind::Execute => "driver execute",
+                driver::CommandKind::Read => "driver read",
             },
             Action::Launch(_) => "launch",
             Action::Host(_) => "host",
@@ -174,7 +174,7 @@ pub struct Transfer {
     /// Which.
     pub tensor: u32,
     /// Where it lies in the memory.
-    pub placement: Placement,
+    pub placement: ArrayPlacement,
 }
 
 /// A copy with other indices: a nest of loops in which both elements move by fixed distances.
@@ -183,20 +183,20 @@ pub struct Relayout {
     /// The array that is read.
     pub src: u32,
     /// Where it lies.
-    pub from: Placement,
+    pub from: ArrayPlacement,
     /// The array that is written.
     pub dst: u32,
     /// Where it goes.
-    pub to: Placement,
+    pub to: ArrayPlacement,
     /// The loops, outermost first.
-    pub axes: Vec<Axis>,
+    pub axes: Vec<RelayoutAxis>,
     /// Elements of the source and of the destination with which they begin.
     pub start: [u32; 2],
 }
 
 /// A loop of a [`Relayout`]. Elements are counted in C order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Axis {
+pub struct RelayoutAxis {
     /// Rounds.
     pub extent: u32,
     /// Elements of the source from round to round.
@@ -264,7 +264,7 @@ pub enum ColumnOp {
     /// Waits until what came before is done.
     Fence,
     /// What follows comes from this line of the source.
-    Line(Place),
+    Line(SourceLine),
 }
 
 /// Bytes of a burst that the host writes.

@@ -3,25 +3,25 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use ptoc_abi::Coord;
-use ptoc_pim_stream::driver::{Command, Kind};
+use ptoc_pim_stream::driver::{CommandKind, DriverCommand};
 use ptoc_pim_stream::placement::Leaf;
 use ptoc_pim_stream::stream::*;
 use ptoc_pim_stream::unit::{GeoPim, HbmPim};
-use ptoc_pim_stream::{Geometry, Placement, UnitConfig};
+use ptoc_pim_stream::{ArrayPlacement, Geometry, UnitConfig};
 use ptoc_tensor::DType;
 
 fn name() -> impl Strategy<Value = String> {
     "[a-z_][a-zA-Z0-9_.]{0,6}"
 }
 
-fn placement() -> impl Strategy<Value = Placement> {
+fn placement() -> impl Strategy<Value = ArrayPlacement> {
     let leaf = (any::<u32>(), 0usize..8, any::<u32>()).prop_map(|(extent, c, stride)| Leaf {
         extent,
         coord: Coord::ALL[c],
         stride,
     });
     (vec(vec(leaf, 0..4), 0..4), prop_oneof![Just(0), any::<u32>()], any::<bool>())
-        .prop_map(|(dims, row, replicated)| Placement { dims, row, replicated })
+        .prop_map(|(dims, row, replicated)| ArrayPlacement { dims, row, replicated })
 }
 
 /// `tensors` is how many there are.
@@ -33,7 +33,7 @@ fn action(tensors: u32) -> impl Strategy<Value = Action> {
         (t(), placement(), placement()).prop_map(|(tensor, from, to)| Action::Move { tensor, from, to }),
         (t(), placement(), t(), placement(), vec(any::<[u32; 3]>(), 0..4), any::<[u32; 2]>()).prop_map(
             |(src, from, dst, to, axes, start)| {
-                let axes = axes.into_iter().map(|[extent, src, dst]| Axis { extent, src, dst }).collect();
+                let axes = axes.into_iter().map(|[extent, src, dst]| RelayoutAxis { extent, src, dst }).collect();
                 Action::Relayout(Relayout { src, from, dst, to, axes, start })
             }
         ),
@@ -70,9 +70,9 @@ fn action(tensors: u32) -> impl Strategy<Value = Action> {
         ),
         (any::<[u16; 2]>(), any::<[u64; 4]>(), any::<bool>(), 0usize..3).prop_map(|(n, a, has_offsets, kind)| {
             let [params, weights, offsets, output] = a.map(|a| (a >> 16) | 1);
-            let kind = [Kind::Load, Kind::Execute, Kind::Read][kind];
+            let kind = [CommandKind::Load, CommandKind::Execute, CommandKind::Read][kind];
             let offsets = if has_offsets { offsets } else { 0 };
-            Action::Driver(Command {
+            Action::Driver(DriverCommand {
                 kind,
                 queries: n[0].max(1),
                 samples: u32::from(n[1].max(1)),
@@ -115,7 +115,7 @@ fn op(tensors: u32) -> impl Strategy<Value = ColumnOp> {
             data
         }),
         Just(ColumnOp::Fence),
-        any::<(u32, u32)>().prop_map(|(file, line)| ColumnOp::Line(Place { file, line })),
+        any::<(u32, u32)>().prop_map(|(file, line)| ColumnOp::Line(SourceLine { file, line })),
     ]
 }
 
@@ -158,7 +158,7 @@ fn stream() -> impl Strategy<Value = Stream> {
             files: files.clone(),
             steps: steps
                 .into_iter()
-                .map(|((file, line), action)| Step { place: Place { file, line }, action })
+                .map(|((file, line), action)| StreamStep { place: SourceLine { file, line }, action })
                 .collect(),
         })
     })

@@ -212,7 +212,7 @@ fn no_more_is_read_than_the_header_says() {
     for name in ["f4", "f4_fortran", "i2_big", "bool"] {
         let file = fixture(name);
         let taken = std::cell::Cell::new(0);
-        let reader = npy::Reader::new(Endless { bytes: &file, taken: &taken }, None, None).unwrap();
+        let reader = npy::NpyReader::new(Endless { bytes: &file, taken: &taken }, None, None).unwrap();
         let data = reader.dtype().size() * reader.shape().iter().product::<usize>();
         assert_eq!(taken.get(), file.len() - data, "{name}: the header, and nothing else");
         let error = reader.read().unwrap_err();
@@ -223,7 +223,7 @@ fn no_more_is_read_than_the_header_says() {
     let claims = file("{'descr': '<f4', 'fortran_order': False, 'shape': (1073741824, 1024)}", &[0; 8]);
     let taken = std::cell::Cell::new(0);
     let endless = Endless { bytes: &claims, taken: &taken };
-    assert_eq!(npy::Reader::new(endless, Some(claims.len() as u64), None).unwrap_err().code(), "E0706");
+    assert_eq!(npy::NpyReader::new(endless, Some(claims.len() as u64), None).unwrap_err().code(), "E0706");
     assert_eq!(taken.get(), claims.len() - 8);
 }
 

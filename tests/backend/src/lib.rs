@@ -8,10 +8,10 @@
 
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_driver::backend::{Backend, BackendRef, Compiled, Ending, Launches};
-use ptoc_driver::launch::{Launch, Plan, Step};
+use ptoc_driver::launch::{BackendLaunch, Plan, PlannedLaunch};
 use ptoc_driver::session::{Failed, Session};
 use ptoc_driver::stages::BackendStage;
-use ptoc_ir::loops::eval::{self, Memory, Stop};
+use ptoc_ir::loops::eval::{self, EvalStop, Memory};
 use ptoc_ir::loops::{self, Module, Op, Region};
 use ptoc_ir::tile::{CheckId, text};
 use ptoc_isa::Target;
@@ -112,7 +112,7 @@ impl Backend for Record {
 }
 
 /// The loop IR of a launch, if it is of a kernel that computes each element by itself.
-fn element_wise(step: &Step) -> Result<Rc<Module>, Box<Diagnostic>> {
+fn element_wise(step: &PlannedLaunch) -> Result<Rc<Module>, Box<Diagnostic>> {
     let mut ops = BTreeMap::new();
     let module = step.module.as_ref().filter(|m| m.tensors.len() == step.tensors.len());
     if let Some(module) = module {
@@ -164,7 +164,7 @@ struct Evaluated {
 }
 
 impl Launches for Evaluated {
-    fn launch(&self, launch: &mut Launch<'_, '_>) -> Result<Ending, Box<Diagnostic>> {
+    fn launch(&self, launch: &mut BackendLaunch<'_, '_>) -> Result<Ending, Box<Diagnostic>> {
         let (step, module) = (launch.step, &self.modules[launch.number]);
         let arguments = 0..step.tensors.len();
         let tensors = arguments.clone().map(|n| launch.tensor(n).bytes().to_vec()).collect();
@@ -178,7 +178,7 @@ impl Launches for Evaluated {
 }
 
 /// The launch function, then the block function for every block of the grid, the last dimension fastest.
-fn evaluate(step: &Step, module: &Module, memory: &mut Memory) -> Result<(), Box<Diagnostic>> {
+fn evaluate(step: &PlannedLaunch, module: &Module, memory: &mut Memory) -> Result<(), Box<Diagnostic>> {
     let params: Vec<i64> = step.dims.iter().copied().chain(step.scalars.iter().map(|bits| *bits as i64)).collect();
     let mut prints = Vec::new();
     let extents = eval::run(module, &module.launch, &params, memory, &mut prints, FUEL);
@@ -200,14 +200,14 @@ fn evaluate(step: &Step, module: &Module, memory: &mut Memory) -> Result<(), Box
 }
 
 /// Why the evaluator did not reach the end.
-fn stopped(step: &Step, module: &Module, stop: Stop) -> Box<Diagnostic> {
+fn stopped(step: &PlannedLaunch, module: &Module, stop: EvalStop) -> Box<Diagnostic> {
     Box::new(match stop {
-        Stop::Check { check, args } => {
+        EvalStop::Check { check, args } => {
             let check = &step.kernel.checks[CheckId::from_u32(module.checks[check as usize].id)];
             let fill = |text: String, (n, x): (usize, &i64)| text.replace(&format!("{{{n}}}"), &x.to_string());
             Diagnostic::error(check.code, check.span, args.iter().enumerate().fold(check.message.clone(), fill))
         }
-        Stop::OutOfBounds(span) => Diagnostic::error(codes::INDEX_OUT_OF_BOUNDS, span, "an access out of bounds"),
-        Stop::Fuel => Diagnostic::error(codes::BACKEND_TARGET, step.span, "too much for the evaluator"),
+        EvalStop::OutOfBounds(span) => Diagnostic::error(codes::INDEX_OUT_OF_BOUNDS, span, "an access out of bounds"),
+        EvalStop::Fuel => Diagnostic::error(codes::BACKEND_TARGET, step.span, "too much for the evaluator"),
     })
 }

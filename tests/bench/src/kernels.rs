@@ -5,7 +5,7 @@ use ptoc_analysis::{ArgDim, Bindings, Instance, instantiate};
 use ptoc_names::{Loader, Modules, check_names};
 use ptoc_cpu::{CompiledKernel, Options, compile};
 use ptoc_diagnostics::{Diagnostic, FileId, SourceMap, render};
-use ptoc_exec::{Launch, TensorArg};
+use ptoc_exec::{LaunchArgs, TensorArg};
 use ptoc_isa::Target;
 use ptoc_tensor::Tensor;
 use std::time::Duration;
@@ -157,7 +157,8 @@ impl Ready {
     pub fn run(&mut self, threads: usize) {
         let tensors: Vec<TensorArg> = self.buffers.iter_mut().map(|b| TensorArg::new(b.bytes_mut())).collect();
         // SAFETY: the buffers have the shapes that the kernel was compiled for and live through the launch.
-        let r = unsafe { self.code.launch(Launch { params: &self.params, tensors: &tensors, threads, print: None }) };
+        let args = LaunchArgs { params: &self.params, tensors: &tensors, threads, print: None };
+        let r = unsafe { self.code.launch(args) };
         r.expect("the launch succeeds");
     }
 }

@@ -7,7 +7,7 @@
 use super::front::{Source, passes};
 use super::{hash, ir::Values};
 use ptoc_diagnostics::codes;
-use ptoc_exec::{Launch, LaunchError};
+use ptoc_exec::{LaunchArgs, LaunchError};
 use ptoc_interp::{Options, TensorArg};
 use ptoc_ir::scalar;
 use ptoc_ir::tile::{Kernel, TensorDir};
@@ -58,7 +58,7 @@ fn compare(kernel: &Kernel, prepared: &Prepared, seed: u64) {
             TensorArg { dtype: t.dtype, shape: shape.clone(), data }
         })
         .collect();
-    let mut run = ptoc_interp::Launch {
+    let mut run = ptoc_interp::InterpreterLaunch {
         tensors: tensors.clone(),
         dims: values.dims.clone(),
         scalars: values.scalars.clone(),
@@ -91,7 +91,7 @@ fn compare(kernel: &Kernel, prepared: &Prepared, seed: u64) {
             .collect();
         // SAFETY: the buffers have the shapes that the prologue computed, and the interpreter, which checks every
         // access, ran these blocks to their end.
-        let done = unsafe { code.launch(Launch { params: &params, tensors: &slices, threads, print: None }) };
+        let done = unsafe { code.launch(LaunchArgs { params: &params, tensors: &slices, threads, print: None }) };
         match done {
             Ok(()) => {}
             Err(LaunchError::Check(failure)) => {

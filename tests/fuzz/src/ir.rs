@@ -2,7 +2,7 @@
 
 use super::hash;
 use ptoc_diagnostics::{FileId, SourceMap, render};
-use ptoc_interp::{Launch, Options, TensorArg};
+use ptoc_interp::{InterpreterLaunch, Options, TensorArg};
 use ptoc_ir::tile::text::{Spans, parse, print};
 use ptoc_ir::tile::verify::verify;
 use ptoc_ir::tile::{Kernel, TensorDir, Ty};
@@ -102,7 +102,7 @@ pub fn ir_text(data: &[u8]) {
         })
         .collect();
     let mut printed = 0;
-    let mut launch = Launch {
+    let mut launch = InterpreterLaunch {
         tensors,
         dims: values.dims,
         scalars: values.scalars,

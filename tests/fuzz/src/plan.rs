@@ -88,7 +88,7 @@ fn run(kernel: &Kernel, values: &Values, seed: u64) -> Option<Vec<Vec<u8>>> {
     });
     let physical = kernel.tiles.values().all(|t| t.addr != AddrKind::Auto);
     let fuel = if physical { 8 * FUEL } else { FUEL };
-    let mut launch = ptoc_interp::Launch {
+    let mut launch = ptoc_interp::InterpreterLaunch {
         tensors: tensors.collect(),
         dims: values.dims.clone(),
         scalars: values.scalars.clone(),

@@ -6,7 +6,7 @@
 
 use ptoc_pim_sim::check::{Options as Grade, Rule, check, check_autonomous};
 use ptoc_pim_sim::machine::{Options, device, run};
-use ptoc_pim_stream::stream::{Action, ColumnOp, Data, Refresh, Role, Step};
+use ptoc_pim_stream::stream::{Action, ColumnOp, Data, Refresh, Role, StreamStep};
 use ptoc_pim_stream::{Geometry, Stream, UnitConfig, binary};
 use ptoc_tensor::{Tensor, random};
 
@@ -45,7 +45,7 @@ pub fn stream(data: &[u8]) {
 /// Names that occur twice, which the validator refuses and the text form cannot tell apart.
 fn repeats(stream: &Stream) -> bool {
     let twice = |names: Vec<&String>| (1..names.len()).any(|n| names[..n].contains(&names[n]));
-    let missing = |s: &Step| arrays(&s.action).into_iter().any(|n| n as usize >= stream.tensors.len());
+    let missing = |s: &StreamStep| arrays(&s.action).into_iter().any(|n| n as usize >= stream.tensors.len());
     let overrides = &stream.device.overrides;
     stream.steps.iter().any(missing)
         || twice(stream.tensors.iter().map(|t| &t.name).collect())

@@ -3,8 +3,8 @@
 use super::model::{self, Model};
 use crate::engine::{Content, Noise, noise};
 use ptoc_isa::{
-    BinOp, CmpOp, DTypeRule, Instr, InstrId, Loc, MoveRule, OperandKind, Place, Read, Role, RoundMode, Sem, ShapeRule,
-    Target, allowed_dtypes, allowed_tuples, check_dtypes,
+    BinOp, CmpOp, DTypeRule, Instr, InstrId, Loc, MemorySpace, MoveRule, OperandKind, Read, Role, RoundMode, Sem,
+    ShapeRule, Target, allowed_dtypes, allowed_tuples, check_dtypes,
 };
 use ptoc_tensor::{DType, Tensor, scalar};
 use std::fmt::Write as _;
@@ -265,9 +265,9 @@ pub fn cases(target: &Target, id: InstrId) -> Vec<Case> {
     let each = |f: &dyn Fn(DType) -> Case| dtypes.iter().map(|d| f(*d)).collect::<Vec<Case>>();
     match instr.sem {
         Sem::Assign => target.dtypes.iter().flat_map(|d| assigned(&label(d.name()), *d)).collect(),
-        Sem::Load => moves(target, id, |rule| rule.from == Place::Gm),
-        Sem::Store => moves(target, id, |rule| rule.to == Place::Gm),
-        Sem::Move => moves(target, id, |rule| rule.from != Place::Gm && rule.to != Place::Gm),
+        Sem::Load => moves(target, id, |rule| rule.from == MemorySpace::Gm),
+        Sem::Store => moves(target, id, |rule| rule.to == MemorySpace::Gm),
+        Sem::Move => moves(target, id, |rule| rule.from != MemorySpace::Gm && rule.to != MemorySpace::Gm),
         Sem::Gather => gathers(target, &label),
         Sem::ScatterTo => scatters(target, &label),
         // `placed` runs those on what numpy makes of them.
@@ -339,7 +339,7 @@ pub fn cases(target: &Target, id: InstrId) -> Vec<Case> {
             .triples
             .iter()
             .map(|t| {
-                let store = target.move_rule(Place::Tile(Loc::Acc), Place::Gm).expect("results leave Acc");
+                let store = target.move_rule(MemorySpace::Tile(Loc::Acc), MemorySpace::Gm).expect("results leave Acc");
                 let out = store.pairs.iter().find(|(a, _)| *a == t.acc).expect("of each dtype").1;
                 product(instr, *t, out, label(&t.to_string()))
             })
@@ -632,7 +632,7 @@ fn one_move(target: &Target, rule: &MoveRule, (a, b): (DType, DType), label: Str
     let mut w = Writer::default();
     let mnemonic = rule.instr.get().name;
     // Tables of one row.
-    if let Place::Tile(to @ (Loc::Bias | Loc::Scaling)) = rule.to {
+    if let MemorySpace::Tile(to @ (Loc::Bias | Loc::Scaling)) = rule.to {
         let x = w.arg(a, vec![Extent::Cols], Filling::Noise, false);
         let (m, t) = (w.name(), w.name());
         w.line(format!("let {m} = tile Mat<{a}, 1, j>; TLOAD({m}, {x}.tile(j));"));
@@ -652,16 +652,16 @@ fn one_move(target: &Target, rule: &MoveRule, (a, b): (DType, DType), label: Str
         return w.case(label, "grid (j in tiles(C, 128));", None);
     }
     let t = match rule.from {
-        Place::Gm => {
+        MemorySpace::Gm => {
             let x = w.arg(a, vec![Extent::Rows, Extent::Cols], Filling::Noise, false);
-            let Place::Tile(to) = rule.to else { unreachable!("from GM to GM") };
+            let MemorySpace::Tile(to) = rule.to else { unreachable!("from GM to GM") };
             let t = w.name();
             w.line(format!("let {t} = tile {to}<{b}, i, j>;"));
             w.line(format!("{mnemonic}({t}, {x}.tile(i, j));"));
             let seen = observe(&mut w, target, to, b, &t);
             return w.case(label, CUBE_GRID, seen.then_some(Model::Moved));
         }
-        Place::Tile(Loc::Acc) => {
+        MemorySpace::Tile(Loc::Acc) => {
             let triple = *target.triples.iter().find(|t| t.acc == a).expect("an accumulator that something fills");
             let x = w.arg(triple.left, vec![Extent::Rows, Extent::Cols], Filling::Noise, false);
             let one = w.arg(triple.right, vec![Extent::Cols, Extent::Cols], Filling::Identity, false);
@@ -670,7 +670,7 @@ fn one_move(target: &Target, rule: &MoveRule, (a, b): (DType, DType), label: Str
             w.line(format!("TMATMUL({t}, Left({x}.tile(i, j)), Right({one}.tile(j, j)));"));
             t
         }
-        Place::Tile(from) => {
+        MemorySpace::Tile(from) => {
             let x = w.arg(a, vec![Extent::Rows, Extent::Cols], Filling::Noise, false);
             let t = w.name();
             w.line(format!("let {t} = tile {from}<{a}, i, j>; TLOAD({t}, {x}.tile(i, j));"));
@@ -678,12 +678,12 @@ fn one_move(target: &Target, rule: &MoveRule, (a, b): (DType, DType), label: Str
         }
     };
     match rule.to {
-        Place::Gm => {
+        MemorySpace::Gm => {
             let out = w.arg(b, vec![Extent::Rows, Extent::Cols], Filling::Zero, true);
             w.line(format!("{mnemonic}({out}.tile(i, j), {t});"));
             w.case(label, CUBE_GRID, Some(Model::Moved))
         }
-        Place::Tile(to) => {
+        MemorySpace::Tile(to) => {
             let d = w.name();
             w.line(format!("let {d} = tile {to}<{b}, i, j>;"));
             w.line(format!("{mnemonic}({d}, {t});"));
@@ -696,7 +696,9 @@ fn one_move(target: &Target, rule: &MoveRule, (a, b): (DType, DType), label: Str
 /// Stores what a tile holds, by the target's ways; `false` if no way leads out.
 fn observe(w: &mut Writer, target: &Target, loc: Loc, dtype: DType, tile: &str) -> bool {
     let shape = vec![Extent::Rows, Extent::Cols];
-    let store = target.move_rule(Place::Tile(loc), Place::Gm).and_then(|r| r.pairs.iter().find(|(a, _)| *a == dtype));
+    let store = target
+        .move_rule(MemorySpace::Tile(loc), MemorySpace::Gm)
+        .and_then(|r| r.pairs.iter().find(|(a, _)| *a == dtype));
     if let Some((_, out)) = store {
         let x = w.arg(*out, shape, Filling::Zero, true);
         w.line(format!("TSTORE({x}.tile(i, j), {tile});"));

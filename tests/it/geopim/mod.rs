@@ -6,7 +6,7 @@ mod settings;
 
 use ptoc_driver::backend::PIM;
 use ptoc_driver::defs::Definition;
-use ptoc_driver::launch::{CompiledPlan, Outcome, Plan, RunOptions};
+use ptoc_driver::launch::{CompiledPlan, Plan, RunOptions, RunOutcome};
 use ptoc_driver::session::Session;
 use ptoc_tensor::Tensor;
 use ptoc_tests::programs::{Given, arrays_of};
@@ -26,7 +26,7 @@ struct Ran {
     tensors: HashMap<String, Tensor>,
     /// Sizes, and the static parameters that the caller gave.
     sizes: HashMap<String, i64>,
-    outcome: Outcome,
+    outcome: RunOutcome,
 }
 
 /// Runs a kernel of a file on target geopim, with random numbers for what is not given.

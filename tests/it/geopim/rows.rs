@@ -24,7 +24,7 @@ use crate::engine::{Outcome, command};
 use ptoc_pim_sim::dram::Command as Dram;
 use ptoc_pim_sim::machine::geopim::UnitTime;
 use ptoc_pim_sim::machine::{self, Options, device};
-use ptoc_pim_stream::driver::Kind;
+use ptoc_pim_stream::driver::CommandKind;
 use ptoc_pim_stream::stream::{Action, Stream};
 use ptoc_tensor::{DType, Tensor, random, random_in, scalar};
 use ptoc_tests::programs::Given;
@@ -51,7 +51,7 @@ pub(super) fn file(name: &str, text: &str) -> String {
 }
 
 /// What the units did.
-pub(super) fn sampled(outcome: &ptoc_driver::launch::Outcome) -> Vec<UnitTime> {
+pub(super) fn sampled(outcome: &ptoc_driver::launch::RunOutcome) -> Vec<UnitTime> {
     let report = &outcome.simulated.as_ref().expect("units ran").report;
     report.units.iter().filter_map(|u| u.sequencer).collect()
 }
@@ -226,15 +226,18 @@ fn the_drivers_sequence() {
         stream.check(&device::geometry(&config)).iter().map(|f| f.message.clone()).collect()
     };
     assert_eq!(faults(&stream), Vec::<String>::new());
-    let driver = |stream: &Stream| -> Vec<(usize, Kind)> {
-        let of = |(n, s): (usize, &ptoc_pim_stream::stream::Step)| match &s.action {
+    let driver = |stream: &Stream| -> Vec<(usize, CommandKind)> {
+        let of = |(n, s): (usize, &ptoc_pim_stream::stream::StreamStep)| match &s.action {
             Action::Driver(c) => Some((n, c.kind)),
             _ => None,
         };
         stream.steps.iter().enumerate().filter_map(of).collect()
     };
     let commands = driver(&stream);
-    assert_eq!(commands.iter().map(|(_, k)| *k).collect::<Vec<_>>(), [Kind::Load, Kind::Execute, Kind::Read]);
+    assert_eq!(
+        commands.iter().map(|(_, k)| *k).collect::<Vec<_>>(),
+        [CommandKind::Load, CommandKind::Execute, CommandKind::Read]
+    );
     let [load, execute, read] = [commands[0].0, commands[1].0, commands[2].0];
     let swapped = |a: usize, b: usize| {
         let mut stream = stream.clone();

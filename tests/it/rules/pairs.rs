@@ -3,7 +3,7 @@
 
 use super::{Program, Rule, has_all, moved, on_tiles};
 use crate::differential::case::tiles_of;
-use ptoc_isa::{InstrId, Loc, MoveRule, Place, Sem, ShapeRule, Target, Triple};
+use ptoc_isa::{InstrId, Loc, MemorySpace, MoveRule, Sem, ShapeRule, Target, Triple};
 use ptoc_tensor::DType;
 
 /// A rule for each pair of dtypes with that source: one that the target takes, and one that it refuses and another
@@ -58,8 +58,8 @@ pub(super) fn of_conversions(target: &'static Target, out: &mut Vec<Rule>) {
 
 /// What leaves the accumulator, with a scale and without, pair by pair. Of what it never holds nothing moves out.
 pub(super) fn of_results(target: &'static Target, out: &mut Vec<Rule>) {
-    let acc = Place::Tile(Loc::Acc);
-    for to in [Place::Gm, Place::Tile(Loc::Mat), Place::Tile(Loc::Vec)] {
+    let acc = MemorySpace::Tile(Loc::Acc);
+    for to in [MemorySpace::Gm, MemorySpace::Tile(Loc::Mat), MemorySpace::Tile(Loc::Vec)] {
         for quantised in [false, true] {
             let pairs = |t: &Target| {
                 let of = |m: &MoveRule| if quantised { m.quantised.clone() } else { m.pairs.clone() };

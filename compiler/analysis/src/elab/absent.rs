@@ -2,14 +2,14 @@
 //! the kernel is compiled; a window of an absent one is absent.
 
 use super::env::Binding;
-use super::{Elab, R, Reported};
+use super::{ElabResult, Elaborator, ErrorReported};
 use crate::value::Val;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_syntax::ast::*;
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// Does the launch leave this argument out? Its default, if it has one, is checked.
-    pub(crate) fn is_absent(&mut self, p: &Param) -> R<bool> {
+    pub(crate) fn is_absent(&mut self, p: &Param) -> ElabResult<bool> {
         let Some(default) = &p.default else { return Ok(false) };
         if !self.is_none(default) {
             let d = Diagnostic::error(codes::BAD_PARAMETER_TYPE, default.span, "a tensor has no default but `none`")
@@ -40,7 +40,7 @@ impl Elab<'_> {
     }
 
     /// The value of an expression where an absent argument, or a window of one, may stand.
-    pub(crate) fn maybe_absent(&mut self, e: &Expr) -> R<Val> {
+    pub(crate) fn maybe_absent(&mut self, e: &Expr) -> ElabResult<Val> {
         if let Some(n) = root(e)
             && let Some((Binding::Let(Val::Absent(name)), _)) = self.env.get(n)
         {
@@ -50,11 +50,11 @@ impl Elab<'_> {
     }
 
     /// `x == none`, `x != none`
-    pub(crate) fn compare_none(&mut self, op: BinaryOp, x: &Expr) -> R<Val> {
+    pub(crate) fn compare_none(&mut self, op: BinaryOp, x: &Expr) -> ElabResult<Val> {
         let absent = match self.maybe_absent(x)? {
             Val::Absent(_) | Val::Nothing => true,
             Val::View(_) => false,
-            Val::Poison => return Err(Reported),
+            Val::Poison => return Err(ErrorReported),
             other => {
                 let message = format!("{} is always there", other.describe());
                 let d = Diagnostic::error(codes::TYPE_MISMATCH, x.span, message)
@@ -67,7 +67,7 @@ impl Elab<'_> {
     }
 
     /// An absent argument where something is needed.
-    pub(crate) fn absent_used<T>(&mut self, name: &Name, at: Span, declared: Span) -> R<T> {
+    pub(crate) fn absent_used<T>(&mut self, name: &Name, at: Span, declared: Span) -> ElabResult<T> {
         let d = Diagnostic::error(codes::ABSENT_ARGUMENT, at, format!("`{name}` may be absent, and is used here"))
             .with_label("needs an array")
             .with_secondary(declared, "may be left out")

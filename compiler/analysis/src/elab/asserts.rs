@@ -1,14 +1,14 @@
 //! `print`, `static_assert`, `assert`: what a kernel says of itself, and the texts that go with it.
 
-use super::{Binding, Elab, R, Reported};
+use super::{Binding, ElabResult, Elaborator, ErrorReported};
 use crate::value::Val;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Op, PrintPart, Ty, Value};
 use ptoc_names::resolve::interpolated;
 use ptoc_syntax::ast::{Arg, Expr, ExprKind, Name};
 
-impl Elab<'_> {
-    pub fn print(&mut self, args: &[Arg], span: Span) -> R<Val> {
+impl Elaborator<'_> {
+    pub fn print(&mut self, args: &[Arg], span: Span) -> ElabResult<Val> {
         self.no_names(args)?;
         self.outside_prologue(span)?;
         let mut parts = Vec::new();
@@ -40,7 +40,7 @@ impl Elab<'_> {
         Ok(Val::Unit)
     }
 
-    pub fn static_assert(&mut self, args: &[Arg], span: Span) -> R<Val> {
+    pub fn static_assert(&mut self, args: &[Arg], span: Span) -> ElabResult<Val> {
         self.no_names(args)?;
         let Some(cond) = args.first() else {
             return self.error(codes::WRONG_ARGUMENTS, span, "`static_assert` needs a condition");
@@ -57,7 +57,7 @@ impl Elab<'_> {
         };
         match self.expr(&cond.value)? {
             Val::Bool(true) => Ok(Val::Unit),
-            Val::Bool(false) if refused => Err(Reported),
+            Val::Bool(false) if refused => Err(ErrorReported),
             Val::Bool(false) => {
                 let mut d = Diagnostic::error(
                     codes::STATIC_ASSERT,
@@ -76,7 +76,7 @@ impl Elab<'_> {
                 }
                 self.report(d)
             }
-            Val::Poison => Err(Reported),
+            Val::Poison => Err(ErrorReported),
             Val::Scalar(v) if self.ty(v) == Ty::BOOL => {
                 // Dimensions that are known only at launch: checked there.
                 self.launch_check(v, text.unwrap_or_else(|| "static assertion failed".into()), cond.value.span)?;
@@ -110,12 +110,12 @@ impl Elab<'_> {
     }
 
     /// A condition on dimensions, checked when the kernel is launched (or when a block starts).
-    pub fn launch_check(&mut self, cond: Value, message: String, span: Span) -> R<()> {
+    pub fn launch_check(&mut self, cond: Value, message: String, span: Span) -> ElabResult<()> {
         let data = ptoc_ir::tile::CheckData { code: codes::WHERE_FAILED, message, span, help: None };
         self.check(cond, data, Vec::new(), span)
     }
 
-    pub fn run_time_assert(&mut self, args: &[Arg], span: Span) -> R<Val> {
+    pub fn run_time_assert(&mut self, args: &[Arg], span: Span) -> ElabResult<Val> {
         self.no_names(args)?;
         let Some(cond) = args.first() else {
             return self.error(codes::WRONG_ARGUMENTS, span, "`assert` needs a condition");
@@ -134,7 +134,7 @@ impl Elab<'_> {
     }
 
     /// A text whose `{name}`s are constants, put in now, or `index` values, shown when it is needed.
-    fn run_time_text(&mut self, text: &str, at: Span) -> R<(String, Vec<Value>)> {
+    fn run_time_text(&mut self, text: &str, at: Span) -> ElabResult<(String, Vec<Value>)> {
         let mut values = Vec::new();
         let mut out = String::new();
         let mut rest = text;

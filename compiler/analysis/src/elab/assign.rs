@@ -4,7 +4,7 @@ use super::env::Binding;
 use super::inst::instr_for;
 use super::labels::around;
 use super::tileops::tile;
-use super::{Elab, PlaceMode, R, Reported};
+use super::{ElabResult, Elaborator, ErrorReported, PlaceMode};
 use crate::value::{TileVal, Val};
 use ptoc_diagnostics::{Diagnostic, Edit, Span, codes};
 use ptoc_ir::tile::{AddrKind, CheckData, Inst, InstAttrs, Op, Operand, Tile, Ty};
@@ -22,9 +22,9 @@ fn stored(target: Span, value: Span) -> Vec<Edit> {
     ]
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// `target = value;`
-    pub fn assign(&mut self, target: &Expr, value: &Expr, span: Span) -> R<()> {
+    pub fn assign(&mut self, target: &Expr, value: &Expr, span: Span) -> ElabResult<()> {
         if let ExprKind::Name(n) = &*target.kind {
             match self.env.get(n).map(|(b, s)| (b.clone(), s)) {
                 Some((Binding::Var(var, ty), _)) => {
@@ -38,7 +38,7 @@ impl Elab<'_> {
                     self.tile_destination(&t, target)?;
                     return self.assign_tile(&t, value, span);
                 }
-                Some((Binding::Let(Val::Poison), _)) => return Err(Reported),
+                Some((Binding::Let(Val::Poison), _)) => return Err(ErrorReported),
                 Some((Binding::Let(v), at)) => {
                     return self.unchanging(n, &v, target.span, at);
                 }
@@ -81,7 +81,7 @@ impl Elab<'_> {
     }
 
     /// `n` is bound by `let`, or is a parameter or a loop's variable.
-    fn unchanging(&mut self, n: &Name, v: &Val, at: Span, defined: Span) -> R<()> {
+    fn unchanging(&mut self, n: &Name, v: &Val, at: Span, defined: Span) -> ElabResult<()> {
         let d = Diagnostic::error(codes::NOT_ASSIGNABLE, at, format!("`{n}` is {} and never changes", v.describe()))
             .with_secondary(defined, "defined here");
         let d = match (v, self.lets.get(&defined)) {
@@ -99,7 +99,7 @@ impl Elab<'_> {
     }
 
     /// `t = value;`: the value is computed into `t`'s storage.
-    pub fn assign_tile(&mut self, t: &TileVal, value: &Expr, span: Span) -> R<()> {
+    pub fn assign_tile(&mut self, t: &TileVal, value: &Expr, span: Span) -> ElabResult<()> {
         // The last instruction may write `t` directly unless `t` is a window of something else it reads.
         let r = self.expr_into(value, Some(*t)).and_then(|v| self.write_tile(t, v, span, value.span));
         if r.is_err() {
@@ -108,12 +108,12 @@ impl Elab<'_> {
         r
     }
 
-    fn write_tile(&mut self, t: &TileVal, v: Val, span: Span, at: Span) -> R<()> {
+    fn write_tile(&mut self, t: &TileVal, v: Val, span: Span, at: Span) -> ElabResult<()> {
         match v {
             Val::Mask(m, false) => self.write_tile(t, Val::Tile(m), span, at),
             Val::Mask(m, true) => {
                 let Val::Tile(m) = self.tile_unary(ptoc_isa::UnOp::Not, m, None, span, at)? else {
-                    return Err(Reported);
+                    return Err(ErrorReported);
                 };
                 self.write_tile(t, Val::Tile(m), span, at)
             }
@@ -134,7 +134,7 @@ impl Elab<'_> {
                             d.with_help(format!("`select(mask, {numbers})` makes numbers of a mask"))
                         }
                         (DType::Bool, _) => d.with_help("a comparison makes a mask: `x != 0`"),
-                        (to, _) => Elab::convert_fix(d, Ty::D(to), at),
+                        (to, _) => Elaborator::convert_fix(d, Ty::D(to), at),
                     };
                     return self.report(d);
                 }
@@ -152,11 +152,11 @@ impl Elab<'_> {
                     x
                 } else {
                     let Val::Tile(x) = self.to_location(t.ty.loc, Val::Tile(x), None, span, at)? else {
-                        return Err(Reported);
+                        return Err(ErrorReported);
                     };
                     x
                 };
-                let id = instr_for(Sem::Move).ok_or(Reported)?;
+                let id = instr_for(Sem::Move).ok_or(ErrorReported)?;
                 self.apply(id, vec![tile(*t, span), tile(x, at)], InstAttrs::default(), span)
             }
             Val::Scalar(_) | Val::Int(_) | Val::Float(_) => {
@@ -170,18 +170,18 @@ impl Elab<'_> {
                     .with_edits("load it", around(at, &format!("{}(", t.ty.loc), ")"));
                 self.report(d)
             }
-            Val::Poison => Err(Reported),
+            Val::Poison => Err(ErrorReported),
             other => self.error(codes::TYPE_MISMATCH, at, format!("a tile cannot become {}", other.describe())),
         }
     }
 
     /// Are two tiles of different capacities known to have the same valid shape here?
-    fn same_valid(&mut self, a: &TileVal, b: &TileVal, at: Span) -> R<bool> {
+    fn same_valid(&mut self, a: &TileVal, b: &TileVal, at: Span) -> ElabResult<bool> {
         let (a, b) = (self.valid_of(a, at)?, self.valid_of(b, at)?);
         Ok(self.shapes_agree(a, b))
     }
 
-    fn expand_into(&mut self, t: &TileVal, v: Val, at: Span, span: Span) -> R<()> {
+    fn expand_into(&mut self, t: &TileVal, v: Val, at: Span, span: Span) -> ElabResult<()> {
         if t.ty.loc == Loc::Acc {
             let zero = match &v {
                 Val::Float(f) => *f == 0.0,
@@ -199,7 +199,7 @@ impl Elab<'_> {
             self.outside_prologue(span)?;
             let value = self.scalar_of(&v, Ty::D(t.ty.dtype), at)?;
             let shape = self.valid_of(t, span)?;
-            let id = instr_for(Sem::Expand).ok_or(Reported)?;
+            let id = instr_for(Sem::Expand).ok_or(ErrorReported)?;
             let operands = vec![Operand::Tile(self.tile_ref(t, shape)), Operand::Scalar(value)];
             self.b.inst(Inst { instr: id, operands, scratch: Vec::new(), attrs: InstAttrs::default() }, span);
             return Ok(());
@@ -208,7 +208,7 @@ impl Elab<'_> {
     }
 
     /// `target op= value;`
-    pub fn op_assign(&mut self, target: &Expr, op: BinaryOp, value: &Expr, span: Span) -> R<()> {
+    pub fn op_assign(&mut self, target: &Expr, op: BinaryOp, value: &Expr, span: Span) -> ElabResult<()> {
         if let ExprKind::Name(n) = &*target.kind
             && let Some((Binding::Var(var, ty), _)) = self.env.get(n).map(|(b, s)| (b.clone(), s))
         {
@@ -257,13 +257,13 @@ impl Elab<'_> {
                 self.emit(Op::Store { tensor: view.tensor, offset, value: x }, span);
                 Ok(())
             }
-            Val::Poison => Err(Reported),
+            Val::Poison => Err(ErrorReported),
             other => self.no_place(&other, target),
         }
     }
 
     /// `TASSIGN(tile, address);`
-    pub fn tassign(&mut self, args: &[Arg], span: Span) -> R<Val> {
+    pub fn tassign(&mut self, args: &[Arg], span: Span) -> ElabResult<Val> {
         let placed = self.tassign_checked(args, span);
         if placed.is_err() {
             self.refused_place(args);
@@ -284,7 +284,7 @@ impl Elab<'_> {
         });
     }
 
-    fn tassign_checked(&mut self, args: &[Arg], span: Span) -> R<Val> {
+    fn tassign_checked(&mut self, args: &[Arg], span: Span) -> ElabResult<Val> {
         let e = self.exactly(args, 2, "TASSIGN(tile, address)", span)?;
         let target = self.expr(e[0])?;
         if self.place == PlaceMode::Planned && self.pin_tile(&target, e[1], span)? {
@@ -319,7 +319,7 @@ impl Elab<'_> {
                 .with_help("declare a tile and TLOAD the window into it");
                 self.report(d)
             }
-            Val::Poison => Err(Reported),
+            Val::Poison => Err(ErrorReported),
             other => {
                 let message = format!("TASSIGN places tiles, this is {}", other.describe());
                 self.error(codes::OPERAND_KIND, e[0].span, message)
@@ -355,7 +355,7 @@ impl Elab<'_> {
         a: &Val,
         (at, literal): (Span, Option<Span>),
         span: Span,
-    ) -> R<()> {
+    ) -> ElabResult<()> {
         let shared = match a {
             Val::Tile(other) => Some(self.bytes_of(t, ty, other, at)?),
             _ => None,
@@ -383,7 +383,7 @@ impl Elab<'_> {
                         .editing(literal)
                         .diagnostic(&format!("tile `{name}`"), at)
                         .with_secondary(declared, format!("`{name}`: {ty}, {} bytes", ty.bytes()));
-                    let _: R<()> = self.report(d);
+                    let _: ElabResult<()> = self.report(d);
                 }
                 // The tile counts as placed: it was given an address, and what follows can be judged.
                 let data = &mut self.b.kernel_mut().tiles[t];
@@ -400,7 +400,7 @@ impl Elab<'_> {
             Val::Int(_) => {}
             Val::Scalar(v) if self.ty(*v) == Ty::Index => {}
             Val::Scalar(v) if matches!(self.ty(*v), Ty::D(d) if d.is_int()) => {}
-            Val::Poison => return Err(Reported),
+            Val::Poison => return Err(ErrorReported),
             other => {
                 let what = self.scalar_ty(other).map_or_else(|| other.describe().to_string(), |t| format!("`{t}`"));
                 let d = Diagnostic::error(codes::ADDRESS_TYPE, at, format!("an address is an integer, this is {what}"))
@@ -436,7 +436,7 @@ impl Elab<'_> {
     }
 
     /// The address of `other`, for a tile that is to share its bytes.
-    fn bytes_of(&mut self, t: Tile, ty: TileType, other: &TileVal, at: Span) -> R<Val> {
+    fn bytes_of(&mut self, t: Tile, ty: TileType, other: &TileVal, at: Span) -> ElabResult<Val> {
         let (name, theirs) = (self.b.kernel().tiles[t].name.to_string(), self.b.kernel().tiles[other.tile].clone());
         let whole = other.origin.is_none();
         let element = other.element.map_or(Some(0), |v| self.const_index(v));
@@ -468,7 +468,7 @@ impl Elab<'_> {
         self.report(d)
     }
 
-    fn rebind(&mut self, t: Tile, ty: TileType, element: Option<u32>, a: &Val, at: Span, span: Span) -> R<()> {
+    fn rebind(&mut self, t: Tile, ty: TileType, element: Option<u32>, a: &Val, at: Span, span: Span) -> ElabResult<()> {
         let addr = match a {
             Val::Scalar(v) if self.ty(*v) != Ty::Index => self.convert_scalar(*v, Ty::Index, at),
             a => self.index_of(a, at)?,

@@ -1,16 +1,16 @@
 //! The calls that lead to a place in a function: what is refused there is refused for the arguments of one of them.
 
-use super::{Binding, Elab};
+use super::{Binding, Elaborator};
 use crate::value::Val;
 use ptoc_diagnostics::{Diagnostic, Edit, Span};
 use ptoc_names::builtins::Word;
-use ptoc_names::scopes::{self, Part};
+use ptoc_names::scopes::{self, StatementPart};
 use ptoc_syntax::ast::*;
 
 /// Calls that a report shows; of more the outermost is shown, and how many lie between.
 const SHOWN: usize = 4;
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// Adds the calls, the innermost first, with what is known of their arguments.
     pub(super) fn called_from(&self, mut d: Diagnostic) -> Diagnostic {
         let calls = self.env.calls();
@@ -121,12 +121,12 @@ fn in_block(b: &Block, place: Span, found: &mut Option<Name>) {
     }
 }
 
-fn in_part(part: Part<'_>, place: Span, found: &mut Option<Name>) {
+fn in_part(part: StatementPart<'_>, place: Span, found: &mut Option<Name>) {
     match part {
-        Part::Value(e) | Part::Target(e) => in_expr(e, place, found),
-        Part::Arguments(args) => args.iter().for_each(|a| in_expr(&a.value, place, found)),
-        Part::Block(_, body) => in_block(body, place, found),
-        Part::Local { .. } | Part::On(_) | Part::Attributes(_) | Part::Role(_) => {}
+        StatementPart::Value(e) | StatementPart::Target(e) => in_expr(e, place, found),
+        StatementPart::Arguments(args) => args.iter().for_each(|a| in_expr(&a.value, place, found)),
+        StatementPart::Block(_, body) => in_block(body, place, found),
+        StatementPart::Local { .. } | StatementPart::On(_) | StatementPart::Attributes(_) | StatementPart::Role(_) => {}
     }
 }
 

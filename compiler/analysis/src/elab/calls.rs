@@ -2,8 +2,8 @@
 
 use super::env::Binding;
 use super::labels::count;
-use super::{Argument, Elab, Inlined, MAX_CALLS, R, Reported};
-use crate::value::{TileVal, Tiles, Val};
+use super::{Argument, ElabResult, Elaborator, ErrorReported, Inlined, MAX_CALLS};
+use crate::value::{TileVal, TilesDomain, Val};
 use ptoc_diagnostics::{Diagnostic, Edit, Span, codes, suggest};
 use ptoc_ir::tile::{Op, Scope, Ty, Value};
 use ptoc_isa::{AtomicOp, BinOp, TileType, UnOp};
@@ -12,9 +12,9 @@ use ptoc_names::builtins::{self, Builtin, Word};
 use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// `callee(args)`
-    pub fn call(&mut self, callee: &Expr, args: &[Arg], dest: Option<TileVal>, span: Span) -> R<Val> {
+    pub fn call(&mut self, callee: &Expr, args: &[Arg], dest: Option<TileVal>, span: Span) -> ElabResult<Val> {
         if let ExprKind::Field(base, method) = &*callee.kind {
             return self.method(base, method, args, span);
         }
@@ -52,7 +52,7 @@ impl Elab<'_> {
             return self.error(codes::UNKNOWN_STATIC, callee.span, message);
         }
         match f {
-            Val::Poison => Err(Reported),
+            Val::Poison => Err(ErrorReported),
             Val::Instr(id) => self.instruction(id, args, span, base.span),
             Val::Fn(id) => self.inline(id, statics, args, dest, span),
             Val::Builtin(b) => self.builtin(b, args, dest, span, base.span),
@@ -88,11 +88,11 @@ impl Elab<'_> {
         }
     }
 
-    fn method(&mut self, base: &Expr, method: &Ident, args: &[Arg], span: Span) -> R<Val> {
+    fn method(&mut self, base: &Expr, method: &Ident, args: &[Arg], span: Span) -> ElabResult<Val> {
         self.no_names(args)?;
         let v = self.expr(base)?;
         match (&v, method.name.as_str()) {
-            (Val::Poison, _) => Err(Reported),
+            (Val::Poison, _) => Err(ErrorReported),
             (Val::View(view), "tile") => self.tile_view(&view.clone(), args, span),
             (Val::Tile(t), "tile") => self.tile_window(&t.clone(), args, span),
             (Val::Tile(t), "valid") => self.revalid(&t.clone(), args, span),
@@ -137,7 +137,7 @@ impl Elab<'_> {
         }
     }
 
-    fn builtin(&mut self, b: Builtin, args: &[Arg], dest: Option<TileVal>, span: Span, name: Span) -> R<Val> {
+    fn builtin(&mut self, b: Builtin, args: &[Arg], dest: Option<TileVal>, span: Span, name: Span) -> ElabResult<Val> {
         match b {
             Builtin::NotYet(what) => self.not_yet(name, what),
             // Their pipes are no values, see `call`.
@@ -153,7 +153,7 @@ impl Elab<'_> {
                 let by = self.idx(i64::from(size));
                 let count = self.ceil_div(n, by, span);
                 self.exact(count, span)?;
-                Ok(Val::Tiles(Tiles { n, size, count }.into()))
+                Ok(Val::Tiles(TilesDomain { n, size, count }.into()))
             }
             Builtin::CeilDiv => {
                 let e = self.exactly(args, 2, "ceil_div(a, b)", span)?;
@@ -220,7 +220,7 @@ impl Elab<'_> {
                 let e = self.exactly(args, 1, if by_row { "rowsum(t)" } else { "colsum(t)" }, span)?[0];
                 match self.expr(e)? {
                     Val::Tile(t) => self.tile_reduce(by_row, op, t, dest, span, e.span),
-                    Val::Poison => Err(Reported),
+                    Val::Poison => Err(ErrorReported),
                     other => self.error(
                         codes::TYPE_MISMATCH,
                         e.span,
@@ -232,7 +232,7 @@ impl Elab<'_> {
                 let e = self.exactly(args, 2, "matmul(left, right)", span)?;
                 match (self.expr(e[0])?, self.expr(e[1])?) {
                     (Val::Tile(a), Val::Tile(b)) => self.tile_matmul(a, b, span, (e[0].span, e[1].span)),
-                    (Val::Poison, _) | (_, Val::Poison) => Err(Reported),
+                    (Val::Poison, _) | (_, Val::Poison) => Err(ErrorReported),
                     (a, b) => {
                         let bad = if matches!(a, Val::Tile(_)) { (&b, e[1]) } else { (&a, e[0]) };
                         let d = Diagnostic::error(
@@ -251,7 +251,7 @@ impl Elab<'_> {
                 match self.expr(e)? {
                     Val::Tile(t) => self.tile_transpose(t, dest, span, e.span),
                     Val::View(v) => self.transpose_view(&v, span),
-                    Val::Poison => Err(Reported),
+                    Val::Poison => Err(ErrorReported),
                     other => self.error(
                         codes::TYPE_MISMATCH,
                         e.span,
@@ -266,7 +266,7 @@ impl Elab<'_> {
                     Val::Tile(t) => t.ty,
                     Val::TileArray(a) => a.ty,
                     Val::TileType(t) => t.ty,
-                    Val::Poison => return Err(Reported),
+                    Val::Poison => return Err(ErrorReported),
                     other => {
                         return self.error(
                             codes::TYPE_MISMATCH,
@@ -281,7 +281,7 @@ impl Elab<'_> {
                 let e = self.exactly(args, 1, "capacity(Vec)", span)?[0];
                 match self.expr(e)? {
                     Val::Word(Word::Loc(loc)) => Ok(Val::Int(i128::from(self.target.capacity(loc)))),
-                    Val::Poison => Err(Reported),
+                    Val::Poison => Err(ErrorReported),
                     other => {
                         let message = format!("`capacity` takes a location, found {}", other.describe());
                         self.error(codes::TYPE_MISMATCH, e.span, message)
@@ -310,7 +310,7 @@ impl Elab<'_> {
                 let e = self.exactly(args, 1, "col(v)", span)?[0];
                 match self.expr(e)? {
                     Val::View(v) => self.column_view(&v, span),
-                    Val::Poison => Err(Reported),
+                    Val::Poison => Err(ErrorReported),
                     other => self.error(
                         codes::TYPE_MISMATCH,
                         e.span,
@@ -351,7 +351,15 @@ impl Elab<'_> {
         self.bin(BinOp::Div, up, b, span)
     }
 
-    fn min_max(&mut self, op: BinOp, a: Val, b: Val, dest: Option<TileVal>, span: Span, at: (Span, Span)) -> R<Val> {
+    fn min_max(
+        &mut self,
+        op: BinOp,
+        a: Val,
+        b: Val,
+        dest: Option<TileVal>,
+        span: Span,
+        at: (Span, Span),
+    ) -> ElabResult<Val> {
         match (&a, &b) {
             (Val::Tile(_), _) | (_, Val::Tile(_)) => return self.tile_arith(op, a, b, dest, span, at),
             (Val::Int(x), Val::Int(y)) => return Ok(Val::Int(if op == BinOp::Max { *x.max(y) } else { *x.min(y) })),
@@ -372,13 +380,13 @@ impl Elab<'_> {
     }
 
     /// `iota(q, 1)`: the indices of block `q` as a column of i32; `iota(1, k)`: as a row.
-    fn iota(&mut self, args: &[Arg], span: Span) -> R<Val> {
+    fn iota(&mut self, args: &[Arg], span: Span) -> ElabResult<Val> {
         let e = self.exactly(args, 2, "iota(block, 1) or iota(1, block)", span)?;
         let (r, c) = (self.expr(e[0])?, self.expr(e[1])?);
         let (b, column) = match (&r, &c) {
             (Val::Block(b), Val::Int(1)) => (b.clone(), true),
             (Val::Int(1), Val::Block(b)) => (b.clone(), false),
-            (Val::Poison, _) | (_, Val::Poison) => return Err(Reported),
+            (Val::Poison, _) | (_, Val::Poison) => return Err(ErrorReported),
             _ => {
                 let d = Diagnostic::error(codes::TYPE_MISMATCH, span, "`iota` takes a block and 1")
                     .with_help("`iota(q, 1)` is a column of q's indices, `iota(1, k)` a row of k's");
@@ -402,7 +410,7 @@ impl Elab<'_> {
         Ok(Val::Tile(t))
     }
 
-    fn atomic(&mut self, op: AtomicOp, args: &[Arg], span: Span) -> R<Val> {
+    fn atomic(&mut self, op: AtomicOp, args: &[Arg], span: Span) -> ElabResult<Val> {
         let cas = op == AtomicOp::Cas;
         let usage = if cas { "atomic_cas(x[i], expected, new)" } else { "atomic_add(x[i], value)" };
         let e = self.exactly(args, if cas { 3 } else { 2 }, usage, span)?;
@@ -436,10 +444,17 @@ impl Elab<'_> {
     }
 
     /// A call of a function of the program: its body, here.
-    fn inline(&mut self, id: ItemId, statics: &[Arg], args: &[Arg], dest: Option<TileVal>, span: Span) -> R<Val> {
+    fn inline(
+        &mut self,
+        id: ItemId,
+        statics: &[Arg],
+        args: &[Arg],
+        dest: Option<TileVal>,
+        span: Span,
+    ) -> ElabResult<Val> {
         self.step(span)?;
         let modules = self.modules;
-        let ItemKind::Fn(f) = &modules.item(id).kind else { return Err(Reported) };
+        let ItemKind::Fn(f) = &modules.item(id).kind else { return Err(ErrorReported) };
         if self.calls.contains(&id) || self.calls.len() >= MAX_CALLS {
             let d = Diagnostic::error(codes::RECURSION, span, format!("`{}` calls itself", f.name.name))
                 .with_label("this call would never end")
@@ -502,7 +517,7 @@ impl Elab<'_> {
         r
     }
 
-    fn arity<T>(&mut self, f: &FnItem, given: usize, span: Span) -> R<T> {
+    fn arity<T>(&mut self, f: &FnItem, given: usize, span: Span) -> ElabResult<T> {
         let params: Vec<&str> = f.params.iter().map(|p| p.name.name.as_str()).collect();
         let d = Diagnostic::error(
             codes::WRONG_ARGUMENTS,
@@ -519,7 +534,7 @@ impl Elab<'_> {
         values: Vec<Option<(Val, Span)>>,
         dest: Option<TileVal>,
         span: Span,
-    ) -> R<Val> {
+    ) -> ElabResult<Val> {
         // Extents of tensors may speak of any other parameter, so those are bound first.
         let (tensors, others): (Vec<_>, Vec<_>) =
             f.params.iter().zip(values).partition(|(p, _)| super::signature::is_tensor(&p.ty));
@@ -527,7 +542,7 @@ impl Elab<'_> {
             let (v, at) = match v {
                 Some(v) => v,
                 None => {
-                    let e = p.default.as_ref().ok_or(Reported)?;
+                    let e = p.default.as_ref().ok_or(ErrorReported)?;
                     (self.expr(e)?, e.span)
                 }
             };
@@ -548,7 +563,7 @@ impl Elab<'_> {
         let types = match &f.ret {
             None => Vec::new(),
             Some(t) => match &*t.kind {
-                ExprKind::Tuple(l) => l.iter().map(|t| self.scalar_type(t)).collect::<R<_>>()?,
+                ExprKind::Tuple(l) => l.iter().map(|t| self.scalar_type(t)).collect::<ElabResult<_>>()?,
                 _ => vec![self.scalar_type(t)?],
             },
         };
@@ -581,7 +596,7 @@ impl Elab<'_> {
     }
 
     /// Stores the value of an early `return`.
-    pub fn store_results(&mut self, v: &Val, span: Span) -> R<()> {
+    pub fn store_results(&mut self, v: &Val, span: Span) -> ElabResult<()> {
         let slots = self.inlined.last().map(|i| i.slots.clone()).unwrap_or_default();
         let parts = match v {
             Val::Tuple(l) => l.clone(),
@@ -606,7 +621,7 @@ impl Elab<'_> {
     }
 
     /// The value of a call, checked against the declared type.
-    fn returned(&mut self, f: &FnItem, v: Val, span: Span) -> R<Val> {
+    fn returned(&mut self, f: &FnItem, v: Val, span: Span) -> ElabResult<Val> {
         let Some(ret) = &f.ret else {
             return match v {
                 Val::Unit => Ok(Val::Unit),
@@ -633,7 +648,7 @@ impl Elab<'_> {
     }
 
     /// The function gives something else than it declares.
-    fn bad_return<T>(&mut self, f: &FnItem, ret: &Expr, message: String) -> R<T> {
+    fn bad_return<T>(&mut self, f: &FnItem, ret: &Expr, message: String) -> ElabResult<T> {
         let d = Diagnostic::error(codes::BAD_RETURN, ret.span, message).with_label("declared here");
         let last = f.body.tail.as_ref().map(|e| e.span).or_else(|| f.body.stmts.last().map(|s| s.span));
         self.report(match last {
@@ -642,12 +657,15 @@ impl Elab<'_> {
         })
     }
 
-    fn typed_result(&mut self, f: &FnItem, ret: &Expr, v: Val, span: Span) -> R<Val> {
+    fn typed_result(&mut self, f: &FnItem, ret: &Expr, v: Val, span: Span) -> ElabResult<Val> {
         match (&*ret.kind, v) {
-            (_, Val::Poison) => Err(Reported),
+            (_, Val::Poison) => Err(ErrorReported),
             (ExprKind::Tuple(types), Val::Tuple(values)) if types.len() == values.len() => {
-                let parts =
-                    types.iter().zip(values).map(|(t, v)| self.typed_result(f, t, v, span)).collect::<R<_>>()?;
+                let parts = types
+                    .iter()
+                    .zip(values)
+                    .map(|(t, v)| self.typed_result(f, t, v, span))
+                    .collect::<ElabResult<_>>()?;
                 Ok(Val::Tuple(parts))
             }
             (ExprKind::Tuple(_), v) => {

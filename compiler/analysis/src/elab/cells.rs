@@ -1,11 +1,11 @@
 //! Instructions that put elements elsewhere: forms of one name, what fills the rest, and what they demand of shapes and
 //! indices.
 
-use super::{Elab, R};
+use super::{ElabResult, Elaborator};
 use crate::value::Val;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Const, Operand, Ty, Value};
-use ptoc_isa::{BinOp, CmpOp, Instr, InstrId, Need, Num, Oob, OperandKind};
+use ptoc_isa::{BinOp, CmpOp, IndexExpr, Instr, InstrId, Oob, OperandKind, Precondition};
 use ptoc_names::builtins::Word;
 use ptoc_syntax::ast::{Arg, ExprKind};
 use ptoc_tensor::DType;
@@ -15,7 +15,7 @@ pub(super) fn pads(instr: &Instr) -> bool {
     instr.operands.iter().any(|o| o.kind == OperandKind::Pad)
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// TGATHER and TSCATTER have a form by a pattern of columns, whose words are not modes.
     pub(super) fn form(&self, id: InstrId, args: &[Arg]) -> InstrId {
         let Some(by_pattern) = ptoc_isa::lookup(&format!("{}_MASK", id.get().name)) else { return id };
@@ -29,7 +29,7 @@ impl Elab<'_> {
     }
 
     /// What fills the rest of a tile of this dtype.
-    pub(super) fn filling(&mut self, v: &Val, dtype: DType, span: Span) -> R<Value> {
+    pub(super) fn filling(&mut self, v: &Val, dtype: DType, span: Span) -> ElabResult<Value> {
         let ty = Ty::D(dtype);
         let (low, high) = ptoc_tensor::scalar::integer_range(dtype).unwrap_or((0, 0));
         let v = match v {
@@ -51,7 +51,7 @@ impl Elab<'_> {
     }
 
     /// What the meaning demands: proved, refuted here, or checked at run time.
-    pub(super) fn demands(&mut self, id: InstrId, operands: &[Operand], span: Span) -> R<()> {
+    pub(super) fn demands(&mut self, id: InstrId, operands: &[Operand], span: Span) -> ElabResult<()> {
         for need in id.get().sem.needs() {
             let (a, b) = (self.demanded(&need.left, operands, span), self.demanded(&need.right, operands, span));
             // As the author calls it.
@@ -94,12 +94,12 @@ impl Elab<'_> {
     fn refuted(
         &mut self,
         id: InstrId,
-        need: &Need,
+        need: &Precondition,
         what: &str,
         found: (i64, i64),
         operands: &[Operand],
         span: Span,
-    ) -> R<()> {
+    ) -> ElabResult<()> {
         let name = id.get().written_name();
         let what = what.replace("{0}", &found.0.to_string()).replace("{1}", &found.1.to_string());
         let d = Diagnostic::error(codes::SHAPES_DIFFER, span, format!("{name}: {what}"))
@@ -107,12 +107,12 @@ impl Elab<'_> {
         let d = ptoc_isa::storage_operand(id).fold(d, |d, p| p.told(d));
         let help = match (need.left, need.right) {
             // What is made of nothing is made once, and repeated.
-            (Num::Rows(0), Num::Is(1)) if !id.get().operands[1..].iter().any(|o| o.is_tile()) => {
+            (IndexExpr::Rows(0), IndexExpr::Is(1)) if !id.get().operands[1..].iter().any(|o| o.is_tile()) => {
                 Some("make one row, and repeat it: `TCOLEXPAND(dst, row)`".to_owned())
             }
-            (Num::Rows(_), Num::Is(1)) => Some("one row of a tile is `t[0, _]`, the first".to_owned()),
+            (IndexExpr::Rows(_), IndexExpr::Is(1)) => Some("one row of a tile is `t[0, _]`, the first".to_owned()),
             // A multiple of something: those before and after.
-            (Num::Bin(BinOp::Rem, of, step), Num::Is(0)) => {
+            (IndexExpr::Bin(BinOp::Rem, of, step), IndexExpr::Is(0)) => {
                 let (of, step) = (self.demanded(of, operands, span), self.demanded(step, operands, span));
                 match (self.const_index(of), self.const_index(step)) {
                     (Some(n), Some(step)) if n >= 0 && step > 0 => {
@@ -122,10 +122,10 @@ impl Elab<'_> {
                 }
             }
             // A window that begins at an operand: the last one that is inside.
-            (Num::Bin(BinOp::Add, Num::Arg(k), _), _) => {
-                let at = self.demanded(&Num::Arg(*k), operands, span);
+            (IndexExpr::Bin(BinOp::Add, IndexExpr::Arg(k), _), _) => {
+                let at = self.demanded(&IndexExpr::Arg(*k), operands, span);
                 let step = id.get().sem.needs().iter().find_map(|n| match n.left {
-                    Num::Bin(BinOp::Rem, Num::Arg(of), step) if of == k => Some(*step),
+                    IndexExpr::Bin(BinOp::Rem, IndexExpr::Arg(of), step) if of == k => Some(*step),
                     _ => None,
                 });
                 let step = step.map_or(1, |s| {
@@ -140,9 +140,13 @@ impl Elab<'_> {
                 })
             }
             // So much of an operand: the least of it.
-            (_, Num::Bin(BinOp::Mul, Num::Arg(k), Num::Is(times))) => {
+            (_, IndexExpr::Bin(BinOp::Mul, IndexExpr::Arg(k), IndexExpr::Is(times))) => {
                 let step = id.get().sem.needs().iter().find_map(|n| match (n.left, n.right) {
-                    (Num::Bin(BinOp::Rem, Num::Arg(of), Num::Is(step)), Num::Is(0)) if of == k => Some(*step),
+                    (IndexExpr::Bin(BinOp::Rem, IndexExpr::Arg(of), IndexExpr::Is(step)), IndexExpr::Is(0))
+                        if of == k =>
+                    {
+                        Some(*step)
+                    }
                     _ => None,
                 });
                 let (least, step) = ((found.0 - 1).div_euclid(*times) + 1, step.unwrap_or(1));
@@ -150,7 +154,7 @@ impl Elab<'_> {
                 Some(format!("for so many `{}` is at least {least}", id.get().operands[*k].name))
             }
             // A word that says more than there is: the last one that is there.
-            (Num::Arg(k), _) if need.op != CmpOp::Eq => {
+            (IndexExpr::Arg(k), _) if need.op != CmpOp::Eq => {
                 let spec = id.get().operands[k];
                 match spec.kind {
                     OperandKind::Choice(words) => {
@@ -159,12 +163,14 @@ impl Elab<'_> {
                     _ => Some(format!("the largest `{}` is {}", spec.name, found.1)),
                 }
             }
-            (Num::Is(0), Num::Arg(k)) => Some(format!("the first one has {} 0", id.get().operands[k].name)),
-            (Num::Is(least), Num::Arg(k)) => Some(format!("the least `{}` is {least}", id.get().operands[k].name)),
+            (IndexExpr::Is(0), IndexExpr::Arg(k)) => Some(format!("the first one has {} 0", id.get().operands[k].name)),
+            (IndexExpr::Is(least), IndexExpr::Arg(k)) => {
+                Some(format!("the least `{}` is {least}", id.get().operands[k].name))
+            }
             (left, right) if need.op == CmpOp::Eq => {
-                let end = |n: &Num| match *n {
-                    Num::Rows(k) => Some((k, "row")),
-                    Num::Cols(k) => Some((k, "column")),
+                let end = |n: &IndexExpr| match *n {
+                    IndexExpr::Rows(k) => Some((k, "row")),
+                    IndexExpr::Cols(k) => Some((k, "column")),
                     _ => None,
                 };
                 // What the first source says holds for the result; further sources are as the others want them.
@@ -181,36 +187,36 @@ impl Elab<'_> {
         self.report(help.into_iter().fold(d, Diagnostic::with_help))
     }
 
-    fn demanded(&mut self, n: &Num, operands: &[Operand], span: Span) -> Value {
+    fn demanded(&mut self, n: &IndexExpr, operands: &[Operand], span: Span) -> Value {
         let shape = |k: usize| match &operands[k] {
             Operand::Tile(t) => Some(t.valid),
             _ => None,
         };
         match *n {
-            Num::Is(n) => self.idx(n),
-            Num::Rows(k) => shape(k).map_or_else(|| self.idx(1), |s| s.0),
-            Num::Cols(k) => shape(k).map_or_else(|| self.idx(1), |s| s.1),
-            Num::Width(k) => match &operands[k] {
+            IndexExpr::Is(n) => self.idx(n),
+            IndexExpr::Rows(k) => shape(k).map_or_else(|| self.idx(1), |s| s.0),
+            IndexExpr::Cols(k) => shape(k).map_or_else(|| self.idx(1), |s| s.1),
+            IndexExpr::Width(k) => match &operands[k] {
                 Operand::Tile(t) => self.idx(i64::from(t.cols)),
                 _ => self.idx(1),
             },
-            Num::Size(k) => match &operands[k] {
+            IndexExpr::Size(k) => match &operands[k] {
                 Operand::Tile(t) => {
                     let size = self.b.kernel().tiles[t.tile].ty.dtype.size();
                     self.idx(size as i64)
                 }
                 _ => self.idx(8),
             },
-            Num::Arg(k) => match operands[k] {
+            IndexExpr::Arg(k) => match operands[k] {
                 Operand::Scalar(v) => v,
                 _ => self.idx(0),
             },
-            Num::Bin(op, a, b) => {
+            IndexExpr::Bin(op, a, b) => {
                 let (a, b) = (self.demanded(a, operands, span), self.demanded(b, operands, span));
                 self.folded(op, a, b, span)
             }
             // What a demand does not speak of (the table's tests).
-            Num::Row | Num::Col | Num::At(..) => self.idx(0),
+            IndexExpr::Row | IndexExpr::Col | IndexExpr::At(..) => self.idx(0),
         }
     }
 

@@ -4,7 +4,7 @@ use ptoc_syntax::ast::BinaryOp;
 
 /// Why a constant operation has no value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fault {
+pub(crate) enum ConstFault {
     Overflow,
     DivisionByZero,
     /// Not an operation on integers.
@@ -12,24 +12,24 @@ pub(crate) enum Fault {
 }
 
 /// `a op b` for the operators that give integers.
-pub(crate) fn int(op: BinaryOp, a: i128, b: i128) -> Result<i128, Fault> {
-    let some = |x: Option<i128>| x.ok_or(Fault::Overflow);
+pub(crate) fn int(op: BinaryOp, a: i128, b: i128) -> Result<i128, ConstFault> {
+    let some = |x: Option<i128>| x.ok_or(ConstFault::Overflow);
     match op {
         BinaryOp::Add => some(a.checked_add(b)),
         BinaryOp::Sub => some(a.checked_sub(b)),
         BinaryOp::Mul => some(a.checked_mul(b)),
-        BinaryOp::Div if b == 0 => Err(Fault::DivisionByZero),
-        BinaryOp::Rem if b == 0 => Err(Fault::DivisionByZero),
+        BinaryOp::Div if b == 0 => Err(ConstFault::DivisionByZero),
+        BinaryOp::Rem if b == 0 => Err(ConstFault::DivisionByZero),
         BinaryOp::Div => some(a.checked_div(b).map(|q| if a % b != 0 && (a < 0) != (b < 0) { q - 1 } else { q })),
         BinaryOp::Rem => some(a.checked_rem(b).map(|r| if r != 0 && (r < 0) != (b < 0) { r + b } else { r })),
         BinaryOp::BitAnd => Ok(a & b),
         BinaryOp::BitOr => Ok(a | b),
         BinaryOp::BitXor => Ok(a ^ b),
         BinaryOp::Shl if (0..127).contains(&b) => some(a.checked_mul(1i128 << b)),
-        BinaryOp::Shl => Err(Fault::Overflow),
+        BinaryOp::Shl => Err(ConstFault::Overflow),
         BinaryOp::Shr if b >= 0 => Ok(a >> b.min(127)),
-        BinaryOp::Shr => Err(Fault::Overflow),
-        _ => Err(Fault::Undefined),
+        BinaryOp::Shr => Err(ConstFault::Overflow),
+        _ => Err(ConstFault::Undefined),
     }
 }
 
@@ -74,9 +74,9 @@ mod tests {
 
     #[test]
     fn nothing_wraps() {
-        assert_eq!(int(BinaryOp::Add, i128::MAX, 1), Err(Fault::Overflow));
-        assert_eq!(int(BinaryOp::Div, i128::MIN, -1), Err(Fault::Overflow));
-        assert_eq!(int(BinaryOp::Shl, 1, 200), Err(Fault::Overflow));
-        assert_eq!(int(BinaryOp::Div, 1, 0), Err(Fault::DivisionByZero));
+        assert_eq!(int(BinaryOp::Add, i128::MAX, 1), Err(ConstFault::Overflow));
+        assert_eq!(int(BinaryOp::Div, i128::MIN, -1), Err(ConstFault::Overflow));
+        assert_eq!(int(BinaryOp::Shl, 1, 200), Err(ConstFault::Overflow));
+        assert_eq!(int(BinaryOp::Div, 1, 0), Err(ConstFault::DivisionByZero));
     }
 }

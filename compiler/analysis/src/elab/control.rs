@@ -1,8 +1,8 @@
 //! Control flow, and what happens to valid shapes where paths meet.
 
 use super::env::Binding;
-use super::{Elab, R, Reported, Valid};
-use crate::value::{Block as BlockVal, Place, Tiles, Val};
+use super::{ElabResult, Elaborator, ErrorReported, Valid};
+use crate::value::{BlockRange, TileBlock as BlockVal, TilesDomain, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{For, If, Label, Op, Tile, Ty, Value, While};
 use ptoc_isa::{BinOp, CmpOp};
@@ -14,9 +14,9 @@ const MOST_STAGES: u32 = 64;
 
 pub(crate) type Shapes = FxHashMap<Tile, Valid>;
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// A block of statements in a scope of its own. Statements after an error are still checked.
-    pub fn block(&mut self, b: &Block) -> R<()> {
+    pub fn block(&mut self, b: &Block) -> ElabResult<()> {
         self.env.push();
         let rings = self.rings_begin();
         let mut failed = false;
@@ -40,7 +40,7 @@ impl Elab<'_> {
         }
         self.rings_end(rings, !failed);
         self.env.pop();
-        if failed { Err(Reported) } else { Ok(()) }
+        if failed { Err(ErrorReported) } else { Ok(()) }
     }
 
     /// Two paths meet: what they disagree on is no longer known.
@@ -58,7 +58,7 @@ impl Elab<'_> {
     }
 
     /// `if`
-    pub fn if_stmt(&mut self, i: &IfStmt, span: Span) -> R<()> {
+    pub fn if_stmt(&mut self, i: &IfStmt, span: Span) -> ElabResult<()> {
         let cond = self.expr(&i.cond)?;
         let cond = match cond {
             Val::Bool(true) => return self.block(&i.then),
@@ -73,7 +73,7 @@ impl Elab<'_> {
                 .with_help("select values: `x = if mask { a } else { b };`");
                 return self.report(d);
             }
-            Val::Poison => return Err(Reported),
+            Val::Poison => return Err(ErrorReported),
             c => self.bool_of(&c, i.cond.span)?,
         };
         let before = self.valid.clone();
@@ -97,7 +97,7 @@ impl Elab<'_> {
         a.and(b)
     }
 
-    fn else_stmt(&mut self, i: &IfStmt, _: Span) -> R<()> {
+    fn else_stmt(&mut self, i: &IfStmt, _: Span) -> ElabResult<()> {
         match i.els.as_deref() {
             Some(Else::Block(b)) => self.block(b),
             Some(Else::If(i, s)) => self.if_stmt(i, *s),
@@ -106,7 +106,7 @@ impl Elab<'_> {
     }
 
     /// Number `i` of `tiles(n, size)`.
-    pub fn block_at(&mut self, t: &Tiles, i: Value, span: Span) -> Val {
+    pub fn block_at(&mut self, t: &TilesDomain, i: Value, span: Span) -> Val {
         let size = i64::from(t.size);
         let by = self.idx(size);
         let start = self.bin(BinOp::Mul, i, by, span);
@@ -135,12 +135,12 @@ impl Elab<'_> {
         let zero = self.idx(0);
         let first = self.compare(CmpOp::Eq, i, zero, span);
         Val::Block(
-            BlockVal { cap: t.size, len, place: Some(Place { start, end, index: i, first, domain: t.n }) }.into(),
+            BlockVal { cap: t.size, len, place: Some(BlockRange { start, end, index: i, first, domain: t.n }) }.into(),
         )
     }
 
     /// `for` and `pipeline`.
-    pub fn for_stmt(&mut self, var: &Ident, range: &Expr, body: &Block, stages: u32, span: Span) -> R<()> {
+    pub fn for_stmt(&mut self, var: &Ident, range: &Expr, body: &Block, stages: u32, span: Span) -> ElabResult<()> {
         match self.range(range)? {
             Val::List(items) => {
                 if stages > 1 {
@@ -185,9 +185,9 @@ impl Elab<'_> {
         }
     }
 
-    fn range(&mut self, e: &Expr) -> R<Val> {
+    fn range(&mut self, e: &Expr) -> ElabResult<Val> {
         match self.expr(e)? {
-            Val::Poison => Err(Reported),
+            Val::Poison => Err(ErrorReported),
             v @ (Val::Int(_) | Val::Scalar(_)) => {
                 let start = Span::new(e.span.file, e.span.start, e.span.start);
                 let d = Diagnostic::error(codes::TYPE_MISMATCH, e.span, format!("cannot loop over {}", v.describe()))
@@ -199,7 +199,7 @@ impl Elab<'_> {
         }
     }
 
-    fn unrolled(&mut self, var: &Ident, items: Vec<Val>, body: &Block, span: Span) -> R<()> {
+    fn unrolled(&mut self, var: &Ident, items: Vec<Val>, body: &Block, span: Span) -> ElabResult<()> {
         if contains_jump(body) {
             let d = Diagnostic::error(
                 codes::TYPE_MISMATCH,
@@ -219,7 +219,7 @@ impl Elab<'_> {
             self.fuel.unrolling -= 1;
             self.env.pop();
             if failed {
-                return Err(Reported);
+                return Err(ErrorReported);
             }
         }
         Ok(())
@@ -235,7 +235,7 @@ impl Elab<'_> {
         stages: u32,
         span: Span,
         bind: impl FnOnce(&mut Self, Value) -> Val,
-    ) -> R<()> {
+    ) -> ElabResult<()> {
         self.outside_prologue(span)?;
         let label = self.b.label(span);
         let index = self.b.new_value(Ty::Index, Some(var.name.clone()), var.span);
@@ -271,9 +271,9 @@ impl Elab<'_> {
     fn loop_body(
         &mut self,
         label: Label,
-        f: impl FnOnce(&mut Self) -> R<()>,
+        f: impl FnOnce(&mut Self) -> ElabResult<()>,
         span: Span,
-    ) -> (ptoc_ir::tile::Region, R<()>) {
+    ) -> (ptoc_ir::tile::Region, ElabResult<()>) {
         let before = self.valid.clone();
         let outer_reads = std::mem::take(&mut self.valid_reads);
         self.loops.push(label);
@@ -306,7 +306,7 @@ impl Elab<'_> {
     }
 
     /// `while`
-    pub fn while_stmt(&mut self, cond: &Expr, body: &Block, span: Span) -> R<()> {
+    pub fn while_stmt(&mut self, cond: &Expr, body: &Block, span: Span) -> ElabResult<()> {
         self.outside_prologue(span)?;
         let label = self.b.label(span);
         let mut made = None;
@@ -320,7 +320,7 @@ impl Elab<'_> {
             },
             span,
         );
-        let Some((head, cond)) = made else { return Err(Reported) };
+        let Some((head, cond)) = made else { return Err(ErrorReported) };
         self.emit(Op::While(Box::new(While { label, head, cond, body: region })), span);
         r
     }
@@ -342,7 +342,7 @@ impl Elab<'_> {
     }
 
     /// `pipeline(stages = n)`
-    pub fn pipeline_stages(&mut self, args: &[Arg], span: Span) -> R<u32> {
+    pub fn pipeline_stages(&mut self, args: &[Arg], span: Span) -> ElabResult<u32> {
         let mut stages = 1;
         for a in args {
             match &a.name {

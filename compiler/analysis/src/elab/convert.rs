@@ -2,19 +2,19 @@
 
 use super::inst::{Opnd, instr_for};
 use super::tileops::tile;
-use super::{Elab, R, Reported};
-use crate::value::{Quantity, TileVal, Val, View, Window};
+use super::{ElabResult, Elaborator, ErrorReported};
+use crate::value::{Quantity, TileVal, Val, View, WindowMap};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Elem, InstAttrs, Ty};
-use ptoc_isa::{Hop, InstrId, Loc, Order, Place, Sem, TileType};
+use ptoc_isa::{Hop, InstrId, Loc, MemorySpace, Order, Sem, TileType};
 use ptoc_names::builtins::Word;
 use ptoc_tensor::DType;
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// `f32(x)`, `index(x)`
-    pub fn convert_to(&mut self, ty: Ty, v: Val, dest: Option<TileVal>, span: Span, at: Span) -> R<Val> {
+    pub fn convert_to(&mut self, ty: Ty, v: Val, dest: Option<TileVal>, span: Span, at: Span) -> ElabResult<Val> {
         match v {
-            Val::Poison => Err(Reported),
+            Val::Poison => Err(ErrorReported),
             Val::Int(_) | Val::Float(_) => {
                 let v = match (&v, ty) {
                     // An explicit conversion of a float literal to an integer truncates and saturates.
@@ -51,7 +51,7 @@ impl Elab<'_> {
                     return self.report(e);
                 }
                 let shape = self.valid_of(&t, at)?;
-                let id = instr_for(Sem::Convert).ok_or(Reported)?;
+                let id = instr_for(Sem::Convert).ok_or(ErrorReported)?;
                 // Where the target has no direct pair, the shortest exact chain; none: TCVT itself reports it.
                 let chain = ptoc_isa::conversion_path(self.target, t.ty.dtype, d).unwrap_or_default();
                 let mut here = t;
@@ -122,10 +122,10 @@ impl Elab<'_> {
 
     /// `Left(x)`: the target's shortest legal path, through hidden tiles.
     #[allow(clippy::wrong_self_convention, reason = "the value is the argument")]
-    pub fn to_location(&mut self, loc: Loc, v: Val, dest: Option<TileVal>, span: Span, at: Span) -> R<Val> {
+    pub fn to_location(&mut self, loc: Loc, v: Val, dest: Option<TileVal>, span: Span, at: Span) -> ElabResult<Val> {
         self.outside_prologue(span)?;
         match v {
-            Val::Poison => Err(Reported),
+            Val::Poison => Err(ErrorReported),
             Val::View(view) => {
                 self.readable(&view, at)?;
                 let view = self.matrix(&view, at)?;
@@ -153,19 +153,19 @@ impl Elab<'_> {
         })
     }
 
-    fn load_view(&mut self, loc: Loc, view: View, dest: Option<TileVal>, span: Span, at: Span) -> R<Val> {
+    fn load_view(&mut self, loc: Loc, view: View, dest: Option<TileVal>, span: Span, at: Span) -> ElabResult<Val> {
         let (rows, cols) = self.view_caps(&view, at)?;
         let shape = (view.modes[0].extent, view.modes[1].extent);
         if self.target.cube_dtypes(loc).is_some_and(|d| !d.contains(&view.dtype)) && !self.refused.contains(&view.dtype)
         {
             self.check_tile_type(self.hidden_type(loc, view.dtype, rows, cols), span)?;
         }
-        let path = self.path(Place::Gm, loc, view.dtype, span)?;
-        let load = instr_for(Sem::Load).ok_or(Reported)?;
+        let path = self.path(MemorySpace::Gm, loc, view.dtype, span)?;
+        let load = instr_for(Sem::Load).ok_or(ErrorReported)?;
         let mut here: Option<TileVal> = None;
         for hop in path {
             here = Some(match (hop.to, here) {
-                (Place::Tile(l), None) => {
+                (MemorySpace::Tile(l), None) => {
                     // Vec keeps the order of memory: a transposed window is loaded as it lies, and turned around.
                     if l == Loc::Vec && self.lies_transposed(&view, rows, cols) {
                         let mut straight = view.clone();
@@ -173,7 +173,7 @@ impl Elab<'_> {
                         let ty = self.hidden_type(l, view.dtype, cols, rows);
                         let t = self.named_hidden(l, ty, (cols, rows), (shape.1, shape.0), span)?;
                         self.apply(load, vec![tile(t, span), Opnd::View(straight, at)], InstAttrs::default(), span)?;
-                        let Val::Tile(t) = self.tile_transpose(t, None, span, at)? else { return Err(Reported) };
+                        let Val::Tile(t) = self.tile_transpose(t, None, span, at)? else { return Err(ErrorReported) };
                         t
                     } else {
                         let ty = self.sized_for(l, loc, view.dtype, rows, cols);
@@ -191,10 +191,10 @@ impl Elab<'_> {
                     }
                 }
                 (_, Some(t)) => self.hop(hop, t, loc, span, at)?,
-                (Place::Gm, None) => return Err(Reported),
+                (MemorySpace::Gm, None) => return Err(ErrorReported),
             });
         }
-        here.map(Val::Tile).ok_or(Reported)
+        here.map(Val::Tile).ok_or(ErrorReported)
     }
 
     fn lies_transposed(&self, view: &View, rows: u32, cols: u32) -> bool {
@@ -204,13 +204,13 @@ impl Elab<'_> {
             && view.stride(0).is_some_and(|s| self.const_index(s) == Some(1))
     }
 
-    fn move_tile(&mut self, loc: Loc, t: TileVal, dest: Option<TileVal>, span: Span, at: Span) -> R<Val> {
-        let path = self.path(Place::Tile(t.ty.loc), loc, t.ty.dtype, span)?;
+    fn move_tile(&mut self, loc: Loc, t: TileVal, dest: Option<TileVal>, span: Span, at: Span) -> ElabResult<Val> {
+        let path = self.path(MemorySpace::Tile(t.ty.loc), loc, t.ty.dtype, span)?;
         let mut here = t;
         for hop in path {
             here = match Self::registers(dest, loc, here.ty.dtype, (here.rows, here.cols)) {
-                Some(own) if hop.to == Place::Tile(loc) && hop.from != Place::Gm => {
-                    let id = instr_for(Sem::Move).ok_or(Reported)?;
+                Some(own) if hop.to == MemorySpace::Tile(loc) && hop.from != MemorySpace::Gm => {
+                    let id = instr_for(Sem::Move).ok_or(ErrorReported)?;
                     self.apply(id, vec![tile(own, span), tile(here, at)], InstAttrs::default(), span)?;
                     own
                 }
@@ -221,11 +221,11 @@ impl Elab<'_> {
     }
 
     /// The target's shortest path; a detour through global memory is said.
-    fn path(&mut self, from: Place, to: Loc, dtype: ptoc_tensor::DType, span: Span) -> R<Vec<Hop>> {
+    fn path(&mut self, from: MemorySpace, to: Loc, dtype: ptoc_tensor::DType, span: Span) -> ElabResult<Vec<Hop>> {
         self.check_location(to, span)?;
         match ptoc_isa::shortest_path(self.target, from, to, dtype) {
             Some(path) => {
-                if path.iter().any(|h| h.to == Place::Gm) {
+                if path.iter().any(|h| h.to == MemorySpace::Gm) {
                     let message =
                         format!("{} has no move {from} -> {to}: this goes through global memory", self.target.name);
                     let note = Diagnostic::note(codes::THROUGH_GLOBAL_MEMORY, span, message)
@@ -237,7 +237,9 @@ impl Elab<'_> {
                 Ok(path)
             }
             // The matrix unit does not have this dtype, and the accumulator said so.
-            None if matches!(to, Loc::Left | Loc::Right | Loc::Bias) && self.refused.contains(&dtype) => Err(Reported),
+            None if matches!(to, Loc::Left | Loc::Right | Loc::Bias) && self.refused.contains(&dtype) => {
+                Err(ErrorReported)
+            }
             None => {
                 let d = match ptoc_isa::check_move(self.target, from, to, dtype, dtype) {
                     Err(v) => v.diagnostic(span),
@@ -259,7 +261,7 @@ impl Elab<'_> {
         caps: (u32, u32),
         shape: super::tiles::Shape,
         span: Span,
-    ) -> R<TileVal> {
+    ) -> ElabResult<TileVal> {
         self.check_tile_type(ty, span)?;
         Ok(self.new_tile(&format!("{loc}(..)"), ty, caps, shape, span))
     }
@@ -275,30 +277,30 @@ impl Elab<'_> {
         ty
     }
 
-    fn hop(&mut self, hop: Hop, t: TileVal, end: Loc, span: Span, at: Span) -> R<TileVal> {
+    fn hop(&mut self, hop: Hop, t: TileVal, end: Loc, span: Span, at: Span) -> ElabResult<TileVal> {
         let shape = self.valid_of(&t, at)?;
         let dtype = t.ty.dtype;
         match (hop.from, hop.to) {
-            (Place::Tile(_), Place::Tile(loc)) => {
+            (MemorySpace::Tile(_), MemorySpace::Tile(loc)) => {
                 let ty = self.sized_for(loc, end, dtype, t.rows, t.cols);
                 let d = self.named_hidden(loc, ty, (t.rows, t.cols), shape, span)?;
-                let id = instr_for(Sem::Move).ok_or(Reported)?;
+                let id = instr_for(Sem::Move).ok_or(ErrorReported)?;
                 self.apply(id, vec![tile(d, span), tile(t, at)], InstAttrs::default(), span)?;
                 Ok(d)
             }
-            (_, Place::Gm) => {
+            (_, MemorySpace::Gm) => {
                 let g = self.scratch_tensor(dtype, t.rows, t.cols, span);
                 let view = self.scratch_view(g, dtype, &t, shape);
-                let id = instr_for(Sem::Store).ok_or(Reported)?;
+                let id = instr_for(Sem::Store).ok_or(ErrorReported)?;
                 self.apply(id, vec![Opnd::View(view.clone(), span), tile(t, at)], InstAttrs::default(), span)?;
                 self.pending_gm = Some(view);
                 Ok(t)
             }
-            (Place::Gm, Place::Tile(loc)) => {
-                let view = self.pending_gm.take().ok_or(Reported)?;
+            (MemorySpace::Gm, MemorySpace::Tile(loc)) => {
+                let view = self.pending_gm.take().ok_or(ErrorReported)?;
                 let ty = self.sized_for(loc, end, dtype, t.rows, t.cols);
                 let d = self.named_hidden(loc, ty, (t.rows, t.cols), shape, span)?;
-                let id = instr_for(Sem::Load).ok_or(Reported)?;
+                let id = instr_for(Sem::Load).ok_or(ErrorReported)?;
                 self.apply(id, vec![tile(d, span), Opnd::View(view, span)], InstAttrs::default(), span)?;
                 Ok(d)
             }
@@ -314,7 +316,7 @@ impl Elab<'_> {
     ) -> View {
         let (zero, one, width) = (self.idx(0), self.idx(1), self.idx(i64::from(t.cols)));
         let modes = vec![self.axis(shape.0, Some(t.rows), vec![width]), self.axis(shape.1, Some(t.cols), vec![one])];
-        let window = Window { quantities: vec![Quantity::Offset], starts: vec![zero], modes, pattern: None };
+        let window = WindowMap { quantities: vec![Quantity::Offset], starts: vec![zero], modes, pattern: None };
         View { tensor: g, dtype, elem: Elem::Whole(dtype), swizzle: None, window }
     }
 }

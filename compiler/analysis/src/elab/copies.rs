@@ -1,10 +1,10 @@
 //! `copy(dst, src)`, and the loads and stores that are more than rows and columns: one loop nest over the axes of both
 //! sides.
 
-use super::{Elab, R, Reported};
-use crate::value::{Leaf, Mode, Part, Quantity, TileVal, Val, View, Window};
+use super::{ElabResult, Elaborator, ErrorReported};
+use crate::value::{Leaf, Quantity, TilePartition, TileVal, Val, View, WindowMap, WindowMode};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::tile::{Access, Affine, Copy, Guard, Op, Table, Value};
+use ptoc_ir::tile::{Affine, Copy, Guard, NestAccess, Op, Table, Value};
 use ptoc_isa::BinOp;
 use ptoc_layout::{Truth, Tuple};
 use ptoc_syntax::ast::Arg;
@@ -12,39 +12,39 @@ use ptoc_tensor::DType;
 
 /// One side of a copy.
 #[derive(Clone, Debug)]
-pub(crate) enum Side {
+pub(crate) enum CopyEnd {
     /// Elements of a tensor.
     View(View),
     /// Elements of a tile.
-    Part(Part),
+    Part(TilePartition),
 }
 
-impl Side {
-    pub(crate) fn window(&self) -> &Window {
+impl CopyEnd {
+    pub(crate) fn window(&self) -> &WindowMap {
         match self {
-            Side::View(v) => &v.window,
-            Side::Part(p) => &p.window,
+            CopyEnd::View(v) => &v.window,
+            CopyEnd::Part(p) => &p.window,
         }
     }
 
     fn dtype(&self) -> DType {
         match self {
-            Side::View(v) => v.dtype,
-            Side::Part(p) => p.tile.ty.dtype,
+            CopyEnd::View(v) => v.dtype,
+            CopyEnd::Part(p) => p.tile.ty.dtype,
         }
     }
 }
 
 /// An axis of the nest: its extent and what it moves on each side.
-struct Axis {
+struct CopyLoop {
     extent: Value,
     dst: Vec<Value>,
     src: Vec<Value>,
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// `copy(dst, src)`
-    pub fn copy(&mut self, args: &[Arg], span: Span) -> R<Val> {
+    pub fn copy(&mut self, args: &[Arg], span: Span) -> ElabResult<Val> {
         let e = self.exactly(args, 2, "copy(dst, src)", span)?;
         let (dst, src) = (self.place(e[0], None)?, self.place(e[1], None)?);
         self.outside_prologue(span)?;
@@ -52,7 +52,7 @@ impl Elab<'_> {
         let to = self.side(&dst, e[0].span, true)?;
         let from = self.side(&src, e[1].span, false)?;
         self.same_pattern(&to, &from, (e[0].span, e[1].span))?;
-        if let Side::Part(p) = &from {
+        if let CopyEnd::Part(p) = &from {
             self.padding_written(p, e[1].span)?;
         }
         self.apart_in_tile([&to, &from], [&dst, &src], [e[0], e[1]], span)?;
@@ -73,7 +73,14 @@ impl Elab<'_> {
 
     /// A tile as the destination: what is copied sets its valid shape, and is padded as a load is. A fragment is always
     /// whole: where a partition ends, it holds zeros.
-    fn copy_to_tile(&mut self, t: &TileVal, to: Side, mut from: Side, span: Span, at: (Span, Span)) -> R<()> {
+    fn copy_to_tile(
+        &mut self,
+        t: &TileVal,
+        to: CopyEnd,
+        mut from: CopyEnd,
+        span: Span,
+        at: (Span, Span),
+    ) -> ElabResult<()> {
         if self.patterns.contains_key(&t.tile) {
             let zero = self.pad_of(t, 0.0, span)?;
             return self.copy_sides(&to, &from, Some(zero), true, span, at);
@@ -85,19 +92,19 @@ impl Elab<'_> {
         };
         let shape = self.write_valid(t, (*r, *c), span)?;
         let (pad, to) = match (self.pads.get(&t.tile).copied(), &from) {
-            (Some(pad), Side::View(v)) => {
+            (Some(pad), CopyEnd::View(v)) => {
                 let view = self.padded(v, (t.rows, t.cols), span, at.1)?;
-                from = Side::View(view);
+                from = CopyEnd::View(view);
                 self.padded_loads.insert((t.tile, t.element), shape);
                 (Some(self.pad_of(t, pad, span)?), to)
             }
-            _ => (zero, Side::Part(self.tile_part(t, shape))),
+            _ => (zero, CopyEnd::Part(self.tile_part(t, shape))),
         };
         self.copy_sides(&to, &from, pad, true, span, at)
     }
 
     /// What entries outside a table of `oob = Zero` stand for.
-    pub fn gathered_zero(&mut self, src: &Side, span: Span) -> R<Option<Value>> {
+    pub fn gathered_zero(&mut self, src: &CopyEnd, span: Span) -> ElabResult<Option<Value>> {
         let zero = |q: &Quantity| matches!(q, Quantity::Entry(l) if l.oob == ptoc_isa::Oob::Zero);
         match src.window().quantities.iter().any(zero) {
             true => Ok(Some(self.scalar_of(&Val::Int(0), ptoc_ir::tile::Ty::D(src.dtype()), span)?)),
@@ -106,9 +113,9 @@ impl Elab<'_> {
     }
 
     /// A value as one side of a copy.
-    fn side(&mut self, v: &Val, at: Span, written: bool) -> R<Side> {
+    fn side(&mut self, v: &Val, at: Span, written: bool) -> ElabResult<CopyEnd> {
         match v {
-            Val::Poison => Err(Reported),
+            Val::Poison => Err(ErrorReported),
             Val::View(view) => {
                 if written {
                     self.writable(view, at)?;
@@ -125,11 +132,11 @@ impl Elab<'_> {
                 } else {
                     self.readable(view, at)?;
                 }
-                Ok(Side::View((**view).clone()))
+                Ok(CopyEnd::View((**view).clone()))
             }
             Val::Part(p) => {
                 self.note_whole_use(p);
-                Ok(Side::Part((**p).clone()))
+                Ok(CopyEnd::Part((**p).clone()))
             }
             Val::Tile(t) => {
                 let shape = match written && t.valid.is_none() {
@@ -137,7 +144,7 @@ impl Elab<'_> {
                     true => (self.idx(i64::from(t.rows)), self.idx(i64::from(t.cols))),
                     false => self.valid_of(t, at)?,
                 };
-                Ok(Side::Part(self.tile_part(t, shape)))
+                Ok(CopyEnd::Part(self.tile_part(t, shape)))
             }
             other => {
                 let d = Diagnostic::error(
@@ -151,20 +158,24 @@ impl Elab<'_> {
     }
 
     /// A tile as a window: its fragment's layout if it has one, else rows and columns.
-    pub fn tile_part(&mut self, t: &TileVal, shape: (Value, Value)) -> Part {
+    pub fn tile_part(&mut self, t: &TileVal, shape: (Value, Value)) -> TilePartition {
         if let Some(window) = self.patterns.get(&t.tile) {
-            return Part { tile: *t, window: window.clone() };
+            return TilePartition { tile: *t, window: window.clone() };
         }
         let (zero, one) = (self.idx(0), self.idx(1));
         let modes =
             vec![self.axis(shape.0, Some(t.rows), vec![one, zero]), self.axis(shape.1, Some(t.cols), vec![zero, one])];
-        let window =
-            Window { quantities: vec![Quantity::Row, Quantity::Col], starts: vec![zero, zero], modes, pattern: None };
-        Part { tile: *t, window }
+        let window = WindowMap {
+            quantities: vec![Quantity::Row, Quantity::Col],
+            starts: vec![zero, zero],
+            modes,
+            pattern: None,
+        };
+        TilePartition { tile: *t, window }
     }
 
     /// Partitions of one copy must be partitions by one pattern.
-    fn same_pattern(&mut self, to: &Side, from: &Side, at: (Span, Span)) -> R<()> {
+    fn same_pattern(&mut self, to: &CopyEnd, from: &CopyEnd, at: (Span, Span)) -> ElabResult<()> {
         let (Some(a), Some(b)) = (&to.window().pattern, &from.window().pattern) else { return Ok(()) };
         if a == b {
             return Ok(());
@@ -191,13 +202,13 @@ impl Elab<'_> {
     /// Emits the nest. `fill`, of the tile's dtype, is written where a guard fails.
     pub fn copy_sides(
         &mut self,
-        dst: &Side,
-        src: &Side,
+        dst: &CopyEnd,
+        src: &CopyEnd,
         fill: Option<Value>,
         covers: bool,
         span: Span,
         at: (Span, Span),
-    ) -> R<()> {
+    ) -> ElabResult<()> {
         if dst.dtype() != src.dtype() {
             let d = Diagnostic::error(
                 codes::DTYPE_MISMATCH,
@@ -211,7 +222,7 @@ impl Elab<'_> {
         }
         let (d, s) = (dst.window().clone(), src.window().clone());
         if d.modes.len() != s.modes.len() {
-            let modes = |w: &Window| super::labels::count(w.modes.len(), "mode", "modes");
+            let modes = |w: &WindowMap| super::labels::count(w.modes.len(), "mode", "modes");
             let e = Diagnostic::error(
                 codes::RANK_MISMATCH,
                 at.1,
@@ -267,7 +278,14 @@ impl Elab<'_> {
     }
 
     /// Mode `k` must be as long on both sides.
-    fn same_extent(&mut self, k: usize, d: &Mode, s: &Mode, span: Span, at: (Span, Span)) -> R<()> {
+    fn same_extent(
+        &mut self,
+        k: usize,
+        d: &WindowMode,
+        s: &WindowMode,
+        span: Span,
+        at: (Span, Span),
+    ) -> ElabResult<()> {
         let (a, b) = (d.extent, s.extent);
         if a == b || (self.facts.le_certain(a, b, 0) && self.facts.le_certain(b, a, 0)) {
             return Ok(());
@@ -294,9 +312,17 @@ impl Elab<'_> {
 
     /// The axes of mode `k`, refined until both sides move evenly along each. True if the valid extent is less than
     /// they span.
-    fn align(&mut self, k: usize, d: &Mode, s: &Mode, axes: &mut Vec<Axis>, span: Span, at: (Span, Span)) -> R<bool> {
+    fn align(
+        &mut self,
+        k: usize,
+        d: &WindowMode,
+        s: &WindowMode,
+        axes: &mut Vec<CopyLoop>,
+        span: Span,
+        at: (Span, Span),
+    ) -> ElabResult<bool> {
         if let (Some(x), Some(y)) = (d.plain(), s.plain()) {
-            axes.push(Axis { extent: d.extent, dst: x.by.clone(), src: y.by.clone() });
+            axes.push(CopyLoop { extent: d.extent, dst: x.by.clone(), src: y.by.clone() });
             return Ok(false);
         }
         // A single axis is as long as the axes of the other side together.
@@ -304,7 +330,7 @@ impl Elab<'_> {
             Some(_) => self.span_of(&s.tree, span),
             None => self.span_of(&d.tree, span),
         };
-        let leaves = |m: &Mode| -> Vec<Leaf> {
+        let leaves = |m: &WindowMode| -> Vec<Leaf> {
             match &m.tree {
                 Tuple::Leaf(l) => vec![Leaf { extent: whole, by: l.by.clone() }],
                 tree => tree.leaves().into_iter().cloned().collect(),
@@ -341,7 +367,7 @@ impl Elab<'_> {
                 .with_help("neither divides the other, so no loop walks both: choose tiles that do");
                 return self.report(e);
             };
-            axes.push(Axis { extent: short, dst: a.by.clone(), src: b.by.clone() });
+            axes.push(CopyLoop { extent: short, dst: a.by.clone(), src: b.by.clone() });
             if let Some((long, of_dst)) = rest {
                 let (whole, part) = (self.int_of(long.extent), self.int_of(short));
                 let extent = match whole.div_exact(&part) {
@@ -355,10 +381,10 @@ impl Elab<'_> {
         Ok(whole != d.extent && !self.facts.le_certain(whole, d.extent, 0))
     }
 
-    fn access(&mut self, side: &Side, axes: &[Axis], of_dst: bool) -> Access {
+    fn access(&mut self, side: &CopyEnd, axes: &[CopyLoop], of_dst: bool) -> NestAccess {
         let w = side.window();
         match side {
-            Side::Part(p) => {
+            CopyEnd::Part(p) => {
                 // A tile as such is used as far as it is valid; a partition ranges over the capacity.
                 let shape = match (&w.modes[..], &w.pattern) {
                     ([r, c], None) if w.quantities.len() == 2 && r.plain().is_some() && c.plain().is_some() => {
@@ -367,9 +393,9 @@ impl Elab<'_> {
                     _ => (self.idx(i64::from(p.tile.rows)), self.idx(i64::from(p.tile.cols))),
                 };
                 let tile = self.tile_ref(&p.tile, shape);
-                Access::Tile { tile, row: affine(w, 0, axes, of_dst), col: affine(w, 1, axes, of_dst) }
+                NestAccess::Tile { tile, row: affine(w, 0, axes, of_dst), col: affine(w, 1, axes, of_dst) }
             }
-            Side::View(v) => {
+            CopyEnd::View(v) => {
                 let tables = w.quantities.iter().enumerate().filter_map(|(q, kind)| match kind {
                     Quantity::Entry(t) => Some(Table {
                         tensor: t.tensor,
@@ -380,7 +406,7 @@ impl Elab<'_> {
                     }),
                     _ => None,
                 });
-                Access::Tensor {
+                NestAccess::Tensor {
                     tensor: v.tensor,
                     elem: v.elem,
                     at: affine(w, 0, axes, of_dst),
@@ -393,7 +419,7 @@ impl Elab<'_> {
 }
 
 /// Quantity `q` over the axes.
-fn affine(w: &Window, q: usize, axes: &[Axis], of_dst: bool) -> Affine {
+fn affine(w: &WindowMap, q: usize, axes: &[CopyLoop], of_dst: bool) -> Affine {
     let strides = axes.iter().map(|a| if of_dst { a.dst[q] } else { a.src[q] }).collect();
     Affine { start: w.starts[q], strides }
 }

@@ -1,6 +1,6 @@
 //! Places that statements write to. What an expression computes has no place: a write to it would be lost.
 
-use super::{Argument, Elab, Given, R};
+use super::{Argument, ElabResult, Elaborator, Given};
 use crate::value::{TileVal, Val};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_syntax::ast::{Expr, ExprKind, Param};
@@ -30,7 +30,7 @@ fn whole(e: &Expr) -> &Expr {
     }
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// What a call gives for `p`, for one who writes to it. Called where the argument stands, outside the function.
     pub(super) fn argument(&self, p: &Param, v: &Val, e: &Expr) -> Given {
         let (Val::Tile(t) | Val::Mask(t, _)) = v else { return Given::Place };
@@ -56,7 +56,7 @@ impl Elab<'_> {
     }
 
     /// Refuses to write to a parameter of which nobody outside the function sees what is written.
-    fn parameter_destination(&mut self, e: &Expr) -> R<()> {
+    fn parameter_destination(&mut self, e: &Expr) -> ElabResult<()> {
         let Some(a) = self.parameter(e) else { return Ok(()) };
         let name = a.name.clone();
         let d = match a.given {
@@ -84,7 +84,7 @@ impl Elab<'_> {
     }
 
     /// Refuses a value as the destination that `e` is, if it is a tile that nothing can read afterwards.
-    pub fn destination(&mut self, v: &Val, e: &Expr) -> R<()> {
+    pub fn destination(&mut self, v: &Val, e: &Expr) -> ElabResult<()> {
         match v {
             Val::Tile(t) | Val::Mask(t, _) => self.tile_destination(t, e),
             Val::Part(p) => self.tile_destination(&p.tile, e),
@@ -92,8 +92,8 @@ impl Elab<'_> {
         }
     }
 
-    /// [`Elab::destination`] of a tile.
-    pub fn tile_destination(&mut self, t: &TileVal, e: &Expr) -> R<()> {
+    /// [`Elaborator::destination`] of a tile.
+    pub fn tile_destination(&mut self, t: &TileVal, e: &Expr) -> ElabResult<()> {
         self.parameter_destination(e)?;
         if !self.b.kernel().tiles[t.tile].hidden || is_named(e) {
             return Ok(());

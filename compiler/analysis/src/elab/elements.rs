@@ -2,7 +2,7 @@
 
 use super::env::Binding;
 use super::tiles::Shape;
-use super::{Elab, R};
+use super::{ElabResult, Elaborator};
 use crate::value::{TileVal, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Op, Ty, Value};
@@ -16,7 +16,7 @@ struct Element {
     col: Value,
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// Is `base[args]` an element of a tile that has a name, or of a part of one?
     pub(super) fn is_element(&self, base: &Expr, args: &[Arg]) -> bool {
         args.len() == 2 && !args.iter().any(|a| matches!(&*a.value.kind, ExprKind::Hole)) && self.names_tile(base)
@@ -43,7 +43,7 @@ impl Elab<'_> {
     }
 
     /// `t[i, j] = x;`
-    pub(super) fn assign_element(&mut self, target: &Expr, value: &Expr, span: Span) -> R<()> {
+    pub(super) fn assign_element(&mut self, target: &Expr, value: &Expr, span: Span) -> ElabResult<()> {
         let not = |s: &mut Self| s.error(codes::NOT_ASSIGNABLE, target.span, "this is a value, not a place");
         let ExprKind::Index(base, args) = &*target.kind else { return not(self) };
         let Some(at) = self.element_place(target, base, args)? else { return not(self) };
@@ -58,7 +58,7 @@ impl Elab<'_> {
         op: BinaryOp,
         value: &Expr,
         span: Span,
-    ) -> R<()> {
+    ) -> ElabResult<()> {
         let Some(at) = self.element_place(target, base, args)? else {
             return self.error(codes::NOT_ASSIGNABLE, target.span, "this is a value, not a place");
         };
@@ -70,7 +70,7 @@ impl Elab<'_> {
         self.set_element(&at, &v, span, span)
     }
 
-    fn element_place(&mut self, target: &Expr, base: &Expr, args: &[Arg]) -> R<Option<Element>> {
+    fn element_place(&mut self, target: &Expr, base: &Expr, args: &[Arg]) -> ElabResult<Option<Element>> {
         let Val::Tile(tile) = self.expr(base)? else { return Ok(None) };
         self.tile_destination(&tile, base)?;
         let parts = self.exactly(args, 2, "t[row, column]", target.span)?;
@@ -80,7 +80,7 @@ impl Elab<'_> {
         Ok(Some(Element { tile, valid, row, col }))
     }
 
-    fn set_element(&mut self, at: &Element, v: &Val, of: Span, span: Span) -> R<()> {
+    fn set_element(&mut self, at: &Element, v: &Val, of: Span, span: Span) -> ElabResult<()> {
         let value = self.scalar_of(v, Ty::D(at.tile.ty.dtype), of)?;
         let tile = self.tile_ref(&at.tile, at.valid);
         self.emit(Op::TileSet { tile, row: at.row, col: at.col, value }, span);
@@ -88,7 +88,7 @@ impl Elab<'_> {
     }
 
     /// The left side of `op=` is no place.
-    pub(super) fn no_place<T>(&mut self, v: &Val, target: &Expr) -> R<T> {
+    pub(super) fn no_place<T>(&mut self, v: &Val, target: &Expr) -> ElabResult<T> {
         if let Val::View(_) = v {
             let d = Diagnostic::error(codes::NOT_ASSIGNABLE, target.span, "a window of a tensor is written by TSTORE")
                 .with_label("a window of a tensor")

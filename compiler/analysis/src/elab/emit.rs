@@ -1,13 +1,13 @@
 //! Emission of scalar IR: thin wrappers of the builder that feed [`ptoc_ir::analysis::facts`].
 
-use super::{Elab, R};
+use super::{ElabResult, Elaborator};
 use ptoc_diagnostics::{Analysis, Code, Span};
 use ptoc_ir::analysis::inequalities::{Effort, Prover};
 use ptoc_ir::tile::{CheckData, Const, Op, Ty, Value};
 use ptoc_isa::{BinOp, CmpOp, RoundMode, UnOp};
 use ptoc_tensor::DType;
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// An `index` constant.
     pub fn idx(&mut self, c: i64) -> Value {
         let v = self.b.index_const(c);
@@ -132,7 +132,7 @@ impl Elab<'_> {
     }
 
     /// Ends the launch with `code` unless `cond`; constants are decided here: false is an error now.
-    pub fn check(&mut self, cond: Value, data: CheckData, args: Vec<Value>, span: Span) -> R<()> {
+    pub fn check(&mut self, cond: Value, data: CheckData, args: Vec<Value>, span: Span) -> ElabResult<()> {
         if let Some(known) = self.const_bool(cond) {
             if known {
                 return Ok(());
@@ -161,7 +161,14 @@ impl Elab<'_> {
     }
 
     /// `a == b` is checked at run time, and believed from here on. `message` speaks of `{0}` and `{1}`.
-    pub fn check_equal(&mut self, a: Value, b: Value, message: String, help: Option<String>, span: Span) -> R<()> {
+    pub fn check_equal(
+        &mut self,
+        a: Value,
+        b: Value,
+        message: String,
+        help: Option<String>,
+        span: Span,
+    ) -> ElabResult<()> {
         let cond = self.compare(CmpOp::Eq, a, b, span);
         let code = ptoc_diagnostics::codes::SHAPES_DIFFER;
         self.check(cond, CheckData { code, message, span, help }, vec![a, b], span)?;
@@ -171,7 +178,7 @@ impl Elab<'_> {
     }
 
     /// `a <= b` must hold: proved, refuted here, or checked at run time. `message` speaks of `{0}` and `{1}`.
-    pub fn require_le(&mut self, a: Value, b: Value, code: Code, message: String, span: Span) -> R<()> {
+    pub fn require_le(&mut self, a: Value, b: Value, code: Code, message: String, span: Span) -> ElabResult<()> {
         if self.facts.le_certain(a, b, 0) || self.proves(|p| p.le(a, b)) {
             return Ok(());
         }

@@ -1,14 +1,14 @@
 //! Blocks in the places of each other: `c.tile(j, i)`, where `j` counts over the columns.
 
-use super::Elab;
-use crate::value::{Val, Window};
+use super::Elaborator;
+use crate::value::{Val, WindowMap};
 use ptoc_diagnostics::{Diagnostic, Edit, codes};
 use ptoc_syntax::ast::{Arg, ExprKind};
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// Blocks that are cut from the dimensions of each other's modes, as in `c.tile(j, i)`: a warning, since the
     /// dimensions may be equal when the kernel runs.
-    pub(super) fn exchanged(&self, w: &Window, name: &str, args: &[Arg], blocks: &[Val]) -> Option<Diagnostic> {
+    pub(super) fn exchanged(&self, w: &WindowMap, name: &str, args: &[Arg], blocks: &[Val]) -> Option<Diagnostic> {
         let place = |k: usize| match &blocks[k] {
             Val::Block(b) => b.place.as_ref(),
             _ => None,

@@ -1,7 +1,7 @@
 //! Expressions.
 
 use super::env::Binding;
-use super::{Elab, R, Reported};
+use super::{ElabResult, Elaborator, ErrorReported};
 use crate::value::{TileVal, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{If, Op, Region, Ty};
@@ -10,14 +10,14 @@ use ptoc_names::ItemId;
 use ptoc_names::builtins::{self, Builtin, Word};
 use ptoc_syntax::ast::*;
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// The value of an expression.
-    pub fn expr(&mut self, e: &Expr) -> R<Val> {
+    pub fn expr(&mut self, e: &Expr) -> ElabResult<Val> {
         self.expr_into(e, None)
     }
 
     /// The value of an expression; a tile result may be written to `dest` instead of a temporary.
-    pub fn expr_into(&mut self, e: &Expr, dest: Option<TileVal>) -> R<Val> {
+    pub fn expr_into(&mut self, e: &Expr, dest: Option<TileVal>) -> ElabResult<Val> {
         let v = self.place(e, dest)?;
         match (&v, &*e.kind) {
             // What an operation on windows leaves is a window, also without modes.
@@ -26,8 +26,8 @@ impl Elab<'_> {
         }
     }
 
-    /// Like [`Elab::expr_into`], but an element of a tensor stays a place.
-    pub fn place(&mut self, e: &Expr, dest: Option<TileVal>) -> R<Val> {
+    /// Like [`Elaborator::expr_into`], but an element of a tensor stays a place.
+    pub fn place(&mut self, e: &Expr, dest: Option<TileVal>) -> ElabResult<Val> {
         self.step(e.span)?;
         match &*e.kind {
             ExprKind::Name(n) => self.name(n, e.span),
@@ -37,8 +37,8 @@ impl Elab<'_> {
             ExprKind::Str(s) => Ok(Val::Str(s.clone())),
             ExprKind::Hole => Ok(Val::Hole),
             ExprKind::Paren(a) => self.place(a, dest),
-            ExprKind::Tuple(l) => Ok(Val::Tuple(l.iter().map(|x| self.expr(x)).collect::<R<_>>()?)),
-            ExprKind::List(l) => Ok(Val::List(l.iter().map(|x| self.expr(x)).collect::<R<_>>()?)),
+            ExprKind::Tuple(l) => Ok(Val::Tuple(l.iter().map(|x| self.expr(x)).collect::<ElabResult<_>>()?)),
+            ExprKind::List(l) => Ok(Val::List(l.iter().map(|x| self.expr(x)).collect::<ElabResult<_>>()?)),
             ExprKind::Tiler(modes) => self.tiler_literal(modes),
             ExprKind::Layout(shape, stride) => self.layout_literal(shape, stride, e.span),
             ExprKind::Basis(..) => {
@@ -65,12 +65,12 @@ impl Elab<'_> {
                 Val::Tuple(l) => {
                     self.error(codes::UNKNOWN_MEMBER, *at, format!("the tuple has {} parts, no `.{k}`", l.len()))
                 }
-                Val::Poison => Err(Reported),
+                Val::Poison => Err(ErrorReported),
                 other => self.error(codes::UNKNOWN_MEMBER, *at, format!("{} has no `.{k}`", other.describe())),
             },
             ExprKind::Static(base, args) => match self.expr(base)? {
                 Val::Word(Word::Loc(l)) => Ok(Val::TileType(self.tile_type(l, args, e.span)?.into())),
-                Val::Poison => Err(Reported),
+                Val::Poison => Err(ErrorReported),
                 Val::Builtin(Builtin::NotYet(what)) => self.not_yet(base.span, what),
                 Val::Builtin(Builtin::Sync(what)) => self.sync_type(what, args, e.span),
                 Val::Builtin(Builtin::Layout("swizzle")) => self.swizzle_literal(args, e.span),
@@ -88,21 +88,21 @@ impl Elab<'_> {
             ExprKind::Tile { ty, at } => {
                 let spec = self.tile_spec(ty)?;
                 let mut made = self.make_tiles(&spec, at.as_ref(), &["tile".into()], e.span)?;
-                made.pop().ok_or(Reported)
+                made.pop().ok_or(ErrorReported)
             }
             ExprKind::Tensor { .. } => {
                 let d = Diagnostic::error(codes::TYPE_MISMATCH, e.span, "a kernel has no tensors of its own")
                     .with_help("declare it in a `program` and pass it as an argument");
                 self.report(d)
             }
-            ExprKind::Error => Err(Reported),
+            ExprKind::Error => Err(ErrorReported),
         }
     }
 
     /// What a name stands for.
-    pub fn name(&mut self, n: &Name, span: Span) -> R<Val> {
+    pub fn name(&mut self, n: &Name, span: Span) -> ElabResult<Val> {
         match self.env.get(n) {
-            Some((Binding::Let(Val::Poison), _)) => return Err(Reported),
+            Some((Binding::Let(Val::Poison), _)) => return Err(ErrorReported),
             Some((Binding::Let(Val::Absent(_)), at)) => return self.absent_used(n, span, at),
             Some((Binding::Let(v), _)) => return Ok(v.clone()),
             Some((Binding::Var(var, _), _)) => {
@@ -138,10 +138,10 @@ impl Elab<'_> {
         }
         // Reported when names were resolved, unless it is a name of the item that has no value yet.
         self.unknown.get_or_insert((n.clone(), span));
-        Err(Reported)
+        Err(ErrorReported)
     }
 
-    fn item(&mut self, id: ItemId, span: Span) -> R<Val> {
+    fn item(&mut self, id: ItemId, span: Span) -> ElabResult<Val> {
         let modules = self.modules;
         match &modules.item(id).kind {
             ItemKind::Fn(_) => Ok(Val::Fn(id)),
@@ -170,14 +170,14 @@ impl Elab<'_> {
             // Its faults were reported with the names.
             ItemKind::Atom(a) => match ptoc_names::atom(a) {
                 Ok(atom) => Ok(Val::Algebra(atom.into())),
-                Err(_) => Err(Reported),
+                Err(_) => Err(ErrorReported),
             },
-            ItemKind::Use(_) | ItemKind::Error => Err(Reported),
+            ItemKind::Use(_) | ItemKind::Error => Err(ErrorReported),
         }
     }
 
     /// The value of a `const`, with its declared type.
-    pub fn const_value(&mut self, c: &ConstItem) -> R<Val> {
+    pub fn const_value(&mut self, c: &ConstItem) -> ElabResult<Val> {
         let v = self.expr(&c.value)?;
         let constant = match &v {
             Val::Scalar(x) => self.b.const_of(*x).is_some(),
@@ -199,7 +199,7 @@ impl Elab<'_> {
         }
     }
 
-    fn unary(&mut self, op: UnaryOp, a: &Expr, dest: Option<TileVal>, span: Span) -> R<Val> {
+    fn unary(&mut self, op: UnaryOp, a: &Expr, dest: Option<TileVal>, span: Span) -> ElabResult<Val> {
         let v = self.expr(a)?;
         let un = match op {
             UnaryOp::Neg => UnOp::Neg,
@@ -221,7 +221,7 @@ impl Elab<'_> {
         dest: Option<TileVal>,
         span: Span,
         at: (Span, Span),
-    ) -> R<Val> {
+    ) -> ElabResult<Val> {
         for (v, at) in [(&a, at.0), (&b, at.1)] {
             match v {
                 Val::View(_) => {
@@ -258,7 +258,7 @@ impl Elab<'_> {
     }
 
     /// `a && b`, `a || b`: the right side is evaluated only if it decides.
-    fn logic(&mut self, and: bool, a: &Expr, b: &Expr, dest: Option<TileVal>, span: Span) -> R<Val> {
+    fn logic(&mut self, and: bool, a: &Expr, b: &Expr, dest: Option<TileVal>, span: Span) -> ElabResult<Val> {
         let x = self.expr(a)?;
         match x {
             Val::Bool(v) if v == and => {
@@ -285,7 +285,7 @@ impl Elab<'_> {
             if y.as_mask().is_some() {
                 let op = if and { BinaryOp::And } else { BinaryOp::Or };
                 s.mask_binary(op, x, y, None, span, (a.span, b.span))?;
-                return Err(Reported);
+                return Err(ErrorReported);
             }
             s.bool_of(&y, b.span)
         });
@@ -313,7 +313,7 @@ impl Elab<'_> {
     }
 
     /// Runs `f` in a new region; facts that were checked in it are forgotten after it.
-    pub fn region<T>(&mut self, f: impl FnOnce(&mut Self) -> R<T>) -> (Region, R<T>) {
+    pub fn region<T>(&mut self, f: impl FnOnce(&mut Self) -> ElabResult<T>) -> (Region, ElabResult<T>) {
         let (mark, known, seen) = (self.facts.mark(), self.cx.mark(), self.ints_log.len());
         let padded = self.padded_loads.clone();
         self.b.push_region();
@@ -328,7 +328,7 @@ impl Elab<'_> {
         (region, r)
     }
 
-    fn index(&mut self, base: &Expr, args: &[Arg], span: Span) -> R<Val> {
+    fn index(&mut self, base: &Expr, args: &[Arg], span: Span) -> ElabResult<Val> {
         self.no_names(args)?;
         match self.operand_value(base)? {
             Val::View(v) => self.index_view(&v, args, span),
@@ -339,7 +339,7 @@ impl Elab<'_> {
                     && args.iter().any(|a| matches!(&*a.value.kind, ExprKind::Tuple(_))) =>
             {
                 let window = self.patterns[&t.tile].clone();
-                self.index_part(&crate::value::Part { tile: t, window }, args, span)
+                self.index_part(&crate::value::TilePartition { tile: t, window }, args, span)
             }
             Val::Tile(t) => self.index_tile(&t, args, span),
             Val::Part(p) => {
@@ -382,7 +382,7 @@ impl Elab<'_> {
                     ),
                 }
             }
-            Val::Poison => Err(Reported),
+            Val::Poison => Err(ErrorReported),
             Val::Word(Word::DType(_) | Word::Index) => {
                 self.error(codes::TYPE_MISMATCH, span, "a tensor type stands only in a parameter or after `tensor`")
             }
@@ -399,10 +399,10 @@ impl Elab<'_> {
         }
     }
 
-    fn field(&mut self, base: &Expr, name: &Ident) -> R<Val> {
+    fn field(&mut self, base: &Expr, name: &Ident) -> ElabResult<Val> {
         let v = self.expr(base)?;
         let list = match &v {
-            Val::Poison => return Err(Reported),
+            Val::Poison => return Err(ErrorReported),
             Val::Algebra(a) => return self.algebra_member(&a.clone(), name),
             Val::Block(b) => return self.block_member(&b.clone(), &name.name, name.span),
             Val::View(view) if name.name == "T" => return self.transpose_view(&view.clone(), name.span),
@@ -428,7 +428,7 @@ impl Elab<'_> {
     }
 
     /// `if c { a } else { b }` for its value.
-    fn if_value(&mut self, i: &IfStmt, dest: Option<TileVal>, span: Span) -> R<Val> {
+    fn if_value(&mut self, i: &IfStmt, dest: Option<TileVal>, span: Span) -> ElabResult<Val> {
         let cond = self.expr(&i.cond)?;
         if let Some(mask) = cond.as_mask() {
             let a = self.block_value(&i.then, None)?;
@@ -439,7 +439,7 @@ impl Elab<'_> {
         match cond {
             Val::Bool(true) => self.block_value(&i.then, dest),
             Val::Bool(false) => self.else_value(i, dest, span),
-            Val::Poison => Err(Reported),
+            Val::Poison => Err(ErrorReported),
             cond => {
                 let c = self.bool_of(&cond, i.cond.span)?;
                 self.if_scalar(c, i, span)
@@ -447,7 +447,7 @@ impl Elab<'_> {
         }
     }
 
-    fn else_value(&mut self, i: &IfStmt, dest: Option<TileVal>, span: Span) -> R<Val> {
+    fn else_value(&mut self, i: &IfStmt, dest: Option<TileVal>, span: Span) -> ElabResult<Val> {
         match i.els.as_deref() {
             Some(Else::Block(b)) => self.block_value(b, dest),
             Some(Else::If(i, s)) => self.if_value(i, dest, *s),
@@ -459,7 +459,7 @@ impl Elab<'_> {
     }
 
     /// Both arms are scalars; the condition is known when the kernel runs.
-    fn if_scalar(&mut self, cond: ptoc_ir::tile::Value, i: &IfStmt, span: Span) -> R<Val> {
+    fn if_scalar(&mut self, cond: ptoc_ir::tile::Value, i: &IfStmt, span: Span) -> ElabResult<Val> {
         let before = self.valid.clone();
         let (mut then, a) = self.region(|s| {
             s.facts.learn(cond, true);
@@ -517,7 +517,7 @@ impl Elab<'_> {
     }
 
     /// A block for the value of its tail.
-    pub fn block_value(&mut self, b: &Block, dest: Option<TileVal>) -> R<Val> {
+    pub fn block_value(&mut self, b: &Block, dest: Option<TileVal>) -> ElabResult<Val> {
         self.env.push();
         let rings = self.rings_begin();
         let mut failed = false;
@@ -530,7 +530,7 @@ impl Elab<'_> {
         };
         self.rings_end(rings, !failed && r.is_ok());
         self.env.pop();
-        if failed { Err(Reported) } else { r }
+        if failed { Err(ErrorReported) } else { r }
     }
 
     /// A text with `{name}` replaced by the values of constants.

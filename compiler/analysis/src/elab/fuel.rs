@@ -1,6 +1,6 @@
 //! Steps of compile-time evaluation: what a kernel may take, and what is said of one that takes more.
 
-use super::{Elab, R, Reported};
+use super::{ElabResult, Elaborator, ErrorReported};
 use ptoc_diagnostics::{Analysis, Diagnostic, Span, codes};
 
 /// Steps of one kernel: statements, expressions, unrolled iterations, inlined calls.
@@ -46,11 +46,11 @@ impl Fuel {
     }
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// Uses up a step of compile-time evaluation.
-    pub fn step(&mut self, span: Span) -> R<()> {
+    pub fn step(&mut self, span: Span) -> ElabResult<()> {
         if self.fuel.left == 0 {
-            return Err(Reported);
+            return Err(ErrorReported);
         }
         self.fuel.left -= 1;
         match self.fuel.unrolling > 0 {

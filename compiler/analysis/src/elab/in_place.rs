@@ -1,7 +1,7 @@
 //! A copy from one part of a tile to another part of it: elements are moved in no order, so the parts must be apart.
 
-use super::copies::Side;
-use super::{Elab, R};
+use super::copies::CopyEnd;
+use super::{ElabResult, Elaborator};
 use crate::value::{TileVal, Val};
 use ptoc_diagnostics::{Diagnostic, Edit, Span, codes};
 use ptoc_ir::tile::Value;
@@ -18,10 +18,16 @@ enum Parts {
     Unknown,
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// Refuses a copy within a tile unless its two sides are proved to be apart.
-    pub(super) fn apart_in_tile(&mut self, sides: [&Side; 2], values: [&Val; 2], e: [&Expr; 2], span: Span) -> R<()> {
-        let [Side::Part(to), Side::Part(from)] = sides else { return Ok(()) };
+    pub(super) fn apart_in_tile(
+        &mut self,
+        sides: [&CopyEnd; 2],
+        values: [&Val; 2],
+        e: [&Expr; 2],
+        span: Span,
+    ) -> ElabResult<()> {
+        let [CopyEnd::Part(to), CopyEnd::Part(from)] = sides else { return Ok(()) };
         if to.tile.tile != from.tile.tile || to.tile.element != from.tile.element {
             return Ok(());
         }
@@ -63,7 +69,7 @@ impl Elab<'_> {
     }
 
     /// Two windows of one tile.
-    fn parts(&mut self, a: &TileVal, b: &TileVal, span: Span) -> R<Parts> {
+    fn parts(&mut self, a: &TileVal, b: &TileVal, span: Span) -> ElabResult<Parts> {
         let (x, y) = (self.valid_of(a, span)?, self.valid_of(b, span)?);
         let zero = self.idx(0);
         let (p, q) = (a.origin.unwrap_or((zero, zero)), b.origin.unwrap_or((zero, zero)));

@@ -1,5 +1,5 @@
 //! One instruction: operands against the table, legality on the target, shapes, emission. Both `TADD(z, x, y)` and
-//! `z = x + y` end in [`Elab::apply`].
+//! `z = x + y` end in [`Elaborator::apply`].
 
 mod legal;
 mod modes;
@@ -10,15 +10,15 @@ pub(crate) mod statics;
 use self::modes::{form_of, mode_name};
 use self::siblings::Written;
 use super::cells::pads;
-use super::copies::Side;
+use super::copies::CopyEnd;
 use super::labels::{around, count};
 use super::tiles::Shape;
-use super::{Elab, FLOAT_FOR_INTEGER, R, Reported, Valid};
+use super::{ElabResult, Elaborator, ErrorReported, FLOAT_FOR_INTEGER, Valid};
 use crate::value::{Quantity, TileVal, Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Inst, InstAttrs, Operand, TileRef, Ty};
 use ptoc_isa::{
-    InstrId, Loc, Oob, OperandKind, OperandSpec, Place, Reduce, Role, Scratch, Sem, Target, TileType, UnitKind,
+    InstrId, Loc, MemorySpace, Oob, OperandKind, OperandSpec, Reduce, Role, Scratch, Sem, Target, TileType, UnitKind,
 };
 use ptoc_names::builtins::Word;
 use ptoc_syntax::ast::{Arg, Expr, ExprKind};
@@ -67,9 +67,9 @@ fn vector_beside_column(operands: &[(Val, &Expr)]) -> Option<Span> {
     operands.iter().any(column).then_some(vector.1.span)
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// `TADD(z, x, y);`
-    pub fn instruction(&mut self, id: InstrId, args: &[Arg], span: Span, name_span: Span) -> R<Val> {
+    pub fn instruction(&mut self, id: InstrId, args: &[Arg], span: Span, name_span: Span) -> ElabResult<Val> {
         let id = self.form(id, args);
         let instr = id.get();
         if instr.sem == Sem::Assign {
@@ -111,7 +111,7 @@ impl Elab<'_> {
         // A mode that was not understood stands among the operands, or several operands could not be told apart.
         let unread = operands.iter().any(|(_, e)| matches!(&*e.kind, ExprKind::Error));
         if unread || operands.len() > wanted.len() && operands.iter().any(|(v, _)| matches!(v, Val::Poison)) {
-            return Err(Reported);
+            return Err(ErrorReported);
         }
         let left_out = wanted.len().saturating_sub(operands.len());
         let default = |o: &OperandSpec| matches!(o.kind, OperandKind::Choice(_) | OperandKind::Pad);
@@ -237,7 +237,7 @@ impl Elab<'_> {
                 let dst = dst.clone();
                 self.forget(&dst);
             }
-            return Err(Reported);
+            return Err(ErrorReported);
         }
         if instr.updates {
             ops.extend(ops.first().cloned());
@@ -257,11 +257,11 @@ impl Elab<'_> {
         e: &Expr,
         attrs: &mut InstAttrs,
         call: &Written,
-    ) -> R<Opnd> {
+    ) -> ElabResult<Opnd> {
         let instr = id.get();
         let spec = instr.operands[k];
         match (spec.kind, v) {
-            (_, Val::Poison) => Err(Reported),
+            (_, Val::Poison) => Err(ErrorReported),
             (OperandKind::Tile(_), Val::Tile(t)) => Ok(Opnd::Tile(t, e.span)),
             (OperandKind::Tile(_), Val::Mask(t, false)) => Ok(Opnd::Tile(t, e.span)),
             (OperandKind::View, Val::View(view)) => {
@@ -331,7 +331,7 @@ impl Elab<'_> {
                 let twin = ptoc_isa::sibling(id);
                 d = match (kind, &other, twin) {
                     (OperandKind::Tile(legal), Val::View(view), _) if spec.role == Role::Src => {
-                        match self.leads(Place::Gm, legal[0], view.dtype) {
+                        match self.leads(MemorySpace::Gm, legal[0], view.dtype) {
                             true => d.with_edits("load it", around(e.span, &format!("{}(", legal[0]), ")")),
                             false => d,
                         }
@@ -360,7 +360,7 @@ impl Elab<'_> {
     }
 
     /// Checks and emits one instruction; the destination's valid shape follows.
-    pub fn apply(&mut self, id: InstrId, ops: Vec<Opnd>, attrs: InstAttrs, span: Span) -> R<()> {
+    pub fn apply(&mut self, id: InstrId, ops: Vec<Opnd>, attrs: InstAttrs, span: Span) -> ElabResult<()> {
         let written: Vec<Opnd> = id.get().results().filter_map(|k| ops.get(k).cloned()).collect();
         let r = self.apply_checked(id, ops, attrs, span);
         if r.is_err() {
@@ -376,7 +376,7 @@ impl Elab<'_> {
         }
     }
 
-    fn apply_checked(&mut self, id: InstrId, mut ops: Vec<Opnd>, mut attrs: InstAttrs, span: Span) -> R<()> {
+    fn apply_checked(&mut self, id: InstrId, mut ops: Vec<Opnd>, mut attrs: InstAttrs, span: Span) -> ElabResult<()> {
         let instr = id.get();
         self.outside_prologue(span)?;
         if attrs.reversed {
@@ -447,7 +447,7 @@ impl Elab<'_> {
                     OperandKind::Index | OperandKind::Choice(_) => {
                         Operand::Scalar(self.scalar_of(v, Ty::Index, *at)?)
                     }
-                    OperandKind::Pad => Operand::Scalar(self.filling(v, ops[0].dtype().ok_or(Reported)?, *at)?),
+                    OperandKind::Pad => Operand::Scalar(self.filling(v, ops[0].dtype().ok_or(ErrorReported)?, *at)?),
                     _ => {
                         let ty = scalar_ty.expect("an instruction with a scalar has a tile");
                         Operand::Scalar(self.scalar_of(v, ty, *at)?)
@@ -482,7 +482,7 @@ impl Elab<'_> {
     }
 
     /// The destination as a source too. Windows of one tile are told apart by their origins alone.
-    fn overlap(&mut self, id: InstrId, ops: &[Opnd]) -> R<()> {
+    fn overlap(&mut self, id: InstrId, ops: &[Opnd]) -> ElabResult<()> {
         let Some(d) = ops[0].tile() else { return Ok(()) };
         if let Some(k) = id.get().results().nth(1)
             && let Opnd::Tile(t, at) = &ops[k]
@@ -522,11 +522,18 @@ impl Elab<'_> {
     }
 
     /// A load or store as a loop nest.
-    fn nest(&mut self, id: InstrId, ops: &[Opnd], shapes: &[Option<Shape>], attrs: &InstAttrs, span: Span) -> R<()> {
+    fn nest(
+        &mut self,
+        id: InstrId,
+        ops: &[Opnd],
+        shapes: &[Option<Shape>],
+        attrs: &InstAttrs,
+        span: Span,
+    ) -> ElabResult<()> {
         let at = (ops[0].span(), ops[1].span());
         match ops {
             [Opnd::Tile(t, _), Opnd::View(v, _)] => {
-                let valid = shapes[0].ok_or(Reported)?;
+                let valid = shapes[0].ok_or(ErrorReported)?;
                 match self.pads.get(&t.tile).copied() {
                     None => {
                         let part = self.tile_part(t, valid);
@@ -538,14 +545,14 @@ impl Elab<'_> {
                             true => Some(self.scalar_of(&Val::Int(0), Ty::D(t.ty.dtype), span)?),
                             false => None,
                         };
-                        self.copy_sides(&Side::Part(part), &Side::View(v.clone()), fill, true, span, at)
+                        self.copy_sides(&CopyEnd::Part(part), &CopyEnd::View(v.clone()), fill, true, span, at)
                     }
                     Some(pad) => {
                         let (rows, cols) = (self.idx(i64::from(t.rows)), self.idx(i64::from(t.cols)));
                         let part = self.tile_part(t, (rows, cols));
                         let view = self.padded(v, (t.rows, t.cols), span, at.1)?;
                         let pad = self.pad_of(t, pad, span)?;
-                        self.copy_sides(&Side::Part(part), &Side::View(view), Some(pad), true, span, at)?;
+                        self.copy_sides(&CopyEnd::Part(part), &CopyEnd::View(view), Some(pad), true, span, at)?;
                         // A window of the tile is not all of it.
                         if t.origin.is_none() {
                             self.padded_loads.insert((t.tile, t.element), valid);
@@ -558,20 +565,20 @@ impl Elab<'_> {
                 if attrs.atomic.is_some() || attrs.relu {
                     return self.no_distances(id, if attrs.relu { "`Relu`" } else { "`atomic`" }, at.0);
                 }
-                let part = self.tile_part(t, shapes[1].ok_or(Reported)?);
-                self.copy_sides(&Side::View(v.clone()), &Side::Part(part), None, false, span, at)
+                let part = self.tile_part(t, shapes[1].ok_or(ErrorReported)?);
+                self.copy_sides(&CopyEnd::View(v.clone()), &CopyEnd::Part(part), None, false, span, at)
             }
             [Opnd::View(..), Opnd::Tile(..), ..] => self.no_distances(id, "a scale", at.0),
-            _ => Err(Reported),
+            _ => Err(ErrorReported),
         }
     }
 
     /// A store that does more than move elements, to a window whose elements do not lie at fixed distances.
-    fn no_distances(&mut self, id: InstrId, what: &str, at: Span) -> R<()> {
+    fn no_distances(&mut self, id: InstrId, what: &str, at: Span) -> ElabResult<()> {
         let name = id.get().written_name();
         let message =
             format!("{name} with {what} writes rows and columns at fixed distances, and this window has others");
-        let through = match self.target.move_rule(Place::Tile(Loc::Acc), Place::Tile(Loc::Vec)) {
+        let through = match self.target.move_rule(MemorySpace::Tile(Loc::Acc), MemorySpace::Tile(Loc::Vec)) {
             _ if what == "`atomic`" => "add to windows of it that have fixed distances, with a TSTORE for each",
             Some(_) => "move the tile so to one in Vec (`TMOV(t, a, ..)`), and `copy(window, t)`",
             None => "store it so to a tensor of rows, load that, and `copy(window, tile)`",
@@ -584,13 +591,13 @@ impl Elab<'_> {
     }
 
     /// What a load writes beyond the valid shape, in the tile's dtype.
-    pub fn pad_of(&mut self, t: &TileVal, pad: f64, span: Span) -> R<ptoc_ir::tile::Value> {
+    pub fn pad_of(&mut self, t: &TileVal, pad: f64, span: Span) -> ElabResult<ptoc_ir::tile::Value> {
         let pad = if t.ty.dtype.is_float() { Val::Float(pad) } else { Val::Int(pad as i128) };
         self.scalar_of(&pad, Ty::D(t.ty.dtype), span)
     }
 
     /// The window over the whole capacity of a tile; what lies beyond its extents is guarded.
-    pub fn padded(&mut self, v: &View, caps: (u32, u32), span: Span, at: Span) -> R<View> {
+    pub fn padded(&mut self, v: &View, caps: (u32, u32), span: Span, at: Span) -> ElabResult<View> {
         let mut view = v.clone();
         for (m, cap) in view.window.modes.iter_mut().zip([caps.0, caps.1]) {
             if m.plain().is_some() {
@@ -603,7 +610,7 @@ impl Elab<'_> {
         Ok(self.with_window(&view, window))
     }
 
-    fn scratch(&mut self, id: InstrId, ops: &[Opnd], span: Span) -> R<Vec<TileRef>> {
+    fn scratch(&mut self, id: InstrId, ops: &[Opnd], span: Span) -> ElabResult<Vec<TileRef>> {
         let instr = id.get();
         if instr.scratch == Scratch::None || !self.target.instructions.scratch {
             return Ok(Vec::new());

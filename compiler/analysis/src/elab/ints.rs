@@ -1,14 +1,14 @@
 //! `index` values of the kernel as integers of layouts, and back.
 
-use super::Elab;
+use super::Elaborator;
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::Value;
 use ptoc_isa::BinOp;
 use ptoc_layout::{Atom, AtomKind, Condition, Int, LayoutError};
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// The integer that a value is. One value is always one integer: what is learned of it later is kept beside
-    /// ([`Elab::cx`]), so that equal things stay equal.
+    /// ([`Elaborator::cx`]), so that equal things stay equal.
     pub fn int_of(&mut self, v: Value) -> Int {
         if let Some(c) = self.const_index(v) {
             return Int::Const(c);
@@ -108,12 +108,12 @@ impl Elab<'_> {
         &mut self,
         span: Span,
         f: impl Fn(&ptoc_layout::Cx) -> ptoc_layout::Result<T>,
-    ) -> super::R<Result<T, LayoutError>> {
+    ) -> super::ElabResult<Result<T, LayoutError>> {
         // Each round settles one condition; operations have few.
         for _ in 0..16 {
             match f(&self.cx) {
                 Err(e) if e.condition.is_some() => {
-                    let condition = e.condition.clone().ok_or(super::Reported)?;
+                    let condition = e.condition.clone().ok_or(super::ErrorReported)?;
                     // Which of two extents is less is no precondition: either may be. The dimensions become constants.
                     if let Condition::Le(a, b) = &condition {
                         match self.follows(a, b, span) {
@@ -138,7 +138,7 @@ impl Elab<'_> {
 
     /// The shape of a result depends on the dimensions in these integers: they become constants of the instance, and
     /// this elaboration is thrown away. If they are unknown, the check waits for them.
-    fn specialise(&mut self, of: &[&Int], span: Span) -> super::R<()> {
+    fn specialise(&mut self, of: &[&Int], span: Span) -> super::ElabResult<()> {
         // What an earlier place has asked for is not there yet, here neither.
         let mut asked = false;
         for n in of {
@@ -148,11 +148,11 @@ impl Elab<'_> {
                 asked = true;
             }
         }
-        if asked { Err(super::Reported) } else { Ok(()) }
+        if asked { Err(super::ErrorReported) } else { Ok(()) }
     }
 
     /// The condition holds from here on: checked when the kernel runs.
-    pub fn require_condition(&mut self, condition: &Condition, why: &LayoutError, span: Span) -> super::R<()> {
+    pub fn require_condition(&mut self, condition: &Condition, why: &LayoutError, span: Span) -> super::ElabResult<()> {
         use ptoc_isa::CmpOp;
         let (cond, args, holds) = match condition {
             Condition::Divides(d, n) => {

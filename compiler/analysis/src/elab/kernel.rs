@@ -1,16 +1,16 @@
 //! The body of a kernel and its `grid`.
 
 use super::env::Binding;
-use super::{Elab, R, Reported};
+use super::{ElabResult, Elaborator, ErrorReported};
 use crate::value::Val;
 use ptoc_abi::Raster;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_isa::BinOp;
 use ptoc_syntax::ast::*;
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// Statements of a kernel: those before `grid` belong to the launch, the rest to a block.
-    pub(crate) fn kernel_body(&mut self, body: &Block) -> R<()> {
+    pub(crate) fn kernel_body(&mut self, body: &Block) -> ElabResult<()> {
         let grid = body.stmts.iter().position(|s| matches!(s.kind, StmtKind::Grid { .. }));
         self.env.push();
         let rings = self.rings_begin();
@@ -55,10 +55,10 @@ impl Elab<'_> {
         }
         self.rings_end(rings, !failed);
         self.env.pop();
-        if failed { Err(Reported) } else { Ok(()) }
+        if failed { Err(ErrorReported) } else { Ok(()) }
     }
 
-    fn grid(&mut self, vars: &[(Ident, Expr)], clauses: &[GridClause], span: Span) -> R<()> {
+    fn grid(&mut self, vars: &[(Ident, Expr)], clauses: &[GridClause], span: Span) -> ElabResult<()> {
         self.grid_done = Some(span);
         let mut ranges = Vec::new();
         let mut failed = false;
@@ -77,7 +77,7 @@ impl Elab<'_> {
                     self.exact(n, e.span)?;
                     (n, Val::Range(lo, hi))
                 }
-                Val::Poison => return Err(Reported),
+                Val::Poison => return Err(ErrorReported),
                 Val::Int(_) | Val::Scalar(_) => {
                     // Which of the two is meant says how the body uses it.
                     let d =
@@ -100,7 +100,7 @@ impl Elab<'_> {
             ranges.push((name, extent, v));
         }
         if failed {
-            return Err(Reported);
+            return Err(ErrorReported);
         }
         self.b.begin_body();
         for (name, extent, v) in ranges {
@@ -120,7 +120,7 @@ impl Elab<'_> {
                     }
                     Val::Scalar(at)
                 }
-                _ => return Err(Reported),
+                _ => return Err(ErrorReported),
             };
             self.name_block(&name.name, &v);
             self.env.define(name.name.clone(), Binding::Let(v), name.span);
@@ -129,7 +129,7 @@ impl Elab<'_> {
     }
 
     /// What stands behind the variables of a grid.
-    fn clauses(&mut self, clauses: &[GridClause], vars: &[(Ident, Expr)]) -> R<()> {
+    fn clauses(&mut self, clauses: &[GridClause], vars: &[(Ident, Expr)]) -> ElabResult<()> {
         for c in clauses {
             match c {
                 GridClause::On(e) => {
@@ -148,7 +148,7 @@ impl Elab<'_> {
     }
 
     /// `raster(along = N, swizzle = 4)`
-    fn raster(&mut self, span: Span, args: &[Arg], vars: &[(Ident, Expr)]) -> R<()> {
+    fn raster(&mut self, span: Span, args: &[Arg], vars: &[(Ident, Expr)]) -> ElabResult<()> {
         if self.b.kernel().raster.is_some() {
             return self.error(codes::BAD_ATTRIBUTE, span, "`raster` is given twice");
         }
@@ -194,7 +194,7 @@ impl Elab<'_> {
     }
 
     /// The dimension of the grid that `along` names: by its variable, or by what it runs over.
-    fn along(&mut self, e: &Expr, vars: &[(Ident, Expr)]) -> R<u32> {
+    fn along(&mut self, e: &Expr, vars: &[(Ident, Expr)]) -> ElabResult<u32> {
         self.expr(e)?;
         let name = |e: &Expr| if let ExprKind::Name(n) = &*e.kind { Some(n.clone()) } else { None };
         let over = |e: &Expr| match &*e.kind {

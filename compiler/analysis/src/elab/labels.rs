@@ -1,6 +1,6 @@
 //! Labels and machine-applicable repairs that many reports share.
 
-use super::Elab;
+use super::Elaborator;
 use ptoc_diagnostics::{Code, Diagnostic, Edit, Span, codes};
 use ptoc_ir::tile::Ty;
 use ptoc_tensor::DType;
@@ -81,7 +81,7 @@ pub(crate) fn wider(a: Ty, b: Ty) -> Option<Ty> {
     }
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// Operands of two dtypes: where each is, and the conversion that mends it.
     pub(crate) fn two_dtypes(&self, symbol: &str, (a, b): (Ty, Ty), at: (Span, Span)) -> Diagnostic {
         let d = Diagnostic::error(

@@ -1,6 +1,6 @@
 //! Layouts as values of the language: literals, and the operations of the algebra on them and on windows of tensors.
 
-use super::{Elab, R, Reported};
+use super::{ElabResult, Elaborator, ErrorReported};
 use crate::value::{Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::Coord;
@@ -25,7 +25,7 @@ const ON_WINDOWS: &[&str] = &[
 pub(super) const OF_TILES: &str = "layouts are of windows of tensors: cut the window, and load the part; of a tile, \
     `t.tile(i, j)` is a part, and `transpose(t)` exchanges its modes";
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// A `static_assert` that failed has said in the author's words that the sizes do not fit: what follows from it is
     /// not reported again.
     pub fn assertion_failed(&self) -> bool {
@@ -33,9 +33,9 @@ impl Elab<'_> {
     }
 
     /// An algebraic refusal as a diagnostic; `args` are the places of the operation's arguments.
-    pub fn layout_error<T>(&mut self, e: LayoutError, span: Span, args: &[Span]) -> R<T> {
+    pub fn layout_error<T>(&mut self, e: LayoutError, span: Span, args: &[Span]) -> ElabResult<T> {
         if self.assertion_failed() {
-            return Err(Reported);
+            return Err(ErrorReported);
         }
         let at = e.arg.and_then(|k| args.get(k)).copied().unwrap_or(span);
         let mode = if e.path.0.is_empty() { String::new() } else { format!("{}: ", e.path) };
@@ -70,7 +70,7 @@ impl Elab<'_> {
             Val::Part(p) => Algebra::Layout(self.part_layout(p)),
             Val::Tile(t) if self.patterns.contains_key(&t.tile) && t.origin.is_none() => {
                 let window = self.patterns[&t.tile].clone();
-                Algebra::Layout(self.part_layout(&crate::value::Part { tile: *t, window }))
+                Algebra::Layout(self.part_layout(&crate::value::TilePartition { tile: *t, window }))
             }
             _ => return None,
         })
@@ -89,9 +89,9 @@ impl Elab<'_> {
         }
     }
 
-    fn not_algebra<T>(&mut self, v: &Val, at: Span, want: &str) -> R<T> {
+    fn not_algebra<T>(&mut self, v: &Val, at: Span, want: &str) -> ElabResult<T> {
         if matches!(v, Val::Poison) {
-            return Err(Reported);
+            return Err(ErrorReported);
         }
         let d = Diagnostic::error(codes::TYPE_MISMATCH, at, format!("expected {want}, found {}", v.describe()));
         self.report(match v {
@@ -101,7 +101,7 @@ impl Elab<'_> {
     }
 
     /// `shape : stride`
-    pub fn layout_literal(&mut self, shape: &Expr, stride: &Expr, span: Span) -> R<Val> {
+    pub fn layout_literal(&mut self, shape: &Expr, stride: &Expr, span: Span) -> ElabResult<Val> {
         let s = self.shape_of(shape)?;
         let d = self.stride_of(stride)?;
         match Layout::new(s, d) {
@@ -111,7 +111,7 @@ impl Elab<'_> {
     }
 
     /// An integer or nested tuple of integers.
-    pub fn shape_of(&mut self, e: &Expr) -> R<IntTuple> {
+    pub fn shape_of(&mut self, e: &Expr) -> ElabResult<IntTuple> {
         let v = self.expr(e)?;
         match self.algebra_of(&v).and_then(|a| a.as_ints()) {
             Some(t) => Ok(t),
@@ -119,10 +119,10 @@ impl Elab<'_> {
         }
     }
 
-    fn stride_of(&mut self, e: &Expr) -> R<Tuple<Stride>> {
+    fn stride_of(&mut self, e: &Expr) -> ElabResult<Tuple<Stride>> {
         match &*e.kind {
             ExprKind::Paren(a) => self.stride_of(a),
-            ExprKind::Tuple(l) => Ok(Tuple::Node(l.iter().map(|x| self.stride_of(x)).collect::<R<_>>()?)),
+            ExprKind::Tuple(l) => Ok(Tuple::Node(l.iter().map(|x| self.stride_of(x)).collect::<ElabResult<_>>()?)),
             ExprKind::Basis(..) => Ok(Tuple::Leaf(self.basis(e)?)),
             _ => {
                 let v = self.expr(e)?;
@@ -135,7 +135,7 @@ impl Elab<'_> {
     }
 
     /// `4@1@0`: the unit vectors from the innermost to the outermost.
-    fn basis(&mut self, e: &Expr) -> R<Stride> {
+    fn basis(&mut self, e: &Expr) -> ElabResult<Stride> {
         let ExprKind::Basis(inner, mode) = &*e.kind else {
             let v = self.expr(e)?;
             return match self.algebra_of(&v) {
@@ -183,12 +183,12 @@ impl Elab<'_> {
     }
 
     /// `<t0, t1>`
-    pub fn tiler_literal(&mut self, modes: &[Expr]) -> R<Val> {
-        let modes = modes.iter().map(|e| self.tiler_of(e)).collect::<R<_>>()?;
+    pub fn tiler_literal(&mut self, modes: &[Expr]) -> ElabResult<Val> {
+        let modes = modes.iter().map(|e| self.tiler_of(e)).collect::<ElabResult<_>>()?;
         Ok(Val::Algebra(Algebra::Tiler(Tiler::ByMode(modes)).into()))
     }
 
-    fn tiler_of(&mut self, e: &Expr) -> R<Tiler> {
+    fn tiler_of(&mut self, e: &Expr) -> ElabResult<Tiler> {
         let v = self.expr(e)?;
         match self.algebra_of(&v) {
             Some(Algebra::Keep) => Ok(Tiler::Keep),
@@ -200,7 +200,7 @@ impl Elab<'_> {
     }
 
     /// `swizzle<2, 3, 3>`
-    pub fn swizzle_literal(&mut self, args: &[Arg], span: Span) -> R<Val> {
+    pub fn swizzle_literal(&mut self, args: &[Arg], span: Span) -> ElabResult<Val> {
         let e = self.exactly(args, 3, "swizzle<bits, base, shift>", span)?;
         let mut n = [0i64; 3];
         for (n, e) in n.iter_mut().zip(e) {
@@ -215,14 +215,14 @@ impl Elab<'_> {
     }
 
     /// An operation of the algebra; `statics` choose modes: `size<0>(x)` is the size of mode 0.
-    pub fn layout_op(&mut self, name: &'static str, statics: &[Arg], args: &[Arg], span: Span) -> R<Val> {
+    pub fn layout_op(&mut self, name: &'static str, statics: &[Arg], args: &[Arg], span: Span) -> ElabResult<Val> {
         self.no_names(args)?;
         let mut values = Vec::new();
         for a in args {
             values.push((self.operand_value(&a.value)?, a.value.span));
         }
         if values.iter().any(|(v, _)| matches!(v, Val::Poison)) {
-            return Err(Reported);
+            return Err(ErrorReported);
         }
         if !statics.is_empty() {
             let Some((v, at)) = values.first().cloned() else {
@@ -252,7 +252,7 @@ impl Elab<'_> {
             };
             return Ok(Val::Algebra(layout.into()));
         }
-        let Some(op) = ptoc_layout::ops::find(name) else { return Err(Reported) };
+        let Some(op) = ptoc_layout::ops::find(name) else { return Err(ErrorReported) };
         if operands.len() < op.arity.0 || operands.len() > op.arity.1 {
             let d = Diagnostic::error(
                 codes::WRONG_ARGUMENTS,
@@ -269,7 +269,7 @@ impl Elab<'_> {
     }
 
     /// `f<k, ..>(x)`: mode k of x, and so on inwards.
-    fn sub_mode(&mut self, v: Val, statics: &[Arg], at: Span) -> R<Val> {
+    fn sub_mode(&mut self, v: Val, statics: &[Arg], at: Span) -> ElabResult<Val> {
         let mut here = match self.algebra_of(&v) {
             Some(a) => a,
             None => return self.not_algebra(&v, at, "a layout or a tuple"),
@@ -297,8 +297,8 @@ impl Elab<'_> {
     }
 
     /// An operation whose effect on the identity layout is its effect on the window.
-    fn window_op(&mut self, name: &'static str, view: &View, args: &[(Val, Span)], span: Span) -> R<Val> {
-        let Some(op) = ptoc_layout::ops::find(name) else { return Err(Reported) };
+    fn window_op(&mut self, name: &'static str, view: &View, args: &[(Val, Span)], span: Span) -> ElabResult<Val> {
+        let Some(op) = ptoc_layout::ops::find(name) else { return Err(ErrorReported) };
         let mut operands = Vec::new();
         for (v, at) in args {
             match self.algebra_of(v) {
@@ -339,7 +339,7 @@ impl Elab<'_> {
     }
 
     /// `==` and `!=` of layouts and tuples: the same modes with the same numbers.
-    pub fn algebra_binary(&mut self, op: BinaryOp, a: &Val, b: &Val, span: Span, at: (Span, Span)) -> R<Val> {
+    pub fn algebra_binary(&mut self, op: BinaryOp, a: &Val, b: &Val, span: Span, at: (Span, Span)) -> ElabResult<Val> {
         if !matches!(op, BinaryOp::Eq | BinaryOp::Ne) {
             let (v, at) = if matches!(a, Val::Algebra(_) | Val::Tuple(_)) { (a, at.0) } else { (b, at.1) };
             let message = format!("`{}` is not defined on {}", op.symbol(), v.describe());
@@ -369,7 +369,7 @@ impl Elab<'_> {
     }
 
     /// Members of layouts, atoms and MMAs: `l.shape`, `atom.C`, `mma.tiler`; `None` if there is no such one.
-    pub fn member_of(&mut self, a: &Algebra, name: &str, span: Span) -> R<Option<Val>> {
+    pub fn member_of(&mut self, a: &Algebra, name: &str, span: Span) -> ElabResult<Option<Val>> {
         let member = match (a, name) {
             (Algebra::Layout(l), "shape") => Some(Algebra::ints(l.shape())),
             (Algebra::Layout(l), "stride") => strides(l.stride()),
@@ -385,7 +385,7 @@ impl Elab<'_> {
     }
 
     /// `l.shape`
-    pub fn algebra_member(&mut self, a: &Algebra, name: &Ident) -> R<Val> {
+    pub fn algebra_member(&mut self, a: &Algebra, name: &Ident) -> ElabResult<Val> {
         match self.member_of(a, &name.name, name.span)? {
             Some(m) => Ok(m),
             None => {

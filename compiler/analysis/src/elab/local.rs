@@ -1,8 +1,8 @@
 //! Windows cut by tilers and thread layouts: `modes`, `local_tile`, `local_partition`.
 
 use super::labels::count;
-use super::{Elab, R, Reported};
-use crate::value::{Mode, Val, View, Window};
+use super::{ElabResult, Elaborator, ErrorReported};
+use crate::value::{Val, View, WindowMap, WindowMode};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::Value;
 use ptoc_isa::BinOp;
@@ -19,9 +19,9 @@ pub(crate) fn divide(name: &'static str, cx: &ptoc_layout::Cx, l: &Layout, t: &T
     }
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// A call of a layout operation by its name in the language.
-    pub fn layout_call(&mut self, name: &'static str, statics: &[Arg], args: &[Arg], span: Span) -> R<Val> {
+    pub fn layout_call(&mut self, name: &'static str, statics: &[Arg], args: &[Arg], span: Span) -> ElabResult<Val> {
         if statics.is_empty() && matches!(name, "modes" | "local_tile" | "local_partition") {
             self.no_names(args)?;
             let mut values = Vec::new();
@@ -29,7 +29,7 @@ impl Elab<'_> {
                 values.push((self.operand_value(&a.value)?, a.value.span));
             }
             if values.iter().any(|(v, _)| matches!(v, Val::Poison)) {
-                return Err(Reported);
+                return Err(ErrorReported);
             }
             if let Some((Val::View(view), _)) = values.first() {
                 let view = view.clone();
@@ -60,14 +60,14 @@ impl Elab<'_> {
 
     /// `modes(x, (0, 1, (3, 2)))`: selects, reorders and groups; a group that is one walk through memory becomes one
     /// axis.
-    fn modes(&mut self, view: &View, args: &[(Val, Span)], span: Span) -> R<Val> {
+    fn modes(&mut self, view: &View, args: &[(Val, Span)], span: Span) -> ElabResult<Val> {
         let usage = "`modes(x, (2, 0, (1, 3)))`: each mode of x once, by number; parentheses make one mode of several";
         let [(Val::Tuple(order), at)] = args else {
             return self.error(codes::WRONG_ARGUMENTS, span, usage);
         };
         let exposed = self.expose(&view.window, span);
         let mut used = vec![false; exposed.modes.len()];
-        let mut out = Window { modes: Vec::new(), ..exposed.clone() };
+        let mut out = WindowMap { modes: Vec::new(), ..exposed.clone() };
         for entry in order {
             let mut picked = Vec::new();
             self.picked(entry, &exposed, &mut used, &mut picked, *at)?;
@@ -76,7 +76,7 @@ impl Elab<'_> {
                     let tree = Tuple::Node(picked.into_iter().map(|m| m.tree).collect());
                     let extent = self.span_of(&tree, span);
                     let cap = self.const_index(extent).and_then(|n| u32::try_from(n).ok());
-                    self.coalesce_mode(&Mode { extent, cap, tree }, span)
+                    self.coalesce_mode(&WindowMode { extent, cap, tree }, span)
                 }
                 _ => picked.remove(0),
             };
@@ -92,7 +92,14 @@ impl Elab<'_> {
         Ok(Val::View(self.with_window(view, out).into()))
     }
 
-    fn picked(&mut self, entry: &Val, w: &Window, used: &mut [bool], out: &mut Vec<Mode>, at: Span) -> R<()> {
+    fn picked(
+        &mut self,
+        entry: &Val,
+        w: &WindowMap,
+        used: &mut [bool],
+        out: &mut Vec<WindowMode>,
+        at: Span,
+    ) -> ElabResult<()> {
         if let Val::Tuple(l) = entry {
             return l.iter().try_for_each(|e| self.picked(e, w, used, out, at));
         }
@@ -116,7 +123,14 @@ impl Elab<'_> {
     }
 
     /// Tile modes and rest modes, each with its parts lifted, of a window divided by a tiler.
-    fn divided(&mut self, name: &'static str, w: &Window, tiler: &Tiler, span: Span, at: Span) -> R<Window> {
+    fn divided(
+        &mut self,
+        name: &'static str,
+        w: &WindowMap,
+        tiler: &Tiler,
+        span: Span,
+        at: Span,
+    ) -> ElabResult<WindowMap> {
         let tiler = match tiler {
             Tiler::ByMode(_) => tiler.clone(),
             one => Tiler::ByMode(vec![one.clone()]),
@@ -141,7 +155,7 @@ impl Elab<'_> {
     }
 
     /// Of a projection `(1, X, 1)`: which entries are kept.
-    fn projection(&mut self, v: &Val, at: Span) -> R<Vec<bool>> {
+    fn projection(&mut self, v: &Val, at: Span) -> ElabResult<Vec<bool>> {
         let help = "`(1, X, 1)` keeps modes 0 and 2 of the tiler and of the coordinate";
         let Val::Tuple(l) = v else {
             return self.error(codes::WRONG_ARGUMENTS, at, format!("a projection is a tuple: {help}"));
@@ -157,7 +171,7 @@ impl Elab<'_> {
         }
     }
 
-    fn project<T: Clone>(&mut self, items: &[T], keep: &[bool], what: &str, at: Span) -> R<Vec<T>> {
+    fn project<T: Clone>(&mut self, items: &[T], keep: &[bool], what: &str, at: Span) -> ElabResult<Vec<T>> {
         if items.len() != keep.len() {
             let message =
                 format!("the {what} has {}, the projection {}", count(items.len(), "entry", "entries"), keep.len());
@@ -166,7 +180,7 @@ impl Elab<'_> {
         Ok(items.iter().zip(keep).filter(|(_, k)| **k).map(|(x, _)| x.clone()).collect())
     }
 
-    fn tiler_arg(&mut self, v: &Val, at: Span) -> R<Tiler> {
+    fn tiler_arg(&mut self, v: &Val, at: Span) -> ElabResult<Tiler> {
         match self.algebra_of(v) {
             Some(Algebra::Tiler(t)) => Ok(t),
             Some(Algebra::Layout(l)) => Ok(Tiler::Layout(l)),
@@ -194,7 +208,7 @@ impl Elab<'_> {
     }
 
     /// `local_tile(x, <BM, BK>, (m, _))`, with a projection `local_tile(x, <BM, BN, BK>, (m, n, _), (1, X, 1))`.
-    fn local_tile(&mut self, view: &View, args: &[(Val, Span)], span: Span) -> R<Val> {
+    fn local_tile(&mut self, view: &View, args: &[(Val, Span)], span: Span) -> ElabResult<Val> {
         let ((tiler, tiler_at), (coord, coord_at), proj) = match args {
             [t, c] => (t.clone(), c.clone(), None),
             [t, c, p] => (t.clone(), c.clone(), Some(p.clone())),
@@ -227,7 +241,7 @@ impl Elab<'_> {
             return self.error(codes::RANK_MISMATCH, coord_at, message);
         }
         coord.resize(rest, Val::Hole);
-        let mut out = Window { modes: Vec::new(), ..divided.clone() };
+        let mut out = WindowMap { modes: Vec::new(), ..divided.clone() };
         self.lift(&mut out, &divided.modes[0], span);
         self.pick_tree(&mut out, &divided.modes[1], &coord, coord_at)?;
         let out = self.settle(&out, span);
@@ -235,16 +249,16 @@ impl Elab<'_> {
     }
 
     /// The parts of a mode as modes.
-    fn lift(&mut self, out: &mut Window, mode: &Mode, span: Span) {
+    fn lift(&mut self, out: &mut WindowMap, mode: &WindowMode, span: Span) {
         for tree in mode.tree.modes() {
             let extent = self.span_of(tree, span);
             let cap = self.const_index(extent).and_then(|n| u32::try_from(n).ok());
-            out.modes.push(Mode { extent, cap, tree: tree.clone() });
+            out.modes.push(WindowMode { extent, cap, tree: tree.clone() });
         }
     }
 
     /// `local_partition(x, threads, t)`: what thread `t` holds when the threads' shape is repeated over x.
-    fn local_partition(&mut self, view: &View, args: &[(Val, Span)], span: Span) -> R<Val> {
+    fn local_partition(&mut self, view: &View, args: &[(Val, Span)], span: Span) -> ElabResult<Val> {
         let ((threads, threads_at), (index, index_at), proj) = match args {
             [t, i] => (t.clone(), i.clone(), None),
             [t, i, p] => (t.clone(), i.clone(), Some(p.clone())),
@@ -290,7 +304,7 @@ impl Elab<'_> {
             coord.push(Val::Scalar(self.flat_coordinate(m, index, span)));
         }
         let divided = self.divided("local_partition", &view.window, &Tiler::ByMode(sizes), span, threads_at)?;
-        let mut out = Window { modes: Vec::new(), ..divided.clone() };
+        let mut out = WindowMap { modes: Vec::new(), ..divided.clone() };
         self.pick_tree(&mut out, &divided.modes[0], &coord, index_at)?;
         self.lift(&mut out, &divided.modes[1], span);
         let out = self.settle(&out, span);
@@ -318,7 +332,7 @@ impl Elab<'_> {
     }
 
     /// Coordinates inside a mode.
-    fn pick_tree(&mut self, out: &mut Window, mode: &Mode, coord: &[Val], at: Span) -> R<()> {
+    fn pick_tree(&mut self, out: &mut WindowMap, mode: &WindowMode, coord: &[Val], at: Span) -> ElabResult<()> {
         // A mode of one part may be a bare axis.
         let tree = match &mode.tree {
             leaf @ Tuple::Leaf(_) => Tuple::Node(vec![leaf.clone()]),

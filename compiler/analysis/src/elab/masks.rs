@@ -6,7 +6,7 @@
 use super::inst::instr_for;
 use super::scalars::comparison;
 use super::tileops::{Fit, tile};
-use super::{Elab, R, Reported};
+use super::{ElabResult, Elaborator, ErrorReported};
 use crate::value::{TileVal, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{InstAttrs, Ty};
@@ -17,7 +17,7 @@ use ptoc_tensor::DType;
 /// A mask, and whether it is to be read the other way round.
 type Mask = (TileVal, bool);
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// `a op b` where at least one side is a mask: `&` `&&` `|` `||` `^` `==` `!=`.
     pub fn mask_binary(
         &mut self,
@@ -27,9 +27,9 @@ impl Elab<'_> {
         dest: Option<TileVal>,
         span: Span,
         at: (Span, Span),
-    ) -> R<Val> {
+    ) -> ElabResult<Val> {
         if matches!(a, Val::Poison) || matches!(b, Val::Poison) {
-            return Err(Reported);
+            return Err(ErrorReported);
         }
         // What is asked for, and whether the answer is to be read the other way round.
         let (bin, flip) = match (op, comparison(op)) {
@@ -89,7 +89,7 @@ impl Elab<'_> {
         dest: Option<TileVal>,
         span: Span,
         at: Span,
-    ) -> R<Val> {
+    ) -> ElabResult<Val> {
         match (op, v) {
             (BinOp::And, false) | (BinOp::Or, true) => return Ok(Val::Bool(v)),
             _ => {}
@@ -103,7 +103,7 @@ impl Elab<'_> {
                 let (r, _) = self.mask_logic(BinOp::And, (*t, false), (*t, false), false, dest, span, (at, at))?;
                 Ok(Val::Mask(r, false))
             }
-            _ => Err(Reported),
+            _ => Err(ErrorReported),
         }
     }
 
@@ -118,7 +118,7 @@ impl Elab<'_> {
         dest: Option<TileVal>,
         span: Span,
         at: (Span, Span),
-    ) -> R<Mask> {
+    ) -> ElabResult<Mask> {
         let dual = if op == BinOp::And { BinOp::Or } else { BinOp::And };
         let (op, x, y, negated) = match (op, nx, ny) {
             (BinOp::Xor, _, _) => (op, x, y, nx != ny),
@@ -128,7 +128,7 @@ impl Elab<'_> {
             (_, false, false) => (op, x, y, false),
         };
         let negated = negated != flip;
-        let id = instr_for(Sem::Binary(op)).ok_or(Reported)?;
+        let id = instr_for(Sem::Binary(op)).ok_or(ErrorReported)?;
         let shape = self.valid_of(&x, at.0)?;
         // What is to be read the other way round is not yet what belongs into the destination.
         let dest = self.apart(id, dest, &[&x, &y]).filter(|_| !negated);
@@ -137,15 +137,15 @@ impl Elab<'_> {
         Ok((d, negated))
     }
 
-    fn complement(&mut self, m: TileVal, span: Span, at: Span) -> R<TileVal> {
+    fn complement(&mut self, m: TileVal, span: Span, at: Span) -> ElabResult<TileVal> {
         match self.tile_unary(UnOp::Not, m, None, span, at)? {
             Val::Tile(t) => Ok(t),
-            _ => Err(Reported),
+            _ => Err(ErrorReported),
         }
     }
 
     /// Both masks in the full shape; a column or a row decides for whole rows or columns.
-    fn level_masks(&mut self, x: Mask, y: Mask, span: Span, at: (Span, Span)) -> R<(Mask, Mask)> {
+    fn level_masks(&mut self, x: Mask, y: Mask, span: Span, at: (Span, Span)) -> ElabResult<(Mask, Mask)> {
         match self.fit(&x.0, &y.0, at)? {
             (Fit::Same, _) => Ok((x, y)),
             (_, true) => Ok((self.widen_mask(x, &y.0, span)?, y)),
@@ -154,7 +154,7 @@ impl Elab<'_> {
     }
 
     /// Comparison to a mask.
-    pub(super) fn tile_compare(&mut self, op: CmpOp, a: Val, b: Val, span: Span, at: (Span, Span)) -> R<Val> {
+    pub(super) fn tile_compare(&mut self, op: CmpOp, a: Val, b: Val, span: Span, at: (Span, Span)) -> ElabResult<Val> {
         let (x, y) = match (a, b) {
             (Val::Tile(x), Val::Tile(y)) => {
                 let (x, y) = (self.in_vec(x, at.0)?, self.in_vec(y, at.1)?);
@@ -163,7 +163,7 @@ impl Elab<'_> {
             }
             (Val::Tile(x), s) => (x, self.filled_like(&x, s, span, at)?),
             (s, Val::Tile(y)) => (self.filled_like(&y, s, span, (at.1, at.0))?, y),
-            _ => return Err(Reported),
+            _ => return Err(ErrorReported),
         };
         let dtype = x.ty.dtype;
         let legal = |s: &Self, op| {
@@ -187,7 +187,7 @@ impl Elab<'_> {
             None => (x, y),
             Some(first) => {
                 let top = self.tile_tile(BinOp::Max, x, y, None, span, at)?;
-                let Val::Tile(top) = top else { return Err(Reported) };
+                let Val::Tile(top) = top else { return Err(ErrorReported) };
                 (top, if first { x } else { y })
             }
         };
@@ -195,8 +195,8 @@ impl Elab<'_> {
         Ok(Val::Mask(m, negate))
     }
 
-    fn mask(&mut self, op: CmpOp, x: TileVal, y: TileVal, span: Span, at: (Span, Span)) -> R<TileVal> {
-        let id = instr_for(Sem::Compare).ok_or(Reported)?;
+    fn mask(&mut self, op: CmpOp, x: TileVal, y: TileVal, span: Span, at: (Span, Span)) -> ElabResult<TileVal> {
+        let id = instr_for(Sem::Compare).ok_or(ErrorReported)?;
         let shape = self.valid_of(&x, at.0)?;
         let m = self.temp(DType::Bool, (x.rows, x.cols), shape, span)?;
         let attrs = InstAttrs { cmp: Some(op), ..InstAttrs::default() };
@@ -213,11 +213,11 @@ impl Elab<'_> {
         dest: Option<TileVal>,
         span: Span,
         at: (Span, Span),
-    ) -> R<Val> {
+    ) -> ElabResult<Val> {
         let dtype = match (&a, &b) {
             (Val::Tile(t), _) | (_, Val::Tile(t)) => t.ty.dtype,
             (Val::Scalar(v), _) | (_, Val::Scalar(v)) if matches!(self.ty(*v), Ty::D(_)) => {
-                let Ty::D(d) = self.ty(*v) else { return Err(Reported) };
+                let Ty::D(d) = self.ty(*v) else { return Err(ErrorReported) };
                 d
             }
             (Val::Float(_), _) | (_, Val::Float(_)) => DType::F32,
@@ -238,7 +238,7 @@ impl Elab<'_> {
         };
         let shape = self.valid_of(&mask.0, span)?;
         let caps = (mask.0.rows, mask.0.cols);
-        let arm = |s: &mut Self, v: Val, at: Span| -> R<TileVal> {
+        let arm = |s: &mut Self, v: Val, at: Span| -> ElabResult<TileVal> {
             match v {
                 Val::Tile(t) if (t.rows, t.cols) == caps => Ok(t),
                 Val::Tile(t) => {
@@ -256,7 +256,7 @@ impl Elab<'_> {
         let (x, y) = (arm(self, a, at.0)?, arm(self, b, at.1)?);
         self.same_dtype(&x, &y, "if", span, at)?;
         let (x, y) = if mask.1 { (y, x) } else { (x, y) };
-        let id = instr_for(Sem::Select).ok_or(Reported)?;
+        let id = instr_for(Sem::Select).ok_or(ErrorReported)?;
         let d = self.result(dtype, caps, shape, dest, span)?;
         self.apply(
             id,
@@ -268,17 +268,17 @@ impl Elab<'_> {
     }
 
     /// A column or row mask in the shape of `like`: there is no broadcast of masks, so it goes through numbers.
-    fn widen_mask(&mut self, mask: (TileVal, bool), like: &TileVal, span: Span) -> R<(TileVal, bool)> {
+    fn widen_mask(&mut self, mask: (TileVal, bool), like: &TileVal, span: Span) -> ElabResult<(TileVal, bool)> {
         let dtype = DType::F32;
         let shape = self.valid_of(&mask.0, span)?;
         let caps = (mask.0.rows, mask.0.cols);
-        let filled = |s: &mut Self, x: f64| -> R<TileVal> {
+        let filled = |s: &mut Self, x: f64| -> ElabResult<TileVal> {
             let d = s.temp(dtype, caps, shape, span)?;
             s.expand_scalar(&d, Val::Float(x), span, span)?;
             Ok(d)
         };
         let (one, zero) = (filled(self, 1.0)?, filled(self, 0.0)?);
-        let id = instr_for(Sem::Select).ok_or(Reported)?;
+        let id = instr_for(Sem::Select).ok_or(ErrorReported)?;
         let d = self.temp(dtype, caps, shape, span)?;
         let ops = vec![tile(d, span), tile(mask.0, span), tile(one, span), tile(zero, span)];
         self.apply(id, ops, InstAttrs::default(), span)?;

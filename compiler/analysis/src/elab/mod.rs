@@ -1,7 +1,7 @@
 //! Elaboration: one instance of a kernel, from syntax tree to tile IR in one walk.
 //!
 //! Static things are evaluated ([`crate::value::Val`]), scalars and tiles become IR, functions are inlined. An error is
-//! reported once and turns into [`Val::Poison`] or [`Reported`]; what uses it stays silent.
+//! reported once and turns into [`Val::Poison`] or [`ErrorReported`]; what uses it stays silent.
 
 mod absent;
 mod asserts;
@@ -70,10 +70,10 @@ use rustc_hash::FxHashMap;
 
 /// The problem was reported (or the code waits for a dimension): unwind to the statement.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reported;
+pub(crate) struct ErrorReported;
 
 /// Result of everything that can fail with a diagnostic.
-pub(crate) type R<T> = Result<T, Reported>;
+pub(crate) type ElabResult<T> = Result<T, ErrorReported>;
 
 /// Depth of inlined calls.
 const MAX_CALLS: usize = 64;
@@ -125,7 +125,7 @@ pub(crate) struct Inlined {
 }
 
 /// The state of one elaboration.
-pub(crate) struct Elab<'a> {
+pub(crate) struct Elaborator<'a> {
     pub modules: &'a Modules,
     pub target: &'a Target,
     pub bindings: &'a Bindings,
@@ -181,7 +181,7 @@ pub(crate) struct Elab<'a> {
     /// Tiles whose `TASSIGN` was refused; of some it is not known which they are.
     pub refused_places: Vec<Option<Tile>>,
     /// Events, rings and roles.
-    pub sync: sync::State,
+    pub sync: sync::SyncState,
     /// Accumulator dtypes that were refused: what follows from them is not reported again.
     pub refused: Vec<ptoc_tensor::DType>,
     /// Locations that the target does not have were named and refused, those of the matrix unit together.
@@ -201,7 +201,7 @@ pub(crate) struct Elab<'a> {
     /// Tiles that `Vec(view)` and the like have loaded, with the place of that and of the location's name in it.
     pub loads: Vec<(Tile, Span, Span)>,
     /// Fragments: tiles whose elements are counted through a partition's layout.
-    pub patterns: FxHashMap<Tile, crate::value::Window>,
+    pub patterns: FxHashMap<Tile, crate::value::WindowMap>,
     /// What fills a tile beyond its valid shape when it is loaded.
     pub pads: FxHashMap<Tile, f64>,
     /// Valid shapes beyond which a load has padded the tile, on the path that leads here.
@@ -252,14 +252,14 @@ pub(crate) fn not_yet(span: Span, what: &str) -> Diagnostic {
     }
 }
 
-impl<'a> Elab<'a> {
+impl<'a> Elaborator<'a> {
     /// Reports an error.
-    pub fn error<T>(&mut self, code: Code, span: Span, message: impl Into<String>) -> R<T> {
+    pub fn error<T>(&mut self, code: Code, span: Span, message: impl Into<String>) -> ElabResult<T> {
         self.report(Diagnostic::error(code, span, message))
     }
 
     /// Reports a prepared diagnostic.
-    pub fn report<T>(&mut self, mut d: Diagnostic) -> R<T> {
+    pub fn report<T>(&mut self, mut d: Diagnostic) -> ElabResult<T> {
         if d.label.is_empty()
             && let Some(label) = labels::default_label(d.code)
         {
@@ -272,17 +272,17 @@ impl<'a> Elab<'a> {
         let primary = d.span;
         d.labels.retain(|l| Some(l.span) != primary);
         self.diags.push(d);
-        Err(Reported)
+        Err(ErrorReported)
     }
 
     /// An error that counts if nothing else is wrong: most likely the kernel's body has the same mistake.
-    pub fn defer<T>(&mut self, d: Diagnostic) -> R<T> {
+    pub fn defer<T>(&mut self, d: Diagnostic) -> ElabResult<T> {
         self.deferred.push(d);
-        Err(Reported)
+        Err(ErrorReported)
     }
 
     /// "Not yet".
-    pub fn not_yet<T>(&mut self, span: Span, what: &str) -> R<T> {
+    pub fn not_yet<T>(&mut self, span: Span, what: &str) -> ElabResult<T> {
         self.report(not_yet(span, what))
     }
 

@@ -1,6 +1,6 @@
 //! What elaboration has found out about names, also of a kernel that has mistakes: for an editor.
 
-use super::{Binding, Elab, Valid};
+use super::{Binding, Elaborator, Valid};
 use crate::value::{TileVal, Val};
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{Tile, Ty, Value};
@@ -58,7 +58,7 @@ pub struct NameFact {
     pub fact: Fact,
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// What is known of all names that were defined so far, in the order of their definitions.
     pub(crate) fn name_facts(&self) -> Vec<NameFact> {
         let mut found: FxHashMap<Span, Vec<Fact>> = FxHashMap::default();

@@ -6,7 +6,7 @@
 use super::env::Binding;
 use super::labels::count;
 use super::signature::{ArgDim, TensorArg};
-use super::{Elab, MAX_CALLS, R, Reported};
+use super::{ElabResult, Elaborator, ErrorReported, MAX_CALLS};
 use crate::value::{Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::oracle::{Condition, Equation, IntExpr, IntOp, Oracle, OracleExpr, Predicate, ReduceKind};
@@ -36,7 +36,7 @@ enum Math {
 }
 
 #[derive(Default)]
-struct State {
+struct OracleScopes {
     /// Frames of functions, each a list of names.
     frames: Vec<Vec<(Name, Math)>>,
     vars: usize,
@@ -50,7 +50,7 @@ struct State {
     ranges: Vec<(usize, IntExpr)>,
 }
 
-impl State {
+impl OracleScopes {
     fn define(&mut self, name: &Name, m: Math) {
         if let Some(f) = self.frames.last_mut() {
             f.push((name.clone(), m));
@@ -95,9 +95,9 @@ impl State {
     }
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// All `ensures` of a kernel.
-    pub fn ensures(&mut self, k: &KernelItem, tensors: &[TensorArg]) -> R<Vec<Equation>> {
+    pub fn ensures(&mut self, k: &KernelItem, tensors: &[TensorArg]) -> ElabResult<Vec<Equation>> {
         let mut out = Vec::new();
         let mut failed = false;
         for e in &k.ensures {
@@ -106,10 +106,10 @@ impl Elab<'_> {
                 Err(_) => failed = true,
             }
         }
-        if failed { Err(Reported) } else { Ok(out) }
+        if failed { Err(ErrorReported) } else { Ok(out) }
     }
 
-    fn equation(&mut self, e: &Expr, tensors: &[TensorArg]) -> R<Equation> {
+    fn equation(&mut self, e: &Expr, tensors: &[TensorArg]) -> ElabResult<Equation> {
         let shape = "an `ensures` says what each element of an output is: `c[i, j] == a[i, j] + b[i, j]`";
         let ExprKind::Binary(BinaryOp::Eq, lhs, rhs) = &*e.kind else {
             return self.error(codes::TYPE_MISMATCH, e.span, shape);
@@ -120,7 +120,7 @@ impl Elab<'_> {
         let ExprKind::Index(base, args) = &*lhs.kind else {
             return self.error(codes::TYPE_MISMATCH, lhs.span, shape);
         };
-        let mut st = State { frames: vec![Vec::new()], lets: vec![Vec::new()], ..State::default() };
+        let mut st = OracleScopes { frames: vec![Vec::new()], lets: vec![Vec::new()], ..OracleScopes::default() };
         let Math::Tensor(tensor) = self.math(base, &mut st)? else {
             return self.error(codes::TYPE_MISMATCH, base.span, "the left side is an element of a tensor argument");
         };
@@ -133,7 +133,7 @@ impl Elab<'_> {
             st.define(n, Math::Int(IntExpr::Var(v)));
             vars.push(v);
         }
-        let Some(arg) = tensors.iter().find(|t| t.id.as_u32() as usize == tensor) else { return Err(Reported) };
+        let Some(arg) = tensors.iter().find(|t| t.id.as_u32() as usize == tensor) else { return Err(ErrorReported) };
         if arg.dims.len() != vars.len() {
             let message = format!(
                 "`{}` has {}, and {} given",
@@ -165,9 +165,9 @@ impl Elab<'_> {
     }
 
     /// `dst == src`: element for element, whatever the rank.
-    fn whole_equation(&mut self, lhs: &Expr, rhs: &Expr, tensors: &[TensorArg], span: Span) -> R<Equation> {
-        let st = &mut State { frames: vec![Vec::new()], lets: vec![Vec::new()], ..State::default() };
-        let mut side = |e: &Expr| -> R<&TensorArg> {
+    fn whole_equation(&mut self, lhs: &Expr, rhs: &Expr, tensors: &[TensorArg], span: Span) -> ElabResult<Equation> {
+        let st = &mut OracleScopes { frames: vec![Vec::new()], lets: vec![Vec::new()], ..OracleScopes::default() };
+        let mut side = |e: &Expr| -> ElabResult<&TensorArg> {
             let tensor = match self.math(e, st)? {
                 Math::Tensor(t) => tensors.iter().find(|arg| arg.id.as_u32() as usize == t),
                 _ => None,
@@ -200,10 +200,10 @@ impl Elab<'_> {
     }
 
     /// A `where` over contents: it holds for all values of its free index names.
-    pub fn condition(&mut self, e: &Expr) -> R<Condition> {
+    pub fn condition(&mut self, e: &Expr) -> ElabResult<Condition> {
         let mut names = Vec::new();
         ptoc_names::resolve::index_names(e, &mut names);
-        let mut st = State { frames: vec![Vec::new()], lets: vec![Vec::new()], ..State::default() };
+        let mut st = OracleScopes { frames: vec![Vec::new()], lets: vec![Vec::new()], ..OracleScopes::default() };
         let mut free = Vec::new();
         for n in names {
             if self.env.get(&n.name).is_none() && !self.modules.get(self.module).scope.contains_key(&n.name) {
@@ -235,7 +235,7 @@ impl Elab<'_> {
         Ok(c)
     }
 
-    fn math(&mut self, e: &Expr, st: &mut State) -> R<Math> {
+    fn math(&mut self, e: &Expr, st: &mut OracleScopes) -> ElabResult<Math> {
         self.step(e.span)?;
         Ok(match &*e.kind {
             ExprKind::Int(i) => match i64::try_from(*i) {
@@ -303,12 +303,12 @@ impl Elab<'_> {
             }
             ExprKind::Call(callee, args) => self.math_call(callee, args, e.span, st)?,
             ExprKind::If(i) => self.math_if(i, e.span, st)?,
-            ExprKind::Error => return Err(Reported),
+            ExprKind::Error => return Err(ErrorReported),
             _ => return self.not_yet(e.span, "this kind of expression in `ensures` and `where`"),
         })
     }
 
-    fn math_name(&mut self, n: &Name, span: Span, st: &State) -> R<Math> {
+    fn math_name(&mut self, n: &Name, span: Span, st: &OracleScopes) -> ElabResult<Math> {
         if let Some(m) = st.get(n) {
             return Ok(m.clone());
         }
@@ -324,9 +324,9 @@ impl Elab<'_> {
         }
     }
 
-    fn math_of(&mut self, v: &Val, span: Span) -> R<Math> {
+    fn math_of(&mut self, v: &Val, span: Span) -> ElabResult<Math> {
         Ok(match v {
-            Val::Poison => return Err(Reported),
+            Val::Poison => return Err(ErrorReported),
             Val::Int(i) => match i64::try_from(*i) {
                 Ok(i) => Math::Int(IntExpr::Const(i)),
                 Err(_) => Math::Real(OracleExpr::Const(*i as f64)),
@@ -346,7 +346,7 @@ impl Elab<'_> {
         })
     }
 
-    fn launch_scalar(&mut self, x: Value, span: Span) -> R<Math> {
+    fn launch_scalar(&mut self, x: Value, span: Span) -> ElabResult<Math> {
         if let Some(c) = self.b.const_of(x) {
             return Ok(match c.ty {
                 Ty::Index => Math::Int(IntExpr::Const(c.bits as i64)),
@@ -372,7 +372,7 @@ impl Elab<'_> {
     }
 
     /// As a number.
-    fn real(&mut self, m: Math, span: Span) -> R<OracleExpr> {
+    fn real(&mut self, m: Math, span: Span) -> ElabResult<OracleExpr> {
         match m {
             Math::Int(i) => Ok(OracleExpr::Int(i)),
             Math::Real(r) => Ok(r),
@@ -391,7 +391,7 @@ impl Elab<'_> {
     }
 
     /// As an index.
-    fn int(&mut self, m: Math, span: Span) -> R<IntExpr> {
+    fn int(&mut self, m: Math, span: Span) -> ElabResult<IntExpr> {
         match m {
             Math::Int(i) => Ok(i),
             Math::Elem(tensor, index) => {
@@ -410,7 +410,7 @@ impl Elab<'_> {
         }
     }
 
-    fn math_branch_if(&mut self, branch: bool, e: &Expr, st: &mut State) -> R<Math> {
+    fn math_branch_if(&mut self, branch: bool, e: &Expr, st: &mut OracleScopes) -> ElabResult<Math> {
         if !branch {
             return self.math(e, st);
         }
@@ -419,7 +419,7 @@ impl Elab<'_> {
     }
 
     /// An expression that may not be evaluated: what it shares stays inside.
-    fn math_branch(&mut self, e: &Expr, st: &mut State) -> R<OracleExpr> {
+    fn math_branch(&mut self, e: &Expr, st: &mut OracleScopes) -> ElabResult<OracleExpr> {
         st.lets.push(Vec::new());
         let r = self.math(e, st).and_then(|m| self.real(m, e.span));
         match r {
@@ -431,7 +431,7 @@ impl Elab<'_> {
         }
     }
 
-    fn math_binary(&mut self, op: BinaryOp, x: Math, y: Math, at: (Span, Span)) -> R<Math> {
+    fn math_binary(&mut self, op: BinaryOp, x: Math, y: Math, at: (Span, Span)) -> ElabResult<Math> {
         if matches!(op, BinaryOp::And | BinaryOp::Or) {
             let (a, b) = (self.real(x, at.0)?, self.real(y, at.1)?);
             return Ok(Math::Real(if op == BinaryOp::And {
@@ -475,12 +475,12 @@ impl Elab<'_> {
         if let Some(cmp) = super::scalars::comparison(op) {
             return Ok(Math::Real(OracleExpr::compare(cmp, a, b)));
         }
-        let op = super::scalars::arith(op).ok_or(Reported)?;
+        let op = super::scalars::arith(op).ok_or(ErrorReported)?;
         Ok(Math::Real(OracleExpr::binary(op, a, b)))
     }
 
     /// Is it a truth value, and no number?
-    fn is_truth_value(&self, m: &Math, st: &State) -> bool {
+    fn is_truth_value(&self, m: &Math, st: &OracleScopes) -> bool {
         match m {
             Math::Bool(_) => true,
             Math::Elem(tensor, _) => self.holds_bools(*tensor),
@@ -489,7 +489,7 @@ impl Elab<'_> {
         }
     }
 
-    fn is_truth(&self, e: &OracleExpr, st: &State) -> bool {
+    fn is_truth(&self, e: &OracleExpr, st: &OracleScopes) -> bool {
         match e {
             OracleExpr::Compare(..) | OracleExpr::Unary(UnOp::Not, _) => true,
             OracleExpr::Elem { tensor, .. } => self.holds_bools(*tensor),
@@ -508,7 +508,7 @@ impl Elab<'_> {
         self.b.kernel().tensors.values().nth(tensor).is_some_and(|t| t.dtype == ptoc_tensor::DType::Bool)
     }
 
-    fn math_if(&mut self, i: &IfStmt, span: Span, st: &mut State) -> R<Math> {
+    fn math_if(&mut self, i: &IfStmt, span: Span, st: &mut OracleScopes) -> ElabResult<Math> {
         let cond = self.math(&i.cond, st)?;
         if let Math::Bool(c) = cond {
             return match (c, i.els.as_deref()) {
@@ -519,18 +519,20 @@ impl Elab<'_> {
             };
         }
         let c = self.real(cond, i.cond.span)?;
-        let arm =
-            |s: &mut Self, st: &mut State, f: &mut dyn FnMut(&mut Self, &mut State) -> R<Math>| -> R<OracleExpr> {
-                st.lets.push(Vec::new());
-                let m = f(s, st).and_then(|m| s.real(m, span));
-                match m {
-                    Ok(r) => Ok(st.wrap(r)),
-                    Err(e) => {
-                        st.lets.pop();
-                        Err(e)
-                    }
+        let arm = |s: &mut Self,
+                   st: &mut OracleScopes,
+                   f: &mut dyn FnMut(&mut Self, &mut OracleScopes) -> ElabResult<Math>|
+         -> ElabResult<OracleExpr> {
+            st.lets.push(Vec::new());
+            let m = f(s, st).and_then(|m| s.real(m, span));
+            match m {
+                Ok(r) => Ok(st.wrap(r)),
+                Err(e) => {
+                    st.lets.pop();
+                    Err(e)
                 }
-            };
+            }
+        };
         let a = arm(self, st, &mut |s, st| s.math_block(&i.then, st))?;
         let b = arm(self, st, &mut |s, st| match i.els.as_deref() {
             Some(Else::Block(b)) => s.math_block(b, st),
@@ -540,7 +542,7 @@ impl Elab<'_> {
         Ok(Math::Real(OracleExpr::select(c, a, b)))
     }
 
-    fn math_block(&mut self, b: &Block, st: &mut State) -> R<Math> {
+    fn math_block(&mut self, b: &Block, st: &mut OracleScopes) -> ElabResult<Math> {
         let depth = st.frames.last().map_or(0, Vec::len);
         for s in &b.stmts {
             match &s.kind {
@@ -570,7 +572,7 @@ impl Elab<'_> {
         r
     }
 
-    fn math_call(&mut self, callee: &Expr, args: &[Arg], span: Span, st: &mut State) -> R<Math> {
+    fn math_call(&mut self, callee: &Expr, args: &[Arg], span: Span, st: &mut OracleScopes) -> ElabResult<Math> {
         if let ExprKind::Static(base, vars) = &*callee.kind
             && let ExprKind::Name(n) = &*base.kind
             && builtins::function(n) == Some(Builtin::Sum)
@@ -608,9 +610,9 @@ impl Elab<'_> {
         }
     }
 
-    fn math_builtin(&mut self, b: Builtin, args: &[Arg], span: Span, st: &mut State) -> R<Math> {
+    fn math_builtin(&mut self, b: Builtin, args: &[Arg], span: Span, st: &mut OracleScopes) -> ElabResult<Math> {
         let exprs: Vec<&Expr> = args.iter().map(|a| &a.value).collect();
-        let ms = exprs.iter().map(|e| self.math(e, st)).collect::<R<Vec<_>>>()?;
+        let ms = exprs.iter().map(|e| self.math(e, st)).collect::<ElabResult<Vec<_>>>()?;
         match (b, &exprs[..]) {
             (Builtin::Unary(op), [e]) => {
                 let x = self.real(ms[0].clone(), e.span)?;
@@ -660,7 +662,7 @@ impl Elab<'_> {
         }
     }
 
-    fn math_sum(&mut self, vars: &[Arg], args: &[Arg], span: Span, st: &mut State) -> R<Math> {
+    fn math_sum(&mut self, vars: &[Arg], args: &[Arg], span: Span, st: &mut OracleScopes) -> ElabResult<Math> {
         let e = self.exactly(args, 1, "sum<k>(expression)", span)?[0];
         let depth = st.frames.last().map_or(0, Vec::len);
         let mut bound = Vec::new();
@@ -705,9 +707,16 @@ impl Elab<'_> {
         Ok(Math::Real(body))
     }
 
-    fn math_inline(&mut self, id: ItemId, statics: &[Arg], args: &[Arg], span: Span, st: &mut State) -> R<Math> {
+    fn math_inline(
+        &mut self,
+        id: ItemId,
+        statics: &[Arg],
+        args: &[Arg],
+        span: Span,
+        st: &mut OracleScopes,
+    ) -> ElabResult<Math> {
         let modules = self.modules;
-        let ItemKind::Fn(f) = &modules.item(id).kind else { return Err(Reported) };
+        let ItemKind::Fn(f) = &modules.item(id).kind else { return Err(ErrorReported) };
         if st.calls.contains(&id) || st.calls.len() >= MAX_CALLS {
             return self.error(codes::RECURSION, span, format!("`{}` calls itself", f.name.name));
         }

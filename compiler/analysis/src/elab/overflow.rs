@@ -2,7 +2,7 @@
 //! or a bound is computed from must not, or an element is used that nobody asked for. Only definitions that
 //! [`ptoc_ir::analysis::facts`] cannot prove exact get a check, before the first use as an index.
 
-use super::{Elab, R};
+use super::{ElabResult, Elaborator};
 use ptoc_diagnostics::{Span, codes};
 use ptoc_ir::tile::{CheckData, Op, Value};
 use ptoc_isa::{BinOp, CmpOp};
@@ -10,9 +10,9 @@ use ptoc_isa::{BinOp, CmpOp};
 /// Operations between an index and what it is computed from that are followed.
 const STEPS: usize = 64;
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// `v` is what its source says, over the integers: from here on, in this region.
-    pub fn exact(&mut self, v: Value, span: Span) -> R<()> {
+    pub fn exact(&mut self, v: Value, span: Span) -> ElabResult<()> {
         let (mut open, mut wraps) = (vec![v], Vec::new());
         let mut left = STEPS;
         while let Some(v) = open.pop() {
@@ -37,9 +37,9 @@ impl Elab<'_> {
         wraps.into_iter().try_for_each(|v| self.check_exact(v, span))
     }
 
-    /// As [`Elab::exact`], where the whole was proved to be the integer that the source says: sums and products may
-    /// wrap on the way, what they are made of must not.
-    pub fn exact_terms(&mut self, v: Value, span: Span) -> R<()> {
+    /// As [`Elaborator::exact`], where the whole was proved to be the integer that the source says: sums and products
+    /// may wrap on the way, what they are made of must not.
+    pub fn exact_terms(&mut self, v: Value, span: Span) -> ElabResult<()> {
         let mut terms = Vec::new();
         let (mut open, mut left) = (vec![v], STEPS);
         while let Some(v) = open.pop() {
@@ -58,14 +58,14 @@ impl Elab<'_> {
     }
 
     /// The numbers that a condition compares are what the source says.
-    pub(super) fn exact_condition(&mut self, cond: Value, span: Span) -> R<()> {
+    pub(super) fn exact_condition(&mut self, cond: Value, span: Span) -> ElabResult<()> {
         self.facts.comparisons(cond).into_iter().try_for_each(|(a, b)| {
             self.exact(a, span)?;
             self.exact(b, span)
         })
     }
 
-    fn check_exact(&mut self, v: Value, span: Span) -> R<()> {
+    fn check_exact(&mut self, v: Value, span: Span) -> ElabResult<()> {
         // An operand's check may have proved it.
         let Some((op, a, b)) = self.facts.may_wrap(v) else { return Ok(()) };
         let zero = self.idx(0);

@@ -3,7 +3,7 @@
 
 use super::env::Binding;
 use super::labels::count;
-use super::{Elab, R, Reported};
+use super::{ElabResult, Elaborator, ErrorReported};
 use crate::value::{Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Ty, Value};
@@ -12,11 +12,11 @@ use ptoc_names::builtins::{SyncFn, Word};
 use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// A parameter of an inlined function meets its argument.
-    pub fn bind_param(&mut self, p: &Param, v: Val, at: Span) -> R<Val> {
+    pub fn bind_param(&mut self, p: &Param, v: Val, at: Span) -> ElabResult<Val> {
         if matches!(v, Val::Poison) {
-            return Err(Reported);
+            return Err(ErrorReported);
         }
         let mismatch = |s: &mut Self, want: &str, v: &Val| {
             let have = match v {
@@ -90,7 +90,14 @@ impl Elab<'_> {
         }
     }
 
-    fn bind_tile(&mut self, loc: &Expr, args: &[Arg], t: &crate::value::TileVal, p: &Param, at: Span) -> R<()> {
+    fn bind_tile(
+        &mut self,
+        loc: &Expr,
+        args: &[Arg],
+        t: &crate::value::TileVal,
+        p: &Param,
+        at: Span,
+    ) -> ElabResult<()> {
         let Val::Word(Word::Loc(want)) = self.expr(loc)? else {
             return self.error(codes::BAD_TILE_TYPE, loc.span, "expected a location such as `Vec`");
         };
@@ -113,7 +120,7 @@ impl Elab<'_> {
         self.bind_extent(&cols.value, t.cols, shape.1, "columns", p, at)
     }
 
-    fn bind_dtype(&mut self, e: &Expr, have: DType, p: &Param, at: Span) -> R<()> {
+    fn bind_dtype(&mut self, e: &Expr, have: DType, p: &Param, at: Span) -> ElabResult<()> {
         if let ExprKind::Name(n) = &*e.kind
             && self.env.get(n).is_none()
             && ptoc_names::builtins::word(n).is_none()
@@ -134,7 +141,7 @@ impl Elab<'_> {
         self.report(d)
     }
 
-    fn bind_extent(&mut self, e: &Expr, cap: u32, len: Value, what: &str, p: &Param, at: Span) -> R<()> {
+    fn bind_extent(&mut self, e: &Expr, cap: u32, len: Value, what: &str, p: &Param, at: Span) -> ElabResult<()> {
         if let ExprKind::Name(n) = &*e.kind
             && self.env.get(n).is_none()
             && !self.names_constant(n)
@@ -157,7 +164,7 @@ impl Elab<'_> {
         self.same_length(want_len, len, what, at, None)
     }
 
-    fn bind_view(&mut self, base: &Expr, dims: &[Arg], view: &View, p: &Param, at: Span) -> R<()> {
+    fn bind_view(&mut self, base: &Expr, dims: &[Arg], view: &View, p: &Param, at: Span) -> ElabResult<()> {
         self.bind_dtype(base, view.dtype, p, at)?;
         if let [one] = dims
             && let ExprKind::Layout(shape, stride) = &*one.value.kind
@@ -206,7 +213,7 @@ impl Elab<'_> {
     }
 
     /// Names in a layout's shape that are not known yet are the window's extents.
-    fn bind_shape(&mut self, shape: &Expr, view: &View, p: &Param, at: Span) -> R<()> {
+    fn bind_shape(&mut self, shape: &Expr, view: &View, p: &Param, at: Span) -> ElabResult<()> {
         let parts = match &*shape.kind {
             ExprKind::Tuple(list) => list.iter().collect(),
             ExprKind::Paren(e) => vec![e],
@@ -262,9 +269,9 @@ impl Elab<'_> {
     }
 
     /// A window must have the layout of its parameter: known, or compared when the kernel runs.
-    fn same_layout(&mut self, want: &Val, view: &View, p: &Param, at: Span) -> R<()> {
-        let Val::Algebra(want) = want else { return Err(Reported) };
-        let Algebra::Layout(want) = &**want else { return Err(Reported) };
+    fn same_layout(&mut self, want: &Val, view: &View, p: &Param, at: Span) -> ElabResult<()> {
+        let Val::Algebra(want) = want else { return Err(ErrorReported) };
+        let Algebra::Layout(want) = &**want else { return Err(ErrorReported) };
         let have = self.layout_of(&view.window, 0);
         let mismatch = |s: &mut Self, why: String| {
             let d = Diagnostic::error(codes::WINDOW_LAYOUT, at, format!("`{}` takes {want}, {why}", p.name.name))

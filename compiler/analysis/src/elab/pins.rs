@@ -4,15 +4,15 @@
 //! shares no byte with a tile that holds a value at the same time. Only the place is not the planner's to find.
 
 use super::labels::count;
-use super::{Elab, PlaceMode, R};
+use super::{ElabResult, Elaborator, PlaceMode};
 use crate::value::Val;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{AddrKind, Tile};
 use ptoc_syntax::ast::{Attr, AttrArg, Expr, ExprKind};
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// Notes `rest = [..]` of `#[place(..)]`. `true` if the attribute says nothing else.
-    pub fn rest_argument(&mut self, a: &Attr) -> R<bool> {
+    pub fn rest_argument(&mut self, a: &Attr) -> ElabResult<bool> {
         let value = |arg: &AttrArg| match arg {
             AttrArg::Value(name, value) => Some((name.clone(), value.clone())),
             _ => None,
@@ -35,7 +35,7 @@ impl Elab<'_> {
 
     /// `TASSIGN` of a whole tile or array, or of a ring, with constants pins it. `false` if this is another kind of
     /// `TASSIGN`.
-    pub fn pin_tile(&mut self, target: &Val, at: &Expr, span: Span) -> R<bool> {
+    pub fn pin_tile(&mut self, target: &Val, at: &Expr, span: Span) -> ElabResult<bool> {
         let tile = match target {
             Val::Tile(t) | Val::Mask(t, _) if t.origin.is_none() && t.element.is_none() => t.tile,
             Val::TileArray(a) => a.tile,

@@ -3,11 +3,11 @@
 //! A placement is a layout with named strides whose shape is the tensor's (or the grid's). Each leaf moves along one
 //! coordinate, and coordinates do not carry; so a placement is right if it is right along every coordinate by itself.
 
-use super::{Elab, R, Reported};
+use super::{ElabResult, Elaborator, ErrorReported};
 use crate::value::Val;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::tile::{Coord, PlaceLeaf, Placement, TensorId, Value};
-use ptoc_isa::{Device, Unit};
+use ptoc_ir::tile::{Coord, ElementPlacement, PlaceLeaf, TensorId, Value};
+use ptoc_isa::{Device, ProcessingUnit};
 use ptoc_layout::{Layout, NAMED, Value as Algebra};
 use ptoc_syntax::ast::{Expr, GridClause, Ident, ItemKind, KernelItem, Name, StmtKind};
 use ptoc_tensor::DType;
@@ -37,9 +37,9 @@ pub(crate) fn on_host(item: &ptoc_syntax::ast::Item, target: &ptoc_isa::Target) 
     says || (matches!(unit.kind, ptoc_isa::UnitKind::GeoPim(_)) && !placed)
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// `at` of the arguments, once their extents are known and `where` holds for them.
-    pub(crate) fn argument_places(&mut self, k: &KernelItem) -> R<()> {
+    pub(crate) fn argument_places(&mut self, k: &KernelItem) -> ElabResult<()> {
         let mut failed = false;
         for p in &k.params {
             let Some(at) = &p.at else { continue };
@@ -47,11 +47,17 @@ impl Elab<'_> {
             let Some((id, _)) = found else { continue };
             failed |= self.tensor_place(id, &p.name.name, at, p.over.as_ref()).is_err();
         }
-        if failed { Err(Reported) } else { Ok(()) }
+        if failed { Err(ErrorReported) } else { Ok(()) }
     }
 
     /// `at LAYOUT over unit` of one tensor.
-    pub(crate) fn tensor_place(&mut self, id: TensorId, name: &Name, at: &Expr, over: Option<&Ident>) -> R<()> {
+    pub(crate) fn tensor_place(
+        &mut self,
+        id: TensorId,
+        name: &Name,
+        at: &Expr,
+        over: Option<&Ident>,
+    ) -> ElabResult<()> {
         self.has_banks(at.span, "`at` says where a tensor is in the memory of a PIM target")?;
         if let Some(over) = over.filter(|o| o.name != "unit") {
             let d = Diagnostic::error(
@@ -81,7 +87,7 @@ impl Elab<'_> {
     }
 
     /// What every unit has in its bank says nothing of which bank.
-    fn below_unit(&mut self, place: &Placement, over: &Ident, at: &Expr) -> R<()> {
+    fn below_unit(&mut self, place: &ElementPlacement, over: &Ident, at: &Expr) -> ElabResult<()> {
         let above = |l: &&PlaceLeaf| l.coord.is_some_and(|c| c < Coord::Row || c == Coord::Unit);
         let Some(leaf) = place.leaves().find(above) else { return Ok(()) };
         let coord = leaf.coord.map_or("bank", Coord::name);
@@ -97,7 +103,7 @@ impl Elab<'_> {
     }
 
     /// `on LAYOUT`: the blocks' places.
-    pub(crate) fn grid_place(&mut self, e: &Expr) -> R<()> {
+    pub(crate) fn grid_place(&mut self, e: &Expr) -> ElabResult<()> {
         self.has_banks(e.span, "`on` gives the blocks of a grid to units in the memory of a PIM target")?;
         if self.b.kernel().host {
             let d = Diagnostic::error(codes::NO_BANKS, e.span, "a kernel of the host gives no blocks to units")
@@ -136,7 +142,7 @@ impl Elab<'_> {
             || !self.specialised.iter().all(|(n, _)| self.bindings.fixed.contains_key(n))
     }
 
-    fn has_banks(&mut self, span: Span, what: &str) -> R<()> {
+    fn has_banks(&mut self, span: Span, what: &str) -> ElabResult<()> {
         if self.target.has_banks() {
             return Ok(());
         }
@@ -148,11 +154,11 @@ impl Elab<'_> {
     }
 
     /// The layout as a placement, checked. `None`: it depends on something that was reported.
-    fn placement(&mut self, e: &Expr, of: &Placed<'_>) -> R<Option<Placement>> {
+    fn placement(&mut self, e: &Expr, of: &Placed<'_>) -> ElabResult<Option<ElementPlacement>> {
         let v = self.expr(e)?;
         let layout = match self.algebra_of(&v) {
             Some(Algebra::Layout(l)) => l,
-            _ if matches!(v, Val::Poison) => return Err(Reported),
+            _ if matches!(v, Val::Poison) => return Err(ErrorReported),
             _ => {
                 let d = Diagnostic::error(
                     codes::TYPE_MISMATCH,
@@ -179,13 +185,13 @@ impl Elab<'_> {
     }
 
     /// The target's unit; also for kernels of the host, which see none.
-    fn memory_unit(&self) -> Option<Unit> {
+    fn memory_unit(&self) -> Option<ProcessingUnit> {
         let built_in = || ptoc_isa::Target::all().iter().find(|t| t.name == self.target.name).and_then(|t| t.unit);
         self.target.unit.or_else(built_in)
     }
 
     /// Modes to dimensions: a grid or tensor of one dimension may have a layout of several modes.
-    fn place_leaves(&mut self, layout: &Layout, of: &Placed<'_>) -> R<Placement> {
+    fn place_leaves(&mut self, layout: &Layout, of: &Placed<'_>) -> ElabResult<ElementPlacement> {
         let modes = match of.extents.len() {
             1 => vec![layout.clone()],
             n => {
@@ -241,11 +247,11 @@ impl Elab<'_> {
             }
             dims.push(leaves);
         }
-        Ok(Placement { dims, replicated: false })
+        Ok(ElementPlacement { dims, replicated: false })
     }
 
     /// Mode by mode the tensor's extents.
-    fn place_shape(&mut self, place: &Placement, of: &Placed<'_>) -> R<()> {
+    fn place_shape(&mut self, place: &ElementPlacement, of: &Placed<'_>) -> ElabResult<()> {
         let shape = place.shape();
         for (k, &extent) in of.extents.iter().enumerate() {
             let want = self.static_int(&Val::Scalar(extent), of.span, "an extent")?.max(0);
@@ -272,7 +278,13 @@ impl Elab<'_> {
     }
 
     /// Every coordinate is inside the device.
-    fn place_ranges(&mut self, place: &Placement, of: &Placed<'_>, device: &Device, unit: &Unit) -> R<()> {
+    fn place_ranges(
+        &mut self,
+        place: &ElementPlacement,
+        of: &Placed<'_>,
+        device: &Device,
+        unit: &ProcessingUnit,
+    ) -> ElabResult<()> {
         if place.names(Coord::Unit)
             && let Some(leaf) =
                 place.leaves().find(|l| matches!(l.coord, Some(Coord::Channel | Coord::Pch | Coord::Bg)))
@@ -363,7 +375,13 @@ impl Elab<'_> {
     }
 
     /// No element crosses the end of a burst, and no two share a byte.
-    fn place_bytes(&mut self, place: &Placement, of: &Placed<'_>, device: &Device, bytes: i64) -> R<()> {
+    fn place_bytes(
+        &mut self,
+        place: &ElementPlacement,
+        of: &Placed<'_>,
+        device: &Device,
+        bytes: i64,
+    ) -> ElabResult<()> {
         if place.leaves().any(|l| l.extent == 0) {
             return Ok(());
         }
@@ -402,7 +420,7 @@ impl Elab<'_> {
 /// Two elements that the leaves along one coordinate put on the same place, all other leaves being 0; `None` if there
 /// are none. Along `byte` an element has so many places; a channel is as many pseudo-channels as it has.
 fn collision(
-    place: &Placement,
+    place: &ElementPlacement,
     coord: Option<Coord>,
     bytes: i64,
     pseudo_channels: i64,

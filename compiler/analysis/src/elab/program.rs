@@ -3,11 +3,11 @@
 
 use super::env::Binding;
 use super::signature::{ArgDim, Instance, ScalarArg, TensorArg, instantiate};
-use super::{Elab, R, Reported};
+use super::{ElabResult, Elaborator, ErrorReported};
 use crate::value::{Val, View};
-use crate::{Bindings, Outcome};
+use crate::{Bindings, ElaborationOutcome};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::tile::{Placement, TensorDir, TensorId};
+use ptoc_ir::tile::{ElementPlacement, TensorDir, TensorId};
 use ptoc_isa::Target;
 use ptoc_names::resolve::mentions;
 use ptoc_names::{ItemId, Modules};
@@ -26,7 +26,7 @@ pub struct ProgramTensor {
     /// Every element's first value, as bits; `None`: written before it is read.
     pub fill: Option<u64>,
     /// Where it is in the memory of a PIM target.
-    pub place: Option<Placement>,
+    pub place: Option<ElementPlacement>,
     /// The declaration.
     pub span: Span,
 }
@@ -79,7 +79,7 @@ pub struct ProgramInstance {
 /// Where a tensor is.
 struct Placed {
     source: TensorSource,
-    place: Placement,
+    place: ElementPlacement,
     /// Who says so.
     said: Span,
     /// What it says it with.
@@ -116,12 +116,12 @@ pub fn instantiate_program(
     id: ItemId,
     target: &Target,
     bindings: &Bindings,
-) -> Outcome<ProgramInstance> {
+) -> ElaborationOutcome<ProgramInstance> {
     let mut bindings = bindings.clone();
     for (n, v) in bindings.dims.clone() {
         bindings.fixed.insert(n, v);
     }
-    let mut e = Elab::new(modules, target, &bindings, id);
+    let mut e = Elaborator::new(modules, target, &bindings, id);
     let result = e.program(id);
     e.explain(result.is_err());
     let waits = std::mem::take(&mut e.waits);
@@ -136,12 +136,12 @@ pub fn instantiate_program(
         );
     }
     let result = if errors || !waits.is_empty() { None } else { result.ok() };
-    Outcome { result, diagnostics, waits: waits.into_iter().map(|w| w.0).collect(), names: e.name_facts() }
+    ElaborationOutcome { result, diagnostics, waits: waits.into_iter().map(|w| w.0).collect(), names: e.name_facts() }
 }
 
 impl Placed {
     /// A tensor's declaration says where it is.
-    fn declared(source: TensorSource, place: &Placement, said: Span) -> Placed {
+    fn declared(source: TensorSource, place: &ElementPlacement, said: Span) -> Placed {
         Placed { source, place: place.clone(), said, defaults: Vec::new() }
     }
 }
@@ -158,10 +158,10 @@ fn defaults_of(k: &KernelItem, parameter: &Name, bindings: &Bindings) -> Vec<Def
     used.map(|s| DefaultConst { name: s.name.name.clone(), span: s.span, kernel: k.name.name.clone() }).collect()
 }
 
-impl Elab<'_> {
-    fn program(&mut self, id: ItemId) -> R<ProgramInstance> {
+impl Elaborator<'_> {
+    fn program(&mut self, id: ItemId) -> ElabResult<ProgramInstance> {
         let modules = self.modules;
-        let ItemKind::Program(k) = &modules.item(id).kind else { return Err(Reported) };
+        let ItemKind::Program(k) = &modules.item(id).kind else { return Err(ErrorReported) };
         self.env.push_frame();
         self.kernel_statics(k)?;
         let (tensors, scalars, arguments) = self.arguments(k);
@@ -203,7 +203,7 @@ impl Elab<'_> {
         self.env.pop();
         self.env.pop_frame();
         if failed || parts.waiting {
-            return Err(Reported);
+            return Err(ErrorReported);
         }
         for (i, t) in tensors.iter().enumerate() {
             if !parts.written.contains(&TensorSource::Arg(i)) {
@@ -225,7 +225,7 @@ impl Elab<'_> {
         })
     }
 
-    fn program_stmt(&mut self, s: &Stmt, parts: &mut Parts) -> R<()> {
+    fn program_stmt(&mut self, s: &Stmt, parts: &mut Parts) -> ElabResult<()> {
         match &s.kind {
             StmtKind::Let { names, value, .. } if matches!(&*value.kind, ExprKind::Tensor { .. }) => {
                 for n in names {
@@ -241,7 +241,7 @@ impl Elab<'_> {
                 parts.failed |= launched.is_err();
                 launched
             }
-            StmtKind::Error => Err(Reported),
+            StmtKind::Error => Err(ErrorReported),
             _ => {
                 let d =
                     Diagnostic::error(codes::TYPE_MISMATCH, s.span, "a program declares tensors and launches kernels")
@@ -251,8 +251,8 @@ impl Elab<'_> {
         }
     }
 
-    fn local_tensor(&mut self, n: &Ident, e: &Expr, parts: &mut Parts) -> R<Val> {
-        let ExprKind::Tensor { ty, at, over, fill } = &*e.kind else { return Err(Reported) };
+    fn local_tensor(&mut self, n: &Ident, e: &Expr, parts: &mut Parts) -> ElabResult<Val> {
+        let ExprKind::Tensor { ty, at, over, fill } = &*e.kind else { return Err(ErrorReported) };
         let ExprKind::Index(base, dims) = &*ty.kind else {
             let d = Diagnostic::error(codes::BAD_PARAMETER_TYPE, ty.span, "expected a tensor type")
                 .with_help("for example `tensor f32[M, N]`");
@@ -266,14 +266,14 @@ impl Elab<'_> {
             let i = match self.static_int(&v, d.value.span, "an extent of a tensor") {
                 Ok(i) => i,
                 // What is not there yet is not there for any extent.
-                Err(Reported) if !self.waits.is_empty() => {
+                Err(ErrorReported) if !self.waits.is_empty() => {
                     parts.waiting = true;
                     shape.push(1);
                     let extent = self.index_of(&v, d.value.span)?;
                     values.push(extent);
                     continue;
                 }
-                Err(Reported) => return Err(Reported),
+                Err(ErrorReported) => return Err(ErrorReported),
             };
             let Ok(i) = i64::try_from(i).map_err(|_| ()).and_then(|i| if i < 0 { Err(()) } else { Ok(i) }) else {
                 return self.error(codes::BAD_EXTENT, d.value.span, format!("an extent of {i}"));
@@ -322,7 +322,7 @@ impl Elab<'_> {
     }
 
     /// `kernel<..>(..);`
-    fn launch(&mut self, e: &Expr, parts: &mut Parts) -> R<()> {
+    fn launch(&mut self, e: &Expr, parts: &mut Parts) -> ElabResult<()> {
         let modules = self.modules;
         let target = |s: &Self, callee: &Expr| match &*callee.kind {
             ExprKind::Name(n) => s.modules.get(s.module).scope.get(n).copied(),
@@ -434,7 +434,7 @@ impl Elab<'_> {
         }
         let outcome = instantiate(self.modules, id, self.target, &bindings);
         self.diags.extend(outcome.diagnostics);
-        let mut instance = outcome.result.ok_or(Reported)?;
+        let mut instance = outcome.result.ok_or(ErrorReported)?;
         self.all_bound(&instance, &bindings, e.span)?;
         for (t, (_, at, dtype)) in instance.tensors.iter().zip(&sources) {
             if t.dtype != *dtype {
@@ -486,7 +486,7 @@ impl Elab<'_> {
         k: &KernelItem,
         bindings: &Bindings,
         parts: &mut Parts,
-    ) -> R<()> {
+    ) -> ElabResult<()> {
         for (t, (source, at, _)) in instance.tensors.iter().zip(sources) {
             let wanted = instance.kernel.tensors[t.id].place.clone();
             let known = parts.places.iter().find(|p| p.source == *source);
@@ -546,9 +546,9 @@ impl Elab<'_> {
         }
     }
 
-    fn tensor_source(&mut self, view: &View, p: &Param, at: Span, parts: &Parts) -> R<(TensorSource, Name)> {
+    fn tensor_source(&mut self, view: &View, p: &Param, at: Span, parts: &Parts) -> ElabResult<(TensorSource, Name)> {
         let Some((_, source, dir, name)) = parts.sources.iter().find(|s| s.0 == view.tensor).cloned() else {
-            return Err(Reported);
+            return Err(ErrorReported);
         };
         let writes = matches!(p.dir, Some((Dir::Out | Dir::InOut, _)));
         if writes && dir == TensorDir::In {
@@ -563,7 +563,7 @@ impl Elab<'_> {
         Ok((source, name))
     }
 
-    fn aliasing<T>(&mut self, p: &Param, at: Span, name: &Name) -> R<T> {
+    fn aliasing<T>(&mut self, p: &Param, at: Span, name: &Name) -> ElabResult<T> {
         let d = Diagnostic::error(
             codes::ALIASING_ARGUMENTS,
             at,
@@ -576,7 +576,14 @@ impl Elab<'_> {
     }
 
     /// Dimensions that bare names of the parameter's extents bind; a layout of the parameter has one for each mode.
-    fn bind_dims(&mut self, kernel: ItemId, p: &Param, view: &View, at: Span, bindings: &mut Bindings) -> R<()> {
+    fn bind_dims(
+        &mut self,
+        kernel: ItemId,
+        p: &Param,
+        view: &View,
+        at: Span,
+        bindings: &mut Bindings,
+    ) -> ElabResult<()> {
         let Some(axes) = axes(&p.ty, |n| self.names_value(kernel, n)) else { return Ok(()) };
         if axes.len() != view.modes.len() {
             let message = format!(
@@ -591,7 +598,7 @@ impl Elab<'_> {
         for (d, m) in axes.into_iter().zip(&view.modes) {
             let ExprKind::Name(n) = &*d.kind else { continue };
             let i = self.static_int(&Val::Scalar(m.extent), at, "an extent")?;
-            let i = i64::try_from(i).map_err(|_| Reported)?;
+            let i = i64::try_from(i).map_err(|_| ErrorReported)?;
             match bindings.dims.insert(n.clone(), i) {
                 Some(old) if old != i => {
                     let d = Diagnostic::error(
@@ -619,7 +626,7 @@ impl Elab<'_> {
     }
 
     /// Every dimension of a launch comes from the extents of its arguments.
-    fn all_bound(&mut self, instance: &Instance, bindings: &Bindings, at: Span) -> R<()> {
+    fn all_bound(&mut self, instance: &Instance, bindings: &Bindings, at: Span) -> ElabResult<()> {
         let missing = instance.kernel.dims.values().find(|d| !bindings.dims.contains_key(&d.name));
         let Some(d) = missing else { return Ok(()) };
         let (name, place) = (d.name.clone(), d.span);
@@ -634,7 +641,7 @@ impl Elab<'_> {
     }
 
     /// A value without ties to this elaboration.
-    fn portable(&mut self, v: Val, at: Span) -> R<Val> {
+    fn portable(&mut self, v: Val, at: Span) -> ElabResult<Val> {
         match v {
             Val::Scalar(_) => match self.int_const(&v) {
                 Some(i) => Ok(Val::Int(i)),
@@ -643,7 +650,7 @@ impl Elab<'_> {
                     Ok(Val::Int(i))
                 }
             },
-            Val::Tuple(l) => Ok(Val::Tuple(l.into_iter().map(|v| self.portable(v, at)).collect::<R<_>>()?)),
+            Val::Tuple(l) => Ok(Val::Tuple(l.into_iter().map(|v| self.portable(v, at)).collect::<ElabResult<_>>()?)),
             v @ (Val::Int(_) | Val::Float(_) | Val::Bool(_) | Val::Word(_) | Val::Fn(_) | Val::Builtin(_)) => Ok(v),
             Val::Algebra(a) if is_static(&a) => Ok(Val::Algebra(a)),
             other => self.error(
@@ -654,7 +661,7 @@ impl Elab<'_> {
         }
     }
 
-    fn kernel_arity<T>(&mut self, k: &KernelItem, given: usize, span: Span) -> R<T> {
+    fn kernel_arity<T>(&mut self, k: &KernelItem, given: usize, span: Span) -> ElabResult<T> {
         let names: Vec<&str> = k.params.iter().map(|p| p.name.name.as_str()).collect();
         let d = Diagnostic::error(
             codes::WRONG_ARGUMENTS,

@@ -2,8 +2,8 @@
 //! looks a mode's index up in a table. Nothing moves.
 
 use super::labels::count;
-use super::{Elab, R, Reported, not_yet};
-use crate::value::{Leaf, Lookup, Mode, Quantity, Val, View, Window};
+use super::{ElabResult, Elaborator, ErrorReported, not_yet};
+use crate::value::{Leaf, Quantity, TableLookup, Val, View, WindowMap, WindowMode};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Elem, Value};
 use ptoc_isa::{BinOp, Oob};
@@ -20,16 +20,16 @@ fn bits(elem: Elem) -> u32 {
     }
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// `recast<T>(x)`
-    pub fn recast(&mut self, statics: &[Arg], args: &[Arg], span: Span) -> R<Val> {
+    pub fn recast(&mut self, statics: &[Arg], args: &[Arg], span: Span) -> ElabResult<Val> {
         let usage = "recast<dtype>(window)";
         let to = self.exactly(statics, 1, usage, span)?[0];
         let from = self.exactly(args, 1, usage, span)?[0];
         let (elem, dtype) = self.elem_of(to)?;
         let view = match self.expr(from)? {
             Val::View(v) => v,
-            Val::Poison => return Err(Reported),
+            Val::Poison => return Err(ErrorReported),
             other => {
                 let message = format!("`recast` takes a window of a tensor, found {}", other.describe());
                 return self.error(codes::TYPE_MISMATCH, from.span, message);
@@ -68,7 +68,7 @@ impl Elab<'_> {
         Ok(Val::View(out.into()))
     }
 
-    fn elem_of(&mut self, e: &Expr) -> R<(Elem, DType)> {
+    fn elem_of(&mut self, e: &Expr) -> ElabResult<(Elem, DType)> {
         if let ExprKind::Name(n) = &*e.kind
             && self.env.get(n).is_none()
         {
@@ -83,7 +83,7 @@ impl Elab<'_> {
     }
 
     /// `gather(x, (table, _, _))`: index i of mode 0 becomes `table[i]`.
-    pub fn gather(&mut self, args: &[Arg], span: Span) -> R<Val> {
+    pub fn gather(&mut self, args: &[Arg], span: Span) -> ElabResult<Val> {
         let usage = "usage: `gather(x, (table, _))`: a vector of integers where a mode is looked up, `_` elsewhere";
         let mut oob = Oob::Undefined;
         let mut positional = Vec::new();
@@ -103,7 +103,7 @@ impl Elab<'_> {
         let [base, tables] = positional[..] else { return self.error(codes::WRONG_ARGUMENTS, span, usage) };
         let view = match self.expr(base)? {
             Val::View(v) => (*v).clone(),
-            Val::Poison => return Err(Reported),
+            Val::Poison => return Err(ErrorReported),
             other => {
                 let message = format!("`gather` takes a window of a tensor, found {}", other.describe());
                 return self.error(codes::TYPE_MISMATCH, base.span, message);
@@ -111,7 +111,7 @@ impl Elab<'_> {
         };
         let entries = match self.expr(tables)? {
             Val::Tuple(l) => l,
-            Val::Poison => return Err(Reported),
+            Val::Poison => return Err(ErrorReported),
             one => vec![one],
         };
         if entries.len() != view.modes.len() {
@@ -132,7 +132,7 @@ impl Elab<'_> {
                     self.look_up(&mut out, k, table, oob, tables.span)?;
                 }
                 Val::Tile(_) => return self.not_yet(tables.span, "gathers by a tile (use MGATHER)"),
-                Val::Poison => return Err(Reported),
+                Val::Poison => return Err(ErrorReported),
                 other => {
                     let message = format!("expected a vector of integers or `_`, found {}", other.describe());
                     return self.error(codes::TYPE_MISMATCH, tables.span, message);
@@ -142,7 +142,7 @@ impl Elab<'_> {
         Ok(Val::View(out.into()))
     }
 
-    fn look_up(&mut self, out: &mut View, k: usize, table: &View, oob: Oob, at: Span) -> R<()> {
+    fn look_up(&mut self, out: &mut View, k: usize, table: &View, oob: Oob, at: Span) -> ElabResult<()> {
         if !matches!(table.dtype, DType::I32 | DType::U32 | DType::I64 | DType::U64) {
             let message = format!("a table holds integers of 32 or 64 bits, this one `{}`", table.dtype);
             return self.error(codes::DTYPE_MISMATCH, at, message);
@@ -167,17 +167,17 @@ impl Elab<'_> {
             let d = not_yet(at, "gathers along a mode of several axes, or one that is gathered already");
             return self.report(d);
         };
-        let lookup = Lookup { tensor: table.tensor, stride: leaf.by[0], extent: mode.extent, oob };
+        let lookup = TableLookup { tensor: table.tensor, stride: leaf.by[0], extent: mode.extent, oob };
         let q = self.add_quantity(&mut out.window, Quantity::Entry(lookup), table.offset());
         let mut by = vec![zero; out.quantities.len()];
         by[q] = entries.plain().map_or(zero, |l| l.by[0]);
         let tree = Tuple::Leaf(Leaf { extent: entries.extent, by });
-        out.window.modes[k] = Mode { extent: entries.extent, cap: entries.cap, tree };
+        out.window.modes[k] = WindowMode { extent: entries.extent, cap: entries.cap, tree };
         Ok(())
     }
 
     /// `n` must divide `v`: shown, or checked when the kernel runs.
-    fn divided_by(&mut self, v: Value, n: Value, scale: &Scale, what: &str) -> R<Value> {
+    fn divided_by(&mut self, v: Value, n: Value, scale: &Scale, what: &str) -> ElabResult<Value> {
         let (x, y) = (self.int_of(v), self.int_of(n));
         match self.cx.divides(&y, &x) {
             Truth::Yes => {}
@@ -205,7 +205,7 @@ impl Elab<'_> {
     }
 
     /// The window counted in the other width. `axis` of `scale.mode` is the one of neighbours.
-    fn rescaled(&mut self, view: &View, axis: usize, scale: &Scale) -> R<Window> {
+    fn rescaled(&mut self, view: &View, axis: usize, scale: &Scale) -> ElabResult<WindowMap> {
         let mut out = view.window.clone();
         let n = scale.n;
         for q in 0..out.quantities.len() {
@@ -247,7 +247,7 @@ impl Elab<'_> {
         Ok(out)
     }
 
-    fn scaled(&mut self, v: Value, scale: &Scale, what: &str) -> R<Value> {
+    fn scaled(&mut self, v: Value, scale: &Scale, what: &str) -> ElabResult<Value> {
         match scale.finer {
             true => Ok(self.bin(BinOp::Mul, v, scale.n, scale.span)),
             false => self.divided_by(v, scale.n, scale, what),

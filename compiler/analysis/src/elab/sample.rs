@@ -2,7 +2,7 @@
 //! absent.
 
 use super::inst::usage;
-use super::{Elab, R, Reported};
+use super::{ElabResult, Elaborator, ErrorReported};
 use crate::value::{TileVal, Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Inst, InstAttrs, Operand, Value};
@@ -22,9 +22,9 @@ pub(super) fn several(each: u64) -> String {
     )
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// `TSAMPLE(acc, map, geo, attn, offs, fold = .., border = ..);`
-    pub(crate) fn sample(&mut self, id: InstrId, args: &[Arg], span: Span, name_span: Span) -> R<Val> {
+    pub(crate) fn sample(&mut self, id: InstrId, args: &[Arg], span: Span, name_span: Span) -> ElabResult<Val> {
         let there = self.target.unit.is_some_and(|u| matches!(u.kind, UnitKind::GeoPim(_)));
         if !there {
             return self.sample_elsewhere(name_span);
@@ -40,7 +40,7 @@ impl Elab<'_> {
             match (name.name.as_str(), self.expr(&a.value)?) {
                 ("fold", Val::Bool(fold)) => attrs.fold = Some(fold),
                 ("border", Val::Word(Word::Oob(border @ (Oob::Clamp | Oob::Zero)))) => attrs.oob = Some(border),
-                (_, Val::Poison) => return Err(Reported),
+                (_, Val::Poison) => return Err(ErrorReported),
                 (other, v) => {
                     let known = matches!(other, "fold" | "border");
                     let message = match known {
@@ -70,7 +70,7 @@ impl Elab<'_> {
         }
         let acc = match self.expr(operands[0])? {
             Val::Tile(t) => t,
-            Val::Poison => return Err(Reported),
+            Val::Poison => return Err(ErrorReported),
             other => return self.sample_kind(id, 0, &other, operands[0].span),
         };
         let map = self.sample_view(id, 1, operands[1], 3)?;
@@ -104,9 +104,9 @@ impl Elab<'_> {
         Ok(Val::Unit)
     }
 
-    fn sample_elsewhere<T>(&mut self, at: Span) -> R<T> {
+    fn sample_elsewhere<T>(&mut self, at: Span) -> ElabResult<T> {
         if std::mem::replace(&mut self.elsewhere, true) {
-            return Err(Reported);
+            return Err(ErrorReported);
         }
         let geopim = self.target.name == "geopim";
         let who = if self.b.kernel().host { "the host".to_owned() } else { self.target.name.clone() };
@@ -164,7 +164,7 @@ impl Elab<'_> {
         }
     }
 
-    fn sample_kind<T>(&mut self, id: InstrId, k: usize, v: &Val, at: Span) -> R<T> {
+    fn sample_kind<T>(&mut self, id: InstrId, k: usize, v: &Val, at: Span) -> ElabResult<T> {
         let spec = id.get().operands[k];
         let want = if k == 0 { "a tile" } else { "a window of a tensor" };
         let message = format!("operand `{}` of `TSAMPLE` is {want}, found {}", spec.name, v.describe());
@@ -174,16 +174,16 @@ impl Elab<'_> {
         self.report(d)
     }
 
-    fn sample_view(&mut self, id: InstrId, k: usize, e: &Expr, rank: usize) -> R<View> {
+    fn sample_view(&mut self, id: InstrId, k: usize, e: &Expr, rank: usize) -> ElabResult<View> {
         let v = self.expr(e)?;
         self.view_operand(id, k, v, e.span, rank)
     }
 
     /// A window of f16 with so many modes at fixed distances.
-    fn view_operand(&mut self, id: InstrId, k: usize, v: Val, at: Span, rank: usize) -> R<View> {
+    fn view_operand(&mut self, id: InstrId, k: usize, v: Val, at: Span, rank: usize) -> ElabResult<View> {
         let view = match v {
             Val::View(view) => view,
-            Val::Poison => return Err(Reported),
+            Val::Poison => return Err(ErrorReported),
             other => return self.sample_kind(id, k, &other, at),
         };
         self.readable(&view, at)?;
@@ -224,7 +224,7 @@ impl Elab<'_> {
         Ok((*view).clone())
     }
 
-    fn sample_accumulators(&mut self, acc: &TileVal, at: Span) -> R<()> {
+    fn sample_accumulators(&mut self, acc: &TileVal, at: Span) -> ElabResult<()> {
         let fits = acc.ty.loc == Loc::Vec && acc.ty.dtype == DType::F32 && acc.rows == 1 && acc.ty.order == Order::Nd;
         if fits {
             return Ok(());
@@ -237,7 +237,7 @@ impl Elab<'_> {
     }
 
     /// A map without pixels has nothing to sample, and samples are counted in 16 bits.
-    fn sample_sizes(&mut self, map: &View, samples: Value, at: (Span, Span)) -> R<()> {
+    fn sample_sizes(&mut self, map: &View, samples: Value, at: (Span, Span)) -> ElabResult<()> {
         if let Some(n) = self.const_index(samples).filter(|n| *n > MAX_SAMPLES) {
             let d = Diagnostic::error(
                 codes::SAMPLE_OPERAND,

@@ -1,7 +1,7 @@
 //! Scalars: literals adopt a type, operators on constants are evaluated, all others become IR.
 
-use super::consts::{self, Fault};
-use super::{Elab, FLOAT_FOR_INTEGER, R};
+use super::consts::{self, ConstFault};
+use super::{ElabResult, Elaborator, FLOAT_FOR_INTEGER};
 use crate::value::Val;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Const, Ty, Value};
@@ -51,7 +51,7 @@ pub(crate) fn defined_on(op: BinOp, ty: Ty) -> bool {
     }
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// The type that a value has or, for untyped literals, `None`.
     pub fn scalar_ty(&self, v: &Val) -> Option<Ty> {
         match v {
@@ -62,15 +62,15 @@ impl Elab<'_> {
     }
 
     /// The value as a scalar of type `ty`: literals adopt it, anything else must have it.
-    pub fn scalar_of(&mut self, v: &Val, ty: Ty, span: Span) -> R<Value> {
+    pub fn scalar_of(&mut self, v: &Val, ty: Ty, span: Span) -> ElabResult<Value> {
         match v {
-            Val::Poison => Err(super::Reported),
+            Val::Poison => Err(super::ErrorReported),
             Val::Scalar(x) if self.ty(*x) == ty => Ok(*x),
             Val::Scalar(x) => {
                 let have = self.ty(*x);
                 let d = Diagnostic::error(codes::DTYPE_MISMATCH, span, format!("expected `{ty}`, found `{have}`"))
                     .with_label(format!("this is `{have}`"));
-                let d = Elab::convert_fix(d, ty, span);
+                let d = Elaborator::convert_fix(d, ty, span);
                 self.report(d)
             }
             Val::Bool(b) if ty == Ty::BOOL => Ok(self.b.bool_const(*b)),
@@ -107,7 +107,7 @@ impl Elab<'_> {
     }
 
     /// A number rounds to a float that is one, too.
-    pub(super) fn literal_float(&mut self, f: f64, d: DType, span: Span) -> R<Const> {
+    pub(super) fn literal_float(&mut self, f: f64, d: DType, span: Span) -> ElabResult<Const> {
         let bits = float_bits(d, f);
         if !f.is_finite() || ptoc_tensor::scalar::bits_to_f64(d, bits).is_finite() {
             return Ok(Const { ty: Ty::D(d), bits });
@@ -125,7 +125,7 @@ impl Elab<'_> {
         })
     }
 
-    pub(super) fn literal_int(&mut self, i: i128, ty: Ty, span: Span) -> R<Const> {
+    pub(super) fn literal_int(&mut self, i: i128, ty: Ty, span: Span) -> ElabResult<Const> {
         let d = match ty {
             Ty::Index => DType::I64,
             Ty::D(d) => d,
@@ -149,7 +149,7 @@ impl Elab<'_> {
     }
 
     /// The value as an `index`.
-    pub fn index_of(&mut self, v: &Val, span: Span) -> R<Value> {
+    pub fn index_of(&mut self, v: &Val, span: Span) -> ElabResult<Value> {
         if let Val::Block(b) = v {
             let message = "expected a scalar of type `index`, found a block";
             let d = Diagnostic::error(codes::TYPE_MISMATCH, span, message).with_label("does not fit here");
@@ -169,7 +169,7 @@ impl Elab<'_> {
     }
 
     /// The value as a truth value in IR.
-    pub fn bool_of(&mut self, v: &Val, span: Span) -> R<Value> {
+    pub fn bool_of(&mut self, v: &Val, span: Span) -> ElabResult<Value> {
         match v {
             Val::Bool(_) | Val::Poison => self.scalar_of(v, Ty::BOOL, span),
             Val::Scalar(x) if self.ty(*x) == Ty::BOOL => Ok(*x),
@@ -212,9 +212,16 @@ impl Elab<'_> {
     }
 
     /// `a op b` on scalars.
-    pub fn scalar_binary(&mut self, op: BinaryOp, a: &Val, b: &Val, span: Span, spans: (Span, Span)) -> R<Val> {
+    pub fn scalar_binary(
+        &mut self,
+        op: BinaryOp,
+        a: &Val,
+        b: &Val,
+        span: Span,
+        spans: (Span, Span),
+    ) -> ElabResult<Val> {
         match (a, b) {
-            (Val::Poison, _) | (_, Val::Poison) => return Err(super::Reported),
+            (Val::Poison, _) | (_, Val::Poison) => return Err(super::ErrorReported),
             (Val::Int(x), Val::Int(y)) => return self.const_ints(op, *x, *y, span),
             (Val::Int(_) | Val::Float(_), Val::Int(_) | Val::Float(_)) => {
                 let (x, y) = (as_f64(a), as_f64(b));
@@ -270,7 +277,7 @@ impl Elab<'_> {
 
     /// The count of a shift of `dtype`. It may be an `index`, which becomes `dtype` without changing the result: any
     /// count of the width or more does the same.
-    pub fn shift_count(&mut self, count: Val, dtype: DType, at: Span) -> R<Val> {
+    pub fn shift_count(&mut self, count: Val, dtype: DType, at: Span) -> ElabResult<Val> {
         if self.scalar_ty(&count) != Some(Ty::Index) {
             return Ok(count);
         }
@@ -301,20 +308,20 @@ impl Elab<'_> {
         }
     }
 
-    fn const_ints(&mut self, op: BinaryOp, x: i128, y: i128, span: Span) -> R<Val> {
+    fn const_ints(&mut self, op: BinaryOp, x: i128, y: i128, span: Span) -> ElabResult<Val> {
         if let Some(r) = consts::compare(op, x, y) {
             return Ok(Val::Bool(r));
         }
         match consts::int(op, x, y) {
             Ok(r) => Ok(Val::Int(r)),
-            Err(Fault::Overflow) => {
+            Err(ConstFault::Overflow) => {
                 let message = format!("{x} {} {y} overflows 128 bits", op.symbol());
                 self.error(codes::CONSTANT_OVERFLOW, span, message)
             }
-            Err(Fault::DivisionByZero) => {
+            Err(ConstFault::DivisionByZero) => {
                 self.error(codes::DIVISION_BY_ZERO, span, format!("division by zero: {x} {} 0", op.symbol()))
             }
-            Err(Fault::Undefined) => {
+            Err(ConstFault::Undefined) => {
                 let message = format!("`{}` is not defined on integers", op.symbol());
                 self.error(codes::UNDEFINED_OPERATION, span, message)
             }
@@ -322,9 +329,9 @@ impl Elab<'_> {
     }
 
     /// `op a` on a scalar.
-    pub fn scalar_unary(&mut self, op: UnOp, a: &Val, span: Span, arg: Span) -> R<Val> {
+    pub fn scalar_unary(&mut self, op: UnOp, a: &Val, span: Span, arg: Span) -> ElabResult<Val> {
         match (op, a) {
-            (_, Val::Poison) => return Err(super::Reported),
+            (_, Val::Poison) => return Err(super::ErrorReported),
             (UnOp::Neg, Val::Int(i)) => {
                 return match i.checked_neg() {
                     Some(i) => Ok(Val::Int(i)),
@@ -363,7 +370,7 @@ impl Elab<'_> {
             let d = match op {
                 UnOp::Not => d.with_help("use `!` on `bool` and on integers"),
                 _ if ty == Ty::BOOL => d.with_help("use it on numbers"),
-                _ => Elab::convert_fix(d, Ty::D(DType::F32), arg),
+                _ => Elaborator::convert_fix(d, Ty::D(DType::F32), arg),
             };
             return self.report(d);
         }

@@ -3,10 +3,10 @@
 use super::env::Binding;
 use super::tensors::ArgLayout;
 use super::types::names_dtype;
-use super::{Elab, PlaceMode, R, Reported};
+use super::{ElabResult, Elaborator, ErrorReported, PlaceMode};
 use crate::debug::DebugInfo;
 use crate::value::{Val, View};
-use crate::{Bindings, Outcome};
+use crate::{Bindings, ElaborationOutcome};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::oracle::Equation;
 use ptoc_ir::tile::{Affine, Builder, Elem, Kernel, Stored, TensorData, TensorDir, TensorId, Ty, Value};
@@ -86,14 +86,19 @@ pub struct Instance {
 
 /// Elaborates the kernel `id` for `target`. Dimensions that size tiles are made constants: those are found as they are
 /// met, so the walk is repeated until no new one appears.
-pub fn instantiate(modules: &Modules, id: ItemId, target: &Target, bindings: &Bindings) -> Outcome<Instance> {
+pub fn instantiate(
+    modules: &Modules,
+    id: ItemId,
+    target: &Target,
+    bindings: &Bindings,
+) -> ElaborationOutcome<Instance> {
     let mut bindings = bindings.clone();
     let on_host = super::place::on_host(modules.item(id), target);
     let whole = target;
     let host = on_host.then(|| target.host());
     let target = host.as_ref().unwrap_or(target);
     loop {
-        let mut e = Elab::new(modules, target, &bindings, id);
+        let mut e = Elaborator::new(modules, target, &bindings, id);
         e.b.kernel_mut().host = on_host;
         let instance = e.kernel(id);
         let new: Vec<(Name, i64)> =
@@ -120,7 +125,7 @@ pub fn instantiate(modules: &Modules, id: ItemId, target: &Target, bindings: &Bi
             }
             let instance = if errors || !waits.is_empty() { None } else { instance.ok() };
             let waits = waits.into_iter().map(|w| w.0).collect();
-            return Outcome { result: instance, diagnostics, waits, names: std::mem::take(&mut e.names) };
+            return ElaborationOutcome { result: instance, diagnostics, waits, names: std::mem::take(&mut e.names) };
         }
         for (n, v) in new {
             bindings.fixed.insert(n, v);
@@ -155,15 +160,15 @@ fn waiting(item: &ItemKind, waits: &[(Name, Span)], target: &Target) -> Diagnost
     .with_help(format!("give it: `{defs}`"))
 }
 
-impl<'a> Elab<'a> {
-    pub(crate) fn new(modules: &'a Modules, target: &'a Target, bindings: &'a Bindings, id: ItemId) -> Elab<'a> {
+impl<'a> Elaborator<'a> {
+    pub(crate) fn new(modules: &'a Modules, target: &'a Target, bindings: &'a Bindings, id: ItemId) -> Elaborator<'a> {
         let (name, span) = match &modules.item(id).kind {
             ItemKind::Kernel(k) | ItemKind::Program(k) => (k.name.name.clone(), k.name.span),
             _ => ("?".into(), Span::default()),
         };
         let b = Builder::new(name, span, target.name.as_str());
         let env = super::env::Env::new(b.scope_cell());
-        Elab {
+        Elaborator {
             modules,
             target,
             bindings,
@@ -197,7 +202,7 @@ impl<'a> Elab<'a> {
             vector: None,
             operand_names: Vec::new(),
             refused_places: Vec::new(),
-            sync: super::sync::State::default(),
+            sync: super::sync::SyncState::default(),
             refused: Vec::new(),
             absent: Vec::new(),
             absent_dtypes: Vec::new(),
@@ -222,10 +227,10 @@ impl<'a> Elab<'a> {
         }
     }
 
-    fn kernel(&mut self, id: ItemId) -> R<Instance> {
+    fn kernel(&mut self, id: ItemId) -> ElabResult<Instance> {
         let modules = self.modules;
         let item = modules.item(id);
-        let ItemKind::Kernel(k) = &item.kind else { return Err(Reported) };
+        let ItemKind::Kernel(k) = &item.kind else { return Err(ErrorReported) };
         self.env.push_frame();
         self.sync.item = Some(Span::new(item.span.file, item.span.start, item.span.start));
         // Each part is checked whether or not those before it are in order: what they define is poisoned.
@@ -257,7 +262,7 @@ impl<'a> Elab<'a> {
     }
 
     /// Dimensions, scalar arguments, tensors; all are bound.
-    pub(crate) fn arguments(&mut self, k: &KernelItem) -> (Vec<TensorArg>, Vec<ScalarArg>, R<()>) {
+    pub(crate) fn arguments(&mut self, k: &KernelItem) -> (Vec<TensorArg>, Vec<ScalarArg>, ElabResult<()>) {
         self.dimensions(k);
         let mut failed = false;
         let mut scalars = Vec::new();
@@ -289,7 +294,7 @@ impl<'a> Elab<'a> {
                 }
             }
         }
-        (tensors, scalars, if failed { Err(Reported) } else { Ok(()) })
+        (tensors, scalars, if failed { Err(ErrorReported) } else { Ok(()) })
     }
 
     /// Bare names in tensor types that nothing else defines are dimensions.
@@ -355,7 +360,7 @@ impl<'a> Elab<'a> {
         }
     }
 
-    fn scalar_argument(&mut self, p: &Param) -> R<ScalarArg> {
+    fn scalar_argument(&mut self, p: &Param) -> ElabResult<ScalarArg> {
         if let Some((dir, at)) = &p.dir {
             let d = Diagnostic::error(codes::BAD_PARAMETER_TYPE, p.ty.span, "a scalar argument has no direction")
                 .with_label("a scalar: a tensor has extents")
@@ -387,7 +392,7 @@ impl<'a> Elab<'a> {
         Ok(ScalarArg { name: p.name.name.clone(), ty, has_default: p.default.is_some(), given, span: p.span })
     }
 
-    fn tensor_argument(&mut self, p: &Param) -> R<TensorArg> {
+    fn tensor_argument(&mut self, p: &Param) -> ElabResult<TensorArg> {
         let Some((dir, _)) = p.dir else {
             let d = Diagnostic::error(
                 codes::BAD_PARAMETER_TYPE,
@@ -402,7 +407,7 @@ impl<'a> Elab<'a> {
             );
             return self.report(d);
         };
-        let ExprKind::Index(base, dims) = &*p.ty.kind else { return Err(Reported) };
+        let ExprKind::Index(base, dims) = &*p.ty.kind else { return Err(ErrorReported) };
         let dtype = self.dtype(base)?;
         if let Some(d) = ptoc_isa::check_tensor_dtype(self.target, dtype, base.span) {
             return self.absent_dtype(dtype, d, names_dtype(base));
@@ -479,7 +484,7 @@ impl<'a> Elab<'a> {
         Ok(TensorArg { name: p.name.name.clone(), id, dtype, dir, dims: args, layout, span: p.span })
     }
 
-    fn attributes(&mut self, attrs: &[Attr], tensors: &[TensorArg]) -> R<()> {
+    fn attributes(&mut self, attrs: &[Attr], tensors: &[TensorArg]) -> ElabResult<()> {
         for a in attrs {
             if self.rest_argument(a)? {
                 continue;
@@ -580,7 +585,7 @@ impl<'a> Elab<'a> {
     }
 
     /// `where`: on dimensions and scalars it is checked at launch (and believed); on contents it is an oracle's.
-    pub(crate) fn wheres(&mut self, k: &KernelItem) -> R<Vec<ptoc_ir::oracle::Condition>> {
+    pub(crate) fn wheres(&mut self, k: &KernelItem) -> ElabResult<Vec<ptoc_ir::oracle::Condition>> {
         let mut conditions = Vec::new();
         let mut failed = false;
         for e in &k.wheres {
@@ -596,10 +601,10 @@ impl<'a> Elab<'a> {
             failed |= self.where_condition(e).is_err();
         }
         self.where_failed = failed;
-        if failed { Err(Reported) } else { Ok(conditions) }
+        if failed { Err(ErrorReported) } else { Ok(conditions) }
     }
 
-    fn where_condition(&mut self, e: &Expr) -> R<()> {
+    fn where_condition(&mut self, e: &Expr) -> ElabResult<()> {
         let v = self.expr(e)?;
         if let Val::Bool(holds) = v {
             if holds {

@@ -1,6 +1,6 @@
 //! Sizes as their author would write them: `i.len`, `min(16, M - 16 * q)`; never the names of values in IR.
 
-use super::Elab;
+use super::Elaborator;
 use crate::value::Val;
 use ptoc_ir::tile::Value;
 use ptoc_isa::BinOp;
@@ -12,7 +12,7 @@ const DEPTH: u32 = 4;
 /// What stands for a number whose origin has no name.
 const COMPUTED: &str = "(a computed number)";
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// The parts of a block under the block's name.
     pub fn name_block(&mut self, name: &str, v: &Val) {
         let Val::Block(b) = v else { return };

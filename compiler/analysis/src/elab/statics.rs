@@ -1,7 +1,7 @@
 //! Static parameters: `const`, `type`, `fn` in `<..>`.
 
 use super::env::Binding;
-use super::{Elab, R, Reported};
+use super::{ElabResult, Elaborator, ErrorReported};
 use crate::value::Val;
 use indexmap::IndexMap;
 use ptoc_diagnostics::{Diagnostic, Span, codes, suggest};
@@ -10,9 +10,9 @@ use ptoc_layout::Value as Algebra;
 use ptoc_names::builtins::Word;
 use ptoc_syntax::ast::*;
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// Static parameters from the bindings or their defaults.
-    pub(crate) fn kernel_statics(&mut self, k: &KernelItem) -> R<Vec<(Name, String)>> {
+    pub(crate) fn kernel_statics(&mut self, k: &KernelItem) -> ElabResult<Vec<(Name, String)>> {
         let mut shown = Vec::new();
         let mut failed = false;
         for p in &k.statics {
@@ -25,10 +25,10 @@ impl Elab<'_> {
             shown.push((p.name.name.clone(), self.show_static(&v)));
             self.env.define(p.name.name.clone(), Binding::Let(v), p.name.span);
         }
-        if failed { Err(Reported) } else { Ok(shown) }
+        if failed { Err(ErrorReported) } else { Ok(shown) }
     }
 
-    fn kernel_static(&mut self, p: &StaticParam, kernel: &Ident) -> R<Val> {
+    fn kernel_static(&mut self, p: &StaticParam, kernel: &Ident) -> ElabResult<Val> {
         let given = self.bindings.statics.get(&p.name.name).cloned();
         let v = match given {
             Some(v) => self.static_value(p, v, p.span)?,
@@ -65,7 +65,12 @@ impl Elab<'_> {
     }
 
     /// Static arguments of a call: positional, named, defaults.
-    pub fn eval_statics(&mut self, params: &[StaticParam], args: &[Arg], name: &Ident) -> R<Vec<(Name, Val, Span)>> {
+    pub fn eval_statics(
+        &mut self,
+        params: &[StaticParam],
+        args: &[Arg],
+        name: &Ident,
+    ) -> ElabResult<Vec<(Name, Val, Span)>> {
         let mut given: IndexMap<usize, (Val, Span)> = IndexMap::new();
         for (k, a) in args.iter().enumerate() {
             let slot = match &a.name {
@@ -93,7 +98,7 @@ impl Elab<'_> {
         Ok(out)
     }
 
-    pub(crate) fn unknown_static<T>(&mut self, params: &[StaticParam], n: &Ident, name: &Ident) -> R<T> {
+    pub(crate) fn unknown_static<T>(&mut self, params: &[StaticParam], n: &Ident, name: &Ident) -> ElabResult<T> {
         let names: Vec<&str> = params.iter().map(|p| p.name.name.as_str()).collect();
         let mut d = Diagnostic::error(
             codes::UNKNOWN_STATIC,
@@ -108,7 +113,7 @@ impl Elab<'_> {
         self.report(d)
     }
 
-    fn static_default(&mut self, p: &StaticParam, name: &Ident) -> R<Val> {
+    fn static_default(&mut self, p: &StaticParam, name: &Ident) -> ElabResult<Val> {
         let default = match &p.kind {
             StaticKind::Const { default: Some(e), .. } | StaticKind::Type { default: Some(e) } => {
                 let v = self.expr(e)?;
@@ -131,10 +136,10 @@ impl Elab<'_> {
     }
 
     /// The value of a static parameter must be of its kind.
-    fn static_value(&mut self, p: &StaticParam, v: Val, at: Span) -> R<Val> {
+    fn static_value(&mut self, p: &StaticParam, v: Val, at: Span) -> ElabResult<Val> {
         let n = &p.name.name;
         match (&p.kind, v) {
-            (_, Val::Poison) => Err(Reported),
+            (_, Val::Poison) => Err(ErrorReported),
             (StaticKind::Type { .. }, v @ Val::Word(Word::DType(_))) => Ok(v),
             (StaticKind::Type { .. }, v) => {
                 self.error(codes::TYPE_MISMATCH, at, format!("`{n}` is a dtype, this is {}", v.describe()))

@@ -3,7 +3,7 @@
 use super::env::Binding;
 use super::labels::count;
 use super::sync::Jump;
-use super::{Elab, R, Reported};
+use super::{ElabResult, Elaborator, ErrorReported};
 use crate::value::{TileSpec, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Label, Op, Ty};
@@ -11,9 +11,9 @@ use ptoc_names::builtins::{Builtin, SyncFn};
 use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// One statement. An error inside leaves the names that it defines poisoned.
-    pub fn stmt(&mut self, s: &Stmt) -> R<()> {
+    pub fn stmt(&mut self, s: &Stmt) -> ElabResult<()> {
         self.step(s.span)?;
         match &s.kind {
             StmtKind::Let { names, ty, value } => {
@@ -39,7 +39,7 @@ impl Elab<'_> {
             }
             StmtKind::Const(c) => {
                 let v = self.const_value(c);
-                let r = v.as_ref().map(|_| ()).map_err(|_| Reported);
+                let r = v.as_ref().map(|_| ()).map_err(|_| ErrorReported);
                 self.env.define(c.name.name.clone(), Binding::Let(v.unwrap_or(Val::Poison)), c.name.span);
                 r
             }
@@ -78,12 +78,12 @@ impl Elab<'_> {
             StmtKind::Return(e) => self.return_stmt(e.as_ref(), s.span),
             StmtKind::Break => self.jump("break", "leave", Op::Break, s.span),
             StmtKind::Continue => self.jump("continue", "go on with", Op::Continue, s.span),
-            StmtKind::Error => Err(Reported),
+            StmtKind::Error => Err(ErrorReported),
         }
     }
 
     /// `break` and `continue`.
-    fn jump(&mut self, word: &'static str, does: &str, op: impl FnOnce(Label) -> Op, span: Span) -> R<()> {
+    fn jump(&mut self, word: &'static str, does: &str, op: impl FnOnce(Label) -> Op, span: Span) -> ElabResult<()> {
         self.may_jump(Jump::Loop(word), span)?;
         let Some(label) = self.loops.last().copied() else {
             let d = Diagnostic::error(codes::TYPE_MISMATCH, span, format!("`{word}` outside of a loop"))
@@ -101,7 +101,7 @@ impl Elab<'_> {
         }
     }
 
-    fn let_stmt(&mut self, names: &[Ident], ty: Option<&Expr>, value: &Expr, span: Span) -> R<()> {
+    fn let_stmt(&mut self, names: &[Ident], ty: Option<&Expr>, value: &Expr, span: Span) -> ElabResult<()> {
         if let [n] = names {
             self.lets.insert(n.span, span);
         }
@@ -128,7 +128,7 @@ impl Elab<'_> {
     }
 
     /// A value under its name.
-    fn named(&mut self, v: Val, n: &Ident, at: Span) -> R<Val> {
+    fn named(&mut self, v: Val, n: &Ident, at: Span) -> ElabResult<Val> {
         let mut v = self.declare_sync(v, n, at)?;
         match &mut v {
             Val::Tile(t) | Val::Mask(t, _) => self.adopt(t, &n.name, n.span),
@@ -149,7 +149,7 @@ impl Elab<'_> {
         Ok(v)
     }
 
-    fn let_tuple(&mut self, names: &[Ident], value: &Expr) -> R<()> {
+    fn let_tuple(&mut self, names: &[Ident], value: &Expr) -> ElabResult<()> {
         let v = self.expr(value)?;
         let parts = match v {
             Val::Tuple(l) if l.len() == names.len() => l,
@@ -157,7 +157,7 @@ impl Elab<'_> {
                 let message = format!("{} for a tuple of {}", count(names.len(), "name", "names"), l.len());
                 return self.error(codes::TYPE_MISMATCH, value.span, message);
             }
-            Val::Poison => return Err(Reported),
+            Val::Poison => return Err(ErrorReported),
             other => {
                 let message = format!("expected a tuple of {}, found {}", names.len(), other.describe());
                 return self.error(codes::TYPE_MISMATCH, value.span, message);
@@ -170,7 +170,7 @@ impl Elab<'_> {
         Ok(())
     }
 
-    fn var_stmt(&mut self, name: &Ident, ty: Option<&Expr>, value: &Expr, span: Span) -> R<()> {
+    fn var_stmt(&mut self, name: &Ident, ty: Option<&Expr>, value: &Expr, span: Span) -> ElabResult<()> {
         let v = self.expr(value)?;
         let ty = match ty {
             Some(t) => self.scalar_type(t)?,
@@ -206,11 +206,23 @@ impl Elab<'_> {
     }
 
     /// The tiles of one `tile T at ..`, one for each name.
-    pub fn make_tiles(&mut self, spec: &TileSpec, at: Option<&Expr>, names: &[Name], span: Span) -> R<Vec<Val>> {
+    pub fn make_tiles(
+        &mut self,
+        spec: &TileSpec,
+        at: Option<&Expr>,
+        names: &[Name],
+        span: Span,
+    ) -> ElabResult<Vec<Val>> {
         self.make_tiles_at(spec, at, names, &vec![span; names.len()])
     }
 
-    fn make_tiles_at(&mut self, spec: &TileSpec, at: Option<&Expr>, names: &[Name], spans: &[Span]) -> R<Vec<Val>> {
+    fn make_tiles_at(
+        &mut self,
+        spec: &TileSpec,
+        at: Option<&Expr>,
+        names: &[Name],
+        spans: &[Span],
+    ) -> ElabResult<Vec<Val>> {
         let mut out = Vec::new();
         for (n, s) in names.iter().zip(spans) {
             out.push(self.declare_tile(n, spec, None, *s)?);
@@ -221,7 +233,7 @@ impl Elab<'_> {
             let mut it = addresses.into_iter();
             for v in &out {
                 for k in 0..spec.count {
-                    let (a, s, literal) = it.next().ok_or(Reported)?;
+                    let (a, s, literal) = it.next().ok_or(ErrorReported)?;
                     let (tile, ty) = match v {
                         Val::Tile(t) => (t.tile, t.ty),
                         Val::TileArray(a) => (a.tile, a.ty),
@@ -234,7 +246,7 @@ impl Elab<'_> {
         Ok(out)
     }
 
-    fn expr_stmt(&mut self, e: &Expr) -> R<()> {
+    fn expr_stmt(&mut self, e: &Expr) -> ElabResult<()> {
         let atomic = matches!(&*e.kind, ExprKind::Call(f, _)
             if matches!(&*f.kind, ExprKind::Name(n)
                 if matches!(ptoc_names::builtins::function(n), Some(Builtin::Atomic(_)))));
@@ -243,7 +255,7 @@ impl Elab<'_> {
             _ if atomic => Ok(()),
             // Who knows the slot of a ring waits for it alone.
             Val::Tile(_) if gives_slot(e) => Ok(()),
-            Val::Poison => Err(Reported),
+            Val::Poison => Err(ErrorReported),
             other => {
                 let d = Diagnostic::error(
                     codes::UNUSED_VALUE,
@@ -257,7 +269,7 @@ impl Elab<'_> {
         }
     }
 
-    fn return_stmt(&mut self, e: Option<&Expr>, span: Span) -> R<()> {
+    fn return_stmt(&mut self, e: Option<&Expr>, span: Span) -> ElabResult<()> {
         let v = match e {
             Some(e) => self.expr(e)?,
             None => Val::Unit,

@@ -1,8 +1,8 @@
 //! Layouts of tensor arguments: `x: in f32[(A, B) : (1, A)]`, `x: in f32[LAYOUT]`. The kernel sees a window with those
 //! strides over a buffer; arrays stay logical, and whoever launches the kernel lays them out in the buffer.
 
-use super::{Elab, R, Reported};
-use crate::value::{Leaf, Mode, Quantity, Val, View, Window};
+use super::{ElabResult, Elaborator, ErrorReported};
+use crate::value::{Leaf, Quantity, Val, View, WindowMap, WindowMode};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Elem, TensorDir, TensorId, Value};
 use ptoc_isa::BinOp;
@@ -107,9 +107,9 @@ fn too_large(name: &str, span: Span, what: &str) -> Diagnostic {
         .with_help("check the strides: they count elements, not bytes")
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// The layout that a tensor's type has in its brackets; `None` if extents stand there.
-    pub(super) fn layout_in_type(&mut self, dims: &[(Val, Span)]) -> R<Option<ArgLayout>> {
+    pub(super) fn layout_in_type(&mut self, dims: &[(Val, Span)]) -> ElabResult<Option<ArgLayout>> {
         let is_extent = |v: &Val| !matches!(v, Val::Algebra(_) | Val::Tuple(_) | Val::List(_));
         let Some((v, at)) = dims.iter().find(|(v, _)| !is_extent(v)) else { return Ok(None) };
         let at = *at;
@@ -147,7 +147,11 @@ impl Elab<'_> {
     }
 
     /// What is wrong with a layout whatever the launch brings.
-    pub(super) fn check_layout(&mut self, l: &ArgLayout, tensor: (&str, DType, TensorDir, Span)) -> R<Option<Storage>> {
+    pub(super) fn check_layout(
+        &mut self,
+        l: &ArgLayout,
+        tensor: (&str, DType, TensorDir, Span),
+    ) -> ElabResult<Option<Storage>> {
         let below = |n: &Int| n.bounds().1.is_some_and(|hi| hi < 0);
         for (k, mode) in l.layout.modes().iter().enumerate() {
             if let Some((_, d)) = mode.leaves().iter().find(|(_, d)| below(&d.scale)) {
@@ -165,19 +169,24 @@ impl Elab<'_> {
     }
 
     /// The window of all of a tensor that is stored so, and the number of elements of its buffer.
-    pub(super) fn stored_window(&mut self, l: &ArgLayout, known: Option<&Storage>, span: Span) -> R<(Window, Value)> {
+    pub(super) fn stored_window(
+        &mut self,
+        l: &ArgLayout,
+        known: Option<&Storage>,
+        span: Span,
+    ) -> ElabResult<(WindowMap, Value)> {
         let mut modes = Vec::new();
         for m in l.layout.modes() {
             let tree = self.stored_tree(&m, span);
             let extent = self.span_of(&tree, span);
             let cap = self.const_index(extent).and_then(|n| u32::try_from(n).ok());
-            modes.push(Mode { extent, cap, tree });
+            modes.push(WindowMode { extent, cap, tree });
         }
         let offset = self.value_of(&l.offset, span);
-        let window = Window { quantities: vec![Quantity::Offset], starts: vec![offset], modes, pattern: None };
+        let window = WindowMap { quantities: vec![Quantity::Offset], starts: vec![offset], modes, pattern: None };
         let length = match known {
             Some(s) => {
-                let n = i64::try_from(s.len()).map_err(|_| Reported)?;
+                let n = i64::try_from(s.len()).map_err(|_| ErrorReported)?;
                 self.idx(n)
             }
             None => self.buffer_length(&window, l.swizzle, span),
@@ -195,7 +204,7 @@ impl Elab<'_> {
     }
 
     /// `1 + start + sum (extent - 1) * stride`, whole blocks of a swizzle; nothing for a tensor without elements.
-    fn buffer_length(&mut self, w: &Window, swizzle: Option<Swizzle>, span: Span) -> Value {
+    fn buffer_length(&mut self, w: &WindowMap, swizzle: Option<Swizzle>, span: Span) -> Value {
         let one = self.idx(1);
         let mut end = self.bin(BinOp::Add, w.starts[0], one, span);
         let mut some = one;
@@ -216,7 +225,7 @@ impl Elab<'_> {
     }
 
     /// An operand of what is done to windows: a tensor without modes is one too, and not yet its element.
-    pub(super) fn operand_value(&mut self, e: &Expr) -> R<Val> {
+    pub(super) fn operand_value(&mut self, e: &Expr) -> ElabResult<Val> {
         let v = self.place(e, None)?;
         match (&v, &*e.kind) {
             (Val::View(_), ExprKind::Name(_) | ExprKind::Call(..)) => Ok(v),
@@ -230,11 +239,11 @@ impl Elab<'_> {
         let mut stride = self.idx(1);
         let mut modes = Vec::new();
         for v in shape.iter().rev() {
-            modes.push(Mode { extent: *v, cap: None, tree: Tuple::Leaf(Leaf { extent: *v, by: vec![stride] }) });
+            modes.push(WindowMode { extent: *v, cap: None, tree: Tuple::Leaf(Leaf { extent: *v, by: vec![stride] }) });
             stride = self.bin(BinOp::Mul, stride, *v, span);
         }
         modes.reverse();
-        let window = Window { quantities: vec![Quantity::Offset], starts: vec![zero], modes, pattern: None };
+        let window = WindowMap { quantities: vec![Quantity::Offset], starts: vec![zero], modes, pattern: None };
         let view = View { tensor, dtype, elem: Elem::Whole(dtype), swizzle: None, window };
         self.declared.insert(tensor, view.clone());
         view

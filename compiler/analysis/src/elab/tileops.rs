@@ -1,10 +1,10 @@
-//! Operators and functions on tiles: each becomes PTO instructions. `[R, 1]` and `[1, C]` operands broadcast.
+//! Operators and functions on tiles: each becomes PTO instructions. `[ElabResult, 1]` and `[1, C]` operands broadcast.
 
 use super::inst::{Opnd, instr_for};
 use super::labels::around;
 use super::scalars::{arith, comparison, defined_on};
 use super::tiles::Shape;
-use super::{Elab, R, Reported};
+use super::{ElabResult, Elaborator, ErrorReported};
 use crate::value::{TileVal, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{InstAttrs, Ty};
@@ -14,7 +14,7 @@ use ptoc_tensor::DType;
 
 mod remainders;
 
-use remainders::{Side, Way};
+use remainders::{RemainderOperand, Way};
 
 /// How two tile operands relate.
 pub(super) enum Fit {
@@ -26,7 +26,7 @@ pub(super) enum Fit {
     Row,
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// `a op b` where at least one side is a tile.
     pub fn tile_binary(
         &mut self,
@@ -36,7 +36,7 @@ impl Elab<'_> {
         dest: Option<TileVal>,
         span: Span,
         at: (Span, Span),
-    ) -> R<Val> {
+    ) -> ElabResult<Val> {
         if a.as_mask().is_some() || b.as_mask().is_some() {
             return self.mask_binary(op, a, b, dest, span, at);
         }
@@ -59,15 +59,15 @@ impl Elab<'_> {
         dest: Option<TileVal>,
         span: Span,
         at: (Span, Span),
-    ) -> R<Val> {
+    ) -> ElabResult<Val> {
         match (a, b) {
-            (Val::Poison, _) | (_, Val::Poison) => Err(Reported),
+            (Val::Poison, _) | (_, Val::Poison) => Err(ErrorReported),
             (Val::Tile(x), Val::Tile(y)) => {
                 let (x, y) = (self.in_vec(x, at.0)?, self.in_vec(y, at.1)?);
                 self.same_dtype(&x, &y, op.name(), span, at)?;
                 if op == BinOp::Rem {
                     let (fit, swapped) = self.fit(&x, &y, at)?;
-                    let small = if swapped { Side::Left } else { Side::Right };
+                    let small = if swapped { RemainderOperand::Left } else { RemainderOperand::Right };
                     let way = match fit {
                         Fit::Same => Way::Tiles,
                         Fit::Column => Way::Spread(Sem::RowExpand, small),
@@ -101,7 +101,7 @@ impl Elab<'_> {
         }
     }
 
-    fn op_defined(&mut self, op: BinOp, dtype: DType, span: Span) -> R<()> {
+    fn op_defined(&mut self, op: BinOp, dtype: DType, span: Span) -> ElabResult<()> {
         if defined_on(op, Ty::D(dtype)) {
             return Ok(());
         }
@@ -111,7 +111,14 @@ impl Elab<'_> {
         self.report(d)
     }
 
-    pub(super) fn same_dtype(&mut self, x: &TileVal, y: &TileVal, what: &str, span: Span, at: (Span, Span)) -> R<()> {
+    pub(super) fn same_dtype(
+        &mut self,
+        x: &TileVal,
+        y: &TileVal,
+        what: &str,
+        span: Span,
+        at: (Span, Span),
+    ) -> ElabResult<()> {
         let (dx, dy) = (x.ty.dtype, y.ty.dtype);
         if dx == dy {
             return Ok(());
@@ -129,7 +136,7 @@ impl Elab<'_> {
     }
 
     /// The operand of a vector operation must be in Vec; Acc results come there by name only.
-    pub(super) fn in_vec(&mut self, t: TileVal, at: Span) -> R<TileVal> {
+    pub(super) fn in_vec(&mut self, t: TileVal, at: Span) -> ElabResult<TileVal> {
         if t.ty.loc.is_vector() {
             return Ok(t);
         }
@@ -148,7 +155,7 @@ impl Elab<'_> {
         self.report(d)
     }
 
-    pub(super) fn fit(&mut self, x: &TileVal, y: &TileVal, at: (Span, Span)) -> R<(Fit, bool)> {
+    pub(super) fn fit(&mut self, x: &TileVal, y: &TileVal, at: (Span, Span)) -> ElabResult<(Fit, bool)> {
         let cap = |t: &TileVal| (t.rows, t.cols);
         let ((xr, xc), (yr, yc)) = (cap(x), cap(y));
         if (xr, xc) == (yr, yc) {
@@ -190,7 +197,7 @@ impl Elab<'_> {
         dest: Option<TileVal>,
         span: Span,
         at: (Span, Span),
-    ) -> R<Val> {
+    ) -> ElabResult<Val> {
         // A column and a row: the column is spread first.
         if x.cols == 1 && y.rows == 1 && x.rows != 1 && y.cols != 1 {
             let x = self.spread_column(&x, y.cols, &y, span, at)?;
@@ -212,7 +219,7 @@ impl Elab<'_> {
         match fit {
             Fit::Same => {
                 let Some(id) = instr_for(Sem::Binary(op)) else { return self.no_instruction(op.name(), span) };
-                // [R, 1] operands may lie in either order in memory; the result follows the first.
+                // [ElabResult, 1] operands may lie in either order in memory; the result follows the first.
                 let (x, y) = self.one_order(x, y, span, at)?;
                 let dest = self.apart(id, dest, &[&x, &y]);
                 let d = self.result_like(&x, dtype, caps, shape, dest, span)?;
@@ -249,7 +256,7 @@ impl Elab<'_> {
     }
 
     /// Two operands of equal capacity but different element order: only vectors, whose order is a matter of naming.
-    fn one_order(&mut self, x: TileVal, y: TileVal, span: Span, at: (Span, Span)) -> R<(TileVal, TileVal)> {
+    fn one_order(&mut self, x: TileVal, y: TileVal, span: Span, at: (Span, Span)) -> ElabResult<(TileVal, TileVal)> {
         if x.ty.order == y.ty.order || x.rows == 1 || x.cols == 1 {
             return Ok((x, y));
         }
@@ -277,19 +284,26 @@ impl Elab<'_> {
         shape: Shape,
         dest: Option<TileVal>,
         span: Span,
-    ) -> R<TileVal> {
+    ) -> ElabResult<TileVal> {
         if x.ty.order == Order::Dn && x.cols > 1 {
             return self.not_yet(span, "operators on column-major (DN) tiles of several columns");
         }
         self.result(dtype, caps, shape, dest, span)
     }
 
-    /// A [R, 1] tile as [R, C], the columns being those of `like`.
-    fn spread_column(&mut self, x: &TileVal, cols: u32, like: &TileVal, span: Span, at: (Span, Span)) -> R<TileVal> {
+    /// A [ElabResult, 1] tile as [ElabResult, C], the columns being those of `like`.
+    fn spread_column(
+        &mut self,
+        x: &TileVal,
+        cols: u32,
+        like: &TileVal,
+        span: Span,
+        at: (Span, Span),
+    ) -> ElabResult<TileVal> {
         let (r, _) = self.valid_of(x, at.0)?;
         let (_, c) = self.valid_of(like, at.1)?;
         let d = self.temp(x.ty.dtype, (x.rows, cols), (r, c), span)?;
-        let id = instr_for(Sem::RowExpand).ok_or(Reported)?;
+        let id = instr_for(Sem::RowExpand).ok_or(ErrorReported)?;
         self.apply(id, vec![tile(d, span), tile(*x, at.0)], InstAttrs::default(), span)?;
         Ok(d)
     }
@@ -303,10 +317,10 @@ impl Elab<'_> {
         span: Span,
         at: Span,
         at_big: Span,
-    ) -> R<TileVal> {
+    ) -> ElabResult<TileVal> {
         let shape = self.valid_of(big, at_big)?;
         let d = self.temp(small.ty.dtype, (big.rows, big.cols), shape, span)?;
-        let id = instr_for(if column { Sem::RowExpand } else { Sem::ColExpand }).ok_or(Reported)?;
+        let id = instr_for(if column { Sem::RowExpand } else { Sem::ColExpand }).ok_or(ErrorReported)?;
         self.apply(id, vec![tile(d, span), tile(*small, at)], InstAttrs::default(), span)?;
         Ok(d)
     }
@@ -321,7 +335,7 @@ impl Elab<'_> {
         dest: Option<TileVal>,
         span: Span,
         at: (Span, Span),
-    ) -> R<Val> {
+    ) -> ElabResult<Val> {
         let shape = self.valid_of(&x, at.0)?;
         let caps = (x.rows, x.cols);
         let dtype = x.ty.dtype;
@@ -367,12 +381,12 @@ impl Elab<'_> {
     }
 
     /// TEXPANDS: `d` = s everywhere in its valid shape.
-    pub fn expand_scalar(&mut self, d: &TileVal, s: Val, at: Span, span: Span) -> R<()> {
-        let id = instr_for(Sem::Expand).ok_or(Reported)?;
+    pub fn expand_scalar(&mut self, d: &TileVal, s: Val, at: Span, span: Span) -> ElabResult<()> {
+        let id = instr_for(Sem::Expand).ok_or(ErrorReported)?;
         self.apply(id, vec![tile(*d, span), Opnd::Scalar(s, at)], InstAttrs::default(), span)
     }
 
-    fn no_instruction<T>(&mut self, what: &str, span: Span) -> R<T> {
+    fn no_instruction<T>(&mut self, what: &str, span: Span) -> ElabResult<T> {
         let what = symbol(what);
         let d = Diagnostic::error(
             codes::UNDEFINED_OPERATION,
@@ -386,7 +400,7 @@ impl Elab<'_> {
     }
 
     /// `op x`
-    pub fn tile_unary(&mut self, op: UnOp, x: TileVal, dest: Option<TileVal>, span: Span, at: Span) -> R<Val> {
+    pub fn tile_unary(&mut self, op: UnOp, x: TileVal, dest: Option<TileVal>, span: Span, at: Span) -> ElabResult<Val> {
         let x = self.in_vec(x, at)?;
         let Some(id) = instr_for(Sem::Unary(op)) else { return self.no_instruction(op.name(), span) };
         if op == UnOp::Not && x.ty.dtype.is_float() {
@@ -412,7 +426,7 @@ impl Elab<'_> {
         dest: Option<TileVal>,
         span: Span,
         at: Span,
-    ) -> R<Val> {
+    ) -> ElabResult<Val> {
         let x = self.in_vec(x, at)?;
         let sem = if by_row { Sem::RowReduce(op) } else { Sem::ColReduce(op) };
         let Some(id) = instr_for(sem) else { return self.no_instruction(op.name(), span) };
@@ -425,7 +439,13 @@ impl Elab<'_> {
     }
 
     /// Both operands in the full shape.
-    pub(super) fn level(&mut self, x: TileVal, y: TileVal, span: Span, at: (Span, Span)) -> R<(TileVal, TileVal)> {
+    pub(super) fn level(
+        &mut self,
+        x: TileVal,
+        y: TileVal,
+        span: Span,
+        at: (Span, Span),
+    ) -> ElabResult<(TileVal, TileVal)> {
         if x.cols == 1 && y.rows == 1 && x.rows != 1 && y.cols != 1 {
             let x = self.spread_column(&x, y.cols, &y, span, at)?;
             return self.level(x, y, span, at);
@@ -449,7 +469,7 @@ impl Elab<'_> {
         }
     }
 
-    pub(super) fn filled_like(&mut self, x: &TileVal, s: Val, span: Span, at: (Span, Span)) -> R<TileVal> {
+    pub(super) fn filled_like(&mut self, x: &TileVal, s: Val, span: Span, at: (Span, Span)) -> ElabResult<TileVal> {
         let shape = self.valid_of(x, at.0)?;
         let d = self.temp(x.ty.dtype, (x.rows, x.cols), shape, span)?;
         self.expand_scalar(&d, s, at.1, span)?;
@@ -457,17 +477,17 @@ impl Elab<'_> {
     }
 
     /// `transpose(x)`
-    pub fn tile_transpose(&mut self, x: TileVal, dest: Option<TileVal>, span: Span, at: Span) -> R<Val> {
+    pub fn tile_transpose(&mut self, x: TileVal, dest: Option<TileVal>, span: Span, at: Span) -> ElabResult<Val> {
         let x = self.in_vec(x, at)?;
         let (r, c) = self.valid_of(&x, at)?;
-        let id = instr_for(Sem::Transpose).ok_or(Reported)?;
+        let id = instr_for(Sem::Transpose).ok_or(ErrorReported)?;
         let d = self.result(x.ty.dtype, (x.cols, x.rows), (c, r), dest.filter(|d| d.tile != x.tile), span)?;
         self.apply(id, vec![tile(d, span), tile(x, at)], InstAttrs::default(), span)?;
         Ok(Val::Tile(d))
     }
 
     /// `matmul(a, b)` into a new accumulator.
-    pub fn tile_matmul(&mut self, a: TileVal, b: TileVal, span: Span, at: (Span, Span)) -> R<Val> {
+    pub fn tile_matmul(&mut self, a: TileVal, b: TileVal, span: Span, at: (Span, Span)) -> ElabResult<Val> {
         for (t, loc, at) in [(&a, Loc::Left, at.0), (&b, Loc::Right, at.1)] {
             if t.ty.loc != loc {
                 let d = Diagnostic::error(
@@ -497,7 +517,7 @@ impl Elab<'_> {
         (ty.rows, ty.cols) = (a.ty.rows, b.ty.cols);
         self.check_tile_type(ty, span)?;
         let d = self.new_tile("matmul(..)", ty, (a.rows, b.cols), (m, n), span);
-        let id = instr_for(Sem::Matmul).ok_or(Reported)?;
+        let id = instr_for(Sem::Matmul).ok_or(ErrorReported)?;
         self.apply(id, vec![tile(d, span), tile(a, at.0), tile(b, at.1)], InstAttrs::default(), span)?;
         Ok(Val::Tile(d))
     }

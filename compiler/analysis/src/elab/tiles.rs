@@ -1,6 +1,6 @@
 //! Tiles as storage: making them, naming windows, following valid shapes through the program.
 
-use super::{Elab, R, Reported, Valid};
+use super::{ElabResult, Elaborator, ErrorReported, Valid};
 use crate::value::{TileArray, TileSpec, TileVal, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{AddrKind, Op, TensorData, TensorDir, TileData, TileRef, Value};
@@ -14,7 +14,7 @@ pub(crate) type Shape = (Value, Value);
 /// What a vector is beside a column.
 const VECTOR: &str = "a vector is a row to a tile; `col` makes it a column";
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// New storage, alive from here.
     pub fn new_tile(
         &mut self,
@@ -40,7 +40,7 @@ impl Elab<'_> {
     }
 
     /// A Vec tile for an intermediate result.
-    pub fn temp(&mut self, dtype: DType, caps: (u32, u32), valid: Shape, span: Span) -> R<TileVal> {
+    pub fn temp(&mut self, dtype: DType, caps: (u32, u32), valid: Shape, span: Span) -> ElabResult<TileVal> {
         self.outside_prologue(span)?;
         // Masks are packed, and have one place.
         let loc = if dtype == DType::Bool { Loc::Vec } else { self.target.temporaries() };
@@ -57,7 +57,7 @@ impl Elab<'_> {
         valid: Shape,
         dest: Option<TileVal>,
         span: Span,
-    ) -> R<TileVal> {
+    ) -> ElabResult<TileVal> {
         match dest {
             Some(d)
                 if d.ty.loc.is_vector()
@@ -73,7 +73,7 @@ impl Elab<'_> {
     }
 
     /// `tile T`, once for each of `names` (at least one).
-    pub fn declare_tile(&mut self, name: &str, spec: &TileSpec, address: Option<u64>, span: Span) -> R<Val> {
+    pub fn declare_tile(&mut self, name: &str, spec: &TileSpec, address: Option<u64>, span: Span) -> ElabResult<Val> {
         self.outside_prologue(span)?;
         let addr = match address {
             Some(a) => AddrKind::Fixed(vec![a; spec.count as usize]),
@@ -117,7 +117,7 @@ impl Elab<'_> {
     }
 
     /// The valid shape with which `t` is read here.
-    pub fn valid_of(&mut self, t: &TileVal, span: Span) -> R<Shape> {
+    pub fn valid_of(&mut self, t: &TileVal, span: Span) -> ElabResult<Shape> {
         if let Some(v) = t.valid {
             return Ok(v);
         }
@@ -147,12 +147,12 @@ impl Elab<'_> {
                     );
                 self.report(d)
             }
-            Some(Valid::Poison) | None => Err(Reported),
+            Some(Valid::Poison) | None => Err(ErrorReported),
         }
     }
 
     /// `t` is written with this valid shape.
-    pub fn write_valid(&mut self, t: &TileVal, shape: Shape, span: Span) -> R<Shape> {
+    pub fn write_valid(&mut self, t: &TileVal, shape: Shape, span: Span) -> ElabResult<Shape> {
         if let Some(fixed) = t.valid {
             self.same_shape(fixed, shape, span, None)?;
             return Ok(fixed);
@@ -175,7 +175,14 @@ impl Elab<'_> {
     }
 
     /// Two lengths must be equal: identical, refuted, or checked.
-    pub fn same_length(&mut self, a: Value, b: Value, what: &str, span: Span, spans: Option<(Span, Span)>) -> R<()> {
+    pub fn same_length(
+        &mut self,
+        a: Value,
+        b: Value,
+        what: &str,
+        span: Span,
+        spans: Option<(Span, Span)>,
+    ) -> ElabResult<()> {
         if self.lengths_agree(a, b) {
             return Ok(());
         }
@@ -213,7 +220,7 @@ impl Elab<'_> {
     }
 
     /// Two shapes must be equal.
-    pub fn same_shape(&mut self, a: Shape, b: Shape, span: Span, spans: Option<(Span, Span)>) -> R<()> {
+    pub fn same_shape(&mut self, a: Shape, b: Shape, span: Span, spans: Option<(Span, Span)>) -> ElabResult<()> {
         self.same_length(a.0, b.0, "rows", span, spans)?;
         self.same_length(a.1, b.1, "columns", span, spans)
     }
@@ -224,7 +231,7 @@ impl Elab<'_> {
     }
 
     /// `t.tile(e, _)`: a window by blocks.
-    pub fn tile_window(&mut self, t: &TileVal, args: &[Arg], span: Span) -> R<Val> {
+    pub fn tile_window(&mut self, t: &TileVal, args: &[Arg], span: Span) -> ElabResult<Val> {
         let parts = self.exactly(args, 2, "t.tile(rows, columns)", span)?;
         let valid = self.valid_of(t, span)?;
         let zero = self.idx(0);
@@ -253,7 +260,7 @@ impl Elab<'_> {
                         (cols, shape.1) = (b.cap.min(t.cols), b.len);
                     }
                 }
-                Val::Poison => return Err(Reported),
+                Val::Poison => return Err(ErrorReported),
                 other => {
                     let message = format!("`.tile` takes blocks and `_`, found {}", other.describe());
                     return self.error(codes::TYPE_MISMATCH, e.span, message);
@@ -264,7 +271,7 @@ impl Elab<'_> {
     }
 
     /// `t[i, j]`: an element; `t[i, _]`: a row.
-    pub fn index_tile(&mut self, t: &TileVal, args: &[Arg], span: Span) -> R<Val> {
+    pub fn index_tile(&mut self, t: &TileVal, args: &[Arg], span: Span) -> ElabResult<Val> {
         let parts = self.exactly(args, 2, "t[row, column]", span)?;
         let valid = self.valid_of(t, span)?;
         let (row, col) = (self.expr(parts[0])?, self.expr(parts[1])?);
@@ -296,7 +303,12 @@ impl Elab<'_> {
     }
 
     /// Row and column of an element, inside the valid shape: proved or checked.
-    pub(super) fn tile_element(&mut self, valid: Shape, row: (&Val, Span), col: (&Val, Span)) -> R<(Value, Value)> {
+    pub(super) fn tile_element(
+        &mut self,
+        valid: Shape,
+        row: (&Val, Span),
+        col: (&Val, Span),
+    ) -> ElabResult<(Value, Value)> {
         let (i, j) = (self.index_of(row.0, row.1)?, self.index_of(col.0, col.1)?);
         self.check_index(i, valid.0, "the tile's rows", row.1)?;
         self.check_index(j, valid.1, "the tile's columns", col.1)?;
@@ -304,7 +316,7 @@ impl Elab<'_> {
     }
 
     /// `arr[b]`
-    pub fn index_array(&mut self, a: &TileArray, args: &[Arg], span: Span) -> R<Val> {
+    pub fn index_array(&mut self, a: &TileArray, args: &[Arg], span: Span) -> ElabResult<Val> {
         let parts = self.exactly(args, 1, "tiles[number]", span)?;
         let v = self.expr(parts[0])?;
         let i = self.index_of(&v, parts[0].span)?;
@@ -323,7 +335,7 @@ impl Elab<'_> {
     }
 
     /// `t.valid(r, c)`: the same storage with another valid shape.
-    pub fn revalid(&mut self, t: &TileVal, args: &[Arg], span: Span) -> R<Val> {
+    pub fn revalid(&mut self, t: &TileVal, args: &[Arg], span: Span) -> ElabResult<Val> {
         let parts = self.exactly(args, 2, "t.valid(rows, columns)", span)?;
         let (r, c) = (self.length(parts[0])?, self.length(parts[1])?);
         self.require_valid(r, t.rows, "rows", parts[0].span)?;
@@ -349,9 +361,10 @@ impl Elab<'_> {
     }
 
     /// The literal list of addresses of `at`, with the place of each and of the number in it.
-    pub fn addresses(&mut self, at: &Expr, n: usize) -> R<Vec<(Val, Span, Option<Span>)>> {
-        let one =
-            |s: &mut Self, e: &Expr| -> R<(Val, Span, Option<Span>)> { Ok((s.expr(e)?, e.span, s.literal_of(e))) };
+    pub fn addresses(&mut self, at: &Expr, n: usize) -> ElabResult<Vec<(Val, Span, Option<Span>)>> {
+        let one = |s: &mut Self, e: &Expr| -> ElabResult<(Val, Span, Option<Span>)> {
+            Ok((s.expr(e)?, e.span, s.literal_of(e)))
+        };
         match &*at.kind {
             ExprKind::List(l) => {
                 if l.len() != n {

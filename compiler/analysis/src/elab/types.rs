@@ -1,7 +1,7 @@
 //! Types as written: dtypes, tile types, extents; and constants that must be known now.
 
-use super::{Elab, FLOAT_FOR_INTEGER, R, Reported};
-use crate::value::{Block, TileSpec, Val};
+use super::{ElabResult, Elaborator, ErrorReported, FLOAT_FOR_INTEGER};
+use crate::value::{TileBlock, TileSpec, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{CheckData, Ty, Value};
 use ptoc_isa::{BinOp, CmpOp, Loc, Order, TileType};
@@ -10,12 +10,12 @@ use ptoc_syntax::ast::{Arg, Expr, ExprKind, Name};
 use ptoc_tensor::DType;
 use std::rc::Rc;
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// A dtype.
-    pub fn dtype(&mut self, e: &Expr) -> R<DType> {
+    pub fn dtype(&mut self, e: &Expr) -> ElabResult<DType> {
         match self.expr(e)? {
             Val::Word(Word::DType(d)) => Ok(d),
-            Val::Poison => Err(Reported),
+            Val::Poison => Err(ErrorReported),
             other => self.error(
                 codes::TYPE_MISMATCH,
                 e.span,
@@ -25,11 +25,11 @@ impl Elab<'_> {
     }
 
     /// A scalar type: a dtype or `index`.
-    pub fn scalar_type(&mut self, e: &Expr) -> R<Ty> {
+    pub fn scalar_type(&mut self, e: &Expr) -> ElabResult<Ty> {
         match self.expr(e)? {
             Val::Word(Word::DType(d)) => Ok(Ty::D(d)),
             Val::Word(Word::Index) => Ok(Ty::Index),
-            Val::Poison => Err(Reported),
+            Val::Poison => Err(ErrorReported),
             other => self.error(codes::TYPE_MISMATCH, e.span, format!("expected a type, found {}", other.describe())),
         }
     }
@@ -88,12 +88,12 @@ impl Elab<'_> {
     }
 
     /// An integer that must be known at compile time; `what` says for what ("the number of rows").
-    pub fn static_int(&mut self, v: &Val, span: Span, what: &str) -> R<i128> {
+    pub fn static_int(&mut self, v: &Val, span: Span, what: &str) -> ElabResult<i128> {
         if let Some(i) = self.int_const(v) {
             return Ok(i);
         }
         match v {
-            Val::Poison => Err(Reported),
+            Val::Poison => Err(ErrorReported),
             Val::Scalar(x) if self.ty(*x) == Ty::Index => {
                 let mut names = Vec::new();
                 if self.dims_of(*x, &mut names, 32).is_none() {
@@ -102,7 +102,7 @@ impl Elab<'_> {
                     let argument = self.b.kernel().scalars.iter().find(|s| s.value == *x).map(|s| s.name.clone());
                     // Whatever else it sizes is mended with it.
                     if argument.as_ref().is_some_and(|n| self.told_arguments.contains(n)) {
-                        return Err(Reported);
+                        return Err(ErrorReported);
                     }
                     self.told_arguments.extend(argument.clone());
                     return self.report(match argument {
@@ -129,7 +129,7 @@ impl Elab<'_> {
                                 self.waits.push((n, span));
                             }
                         }
-                        Err(Reported)
+                        Err(ErrorReported)
                     }
                 }
             }
@@ -145,7 +145,7 @@ impl Elab<'_> {
     }
 
     /// A capacity in 1..2^31.
-    pub fn static_extent(&mut self, v: &Val, span: Span, what: &str) -> R<u32> {
+    pub fn static_extent(&mut self, v: &Val, span: Span, what: &str) -> ElabResult<u32> {
         let i = self.static_int(v, span, what)?;
         if (1..=i128::from(i32::MAX)).contains(&i) {
             return Ok(i as u32);
@@ -154,7 +154,7 @@ impl Elab<'_> {
     }
 
     /// An extent of a tile type: capacity and valid length.
-    pub fn extent(&mut self, e: &Expr, what: &str) -> R<(u32, Value)> {
+    pub fn extent(&mut self, e: &Expr, what: &str) -> ElabResult<(u32, Value)> {
         let v = self.expr(e)?;
         if let Val::Block(b) = &v {
             return Ok((b.cap, b.len));
@@ -170,7 +170,7 @@ impl Elab<'_> {
     }
 
     /// `Loc<dtype, rows, cols, ..>`
-    pub fn tile_type(&mut self, loc: Loc, args: &[Arg], span: Span) -> R<TileSpec> {
+    pub fn tile_type(&mut self, loc: Loc, args: &[Arg], span: Span) -> ElabResult<TileSpec> {
         let mut positional = Vec::new();
         let (mut valid, mut layout, mut pad) = (None, None, None);
         for a in args {
@@ -257,11 +257,11 @@ impl Elab<'_> {
     }
 
     /// `pad = Zero`
-    fn pad_value(&mut self, e: &Expr) -> R<Option<f64>> {
+    fn pad_value(&mut self, e: &Expr) -> ElabResult<Option<f64>> {
         match self.expr(e)? {
             Val::Word(Word::Oob(ptoc_isa::Oob::Zero)) => Ok(Some(0.0)),
             Val::Word(Word::Oob(ptoc_isa::Oob::Undefined)) => Ok(None),
-            Val::Poison => Err(Reported),
+            Val::Poison => Err(ErrorReported),
             other => {
                 let d = Diagnostic::error(
                     codes::BAD_TILE_TYPE,
@@ -277,7 +277,7 @@ impl Elab<'_> {
 
     /// `layout = swizzle<2, 3, 3>`, `layout = (16, 32):(32, 1)`: where element (row, column) lies.
     /// PTO's own orders are orders, however they are spelled.
-    fn tile_layout(&mut self, e: &Expr, rows: u32, cols: u32) -> R<(Order, Option<ptoc_layout::TileLayout>)> {
+    fn tile_layout(&mut self, e: &Expr, rows: u32, cols: u32) -> ElabResult<(Order, Option<ptoc_layout::TileLayout>)> {
         use ptoc_layout::{Composed, Int, IntTuple, Layout, Value as Algebra};
         let (r, c) = (i64::from(rows), i64::from(cols));
         const FORMS: &str = "for example `DN` (column-major), `swizzle<2, 3, 3>` or `(16, 32):(1, 16)`";
@@ -294,7 +294,7 @@ impl Elab<'_> {
         }
         let v = self.expr(e)?;
         match v {
-            Val::Poison => return Err(Reported),
+            Val::Poison => return Err(ErrorReported),
             Val::Word(Word::Order(order)) => return Ok((order, None)),
             _ => {}
         }
@@ -341,7 +341,7 @@ impl Elab<'_> {
     }
 
     /// A valid length: a block's or an `index`.
-    pub fn length(&mut self, e: &Expr) -> R<Value> {
+    pub fn length(&mut self, e: &Expr) -> ElabResult<Value> {
         match self.expr(e)? {
             Val::Block(b) => Ok(b.len),
             v => self.index_of(&v, e.span),
@@ -349,7 +349,7 @@ impl Elab<'_> {
     }
 
     /// `0 <= len <= cap` must hold.
-    pub fn require_valid(&mut self, len: Value, cap: u32, what: &str, span: Span) -> R<()> {
+    pub fn require_valid(&mut self, len: Value, cap: u32, what: &str, span: Span) -> ElabResult<()> {
         let (zero, cap) = (self.idx(0), self.idx(i64::from(cap)));
         if self.facts.min_of(len).is_none_or(|m| m < 0) {
             let message = format!("a valid shape of {{1}} {what} is negative");
@@ -367,21 +367,21 @@ impl Elab<'_> {
     }
 
     /// The target has the location; which one it lacks is told once in a kernel, and all of the matrix unit's together.
-    pub fn check_location(&mut self, loc: Loc, span: Span) -> R<()> {
+    pub fn check_location(&mut self, loc: Loc, span: Span) -> ElabResult<()> {
         let Err(missing) = ptoc_isa::check_there(self.target, loc) else { return Ok(()) };
         let told = |l: &Loc| *l == loc || missing.of_matrix && ptoc_isa::of_matrix(*l);
         if !self.absent.iter().any(told) {
             self.absent.push(loc);
             self.diags.push(missing.diagnostic(self.b.kernel().host, span));
         }
-        Err(Reported)
+        Err(ErrorReported)
     }
 
     /// A dtype that the target does not have, as `d` says: told once in a kernel, and where a parameter of the kernel
     /// says it, there; not if the author has written the dtype itself.
-    pub fn absent_dtype<T>(&mut self, dtype: DType, d: Diagnostic, written: bool) -> R<T> {
+    pub fn absent_dtype<T>(&mut self, dtype: DType, d: Diagnostic, written: bool) -> ElabResult<T> {
         if self.absent_dtypes.contains(&dtype) {
-            return Err(Reported);
+            return Err(ErrorReported);
         }
         self.absent_dtypes.push(dtype);
         let parameter = self.parameters.iter().find(|p| p.1 == dtype && !written);
@@ -394,12 +394,18 @@ impl Elab<'_> {
     }
 
     /// PTO's rules for the shape and dtype of a tile on the target.
-    pub fn check_tile_type(&mut self, ty: TileType, span: Span) -> R<()> {
+    pub fn check_tile_type(&mut self, ty: TileType, span: Span) -> ElabResult<()> {
         self.check_tile_type_of(ty, None, span, false)
     }
 
     /// The same, of a tile whose valid shape may be said; `written`: its dtype is, too.
-    fn check_tile_type_of(&mut self, ty: TileType, valid: Option<(Value, Value)>, span: Span, written: bool) -> R<()> {
+    fn check_tile_type_of(
+        &mut self,
+        ty: TileType,
+        valid: Option<(Value, Value)>,
+        span: Span,
+        written: bool,
+    ) -> ElabResult<()> {
         self.check_location(ty.loc, span)?;
         let violations = ptoc_isa::check_tile_type(self.target, ty);
         if violations.is_empty() {
@@ -414,13 +420,13 @@ impl Elab<'_> {
         for v in violations {
             let absent = matches!(v.rule, ptoc_isa::TypeRule::DTypeAbsent { .. });
             let d = v.holding(rows, cols).diagnostic(&subject, span);
-            let _: R<()> = if absent { self.absent_dtype(ty.dtype, d, written) } else { self.report(d) };
+            let _: ElabResult<()> = if absent { self.absent_dtype(ty.dtype, d, written) } else { self.report(d) };
         }
-        Err(Reported)
+        Err(ErrorReported)
     }
 
     /// The tile type that `e` denotes, perhaps an array `T[n]`.
-    pub fn tile_spec(&mut self, e: &Expr) -> R<TileSpec> {
+    pub fn tile_spec(&mut self, e: &Expr) -> ElabResult<TileSpec> {
         if let ExprKind::Index(base, dims) = &*e.kind
             && let ExprKind::Name(n) = &*base.kind
             && DType::from_name(n).is_some()
@@ -435,7 +441,7 @@ impl Elab<'_> {
         }
         match self.expr(e)? {
             Val::TileType(t) => Ok((*t).clone()),
-            Val::Poison => Err(Reported),
+            Val::Poison => Err(ErrorReported),
             other => {
                 let d = Diagnostic::error(
                     codes::BAD_TILE_TYPE,
@@ -464,7 +470,7 @@ impl Elab<'_> {
 
     /// A block without a place: an extent.
     pub fn extent_val(&self, cap: u32, len: Value) -> Val {
-        Val::Block(Rc::new(Block { cap, len, place: None }))
+        Val::Block(Rc::new(TileBlock { cap, len, place: None }))
     }
 }
 

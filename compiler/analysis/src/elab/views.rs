@@ -1,17 +1,17 @@
 //! Windows of tensors: slicing, `.tile`, `.T`, `col`; element access. Bounds are proved or checked where a window is
 //! made, so that a view never reaches outside its tensor.
 
-use super::{Elab, R, Reported, not_yet};
-use crate::value::{Block, Leaf, Mode, Quantity, Val, View, Window};
+use super::{ElabResult, Elaborator, ErrorReported, not_yet};
+use crate::value::{Leaf, Quantity, TileBlock, Val, View, WindowMap, WindowMode};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Elem, TensorDir, Value, ViewRef};
 use ptoc_isa::BinOp;
 use ptoc_layout::{Int, Layout, Tiler, Truth, Tuple};
 use ptoc_syntax::ast::{Arg, Expr};
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// `index` must lie in `0..extent`.
-    pub fn check_index(&mut self, index: Value, extent: Value, what: &str, span: Span) -> R<()> {
+    pub fn check_index(&mut self, index: Value, extent: Value, what: &str, span: Span) -> ElabResult<()> {
         let known = |s: &Self| s.facts.min_of(index).is_some_and(|m| m >= 0) && s.facts.le_certain(index, extent, -1);
         if !known(self) && self.proves(|p| p.within(index, extent)) {
             self.exact_terms(index, span)?;
@@ -41,7 +41,7 @@ impl Elab<'_> {
     }
 
     /// Every quantity moves `index` steps along an axis.
-    fn advance(&mut self, w: &mut Window, by: &[Value], index: Value, span: Span) {
+    fn advance(&mut self, w: &mut WindowMap, by: &[Value], index: Value, span: Span) {
         for (q, &b) in by.iter().enumerate() {
             let step = self.bin(BinOp::Mul, index, b, span);
             w.starts[q] = self.bin(BinOp::Add, w.starts[q], step, span);
@@ -49,7 +49,7 @@ impl Elab<'_> {
     }
 
     /// Fixes the index of a mode: its axes count colexicographically, the last without end.
-    pub fn fix_mode(&mut self, w: &mut Window, tree: &Tuple<Leaf>, index: Value, span: Span) {
+    pub fn fix_mode(&mut self, w: &mut WindowMap, tree: &Tuple<Leaf>, index: Value, span: Span) {
         let leaves = tree.leaves();
         let mut rest = index;
         for (k, l) in leaves.iter().enumerate() {
@@ -69,26 +69,26 @@ impl Elab<'_> {
     }
 
     /// `view[a, _, b]`, also with nested coordinates: `view[_, (_, k)]`
-    pub fn index_view(&mut self, view: &View, args: &[Arg], span: Span) -> R<Val> {
+    pub fn index_view(&mut self, view: &View, args: &[Arg], span: Span) -> ElabResult<Val> {
         let name = self.tensor_name(view);
         let window = self.index_modes(&view.window, &name, args, span)?;
         Ok(Val::View(self.with_window(view, window).into()))
     }
 
     /// The same of any window: one coordinate, or `_`, for each mode.
-    pub fn index_modes(&mut self, w: &Window, name: &str, args: &[Arg], span: Span) -> R<Window> {
+    pub fn index_modes(&mut self, w: &WindowMap, name: &str, args: &[Arg], span: Span) -> ElabResult<WindowMap> {
         self.same_rank(w, name, args.len(), "index", span)?;
         self.index_window(w, name, args, span)
     }
 
     /// The window that coordinates leave.
-    pub fn index_window(&mut self, w: &Window, name: &str, args: &[Arg], span: Span) -> R<Window> {
+    pub fn index_window(&mut self, w: &WindowMap, name: &str, args: &[Arg], span: Span) -> ElabResult<WindowMap> {
         let coordinates: Vec<(Val, Span)> =
-            args.iter().map(|a| Ok((self.expr(&a.value)?, a.value.span))).collect::<R<_>>()?;
+            args.iter().map(|a| Ok((self.expr(&a.value)?, a.value.span))).collect::<ElabResult<_>>()?;
         // A nested coordinate reaches inside a mode, where a shorter valid extent is a guard.
         let nested = coordinates.iter().any(|(v, _)| matches!(v, Val::Tuple(_)));
         let w = if nested { self.expose(w, span) } else { w.clone() };
-        let mut out = Window { modes: Vec::new(), ..w.clone() };
+        let mut out = WindowMap { modes: Vec::new(), ..w.clone() };
         for (k, ((v, at), mode)) in coordinates.iter().zip(&w.modes).enumerate() {
             match v {
                 Val::Hole => out.modes.push(mode.clone()),
@@ -117,7 +117,14 @@ impl Elab<'_> {
     }
 
     /// A coordinate inside a mode; what it keeps becomes modes of the result.
-    pub fn index_tree(&mut self, out: &mut Window, tree: &Tuple<Leaf>, parts: &[Val], what: &str, at: Span) -> R<()> {
+    pub fn index_tree(
+        &mut self,
+        out: &mut WindowMap,
+        tree: &Tuple<Leaf>,
+        parts: &[Val],
+        what: &str,
+        at: Span,
+    ) -> ElabResult<()> {
         let modes = match tree {
             Tuple::Node(modes) if modes.len() == parts.len() => modes,
             _ => {
@@ -145,7 +152,7 @@ impl Elab<'_> {
                 Val::Hole => {
                     let extent = self.span_of(tree, at);
                     let cap = self.const_index(extent).and_then(|n| u32::try_from(n).ok());
-                    out.modes.push(Mode { extent, cap, tree: tree.clone() });
+                    out.modes.push(WindowMode { extent, cap, tree: tree.clone() });
                 }
                 Val::Tuple(parts) => self.index_tree(out, tree, parts, &what, at)?,
                 v => {
@@ -159,7 +166,7 @@ impl Elab<'_> {
         Ok(())
     }
 
-    fn same_rank(&mut self, w: &Window, name: &str, given: usize, what: &str, span: Span) -> R<()> {
+    fn same_rank(&mut self, w: &WindowMap, name: &str, given: usize, what: &str, span: Span) -> ElabResult<()> {
         let rank = w.modes.len();
         if rank == given {
             return Ok(());
@@ -179,11 +186,11 @@ impl Elab<'_> {
     }
 
     /// `view.tile(i, j)`
-    pub fn tile_view(&mut self, view: &View, args: &[Arg], span: Span) -> R<Val> {
+    pub fn tile_view(&mut self, view: &View, args: &[Arg], span: Span) -> ElabResult<Val> {
         let name = self.tensor_name(view);
         self.same_rank(&view.window, &name, args.len(), "block", span)?;
         let mut out = view.window.clone();
-        let blocks = args.iter().map(|a| self.expr(&a.value)).collect::<R<Vec<Val>>>()?;
+        let blocks = args.iter().map(|a| self.expr(&a.value)).collect::<ElabResult<Vec<Val>>>()?;
         let exchanged = self.exchanged(&view.window, &name, args, &blocks);
         for (k, (arg, block)) in args.iter().zip(blocks).enumerate() {
             let at = arg.value.span;
@@ -199,7 +206,7 @@ impl Elab<'_> {
                     };
                     let what = format!("mode {k} of `{name}`: the block ends at {{0}}, the extent is {{1}}");
                     let inside = self.require_le(place.end, out.modes[k].extent, codes::VIEW_OUT_OF_BOUNDS, what, at);
-                    if let (Err(Reported), Some(swap), Some(d)) = (&inside, &exchanged, self.diags.last_mut()) {
+                    if let (Err(ErrorReported), Some(swap), Some(d)) = (&inside, &exchanged, self.diags.last_mut()) {
                         d.fixes.extend(swap.fixes.iter().cloned());
                     }
                     inside?;
@@ -210,7 +217,7 @@ impl Elab<'_> {
                         l.extent = b.len;
                     }
                 }
-                Val::Poison => return Err(Reported),
+                Val::Poison => return Err(ErrorReported),
                 other => {
                     let d = Diagnostic::error(
                         codes::TYPE_MISMATCH,
@@ -228,7 +235,7 @@ impl Elab<'_> {
     }
 
     /// Mode `k` becomes its block of `cap` indices from `start`, which is block number `index`.
-    fn tile_mode(&mut self, w: &mut Window, k: usize, cap: u32, at: (Value, Value), span: Span) -> R<()> {
+    fn tile_mode(&mut self, w: &mut WindowMap, k: usize, cap: u32, at: (Value, Value), span: Span) -> ElabResult<()> {
         let (start, index) = at;
         let mode = w.modes[k].clone();
         if let Some(l) = mode.plain() {
@@ -239,7 +246,7 @@ impl Elab<'_> {
         self.blocks_fit(&mode.tree, cap, k, span)?;
         // The block's own length says where it ends; that the last one runs over the end of the last axis is no matter.
         let extent = self.span_of(&mode.tree, span);
-        let one = Window { modes: vec![Mode { extent, ..mode.clone() }], ..w.clone() };
+        let one = WindowMap { modes: vec![WindowMode { extent, ..mode.clone() }], ..w.clone() };
         let tiler = Tiler::Extent(Int::Const(i64::from(cap)));
         let divided = self.apply_layout(&one, span, |cx, l| {
             let inner = l.mode(0).unwrap_or_else(Layout::unit);
@@ -259,7 +266,7 @@ impl Elab<'_> {
 
     /// Blocks of `cap` indices must not be cut by the ends of the axes within a mode (the last one aside): what all
     /// axes but the last span is a multiple of the block, or the block of it.
-    fn blocks_fit(&mut self, tree: &Tuple<Leaf>, cap: u32, k: usize, span: Span) -> R<()> {
+    fn blocks_fit(&mut self, tree: &Tuple<Leaf>, cap: u32, k: usize, span: Span) -> ElabResult<()> {
         let block = Int::Const(i64::from(cap));
         let leaves = tree.leaves();
         let mut inner = self.idx(1);
@@ -272,7 +279,7 @@ impl Elab<'_> {
             }
             if fits == Truth::No && holds == Truth::No {
                 if self.assertion_failed() {
-                    return Err(Reported);
+                    return Err(ErrorReported);
                 }
                 let message = format!("a block of {cap} is cut by the end of an axis of {n} inside mode {k}");
                 let d = Diagnostic::error(codes::LAYOUT_DIVISIBILITY, span, message)
@@ -301,7 +308,7 @@ impl Elab<'_> {
     }
 
     /// `view.T`
-    pub fn transpose_view(&mut self, view: &View, span: Span) -> R<Val> {
+    pub fn transpose_view(&mut self, view: &View, span: Span) -> ElabResult<Val> {
         if view.modes.len() != 2 {
             let message = format!("`.T` needs 2 modes, this view has {}", view.modes.len());
             return self.error(codes::RANK_MISMATCH, span, message);
@@ -312,7 +319,7 @@ impl Elab<'_> {
     }
 
     /// `col(view)`: a vector as a column.
-    pub fn column_view(&mut self, view: &View, span: Span) -> R<Val> {
+    pub fn column_view(&mut self, view: &View, span: Span) -> ElabResult<Val> {
         if view.modes.len() != 1 {
             let message = format!("`col` needs 1 mode, this view has {}", view.modes.len());
             return self.error(codes::RANK_MISMATCH, span, message);
@@ -324,7 +331,7 @@ impl Elab<'_> {
     }
 
     /// A mode of one index; a step of it would move `step` elements.
-    fn single(&mut self, w: &Window, step: i64) -> Mode {
+    fn single(&mut self, w: &WindowMap, step: i64) -> WindowMode {
         let (one, zero) = (self.idx(1), self.idx(0));
         let mut by = vec![zero; w.quantities.len()];
         by[0] = self.idx(step);
@@ -332,7 +339,7 @@ impl Elab<'_> {
     }
 
     /// A view as the operand of a two-dimensional instruction; rank 1 is a row.
-    pub fn matrix(&mut self, view: &View, span: Span) -> R<View> {
+    pub fn matrix(&mut self, view: &View, span: Span) -> ElabResult<View> {
         let mut out = view.clone();
         match out.modes.len() {
             0 | 1 => {
@@ -356,7 +363,7 @@ impl Elab<'_> {
     }
 
     /// The capacities that a tile for this view needs.
-    pub fn view_caps(&mut self, view: &View, span: Span) -> R<(u32, u32)> {
+    pub fn view_caps(&mut self, view: &View, span: Span) -> ElabResult<(u32, u32)> {
         let mut caps = [0; 2];
         for (cap, (m, what)) in
             caps.iter_mut().zip(view.modes.iter().zip(["the number of rows", "the number of columns"]))
@@ -381,7 +388,7 @@ impl Elab<'_> {
     }
 
     /// Reading from `view` must be allowed.
-    pub fn readable(&mut self, view: &View, span: Span) -> R<()> {
+    pub fn readable(&mut self, view: &View, span: Span) -> ElabResult<()> {
         let data = &self.b.kernel().tensors[view.tensor];
         // An `out` argument that was written may be read; the interpreter's poison decides which elements were.
         if data.dir != TensorDir::Out {
@@ -394,7 +401,7 @@ impl Elab<'_> {
     }
 
     /// Writing to `view` must be allowed.
-    pub fn writable(&mut self, view: &View, span: Span) -> R<()> {
+    pub fn writable(&mut self, view: &View, span: Span) -> ElabResult<()> {
         let data = &self.b.kernel().tensors[view.tensor];
         if data.dir != TensorDir::In {
             return Ok(());
@@ -406,7 +413,7 @@ impl Elab<'_> {
     }
 
     /// A member of a block: `.start`, `.len`, ...
-    pub fn block_member(&mut self, b: &Block, name: &str, span: Span) -> R<Val> {
+    pub fn block_member(&mut self, b: &TileBlock, name: &str, span: Span) -> ElabResult<Val> {
         if name == "len" {
             return Ok(Val::Scalar(b.len));
         }
@@ -432,7 +439,7 @@ impl Elab<'_> {
     }
 
     /// `x[i, j]` of which all modes are fixed: the element.
-    pub fn element(&mut self, v: Val, span: Span) -> R<Val> {
+    pub fn element(&mut self, v: Val, span: Span) -> ElabResult<Val> {
         match v {
             Val::View(view) if view.modes.is_empty() => {
                 self.readable(&view, span)?;
@@ -448,7 +455,7 @@ impl Elab<'_> {
     }
 
     /// The number of the one element that a view without modes is.
-    pub fn element_offset(&mut self, view: &View, span: Span) -> R<Value> {
+    pub fn element_offset(&mut self, view: &View, span: Span) -> ElabResult<Value> {
         if !matches!(view.elem, Elem::Whole(d) if d == self.b.kernel().tensors[view.tensor].dtype) {
             return self.not_yet(span, "single elements of a `recast` view");
         }
@@ -484,7 +491,7 @@ impl Elab<'_> {
     }
 
     /// Memory is only touched in a block.
-    pub fn outside_prologue(&mut self, span: Span) -> R<()> {
+    pub fn outside_prologue(&mut self, span: Span) -> ElabResult<()> {
         self.worked = true;
         if self.in_prologue {
             let d = Diagnostic::error(codes::GRID_MISUSE, span, "this runs before `grid`, where there is no block yet")
@@ -495,7 +502,7 @@ impl Elab<'_> {
     }
 
     /// Positional arguments only.
-    pub fn no_names(&mut self, args: &[Arg]) -> R<()> {
+    pub fn no_names(&mut self, args: &[Arg]) -> ElabResult<()> {
         match args.iter().find_map(|a| a.name.as_ref()) {
             Some(n) => self.error(codes::WRONG_ARGUMENTS, n.span, format!("no argument is called `{}` here", n.name)),
             None => Ok(()),
@@ -503,7 +510,7 @@ impl Elab<'_> {
     }
 
     /// Exactly `n` arguments, without names.
-    pub fn exactly<'e>(&mut self, args: &'e [Arg], n: usize, usage: &str, span: Span) -> R<Vec<&'e Expr>> {
+    pub fn exactly<'e>(&mut self, args: &'e [Arg], n: usize, usage: &str, span: Span) -> ElabResult<Vec<&'e Expr>> {
         self.no_names(args)?;
         if args.len() != n {
             let message = format!("expected {n} argument{}, found {}", if n == 1 { "" } else { "s" }, args.len());

@@ -5,22 +5,22 @@
 //! the result runs over the end of an axis (a tile that does not divide it), a guard on that axis' coordinate is added:
 //! this is predication from the identity tensor.
 
-use super::{Elab, R};
-use crate::value::{Leaf, Mode, Quantity, View, Window};
+use super::{ElabResult, Elaborator};
+use crate::value::{Leaf, Quantity, View, WindowMap, WindowMode};
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::Value;
 use ptoc_isa::BinOp;
 use ptoc_layout::{Condition, Cx, ErrorKind, Int, Layout, LayoutError, Stride, Tuple};
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// A mode of one axis.
-    pub fn axis(&mut self, extent: Value, cap: Option<u32>, by: Vec<Value>) -> Mode {
+    pub fn axis(&mut self, extent: Value, cap: Option<u32>, by: Vec<Value>) -> WindowMode {
         let cap = cap.or_else(|| self.const_index(extent).and_then(|n| u32::try_from(n).ok()));
-        Mode { extent, cap, tree: Tuple::Leaf(Leaf { extent, by }) }
+        WindowMode { extent, cap, tree: Tuple::Leaf(Leaf { extent, by }) }
     }
 
     /// Adds a quantity that nothing moves yet.
-    pub fn add_quantity(&mut self, w: &mut Window, kind: Quantity, start: Value) -> usize {
+    pub fn add_quantity(&mut self, w: &mut WindowMap, kind: Quantity, start: Value) -> usize {
         let zero = self.idx(0);
         w.quantities.push(kind);
         w.starts.push(start);
@@ -36,7 +36,7 @@ impl Elab<'_> {
 
     /// Every mode's axes span exactly its extent: a shorter valid extent becomes a guard on the index, so that static
     /// extents stay static.
-    pub fn expose(&mut self, w: &Window, span: Span) -> Window {
+    pub fn expose(&mut self, w: &WindowMap, span: Span) -> WindowMap {
         let mut out = w.clone();
         for k in 0..out.modes.len() {
             let (extent, cap) = (out.modes[k].extent, out.modes[k].cap);
@@ -91,7 +91,7 @@ impl Elab<'_> {
     }
 
     /// The extents with strides that name the axes. `w` is exposed.
-    pub fn identity(&mut self, w: &Window) -> Layout {
+    pub fn identity(&mut self, w: &WindowMap) -> Layout {
         let mut axis = 0;
         let modes = w.modes.clone();
         let modes = modes.iter().map(|m| self.identity_of(&m.tree, &mut axis)).collect();
@@ -110,13 +110,13 @@ impl Elab<'_> {
     }
 
     /// The extents with the strides of quantity `q`: for a view's first quantity, its data layout.
-    pub fn layout_of(&mut self, w: &Window, q: usize) -> Layout {
+    pub fn layout_of(&mut self, w: &WindowMap, q: usize) -> Layout {
         let modes: Vec<Layout> = w.modes.clone().iter().map(|m| self.mode_layout(m, q)).collect();
         Layout::of_modes(modes)
     }
 
     /// One mode's extents and strides. A mode of one axis has its valid extent.
-    pub fn mode_layout(&mut self, m: &Mode, q: usize) -> Layout {
+    pub fn mode_layout(&mut self, m: &WindowMode, q: usize) -> Layout {
         match &m.tree {
             Tuple::Leaf(l) => Layout::leaf(self.int_of(m.extent), Stride::int(self.int_of(l.by[q]))),
             tree => self.tree_layout(tree, q),
@@ -133,10 +133,10 @@ impl Elab<'_> {
     /// Applies an operation of the algebra.
     pub fn apply_layout(
         &mut self,
-        w: &Window,
+        w: &WindowMap,
         span: Span,
         f: impl Fn(&Cx, &Layout) -> ptoc_layout::Result<Layout>,
-    ) -> R<Result<Window, LayoutError>> {
+    ) -> ElabResult<Result<WindowMap, LayoutError>> {
         let exposed = self.expose(w, span);
         let identity = self.identity(&exposed);
         let result = match self.algebra(span, |cx| f(cx, &identity))? {
@@ -151,7 +151,7 @@ impl Elab<'_> {
 
     /// A step along an axis must not go back, nor so far that numbers overflow: what lies beyond the axis' end is
     /// guarded, and what would lie before its beginning is not. Steps of the launch are checked when the kernel runs.
-    fn steps_forward(&mut self, result: &Layout, span: Span) -> R<Result<(), LayoutError>> {
+    fn steps_forward(&mut self, result: &Layout, span: Span) -> ElabResult<Result<(), LayoutError>> {
         /// Far beyond any tensor, and short enough for sums of products.
         const FAR: i64 = 1 << 40;
         let refuse =
@@ -190,17 +190,17 @@ impl Elab<'_> {
     }
 
     /// The window whose axes are those of `result`, a layout over the axes of `w`.
-    pub fn relabel(&mut self, w: &Window, result: &Layout, span: Span) -> Window {
+    pub fn relabel(&mut self, w: &WindowMap, result: &Layout, span: Span) -> WindowMap {
         let axes: Vec<Leaf> = w.leaves().into_iter().cloned().collect();
         // How far each axis is walked: 1 + sum (extent - 1) * step.
         let mut reach = vec![Some(Int::ONE); axes.len()];
-        let mut out = Window { modes: Vec::new(), ..w.clone() };
+        let mut out = WindowMap { modes: Vec::new(), ..w.clone() };
         let zero = self.idx(0);
         for mode in result.modes() {
             let tree = self.relabel_tree(&mode, &axes, &mut reach, zero, w.quantities.len(), span);
             let extent = self.span_of(&tree, span);
             let cap = self.const_index(extent).and_then(|n| u32::try_from(n).ok());
-            out.modes.push(Mode { extent, cap, tree });
+            out.modes.push(WindowMode { extent, cap, tree });
         }
         for (axis, reach) in reach.into_iter().enumerate() {
             let bound = self.int_of(axes[axis].extent);
@@ -253,7 +253,7 @@ impl Elab<'_> {
     }
 
     /// Axes of one mode that are one walk through memory become one axis, so that `(W, H):(1, W)` tiles like `W*H:1`.
-    pub fn coalesce_mode(&mut self, m: &Mode, span: Span) -> Mode {
+    pub fn coalesce_mode(&mut self, m: &WindowMode, span: Span) -> WindowMode {
         let leaves: Vec<Leaf> = m.tree.leaves().into_iter().cloned().collect();
         let mut out: Vec<Leaf> = Vec::new();
         for l in leaves {
@@ -290,11 +290,11 @@ impl Elab<'_> {
         {
             l.extent = m.extent;
         }
-        Mode { extent: m.extent, cap: m.cap, tree }
+        WindowMode { extent: m.extent, cap: m.cap, tree }
     }
 
     /// Guards that say no more than "the first so many of a mode" become its valid extent; those that always hold go.
-    pub fn settle(&mut self, w: &Window, span: Span) -> Window {
+    pub fn settle(&mut self, w: &WindowMap, span: Span) -> WindowMap {
         let mut out = w.clone();
         let mut q = 0;
         while q < out.quantities.len() {
@@ -321,7 +321,7 @@ impl Elab<'_> {
         out
     }
 
-    fn always_inside(&mut self, w: &Window, q: usize, bound: Value, span: Span) -> bool {
+    fn always_inside(&mut self, w: &WindowMap, q: usize, bound: Value, span: Span) -> bool {
         let mut far = w.starts[q];
         let zero = self.idx(0);
         for l in w.leaves().into_iter().cloned().collect::<Vec<_>>() {
@@ -345,7 +345,7 @@ impl Elab<'_> {
 
     /// `start + index / n < bound` for the index of one mode, where `n` is what the axes before the counted ones span:
     /// the first `(bound - start) * n` indices.
-    fn as_prefix(&mut self, w: &mut Window, q: usize, bound: Value, span: Span) -> bool {
+    fn as_prefix(&mut self, w: &mut WindowMap, q: usize, bound: Value, span: Span) -> bool {
         let zero = self.idx(0);
         let moved: Vec<usize> =
             (0..w.modes.len()).filter(|&k| w.modes[k].tree.leaves().iter().any(|l| l.by[q] != zero)).collect();
@@ -386,7 +386,7 @@ impl Elab<'_> {
     }
 
     /// A view with another window.
-    pub fn with_window(&self, view: &View, window: Window) -> View {
+    pub fn with_window(&self, view: &View, window: WindowMap) -> View {
         View { window, ..view.clone() }
     }
 }

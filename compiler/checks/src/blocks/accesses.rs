@@ -2,7 +2,7 @@
 
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{
-    Access as Side, Affine, Elem, For, Guard, If, Inst, Kernel, Label, Op, Operand, Region, Stmt, Table, TensorDir,
+    Affine, Elem, For, Guard, If, Inst, Kernel, Label, NestAccess as Side, Op, Operand, Region, Stmt, Table, TensorDir,
     TensorId, Value, ViewRef, While,
 };
 use ptoc_isa::{Oob, Role, Sem};
@@ -12,23 +12,23 @@ use std::rc::Rc;
 
 /// How elements are used.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(super) enum Kind {
+pub(super) enum AccessKind {
     Read,
     Write,
     /// Read and written in one step, which no other update comes between.
     Atomic,
 }
 
-impl Kind {
+impl AccessKind {
     /// Is an element that one block uses so and another one so a race? All but two reads, and two atomic updates.
-    pub(super) fn races_with(self, other: Kind) -> bool {
-        self != other || self == Kind::Write
+    pub(super) fn races_with(self, other: AccessKind) -> bool {
+        self != other || self == AccessKind::Write
     }
 }
 
 /// Which elements.
 #[derive(Clone, Debug)]
-pub(super) enum Place<'k> {
+pub(super) enum AccessedElements<'k> {
     /// One.
     Element(Value),
     /// All of a window.
@@ -36,12 +36,12 @@ pub(super) enum Place<'k> {
     /// Some of a window: the data say which.
     Within(&'k ViewRef),
     /// Those of a nest's points.
-    Nest(Nest<'k>),
+    Nest(NestSide<'k>),
 }
 
 /// A side of a nest.
 #[derive(Clone, Debug)]
-pub(super) struct Nest<'k> {
+pub(super) struct NestSide<'k> {
     pub(super) extents: Vec<Value>,
     pub(super) elem: Elem,
     pub(super) at: &'k Affine,
@@ -101,10 +101,10 @@ impl Drop for Facts<'_> {
 
 /// One access.
 #[derive(Clone, Debug)]
-pub(super) struct Access<'k> {
+pub(super) struct TensorAccess<'k> {
     pub(super) tensor: TensorId,
-    pub(super) kind: Kind,
-    pub(super) place: Place<'k>,
+    pub(super) kind: AccessKind,
+    pub(super) place: AccessedElements<'k>,
     pub(super) facts: Facts<'k>,
     /// A `break`, `continue` or `return` may keep control from it.
     pub(super) skipped: bool,
@@ -114,15 +114,15 @@ pub(super) struct Access<'k> {
 }
 
 /// The accesses without those that ask what an earlier one asks: the same elements at the same place of the program.
-pub(super) fn distinct<'k>(accesses: &[Access<'k>]) -> Vec<Access<'k>> {
+pub(super) fn distinct<'k>(accesses: &[TensorAccess<'k>]) -> Vec<TensorAccess<'k>> {
     let mut known = FxHashSet::default();
-    let is_new = |a: &&Access<'k>| {
+    let is_new = |a: &&TensorAccess<'k>| {
         let (kind, elements) = match &a.place {
-            Place::Element(at) => (0, (*at, &[][..], &[][..])),
-            Place::Window(view) => (1, (view.offset, &view.shape[..], &view.strides[..])),
-            Place::Within(view) => (2, (view.offset, &view.shape[..], &view.strides[..])),
+            AccessedElements::Element(at) => (0, (*at, &[][..], &[][..])),
+            AccessedElements::Window(view) => (1, (view.offset, &view.shape[..], &view.strides[..])),
+            AccessedElements::Within(view) => (2, (view.offset, &view.shape[..], &view.strides[..])),
             // Of these the statement counts, too.
-            Place::Nest(_) => return true,
+            AccessedElements::Nest(_) => return true,
         };
         let facts = a.facts.0.as_ref().map(Rc::as_ptr);
         known.insert((a.tensor, a.kind, kind, elements, facts, a.skipped))
@@ -137,22 +137,22 @@ pub(super) fn is_watched(kernel: &Kernel, tensor: TensorId) -> bool {
 }
 
 /// The accesses of a block to watched tensors, in program order.
-pub(super) fn collect(kernel: &Kernel) -> Vec<Access<'_>> {
-    let mut walk = Walk { kernel, facts: Facts::default(), out: Vec::new(), left: 0 };
+pub(super) fn collect(kernel: &Kernel) -> Vec<TensorAccess<'_>> {
+    let mut walk = AccessCollector { kernel, facts: Facts::default(), out: Vec::new(), left: 0 };
     walk.checks(&kernel.prologue);
     walk.region(&kernel.body);
     walk.out
 }
 
-struct Walk<'k> {
+struct AccessCollector<'k> {
     kernel: &'k Kernel,
     facts: Facts<'k>,
-    out: Vec<Access<'k>>,
+    out: Vec<TensorAccess<'k>>,
     /// Regions around that something in them leaves early.
     left: u32,
 }
 
-impl<'k> Walk<'k> {
+impl<'k> AccessCollector<'k> {
     /// What the launch checks holds in every block.
     fn checks(&mut self, region: &'k Region) {
         for stmt in region {
@@ -181,20 +181,26 @@ impl<'k> Walk<'k> {
 
     fn stmt(&mut self, stmt: &'k Stmt) {
         match &stmt.op {
-            Op::Load { tensor, offset, .. } => self.push(*tensor, Kind::Read, Place::Element(*offset), stmt),
-            Op::Store { tensor, offset, .. } => self.push(*tensor, Kind::Write, Place::Element(*offset), stmt),
-            Op::Atomic { tensor, offset, .. } => self.push(*tensor, Kind::Atomic, Place::Element(*offset), stmt),
+            Op::Load { tensor, offset, .. } => {
+                self.push(*tensor, AccessKind::Read, AccessedElements::Element(*offset), stmt)
+            }
+            Op::Store { tensor, offset, .. } => {
+                self.push(*tensor, AccessKind::Write, AccessedElements::Element(*offset), stmt)
+            }
+            Op::Atomic { tensor, offset, .. } => {
+                self.push(*tensor, AccessKind::Atomic, AccessedElements::Element(*offset), stmt)
+            }
             Op::Inst(inst) => {
                 for (view, kind, whole) in views(inst) {
-                    let place = if whole { Place::Window(view) } else { Place::Within(view) };
+                    let place = if whole { AccessedElements::Window(view) } else { AccessedElements::Within(view) };
                     self.push(view.tensor, kind, place, stmt);
                 }
             }
             Op::Copy(copy) => {
-                self.side(&copy.src, &copy.extents, &copy.guards, Kind::Read, stmt);
+                self.side(&copy.src, &copy.extents, &copy.guards, AccessKind::Read, stmt);
                 let guards = if copy.fill.is_some() { &[][..] } else { &copy.guards };
                 let first = self.out.len();
-                self.side(&copy.dst, &copy.extents, guards, Kind::Write, stmt);
+                self.side(&copy.dst, &copy.extents, guards, AccessKind::Write, stmt);
                 // What a table does not find is not written.
                 let absent =
                     matches!(&copy.src, Side::Tensor { tables, .. } if tables.iter().any(|t| t.oob == Oob::Zero));
@@ -204,10 +210,10 @@ impl<'k> Walk<'k> {
             }
             Op::Mma(mma) => {
                 let axes: Vec<Value> = [&mma.m, &mma.n, &mma.k].into_iter().flatten().copied().collect();
-                self.side(&mma.a, &axes, &[], Kind::Read, stmt);
-                self.side(&mma.b, &axes, &[], Kind::Read, stmt);
-                self.side(&mma.acc, &axes, &[], Kind::Read, stmt);
-                self.side(&mma.acc, &axes, &[], Kind::Write, stmt);
+                self.side(&mma.a, &axes, &[], AccessKind::Read, stmt);
+                self.side(&mma.b, &axes, &[], AccessKind::Read, stmt);
+                self.side(&mma.acc, &axes, &[], AccessKind::Read, stmt);
+                self.side(&mma.acc, &axes, &[], AccessKind::Write, stmt);
             }
             Op::Check { cond, .. } => self.facts = self.facts.with(Fact::Checked(*cond)),
             Op::For(f) => self.around(&[Fact::Loop(f)], f.label, &f.body),
@@ -232,36 +238,36 @@ impl<'k> Walk<'k> {
         self.left -= left;
     }
 
-    fn side(&mut self, side: &'k Side, axes: &[Value], guards: &'k [Guard], kind: Kind, stmt: &'k Stmt) {
+    fn side(&mut self, side: &'k Side, axes: &[Value], guards: &'k [Guard], kind: AccessKind, stmt: &'k Stmt) {
         let Side::Tensor { tensor, elem, at, swizzle, tables } = side else { return };
-        let nest = Nest { extents: axes.to_vec(), elem: *elem, at, swizzle: *swizzle, tables, guards };
-        self.push(*tensor, kind, Place::Nest(nest), stmt);
+        let nest = NestSide { extents: axes.to_vec(), elem: *elem, at, swizzle: *swizzle, tables, guards };
+        self.push(*tensor, kind, AccessedElements::Nest(nest), stmt);
         for table in tables {
             let elem = Elem::Whole(self.kernel.tensors[table.tensor].dtype);
-            let nest = Nest { extents: axes.to_vec(), elem, at: &table.at, swizzle: None, tables: &[], guards };
-            self.push(table.tensor, Kind::Read, Place::Nest(nest), stmt);
+            let nest = NestSide { extents: axes.to_vec(), elem, at: &table.at, swizzle: None, tables: &[], guards };
+            self.push(table.tensor, AccessKind::Read, AccessedElements::Nest(nest), stmt);
         }
     }
 
-    fn push(&mut self, tensor: TensorId, kind: Kind, place: Place<'k>, stmt: &'k Stmt) {
+    fn push(&mut self, tensor: TensorId, kind: AccessKind, place: AccessedElements<'k>, stmt: &'k Stmt) {
         if is_watched(self.kernel, tensor) {
             let (facts, skipped) = (self.facts.clone(), self.left > 0);
-            self.out.push(Access { tensor, kind, place, facts, skipped, span: stmt.span, stmt });
+            self.out.push(TensorAccess { tensor, kind, place, facts, skipped, span: stmt.span, stmt });
         }
     }
 }
 
 /// The windows of tensors that an instruction uses, how, and whether all of each: a prefetch uses none.
-pub(super) fn views(inst: &Inst) -> impl Iterator<Item = (&ViewRef, Kind, bool)> {
+pub(super) fn views(inst: &Inst) -> impl Iterator<Item = (&ViewRef, AccessKind, bool)> {
     let row = inst.instr.get();
     let whole = matches!(row.sem, Sem::Load | Sem::Store | Sem::Fixpipe(_));
     let operands = row.operands.iter().zip(&inst.operands).filter(|_| row.sem != Sem::Prefetch);
     operands.filter_map(move |(spec, operand)| {
         let Operand::View(view) = operand else { return None };
         let kind = match (spec.role, inst.attrs.atomic) {
-            (Role::Src, _) => Kind::Read,
-            (Role::Dst, None) => Kind::Write,
-            (Role::Dst, Some(_)) => Kind::Atomic,
+            (Role::Src, _) => AccessKind::Read,
+            (Role::Dst, None) => AccessKind::Write,
+            (Role::Dst, Some(_)) => AccessKind::Atomic,
         };
         Some((view, kind, whole))
     })

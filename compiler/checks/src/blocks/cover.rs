@@ -6,10 +6,10 @@
 //! hold, and the element is x. Where a condition is not proved, x may still be another store's: the two branches of an
 //! `if` together write what each does not.
 
-use super::accesses::{Access, Fact, Place};
+use super::accesses::{AccessedElements, Fact, TensorAccess};
 use super::budget::Steps;
 use super::disjoint::{along, from_above};
-use super::space::{Claim, Code, Form, LAUNCH, Side, Space, Stride, Sym, number};
+use super::space::{BlockMoment, Claim, Form, KernelIndex, LAUNCH, Space, Stride, Sym, number};
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{If, Op, TensorId, Value, Var, While};
 use ptoc_isa::CmpOp;
@@ -67,15 +67,15 @@ enum Digits {
 
 /// Do these stores together write every element of the tensor? Or which of them does not do what it should, and why?
 pub(super) fn cover<'k>(
-    code: &Code<'k>,
+    code: &KernelIndex<'k>,
     budget: &Steps<'_>,
     tensor: TensorId,
-    stores: &[&Access<'k>],
+    stores: &[&TensorAccess<'k>],
 ) -> Result<(), Option<(usize, Why)>> {
     let mut space = Space::new(code, budget);
     space.launch();
     let Some((x, strides)) = any_element(&mut space, tensor) else { return Err(None) };
-    let usable: Vec<&Access<'k>> = stores.iter().copied().filter(|s| unfit(s).is_none()).collect();
+    let usable: Vec<&TensorAccess<'k>> = stores.iter().copied().filter(|s| unfit(s).is_none()).collect();
     let rest = Rest { space, opaque: Vec::new(), indices: FxHashMap::default() };
     let mut why = None;
     if covered(&rest, &x, &strides, &usable, DEEP, &mut why) {
@@ -87,10 +87,10 @@ pub(super) fn cover<'k>(
 }
 
 /// A store of which nothing can be proved.
-fn unfit(store: &Access<'_>) -> Option<Why> {
+fn unfit(store: &TensorAccess<'_>) -> Option<Why> {
     match &store.place {
-        Place::Within(_) => Some(Why::Data),
-        Place::Nest(nest) if !nest.tables.is_empty() => Some(Why::Data),
+        AccessedElements::Within(_) => Some(Why::Data),
+        AccessedElements::Nest(nest) if !nest.tables.is_empty() => Some(Why::Data),
         _ if store.skipped => Some(Why::Skipped),
         _ => None,
     }
@@ -133,9 +133,9 @@ fn covered<'k>(
     rest: &Rest<'k, '_>,
     x: &Form,
     strides: &[Stride],
-    stores: &[&'_ Access<'k>],
+    stores: &[&'_ TensorAccess<'k>],
     depth: usize,
-    why: &mut Option<(*const Access<'k>, Why)>,
+    why: &mut Option<(*const TensorAccess<'k>, Why)>,
 ) -> bool {
     // A case that there is not.
     if rest.space.refutes(&[Claim::Least(x.clone())]) {
@@ -161,7 +161,7 @@ fn covered<'k>(
             if rests.is_empty() {
                 return true;
             }
-            let others: Vec<&Access<'k>> =
+            let others: Vec<&TensorAccess<'k>> =
                 stores.iter().enumerate().filter(|(k, _)| *k != n).map(|(_, s)| *s).collect();
             if depth > 0 && !others.is_empty() && rests.iter().all(|r| covered(r, x, strides, &others, depth - 1, why))
             {
@@ -178,7 +178,7 @@ fn choose<'k, 'a>(
     rest: &Rest<'k, 'a>,
     x: &Form,
     strides: &[Stride],
-    store: &Access<'k>,
+    store: &TensorAccess<'k>,
     (digits_of, last): (Digits, bool),
 ) -> Option<(Space<'k, 'a>, Choice)> {
     // The element that the store writes with indices that are not known. What this assumes is forgotten.
@@ -272,19 +272,19 @@ fn has_any(form: &Form, symbols: &Range<u32>) -> bool {
 }
 
 /// The extents of a store's axes.
-fn axes(store: &Access<'_>) -> Vec<Value> {
+fn axes(store: &TensorAccess<'_>) -> Vec<Value> {
     match &store.place {
-        Place::Element(_) => Vec::new(),
-        Place::Window(view) | Place::Within(view) => view.shape.clone(),
-        Place::Nest(nest) => nest.extents.clone(),
+        AccessedElements::Element(_) => Vec::new(),
+        AccessedElements::Window(view) | AccessedElements::Within(view) => view.shape.clone(),
+        AccessedElements::Nest(nest) => nest.extents.clone(),
     }
 }
 
 /// The number of the element at a point of a store, before a swizzle.
-fn place<'k>(space: &mut Space<'k, '_>, side: Side, store: &Access<'k>, points: &[Form]) -> Option<Form> {
+fn place<'k>(space: &mut Space<'k, '_>, side: BlockMoment, store: &TensorAccess<'k>, points: &[Form]) -> Option<Form> {
     match &store.place {
-        Place::Element(at) => Some(space.value(side, *at)),
-        Place::Window(view) | Place::Within(view) => {
+        AccessedElements::Element(at) => Some(space.value(side, *at)),
+        AccessedElements::Window(view) | AccessedElements::Within(view) => {
             let mut sum = space.value(side, view.offset);
             for (point, &stride) in points.iter().zip(&view.strides) {
                 let by = space.value(side, stride);
@@ -292,7 +292,7 @@ fn place<'k>(space: &mut Space<'k, '_>, side: Side, store: &Access<'k>, points: 
             }
             Some(sum)
         }
-        Place::Nest(nest) => along(space, side, nest.at, points),
+        AccessedElements::Nest(nest) => along(space, side, nest.at, points),
     }
 }
 
@@ -371,7 +371,7 @@ fn verify<'k, 'a>(
     rest: &Rest<'k, 'a>,
     space: &mut Space<'k, 'a>,
     x: &Form,
-    store: &Access<'k>,
+    store: &TensorAccess<'k>,
     choice: &Choice,
 ) -> Verified<'k, 'a> {
     let mut proof = Proof { rest, rests: Vec::new(), indices: rest.indices.clone(), turned: false, why: Why::Windows };
@@ -390,7 +390,7 @@ struct Proof<'r, 'k, 'a> {
 }
 
 impl<'k, 'a> Proof<'_, 'k, 'a> {
-    fn run(&mut self, space: &mut Space<'k, 'a>, x: &Form, store: &Access<'k>, choice: &Choice) -> Option<()> {
+    fn run(&mut self, space: &mut Space<'k, 'a>, x: &Form, store: &TensorAccess<'k>, choice: &Choice) -> Option<()> {
         let side = space.side();
         let kernel = space.code.kernel;
         for (&var, turns) in &choice.turns {
@@ -415,7 +415,7 @@ impl<'k, 'a> Proof<'_, 'k, 'a> {
             let extent = space.value(side, extent);
             self.inside(space, at, (&number(0), &extent))?;
         }
-        if let Place::Nest(nest) = &store.place {
+        if let AccessedElements::Nest(nest) = &store.place {
             let stored = kernel.tensors[store.tensor].stored.as_ref().and_then(|s| s.swizzle);
             let own = ptoc_ir::tile::Elem::Whole(kernel.tensors[store.tensor].dtype);
             if nest.swizzle != stored || nest.elem.bits() != own.bits() {
@@ -453,7 +453,7 @@ impl<'k, 'a> Proof<'_, 'k, 'a> {
     fn index(
         &mut self,
         space: &mut Space<'k, 'a>,
-        side: Side,
+        side: BlockMoment,
         index: Value,
         (lo, hi): (&Form, &Form),
         choice: &Choice,
@@ -496,7 +496,14 @@ impl<'k, 'a> Proof<'_, 'k, 'a> {
         self.rests.push(Rest { space, opaque: all, indices });
     }
 
-    fn branch(&mut self, space: &mut Space<'k, 'a>, side: Side, i: &'k If, then: bool, span: Span) -> Option<()> {
+    fn branch(
+        &mut self,
+        space: &mut Space<'k, 'a>,
+        side: BlockMoment,
+        i: &'k If,
+        then: bool,
+        span: Span,
+    ) -> Option<()> {
         if let Some((_, way)) = self.rest.opaque.iter().find(|(known, _)| std::ptr::eq(*known, i)) {
             return (*way == then).then_some(());
         }
@@ -524,7 +531,7 @@ impl<'k, 'a> Proof<'_, 'k, 'a> {
     }
 
     /// Iteration `turns` of a loop that counts up to something is reached if its condition holds there.
-    fn turn(&mut self, space: &mut Space<'k, 'a>, side: Side, w: &'k While, choice: &Choice) -> Option<()> {
+    fn turn(&mut self, space: &mut Space<'k, 'a>, side: BlockMoment, w: &'k While, choice: &Choice) -> Option<()> {
         self.turned = true;
         let Some(&Op::Compare { op, a, b, .. }) = space.code.defs.of(w.cond) else { return None };
         let (counted, bound) = match op {

@@ -5,9 +5,9 @@
 //! row-major strides of the tensor, of windows, of tiles. Then the equations of all digits must contradict that the
 //! blocks differ in some dimension of the grid.
 
-use super::accesses::{Access, Nest, Place};
+use super::accesses::{AccessedElements, NestSide, TensorAccess};
 use super::budget::Steps;
-use super::space::{Claim, Code, Form, LAUNCH, Side, Space, Stride, number};
+use super::space::{BlockMoment, Claim, Form, KernelIndex, LAUNCH, Space, Stride, number};
 use ptoc_ir::analysis::poly::Poly;
 use ptoc_ir::tile::{Affine, Elem, TensorId, Value, ViewRef};
 
@@ -24,7 +24,12 @@ pub(super) enum Verdict {
 }
 
 /// May two blocks meet, one in `a` and the other in `b`? `same`: the two are one access.
-pub(super) fn meet<'k>(code: &Code<'k>, budget: &Steps<'_>, a: &Access<'k>, b: &Access<'k>) -> Verdict {
+pub(super) fn meet<'k>(
+    code: &KernelIndex<'k>,
+    budget: &Steps<'_>,
+    a: &TensorAccess<'k>,
+    b: &TensorAccess<'k>,
+) -> Verdict {
     let same = std::ptr::eq(a, b);
     if !budget.spend(FIRST) {
         return Verdict::Open((0..code.kernel.grid.len()).collect());
@@ -52,25 +57,25 @@ pub(super) fn meet<'k>(code: &Code<'k>, budget: &Steps<'_>, a: &Access<'k>, b: &
 }
 
 /// Do both count elements of one size?
-pub(super) fn same_unit(code: &Code<'_>, a: &Access<'_>, b: &Access<'_>) -> bool {
-    let unit = |x: &Access<'_>| match &x.place {
-        Place::Nest(nest) => (nest.elem.bits(), nest.swizzle),
+pub(super) fn same_unit(code: &KernelIndex<'_>, a: &TensorAccess<'_>, b: &TensorAccess<'_>) -> bool {
+    let unit = |x: &TensorAccess<'_>| match &x.place {
+        AccessedElements::Nest(nest) => (nest.elem.bits(), nest.swizzle),
         _ => (Elem::Whole(code.kernel.tensors[x.tensor].dtype).bits(), None),
     };
     unit(a) == unit(b)
 }
 
 /// The number of any element of an access, with all that holds there.
-pub(super) fn element<'k>(space: &mut Space<'k, '_>, side: Side, access: &Access<'k>) -> Option<Form> {
+pub(super) fn element<'k>(space: &mut Space<'k, '_>, side: BlockMoment, access: &TensorAccess<'k>) -> Option<Form> {
     space.enter(side, &access.facts.list());
     match &access.place {
-        Place::Element(at) => Some(space.value(side, *at)),
-        Place::Window(view) | Place::Within(view) => window(space, side, view),
-        Place::Nest(nest) => points(space, side, nest, None),
+        AccessedElements::Element(at) => Some(space.value(side, *at)),
+        AccessedElements::Window(view) | AccessedElements::Within(view) => window(space, side, view),
+        AccessedElements::Nest(nest) => points(space, side, nest, None),
     }
 }
 
-fn window(space: &mut Space<'_, '_>, side: Side, view: &ViewRef) -> Option<Form> {
+fn window(space: &mut Space<'_, '_>, side: BlockMoment, view: &ViewRef) -> Option<Form> {
     let mut sum = space.value(side, view.offset);
     for (&extent, &stride) in view.shape.iter().zip(&view.strides) {
         let at = axis(space, side, extent);
@@ -81,7 +86,7 @@ fn window(space: &mut Space<'_, '_>, side: Side, view: &ViewRef) -> Option<Form>
 }
 
 /// An index of an axis.
-pub(super) fn axis(space: &mut Space<'_, '_>, side: Side, extent: Value) -> Form {
+pub(super) fn axis(space: &mut Space<'_, '_>, side: BlockMoment, extent: Value) -> Form {
     let extent = space.value(side, extent);
     if extent.number() == Some(1) {
         return number(0);
@@ -95,7 +100,12 @@ pub(super) fn axis(space: &mut Space<'_, '_>, side: Side, extent: Value) -> Form
 }
 
 /// The number of a point's element; the axes are new symbols unless they are given.
-pub(super) fn points(space: &mut Space<'_, '_>, side: Side, nest: &Nest<'_>, axes: Option<&[Form]>) -> Option<Form> {
+pub(super) fn points(
+    space: &mut Space<'_, '_>,
+    side: BlockMoment,
+    nest: &NestSide<'_>,
+    axes: Option<&[Form]>,
+) -> Option<Form> {
     let axes: Vec<Form> = match axes {
         Some(axes) => axes.to_vec(),
         None => nest.extents.iter().map(|&e| axis(space, side, e)).collect(),
@@ -115,7 +125,7 @@ pub(super) fn points(space: &mut Space<'_, '_>, side: Side, nest: &Nest<'_>, axe
 }
 
 /// An affine function of the axes.
-pub(super) fn along(space: &mut Space<'_, '_>, side: Side, f: &Affine, axes: &[Form]) -> Option<Form> {
+pub(super) fn along(space: &mut Space<'_, '_>, side: BlockMoment, f: &Affine, axes: &[Form]) -> Option<Form> {
     let mut sum = space.value(side, f.start);
     for (&stride, axis) in f.strides.iter().zip(axes) {
         let by = space.value(side, stride);

@@ -3,7 +3,7 @@
 use ptoc_ir::analysis::along_grid::Along;
 use ptoc_ir::analysis::poly::Poly;
 use ptoc_ir::tile::{Kernel, Op, Operand, Region, TensorDir, TensorId, Value, ViewRef};
-use ptoc_isa::{Sem, Window};
+use ptoc_isa::{FixpipeWindow, Sem};
 
 /// The `out` tensors of which it is not seen that every launch writes all of their elements.
 ///
@@ -40,7 +40,7 @@ impl<'a> Stores<'a> {
             match &stmt.op {
                 Op::Inst(inst) if inst.attrs.atomic.is_none() => match (inst.instr.get().sem, inst.operands.first()) {
                     (Sem::Store, Some(Operand::View(view))) => self.found.push((view, self.indices.clone())),
-                    (Sem::Fixpipe(f), Some(Operand::View(view))) if f.window == Window::Whole => {
+                    (Sem::Fixpipe(f), Some(Operand::View(view))) if f.window == FixpipeWindow::Whole => {
                         self.found.push((view, self.indices.clone()));
                     }
                     _ => {}

@@ -21,7 +21,7 @@ mod sizes;
 mod space;
 mod trial;
 
-use accesses::{Access, Kind};
+use accesses::{AccessKind, TensorAccess};
 use budget::Steps;
 use cover::Why;
 use disjoint::Verdict;
@@ -29,9 +29,9 @@ use ptoc_diagnostics::{Account, Analysis, Budget, Diagnostic, Span, codes};
 use ptoc_ir::tile::{Kernel, TensorDir, TensorId};
 use ptoc_isa::Target;
 use rustc_hash::{FxHashMap, FxHashSet};
-use space::Code;
+use space::KernelIndex;
 use std::collections::BTreeMap;
-use trial::{Outcome, Sizes};
+use trial::{Sizes, TrialOutcome};
 
 /// Launches of a kernel in which only the author says why blocks do not meet.
 const VOUCHED: usize = 8;
@@ -39,7 +39,7 @@ const VOUCHED: usize = 8;
 /// Two accesses that are not proved to be apart.
 struct Doubt<'k> {
     tensor: TensorId,
-    accesses: [Access<'k>; 2],
+    accesses: [TensorAccess<'k>; 2],
     /// Dimensions of the grid.
     dims: Vec<usize>,
     /// There were no steps left to prove it.
@@ -67,14 +67,14 @@ struct Found {
 /// A launch that shows something.
 struct Shown {
     sizes: Sizes,
-    outcome: Outcome,
+    outcome: TrialOutcome,
 }
 
 /// Races between blocks: errors where a launch shows one, warnings where none could be excluded. Elements of `out`
 /// tensors that nothing writes: warnings where a launch shows some, and where it is not proved that there are none.
 /// What there are no steps of `all` left for is said in its one warning.
 pub fn check(kernel: &Kernel, target: &Target, all: &Budget) -> Vec<Diagnostic> {
-    let code = Code::new(kernel);
+    let code = KernelIndex::new(kernel);
     let accesses = accesses::collect(kernel);
     let account = all.account(Analysis::Blocks);
     let budget = Steps::of_proofs(account);
@@ -119,7 +119,7 @@ pub fn in_launch(
     let sizes = Sizes { dims: dims.to_vec(), scalars: scalars.to_vec() };
     let steps = Steps::of_trials(all.account(Analysis::Blocks));
     let Some(outcome) = trial::run(kernel, &sizes, &steps.of_one_trial()) else { return Vec::new() };
-    report::races(&Code::new(kernel), target, &[], &[Shown { sizes, outcome }])
+    report::races(&KernelIndex::new(kernel), target, &[], &[Shown { sizes, outcome }])
 }
 
 /// The note of a race that is shown by other sizes than those of the launch.
@@ -131,7 +131,7 @@ pub fn elsewhere(kernel: &Kernel, dims: &[i64], scalars: &[Option<u64>]) -> Stri
 /// Does the kernel read elements of the tensor?
 pub fn reads(kernel: &Kernel, tensor: TensorId) -> bool {
     kernel.tensors[tensor].dir == TensorDir::In
-        || accesses::collect(kernel).iter().any(|a| a.tensor == tensor && a.kind != Kind::Write)
+        || accesses::collect(kernel).iter().any(|a| a.tensor == tensor && a.kind != AccessKind::Write)
 }
 
 /// For each `out` and `inout` tensor: which elements a launch with these dimensions and scalars writes for certain, in
@@ -154,12 +154,12 @@ pub fn unfilled(kernel: &Kernel, all: &Budget) -> Vec<TensorId> {
     if open.is_empty() {
         return open;
     }
-    let code = Code::new(kernel);
+    let code = KernelIndex::new(kernel);
     let accesses = accesses::collect(kernel);
     let distinct = accesses::distinct(&accesses);
     let budget = Steps::of_proofs(all.account(Analysis::Blocks));
     open.retain(|&tensor| {
-        let stores: Vec<_> = distinct.iter().filter(|a| a.kind == Kind::Write && a.tensor == tensor).collect();
+        let stores: Vec<_> = distinct.iter().filter(|a| a.kind == AccessKind::Write && a.tensor == tensor).collect();
         let asked = !kernel.tensors[tensor].disjoint && budget.begin();
         !(asked && cover::cover(&code, &budget, tensor, &stores).is_ok() && budget.answered())
     });
@@ -167,10 +167,10 @@ pub fn unfilled(kernel: &Kernel, all: &Budget) -> Vec<TensorId> {
 }
 
 /// The `out` tensors of which it is not proved that every element is written.
-fn gaps<'k>(code: &Code<'k>, accesses: &[Access<'k>], budget: &Steps<'_>) -> Vec<Gap> {
+fn gaps<'k>(code: &KernelIndex<'k>, accesses: &[TensorAccess<'k>], budget: &Steps<'_>) -> Vec<Gap> {
     let mut out = Vec::new();
-    let mut writes: BTreeMap<TensorId, Vec<&Access<'k>>> = BTreeMap::new();
-    for a in accesses.iter().filter(|a| a.kind == Kind::Write) {
+    let mut writes: BTreeMap<TensorId, Vec<&TensorAccess<'k>>> = BTreeMap::new();
+    for a in accesses.iter().filter(|a| a.kind == AccessKind::Write) {
         writes.entry(a.tensor).or_default().push(a);
     }
     for (tensor, data) in &code.kernel.tensors {
@@ -194,12 +194,12 @@ fn gaps<'k>(code: &Code<'k>, accesses: &[Access<'k>], budget: &Steps<'_>) -> Vec
 }
 
 /// What is not proved, at most one pair for a tensor.
-fn doubts<'k>(code: &Code<'k>, accesses: &[Access<'k>], budget: &Steps<'_>) -> Vec<Doubt<'k>> {
+fn doubts<'k>(code: &KernelIndex<'k>, accesses: &[TensorAccess<'k>], budget: &Steps<'_>) -> Vec<Doubt<'k>> {
     let mut out: Vec<Doubt<'k>> = Vec::new();
     if code.kernel.grid.is_empty() {
         return out;
     }
-    let mut by_tensor: BTreeMap<TensorId, Vec<&Access<'k>>> = BTreeMap::new();
+    let mut by_tensor: BTreeMap<TensorId, Vec<&TensorAccess<'k>>> = BTreeMap::new();
     for a in accesses.iter().filter(|a| !code.kernel.tensors[a.tensor].disjoint) {
         by_tensor.entry(a.tensor).or_default().push(a);
     }
@@ -209,16 +209,17 @@ fn doubts<'k>(code: &Code<'k>, accesses: &[Access<'k>], budget: &Steps<'_>) -> V
         }
         // A store with itself, each later store, and every other access; then an atomic update with each read.
         let own = &own;
-        let pairs = |kind: Kind| {
+        let pairs = |kind: AccessKind| {
             let firsts = own.iter().enumerate().filter(move |(_, a)| a.kind == kind);
             firsts.flat_map(move |(n, a)| {
                 let others = own.iter().enumerate();
                 let others =
-                    others.filter(move |(k, b)| a.kind.races_with(b.kind) && (*k >= n || b.kind != Kind::Write));
+                    others.filter(move |(k, b)| a.kind.races_with(b.kind) && (*k >= n || b.kind != AccessKind::Write));
                 others.map(move |(_, b)| (*a, *b))
             })
         };
-        let mut pairs = pairs(Kind::Write).chain(pairs(Kind::Atomic).filter(|(_, b)| b.kind == Kind::Read));
+        let mut pairs =
+            pairs(AccessKind::Write).chain(pairs(AccessKind::Atomic).filter(|(_, b)| b.kind == AccessKind::Read));
         let open = pairs.find_map(|(a, b)| match disjoint::meet(code, budget, a, b) {
             Verdict::Disjoint => None,
             Verdict::Open(dims) => Some((a, b, dims)),
@@ -235,7 +236,7 @@ fn doubts<'k>(code: &Code<'k>, accesses: &[Access<'k>], budget: &Steps<'_>) -> V
 }
 
 /// Launches with some small sizes, until they show enough.
-fn tried(code: &Code<'_>, account: Account<'_>, enough: &dyn Fn(usize, &Found) -> bool) -> Vec<Shown> {
+fn tried(code: &KernelIndex<'_>, account: Account<'_>, enough: &dyn Fn(usize, &Found) -> bool) -> Vec<Shown> {
     let (mut out, mut found) = (Vec::new(), Found::default());
     let all = Steps::of_trials(account);
     for sizes in sizes::candidates(code) {

@@ -1,10 +1,10 @@
 //! Elements of one `copy` or product of partitions: it moves them in no order, so that no two may be written at one
 //! place, and none read that the same one writes (PA-1072).
 
-use super::accesses::{Access, Kind, Nest, Place};
+use super::accesses::{AccessKind, AccessedElements, NestSide, TensorAccess};
 use super::budget::Steps;
 use super::disjoint::{assume_equal, axis, digits, element, points, same_unit};
-use super::space::{Claim, Code, Space, number};
+use super::space::{Claim, KernelIndex, Space, number};
 use ptoc_ir::tile::{Op, TensorId};
 
 /// What may meet.
@@ -19,18 +19,18 @@ pub(super) enum Meets {
 /// A nest whose elements are not proved to be apart.
 pub(super) struct Nested<'k> {
     pub(super) tensor: TensorId,
-    pub(super) write: Access<'k>,
+    pub(super) write: TensorAccess<'k>,
     pub(super) meets: Meets,
     /// There were no steps left to prove it.
     pub(super) spent: bool,
 }
 
 /// The nests of which that is not proved.
-pub(super) fn doubts<'k>(code: &Code<'k>, accesses: &[Access<'k>], budget: &Steps<'_>) -> Vec<Nested<'k>> {
+pub(super) fn doubts<'k>(code: &KernelIndex<'k>, accesses: &[TensorAccess<'k>], budget: &Steps<'_>) -> Vec<Nested<'k>> {
     let mut out = Vec::new();
     for (n, write) in accesses.iter().enumerate() {
-        let Place::Nest(nest) = &write.place else { continue };
-        if write.kind != Kind::Write || code.kernel.tensors[write.tensor].disjoint {
+        let AccessedElements::Nest(nest) = &write.place else { continue };
+        if write.kind != AccessKind::Write || code.kernel.tensors[write.tensor].disjoint {
             continue;
         }
         let doubt = |meets| Nested { tensor: write.tensor, write: write.clone(), meets, spent: budget.are_spent() };
@@ -49,7 +49,7 @@ pub(super) fn doubts<'k>(code: &Code<'k>, accesses: &[Access<'k>], budget: &Step
         }
         // Reads of the same statement come right before it; a product reads its own accumulator, element by element.
         let own = accesses[..n].iter().rev().take_while(|a| std::ptr::eq(a.stmt, write.stmt));
-        let own = own.filter(|a| a.tensor == write.tensor && a.kind == Kind::Read);
+        let own = own.filter(|a| a.tensor == write.tensor && a.kind == AccessKind::Read);
         let meet = own.skip(usize::from(!copy)).any(|read| !apart(code, budget, read, write));
         if !budget.answered() {
             break;
@@ -62,7 +62,7 @@ pub(super) fn doubts<'k>(code: &Code<'k>, accesses: &[Access<'k>], budget: &Step
 }
 
 /// Do the two sides never use one element?
-fn apart<'k>(code: &Code<'k>, budget: &Steps<'_>, read: &Access<'k>, write: &Access<'k>) -> bool {
+fn apart<'k>(code: &KernelIndex<'k>, budget: &Steps<'_>, read: &TensorAccess<'k>, write: &TensorAccess<'k>) -> bool {
     if !same_unit(code, read, write) {
         return false;
     }
@@ -78,7 +78,12 @@ fn apart<'k>(code: &Code<'k>, budget: &Steps<'_>, read: &Access<'k>, write: &Acc
 }
 
 /// Is every element of the nest another one?
-fn apart_in_itself<'k>(code: &Code<'k>, budget: &Steps<'_>, write: &Access<'k>, nest: &Nest<'k>) -> bool {
+fn apart_in_itself<'k>(
+    code: &KernelIndex<'k>,
+    budget: &Steps<'_>,
+    write: &TensorAccess<'k>,
+    nest: &NestSide<'k>,
+) -> bool {
     if !nest.tables.is_empty() {
         return false;
     }

@@ -1,10 +1,10 @@
 //! What is said of it.
 
-use super::accesses::{Access, Kind, Place};
+use super::accesses::{AccessKind, AccessedElements, TensorAccess};
 use super::cover::Why;
 use super::nests::{Meets, Nested};
-use super::space::Code;
-use super::trial::{Clash, Hole, Meeting, Outcome, Sizes, Use, element_name};
+use super::space::KernelIndex;
+use super::trial::{Clash, Hole, Meeting, Sizes, TrialOutcome, Use, element_name};
 use super::{Doubt, Gap, Shown};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::scalar;
@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 const NAMED: usize = 16;
 
 /// A diagnostic for each tensor of which blocks share elements, or may.
-pub(super) fn races(code: &Code<'_>, target: &Target, doubts: &[Doubt<'_>], shown: &[Shown]) -> Vec<Diagnostic> {
+pub(super) fn races(code: &KernelIndex<'_>, target: &Target, doubts: &[Doubt<'_>], shown: &[Shown]) -> Vec<Diagnostic> {
     let mut out = Vec::new();
     let written = code.kernel.tensors.iter().filter(|(id, _)| super::accesses::is_watched(code.kernel, *id));
     let found = firsts(shown, |outcome| &outcome.clashes, |c| c.tensor);
@@ -35,7 +35,7 @@ pub(super) fn races(code: &Code<'_>, target: &Target, doubts: &[Doubt<'_>], show
 /// The first launch that shows something of a tensor, and what.
 fn firsts<T>(
     shown: &[Shown],
-    of: impl Fn(&Outcome) -> &Vec<T>,
+    of: impl Fn(&TrialOutcome) -> &Vec<T>,
     tensor: impl Fn(&T) -> TensorId,
 ) -> FxHashMap<TensorId, (&Shown, &T)> {
     let mut out = FxHashMap::default();
@@ -51,7 +51,7 @@ fn race(kernel: &Kernel, target: &Target, stores: &Stores, launch: &Shown, clash
     let Clash { tensor, element, first, second } = clash;
     let name = &kernel.tensors[*tensor].name;
     let place = element_name(name, element);
-    let both = first.kind == Kind::Write && second.kind == Kind::Write;
+    let both = first.kind == AccessKind::Write && second.kind == AccessKind::Write;
     let (store, other) = blamed(first, second);
     let message = match both {
         true => format!("two blocks write the same elements of `{name}`"),
@@ -72,7 +72,7 @@ fn race(kernel: &Kernel, target: &Target, stores: &Stores, launch: &Shown, clash
         false => format!("so it is in a launch with {sizes}, which makes {blocks}"),
     });
     d = d.with_note(match (store.kind, other.kind) {
-        (Kind::Atomic, _) => {
+        (AccessKind::Atomic, _) => {
             "blocks run in any order and at the same time: whether the old value or a new one is read is not defined"
         }
         _ => "blocks run in any order and at the same time: which value stays is not defined",
@@ -93,8 +93,8 @@ fn repairs(kernel: &Kernel, target: &Target, stores: &Stores, clash: &Clash, mut
         .collect();
     let names = listed(&differ);
     let (store, other) = blamed(first, second);
-    let both = first.kind == Kind::Write && second.kind == Kind::Write;
-    let in_place = other.kind == Kind::Read && is_in_place(kernel, *tensor, store, other);
+    let both = first.kind == AccessKind::Write && second.kind == AccessKind::Write;
+    let in_place = other.kind == AccessKind::Read && is_in_place(kernel, *tensor, store, other);
     if let Some(&instr) = stores.get(&store.span).filter(|_| both && first.span == second.span || in_place) {
         let takes = ptoc_isa::check_atomic(target, instr, AtomicOp::Add, data.dtype).is_none();
         if takes {
@@ -113,8 +113,10 @@ fn repairs(kernel: &Kernel, target: &Target, stores: &Stores, clash: &Clash, mut
     }
     d = d.with_help(format!("leave {names} out of the grid, and loop over it in the block"));
     match (store.kind, other.kind) {
-        (Kind::Write, Kind::Write) => d.with_help(format!("or let the window that is written depend on {names}")),
-        (Kind::Atomic, _) => {
+        (AccessKind::Write, AccessKind::Write) => {
+            d.with_help(format!("or let the window that is written depend on {names}"))
+        }
+        (AccessKind::Atomic, _) => {
             if is_element(&kernel.body, other.span) {
                 d = d.with_help(format!("or {READ_ATOMICALLY}"));
             }
@@ -137,9 +139,9 @@ fn is_element(region: &[Stmt], span: Span) -> bool {
 /// The use to blame, and the other one: a store rather than an update, an update rather than a read.
 fn blamed<'u>(first: &'u Use, second: &'u Use) -> (&'u Use, &'u Use) {
     let rank = |u: &Use| match u.kind {
-        Kind::Write => 2,
-        Kind::Atomic => 1,
-        Kind::Read => 0,
+        AccessKind::Write => 2,
+        AccessKind::Atomic => 1,
+        AccessKind::Read => 0,
     };
     // Of two stores the later one.
     if rank(second) >= rank(first) { (second, first) } else { (first, second) }
@@ -181,11 +183,11 @@ fn doubted(kernel: &Kernel, doubt: &Doubt<'_>) -> Diagnostic {
     let names = listed(&dims);
     let [store, other] = &doubt.accesses;
     let what = match other.kind {
-        Kind::Write => "write different elements of",
+        AccessKind::Write => "write different elements of",
         _ => "use different elements of",
     };
     let rule = match store.kind {
-        Kind::Atomic => {
+        AccessKind::Atomic => {
             "two blocks that use one element, where one of them updates it and the other reads it plainly, race"
         }
         _ => "two blocks that use one element, where one of them writes it, race",
@@ -201,7 +203,7 @@ fn doubted(kernel: &Kernel, doubt: &Doubt<'_>) -> Diagnostic {
     }
     d = d.with_note(format!("the kernel may be right: {LIMIT}"));
     d = d.with_note(format!("{rule}; `--backend interp` finds that (PA-1013)"));
-    if store.kind == Kind::Atomic && matches!(other.place, Place::Element(_)) {
+    if store.kind == AccessKind::Atomic && matches!(other.place, AccessedElements::Element(_)) {
         d = d.with_help(READ_ATOMICALLY);
     }
     noted(d, doubt.spent).with_help(format!(
@@ -223,19 +225,19 @@ fn noted(d: Diagnostic, spent: bool) -> Diagnostic {
 const LIMIT: &str = "proofs follow grids, loops, tiles, conditions, sums and products of indices, and what `where` \
      says of dimensions; they do not know what data hold";
 
-fn verb(kind: Kind) -> &'static str {
+fn verb(kind: AccessKind) -> &'static str {
     match kind {
-        Kind::Read => "reads",
-        Kind::Write => "writes",
-        Kind::Atomic => "updates",
+        AccessKind::Read => "reads",
+        AccessKind::Write => "writes",
+        AccessKind::Atomic => "updates",
     }
 }
 
-fn participle(kind: Kind) -> &'static str {
+fn participle(kind: AccessKind) -> &'static str {
     match kind {
-        Kind::Read => "read",
-        Kind::Write => "written",
-        Kind::Atomic => "updated",
+        AccessKind::Read => "read",
+        AccessKind::Write => "written",
+        AccessKind::Atomic => "updated",
     }
 }
 
@@ -290,7 +292,7 @@ fn listed(names: &[&str]) -> String {
 }
 
 /// A diagnostic for each `copy` whose elements meet, or may.
-pub(super) fn nests(code: &Code<'_>, doubts: &[Nested<'_>], shown: &[Shown]) -> Vec<Diagnostic> {
+pub(super) fn nests(code: &KernelIndex<'_>, doubts: &[Nested<'_>], shown: &[Shown]) -> Vec<Diagnostic> {
     let mut out: Vec<Diagnostic> = Vec::new();
     for launch in shown {
         for meeting in &launch.outcome.meetings {
@@ -349,8 +351,8 @@ fn met(kernel: &Kernel, launch: &Shown, meeting: &Meeting) -> Diagnostic {
 
 /// A warning for each `out` tensor that has elements that nothing writes, or may have.
 pub(super) fn holes(
-    code: &Code<'_>,
-    accesses: &[Access<'_>],
+    code: &KernelIndex<'_>,
+    accesses: &[TensorAccess<'_>],
     gaps: &[Gap],
     shown: &[Shown],
     skipped: &dyn Fn(TensorId) -> bool,
@@ -359,7 +361,7 @@ pub(super) fn holes(
     let found = firsts(shown, |outcome| &outcome.holes, |h| h.tensor);
     let gaps: FxHashMap<TensorId, &Gap> = gaps.iter().map(|g| (g.tensor, g)).collect();
     let mut stores = FxHashMap::default();
-    for a in accesses.iter().filter(|a| a.kind == Kind::Write) {
+    for a in accesses.iter().filter(|a| a.kind == AccessKind::Write) {
         stores.entry(a.tensor).or_insert(a.span);
     }
     for (id, data) in code.kernel.tensors.iter().filter(|(id, t)| t.dir == TensorDir::Out && !skipped(*id)) {

@@ -1,7 +1,7 @@
 //! Sizes of launches that are tried: small, with more than one block where that is possible, and with tiles that are
 //! cut.
 
-use super::space::Code;
+use super::space::KernelIndex;
 use super::trial::Sizes;
 use ptoc_ir::tile::{Const, Op, Region, ScalarParam, Ty, Value};
 use ptoc_isa::BinOp;
@@ -16,7 +16,7 @@ const SCALARS: usize = 8;
 const MOST: usize = 96;
 
 /// What is tried, the most promising first.
-pub(super) fn candidates<'k>(code: &Code<'k>) -> impl Iterator<Item = Sizes> + use<'k> {
+pub(super) fn candidates<'k>(code: &KernelIndex<'k>) -> impl Iterator<Item = Sizes> + use<'k> {
     let kernel = code.kernel;
     let mut axes: Vec<Vec<i64>> = Vec::new();
     for (n, dim) in kernel.dims.values().enumerate() {
@@ -60,7 +60,7 @@ fn bits(ty: Ty, n: i64) -> u64 {
     }
 }
 
-fn of_dimension(code: &Code<'_>, dim: Value) -> Vec<i64> {
+fn of_dimension(code: &KernelIndex<'_>, dim: Value) -> Vec<i64> {
     let (mut by, mut of) = (FxHashSet::default(), FxHashSet::from_iter([dim]));
     divisors(code, &code.kernel.prologue, &mut of, &mut by);
     divisors(code, &code.kernel.body, &mut of, &mut by);
@@ -83,7 +83,7 @@ fn of_dimension(code: &Code<'_>, dim: Value) -> Vec<i64> {
 }
 
 /// The constants by which something is divided that depends on the dimension; `of` are the values that do.
-fn divisors(code: &Code<'_>, region: &Region, of: &mut FxHashSet<Value>, out: &mut FxHashSet<i64>) {
+fn divisors(code: &KernelIndex<'_>, region: &Region, of: &mut FxHashSet<Value>, out: &mut FxHashSet<i64>) {
     for stmt in region {
         if let Op::Binary { op: BinOp::Div | BinOp::Rem, a, b, .. } = stmt.op
             && of.contains(&a)

@@ -36,7 +36,7 @@ use ptoc_tensor::DType;
 use rustc_hash::FxHashSet;
 use table::Touched;
 
-pub use table::{Row, of_module};
+pub use table::{AccessBounds, of_module};
 pub use verify::verify;
 
 /// An access that nothing shows to be inside.
@@ -58,7 +58,7 @@ pub struct Verdict {
     /// Bounds with a check in front of the access.
     pub checked: usize,
     /// By what each thing that a statement touches is in bounds.
-    pub rows: Vec<Row>,
+    pub rows: Vec<AccessBounds>,
 }
 
 /// The kernel with a check in front of each access that has no proof; `None`: all have one. Where the steps of
@@ -103,7 +103,7 @@ enum Effort<'b> {
 }
 
 fn find(kernel: &Kernel, target: &Target, effort: Effort<'_>) -> (Vec<Open>, Vec<Touched>) {
-    let mut walk = Walk {
+    let mut walk = BoundsChecker {
         kernel,
         target,
         effort,
@@ -126,7 +126,7 @@ fn find(kernel: &Kernel, target: &Target, effort: Effort<'_>) -> (Vec<Open>, Vec
     (walk.open, walk.touched)
 }
 
-struct Walk<'k> {
+struct BoundsChecker<'k> {
     kernel: &'k Kernel,
     target: &'k Target,
     effort: Effort<'k>,
@@ -143,7 +143,7 @@ struct Walk<'k> {
     touched: Vec<Touched>,
 }
 
-impl Walk<'_> {
+impl BoundsChecker<'_> {
     /// What the launch guarantees: dimensions and sizes of tensors.
     fn launch(&mut self) {
         for dim in self.kernel.dims.values() {

@@ -7,9 +7,9 @@ use super::claim::{Bound, Claim, Entry, Group, Nest, Sum, Uneven, What};
 use cranelift_entity::EntityRef;
 use ptoc_ir::analysis::facts::Facts;
 use ptoc_ir::tile::{
-    Access, Affine, Elem, Guard, Inst, Kernel, Op, Operand, PrintPart, TensorId, Tile, TileRef, Value, ViewRef,
+    Affine, Elem, Guard, Inst, Kernel, NestAccess, Op, Operand, PrintPart, TensorId, Tile, TileRef, Value, ViewRef,
 };
-use ptoc_isa::{BinOp, CmpOp, Num, Target};
+use ptoc_isa::{BinOp, CmpOp, IndexExpr, Target};
 use ptoc_layout::Swizzle;
 use std::rc::Rc;
 
@@ -177,22 +177,22 @@ impl Bounds<'_> {
     }
 
     /// A number that an instruction's demand speaks of; `None`: it is more than a sum.
-    fn num(&self, n: &Num, inst: &Inst) -> Option<Sum> {
+    fn num(&self, n: &IndexExpr, inst: &Inst) -> Option<Sum> {
         let tile = |k: usize| match inst.operands.get(k)? {
             Operand::Tile(t) => Some(t),
             _ => None,
         };
         Some(match *n {
-            Num::Is(n) => Sum::number(n),
-            Num::Rows(k) => Sum::of(tile(k)?.valid.0),
-            Num::Cols(k) => Sum::of(tile(k)?.valid.1),
-            Num::Width(k) => Sum::number(i64::from(tile(k)?.cols)),
-            Num::Size(k) => Sum::number(self.kernel.tiles[tile(k)?.tile].ty.dtype.size() as i64),
-            Num::Arg(k) => match inst.operands.get(k)? {
+            IndexExpr::Is(n) => Sum::number(n),
+            IndexExpr::Rows(k) => Sum::of(tile(k)?.valid.0),
+            IndexExpr::Cols(k) => Sum::of(tile(k)?.valid.1),
+            IndexExpr::Width(k) => Sum::number(i64::from(tile(k)?.cols)),
+            IndexExpr::Size(k) => Sum::number(self.kernel.tiles[tile(k)?.tile].ty.dtype.size() as i64),
+            IndexExpr::Arg(k) => match inst.operands.get(k)? {
                 Operand::Scalar(v) => Sum::of(*v),
                 _ => return None,
             },
-            Num::Bin(op @ (BinOp::Add | BinOp::Sub), a, b) => {
+            IndexExpr::Bin(op @ (BinOp::Add | BinOp::Sub), a, b) => {
                 let (mut a, b) = (self.num(a, inst)?, self.num(b, inst)?);
                 let sign = if op == BinOp::Add { 1 } else { -1 };
                 a.terms.extend(b.terms.into_iter().map(|(f, n)| (f, sign * n)));
@@ -203,10 +203,10 @@ impl Bounds<'_> {
     }
 
     /// One side of a nest.
-    fn side(&mut self, side: &Access, extents: &[Value], guards: &[Guard]) {
+    fn side(&mut self, side: &NestAccess, extents: &[Value], guards: &[Guard]) {
         let mut nest = self.nest(extents, guards);
         match side {
-            Access::Tile { tile, row, col } => {
+            NestAccess::Tile { tile, row, col } => {
                 self.tile(tile);
                 let nest = Rc::new(nest);
                 let ty = self.kernel.tiles[tile.tile].ty;
@@ -222,7 +222,7 @@ impl Bounds<'_> {
                     }
                 }
             }
-            Access::Tensor { tensor, elem, at, swizzle, tables } => {
+            NestAccess::Tensor { tensor, elem, at, swizzle, tables } => {
                 let mut at = self.affine(at, extents);
                 for (k, table) in tables.iter().enumerate() {
                     let place = self.affine(&table.at, extents);

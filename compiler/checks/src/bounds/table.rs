@@ -19,7 +19,7 @@ pub(super) struct Touched {
 
 /// By what one thing that a statement of the source touches is in bounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct AccessBounds {
     /// The statement.
     pub span: Span,
     /// The tile, the tensor, or the instruction that asks something of its operands.
@@ -32,19 +32,19 @@ pub struct Row {
 
 /// The table of a kernel: one row a statement and thing, in the order of the first of them. The checks of `open` follow
 /// those of the kernel.
-pub(super) fn rows(kernel: &Kernel, touched: &[Touched], open: &[Open], removed: &[CheckId]) -> Vec<Row> {
+pub(super) fn rows(kernel: &Kernel, touched: &[Touched], open: &[Open], removed: &[CheckId]) -> Vec<AccessBounds> {
     let name = |thing: Thing| match thing {
         Thing::Tile(t) => kernel.tiles[t].name.clone(),
         Thing::Tensor(t) => kernel.tensors[t].name.clone(),
         Thing::Operands(instruction) => format_smolstr!("operands of {instruction}"),
     };
-    let mut out: Vec<Row> = Vec::new();
+    let mut out: Vec<AccessBounds> = Vec::new();
     let mut places: FxHashMap<(Span, SmolStr), usize> = FxHashMap::default();
     let mut from = 0;
     for t in touched {
         let what = name(t.thing);
         let place = *places.entry((t.span, what.clone())).or_insert_with(|| {
-            out.push(Row { span: t.span, what, checks: Vec::new(), intervals: false });
+            out.push(AccessBounds { span: t.span, what, checks: Vec::new(), intervals: false });
             out.len() - 1
         });
         let row = &mut out[place];
@@ -63,7 +63,7 @@ pub(super) fn rows(kernel: &Kernel, touched: &[Touched], open: &[Open], removed:
 }
 
 /// The rows as a module's table. A check that was folded away holds wherever it stood.
-pub fn of_module(rows: Vec<Row>, module: &Module) -> Vec<BoundsRow> {
+pub fn of_module(rows: Vec<AccessBounds>, module: &Module) -> Vec<BoundsRow> {
     fn left(region: &Region, out: &mut Vec<u32>) {
         for stmt in region {
             if let Op::Check { check, .. } = &stmt.op {
@@ -75,7 +75,7 @@ pub fn of_module(rows: Vec<Row>, module: &Module) -> Vec<BoundsRow> {
     let mut checks = Vec::new();
     left(&module.block.body, &mut checks);
     let number = |id: CheckId| module.checks.iter().position(|row| row.id == id.as_u32()).map(|n| n as u32);
-    let told = |row: Row| {
+    let told = |row: AccessBounds| {
         let named: Vec<u32> = row.checks.into_iter().filter_map(number).filter(|n| checks.contains(n)).collect();
         let by = match row.intervals {
             _ if !named.is_empty() => Bounded::Checks(named),

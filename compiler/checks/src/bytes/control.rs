@@ -2,12 +2,12 @@
 //! then one that stands for all the rest, until nothing new comes of it.
 
 use super::contents::Meeting;
-use super::numbers::{Literal, Num};
-use super::states::State;
+use super::numbers::{Literal, SymbolicOffset};
+use super::states::ByteState;
 use super::touches::{Constants, touches};
-use super::walk::{Target, Walk};
+use super::walk::{ByteInterpreter, Target};
 use ptoc_ir::tile::{For, If, Kernel, Label, Op, Scope, Stmt, Tile, Value, While, jumps};
-use ptoc_placement::access::Access;
+use ptoc_placement::access::AccessMode;
 use rustc_hash::FxHashMap;
 
 /// Iterations of a loop that are walked through one by one, if these are all of them.
@@ -27,14 +27,14 @@ pub(super) const ENOUGH: u32 = 20_000;
 /// Rounds of a loop until nothing new comes.
 const ROUNDS: u32 = 24;
 
-pub(super) type Flow = Option<Option<State>>;
+pub(super) type StateAfter = Option<Option<ByteState>>;
 
-impl<'k> Walk<'k> {
+impl<'k> ByteInterpreter<'k> {
     fn target(&mut self, label: Label) {
         self.targets.push(Target { label, breaks: None, continues: None });
     }
 
-    pub(super) fn jump(&mut self, label: Label, state: State, continues: bool) {
+    pub(super) fn jump(&mut self, label: Label, state: ByteState, continues: bool) {
         let Some(at) = self.targets.iter().rposition(|t| t.label == label) else { return };
         let slot = |t: &mut Target| if continues { t.continues.take() } else { t.breaks.take() };
         let old = slot(&mut self.targets[at]);
@@ -43,14 +43,14 @@ impl<'k> Walk<'k> {
         *(if continues { &mut target.continues } else { &mut target.breaks }) = joined;
     }
 
-    pub(super) fn assume(&self, condition: Num, holds: bool) -> Vec<Literal> {
+    pub(super) fn assume(&self, condition: SymbolicOffset, holds: bool) -> Vec<Literal> {
         let mut out = Vec::new();
         self.numbers.assume(condition, holds, &mut out);
         out
     }
 
     /// `region` where `condition` turned out so.
-    fn under(&mut self, condition: Num, holds: bool, region: &'k [Stmt], state: State) -> Flow {
+    fn under(&mut self, condition: SymbolicOffset, holds: bool, region: &'k [Stmt], state: ByteState) -> StateAfter {
         let more = self.assume(condition, holds);
         let state = self.filter(state, &more);
         let depth = self.path.len();
@@ -60,7 +60,7 @@ impl<'k> Walk<'k> {
         end
     }
 
-    pub(super) fn conditional(&mut self, i: &'k If, state: State) -> Flow {
+    pub(super) fn conditional(&mut self, i: &'k If, state: ByteState) -> StateAfter {
         let condition = self.numbers.get(i.cond);
         match self.numbers.decide(condition, &self.path) {
             Some(true) => self.region(&i.then, Some(state)),
@@ -76,7 +76,7 @@ impl<'k> Walk<'k> {
         }
     }
 
-    pub(super) fn scope(&mut self, s: &'k Scope, state: State) -> Flow {
+    pub(super) fn scope(&mut self, s: &'k Scope, state: ByteState) -> StateAfter {
         let (before, depth) = (self.unsure, self.path.len());
         self.target(s.label);
         let end = self.region(&s.body, Some(state))?;
@@ -88,7 +88,13 @@ impl<'k> Walk<'k> {
     }
 
     /// One iteration with the index as given; `continue` comes to its end too.
-    pub(super) fn iteration(&mut self, f: &'k For, index: Num, runs: Num, state: State) -> Flow {
+    pub(super) fn iteration(
+        &mut self,
+        f: &'k For,
+        index: SymbolicOffset,
+        runs: SymbolicOffset,
+        state: ByteState,
+    ) -> StateAfter {
         self.numbers.set(f.index, index);
         let sure = self.unsure;
         let end = self.under(runs, true, &f.body, state)?;
@@ -98,7 +104,7 @@ impl<'k> Walk<'k> {
         Some(self.join(end, continues, Meeting::Plain))
     }
 
-    pub(super) fn for_loop(&mut self, f: &'k For, state: State) -> Flow {
+    pub(super) fn for_loop(&mut self, f: &'k For, state: ByteState) -> StateAfter {
         let (lo, hi) = (self.numbers.get(f.lo), self.numbers.get(f.hi));
         let index_ty = ptoc_ir::tile::Ty::Index;
         let runs = self.numbers.compare(index_ty, ptoc_isa::CmpOp::Lt, lo, hi);
@@ -195,7 +201,7 @@ impl<'k> Walk<'k> {
 
     /// The tiles of which it takes iterations to know what they have written: not those that each iteration declares,
     /// of which the next one finds nothing; and not those of which all that is written is known from the bounds
-    /// ([`Walk::covers`]), if the loop itself reads none of it.
+    /// ([`ByteInterpreter::covers`]), if the loop itself reads none of it.
     fn filled_in_turn(&mut self, f: &'k For) -> Vec<Tile> {
         let mut uses = FxHashMap::default();
         uses_in(self.kernel, &self.constants, &f.body, &mut uses);
@@ -209,7 +215,7 @@ impl<'k> Walk<'k> {
     }
 
     /// How many bytes of these tiles may be unwritten.
-    fn unwritten_of(&mut self, tiles: &[Tile], state: &State) -> u64 {
+    fn unwritten_of(&mut self, tiles: &[Tile], state: &ByteState) -> u64 {
         tiles.iter().map(|t| self.unwritten_in(*t, state)).fold(0, u64::saturating_add)
     }
 
@@ -245,7 +251,7 @@ impl<'k> Walk<'k> {
     }
 
     /// All iterations from `first` on, as one. The state where the last one ends.
-    fn rest(&mut self, f: &'k For, first: Num, hi: Num, head: State) -> Flow {
+    fn rest(&mut self, f: &'k For, first: SymbolicOffset, hi: SymbolicOffset, head: ByteState) -> StateAfter {
         self.unsure = true;
         if let Some(out) = self.related_for(f, first, hi, &head)? {
             return Some(out);
@@ -257,8 +263,8 @@ impl<'k> Walk<'k> {
         Some(out)
     }
 
-    fn summary(&mut self, f: &'k For, first: Num, hi: Num, mut head: State) -> Flow {
-        let round = |this: &mut Self, head: State| -> Option<(Option<State>, Option<State>)> {
+    fn summary(&mut self, f: &'k For, first: SymbolicOffset, hi: SymbolicOffset, mut head: ByteState) -> StateAfter {
+        let round = |this: &mut Self, head: ByteState| -> Option<(Option<ByteState>, Option<ByteState>)> {
             let then = this.numbers.now();
             let index = this.numbers.symbol_in(first, hi);
             let index_ty = ptoc_ir::tile::Ty::Index;
@@ -295,7 +301,7 @@ impl<'k> Walk<'k> {
         Some(out)
     }
 
-    pub(super) fn while_loop(&mut self, w: &'k While, state: State) -> Flow {
+    pub(super) fn while_loop(&mut self, w: &'k While, state: ByteState) -> StateAfter {
         let before = self.unsure;
         self.target(w.label);
         let then = self.numbers.now();
@@ -342,7 +348,7 @@ impl<'k> Walk<'k> {
     }
 
     /// The head and, if the condition may hold, the body of a `while`; where it does not hold, the loop is left.
-    pub(super) fn round(&mut self, w: &'k While, state: State) -> Option<(Option<State>, Option<bool>)> {
+    pub(super) fn round(&mut self, w: &'k While, state: ByteState) -> Option<(Option<ByteState>, Option<bool>)> {
         let Some(tested) = self.region(&w.head, Some(state))? else { return Some((None, None)) };
         let condition = self.numbers.get(w.cond);
         let decided = self.numbers.decide(condition, &self.path);
@@ -379,8 +385,8 @@ fn uses_in(kernel: &Kernel, constants: &Constants, region: &[Stmt], out: &mut Fx
         for (access, r, _) in touches(kernel, constants, stmt) {
             let uses = out.entry(r.tile).or_default();
             match access {
-                Access::Read => uses.read = true,
-                Access::Write => uses.writes += 1,
+                AccessMode::Read => uses.read = true,
+                AccessMode::Write => uses.writes += 1,
             }
         }
         stmt.op.regions().for_each(|r| uses_in(kernel, constants, r, out));

@@ -7,27 +7,27 @@
 //! depends on variables may have been another number in the first iterations.
 
 use super::contents::{EMPTY_LOOP, UNWRITTEN};
-use super::numbers::Num;
-use super::states::State;
+use super::numbers::SymbolicOffset;
+use super::states::ByteState;
 use super::touches::touches;
-use super::walk::Walk;
-use super::window::{Count, Key, Part};
+use super::walk::ByteInterpreter;
+use super::window::{Count, Key, TouchedPart};
 use ptoc_ir::tile::{AddrKind, For, Op, Stmt, Tile, TileRef, Ty, Value, jumps};
 use ptoc_isa::BinOp;
-use ptoc_placement::access::Access;
+use ptoc_placement::access::AccessMode;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
 
 /// First row or column, and how many.
-type Axis = (Num, Num);
+type CoveredAxis = (SymbolicOffset, SymbolicOffset);
 
 /// A window that is written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cover {
     pub(super) tile: Tile,
     element: u32,
-    row: Axis,
-    col: Axis,
+    row: CoveredAxis,
+    col: CoveredAxis,
 }
 
 /// What the statements of a body do to values.
@@ -39,7 +39,7 @@ struct Body {
     other: FxHashSet<Value>,
     declared: FxHashSet<Tile>,
     /// Indices of the loops around a statement, and what was computed of them.
-    known: FxHashMap<Value, Num>,
+    known: FxHashMap<Value, SymbolicOffset>,
 }
 
 #[derive(Clone, Copy)]
@@ -78,7 +78,7 @@ impl Body {
     }
 }
 
-impl<'k> Walk<'k> {
+impl<'k> ByteInterpreter<'k> {
     /// What the iterations of `f` write, in terms of what is known outside of it. Where the loop does not run, these
     /// windows are empty.
     pub(super) fn covers(&mut self, f: &'k For) -> Vec<Cover> {
@@ -106,7 +106,7 @@ impl<'k> Walk<'k> {
                 Op::Scope(s) => out.extend(self.written_in(&s.body, body)),
                 _ => {
                     let all = touches(self.kernel, &self.constants, stmt);
-                    let writes = all.into_iter().filter(|(a, ..)| *a == Access::Write);
+                    let writes = all.into_iter().filter(|(a, ..)| *a == AccessMode::Write);
                     out.extend(writes.filter_map(|(_, r, part)| self.cover(&r, part, body)));
                 }
             }
@@ -115,14 +115,14 @@ impl<'k> Walk<'k> {
     }
 
     /// A sum or product of indices, constants, and what is known outside.
-    fn number(&mut self, v: Value, body: &mut Body) -> Option<Num> {
+    fn number(&mut self, v: Value, body: &mut Body) -> Option<SymbolicOffset> {
         if let Some(n) = body.known.get(&v) {
             return Some(*n);
         }
         let n = match body.defs.get(&v) {
             None if body.other.contains(&v) => return None,
             None => return Some(self.numbers.get(v)),
-            Some(Def::Const(n)) => Num::known(*n),
+            Some(Def::Const(n)) => SymbolicOffset::known(*n),
             Some(&Def::Binary(op, a, b)) => {
                 let (a, b) = (self.number(a, body)?, self.number(b, body)?);
                 self.numbers.binary(Ty::Index, op, a, b)
@@ -133,44 +133,46 @@ impl<'k> Walk<'k> {
     }
 
     /// The window of one write.
-    fn cover(&mut self, r: &TileRef, part: Part, body: &mut Body) -> Option<Cover> {
+    fn cover(&mut self, r: &TileRef, part: TouchedPart, body: &mut Body) -> Option<Cover> {
         let data = &self.kernel.tiles[r.tile];
         if data.addr == AddrKind::Dynamic || body.declared.contains(&r.tile) {
             return None;
         }
         let count = data.count;
-        let element = r.element.map_or(Some(Num::known(0)), |v| self.number(v, body))?.constant();
+        let element = r.element.map_or(Some(SymbolicOffset::known(0)), |v| self.number(v, body))?.constant();
         let element = element.and_then(|n| u32::try_from(n).ok()).filter(|n| *n < count)?;
-        let zero = Num::known(0);
+        let zero = SymbolicOffset::known(0);
         let (row, col) = match r.origin {
             Some((a, b)) => (self.number(a, body)?, self.number(b, body)?),
             None => (zero, zero),
         };
         let (row, col) = match part {
-            Part::Valid => ((row, self.number(r.valid.0, body)?), (col, self.number(r.valid.1, body)?)),
-            Part::Element(i, j) => {
+            TouchedPart::Valid => ((row, self.number(r.valid.0, body)?), (col, self.number(r.valid.1, body)?)),
+            TouchedPart::Element(i, j) => {
                 let (i, j) = (self.number(i, body)?, self.number(j, body)?);
-                let mut at = |a: Num, b: Num| (self.numbers.binary(Ty::Index, BinOp::Add, a, b), Num::known(1));
+                let mut at = |a: SymbolicOffset, b: SymbolicOffset| {
+                    (self.numbers.binary(Ty::Index, BinOp::Add, a, b), SymbolicOffset::known(1))
+                };
                 (at(row, i), at(col, j))
             }
-            Part::Rect((i, j), (m, n)) => {
+            TouchedPart::Rect((i, j), (m, n)) => {
                 let (i, j) = (self.number(i, body)?, self.number(j, body)?);
                 let mut count = |this: &mut Self, n: Count| match n {
-                    Count::One => Some(Num::known(1)),
+                    Count::One => Some(SymbolicOffset::known(1)),
                     Count::Of(v) => this.number(v, body),
                 };
                 let (m, n) = (count(self, m)?, count(self, n)?);
-                let mut at = |a: Num, b: Num| self.numbers.binary(Ty::Index, BinOp::Add, a, b);
+                let mut at = |a: SymbolicOffset, b: SymbolicOffset| self.numbers.binary(Ty::Index, BinOp::Add, a, b);
                 ((at(row, i), m), (at(col, j), n))
             }
-            Part::Some | Part::Within(..) => return None,
+            TouchedPart::Some | TouchedPart::Within(..) => return None,
         };
         Some(Cover { tile: r.tile, element, row, col })
     }
 
     /// The window for all values of an index that one of its axes follows.
-    fn over(&mut self, c: Cover, index: Num, lo: Num, hi: Num) -> Option<Cover> {
-        let depends = |this: &Self, (a, n): Axis| [a, n].iter().any(|n| this.numbers.depends(*n, index));
+    fn over(&mut self, c: Cover, index: SymbolicOffset, lo: SymbolicOffset, hi: SymbolicOffset) -> Option<Cover> {
+        let depends = |this: &Self, (a, n): CoveredAxis| [a, n].iter().any(|n| this.numbers.depends(*n, index));
         match (depends(self, c.row), depends(self, c.col)) {
             (true, false) => Some(Cover { row: self.axis(c.row, index, lo, hi)?, ..c }),
             (false, true) => Some(Cover { col: self.axis(c.col, index, lo, hi)?, ..c }),
@@ -180,25 +182,32 @@ impl<'k> Walk<'k> {
         }
     }
 
-    fn axis(&mut self, (origin, valid): Axis, index: Num, lo: Num, hi: Num) -> Option<Axis> {
+    fn axis(
+        &mut self,
+        (origin, valid): CoveredAxis,
+        index: SymbolicOffset,
+        lo: SymbolicOffset,
+        hi: SymbolicOffset,
+    ) -> Option<CoveredAxis> {
         // Blocks of something, of which the last may be cut: all of it.
-        if let Some(whole) = self.numbers.blocks_of(origin, valid, index, hi).filter(|_| lo == Num::known(0)) {
+        if let Some(whole) = self.numbers.blocks_of(origin, valid, index, hi).filter(|_| lo == SymbolicOffset::known(0))
+        {
             return Some((lo, whole));
         }
         let length = valid.constant().filter(|n| *n >= 1)?;
         let trips = self.numbers.minus(hi, lo);
         // Counted from where the loop begins.
         if origin == self.numbers.binary(Ty::Index, BinOp::Sub, index, lo) && length == 1 {
-            return Some((Num::known(0), trips));
+            return Some((SymbolicOffset::known(0), trips));
         }
         let (step, offset) = self.numbers.multiple(origin, index)?;
         if !(1..=length).contains(&step) {
             return None;
         }
         let index_ty = Ty::Index;
-        let start = self.numbers.binary(index_ty, BinOp::Mul, lo, Num::known(step)).plus(offset)?;
+        let start = self.numbers.binary(index_ty, BinOp::Mul, lo, SymbolicOffset::known(step)).plus(offset)?;
         // The last window may be longer than a step.
-        let all = self.numbers.binary(index_ty, BinOp::Mul, trips, Num::known(step));
+        let all = self.numbers.binary(index_ty, BinOp::Mul, trips, SymbolicOffset::known(step));
         match length - step {
             0 => Some((start, all)),
             // Of a loop that does not run, this would be more than nothing.
@@ -207,7 +216,7 @@ impl<'k> Walk<'k> {
     }
 
     /// After a loop: what it has written for sure is not unwritten.
-    pub(super) fn apply(&mut self, covers: &[Cover], state: &mut State) {
+    pub(super) fn apply(&mut self, covers: &[Cover], state: &mut ByteState) {
         for c in covers {
             let (storage, base, key, bytes, exact) = self.covered(c);
             let ranges: Vec<_> = bytes.iter().map(|(s, e)| (s + base, e + base)).collect();

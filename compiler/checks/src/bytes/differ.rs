@@ -1,6 +1,6 @@
 //! Numbers that are never the same: elements of an array that are used in turn.
 
-use super::numbers::{Node, Num, Numbers, index_binary};
+use super::numbers::{Node, Numbers, SymbolicOffset, index_binary};
 use ptoc_ir::tile::Ty;
 use ptoc_isa::BinOp;
 
@@ -9,7 +9,7 @@ const RESIDUES: i64 = 4096;
 
 impl Numbers {
     /// Are the two never the same?
-    pub(super) fn differ(&mut self, a: Num, b: Num) -> bool {
+    pub(super) fn differ(&mut self, a: SymbolicOffset, b: SymbolicOffset) -> bool {
         if a.base == b.base {
             return a.offset != b.offset;
         }
@@ -35,7 +35,7 @@ impl Numbers {
     }
 
     /// The one symbol of both numbers.
-    fn symbol_of(&self, a: Num, b: Num) -> Option<u32> {
+    fn symbol_of(&self, a: SymbolicOffset, b: SymbolicOffset) -> Option<u32> {
         let (mut open, mut found) = (vec![a.base, b.base], None);
         while let Some(id) = open.pop() {
             match &self.nodes[id as usize] {
@@ -75,13 +75,13 @@ impl Numbers {
     }
 
     /// The number where the symbol is `n`.
-    fn at(&self, number: Num, symbol: u32, n: i64) -> Option<i64> {
+    fn at(&self, number: SymbolicOffset, symbol: u32, n: i64) -> Option<i64> {
         let base = match &self.nodes[number.base as usize] {
             Node::Zero => 0,
             Node::Symbol(_) => (number.base == symbol).then_some(n)?,
             Node::Index(op, a, b) => {
                 let (a, b) = (self.at(*a, symbol, n)?, self.at(*b, symbol, n)?);
-                index_binary(*op, Num::known(a), Num::known(b))?.constant()?
+                index_binary(*op, SymbolicOffset::known(a), SymbolicOffset::known(b))?.constant()?
             }
             _ => return None,
         };

@@ -10,15 +10,15 @@
 //! A family says that all of its windows are written: it ends where its tile is declared anew, and what may be jumped
 //! over has none behind its loop.
 
-use super::numbers::{Literal, Num};
-use super::states::State;
+use super::numbers::{Literal, SymbolicOffset};
+use super::states::ByteState;
 use super::touches::touches;
-use super::walk::{Walk, launch};
-use super::window::{Count, Part};
+use super::walk::{ByteInterpreter, launch};
+use super::window::{Count, TouchedPart};
 use ptoc_diagnostics::{Account, Span};
 use ptoc_ir::tile::{AddrKind, For, If, Kernel, Label, Op, Region, Scope, Stmt, Tile, TileRef, Ty, Value, Var, While};
 use ptoc_isa::{BinOp, CmpOp};
-use ptoc_placement::access::Access;
+use ptoc_placement::access::AccessMode;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
 
@@ -33,7 +33,7 @@ const PART: usize = 4;
 const INDEX: Ty = Ty::Index;
 
 /// First row or column, and how many.
-pub(super) type Axis = (Num, Num);
+pub(super) type FamilyAxis = (SymbolicOffset, SymbolicOffset);
 
 /// An element of a tile array.
 pub(super) type Owner = (Tile, u32);
@@ -41,9 +41,9 @@ pub(super) type Owner = (Tile, u32);
 /// There is a value of this symbol, from `lo` on and below `hi`.
 #[derive(Clone, Copy)]
 pub(super) struct Param {
-    pub(super) symbol: Num,
-    pub(super) lo: Num,
-    pub(super) hi: Option<Num>,
+    pub(super) symbol: SymbolicOffset,
+    pub(super) lo: SymbolicOffset,
+    pub(super) hi: Option<SymbolicOffset>,
 }
 
 /// Windows that are written: for all values of the parameters with which the conditions turn out so.
@@ -52,27 +52,27 @@ pub(super) struct Family {
     owner: Owner,
     /// The outermost loop first.
     pub(super) params: Vec<Param>,
-    pub(super) holds: Vec<(Num, bool)>,
-    pub(super) axes: [Axis; 2],
+    pub(super) holds: Vec<(SymbolicOffset, bool)>,
+    pub(super) axes: [FamilyAxis; 2],
 }
 
 /// A read, with all that is written before it.
 pub(super) struct Read {
     place: (Span, Tile),
     owner: Owner,
-    pub(super) axes: [Axis; 2],
+    pub(super) axes: [FamilyAxis; 2],
     pub(super) path: Vec<Literal>,
     pub(super) written: Vec<Rc<Family>>,
 }
 
 struct Families<'w, 'k> {
-    walk: &'w mut Walk<'k>,
+    walk: &'w mut ByteInterpreter<'k>,
     account: Account<'k>,
     /// Reads that are looked at, and their tiles.
     open: &'w FxHashSet<(Span, Tile)>,
     tiles: FxHashSet<Tile>,
     defs: FxHashMap<Value, &'k Op>,
-    state: State,
+    state: ByteState,
     written: Vec<Rc<Family>>,
     reads: Vec<Read>,
     /// Reads that cannot be followed.
@@ -192,7 +192,7 @@ impl Changes {
 /// What was there before a loop.
 struct Before {
     written: Vec<Rc<Family>>,
-    vars: FxHashMap<Var, Num>,
+    vars: FxHashMap<Var, SymbolicOffset>,
     changes: Changes,
     reads: usize,
     path: usize,
@@ -233,30 +233,30 @@ impl<'k> Families<'_, 'k> {
         Some(true)
     }
 
-    fn touch(&mut self, stmt: &Stmt, access: Access, r: &TileRef, part: Part) -> Option<()> {
+    fn touch(&mut self, stmt: &Stmt, access: AccessMode, r: &TileRef, part: TouchedPart) -> Option<()> {
         let place = (stmt.span, r.tile);
-        if !self.tiles.contains(&r.tile) || (access == Access::Read && !self.open.contains(&place)) {
+        if !self.tiles.contains(&r.tile) || (access == AccessMode::Read && !self.open.contains(&place)) {
             return Some(());
         }
         let numbers = &mut self.walk.numbers;
-        let element = r.element.map_or(Num::known(0), |v| numbers.get(v)).constant();
+        let element = r.element.map_or(SymbolicOffset::known(0), |v| numbers.get(v)).constant();
         let count = self.walk.kernel.tiles[r.tile].count;
         let element = element.and_then(|n| u32::try_from(n).ok()).filter(|n| *n < count);
-        let some = matches!(part, Part::Some | Part::Within(..));
+        let some = matches!(part, TouchedPart::Some | TouchedPart::Within(..));
         match (access, element) {
-            (Access::Read, None) => drop(self.lost.insert(place)),
-            (Access::Read, Some(element)) => {
+            (AccessMode::Read, None) => drop(self.lost.insert(place)),
+            (AccessMode::Read, Some(element)) => {
                 let (owner, axes) = ((r.tile, element), self.axes(r, part));
                 let written: Vec<_> = self.written.iter().filter(|f| f.owner == owner).cloned().collect();
                 self.account.spend(FAMILY * written.len()).ok()?;
                 self.reads.push(Read { place, owner, axes, path: self.walk.path.clone(), written });
             }
-            (Access::Write, Some(element)) if !some => {
+            (AccessMode::Write, Some(element)) if !some => {
                 let (owner, axes) = ((r.tile, element), self.axes(r, part));
                 let family = Family { owner, params: Vec::new(), holds: Vec::new(), axes };
                 self.add(Rc::new(family));
             }
-            (Access::Write, _) => {}
+            (AccessMode::Write, _) => {}
         }
         Some(())
     }
@@ -272,23 +272,25 @@ impl<'k> Families<'_, 'k> {
     }
 
     /// The window of an operand.
-    fn axes(&mut self, r: &TileRef, part: Part) -> [Axis; 2] {
+    fn axes(&mut self, r: &TileRef, part: TouchedPart) -> [FamilyAxis; 2] {
         let numbers = &mut self.walk.numbers;
-        let zero = Num::known(0);
+        let zero = SymbolicOffset::known(0);
         let (row, col) = r.origin.map_or((zero, zero), |(a, b)| (numbers.get(a), numbers.get(b)));
-        let mut at = |a: Num, b: Value, n: Count| {
+        let mut at = |a: SymbolicOffset, b: Value, n: Count| {
             let b = numbers.get(b);
             let n = match n {
-                Count::One => Num::known(1),
+                Count::One => SymbolicOffset::known(1),
                 Count::Of(v) => numbers.get(v),
             };
             (numbers.binary(INDEX, BinOp::Add, a, b), n)
         };
         match part {
-            Part::Valid => [(row, numbers.get(r.valid.0)), (col, numbers.get(r.valid.1))],
-            Part::Element(i, j) => [at(row, i, Count::One), at(col, j, Count::One)],
-            Part::Rect((i, j), (m, n)) | Part::Within((i, j), (m, n)) => [at(row, i, m), at(col, j, n)],
-            Part::Some => [(row, Num::known(i64::from(r.rows))), (col, Num::known(i64::from(r.cols)))],
+            TouchedPart::Valid => [(row, numbers.get(r.valid.0)), (col, numbers.get(r.valid.1))],
+            TouchedPart::Element(i, j) => [at(row, i, Count::One), at(col, j, Count::One)],
+            TouchedPart::Rect((i, j), (m, n)) | TouchedPart::Within((i, j), (m, n)) => [at(row, i, m), at(col, j, n)],
+            TouchedPart::Some => {
+                [(row, SymbolicOffset::known(i64::from(r.rows))), (col, SymbolicOffset::known(i64::from(r.cols)))]
+            }
         }
     }
 
@@ -368,7 +370,7 @@ impl<'k> Families<'_, 'k> {
     }
 
     /// Only that is left after it, and these variables.
-    fn after(&mut self, before: Before, vars: &FxHashMap<Var, Num>) {
+    fn after(&mut self, before: Before, vars: &FxHashMap<Var, SymbolicOffset>) {
         self.walk.path.truncate(before.path);
         self.written = before.written;
         self.state.vars = before.vars;
@@ -377,7 +379,7 @@ impl<'k> Families<'_, 'k> {
     }
 
     /// Variables that each iteration sets once, to some constant more: what they begin with, and by how much they grow.
-    fn counters(&mut self, regions: &[&'k Region], before: &Before) -> Vec<(Var, Num, i64)> {
+    fn counters(&mut self, regions: &[&'k Region], before: &Before) -> Vec<(Var, SymbolicOffset, i64)> {
         let mut read: FxHashMap<Value, Var> = FxHashMap::default();
         let mut out = Vec::new();
         for stmt in regions.iter().flat_map(|r| r.iter()) {
@@ -402,10 +404,14 @@ impl<'k> Families<'_, 'k> {
     }
 
     /// Each counter after so many iterations.
-    fn counted(&mut self, counters: &[(Var, Num, i64)], times: Num) -> FxHashMap<Var, Num> {
+    fn counted(
+        &mut self,
+        counters: &[(Var, SymbolicOffset, i64)],
+        times: SymbolicOffset,
+    ) -> FxHashMap<Var, SymbolicOffset> {
         let numbers = &mut self.walk.numbers;
-        let mut at = |first: Num, by: i64| {
-            let more = numbers.binary(INDEX, BinOp::Mul, times, Num::known(by));
+        let mut at = |first: SymbolicOffset, by: i64| {
+            let more = numbers.binary(INDEX, BinOp::Mul, times, SymbolicOffset::known(by));
             numbers.binary(INDEX, BinOp::Add, first, more)
         };
         counters.iter().map(|&(var, first, by)| (var, at(first, by))).collect()
@@ -433,7 +439,7 @@ impl<'k> Families<'_, 'k> {
         let param = Param { symbol: index, lo, hi: Some(hi) };
         let all = self.all_iterations(&before, param, ends && !out.continues, !out.leaves, &[])?;
         let trips = self.walk.numbers.minus(hi, lo);
-        let trips = self.walk.numbers.binary(INDEX, BinOp::Max, trips, Num::known(0));
+        let trips = self.walk.numbers.binary(INDEX, BinOp::Max, trips, SymbolicOffset::known(0));
         let vars = if out.leaves { FxHashMap::default() } else { self.counted(&counters, trips) };
         self.after(before, &vars);
         all.into_iter().for_each(|f| self.add(f));
@@ -458,7 +464,7 @@ impl<'k> Families<'_, 'k> {
         self.walk.path.extend(more);
         ends = ends && self.region(&w.body)?;
         // Which iterations come is known where one that comes has all before it.
-        let param = Param { symbol: index, lo: Num::known(0), hi: None };
+        let param = Param { symbol: index, lo: SymbolicOffset::known(0), hi: None };
         let all =
             self.all_iterations(&before, param, ends && !out.continues, falls && !out.leaves, &[(condition, true)])?;
         self.after(before, &FxHashMap::default());
@@ -467,12 +473,12 @@ impl<'k> Families<'_, 'k> {
     }
 
     /// Does each of these hold in all iterations before one in which it does?
-    fn falls(&self, conditions: &[Literal], index: Num, then: u32) -> bool {
+    fn falls(&self, conditions: &[Literal], index: SymbolicOffset, then: u32) -> bool {
         let numbers = &self.walk.numbers;
         !conditions.is_empty()
             && conditions.iter().all(|l| {
                 let Some((a, b)) = numbers.sides(*l) else { return false };
-                let old = |n: Num| numbers.made_of(n, then, &|id| id == index.base);
+                let old = |n: SymbolicOffset| numbers.made_of(n, then, &|id| id == index.base);
                 let difference = numbers.sum(b).zip(numbers.sum(a)).and_then(|(b, a)| b.plus(&a, -1));
                 let step =
                     difference.filter(|d| d.symbols().all(|s| s == index.base || !numbers.contains(s, index.base)));
@@ -488,7 +494,7 @@ impl<'k> Families<'_, 'k> {
         param: Param,
         whole: bool,
         all: bool,
-        runs: &[(Num, bool)],
+        runs: &[(SymbolicOffset, bool)],
     ) -> Option<Vec<Rc<Family>>> {
         if !whole {
             return Some(Vec::new());
@@ -526,7 +532,14 @@ impl<'k> Families<'_, 'k> {
     }
 
     /// The family for all values of `index` that `param` allows. `None` if it depends on what else is new since `then`.
-    fn general(&mut self, f: &Family, param: Param, index: Num, then: u32, runs: &[(Num, bool)]) -> Option<Family> {
+    fn general(
+        &mut self,
+        f: &Family,
+        param: Param,
+        index: SymbolicOffset,
+        then: u32,
+        runs: &[(SymbolicOffset, bool)],
+    ) -> Option<Family> {
         let numbers = &mut self.walk.numbers;
         let mut family = f.clone();
         family.holds.extend(runs);
@@ -555,13 +568,18 @@ fn has(all: &[Rc<Family>], family: &Rc<Family>) -> bool {
 }
 
 impl Family {
-    fn numbers(&self) -> impl Iterator<Item = Num> + '_ {
+    fn numbers(&self) -> impl Iterator<Item = SymbolicOffset> + '_ {
         let bounds = self.params.iter().flat_map(|p| [Some(p.lo), p.hi]).flatten();
         self.axes.iter().flat_map(|(a, n)| [*a, *n]).chain(self.holds.iter().map(|(c, _)| *c)).chain(bounds)
     }
 
     /// With another number for a symbol.
-    pub(super) fn with(&self, numbers: &mut super::numbers::Numbers, symbol: Num, to: Num) -> Option<Family> {
+    pub(super) fn with(
+        &self,
+        numbers: &mut super::numbers::Numbers,
+        symbol: SymbolicOffset,
+        to: SymbolicOffset,
+    ) -> Option<Family> {
         let with = super::shift::Instead { symbol, to };
         let mut family = self.clone();
         for (a, n) in &mut family.axes {

@@ -4,8 +4,8 @@
 //! system, of which it is noted what is known of it: a minimum is one of its two sides and at most both, `q = a / n`
 //! has `n q <= a < n q + n`.
 
-use super::numbers::{Literal, Node, Num, Numbers};
-use ptoc_ir::analysis::linear::{Row, System};
+use super::numbers::{Literal, Node, Numbers, SymbolicOffset};
+use ptoc_ir::analysis::linear::{LinearSum, System};
 use ptoc_ir::analysis::poly::Poly;
 use ptoc_ir::tile::Ty;
 use ptoc_isa::BinOp;
@@ -23,12 +23,12 @@ const ROW: usize = 40;
 
 impl Numbers {
     /// The number as a sum of products of nodes that are no sums.
-    pub(super) fn sum(&self, n: Num) -> Option<Poly<u32>> {
+    pub(super) fn sum(&self, n: SymbolicOffset) -> Option<Poly<u32>> {
         self.sum_at(n, DEPTH)
     }
 
-    fn sum_at(&self, n: Num, depth: u32) -> Option<Poly<u32>> {
-        let of = |n: Num| self.sum_at(n, depth - 1);
+    fn sum_at(&self, n: SymbolicOffset, depth: u32) -> Option<Poly<u32>> {
+        let of = |n: SymbolicOffset| self.sum_at(n, depth - 1);
         let base = match self.nodes[n.base as usize] {
             Node::Zero => Poly::constant(0),
             Node::Index(BinOp::Add, a, b) if depth > 0 => of(a)?.plus(&of(b)?, 1)?,
@@ -40,10 +40,10 @@ impl Numbers {
     }
 
     /// The sum as a number.
-    pub(super) fn number_of(&mut self, sum: &Poly<u32>) -> Num {
-        sum.terms().iter().fold(Num::known(0), |whole, (factors, n)| {
-            let product = factors.iter().fold(Num::known(*n), |product, f| {
-                self.binary(Ty::Index, BinOp::Mul, product, Num { base: *f, offset: 0 })
+    pub(super) fn number_of(&mut self, sum: &Poly<u32>) -> SymbolicOffset {
+        sum.terms().iter().fold(SymbolicOffset::known(0), |whole, (factors, n)| {
+            let product = factors.iter().fold(SymbolicOffset::known(*n), |product, f| {
+                self.binary(Ty::Index, BinOp::Mul, product, SymbolicOffset { base: *f, offset: 0 })
             });
             self.binary(Ty::Index, BinOp::Add, whole, product)
         })
@@ -55,7 +55,7 @@ impl Numbers {
 pub(super) struct Facts {
     system: System,
     /// One of the two is at least zero; the newest comes last.
-    either: Vec<[Row; 2]>,
+    either: Vec<[LinearSum; 2]>,
     /// Symbols of which the system has what is known.
     known: FxHashSet<u32>,
 }
@@ -86,12 +86,12 @@ impl<'n> Linear<'n> {
         self.fresh - 1
     }
 
-    fn row(&mut self, facts: &mut Facts, n: Num) -> Option<Row> {
+    fn row(&mut self, facts: &mut Facts, n: SymbolicOffset) -> Option<LinearSum> {
         let sum = self.numbers.sum(n)?;
-        let mut row = Row::number(0);
+        let mut row = LinearSum::number(0);
         for (factors, n) in sum.terms() {
             if factors.is_empty() {
-                row = row.sum(1, &Row::number(*n), 1)?;
+                row = row.sum(1, &LinearSum::number(*n), 1)?;
                 continue;
             }
             let symbol = self.symbol(factors.clone());
@@ -113,20 +113,20 @@ impl<'n> Linear<'n> {
     }
 
     /// `a - b + n`
-    fn difference(&mut self, facts: &mut Facts, a: Num, b: Num, n: i64) -> Option<Row> {
+    fn difference(&mut self, facts: &mut Facts, a: SymbolicOffset, b: SymbolicOffset, n: i64) -> Option<LinearSum> {
         let (a, b) = (self.row(facts, a)?, self.row(facts, b)?);
-        a.sum(1, &b, -1)?.sum(1, &Row::number(n), 1)
+        a.sum(1, &b, -1)?.sum(1, &LinearSum::number(n), 1)
     }
 
     /// `a <= b`
-    fn at_most(&mut self, facts: &mut Facts, a: Num, b: Num) {
+    fn at_most(&mut self, facts: &mut Facts, a: SymbolicOffset, b: SymbolicOffset) {
         if let Some(row) = self.difference(facts, b, a, 0) {
             facts.system.at_least_zero(row);
         }
     }
 
     /// `a == b`
-    fn same(&mut self, facts: &mut Facts, a: Num, b: Num) {
+    fn same(&mut self, facts: &mut Facts, a: SymbolicOffset, b: SymbolicOffset) {
         if let Some(row) = self.difference(facts, a, b, 0) {
             facts.system.zero(row);
         }
@@ -137,7 +137,7 @@ impl<'n> Linear<'n> {
         if facts.known.len() >= KNOWN || !facts.known.insert(node) {
             return;
         }
-        let n = Num { base: node, offset: 0 };
+        let n = SymbolicOffset { base: node, offset: 0 };
         match self.numbers.nodes[node as usize].clone() {
             Node::Symbol(_) => {
                 let (least, end) = self.numbers.range(node);
@@ -175,8 +175,8 @@ impl<'n> Linear<'n> {
     }
 
     /// `by * q <= a < by * q + by`
-    fn quotient(&mut self, facts: &mut Facts, q: Num, a: Num, by: i64) {
-        let times = self.numbers.binary(Ty::Index, BinOp::Mul, q, Num::known(by));
+    fn quotient(&mut self, facts: &mut Facts, q: SymbolicOffset, a: SymbolicOffset, by: i64) {
+        let times = self.numbers.binary(Ty::Index, BinOp::Mul, q, SymbolicOffset::known(by));
         self.at_most(facts, times, a);
         if let Some(last) = times.plus(by - 1) {
             self.at_most(facts, a, last);
@@ -184,28 +184,29 @@ impl<'n> Linear<'n> {
     }
 
     /// `r = a % b`
-    fn remainder(&mut self, facts: &mut Facts, r: Num, a: Num, b: Num) {
+    fn remainder(&mut self, facts: &mut Facts, r: SymbolicOffset, a: SymbolicOffset, b: SymbolicOffset) {
         if let Some(by) = b.constant().filter(|by| *by >= 1) {
             let q = self.numbers.binary(Ty::Index, BinOp::Div, a, b);
             let times = self.numbers.binary(Ty::Index, BinOp::Mul, q, b);
             let rest = self.numbers.binary(Ty::Index, BinOp::Sub, a, times);
             self.same(facts, r, rest);
-            self.at_most(facts, Num::known(0), r);
-            self.at_most(facts, r, Num::known(by - 1));
+            self.at_most(facts, SymbolicOffset::known(0), r);
+            self.at_most(facts, r, SymbolicOffset::known(by - 1));
             return;
         }
         // Of something unknown: where the quotient is 0, 1 or -1, if that is seen here.
-        let below = |this: &mut Self, x: Num, y: Num| {
+        let below = |this: &mut Self, x: SymbolicOffset, y: SymbolicOffset| {
             let less = this.numbers.compare(Ty::Index, ptoc_isa::CmpOp::Lt, x, y);
             this.follows(facts, less, true)
         };
-        if !below(self, Num::known(0), b) {
+        if !below(self, SymbolicOffset::known(0), b) {
             return;
         }
-        let (zero, negative) = (Num::known(0), self.numbers.binary(Ty::Index, BinOp::Sub, Num::known(0), b));
-        let twice = self.numbers.binary(Ty::Index, BinOp::Mul, b, Num::known(2));
+        let (zero, negative) =
+            (SymbolicOffset::known(0), self.numbers.binary(Ty::Index, BinOp::Sub, SymbolicOffset::known(0), b));
+        let twice = self.numbers.binary(Ty::Index, BinOp::Mul, b, SymbolicOffset::known(2));
         let shifted = |this: &mut Self, op: BinOp| this.numbers.binary(Ty::Index, op, a, b);
-        let at_least = |this: &mut Self, y: Num| a.plus(1).is_some_and(|more| below(this, y, more));
+        let at_least = |this: &mut Self, y: SymbolicOffset| a.plus(1).is_some_and(|more| below(this, y, more));
         let found = if at_least(self, zero) {
             match () {
                 () if below(self, a, b) => Some(a),
@@ -225,10 +226,10 @@ impl<'n> Linear<'n> {
     }
 
     /// The condition turned out so.
-    pub(super) fn assume(&mut self, facts: &mut Facts, condition: Num, holds: bool) {
+    pub(super) fn assume(&mut self, facts: &mut Facts, condition: SymbolicOffset, holds: bool) {
         if let Some(known) = condition.constant() {
             if (known != 0) != holds {
-                facts.system.at_least_zero(Row::number(-1));
+                facts.system.at_least_zero(LinearSum::number(-1));
             }
             return;
         }
@@ -237,9 +238,9 @@ impl<'n> Linear<'n> {
         all.into_iter().for_each(|l| self.literal(facts, l));
     }
 
-    fn inequality(&mut self, facts: &mut Facts, l: Literal) -> Option<Row> {
+    fn inequality(&mut self, facts: &mut Facts, l: Literal) -> Option<LinearSum> {
         let Node::Less(a, b, n) = self.numbers.nodes[l.condition as usize] else { return None };
-        let (a, b) = (Num { base: a, offset: 0 }, Num { base: b, offset: 0 });
+        let (a, b) = (SymbolicOffset { base: a, offset: 0 }, SymbolicOffset { base: b, offset: 0 });
         match l.holds {
             // a < b + n
             true => self.difference(facts, b, a, n.checked_sub(1)?),
@@ -255,13 +256,13 @@ impl<'n> Linear<'n> {
         match self.numbers.nodes[l.condition as usize].clone() {
             Node::Less(..) => {}
             Node::Equal(a, b, n) => {
-                let (a, b) = (Num { base: a, offset: 0 }, Num { base: b, offset: 0 });
+                let (a, b) = (SymbolicOffset { base: a, offset: 0 }, SymbolicOffset { base: b, offset: 0 });
                 let Some(row) = n.checked_neg().and_then(|n| self.difference(facts, a, b, n)) else { return };
                 if l.holds {
                     facts.system.zero(row);
                     return;
                 }
-                if let [Some(above), Some(below)] = [1, -1].map(|sign| row.sum(sign, &Row::number(-1), 1)) {
+                if let [Some(above), Some(below)] = [1, -1].map(|sign| row.sum(sign, &LinearSum::number(-1), 1)) {
                     facts.either.push([above, below]);
                 }
             }
@@ -279,14 +280,14 @@ impl<'n> Linear<'n> {
             }
             _ => {
                 let symbol = self.symbol(vec![l.condition]);
-                let row = Row::number(-i64::from(l.holds)).plus(symbol, 1);
+                let row = LinearSum::number(-i64::from(l.holds)).plus(symbol, 1);
                 row.into_iter().for_each(|row| facts.system.zero(row));
             }
         }
     }
 
     /// Does the condition certainly turn out so?
-    pub(super) fn follows(&mut self, facts: &Facts, condition: Num, holds: bool) -> bool {
+    pub(super) fn follows(&mut self, facts: &Facts, condition: SymbolicOffset, holds: bool) -> bool {
         if let Some(known) = condition.constant() {
             return (known != 0) == holds;
         }
@@ -300,7 +301,7 @@ impl<'n> Linear<'n> {
         self.split(&facts.system, &facts.either, SPLITS)
     }
 
-    fn split(&mut self, system: &System, either: &[[Row; 2]], depth: usize) -> bool {
+    fn split(&mut self, system: &System, either: &[[LinearSum; 2]], depth: usize) -> bool {
         if self.spent() {
             return false;
         }

@@ -18,8 +18,9 @@
 //! overwritten. So a dead store is dead in every run, and what is called unwritten is unwritten. A read of which
 //! neither is shown is a warning (E0502), and runs of the kernel are watched.
 //!
-//! A counted loop is walked through as long as that is not too much; of a longer one, what an iteration may touch are the
-//! windows at all values that its indices may have ([`ptoc_ir::analysis::progression`]), so that rows which no iteration writes stay unwritten.
+//! A counted loop is walked through as long as that is not too much; of a longer one, what an iteration may touch are
+//! the windows at all values that its indices may have ([`ptoc_ir::analysis::progression`]), so that rows which no
+//! iteration writes stay unwritten.
 //!
 //! What is left open then is looked at without iterations ([`families`], [`witness`]): of a loop, there is an index for
 //! each window that it writes, and whether one of them has the element that is read is shown with linear inequalities
@@ -50,8 +51,8 @@ mod window;
 mod witness;
 mod writes;
 
-use crate::capacity::Author;
-use crate::init::{Kind, kind};
+use crate::capacity::FixContext;
+use crate::init::{TileKind, kind};
 use ptoc_diagnostics::{Analysis, Budget, Code, Diagnostic, Span, codes};
 use ptoc_ir::tile::{Kernel, SyncMode, Tile};
 use ptoc_isa::Target;
@@ -77,7 +78,7 @@ pub fn check(
     kernel: &Kernel,
     target: &Target,
     diagnostics: &mut Vec<Diagnostic>,
-    author: &dyn Author,
+    author: &dyn FixContext,
     budget: &Budget,
 ) -> Checked {
     let account = budget.account(Analysis::Bytes);
@@ -91,7 +92,7 @@ pub fn check(
         let of = |tile: &Tile| d.labels.iter().any(|l| l.span == kernel.tiles[*tile].span);
         let proved = || d.span.and_then(|span| proved.get(&span)).is_some_and(|tiles| tiles.iter().any(of));
         // Of flags in disorder the hazards have more to say; of a ring, this is what shows it.
-        let first = |tile: Tile| kernel.sync != SyncMode::Manual || kind(kernel, tile) == Kind::Ring;
+        let first = |tile: Tile| kernel.sync != SyncMode::Manual || kind(kernel, tile) == TileKind::Ring;
         let wrong = |u: &walk::Unwritten| {
             (u.always || u.sure) && first(u.tile) && d.labels.iter().any(|l| l.span == kernel.tiles[u.tile].span)
         };

@@ -8,14 +8,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A scalar: `base + offset`; base 0 is the number zero, so that constants are `0 + offset`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(super) struct Num {
+pub(super) struct SymbolicOffset {
     pub(super) base: u32,
     pub(super) offset: i64,
 }
 
-impl Num {
-    pub(super) const fn known(offset: i64) -> Num {
-        Num { base: 0, offset }
+impl SymbolicOffset {
+    pub(super) const fn known(offset: i64) -> SymbolicOffset {
+        SymbolicOffset { base: 0, offset }
     }
 
     pub(super) fn constant(self) -> Option<i64> {
@@ -23,8 +23,8 @@ impl Num {
     }
 
     /// `self + n`; `None` if that overflows.
-    pub(super) fn plus(self, n: i64) -> Option<Num> {
-        Some(Num { offset: self.offset.checked_add(n)?, ..self })
+    pub(super) fn plus(self, n: i64) -> Option<SymbolicOffset> {
+        Some(SymbolicOffset { offset: self.offset.checked_add(n)?, ..self })
     }
 }
 
@@ -51,15 +51,15 @@ pub(super) enum Node {
     Less(u32, u32, i64),
     /// `a == b + n`, `a < b`.
     Equal(u32, u32, i64),
-    Not(Num),
-    And(Num, Num),
-    Or(Num, Num),
+    Not(SymbolicOffset),
+    And(SymbolicOffset, SymbolicOffset),
+    Or(SymbolicOffset, SymbolicOffset),
     /// Arithmetic on indices.
-    Index(BinOp, Num, Num),
+    Index(BinOp, SymbolicOffset, SymbolicOffset),
     /// One or the other.
-    Select(Num, Num, Num),
+    Select(SymbolicOffset, SymbolicOffset, SymbolicOffset),
     /// Any other pure operation, by its description.
-    Pure(String, Vec<Num>),
+    Pure(String, Vec<SymbolicOffset>),
 }
 
 /// All numbers of an analysis.
@@ -70,14 +70,14 @@ pub(super) struct Numbers {
     ids: FxHashMap<Node, u32>,
     symbols: u32,
     /// Symbols that are at least some number.
-    at_least: FxHashMap<u32, Num>,
+    at_least: FxHashMap<u32, SymbolicOffset>,
     /// Symbols that are less than some number.
-    below: FxHashMap<u32, Num>,
+    below: FxHashMap<u32, SymbolicOffset>,
     /// Symbols that are multiples of some number.
     multiples: FxHashSet<(u32, i64)>,
     /// The values that nodes may have.
     spreads: FxHashMap<u32, Progression>,
-    values: FxHashMap<Value, Num>,
+    values: FxHashMap<Value, SymbolicOffset>,
 }
 
 impl Numbers {
@@ -96,17 +96,17 @@ impl Numbers {
     }
 
     /// It is not negative.
-    pub(super) fn natural(&mut self, n: Num) {
+    pub(super) fn natural(&mut self, n: SymbolicOffset) {
         if n.offset == 0 && matches!(self.nodes[n.base as usize], Node::Symbol(_)) {
-            self.at_least.entry(n.base).or_insert(Num::known(0));
+            self.at_least.entry(n.base).or_insert(SymbolicOffset::known(0));
             self.spreads.clear();
         }
     }
 
     /// `0 <= i < end`, for a symbol.
-    pub(super) fn counts(&mut self, i: Num, end: Num) {
+    pub(super) fn counts(&mut self, i: SymbolicOffset, end: SymbolicOffset) {
         if i.offset == 0 && matches!(self.nodes[i.base as usize], Node::Symbol(_)) {
-            self.at_least.insert(i.base, Num::known(0));
+            self.at_least.insert(i.base, SymbolicOffset::known(0));
             self.below.insert(i.base, end);
             self.spreads.remove(&i.base);
         }
@@ -135,14 +135,14 @@ impl Numbers {
     }
 
     /// Something of which nothing is known.
-    pub(super) fn symbol(&mut self) -> Num {
+    pub(super) fn symbol(&mut self) -> SymbolicOffset {
         self.symbols += 1;
         let base = self.node(Node::Symbol(self.symbols));
-        Num { base, offset: 0 }
+        SymbolicOffset { base, offset: 0 }
     }
 
     /// A symbol that is at least `least` and less than `end`.
-    pub(super) fn symbol_in(&mut self, least: Num, end: Num) -> Num {
+    pub(super) fn symbol_in(&mut self, least: SymbolicOffset, end: SymbolicOffset) -> SymbolicOffset {
         let symbol = self.symbol();
         self.at_least.insert(symbol.base, least);
         self.below.insert(symbol.base, end);
@@ -150,14 +150,14 @@ impl Numbers {
     }
 
     /// What the symbol is at least, and less than.
-    pub(super) fn range(&self, id: u32) -> (Option<Num>, Option<Num>) {
+    pub(super) fn range(&self, id: u32) -> (Option<SymbolicOffset>, Option<SymbolicOffset>) {
         (self.at_least.get(&id).copied(), self.below.get(&id).copied())
     }
 
     /// Of an inequality, what is less (or at most as much), and what is more; without constants.
-    pub(super) fn sides(&self, l: Literal) -> Option<(Num, Num)> {
+    pub(super) fn sides(&self, l: Literal) -> Option<(SymbolicOffset, SymbolicOffset)> {
         let Node::Less(a, b, _) = self.nodes[l.condition as usize] else { return None };
-        let (a, b) = (Num { base: a, offset: 0 }, Num { base: b, offset: 0 });
+        let (a, b) = (SymbolicOffset { base: a, offset: 0 }, SymbolicOffset { base: b, offset: 0 });
         Some(if l.holds { (a, b) } else { (b, a) })
     }
 
@@ -167,7 +167,7 @@ impl Numbers {
     }
 
     /// Has `n` no symbol made after `then` but these?
-    pub(super) fn made_of(&self, n: Num, then: u32, known: &dyn Fn(u32) -> bool) -> bool {
+    pub(super) fn made_of(&self, n: SymbolicOffset, then: u32, known: &dyn Fn(u32) -> bool) -> bool {
         let (mut open, mut seen) = (vec![n.base], FxHashSet::default());
         while let Some(id) = open.pop() {
             if self.newest[id as usize] <= then || !seen.insert(id) {
@@ -182,7 +182,12 @@ impl Numbers {
     }
 
     /// A symbol that is `first` or a number of steps more than that, and less than `end`.
-    pub(super) fn symbol_every(&mut self, first: Num, step: i64, end: Option<Num>) -> Num {
+    pub(super) fn symbol_every(
+        &mut self,
+        first: SymbolicOffset,
+        step: i64,
+        end: Option<SymbolicOffset>,
+    ) -> SymbolicOffset {
         let symbol = self.symbol();
         self.at_least.insert(symbol.base, first);
         self.below.extend(end.map(|end| (symbol.base, end)));
@@ -194,7 +199,7 @@ impl Numbers {
     }
 
     /// All values that `n` may have.
-    pub(super) fn spread(&mut self, n: Num) -> Progression {
+    pub(super) fn spread(&mut self, n: SymbolicOffset) -> Progression {
         let base = match self.spreads.get(&n.base) {
             Some(&known) => known,
             None => {
@@ -233,7 +238,7 @@ impl Numbers {
     }
 
     /// Does `n` depend on a symbol made after `then`?
-    pub(super) fn younger(&self, n: Num, then: u32) -> bool {
+    pub(super) fn younger(&self, n: SymbolicOffset, then: u32) -> bool {
         self.newest[n.base as usize] > then
     }
 
@@ -241,12 +246,12 @@ impl Numbers {
         self.newest[l.condition as usize] > then
     }
 
-    pub(super) fn set(&mut self, value: Value, n: Num) {
+    pub(super) fn set(&mut self, value: Value, n: SymbolicOffset) {
         self.values.insert(value, n);
     }
 
     /// The number of a value; a symbol if nothing is known of it.
-    pub(super) fn get(&mut self, value: Value) -> Num {
+    pub(super) fn get(&mut self, value: Value) -> SymbolicOffset {
         match self.values.get(&value) {
             Some(n) => *n,
             None => {
@@ -284,8 +289,8 @@ impl Numbers {
                 _ => continue,
             };
             if matches!(self.nodes[symbol as usize], Node::Symbol(_)) {
-                self.below.extend(end.map(|end| (symbol, Num::known(end))));
-                self.at_least.extend(least.map(|least| (symbol, Num::known(least))));
+                self.below.extend(end.map(|end| (symbol, SymbolicOffset::known(end))));
+                self.at_least.extend(least.map(|least| (symbol, SymbolicOffset::known(least))));
             }
         }
         self.spreads.clear();
@@ -304,7 +309,7 @@ impl Numbers {
         for l in known.into_iter().filter(|l| l.holds) {
             let Node::Equal(a, b, n) = self.nodes[l.condition as usize] else { continue };
             let symbol = |id: u32| matches!(self.nodes[id as usize], Node::Symbol(_));
-            let other = |id: u32, offset: Option<i64>| offset.map(|offset| Num { base: id, offset });
+            let other = |id: u32, offset: Option<i64>| offset.map(|offset| SymbolicOffset { base: id, offset });
             let (from, to) = match (symbol(a), symbol(b)) {
                 (_, true) if a != 0 && !self.contains(a, b) => (b, other(a, n.checked_neg())),
                 (true, _) if b != 0 && !self.contains(b, a) => (a, other(b, Some(n))),
@@ -320,12 +325,12 @@ impl Numbers {
     }
 
     /// Is the number made of that symbol?
-    pub(super) fn depends(&self, n: Num, symbol: Num) -> bool {
+    pub(super) fn depends(&self, n: SymbolicOffset, symbol: SymbolicOffset) -> bool {
         symbol.base != 0 && self.contains(n.base, symbol.base)
     }
 
     /// `n` as a multiple of a symbol, and what comes in addition.
-    pub(super) fn multiple(&self, n: Num, symbol: Num) -> Option<(i64, i64)> {
+    pub(super) fn multiple(&self, n: SymbolicOffset, symbol: SymbolicOffset) -> Option<(i64, i64)> {
         if symbol.offset != 0 || symbol.base == 0 {
             return None;
         }
@@ -364,28 +369,28 @@ impl Numbers {
         }
     }
 
-    pub(super) fn pure(&mut self, what: String, of: Vec<Num>) -> Num {
+    pub(super) fn pure(&mut self, what: String, of: Vec<SymbolicOffset>) -> SymbolicOffset {
         let base = self.node(Node::Pure(what, of));
-        Num { base, offset: 0 }
+        SymbolicOffset { base, offset: 0 }
     }
 
-    pub(super) fn select(&mut self, cond: Num, a: Num, b: Num) -> Num {
+    pub(super) fn select(&mut self, cond: SymbolicOffset, a: SymbolicOffset, b: SymbolicOffset) -> SymbolicOffset {
         let base = self.node(Node::Select(cond, a, b));
-        Num { base, offset: 0 }
+        SymbolicOffset { base, offset: 0 }
     }
 
-    pub(super) fn not(&mut self, a: Num) -> Num {
+    pub(super) fn not(&mut self, a: SymbolicOffset) -> SymbolicOffset {
         match (a.constant(), &self.nodes[a.base as usize]) {
-            (Some(n), _) => Num::known(i64::from(n == 0)),
+            (Some(n), _) => SymbolicOffset::known(i64::from(n == 0)),
             (None, Node::Not(inner)) => *inner,
             _ => {
                 let base = self.node(Node::Not(a));
-                Num { base, offset: 0 }
+                SymbolicOffset { base, offset: 0 }
             }
         }
     }
 
-    pub(super) fn binary(&mut self, ty: Ty, op: BinOp, a: Num, b: Num) -> Num {
+    pub(super) fn binary(&mut self, ty: Ty, op: BinOp, a: SymbolicOffset, b: SymbolicOffset) -> SymbolicOffset {
         if ty == Ty::BOOL && matches!(op, BinOp::And | BinOp::Or) {
             let and = op == BinOp::And;
             return match (a.constant(), b.constant()) {
@@ -405,7 +410,7 @@ impl Numbers {
                 }
                 _ => {
                     let base = self.node(if and { Node::And(a, b) } else { Node::Or(a, b) });
-                    Num { base, offset: 0 }
+                    SymbolicOffset { base, offset: 0 }
                 }
             };
         }
@@ -413,9 +418,9 @@ impl Numbers {
             return match index_binary(op, a, b).or_else(|| self.whole_block(op, a, b)) {
                 Some(n) => n,
                 None => {
-                    let made = Num { base: self.node(Node::Index(op, a, b)), offset: 0 };
+                    let made = SymbolicOffset { base: self.node(Node::Index(op, a, b)), offset: 0 };
                     match self.spread(made).constant().filter(|_| op == BinOp::Rem) {
-                        Some(n) => Num::known(n),
+                        Some(n) => SymbolicOffset::known(n),
                         None => made,
                     }
                 }
@@ -425,7 +430,13 @@ impl Numbers {
     }
 
     /// Is `start + n <= end` certain where `path` holds? `n` is a minimum of what is left there, or a constant.
-    pub(super) fn ends_by(&self, start: Num, n: Num, end: Num, path: &[Literal]) -> bool {
+    pub(super) fn ends_by(
+        &self,
+        start: SymbolicOffset,
+        n: SymbolicOffset,
+        end: SymbolicOffset,
+        path: &[Literal],
+    ) -> bool {
         if let (Some(start), Some(n)) = (start.constant(), n.constant())
             && let Some(last) = start.checked_add(n)
             && self.least(end, path).is_some_and(|least| last <= least)
@@ -435,7 +446,7 @@ impl Numbers {
         if start.base == end.base && n.constant().is_some_and(|n| start.offset.saturating_add(n) <= end.offset) {
             return true;
         }
-        if n == Num::known(1) && self.is_below(start, end, path) {
+        if n == SymbolicOffset::known(1) && self.is_below(start, end, path) {
             return true;
         }
         if let Some(n) = n.constant() {
@@ -459,7 +470,7 @@ impl Numbers {
     }
 
     /// `a - b`; of `b + n` it is `n`.
-    pub(super) fn minus(&mut self, a: Num, b: Num) -> Num {
+    pub(super) fn minus(&mut self, a: SymbolicOffset, b: SymbolicOffset) -> SymbolicOffset {
         match self.nodes[a.base as usize] {
             Node::Index(BinOp::Add, x, n) | Node::Index(BinOp::Add, n, x) if x == b && a.offset == 0 => n,
             _ => self.binary(Ty::Index, BinOp::Sub, a, b),
@@ -467,7 +478,13 @@ impl Numbers {
     }
 
     /// What is cut into blocks, where `origin` and `valid` are block `index` of it and there are `count`.
-    pub(super) fn blocks_of(&self, origin: Num, valid: Num, index: Num, count: Num) -> Option<Num> {
+    pub(super) fn blocks_of(
+        &self,
+        origin: SymbolicOffset,
+        valid: SymbolicOffset,
+        index: SymbolicOffset,
+        count: SymbolicOffset,
+    ) -> Option<SymbolicOffset> {
         let Node::Index(BinOp::Min, a, b) = self.nodes[valid.base as usize] else { return None };
         let (size, rest) = if a.constant().is_some() { (a, b) } else { (b, a) };
         let n = size.constant().filter(|n| *n >= 1)?;
@@ -479,7 +496,7 @@ impl Numbers {
     }
 
     /// Is `i < end` certain, for an index of a loop, or what it is more than where the loop begins?
-    fn is_below(&self, i: Num, end: Num, path: &[Literal]) -> bool {
+    fn is_below(&self, i: SymbolicOffset, end: SymbolicOffset, path: &[Literal]) -> bool {
         let (index, from) = match self.nodes[i.base as usize] {
             Node::Index(BinOp::Sub, index, from) if i.offset == 0 => (index, Some(from)),
             _ => (i, None),
@@ -498,7 +515,7 @@ impl Numbers {
     }
 
     /// `min(n, end - n * i)` where block `i` is never cut.
-    fn whole_block(&self, op: BinOp, a: Num, b: Num) -> Option<Num> {
+    fn whole_block(&self, op: BinOp, a: SymbolicOffset, b: SymbolicOffset) -> Option<SymbolicOffset> {
         let (size, rest) = if a.constant().is_some() { (a, b) } else { (b, a) };
         let n = size.constant().filter(|n| op == BinOp::Min && *n >= 1)?;
         let Node::Index(BinOp::Sub, end, start) = self.nodes[rest.base as usize] else { return None };
@@ -507,10 +524,10 @@ impl Numbers {
 
     /// Is `n <= end - n * i` certain where `path` holds, for `start = n * i`? It is for `0 <= i < of / n`, if `of` is
     /// `end`, or rounds it up and `end` is a multiple of `n`; and for `n = 1` and `i < end`.
-    fn is_left(&self, n: i64, end: Num, start: Num, path: &[Literal]) -> bool {
-        let size = Num::known(n);
+    fn is_left(&self, n: i64, end: SymbolicOffset, start: SymbolicOffset, path: &[Literal]) -> bool {
+        let size = SymbolicOffset::known(n);
         // i < count
-        let enough = |count: Num| match self.nodes[count.base as usize] {
+        let enough = |count: SymbolicOffset| match self.nodes[count.base as usize] {
             Node::Index(BinOp::Div, of, by) if by == size => {
                 let rounded = || of.base == end.base && end.offset >= 0 && self.rounds_up(of, n);
                 count.offset <= 0 && (of == end || rounded())
@@ -521,17 +538,18 @@ impl Numbers {
     }
 
     /// Is `start = n * i` with `0 <= i < count`, for a count of this kind?
-    fn is_block(&self, n: i64, start: Num, path: &[Literal], kind: &dyn Fn(Num) -> bool) -> bool {
-        let size = Num::known(n);
+    fn is_block(&self, n: i64, start: SymbolicOffset, path: &[Literal], kind: &dyn Fn(SymbolicOffset) -> bool) -> bool {
+        let size = SymbolicOffset::known(n);
         let i = match self.nodes[start.base as usize] {
             Node::Index(BinOp::Mul, i, by) | Node::Index(BinOp::Mul, by, i) if by == size => i,
             _ if n == 1 => start,
             _ => return false,
         };
-        let natural = |least: &Num| least.constant().and_then(|l| l.checked_add(i.offset)).is_some_and(|l| l >= 0);
+        let natural =
+            |least: &SymbolicOffset| least.constant().and_then(|l| l.checked_add(i.offset)).is_some_and(|l| l >= 0);
         let mut below = self.below.get(&i.base).copied().into_iter().chain(path.iter().filter_map(|l| {
             match (&self.nodes[l.condition as usize], l.holds) {
-                (Node::Less(x, y, m), true) if *x == i.base => Some(Num { base: *y, offset: *m }),
+                (Node::Less(x, y, m), true) if *x == i.base => Some(SymbolicOffset { base: *y, offset: *m }),
                 _ => None,
             }
         }));
@@ -541,12 +559,12 @@ impl Numbers {
     }
 
     /// Is `of` a multiple of `n`, and less than `n` more? Then that multiple is what it rounds down to.
-    fn rounds_up(&self, of: Num, n: i64) -> bool {
+    fn rounds_up(&self, of: SymbolicOffset, n: i64) -> bool {
         self.multiples.contains(&(of.base, n)) && (0..n).contains(&of.offset)
     }
 
     /// What `n` is at least, where `path` holds.
-    fn least(&self, n: Num, path: &[Literal]) -> Option<i64> {
+    fn least(&self, n: SymbolicOffset, path: &[Literal]) -> Option<i64> {
         if let Some(n) = n.constant() {
             return Some(n);
         }
@@ -562,8 +580,8 @@ impl Numbers {
                 return size.checked_add(n.offset);
             }
             // A block that there is has a row.
-            let rounded = end.plus(size - 1).map(|of| Node::Index(BinOp::Div, of, Num::known(size)));
-            let count = rounded.and_then(|node| self.ids.get(&node)).map(|id| Num { base: *id, offset: 0 });
+            let rounded = end.plus(size - 1).map(|of| Node::Index(BinOp::Div, of, SymbolicOffset::known(size)));
+            let count = rounded.and_then(|node| self.ids.get(&node)).map(|id| SymbolicOffset { base: *id, offset: 0 });
             if count.is_some_and(|count| self.is_block(size, start, path, &|below| below == count)) {
                 return n.offset.checked_add(1);
             }
@@ -574,7 +592,7 @@ impl Numbers {
             if *from != 0 {
                 // start < start + len + m
                 let Node::Index(BinOp::Add, a, b) = self.nodes[*x as usize] else { return None };
-                let start = Num { base: *from, offset: 0 };
+                let start = SymbolicOffset { base: *from, offset: 0 };
                 let len = if a == start { b } else { (b == start).then_some(a)? };
                 let least = m.checked_neg()?.checked_add(1)?.checked_sub(len.offset)?;
                 return (len.base == n.base).then_some(least);
@@ -592,7 +610,7 @@ impl Numbers {
         known.into_iter().chain(parts).chain(found).max()?.checked_add(n.offset)
     }
 
-    pub(super) fn compare(&mut self, ty: Ty, op: CmpOp, a: Num, b: Num) -> Num {
+    pub(super) fn compare(&mut self, ty: Ty, op: CmpOp, a: SymbolicOffset, b: SymbolicOffset) -> SymbolicOffset {
         if ty != Ty::Index {
             return self.pure(format!("{op:?} {ty}"), vec![a, b]);
         }
@@ -615,18 +633,18 @@ impl Numbers {
         }
     }
 
-    fn less(&mut self, a: Num, b: Num) -> Num {
+    fn less(&mut self, a: SymbolicOffset, b: SymbolicOffset) -> SymbolicOffset {
         if a.base == b.base {
-            return Num::known(i64::from(a.offset < b.offset));
+            return SymbolicOffset::known(i64::from(a.offset < b.offset));
         }
         let Some(n) = b.offset.checked_sub(a.offset) else { return self.symbol() };
         let base = self.node(Node::Less(a.base, b.base, n));
-        Num { base, offset: 0 }
+        SymbolicOffset { base, offset: 0 }
     }
 
-    fn equal(&mut self, a: Num, b: Num) -> Num {
+    fn equal(&mut self, a: SymbolicOffset, b: SymbolicOffset) -> SymbolicOffset {
         if a.base == b.base {
-            return Num::known(i64::from(a.offset == b.offset));
+            return SymbolicOffset::known(i64::from(a.offset == b.offset));
         }
         if let Some(last) = self.last_block(a, b).or_else(|| self.last_block(b, a)) {
             return last;
@@ -634,11 +652,11 @@ impl Numbers {
         let (a, b) = if a.base < b.base { (a, b) } else { (b, a) };
         let Some(n) = b.offset.checked_sub(a.offset) else { return self.symbol() };
         let base = self.node(Node::Equal(a.base, b.base, n));
-        Num { base, offset: 0 }
+        SymbolicOffset { base, offset: 0 }
     }
 
     /// Is the condition known where `path` holds?
-    pub(super) fn decide(&self, condition: Num, path: &[Literal]) -> Option<bool> {
+    pub(super) fn decide(&self, condition: SymbolicOffset, path: &[Literal]) -> Option<bool> {
         if let Some(n) = condition.constant() {
             return Some(n != 0);
         }
@@ -722,7 +740,7 @@ impl Numbers {
     }
 
     /// What follows from a condition that turned out so.
-    pub(super) fn assume(&self, condition: Num, holds: bool, out: &mut Vec<Literal>) {
+    pub(super) fn assume(&self, condition: SymbolicOffset, holds: bool, out: &mut Vec<Literal>) {
         if condition.base == 0 {
             return;
         }
@@ -737,7 +755,7 @@ impl Numbers {
     }
 
     /// The one condition that tells two branches apart.
-    pub(super) fn literal(&self, condition: Num, holds: bool) -> Option<Literal> {
+    pub(super) fn literal(&self, condition: SymbolicOffset, holds: bool) -> Option<Literal> {
         match self.nodes[condition.base as usize] {
             Node::Zero => None,
             Node::Not(a) => self.literal(a, !holds),
@@ -751,24 +769,24 @@ impl Numbers {
     }
 }
 
-pub(super) fn index_binary(op: BinOp, a: Num, b: Num) -> Option<Num> {
+pub(super) fn index_binary(op: BinOp, a: SymbolicOffset, b: SymbolicOffset) -> Option<SymbolicOffset> {
     match (op, a.constant(), b.constant()) {
         (BinOp::Add, _, Some(n)) => a.plus(n),
         (BinOp::Add, Some(n), _) => b.plus(n),
         (BinOp::Sub, _, Some(n)) => a.plus(n.checked_neg()?),
-        (BinOp::Sub, ..) if a.base == b.base => Some(Num::known(a.offset.checked_sub(b.offset)?)),
-        (BinOp::Mul, Some(x), Some(y)) => Some(Num::known(x.checked_mul(y)?)),
-        (BinOp::Mul, Some(0), _) | (BinOp::Mul, _, Some(0)) => Some(Num::known(0)),
+        (BinOp::Sub, ..) if a.base == b.base => Some(SymbolicOffset::known(a.offset.checked_sub(b.offset)?)),
+        (BinOp::Mul, Some(x), Some(y)) => Some(SymbolicOffset::known(x.checked_mul(y)?)),
+        (BinOp::Mul, Some(0), _) | (BinOp::Mul, _, Some(0)) => Some(SymbolicOffset::known(0)),
         (BinOp::Mul, Some(1), _) => Some(b),
         (BinOp::Mul, _, Some(1)) => Some(a),
-        (BinOp::Min, Some(x), Some(y)) => Some(Num::known(x.min(y))),
-        (BinOp::Max, Some(x), Some(y)) => Some(Num::known(x.max(y))),
+        (BinOp::Min, Some(x), Some(y)) => Some(SymbolicOffset::known(x.min(y))),
+        (BinOp::Max, Some(x), Some(y)) => Some(SymbolicOffset::known(x.max(y))),
         (BinOp::Min | BinOp::Max, ..) if a == b => Some(a),
         (BinOp::Min, ..) if a.base == b.base => Some(a.min(b)),
         (BinOp::Max, ..) if a.base == b.base => Some(a.max(b)),
         // Floors, as the language does; what it says for 0 and below is left open.
-        (BinOp::Div, Some(x), Some(y)) if y > 0 => Some(Num::known(x.div_euclid(y))),
-        (BinOp::Rem, Some(x), Some(y)) if y > 0 => Some(Num::known(x.rem_euclid(y))),
+        (BinOp::Div, Some(x), Some(y)) if y > 0 => Some(SymbolicOffset::known(x.div_euclid(y))),
+        (BinOp::Rem, Some(x), Some(y)) if y > 0 => Some(SymbolicOffset::known(x.rem_euclid(y))),
         _ => None,
     }
 }

@@ -1,10 +1,10 @@
 //! Where the window of an operand may be: storages, addresses, bytes.
 
 use super::contents::{Bytes, Entry, UNWRITTEN, Vague};
-use super::numbers::Num;
-use super::states::State;
-use super::walk::{Element, Walk};
-use super::window::{Extent, Key, Part, Shape, Start};
+use super::numbers::SymbolicOffset;
+use super::states::ByteState;
+use super::walk::{ByteInterpreter, Element};
+use super::window::{Extent, Key, Shape, Start, TouchedPart};
 use cranelift_entity::EntityRef;
 use ptoc_ir::tile::{AddrKind, Tile, TileRef};
 use std::rc::Rc;
@@ -85,7 +85,7 @@ fn both(a: &[Bytes], b: &[Bytes]) -> Vec<Bytes> {
     out
 }
 
-impl Walk<'_> {
+impl ByteInterpreter<'_> {
     /// Storage and first byte of an element of a tile that is not bound at run time.
     pub(super) fn start(&self, tile: Tile, element: u32) -> (usize, u64) {
         let data = &self.kernel.tiles[tile];
@@ -95,9 +95,9 @@ impl Walk<'_> {
         }
     }
 
-    pub(super) fn places(&mut self, state: &State, r: &TileRef, part: Part) -> Places {
+    pub(super) fn places(&mut self, state: &ByteState, r: &TileRef, part: TouchedPart) -> Places {
         let data = &self.kernel.tiles[r.tile];
-        let number = r.element.map_or(Num::known(0), |v| self.numbers.get(v));
+        let number = r.element.map_or(SymbolicOffset::known(0), |v| self.numbers.get(v));
         let element = number.constant().and_then(|n| u32::try_from(n).ok()).filter(|n| *n < data.count);
         let elements = self.numbers.spread(number);
         let memory = data.ty.loc as usize;
@@ -152,7 +152,7 @@ impl Walk<'_> {
     }
 
     /// How many bytes of a tile may be unwritten; none where its address is not known.
-    pub(super) fn unwritten_in(&self, tile: Tile, state: &State) -> u64 {
+    pub(super) fn unwritten_in(&self, tile: Tile, state: &ByteState) -> u64 {
         let data = &self.kernel.tiles[tile];
         let (memory, own) = (data.ty.loc as usize, data.addr == AddrKind::Auto);
         let size = Shape::new(data.ty, own).bytes();

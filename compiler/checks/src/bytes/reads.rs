@@ -3,13 +3,13 @@
 use super::contents::{Bytes, Def, EMPTY_LOOP, Entry, FIRST_DEF, UNWRITTEN, Vague};
 use super::numbers::Literal;
 use super::places::{Places, shift};
-use super::states::State;
-use super::walk::{Overlap, Unwritten, Walk, owns};
-use super::window::{Key, Part};
+use super::states::ByteState;
+use super::walk::{ByteInterpreter, Overlap, Unwritten, owns};
+use super::window::{Key, TouchedPart};
 use ptoc_ir::tile::{Stmt, SyncMode, Tile, TileRef};
 use std::rc::Rc;
 
-impl<'k> Walk<'k> {
+impl<'k> ByteInterpreter<'k> {
     fn visible(&self, e: &Entry, key: Key) -> bool {
         if e.literals.iter().any(|l| self.numbers.contradicts(*l, &self.path)) {
             return false;
@@ -25,7 +25,7 @@ impl<'k> Walk<'k> {
         self.kernel.sync == SyncMode::Manual && places.element.is_none()
     }
 
-    pub(super) fn read(&mut self, stmt: &'k Stmt, state: &mut State, r: &TileRef, part: Part) {
+    pub(super) fn read(&mut self, stmt: &'k Stmt, state: &mut ByteState, r: &TileRef, part: TouchedPart) {
         let places = self.places(state, r, part);
         let (mut written, mut used) = (true, Vec::new());
         for (storage, ranges) in places.most() {
@@ -130,7 +130,7 @@ impl<'k> Walk<'k> {
     }
 
     /// A read of which it is not known where it is: at each of its places it finds something that nothing has written.
-    fn unwritten_anywhere(&mut self, stmt: &'k Stmt, state: &State, r: &TileRef, places: &Places) {
+    fn unwritten_anywhere(&mut self, stmt: &'k Stmt, state: &ByteState, r: &TileRef, places: &Places) {
         if self.quiet > 0 || places.anywhere || self.in_turn(places) || places.all.is_empty() {
             return;
         }
@@ -165,7 +165,7 @@ impl<'k> Walk<'k> {
     }
 
     /// What a read finds of other tiles.
-    fn foreign(&mut self, stmt: &Stmt, state: &State, tile: Tile, places: &Places) {
+    fn foreign(&mut self, stmt: &Stmt, state: &ByteState, tile: Tile, places: &Places) {
         let known = places.certain && !places.extent.full.is_empty();
         let all = match known {
             true => places.full().unwrap_or_default(),

@@ -7,11 +7,11 @@
 
 use super::contents::{Entry, Meeting, Set};
 use super::control::ENOUGH;
-use super::numbers::{Literal, Num};
+use super::numbers::{Literal, SymbolicOffset};
 use super::shift::Instead;
-use super::states::{State, agreed, replace};
+use super::states::{ByteState, agreed, replace};
 use super::touches::touches;
-use super::walk::Walk;
+use super::walk::ByteInterpreter;
 use ptoc_ir::analysis::lcm;
 use ptoc_ir::tile::{For, Op, Stmt, Value, Var, While};
 use ptoc_isa::{BinOp, CmpOp};
@@ -33,20 +33,20 @@ const INDEX: ptoc_ir::tile::Ty = ptoc_ir::tile::Ty::Index;
 
 /// The index of the first of the iterations.
 struct Clock {
-    symbol: Num,
-    first: Num,
+    symbol: SymbolicOffset,
+    first: SymbolicOffset,
     period: i64,
 }
 
-impl<'k> Walk<'k> {
+impl<'k> ByteInterpreter<'k> {
     /// The iterations from `first` on. `Some(None)` if that does not succeed.
     pub(super) fn related_for(
         &mut self,
         f: &'k For,
-        first: Num,
-        hi: Num,
-        head: &State,
-    ) -> Option<Option<Option<State>>> {
+        first: SymbolicOffset,
+        hi: SymbolicOffset,
+        head: &ByteState,
+    ) -> Option<Option<Option<ByteState>>> {
         if !self.relational || self.visits > ENOUGH {
             return Some(None);
         }
@@ -55,7 +55,7 @@ impl<'k> Walk<'k> {
         let clock = Clock { symbol: self.numbers.symbol_every(first, period, Some(hi)), first, period };
         let runs = self.numbers.compare(INDEX, CmpOp::Lt, clock.symbol, hi);
         let known = self.assume(runs, true);
-        let round = |this: &mut Self, head: State| -> Option<(Option<State>, Option<State>)> {
+        let round = |this: &mut Self, head: ByteState| -> Option<(Option<ByteState>, Option<ByteState>)> {
             let then = this.numbers.now();
             let (mut now, mut out) = (Some(head), None);
             for r in 0..period {
@@ -83,12 +83,12 @@ impl<'k> Walk<'k> {
 
     /// The iterations of a `while` from here on, with a variable that counts them; what leaves the loop is among its
     /// breaks. `Some(false)` if that does not succeed.
-    pub(super) fn related_while(&mut self, w: &'k While, head: &State) -> Option<bool> {
+    pub(super) fn related_while(&mut self, w: &'k While, head: &ByteState) -> Option<bool> {
         if !self.relational || self.visits > ENOUGH {
             return Some(false);
         }
         let period = self.period(&[&w.head, &w.body]);
-        let rounds = |this: &mut Self, head: State| -> Option<(Option<State>, Vec<Literal>)> {
+        let rounds = |this: &mut Self, head: ByteState| -> Option<(Option<ByteState>, Vec<Literal>)> {
             let then = this.numbers.now();
             let (mut now, mut known) = (Some(head), Vec::new());
             for _ in 0..period {
@@ -109,7 +109,7 @@ impl<'k> Walk<'k> {
         let trial = rounds(self, head.clone());
         self.quiet -= 1;
         let Some(end) = trial?.0 else { return Some(false) };
-        let counts = |(var, n): (&Var, &Num)| {
+        let counts = |(var, n): (&Var, &SymbolicOffset)| {
             let first = n.constant()?;
             (end.vars.get(var)?.constant()? == first.checked_add(period)?).then_some((*var, *n))
         };
@@ -119,7 +119,7 @@ impl<'k> Walk<'k> {
         let clock = Clock { symbol: self.numbers.symbol_every(first, period, None), first, period };
         let mut start = head.clone();
         start.vars.insert(var, clock.symbol);
-        let mut back = |this: &mut Self, head: State| -> Option<Option<State>> {
+        let mut back = |this: &mut Self, head: ByteState| -> Option<Option<ByteState>> {
             let (end, known) = rounds(this, head)?;
             let with = clock.back();
             let known: Vec<Literal> =
@@ -136,9 +136,9 @@ impl<'k> Walk<'k> {
     fn settle(
         &mut self,
         clock: &Clock,
-        mut head: State,
-        back: &mut dyn FnMut(&mut Self, State) -> Option<Option<State>>,
-    ) -> Option<Option<State>> {
+        mut head: ByteState,
+        back: &mut dyn FnMut(&mut Self, ByteState) -> Option<Option<ByteState>>,
+    ) -> Option<Option<ByteState>> {
         for round in 0..ROUNDS {
             self.quiet += 1;
             let end = back(self, head.clone());
@@ -208,12 +208,12 @@ impl<'k> Walk<'k> {
     }
 
     /// What holds at the end of the iterations, in terms of the next ones, of which `known` holds.
-    fn next(&mut self, mut state: State, clock: &Clock, known: &[Literal]) -> State {
+    fn next(&mut self, mut state: ByteState, clock: &Clock, known: &[Literal]) -> ByteState {
         let path: Vec<Literal> = self.path.iter().chain(known).copied().collect();
         self.map_entries(&mut state, clock.back(), &path);
         let numbers = &mut self.numbers;
         let with = clock.back();
-        let mut number = |n: &mut Num| match numbers.instead(*n, with) {
+        let mut number = |n: &mut SymbolicOffset| match numbers.instead(*n, with) {
             Some(new) => {
                 *n = numbers.resolve(new, &path);
                 true
@@ -225,7 +225,7 @@ impl<'k> Walk<'k> {
         state
     }
 
-    fn map_entries(&mut self, state: &mut State, with: Instead, path: &[Literal]) {
+    fn map_entries(&mut self, state: &mut ByteState, with: Instead, path: &[Literal]) {
         let mut known: FxHashMap<Set, Set> = FxHashMap::default();
         let work = replace(&mut state.storages, &mut |set| {
             *known.entry(set).or_insert_with(|| self.set_instead(set, with, path, false))
@@ -236,7 +236,7 @@ impl<'k> Walk<'k> {
     /// With another number for the symbol. What cannot be said then is left out: if `exact` the entry, otherwise only
     /// what it knew.
     fn set_instead(&mut self, set: Set, with: Instead, path: &[Literal], exact: bool) -> Set {
-        let Walk { sets, numbers, keys, .. } = self;
+        let ByteInterpreter { sets, numbers, keys, .. } = self;
         sets.rewrite(set, &mut |e| {
             let mut new = e.clone();
             new.literals.clear();
@@ -270,7 +270,7 @@ impl<'k> Walk<'k> {
     }
 
     /// Both; an entry of `head` that one of `end` says of the first iteration is that one.
-    fn generalised(&mut self, clock: &Clock, head: &State, end: State) -> State {
+    fn generalised(&mut self, clock: &Clock, head: &ByteState, end: ByteState) -> ByteState {
         let with = Instead { symbol: clock.symbol, to: clock.first };
         let mut memo: FxHashMap<(Set, Set), Set> = FxHashMap::default();
         let mut storages = Vec::with_capacity(head.storages.len());
@@ -303,19 +303,19 @@ impl<'k> Walk<'k> {
                 vars.insert(*var, counted);
             }
         }
-        State { storages, bound: agreed(head.bound.clone(), &end.bound), vars }
+        ByteState { storages, bound: agreed(head.bound.clone(), &end.bound), vars }
     }
 
     /// Variables after a branch.
     pub(super) fn either(
         &mut self,
         l: Literal,
-        a: FxHashMap<Var, Num>,
-        b: &FxHashMap<Var, Num>,
-    ) -> FxHashMap<Var, Num> {
+        a: FxHashMap<Var, SymbolicOffset>,
+        b: &FxHashMap<Var, SymbolicOffset>,
+    ) -> FxHashMap<Var, SymbolicOffset> {
         const CHOICES: usize = 4;
         let mut out = FxHashMap::default();
-        let condition = Num { base: l.condition, offset: 0 };
+        let condition = SymbolicOffset { base: l.condition, offset: 0 };
         for (var, x) in a {
             let Some(&y) = b.get(&var) else { continue };
             let (x, y) = (self.numbers.resolve(x, &self.path), self.numbers.resolve(y, &self.path));

@@ -4,8 +4,8 @@ use super::contents::{Bytes, Def, FIRST_DEF};
 use super::repair::free_address;
 use super::walk::{DefInfo, Findings, Overlap, Unwritten};
 use super::window::{Shape, elements_in};
-use crate::capacity::Author;
-use crate::init::{Kind, RUNS_ARE_WATCHED, kind, zeros};
+use crate::capacity::FixContext;
+use crate::init::{RUNS_ARE_WATCHED, TileKind, kind, zeros};
 use ptoc_diagnostics::{Account, Diagnostic, Span, codes};
 use ptoc_ir::tile::{AddrKind, Kernel, SyncMode, Tile};
 use ptoc_isa::Target;
@@ -21,7 +21,7 @@ pub(super) struct Report<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) target: &'a Target,
     pub(super) earlier: &'a [Diagnostic],
-    pub(super) author: &'a dyn Author,
+    pub(super) author: &'a dyn FixContext,
     pub(super) findings: &'a Findings,
     /// For repairs that are tried.
     pub(super) trial: Account<'a>,
@@ -70,7 +70,7 @@ impl Report<'_> {
                     && d.labels.iter().any(|l| l.span == data.span)
             });
             // What a slot holds when is a matter of the ring's order.
-            let in_turn = self.kernel.sync == SyncMode::Manual && kind(self.kernel, tile) == Kind::Ring;
+            let in_turn = self.kernel.sync == SyncMode::Manual && kind(self.kernel, tile) == TileKind::Ring;
             if data.hidden || earlier || in_turn || told.contains_key(&tile) {
                 continue;
             }
@@ -100,9 +100,9 @@ impl Report<'_> {
     fn own(&self, tile: Tile) -> String {
         let name = &self.kernel.tiles[tile].name;
         match kind(self.kernel, tile) {
-            Kind::One => format!("tile `{name}`"),
-            Kind::Array => format!("an element of `{name}`"),
-            Kind::Ring => format!("a slot of ring `{name}`"),
+            TileKind::One => format!("tile `{name}`"),
+            TileKind::Array => format!("an element of `{name}`"),
+            TileKind::Ring => format!("a slot of ring `{name}`"),
         }
     }
 

@@ -1,6 +1,6 @@
 //! What is known in terms of one number, said in terms of another one.
 
-use super::numbers::{Literal, Node, Num, Numbers};
+use super::numbers::{Literal, Node, Numbers, SymbolicOffset};
 use ptoc_ir::tile::Ty;
 use ptoc_isa::BinOp;
 
@@ -8,13 +8,13 @@ use ptoc_isa::BinOp;
 #[derive(Clone, Copy)]
 pub(super) struct Instead {
     /// The symbol, without an offset.
-    pub(super) symbol: Num,
-    pub(super) to: Num,
+    pub(super) symbol: SymbolicOffset,
+    pub(super) to: SymbolicOffset,
 }
 
 impl Numbers {
     /// The number where `path` holds: choices that it decides are made.
-    pub(super) fn resolve(&mut self, n: Num, path: &[Literal]) -> Num {
+    pub(super) fn resolve(&mut self, n: SymbolicOffset, path: &[Literal]) -> SymbolicOffset {
         let Node::Select(c, a, b) = self.nodes[n.base as usize] else { return n };
         let new = match self.decide(c, path) {
             Some(true) => self.resolve(a, path),
@@ -28,7 +28,7 @@ impl Numbers {
     }
 
     /// Choices within the number.
-    pub(super) fn depth(&self, n: Num) -> usize {
+    pub(super) fn depth(&self, n: SymbolicOffset) -> usize {
         match self.nodes[n.base as usize] {
             Node::Select(_, a, b) => 1 + self.depth(a).max(self.depth(b)),
             _ => 0,
@@ -36,12 +36,12 @@ impl Numbers {
     }
 
     /// `n` with another number for a symbol; `None` where that is out of range.
-    pub(super) fn instead(&mut self, n: Num, with: Instead) -> Option<Num> {
+    pub(super) fn instead(&mut self, n: SymbolicOffset, with: Instead) -> Option<SymbolicOffset> {
         // Only what has a symbol of that age or a younger one can have this one.
         if self.newest[n.base as usize] < self.newest[with.symbol.base as usize] {
             return Some(n);
         }
-        let of = |this: &mut Self, base: u32| this.instead(Num { base, offset: 0 }, with);
+        let of = |this: &mut Self, base: u32| this.instead(SymbolicOffset { base, offset: 0 }, with);
         let new = match self.nodes[n.base as usize].clone() {
             Node::Symbol(_) if n.base == with.symbol.base => with.to,
             Node::Zero | Node::Symbol(_) => return Some(n),
@@ -84,7 +84,7 @@ impl Numbers {
 
     /// Can the condition be said with another number for a symbol?
     pub(super) fn says(&mut self, l: Literal, with: Instead) -> bool {
-        self.instead(Num { base: l.condition, offset: 0 }, with).is_some()
+        self.instead(SymbolicOffset { base: l.condition, offset: 0 }, with).is_some()
     }
 
     /// A condition with another number for a symbol: `Ok` with what is left of it, nothing if it is sure where `path`
@@ -95,7 +95,7 @@ impl Numbers {
         with: Instead,
         path: &[Literal],
     ) -> Result<Option<Literal>, ()> {
-        let condition = Num { base: l.condition, offset: 0 };
+        let condition = SymbolicOffset { base: l.condition, offset: 0 };
         // What cannot be said is not asked for.
         let Some(new) = self.instead(condition, with) else { return Ok(None) };
         match self.decide(new, path) {
@@ -109,11 +109,11 @@ impl Numbers {
 impl Numbers {
     /// `a == b` where `a` is the end of block `j` of `b` elements in blocks of `c`, `c * j + min(b - c * j, c)`: then
     /// it is the last one, as `j + 1 < (b + c - 1) / c` does not hold.
-    pub(super) fn last_block(&mut self, a: Num, b: Num) -> Option<Num> {
+    pub(super) fn last_block(&mut self, a: SymbolicOffset, b: SymbolicOffset) -> Option<SymbolicOffset> {
         let (start, min) = match self.nodes[a.base as usize] {
             Node::Index(BinOp::Add, x, y) if a.offset == 0 => (x, y),
             // The block's number is known.
-            Node::Index(BinOp::Min, ..) => (Num::known(a.offset), Num { offset: 0, ..a }),
+            Node::Index(BinOp::Min, ..) => (SymbolicOffset::known(a.offset), SymbolicOffset { offset: 0, ..a }),
             _ => return None,
         };
         let Node::Index(BinOp::Min, x, y) = self.nodes[min.base as usize] else { return None };
@@ -123,7 +123,7 @@ impl Numbers {
             _ => return None,
         };
         let block = match (start.constant(), self.nodes[start.base as usize].clone()) {
-            (Some(d), _) if c > 0 && d % c == 0 && b.plus(d.checked_neg()?)? == left => Num::known(d / c),
+            (Some(d), _) if c > 0 && d % c == 0 && b.plus(d.checked_neg()?)? == left => SymbolicOffset::known(d / c),
             (None, Node::Index(BinOp::Mul, j, by)) if c > 0 && start.offset == 0 && by.constant() == Some(c) => {
                 let same =
                     matches!(self.nodes[left.base as usize], Node::Index(BinOp::Sub, p, q) if (p, q) == (b, start));
@@ -131,7 +131,7 @@ impl Numbers {
             }
             _ => return None,
         };
-        let count = self.binary(Ty::Index, BinOp::Div, b.plus(c - 1)?, Num::known(c));
+        let count = self.binary(Ty::Index, BinOp::Div, b.plus(c - 1)?, SymbolicOffset::known(c));
         let more = self.compare(Ty::Index, ptoc_isa::CmpOp::Lt, block.plus(1)?, count);
         Some(self.not(more))
     }

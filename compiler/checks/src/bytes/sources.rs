@@ -3,9 +3,9 @@
 
 use super::contents::Bytes;
 use super::places::Places;
-use super::states::State;
-use super::walk::Walk;
-use super::window::Part;
+use super::states::ByteState;
+use super::walk::ByteInterpreter;
+use super::window::TouchedPart;
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{AddrKind, Inst, Operand, Stmt, Tile};
 use ptoc_isa::{InstrId, Sem};
@@ -23,9 +23,9 @@ pub(super) struct OwnSource {
     pub(super) bytes: Option<Bytes>,
 }
 
-impl Walk<'_> {
+impl ByteInterpreter<'_> {
     /// Notes the sources of an instruction that share bytes with its destination, wherever both may be.
-    pub(super) fn sources(&mut self, stmt: &Stmt, inst: &Inst, state: &State) {
+    pub(super) fn sources(&mut self, stmt: &Stmt, inst: &Inst, state: &ByteState) {
         let stepwise =
             matches!(inst.instr.get().sem, Sem::Map(_) | Sem::Binary(_) | Sem::Unary(_) | Sem::BinaryScalar(_));
         let tile = |(n, o): (usize, &'_ Operand)| match o {
@@ -38,7 +38,7 @@ impl Walk<'_> {
         let sources: Vec<_> =
             tiles.filter(|(_, t)| t.tile == dst.tile || (placed(t.tile) && placed(dst.tile))).collect();
         for (source, r) in sources {
-            let (d, s) = (self.places(state, &dst, Part::Valid), self.places(state, &r, Part::Valid));
+            let (d, s) = (self.places(state, &dst, TouchedPart::Valid), self.places(state, &r, TouchedPart::Valid));
             let bytes = common(&d, &s);
             if bytes.is_none() && !self.may_meet((dst.tile, &d), (r.tile, &s)) {
                 continue;

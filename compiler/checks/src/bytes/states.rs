@@ -1,23 +1,23 @@
 //! What is known at a place of the program, where ways meet, and where iterations end.
 
 use super::contents::{Contents, Meeting, Set};
-use super::numbers::{Literal, Num};
-use super::walk::Walk;
+use super::numbers::{Literal, SymbolicOffset};
+use super::walk::ByteInterpreter;
 use ptoc_ir::tile::{Tile, Var};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
 /// Everything that is known at a place of the program.
 #[derive(Clone, PartialEq)]
-pub(super) struct State {
+pub(super) struct ByteState {
     pub(super) storages: Vec<Rc<Contents>>,
     /// Addresses of tiles that are bound at run time; what is missing is unknown.
-    pub(super) bound: FxHashMap<(Tile, u32), Num>,
-    pub(super) vars: FxHashMap<Var, Num>,
+    pub(super) bound: FxHashMap<(Tile, u32), SymbolicOffset>,
+    pub(super) vars: FxHashMap<Var, SymbolicOffset>,
 }
 
-impl Walk<'_> {
-    pub(super) fn join(&mut self, a: Option<State>, b: Option<State>, how: Meeting) -> Option<State> {
+impl ByteInterpreter<'_> {
+    pub(super) fn join(&mut self, a: Option<ByteState>, b: Option<ByteState>, how: Meeting) -> Option<ByteState> {
         let (a, b) = match (a, b) {
             (None, x) | (x, None) => return x,
             (Some(a), Some(b)) => (a, b),
@@ -31,7 +31,7 @@ impl Walk<'_> {
                 Rc::new(x.zip(y, &mut |p, q| sets.join(p, q, how)))
             }
         };
-        Some(State {
+        Some(ByteState {
             storages: a.storages.iter().zip(&b.storages).map(|(x, y)| both(x, y)).collect(),
             bound: agreed(a.bound, &b.bound),
             vars: match how {
@@ -42,13 +42,13 @@ impl Walk<'_> {
     }
 
     /// Without what cannot be if these hold as well.
-    pub(super) fn filter(&mut self, mut state: State, more: &[Literal]) -> State {
+    pub(super) fn filter(&mut self, mut state: ByteState, more: &[Literal]) -> ByteState {
         if more.is_empty() {
             return state;
         }
         let path: Vec<Literal> = self.path.iter().chain(more).copied().collect();
         self.work += path.len() + state.vars.len();
-        let Walk { sets, numbers, work, .. } = self;
+        let ByteInterpreter { sets, numbers, work, .. } = self;
         if self.relational {
             state.vars.values_mut().for_each(|n| *n = numbers.resolve(*n, &path));
         }
@@ -63,9 +63,9 @@ impl Walk<'_> {
     }
 
     /// At the end of an iteration.
-    pub(super) fn forget(&mut self, state: Option<State>, then: u32) -> Option<State> {
+    pub(super) fn forget(&mut self, state: Option<ByteState>, then: u32) -> Option<ByteState> {
         let mut state = state?;
-        let Walk { sets, numbers, keys, work, .. } = self;
+        let ByteInterpreter { sets, numbers, keys, work, .. } = self;
         // The same few sets are in many storages.
         let mut forgotten: FxHashMap<Set, Set> = FxHashMap::default();
         *work += replace(&mut state.storages, &mut |set| {
@@ -89,7 +89,10 @@ pub(super) fn replace(storages: &mut [Rc<Contents>], f: &mut dyn FnMut(Set) -> S
     work
 }
 
-pub(super) fn agreed<K: std::hash::Hash + Eq>(mut a: FxHashMap<K, Num>, b: &FxHashMap<K, Num>) -> FxHashMap<K, Num> {
+pub(super) fn agreed<K: std::hash::Hash + Eq>(
+    mut a: FxHashMap<K, SymbolicOffset>,
+    b: &FxHashMap<K, SymbolicOffset>,
+) -> FxHashMap<K, SymbolicOffset> {
     a.retain(|k, n| b.get(k) == Some(n));
     a
 }

@@ -1,9 +1,9 @@
 //! The windows that a statement touches.
 
-use super::window::{Count, Part};
+use super::window::{Count, TouchedPart};
 use ptoc_ir::tile::{self, Affine, Copy, Inst, Kernel, Op, Operand, PrintPart, Region, Stmt, TileRef, Value};
-use ptoc_isa::{Oob, Role, Sem, Window};
-use ptoc_placement::access::{Access, inst_operands, tile_accesses};
+use ptoc_isa::{FixpipeWindow, Oob, Role, Sem};
+use ptoc_placement::access::{AccessMode, inst_operands, tile_accesses};
 use rustc_hash::FxHashMap;
 
 /// Values that are constants.
@@ -26,46 +26,46 @@ pub(super) fn constants(kernel: &Kernel) -> Constants {
 }
 
 /// The windows that a statement touches, reads before writes. A read may be of less than that; a write is of all.
-pub(super) fn touches(kernel: &Kernel, constants: &Constants, stmt: &Stmt) -> Vec<(Access, TileRef, Part)> {
+pub(super) fn touches(kernel: &Kernel, constants: &Constants, stmt: &Stmt) -> Vec<(AccessMode, TileRef, TouchedPart)> {
     let mut out = Vec::new();
     match &stmt.op {
-        Op::TileGet { tile, row, col, .. } => out.push((Access::Read, *tile, Part::Element(*row, *col))),
-        Op::TileSet { tile, row, col, .. } => out.push((Access::Write, *tile, Part::Element(*row, *col))),
+        Op::TileGet { tile, row, col, .. } => out.push((AccessMode::Read, *tile, TouchedPart::Element(*row, *col))),
+        Op::TileSet { tile, row, col, .. } => out.push((AccessMode::Write, *tile, TouchedPart::Element(*row, *col))),
         Op::Print { parts } => out.extend(parts.iter().filter_map(|p| match p {
-            PrintPart::Tile(t) => Some((Access::Read, *t, Part::Valid)),
+            PrintPart::Tile(t) => Some((AccessMode::Read, *t, TouchedPart::Valid)),
             _ => None,
         })),
         Op::Inst(inst) if inst.instr.get().sem == Sem::Assign => {}
         Op::Inst(inst) => {
             for (access, operand) in inst_operands(inst) {
                 if let Operand::Tile(t) = operand {
-                    let part = if access == Access::Write { inserted(inst) } else { None };
-                    out.push((access, *t, part.unwrap_or(Part::Valid)));
+                    let part = if access == AccessMode::Write { inserted(inst) } else { None };
+                    out.push((access, *t, part.unwrap_or(TouchedPart::Valid)));
                 }
             }
         }
         Op::Copy(copy) => {
-            out.extend(side(copy, &copy.src, everywhere(copy), constants).map(|(t, part)| (Access::Read, t, part)));
+            out.extend(side(copy, &copy.src, everywhere(copy), constants).map(|(t, part)| (AccessMode::Read, t, part)));
             let filled = copy.fill.is_some() || everywhere(copy);
             out.extend(side(copy, &copy.dst, filled, constants).map(|(t, part)| {
                 let part = match part {
-                    _ if copy.covers => Part::Valid,
-                    Part::Rect(..) => part,
-                    _ => Part::Some,
+                    _ if copy.covers => TouchedPart::Valid,
+                    TouchedPart::Rect(..) => part,
+                    _ => TouchedPart::Some,
                 };
-                (Access::Write, t, part)
+                (AccessMode::Write, t, part)
             }));
         }
-        _ => out.extend(tile_accesses(kernel, stmt).into_iter().map(|(a, t)| (a, t, Part::Some))),
+        _ => out.extend(tile_accesses(kernel, stmt).into_iter().map(|(a, t)| (a, t, TouchedPart::Some))),
     }
-    out.sort_by_key(|(a, ..)| *a == Access::Write);
+    out.sort_by_key(|(a, ..)| *a == AccessMode::Write);
     out
 }
 
 /// What an instruction writes that puts its source somewhere into its destination.
-fn inserted(inst: &Inst) -> Option<Part> {
+fn inserted(inst: &Inst) -> Option<TouchedPart> {
     let Sem::Fixpipe(f) = inst.instr.get().sem else { return None };
-    if f.window != Window::OfDestination {
+    if f.window != FixpipeWindow::OfDestination {
         return None;
     }
     let sources = || inst.instr.get().operands.iter().zip(&inst.operands).filter(|(spec, _)| spec.role == Role::Src);
@@ -78,13 +78,13 @@ fn inserted(inst: &Inst) -> Option<Part> {
         _ => None,
     });
     let at = places.next().zip(places.next());
-    let (Some(at), Some(source)) = (at, source) else { return Some(Part::Some) };
-    Some(Part::Rect(at, (Count::Of(source.valid.0), Count::Of(source.valid.1))))
+    let (Some(at), Some(source)) = (at, source) else { return Some(TouchedPart::Some) };
+    Some(TouchedPart::Rect(at, (Count::Of(source.valid.0), Count::Of(source.valid.1))))
 }
 
 /// The window of a side of a nest, and the rectangle of it in which all points are. `all`: none of them is left out.
-fn side(copy: &Copy, side: &tile::Access, all: bool, constants: &Constants) -> Option<(TileRef, Part)> {
-    let tile::Access::Tile { tile, row, col } = side else { return None };
+fn side(copy: &Copy, side: &tile::NestAccess, all: bool, constants: &Constants) -> Option<(TileRef, TouchedPart)> {
+    let tile::NestAccess::Tile { tile, row, col } = side else { return None };
     let (at, extents) = ((row.start, col.start), &copy.extents);
     let part = match (axis(row, extents, constants), axis(col, extents, constants)) {
         // Of two coordinates that follow one axis, a diagonal is touched.
@@ -92,11 +92,11 @@ fn side(copy: &Copy, side: &tile::Access, all: bool, constants: &Constants) -> O
             // Where an axis that moves nothing here is empty, there is no point at all.
             let runs = |k: usize| [a, b].contains(&Some(k)) || constants.get(&extents[k]).is_some_and(|n| *n >= 1);
             match all && (0..extents.len()).all(runs) {
-                true => Part::Rect(at, (m, n)),
-                false => Part::Within(at, (m, n)),
+                true => TouchedPart::Rect(at, (m, n)),
+                false => TouchedPart::Within(at, (m, n)),
             }
         }
-        _ => Part::Some,
+        _ => TouchedPart::Some,
     };
     Some((*tile, part))
 }
@@ -113,9 +113,9 @@ fn axis(at: &Affine, extents: &[Value], constants: &Constants) -> Option<(Count,
 
 /// Is an element moved at every point of a nest?
 fn everywhere(copy: &Copy) -> bool {
-    let found = |side: &tile::Access| match side {
-        tile::Access::Tensor { tables, .. } => tables.iter().all(|t| t.oob != Oob::Zero),
-        tile::Access::Tile { .. } => true,
+    let found = |side: &tile::NestAccess| match side {
+        tile::NestAccess::Tensor { tables, .. } => tables.iter().all(|t| t.oob != Oob::Zero),
+        tile::NestAccess::Tile { .. } => true,
     };
     copy.guards.is_empty() && found(&copy.src) && found(&copy.dst)
 }

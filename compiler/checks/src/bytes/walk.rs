@@ -2,16 +2,16 @@
 
 use super::contents::{Bytes, Contents, Def, FIRST_DEF, Owner, Sets};
 use super::families;
-use super::numbers::{Literal, Num, Numbers};
+use super::numbers::{Literal, Numbers, SymbolicOffset};
 use super::sources::OwnSource;
-use super::states::State;
+use super::states::ByteState;
 use super::touches::{Constants, constants, touches};
 use super::window::Keys;
 use cranelift_entity::SecondaryMap;
 use ptoc_diagnostics::{Account, Span, codes};
 use ptoc_ir::tile::{AddrKind, Kernel, Label, Op, Stmt, TensorDir, Tile, Value};
 use ptoc_isa::Loc;
-use ptoc_placement::access::Access;
+use ptoc_placement::access::AccessMode;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
 
@@ -88,11 +88,11 @@ impl Overlap {
 
 pub(super) struct Target {
     pub(super) label: Label,
-    pub(super) breaks: Option<State>,
-    pub(super) continues: Option<State>,
+    pub(super) breaks: Option<ByteState>,
+    pub(super) continues: Option<ByteState>,
 }
 
-pub(super) struct Walk<'k> {
+pub(super) struct ByteInterpreter<'k> {
     pub(super) kernel: &'k Kernel,
     /// All `index` constants.
     pub(super) constants: Constants,
@@ -123,7 +123,7 @@ pub(super) struct Walk<'k> {
     /// The statement that an inserted check of a trip count guards.
     pub(super) checked: Option<Span>,
     pub(super) unwritten: FxHashMap<(*const Stmt, Tile, Element), Unwritten>,
-    /// Reads of [`Walk::unwritten`]'s kind that found everything written.
+    /// Reads of [`ByteInterpreter::unwritten`]'s kind that found everything written.
     pub(super) clean: FxHashSet<(*const Stmt, Tile, Element)>,
     /// Reads that may find something unwritten, or cannot be followed: the statement and the tile.
     pub(super) unproved: FxHashSet<(Span, Tile)>,
@@ -197,7 +197,11 @@ pub(super) fn analyse(kernel: &Kernel, account: Account<'_>) -> Option<Findings>
 }
 
 /// An analysis of `kernel`, and what is known where its body begins.
-pub(super) fn launch<'k>(kernel: &'k Kernel, relational: bool, account: Account<'k>) -> Option<(Walk<'k>, State)> {
+pub(super) fn launch<'k>(
+    kernel: &'k Kernel,
+    relational: bool,
+    account: Account<'k>,
+) -> Option<(ByteInterpreter<'k>, ByteState)> {
     let mut own = SecondaryMap::new();
     let mut count = Loc::ALL.len();
     for (tile, data) in &kernel.tiles {
@@ -206,7 +210,7 @@ pub(super) fn launch<'k>(kernel: &'k Kernel, relational: bool, account: Account<
             count = count.checked_add(data.count as usize).filter(|n| *n <= STORAGES)?;
         }
     }
-    let mut walk = Walk {
+    let mut walk = ByteInterpreter {
         kernel,
         constants: constants(kernel),
         account,
@@ -242,7 +246,7 @@ pub(super) fn launch<'k>(kernel: &'k Kernel, relational: bool, account: Account<
         walk.numbers.get(value);
     }
     let nothing = Rc::new(Contents::unwritten());
-    let start = State { storages: vec![nothing; count], bound: FxHashMap::default(), vars: FxHashMap::default() };
+    let start = ByteState { storages: vec![nothing; count], bound: FxHashMap::default(), vars: FxHashMap::default() };
     // What the launch's checks say to be the same number is one; all that is computed of it too.
     let depth = walk.path.len();
     for _ in 0..EQUALITIES {
@@ -289,9 +293,9 @@ impl Findings {
     }
 }
 
-impl<'k> Walk<'k> {
+impl<'k> ByteInterpreter<'k> {
     /// Walks the statements; `None` if the analysis gives up, `Some(None)` if control does not come to their end.
-    pub(super) fn region(&mut self, region: &'k [Stmt], mut state: Option<State>) -> Option<Option<State>> {
+    pub(super) fn region(&mut self, region: &'k [Stmt], mut state: Option<ByteState>) -> Option<Option<ByteState>> {
         for stmt in region {
             let Some(now) = state else { return Some(None) };
             self.visits += 1;
@@ -302,7 +306,7 @@ impl<'k> Walk<'k> {
         Some(state)
     }
 
-    fn stmt(&mut self, stmt: &'k Stmt, mut state: State) -> Option<Option<State>> {
+    fn stmt(&mut self, stmt: &'k Stmt, mut state: ByteState) -> Option<Option<ByteState>> {
         match &stmt.op {
             Op::For(f) => return self.for_loop(f, state),
             Op::While(w) => return self.while_loop(w, state),
@@ -339,14 +343,14 @@ impl<'k> Walk<'k> {
         }
         for (access, tile, part) in touches(self.kernel, &self.constants, stmt) {
             match access {
-                Access::Read => self.read(stmt, &mut state, &tile, part),
-                Access::Write => self.write(stmt, &mut state, &tile, part),
+                AccessMode::Read => self.read(stmt, &mut state, &tile, part),
+                AccessMode::Write => self.write(stmt, &mut state, &tile, part),
             }
         }
         Some(Some(state))
     }
 
-    pub(super) fn scalar(&mut self, op: &Op, state: &mut State) {
+    pub(super) fn scalar(&mut self, op: &Op, state: &mut ByteState) {
         let Some(dst) = op.def() else {
             if let Op::Set { var, value } = op {
                 let n = self.numbers.get(*value);
@@ -357,8 +361,8 @@ impl<'k> Walk<'k> {
         let ty = |v: Value| self.kernel.values[v].ty;
         let n = match op {
             Op::Const { value, .. } => match value.as_index() {
-                Some(n) => Num::known(n),
-                None if value.ty == ptoc_ir::tile::Ty::BOOL => Num::known(value.bits as i64),
+                Some(n) => SymbolicOffset::known(n),
+                None if value.ty == ptoc_ir::tile::Ty::BOOL => SymbolicOffset::known(value.bits as i64),
                 None => self.numbers.pure(format!("{} {:#x}", value.ty, value.bits), Vec::new()),
             },
             Op::Unary { op, a, .. } => {
@@ -418,7 +422,7 @@ impl<'k> Walk<'k> {
         }
     }
 
-    fn declare(&mut self, tile: Tile, state: &mut State) {
+    fn declare(&mut self, tile: Tile, state: &mut ByteState) {
         let data = &self.kernel.tiles[tile];
         match &data.addr {
             AddrKind::Auto => {
@@ -447,8 +451,8 @@ impl<'k> Walk<'k> {
         }
     }
 
-    fn end_life(&mut self, tile: Tile, ranges: &[Bytes], state: &mut State) {
-        let Walk { sets, defs, kernel, .. } = self;
+    fn end_life(&mut self, tile: Tile, ranges: &[Bytes], state: &mut ByteState) {
+        let ByteInterpreter { sets, defs, kernel, .. } = self;
         let own = |d: Def| owns(defs, d, tile, None);
         let storage = &mut state.storages[kernel.tiles[tile].ty.loc as usize];
         Rc::make_mut(storage).update(ranges, &mut |set| sets.end(set, &own));

@@ -1,7 +1,7 @@
 //! Which bytes a window of a tile takes.
 
 use super::contents::Bytes;
-use super::numbers::{Literal, Num, Numbers};
+use super::numbers::{Literal, Numbers, SymbolicOffset};
 use ptoc_ir::tile::{Kernel, Tile, TileRef, Value};
 use ptoc_isa::{Order, TileType};
 use ptoc_layout::TileLayout;
@@ -22,7 +22,7 @@ pub(super) enum Start {
     /// At this byte of the storage with this number.
     At(usize, u64),
     /// In an element of a tile array, or at an address, that is only known as this number.
-    Somewhere(u32, Num),
+    Somewhere(u32, SymbolicOffset),
 }
 
 /// First row or column, and one past the last.
@@ -30,16 +30,16 @@ pub(super) type Range = (u32, u32);
 
 /// An axis of a window.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Axis {
+struct WindowAxis {
     /// First row or column.
-    origin: Num,
+    origin: SymbolicOffset,
     /// How many are valid.
-    valid: Num,
+    valid: SymbolicOffset,
     /// How many there are at most.
     capacity: u32,
 }
 
-impl Axis {
+impl WindowAxis {
     /// How many rows or columns it may touch.
     fn length(self) -> i64 {
         self.valid.constant().unwrap_or(i64::from(self.capacity))
@@ -82,8 +82,8 @@ impl Axis {
     }
 
     /// Has no row or column a place in both?
-    fn apart(self, other: Axis, numbers: &mut Numbers) -> bool {
-        let before = |a: Axis, b: Axis, numbers: &mut Numbers| match a.origin.base == b.origin.base {
+    fn apart(self, other: WindowAxis, numbers: &mut Numbers) -> bool {
+        let before = |a: WindowAxis, b: WindowAxis, numbers: &mut Numbers| match a.origin.base == b.origin.base {
             true => a.origin.offset.saturating_add(a.length()) <= b.origin.offset,
             false => {
                 let (end, start) = (numbers.spread(a.origin).last, numbers.spread(b.origin).first);
@@ -97,7 +97,7 @@ impl Axis {
     }
 
     /// Does every row or column of `inner` lie in this one, where `path` holds? No window begins before its tile.
-    fn covers(self, inner: Axis, numbers: &Numbers, path: &[Literal]) -> bool {
+    fn covers(self, inner: WindowAxis, numbers: &Numbers, path: &[Literal]) -> bool {
         if self.origin == inner.origin && self.valid == inner.valid {
             return true;
         }
@@ -194,18 +194,18 @@ impl Shape {
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Window {
+struct ByteWindow {
     start: Start,
     shape: Shape,
-    row: Axis,
-    col: Axis,
+    row: WindowAxis,
+    col: WindowAxis,
 }
 
 /// All windows.
 #[derive(Default)]
 pub(super) struct Keys {
-    all: Vec<Window>,
-    ids: FxHashMap<Window, Key>,
+    all: Vec<ByteWindow>,
+    ids: FxHashMap<ByteWindow, Key>,
     rectangles: FxHashMap<(Shape, Range, Range), Rc<[Bytes]>>,
 }
 
@@ -238,7 +238,7 @@ pub(super) enum Count {
 
 /// Which part of a window a statement touches.
 #[derive(Clone, Copy)]
-pub(super) enum Part {
+pub(super) enum TouchedPart {
     /// Its valid part.
     Valid,
     /// One element.
@@ -259,7 +259,7 @@ impl Keys {
     }
 
     /// The window with other numbers.
-    pub(super) fn rewrite(&mut self, key: Key, f: &mut dyn FnMut(Num) -> Num) -> Key {
+    pub(super) fn rewrite(&mut self, key: Key, f: &mut dyn FnMut(SymbolicOffset) -> SymbolicOffset) -> Key {
         let mut w = self.all[key.0 as usize].clone();
         for n in [&mut w.row.origin, &mut w.row.valid, &mut w.col.origin, &mut w.col.valid] {
             *n = f(*n);
@@ -270,7 +270,7 @@ impl Keys {
         self.number(w)
     }
 
-    fn number(&mut self, window: Window) -> Key {
+    fn number(&mut self, window: ByteWindow) -> Key {
         let next = Key(self.all.len() as u32);
         let key = *self.ids.entry(window.clone()).or_insert(next);
         if key == next {
@@ -280,7 +280,7 @@ impl Keys {
     }
 
     /// The numbers that say where the two windows begin, where they are not known.
-    pub(super) fn starts(&self, a: Key, b: Key) -> Option<(Num, Num)> {
+    pub(super) fn starts(&self, a: Key, b: Key) -> Option<(SymbolicOffset, SymbolicOffset)> {
         match (self.all[a.0 as usize].start, self.all[b.0 as usize].start) {
             (Start::Somewhere(_, a), Start::Somewhere(_, b)) => Some((a, b)),
             _ => None,
@@ -296,7 +296,7 @@ impl Keys {
     /// Does every element of `inner` lie in `outer`?
     pub(super) fn covers(&self, outer: Key, inner: Key, numbers: &Numbers, path: &[Literal]) -> bool {
         let (o, i) = (&self.all[outer.0 as usize], &self.all[inner.0 as usize]);
-        let within = |o: Axis, i: Axis| o.covers(i, numbers, path);
+        let within = |o: WindowAxis, i: WindowAxis| o.covers(i, numbers, path);
         outer == inner || (o.start == i.start && o.shape == i.shape && within(o.row, i.row) && within(o.col, i.col))
     }
 
@@ -304,8 +304,9 @@ impl Keys {
     /// columns of that are constants, such a byte is in them.
     pub(super) fn has(&self, outer: Key, inner: Key, numbers: &Numbers, path: &[Literal]) -> bool {
         let (o, i) = (&self.all[outer.0 as usize], &self.all[inner.0 as usize]);
-        let within =
-            |o: Axis, i: Axis| o.exact() && !self.all[outer.0 as usize].shape.packed || o.covers(i, numbers, path);
+        let within = |o: WindowAxis, i: WindowAxis| {
+            o.exact() && !self.all[outer.0 as usize].shape.packed || o.covers(i, numbers, path)
+        };
         outer == inner || (o.start == i.start && o.shape == i.shape && within(o.row, i.row) && within(o.col, i.col))
     }
 
@@ -343,17 +344,17 @@ impl Keys {
         numbers: &mut Numbers,
         (tile, own): (Tile, bool),
         (storage, base): (usize, u64),
-        (row, col): ((Num, Num), (Num, Num)),
+        (row, col): ((SymbolicOffset, SymbolicOffset), (SymbolicOffset, SymbolicOffset)),
     ) -> (Key, Rc<[Bytes]>, bool) {
         let ty = kernel.tiles[tile].ty;
         let shape = Shape::new(ty, own);
-        let axis = |(origin, valid), capacity| Axis { origin, valid, capacity };
+        let axis = |(origin, valid), capacity| WindowAxis { origin, valid, capacity };
         let (row, col) = (axis(row, ty.rows), axis(col, ty.cols));
         let (rows, cols) = (row.most(ty.rows, numbers), col.most(ty.cols, numbers));
         let whole = [(0, ty.rows)] == rows[..] && [(0, ty.cols)] == cols[..];
         let exact = row.exact() && col.exact() && (!shape.packed || whole);
         let bytes = self.rectangles(shape, &rows, &cols);
-        (self.number(Window { start: Start::At(storage, base), shape, row, col }), bytes, exact)
+        (self.number(ByteWindow { start: Start::At(storage, base), shape, row, col }), bytes, exact)
     }
 
     /// The window of an operand, and its bytes.
@@ -362,61 +363,61 @@ impl Keys {
         kernel: &Kernel,
         numbers: &mut Numbers,
         r: &TileRef,
-        part: Part,
+        part: TouchedPart,
         start: Start,
         own: bool,
     ) -> (Key, Extent) {
         let ty = kernel.tiles[r.tile].ty;
         let shape = Shape::new(ty, own);
-        let zero = Num::known(0);
+        let zero = SymbolicOffset::known(0);
         let (mut row, mut col) = r.origin.map_or((zero, zero), |(a, b)| (numbers.get(a), numbers.get(b)));
         let (mut valid, mut capacity) = ((numbers.get(r.valid.0), numbers.get(r.valid.1)), (r.rows, r.cols));
-        if let Part::Some = part {
+        if let TouchedPart::Some = part {
             // Nests are not bounded by what is valid.
-            valid = (Num::known(i64::from(r.rows)), Num::known(i64::from(r.cols)));
+            valid = (SymbolicOffset::known(i64::from(r.rows)), SymbolicOffset::known(i64::from(r.cols)));
         }
-        if let Part::Element(i, j) = part {
-            let mut sum = |a: Num, b: Value| {
+        if let TouchedPart::Element(i, j) = part {
+            let mut sum = |a: SymbolicOffset, b: Value| {
                 let b = numbers.get(b);
                 numbers.binary(ptoc_ir::tile::Ty::Index, ptoc_isa::BinOp::Add, a, b)
             };
             (row, col) = (sum(row, i), sum(col, j));
-            (valid, capacity) = ((Num::known(1), Num::known(1)), (1, 1));
+            (valid, capacity) = ((SymbolicOffset::known(1), SymbolicOffset::known(1)), (1, 1));
         }
-        if let Part::Rect((i, j), (m, n)) | Part::Within((i, j), (m, n)) = part {
-            let mut sum = |a: Num, b: Value| {
+        if let TouchedPart::Rect((i, j), (m, n)) | TouchedPart::Within((i, j), (m, n)) = part {
+            let mut sum = |a: SymbolicOffset, b: Value| {
                 let b = numbers.get(b);
                 numbers.binary(ptoc_ir::tile::Ty::Index, ptoc_isa::BinOp::Add, a, b)
             };
             (row, col) = (sum(row, i), sum(col, j));
             let mut count = |n: Count| match n {
-                Count::One => Num::known(1),
+                Count::One => SymbolicOffset::known(1),
                 Count::Of(v) => numbers.get(v),
             };
             valid = (count(m), count(n));
         }
         // A block of 20 rows may be seen through a window of 32.
-        let mut least = |valid: Num, capacity: u32| match numbers.spread(valid).last {
+        let mut least = |valid: SymbolicOffset, capacity: u32| match numbers.spread(valid).last {
             Some(n) => u32::try_from(n.max(0)).map_or(capacity, |n| n.min(capacity)),
             None => capacity,
         };
         let capacity = (least(valid.0, capacity.0), least(valid.1, capacity.1));
-        let row = Axis { origin: row, valid: valid.0, capacity: capacity.0 };
-        let col = Axis { origin: col, valid: valid.1, capacity: capacity.1 };
+        let row = WindowAxis { origin: row, valid: valid.0, capacity: capacity.0 };
+        let col = WindowAxis { origin: col, valid: valid.1, capacity: capacity.1 };
         let (most_rows, most_cols) = (row.most(ty.rows, numbers), col.most(ty.cols, numbers));
         let nowhere = ((0, 0), (0, 0));
         let (rows, cols) = match part {
-            Part::Some | Part::Within(..) => nowhere,
+            TouchedPart::Some | TouchedPart::Within(..) => nowhere,
             _ => (row.least(ty.rows), col.least(ty.cols)),
         };
         let full = match part {
-            Part::Some | Part::Within(..) => nowhere,
+            TouchedPart::Some | TouchedPart::Within(..) => nowhere,
             _ => (row.full(ty.rows), col.full(ty.cols)),
         };
         let whole = [(0, ty.rows)] == most_rows[..] && [(0, ty.cols)] == most_cols[..];
         // A part of it is less than whole bytes, so that only all of it is byte-exact.
         let coarse = shape.packed && !whole;
-        let whole_part = !matches!(part, Part::Some | Part::Within(..));
+        let whole_part = !matches!(part, TouchedPart::Some | TouchedPart::Within(..));
         let extent = Extent {
             most: self.rectangles(shape, &most_rows, &most_cols),
             full: self.rectangle(shape, full.0, full.1),
@@ -427,7 +428,7 @@ impl Keys {
             cols,
             reach: full,
         };
-        (self.number(Window { start, shape, row, col }), extent)
+        (self.number(ByteWindow { start, shape, row, col }), extent)
     }
 }
 

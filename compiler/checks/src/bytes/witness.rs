@@ -9,7 +9,7 @@
 
 use super::families::{Family, Param, Read};
 use super::linear::{Facts, Linear};
-use super::numbers::{Node, Num, Numbers};
+use super::numbers::{Node, Numbers, SymbolicOffset};
 use ptoc_diagnostics::Account;
 use ptoc_ir::analysis::poly::Poly;
 use ptoc_ir::tile::Ty;
@@ -27,7 +27,7 @@ const STEPS: usize = 400_000;
 const INDEX: Ty = Ty::Index;
 
 /// What has to hold for an element to be in a family.
-type Conditions = Vec<(Num, bool)>;
+type Conditions = Vec<(SymbolicOffset, bool)>;
 
 /// Is all that is read written before? `None` if no steps are left.
 pub(super) fn covered(numbers: &mut Numbers, read: &Read, shape: (u32, u32), account: Account<'_>) -> Option<bool> {
@@ -36,7 +36,7 @@ pub(super) fn covered(numbers: &mut Numbers, read: &Read, shape: (u32, u32), acc
     for ((at, size), (origin, count)) in element.into_iter().zip([shape.0, shape.1]).zip(read.axes) {
         within(numbers, at, (origin, count), &mut window);
         // No window begins before its tile or ends behind it.
-        within(numbers, at, (Num::known(0), Num::known(i64::from(size))), &mut window);
+        within(numbers, at, (SymbolicOffset::known(0), SymbolicOffset::known(i64::from(size))), &mut window);
     }
     let mut ways = Vec::new();
     // What was written last is the likeliest.
@@ -65,7 +65,12 @@ pub(super) fn covered(numbers: &mut Numbers, read: &Read, shape: (u32, u32), acc
 }
 
 /// `origin <= at < origin + count`
-fn within(numbers: &mut Numbers, at: Num, (origin, count): (Num, Num), out: &mut Conditions) {
+fn within(
+    numbers: &mut Numbers,
+    at: SymbolicOffset,
+    (origin, count): (SymbolicOffset, SymbolicOffset),
+    out: &mut Conditions,
+) {
     let end = numbers.binary(INDEX, BinOp::Add, origin, count);
     out.push((numbers.compare(INDEX, CmpOp::Lt, at, origin), false));
     out.push((numbers.compare(INDEX, CmpOp::Lt, at, end), true));
@@ -100,7 +105,7 @@ fn missed_nowhere(linear: &mut Linear<'_>, facts: &Facts, ways: &[Conditions]) -
 }
 
 /// The conditions of the family with values for its parameters, in each way that is found.
-fn solve(numbers: &mut Numbers, family: &Family, element: [Num; 2], most: usize, out: &mut Vec<Conditions>) {
+fn solve(numbers: &mut Numbers, family: &Family, element: [SymbolicOffset; 2], most: usize, out: &mut Vec<Conditions>) {
     let Some(last) = family.params.last() else {
         let mut all = Vec::new();
         for (at, axis) in element.into_iter().zip(family.axes) {
@@ -129,9 +134,9 @@ fn solve(numbers: &mut Numbers, family: &Family, element: [Num; 2], most: usize,
 }
 
 /// A parameter, and the values that it can have.
-type Solved = (Param, Vec<Num>);
+type Solved = (Param, Vec<SymbolicOffset>);
 
-fn equations(numbers: &mut Numbers, family: &Family, element: [Num; 2]) -> Option<Solved> {
+fn equations(numbers: &mut Numbers, family: &Family, element: [SymbolicOffset; 2]) -> Option<Solved> {
     let [(row, _), (col, _)] = family.axes;
     // x / n and x % n
     for ((a, at), (b, rest)) in [((row, element[0]), (col, element[1])), ((col, element[1]), (row, element[0]))] {
@@ -151,12 +156,18 @@ fn equations(numbers: &mut Numbers, family: &Family, element: [Num; 2]) -> Optio
     element.into_iter().zip([row, col]).find_map(|(at, origin)| equation(numbers, family, origin, at, DEPTH))
 }
 
-fn less(n: Num, by: i64) -> Option<Num> {
+fn less(n: SymbolicOffset, by: i64) -> Option<SymbolicOffset> {
     by.checked_neg().and_then(|by| n.plus(by))
 }
 
 /// The values of a parameter of the family with which `origin` is `at`, or the window from there on has it.
-fn equation(numbers: &mut Numbers, family: &Family, origin: Num, at: Num, depth: u32) -> Option<Solved> {
+fn equation(
+    numbers: &mut Numbers,
+    family: &Family,
+    origin: SymbolicOffset,
+    at: SymbolicOffset,
+    depth: u32,
+) -> Option<Solved> {
     let depth = depth.checked_sub(1)?;
     let sum = numbers.sum(origin)?;
     let rest = less(at, origin.offset)?;
@@ -178,7 +189,7 @@ fn equation(numbers: &mut Numbers, family: &Family, origin: Num, at: Num, depth:
             false => numbers.binary(INDEX, BinOp::Sub, fixed, at),
         };
         let steps = i64::try_from(by.unsigned_abs()).ok()?;
-        let value = numbers.binary(INDEX, BinOp::Div, left, Num::known(steps));
+        let value = numbers.binary(INDEX, BinOp::Div, left, SymbolicOffset::known(steps));
         let value = if steps == 1 { left } else { value };
         return Some((param, vec![value]));
     }
@@ -225,10 +236,10 @@ fn equation(numbers: &mut Numbers, family: &Family, origin: Num, at: Num, depth:
 }
 
 /// Values of a parameter that moves no window: one that a condition names, the first one, the last one.
-fn defaults(numbers: &mut Numbers, family: &Family, param: Param) -> Vec<Num> {
+fn defaults(numbers: &mut Numbers, family: &Family, param: Param) -> Vec<SymbolicOffset> {
     let p = param.symbol;
     let mut out = Vec::new();
-    let mut offer = |n: Option<Num>| out.extend(n);
+    let mut offer = |n: Option<SymbolicOffset>| out.extend(n);
     for &(condition, holds) in &family.holds {
         let mut all = Vec::new();
         numbers.assume(condition, holds, &mut all);
@@ -236,9 +247,9 @@ fn defaults(numbers: &mut Numbers, family: &Family, param: Param) -> Vec<Num> {
             if let Node::Equal(a, b, n) = numbers.nodes[l.condition as usize] {
                 // a == b + n
                 if a == p.base {
-                    offer(Some(Num { base: b, offset: n }));
+                    offer(Some(SymbolicOffset { base: b, offset: n }));
                 } else if b == p.base {
-                    offer(n.checked_neg().map(|offset| Num { base: a, offset }));
+                    offer(n.checked_neg().map(|offset| SymbolicOffset { base: a, offset }));
                 }
             }
         }

@@ -2,21 +2,21 @@
 
 use super::contents::{Def, FIRST_DEF, NOTHING, Owner};
 use super::places::shift;
-use super::states::State;
-use super::walk::{DefInfo, Element, Walk, owner};
-use super::window::Part;
+use super::states::ByteState;
+use super::walk::{ByteInterpreter, DefInfo, Element, owner};
+use super::window::TouchedPart;
 use ptoc_ir::tile::{Stmt, Tile, TileRef};
 use std::rc::Rc;
 
-impl<'k> Walk<'k> {
-    pub(super) fn write(&mut self, stmt: &'k Stmt, state: &mut State, r: &TileRef, part: Part) {
+impl<'k> ByteInterpreter<'k> {
+    pub(super) fn write(&mut self, stmt: &'k Stmt, state: &mut ByteState, r: &TileRef, part: TouchedPart) {
         let places = self.places(state, r, part);
         let def = self.def(stmt, r.tile, places.element);
         if !places.certain {
             self.defs[(def.0 - FIRST_DEF) as usize].somewhere = true;
         }
         let in_turn = self.in_turn(&places);
-        let Walk { sets, defs, keys, numbers, path, .. } = self;
+        let ByteInterpreter { sets, defs, keys, numbers, path, .. } = self;
         let own = Owner { tile: r.tile, element: places.element };
         if places.certain && places.extent.exact {
             let (storage, base) = places.all[0];
@@ -33,10 +33,10 @@ impl<'k> Walk<'k> {
             });
             return;
         }
-        let key = (!matches!(part, Part::Some | Part::Within(..))).then_some(places.key);
+        let key = (!matches!(part, TouchedPart::Some | TouchedPart::Within(..))).then_some(places.key);
         // What is written somewhere in a tile destroys nothing that could be named.
         let placed = places.certain && !places.extent.full.is_empty();
-        let somewhere = !placed && !matches!(part, Part::Some | Part::Within(..)) && !in_turn;
+        let somewhere = !placed && !matches!(part, TouchedPart::Some | TouchedPart::Within(..)) && !in_turn;
         let owners = |d: Def| owner(defs, d);
         for (storage, ranges) in places.most() {
             let contents = Rc::make_mut(&mut state.storages[storage]);
@@ -77,7 +77,7 @@ impl<'k> Walk<'k> {
         def
     }
 
-    pub(super) fn note_end(&mut self, end: &State) {
+    pub(super) fn note_end(&mut self, end: &ByteState) {
         for storage in &end.storages {
             let mut left = Vec::new();
             storage.visit(&[(0, u64::MAX)], &mut |_, set| {

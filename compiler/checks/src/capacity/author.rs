@@ -31,7 +31,7 @@ pub struct Statement {
 }
 
 /// The source behind a kernel. Elaborating it anew is the driver's business; what comes of it is judged here.
-pub trait Author {
+pub trait FixContext {
     /// The line of a span, as messages call it.
     fn line(&self, span: Span) -> Option<String>;
 
@@ -59,9 +59,9 @@ pub trait Author {
 
 /// Nobody knows the source: repairs are those that the kernel itself shows.
 #[derive(Clone, Copy, Debug)]
-pub struct Nobody;
+pub struct NoSource;
 
-impl Author for Nobody {
+impl FixContext for NoSource {
     fn line(&self, _: Span) -> Option<String> {
         None
     }
@@ -97,7 +97,7 @@ impl Author for Nobody {
 
 /// An author whom one asks for so many kernels only as the budget lasts.
 pub(super) struct Thrifty<'a> {
-    author: &'a dyn Author,
+    author: &'a dyn FixContext,
     account: Account<'a>,
     /// Statements of the kernel, and its tiles.
     size: (usize, usize),
@@ -107,7 +107,7 @@ pub(super) struct Thrifty<'a> {
 const STATEMENT: usize = 128;
 
 impl<'a> Thrifty<'a> {
-    pub(super) fn new(author: &'a dyn Author, kernel: &Kernel, budget: &'a Budget) -> Thrifty<'a> {
+    pub(super) fn new(author: &'a dyn FixContext, kernel: &Kernel, budget: &'a Budget) -> Thrifty<'a> {
         fn count(region: &[Stmt]) -> usize {
             region.iter().map(|s| 1 + s.op.regions().map(|r| count(r)).sum::<usize>()).sum()
         }
@@ -122,7 +122,7 @@ impl<'a> Thrifty<'a> {
     }
 }
 
-impl Author for Thrifty<'_> {
+impl FixContext for Thrifty<'_> {
     fn line(&self, span: Span) -> Option<String> {
         self.author.line(span)
     }

@@ -6,7 +6,7 @@ mod repairs;
 mod sizes;
 
 use author::Thrifty;
-pub use author::{Author, Nobody, Parameter, Statement};
+pub use author::{FixContext, NoSource, Parameter, Statement};
 pub use sizes::{check_sizes, smaller};
 
 use cranelift_entity::SecondaryMap;
@@ -32,7 +32,7 @@ pub fn reports<'o>(
     live: &Liveness,
     target: &Target,
     overflows: impl Iterator<Item = &'o Overflow>,
-    author: &dyn Author,
+    author: &dyn FixContext,
     budget: &Budget,
 ) -> Vec<Diagnostic> {
     let overflows: Vec<&Overflow> = overflows.collect();
@@ -62,7 +62,7 @@ fn report(
     values: &SecondaryMap<Tile, Holding>,
     target: &Target,
     overflow: &Overflow,
-    author: &dyn Author,
+    author: &dyn FixContext,
 ) -> Diagnostic {
     let Overflow { loc, capacity, needed, peak, .. } = *overflow;
     let memory = memories::name(target, loc);
@@ -162,7 +162,7 @@ fn describe(
     tile: Tile,
     align: u64,
     point: Point,
-    author: &dyn Author,
+    author: &dyn FixContext,
 ) -> String {
     let data = &kernel.tiles[tile];
     let each = placement::pitch(data, align);

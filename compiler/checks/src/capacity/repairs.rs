@@ -1,6 +1,6 @@
 //! One change that would make the tiles fit: each was carried out and planned again.
 
-use super::author::{Author as _, Parameter, Thrifty};
+use super::author::{FixContext as _, Parameter, Thrifty};
 use super::sizes::any_too_large;
 use crate::init;
 use cranelift_entity::SecondaryMap;

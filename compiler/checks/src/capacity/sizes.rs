@@ -1,6 +1,6 @@
 //! Tiles that no placement can help: their memory does not exist (SA-0351) or is smaller than they are (SA-0352).
 
-use super::{Author, LABELS, NAMES, Thrifty, repairs};
+use super::{FixContext, LABELS, NAMES, Thrifty, repairs};
 use ptoc_diagnostics::{Budget, Diagnostic, Fix, Span};
 use ptoc_ir::tile::{AddrKind, Kernel, TileData};
 use ptoc_isa::{Loc, SaKind, SaViolation, Target, TileType, check_size};
@@ -19,7 +19,7 @@ type TooLarge<'k> = (&'k TileData, SaViolation);
 /// the others are listed. Tiles with constant addresses are judged where the address is written. Hidden tiles are as
 /// large as what the author has written makes them, so they are silent if a tile of the author's is too large for their
 /// memory.
-pub fn check_sizes(kernel: &Kernel, target: &Target, author: &dyn Author, budget: &Budget) -> Vec<Diagnostic> {
+pub fn check_sizes(kernel: &Kernel, target: &Target, author: &dyn FixContext, budget: &Budget) -> Vec<Diagnostic> {
     let author = &Thrifty::new(author, kernel, budget);
     let mut reasons = Reasons { kernel, target, author, parameters: None };
     let mut out = Vec::new();
@@ -49,7 +49,7 @@ pub(super) fn any_too_large(kernel: &Kernel, target: &Target) -> bool {
 }
 
 /// What would make tiles smaller that no placement can help, tried.
-pub fn smaller(kernel: &Kernel, target: &Target, author: &dyn Author, budget: &Budget) -> Vec<Fix> {
+pub fn smaller(kernel: &Kernel, target: &Target, author: &dyn FixContext, budget: &Budget) -> Vec<Fix> {
     let Some(loc) = Loc::ALL.into_iter().find(|&loc| too_large(kernel, target, loc).next().is_some()) else {
         return Vec::new();
     };
@@ -90,7 +90,7 @@ type Declared = FxHashMap<Span, Vec<TileType>>;
 struct Reasons<'k> {
     kernel: &'k Kernel,
     target: &'k Target,
-    author: &'k dyn Author,
+    author: &'k dyn FixContext,
     /// For each parameter the declarations whose tiles it decides; found out when it is first asked for.
     parameters: Option<Vec<FxHashSet<Span>>>,
 }
@@ -123,7 +123,7 @@ fn extent(ty: TileType) -> u32 {
 }
 
 /// The declarations whose tiles have another size with another value, for each parameter.
-fn decided(kernel: &Kernel, target: &Target, author: &dyn Author) -> Vec<FxHashSet<Span>> {
+fn decided(kernel: &Kernel, target: &Target, author: &dyn FixContext) -> Vec<FxHashSet<Span>> {
     let now = declared(kernel);
     let parameters = author.parameters();
     let of = parameters.iter().take(PARAMETERS).map(|parameter| {

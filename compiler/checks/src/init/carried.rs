@@ -5,17 +5,17 @@
 //! statements do, and no iteration has to be walked again until nothing changes any more.
 
 use super::Object;
-use super::state::{S, State};
+use super::state::{InitState, S};
 use ptoc_ir::tile::{AddrKind, Kernel, Label, Op, Region, Tile};
 use ptoc_isa::Loc;
-use ptoc_placement::access::{Access, accesses, is_auto};
+use ptoc_placement::access::{AccessMode, accesses, is_auto};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// What a statement does to an object.
 #[derive(Clone, Copy)]
 enum Touch {
-    Used(Access, Object),
+    Used(AccessMode, Object),
     Allocated(Tile),
 }
 
@@ -56,11 +56,11 @@ impl Loops {
     }
 
     /// What holds before each later iteration of a loop, the first of which finds `entry`.
-    pub(super) fn carried(&self, kernel: &Kernel, label: Label, entry: State) -> State {
+    pub(super) fn carried(&self, kernel: &Kernel, label: Label, entry: InitState) -> InitState {
         let mut state = entry;
         let touches = self.of.get(&label).map_or(&[][..], |range| &self.touches[range.clone()]);
         ptoc_diagnostics::work(touches.len());
-        let used = |state: &mut State, object: Object| {
+        let used = |state: &mut InitState, object: Object| {
             let index = object.index(kernel);
             if state.get(index) == Some(&S::No) {
                 state.set(index, S::Maybe);
@@ -70,7 +70,7 @@ impl Loops {
             match *touch {
                 Touch::Used(access, object) => {
                     used(&mut state, object);
-                    if let (Access::Write, Object::Tile(tile)) = (access, object) {
+                    if let (AccessMode::Write, Object::Tile(tile)) = (access, object) {
                         self.placed.aliases(kernel, tile, &mut |other| used(&mut state, Object::Tile(other)));
                     }
                 }

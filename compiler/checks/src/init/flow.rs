@@ -1,12 +1,12 @@
 //! The walk through the program.
 
 use super::carried::Loops;
-use super::state::{S, State};
+use super::state::{InitState, S};
 use super::{Facts, Object, object_count};
 use ptoc_diagnostics::{Account, Budget, Span};
 use ptoc_ir::tile::{For, If, Kernel, Label, Op, Region, Stmt, Value, While, jumps};
 use ptoc_isa::CmpOp;
-use ptoc_placement::access::{Access, accesses, is_auto};
+use ptoc_placement::access::{AccessMode, accesses, is_auto};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Beyond this nesting a loop's iterations are not told apart any more: the cost would be exponential.
@@ -20,7 +20,7 @@ const VISIT: usize = 4;
 
 /// Which iteration of a loop is looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Pass {
+pub(super) enum IterationClass {
     First,
     Later,
 }
@@ -30,7 +30,7 @@ pub(super) enum Pass {
 pub(super) struct Visit {
     pub(super) state: S,
     /// Iterations of the loops around, outermost first.
-    pub(super) passes: Vec<Pass>,
+    pub(super) passes: Vec<IterationClass>,
     /// From this loop on, inwards, nothing but the loops' own starts decides whether control comes here.
     pub(super) clean_from: usize,
 }
@@ -48,17 +48,17 @@ pub(super) struct Loop {
 struct Around {
     /// Its lower bound and index; `None` for `while`.
     counted: Option<(Value, Value)>,
-    pass: Pass,
+    pass: IterationClass,
 }
 
 /// States that jumps to a label carry.
 struct Target {
     label: Label,
-    breaks: State,
-    continues: State,
+    breaks: InitState,
+    continues: InitState,
 }
 
-pub(super) struct Flow<'k> {
+pub(super) struct InitAnalysis<'k> {
     kernel: &'k Kernel,
     facts: &'k Facts,
     pub(super) loops: Vec<Loop>,
@@ -76,15 +76,15 @@ pub(super) struct Flow<'k> {
     loops_of: Loops,
 }
 
-impl<'k> Flow<'k> {
+impl<'k> InitAnalysis<'k> {
     /// `account`: what telling iterations apart takes its steps from.
-    pub(super) fn new(kernel: &'k Kernel, facts: &'k Facts, account: Account<'_>) -> Flow<'k> {
+    pub(super) fn new(kernel: &'k Kernel, facts: &'k Facts, account: Account<'_>) -> InitAnalysis<'k> {
         let mut outermost: FxHashSet<Value> = FxHashSet::default();
         outermost.extend(kernel.dims.values().map(|d| d.value));
         outermost.extend(kernel.scalars.iter().map(|s| s.value));
         outermost.extend(kernel.grid.iter().map(|g| g.index));
         outermost.extend(kernel.prologue.iter().filter_map(|s| s.op.def()));
-        Flow {
+        InitAnalysis {
             kernel,
             facts,
             loops: Vec::new(),
@@ -101,11 +101,11 @@ impl<'k> Flow<'k> {
     }
 
     pub(super) fn run(&mut self) {
-        let start = State::start(object_count(self.kernel));
+        let start = InitState::start(object_count(self.kernel));
         self.region(&self.kernel.body, start);
     }
 
-    fn region(&mut self, region: &'k Region, mut state: State) -> State {
+    fn region(&mut self, region: &'k Region, mut state: InitState) -> InitState {
         self.open();
         for stmt in region {
             state = self.stmt(stmt, state);
@@ -137,20 +137,20 @@ impl<'k> Flow<'k> {
         [lo, hi].iter().all(|v| self.named.contains(v))
     }
 
-    fn stmt(&mut self, stmt: &'k Stmt, mut state: State) -> State {
+    fn stmt(&mut self, stmt: &'k Stmt, mut state: InitState) -> InitState {
         ptoc_diagnostics::work(1);
         for (access, place) in accesses(self.kernel, stmt) {
             let object = Object::of(&place);
             let index = object.index(self.kernel);
             match access {
-                Access::Read => {
+                AccessMode::Read => {
                     if let Some(s) = state.get(index).cloned() {
                         self.visit(stmt, object, &s);
                         // Once reported, once checked.
                         state.set(index, S::Yes);
                     }
                 }
-                Access::Write => {
+                AccessMode::Write => {
                     state.set(index, S::Yes);
                     if let Object::Tile(tile) = object {
                         self.loops_of.placed.aliases(self.kernel, tile, &mut |other| {
@@ -195,15 +195,15 @@ impl<'k> Flow<'k> {
     }
 
     fn target(&mut self, label: Label) {
-        self.targets.push(Target { label, breaks: State::UNREACHABLE, continues: State::UNREACHABLE });
+        self.targets.push(Target { label, breaks: InitState::UNREACHABLE, continues: InitState::UNREACHABLE });
     }
 
-    fn jump(&mut self, label: Label, state: State, continues: bool) -> State {
+    fn jump(&mut self, label: Label, state: InitState, continues: bool) -> InitState {
         if let Some(target) = self.targets.iter_mut().rev().find(|t| t.label == label) {
             let slot = if continues { &mut target.continues } else { &mut target.breaks };
-            *slot = std::mem::replace(slot, State::UNREACHABLE).join(state);
+            *slot = std::mem::replace(slot, InitState::UNREACHABLE).join(state);
         }
-        State::UNREACHABLE
+        InitState::UNREACHABLE
     }
 
     /// Runs `f` behind a condition that is not understood.
@@ -214,7 +214,7 @@ impl<'k> Flow<'k> {
         result
     }
 
-    fn conditional(&mut self, i: &'k If, state: State) -> State {
+    fn conditional(&mut self, i: &'k If, state: InitState) -> InitState {
         match self.decide(i.cond) {
             Some(true) => self.region(&i.then, state),
             Some(false) => self.region(&i.els, state),
@@ -245,7 +245,7 @@ impl<'k> Flow<'k> {
         };
         for around in self.around.iter().take(self.peeled) {
             let Some((index, lo)) = around.counted else { continue };
-            let first = around.pass == Pass::First;
+            let first = around.pass == IterationClass::First;
             let result = match op {
                 CmpOp::Eq if (a == index && equal(b, lo)) || (b == index && equal(a, lo)) => Some(first),
                 CmpOp::Ne if (a == index && equal(b, lo)) || (b == index && equal(a, lo)) => Some(!first),
@@ -267,10 +267,10 @@ impl<'k> Flow<'k> {
         &mut self,
         label: Label,
         around: Around,
-        state: State,
-        broken: &mut State,
-        body: &mut dyn FnMut(&mut Self, State) -> State,
-    ) -> State {
+        state: InitState,
+        broken: &mut InitState,
+        body: &mut dyn FnMut(&mut Self, InitState) -> InitState,
+    ) -> InitState {
         self.target(label);
         self.around.push(around);
         let clean = self.clean_from;
@@ -279,7 +279,7 @@ impl<'k> Flow<'k> {
         self.around.pop();
         if let Some(target) = self.targets.pop() {
             end = end.join(target.continues);
-            *broken = std::mem::replace(broken, State::UNREACHABLE).join(target.breaks);
+            *broken = std::mem::replace(broken, InitState::UNREACHABLE).join(target.breaks);
         }
         end
     }
@@ -289,23 +289,23 @@ impl<'k> Flow<'k> {
         &mut self,
         label: Label,
         counted: Option<(Value, Value)>,
-        state: State,
-        body: &mut dyn FnMut(&mut Self, State) -> State,
-    ) -> State {
-        let mut broken = State::UNREACHABLE;
+        state: InitState,
+        body: &mut dyn FnMut(&mut Self, InitState) -> InitState,
+    ) -> InitState {
+        let mut broken = InitState::UNREACHABLE;
         let at = |pass| Around { counted, pass };
         if self.around.len() >= self.peeled {
             // All iterations as one.
             let entry = self.loops_of.carried(self.kernel, label, state);
-            return self.iteration(label, at(Pass::Later), entry, &mut broken, body).join(broken);
+            return self.iteration(label, at(IterationClass::Later), entry, &mut broken, body).join(broken);
         }
-        let first = self.iteration(label, at(Pass::First), state, &mut broken, body);
+        let first = self.iteration(label, at(IterationClass::First), state, &mut broken, body);
         let entry = self.loops_of.carried(self.kernel, label, first.clone());
-        let later = self.iteration(label, at(Pass::Later), entry, &mut broken, body);
+        let later = self.iteration(label, at(IterationClass::Later), entry, &mut broken, body);
         first.join(later).join(broken)
     }
 
-    fn for_loop(&mut self, f: &'k For, span: Span, state: State) -> State {
+    fn for_loop(&mut self, f: &'k For, span: Span, state: InitState) -> InitState {
         let key = std::ptr::from_ref(f);
         let number = match self.loop_numbers.get(&key) {
             Some(&n) => n,
@@ -342,7 +342,7 @@ impl<'k> Flow<'k> {
         state.after_loop(ran, number, &|l| self.visible(l))
     }
 
-    fn while_loop(&mut self, w: &'k While, state: State) -> State {
+    fn while_loop(&mut self, w: &'k While, state: InitState) -> InitState {
         let outer = std::mem::replace(&mut self.clean_from, self.around.len());
         let mut ran = self.iterations(w.label, None, state.clone(), &mut |this, state| {
             // The body sees the head's values.
@@ -353,7 +353,7 @@ impl<'k> Flow<'k> {
             }
             // Leaving here is a way out of the loop.
             if let Some(target) = this.targets.last_mut() {
-                target.breaks = std::mem::replace(&mut target.breaks, State::UNREACHABLE).join(at_test.clone());
+                target.breaks = std::mem::replace(&mut target.breaks, InitState::UNREACHABLE).join(at_test.clone());
             }
             let end = this.guarded(|this| this.region(&w.body, at_test));
             this.close();

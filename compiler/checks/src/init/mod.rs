@@ -13,14 +13,14 @@ mod flow;
 mod state;
 
 use cranelift_entity::{EntityRef, SecondaryMap};
-use flow::{Flow, Pass, Visit};
+use flow::{InitAnalysis, IterationClass, Visit};
 use ptoc_diagnostics::{Analysis, Budget, Diagnostic, Span, codes};
 use ptoc_ir::tile::{
     CheckData, Dim, EventData, Kernel, Op, Operand, Purpose, Region, Stmt, SyncMode, TensorDir, TensorId, Tile, Ty,
     Value, ValueData,
 };
 use ptoc_isa::{CmpOp, Loc};
-use ptoc_placement::access::{Place, regions};
+use ptoc_placement::access::{AccessedStorage, regions};
 use ptoc_placement::liveness::Point;
 use ptoc_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -35,10 +35,10 @@ enum Object {
 }
 
 impl Object {
-    fn of(place: &Place) -> Object {
+    fn of(place: &AccessedStorage) -> Object {
         match place {
-            Place::Tile(t) => Object::Tile(t.tile),
-            Place::Scratch(t) => Object::Scratch(*t),
+            AccessedStorage::Tile(t) => Object::Tile(t.tile),
+            AccessedStorage::Scratch(t) => Object::Scratch(*t),
         }
     }
 
@@ -55,9 +55,9 @@ impl Object {
                 let data = &kernel.tiles[t];
                 let what = match kind(kernel, t) {
                     _ if data.hidden => "hidden tile",
-                    Kind::Ring => "a slot of ring",
-                    Kind::Array => "an element of",
-                    Kind::One => "tile",
+                    TileKind::Ring => "a slot of ring",
+                    TileKind::Array => "an element of",
+                    TileKind::One => "tile",
                 };
                 (format!("{what} `{}`", data.name), data.span)
             }
@@ -71,7 +71,7 @@ impl Object {
 
 /// What a tile is to its author.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TileKind {
     /// A tile that is written as a whole.
     One,
     /// An array, whose elements get values one by one.
@@ -81,13 +81,13 @@ pub enum Kind {
 }
 
 /// What `tile` is to its author.
-pub fn kind(kernel: &Kernel, tile: Tile) -> Kind {
+pub fn kind(kernel: &Kernel, tile: Tile) -> TileKind {
     let data = &kernel.tiles[tile];
     let is_ring = |e: &EventData| e.purpose == Purpose::RingFull && (&e.name, e.span) == (&data.name, data.span);
     match kernel.events.values().any(is_ring) {
-        true => Kind::Ring,
-        false if data.count > 1 => Kind::Array,
-        false => Kind::One,
+        true => TileKind::Ring,
+        false if data.count > 1 => TileKind::Array,
+        false => TileKind::One,
     }
 }
 
@@ -150,7 +150,7 @@ pub fn check(kernel: &mut Kernel) -> Vec<Diagnostic> {
 pub fn check_within(kernel: &mut Kernel, budget: &Budget) -> Vec<Diagnostic> {
     let facts = Facts::new(kernel);
     let points = number(&kernel.body);
-    let mut flow = Flow::new(kernel, &facts, budget.account(Analysis::Initialisation));
+    let mut flow = InitAnalysis::new(kernel, &facts, budget.account(Analysis::Initialisation));
     flow.run();
     let (visits, loops) = (flow.visits, flow.loops);
 
@@ -209,7 +209,8 @@ fn certain(visits: &[Visit]) -> bool {
         let mut first = visits
             .iter()
             .filter(|v| {
-                level >= v.clean_from && v.passes.get(level..).is_some_and(|p| p.iter().all(|p| *p == Pass::First))
+                level >= v.clean_from
+                    && v.passes.get(level..).is_some_and(|p| p.iter().all(|p| *p == IterationClass::First))
             })
             .peekable();
         first.peek().is_some() && first.all(|v| v.state == S::No)
@@ -236,16 +237,18 @@ fn number(body: &Region) -> FxHashMap<*const Stmt, Point> {
 /// statement does.
 pub fn zeros(kernel: &Kernel, tile: Tile) -> Result<String, String> {
     let data = &kernel.tiles[tile];
-    if kernel.sync == SyncMode::Manual && kind(kernel, tile) != Kind::Ring {
+    if kernel.sync == SyncMode::Manual && kind(kernel, tile) != TileKind::Ring {
         // A value that the vector unit writes would be one more access for the author to order.
         return Err("write it on every path that leads here".to_owned());
     }
     let zero = if data.ty.dtype.is_float() { "0.0" } else { "0" };
     match (data.ty.loc, kind(kernel, tile)) {
-        (_, Kind::Ring) => Err(format!("fill the whole slot between `{0}.acquire()` and `{0}.commit()`", data.name)),
+        (_, TileKind::Ring) => {
+            Err(format!("fill the whole slot between `{0}.acquire()` and `{0}.commit()`", data.name))
+        }
         _ if data.ty.dtype == DType::Bool => Err("compare something into it on every path that leads here".to_owned()),
-        (Loc::Vec | Loc::Mat | Loc::Acc, Kind::One) => Ok(format!("{} = {zero}", data.name)),
-        (Loc::Vec | Loc::Mat | Loc::Acc, Kind::Array) => {
+        (Loc::Vec | Loc::Mat | Loc::Acc, TileKind::One) => Ok(format!("{} = {zero}", data.name)),
+        (Loc::Vec | Loc::Mat | Loc::Acc, TileKind::Array) => {
             Ok(format!("for n in 0..{} {{ {}[n] = {zero}; }}", data.count, data.name))
         }
         _ => Err("move something into it on every path that leads here".to_owned()),

@@ -62,16 +62,16 @@ impl Chunk {
 /// The state of all objects; `None` where control does not come. Copies share what stays the same, so that a path costs
 /// what it changes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct State(Option<Vec<Rc<Chunk>>>);
+pub(super) struct InitState(Option<Vec<Rc<Chunk>>>);
 
-impl State {
-    pub(super) const UNREACHABLE: State = State(None);
+impl InitState {
+    pub(super) const UNREACHABLE: InitState = InitState(None);
 
-    pub(super) fn start(objects: usize) -> State {
+    pub(super) fn start(objects: usize) -> InitState {
         let chunk = |first: usize| Rc::new(Chunk::of(vec![S::No; CHUNK.min(objects - first)]));
         let whole = Rc::new(Chunk::of(vec![S::No; CHUNK]));
         let chunks = (0..objects).step_by(CHUNK);
-        State(Some(chunks.map(|n| if objects - n >= CHUNK { whole.clone() } else { chunk(n) }).collect()))
+        InitState(Some(chunks.map(|n| if objects - n >= CHUNK { whole.clone() } else { chunk(n) }).collect()))
     }
 
     pub(super) fn get(&self, object: usize) -> Option<&S> {
@@ -94,21 +94,21 @@ impl State {
         chunks.flat_map(|c| c.all.iter().flat_map(|s| s.loops().iter().copied()))
     }
 
-    pub(super) fn join(self, other: State) -> State {
+    pub(super) fn join(self, other: InitState) -> InitState {
         match (self.0, other.0) {
-            (None, x) | (x, None) => State(x),
-            (Some(a), Some(b)) => State(Some(merged(a, &b, &|x, y| x.join(y)))),
+            (None, x) | (x, None) => InitState(x),
+            (Some(a), Some(b)) => InitState(Some(merged(a, &b, &|x, y| x.join(y)))),
         }
     }
 
     /// After loop number `this`, which found `self` and left `ran` if it ran at all. `visible` says whether the bounds
     /// of a loop can be named here.
-    pub(super) fn after_loop(self, ran: State, this: usize, visible: &dyn Fn(usize) -> bool) -> State {
+    pub(super) fn after_loop(self, ran: InitState, this: usize, visible: &dyn Fn(usize) -> bool) -> InitState {
         let (before, ran) = match (self.0, ran.0) {
-            (None, x) | (x, None) => return State(x),
+            (None, x) | (x, None) => return InitState(x),
             (Some(before), Some(ran)) => (before, ran),
         };
-        State(Some(merged(before, &ran, &|e, r| match (e, r) {
+        InitState(Some(merged(before, &ran, &|e, r| match (e, r) {
             (e, r) if e == r => e.clone(),
             (S::No | S::Maybe, S::Yes) if visible(this) => S::Ran(vec![this]),
             (S::No | S::Maybe, S::Ran(inner)) if visible(this) && inner.iter().all(|&l| visible(l)) => {

@@ -5,7 +5,7 @@ use ptoc_ir::tile::{Kernel, Tile};
 
 /// What is wrong with a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Fault {
+pub enum PlanFault {
     /// A tile has no address although something touches it, or fewer addresses than elements.
     Unplaced(Tile),
     /// A tile's bytes end past its memory.
@@ -24,24 +24,24 @@ pub enum Fault {
     Unbounded(Tile, Tile),
 }
 
-impl Fault {
+impl PlanFault {
     /// One sentence.
     pub fn describe(&self, kernel: &Kernel) -> String {
         let name = |t: &Tile| format!("`{}` ({t})", kernel.tiles[*t].name);
         match self {
-            Fault::Unplaced(t) => format!("the plan has no address for tile {}", name(t)),
-            Fault::Outside(t, end) => {
+            PlanFault::Unplaced(t) => format!("the plan has no address for tile {}", name(t)),
+            PlanFault::Outside(t, end) => {
                 format!("the plan puts the end of tile {} at {end:#x}, outside its memory", name(t))
             }
-            Fault::Unaligned(t, at) => format!("the plan puts tile {} at {at:#x}, which is not aligned", name(t)),
-            Fault::WithinReach(t, limit) => {
+            PlanFault::Unaligned(t, at) => format!("the plan puts tile {} at {at:#x}, which is not aligned", name(t)),
+            PlanFault::WithinReach(t, limit) => {
                 format!("the plan puts tile {} where run-time addresses may reach, which end at {limit:#x}", name(t))
             }
-            Fault::Unobservable(a, b, _) => {
+            PlanFault::Unobservable(a, b, _) => {
                 format!("writing {} destroys {}, which may still be read", name(a), name(b))
             }
-            Fault::Unbounded(a, b) => format!("nothing keeps tile {} away from {}", name(a), name(b)),
-            Fault::Clobber(a, b, _) => {
+            PlanFault::Unbounded(a, b) => format!("nothing keeps tile {} away from {}", name(a), name(b)),
+            PlanFault::Clobber(a, b, _) => {
                 format!("the plan gives tile {} bytes of tile {}, which is still needed", name(a), name(b))
             }
         }
@@ -49,7 +49,7 @@ impl Fault {
 
     /// The report: whose mistake it is, where, and what helps until it is mended.
     pub fn diagnostic(&self, kernel: &Kernel) -> Diagnostic {
-        if let Fault::Unobservable(a, b, span) = self {
+        if let PlanFault::Unobservable(a, b, span) = self {
             let (a, b) = (&kernel.tiles[*a], &kernel.tiles[*b]);
             let message = format!("writing `{}` destroys `{}`, which may still be read", a.name, b.name);
             return Diagnostic::error(codes::UNOBSERVABLE_ALIAS, *span, message)
@@ -62,7 +62,7 @@ impl Fault {
                 })
                 .with_help("move one of them, or finish with the first before the second is written");
         }
-        if let Fault::Unbounded(a, b) = self {
+        if let PlanFault::Unbounded(a, b) = self {
             let (a, b) = (&kernel.tiles[*a], &kernel.tiles[*b]);
             let message = format!("nothing keeps `{}`, whose address is computed, away from `{}`", a.name, b.name);
             return Diagnostic::error(codes::UNOBSERVABLE_ALIAS, a.span, message)
@@ -72,11 +72,12 @@ impl Fault {
                 .with_help(format!("give `{}` no address: the compiler then keeps it apart", b.name));
         }
         let (tile, span) = match self {
-            Fault::Unplaced(t) | Fault::Outside(t, _) | Fault::Unaligned(t, _) | Fault::WithinReach(t, _) => {
-                (*t, kernel.tiles[*t].span)
-            }
-            Fault::Unbounded(t, _) => (*t, kernel.tiles[*t].span),
-            Fault::Clobber(t, _, span) | Fault::Unobservable(t, _, span) => (*t, *span),
+            PlanFault::Unplaced(t)
+            | PlanFault::Outside(t, _)
+            | PlanFault::Unaligned(t, _)
+            | PlanFault::WithinReach(t, _) => (*t, kernel.tiles[*t].span),
+            PlanFault::Unbounded(t, _) => (*t, kernel.tiles[*t].span),
+            PlanFault::Clobber(t, _, span) | PlanFault::Unobservable(t, _, span) => (*t, *span),
         };
         let data = &kernel.tiles[tile];
         let workaround = match data.hidden {

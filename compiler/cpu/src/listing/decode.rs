@@ -1,6 +1,6 @@
 //! Bytes to lines: x86-64 instructions with labels and symbols, and the constants behind them.
 
-use super::Line;
+use super::ListingLine;
 use crate::make::Made;
 use cranelift_module::{FuncId, ModuleDeclarations, ModuleReloc, ModuleRelocTarget};
 use iced_x86::{
@@ -48,7 +48,7 @@ fn is_branch(kind: OpKind) -> bool {
 }
 
 /// The lines of a function, without sources.
-pub(super) fn lines(made: &Made, names: &ModuleDeclarations) -> Vec<Line> {
+pub(super) fn lines(made: &Made, names: &ModuleDeclarations) -> Vec<ListingLine> {
     let bytes = &made.bytes;
     let relocated = |instruction: &Instruction| {
         let range = instruction.ip()..instruction.next_ip();
@@ -106,8 +106,8 @@ pub(super) fn lines(made: &Made, names: &ModuleDeclarations) -> Vec<Line> {
     lines
 }
 
-fn line(offset: usize, bytes: Vec<u8>, text: String, labels: &BTreeMap<u64, String>) -> Line {
-    Line { offset: offset as u32, label: labels.get(&(offset as u64)).cloned(), bytes, text, spans: Vec::new() }
+fn line(offset: usize, bytes: Vec<u8>, text: String, labels: &BTreeMap<u64, String>) -> ListingLine {
+    ListingLine { offset: offset as u32, label: labels.get(&(offset as u64)).cloned(), bytes, text, spans: Vec::new() }
 }
 
 /// Constants as a line.

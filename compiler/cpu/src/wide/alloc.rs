@@ -7,7 +7,7 @@
 
 use super::Isa;
 use super::ops::VOp;
-use super::program::{Action, Class, Home, Ins, Mask, Origin, Program, VReg};
+use super::program::{Action, Class, Home, Ins, Mask, NestProgram, Origin, VReg};
 
 /// Where an operand is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,7 +30,7 @@ pub(crate) enum Form {
 
 /// An instruction with machine registers.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Step {
+pub(crate) enum AllocatedInst {
     Do {
         ins: Ins,
         dst: Option<u8>,
@@ -65,16 +65,16 @@ pub(crate) enum Step {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Allocated {
     /// Before the first row.
-    pub(crate) once: Vec<Step>,
-    pub(crate) row: Vec<Step>,
+    pub(crate) once: Vec<AllocatedInst>,
+    pub(crate) row: Vec<AllocatedInst>,
     /// None also if it has partials in registers, and too few are left for them.
-    pub(crate) turn: Option<Vec<Step>>,
+    pub(crate) turn: Option<Vec<AllocatedInst>>,
     /// Of the turn, behind its guards.
-    pub(crate) whole: Vec<Vec<Step>>,
+    pub(crate) whole: Vec<Vec<AllocatedInst>>,
     /// The registers of the partials, in their order.
     pub(crate) sums: Vec<u8>,
-    pub(crate) main: Vec<Step>,
-    pub(crate) tail: Vec<Step>,
+    pub(crate) main: Vec<AllocatedInst>,
+    pub(crate) tail: Vec<AllocatedInst>,
     /// Vector slots of the frame.
     pub(crate) slots: u32,
 }
@@ -86,7 +86,7 @@ pub(super) const SPARE_AVX2: usize = 2;
 /// What any section needs: three operands of a multiply-add that live on, and its result.
 const LEAST: usize = 4;
 
-pub(crate) fn allocate(program: &Program) -> Allocated {
+pub(crate) fn allocate(program: &NestProgram) -> Allocated {
     let mut pins: Vec<Option<u8>> = vec![None; program.regs.len()];
     let mut homes: Vec<Option<Home>> = program.regs.iter().map(|r| r.home).collect();
     let step = if program.main.is_empty() { &program.tail } else { &program.main };
@@ -127,8 +127,8 @@ pub(crate) fn allocate(program: &Program) -> Allocated {
         // Its instructions take whole vectors from memory, but no single elements for all lanes.
         for n in others {
             if let Some(home @ (Home::Const(_) | Home::ConstQ(_) | Home::Param(_) | Home::ParamQ(_))) = homes[n] {
-                once.push(Step::Fill { to: 0, class: Class::Vector, home });
-                once.push(Step::Spill { from: 0, class: Class::Vector, slot: slots });
+                once.push(AllocatedInst::Fill { to: 0, class: Class::Vector, home });
+                once.push(AllocatedInst::Spill { from: 0, class: Class::Vector, slot: slots });
                 homes[n] = Some(Home::Slot(slots));
                 slots += 1;
             }
@@ -145,12 +145,12 @@ pub(crate) fn allocate(program: &Program) -> Allocated {
     let mut out = Allocated { once, sums, ..Allocated::default() };
     for (n, pin) in pins.iter().enumerate() {
         if let (Some(to), Some(home)) = (*pin, homes[n]) {
-            out.once.push(Step::Fill { to, class: Class::Vector, home });
+            out.once.push(AllocatedInst::Fill { to, class: Class::Vector, home });
         }
     }
     let first_slot = slots;
     let mut walk = |section: &[Ins], is_row: bool, woven: usize| {
-        let mut walk = Walk {
+        let mut walk = SectionAllocator {
             isa: program.isa,
             program,
             pins: &pins,
@@ -184,7 +184,7 @@ pub(crate) fn allocate(program: &Program) -> Allocated {
 }
 
 /// The most vectors of a section that live at once, of those that it defines.
-pub(super) fn pressure(program: &Program, section: &[Ins]) -> usize {
+pub(super) fn pressure(program: &NestProgram, section: &[Ins]) -> usize {
     let mut local = vec![false; program.regs.len()];
     section.iter().flat_map(|ins| ins.dst).for_each(|dst| local[dst.0 as usize] = true);
     let mut live = vec![false; program.regs.len()];
@@ -220,9 +220,9 @@ fn uses_of(section: &[Ins], regs: usize) -> Vec<Vec<usize>> {
 }
 
 /// One section.
-struct Walk<'a> {
+struct SectionAllocator<'a> {
     isa: Isa,
-    program: &'a Program,
+    program: &'a NestProgram,
     pins: &'a [Option<u8>],
     homes: Vec<Option<Home>>,
     /// Vector registers below are free to use.
@@ -235,7 +235,7 @@ struct Walk<'a> {
     uses: Vec<Vec<usize>>,
     slots: u32,
     first_slot: u32,
-    out: Vec<Step>,
+    out: Vec<AllocatedInst>,
     /// Of the last step.
     origin: Origin,
     is_row: bool,
@@ -243,7 +243,7 @@ struct Walk<'a> {
     woven: usize,
 }
 
-impl Walk<'_> {
+impl SectionAllocator<'_> {
     fn registers(&self, class: Class) -> std::ops::Range<usize> {
         match class {
             Class::Vector => 0..usize::from(self.free),
@@ -271,7 +271,7 @@ impl Walk<'_> {
                 let slot = self.slots.max(self.first_slot);
                 self.slots = slot + 1;
                 self.homes[reg.0 as usize] = Some(Home::Slot(slot));
-                self.out.push(Step::Spill { from: farthest as u8, class, slot });
+                self.out.push(AllocatedInst::Spill { from: farthest as u8, class, slot });
             }
         }
         farthest as u8
@@ -322,7 +322,7 @@ impl Walk<'_> {
         let class = self.program.class(reg);
         let to = self.take(class, kept);
         if let Some(home) = self.homes[reg.0 as usize] {
-            self.out.push(Step::Fill { to, class, home });
+            self.out.push(AllocatedInst::Fill { to, class, home });
         }
         self.put(reg, class, to);
         to
@@ -349,7 +349,7 @@ impl Walk<'_> {
     fn instruction(&mut self, at: usize, ins: &Ins) {
         if self.origin.0 != ins.origin.0 {
             self.origin = ins.origin;
-            self.out.push(Step::At(ins.origin));
+            self.out.push(AllocatedInst::At(ins.origin));
         }
         let kept: Vec<VReg> = ins.reads().collect();
         let op = if let Action::Vector(op) = ins.action { Some(op) } else { None };
@@ -371,7 +371,7 @@ impl Walk<'_> {
         };
         self.consume(ins, at);
         let dst = ins.dst.map(|dst| self.target(dst));
-        self.out.push(Step::Do { ins: ins.clone(), dst, args, mask });
+        self.out.push(AllocatedInst::Do { ins: ins.clone(), dst, args, mask });
         self.settle(ins.dst, dst);
     }
 
@@ -410,7 +410,7 @@ impl Walk<'_> {
     fn settle(&mut self, dst: Option<VReg>, at: Option<u8>) {
         let (Some(dst), Some(at)) = (dst, at) else { return };
         if let (true, Some(Home::Slot(slot))) = (self.is_row, self.homes[dst.0 as usize]) {
-            self.out.push(Step::Spill { from: at, class: self.program.class(dst), slot });
+            self.out.push(AllocatedInst::Spill { from: at, class: self.program.class(dst), slot });
         }
         if self.uses[dst.0 as usize].is_empty()
             && let Some(at) = self.place[dst.0 as usize].take()
@@ -482,11 +482,11 @@ impl Walk<'_> {
                     (None, None) => return,
                 };
                 self.consume(ins, at);
-                self.out.push(Step::Move { to: dst, from: replaced });
+                self.out.push(AllocatedInst::Move { to: dst, from: replaced });
                 dst
             }
         };
-        self.out.push(Step::Fma { form, dst, args });
+        self.out.push(AllocatedInst::Fma { form, dst, args });
         self.settle(ins.dst, Some(dst));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::lower::{FloatTest, IntTest, Lower, Pair};
 use super::ops::VOp;
-use super::program::{Action, Home, Place, Scalar, VReg};
+use super::program::{Action, Home, MemOperand, Scalar, VReg};
 use ptoc_ir::loops::{BinOp, Cast, CmpOp, MemTy, UnOp};
 
 /// The second operand's value where it is known.
@@ -181,10 +181,10 @@ impl Lower {
 
     fn divide_int(&mut self, op: BinOp, a: VReg, b: VReg) -> VReg {
         for (area, value) in [(0, a), (1, b)] {
-            self.store(VOp::Store, Place::Area { area, disp: 0 }, &[value], super::program::Mask::All);
+            self.store(VOp::Store, MemOperand::Area { area, disp: 0 }, &[value], super::program::Mask::All);
         }
         self.push(Action::Scalar { what: Scalar::Div(op), wide: false }, None, &[]);
-        self.load(VOp::Load, Place::Area { area: 2, disp: 0 }, super::program::Mask::All)
+        self.load(VOp::Load, MemOperand::Area { area: 2, disp: 0 }, super::program::Mask::All)
     }
 
     pub(crate) fn binary_long(&mut self, op: BinOp, a: Pair, b: Pair, known: Known) -> Pair {
@@ -329,13 +329,13 @@ impl Lower {
         }
         self.store_pair(0, a);
         self.push(Action::Scalar { what: Scalar::FromLong { signed }, wide: true }, None, &[]);
-        self.load(VOp::Load, Place::Area { area: 2, disp: 0 }, super::program::Mask::All)
+        self.load(VOp::Load, MemOperand::Area { area: 2, disp: 0 }, super::program::Mask::All)
     }
 
     /// f32 to i64 or u64, saturating; NaN gives 0.
     pub(crate) fn float_to_long(&mut self, signed: bool, a: VReg) -> Pair {
         if !self.is_512() {
-            self.store(VOp::Store, Place::Area { area: 0, disp: 0 }, &[a], super::program::Mask::All);
+            self.store(VOp::Store, MemOperand::Area { area: 0, disp: 0 }, &[a], super::program::Mask::All);
             self.push(Action::Scalar { what: Scalar::ToLong { signed }, wide: true }, None, &[]);
             return self.load_pair(2);
         }

@@ -1,11 +1,11 @@
 //! Instructions of a section as machine instructions.
 
 use super::Isa;
-use super::alloc::{Form, Operand, Step};
+use super::alloc::{AllocatedInst, Form, Operand};
 use super::asm::{Asm, Label, at, at_label, indexed, low};
 use super::frame::Frame;
 use super::ops::{VOp, Width};
-use super::program::{Action, Class, Gap, Home, Ins, Mask, Origin, Place, Program};
+use super::program::{Action, Class, Gap, Home, Ins, Mask, MemOperand, NestProgram, Origin};
 use iced_x86::{Code, Instruction, MemoryOperand, OpKind, Register};
 use ptoc_ir::loops::PARTIALS;
 
@@ -25,7 +25,7 @@ enum Arg {
 pub(crate) struct Emitter<'a> {
     pub(crate) asm: Asm,
     pub(crate) isa: Isa,
-    pub(crate) program: &'a Program,
+    pub(crate) program: &'a NestProgram,
     pub(crate) frame: Frame,
     /// The pool so far.
     pub(crate) pool: Vec<(Home, Label)>,
@@ -79,19 +79,19 @@ impl Emitter<'_> {
         SCRATCH[0]
     }
 
-    fn place(&mut self, place: Place) -> MemoryOperand {
+    fn place(&mut self, place: MemOperand) -> MemoryOperand {
         match place {
-            Place::Pointer { pointer, scale: 0, disp } => at(self.pointer(pointer), i64::from(disp)),
-            Place::Pointer { pointer, scale, disp } => {
+            MemOperand::Pointer { pointer, scale: 0, disp } => at(self.pointer(pointer), i64::from(disp)),
+            MemOperand::Pointer { pointer, scale, disp } => {
                 indexed(self.pointer(pointer), INDEX, u32::from(scale), i64::from(disp))
             }
-            Place::Partials { pointer } => {
+            MemOperand::Partials { pointer } => {
                 let (base, number) = (self.pointer(pointer), SCRATCH[2]);
                 self.asm.rr(Code::Mov_r64_rm64, number, INDEX);
                 self.asm.ri(Code::And_rm64_imm8, number, PARTIALS as i32 - 1);
                 indexed(base, number, 4, 0)
             }
-            Place::Area { area, disp } => self.frame.area(area, disp),
+            MemOperand::Area { area, disp } => self.frame.area(area, disp),
         }
     }
 
@@ -142,21 +142,21 @@ impl Emitter<'_> {
         self.raw(op.info().code(self.isa), &[Arg::Memory(memory, false), Arg::Reg(from)], None, None, false);
     }
 
-    pub(crate) fn section(&mut self, steps: &[Step], lanes: i64) {
+    pub(crate) fn section(&mut self, steps: &[AllocatedInst], lanes: i64) {
         for step in steps {
             match step {
-                Step::Fill { to, class, home } => self.fill(*to, *class, *home),
-                Step::Spill { from, class, slot } => {
+                AllocatedInst::Fill { to, class, home } => self.fill(*to, *class, *home),
+                AllocatedInst::Spill { from, class, slot } => {
                     let memory = self.frame.slot(*slot);
                     self.store(if *class == Class::Mask { VOp::KStore } else { VOp::Store }, memory, *from);
                 }
-                Step::Move { to, from } => {
+                AllocatedInst::Move { to, from } => {
                     let [to, from] = [*to, *from].map(|n| Arg::Reg(register(self.isa, Width::Full, n)));
                     self.raw(VOp::Move.info().code(self.isa), &[to, from], None, None, false);
                 }
-                Step::Fma { form, dst, args } => self.fma(*form, *dst, *args),
-                Step::Do { ins, dst, args, mask } => self.instruction(ins, *dst, args, *mask, lanes),
-                Step::At(origin) => self.asm.origin = *origin,
+                AllocatedInst::Fma { form, dst, args } => self.fma(*form, *dst, *args),
+                AllocatedInst::Do { ins, dst, args, mask } => self.instruction(ins, *dst, args, *mask, lanes),
+                AllocatedInst::At(origin) => self.asm.origin = *origin,
             }
         }
         self.asm.origin = Origin::default();
@@ -251,9 +251,9 @@ impl Emitter<'_> {
     }
 
     /// Is a whole vector at this place written past the caches?
-    fn goes_past(&self, place: Option<Place>) -> bool {
+    fn goes_past(&self, place: Option<MemOperand>) -> bool {
         let bytes = self.isa.bytes();
-        matches!(place, Some(Place::Pointer { pointer: n @ 0..64, disp, scale: 4 })
+        matches!(place, Some(MemOperand::Pointer { pointer: n @ 0..64, disp, scale: 4 })
             if disp % bytes == 0 && self.past >> n & 1 != 0)
     }
 

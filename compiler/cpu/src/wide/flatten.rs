@@ -5,8 +5,8 @@
 //! same element.
 
 use super::emit::{Emitter, INDEX, SCRATCH};
-use super::program::{Action, Copy, Gap, Ins, Place, Program};
-use crate::nest::{Nest, Step};
+use super::program::{Action, Copy, Gap, Ins, MemOperand, NestProgram};
+use crate::nest::{Nest, RowStride};
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 /// A pointer and the bytes of its elements; 0 for what all lanes and rows share.
@@ -18,7 +18,7 @@ struct Stream {
 }
 
 /// The accesses of a nest whose rows may be joined; `None` if they never may.
-fn streams(nest: &Nest, program: &Program) -> Option<Vec<Stream>> {
+fn streams(nest: &Nest, program: &NestProgram) -> Option<Vec<Stream>> {
     let mut all: Vec<Stream> = Vec::new();
     let mut note = |pointer, size, stored| match all.iter_mut().find(|s| s.pointer == pointer && s.size == size) {
         Some(known) => known.stored |= stored,
@@ -28,8 +28,8 @@ fn streams(nest: &Nest, program: &Program) -> Option<Vec<Stream>> {
         match (ins.action, ins.place) {
             // Each row has its own pointers.
             (Action::Copy(_) | Action::Seek { .. }, _) => return None,
-            (_, Some(Place::Pointer { pointer, .. })) => {
-                if nest.steps[pointer as usize] != Step::Const(0) {
+            (_, Some(MemOperand::Pointer { pointer, .. })) => {
+                if nest.steps[pointer as usize] != RowStride::Const(0) {
                     return None;
                 }
                 note(pointer, 0, false);
@@ -51,8 +51,8 @@ fn streams(nest: &Nest, program: &Program) -> Option<Vec<Stream>> {
                 note(pointer, size, store);
             }
             // So does its partial.
-            Ins { place: Some(Place::Partials { .. }), .. } => return None,
-            Ins { place: Some(Place::Pointer { pointer, scale, disp }), dst, .. } => {
+            Ins { place: Some(MemOperand::Partials { .. }), .. } => return None,
+            Ins { place: Some(MemOperand::Pointer { pointer, scale, disp }), dst, .. } => {
                 // 64-bit lanes take two registers.
                 if disp != 0 && !(scale == 8 && disp == program.isa.bytes()) {
                     return None;
@@ -92,11 +92,11 @@ impl Emitter<'_> {
         for stream in streams.iter().filter(|s| s.size > 0) {
             self.times(a, row, stream.size);
             match nest.steps[stream.pointer as usize] {
-                Step::Const(bytes) => {
+                RowStride::Const(bytes) => {
                     self.asm.constant(b, bytes);
                     self.asm.rr(Code::Cmp_r64_rm64, a, b);
                 }
-                Step::Reg(..) => {
+                RowStride::Reg(..) => {
                     let step = self.frame.step(stream.pointer);
                     self.asm.rm(Code::Cmp_r64_rm64, a, step);
                 }

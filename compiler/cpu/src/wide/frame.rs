@@ -1,7 +1,7 @@
 //! Where a function keeps what: general registers, and the bytes of its frame.
 
 use super::asm::at;
-use super::program::Program;
+use super::program::NestProgram;
 use crate::nest::Nest;
 use iced_x86::{MemoryOperand, Register};
 
@@ -62,7 +62,7 @@ const SAVED: i64 = TAIL + 64;
 const FIRST_SLOT: i64 = SAVED + 64;
 
 impl Frame {
-    pub(crate) fn new(nest: &Nest, program: &Program, slots: u32) -> Frame {
+    pub(crate) fn new(nest: &Nest, program: &NestProgram, slots: u32) -> Frame {
         let mut next = 0;
         let mut take = |n: usize| {
             next += n as u32;
@@ -166,7 +166,7 @@ impl Frame {
 }
 
 /// A register for each of `count` pointers as far as there are any; first come those that every step uses.
-fn registers(program: &Program, count: u32) -> Vec<Option<Register>> {
+fn registers(program: &NestProgram, count: u32) -> Vec<Option<Register>> {
     let mut order: Vec<u32> = (0..count).collect();
     if order.len() > POINTERS.len() {
         order.sort_by_key(|n| !program.steps_through(*n));

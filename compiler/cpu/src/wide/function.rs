@@ -9,8 +9,8 @@ use super::asm::{Asm, Encoded, Label, at, at_label, indexed, low};
 use super::emit::{Emitter, INDEX, SCRATCH};
 use super::frame::Frame;
 use super::ops::VOp;
-use super::program::{Home, Program};
-use crate::nest::{FIRST_INPUT, Nest, Step};
+use super::program::{Home, NestProgram};
+use crate::nest::{FIRST_INPUT, Nest, RowStride};
 use iced_x86::{Code, Instruction, Register};
 use ptoc_ir::loops::LTy;
 use ptoc_kernels::LINE;
@@ -23,7 +23,7 @@ const INTEGERS: [Register; 6] =
     [Register::RDI, Register::RSI, Register::RDX, Register::RCX, Register::R8, Register::R9];
 const FLOATS: u32 = 8;
 
-pub(crate) fn function(nest: &Nest, program: &Program) -> Result<Encoded, String> {
+pub(crate) fn function(nest: &Nest, program: &NestProgram) -> Result<Encoded, String> {
     let allocated = allocate(program);
     let isa = program.isa;
     let frame = Frame::new(nest, program, allocated.slots);
@@ -101,9 +101,9 @@ impl Emitter<'_> {
             let pointer = self.pointer(n);
             self.asm.rr(Code::Mov_r64_rm64, a, pointer);
             match *step {
-                Step::Const(bytes) if bytes % LINE as i64 == 0 => {}
-                Step::Const(_) => self.asm.constant(a, 1),
-                Step::Reg(..) => {
+                RowStride::Const(bytes) if bytes % LINE as i64 == 0 => {}
+                RowStride::Const(_) => self.asm.constant(a, 1),
+                RowStride::Reg(..) => {
                     let by = self.frame.step(n);
                     self.asm.rm(Code::Or_r64_rm64, a, by);
                 }
@@ -161,7 +161,7 @@ impl Emitter<'_> {
     fn before(&mut self, nest: &Nest, lanes: i64) {
         let [a, b, count] = SCRATCH;
         for (n, step) in nest.steps.iter().enumerate() {
-            if let Step::Reg(reg, factor) = *step {
+            if let RowStride::Reg(reg, factor) = *step {
                 let from = self.frame.param(self.frame.params.steps + reg.as_u32());
                 self.asm.constant(a, factor);
                 self.asm.try_push(Instruction::with2(Code::Imul_r64_rm64, a, from));
@@ -297,15 +297,15 @@ impl Emitter<'_> {
             let register = self.frame.pointer(n);
             let to = register.unwrap_or(SCRATCH[0]);
             let slot = self.frame.pointer_slot(n);
-            if *step == Step::Const(0) {
+            if *step == RowStride::Const(0) {
                 continue;
             }
             if register.is_none() {
                 self.asm.rm(Code::Mov_r64_rm64, to, slot);
             }
             match *step {
-                Step::Const(bytes) => self.asm.add(to, bytes, SCRATCH[1]),
-                Step::Reg(..) => {
+                RowStride::Const(bytes) => self.asm.add(to, bytes, SCRATCH[1]),
+                RowStride::Reg(..) => {
                     let by = self.frame.step(n);
                     self.asm.rm(Code::Add_r64_rm64, to, by);
                 }

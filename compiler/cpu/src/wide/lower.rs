@@ -2,7 +2,7 @@
 
 use super::Isa;
 use super::ops::{VOp, Width};
-use super::program::{Action, Class, Home, Ins, Mask, Origin, Place, Program, VReg};
+use super::program::{Action, Class, Home, Ins, Mask, MemOperand, NestProgram, Origin, VReg};
 use ptoc_ir::loops::MemTy;
 use rustc_hash::FxHashMap;
 
@@ -35,7 +35,7 @@ pub(crate) enum IntTest {
 
 /// A program in the making. Masks are mask registers with AVX-512, and vectors of -1 and 0 with AVX2.
 pub(crate) struct Lower {
-    pub(crate) p: Program,
+    pub(crate) p: NestProgram,
     pub(crate) out: Vec<Ins>,
     /// What the instructions stem from that are built next.
     pub(crate) origin: Origin,
@@ -69,7 +69,14 @@ impl Lower {
         self.full(op, args, None, Some(imm), Mask::All)
     }
 
-    pub(crate) fn full(&mut self, op: VOp, args: &[VReg], place: Option<Place>, imm: Option<u8>, mask: Mask) -> VReg {
+    pub(crate) fn full(
+        &mut self,
+        op: VOp,
+        args: &[VReg],
+        place: Option<MemOperand>,
+        imm: Option<u8>,
+        mask: Mask,
+    ) -> VReg {
         let class = if op.info().dst == Some(Width::Mask) { Class::Mask } else { Class::Vector };
         let dst = self.p.reg(class);
         let (args, origin) = (args.to_vec(), self.origin);
@@ -77,11 +84,11 @@ impl Lower {
         dst
     }
 
-    pub(crate) fn load(&mut self, op: VOp, place: Place, mask: Mask) -> VReg {
+    pub(crate) fn load(&mut self, op: VOp, place: MemOperand, mask: Mask) -> VReg {
         self.full(op, &[], Some(place), None, mask)
     }
 
-    pub(crate) fn store(&mut self, op: VOp, place: Place, args: &[VReg], mask: Mask) {
+    pub(crate) fn store(&mut self, op: VOp, place: MemOperand, args: &[VReg], mask: Mask) {
         let (action, args, origin) = (Action::Vector(op), args.to_vec(), self.origin);
         self.out.push(Ins { action, dst: None, args, place: Some(place), imm: None, mask, origin });
     }

@@ -5,12 +5,12 @@
 
 use super::lower::{Lower, Pair};
 use super::ops::VOp;
-use super::program::{Action, Copy, Gap, Home, Mask, Place, VReg};
+use super::program::{Action, Copy, Gap, Home, Mask, MemOperand, VReg};
 use ptoc_ir::loops::{BinOp, MemTy};
 
 /// An access of a body, all lanes together.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Access {
+pub(crate) struct LaneAccess {
     pub(crate) pointer: u32,
     pub(crate) disp: i64,
     pub(crate) gap: Gap,
@@ -50,13 +50,13 @@ impl Lower {
     pub(crate) fn store_pair(&mut self, area: u8, value: Pair) {
         let step = self.isa().bytes();
         for (n, half) in value.into_iter().enumerate() {
-            self.store(VOp::StoreQ, Place::Area { area, disp: n as i32 * step }, &[half], Mask::All);
+            self.store(VOp::StoreQ, MemOperand::Area { area, disp: n as i32 * step }, &[half], Mask::All);
         }
     }
 
     pub(crate) fn load_pair(&mut self, area: u8) -> Pair {
         let step = self.isa().bytes();
-        [0, 1].map(|n| self.load(VOp::LoadQ, Place::Area { area, disp: n * step }, Mask::All))
+        [0, 1].map(|n| self.load(VOp::LoadQ, MemOperand::Area { area, disp: n * step }, Mask::All))
     }
 
     /// The tail's lanes as a mask of AVX2, for 64-bit lanes by halves.
@@ -70,15 +70,15 @@ impl Lower {
     }
 
     /// Is an access of neighbouring elements one instruction?
-    fn direct(&self, access: &Access, ty: MemTy) -> Option<Place> {
+    fn direct(&self, access: &LaneAccess, ty: MemTy) -> Option<MemOperand> {
         let size = ty.size();
         let disp = i32::try_from(access.disp).ok()?;
         let neighbours = access.gather.is_none() && access.gap == Gap::Const(i64::from(size));
         let narrow = size < 4 && self.tail && !self.is_512();
-        (neighbours && !narrow).then_some(Place::Pointer { pointer: access.pointer, scale: size as u8, disp })
+        (neighbours && !narrow).then_some(MemOperand::Pointer { pointer: access.pointer, scale: size as u8, disp })
     }
 
-    fn copy(&mut self, access: &Access, ty: MemTy, store: bool) {
+    fn copy(&mut self, access: &LaneAccess, ty: MemTy, store: bool) {
         if let Some(gather) = access.gather {
             self.store_pair(1, gather);
         }
@@ -95,13 +95,13 @@ impl Lower {
     }
 
     /// An element that is the same in all lanes.
-    pub(crate) fn load_shared(&mut self, access: &Access, ty: MemTy) -> Value {
+    pub(crate) fn load_shared(&mut self, access: &LaneAccess, ty: MemTy) -> Value {
         let disp = i32::try_from(access.disp).ok().filter(|_| access.gather.is_none());
         let Some(disp) = disp else {
             self.copy(access, ty, false);
-            return self.widened(ty, Place::Area { area: 0, disp: 0 }, false);
+            return self.widened(ty, MemOperand::Area { area: 0, disp: 0 }, false);
         };
-        let place = Place::Pointer { pointer: access.pointer, scale: 0, disp };
+        let place = MemOperand::Pointer { pointer: access.pointer, scale: 0, disp };
         match ty.size() {
             1 => {
                 let raw = self.load(VOp::AllB, place, Mask::All);
@@ -116,18 +116,18 @@ impl Lower {
         }
     }
 
-    pub(crate) fn load_lanes(&mut self, access: &Access, ty: MemTy) -> Value {
+    pub(crate) fn load_lanes(&mut self, access: &LaneAccess, ty: MemTy) -> Value {
         match self.direct(access, ty) {
             Some(place) => self.widened(ty, place, self.tail),
             None => {
                 self.copy(access, ty, false);
-                self.widened(ty, Place::Area { area: 0, disp: 0 }, false)
+                self.widened(ty, MemOperand::Area { area: 0, disp: 0 }, false)
             }
         }
     }
 
     /// Neighbouring elements at a place; `some`: only those of the tail.
-    fn widened(&mut self, ty: MemTy, place: Place, some: bool) -> Value {
+    fn widened(&mut self, ty: MemTy, place: MemOperand, some: bool) -> Value {
         let mask = if some { Mask::Tail } else { Mask::All };
         let vex_tail = some && !self.is_512();
         let load = |l: &mut Lower, op| l.load(op, place, mask);
@@ -182,24 +182,24 @@ impl Lower {
         }
     }
 
-    pub(crate) fn store_lanes(&mut self, access: &Access, ty: MemTy, value: Value) {
+    pub(crate) fn store_lanes(&mut self, access: &LaneAccess, ty: MemTy, value: Value) {
         match self.direct(access, ty) {
             Some(place) => self.narrowed(ty, place, value, self.tail),
             None => {
-                self.narrowed(ty, Place::Area { area: 0, disp: 0 }, value, false);
+                self.narrowed(ty, MemOperand::Area { area: 0, disp: 0 }, value, false);
                 self.copy(access, ty, true);
             }
         }
     }
 
     /// Asks for the line that the first of these elements is in: vectors of words are lines.
-    pub(crate) fn fetch_lanes(&mut self, access: &Access, ty: MemTy) {
+    pub(crate) fn fetch_lanes(&mut self, access: &LaneAccess, ty: MemTy) {
         if let Some(place) = self.direct(access, ty) {
             self.store(VOp::Fetch, place, &[], Mask::All);
         }
     }
 
-    fn narrowed(&mut self, ty: MemTy, place: Place, value: Value, some: bool) {
+    fn narrowed(&mut self, ty: MemTy, place: MemOperand, value: Value, some: bool) {
         let mask = if some { Mask::Tail } else { Mask::All };
         let vex_tail = some && !self.is_512();
         match (ty, value) {
@@ -240,7 +240,7 @@ impl Lower {
     /// Joins values with the partials of their lanes, which are neighbours: a vector's first lane has a number that is
     /// a multiple of the vector's lanes, and so do the partials.
     pub(crate) fn join(&mut self, op: BinOp, float: bool, pointer: u32, value: VReg) {
-        let place = Place::Partials { pointer };
+        let place = MemOperand::Partials { pointer };
         let old = self.load(VOp::Load, place, Mask::All);
         let new = match float {
             true => self.binary_float(op, old, value, None),
@@ -256,7 +256,7 @@ impl Lower {
     }
 
     /// The low halves of 32-bit lanes.
-    fn store_words(&mut self, a: VReg, place: Place, mask: Mask) {
+    fn store_words(&mut self, a: VReg, place: MemOperand, mask: Mask) {
         let half = if self.is_512() {
             self.ins(VOp::WrapW, &[a])
         } else {
@@ -268,7 +268,7 @@ impl Lower {
     }
 
     /// The low bytes of 32-bit lanes.
-    fn store_bytes(&mut self, a: VReg, place: Place, mask: Mask) {
+    fn store_bytes(&mut self, a: VReg, place: MemOperand, mask: Mask) {
         if self.is_512() {
             let bytes = self.ins(VOp::WrapB, &[a]);
             return self.store(VOp::StoreB, place, &[bytes], mask);
@@ -281,11 +281,13 @@ impl Lower {
     }
 }
 
-fn moved(place: Place, bytes: i32) -> Place {
+fn moved(place: MemOperand, bytes: i32) -> MemOperand {
     match place {
         // Their elements have 32 bits: there is no second half.
-        Place::Partials { .. } => place,
-        Place::Pointer { pointer, scale, disp } => Place::Pointer { pointer, scale, disp: disp.wrapping_add(bytes) },
-        Place::Area { area, disp } => Place::Area { area, disp: disp + bytes },
+        MemOperand::Partials { .. } => place,
+        MemOperand::Pointer { pointer, scale, disp } => {
+            MemOperand::Pointer { pointer, scale, disp: disp.wrapping_add(bytes) }
+        }
+        MemOperand::Area { area, disp } => MemOperand::Area { area, disp: disp + bytes },
     }
 }

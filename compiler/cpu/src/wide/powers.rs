@@ -9,7 +9,7 @@
 
 use super::arith::BIASES;
 use super::ops::VOp;
-use super::program::{Action, Home, Ins, Mask, Origin, Program, VReg, sweep};
+use super::program::{Action, Home, Ins, Mask, NestProgram, Origin, VReg, sweep};
 use ptoc_isa::math::EXPONENTIAL;
 use rustc_hash::FxHashMap;
 
@@ -42,7 +42,7 @@ pub(crate) struct Short {
 impl Short {
     /// What stands behind the last number of some copies of the step: leaves the turn for the group of this number,
     /// unless all are right for it.
-    pub(crate) fn guard(&self, program: &mut Program, copies: &[Vec<Ins>], group: usize) -> Vec<Ins> {
+    pub(crate) fn guard(&self, program: &mut NestProgram, copies: &[Vec<Ins>], group: usize) -> Vec<Ins> {
         let most = program.homed(Home::Const((i32::MIN + (MOST - LEAST)) as u32));
         let mut out = Vec::new();
         let origin = copies.first().map_or_else(Origin::default, |copy| copy[self.last].origin);
@@ -61,8 +61,8 @@ impl Short {
 
 /// A program's step with short exponentials, if it has any and nothing is stored too early. Its own step gets what
 /// elements need that the short one is not for.
-pub(crate) fn short(program: &mut Program) -> Option<Short> {
-    let found = Step::new(program).exponentials();
+pub(crate) fn short(program: &mut NestProgram) -> Option<Short> {
+    let found = RowStep::new(program).exponentials();
     let short = shortened(program, &found);
     let mut step = std::mem::take(&mut program.main);
     found.iter().for_each(|e| zero(program, &mut step, e));
@@ -73,7 +73,7 @@ pub(crate) fn short(program: &mut Program) -> Option<Short> {
 /// Elements that were masked out have the lower bound in place of minus infinity. That its power is 0 the last product
 /// finds by an underflow, which the processor is slow at: a vector with one takes several times as long. So p is 0 for
 /// them.
-fn zero(program: &mut Program, step: &mut Vec<Ins>, e: &Exponential) {
+fn zero(program: &mut NestProgram, step: &mut Vec<Ins>, e: &Exponential) {
     let at = |reg: VReg| step.iter().position(|ins| ins.dst == Some(reg));
     let (Some(bounded), Some(behind), Some(product)) = (e.bounded.and_then(at), at(e.p), at(e.product)) else { return };
     let zero_n = program.homed(Home::Const((EXPONENTIAL[1] + ZERO_N).to_bits()));
@@ -86,7 +86,7 @@ fn zero(program: &mut Program, step: &mut Vec<Ins>, e: &Exponential) {
     step.splice(behind + 1..behind + 1, keep.map(|(op, dst, args, imm)| vector(origin, op, dst, &args, imm)));
 }
 
-fn shortened(program: &mut Program, found: &[Exponential]) -> Option<Short> {
+fn shortened(program: &mut NestProgram, found: &[Exponential]) -> Option<Short> {
     let mut step = program.main.clone();
     let mut numbers = Vec::with_capacity(found.len());
     for e in found {
@@ -140,15 +140,15 @@ struct Exponential {
 }
 
 /// A step to look things up in.
-struct Step<'p> {
-    program: &'p Program,
+struct RowStep<'p> {
+    program: &'p NestProgram,
     defs: FxHashMap<VReg, usize>,
 }
 
-impl<'p> Step<'p> {
-    fn new(program: &'p Program) -> Step<'p> {
+impl<'p> RowStep<'p> {
+    fn new(program: &'p NestProgram) -> RowStep<'p> {
         let defs = program.main.iter().enumerate().filter_map(|(at, ins)| Some((ins.dst?, at))).collect();
-        Step { program, defs }
+        RowStep { program, defs }
     }
 
     /// In their order.

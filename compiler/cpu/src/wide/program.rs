@@ -44,7 +44,7 @@ pub(crate) enum Home {
 
 /// Where a memory operand lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
+pub(crate) enum MemOperand {
     /// `pointer + lane * scale + disp`
     Pointer { pointer: u32, scale: u8, disp: i32 },
     /// `pointer + (lane mod 64) * 4`: partials of a reduction.
@@ -149,7 +149,7 @@ pub(crate) struct Ins {
     /// Operands in registers; with `place`, the others.
     pub(crate) args: Vec<VReg>,
     /// The last operand of a load, the first of a store.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<MemOperand>,
     pub(crate) imm: Option<u8>,
     pub(crate) mask: Mask,
     pub(crate) origin: Origin,
@@ -173,7 +173,7 @@ pub(crate) struct VData {
 
 /// A nest's code.
 #[derive(Clone, Debug)]
-pub(crate) struct Program {
+pub(crate) struct NestProgram {
     pub(crate) isa: Isa,
     pub(crate) regs: Vec<VData>,
     /// Vectors of the pool: their 32-bit lanes.
@@ -190,10 +190,10 @@ pub(crate) struct Program {
     pub(crate) tail: Vec<Ins>,
 }
 
-impl Program {
-    pub(crate) fn new(isa: Isa) -> Program {
+impl NestProgram {
+    pub(crate) fn new(isa: Isa) -> NestProgram {
         let (row, main, tail) = (Vec::new(), Vec::new(), Vec::new());
-        Program { isa, regs: Vec::new(), tables: Vec::new(), seeks: 0, row, turn: None, main, tail }
+        NestProgram { isa, regs: Vec::new(), tables: Vec::new(), seeks: 0, row, turn: None, main, tail }
     }
 
     pub(crate) fn class(&self, reg: VReg) -> Class {
@@ -227,7 +227,8 @@ impl Program {
     /// Is a pointer used for more than what all lanes share?
     pub(crate) fn steps_through(&self, n: u32) -> bool {
         self.main.iter().chain(&self.tail).any(|ins| {
-            matches!(ins.place, Some(Place::Pointer { pointer, .. } | Place::Partials { pointer }) if pointer == n)
+            matches!(ins.place, Some(MemOperand::Pointer { pointer, .. } | MemOperand::Partials { pointer })
+                if pointer == n)
                 || matches!(ins.action, Action::Copy(copy) if copy.pointer == n)
         })
     }
@@ -298,9 +299,11 @@ impl fmt::Display for Ins {
             write!(f, ", {imm:#x}")?;
         }
         match self.place {
-            Some(Place::Pointer { pointer, scale, disp }) => write!(f, " [pointer{pointer} + lane*{scale} + {disp}]")?,
-            Some(Place::Partials { pointer }) => write!(f, " [pointer{pointer} + lane%64*4]")?,
-            Some(Place::Area { area, disp }) => write!(f, " [area{area} + {disp}]")?,
+            Some(MemOperand::Pointer { pointer, scale, disp }) => {
+                write!(f, " [pointer{pointer} + lane*{scale} + {disp}]")?
+            }
+            Some(MemOperand::Partials { pointer }) => write!(f, " [pointer{pointer} + lane%64*4]")?,
+            Some(MemOperand::Area { area, disp }) => write!(f, " [area{area} + {disp}]")?,
             None => {}
         }
         match self.mask {
@@ -312,7 +315,7 @@ impl fmt::Display for Ins {
     }
 }
 
-impl fmt::Display for Program {
+impl fmt::Display for NestProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, reg) in self.regs.iter().enumerate() {
             if let Some(home) = reg.home {

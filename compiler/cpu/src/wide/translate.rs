@@ -2,9 +2,9 @@
 
 use super::Isa;
 use super::lower::{IntTest, Lower, Pair};
-use super::memory::{Access, Value};
+use super::memory::{LaneAccess, Value};
 use super::ops::VOp;
-use super::program::{Action, Gap, Home, Ins, Mask, Origin, Program, VReg};
+use super::program::{Action, Gap, Home, Ins, Mask, NestProgram, Origin, VReg};
 use super::turn::turn;
 use crate::nest::{FIRST_INPUT, LANE, Nest};
 use ptoc_ir::loops::{Addr, Base, BinOp, Cast, CmpOp, LTy, MemTy, Op, Reg, SharedInfo, Stride};
@@ -25,13 +25,13 @@ enum Rep {
 }
 
 /// Translates a nest's body; `None` if an operation has no vector form.
-pub(crate) fn translate(nest: &Nest, isa: Isa) -> Option<Program> {
+pub(crate) fn translate(nest: &Nest, isa: Isa) -> Option<NestProgram> {
     let lanes = nest.lanes();
     let info = SharedInfo::new(&lanes);
     let mut t = Translate {
         nest,
         l: Lower {
-            p: Program::new(isa),
+            p: NestProgram::new(isa),
             out: Vec::new(),
             origin: Origin::default(),
             tail: false,
@@ -208,7 +208,7 @@ impl Translate<'_> {
         })
     }
 
-    fn access(&mut self, addr: &Addr) -> Option<Access> {
+    fn access(&mut self, addr: &Addr) -> Option<LaneAccess> {
         let Base::Tensor(mut pointer) = addr.base else { return None };
         let mut disp = 0i64;
         let mut gap = match addr.stride {
@@ -237,7 +237,7 @@ impl Translate<'_> {
                 _ => gather = Some(self.pair(reg)?),
             }
         }
-        Some(Access { pointer, disp, gap, gather })
+        Some(LaneAccess { pointer, disp, gap, gather })
     }
 
     /// The pointer that a register which all lanes share leads to.

@@ -15,7 +15,7 @@ use super::Isa;
 use super::alloc::{SPARE_AVX2, pressure};
 use super::ops::VOp;
 use super::powers;
-use super::program::{Action, Ins, Mask, Place, Program, VReg};
+use super::program::{Action, Ins, Mask, MemOperand, NestProgram, VReg};
 use ptoc_ir::loops::PARTIALS;
 use rustc_hash::FxHashMap;
 
@@ -53,7 +53,7 @@ pub(crate) struct Turn {
 
 /// A turn of a program's steps for rows of `count` lanes, if that is known; `None` if no more than a step is gained, or
 /// the steps are not alike but for their places.
-pub(crate) fn turn(program: &mut Program, count: Option<i64>) -> Option<Turn> {
+pub(crate) fn turn(program: &mut NestProgram, count: Option<i64>) -> Option<Turn> {
     if !program.main.iter().all(repeats) {
         return None;
     }
@@ -63,17 +63,17 @@ pub(crate) fn turn(program: &mut Program, count: Option<i64>) -> Option<Turn> {
 
 /// Is an instruction the same some lanes further on, but for its place?
 fn repeats(ins: &Ins) -> bool {
-    matches!(ins.action, Action::Vector(_)) && !matches!(ins.place, Some(Place::Area { .. }))
+    matches!(ins.action, Action::Vector(_)) && !matches!(ins.place, Some(MemOperand::Area { .. }))
 }
 
 /// Is an instruction's place one of a row of partials?
 fn partials(ins: &Ins) -> Option<u32> {
-    if let Some(Place::Partials { pointer }) = ins.place { Some(pointer) } else { None }
+    if let Some(MemOperand::Partials { pointer }) = ins.place { Some(pointer) } else { None }
 }
 
 /// Woven steps of at most so many lanes, with their partials in memory: that is faster than having them in registers
 /// and the steps not woven. With AVX-512 nobody has measured whether it is.
-fn woven(program: &mut Program, most: i64) -> Option<Turn> {
+fn woven(program: &mut NestProgram, most: i64) -> Option<Turn> {
     if program.isa != Isa::Avx2 || !WOVEN.contains(&program.main.len()) {
         return None;
     }
@@ -91,7 +91,7 @@ fn woven(program: &mut Program, most: i64) -> Option<Turn> {
         }
         let (mut body, mut whole) = (Vec::new(), Vec::new());
         for first in (0..steps).step_by(woven) {
-            let copies = |program: &mut Program, step: &[Ins]| -> Option<Vec<Vec<Ins>>> {
+            let copies = |program: &mut NestProgram, step: &[Ins]| -> Option<Vec<Vec<Ins>>> {
                 (first..first + woven).map(|n| copy(program, step, n as i32, FxHashMap::default())).collect()
             };
             match &short {
@@ -119,7 +119,7 @@ fn weave(copies: &[Vec<Ins>]) -> Vec<Ins> {
 }
 
 /// Steps one after the other, with their partials in registers; `None` if they join none.
-fn summed(program: &mut Program) -> Option<Turn> {
+fn summed(program: &mut NestProgram) -> Option<Turn> {
     if program.main.len() > LONGEST {
         return None;
     }
@@ -143,7 +143,7 @@ fn summed(program: &mut Program) -> Option<Turn> {
 }
 
 /// The n-th of such steps in a turn: its own registers, but for those given, and its own places.
-fn copy(program: &mut Program, step: &[Ins], n: i32, mut regs: FxHashMap<VReg, VReg>) -> Option<Vec<Ins>> {
+fn copy(program: &mut NestProgram, step: &[Ins], n: i32, mut regs: FxHashMap<VReg, VReg>) -> Option<Vec<Ins>> {
     let (lanes, bytes) = (program.isa.lanes() as i32, program.isa.bytes());
     let mut out = step.to_vec();
     for ins in &mut out {
@@ -156,9 +156,9 @@ fn copy(program: &mut Program, step: &[Ins], n: i32, mut regs: FxHashMap<VReg, V
             known(reg);
         }
         match &mut ins.place {
-            Some(Place::Pointer { scale, disp, .. }) => *disp = disp.checked_add(n * lanes * i32::from(*scale))?,
-            Some(Place::Partials { pointer }) => {
-                ins.place = Some(Place::Pointer { pointer: *pointer, scale: 0, disp: n * bytes });
+            Some(MemOperand::Pointer { scale, disp, .. }) => *disp = disp.checked_add(n * lanes * i32::from(*scale))?,
+            Some(MemOperand::Partials { pointer }) => {
+                ins.place = Some(MemOperand::Pointer { pointer: *pointer, scale: 0, disp: n * bytes });
             }
             _ => {}
         }

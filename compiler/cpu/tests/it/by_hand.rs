@@ -3,8 +3,8 @@
 use cranelift_entity::PrimaryMap;
 use ptoc_diagnostics::Span;
 use ptoc_ir::loops::{
-    Addr, Base, BinOp, Cast, CheckRow, Entry, Func, LTy, MemTy, Module, Op, Reg, RegData, Region, SpaceData, SpaceId,
-    Stmt, Stride,
+    Addr, Base, BinOp, Cast, CheckRow, Func, FunctionEntry, LTy, MemTy, Module, Op, Reg, RegData, Region, SpaceData,
+    SpaceId, Stmt, Stride,
 };
 
 /// A function in the making.
@@ -77,7 +77,7 @@ impl Build {
         let params: Vec<Reg> = self.params.iter().map(|_| regs.push(RegData { ty: LTy::I64 })).collect();
         let launch = Func {
             name: "test.launch".into(),
-            entry: Entry::Launch,
+            entry: FunctionEntry::Launch,
             params,
             results: vec![],
             regs,
@@ -87,7 +87,7 @@ impl Build {
         };
         let block = Func {
             name: "test.block".into(),
-            entry: Entry::Block,
+            entry: FunctionEntry::Block,
             params: self.params,
             results: vec![],
             regs: self.regs,

@@ -1,7 +1,7 @@
 //! Tensors that end, or begin, where the memory does: no access may touch a byte that is not its lanes'.
 
 use crate::make::{Build, compiled, strided, tensor, widths};
-use ptoc_exec::{Launch, TensorArg};
+use ptoc_exec::{LaunchArgs, TensorArg};
 use ptoc_ir::loops::eval::{Memory, run};
 use ptoc_ir::loops::{BinOp, For, LTy, Lanes, MemTy, Module, Op};
 use region::Protection;
@@ -76,7 +76,7 @@ fn check(module: &Module, params: &[i64], input: &[u8], out: usize, last: bool) 
         a.bytes(input.len(), last).copy_from_slice(input);
         b.bytes(out, last).fill(0x5a);
         let args = [TensorArg::new(a.bytes(input.len(), last)), TensorArg::new(b.bytes(out, last))];
-        let launch = Launch { params, tensors: &args, threads: 1, print: None };
+        let launch = LaunchArgs { params, tensors: &args, threads: 1, print: None };
         // SAFETY: the evaluator has checked every access.
         unsafe { kernel.launch(launch) }.expect("no checks");
         assert!(b.bytes(out, last) == memory.tensors[1], "{vectors:?} {params:?}, last {last}");

@@ -2,7 +2,7 @@
 
 use ptoc_cpu::{CompiledKernel, Options, compile};
 use ptoc_diagnostics::{FileId, codes};
-use ptoc_exec::{Launch, LaunchError, PrintEvent, PrintValue, TensorArg};
+use ptoc_exec::{LaunchArgs, LaunchError, PrintEvent, PrintValue, TensorArg};
 use ptoc_ir::loops::{Module, text};
 use ptoc_tensor::DType;
 
@@ -67,7 +67,7 @@ fn run(
     let mut prints = Vec::new();
     let tensors = [TensorArg::new(&mut a), TensorArg::new(&mut c)];
     let mut sink = |event| prints.push(event);
-    let launch = Launch { params: &[rows, bad], tensors: &tensors, threads, print: Some(&mut sink) };
+    let launch = LaunchArgs { params: &[rows, bad], tensors: &tensors, threads, print: Some(&mut sink) };
     let result = unsafe { kernel.launch(launch) };
     (result, c.chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect(), prints)
 }
@@ -183,6 +183,6 @@ r9: f32 = const 0.5
 "#
     );
     let kernel = kernel(&source);
-    let launch = Launch { params: &[], tensors: &[], threads: 1, print: None };
+    let launch = LaunchArgs { params: &[], tensors: &[], threads: 1, print: None };
     assert_eq!(unsafe { kernel.launch(launch) }, Ok(()));
 }

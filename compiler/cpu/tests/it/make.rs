@@ -2,8 +2,8 @@
 
 use ptoc_cpu::{CompiledKernel, Options, Vectors, compile};
 use ptoc_diagnostics::FileId;
-use ptoc_exec::{Launch, LaunchError, TensorArg};
-use ptoc_ir::loops::eval::{Memory, Stop, run};
+use ptoc_exec::{LaunchArgs, LaunchError, TensorArg};
+use ptoc_ir::loops::eval::{EvalStop, Memory, run};
 use ptoc_ir::loops::{MemTy, Module, text, verify};
 
 pub use crate::by_hand::*;
@@ -36,7 +36,7 @@ pub fn agree(module: &Module, params: &[i64], tensors: &[Vec<u8>]) -> Result<(),
 pub fn agree_but(module: &Module, params: &[i64], tensors: &[Vec<u8>], but: usize) -> Result<(), String> {
     let mut memory = Memory { tensors: tensors.to_vec(), arena: vec![0; module.arena as usize] };
     let want = run(module, &module.block, params, &mut memory, &mut Vec::new(), 10_000_000);
-    if let Err(Stop::Fuel | Stop::OutOfBounds(_)) = want {
+    if let Err(EvalStop::Fuel | EvalStop::OutOfBounds(_)) = want {
         return Err(format!("the evaluator stopped: {want:?}"));
     }
     // Arrays here are small: once as they are, once as if no cache held them.
@@ -50,11 +50,11 @@ pub fn agree_but(module: &Module, params: &[i64], tensors: &[Vec<u8>], but: usiz
         }
         let mut got: Vec<Aligned> = tensors.iter().map(|t| Aligned::new(t)).collect();
         let args: Vec<TensorArg> = got.iter_mut().map(|t| TensorArg::new(t.bytes())).collect();
-        let launch = Launch { params, tensors: &args, threads: 1, print: None };
+        let launch = LaunchArgs { params, tensors: &args, threads: 1, print: None };
         let result = unsafe { kernel.launch(launch) };
         match (&want, &result) {
             (Ok(_), Ok(())) => {}
-            (Err(Stop::Check { check, args }), Err(LaunchError::Check(failure)))
+            (Err(EvalStop::Check { check, args }), Err(LaunchError::Check(failure)))
                 if *check == failure.check && *args == failure.args => {}
             _ => return Err(format!("{vectors:?}: {want:?} but {result:?}")),
         }

@@ -423,7 +423,7 @@ fn largest_and_smallest_know_zeros_and_nan() {
             agree(&module, &[1, 2], &tensors).unwrap();
             let kernel = compiled(&module, Vectors::Auto);
             let args: Vec<_> = tensors.iter_mut().map(|t| ptoc_exec::TensorArg::new(t)).collect();
-            let launch = ptoc_exec::Launch { params: &[1, 2], tensors: &args, threads: 1, print: None };
+            let launch = ptoc_exec::LaunchArgs { params: &[1, 2], tensors: &args, threads: 1, print: None };
             unsafe { kernel.launch(launch) }.unwrap();
             assert_eq!(tensors[1], want.to_le_bytes(), "{} {values:?}", op.name());
         }

@@ -164,7 +164,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: crate::make::cases(24), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ptoc_tests_budget::cases(8, 24), ..ProptestConfig::default() })]
 
     #[test]
     fn random_large_products(case in case(large()), seed in any::<u32>()) {

@@ -1,13 +1,13 @@
 //! Failed checks of compiled code as diagnostics.
 
-use crate::launch::Step;
+use crate::launch::PlannedLaunch;
 use ptoc_diagnostics::Diagnostic;
 use ptoc_interp::Trap;
 use ptoc_ir::tile::{CheckId, Kernel};
 
 /// Why a launch did not complete; `check` is the number of the check in `kernel` that a row of the code's table is of.
 pub(super) fn failed(
-    step: &Step,
+    step: &PlannedLaunch,
     kernel: &Kernel,
     check: impl Fn(usize) -> u32,
     error: ptoc_exec::LaunchError,

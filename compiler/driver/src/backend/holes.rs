@@ -7,7 +7,7 @@
 //! numbers that hardly any launch computes; of 8 bits there are none such, and an output of bytes is more often
 //! launched twice.
 
-use crate::launch::{Launch, Step, Used, unwritten};
+use crate::launch::{BackendLaunch, PlannedLaunch, Used, unwritten};
 use ptoc_diagnostics::Diagnostic;
 use ptoc_interp::Unwritten;
 use ptoc_ir::tile::{TensorDir, TensorId};
@@ -33,7 +33,7 @@ pub(super) type Execute<'e> =
     dyn Fn(&mut Used<'_>, &mut [Option<Tensor>], Option<&mut dyn FnMut(&str)>) -> Result<(), Box<Diagnostic>> + 'e;
 
 /// Launches code, and reports what it has left unwritten of tensors that it is not known to fill.
-pub(super) fn launch(launch: &mut Launch<'_, '_>, execute: &Execute) -> Result<(), Box<Diagnostic>> {
+pub(super) fn launch(launch: &mut BackendLaunch<'_, '_>, execute: &Execute) -> Result<(), Box<Diagnostic>> {
     let (used, buffers) = (&mut *launch.used, &mut *launch.buffers);
     let Some(holes) = Holes::new(launch.step, launch.unfilled) else {
         return execute(used, buffers, lent(&mut launch.print));
@@ -57,7 +57,7 @@ fn lent<'p>(print: &'p mut Option<&mut dyn FnMut(&str)>) -> Option<&'p mut dyn F
 
 /// The tensors of a launch that are filled with patterns.
 struct Holes<'s> {
-    step: &'s Step,
+    step: &'s PlannedLaunch,
     tensors: Vec<TensorId>,
 }
 
@@ -71,7 +71,7 @@ struct Before {
 
 impl<'s> Holes<'s> {
     /// `tensors` are those that may have holes; `None`, if there are none.
-    fn new(step: &'s Step, tensors: &[TensorId]) -> Option<Holes<'s>> {
+    fn new(step: &'s PlannedLaunch, tensors: &[TensorId]) -> Option<Holes<'s>> {
         (!tensors.is_empty()).then(|| Holes { step, tensors: tensors.to_vec() })
     }
 

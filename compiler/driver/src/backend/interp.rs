@@ -1,7 +1,7 @@
 //! The reference interpreter, which serves every target and defines what a kernel means.
 
 use super::{Backend, Capabilities, Compiled, Ending, Launches};
-use crate::launch::{Launch, Plan, RunOptions, Timed, Total, pipe_stats, unwritten};
+use crate::launch::{BackendLaunch, Plan, RunOptions, Timed, Total, pipe_stats, unwritten};
 use crate::session::{Failed, Session};
 use ptoc_diagnostics::{Diagnostic, SourceMap};
 use ptoc_interp::{End, Trap};
@@ -51,7 +51,7 @@ impl Launches for Interpreted {
         Ok(())
     }
 
-    fn launch(&self, launch: &mut Launch<'_, '_>) -> Result<Ending, Box<Diagnostic>> {
+    fn launch(&self, launch: &mut BackendLaunch<'_, '_>) -> Result<Ending, Box<Diagnostic>> {
         interpret(launch)
     }
 
@@ -67,8 +67,8 @@ impl Launches for Interpreted {
 }
 
 /// Executes a launch on the interpreter.
-pub(super) fn interpret(launch: &mut Launch<'_, '_>) -> Result<Ending, Box<Diagnostic>> {
-    let Launch { session, step, used, buffers, options, print, observer, total, .. } = launch;
+pub(super) fn interpret(launch: &mut BackendLaunch<'_, '_>) -> Result<Ending, Box<Diagnostic>> {
+    let BackendLaunch { session, step, used, buffers, options, print, observer, total, .. } = launch;
     let schedule = options.schedule;
     let mut silent = |_: &str| {};
     let print: &mut dyn FnMut(&str) = match print {
@@ -89,7 +89,7 @@ pub(super) fn interpret(launch: &mut Launch<'_, '_>) -> Result<Ending, Box<Diagn
     let physical = if observer.is_some() { None } else { step.pipes(session, schedule) };
     let (physical, pipes) = physical.unzip();
     let kernel = physical.as_ref().unwrap_or(&step.kernel);
-    let mut call = ptoc_interp::Launch {
+    let mut call = ptoc_interp::InterpreterLaunch {
         tensors: args,
         dims: step.dims.clone(),
         scalars: step.scalars.iter().map(|&bits| Some(bits)).collect(),

@@ -14,7 +14,7 @@ mod registry;
 
 pub use registry::{CPU, INTERP, PIM, all, choose, default_of, named, register, serving, wrong_backend, wrong_stage};
 
-use crate::launch::{Launch, Outcome, Plan, RunOptions, Total};
+use crate::launch::{BackendLaunch, Plan, RunOptions, RunOutcome, Total};
 use crate::session::{Failed, Session};
 use crate::stages::BackendStage;
 use failure::failed;
@@ -187,25 +187,25 @@ pub enum Compiled {
     /// Code that is launched step by step.
     Launches(Box<dyn Launches>),
     /// One artefact, which executes all steps.
-    Program(Box<dyn Program>),
+    Program(Box<dyn CompiledProgram>),
 }
 
 /// Code of a plan that is launched step by step.
 pub trait Launches {
     /// Gets ready for what is not proved of a plan: launches may leave elements of the tensors `unfilled` unwritten, by
-    /// step, and accesses of a step that is [watched](crate::launch::Step::watched) may meet. Code that watches nothing
-    /// refuses such steps.
+    /// step, and accesses of a step that is [watched](crate::launch::PlannedLaunch::watched) may meet. Code that
+    /// watches nothing refuses such steps.
     fn expect(&mut self, session: &mut Session, plan: &Plan, unfilled: &[Vec<TensorId>]) -> Result<(), Failed> {
         let _ = unfilled;
         refuse_watched(session, plan)
     }
 
     /// Executes a launch.
-    fn launch(&self, launch: &mut Launch<'_, '_>) -> Result<Ending, Box<Diagnostic>>;
+    fn launch(&self, launch: &mut BackendLaunch<'_, '_>) -> Result<Ending, Box<Diagnostic>>;
 
     /// Executes a launch for the sake of its time: nothing is printed or looked for, and what is done around the code
     /// itself does not count.
-    fn time(&self, launch: &mut Launch<'_, '_>) -> Result<Duration, Box<Diagnostic>> {
+    fn time(&self, launch: &mut BackendLaunch<'_, '_>) -> Result<Duration, Box<Diagnostic>> {
         let begin = Instant::now();
         self.launch(launch)?;
         Ok(begin.elapsed())
@@ -238,18 +238,18 @@ fn loop_text(session: &Session, prepared: &Prepared, module: &loops::Module) -> 
     module.locate(|span| {
         let at = session.sources.position(span.file, span.start);
         let file = (span.file != own).then(|| session.sources.name(span.file).into());
-        loops::Place { file, line: at.line, column: at.column }
+        loops::SourcePosition { file, line: at.line, column: at.column }
     });
     loops::text::print(&module, false)
 }
 
 /// A plan as one artefact.
-pub trait Program {
+pub trait CompiledProgram {
     /// Executes it on the tensors of the arguments, which hold the results afterwards.
-    fn run(&self, session: &mut Session, run: ProgramRun<'_>) -> Result<Outcome, Failed>;
+    fn run(&self, session: &mut Session, run: ProgramRun<'_>) -> Result<RunOutcome, Failed>;
 }
 
-/// A run of a [`Program`].
+/// A run of a [`CompiledProgram`].
 pub struct ProgramRun<'r> {
     /// What is run.
     pub plan: &'r Plan,

@@ -3,7 +3,7 @@
 use super::interp::interpret;
 use super::registry::targets_of;
 use super::{Artefact, Backend, Capabilities, Compiled, PIM, ProgramRun, Refusal, wrong_stage};
-use crate::launch::{Launch, Outcome, Plan, Step, Total, Used, counts, unwritten};
+use crate::launch::{BackendLaunch, Plan, PlannedLaunch, RunOutcome, Total, Used, counts, unwritten};
 use crate::session::{Failed, Session};
 use crate::simulator;
 use crate::stages::BackendStage;
@@ -13,13 +13,13 @@ use ptoc_interp::Unwritten;
 use ptoc_ir::tile::{TensorDir, TensorId};
 use ptoc_isa::{Loc, Target};
 use ptoc_passes::pipeline::Pipeline;
-use ptoc_pim::program::{Array, Program, Work};
+use ptoc_pim::program::{Array, LaunchWork, PimProgram};
 use ptoc_pim::{movement, program};
 use ptoc_pim_sim::dram::{Command, Config};
 use ptoc_pim_sim::machine::report::Report;
-use ptoc_pim_sim::machine::{self, Fail, Options, Stop, device};
+use ptoc_pim_sim::machine::{self, Fail, MachineStop, Options, device};
 use ptoc_pim_stream::Stream;
-use ptoc_pim_stream::stream::{Place, Role};
+use ptoc_pim_stream::stream::{Role, SourceLine};
 use ptoc_tensor::Tensor;
 use serde_json::{Map, Value, json};
 use std::cell::RefCell;
@@ -124,8 +124,8 @@ impl Backend for Pim {
     }
 }
 
-impl super::Program for Linked {
-    fn run(&self, session: &mut Session, run: ProgramRun<'_>) -> Result<Outcome, Failed> {
+impl super::CompiledProgram for Linked {
+    fn run(&self, session: &mut Session, run: ProgramRun<'_>) -> Result<RunOutcome, Failed> {
         let ProgramRun { plan, tensors, unfilled, options, print } = run;
         let begin = session.clock.now();
         let mut total = Total::default();
@@ -135,7 +135,7 @@ impl super::Program for Linked {
             let step = &plan.steps[number];
             let mut used = Used::of_some(arrays, args);
             let mut buffers = step.buffers(&mut used)?;
-            interpret(&mut Launch {
+            interpret(&mut BackendLaunch {
                 session,
                 number,
                 step,
@@ -165,7 +165,7 @@ impl super::Program for Linked {
         counts(plan, &mut counted, run_time);
         stats(&simulated, &mut counted);
         let simulated = Some(simulated);
-        Ok(Outcome { run_time, stats: counted, timed: total.timed, simulated, stopped: false })
+        Ok(RunOutcome { run_time, stats: counted, timed: total.timed, simulated, stopped: false })
     }
 }
 
@@ -205,7 +205,7 @@ fn compile(session: &Session, plan: &Plan) -> Result<Linked, Box<Diagnostic>> {
             files.push(span.file);
             files.len() - 1
         });
-        Place { file: n as u32 + 1, line: session.sources.position(span.file, span.start).line }
+        SourceLine { file: n as u32 + 1, line: session.sources.position(span.file, span.start).line }
     };
     let mut linked = program::compile(&program(session, plan)?, &session.target, &lines)?;
     linked.stream.files = files.borrow().iter().map(|f| session.sources.name(*f).to_owned()).collect();
@@ -216,7 +216,7 @@ fn compile(session: &Session, plan: &Plan) -> Result<Linked, Box<Diagnostic>> {
         Some(fault) => Err(ours(plan, &format!("{:?}: {}", fault.site, fault.message))),
         None => {
             let files = files.into_inner();
-            let of = |place: Place| match files.get((place.file as usize).wrapping_sub(1)) {
+            let of = |place: SourceLine| match files.get((place.file as usize).wrapping_sub(1)) {
                 Some(&file) => line(session, file, place.line),
                 None => span(plan),
             };
@@ -234,7 +234,7 @@ fn line(session: &Session, file: FileId, line: u32) -> Span {
 }
 
 /// The plan with arrays by number: arguments, tensors of the program, scratch of its kernels.
-fn program<'p>(session: &Session, plan: &'p Plan) -> Result<Program<'p>, Box<Diagnostic>> {
+fn program<'p>(session: &Session, plan: &'p Plan) -> Result<PimProgram<'p>, Box<Diagnostic>> {
     let mut arrays = Vec::new();
     for a in &plan.arguments {
         let role = match a.dir {
@@ -278,12 +278,12 @@ fn program<'p>(session: &Session, plan: &'p Plan) -> Result<Program<'p>, Box<Dia
         }
         let work = match (step.kernel.host, moves(step, &session.target)) {
             (false, _) if step.storage.iter().any(Option::is_some) => return Err(Box::new(laid_out(step))),
-            (false, _) => Work::Units,
-            (true, Some(nests)) => Work::Moves(nests),
-            (true, None) => Work::Host,
+            (false, _) => LaunchWork::Units,
+            (true, Some(nests)) => LaunchWork::Moves(nests),
+            (true, None) => LaunchWork::Host,
         };
         let elsewhere = step.elsewhere.clone();
-        launches.push(program::Launch {
+        launches.push(program::ProgramLaunch {
             kernel: &step.kernel,
             values,
             arrays: numbers,
@@ -301,7 +301,7 @@ fn program<'p>(session: &Session, plan: &'p Plan) -> Result<Program<'p>, Box<Dia
             k += 1;
         }
     }
-    Ok(Program { arrays, launches, whole: plan.program })
+    Ok(PimProgram { arrays, launches, whole: plan.program })
 }
 
 fn extents(shape: &[usize]) -> Option<Vec<u32>> {
@@ -313,7 +313,7 @@ fn too_large(name: &str, span: Span) -> Box<Diagnostic> {
 }
 
 /// A kernel of the units has tensors with strides of their own.
-fn laid_out(step: &Step) -> Diagnostic {
+fn laid_out(step: &PlannedLaunch) -> Diagnostic {
     let tensors = step.kernel.tensors.values().zip(&step.storage);
     let t = tensors.filter(|(_, s)| s.is_some()).map(|(t, _)| t).next();
     let (name, span) = t.map_or((String::new(), step.span), |t| (t.name.to_string(), t.span));
@@ -332,7 +332,7 @@ const MOVED: usize = 1 << 24;
 
 /// The loops by which a kernel of the host moves the elements of one array to another, if it does nothing else. It is
 /// found out by letting it move numbers of elements.
-fn moves(step: &Step, target: &Target) -> Option<Vec<movement::Nest>> {
+fn moves(step: &PlannedLaunch, target: &Target) -> Option<Vec<movement::Nest>> {
     let kernel = &step.kernel;
     let (src, dst) = movement::ends(kernel).filter(|_| kernel.host && step.storage.iter().all(Option::is_none))?;
     let scalars: Vec<Option<u64>> = step.scalars.iter().map(|bits| Some(*bits)).collect();
@@ -356,7 +356,7 @@ fn moves(step: &Step, target: &Target) -> Option<Vec<movement::Nest>> {
         });
         let seen = ptoc_placement::memories::seen_by(kernel, target);
         let capacity = Loc::ALL.into_iter().map(|loc| (loc, seen.memory(loc).capacity)).collect();
-        let mut launch = ptoc_interp::Launch {
+        let mut launch = ptoc_interp::InterpreterLaunch {
             tensors: tensors.collect(),
             dims: step.dims.clone(),
             scalars: scalars.clone(),
@@ -404,7 +404,8 @@ fn simulate(
     let outcome = machine::run_with(stream, config, given, options, &mut |kernel, arrays| {
         let launch = *hosted.next().expect("one for each of the stream's");
         host(launch, arrays).map_err(|d| {
-            let stop = Stop { kind: Fail::Host, step: None, op: None, tensor: None, message: kernel.kernel.clone() };
+            let stop =
+                MachineStop { kind: Fail::Host, step: None, op: None, tensor: None, message: kernel.kernel.clone() };
             failed = Some(d);
             stop
         })
@@ -427,14 +428,14 @@ fn simulate(
 }
 
 /// What a launch on units leaves unwritten of its tensors `of`; nothing, where that is not found out.
-fn holes(step: &Step, of: &[TensorId]) -> Vec<Unwritten> {
+fn holes(step: &PlannedLaunch, of: &[TensorId]) -> Vec<Unwritten> {
     let scalars: Vec<Option<u64>> = step.scalars.iter().map(|bits| Some(*bits)).collect();
     let values = ptoc_interp::prologue(&step.kernel, &step.dims, &scalars).ok();
     let found = values.filter(|_| !of.is_empty());
     found.and_then(|v| ptoc_pim::holes::unwritten(&step.kernel, &v, of, &step.storage)).unwrap_or_default()
 }
 
-fn stopped(plan: &Plan, compiled: &Linked, stop: &Stop) -> Box<Diagnostic> {
+fn stopped(plan: &Plan, compiled: &Linked, stop: &MachineStop) -> Box<Diagnostic> {
     // What mends a stream is no help to who wrote the kernel.
     let (code, _) = simulator::failure(stop.kind);
     let at = stop.step.and_then(|n| compiled.lines.get(n)).copied().unwrap_or(span(plan));

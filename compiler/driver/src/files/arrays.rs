@@ -2,7 +2,7 @@
 
 use super::{code, numpy_name, read_help, reason};
 use ptoc_diagnostics::{Diagnostic, codes};
-use ptoc_tensor::npy::{NpyError, Reader};
+use ptoc_tensor::npy::{NpyError, NpyReader};
 use ptoc_tensor::{DType, Tensor};
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -45,7 +45,7 @@ fn stream_of(known: &Metadata) -> Option<Stream> {
 #[derive(Debug)]
 enum Contents {
     /// The elements are still in the file.
-    Unread(Reader<File>),
+    Unread(NpyReader<File>),
     Read(Tensor),
 }
 
@@ -63,7 +63,7 @@ impl ArrayFile {
         })?;
         // Some files of the system's own have a length of 0 and contents.
         let length = Some(known.len()).filter(|&n| known.is_file() && n > 0);
-        let reader = Reader::new(file, length, None).map_err(|e| refused(path, wanted, e))?;
+        let reader = NpyReader::new(file, length, None).map_err(|e| refused(path, wanted, e))?;
         let contents = Contents::Unread(reader);
         Ok(ArrayFile { path: path.to_owned(), wanted, stream: stream_of(&known), contents })
     }

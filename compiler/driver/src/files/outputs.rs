@@ -1,6 +1,6 @@
 //! Outputs, which appear whole or not at all, and never in the place of what the call reads.
 
-use super::place::{Identity, Place, directory};
+use super::place::{Identity, PathTarget, directory};
 use super::reason;
 use super::temporary::Temporary;
 use ptoc_diagnostics::{Diagnostic, codes};
@@ -52,7 +52,7 @@ impl Outputs {
     /// knows.
     pub fn keep(&mut self, path: &Path, what: impl Into<String>) -> Result<(), Diagnostic> {
         // What is not there is not overwritten, and devices and pipes keep nothing.
-        let Ok(place) = Place::of(path) else { return Ok(()) };
+        let Ok(place) = PathTarget::of(path) else { return Ok(()) };
         if !place.known.as_ref().is_some_and(std::fs::Metadata::is_file) {
             return Ok(());
         }
@@ -70,7 +70,7 @@ impl Outputs {
 
     /// Is this the file of an output?
     pub fn writes(&self, n: usize, path: &Path) -> bool {
-        Place::of(path).is_ok_and(|place| self.planned[n].identity == place.identity)
+        PathTarget::of(path).is_ok_and(|place| self.planned[n].identity == place.identity)
     }
 
     /// Takes the place for a file and says whether it can be written; returns its number.
@@ -78,7 +78,7 @@ impl Outputs {
         let refuse = |why: String, help: String| {
             Diagnostic::global(codes::CANNOT_WRITE, format!("cannot write `{}`: {why}", path.display())).with_help(help)
         };
-        let place = Place::of(path).map_err(|e| refuse(reason(&e), "choose another file".into()))?;
+        let place = PathTarget::of(path).map_err(|e| refuse(reason(&e), "choose another file".into()))?;
         if place.known.as_ref().is_some_and(std::fs::Metadata::is_dir) {
             return Err(refuse("it is a directory".into(), "name a file in it".into()));
         }

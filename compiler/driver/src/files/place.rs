@@ -18,7 +18,7 @@ pub(super) enum Identity {
 
 /// Where a path leads.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct PathTarget {
     /// The path without links, as far as there are directories.
     pub to: PathBuf,
     pub identity: Identity,
@@ -26,15 +26,15 @@ pub(super) struct Place {
     pub known: Option<Metadata>,
 }
 
-impl Place {
+impl PathTarget {
     /// Follows a path. An error if its links lead in a circle.
-    pub fn of(path: &Path) -> io::Result<Place> {
+    pub fn of(path: &Path) -> io::Result<PathTarget> {
         if let Ok(known) = fs::metadata(path) {
             // Links to open files (`/dev/stdout`) may have lost the name of what they lead to.
             let real = fs::canonicalize(path).ok();
             let same = |to: &PathBuf| fs::metadata(to).is_ok_and(|m| identity(to, &m) == identity(path, &known));
             let to = real.filter(same).unwrap_or_else(|| path.to_owned());
-            return Ok(Place { identity: identity(&to, &known), to, known: Some(known) });
+            return Ok(PathTarget { identity: identity(&to, &known), to, known: Some(known) });
         }
         let mut to = path.to_owned();
         for _ in 0..LINKS {
@@ -43,7 +43,7 @@ impl Place {
                 if let (Ok(directory), Some(name)) = (fs::canonicalize(directory), to.file_name()) {
                     to = directory.join(name);
                 }
-                return Ok(Place { identity: Identity::Path(to.clone()), to, known: None });
+                return Ok(PathTarget { identity: Identity::Path(to.clone()), to, known: None });
             };
             to = directory(&to).join(target);
         }

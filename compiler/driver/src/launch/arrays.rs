@@ -1,7 +1,7 @@
 //! The arrays of a call: which arguments they are for, and reading them.
 
 use crate::files::{self, ArrayFile};
-use crate::session::{Entry, Failed, Session, type_span};
+use crate::session::{EntryPoint, Failed, Session, type_span};
 use indexmap::IndexMap;
 use ptoc_diagnostics::{Diagnostic, Span, codes, list, suggest};
 use ptoc_syntax::ast::{Dir, Name};
@@ -19,7 +19,7 @@ enum Use {
 }
 
 /// Checks that `name` is a tensor argument that can be used so.
-fn check_name(entry: &Entry<'_>, flag: &str, name: &str, wanted: Use) -> Result<(), Box<Diagnostic>> {
+fn check_name(entry: &EntryPoint<'_>, flag: &str, name: &str, wanted: Use) -> Result<(), Box<Diagnostic>> {
     let fits = |dir: Dir| match wanted {
         Use::Read => dir != Dir::Out,
         Use::Write => dir != Dir::In,
@@ -62,7 +62,7 @@ fn check_name(entry: &Entry<'_>, flag: &str, name: &str, wanted: Use) -> Result<
 }
 
 /// The names of `--given`: tensor arguments that a launch may leave out.
-pub fn check_given(session: &mut Session, entry: &Entry<'_>, names: &[String]) -> Result<Vec<Name>, Failed> {
+pub fn check_given(session: &mut Session, entry: &EntryPoint<'_>, names: &[String]) -> Result<Vec<Name>, Failed> {
     let optional: Vec<&str> = entry.tensors().filter(|p| p.default.is_some()).map(|p| p.name.name.as_str()).collect();
     let (word, kernel) = (entry.word(), &entry.item.name.name);
     for name in names {
@@ -83,7 +83,13 @@ pub fn check_given(session: &mut Session, entry: &Entry<'_>, names: &[String]) -
     }
 }
 
-fn check_all(session: &mut Session, entry: &Entry<'_>, flag: &str, names: &[(String, PathBuf)], wanted: Use) -> bool {
+fn check_all(
+    session: &mut Session,
+    entry: &EntryPoint<'_>,
+    flag: &str,
+    names: &[(String, PathBuf)],
+    wanted: Use,
+) -> bool {
     let mut ok = true;
     for (i, (name, _)) in names.iter().enumerate() {
         if names[..i].iter().any(|(other, _)| other == name) {
@@ -101,7 +107,7 @@ fn check_all(session: &mut Session, entry: &Entry<'_>, flag: &str, names: &[(Str
 /// Checks the names of outputs (`--out`, `--expect`).
 pub fn check_outputs(
     session: &mut Session,
-    entry: &Entry<'_>,
+    entry: &EntryPoint<'_>,
     flag: &str,
     names: &[(String, PathBuf)],
 ) -> Result<(), Failed> {
@@ -111,7 +117,7 @@ pub fn check_outputs(
 /// Opens the arrays of inputs and reads their headers.
 pub fn open_arrays(
     session: &mut Session,
-    entry: &Entry<'_>,
+    entry: &EntryPoint<'_>,
     flag: &str,
     files: &[(String, PathBuf)],
 ) -> Result<Arrays, Failed> {
@@ -123,7 +129,7 @@ pub fn open_arrays(
 /// Opens the arrays that outputs are compared with, after those of the inputs.
 pub fn open_expected(
     session: &mut Session,
-    entry: &Entry<'_>,
+    entry: &EntryPoint<'_>,
     flag: &str,
     inputs: &mut Arrays,
     files: &[(String, PathBuf)],
@@ -135,7 +141,7 @@ pub fn open_expected(
 
 fn open_all(
     session: &mut Session,
-    entry: &Entry<'_>,
+    entry: &EntryPoint<'_>,
     before: &mut Arrays,
     files: &[(String, PathBuf)],
 ) -> Result<Arrays, Failed> {

@@ -3,7 +3,7 @@
 use super::arrays::Arrays;
 use crate::defs;
 use crate::files::ArrayFile;
-use crate::session::{self, Entry, Failed, Session, Unit};
+use crate::session::{self, CompilationUnit, EntryPoint, Failed, Session};
 use indexmap::IndexMap;
 use ptoc_diagnostics::{Diagnostic, Span, codes, list, plural};
 use ptoc_syntax::ast::{Dir, ExprKind, Name, Param};
@@ -21,8 +21,8 @@ struct Bound {
 /// The value of each dimension of the kernel. `random` says that inputs without arrays will be made.
 pub fn bind_dimensions(
     session: &mut Session,
-    unit: &Unit,
-    entry: &Entry<'_>,
+    unit: &CompilationUnit,
+    entry: &EntryPoint<'_>,
     arrays: &Arrays,
     random: bool,
 ) -> Result<IndexMap<Name, i64>, Failed> {
@@ -62,7 +62,7 @@ pub fn bind_dimensions(
 }
 
 /// The arguments that have arrays.
-fn given<'e>(entry: &'e Entry<'e>, arrays: &'e Arrays) -> impl Iterator<Item = (&'e Param, &'e ArrayFile)> {
+fn given<'e>(entry: &'e EntryPoint<'e>, arrays: &'e Arrays) -> impl Iterator<Item = (&'e Param, &'e ArrayFile)> {
     entry.tensors().filter_map(|p| Some((p, arrays.get(p.name.name.as_str())?)))
 }
 
@@ -95,7 +95,7 @@ fn conflict(name: &Name, old: &Bound, new: &Bound) -> Diagnostic {
 }
 
 /// Does an array have another number of dimensions than its argument?
-fn check_ranks(session: &mut Session, unit: &Unit, entry: &Entry<'_>, arrays: &Arrays) -> bool {
+fn check_ranks(session: &mut Session, unit: &CompilationUnit, entry: &EntryPoint<'_>, arrays: &Arrays) -> bool {
     let mut failed = false;
     for (param, array) in given(entry, arrays) {
         let Some(want) = entry.axes(param, unit).map(|e| e.len()) else { continue };
@@ -122,7 +122,12 @@ fn check_ranks(session: &mut Session, unit: &Unit, entry: &Entry<'_>, arrays: &A
     failed
 }
 
-fn from_definitions(session: &mut Session, unit: &Unit, entry: &Entry<'_>, bound: &mut IndexMap<Name, Bound>) -> bool {
+fn from_definitions(
+    session: &mut Session,
+    unit: &CompilationUnit,
+    entry: &EntryPoint<'_>,
+    bound: &mut IndexMap<Name, Bound>,
+) -> bool {
     let mut failed = false;
     for dim in entry.dimensions(unit) {
         let Some(expr) = session.definitions.values.get(&dim.name) else { continue };
@@ -149,7 +154,7 @@ fn from_definitions(session: &mut Session, unit: &Unit, entry: &Entry<'_>, bound
     failed
 }
 
-fn missing_inputs(session: &mut Session, entry: &Entry<'_>, arrays: &Arrays) -> bool {
+fn missing_inputs(session: &mut Session, entry: &EntryPoint<'_>, arrays: &Arrays) -> bool {
     let missing: Vec<&Param> = entry
         .tensors()
         .filter(|p| p.default.is_none() && p.dir.is_some_and(|(dir, _)| dir != Dir::Out))
@@ -172,8 +177,8 @@ fn missing_inputs(session: &mut Session, entry: &Entry<'_>, arrays: &Arrays) -> 
 
 fn missing_dimensions(
     session: &mut Session,
-    unit: &Unit,
-    entry: &Entry<'_>,
+    unit: &CompilationUnit,
+    entry: &EntryPoint<'_>,
     bound: &IndexMap<Name, Bound>,
 ) -> Result<(), Failed> {
     let mut missing = entry.dimensions(unit);

@@ -1,6 +1,6 @@
 //! Pipes on the interpreter: which kernels run that way, and what the model of time says of them.
 
-use super::plan::Step;
+use super::plan::PlannedLaunch;
 use crate::session::Session;
 use ptoc_diagnostics::{SourceMap, Span};
 use ptoc_interp::{Cause, Order, Pipes, Slice, Timing};
@@ -165,7 +165,7 @@ fn line(sources: &SourceMap, span: Span) -> u32 {
     sources.position(span.file, span.start).line
 }
 
-impl Step {
+impl PlannedLaunch {
     /// The kernel whose pipes are run, and how; `None`: one statement after another.
     pub(crate) fn pipes(&self, session: &Session, schedule: Schedule) -> Option<(Kernel, Pipes)> {
         let target: &Target = &session.target;

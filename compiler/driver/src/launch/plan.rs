@@ -4,7 +4,7 @@ use super::arrays::{Arrays, for_argument};
 use super::bind::{bind_dimensions, describe};
 use super::random::Bounds;
 use crate::files::{ArrayFile, numpy_name};
-use crate::session::{self, Entry, Failed, Origin, Session, Unit, Waiting};
+use crate::session::{self, CompilationUnit, EntryPoint, Failed, RepairOrigin, Session, Waiting};
 use indexmap::IndexMap;
 use ptoc_analysis::debug::DebugInfo;
 use ptoc_analysis::{ArgDim, Bindings, Instance, ProgramTensor, ScalarArg, TensorArg, TensorSource};
@@ -47,7 +47,7 @@ impl Argument {
 
 /// One launch.
 #[derive(Debug)]
-pub struct Step {
+pub struct PlannedLaunch {
     /// Tile IR with all checks, for the interpreter.
     pub kernel: Kernel,
     /// What the source's names stand for in it.
@@ -74,7 +74,7 @@ pub struct Step {
     pub span: Span,
 }
 
-impl Step {
+impl PlannedLaunch {
     /// Sizes of the dimensions, then the bits of the scalars: what the launch record has.
     pub fn params(&self) -> Vec<i64> {
         self.dims.iter().copied().chain(self.scalars.iter().map(|&bits| bits as i64)).collect()
@@ -104,7 +104,7 @@ pub struct Plan {
     /// Tensors of a program.
     pub locals: Vec<ProgramTensor>,
     /// Launches in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlannedLaunch>,
     /// It is a program.
     pub program: bool,
     /// `ensures` and `where`; empty for a program.
@@ -118,8 +118,8 @@ impl Plan {
     /// Binds dimensions, elaborates, and runs all passes. Arrays are checked against the types of their arguments.
     pub fn new(
         session: &mut Session,
-        unit: &Unit,
-        entry: &Entry<'_>,
+        unit: &CompilationUnit,
+        entry: &EntryPoint<'_>,
         arrays: &Arrays,
         random: bool,
     ) -> Result<Plan, Failed> {
@@ -132,8 +132,8 @@ impl Plan {
     /// give.
     pub fn without_arrays(
         session: &mut Session,
-        unit: &Unit,
-        entry: &Entry<'_>,
+        unit: &CompilationUnit,
+        entry: &EntryPoint<'_>,
         given: &[Name],
     ) -> Result<Plan, Failed> {
         Plan::of(session, unit, entry, (&Arrays::new(), given.to_vec()), true)
@@ -141,8 +141,8 @@ impl Plan {
 
     fn of(
         session: &mut Session,
-        unit: &Unit,
-        entry: &Entry<'_>,
+        unit: &CompilationUnit,
+        entry: &EntryPoint<'_>,
         (arrays, given): (&Arrays, Vec<Name>),
         random: bool,
     ) -> Result<Plan, Failed> {
@@ -168,8 +168,8 @@ impl Plan {
 
     fn kernel(
         session: &mut Session,
-        unit: &Unit,
-        entry: &Entry<'_>,
+        unit: &CompilationUnit,
+        entry: &EntryPoint<'_>,
         bindings: &Bindings,
         arrays: &Arrays,
     ) -> Result<Plan, Failed> {
@@ -183,9 +183,9 @@ impl Plan {
         let ensures = std::mem::take(&mut instance.ensures);
         let conditions = std::mem::take(&mut instance.conditions);
         let types: Vec<Ty> = instance.scalars.iter().map(|s| s.ty).collect();
-        let origin = Origin { unit, kernel: entry.id, bindings };
+        let origin = RepairOrigin { unit, kernel: entry.id, bindings };
         let before = std::mem::take(&mut session.diagnostics);
-        let made = Step::new(session, instance, &origin, &declared, dims, &scalars);
+        let made = PlannedLaunch::new(session, instance, &origin, &declared, dims, &scalars);
         let told = std::mem::replace(&mut session.diagnostics, before);
         let (mut step, shapes) = match made {
             Ok(made) => made,
@@ -204,7 +204,7 @@ impl Plan {
             .map(|(t, shape)| Argument { name: t.name.clone(), dtype: t.dtype, dir: t.dir, shape, span: t.span })
             .collect();
         check_shapes(session, entry, &arguments, arrays)?;
-        let step = Step { tensors: (0..arguments.len()).map(TensorSource::Arg).collect(), ..step };
+        let step = PlannedLaunch { tensors: (0..arguments.len()).map(TensorSource::Arg).collect(), ..step };
         let ints = step.params();
         let specification = Specification {
             ensures: zip_spans(ensures, &entry.item.ensures, entry.item.name.span),
@@ -226,8 +226,8 @@ impl Plan {
 
     fn program(
         session: &mut Session,
-        unit: &Unit,
-        entry: &Entry<'_>,
+        unit: &CompilationUnit,
+        entry: &EntryPoint<'_>,
         bindings: &Bindings,
         arrays: &Arrays,
     ) -> Result<Plan, Failed> {
@@ -254,8 +254,8 @@ impl Plan {
             let dims = step_dims(&s.instance, &shapes);
             let scalars = given_scalars(session, &s.instance.scalars, &s.scalars, s.span)?;
             let declared = s.instance.tensors.clone();
-            let origin = Origin { unit, kernel: s.kernel, bindings: &s.bindings };
-            let (step, wanted) = Step::new(session, s.instance, &origin, &declared, dims, &scalars)?;
+            let origin = RepairOrigin { unit, kernel: s.kernel, bindings: &s.bindings };
+            let (step, wanted) = PlannedLaunch::new(session, s.instance, &origin, &declared, dims, &scalars)?;
             for ((have, want), t) in shapes.iter().zip(&wanted).zip(&declared) {
                 if have != want {
                     let message =
@@ -266,7 +266,7 @@ impl Plan {
                 }
             }
             let elsewhere = s.elsewhere.iter().map(|t| t.as_u32()).collect();
-            steps.push(Step { tensors: s.tensors, elsewhere, span: s.span, ..step });
+            steps.push(PlannedLaunch { tensors: s.tensors, elsewhere, span: s.span, ..step });
         }
         Ok(Plan {
             name: program.name,
@@ -315,7 +315,7 @@ impl Plan {
 
     /// Where the layout of argument `i` repeats elements, the array repeats them too.
     fn repeated(&self, i: usize, mut array: Tensor) -> Result<Tensor, TensorError> {
-        let of_kernel = |s: &&Step| self.steps.len() == 1 && s.tensors.get(i) == Some(&TensorSource::Arg(i));
+        let of_kernel = |s: &&PlannedLaunch| self.steps.len() == 1 && s.tensors.get(i) == Some(&TensorSource::Arg(i));
         let storage = self.steps.first().filter(of_kernel).and_then(|s| s.storage.get(i)?.as_ref());
         if let Some(storage) = storage
             && let Ok(length) = usize::try_from(storage.len())
@@ -331,30 +331,30 @@ impl Plan {
 
 /// Is it proved with the sizes of this launch that what the kernel reads of tiles is written? `ptoc check -D` with them
 /// says the same.
-fn proved_for_these(session: &mut Session, origin: &Origin<'_>) -> bool {
+fn proved_for_these(session: &mut Session, origin: &RepairOrigin<'_>) -> bool {
     if origin.bindings.dims.is_empty() {
         return false;
     }
     let mut bindings = origin.bindings.clone();
     bindings.fixed = bindings.dims.clone();
     let told = std::mem::take(&mut session.diagnostics);
-    let origin = Origin { bindings: &bindings, ..*origin };
+    let origin = RepairOrigin { bindings: &bindings, ..*origin };
     let instance = session.instantiate(origin.unit, origin.kernel, &bindings, Waiting::IsError);
     let prepared = instance.and_then(|instance| session.prepare(instance.kernel, &instance.debug, &origin));
     session.diagnostics = told;
     prepared.is_some_and(|prepared| !prepared.placed.watched)
 }
 
-impl Step {
+impl PlannedLaunch {
     /// Runs the passes and the prologue; returns the shapes of the arrays as well.
     fn new(
         session: &mut Session,
         mut instance: Instance,
-        origin: &Origin<'_>,
+        origin: &RepairOrigin<'_>,
         declared: &[TensorArg],
         dims: Vec<i64>,
         scalars: &[Option<u64>],
-    ) -> Result<(Step, Vec<Vec<usize>>), Failed> {
+    ) -> Result<(PlannedLaunch, Vec<Vec<usize>>), Failed> {
         let params: Vec<_> = instance.kernel.scalars.iter().map(|p| p.value).collect();
         let debug = std::mem::take(&mut instance.debug);
         let Some(prepared) = session.prepare_to_run(instance, origin, (&dims, scalars)) else { return Err(Failed) };
@@ -394,7 +394,7 @@ impl Step {
         let blocks = extents.fold(1, u64::saturating_mul);
         let scalars = params.into_iter().zip(scalars).map(|(p, given)| given.unwrap_or(value(p))).collect();
         let (module, tensors, elsewhere, span) = (prepared.module, Vec::new(), Vec::new(), kernel.span);
-        let step = Step {
+        let step = PlannedLaunch {
             kernel,
             debug,
             placement,
@@ -420,7 +420,7 @@ fn zip_spans<T>(list: Vec<T>, exprs: &[Expr], otherwise: Span) -> Vec<(T, Span)>
 }
 
 /// The `where` conditions over contents of tensors, as the analysis picks them.
-fn data_conditions(entry: &Entry<'_>) -> Vec<Expr> {
+fn data_conditions(entry: &EntryPoint<'_>) -> Vec<Expr> {
     entry.item.wheres.iter().filter(|e| super::random::has_index(e)).cloned().collect()
 }
 
@@ -488,7 +488,7 @@ fn array_of<'a>(arrays: &'a Arrays, name: &Name) -> Option<&'a ArrayFile> {
 
 fn check_dtypes(
     session: &mut Session,
-    entry: &Entry<'_>,
+    entry: &EntryPoint<'_>,
     tensors: &[TensorArg],
     arrays: &Arrays,
 ) -> Result<(), Failed> {
@@ -526,7 +526,7 @@ fn check_dtypes(
 
 fn check_shapes(
     session: &mut Session,
-    entry: &Entry<'_>,
+    entry: &EntryPoint<'_>,
     arguments: &[Argument],
     arrays: &Arrays,
 ) -> Result<(), Failed> {

@@ -2,7 +2,7 @@
 
 use super::plan::Argument;
 use crate::defs;
-use crate::session::Entry;
+use crate::session::EntryPoint;
 use indexmap::IndexMap;
 use ptoc_syntax::ast::{BinaryOp, Expr, ExprKind, Name};
 use ptoc_tensor::{Tensor, TensorError, random_in};
@@ -15,7 +15,7 @@ pub(super) struct Bounds {
 
 impl Bounds {
     /// The bounds that a kernel's `where` sets.
-    pub fn of(entry: &Entry<'_>, dims: &IndexMap<Name, i64>) -> Bounds {
+    pub fn of(entry: &EntryPoint<'_>, dims: &IndexMap<Name, i64>) -> Bounds {
         let mut bounds = Bounds::default();
         for condition in &entry.item.wheres {
             bounds.add(condition, dims);

@@ -1,7 +1,7 @@
 //! Running a plan on a backend.
 
 use super::pipes::{Schedule, Timed};
-use super::plan::{Plan, Step};
+use super::plan::{Plan, PlannedLaunch};
 use super::tensors::Used;
 use crate::backend::{BackendRef, Compiled, Ending, ProgramRun, pim, wrong_backend};
 use crate::session::{Failed, Session};
@@ -42,13 +42,13 @@ pub trait Observers {
 }
 
 /// One launch, as a backend gets it.
-pub struct Launch<'l, 't> {
+pub struct BackendLaunch<'l, 't> {
     /// The compilation, and its diagnostics.
     pub session: &'l mut Session,
     /// The number among the plan's.
     pub number: usize,
     /// What is launched, and on what.
-    pub step: &'l Step,
+    pub step: &'l PlannedLaunch,
     /// It is one of a program's.
     pub program: bool,
     /// The tensors that it chooses from.
@@ -67,7 +67,7 @@ pub struct Launch<'l, 't> {
     pub total: &'l mut Total,
 }
 
-impl Launch<'_, '_> {
+impl BackendLaunch<'_, '_> {
     /// The elements of a tensor argument, in the order of the kernel's memory.
     pub fn tensor(&mut self, argument: usize) -> &mut Tensor {
         self.used.held(self.step.tensors[argument], &mut self.buffers[argument])
@@ -85,7 +85,7 @@ pub struct Total {
 
 /// What a run gives beside the tensors.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// Time of the launches.
     pub run_time: Duration,
     /// Counts, for `--stats` and `--json`.
@@ -130,7 +130,7 @@ impl<'p> CompiledPlan<'p> {
         options: &RunOptions,
         print: &mut dyn FnMut(&str),
         mut observers: Option<&mut dyn Observers>,
-    ) -> Result<Outcome, Failed> {
+    ) -> Result<RunOutcome, Failed> {
         let mut locals = self.locals(session)?;
         let code = match &self.code {
             Compiled::Launches(code) => code,
@@ -152,7 +152,7 @@ impl<'p> CompiledPlan<'p> {
             session.clock.phase("lay out arrays", begin);
             let begin = session.clock.now();
             let mut observer = observers.as_mut().map(|o| o.of_launch(number));
-            let mut launch = Launch {
+            let mut launch = BackendLaunch {
                 session,
                 number,
                 step,
@@ -174,14 +174,14 @@ impl<'p> CompiledPlan<'p> {
             match result {
                 Ok(Ending::Done) => {}
                 Ok(Ending::Stopped) => {
-                    return Ok(Outcome { run_time, stats, timed: total.timed, simulated: None, stopped: true });
+                    return Ok(RunOutcome { run_time, stats, timed: total.timed, simulated: None, stopped: true });
                 }
                 Err(d) => return session.fail(*d),
             }
         }
         counts(self.plan, &mut stats, run_time);
         code.stats(&total, options, &session.sources, &mut stats);
-        Ok(Outcome { run_time, stats, timed: total.timed, simulated: None, stopped: false })
+        Ok(RunOutcome { run_time, stats, timed: total.timed, simulated: None, stopped: false })
     }
 
     /// The program's own tensors, new.
@@ -218,7 +218,7 @@ impl<'p> CompiledPlan<'p> {
         for (number, step) in self.plan.steps.iter().enumerate() {
             let mut used = Used::of(tensors, locals);
             let timed = step.buffers(&mut used).and_then(|mut buffers| {
-                let time = code.time(&mut Launch {
+                let time = code.time(&mut BackendLaunch {
                     session,
                     number,
                     step,
@@ -263,7 +263,7 @@ pub(crate) fn counts(plan: &Plan, stats: &mut Map<String, Value>, run_time: Dura
 }
 
 /// An `out` argument that a launch did not fill.
-pub fn unwritten(step: &Step, u: &Unwritten) -> Diagnostic {
+pub fn unwritten(step: &PlannedLaunch, u: &Unwritten) -> Diagnostic {
     let t = &step.kernel.tensors[u.tensor];
     let first: Vec<String> = u.first.iter().map(u64::to_string).collect();
     let (verb, noun) = if u.count == 1 { ("was", "element") } else { ("were", "elements") };

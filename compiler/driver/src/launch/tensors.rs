@@ -1,6 +1,6 @@
 //! The tensors of a launch: those that it chooses from, and buffers for those that have a layout of their own.
 
-use super::plan::Step;
+use super::plan::PlannedLaunch;
 use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::tile::{TensorData, TensorDir};
@@ -44,7 +44,7 @@ impl<'t> Used<'t> {
     }
 }
 
-impl Step {
+impl PlannedLaunch {
     /// The buffers of the arguments that have a layout, with the arrays in those that the kernel reads.
     pub(crate) fn buffers(&self, used: &mut Used<'_>) -> Result<Vec<Option<Tensor>>, Box<Diagnostic>> {
         let mut buffers = Vec::new();

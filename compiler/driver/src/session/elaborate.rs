@@ -1,8 +1,8 @@
 //! Elaboration of kernels and programs, with what `-D` gives them.
 
-use super::{Entry, Failed, Session, Unit};
+use super::{CompilationUnit, EntryPoint, Failed, Session};
 use crate::defs;
-use ptoc_analysis::{Bindings, Instance, Outcome, ProgramInstance};
+use ptoc_analysis::{Bindings, ElaborationOutcome, Instance, ProgramInstance};
 use ptoc_diagnostics::{Diagnostic, Fix, Severity, codes, list, suggest};
 use ptoc_isa::Loc;
 use ptoc_names::ItemId;
@@ -24,7 +24,7 @@ pub enum Waiting {
 
 impl Session {
     /// Errors for definitions that mean nothing to any of these kernels.
-    pub fn check_definitions(&mut self, entries: &[Entry<'_>], unit: &Unit) {
+    pub fn check_definitions(&mut self, entries: &[EntryPoint<'_>], unit: &CompilationUnit) {
         let who = match entries {
             [only] => format!("`{}` has nothing", only.item.name.name),
             _ => format!("no kernel of `{}` has anything", unit.path.display()),
@@ -56,7 +56,7 @@ impl Session {
     }
 
     /// Bindings for a kernel: definitions, with those of dimensions as numbers.
-    pub fn bindings(&mut self, entry: &Entry<'_>, unit: &Unit) -> Result<Bindings, Failed> {
+    pub fn bindings(&mut self, entry: &EntryPoint<'_>, unit: &CompilationUnit) -> Result<Bindings, Failed> {
         let mut bindings = Bindings::default();
         bindings.steps = Some(Rc::clone(&self.evaluation));
         let dims = entry.dimensions(unit);
@@ -80,7 +80,13 @@ impl Session {
     }
 
     /// Elaborates a kernel. `waiting` says what it means that the kernel needs the number of a dimension.
-    pub fn instantiate(&mut self, unit: &Unit, id: ItemId, bindings: &Bindings, waiting: Waiting) -> Option<Instance> {
+    pub fn instantiate(
+        &mut self,
+        unit: &CompilationUnit,
+        id: ItemId,
+        bindings: &Bindings,
+        waiting: Waiting,
+    ) -> Option<Instance> {
         let begin = self.clock.now();
         let outcome = ptoc_analysis::instantiate(&unit.modules, id, &self.target, bindings);
         self.clock.phase("elaborate", begin);
@@ -90,7 +96,7 @@ impl Session {
     /// Elaborates a program.
     pub fn instantiate_program(
         &mut self,
-        unit: &Unit,
+        unit: &CompilationUnit,
         id: ItemId,
         bindings: &Bindings,
         waiting: Waiting,
@@ -101,7 +107,7 @@ impl Session {
         self.outcome(outcome, waiting)
     }
 
-    fn outcome<T>(&mut self, outcome: Outcome<T>, waiting: Waiting) -> Option<T> {
+    fn outcome<T>(&mut self, outcome: ElaborationOutcome<T>, waiting: Waiting) -> Option<T> {
         self.names.extend(outcome.names);
         for mut d in outcome.diagnostics {
             if d.code == codes::DEPENDS_ON_DIMENSION && waiting == Waiting::IsError {

@@ -5,8 +5,8 @@ mod prepare;
 mod unit;
 
 pub use elaborate::Waiting;
-pub use prepare::Origin;
-pub use unit::{Entry, Unit, extents, type_span};
+pub use prepare::RepairOrigin;
+pub use unit::{CompilationUnit, EntryPoint, extents, type_span};
 
 use crate::backend::{self, BackendRef};
 use crate::cache::Cache;
@@ -144,7 +144,7 @@ impl Session {
 
     /// Reads a file and what it imports, and checks names. Only a file that cannot be read is a failure; mistakes in
     /// it are among the diagnostics.
-    pub fn load(&mut self, path: &Path) -> Result<Unit, Failed> {
+    pub fn load(&mut self, path: &Path) -> Result<CompilationUnit, Failed> {
         if let Some((name, text)) = library(path) {
             return Ok(self.load_text(Path::new(name), text.to_owned()));
         }
@@ -161,14 +161,14 @@ impl Session {
     }
 
     /// Like [`Session::load`], for commands that do not look at test lines: one that is malformed is worth a warning.
-    pub fn load_code(&mut self, path: &Path) -> Result<Unit, Failed> {
+    pub fn load_code(&mut self, path: &Path) -> Result<CompilationUnit, Failed> {
         let unit = self.load(path)?;
         self.diagnostics.soften(|d| matches!(d.code, codes::MALFORMED_DIRECTIVE | codes::UNKNOWN_BACKEND));
         Ok(unit)
     }
 
     /// [`Session::load`] for a text that is already there; `path` says where imports are looked for.
-    pub fn load_text(&mut self, path: &Path, text: String) -> Unit {
+    pub fn load_text(&mut self, path: &Path, text: String) -> CompilationUnit {
         // What mends an import mends the uses of its name, so the two are told together.
         let mut found = Vec::new();
         let mut unit = self.parse_into(path, text, &mut found);
@@ -181,21 +181,21 @@ impl Session {
     }
 
     /// The first half of [`Session::load_text`]: trees, and what is wrong with syntax and imports.
-    pub fn parse_text(&mut self, path: &Path, text: String) -> Unit {
+    pub fn parse_text(&mut self, path: &Path, text: String) -> CompilationUnit {
         let mut found = Vec::new();
         let unit = self.parse_into(path, text, &mut found);
         self.diagnostics.extend(found);
         unit
     }
 
-    fn parse_into(&mut self, path: &Path, text: String, found: &mut Vec<Diagnostic>) -> Unit {
+    fn parse_into(&mut self, path: &Path, text: String, found: &mut Vec<Diagnostic>) -> CompilationUnit {
         let begin = self.clock.now();
         let file = self.sources.add(path.display().to_string(), text.clone());
         let mut loader = FileLoader::new(&mut self.sources, file, path, &self.open);
         let modules = Modules::load(file, &text, &mut loader, found);
         self.read.extend(loader.into_paths());
         self.clock.phase("parse", begin);
-        Unit { path: path.to_owned(), file, modules }
+        CompilationUnit { path: path.to_owned(), file, modules }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The passes of a kernel, for a command that shows it and for a launch.
 
-use super::{Session, Unit};
-use crate::repair::Source;
+use super::{CompilationUnit, Session};
+use crate::repair::KernelSource;
 use ptoc_analysis::debug::DebugInfo;
 use ptoc_analysis::{Bindings, Instance};
 use ptoc_diagnostics::{Diagnostic, SourceMap, codes};
@@ -15,27 +15,27 @@ use std::time::Duration;
 
 /// Where an instance comes from: what repairs are tried on.
 #[derive(Clone, Copy, Debug)]
-pub struct Origin<'u> {
+pub struct RepairOrigin<'u> {
     /// The file.
-    pub unit: &'u Unit,
+    pub unit: &'u CompilationUnit,
     /// The kernel.
     pub kernel: ItemId,
     /// What it was elaborated with.
     pub bindings: &'u Bindings,
 }
 
-impl<'u> Origin<'u> {
-    fn source<'s>(&self, sources: &'s SourceMap) -> Source<'s>
+impl<'u> RepairOrigin<'u> {
+    fn source<'s>(&self, sources: &'s SourceMap) -> KernelSource<'s>
     where
         'u: 's,
     {
-        Source { sources, modules: &self.unit.modules, kernel: self.kernel, bindings: self.bindings }
+        KernelSource { sources, modules: &self.unit.modules, kernel: self.kernel, bindings: self.bindings }
     }
 }
 
 impl Session {
     /// The memories of an instance, planned without limit if it does not fit, and what there is to say of it.
-    pub fn map(&mut self, instance: Instance, origin: &Origin<'_>) -> (Option<MemoryMap>, Vec<Diagnostic>) {
+    pub fn map(&mut self, instance: Instance, origin: &RepairOrigin<'_>) -> (Option<MemoryMap>, Vec<Diagnostic>) {
         let begin = self.clock.now();
         let author = origin.source(&self.sources);
         let budget = self.budget.kernel();
@@ -46,7 +46,7 @@ impl Session {
     }
 
     /// All passes.
-    pub fn prepare(&mut self, kernel: Kernel, debug: &DebugInfo, origin: &Origin<'_>) -> Option<Prepared> {
+    pub fn prepare(&mut self, kernel: Kernel, debug: &DebugInfo, origin: &RepairOrigin<'_>) -> Option<Prepared> {
         let begin = self.clock.now();
         let author = origin.source(&self.sources);
         let budget = self.budget.kernel();
@@ -62,7 +62,7 @@ impl Session {
     pub fn prepare_to_run(
         &mut self,
         instance: Instance,
-        origin: &Origin<'_>,
+        origin: &RepairOrigin<'_>,
         launch: (&[i64], &[Option<u64>]),
     ) -> Option<Prepared> {
         if let Some(prepared) = self.cache.prepared(&instance.kernel, (self.watched, self.pipeline)) {

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 /// A file with everything that it imports.
 #[derive(Debug)]
-pub struct Unit {
+pub struct CompilationUnit {
     /// The path as it was given.
     pub path: PathBuf,
     /// The file.
@@ -22,7 +22,7 @@ pub struct Unit {
 
 /// A kernel or program of a unit.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry<'u> {
+pub struct EntryPoint<'u> {
     /// The item.
     pub id: ItemId,
     /// The declaration.
@@ -31,15 +31,15 @@ pub struct Entry<'u> {
     pub program: bool,
 }
 
-impl Unit {
+impl CompilationUnit {
     /// Kernels and programs, in source order.
-    pub fn entries(&self) -> Vec<Entry<'_>> {
+    pub fn entries(&self) -> Vec<EntryPoint<'_>> {
         let program = |id| matches!(self.modules.item(id).kind, ItemKind::Program(_));
-        self.modules.entries().map(|(id, item)| Entry { id, item, program: program(id) }).collect()
+        self.modules.entries().map(|(id, item)| EntryPoint { id, item, program: program(id) }).collect()
     }
 
     /// The entry of that name; without a name, the only one. `command` is for the message's example.
-    pub fn entry(&self, name: Option<&str>, command: &str) -> Result<Entry<'_>, Box<Diagnostic>> {
+    pub fn entry(&self, name: Option<&str>, command: &str) -> Result<EntryPoint<'_>, Box<Diagnostic>> {
         let entries = self.entries();
         let names: Vec<&str> = entries.iter().map(|e| e.item.name.name.as_str()).collect();
         let path = self.path.display();
@@ -75,10 +75,10 @@ impl Unit {
     }
 }
 
-impl Entry<'_> {
+impl EntryPoint<'_> {
     /// The dimensions, each where it is first used: bare names in the types of tensors that nothing else defines.
     /// This is the rule of the analysis, needed here before there is an instance.
-    pub fn dimensions(&self, unit: &Unit) -> Vec<Ident> {
+    pub fn dimensions(&self, unit: &CompilationUnit) -> Vec<Ident> {
         let mut found: Vec<Ident> = Vec::new();
         let item = self.item;
         let given = item.statics.iter().map(|s| &s.name.name).chain(item.params.iter().map(|p| &p.name.name));
@@ -93,7 +93,13 @@ impl Entry<'_> {
     }
 
     /// Those of an extent: a name, or names in the shape of a layout.
-    fn add_dimensions<'e>(&self, extent: &'e Expr, unit: &Unit, taken: &mut HashSet<&'e Name>, found: &mut Vec<Ident>) {
+    fn add_dimensions<'e>(
+        &self,
+        extent: &'e Expr,
+        unit: &CompilationUnit,
+        taken: &mut HashSet<&'e Name>,
+        found: &mut Vec<Ident>,
+    ) {
         match &*extent.kind {
             ExprKind::Name(name) if taken.insert(name) && is_free(name, unit, self.id.module) => {
                 found.push(Ident { name: name.clone(), span: extent.span });
@@ -106,7 +112,7 @@ impl Entry<'_> {
 
     /// The extents of a tensor argument's array, one for each mode; `None` where the layout's value says how many there
     /// are.
-    pub fn axes<'p>(&self, param: &'p Param, unit: &Unit) -> Option<Vec<&'p Expr>> {
+    pub fn axes<'p>(&self, param: &'p Param, unit: &CompilationUnit) -> Option<Vec<&'p Expr>> {
         let extents = extents(param).unwrap_or_default();
         let [one] = extents[..] else { return Some(extents) };
         match &*one.kind {
@@ -122,14 +128,14 @@ impl Entry<'_> {
     }
 
     /// Is a bare name in a tensor's type a dimension?
-    pub fn is_dimension(&self, name: &Name, unit: &Unit) -> bool {
+    pub fn is_dimension(&self, name: &Name, unit: &CompilationUnit) -> bool {
         let item = self.item;
         !(item.statics.iter().any(|s| s.name.name == *name) || item.params.iter().any(|p| p.name.name == *name))
             && is_free(name, unit, self.id.module)
     }
 
     /// Everything that `-D` can set: static parameters, scalar arguments, dimensions.
-    pub fn settable(&self, unit: &Unit) -> Vec<Name> {
+    pub fn settable(&self, unit: &CompilationUnit) -> Vec<Name> {
         let statics = self.item.statics.iter().map(|s| s.name.name.clone());
         let scalars = self.item.params.iter().filter(|p| extents(p).is_none()).map(|p| p.name.name.clone());
         statics.chain(scalars).chain(self.dimensions(unit).into_iter().map(|d| d.name)).collect()
@@ -159,7 +165,7 @@ impl Entry<'_> {
 }
 
 /// Does neither the module nor the language know a name?
-fn is_free(name: &Name, unit: &Unit, module: ModuleId) -> bool {
+fn is_free(name: &Name, unit: &CompilationUnit, module: ModuleId) -> bool {
     !(unit.modules.get(module).scope.contains_key(name)
         || WORD_NAMES.contains(&name.as_str())
         || DType::from_name(name).is_some()

@@ -3,7 +3,7 @@
 mod order;
 
 use crate::backend::{self, BackendRef, wrong_stage};
-use crate::session::{Entry, Failed, Origin, Session, Unit, Waiting};
+use crate::session::{CompilationUnit, EntryPoint, Failed, RepairOrigin, Session, Waiting};
 use ptoc_analysis::{Bindings, Instance};
 use ptoc_diagnostics::{SourceMap, Span};
 use ptoc_ir::tile::text::Spans;
@@ -95,8 +95,8 @@ pub fn steps() -> Vec<(&'static str, &'static str)> {
 /// The IR after each pass that changed it, or after one of them. A pass that changed nothing has its predecessor's.
 pub fn after_passes(
     session: &mut Session,
-    unit: &Unit,
-    entry: &Entry<'_>,
+    unit: &CompilationUnit,
+    entry: &EntryPoint<'_>,
     only: Option<&str>,
     given: Vec<Name>,
 ) -> Result<String, Failed> {
@@ -105,7 +105,8 @@ pub fn after_passes(
     let mut out = String::new();
     for (instance, kernel, bindings) in instances(session, unit, entry, given)? {
         session.recorder = Some(Recorder::default());
-        let prepared = session.prepare(instance.kernel, &instance.debug, &Origin { unit, kernel, bindings: &bindings });
+        let prepared =
+            session.prepare(instance.kernel, &instance.debug, &RepairOrigin { unit, kernel, bindings: &bindings });
         let recorded = session.recorder.take().map(|r| r.take()).unwrap_or_default();
         prepared.ok_or(Failed)?;
         match only {
@@ -160,8 +161,8 @@ pub fn quoted(sources: &SourceMap, span: Span) -> String {
 /// The kernel's instance, or those of a program's launches.
 pub fn instances(
     session: &mut Session,
-    unit: &Unit,
-    entry: &Entry<'_>,
+    unit: &CompilationUnit,
+    entry: &EntryPoint<'_>,
     given: Vec<Name>,
 ) -> Result<Vec<(Instance, ItemId, Bindings)>, Failed> {
     let mut bindings = session.bindings(entry, unit)?;
@@ -181,8 +182,8 @@ pub fn instances(
 /// What a stage from tile IR to machine code makes of a kernel, or of the launches of a program.
 pub fn text_of(
     session: &mut Session,
-    unit: &Unit,
-    entry: &Entry<'_>,
+    unit: &CompilationUnit,
+    entry: &EntryPoint<'_>,
     stage: Stage,
     given: Vec<Name>,
 ) -> Result<String, Failed> {
@@ -196,7 +197,7 @@ pub fn text_of(
             continue;
         }
         let prepared = session
-            .prepare(instance.kernel, &instance.debug, &Origin { unit, kernel, bindings: &bindings })
+            .prepare(instance.kernel, &instance.debug, &RepairOrigin { unit, kernel, bindings: &bindings })
             .ok_or(Failed)?;
         match stage {
             Stage::Placed => {

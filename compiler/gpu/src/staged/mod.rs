@@ -10,7 +10,7 @@ mod results;
 
 use crate::bounds::{Interval, intervals};
 use crate::emit::Emit;
-use crate::memory::Place;
+use crate::memory::GpuAddress;
 use crate::products::Product;
 use cranelift_entity::SecondaryMap;
 use panels::Fetch;
@@ -126,7 +126,7 @@ pub(crate) fn spans(module: &Module, tiling: Option<Tiling>) -> Vec<u64> {
 
 /// An operand: its rows or columns are its side, the other dimension is k.
 struct Operand {
-    place: Place,
+    place: GpuAddress,
     ty: MemTy,
     along_side: Stride,
     along_k: Stride,

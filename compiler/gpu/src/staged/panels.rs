@@ -2,7 +2,7 @@
 
 use super::{DEPTH, GROUP, Operand, PART, Stage, Tile, Tiling};
 use crate::emit::Emit;
-use crate::memory::{Index, Place};
+use crate::memory::{GpuAddress, Index};
 use ptoc_ir::loops::{LTy, MemTy, Stride};
 use ptoc_ptx::{Arith, Cmp, Op as Ptx, Round, Space, Src, Type, VReg};
 
@@ -55,7 +55,7 @@ impl Emit<'_> {
         let none = self.b.setp(Cmp::Eq, Type::U64, panels, Src::Imm(0));
         self.b.bra_if(none, true, exit);
         // Where the next panel of each piece is.
-        let mut walks: [Vec<Place>; 2] = [Vec::new(), Vec::new()];
+        let mut walks: [Vec<GpuAddress>; 2] = [Vec::new(), Vec::new()];
         for n in 0..2 {
             if fetch == Fetch::Elements {
                 continue;
@@ -142,7 +142,7 @@ impl Emit<'_> {
     }
 
     /// The place of a piece whose panel begins at k = `from`.
-    pub(super) fn piece(&mut self, s: &Stage<'_, '_>, tile: &Tile, n: usize, piece: &Piece, from: Src) -> Place {
+    pub(super) fn piece(&mut self, s: &Stage<'_, '_>, tile: &Tile, n: usize, piece: &Piece, from: Src) -> GpuAddress {
         let o = &s.operands[n];
         let side = self.number(tile.from[n], piece.side, o.extent, 0);
         let place = self.along(o.place, side, o.along_side);
@@ -167,7 +167,7 @@ impl Emit<'_> {
         &mut self,
         s: &Stage<'_, '_>,
         tile: &Tile,
-        walks: &[Vec<Place>; 2],
+        walks: &[Vec<GpuAddress>; 2],
         fetch: Fetch,
         k: VReg,
     ) -> [Vec<Vec<VReg>>; 2] {
@@ -209,10 +209,10 @@ impl Emit<'_> {
             let o = &s.operands[n];
             for (to, values) in s.puts[n].iter().zip(&fetched[n]) {
                 let reg = self.b.arith(Arith::Add, Type::U32, &[stage.into(), (*to).into()]);
-                let place = Place { space: Space::Shared, reg, disp: 0 };
+                let place = GpuAddress { space: Space::Shared, reg, disp: 0 };
                 if o.deep() {
                     for (e, value) in values.iter().enumerate() {
-                        let place = Place { disp: (4 * o.row() * e as u64) as i32, ..place };
+                        let place = GpuAddress { disp: (4 * o.row() * e as u64) as i32, ..place };
                         self.store(word, place, *value, None);
                     }
                 } else {
@@ -235,7 +235,7 @@ impl Emit<'_> {
             let mut values = Vec::new();
             for group in 0..PART / GROUP {
                 let apart = 4 * group * s.operands[n].size / 2;
-                let place = Place { space: Space::Shared, reg: places[n], disp: disps[n] + apart as i32 };
+                let place = GpuAddress { space: Space::Shared, reg: places[n], disp: disps[n] + apart as i32 };
                 values.extend(self.load_vector(ty, place, GROUP));
             }
             values
@@ -261,7 +261,7 @@ impl Emit<'_> {
         }
     }
 
-    pub(super) fn advance_place(&mut self, place: Place, by: Src) {
+    pub(super) fn advance_place(&mut self, place: GpuAddress, by: Src) {
         match (place.space, by) {
             (Space::Shared, Src::Reg(by)) => {
                 let by = self.low(by).into();

@@ -3,8 +3,8 @@
 use crate::harness::{examples, lines, lowered, plan, with_stack};
 use ptoc_gpu::{Arguments, Compiled, Options, compile, extents};
 use ptoc_ir::loops::Module;
-use ptoc_ptx::sim::{self, Fault, Global, Launch, Refusal, Why};
-use ptoc_ptx::{Item, Kernel, Op};
+use ptoc_ptx::sim::{self, Global, Refusal, SimFault, SimLaunch, Why};
+use ptoc_ptx::{BodyItem, Op, PtxKernel};
 
 /// A launch that can be run again and again.
 struct Case {
@@ -28,7 +28,7 @@ fn case(file: &str, line: usize) -> Case {
 }
 
 impl Case {
-    fn run(&self, kernel: &Kernel, seed: u64) -> Result<Vec<Vec<u8>>, Fault> {
+    fn run(&self, kernel: &PtxKernel, seed: u64) -> Result<Vec<Vec<u8>>, SimFault> {
         let grid = extents(&self.module, &self.params).expect("a grid");
         let ctas = 2;
         let mut global = Global::default();
@@ -38,7 +38,7 @@ impl Case {
         let arguments = Arguments { tensors: &tensors, params: &self.params, extents: &grid, status, scratch };
         let params = self.code.abi.arguments(&arguments);
         let shared = self.code.abi.shared;
-        let launch = Launch {
+        let launch = SimLaunch {
             kernel,
             ctas,
             shared,
@@ -55,11 +55,11 @@ impl Case {
 }
 
 /// The kernel without its n-th barrier.
-fn without(kernel: &Kernel, n: usize) -> Kernel {
+fn without(kernel: &PtxKernel, n: usize) -> PtxKernel {
     let mut kernel = kernel.clone();
     let mut seen = 0;
     kernel.body.retain(|item| {
-        let barrier = matches!(item, Item::Inst(inst) if matches!(inst.op, Op::Bar(_)));
+        let barrier = matches!(item, BodyItem::Inst(inst) if matches!(inst.op, Op::Bar(_)));
         seen += usize::from(barrier);
         !(barrier && seen == n + 1)
     });
@@ -75,7 +75,7 @@ fn unnoticed(case: &Case) -> Vec<usize> {
     for n in 0..barriers {
         let less = without(kernel, n);
         let noticed = (0..8).any(|seed| match case.run(&less, seed) {
-            Err(Fault { why: Why::Access(Refusal::Race, _), .. }) => true,
+            Err(SimFault { why: Why::Access(Refusal::Race, _), .. }) => true,
             Err(fault) => panic!("{fault}"),
             Ok(buffers) => {
                 assert_eq!(buffers, whole, "other bits, and no race");

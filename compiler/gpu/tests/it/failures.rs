@@ -2,10 +2,10 @@
 
 use crate::make::agree;
 use ptoc_diagnostics::FileId;
-use ptoc_gpu::{Arguments, Code, Options, compile, extents};
-use ptoc_ir::loops::eval::Stop;
+use ptoc_gpu::{Arguments, Options, RefusalCode, compile, extents};
+use ptoc_ir::loops::eval::EvalStop;
 use ptoc_ir::loops::{Module, text};
-use ptoc_ptx::sim::{self, Global, Launch};
+use ptoc_ptx::sim::{self, Global, SimLaunch};
 
 /// Blocks on a grid of 3 x r0; block (i, j) fails check 1 with (i, j) where t0, an i32 array, is 1 in element 3 i + j.
 fn failing() -> Module {
@@ -54,7 +54,7 @@ fn the_first_block_that_fails_is_reported() {
         let arguments = Arguments { tensors: &tensors, params: &[5], extents: &grid, status, scratch: 0 };
         let params = code.abi.arguments(&arguments);
         let (kernel, shared) = (&code.kernel, code.abi.shared);
-        let launch = Launch {
+        let launch = SimLaunch {
             kernel,
             ctas,
             shared,
@@ -76,10 +76,10 @@ fn the_first_block_that_fails_is_reported() {
 
 #[test]
 fn a_launch_that_fails_does_not_reach_the_device() {
-    assert_eq!(extents(&failing(), &[0]), Err(Stop::Check { check: 0, args: vec![0] }));
+    assert_eq!(extents(&failing(), &[0]), Err(EvalStop::Check { check: 0, args: vec![0] }));
 }
 
-fn refusal(body: &str) -> Code {
+fn refusal(body: &str) -> RefusalCode {
     let source = format!(
         "kernel \"k\"\ntensor \"A\"\narena 64\nspace \"Vec\" at 0 size 64\nlaunch \"k.launch\" (r0: i64) {{\n}}\n\
          block \"k.block\" (r0: i64) {{\n{body}}}\n"
@@ -90,14 +90,14 @@ fn refusal(body: &str) -> Code {
 
 #[test]
 fn what_has_no_translation_says_so() {
-    assert_eq!(refusal("print \"x\"\n"), Code::Print);
-    assert_eq!(refusal("r1: i64 = load i64 t3[r0]\n"), Code::Invalid);
+    assert_eq!(refusal("print \"x\"\n"), RefusalCode::Print);
+    assert_eq!(refusal("r1: i64 = load i64 t3[r0]\n"), RefusalCode::Invalid);
     let places =
         "r1: i64 = gather zero i32 (r0, r0), d s0[r0] (8, 4), from t0[r0] r0, by t0[r0] (4, 0), places s0[r0] 8\n";
-    assert_eq!(refusal(places), Code::Places);
-    let mut names: Vec<&str> = Code::ALL.iter().map(|c| c.name()).collect();
+    assert_eq!(refusal(places), RefusalCode::Places);
+    let mut names: Vec<&str> = RefusalCode::ALL.iter().map(|c| c.name()).collect();
     names.dedup();
-    assert_eq!(names.len(), Code::ALL.len());
+    assert_eq!(names.len(), RefusalCode::ALL.len());
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn options_that_no_launch_has() {
     for threads in [0, 32, 100, 2048] {
         let refused =
             compile(&failing(), &Options { threads: Some(threads), ..Options::default() }).expect_err("refused");
-        assert_eq!(refused.code, Code::Invalid);
+        assert_eq!(refused.code, RefusalCode::Invalid);
     }
 }
 

@@ -4,15 +4,15 @@ use crate::bundle::{self, Array, Bundle};
 use ptoc_analysis::TensorSource;
 use ptoc_driver::backend::INTERP;
 use ptoc_driver::defs::Definition;
-use ptoc_driver::launch::{Arrays, CompiledPlan, Plan, RunOptions, Step, open_arrays};
-use ptoc_driver::session::{Session, Unit};
+use ptoc_driver::launch::{Arrays, CompiledPlan, Plan, PlannedLaunch, RunOptions, open_arrays};
+use ptoc_driver::session::{CompilationUnit, Session};
 use ptoc_gpu::{Arguments, Compiled, GPU_PASSES, Options, compile, extents};
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::{TensorDir, adds_floats};
 use ptoc_passes::pipeline::Pipeline;
-use ptoc_ptx::sim::{self, Global, Launch};
+use ptoc_ptx::sim::{self, Global, SimLaunch};
 use ptoc_syntax::Directive;
-use ptoc_syntax::directive::{Run, Settings};
+use ptoc_syntax::directive::{RunLine, Settings};
 use ptoc_tensor::Tensor;
 use std::path::{Path, PathBuf};
 
@@ -52,16 +52,16 @@ pub enum Outcome {
 }
 
 /// The test lines of a source that run something.
-pub fn lines(path: &Path) -> Vec<(String, Run)> {
+pub fn lines(path: &Path) -> Vec<(String, RunLine)> {
     lines_of(path, std::fs::read_to_string(path).expect("a source"))
 }
 
 /// The test lines of a text.
-pub fn lines_of(path: &Path, text: String) -> Vec<(String, Run)> {
+pub fn lines_of(path: &Path, text: String) -> Vec<(String, RunLine)> {
     let mut sources = ptoc_diagnostics::SourceMap::new();
     let file = sources.add(path.display().to_string(), text.as_str());
     let parsed = ptoc_syntax::parse(file, &text);
-    let shown = |run: &Run| sources.slice(run.span).split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown = |run: &RunLine| sources.slice(run.span).split_whitespace().collect::<Vec<_>>().join(" ");
     let runs = parsed.directives.into_iter().filter_map(|d| if let Directive::Run(run) = d { Some(run) } else { None });
     runs.map(|run| (shown(&run), run)).collect()
 }
@@ -73,7 +73,7 @@ fn definitions(settings: &Settings) -> Vec<Definition> {
 }
 
 /// Runs a line both ways.
-pub fn run(path: &Path, run: &Run, how: How) -> Outcome {
+pub fn run(path: &Path, run: &RunLine, how: How) -> Outcome {
     match attempt(path, run, how) {
         Ok(outcome) => outcome,
         Err(message) => Outcome::Wrong(message),
@@ -81,7 +81,7 @@ pub fn run(path: &Path, run: &Run, how: How) -> Outcome {
 }
 
 /// What is made of a line before it is run.
-pub fn plan(path: &Path, run: &Run) -> Result<(Session, Plan, Vec<Tensor>), String> {
+pub fn plan(path: &Path, run: &RunLine) -> Result<(Session, Plan, Vec<Tensor>), String> {
     let (mut session, plan, mut arrays) = bound(path, run)?;
     let seed = run.settings.seed.map_or(0, |(seed, _)| seed);
     let Ok(before) = plan.tensors(&mut session, &mut arrays, seed) else { return Err(said(&session)) };
@@ -93,7 +93,7 @@ fn said(session: &Session) -> String {
 }
 
 /// The launches of a line, and the arrays that it names.
-pub fn bound(path: &Path, run: &Run) -> Result<(Session, Plan, Arrays), String> {
+pub fn bound(path: &Path, run: &RunLine) -> Result<(Session, Plan, Arrays), String> {
     let target = run.settings.target.as_ref().map_or("a2a3", |t| t.name.as_str());
     let mut session = Session::new(target, &definitions(&run.settings)).map_err(|d| d.message)?;
     // Whatever the target, but one whose kernels have no loops.
@@ -101,7 +101,7 @@ pub fn bound(path: &Path, run: &Run) -> Result<(Session, Plan, Arrays), String> 
         session.pipeline = Pipeline::Loops(GPU_PASSES);
     }
     let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
-    let unit: Unit = session.load_text(path, text);
+    let unit: CompilationUnit = session.load_text(path, text);
     let entry = unit.entry(Some(&run.kernel.name), "run").map_err(|d| d.message)?;
     session.check_definitions(&[entry], &unit);
     let directory = path.parent().unwrap_or(Path::new(""));
@@ -112,7 +112,7 @@ pub fn bound(path: &Path, run: &Run) -> Result<(Session, Plan, Arrays), String> 
     Ok((session, plan, arrays))
 }
 
-fn attempt(path: &Path, run: &Run, how: How) -> Result<Outcome, String> {
+fn attempt(path: &Path, run: &RunLine, how: How) -> Result<Outcome, String> {
     let (mut session, plan, before) = plan(path, run)?;
     if session.target.has_units() {
         return Ok(Outcome::Elsewhere);
@@ -164,7 +164,7 @@ fn keep(module: &Module) {
 }
 
 /// The loop IR of a step, which [`plan`] prepares for the GPU's backend.
-pub fn lowered(step: &Step) -> Module {
+pub fn lowered(step: &PlannedLaunch) -> Module {
     (**step.module.as_ref().expect("targets of PTO have loop IR")).clone()
 }
 
@@ -216,7 +216,7 @@ pub fn execute(
         let status = global.add(code.abi.status(ctas));
         let scratch = global.add(vec![0xa5; (u64::from(ctas) * code.abi.scratch) as usize]);
         let arguments = Arguments { tensors: &addresses, params: &params, extents: &extents, status, scratch };
-        let launch = Launch {
+        let launch = SimLaunch {
             kernel: &code.kernel,
             ctas,
             shared: code.abi.shared,

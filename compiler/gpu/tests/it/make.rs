@@ -2,8 +2,8 @@
 
 use ptoc_gpu::{Arguments, MOST_SHARED, Options, compile};
 use ptoc_ir::loops::Module;
-use ptoc_ir::loops::eval::{Memory, Stop, run};
-use ptoc_ptx::sim::{self, Global, Launch};
+use ptoc_ir::loops::eval::{EvalStop, Memory, run};
+use ptoc_ptx::sim::{self, Global, SimLaunch};
 
 pub use crate::by_hand::*;
 
@@ -14,7 +14,7 @@ pub const LANES_MAY_MEET: bool = false;
 pub fn agree(module: &Module, params: &[i64], tensors: &[Vec<u8>]) -> Result<(), String> {
     let mut memory = Memory { tensors: tensors.to_vec(), arena: vec![0; module.arena as usize] };
     let want = run(module, &module.block, params, &mut memory, &mut Vec::new(), 10_000_000);
-    if let Err(Stop::Fuel | Stop::OutOfBounds(_)) = want {
+    if let Err(EvalStop::Fuel | EvalStop::OutOfBounds(_)) = want {
         return Err(format!("the evaluator stopped: {want:?}"));
     }
     for (threads, shared, seed) in [(64, MOST_SHARED, 1), (160, 1024, 2), (256, MOST_SHARED, 3)] {
@@ -25,7 +25,7 @@ pub fn agree(module: &Module, params: &[i64], tensors: &[Vec<u8>]) -> Result<(),
         let status = global.add(code.abi.status(1));
         let scratch = global.add(vec![0x5a; code.abi.scratch as usize]);
         let arguments = Arguments { tensors: &addresses, params, extents: &[], status, scratch };
-        let launch = Launch {
+        let launch = SimLaunch {
             kernel: &code.kernel,
             ctas: 1,
             shared: code.abi.shared,
@@ -42,7 +42,8 @@ pub fn agree(module: &Module, params: &[i64], tensors: &[Vec<u8>]) -> Result<(),
         let failure = code.abi.failure(&global.buffers[tensors.len()], &[], 1);
         match (&want, &failure) {
             (Ok(_), None) => {}
-            (Err(Stop::Check { check, args }), Some(failure)) if *check == failure.check && *args == failure.args => {}
+            (Err(EvalStop::Check { check, args }), Some(failure))
+                if *check == failure.check && *args == failure.args => {}
             _ => return Err(format!("{how}: {want:?} but {failure:?}")),
         }
         for (n, (got, want)) in global.buffers.iter().zip(&memory.tensors).enumerate() {

@@ -5,7 +5,7 @@ use super::protocol::{Breach, Name, Queued};
 use super::races::Use;
 use super::report::Stuck;
 use super::schedule::Deferred;
-use super::touches::{Kind, Touches};
+use super::touches::{TouchKind, Touches};
 use super::{Order, Running, time};
 use crate::machine::Machine;
 use crate::trap::Trap;
@@ -13,7 +13,7 @@ use ptoc_diagnostics::{Span, codes};
 use ptoc_ir::tile::{AddrKind, EventRef, Op, Operand, SyncOp, Tile, TileRef, pipe_of_op};
 use ptoc_isa::Pipe;
 
-type Step<T = ()> = Result<T, Trap>;
+type TrapResult<T = ()> = Result<T, Trap>;
 
 /// When something runs that is executed now.
 struct Now<'a> {
@@ -25,7 +25,7 @@ struct Now<'a> {
 
 impl<'k> Machine<'k, '_> {
     /// Issues a statement without regions.
-    pub(crate) fn issue(&mut self, op: &'k Op, span: Span) -> Step {
+    pub(crate) fn issue(&mut self, op: &'k Op, span: Span) -> TrapResult {
         let Some(mut running) = self.pipes.take() else { return self.simple(op) };
         let result = self.issue_on(&mut running, op, span);
         let result = result.map_err(|trap| self.last_word(&running, trap));
@@ -41,7 +41,7 @@ impl<'k> Machine<'k, '_> {
         }
     }
 
-    pub(super) fn finish_block(&mut self, r: &mut Running<'k>) -> Step {
+    pub(super) fn finish_block(&mut self, r: &mut Running<'k>) -> TrapResult {
         while let Some(d) = r.schedule.next() {
             self.run(r, d)?;
         }
@@ -57,7 +57,7 @@ impl<'k> Machine<'k, '_> {
         Ok(())
     }
 
-    fn issue_on(&mut self, r: &mut Running<'k>, op: &'k Op, span: Span) -> Step {
+    fn issue_on(&mut self, r: &mut Running<'k>, op: &'k Op, span: Span) -> TrapResult {
         match (op, pipe_of_op(self.k, op)) {
             (Op::Sync(sync), _) => self.synchronise(r, op, sync, span)?,
             (_, None) => self.simple(op)?,
@@ -72,7 +72,7 @@ impl<'k> Machine<'k, '_> {
     }
 
     /// What pipe S does, at once.
-    fn on_issuer(&mut self, r: &mut Running<'k>, op: &'k Op, span: Span) -> Step {
+    fn on_issuer(&mut self, r: &mut Running<'k>, op: &'k Op, span: Span) -> TrapResult {
         let (writes, knowledge) = r.clocks.start(r.role, Pipe::S);
         let reads = r.clocks.read_by_issuer(r.role);
         r.schedule.ran(writes);
@@ -84,7 +84,7 @@ impl<'k> Machine<'k, '_> {
     }
 
     /// An instruction of another pipe.
-    fn queue(&mut self, r: &mut Running<'k>, op: &'k Op, pipe: Pipe, span: Span) -> Step {
+    fn queue(&mut self, r: &mut Running<'k>, op: &'k Op, pipe: Pipe, span: Span) -> TrapResult {
         let (stamp, knowledge) = r.clocks.start(r.role, pipe);
         let item = r.item(op, span, stamp);
         if r.loads.counted() {
@@ -114,7 +114,7 @@ impl<'k> Machine<'k, '_> {
     }
 
     /// Executes what was queued.
-    fn run(&mut self, r: &mut Running<'k>, mut d: Deferred<'k>) -> Step {
+    fn run(&mut self, r: &mut Running<'k>, mut d: Deferred<'k>) -> TrapResult {
         let Some(op) = d.op else { return Ok(()) };
         self.span = d.span;
         self.exchange(&mut d);
@@ -141,7 +141,7 @@ impl<'k> Machine<'k, '_> {
 
     /// Executes an instruction and compares the bytes that it touches with what others did. A race explains a missing
     /// value better than poison does, so it goes first.
-    fn watched(&mut self, r: &mut Running<'k>, op: &'k Op, now: &Now<'_>) -> Step {
+    fn watched(&mut self, r: &mut Running<'k>, op: &'k Op, now: &Now<'_>) -> TrapResult {
         self.touches = Some(Touches::default());
         // Scratch is written while operands are read and before the result is there: whatever shares bytes with it is
         // lost.
@@ -154,7 +154,7 @@ impl<'k> Machine<'k, '_> {
         let uses: Vec<Use> = (first as u32..)
             .zip(&touches.list)
             .map(|(number, touch)| {
-                let stamp = if touch.kind == Kind::Read { now.reads } else { now.writes };
+                let stamp = if touch.kind == TouchKind::Read { now.reads } else { now.writes };
                 Use { stamp, kind: touch.kind, number }
             })
             .collect();
@@ -172,7 +172,7 @@ impl<'k> Machine<'k, '_> {
 
     // ---- synchronisation -----------------------------------------------------------------------------------------
 
-    fn synchronise(&mut self, r: &mut Running<'k>, op: &'k Op, sync: &SyncOp, span: Span) -> Step {
+    fn synchronise(&mut self, r: &mut Running<'k>, op: &'k Op, sync: &SyncOp, span: Span) -> TrapResult {
         let Some(event) = sync.event() else {
             return match pipe_of_op(self.k, op) {
                 Some(pipe) => self.barrier(r, op, pipe, span),
@@ -245,7 +245,7 @@ impl<'k> Machine<'k, '_> {
         r.schedule.push(Deferred { stamp, item, op: None, span, knowledge, values, bound, after });
     }
 
-    fn barrier(&mut self, r: &mut Running<'k>, op: &'k Op, pipe: Pipe, span: Span) -> Step {
+    fn barrier(&mut self, r: &mut Running<'k>, op: &'k Op, pipe: Pipe, span: Span) -> TrapResult {
         let (stamp, knowledge) = r.clocks.start(r.role, pipe);
         r.clocks.barrier(r.role, pipe);
         let item = r.item(op, span, stamp);
@@ -261,7 +261,7 @@ impl<'k> Machine<'k, '_> {
     }
 
     /// The issuer itself waits.
-    fn barrier_of_all(&mut self, r: &mut Running<'k>, op: &'k Op, span: Span) -> Step {
+    fn barrier_of_all(&mut self, r: &mut Running<'k>, op: &'k Op, span: Span) -> TrapResult {
         r.clocks.barrier_of_all(r.role);
         let last: Vec<Stamp> = r.clocks.last(r.role).collect();
         if let Some(timeline) = &mut r.timeline {
@@ -272,7 +272,7 @@ impl<'k> Machine<'k, '_> {
     }
 
     /// Executes until all of `goals` are.
-    fn force(&mut self, r: &mut Running<'k>, goals: &[Stamp]) -> Step {
+    fn force(&mut self, r: &mut Running<'k>, goals: &[Stamp]) -> TrapResult {
         for &goal in goals {
             while let Some(d) = r.schedule.toward(goal) {
                 self.run(r, d)?;
@@ -281,7 +281,7 @@ impl<'k> Machine<'k, '_> {
         Ok(())
     }
 
-    fn event_name(&self, r: EventRef) -> Step<Name> {
+    fn event_name(&self, r: EventRef) -> TrapResult<Name> {
         let (n, data) = (r.element.map_or(0, |v| self.index(v)), &self.k.events[r.event]);
         match u32::try_from(n).ok().filter(|&n| n < data.count) {
             Some(element) => Ok(Name { event: r.event, element }),
@@ -292,7 +292,7 @@ impl<'k> Machine<'k, '_> {
         }
     }
 
-    fn check_value(&self, sync: &SyncOp, value: i64) -> Step {
+    fn check_value(&self, sync: &SyncOp, value: i64) -> TrapResult {
         let (wrong, what) = match sync {
             SyncOp::WaitPhase(..) => (!(0..=1).contains(&value), "a parity is 0 or 1"),
             SyncOp::Expect(..) | SyncOp::ArriveExpect(..) | SyncOp::Complete(..) => {

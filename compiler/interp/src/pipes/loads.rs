@@ -6,7 +6,7 @@
 //! what is valid of it. Where there are none, nothing is said: the bytes may have come earlier.
 
 use super::clocks::Stamp;
-use ptoc_ir::tile::{Access, Kernel, Label, Op, Operand, TileRef, Value};
+use ptoc_ir::tile::{Kernel, Label, NestAccess, Op, Operand, TileRef, Value};
 use ptoc_isa::Role;
 use ptoc_tensor::DType;
 use std::collections::BTreeSet;
@@ -92,7 +92,7 @@ fn for_each_written(op: &Op, f: &mut dyn FnMut(&TileRef)) {
             }
         }
         Op::Copy(copy) => {
-            if let Access::Tile { tile, .. } = &copy.dst {
+            if let NestAccess::Tile { tile, .. } = &copy.dst {
                 f(tile);
             }
         }

@@ -82,7 +82,7 @@ struct Flag {
 
 /// One operation on a barrier.
 #[derive(Clone)]
-struct Step {
+struct EventOp {
     by: Queued,
     arrives: bool,
     /// Bytes that it announces, less those that come.
@@ -94,7 +94,7 @@ struct Step {
 struct Barrier {
     model: TransactionBarrier,
     /// Of the current phase.
-    steps: Vec<Step>,
+    steps: Vec<EventOp>,
     announced: i64,
     came: i64,
     /// Steps of the phase that ended last, and what is complete when it has.
@@ -108,14 +108,14 @@ struct Barrier {
 }
 
 #[derive(Clone)]
-enum State {
+enum EventState {
     Flag(Flag),
     Barrier(Box<Barrier>),
 }
 
 /// All events of a block.
 pub(super) struct Protocol {
-    events: SecondaryMap<Event, Vec<State>>,
+    events: SecondaryMap<Event, Vec<EventState>>,
 }
 
 /// Arrivals, announced bytes and bytes that come, of a step of a barrier; `value` is its number of bytes.
@@ -129,9 +129,9 @@ fn step_of(op: &SyncOp, value: i64) -> Option<(bool, i64, i64)> {
     }
 }
 
-impl Default for State {
-    fn default() -> State {
-        State::Flag(Flag::default())
+impl Default for EventState {
+    fn default() -> EventState {
+        EventState::Flag(Flag::default())
     }
 }
 
@@ -141,9 +141,9 @@ impl Protocol {
         let mut events = SecondaryMap::new();
         for (id, data) in &kernel.events {
             let one = || match data.kind {
-                EventKind::Flag => State::default(),
+                EventKind::Flag => EventState::default(),
                 EventKind::Barrier { arrivals } => TransactionBarrier::new(arrivals)
-                    .map_or_else(|_| State::default(), |m| State::Barrier(Barrier::new(m))),
+                    .map_or_else(|_| EventState::default(), |m| EventState::Barrier(Barrier::new(m))),
             };
             events[id] = (0..data.count).map(|_| one()).collect();
         }
@@ -154,10 +154,10 @@ impl Protocol {
     /// when its pipe comes to it.
     pub fn apply(&mut self, op: &SyncOp, name: Name, value: i64, me: Queued) -> Result<Effect, Breach> {
         match (op, &mut self.events[name.event][name.element as usize]) {
-            (SyncOp::Set(_), State::Flag(flag)) => flag.set(name, me),
-            (SyncOp::Wait(_), State::Flag(flag)) => flag.wait(name, me),
-            (SyncOp::WaitPhase(..), State::Barrier(b)) => b.wait(name, u8::from(value & 1 == 1), me),
-            (op, State::Barrier(b)) => match step_of(op, value) {
+            (SyncOp::Set(_), EventState::Flag(flag)) => flag.set(name, me),
+            (SyncOp::Wait(_), EventState::Flag(flag)) => flag.wait(name, me),
+            (SyncOp::WaitPhase(..), EventState::Barrier(b)) => b.wait(name, u8::from(value & 1 == 1), me),
+            (op, EventState::Barrier(b)) => match step_of(op, value) {
                 Some(step) => b.step(name, step, me).map(|()| Effect::default()),
                 None => Ok(Effect::default()),
             },
@@ -169,14 +169,14 @@ impl Protocol {
     /// Without any rule, once one is broken: would a wait for `parity` go through now?
     pub fn would_pass(&self, name: Name, parity: u8) -> bool {
         match &self.events[name.event][name.element as usize] {
-            State::Flag(flag) => flag.up.is_some(),
-            State::Barrier(b) => b.model.try_wait(parity),
+            EventState::Flag(flag) => flag.up.is_some(),
+            EventState::Barrier(b) => b.model.try_wait(parity),
         }
     }
 
     /// A wait that is stuck is passed over.
     pub fn take_down(&mut self, name: Name) {
-        if let State::Flag(flag) = &mut self.events[name.event][name.element as usize] {
+        if let EventState::Flag(flag) = &mut self.events[name.event][name.element as usize] {
             flag.up = None;
         }
     }
@@ -187,12 +187,12 @@ impl Protocol {
             for (element, state) in (0..).zip(&self.events[event]) {
                 let name = Name { event, element };
                 match state {
-                    State::Flag(flag) => {
+                    EventState::Flag(flag) => {
                         if let Some(up) = &flag.up {
                             return Err(Breach::LeftUp { name, set: up.item });
                         }
                     }
-                    State::Barrier(b) => b.end(name)?,
+                    EventState::Barrier(b) => b.end(name)?,
                 }
             }
         }
@@ -237,11 +237,11 @@ const MOST_LOOSE: usize = 12;
 
 /// Could a phase of these steps end before the last of them? All arrivals may be there, and whatever else has to be
 /// there with them, while the bytes happen to cancel out. Returns a step that would be late.
-fn may_end_before(steps: &[Step]) -> Option<&Step> {
-    let arrivals: Vec<&Step> = steps.iter().filter(|s| s.arrives).collect();
-    let early = |s: &Step| s.arrives || arrivals.iter().any(|a| knows(&a.by.knowledge, s.by.stamp));
+fn may_end_before(steps: &[EventOp]) -> Option<&EventOp> {
+    let arrivals: Vec<&EventOp> = steps.iter().filter(|s| s.arrives).collect();
+    let early = |s: &EventOp| s.arrives || arrivals.iter().any(|a| knows(&a.by.knowledge, s.by.stamp));
     let sum: i64 = steps.iter().filter(|s| early(s)).map(|s| s.bytes).sum();
-    let loose: Vec<&Step> = steps.iter().filter(|s| !early(s)).collect();
+    let loose: Vec<&EventOp> = steps.iter().filter(|s| !early(s)).collect();
     // Bytes of one sign only get nearer to 0, which is reached with the last.
     if loose.iter().all(|s| s.bytes > 0) || loose.iter().all(|s| s.bytes < 0) {
         return None;
@@ -314,7 +314,7 @@ impl Barrier {
         };
         self.announced += announces;
         self.came += comes;
-        self.steps.push(Step { by: me, arrives, bytes: announces - comes });
+        self.steps.push(EventOp { by: me, arrives, bytes: announces - comes });
         if ended { self.end_phase(name, phase) } else { Ok(()) }
     }
 

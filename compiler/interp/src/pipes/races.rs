@@ -6,7 +6,7 @@
 //! synchronisation allows, a pair that is not ordered is found in every such order.
 
 use super::clocks::{Stamp, knows};
-use super::touches::{Kind, Touch};
+use super::touches::{TouchKind, TouchedBytes};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use std::ops::Range;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Use {
     pub stamp: Stamp,
-    pub kind: Kind,
+    pub kind: TouchKind,
     pub number: u32,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Histories {
 impl Histories {
     /// Is a use of bytes by something that knows `knowledge` ordered after all others? All uses of an instruction are
     /// checked before one of them is noted: its write must not hide behind its own read.
-    pub fn check(&self, touch: &Touch, mine: Use, knowledge: &[u32]) -> Result<(), Conflict> {
+    pub fn check(&self, touch: &TouchedBytes, mine: Use, knowledge: &[u32]) -> Result<(), Conflict> {
         let Some(cells) = self.spaces.get(&touch.space) else { return Ok(()) };
         let Range { start, end } = touch.bytes;
         let before = cells.range(..start).next_back().filter(|(_, cell)| cell.end > start);
@@ -61,7 +61,7 @@ impl Histories {
     }
 
     /// Notes the use of bytes.
-    pub fn note(&mut self, touch: &Touch, mine: Use) {
+    pub fn note(&mut self, touch: &TouchedBytes, mine: Use) {
         let Range { start, end } = touch.bytes;
         if start >= end {
             return;
@@ -69,7 +69,7 @@ impl Histories {
         let cells = self.spaces.entry(touch.space).or_default();
         split(cells, start);
         split(cells, end);
-        if mine.kind == Kind::Write {
+        if mine.kind == TouchKind::Write {
             let old: Vec<u64> = cells.range(start..end).map(|(&at, _)| at).collect();
             for at in old {
                 cells.remove(&at);
@@ -116,8 +116,14 @@ mod tests {
     use ptoc_ir::tile::{Tile, Update};
     use ptoc_isa::AtomicOp;
 
-    fn step(h: &mut Histories, kind: Kind, bytes: Range<u64>, stamp: (u32, u32), know: &[u32]) -> Option<(u32, u64)> {
-        let touch = Touch { space: 0, object: Object::Tile(Tile::new(0), 0), kind, bytes };
+    fn step(
+        h: &mut Histories,
+        kind: TouchKind,
+        bytes: Range<u64>,
+        stamp: (u32, u32),
+        know: &[u32],
+    ) -> Option<(u32, u64)> {
+        let touch = TouchedBytes { space: 0, object: Object::Tile(Tile::new(0), 0), kind, bytes };
         let stamp = Stamp { stream: stamp.0, clock: stamp.1 };
         let mine = Use { stamp, kind, number: stamp.stream * 100 + stamp.clock };
         let conflict = h.check(&touch, mine, know).err().map(|c| (c.first.number, c.byte));
@@ -127,8 +133,8 @@ mod tests {
 
     #[test]
     fn kinds() {
-        use Kind::{Read, Write};
-        let atomic = |op, seen| Kind::Atomic(Update { op, seen });
+        use TouchKind::{Read, Write};
+        let atomic = |op, seen| TouchKind::Atomic(Update { op, seen });
         let (add, max) = (atomic(AtomicOp::Add, false), atomic(AtomicOp::Max, false));
         let (ticket, exchange) = (atomic(AtomicOp::Add, true), atomic(AtomicOp::Exchange, false));
         for (first, second, conflict) in [
@@ -170,7 +176,8 @@ mod tests {
             for _ in 0..40 {
                 let (start, len, s) = (next(24), 1 + next(8), next(3) as usize);
                 let kind =
-                    [Kind::Read, Kind::Write, Kind::Atomic(Update::unseen(ptoc_isa::AtomicOp::Add))][next(3) as usize];
+                    [TouchKind::Read, TouchKind::Write, TouchKind::Atomic(Update::unseen(ptoc_isa::AtomicOp::Add))]
+                        [next(3) as usize];
                 clock[s] += 1;
                 let mut know = clock.map(|c| next(u64::from(c) + 1).max(u64::from(c).saturating_sub(2)) as u32);
                 know[s] = clock[s] - 1;

@@ -3,7 +3,7 @@
 use super::clocks::place;
 use super::protocol::{Breach, Name, Pending};
 use super::races::Conflict;
-use super::touches::{Kind, Object};
+use super::touches::{Object, TouchKind};
 use super::{Item, Running};
 use crate::machine::Machine;
 use crate::trap::Trap;
@@ -36,11 +36,11 @@ fn times(n: i64, what: &str) -> String {
 }
 
 /// How an instruction touches bytes.
-fn verb(kind: Kind) -> &'static str {
+fn verb(kind: TouchKind) -> &'static str {
     match kind {
-        Kind::Read => "reads",
-        Kind::Write => "writes",
-        Kind::Atomic(_) => "updates",
+        TouchKind::Read => "reads",
+        TouchKind::Write => "writes",
+        TouchKind::Atomic(_) => "updates",
     }
 }
 
@@ -82,16 +82,16 @@ impl<'k> Machine<'k, '_> {
         let ((first, was), (second, is)) = (of(conflict.first.number), of(conflict.second.number));
         let (before, after) = (conflict.first.kind, conflict.second.kind);
         let (code, short) = match (before, after) {
-            (Kind::Write | Kind::Atomic(_), Kind::Read) => (codes::TRAP_RACE_RAW, "read after write"),
-            (Kind::Read, _) => (codes::TRAP_RACE_WAR, "write after read"),
-            (Kind::Atomic(_), Kind::Atomic(_)) => (codes::TRAP_RACE_ATOMIC, "their order shows"),
+            (TouchKind::Write | TouchKind::Atomic(_), TouchKind::Read) => (codes::TRAP_RACE_RAW, "read after write"),
+            (TouchKind::Read, _) => (codes::TRAP_RACE_WAR, "write after read"),
+            (TouchKind::Atomic(_), TouchKind::Atomic(_)) => (codes::TRAP_RACE_ATOMIC, "their order shows"),
             _ => (codes::TRAP_RACE_WAW, "write after write"),
         };
         let (one, two) = (self.pipe(first), self.pipe(second));
         let here = self.place_of(is, conflict.byte);
         let message = match before {
-            Kind::Read => format!("{two} {} {here} that {one} may still be reading ({short})", verb(after)),
-            Kind::Atomic(_) if matches!(after, Kind::Atomic(_)) => {
+            TouchKind::Read => format!("{two} {} {here} that {one} may still be reading ({short})", verb(after)),
+            TouchKind::Atomic(_) if matches!(after, TouchKind::Atomic(_)) => {
                 format!("{two} may update {here} before {one} does ({short})")
             }
             _ => format!("{two} {} {here} that {one} may still be writing ({short})", verb(after)),
@@ -110,7 +110,7 @@ impl<'k> Machine<'k, '_> {
             true => format!("they meet at {address}"),
             false => format!("they meet at {address}, for the other {}", self.place_of(was, conflict.byte)),
         });
-        if let (Kind::Atomic(a), Kind::Atomic(b)) = (before, after) {
+        if let (TouchKind::Atomic(a), TouchKind::Atomic(b)) = (before, after) {
             trap.notes.push(a.disagreement(b));
         }
         trap.notes.extend(distance(first, second));
@@ -118,7 +118,7 @@ impl<'k> Machine<'k, '_> {
         trap
     }
 
-    fn order_help(&self, first: &Item<'k>, second: &Item<'k>, before: Kind) -> String {
+    fn order_help(&self, first: &Item<'k>, second: &Item<'k>, before: TouchKind) -> String {
         let ((role, from), (other, to)) = (place(first.stamp.stream), place(second.stamp.stream));
         if (role, from) == (other, to) {
             return format!(
@@ -126,9 +126,9 @@ impl<'k> Machine<'k, '_> {
             );
         }
         let did = match before {
-            Kind::Read => "read",
-            Kind::Write => "written",
-            Kind::Atomic(_) => "updated",
+            TouchKind::Read => "read",
+            TouchKind::Write => "written",
+            TouchKind::Atomic(_) => "updated",
         };
         if from == to {
             return format!(

@@ -6,7 +6,7 @@ mod core;
 
 pub use self::core::Cause;
 
-use self::core::{Core, Step};
+use self::core::{Core, QueuedInst};
 use super::clocks::{Stamp, place, stream};
 use super::report::word;
 use crate::cost;
@@ -143,36 +143,36 @@ impl Timeline {
 
     /// S does something by itself.
     pub fn scalar(&mut self, stamp: Stamp) {
-        self.push(stamp.stream, Step::Scalar);
+        self.push(stamp.stream, QueuedInst::Scalar);
     }
 
     /// An instruction.
     pub fn work(&mut self, stamp: Stamp, work: Work, name: &'static str, span: Span) {
         let cycles = work.cycles(self.core.times(), place(stamp.stream).1);
-        self.push(stamp.stream, Step::Work { cycles, name, span });
+        self.push(stamp.stream, QueuedInst::Work { cycles, name, span });
     }
 
     /// A set, or a step of a barrier, after all that its pipe has.
     pub fn announce(&mut self, stamp: Stamp) {
-        self.push(stamp.stream, Step::Announce(stamp));
+        self.push(stamp.stream, QueuedInst::Announce(stamp));
     }
 
     /// A wait for announcements of `from`.
     pub fn wait(&mut self, stamp: Stamp, after: &[Stamp], from: Pipe, span: Span) {
-        self.push(stamp.stream, Step::Wait { after: after.to_vec(), from, span });
+        self.push(stamp.stream, QueuedInst::Wait { after: after.to_vec(), from, span });
     }
 
     /// A pipe waits for itself.
     pub fn barrier(&mut self, stamp: Stamp, span: Span) {
-        self.push(stamp.stream, Step::Barrier(span));
+        self.push(stamp.stream, QueuedInst::Barrier(span));
     }
 
     /// The issuer of a role waits for all of its pipes.
     pub fn barrier_of_all(&mut self, role: u32, span: Span) {
-        self.push(stream(role, Pipe::S), Step::BarrierOfAll(span));
+        self.push(stream(role, Pipe::S), QueuedInst::BarrierOfAll(span));
     }
 
-    fn push(&mut self, stream: u32, step: Step) {
+    fn push(&mut self, stream: u32, step: QueuedInst) {
         self.core.push(stream, step);
         self.note();
     }

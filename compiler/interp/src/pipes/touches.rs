@@ -13,19 +13,19 @@ pub(crate) enum Object {
 
 /// How bytes are touched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum TouchKind {
     Read,
     Write,
     /// Read and written in one step, in any order with those that commute with it.
     Atomic(Update),
 }
 
-impl Kind {
+impl TouchKind {
     /// May two of them come in any order?
-    pub fn commutes(self, other: Kind) -> bool {
+    pub fn commutes(self, other: TouchKind) -> bool {
         match (self, other) {
-            (Kind::Read, Kind::Read) => true,
-            (Kind::Atomic(a), Kind::Atomic(b)) => a.commutes(b),
+            (TouchKind::Read, TouchKind::Read) => true,
+            (TouchKind::Atomic(a), TouchKind::Atomic(b)) => a.commutes(b),
             _ => false,
         }
     }
@@ -33,11 +33,11 @@ impl Kind {
 
 /// Bytes of a memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Touch {
+pub(crate) struct TouchedBytes {
     /// Number of the memory: that of a location, or 16 and more: a tensor's.
     pub space: u32,
     pub object: Object,
-    pub kind: Kind,
+    pub kind: TouchKind,
     pub bytes: Range<u64>,
 }
 
@@ -49,14 +49,14 @@ pub(crate) fn space_of(tensor: TensorId) -> u32 {
 /// What one instruction touches, in as few ranges as neighbours can be joined.
 #[derive(Default)]
 pub(crate) struct Touches {
-    pub list: Vec<Touch>,
+    pub list: Vec<TouchedBytes>,
 }
 
 /// An instruction goes through so many operands at once.
 const OPEN: usize = 4;
 
 impl Touches {
-    pub fn add(&mut self, space: u32, object: Object, kind: Kind, bytes: Range<u64>) {
+    pub fn add(&mut self, space: u32, object: Object, kind: TouchKind, bytes: Range<u64>) {
         let open = self.list.iter_mut().rev().take(OPEN);
         for t in open.filter(|t| (t.space, t.object, t.kind) == (space, object, kind)) {
             if t.bytes.start <= bytes.start && bytes.start <= t.bytes.end {
@@ -64,7 +64,7 @@ impl Touches {
                 return;
             }
         }
-        self.list.push(Touch { space, object, kind, bytes });
+        self.list.push(TouchedBytes { space, object, kind, bytes });
     }
 }
 
@@ -78,11 +78,11 @@ mod tests {
         let (t, g) = (Object::Tile(Tile::new(0), 0), Object::Tensor(TensorId::new(0)));
         let mut touches = Touches::default();
         for i in 0..8 {
-            touches.add(16, g, Kind::Read, 4 * i..4 * i + 4);
-            touches.add(0, t, Kind::Write, 4 * i..4 * i + 4);
+            touches.add(16, g, TouchKind::Read, 4 * i..4 * i + 4);
+            touches.add(0, t, TouchKind::Write, 4 * i..4 * i + 4);
         }
-        touches.add(0, t, Kind::Write, 8..12);
-        touches.add(0, t, Kind::Write, 64..68);
+        touches.add(0, t, TouchKind::Write, 8..12);
+        touches.add(0, t, TouchKind::Write, 64..68);
         let ranges: Vec<_> = touches.list.iter().map(|t| (t.space, t.bytes.clone())).collect();
         assert_eq!(ranges, [(16, 0..32), (0, 0..32), (0, 64..68)]);
     }

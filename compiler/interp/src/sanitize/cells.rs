@@ -1,8 +1,8 @@
 //! Instructions that put elements elsewhere: they read the elements that their expression names, and no others.
 
 use super::sites::Data;
-use super::tiles::Place;
-use super::worker::{Step, Window, Worker};
+use super::tiles::TileStorage;
+use super::worker::{BoundWindow, TrapResult, Worker};
 use crate::Trap;
 use ptoc_ir::cells;
 use ptoc_ir::cells::{Look, Operands};
@@ -13,7 +13,7 @@ use ptoc_tensor::DType;
 use std::cell::RefCell;
 
 enum Source<'s> {
-    Tile(Window<'s>, i64, Option<super::memory::Matrix>),
+    Tile(BoundWindow<'s>, i64, Option<super::memory::Matrix>),
     Scalar(Ty, i64),
 }
 
@@ -82,7 +82,7 @@ impl Operands for Reader<'_, '_> {
 
 impl<'s> Worker<'s> {
     /// Reads what the elements of the destination are made of.
-    pub(super) fn cells(&mut self, cells: &Cells, inst: &'s Inst) -> Step {
+    pub(super) fn cells(&mut self, cells: &Cells, inst: &'s Inst) -> TrapResult {
         let mut sources = Vec::new();
         for operand in &inst.operands {
             sources.push(match operand {
@@ -102,7 +102,7 @@ impl<'s> Worker<'s> {
             Source::Scalar(..) => None,
         });
         // Where everything may be read, it does not matter what is.
-        if tiles.all(|w| matches!(w.slot.place, Place::Private(..)) && self.is_whole(w)) {
+        if tiles.all(|w| matches!(w.slot.place, TileStorage::Private(..)) && self.is_whole(w)) {
             return Ok(());
         }
         let Some(Source::Tile(d, ..)) = sources.first() else { return Ok(()) };
@@ -119,7 +119,7 @@ impl<'s> Worker<'s> {
     }
 
     /// May all of the valid part be read?
-    fn is_whole(&self, w: &Window<'_>) -> bool {
+    fn is_whole(&self, w: &BoundWindow<'_>) -> bool {
         let mut whole = true;
         w.slot.lines(w.part, &mut |line| whole = whole && self.tiles.may_read(&w.slot, line));
         whole

@@ -1,25 +1,25 @@
 //! What PTO instructions touch. Sources are read whole before the destination is written, as in the interpreter.
 
 use super::sites::Data;
-use super::tensors::{Kind, Run};
-use super::tiles::{Part, Place};
-use super::worker::{Step, Window, Worker};
+use super::tensors::{ElementRun, ElementUse};
+use super::tiles::{ElementRect, TileStorage};
+use super::worker::{BoundWindow, TrapResult, Worker};
 use crate::own_source;
 use ptoc_ir::scalar;
 use ptoc_ir::tile::{Inst, Operand, TensorId, TileRef, Ty, ViewRef};
-use ptoc_isa::{Fixpipe, Oob, Role, Sem, Target, Window as Moved, check_overlap};
+use ptoc_isa::{Fixpipe, FixpipeWindow as Moved, Oob, Role, Sem, Target, check_overlap};
 
 impl<'s> Worker<'s> {
-    pub(super) fn inst(&mut self, inst: &'s Inst) -> Step {
+    pub(super) fn inst(&mut self, inst: &'s Inst) -> TrapResult {
         let row = inst.instr.get();
         self.own_source(inst)?;
-        let store = if inst.attrs.atomic.is_some() { Kind::Atomic } else { Kind::Write };
+        let store = if inst.attrs.atomic.is_some() { ElementUse::Atomic } else { ElementUse::Write };
         let oob = inst.attrs.oob.unwrap_or(Oob::Undefined);
         match (row.sem, &inst.operands[..]) {
             (Sem::Load, [Operand::Tile(d), Operand::View(v)]) => {
                 let w = self.window(d)?;
                 self.matching(v, &w)?;
-                self.view(Kind::Read, v)?;
+                self.view(ElementUse::Read, v)?;
                 self.write(&w, w.part);
                 Ok(())
             }
@@ -31,11 +31,11 @@ impl<'s> Worker<'s> {
             }
             (Sem::Fixpipe(f), [dst, Operand::Tile(a), rest @ ..]) => self.fixpipe(f, store, dst, a, rest),
             (Sem::GatherRows, [Operand::Tile(d), Operand::View(v), Operand::Tile(idx), ..]) => {
-                self.indexed(Kind::Read, (v, idx), oob, true)?;
+                self.indexed(ElementUse::Read, (v, idx), oob, true)?;
                 self.write_valid(d).map(|_| ())
             }
             (Sem::Gather, [Operand::Tile(d), Operand::View(v), Operand::Tile(idx)]) => {
-                self.indexed(Kind::Read, (v, idx), oob, false)?;
+                self.indexed(ElementUse::Read, (v, idx), oob, false)?;
                 self.write_valid(d).map(|_| ())
             }
             (Sem::ScatterRows, [Operand::View(v), Operand::Tile(a), Operand::Tile(idx), ..]) => {
@@ -55,7 +55,7 @@ impl<'s> Worker<'s> {
                 for (spec, operand) in operands() {
                     match operand {
                         Operand::Tile(t) if spec.role == Role::Src => drop(self.read_valid(t)?),
-                        Operand::View(v) if spec.role == Role::Src => self.view(Kind::Read, v)?,
+                        Operand::View(v) if spec.role == Role::Src => self.view(ElementUse::Read, v)?,
                         _ => {}
                     }
                 }
@@ -72,7 +72,7 @@ impl<'s> Worker<'s> {
     }
 
     /// What leaves the accumulator: a window of it to a window of something.
-    fn fixpipe(&mut self, f: &Fixpipe, store: Kind, dst: &Operand, a: &TileRef, rest: &[Operand]) -> Step {
+    fn fixpipe(&mut self, f: &Fixpipe, store: ElementUse, dst: &Operand, a: &TileRef, rest: &[Operand]) -> TrapResult {
         let source = self.read_valid(a)?;
         if let (true, Some(Operand::Tile(scales))) = (f.quantised, rest.first()) {
             self.read_valid(scales)?;
@@ -90,12 +90,12 @@ impl<'s> Worker<'s> {
                         _ => None,
                     };
                     let (Some(row), Some(col)) = (at(0), at(1)) else { return Ok(()) };
-                    let Part { rows, cols, .. } = source.part;
+                    let ElementRect { rows, cols, .. } = source.part;
                     let fits = |at: usize, n: usize, room: usize| at.checked_add(n).is_some_and(|end| end <= room);
                     if !fits(row, rows, w.part.rows) || !fits(col, cols, w.part.cols) {
                         return Ok(());
                     }
-                    part = Part { row: w.part.row + row, col: w.part.col + col, rows, cols };
+                    part = ElementRect { row: w.part.row + row, col: w.part.col + col, rows, cols };
                 }
                 self.write(&w, part);
                 Ok(())
@@ -105,7 +105,7 @@ impl<'s> Worker<'s> {
 
     /// Uses the elements (or whole rows) of a view to which the indices in a tile lead. One that leads nowhere ends the
     /// launch by the code's own check, if it does.
-    fn indexed(&mut self, kind: Kind, (v, idx): (&ViewRef, &TileRef), oob: Oob, rows: bool) -> Step {
+    fn indexed(&mut self, kind: ElementUse, (v, idx): (&ViewRef, &TileRef), oob: Oob, rows: bool) -> TrapResult {
         let w = self.read_valid(idx)?;
         let Some(matrix) = self.matrix(Data::Tile(*idx)) else { return Ok(()) };
         let shape: Vec<i64> = v.shape.iter().map(|&n| self.index(n)).collect();
@@ -121,7 +121,7 @@ impl<'s> Worker<'s> {
         // Do the elements follow each other?
         let dense = !rows && follow(&shape, &strides);
         // Neighbours that were found, which are used at once.
-        let mut open = Run { start: 0, step: 1, count: 0 };
+        let mut open = ElementRun { start: 0, step: 1, count: 0 };
         for i in 0..w.part.rows as i64 {
             for j in 0..w.part.cols as i64 {
                 // SAFETY: the element is of the valid part of the tile, which the code has told where it is.
@@ -134,7 +134,7 @@ impl<'s> Worker<'s> {
                 if rows {
                     let start = at(offset, &[n], &strides);
                     let (step, count) = (strides.get(1).copied().unwrap_or(0), shape.get(1).copied().unwrap_or(1));
-                    self.run(kind, tensor, None, Run { start, step, count: count.max(0) as u64 })?;
+                    self.run(kind, tensor, None, ElementRun { start, step, count: count.max(0) as u64 })?;
                     continue;
                 }
                 let element = match dense {
@@ -146,7 +146,7 @@ impl<'s> Worker<'s> {
                     continue;
                 }
                 self.run(kind, tensor, None, open)?;
-                open = Run { start: element, step: 1, count: 1 };
+                open = ElementRun { start: element, step: 1, count: 1 };
             }
         }
         self.run(kind, tensor, None, open)
@@ -163,7 +163,7 @@ impl<'s> Worker<'s> {
 
     /// Fails if the destination of `inst` has bytes of a source that the instruction reads again after it has begun to
     /// write.
-    fn own_source(&mut self, inst: &'s Inst) -> Step {
+    fn own_source(&mut self, inst: &'s Inst) -> TrapResult {
         let kernel = self.s.kernel;
         let Some(Operand::Tile(d)) = inst.operands.first() else { return Ok(()) };
         let sources = || inst.operands.iter().enumerate().skip(1);
@@ -182,7 +182,7 @@ impl<'s> Worker<'s> {
             if !meet(&destination, &source) {
                 continue;
             }
-            let side = |w: &Window<'_>| own_source::Side {
+            let side = |w: &BoundWindow<'_>| own_source::OverlappingWindow {
                 tile: w.tile,
                 element: w.element,
                 start: (w.part.row, w.part.col),
@@ -201,19 +201,19 @@ impl<'s> Worker<'s> {
 }
 
 /// Have the valid parts of two windows an element or a byte in common?
-fn meet(a: &Window<'_>, b: &Window<'_>) -> bool {
+fn meet(a: &BoundWindow<'_>, b: &BoundWindow<'_>) -> bool {
     match (a.slot.place, b.slot.place) {
-        (Place::Private(x, i), Place::Private(y, j)) => {
+        (TileStorage::Private(x, i), TileStorage::Private(y, j)) => {
             let apart = |p: usize, n: usize, q: usize, m: usize| p + n <= q || q + m <= p;
             let (p, q) = (a.part, b.part);
             (x, i) == (y, j) && !apart(p.row, p.rows, q.row, q.rows) && !apart(p.col, p.cols, q.col, q.cols)
         }
-        (Place::Space(_), Place::Space(_)) if a.slot.ty.loc == b.slot.ty.loc => {
-            fn bytes<'w>(w: &'w Window<'_>) -> impl Iterator<Item = u64> + 'w {
+        (TileStorage::Space(_), TileStorage::Space(_)) if a.slot.ty.loc == b.slot.ty.loc => {
+            fn bytes<'w>(w: &'w BoundWindow<'_>) -> impl Iterator<Item = u64> + 'w {
                 w.part.places().flat_map(move |(row, col)| w.slot.footprint(w.slot.index(row, col)))
             }
             // Bits of masks and plain bytes are apart.
-            let masks = |w: &Window<'_>| w.slot.is_mask();
+            let masks = |w: &BoundWindow<'_>| w.slot.is_mask();
             let own: rustc_hash::FxHashSet<u64> = bytes(a).collect();
             masks(a) == masks(b) && bytes(b).any(|byte| own.contains(&byte))
         }

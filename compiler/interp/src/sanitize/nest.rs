@@ -5,15 +5,15 @@
 
 use super::memory::Matrix;
 use super::sites::Data;
-use super::tensors::{Kind, Run};
-use super::tiles::{Line as Elements, Part, Place};
-use super::worker::{Step, Window, Worker};
-use crate::nest::{Led, Line, led};
+use super::tensors::{ElementRun, ElementUse};
+use super::tiles::{ElementRect, StridedElements as Elements, TileStorage};
+use super::worker::{BoundWindow, TrapResult, Worker};
+use crate::nest::{BoundAffine, Led, led};
 use crate::traffic::{Conflict, Home, Traffic};
 use crate::wording;
 use crate::wording::Meeting;
 use ptoc_ir::scalar;
-use ptoc_ir::tile::{Access, Copy, Elem, Guard, Mma, Table, TensorId, TileRef, Ty, Value};
+use ptoc_ir::tile::{Copy, Elem, Guard, Mma, NestAccess, Table, TensorId, TileRef, Ty, Value};
 use ptoc_isa::Oob;
 use ptoc_layout::Swizzle;
 use std::ops::Range;
@@ -21,7 +21,7 @@ use std::ops::Range;
 /// A table with its numbers.
 struct Lookup {
     tensor: TensorId,
-    at: Line,
+    at: BoundAffine,
     stride: i64,
     extent: i64,
     oob: Oob,
@@ -29,9 +29,9 @@ struct Lookup {
 }
 
 /// A side with its numbers.
-enum Side<'s> {
-    Tile { w: Window<'s>, at: TileRef, row: Line, col: Line },
-    Tensor { tensor: TensorId, elem: Elem, at: Line, swizzle: Option<Swizzle>, tables: Vec<Lookup> },
+enum BoundSide<'s> {
+    Tile { w: BoundWindow<'s>, at: TileRef, row: BoundAffine, col: BoundAffine },
+    Tensor { tensor: TensorId, elem: Elem, at: BoundAffine, swizzle: Option<Swizzle>, tables: Vec<Lookup> },
 }
 
 /// The place of an element on a side.
@@ -49,7 +49,7 @@ enum Spot {
 
 /// A condition of a point, with its numbers.
 struct Limit {
-    at: Line,
+    at: BoundAffine,
     bound: i64,
 }
 
@@ -77,7 +77,7 @@ enum Entries {
 }
 
 impl<'s> Worker<'s> {
-    pub(super) fn copy(&mut self, copy: &'s Copy) -> Step {
+    pub(super) fn copy(&mut self, copy: &'s Copy) -> TrapResult {
         let extents = self.extents(&copy.extents);
         let (dst, src) = (self.side(&copy.dst)?, self.side(&copy.src)?);
         let guards = self.limits(&copy.guards);
@@ -103,10 +103,10 @@ impl<'s> Worker<'s> {
     fn copy_rows(
         &mut self,
         rows: &Rows<'_>,
-        (dst, src): (&Side<'_>, &Side<'_>),
+        (dst, src): (&BoundSide<'_>, &BoundSide<'_>),
         guards: &[Limit],
         filled: bool,
-    ) -> Step {
+    ) -> TrapResult {
         let mut at = vec![0i64; rows.extents.len()];
         let count = rows.extents[rows.inner];
         loop {
@@ -116,13 +116,13 @@ impl<'s> Worker<'s> {
             if !held.is_empty() {
                 match self.entries(src, &at)? {
                     Entries::Wrong => return Ok(()),
-                    Entries::Sum(sum) => self.side_run(Kind::Read, src, (&mut at, rows.inner), held, sum)?,
+                    Entries::Sum(sum) => self.side_run(ElementUse::Read, src, (&mut at, rows.inner), held, sum)?,
                     // Without an entry there is nothing to write but what fills.
                     Entries::Nothing if filled => {}
                     Entries::Nothing => to = 0..0,
                 }
             }
-            self.side_run(Kind::Write, dst, (&mut at, rows.inner), to, 0)?;
+            self.side_run(ElementUse::Write, dst, (&mut at, rows.inner), to, 0)?;
             if !rows.next(&mut at) {
                 return Ok(());
             }
@@ -132,10 +132,10 @@ impl<'s> Worker<'s> {
     fn copy_points(
         &mut self,
         extents: &[i64],
-        (dst, src): (&Side<'_>, &Side<'_>),
+        (dst, src): (&BoundSide<'_>, &BoundSide<'_>),
         guards: &[Limit],
         filled: bool,
-    ) -> Step {
+    ) -> TrapResult {
         let count = extents.iter().fold(1u64, |n, &e| n.saturating_mul(e.unsigned_abs()));
         let mut watch = self.watch(dst, &[src], count);
         let meets = self.home(src).meets(&watch.home);
@@ -155,7 +155,7 @@ impl<'s> Worker<'s> {
                     return Ok(());
                 }
                 self.note_write(dst, spot, &mut watch, "copy")?;
-                self.touch(Kind::Write, dst, spot)?;
+                self.touch(ElementUse::Write, dst, spot)?;
             }
             if !next(extents, &mut at) {
                 return Ok(());
@@ -163,7 +163,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    pub(super) fn mma(&mut self, mma: &'s Mma) -> Step {
+    pub(super) fn mma(&mut self, mma: &'s Mma) -> TrapResult {
         let (m, n, k) = (self.extents(&mma.m), self.extents(&mma.n), self.extents(&mma.k));
         let (acc, a, b) = (self.side(&mma.acc)?, self.side(&mma.a)?, self.side(&mma.b)?);
         // Of the axes that a side does not see, the first point stands for all.
@@ -218,8 +218,8 @@ impl<'s> Worker<'s> {
             let mut whole = true;
             while whole {
                 let all = 0..extents[inner];
-                whole = self.side_run(Kind::Read, &acc, (&mut at, inner), all.clone(), 0).is_ok()
-                    && self.side_run(Kind::Write, &acc, (&mut at, inner), all, 0).is_ok();
+                whole = self.side_run(ElementUse::Read, &acc, (&mut at, inner), all.clone(), 0).is_ok()
+                    && self.side_run(ElementUse::Write, &acc, (&mut at, inner), all, 0).is_ok();
                 if whole && !rows.next(&mut at) {
                     return Ok(());
                 }
@@ -231,16 +231,16 @@ impl<'s> Worker<'s> {
             if spot == Spot::Wrong {
                 return Ok(());
             }
-            self.touch(Kind::Read, &acc, spot)?;
+            self.touch(ElementUse::Read, &acc, spot)?;
             self.note_write(&acc, spot, &mut watch, "matrix product")?;
-            self.touch(Kind::Write, &acc, spot)?;
+            self.touch(ElementUse::Write, &acc, spot)?;
             if !next(&extents, &mut at) {
                 return Ok(());
             }
         }
     }
 
-    fn read_rows(&mut self, rows: &Rows<'_>, side: &Side<'_>) -> Step {
+    fn read_rows(&mut self, rows: &Rows<'_>, side: &BoundSide<'_>) -> TrapResult {
         let mut at = vec![0i64; rows.extents.len()];
         loop {
             match self.entries(side, &at)? {
@@ -248,7 +248,7 @@ impl<'s> Worker<'s> {
                 Entries::Nothing => {}
                 Entries::Sum(sum) => {
                     let all = 0..rows.extents[rows.inner];
-                    self.side_run(Kind::Read, side, (&mut at, rows.inner), all, sum)?;
+                    self.side_run(ElementUse::Read, side, (&mut at, rows.inner), all, sum)?;
                 }
             }
             if !rows.next(&mut at) {
@@ -264,29 +264,29 @@ impl<'s> Worker<'s> {
     }
 
     fn limits(&self, guards: &[Guard]) -> Vec<Limit> {
-        let limit = |g: &Guard| Limit { at: Line::new(&g.at, |v| self.index(v)), bound: self.index(g.bound) };
+        let limit = |g: &Guard| Limit { at: BoundAffine::new(&g.at, |v| self.index(v)), bound: self.index(g.bound) };
         guards.iter().map(limit).collect()
     }
 
-    fn side(&mut self, access: &'s Access) -> Step<Side<'s>> {
+    fn side(&mut self, access: &'s NestAccess) -> TrapResult<BoundSide<'s>> {
         Ok(match access {
-            Access::Tile { tile, row, col } => {
+            NestAccess::Tile { tile, row, col } => {
                 let w = self.window(tile)?;
-                let line = |affine| Line::new(affine, |v| self.index(v));
-                Side::Tile { w, at: *tile, row: line(row), col: line(col) }
+                let line = |affine| BoundAffine::new(affine, |v| self.index(v));
+                BoundSide::Tile { w, at: *tile, row: line(row), col: line(col) }
             }
-            Access::Tensor { tensor, elem, at, swizzle, tables } => {
+            NestAccess::Tensor { tensor, elem, at, swizzle, tables } => {
                 let lookup = |t: &Table| Lookup {
                     tensor: t.tensor,
-                    at: Line::new(&t.at, |v| self.index(v)),
+                    at: BoundAffine::new(&t.at, |v| self.index(v)),
                     stride: self.index(t.stride),
                     extent: self.index(t.extent),
                     oob: t.oob,
                     memory: self.table(t.tensor),
                 };
                 let tables = tables.iter().map(lookup).collect();
-                let at = Line::new(at, |v| self.index(v));
-                Side::Tensor { tensor: *tensor, elem: *elem, at, swizzle: *swizzle, tables }
+                let at = BoundAffine::new(at, |v| self.index(v));
+                BoundSide::Tensor { tensor: *tensor, elem: *elem, at, swizzle: *swizzle, tables }
             }
         })
     }
@@ -298,12 +298,12 @@ impl<'s> Worker<'s> {
         argument.or_else(|| self.matrix(Data::Scratch(tensor)).map(|m| Matrix::row_of(m.at, size)))
     }
 
-    fn home(&self, side: &Side<'_>) -> Home {
+    fn home(&self, side: &BoundSide<'_>) -> Home {
         match side {
-            Side::Tensor { tensor, .. } => Home::Tensor(*tensor, self.s.tensors[*tensor].bytes as u64),
-            Side::Tile { w, .. } => match (w.slot.place, w.slot.place_in_memory()) {
+            BoundSide::Tensor { tensor, .. } => Home::Tensor(*tensor, self.s.tensors[*tensor].bytes as u64),
+            BoundSide::Tile { w, .. } => match (w.slot.place, w.slot.place_in_memory()) {
                 // Tiles with marks of their own are apart, and so are their elements.
-                (Place::Private(tile, first), _) => {
+                (TileStorage::Private(tile, first), _) => {
                     let number = (tile.as_u32() as usize) << 32 | first;
                     let size = w.slot.ty.dtype.size() as u64;
                     Home::Private(number, w.slot.room() as u64 * size)
@@ -315,17 +315,17 @@ impl<'s> Worker<'s> {
     }
 
     /// The bytes (of a placed mask: bits) of an element in its home.
-    fn footprint(&self, side: &Side<'_>, spot: Spot) -> Range<u64> {
+    fn footprint(&self, side: &BoundSide<'_>, spot: Spot) -> Range<u64> {
         match (side, spot) {
-            (Side::Tile { w, .. }, Spot::Tile(r, c)) => {
+            (BoundSide::Tile { w, .. }, Spot::Tile(r, c)) => {
                 let index = w.slot.index(w.part.row + r, w.part.col + c);
                 let size = w.slot.ty.dtype.size() as u64;
                 match w.slot.place {
-                    Place::Private(..) => index as u64 * size..(index as u64 + 1) * size,
-                    Place::Space(_) => w.slot.footprint(index),
+                    TileStorage::Private(..) => index as u64 * size..(index as u64 + 1) * size,
+                    TileStorage::Space(_) => w.slot.footprint(index),
                 }
             }
-            (Side::Tensor { elem, .. }, Spot::Element(n)) => {
+            (BoundSide::Tensor { elem, .. }, Spot::Element(n)) => {
                 let n = u64::try_from(n).unwrap_or(u64::MAX);
                 match elem {
                     Elem::U4 | Elem::I4 => n / 2..(n / 2).saturating_add(1),
@@ -344,24 +344,24 @@ impl<'s> Worker<'s> {
     /// Uses the places of points whose coordinate `inner` is in a range; `sum` is what tables add.
     fn side_run(
         &mut self,
-        kind: Kind,
-        side: &Side<'_>,
+        kind: ElementUse,
+        side: &BoundSide<'_>,
         (at, inner): (&mut [i64], usize),
         range: Range<i64>,
         sum: i128,
-    ) -> Step {
+    ) -> TrapResult {
         if range.is_empty() {
             return Ok(());
         }
         let count = (range.end - range.start) as u64;
         let was = std::mem::replace(&mut at[inner], range.start);
         let result = match side {
-            Side::Tensor { tensor, elem, at: line, .. } => {
+            BoundSide::Tensor { tensor, elem, at: line, .. } => {
                 let start = line.at(at).and_then(|n| n.checked_add(sum)).and_then(|n| i64::try_from(n).ok());
-                let run = Run { start: start.unwrap_or(-1), step: line.strides[inner], count };
+                let run = ElementRun { start: start.unwrap_or(-1), step: line.strides[inner], count };
                 self.run(kind, *tensor, Some(*elem), run)
             }
-            Side::Tile { w, at: window, row, col } => {
+            BoundSide::Tile { w, at: window, row, col } => {
                 let first = (row.at(at), col.at(at));
                 at[inner] = range.end - 1;
                 let last = (row.at(at), col.at(at));
@@ -380,9 +380,9 @@ impl<'s> Worker<'s> {
         result
     }
 
-    fn tile_line(&mut self, kind: Kind, w: &Window<'_>, line: Elements) -> Step {
-        self.note_line(w, line, kind != Kind::Read);
-        if kind != Kind::Read {
+    fn tile_line(&mut self, kind: ElementUse, w: &BoundWindow<'_>, line: Elements) -> TrapResult {
+        self.note_line(w, line, kind != ElementUse::Read);
+        if kind != ElementUse::Read {
             self.tiles.write(&w.slot, line);
             return Ok(());
         }
@@ -396,12 +396,12 @@ impl<'s> Worker<'s> {
     // ---- points --------------------------------------------------------------------------------------------------
 
     /// What the tables of a side say at a point.
-    fn entries(&mut self, side: &Side<'_>, at: &[i64]) -> Step<Entries> {
-        let Side::Tensor { tables, .. } = side else { return Ok(Entries::Sum(0)) };
+    fn entries(&mut self, side: &BoundSide<'_>, at: &[i64]) -> TrapResult<Entries> {
+        let BoundSide::Tensor { tables, .. } = side else { return Ok(Entries::Sum(0)) };
         let mut sum = 0i128;
         for table in tables {
             let n = table.at.at(at).and_then(|n| i64::try_from(n).ok()).unwrap_or(-1);
-            self.element(Kind::Read, table.tensor, None, n)?;
+            self.element(ElementUse::Read, table.tensor, None, n)?;
             let Some(memory) = table.memory else { return Ok(Entries::Wrong) };
             let dtype = self.s.tensors[table.tensor].dtype;
             // SAFETY: the entry is inside the tensor, as the line above has seen.
@@ -415,16 +415,16 @@ impl<'s> Worker<'s> {
         Ok(Entries::Sum(sum))
     }
 
-    fn spot(&mut self, side: &Side<'_>, at: &[i64], watch: &mut Watch) -> Step<Spot> {
+    fn spot(&mut self, side: &BoundSide<'_>, at: &[i64], watch: &mut Watch) -> TrapResult<Spot> {
         match side {
-            Side::Tile { w, at: window, row, col } => {
+            BoundSide::Tile { w, at: window, row, col } => {
                 let place = (row.at(at), col.at(at));
                 match inside(w, window, place) {
                     Some((r, c)) => Ok(Spot::Tile(r, c)),
                     None => self.fault(wording::outside_window(self.s.kernel, window, origin(w), place)),
                 }
             }
-            Side::Tensor { at: line, swizzle, tables, .. } => {
+            BoundSide::Tensor { at: line, swizzle, tables, .. } => {
                 let sum = match self.entries(side, at)? {
                     Entries::Sum(sum) => sum,
                     Entries::Nothing => return Ok(Spot::Nothing),
@@ -444,10 +444,10 @@ impl<'s> Worker<'s> {
         }
     }
 
-    fn read_point(&mut self, side: &Side<'_>, meets: bool, at: &[i64], watch: &mut Watch) -> Step<Spot> {
+    fn read_point(&mut self, side: &BoundSide<'_>, meets: bool, at: &[i64], watch: &mut Watch) -> TrapResult<Spot> {
         let spot = self.spot(side, at, watch)?;
         if matches!(spot, Spot::Tile(..) | Spot::Element(_)) {
-            self.touch(Kind::Read, side, spot)?;
+            self.touch(ElementUse::Read, side, spot)?;
             if meets && !watch.traffic.read(self.footprint(side, spot)) {
                 return self.fault(wording::conflict(&self.describe(side, spot), Meeting::Read, ""));
             }
@@ -455,7 +455,7 @@ impl<'s> Worker<'s> {
         Ok(spot)
     }
 
-    fn note_write(&mut self, side: &Side<'_>, spot: Spot, watch: &mut Watch, what: &str) -> Step {
+    fn note_write(&mut self, side: &BoundSide<'_>, spot: Spot, watch: &mut Watch, what: &str) -> TrapResult {
         // An element outside is reported by the write itself.
         let how = match watch.traffic.write(self.footprint(side, spot)) {
             Ok(()) => return Ok(()),
@@ -465,24 +465,24 @@ impl<'s> Worker<'s> {
         self.fault(wording::conflict(&self.describe(side, spot), how, what))
     }
 
-    fn touch(&mut self, kind: Kind, side: &Side<'_>, spot: Spot) -> Step {
+    fn touch(&mut self, kind: ElementUse, side: &BoundSide<'_>, spot: Spot) -> TrapResult {
         match (side, spot) {
-            (Side::Tensor { tensor, elem, .. }, Spot::Element(n)) => self.element(kind, *tensor, Some(*elem), n),
-            (Side::Tile { w, .. }, Spot::Tile(r, c)) if kind == Kind::Read => self.read_one(w, r, c),
-            (Side::Tile { w, .. }, Spot::Tile(r, c)) => {
-                self.write(w, Part { row: w.part.row + r, col: w.part.col + c, rows: 1, cols: 1 });
+            (BoundSide::Tensor { tensor, elem, .. }, Spot::Element(n)) => self.element(kind, *tensor, Some(*elem), n),
+            (BoundSide::Tile { w, .. }, Spot::Tile(r, c)) if kind == ElementUse::Read => self.read_one(w, r, c),
+            (BoundSide::Tile { w, .. }, Spot::Tile(r, c)) => {
+                self.write(w, ElementRect { row: w.part.row + r, col: w.part.col + c, rows: 1, cols: 1 });
                 Ok(())
             }
             _ => Ok(()),
         }
     }
 
-    fn describe(&self, side: &Side<'_>, spot: Spot) -> String {
+    fn describe(&self, side: &BoundSide<'_>, spot: Spot) -> String {
         match (side, spot) {
-            (Side::Tile { w, .. }, Spot::Tile(r, c)) => {
+            (BoundSide::Tile { w, .. }, Spot::Tile(r, c)) => {
                 wording::tile_element(self.s.kernel, w.tile, (w.part.row + r, w.part.col + c))
             }
-            (Side::Tensor { tensor, elem, .. }, Spot::Element(n)) => {
+            (BoundSide::Tensor { tensor, elem, .. }, Spot::Element(n)) => {
                 let (name, t) = (&self.s.kernel.tensors[*tensor].name, &self.s.tensors[*tensor]);
                 wording::tensor_element(name, t.dtype, *elem, n, |at| t.coordinates(at))
             }
@@ -490,15 +490,15 @@ impl<'s> Worker<'s> {
         }
     }
 
-    fn watch(&self, dst: &Side<'_>, sources: &[&Side<'_>], writes: u64) -> Watch {
+    fn watch(&self, dst: &BoundSide<'_>, sources: &[&BoundSide<'_>], writes: u64) -> Watch {
         let home = self.home(dst);
         let written = match dst {
-            Side::Tensor { tensor, .. } => Some(*tensor),
-            Side::Tile { .. } => None,
+            BoundSide::Tensor { tensor, .. } => Some(*tensor),
+            BoundSide::Tile { .. } => None,
         };
-        let looked_up = |side: &Side<'_>| match side {
-            Side::Tensor { tables, .. } => tables.iter().any(|t| Some(t.tensor) == written),
-            Side::Tile { .. } => false,
+        let looked_up = |side: &BoundSide<'_>| match side {
+            BoundSide::Tensor { tables, .. } => tables.iter().any(|t| Some(t.tensor) == written),
+            BoundSide::Tile { .. } => false,
         };
         let shared = sources.iter().any(|s| self.home(s).meets(&home) || looked_up(s)) || looked_up(dst);
         Watch { traffic: Traffic::new(&home, writes, shared), home, written }
@@ -553,7 +553,7 @@ fn next(extents: &[i64], at: &mut [i64]) -> bool {
 }
 
 /// Row and column of the window, if the place is inside.
-fn inside(w: &Window<'_>, t: &TileRef, (r, c): (Option<i128>, Option<i128>)) -> Option<(usize, usize)> {
+fn inside(w: &BoundWindow<'_>, t: &TileRef, (r, c): (Option<i128>, Option<i128>)) -> Option<(usize, usize)> {
     let axis = |at: Option<i128>, window: u32, origin: usize, capacity: u32| {
         let at = usize::try_from(at?).ok()?;
         (at < window as usize && origin + at < capacity as usize).then_some(at)
@@ -561,41 +561,41 @@ fn inside(w: &Window<'_>, t: &TileRef, (r, c): (Option<i128>, Option<i128>)) -> 
     Some((axis(r, t.rows, w.part.row, w.slot.ty.rows)?, axis(c, t.cols, w.part.col, w.slot.ty.cols)?))
 }
 
-fn origin(w: &Window<'_>) -> (usize, usize) {
+fn origin(w: &BoundWindow<'_>) -> (usize, usize) {
     (w.part.row, w.part.col)
 }
 
 /// Do the places move evenly along every axis?
-fn even(side: &Side<'_>) -> bool {
+fn even(side: &BoundSide<'_>) -> bool {
     match side {
-        Side::Tile { w, .. } => w.slot.steps().is_some(),
-        Side::Tensor { swizzle, .. } => swizzle.is_none(),
+        BoundSide::Tile { w, .. } => w.slot.steps().is_some(),
+        BoundSide::Tensor { swizzle, .. } => swizzle.is_none(),
     }
 }
 
 /// The longest axis along which no table moves.
-fn inner_axis(extents: &[i64], sides: &[&Side<'_>]) -> Option<usize> {
+fn inner_axis(extents: &[i64], sides: &[&BoundSide<'_>]) -> Option<usize> {
     let still = |axis: usize| {
         sides.iter().all(|side| match side {
-            Side::Tensor { tables, .. } => tables.iter().all(|t| t.at.strides[axis] == 0),
-            Side::Tile { .. } => true,
+            BoundSide::Tensor { tables, .. } => tables.iter().all(|t| t.at.strides[axis] == 0),
+            BoundSide::Tile { .. } => true,
         })
     };
     (0..extents.len()).filter(|&axis| still(axis)).max_by_key(|&axis| extents[axis])
 }
 
 /// Have all points places of their own? Not if that takes more than comparing strides.
-fn distinct(side: &Side<'_>, extents: &[i64]) -> bool {
+fn distinct(side: &BoundSide<'_>, extents: &[i64]) -> bool {
     let strides: Vec<i128> = match side {
-        Side::Tile { w, row, col, .. } => {
+        BoundSide::Tile { w, row, col, .. } => {
             let Some((down, right)) = w.slot.steps() else { return false };
             let strides = row.strides.iter().zip(&col.strides);
             strides.map(|(&r, &c)| i128::from(r) * down as i128 + i128::from(c) * right as i128).collect()
         }
-        Side::Tensor { at, swizzle: None, tables, elem: Elem::Whole(_), .. } if tables.is_empty() => {
+        BoundSide::Tensor { at, swizzle: None, tables, elem: Elem::Whole(_), .. } if tables.is_empty() => {
             at.strides.iter().map(|&s| i128::from(s)).collect()
         }
-        Side::Tensor { .. } => return false,
+        BoundSide::Tensor { .. } => return false,
     };
     let axes = strides.iter().zip(extents).filter(|(_, extent)| **extent > 1);
     let mut axes: Vec<(i128, i128)> = axes.map(|(s, &e)| (s.abs(), i128::from(e))).collect();

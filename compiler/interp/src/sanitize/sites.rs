@@ -1,8 +1,10 @@
 //! Which statements a monitor is told of, and what it is told: one list, which the lowering and the monitor read.
 
-use super::tensors::Kind;
+use super::tensors::ElementUse;
 use cranelift_entity::EntitySet;
-use ptoc_ir::tile::{Access, Elem, Kernel, Op, Operand, PrintPart, Region, Stmt, TensorDir, TensorId, TileRef, Value};
+use ptoc_ir::tile::{
+    Elem, Kernel, NestAccess, Op, Operand, PrintPart, Region, Stmt, TensorDir, TensorId, TileRef, Value,
+};
 use ptoc_isa::{Role, Sem};
 use ptoc_tensor::DType;
 
@@ -88,37 +90,37 @@ pub fn arguments(stmt: &Stmt, known: &EntitySet<Value>) -> Vec<Value> {
 }
 
 /// How a statement uses a tensor: reads and writes of elements of that dtype (`None`: the tensor's own).
-pub(super) fn tensor_uses(stmt: &Stmt, tensor: TensorId) -> Vec<(Kind, Option<DType>)> {
+pub(super) fn tensor_uses(stmt: &Stmt, tensor: TensorId) -> Vec<(ElementUse, Option<DType>)> {
     let mut out = Vec::new();
-    let mut add = |kind: Kind, of: TensorId, dtype: Option<DType>| {
+    let mut add = |kind: ElementUse, of: TensorId, dtype: Option<DType>| {
         if of == tensor {
             out.push((kind, dtype));
         }
     };
-    let mut side = |kind: Kind, access: &Access| {
-        if let Access::Tensor { tensor, elem, .. } = access {
+    let mut side = |kind: ElementUse, access: &NestAccess| {
+        if let NestAccess::Tensor { tensor, elem, .. } = access {
             let bytes = if let Elem::Whole(dtype) = elem { *dtype } else { DType::U8 };
             add(kind, *tensor, Some(bytes));
         }
-        access.tables().for_each(|t| add(Kind::Read, t, None));
+        access.tables().for_each(|t| add(ElementUse::Read, t, None));
     };
     match &stmt.op {
-        Op::Load { tensor, .. } => add(Kind::Read, *tensor, None),
-        Op::Store { tensor, .. } => add(Kind::Write, *tensor, None),
-        Op::Atomic { tensor, .. } => add(Kind::Atomic, *tensor, None),
+        Op::Load { tensor, .. } => add(ElementUse::Read, *tensor, None),
+        Op::Store { tensor, .. } => add(ElementUse::Write, *tensor, None),
+        Op::Atomic { tensor, .. } => add(ElementUse::Atomic, *tensor, None),
         Op::Copy(copy) => {
-            side(Kind::Read, &copy.src);
-            side(Kind::Write, &copy.dst);
+            side(ElementUse::Read, &copy.src);
+            side(ElementUse::Write, &copy.dst);
         }
         Op::Mma(mma) => {
-            [&mma.a, &mma.b, &mma.acc].into_iter().for_each(|access| side(Kind::Read, access));
-            side(Kind::Write, &mma.acc);
+            [&mma.a, &mma.b, &mma.acc].into_iter().for_each(|access| side(ElementUse::Read, access));
+            side(ElementUse::Write, &mma.acc);
         }
         Op::Inst(inst) => {
-            let store = if inst.attrs.atomic.is_some() { Kind::Atomic } else { Kind::Write };
+            let store = if inst.attrs.atomic.is_some() { ElementUse::Atomic } else { ElementUse::Write };
             for (spec, operand) in inst.instr.get().operands.iter().zip(&inst.operands) {
                 if let Operand::View(v) = operand {
-                    add(if spec.role == Role::Dst { store } else { Kind::Read }, v.tensor, None);
+                    add(if spec.role == Role::Dst { store } else { ElementUse::Read }, v.tensor, None);
                 }
             }
         }
@@ -129,7 +131,7 @@ pub(super) fn tensor_uses(stmt: &Stmt, tensor: TensorId) -> Vec<(Kind, Option<DT
 
 /// Does the kernel update elements of a tensor atomically?
 pub fn updates(kernel: &Kernel, tensor: TensorId) -> bool {
-    sites(kernel).into_iter().any(|stmt| tensor_uses(stmt, tensor).iter().any(|(kind, _)| *kind == Kind::Atomic))
+    sites(kernel).into_iter().any(|stmt| tensor_uses(stmt, tensor).iter().any(|(kind, _)| *kind == ElementUse::Atomic))
 }
 
 /// Memory of the running block that says where a statement goes on.
@@ -143,7 +145,7 @@ pub enum Data {
 
 /// What a monitor may look at when the statement is executed, in this order.
 pub fn data(kernel: &Kernel, stmt: &Stmt) -> Vec<Data> {
-    let tables = |sides: &[&Access]| {
+    let tables = |sides: &[&NestAccess]| {
         let tables = sides.iter().flat_map(|side| side.tables());
         tables.filter(|t| kernel.tensors[*t].dir == TensorDir::Scratch).map(Data::Scratch).collect()
     };

@@ -1,6 +1,6 @@
 //! Shadow of tensors: what has been written, and which blocks use what. Blocks run on several threads.
 
-use crate::tensors::{Fault, MANY};
+use crate::tensors::{MANY, TensorFault};
 use ptoc_ir::tile::TensorDir;
 use ptoc_layout::Storage;
 use ptoc_tensor::DType;
@@ -9,32 +9,32 @@ use std::sync::{Mutex, PoisonError};
 
 /// How an element is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum ElementUse {
     Read,
     Write,
     Atomic,
 }
 
-impl Kind {
+impl ElementUse {
     /// In words.
     pub fn verb(self) -> &'static str {
         match self {
-            Kind::Read => "read",
-            Kind::Write => "write",
-            Kind::Atomic => "atomic access",
+            ElementUse::Read => "read",
+            ElementUse::Write => "write",
+            ElementUse::Atomic => "atomic access",
         }
     }
 }
 
 /// Elements at even distances.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
+pub(super) struct ElementRun {
     pub start: i64,
     pub step: i64,
     pub count: u64,
 }
 
-impl Run {
+impl ElementRun {
     /// Number of element `k`, which is below `count`; beyond all tensors if that is no number.
     pub fn at(&self, k: u64) -> i64 {
         let at = i128::from(self.start) + i128::from(self.step) * i128::from(k);
@@ -55,12 +55,12 @@ struct Users {
 }
 
 /// Grains of a shard in which a use fails, and why.
-type Failed = (usize, Fault);
+type Failed = (usize, TensorFault);
 
 impl Users {
     /// Notes that block `me` (its number plus 1) uses grains, unless another block's use forbids it, or nothing wrote
     /// them. The first grain that cannot be used, and why.
-    fn claim(&mut self, kind: Kind, of: Range<usize>, me: u32, out: bool) -> Result<(), Failed> {
+    fn claim(&mut self, kind: ElementUse, of: Range<usize>, me: u32, out: bool) -> Result<(), Failed> {
         let Users { writer, reader, atomic } = self;
         // Zeroed memory is fresh from the system, for the most part.
         let own = |marks: &mut Vec<u32>| {
@@ -68,7 +68,7 @@ impl Users {
                 *marks = vec![0; SHARD];
             }
         };
-        if kind == Kind::Write {
+        if kind == ElementUse::Write {
             own(writer);
             let all = [&*writer, reader, atomic];
             if all.iter().any(|users| is_shared(users, &of, me)) {
@@ -78,14 +78,14 @@ impl Users {
             return Ok(());
         }
         // Two reads go together, and two atomic updates; a read and an update do not.
-        let (users, others) = if kind == Kind::Read { (reader, atomic) } else { (atomic, reader) };
+        let (users, others) = if kind == ElementUse::Read { (reader, atomic) } else { (atomic, reader) };
         own(users);
         users[of.clone()].iter_mut().for_each(|u| *u = if *u == 0 || *u == me { me } else { MANY });
         let all = [&*writer, others];
         let missing = |grain: usize| out && writer.get(grain).is_none_or(|user| *user == 0);
         if all.iter().any(|users| is_shared(users, &of, me)) || out && of.clone().any(missing) {
             // A race explains a missing value better than poison does, so it goes first.
-            let poison = |grain: usize| missing(grain).then_some(Fault::Poison);
+            let poison = |grain: usize| missing(grain).then_some(TensorFault::Poison);
             return first(of, |grain| all.iter().find_map(|users| race(users, grain, me)).or_else(|| poison(grain)));
         }
         Ok(())
@@ -100,13 +100,13 @@ fn is_shared(marks: &[u32], of: &Range<usize>, me: u32) -> bool {
 }
 
 /// Does another block use the grain?
-fn race(marks: &[u32], grain: usize, me: u32) -> Option<Fault> {
+fn race(marks: &[u32], grain: usize, me: u32) -> Option<TensorFault> {
     let user = *marks.get(grain)?;
-    (user != 0 && user != me).then(|| Fault::Race(if user == MANY { MANY } else { user - 1 }))
+    (user != 0 && user != me).then(|| TensorFault::Race(if user == MANY { MANY } else { user - 1 }))
 }
 
 /// The first grain with a fault.
-fn first(mut of: Range<usize>, fault: impl Fn(usize) -> Option<Fault>) -> Result<(), Failed> {
+fn first(mut of: Range<usize>, fault: impl Fn(usize) -> Option<TensorFault>) -> Result<(), Failed> {
     of.find_map(|grain| Some((grain, fault(grain)?))).map_or(Ok(()), Err)
 }
 
@@ -131,7 +131,7 @@ impl Tensor {
     ///
     /// # Errors
     /// Where there is no room for its marks: how many bytes they take.
-    pub fn new(dtype: DType, dir: TensorDir, shape: Vec<u64>, uses: &[(Kind, usize)]) -> Result<Tensor, u64> {
+    pub fn new(dtype: DType, dir: TensorDir, shape: Vec<u64>, uses: &[(ElementUse, usize)]) -> Result<Tensor, u64> {
         let bytes = shape.iter().fold(dtype.size() as u64, |n, &e| n.saturating_mul(e));
         let Ok(bytes) = usize::try_from(bytes) else { return Err(bytes) };
         let elements = bytes / dtype.size();
@@ -139,7 +139,7 @@ impl Tensor {
         let (grain, grains) = if whole { (dtype.size(), elements) } else { (1, bytes) };
         let mut shards = Vec::new();
         if matches!(dir, TensorDir::Out | TensorDir::InOut) {
-            let kinds = [Kind::Read, Kind::Write, Kind::Atomic];
+            let kinds = [ElementUse::Read, ElementUse::Write, ElementUse::Atomic];
             let marks = kinds.into_iter().filter(|kind| uses.iter().any(|(k, _)| k == kind)).count();
             let room = grains.saturating_mul(marks).saturating_mul(size_of::<u32>());
             let count = grains.div_ceil(SHARD);
@@ -176,7 +176,14 @@ impl Tensor {
 
     /// Uses a run of elements of `size` bytes, for block number `block`; `own` are the block's marks of a buffer of its
     /// own. The first element that cannot be used, and why.
-    pub fn run(&self, kind: Kind, size: usize, run: Run, block: u32, own: &mut [u8]) -> Result<(), (u64, Fault)> {
+    pub fn run(
+        &self,
+        kind: ElementUse,
+        size: usize,
+        run: ElementRun,
+        block: u32,
+        own: &mut [u8],
+    ) -> Result<(), (u64, TensorFault)> {
         if run.count == 0 {
             return Ok(());
         }
@@ -187,7 +194,7 @@ impl Tensor {
                 TensorDir::In => return Ok(()),
                 // Elements of another size than the marks'.
                 _ if size != self.grain => {}
-                TensorDir::Scratch if kind == Kind::Write && run.step == 1 => {
+                TensorDir::Scratch if kind == ElementUse::Write && run.step == 1 => {
                     own[a as usize..=b as usize].fill(1);
                     return Ok(());
                 }
@@ -201,47 +208,55 @@ impl Tensor {
     }
 
     /// Uses element number `index` of those of `size` bytes.
-    pub fn one(&self, kind: Kind, size: usize, index: i64, block: u32, own: &mut [u8]) -> Result<(), Fault> {
+    pub fn one(
+        &self,
+        kind: ElementUse,
+        size: usize,
+        index: i64,
+        block: u32,
+        own: &mut [u8],
+    ) -> Result<(), TensorFault> {
         let bytes = self.range(size, index)?;
         let grains = bytes.start / self.grain..bytes.end.div_ceil(self.grain);
         match self.dir {
             TensorDir::In => Ok(()),
             TensorDir::Scratch => match kind {
-                Kind::Write => {
+                ElementUse::Write => {
                     own[grains].fill(1);
                     Ok(())
                 }
                 _ => {
                     if own[grains].contains(&0) {
-                        Err(Fault::Poison)
+                        Err(TensorFault::Poison)
                     } else {
                         Ok(())
                     }
                 }
             },
             TensorDir::Out | TensorDir::InOut => {
-                let run = Run { start: grains.start as i64, step: 1, count: grains.len() as u64 };
+                let run = ElementRun { start: grains.start as i64, step: 1, count: grains.len() as u64 };
                 self.claims(kind, run, block + 1).map_err(|(_, fault)| fault)
             }
         }
     }
 
     /// The bytes of element number `index`, if elements are of `size` bytes.
-    fn range(&self, size: usize, index: i64) -> Result<Range<usize>, Fault> {
+    fn range(&self, size: usize, index: i64) -> Result<Range<usize>, TensorFault> {
         let start = usize::try_from(index).ok().and_then(|i| i.checked_mul(size));
-        let start = start.filter(|s| s.checked_add(size).is_some_and(|end| end <= self.bytes)).ok_or(Fault::Outside)?;
+        let start =
+            start.filter(|s| s.checked_add(size).is_some_and(|end| end <= self.bytes)).ok_or(TensorFault::Outside)?;
         match &self.members {
             Some(members) => {
                 let of = start / self.dtype.size()..(start + size).div_ceil(self.dtype.size());
                 let all = members.get(of).is_some_and(|m| !m.contains(&false));
-                if all { Ok(start..start + size) } else { Err(Fault::Outside) }
+                if all { Ok(start..start + size) } else { Err(TensorFault::Outside) }
             }
             None => Ok(start..start + size),
         }
     }
 
     /// Notes that block `me` (its number plus 1) uses `count` grains, `step` apart: the first that cannot be used.
-    fn claims(&self, kind: Kind, run: Run, me: u32) -> Result<(), (u64, Fault)> {
+    fn claims(&self, kind: ElementUse, run: ElementRun, me: u32) -> Result<(), (u64, TensorFault)> {
         let out = self.dir == TensorDir::Out;
         // All of the run is inside of the tensor.
         let place_of = |k: u64| run.start.wrapping_add(run.step.wrapping_mul(k as i64)) as usize;

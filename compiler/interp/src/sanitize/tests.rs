@@ -3,7 +3,7 @@
 
 use super::*;
 
-use crate::{End, Observer, State, TensorArg};
+use crate::{End, Observer, RunningKernel, TensorArg};
 use ptoc_diagnostics::{Code, codes};
 use ptoc_ir::tile::{Elem, TileRef};
 use rustc_hash::FxHashMap;
@@ -33,7 +33,7 @@ struct Teller<'s> {
 
 impl Teller<'_> {
     /// The elements of a tile as machine code has them in memory.
-    fn tile(state: &State<'_>, t: &TileRef) -> (Vec<u8>, i64, i64) {
+    fn tile(state: &RunningKernel<'_>, t: &TileRef) -> (Vec<u8>, i64, i64) {
         let number = |v: Value| state.value(v) as i64;
         let size = state.kernel().tiles[t.tile].ty.dtype.size();
         let (row, col) = t.origin.map_or((0, 0), |(r, c)| (number(r), number(c)));
@@ -47,7 +47,7 @@ impl Teller<'_> {
         (bytes, cols * size as i64, size as i64)
     }
 
-    fn tensor(state: &State<'_>, tensor: TensorId) -> (Vec<u8>, i64, i64) {
+    fn tensor(state: &RunningKernel<'_>, tensor: TensorId) -> (Vec<u8>, i64, i64) {
         let dtype = state.kernel().tensors[tensor].dtype;
         let count = state.shape(tensor).iter().product::<u64>() as i64;
         let element = |n| state.tensor_element(tensor, Elem::Whole(dtype), n).unwrap_or(0).to_le_bytes();
@@ -56,12 +56,12 @@ impl Teller<'_> {
 }
 
 impl Observer for Teller<'_> {
-    fn block(&mut self, state: &State<'_>) -> ControlFlow<()> {
+    fn block(&mut self, state: &RunningKernel<'_>) -> ControlFlow<()> {
         self.watcher.block(u64::from(state.block_number()), state.block());
         ControlFlow::Continue(())
     }
 
-    fn before(&mut self, state: &State<'_>, stmt: &Stmt) -> ControlFlow<()> {
+    fn before(&mut self, state: &RunningKernel<'_>, stmt: &Stmt) -> ControlFlow<()> {
         if let (true, Some(&site)) = (self.goes_on, self.sites.get(&std::ptr::from_ref(stmt))) {
             let (arguments, data) = &self.list[site as usize];
             let mut values: Vec<i64> = arguments.iter().map(|&v| state.value(v) as i64).collect();
@@ -79,7 +79,7 @@ impl Observer for Teller<'_> {
         ControlFlow::Continue(())
     }
 
-    fn after(&mut self, _: &State<'_>, _: &Stmt) -> ControlFlow<()> {
+    fn after(&mut self, _: &RunningKernel<'_>, _: &Stmt) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 }
@@ -91,7 +91,7 @@ pub(crate) fn beside(kernel: &Kernel, tensors: &[TensorArg], dims: &[i64], scala
     let (tensors, bits) = (tensors.to_vec(), scalars.iter().map(|s| s.unwrap_or(0)).collect::<Vec<u64>>());
     let memory: Vec<usize> = tensors.iter().map(|t| t.data.as_ptr().expose_provenance()).collect();
     // Their data is what tables are looked up in; the interpreter takes a copy.
-    let mut launch = crate::Launch {
+    let mut launch = crate::InterpreterLaunch {
         tensors: tensors.clone(),
         dims: dims.to_vec(),
         scalars: scalars.to_vec(),

@@ -22,7 +22,7 @@ struct Space {
 
 /// Why an element cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Fault {
+pub(super) enum TileReadFault {
     /// Nothing wrote it.
     Poison,
     /// It was written under that type, or as plain bytes.
@@ -45,7 +45,7 @@ pub(super) const MOST: u64 = 4 << 30;
 #[derive(Clone, Copy)]
 pub(super) struct Slot<'k> {
     pub ty: &'k TileType,
-    pub place: Place,
+    pub place: TileStorage,
     mark: u16,
     /// From row to row and from column to column, in elements of the storage (a placed mask: bits); `None`: as the
     /// layout says.
@@ -53,7 +53,7 @@ pub(super) struct Slot<'k> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
+pub(super) enum TileStorage {
     /// The tile's own marks, from this one on.
     Private(Tile, usize),
     /// First byte in the memory of the type's location.
@@ -62,13 +62,13 @@ pub(super) enum Place {
 
 /// Elements of a storage at even distances.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Line {
+pub(super) struct StridedElements {
     pub start: usize,
     pub step: isize,
     pub count: usize,
 }
 
-impl Line {
+impl StridedElements {
     fn at(&self, k: usize) -> usize {
         self.start.wrapping_add_signed(self.step * k as isize)
     }
@@ -76,7 +76,7 @@ impl Line {
 
 /// A rectangle of elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Part {
+pub(super) struct ElementRect {
     pub row: usize,
     pub col: usize,
     pub rows: usize,
@@ -98,12 +98,12 @@ impl Slot<'_> {
     }
 
     /// The part in as few lines as possible.
-    pub fn lines(&self, p: Part, f: &mut dyn FnMut(Line)) {
+    pub fn lines(&self, p: ElementRect, f: &mut dyn FnMut(StridedElements)) {
         if p.rows == 0 || p.cols == 0 {
             return;
         }
         let mut line = |row, col, step: usize, count| {
-            f(Line { start: self.index(row, col), step: step as isize, count });
+            f(StridedElements { start: self.index(row, col), step: step as isize, count });
         };
         match self.steps {
             Some((down, 1)) if p.rows == 1 || down == p.cols => line(p.row, p.col, 1, p.rows * p.cols),
@@ -117,8 +117,8 @@ impl Slot<'_> {
     /// The first byte and the one behind the last in the memory of the location, if the tile has an address.
     pub fn place_in_memory(&self) -> Option<Range<u64>> {
         match self.place {
-            Place::Private(..) => None,
-            Place::Space(base) => Some(base as u64..base as u64 + self.ty.bytes()),
+            TileStorage::Private(..) => None,
+            TileStorage::Space(base) => Some(base as u64..base as u64 + self.ty.bytes()),
         }
     }
 
@@ -134,7 +134,7 @@ impl Slot<'_> {
 
     /// The bytes (of a mask: bits) of an element in its location's memory. Only of a tile with an address.
     pub fn footprint(&self, index: usize) -> Range<u64> {
-        let Place::Space(base) = self.place else { return 0..0 };
+        let TileStorage::Space(base) = self.place else { return 0..0 };
         let (base, index, size) = (base as u64, index as u64, self.ty.dtype.size() as u64);
         match self.is_mask() {
             true => base * 8 + index..base * 8 + index + 1,
@@ -145,13 +145,13 @@ impl Slot<'_> {
     /// The bytes of an element in its location's memory; `None` of what has none, and of masks.
     pub fn bytes(&self, index: usize) -> Option<Range<u64>> {
         match self.place {
-            Place::Space(_) if !self.is_mask() => Some(self.footprint(index)),
+            TileStorage::Space(_) if !self.is_mask() => Some(self.footprint(index)),
             _ => None,
         }
     }
 }
 
-impl Part {
+impl ElementRect {
     /// Rows and columns of its elements, row by row.
     pub fn places(self) -> impl Iterator<Item = (usize, usize)> {
         (self.row..self.row + self.rows)
@@ -231,7 +231,7 @@ impl<'k> Tiles<'k> {
             AddrKind::Auto => {
                 let first = room(ty) * element;
                 let lives = self.private[tile].len() > first;
-                let slot = Slot { ty, place: Place::Private(tile, first), mark: PLAIN, steps };
+                let slot = Slot { ty, place: TileStorage::Private(tile, first), mark: PLAIN, steps };
                 return lives.then_some(slot).ok_or(Missing::Unassigned);
             }
             AddrKind::Fixed(at) => at[element],
@@ -250,7 +250,7 @@ impl<'k> Tiles<'k> {
         let mark = if mask || !ty.loc.bytes_observable() { self.mark(ty) } else { PLAIN };
         // A packed mask's rows are padded to 32 bytes.
         let steps = if mask { Some(((ty.cols as usize).div_ceil(8).next_multiple_of(32) * 8, 1)) } else { steps };
-        Ok(Slot { ty, place: Place::Space(addr), mark, steps })
+        Ok(Slot { ty, place: TileStorage::Space(addr), mark, steps })
     }
 
     fn mark(&mut self, ty: &TileType) -> u16 {
@@ -262,17 +262,17 @@ impl<'k> Tiles<'k> {
     }
 
     /// May all elements of the line be read?
-    pub fn may_read(&self, slot: &Slot<'_>, line: Line) -> bool {
+    pub fn may_read(&self, slot: &Slot<'_>, line: StridedElements) -> bool {
         match slot.place {
-            Place::Private(tile, first) => {
+            TileStorage::Private(tile, first) => {
                 let marks = &self.private[tile];
                 match line.step {
                     1 => all(&marks[first + line.start..first + line.start + line.count], 1),
                     _ => (0..line.count).all(|k| marks[first + line.at(k)] == 1),
                 }
             }
-            Place::Space(_) if line.step != 1 => (0..line.count).all(|k| self.fault(slot, line.at(k)).is_none()),
-            Place::Space(base) => {
+            TileStorage::Space(_) if line.step != 1 => (0..line.count).all(|k| self.fault(slot, line.at(k)).is_none()),
+            TileStorage::Space(base) => {
                 let space = &self.spaces[slot.ty.loc as usize];
                 if slot.ty.dtype == DType::Bool {
                     let start = base * 8 + line.start;
@@ -287,20 +287,22 @@ impl<'k> Tiles<'k> {
     }
 
     /// Why the element with this number cannot be read.
-    pub fn fault(&self, slot: &Slot<'_>, index: usize) -> Option<Fault> {
+    pub fn fault(&self, slot: &Slot<'_>, index: usize) -> Option<TileReadFault> {
         match slot.place {
-            Place::Private(tile, first) => (self.private[tile][first + index] == 0).then_some(Fault::Poison),
-            Place::Space(base) => {
+            TileStorage::Private(tile, first) => {
+                (self.private[tile][first + index] == 0).then_some(TileReadFault::Poison)
+            }
+            TileStorage::Space(base) => {
                 let space = &self.spaces[slot.ty.loc as usize];
                 let wrong = |mark: u16| match mark {
-                    POISON => Some(Fault::Poison),
+                    POISON => Some(TileReadFault::Poison),
                     m if m == slot.mark => None,
-                    PLAIN => Some(Fault::Confused(None)),
-                    m => Some(Fault::Confused(self.types.get(usize::from(m - FIRST_TYPE)).copied())),
+                    PLAIN => Some(TileReadFault::Confused(None)),
+                    m => Some(TileReadFault::Confused(self.types.get(usize::from(m - FIRST_TYPE)).copied())),
                 };
                 if slot.ty.dtype == DType::Bool {
                     let bit = base * 8 + index;
-                    let poison = (space.bits[bit] == 0).then_some(Fault::Poison);
+                    let poison = (space.bits[bit] == 0).then_some(TileReadFault::Poison);
                     return wrong(space.bytes[bit / 8]).or(poison);
                 }
                 let size = slot.ty.dtype.size();
@@ -311,19 +313,19 @@ impl<'k> Tiles<'k> {
     }
 
     /// The elements of a line are written.
-    pub fn write(&mut self, slot: &Slot<'_>, line: Line) {
+    pub fn write(&mut self, slot: &Slot<'_>, line: StridedElements) {
         let mark = slot.mark;
         if line.step != 1 && line.count > 1 {
             for k in 0..line.count {
-                self.write(slot, Line { start: line.at(k), step: 1, count: 1 });
+                self.write(slot, StridedElements { start: line.at(k), step: 1, count: 1 });
             }
             return;
         }
         match slot.place {
-            Place::Private(tile, first) => {
+            TileStorage::Private(tile, first) => {
                 self.private[tile][first + line.start..first + line.start + line.count].fill(1);
             }
-            Place::Space(base) => {
+            TileStorage::Space(base) => {
                 let space = &mut self.spaces[slot.ty.loc as usize];
                 if slot.ty.dtype != DType::Bool {
                     let size = slot.ty.dtype.size();

@@ -2,12 +2,12 @@
 
 use super::memory::Matrix;
 use super::sites::Data;
-use super::tensors::{Kind, Run};
-use super::tiles::{Fault, Line, MOST, Missing, Part, Place, Slot, Tiles};
+use super::tensors::{ElementRun, ElementUse};
+use super::tiles::{ElementRect, MOST, Missing, Slot, StridedElements, TileReadFault, TileStorage, Tiles};
 use super::{Sanitizer, Site};
 use crate::Trap;
 use crate::overlap::{Overlaps, Site as Owner};
-use crate::tensors::Fault as TensorFault;
+use crate::tensors::TensorFault;
 use crate::wording;
 use crate::wording::{Use, Words};
 use cranelift_entity::SecondaryMap;
@@ -17,17 +17,17 @@ use ptoc_ir::scalar;
 use ptoc_ir::tile::{Elem, Op, PrintPart, TensorId, Tile, TileRef, Value, ViewRef};
 use ptoc_isa::Loc;
 
-pub(super) type Step<T = ()> = Result<T, Box<Trap>>;
+pub(super) type TrapResult<T = ()> = Result<T, Box<Trap>>;
 
 /// A window of a tile as it is used now: all inside the capacity.
 #[derive(Clone, Copy)]
-pub(super) struct Window<'s> {
+pub(super) struct BoundWindow<'s> {
     pub tile: Tile,
     /// Of a tile array.
     pub element: u32,
     pub slot: Slot<'s>,
     /// The valid part.
-    pub part: Part,
+    pub part: ElementRect,
 }
 
 pub(super) struct Worker<'s> {
@@ -68,7 +68,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    pub fn fault<T>(&self, (code, message): Words) -> Step<T> {
+    pub fn fault<T>(&self, (code, message): Words) -> TrapResult<T> {
         let trap = Trap::new(code, self.span, message);
         Err(Box::new(Trap { block: Some(self.coordinates.clone()), ..trap }))
     }
@@ -104,11 +104,11 @@ impl<'s> Worker<'s> {
         }
     }
 
-    fn perform(&mut self, site: &Site<'s>) -> Step {
+    fn perform(&mut self, site: &Site<'s>) -> TrapResult {
         match &site.stmt.op {
-            Op::Load { tensor, offset, .. } => self.element(Kind::Read, *tensor, None, self.index(*offset)),
-            Op::Store { tensor, offset, .. } => self.element(Kind::Write, *tensor, None, self.index(*offset)),
-            Op::Atomic { tensor, offset, .. } => self.element(Kind::Atomic, *tensor, None, self.index(*offset)),
+            Op::Load { tensor, offset, .. } => self.element(ElementUse::Read, *tensor, None, self.index(*offset)),
+            Op::Store { tensor, offset, .. } => self.element(ElementUse::Write, *tensor, None, self.index(*offset)),
+            Op::Atomic { tensor, offset, .. } => self.element(ElementUse::Atomic, *tensor, None, self.index(*offset)),
             // Elements one by one are what loops spend their time on.
             Op::TileGet { tile, row, col, .. } if self.own_mark(tile, *row, *col).is_some_and(|mark| *mark == 1) => {
                 Ok(())
@@ -145,7 +145,7 @@ impl<'s> Worker<'s> {
     // ---- tensors -------------------------------------------------------------------------------------------------
 
     /// Uses a run of elements of a tensor, taken for elements of another kind if `elem` says so.
-    pub fn run(&mut self, kind: Kind, tensor: TensorId, elem: Option<Elem>, run: Run) -> Step {
+    pub fn run(&mut self, kind: ElementUse, tensor: TensorId, elem: Option<Elem>, run: ElementRun) -> TrapResult {
         let s = self.s;
         let t = &s.tensors[tensor];
         let own = &mut self.own[tensor];
@@ -160,7 +160,14 @@ impl<'s> Worker<'s> {
         self.tensor_fault(kind, tensor, elem, run.at(k), fault)
     }
 
-    fn tensor_fault(&self, kind: Kind, tensor: TensorId, elem: Option<Elem>, index: i64, fault: TensorFault) -> Step {
+    fn tensor_fault(
+        &self,
+        kind: ElementUse,
+        tensor: TensorId,
+        elem: Option<Elem>,
+        index: i64,
+        fault: TensorFault,
+    ) -> TrapResult {
         let t = &self.s.tensors[tensor];
         let of = Use {
             name: &self.s.kernel.tensors[tensor].name,
@@ -175,19 +182,26 @@ impl<'s> Worker<'s> {
     }
 
     /// Uses one element of a tensor.
-    pub fn element(&mut self, kind: Kind, tensor: TensorId, elem: Option<Elem>, index: i64) -> Step {
-        self.run(kind, tensor, elem, Run { start: index, step: 1, count: 1 })
+    pub fn element(&mut self, kind: ElementUse, tensor: TensorId, elem: Option<Elem>, index: i64) -> TrapResult {
+        self.run(kind, tensor, elem, ElementRun { start: index, step: 1, count: 1 })
     }
 
     /// Uses all elements of a window of a tensor.
-    pub fn view(&mut self, kind: Kind, v: &ViewRef) -> Step {
+    pub fn view(&mut self, kind: ElementUse, v: &ViewRef) -> TrapResult {
         let shape: Vec<u64> = v.shape.iter().map(|&n| self.index(n).max(0) as u64).collect();
         let strides: Vec<i64> = v.strides.iter().map(|&n| self.index(n)).collect();
         self.elements(kind, v.tensor, self.index(v.offset), &shape, &strides)
     }
 
     /// Uses the elements of a tensor at `offset` and so many strides from it, the last one fastest.
-    fn elements(&mut self, kind: Kind, tensor: TensorId, offset: i64, shape: &[u64], strides: &[i64]) -> Step {
+    fn elements(
+        &mut self,
+        kind: ElementUse,
+        tensor: TensorId,
+        offset: i64,
+        shape: &[u64],
+        strides: &[i64],
+    ) -> TrapResult {
         let (Some((&count, outer)), Some((&step, outer_strides))) = (shape.split_last(), strides.split_last()) else {
             return self.element(kind, tensor, None, offset);
         };
@@ -197,15 +211,16 @@ impl<'s> Worker<'s> {
         match (outer, outer_strides) {
             // Rows that follow each other are one.
             ([rows], [stride]) if i64::try_from(count).ok().and_then(|n| n.checked_mul(step)) == Some(*stride) => {
-                self.run(kind, tensor, None, Run { start: offset, step, count: rows.saturating_mul(count) })
+                self.run(kind, tensor, None, ElementRun { start: offset, step, count: rows.saturating_mul(count) })
             }
-            ([], _) | (_, []) => self.run(kind, tensor, None, Run { start: offset, step, count }),
+            ([], _) | (_, []) => self.run(kind, tensor, None, ElementRun { start: offset, step, count }),
             ([rows], [stride]) => {
-                let rows = Run { start: offset, step: *stride, count: *rows };
-                (0..rows.count).try_for_each(|i| self.run(kind, tensor, None, Run { start: rows.at(i), step, count }))
+                let rows = ElementRun { start: offset, step: *stride, count: *rows };
+                (0..rows.count)
+                    .try_for_each(|i| self.run(kind, tensor, None, ElementRun { start: rows.at(i), step, count }))
             }
             ([rows, inner @ ..], [stride, inner_strides @ ..]) => {
-                let rows = Run { start: offset, step: *stride, count: *rows };
+                let rows = ElementRun { start: offset, step: *stride, count: *rows };
                 let (inner, inner_strides) = ([inner, &[count]].concat(), [inner_strides, &[step]].concat());
                 (0..rows.count).try_for_each(|i| self.elements(kind, tensor, rows.at(i), &inner, &inner_strides))
             }
@@ -213,7 +228,7 @@ impl<'s> Worker<'s> {
     }
 
     /// A view that must have the shape of a window.
-    pub fn matching(&self, v: &ViewRef, w: &Window<'_>) -> Step {
+    pub fn matching(&self, v: &ViewRef, w: &BoundWindow<'_>) -> TrapResult {
         let shape: Vec<i64> = v.shape.iter().map(|&n| self.index(n)).collect();
         if shape[..] == [w.part.rows as i64, w.part.cols as i64] {
             return Ok(());
@@ -223,7 +238,7 @@ impl<'s> Worker<'s> {
 
     // ---- tiles ---------------------------------------------------------------------------------------------------
 
-    fn number_of(&self, tile: Tile, element: Option<Value>) -> Step<usize> {
+    fn number_of(&self, tile: Tile, element: Option<Value>) -> TrapResult<usize> {
         let n = element.map_or(0, |v| self.index(v));
         match usize::try_from(n) {
             Ok(n) if n < self.s.kernel.tiles[tile].count as usize => Ok(n),
@@ -231,7 +246,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    fn assign(&mut self, tile: Tile, element: Option<Value>, addr: i64) -> Step {
+    fn assign(&mut self, tile: Tile, element: Option<Value>, addr: i64) -> TrapResult {
         let element = self.number_of(tile, element)?;
         let ty = &self.s.kernel.tiles[tile].ty;
         let capacity = self.s.capacity.iter().find(|(l, _)| *l == ty.loc).map(|&(_, bytes)| bytes);
@@ -243,7 +258,7 @@ impl<'s> Worker<'s> {
     }
 
     /// Resolves a tile operand and checks that its valid part is inside.
-    pub fn window(&mut self, t: &TileRef) -> Step<Window<'s>> {
+    pub fn window(&mut self, t: &TileRef) -> TrapResult<BoundWindow<'s>> {
         let element = self.number_of(t.tile, t.element)?;
         let origin = t.origin.map_or((0, 0), |(r, c)| (self.index(r), self.index(c)));
         let valid = (self.index(t.valid.0), self.index(t.valid.1));
@@ -254,9 +269,13 @@ impl<'s> Worker<'s> {
                 Missing::TooLarge => wording::too_large(self.s.kernel, t.tile, MOST),
             })
         })?;
-        let part =
-            Part { row: origin.0 as usize, col: origin.1 as usize, rows: valid.0 as usize, cols: valid.1 as usize };
-        Ok(Window { tile: t.tile, element: element as u32, slot, part })
+        let part = ElementRect {
+            row: origin.0 as usize,
+            col: origin.1 as usize,
+            rows: valid.0 as usize,
+            cols: valid.1 as usize,
+        };
+        Ok(BoundWindow { tile: t.tile, element: element as u32, slot, part })
     }
 
     /// The mark of an element of a tile that shares no bytes, without a window and a layout; `None` also if it is
@@ -273,33 +292,33 @@ impl<'s> Worker<'s> {
     }
 
     /// An element of a window, as a part of its tile.
-    fn place(&mut self, t: &TileRef, row: Value, col: Value) -> Step<(Window<'s>, Part)> {
+    fn place(&mut self, t: &TileRef, row: Value, col: Value) -> TrapResult<(BoundWindow<'s>, ElementRect)> {
         let w = self.window(t)?;
         let (i, j) = (self.index(row), self.index(col));
         match (usize::try_from(i), usize::try_from(j)) {
             (Ok(r), Ok(c)) if r < w.part.rows && c < w.part.cols => {
-                Ok((w, Part { row: w.part.row + r, col: w.part.col + c, rows: 1, cols: 1 }))
+                Ok((w, ElementRect { row: w.part.row + r, col: w.part.col + c, rows: 1, cols: 1 }))
             }
             _ => self.fault(wording::not_valid(self.s.kernel, t.tile, (i, j), (w.part.rows, w.part.cols))),
         }
     }
 
     /// Reads the valid part of a tile operand.
-    pub fn read_valid(&mut self, t: &TileRef) -> Step<Window<'s>> {
+    pub fn read_valid(&mut self, t: &TileRef) -> TrapResult<BoundWindow<'s>> {
         let w = self.window(t)?;
         self.read(&w, w.part)?;
         Ok(w)
     }
 
     /// Writes it.
-    pub fn write_valid(&mut self, t: &TileRef) -> Step<Window<'s>> {
+    pub fn write_valid(&mut self, t: &TileRef) -> TrapResult<BoundWindow<'s>> {
         let w = self.window(t)?;
         self.write(&w, w.part);
         Ok(w)
     }
 
     /// Reads a part of a tile.
-    pub fn read(&mut self, w: &Window<'_>, part: Part) -> Step {
+    pub fn read(&mut self, w: &BoundWindow<'_>, part: ElementRect) -> TrapResult {
         let mut whole = true;
         let Worker { tiles, .. } = self;
         w.slot.lines(part, &mut |line| whole = whole && tiles.may_read(&w.slot, line));
@@ -311,30 +330,30 @@ impl<'s> Worker<'s> {
     }
 
     /// Reads an element of the window.
-    pub fn read_one(&mut self, w: &Window<'_>, row: usize, col: usize) -> Step {
-        let part = Part { row: w.part.row + row, col: w.part.col + col, rows: 1, cols: 1 };
+    pub fn read_one(&mut self, w: &BoundWindow<'_>, row: usize, col: usize) -> TrapResult {
+        let part = ElementRect { row: w.part.row + row, col: w.part.col + col, rows: 1, cols: 1 };
         self.read(w, part)
     }
 
     /// Fails if an element (row and column of the tile) cannot be read.
-    pub fn readable(&self, w: &Window<'_>, (row, col): (usize, usize)) -> Step {
+    pub fn readable(&self, w: &BoundWindow<'_>, (row, col): (usize, usize)) -> TrapResult {
         match self.tiles.fault(&w.slot, w.slot.index(row, col)) {
             None => Ok(()),
-            Some(Fault::Poison) => self.fault(wording::poison(self.s.kernel, w.tile, (row, col))),
-            Some(Fault::Confused(by)) => self.fault(wording::confused(self.s.kernel, w.tile, (row, col), by)),
+            Some(TileReadFault::Poison) => self.fault(wording::poison(self.s.kernel, w.tile, (row, col))),
+            Some(TileReadFault::Confused(by)) => self.fault(wording::confused(self.s.kernel, w.tile, (row, col), by)),
         }
     }
 
     /// Writes a part of a tile.
-    pub fn write(&mut self, w: &Window<'_>, part: Part) {
+    pub fn write(&mut self, w: &BoundWindow<'_>, part: ElementRect) {
         self.note(w, part, true);
         let Worker { tiles, .. } = self;
         w.slot.lines(part, &mut |line| tiles.write(&w.slot, line));
     }
 
     /// For [`Overlaps`]. Masks are bits, and are left out; tiles without addresses share no bytes.
-    fn note(&mut self, w: &Window<'_>, part: Part, write: bool) {
-        if !matches!(w.slot.place, Place::Space(_)) {
+    fn note(&mut self, w: &BoundWindow<'_>, part: ElementRect, write: bool) {
+        if !matches!(w.slot.place, TileStorage::Space(_)) {
             return;
         }
         let mut lines = Vec::new();
@@ -343,19 +362,19 @@ impl<'s> Worker<'s> {
     }
 
     /// The same for elements of a line.
-    pub fn note_line(&mut self, w: &Window<'_>, line: Line, write: bool) {
+    pub fn note_line(&mut self, w: &BoundWindow<'_>, line: StridedElements, write: bool) {
         let Some(base) = w.slot.bytes(0) else { return };
         if line.step != 1 && line.count > 1 {
             for k in 0..line.count {
                 let start = line.start.wrapping_add_signed(line.step * k as isize);
-                self.note_line(w, Line { start, step: 1, count: 1 }, write);
+                self.note_line(w, StridedElements { start, step: 1, count: 1 }, write);
             }
             return;
         }
         let size = w.slot.ty.dtype.size() as u64;
         let start = base.start + line.start as u64 * size;
         let bytes = start..start + line.count as u64 * size;
-        let Window { tile, element, slot, part } = *w;
+        let BoundWindow { tile, element, slot, part } = *w;
         let at = Owner { tile, element, loc: slot.ty.loc, base: base.start, span: self.span };
         if write {
             self.overlaps.write(&at, bytes);

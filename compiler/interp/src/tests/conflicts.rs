@@ -3,7 +3,7 @@
 use super::nests::{affine, copy, finish, layout, tensor_side, tile_side};
 use super::*;
 use ptoc_diagnostics::Code;
-use ptoc_ir::tile::{Access, AddrKind, Copy, Elem, Guard, Table, TileData};
+use ptoc_ir::tile::{AddrKind, Copy, Elem, Guard, NestAccess, Table, TileData};
 use ptoc_isa::Oob;
 
 const I32: Elem = Elem::Whole(DType::I32);
@@ -173,8 +173,13 @@ fn tables_that_meet() {
             extent: two,
             oob: Oob::Undefined,
         };
-        let dst =
-            Access::Tensor { tensor: y, elem: I32, at: affine(&mut b, 0, &[0]), swizzle: None, tables: vec![lookup] };
+        let dst = NestAccess::Tensor {
+            tensor: y,
+            elem: I32,
+            at: affine(&mut b, 0, &[0]),
+            swizzle: None,
+            tables: vec![lookup],
+        };
         let src = tensor_side(&mut b, x, I32, 0, &[1]);
         let c = copy(&mut b, &[2], dst, src);
         b.copy(c, at(9));
@@ -203,7 +208,7 @@ fn aliased_tiles() {
             for row in 0..2 {
                 let (dst, src) = (tile_side(b, s, &[0], &[1]), tensor_side(b, x, I32, 0, &[1]));
                 let dst = match dst {
-                    Access::Tile { tile, col, .. } => Access::Tile { tile, row: affine(b, row, &[0]), col },
+                    NestAccess::Tile { tile, col, .. } => NestAccess::Tile { tile, row: affine(b, row, &[0]), col },
                     other => other,
                 };
                 let c = copy(b, &[8], dst, src);
@@ -250,7 +255,7 @@ fn races_by_the_byte() {
             let (mut dst, src) = (tensor_side(b, y, i16s, 0, &[2]), tensor_side(b, x, i16s, 0, &[2]));
             let step = b.index_const(step);
             let start = b.mul(i, step, at(1));
-            if let Access::Tensor { at, .. } = &mut dst {
+            if let NestAccess::Tensor { at, .. } = &mut dst {
                 at.start = start;
             }
             let c = copy(b, &[8], dst, src);

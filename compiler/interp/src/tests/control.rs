@@ -294,7 +294,7 @@ fn scalar_arguments_defaults_and_printing() {
     let print = |given: Option<u64>| {
         let mut text = String::new();
         let mut sink = |line: &str| text.push_str(line);
-        let mut launch = Launch {
+        let mut launch = InterpreterLaunch {
             tensors: vec![],
             dims: vec![16],
             scalars: vec![given],
@@ -345,8 +345,13 @@ fn depth() {
     let kernel = ptoc_ir::tile::text::parse(&text, FileId(3)).expect("allowed");
     let mut lines = Vec::new();
     let mut sink = |line: &str| lines.push(line.to_owned());
-    let mut launch =
-        Launch { tensors: vec![], dims: vec![], scalars: vec![], options: Options::default(), print: &mut sink };
+    let mut launch = InterpreterLaunch {
+        tensors: vec![],
+        dims: vec![],
+        scalars: vec![],
+        options: Options::default(),
+        print: &mut sink,
+    };
     assert!(run(&kernel, &mut launch).is_ok());
     assert_eq!(lines, ["here\n"]);
 }

@@ -62,11 +62,20 @@ pub(crate) fn arg(dtype: DType, shape: &[u64], bits: &[u64]) -> TensorArg {
 }
 
 /// Runs a kernel without scalars; returns the data of the last tensor.
-pub(crate) fn run_with(kernel: &Kernel, tensors: Vec<TensorArg>, dims: &[i64]) -> Result<(Outcome, Vec<u64>), Trap> {
+pub(crate) fn run_with(
+    kernel: &Kernel,
+    tensors: Vec<TensorArg>,
+    dims: &[i64],
+) -> Result<(InterpreterOutcome, Vec<u64>), Trap> {
     crate::sanitize::tests::beside(kernel, &tensors, dims, &[]);
     let mut sink = |_: &str| {};
-    let mut launch =
-        Launch { tensors, dims: dims.to_vec(), scalars: Vec::new(), options: Options::default(), print: &mut sink };
+    let mut launch = InterpreterLaunch {
+        tensors,
+        dims: dims.to_vec(),
+        scalars: Vec::new(),
+        options: Options::default(),
+        print: &mut sink,
+    };
     let outcome = run(kernel, &mut launch)?;
     let last = launch.tensors.last().map(|t| elements(t.dtype, &t.data)).unwrap_or_default();
     Ok((outcome, last))

@@ -1,7 +1,7 @@
 //! Copies along nests: what they move. Their traps are in `conflicts`.
 
 use super::*;
-use ptoc_ir::tile::{Access, AddrKind, Affine, Copy, Elem, Guard, PrintPart, Table, TileData, TileRef};
+use ptoc_ir::tile::{AddrKind, Affine, Copy, Elem, Guard, NestAccess, PrintPart, Table, TileData, TileRef};
 use ptoc_isa::Oob;
 use ptoc_layout::{Swizzle, TileLayout, parse_value};
 
@@ -9,16 +9,16 @@ pub(super) fn affine(b: &mut Builder, start: i64, strides: &[i64]) -> Affine {
     Affine { start: b.index_const(start), strides: strides.iter().map(|&n| b.index_const(n)).collect() }
 }
 
-pub(super) fn tensor_side(b: &mut Builder, tensor: TensorId, elem: Elem, start: i64, strides: &[i64]) -> Access {
-    Access::Tensor { tensor, elem, at: affine(b, start, strides), swizzle: None, tables: vec![] }
+pub(super) fn tensor_side(b: &mut Builder, tensor: TensorId, elem: Elem, start: i64, strides: &[i64]) -> NestAccess {
+    NestAccess::Tensor { tensor, elem, at: affine(b, start, strides), swizzle: None, tables: vec![] }
 }
 
-pub(super) fn tile_side(b: &mut Builder, tile: TileRef, row: &[i64], col: &[i64]) -> Access {
-    Access::Tile { tile, row: affine(b, 0, row), col: affine(b, 0, col) }
+pub(super) fn tile_side(b: &mut Builder, tile: TileRef, row: &[i64], col: &[i64]) -> NestAccess {
+    NestAccess::Tile { tile, row: affine(b, 0, row), col: affine(b, 0, col) }
 }
 
 /// A copy without guards.
-pub(super) fn copy(b: &mut Builder, extents: &[i64], dst: Access, src: Access) -> Copy {
+pub(super) fn copy(b: &mut Builder, extents: &[i64], dst: NestAccess, src: NestAccess) -> Copy {
     let extents = extents.iter().map(|&n| b.index_const(n)).collect();
     Copy { extents, dst, src, guards: vec![], fill: None, covers: false }
 }
@@ -85,7 +85,7 @@ fn extents_and_windows() {
         for i in 0..4 {
             let (dst, src) = (tile_side(b, window, &[], &[]), tensor_side(b, x, I32, i, &[]));
             let dst = match dst {
-                Access::Tile { tile, row, .. } => Access::Tile { tile, row, col: affine(b, i, &[]) },
+                NestAccess::Tile { tile, row, .. } => NestAccess::Tile { tile, row, col: affine(b, i, &[]) },
                 other => other,
             };
             let point = copy(b, &[], dst, src);
@@ -133,7 +133,7 @@ fn tables() {
         b.begin_body();
         let (two, three) = (b.index_const(2), b.index_const(3));
         let lookup = Table { tensor: table, at: affine(&mut b, 0, &[0, 1]), stride: two, extent: three, oob };
-        let src = Access::Tensor {
+        let src = NestAccess::Tensor {
             tensor: x,
             elem: I32,
             at: affine(&mut b, 0, &[1, 0]),
@@ -208,7 +208,7 @@ fn swizzled_tensors() {
     let got = between((DType::I32, 16), (DType::I32, 16), &iota(16), |b, x, y| {
         let src = tensor_side(b, x, I32, 0, &[1]);
         let mut dst = tensor_side(b, y, I32, 0, &[1]);
-        if let Access::Tensor { swizzle, .. } = &mut dst {
+        if let NestAccess::Tensor { swizzle, .. } = &mut dst {
             *swizzle = Some(Swizzle::new(2, 0, 2).expect("a swizzle"));
         }
         let c = copy(b, &[16], dst, src);
@@ -264,7 +264,7 @@ fn tiles_with_layouts() {
         let mut sink = |line: &str| lines.push(line.to_owned());
         let args = vec![arg(DType::U8, &[32], &iota(32)), TensorArg::empty(DType::U8, vec![2])];
         let options = Options::default();
-        let mut launch = Launch { tensors: args, dims: vec![], scalars: vec![], options, print: &mut sink };
+        let mut launch = InterpreterLaunch { tensors: args, dims: vec![], scalars: vec![], options, print: &mut sink };
         run(&finish(b), &mut launch).unwrap_or_else(|t| panic!("{text}: {}", t.message));
         assert_eq!(launch.tensors[1].data, [0, 9], "{text}");
         let rows: Vec<_> = (0..4).map(|r| format!("{:?}", (r * 8..r * 8 + 8).collect::<Vec<_>>())).collect();

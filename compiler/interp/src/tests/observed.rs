@@ -17,7 +17,7 @@ struct Notes {
     trap: Option<Trap>,
 }
 
-fn z(state: &State<'_>) -> Result<u64, Unread> {
+fn z(state: &RunningKernel<'_>) -> Result<u64, Unread> {
     let tile = state.kernel().tiles.iter().find(|(_, t)| t.name == "z").map(|(id, _)| id).expect("a tile");
     state.element(tile, 0, 0, 0)
 }
@@ -27,13 +27,13 @@ fn is_add(stmt: &Stmt) -> bool {
 }
 
 impl Observer for Notes {
-    fn block(&mut self, state: &State<'_>) -> ControlFlow<()> {
+    fn block(&mut self, state: &RunningKernel<'_>) -> ControlFlow<()> {
         assert_eq!(self.blocks.len(), state.block_number() as usize);
         self.blocks.push(state.block().to_vec());
         ControlFlow::Continue(())
     }
 
-    fn before(&mut self, state: &State<'_>, stmt: &Stmt) -> ControlFlow<()> {
+    fn before(&mut self, state: &RunningKernel<'_>, stmt: &Stmt) -> ControlFlow<()> {
         if self.stop == Some(self.before) {
             return ControlFlow::Break(());
         }
@@ -44,7 +44,7 @@ impl Observer for Notes {
         ControlFlow::Continue(())
     }
 
-    fn after(&mut self, state: &State<'_>, stmt: &Stmt) -> ControlFlow<()> {
+    fn after(&mut self, state: &RunningKernel<'_>, stmt: &Stmt) -> ControlFlow<()> {
         self.after += 1;
         if is_add(stmt) {
             self.sums.last_mut().expect("noted").1 = z(state);
@@ -52,7 +52,7 @@ impl Observer for Notes {
         ControlFlow::Continue(())
     }
 
-    fn trapped(&mut self, _: &State<'_>, trap: &Trap) {
+    fn trapped(&mut self, _: &RunningKernel<'_>, trap: &Trap) {
         self.trap = Some(trap.clone());
     }
 }
@@ -62,10 +62,15 @@ fn run_noted(
     tensors: Vec<TensorArg>,
     dims: &[i64],
     notes: &mut Notes,
-) -> (Result<Outcome, End>, Vec<u8>) {
+) -> (Result<InterpreterOutcome, End>, Vec<u8>) {
     let mut sink = |_: &str| {};
-    let mut launch =
-        Launch { tensors, dims: dims.to_vec(), scalars: Vec::new(), options: Options::default(), print: &mut sink };
+    let mut launch = InterpreterLaunch {
+        tensors,
+        dims: dims.to_vec(),
+        scalars: Vec::new(),
+        options: Options::default(),
+        print: &mut sink,
+    };
     let result = run_observed(kernel, &mut launch, notes);
     (result, launch.tensors.last().map(|t| t.data.clone()).unwrap_or_default())
 }

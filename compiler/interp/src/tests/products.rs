@@ -3,7 +3,7 @@
 use super::nests::{affine, finish, tensor_side};
 use super::*;
 use ptoc_ir::scalar;
-use ptoc_ir::tile::{Access, Elem, Mma, Table};
+use ptoc_ir::tile::{Elem, Mma, NestAccess, Table};
 use ptoc_isa::Oob;
 
 /// `acc[m, n] += a[m, k] b[n, k]` on row-major tensors of these dtypes; `f` changes the statement.
@@ -105,7 +105,7 @@ fn nested_k_counts_colexicographically() {
         product((DType::F32, DType::F32), (1, 1, 4), [&c, &a, &ones], |b, mma| {
             mma.k = vec![b.index_const(2); 2];
             for (side, own) in [(&mut mma.acc, false), (&mut mma.a, true), (&mut mma.b, true)] {
-                if let Access::Tensor { at, .. } = side {
+                if let NestAccess::Tensor { at, .. } = side {
                     let [x, y] = if own { strides } else { [0, 0] };
                     *at = affine(b, 0, &[0, 0, x, y]);
                 }
@@ -141,7 +141,7 @@ fn tables_of_operands() {
         b.begin_body();
         let (one, two) = (b.index_const(1), b.index_const(2));
         let table = Table { tensor: rows, at: affine(&mut b, 0, &[1, 0, 0]), stride: one, extent: two, oob };
-        let side = |b: &mut Builder, tables| Access::Tensor {
+        let side = |b: &mut Builder, tables| NestAccess::Tensor {
             tensor: x,
             elem: Elem::Whole(DType::I8),
             at: affine(b, 0, &[0, 0, 0]),
@@ -176,20 +176,20 @@ fn traps() {
     };
     let xs = [0u64; 4];
     let got = product((DType::F32, DType::F32), (2, 2, 2), [&xs; 3], |b, mma| {
-        if let Access::Tensor { at, .. } = &mut mma.acc {
+        if let NestAccess::Tensor { at, .. } = &mut mma.acc {
             *at = affine(b, 0, &[1, 1, 0]);
         }
     });
     expect(got, codes::COPY_CONFLICT, "c[0, 1] is written twice by one matrix product");
     let got = product((DType::F32, DType::F32), (2, 2, 2), [&xs; 3], |b, mma| {
-        if let Access::Tensor { at, .. } = &mut mma.a {
+        if let NestAccess::Tensor { at, .. } = &mut mma.a {
             *at = affine(b, 1, &[2, 0, 1]);
         }
     });
     expect(got, codes::TRAP_TENSOR_OUT_OF_BOUNDS, "read of element 4 of tensor a, which has 4 elements");
     // An operand that is the accumulator.
     let got = product((DType::F32, DType::F32), (2, 2, 2), [&xs; 3], |_, mma| {
-        if let (Access::Tensor { tensor, .. }, Access::Tensor { tensor: c, .. }) = (&mut mma.b, &mma.acc) {
+        if let (NestAccess::Tensor { tensor, .. }, NestAccess::Tensor { tensor: c, .. }) = (&mut mma.b, &mma.acc) {
             *tensor = *c;
         }
     });

@@ -131,7 +131,7 @@ fn addresses() {
     expect(&assign(33), codes::TRAP_BAD_TILE_ADDRESS, at(2), "address 33 (alignment 32)");
     expect(&assign(-32), codes::TRAP_BAD_TILE_ADDRESS, at(2), "address -32");
     let mut sink = |_: &str| {};
-    let mut launch = Launch {
+    let mut launch = InterpreterLaunch {
         tensors: vec![TensorArg::empty(DType::I32, vec![4])],
         dims: vec![],
         scalars: vec![],
@@ -208,7 +208,7 @@ fn fuel_and_memory() {
         b.while_loop(at(1), |b, _| b.bool_const(true), |_, _| {});
     });
     let mut sink = |_: &str| {};
-    let mut launch = Launch {
+    let mut launch = InterpreterLaunch {
         tensors: vec![TensorArg::empty(DType::I32, vec![4])],
         dims: vec![],
         scalars: vec![],
@@ -221,7 +221,10 @@ fn fuel_and_memory() {
     let text = "kernel \"k\" target \"a2a3\"\nprologue {\n v0: index = const 4000000000\n}\n\
                 grid [v1: index \"i\" < v0]\nbody {\n}\n";
     let blocks = ptoc_ir::tile::text::parse(text, ptoc_diagnostics::FileId(0)).unwrap();
-    assert_eq!(run(&blocks, &mut Launch { tensors: vec![], ..launch }).unwrap_err().code, codes::TRAP_OUT_OF_FUEL);
+    assert_eq!(
+        run(&blocks, &mut InterpreterLaunch { tensors: vec![], ..launch }).unwrap_err().code,
+        codes::TRAP_OUT_OF_FUEL
+    );
     let huge = body(|b, _| {
         alloc(b, "t", vec_ty(DType::I32, 1 << 20, 1 << 14));
     });

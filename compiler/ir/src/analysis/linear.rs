@@ -14,7 +14,7 @@ const LARGE: i64 = 1 << 56;
 
 /// A sum of symbols with factors, and a constant.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Row {
+pub struct LinearSum {
     /// Sorted by symbol; no factor is 0.
     terms: Vec<(u32, i64)>,
     constant: i64,
@@ -23,25 +23,25 @@ pub struct Row {
 /// What holds at once.
 #[derive(Clone, Debug, Default)]
 pub struct System {
-    zero: Vec<Row>,
-    at_least_zero: Vec<Row>,
+    zero: Vec<LinearSum>,
+    at_least_zero: Vec<LinearSum>,
     /// One of the two is at least zero.
-    either: Vec<[Row; 2]>,
+    either: Vec<[LinearSum; 2]>,
 }
 
-impl Row {
+impl LinearSum {
     /// A constant row: no symbols.
-    pub fn number(constant: i64) -> Row {
-        Row { terms: Vec::new(), constant }
+    pub fn number(constant: i64) -> LinearSum {
+        LinearSum { terms: Vec::new(), constant }
     }
 
     /// With `factor * symbol` more; `None`: too great a number.
-    pub fn plus(self, symbol: u32, factor: i64) -> Option<Row> {
-        self.sum(1, &Row { terms: vec![(symbol, factor)], constant: 0 }, 1)
+    pub fn plus(self, symbol: u32, factor: i64) -> Option<LinearSum> {
+        self.sum(1, &LinearSum { terms: vec![(symbol, factor)], constant: 0 }, 1)
     }
 
     /// `n * self + m * other`
-    pub fn sum(&self, n: i64, other: &Row, m: i64) -> Option<Row> {
+    pub fn sum(&self, n: i64, other: &LinearSum, m: i64) -> Option<LinearSum> {
         let scaled = |x: i64, by: i64| x.checked_mul(by).filter(|p| p.abs() < LARGE);
         let added = |x: i64, y: i64| Some(x + y).filter(|s| s.abs() < LARGE);
         let mut terms = Vec::with_capacity(self.terms.len() + other.terms.len());
@@ -72,7 +72,7 @@ impl Row {
             }
         }
         let constant = added(scaled(self.constant, n)?, scaled(other.constant, m)?)?;
-        Some(Row { terms, constant })
+        Some(LinearSum { terms, constant })
     }
 
     /// Its symbols.
@@ -102,25 +102,25 @@ struct Contradiction;
 
 impl System {
     /// `row == 0`
-    pub fn zero(&mut self, row: Row) {
+    pub fn zero(&mut self, row: LinearSum) {
         self.zero.push(row);
     }
 
     /// `row >= 0`
-    pub fn at_least_zero(&mut self, row: Row) {
+    pub fn at_least_zero(&mut self, row: LinearSum) {
         self.at_least_zero.push(row);
     }
 
     /// `row != 0`
-    pub fn not_zero(&mut self, row: Row) {
-        let sides = [1, -1].map(|sign| row.sum(sign, &Row::number(-1), 1));
+    pub fn not_zero(&mut self, row: LinearSum) {
+        let sides = [1, -1].map(|sign| row.sum(sign, &LinearSum::number(-1), 1));
         if let [Some(above), Some(below)] = sides {
             self.either(above, below);
         }
     }
 
     /// `a >= 0` or `b >= 0`
-    pub fn either(&mut self, a: Row, b: Row) {
+    pub fn either(&mut self, a: LinearSum, b: LinearSum) {
         self.either.push([a, b]);
     }
 
@@ -175,16 +175,16 @@ impl System {
 
 /// What is left of equations and inequalities without the symbols, but for those that `keep` names.
 fn project(
-    mut zero: Vec<Row>,
-    mut least: Vec<Row>,
+    mut zero: Vec<LinearSum>,
+    mut least: Vec<LinearSum>,
     keep: &dyn Fn(u32) -> bool,
-) -> Result<(Vec<Row>, Vec<Row>), Contradiction> {
+) -> Result<(Vec<LinearSum>, Vec<LinearSum>), Contradiction> {
     loop {
         while let Some((at, symbol)) = solvable(&mut zero, keep)? {
             let equation = zero.swap_remove(at);
             let factor = equation.factor(symbol);
             // The factor is 1 or -1.
-            let replaced = |row: &Row| match row.factor(symbol) {
+            let replaced = |row: &LinearSum| match row.factor(symbol) {
                 0 => Some(row.clone()),
                 n => row.sum(1, &equation, -n * factor),
             };
@@ -195,12 +195,13 @@ fn project(
         let Some(same) = opposite(&mut least) else { break };
         zero.push(same);
     }
-    let (zero, others): (Vec<Row>, Vec<Row>) = zero.into_iter().partition(|r| r.terms.iter().all(|t| keep(t.0)));
+    let (zero, others): (Vec<LinearSum>, Vec<LinearSum>) =
+        zero.into_iter().partition(|r| r.terms.iter().all(|t| keep(t.0)));
     both_ways(others, &mut least);
     loop {
         rounded(&mut least)?;
         let Some(symbol) = cheapest(&least, keep) else { return Ok((zero, least)) };
-        let (with, mut rest): (Vec<Row>, Vec<Row>) = least.into_iter().partition(|r| r.factor(symbol) != 0);
+        let (with, mut rest): (Vec<LinearSum>, Vec<LinearSum>) = least.into_iter().partition(|r| r.factor(symbol) != 0);
         for low in with.iter().filter(|r| r.factor(symbol) > 0) {
             for high in with.iter().filter(|r| r.factor(symbol) < 0) {
                 let (n, m) = (low.factor(symbol), -high.factor(symbol));
@@ -215,10 +216,10 @@ fn project(
 
 /// Two inequalities that leave one number are an equation: that it is one of integers would be lost where a pair of
 /// bounds is added up.
-fn opposite(least: &mut Vec<Row>) -> Option<Row> {
-    let negated = |row: &Row| row.sum(-1, &Row::default(), 1);
+fn opposite(least: &mut Vec<LinearSum>) -> Option<LinearSum> {
+    let negated = |row: &LinearSum| row.sum(-1, &LinearSum::default(), 1);
     // They are sorted, and no two have the same terms.
-    let other = |row: &Row| {
+    let other = |row: &LinearSum| {
         let at = least.binary_search_by(|r| r.terms.cmp(&row.terms)).ok()?;
         (least[at].constant == row.constant).then_some(at)
     };
@@ -229,15 +230,15 @@ fn opposite(least: &mut Vec<Row>) -> Option<Row> {
 }
 
 /// Equations as two inequalities each.
-fn both_ways(zero: Vec<Row>, least: &mut Vec<Row>) {
+fn both_ways(zero: Vec<LinearSum>, least: &mut Vec<LinearSum>) {
     for row in zero {
-        least.extend(row.sum(-1, &Row::default(), 1));
+        least.extend(row.sum(-1, &LinearSum::default(), 1));
         least.push(row);
     }
 }
 
 /// An equation with a symbol that has the factor 1 or -1. All of them are divided by what divides their factors.
-fn solvable(zero: &mut Vec<Row>, keep: &dyn Fn(u32) -> bool) -> Result<Option<(usize, u32)>, Contradiction> {
+fn solvable(zero: &mut Vec<LinearSum>, keep: &dyn Fn(u32) -> bool) -> Result<Option<(usize, u32)>, Contradiction> {
     for row in zero.iter_mut() {
         let by = row.divisor();
         if row.constant % by != 0 || row.terms.is_empty() && row.constant != 0 {
@@ -253,7 +254,7 @@ fn solvable(zero: &mut Vec<Row>, keep: &dyn Fn(u32) -> bool) -> Result<Option<(u
 }
 
 /// Divides and rounds the rows; of equal ones the tightest stays.
-fn rounded(least: &mut Vec<Row>) -> Result<(), Contradiction> {
+fn rounded(least: &mut Vec<LinearSum>) -> Result<(), Contradiction> {
     for row in least.iter_mut() {
         if row.terms.is_empty() && row.constant < 0 {
             return Err(Contradiction);
@@ -267,7 +268,7 @@ fn rounded(least: &mut Vec<Row>) -> Result<(), Contradiction> {
 }
 
 /// The symbol whose elimination makes the fewest rows.
-fn cheapest(least: &[Row], keep: &dyn Fn(u32) -> bool) -> Option<u32> {
+fn cheapest(least: &[LinearSum], keep: &dyn Fn(u32) -> bool) -> Option<u32> {
     // How many rows bound it from below and from above.
     let mut counts: Vec<(u32, u64, u64)> = Vec::new();
     for &(symbol, factor) in least.iter().flat_map(|r| &r.terms) {
@@ -286,8 +287,8 @@ fn cheapest(least: &[Row], keep: &dyn Fn(u32) -> bool) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn row(terms: &[(u32, i64)], constant: i64) -> Row {
-        terms.iter().fold(Row::number(constant), |row, &(s, n)| row.plus(s, n).expect("small"))
+    fn row(terms: &[(u32, i64)], constant: i64) -> LinearSum {
+        terms.iter().fold(LinearSum::number(constant), |row, &(s, n)| row.plus(s, n).expect("small"))
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Analyses of integers: conditions that hold, ranges, polynomials of `index` values and inequalities
 //! between them, and systems of linear inequalities. All passes share them:
 //!
-//! * [`poly`]: sums of products, over the values of a kernel or over the symbols of an analysis. The hazard proof extends
-//!   it by an interval in place of the constant.
+//! * [`poly`]: sums of products, over the values of a kernel or over the symbols of an analysis. The hazard proof
+//!   extends it by an interval in place of the constant.
 //! * [`progression`]: what a number may be, by ends and step.
 //! * [`ranges`]: intervals of mutable variables, with widening; they have no step, since the end of a loop moves them.
 //! * [`linear`]: rows of inequalities, eliminated one symbol after the other.

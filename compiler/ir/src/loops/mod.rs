@@ -23,8 +23,8 @@ pub use op::{
 };
 pub use shared::{SharedInfo, operands};
 pub use types::{
-    Bounded, BoundsRow, CheckRow, Entry, Func, LTy, Label, MemTy, Module, Place, Reg, RegData, SpaceData, SpaceId,
-    VarData, VarId,
+    Bounded, BoundsRow, CheckRow, Func, FunctionEntry, LTy, Label, MemTy, Module, Reg, RegData, SourcePosition,
+    SpaceData, SpaceId, VarData, VarId,
 };
 pub use verify::{MAX_DEPTH, verify};
 

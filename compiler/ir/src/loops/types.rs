@@ -205,12 +205,12 @@ pub struct BoundsRow {
     pub span: Span,
     /// Where the statement stands, for those who read the text: spans mean nothing without the sources.
     /// [`Module::locate`] sets it.
-    pub place: Option<Place>,
+    pub place: Option<SourcePosition>,
 }
 
 /// A place of the source in numbers that an editor shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SourcePosition {
     /// The file, if it is not the kernel's.
     pub file: Option<SmolStr>,
     /// Line, from 1.
@@ -232,7 +232,7 @@ pub enum Bounded {
 
 /// How a function is entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum FunctionEntry {
     /// The prologue: checks the launch and leaves the grid's extents in the results.
     Launch,
     /// One block.
@@ -245,7 +245,7 @@ pub struct Func {
     /// `add.launch`, `add.block`
     pub name: SmolStr,
     /// Launch or block.
-    pub entry: Entry,
+    pub entry: FunctionEntry,
     /// Inputs: one i64 register each, in the order of the launch record: dimensions, then scalar arguments (f32 as
     /// bits in the low half, and so on), then (block functions) the block's grid coordinates, then, where blocks join
     /// ([`Module::spread`]), the number of blocks along each dimension of the grid, at least 1.
@@ -300,7 +300,7 @@ impl Module {
     }
 
     /// Says of each row of the table of bounds where its statement stands. `place` is asked for spans of sources only.
-    pub fn locate(&mut self, place: impl Fn(Span) -> Place) {
+    pub fn locate(&mut self, place: impl Fn(Span) -> SourcePosition) {
         for row in self.bounds.iter_mut().filter(|row| row.span != Span::default()) {
             row.place = Some(place(row.span));
         }

@@ -8,8 +8,8 @@
 //! makes one of several.)
 
 use super::{
-    Addr, Atomic, Base, BinOp, Bounded, Cast, CmpOp, Contract, Entry, For, Func, Gather, LTy, Label, Lanes, MemTy,
-    Module, Op, PrintPart, Reduce, Reg, Region, SharedInfo, Start, Stride, UnOp, VarId,
+    Addr, Atomic, Base, BinOp, Bounded, Cast, CmpOp, Contract, For, Func, FunctionEntry, Gather, LTy, Label, Lanes,
+    MemTy, Module, Op, PrintPart, Reduce, Reg, Region, SharedInfo, Start, Stride, UnOp, VarId,
 };
 use cranelift_entity::{EntityRef, SecondaryMap};
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
@@ -46,7 +46,7 @@ pub fn verify(module: &Module) -> Result<(), Vec<Diagnostic>> {
             lanes: None,
             span: Span::default(),
             found: &mut found,
-            bounded: (func.entry == Entry::Block && !bounded.is_empty()).then_some(&bounded),
+            bounded: (func.entry == FunctionEntry::Block && !bounded.is_empty()).then_some(&bounded),
         }
         .function();
     }
@@ -79,7 +79,7 @@ fn tables(module: &Module, errors: &mut Vec<Diagnostic>) {
     if i64::try_from(module.arena).is_err() {
         bad(format!("an arena of {} bytes", module.arena));
     }
-    if module.launch.entry != Entry::Launch || module.block.entry != Entry::Block {
+    if module.launch.entry != FunctionEntry::Launch || module.block.entry != FunctionEntry::Block {
         bad("the module's functions are not a launch and a block function".into());
     }
     let (launch, block) = (&module.launch, &module.block);
@@ -108,7 +108,7 @@ fn tables(module: &Module, errors: &mut Vec<Diagnostic>) {
 
 /// What is known of a register at the point at hand.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum State {
+enum RegisterState {
     #[default]
     Undefined,
     Visible,
@@ -126,7 +126,7 @@ struct Verifier<'a> {
     module: &'a Module,
     func: &'a Func,
     errors: &'a mut Vec<Diagnostic>,
-    state: SecondaryMap<Reg, State>,
+    state: SecondaryMap<Reg, RegisterState>,
     /// Registers in the order of their definitions; a region cuts it back when it ends.
     visible: Vec<Reg>,
     /// The enclosing labels.
@@ -171,11 +171,11 @@ impl Verifier<'_> {
             return None;
         };
         match self.state[reg] {
-            State::Visible => {}
-            State::Undefined => {
+            RegisterState::Visible => {}
+            RegisterState::Undefined => {
                 self.error(codes::LOOP_IR_DEFINITION, format_args!("{what}: {reg} has no value yet"));
             }
-            State::Gone => {
+            RegisterState::Gone => {
                 let message = format_args!("{what}: {reg} belongs to a region that has ended");
                 self.error(codes::LOOP_IR_DEFINITION, message);
             }
@@ -192,14 +192,14 @@ impl Verifier<'_> {
         let Some(ty) = self.ty(reg) else {
             return self.error(codes::LOOP_IR_REFERENCE, format_args!("{what}: there is no register {reg}"));
         };
-        if self.state[reg] != State::Undefined {
+        if self.state[reg] != RegisterState::Undefined {
             self.error(codes::LOOP_IR_DEFINITION, format_args!("{what}: {reg} is defined twice"));
         }
         if !types.is_empty() && !types.contains(&ty) {
             let wanted: Vec<&str> = types.iter().map(|t| t.name()).collect();
             self.error(codes::LOOP_IR_TYPE, format_args!("{what}: {reg} is {ty}, not {}", wanted.join(" or ")));
         }
-        self.state[reg] = State::Visible;
+        self.state[reg] = RegisterState::Visible;
         self.visible.push(reg);
     }
 
@@ -223,7 +223,7 @@ impl Verifier<'_> {
 
     fn close(&mut self, mark: usize) {
         for reg in self.visible.drain(mark..) {
-            self.state[reg] = State::Gone;
+            self.state[reg] = RegisterState::Gone;
         }
     }
 

@@ -5,13 +5,13 @@
 //! on data ([`Unknown::Data`]) has no count.
 
 use super::eval::arith;
-use super::{Entry, For, Func, LTy, Label, Lanes, MemTy, Module, Op, Reg, Region, Stmt, UnOp, VarId};
+use super::{For, Func, FunctionEntry, LTy, Label, Lanes, MemTy, Module, Op, Reg, Region, Stmt, UnOp, VarId};
 use cranelift_entity::SecondaryMap;
 use std::ops::AddAssign;
 
 /// Operations on elements. A fused multiply-add is two; what computes addresses, converts or selects is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Work {
+pub struct OpCount {
     /// Multiplications and additions of matrix products in f32.
     pub product_flops: u64,
     /// Of these, the ones whose factors are bf16 in memory, and those whose factors are f16.
@@ -26,16 +26,16 @@ pub struct Work {
     pub ints: u64,
 }
 
-impl Work {
+impl OpCount {
     /// All operations.
     pub fn total(&self) -> u64 {
-        let Work { product_flops, product_ints, flops, ints, .. } = *self;
+        let OpCount { product_flops, product_ints, flops, ints, .. } = *self;
         product_flops.saturating_add(product_ints).saturating_add(flops).saturating_add(ints)
     }
 
-    fn times(self, n: u64) -> Work {
+    fn times(self, n: u64) -> OpCount {
         let times = |x: u64| x.saturating_mul(n);
-        Work {
+        OpCount {
             product_flops: times(self.product_flops),
             product_bf16: times(self.product_bf16),
             product_f16: times(self.product_f16),
@@ -46,8 +46,8 @@ impl Work {
     }
 }
 
-impl AddAssign for Work {
-    fn add_assign(&mut self, more: Work) {
+impl AddAssign for OpCount {
+    fn add_assign(&mut self, more: OpCount) {
         self.product_flops = self.product_flops.saturating_add(more.product_flops);
         self.product_bf16 = self.product_bf16.saturating_add(more.product_bf16);
         self.product_f16 = self.product_f16.saturating_add(more.product_f16);
@@ -73,7 +73,7 @@ pub enum Unknown {
 ///
 /// # Errors
 /// [`Unknown`] says what keeps it from being counted.
-pub fn work(module: &Module, params: &[i64], fuel: u64) -> Result<Work, Unknown> {
+pub fn work(module: &Module, params: &[i64], fuel: u64) -> Result<OpCount, Unknown> {
     let mut prologue = Count::new(&module.launch, params, fuel);
     prologue.run()?;
     let results = module.launch.results.iter();
@@ -119,7 +119,7 @@ struct Count<'a> {
     /// Bits; none for what comes from memory.
     regs: SecondaryMap<Reg, Option<u64>>,
     vars: SecondaryMap<VarId, Option<u64>>,
-    work: Work,
+    work: OpCount,
     fuel: u64,
 }
 
@@ -129,8 +129,8 @@ impl<'a> Count<'a> {
         for (&reg, &value) in func.params.iter().zip(params) {
             regs[reg] = Some(value as u64);
         }
-        debug_assert!(func.entry == Entry::Block || func.params.len() == params.len());
-        Count { func, regs, vars: SecondaryMap::new(), work: Work::default(), fuel }
+        debug_assert!(func.entry == FunctionEntry::Block || func.params.len() == params.len());
+        Count { func, regs, vars: SecondaryMap::new(), work: OpCount::default(), fuel }
     }
 
     fn run(&mut self) -> Result<(), Unknown> {
@@ -219,9 +219,9 @@ impl<'a> Count<'a> {
                     LTy::F32 => {
                         let of = |ty: MemTy| if c.ab_ty == ty { operations } else { 0 };
                         let (product_bf16, product_f16) = (of(MemTy::BF16), of(MemTy::F16));
-                        Work { product_flops: operations, product_bf16, product_f16, ..Work::default() }
+                        OpCount { product_flops: operations, product_bf16, product_f16, ..OpCount::default() }
                     }
-                    _ => Work { product_ints: operations, ..Work::default() },
+                    _ => OpCount { product_ints: operations, ..OpCount::default() },
                 };
                 return Ok(());
             }
@@ -255,30 +255,30 @@ impl<'a> Count<'a> {
         Ok(())
     }
 
-    fn lane(&self, lanes: &Lanes) -> Work {
-        let mut work = Work::default();
+    fn lane(&self, lanes: &Lanes) -> OpCount {
+        let mut work = OpCount::default();
         lanes.body.iter().for_each(|stmt| work += self.operation(&stmt.op));
         work
     }
 
     /// What a statement computes, loops and memory aside.
-    fn operation(&self, op: &Op) -> Work {
+    fn operation(&self, op: &Op) -> OpCount {
         let ty = |r: &Reg| self.func.regs[*r].ty;
         match op {
-            Op::Unary { op: UnOp::RoundF16 | UnOp::RoundBf16, .. } => Work::default(),
+            Op::Unary { op: UnOp::RoundF16 | UnOp::RoundBf16, .. } => OpCount::default(),
             Op::Unary { dst, .. } | Op::Binary { dst, .. } => one(ty(dst)),
             Op::Fma { .. } => one(LTy::F32).times(2),
             Op::Join { ty, .. } => one(ty.reg()),
-            _ => Work::default(),
+            _ => OpCount::default(),
         }
     }
 }
 
 /// One operation of a type.
-fn one(ty: LTy) -> Work {
+fn one(ty: LTy) -> OpCount {
     match ty {
-        LTy::F32 => Work { flops: 1, ..Work::default() },
-        LTy::I32 => Work { ints: 1, ..Work::default() },
-        LTy::I64 | LTy::Bool => Work::default(),
+        LTy::F32 => OpCount { flops: 1, ..OpCount::default() },
+        LTy::I32 => OpCount { ints: 1, ..OpCount::default() },
+        LTy::I64 | LTy::Bool => OpCount::default(),
     }
 }

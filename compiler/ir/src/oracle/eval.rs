@@ -4,8 +4,8 @@
 //! has one value. What does not depend on the lane variable is computed once. A reduction makes its own variable the
 //! lane variable, for each outer lane in turn.
 
-use super::node::{Int, IntKind, Kind, Node};
-use super::num::{Num, bits, elements, fold_op};
+use super::node::{Int, IntKind, Node, NodeKind};
+use super::num::{OracleNumber, bits, elements, fold_op};
 use super::{Equation, Inputs, IntOp, MAX_VARS, OracleError, ReduceKind};
 use crate::scalar;
 use crate::tile::Ty;
@@ -74,7 +74,7 @@ struct Eval<'a, T> {
 }
 
 /// Evaluates an equation for every element.
-pub(super) fn equation<T: Num>(eq: &Equation, node: &Node, locals: usize, inputs: Inputs<'_>) -> Res<Vec<T>> {
+pub(super) fn equation<T: OracleNumber>(eq: &Equation, node: &Node, locals: usize, inputs: Inputs<'_>) -> Res<Vec<T>> {
     let tensor = inputs.tensors.get(eq.tensor).ok_or(OracleError::Malformed("a tensor that is not there"))?;
     if tensor.shape.len() != eq.vars.len() {
         return Err(OracleError::Malformed("as many variables as the tensor has modes are needed"));
@@ -111,7 +111,7 @@ pub(super) fn equation<T: Num>(eq: &Equation, node: &Node, locals: usize, inputs
 }
 
 /// The first values for which a condition fails.
-pub(super) fn counterexample<T: Num>(
+pub(super) fn counterexample<T: OracleNumber>(
     vars: &[(usize, Int, Int)],
     node: &Node,
     locals: usize,
@@ -122,7 +122,7 @@ pub(super) fn counterexample<T: Num>(
     Ok(found.then(|| vars.iter().map(|(v, ..)| e.vars[*v]).collect()))
 }
 
-impl<'a, T: Num> Eval<'a, T> {
+impl<'a, T: OracleNumber> Eval<'a, T> {
     fn new(inputs: Inputs<'a>, locals: usize) -> Eval<'a, T> {
         Eval {
             inputs,
@@ -296,36 +296,36 @@ impl<'a, T: Num> Eval<'a, T> {
 
     fn node(&mut self, node: &Node) -> Res<Value<T>> {
         Ok(match &node.kind {
-            Kind::Const(x) => Value::Same(T::from_real(*x)?),
-            Kind::Int(i) => match self.int(i)? {
+            NodeKind::Const(x) => Value::Same(T::from_real(*x)?),
+            NodeKind::Int(i) => match self.int(i)? {
                 Index::Affine { base, step: 0 } => Value::Same(T::from_int(base)),
                 index => Value::Lanes((0..self.lanes).map(|l| T::from_int(index.at(l))).collect()),
             },
-            Kind::Scalar(n) => {
+            NodeKind::Scalar(n) => {
                 let scalar = self.inputs.scalars.get(*n).ok_or(OracleError::Malformed("a scalar that is not there"))?;
                 Value::Same(T::from_bits(scalar.0, scalar.1)?)
             }
-            Kind::Local(slot) => {
+            NodeKind::Local(slot) => {
                 let value = self.locals.get(*slot).cloned().flatten();
                 value.ok_or(OracleError::Malformed("an unbound local"))?
             }
-            Kind::Elem(tensor, index) => self.element(*tensor, index)?,
-            Kind::Unary(op, a) => match self.value(a)? {
+            NodeKind::Elem(tensor, index) => self.element(*tensor, index)?,
+            NodeKind::Unary(op, a) => match self.value(a)? {
                 Value::Same(x) => Value::Same(T::unary(*op, x)?),
                 Value::Lanes(xs) => Value::Lanes(xs.into_iter().map(|x| T::unary(*op, x)).collect::<Res<_>>()?),
             },
-            Kind::Binary(op, a, b) => {
+            NodeKind::Binary(op, a, b) => {
                 let (a, b) = (self.value(a)?, self.value(b)?);
                 self.binary(*op, a, b)?
             }
-            Kind::Compare(op, a, b) => match (self.value(a)?, self.value(b)?) {
+            NodeKind::Compare(op, a, b) => match (self.value(a)?, self.value(b)?) {
                 (Value::Same(a), Value::Same(b)) => Value::Same(T::from_int(i64::from(T::compare(*op, a, b)))),
                 (a, b) => {
                     let holds = |l| T::from_int(i64::from(T::compare(*op, a.at(l), b.at(l))));
                     Value::Lanes((0..self.lanes).map(holds).collect())
                 }
             },
-            Kind::Select(cond, a, b) => {
+            NodeKind::Select(cond, a, b) => {
                 let cond = self.value(cond)?;
                 let first = cond.at(0).truth();
                 if (0..self.lanes).all(|l| cond.at(l).truth() == first) {
@@ -339,14 +339,14 @@ impl<'a, T: Num> Eval<'a, T> {
                 }
                 Value::Lanes(out)
             }
-            Kind::Reduce { kind, var, lo, hi, body } => {
+            NodeKind::Reduce { kind, var, lo, hi, body } => {
                 let mut out = Vec::with_capacity(self.lanes);
                 for l in 0..self.lanes {
                     out.push(self.single(l, |e| e.reduce(*kind, *var, lo, hi, body))?);
                 }
                 Value::Lanes(out)
             }
-            Kind::Let { slot, value, body } => {
+            NodeKind::Let { slot, value, body } => {
                 let value = self.value(value)?;
                 let before = self.locals[*slot].replace(value);
                 let result = self.value(body);

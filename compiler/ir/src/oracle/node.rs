@@ -30,11 +30,11 @@ pub(super) enum IntKind {
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub deps: Vars,
-    pub kind: Kind,
+    pub kind: NodeKind,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Kind {
+pub(super) enum NodeKind {
     Const(f64),
     Int(Int),
     Scalar(usize),
@@ -126,19 +126,19 @@ impl Compiler {
     fn node(&mut self, e: &OracleExpr) -> Result<Node, OracleError> {
         let (deps, kind) = match e {
             OracleExpr::Const(x) if self.exact && x.fract() != 0.0 => return Err(OracleError::NotInteger),
-            OracleExpr::Const(x) => (0, Kind::Const(*x)),
+            OracleExpr::Const(x) => (0, NodeKind::Const(*x)),
             OracleExpr::Int(i) => {
                 let i = self.int(i)?;
-                (i.deps, Kind::Int(i))
+                (i.deps, NodeKind::Int(i))
             }
-            OracleExpr::Scalar(n) => (0, Kind::Scalar(*n)),
+            OracleExpr::Scalar(n) => (0, NodeKind::Scalar(*n)),
             OracleExpr::Local(slot) => match self.locals.get(*slot).copied().flatten() {
-                Some(deps) => (deps, Kind::Local(*slot)),
+                Some(deps) => (deps, NodeKind::Local(*slot)),
                 None => return Err(OracleError::Malformed("an unbound local")),
             },
             OracleExpr::Elem { tensor, index } => {
                 let index = self.index(index)?;
-                (union(&index), Kind::Elem(*tensor, index))
+                (union(&index), NodeKind::Elem(*tensor, index))
             }
             OracleExpr::Unary(op, a) => {
                 let exact = matches!(op, UnOp::Neg | UnOp::Not | UnOp::Abs | UnOp::Relu);
@@ -146,19 +146,19 @@ impl Compiler {
                     return Err(OracleError::NotInteger);
                 }
                 let a = self.boxed(a)?;
-                (a.deps, Kind::Unary(*op, a))
+                (a.deps, NodeKind::Unary(*op, a))
             }
             OracleExpr::Binary(op, a, b) => {
                 let (a, b) = (self.boxed(a)?, self.boxed(b)?);
-                (a.deps | b.deps, Kind::Binary(*op, a, b))
+                (a.deps | b.deps, NodeKind::Binary(*op, a, b))
             }
             OracleExpr::Compare(op, a, b) => {
                 let (a, b) = (self.boxed(a)?, self.boxed(b)?);
-                (a.deps | b.deps, Kind::Compare(*op, a, b))
+                (a.deps | b.deps, NodeKind::Compare(*op, a, b))
             }
             OracleExpr::Select(cond, a, b) => {
                 let (cond, a, b) = (self.boxed(cond)?, self.boxed(a)?, self.boxed(b)?);
-                (cond.deps | a.deps | b.deps, Kind::Select(cond, a, b))
+                (cond.deps | a.deps | b.deps, NodeKind::Select(cond, a, b))
             }
             OracleExpr::Reduce { kind, var, lo, hi, body } => {
                 let (lo, hi) = (self.int(lo)?, self.int(hi)?);
@@ -166,7 +166,7 @@ impl Compiler {
                 let body = self.boxed(body)?;
                 self.bound &= !(1 << var);
                 let deps = lo.deps | hi.deps | (body.deps & !(1 << var));
-                (deps, Kind::Reduce { kind: *kind, var: *var, lo, hi, body })
+                (deps, NodeKind::Reduce { kind: *kind, var: *var, lo, hi, body })
             }
             OracleExpr::Let { slot, value, body } => {
                 if *slot >= 4096 {
@@ -179,7 +179,7 @@ impl Compiler {
                 let before = self.locals[*slot].replace(value.deps);
                 let body = self.boxed(body)?;
                 self.locals[*slot] = before;
-                (value.deps | body.deps, Kind::Let { slot: *slot, value, body })
+                (value.deps | body.deps, NodeKind::Let { slot: *slot, value, body })
             }
         };
         Ok(Node { deps, kind })

@@ -7,7 +7,7 @@ use ptoc_isa::{BinOp, CmpOp, RoundMode, UnOp};
 use ptoc_tensor::DType;
 
 /// A number that expressions are evaluated in.
-pub(super) trait Num: Copy + PartialOrd {
+pub(super) trait OracleNumber: Copy + PartialOrd {
     fn from_int(x: i64) -> Self;
     fn from_real(x: f64) -> Result<Self, OracleError>;
     fn from_bits(ty: Ty, bits: u64) -> Result<Self, OracleError>;
@@ -72,7 +72,7 @@ fn integer(x: f64) -> Result<i64, OracleError> {
     if fits { Ok(x as i64) } else { Err(OracleError::NotInteger) }
 }
 
-impl Num for f64 {
+impl OracleNumber for f64 {
     fn from_int(x: i64) -> f64 {
         x as f64
     }
@@ -153,7 +153,7 @@ impl Num for f64 {
     }
 }
 
-impl Num for i128 {
+impl OracleNumber for i128 {
     fn from_int(x: i64) -> i128 {
         i128::from(x)
     }
@@ -215,7 +215,7 @@ impl Num for i128 {
 }
 
 /// All elements of a tensor as numbers.
-pub(super) fn elements<T: Num>(dtype: DType, data: &[u8]) -> Result<Vec<T>, OracleError> {
+pub(super) fn elements<T: OracleNumber>(dtype: DType, data: &[u8]) -> Result<Vec<T>, OracleError> {
     data.chunks_exact(dtype.size()).map(|raw| T::from_bits(Ty::D(dtype), bits(dtype, raw))).collect()
 }
 

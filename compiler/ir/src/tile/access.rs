@@ -89,7 +89,7 @@ pub struct Table {
 
 /// One side of a nest.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Access {
+pub enum NestAccess {
     /// Elements of (a window of) a tile. Row and column are relative to the window and inside its capacity; the valid
     /// shape does not bound them.
     Tile {
@@ -137,9 +137,9 @@ pub struct Copy {
     /// Extent of each axis, at least 0; none: one element.
     pub extents: Vec<Value>,
     /// Where to.
-    pub dst: Access,
+    pub dst: NestAccess,
     /// Where from.
-    pub src: Access,
+    pub src: NestAccess,
     /// All must hold.
     pub guards: Vec<Guard>,
     /// Written where a guard fails (`pad = Zero`) or a table says so; without it such elements are left alone. Of the
@@ -168,9 +168,9 @@ pub struct Mma {
     /// Extents of the contraction's axes.
     pub k: Vec<Value>,
     /// Read and written.
-    pub acc: Access,
+    pub acc: NestAccess,
     /// Rows by k.
-    pub a: Access,
+    pub a: NestAccess,
     /// Columns by k.
-    pub b: Access,
+    pub b: NestAccess,
 }

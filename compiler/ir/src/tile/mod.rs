@@ -25,13 +25,13 @@ mod update;
 pub mod verify;
 mod visit;
 
-pub use access::{Access, Affine, Copy, Elem, Guard, Mma, Table};
+pub use access::{Affine, Copy, Elem, Guard, Mma, NestAccess, Table};
 pub use builder::Builder;
 pub use op::{
     For, If, Inst, InstAttrs, Op, Operand, PrintPart, Region, SUM_LANES, Scope, Stmt, While, diverges, jumps,
 };
 pub use pipes::pipe_of_op;
-pub use place::{Coord, PlaceLeaf, Placement};
+pub use place::{Coord, ElementPlacement, PlaceLeaf};
 pub use sync::{Event, EventData, EventKind, EventRef, Purpose, RoleData, RoleId, SyncMode, SyncOp};
 pub use trail::{ScopeCell, Trail};
 pub use types::{

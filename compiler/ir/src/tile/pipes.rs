@@ -1,6 +1,6 @@
 //! On which pipe a statement runs.
 
-use super::{Access, Inst, Kernel, Op, Operand, PrintPart, SyncOp};
+use super::{Inst, Kernel, NestAccess, Op, Operand, PrintPart, SyncOp};
 use ptoc_isa::{Loc, Pipe, Role, Sem, pipe_of};
 
 /// The pipe that executes `op` (`spec/pipes.md`). `None` for what is done while issuing and touches no tile or tensor
@@ -35,7 +35,7 @@ pub fn pipe_of_op(kernel: &Kernel, op: &Op) -> Option<Pipe> {
     }
 }
 
-fn loc(kernel: &Kernel, side: &Access) -> Option<Loc> {
+fn loc(kernel: &Kernel, side: &NestAccess) -> Option<Loc> {
     side.tile().map(|t| kernel.tiles[t.tile].ty.loc)
 }
 

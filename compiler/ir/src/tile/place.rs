@@ -27,14 +27,14 @@ impl fmt::Display for PlaceLeaf {
 /// Where each element (of a tensor) or block (of a grid) is. Dimension by dimension the leaves, the first of which runs
 /// fastest: index `i` of a dimension is `i % e0` of leaf 0, `i / e0 % e1` of leaf 1, and so on.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Placement {
+pub struct ElementPlacement {
     /// One entry for each dimension; the extents of its leaves have the dimension's as product.
     pub dims: Vec<Vec<PlaceLeaf>>,
     /// `over unit`: a copy in the banks of every unit. No leaf names a coordinate above the row then.
     pub replicated: bool,
 }
 
-impl Placement {
+impl ElementPlacement {
     /// Coordinates of the element with these indices, in the order of [`Coord::ALL`]. Indices are inside the
     /// dimensions.
     pub fn at(&self, index: &[i64]) -> [i64; 8] {
@@ -53,7 +53,7 @@ impl Placement {
 
     /// The same places with as few leaves as possible; equal for equal placements that differ in how they are written.
     #[must_use]
-    pub fn normal(&self) -> Placement {
+    pub fn normal(&self) -> ElementPlacement {
         let one = |dim: &Vec<PlaceLeaf>| {
             let mut out: Vec<PlaceLeaf> = Vec::new();
             for leaf in dim.iter().filter(|l| l.extent != 1) {
@@ -68,7 +68,7 @@ impl Placement {
             }
             out
         };
-        Placement { dims: self.dims.iter().map(one).collect(), replicated: self.replicated }
+        ElementPlacement { dims: self.dims.iter().map(one).collect(), replicated: self.replicated }
     }
 
     /// All leaves, dimension by dimension.
@@ -97,7 +97,7 @@ impl Placement {
     }
 }
 
-impl fmt::Display for Placement {
+impl fmt::Display for ElementPlacement {
     /// `[(8:1@col, 4:1@bg), (16:2@byte)]`, and ` over unit` behind it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[")?;
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn elements_of_patches() {
         let (w, bursts) = (8, 8);
-        let p = Placement {
+        let p = ElementPlacement {
             dims: vec![
                 vec![leaf(2, Coord::Col, 2 * bursts), leaf(4, Coord::Row, w / 2)],
                 vec![leaf(2, Coord::Col, bursts), leaf(w / 2, Coord::Row, 1)],
@@ -150,9 +150,9 @@ mod tests {
         assert_eq!(p.shape(), Some(vec![8, 8, 128]));
         let more =
             vec![leaf(1, Coord::Bank, 3), leaf(4, Coord::Byte, 2), leaf(4, Coord::Byte, 8), leaf(8, Coord::Col, 1)];
-        let other = Placement { dims: vec![p.dims[0].clone(), p.dims[1].clone(), more], replicated: true };
+        let other = ElementPlacement { dims: vec![p.dims[0].clone(), p.dims[1].clone(), more], replicated: true };
         assert!(other != p && other.normal() == p.normal());
-        assert!(Placement { replicated: false, ..other }.normal() != p.normal());
+        assert!(ElementPlacement { replicated: false, ..other }.normal() != p.normal());
         assert_eq!(p.to_string(), "[(2:16@col, 4:4@row), (2:8@col, 4:1@row), (16:2@byte, 8:1@col)] over unit");
     }
 }

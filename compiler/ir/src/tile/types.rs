@@ -1,6 +1,6 @@
 //! Entities of tile IR and the kernel that owns them.
 
-use super::{Affine, Event, EventData, Placement, Region, RoleData, RoleId, SyncMode};
+use super::{Affine, ElementPlacement, Event, EventData, Region, RoleData, RoleId, SyncMode};
 use cranelift_entity::{PrimaryMap, entity_impl};
 use ptoc_abi::Raster;
 use ptoc_diagnostics::{Code, Span};
@@ -158,7 +158,7 @@ pub struct TensorData {
     /// Declared `= none`, and given: a kernel whose argument is absent does not have the tensor.
     pub optional: bool,
     /// Where it is in the memory of a PIM target (`at`), if the author says so.
-    pub place: Option<Placement>,
+    pub place: Option<ElementPlacement>,
     /// Several blocks write it and the author says why they are disjoint.
     pub disjoint: bool,
     /// How an array lies in it, where its elements do not fill it row by row. Then its shape is the length of that
@@ -312,7 +312,7 @@ pub struct Kernel {
     /// The order in which blocks start, if it is not that of the grid's dimensions.
     pub raster: Option<Raster>,
     /// Who runs each block (`grid .. on`): units, bank groups and so on, a dimension for each of the grid's.
-    pub on: Option<Placement>,
+    pub on: Option<ElementPlacement>,
     /// On a PIM target: is it run by the host, and not by the units?
     pub host: bool,
     /// What one block does.

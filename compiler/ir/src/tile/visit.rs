@@ -1,6 +1,6 @@
 //! What a statement defines, uses and contains.
 
-use super::{Access, Affine, Op, Operand, PrintPart, Region, TensorId, TileRef, Value, ViewRef};
+use super::{Affine, NestAccess, Op, Operand, PrintPart, Region, TensorId, TileRef, Value, ViewRef};
 
 impl TileRef {
     /// Calls `f` on every value that the reference uses.
@@ -31,16 +31,16 @@ impl Affine {
     }
 }
 
-impl Access {
+impl NestAccess {
     /// Calls `f` on every value that the side uses.
     pub fn for_each_value(&self, f: &mut dyn FnMut(Value)) {
         match self {
-            Access::Tile { tile, row, col } => {
+            NestAccess::Tile { tile, row, col } => {
                 tile.for_each_value(f);
                 row.for_each_value(f);
                 col.for_each_value(f);
             }
-            Access::Tensor { at, tables, .. } => {
+            NestAccess::Tensor { at, tables, .. } => {
                 at.for_each_value(f);
                 for table in tables {
                     table.at.for_each_value(f);
@@ -54,24 +54,24 @@ impl Access {
     /// The tile, if it is one.
     pub fn tile(&self) -> Option<&TileRef> {
         match self {
-            Access::Tile { tile, .. } => Some(tile),
-            Access::Tensor { .. } => None,
+            NestAccess::Tile { tile, .. } => Some(tile),
+            NestAccess::Tensor { .. } => None,
         }
     }
 
-    /// The tensor, if it is one. Its tables are tensors too: [`Access::tables`].
+    /// The tensor, if it is one. Its tables are tensors too: [`NestAccess::tables`].
     pub fn tensor(&self) -> Option<TensorId> {
         match self {
-            Access::Tile { .. } => None,
-            Access::Tensor { tensor, .. } => Some(*tensor),
+            NestAccess::Tile { .. } => None,
+            NestAccess::Tensor { tensor, .. } => Some(*tensor),
         }
     }
 
     /// The tensors that are looked into for the place of an element, whichever way the element goes.
     pub fn tables(&self) -> impl Iterator<Item = TensorId> + '_ {
         let tables = match self {
-            Access::Tile { .. } => &[],
-            Access::Tensor { tables, .. } => &tables[..],
+            NestAccess::Tile { .. } => &[],
+            NestAccess::Tensor { tables, .. } => &tables[..],
         };
         tables.iter().map(|t| t.tensor)
     }

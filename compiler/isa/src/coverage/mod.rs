@@ -3,7 +3,9 @@
 mod listed;
 
 use crate::legal::{allowed_dtypes, allowed_tuples, tcvt_pairs};
-use crate::{AtomicOp, DTypeRule, Instr, InstrId, Loc, OperandKind, Place, TABLE, Target, lookup, overloads, text};
+use crate::{
+    AtomicOp, DTypeRule, Instr, InstrId, Loc, MemorySpace, OperandKind, TABLE, Target, lookup, overloads, text,
+};
 use listed::{Form, List, Listed, list};
 pub use listed::{LeftOut, Otherwise, is_spelled, left_out, left_out_as, otherwise, storage_operand};
 use ptoc_tensor::DType;
@@ -71,8 +73,8 @@ fn quantises(target: &Target, row: &Instr) -> bool {
     target.moves.iter().any(|m| {
         !m.quantised.is_empty()
             && match m.to {
-                Place::Gm => row.operands[0].kind == OperandKind::View,
-                Place::Tile(loc) => row.operands[0].takes(loc),
+                MemorySpace::Gm => row.operands[0].kind == OperandKind::View,
+                MemorySpace::Tile(loc) => row.operands[0].takes(loc),
             }
     })
 }
@@ -136,21 +138,21 @@ fn fills(row: &Instr, word: &str) -> bool {
         && ["Max", "Min", "Zero"].iter().any(|w| w.eq_ignore_ascii_case(word))
 }
 
-fn place(name: &str) -> Option<Place> {
+fn place(name: &str) -> Option<MemorySpace> {
     match name {
-        "GM" => Some(Place::Gm),
-        name => Loc::ALL.into_iter().find(|l| l.name() == name).map(Place::Tile),
+        "GM" => Some(MemorySpace::Gm),
+        name => Loc::ALL.into_iter().find(|l| l.name() == name).map(MemorySpace::Tile),
     }
 }
 
 /// Does the instruction move from there to there on the target? One that is not itself a move of the target's file
 /// takes tiles where there is a move between their places.
-fn moves(target: &Target, id: InstrId, from: Place, to: Place) -> bool {
+fn moves(target: &Target, id: InstrId, from: MemorySpace, to: MemorySpace) -> bool {
     let row = id.get();
     let rule = target.move_rule(from, to);
     match (row.dtypes, from, to) {
         (DTypeRule::Move, ..) => rule.is_some_and(|r| r.instr == id),
-        (_, Place::Tile(a), Place::Tile(b)) => {
+        (_, MemorySpace::Tile(a), MemorySpace::Tile(b)) => {
             let takes = row.operands[0].takes(b) && row.operands.iter().skip(1).any(|o| o.takes(a));
             takes && (rule.is_some() || a == b)
         }

@@ -2,7 +2,7 @@
 
 use super::convert::exact_integer_bits;
 use super::nearest::{distance, nearest_list};
-use crate::{InstrId, Loc, MoveRule, Place, Target, left_out_as, lookup, text};
+use crate::{InstrId, Loc, MemorySpace, MoveRule, Target, left_out_as, lookup, text};
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
 use ptoc_tensor::DType;
 
@@ -12,9 +12,9 @@ pub struct Hop {
     /// `TLOAD`, `TMOV` or `TSTORE`.
     pub instr: InstrId,
     /// From here.
-    pub from: Place,
+    pub from: MemorySpace,
     /// To here.
-    pub to: Place,
+    pub to: MemorySpace,
     /// Dtype before.
     pub from_dtype: DType,
     /// Dtype after.
@@ -29,9 +29,9 @@ pub enum MoveProblem {
         /// The shortest way round, if there is one.
         way: Option<Vec<Hop>>,
         /// Places that `from` moves to directly.
-        reachable: Vec<Place>,
+        reachable: Vec<MemorySpace>,
         /// What moves to `to` directly: from where, with which dtypes (before, after).
-        into: Vec<(Place, Vec<(DType, DType)>)>,
+        into: Vec<(MemorySpace, Vec<(DType, DType)>)>,
         /// Where there is no way: the nearest dtype that has one, if it goes unchanged.
         instead: Option<DType>,
         /// Does what is in memory come to `to`?
@@ -52,9 +52,9 @@ pub enum MoveProblem {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MoveViolation {
     /// From here.
-    pub from: Place,
+    pub from: MemorySpace,
     /// To here.
-    pub to: Place,
+    pub to: MemorySpace,
     /// Dtype before.
     pub from_dtype: DType,
     /// Dtype after.
@@ -90,8 +90,8 @@ fn takes(rule: &MoveRule, from: DType, to: DType) -> bool {
 /// The instruction that moves from `from` to `to` with these dtypes, or why there is none.
 pub fn check_move(
     target: &Target,
-    from: impl Into<Place>,
-    to: impl Into<Place>,
+    from: impl Into<MemorySpace>,
+    to: impl Into<MemorySpace>,
     from_dtype: DType,
     to_dtype: DType,
 ) -> Result<InstrId, MoveViolation> {
@@ -101,8 +101,8 @@ pub fn check_move(
 /// [`check_move`] of a move that quantises, or does not; `dtypes` are those before and after.
 pub fn check_move_as(
     target: &Target,
-    from: Place,
-    to: Place,
+    from: MemorySpace,
+    to: MemorySpace,
     (from_dtype, to_dtype): (DType, DType),
     quantised: bool,
 ) -> Result<InstrId, MoveViolation> {
@@ -129,7 +129,7 @@ pub fn check_move_as(
                 reachable: target.moves.iter().filter(|m| m.from == from).map(|m| m.to).collect(),
                 into: into.map(|m| (m.from, pairs(m))).collect(),
                 instead: others.filter(leads).min_by_key(|d| distance(from_dtype, *d)),
-                from_memory: from != Place::Gm && shortest_path(target, Place::Gm, to, to_dtype).is_some(),
+                from_memory: from != MemorySpace::Gm && shortest_path(target, MemorySpace::Gm, to, to_dtype).is_some(),
                 way,
             }
         }
@@ -148,7 +148,12 @@ pub fn check_move_as(
 
 /// The fewest moves from `from` to `to` that keep the dtype; empty if the places are equal. Among ways of equal length
 /// the one that stays on chip longest.
-pub fn shortest_path(target: &Target, from: impl Into<Place>, to: impl Into<Place>, dtype: DType) -> Option<Vec<Hop>> {
+pub fn shortest_path(
+    target: &Target,
+    from: impl Into<MemorySpace>,
+    to: impl Into<MemorySpace>,
+    dtype: DType,
+) -> Option<Vec<Hop>> {
     shortest_conversion(target, from.into(), dtype, to.into(), dtype)
 }
 
@@ -156,9 +161,9 @@ pub fn shortest_path(target: &Target, from: impl Into<Place>, to: impl Into<Plac
 /// Bias).
 pub fn shortest_conversion(
     target: &Target,
-    from: impl Into<Place>,
+    from: impl Into<MemorySpace>,
     from_dtype: DType,
-    to: impl Into<Place>,
+    to: impl Into<MemorySpace>,
     to_dtype: DType,
 ) -> Option<Vec<Hop>> {
     let (start, goal) = ((from.into(), from_dtype), (to.into(), to_dtype));
@@ -167,7 +172,7 @@ pub fn shortest_conversion(
     }
     // Breadth first over (place, dtype); moves that stay on chip come first, so they win ties.
     let mut moves: Vec<&MoveRule> = target.moves.iter().collect();
-    moves.sort_by_key(|m| m.from == Place::Gm || m.to == Place::Gm);
+    moves.sort_by_key(|m| m.from == MemorySpace::Gm || m.to == MemorySpace::Gm);
     let mut ways: Vec<Vec<Hop>> = vec![Vec::new()];
     let mut seen = vec![start];
     while !ways.is_empty() {
@@ -206,8 +211,8 @@ impl MoveViolation {
     fn with_scale(&self) -> String {
         let name = match (self.instr, self.to) {
             (Some(id), _) => id.get().written_name(),
-            (None, Place::Gm) => "TSTORE",
-            (None, Place::Tile(_)) => "TMOV",
+            (None, MemorySpace::Gm) => "TSTORE",
+            (None, MemorySpace::Tile(_)) => "TMOV",
         };
         let form = lookup(&format!("{name}_QUANT")).or_else(|| lookup("TMOV_QUANT"));
         let names = form.map_or(&[][..], |id| id.get().written()).iter().map(|o| o.name);
@@ -239,8 +244,8 @@ impl MoveViolation {
             MoveProblem::NoMove { way: Some(way), .. } => error(format!("{target} has no move from {from} to {to}"))
                 .with_note(format!("the way there is {}", describe(way)))
                 .with_help(match to {
-                    Place::Tile(loc) => format!("write `{loc}(...)`: a conversion takes that way by itself"),
-                    Place::Gm => "take that way".to_string(),
+                    MemorySpace::Tile(loc) => format!("write `{loc}(...)`: a conversion takes that way by itself"),
+                    MemorySpace::Gm => "take that way".to_string(),
                 }),
             MoveProblem::NoMove { way: None, reachable, into, instead, from_memory } => {
                 let d = error(format!("{target} has no way from {from} {from_dtype} to {to} {to_dtype}"));
@@ -259,7 +264,7 @@ impl MoveViolation {
     }
 
     /// What moves to where it should go.
-    fn into(&self, d: Diagnostic, into: &[(Place, Vec<(DType, DType)>)]) -> Diagnostic {
+    fn into(&self, d: Diagnostic, into: &[(MemorySpace, Vec<(DType, DType)>)]) -> Diagnostic {
         match into {
             [] if self.quantised => d.with_note(format!("with a scale nothing moves to {}", self.to)),
             [] => {
@@ -279,17 +284,19 @@ impl MoveViolation {
     fn round(
         &self,
         d: Diagnostic,
-        into: &[(Place, Vec<(DType, DType)>)],
+        into: &[(MemorySpace, Vec<(DType, DType)>)],
         instead: Option<DType>,
         from_memory: bool,
     ) -> Diagnostic {
         let (from, to) = (self.from, self.to);
         match (instead, to) {
-            (Some(DType::U64), Place::Tile(Loc::Scaling)) if self.from_dtype == DType::F32 => d.with_help(U64_SCALES),
+            (Some(DType::U64), MemorySpace::Tile(Loc::Scaling)) if self.from_dtype == DType::F32 => {
+                d.with_help(U64_SCALES)
+            }
             (Some(dtype), _) => d.with_help(format!("make it {dtype}: from {from} to {to} there is a way for {dtype}")),
-            (None, Place::Gm) => {
+            (None, MemorySpace::Gm) => {
                 let places = into.iter().filter(|(_, pairs)| pairs.contains(&(self.from_dtype, self.to_dtype)));
-                let places: Vec<&Place> = places.map(|(p, _)| p).collect();
+                let places: Vec<&MemorySpace> = places.map(|(p, _)| p).collect();
                 match places.as_slice() {
                     [] => d,
                     some => d.with_help(format!(
@@ -298,13 +305,13 @@ impl MoveViolation {
                     )),
                 }
             }
-            (None, Place::Tile(Loc::Acc)) => {
+            (None, MemorySpace::Tile(Loc::Acc)) => {
                 d.with_help("a product writes there, or a number: `acc = 0`; `TMATMUL_BIAS` starts from a row in Bias")
             }
-            (None, Place::Tile(_)) if from_memory => {
+            (None, MemorySpace::Tile(_)) if from_memory => {
                 d.with_help(format!("fill the tile in {to} from where this one was filled: `{to}(view)`"))
             }
-            (None, Place::Tile(_)) => d,
+            (None, MemorySpace::Tile(_)) => d,
         }
     }
 
@@ -333,7 +340,7 @@ impl MoveViolation {
         }
         // The source is what there is; the destination is easier to change.
         let of_source: Vec<DType> = allowed.iter().filter(|(a, _)| a == from_dtype).map(|(_, b)| *b).collect();
-        let side = if *to == Place::Gm { "tensor" } else { "destination" };
+        let side = if *to == MemorySpace::Gm { "tensor" } else { "destination" };
         let nearest = of_source.iter().copied().min_by_key(|d| distance(*to_dtype, *d));
         let pair = nearest_list(&[*from_dtype, *to_dtype], allowed.iter().map(|(a, b)| [*a, *b]));
         match (nearest, pair) {
@@ -360,7 +367,7 @@ impl MoveViolation {
 const U64_SCALES: &str = "make the table u64: the lower half of an element is the bits of an f32, the scale";
 
 /// Where the source moves.
-fn out_of(d: Diagnostic, from: Place, reachable: &[Place]) -> Diagnostic {
+fn out_of(d: Diagnostic, from: MemorySpace, reachable: &[MemorySpace]) -> Diagnostic {
     match reachable {
         [] => d.with_note(format!("nothing moves out of {from}: only instructions read it there")),
         places => d.with_note(format!("from {from} it moves to {}", text::list(places))),

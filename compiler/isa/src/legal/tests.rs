@@ -1,5 +1,5 @@
 use super::*;
-use crate::{CmpOp, InstrId, Loc, Order, Pipe, Place, Target, TileType, lookup, pipe_of};
+use crate::{CmpOp, InstrId, Loc, MemorySpace, Order, Pipe, Target, TileType, lookup, pipe_of};
 use ptoc_diagnostics::{Diagnostic, FileId, Span};
 use ptoc_tensor::DType::{self, *};
 
@@ -332,7 +332,7 @@ fn round_to_bits(x: f64, bits: i32) -> f64 {
     (x / scale).round_ties_even() * scale
 }
 
-fn way(t: &str, from: impl Into<Place>, to: impl Into<Place>, dtype: DType) -> String {
+fn way(t: &str, from: impl Into<MemorySpace>, to: impl Into<MemorySpace>, dtype: DType) -> String {
     match shortest_path(target(t), from, to, dtype) {
         Some(hops) => hops.iter().map(|h| format!("{} {}", h.instr.get().name, h.to)).collect::<Vec<_>>().join(", "),
         None => "none".into(),
@@ -343,12 +343,12 @@ fn way(t: &str, from: impl Into<Place>, to: impl Into<Place>, dtype: DType) -> S
 fn ways_between_places() {
     use Loc::*;
     for t in ["a2a3", "a5", "kirin9030", "kirinx90"] {
-        assert_eq!(way(t, Place::Gm, Left, F16), "TLOAD Mat, TMOV Left");
-        assert_eq!(way(t, Place::Gm, Right, I8), "TLOAD Mat, TMOV Right");
-        assert_eq!(way(t, Place::Gm, Vec, F32), "TLOAD Vec");
-        assert_eq!(way(t, Place::Gm, Bias, I32), "TLOAD Mat, TMOV Bias");
+        assert_eq!(way(t, MemorySpace::Gm, Left, F16), "TLOAD Mat, TMOV Left");
+        assert_eq!(way(t, MemorySpace::Gm, Right, I8), "TLOAD Mat, TMOV Right");
+        assert_eq!(way(t, MemorySpace::Gm, Vec, F32), "TLOAD Vec");
+        assert_eq!(way(t, MemorySpace::Gm, Bias, I32), "TLOAD Mat, TMOV Bias");
         assert_eq!(way(t, Vec, Vec, F32), "");
-        assert_eq!(way(t, Vec, Place::Gm, F32), "TSTORE GM");
+        assert_eq!(way(t, Vec, MemorySpace::Gm, F32), "TSTORE GM");
         assert_eq!(way(t, Bias, Vec, I32), "none");
     }
     assert_eq!(way("a2a3", Acc, Vec, F32), "TSTORE GM, TLOAD Vec");
@@ -359,13 +359,13 @@ fn ways_between_places() {
     assert_eq!(way("a2a3", Vec, Left, F16), "TSTORE GM, TLOAD Mat, TMOV Left");
     assert_eq!(way("a2a3", Mat, Vec, F16), "TSTORE GM, TLOAD Vec");
     assert_eq!(way("a5", Mat, Vec, F16), "none");
-    assert_eq!(way("a2a3", Place::Gm, Left, I32), "none");
-    assert_eq!(way("kirin9030", Place::Gm, Vec, BF16), "none");
+    assert_eq!(way("a2a3", MemorySpace::Gm, Left, I32), "none");
+    assert_eq!(way("kirin9030", MemorySpace::Gm, Vec, BF16), "none");
 }
 
 #[test]
 fn ways_that_convert() {
-    let path = |t: &str, from: Loc, a: DType, to: Place, b: DType| {
+    let path = |t: &str, from: Loc, a: DType, to: MemorySpace, b: DType| {
         shortest_conversion(target(t), from, a, to, b).map(|hops| {
             hops.iter()
                 .map(|h| format!("{} {} {}", h.instr.get().name, h.to, h.to_dtype))
@@ -382,20 +382,21 @@ fn ways_that_convert() {
 
 #[test]
 fn moves() {
-    let go = |t: &str, from: Place, to: Place, a, b| check_move(target(t), from, to, a, b).map(|i| i.get().name);
+    let go =
+        |t: &str, from: MemorySpace, to: MemorySpace, a, b| check_move(target(t), from, to, a, b).map(|i| i.get().name);
     use Loc::*;
-    assert_eq!(go("a2a3", Place::Gm, Vec.into(), F32, F32), Ok("TLOAD"));
-    assert_eq!(go("a2a3", Acc.into(), Place::Gm, F32, F16), Ok("TSTORE"));
+    assert_eq!(go("a2a3", MemorySpace::Gm, Vec.into(), F32, F32), Ok("TLOAD"));
+    assert_eq!(go("a2a3", Acc.into(), MemorySpace::Gm, F32, F16), Ok("TSTORE"));
     assert_eq!(go("a5", Acc.into(), Vec.into(), F32, F32), Ok("TMOV"));
     assert_eq!(go("a2a3", Vec.into(), Vec.into(), Bool, Bool), Ok("TMOV"));
     let codes = [
-        go("a2a3", Place::Gm, Left.into(), F16, F16),
+        go("a2a3", MemorySpace::Gm, Left.into(), F16, F16),
         go("a2a3", Acc.into(), Vec.into(), F32, F32),
-        go("a2a3", Acc.into(), Place::Gm, F32, I16),
-        go("a2a3", Vec.into(), Place::Gm, F32, F16),
-        go("a5", Mat.into(), Place::Gm, F16, F16),
+        go("a2a3", Acc.into(), MemorySpace::Gm, F32, I16),
+        go("a2a3", Vec.into(), MemorySpace::Gm, F32, F16),
+        go("a5", Mat.into(), MemorySpace::Gm, F16, F16),
         go("a2a3", Bias.into(), Vec.into(), F32, F32),
-        go("a2a3", Vec.into(), Place::Gm, Bool, Bool),
+        go("a2a3", Vec.into(), MemorySpace::Gm, Bool, Bool),
         go("a2a3", Mat.into(), Scaling.into(), F32, F32),
     ];
     let text: std::vec::Vec<String> = codes.into_iter().map(|r| show(&r.unwrap_err().diagnostic(at()))).collect();

@@ -1,6 +1,6 @@
 //! Writes programs: one method an operation, checked types, shared constants.
 
-use super::program::{Id, MAX_OPS, MathOp, Program, Ty};
+use super::program::{Id, MAX_OPS, MathOp, MathProgram, Ty};
 use crate::CmpOp;
 
 /// A program being written.
@@ -184,9 +184,9 @@ impl Builder {
     }
 
     /// The finished program; its result is the last operation.
-    pub(super) fn finish(self, name: &'static str, max_ulp: f64, domain: f32, doc: &'static str) -> Program {
+    pub(super) fn finish(self, name: &'static str, max_ulp: f64, domain: f32, doc: &'static str) -> MathProgram {
         assert_eq!(self.types.last(), Some(&Ty::F32), "a program returns f32");
         assert!(self.ops.len() <= MAX_OPS, "{name} is too long");
-        Program { name, ops: self.ops, types: self.types, max_ulp, domain, doc }
+        MathProgram { name, ops: self.ops, types: self.types, max_ulp, domain, doc }
     }
 }

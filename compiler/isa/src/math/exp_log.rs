@@ -2,7 +2,7 @@
 
 use super::build::Builder;
 use super::coefficients::{EXP, LN2, LOG};
-use super::program::{Id, Program};
+use super::program::{Id, MathProgram};
 use crate::CmpOp;
 
 /// Added to a number of magnitude below 2^22 - 254 it leaves the nearest integer, ties to even, in the last digits: 1.5
@@ -32,7 +32,7 @@ pub(super) fn exp_of(b: &mut Builder, x: Id) -> Id {
     b.scale(p, n)
 }
 
-pub(super) fn exp() -> Program {
+pub(super) fn exp() -> MathProgram {
     let (mut b, x) = Builder::new();
     // Beyond these the result is infinite or 0; NaN stays.
     let (top, bottom) = (b.c(89.0), b.c(-104.0));
@@ -47,7 +47,7 @@ pub(super) fn exp() -> Program {
     )
 }
 
-pub(super) fn log() -> Program {
+pub(super) fn log() -> MathProgram {
     let (mut b, x) = Builder::new();
     // Subnormals are scaled by 2^23 and counted as 23 binades lower.
     let tiny = b.c(f32::MIN_POSITIVE);

@@ -1,6 +1,6 @@
 //! Published programs of the transcendental functions. They are data: the interpreter evaluates them with
-//! [`Program::eval`], the lowering turns each [`MathOp`] into one operation of loop IR, and so all backends agree bit
-//! for bit. `scripts/fit_math.py` computes the coefficients; it says how.
+//! [`MathProgram::eval`], the lowering turns each [`MathOp`] into one operation of loop IR, and so all backends agree
+//! bit for bit. `scripts/fit_math.py` computes the coefficients; it says how.
 //!
 //! The bounds are measured against f64: log, tanh and erf on every f32 where they are not trivial, exp on every third,
 //! pow on a quarter of a million pairs, half of them with results all over the range, sin and cos on every seventh and
@@ -15,12 +15,12 @@ mod sigmoid;
 mod trig;
 
 pub use exp_log::EXPONENTIAL;
-pub use program::{Id, MathOp, Program, Ty, scale};
+pub use program::{Id, MathOp, MathProgram, Ty, scale};
 
 use crate::UnOp;
 use std::sync::LazyLock;
 
-static PROGRAMS: LazyLock<Vec<(UnOp, Program)>> = LazyLock::new(|| {
+static PROGRAMS: LazyLock<Vec<(UnOp, MathProgram)>> = LazyLock::new(|| {
     vec![
         (UnOp::Exp, exp_log::exp()),
         (UnOp::Log, exp_log::log()),
@@ -32,19 +32,19 @@ static PROGRAMS: LazyLock<Vec<(UnOp, Program)>> = LazyLock::new(|| {
 });
 
 /// The program of a function; `None` for operations that are one or two correctly rounded operations already.
-pub fn program(op: UnOp) -> Option<&'static Program> {
+pub fn program(op: UnOp) -> Option<&'static MathProgram> {
     PROGRAMS.iter().find(|(o, _)| *o == op).map(|(_, p)| p)
 }
 
-static POW: LazyLock<Program> = LazyLock::new(power::pow);
+static POW: LazyLock<MathProgram> = LazyLock::new(power::pow);
 
-/// The program of the power function, which has two arguments ([`Program::eval2`]).
-pub fn pow() -> &'static Program {
+/// The program of the power function, which has two arguments ([`MathProgram::eval2`]).
+pub fn pow() -> &'static MathProgram {
     &POW
 }
 
 /// Every function of one argument that has a program, with it.
-pub fn programs() -> &'static [(UnOp, Program)] {
+pub fn programs() -> &'static [(UnOp, MathProgram)] {
     &PROGRAMS
 }
 

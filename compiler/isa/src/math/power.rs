@@ -2,7 +2,7 @@
 
 use super::build::Builder;
 use super::coefficients::EXP;
-use super::program::{Id, Program};
+use super::program::{Id, MathProgram};
 use crate::CmpOp;
 
 /// `a + b` with what its rounding lost, for |a| not below |b| (or a of 0).
@@ -111,7 +111,7 @@ fn exp2_of(b: &mut Builder, e: Id, low: Id) -> Id {
     y
 }
 
-pub(super) fn pow() -> Program {
+pub(super) fn pow() -> MathProgram {
     let (mut builder, x, y) = Builder::of_two();
     let b = &mut builder;
     let magnitude = b.abs(x);

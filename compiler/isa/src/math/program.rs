@@ -7,7 +7,7 @@ use crate::CmpOp;
 pub struct Id(pub u16);
 
 impl Id {
-    /// As an index into [`Program::ops`].
+    /// As an index into [`MathProgram::ops`].
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -113,7 +113,7 @@ impl MathOp {
 
 /// A function of one f32 argument, or of two.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Program {
+pub struct MathProgram {
     /// The function.
     pub name: &'static str,
     /// The operations, at most 224; the last one is the result.
@@ -160,7 +160,7 @@ fn compare<T: PartialOrd>(op: CmpOp, a: T, b: T) -> bool {
 /// Most operations of a program, so that evaluation needs no allocation.
 pub(super) const MAX_OPS: usize = 224;
 
-impl Program {
+impl MathProgram {
     /// The result for `x`, of a function of one argument.
     pub fn eval(&self, x: f32) -> f32 {
         self.eval2(x, 0.0)

@@ -3,10 +3,10 @@
 use super::build::Builder;
 use super::coefficients::{ERF, ERF_TAIL, TANH};
 use super::exp_log::exp_of;
-use super::program::Program;
+use super::program::MathProgram;
 use crate::CmpOp;
 
-pub(super) fn tanh() -> Program {
+pub(super) fn tanh() -> MathProgram {
     let (mut b, x) = Builder::new();
     let (a, sign) = b.split_sign(x);
     // Small: a + a^3 p(a^2).
@@ -32,7 +32,7 @@ pub(super) fn tanh() -> Program {
     b.finish("tanh", 1.5, f32::INFINITY, "Odd: tanh(-0) is -0; tanh(+-inf) is +-1; NaN stays NaN.")
 }
 
-pub(super) fn erf() -> Program {
+pub(super) fn erf() -> MathProgram {
     let (mut b, x) = Builder::new();
     let (a, sign) = b.split_sign(x);
     // Small: a + a p(a^2).

@@ -1,7 +1,7 @@
 use super::*;
 use ptoc_tensor::{DType, scalar};
 
-fn of(op: UnOp) -> &'static Program {
+fn of(op: UnOp) -> &'static MathProgram {
     program(op).expect("has a program")
 }
 

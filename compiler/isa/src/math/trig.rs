@@ -2,7 +2,7 @@
 
 use super::build::Builder;
 use super::coefficients::{COS, PI_2, SIN, TWO_PI_INV};
-use super::program::{Id, Program};
+use super::program::{Id, MathProgram};
 use crate::CmpOp;
 
 /// |x| up to which the bounds hold: the quadrant is right and the reduced argument accurate.
@@ -63,7 +63,7 @@ fn sine_of_quadrant(b: &mut Builder, a: Id, quarter: i32) -> Id {
     b.flip_sign(y, sign)
 }
 
-pub(super) fn sin() -> Program {
+pub(super) fn sin() -> MathProgram {
     let (mut b, x) = Builder::new();
     let (a, sign) = b.split_sign(x);
     let y = sine_of_quadrant(&mut b, a, 0);
@@ -71,7 +71,7 @@ pub(super) fn sin() -> Program {
     b.finish("sin", 2.0, DOMAIN, DOC)
 }
 
-pub(super) fn cos() -> Program {
+pub(super) fn cos() -> MathProgram {
     let (mut b, x) = Builder::new();
     let a = b.abs(x);
     sine_of_quadrant(&mut b, a, 1);

@@ -6,7 +6,9 @@ mod page;
 
 pub use page::{instruction_page, instruction_text};
 
-use crate::{Instr, Loc, NOT_YET, Otherwise, Pipe, PipeTimes, Place, TABLE, Target, UnitKind, math, otherwise, text};
+use crate::{
+    Instr, Loc, MemorySpace, NOT_YET, Otherwise, Pipe, PipeTimes, TABLE, Target, UnitKind, math, otherwise, text,
+};
 use ptoc_tensor::DType;
 use std::fmt::Write as _;
 
@@ -214,7 +216,7 @@ fn operands(row: &Instr) -> String {
     row.written().iter().map(|o| o.name).collect::<Vec<_>>().join(", ")
 }
 
-fn error_bound(p: &math::Program) -> String {
+fn error_bound(p: &math::MathProgram) -> String {
     let domain = match p.domain {
         d if d.is_infinite() => String::new(),
         d => format!(" for |x| up to {d}"),
@@ -271,7 +273,7 @@ fn moves(out: &mut String, t: &Target) {
         };
         kinds.extend(m.pairs.iter().filter(|(a, b)| a != b).map(|(a, b)| format!("{a} to {b}")));
         kinds.extend(m.quantised.iter().map(|(a, b)| format!("{a} to {b} with a scale")));
-        let mask = (m.from, m.to) == (Place::Tile(Loc::Vec), Place::Tile(Loc::Vec));
+        let mask = (m.from, m.to) == (MemorySpace::Tile(Loc::Vec), MemorySpace::Tile(Loc::Vec));
         let more = if mask { ", and bool" } else { "" };
         put(out, format_args!("| {} to {} | {} | {}{more} |\n", m.from, m.to, m.instr.get().name, kinds.join(", ")));
     }

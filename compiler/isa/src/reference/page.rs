@@ -306,7 +306,7 @@ fn grouped<'a, T: PartialEq>(columns: impl Iterator<Item = (&'a Target, Vec<T>)>
 }
 
 /// The published programs that the expression calls.
-fn programs(row: &Instr) -> Vec<&'static math::Program> {
+fn programs(row: &Instr) -> Vec<&'static math::MathProgram> {
     let Some(expr) = row.sem.expr() else { return Vec::new() };
     let calls = |op| expr.any(&|e| matches!(e, crate::Expr::Un(o, _) if *o == op));
     let power = expr.any(&|e| matches!(e, crate::Expr::Pow(..))).then(math::pow);

@@ -3,7 +3,7 @@
 use super::{COMPARISON, SCALAR, VEC, dst, src};
 use crate::{
     BinOp::{self, *},
-    DTypeRule, Instr, Mode, OperandSpec, PipeRule, Scratch, Sem, ShapeRule,
+    DTypeRule, Instr, InstrMode, OperandSpec, PipeRule, Scratch, Sem, ShapeRule,
     UnOp::{self, *},
 };
 
@@ -114,13 +114,13 @@ pub(super) const ROWS: &[Instr] = &[
         name: "TCVT",
         sem: Sem::Convert,
         modes: &[
-            Mode {
+            InstrMode {
                 words: &["Rint", "Round", "Floor", "Ceil", "Trunc", "Odd"],
                 optional: true,
                 doc: "rounding to nearest even, to nearest with ties away from 0, down, up, towards 0, or to the odd \
                       neighbour; from float to integer Trunc if not said, else Rint",
             },
-            Mode {
+            InstrMode {
                 words: &["saturate = true", "saturate = false"],
                 optional: true,
                 doc: "what is too large, infinities too, becomes the largest value of an integer, or the largest \

@@ -5,8 +5,8 @@ use super::places::{INSERTED, PADDED, WINDOW};
 use super::{dst, src};
 use crate::BinOp::{Add, Div, Rem};
 use crate::{
-    Cell, Cells, CmpOp, DTypeRule, Fixpipe, Instr, Loc, Mode, Need, Num, OperandKind, OperandSpec, PipeRule, Role,
-    Scratch, Sem, ShapeRule, Window,
+    Cell, Cells, CmpOp, DTypeRule, Fixpipe, FixpipeWindow, IndexExpr, Instr, InstrMode, Loc, OperandKind, OperandSpec,
+    PipeRule, Precondition, Role, Scratch, Sem, ShapeRule,
 };
 use ptoc_tensor::DType;
 
@@ -21,11 +21,11 @@ const COL: OperandSpec = OperandSpec { name: "col", role: Role::Src, kind: Opera
 const OLD: OperandSpec = src("old", MAT);
 
 /// What TMOV, TSTORE and their kin may do to what leaves Acc.
-pub(super) const RELU: Mode =
-    Mode { words: &["Relu"], optional: true, doc: "from Acc alone: what is negative becomes 0 first" };
+pub(super) const RELU: InstrMode =
+    InstrMode { words: &["Relu"], optional: true, doc: "from Acc alone: what is negative becomes 0 first" };
 
 /// What stores may do to what is there.
-pub(super) const UPDATE: Mode = Mode {
+pub(super) const UPDATE: InstrMode = InstrMode {
     words: &["atomic = true"],
     optional: true,
     doc: "adds to what is there, one element at a time, in no set order; replaces it if not said",
@@ -51,19 +51,19 @@ const fn row(name: &'static str, operands: &'static [OperandSpec], meaning: &'st
     }
 }
 
-const fn le(left: Num, right: Num, what: &'static str) -> Need {
-    Need { left, op: CmpOp::Le, right, what }
+const fn le(left: IndexExpr, right: IndexExpr, what: &'static str) -> Precondition {
+    Precondition { left, op: CmpOp::Le, right, what }
 }
 
 /// `left` is a multiple of `of`.
-const fn whole(left: &'static Num, of: &'static Num, what: &'static str) -> Need {
-    Need { left: Num::Bin(Rem, left, of), op: CmpOp::Eq, right: ZERO, what }
+const fn whole(left: &'static IndexExpr, of: &'static IndexExpr, what: &'static str) -> Precondition {
+    Precondition { left: IndexExpr::Bin(Rem, left, of), op: CmpOp::Eq, right: ZERO, what }
 }
 
-const ZERO: Num = Num::Is(0);
-const SIXTEEN: &Num = &Num::Is(16);
+const ZERO: IndexExpr = IndexExpr::Is(0);
+const SIXTEEN: &IndexExpr = &IndexExpr::Is(16);
 /// Elements of a block of 32 bytes.
-const BLOCK: &Num = &Num::Bin(Div, &Num::Is(32), &Num::Size(1));
+const BLOCK: &IndexExpr = &IndexExpr::Bin(Div, &IndexExpr::Is(32), &IndexExpr::Size(1));
 const ROW_BEFORE: &str = "row {1} is before row {0}";
 const COL_BEFORE: &str = "column {1} is before column {0}";
 const ROW_SIXTEEN: &str = "the window's row must be a multiple of 16, and is {0} more than one";
@@ -76,7 +76,7 @@ const ROW_END_DST: &str = "the source ends at row {0}, the destination at row {1
 const COL_END_DST: &str = "the source ends at column {0}, the destination at column {1}";
 
 /// A window of the source that starts at operands `r` and `c`, in whole boxes.
-const fn of_source(r: &'static [Num; 6]) -> [Need; 6] {
+const fn of_source(r: &'static [IndexExpr; 6]) -> [Precondition; 6] {
     [
         le(ZERO, r[0], ROW_BEFORE),
         le(ZERO, r[1], COL_BEFORE),
@@ -88,34 +88,44 @@ const fn of_source(r: &'static [Num; 6]) -> [Need; 6] {
 }
 
 /// A window of the destination that starts there.
-const fn of_destination(r: &'static [Num; 6]) -> [Need; 4] {
+const fn of_destination(r: &'static [IndexExpr; 6]) -> [Precondition; 4] {
     [le(ZERO, r[0], ROW_BEFORE), le(ZERO, r[1], COL_BEFORE), le(r[2], r[3], ROW_END_DST), le(r[4], r[5], COL_END_DST)]
 }
 
 /// Row, column, where the window ends and where there is an end: of operand `inner` within operand `outer`.
-const fn bounds(row: &'static Num, col: &'static Num, inner: &'static [Num; 2], outer: [Num; 2]) -> [Num; 6] {
-    [*row, *col, Num::Bin(Add, row, &inner[0]), outer[0], Num::Bin(Add, col, &inner[1]), outer[1]]
+const fn bounds(
+    row: &'static IndexExpr,
+    col: &'static IndexExpr,
+    inner: &'static [IndexExpr; 2],
+    outer: [IndexExpr; 2],
+) -> [IndexExpr; 6] {
+    [*row, *col, IndexExpr::Bin(Add, row, &inner[0]), outer[0], IndexExpr::Bin(Add, col, &inner[1]), outer[1]]
 }
 
-const OF_DST: &[Num; 2] = &[Num::Rows(0), Num::Cols(0)];
-const OF_SRC: &[Num; 2] = &[Num::Rows(1), Num::Cols(1)];
-const AT_2: (&Num, &Num) = (&Num::Arg(2), &Num::Arg(3));
-const AT_3: (&Num, &Num) = (&Num::Arg(3), &Num::Arg(4));
-const SOURCE_AT_2: [Num; 6] = bounds(AT_2.0, AT_2.1, OF_DST, *OF_SRC);
-const SOURCE_AT_3: [Num; 6] = bounds(AT_3.0, AT_3.1, OF_DST, *OF_SRC);
-const DST_AT_2: [Num; 6] = bounds(AT_2.0, AT_2.1, OF_SRC, *OF_DST);
-const DST_AT_3: [Num; 6] = bounds(AT_3.0, AT_3.1, OF_SRC, *OF_DST);
-const EXTRACTED: &[Need] = &of_source(&SOURCE_AT_2);
-const EXTRACTED_SCALED: &[Need] = &of_source(&SOURCE_AT_3);
-const PUT: &[Need] = &of_destination(&DST_AT_2);
-const PUT_SCALED: &[Need] = &of_destination(&DST_AT_3);
+const OF_DST: &[IndexExpr; 2] = &[IndexExpr::Rows(0), IndexExpr::Cols(0)];
+const OF_SRC: &[IndexExpr; 2] = &[IndexExpr::Rows(1), IndexExpr::Cols(1)];
+const AT_2: (&IndexExpr, &IndexExpr) = (&IndexExpr::Arg(2), &IndexExpr::Arg(3));
+const AT_3: (&IndexExpr, &IndexExpr) = (&IndexExpr::Arg(3), &IndexExpr::Arg(4));
+const SOURCE_AT_2: [IndexExpr; 6] = bounds(AT_2.0, AT_2.1, OF_DST, *OF_SRC);
+const SOURCE_AT_3: [IndexExpr; 6] = bounds(AT_3.0, AT_3.1, OF_DST, *OF_SRC);
+const DST_AT_2: [IndexExpr; 6] = bounds(AT_2.0, AT_2.1, OF_SRC, *OF_DST);
+const DST_AT_3: [IndexExpr; 6] = bounds(AT_3.0, AT_3.1, OF_SRC, *OF_DST);
+const EXTRACTED: &[Precondition] = &of_source(&SOURCE_AT_2);
+const EXTRACTED_SCALED: &[Precondition] = &of_source(&SOURCE_AT_3);
+const PUT: &[Precondition] = &of_destination(&DST_AT_2);
+const PUT_SCALED: &[Precondition] = &of_destination(&DST_AT_3);
 
-const fn fixpipe(quantised: bool, window: Window, needs: &'static [Need], example: &'static str) -> Fixpipe {
+const fn fixpipe(
+    quantised: bool,
+    window: FixpipeWindow,
+    needs: &'static [Precondition],
+    example: &'static str,
+) -> Fixpipe {
     Fixpipe { quantised, window, needs, example }
 }
 
 /// Of a window of L1 on its way to the matrix unit, which starts at whole boxes.
-const fn boxed(row: Need, col: Need) -> [Need; 6] {
+const fn boxed(row: Precondition, col: Precondition) -> [Precondition; 6] {
     [WINDOW.needs[0], WINDOW.needs[1], row, col, WINDOW.needs[2], WINDOW.needs[3]]
 }
 
@@ -148,7 +158,7 @@ const PADDED_MAT: &Cells = &Cells {
     needs: &[
         PADDED.needs[0],
         PADDED.needs[1],
-        Need { left: *AT_2.0, op: CmpOp::Eq, right: ZERO, what: "the pad is {0}, and must be {1}" },
+        Precondition { left: *AT_2.0, op: CmpOp::Eq, right: ZERO, what: "the pad is {0}, and must be {1}" },
     ],
     example: "a: in f16[M, 20], b: in f16[32, N], result: out f32[M, N]|let a = Mat(a.tile(i, _));|\
               let dst = tile Mat<f16, i, 32>;|TFILLPAD(dst, a, Zero);|let acc = tile Acc<f32, i, j>;|\
@@ -165,7 +175,7 @@ pub(super) const ROWS: &[Instr] = &[
             &[dst(VEC_OR_MAT), ACC, SCALE],
             &fixpipe(
                 true,
-                Window::Whole,
+                FixpipeWindow::Whole,
                 &[],
                 "a: in i8[M, 32], b: in i8[32, N], result: out i8[M, N]|let acc = tile Acc<i32, i, j>;|\
                  TMATMUL(acc, Left(a.tile(i, _)), Right(b.tile(_, j)));|let dst = tile Vec<i8, i, j>;|\
@@ -181,7 +191,7 @@ pub(super) const ROWS: &[Instr] = &[
             &[dst(VEC_OR_MAT), ACC, SCALES],
             &fixpipe(
                 true,
-                Window::Whole,
+                FixpipeWindow::Whole,
                 &[],
                 "a: in i8[M, 32], b: in i8[32, N], s: in f32[N], result: out i8[M, N]|let acc = tile Acc<i32, i, j>;|\
                  TMATMUL(acc, Left(a.tile(i, _)), Right(b.tile(_, j)));|let dst = tile Vec<i8, i, j>;|\
@@ -199,7 +209,7 @@ pub(super) const ROWS: &[Instr] = &[
             &[VIEW, ACC, SCALE],
             &fixpipe(
                 true,
-                Window::Whole,
+                FixpipeWindow::Whole,
                 &[],
                 "a: in i8[M, 32], b: in i8[32, N], result: out i8[M, N]|let acc = tile Acc<i32, i, j>;|\
                  TMATMUL(acc, Left(a.tile(i, _)), Right(b.tile(_, j)));|TSTORE(result.tile(i, j), acc, 0.05);",
@@ -216,7 +226,7 @@ pub(super) const ROWS: &[Instr] = &[
             &[VIEW, ACC, SCALES],
             &fixpipe(
                 true,
-                Window::Whole,
+                FixpipeWindow::Whole,
                 &[],
                 "a: in i8[M, 32], b: in i8[32, N], s: in f32[N], result: out f16[M, N]|let acc = tile Acc<i32, i, j>;|\
                  TMATMUL(acc, Left(a.tile(i, _)), Right(b.tile(_, j)));|\
@@ -250,7 +260,7 @@ pub(super) const ROWS: &[Instr] = &[
             &[dst(MAT), ACC, ROW, COL],
             &fixpipe(
                 false,
-                Window::OfSource,
+                FixpipeWindow::OfSource,
                 EXTRACTED,
                 "a: in f16[M, 32], b: in f16[32, 64], w: in f16[32, N], result: out f32[M, N]|\
                  let acc = tile Acc<f32, i, 64>;|TMATMUL(acc, Left(a.tile(i, _)), Right(b));|\
@@ -267,7 +277,7 @@ pub(super) const ROWS: &[Instr] = &[
             &[dst(MAT), ACC, SCALE, ROW, COL],
             &fixpipe(
                 true,
-                Window::OfSource,
+                FixpipeWindow::OfSource,
                 EXTRACTED_SCALED,
                 "a: in i8[M, 32], b: in i8[32, 64], w: in i8[32, N], result: out i32[M, N]|\
                  let acc = tile Acc<i32, i, 64>;|TMATMUL(acc, Left(a.tile(i, _)), Right(b));|\
@@ -283,7 +293,7 @@ pub(super) const ROWS: &[Instr] = &[
             &[dst(MAT), ACC, SCALES, ROW, COL],
             &fixpipe(
                 true,
-                Window::OfSource,
+                FixpipeWindow::OfSource,
                 EXTRACTED_SCALED,
                 "a: in i8[M, 32], b: in i8[32, 64], s: in f32[32], w: in i8[32, N], result: out i32[M, N]|\
                  let acc = tile Acc<i32, i, 64>;|TMATMUL(acc, Left(a.tile(i, _)), Right(b));|\
@@ -319,7 +329,7 @@ pub(super) const ROWS: &[Instr] = &[
             &[dst(MAT), ACC, ROW, COL, OLD],
             &fixpipe(
                 false,
-                Window::OfDestination,
+                FixpipeWindow::OfDestination,
                 PUT,
                 "x: in f16[M, 64], a: in f16[M, 32], b: in f16[32, 32], w: in f16[64, N], result: out f32[M, N]|\
                  let dst = Mat(x.tile(i, _));|let acc = tile Acc<f32, i, 32>;|\
@@ -337,7 +347,7 @@ pub(super) const ROWS: &[Instr] = &[
             &[dst(MAT), ACC, SCALE, ROW, COL, OLD],
             &fixpipe(
                 true,
-                Window::OfDestination,
+                FixpipeWindow::OfDestination,
                 PUT_SCALED,
                 "x: in i8[M, 64], a: in i8[M, 32], b: in i8[32, 32], w: in i8[64, N], result: out i32[M, N]|\
                  let dst = Mat(x.tile(i, _));|let acc = tile Acc<i32, i, 32>;|\
@@ -355,7 +365,7 @@ pub(super) const ROWS: &[Instr] = &[
             &[dst(MAT), ACC, SCALES, ROW, COL, OLD],
             &fixpipe(
                 true,
-                Window::OfDestination,
+                FixpipeWindow::OfDestination,
                 PUT_SCALED,
                 "x: in i8[M, 64], a: in i8[M, 32], b: in i8[32, 32], s: in f32[32], w: in i8[64, N], result: out \
                  i32[M, N]|\
@@ -369,4 +379,4 @@ pub(super) const ROWS: &[Instr] = &[
 ];
 
 /// Of rows that have another meaning.
-const PLAIN: &Fixpipe = &fixpipe(false, Window::Whole, &[], "");
+const PLAIN: &Fixpipe = &fixpipe(false, FixpipeWindow::Whole, &[], "");

@@ -1,7 +1,7 @@
 //! The matrix unit.
 
 use super::{dst, src};
-use crate::{DTypeRule, Instr, Loc, Mode, OperandSpec, PipeRule, Scratch, Sem, ShapeRule};
+use crate::{DTypeRule, Instr, InstrMode, Loc, OperandSpec, PipeRule, Scratch, Sem, ShapeRule};
 
 const D: OperandSpec = dst(&[Loc::Acc]);
 const A: OperandSpec = src("a", &[Loc::Left]);
@@ -13,12 +13,12 @@ const BASE: Instr = Instr {
     operands: &[D, A, B],
     optional: 0,
     modes: &[
-        Mode {
+        InstrMode {
             words: &["HF32", "TF32"],
             optional: true,
             doc: "factors of f32 are rounded first: 11 bits of their fractions are kept, or 10; if not said, all 23",
         },
-        Mode {
+        InstrMode {
             words: &["Round", "Rint"],
             optional: true,
             doc: "with one of these: the nearest, and of two the one that is larger in magnitude (if not said), or the \

@@ -2,7 +2,7 @@
 
 use super::fixpipe::{RELU, UPDATE};
 use super::{ANYWHERE, VEC, dst, src, tile};
-use crate::{DTypeRule, Instr, Loc, Mode, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule};
+use crate::{DTypeRule, Instr, InstrMode, Loc, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule};
 
 const fn view(name: &'static str, role: Role) -> OperandSpec {
     OperandSpec { name, role, kind: OperandKind::View }
@@ -11,13 +11,13 @@ const fn view(name: &'static str, role: Role) -> OperandSpec {
 /// Whole rows instead of elements.
 const BY_ROWS: OperandSpec = OperandSpec { name: "by", role: Role::Src, kind: OperandKind::Choice(&[("Row", 1)]) };
 
-const SCATTER_OOB: Mode = Mode {
+const SCATTER_OOB: InstrMode = InstrMode {
     words: &["Undefined", "Skip", "Clamp", "Wrap"],
     optional: true,
     doc: "where an index outside leads: to an error (if not said), nowhere, to the nearest place, to the one at the \
           index modulo the size",
 };
-const SCATTER_UPDATE: Mode = Mode {
+const SCATTER_UPDATE: InstrMode = InstrMode {
     words: &["atomic = true", "atomic = Max", "atomic = Min"],
     optional: true,
     doc: "adds to what is there, or leaves the larger or smaller of both, one element at a time; replaces it if not \
@@ -92,7 +92,7 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         name: "MGATHER",
         sem: Sem::Gather,
-        modes: &[Mode {
+        modes: &[InstrMode {
             words: &["Undefined", "Clamp", "Wrap", "Zero"],
             optional: true,
             doc: "what an index outside gives: an error (if not said), the nearest element, the one at the index \
@@ -109,7 +109,7 @@ pub(super) const ROWS: &[Instr] = &[
     Instr {
         name: "MGATHER_ROWS",
         sem: Sem::GatherRows,
-        modes: &[Mode {
+        modes: &[InstrMode {
             words: &["Undefined", "Clamp", "Wrap", "Zero"],
             optional: true,
             doc: "what an index outside gives: an error (if not said), the nearest row, the one at the index modulo \

@@ -14,9 +14,9 @@ mod reduce;
 mod unit;
 
 pub(crate) use instead::instead_of;
-pub use names::{Lookup, NOT_YET, find, sibling};
+pub use names::{NOT_YET, NameLookup, find, sibling};
 
-use crate::{Instr, InstrId, Loc, Mode, OperandKind, OperandSpec, Role};
+use crate::{Instr, InstrId, InstrMode, Loc, OperandKind, OperandSpec, Role};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -118,7 +118,7 @@ const ANYWHERE: &[Loc] = &Loc::ALL;
 
 const SCALAR: OperandSpec = OperandSpec { name: "scalar", role: Role::Src, kind: OperandKind::Scalar(None) };
 
-const COMPARISON: Mode = Mode {
+const COMPARISON: InstrMode = InstrMode {
     words: &["EQ", "NE", "LT", "LE", "GT", "GE"],
     optional: false,
     doc: "the comparison; all but NE are false if either side is NaN",

@@ -3,20 +3,20 @@
 use super::{VEC, dst, src, tile};
 use crate::BinOp::{Add, Div, Mul, Sub};
 use crate::{
-    CmpOp, DTypeRule, Instr, Mode, Named, Need, Num, OperandKind, OperandSpec, PipeRule, Primitive, Role, Scratch, Sem,
-    ShapeRule,
+    CmpOp, DTypeRule, IndexExpr, Instr, InstrMode, Named, OperandKind, OperandSpec, PipeRule, Precondition, Primitive,
+    Role, Scratch, Sem, ShapeRule,
 };
 
 const fn operand(name: &'static str, kind: OperandKind) -> OperandSpec {
     OperandSpec { name, role: Role::Src, kind }
 }
 
-const fn eq(left: Num, right: Num, what: &'static str) -> Need {
-    Need { left, op: CmpOp::Eq, right, what }
+const fn eq(left: IndexExpr, right: IndexExpr, what: &'static str) -> Precondition {
+    Precondition { left, op: CmpOp::Eq, right, what }
 }
 
-const fn le(left: Num, right: Num, what: &'static str) -> Need {
-    Need { left, op: CmpOp::Le, right, what }
+const fn le(left: IndexExpr, right: IndexExpr, what: &'static str) -> Precondition {
+    Precondition { left, op: CmpOp::Le, right, what }
 }
 
 const fn row(name: &'static str, operands: &'static [OperandSpec], named: &'static Named) -> Instr {
@@ -40,17 +40,17 @@ const fn row(name: &'static str, operands: &'static [OperandSpec], named: &'stat
 }
 
 /// Elements of a record.
-const FIELDS: &Num = &Num::Bin(Div, &Num::Is(crate::RECORD as i64), &Num::Size(1));
+const FIELDS: &IndexExpr = &IndexExpr::Bin(Div, &IndexExpr::Is(crate::RECORD as i64), &IndexExpr::Size(1));
 
 const SORT32: &Named = &Named {
     what: Primitive::Sort32,
     needs: &[
-        eq(Num::Rows(1), Num::Rows(0), "the source has {0} valid rows, the destination {1}"),
-        eq(Num::Rows(2), Num::Rows(0), "the index has {0} valid rows, the destination {1}"),
-        eq(Num::Cols(2), Num::Cols(1), "the index has {0} valid columns, the source {1}"),
+        eq(IndexExpr::Rows(1), IndexExpr::Rows(0), "the source has {0} valid rows, the destination {1}"),
+        eq(IndexExpr::Rows(2), IndexExpr::Rows(0), "the index has {0} valid rows, the destination {1}"),
+        eq(IndexExpr::Cols(2), IndexExpr::Cols(1), "the index has {0} valid columns, the source {1}"),
         eq(
-            Num::Bin(Mul, &Num::Cols(1), FIELDS),
-            Num::Cols(0),
+            IndexExpr::Bin(Mul, &IndexExpr::Cols(1), FIELDS),
+            IndexExpr::Cols(0),
             "records of eight bytes have {0} columns, the destination {1}",
         ),
     ],
@@ -60,23 +60,23 @@ const SORT32: &Named = &Named {
 };
 
 /// PTO's instruction repeats 255 times at most, each time for four lists.
-const MOST_LISTS: Num = Num::Bin(crate::BinOp::Mul, &Num::Arg(2), &Num::Is(4 * 255));
+const MOST_LISTS: IndexExpr = IndexExpr::Bin(crate::BinOp::Mul, &IndexExpr::Arg(2), &IndexExpr::Is(4 * 255));
 const MERGE: &Named = &Named {
     what: Primitive::MergeSort,
     needs: &[
-        eq(Num::Rows(1), Num::Is(1), "the source has {0} valid rows, and must have {1}"),
-        eq(Num::Rows(0), Num::Is(1), "the destination has {0} valid rows, and must have {1}"),
-        eq(Num::Cols(1), Num::Cols(0), "the source has {0} valid columns, the destination {1}"),
-        le(Num::Is(64), Num::Arg(2), "a list has {1} elements, and at least {0}"),
+        eq(IndexExpr::Rows(1), IndexExpr::Is(1), "the source has {0} valid rows, and must have {1}"),
+        eq(IndexExpr::Rows(0), IndexExpr::Is(1), "the destination has {0} valid rows, and must have {1}"),
+        eq(IndexExpr::Cols(1), IndexExpr::Cols(0), "the source has {0} valid columns, the destination {1}"),
+        le(IndexExpr::Is(64), IndexExpr::Arg(2), "a list has {1} elements, and at least {0}"),
         eq(
-            Num::Bin(crate::BinOp::Rem, &Num::Arg(2), &Num::Is(64)),
-            Num::Is(0),
+            IndexExpr::Bin(crate::BinOp::Rem, &IndexExpr::Arg(2), &IndexExpr::Is(64)),
+            IndexExpr::Is(0),
             "the length of a list is {0} more than a multiple of 64, and must be {1}",
         ),
-        le(Num::Cols(1), MOST_LISTS, "the source has {0} valid columns, and 255 groups of four lists have {1}"),
+        le(IndexExpr::Cols(1), MOST_LISTS, "the source has {0} valid columns, and 255 groups of four lists have {1}"),
         eq(
-            Num::Bin(crate::BinOp::Rem, &Num::Cols(1), FIELDS),
-            Num::Is(0),
+            IndexExpr::Bin(crate::BinOp::Rem, &IndexExpr::Cols(1), FIELDS),
+            IndexExpr::Is(0),
             "the last list ends within a record: columns that are left over: {0}",
         ),
     ],
@@ -87,11 +87,11 @@ const MERGE: &Named = &Named {
 };
 
 /// What is said of each of several lists: its rows, and where it ends.
-const LISTS: [(&Num, &str, &str); 4] = {
+const LISTS: [(&IndexExpr, &str, &str); 4] = {
     macro_rules! list {
         ($k:literal, $which:literal) => {
             (
-                &Num::Cols($k),
+                &IndexExpr::Cols($k),
                 concat!("the ", $which, " list has {0} valid rows, and must have {1}"),
                 concat!("the ", $which, " list ends within a record: columns that are left over: {0}"),
             )
@@ -99,21 +99,22 @@ const LISTS: [(&Num, &str, &str); 4] = {
     }
     [list!(1, "first"), list!(2, "second"), list!(3, "third"), list!(4, "fourth")]
 };
-const ONE_ROW: Need = eq(Num::Rows(0), Num::Is(1), "the destination has {0} valid rows, and must have {1}");
-const TWO_WIDE: Num = Num::Bin(Add, &Num::Cols(1), &Num::Cols(2));
-const THREE_WIDE: Num = Num::Bin(Add, &TWO_WIDE, &Num::Cols(3));
+const ONE_ROW: Precondition =
+    eq(IndexExpr::Rows(0), IndexExpr::Is(1), "the destination has {0} valid rows, and must have {1}");
+const TWO_WIDE: IndexExpr = IndexExpr::Bin(Add, &IndexExpr::Cols(1), &IndexExpr::Cols(2));
+const THREE_WIDE: IndexExpr = IndexExpr::Bin(Add, &TWO_WIDE, &IndexExpr::Cols(3));
 /// Each list is a row of whole records, and `all`, their columns together, are the destination's. Two demands a list,
 /// and two more.
-const fn merged<const NEEDS: usize>(all: Num) -> [Need; NEEDS] {
+const fn merged<const NEEDS: usize>(all: IndexExpr) -> [Precondition; NEEDS] {
     let mut needs = [ONE_ROW; NEEDS];
     let mut k = 0;
     while 2 * k + 2 < NEEDS {
         let (cols, rows, broken) = LISTS[k];
-        needs[2 * k] = eq(Num::Rows(k + 1), Num::Is(1), rows);
-        needs[2 * k + 1] = eq(Num::Bin(crate::BinOp::Rem, cols, FIELDS), Num::Is(0), broken);
+        needs[2 * k] = eq(IndexExpr::Rows(k + 1), IndexExpr::Is(1), rows);
+        needs[2 * k + 1] = eq(IndexExpr::Bin(crate::BinOp::Rem, cols, FIELDS), IndexExpr::Is(0), broken);
         k += 1;
     }
-    needs[NEEDS - 1] = eq(all, Num::Cols(0), "the lists have {0} valid columns together, the destination {1}");
+    needs[NEEDS - 1] = eq(all, IndexExpr::Cols(0), "the lists have {0} valid columns together, the destination {1}");
     needs
 }
 const MERGE_TWO: &Named = &Named {
@@ -135,7 +136,7 @@ const MERGE_THREE: &Named = &Named {
 };
 const MERGE_FOUR: &Named = &Named {
     what: Primitive::MergeTiles,
-    needs: &merged::<10>(Num::Bin(Add, &THREE_WIDE, &Num::Cols(4))),
+    needs: &merged::<10>(IndexExpr::Bin(Add, &THREE_WIDE, &IndexExpr::Cols(4))),
     example: "x: in f32[M, N], result: out f32[CB, RB, 256]|let v = tile Vec<f32, 1, 32>;|\
               TFILLPAD(v, Vec(x[i.start, _].tile(j)).valid(1, min(j.len, 32)), Min);|let idx = tile Vec<u32, 1, 32>;|\
               TCI(idx, 0);|\
@@ -152,20 +153,22 @@ const COMPARE: &Named = &Named {
               TGATHER(dst, a, k, counts, j.start, EQ);|TSTORE(result.tile(i, j), dst);|\
               TSTORE(col(result_counts[j.index, _]).tile(i, _), counts);",
 };
-const EQUAL_OR_GREATER: Mode =
-    Mode { words: &["EQ", "GT"], optional: false, doc: "the comparison; both are false if either side is NaN" };
+const EQUAL_OR_GREATER: InstrMode =
+    InstrMode { words: &["EQ", "GT"], optional: false, doc: "the comparison; both are false if either side is NaN" };
 
 const PACKED: OperandSpec = operand("packed", OperandKind::Choice(&[("INT4", 4)]));
-const SCALE_ROWS: Need = eq(Num::Rows(2), Num::Rows(0), "there are {0} scales, and {1} rows");
-const SCALE_COLS: Need = eq(Num::Cols(2), Num::Is(1), "the scales have {0} valid columns, and must have {1}");
-const SAME_ROWS: Need = eq(Num::Rows(1), Num::Rows(0), "the source has {0} valid rows, the destination {1}");
+const SCALE_ROWS: Precondition = eq(IndexExpr::Rows(2), IndexExpr::Rows(0), "there are {0} scales, and {1} rows");
+const SCALE_COLS: Precondition =
+    eq(IndexExpr::Cols(2), IndexExpr::Is(1), "the scales have {0} valid columns, and must have {1}");
+const SAME_ROWS: Precondition =
+    eq(IndexExpr::Rows(1), IndexExpr::Rows(0), "the source has {0} valid rows, the destination {1}");
 const PACK: &Named = &Named {
     what: Primitive::Pack,
     needs: &[
         SAME_ROWS,
         eq(
-            Num::Cols(1),
-            Num::Bin(Mul, &Num::Cols(0), &Num::Is(2)),
+            IndexExpr::Cols(1),
+            IndexExpr::Bin(Mul, &IndexExpr::Cols(0), &IndexExpr::Is(2)),
             "the source has {0} valid columns, and the destination room for {1}",
         ),
         SCALE_ROWS,
@@ -180,14 +183,14 @@ const UNPACK: &Named = &Named {
     needs: &[
         SAME_ROWS,
         eq(
-            Num::Bin(Mul, &Num::Cols(1), &Num::Is(2)),
-            Num::Cols(0),
+            IndexExpr::Bin(Mul, &IndexExpr::Cols(1), &IndexExpr::Is(2)),
+            IndexExpr::Cols(0),
             "the source holds {0} columns, the destination has {1}",
         ),
         SCALE_ROWS,
         SCALE_COLS,
-        eq(Num::Rows(3), Num::Rows(0), "there are {0} offsets, and {1} rows"),
-        eq(Num::Cols(3), Num::Is(1), "the offsets have {0} valid columns, and must have {1}"),
+        eq(IndexExpr::Rows(3), IndexExpr::Rows(0), "there are {0} offsets, and {1} rows"),
+        eq(IndexExpr::Cols(3), IndexExpr::Is(1), "the offsets have {0} valid columns, and must have {1}"),
     ],
     example: "x: in i8[M, 32], s: in f32[M], o: in f32[M], n: in f32[N], result: out f32[CB, M, 64]|\
               let a = Vec(x.tile(i, _));|let scale = Vec(col(s).tile(i, _));|let offset = Vec(col(o).tile(i, _));|\
@@ -196,17 +199,17 @@ const UNPACK: &Named = &Named {
 };
 
 /// The highest byte of an element.
-const LAST: Num = Num::Bin(Sub, &Num::Size(1), &Num::Is(1));
+const LAST: IndexExpr = IndexExpr::Bin(Sub, &IndexExpr::Size(1), &IndexExpr::Is(1));
 /// Bytes of an element above the one that is counted.
-const ABOVE: Num = Num::Bin(Sub, &LAST, &Num::Arg(3));
+const ABOVE: IndexExpr = IndexExpr::Bin(Sub, &LAST, &IndexExpr::Arg(3));
 const HISTOGRAM: &Named = &Named {
     what: Primitive::Histogram,
     needs: &[
-        eq(Num::Rows(1), Num::Rows(0), "the source has {0} valid rows, the destination {1}"),
-        eq(Num::Rows(2), Num::Rows(0), "the index has {0} valid rows, the destination {1}"),
-        eq(Num::Cols(0), Num::Is(256), "the destination has {0} valid columns, and must have {1}"),
-        le(Num::Arg(3), LAST, "elements of the source have no byte {0}: the last one is byte {1}"),
-        le(ABOVE, Num::Cols(2), "{0} bytes are above the one that is counted, and the index has {1} columns"),
+        eq(IndexExpr::Rows(1), IndexExpr::Rows(0), "the source has {0} valid rows, the destination {1}"),
+        eq(IndexExpr::Rows(2), IndexExpr::Rows(0), "the index has {0} valid rows, the destination {1}"),
+        eq(IndexExpr::Cols(0), IndexExpr::Is(256), "the destination has {0} valid columns, and must have {1}"),
+        le(IndexExpr::Arg(3), LAST, "elements of the source have no byte {0}: the last one is byte {1}"),
+        le(ABOVE, IndexExpr::Cols(2), "{0} bytes are above the one that is counted, and the index has {1} columns"),
     ],
     example: "x: in u32[M, N], result: out u32[CB, RB, 256]|let a = Vec(x[i.start, _].tile(j));|\
               let idx = tile Vec<u8, 1, 32>;|TEXPANDS(idx, 0);|let dst = tile Vec<u32, 1, 256>;|\

@@ -36,7 +36,7 @@ pub const NOT_YET: &[&str] = &[
 
 /// What a name that looks like an instruction stands for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Lookup {
+pub enum NameLookup {
     /// An instruction of the table.
     Found(InstrId),
     /// A PTO instruction that ptoc does not have yet.
@@ -69,13 +69,13 @@ pub fn sibling(id: InstrId) -> Option<(InstrId, usize)> {
 }
 
 /// Looks `name` up in the table, then among PTO's other mnemonics.
-pub fn find(name: &str) -> Lookup {
+pub fn find(name: &str) -> NameLookup {
     if let Some(id) = lookup(name) {
-        return Lookup::Found(id);
+        return NameLookup::Found(id);
     }
     let upper = name.to_ascii_uppercase();
     if let Ok(at) = NOT_YET.binary_search(&upper.as_str()) {
-        return Lookup::NotYet(NOT_YET[at]);
+        return NameLookup::NotYet(NOT_YET[at]);
     }
-    Lookup::Unknown { nearest: crate::text::nearest(&upper, TABLE.iter().map(|i| i.name)) }
+    NameLookup::Unknown { nearest: crate::text::nearest(&upper, TABLE.iter().map(|i| i.name)) }
 }

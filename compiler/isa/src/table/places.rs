@@ -3,8 +3,8 @@
 use super::{VEC, dst, src};
 use crate::BinOp::{Add, And, Div, Mul, Rem, Shr, Sub};
 use crate::{
-    BinOp, Cell, Cells, CmpOp, DTypeRule, Instr, Need, Num, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem,
-    ShapeRule, Test,
+    BinOp, Cell, Cells, CmpOp, DTypeRule, IndexExpr, Instr, OperandKind, OperandSpec, PipeRule, Precondition, Role,
+    Scratch, Sem, ShapeRule, Test,
 };
 
 const fn operand(name: &'static str, kind: OperandKind) -> OperandSpec {
@@ -48,32 +48,36 @@ const fn row(name: &'static str, operands: &'static [OperandSpec], cells: &'stat
     }
 }
 
-const fn eq(left: Num, right: Num, what: &'static str) -> Need {
-    Need { left, op: CmpOp::Eq, right, what }
+const fn eq(left: IndexExpr, right: IndexExpr, what: &'static str) -> Precondition {
+    Precondition { left, op: CmpOp::Eq, right, what }
 }
 
-const fn le(left: Num, right: Num, what: &'static str) -> Need {
-    Need { left, op: CmpOp::Le, right, what }
+const fn le(left: IndexExpr, right: IndexExpr, what: &'static str) -> Precondition {
+    Precondition { left, op: CmpOp::Le, right, what }
 }
 
-const I: &Num = &Num::Row;
-const J: &Num = &Num::Col;
-const ZERO: Num = Num::Is(0);
+const I: &IndexExpr = &IndexExpr::Row;
+const J: &IndexExpr = &IndexExpr::Col;
+const ZERO: IndexExpr = IndexExpr::Is(0);
 
-const fn num(op: BinOp, a: &'static Num, b: &'static Num) -> Num {
-    Num::Bin(op, a, b)
+const fn num(op: BinOp, a: &'static IndexExpr, b: &'static IndexExpr) -> IndexExpr {
+    IndexExpr::Bin(op, a, b)
 }
 
-const fn lt(a: &'static Num, b: &'static Num) -> Test {
+const fn lt(a: &'static IndexExpr, b: &'static IndexExpr) -> Test {
     Test::Cmp(CmpOp::Lt, a, b)
 }
 
 /// The source, and the pad where it ends.
 pub(super) const PADDED: &Cells = &Cells {
-    value: Cell::If(&Test::And(&lt(I, &Num::Rows(1)), &lt(J, &Num::Cols(1))), &Cell::At(1, I, J), &Cell::Scalar(2)),
+    value: Cell::If(
+        &Test::And(&lt(I, &IndexExpr::Rows(1)), &lt(J, &IndexExpr::Cols(1))),
+        &Cell::At(1, I, J),
+        &Cell::Scalar(2),
+    ),
     needs: &[
-        le(Num::Rows(1), Num::Rows(0), "the source has {0} valid rows, the destination {1}"),
-        le(Num::Cols(1), Num::Cols(0), "the source has {0} valid columns, the destination {1}"),
+        le(IndexExpr::Rows(1), IndexExpr::Rows(0), "the source has {0} valid rows, the destination {1}"),
+        le(IndexExpr::Cols(1), IndexExpr::Cols(0), "the source has {0} valid columns, the destination {1}"),
     ],
     example: "a: in f32[M, N], result: out f32[CB, M]|let a = Vec(a.tile(i, j));|let dst = tile Vec<f32, i, 64>;|\
               TFILLPAD(dst, a, Zero);|let sums = tile Vec<f32, i, 1>;|TROWSUM(sums, dst);|\
@@ -95,14 +99,18 @@ const PADDING: &[OperandSpec] = &[dst(VEC), src("a", VEC), PAD];
 
 /// Operands 2 and 3 say where operand 1 has element (0, 0).
 pub(super) const WINDOW: &Cells = &Cells {
-    value: Cell::At(1, &num(Add, I, &Num::Arg(2)), &num(Add, J, &Num::Arg(3))),
+    value: Cell::At(1, &num(Add, I, &IndexExpr::Arg(2)), &num(Add, J, &IndexExpr::Arg(3))),
     needs: &[
-        le(ZERO, Num::Arg(2), "row {1} is before row {0}"),
-        le(ZERO, Num::Arg(3), "column {1} is before column {0}"),
-        le(num(Add, &Num::Arg(2), &Num::Rows(0)), Num::Rows(1), "the window ends at row {0}, the source at row {1}"),
+        le(ZERO, IndexExpr::Arg(2), "row {1} is before row {0}"),
+        le(ZERO, IndexExpr::Arg(3), "column {1} is before column {0}"),
         le(
-            num(Add, &Num::Arg(3), &Num::Cols(0)),
-            Num::Cols(1),
+            num(Add, &IndexExpr::Arg(2), &IndexExpr::Rows(0)),
+            IndexExpr::Rows(1),
+            "the window ends at row {0}, the source at row {1}",
+        ),
+        le(
+            num(Add, &IndexExpr::Arg(3), &IndexExpr::Cols(0)),
+            IndexExpr::Cols(1),
             "the window ends at column {0}, the source at column {1}",
         ),
     ],
@@ -110,29 +118,29 @@ pub(super) const WINDOW: &Cells = &Cells {
               TEXTRACT(dst, a, i.len - 1, 0);|TSTORE(result[i.index, _].tile(j), dst);",
 };
 
-const INSERTED_ROW: &Num = &num(Sub, I, &Num::Arg(2));
-const INSERTED_COL: &Num = &num(Sub, J, &Num::Arg(3));
+const INSERTED_ROW: &IndexExpr = &num(Sub, I, &IndexExpr::Arg(2));
+const INSERTED_COL: &IndexExpr = &num(Sub, J, &IndexExpr::Arg(3));
 /// Operand 4 is the destination as it was.
 pub(super) const INSERTED: &Cells = &Cells {
     value: Cell::If(
         &Test::And(
-            &Test::And(&Test::Cmp(CmpOp::Ge, I, &Num::Arg(2)), &lt(INSERTED_ROW, &Num::Rows(1))),
-            &Test::And(&Test::Cmp(CmpOp::Ge, J, &Num::Arg(3)), &lt(INSERTED_COL, &Num::Cols(1))),
+            &Test::And(&Test::Cmp(CmpOp::Ge, I, &IndexExpr::Arg(2)), &lt(INSERTED_ROW, &IndexExpr::Rows(1))),
+            &Test::And(&Test::Cmp(CmpOp::Ge, J, &IndexExpr::Arg(3)), &lt(INSERTED_COL, &IndexExpr::Cols(1))),
         ),
         &Cell::At(1, INSERTED_ROW, INSERTED_COL),
         &Cell::At(4, I, J),
     ),
     needs: &[
-        le(ZERO, Num::Arg(2), "row {1} is before row {0}"),
-        le(ZERO, Num::Arg(3), "column {1} is before column {0}"),
+        le(ZERO, IndexExpr::Arg(2), "row {1} is before row {0}"),
+        le(ZERO, IndexExpr::Arg(3), "column {1} is before column {0}"),
         le(
-            num(Add, &Num::Arg(2), &Num::Rows(1)),
-            Num::Rows(0),
+            num(Add, &IndexExpr::Arg(2), &IndexExpr::Rows(1)),
+            IndexExpr::Rows(0),
             "the source ends at row {0}, the destination at row {1}",
         ),
         le(
-            num(Add, &Num::Arg(3), &Num::Cols(1)),
-            Num::Cols(0),
+            num(Add, &IndexExpr::Arg(3), &IndexExpr::Cols(1)),
+            IndexExpr::Cols(0),
             "the source ends at column {0}, the destination at column {1}",
         ),
     ],
@@ -141,13 +149,17 @@ pub(super) const INSERTED: &Cells = &Cells {
 };
 
 const JOINED: &Cells = &Cells {
-    value: Cell::If(&lt(J, &Num::Cols(1)), &Cell::At(1, I, J), &Cell::At(2, I, &num(Sub, J, &Num::Cols(1)))),
+    value: Cell::If(
+        &lt(J, &IndexExpr::Cols(1)),
+        &Cell::At(1, I, J),
+        &Cell::At(2, I, &num(Sub, J, &IndexExpr::Cols(1))),
+    ),
     needs: &[
-        eq(Num::Rows(1), Num::Rows(0), "the left source has {0} valid rows, the destination {1}"),
-        eq(Num::Rows(2), Num::Rows(0), "the right source has {0} valid rows, the destination {1}"),
+        eq(IndexExpr::Rows(1), IndexExpr::Rows(0), "the left source has {0} valid rows, the destination {1}"),
+        eq(IndexExpr::Rows(2), IndexExpr::Rows(0), "the right source has {0} valid rows, the destination {1}"),
         eq(
-            num(Add, &Num::Cols(1), &Num::Cols(2)),
-            Num::Cols(0),
+            num(Add, &IndexExpr::Cols(1), &IndexExpr::Cols(2)),
+            IndexExpr::Cols(0),
             "the sources have {0} valid columns together, the destination {1}",
         ),
     ],
@@ -157,12 +169,12 @@ const JOINED: &Cells = &Cells {
               let sums = tile Vec<f32, i, 1>;|TROWSUM(sums, dst);|TSTORE(col(result[j.index, _]).tile(i, _), sums);",
 };
 
-const NUMBER: &Num = &num(Add, &num(Mul, I, &Num::Cols(0)), J);
+const NUMBER: &IndexExpr = &num(Add, &num(Mul, I, &IndexExpr::Cols(0)), J);
 const RESHAPED: &Cells = &Cells {
-    value: Cell::At(1, &num(Div, NUMBER, &Num::Cols(1)), &num(Rem, NUMBER, &Num::Cols(1))),
+    value: Cell::At(1, &num(Div, NUMBER, &IndexExpr::Cols(1)), &num(Rem, NUMBER, &IndexExpr::Cols(1))),
     needs: &[eq(
-        num(Mul, &Num::Rows(1), &Num::Cols(1)),
-        num(Mul, &Num::Rows(0), &Num::Cols(0)),
+        num(Mul, &IndexExpr::Rows(1), &IndexExpr::Cols(1)),
+        num(Mul, &IndexExpr::Rows(0), &IndexExpr::Cols(0)),
         "the source has {0} valid elements, the destination {1}",
     )],
     example: "a: in f32[M, N], result: out f32[M, N]|let a = Vec(a.tile(i, j));|\
@@ -171,24 +183,24 @@ const RESHAPED: &Cells = &Cells {
 };
 
 const RAMP: &Cells = &Cells {
-    value: Cell::Of(&num(Add, &Num::Arg(1), &num(Mul, J, &Num::Arg(2)))),
-    needs: &[eq(Num::Rows(0), Num::Is(1), "the destination has {0} valid rows, and must have {1}")],
+    value: Cell::Of(&num(Add, &IndexExpr::Arg(1), &num(Mul, J, &IndexExpr::Arg(2)))),
+    needs: &[eq(IndexExpr::Rows(0), IndexExpr::Is(1), "the destination has {0} valid rows, and must have {1}")],
     example: "a: in i32[M, N], result: out i32[RB, N]|let first = Vec(a[i.start, _].tile(j));|\
               let dst = tile Vec<i32, 1, j>;|TCI(dst, i32(j.start));|TADD(dst, dst, first);|\
               TSTORE(result[i.index, _].tile(j), dst);",
 };
 
 /// How far right of the diagonal.
-const RIGHT: &Num = &num(Sub, J, &num(Add, I, &Num::Arg(1)));
+const RIGHT: &IndexExpr = &num(Sub, J, &num(Add, I, &IndexExpr::Arg(1)));
 const TRIANGLE: &Cells = &Cells {
-    value: Cell::If(&Test::Cmp(CmpOp::Ge, &num(Mul, RIGHT, &Num::Arg(2)), &ZERO), &Cell::Is(1), &Cell::Is(0)),
+    value: Cell::If(&Test::Cmp(CmpOp::Ge, &num(Mul, RIGHT, &IndexExpr::Arg(2)), &ZERO), &Cell::Is(1), &Cell::Is(0)),
     needs: &[],
     example: "a: in f32[M, N], result: out f32[M, N]|let a = Vec(a.tile(i, j));|let dst = tile Vec<f32, i, j>;|\
               TTRI(dst, i.start - j.start);|TMUL(dst, dst, a);|TSTORE(result.tile(i, j), dst);",
 };
 
-const INDEX: &Num = &Num::At(2, I, J);
-const WIDTH: &Num = &Num::Width(1);
+const INDEX: &IndexExpr = &IndexExpr::At(2, I, J);
+const WIDTH: &IndexExpr = &IndexExpr::Width(1);
 const GATHERED: &Cells = &Cells {
     value: Cell::At(1, &num(Div, INDEX, WIDTH), &num(Rem, INDEX, WIDTH)),
     needs: SAME_AS_INDEX,
@@ -196,11 +208,11 @@ const GATHERED: &Cells = &Cells {
               let idx = tile Vec<i32, 1, j>;|TCI(idx, i32(j.len - 1), Down);|let dst = tile Vec<f32, 1, j>;|\
               TGATHER(dst, a, idx);|TSTORE(result[i.index, _].tile(j), dst);",
 };
-const SAME_AS_INDEX: &[Need] = &[
-    eq(Num::Rows(2), Num::Rows(0), "the index has {0} valid rows, the destination {1}"),
-    eq(Num::Cols(2), Num::Cols(0), "the index has {0} valid columns, the destination {1}"),
+const SAME_AS_INDEX: &[Precondition] = &[
+    eq(IndexExpr::Rows(2), IndexExpr::Rows(0), "the index has {0} valid rows, the destination {1}"),
+    eq(IndexExpr::Cols(2), IndexExpr::Cols(0), "the index has {0} valid columns, the destination {1}"),
 ];
-const OFFSET: &Num = &num(Div, INDEX, &Num::Size(1));
+const OFFSET: &IndexExpr = &num(Div, INDEX, &IndexExpr::Size(1));
 const GATHERED_BYTES: &Cells = &Cells {
     value: Cell::At(1, &num(Div, OFFSET, WIDTH), &num(Rem, OFFSET, WIDTH)),
     needs: SAME_AS_INDEX,
@@ -209,24 +221,28 @@ const GATHERED_BYTES: &Cells = &Cells {
               let dst = tile Vec<f32, 1, j>;|TGATHERB(dst, a, idx);|TSTORE(result[i.index, _].tile(j), dst);",
 };
 
-const STEP: &Num = &num(And, &Num::Arg(2), &Num::Is(7));
-const FIRST: &Num = &num(Shr, &Num::Arg(2), &Num::Is(3));
+const STEP: &IndexExpr = &num(And, &IndexExpr::Arg(2), &IndexExpr::Is(7));
+const FIRST: &IndexExpr = &num(Shr, &IndexExpr::Arg(2), &IndexExpr::Is(3));
 /// Columns of the packed tile that fall on columns of the other one, which has so many.
-const fn packed(wide: &'static Num) -> Num {
+const fn packed(wide: &'static IndexExpr) -> IndexExpr {
     num(Div, wide, STEP)
 }
 const PICKED: &Cells = &Cells {
     value: Cell::At(1, I, &num(Add, &num(Mul, J, STEP), FIRST)),
     needs: &[
-        eq(Num::Rows(1), Num::Rows(0), "the source has {0} valid rows, the destination {1}"),
-        eq(num(Rem, &Num::Cols(1), STEP), ZERO, "a part of the pattern is left: {0} columns, and must be {1}"),
-        eq(packed(&Num::Cols(1)), Num::Cols(0), "the pattern picks {0} columns of the source, the destination has {1}"),
+        eq(IndexExpr::Rows(1), IndexExpr::Rows(0), "the source has {0} valid rows, the destination {1}"),
+        eq(num(Rem, &IndexExpr::Cols(1), STEP), ZERO, "a part of the pattern is left: {0} columns, and must be {1}"),
+        eq(
+            packed(&IndexExpr::Cols(1)),
+            IndexExpr::Cols(0),
+            "the pattern picks {0} columns of the source, the destination has {1}",
+        ),
     ],
     example: "x: in f32[M, N], result: out f32[CB, M]|let a = tile Vec<f32, i, 64>;|\
               TFILLPAD(a, Vec(x.tile(i, j)), Zero);|let dst = tile Vec<f32, i, 32>;|TGATHER(dst, a, P0101);|\
               let sums = tile Vec<f32, i, 1>;|TROWSUM(sums, dst);|TSTORE(col(result[j.index, _]).tile(i, _), sums);",
 };
-const SPREAD_COL: &Num = &num(Sub, J, FIRST);
+const SPREAD_COL: &IndexExpr = &num(Sub, J, FIRST);
 const SPREAD: &Cells = &Cells {
     value: Cell::If(
         &Test::Cmp(CmpOp::Eq, &num(Rem, SPREAD_COL, STEP), &ZERO),
@@ -234,9 +250,9 @@ const SPREAD: &Cells = &Cells {
         &Cell::Is(0),
     ),
     needs: &[
-        eq(Num::Rows(1), Num::Rows(0), "the source has {0} valid rows, the destination {1}"),
-        eq(num(Rem, &Num::Cols(0), STEP), ZERO, "a part of the pattern is left: {0} columns, and must be {1}"),
-        eq(packed(&Num::Cols(0)), Num::Cols(1), "the pattern has room for {0} columns, the source has {1}"),
+        eq(IndexExpr::Rows(1), IndexExpr::Rows(0), "the source has {0} valid rows, the destination {1}"),
+        eq(num(Rem, &IndexExpr::Cols(0), STEP), ZERO, "a part of the pattern is left: {0} columns, and must be {1}"),
+        eq(packed(&IndexExpr::Cols(0)), IndexExpr::Cols(1), "the pattern has room for {0} columns, the source has {1}"),
     ],
     example: "x: in f32[M, N], result: out f32[CB, M]|let a = tile Vec<f32, i, 64>;|\
               TFILLPAD(a, Vec(x.tile(i, j)), Zero);|let dst = tile Vec<f32, i, 128>;|TSCATTER(dst, a, P1010);|\
@@ -244,33 +260,33 @@ const SPREAD: &Cells = &Cells {
 };
 
 // Operands of TIMG2COL, by their places in its row.
-const HEIGHT: &Num = &Num::Arg(2);
-const IMAGE_WIDTH: &Num = &Num::Arg(3);
-const KERNEL_H: &Num = &Num::Arg(4);
-const KERNEL_W: &Num = &Num::Arg(5);
-const STRIDE_H: &Num = &Num::Arg(6);
-const STRIDE_W: &Num = &Num::Arg(7);
-const PAD_H: &Num = &Num::Arg(8);
-const PAD_W: &Num = &Num::Arg(9);
-const TWO: &Num = &Num::Is(2);
+const HEIGHT: &IndexExpr = &IndexExpr::Arg(2);
+const IMAGE_WIDTH: &IndexExpr = &IndexExpr::Arg(3);
+const KERNEL_H: &IndexExpr = &IndexExpr::Arg(4);
+const KERNEL_W: &IndexExpr = &IndexExpr::Arg(5);
+const STRIDE_H: &IndexExpr = &IndexExpr::Arg(6);
+const STRIDE_W: &IndexExpr = &IndexExpr::Arg(7);
+const PAD_H: &IndexExpr = &IndexExpr::Arg(8);
+const PAD_W: &IndexExpr = &IndexExpr::Arg(9);
+const TWO: &IndexExpr = &IndexExpr::Is(2);
 /// Channels of a group: a row of the image's tile.
-const C0: &Num = &Num::Cols(1);
+const C0: &IndexExpr = &IndexExpr::Cols(1);
 
-const ROOM_H: &Num = &num(Sub, &num(Add, HEIGHT, &num(Mul, TWO, PAD_H)), KERNEL_H);
-const ROOM_W: &Num = &num(Sub, &num(Add, IMAGE_WIDTH, &num(Mul, TWO, PAD_W)), KERNEL_W);
-const OUT_H: &Num = &num(Add, &num(Div, ROOM_H, STRIDE_H), &Num::Is(1));
-const OUT_W: &Num = &num(Add, &num(Div, ROOM_W, STRIDE_W), &Num::Is(1));
+const ROOM_H: &IndexExpr = &num(Sub, &num(Add, HEIGHT, &num(Mul, TWO, PAD_H)), KERNEL_H);
+const ROOM_W: &IndexExpr = &num(Sub, &num(Add, IMAGE_WIDTH, &num(Mul, TWO, PAD_W)), KERNEL_W);
+const OUT_H: &IndexExpr = &num(Add, &num(Div, ROOM_H, STRIDE_H), &IndexExpr::Is(1));
+const OUT_W: &IndexExpr = &num(Add, &num(Div, ROOM_W, STRIDE_W), &IndexExpr::Is(1));
 /// Which output element, and which tap of which group of channels.
-const PIXEL: &Num = &num(Add, &Num::Arg(10), I);
-const TAP: &Num = &num(Add, &Num::Arg(11), J);
-const TAP_GROUP: &Num = &num(Div, TAP, C0);
-const TAP_X: &Num = &num(Rem, TAP_GROUP, KERNEL_W);
-const TAP_Y: &Num = &num(Rem, &num(Div, TAP_GROUP, KERNEL_W), KERNEL_H);
-const GROUP: &Num = &num(Div, TAP_GROUP, &num(Mul, KERNEL_H, KERNEL_W));
-const Y: &Num = &num(Add, &num(Sub, &num(Mul, &num(Div, PIXEL, OUT_W), STRIDE_H), PAD_H), TAP_Y);
-const X: &Num = &num(Add, &num(Sub, &num(Mul, &num(Rem, PIXEL, OUT_W), STRIDE_W), PAD_W), TAP_X);
-const IMAGE_ROW: &Num = &num(Add, &num(Mul, &num(Add, &num(Mul, GROUP, HEIGHT), Y), IMAGE_WIDTH), X);
-const ONE: Num = Num::Is(1);
+const PIXEL: &IndexExpr = &num(Add, &IndexExpr::Arg(10), I);
+const TAP: &IndexExpr = &num(Add, &IndexExpr::Arg(11), J);
+const TAP_GROUP: &IndexExpr = &num(Div, TAP, C0);
+const TAP_X: &IndexExpr = &num(Rem, TAP_GROUP, KERNEL_W);
+const TAP_Y: &IndexExpr = &num(Rem, &num(Div, TAP_GROUP, KERNEL_W), KERNEL_H);
+const GROUP: &IndexExpr = &num(Div, TAP_GROUP, &num(Mul, KERNEL_H, KERNEL_W));
+const Y: &IndexExpr = &num(Add, &num(Sub, &num(Mul, &num(Div, PIXEL, OUT_W), STRIDE_H), PAD_H), TAP_Y);
+const X: &IndexExpr = &num(Add, &num(Sub, &num(Mul, &num(Rem, PIXEL, OUT_W), STRIDE_W), PAD_W), TAP_X);
+const IMAGE_ROW: &IndexExpr = &num(Add, &num(Mul, &num(Add, &num(Mul, GROUP, HEIGHT), Y), IMAGE_WIDTH), X);
+const ONE: IndexExpr = IndexExpr::Is(1);
 const IMAGE: &Cells = &Cells {
     value: Cell::If(
         &Test::And(
@@ -281,31 +297,35 @@ const IMAGE: &Cells = &Cells {
         &Cell::Scalar(12),
     ),
     needs: &[
-        le(ONE, Num::Arg(4), "the kernel has {1} rows, and at least {0}"),
-        le(ONE, Num::Arg(5), "the kernel has {1} columns, and at least {0}"),
-        le(ONE, Num::Arg(6), "the stride down is {1}, and at least {0}"),
-        le(ONE, Num::Arg(7), "the stride across is {1}, and at least {0}"),
-        le(ZERO, Num::Arg(8), "the padding above is {1}, and at least {0}"),
-        le(ZERO, Num::Arg(9), "the padding at the left is {1}, and at least {0}"),
+        le(ONE, IndexExpr::Arg(4), "the kernel has {1} rows, and at least {0}"),
+        le(ONE, IndexExpr::Arg(5), "the kernel has {1} columns, and at least {0}"),
+        le(ONE, IndexExpr::Arg(6), "the stride down is {1}, and at least {0}"),
+        le(ONE, IndexExpr::Arg(7), "the stride across is {1}, and at least {0}"),
+        le(ZERO, IndexExpr::Arg(8), "the padding above is {1}, and at least {0}"),
+        le(ZERO, IndexExpr::Arg(9), "the padding at the left is {1}, and at least {0}"),
         le(ZERO, *ROOM_H, "the kernel is higher than the padded image: {1} rows are left"),
         le(ZERO, *ROOM_W, "the kernel is wider than the padded image: {1} columns are left"),
-        le(ZERO, Num::Arg(10), "row {1} is before row {0}"),
-        le(ZERO, Num::Arg(11), "column {1} is before column {0}"),
+        le(ZERO, IndexExpr::Arg(10), "row {1} is before row {0}"),
+        le(ZERO, IndexExpr::Arg(11), "column {1} is before column {0}"),
         eq(
-            num(Rem, &Num::Rows(1), &num(Mul, HEIGHT, IMAGE_WIDTH)),
+            num(Rem, &IndexExpr::Rows(1), &num(Mul, HEIGHT, IMAGE_WIDTH)),
             ZERO,
             "the source is no whole number of images of that height and width: {0} rows are left, and must be {1}",
         ),
         le(
-            num(Add, &Num::Arg(10), &Num::Rows(0)),
+            num(Add, &IndexExpr::Arg(10), &IndexExpr::Rows(0)),
             num(Mul, OUT_H, OUT_W),
             "the window ends at row {0}, the unfolded image at row {1}",
         ),
         le(
-            num(Add, &Num::Arg(11), &Num::Cols(0)),
+            num(Add, &IndexExpr::Arg(11), &IndexExpr::Cols(0)),
             num(
                 Mul,
-                &num(Mul, &num(Div, &Num::Rows(1), &num(Mul, HEIGHT, IMAGE_WIDTH)), &num(Mul, KERNEL_H, KERNEL_W)),
+                &num(
+                    Mul,
+                    &num(Div, &IndexExpr::Rows(1), &num(Mul, HEIGHT, IMAGE_WIDTH)),
+                    &num(Mul, KERNEL_H, KERNEL_W),
+                ),
                 C0,
             ),
             "the window ends at column {0}, the unfolded image at column {1}",

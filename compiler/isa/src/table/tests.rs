@@ -209,13 +209,13 @@ fn every_meaning_is_an_instruction_once() {
 
 #[test]
 fn names_that_are_not_there() {
-    assert_eq!(find("TADD"), Lookup::Found(lookup("TADD").unwrap()));
-    assert_eq!(find("TPREFETCH"), Lookup::NotYet("TPREFETCH"));
-    assert_eq!(find("tprefetch"), Lookup::NotYet("TPREFETCH"));
-    assert_eq!(find("TMATMULL"), Lookup::Unknown { nearest: vec!["TMATMUL"] });
-    let Lookup::Unknown { nearest } = find("tadd") else { panic!("names are upper case") };
+    assert_eq!(find("TADD"), NameLookup::Found(lookup("TADD").unwrap()));
+    assert_eq!(find("TPREFETCH"), NameLookup::NotYet("TPREFETCH"));
+    assert_eq!(find("tprefetch"), NameLookup::NotYet("TPREFETCH"));
+    assert_eq!(find("TMATMULL"), NameLookup::Unknown { nearest: vec!["TMATMUL"] });
+    let NameLookup::Unknown { nearest } = find("tadd") else { panic!("names are upper case") };
     assert_eq!(nearest[0], "TADD");
-    assert_eq!(find("QQQQQQQQ"), Lookup::Unknown { nearest: vec![] });
+    assert_eq!(find("QQQQQQQQ"), NameLookup::Unknown { nearest: vec![] });
 }
 
 #[test]
@@ -265,21 +265,23 @@ fn scratch_and_overlap_of_single_rows() {
 
 /// Which operands an expression names, and as what.
 fn named_in(cells: &crate::Cells) -> Vec<(usize, &'static str)> {
-    use crate::{Cell, Num, Test};
-    fn num(n: &Num, out: &mut Vec<(usize, &'static str)>) {
+    use crate::{Cell, IndexExpr, Test};
+    fn num(n: &IndexExpr, out: &mut Vec<(usize, &'static str)>) {
         match n {
-            Num::Rows(k) | Num::Cols(k) | Num::Width(k) | Num::Size(k) => out.push((*k, "shape")),
-            Num::Arg(k) => out.push((*k, "scalar")),
-            Num::At(k, r, c) => {
+            IndexExpr::Rows(k) | IndexExpr::Cols(k) | IndexExpr::Width(k) | IndexExpr::Size(k) => {
+                out.push((*k, "shape"))
+            }
+            IndexExpr::Arg(k) => out.push((*k, "scalar")),
+            IndexExpr::At(k, r, c) => {
                 out.push((*k, "tile"));
                 num(r, out);
                 num(c, out);
             }
-            Num::Bin(_, a, b) => {
+            IndexExpr::Bin(_, a, b) => {
                 num(a, out);
                 num(b, out);
             }
-            Num::Row | Num::Col | Num::Is(_) => {}
+            IndexExpr::Row | IndexExpr::Col | IndexExpr::Is(_) => {}
         }
     }
     fn test(t: &Test, out: &mut Vec<(usize, &'static str)>) {
@@ -296,7 +298,7 @@ fn named_in(cells: &crate::Cells) -> Vec<(usize, &'static str)> {
     }
     fn cell(c: &Cell, out: &mut Vec<(usize, &'static str)>) {
         match c {
-            Cell::At(k, r, c) => num(&Num::At(*k, r, c), out),
+            Cell::At(k, r, c) => num(&IndexExpr::At(*k, r, c), out),
             Cell::Scalar(k) => out.push((*k, "scalar")),
             Cell::Of(n) => num(n, out),
             Cell::Is(_) => {}

@@ -1,7 +1,7 @@
 //! Instructions of processing units in memory, which PTO does not have.
 
 use super::VEC;
-use crate::{DTypeRule, Instr, Mode, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule};
+use crate::{DTypeRule, Instr, InstrMode, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule};
 
 const fn view(name: &'static str) -> OperandSpec {
     OperandSpec { name, role: Role::Src, kind: OperandKind::View }
@@ -19,13 +19,13 @@ pub(super) const ROWS: &[Instr] = &[Instr {
     ],
     optional: 1,
     modes: &[
-        Mode {
+        InstrMode {
             words: &["fold = true", "fold = false"],
             optional: true,
             doc: "multiplies attention into the four weights and adds pixels straight to f32 (if not said), or makes \
                   the bilinear value in f16 first",
         },
-        Mode {
+        InstrMode {
             words: &["border = Clamp", "border = Zero"],
             optional: true,
             doc: "what lies outside of the map: the nearest pixel (if not said), or 0",

@@ -16,28 +16,28 @@ use std::sync::Arc;
 
 pub use instructions::InstructionSet;
 pub use setting::{Allowed, Preset, Setting};
-pub use unit::{Device, GeoUnit, HbmUnit, Unit, UnitKind};
+pub use unit::{Device, GeoUnit, HbmUnit, ProcessingUnit, UnitKind};
 
 /// Where data of a move lies: in global memory or in a tile.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum Place {
+pub enum MemorySpace {
     /// Global memory: a view of a tensor.
     Gm,
     /// A tile.
     Tile(Loc),
 }
 
-impl From<Loc> for Place {
-    fn from(loc: Loc) -> Place {
-        Place::Tile(loc)
+impl From<Loc> for MemorySpace {
+    fn from(loc: Loc) -> MemorySpace {
+        MemorySpace::Tile(loc)
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for MemorySpace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Gm => f.write_str("GM"),
-            Place::Tile(loc) => loc.fmt(f),
+            MemorySpace::Gm => f.write_str("GM"),
+            MemorySpace::Tile(loc) => loc.fmt(f),
         }
     }
 }
@@ -101,9 +101,9 @@ pub struct MoveRule {
     /// `TLOAD`, `TMOV` or `TSTORE`.
     pub instr: InstrId,
     /// Source.
-    pub from: Place,
+    pub from: MemorySpace,
     /// Destination.
-    pub to: Place,
+    pub to: MemorySpace,
     /// Pairs (from, to) of dtypes; equal ones first.
     pub pairs: Vec<(DType, DType)>,
     /// Pairs that it takes with a scale (from Acc).
@@ -188,7 +188,7 @@ pub struct Target {
     /// It is an NVIDIA GPU.
     pub gpu: Option<Gpu>,
     /// Who computes in the memory; `None` on PTO's targets, and on [`Target::host`].
-    pub unit: Option<Unit>,
+    pub unit: Option<ProcessingUnit>,
     /// The memory in which the units are.
     pub device: Option<Device>,
     /// Memories that several locations share.
@@ -311,8 +311,9 @@ impl Target {
         let instr = |name| crate::lookup(name).expect("in the table");
         let all: Vec<_> = self.dtypes.iter().map(|d| (*d, *d)).collect();
         let way = |name, from, to| MoveRule { instr: instr(name), from, to, pairs: all.clone(), quantised: Vec::new() };
-        let vec = Place::Tile(Loc::Vec);
-        host.moves = vec![way("TLOAD", Place::Gm, vec), way("TMOV", vec, vec), way("TSTORE", vec, Place::Gm)];
+        let vec = MemorySpace::Tile(Loc::Vec);
+        host.moves =
+            vec![way("TLOAD", MemorySpace::Gm, vec), way("TMOV", vec, vec), way("TSTORE", vec, MemorySpace::Gm)];
         for loc in Loc::ALL {
             let memory = &mut host.memories[loc as usize];
             match loc {
@@ -379,7 +380,7 @@ impl Target {
     }
 
     /// The instruction and the dtype pairs of the move from `from` to `to`.
-    pub fn move_rule(&self, from: Place, to: Place) -> Option<&MoveRule> {
+    pub fn move_rule(&self, from: MemorySpace, to: MemorySpace) -> Option<&MoveRule> {
         self.moves.iter().find(|m| m.from == from && m.to == to)
     }
 }

@@ -2,8 +2,8 @@
 
 use super::raw::{RawDevice, RawHost, RawMove, RawTarget, RawTimes, RawUnit, Text};
 use super::{
-    Device, GeoUnit, Gpu, HbmUnit, InstructionSet, Limits, MoveRule, PipeTimes, Pipes, Place, Target, Triple, Unit,
-    UnitKind,
+    Device, GeoUnit, Gpu, HbmUnit, InstructionSet, Limits, MemorySpace, MoveRule, PipeTimes, Pipes, ProcessingUnit,
+    Target, Triple, UnitKind,
 };
 use crate::{Loc, Pipe, lookup, text};
 use ptoc_diagnostics::{Code, Diagnostic, FileId, Span, codes};
@@ -252,11 +252,11 @@ impl Reader {
         out
     }
 
-    fn place(&mut self, name: &Text) -> Option<Place> {
+    fn place(&mut self, name: &Text) -> Option<MemorySpace> {
         if name.get_ref() == "GM" {
-            return Some(Place::Gm);
+            return Some(MemorySpace::Gm);
         }
-        self.loc(name).map(Place::Tile)
+        self.loc(name).map(MemorySpace::Tile)
     }
 
     pub(super) fn loc(&mut self, name: &Text) -> Option<Loc> {
@@ -293,13 +293,13 @@ impl Reader {
                 }
             }
             let (Some(instr), Some(from), Some(to)) = (instr, from, to) else { continue };
-            if !quantised.is_empty() && from != Place::Tile(Loc::Acc) {
+            if !quantised.is_empty() && from != MemorySpace::Tile(Loc::Acc) {
                 self.error(m.from.span(), format!("a move from {from} does not quantise: only those from Acc do"));
             }
             let fits = match instr.get().name {
-                "TLOAD" => from == Place::Gm && to != Place::Gm,
-                "TSTORE" => from != Place::Gm && to == Place::Gm,
-                _ => from != Place::Gm && to != Place::Gm,
+                "TLOAD" => from == MemorySpace::Gm && to != MemorySpace::Gm,
+                "TSTORE" => from != MemorySpace::Gm && to == MemorySpace::Gm,
+                _ => from != MemorySpace::Gm && to != MemorySpace::Gm,
             };
             if !fits {
                 self.error(m.instr.span(), format!("{} cannot go from {from} to {to}", instr.get().name));
@@ -355,7 +355,7 @@ impl Reader {
         unit: Option<Spanned<RawUnit>>,
         device: Option<RawDevice>,
         host: Option<RawHost>,
-    ) -> (Option<Unit>, Option<Device>, u64) {
+    ) -> (Option<ProcessingUnit>, Option<Device>, u64) {
         let all = [("unit", unit.is_some()), ("device", device.is_some()), ("host", host.is_some())];
         for (name, there) in all {
             match (in_memory, there) {
@@ -385,7 +385,7 @@ impl Reader {
         (unit, device, host_vec)
     }
 
-    fn unit(&mut self, raw: Spanned<RawUnit>) -> Unit {
+    fn unit(&mut self, raw: Spanned<RawUnit>) -> ProcessingUnit {
         let at = raw.span();
         let raw = raw.into_inner();
         let mut number = |name: &str, n: &Option<Spanned<i64>>| match n {
@@ -419,7 +419,7 @@ impl Reader {
                 UnitKind::HbmPim(HbmUnit { instructions: 1, registers: 1, scalars: 1, act_weight: 1, fence_data: 1 })
             }
         };
-        Unit {
+        ProcessingUnit {
             kind,
             clock: self.positive(&raw.clock),
             lanes: self.positive(&raw.lanes),

@@ -1,7 +1,7 @@
 //! What a target's `[unit]` and `[device]` let one set, as `-D unit.clock=300` does: the one list of names, values and
 //! ranges.
 
-use super::{Target, Unit, UnitKind};
+use super::{ProcessingUnit, Target, UnitKind};
 use crate::{Loc, text};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use std::fmt;
@@ -244,7 +244,7 @@ impl Target {
     }
 
     /// What was set by `-D capacity.*` is what the units have then, so it must be something that they could have.
-    fn check_capacities(&self, unit: &Unit) -> Result<(), Diagnostic> {
+    fn check_capacities(&self, unit: &ProcessingUnit) -> Result<(), Diagnostic> {
         let set = |loc: Loc| Some(self.capacity(loc)).filter(|_| self.memory(loc).overridden);
         let refuse = |loc: Loc, bytes: u64, can: String| {
             let message = format!("`capacity.{loc}` is {}; {can}", text::bytes(bytes));

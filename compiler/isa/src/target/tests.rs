@@ -147,7 +147,7 @@ fn moves_of_the_builtin_targets_have_pairs() {
         for m in &t.moves {
             assert!(!m.pairs.is_empty(), "{} {} -> {}", t.name, m.from, m.to);
         }
-        assert!(t.move_rule(Place::Gm, Loc::Vec.into()).is_some());
+        assert!(t.move_rule(MemorySpace::Gm, Loc::Vec.into()).is_some());
     }
     assert!(Target::all()[0].move_rule(Loc::Acc.into(), Loc::Vec.into()).is_none());
 }
@@ -227,7 +227,7 @@ fn units_in_memory() {
         let host = t.host();
         assert!(!host.has_units() && host.is_pim() && host.has_host());
         assert_eq!((host.capacity(Loc::Vec), host.capacity(Loc::Bank)), (262_144, 0));
-        assert!(host.move_rule(Place::Gm, Loc::Vec.into()).is_some());
+        assert!(host.move_rule(MemorySpace::Gm, Loc::Vec.into()).is_some());
     }
     let a2a3 = &Target::all()[0];
     assert_eq!(a2a3.host(), *a2a3);

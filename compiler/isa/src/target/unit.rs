@@ -45,7 +45,7 @@ pub struct HbmUnit {
 
 /// A processing unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Unit {
+pub struct ProcessingUnit {
     /// The kind.
     pub kind: UnitKind,
     /// MHz.
@@ -103,7 +103,7 @@ impl Device {
     }
 
     /// Units of the device, of which each has so many banks.
-    pub fn units(&self, unit: &Unit) -> u64 {
+    pub fn units(&self, unit: &ProcessingUnit) -> u64 {
         self.all_pseudo_channels() * self.banks_of_pseudo_channel() / u64::from(unit.banks)
     }
 }

@@ -213,7 +213,7 @@ fn value() -> impl Strategy<Value = Value> {
             offset: Int::from(n),
             layout
         })),
-        (window_start(), layout()).prop_map(|(start, layout)| Value::Window(Window { start, layout })),
+        (window_start(), layout()).prop_map(|(start, layout)| Value::Window(LayoutWindow { start, layout })),
     ];
     leaf.prop_recursive(3, 16, 4, |inner| prop::collection::vec(inner, 0..4).prop_map(Value::Tuple))
 }

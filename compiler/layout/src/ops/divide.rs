@@ -64,21 +64,21 @@ fn divide_as(op: &'static str, cx: &Cx, a: &Layout, tiler: &Tiler) -> Result<Lay
 
 /// `A o (tile, complement of the tile)`. The rest rounds up in each mode of the coalesced `A`, and must with the tile
 /// reach each index of each mode once.
-fn divide_by(cx: &Cx, a: &Layout, tile: &Layout) -> std::result::Result<Layout, Step> {
-    let mut left = Left::new(cx, a).map_err(Step::Whole)?;
+fn divide_by(cx: &Cx, a: &Layout, tile: &Layout) -> std::result::Result<Layout, DivisionStep> {
+    let mut left = Left::new(cx, a).map_err(DivisionStep::Whole)?;
     let inside = match tile.has_basis() {
         true => Err(LayoutError::new(ErrorKind::Kind, OP, format!("strides of {tile} are coordinates")).in_arg(1)),
         false => after(Rule::Exact, cx, &mut left, tile),
     };
-    let inside = inside.map_err(Step::Tile)?;
-    let rest = complement_over(cx, tile, &left.extents()).map_err(Step::Complement)?;
-    let outside = after(Rule::RoundUp, cx, &mut left, &rest).map_err(Step::Rest)?;
-    left.covered(cx).map_err(Step::Rest)?;
+    let inside = inside.map_err(DivisionStep::Tile)?;
+    let rest = complement_over(cx, tile, &left.extents()).map_err(DivisionStep::Complement)?;
+    let outside = after(Rule::RoundUp, cx, &mut left, &rest).map_err(DivisionStep::Rest)?;
+    left.covered(cx).map_err(DivisionStep::Rest)?;
     Ok(Layout::of_modes(vec![inside, outside]))
 }
 
 /// Which step of a division refused.
-enum Step {
+enum DivisionStep {
     Whole(LayoutError),
     Tile(LayoutError),
     Complement(LayoutError),
@@ -86,13 +86,13 @@ enum Step {
 }
 
 /// The steps' errors in terms of the division: which tile of which layout, and what would do instead.
-fn explain(op: &'static str, cx: &Cx, a: &Layout, tiler: &Tiler, step: Step) -> LayoutError {
+fn explain(op: &'static str, cx: &Cx, a: &Layout, tiler: &Tiler, step: DivisionStep) -> LayoutError {
     let (e, repeated) = match step {
-        Step::Whole(e) => return e.of(op).in_arg(0),
+        DivisionStep::Whole(e) => return e.of(op).in_arg(0),
         // The tile is the complement's first argument and our second.
-        Step::Complement(e) => return e.of(op).in_arg(1),
-        Step::Tile(e) => (e, false),
-        Step::Rest(e) => (e, true),
+        DivisionStep::Complement(e) => return e.of(op).in_arg(1),
+        DivisionStep::Tile(e) => (e, false),
+        DivisionStep::Rest(e) => (e, true),
     };
     let mut e = e.of(op).in_arg(1);
     if repeated {

@@ -12,8 +12,8 @@ use crate::error::plural;
 use crate::family;
 use crate::window::Whole;
 use crate::{
-    Coord, CoordLeaf, Cx, ErrorKind, Int, IntTuple, Layout, LayoutError, MmaAtom, Operand, Result, Stride, TiledMma,
-    Tiler, Tuple, Value, Window,
+    Coord, CoordLeaf, Cx, ErrorKind, Int, IntTuple, Layout, LayoutError, LayoutWindow, MmaAtom, Operand, Result,
+    Stride, TiledMma, Tiler, Tuple, Value,
 };
 use std::sync::Arc;
 
@@ -136,7 +136,7 @@ impl TiledMma {
     }
 
     /// What thread `index` of the machine has of a matrix: `(value, rest x, rest y, ..)`.
-    pub fn partition_of(&self, cx: &Cx, operand: Operand, matrix: &Layout, index: i64) -> Result<Window> {
+    pub fn partition_of(&self, cx: &Cx, operand: Operand, matrix: &Layout, index: i64) -> Result<LayoutWindow> {
         let op = partition_name(operand);
         let named = |e: LayoutError| e.of(op);
         let all = self.thrfrg(cx, operand, matrix).map_err(named)?;
@@ -151,7 +151,7 @@ impl TiledMma {
             Tuple::Node(vec![keep.clone(), Tuple::Node(vec![keep; values])]),
         ]);
         let (layout, start) = slice(cx, &all, &coord).map_err(named)?;
-        Ok(Window { start, layout })
+        Ok(LayoutWindow { start, layout })
     }
 
     /// Thread of the atom, and which atom in M, N and K, of a thread of the machine.

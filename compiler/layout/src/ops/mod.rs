@@ -76,7 +76,7 @@ pub use profile::{ceil_div, compatible, elem_less, evenly_divides, weakly_congru
 pub use recast::{downcast, downcast_composed, upcast, upcast_composed};
 pub use slice::{dice, slice, slice_composed};
 pub use swizzle::compose_swizzles;
-pub use tiled_copy::{CopyAtom, Side, TiledCopy};
+pub use tiled_copy::{CopyAtom, CopySide, TiledCopy};
 
 /// An operation.
 pub struct Op {

@@ -9,8 +9,8 @@ use super::{Op, is_injective, slice, zipped_divide};
 use crate::error::plural;
 use crate::window::Whole;
 use crate::{
-    Coord, CoordLeaf, Cx, ErrorKind, Int, IntTuple, Layout, LayoutError, Path, Predicated, Result, Tiler, Truth, Tuple,
-    Value, Window,
+    Coord, CoordLeaf, Cx, ErrorKind, Int, IntTuple, Layout, LayoutError, LayoutWindow, Path, Predicated, Result, Tiler,
+    Truth, Tuple, Value,
 };
 
 /// A list of predicates has no more entries.
@@ -77,11 +77,11 @@ impl Projection {
 }
 
 /// The tile at `coord`: a coordinate of the tiles, padded with `_`. Modes at `_` stay, behind those of the tile.
-pub fn inner_partition(cx: &Cx, a: &Layout, tiler: &Tiler, coord: &Coord) -> Result<Window> {
+pub fn inner_partition(cx: &Cx, a: &Layout, tiler: &Tiler, coord: &Coord) -> Result<LayoutWindow> {
     inner("inner_partition", cx, a, tiler, coord)
 }
 
-fn inner(op: &'static str, cx: &Cx, a: &Layout, tiler: &Tiler, coord: &Coord) -> Result<Window> {
+fn inner(op: &'static str, cx: &Cx, a: &Layout, tiler: &Tiler, coord: &Coord) -> Result<LayoutWindow> {
     let (tile, rest) = cut(op, cx, a, tiler)?;
     let coord = padded(op, coord, &rest)?;
     let all = Layout::of_modes(vec![tile.clone(), rest.clone()]);
@@ -93,11 +93,11 @@ fn inner(op: &'static str, cx: &Cx, a: &Layout, tiler: &Tiler, coord: &Coord) ->
 }
 
 /// The element at `coord` of each tile: a coordinate in the tile, padded with `_`; the modes of the rest stay.
-pub fn outer_partition(cx: &Cx, a: &Layout, tiler: &Tiler, coord: &Coord) -> Result<Window> {
+pub fn outer_partition(cx: &Cx, a: &Layout, tiler: &Tiler, coord: &Coord) -> Result<LayoutWindow> {
     outer("outer_partition", cx, a, tiler, coord)
 }
 
-fn outer(op: &'static str, cx: &Cx, a: &Layout, tiler: &Tiler, coord: &Coord) -> Result<Window> {
+fn outer(op: &'static str, cx: &Cx, a: &Layout, tiler: &Tiler, coord: &Coord) -> Result<LayoutWindow> {
     let (tile, rest) = cut(op, cx, a, tiler)?;
     let coord = padded(op, coord, &tile)?;
     let all = Layout::of_modes(vec![tile, rest.clone()]);
@@ -105,12 +105,12 @@ fn outer(op: &'static str, cx: &Cx, a: &Layout, tiler: &Tiler, coord: &Coord) ->
 }
 
 /// The tile of a tensor that a block works on: [`inner_partition`].
-pub fn local_tile(cx: &Cx, a: &Layout, tiler: &Tiler, coord: &Coord) -> Result<Window> {
+pub fn local_tile(cx: &Cx, a: &Layout, tiler: &Tiler, coord: &Coord) -> Result<LayoutWindow> {
     inner("local_tile", cx, a, tiler, coord)
 }
 
 /// The same with a tiler and a coordinate of a larger space, of which the tensor has the modes that `proj` keeps.
-pub fn local_tile_proj(cx: &Cx, a: &Layout, tiler: &Tiler, coord: &Coord, proj: &Projection) -> Result<Window> {
+pub fn local_tile_proj(cx: &Cx, a: &Layout, tiler: &Tiler, coord: &Coord, proj: &Projection) -> Result<LayoutWindow> {
     const OP: &str = "local_tile_proj";
     let tiles = match tiler {
         Tiler::ByMode(tiles) => proj.pick(OP, 1, tiles)?,
@@ -122,14 +122,20 @@ pub fn local_tile_proj(cx: &Cx, a: &Layout, tiler: &Tiler, coord: &Coord, proj: 
 
 /// What thread `index` works on, where threads lie side by side as `threads` says and repeat to cover `a`: every
 /// so-many-th element of each mode. The shape of `threads` tiles, its strides number the threads.
-pub fn local_partition(cx: &Cx, a: &Layout, threads: &Layout, index: &Int) -> Result<Window> {
+pub fn local_partition(cx: &Cx, a: &Layout, threads: &Layout, index: &Int) -> Result<LayoutWindow> {
     let at = flat_coord("local_partition", cx, threads, index)?;
     by_thread("local_partition", cx, a, &sizes(threads)?, &at)
 }
 
 /// The same with threads of a larger space, of which the tensor has the modes that `proj` keeps: threads that differ in
 /// the others only have the same part.
-pub fn local_partition_proj(cx: &Cx, a: &Layout, threads: &Layout, index: &Int, proj: &Projection) -> Result<Window> {
+pub fn local_partition_proj(
+    cx: &Cx,
+    a: &Layout,
+    threads: &Layout,
+    index: &Int,
+    proj: &Projection,
+) -> Result<LayoutWindow> {
     const OP: &str = "local_partition_proj";
     let at = flat_coord(OP, cx, threads, index)?;
     let extents = sizes(threads)?;
@@ -137,7 +143,7 @@ pub fn local_partition_proj(cx: &Cx, a: &Layout, threads: &Layout, index: &Int, 
     by_thread(OP, cx, a, &Tuple::Node(extents), &Tuple::Node(at)).map_err(|e| proj.lift(e))
 }
 
-fn by_thread(op: &'static str, cx: &Cx, a: &Layout, extents: &IntTuple, at: &IntTuple) -> Result<Window> {
+fn by_thread(op: &'static str, cx: &Cx, a: &Layout, extents: &IntTuple, at: &IntTuple) -> Result<LayoutWindow> {
     outer(op, cx, a, &Tiler::of_shape(extents), &at.map(&mut |n| CoordLeaf::At(n.clone())))
 }
 
@@ -197,9 +203,9 @@ fn cut(op: &'static str, cx: &Cx, a: &Layout, tiler: &Tiler) -> Result<(Layout, 
     }
 }
 
-fn part(cx: &Cx, all: &Layout, coord: Coord) -> Result<Window> {
+fn part(cx: &Cx, all: &Layout, coord: Coord) -> Result<LayoutWindow> {
     let (layout, start) = slice(cx, all, &coord)?;
-    Ok(Window { start, layout })
+    Ok(LayoutWindow { start, layout })
 }
 
 /// `_` for each mode, so that the modes come to the level of those that follow.
@@ -334,7 +340,7 @@ pub(crate) static OPS: &[Op] = &[
     },
 ];
 
-type TileFn = fn(&'static str, &Cx, &Layout, &Tiler, &Coord) -> Result<Window>;
+type TileFn = fn(&'static str, &Cx, &Layout, &Tiler, &Coord) -> Result<LayoutWindow>;
 
 fn tile_op(op: &'static str, cx: &Cx, v: &[Value], f: TileFn) -> Result<Value> {
     let (args, whole) = (Args::new(op, v), Whole::of(op, v, 0)?);

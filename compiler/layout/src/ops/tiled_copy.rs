@@ -4,7 +4,9 @@ use super::args::Args;
 use super::{Op, coalesce_by, composition, raked_product, right_inverse, slice, zipped_divide};
 use crate::error::plural;
 use crate::window::Whole;
-use crate::{Coord, CoordLeaf, Cx, ErrorKind, Int, IntTuple, Layout, LayoutError, Result, Tiler, Tuple, Value, Window};
+use crate::{
+    Coord, CoordLeaf, Cx, ErrorKind, Int, IntTuple, Layout, LayoutError, LayoutWindow, Result, Tiler, Tuple, Value,
+};
 
 /// What one instruction of a copy moves: (thread, value) -> element, on both sides.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -12,20 +14,20 @@ pub struct CopyAtom {
     src: Layout,
     dst: Layout,
     /// Whose threads and values the tile is given in.
-    reference: Side,
+    reference: CopySide,
 }
 
 impl CopyAtom {
     /// One thread moves one element.
     pub fn single() -> CopyAtom {
         let one = Layout::of_modes(vec![Layout::unit(), Layout::unit()]);
-        CopyAtom { src: one.clone(), dst: one, reference: Side::Src }
+        CopyAtom { src: one.clone(), dst: one, reference: CopySide::Src }
     }
 
     /// Both sides number the same elements: `src` and `dst` are bijections of (thread, value) onto them, with the same
     /// number of threads. The thread-value layout of a tile is meant for the side `reference`: for loads of fragments
     /// that is the destination.
-    pub fn new(src: Layout, dst: Layout, reference: Side) -> Result<CopyAtom> {
+    pub fn new(src: Layout, dst: Layout, reference: CopySide) -> Result<CopyAtom> {
         const OP: &str = "copy_atom";
         let cx = Cx::default();
         for (arg, side) in [&src, &dst].into_iter().enumerate() {
@@ -64,7 +66,7 @@ pub struct TiledCopy {
 
 /// Which side of a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Side {
+pub enum CopySide {
     /// Read.
     Src,
     /// Written.
@@ -126,12 +128,12 @@ impl TiledCopy {
     }
 
     /// `(Thr,(FrgV,FrgX))` -> element of a tile, as a side of the instruction has it.
-    fn thrval(&self, cx: &Cx, side: Side) -> Result<Layout> {
+    fn thrval(&self, cx: &Cx, side: CopySide) -> Result<Layout> {
         let [t, v] = self.atom.sizes()?;
         let each = Tiler::ByMode(vec![Tiler::Extent(t), Tiler::Extent(v)]);
         // ((atom's thread, atom's value), (rest of threads, rest of values))
         let cut = zipped_divide(cx, &self.tv, &each)?;
-        let of = |side| if side == Side::Src { &self.atom.src } else { &self.atom.dst };
+        let of = |side| if side == CopySide::Src { &self.atom.src } else { &self.atom.dst };
         // The reference numbers the elements in the tile's order; the other side is what it is in those numbers.
         let order = match side == self.atom.reference {
             true => identity(of(side))?,
@@ -158,7 +160,7 @@ impl TiledCopy {
     }
 
     /// `(thread,(value,repetition))` -> element of the tile: `get_layoutS_TV`, `get_layoutD_TV`.
-    pub fn tv(&self, cx: &Cx, side: Side) -> Result<Layout> {
+    pub fn tv(&self, cx: &Cx, side: CopySide) -> Result<Layout> {
         let shape: Vec<IntTuple> = self.tile.iter().cloned().map(Tuple::Leaf).collect();
         let tile = super::compact(&Tuple::Node(shape))?;
         let name = |e: LayoutError| e.of("tiled_copy_tv");
@@ -166,7 +168,7 @@ impl TiledCopy {
     }
 
     /// `(Thr,(FrgV,FrgX),Rest..)`: a tensor by thread, value and tile: `tidfrg_S`, `tidfrg_D`.
-    pub fn tidfrg(&self, cx: &Cx, side: Side, tensor: &Layout) -> Result<Layout> {
+    pub fn tidfrg(&self, cx: &Cx, side: CopySide, tensor: &Layout) -> Result<Layout> {
         let name = |e: LayoutError| e.of("tidfrg");
         if tensor.is_leaf() || tensor.rank() < self.tile.len() {
             let message =
@@ -183,7 +185,7 @@ impl TiledCopy {
     }
 
     /// What one thread moves: `((FrgV,FrgX),Rest..)`.
-    pub fn partition(&self, cx: &Cx, side: Side, tensor: &Layout, thread: &Int) -> Result<Window> {
+    pub fn partition(&self, cx: &Cx, side: CopySide, tensor: &Layout, thread: &Int) -> Result<LayoutWindow> {
         const OP: &str = "partition";
         let all = self.tidfrg(cx, side, tensor).map_err(|e| e.of(OP))?;
         let keep = || Tuple::Leaf(CoordLeaf::Keep);
@@ -191,7 +193,7 @@ impl TiledCopy {
         let coord: Coord =
             Tuple::Node(vec![Tuple::Leaf(CoordLeaf::At(thread.clone())), keep(), Tuple::Node(vec![keep(); rest])]);
         let (layout, start) = slice(cx, &all, &coord).map_err(|e| e.of(OP))?;
-        Ok(Window { start, layout })
+        Ok(LayoutWindow { start, layout })
     }
 }
 
@@ -216,7 +218,7 @@ pub(crate) static OPS: &[Op] = &[
         usage: "tiled_copy_tv(threads, values)",
         doc: "(thread, (1, value)) -> element of the tile, column by column.",
         arity: (2, 2),
-        eval: |cx, v| copy_of("tiled_copy_tv", cx, v)?.tv(cx, Side::Src).map(Value::Layout),
+        eval: |cx, v| copy_of("tiled_copy_tv", cx, v)?.tv(cx, CopySide::Src).map(Value::Layout),
     },
     Op {
         name: "tiled_copy_tiler",
@@ -233,7 +235,7 @@ pub(crate) static OPS: &[Op] = &[
         eval: |cx, v| {
             const OP: &str = "tiled_copy_partition";
             let (args, copy, whole) = (Args::new(OP, v), copy_of(OP, cx, v)?, Whole::of(OP, v, 2)?);
-            let part = copy.partition(cx, Side::Src, whole.layout(), args.int(3)?);
+            let part = copy.partition(cx, CopySide::Src, whole.layout(), args.int(3)?);
             let arg = |e: LayoutError| if e.kind == ErrorKind::OutOfRange { e.in_arg(3) } else { e.in_arg(2) };
             whole.part(OP, part.map_err(|e| arg(e.of(OP)))?)
         },

@@ -1,6 +1,6 @@
 //! Chains as loop IR.
 
-use crate::code::Code;
+use crate::code::FunctionBuilder;
 use crate::function::Function;
 use crate::matrix::{Matrix, map};
 use crate::reduce::{fixed, identity, loop_op, wide};
@@ -9,8 +9,8 @@ use ptoc_diagnostics::Span;
 use ptoc_ir::loops::{self, Addr, Base, BinOp, MemTy, Op, PARTIALS, Reg, Stride};
 use ptoc_ir::tile::{Region, Ty};
 use ptoc_isa::Reduce;
-use ptoc_opt::fusion::{Chain, Source, copies};
-use ptoc_opt::pattern::{Pattern, Place, Read};
+use ptoc_opt::fusion::{Chain, OperandSource, copies};
+use ptoc_opt::pattern::{OperandWindow, Pattern, Read};
 use rustc_hash::FxHashMap;
 
 /// Bytes of a row of partials.
@@ -24,7 +24,7 @@ enum From {
 }
 
 /// An instruction, ready to be emitted.
-struct Part {
+struct ChainPart {
     span: Span,
     sources: Vec<From>,
     /// What its elements are in the language.
@@ -53,12 +53,12 @@ struct Fold {
 /// Places of a chain, each once.
 #[derive(Default)]
 struct Matrices<'r> {
-    places: Vec<(Place<'r>, Read)>,
+    places: Vec<(OperandWindow<'r>, Read)>,
     matrices: Vec<Matrix>,
 }
 
 impl<'r> Matrices<'r> {
-    fn number(&mut self, lower: &mut Lower<'_>, place: Place<'r>, read: Read) -> usize {
+    fn number(&mut self, lower: &mut Lower<'_>, place: OperandWindow<'r>, read: Read) -> usize {
         if let Some(n) = self.places.iter().position(|p| *p == (place, read)) {
             return n;
         }
@@ -86,8 +86,8 @@ impl Lower<'_> {
             let mut sources = Vec::with_capacity(m.sources.len());
             for source in &m.sources {
                 sources.push(match *source {
-                    Source::Member(n) => From::Part(n),
-                    Source::Memory(place, read) => From::Matrix(all.number(self, place, read)),
+                    OperandSource::Member(n) => From::Part(n),
+                    OperandSource::Memory(place, read) => From::Matrix(all.number(self, place, read)),
                 });
             }
             let (copy, ty) = (copies(self.kernel, p), Ty::D(self.dtype(&p.dst)));
@@ -99,7 +99,7 @@ impl Lower<'_> {
                 (true, None) => to = Some(all.number(self, p.dst, Read::Whole)),
                 (false, None) => {}
             }
-            parts.push(Part {
+            parts.push(ChainPart {
                 span: region[m.stmt].span,
                 sources,
                 ty,
@@ -136,7 +136,7 @@ impl Lower<'_> {
                 continue;
             };
             let one = self.code.int(1);
-            let mut row = self.place(&Place::View(&n.view), Read::Whole).at_row(&mut self.code, one);
+            let mut row = self.place(&OperandWindow::View(&n.view), Read::Whole).at_row(&mut self.code, one);
             if let Some(col) = n.col {
                 let col = self.value(col);
                 row = row.at_col(&mut self.code, col);
@@ -188,13 +188,13 @@ impl Lower<'_> {
 
 /// What a nest does.
 struct Work {
-    parts: Vec<Part>,
+    parts: Vec<ChainPart>,
     /// Numbers of the matrices whose lines are fetched.
     fetches: Vec<usize>,
 }
 
 /// The nest: lanes along the rows, or down the columns if elements are neighbours there.
-fn rows_of_chain(code: &mut Code, (rows, cols): (Reg, Reg), matrices: &[Matrix], work: &Work) {
+fn rows_of_chain(code: &mut FunctionBuilder, (rows, cols): (Reg, Reg), matrices: &[Matrix], work: &Work) {
     if work.parts.iter().all(|p| p.fold.is_none()) && down(code, (rows, cols), matrices) {
         let turned: Vec<Matrix> = matrices.iter().map(|m| m.transposed()).collect();
         nest(code, (cols, rows), &turned, work);
@@ -203,7 +203,7 @@ fn rows_of_chain(code: &mut Code, (rows, cols): (Reg, Reg), matrices: &[Matrix],
     }
 }
 
-fn down(code: &Code, (rows, cols): (Reg, Reg), matrices: &[Matrix]) -> bool {
+fn down(code: &FunctionBuilder, (rows, cols): (Reg, Reg), matrices: &[Matrix]) -> bool {
     match (code.known(rows), code.known(cols)) {
         (_, Some(1)) => true,
         (Some(1), _) => false,
@@ -214,7 +214,7 @@ fn down(code: &Code, (rows, cols): (Reg, Reg), matrices: &[Matrix]) -> bool {
     }
 }
 
-fn nest(code: &mut Code, (rows, cols): (Reg, Reg), matrices: &[Matrix], work: &Work) {
+fn nest(code: &mut FunctionBuilder, (rows, cols): (Reg, Reg), matrices: &[Matrix], work: &Work) {
     if let Some(n) = code.known(cols)
         && work.parts.iter().all(|p| p.fold.is_none())
         && matrices.iter().all(|m| m.flat(n))
@@ -246,13 +246,13 @@ struct Body<'a> {
 }
 
 impl Body<'_> {
-    fn load(&mut self, code: &mut Code, n: usize, ty: MemTy) -> Reg {
+    fn load(&mut self, code: &mut FunctionBuilder, n: usize, ty: MemTy) -> Reg {
         let gather = self.place(code, n);
         let addr = Addr { gather, ..self.matrices[n].lane() };
         *self.loads.entry((n, ty)).or_insert_with(|| code.load(ty, addr))
     }
 
-    fn place(&mut self, code: &mut Code, n: usize) -> Option<Reg> {
+    fn place(&mut self, code: &mut FunctionBuilder, n: usize) -> Option<Reg> {
         if !self.places.contains_key(&n) {
             self.places.insert(n, self.matrices[n].lane_place(code)?);
         }
@@ -260,7 +260,7 @@ impl Body<'_> {
     }
 
     /// The matrix whose elements an operand is, bit for bit.
-    fn matrix(&self, parts: &[Part], from: From) -> Option<usize> {
+    fn matrix(&self, parts: &[ChainPart], from: From) -> Option<usize> {
         match from {
             From::Matrix(n) => Some(n),
             From::Part(n) if parts[n].copy => self.matrix(parts, *parts[n].sources.first()?),
@@ -268,7 +268,7 @@ impl Body<'_> {
         }
     }
 
-    fn value(&mut self, code: &mut Code, parts: &[Part], from: From) -> Reg {
+    fn value(&mut self, code: &mut FunctionBuilder, parts: &[ChainPart], from: From) -> Reg {
         if let Some(n) = self.matrix(parts, from) {
             return self.load(code, n, self.matrices[n].ty);
         }
@@ -295,7 +295,7 @@ fn as_bits(ty: MemTy) -> MemTy {
     }
 }
 
-fn body(code: &mut Code, matrices: &[Matrix], work: &Work) {
+fn body(code: &mut FunctionBuilder, matrices: &[Matrix], work: &Work) {
     let parts = &work.parts;
     for n in &work.fetches {
         code.emit(Op::Fetch { ty: matrices[*n].ty, addr: matrices[*n].lane() });

@@ -8,12 +8,12 @@ mod emit;
 mod order;
 mod side;
 
-pub(super) use emit::Walk;
+pub(super) use emit::NestEmitter;
 pub(super) use order::{copy_order, mergeable};
-pub(super) use side::{Lookup, Side, Stored};
+pub(super) use side::{Lookup, NestSide, Stored};
 
 use super::Lower;
-use super::code::Code;
+use super::code::FunctionBuilder;
 use ptoc_ir::loops::{BinOp, Reg};
 use ptoc_ir::tile::{Affine, Guard as IrGuard, Value};
 
@@ -30,7 +30,7 @@ pub(super) struct Lin {
 
 /// One loop.
 #[derive(Clone, Debug)]
-pub(super) struct Axis {
+pub(super) struct NestAxis {
     pub(super) extent: Reg,
     /// Place in the order of the interpreter, slowest first; parts of a split axis have that of the whole.
     pub(super) rank: usize,
@@ -51,7 +51,7 @@ pub(super) struct Guard {
 #[derive(Clone, Default, Debug)]
 pub(super) struct Nest {
     /// From [`copy_order`] on: the outermost loop first.
-    pub(super) axes: Vec<Axis>,
+    pub(super) axes: Vec<NestAxis>,
     pub(super) forms: Vec<Lin>,
     pub(super) guards: Vec<Guard>,
 }
@@ -61,7 +61,7 @@ impl Nest {
     pub(super) fn new(extents: Vec<Reg>) -> Nest {
         // The interpreter counts with the first axis as the fastest.
         let axes = (0..extents.len()).rev().zip(extents);
-        Nest { axes: axes.map(|(rank, extent)| Axis { extent, rank, pinned: false }).collect(), ..Nest::default() }
+        Nest { axes: axes.map(|(rank, extent)| NestAxis { extent, rank, pinned: false }).collect(), ..Nest::default() }
     }
 
     pub(super) fn form(&mut self, lin: Lin) -> Form {
@@ -70,18 +70,18 @@ impl Nest {
     }
 
     /// Does axis `a` move form `f`, as far as is known?
-    pub(super) fn moves(&self, code: &Code, a: usize, f: Form) -> bool {
+    pub(super) fn moves(&self, code: &FunctionBuilder, a: usize, f: Form) -> bool {
         code.known(self.forms[f].steps[a]) != Some(0)
     }
 
     /// Is there surely no element?
-    pub(super) fn is_empty(&self, code: &Code) -> bool {
+    pub(super) fn is_empty(&self, code: &FunctionBuilder) -> bool {
         self.axes.iter().any(|a| code.known(a.extent).is_some_and(|n| n <= 0))
     }
 
     /// Pins the axes that decide which entry of a table is the first one that is wrong: those of the tables, and those
     /// of guards that do not become stricter along them.
-    pub(super) fn pin(&mut self, code: &Code, tables: &[Lookup]) {
+    pub(super) fn pin(&mut self, code: &FunctionBuilder, tables: &[Lookup]) {
         if tables.is_empty() {
             return;
         }
@@ -100,7 +100,7 @@ impl Nest {
     }
 
     /// Axes of one element are none.
-    pub(super) fn drop_single(&mut self, code: &Code) {
+    pub(super) fn drop_single(&mut self, code: &FunctionBuilder) {
         for a in (0..self.axes.len()).rev() {
             if code.known(self.axes[a].extent) == Some(1) {
                 self.remove(a);
@@ -109,16 +109,16 @@ impl Nest {
     }
 
     /// Joins axes that follow each other evenly in every form, wherever `may` allows the inner and the outer one.
-    pub(super) fn merge(&mut self, code: &mut Code, may: &dyn Fn(&Nest, usize, usize) -> bool) {
+    pub(super) fn merge(&mut self, code: &mut FunctionBuilder, may: &dyn Fn(&Nest, usize, usize) -> bool) {
         while let Some((i, j)) = self.joinable(code, may) {
             let (a, b) = (&self.axes[i], &self.axes[j]);
             let rank = a.rank.min(b.rank);
-            self.axes[i] = Axis { extent: code.bin(BinOp::Mul, a.extent, b.extent), rank, pinned: false };
+            self.axes[i] = NestAxis { extent: code.bin(BinOp::Mul, a.extent, b.extent), rank, pinned: false };
             self.remove(j);
         }
     }
 
-    fn joinable(&self, code: &Code, may: &dyn Fn(&Nest, usize, usize) -> bool) -> Option<(usize, usize)> {
+    fn joinable(&self, code: &FunctionBuilder, may: &dyn Fn(&Nest, usize, usize) -> bool) -> Option<(usize, usize)> {
         let n = self.axes.len();
         let pairs = (0..n).flat_map(|i| (0..n).map(move |j| (i, j)));
         pairs.filter(|(i, j)| i != j).find(|&(i, j)| {
@@ -129,8 +129,8 @@ impl Nest {
 
     /// Splits an axis into one of `n` and, right behind it, one of the rest rounded up. A guard excludes what the
     /// rounding has added.
-    pub(super) fn split(&mut self, code: &mut Code, axis: usize, n: i64) {
-        let Axis { extent, rank, pinned } = self.axes[axis].clone();
+    pub(super) fn split(&mut self, code: &mut FunctionBuilder, axis: usize, n: i64) {
+        let NestAxis { extent, rank, pinned } = self.axes[axis].clone();
         let whole = match code.known(extent) {
             Some(e) => e % n == 0,
             None => n.count_ones() == 1 && code.power(extent) >= n as u64,
@@ -138,7 +138,7 @@ impl Nest {
         let (parts, rounded) = (code.int(n), code.plus(extent, if whole { 0 } else { n - 1 }));
         let rest = code.bin(BinOp::DivFloor, rounded, parts);
         self.axes[axis].extent = parts;
-        self.axes.insert(axis + 1, Axis { extent: rest, rank, pinned });
+        self.axes.insert(axis + 1, NestAxis { extent: rest, rank, pinned });
         for f in &mut self.forms {
             let step = code.times(f.steps[axis], n);
             f.steps.insert(axis + 1, step);

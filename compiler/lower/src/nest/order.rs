@@ -1,8 +1,8 @@
 //! The order of the loops of a copy: neighbours innermost, and blocks where the two sides disagree about who they are.
 
 use super::side::Stored;
-use super::{Nest, Side};
-use crate::code::Code;
+use super::{Nest, NestSide};
+use crate::code::FunctionBuilder;
 
 /// Elements of a block's row and column. Emitters have a routine that transposes a block line by line.
 const BLOCK: i64 = 512;
@@ -19,7 +19,7 @@ pub(crate) fn mergeable(nest: &Nest, inner: usize, outer: usize) -> bool {
 }
 
 /// How far apart neighbours along an axis are; what is not known is far.
-fn distance(code: &Code, nest: &Nest, side: &Side, a: usize) -> u64 {
+fn distance(code: &FunctionBuilder, nest: &Nest, side: &NestSide, a: usize) -> u64 {
     match code.known(nest.forms[side.at].steps[a]) {
         // An axis that does not move a side says nothing about it.
         Some(0) => u64::MAX - 1,
@@ -29,13 +29,13 @@ fn distance(code: &Code, nest: &Nest, side: &Side, a: usize) -> u64 {
 }
 
 /// Orders the axes of a copy, outermost first; splits some.
-pub(crate) fn copy_order(code: &mut Code, nest: &mut Nest, dst: &Side, src: &Side) {
-    let far = |code: &Code, nest: &Nest, a: usize| {
+pub(crate) fn copy_order(code: &mut FunctionBuilder, nest: &mut Nest, dst: &NestSide, src: &NestSide) {
+    let far = |code: &FunctionBuilder, nest: &Nest, a: usize| {
         let (d, s) = (distance(code, nest, dst, a), distance(code, nest, src, a));
         (d.max(s), d, s)
     };
     let free: Vec<usize> = (0..nest.axes.len()).filter(|&a| !nest.axes[a].pinned).collect();
-    let next_to = |code: &Code, nest: &Nest, side: &Side, a: usize| {
+    let next_to = |code: &FunctionBuilder, nest: &Nest, side: &NestSide, a: usize| {
         distance(code, nest, side, a) == side.stored.units().unsigned_abs()
     };
     // A run of neighbours on both sides; of half bytes, those that are the same half.
@@ -97,7 +97,7 @@ pub(crate) fn copy_order(code: &mut Code, nest: &mut Nest, dst: &Side, src: &Sid
 }
 
 /// Do the sides disagree on which of two axes is the faster one?
-fn crosses(code: &Code, nest: &Nest, (dst, src): (&Side, &Side), to: usize, from: usize) -> bool {
+fn crosses(code: &FunctionBuilder, nest: &Nest, (dst, src): (&NestSide, &NestSide), to: usize, from: usize) -> bool {
     distance(code, nest, dst, to) < distance(code, nest, dst, from)
         && distance(code, nest, src, from) < distance(code, nest, src, to)
 }

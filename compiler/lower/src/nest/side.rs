@@ -2,11 +2,11 @@
 
 use super::{Form, Lin, Nest};
 use crate::Lower;
-use crate::code::Code;
+use crate::code::FunctionBuilder;
 use crate::matrix::scaled;
 use ptoc_diagnostics::codes;
 use ptoc_ir::loops::{Base, BinOp, MemTy, Reg};
-use ptoc_ir::tile::{Access, CheckData, Elem, Table, TileRef, Value};
+use ptoc_ir::tile::{CheckData, Elem, NestAccess, Table, TileRef, Value};
 use ptoc_isa::Oob;
 use ptoc_layout::{Swizzle, TileLayout};
 use ptoc_opt::tile_layout::tile_layout;
@@ -46,7 +46,7 @@ impl Xor {
         Xor { mask: swizzle.source_mask() << log, shift: i64::from(swizzle.shift()), chunk }
     }
 
-    pub(super) fn apply(self, code: &mut Code, n: Reg) -> Reg {
+    pub(super) fn apply(self, code: &mut FunctionBuilder, n: Reg) -> Reg {
         let (mask, by) = (code.int(self.mask), code.int(self.shift.abs()));
         let field = code.bin(BinOp::And, n, mask);
         let field = code.bin(if self.shift >= 0 { BinOp::ShrU } else { BinOp::Shl }, field, by);
@@ -71,7 +71,7 @@ pub(super) struct Digits {
 
 impl Digits {
     /// What the digits of `n` add.
-    pub(super) fn apply(&self, code: &mut Code, n: Reg) -> Reg {
+    pub(super) fn apply(&self, code: &mut FunctionBuilder, n: Reg) -> Reg {
         let mut sum = code.int(0);
         for (k, leaf) in self.leaves.iter().enumerate() {
             let digit = digit(code, n, leaf, k + 1 == self.leaves.len());
@@ -83,7 +83,7 @@ impl Digits {
 }
 
 /// A digit of `n`; the last one is all that is left, as `n` is inside.
-fn digit(code: &mut Code, n: Reg, leaf: &Leaf, last: bool) -> Reg {
+fn digit(code: &mut FunctionBuilder, n: Reg, leaf: &Leaf, last: bool) -> Reg {
     let mut digit = n;
     // Rows and columns are not negative, so that powers of two need no division.
     let power = |n: i64| n.count_ones() == 1;
@@ -108,7 +108,7 @@ fn digit(code: &mut Code, n: Reg, leaf: &Leaf, last: bool) -> Reg {
 
 /// One side: element at byte `origin + xor(at + digits + tables)`.
 #[derive(Clone, Debug)]
-pub(crate) struct Side {
+pub(crate) struct NestSide {
     pub(super) base: Base,
     pub(super) origin: Option<Reg>,
     pub(crate) stored: Stored,
@@ -146,11 +146,11 @@ impl Lookup {
     }
 }
 
-impl Side {
+impl NestSide {
     /// A plain side.
-    pub(crate) fn plain(nest: &mut Nest, base: Base, ty: MemTy, at: Lin) -> Side {
+    pub(crate) fn plain(nest: &mut Nest, base: Base, ty: MemTy, at: Lin) -> NestSide {
         let at = nest.form(at);
-        Side { base, origin: None, stored: Stored::Whole(ty), at, digits: Vec::new(), xor: None }
+        NestSide { base, origin: None, stored: Stored::Whole(ty), at, digits: Vec::new(), xor: None }
     }
 
     /// Is it affine in the axes, all elements being whole?
@@ -162,7 +162,7 @@ impl Side {
     }
 
     /// Turns digits into steps of axes, where the axes can be split accordingly.
-    pub(crate) fn unroll(&mut self, code: &mut Code, nest: &mut Nest) {
+    pub(crate) fn unroll(&mut self, code: &mut FunctionBuilder, nest: &mut Nest) {
         for digits in std::mem::take(&mut self.digits) {
             match unrolled(code, nest, &digits) {
                 Some(lin) => {
@@ -185,7 +185,14 @@ impl Side {
     }
 
     /// Are all the numbers that make up the sum multiples of `chunk` (a power of two), the axes `low` aside?
-    pub(super) fn aligned(&self, code: &Code, nest: &Nest, tables: &[Reg], chunk: i64, low: &[usize]) -> bool {
+    pub(super) fn aligned(
+        &self,
+        code: &FunctionBuilder,
+        nest: &Nest,
+        tables: &[Reg],
+        chunk: i64,
+        low: &[usize],
+    ) -> bool {
         let fits = |r: Reg| code.power(r) >= chunk as u64;
         let at = &nest.forms[self.at];
         fits(at.start)
@@ -196,9 +203,9 @@ impl Side {
 
     /// Splits the axis along which neighbours lie at what a swizzle moves as one, so that the swizzle is computed for
     /// whole chunks.
-    pub(crate) fn split_chunks(&self, code: &mut Code, nest: &mut Nest, tables: &[Lookup], number: usize) {
+    pub(crate) fn split_chunks(&self, code: &mut FunctionBuilder, nest: &mut Nest, tables: &[Lookup], number: usize) {
         let Some(xor) = self.xor else { return };
-        let known = |code: &Code, nest: &Nest, a: usize| code.known(nest.forms[self.at].steps[a]);
+        let known = |code: &FunctionBuilder, nest: &Nest, a: usize| code.known(nest.forms[self.at].steps[a]);
         let low: Vec<usize> = (0..nest.axes.len())
             .filter(|&a| known(code, nest, a).is_some_and(|t| t != 0 && t.abs() < xor.chunk))
             .collect();
@@ -213,7 +220,7 @@ impl Side {
     }
 
     /// Splits an axis of neighbouring half bytes into low and high ones.
-    pub(crate) fn split_halves(&self, code: &mut Code, nest: &mut Nest) {
+    pub(crate) fn split_halves(&self, code: &mut FunctionBuilder, nest: &mut Nest) {
         if !matches!(self.stored, Stored::Half { .. }) {
             return;
         }
@@ -229,14 +236,14 @@ impl Side {
 
 impl Nest {
     /// A form that nothing looks at any more must not keep axes apart.
-    fn retire(&mut self, code: &mut Code, form: Form) {
+    fn retire(&mut self, code: &mut FunctionBuilder, form: Form) {
         let zero = code.int(0);
         self.forms[form].steps.iter_mut().for_each(|s| *s = zero);
     }
 }
 
 /// The digits as an affine function, splitting axes; none if that cannot be done.
-fn unrolled(code: &mut Code, nest: &mut Nest, digits: &Digits) -> Option<Lin> {
+fn unrolled(code: &mut FunctionBuilder, nest: &mut Nest, digits: &Digits) -> Option<Lin> {
     let leaves = &digits.leaves;
     let Some(last) = leaves.len().checked_sub(1) else {
         let zero = code.int(0);
@@ -264,7 +271,7 @@ fn unrolled(code: &mut Code, nest: &mut Nest, digits: &Digits) -> Option<Lin> {
         }
         if k < last {
             let room = leaves[k + 1].div;
-            let fits = |code: &Code, nest: &Nest| {
+            let fits = |code: &FunctionBuilder, nest: &Nest| {
                 code.known(nest.axes[a].extent).map(|e| (e - 1).max(0).saturating_mul(step)).filter(|&most| most < room)
             };
             if fits(code, nest).is_none() {
@@ -317,13 +324,19 @@ fn leaves_of(layout: TileLayout, mode: usize, size: i64) -> Vec<Leaf> {
 
 impl Lower<'_> {
     /// A side of a nest, as number `number` of its sides; its tables are appended to `tables`.
-    pub(crate) fn side(&mut self, nest: &mut Nest, access: &Access, number: usize, tables: &mut Vec<Lookup>) -> Side {
+    pub(crate) fn side(
+        &mut self,
+        nest: &mut Nest,
+        access: &NestAccess,
+        number: usize,
+        tables: &mut Vec<Lookup>,
+    ) -> NestSide {
         match access {
-            Access::Tile { tile, row, col } => {
+            NestAccess::Tile { tile, row, col } => {
                 let (row, col) = (self.lin(row, 1), self.lin(col, 1));
                 self.tile_side(nest, tile, row, col)
             }
-            Access::Tensor { tensor, elem, at, swizzle, tables: looked } => {
+            NestAccess::Tensor { tensor, elem, at, swizzle, tables: looked } => {
                 let (stored, unit) = match elem {
                     Elem::Whole(d) => (Stored::Whole(MemTy::of(*d)), d.size() as i64),
                     Elem::U4 => (Stored::Half { signed: false }, 1),
@@ -334,7 +347,7 @@ impl Lower<'_> {
                     let lookup = self.lookup(nest, table, number, unit);
                     tables.push(lookup);
                 }
-                Side {
+                NestSide {
                     base: self.tensor_base(*tensor),
                     origin: None,
                     stored,
@@ -347,7 +360,7 @@ impl Lower<'_> {
     }
 
     /// Elements (row, col) of a window of a tile.
-    pub(crate) fn tile_side(&mut self, nest: &mut Nest, tile: &TileRef, row: Lin, col: Lin) -> Side {
+    pub(crate) fn tile_side(&mut self, nest: &mut Nest, tile: &TileRef, row: Lin, col: Lin) -> NestSide {
         let data = &self.kernel.tiles[tile.tile];
         let Some(layout) = data.ty.layout else {
             let matrix = self.tile(tile);
@@ -359,7 +372,7 @@ impl Lower<'_> {
             let steps = row.steps.iter().zip(&col.steps).map(|(&r, &c)| sum(r, c)).collect();
             let start = sum(row.start, col.start);
             let at = Lin { start: self.code.add(matrix.offset, start), steps };
-            return Side::plain(nest, matrix.base, matrix.ty, at);
+            return NestSide::plain(nest, matrix.base, matrix.ty, at);
         };
         let (ty, size) = (tile_layout(data).0, data.ty.dtype.size() as i64);
         let (base, origin) = self.tile_start(tile);
@@ -376,7 +389,7 @@ impl Lower<'_> {
             .map(|(mode, lin)| Digits { form: nest.form(lin), leaves: leaves_of(layout, mode, size) });
         let zero = self.code.int(0);
         let first = Lin { start: self.code.int(layout.base() * size), steps: vec![zero; nest.axes.len()] };
-        Side {
+        NestSide {
             base,
             origin: Some(origin),
             stored: Stored::Whole(ty),

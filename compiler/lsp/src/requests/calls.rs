@@ -5,13 +5,13 @@ use crate::failure::{Failure, read};
 use crate::reply::{Reply, result};
 use crate::world::{World, path};
 use lsp_types::{Position, Range, TextDocumentPositionParams, Uri};
-use ptoc_names::index::{Access, Definition, Kind, Meaning};
+use ptoc_names::index::{Definition, DefinitionKind, Meaning, OccurrenceAccess};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// What can call and be called.
-fn callable(kind: Kind) -> bool {
-    matches!(kind, Kind::Kernel | Kind::Program | Kind::Function)
+fn callable(kind: DefinitionKind) -> bool {
+    matches!(kind, DefinitionKind::Kernel | DefinitionKind::Program | DefinitionKind::Function)
 }
 
 /// `textDocument/prepareCallHierarchy`
@@ -59,7 +59,9 @@ pub fn incoming(world: &mut World, params: Value) -> Result<Reply, Failure> {
         let (Some(callee), Some(here)) = (callee, loaded.index.file(loaded.file())) else { continue };
         for caller in here.definitions.iter().filter(|d| callable(d.kind)) {
             let calls = here.occurrences.iter().filter(|o| {
-                o.meaning == Meaning::Source(callee) && o.access == Access::Read && caller.whole.contains(o.span)
+                o.meaning == Meaning::Source(callee)
+                    && o.access == OccurrenceAccess::Read
+                    && caller.whole.contains(o.span)
             });
             let ranges: Vec<Range> = calls.map(|o| world.range(&loaded, o.span)).collect();
             if !ranges.is_empty() {
@@ -89,7 +91,7 @@ pub fn outgoing(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let (Some(here), Some(_)) = (here, world.uri(&file)) else { return result(json!([])) };
     let Some(caller) = here.definitions.iter().find(is_it) else { return result(json!([])) };
     let mut found: Vec<(ptoc_diagnostics::Span, Vec<Range>)> = Vec::new();
-    for o in here.occurrences.iter().filter(|o| o.access == Access::Read && caller.whole.contains(o.span)) {
+    for o in here.occurrences.iter().filter(|o| o.access == OccurrenceAccess::Read && caller.whole.contains(o.span)) {
         let Meaning::Source(name) = o.meaning else { continue };
         if !loaded.index.definition(name).is_some_and(|d| callable(d.kind)) {
             continue;

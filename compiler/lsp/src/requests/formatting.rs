@@ -140,7 +140,7 @@ fn of_lines(document: &Document, to: &str, lines: ops::RangeInclusive<u32>, enco
 /// Runs of lines that differ, in both texts, without the line end that both have.
 fn hunks(from: &str, to: &str) -> Vec<Hunk> {
     let (old, new) = (places(from), places(to));
-    let there: HashMap<Place, usize> = new.into_iter().collect();
+    let there: HashMap<CaretAnchor, usize> = new.into_iter().collect();
     let mut found = Vec::new();
     let (mut a, mut b) = (0, 0);
     let both = old.into_iter().filter_map(|(place, at)| Some((at, *there.get(&place)?)));
@@ -162,10 +162,10 @@ fn hunks(from: &str, to: &str) -> Vec<Hunk> {
 
 /// So many characters that are no white space stand before a line; and is it the first such line, before which there
 /// may be empty ones, or the one that has the next character?
-type Place = (usize, bool);
+type CaretAnchor = (usize, bool);
 
 /// Where lines begin of which the other text has one, too.
-fn places(text: &str) -> Vec<(Place, usize)> {
+fn places(text: &str) -> Vec<(CaretAnchor, usize)> {
     let (mut count, mut line) = (0, 0);
     let mut found = vec![((0, false), 0)];
     let mut empty = true;

@@ -10,7 +10,7 @@ use indexmap::IndexSet;
 use lsp_types::{Range, TextDocumentIdentifier};
 use ptoc_analysis::Fact;
 use ptoc_diagnostics::Span;
-use ptoc_names::index::{Definition, Kind};
+use ptoc_names::index::{Definition, DefinitionKind};
 use ptoc_syntax::ast::ItemKind;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -61,7 +61,10 @@ fn hint(context: Context<'_>, at: u32, label: &str, typed: bool) -> Value {
 
 /// What a name is, if nobody has written it.
 fn inferred(context: Context<'_>, d: &Definition) -> Option<String> {
-    let local = matches!(d.kind, Kind::Let | Kind::Variable | Kind::LoopVariable | Kind::Constant);
+    let local = matches!(
+        d.kind,
+        DefinitionKind::Let | DefinitionKind::Variable | DefinitionKind::LoopVariable | DefinitionKind::Constant
+    );
     if !local || d.ty.is_some() {
         return None;
     }

@@ -14,7 +14,7 @@ use ptoc_ir::tile::RoleId;
 use ptoc_isa::{Instr, Loc, Target};
 use ptoc_layout::Cx;
 use ptoc_layout::picture::TableStyle;
-use ptoc_names::index::{Definition, Kind, Known, Meaning};
+use ptoc_names::index::{Definition, DefinitionKind, KnownName, Meaning};
 use ptoc_syntax::ast::ItemKind;
 use ptoc_tensor::DType;
 use ptoc_views::explain;
@@ -68,16 +68,16 @@ fn name(context: Context<'_>, meaning: Meaning, bytes: Range<usize>) -> Option<S
 }
 
 /// A word that every file knows, on a target.
-pub fn about_known(target: &Target, what: Known, word: &str) -> Option<String> {
+pub fn about_known(target: &Target, what: KnownName, word: &str) -> Option<String> {
     match what {
-        Known::Instruction(id) => Some(format!("{}\n{}", explain::page(word).ok()?, constraints(target, id.get()))),
-        Known::Loc => Some(location(target, Loc::from_name(word)?)),
-        Known::DType => Some(dtype(target, word)),
-        Known::Function => {
+        KnownName::Instruction(id) => Some(format!("{}\n{}", explain::page(word).ok()?, constraints(target, id.get()))),
+        KnownName::Loc => Some(location(target, Loc::from_name(word)?)),
+        KnownName::DType => Some(dtype(target, word)),
+        KnownName::Function => {
             let (usage, doc) = ptoc_names::reference(word)?;
             Some(format!("```tile\n{}\n```\n\n{doc}\n", usage.join("\n")))
         }
-        Known::Pipe | Known::Word => None,
+        KnownName::Pipe | KnownName::Word => None,
     }
 }
 
@@ -142,11 +142,11 @@ fn definition(context: Context<'_>, d: &Definition) -> String {
         let _ = writeln!(out, "\n{}", item.docs.trim_end());
     }
     match d.kind {
-        Kind::Dimension => {
+        DefinitionKind::Dimension => {
             let line = context.range(d.span).start.line + 1;
             let _ = writeln!(out, "\na dimension, bound in line {line}: the launch's arrays say how large it is");
         }
-        Kind::BoundIndex => out.push_str("\nan index: it runs over all elements\n"),
+        DefinitionKind::BoundIndex => out.push_str("\nan index: it runs over all elements\n"),
         _ => {}
     }
     if !context.analysis.whole {
@@ -239,7 +239,7 @@ fn head(context: Context<'_>, d: &Definition) -> String {
     let known: IndexSet<String> = known.map(Fact::to_string).collect();
     let known: Vec<String> = known.into_iter().collect();
     let written = d.ty.map(|ty| context.loaded().sources.slice(ty).to_owned());
-    let value = d.value.filter(|_| matches!(d.kind, Kind::ConstParam | Kind::TypeParam));
+    let value = d.value.filter(|_| matches!(d.kind, DefinitionKind::ConstParam | DefinitionKind::TypeParam));
     let value = value.map(|v| context.loaded().sources.slice(v).to_owned());
     let what = match (&known[..], written, value) {
         ([], Some(ty), _) => format!(": {ty}"),
@@ -249,11 +249,11 @@ fn head(context: Context<'_>, d: &Definition) -> String {
         (all, ..) => format!(": {}", all.join(" or ")),
     };
     let word = match d.kind {
-        Kind::ConstParam | Kind::Constant => "const ",
-        Kind::TypeParam => "type ",
-        Kind::FnParam => "fn ",
-        Kind::Variable => "var ",
-        Kind::Let => "let ",
+        DefinitionKind::ConstParam | DefinitionKind::Constant => "const ",
+        DefinitionKind::TypeParam => "type ",
+        DefinitionKind::FnParam => "fn ",
+        DefinitionKind::Variable => "var ",
+        DefinitionKind::Let => "let ",
         _ => "",
     };
     format!("{word}{}{what}", d.name)

@@ -6,7 +6,7 @@ use crate::reply::{Reply, result};
 use crate::world::World;
 use lsp_types::{DocumentHighlight, DocumentHighlightKind, Location, TextDocumentPositionParams};
 use ptoc_diagnostics::Span;
-use ptoc_names::index::{Access, Definition, Kind, Meaning};
+use ptoc_names::index::{Definition, DefinitionKind, Meaning, OccurrenceAccess};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -32,13 +32,13 @@ pub fn type_definition(world: &mut World, params: Value) -> Result<Reply, Failur
 
 fn types(context: Context<'_>, definition: &Definition) -> Vec<Location> {
     let index = &context.loaded().index;
-    let written = definition.ty.or(definition.value.filter(|_| definition.kind != Kind::LoopVariable));
+    let written = definition.ty.or(definition.value.filter(|_| definition.kind != DefinitionKind::LoopVariable));
     let (Some(ty), Some(file)) = (written, index.file(definition.span.file)) else { return Vec::new() };
     let mut found: Vec<Span> = Vec::new();
     for o in file.occurrences.iter().filter(|o| ty.contains(o.span)) {
         let Meaning::Source(name) = o.meaning else { continue };
         let kind = index.definition(name).map(|d| d.kind);
-        let is_type = matches!(kind, Some(Kind::TypeParam | Kind::Atom | Kind::Constant));
+        let is_type = matches!(kind, Some(DefinitionKind::TypeParam | DefinitionKind::Atom | DefinitionKind::Constant));
         if is_type && !found.contains(&name) {
             found.push(name);
         }
@@ -66,15 +66,15 @@ pub fn references(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let context = world.known(&params.at.text_document.uri)?;
     let Some((_, definition)) = context.definition(params.at.position) else { return result(Value::Null) };
     let found = everywhere(context, definition).into_iter();
-    let wanted = found.filter(|(_, access)| params.context.include_declaration || *access != Access::Define);
+    let wanted = found.filter(|(_, access)| params.context.include_declaration || *access != OccurrenceAccess::Define);
     result(wanted.map(|(location, _)| location).collect::<Vec<_>>())
 }
 
 /// All occurrences of a definition, by file, in source order.
-fn everywhere(context: Context<'_>, definition: &Definition) -> Vec<(Location, Access)> {
+fn everywhere(context: Context<'_>, definition: &Definition) -> Vec<(Location, OccurrenceAccess)> {
     let world = context.world;
     let Some(home) = context.location(definition.span) else { return Vec::new() };
-    let mut found: Vec<(Location, Access)> = Vec::new();
+    let mut found: Vec<(Location, OccurrenceAccess)> = Vec::new();
     let mut seen = std::collections::HashSet::new();
     for (_, loaded) in context.reach(definition) {
         // The definition is another span in every unit, and the same place.
@@ -116,9 +116,9 @@ pub fn highlights(world: &mut World, params: Value) -> Result<Reply, Failure> {
         _ => o.meaning == here.meaning,
     });
     let kind = |access| match access {
-        Access::Define | Access::Write => DocumentHighlightKind::Write,
-        Access::Read => DocumentHighlightKind::Read,
-        Access::Import | Access::Mention => DocumentHighlightKind::Text,
+        OccurrenceAccess::Define | OccurrenceAccess::Write => DocumentHighlightKind::Write,
+        OccurrenceAccess::Read => DocumentHighlightKind::Read,
+        OccurrenceAccess::Import | OccurrenceAccess::Mention => DocumentHighlightKind::Text,
     };
     let all = same.map(|o| DocumentHighlight { range: context.range(o.span), kind: Some(kind(o.access)) });
     result(all.collect::<Vec<_>>())

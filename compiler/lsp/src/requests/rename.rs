@@ -9,7 +9,7 @@ use crate::world::{LIBRARY, World};
 use lsp_types::{TextDocumentPositionParams, TextEdit, Uri};
 use ptoc_diagnostics::{FileId, SourceMap, Span};
 use ptoc_driver::files::OpenTexts;
-use ptoc_names::index::{Definition, Known, Meaning, known};
+use ptoc_names::index::{Definition, KnownName, Meaning, known};
 use ptoc_syntax::Tok;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ fn renamable<'a>(context: Context<'a>, at: &TextDocumentPositionParams) -> Resul
             }
         }
         Meaning::Module(_) => "is a module: rename its file",
-        Meaning::Known(Known::Instruction(_)) => "is an instruction",
+        Meaning::Known(KnownName::Instruction(_)) => "is an instruction",
         Meaning::Known(_) => "is a word of the language",
     };
     Err(Failure::refused(format!("`{word}` {whose}")))
@@ -114,11 +114,11 @@ fn allowed(name: &str) -> Result<(), Failure> {
         _ => return Err(Failure::refused(format!("`{name}` is no name: letters, digits and `_`, no digit first"))),
     }
     let taken = match known(name) {
-        Some(Known::DType) => "a dtype",
-        Some(Known::Loc) => "a location",
-        Some(Known::Instruction(_)) => "an instruction",
-        Some(Known::Function) => "a function of the language",
-        Some(Known::Word | Known::Pipe) => "a word of the language",
+        Some(KnownName::DType) => "a dtype",
+        Some(KnownName::Loc) => "a location",
+        Some(KnownName::Instruction(_)) => "an instruction",
+        Some(KnownName::Function) => "a function of the language",
+        Some(KnownName::Word | KnownName::Pipe) => "a word of the language",
         None => return Ok(()),
     };
     Err(Failure::refused(format!("`{name}` is the name of {taken}")))

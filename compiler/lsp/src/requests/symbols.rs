@@ -5,7 +5,7 @@ use crate::failure::{Failure, read};
 use crate::reply::{Reply, result};
 use crate::world::World;
 use lsp_types::{DocumentSymbol, DocumentSymbolParams, SymbolKind, WorkspaceSymbolParams};
-use ptoc_names::index::{Definition, Kind};
+use ptoc_names::index::{Definition, DefinitionKind};
 use serde_json::{Value, json};
 
 /// `textDocument/documentSymbol`: items in source order, with what is defined in them.
@@ -27,26 +27,32 @@ pub fn document(world: &mut World, params: Value) -> Result<Reply, Failure> {
 }
 
 /// Block variables and indices say nothing in an outline.
-fn shown(kind: Kind) -> bool {
-    !matches!(kind, Kind::BoundIndex | Kind::LoopVariable)
+fn shown(kind: DefinitionKind) -> bool {
+    !matches!(kind, DefinitionKind::BoundIndex | DefinitionKind::LoopVariable)
 }
 
 /// How the protocol calls what ptoc knows.
-pub fn kind(kind: Kind) -> SymbolKind {
+pub fn kind(kind: DefinitionKind) -> SymbolKind {
     match kind {
-        Kind::Kernel | Kind::Program | Kind::Function | Kind::FnParam => SymbolKind::Function,
-        Kind::Constant | Kind::ConstParam => SymbolKind::Constant,
-        Kind::Atom => SymbolKind::Struct,
-        Kind::TypeParam | Kind::Dimension => SymbolKind::TypeParameter,
-        Kind::Tensor => SymbolKind::Array,
-        Kind::Parameter | Kind::Let | Kind::Variable | Kind::LoopVariable | Kind::BoundIndex => SymbolKind::Variable,
+        DefinitionKind::Kernel | DefinitionKind::Program | DefinitionKind::Function | DefinitionKind::FnParam => {
+            SymbolKind::Function
+        }
+        DefinitionKind::Constant | DefinitionKind::ConstParam => SymbolKind::Constant,
+        DefinitionKind::Atom => SymbolKind::Struct,
+        DefinitionKind::TypeParam | DefinitionKind::Dimension => SymbolKind::TypeParameter,
+        DefinitionKind::Tensor => SymbolKind::Array,
+        DefinitionKind::Parameter
+        | DefinitionKind::Let
+        | DefinitionKind::Variable
+        | DefinitionKind::LoopVariable
+        | DefinitionKind::BoundIndex => SymbolKind::Variable,
     }
 }
 
-fn detail(kind: Kind) -> &'static str {
+fn detail(kind: DefinitionKind) -> &'static str {
     match kind {
-        Kind::Function => "fn",
-        Kind::Constant => "const",
+        DefinitionKind::Function => "fn",
+        DefinitionKind::Constant => "const",
         other => other.words(),
     }
 }

@@ -6,7 +6,7 @@ use crate::reply::{Reply, result};
 use crate::world::World;
 use lsp_types::{DocumentSymbolParams, SemanticTokensRangeParams, TextDocumentIdentifier};
 use ptoc_diagnostics::Span;
-use ptoc_names::index::{Access, Kind, Known, Meaning, Occurrence};
+use ptoc_names::index::{DefinitionKind, KnownName, Meaning, Occurrence, OccurrenceAccess};
 use ptoc_syntax::Tok;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -173,10 +173,10 @@ fn named(context: Context<'_>, o: &Occurrence) -> (u32, u32) {
         Meaning::Module(_) => return (number("namespace"), 0),
         Meaning::Known(known) => {
             let name = match known {
-                Known::DType | Known::Loc => "type",
-                Known::Instruction(_) => "macro",
-                Known::Function => "function",
-                Known::Pipe | Known::Word => "enumMember",
+                KnownName::DType | KnownName::Loc => "type",
+                KnownName::Instruction(_) => "macro",
+                KnownName::Function => "function",
+                KnownName::Pipe | KnownName::Word => "enumMember",
             };
             return (number(name), LIBRARY);
         }
@@ -184,18 +184,20 @@ fn named(context: Context<'_>, o: &Occurrence) -> (u32, u32) {
     };
     let Some(d) = context.loaded().index.definition(source) else { return (number("variable"), 0) };
     let (kind, mut modifiers) = match d.kind {
-        Kind::Kernel | Kind::Program | Kind::Function | Kind::FnParam => ("function", 0),
-        Kind::Atom => ("type", 0),
-        Kind::Constant => ("variable", READONLY),
-        Kind::TypeParam | Kind::Dimension => ("typeParameter", 0),
-        Kind::ConstParam => ("parameter", READONLY),
-        Kind::Tensor | Kind::Parameter => ("parameter", 0),
-        Kind::LoopVariable | Kind::BoundIndex => ("variable", READONLY),
-        Kind::Let | Kind::Variable => ("variable", 0),
+        DefinitionKind::Kernel | DefinitionKind::Program | DefinitionKind::Function | DefinitionKind::FnParam => {
+            ("function", 0)
+        }
+        DefinitionKind::Atom => ("type", 0),
+        DefinitionKind::Constant => ("variable", READONLY),
+        DefinitionKind::TypeParam | DefinitionKind::Dimension => ("typeParameter", 0),
+        DefinitionKind::ConstParam => ("parameter", READONLY),
+        DefinitionKind::Tensor | DefinitionKind::Parameter => ("parameter", 0),
+        DefinitionKind::LoopVariable | DefinitionKind::BoundIndex => ("variable", READONLY),
+        DefinitionKind::Let | DefinitionKind::Variable => ("variable", 0),
     };
     match o.access {
-        Access::Define => modifiers |= DECLARATION,
-        Access::Write => modifiers |= MODIFICATION,
+        OccurrenceAccess::Define => modifiers |= DECLARATION,
+        OccurrenceAccess::Write => modifiers |= MODIFICATION,
         _ => {}
     }
     (number(kind), modifiers)

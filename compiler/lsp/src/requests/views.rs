@@ -10,7 +10,7 @@ use ptoc_analysis::Fact;
 use ptoc_driver::backend::{self, Artefact};
 use ptoc_driver::launch::Plan;
 use ptoc_driver::maps;
-use ptoc_driver::session::{Entry, Failed, Session, Unit};
+use ptoc_driver::session::{CompilationUnit, EntryPoint, Failed, Session};
 use ptoc_driver::stages::{Stage, text_of};
 use ptoc_layout::Cx;
 use ptoc_layout::picture::Picture;
@@ -40,7 +40,7 @@ struct At {
 /// A session with the text loaded, and the kernel around the place: else the only one.
 struct Chosen {
     session: Session,
-    unit: Unit,
+    unit: CompilationUnit,
     name: String,
 }
 
@@ -50,7 +50,7 @@ fn choose(world: &mut World, at: &At) -> Result<Chosen, Failure> {
     let mut session = session(&context.world.settings, &context.world.texts());
     let unit = session.load_text(&path(context.uri), context.text().to_owned());
     let entries = unit.entries();
-    let around = |e: &&Entry<'_>| {
+    let around = |e: &&EntryPoint<'_>| {
         let item = unit.modules.item(e.id).span;
         offset.is_some_and(|at| item.start <= at && at <= item.end)
     };
@@ -200,7 +200,7 @@ fn stream(artefact: &Artefact) -> Result<Stream, String> {
 const SMALL: u64 = 1 << 20;
 
 /// `1166 cycles, 1.166 us`: what a small kernel costs on the simulator; nothing if something is missing for that.
-pub fn simulated(session: &mut Session, unit: &Unit, entry: &Entry<'_>) -> Option<String> {
+pub fn simulated(session: &mut Session, unit: &CompilationUnit, entry: &EntryPoint<'_>) -> Option<String> {
     let plan = Plan::without_arrays(session, unit, entry, &[]).ok().filter(|plan| !plan.is_host())?;
     let stream = artefact(session, &plan).ok().and_then(|artefact| stream(&artefact).ok())?;
     let bytes = |shape: &[u32], size: usize| shape.iter().fold(size as u64, |n, e| n.saturating_mul(u64::from(*e)));

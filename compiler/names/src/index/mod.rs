@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 
 /// What is defined.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Kind {
+pub enum DefinitionKind {
     /// `kernel`
     Kernel,
     /// `program`
@@ -48,31 +48,34 @@ pub enum Kind {
     BoundIndex,
 }
 
-impl Kind {
+impl DefinitionKind {
     /// How people call it.
     pub fn words(self) -> &'static str {
         match self {
-            Kind::Kernel => "kernel",
-            Kind::Program => "program",
-            Kind::Function => "function",
-            Kind::Constant => "constant",
-            Kind::Atom => "atom",
-            Kind::ConstParam => "constant parameter",
-            Kind::TypeParam => "type parameter",
-            Kind::FnParam => "function parameter",
-            Kind::Tensor => "tensor argument",
-            Kind::Parameter => "argument",
-            Kind::Dimension => "dimension",
-            Kind::Let => "local name",
-            Kind::Variable => "variable",
-            Kind::LoopVariable => "loop variable",
-            Kind::BoundIndex => "index",
+            DefinitionKind::Kernel => "kernel",
+            DefinitionKind::Program => "program",
+            DefinitionKind::Function => "function",
+            DefinitionKind::Constant => "constant",
+            DefinitionKind::Atom => "atom",
+            DefinitionKind::ConstParam => "constant parameter",
+            DefinitionKind::TypeParam => "type parameter",
+            DefinitionKind::FnParam => "function parameter",
+            DefinitionKind::Tensor => "tensor argument",
+            DefinitionKind::Parameter => "argument",
+            DefinitionKind::Dimension => "dimension",
+            DefinitionKind::Let => "local name",
+            DefinitionKind::Variable => "variable",
+            DefinitionKind::LoopVariable => "loop variable",
+            DefinitionKind::BoundIndex => "index",
         }
     }
 
     /// Is it an item of a file?
     pub fn is_item(self) -> bool {
-        matches!(self, Kind::Kernel | Kind::Program | Kind::Function | Kind::Atom)
+        matches!(
+            self,
+            DefinitionKind::Kernel | DefinitionKind::Program | DefinitionKind::Function | DefinitionKind::Atom
+        )
     }
 }
 
@@ -84,7 +87,7 @@ pub struct Definition {
     /// Where the name stands.
     pub span: Span,
     /// What it is.
-    pub kind: Kind,
+    pub kind: DefinitionKind,
     /// All of it: the item, the parameter, the statement.
     pub whole: Span,
     /// Where it can be named by this name.
@@ -97,7 +100,7 @@ pub struct Definition {
 
 /// A name that every file knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Known {
+pub enum KnownName {
     /// A dtype, or `index`.
     DType,
     /// A location.
@@ -113,18 +116,18 @@ pub enum Known {
 }
 
 /// What a name that every file knows is. Pipes are known by their position alone: `M` is a dimension elsewhere.
-pub fn known(name: &str) -> Option<Known> {
+pub fn known(name: &str) -> Option<KnownName> {
     if let Some(word) = builtins::word(name) {
         return Some(match word {
-            Word::DType(_) | Word::Index => Known::DType,
-            Word::Loc(_) => Known::Loc,
-            _ => Known::Word,
+            Word::DType(_) | Word::Index => KnownName::DType,
+            Word::Loc(_) => KnownName::Loc,
+            _ => KnownName::Word,
         });
     }
     if let Some(id) = ptoc_isa::lookup(name) {
-        return Some(Known::Instruction(id));
+        return Some(KnownName::Instruction(id));
     }
-    (builtins::function(name).is_some() || SyncFn::from_name(name).is_some()).then_some(Known::Function)
+    (builtins::function(name).is_some() || SyncFn::from_name(name).is_some()).then_some(KnownName::Function)
 }
 
 /// What an occurrence stands for.
@@ -135,12 +138,12 @@ pub enum Meaning {
     /// A module, by its file.
     Module(FileId),
     /// What every file knows.
-    Known(Known),
+    Known(KnownName),
 }
 
 /// What an occurrence does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Access {
+pub enum OccurrenceAccess {
     /// It is the definition.
     Define,
     /// Takes the value.
@@ -161,7 +164,7 @@ pub struct Occurrence {
     /// What it stands for.
     pub meaning: Meaning,
     /// What is done with it.
-    pub access: Access,
+    pub access: OccurrenceAccess,
 }
 
 /// The names of one file.
@@ -175,16 +178,16 @@ pub struct FileIndex {
 
 /// The names of a file and of all that it imports.
 #[derive(Clone, Debug, Default)]
-pub struct Index {
+pub struct NameIndex {
     files: FxHashMap<FileId, FileIndex>,
     /// The root, then imports in the order in which they are first met.
     order: Vec<FileId>,
 }
 
-impl Index {
+impl NameIndex {
     /// The names of all modules, whose texts are in `sources`.
-    pub fn new(modules: &Modules, sources: &SourceMap) -> Index {
-        let mut index = Index::default();
+    pub fn new(modules: &Modules, sources: &SourceMap) -> NameIndex {
+        let mut index = NameIndex::default();
         for (id, module) in modules.all() {
             index.order.push(module.file);
             index.files.insert(module.file, walk::file(modules, id, sources.text(module.file)));

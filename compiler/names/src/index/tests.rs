@@ -3,13 +3,13 @@ use crate::modules::NoImports;
 use ptoc_diagnostics::Diagnostic;
 
 /// The index of a text that imports nothing, and what is wrong with the text.
-fn index(text: &str) -> (Index, FileId, Vec<Diagnostic>) {
+fn index(text: &str) -> (NameIndex, FileId, Vec<Diagnostic>) {
     let mut sources = SourceMap::new();
     let file = sources.add("test", text);
     let mut found = Vec::new();
     let modules = Modules::load(file, text, &mut NoImports, &mut found);
     crate::check_names(&modules, &mut found);
-    (Index::new(&modules, &sources), file, found)
+    (NameIndex::new(&modules, &sources), file, found)
 }
 
 /// `name@line` for each occurrence of what is called so at `at`, with its access.

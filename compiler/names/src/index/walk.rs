@@ -1,10 +1,10 @@
 //! One walk over a file's tree that notes every name. Scopes and the order of look-up are those of `names.rs`.
 
-use super::{Access, Definition, FileIndex, Kind, Meaning, Occurrence, known};
+use super::{Definition, DefinitionKind, FileIndex, Meaning, Occurrence, OccurrenceAccess, known};
 use crate::builtins::SyncFn;
 use crate::modules::{ItemId, Module, ModuleId, Modules, item_name};
 use crate::resolve::index_names;
-use crate::scopes::{self, Part};
+use crate::scopes::{self, StatementPart};
 use ptoc_diagnostics::Span;
 use ptoc_isa::{Pipe, Role};
 use ptoc_syntax::Directive;
@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 pub(super) fn file(modules: &Modules, id: ModuleId, text: &str) -> FileIndex {
     let module = modules.get(id);
     let whole = Span::new(module.file, 0, text.len() as u32);
-    let mut walk = Walk {
+    let mut walk = IndexBuilder {
         modules,
         module,
         text,
@@ -23,7 +23,7 @@ pub(super) fn file(modules: &Modules, id: ModuleId, text: &str) -> FileIndex {
         scopes: Vec::new(),
         ends: Vec::new(),
         open: false,
-        access: Access::Read,
+        access: OccurrenceAccess::Read,
         item: whole,
         limit: whole.end,
     };
@@ -39,12 +39,12 @@ pub(super) fn file(modules: &Modules, id: ModuleId, text: &str) -> FileIndex {
     out.definitions.sort_by_key(|d| d.span.start);
     // What is twice in the tree (`if` as a tail) or defined twice by a mistake is one name at one place.
     out.definitions.dedup_by_key(|d| d.span.start);
-    out.occurrences.sort_by_key(|o| (o.span.start, o.access != Access::Define));
+    out.occurrences.sort_by_key(|o| (o.span.start, o.access != OccurrenceAccess::Define));
     out.occurrences.dedup_by_key(|o| o.span.start);
     out
 }
 
-struct Walk<'a> {
+struct IndexBuilder<'a> {
     modules: &'a Modules,
     module: &'a Module,
     text: &'a str,
@@ -56,15 +56,15 @@ struct Walk<'a> {
     /// Unknown names bind themselves.
     open: bool,
     /// What is done with the name that comes.
-    access: Access,
+    access: OccurrenceAccess,
     /// The item around.
     item: Span,
     /// Where the next item begins.
     limit: u32,
 }
 
-impl Walk<'_> {
-    fn note(&mut self, span: Span, meaning: Meaning, access: Access) {
+impl IndexBuilder<'_> {
+    fn note(&mut self, span: Span, meaning: Meaning, access: OccurrenceAccess) {
         // A name that the parser made up stands on nothing, or on what is there in its place.
         let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if self.text.get(span.range()).is_some_and(|word| !word.is_empty() && word.chars().all(name)) {
@@ -72,7 +72,15 @@ impl Walk<'_> {
         }
     }
 
-    fn define(&mut self, name: &Ident, kind: Kind, whole: Span, scope: Span, ty: Option<&Expr>, value: Option<&Expr>) {
+    fn define(
+        &mut self,
+        name: &Ident,
+        kind: DefinitionKind,
+        whole: Span,
+        scope: Span,
+        ty: Option<&Expr>,
+        value: Option<&Expr>,
+    ) {
         if self.text.get(name.span.range()) != Some(name.name.as_str()) || name.name.is_empty() {
             return;
         }
@@ -85,14 +93,14 @@ impl Walk<'_> {
             ty: ty.map(|e| e.span),
             value: value.map(|e| e.span),
         });
-        self.note(name.span, Meaning::Source(name.span), Access::Define);
+        self.note(name.span, Meaning::Source(name.span), OccurrenceAccess::Define);
         if let Some(scope) = self.scopes.last_mut() {
             scope.insert(name.name.clone(), name.span);
         }
     }
 
     /// Defines what can be named from the end of `whole` to the end of the block.
-    fn local(&mut self, name: &Ident, kind: Kind, whole: Span, ty: Option<&Expr>, value: Option<&Expr>) {
+    fn local(&mut self, name: &Ident, kind: DefinitionKind, whole: Span, ty: Option<&Expr>, value: Option<&Expr>) {
         let end = self.ends.last().copied().unwrap_or(whole.end).max(whole.end);
         let scope = Span::new(whole.file, whole.end, end);
         self.define(name, kind, whole, scope, ty, value);
@@ -115,11 +123,11 @@ impl Walk<'_> {
         };
         if let Some(name) = item_name(item) {
             let kind = match &item.kind {
-                ItemKind::Kernel(_) => Kind::Kernel,
-                ItemKind::Program(_) => Kind::Program,
-                ItemKind::Fn(_) => Kind::Function,
-                ItemKind::Atom(_) => Kind::Atom,
-                _ => Kind::Constant,
+                ItemKind::Kernel(_) => DefinitionKind::Kernel,
+                ItemKind::Program(_) => DefinitionKind::Program,
+                ItemKind::Fn(_) => DefinitionKind::Function,
+                ItemKind::Atom(_) => DefinitionKind::Atom,
+                _ => DefinitionKind::Constant,
             };
             let (ty, value) = match &item.kind {
                 ItemKind::Const(c) => (c.ty.as_ref(), Some(&c.value)),
@@ -168,9 +176,9 @@ impl Walk<'_> {
         let Some((last, segments)) = path.split_last() else { return };
         let Some((_, id)) = self.module.imports.iter().find(|(name, _)| name.span == last.span) else { return };
         let module = self.modules.get(id.module).file;
-        segments.iter().for_each(|s| self.note(s.span, Meaning::Module(module), Access::Import));
+        segments.iter().for_each(|s| self.note(s.span, Meaning::Module(module), OccurrenceAccess::Import));
         if let Some(name) = item_name(self.modules.item(*id)) {
-            self.note(last.span, Meaning::Source(name.span), Access::Import);
+            self.note(last.span, Meaning::Source(name.span), OccurrenceAccess::Import);
         }
     }
 
@@ -188,7 +196,7 @@ impl Walk<'_> {
             if let Some(AttrArg::Name(tensor)) = a.args.first()
                 && let Some(parameter) = self.source(&tensor.name)
             {
-                self.note(tensor.span, Meaning::Source(parameter), Access::Mention);
+                self.note(tensor.span, Meaning::Source(parameter), OccurrenceAccess::Mention);
             }
         }
     }
@@ -200,7 +208,7 @@ impl Walk<'_> {
         index_names(left, &mut found);
         for name in found {
             if self.source(&name.name).is_none() && known(&name.name).is_none() {
-                self.define(&name, Kind::BoundIndex, name.span, e.span, None, None);
+                self.define(&name, DefinitionKind::BoundIndex, name.span, e.span, None, None);
             }
         }
         self.expr(e);
@@ -216,17 +224,17 @@ impl Walk<'_> {
                     self.opt(ty);
                     self.opt(default);
                     tune.iter().for_each(|e| self.expr(e));
-                    self.define(&p.name, Kind::ConstParam, p.span, scope, ty.as_ref(), default.as_ref());
+                    self.define(&p.name, DefinitionKind::ConstParam, p.span, scope, ty.as_ref(), default.as_ref());
                 }
                 StaticKind::Type { default } => {
                     self.opt(default);
-                    self.define(&p.name, Kind::TypeParam, p.span, scope, None, default.as_ref());
+                    self.define(&p.name, DefinitionKind::TypeParam, p.span, scope, None, default.as_ref());
                 }
                 StaticKind::Fn { default } => {
                     if let Some(f) = default {
                         self.name(&f.name, f.span);
                     }
-                    self.define(&p.name, Kind::FnParam, p.span, scope, None, None);
+                    self.define(&p.name, DefinitionKind::FnParam, p.span, scope, None, None);
                 }
             }
         }
@@ -234,7 +242,11 @@ impl Walk<'_> {
 
     fn params(&mut self, params: &[Param], dtype_open: bool) {
         for p in params {
-            let kind = if matches!(&*p.ty.kind, ExprKind::Index(..)) { Kind::Tensor } else { Kind::Parameter };
+            let kind = if matches!(&*p.ty.kind, ExprKind::Index(..)) {
+                DefinitionKind::Tensor
+            } else {
+                DefinitionKind::Parameter
+            };
             let scope = Span::new(self.item.file, p.span.start, self.item.end.max(p.span.start));
             self.define(&p.name, kind, p.span, scope, Some(&p.ty), p.default.as_ref());
         }
@@ -277,12 +289,12 @@ impl Walk<'_> {
         if let Some(at) = self.source(name) {
             self.note(span, Meaning::Source(at), self.access);
         } else if let Some(k) = known(name) {
-            self.note(span, Meaning::Known(k), Access::Read);
+            self.note(span, Meaning::Known(k), OccurrenceAccess::Read);
         } else if self.open && !self.scopes.is_empty() {
             let ident = Ident { name: name.clone(), span };
             let inner = self.scopes.split_off(1);
             let scope = Span::new(span.file, span.end, self.item.end.max(span.end));
-            self.define(&ident, Kind::Dimension, span, scope, None, None);
+            self.define(&ident, DefinitionKind::Dimension, span, scope, None, None);
             self.scopes.extend(inner);
         }
     }
@@ -319,16 +331,18 @@ impl Walk<'_> {
         scopes::parts(s, &mut |part| self.part(part, s.span));
     }
 
-    fn part(&mut self, part: Part<'_>, stmt: Span) {
+    fn part(&mut self, part: StatementPart<'_>, stmt: Span) {
         match part {
-            Part::Value(e) | Part::On(e) => self.expr(e),
-            Part::Target(e) => self.written(e),
-            Part::Arguments(args) => args.iter().for_each(|a| self.expr(&a.value)),
-            Part::Local { name, kind, ty, value } => self.local(name, kind, stmt, ty, value),
-            Part::Block(Some((var, range)), body) => self.looped(var, range, body),
-            Part::Block(None, body) => self.block(body),
-            Part::Attributes(attrs) => self.attributes(attrs),
-            Part::Role(name) => self.note(name.span, Meaning::Known(super::Known::Pipe), Access::Read),
+            StatementPart::Value(e) | StatementPart::On(e) => self.expr(e),
+            StatementPart::Target(e) => self.written(e),
+            StatementPart::Arguments(args) => args.iter().for_each(|a| self.expr(&a.value)),
+            StatementPart::Local { name, kind, ty, value } => self.local(name, kind, stmt, ty, value),
+            StatementPart::Block(Some((var, range)), body) => self.looped(var, range, body),
+            StatementPart::Block(None, body) => self.block(body),
+            StatementPart::Attributes(attrs) => self.attributes(attrs),
+            StatementPart::Role(name) => {
+                self.note(name.span, Meaning::Known(super::KnownName::Pipe), OccurrenceAccess::Read)
+            }
         }
     }
 
@@ -336,7 +350,7 @@ impl Walk<'_> {
         let end = self.end(body);
         self.enter(end);
         let scope = Span { end: end.max(body.span.end), ..body.span };
-        self.define(var, Kind::LoopVariable, var.span.to(range.span), scope, None, Some(range));
+        self.define(var, DefinitionKind::LoopVariable, var.span.to(range.span), scope, None, Some(range));
         self.block(body);
         self.leave();
     }
@@ -345,7 +359,7 @@ impl Walk<'_> {
     fn written(&mut self, e: &Expr) {
         match &*e.kind {
             ExprKind::Name(n) => {
-                let before = std::mem::replace(&mut self.access, Access::Write);
+                let before = std::mem::replace(&mut self.access, OccurrenceAccess::Write);
                 self.name(n, e.span);
                 self.access = before;
             }
@@ -394,7 +408,7 @@ impl Walk<'_> {
                     for v in vars {
                         if let ExprKind::Name(n) = &*v.value.kind {
                             let ident = Ident { name: n.clone(), span: v.value.span };
-                            self.define(&ident, Kind::BoundIndex, v.value.span, e.span, None, None);
+                            self.define(&ident, DefinitionKind::BoundIndex, v.value.span, e.span, None, None);
                         }
                     }
                     args.iter().for_each(|a| self.expr(&a.value));
@@ -437,7 +451,7 @@ impl Walk<'_> {
             let written = instruction.and_then(|i| i.operands.get(k)).is_some_and(|o| o.role == Role::Dst);
             match &*arg.value.kind {
                 ExprKind::Name(n) if pipes && Pipe::from_name(n).is_some() => {
-                    self.note(arg.value.span, Meaning::Known(super::Known::Pipe), Access::Read);
+                    self.note(arg.value.span, Meaning::Known(super::KnownName::Pipe), OccurrenceAccess::Read);
                 }
                 _ if written => self.written(&arg.value),
                 _ => self.expr(&arg.value),
@@ -457,7 +471,7 @@ impl Walk<'_> {
             false => params.iter().find(|p| p.name.name == name.name).map(|p| p.name.span),
         };
         if let Some(at) = found {
-            self.note(name.span, Meaning::Source(at), Access::Mention);
+            self.note(name.span, Meaning::Source(at), OccurrenceAccess::Mention);
         }
     }
 
@@ -476,7 +490,7 @@ impl Walk<'_> {
             if let Some(found) = self.source(word) {
                 let start = span.start + (at + 1 + lead) as u32;
                 let place = Span::new(span.file, start, start + word.len() as u32);
-                self.note(place, Meaning::Source(found), Access::Mention);
+                self.note(place, Meaning::Source(found), OccurrenceAccess::Mention);
             }
         }
     }
@@ -487,7 +501,7 @@ impl Walk<'_> {
         let Some(id) = self.module.scope.get(&kernel.name) else { return };
         let item = self.modules.item(*id);
         if let Some(name) = item_name(item) {
-            self.note(kernel.span, Meaning::Source(name.span), Access::Mention);
+            self.note(kernel.span, Meaning::Source(name.span), OccurrenceAccess::Mention);
         }
         if self.module.file != item.span.file {
             return;
@@ -504,19 +518,19 @@ impl Walk<'_> {
                     && item.span.contains(d.span)
                     && matches!(
                         d.kind,
-                        Kind::ConstParam
-                            | Kind::TypeParam
-                            | Kind::FnParam
-                            | Kind::Tensor
-                            | Kind::Parameter
-                            | Kind::Dimension
+                        DefinitionKind::ConstParam
+                            | DefinitionKind::TypeParam
+                            | DefinitionKind::FnParam
+                            | DefinitionKind::Tensor
+                            | DefinitionKind::Parameter
+                            | DefinitionKind::Dimension
                     )
             };
             if let Some(at) = self.out.definitions.iter().find(named).map(|d| d.span) {
-                self.note(binding.name.span, Meaning::Source(at), Access::Mention);
+                self.note(binding.name.span, Meaning::Source(at), OccurrenceAccess::Mention);
             }
             if let Some(at) = self.source(&binding.value) {
-                self.note(binding.value_span, Meaning::Source(at), Access::Mention);
+                self.note(binding.value_span, Meaning::Source(at), OccurrenceAccess::Mention);
             }
         }
     }

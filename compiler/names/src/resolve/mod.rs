@@ -25,7 +25,7 @@ const SUGGESTED: usize = 2 * ptoc_diagnostics::DEFAULT_LIMIT;
 pub fn check(modules: &Modules, out: &mut Vec<Diagnostic>) {
     let before = out.len();
     for (id, module) in modules.all() {
-        let mut walk = Walk {
+        let mut walk = NameResolver {
             module,
             scopes: Vec::new(),
             places: FxHashMap::default(),
@@ -136,7 +136,7 @@ struct Local {
     value: Option<Span>,
 }
 
-struct Walk<'a> {
+struct NameResolver<'a> {
     module: &'a Module,
     scopes: Vec<Vec<Local>>,
     /// Where in `scopes` each name is: number of the scope, number in it; the innermost definition last.
@@ -166,7 +166,7 @@ struct Walk<'a> {
     suggested: usize,
 }
 
-impl Walk<'_> {
+impl NameResolver<'_> {
     fn item(&mut self, item: &Item) {
         match &item.kind {
             ItemKind::Const(c) => {

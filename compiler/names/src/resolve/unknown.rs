@@ -1,7 +1,7 @@
 //! What is said of a name that nothing defines, and what may be meant by it.
 
 use super::pto::{left_out, no_instruction, otherwise};
-use super::{SUGGESTED, Walk};
+use super::{NameResolver, SUGGESTED};
 use crate::builtins::{self, SyncFn};
 use crate::foreign::{Foreign, foreign};
 use crate::library::{Exported, library};
@@ -11,7 +11,7 @@ use ptoc_isa as isa;
 use ptoc_syntax::ast::*;
 use rustc_hash::FxHashMap;
 
-impl Walk<'_> {
+impl NameResolver<'_> {
     /// A name that was reported where it first stood, or where it is imported: what mends it there mends it here, too.
     pub(super) fn again(&mut self, name: &Name, span: Span) {
         if self.local(name) {
@@ -31,7 +31,7 @@ impl Walk<'_> {
 
     pub(super) fn unknown(&mut self, name: &Name, span: Span) {
         let upper = name.len() > 1 && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
-        if let isa::Lookup::NotYet(name) = isa::find(name) {
+        if let isa::NameLookup::NotYet(name) = isa::find(name) {
             self.out.push(no_instruction(name, span));
             return;
         }

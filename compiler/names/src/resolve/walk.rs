@@ -1,14 +1,14 @@
 //! The walk over blocks, statements and expressions.
 
-use super::Walk;
+use super::NameResolver;
 use super::expressions::interpolated;
 use crate::builtins::SyncFn;
-use crate::index::Kind;
-use crate::scopes::{self, Part};
+use crate::index::DefinitionKind;
+use crate::scopes::{self, StatementPart};
 use ptoc_isa as isa;
 use ptoc_syntax::ast::*;
 
-impl Walk<'_> {
+impl NameResolver<'_> {
     pub(super) fn opt(&mut self, e: &Option<Expr>) {
         if let Some(e) = e {
             self.expr(e);
@@ -34,22 +34,22 @@ impl Walk<'_> {
         scopes::parts(s, &mut |part| self.part(part));
     }
 
-    fn part(&mut self, part: Part<'_>) {
+    fn part(&mut self, part: StatementPart<'_>) {
         match part {
-            Part::Value(e) | Part::Target(e) => self.expr(e),
-            Part::Arguments(args) => self.args(args),
+            StatementPart::Value(e) | StatementPart::Target(e) => self.expr(e),
+            StatementPart::Arguments(args) => self.args(args),
             // Loop variables may stay unused.
-            Part::Local { name, kind, value, .. } => {
-                self.define_as(name, kind != Kind::LoopVariable, value.map(|e| e.span));
+            StatementPart::Local { name, kind, value, .. } => {
+                self.define_as(name, kind != DefinitionKind::LoopVariable, value.map(|e| e.span));
             }
-            Part::Block(Some((var, _)), body) => {
+            StatementPart::Block(Some((var, _)), body) => {
                 self.scopes.push(Vec::new());
                 self.define(var, false);
                 self.block(body);
                 self.pop();
             }
-            Part::Block(None, body) => self.block(body),
-            Part::On(_) | Part::Attributes(_) | Part::Role(_) => {}
+            StatementPart::Block(None, body) => self.block(body),
+            StatementPart::On(_) | StatementPart::Attributes(_) | StatementPart::Role(_) => {}
         }
     }
 

@@ -1,6 +1,6 @@
 //! Puts what was decided into the kernel.
 
-use super::tree::{Act, Anchor, Block, Elem, LoopId, Node, Sync, Tree};
+use super::tree::{Act, Anchor, Elem, LoopId, Node, Sync, SyncBlock, Tree};
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{
     Event, EventData, EventKind, EventRef, Kernel, Op, Purpose, Region, Stmt, SyncMode, SyncOp, Value,
@@ -10,7 +10,7 @@ use ptoc_placement::scalars::Scalars;
 use rustc_hash::FxHashMap;
 
 /// `kernel` with the order of `block`.
-pub(super) fn emit(mut kernel: Kernel, tree: &Tree, block: &Block) -> Kernel {
+pub(super) fn emit(mut kernel: Kernel, tree: &Tree, block: &SyncBlock) -> Kernel {
     let mut events: Vec<Option<Event>> = vec![None; tree.flags.len()];
     for (flag, data) in tree.flags.iter().enumerate() {
         if !data.dead && data.same.is_none() {
@@ -44,7 +44,7 @@ struct Emit<'t, 'k> {
 }
 
 impl Emit<'_, '_> {
-    fn block(&mut self, region: &mut Region, block: &Block) {
+    fn block(&mut self, region: &mut Region, block: &SyncBlock) {
         let mut old = std::mem::take(region).into_iter().enumerate().peekable();
         for node in block {
             match node {

@@ -3,8 +3,8 @@
 //! It is what insertion is built on, and says of a finished kernel that nothing is missing: also that every flag is
 //! down when it is raised and up when it is waited for, and that its last wait was over before it is raised again.
 
-use super::state::{Bits, State, Up, join};
-use super::tree::{Act, Block, Elem, FlagId, LoopId, Node, Sync, Tree};
+use super::state::{Bits, SyncState, Up, join};
+use super::tree::{Act, Elem, FlagId, LoopId, Node, Sync, SyncBlock, Tree};
 use ptoc_ir::tile::Label;
 use ptoc_isa::Pipe;
 use rustc_hash::FxHashSet;
@@ -88,7 +88,7 @@ pub(super) fn needs(tree: &Tree) -> Vec<Bits> {
 
 /// How many pairs of statements on different pipes need an order: one before the other, or in an iteration before the
 /// other's.
-pub(super) fn pairs(tree: &Tree, needs: &[Bits], block: &Block) -> usize {
+pub(super) fn pairs(tree: &Tree, needs: &[Bits], block: &SyncBlock) -> usize {
     fn leaves(node: &Node) -> Vec<usize> {
         let mut found = Vec::new();
         node.visit(&mut |n| found.extend(if let Node::Leaf { leaf, .. } = n { Some(*leaf) } else { None }));
@@ -114,7 +114,7 @@ pub(super) fn pairs(tree: &Tree, needs: &[Bits], block: &Block) -> usize {
     found.len()
 }
 
-pub(super) struct Flow<'t> {
+pub(super) struct SyncDataflow<'t> {
     pub tree: &'t Tree,
     needs: &'t [Bits],
     pub numbers: Numbers,
@@ -133,13 +133,13 @@ pub(super) struct Flow<'t> {
 
 struct Exit {
     label: Label,
-    out: Option<State>,
-    again: Option<State>,
+    out: Option<SyncState>,
+    again: Option<SyncState>,
 }
 
-impl<'t> Flow<'t> {
-    pub fn new(tree: &'t Tree, needs: &'t [Bits]) -> Flow<'t> {
-        Flow {
+impl<'t> SyncDataflow<'t> {
+    pub fn new(tree: &'t Tree, needs: &'t [Bits]) -> SyncDataflow<'t> {
+        SyncDataflow {
             tree,
             needs,
             numbers: Numbers::new(tree),
@@ -154,12 +154,12 @@ impl<'t> Flow<'t> {
         }
     }
 
-    pub fn fresh(&self) -> State {
-        State::fresh(self.numbers.all(), self.numbers.elements, &self.tree.eager)
+    pub fn fresh(&self) -> SyncState {
+        SyncState::fresh(self.numbers.all(), self.numbers.elements, &self.tree.eager)
     }
 
     /// All violations of a block that is run once, from nothing.
-    pub fn block_alone(&mut self, block: &Block) {
+    pub fn block_alone(&mut self, block: &SyncBlock) {
         self.record = true;
         let mut state = Some(self.fresh());
         for (n, node) in block.iter().enumerate() {
@@ -206,7 +206,7 @@ impl<'t> Flow<'t> {
     }
 
     /// Nothing has happened but that the flags which a loop carries are raised.
-    fn raised(&self, lp: LoopId) -> State {
+    fn raised(&self, lp: LoopId) -> SyncState {
         let mut state = self.fresh();
         for (flag, data) in self.tree.flags.iter().enumerate().filter(|(_, f)| f.ring == Some(lp) && f.same.is_none()) {
             let first = self.numbers.flags[flag];
@@ -216,12 +216,12 @@ impl<'t> Flow<'t> {
     }
 
     /// Goes over one statement; with `record` takes note of violations.
-    pub fn step(&mut self, node: &Node, state: Option<State>, record: bool) -> Option<State> {
+    pub fn step(&mut self, node: &Node, state: Option<SyncState>, record: bool) -> Option<SyncState> {
         self.record = record;
         self.node(node, state)
     }
 
-    fn block(&mut self, block: &Block, mut state: Option<State>, level: bool) -> Option<State> {
+    fn block(&mut self, block: &SyncBlock, mut state: Option<SyncState>, level: bool) -> Option<SyncState> {
         for (n, node) in block.iter().enumerate() {
             if level {
                 self.top = n;
@@ -231,7 +231,7 @@ impl<'t> Flow<'t> {
         state
     }
 
-    fn node(&mut self, node: &Node, state: Option<State>) -> Option<State> {
+    fn node(&mut self, node: &Node, state: Option<SyncState>) -> Option<SyncState> {
         let mut state = state?;
         let sets = (14 + self.numbers.elements) as u64;
         self.cost += match node {
@@ -272,9 +272,9 @@ impl<'t> Flow<'t> {
     /// Runs a loop until its states settle, and once more to take note.
     fn settle(
         &mut self,
-        entry: Option<State>,
-        mut round: impl FnMut(&mut Self, Option<State>) -> (Option<State>, Option<State>),
-    ) -> Option<State> {
+        entry: Option<SyncState>,
+        mut round: impl FnMut(&mut Self, Option<SyncState>) -> (Option<SyncState>, Option<SyncState>),
+    ) -> Option<SyncState> {
         let record = std::mem::replace(&mut self.record, false);
         let mut state = entry.clone();
         loop {
@@ -289,7 +289,7 @@ impl<'t> Flow<'t> {
         round(self, state).0
     }
 
-    fn counted(&mut self, lp: LoopId, body: &Block, state: State) -> Option<State> {
+    fn counted(&mut self, lp: LoopId, body: &SyncBlock, state: SyncState) -> Option<SyncState> {
         let data = &self.tree.loops[lp];
         let (label, phases) = (data.label, data.phases);
         let level = self.level == Some(lp);
@@ -310,7 +310,7 @@ impl<'t> Flow<'t> {
         join(out, skipped)
     }
 
-    fn conditional(&mut self, lp: LoopId, head: &Block, body: &Block, state: State) -> Option<State> {
+    fn conditional(&mut self, lp: LoopId, head: &SyncBlock, body: &SyncBlock, state: SyncState) -> Option<SyncState> {
         let label = self.tree.loops[lp].label;
         let level = self.level == Some(lp);
         self.settle(Some(state), |this, first| {
@@ -334,7 +334,7 @@ impl<'t> Flow<'t> {
         }
     }
 
-    fn leaf(&mut self, leaf: usize, state: &mut State) {
+    fn leaf(&mut self, leaf: usize, state: &mut SyncState) {
         let pipe = self.tree.leaves[leaf].pipe;
         let event = self.tree.event(leaf, &self.phase);
         if self.record {
@@ -357,7 +357,7 @@ impl<'t> Flow<'t> {
         (self.tree.flag(flag), n)
     }
 
-    fn sync(&mut self, sync: &Sync, state: &mut State) {
+    fn sync(&mut self, sync: &Sync, state: &mut SyncState) {
         match sync.act {
             Act::Barrier(n) => {
                 let data = &self.tree.barriers[n];

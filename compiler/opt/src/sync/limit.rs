@@ -12,7 +12,7 @@
 //! All but the last is tried, and taken back where it leaves something without its order.
 
 use super::place::{Fallback, Narrowed, Placer};
-use super::tree::{Act, Anchor, Block, Elem, Flag, FlagId, LoopId, Node, Sync};
+use super::tree::{Act, Anchor, Elem, Flag, FlagId, LoopId, Node, Sync, SyncBlock};
 use ptoc_diagnostics::Span;
 use ptoc_isa::Pipe;
 
@@ -20,11 +20,11 @@ use ptoc_isa::Pipe;
 type Way = (Pipe, Pipe);
 
 /// Makes one of two flags, the later one of the earlier, if it can.
-type Join<P> = fn(&mut P, &mut Block, FlagId, FlagId) -> bool;
+type Join<P> = fn(&mut P, &mut SyncBlock, FlagId, FlagId) -> bool;
 
 impl Placer<'_> {
     /// Keeps to `limit` flags from each pipe to each other. Returns whether anything changed.
-    pub fn limit(&mut self, block: &mut Block, limit: u32) -> bool {
+    pub fn limit(&mut self, block: &mut SyncBlock, limit: u32) -> bool {
         let all = Pipe::ALL.into_iter().flat_map(|from| Pipe::ALL.into_iter().map(move |to| (from, to)));
         let ways: Vec<Way> = all.collect();
         if ways.iter().all(|&way| self.used(way) <= limit) {
@@ -82,7 +82,7 @@ impl Placer<'_> {
     }
 
     /// Makes one of two flags where `step` can.
-    fn pairs(&mut self, block: &mut Block, way: Way, limit: u32, step: Join<Self>) {
+    fn pairs(&mut self, block: &mut SyncBlock, way: Way, limit: u32, step: Join<Self>) {
         // Counted anew only where something has changed, so that pairs that do not fit cost one step each.
         let mut used = self.used(way);
         for later in 0..self.tree.flags.len() {
@@ -101,7 +101,7 @@ impl Placer<'_> {
     }
 
     /// Keeps a change if nothing is missing with it.
-    fn attempt(&mut self, block: &mut Block, change: impl FnOnce(&mut Self, &mut Block) -> bool) -> bool {
+    fn attempt(&mut self, block: &mut SyncBlock, change: impl FnOnce(&mut Self, &mut SyncBlock) -> bool) -> bool {
         if !self.affordable() {
             return false;
         }
@@ -114,7 +114,7 @@ impl Placer<'_> {
     }
 
     /// Two flags that are not carried become one.
-    fn share(&mut self, block: &mut Block, earlier: FlagId, later: FlagId) -> bool {
+    fn share(&mut self, block: &mut SyncBlock, earlier: FlagId, later: FlagId) -> bool {
         if self.tree.flags[earlier].ring.is_some() || self.tree.flags[later].ring.is_some() {
             return false;
         }
@@ -125,7 +125,7 @@ impl Placer<'_> {
     }
 
     /// A flag that is carried around a loop stays raised for a later loop.
-    fn chain(&mut self, block: &mut Block, earlier: FlagId, later: FlagId) -> bool {
+    fn chain(&mut self, block: &mut SyncBlock, earlier: FlagId, later: FlagId) -> bool {
         let ring = |f: FlagId| self.tree.flags[f].ring;
         if ring(earlier).is_none() || ring(later).is_none() || ring(earlier) == ring(later) {
             return false;
@@ -144,7 +144,7 @@ impl Placer<'_> {
     }
 
     /// Two flags that are carried around the same loop become one.
-    fn coalesce(&mut self, block: &mut Block, first: FlagId, second: FlagId) -> bool {
+    fn coalesce(&mut self, block: &mut SyncBlock, first: FlagId, second: FlagId) -> bool {
         let (a, b) = (&self.tree.flags[first], &self.tree.flags[second]);
         if a.ring.is_none() || (a.ring, a.phase) != (b.ring, b.phase) || self.group(first).count() > 1 {
             return false;
@@ -169,7 +169,7 @@ impl Placer<'_> {
 
     /// One flag takes the place of one for each iteration that is under way; another, back, says that it has been
     /// waited for.
-    fn narrow(&mut self, block: &mut Block, flag: FlagId) -> bool {
+    fn narrow(&mut self, block: &mut SyncBlock, flag: FlagId) -> bool {
         let data = &self.tree.flags[flag];
         let (Some(lp), None) = (data.phase, data.ring) else { return false };
         let (from, to, span, name) = (data.to, data.from, data.span, data.name.clone());
@@ -199,10 +199,10 @@ impl Placer<'_> {
     }
 
     /// Barriers of all pipes take the place of a flag's waits.
-    fn replace(&mut self, block: &mut Block, flag: FlagId) {
+    fn replace(&mut self, block: &mut SyncBlock, flag: FlagId) {
         let members: Vec<FlagId> = self.group(flag).collect();
         let act = self.barrier(None);
-        fn walk(block: &mut Block, members: &[FlagId], act: Act) {
+        fn walk(block: &mut SyncBlock, members: &[FlagId], act: Act) {
             for node in block {
                 if let Node::Sync(Sync { act: a @ Act::Wait(..), .. }) = node
                     && let Act::Wait(f, Elem::Phase) = *a
@@ -218,24 +218,24 @@ impl Placer<'_> {
     }
 }
 
-fn replace_act(block: &mut Block, at: usize, act: Act) {
+fn replace_act(block: &mut SyncBlock, at: usize, act: Act) {
     if let Some(Node::Sync(s)) = block.get_mut(at) {
         s.act = act;
     }
 }
 
-fn drop_where(block: &mut Block, gone: &dyn Fn(Act) -> bool) {
+fn drop_where(block: &mut SyncBlock, gone: &dyn Fn(Act) -> bool) {
     block.retain(|n| !matches!(n, Node::Sync(s) if gone(s.act)));
     block.iter_mut().flat_map(Node::blocks_mut).for_each(|b| drop_where(b, gone));
 }
 
 /// Calls `change` on one block after another until it did something.
-fn with_block(block: &mut Block, change: &mut dyn FnMut(&mut Block) -> bool) -> bool {
+fn with_block(block: &mut SyncBlock, change: &mut dyn FnMut(&mut SyncBlock) -> bool) -> bool {
     change(block) || block.iter_mut().flat_map(Node::blocks_mut).any(|b| with_block(b, change))
 }
 
 /// Raises `flag` before the loop `lp`, and waits for it after it.
-fn around(block: &mut Block, (lp, span): (LoopId, Span), flag: FlagId) -> bool {
+fn around(block: &mut SyncBlock, (lp, span): (LoopId, Span), flag: FlagId) -> bool {
     with_block(block, &mut |block| {
         let is = |n: &Node| matches!(n, Node::For { lp: l, .. } | Node::While { lp: l, .. } if *l == lp);
         let Some(n) = block.iter().position(is) else { return false };

@@ -10,9 +10,9 @@
 //!
 //! Each step asks the flow analysis what is still missing, so what is ordered through other pipes gets nothing.
 
-use super::flow::{Flow, Sink, Violation, needs};
-use super::state::{Bits, State};
-use super::tree::{Act, Anchor, BarrierData, Block, Elem, Flag, FlagId, LoopId, Node, Sync, Tree, leaves};
+use super::flow::{Sink, SyncDataflow, Violation, needs};
+use super::state::{Bits, SyncState};
+use super::tree::{Act, Anchor, BarrierData, Elem, Flag, FlagId, LoopId, Node, Sync, SyncBlock, Tree, leaves};
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::Kernel;
 use ptoc_isa::Pipe;
@@ -49,7 +49,7 @@ pub(super) struct Placer<'k> {
     pub fallbacks: Vec<(usize, Fallback)>,
     /// By flag.
     pub narrowed: Vec<(FlagId, Narrowed)>,
-    /// What the analyses of the whole program and of its loops have cost so far: see [`Flow::cost`].
+    /// What the analyses of the whole program and of its loops have cost so far: see [`SyncDataflow::cost`].
     pub spent: Cell<u64>,
 }
 
@@ -68,8 +68,8 @@ impl<'k> Placer<'k> {
     }
 
     /// Orders everything inside `block`.
-    pub fn solve(&mut self, block: Block) -> Block {
-        let mut out = Block::with_capacity(block.len());
+    pub fn solve(&mut self, block: SyncBlock) -> SyncBlock {
+        let mut out = SyncBlock::with_capacity(block.len());
         for mut node in block {
             for inner in node.blocks_mut() {
                 *inner = self.solve(std::mem::take(inner));
@@ -94,13 +94,13 @@ impl<'k> Placer<'k> {
     }
 
     /// All violations of the finished program.
-    pub fn check(&self, block: &Block) -> Vec<Violation> {
+    pub fn check(&self, block: &SyncBlock) -> Vec<Violation> {
         self.watch(|f| f.block_alone(block))
     }
 
     /// Runs an analysis, and counts what it cost.
-    fn watch(&self, run: impl FnOnce(&mut Flow<'_>)) -> Vec<Violation> {
-        let mut flow = Flow::new(&self.tree, &self.needs);
+    fn watch(&self, run: impl FnOnce(&mut SyncDataflow<'_>)) -> Vec<Violation> {
+        let mut flow = SyncDataflow::new(&self.tree, &self.needs);
         run(&mut flow);
         self.spent.set(self.spent.get() + flow.cost);
         flow.found
@@ -140,17 +140,17 @@ impl<'k> Placer<'k> {
     }
 
     /// Within a block.
-    fn forward(&mut self, block: Block) -> Block {
+    fn forward(&mut self, block: SyncBlock) -> SyncBlock {
         let n = block.len();
         let (mut waits, mut sets): (Vec<Vec<Sync>>, Vec<Vec<Sync>>) = (vec![Vec::new(); n], vec![Vec::new(); n]);
         let numbers = super::flow::Numbers::new(&self.tree);
         let inside: Vec<Bits> = block.iter().map(|node| self.events(node, &numbers)).collect();
         let escapes: Vec<bool> = block.iter().map(|node| leaves(node, &self.tree)).collect();
-        let mut state: Option<State> = Some(Flow::new(&self.tree, &self.needs).fresh());
-        let mut after: Vec<Option<State>> = Vec::with_capacity(n);
+        let mut state: Option<SyncState> = Some(SyncDataflow::new(&self.tree, &self.needs).fresh());
+        let mut after: Vec<Option<SyncState>> = Vec::with_capacity(n);
         for (j, node) in block.iter().enumerate() {
             while let Some(now) = &state {
-                let mut flow = Flow::new(&self.tree, &self.needs);
+                let mut flow = SyncDataflow::new(&self.tree, &self.needs);
                 flow.numbers = numbers.clone();
                 flow.top = j;
                 flow.step(node, Some(now.clone()), true);
@@ -186,12 +186,12 @@ impl<'k> Placer<'k> {
                     break;
                 }
             }
-            let mut flow = Flow::new(&self.tree, &self.needs);
+            let mut flow = SyncDataflow::new(&self.tree, &self.needs);
             flow.numbers = numbers.clone();
             state = flow.step(node, state, false);
             after.push(state.clone());
         }
-        let mut out = Block::with_capacity(n);
+        let mut out = SyncBlock::with_capacity(n);
         for (j, node) in block.into_iter().enumerate() {
             out.extend(waits[j].iter().copied().map(Node::Sync));
             out.push(node);
@@ -347,8 +347,8 @@ impl<'k> Placer<'k> {
     }
 
     /// All pipes meet before every statement, whatever it needs.
-    pub fn meet_everywhere(&mut self, block: Block) -> Block {
-        let mut out = Block::with_capacity(2 * block.len());
+    pub fn meet_everywhere(&mut self, block: SyncBlock) -> SyncBlock {
+        let mut out = SyncBlock::with_capacity(2 * block.len());
         for mut node in block {
             if let Node::Leaf { at, leaf } = node {
                 let (act, span) = (self.barrier(None), self.tree.leaves[leaf].span);
@@ -384,7 +384,7 @@ impl<'k> Placer<'k> {
     /// Takes a flag's raising before and its waiting after an inner loop out of the body of the outer one, also out of
     /// a branch: where it is not taken, the flag stays raised. The first sets then stand before the outer loop.
     fn hoist(&mut self, f: FlagId, node: &mut Node) -> bool {
-        fn hoist(block: &mut Block, end: &dyn Fn(&Node) -> bool, ends: usize) -> bool {
+        fn hoist(block: &mut SyncBlock, end: &dyn Fn(&Node) -> bool, ends: usize) -> bool {
             if block.iter().any(end) {
                 // A jump may leave the loop and not its end.
                 let all = block.iter().filter(|n| end(n)).count() == ends;
@@ -421,7 +421,7 @@ impl<'k> Placer<'k> {
         };
         let pair = a.touches.iter().find_map(|x| Some((x, b.touches.iter().find(|y| x.conflicts(y))?)));
         let Some((x, y)) = pair else { return "order".into() };
-        let name = |t: &super::touch::Touch| match (t.tile, t.space) {
+        let name = |t: &super::touch::InstAccess| match (t.tile, t.space) {
             (Some(tile), _) => self.kernel.tiles[tile].name.clone(),
             (None, super::touch::Space::Tensor(t)) => self.kernel.tensors[t].name.clone(),
             (None, super::touch::Space::Memory(loc)) => loc.name().into(),
@@ -437,7 +437,7 @@ impl<'k> Placer<'k> {
     }
 
     /// Right before node `n` of a block.
-    fn before(&self, block: &Block, n: usize) -> Anchor {
+    fn before(&self, block: &SyncBlock, n: usize) -> Anchor {
         match block.get(n) {
             Some(Node::Sync(s)) => s.anchor,
             Some(node) => Anchor::Before(node.at().unwrap_or(0)),
@@ -446,7 +446,7 @@ impl<'k> Placer<'k> {
     }
 
     /// Right after it.
-    fn after(&self, block: &Block, n: usize) -> Anchor {
+    fn after(&self, block: &SyncBlock, n: usize) -> Anchor {
         match block.get(n) {
             Some(Node::Sync(s)) => s.anchor,
             Some(node) => Anchor::After(node.at().unwrap_or(0)),

@@ -76,7 +76,7 @@ pub(super) struct FlagState {
 /// The state before a statement, on every way to it. An event is known to a pipe if all its occurrences so far are done
 /// before whatever comes next there.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct State {
+pub(super) struct SyncState {
     /// Before a set on the pipe raises its flag.
     done: Vec<Bits>,
     /// Before the next instruction of the pipe starts.
@@ -86,13 +86,13 @@ pub(super) struct State {
     eager: [bool; 7],
 }
 
-impl State {
+impl SyncState {
     /// Nothing has happened yet, of `events` events; all flags are down.
-    pub fn fresh(events: usize, flags: usize, eager: &[Pipe]) -> State {
+    pub fn fresh(events: usize, flags: usize, eager: &[Pipe]) -> SyncState {
         let all = Bits::all(events);
         let mut early = [false; 7];
         eager.iter().for_each(|p| early[*p as usize] = true);
-        State {
+        SyncState {
             done: vec![all.clone(); 7],
             start: vec![all.clone(); 7],
             flags: vec![FlagState { up: Up::No, knows: all }; flags],
@@ -134,7 +134,7 @@ impl State {
     }
 
     /// Both ways lead here.
-    pub fn join(&mut self, other: &State) {
+    pub fn join(&mut self, other: &SyncState) {
         self.done.iter_mut().zip(&other.done).for_each(|(a, b)| a.meet(b));
         self.start.iter_mut().zip(&other.start).for_each(|(a, b)| a.meet(b));
         for (a, b) in self.flags.iter_mut().zip(&other.flags) {
@@ -146,8 +146,8 @@ impl State {
     }
 }
 
-/// [`State::join`] where a way may not exist.
-pub(super) fn join(a: Option<State>, b: Option<State>) -> Option<State> {
+/// [`SyncState::join`] where a way may not exist.
+pub(super) fn join(a: Option<SyncState>, b: Option<SyncState>) -> Option<SyncState> {
     match (a, b) {
         (Some(mut a), Some(b)) => {
             a.join(&b);

@@ -3,7 +3,7 @@
 use cranelift_entity::EntitySet;
 use ptoc_ir::tile::{self, AddrKind, Kernel, Op, Operand, PrintPart, Stmt, TensorId, Tile, TileRef, Update, Value};
 use ptoc_isa::{BinOp, Loc, Order, Sem, Target};
-use ptoc_placement::access::{Access, inst_operands};
+use ptoc_placement::access::{AccessMode, inst_operands};
 use ptoc_tensor::DType;
 use rustc_hash::FxHashMap;
 
@@ -17,7 +17,7 @@ pub(super) enum Space {
 
 /// Bytes that an instruction touches.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Touch {
+pub(super) struct InstAccess {
     pub space: Space,
     pub start: u64,
     pub end: u64,
@@ -32,9 +32,9 @@ pub(super) struct Touch {
     base: u64,
 }
 
-impl Touch {
+impl InstAccess {
     /// Do two accesses need an order?
-    pub fn conflicts(&self, other: &Touch) -> bool {
+    pub fn conflicts(&self, other: &InstAccess) -> bool {
         if self.space != other.space
             || !(self.write || other.write)
             || matches!((self.atomic, other.atomic), (Some(a), Some(b)) if a.commutes(b))
@@ -152,15 +152,15 @@ impl<'k> Scalars<'k> {
     }
 
     /// What `stmt` itself touches.
-    pub fn touches(&self, stmt: &Stmt, known: &[Residue]) -> Vec<Touch> {
+    pub fn touches(&self, stmt: &Stmt, known: &[Residue]) -> Vec<InstAccess> {
         let mut out = Vec::new();
-        let mut tile = |r: &TileRef, access: Access| self.tile(r, access == Access::Write, known, &mut out);
+        let mut tile = |r: &TileRef, access: AccessMode| self.tile(r, access == AccessMode::Write, known, &mut out);
         match &stmt.op {
-            Op::TileGet { tile: r, .. } => tile(r, Access::Read),
-            Op::TileSet { tile: r, .. } => tile(r, Access::Write),
+            Op::TileGet { tile: r, .. } => tile(r, AccessMode::Read),
+            Op::TileSet { tile: r, .. } => tile(r, AccessMode::Write),
             Op::Print { parts } => parts.iter().for_each(|p| {
                 if let PrintPart::Tile(r) = p {
-                    tile(r, Access::Read);
+                    tile(r, AccessMode::Read);
                 }
             }),
             Op::Load { tensor: t, .. } => out.push(tensor(*t, false, None)),
@@ -171,10 +171,10 @@ impl<'k> Scalars<'k> {
             Op::Inst(inst) => {
                 for (access, operand) in inst_operands(inst) {
                     match operand {
-                        Operand::Tile(r) => self.tile(r, access == Access::Write, known, &mut out),
+                        Operand::Tile(r) => self.tile(r, access == AccessMode::Write, known, &mut out),
                         Operand::View(v) => {
                             let update = inst.attrs.atomic.map(Update::unseen);
-                            out.push(tensor(v.tensor, access == Access::Write, update));
+                            out.push(tensor(v.tensor, access == AccessMode::Write, update));
                         }
                         Operand::Scalar(_) => {}
                     }
@@ -195,7 +195,7 @@ impl<'k> Scalars<'k> {
         out
     }
 
-    fn side(&self, side: &tile::Access, write: bool, known: &[Residue], out: &mut Vec<Touch>) {
+    fn side(&self, side: &tile::NestAccess, write: bool, known: &[Residue], out: &mut Vec<InstAccess>) {
         if let Some(r) = side.tile() {
             // A nest's rows and columns are relative to the window, and inside it.
             self.tile(r, write, known, out);
@@ -204,11 +204,19 @@ impl<'k> Scalars<'k> {
         out.extend(side.tables().map(|t| tensor(t, false, None)));
     }
 
-    fn tile(&self, r: &TileRef, write: bool, known: &[Residue], out: &mut Vec<Touch>) {
+    fn tile(&self, r: &TileRef, write: bool, known: &[Residue], out: &mut Vec<InstAccess>) {
         let data = &self.kernel.tiles[r.tile];
         let (space, tile) = (Space::Memory(self.target.home(data.ty.loc)), Some(r.tile));
-        let touch =
-            |start: u64, end: u64| Touch { space, start, end, write, atomic: None, tile, window: None, base: start };
+        let touch = |start: u64, end: u64| InstAccess {
+            space,
+            start,
+            end,
+            write,
+            atomic: None,
+            tile,
+            window: None,
+            base: start,
+        };
         let AddrKind::Fixed(at) = &data.addr else {
             // It may be anywhere.
             out.push(touch(0, self.target.capacity(data.ty.loc).max(1)));
@@ -246,7 +254,7 @@ impl<'k> Scalars<'k> {
 }
 
 /// A tensor counts as one: where windows of it meet is a matter of the launch.
-fn tensor(tensor: TensorId, write: bool, atomic: Option<Update>) -> Touch {
+fn tensor(tensor: TensorId, write: bool, atomic: Option<Update>) -> InstAccess {
     let space = Space::Tensor(tensor);
-    Touch { space, start: 0, end: u64::MAX, write, atomic, tile: None, window: None, base: 0 }
+    InstAccess { space, start: 0, end: u64::MAX, write, atomic, tile: None, window: None, base: 0 }
 }

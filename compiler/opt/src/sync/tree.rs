@@ -5,7 +5,7 @@
 //! statement is one event for each combination of phases around it, so that what happens n iterations apart is told
 //! from what happens in the next one.
 
-use super::touch::{Residue, Scalars, Touch};
+use super::touch::{InstAccess, Residue, Scalars};
 use ptoc_diagnostics::Span;
 use ptoc_ir::analysis::lcm;
 use ptoc_ir::tile::{Kernel, Label, Op, Region, Stmt, Value, pipe_of_op};
@@ -17,7 +17,7 @@ const MAX_PHASES: u32 = 64;
 
 pub(super) type LoopId = usize;
 pub(super) type FlagId = usize;
-pub(super) type Block = Vec<Node>;
+pub(super) type SyncBlock = Vec<Node>;
 
 /// Where a new statement goes, in terms of the region's old statements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,23 +36,23 @@ pub(super) enum Node {
     For {
         at: usize,
         lp: LoopId,
-        body: Block,
+        body: SyncBlock,
     },
     While {
         at: usize,
         lp: LoopId,
-        head: Block,
-        body: Block,
+        head: SyncBlock,
+        body: SyncBlock,
     },
     If {
         at: usize,
-        then: Block,
-        els: Block,
+        then: SyncBlock,
+        els: SyncBlock,
     },
     Scope {
         at: usize,
         label: Label,
-        body: Block,
+        body: SyncBlock,
     },
     /// `continue` goes on with the loop, the others leave.
     Jump {
@@ -139,7 +139,7 @@ pub(super) struct Leaf {
 #[derive(Debug)]
 pub(super) struct EventData {
     pub leaf: usize,
-    pub touches: Vec<Touch>,
+    pub touches: Vec<InstAccess>,
 }
 
 #[derive(Debug)]
@@ -167,7 +167,7 @@ impl Node {
         }
     }
 
-    pub fn blocks(&self) -> impl Iterator<Item = &Block> {
+    pub fn blocks(&self) -> impl Iterator<Item = &SyncBlock> {
         let (a, b) = match self {
             Node::For { body, .. } | Node::Scope { body, .. } => (Some(body), None),
             Node::While { head, body, .. } => (Some(head), Some(body)),
@@ -177,7 +177,7 @@ impl Node {
         a.into_iter().chain(b)
     }
 
-    pub fn blocks_mut(&mut self) -> impl Iterator<Item = &mut Block> {
+    pub fn blocks_mut(&mut self) -> impl Iterator<Item = &mut SyncBlock> {
         let (a, b) = match self {
             Node::For { body, .. } | Node::Scope { body, .. } => (Some(body), None),
             Node::While { head, body, .. } => (Some(head), Some(body)),
@@ -196,7 +196,7 @@ impl Node {
 
 impl Tree {
     /// The statements of `kernel` that run on pipes.
-    pub fn new(kernel: &Kernel, target: &Target) -> (Tree, Block) {
+    pub fn new(kernel: &Kernel, target: &Target) -> (Tree, SyncBlock) {
         let tree = Tree {
             loops: Vec::new(),
             leaves: Vec::new(),
@@ -250,8 +250,8 @@ struct Build<'k> {
 }
 
 impl Build<'_> {
-    fn block(&mut self, region: &[Stmt]) -> Block {
-        let mut out = Block::new();
+    fn block(&mut self, region: &[Stmt]) -> SyncBlock {
+        let mut out = SyncBlock::new();
         for (at, stmt) in region.iter().enumerate() {
             match &stmt.op {
                 Op::For(f) => {
@@ -305,7 +305,7 @@ impl Build<'_> {
         out
     }
 
-    fn leaf(&mut self, at: usize, pipe: Pipe, stmt: &Stmt, out: &mut Block) {
+    fn leaf(&mut self, at: usize, pipe: Pipe, stmt: &Stmt, out: &mut SyncBlock) {
         let loops: Vec<LoopId> = self.around.iter().copied().filter(|&l| self.tree.loops[l].phases > 1).collect();
         let (leaf, base) = (self.tree.leaves.len(), self.tree.events.len());
         let all: u32 = loops.iter().map(|&l| self.tree.loops[l].phases).product();

@@ -1,15 +1,16 @@
 //! What was inserted becomes as little as it can be.
 
 use super::place::Placer;
-use super::tree::{Block, FlagId};
+use super::tree::{FlagId, SyncBlock};
 
-/// What placing may cost, and then what trimming and limiting may, by [`Flow::cost`](super::flow::Flow::cost). Beyond
-/// it all pipes meet once in each iteration of the loops that are left; nothing more is tried, and what is there stays.
+/// What placing may cost, and then what trimming and limiting may, by [`Flow::cost`](super::flow::SyncDataflow::cost).
+/// Beyond it all pipes meet once in each iteration of the loops that are left; nothing more is tried, and what is there
+/// stays.
 const BUDGET: u64 = 20_000_000;
 
 impl Placer<'_> {
     /// Drops flags and barriers, latest first, without which nothing is missing. Returns how many.
-    pub fn drop_surplus(&mut self, block: &Block) -> usize {
+    pub fn drop_surplus(&mut self, block: &SyncBlock) -> usize {
         let mut dropped = 0;
         let (flags, barriers) = (self.tree.flags.len(), self.tree.barriers.len());
         if !self.affordable() || !self.check(block).is_empty() {

@@ -3,7 +3,7 @@
 
 use crate::harness::*;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_interp::{Launch, Options};
+use ptoc_interp::{InterpreterLaunch, Options};
 use ptoc_ir::tile::{
     AddrKind, Const, For, If, InstAttrs, Kernel, Op, Operand, PrintPart, Region, TensorDir, TensorId, Tile, TileRef,
     Ty, Value, ViewRef,
@@ -246,7 +246,7 @@ fn random_kernel(seed: u64) -> Kernel {
 fn run(kernel: &Kernel, dims: [i64; 2], flags: u64) -> Result<String, &'static str> {
     let mut printed = String::new();
     let data = |dtype, seed| tensor(dtype, &[1, 4096], tame(dtype, seed));
-    let mut launch = Launch {
+    let mut launch = InterpreterLaunch {
         tensors: vec![data(DType::F32, 1), data(DType::I32, 2), data(DType::F16, 3)],
         dims: dims.to_vec(),
         scalars: vec![Some(flags & 1), Some(flags >> 1)],

@@ -1,9 +1,9 @@
 //! Builds small kernels and runs them three times: tile IR on the interpreter, loop IR on its evaluator (which checks
 //! every address), and the machine code made of it.
 
-use ptoc_checks::capacity::Nobody;
+use ptoc_checks::capacity::NoSource;
 use ptoc_diagnostics::{Budget, FileId, Span};
-use ptoc_interp::{Launch, Options, TensorArg};
+use ptoc_interp::{InterpreterLaunch, Options, TensorArg};
 use ptoc_ir::loops::eval::{self, Memory};
 use ptoc_ir::loops::{self, Module};
 use ptoc_ir::scalar;
@@ -177,7 +177,7 @@ pub enum End {
 }
 
 pub fn run_interpreter(kernel: &Kernel, args: &Args) -> End {
-    let mut launch = Launch {
+    let mut launch = InterpreterLaunch {
         tensors: args.tensors.clone(),
         dims: args.dims.clone(),
         scalars: args.scalars.iter().map(|s| Some(*s)).collect(),
@@ -207,8 +207,8 @@ fn run_lowered_with(prepared: &Prepared, args: &Args, tell: &dyn Fn(&str, &[i64]
     let mut memory =
         Memory { tensors: args.tensors.iter().map(buffer).collect(), arena: vec![0xab; module.arena as usize] };
     let params: Vec<i64> = args.dims.iter().copied().chain(args.scalars.iter().map(|s| *s as i64)).collect();
-    let failed = |stop: eval::Stop| match stop {
-        eval::Stop::Check { check, args } => {
+    let failed = |stop: eval::EvalStop| match stop {
+        eval::EvalStop::Check { check, args } => {
             let id = module.checks[check as usize].id;
             let data = prepared.placed.kernel.checks.values().nth(id as usize).expect("a row of the table");
             End::Failed(format!("{}{}", data.code, tell(&data.message, &args)))
@@ -253,7 +253,7 @@ fn run_lowered_with(prepared: &Prepared, args: &Args, tell: &dyn Fn(&str, &[i64]
 pub fn compile(kernel: &Kernel, target: &Target) -> Prepared {
     // Elements that meet are for the interpreter to find.
     let budget = Budget::default();
-    let request = Request::new(&Nobody, &budget, Pipeline::of(target));
+    let request = Request::new(&NoSource, &budget, Pipeline::of(target));
     let prepared = match pipeline_to_run(kernel.clone(), target, request) {
         Ok(prepared) => prepared,
         Err(errors) => panic!("{kernel}\n{errors:#?}"),
@@ -305,7 +305,7 @@ fn run_machine(prepared: &Prepared, args: &Args, vectors: ptoc_cpu::Vectors) -> 
     let mut data: Vec<Vec<u8>> = args.tensors.iter().map(buffer).collect();
     let params: Vec<i64> = args.dims.iter().copied().chain(args.scalars.iter().map(|s| *s as i64)).collect();
     let tensors: Vec<_> = data.iter_mut().map(|d| ptoc_exec::TensorArg::new(d)).collect();
-    let launch = ptoc_exec::Launch { params: &params, tensors: &tensors, threads: 1, print: None };
+    let launch = ptoc_exec::LaunchArgs { params: &params, tensors: &tensors, threads: 1, print: None };
     // SAFETY: the buffers have the shapes that the kernel was made for, and the evaluator found no access outside.
     unsafe { kernel.launch(launch) }.expect("the evaluator came to the end");
     data

@@ -313,10 +313,10 @@ fn a_while_may_not_run() {
 }
 
 /// A side of a nest without axes: element (0, 0).
-fn corner(t: &mut T, tile: TileRef) -> ptoc_ir::tile::Access {
+fn corner(t: &mut T, tile: TileRef) -> ptoc_ir::tile::NestAccess {
     let start = t.k.c(0);
     let at = ptoc_ir::tile::Affine { start, strides: vec![] };
-    ptoc_ir::tile::Access::Tile { tile, row: at.clone(), col: at }
+    ptoc_ir::tile::NestAccess::Tile { tile, row: at.clone(), col: at }
 }
 
 fn copy(t: &mut T, dst: TileRef, src: TileRef) {

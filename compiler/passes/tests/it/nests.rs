@@ -2,7 +2,8 @@
 
 use crate::harness::*;
 use ptoc_ir::tile::{
-    Access, AddrKind, Affine, Const, Copy, Elem, Guard, Kernel, Table, TensorDir, TensorId, Tile, TileRef, Ty, Value,
+    AddrKind, Affine, Const, Copy, Elem, Guard, Kernel, NestAccess, Table, TensorDir, TensorId, Tile, TileRef, Ty,
+    Value,
 };
 use ptoc_isa::{Loc, Oob, Order, TileType};
 use ptoc_layout::{Swizzle, TileLayout, parse_value};
@@ -120,7 +121,7 @@ impl Nest {
 
 /// What a side of the copy is made of, before there is a body.
 pub enum Plan {
-    Tensor(Access),
+    Tensor(NestAccess),
     /// Rows, columns, and the type.
     Tile(Line, Line, TileType, AddrKind, (i64, i64)),
 }
@@ -317,7 +318,7 @@ pub fn tensor_plan(n: &mut Nest, d: &mut Dice, name: &str, dtype: DType, apart: 
             oob,
         })
         .collect();
-    Plan::Tensor(Access::Tensor { tensor, elem, at, swizzle, tables })
+    Plan::Tensor(NestAccess::Tensor { tensor, elem, at, swizzle, tables })
 }
 
 /// The whole of a tile from or to a tensor of its rows and columns.
@@ -325,9 +326,9 @@ fn whole(n: &mut Nest, tile: Tile, ty: TileType, tensor: TensorId, load: bool) {
     let (rows, cols) = (n.k.c(i64::from(ty.rows)), n.k.c(i64::from(ty.cols)));
     let (zero, one) = (n.k.c(0), n.k.c(1));
     let at = |a, b| Affine { start: zero, strides: vec![a, b] };
-    let side = Access::Tile { tile: n.k.r(tile, (rows, cols)), row: at(zero, one), col: at(one, zero) };
+    let side = NestAccess::Tile { tile: n.k.r(tile, (rows, cols)), row: at(zero, one), col: at(one, zero) };
     let memory =
-        Access::Tensor { tensor, elem: Elem::Whole(ty.dtype), at: at(one, cols), swizzle: None, tables: vec![] };
+        NestAccess::Tensor { tensor, elem: Elem::Whole(ty.dtype), at: at(one, cols), swizzle: None, tables: vec![] };
     let (dst, src) = if load { (side, memory) } else { (memory, side) };
     let span = n.k.span();
     let copy = Copy { extents: vec![cols, rows], dst, src, guards: vec![], fill: None, covers: load };
@@ -374,7 +375,7 @@ impl Sides {
     }
 
     /// In the body: fills the tiles and calls `f` with the sides.
-    pub fn run(self, n: &mut Nest, f: impl FnOnce(&mut Nest, Vec<Access>)) {
+    pub fn run(self, n: &mut Nest, f: impl FnOnce(&mut Nest, Vec<NestAccess>)) {
         let mut around = Vec::new();
         let mut sides = Vec::new();
         for (number, ((plan, tensors), line)) in self.plans.into_iter().zip(self.lines).enumerate() {
@@ -387,7 +388,7 @@ impl Sides {
                     let r = n.k.r(tile, (zero, zero));
                     let (rows, cols) = (ty.rows - origin.0 as u32, ty.cols - origin.1 as u32);
                     let valid = (n.k.c(i64::from(rows)), n.k.c(i64::from(cols)));
-                    Access::Tile { tile: TileRef { origin: Some(at), rows, cols, valid, ..r }, row, col }
+                    NestAccess::Tile { tile: TileRef { origin: Some(at), rows, cols, valid, ..r }, row, col }
                 }
                 (Plan::Tensor(access), ..) => access,
                 _ => unreachable!("tiles have tensors around them"),
@@ -460,7 +461,7 @@ fn random_copy(seed: u64, tables: Tables) -> Option<(Kernel, Args)> {
     n.k.b.begin_body();
     sides.run(&mut n, |n, sides| {
         let span = n.k.span();
-        let [dst, src] = <[Access; 2]>::try_from(sides).unwrap();
+        let [dst, src] = <[NestAccess; 2]>::try_from(sides).unwrap();
         let fill = fill.then(|| n.k.b.constant(Const { ty: Ty::D(dtype), bits }));
         let guards = guards.into_iter().map(|(at, bound)| Guard { at, bound }).collect();
         n.k.b.copy(Copy { extents: axes, dst, src, guards, fill, covers: false }, span);

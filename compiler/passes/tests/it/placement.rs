@@ -134,7 +134,7 @@ fn a_plan_fault_says_whose_mistake_it_is() {
     let t = k.place("t", f32s(8, 64), AddrKind::Auto, 1, 1);
     fill(&mut k, t);
     let kernel = k.finish();
-    let d = plan_check::Fault::Clobber(t, t, at(77)).diagnostic(&kernel);
+    let d = plan_check::PlanFault::Clobber(t, t, at(77)).diagnostic(&kernel);
     assert!(d.message.starts_with("a bug of ptoc: "), "{}", d.message);
     assert_eq!(d.span, Some(at(77)));
     assert!(format!("{:?}", d.fixes).contains("TASSIGN(t, ..)"), "{d:?}");
@@ -200,7 +200,7 @@ fn the_checker_finds_what_a_plan_destroys() {
         plan.offsets[a] = vec![64];
         plan.offsets[b] = vec![96];
         let faults = plan_check::check(&kernel, &plan, a5());
-        assert!(faults.iter().any(|f| matches!(f, plan_check::Fault::Clobber(..))), "{name}: {faults:?}");
+        assert!(faults.iter().any(|f| matches!(f, plan_check::PlanFault::Clobber(..))), "{name}: {faults:?}");
     }
 }
 
@@ -507,5 +507,5 @@ fn tiles_in_reach_of_run_time_addresses_are_found() {
     assert_eq!(plan_check::check(&kernel, &good, a5()), []);
     let mut bad = good.clone();
     bad.offsets[t] = vec![0];
-    assert!(matches!(plan_check::check(&kernel, &bad, a5())[..], [plan_check::Fault::WithinReach(..)]));
+    assert!(matches!(plan_check::check(&kernel, &bad, a5())[..], [plan_check::PlanFault::WithinReach(..)]));
 }

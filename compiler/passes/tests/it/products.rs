@@ -2,7 +2,7 @@
 
 use crate::harness::*;
 use crate::nests::{Dice, Line, Nest, Plan, Sides, Tables, tensor_plan, tile_plan};
-use ptoc_ir::tile::{Access, Elem, Kernel, Mma, Value};
+use ptoc_ir::tile::{Elem, Kernel, Mma, NestAccess, Value};
 use ptoc_tensor::DType;
 
 const TRIPLES: [(DType, DType); 5] = [
@@ -34,7 +34,7 @@ fn plan(n: &mut Nest, d: &mut Dice, (name, dtype): (&str, DType), seen: &[bool],
             Plan::Tile(row, col, ty, addr, origin)
         }
         Plan::Tensor(mut access) => {
-            if let Access::Tensor { at, tables, .. } = &mut access {
+            if let NestAccess::Tensor { at, tables, .. } = &mut access {
                 spread(&mut at.strides, seen, &zero);
                 tables.iter_mut().for_each(|t| spread(&mut t.at.strides, seen, &zero));
             }
@@ -74,7 +74,7 @@ fn random_product(seed: u64, wrong: bool) -> Option<(Kernel, Args)> {
     n.k.b.begin_body();
     sides.run(&mut n, |n, sides| {
         let span = n.k.span();
-        let [acc, a, b] = <[Access; 3]>::try_from(sides).unwrap();
+        let [acc, a, b] = <[NestAccess; 3]>::try_from(sides).unwrap();
         let (m, rest) = axes.split_at(counts[0]);
         let (c, k) = rest.split_at(counts[1]);
         n.k.b.mma(Mma { m: m.into(), n: c.into(), k: k.into(), acc, a, b }, span);
@@ -121,7 +121,7 @@ fn large_products() {
             let side = |nest: &mut Nest, d: &mut Dice, name: &str, dtype, count: i64, steps: [i64; 3]| {
                 let tensor = nest.tensor(name, dtype, &[count], tame(dtype, count as u64));
                 let at = nest.affine(d, &Line { start: 0, steps: steps.into() });
-                Access::Tensor { tensor, elem: Elem::Whole(dtype), at, swizzle: None, tables: vec![] }
+                NestAccess::Tensor { tensor, elem: Elem::Whole(dtype), at, swizzle: None, tables: vec![] }
             };
             let c = if order & 1 == 0 { [n, 1, 0] } else { [1, m, 0] };
             let (x, y) = if order & 2 == 0 { ([k, 0, 1], [0, k, 1]) } else { ([1, 0, m], [0, 1, n]) };

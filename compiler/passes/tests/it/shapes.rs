@@ -2,7 +2,7 @@
 
 use crate::harness::*;
 use ptoc_ir::loops;
-use ptoc_ir::tile::{Access, AddrKind, Affine, Copy, Elem, Guard, Table, TensorDir, Value};
+use ptoc_ir::tile::{AddrKind, Affine, Copy, Elem, Guard, NestAccess, Table, TensorDir, Value};
 use ptoc_isa::{Loc, Oob, Order, TileType};
 use ptoc_layout::{TileLayout, parse_value};
 use ptoc_tensor::DType;
@@ -30,7 +30,7 @@ fn tensors(f: impl FnOnce(&mut K, [Value; 3]) -> (Vec<Value>, Vec<Value>, Vec<Va
     let (extents, dst, src) = f(&mut k, dims);
     k.b.begin_body();
     let zero = k.c(0);
-    let side = |tensor, strides: &[Value]| Access::Tensor {
+    let side = |tensor, strides: &[Value]| NestAccess::Tensor {
         tensor,
         elem: Elem::Whole(DType::F32),
         at: at(zero, strides),
@@ -81,14 +81,14 @@ fn pages_and_tails() {
     // Axes: element of a row, slot of a page, page.
     let looked =
         Table { tensor: table, at: at(zero, &[zero, zero, one]), stride: pd, extent: pages, oob: Oob::Undefined };
-    let src = Access::Tensor {
+    let src = NestAccess::Tensor {
         tensor: cache,
         elem: Elem::Whole(DType::F16),
         at: at(zero, &[one, d, zero]),
         swizzle: None,
         tables: vec![looked],
     };
-    let dst = Access::Tile { tile: rows, row: at(zero, &[zero, one, p]), col: at(zero, &[one, zero, zero]) };
+    let dst = NestAccess::Tile { tile: rows, row: at(zero, &[zero, one, p]), col: at(zero, &[one, zero, zero]) };
     let span = k.span();
     let fill = k.b.constant(ptoc_ir::tile::Const { ty: ptoc_ir::tile::Ty::D(DType::F16), bits: 0 });
     let guards = vec![Guard { at: at(zero, &[zero, one, p]), bound: len }];
@@ -107,8 +107,9 @@ fn from_tensor(dtype: DType, elem: Elem, layout: &str) -> String {
     let ty = TileType { loc: Loc::Vec, dtype, rows: 8, cols: 64, order: Order::Nd, layout };
     let tile = k.place("t", ty, AddrKind::Auto, 1, 1);
     let (zero, one) = (k.c(0), k.c(1));
-    let dst = Access::Tile { tile: k.r(tile, (rows, cols)), row: at(zero, &[zero, one]), col: at(zero, &[one, zero]) };
-    let src = Access::Tensor { tensor: x, elem, at: at(zero, &[one, cols]), swizzle: None, tables: vec![] };
+    let dst =
+        NestAccess::Tile { tile: k.r(tile, (rows, cols)), row: at(zero, &[zero, one]), col: at(zero, &[one, zero]) };
+    let src = NestAccess::Tensor { tensor: x, elem, at: at(zero, &[one, cols]), swizzle: None, tables: vec![] };
     let span = k.span();
     let copy = Copy { extents: vec![cols, rows], dst, src, guards: vec![], fill: None, covers: true };
     k.b.copy(copy, span);

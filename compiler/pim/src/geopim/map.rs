@@ -5,7 +5,7 @@ use crate::place::{last_slots, leaf, of_author, rows, slots, within};
 use ptoc_abi::Coord;
 use ptoc_diagnostics::codes;
 use ptoc_isa::Oob;
-use ptoc_pim_stream::placement::Placement;
+use ptoc_pim_stream::placement::ArrayPlacement;
 use ptoc_pim_stream::stream::{Items, MapLayout};
 
 impl Plan<'_> {
@@ -113,7 +113,7 @@ impl Plan<'_> {
     }
 
     /// The map in patches or pixels, as a placement; `None` if lines of pixels end inside of rows.
-    fn chosen_map(&self) -> Option<Placement> {
+    fn chosen_map(&self) -> Option<ArrayPlacement> {
         let [h, w, c] = self.size;
         let (pixel, row) = (c / 16, self.row());
         let channels = within(c, 16, 2, row);
@@ -132,6 +132,6 @@ impl Plan<'_> {
         };
         let items = [(i64::from(self.batch), vec![item]), (1, Vec::new())];
         let dims = self.forms[0].as_ref()?.dims(items, &pixels)?;
-        Some(Placement { dims, row: 0, replicated: true })
+        Some(ArrayPlacement { dims, row: 0, replicated: true })
     }
 }

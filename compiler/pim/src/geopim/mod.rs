@@ -11,14 +11,14 @@ mod operands;
 mod queries;
 mod steps;
 
-use crate::eval::Numbers;
-use crate::rows::Rows;
-use crate::{Lines, Piece, advice};
+use crate::eval::BlockScalars;
+use crate::rows::FreeRows;
+use crate::{LaunchFragment, Lines, advice};
 use operands::{Form, counts, dense, forms};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Coord, Kernel};
 use ptoc_isa::{GeoUnit, Target, UnitKind};
-use ptoc_pim_stream::Placement;
+use ptoc_pim_stream::ArrayPlacement;
 use ptoc_pim_stream::stream::{Items, MapLayout};
 use ptoc_pim_stream::unit::{GeoPim, UnitConfig};
 use queries::{Order, Query, in_order, queries};
@@ -35,11 +35,11 @@ pub fn compile(
     values: &[u64],
     target: &Target,
     lines: Lines<'_>,
-    rows: &Rows,
-) -> Result<Piece, Refused> {
+    rows: &FreeRows,
+) -> Result<LaunchFragment, Refused> {
     let queries = queries(kernel, values, target)?;
-    if Numbers::new(kernel, values).grid().contains(&0) {
-        return Ok(Piece::default());
+    if BlockScalars::new(kernel, values).grid().contains(&0) {
+        return Ok(LaunchFragment::default());
     }
     let Some(first) = queries.first() else {
         let message = "no block samples anything: there is nothing for units to do".into();
@@ -79,7 +79,7 @@ struct Plan<'k> {
     batch: u32,
     size: [u32; 3],
     layout: MapLayout,
-    map: Placement,
+    map: ArrayPlacement,
     map_rows: u32,
     /// Whose maps a bank holds.
     items: Items,
@@ -93,7 +93,7 @@ impl<'k> Plan<'k> {
         queries: &[Query],
         first: &'k Query,
     ) -> Result<Plan<'k>, Refused> {
-        let numbers = Numbers::new(kernel, values);
+        let numbers = BlockScalars::new(kernel, values);
         let mut shapes = Vec::new();
         for t in kernel.tensors.values() {
             let shape: Option<Vec<u32>> = t.shape.iter().map(|v| u32::try_from(numbers.index(*v)).ok()).collect();
@@ -145,7 +145,7 @@ impl<'k> Plan<'k> {
             batch,
             size,
             layout: MapLayout::Pixels,
-            map: Placement::default(),
+            map: ArrayPlacement::default(),
             map_rows: 0,
             items: Items::All,
         };
@@ -165,7 +165,7 @@ fn geo_unit(target: &Target, span: Span) -> Result<GeoUnit, Refused> {
 }
 
 /// The units of a target that has GeoPIM's.
-pub fn unit(target: &Target, of: ptoc_isa::Unit, geo: GeoUnit) -> UnitConfig {
+pub fn unit(target: &Target, of: ptoc_isa::ProcessingUnit, geo: GeoUnit) -> UnitConfig {
     let buffer = target.capacity(ptoc_isa::Loc::Buf).min(1 << 20) as u32 / geo.buffers.max(1);
     UnitConfig::GeoPim(GeoPim {
         clock_mhz: of.clock,

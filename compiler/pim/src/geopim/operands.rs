@@ -3,7 +3,7 @@
 
 use super::queries::Query;
 use super::{Refused, refuse};
-use crate::eval::Window;
+use crate::eval::EvaluatedWindow;
 use crate::place::leaf;
 use ptoc_abi::Coord;
 use ptoc_diagnostics::{Diagnostic, codes};
@@ -24,7 +24,7 @@ impl Role {
     pub(super) const ALL: [Role; 5] = [Role::Map, Role::Geo, Role::Attn, Role::Offs, Role::Out];
 
     /// The window of a query.
-    pub(super) fn of(self, q: &Query) -> Option<&Window> {
+    pub(super) fn of(self, q: &Query) -> Option<&EvaluatedWindow> {
         match self {
             Role::Map => Some(&q.map),
             Role::Geo => Some(&q.geo),
@@ -83,7 +83,7 @@ fn by(list: impl IntoIterator<Item = i64>) -> String {
 
 /// Distances from index to index in elements, for each extent that is not 1: those of the window, and those of one
 /// without gaps.
-fn distances(w: &Window) -> (Vec<i64>, Vec<i64>) {
+fn distances(w: &EvaluatedWindow) -> (Vec<i64>, Vec<i64>) {
     let (mut own, mut wanted, mut step) = (Vec::new(), Vec::new(), 1i64);
     for (d, extent) in real(w.shape.iter().copied()).into_iter().rev() {
         own.insert(0, w.strides[d]);

@@ -3,7 +3,7 @@
 
 use super::{Refused, refuse, unit_of};
 use crate::advice;
-use crate::eval::{Numbers, Visitor, Window};
+use crate::eval::{BlockScalars, EvaluatedWindow, Visitor};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Inst, Kernel, Op, Operand, Stmt, Tile};
 use ptoc_isa::{Oob, RoundMode, Sem, Target, lookup};
@@ -13,14 +13,14 @@ use ptoc_tensor::DType;
 #[derive(Clone, Debug)]
 pub(super) struct Query {
     pub(super) unit: i64,
-    pub(super) map: Window,
-    pub(super) geo: Window,
-    pub(super) attn: Window,
-    pub(super) offs: Option<Window>,
+    pub(super) map: EvaluatedWindow,
+    pub(super) geo: EvaluatedWindow,
+    pub(super) attn: EvaluatedWindow,
+    pub(super) offs: Option<EvaluatedWindow>,
     pub(super) fold: bool,
     pub(super) border: Oob,
     pub(super) channels: i64,
-    pub(super) out: Option<Window>,
+    pub(super) out: Option<EvaluatedWindow>,
     pub(super) span: Span,
 }
 
@@ -33,7 +33,7 @@ impl Query {
 
 /// Where a tile's value stands on its way to the output.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum OutputState {
     Sum,
     Rounded,
 }
@@ -42,7 +42,7 @@ struct Block<'k> {
     kernel: &'k Kernel,
     unit: i64,
     queries: Vec<Query>,
-    tiles: Vec<(Tile, usize, State)>,
+    tiles: Vec<(Tile, usize, OutputState)>,
 }
 
 impl Block<'_> {
@@ -63,14 +63,14 @@ impl Block<'_> {
         }
     }
 
-    fn holds(&self, o: &Operand, state: State) -> Option<usize> {
+    fn holds(&self, o: &Operand, state: OutputState) -> Option<usize> {
         let tile = self.tile(o)?;
         self.tiles.iter().rev().find(|(t, ..)| *t == tile).filter(|(_, _, s)| *s == state).map(|(_, q, _)| *q)
     }
 }
 
 impl Visitor for Block<'_> {
-    fn inst(&mut self, inst: &Inst, span: Span, numbers: &Numbers<'_>) -> Result<(), Refused> {
+    fn inst(&mut self, inst: &Inst, span: Span, numbers: &BlockScalars<'_>) -> Result<(), Refused> {
         let window = |n: usize| match inst.operands.get(n) {
             Some(Operand::View(v)) => Some(numbers.window(v)),
             _ => None,
@@ -83,7 +83,7 @@ impl Visitor for Block<'_> {
                     return self.cannot(span, "a unit samples into a whole tile".into());
                 };
                 let channels = map.shape.last().copied().unwrap_or(0);
-                self.tiles.push((tile, self.queries.len(), State::Sum));
+                self.tiles.push((tile, self.queries.len(), OutputState::Sum));
                 self.queries.push(Query {
                     unit: self.unit,
                     map,
@@ -99,7 +99,7 @@ impl Visitor for Block<'_> {
                 Ok(())
             }
             _ if Some(inst.instr) == lookup("TCVT") => {
-                let from = self.holds(&inst.operands[1], State::Sum);
+                let from = self.holds(&inst.operands[1], OutputState::Sum);
                 let (Some(query), Some(to)) = (from, self.tile(&inst.operands[0])) else {
                     return self.cannot(span, "a unit converts nothing but its sums".into());
                 };
@@ -108,16 +108,16 @@ impl Visitor for Block<'_> {
                     let message = "a unit rounds its sums to the nearest f16 and to nothing else".into();
                     return self.cannot(span, message);
                 }
-                self.tiles.push((to, query, State::Rounded));
+                self.tiles.push((to, query, OutputState::Rounded));
                 Ok(())
             }
             _ if Some(inst.instr) == lookup("TSTORE") => {
-                let stored = inst.operands.iter().find_map(|o| self.holds(o, State::Rounded));
+                let stored = inst.operands.iter().find_map(|o| self.holds(o, OutputState::Rounded));
                 let view = inst.operands.iter().find_map(|o| match o {
                     Operand::View(v) => Some(numbers.window(v)),
                     _ => None,
                 });
-                let sum = inst.operands.iter().any(|o| self.holds(o, State::Sum).is_some());
+                let sum = inst.operands.iter().any(|o| self.holds(o, OutputState::Sum).is_some());
                 if let (true, Some(view)) = (sum, &view) {
                     let name = self.kernel.tensors.values().nth(view.tensor as usize).map_or("?", |t| t.name.as_str());
                     let message = format!("a unit stores its sums rounded to f16, and `{name}` takes them as they are");
@@ -147,7 +147,7 @@ impl Visitor for Block<'_> {
         }
     }
 
-    fn other(&mut self, stmt: &Stmt, _: &Numbers<'_>) -> Result<(), Refused> {
+    fn other(&mut self, stmt: &Stmt, _: &BlockScalars<'_>) -> Result<(), Refused> {
         let what = match &stmt.op {
             Op::Load { .. } | Op::TileGet { .. } => "reads numbers that decide what it does",
             Op::Print { .. } => "prints",
@@ -160,7 +160,7 @@ impl Visitor for Block<'_> {
 
 /// The queries of all blocks, in order.
 pub(super) fn queries(kernel: &Kernel, values: &[u64], target: &Target) -> Result<Vec<Query>, Refused> {
-    let mut numbers = Numbers::new(kernel, values);
+    let mut numbers = BlockScalars::new(kernel, values);
     let grid = numbers.grid();
     let blocks = grid.iter().copied().fold(1, i64::saturating_mul);
     let mut all = Vec::new();
@@ -284,7 +284,7 @@ fn difference(q: &Query, first: &Query) -> Option<(&'static str, String, String)
         let (own, wanted) = (of(q), of(first));
         (own != wanted).then_some((what, own, wanted))
     };
-    let size = |w: &Window| w.shape.iter().map(i64::to_string).collect::<Vec<_>>().join(" x ");
+    let size = |w: &EvaluatedWindow| w.shape.iter().map(i64::to_string).collect::<Vec<_>>().join(" x ");
     pair("number of samples", &|q| format!("{} samples", q.samples()))
         .or_else(|| pair("way of folding weights", &|q| format!("`fold = {}`", q.fold)))
         .or_else(|| pair("border", &|q| format!("`border = {:?}`", q.border)))

@@ -5,19 +5,19 @@ use super::operands::Role;
 use super::queries::Query;
 use super::{Plan, Refused, geo_unit, refuse};
 use crate::place::{last_slots, leaf, rows, slot_size, slots, within};
-use crate::rows::{Laid, Rows};
-use crate::{Lines, Need, Piece, advice};
+use crate::rows::{FreeRows, Laid};
+use crate::{LaunchFragment, Lines, TensorPlace, advice};
 use ptoc_abi::Coord;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_isa::{GeoUnit, Oob, Target};
-use ptoc_pim_stream::driver::{Command, Kind};
-use ptoc_pim_stream::placement::{Leaf, Placement};
+use ptoc_pim_stream::driver::{CommandKind, DriverCommand};
+use ptoc_pim_stream::placement::{ArrayPlacement, Leaf};
 use ptoc_pim_stream::stream::*;
 use std::collections::BTreeSet;
 
 impl Plan<'_> {
     /// An operand or result in slots of `size` bursts, one a query.
-    fn slotted(&self, role: Role, size: u32, inner: &[Vec<Leaf>]) -> Option<Placement> {
+    fn slotted(&self, role: Role, size: u32, inner: &[Vec<Leaf>]) -> Option<ArrayPlacement> {
         // The last row of an item's only unit may be filled in part: nothing of the dimension comes behind.
         let of_unit = if self.units == 1 { last_slots } else { slots };
         let mut queries = of_unit(self.queries, size, self.row())?;
@@ -25,10 +25,10 @@ impl Plan<'_> {
         let items = (i64::from(self.batch), vec![leaf(self.batch, Coord::Unit, self.units)]);
         let form = self.forms[role as usize].as_ref()?;
         let dims = form.dims([items, (form.count() / i64::from(self.batch), queries)], inner)?;
-        Some(Placement { dims, row: 0, replicated: false })
+        Some(ArrayPlacement { dims, row: 0, replicated: false })
     }
 
-    pub(super) fn piece(&self, lines: Lines<'_>, mut memory: Rows) -> Result<Piece, Refused> {
+    pub(super) fn piece(&self, lines: Lines<'_>, mut memory: FreeRows) -> Result<LaunchFragment, Refused> {
         let row = self.row();
         let bytes = u64::from(row) * 32;
         let q = self.first;
@@ -117,14 +117,14 @@ impl Plan<'_> {
             return refuse(codes::UNIT_QUERIES, q.span, message, &help);
         };
         let mut all = 0u32;
-        let mut laid = |tensor: Option<u32>, placement: Placement, rows: u32| {
+        let mut laid = |tensor: Option<u32>, placement: ArrayPlacement, rows: u32| {
             all = all.saturating_add(rows);
             let row = memory.take(tensor, &placement, rows)?;
-            Some(Laid { placement: Placement { row, ..placement }, rows })
+            Some(Laid { placement: ArrayPlacement { row, ..placement }, rows })
         };
-        let need = |tensor: u32, laid: Laid| Need { tensor, laid, place };
+        let need = |tensor: u32, laid: Laid| TensorPlace { tensor, laid, place };
         let map_laid = laid(Some(map), self.map.clone(), self.map_rows);
-        let params_laid = laid(None, Placement::default(), rows(self.queries, 1, row));
+        let params_laid = laid(None, ArrayPlacement::default(), rows(self.queries, 1, row));
         let attn_laid = laid(Some(attn), of_attn, rows(self.queries, attn_size, row));
         let mut of_offsets = None;
         if let Some((tensor, placement)) = of_offs {
@@ -165,7 +165,7 @@ impl Plan<'_> {
             wants.push(need(tensor, laid));
         }
         let mut steps = Vec::new();
-        let mut step = |action: Action| steps.push(Step { place, action });
+        let mut step = |action: Action| steps.push(StreamStep { place, action });
         step(Action::Descriptor(Descriptor {
             feature: address(map_row),
             height: self.size[0],
@@ -189,26 +189,26 @@ impl Plan<'_> {
             weights: (address(attn_row), attn_size * 32),
             offsets: offsets.1.then_some((offsets.0, offs_size * 32)),
         }));
-        let load = Command {
+        let load = DriverCommand {
             params: address(params_row),
             weights: address(attn_row),
             offsets: offsets.0,
             has_offsets: offsets.1,
-            ..Command::new(Kind::Load)
+            ..DriverCommand::new(CommandKind::Load)
         };
         step(Action::Driver(load));
-        step(Action::Driver(Command {
+        step(Action::Driver(DriverCommand {
             queries: self.queries.min(u32::from(u16::MAX)) as u16,
             samples: n,
             output: address(out_row),
             offsets: offsets.0,
             has_offsets: offsets.1,
-            ..Command::new(Kind::Execute)
+            ..DriverCommand::new(CommandKind::Execute)
         }));
-        step(Action::Driver(Command { output: address(out_row), ..Command::new(Kind::Read) }));
+        step(Action::Driver(DriverCommand { output: address(out_row), ..DriverCommand::new(CommandKind::Read) }));
         // Every row of the results is some query's.
         let (gives, in_part) = (vec![need(out, out_laid)], BTreeSet::new());
-        Ok(Piece { wants, host: vec![geo], steps, gives, in_part, temps: Vec::new() })
+        Ok(LaunchFragment { wants, host: vec![geo], steps, gives, in_part, temps: Vec::new() })
     }
 }
 

@@ -5,13 +5,13 @@
 use super::Res;
 use super::places::{self, pad, room};
 use super::trace::{LANES, is_down};
-use crate::eval::{Numbers, Visitor};
+use crate::eval::{BlockScalars, Visitor};
 use ptoc_abi::Coord;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{self, Inst, Kernel, Op, Operand, Stmt, TensorDir, TensorId, ViewRef};
 use ptoc_isa::{Loc, Sem, TileType};
 use ptoc_pim_stream::Geometry;
-use ptoc_pim_stream::placement::{Leaf, Placement};
+use ptoc_pim_stream::placement::{ArrayPlacement, Leaf};
 
 /// The smallest box of a tensor that a block touches.
 pub type Touched = Option<Corners>;
@@ -22,7 +22,7 @@ pub type Corners = (Vec<i64>, Vec<i64>);
 /// By tensor and block: the box of elements that TLOAD and TSTORE touch.
 pub fn touched(
     kernel: &Kernel,
-    numbers: &mut Numbers<'_>,
+    numbers: &mut BlockScalars<'_>,
     shapes: &[Vec<i64>],
     blocks: &[Vec<i64>],
 ) -> Res<Vec<Vec<Touched>>> {
@@ -48,7 +48,7 @@ struct Boxes<'k> {
 }
 
 impl Visitor for Boxes<'_> {
-    fn inst(&mut self, inst: &Inst, span: Span, numbers: &Numbers<'_>) -> Res {
+    fn inst(&mut self, inst: &Inst, span: Span, numbers: &BlockScalars<'_>) -> Res {
         for operand in &inst.operands {
             let (Operand::View(v), Sem::Load | Sem::Store) = (operand, inst.instr.get().sem) else { continue };
             let t = v.tensor.as_u32() as usize;
@@ -60,12 +60,12 @@ impl Visitor for Boxes<'_> {
     }
 
     /// Refused where the block is traced.
-    fn other(&mut self, _: &Stmt, _: &Numbers<'_>) -> Res {
+    fn other(&mut self, _: &Stmt, _: &BlockScalars<'_>) -> Res {
         Ok(())
     }
 }
 
-fn grow(numbers: &Numbers<'_>, v: &ViewRef, shape: &[i64], found: &mut Touched, span: Span) -> Res {
+fn grow(numbers: &BlockScalars<'_>, v: &ViewRef, shape: &[i64], found: &mut Touched, span: Span) -> Res {
     let (mut first, mut last) = (numbers.known_index(v.offset, span)?, 0);
     for (extent, stride) in v.shape.iter().zip(&v.strides) {
         let (extent, stride) = (numbers.known_index(*extent, span)?, numbers.known_index(*stride, span)?);
@@ -97,10 +97,10 @@ pub fn chosen(
     id: TensorId,
     shape: &[i64],
     boxes: &[Touched],
-    on: &tile::Placement,
+    on: &tile::ElementPlacement,
     blocks: &[Vec<i64>],
     g: &Geometry,
-) -> Res<Option<Placement>> {
+) -> Res<Option<ArrayPlacement>> {
     let t = &kernel.tensors[id];
     let used: Vec<(&Vec<i64>, &Corners)> =
         blocks.iter().zip(boxes).filter_map(|(at, b)| b.as_ref().map(|b| (at, b))).collect();
@@ -182,7 +182,7 @@ pub(super) fn moves(kernel: &Kernel, id: TensorId, tile: impl Fn(&TileType) -> b
 }
 
 /// By dimension and leaf of the grid's placement, the leaves of the stream.
-fn one_by_one(on: &tile::Placement, g: &Geometry) -> Option<Vec<Vec<Vec<Leaf>>>> {
+fn one_by_one(on: &tile::ElementPlacement, g: &Geometry) -> Option<Vec<Vec<Vec<Leaf>>>> {
     // All leaves are split in the same way, so they are dimensions of their own here.
     let single: Vec<Vec<tile::PlaceLeaf>> = on.leaves().map(|l| vec![*l]).collect();
     let mut parts = places::dims(&single, g)?.into_iter();
@@ -204,9 +204,9 @@ fn lay_out(
     sizes: &[i64],
     along: usize,
     axes: &[Option<usize>],
-    on: &tile::Placement,
+    on: &tile::ElementPlacement,
     g: &Geometry,
-) -> Res<Placement> {
+) -> Res<ArrayPlacement> {
     let columns = i64::from(g.col);
     let mut dims: Vec<Vec<Leaf>> = vec![Vec::new(); sizes.len()];
     // Bursts from one step of the next part to the next.
@@ -281,5 +281,5 @@ fn lay_out(
         }
         place(rounds, true, &mut dims[d]).ok_or_else(many)?;
     }
-    Ok(Placement { dims: dims.into_iter().map(pad).collect(), row: 0, replicated: false })
+    Ok(ArrayPlacement { dims: dims.into_iter().map(pad).collect(), row: 0, replicated: false })
 }

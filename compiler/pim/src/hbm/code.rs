@@ -9,7 +9,7 @@
 use super::node::{BankBurst, Node, NodeId, Nodes};
 use super::trace::Store;
 use ptoc_diagnostics::Span;
-use ptoc_pim_stream::crf::{Alu, Instruction, Operand, Place as File};
+use ptoc_pim_stream::crf::{Alu, Instruction, Operand, OperandLocation as File};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Vectors of each register file.
@@ -52,7 +52,7 @@ pub struct Scalars {
 
 /// What happens to the units, and for whom.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
+pub enum UnitEvent {
     /// The host writes.
     Host(HostWrite, Span),
     /// An instruction with registers, and its column command.
@@ -120,7 +120,7 @@ pub struct Coder<'n> {
     fused: FxHashSet<NodeId>,
     /// Any burst, for commands that only step.
     last: BankBurst,
-    events: Vec<Event>,
+    events: Vec<UnitEvent>,
 }
 
 type Tried<T = ()> = Result<T, Trouble>;
@@ -134,7 +134,7 @@ pub fn round(
     overwritten: &FxHashSet<BankBurst>,
     scalars: &mut Scalars,
     choice: Choice,
-) -> Tried<Vec<Vec<Event>>> {
+) -> Tried<Vec<Vec<UnitEvent>>> {
     let mut out = Vec::new();
     let mut overwritten = overwritten.clone();
     for strip in stores.chunks(choice.stores.max(1)) {
@@ -305,7 +305,7 @@ impl Coder<'_> {
         let place = if s.at.odd == 1 { File::OddBank } else { File::EvenBank };
         let dst = Operand { place, index: 0 };
         let instruction = Instruction::Alu { op: Alu::Mov, dst, a, b: None, auto: false, relu };
-        self.events.push(Event::Step { instruction, write: true, at: s.at, span: s.span, own: false });
+        self.events.push(UnitEvent::Step { instruction, write: true, at: s.at, span: s.span, own: false });
         self.last = s.at;
         if relu {
             self.used(s.node);
@@ -352,7 +352,7 @@ impl Coder<'_> {
                 self.last = at;
                 let instruction =
                     Instruction::Alu { op: Alu::Mov, dst: o, a: bank(at), b: None, auto: false, relu: false };
-                self.events.push(Event::Step { instruction, write: false, at, span, own: false });
+                self.events.push(UnitEvent::Step { instruction, write: false, at, span, own: false });
             }
             // Computed before whatever uses it: operands come first.
             _ => return Err(Trouble::Stale(span)),
@@ -362,7 +362,7 @@ impl Coder<'_> {
 
     fn bring(&mut self, o: Operand, what: Bring, span: Span) {
         let write = HostWrite::Vector { file_b: o.place == File::GrfB, index: o.index, what };
-        self.events.push(Event::Host(write, span));
+        self.events.push(UnitEvent::Host(write, span));
     }
 
     /// The scalar's operand.
@@ -374,7 +374,7 @@ impl Coder<'_> {
         let known = if product { &mut held.product } else { &mut held.sum };
         if known.replace(c) != Some(c) {
             let (m, a) = (held.product.unwrap_or(0), held.sum.unwrap_or(0));
-            self.events.push(Event::Host(HostWrite::Scalars(m, a), span));
+            self.events.push(UnitEvent::Host(HostWrite::Scalars(m, a), span));
         }
         Operand { place: if product { File::SrfM } else { File::SrfA }, index: 0 }
     }
@@ -385,7 +385,7 @@ impl Coder<'_> {
         let first = offset / eight * eight;
         if self.scalars.elements != Some((tensor, first)) {
             self.scalars = Scalars { elements: Some((tensor, first)), ..Scalars::default() };
-            self.events.push(Event::Host(HostWrite::Elements(tensor, first), span));
+            self.events.push(UnitEvent::Host(HostWrite::Elements(tensor, first), span));
         }
         Operand { place: File::SrfM, index: (offset % eight / 2) as u8 }
     }
@@ -504,7 +504,7 @@ impl Coder<'_> {
         self.last = at;
         let instruction = Instruction::Alu { op, dst, a, b, auto: false, relu };
         let own = self.scalars.elements.is_some() && b.is_some_and(|b| b.place == File::SrfM);
-        self.events.push(Event::Step { instruction, write: false, at, span, own });
+        self.events.push(UnitEvent::Step { instruction, write: false, at, span, own });
     }
 }
 

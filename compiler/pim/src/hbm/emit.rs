@@ -7,7 +7,7 @@
 
 use super::code::{Bring, HostWrite};
 use super::node::BankBurst;
-use super::program::{Group, Segment};
+use super::program::{Segment, UnitGroup};
 use crate::Lines;
 use ptoc_pim_stream::WordError;
 use ptoc_pim_stream::crf::Instruction;
@@ -15,7 +15,7 @@ use ptoc_pim_stream::mode::{
     CONFIG_COLUMN, CRF_COLUMNS, ENTER_ROW, GRF_A_COLUMNS, GRF_B_COLUMNS, LEAVE_ROW, REGISTER_ROW, SRF_COLUMN,
     SWITCH_COLUMN,
 };
-use ptoc_pim_stream::stream::{BURST, Burst, ColumnOp, Data, Place};
+use ptoc_pim_stream::stream::{BURST, Burst, ColumnOp, Data, SourceLine};
 
 /// Words of a burst.
 const WORDS: usize = 8;
@@ -50,7 +50,7 @@ struct Emitter<'l> {
     /// What stands behind the last fence.
     open: Option<Kept>,
     lines: Lines<'l>,
-    place: Place,
+    place: SourceLine,
 }
 
 impl Emitter<'_> {
@@ -83,9 +83,9 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    fn group(&mut self, group: &Group) {
+    fn group(&mut self, group: &UnitGroup) {
         match *group {
-            Group::Host(HostWrite::Vector { file_b, index, what }, span) => {
+            UnitGroup::Host(HostWrite::Vector { file_b, index, what }, span) => {
                 self.next(Kept::Control);
                 self.line(span);
                 let first = if file_b { *GRF_B_COLUMNS.start() } else { *GRF_A_COLUMNS.start() };
@@ -109,7 +109,7 @@ impl Emitter<'_> {
                 }
                 self.ops.push(control(0, REGISTER_ROW, col, data));
             }
-            Group::Host(HostWrite::Scalars(products, sums), span) => {
+            UnitGroup::Host(HostWrite::Scalars(products, sums), span) => {
                 self.next(Kept::Control);
                 self.line(span);
                 let mut bytes = [0; BURST];
@@ -118,12 +118,12 @@ impl Emitter<'_> {
                 }
                 self.ops.push(control(0, REGISTER_ROW, SRF_COLUMN, Data::Bytes(bytes)));
             }
-            Group::Host(HostWrite::Elements(tensor, offset), span) => {
+            UnitGroup::Host(HostWrite::Elements(tensor, offset), span) => {
                 self.next(Kept::Control);
                 self.line(span);
                 self.ops.push(control(0, REGISTER_ROW, SRF_COLUMN, Data::Tensor { tensor, offset }));
             }
-            Group::Steps { write, at: BankBurst { odd, row, col }, count, span, .. } => {
+            UnitGroup::Steps { write, at: BankBurst { odd, row, col }, count, span, .. } => {
                 self.next(Kept::Steps { odd, row, write });
                 self.line(span);
                 let at = Burst { bg: 0, bank: u16::from(odd), row, col };
@@ -161,7 +161,7 @@ fn follows(old: &Data, new: &Data, count: u32) -> bool {
 
 /// Column commands of all programs.
 pub fn exec(segments: &[Segment], lines: Lines<'_>) -> Result<Vec<ColumnOp>, WordError> {
-    let mut e = Emitter { ops: Vec::new(), open: None, lines, place: Place { file: 0, line: 0 } };
+    let mut e = Emitter { ops: Vec::new(), open: None, lines, place: SourceLine { file: 0, line: 0 } };
     if segments.is_empty() {
         return Ok(e.ops);
     }

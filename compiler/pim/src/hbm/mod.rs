@@ -19,30 +19,36 @@ mod sums;
 pub mod trace;
 pub mod turn;
 
-use crate::eval::Numbers;
-use crate::rows::{Laid, Rows, reach};
-use crate::{Lines, Need, Piece};
+use crate::eval::BlockScalars;
+use crate::rows::{FreeRows, Laid, reach};
+use crate::{LaunchFragment, Lines, TensorPlace};
 use places::{Home, Places};
 use ptoc_diagnostics::{Diagnostic, codes};
-use ptoc_ir::tile::{Kernel, Placement, TensorDir};
+use ptoc_ir::tile::{ElementPlacement, Kernel, TensorDir};
 use ptoc_isa::{Loc, Target};
-use ptoc_pim_stream::stream::{Action, ColumnOp, Data, Exec, Pch, Step, TensorDecl};
+use ptoc_pim_stream::stream::{Action, ColumnOp, Data, Exec, Pch, StreamStep, TensorDecl};
 use ptoc_pim_stream::unit::HbmPim;
 use ptoc_pim_stream::{Geometry, UnitConfig};
-use schedule::{Launch, Stored, Work};
+use schedule::{ScheduledLaunch, ScheduledWork, Stored};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A result, or what is wrong with the kernel.
 type Res<T = ()> = Result<T, Box<Diagnostic>>;
 
 /// Compiles a launch, whose tensors go to these rows; the other arguments as for [`crate::compile`].
-pub fn compile(kernel: &Kernel, values: &[u64], target: &Target, lines: Lines<'_>, rows: &Rows) -> Res<Piece> {
+pub fn compile(
+    kernel: &Kernel,
+    values: &[u64],
+    target: &Target,
+    lines: Lines<'_>,
+    rows: &FreeRows,
+) -> Res<LaunchFragment> {
     let g = geometry(kernel, target)?;
-    let mut numbers = Numbers::new(kernel, values);
+    let mut numbers = BlockScalars::new(kernel, values);
     let grid = numbers.grid();
     let blocks = coordinates(kernel, &grid)?;
     // Where the source does not say who runs a block, blocks that share operands may have to be one after the other.
-    let choices: Vec<Placement> = match &kernel.on {
+    let choices: Vec<ElementPlacement> = match &kernel.on {
         Some(on) => vec![on.clone()],
         None => {
             let single = (0..grid.len()).filter(|&e| grid.len() > 1 && grid[e] > 1).map(Some);
@@ -66,13 +72,13 @@ pub fn compile(kernel: &Kernel, values: &[u64], target: &Target, lines: Lines<'_
 fn on_units(
     kernel: &Kernel,
     target: &Target,
-    numbers: &mut Numbers<'_>,
+    numbers: &mut BlockScalars<'_>,
     blocks: &[Vec<i64>],
-    on: &Placement,
+    on: &ElementPlacement,
     together: bool,
     lines: Lines<'_>,
-    rows: &Rows,
-) -> Res<Piece> {
+    rows: &FreeRows,
+) -> Res<LaunchFragment> {
     let unit = UnitConfig::HbmPim(HbmPim::default());
     let g = &geometry(kernel, target)?;
     // As many vectors as were left of each file.
@@ -87,11 +93,11 @@ fn on_units(
         };
         dealt.entry(home).or_default().push(n);
     }
-    let launch = Launch { kernel, g, places: &places, blocks, dealt: &dealt, registers };
+    let launch = ScheduledLaunch { kernel, g, places: &places, blocks, dealt: &dealt, registers };
     let all: BTreeSet<Pch> = dealt.keys().map(|h| h.pch).collect();
     numbers.again();
     let mut stored = Stored::default();
-    let mut lists: Vec<(BTreeSet<Pch>, Vec<Work>)> = Vec::new();
+    let mut lists: Vec<(BTreeSet<Pch>, Vec<ScheduledWork>)> = Vec::new();
     if together || all.len() < 2 {
         let works = launch.works(numbers, &all, lines, &mut stored)?;
         lists.push((all, works));
@@ -110,8 +116,10 @@ fn on_units(
         let last = dealt.keys().rfind(|h| pchs.contains(&h.pch));
         for work in works {
             match work {
-                Work::Commands(ops) => actions.push(Action::Exec(Exec { pchs: pchs.iter().copied().collect(), ops })),
-                Work::Turn(turn) => {
+                ScheduledWork::Commands(ops) => {
+                    actions.push(Action::Exec(Exec { pchs: pchs.iter().copied().collect(), ops }))
+                }
+                ScheduledWork::Turn(turn) => {
                     let Some(last) = last else { continue };
                     let (decl, action) = turn.action(*last, (kernel.tensors.len() + temps.len()) as u32, g);
                     temps.push(decl);
@@ -163,8 +171,8 @@ fn piece(
     lines: Lines<'_>,
     temps: Vec<TensorDecl>,
     actions: Vec<Action>,
-) -> Piece {
-    let mut piece = Piece { temps, ..Piece::default() };
+) -> LaunchFragment {
+    let mut piece = LaunchFragment { temps, ..LaunchFragment::default() };
     let covered = places.covered(stored);
     let brings = |op: &ColumnOp| match op {
         ColumnOp::Wr { data: Data::Tensor { tensor, .. }, .. } => Some(*tensor),
@@ -185,7 +193,7 @@ fn piece(
         }
         let Some(placement) = places.placement(n) else { continue };
         let laid = Laid { rows: reach(placement), placement: placement.clone() };
-        let need = Need { tensor: number, laid, place: lines(t.span) };
+        let need = TensorPlace { tensor: number, laid, place: lines(t.span) };
         if matches!(t.dir, TensorDir::In | TensorDir::InOut) {
             piece.wants.push(need.clone());
         }
@@ -197,6 +205,6 @@ fn piece(
         }
     }
     let place = lines(kernel.span);
-    piece.steps = actions.into_iter().map(|action| Step { place, action }).collect();
+    piece.steps = actions.into_iter().map(|action| StreamStep { place, action }).collect();
     piece
 }

@@ -5,9 +5,9 @@
 //! bursts. Of those that wait for nothing, the one is next that continues the last one; else one like it; else the
 //! first in the old order.
 
-use super::code::{Event, HostWrite};
+use super::code::{HostWrite, UnitEvent};
 use super::program::continues;
-use ptoc_pim_stream::crf::{Alu, Instruction, Operand, Place as File};
+use ptoc_pim_stream::crf::{Alu, Instruction, Operand, OperandLocation as File};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
@@ -20,14 +20,14 @@ enum Thing {
 }
 
 /// What is read, and what is written.
-fn touched(event: &Event) -> (Vec<Thing>, Vec<Thing>) {
+fn touched(event: &UnitEvent) -> (Vec<Thing>, Vec<Thing>) {
     match *event {
-        Event::Host(HostWrite::Vector { file_b, index, .. }, _) => {
+        UnitEvent::Host(HostWrite::Vector { file_b, index, .. }, _) => {
             let place = if file_b { File::GrfB } else { File::GrfA };
             (Vec::new(), vec![Thing::Register(Operand { place, index })])
         }
-        Event::Host(HostWrite::Scalars(..) | HostWrite::Elements(..), _) => (Vec::new(), vec![Thing::Scalars]),
-        Event::Step { instruction, at, .. } => {
+        UnitEvent::Host(HostWrite::Scalars(..) | HostWrite::Elements(..), _) => (Vec::new(), vec![Thing::Scalars]),
+        UnitEvent::Step { instruction, at, .. } => {
             let Instruction::Alu { op, dst, a, b, .. } = instruction else { return (Vec::new(), Vec::new()) };
             let thing = |o: Operand| match o.place {
                 File::EvenBank | File::OddBank => Thing::Burst(at),
@@ -44,7 +44,7 @@ fn touched(event: &Event) -> (Vec<Thing>, Vec<Thing>) {
 }
 
 /// The events in their new order.
-pub fn ordered(events: &[Event]) -> Vec<Event> {
+pub fn ordered(events: &[UnitEvent]) -> Vec<UnitEvent> {
     let mut waits = vec![0usize; events.len()];
     let mut wakes: Vec<Vec<usize>> = vec![Vec::new(); events.len()];
     let mut writer: FxHashMap<Thing, usize> = FxHashMap::default();
@@ -65,11 +65,11 @@ pub fn ordered(events: &[Event]) -> Vec<Event> {
         before.iter().for_each(|&b| wakes[b].push(n));
     }
     let mut ready: BTreeSet<usize> = (0..events.len()).filter(|n| waits[*n] == 0).collect();
-    let mut out: Vec<Event> = Vec::with_capacity(events.len());
+    let mut out: Vec<UnitEvent> = Vec::with_capacity(events.len());
     while let Some(&first) = ready.first() {
         let like = |n: &&usize| match (out.last(), &events[**n]) {
-            (Some(last), next) if matches!(last, Event::Step { .. }) => continues(last, next),
-            (Some(Event::Host(HostWrite::Vector { .. }, _)), Event::Host(HostWrite::Vector { .. }, _)) => true,
+            (Some(last), next) if matches!(last, UnitEvent::Step { .. }) => continues(last, next),
+            (Some(UnitEvent::Host(HostWrite::Vector { .. }, _)), UnitEvent::Host(HostWrite::Vector { .. }, _)) => true,
             _ => false,
         };
         // Far ahead there may be much that is ready; what is near is enough.

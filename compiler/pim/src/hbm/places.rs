@@ -5,12 +5,12 @@ use super::Res;
 use super::chosen::{chosen, touched};
 use super::node::BankBurst;
 use super::schedule::Stored;
-use crate::eval::Numbers;
-use crate::rows::{Rows, reach};
+use crate::eval::BlockScalars;
+use crate::rows::{FreeRows, reach};
 use ptoc_abi::Coord;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{self, Kernel, PlaceLeaf};
-use ptoc_pim_stream::placement::{Leaf, Placed, Placement};
+use ptoc_pim_stream::placement::{ArrayPlacement, Leaf, Placed};
 use ptoc_pim_stream::stream::Pch;
 use ptoc_pim_stream::{Geometry, UnitConfig};
 use rustc_hash::FxHashMap;
@@ -46,7 +46,7 @@ pub enum Where {
 }
 
 struct Entry {
-    placement: Placement,
+    placement: ArrayPlacement,
     placed: Placed,
     replicated: bool,
 }
@@ -87,7 +87,7 @@ fn split(g: &Geometry, address: u64) -> (Home, BankBurst, u32) {
 
 impl Places {
     /// The placement of a tensor that is in the memory.
-    pub fn placement(&self, tensor: usize) -> Option<&Placement> {
+    pub fn placement(&self, tensor: usize) -> Option<&ArrayPlacement> {
         self.entries.get(tensor)?.as_ref().map(|e| &e.placement)
     }
 
@@ -240,13 +240,13 @@ pub fn dims(of: &[Vec<PlaceLeaf>], g: &Geometry) -> Option<Vec<Vec<Leaf>>> {
 }
 
 /// The author's placement, from row 0 on. `None`: it cannot be split into units and their banks.
-pub fn of_author(place: &tile::Placement, g: &Geometry) -> Option<Placement> {
+pub fn of_author(place: &tile::ElementPlacement, g: &Geometry) -> Option<ArrayPlacement> {
     let dims = dims(&place.dims, g)?.into_iter().map(pad).collect();
-    Some(Placement { dims, row: 0, replicated: place.replicated })
+    Some(ArrayPlacement { dims, row: 0, replicated: place.replicated })
 }
 
 /// The unit of each block, and which of the unit's blocks it is is their order.
-pub fn home(on: &tile::Placement, at: &[i64], g: &Geometry) -> Option<Home> {
+pub fn home(on: &tile::ElementPlacement, at: &[i64], g: &Geometry) -> Option<Home> {
     let c = on.at(at);
     let [channel, pch, bg, bank, .., unit] = c;
     let groups = i64::from(g.bank / 2);
@@ -263,7 +263,7 @@ pub fn home(on: &tile::Placement, at: &[i64], g: &Geometry) -> Option<Home> {
 /// group, then its groups, pseudo-channels and channels, and then comes round again; what it leaves goes to the
 /// dimension before it. With `only`, that dimension alone goes through units, and the others are one block after the
 /// other.
-pub fn choose(grid: &[i64], only: Option<usize>, g: &Geometry) -> tile::Placement {
+pub fn choose(grid: &[i64], only: Option<usize>, g: &Geometry) -> tile::ElementPlacement {
     use Coord as C;
     let mut free = vec![
         (C::Bank, i64::from(g.bank / 2), 2),
@@ -285,7 +285,7 @@ pub fn choose(grid: &[i64], only: Option<usize>, g: &Geometry) -> tile::Placemen
         dims.push(leaves);
     }
     dims.reverse();
-    tile::Placement { dims, replicated: false }
+    tile::ElementPlacement { dims, replicated: false }
 }
 
 /// Places all tensors. `blocks` are the grid's coordinates in order.
@@ -293,10 +293,10 @@ pub fn plan(
     kernel: &Kernel,
     g: &Geometry,
     unit: &UnitConfig,
-    numbers: &mut Numbers<'_>,
-    on: &tile::Placement,
+    numbers: &mut BlockScalars<'_>,
+    on: &tile::ElementPlacement,
     blocks: &[Vec<i64>],
-    mut rows: Rows,
+    mut rows: FreeRows,
 ) -> Res<Places> {
     let mut shapes = Vec::new();
     for t in kernel.tensors.values() {
@@ -358,7 +358,7 @@ pub fn plan(
 }
 
 /// How much of its rows an array fills, in how many of the banks.
-fn share(p: &Placement, shape: &[u32], size: u64, g: &Geometry, rows: u32) -> String {
+fn share(p: &ArrayPlacement, shape: &[u32], size: u64, g: &Geometry, rows: u32) -> String {
     let above = |l: &&Leaf| !matches!(l.coord, Coord::Row | Coord::Col | Coord::Byte) && l.stride > 0;
     let banks: u64 = p.dims.iter().flatten().filter(above).map(|l| u64::from(l.extent)).product();
     let bytes = shape.iter().fold(size, |n, e| n.saturating_mul(u64::from(*e)));
@@ -382,9 +382,9 @@ mod tests {
 
     const G: Geometry = Geometry { channel: 8, pch: 2, bg: 4, bank: 4, row: 4096, col: 32, burst: 32 };
 
-    fn on(dims: Vec<Vec<(i64, Option<Coord>, i64)>>) -> tile::Placement {
+    fn on(dims: Vec<Vec<(i64, Option<Coord>, i64)>>) -> tile::ElementPlacement {
         let leaf = |(extent, coord, stride)| PlaceLeaf { extent, coord, stride };
-        tile::Placement {
+        tile::ElementPlacement {
             dims: dims.into_iter().map(|d| d.into_iter().map(leaf).collect()).collect(),
             replicated: false,
         }
@@ -419,7 +419,7 @@ mod tests {
                     let leaf = PlaceLeaf { extent, coord: Some(coord), stride };
                     let Some(parts) = leaves(&leaf, &G) else { continue };
                     split_up += usize::from(parts.len() > 1);
-                    let p = Placement { dims: vec![parts], row: 0, replicated: false };
+                    let p = ArrayPlacement { dims: vec![parts], row: 0, replicated: false };
                     let placed = p.resolve(&[extent as u32], 2, &G, &config).unwrap_or_else(|e| panic!("{leaf}: {e}"));
                     let blocks = on(vec![vec![(extent, Some(coord), stride)]]);
                     for n in 0..extent {

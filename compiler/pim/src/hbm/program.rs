@@ -2,14 +2,14 @@
 //! is a JUMP, and a program has at most 32 words. Longer work is several programs, each written where the one before
 //! ends.
 
-use super::code::{Event, HostWrite};
+use super::code::{HostWrite, UnitEvent};
 use super::node::BankBurst;
 use ptoc_diagnostics::Span;
-use ptoc_pim_stream::crf::{Alu, ENTRIES, Instruction, Operand, Place as File};
+use ptoc_pim_stream::crf::{Alu, ENTRIES, Instruction, Operand, OperandLocation as File};
 
 /// What is done to the units at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Group {
+pub enum UnitGroup {
     /// The host writes.
     Host(HostWrite, Span),
     /// Commands to successive columns.
@@ -33,7 +33,7 @@ pub struct Segment {
     /// The program, without its EXIT.
     pub words: Vec<Instruction>,
     /// What happens meanwhile.
-    pub groups: Vec<Group>,
+    pub groups: Vec<UnitGroup>,
 }
 
 /// Words before the EXIT.
@@ -48,13 +48,14 @@ fn automatic(o: Operand, op: Alu, at: BankBurst) -> u8 {
 }
 
 /// Is `next` the same operation at the next column, with the registers of an automatic index, and in the same eight?
-pub fn continues(last: &Event, next: &Event) -> bool {
+pub fn continues(last: &UnitEvent, next: &UnitEvent) -> bool {
     // Automatic indices are for scalars that are all alike.
-    let Event::Step { instruction: Instruction::Alu { op, dst, a, b, relu, .. }, write, at, own: false, .. } = *last
+    let UnitEvent::Step { instruction: Instruction::Alu { op, dst, a, b, relu, .. }, write, at, own: false, .. } =
+        *last
     else {
         return false;
     };
-    let Event::Step {
+    let UnitEvent::Step {
         instruction: Instruction::Alu { op: o, dst: d, a: x, b: y, relu: r, .. },
         write: w,
         at: to,
@@ -77,9 +78,14 @@ pub fn continues(last: &Event, next: &Event) -> bool {
 }
 
 /// The eight events as one instruction, if their registers are those that it would take.
-fn eight(events: &[Event]) -> Option<Group> {
-    let Event::Step { instruction: Instruction::Alu { op, dst, a, b, relu, .. }, write, at: first, span, own: false } =
-        *events.first()?
+fn eight(events: &[UnitEvent]) -> Option<UnitGroup> {
+    let UnitEvent::Step {
+        instruction: Instruction::Alu { op, dst, a, b, relu, .. },
+        write,
+        at: first,
+        span,
+        own: false,
+    } = *events.first()?
     else {
         return None;
     };
@@ -93,11 +99,11 @@ fn eight(events: &[Event]) -> Option<Group> {
     }
     let zero = |o: Operand| Operand { index: 0, ..o };
     let word = Instruction::Alu { op, dst: zero(dst), a: zero(a), b: b.map(zero), auto: true, relu };
-    Some(Group::Steps { word, write, at: first, count: 8, span })
+    Some(UnitGroup::Steps { word, write, at: first, count: 8, span })
 }
 
 /// Events as groups.
-pub fn groups(events: &[Event]) -> Vec<Group> {
+pub fn groups(events: &[UnitEvent]) -> Vec<UnitGroup> {
     let (mut out, mut rest) = (Vec::new(), events);
     while let Some(&event) = rest.first() {
         if let Some(group) = eight(&rest[..rest.len().min(8)]) {
@@ -106,9 +112,9 @@ pub fn groups(events: &[Event]) -> Vec<Group> {
             continue;
         }
         out.push(match event {
-            Event::Host(what, span) => Group::Host(what, span),
-            Event::Step { instruction, write, at, span, .. } => {
-                Group::Steps { word: instruction, write, at, count: 1, span }
+            UnitEvent::Host(what, span) => UnitGroup::Host(what, span),
+            UnitEvent::Step { instruction, write, at, span, .. } => {
+                UnitGroup::Steps { word: instruction, write, at, count: 1, span }
             }
         });
         rest = &rest[1..];
@@ -116,9 +122,9 @@ pub fn groups(events: &[Event]) -> Vec<Group> {
     out
 }
 
-fn words<'g>(groups: impl IntoIterator<Item = &'g Group>) -> Vec<Instruction> {
-    let word = |g: &Group| match g {
-        Group::Steps { word, .. } => Some(*word),
+fn words<'g>(groups: impl IntoIterator<Item = &'g UnitGroup>) -> Vec<Instruction> {
+    let word = |g: &UnitGroup| match g {
+        UnitGroup::Steps { word, .. } => Some(*word),
         _ => None,
     };
     groups.into_iter().filter_map(word).collect()
@@ -176,7 +182,7 @@ fn crossed(words: &[Instruction], end: usize) -> bool {
 }
 
 /// Programs for strips of groups, as few as are found by taking strip after strip.
-pub fn segments(strips: Vec<Vec<Group>>) -> Vec<Segment> {
+pub fn segments(strips: Vec<Vec<UnitGroup>>) -> Vec<Segment> {
     let whole = folded(words(strips.iter().flatten()));
     if whole.len() <= MOST {
         return vec![Segment { words: whole, groups: strips.into_iter().flatten().collect() }];
@@ -214,7 +220,7 @@ pub fn segments(strips: Vec<Vec<Group>>) -> Vec<Segment> {
 /// How many of the groups, from the first on, make a program: pieces are tried that become longer by their own length,
 /// then what is between the last that fits and the first that does not, so that long ones take little more time than
 /// short ones.
-fn fitting(groups: &[Group]) -> usize {
+fn fitting(groups: &[UnitGroup]) -> usize {
     let fits = |n: usize| folded(words(&groups[..n])).len() <= MOST;
     // A group is one word at most.
     let (mut good, mut bad) = (MOST.min(groups.len()), groups.len() + 1);
@@ -306,7 +312,7 @@ mod tests {
     /// A strip of many words that hardly repeat, with a long loop in it, is cut into programs that do it all.
     #[test]
     fn long_strips_are_cut() {
-        let step = |n: u16| Group::Steps {
+        let step = |n: u16| UnitGroup::Steps {
             word: nop(n),
             write: false,
             at: BankBurst { odd: 0, row: 0, col: 0 },
@@ -314,11 +320,11 @@ mod tests {
             span: Span::default(),
         };
         let odd = |n: u16| (0..n).map(move |k| step(k * k % 101));
-        let strip: Vec<Group> = odd(100).chain((0..40_000).map(|k| step(k % 3))).chain(odd(70)).collect();
+        let strip: Vec<UnitGroup> = odd(100).chain((0..40_000).map(|k| step(k % 3))).chain(odd(70)).collect();
         let segments = segments(vec![strip.clone()]);
         assert!(segments.iter().all(|s| s.words.len() <= MOST && run(&s.words) == words(&s.groups)));
         assert!(segments.len() < 10, "{} programs", segments.len());
-        let all: Vec<Group> = segments.into_iter().flat_map(|s| s.groups).collect();
+        let all: Vec<UnitGroup> = segments.into_iter().flat_map(|s| s.groups).collect();
         assert!(all == strip);
     }
 

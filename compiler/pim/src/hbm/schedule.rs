@@ -4,12 +4,12 @@ use super::chosen::moves;
 use super::code::{self, Choice, Scalars, Trouble};
 use super::node::{BankBurst, Nodes};
 use super::places::{Home, Places};
-use super::program::{self, Group};
+use super::program::{self, UnitGroup};
 use super::trace::{Store, Tracer};
 use super::turn::{Turn, Turns};
 use super::{Res, emit, order, room};
 use crate::Lines;
-use crate::eval::Numbers;
+use crate::eval::BlockScalars;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::tile::{Kernel, TensorId};
 use ptoc_isa::Loc;
@@ -27,7 +27,7 @@ pub type Stored = FxHashSet<(Home, BankBurst)>;
 
 /// What is done at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum ScheduledWork {
     /// Commands for the units.
     Commands(Vec<ColumnOp>),
     /// The host turns slots.
@@ -35,13 +35,13 @@ pub enum Work {
 }
 
 /// What happens one after the other.
-enum Part {
-    Strip(Vec<Group>),
+enum SchedulePart {
+    Strip(Vec<UnitGroup>),
     Turn(Turn),
 }
 
 /// A launch whose blocks and tensors have their places.
-pub struct Launch<'l> {
+pub struct ScheduledLaunch<'l> {
     /// The kernel.
     pub kernel: &'l Kernel,
     /// The device.
@@ -68,16 +68,16 @@ struct Waiting {
 /// Slots that are turned at once, at most.
 const SLOTS: u32 = 256;
 
-impl Launch<'_> {
+impl ScheduledLaunch<'_> {
     /// What the units of these pseudo-channels do. Where blocks store goes to `stored`.
     pub fn works(
         &self,
-        numbers: &mut Numbers<'_>,
+        numbers: &mut BlockScalars<'_>,
         pchs: &BTreeSet<Pch>,
         lines: Lines<'_>,
         stored: &mut Stored,
-    ) -> Res<Vec<Work>> {
-        let Launch { kernel, places, blocks, dealt, .. } = *self;
+    ) -> Res<Vec<ScheduledWork>> {
+        let ScheduledLaunch { kernel, places, blocks, dealt, .. } = *self;
         let mut now = Coding {
             kernel,
             nodes: Nodes::default(),
@@ -161,14 +161,14 @@ struct Coding<'k> {
     /// What the units' scalar registers hold.
     scalars: Scalars,
     registers: [usize; 2],
-    parts: Vec<Part>,
+    parts: Vec<SchedulePart>,
 }
 
 impl Coding<'_> {
     fn strips(&mut self, stores: &[Store], overwritten: &FxHashSet<BankBurst>) -> Res {
         if !stores.is_empty() {
             let coded = coded(self.kernel, &self.nodes, self.registers, stores, overwritten, &mut self.scalars)?;
-            self.parts.extend(coded.iter().map(|events| Part::Strip(program::groups(&order::ordered(events)))));
+            self.parts.extend(coded.iter().map(|events| SchedulePart::Strip(program::groups(&order::ordered(events)))));
         }
         Ok(())
     }
@@ -176,28 +176,28 @@ impl Coding<'_> {
     /// Turns what waits, and does what waited for it.
     fn turn(&mut self, rounds: Vec<(FxHashSet<BankBurst>, Vec<Store>)>) -> Res {
         if !rounds.is_empty() {
-            self.parts.push(Part::Turn(self.turns.turn()));
+            self.parts.push(SchedulePart::Turn(self.turns.turn()));
         }
         rounds.iter().try_for_each(|(overwritten, stores)| self.strips(stores, overwritten))
     }
 
-    fn works(self, lines: Lines<'_>) -> Res<Vec<Work>> {
+    fn works(self, lines: Lines<'_>) -> Res<Vec<ScheduledWork>> {
         let kernel = self.kernel;
         let (mut out, mut strips) = (Vec::new(), Vec::new());
-        let commands = |strips: Vec<Vec<Group>>, out: &mut Vec<Work>| -> Res {
+        let commands = |strips: Vec<Vec<UnitGroup>>, out: &mut Vec<ScheduledWork>| -> Res {
             if strips.is_empty() {
                 return Ok(());
             }
             let ops = emit::exec(&program::segments(strips), lines);
-            out.push(Work::Commands(ops.map_err(|e| room(kernel, format!("a word does not encode: {e}")))?));
+            out.push(ScheduledWork::Commands(ops.map_err(|e| room(kernel, format!("a word does not encode: {e}")))?));
             Ok(())
         };
         for part in self.parts {
             match part {
-                Part::Strip(groups) => strips.push(groups),
-                Part::Turn(turn) => {
+                SchedulePart::Strip(groups) => strips.push(groups),
+                SchedulePart::Turn(turn) => {
                     commands(std::mem::take(&mut strips), &mut out)?;
-                    out.push(Work::Turn(turn));
+                    out.push(ScheduledWork::Turn(turn));
                 }
             }
         }
@@ -208,8 +208,8 @@ impl Coding<'_> {
 
 /// The stores that all blocks of a round do: the longest list. A block with fewer has those that it has in the same
 /// order.
-fn lock_step(launch: &Launch<'_>, nodes: &Nodes, traced: &[Traced]) -> Res<Vec<Store>> {
-    let Launch { kernel, places, blocks, .. } = *launch;
+fn lock_step(launch: &ScheduledLaunch<'_>, nodes: &Nodes, traced: &[Traced]) -> Res<Vec<Store>> {
+    let ScheduledLaunch { kernel, places, blocks, .. } = *launch;
     let named = |n: u32| format!("`{}`", kernel.tensors[TensorId::from_u32(n)].name);
     let burst = |at| places.show(kernel, at);
     let show = |s: &Store| (nodes.show(s.node, 3, &burst, &named), burst(s.at));
@@ -284,8 +284,8 @@ fn lock_step(launch: &Launch<'_>, nodes: &Nodes, traced: &[Traced]) -> Res<Vec<S
 }
 
 /// Units that have no block, or a shorter one, store what the others do: it must meet no element.
-fn idle_units(launch: &Launch<'_>, pchs: &BTreeSet<Pch>, traced: &[Traced], stores: &[Store]) -> Res {
-    let Launch { kernel, g, places, blocks, .. } = *launch;
+fn idle_units(launch: &ScheduledLaunch<'_>, pchs: &BTreeSet<Pch>, traced: &[Traced], stores: &[Store]) -> Res {
+    let ScheduledLaunch { kernel, g, places, blocks, .. } = *launch;
     let own: BTreeMap<Home, &Vec<Store>> = traced.iter().map(|(h, _, s)| (*h, s)).collect();
     for &pch in pchs {
         for unit in 0..g.banks_of_pch() / 2 {
@@ -348,7 +348,7 @@ fn coded(
     stores: &[Store],
     overwritten: &FxHashSet<BankBurst>,
     scalars: &mut Scalars,
-) -> Res<Vec<Vec<code::Event>>> {
+) -> Res<Vec<Vec<code::UnitEvent>>> {
     let mut trouble: Option<Trouble> = None;
     let mut stores = Cow::Borrowed(stores);
     loop {

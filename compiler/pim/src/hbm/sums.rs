@@ -3,12 +3,12 @@
 
 use super::Res;
 use super::node::{Node, NodeId};
-use super::trace::{LANES, Store, Tracer, Window};
+use super::trace::{BurstWindow, LANES, Store, Tracer};
 use ptoc_diagnostics::Span;
 
 impl Tracer<'_> {
     /// Sums of the columns of a burst: 0 and the rows in their order.
-    pub(super) fn column_sums(&mut self, x: &Window, b: u32, span: Span) -> Res<NodeId> {
+    pub(super) fn column_sums(&mut self, x: &BurstWindow, b: u32, span: Span) -> Res<NodeId> {
         let mut sum = self.nodes.intern(Node::Const(0), span);
         for i in 0..x.rows {
             let a = self.take(x, i, b, span)?;
@@ -18,7 +18,7 @@ impl Tracer<'_> {
     }
 
     /// Sums of rows 16 g to 16 g + 15, in the lanes of a burst.
-    pub(super) fn row_sums(&mut self, x: &Window, g: u32, span: Span) -> Res<NodeId> {
+    pub(super) fn row_sums(&mut self, x: &BurstWindow, g: u32, span: Span) -> Res<NodeId> {
         if x.is_down() {
             return self.down_sums(x, g, span);
         }
@@ -51,7 +51,7 @@ impl Tracer<'_> {
     }
 
     /// The same of rows that lie in lanes already.
-    fn down_sums(&mut self, x: &Window, b: u32, span: Span) -> Res<NodeId> {
+    fn down_sums(&mut self, x: &BurstWindow, b: u32, span: Span) -> Res<NodeId> {
         let mut lanes = vec![None; LANES as usize];
         for j in 0..x.rows {
             let (a, lane) = (self.take(x, j, b, span)?, (j % LANES) as usize);

@@ -11,7 +11,7 @@ use super::node::{BankBurst, Node, NodeId, Nodes};
 use super::places::{Home, Places};
 use super::turn::Turns;
 use crate::advice;
-use crate::eval::{Numbers, Visitor};
+use crate::eval::{BlockScalars, Visitor};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{AddrKind, Inst, Kernel, Op, Operand, Stmt, TensorDir, TensorId, Tile, TileRef, Value};
 use ptoc_isa::{Expr, Order, Reduce, Sem, TileType, UnOp};
@@ -39,12 +39,12 @@ pub struct Store {
 
 /// A block's stores in order.
 #[derive(Debug, Default)]
-pub struct Trace {
+pub struct BlockTrace {
     /// See above.
     pub stores: Vec<Store>,
 }
 
-impl Trace {
+impl BlockTrace {
     /// Without stores to bursts that the block stores again: what it reads of them, it has.
     #[must_use]
     pub fn last_stores(self) -> Vec<Store> {
@@ -69,7 +69,7 @@ pub(super) fn is_down(ty: &TileType) -> bool {
 
 /// A window of a tile, in bursts. Of a tile whose columns lie in lanes (`down`), rows are columns here and columns are
 /// rows.
-pub(super) struct Window {
+pub(super) struct BurstWindow {
     tile: Tile,
     down: bool,
     /// Index of the tile array's element times its rows, plus the window's first row.
@@ -80,7 +80,7 @@ pub(super) struct Window {
     pub(super) cols: u32,
 }
 
-impl Window {
+impl BurstWindow {
     /// Do columns lie in lanes?
     pub(super) fn is_down(&self) -> bool {
         self.down
@@ -112,7 +112,7 @@ pub struct Tracer<'t> {
     /// What this block has stored.
     written: FxHashMap<BankBurst, Slot>,
     /// The result.
-    pub trace: Trace,
+    pub trace: BlockTrace,
 }
 
 fn error<T>(code: ptoc_diagnostics::Code, span: Span, message: String, label: &str, help: &str) -> Res<T> {
@@ -137,7 +137,7 @@ impl<'t> Tracer<'t> {
         turns: &'t mut Turns,
         home: Home,
     ) -> Tracer<'t> {
-        let (tiles, written, trace) = (FxHashMap::default(), FxHashMap::default(), Trace::default());
+        let (tiles, written, trace) = (FxHashMap::default(), FxHashMap::default(), BlockTrace::default());
         Tracer { kernel, nodes, places, turns, home, tiles, written, trace }
     }
 
@@ -190,7 +190,7 @@ impl<'t> Tracer<'t> {
         if data.hidden { "this value".into() } else { format!("`{}`", data.name) }
     }
 
-    fn window(&self, numbers: &Numbers<'_>, t: &TileRef, span: Span) -> Res<Window> {
+    fn window(&self, numbers: &BlockScalars<'_>, t: &TileRef, span: Span) -> Res<BurstWindow> {
         let data = &self.kernel.tiles[t.tile];
         let (name, ty) = (self.named(t.tile), &data.ty);
         if ty.dtype != DType::F16 {
@@ -229,7 +229,7 @@ impl<'t> Tracer<'t> {
                 &format!("lanes do not move: begin windows at multiples of 16 {word}s"),
             );
         }
-        Ok(Window {
+        Ok(BurstWindow {
             tile: t.tile,
             down,
             row: (element * i64::from(height) + row) as u32,
@@ -239,7 +239,7 @@ impl<'t> Tracer<'t> {
         })
     }
 
-    pub(super) fn take(&self, w: &Window, i: u32, b: u32, span: Span) -> Res<NodeId> {
+    pub(super) fn take(&self, w: &BurstWindow, i: u32, b: u32, span: Span) -> Res<NodeId> {
         let name = self.named(w.tile);
         match self.tiles.get(&(w.tile, w.row + i, w.burst + b)) {
             Some(slot) if slot.lanes >= w.lanes(b) => Ok(slot.node),
@@ -254,7 +254,7 @@ impl<'t> Tracer<'t> {
         }
     }
 
-    fn put(&mut self, w: &Window, i: u32, b: u32, node: NodeId, span: Span) -> Res {
+    fn put(&mut self, w: &BurstWindow, i: u32, b: u32, node: NodeId, span: Span) -> Res {
         let (key, lanes) = ((w.tile, w.row + i, w.burst + b), w.lanes(b));
         if let Some(old) = self.tiles.get(&key).filter(|old| old.lanes > lanes && old.node != node) {
             return error(
@@ -269,7 +269,7 @@ impl<'t> Tracer<'t> {
         Ok(())
     }
 
-    fn instruction(&mut self, inst: &Inst, span: Span, numbers: &Numbers<'_>) -> Res {
+    fn instruction(&mut self, inst: &Inst, span: Span, numbers: &BlockScalars<'_>) -> Res {
         let row = inst.instr.get();
         match (row.sem, &inst.operands[..]) {
             (Sem::Load, [Operand::Tile(d), Operand::View(v)]) => self.load(numbers, d, v, span),
@@ -307,7 +307,7 @@ impl<'t> Tracer<'t> {
                 let name = row.name;
                 let reversed = inst.attrs.reversed;
                 let sums = matches!(row.sem, Sem::RowReduce(_) | Sem::ColReduce(_));
-                let apart = |o: &Window| o.down != w.down && (o.rows, o.cols) != (1, 1);
+                let apart = |o: &BurstWindow| o.down != w.down && (o.rows, o.cols) != (1, 1);
                 if !sums && (apart(&x) || y.as_ref().is_some_and(apart)) {
                     return self
                         .lacks(span, &format!("{name} of a column and rows: a lane does not reach other lanes"));
@@ -372,7 +372,7 @@ impl<'t> Tracer<'t> {
     }
 
     /// A scalar as f16: the launch's, or an element that the host has before the units run.
-    fn scalar(&self, numbers: &Numbers<'_>, v: Value, span: Span) -> Res<Number> {
+    fn scalar(&self, numbers: &BlockScalars<'_>, v: Value, span: Span) -> Res<Number> {
         let Some(read) = numbers.data(v) else { return Ok(Number::Known(numbers.bits(v) as u16)) };
         let Some((tensor, element)) = numbers.element(v) else { return self.no_scalar(read, span) };
         let t = &self.kernel.tensors[TensorId::from_u32(tensor)];
@@ -408,7 +408,7 @@ impl<'t> Tracer<'t> {
         ))
     }
 
-    fn each(&mut self, w: &Window, span: Span, mut f: impl FnMut(&mut Self, u32, u32) -> Res<NodeId>) -> Res {
+    fn each(&mut self, w: &BurstWindow, span: Span, mut f: impl FnMut(&mut Self, u32, u32) -> Res<NodeId>) -> Res {
         // All is read before anything is written: operands may be the destination.
         let mut out = Vec::new();
         for i in 0..w.rows {
@@ -430,7 +430,7 @@ impl Visitor for Tracer<'_> {
         Ok(())
     }
 
-    fn inst(&mut self, inst: &Inst, span: Span, numbers: &Numbers<'_>) -> Res {
+    fn inst(&mut self, inst: &Inst, span: Span, numbers: &BlockScalars<'_>) -> Res {
         if self.nodes.next() as usize > OPERATIONS {
             let message = format!("the units would do more than {OPERATIONS} different operations in this launch");
             return Err(Box::new(
@@ -446,7 +446,7 @@ impl Visitor for Tracer<'_> {
         self.instruction(inst, span, numbers)
     }
 
-    fn other(&mut self, stmt: &Stmt, _: &Numbers<'_>) -> Res {
+    fn other(&mut self, stmt: &Stmt, _: &BlockScalars<'_>) -> Res {
         let what = match &stmt.op {
             // What depends on it is an error where it decides something.
             Op::Load { .. } | Op::TileGet { .. } => return Ok(()),

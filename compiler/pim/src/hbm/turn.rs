@@ -11,7 +11,7 @@ use super::places::Home;
 use super::trace::LANES;
 use ptoc_abi::Coord;
 use ptoc_pim_stream::Geometry;
-use ptoc_pim_stream::placement::{Leaf, Placement};
+use ptoc_pim_stream::placement::{ArrayPlacement, Leaf};
 use ptoc_pim_stream::stream::{Action, Role, TensorDecl};
 use ptoc_tensor::DType;
 
@@ -112,7 +112,7 @@ impl Turn {
             leaf(units.div_ceil(per_pch * g.pch), Coord::Channel, 1),
         ];
         let size = DType::F16.size() as u32;
-        let placement = |row, burst, lane| Placement {
+        let placement = |row, burst, lane| ArrayPlacement {
             dims: vec![dealt.clone(), vec![leaf(self.slots, Coord::Row, 2)], vec![burst], vec![lane]],
             row,
             replicated: false,

@@ -75,7 +75,7 @@ fn fill(units: &Units, joined: &Joined, best: &mut Best, budget: &mut Budget, re
 
 /// A rectangle made of others, or one of the problem's own.
 #[derive(Clone, Copy)]
-pub(super) struct Block {
+pub(super) struct PackedBlock {
     pub left: u32,
     pub right: u32,
     pub size: u64,
@@ -90,7 +90,7 @@ pub(super) struct Block {
 /// All blocks that were made: first the problem's own, each before those that it is part of.
 #[derive(Clone, Default)]
 pub(super) struct Joined {
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<PackedBlock>,
     /// Those that are part of no other.
     pub active: Vec<u32>,
     /// Active ones of which it is not known what they fit with.
@@ -101,7 +101,7 @@ pub(super) struct Joined {
 
 impl Joined {
     fn new(units: &Units) -> Joined {
-        let block = |b: &Box| Block {
+        let block = |b: &Box| PackedBlock {
             left: b.left,
             right: b.right,
             size: b.size,
@@ -110,7 +110,7 @@ impl Joined {
             count: 0,
             active: true,
         };
-        let blocks: Vec<Block> = units.boxes.iter().map(block).collect();
+        let blocks: Vec<PackedBlock> = units.boxes.iter().map(block).collect();
         let active: Vec<u32> = (0..blocks.len() as u32).collect();
         Joined { fresh: active.clone(), active, blocks, parts: Vec::new() }
     }
@@ -127,7 +127,7 @@ impl Joined {
         let sure = parts.iter().map(|p| self.blocks[p.0 as usize].sure).fold(sure, f32::min);
         let (first, count) = (self.parts.len() as u32, parts.len() as u32);
         self.parts.extend_from_slice(parts);
-        self.blocks.push(Block { left, right, size, sure, first, count, active: true });
+        self.blocks.push(PackedBlock { left, right, size, sure, first, count, active: true });
         (self.blocks.len() - 1) as u32
     }
 
@@ -256,7 +256,7 @@ impl Joined {
             name[i] = self.blocks.len() as u32;
             let first = self.parts.len() as u32;
             self.parts.extend(old.parts(i as u32).iter().map(|p| (name[p.0 as usize], p.1)));
-            self.blocks.push(Block { first, ..b });
+            self.blocks.push(PackedBlock { first, ..b });
         }
         self.active = old.active.iter().map(|&i| name[i as usize]).collect();
     }

@@ -25,12 +25,12 @@ pub(super) fn search(units: &Units, best: &mut Best, effort: Effort) -> bool {
     order.sort_by_key(|&i| (std::cmp::Reverse(units.boxes[i].size.saturating_mul(units.boxes[i].width())), i));
     let limit = if effort == Effort::Much { NODES } else { FEW_NODES };
     let (sky, at) = (vec![0; columns], vec![None; n]);
-    let mut walk = Walk { units, best, order, left, sky, at, last: (0, 0), nodes: 0, limit };
+    let mut walk = ExactSearch { units, best, order, left, sky, at, last: (0, 0), nodes: 0, limit };
     walk.node(0);
     walk.nodes < limit
 }
 
-struct Walk<'a> {
+struct ExactSearch<'a> {
     units: &'a Units,
     best: &'a mut Best,
     /// In which order they are tried.
@@ -46,7 +46,7 @@ struct Walk<'a> {
     limit: u64,
 }
 
-impl Walk<'_> {
+impl ExactSearch<'_> {
     fn node(&mut self, placed: usize) {
         self.nodes += 1;
         if placed == self.order.len() {

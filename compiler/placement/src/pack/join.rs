@@ -6,7 +6,7 @@
 //! the surest without one is joined.
 
 use super::Budget;
-use super::blocks::{Block, Joined};
+use super::blocks::{Joined, PackedBlock};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
@@ -223,7 +223,7 @@ impl Joining {
 
     /// Notes all pairs with `i`, and those that `i` gives a reason for.
     fn look(&mut self, i: u32, budget: &mut Budget) {
-        let Block { left, right, size, .. } = self.state.blocks[i as usize];
+        let PackedBlock { left, right, size, .. } = self.state.blocks[i as usize];
         let equal = self.density(size);
         let mut list = std::mem::take(&mut self.list);
         // In turn.
@@ -286,7 +286,7 @@ impl Joining {
     /// Notes that two with the same life could be joined, of so many more with that life, and if that is `supported` by
     /// something of their common size.
     fn pair(&mut self, i: u32, j: u32, twins: usize, supported: bool, budget: &mut Budget) {
-        let Block { left, right, .. } = self.state.blocks[i as usize];
+        let PackedBlock { left, right, .. } = self.state.blocks[i as usize];
         let (left, right) = (left as usize, right as usize);
         let both = self.size(i) + self.size(j);
         let neighbours = self.end[left].len() + self.begin[right].len();
@@ -379,7 +379,7 @@ impl Joining {
     /// after it and below `c`, `c` above it and after `d`, `d` before it and above `a`. So at the right edge of the
     /// middle `b` is as large as `a` and `e` together, and at its left edge `d` is as large as `c` and `e`.
     fn wheels_with(&mut self, i: u32) {
-        let Block { left, right, size, .. } = self.state.blocks[i as usize];
+        let PackedBlock { left, right, size, .. } = self.state.blocks[i as usize];
         let (ended, begun) = (&self.end[left as usize], &self.begin[left as usize]);
         let (ends, begins) = (&self.end[right as usize], &self.begin[right as usize]);
         let mut found = std::mem::take(&mut self.found);
@@ -430,7 +430,7 @@ impl Joining {
     }
 
     /// How many such pinwheels are to be expected by accident.
-    fn accidents(&self, before: &Block, after: &Block, middle: &Block, [from, to]: [u32; 2]) -> f32 {
+    fn accidents(&self, before: &PackedBlock, after: &PackedBlock, middle: &PackedBlock, [from, to]: [u32; 2]) -> f32 {
         let (left, right) = (middle.left as usize, middle.right as usize);
         let n = (self.end[left].len() * self.begin[left].len()) as f32;
         let m = (self.end[right].len() * self.begin[right].len()) as f32;

@@ -6,7 +6,7 @@ use crate::io::Io;
 use crate::{DONE, ERRORS};
 use ptoc_diagnostics::{Diagnostics, plural};
 use ptoc_driver::check::{Checked, check_entry};
-use ptoc_driver::session::{Session, Unit};
+use ptoc_driver::session::{CompilationUnit, Session};
 use ptoc_placement::MemoryMap;
 use ptoc_syntax::ast::Name;
 use ptoc_views::memory::lines::Lines;
@@ -50,7 +50,13 @@ pub fn check(args: &CheckArgs, io: &mut Io<'_>) -> u8 {
     status
 }
 
-fn check_one(args: &CheckArgs, session: &mut Session, report: &mut Report, unit: &Unit, io: &mut Io<'_>) -> u8 {
+fn check_one(
+    args: &CheckArgs,
+    session: &mut Session,
+    report: &mut Report,
+    unit: &CompilationUnit,
+    io: &mut Io<'_>,
+) -> u8 {
     let entries = unit.entries();
     let mut partly = 0;
     let mut whole = Vec::new();

@@ -15,7 +15,7 @@ use ptoc_pim_sim::check as rules;
 use ptoc_pim_sim::dram::controller::RowPolicy;
 use ptoc_pim_sim::dram::presets::PRESETS;
 use ptoc_pim_sim::dram::trace::write_commands;
-use ptoc_pim_sim::dram::{Config, Controller, Issued, Outcome, Policy, Refresh, SimError, simulate_channels};
+use ptoc_pim_sim::dram::{ChannelOutcome, Config, Controller, Issued, Policy, Refresh, SimError, simulate_channels};
 use ptoc_pim_sim::energy::Model;
 use ptoc_pim_sim::perfetto;
 use std::fmt::Write as _;
@@ -27,7 +27,7 @@ struct Run<'a> {
     config: Config,
     controller: Controller,
     model: Model,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<ChannelOutcome>,
 }
 
 /// Simulates a request trace, or checks a command trace.

@@ -8,7 +8,7 @@ use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_driver::backend::{Artefact, BackendRef};
 use ptoc_driver::files::{self, Outputs};
 use ptoc_driver::launch::{Plan, check_given};
-use ptoc_driver::session::{Entry, Failed, Session, Unit};
+use ptoc_driver::session::{CompilationUnit, EntryPoint, Failed, Session};
 use ptoc_driver::stages::{BackendStage, Stage, after_passes, text_of};
 
 /// Shows what a stage makes of a kernel.
@@ -93,7 +93,11 @@ fn plan_stage(
     backend.emit_plan(session, &plan, stage)
 }
 
-pub(super) fn entry<'u>(args: &EmitArgs, session: &mut Session, unit: &'u Unit) -> Result<Entry<'u>, Failed> {
+pub(super) fn entry<'u>(
+    args: &EmitArgs,
+    session: &mut Session,
+    unit: &'u CompilationUnit,
+) -> Result<EntryPoint<'u>, Failed> {
     match unit.entry(args.kernel.as_deref(), "emit") {
         Ok(entry) => Ok(entry),
         Err(d) => session.fail(*d),

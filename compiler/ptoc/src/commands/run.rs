@@ -4,15 +4,15 @@ use super::{Report, show};
 use crate::args::{MessageFormat, RunArgs};
 use crate::io::Io;
 use crate::{ERRORS, commands::preview};
-use ptoc_debugger::{Console, Debugger, Onlookers, Prints, Program};
+use ptoc_debugger::{Console, DebuggedProgram, Debugger, Onlookers, Prints};
 use ptoc_diagnostics::{Diagnostic, codes, plural};
 use ptoc_driver::backend::{self, BackendRef, Capabilities, pim};
 use ptoc_driver::files::{self, Outputs};
 use ptoc_driver::launch::{
-    Arrays, CompiledPlan, Outcome, Plan, RunOptions, Schedule, Timed, Verified, check_outputs, explain, for_argument,
-    open_arrays, open_expected, verify,
+    Arrays, CompiledPlan, Plan, RunOptions, RunOutcome, Schedule, Timed, Verified, check_outputs, explain,
+    for_argument, open_arrays, open_expected, verify,
 };
-use ptoc_driver::session::{Entry, Failed, Session, Unit};
+use ptoc_driver::session::{CompilationUnit, EntryPoint, Failed, Session};
 use ptoc_isa::Target;
 use ptoc_pim_sim::machine::Options as Keep;
 use ptoc_pim_sim::machine::report::Report as SimReport;
@@ -202,12 +202,12 @@ impl Runner<'_, '_> {
     /// Runs with a debugger, or with tiles to print.
     fn observed(
         &mut self,
-        unit: &Unit,
+        unit: &CompilationUnit,
         plan: &Plan,
         compiled: &CompiledPlan<'_>,
         tensors: &mut [Tensor],
-    ) -> Result<Outcome, Failed> {
-        let program = Program::new(plan, &unit.modules, unit.file, &self.session.sources, &self.session.target);
+    ) -> Result<RunOutcome, Failed> {
+        let program = DebuggedProgram::new(plan, &unit.modules, unit.file, &self.session.sources, &self.session.target);
         let mut prints = match Prints::new(&self.args.print_tile, &program) {
             Ok(prints) => prints,
             Err(wrong) => {
@@ -245,7 +245,7 @@ impl Runner<'_, '_> {
 
     /// Takes the places of all outputs. None of them is one of the call's own files, but for an argument that is
     /// updated in place.
-    fn files(&mut self, entry: &Entry<'_>) -> Result<Files, Failed> {
+    fn files(&mut self, entry: &EntryPoint<'_>) -> Result<Files, Failed> {
         let args = self.args;
         let names = check_outputs(self.session, entry, "--out", &args.output);
         let mut files = Files { outputs: Outputs::new(), arrays: Vec::new(), trace: None, html: None };
@@ -349,7 +349,13 @@ impl Runner<'_, '_> {
         (held, result)
     }
 
-    fn write(&mut self, plan: &Plan, files: &mut Files, tensors: &[Tensor], outcome: &Outcome) -> Result<(), Failed> {
+    fn write(
+        &mut self,
+        plan: &Plan,
+        files: &mut Files,
+        tensors: &[Tensor],
+        outcome: &RunOutcome,
+    ) -> Result<(), Failed> {
         let begin = self.session.clock.now();
         for (n, name) in &files.arrays {
             let Some(at) = plan.arguments.iter().position(|a| a.name == *name) else { continue };
@@ -381,7 +387,7 @@ impl Runner<'_, '_> {
     }
 
     /// The page of `--html`, with the files that the launches name.
-    fn page(&self, title: &str, outcome: &Outcome) -> String {
+    fn page(&self, title: &str, outcome: &RunOutcome) -> String {
         let runs: Vec<(&str, &SimReport)> = outcome.simulated.iter().map(|s| (s.name.as_str(), &s.report)).collect();
         let mut texts: Vec<(&str, &str)> = Vec::new();
         for name in runs.iter().flat_map(|(_, r)| &r.files) {

@@ -8,18 +8,18 @@ use ptoc_diagnostics::{Code, Diagnostic, FileId, Severity, Span, codes, list, pl
 use ptoc_driver::files::{ArrayFile, Outputs, numpy_name, read_bytes};
 use ptoc_driver::simulator::{failure, timeline};
 use ptoc_pim_sim::dram::Config;
-use ptoc_pim_sim::machine::{self, Fail, Options, Stop, device};
+use ptoc_pim_sim::machine::{self, Fail, MachineStop, Options, device};
 use ptoc_pim_stream::binary::MAGIC;
 use ptoc_pim_stream::stream::{Action, Refresh, Role, TensorDecl};
 use ptoc_pim_stream::text::{HEADER, Parsed};
-use ptoc_pim_stream::{Fault, FaultKind, Geometry, Site, Stream, Unordered, Unwritten};
+use ptoc_pim_stream::{FaultKind, Geometry, Site, Stream, StreamFault, Unordered, Unwritten};
 use ptoc_tensor::{DType, Tensor, npy};
 use ptoc_views::sim::report;
 use std::ops::Range;
 use std::path::PathBuf;
 
 /// A stream and, if it was read as text, where its parts stand.
-struct Source {
+struct StreamSource {
     name: String,
     stream: Stream,
     text: Option<(FileId, Parsed)>,
@@ -119,7 +119,7 @@ fn simulate(args: &SimArgs, inputs: &mut Inputs, io: &mut Io<'_>) -> Result<(), 
 /// Bytes of the magic number that a damaged stream must still have to be taken for one.
 const LEFT: usize = 4;
 
-fn read(args: &SimArgs, inputs: &mut Inputs) -> Result<Source, Diagnostic> {
+fn read(args: &SimArgs, inputs: &mut Inputs) -> Result<StreamSource, Diagnostic> {
     let name = args.stream.display().to_string();
     let bytes = read_bytes(&args.stream, "stream", ".pim")?;
     let refused = |message: String, help: &str| {
@@ -128,7 +128,7 @@ fn read(args: &SimArgs, inputs: &mut Inputs) -> Result<Source, Diagnostic> {
     let like = MAGIC.iter().zip(&bytes).filter(|(wanted, byte)| wanted == byte).count();
     if bytes.first() == Some(&MAGIC[0]) || like >= LEFT {
         return match Stream::decode(&bytes) {
-            Ok(stream) => Ok(Source { name, stream, text: None }),
+            Ok(stream) => Ok(StreamSource { name, stream, text: None }),
             Err(e) => refused(format!(", byte {}: {}", e.offset, e.message), "write the file again with what made it"),
         };
     }
@@ -150,7 +150,7 @@ fn read(args: &SimArgs, inputs: &mut Inputs) -> Result<Source, Diagnostic> {
     drop(bytes);
     let file = inputs.text(&args.stream, "stream", ".pim")?;
     match Stream::parse(inputs.sources.text(file)) {
-        Ok(parsed) => Ok(Source { name, stream: parsed.stream.clone(), text: Some((file, parsed)) }),
+        Ok(parsed) => Ok(StreamSource { name, stream: parsed.stream.clone(), text: Some((file, parsed)) }),
         Err(e) => {
             let d = Diagnostic::error(codes::STREAM_TEXT, span(file, &e.bytes), e.message);
             if args.stream.extension().is_some_and(|e| e == "tile") {
@@ -165,7 +165,7 @@ fn read(args: &SimArgs, inputs: &mut Inputs) -> Result<Source, Diagnostic> {
 }
 
 /// The device: that of `--config`, or the stream's. `None` if a file was refused.
-fn config(args: &SimArgs, source: &Source, inputs: &mut Inputs) -> Result<Option<Config>, Diagnostic> {
+fn config(args: &SimArgs, source: &StreamSource, inputs: &mut Inputs) -> Result<Option<Config>, Diagnostic> {
     let found = match &args.config {
         Some(name) => match inputs.config(name)? {
             Some(config) => device::fits(&config).map(|()| config),
@@ -217,7 +217,7 @@ fn array(stream: &Stream, flag: &str, before: &[(String, PathBuf)], name: &str) 
 }
 
 /// The arrays of the call, by number.
-fn given(args: &SimArgs, source: &Source) -> Result<Vec<Option<Tensor>>, Diagnostic> {
+fn given(args: &SimArgs, source: &StreamSource) -> Result<Vec<Option<Tensor>>, Diagnostic> {
     let stream = &source.stream;
     let mut out: Vec<Option<Tensor>> = vec![None; stream.tensors.len()];
     for (n, (name, path)) in args.input.iter().enumerate() {
@@ -262,7 +262,7 @@ fn given(args: &SimArgs, source: &Source) -> Result<Vec<Option<Tensor>>, Diagnos
     }
 }
 
-impl Source {
+impl StreamSource {
     /// A diagnostic about a part of the stream: with its line, or, of a binary one, with the number of the part.
     fn at(&self, code: Code, site: Option<Site>, message: String) -> Diagnostic {
         let Some((file, parsed)) = &self.text else {
@@ -357,7 +357,7 @@ impl Source {
         })
     }
 
-    fn fault(&self, fault: &Fault) -> Diagnostic {
+    fn fault(&self, fault: &StreamFault) -> Diagnostic {
         let code = match fault.kind {
             FaultKind::Array => codes::STREAM_ARRAY,
             FaultKind::Place => codes::STREAM_PLACE,
@@ -370,7 +370,7 @@ impl Source {
         if fault.help.is_empty() { d } else { d.with_help(&fault.help) }
     }
 
-    fn stop(&self, stop: &Stop, args: &SimArgs, inputs: &Inputs) -> Diagnostic {
+    fn stop(&self, stop: &MachineStop, args: &SimArgs, inputs: &Inputs) -> Diagnostic {
         let (code, help) = failure(stop.kind);
         let site = match (stop.step, stop.op, stop.tensor) {
             (Some(step), Some(op), _) => Some(Site::Op(step, op)),

@@ -10,7 +10,7 @@ use crate::{DONE, ERRORS};
 use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, SourceMap, codes, plural};
 use ptoc_driver::defs::Definition;
 use ptoc_driver::files;
-use ptoc_driver::session::{DEFAULT_TARGET, Session, Unit};
+use ptoc_driver::session::{CompilationUnit, DEFAULT_TARGET, Session};
 use ptoc_syntax::Directive;
 use ptoc_syntax::directive::{Binding, Settings};
 use run::Share;
@@ -195,7 +195,7 @@ impl File<'_> {
     }
 
     /// A session for a line on a target, and the file in it.
-    fn session(&self, target: &str, settings: &Settings) -> Result<(Session, Unit), Failure> {
+    fn session(&self, target: &str, settings: &Settings) -> Result<(Session, CompilationUnit), Failure> {
         let mut session = Session::new(target, &definitions(settings, target)).map_err(|d| d.message)?;
         session.vectors = self.args.vectors;
         session.stand_in = true;
@@ -261,7 +261,7 @@ fn errors(session: &Session, what: &str) -> Failure {
 
 /// Names and files, which lie beside the source. `NAME=text` is an array where NAME is a tensor, whatever the text
 /// looks like; the parser has told them apart.
-fn inputs_of(unit: &Unit, list: &[Binding]) -> Vec<(String, PathBuf)> {
+fn inputs_of(unit: &CompilationUnit, list: &[Binding]) -> Vec<(String, PathBuf)> {
     let directory = unit.path.parent().unwrap_or(Path::new(""));
     list.iter().map(|b| (b.name.name.to_string(), directory.join(b.value.as_str()))).collect()
 }

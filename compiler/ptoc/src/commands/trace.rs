@@ -5,12 +5,12 @@ use crate::args::EmitArgs;
 use ptoc_diagnostics::{FileId, SourceMap, Span};
 use ptoc_driver::backend;
 use ptoc_driver::launch::check_given;
-use ptoc_driver::session::{Failed, Origin, Session};
+use ptoc_driver::session::{Failed, RepairOrigin, Session};
 use ptoc_driver::stages::{instances, printed};
 use ptoc_ir::tile::text::Spans;
 use ptoc_opt::pass::{Recorder, Snapshot};
 use ptoc_passes::Prepared;
-use ptoc_views::trace::{Form, KernelTrace, Line, Place, SourceFile, Stage, Trace};
+use ptoc_views::trace::{KernelTrace, SourceFile, SourceLines, StageForm, StageLine, TracePage, TraceStage};
 
 /// The page.
 pub(super) fn page(args: &EmitArgs, session: &mut Session) -> Result<String, Failed> {
@@ -24,17 +24,18 @@ pub(super) fn page(args: &EmitArgs, session: &mut Session) -> Result<String, Fai
     for (instance, kernel, bindings) in instances(session, &unit, &entry, given)? {
         let name = instance.kernel.name.to_string();
         session.recorder = Some(Recorder::default());
-        let origin = Origin { unit: &unit, kernel, bindings: &bindings };
+        let origin = RepairOrigin { unit: &unit, kernel, bindings: &bindings };
         let prepared = session.prepare(instance.kernel, &instance.debug, &origin);
         let recorded = session.recorder.take().map(|r| r.take()).unwrap_or_default();
         let prepared = prepared.ok_or(Failed)?;
-        let mut stages: Vec<Stage> = recorded.iter().map(|(pass, ir)| stage(pass, ir, session, &mut files)).collect();
+        let mut stages: Vec<TraceStage> =
+            recorded.iter().map(|(pass, ir)| stage(pass, ir, session, &mut files)).collect();
         stages.extend(code(&prepared, session, &mut files)?);
         kernels.push(KernelTrace { name, stages });
     }
     let sources = &session.sources;
     let file = |id: &FileId| SourceFile { name: sources.name(*id).into(), text: sources.text(*id).into() };
-    let trace = Trace {
+    let trace = TracePage {
         name: entry.item.name.name.to_string(),
         target: session.target.name.to_string(),
         files: files.iter().map(file).collect(),
@@ -44,30 +45,30 @@ pub(super) fn page(args: &EmitArgs, session: &mut Session) -> Result<String, Fai
 }
 
 /// What the target's own backend makes of loop IR. Units in memory have none.
-fn code(prepared: &Prepared, session: &mut Session, files: &mut Vec<FileId>) -> Result<Option<Stage>, Failed> {
+fn code(prepared: &Prepared, session: &mut Session, files: &mut Vec<FileId>) -> Result<Option<TraceStage>, Failed> {
     let Some(code) = backend::default_of(&session.target).listing(session, prepared)? else { return Ok(None) };
     let lines = code.lines.into_iter().map(|(text, spans)| {
         let places = spans.iter().filter_map(|span| place(&session.sources, *span, files));
-        Line { text, places: places.collect() }
+        StageLine { text, places: places.collect() }
     });
-    Ok(Some(Stage { name: code.name, about: code.about, form: Form::Code, lines: lines.collect() }))
+    Ok(Some(TraceStage { name: code.name, about: code.about, form: StageForm::Code, lines: lines.collect() }))
 }
 
 /// What a pass left.
-fn stage(pass: &str, ir: &Snapshot, session: &Session, files: &mut Vec<FileId>) -> Stage {
+fn stage(pass: &str, ir: &Snapshot, session: &Session, files: &mut Vec<FileId>) -> TraceStage {
     let (shown, spans) = (printed(ir, Spans::Omit), printed(ir, Spans::Keep));
     let lines = shown.lines().zip(spans.lines()).map(|(text, with_spans)| {
         let places = span_of(with_spans).and_then(|span| place(&session.sources, span, files));
-        Line { text: text.to_owned(), places: places.into_iter().collect() }
+        StageLine { text: text.to_owned(), places: places.into_iter().collect() }
     });
     let about = session.pipeline.steps().into_iter().find(|s| s.0 == pass).map_or("", |s| s.1);
-    Stage {
+    TraceStage {
         name: pass.to_owned(),
         about: about.to_owned(),
         form: match ir {
-            Snapshot::Tile(..) => Form::Tile,
-            Snapshot::Decided(..) => Form::Decided,
-            Snapshot::Loop(..) => Form::Loop,
+            Snapshot::Tile(..) => StageForm::Tile,
+            Snapshot::Decided(..) => StageForm::Decided,
+            Snapshot::Loop(..) => StageForm::Loop,
         },
         lines: lines.collect(),
     }
@@ -84,7 +85,7 @@ fn span_of(line: &str) -> Option<Span> {
 }
 
 /// The lines of a span; the file gets a number, if it has none.
-fn place(sources: &SourceMap, span: Span, files: &mut Vec<FileId>) -> Option<Place> {
+fn place(sources: &SourceMap, span: Span, files: &mut Vec<FileId>) -> Option<SourceLines> {
     if span == Span::default() {
         return None;
     }
@@ -93,7 +94,7 @@ fn place(sources: &SourceMap, span: Span, files: &mut Vec<FileId>) -> Option<Pla
         files.len() - 1
     });
     let (first, last) = sources.range(span);
-    Some(Place { file, first: first.line, last: last.line })
+    Some(SourceLines { file, first: first.line, last: last.line })
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Instructions that go to memory, lane by lane.
 
-use super::code::Step;
+use super::code::SimInst;
 use super::compute::narrow;
 use super::memory::{Arena, Refused};
-use super::races::{Access, Who};
+use super::races::{RaceAccess, Who};
 use super::warp::{Values, each};
 use super::{Cta, World, arith};
 use crate::inst::{AtomOp, Op};
@@ -15,7 +15,14 @@ type Stopped = (Refused, usize, u64);
 
 impl World<'_> {
     /// An access of some lanes.
-    pub(super) fn memory(&mut self, cta: &mut Cta, w: usize, pc: u32, step: &Step, mask: u32) -> Result<(), Stopped> {
+    pub(super) fn memory(
+        &mut self,
+        cta: &mut Cta,
+        w: usize,
+        pc: u32,
+        step: &SimInst,
+        mask: u32,
+    ) -> Result<(), Stopped> {
         if mask == 0 {
             return Ok(());
         }
@@ -30,7 +37,7 @@ impl World<'_> {
                 for lane in each(mask) {
                     let (value, other) = (narrow(ty, value[lane]), narrow(ty, other[lane]));
                     let some = if op == AtomOp::Cas { different(value, other) } else { u32::MAX };
-                    let bytes = self.touch(cta, space, at[lane], ty.size(), some, Access::Atomic, who(lane));
+                    let bytes = self.touch(cta, space, at[lane], ty.size(), some, RaceAccess::Atomic, who(lane));
                     let bytes = bytes.map_err(|refused| (refused, lane, at[lane]))?;
                     let old = update(bytes, op, ty, value, other);
                     cta.warps[w].set_one(step.dsts[0], lane, old);
@@ -46,7 +53,7 @@ impl World<'_> {
         &mut self,
         cta: &mut Cta,
         w: usize,
-        step: &Step,
+        step: &SimInst,
         (space, ty): (Space, Type),
         at: &Values,
         mask: u32,
@@ -60,7 +67,7 @@ impl World<'_> {
                 let at = at[lane] as usize;
                 raw[..total].copy_from_slice(&self.params[at..at + total]);
             } else {
-                let bytes = self.touch(cta, space, at[lane], total as u32, u32::MAX, Access::Read, who(lane));
+                let bytes = self.touch(cta, space, at[lane], total as u32, u32::MAX, RaceAccess::Read, who(lane));
                 raw[..total].copy_from_slice(bytes.map_err(|refused| (refused, lane, at[lane]))?);
             }
             for n in 0..step.results {
@@ -83,7 +90,7 @@ impl World<'_> {
         &mut self,
         cta: &mut Cta,
         w: usize,
-        step: &Step,
+        step: &SimInst,
         (space, ty): (Space, Type),
         at: &Values,
         mask: u32,
@@ -100,7 +107,7 @@ impl World<'_> {
             for n in 0..count {
                 raw[n * size..(n + 1) * size].copy_from_slice(&values[n][lane].to_le_bytes()[..size]);
             }
-            let bytes = self.touch(cta, space, at[lane], total as u32, u32::MAX, Access::Write, who(lane));
+            let bytes = self.touch(cta, space, at[lane], total as u32, u32::MAX, RaceAccess::Write, who(lane));
             bytes.map_err(|refused| (refused, lane, at[lane]))?.copy_from_slice(&raw[..total]);
         }
         Ok(())
@@ -114,7 +121,7 @@ impl World<'_> {
         at: u64,
         size: u32,
         some: u32,
-        access: Access,
+        access: RaceAccess,
         who: Who,
     ) -> Result<&'m mut [u8], Refused> {
         match space {

@@ -1,7 +1,7 @@
 //! A kernel with its names resolved.
 
 use crate::inst::{AddrBase, Op, Shfl, Special, Src};
-use crate::kernel::Kernel;
+use crate::kernel::PtxKernel;
 use crate::types::Space;
 use crate::verify::{self, labels};
 use cranelift_entity::EntityRef;
@@ -19,7 +19,7 @@ pub(super) enum Operand {
 
 /// An instruction.
 #[derive(Clone, Debug)]
-pub(super) struct Step {
+pub(super) struct SimInst {
     pub(super) op: Op,
     pub(super) guard: Option<(usize, bool)>,
     pub(super) dsts: [usize; 4],
@@ -29,8 +29,8 @@ pub(super) struct Step {
 }
 
 /// A kernel as it is executed.
-pub(super) struct Code {
-    pub(super) steps: Vec<Step>,
+pub(super) struct SimKernel {
+    pub(super) steps: Vec<SimInst>,
     pub(super) registers: usize,
     /// Bytes of shared memory that have their size in the kernel.
     pub(super) shared: u32,
@@ -40,8 +40,8 @@ pub(super) struct Code {
     pub(super) params: u32,
 }
 
-impl Code {
-    pub(super) fn new(kernel: &Kernel) -> Result<Code, verify::Error> {
+impl SimKernel {
+    pub(super) fn new(kernel: &PtxKernel) -> Result<SimKernel, verify::Error> {
         verify::verify(kernel)?;
         let places = labels(kernel)?;
         let (mut shared, mut local) = (0u32, 0u32);
@@ -84,7 +84,7 @@ impl Code {
             }
         };
         let steps = kernel.insts().map(|inst| {
-            let mut step = Step {
+            let mut step = SimInst {
                 op: inst.op,
                 guard: inst.guard.map(|(reg, so)| (reg.index(), so)),
                 dsts: [0; 4],
@@ -96,7 +96,7 @@ impl Code {
             step.srcs.iter_mut().zip(&inst.srcs).for_each(|(to, from)| *to = operand(from));
             step
         });
-        Ok(Code { steps: steps.collect(), registers: kernel.regs.len(), shared, local, params: end })
+        Ok(SimKernel { steps: steps.collect(), registers: kernel.regs.len(), shared, local, params: end })
     }
 }
 

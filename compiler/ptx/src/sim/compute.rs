@@ -1,7 +1,7 @@
 //! Instructions that compute, on the registers of all lanes of a warp at once.
 
 use super::arith;
-use super::code::{Operand, Step};
+use super::code::{Operand, SimInst};
 use super::warp::{Values, each};
 use super::{Cta, World};
 use crate::inst::{Op, Special};
@@ -29,7 +29,7 @@ impl World<'_> {
     }
 
     /// An instruction of some lanes, which goes to no memory.
-    pub(super) fn compute(&self, cta: &mut Cta, w: usize, step: &Step, mask: u32) {
+    pub(super) fn compute(&self, cta: &mut Cta, w: usize, step: &SimInst, mask: u32) {
         let value = |n: usize| self.values(cta, w, step.srcs[n]);
         let keep_nan = self.launch.keep_nan;
         let mut out = [0; 32];

@@ -1,7 +1,7 @@
 //! Memory of a launch: buffers of the device, shared memory of CTAs, local memory of threads.
 
-use super::Launch;
-use super::races::{Access, Shadow, Who};
+use super::SimLaunch;
+use super::races::{RaceAccess, Shadow, Who};
 use super::warp::each;
 
 /// Bits of an offset in a buffer.
@@ -40,7 +40,7 @@ pub enum Refusal {
 }
 
 /// A refusal, and of a race the other access.
-pub(super) type Refused = (Refusal, Option<(Access, Who)>);
+pub(super) type Refused = (Refusal, Option<(RaceAccess, Who)>);
 
 const BOUNDS: Refused = (Refusal::Bounds, None);
 
@@ -53,18 +53,18 @@ pub(super) struct Arena {
 }
 
 impl Arena {
-    fn new(bytes: Vec<u8>, launch: &Launch<'_>) -> Arena {
+    fn new(bytes: Vec<u8>, launch: &SimLaunch<'_>) -> Arena {
         let shadow = launch.races.then(|| Shadow::new(bytes.len()));
         Arena { bytes, shadow, aligned: launch.aligned }
     }
 
     /// Memory that one thread alone can reach, with garbage.
-    pub(super) fn private(size: usize, launch: &Launch<'_>, seed: u64) -> Arena {
-        Arena::poisoned(size, &Launch { races: false, ..*launch }, seed)
+    pub(super) fn private(size: usize, launch: &SimLaunch<'_>, seed: u64) -> Arena {
+        Arena::poisoned(size, &SimLaunch { races: false, ..*launch }, seed)
     }
 
     /// Memory that holds garbage.
-    pub(super) fn poisoned(size: usize, launch: &Launch<'_>, seed: u64) -> Arena {
+    pub(super) fn poisoned(size: usize, launch: &SimLaunch<'_>, seed: u64) -> Arena {
         let mut x = seed | 1;
         let bytes = std::iter::repeat_with(|| {
             x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -74,7 +74,7 @@ impl Arena {
     }
 
     /// The bytes of an access.
-    pub(super) fn touch(&mut self, at: u64, size: u32, access: Access, who: Who) -> Result<&mut [u8], Refused> {
+    pub(super) fn touch(&mut self, at: u64, size: u32, access: RaceAccess, who: Who) -> Result<&mut [u8], Refused> {
         self.touch_some(at, size, u32::MAX, access, who)
     }
 
@@ -84,7 +84,7 @@ impl Arena {
         at: u64,
         size: u32,
         mask: u32,
-        access: Access,
+        access: RaceAccess,
         who: Who,
     ) -> Result<&mut [u8], Refused> {
         let from = usize::try_from(at).map_err(|_| BOUNDS)?;
@@ -112,7 +112,7 @@ pub(super) struct Device {
 }
 
 impl Device {
-    pub(super) fn new(global: &mut Global, launch: &Launch<'_>) -> Device {
+    pub(super) fn new(global: &mut Global, launch: &SimLaunch<'_>) -> Device {
         let buffers = global.buffers.iter_mut().map(|bytes| Arena::new(std::mem::take(bytes), launch));
         Device { buffers: buffers.collect() }
     }
@@ -130,7 +130,7 @@ impl Device {
         at: u64,
         size: u32,
         mask: u32,
-        access: Access,
+        access: RaceAccess,
         who: Who,
     ) -> Result<&mut [u8], Refused> {
         let (buffer, offset) = Global::find(at).ok_or(BOUNDS)?;

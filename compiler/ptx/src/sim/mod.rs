@@ -3,7 +3,7 @@
 //! Lanes have program counters of their own. Who runs next, and for how long, is drawn: a warp may run to its next
 //! barrier while the others have not begun, and lanes of one warp may fall apart. All CTAs are there at once. Shared
 //! memory begins with garbage. Each access is held to its memory's bounds and to its alignment, and, if that is asked
-//! for, to the others' accesses ([`Launch::races`]). A launch has the results of one order; run several.
+//! for, to the others' accesses ([`SimLaunch::races`]). A launch has the results of one order; run several.
 
 mod access;
 mod arith;
@@ -14,20 +14,20 @@ mod races;
 mod warp;
 
 pub use memory::{Global, Refusal};
-pub use races::Access;
+pub use races::RaceAccess;
 
-use crate::kernel::Kernel;
+use crate::kernel::PtxKernel;
 use crate::print::instruction;
-use code::Code;
+use code::SimKernel;
 use memory::{Arena, Device};
 use std::fmt;
 use warp::Warp;
 
 /// How a kernel is launched.
 #[derive(Clone, Copy, Debug)]
-pub struct Launch<'a> {
+pub struct SimLaunch<'a> {
     /// What.
-    pub kernel: &'a Kernel,
+    pub kernel: &'a PtxKernel,
     /// CTAs, in one dimension.
     pub ctas: u32,
     /// Bytes of shared memory whose size the kernel does not say.
@@ -74,7 +74,7 @@ pub enum Why {
 
 /// A launch that did not end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct SimFault {
     /// Why.
     pub why: Why,
     /// The instruction: its number, its text, what it was made for.
@@ -89,10 +89,10 @@ pub struct Fault {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Other {
     /// What it did.
-    pub access: Access,
-    /// As [`Fault::at`].
+    pub access: RaceAccess,
+    /// As [`SimFault::at`].
     pub at: (usize, String, u32),
-    /// As [`Fault::thread`].
+    /// As [`SimFault::thread`].
     pub thread: (u32, u32),
 }
 
@@ -103,7 +103,7 @@ impl fmt::Display for Other {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for SimFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.why {
             Why::Invalid(message) | Why::Arguments(message) => write!(f, "{message}")?,
@@ -126,11 +126,11 @@ impl fmt::Display for Fault {
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for SimFault {}
 
-impl From<Why> for Fault {
-    fn from(why: Why) -> Fault {
-        Fault { why, at: None, thread: None, other: None }
+impl From<Why> for SimFault {
+    fn from(why: Why) -> SimFault {
+        SimFault { why, at: None, thread: None, other: None }
     }
 }
 
@@ -167,8 +167,8 @@ struct Cta {
 
 /// What all threads see.
 struct World<'a> {
-    code: &'a Code,
-    launch: &'a Launch<'a>,
+    code: &'a SimKernel,
+    launch: &'a SimLaunch<'a>,
     params: Vec<u8>,
     device: Device,
     stats: Stats,
@@ -179,9 +179,9 @@ struct World<'a> {
 ///
 /// # Errors
 /// Where it does not get there, or does what nobody may rely on.
-pub fn run(launch: &Launch<'_>, global: &mut Global) -> Result<Stats, Fault> {
+pub fn run(launch: &SimLaunch<'_>, global: &mut Global) -> Result<Stats, SimFault> {
     let kernel = launch.kernel;
-    let code = Code::new(kernel).map_err(|e| Why::Invalid(e.to_string()))?;
+    let code = SimKernel::new(kernel).map_err(|e| Why::Invalid(e.to_string()))?;
     if launch.params.len() != kernel.params.len() {
         let (want, got) = (kernel.params.len(), launch.params.len());
         return Err(Why::Arguments(format!("{got} parameters for {want}")).into());
@@ -214,7 +214,7 @@ pub fn run(launch: &Launch<'_>, global: &mut Global) -> Result<Stats, Fault> {
 }
 
 impl Cta {
-    fn new(number: u32, code: &Code, launch: &Launch<'_>, seed: u64) -> Cta {
+    fn new(number: u32, code: &SimKernel, launch: &SimLaunch<'_>, seed: u64) -> Cta {
         let threads = launch.kernel.threads;
         let shared = (code.shared + launch.shared) as usize;
         Cta {
@@ -244,7 +244,7 @@ impl Cta {
 }
 
 impl World<'_> {
-    fn run(&mut self, ctas: &mut [Cta], random: &mut Random) -> Result<(), Fault> {
+    fn run(&mut self, ctas: &mut [Cta], random: &mut Random) -> Result<(), SimFault> {
         let warps = |c: usize, cta: &Cta| (0..cta.warps.len()).map(move |w| (c, w)).collect::<Vec<_>>();
         // Warps that can go on.
         let mut ready: Vec<(usize, usize)> = ctas.iter().enumerate().flat_map(|(c, cta)| warps(c, cta)).collect();
@@ -272,7 +272,7 @@ impl World<'_> {
         }
         match ctas.iter().flat_map(|c| &c.warps).find_map(Warp::waiting) {
             None => Ok(()),
-            Some(pc) => Err(Fault { at: Some((pc, String::new(), 0)), ..Why::Deadlock.into() }),
+            Some(pc) => Err(SimFault { at: Some((pc, String::new(), 0)), ..Why::Deadlock.into() }),
         }
     }
 }

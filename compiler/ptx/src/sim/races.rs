@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// What an access does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Access {
+pub enum RaceAccess {
     /// A load.
     Read,
     /// A store.
@@ -17,13 +17,13 @@ pub enum Access {
     Atomic,
 }
 
-impl Access {
+impl RaceAccess {
     /// The verb, of several that do it.
     pub fn name(self) -> &'static str {
         match self {
-            Access::Read => "read",
-            Access::Write => "write",
-            Access::Atomic => "update",
+            RaceAccess::Read => "read",
+            RaceAccess::Write => "write",
+            RaceAccess::Atomic => "update",
         }
     }
 }
@@ -90,26 +90,26 @@ const UNTOUCHED: Cell = Cell { written: NOBODY, updated: Some2::NONE, read: Some
 
 impl Cell {
     /// Marks an access; the one before that it races with.
-    fn touch(&mut self, access: Access, who: Who) -> Option<(Access, Who)> {
+    fn touch(&mut self, access: RaceAccess, who: Who) -> Option<(RaceAccess, Who)> {
         if who.races(self.written) {
-            return Some((Access::Write, self.written));
+            return Some((RaceAccess::Write, self.written));
         }
-        let updated = || self.updated.racing(who).map(|other| (Access::Atomic, other));
-        let read = || self.read.racing(who).map(|other| (Access::Read, other));
+        let updated = || self.updated.racing(who).map(|other| (RaceAccess::Atomic, other));
+        let read = || self.read.racing(who).map(|other| (RaceAccess::Read, other));
         match access {
-            Access::Read => {
+            RaceAccess::Read => {
                 if let Some(race) = updated() {
                     return Some(race);
                 }
                 self.read.add(who);
             }
-            Access::Write => {
+            RaceAccess::Write => {
                 if let Some(race) = updated().or_else(read) {
                     return Some(race);
                 }
                 self.written = who;
             }
-            Access::Atomic => {
+            RaceAccess::Atomic => {
                 if let Some(race) = read() {
                     return Some(race);
                 }
@@ -135,7 +135,7 @@ impl Shadow {
     }
 
     /// Marks an access, which lies inside; the one before that it races with.
-    pub(super) fn touch(&mut self, bytes: Range<usize>, access: Access, who: Who) -> Option<(Access, Who)> {
+    pub(super) fn touch(&mut self, bytes: Range<usize>, access: RaceAccess, who: Who) -> Option<(RaceAccess, Who)> {
         while (bytes.start | bytes.end) & ((1 << self.shift) - 1) != 0 && self.shift > 0 {
             self.split();
         }
@@ -153,61 +153,61 @@ impl Shadow {
 
 #[cfg(test)]
 mod tests {
-    use super::{Access, Shadow, Who};
+    use super::{RaceAccess, Shadow, Who};
 
     fn who(cta: u32, thread: u32, epoch: u32) -> Who {
         Who { cta, thread, epoch, pc: 0 }
     }
 
-    fn races(s: &mut Shadow, bytes: std::ops::Range<usize>, access: Access, by: Who) -> bool {
+    fn races(s: &mut Shadow, bytes: std::ops::Range<usize>, access: RaceAccess, by: Who) -> bool {
         s.touch(bytes, access, by).is_some()
     }
 
     #[test]
     fn barriers_order_threads_of_one_cta() {
         let s = &mut Shadow::new(4);
-        assert!(!races(s, 0..4, Access::Write, who(0, 1, 0)));
-        assert!(!races(s, 0..2, Access::Read, who(0, 1, 0)), "the same thread");
-        assert!(races(s, 0..2, Access::Read, who(0, 2, 0)), "no barrier between");
-        assert!(!races(s, 2..4, Access::Read, who(0, 2, 1)), "a barrier between");
-        assert!(!races(s, 2..4, Access::Read, who(0, 3, 1)), "two that read");
-        assert!(races(s, 3..4, Access::Write, who(0, 3, 1)), "one of which another has read");
-        assert!(races(s, 2..3, Access::Read, who(1, 3, 9)), "another CTA");
+        assert!(!races(s, 0..4, RaceAccess::Write, who(0, 1, 0)));
+        assert!(!races(s, 0..2, RaceAccess::Read, who(0, 1, 0)), "the same thread");
+        assert!(races(s, 0..2, RaceAccess::Read, who(0, 2, 0)), "no barrier between");
+        assert!(!races(s, 2..4, RaceAccess::Read, who(0, 2, 1)), "a barrier between");
+        assert!(!races(s, 2..4, RaceAccess::Read, who(0, 3, 1)), "two that read");
+        assert!(races(s, 3..4, RaceAccess::Write, who(0, 3, 1)), "one of which another has read");
+        assert!(races(s, 2..3, RaceAccess::Read, who(1, 3, 9)), "another CTA");
     }
 
     #[test]
     fn atomics_race_with_plain_accesses_only() {
         let s = &mut Shadow::new(1);
-        assert!(!races(s, 0..1, Access::Atomic, who(0, 1, 0)));
-        assert!(!races(s, 0..1, Access::Atomic, who(1, 2, 0)));
-        assert!(races(s, 0..1, Access::Read, who(1, 2, 0)));
-        assert!(races(s, 0..1, Access::Write, who(0, 1, 5)));
+        assert!(!races(s, 0..1, RaceAccess::Atomic, who(0, 1, 0)));
+        assert!(!races(s, 0..1, RaceAccess::Atomic, who(1, 2, 0)));
+        assert!(races(s, 0..1, RaceAccess::Read, who(1, 2, 0)));
+        assert!(races(s, 0..1, RaceAccess::Write, who(0, 1, 5)));
     }
 
     #[test]
     fn the_witness_is_another_thread() {
         let s = &mut Shadow::new(4);
         for thread in [5, 6, 7] {
-            assert!(!races(s, 0..4, Access::Read, who(0, thread, 2)));
+            assert!(!races(s, 0..4, RaceAccess::Read, who(0, thread, 2)));
         }
-        let race = s.touch(0..4, Access::Write, who(0, 5, 2)).expect("others have read it");
-        assert_eq!((race.0, race.1.thread), (Access::Read, 7));
+        let race = s.touch(0..4, RaceAccess::Write, who(0, 5, 2)).expect("others have read it");
+        assert_eq!((race.0, race.1.thread), (RaceAccess::Read, 7));
         // Behind a barrier they are ordered, but not those of another CTA.
-        assert!(!races(s, 0..4, Access::Read, who(0, 1, 3)));
-        assert!(!races(s, 0..4, Access::Read, who(1, 1, 0)));
-        assert_eq!(s.touch(0..4, Access::Write, who(0, 1, 4)).expect("CTA 1").1.cta, 1);
-        assert_eq!(s.touch(0..4, Access::Write, who(1, 1, 0)).expect("CTA 0").1.cta, 0);
+        assert!(!races(s, 0..4, RaceAccess::Read, who(0, 1, 3)));
+        assert!(!races(s, 0..4, RaceAccess::Read, who(1, 1, 0)));
+        assert_eq!(s.touch(0..4, RaceAccess::Write, who(0, 1, 4)).expect("CTA 1").1.cta, 1);
+        assert_eq!(s.touch(0..4, RaceAccess::Write, who(1, 1, 0)).expect("CTA 0").1.cta, 0);
     }
 
     /// Marks of words say what marks of bytes say.
     #[test]
     fn words_are_split_where_accesses_are_narrow() {
         let s = &mut Shadow::new(7);
-        assert!(!races(s, 0..4, Access::Write, who(0, 1, 0)));
-        assert!(!races(s, 4..5, Access::Write, who(0, 1, 0)));
-        assert!(!races(s, 5..7, Access::Write, who(0, 2, 0)));
-        assert!(races(s, 3..4, Access::Read, who(0, 2, 0)));
-        assert!(races(s, 6..7, Access::Read, who(0, 1, 0)));
-        assert!(!races(s, 4..5, Access::Read, who(0, 1, 0)));
+        assert!(!races(s, 0..4, RaceAccess::Write, who(0, 1, 0)));
+        assert!(!races(s, 4..5, RaceAccess::Write, who(0, 1, 0)));
+        assert!(!races(s, 5..7, RaceAccess::Write, who(0, 2, 0)));
+        assert!(races(s, 3..4, RaceAccess::Read, who(0, 2, 0)));
+        assert!(races(s, 6..7, RaceAccess::Read, who(0, 1, 0)));
+        assert!(!races(s, 4..5, RaceAccess::Read, who(0, 1, 0)));
     }
 }

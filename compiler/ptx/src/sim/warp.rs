@@ -2,8 +2,8 @@
 
 use super::code::Operand;
 use super::memory::Refused;
-use super::races::{Access, Who};
-use super::{Cta, Fault, Other, Random, Why, World};
+use super::races::{RaceAccess, Who};
+use super::{Cta, Other, Random, SimFault, Why, World};
 use crate::inst::Op;
 
 /// A register of all lanes.
@@ -113,7 +113,7 @@ impl Warp {
 
 impl World<'_> {
     /// Lets some lanes of a warp that are together run for so many instructions, or until they wait or part.
-    pub(super) fn burst(&mut self, cta: &mut Cta, w: usize, burst: usize, random: &mut Random) -> Result<(), Fault> {
+    pub(super) fn burst(&mut self, cta: &mut Cta, w: usize, burst: usize, random: &mut Random) -> Result<(), SimFault> {
         let warp = &cta.warps[w];
         let leader = warp.leader(random);
         let mut pc = warp.pcs[leader];
@@ -177,7 +177,7 @@ impl World<'_> {
     }
 
     /// A shuffle waits until all its members are there.
-    fn shuffle(&mut self, cta: &mut Cta, w: usize, pc: u32, does: u32) -> Result<(), Fault> {
+    fn shuffle(&mut self, cta: &mut Cta, w: usize, pc: u32, does: u32) -> Result<(), SimFault> {
         let step = &self.code.steps[pc as usize];
         let Op::Shfl(mode) = step.op else { return Ok(()) };
         let first = does.trailing_zeros() as usize;
@@ -203,17 +203,17 @@ impl World<'_> {
         Ok(())
     }
 
-    fn fault(&self, cta: &Cta, w: usize, pc: u32, lane: usize, why: Why) -> Fault {
+    fn fault(&self, cta: &Cta, w: usize, pc: u32, lane: usize, why: Why) -> SimFault {
         let thread = 32 * cta.warps[w].number + lane as u32;
-        Fault { at: Some((pc as usize, String::new(), 0)), thread: Some((cta.number, thread)), ..why.into() }
+        SimFault { at: Some((pc as usize, String::new(), 0)), thread: Some((cta.number, thread)), ..why.into() }
     }
 
-    fn refused(&self, cta: &Cta, w: usize, pc: u32, lane: usize, (refusal, race): Refused, at: u64) -> Fault {
-        let other = |(access, who): (Access, Who)| Other {
+    fn refused(&self, cta: &Cta, w: usize, pc: u32, lane: usize, (refusal, race): Refused, at: u64) -> SimFault {
+        let other = |(access, who): (RaceAccess, Who)| Other {
             access,
             at: (who.pc as usize, String::new(), 0),
             thread: (who.cta, who.thread),
         };
-        Fault { other: race.map(other), ..self.fault(cta, w, pc, lane, Why::Access(refusal, at)) }
+        SimFault { other: race.map(other), ..self.fault(cta, w, pc, lane, Why::Access(refusal, at)) }
     }
 }

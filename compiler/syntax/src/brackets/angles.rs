@@ -2,12 +2,12 @@
 
 use ptoc_diagnostics::{Diagnostic, Edit, codes};
 
-use super::{LOOK_AHEAD, Open, Pass, starts_statement};
+use super::{BracketMatcher, LOOK_AHEAD, Open, starts_statement};
 use crate::lexer::Token;
 use crate::terminal::{Lexeme, Terminal};
 use crate::token::Tok;
 
-impl Pass<'_> {
+impl BracketMatcher<'_> {
     /// `>` and what begins with it: closes the angle on top, if one is.
     pub(super) fn greater(&mut self, mut t: Token) {
         let rest = |tok| match tok {

@@ -2,11 +2,11 @@
 
 use ptoc_diagnostics::{Diagnostic, codes};
 
-use super::{LOOK_AHEAD, Open, Pass, starts_statement};
+use super::{BracketMatcher, LOOK_AHEAD, Open, starts_statement};
 use crate::terminal::{Lexeme, Terminal};
 use crate::token::Tok;
 
-impl Pass<'_> {
+impl BracketMatcher<'_> {
     /// The header of a function or kernel is complete, and a statement begins where `{` should stand.
     pub(super) fn missing_brace(&mut self, i: usize) {
         let Some((name, _)) = self.header.take() else { return };
@@ -31,7 +31,7 @@ impl Pass<'_> {
         self.out.lexemes.push(Lexeme { term, start: end, end, touched: true });
     }
 
-    /// Keeps track of the header that is being read; see [`Pass::missing_brace`].
+    /// Keeps track of the header that is being read; see [`BracketMatcher::missing_brace`].
     pub(super) fn track_header(&mut self, i: usize, first: bool) {
         if !self.stack.is_empty() {
             return;

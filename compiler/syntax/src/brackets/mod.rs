@@ -34,7 +34,7 @@ pub(crate) struct Balanced {
 
 /// Balances the brackets of `tokens`, which have no comments.
 pub(crate) fn balance(file: FileId, text: &str, tokens: &[Token]) -> Balanced {
-    let mut pass = Pass {
+    let mut pass = BracketMatcher {
         file,
         text,
         tokens,
@@ -88,7 +88,7 @@ impl Open {
     }
 }
 
-struct Pass<'a> {
+struct BracketMatcher<'a> {
     file: FileId,
     text: &'a str,
     tokens: &'a [Token],
@@ -109,7 +109,7 @@ struct Pass<'a> {
     reported: bool,
 }
 
-impl Pass<'_> {
+impl BracketMatcher<'_> {
     /// Handles token `i`; returns the index of the next one.
     fn token(&mut self, i: usize) -> usize {
         let t = self.tokens[i];

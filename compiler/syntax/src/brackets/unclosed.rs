@@ -2,12 +2,12 @@
 
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 
-use super::{Open, Pass};
+use super::{BracketMatcher, Open};
 use crate::lexer::Token;
 use crate::terminal::{Lexeme, Terminal};
 use crate::token::Tok;
 
-impl Pass<'_> {
+impl BracketMatcher<'_> {
     /// Closes the bracket on top, which nobody closed.
     pub(super) fn close_top(&mut self) {
         if let Some(open) = self.stack.last() {
@@ -24,7 +24,7 @@ impl Pass<'_> {
         self.unwind_while(more, |open, _| go_on(open));
     }
 
-    /// As [`Pass::unwind`]; `go_on` is told how many brackets are open, too.
+    /// As [`BracketMatcher::unwind`]; `go_on` is told how many brackets are open, too.
     pub(super) fn unwind_while(&mut self, more: &str, go_on: impl Fn(&Open, usize) -> bool) {
         // Closing the outermost bracket forgets it.
         let too_deep = self.too_deep;

@@ -14,7 +14,7 @@ use crate::Tok;
 
 /// A line of the result.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Line<'t> {
+pub(super) struct OutputLine<'t> {
     /// Code, indented, without a comment behind it; or a comment alone.
     pub text: String,
     /// The comment behind the code, and the column where it was.
@@ -57,7 +57,7 @@ struct Writer<'p, 't> {
     code: Vec<Option<usize>>,
     /// Where each piece begins.
     columns: Vec<usize>,
-    lines: Vec<Line<'t>>,
+    lines: Vec<OutputLine<'t>>,
     frames: Vec<Frame>,
     /// Characters on the line at hand, and its indentation.
     width: usize,
@@ -65,7 +65,11 @@ struct Writer<'p, 't> {
 }
 
 /// The lines of the result, with extra blanks before pieces; and the column of each piece.
-pub(super) fn lines<'t>(pieces: &[Piece<'t>], contexts: &[Context], pads: &[usize]) -> (Vec<Line<'t>>, Vec<usize>) {
+pub(super) fn lines<'t>(
+    pieces: &[Piece<'t>],
+    contexts: &[Context],
+    pads: &[usize],
+) -> (Vec<OutputLine<'t>>, Vec<usize>) {
     let mut w = Writer {
         pieces,
         contexts,
@@ -115,7 +119,7 @@ impl<'t> Writer<'_, 't> {
             self.indent = self.indentation(i, closes);
             self.width = self.indent;
             let blank_before = piece.breaks > 1 && !self.lines.is_empty();
-            self.lines.push(Line { text: " ".repeat(self.indent), comment: None, blank_before });
+            self.lines.push(OutputLine { text: " ".repeat(self.indent), comment: None, blank_before });
         } else {
             self.write(&" ".repeat(blanks(self.pieces, self.contexts, i) + self.pads[i]));
         }
@@ -135,11 +139,11 @@ impl<'t> Writer<'_, 't> {
     }
 
     /// A comment below one that stands behind code, in the same column, goes on with it.
-    fn goes_on(&self, i: usize) -> Option<Line<'t>> {
+    fn goes_on(&self, i: usize) -> Option<OutputLine<'t>> {
         let piece = &self.pieces[i];
         let (_, column) = self.lines.last()?.comment?;
         let below = piece.tok.is_comment() && piece.breaks == 1 && piece.column == column && column > 0;
-        below.then(|| Line { text: String::new(), comment: Some((piece.text, column)), blank_before: false })
+        below.then(|| OutputLine { text: String::new(), comment: Some((piece.text, column)), blank_before: false })
     }
 
     fn write(&mut self, text: &str) {

@@ -19,7 +19,7 @@ mod spacing;
 mod trailing;
 
 use context::Context;
-use lines::Line;
+use lines::OutputLine;
 use pieces::Piece;
 use ptoc_diagnostics::{Diagnostic, FileId};
 
@@ -70,7 +70,11 @@ pub fn format(file: FileId, text: &str) -> Result<String, Refused> {
 
 /// The lines with groups of pieces each in one column; or groups that move farther each time, because lines below a
 /// bracket push what is to its left.
-fn padded<'t>(pieces: &[Piece<'t>], contexts: &[Context], groups: &[Vec<usize>]) -> Result<Vec<Line<'t>>, Vec<usize>> {
+fn padded<'t>(
+    pieces: &[Piece<'t>],
+    contexts: &[Context],
+    groups: &[Vec<usize>],
+) -> Result<Vec<OutputLine<'t>>, Vec<usize>> {
     let mut pads = vec![0; pieces.len()];
     let mut changed = Vec::new();
     // Padding moves brackets, and those the lines below them.

@@ -3,10 +3,10 @@
 //! Comments behind the code of neighbouring lines begin in one column: the one where the author has put them all, if
 //! there is room, else two blanks behind the longest line.
 
-use super::lines::Line;
+use super::lines::OutputLine;
 
 /// The text, with this behind each line.
-pub(super) fn join(lines: &[Line<'_>], line_end: &str) -> String {
+pub(super) fn join(lines: &[OutputLine<'_>], line_end: &str) -> String {
     let mut out = String::new();
     let mut at = 0;
     while at < lines.len() {
@@ -30,12 +30,12 @@ pub(super) fn join(lines: &[Line<'_>], line_end: &str) -> String {
     out
 }
 
-fn width(line: &Line<'_>) -> usize {
+fn width(line: &OutputLine<'_>) -> usize {
     line.text.trim_end().chars().count()
 }
 
 /// Where the comments of a group begin.
-fn column(group: &[Line<'_>]) -> usize {
+fn column(group: &[OutputLine<'_>]) -> usize {
     let longest = group.iter().map(width).max().unwrap_or(0);
     let mut columns = group.iter().filter_map(|l| l.comment.map(|(_, column)| column));
     let first = columns.next().unwrap_or(0);

@@ -7,7 +7,7 @@ use ptoc_placement::map::MappedTile;
 
 /// A line of a source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Line {
+pub struct MapLine {
     /// The file.
     pub file: FileId,
     /// From 1.
@@ -30,21 +30,21 @@ impl<'s> Lines<'s> {
     }
 
     /// The line where `span` begins.
-    pub fn of(&self, span: Span) -> Line {
-        Line { file: span.file, number: self.sources.range(span).0.line }
+    pub fn of(&self, span: Span) -> MapLine {
+        MapLine { file: span.file, number: self.sources.range(span).0.line }
     }
 
     /// The line of a point: a loop's end for the point where it is left.
-    pub fn at(&self, map: &MemoryMap, point: Point) -> Line {
+    pub fn at(&self, map: &MemoryMap, point: Point) -> MapLine {
         let span = map.points.get(point as usize).copied().unwrap_or(map.span);
         if map.loops.iter().any(|l| l.range.end == point) {
-            return Line { file: span.file, number: self.sources.range(span).1.line };
+            return MapLine { file: span.file, number: self.sources.range(span).1.line };
         }
         self.of(span)
     }
 
     /// `12`, or `std/act.tile:12` elsewhere.
-    pub fn show(&self, line: Line) -> String {
+    pub fn show(&self, line: MapLine) -> String {
         match line.file == self.home {
             true => line.number.to_string(),
             false => format!("{}:{}", self.sources.name(line.file), line.number),
@@ -52,7 +52,7 @@ impl<'s> Lines<'s> {
     }
 
     /// The line of the call that brought a point into the kernel, if it is in a function.
-    pub fn call(&self, map: &MemoryMap, point: Point) -> Option<Line> {
+    pub fn call(&self, map: &MemoryMap, point: Point) -> Option<MapLine> {
         map.calls.get(point as usize).copied().flatten().map(|span| self.of(span))
     }
 

@@ -1,7 +1,7 @@
 //! The picture of a memory: program points from left to right, addresses from the bottom up, a rectangle for each run
 //! of bytes that a tile holds. Above it, how many bytes are held; below it, lines and loops.
 
-use super::lines::{Line, Lines, bytes, percent};
+use super::lines::{Lines, MapLine, bytes, percent};
 use crate::page::escape;
 use ptoc_placement::MemoryMap;
 use ptoc_placement::liveness::{Interval, Point};
@@ -113,13 +113,13 @@ fn stretch(map: &MemoryMap, run: &Interval, lines: &Lines<'_>) -> String {
 }
 
 /// The horizontal axis: the points where something happens to a tile of the memory, each one slot wide.
-struct Axis {
+struct PointAxis {
     steps: Vec<Point>,
     slot: f64,
 }
 
-impl Axis {
-    fn new(map: &MemoryMap, memory: &MappedMemory) -> Axis {
+impl PointAxis {
+    fn new(map: &MemoryMap, memory: &MappedMemory) -> PointAxis {
         let mut steps: Vec<Point> = Vec::new();
         for tile in &memory.tiles {
             for run in tile.held.iter().chain(&tile.live) {
@@ -134,7 +134,7 @@ impl Axis {
         steps.sort_unstable();
         steps.dedup();
         let slot = (860.0 / steps.len() as f64).clamp(7.0, 52.0);
-        Axis { steps, slot }
+        PointAxis { steps, slot }
     }
 
     fn width(&self) -> f64 {
@@ -154,7 +154,7 @@ impl Axis {
 
 /// Draws a memory. `id` sets its definitions apart from those of other pictures on the page.
 pub(super) fn draw(map: &MemoryMap, memory: &MappedMemory, lines: &Lines<'_>, id: &str) -> Picture {
-    let axis = Axis::new(map, memory);
+    let axis = PointAxis::new(map, memory);
     let starts: std::collections::BTreeSet<u64> =
         memory.tiles.iter().flat_map(|t| t.ranges.iter().map(|r| r.0)).collect();
     let plot = (72.0 + 24.0 * starts.len() as f64).clamp(150.0, 520.0);
@@ -227,7 +227,7 @@ fn addresses(
     memory: &MappedMemory,
     most: u64,
     cropped: bool,
-    axis: &Axis,
+    axis: &PointAxis,
     top: f64,
     y: &dyn Fn(u64) -> f64,
 ) {
@@ -287,8 +287,8 @@ fn addresses(
 }
 
 /// The numbers of the lines, where they change and there is room.
-fn line_numbers(out: &mut String, map: &MemoryMap, lines: &Lines<'_>, axis: &Axis, bottom: f64) {
-    let (mut last, mut free): (Option<Line>, f64) = (None, 0.0);
+fn line_numbers(out: &mut String, map: &MemoryMap, lines: &Lines<'_>, axis: &PointAxis, bottom: f64) {
+    let (mut last, mut free): (Option<MapLine>, f64) = (None, 0.0);
     for &point in &axis.steps {
         let line = lines.at(map, point);
         if last == Some(line) {
@@ -321,7 +321,7 @@ fn tile(
     memory: &MappedMemory,
     n: usize,
     lines: &Lines<'_>,
-    axis: &Axis,
+    axis: &PointAxis,
     y: &dyn Fn(u64) -> f64,
     id: &str,
 ) {
@@ -339,7 +339,7 @@ fn tile(
         class.push_str(" over");
     }
     let (from, to) = (lines.at(map, held.start), lines.at(map, held.end));
-    let span = |l: Line| if l.file == lines.home { l.number } else { 0 };
+    let span = |l: MapLine| if l.file == lines.home { l.number } else { 0 };
     write!(
         out,
         "<g class=\"{class}\" data-line=\"{}\" data-from=\"{}\" data-to=\"{}\"><title>{}</title>",
@@ -421,7 +421,7 @@ fn strip(
     map: &MemoryMap,
     memory: &MappedMemory,
     lines: &Lines<'_>,
-    axis: &Axis,
+    axis: &PointAxis,
     top: f64,
     bottom: f64,
 ) {

@@ -5,7 +5,7 @@ use ptoc_pim_sim::dram::Command;
 use ptoc_pim_sim::machine::account::{Bucket, Buckets};
 use ptoc_pim_sim::machine::baseline::Traffic;
 use ptoc_pim_sim::machine::report::Report;
-use ptoc_pim_stream::stream::Place;
+use ptoc_pim_stream::stream::SourceLine;
 use std::fmt::Write as _;
 
 /// Lines of the source, and banks, that are shown.
@@ -59,14 +59,14 @@ fn host(r: &Report, t: &Traffic) -> String {
 }
 
 /// A line of the source without the folders, which take the room of the numbers.
-pub(crate) fn short(r: &Report, place: Place) -> String {
+pub(crate) fn short(r: &Report, place: SourceLine) -> String {
     let whole = r.place(place);
     whole.rsplit('/').next().unwrap_or(&whole).to_owned()
 }
 
 /// The time of a line without that of pseudo-channels that do nothing in the whole run: these wait for the line's
 /// steps.
-fn at_work_in(r: &Report, place: Place, buckets: &Buckets) -> Buckets {
+fn at_work_in(r: &Report, place: SourceLine, buckets: &Buckets) -> Buckets {
     let own = r.steps.iter().zip(&r.names).filter(|(_, (_, at))| *at == place);
     let waited: u64 = own.map(|((start, end), _)| end - start).sum();
     let mut out = *buckets;

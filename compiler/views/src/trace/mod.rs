@@ -1,7 +1,7 @@
 //! The page of `emit --html`: a kernel after each pass that changed it, down to machine code, beside its source. What a
 //! pass changed is a diff; lines that stem from the same source light up together.
 //!
-//! It is made of plain data ([`Trace`]), and knows neither IR nor spans.
+//! It is made of plain data ([`TracePage`]), and knows neither IR nor spans.
 
 use crate::page::{Page, escape};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
@@ -18,7 +18,7 @@ const FOLDED: usize = 4;
 
 /// What the page shows.
 #[derive(Debug)]
-pub struct Trace {
+pub struct TracePage {
     /// The kernel or program.
     pub name: String,
     /// The target.
@@ -44,25 +44,25 @@ pub struct KernelTrace {
     /// The kernel.
     pub name: String,
     /// In the order of the passes.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<TraceStage>,
 }
 
 /// A kernel as a pass left it.
 #[derive(Debug)]
-pub struct Stage {
+pub struct TraceStage {
     /// The pass.
     pub name: String,
     /// What the pass does, in a line.
     pub about: String,
     /// What it is written in.
-    pub form: Form,
+    pub form: StageForm,
     /// Its text.
-    pub lines: Vec<Line>,
+    pub lines: Vec<StageLine>,
 }
 
 /// What a stage is written in: neighbours in the same are shown by what differs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Form {
+pub enum StageForm {
     /// Tile IR.
     Tile,
     /// What a pass decided, in words.
@@ -75,16 +75,16 @@ pub enum Form {
 
 /// A line of a stage.
 #[derive(Debug)]
-pub struct Line {
+pub struct StageLine {
     /// As it is printed.
     pub text: String,
     /// What it stems from.
-    pub places: Vec<Place>,
+    pub places: Vec<SourceLines>,
 }
 
 /// Lines of a source file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct SourceLines {
     /// By its number.
     pub file: usize,
     /// From 1.
@@ -95,16 +95,16 @@ pub struct Place {
 
 /// What became of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Change {
+enum LineChange {
     Kept,
     Removed,
     Added,
 }
 
 /// A line of a stage or, if it is gone, of the stage before.
-type Row<'t> = (Change, &'t Line);
+type DiffRow<'t> = (LineChange, &'t StageLine);
 
-impl Trace {
+impl TracePage {
     /// The page.
     pub fn html(&self) -> String {
         let (mut bar, mut main) = (String::new(), String::new());
@@ -171,30 +171,30 @@ const HELP: &str = "<p class=\"legend\">A click on a line lights what stems from
     stages, not only what changed</label></p>";
 
 /// A stage's lines and those of the stage before that are gone.
-fn rows<'t>(before: Option<&'t Stage>, stage: &'t Stage) -> Vec<Row<'t>> {
-    let Some(before) = before else { return stage.lines.iter().map(|line| (Change::Kept, line)).collect() };
-    let texts = |stage: &'t Stage| stage.lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>();
+fn rows<'t>(before: Option<&'t TraceStage>, stage: &'t TraceStage) -> Vec<DiffRow<'t>> {
+    let Some(before) = before else { return stage.lines.iter().map(|line| (LineChange::Kept, line)).collect() };
+    let texts = |stage: &'t TraceStage| stage.lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>();
     let (old, new) = (texts(before), texts(stage));
     let mut rows = Vec::with_capacity(stage.lines.len());
     for op in capture_diff_slices(Algorithm::Patience, &old, &new) {
-        let removed = before.lines[op.old_range()].iter().map(|line| (Change::Removed, line));
-        let of_new = |change: Change| stage.lines[op.new_range()].iter().map(move |line| (change, line));
+        let removed = before.lines[op.old_range()].iter().map(|line| (LineChange::Removed, line));
+        let of_new = |change: LineChange| stage.lines[op.new_range()].iter().map(move |line| (change, line));
         match op {
-            DiffOp::Equal { .. } => rows.extend(of_new(Change::Kept)),
+            DiffOp::Equal { .. } => rows.extend(of_new(LineChange::Kept)),
             DiffOp::Delete { .. } => rows.extend(removed),
-            DiffOp::Insert { .. } => rows.extend(of_new(Change::Added)),
-            DiffOp::Replace { .. } => rows.extend(removed.chain(of_new(Change::Added))),
+            DiffOp::Insert { .. } => rows.extend(of_new(LineChange::Added)),
+            DiffOp::Replace { .. } => rows.extend(removed.chain(of_new(LineChange::Added))),
         }
     }
     rows
 }
 
 /// `+3 −5`
-fn changes(is_diff: bool, rows: &[Row<'_>]) -> String {
-    let count = |change: Change| rows.iter().filter(|row| row.0 == change).count();
+fn changes(is_diff: bool, rows: &[DiffRow<'_>]) -> String {
+    let count = |change: LineChange| rows.iter().filter(|row| row.0 == change).count();
     match is_diff {
         true => {
-            let (added, removed) = (count(Change::Added), count(Change::Removed));
+            let (added, removed) = (count(LineChange::Added), count(LineChange::Removed));
             format!("<small><ins>+{added}</ins> <del>\u{2212}{removed}</del></small>")
         }
         false => format!("<small>{} lines</small>", rows.len()),
@@ -202,8 +202,8 @@ fn changes(is_diff: bool, rows: &[Row<'_>]) -> String {
 }
 
 /// The rows as a list, what is far from changes behind a button that unfolds it.
-fn listing(out: &mut String, form: Form, rows: &[Row<'_>], is_diff: bool) {
-    let changed: Vec<usize> = (0..rows.len()).filter(|&n| rows[n].0 != Change::Kept).collect();
+fn listing(out: &mut String, form: StageForm, rows: &[DiffRow<'_>], is_diff: bool) {
+    let changed: Vec<usize> = (0..rows.len()).filter(|&n| rows[n].0 != LineChange::Kept).collect();
     let mut near = vec![!is_diff; rows.len()];
     for at in changed {
         near[at.saturating_sub(AROUND)..(at + AROUND + 1).min(rows.len())].fill(true);
@@ -225,11 +225,11 @@ fn listing(out: &mut String, form: Form, rows: &[Row<'_>], is_diff: bool) {
             writeln!(out, "<li class=\"fold\"><button>{} lines unchanged</button></li>", folds[n]).ok();
         }
         let class = match change {
-            Change::Kept if form == Form::Code && line.text.starts_with(';') => " class=\"note\"",
-            Change::Kept if near[n] => "",
-            Change::Kept => " class=\"far\"",
-            Change::Removed => " class=\"del\"",
-            Change::Added => " class=\"add\"",
+            LineChange::Kept if form == StageForm::Code && line.text.starts_with(';') => " class=\"note\"",
+            LineChange::Kept if near[n] => "",
+            LineChange::Kept => " class=\"far\"",
+            LineChange::Removed => " class=\"del\"",
+            LineChange::Added => " class=\"add\"",
         };
         let text = escape(&line.text);
         writeln!(out, "<li{class}{}>{text}</li>", attributes(&line.places)).ok();
@@ -238,7 +238,7 @@ fn listing(out: &mut String, form: Form, rows: &[Row<'_>], is_diff: bool) {
 }
 
 /// `data-at` has the lines where places begin; `data-in` has whole places, where they are of several lines.
-fn attributes(places: &[Place]) -> String {
+fn attributes(places: &[SourceLines]) -> String {
     let at: Vec<String> = places.iter().map(|at| format!("{}:{}", at.file, at.first)).collect();
     let long = places.iter().filter(|at| at.last > at.first);
     let long: Vec<String> = long.map(|at| format!("{}:{}:{}", at.file, at.first, at.last)).collect();
@@ -253,17 +253,17 @@ fn attributes(places: &[Place]) -> String {
 mod tests {
     use super::*;
 
-    fn stage(name: &str, text: &str) -> Stage {
-        let place = |n: usize| Place { file: 0, first: n as u32 + 1, last: n as u32 + 1 };
+    fn stage(name: &str, text: &str) -> TraceStage {
+        let place = |n: usize| SourceLines { file: 0, first: n as u32 + 1, last: n as u32 + 1 };
         let places = |n: usize| if n.is_multiple_of(2) { vec![place(n)] } else { Vec::new() };
-        let lines = text.lines().enumerate().map(|(n, text)| Line { text: text.into(), places: places(n) });
-        Stage { name: name.into(), about: "an <about>".into(), form: Form::Tile, lines: lines.collect() }
+        let lines = text.lines().enumerate().map(|(n, text)| StageLine { text: text.into(), places: places(n) });
+        TraceStage { name: name.into(), about: "an <about>".into(), form: StageForm::Tile, lines: lines.collect() }
     }
 
-    fn trace(stages: Vec<Stage>) -> Trace {
+    fn trace(stages: Vec<TraceStage>) -> TracePage {
         let files = vec![SourceFile { name: "k.tile".into(), text: "a\nb\nc <d>\n".into() }];
         let kernels = vec![KernelTrace { name: "k".into(), stages }];
-        Trace { name: "k".into(), target: "a5".into(), files, kernels }
+        TracePage { name: "k".into(), target: "a5".into(), files, kernels }
     }
 
     #[test]
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn other_forms_are_shown_whole() {
         let mut last = stage("lowering", "x\nw");
-        last.form = Form::Loop;
+        last.form = StageForm::Loop;
         let html = trace(vec![stage("one", "x\ny"), last]).html();
         assert!(!html.contains("class=\"del\"") && !html.contains("class=\"add\""));
     }
@@ -293,7 +293,8 @@ mod tests {
     #[test]
     fn places_of_several_lines_are_told() {
         let mut one = stage("one", "x\ny");
-        one.lines[0].places = vec![Place { file: 0, first: 1, last: 3 }, Place { file: 0, first: 2, last: 2 }];
+        one.lines[0].places =
+            vec![SourceLines { file: 0, first: 1, last: 3 }, SourceLines { file: 0, first: 2, last: 2 }];
         let html = trace(vec![one]).html();
         assert!(html.contains("<li data-at=\"0:1 0:2\" data-in=\"0:1:3\">x</li>"), "{html}");
     }

@@ -3,7 +3,7 @@
 #![allow(clippy::undocumented_unsafe_blocks, reason = "kernels of tests, launched on arrays of theirs")]
 
 use ptoc_abi::{Frame, PrintItem, TooManyBlocks};
-use ptoc_exec::{Kernel, KernelParts, Launch, LaunchError, PrintValue, TensorArg};
+use ptoc_exec::{Kernel, KernelParts, LaunchArgs, LaunchError, PrintValue, TensorArg};
 use ptoc_tensor::DType;
 
 /// Grid `params[0] x params[1]`; check 7 if `params[0]` is 99.
@@ -77,7 +77,7 @@ fn run(params: [i64; 3], bytes: &mut [u8], threads: usize) -> (Result<(), Launch
         other => panic!("{other:?}"),
     };
     let tensors = [TensorArg::new(bytes)];
-    let launch = Launch { params: &params, tensors: &tensors, threads, print: Some(&mut sink) };
+    let launch = LaunchArgs { params: &params, tensors: &tensors, threads, print: Some(&mut sink) };
     (unsafe { kernel().launch(launch) }, prints)
 }
 
@@ -137,7 +137,7 @@ fn large_arrays_are_written_past_the_caches() {
     let kernel = unsafe { Kernel::new(parts) };
     let mut bytes = [99, 100, 8, 3000].map(|n| vec![0u8; n]);
     let tensors: Vec<TensorArg> = bytes.iter_mut().map(|b| TensorArg::new(b)).collect();
-    unsafe { kernel.launch(Launch { params: &[1, 1, 0], tensors: &tensors, threads: 1, print: None }) }.unwrap();
+    unsafe { kernel.launch(LaunchArgs { params: &[1, 1, 0], tensors: &tensors, threads: 1, print: None }) }.unwrap();
     assert_eq!(u64::from_le_bytes(bytes[0][..8].try_into().unwrap()), 0b1010);
 }
 
@@ -174,7 +174,8 @@ fn what_is_kept_begins_at_zero_in_each_launch() {
     for _ in 0..3 {
         let mut bytes = vec![0u8; 6];
         let tensors = [TensorArg::new(&mut bytes)];
-        unsafe { kernel.launch(Launch { params: &[2, 3, 0], tensors: &tensors, threads: 1, print: None }) }.unwrap();
+        unsafe { kernel.launch(LaunchArgs { params: &[2, 3, 0], tensors: &tensors, threads: 1, print: None }) }
+            .unwrap();
         assert_eq!(bytes, [1, 2, 3, 4, 5, 6]);
     }
 }
@@ -195,7 +196,7 @@ fn launches_that_run_nothing() {
         assert_eq!((failure.check, &failure.args[..], failure.block), (7, &[99][..], None));
         assert_eq!(bytes, [0; 4]);
     }
-    let short = Launch { params: &[], tensors: &[], threads: 1, print: None };
+    let short = LaunchArgs { params: &[], tensors: &[], threads: 1, print: None };
     let result = unsafe { kernel().launch(short) };
     assert_eq!(result, Err(LaunchError::Arguments { what: "parameters", expected: 3, got: 0 }));
 }

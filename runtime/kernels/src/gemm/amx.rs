@@ -9,13 +9,13 @@
 //! f16 go by bf16: its 11 digits are the 8 of one bf16 and up to 3 of another, so a product is four products, each
 //! exact in f32.
 
-use ptoc_exec::matrix::{LINE, TILE, Tiles};
+use ptoc_exec::matrix::{AmxTiles, LINE, TILE};
 use std::arch::asm;
 
 /// A block: one or two rows of two tiles. Of b as many tiles lie behind one another for each group of k, which is
 /// 64 bytes of it; of f16 those of the upper digits, then those of the lower ones. f16 of a do too. Distances are in
 /// bytes.
-pub(super) struct Block {
+pub(super) struct AmxBlock {
     pub(super) groups: usize,
     pub(super) a: Lines,
     pub(super) b: *const u8,
@@ -40,13 +40,13 @@ pub(super) struct Lines {
 }
 
 /// Code for a block.
-pub(super) type Code = unsafe fn(&Block, &Tiles);
+pub(super) type AmxKernel = unsafe fn(&AmxBlock, &AmxTiles);
 
 /// How elements of a type are multiplied.
 #[derive(Clone, Copy)]
 pub(super) struct Way {
     /// Code for one and for two rows of tiles.
-    pub(super) code: [Code; 2],
+    pub(super) code: [AmxKernel; 2],
     /// Tiles that hold the digits of a tile of elements.
     pub(super) parts: usize,
 }
@@ -59,7 +59,7 @@ macro_rules! block {
     ) => {
         /// # Safety
         /// All of the block's tiles are there, and at least one group.
-        unsafe fn $name(x: &Block, _: &Tiles) {
+        unsafe fn $name(x: &AmxBlock, _: &AmxTiles) {
             // SAFETY: the caller's promise.
             unsafe {
                 asm!(

@@ -4,7 +4,7 @@ use super::super::simd::Simd;
 #[cfg(target_arch = "x86_64")]
 use super::super::simd::{Avx2, Avx512, Dots, Pairs, Vnni, Widening};
 use super::super::steps::Operands;
-use super::widen::{Side, Widen};
+use super::widen::{PanelPair, Widen};
 #[cfg(target_arch = "x86_64")]
 use super::widen::{side_narrow, widen_narrow, widen_wide};
 
@@ -12,7 +12,7 @@ use ptoc_tensor::DType;
 
 /// What one block computes. Distances are in bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Block {
+pub(super) struct MicroKernelArgs {
     /// Steps.
     pub(super) k: usize,
     /// The result, its columns contiguous.
@@ -35,7 +35,7 @@ pub(super) struct Block {
 }
 
 /// Code for one size of block.
-pub(super) type Code = unsafe fn(&Block);
+pub(super) type MicroKernel = unsafe fn(&MicroKernelArgs);
 
 /// Which lanes of the last vector exist.
 const WHOLE: u8 = 0;
@@ -54,7 +54,7 @@ const GROUP: usize = 3;
 /// As for [`block`].
 #[inline(always)]
 unsafe fn depth<S: Simd, const R: usize, const C: usize, const LAST: u8, const DENSE: bool>(
-    x: &Block,
+    x: &MicroKernelArgs,
     sums: &mut [[S::V; C]; R],
 ) {
     let col = if DENSE { 4 } else { x.a_col };
@@ -93,7 +93,7 @@ unsafe fn depth<S: Simd, const R: usize, const C: usize, const LAST: u8, const D
 /// As for [`block`].
 #[inline(always)]
 unsafe fn step<S: Simd, const R: usize, const C: usize, const LAST: u8>(
-    x: &Block,
+    x: &MicroKernelArgs,
     rows: &[*const u8; 4],
     ahead: isize,
     b: *const u8,
@@ -117,7 +117,7 @@ unsafe fn step<S: Simd, const R: usize, const C: usize, const LAST: u8>(
 }
 
 #[inline(always)]
-unsafe fn block<S: Simd, const R: usize, const C: usize, const LAST: u8>(x: &Block) {
+unsafe fn block<S: Simd, const R: usize, const C: usize, const LAST: u8>(x: &MicroKernelArgs) {
     // SAFETY: R rows and C vectors (of the last one, the lanes that exist) are inside the matrices.
     unsafe {
         let mask = S::mask(x.last);
@@ -169,9 +169,9 @@ pub(super) struct Version {
     /// What brings elements to its width.
     pub(super) widen: Option<Widen>,
     /// What packs several panels of two vectors, if there is something better than one behind the other.
-    pub(super) side: Option<Side>,
+    pub(super) side: Option<PanelPair>,
     /// The code for (rows, vectors, what the last vector is).
-    pick: fn(usize, usize, u8) -> Code,
+    pick: fn(usize, usize, u8) -> MicroKernel,
 }
 
 impl Version {
@@ -183,7 +183,7 @@ impl Version {
     }
 
     /// The code for a block; `last`: lanes of its last vector, `packed`: is b?
-    pub(super) fn code(&self, rows: usize, vectors: usize, last: usize, packed: bool) -> Code {
+    pub(super) fn code(&self, rows: usize, vectors: usize, last: usize, packed: bool) -> MicroKernel {
         let kind = match (last == self.lanes, packed) {
             (true, _) => WHOLE,
             (_, true) => PADDED,
@@ -202,12 +202,12 @@ macro_rules! version {
             /// # Safety
             /// As for [`block`]; the machine has the instructions.
             #[target_feature(enable = $features)]
-            unsafe fn of<const R: usize, const C: usize, const LAST: u8>(x: &Block) {
+            unsafe fn of<const R: usize, const C: usize, const LAST: u8>(x: &MicroKernelArgs) {
                 // SAFETY: the caller's promise.
                 unsafe { block::<$simd, R, C, LAST>(x) }
             }
 
-            pub(super) fn pick(rows: usize, vectors: usize, last: u8) -> Code {
+            pub(super) fn pick(rows: usize, vectors: usize, last: u8) -> MicroKernel {
                 match (rows, vectors, last) {
                     $($(
                         ($rows, $vectors, WHOLE) => of::<$rows, $vectors, WHOLE>,
@@ -396,7 +396,7 @@ unsafe fn steps_in_order(version: &Version) -> bool {
         let b: [u32; 16] = std::array::from_fn(|_| next() | next() >> 16);
         let start: [f32; 16] = std::array::from_fn(|_| float(next() | next() >> 16));
         let mut d = [0f32; 16];
-        let block = Block {
+        let block = MicroKernelArgs {
             k: 1,
             d: d.as_mut_ptr().cast(),
             d_row: 0,

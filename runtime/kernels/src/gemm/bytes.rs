@@ -4,7 +4,7 @@
 //! 128, and what that is too much, 128 times the sum of each column of b, is a row of the panel that is subtracted
 //! (that is, its negative is added).
 
-use super::blocks::{Block, Version};
+use super::blocks::{MicroKernelArgs, Version};
 use super::panels::{self, Panel, Way};
 use super::plain::at;
 use super::{Job, Matrix};
@@ -40,7 +40,7 @@ impl Bytes {
             // The sums of the columns are a product with a row of ones.
             let ones = [1u8; 4];
             let sums = to.wrapping_add(4 * groups * padded);
-            let sum = Block {
+            let sum = MicroKernelArgs {
                 k: groups,
                 d: sums,
                 d_row: 0,

@@ -12,7 +12,7 @@ const MOST: usize = 128;
 
 /// What panels were packed from, and how: equal ones are the same bytes for the length of a launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Source {
+pub(super) struct PackedFrom {
     /// b's first element, bytes from row to row and from column to column.
     at: usize,
     row: isize,
@@ -25,7 +25,7 @@ pub(super) struct Source {
 
 /// The panels that are there.
 #[repr(C, align(64))]
-pub(super) struct Kept {
+pub(super) struct PackedOperandCache {
     /// Is there any sense in the other fields? Not when a thread begins to work on a launch: this word is zero then.
     begun: u64,
     /// Are panels not kept?
@@ -35,39 +35,39 @@ pub(super) struct Kept {
     /// How many panels were found since the first of them was packed.
     found: usize,
     count: usize,
-    sources: [Source; MOST],
+    sources: [PackedFrom; MOST],
     /// Where their panels begin in the room.
     places: [usize; MOST],
 }
 
-/// Room for panels, behind [`Kept`].
+/// Room for panels, behind [`PackedOperandCache`].
 #[derive(Clone, Copy)]
 pub(super) struct Room {
-    kept: *mut Kept,
+    kept: *mut PackedOperandCache,
     /// Bytes.
     size: usize,
 }
 
 /// A place for panels.
-pub(super) struct Place {
+pub(super) struct PanelSlot {
     pub(super) at: *mut u8,
     /// Are they there already?
     pub(super) packed: bool,
 }
 
-impl Source {
+impl PackedFrom {
     /// Some steps and columns of b, if it may be kept.
-    pub(super) fn new(job: &Job, b: &Matrix<*const u8>, size: (usize, usize), way: [u16; 3]) -> Option<Source> {
+    pub(super) fn new(job: &Job, b: &Matrix<*const u8>, size: (usize, usize), way: [u16; 3]) -> Option<PackedFrom> {
         let [x, y, z] = way;
         let way = [x, y, z, job.ab as u16];
-        job.rests.1.then_some(Source { at: b.at.addr(), row: b.row, col: b.col, size, way })
+        job.rests.1.then_some(PackedFrom { at: b.at.addr(), row: b.row, col: b.col, size, way })
     }
 }
 
 impl Room {
-    /// What lies from `at` on, `all` bytes of which [`Kept`] and the room take; `at` is aligned to 64.
+    /// What lies from `at` on, `all` bytes of which [`PackedOperandCache`] and the room take; `at` is aligned to 64.
     pub(super) fn new(at: *mut u8, all: usize) -> Room {
-        Room { kept: at.cast(), size: all - size_of::<Kept>() }
+        Room { kept: at.cast(), size: all - size_of::<PackedOperandCache>() }
     }
 
     /// Where panels of so many bytes go, or are. They stay until the next call; those with a source longer, perhaps.
@@ -75,7 +75,7 @@ impl Room {
     /// # Safety
     /// The memory is there and the caller's, `bytes` are not more than the room, and the panels of a source are packed
     /// before the next call if they are not there.
-    pub(super) unsafe fn place(self, source: Option<Source>, bytes: usize) -> Place {
+    pub(super) unsafe fn place(self, source: Option<PackedFrom>, bytes: usize) -> PanelSlot {
         debug_assert!(bytes <= self.size, "{bytes} bytes of panels in {}", self.size);
         let bytes = bytes.next_multiple_of(64).min(self.size);
         // SAFETY: the caller's promise; a struct of zeros is an empty one.
@@ -93,7 +93,7 @@ impl Room {
         if let Some(source) = source.filter(|_| !kept.off) {
             if let Some(n) = kept.sources[..kept.count].iter().position(|s| *s == source) {
                 kept.found += 1;
-                return Place { at: room.wrapping_add(kept.places[n]), packed: true };
+                return PanelSlot { at: room.wrapping_add(kept.places[n]), packed: true };
             }
             if kept.count == MOST || kept.used + bytes > self.size {
                 kept.off = kept.found == 0;
@@ -104,17 +104,17 @@ impl Room {
                 (kept.sources[kept.count], kept.places[kept.count]) = (source, at);
                 kept.count += 1;
                 kept.used += bytes;
-                return Place { at: room.wrapping_add(at), packed: false };
+                return PanelSlot { at: room.wrapping_add(at), packed: false };
             }
         }
         if kept.used + bytes > self.size {
             kept.clear();
         }
-        Place { at: room.wrapping_add(kept.used), packed: false }
+        PanelSlot { at: room.wrapping_add(kept.used), packed: false }
     }
 }
 
-impl Kept {
+impl PackedOperandCache {
     fn clear(&mut self) {
         (self.used, self.found, self.count) = (0, 0, 0);
     }
@@ -125,17 +125,17 @@ mod tests {
     use super::*;
     use ptoc_tensor::DType;
 
-    fn source(n: usize) -> Option<Source> {
-        Some(Source { at: n, row: 4, col: 8, size: (3, 5), way: [1, 0, 2, DType::F32 as u16] })
+    fn source(n: usize) -> Option<PackedFrom> {
+        Some(PackedFrom { at: n, row: 4, col: 8, size: (3, 5), way: [1, 0, 2, DType::F32 as u16] })
     }
 
     #[test]
     fn panels_stay_while_there_is_room() {
-        let all = size_of::<Kept>() + 1024;
+        let all = size_of::<PackedOperandCache>() + 1024;
         let mut memory = vec![0u64; all / 8 + 8];
         let at = memory.as_mut_ptr().cast::<u8>();
         let at = at.wrapping_add(at.align_offset(64));
-        let start = at.wrapping_add(size_of::<Kept>()).addr();
+        let start = at.wrapping_add(size_of::<PackedOperandCache>()).addr();
         // SAFETY: the memory is there.
         let place = |all: usize, source, bytes| {
             let place = unsafe { Room::new(at, all).place(source, bytes) };
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn panels_that_nobody_finds_are_not_kept() {
-        let all = size_of::<Kept>() + 1024;
+        let all = size_of::<PackedOperandCache>() + 1024;
         let mut memory = vec![0u64; all / 8 + 8];
         let at = memory.as_mut_ptr().cast::<u8>();
         let at = at.wrapping_add(at.align_offset(64));

@@ -10,9 +10,9 @@
 
 use super::super::LINE;
 use super::blocks::Version;
-use super::kept::{Kept, Room, Source};
+use super::kept::{PackedFrom, PackedOperandCache, Room};
 use super::plain::at;
-use super::walk::{Ahead, Columns, Stretch, Strips, Walk, fetch};
+use super::walk::{Ahead, Columns, Stretch, StripSchedule, Strips, fetch};
 use super::{Job, Matrix, cache};
 
 /// Groups of k that blocks take at once: a strip of a then takes a quarter of a first-level cache of 48 KiB.
@@ -46,7 +46,7 @@ pub(super) fn room_bytes() -> usize {
 
 /// Bytes that a product needs: panels of b, and a strip of a.
 pub(super) fn scratch() -> usize {
-    size_of::<Kept>() + room_bytes() + STRIP
+    size_of::<PackedOperandCache>() + room_bytes() + STRIP
 }
 
 /// Room for panels in a product's scratch, and for so many bytes behind it.
@@ -204,7 +204,7 @@ pub(super) unsafe fn packed<W: Way>(job: &Job, way: &W) {
             let groups = k.div_ceil(W::STEPS);
             let deep = groups + W::MORE;
             let b = shifted(job.b, from, first);
-            let source = Source::new(job, &b, (k, n), [W::STEPS as u16, W::MORE as u16, width as u16]);
+            let source = PackedFrom::new(job, &b, (k, n), [W::STEPS as u16, W::MORE as u16, width as u16]);
             let part = Stretch { job, version, first: from == 0, groups };
             // SAFETY: the panels have room for so many groups by n, and the strip for its rows; blocks lie inside the
             // matrices.
@@ -218,7 +218,7 @@ pub(super) unsafe fn packed<W: Way>(job: &Job, way: &W) {
                 // The next strip's rows, where they are contiguous.
                 let asks = n > width && job.a.col == size as isize;
                 let share = most.div_ceil(n.div_ceil(width));
-                let walk = Walk::new(&part, panels, (first, n));
+                let walk = StripSchedule::new(&part, panels, (first, n));
                 let codes = [walk.code(height), walk.code((height + 1).min(most))];
                 for (i, r) in strips.each() {
                     let code = codes[usize::from(r > height)];

@@ -9,7 +9,7 @@
 use super::super::{LINE, simd::columns_of};
 use super::blocks::Version;
 use super::floats::Floats;
-use super::kept::Source;
+use super::kept::PackedFrom;
 use super::panels::{self, Panels, STRETCH, STRIP, Way, even, shape, shifted};
 use super::plain::at;
 use super::walk::{Columns, Stretch, Strips, fetch};
@@ -66,7 +66,7 @@ pub(super) unsafe fn product(job: &Job, way: &Floats) {
         for from in (0..job.k).step_by(stretch) {
             let k = stretch.min(job.k - from);
             let b = shifted(job.b, from, first);
-            let source = Source::new(job, &b, (k, n), [Floats::STEPS as u16, Floats::MORE as u16, width as u16]);
+            let source = PackedFrom::new(job, &b, (k, n), [Floats::STEPS as u16, Floats::MORE as u16, width as u16]);
             let part = Stretch { job, version, first: from == 0, groups: k };
             // SAFETY: the room has these panels, and behind them a block of a; blocks lie inside the matrices.
             unsafe {

@@ -6,14 +6,14 @@
 
 use super::super::strided::fence;
 use super::super::{Rows, sixteens};
-use super::amx::{self, Block, Way};
+use super::amx::{self, AmxBlock, Way};
 use super::dots;
-use super::kept::Source;
+use super::kept::PackedFrom;
 use super::panels::{self, even, shifted};
 use super::plain::at;
 use super::walk::fetch;
 use super::{Job, Matrix, cache};
-use ptoc_exec::matrix::{self, LINE, SIDE, TILE, Tiles};
+use ptoc_exec::matrix::{self, AmxTiles, LINE, SIDE, TILE};
 use ptoc_tensor::DType;
 use std::arch::x86_64::*;
 
@@ -84,7 +84,7 @@ pub(super) unsafe fn product(job: &Job, way: Way) {
     let far = (job.m.max(job.n) * job.k * job.ab.size()) > cache::second_level() / 8;
     // SAFETY: the caller's promise; the room has sums of `wide` blocks, and `deep` by `wide` pairs of tiles.
     unsafe {
-        let tiles = Tiles::new();
+        let tiles = AmxTiles::new();
         for first in (0..panels).step_by(wide) {
             for from in (0..groups).step_by(deep) {
                 let columns = (first * WIDTH, job.n.min((first + wide) * WIDTH));
@@ -92,10 +92,22 @@ pub(super) unsafe fn product(job: &Job, way: Way) {
                 let past = past && last;
                 let b = shifted(job.b, from * unit, columns.0);
                 let size = ((groups * unit).min(job.k - from * unit), columns.1 - columns.0);
-                let source = Source::new(job, &b, size, [unit as u16, way.parts as u16, 0]);
+                let source = PackedFrom::new(job, &b, size, [unit as u16, way.parts as u16, 0]);
                 let place = room.place(source, size.1.div_ceil(WIDTH) * groups * group);
-                let part =
-                    Part { job, way, unit, group, columns, from, groups, packed: place.at, strip, sums, far, past };
+                let part = CachedPart {
+                    job,
+                    way,
+                    unit,
+                    group,
+                    columns,
+                    from,
+                    groups,
+                    packed: place.at,
+                    strip,
+                    sums,
+                    far,
+                    past,
+                };
                 if !place.packed {
                     part.pack_panels();
                 }
@@ -109,7 +121,7 @@ pub(super) unsafe fn product(job: &Job, way: Way) {
 }
 
 /// A part of b that the cache holds.
-struct Part<'j> {
+struct CachedPart<'j> {
     job: &'j Job,
     way: Way,
     /// Steps in a group, and bytes of a group of a panel.
@@ -130,10 +142,10 @@ struct Part<'j> {
     past: bool,
 }
 
-impl Part<'_> {
+impl CachedPart<'_> {
     /// # Safety
     /// As for [`product`].
-    unsafe fn compute(&self, tiles: &Tiles) {
+    unsafe fn compute(&self, tiles: &AmxTiles) {
         let job = self.job;
         // SAFETY: the caller's promise.
         unsafe {
@@ -230,7 +242,13 @@ impl Part<'_> {
     ///
     /// # Safety
     /// As for [`product`].
-    unsafe fn blocks(&self, (i, rows): (usize, usize), (from, groups): (usize, usize), a: amx::Lines, tiles: &Tiles) {
+    unsafe fn blocks(
+        &self,
+        (i, rows): (usize, usize),
+        (from, groups): (usize, usize),
+        a: amx::Lines,
+        tiles: &AmxTiles,
+    ) {
         let job = self.job;
         let code = self.way.code[rows.div_ceil(SIDE) - 1];
         let (first, until) = self.columns;
@@ -262,7 +280,7 @@ impl Part<'_> {
                 let direct = last && whole && !self.past;
                 let (to, to_row) = if direct { (d, job.d.row) } else { (sums, SUMS_ROW as isize) };
                 let b = self.panel(number, from).cast_const();
-                code(&Block { groups, a, b, start, start_row, d: to, d_row: to_row }, tiles);
+                code(&AmxBlock { groups, a, b, start, start_row, d: to, d_row: to_row }, tiles);
                 if last && self.past && columns == WIDTH {
                     stream(sums, rows, d, job.d.row);
                 } else if last && !direct {

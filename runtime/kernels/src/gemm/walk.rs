@@ -1,6 +1,6 @@
 //! Blocks behind one another: those of a strip of a, one for each panel of b.
 
-use super::blocks::{Block, Code, Version};
+use super::blocks::{MicroKernel, MicroKernelArgs, Version};
 use super::panels::Panels;
 use super::{Job, Matrix};
 
@@ -55,17 +55,23 @@ impl Strips {
 
 impl Stretch<'_> {
     /// The code for so many rows and columns.
-    pub(super) fn code(&self, rows: usize, columns: usize, packed: bool) -> Code {
+    pub(super) fn code(&self, rows: usize, columns: usize, packed: bool) -> MicroKernel {
         let (vectors, last) = self.version.vectors(columns);
         self.version.code(rows, vectors, last, packed)
     }
 
     /// The block from row i and column j on, of so many columns; its part of a and of b.
-    pub(super) fn block(&self, i: usize, (j, columns): (usize, usize), a: Matrix<*const u8>, b: &Columns) -> Block {
+    pub(super) fn block(
+        &self,
+        i: usize,
+        (j, columns): (usize, usize),
+        a: Matrix<*const u8>,
+        b: &Columns,
+    ) -> MicroKernelArgs {
         let job = self.job;
         let d = job.d.at.wrapping_offset(i as isize * job.d.row + 4 * j as isize);
         let (start, start_row) = if self.first { job.starts(i, j) } else { (d.cast_const(), job.d.row) };
-        Block {
+        MicroKernelArgs {
             k: self.groups,
             d,
             d_row: job.d.row,
@@ -84,7 +90,7 @@ impl Stretch<'_> {
 
 /// A stretch's panels, as strips of a pass by. What strips have in common is counted once: a block of 64 steps takes as
 /// long as two or three divisions.
-pub(super) struct Walk<'p> {
+pub(super) struct StripSchedule<'p> {
     part: &'p Stretch<'p>,
     panels: Panels,
     /// The first column of the first panel.
@@ -97,22 +103,22 @@ pub(super) struct Walk<'p> {
     steps: (usize, usize, usize, usize),
 }
 
-impl<'p> Walk<'p> {
+impl<'p> StripSchedule<'p> {
     pub(super) fn new(part: &'p Stretch<'p>, panels: Panels, (first, n): (usize, usize)) -> Self {
         let Panels { width, deep, .. } = panels;
         let bytes = 4 * width * deep;
         let plus = if deep > part.groups { bytes } else { 0 };
         let start = if part.first && part.job.start.at.is_null() { 0 } else { 4 * width };
-        Walk { part, panels, first, whole: n / width, rest: n % width, steps: (bytes, plus, start, 4 * width) }
+        StripSchedule { part, panels, first, whole: n / width, rest: n % width, steps: (bytes, plus, start, 4 * width) }
     }
 
     /// The code for whole panels by so many rows.
-    pub(super) fn code(&self, rows: usize) -> Code {
+    pub(super) fn code(&self, rows: usize) -> MicroKernel {
         self.part.code(rows, self.panels.width, true)
     }
 
     /// The block of a panel with so many columns; the strip's first row and part of a.
-    fn block(&self, i: usize, number: usize, columns: usize, a: Matrix<*const u8>) -> Block {
+    fn block(&self, i: usize, number: usize, columns: usize, a: Matrix<*const u8>) -> MicroKernelArgs {
         let Panels { at, width, lanes, deep } = self.panels;
         let row = if columns == width { 4 * width } else { 4 * columns.next_multiple_of(lanes) };
         let at = at.wrapping_add(number * self.steps.0).cast_const();
@@ -125,7 +131,13 @@ impl<'p> Walk<'p> {
     /// # Safety
     /// They lie inside the matrices, and the machine has the version's instructions.
     #[inline(always)]
-    pub(super) unsafe fn strip(&self, (i, rows): (usize, usize), code: Code, a: Matrix<*const u8>, mut ahead: Ahead) {
+    pub(super) unsafe fn strip(
+        &self,
+        (i, rows): (usize, usize),
+        code: MicroKernel,
+        a: Matrix<*const u8>,
+        mut ahead: Ahead,
+    ) {
         let (bytes, plus, start, d) = self.steps;
         if self.whole > 0 {
             let mut block = self.block(i, 0, self.panels.width, a);
@@ -163,7 +175,7 @@ pub(super) struct Ahead {
 impl Ahead {
     /// With one block, of so many rows.
     #[inline(always)]
-    fn fetch(&mut self, block: &Block, rows: usize) {
+    fn fetch(&mut self, block: &MicroKernelArgs, rows: usize) {
         let share = self.share.min(self.rows);
         for _ in 0..share {
             fetch(self.a.at, self.bytes);

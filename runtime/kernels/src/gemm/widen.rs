@@ -85,10 +85,10 @@ pub(super) unsafe fn widen_narrow(ty: DType, from: Rows<*const u8>, to: Rows<*mu
 /// panel to panel, how many rows and panels. They are there, and the machine has the instructions.
 ///
 /// So rows of b are read along, where a panel alone would take a line of each.
-pub(super) type Side = unsafe fn(DType, Rows<*const u8>, Rows<*mut u8>, (usize, usize));
+pub(super) type PanelPair = unsafe fn(DType, Rows<*const u8>, Rows<*mut u8>, (usize, usize));
 
 /// # Safety
-/// As for [`Side`].
+/// As for [`PanelPair`].
 #[inline(always)]
 unsafe fn panels_of<S: Halves>(ty: DType, from: Rows<*const u8>, to: Rows<*mut u8>, (rows, panels): (usize, usize)) {
     let vector = S::N * ty.size();
@@ -109,7 +109,7 @@ unsafe fn panels_of<S: Halves>(ty: DType, from: Rows<*const u8>, to: Rows<*mut u
 }
 
 /// # Safety
-/// As for [`Side`].
+/// As for [`PanelPair`].
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(super) unsafe fn side_narrow(ty: DType, from: Rows<*const u8>, to: Rows<*mut u8>, size: (usize, usize)) {

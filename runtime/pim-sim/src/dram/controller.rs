@@ -193,7 +193,7 @@ pub fn simulate(
 
 /// What one channel did.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct ChannelOutcome {
     /// Its counts.
     pub stats: Stats,
     /// Its commands, if they were asked for.
@@ -208,7 +208,7 @@ pub fn simulate_channels(
     channels: &[Vec<Request>],
     keep_commands: bool,
     threads: usize,
-) -> Result<Vec<Outcome>, (usize, SimError)> {
+) -> Result<Vec<ChannelOutcome>, (usize, SimError)> {
     let run = |requests: &Vec<Request>| {
         let mut commands = Vec::new();
         let stats = simulate(config, controller, requests.iter().copied(), |issued| {
@@ -216,7 +216,7 @@ pub fn simulate_channels(
                 commands.push(issued);
             }
         })?;
-        Ok(Outcome { stats, commands })
+        Ok(ChannelOutcome { stats, commands })
     };
     let threads = threads.clamp(1, channels.len().max(1));
     let next = std::sync::atomic::AtomicUsize::new(0);

@@ -19,7 +19,7 @@ pub mod trace;
 
 pub use command::{Command, CommandSet};
 pub use config::Config;
-pub use controller::{Controller, Outcome, Policy, Refresh, RowPolicy, SimError, simulate, simulate_channels};
+pub use controller::{ChannelOutcome, Controller, Policy, Refresh, RowPolicy, SimError, simulate, simulate_channels};
 pub use device::{Cause, Device};
 pub use mapping::Mapping;
 pub use org::{Address, Org};

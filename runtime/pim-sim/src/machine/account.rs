@@ -2,7 +2,7 @@
 //! and the line of the source that it was spent on.
 
 use crate::dram::Cause;
-use ptoc_pim_stream::stream::Place;
+use ptoc_pim_stream::stream::SourceLine;
 use std::collections::BTreeMap;
 
 /// What a pseudo-channel did, or waited for.
@@ -73,7 +73,7 @@ struct Clock {
     /// Everything before this tick is charged.
     done: u64,
     /// What it does until when, and for which line.
-    busy: (u64, Bucket, Place),
+    busy: (u64, Bucket, SourceLine),
     /// Its last data have moved then.
     data_end: u64,
     buckets: Buckets,
@@ -83,7 +83,7 @@ struct Clock {
 
 /// A column command, for the account.
 #[derive(Clone, Copy, Debug)]
-pub struct Event {
+pub struct ColumnEvent {
     /// Its tick.
     pub tick: u64,
     /// The bucket of the wait before it, fences left out.
@@ -95,7 +95,7 @@ pub struct Event {
     /// The first tick after its data.
     pub data_end: u64,
     /// Whose it is.
-    pub place: Place,
+    pub place: SourceLine,
 }
 
 /// The time of all pseudo-channels.
@@ -105,14 +105,14 @@ pub struct Account {
     /// The kind of the current step.
     kind: &'static str,
     /// By kind of step: how many, their ticks, the pseudo-channels' ticks.
-    pub kinds: BTreeMap<&'static str, Kind>,
+    pub kinds: BTreeMap<&'static str, KindTotals>,
     /// By line: the pseudo-channels' ticks.
-    pub lines: BTreeMap<Place, Buckets>,
+    pub lines: BTreeMap<SourceLine, Buckets>,
 }
 
 /// What the steps of one kind took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kind {
+pub struct KindTotals {
     /// How many.
     pub steps: u64,
     /// Ticks from the beginning to the end of each.
@@ -125,7 +125,7 @@ impl Account {
     /// So many pseudo-channels, at tick 0.
     pub fn new(pchs: usize) -> Account {
         let clock =
-            Clock { done: 0, busy: (0, Bucket::Idle, Place::default()), data_end: 0, buckets: NONE, apart: NONE };
+            Clock { done: 0, busy: (0, Bucket::Idle, SourceLine::default()), data_end: 0, buckets: NONE, apart: NONE };
         Account { clocks: vec![clock; pchs], kind: "", kinds: BTreeMap::new(), lines: BTreeMap::new() }
     }
 
@@ -149,7 +149,7 @@ impl Account {
         self.clocks[pch].busy.1
     }
 
-    fn charge(&mut self, pch: usize, until: u64, bucket: Bucket, place: Place) {
+    fn charge(&mut self, pch: usize, until: u64, bucket: Bucket, place: SourceLine) {
         let clock = &mut self.clocks[pch];
         let ticks = until.saturating_sub(clock.done);
         if ticks == 0 {
@@ -167,7 +167,7 @@ impl Account {
     }
 
     /// A column command was issued.
-    pub fn column(&mut self, pch: usize, e: Event) {
+    pub fn column(&mut self, pch: usize, e: ColumnEvent) {
         self.finish_busy(pch, e.tick);
         self.charge(pch, e.fence.min(e.tick), Bucket::Fence, e.place);
         self.charge(pch, e.tick, e.wait, e.place);
@@ -177,13 +177,13 @@ impl Account {
     }
 
     /// Charges a pseudo-channel for what it did on its own, from where it stands.
-    pub fn spend(&mut self, pch: usize, until: u64, bucket: Bucket, place: Place) {
+    pub fn spend(&mut self, pch: usize, until: u64, bucket: Bucket, place: SourceLine) {
         self.finish_busy(pch, until);
         self.charge(pch, until, bucket, place);
     }
 
     /// Units with sequencers have the banks of a pseudo-channel up to `until`; see [`Account::apart`].
-    pub fn spend_apart(&mut self, pch: usize, until: u64, bucket: Bucket, place: Place) {
+    pub fn spend_apart(&mut self, pch: usize, until: u64, bucket: Bucket, place: SourceLine) {
         let before = self.clocks[pch].buckets;
         self.spend(pch, until, bucket, place);
         let clock = &mut self.clocks[pch];
@@ -196,7 +196,7 @@ impl Account {
     }
 
     /// The step that began at `start` ends; all pseudo-channels meet. Data still move, then there is nothing to do.
-    pub fn end(&mut self, start: u64, end: u64, place: Place) {
+    pub fn end(&mut self, start: u64, end: u64, place: SourceLine) {
         for pch in 0..self.clocks.len() {
             self.finish_busy(pch, end);
             let data = self.clocks[pch].data_end.min(end);

@@ -8,22 +8,24 @@ mod gather;
 mod order;
 
 use super::account::{Bucket, Buckets};
-use super::lanes::{Effect, Rules, Source, Want};
+use super::lanes::{CommandSource, Effect, Rules, Want};
 use super::log::{Log, Slice};
 use super::memory::Memory;
-use super::{Fail, Machine, Stop};
+use super::{Fail, Machine, MachineStop};
 use crate::dram::{Command, Issued, Refresh};
-use crate::units::geopim::{Banks, Border, Fault, Job, Kernel, Label, Map, MapPlace, Order, Report, UnitConfig, run};
+use crate::units::geopim::{
+    Banks, Border, GeoPimFault, GeoPimKernel, Job, Map, MapPlace, Order, Report, TickLabel, UnitConfig, run,
+};
 use ptoc_pim_stream::Geometry;
-use ptoc_pim_stream::driver::{self, Kind};
+use ptoc_pim_stream::driver::{self, CommandKind};
 use ptoc_pim_stream::register::{self, Parameters};
-use ptoc_pim_stream::stream::{self, BURST, Descriptor, LoopOrder, MapLayout, Params, Place};
+use ptoc_pim_stream::stream::{self, BURST, Descriptor, LoopOrder, MapLayout, Params, SourceLine};
 use ptoc_pim_stream::unit::GeoPim;
 use ptoc_tensor::Tensor;
 
 /// What the driver has told the units.
 #[derive(Debug, Default)]
-pub struct State {
+pub struct DriverState {
     descriptor: Option<Descriptor>,
     /// Where a unit's entries are, after a LOAD.
     loaded: Option<u64>,
@@ -32,8 +34,8 @@ pub struct State {
 /// What a unit did in its executions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnitTime {
-    /// Ticks by [`Label`], in the order of [`Label::ALL`].
-    pub ticks: [u64; Label::COUNT],
+    /// Ticks by [`TickLabel`], in the order of [`TickLabel::ALL`].
+    pub ticks: [u64; TickLabel::COUNT],
     /// Queries, samples and half buffers.
     pub work: [u64; 3],
     /// Accesses of the map, and those that found their row open.
@@ -53,7 +55,7 @@ impl UnitTime {
     /// Its time as the account of a pseudo-channel names it.
     pub fn buckets(&self) -> Buckets {
         let mut out = Buckets::default();
-        Label::ALL.iter().zip(self.ticks).for_each(|(label, ticks)| out[bucket(*label) as usize] += ticks);
+        TickLabel::ALL.iter().zip(self.ticks).for_each(|(label, ticks)| out[bucket(*label) as usize] += ticks);
         out
     }
 }
@@ -78,11 +80,11 @@ impl Banks for View<'_> {
 /// Closes the banks of a pseudo-channel.
 struct Closing {
     done: bool,
-    place: Place,
+    place: SourceLine,
 }
 
-impl Source for Closing {
-    fn place(&self) -> Place {
+impl CommandSource for Closing {
+    fn place(&self) -> SourceLine {
         self.place
     }
 
@@ -90,14 +92,14 @@ impl Source for Closing {
         if self.done { Want::End } else { Want::Close }
     }
 
-    fn done(&mut self, _: &mut Memory, _: &mut Log) -> Result<Effect, Stop> {
+    fn done(&mut self, _: &mut Memory, _: &mut Log) -> Result<Effect, MachineStop> {
         self.done = true;
         Ok(Effect { bucket: Bucket::Row, place: self.place, host: false })
     }
 }
 
-fn missing(what: &str) -> Stop {
-    Stop::new(Fail::Unit, format!("there is no {what} before it"))
+fn missing(what: &str) -> MachineStop {
+    MachineStop::new(Fail::Unit, format!("there is no {what} before it"))
 }
 
 impl Machine<'_> {
@@ -106,7 +108,7 @@ impl Machine<'_> {
     }
 
     /// Packs an entry for every query of every unit, and writes them; entries behind a unit's last query are not valid.
-    pub(super) fn params(&mut self, place: Place, p: &Params, start: u64) -> Result<u64, Stop> {
+    pub(super) fn params(&mut self, place: SourceLine, p: &Params, start: u64) -> Result<u64, MachineStop> {
         let d = self.geopim.descriptor.ok_or_else(|| missing("descriptor"))?;
         let g = self.geometry;
         let geo = self.arrays[p.geo as usize].as_ref().map_or(&[][..], Tensor::bytes);
@@ -138,31 +140,43 @@ impl Machine<'_> {
                         has_offsets: p.offsets.is_some(),
                     },
                 };
-                let bytes = entry.encode().map_err(|e| Stop::new(Fail::Unit, format!("query {q}: {e}")))?;
+                let bytes = entry.encode().map_err(|e| MachineStop::new(Fail::Unit, format!("query {q}: {e}")))?;
                 let address = home + p.address + (i * register::SIZE) as u64;
                 full |= self.dram.memory.write(address, &bytes).is_err();
                 bursts.push(address / BURST as u64);
             }
         }
         if full {
-            return Err(Stop::new(Fail::Size, super::FULL.into()));
+            return Err(MachineStop::new(Fail::Size, super::FULL.into()));
         }
         self.dram.log.bytes.host_useful += (bursts.len() * register::SIZE) as u64;
         self.serve(place, &bursts, true, start)
     }
 
-    pub(super) fn drive(&mut self, place: Place, c: &driver::Command, unit: &GeoPim, start: u64) -> Result<u64, Stop> {
+    pub(super) fn drive(
+        &mut self,
+        place: SourceLine,
+        c: &driver::DriverCommand,
+        unit: &GeoPim,
+        start: u64,
+    ) -> Result<u64, MachineStop> {
         match c.kind {
-            Kind::Load => {
+            CommandKind::Load => {
                 self.geopim.loaded = Some(c.params);
                 Ok(start)
             }
-            Kind::Execute => self.execute(place, c, unit, start),
-            Kind::Read => Ok(start),
+            CommandKind::Execute => self.execute(place, c, unit, start),
+            CommandKind::Read => Ok(start),
         }
     }
 
-    fn execute(&mut self, place: Place, c: &driver::Command, unit: &GeoPim, start: u64) -> Result<u64, Stop> {
+    fn execute(
+        &mut self,
+        place: SourceLine,
+        c: &driver::DriverCommand,
+        unit: &GeoPim,
+        start: u64,
+    ) -> Result<u64, MachineStop> {
         let d = self.geopim.descriptor.ok_or_else(|| missing("descriptor"))?;
         let params = self.geopim.loaded.ok_or_else(|| missing("LOAD"))?;
         self.gather(&d, c, params, unit);
@@ -190,12 +204,12 @@ impl Machine<'_> {
 
     fn execute_channel(
         &mut self,
-        place: Place,
+        place: SourceLine,
         channel: usize,
-        kernel: &Kernel,
+        kernel: &GeoPimKernel,
         mut jobs: Vec<Job>,
         start: u64,
-    ) -> Result<u64, Stop> {
+    ) -> Result<u64, MachineStop> {
         let g = self.geometry;
         let pcs = g.pch as usize;
         let begin = self.close(place, channel, start)?;
@@ -215,16 +229,17 @@ impl Machine<'_> {
             let job = jobs[0].clone();
             jobs.extend(idle.into_iter().map(|bank| Job { bank, queries: 0, ..job.clone() }));
         }
-        let kernel = Kernel { replicated: self.replicated(kernel, &jobs[..wanted], &homes), ..kernel.clone() };
+        let kernel = GeoPimKernel { replicated: self.replicated(kernel, &jobs[..wanted], &homes), ..kernel.clone() };
         let mut commands: Vec<Issued> = Vec::new();
         let mut view = View { memory: &mut self.dram.memory, homes, full: false };
         let report = run(&self.dram.config, self.dram.controller.refresh, &kernel, &jobs, &mut view, begin, |i| {
             commands.push(i)
         });
-        let report =
-            report.map_err(|f: Fault| Stop::new(if f.refresh { Fail::Time } else { Fail::Unit }, f.to_string()))?;
+        let report = report.map_err(|f: GeoPimFault| {
+            MachineStop::new(if f.refresh { Fail::Time } else { Fail::Unit }, f.to_string())
+        })?;
         if view.full {
-            return Err(Stop::new(Fail::Size, super::FULL.into()));
+            return Err(MachineStop::new(Fail::Size, super::FULL.into()));
         }
         self.dram.sessions[channel].resume(report.end, report.due, &self.dram.config, &self.dram.controller);
         order::by_tick(&mut commands);
@@ -249,11 +264,11 @@ impl Machine<'_> {
 
     /// Closes all banks of a channel; the tick from which they may be activated, or refreshed (a refresh has one cycle
     /// less than an ACT, and so waits for longer).
-    fn close(&mut self, place: Place, channel: usize, start: u64) -> Result<u64, Stop> {
+    fn close(&mut self, place: SourceLine, channel: usize, start: u64) -> Result<u64, MachineStop> {
         self.dram.catch_up(channel, start)?;
         let mut closing: Vec<Closing> = (0..self.geometry.pch).map(|_| Closing { done: false, place }).collect();
         let rules = Rules { act_weight: 1, fence_data: true };
-        let sources = closing.iter_mut().enumerate().map(|(pc, s)| (pc, s as &mut dyn Source));
+        let sources = closing.iter_mut().enumerate().map(|(pc, s)| (pc, s as &mut dyn CommandSource));
         let closed = self.dram.channel(channel).run(rules, start, sources)?;
         let session = &self.dram.sessions[channel];
         let banks = (self.geometry.pch * self.geometry.banks_of_pch()) as usize;
@@ -267,7 +282,7 @@ impl Machine<'_> {
     }
 
     /// Do the banks of all jobs hold the same map in the same place? Then they may share what they have read.
-    fn replicated(&self, kernel: &Kernel, jobs: &[Job], homes: &[u64]) -> bool {
+    fn replicated(&self, kernel: &GeoPimKernel, jobs: &[Job], homes: &[u64]) -> bool {
         if kernel.unit.scratchpad_bytes == 0 {
             return false;
         }
@@ -285,7 +300,7 @@ impl Machine<'_> {
 
     /// Notes what the units did: counts, energy, and the time of every pseudo-channel, which is that of its slowest
     /// unit.
-    fn charge(&mut self, place: Place, channel: usize, units: usize, kernel: &Kernel, report: &Report) {
+    fn charge(&mut self, place: SourceLine, channel: usize, units: usize, kernel: &GeoPimKernel, report: &Report) {
         let per_pc = self.geometry.banks_of_pch() as usize;
         let pcs = self.geometry.pch as usize;
         let first = channel * pcs * per_pc;
@@ -294,7 +309,7 @@ impl Machine<'_> {
             let accesses = c.map_reads + c.operand_reads + c.writes;
             self.dram.sessions[channel].count_units([c.hits, c.misses, c.conflicts], [accesses - c.writes, c.writes]);
             self.dram.log.worked(first + unit.bank, accesses, c.cycles * u64::from(kernel.unit.lanes));
-            let ticks = Label::ALL.map(|l| unit.ledger.of(l));
+            let ticks = TickLabel::ALL.map(|l| unit.ledger.of(l));
             if let Some(history) = &mut self.dram.log.history {
                 history.computed(first + unit.bank, unit.ledger.busy(), place);
             }
@@ -310,7 +325,7 @@ impl Machine<'_> {
             let of_pc = report.units[..units].iter().filter(|u| u.bank / per_pc == pc);
             let Some(slowest) = of_pc.max_by_key(|u| u.end) else { continue };
             let mut at = report.start;
-            for label in Label::ALL {
+            for label in TickLabel::ALL {
                 at += slowest.ledger.of(label);
                 self.dram.log.account.spend_apart(channel * pcs + pc, at, bucket(label), place);
             }
@@ -319,20 +334,20 @@ impl Machine<'_> {
 }
 
 /// The bucket of a pseudo-channel's account.
-fn bucket(label: Label) -> Bucket {
+fn bucket(label: TickLabel) -> Bucket {
     match label {
-        Label::Compute => Bucket::Compute,
-        Label::Column | Label::Address => Bucket::Column,
-        Label::Row => Bucket::Row,
-        Label::Activate => Bucket::Faw,
-        Label::Refresh => Bucket::Refresh,
-        Label::Operand => Bucket::Operand,
-        Label::Idle => Bucket::Idle,
+        TickLabel::Compute => Bucket::Compute,
+        TickLabel::Column | TickLabel::Address => Bucket::Column,
+        TickLabel::Row => Bucket::Row,
+        TickLabel::Activate => Bucket::Faw,
+        TickLabel::Refresh => Bucket::Refresh,
+        TickLabel::Operand => Bucket::Operand,
+        TickLabel::Idle => Bucket::Idle,
     }
 }
 
-fn kernel(d: &Descriptor, unit: &GeoPim) -> Kernel {
-    Kernel {
+fn kernel(d: &Descriptor, unit: &GeoPim) -> GeoPimKernel {
+    GeoPimKernel {
         unit: UnitConfig {
             clock_khz: unit.clock_mhz.saturating_mul(1000),
             lanes: unit.lanes,

@@ -6,15 +6,15 @@
 //! addressing find one state.
 
 use super::account::Bucket;
-use super::lanes::{Effect, Rules, Source, Want};
+use super::lanes::{CommandSource, Effect, Rules, Want};
 use super::log::Log;
 use super::memory::Memory;
-use super::{Fail, Machine, Stop};
-use crate::units::hbm_pim::{Access, Control, Fault, Mode, ModeMachine, Step, Unit};
+use super::{Fail, Machine, MachineStop};
+use crate::units::hbm_pim::{ColumnAccess, Control, HbmPimFault, HbmPimUnit, ModeMachine, PimMode, StepResult};
 use crate::units::vector::{LANES, Vector};
 use ptoc_pim_stream::Geometry;
-use ptoc_pim_stream::crf::{Alu, Instruction, Place as Operand};
-use ptoc_pim_stream::stream::{BURST, Burst, ColumnOp, Data, Exec, Place};
+use ptoc_pim_stream::crf::{Alu, Instruction, OperandLocation as Operand};
+use ptoc_pim_stream::stream::{BURST, Burst, ColumnOp, Data, Exec, SourceLine};
 use ptoc_pim_stream::unit::HbmPim;
 use ptoc_tensor::Tensor;
 
@@ -22,19 +22,19 @@ use ptoc_tensor::Tensor;
 #[derive(Clone, Debug, Default)]
 pub struct Units {
     mode: ModeMachine,
-    units: Vec<Unit>,
+    units: Vec<HbmPimUnit>,
 }
 
 impl Units {
     /// Those of so many banks.
     pub fn new(banks: u32) -> Units {
-        Units { mode: ModeMachine::default(), units: vec![Unit::default(); banks as usize / 2] }
+        Units { mode: ModeMachine::default(), units: vec![HbmPimUnit::default(); banks as usize / 2] }
     }
 }
 
 impl Machine<'_> {
     /// Executes column commands on the pseudo-channels that they name; returns the tick when all are done.
-    pub(super) fn exec(&mut self, place: Place, e: &Exec, unit: &HbmPim, start: u64) -> Result<u64, Stop> {
+    pub(super) fn exec(&mut self, place: SourceLine, e: &Exec, unit: &HbmPim, start: u64) -> Result<u64, MachineStop> {
         let rules = Rules { act_weight: unit.act_weight, fence_data: unit.fence_data != 0 };
         let mut end = start;
         let mut rest = &e.pchs[..];
@@ -63,7 +63,7 @@ impl Machine<'_> {
                     lanes.last_mut().expect("just pushed").settle();
                 }
             }
-            let sources = lanes.iter_mut().map(|l| (l.home[1] as usize, l as &mut dyn Source));
+            let sources = lanes.iter_mut().map(|l| (l.home[1] as usize, l as &mut dyn CommandSource));
             let done = self.dram.channel(number).run(rules, start, sources)?;
             end = end.max(done);
         }
@@ -80,7 +80,7 @@ struct ExecLane<'e> {
     /// The mode changed: all banks close.
     close: bool,
     units: &'e mut Units,
-    place: Place,
+    place: SourceLine,
     arrays: &'e [Option<Tensor>],
     g: &'e Geometry,
     /// Channel and pseudo-channel.
@@ -104,15 +104,15 @@ impl ExecLane<'_> {
         }
     }
 
-    fn stop(&self, kind: Fail, message: String) -> Stop {
-        Stop { op: Some(self.op), ..Stop::new(kind, message) }
+    fn stop(&self, kind: Fail, message: String) -> MachineStop {
+        MachineStop { op: Some(self.op), ..MachineStop::new(kind, message) }
     }
 
     /// Banks of the pseudo-channel that follow a command.
     fn banks(&self) -> u32 {
         match self.units.mode.mode() {
-            Mode::SingleBank => 1,
-            Mode::AllBank | Mode::AllBankPim => (self.g.banks_of_pch() / 2).max(1),
+            PimMode::SingleBank => 1,
+            PimMode::AllBank | PimMode::AllBankPim => (self.g.banks_of_pch() / 2).max(1),
         }
     }
 
@@ -120,7 +120,7 @@ impl ExecLane<'_> {
         self.g.address([self.home[0], self.home[1], bank / self.g.bank, bank % self.g.bank], row, col)
     }
 
-    fn data(&self, data: &Data) -> Result<[u8; BURST], Stop> {
+    fn data(&self, data: &Data) -> Result<[u8; BURST], MachineStop> {
         match data {
             Data::Bytes(bytes) => Ok(*bytes),
             Data::Unit => Ok([0; BURST]),
@@ -145,7 +145,7 @@ impl ExecLane<'_> {
         write: bool,
         memory: &mut Memory,
         log: &mut Log,
-    ) -> Result<bool, Stop> {
+    ) -> Result<bool, MachineStop> {
         let odd = bank % 2;
         let mut executed = None;
         for n in 0..self.units.units.len() {
@@ -154,10 +154,10 @@ impl ExecLane<'_> {
             let before = burst;
             let unit = &mut self.units.units[n];
             let (even, other) = if odd == 0 { (Some(&mut burst), None) } else { (None, Some(&mut burst)) };
-            let access = Access { row: at.row, column: col, write, even, odd: other };
+            let access = ColumnAccess { row: at.row, column: col, write, even, odd: other };
             match unit.step(access) {
-                Ok(Step::Executed(pc)) => executed = unit.instruction(pc).or(executed),
-                Ok(Step::Idle) => {}
+                Ok(StepResult::Executed(pc)) => executed = unit.instruction(pc).or(executed),
+                Ok(StepResult::Idle) => {}
                 Err(fault) => {
                     let [channel, pc] = self.home;
                     let message = format!("unit {n} of pseudo-channel {channel}.{pc}: {}", describe(&fault));
@@ -183,7 +183,7 @@ impl ExecLane<'_> {
         data: Option<&Data>,
         memory: &mut Memory,
         log: &mut Log,
-    ) -> Result<Effect, Stop> {
+    ) -> Result<Effect, MachineStop> {
         let place = self.place;
         let bank = u32::from(at.bg) * self.g.bank + u32::from(at.bank);
         let col = at.col + self.at;
@@ -203,7 +203,7 @@ impl ExecLane<'_> {
                 Control::Counted | Control::Program => effect.bucket = Bucket::Mode,
                 Control::Changed(to) => {
                     effect.bucket = Bucket::Mode;
-                    self.close = (before == Mode::SingleBank) != (to == Mode::SingleBank);
+                    self.close = (before == PimMode::SingleBank) != (to == PimMode::SingleBank);
                 }
             }
             log.bytes.host_moved += BURST as u64;
@@ -220,15 +220,15 @@ impl ExecLane<'_> {
     /// The host's data, in the bank or in all of its parity.
     fn store(
         &self,
-        mode: Mode,
+        mode: PimMode,
         bank: u32,
         at: &Burst,
         col: u32,
         bytes: &[u8; BURST],
         memory: &mut Memory,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), MachineStop> {
         let full = |_| self.stop(Fail::Size, super::FULL.into());
-        if mode == Mode::SingleBank {
+        if mode == PimMode::SingleBank {
             return memory.write(self.address(bank, at.row, col), bytes).map_err(full);
         }
         (bank % 2..self.g.banks_of_pch())
@@ -238,8 +238,8 @@ impl ExecLane<'_> {
     }
 }
 
-impl Source for ExecLane<'_> {
-    fn place(&self) -> Place {
+impl CommandSource for ExecLane<'_> {
+    fn place(&self) -> SourceLine {
         self.place
     }
 
@@ -256,7 +256,7 @@ impl Source for ExecLane<'_> {
         Want::Column { bank: [at.bg, at.bank], row: at.row, col: at.col + self.at, write, banks: self.banks() }
     }
 
-    fn done(&mut self, memory: &mut Memory, log: &mut Log) -> Result<Effect, Stop> {
+    fn done(&mut self, memory: &mut Memory, log: &mut Log) -> Result<Effect, MachineStop> {
         let nothing = Effect { bucket: Bucket::Column, place: self.place, host: false };
         if std::mem::take(&mut self.close) {
             return Ok(nothing);
@@ -287,14 +287,16 @@ fn cost(instruction: &Instruction) -> (u64, bool) {
     (ops * LANES as u64, access)
 }
 
-fn describe(fault: &Fault) -> String {
+fn describe(fault: &HbmPimFault) -> String {
     match fault {
-        Fault::Word(n, e) => format!("word {n} of the program is no instruction: {e}"),
-        Fault::PastEnd(n) => format!("control leaves the program at instruction {n}"),
-        Fault::Direction(n, place) => {
+        HbmPimFault::Word(n, e) => format!("word {n} of the program is no instruction: {e}"),
+        HbmPimFault::PastEnd(n) => format!("control leaves the program at instruction {n}"),
+        HbmPimFault::Direction(n, place) => {
             format!("instruction {n} uses {} in the wrong direction: reads read banks, writes write them", place.name())
         }
-        Fault::Bank(n, place) => format!("instruction {n} uses {}, which the command does not address", place.name()),
-        Fault::Endless(n) => format!("from instruction {n} on there are jumps alone"),
+        HbmPimFault::Bank(n, place) => {
+            format!("instruction {n} uses {}, which the command does not address", place.name())
+        }
+        HbmPimFault::Endless(n) => format!("from instruction {n} on there are jumps alone"),
     }
 }

@@ -5,7 +5,7 @@
 //! ACT (a conflict). A command for many banks counts at each of them.
 
 use crate::dram::{Command, Config, Issued};
-use ptoc_pim_stream::stream::Place;
+use ptoc_pim_stream::stream::SourceLine;
 
 /// Bins of a bank, at most; when time goes beyond them they become twice as wide.
 const BINS: u64 = 512;
@@ -44,19 +44,19 @@ pub struct Bin {
     /// By [`Count`].
     pub counts: [u32; Count::COUNT],
     /// The first line that it worked for; file 0 is none.
-    pub place: Place,
+    pub place: SourceLine,
     /// It worked for others, too.
     pub others: bool,
 }
 
 impl Bin {
-    fn add(&mut self, what: Count, n: u64, place: Place) {
+    fn add(&mut self, what: Count, n: u64, place: SourceLine) {
         let count = &mut self.counts[what as usize];
         *count = count.saturating_add(u32::try_from(n).unwrap_or(u32::MAX));
         self.works_for(place, false);
     }
 
-    fn works_for(&mut self, place: Place, others: bool) {
+    fn works_for(&mut self, place: SourceLine, others: bool) {
         self.others |= others;
         if self.place.file == 0 {
             self.place = place;
@@ -111,7 +111,7 @@ impl Bins {
         &mut self.bins[n]
     }
 
-    fn fill(&mut self, from: u64, to: u64, what: Count, place: Place) {
+    fn fill(&mut self, from: u64, to: u64, what: Count, place: SourceLine) {
         // The width is settled by the last tick.
         if to > from {
             self.at(to - 1);
@@ -141,7 +141,7 @@ pub struct Moment {
     /// Ticks that the units computed for it.
     pub compute: u32,
     /// The line.
-    pub place: Place,
+    pub place: SourceLine,
 }
 
 /// The past of all banks.
@@ -192,7 +192,7 @@ impl History {
     }
 
     /// A command was issued, and so many banks follow it.
-    pub fn issued(&mut self, channel: usize, i: &Issued, banks: u64, place: Place) {
+    pub fn issued(&mut self, channel: usize, i: &Issued, banks: u64, place: SourceLine) {
         let a = &i.address;
         let pch = channel * (self.per_channel / self.per_pch) + usize::from(a.pc);
         let bank = pch * self.per_pch + usize::from(a.bankgroup) * self.bank + usize::from(a.bank);
@@ -217,7 +217,7 @@ impl History {
         }
     }
 
-    fn note(&mut self, bank: usize, i: &Issued, place: Place) {
+    fn note(&mut self, bank: usize, i: &Issued, place: SourceLine) {
         let (bins, [closed, opened]) = (&mut self.banks[bank], &mut self.rows[bank]);
         let refresh = |ticks: u64| (i.tick, i.tick.saturating_add(ticks));
         let what = match i.command {
@@ -234,7 +234,7 @@ impl History {
                 *closed = false;
                 let one = matches!(i.command, Command::RefPb | Command::RfmPb);
                 let (from, to) = refresh(self.refresh[usize::from(one)]);
-                return bins.fill(from, to, Count::Refresh, Place::default());
+                return bins.fill(from, to, Count::Refresh, SourceLine::default());
             }
         };
         bins.at(i.tick).add(what, 1, place);
@@ -250,7 +250,7 @@ impl History {
     }
 
     /// The units of the banks that followed the last command of a channel compute for so many ticks.
-    pub fn stepped(&mut self, bank: usize, banks: u64, from: u64, to: u64, place: Place) {
+    pub fn stepped(&mut self, bank: usize, banks: u64, from: u64, to: u64, place: SourceLine) {
         for n in self.followers(bank, banks) {
             self.banks[n].fill(from, to, Count::Compute, place);
         }
@@ -262,7 +262,7 @@ impl History {
     }
 
     /// The unit of a bank computed: stretches of time that begin at these ticks, and in each so many ticks.
-    pub fn computed(&mut self, bank: usize, stretches: impl Iterator<Item = (u64, u64)>, place: Place) {
+    pub fn computed(&mut self, bank: usize, stretches: impl Iterator<Item = (u64, u64)>, place: SourceLine) {
         for (from, ticks) in stretches.filter(|(_, ticks)| *ticks > 0) {
             self.banks[bank].at(from).add(Count::Compute, ticks, place);
         }
@@ -323,8 +323,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const A: Place = Place { file: 1, line: 2 };
-    const B: Place = Place { file: 1, line: 3 };
+    const A: SourceLine = SourceLine { file: 1, line: 2 };
+    const B: SourceLine = SourceLine { file: 1, line: 3 };
 
     proptest! {
         /// However far time goes, nothing is lost, and each count is in the bin of its tick.
@@ -350,9 +350,9 @@ mod tests {
     #[test]
     fn lines_of_bins() {
         let mut bins = Bins::default();
-        bins.at(0).add(Count::Refresh, 5, Place::default());
+        bins.at(0).add(Count::Refresh, 5, SourceLine::default());
         bins.at(1).add(Count::Rd, 1, A);
-        assert_eq!((bins.bins[0].place, bins.bins[1].place, bins.bins[1].others), (Place::default(), A, false));
+        assert_eq!((bins.bins[0].place, bins.bins[1].place, bins.bins[1].others), (SourceLine::default(), A, false));
         bins.at(600).add(Count::Rd, 1, B);
         assert_eq!((bins.shift, bins.bins[0].place, bins.bins[0].others), (1, A, false));
         bins.widen_to(10);

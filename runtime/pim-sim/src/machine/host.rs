@@ -4,15 +4,15 @@
 //! all banks: it has the whole array and may choose the order. Bytes of a burst that hold no element are masked when it
 //! is written.
 
-use super::account::{Bucket, Event};
-use super::lanes::{Effect, Rules, Source, Want};
+use super::account::{Bucket, ColumnEvent};
+use super::lanes::{CommandSource, Effect, Rules, Want};
 use super::log::Log;
 use super::memory::Memory;
-use super::{Fail, Machine, Stop};
+use super::{Fail, Machine, MachineStop};
 use crate::dram::{Address, Request};
 use ptoc_pim_stream::placement::Placed;
-use ptoc_pim_stream::stream::{BURST, Place, Relayout, TensorDecl, Transfer};
-use ptoc_pim_stream::{Geometry, Placement};
+use ptoc_pim_stream::stream::{BURST, Relayout, SourceLine, TensorDecl, Transfer};
+use ptoc_pim_stream::{ArrayPlacement, Geometry};
 use ptoc_tensor::Tensor;
 use rustc_hash::FxHashSet;
 
@@ -60,13 +60,13 @@ fn locate(g: &Geometry, burst: u64) -> (usize, Address) {
 }
 
 impl Machine<'_> {
-    pub(super) fn placed(&self, decl: &TensorDecl, placement: &Placement) -> Result<Placed, Stop> {
+    pub(super) fn placed(&self, decl: &TensorDecl, placement: &ArrayPlacement) -> Result<Placed, MachineStop> {
         placement
             .resolve(&decl.shape, decl.dtype.size() as u32, &self.geometry, &self.stream.unit)
-            .map_err(|m| Stop::new(Fail::Size, m))
+            .map_err(|m| MachineStop::new(Fail::Size, m))
     }
 
-    pub(super) fn write(&mut self, place: Place, t: &Transfer, start: u64) -> Result<u64, Stop> {
+    pub(super) fn write(&mut self, place: SourceLine, t: &Transfer, start: u64) -> Result<u64, MachineStop> {
         let decl = &self.stream.tensors[t.tensor as usize];
         let placed = self.placed(decl, &t.placement)?;
         let size = decl.dtype.size();
@@ -86,7 +86,7 @@ impl Machine<'_> {
         }
     }
 
-    pub(super) fn read(&mut self, place: Place, t: &Transfer, start: u64) -> Result<u64, Stop> {
+    pub(super) fn read(&mut self, place: SourceLine, t: &Transfer, start: u64) -> Result<u64, MachineStop> {
         let decl = &self.stream.tensors[t.tensor as usize];
         let placed = self.placed(decl, &t.placement)?;
         let size = decl.dtype.size();
@@ -107,11 +107,11 @@ impl Machine<'_> {
     /// From one placement of an array to another.
     pub(super) fn shift(
         &mut self,
-        place: Place,
+        place: SourceLine,
         tensor: u32,
-        [from, to]: [&Placement; 2],
+        [from, to]: [&ArrayPlacement; 2],
         start: u64,
-    ) -> Result<u64, Stop> {
+    ) -> Result<u64, MachineStop> {
         let decl = &self.stream.tensors[tensor as usize];
         let placed = [self.placed(decl, from)?, self.placed(decl, to)?];
         let mut pairs = Vec::with_capacity(placed[0].elements() as usize);
@@ -121,7 +121,7 @@ impl Machine<'_> {
         self.copy(place, decl, &pairs, to.replicated, start)
     }
 
-    pub(super) fn relayout(&mut self, place: Place, r: &Relayout, start: u64) -> Result<u64, Stop> {
+    pub(super) fn relayout(&mut self, place: SourceLine, r: &Relayout, start: u64) -> Result<u64, MachineStop> {
         let (src, dst) = (&self.stream.tensors[r.src as usize], &self.stream.tensors[r.dst as usize]);
         let (from, to) = (self.placed(src, &r.from)?, self.placed(dst, &r.to)?);
         let mut pairs = Vec::new();
@@ -148,12 +148,12 @@ impl Machine<'_> {
     /// Reads what the first addresses hold, then writes it to the second.
     fn copy(
         &mut self,
-        place: Place,
+        place: SourceLine,
         decl: &TensorDecl,
         pairs: &[(u64, u64)],
         replicated: bool,
         start: u64,
-    ) -> Result<u64, Stop> {
+    ) -> Result<u64, MachineStop> {
         let size = decl.dtype.size();
         let mut values = vec![0; pairs.len() * size];
         let (mut reads, mut writes) = (Bursts::default(), Bursts::default());
@@ -175,12 +175,18 @@ impl Machine<'_> {
         }
     }
 
-    fn fits(&self, full: bool) -> Result<(), Stop> {
-        if full { Err(Stop::new(Fail::Size, super::FULL.into())) } else { Ok(()) }
+    fn fits(&self, full: bool) -> Result<(), MachineStop> {
+        if full { Err(MachineStop::new(Fail::Size, super::FULL.into())) } else { Ok(()) }
     }
 
     /// Lets every channel serve its part; returns the tick when all have.
-    pub(super) fn serve(&mut self, place: Place, bursts: &[u64], write: bool, start: u64) -> Result<u64, Stop> {
+    pub(super) fn serve(
+        &mut self,
+        place: SourceLine,
+        bursts: &[u64],
+        write: bool,
+        start: u64,
+    ) -> Result<u64, MachineStop> {
         let mut requests: Vec<Vec<Request>> = vec![Vec::new(); self.dram.sessions.len()];
         for burst in bursts {
             let (channel, address) = locate(&self.geometry, *burst);
@@ -208,18 +214,18 @@ impl Machine<'_> {
                     let wait = Bucket::of(cause, Bucket::Column);
                     let data_end = i.tick + if i.command.is_read() { read } else { written };
                     let busy = (i.tick + busy, Bucket::Column);
-                    log.account.column(pch, Event { tick: i.tick, wait, fence: start, busy, data_end, place });
+                    log.account.column(pch, ColumnEvent { tick: i.tick, wait, fence: start, busy, data_end, place });
                 }
             };
             let session = &mut self.dram.sessions[number];
             let done = session.serve(&self.dram.config, &self.dram.controller, start, requests.into_iter(), sink);
-            end = end.max(done.map_err(|e| Stop::new(Fail::Time, e.to_string()))?);
+            end = end.max(done.map_err(|e| MachineStop::new(Fail::Time, e.to_string()))?);
         }
         Ok(end)
     }
 
     /// One write to the first bank of every pseudo-channel is for all of its banks.
-    fn broadcast(&mut self, place: Place, bursts: &[u64], start: u64) -> Result<u64, Stop> {
+    fn broadcast(&mut self, place: SourceLine, bursts: &[u64], start: u64) -> Result<u64, MachineStop> {
         let g = self.geometry;
         let homes: Vec<u64> = (0..self.stream.unit.count(&g))
             .flat_map(|n| {
@@ -251,7 +257,7 @@ impl Machine<'_> {
             self.dram.catch_up(number, start)?;
             let rules = Rules { act_weight: self.stream.unit.act_weight(), fence_data: true };
             // All banks are closed for it, and after it: they have one state.
-            let sources = lanes.iter_mut().map(|l| (l.pc, l as &mut dyn Source));
+            let sources = lanes.iter_mut().map(|l| (l.pc, l as &mut dyn CommandSource));
             end = end.max(self.dram.channel(number).run(rules, start, sources)?);
         }
         Ok(end)
@@ -266,11 +272,11 @@ struct Broadcast<'b> {
     at: usize,
     banks: u32,
     columns: u32,
-    place: Place,
+    place: SourceLine,
 }
 
-impl Source for Broadcast<'_> {
-    fn place(&self) -> Place {
+impl CommandSource for Broadcast<'_> {
+    fn place(&self) -> SourceLine {
         self.place
     }
 
@@ -289,7 +295,7 @@ impl Source for Broadcast<'_> {
         }
     }
 
-    fn done(&mut self, _: &mut Memory, _: &mut Log) -> Result<Effect, Stop> {
+    fn done(&mut self, _: &mut Memory, _: &mut Log) -> Result<Effect, MachineStop> {
         self.at += 1;
         Ok(Effect { bucket: Bucket::Column, place: self.place, host: true })
     }

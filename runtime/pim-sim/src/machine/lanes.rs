@@ -1,15 +1,15 @@
 //! Column commands in order, one stream of them for each pseudo-channel of a channel.
 //!
-//! A [`Source`] says what its pseudo-channel wants next. The engine opens and closes rows for it, and issues each
-//! command at the earliest tick at which the device and the buses allow it; of several pseudo-channels the one that can
-//! go first goes first. Refreshes that are due go before everything else.
+//! A [`CommandSource`] says what its pseudo-channel wants next. The engine opens and closes rows for it, and issues
+//! each command at the earliest tick at which the device and the buses allow it; of several pseudo-channels the one
+//! that can go first goes first. Refreshes that are due go before everything else.
 
-use super::account::{Bucket, Event};
+use super::account::{Bucket, ColumnEvent};
 use super::log::{Log, Slice};
 use super::memory::Memory;
-use super::{Fail, Stop};
+use super::{Fail, MachineStop};
 use crate::dram::{Address, Command, Config, Controller, Issued, Refresh, Session};
-use ptoc_pim_stream::stream::Place;
+use ptoc_pim_stream::stream::SourceLine;
 
 /// What a pseudo-channel wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,21 +41,21 @@ pub struct Effect {
     /// What it is charged as.
     pub bucket: Bucket,
     /// The line.
-    pub place: Place,
+    pub place: SourceLine,
     /// Do its data cross the interface?
     pub host: bool,
 }
 
 /// The commands of one pseudo-channel.
-pub trait Source {
+pub trait CommandSource {
     /// The line that it is wanted for.
-    fn place(&self) -> Place;
+    fn place(&self) -> SourceLine;
 
-    /// What is wanted next; the same until it is [`Source::done`].
+    /// What is wanted next; the same until it is [`CommandSource::done`].
     fn want(&self) -> Want;
 
     /// The want is fulfilled, a column command at its tick.
-    fn done(&mut self, memory: &mut Memory, log: &mut Log) -> Result<Effect, Stop>;
+    fn done(&mut self, memory: &mut Memory, log: &mut Log) -> Result<Effect, MachineStop>;
 }
 
 /// How units are commanded.
@@ -70,7 +70,7 @@ pub struct Rules {
 /// A pseudo-channel at work.
 struct Lane<'s> {
     pc: usize,
-    source: &'s mut (dyn Source + 's),
+    source: &'s mut (dyn CommandSource + 's),
     /// Nothing before this tick: the start, or the last fence.
     from: u64,
     fence: u64,
@@ -115,11 +115,11 @@ impl Dram {
     }
 
     /// The refreshes that a channel owes when it begins to work after having nothing to do.
-    pub fn catch_up(&mut self, number: usize, until: u64) -> Result<(), Stop> {
+    pub fn catch_up(&mut self, number: usize, until: u64) -> Result<(), MachineStop> {
         let log = &mut self.log;
         self.sessions[number]
-            .idle(&self.config, &self.controller, until, |i| log.issued(number, &i, 1, false, Place::default()))
-            .map_err(|e| Stop::new(Fail::Time, e.to_string()))
+            .idle(&self.config, &self.controller, until, |i| log.issued(number, &i, 1, false, SourceLine::default()))
+            .map_err(|e| MachineStop::new(Fail::Time, e.to_string()))
     }
 }
 
@@ -145,8 +145,8 @@ impl Channel<'_> {
         &mut self,
         rules: Rules,
         start: u64,
-        sources: impl Iterator<Item = (usize, &'a mut (dyn Source + 'a))>,
-    ) -> Result<u64, Stop> {
+        sources: impl Iterator<Item = (usize, &'a mut (dyn CommandSource + 'a))>,
+    ) -> Result<u64, MachineStop> {
         // Commands of a channel are issued one after the other: what is chosen now is not before what was chosen.
         let mut now = start;
         // Refreshes since the last column command: too many, and there will be none.
@@ -185,7 +185,7 @@ impl Channel<'_> {
                 vain += 1;
                 if vain > 256 + 4 * self.config.org.pseudochannel * self.config.org.banks_per_pc() {
                     let message = "refreshes leave no time for data: no row stays open long enough between two of them";
-                    return Err(Stop::new(Fail::Time, message.into()));
+                    return Err(MachineStop::new(Fail::Time, message.into()));
                 }
                 now = now.max(self.refresh()?);
                 continue;
@@ -199,7 +199,7 @@ impl Channel<'_> {
     }
 
     /// The next command of a lane and its tick. Fences pass on the way.
-    fn next(&mut self, rules: Rules, lane: &mut Lane<'_>, now: u64) -> Result<Option<(u64, Command)>, Stop> {
+    fn next(&mut self, rules: Rules, lane: &mut Lane<'_>, now: u64) -> Result<Option<(u64, Command)>, MachineStop> {
         loop {
             match lane.source.want() {
                 Want::End => return Ok(None),
@@ -271,7 +271,7 @@ impl Channel<'_> {
         Session::bank_index(self.config, Address { pc: pc as u16, bankgroup: bg, bank, row: 0, column: 0 })
     }
 
-    fn issue(&mut self, rules: Rules, lane: &mut Lane<'_>, command: Command, tick: u64) -> Result<(), Stop> {
+    fn issue(&mut self, rules: Rules, lane: &mut Lane<'_>, command: Command, tick: u64) -> Result<(), MachineStop> {
         let pc = lane.pc as u16;
         lane.last_issue = tick;
         let Want::Column { bank, row, col, write, banks } = lane.source.want() else {
@@ -328,14 +328,14 @@ impl Channel<'_> {
         };
         self.log.account.column(
             pch,
-            Event { tick, wait, fence: lane.fence, busy: (busy, effect.bucket), data_end, place: effect.place },
+            ColumnEvent { tick, wait, fence: lane.fence, busy: (busy, effect.bucket), data_end, place: effect.place },
         );
         Ok(())
     }
 
-    fn refresh(&mut self) -> Result<u64, Stop> {
+    fn refresh(&mut self) -> Result<u64, MachineStop> {
         let Channel { config, controller, number, session, log, .. } = self;
-        let sink = |i: Issued| log.issued(*number, &i, 1, false, Place::default());
-        session.refresh(config, controller, sink).map_err(|e| Stop::new(Fail::Time, e.to_string()))
+        let sink = |i: Issued| log.issued(*number, &i, 1, false, SourceLine::default());
+        session.refresh(config, controller, sink).map_err(|e| MachineStop::new(Fail::Time, e.to_string()))
     }
 }

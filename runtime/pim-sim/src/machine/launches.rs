@@ -1,6 +1,6 @@
 //! The kernels of a program in a run: which steps were done for each, and how long they took.
 
-use ptoc_pim_stream::stream::{Action, Place, Stream};
+use ptoc_pim_stream::stream::{Action, SourceLine, Stream};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ pub struct LaunchTime {
     /// The kernel.
     pub kernel: String,
     /// Where it is launched.
-    pub place: Place,
+    pub place: SourceLine,
     /// Its first tick.
     pub start: u64,
     /// The tick when its last step was done.

@@ -6,7 +6,7 @@ use super::geopim::UnitTime;
 use super::history::History;
 use crate::dram::{Command, Config, Issued};
 use crate::energy::{Energy, Model, UnitModel};
-use ptoc_pim_stream::stream::Place;
+use ptoc_pim_stream::stream::SourceLine;
 use std::collections::BTreeMap;
 
 /// What happened in one bank. Commands for many banks count at the one that they address, steps at all.
@@ -47,7 +47,7 @@ pub struct Slice {
     /// What was done.
     pub bucket: Bucket,
     /// The line.
-    pub place: Place,
+    pub place: SourceLine,
 }
 
 /// Everything that is noted.
@@ -130,7 +130,7 @@ impl Log {
 
     /// A command was issued on the buses of a channel. `banks` follow it: 1, or those of one parity, or all. `host`
     /// tells whether its data, if any, cross the interface; `place` is the line that it works for.
-    pub fn issued(&mut self, channel: usize, i: &Issued, banks: u64, host: bool, place: Place) {
+    pub fn issued(&mut self, channel: usize, i: &Issued, banks: u64, host: bool, place: SourceLine) {
         let a = &i.address;
         let pch = channel * self.pchs + usize::from(a.pc);
         let in_pch = usize::from(a.bankgroup) * self.bank + usize::from(a.bank);

@@ -48,7 +48,7 @@ pub enum Fail {
 
 /// Why a run stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stop {
+pub struct MachineStop {
     /// What kind.
     pub kind: Fail,
     /// The step, if it was one.
@@ -61,13 +61,13 @@ pub struct Stop {
     pub message: String,
 }
 
-impl Stop {
-    fn new(kind: Fail, message: String) -> Stop {
-        Stop { kind, step: None, op: None, tensor: None, message }
+impl MachineStop {
+    fn new(kind: Fail, message: String) -> MachineStop {
+        MachineStop { kind, step: None, op: None, tensor: None, message }
     }
 }
 
-impl fmt::Display for Stop {
+impl fmt::Display for MachineStop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(step) = self.step {
             write!(f, "step {step}: ")?;
@@ -76,7 +76,7 @@ impl fmt::Display for Stop {
     }
 }
 
-impl std::error::Error for Stop {}
+impl std::error::Error for MachineStop {}
 
 const FULL: &str = "the rows that are written take more than 4 GiB of the simulator";
 
@@ -91,7 +91,7 @@ pub struct Options {
 
 /// What a run gives.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct MachineOutcome {
     /// The arrays that go to the host, by number of the stream; the others are `None`.
     pub outputs: Vec<Option<Tensor>>,
     /// What happened.
@@ -107,7 +107,7 @@ struct Machine<'s> {
     /// Units of HBM-PIM, by pseudo-channel.
     hbm: Vec<hbm::Units>,
     /// What the driver has told GeoPIM's.
-    geopim: geopim::State,
+    geopim: geopim::DriverState,
     /// What the host would read in their place.
     gathering: Requests,
 }
@@ -118,15 +118,20 @@ struct Machine<'s> {
 /// arguments alone.
 ///
 /// Errors: [`Fail`]; a stream with kernels of the host is for [`run_with`].
-pub fn run(stream: &Stream, config: &Config, inputs: Vec<Option<Tensor>>, options: Options) -> Result<Outcome, Stop> {
+pub fn run(
+    stream: &Stream,
+    config: &Config,
+    inputs: Vec<Option<Tensor>>,
+    options: Options,
+) -> Result<MachineOutcome, MachineStop> {
     run_with(stream, config, inputs, options, &mut |h, _| {
         let message = format!("the host runs kernel `{}` here, and a stream does not say what it computes", h.kernel);
-        Err(Stop::new(Fail::Host, message))
+        Err(MachineStop::new(Fail::Host, message))
     })
 }
 
 /// The host's kernels: carries one out on the host's arrays, by number. Those that it reads and writes are there.
-pub type HostKernels<'k> = &'k mut dyn FnMut(&Host, &mut [Option<Tensor>]) -> Result<(), Stop>;
+pub type HostKernels<'k> = &'k mut dyn FnMut(&Host, &mut [Option<Tensor>]) -> Result<(), MachineStop>;
 
 /// The same for a stream with kernels of the host, which `kernels` carries out in the order of their steps.
 pub fn run_with(
@@ -135,9 +140,10 @@ pub fn run_with(
     inputs: Vec<Option<Tensor>>,
     options: Options,
     kernels: HostKernels<'_>,
-) -> Result<Outcome, Stop> {
+) -> Result<MachineOutcome, MachineStop> {
     let geometry = device::geometry(config);
-    let model = Model::of(config).map_err(|e| Stop::new(Fail::Size, format!("energy.{}: {}", e.key, e.message)))?;
+    let model =
+        Model::of(config).map_err(|e| MachineStop::new(Fail::Size, format!("energy.{}: {}", e.key, e.message)))?;
     let controller = device::controller(&stream.device);
     let dram = Dram {
         config: config.clone(),
@@ -156,7 +162,7 @@ pub fn run_with(
             UnitConfig::HbmPim(_) => (0..pchs).map(|_| hbm::Units::new(geometry.banks_of_pch())).collect(),
             _ => Vec::new(),
         },
-        geopim: geopim::State::default(),
+        geopim: geopim::DriverState::default(),
         gathering: Requests::new(config),
     };
     let mut now = 0;
@@ -169,7 +175,7 @@ pub fn run_with(
             }
             _ => machine.step(n, now),
         };
-        let end = end.map_err(|stop| Stop { step: Some(n), ..stop })?;
+        let end = end.map_err(|stop| MachineStop { step: Some(n), ..stop })?;
         machine.dram.log.account.end(now, end, step.place);
         times.push((now, end));
         now = end;
@@ -187,12 +193,12 @@ pub fn run_with(
     let baseline =
         Baseline { streaming: baseline::streaming(stream, config), gathering: machine.gathering.serve(stream, config) };
     let report = Report::new(stream, config, machine.dram, times, baseline);
-    Ok(Outcome { outputs, report })
+    Ok(MachineOutcome { outputs, report })
 }
 
 impl Machine<'_> {
     /// Executes a step from `start` on; returns the tick when it is done.
-    fn step(&mut self, n: usize, start: u64) -> Result<u64, Stop> {
+    fn step(&mut self, n: usize, start: u64) -> Result<u64, MachineStop> {
         let step = &self.stream.steps[n];
         let place = step.place;
         self.dram.log.account.begin(step.action.name());
@@ -203,7 +209,7 @@ impl Machine<'_> {
             Action::Relayout(r) => self.relayout(place, r, start),
             Action::Exec(e) => match self.stream.unit {
                 UnitConfig::HbmPim(unit) => self.exec(place, e, &unit, start),
-                _ => Err(Stop::new(Fail::Unit, "no unit of the stream is stepped by commands".into())),
+                _ => Err(MachineStop::new(Fail::Unit, "no unit of the stream is stepped by commands".into())),
             },
             Action::Descriptor(d) => {
                 self.describe(d);
@@ -214,7 +220,7 @@ impl Machine<'_> {
             Action::Params(p) => self.params(place, p, start),
             Action::Driver(c) => match self.stream.unit {
                 UnitConfig::GeoPim(unit) => self.drive(place, c, &unit, start),
-                _ => Err(Stop::new(Fail::Unit, "no unit of the stream takes a driver's commands".into())),
+                _ => Err(MachineStop::new(Fail::Unit, "no unit of the stream takes a driver's commands".into())),
             },
         }
     }
@@ -222,7 +228,7 @@ impl Machine<'_> {
 
 impl Machine<'_> {
     /// A kernel of the host. Its time is not the memory's.
-    fn host_kernel(&mut self, h: &Host, kernels: HostKernels<'_>) -> Result<(), Stop> {
+    fn host_kernel(&mut self, h: &Host, kernels: HostKernels<'_>) -> Result<(), MachineStop> {
         for &n in &h.writes {
             self.own(n as usize)?;
         }
@@ -230,7 +236,7 @@ impl Machine<'_> {
     }
 
     /// Room with the host for an array, which it may not have had until now.
-    fn own(&mut self, n: usize) -> Result<(), Stop> {
+    fn own(&mut self, n: usize) -> Result<(), MachineStop> {
         if self.arrays[n].is_none() {
             self.arrays[n] = Some(filled(n, &self.stream.tensors[n], 0)?);
         }
@@ -239,19 +245,19 @@ impl Machine<'_> {
 }
 
 /// An array with the same bits everywhere.
-fn filled(n: usize, decl: &TensorDecl, bits: u64) -> Result<Tensor, Stop> {
+fn filled(n: usize, decl: &TensorDecl, bits: u64) -> Result<Tensor, MachineStop> {
     let shape: Vec<usize> = decl.shape.iter().map(|e| *e as usize).collect();
-    let wrong = |e| Stop { tensor: Some(n), ..Stop::new(Fail::Array, format!("`{}`: {e}", decl.name)) };
+    let wrong = |e| MachineStop { tensor: Some(n), ..MachineStop::new(Fail::Array, format!("`{}`: {e}", decl.name)) };
     Tensor::filled(decl.dtype, &shape, bits).map_err(wrong)
 }
 
 /// The host's arrays: those that are given, and first values for those that it gets (zeros, unless the stream says
 /// otherwise).
-fn arrays(stream: &Stream, inputs: Vec<Option<Tensor>>) -> Result<Vec<Option<Tensor>>, Stop> {
+fn arrays(stream: &Stream, inputs: Vec<Option<Tensor>>) -> Result<Vec<Option<Tensor>>, MachineStop> {
     let mut inputs = inputs.into_iter();
     let mut out = Vec::new();
     for (n, decl) in stream.tensors.iter().enumerate() {
-        let wrong = |message: String| Err(Stop { tensor: Some(n), ..Stop::new(Fail::Array, message) });
+        let wrong = |message: String| Err(MachineStop { tensor: Some(n), ..MachineStop::new(Fail::Array, message) });
         let shape: Vec<usize> = decl.shape.iter().map(|e| *e as usize).collect();
         let given = inputs.next().flatten();
         out.push(match decl.role {

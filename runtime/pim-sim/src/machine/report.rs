@@ -3,7 +3,7 @@
 mod json;
 mod tracks;
 
-use super::account::{Bucket, Buckets, Kind};
+use super::account::{Bucket, Buckets, KindTotals};
 use super::baseline::Baseline;
 use super::device::geometry;
 use super::geopim::UnitTime;
@@ -15,7 +15,7 @@ use crate::dram::{Command, Config, Issued};
 use crate::energy::Energy;
 use crate::units::vector::LANES;
 use ptoc_pim_stream::UnitConfig;
-use ptoc_pim_stream::stream::{Place, Stream};
+use ptoc_pim_stream::stream::{SourceLine, Stream};
 use std::collections::BTreeMap;
 
 /// The numbers of a run.
@@ -40,9 +40,9 @@ pub struct Report {
     /// The kernels of a program; none in a stream of one kernel.
     pub launches: Vec<LaunchTime>,
     /// By kind of step.
-    pub kinds: BTreeMap<&'static str, Kind>,
+    pub kinds: BTreeMap<&'static str, KindTotals>,
     /// By line of the source; file 0 is none.
-    pub lines: BTreeMap<Place, Buckets>,
+    pub lines: BTreeMap<SourceLine, Buckets>,
     /// By pseudo-channel of the device, counted through.
     pub pchs: Vec<Buckets>,
     /// By bank, in the order of addresses.
@@ -80,7 +80,7 @@ pub struct Report {
     /// What every bank did when, if it was wanted.
     pub history: Option<History>,
     /// The name of each step.
-    pub names: Vec<(&'static str, Place)>,
+    pub names: Vec<(&'static str, SourceLine)>,
 }
 
 /// Bounds that nothing passes, per nanosecond.
@@ -246,12 +246,12 @@ impl Report {
     }
 
     /// The file of a place, if it has one.
-    pub fn file(&self, place: Place) -> Option<&str> {
+    pub fn file(&self, place: SourceLine) -> Option<&str> {
         (place.file as usize).checked_sub(1).and_then(|n| self.files.get(n)).map(String::as_str)
     }
 
     /// The name of a place: `file:line`.
-    pub fn place(&self, place: Place) -> String {
+    pub fn place(&self, place: SourceLine) -> String {
         match self.file(place) {
             Some(file) => format!("{file}:{}", place.line),
             None => "no line".into(),

@@ -9,7 +9,7 @@ use ptoc_pim_stream::stream::Stream;
 use ptoc_tensor::{DType, random};
 
 /// Runs a text; every trace that comes out obeys the rules of the device, and every tick is charged once.
-fn execute(text: &str, inputs: Vec<Option<Tensor>>) -> Result<Outcome, Stop> {
+fn execute(text: &str, inputs: Vec<Option<Tensor>>) -> Result<MachineOutcome, MachineStop> {
     let parsed = Stream::parse(text).unwrap_or_else(|e| panic!("{e}")).stream;
     let stream = Stream::decode(&parsed.encode().unwrap()).unwrap();
     let config = device::config(&stream.device).unwrap_or_else(|e| panic!("{e:?}"));

@@ -59,7 +59,7 @@ fn measure(s: Setting, places: &[(f32, f32)], samples: u16) -> Measured {
     config.derive();
     let half = |x: f32| half::f16::from_f32(x).to_bits();
     let map = Map { width: 32, height: 32, channels: 128, base: 0, border: Border::Clamp };
-    let kernel = Kernel { unit: s.unit, map, fold: s.fold, order: s.order, replicated: true };
+    let kernel = GeoPimKernel { unit: s.unit, map, fold: s.fold, order: s.order, replicated: true };
     let origin = 1 << 16;
     let place = if s.patches { MapPlace::patches(&map, origin, 32) } else { MapPlace::rows(&map, origin) };
     let mut entries = Entries::default();
@@ -86,9 +86,9 @@ fn measure(s: Setting, places: &[(f32, f32)], samples: u16) -> Measured {
     let report = run(&config, s.refresh, &kernel, &jobs, &mut entries, 0, |_| {}).unwrap();
     let (mut map_ticks, mut all_ticks, mut work, mut hits, mut reads) = (0, 0, 0, 0, 0);
     for unit in &report.units {
-        let idle = unit.ledger.of(Label::Idle);
+        let idle = unit.ledger.of(TickLabel::Idle);
         all_ticks += report.end - report.start - idle;
-        map_ticks += report.end - report.start - idle - unit.ledger.of(Label::Operand);
+        map_ticks += report.end - report.start - idle - unit.ledger.of(TickLabel::Operand);
         work += unit.states.samples;
         hits += unit.counts.map_hits;
         reads += unit.counts.map_reads;

@@ -5,7 +5,7 @@
 
 use ptoc_pim_sim::machine::{Options, device, run};
 use ptoc_pim_stream::stream::{Action, Role};
-use ptoc_pim_stream::{Fault, Stream};
+use ptoc_pim_stream::{Stream, StreamFault};
 use ptoc_tensor::{Tensor, random};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -96,7 +96,7 @@ fn is_number(word: &str) -> bool {
 }
 
 /// What a stream's text is: no stream, one with faults, or one that can be executed.
-fn faults(text: &str) -> Option<(Stream, Vec<Fault>)> {
+fn faults(text: &str) -> Option<(Stream, Vec<StreamFault>)> {
     let stream = match Stream::parse(text) {
         Ok(parsed) => parsed.stream,
         Err(e) => {

@@ -1,7 +1,7 @@
 //! Descriptors, parameters and the driver's commands: what GeoPIM's units can hold and reach.
 
 use super::{Checker, FaultKind, Said, Wrong, fault};
-use crate::driver::{Command, Kind};
+use crate::driver::{CommandKind, DriverCommand};
 use crate::register;
 use crate::stream::*;
 use crate::unit::UnitConfig;
@@ -165,7 +165,7 @@ impl Checker<'_> {
         self.in_bank(what, address, (n - 1) * u64::from(stride) + bytes)
     }
 
-    pub(super) fn driver(&mut self, command: &Command) -> Said {
+    pub(super) fn driver(&mut self, command: &DriverCommand) -> Said {
         self.needs("geopim", "a driver's command")?;
         self.host_steps()?;
         command.check().or_else(|e| fault(FaultKind::Command, e.to_string()))?;
@@ -182,24 +182,24 @@ impl Checker<'_> {
         let known = self.said_before(command)?;
         agrees(command, &known)?;
         match command.kind {
-            Kind::Load => self.told = Some(known),
-            Kind::Execute => {
+            CommandKind::Load => self.told = Some(known),
+            CommandKind::Execute => {
                 self.computed.insert(command.output, known);
                 self.pending = true;
             }
-            Kind::Read => self.pending = false,
+            CommandKind::Read => self.pending = false,
         }
         Ok(())
     }
 
     /// The command as it follows from the steps before it. What it does not decide by itself has to agree.
-    fn said_before(&self, command: &Command) -> Said<Command> {
+    fn said_before(&self, command: &DriverCommand) -> Said<DriverCommand> {
         let (Some(d), Some(p)) = (self.descriptor, self.params) else {
             let message = "a LOAD comes after params: the units would load entries that nobody wrote";
             return fault(FaultKind::Order, message);
         };
         match command.kind {
-            Kind::Load => Ok(Command {
+            CommandKind::Load => Ok(DriverCommand {
                 // It is below 65536.
                 queries: d.queries as u16,
                 samples: u32::from(p.samples),
@@ -207,9 +207,9 @@ impl Checker<'_> {
                 weights: p.weights.0,
                 offsets: p.offsets.map_or(0, |o| o.0),
                 has_offsets: p.offsets.is_some(),
-                ..Command::new(Kind::Load)
+                ..DriverCommand::new(CommandKind::Load)
             }),
-            Kind::Execute => {
+            CommandKind::Execute => {
                 let Some(told) = self.told else {
                     let message = "these params came after the last LOAD: the units have other entries";
                     return fault(FaultKind::Order, message);
@@ -219,22 +219,27 @@ impl Checker<'_> {
                         format!("an EXECUTE of {} queries a unit; the descriptor has {}", command.queries, d.queries);
                     return fault(FaultKind::Command, message);
                 }
-                Ok(Command { queries: command.queries, output: command.output, kind: Kind::Execute, ..told })
+                Ok(DriverCommand {
+                    queries: command.queries,
+                    output: command.output,
+                    kind: CommandKind::Execute,
+                    ..told
+                })
             }
             // It is one of them, as the sequence was right.
-            Kind::Read => Ok(self.computed.get(&command.output).copied().unwrap_or(*command)),
+            CommandKind::Read => Ok(self.computed.get(&command.output).copied().unwrap_or(*command)),
         }
     }
 }
 
 /// Fields that a command repeats are what was said before. 0 says nothing.
-fn agrees(command: &Command, known: &Command) -> Said {
+fn agrees(command: &DriverCommand, known: &DriverCommand) -> Said {
     let name = match command.kind {
-        Kind::Load => "LOAD",
-        Kind::Execute => "EXECUTE",
-        Kind::Read => "READ",
+        CommandKind::Load => "LOAD",
+        CommandKind::Execute => "EXECUTE",
+        CommandKind::Read => "READ",
     };
-    if command.kind == Kind::Load && command.output != 0 {
+    if command.kind == CommandKind::Load && command.output != 0 {
         let message = format!("LOAD has `output={:#x}`, and brings nothing back", command.output);
         let help = "leave it out: EXECUTE names the output".into();
         return Err(Wrong { kind: FaultKind::Command, message, help });
@@ -255,12 +260,13 @@ fn agrees(command: &Command, known: &Command) -> Said {
     let fields = numbers.map(|f| field(f, false)).into_iter().chain(addresses.map(|f| field(f, true)));
     for (what, said, wanted, said_text, wanted_text) in fields {
         // Whether samples have offsets is a flag of LOAD and EXECUTE, which is told where it is left out, too.
-        let left_out = what == "offsets" && command.kind != Kind::Read && !command.has_offsets && known.has_offsets;
+        let left_out =
+            what == "offsets" && command.kind != CommandKind::Read && !command.has_offsets && known.has_offsets;
         if said == wanted || (said == 0 && !left_out) {
             continue;
         }
         let source = match (command.kind, what) {
-            (Kind::Read, "queries") => "its EXECUTE",
+            (CommandKind::Read, "queries") => "its EXECUTE",
             (_, "queries") => "the descriptor",
             _ => "`params`",
         };

@@ -3,7 +3,7 @@
 use super::Wrong;
 use super::{Checker, FaultKind, MOST, Said, Site, fault, mode_name};
 use crate::crf::Instruction;
-use crate::mode::{Control, Machine, Mode, REGISTER_ROW, Register};
+use crate::mode::{Control, Machine, PimMode, REGISTER_ROW, Register};
 use crate::stream::*;
 
 impl Checker<'_> {
@@ -140,7 +140,7 @@ impl Checker<'_> {
 
 /// A write that steps no unit: what it does to the mode, and whether its words are instructions.
 fn written(m: &mut Machine, bank: u32, row: u32, column: u32, data: &Data) -> Said {
-    let special = matches!((m.mode(), row), (Mode::AllBank | Mode::AllBankPim, REGISTER_ROW));
+    let special = matches!((m.mode(), row), (PimMode::AllBank | PimMode::AllBankPim, REGISTER_ROW));
     let bytes = match data {
         Data::Bytes(bytes) => bytes,
         // What is in an array is known only later, and must not change the mode.
@@ -149,7 +149,7 @@ fn written(m: &mut Machine, bank: u32, row: u32, column: u32, data: &Data) -> Sa
             let switches = column == crate::mode::SWITCH_COLUMN
                 && matches!(
                     (m.mode(), row),
-                    (Mode::SingleBank, crate::mode::ENTER_ROW) | (Mode::AllBank, crate::mode::LEAVE_ROW)
+                    (PimMode::SingleBank, crate::mode::ENTER_ROW) | (PimMode::AllBank, crate::mode::LEAVE_ROW)
                 );
             return match configures || switches {
                 true => fault(FaultKind::Program, "the data of a write that changes the mode stand in the stream"),

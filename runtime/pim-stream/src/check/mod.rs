@@ -1,7 +1,7 @@
 //! What a stream must satisfy beyond its form, found before anything runs.
 //!
-//! The device's counts come from whoever knows its presets: [`Geometry`]. A stream without [`Fault`]s can still fail at
-//! run time by what depends on data: the values of registers and jumps of a unit's program.
+//! The device's counts come from whoever knows its presets: [`Geometry`]. A stream without [`StreamFault`]s can still
+//! fail at run time by what depends on data: the values of registers and jumps of a unit's program.
 
 mod geopim;
 mod hbm;
@@ -10,7 +10,7 @@ mod unwritten;
 
 use crate::driver;
 use crate::mode::Machine;
-use crate::placement::{Geometry, Placement};
+use crate::placement::{ArrayPlacement, Geometry};
 use crate::stream::*;
 use crate::unit::UnitConfig;
 use std::collections::{BTreeMap, HashSet};
@@ -51,7 +51,7 @@ pub enum Site {
 
 /// A mistake of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct StreamFault {
     /// Where.
     pub site: Site,
     /// Of what kind.
@@ -62,7 +62,7 @@ pub struct Fault {
     pub help: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for StreamFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.site {
             Site::Tensor(n) => write!(f, "array {n}: ")?,
@@ -117,7 +117,7 @@ impl Stream {
     }
 
     /// Everything that can be known to be wrong before the stream runs, in the order of its parts.
-    pub fn check(&self, geometry: &Geometry) -> Vec<Fault> {
+    pub fn check(&self, geometry: &Geometry) -> Vec<StreamFault> {
         let mut c = Checker {
             stream: self,
             g: geometry,
@@ -152,16 +152,16 @@ impl Stream {
 struct Checker<'s> {
     stream: &'s Stream,
     g: &'s Geometry,
-    faults: Vec<Fault>,
+    faults: Vec<StreamFault>,
     /// Of each array: does the host have its values by now?
     host: Vec<bool>,
     machines: BTreeMap<Pch, Machine>,
     descriptor: Option<Descriptor>,
     params: Option<Params>,
     /// What the last LOAD told the units, with what it may leave out.
-    told: Option<driver::Command>,
+    told: Option<driver::DriverCommand>,
     /// By the address of their results, what the units were told when they computed them.
-    computed: BTreeMap<u64, driver::Command>,
+    computed: BTreeMap<u64, driver::DriverCommand>,
     /// What the driver's commands so far allow.
     driver: driver::Sequence,
     /// Units have computed what no READ has fetched.
@@ -200,16 +200,16 @@ impl Checker<'_> {
             return;
         }
         let help = if mends.is_empty() { help(kind, &message).to_owned() } else { mends };
-        self.faults.push(Fault { site, kind, message, help });
+        self.faults.push(StreamFault { site, kind, message, help });
     }
 
     /// A place names a file that there is not: the first of them is told.
-    fn known(&mut self, site: Site, place: Place) {
+    fn known(&mut self, site: Site, place: SourceLine) {
         if let Err(Wrong { kind, message, .. }) = self.place(place)
             && !std::mem::replace(&mut self.file, true)
         {
             let help = "name it before the arrays: `file \"NAME\"`; places count files from 1".to_owned();
-            self.faults.push(Fault { site, kind, message, help });
+            self.faults.push(StreamFault { site, kind, message, help });
         }
     }
 
@@ -280,7 +280,7 @@ impl Checker<'_> {
         }
     }
 
-    fn step(&mut self, n: usize, step: &Step) {
+    fn step(&mut self, n: usize, step: &StreamStep) {
         self.known(Site::Step(n), step.place);
         let said = match &step.action {
             Action::Write(t) => {
@@ -303,7 +303,7 @@ impl Checker<'_> {
         self.note(Site::Step(n), said);
     }
 
-    fn place(&self, place: Place) -> Said {
+    fn place(&self, place: SourceLine) -> Said {
         match place.file as usize <= self.stream.files.len() {
             true => Ok(()),
             false => fault(
@@ -332,7 +332,7 @@ impl Checker<'_> {
         }
     }
 
-    fn placed(&self, number: u32, placement: &Placement) -> Said {
+    fn placed(&self, number: u32, placement: &ArrayPlacement) -> Said {
         let t = self.tensor(number)?;
         match placement.resolve(&t.shape, t.dtype.size() as u32, self.g, &self.stream.unit) {
             Ok(_) => Ok(()),
@@ -340,7 +340,7 @@ impl Checker<'_> {
         }
     }
 
-    fn one_copy(&self, placement: &Placement) -> Said {
+    fn one_copy(&self, placement: &ArrayPlacement) -> Said {
         match placement.replicated {
             false => Ok(()),
             true => fault(
@@ -437,7 +437,7 @@ impl Checker<'_> {
 
     /// The host's accesses are for single banks.
     fn host_steps(&self) -> Said {
-        match self.machines.iter().find(|(_, m)| m.mode() != crate::mode::Mode::SingleBank) {
+        match self.machines.iter().find(|(_, m)| m.mode() != crate::mode::PimMode::SingleBank) {
             None => Ok(()),
             Some((pch, m)) => fault(
                 FaultKind::Order,
@@ -503,9 +503,9 @@ fn help(kind: FaultKind, message: &str) -> &'static str {
 
 fn mode_name(machine: &Machine) -> &'static str {
     match machine.mode() {
-        crate::mode::Mode::SingleBank => "single-bank",
-        crate::mode::Mode::AllBank => "all-bank",
-        crate::mode::Mode::AllBankPim => "all-bank PIM",
+        crate::mode::PimMode::SingleBank => "single-bank",
+        crate::mode::PimMode::AllBank => "all-bank",
+        crate::mode::PimMode::AllBankPim => "all-bank PIM",
     }
 }
 

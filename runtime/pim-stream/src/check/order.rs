@@ -5,7 +5,7 @@
 //! reordered among each other. Nothing else is kept. Units are stepped by commands, so what they compute follows from
 //! the order.
 
-use crate::mode::{Machine, Mode, RESERVED_BIT};
+use crate::mode::{Machine, PimMode, RESERVED_BIT};
 use crate::placement::Geometry;
 use crate::stream::*;
 
@@ -62,7 +62,7 @@ fn missing(e: &Exec, g: &Geometry) -> Vec<usize> {
         };
         let bank = u32::from(at.bg) * g.bank + u32::from(at.bank);
         let kept = match at.row & RESERVED_BIT {
-            0 if machine.mode() == Mode::AllBankPim => Kept::Step { bank, row: at.row, write: data.is_some() },
+            0 if machine.mode() == PimMode::AllBankPim => Kept::Step { bank, row: at.row, write: data.is_some() },
             0 => Kept::Data,
             _ => Kept::Control,
         };

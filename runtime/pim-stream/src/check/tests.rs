@@ -105,9 +105,9 @@ fn commands_of_a_driver() {
     );
     one(GEO, &format!("{DESCRIPTOR}{PARAMS}driver load params=0x1000000 weights=0x110000"), "a bank has 0x1000000");
     one(HBM, LOAD, "for units of kind geopim");
-    let wrong = driver::Command { samples: 1 << 16, ..driver::Command::new(driver::Kind::Execute) };
+    let wrong = driver::DriverCommand { samples: 1 << 16, ..driver::DriverCommand::new(driver::CommandKind::Execute) };
     let mut stream = Stream::parse(GEO).unwrap().stream;
-    stream.steps.push(Step { place: Place::default(), action: Action::Driver(wrong) });
+    stream.steps.push(StreamStep { place: SourceLine::default(), action: Action::Driver(wrong) });
     assert!(stream.check(&G)[0].message.contains("has 16 bits"));
     assert!(stream.encode().is_err());
 }

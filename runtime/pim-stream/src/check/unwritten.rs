@@ -4,9 +4,9 @@
 //! told, with the other banks of that step. What an HBM-PIM unit's program reads is not followed, since a command may
 //! step it without reading its bank.
 
-use crate::driver::{Command, Kind};
-use crate::mode::{Machine, Mode, RESERVED_BIT};
-use crate::placement::{Geometry, Placement};
+use crate::driver::{CommandKind, DriverCommand};
+use crate::mode::{Machine, PimMode, RESERVED_BIT};
+use crate::placement::{ArrayPlacement, Geometry};
 use crate::reach::banks_of;
 use crate::register;
 use crate::stream::*;
@@ -94,18 +94,18 @@ impl Rows<'_> {
     }
 
     /// The rows of an array with elements, and how messages call it.
-    fn array(&self, tensor: u32, placement: &Placement) -> Option<(String, BTreeMap<u32, Range<u64>>)> {
+    fn array(&self, tensor: u32, placement: &ArrayPlacement) -> Option<(String, BTreeMap<u32, Range<u64>>)> {
         let t = self.stream.tensors.get(tensor as usize).filter(|t| t.elements() != Some(0))?;
         Some((format!("`{}`", t.name), placement.rows_by_bank(&t.shape, self.g, &self.stream.unit)))
     }
 
-    fn takes(&mut self, step: usize, tensor: u32, placement: &Placement) {
+    fn takes(&mut self, step: usize, tensor: u32, placement: &ArrayPlacement) {
         if let Some((name, rows)) = self.array(tensor, placement) {
             self.reads(step, name, &rows);
         }
     }
 
-    fn gives(&mut self, tensor: u32, placement: &Placement) {
+    fn gives(&mut self, tensor: u32, placement: &ArrayPlacement) {
         if let Some((_, rows)) = self.array(tensor, placement) {
             rows.into_iter().for_each(|(bank, rows)| self.wrote(bank, rows));
         }
@@ -136,7 +136,7 @@ impl Rows<'_> {
                 let rows = self.rows_of(p.address, u64::from(d.queries) * register::SIZE as u64);
                 self.units(&d).for_each(|(_, bank)| self.wrote(bank, rows.clone()));
             }
-            Action::Driver(c) if c.kind == Kind::Execute => self.execute(n, c),
+            Action::Driver(c) if c.kind == CommandKind::Execute => self.execute(n, c),
             Action::Driver(_) | Action::Launch(_) | Action::Host(_) => {}
         }
     }
@@ -152,7 +152,7 @@ impl Rows<'_> {
             if at.row & RESERVED_BIT == 0 {
                 let rows = u64::from(at.row)..u64::from(at.row) + 1;
                 match machine.mode() {
-                    Mode::SingleBank => self.wrote(first + bank, rows),
+                    PimMode::SingleBank => self.wrote(first + bank, rows),
                     _ => (bank % 2..banks).step_by(2).for_each(|b| self.wrote(first + b, rows.clone())),
                 }
             } else if let Data::Bytes(bytes) = data {
@@ -172,7 +172,7 @@ impl Rows<'_> {
     }
 
     /// The units read the map and what the entries name, and write their results.
-    fn execute(&mut self, n: usize, c: &Command) {
+    fn execute(&mut self, n: usize, c: &DriverCommand) {
         let (Some(d), Some(p)) = (self.descriptor, self.params) else { return };
         let told = self.found.len();
         let results = self.rows_of(c.output, u64::from(c.queries) * u64::from(d.channels) * F16);

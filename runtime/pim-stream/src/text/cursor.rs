@@ -162,17 +162,17 @@ impl<'t> Cursor<'t> {
     }
 
     /// `from FILE:LINE`
-    pub fn from(&mut self) -> Read<super::Place> {
+    pub fn from(&mut self) -> Read<super::SourceLine> {
         match self.eat_word("from") {
             true => self.place(),
-            false => Ok(super::Place::default()),
+            false => Ok(super::SourceLine::default()),
         }
     }
 
-    pub fn place(&mut self) -> Read<super::Place> {
+    pub fn place(&mut self) -> Read<super::SourceLine> {
         let file = self.small("the number of a file")?;
         self.expect(":")?;
-        Ok(super::Place { file, line: self.small("a line")? })
+        Ok(super::SourceLine { file, line: self.small("a line")? })
     }
 
     pub fn finish(&mut self) -> Read<()> {

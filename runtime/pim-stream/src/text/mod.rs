@@ -7,7 +7,7 @@ mod read;
 
 use crate::crf::Instruction;
 use crate::mode;
-use crate::placement::Placement;
+use crate::placement::ArrayPlacement;
 use crate::stream::*;
 use std::fmt::{self, Display, Write};
 use std::ops::Range;
@@ -99,7 +99,7 @@ impl Stream {
         self.steps.iter().try_for_each(|step| self.step(out, step))
     }
 
-    fn step(&self, out: &mut String, step: &Step) -> fmt::Result {
+    fn step(&self, out: &mut String, step: &StreamStep) -> fmt::Result {
         let from = From(step.place);
         match &step.action {
             Action::Write(t) | Action::Read(t) => {
@@ -200,11 +200,11 @@ fn hex(out: &mut String, bytes: &[u8; BURST]) -> fmt::Result {
 }
 
 /// The place of a step, at the end of its line.
-struct From(Place);
+struct From(SourceLine);
 
 impl Display for From {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0 == Place::default() { Ok(()) } else { write!(f, " from {}:{}", self.0.file, self.0.line) }
+        if self.0 == SourceLine::default() { Ok(()) } else { write!(f, " from {}:{}", self.0.file, self.0.line) }
     }
 }
 
@@ -214,7 +214,7 @@ impl Display for Burst {
     }
 }
 
-impl Display for Placement {
+impl Display for ArrayPlacement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, what) in [0, 1].into_iter().enumerate() {
             f.write_str(if n == 0 { "(" } else { ":(" })?;

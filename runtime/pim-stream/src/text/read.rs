@@ -4,7 +4,7 @@ use super::cursor::{Cursor, Read, error};
 use super::{HEADER, Parsed, TextError};
 use crate::crf::Instruction;
 use crate::driver;
-use crate::placement::{Leaf, Placement};
+use crate::placement::{ArrayPlacement, Leaf};
 use crate::stream::*;
 use crate::unit::UnitConfig;
 use crate::word::WordError;
@@ -213,7 +213,7 @@ impl Reader {
                 return Err(e);
             }
         };
-        self.parsed.stream.steps.push(Step { place, action });
+        self.parsed.stream.steps.push(StreamStep { place, action });
         self.parsed.steps.push(whole);
         self.parsed.ops.push(ops);
         Ok(())
@@ -432,11 +432,11 @@ fn descriptor(c: &mut Cursor<'_>) -> Read<Descriptor> {
 }
 
 /// The rest of the line is the driver's, up to `from`.
-fn command(c: &mut Cursor<'_>) -> Read<(Action, Place)> {
+fn command(c: &mut Cursor<'_>) -> Read<(Action, SourceLine)> {
     c.space();
     let rest = c.rest();
     let len = rest.find(" from ").unwrap_or(rest.len());
-    let command = driver::Command::parse(&rest[..len]).or_else(|e| {
+    let command = driver::DriverCommand::parse(&rest[..len]).or_else(|e| {
         let bytes = match &e {
             WordError::Text { at, .. } => c.at + at..c.at + len,
             _ => c.at..c.at + len,
@@ -470,7 +470,7 @@ fn list<T>(
 }
 
 /// `at LAYOUT`
-fn placed(c: &mut Cursor<'_>) -> Read<Placement> {
+fn placed(c: &mut Cursor<'_>) -> Read<ArrayPlacement> {
     match c.eat_word("at") {
         true => placement(c),
         false => c.here("`at` and a layout should be here"),
@@ -478,7 +478,7 @@ fn placed(c: &mut Cursor<'_>) -> Read<Placement> {
 }
 
 /// `(16,(8,4)):(2@byte,(1@col,1@row)) row=4 replicated`
-fn placement(c: &mut Cursor<'_>) -> Read<Placement> {
+fn placement(c: &mut Cursor<'_>) -> Read<ArrayPlacement> {
     c.space();
     let start = c.at;
     let part = |c: &mut Cursor<'_>| c.small("an extent");
@@ -498,7 +498,7 @@ fn placement(c: &mut Cursor<'_>) -> Read<Placement> {
         }
         false => 0,
     };
-    Ok(Placement { dims, row, replicated: c.eat_word("replicated") })
+    Ok(ArrayPlacement { dims, row, replicated: c.eat_word("replicated") })
 }
 
 /// One part of a dimension, or several in parentheses.
@@ -514,7 +514,7 @@ fn stride(c: &mut Cursor<'_>) -> Read<(u32, Coord)> {
 }
 
 /// `by (extent:src:dst, ...)`
-fn axes(c: &mut Cursor<'_>) -> Read<Vec<Axis>> {
+fn axes(c: &mut Cursor<'_>) -> Read<Vec<RelayoutAxis>> {
     if !c.eat_word("by") {
         return c.here("`by` and the loops should be here");
     }
@@ -523,7 +523,7 @@ fn axes(c: &mut Cursor<'_>) -> Read<Vec<Axis>> {
         c.expect(":")?;
         let src = c.small("the distance in the source")?;
         c.expect(":")?;
-        Ok(Axis { extent, src, dst: c.small("the distance in the destination")? })
+        Ok(RelayoutAxis { extent, src, dst: c.small("the distance in the destination")? })
     })
 }
 

@@ -11,7 +11,7 @@ mod read;
 mod write;
 
 pub use error::NpyError;
-pub use read::{Reader, read};
+pub use read::{NpyReader, read};
 pub use write::write;
 
 /// What every file starts with.

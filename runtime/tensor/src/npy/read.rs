@@ -12,13 +12,13 @@ use std::io::Read;
 /// or `u1` (`V1` is f8e4m3 if none is, `f1` always f8e5m2). Otherwise `expected` changes nothing, and it is for the
 /// caller to hold the tensor's dtype against it.
 pub fn read(file: &[u8], expected: Option<DType>) -> Result<Tensor, NpyError> {
-    Reader::new(file, Some(file.len() as u64), expected)?.read()
+    NpyReader::new(file, Some(file.len() as u64), expected)?.read()
 }
 
 /// A file of which the header was read: dtype and shape are known, and no element was read or allocated. So a caller
 /// can refuse what does not fit before it costs anything.
 #[derive(Debug)]
-pub struct Reader<R> {
+pub struct NpyReader<R> {
     source: R,
     dtype: DType,
     /// The bytes of an element are to be reversed.
@@ -29,19 +29,19 @@ pub struct Reader<R> {
     needed: usize,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> NpyReader<R> {
     /// Reads the header. `length` is that of the whole file; pipes and devices have none. `expected` is as for
     /// [`read`].
     ///
     /// A file whose length is not what the header claims is an error here already.
-    pub fn new(mut source: R, length: Option<u64>, expected: Option<DType>) -> Result<Reader<R>, NpyError> {
+    pub fn new(mut source: R, length: Option<u64>, expected: Option<DType>) -> Result<NpyReader<R>, NpyError> {
         let header = header::read(&mut source, length)?;
         let (dtype, swap) = element_type(&header.descr, expected)?;
         let size = dtype.size();
         let count = element_count(dtype, &header.shape)
             .ok_or_else(|| NpyError::TooLarge { shape: quoted(&header.shape_text), itemsize: size })?;
         let Header { fortran_order, shape, data, .. } = header;
-        let reader = Reader { source, dtype, swap, fortran_order, shape, needed: count * size };
+        let reader = NpyReader { source, dtype, swap, fortran_order, shape, needed: count * size };
         if let Some(length) = length {
             let found = usize::try_from(length.saturating_sub(data)).unwrap_or(usize::MAX);
             if found < reader.needed {

@@ -3,14 +3,14 @@
 
 use super::Opnd;
 use crate::elab::labels::around;
-use crate::elab::{Elab, R, Reported, Valid};
+use crate::elab::{ElabResult, Elaborator, ErrorReported, Valid};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::InstAttrs;
-use ptoc_isa::{InstrId, Loc, OperandKind, Order, PipeRule, Place, Role, RoundMode, Sem, Target, TileType, text};
+use ptoc_isa::{InstrId, Loc, MemorySpace, OperandKind, Order, PipeRule, Role, RoundMode, Sem, Target, TileType, text};
 use ptoc_tensor::DType;
 
-impl Elab<'_> {
-    pub(super) fn locations(&mut self, id: InstrId, ops: &[Opnd]) -> R<()> {
+impl Elaborator<'_> {
+    pub(super) fn locations(&mut self, id: InstrId, ops: &[Opnd]) -> ElabResult<()> {
         let instr = id.get();
         for (k, op) in ops.iter().enumerate() {
             if let Opnd::Tile(t, at) = op
@@ -37,7 +37,7 @@ impl Elab<'_> {
                 let (name, loc, target) = (instr.written_name(), t.ty.loc, &self.target.name);
                 let message = format!("operand `{}` of `{name}` lives where {target} has no memory", spec.name);
                 let d = Diagnostic::error(codes::OPERAND_LOCATION, *at, message).with_label(format!("in {loc}"));
-                let OperandKind::Tile(elsewhere) = spec.kind else { return Err(Reported) };
+                let OperandKind::Tile(elsewhere) = spec.kind else { return Err(ErrorReported) };
                 let d =
                     d.with_note(format!("it lives in {}: {name} is for targets that have it", text::either(elsewhere)));
                 return self.report(d.with_help(format!("{target} works in {}", text::list(self.target.locations()))));
@@ -72,7 +72,7 @@ impl Elab<'_> {
                 d = scaled_in_vec(d, ops);
             } else if spec.role == Role::Src
                 && let Some(place) = self.loaded_by(t, *at)
-                && let Some(to) = legal.iter().find(|to| self.leads(Place::Gm, **to, t.ty.dtype))
+                && let Some(to) = legal.iter().find(|to| self.leads(MemorySpace::Gm, **to, t.ty.dtype))
             {
                 d = d.with_fix(format!("load it there: `{to}(..)`"), place, to.name());
             } else if spec.role == Role::Src
@@ -80,7 +80,7 @@ impl Elab<'_> {
             {
                 d = d.with_edits(format!("move it there: `{to}(..)`"), around(*at, &format!("{to}("), ")"));
             } else if spec.role == Role::Src
-                && let Some(to) = legal.iter().find(|to| self.leads(Place::Gm, **to, t.ty.dtype))
+                && let Some(to) = legal.iter().find(|to| self.leads(MemorySpace::Gm, **to, t.ty.dtype))
             {
                 d = d.with_help(format!("fill a tile in {to} from where this one was filled: `{to}(view)`"));
             }
@@ -90,7 +90,7 @@ impl Elab<'_> {
     }
 
     /// Factors are rounded of f32 alone, and how is said where they are.
-    pub(super) fn factors(&mut self, id: InstrId, ops: &[Opnd], attrs: &mut InstAttrs, span: Span) -> R<()> {
+    pub(super) fn factors(&mut self, id: InstrId, ops: &[Opnd], attrs: &mut InstAttrs, span: Span) -> ElabResult<()> {
         if !id.get().sem.multiplies() || (attrs.factors, attrs.round) == (None, None) {
             return Ok(());
         }
@@ -126,7 +126,7 @@ impl Elab<'_> {
     }
 
     /// What only moves from Acc may do.
-    pub(super) fn out_of_acc(&mut self, id: InstrId, ops: &[Opnd], attrs: &InstAttrs) -> R<()> {
+    pub(super) fn out_of_acc(&mut self, id: InstrId, ops: &[Opnd], attrs: &InstAttrs) -> ElabResult<()> {
         let Some(from) = ops.get(1).and_then(Opnd::tile).map(|t| t.ty.loc).filter(|l| attrs.relu && *l != Loc::Acc)
         else {
             return Ok(());
@@ -187,7 +187,7 @@ impl Elab<'_> {
         for part in ptoc_isa::left_out(name).filter(|p| p.what.ends_with(from.name())) {
             d = part.told(d);
         }
-        let leads = |start: Place| into.iter().find(|l| self.leads(start, **l, a.ty.dtype));
+        let leads = |start: MemorySpace| into.iter().find(|l| self.leads(start, **l, a.ty.dtype));
         if matches!(id.get().sem, Sem::Fixpipe(f) if f.quantised) && from == Loc::Vec {
             return Some(scaled_in_vec(d, ops));
         }
@@ -199,7 +199,7 @@ impl Elab<'_> {
                 );
             }
             d.with_edits(format!("move it to {via} first: `{via}(..)`"), around(*a_at, &format!("{via}("), ")"))
-        } else if let Some(via) = leads(Place::Gm) {
+        } else if let Some(via) = leads(MemorySpace::Gm) {
             d.with_help(format!("fill a tile in {via} from where this one was filled, `{via}(view)`, and take that"))
         } else if !out.is_empty() {
             d.with_help(format!("from {from} it goes to {}: declare the destination there", text::either(&out)))
@@ -233,15 +233,15 @@ impl Elab<'_> {
     }
 
     /// Does a way lead there?
-    pub(in crate::elab) fn leads(&self, from: Place, to: Loc, dtype: DType) -> bool {
+    pub(in crate::elab) fn leads(&self, from: MemorySpace, to: Loc, dtype: DType) -> bool {
         ptoc_isa::shortest_path(self.target, from, to, dtype).is_some()
     }
 
-    pub(super) fn dtypes(&mut self, id: InstrId, ops: &[Opnd], attrs: &InstAttrs, span: Span) -> R<()> {
+    pub(super) fn dtypes(&mut self, id: InstrId, ops: &[Opnd], attrs: &InstAttrs, span: Span) -> ElabResult<()> {
         let instr = id.get();
         let found: Vec<DType> = ops.iter().filter_map(Opnd::dtype).collect();
         if let Sem::Move = instr.sem {
-            let (Some(d), Some(s)) = (ops[0].tile(), ops[1].tile()) else { return Err(Reported) };
+            let (Some(d), Some(s)) = (ops[0].tile(), ops[1].tile()) else { return Err(ErrorReported) };
             return match ptoc_isa::check_move(self.target, s.ty.loc, d.ty.loc, s.ty.dtype, d.ty.dtype) {
                 Ok(_) => Ok(()),
                 Err(v) => {
@@ -251,13 +251,13 @@ impl Elab<'_> {
             };
         }
         if let Sem::Fixpipe(f) = instr.sem {
-            let Some(a) = ops[1].tile() else { return Err(Reported) };
+            let Some(a) = ops[1].tile() else { return Err(ErrorReported) };
             let (to, dtype) = match &ops[0] {
-                Opnd::Tile(t, _) => (Place::Tile(t.ty.loc), t.ty.dtype),
-                Opnd::View(v, _) => (Place::Gm, v.dtype),
-                Opnd::Scalar(..) => return Err(Reported),
+                Opnd::Tile(t, _) => (MemorySpace::Tile(t.ty.loc), t.ty.dtype),
+                Opnd::View(v, _) => (MemorySpace::Gm, v.dtype),
+                Opnd::Scalar(..) => return Err(ErrorReported),
             };
-            let from = Place::Tile(a.ty.loc);
+            let from = MemorySpace::Tile(a.ty.loc);
             if let Err(v) = ptoc_isa::check_move_as(self.target, from, to, (a.ty.dtype, dtype), f.quantised) {
                 let d = v
                     .of(id)
@@ -297,11 +297,11 @@ impl Elab<'_> {
             };
         }
         if matches!(instr.sem, Sem::Load | Sem::Store) {
-            let (Some(to), Some(from)) = (ops[0].dtype(), ops[1].dtype()) else { return Err(Reported) };
+            let (Some(to), Some(from)) = (ops[0].dtype(), ops[1].dtype()) else { return Err(ErrorReported) };
             let (a, b) = match (&ops[0], &ops[1]) {
-                (Opnd::Tile(t, _), _) => (Place::Gm, Place::Tile(t.ty.loc)),
-                (_, Opnd::Tile(t, _)) => (Place::Tile(t.ty.loc), Place::Gm),
-                _ => return Err(Reported),
+                (Opnd::Tile(t, _), _) => (MemorySpace::Gm, MemorySpace::Tile(t.ty.loc)),
+                (_, Opnd::Tile(t, _)) => (MemorySpace::Tile(t.ty.loc), MemorySpace::Gm),
+                _ => return Err(ErrorReported),
             };
             return match ptoc_isa::check_move(self.target, a, b, from, to) {
                 Ok(_) => Ok(()),
@@ -324,12 +324,12 @@ impl Elab<'_> {
                             // From Acc some dtypes are converted, and others are not.
                             let whole = v.diagnostic(span);
                             let path = ptoc_isa::conversion_path(self.target, from, to);
-                            let told = a == Place::Tile(Loc::Acc) || path.is_none();
+                            let told = a == MemorySpace::Tile(Loc::Acc) || path.is_none();
                             let d = match whole.notes.first().filter(|_| told) {
                                 Some(takes) => d.with_note(format!("on {} {takes}", self.target.name)),
                                 None => d,
                             };
-                            let vec = if a == Place::Tile(Loc::Vec) { String::new() } else { "Vec(".into() };
+                            let vec = if a == MemorySpace::Tile(Loc::Vec) { String::new() } else { "Vec(".into() };
                             let edits =
                                 around(ops[1].span(), &format!("{to}({vec}"), if vec.is_empty() { ")" } else { "))" });
                             let scaled = ptoc_isa::check_move_as(self.target, a, b, (from, to), true).is_ok();
@@ -338,7 +338,7 @@ impl Elab<'_> {
                                 None if scaled => d,
                                 // In two steps from Vec; else the nearest tensor.
                                 None => {
-                                    let two = self.two_steps(from, to).filter(|_| a == Place::Tile(Loc::Vec));
+                                    let two = self.two_steps(from, to).filter(|_| a == MemorySpace::Tile(Loc::Vec));
                                     let d = two.into_iter().fold(d, Diagnostic::with_help);
                                     whole.fixes.into_iter().fold(d, |d, f| d.with_help(f.message))
                                 }
@@ -404,7 +404,7 @@ impl Elab<'_> {
     }
 
     /// What an instruction does to elements of a tensor instead of overwriting them.
-    pub(super) fn updates(&mut self, id: InstrId, ops: &[Opnd], attrs: &InstAttrs, span: Span) -> R<()> {
+    pub(super) fn updates(&mut self, id: InstrId, ops: &[Opnd], attrs: &InstAttrs, span: Span) -> ElabResult<()> {
         let (Some(op), Some(dtype)) = (attrs.atomic, ops[0].dtype()) else { return Ok(()) };
         match ptoc_isa::check_atomic(self.target, id, op, dtype).filter(|_| self.target.lists_updates()) {
             None => Ok(()),
@@ -414,7 +414,7 @@ impl Elab<'_> {
     }
 
     /// PTO's limits on extents, from the target's file; on capacities, so that they hold for every valid shape.
-    pub(super) fn limits(&mut self, id: InstrId, ops: &[Opnd], span: Span) -> R<()> {
+    pub(super) fn limits(&mut self, id: InstrId, ops: &[Opnd], span: Span) -> ElabResult<()> {
         let instr = id.get();
         let tiles: Vec<TileType> =
             ops.iter().filter_map(|o| o.tile().map(|t| TileType { rows: t.rows, cols: t.cols, ..t.ty })).collect();
@@ -433,8 +433,9 @@ impl Elab<'_> {
         if t.ty.loc != Loc::Vec || t.rows == 1 || t.cols == 1 {
             return Ok(());
         }
-        let unit =
-            |m: &crate::value::Mode| m.plain().is_none_or(|l| self.const_index(l.by[0]) == Some(1)) || m.cap == Some(1);
+        let unit = |m: &crate::value::WindowMode| {
+            m.plain().is_none_or(|l| self.const_index(l.by[0]) == Some(1)) || m.cap == Some(1)
+        };
         let straight = if t.ty.order == Order::Nd { unit(&v.modes[1]) } else { unit(&v.modes[0]) };
         if straight {
             return Ok(());

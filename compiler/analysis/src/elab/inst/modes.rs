@@ -1,7 +1,7 @@
 //! What is said beside the operands of an instruction, and which of its forms is meant.
 
 use super::usage;
-use crate::elab::{Elab, R, Reported};
+use crate::elab::{ElabResult, Elaborator, ErrorReported};
 use crate::value::Val;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::InstAttrs;
@@ -9,9 +9,9 @@ use ptoc_isa::{AtomicOp, Factors, InstrId, Oob, OperandKind, OperandSpec, RoundM
 use ptoc_names::builtins::Word;
 use ptoc_syntax::ast::{Expr, Ident};
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// A word or a named value says what another one has said.
-    fn said_twice(&mut self, id: InstrId, what: &str, at: Span) -> R<()> {
+    fn said_twice(&mut self, id: InstrId, what: &str, at: Span) -> ElabResult<()> {
         let message = format!("`{}` is told {what} twice", id.get().written_name());
         let d = Diagnostic::error(codes::WRONG_ARGUMENTS, at, message)
             .with_label("for the second time")
@@ -20,14 +20,14 @@ impl Elab<'_> {
         self.report(d)
     }
 
-    pub(super) fn named_mode(&mut self, id: InstrId, name: &Ident, v: &Val, attrs: &mut InstAttrs) -> R<()> {
+    pub(super) fn named_mode(&mut self, id: InstrId, name: &Ident, v: &Val, attrs: &mut InstAttrs) -> ElabResult<()> {
         match (name.name.as_str(), attrs.saturate.is_some(), attrs.atomic.is_some()) {
             ("saturate" | "sat", true, _) => return self.said_twice(id, "whether to saturate", name.span),
             ("atomic", _, true) => return self.said_twice(id, "how to update", name.span),
             _ => {}
         }
         match (name.name.as_str(), v) {
-            (_, Val::Poison) => return Err(Reported),
+            (_, Val::Poison) => return Err(ErrorReported),
             ("saturate" | "sat", Val::Bool(b)) if id.get().sem.converts() => attrs.saturate = Some(*b),
             ("atomic", Val::Bool(b)) if id.get().updates_memory() => {
                 attrs.atomic = b.then_some(AtomicOp::Add);
@@ -55,7 +55,7 @@ impl Elab<'_> {
         Ok(())
     }
 
-    pub(super) fn mode_word(&mut self, id: InstrId, w: Word, at: Span, attrs: &mut InstAttrs) -> R<()> {
+    pub(super) fn mode_word(&mut self, id: InstrId, w: Word, at: Span, attrs: &mut InstAttrs) -> ElabResult<()> {
         let again = match w {
             Word::Cmp(_) => attrs.cmp.is_some().then_some("how to compare"),
             Word::Round(_) => attrs.round.is_some().then_some("how to round"),

@@ -2,14 +2,14 @@
 
 use super::Opnd;
 use crate::elab::tiles::Shape;
-use crate::elab::{Elab, R, Reported};
+use crate::elab::{ElabResult, Elaborator, ErrorReported};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{CheckData, Value};
-use ptoc_isa::{BinOp, CmpOp, InstrId, Role, Sem, ShapeRule, Window};
+use ptoc_isa::{BinOp, CmpOp, FixpipeWindow, InstrId, Role, Sem, ShapeRule};
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// The valid shape of each operand; the destination's is set.
-    pub(super) fn shapes(&mut self, id: InstrId, ops: &[Opnd], span: Span) -> R<Vec<Option<Shape>>> {
+    pub(super) fn shapes(&mut self, id: InstrId, ops: &[Opnd], span: Span) -> ElabResult<Vec<Option<Shape>>> {
         let instr = id.get();
         let one = self.idx(1);
         let mut shapes: Vec<Option<Shape>> = Vec::new();
@@ -24,7 +24,7 @@ impl Elab<'_> {
             });
         }
         let at = |k: usize| ops[k].span();
-        let source = |k: usize, shapes: &[Option<Shape>]| shapes[k].ok_or(Reported);
+        let source = |k: usize, shapes: &[Option<Shape>]| shapes[k].ok_or(ErrorReported);
         let dst = match instr.shape {
             ShapeRule::Free => None,
             ShapeRule::Same => {
@@ -52,7 +52,7 @@ impl Elab<'_> {
                 let by_row = instr.shape == ShapeRule::RowExpand;
                 let last = ops.len() - 1;
                 let big = if last == 1 {
-                    let Opnd::Tile(t, at) = &ops[0] else { return Err(Reported) };
+                    let Opnd::Tile(t, at) = &ops[0] else { return Err(ErrorReported) };
                     self.valid_of(t, *at)?
                 } else {
                     source(1, &shapes)?
@@ -123,7 +123,7 @@ impl Elab<'_> {
             ShapeRule::Fixpipe => return self.fixpipe_shapes(id, ops, shapes, span),
             ShapeRule::Counted => {
                 let (Opnd::Tile(d, d_at), Opnd::Tile(counts, counts_at)) = (&ops[0], &ops[3]) else {
-                    return Err(Reported);
+                    return Err(ErrorReported);
                 };
                 let (own, a, k) = (self.valid_of(d, *d_at)?, source(1, &shapes)?, source(2, &shapes)?);
                 self.same_length(own.0, a.0, "rows", span, Some((at(0), at(1))))?;
@@ -139,7 +139,7 @@ impl Elab<'_> {
                 _ => None,
             },
             // `Elab::sample` has its own way.
-            ShapeRule::Sample => return Err(Reported),
+            ShapeRule::Sample => return Err(ErrorReported),
             ShapeRule::Gather => Some(source(ops.len() - 1, &shapes)?),
             ShapeRule::GatherRows => {
                 let (table, idx) = (source(1, &shapes)?, source(2, &shapes)?);
@@ -180,7 +180,7 @@ impl Elab<'_> {
     }
 
     /// Operand `k`, of this valid shape, is one column, or one row: known, refuted, or checked.
-    fn line(&mut self, id: InstrId, k: usize, ops: &[Opnd], shape: Shape, column: bool) -> R<()> {
+    fn line(&mut self, id: InstrId, k: usize, ops: &[Opnd], shape: Shape, column: bool) -> ElabResult<()> {
         let (n, what, which) = if column { (shape.1, "column", "narrow") } else { (shape.0, "row", "flat") };
         let (at, one) = (ops[k].span(), self.idx(1));
         let Some(found) = self.const_index(n).filter(|n| *n != 1) else {
@@ -209,7 +209,7 @@ impl Elab<'_> {
     }
 
     /// How many indices of rows there are: they stand in a row, or in a column.
-    fn row_of_indices(&mut self, idx: Shape, op: &Opnd, at: Span) -> R<Value> {
+    fn row_of_indices(&mut self, idx: Shape, op: &Opnd, at: Span) -> ElabResult<Value> {
         let one = self.idx(1);
         let (across, along, what) = match is_column(op) {
             true => (idx.1, idx.0, "columns of the indices"),
@@ -226,11 +226,11 @@ impl Elab<'_> {
         ops: &[Opnd],
         mut shapes: Vec<Option<Shape>>,
         span: Span,
-    ) -> R<Vec<Option<Shape>>> {
-        let Sem::Fixpipe(f) = id.get().sem else { return Err(Reported) };
-        let a = shapes[1].ok_or(Reported)?;
+    ) -> ElabResult<Vec<Option<Shape>>> {
+        let Sem::Fixpipe(f) = id.get().sem else { return Err(ErrorReported) };
+        let a = shapes[1].ok_or(ErrorReported)?;
         let d = match (&ops[0], f.window) {
-            (Opnd::Tile(t, at), Window::Whole) => {
+            (Opnd::Tile(t, at), FixpipeWindow::Whole) => {
                 self.write_valid(t, a, *at)?;
                 a
             }
@@ -240,18 +240,18 @@ impl Elab<'_> {
                 own
             }
             _ => {
-                let view = shapes[0].ok_or(Reported)?;
+                let view = shapes[0].ok_or(ErrorReported)?;
                 self.same_shape(view, a, span, Some((ops[0].span(), ops[1].span())))?;
                 a
             }
         };
         shapes[0] = Some(d);
         if id.get().updates {
-            *shapes.last_mut().ok_or(Reported)? = Some(d);
+            *shapes.last_mut().ok_or(ErrorReported)? = Some(d);
         }
         if f.by_column(id.get()) {
-            let cols = if f.window == Window::OfSource { d.1 } else { a.1 };
-            let (scales, one, at) = (shapes[2].ok_or(Reported)?, self.idx(1), ops[2].span());
+            let cols = if f.window == FixpipeWindow::OfSource { d.1 } else { a.1 };
+            let (scales, one, at) = (shapes[2].ok_or(ErrorReported)?, self.idx(1), ops[2].span());
             self.same_length(scales.1, cols, "columns", span, Some((at, ops[1].span())))?;
             self.line(id, 2, ops, scales, false)?;
             shapes[2] = Some((one, cols));
@@ -261,12 +261,18 @@ impl Elab<'_> {
 
     /// The shape of the larger source of a partial operation, and that the other one lies within it. Which one is
     /// larger is known when it is compiled; where it is not, the first one is meant, and the launch checks it.
-    fn part_shapes(&mut self, id: InstrId, ops: &[Opnd], shapes: &mut [Option<Shape>], span: Span) -> R<Shape> {
+    fn part_shapes(
+        &mut self,
+        id: InstrId,
+        ops: &[Opnd],
+        shapes: &mut [Option<Shape>],
+        span: Span,
+    ) -> ElabResult<Shape> {
         let at = |k: usize| ops[k].span();
-        let (a, b) = (shapes[1].ok_or(Reported)?, shapes[2].ok_or(Reported)?);
+        let (a, b) = (shapes[1].ok_or(ErrorReported)?, shapes[2].ok_or(ErrorReported)?);
         if ops.len() == 6 {
             for (value, index) in [(1, 4), (2, 5)] {
-                let (v, i) = (shapes[value].ok_or(Reported)?, shapes[index].ok_or(Reported)?);
+                let (v, i) = (shapes[value].ok_or(ErrorReported)?, shapes[index].ok_or(ErrorReported)?);
                 self.same_shape(v, i, span, Some((at(value), at(index))))?;
                 shapes[index] = Some(v);
             }
@@ -295,7 +301,7 @@ impl Elab<'_> {
     }
 
     /// `n` columns are an even number: known, refuted, or checked.
-    fn even(&mut self, id: InstrId, n: ptoc_ir::tile::Value, at: Span) -> R<()> {
+    fn even(&mut self, id: InstrId, n: ptoc_ir::tile::Value, at: Span) -> ElabResult<()> {
         if self.facts.multiple_certain(n, 2) {
             return Ok(());
         }
@@ -313,9 +319,9 @@ impl Elab<'_> {
         self.check(cond, CheckData { code: codes::ODD_COLUMNS, message, span: at, help: None }, vec![n], at)
     }
 
-    fn matmul_shapes(&mut self, sem: Sem, ops: &[Opnd], shapes: &mut [Option<Shape>], span: Span) -> R<Shape> {
+    fn matmul_shapes(&mut self, sem: Sem, ops: &[Opnd], shapes: &mut [Option<Shape>], span: Span) -> ElabResult<Shape> {
         let (a, b) = if sem == Sem::MatmulAcc { (2, 3) } else { (1, 2) };
-        let (sa, sb) = (shapes[a].ok_or(Reported)?, shapes[b].ok_or(Reported)?);
+        let (sa, sb) = (shapes[a].ok_or(ErrorReported)?, shapes[b].ok_or(ErrorReported)?);
         let at = |k: usize| ops[k].span();
         if let (Some(x), Some(y)) = (self.const_index(sa.1), self.const_index(sb.0))
             && x != y
@@ -340,20 +346,20 @@ impl Elab<'_> {
         shapes[b] = Some((sa.1, sb.1));
         let d = (sa.0, sb.1);
         if sem == Sem::MatmulAcc {
-            let c = shapes[1].ok_or(Reported)?;
+            let c = shapes[1].ok_or(ErrorReported)?;
             self.of_result("start", c, d, at(1))?;
             self.same_shape(c, d, span, Some((at(1), at(a))))?;
             shapes[1] = Some(d);
         }
         if sem == Sem::MatmulBias {
-            let (bias, one) = (shapes[3].ok_or(Reported)?, self.idx(1));
+            let (bias, one) = (shapes[3].ok_or(ErrorReported)?, self.idx(1));
             self.of_result("bias", bias, (one, d.1), at(3))?;
             self.same_length(bias.1, d.1, "columns", span, Some((at(3), at(b))))?;
             self.same_length(bias.0, one, "rows of the bias", at(3), None)?;
             shapes[3] = Some((one, d.1));
         }
         let (ta, tb, td) = (ops[a].tile(), ops[b].tile(), ops[0].tile());
-        let (Some(ta), Some(tb), Some(td)) = (ta, tb, td) else { return Err(Reported) };
+        let (Some(ta), Some(tb), Some(td)) = (ta, tb, td) else { return Err(ErrorReported) };
         let pairs = [
             (ta.ty.cols, tb.ty.rows, "depth", at(a), at(b)),
             (td.ty.rows, ta.ty.rows, "rows", at(0), at(a)),
@@ -384,7 +390,7 @@ impl Elab<'_> {
     }
 
     /// What a product starts from has this shape; known not to be so, it is told with the shape that it should have.
-    fn of_result(&mut self, what: &str, found: Shape, wanted: Shape, at: Span) -> R<()> {
+    fn of_result(&mut self, what: &str, found: Shape, wanted: Shape, at: Span) -> ElabResult<()> {
         let known = |e: &Self, s: Shape| Some((e.const_index(s.0)?, e.const_index(s.1)?));
         let (Some(x), Some(y)) = (known(self, found), known(self, wanted)) else { return Ok(()) };
         if x == y {

@@ -4,9 +4,9 @@
 //! larger than the atoms. A warning is given only if each index into that mode of that partition, in the whole kernel,
 //! is the variable of a loop from 0 whose ends are constants: anything else may reach what the loop leaves out.
 
-use crate::elab::Elab;
+use crate::elab::Elaborator;
 use crate::elab::env::Binding;
-use crate::value::{Part, Val};
+use crate::value::{TilePartition, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Tile, Value};
 use ptoc_layout::{Operand, Tuple};
@@ -35,7 +35,7 @@ struct Counted {
     extent: i64,
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// `kk` runs over `lo .. hi`.
     pub fn note_loop(&mut self, index: Value, lo: Value, hi: Value, range: Span) {
         if let (Some(0), Some(end)) = (self.const_index(lo), self.const_index(hi)) {
@@ -44,7 +44,7 @@ impl Elab<'_> {
     }
 
     /// `tA[_, (_, _, kk)]`
-    pub fn note_rest_uses(&mut self, base: &ExprKind, p: &Part, args: &[Arg]) {
+    pub fn note_rest_uses(&mut self, base: &ExprKind, p: &TilePartition, args: &[Arg]) {
         let Some(pattern) = &p.window.pattern else { return };
         let (tile, operand) = (p.tile.tile, pattern.operand);
         let partition = match base {
@@ -58,7 +58,7 @@ impl Elab<'_> {
     }
 
     /// A partition is used; if it is not sliced, all of it.
-    pub fn note_whole_use(&mut self, p: &Part) {
+    pub fn note_whole_use(&mut self, p: &TilePartition) {
         let whole =
             matches!(&p.window.modes[..], [_, values] if matches!(&values.tree, Tuple::Node(t) if t.len() == 3));
         let Some(pattern) = p.window.pattern.as_ref().filter(|_| whole) else { return };
@@ -66,7 +66,7 @@ impl Elab<'_> {
         self.rest_uses.extend([1, 2].map(|mode| RestUse { tile, operand, mode, partition: None, by: None }));
     }
 
-    fn counted_by(&self, p: &Part, args: &[Arg], mode: usize) -> Option<Counted> {
+    fn counted_by(&self, p: &TilePartition, args: &[Arg], mode: usize) -> Option<Counted> {
         let ([_, inner], [_, values]) = (args, &p.window.modes[..]) else { return None };
         let (ExprKind::Tuple(coord), Tuple::Node(tree)) = (&*inner.value.kind, &values.tree) else { return None };
         let (3, 3) = (coord.len(), tree.len()) else { return None };

@@ -9,7 +9,7 @@ mod partition;
 mod product;
 mod select;
 
-use super::{Elab, R, Reported};
+use super::{ElabResult, Elaborator, ErrorReported};
 use crate::value::Val;
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
 use ptoc_layout::{Int, IntTuple, LayoutError, MmaAtom, Operand, TiledMma, Value as Algebra};
@@ -31,9 +31,9 @@ fn dtype_of(atom: &MmaAtom, operand: Operand) -> Option<DType> {
     )
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// `tiled_mma(ATOM, atoms = (2, 2, 1), tiler = (32, 32, 16))`
-    pub fn tiled_mma(&mut self, args: &[Arg], span: Span) -> R<Val> {
+    pub fn tiled_mma(&mut self, args: &[Arg], span: Span) -> ElabResult<Val> {
         let usage = "usage: `tiled_mma(ATOM, atoms = (2, 2, 1), tiler = (32, 32, 16))`";
         let places = self.places("tiled_mma", ["atom", "atoms", "tiler"], usage, args)?;
         let Some(atom_at) = places[0] else {
@@ -43,9 +43,9 @@ impl Elab<'_> {
         let atom = match self.expr(&atom_at.value)? {
             Val::Algebra(a) if matches!(&*a, Algebra::Atom(_)) => match &*a {
                 Algebra::Atom(atom) => atom.clone(),
-                _ => return Err(Reported),
+                _ => return Err(ErrorReported),
             },
-            Val::Poison => return Err(Reported),
+            Val::Poison => return Err(ErrorReported),
             other => {
                 let message = format!("`tiled_mma` tiles an atom, found {}", other.describe());
                 let help = match &other {
@@ -68,7 +68,7 @@ impl Elab<'_> {
             Some(a) => self.mma_arg(a, "the tiler is a tuple of extents, layouts or `_` for M, N and K")?,
         };
         let at = places.map(|p| p.map(|a| &a.value));
-        let Some(op) = ptoc_layout::ops::find("tiled_mma") else { return Err(Reported) };
+        let Some(op) = ptoc_layout::ops::find("tiled_mma") else { return Err(ErrorReported) };
         let operands = [Algebra::Atom(atom), atoms, tiler];
         match self.algebra(span, |cx| (op.eval)(cx, &operands))? {
             Ok(mma) => Ok(Val::Algebra(mma.into())),
@@ -91,7 +91,7 @@ impl Elab<'_> {
         names: [&str; N],
         usage: &str,
         args: &'a [Arg],
-    ) -> R<[Option<&'a Arg>; N]> {
+    ) -> ElabResult<[Option<&'a Arg>; N]> {
         let mut places: [Option<&Arg>; N] = [None; N];
         for (k, a) in args.iter().enumerate() {
             let slot = match &a.name {
@@ -119,10 +119,10 @@ impl Elab<'_> {
         Ok(places)
     }
 
-    fn mma_arg(&mut self, a: &Arg, what: &str) -> R<Algebra> {
+    fn mma_arg(&mut self, a: &Arg, what: &str) -> ElabResult<Algebra> {
         let v = self.expr(&a.value)?;
         if matches!(v, Val::Poison) {
-            return Err(Reported);
+            return Err(ErrorReported);
         }
         match self.algebra_of(&v) {
             Some(x) => Ok(x),
@@ -134,7 +134,7 @@ impl Elab<'_> {
     }
 
     /// A refusal by the algebra, which names the mode M, N or K.
-    fn mma_error<T>(&mut self, code: Code, e: LayoutError, span: Span, at: Span) -> R<T> {
+    fn mma_error<T>(&mut self, code: Code, e: LayoutError, span: Span, at: Span) -> ElabResult<T> {
         let mut d = Diagnostic::error(code, at, format!("`{}`: {}", e.op, e.message));
         if at != span {
             d = d.with_label("does not fit").with_secondary(span, format!("in this `{}`", e.op));
@@ -146,15 +146,15 @@ impl Elab<'_> {
     }
 
     /// Reports sizes that do not fit, unless a `static_assert` that failed has said it in the author's words.
-    fn misfit<T>(&mut self, d: Diagnostic) -> R<T> {
+    fn misfit<T>(&mut self, d: Diagnostic) -> ElabResult<T> {
         match self.diags.iter().any(|d| d.code == codes::STATIC_ASSERT) {
-            true => Err(Reported),
+            true => Err(ErrorReported),
             false => self.report(d),
         }
     }
 
     /// The extent in M, N and K that one call of the MMA covers.
-    fn mma_tile(&mut self, mma: &TiledMma, span: Span) -> R<[i64; 3]> {
+    fn mma_tile(&mut self, mma: &TiledMma, span: Span) -> ElabResult<[i64; 3]> {
         let mut tile = [0; 3];
         for (k, n) in tile.iter_mut().enumerate() {
             *n = match mma.tile_size(k) {
@@ -166,7 +166,7 @@ impl Elab<'_> {
     }
 
     /// A product of the atom's dtypes must exist: its accumulator follows from the operands.
-    fn mma_types(&mut self, mma: &TiledMma, at: Span) -> R<()> {
+    fn mma_types(&mut self, mma: &TiledMma, at: Span) -> ElabResult<()> {
         use DType::{BF16, F16, F32, I8, I32};
         let [d, a, b, c] = &mma.atom.types;
         let name = &mma.atom.name;
@@ -201,7 +201,7 @@ impl Elab<'_> {
     }
 
     /// `MMA.tiler`, `MMA.threads`, ...; `None` if there is no such member.
-    pub fn mma_member(&mut self, mma: &Arc<TiledMma>, name: &str, span: Span) -> R<Option<Algebra>> {
+    pub fn mma_member(&mut self, mma: &Arc<TiledMma>, name: &str, span: Span) -> ElabResult<Option<Algebra>> {
         let n = match name {
             "atom" => return Ok(Some(Algebra::Atom(mma.atom.clone()))),
             "tiler" => return Ok(Some(Algebra::ints(&IntTuple::flat(&self.mma_tile(mma, span)?)))),
@@ -216,13 +216,13 @@ impl Elab<'_> {
     }
 
     /// The MMA that an argument is.
-    fn mma_of(&mut self, v: &Val, at: Span) -> R<Arc<TiledMma>> {
+    fn mma_of(&mut self, v: &Val, at: Span) -> ElabResult<Arc<TiledMma>> {
         match v {
             Val::Algebra(a) if matches!(&**a, Algebra::Mma(_)) => match &**a {
                 Algebra::Mma(m) => Ok(m.clone()),
-                _ => Err(Reported),
+                _ => Err(ErrorReported),
             },
-            Val::Poison => Err(Reported),
+            Val::Poison => Err(ErrorReported),
             other => {
                 let message = format!("the first argument is a tiled MMA, found {}", other.describe());
                 let d = Diagnostic::error(codes::TYPE_MISMATCH, at, message)

@@ -1,8 +1,8 @@
 //! Blocks cut over threads and values: `partition_A(MMA, x)` of tiles and windows of tensors, and fragments.
 
 use super::{MODES, dtype_of};
-use crate::elab::{Elab, R, Reported};
-use crate::value::{Leaf, Mode, Part, Pattern, Quantity, TileVal, Val, Window};
+use crate::elab::{ElabResult, Elaborator, ErrorReported};
+use crate::value::{Leaf, Pattern, Quantity, TilePartition, TileVal, Val, WindowMap, WindowMode};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::Value;
 use ptoc_isa::BinOp;
@@ -10,9 +10,9 @@ use ptoc_layout::{Layout, Operand, TiledMma, Value as Algebra};
 use ptoc_syntax::ast::{Arg, Expr, ExprKind};
 use std::sync::Arc;
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// `partition_A(MMA, x)`: modes (thread, (value, rest, rest)).
-    pub fn mma_partition(&mut self, operand: Operand, name: &'static str, args: &[Arg], span: Span) -> R<Val> {
+    pub fn mma_partition(&mut self, operand: Operand, name: &'static str, args: &[Arg], span: Span) -> ElabResult<Val> {
         let e = self.exactly(args, 2, &format!("{name}(MMA, x)"), span)?;
         let (mma, x) = (self.expr(e[0])?, self.expr(e[1])?);
         let mma = self.mma_of(&mma, e[0].span)?;
@@ -33,14 +33,14 @@ impl Elab<'_> {
                 }
                 let window = self.block_of_tile(&t, at)?;
                 let window = self.partitioned(&mma, operand, &window, span, at)?;
-                Ok(Val::Part(Part { tile: t, window }.into()))
+                Ok(Val::Part(TilePartition { tile: t, window }.into()))
             }
             Val::Part(_) => {
                 let d = Diagnostic::error(codes::NOT_PARTITIONED, at, "this is a part of a tile already")
                     .with_help("partition the tile itself");
                 self.report(d)
             }
-            Val::Poison => Err(Reported),
+            Val::Poison => Err(ErrorReported),
             other => {
                 let message =
                     format!("a tiled MMA partitions tiles and windows of tensors, found {}", other.describe());
@@ -50,11 +50,11 @@ impl Elab<'_> {
     }
 
     /// `tA[_, (_, _, k)]`
-    pub fn index_part(&mut self, p: &Part, args: &[Arg], span: Span) -> R<Val> {
+    pub fn index_part(&mut self, p: &TilePartition, args: &[Arg], span: Span) -> ElabResult<Val> {
         let name = self.b.kernel().tiles[p.tile.tile].name.clone();
         let window = self.index_modes(&p.window, &format!("partition of {name}"), args, span)?;
         if !window.modes.is_empty() {
-            return Ok(Val::Part(Part { tile: p.tile, window }.into()));
+            return Ok(Val::Part(TilePartition { tile: p.tile, window }.into()));
         }
         for (q, bound) in window.guards().collect::<Vec<_>>() {
             self.check_index(window.starts[q], bound, "the block", span)?;
@@ -67,7 +67,7 @@ impl Elab<'_> {
     }
 
     /// Shape and strides of a part, where the tile's elements are numbered row by row.
-    pub fn part_layout(&mut self, p: &Part) -> Layout {
+    pub fn part_layout(&mut self, p: &TilePartition) -> Layout {
         let mut w = p.window.clone();
         let (cols, at) = (self.idx(i64::from(p.tile.cols)), Span::default());
         for m in &mut w.modes {
@@ -80,10 +80,10 @@ impl Elab<'_> {
     }
 
     /// A fragment is a partition already.
-    fn fragment_partitioned(&mut self, t: &TileVal, of: &Pattern, want: &Pattern, at: Span) -> R<Val> {
+    fn fragment_partitioned(&mut self, t: &TileVal, of: &Pattern, want: &Pattern, at: Span) -> ElabResult<Val> {
         if of == want {
             let window = self.patterns[&t.tile].clone();
-            return Ok(Val::Part(Part { tile: *t, window }.into()));
+            return Ok(Val::Part(TilePartition { tile: *t, window }.into()));
         }
         let message = format!("this is a fragment by pattern {:?} of {} already", of.operand, of.mma.atom.name);
         let d = Diagnostic::error(codes::PATTERN_MISMATCH, at, message)
@@ -93,7 +93,7 @@ impl Elab<'_> {
     }
 
     /// The block that a tile is. With `pad = Zero` it is all of the capacity, else the valid shape.
-    fn block_of_tile(&mut self, t: &TileVal, at: Span) -> R<Window> {
+    fn block_of_tile(&mut self, t: &TileVal, at: Span) -> ElabResult<WindowMap> {
         let padded = self.pads.contains_key(&t.tile) && t.origin.is_none();
         let shape = match padded {
             true => (self.idx(i64::from(t.rows)), self.idx(i64::from(t.cols))),
@@ -105,7 +105,7 @@ impl Elab<'_> {
     }
 
     /// Quantities for the coordinates in the block, whose modes have one axis each.
-    fn add_coordinates(&mut self, w: &mut Window, span: Span) {
+    fn add_coordinates(&mut self, w: &mut WindowMap, span: Span) {
         for k in 0..w.modes.len() {
             let zero = self.idx(0);
             let q = self.add_quantity(w, Quantity::Coord(k), zero);
@@ -117,7 +117,14 @@ impl Elab<'_> {
     }
 
     /// The window over threads and values. It covers whole tiles of the MMA: what lies outside of the block is guarded.
-    fn partitioned(&mut self, mma: &Arc<TiledMma>, operand: Operand, w: &Window, span: Span, at: Span) -> R<Window> {
+    fn partitioned(
+        &mut self,
+        mma: &Arc<TiledMma>,
+        operand: Operand,
+        w: &WindowMap,
+        span: Span,
+        at: Span,
+    ) -> ElabResult<WindowMap> {
         if w.modes.len() != 2 {
             let [r, c] = operand.modes().map(|k| MODES[k]);
             let message = format!(
@@ -138,7 +145,7 @@ impl Elab<'_> {
     }
 
     /// `fragment_C(MMA, (BM, BN))`: storage for what the threads hold of a block.
-    pub fn mma_fragment(&mut self, operand: Operand, args: &[Arg], span: Span) -> R<Val> {
+    pub fn mma_fragment(&mut self, operand: Operand, args: &[Arg], span: Span) -> ElabResult<Val> {
         let usage = format!("fragment_{operand:?}(MMA, (rows, columns))");
         let e = self.exactly(args, 2, &usage, span)?;
         let mma = self.expr(e[0])?;
@@ -170,10 +177,10 @@ impl Elab<'_> {
                 return self.misfit(d.with_help(multiples(i64::from(*cap), tile[mode])));
             }
         }
-        let dtype = dtype_of(&mma.atom, operand).ok_or(Reported)?;
+        let dtype = dtype_of(&mma.atom, operand).ok_or(ErrorReported)?;
         let (zero, one) = (self.idx(0), self.idx(1));
         let (r, c) = (self.idx(i64::from(caps[0])), self.idx(i64::from(caps[1])));
-        let block = Window {
+        let block = WindowMap {
             quantities: vec![Quantity::Coord(0), Quantity::Coord(1)],
             starts: vec![zero, zero],
             modes: vec![self.axis(r, Some(caps[0]), vec![one, zero]), self.axis(c, Some(caps[1]), vec![zero, one])],
@@ -193,7 +200,7 @@ impl Elab<'_> {
     }
 
     /// The same modes, where the row counts threads and the column counts values.
-    fn numbered(&mut self, w: &Window, span: Span) -> Window {
+    fn numbered(&mut self, w: &WindowMap, span: Span) -> WindowMap {
         let zero = self.idx(0);
         let quantities = [Quantity::Row, Quantity::Col].into_iter().chain(w.quantities.clone()).collect();
         let starts = [zero, zero].into_iter().chain(w.starts.clone()).collect();
@@ -205,9 +212,9 @@ impl Elab<'_> {
             });
             let mut step = self.idx(1);
             self.natural(&mut tree, k, &mut step, span);
-            modes.push(Mode { tree, ..m.clone() });
+            modes.push(WindowMode { tree, ..m.clone() });
         }
-        Window { quantities, starts, modes, pattern: w.pattern.clone() }
+        WindowMap { quantities, starts, modes, pattern: w.pattern.clone() }
     }
 }
 

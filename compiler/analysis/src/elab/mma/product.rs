@@ -7,10 +7,10 @@
 
 use super::partition::multiples;
 use super::{MODES, dtype_of};
-use crate::elab::{Elab, R, Reported};
-use crate::value::{Part, Pattern, Quantity, TileVal, Val, Window};
+use crate::elab::{ElabResult, Elaborator, ErrorReported};
+use crate::value::{Pattern, Quantity, TilePartition, TileVal, Val, WindowMap};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::tile::{Access, Affine, Mma, Op, Value};
+use ptoc_ir::tile::{Affine, Mma, NestAccess, Op, Value};
 use ptoc_isa::Loc;
 use ptoc_layout::{Operand, TiledMma};
 use ptoc_syntax::ast::Arg;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// An axis of a partition that moves along one mode.
 #[derive(Clone, Debug)]
-struct Axis {
+struct MmaAxis {
     extent: i64,
     /// Indices of the mode for each step.
     step: i64,
@@ -33,17 +33,17 @@ struct Shared {
 }
 
 /// An operand of the product.
-struct Side {
+struct MmaOperand {
     operand: Operand,
-    part: Part,
+    part: TilePartition,
     at: Span,
     /// Of each of its two modes, by ascending step.
-    axes: [Vec<Axis>; 2],
+    axes: [Vec<MmaAxis>; 2],
     /// Axes along which the tile holds an element again.
-    copies: Vec<Axis>,
+    copies: Vec<MmaAxis>,
 }
 
-impl Side {
+impl MmaOperand {
     /// What the author calls it.
     fn name(&self) -> String {
         match self.operand {
@@ -53,9 +53,9 @@ impl Side {
     }
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// `mma(MMA, acc, a, b)`
-    pub fn mma(&mut self, args: &[Arg], span: Span) -> R<Val> {
+    pub fn mma(&mut self, args: &[Arg], span: Span) -> ElabResult<Val> {
         let e = self.exactly(args, 4, "mma(MMA, acc, a, b)", span)?;
         let mma = self.expr(e[0])?;
         let mma = self.mma_of(&mma, e[0].span)?;
@@ -72,10 +72,10 @@ impl Elab<'_> {
             self.operand_type(&mma, operand, &part.tile, at)?;
             self.whole_operand(&mma, operand, &part, at)?;
             let (axes, copies) = self.axes_of(operand, &part.window, at)?;
-            sides.push(Side { operand, part, at, axes, copies });
+            sides.push(MmaOperand { operand, part, at, axes, copies });
         }
         self.mma_types(&mma, e[0].span)?;
-        let Ok([c, a, b]) = <[Side; 3]>::try_from(sides) else { return Err(Reported) };
+        let Ok([c, a, b]) = <[MmaOperand; 3]>::try_from(sides) else { return Err(ErrorReported) };
         for x in [&a, &b] {
             if (x.part.tile.tile, x.part.tile.element) == (c.part.tile.tile, c.part.tile.element) {
                 let d = Diagnostic::error(codes::MMA_OPERAND, x.at, "an operand of `mma` is in the accumulator's tile")
@@ -109,20 +109,20 @@ impl Elab<'_> {
             let t = &side.part.tile;
             let shape = (self.idx(i64::from(t.rows)), self.idx(i64::from(t.cols)));
             let w = &side.part.window;
-            access.push(Access::Tile {
+            access.push(NestAccess::Tile {
                 tile: self.tile_ref(t, shape),
                 row: Affine { start: w.starts[0], strides: rows },
                 col: Affine { start: w.starts[1], strides: cols },
             });
         }
-        let Ok([acc, left, right]) = <[Access; 3]>::try_from(access) else { return Err(Reported) };
+        let Ok([acc, left, right]) = <[NestAccess; 3]>::try_from(access) else { return Err(ErrorReported) };
         let product = Mma { m: extents(self, &m), n: extents(self, &n), k: extents(self, &k), acc, a: left, b: right };
         self.emit(Op::Mma(Box::new(product)), span);
         Ok(Val::Unit)
     }
 
     /// The partition that an operand is.
-    fn operand_part(&mut self, v: &Val, operand: Operand, at: Span) -> R<Part> {
+    fn operand_part(&mut self, v: &Val, operand: Operand, at: Span) -> ElabResult<TilePartition> {
         let role = match operand {
             Operand::C => "accumulator",
             _ => "operand",
@@ -134,9 +134,9 @@ impl Elab<'_> {
             }
             Val::Tile(t) if self.patterns.contains_key(&t.tile) && t.origin.is_none() => {
                 let window = self.patterns[&t.tile].clone();
-                Ok(Part { tile: *t, window })
+                Ok(TilePartition { tile: *t, window })
             }
-            Val::Poison => Err(Reported),
+            Val::Poison => Err(ErrorReported),
             Val::View(_) => {
                 let d = Diagnostic::error(
                     codes::NOT_PARTITIONED,
@@ -164,8 +164,15 @@ impl Elab<'_> {
     }
 
     /// It must be partitioned by this MMA, for this operand.
-    fn is_operand(&mut self, mma: &Arc<TiledMma>, operand: Operand, w: &Window, mma_at: Span, at: Span) -> R<()> {
-        let Some(Pattern { mma: of, operand: found }) = w.pattern.clone() else { return Err(Reported) };
+    fn is_operand(
+        &mut self,
+        mma: &Arc<TiledMma>,
+        operand: Operand,
+        w: &WindowMap,
+        mma_at: Span,
+        at: Span,
+    ) -> ElabResult<()> {
+        let Some(Pattern { mma: of, operand: found }) = w.pattern.clone() else { return Err(ErrorReported) };
         let d = if of != *mma {
             Diagnostic::error(
                 codes::PATTERN_MISMATCH,
@@ -188,7 +195,7 @@ impl Elab<'_> {
     }
 
     /// The dtype must be the atom's, the place one that both sides can see.
-    fn operand_type(&mut self, mma: &TiledMma, operand: Operand, t: &TileVal, at: Span) -> R<()> {
+    fn operand_type(&mut self, mma: &TiledMma, operand: Operand, t: &TileVal, at: Span) -> ElabResult<()> {
         let declared = self.b.kernel().tiles[t.tile].span;
         if dtype_of(&mma.atom, operand) != Some(t.ty.dtype) {
             let want = &mma.atom.types[match operand {
@@ -214,7 +221,7 @@ impl Elab<'_> {
     }
 
     /// A product reads and writes every element of its partitions: none may lie outside of the block.
-    fn whole_operand(&mut self, mma: &TiledMma, operand: Operand, part: &Part, at: Span) -> R<()> {
+    fn whole_operand(&mut self, mma: &TiledMma, operand: Operand, part: &TilePartition, at: Span) -> ElabResult<()> {
         let w = &part.window;
         let guards: Vec<(usize, Value)> = w.guards().collect();
         let tile = self.mma_tile(mma, at)?;
@@ -248,7 +255,7 @@ impl Elab<'_> {
         }
     }
 
-    fn not_whole<T>(&mut self, operand: Operand, mode: Option<&str>, declared: Span, at: Span) -> R<T> {
+    fn not_whole<T>(&mut self, operand: Operand, mode: Option<&str>, declared: Span, at: Span) -> ElabResult<T> {
         let mode = mode.map_or(String::new(), |m| format!(" in mode {m}"));
         let message = format!("operand {operand:?} may end before the tile does{mode}, and `mma` reads all of it");
         let d = Diagnostic::error(codes::MMA_PADDING, at, message)
@@ -261,7 +268,7 @@ impl Elab<'_> {
     }
 
     /// The mode that a guard of a partition bounds: its coordinate moves as the block's does.
-    fn mode_of_guard(&self, w: &Window, operand: Operand, q: usize) -> Option<usize> {
+    fn mode_of_guard(&self, w: &WindowMap, operand: Operand, q: usize) -> Option<usize> {
         let moves = |q: usize| w.leaves().iter().map(|l| self.const_index(l.by[q]) != Some(0)).collect::<Vec<_>>();
         let guard = moves(q);
         (0..2).find_map(|k| {
@@ -272,7 +279,7 @@ impl Elab<'_> {
     }
 
     /// Where a partition reads beyond a tile's valid shape, a load must have written zeros there.
-    pub fn padding_written(&mut self, part: &Part, at: Span) -> R<()> {
+    pub fn padding_written(&mut self, part: &TilePartition, at: Span) -> ElabResult<()> {
         let t = part.tile;
         if !self.pads.contains_key(&t.tile) || t.origin.is_some() || part.window.pattern.is_none() {
             return Ok(());
@@ -297,9 +304,9 @@ impl Elab<'_> {
     }
 
     /// The axes along each of the two modes of an operand, and those along none.
-    fn axes_of(&mut self, operand: Operand, w: &Window, at: Span) -> R<([Vec<Axis>; 2], Vec<Axis>)> {
+    fn axes_of(&mut self, operand: Operand, w: &WindowMap, at: Span) -> ElabResult<([Vec<MmaAxis>; 2], Vec<MmaAxis>)> {
         let coord = |k: usize| w.quantities.iter().position(|q| *q == Quantity::Coord(k));
-        let (Some(c0), Some(c1)) = (coord(0), coord(1)) else { return Err(Reported) };
+        let (Some(c0), Some(c1)) = (coord(0), coord(1)) else { return Err(ErrorReported) };
         let mut axes = [Vec::new(), Vec::new()];
         let mut copies = Vec::new();
         for l in w.leaves() {
@@ -312,7 +319,7 @@ impl Elab<'_> {
                 _ if extent == 1 => continue,
                 (0, 0) => {
                     if (row, col) != (0, 0) {
-                        copies.push(Axis { extent, step: 0, by: [row, col] });
+                        copies.push(MmaAxis { extent, step: 0, by: [row, col] });
                     }
                     continue;
                 }
@@ -320,7 +327,7 @@ impl Elab<'_> {
                 (0, step) => (1, step),
                 _ => return self.not_yet(at, "products of partitions whose axes run along two modes at once"),
             };
-            axes[k].push(Axis { extent, step, by: [row, col] });
+            axes[k].push(MmaAxis { extent, step, by: [row, col] });
         }
         for axes in &mut axes {
             axes.sort_by_key(|a| a.step);
@@ -339,10 +346,17 @@ impl Elab<'_> {
     }
 
     /// The axes of a mode that two operands share.
-    fn shared(&mut self, x: &Side, i: usize, y: &Side, j: usize, tile: &[i64; 3]) -> R<Vec<Shared>> {
+    fn shared(
+        &mut self,
+        x: &MmaOperand,
+        i: usize,
+        y: &MmaOperand,
+        j: usize,
+        tile: &[i64; 3],
+    ) -> ElabResult<Vec<Shared>> {
         let mode = x.operand.modes()[i];
         let name = MODES[mode];
-        let count = |axes: &[Axis]| axes.iter().map(|a| a.extent).product::<i64>();
+        let count = |axes: &[MmaAxis]| axes.iter().map(|a| a.extent).product::<i64>();
         let (nx, ny) = (count(&x.axes[i]), count(&y.axes[j]));
         if nx != ny {
             let message = format!("mode {name}: {} has {ny}, {} has {nx}", y.name(), x.name());
@@ -369,7 +383,7 @@ impl Elab<'_> {
                     x.name(),
                     y.name()
                 );
-                let show = |axes: &[Axis]| {
+                let show = |axes: &[MmaAxis]| {
                     let axes: Vec<String> = axes.iter().map(|a| format!("{}:{}", a.extent, a.step)).collect();
                     format!("indices {}", axes.join(" + "))
                 };
@@ -378,8 +392,8 @@ impl Elab<'_> {
                     .with_secondary(x.at, show(&x.axes[i]));
                 return self.misfit(d);
             }
-            let rest = |l: &Axis| {
-                (l.extent > least).then(|| Axis {
+            let rest = |l: &MmaAxis| {
+                (l.extent > least).then(|| MmaAxis {
                     extent: l.extent / least,
                     step: l.step * least,
                     by: l.by.map(|v| v * least),

@@ -1,6 +1,6 @@
 //! `select_mma`: the matrix instruction for dtypes and a tile's columns.
 
-use crate::elab::{Elab, R, Reported};
+use crate::elab::{ElabResult, Elaborator, ErrorReported};
 use crate::value::Val;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_layout::{Int, Value as Algebra};
@@ -9,9 +9,9 @@ use ptoc_syntax::ast::Arg;
 
 const USAGE: &str = "usage: `select_mma(f16, f16, f32, n = 256)`, or `select_mma(FAMILY, n = 256)`";
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// `select_mma(f16, f16, f32, n = 256)`, `select_mma(FAMILY, n = 256)`
-    pub fn select_mma(&mut self, args: &[Arg], span: Span) -> R<Val> {
+    pub fn select_mma(&mut self, args: &[Arg], span: Span) -> ElabResult<Val> {
         let first = match args {
             [Arg { name: None, value }, ..] => Some(self.expr(value)?),
             _ => None,
@@ -37,7 +37,7 @@ impl Elab<'_> {
                 (operands, [a, b, acc, n].map(|x| x.value.span).to_vec())
             }
         };
-        let Some(op) = ptoc_layout::ops::find("select_mma") else { return Err(Reported) };
+        let Some(op) = ptoc_layout::ops::find("select_mma") else { return Err(ErrorReported) };
         let cx = ptoc_layout::Cx::default().with_families(ptoc_names::standard_families());
         match (op.eval)(&cx, &operands) {
             Ok(atom) => Ok(Val::Algebra(atom.into())),
@@ -48,20 +48,20 @@ impl Elab<'_> {
         }
     }
 
-    fn incomplete<T>(&mut self, span: Span) -> R<T> {
+    fn incomplete<T>(&mut self, span: Span) -> ElabResult<T> {
         let message = "`select_mma` needs the dtypes of A, of B and of the accumulator, and the tile's columns";
         let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, message).with_note(USAGE);
         self.report(d)
     }
 
-    fn operand_dtype(&mut self, a: &Arg, known: Option<Val>) -> R<Algebra> {
+    fn operand_dtype(&mut self, a: &Arg, known: Option<Val>) -> ElabResult<Algebra> {
         let v = match known {
             Some(v) => v,
             None => self.expr(&a.value)?,
         };
         match v {
             Val::Word(Word::DType(d)) => Ok(Algebra::DType(d.name().into())),
-            Val::Poison => Err(Reported),
+            Val::Poison => Err(ErrorReported),
             other => {
                 let message = format!("expected a dtype, found {}", other.describe());
                 let d = Diagnostic::error(codes::TYPE_MISMATCH, a.value.span, message).with_note(USAGE);
@@ -70,7 +70,7 @@ impl Elab<'_> {
         }
     }
 
-    fn columns(&mut self, a: &Arg) -> R<Algebra> {
+    fn columns(&mut self, a: &Arg) -> ElabResult<Algebra> {
         let v = self.expr(&a.value)?;
         let n = self.static_int(&v, a.value.span, "the tile's columns")?;
         match i64::try_from(n) {

@@ -1,8 +1,8 @@
 //! Elements of views in `ensures` and `where`: `logical(Wq, ORDER, K)[n, k]` is an element of the tensor, found by the
 //! same layouts that the kernel uses.
 
-use super::{Math, State};
-use crate::elab::{Elab, R, Reported, labels::count};
+use super::{Math, OracleScopes};
+use crate::elab::{ElabResult, Elaborator, ErrorReported, labels::count};
 use crate::value::{Quantity, Val, View};
 use ptoc_diagnostics::{Span, codes};
 use ptoc_ir::oracle::{IntExpr, IntOp};
@@ -21,9 +21,9 @@ fn op(op: IntOp, a: IntExpr, b: IntExpr) -> IntExpr {
     }
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// What is indexed: a tensor, or a view that layout functions make of one.
-    pub(super) fn math_base(&mut self, base: &Expr, st: &mut State) -> R<Math> {
+    pub(super) fn math_base(&mut self, base: &Expr, st: &mut OracleScopes) -> ElabResult<Math> {
         let ExprKind::Call(callee, _) = &*base.kind else { return self.math(base, st) };
         let name = match &*callee.kind {
             ExprKind::Static(b, _) => b,
@@ -50,7 +50,13 @@ impl Elab<'_> {
     }
 
     /// An element of a view.
-    pub(super) fn math_view(&mut self, view: &View, args: &[Arg], span: Span, st: &mut State) -> R<Math> {
+    pub(super) fn math_view(
+        &mut self,
+        view: &View,
+        args: &[Arg],
+        span: Span,
+        st: &mut OracleScopes,
+    ) -> ElabResult<Math> {
         if view.modes.len() != args.len() {
             let message = format!(
                 "the view has {}, and {} given",
@@ -128,7 +134,7 @@ impl Elab<'_> {
     }
 
     /// The indices of element number `offset` of a row-major tensor.
-    fn flat(&mut self, tensor: TensorId, offset: IntExpr, span: Span) -> R<Vec<IntExpr>> {
+    fn flat(&mut self, tensor: TensorId, offset: IntExpr, span: Span) -> ElabResult<Vec<IntExpr>> {
         if !self.is_row_major(tensor) {
             return self.not_yet(span, "views of tensors with a layout of their own in `ensures` and `where`");
         }
@@ -150,14 +156,14 @@ impl Elab<'_> {
     }
 
     /// A value of the prologue as the oracle computes it.
-    fn launch_int(&mut self, v: Value, span: Span) -> R<IntExpr> {
+    fn launch_int(&mut self, v: Value, span: Span) -> ElabResult<IntExpr> {
         if let Some(c) = self.const_index(v) {
             return Ok(IntExpr::Const(c));
         }
         let Some((operation, a, b)) = self.facts.definition(v) else {
             return match self.launch_scalar(v, span)? {
                 Math::Int(i) => Ok(i),
-                _ => Err(Reported),
+                _ => Err(ErrorReported),
             };
         };
         let int = match operation {

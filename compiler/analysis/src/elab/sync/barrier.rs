@@ -1,6 +1,6 @@
 //! Transaction barriers: `mbarrier<P, Q>(arrivals = n)`, `arrive`, `expect`, `complete`, `wait(b, parity)`.
 
-use super::{Elab, R};
+use super::{ElabResult, Elaborator};
 use crate::value::{EventSpec, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::sync::{MAX_ARRIVALS, MAX_BYTES};
@@ -8,9 +8,9 @@ use ptoc_ir::tile::{EventKind, SyncOp, Value};
 use ptoc_names::builtins::SyncFn;
 use ptoc_syntax::ast::*;
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// `mbarrier<P, Q>(arrivals = n)`
-    pub(super) fn mbarrier_type(&mut self, statics: &[Arg], args: &[Arg], span: Span) -> R<Val> {
+    pub(super) fn mbarrier_type(&mut self, statics: &[Arg], args: &[Arg], span: Span) -> ElabResult<Val> {
         let pipes = self.two_pipes(SyncFn::MBarrier, statics, span)?;
         let usage = "mbarrier<P, Q>(arrivals = n)";
         let [Arg { name, value }] = args else {
@@ -43,7 +43,7 @@ impl Elab<'_> {
     }
 
     /// `arrive(b)`, `expect(b, bytes)`, `arrive_and_expect(b, bytes)`, `complete(b, bytes)`
-    pub(super) fn transaction(&mut self, what: SyncFn, args: &[Arg], span: Span) -> R<Val> {
+    pub(super) fn transaction(&mut self, what: SyncFn, args: &[Arg], span: Span) -> ElabResult<Val> {
         let name = what.name();
         let (n, usage) = match what {
             SyncFn::Arrive => (1, "arrive(b)".to_string()),
@@ -64,7 +64,7 @@ impl Elab<'_> {
     }
 
     /// A number of bytes: not negative, and no more than the hardware counts.
-    fn byte_count(&mut self, e: &Expr) -> R<Value> {
+    fn byte_count(&mut self, e: &Expr) -> ElabResult<Value> {
         let v = self.expr(e)?;
         let n = self.index_of(&v, e.span)?;
         if let Some(bytes) = self.const_index(n).filter(|n| !(0..=MAX_BYTES).contains(n)) {
@@ -82,7 +82,7 @@ impl Elab<'_> {
     }
 
     /// `wait(b, parity)`
-    pub(super) fn wait_phase(&mut self, e: &Expr, parity: &Expr, span: Span) -> R<Val> {
+    pub(super) fn wait_phase(&mut self, e: &Expr, parity: &Expr, span: Span) -> ElabResult<Val> {
         let event = self.event_arg(e, "wait")?;
         self.of_kind(&event, false, "wait", e.span)?;
         let v = self.expr(parity)?;

@@ -1,6 +1,6 @@
 //! Flags: `event<P, Q>[n]`, `set`, `wait`, `TSYNC`; and `barrier`.
 
-use super::{Elab, R, Reported};
+use super::{ElabResult, Elaborator, ErrorReported};
 use crate::elab::env::Binding;
 use crate::elab::labels::count;
 use crate::value::{EventSpec, EventVal, Val};
@@ -10,16 +10,16 @@ use ptoc_isa::Pipe;
 use ptoc_names::builtins::SyncFn;
 use ptoc_syntax::ast::*;
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// `event<P, Q>`
-    pub(super) fn event_type(&mut self, statics: &[Arg], span: Span) -> R<Val> {
+    pub(super) fn event_type(&mut self, statics: &[Arg], span: Span) -> ElabResult<Val> {
         let pipes = self.two_pipes(SyncFn::Event, statics, span)?;
         self.manual("an event", span)?;
         Ok(Val::EventType(EventSpec { kind: EventKind::Flag, pipes, count: None }))
     }
 
     /// `event<P, Q>[n]`
-    pub fn event_array(&mut self, spec: &EventSpec, args: &[Arg], span: Span) -> R<Val> {
+    pub fn event_array(&mut self, spec: &EventSpec, args: &[Arg], span: Span) -> ElabResult<Val> {
         if spec.count.is_some() {
             return self.error(codes::TYPE_MISMATCH, span, "events have one dimension");
         }
@@ -34,13 +34,13 @@ impl Elab<'_> {
     }
 
     /// `let e = event<P, Q>[n];`
-    pub(super) fn declare_event(&mut self, spec: &EventSpec, name: &Ident) -> R<Val> {
+    pub(super) fn declare_event(&mut self, spec: &EventSpec, name: &Ident) -> ElabResult<Val> {
         let event = self.new_event(spec, name, Purpose::Author)?;
         Ok(Val::Event(EventVal { event, array: spec.count, element: None }))
     }
 
     /// A new event, if there are flags left between its pipes.
-    pub(super) fn new_event(&mut self, spec: &EventSpec, name: &Ident, purpose: Purpose) -> R<Event> {
+    pub(super) fn new_event(&mut self, spec: &EventSpec, name: &Ident, purpose: Purpose) -> ElabResult<Event> {
         let (from, to) = spec.pipes;
         let count = spec.count.unwrap_or(1);
         let data = EventData { name: name.name.clone(), kind: spec.kind, from, to, count, purpose, span: name.span };
@@ -61,8 +61,8 @@ impl Elab<'_> {
         Ok(self.b.kernel_mut().events.push(data))
     }
 
-    fn too_many<T>(&mut self, users: &[EventData], used: u32, span: Span) -> R<T> {
-        let Some(last) = users.last() else { return Err(Reported) };
+    fn too_many<T>(&mut self, users: &[EventData], used: u32, span: Span) -> ElabResult<T> {
+        let Some(last) = users.last() else { return Err(ErrorReported) };
         let flags = self.target.pipes.flags;
         let what = |e: &EventData| match e.purpose {
             Purpose::RingFull => format!("{}, of the ring `{}`: its slots are filled", e.count, e.name),
@@ -95,7 +95,7 @@ impl Elab<'_> {
     }
 
     /// The event that `e` is, one element of it.
-    pub(super) fn event_arg(&mut self, e: &Expr, function: &str) -> R<EventVal> {
+    pub(super) fn event_arg(&mut self, e: &Expr, function: &str) -> ElabResult<EventVal> {
         let v = self.expr(e)?;
         match v {
             Val::Event(EventVal { event, array: Some(n), element: None }) => {
@@ -114,7 +114,7 @@ impl Elab<'_> {
                 self.report(d)
             }
             Val::Event(e) => Ok(e),
-            Val::Poison => Err(Reported),
+            Val::Poison => Err(ErrorReported),
             Val::Ring(r) => {
                 let d = Diagnostic::error(
                     codes::WRONG_EVENT,
@@ -148,7 +148,7 @@ impl Elab<'_> {
     }
 
     /// `e[b]`
-    pub fn index_event(&mut self, e: &EventVal, args: &[Arg], span: Span) -> R<Val> {
+    pub fn index_event(&mut self, e: &EventVal, args: &[Arg], span: Span) -> ElabResult<Val> {
         let (Some(n), None) = (e.array, e.element) else {
             let name = &self.b.kernel().events[e.event].name;
             let one = if e.element.is_some() { format!("an element of `{name}`") } else { format!("`{name}`") };
@@ -170,7 +170,7 @@ impl Elab<'_> {
     }
 
     /// A flag, not a transaction barrier; `flag` false: the other way round.
-    pub(super) fn of_kind(&mut self, e: &EventVal, flag: bool, function: &str, span: Span) -> R<()> {
+    pub(super) fn of_kind(&mut self, e: &EventVal, flag: bool, function: &str, span: Span) -> ElabResult<()> {
         let data = &self.b.kernel().events[e.event];
         if (data.kind == EventKind::Flag) == flag {
             return Ok(());
@@ -200,7 +200,7 @@ impl Elab<'_> {
     }
 
     /// `set(e)`
-    pub(super) fn set_flag(&mut self, args: &[Arg], span: Span) -> R<Val> {
+    pub(super) fn set_flag(&mut self, args: &[Arg], span: Span) -> ElabResult<Val> {
         let at = self.exactly(args, 1, "set(e)", span)?[0];
         let e = self.event_arg(at, "set")?;
         self.of_kind(&e, true, "set", at.span)?;
@@ -209,7 +209,7 @@ impl Elab<'_> {
     }
 
     /// `wait(e)`, `wait(b, parity)`
-    pub(super) fn wait_call(&mut self, args: &[Arg], span: Span) -> R<Val> {
+    pub(super) fn wait_call(&mut self, args: &[Arg], span: Span) -> ElabResult<Val> {
         self.no_names(args)?;
         if let [e, parity] = args {
             return self.wait_phase(&e.value, &parity.value, span);
@@ -222,7 +222,7 @@ impl Elab<'_> {
     }
 
     /// `barrier(P)`, `barrier()`
-    pub(super) fn pipe_barrier(&mut self, args: &[Arg], span: Span, name: Span) -> R<Val> {
+    pub(super) fn pipe_barrier(&mut self, args: &[Arg], span: Span, name: Span) -> ElabResult<Val> {
         self.no_names(args)?;
         let pipe = match args {
             [] => None,
@@ -246,7 +246,7 @@ impl Elab<'_> {
     }
 
     /// `TSYNC(e, ..)` waits, `TSYNC(P)` and `TSYNC()` are barriers.
-    pub(super) fn tsync(&mut self, args: &[Arg], span: Span, name: Span) -> R<Val> {
+    pub(super) fn tsync(&mut self, args: &[Arg], span: Span, name: Span) -> ElabResult<Val> {
         self.no_names(args)?;
         let pipe = match args {
             [] => true,

@@ -8,18 +8,18 @@ mod event;
 mod ring;
 mod role;
 
-use super::{Elab, R, Reported};
+use super::{ElabResult, Elaborator, ErrorReported};
 use crate::value::{EventVal, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes, suggest};
 use ptoc_ir::tile::{EventKind, RoleId, SyncMode, SyncOp, Var};
-use ptoc_isa::{Loc, Pipe, Place};
+use ptoc_isa::{Loc, MemorySpace, Pipe};
 use ptoc_names::builtins::{Builtin, SyncFn};
 use ptoc_syntax::ast::*;
 use rustc_hash::FxHashMap;
 
 /// What elaboration remembers of synchronisation.
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct SyncState {
     /// The kernel's item begins here: for the attribute that is missing. `None` in a program.
     pub item: Option<Span>,
     /// `#[sync(manual)]`, where it stands.
@@ -50,7 +50,7 @@ pub(crate) fn parameter(name: &str) -> Option<SyncFn> {
     SyncFn::from_name(name).filter(|f| f.is_type())
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// Is it a flag (`event`) or a transaction barrier (`mbarrier`)?
     pub fn is_kind(&self, e: &EventVal, what: SyncFn) -> bool {
         let flag = self.b.kernel().events[e.event].kind == EventKind::Flag;
@@ -58,7 +58,7 @@ impl Elab<'_> {
     }
 
     /// The pipes of `event<P, Q>`, different ones of the target.
-    fn two_pipes(&mut self, what: SyncFn, statics: &[Arg], span: Span) -> R<(Pipe, Pipe)> {
+    fn two_pipes(&mut self, what: SyncFn, statics: &[Arg], span: Span) -> ElabResult<(Pipe, Pipe)> {
         let name = what.name();
         if let Some(n) = statics.iter().find_map(|a| a.name.as_ref()) {
             return self.error(codes::UNKNOWN_STATIC, n.span, format!("`{name}` has no static argument `{}`", n.name));
@@ -96,11 +96,11 @@ impl Elab<'_> {
     }
 
     /// The pipe that `e` names: by position, whatever else is called so (a dimension `M`).
-    fn pipe(&mut self, e: &Expr) -> R<Pipe> {
+    fn pipe(&mut self, e: &Expr) -> ElabResult<Pipe> {
         let names = || Pipe::ALL.map(Pipe::name);
         let ExprKind::Name(n) = &*e.kind else {
             if matches!(&*e.kind, ExprKind::Error) {
-                return Err(Reported);
+                return Err(ErrorReported);
             }
             let d = Diagnostic::error(codes::UNKNOWN_PIPE, e.span, "expected the name of a pipe")
                 .with_label("no name of a pipe")
@@ -139,9 +139,9 @@ impl Elab<'_> {
             Pipe::V => has(Loc::Vec),
             Pipe::M => has(Loc::Acc) && !self.target.triples.is_empty(),
             _ => self.target.moves.iter().any(|m| {
-                let loc = |p: Place| match p {
-                    Place::Gm => None,
-                    Place::Tile(l) => Some(l),
+                let loc = |p: MemorySpace| match p {
+                    MemorySpace::Gm => None,
+                    MemorySpace::Tile(l) => Some(l),
                 };
                 let (from, to) = (loc(m.from), loc(m.to));
                 from.into_iter().chain(to).all(has) && ptoc_isa::pipe_of(m.instr, from, to) == pipe
@@ -150,12 +150,12 @@ impl Elab<'_> {
     }
 
     /// Synchronisation is written by the author of a `#[sync(manual)]` kernel only. Said once.
-    fn manual(&mut self, what: &str, span: Span) -> R<()> {
+    fn manual(&mut self, what: &str, span: Span) -> ElabResult<()> {
         if self.b.kernel().sync == SyncMode::Manual {
             return Ok(());
         }
         if std::mem::replace(&mut self.sync.refused, true) {
-            return Err(Reported);
+            return Err(ErrorReported);
         }
         let Some(at) = self.sync.item else {
             let d = Diagnostic::error(codes::TYPE_MISMATCH, span, format!("{what} in a program"))
@@ -177,14 +177,14 @@ impl Elab<'_> {
         self.report(d)
     }
 
-    fn sync_op(&mut self, op: SyncOp, span: Span) -> R<()> {
+    fn sync_op(&mut self, op: SyncOp, span: Span) -> ElabResult<()> {
         self.outside_prologue(span)?;
         self.b.sync(op, span);
         Ok(())
     }
 
     /// `event<P, Q>`, as a type.
-    pub fn sync_type(&mut self, what: SyncFn, statics: &[Arg], span: Span) -> R<Val> {
+    pub fn sync_type(&mut self, what: SyncFn, statics: &[Arg], span: Span) -> ElabResult<Val> {
         match what {
             SyncFn::Event => self.event_type(statics, span),
             SyncFn::Ring => {
@@ -207,7 +207,14 @@ impl Elab<'_> {
     }
 
     /// A call of a function that orders pipes.
-    pub fn sync_call(&mut self, what: SyncFn, statics: &[Arg], args: &[Arg], span: Span, name: Span) -> R<Val> {
+    pub fn sync_call(
+        &mut self,
+        what: SyncFn,
+        statics: &[Arg],
+        args: &[Arg],
+        span: Span,
+        name: Span,
+    ) -> ElabResult<Val> {
         if what.is_type() && statics.is_empty() {
             let pipe = |a: &Arg| match &*a.value.kind {
                 ExprKind::Name(n) => Pipe::from_name(n).map(Pipe::name),
@@ -265,7 +272,7 @@ impl Elab<'_> {
     }
 
     /// A value that `let` names, if it is one that a declaration is needed for.
-    pub fn declare_sync(&mut self, v: Val, name: &Ident, at: Span) -> R<Val> {
+    pub fn declare_sync(&mut self, v: Val, name: &Ident, at: Span) -> ElabResult<Val> {
         match v {
             Val::Builtin(Builtin::Sync(what)) if what.is_type() => {
                 let d = self.without_pipes(what, at);
@@ -278,7 +285,7 @@ impl Elab<'_> {
     }
 
     /// `pipeline` is the compiler's way to overlap.
-    pub fn automatic_pipeline(&mut self, span: Span) -> R<()> {
+    pub fn automatic_pipeline(&mut self, span: Span) -> ElabResult<()> {
         let Some(at) = self.sync.manual else { return Ok(()) };
         let word = Span::new(span.file, span.start, span.start + "pipeline".len() as u32);
         let d = Diagnostic::error(codes::MANUAL_PIPELINE, word, "`pipeline` in a kernel that is ordered by hand")
@@ -290,7 +297,7 @@ impl Elab<'_> {
     }
 
     /// A jump from here to the end of a loop or function: it must not leave a role, nor a ring that is not drained.
-    pub fn may_jump(&mut self, jump: Jump, span: Span) -> R<()> {
+    pub fn may_jump(&mut self, jump: Jump, span: Span) -> ElabResult<()> {
         self.jump_in_role(jump, span)?;
         self.jump_over_ring(jump, span)
     }

@@ -5,7 +5,7 @@
 //! goes on. All slots are free at the declaration, and free again at the end of the ring's scope, where both sides meet
 //! (the drain).
 
-use super::{Elab, Jump, R, Reported};
+use super::{ElabResult, Elaborator, ErrorReported, Jump};
 use crate::elab::inst::instr_for;
 use crate::elab::tileops::tile;
 use crate::value::{EventSpec, Ring, RingSpec, Slots, TileVal, Val};
@@ -26,23 +26,23 @@ pub(super) struct Live {
 
 /// One of the two sides.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum RingSide {
     Producer,
     Consumer,
 }
 
-impl Side {
+impl RingSide {
     fn of(self, ring: &Ring) -> String {
         match self {
-            Side::Producer => format!("the filling side of the ring `{}`", ring.name),
-            Side::Consumer => format!("the emptying side of the ring `{}`", ring.name),
+            RingSide::Producer => format!("the filling side of the ring `{}`", ring.name),
+            RingSide::Consumer => format!("the emptying side of the ring `{}`", ring.name),
         }
     }
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// `ring<P, Q>(tile T[n] at ..)`
-    pub(super) fn ring_type(&mut self, statics: &[Arg], args: &[Arg], span: Span) -> R<Val> {
+    pub(super) fn ring_type(&mut self, statics: &[Arg], args: &[Arg], span: Span) -> ElabResult<Val> {
         let pipes = self.two_pipes(SyncFn::Ring, statics, span)?;
         let e = self.exactly(args, 1, "ring<P, Q>(tile T[count])", span)?[0];
         let slots = match &*e.kind {
@@ -59,7 +59,7 @@ impl Elab<'_> {
                 Val::Tile(t) if !t.temp && t.element.is_none() && t.origin.is_none() => {
                     Slots::Given(Box::new(Val::Tile(t)))
                 }
-                Val::Poison => return Err(Reported),
+                Val::Poison => return Err(ErrorReported),
                 other => {
                     let d = Diagnostic::error(
                         codes::TYPE_MISMATCH,
@@ -77,7 +77,7 @@ impl Elab<'_> {
     }
 
     /// `let r = ring<P, Q>(..);`
-    pub(super) fn declare_ring(&mut self, spec: &RingSpec, name: &Ident) -> R<Val> {
+    pub(super) fn declare_ring(&mut self, spec: &RingSpec, name: &Ident) -> ElabResult<Val> {
         let span = name.span;
         self.outside_prologue(span)?;
         let (from, to) = spec.pipes;
@@ -92,9 +92,10 @@ impl Elab<'_> {
         let full = self.new_event(&event((from, to)), name, Purpose::RingFull)?;
         let empty = self.new_event(&event((to, from)), name, Purpose::RingEmpty)?;
         let slots = match &spec.slots {
-            Slots::New(spec, at) => {
-                self.make_tiles(spec, at.as_ref(), std::slice::from_ref(&name.name), span)?.pop().ok_or(Reported)?
-            }
+            Slots::New(spec, at) => self
+                .make_tiles(spec, at.as_ref(), std::slice::from_ref(&name.name), span)?
+                .pop()
+                .ok_or(ErrorReported)?,
             Slots::Given(v) => (**v).clone(),
         };
         let next = if count == 1 {
@@ -142,7 +143,7 @@ impl Elab<'_> {
     }
 
     /// `r.acquire()`, ..
-    pub fn ring_method(&mut self, ring: &Ring, method: &Ident, args: &[Arg], span: Span) -> R<Val> {
+    pub fn ring_method(&mut self, ring: &Ring, method: &Ident, args: &[Arg], span: Span) -> ElabResult<Val> {
         let what = match SyncFn::RING.iter().find(|(name, _)| *name == method.name.as_str()) {
             Some((_, what)) => *what,
             None => {
@@ -167,7 +168,7 @@ impl Elab<'_> {
     }
 
     /// `TALLOC(r)`, `TPUSH(r)`, `TPUSH(r, t)`, `TPOP(r)`, `TFREE(r)`
-    pub(super) fn ring_call(&mut self, what: SyncFn, args: &[Arg], span: Span) -> R<Val> {
+    pub(super) fn ring_call(&mut self, what: SyncFn, args: &[Arg], span: Span) -> ElabResult<Val> {
         self.no_names(args)?;
         let usage = match what {
             SyncFn::TPush => "TPUSH(ring) or TPUSH(ring, tile)".to_string(),
@@ -180,7 +181,7 @@ impl Elab<'_> {
         let e = self.exactly(if pushed.is_some() { &args[..1] } else { args }, 1, &usage, span)?[0];
         let ring = match self.expr(e)? {
             Val::Ring(r) => r,
-            Val::Poison => return Err(Reported),
+            Val::Poison => return Err(ErrorReported),
             other => {
                 let message = format!("`{}` takes a ring, this is {}", what.name(), other.describe());
                 let d = Diagnostic::error(codes::WRONG_EVENT, e.span, message).with_label(other.describe());
@@ -190,7 +191,7 @@ impl Elab<'_> {
         if let Some(t) = pushed {
             let v = match self.expr(t)? {
                 Val::Tile(t) => t,
-                Val::Poison => return Err(Reported),
+                Val::Poison => return Err(ErrorReported),
                 other => {
                     let message = format!("`TPUSH` moves a tile into the ring, this is {}", other.describe());
                     let d = Diagnostic::error(codes::TYPE_MISMATCH, t.span, message)
@@ -200,7 +201,7 @@ impl Elab<'_> {
                 }
             };
             if let Val::Tile(slot) = self.step_ring(&ring, SyncFn::TAlloc, span)? {
-                let id = instr_for(Sem::Move).ok_or(Reported)?;
+                let id = instr_for(Sem::Move).ok_or(ErrorReported)?;
                 let shape = self.valid_of(&v, t.span)?;
                 let slot = TileVal { valid: Some(shape), ..slot };
                 let operands = vec![tile(slot, span), tile(v, t.span)];
@@ -211,13 +212,13 @@ impl Elab<'_> {
     }
 
     /// What one of the sides does.
-    fn step_ring(&mut self, ring: &Ring, what: SyncFn, span: Span) -> R<Val> {
+    fn step_ring(&mut self, ring: &Ring, what: SyncFn, span: Span) -> ElabResult<Val> {
         self.outside_prologue(span)?;
         let side = match what {
-            SyncFn::TAlloc | SyncFn::TPush => Side::Producer,
-            _ => Side::Consumer,
+            SyncFn::TAlloc | SyncFn::TPush => RingSide::Producer,
+            _ => RingSide::Consumer,
         };
-        let var = ring.next.map(|(p, c)| if side == Side::Producer { p } else { c });
+        let var = ring.next.map(|(p, c)| if side == RingSide::Producer { p } else { c });
         let (full, empty) = ring.events;
         let at = match var {
             Some(var) => Some(self.slot_number(ring, side, var, span)?),
@@ -245,7 +246,7 @@ impl Elab<'_> {
     }
 
     /// The number of the slot that a side is at.
-    fn slot_number(&mut self, ring: &Ring, side: Side, var: Var, span: Span) -> R<Value> {
+    fn slot_number(&mut self, ring: &Ring, side: RingSide, var: Var, span: Span) -> ElabResult<Value> {
         self.read_var(var, &side.of(ring), span)?;
         let at = self.b.get(var, span);
         self.facts.ge_const(at, 0);
@@ -253,7 +254,7 @@ impl Elab<'_> {
         Ok(at)
     }
 
-    fn slot(&mut self, ring: &Ring, at: Option<Value>) -> R<Val> {
+    fn slot(&mut self, ring: &Ring, at: Option<Value>) -> ElabResult<Val> {
         match &ring.slots {
             Val::TileArray(a) => Ok(Val::Tile(self.element_of(a, at))),
             v => Ok(v.clone()),
@@ -261,7 +262,7 @@ impl Elab<'_> {
     }
 
     /// `break`, `continue` or `return` where the scope of a ring is left without its drain.
-    pub(super) fn jump_over_ring(&mut self, jump: Jump, span: Span) -> R<()> {
+    pub(super) fn jump_over_ring(&mut self, jump: Jump, span: Span) -> ElabResult<()> {
         let (calls, loops) = self.nesting();
         let left = self.sync.rings.iter().rev().find(|live| match jump {
             Jump::Loop(_) => live.nesting.0 == calls && live.nesting.1 >= loops,

@@ -1,6 +1,6 @@
 //! Roles: statements with an issuer of their own.
 
-use super::{Elab, Jump, R, Reported};
+use super::{ElabResult, Elaborator, ErrorReported, Jump};
 use crate::elab::Valid;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Op, RoleData, RoleId, Scope, Var};
@@ -27,9 +27,9 @@ pub(crate) struct Owner {
     refused: bool,
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// `role name { .. }`
-    pub fn role_stmt(&mut self, name: &Ident, body: &Block, span: Span) -> R<()> {
+    pub fn role_stmt(&mut self, name: &Ident, body: &Block, span: Span) -> ElabResult<()> {
         self.manual("a role", name.span)?;
         if let Some(outer) = &self.sync.role {
             let d = Diagnostic::error(
@@ -67,7 +67,7 @@ impl Elab<'_> {
     }
 
     /// A jump must stay inside of the role.
-    pub(super) fn jump_in_role(&mut self, jump: Jump, span: Span) -> R<()> {
+    pub(super) fn jump_in_role(&mut self, jump: Jump, span: Span) -> ElabResult<()> {
         let Some(role) = &self.sync.role else { return Ok(()) };
         let leaves = role.calls == self.calls.len() && (matches!(jump, Jump::Return) || self.loops.is_empty());
         if !leaves {
@@ -85,7 +85,7 @@ impl Elab<'_> {
     }
 
     /// A variable is read; `name` is how messages call it.
-    pub fn read_var(&mut self, var: Var, name: &str, span: Span) -> R<()> {
+    pub fn read_var(&mut self, var: Var, name: &str, span: Span) -> ElabResult<()> {
         let here = self.sync.role.as_ref().map(|r| r.role);
         if self.b.kernel().sync != ptoc_ir::tile::SyncMode::Manual {
             return Ok(());
@@ -98,7 +98,7 @@ impl Elab<'_> {
     }
 
     /// A variable is assigned, its declaration aside.
-    pub fn write_var(&mut self, var: Var, name: &str, span: Span) -> R<()> {
+    pub fn write_var(&mut self, var: Var, name: &str, span: Span) -> ElabResult<()> {
         let Some(here) = self.sync.role.as_ref().map(|r| r.role) else { return Ok(()) };
         let owner = self.sync.owners.entry(var).or_default();
         let (first, _) = *owner.written.get_or_insert((here, span));
@@ -109,12 +109,12 @@ impl Elab<'_> {
     }
 
     /// What a role writes, only it may use: each issuer has registers of its own.
-    fn owned(&mut self, var: Var, name: &str) -> R<()> {
+    fn owned(&mut self, var: Var, name: &str) -> ElabResult<()> {
         let Some(owner) = self.sync.owners.get_mut(&var) else { return Ok(()) };
         let Some((writer, at)) = owner.written else { return Ok(()) };
         let Some((reader, used)) = owner.read.iter().find(|(r, _)| *r != Some(writer)).copied() else { return Ok(()) };
         if std::mem::replace(&mut owner.refused, true) {
-            return Err(Reported);
+            return Err(ErrorReported);
         }
         let roles = &self.b.kernel().roles;
         let writer = roles[writer].name.clone();

@@ -1,7 +1,7 @@
 //! `%` of tiles: no operator, but instructions of two kinds. What is said names those that take what is there.
 
 use super::super::inst::{instr_for, usage};
-use super::super::{Elab, R};
+use super::super::{ElabResult, Elaborator};
 use super::symbol;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_isa::{BinOp, DTypeProblem, Expr, InstrId, Nearest, Sem, text};
@@ -9,7 +9,7 @@ use ptoc_tensor::DType;
 
 /// A side of the operator.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum RemainderOperand {
     Left,
     Right,
 }
@@ -20,16 +20,16 @@ pub(super) enum Way {
     /// Tiles of one shape.
     Tiles,
     /// A tile and a column or a row, which is spread by this instruction.
-    Spread(Sem, Side),
+    Spread(Sem, RemainderOperand),
     /// A tile and a scalar.
     ByScalar,
     /// A scalar and a tile.
     OfScalar,
 }
 
-impl Elab<'_> {
+impl Elaborator<'_> {
     /// Says what computes remainders.
-    pub(super) fn no_remainder<T>(&mut self, dtype: DType, way: Way, span: Span) -> R<T> {
+    pub(super) fn no_remainder<T>(&mut self, dtype: DType, way: Way, span: Span) -> ElabResult<T> {
         let what = symbol(BinOp::Rem.name());
         let message = match dtype.is_float() {
             true => format!("`{what}` is not defined on tiles of `{dtype}`"),
@@ -80,7 +80,7 @@ impl Elab<'_> {
         match way {
             Way::OfScalar => help += "; fill a tile with the scalar for `a`: `t = 1;`",
             Way::Spread(sem, side) => {
-                let name = if side == Side::Left { "a" } else { "b" };
+                let name = if side == RemainderOperand::Left { "a" } else { "b" };
                 let spread = instr_for(sem).map_or_else(String::new, usage);
                 help += &format!("; tiles of one shape, so spread `{name}` first: `{spread}`");
             }

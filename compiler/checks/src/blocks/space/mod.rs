@@ -26,10 +26,10 @@ pub(in crate::blocks) type Form = Poly<Sym>;
 
 /// A moment of a block; the first is the launch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(in crate::blocks) struct Side(u32);
+pub(in crate::blocks) struct BlockMoment(u32);
 
 /// What belongs to the launch.
-pub(in crate::blocks) const LAUNCH: Side = Side(0);
+pub(in crate::blocks) const LAUNCH: BlockMoment = BlockMoment(0);
 
 /// Deepest computation that is followed.
 const DEPTH: u32 = 40;
@@ -68,7 +68,7 @@ impl Claim {
 pub(in crate::blocks) type Ways = Vec<Vec<Claim>>;
 
 /// The kernel, as all spaces see it.
-pub(in crate::blocks) struct Code<'k> {
+pub(in crate::blocks) struct KernelIndex<'k> {
     pub(in crate::blocks) kernel: &'k Kernel,
     pub(in crate::blocks) defs: Definitions<'k>,
     /// What the launch computes, or could.
@@ -79,8 +79,8 @@ pub(in crate::blocks) struct Code<'k> {
     pub(in crate::blocks) counters: FxHashMap<Var, super::counters::Counter>,
 }
 
-impl<'k> Code<'k> {
-    pub(in crate::blocks) fn new(kernel: &'k Kernel) -> Code<'k> {
+impl<'k> KernelIndex<'k> {
+    pub(in crate::blocks) fn new(kernel: &'k Kernel) -> KernelIndex<'k> {
         let mut launch: FxHashSet<Value> = kernel.dims.values().map(|d| d.value).collect();
         launch.extend(kernel.scalars.iter().flat_map(|s| [Some(s.value), s.default]).flatten());
         launch.extend(kernel.prologue.iter().filter_map(|s| s.op.def()));
@@ -101,7 +101,7 @@ impl<'k> Code<'k> {
         let defs = Definitions::new(kernel);
         let counters = super::counters::find(kernel, &defs, &launch);
         let bounded = super::bounded::find(kernel, &defs);
-        Code { kernel, defs, launch, bounded, counters }
+        KernelIndex { kernel, defs, launch, bounded, counters }
     }
 
     pub(in crate::blocks) fn of_launch(&self, v: Value) -> bool {
@@ -112,7 +112,7 @@ impl<'k> Code<'k> {
 /// Symbols with all that is known of them.
 #[derive(Clone)]
 pub(in crate::blocks) struct Space<'k, 'a> {
-    pub(in crate::blocks) code: &'a Code<'k>,
+    pub(in crate::blocks) code: &'a KernelIndex<'k>,
     budget: &'a Steps<'a>,
     /// Is the symbol's size bounded by that of an array or a loop, so that products with it do not wrap?
     small: Vec<bool>,
@@ -123,11 +123,11 @@ pub(in crate::blocks) struct Space<'k, 'a> {
     /// What is computed now belongs to it.
     launching: bool,
     sides: u32,
-    values: FxHashMap<(Side, Value), Form>,
+    values: FxHashMap<(BlockMoment, Value), Form>,
     /// Symbols that are the lesser or the greater of two.
     extremes: FxHashMap<Sym, [Form; 2]>,
-    counts: FxHashMap<(Side, Var), Form>,
-    turns: FxHashMap<(Side, Var), Form>,
+    counts: FxHashMap<(BlockMoment, Var), Form>,
+    turns: FxHashMap<(BlockMoment, Var), Form>,
     quotients: FxHashMap<(Form, Form), Form>,
     pub(in crate::blocks) facts: Vec<Claim>,
     either: Vec<[Vec<Claim>; 2]>,
@@ -147,7 +147,7 @@ pub(in crate::blocks) fn number(n: i64) -> Form {
 }
 
 impl<'k, 'a> Space<'k, 'a> {
-    pub(in crate::blocks) fn new(code: &'a Code<'k>, budget: &'a Steps<'a>) -> Space<'k, 'a> {
+    pub(in crate::blocks) fn new(code: &'a KernelIndex<'k>, budget: &'a Steps<'a>) -> Space<'k, 'a> {
         let mut space = Space {
             code,
             budget,
@@ -236,18 +236,18 @@ impl<'k, 'a> Space<'k, 'a> {
         Poly::symbol(Sym(self.small.len() as u32 - 1))
     }
 
-    pub(in crate::blocks) fn side(&mut self) -> Side {
+    pub(in crate::blocks) fn side(&mut self) -> BlockMoment {
         self.sides += 1;
-        Side(self.sides - 1)
+        BlockMoment(self.sides - 1)
     }
 
     /// Says what a value is on a side.
-    pub(in crate::blocks) fn set(&mut self, side: Side, v: Value, form: Form) {
+    pub(in crate::blocks) fn set(&mut self, side: BlockMoment, v: Value, form: Form) {
         self.values.insert((side, v), form);
     }
 
     /// The indices of the grid on a side as new symbols, inside their extents.
-    pub(in crate::blocks) fn block(&mut self, side: Side) -> Vec<Form> {
+    pub(in crate::blocks) fn block(&mut self, side: BlockMoment) -> Vec<Form> {
         let kernel = self.code.kernel;
         let mut out = Vec::new();
         for dim in &kernel.grid {
@@ -262,7 +262,7 @@ impl<'k, 'a> Space<'k, 'a> {
     }
 
     /// All that holds at an access; the loops' indices are new symbols unless they are given.
-    pub(in crate::blocks) fn enter(&mut self, side: Side, facts: &[Fact<'k>]) {
+    pub(in crate::blocks) fn enter(&mut self, side: BlockMoment, facts: &[Fact<'k>]) {
         self.budget.spend(facts.len() as u64);
         for fact in facts {
             match *fact {
@@ -305,11 +305,11 @@ impl<'k, 'a> Space<'k, 'a> {
     // ---- values --------------------------------------------------------------------------------------------------
 
     /// What a value is on a side.
-    pub(in crate::blocks) fn value(&mut self, side: Side, v: Value) -> Form {
+    pub(in crate::blocks) fn value(&mut self, side: BlockMoment, v: Value) -> Form {
         self.value_at(side, v, 0)
     }
 
-    fn value_at(&mut self, side: Side, v: Value, depth: u32) -> Form {
+    fn value_at(&mut self, side: BlockMoment, v: Value, depth: u32) -> Form {
         let home = if self.code.of_launch(v) { LAUNCH } else { side };
         if let Some(form) = self.values.get(&(home, v)) {
             return form.clone();
@@ -325,7 +325,7 @@ impl<'k, 'a> Space<'k, 'a> {
         form
     }
 
-    fn computed(&mut self, side: Side, v: Value, depth: u32) -> Option<Form> {
+    fn computed(&mut self, side: BlockMoment, v: Value, depth: u32) -> Option<Form> {
         if self.code.kernel.values[v].ty != Ty::Index {
             return None;
         }
@@ -361,7 +361,7 @@ impl<'k, 'a> Space<'k, 'a> {
     }
 
     /// A variable that counts up: its first value and some steps.
-    fn counted(&mut self, side: Side, get: Value, var: Var, depth: u32) -> Option<Form> {
+    fn counted(&mut self, side: BlockMoment, get: Value, var: Var, depth: u32) -> Option<Form> {
         let counter = self.code.counters.get(&var).filter(|c| c.gets.contains(&get))?;
         if let Some(form) = self.counts.get(&(side, var)) {
             return Some(form.clone());
@@ -383,12 +383,12 @@ impl<'k, 'a> Space<'k, 'a> {
     }
 
     /// Says in which iteration a variable is read.
-    pub(in crate::blocks) fn count(&mut self, side: Side, var: Var, turns: Form) {
+    pub(in crate::blocks) fn count(&mut self, side: BlockMoment, var: Var, turns: Form) {
         self.turns.insert((side, var), turns);
     }
 
     /// The iterations in which variables are read on a side, where they are symbols.
-    pub(in crate::blocks) fn turns(&self, side: Side) -> Vec<(Var, Sym)> {
+    pub(in crate::blocks) fn turns(&self, side: BlockMoment) -> Vec<(Var, Sym)> {
         let own = self.turns.iter().filter(|((of, _), _)| *of == side);
         own.filter_map(|((_, var), form)| Some((*var, form.symbol_alone()?))).collect()
     }
@@ -563,11 +563,11 @@ impl<'k, 'a> Space<'k, 'a> {
     // ---- conditions ----------------------------------------------------------------------------------------------
 
     /// What it means that a condition holds, or does not.
-    pub(in crate::blocks) fn ways(&mut self, side: Side, cond: Value, holds: bool) -> Option<Ways> {
+    pub(in crate::blocks) fn ways(&mut self, side: BlockMoment, cond: Value, holds: bool) -> Option<Ways> {
         self.ways_at(side, cond, holds, 0)
     }
 
-    fn ways_at(&mut self, side: Side, cond: Value, holds: bool, depth: u32) -> Option<Ways> {
+    fn ways_at(&mut self, side: BlockMoment, cond: Value, holds: bool, depth: u32) -> Option<Ways> {
         if depth > 8 {
             return None;
         }
@@ -639,7 +639,7 @@ impl<'k, 'a> Space<'k, 'a> {
         }
     }
 
-    pub(in crate::blocks) fn assume(&mut self, side: Side, cond: Value, holds: bool) {
+    pub(in crate::blocks) fn assume(&mut self, side: BlockMoment, cond: Value, holds: bool) {
         let Some(mut ways) = self.ways(side, cond, holds) else { return };
         match ways.len() {
             0 => self.facts.push(Claim::Least(number(-1))),

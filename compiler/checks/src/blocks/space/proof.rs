@@ -1,7 +1,7 @@
 //! What follows from what is known, as far as linear inequalities over products show it.
 
 use super::{Claim, Form, Space, Stride, Sym, number};
-use ptoc_ir::analysis::linear::{Row, System};
+use ptoc_ir::analysis::linear::{LinearSum, System};
 use ptoc_ir::analysis::poly::Poly;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -91,7 +91,7 @@ impl Space<'_, '_> {
         let mut problem = Problem::default();
         kept.iter().chain(alternatives.iter().flatten().flatten()).for_each(|c| problem.note(c));
         let mut system = problem.system(&kept);
-        let alternatives: Vec<[Vec<Line>; 2]> =
+        let alternatives: Vec<[Vec<SystemRow>; 2]> =
             alternatives.iter().map(|sides| [problem.rows(&sides[0]), problem.rows(&sides[1])]).collect();
         if self.split(&system, &alternatives, NESTED) {
             return true;
@@ -142,7 +142,7 @@ impl Space<'_, '_> {
     }
 
     /// Is there no solution, whichever of the alternatives hold?
-    fn split(&self, system: &System, open: &[[Vec<Line>; 2]], depth: u32) -> bool {
+    fn split(&self, system: &System, open: &[[Vec<SystemRow>; 2]], depth: u32) -> bool {
         let large = system.rows() as u64;
         let large = large * large / MANY;
         if !self.budget.spend(30 + large) {
@@ -157,14 +157,14 @@ impl Space<'_, '_> {
         // What no alternative speaks of is eliminated once for all of them.
         let spoken: FxHashSet<u32> = open.iter().flatten().flatten().flat_map(|line| line.row().symbols()).collect();
         let Some(system) = &system.reduced(&|s| spoken.contains(&s)) else { return true };
-        let with = |rows: &[Line]| {
+        let with = |rows: &[SystemRow]| {
             let mut s = system.clone();
             rows.iter().cloned().for_each(|r| r.add(&mut s));
             s
         };
         for (n, sides) in open.iter().enumerate() {
             let [x, y] = [with(&sides[0]), with(&sides[1])];
-            let rest: Vec<[Vec<Line>; 2]> =
+            let rest: Vec<[Vec<SystemRow>; 2]> =
                 open.iter().enumerate().filter(|(k, _)| *k != n).map(|(_, s)| s.clone()).collect();
             if !self.budget.spend(60 + 2 * large + open.len() as u64 / 4) {
                 return false;
@@ -230,22 +230,22 @@ impl Space<'_, '_> {
 
 /// A row of a system.
 #[derive(Clone)]
-enum Line {
-    Zero(Row),
-    Least(Row),
+enum SystemRow {
+    Zero(LinearSum),
+    Least(LinearSum),
 }
 
-impl Line {
-    fn row(&self) -> &Row {
+impl SystemRow {
+    fn row(&self) -> &LinearSum {
         match self {
-            Line::Zero(r) | Line::Least(r) => r,
+            SystemRow::Zero(r) | SystemRow::Least(r) => r,
         }
     }
 
     fn add(self, system: &mut System) {
         match self {
-            Line::Zero(r) => system.zero(r),
-            Line::Least(r) => system.at_least_zero(r),
+            SystemRow::Zero(r) => system.zero(r),
+            SystemRow::Least(r) => system.at_least_zero(r),
         }
     }
 }
@@ -269,22 +269,22 @@ impl Problem {
         }
     }
 
-    fn row(&self, form: &Form) -> Option<Row> {
-        let mut row = Row::number(0);
+    fn row(&self, form: &Form) -> Option<LinearSum> {
+        let mut row = LinearSum::number(0);
         for (factors, k) in form.terms() {
             row = match self.numbers.get(factors) {
                 Some(&n) => row.plus(n, *k)?,
-                None => row.sum(1, &Row::number(*k), 1)?,
+                None => row.sum(1, &LinearSum::number(*k), 1)?,
             };
         }
         Some(row)
     }
 
-    fn rows(&self, claims: &[Claim]) -> Vec<Line> {
+    fn rows(&self, claims: &[Claim]) -> Vec<SystemRow> {
         let row = |c: &Claim| {
             Some(match c {
-                Claim::Zero(f) => Line::Zero(self.row(f)?),
-                Claim::Least(f) => Line::Least(self.row(f)?),
+                Claim::Zero(f) => SystemRow::Zero(self.row(f)?),
+                Claim::Least(f) => SystemRow::Least(self.row(f)?),
             })
         };
         claims.iter().filter_map(row).collect()

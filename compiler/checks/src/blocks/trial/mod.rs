@@ -6,7 +6,7 @@
 
 mod touch;
 
-use super::accesses::{Kind, is_watched, leaves, views};
+use super::accesses::{AccessKind, is_watched, leaves, views};
 use super::budget::Steps;
 use cranelift_entity::EntityRef as _;
 use ptoc_diagnostics::Span;
@@ -27,7 +27,7 @@ pub(in crate::blocks) struct Sizes {
 /// One use of an element.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::blocks) struct Use {
-    pub(in crate::blocks) kind: Kind,
+    pub(in crate::blocks) kind: AccessKind,
     pub(in crate::blocks) span: Span,
     /// Indices of the grid.
     pub(in crate::blocks) block: Vec<i64>,
@@ -66,7 +66,7 @@ pub(in crate::blocks) struct Hole {
 
 /// What a launch does.
 #[derive(Clone, Debug, Default)]
-pub(in crate::blocks) struct Outcome {
+pub(in crate::blocks) struct TrialOutcome {
     /// It went to its end, all numbers known.
     pub(in crate::blocks) whole: bool,
     pub(in crate::blocks) clashes: Vec<Clash>,
@@ -89,10 +89,10 @@ enum Stop {
     Leave(Label),
 }
 
-type Step = Result<(), Stop>;
+type TrialResult = Result<(), Stop>;
 
 /// An affine function of a point: start and strides.
-type Line = (i64, Vec<i64>);
+type AffineForm = (i64, Vec<i64>);
 
 /// Iterations of a `while`.
 const TURNS: u32 = 100_000;
@@ -135,7 +135,7 @@ struct Trial<'k, 'b> {
     vars: Vec<Option<u64>>,
     tensors: FxHashMap<TensorId, Tensor>,
     uses: Vec<Use>,
-    known_uses: FxHashMap<(Kind, Span), u32>,
+    known_uses: FxHashMap<(AccessKind, Span), u32>,
     /// Uses of blocks before this one.
     earlier: u32,
     block: Vec<i64>,
@@ -143,7 +143,7 @@ struct Trial<'k, 'b> {
     sure: bool,
     /// A jump that data decide has not been made, as if it had not come.
     jumped: bool,
-    out: Outcome,
+    out: TrialOutcome,
 }
 
 /// The sizes with dimensions that equations of `where` give in place of their own.
@@ -188,7 +188,7 @@ pub(in crate::blocks) fn adjusted(kernel: &Kernel, mut sizes: Sizes, budget: &St
 }
 
 /// Launches the kernel; `None`: there is no such launch.
-pub(in crate::blocks) fn run(kernel: &Kernel, sizes: &Sizes, budget: &Steps<'_>) -> Option<Outcome> {
+pub(in crate::blocks) fn run(kernel: &Kernel, sizes: &Sizes, budget: &Steps<'_>) -> Option<TrialOutcome> {
     let mut trial = launched(kernel, sizes, budget)?;
     if trial.out.whole {
         trial.holes();
@@ -286,7 +286,7 @@ impl<'k, 'b> Trial<'k, 'b> {
             block: Vec::new(),
             sure: true,
             jumped: false,
-            out: Outcome::default(),
+            out: TrialOutcome::default(),
         }
     }
 
@@ -322,7 +322,7 @@ impl<'k, 'b> Trial<'k, 'b> {
         self.block.len() as u64 / 8
     }
 
-    fn spend(&self, n: u64) -> Step {
+    fn spend(&self, n: u64) -> TrialResult {
         if self.budget.spend(n) { Ok(()) } else { Err(Stop::Long) }
     }
 
@@ -347,7 +347,7 @@ impl<'k, 'b> Trial<'k, 'b> {
         Ok((places.len() == out.len()).then_some(out))
     }
 
-    fn blocks(&mut self, extents: &[i64]) -> Step {
+    fn blocks(&mut self, extents: &[i64]) -> TrialResult {
         if extents.iter().any(|&e| e <= 0) {
             return Ok(());
         }
@@ -377,11 +377,11 @@ impl<'k, 'b> Trial<'k, 'b> {
 
     // ---- statements ----------------------------------------------------------------------------------------------
 
-    fn region(&mut self, region: &'k Region) -> Step {
+    fn region(&mut self, region: &'k Region) -> TrialResult {
         region.iter().try_for_each(|stmt| self.stmt(stmt))
     }
 
-    fn stmt(&mut self, stmt: &'k Stmt) -> Step {
+    fn stmt(&mut self, stmt: &'k Stmt) -> TrialResult {
         self.spend(1)?;
         match &stmt.op {
             Op::Set { var, value } => {
@@ -397,12 +397,12 @@ impl<'k, 'b> Trial<'k, 'b> {
             }
             Op::Load { dst, tensor, offset } => {
                 self.set(*dst, None);
-                self.element(*tensor, Kind::Read, *offset, stmt.span)
+                self.element(*tensor, AccessKind::Read, *offset, stmt.span)
             }
-            Op::Store { tensor, offset, .. } => self.element(*tensor, Kind::Write, *offset, stmt.span),
+            Op::Store { tensor, offset, .. } => self.element(*tensor, AccessKind::Write, *offset, stmt.span),
             Op::Atomic { dst, tensor, offset, .. } => {
                 self.set(*dst, None);
-                self.element(*tensor, Kind::Atomic, *offset, stmt.span)
+                self.element(*tensor, AccessKind::Atomic, *offset, stmt.span)
             }
             Op::Inst(inst) => {
                 for (view, kind, whole) in views(inst) {
@@ -441,7 +441,7 @@ impl<'k, 'b> Trial<'k, 'b> {
     }
 
     /// A jump that may not come is not made: what follows may be done.
-    fn jump(&mut self, stop: Stop) -> Step {
+    fn jump(&mut self, stop: Stop) -> TrialResult {
         if self.sure {
             return Err(stop);
         }
@@ -477,7 +477,7 @@ impl<'k, 'b> Trial<'k, 'b> {
         }
     }
 
-    fn branch(&mut self, i: &'k If) -> Step {
+    fn branch(&mut self, i: &'k If) -> TrialResult {
         match self.get(i.cond) {
             Some(0) => self.region(&i.els),
             Some(_) => self.region(&i.then),
@@ -499,7 +499,7 @@ impl<'k, 'b> Trial<'k, 'b> {
         }
     }
 
-    fn counted(&mut self, f: &'k For) -> Step {
+    fn counted(&mut self, f: &'k For) -> TrialResult {
         let (Some(lo), Some(hi)) = (self.index(f.lo), self.index(f.hi)) else {
             self.forget(&f.body);
             self.set(f.index, None);
@@ -516,7 +516,7 @@ impl<'k, 'b> Trial<'k, 'b> {
         Ok(())
     }
 
-    fn turns(&mut self, w: &'k While) -> Step {
+    fn turns(&mut self, w: &'k While) -> TrialResult {
         for _ in 0..TURNS {
             self.region(&w.head)?;
             match self.get(w.cond) {
@@ -540,7 +540,7 @@ impl<'k, 'b> Trial<'k, 'b> {
     }
 
     /// What is done some times, or not at all.
-    fn perhaps(&mut self, region: &'k Region) -> Step {
+    fn perhaps(&mut self, region: &'k Region) -> TrialResult {
         let jumps = jumps(region);
         let outer = std::mem::replace(&mut self.sure, false);
         self.region(region)?;
@@ -567,7 +567,7 @@ pub(in crate::blocks) fn element_name(tensor: &str, at: &[i64]) -> String {
 }
 
 /// Every index below the extents.
-fn each(extents: &[i64], f: &mut dyn FnMut(&[i64]) -> Step) -> Step {
+fn each(extents: &[i64], f: &mut dyn FnMut(&[i64]) -> TrialResult) -> TrialResult {
     if extents.iter().any(|&e| e <= 0) {
         return Ok(());
     }

@@ -1,14 +1,14 @@
 //! Elements that a launch in numbers touches.
 
-use super::{Clash, Hole, Line, Meeting, Step, Stop, Trial, Use, coordinates, each, element_name};
-use crate::blocks::accesses::Kind;
+use super::{AffineForm, Clash, Hole, Meeting, Stop, Trial, TrialResult, Use, coordinates, each, element_name};
+use crate::blocks::accesses::AccessKind;
 use ptoc_diagnostics::Span;
-use ptoc_ir::tile::{Access as Side, Affine, Copy, Elem, Mma, TensorDir, TensorId, TileRef, Value, ViewRef};
+use ptoc_ir::tile::{Affine, Copy, Elem, Mma, NestAccess as Side, TensorDir, TensorId, TileRef, Value, ViewRef};
 use ptoc_isa::Oob;
 use rustc_hash::FxHashSet;
 
 impl<'k> Trial<'k, '_> {
-    pub(super) fn use_of(&mut self, kind: Kind, span: Span) -> u32 {
+    pub(super) fn use_of(&mut self, kind: AccessKind, span: Span) -> u32 {
         if let Some(&n) = self.known_uses.get(&(kind, span)) {
             return n;
         }
@@ -18,14 +18,14 @@ impl<'k> Trial<'k, '_> {
     }
 
     /// The data decide which elements.
-    pub(super) fn vague(&mut self, tensor: TensorId, kind: Kind) {
+    pub(super) fn vague(&mut self, tensor: TensorId, kind: AccessKind) {
         self.out.vague.insert(tensor);
-        if let Some(t) = self.tensors.get_mut(&tensor).filter(|_| kind != Kind::Read) {
+        if let Some(t) = self.tensors.get_mut(&tensor).filter(|_| kind != AccessKind::Read) {
             t.anywhere = true;
         }
     }
 
-    pub(super) fn element(&mut self, tensor: TensorId, kind: Kind, offset: Value, span: Span) -> Step {
+    pub(super) fn element(&mut self, tensor: TensorId, kind: AccessKind, offset: Value, span: Span) -> TrialResult {
         match self.index(offset) {
             Some(at) => self.touch(tensor, kind, at, span),
             None => {
@@ -35,7 +35,7 @@ impl<'k> Trial<'k, '_> {
         }
     }
 
-    pub(super) fn touch(&mut self, tensor: TensorId, kind: Kind, at: i64, span: Span) -> Step {
+    pub(super) fn touch(&mut self, tensor: TensorId, kind: AccessKind, at: i64, span: Span) -> TrialResult {
         if !self.tensors.contains_key(&tensor) {
             return Ok(());
         }
@@ -47,19 +47,19 @@ impl<'k> Trial<'k, '_> {
             // Outside: the launch ends here, if it comes here.
             return if sure { Err(Stop::Trap) } else { Ok(()) };
         };
-        t.covered[k] |= kind != Kind::Read;
+        t.covered[k] |= kind != AccessKind::Read;
         if !sure {
             return Ok(());
         }
         let u = &mut t.users[k];
         let earlier = self.earlier;
         let foreign = |n: u32| n != 0 && n <= earlier;
-        let users = [(Kind::Write, u.writer), (Kind::Atomic, u.atomic), (Kind::Read, u.reader)];
+        let users = [(AccessKind::Write, u.writer), (AccessKind::Atomic, u.atomic), (AccessKind::Read, u.reader)];
         let rival = users.into_iter().find(|(other, n)| kind.races_with(*other) && foreign(*n)).map(|(_, n)| n);
         match kind {
-            Kind::Write => u.writer = me,
-            Kind::Read if !foreign(u.reader) => u.reader = me,
-            Kind::Atomic if !foreign(u.atomic) => u.atomic = me,
+            AccessKind::Write => u.writer = me,
+            AccessKind::Read if !foreign(u.reader) => u.reader = me,
+            AccessKind::Atomic if !foreign(u.atomic) => u.atomic = me,
             _ => {}
         }
         if let Some(rival) = rival
@@ -73,7 +73,7 @@ impl<'k> Trial<'k, '_> {
         Ok(())
     }
 
-    pub(super) fn window(&mut self, view: &ViewRef, kind: Kind, span: Span) -> Step {
+    pub(super) fn window(&mut self, view: &ViewRef, kind: AccessKind, span: Span) -> TrialResult {
         if !self.tensors.contains_key(&view.tensor) {
             return Ok(());
         }
@@ -89,7 +89,7 @@ impl<'k> Trial<'k, '_> {
         })
     }
 
-    pub(super) fn line(&self, f: &Affine) -> Option<Line> {
+    pub(super) fn line(&self, f: &Affine) -> Option<AffineForm> {
         let strides = f.strides.iter().map(|&v| self.index(v)).collect::<Option<Vec<i64>>>()?;
         Some((self.index(f.start)?, strides))
     }
@@ -122,23 +122,23 @@ impl<'k> Trial<'k, '_> {
         }
     }
 
-    pub(super) fn copy(&mut self, copy: &Copy, span: Span) -> Step {
+    pub(super) fn copy(&mut self, copy: &Copy, span: Span) -> TrialResult {
         for side in [&copy.src, &copy.dst] {
-            side.tables().for_each(|t| self.vague(t, Kind::Read));
+            side.tables().for_each(|t| self.vague(t, AccessKind::Read));
         }
-        let limits: Option<Vec<(Line, i64)>> =
+        let limits: Option<Vec<(AffineForm, i64)>> =
             copy.guards.iter().map(|g| self.line(&g.at).zip(self.index(g.bound))).collect();
         let (src, dst) = (self.side(&copy.src), self.side(&copy.dst));
         let (Some(extents), Some(limits)) = (self.extents(&copy.extents), limits) else {
-            self.unknown(&copy.src, Kind::Read);
-            self.unknown(&copy.dst, Kind::Write);
+            self.unknown(&copy.src, AccessKind::Read);
+            self.unknown(&copy.dst, AccessKind::Write);
             return Ok(());
         };
         if src.is_none() {
-            self.unknown(&copy.src, Kind::Read);
+            self.unknown(&copy.src, AccessKind::Read);
         }
         if dst.is_none() {
-            self.unknown(&copy.dst, Kind::Write);
+            self.unknown(&copy.dst, AccessKind::Write);
         }
         let common = src.as_ref().zip(dst.as_ref()).is_some_and(|(a, b)| a.home() == b.home());
         let (mut read, mut written) = (FxHashSet::default(), FxHashSet::default());
@@ -152,14 +152,14 @@ impl<'k> Trial<'k, '_> {
                 if common {
                     read.insert(side.spot(point));
                 }
-                self.one(side, Kind::Read, point, span)?;
+                self.one(side, AccessKind::Read, point, span)?;
             }
             if let Some(side) = dst.as_ref().filter(|_| inside || copy.fill.is_some()) {
                 let spot = side.spot(point);
                 if !written.insert(spot) {
                     self.meeting(side, point, true, span);
                 }
-                self.one(side, Kind::Write, point, span)?;
+                self.one(side, AccessKind::Write, point, span)?;
             }
             self.spend(1)
         })?;
@@ -172,13 +172,15 @@ impl<'k> Trial<'k, '_> {
         Ok(())
     }
 
-    pub(super) fn mma(&mut self, mma: &Mma, span: Span) -> Step {
+    pub(super) fn mma(&mut self, mma: &Mma, span: Span) -> TrialResult {
         let axes: Vec<Value> = [&mma.m, &mma.n, &mma.k].into_iter().flatten().copied().collect();
         let extents = self.extents(&axes);
-        for (side, kinds) in
-            [(&mma.a, &[Kind::Read][..]), (&mma.b, &[Kind::Read]), (&mma.acc, &[Kind::Read, Kind::Write])]
-        {
-            side.tables().for_each(|t| self.vague(t, Kind::Read));
+        for (side, kinds) in [
+            (&mma.a, &[AccessKind::Read][..]),
+            (&mma.b, &[AccessKind::Read]),
+            (&mma.acc, &[AccessKind::Read, AccessKind::Write]),
+        ] {
+            side.tables().for_each(|t| self.vague(t, AccessKind::Read));
             let (Some(extents), Some(numbers)) = (&extents, self.side(side)) else {
                 kinds.iter().for_each(|k| self.unknown(side, *k));
                 continue;
@@ -191,13 +193,13 @@ impl<'k> Trial<'k, '_> {
         Ok(())
     }
 
-    pub(super) fn unknown(&mut self, side: &Side, kind: Kind) {
+    pub(super) fn unknown(&mut self, side: &Side, kind: AccessKind) {
         if let Side::Tensor { tensor, .. } = side {
             self.vague(*tensor, kind);
         }
     }
 
-    pub(super) fn one(&mut self, side: &Numbers, kind: Kind, point: &[i64], span: Span) -> Step {
+    pub(super) fn one(&mut self, side: &Numbers, kind: AccessKind, point: &[i64], span: Span) -> TrialResult {
         match side {
             Numbers::Tensor { tensor, .. } => self.touch(*tensor, kind, side.spot(point).1, span),
             Numbers::Tile { .. } => Ok(()),
@@ -245,8 +247,8 @@ impl<'k> Trial<'k, '_> {
 
 /// A side of a nest.
 pub(super) enum Numbers {
-    Tile { tile: TileRef, element: i64, row: Line, col: Line },
-    Tensor { tensor: TensorId, at: Line, swizzle: Option<ptoc_layout::Swizzle> },
+    Tile { tile: TileRef, element: i64, row: AffineForm, col: AffineForm },
+    Tensor { tensor: TensorId, at: AffineForm, swizzle: Option<ptoc_layout::Swizzle> },
 }
 
 impl Numbers {
@@ -270,6 +272,6 @@ impl Numbers {
     }
 }
 
-pub(super) fn on((start, strides): &Line, point: &[i64]) -> Option<i64> {
+pub(super) fn on((start, strides): &AffineForm, point: &[i64]) -> Option<i64> {
     strides.iter().zip(point).try_fold(*start, |n, (s, i)| n.checked_add(s.checked_mul(*i)?))
 }

@@ -1,13 +1,13 @@
 //! Every operand is where the instruction reads it: steps are followed with the values' names in place of the values.
 
 use super::*;
-use crate::wide::program::Place;
+use crate::wide::program::MemOperand;
 use crate::wide::turn::turn;
 use std::collections::HashMap;
 
 /// What registers and slots hold.
 struct Machine<'p> {
-    program: &'p Program,
+    program: &'p NestProgram,
     vectors: [Option<VReg>; 32],
     slots: HashMap<u32, Option<VReg>>,
 }
@@ -28,17 +28,17 @@ impl Machine<'_> {
     }
 
     /// Follows a section's steps.
-    fn follow(&mut self, section: &[Ins], steps: &[Step]) {
+    fn follow(&mut self, section: &[Ins], steps: &[AllocatedInst]) {
         let mut fmas = section.iter().filter(|ins| ins.action == Action::Vector(VOp::Fma));
         for step in steps {
             match step {
-                Step::Fill { to, home, .. } => self.vectors[usize::from(*to)] = self.home(*home),
-                Step::Spill { from, slot, .. } => {
+                AllocatedInst::Fill { to, home, .. } => self.vectors[usize::from(*to)] = self.home(*home),
+                AllocatedInst::Spill { from, slot, .. } => {
                     self.slots.insert(*slot, self.vectors[usize::from(*from)]);
                 }
-                Step::At(_) => {}
-                Step::Move { to, from } => self.vectors[usize::from(*to)] = self.vectors[usize::from(*from)],
-                Step::Do { ins, dst, args, .. } => {
+                AllocatedInst::At(_) => {}
+                AllocatedInst::Move { to, from } => self.vectors[usize::from(*to)] = self.vectors[usize::from(*from)],
+                AllocatedInst::Do { ins, dst, args, .. } => {
                     for (arg, expected) in args.iter().zip(&ins.args) {
                         assert_eq!(self.operand(*arg), Some(*expected), "{ins}");
                     }
@@ -46,7 +46,7 @@ impl Machine<'_> {
                         self.vectors[usize::from(*dst)] = ins.dst;
                     }
                 }
-                Step::Fma { form, dst, args } => {
+                AllocatedInst::Fma { form, dst, args } => {
                     let ins = fmas.next().expect("a multiply-add for each step");
                     let replaced = self.vectors[usize::from(*dst)];
                     let [x, y] = args.map(|arg| self.operand(arg));
@@ -66,7 +66,7 @@ impl Machine<'_> {
     }
 }
 
-fn check(program: &Program) {
+fn check(program: &NestProgram) {
     let allocated = allocate(program);
     let mut m = Machine { program, vectors: [None; 32], slots: HashMap::new() };
     m.follow(&[], &allocated.once);
@@ -81,7 +81,7 @@ fn check(program: &Program) {
                 let groups = turn.whole.iter().zip(&allocated.whole);
                 for (section, steps) in groups.map(|(g, s)| (g.as_slice(), s)).chain([(&turn.body[..], steps)]) {
                     m.follow(section, steps);
-                    assert!(!steps.iter().any(|step| matches!(step, Step::Spill { .. })), "{program}");
+                    assert!(!steps.iter().any(|step| matches!(step, AllocatedInst::Spill { .. })), "{program}");
                 }
             }
             m.follow(&program.main, &allocated.main);
@@ -90,22 +90,22 @@ fn check(program: &Program) {
     }
     // What is known before the first row stays; register 0 is free.
     for step in &allocated.once {
-        if let Step::Fill { to: n @ 1.., .. } = step {
+        if let AllocatedInst::Fill { to: n @ 1.., .. } = step {
             assert_eq!(m.vectors[usize::from(*n)], before[usize::from(*n)]);
         }
     }
 }
 
-fn ins(op: VOp, dst: Option<VReg>, args: &[VReg], place: Option<Place>) -> Ins {
+fn ins(op: VOp, dst: Option<VReg>, args: &[VReg], place: Option<MemOperand>) -> Ins {
     let origin = Origin::default();
     Ins { action: Action::Vector(op), dst, args: args.to_vec(), place, imm: None, mask: Mask::All, origin }
 }
 
-const HERE: Option<Place> = Some(Place::Pointer { pointer: 0, scale: 4, disp: 0 });
+const HERE: Option<MemOperand> = Some(MemOperand::Pointer { pointer: 0, scale: 4, disp: 0 });
 
 /// A section in the making.
 struct Section<'p> {
-    program: &'p mut Program,
+    program: &'p mut NestProgram,
     out: Vec<Ins>,
 }
 
@@ -122,7 +122,7 @@ impl Section<'_> {
 fn rows_whose_operands_live_on() {
     for isa in [Isa::Avx2, Isa::Avx512] {
         for stores in [false, true] {
-            let mut p = Program::new(isa);
+            let mut p = NestProgram::new(isa);
             let mut row = Section { program: &mut p, out: Vec::new() };
             let [a, b, c] = [0; 3].map(|_| row.push(VOp::Load, &[]));
             let d = row.push(VOp::Fma, &[a, b, c]);
@@ -157,7 +157,7 @@ fn random_programs() {
     let mut woven = [0; 5];
     for _ in 0..800 {
         for isa in [Isa::Avx2, Isa::Avx512] {
-            let mut p = Program::new(isa);
+            let mut p = NestProgram::new(isa);
             let consts = 1 + next(24);
             let mut known: Vec<VReg> =
                 (0..consts as u32).map(|n| p.homed(if n % 3 == 0 { Home::Param(n) } else { Home::Const(n) })).collect();
@@ -189,7 +189,7 @@ fn random_programs() {
                 if chain && let Some(v) = here.last() {
                     s.out.push(ins(VOp::Store, None, &[*v], HERE));
                     if next(2) == 0 {
-                        let partials = Some(Place::Partials { pointer: 1 });
+                        let partials = Some(MemOperand::Partials { pointer: 1 });
                         let old = s.program.reg(Class::Vector);
                         s.out.push(ins(VOp::Load, Some(old), &[], partials));
                         let new = s.push(VOp::AddF, &[old, *v]);

@@ -6,7 +6,7 @@ use super::{
     Backend, Capabilities, Compiled, Ending, Launches, Listing, PIM, Refusal, Timed, failed, holes, wrong_backend,
     wrong_stage,
 };
-use crate::launch::{Launch, Plan, RunOptions, Step, Total, Used};
+use crate::launch::{BackendLaunch, Plan, PlannedLaunch, RunOptions, Total, Used};
 use crate::session::{DEFAULT_TARGET, Failed, Session};
 use crate::stages::BackendStage;
 use crate::stages::quoted;
@@ -156,14 +156,15 @@ struct Code {
 impl Launches for Code {
     fn expect(&mut self, session: &mut Session, plan: &Plan, unfilled: &[Vec<TensorId>]) -> Result<(), Failed> {
         // What such a kernel adds to may be nothing that it has written, which only marks can tell (PA-1012).
-        let updates = |(step, of): (&Step, &Vec<TensorId>)| of.iter().any(|t| sanitize::updates(&step.kernel, *t));
+        let updates =
+            |(step, of): (&PlannedLaunch, &Vec<TensorId>)| of.iter().any(|t| sanitize::updates(&step.kernel, *t));
         if plan.steps.iter().any(|step| step.watched) || plan.steps.iter().zip(unfilled).any(updates) {
             self.watched = watched::compile(session, plan)?;
         }
         Ok(())
     }
 
-    fn launch(&self, launch: &mut Launch<'_, '_>) -> Result<Ending, Box<Diagnostic>> {
+    fn launch(&self, launch: &mut BackendLaunch<'_, '_>) -> Result<Ending, Box<Diagnostic>> {
         match self.watched.get(launch.number) {
             Some(watched) => watched.launch(launch)?,
             None => {
@@ -176,7 +177,7 @@ impl Launches for Code {
         Ok(Ending::Done)
     }
 
-    fn time(&self, launch: &mut Launch<'_, '_>) -> Result<Duration, Box<Diagnostic>> {
+    fn time(&self, launch: &mut BackendLaunch<'_, '_>) -> Result<Duration, Box<Diagnostic>> {
         let (step, kernel) = (launch.step, &self.kernels[launch.number]);
         execute(step, kernel, launch.used, launch.buffers, launch.options.threads, None)
     }
@@ -200,7 +201,7 @@ impl Launches for Code {
 
 /// Launches a step on this machine; the time is that of the launch alone.
 fn execute(
-    step: &Step,
+    step: &PlannedLaunch,
     kernel: &ptoc_cpu::CompiledKernel,
     used: &mut Used<'_>,
     buffers: &mut [Option<Tensor>],
@@ -213,7 +214,7 @@ fn execute(
         .collect();
     let mut sink = print.map(|print| move |event: PrintEvent| print(&event.line()));
     let print = sink.as_mut().map(|sink| sink as &mut dyn FnMut(PrintEvent));
-    let launch = ptoc_exec::Launch { params: &params, tensors: &tensors, threads, print };
+    let launch = ptoc_exec::LaunchArgs { params: &params, tensors: &tensors, threads, print };
     let begin = Instant::now();
     // SAFETY: `tensors` point at arrays of `used` or at `buffers`, which are borrowed for the launch. The analysis
     // admits no tensor twice in one launch. `Plan::new` has checked that their shapes are those of the kernel for these

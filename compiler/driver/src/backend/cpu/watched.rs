@@ -1,7 +1,7 @@
 //! Launches with the sanitizer: machine code that tells what it does, and the shadow state that judges it.
 
 use super::{Cpu, failed, wrong_backend};
-use crate::launch::{Launch, Plan, Step, unwritten};
+use crate::launch::{BackendLaunch, Plan, PlannedLaunch, unwritten};
 use crate::session::{Failed, Session};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_exec::PrintEvent;
@@ -26,7 +26,7 @@ pub(super) fn compile(session: &mut Session, plan: &Plan) -> Result<Vec<Rc<Watch
             let d = wrong_backend(&session.target, &Cpu);
             return session.fail(d);
         };
-        let same = |other: &Step| other.module.as_ref().is_some_and(|m| Rc::ptr_eq(m, module));
+        let same = |other: &PlannedLaunch| other.module.as_ref().is_some_and(|m| Rc::ptr_eq(m, module));
         if let Some(known) = plan.steps[..n].iter().position(same) {
             out.push(Rc::clone(&out[known]));
             continue;
@@ -68,8 +68,8 @@ impl Watched {
     }
 
     /// Launches a step and judges it.
-    pub fn launch(&self, launch: &mut Launch<'_, '_>) -> Result<(), Box<Diagnostic>> {
-        let Launch { session, step, used, buffers, options: run, print, .. } = launch;
+    pub fn launch(&self, launch: &mut BackendLaunch<'_, '_>) -> Result<(), Box<Diagnostic>> {
+        let BackendLaunch { session, step, used, buffers, options: run, print, .. } = launch;
         let params = step.params();
         let tensors: Vec<ptoc_exec::TensorArg> = (step.tensors.iter().zip(buffers.iter_mut()))
             .map(|(&source, buffer)| ptoc_exec::TensorArg::new(buffer.as_mut().unwrap_or(used.get(source)).bytes_mut()))
@@ -90,7 +90,7 @@ impl Watched {
             }
         };
         let threads = run.threads;
-        let launch = ptoc_exec::Launch { params: &params, tensors: &tensors, threads, print: Some(&mut sink) };
+        let launch = ptoc_exec::LaunchArgs { params: &params, tensors: &tensors, threads, print: Some(&mut sink) };
         // SAFETY: as in `execute`; this code is made of the same kernel, and carries the same checks.
         let ended = unsafe { self.code.launch_watched(launch, Some(&sanitizer)) };
         let trapped = |trap: &ptoc_interp::Trap| Box::new(step.debug.trapped_in(&step.kernel, trap.to_diagnostic()));

@@ -1,7 +1,7 @@
 //! A launch on the first device.
 
 use super::launch::Ready;
-use crate::launch::{Step, Used};
+use crate::launch::{PlannedLaunch, Used};
 use ptoc_cuda::{Context, Driver, Error, Module};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_gpu::Arguments;
@@ -67,7 +67,7 @@ pub(super) fn run(
     let function = module.function(&code.compiled.kernel.name, abi.shared).map_err(told)?;
     let (begin, end) = (context.event().map_err(told)?, context.event().map_err(told)?);
     begin.record().map_err(told)?;
-    let launch = ptoc_cuda::Launch { ctas, threads: abi.threads, params: &arguments };
+    let launch = ptoc_cuda::LaunchConfig { ctas, threads: abi.threads, params: &arguments };
     // SAFETY: the parameters are those that this kernel was compiled for, in their order. The arrays have the lengths
     // that `Plan::new` has checked against the kernel's shapes, and lowered code stays inside them or fails a check;
     // status and scratch have the lengths that the kernel's interface asks for. All live until the synchronisation.
@@ -132,7 +132,7 @@ fn other_chip(context: &Context<'_>) -> Result<Option<String>, Error> {
 }
 
 /// The context, for a launch.
-fn context(step: &Step) -> Result<&'static Context<'static>, Box<Diagnostic>> {
+fn context(step: &PlannedLaunch) -> Result<&'static Context<'static>, Box<Diagnostic>> {
     let unavailable = |message: String| {
         let d = Diagnostic::error(codes::GPU_UNAVAILABLE, step.span, message);
         d.with_help("`--backend interp` runs the kernel without one, with the same bits")
@@ -146,7 +146,7 @@ fn context(step: &Step) -> Result<&'static Context<'static>, Box<Diagnostic>> {
 }
 
 /// What the driver says of a launch.
-fn stopped(step: &Step, e: &Error) -> Box<Diagnostic> {
+fn stopped(step: &PlannedLaunch, e: &Error) -> Box<Diagnostic> {
     let d = Diagnostic::error(codes::GPU_FAILED, step.span, format!("the GPU has ended the launch: {}", e.message));
     Box::new(d.with_help(e.code.remedy()))
 }

@@ -6,7 +6,7 @@ use crate::launch::Used;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_gpu::Arguments;
 use ptoc_ir::tile::adds_floats;
-use ptoc_ptx::sim::{self, Fault, Global, Launch};
+use ptoc_ptx::sim::{self, Global, SimFault, SimLaunch};
 use ptoc_tensor::Tensor;
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,7 @@ pub(super) fn run(
     let status = global.add(abi.status(ctas));
     let scratch = global.add(vec![0xa5; (u64::from(ctas) * abi.scratch) as usize]);
     let arguments = Arguments { tensors: &tensors, params, extents, status, scratch };
-    let launch = Launch {
+    let launch = SimLaunch {
         kernel,
         ctas,
         shared: abi.shared,
@@ -65,7 +65,7 @@ pub(super) fn run(
 }
 
 /// What no kernel may do. Of a race both accesses are shown, with the lines that they stem from.
-fn stopped(ready: &Ready<'_>, fault: &Fault) -> Box<Diagnostic> {
+fn stopped(ready: &Ready<'_>, fault: &SimFault) -> Box<Diagnostic> {
     let sites = &ready.code.compiled.sites;
     let site = |at: &(usize, String, u32)| sites.get(at.2 as usize).copied().unwrap_or(ready.step.span);
     let span = fault.at.as_ref().map_or(ready.step.span, site);

@@ -2,7 +2,7 @@
 
 use super::{card, interpreted};
 use crate::backend::{Ending, Launches, failed, holes, refuse_watched};
-use crate::launch::{Launch, Plan, Step, Used};
+use crate::launch::{BackendLaunch, Plan, PlannedLaunch, Used};
 use crate::session::{Failed, Session};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_exec::{Failure, LaunchError};
@@ -58,7 +58,7 @@ pub(super) struct Code {
 
 /// A launch whose checks on the host have passed.
 pub(super) struct Ready<'a> {
-    pub(super) step: &'a Step,
+    pub(super) step: &'a PlannedLaunch,
     pub(super) code: &'a Code,
     /// Dimensions, then scalars.
     pub(super) params: Vec<i64>,
@@ -81,7 +81,7 @@ impl Ready<'_> {
 }
 
 /// Why a launch has not come to its end.
-fn ended(step: &Step, error: LaunchError) -> Box<Diagnostic> {
+fn ended(step: &PlannedLaunch, error: LaunchError) -> Box<Diagnostic> {
     let module = step.module.as_ref().expect("it was compiled");
     failed(step, &step.kernel, |row| module.checks[row].id, error)
 }
@@ -91,13 +91,13 @@ impl Launches for Kernels {
         refuse_watched(session, plan)
     }
 
-    fn launch(&self, launch: &mut Launch<'_, '_>) -> Result<Ending, Box<Diagnostic>> {
+    fn launch(&self, launch: &mut BackendLaunch<'_, '_>) -> Result<Ending, Box<Diagnostic>> {
         let (step, number) = (launch.step, launch.number);
         holes::launch(launch, &|used, buffers, _| self.execute(number, step, used, buffers).map(drop))?;
         Ok(Ending::Done)
     }
 
-    fn time(&self, launch: &mut Launch<'_, '_>) -> Result<Duration, Box<Diagnostic>> {
+    fn time(&self, launch: &mut BackendLaunch<'_, '_>) -> Result<Duration, Box<Diagnostic>> {
         self.execute(launch.number, launch.step, launch.used, launch.buffers)
     }
 
@@ -111,7 +111,7 @@ impl Kernels {
     fn execute(
         &self,
         number: usize,
-        step: &Step,
+        step: &PlannedLaunch,
         used: &mut Used<'_>,
         buffers: &mut [Option<Tensor>],
     ) -> Result<Duration, Box<Diagnostic>> {
@@ -119,7 +119,7 @@ impl Kernels {
         let params = step.params();
         let extents = match ptoc_gpu::extents(module, &params) {
             Ok(extents) => extents,
-            Err(loops::eval::Stop::Check { check, args }) => {
+            Err(loops::eval::EvalStop::Check { check, args }) => {
                 return Err(ended(step, LaunchError::Check(Failure { check, args, block: None, coords: Vec::new() })));
             }
             Err(stop) => {

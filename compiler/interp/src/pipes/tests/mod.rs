@@ -23,7 +23,7 @@ mod times;
 
 use super::{Order, Pipes, Timing};
 use crate::tests::{arg, f32s};
-use crate::{Launch, Options, Outcome, TensorArg, Trap, run};
+use crate::{InterpreterLaunch, InterpreterOutcome, Options, TensorArg, Trap, run};
 use ptoc_diagnostics::FileId;
 use ptoc_ir::tile::{Kernel, text, verify};
 use ptoc_isa::{Pipe, PipeTimes};
@@ -224,14 +224,14 @@ pub(super) fn times() -> PipeTimes {
 }
 
 /// Runs a kernel with `x` counting up and `y` zero.
-pub(super) fn launch(kernel: &Kernel, pipes: Option<Pipes>) -> (Result<Outcome, Trap>, Vec<u8>, String) {
+pub(super) fn launch(kernel: &Kernel, pipes: Option<Pipes>) -> (Result<InterpreterOutcome, Trap>, Vec<u8>, String) {
     let count: Vec<f32> = (0..1024).map(|n| n as f32).collect();
     let tensors: Vec<TensorArg> =
         vec![arg(DType::F32, &[1024], &f32s(&count)), arg(DType::F32, &[1024], &f32s(&[0.0; 1024]))];
     let mut printed = String::new();
     let mut print = |line: &str| printed.push_str(line);
     let options = Options { pipes, ..Options::default() };
-    let mut launch = Launch { tensors, dims: Vec::new(), scalars: Vec::new(), options, print: &mut print };
+    let mut launch = InterpreterLaunch { tensors, dims: Vec::new(), scalars: Vec::new(), options, print: &mut print };
     let result = run(kernel, &mut launch);
     let data = launch.tensors.pop().map(|t| t.data).unwrap_or_default();
     (result, data, printed)

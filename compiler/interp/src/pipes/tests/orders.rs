@@ -1,7 +1,7 @@
 //! Orders: what may come when.
 
 use super::{kernel, launch, orders, pipes};
-use crate::{Launch, Options, Order, TensorArg, run};
+use crate::{InterpreterLaunch, Options, Order, TensorArg, run};
 use ptoc_ir::tile::{AddrKind, Op, Operand};
 use ptoc_tensor::DType;
 
@@ -87,7 +87,7 @@ fn seeds_are_orders() {
     let k = kernel(
         "tile a 0x0\ntile b 0x100\nevent e MTE2 MTE3\nevent f MTE2 FIX\nload a 0\nload b 1\nset e\nwait e\nstore 0 a",
     );
-    let mut launch = Launch {
+    let mut launch = InterpreterLaunch {
         tensors: vec![TensorArg { dtype: DType::F32, shape: vec![1024], data: vec![0; 4096] }; 2],
         dims: Vec::new(),
         scalars: Vec::new(),

@@ -27,7 +27,7 @@ pub enum Cause {
 
 /// Something issued, as it stands in the queue of its role or of its pipe.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum QueuedInst {
     /// S does something by itself.
     Scalar,
     /// An instruction of so many cycles, without the startup.
@@ -63,7 +63,7 @@ pub(super) type Pause = (Span, u32, Cause, u64);
 #[derive(Default)]
 struct Stream {
     /// What was issued to it, and when.
-    queue: VecDeque<(u64, Step)>,
+    queue: VecDeque<(u64, QueuedInst)>,
     /// When it can take the next.
     free: u64,
     /// When all that it has is complete.
@@ -75,7 +75,7 @@ struct Stream {
 /// A role: what its issuer has still to come to, by stream, and when it comes to the next.
 #[derive(Default)]
 struct Issuer {
-    ahead: VecDeque<(u32, Step)>,
+    ahead: VecDeque<(u32, QueuedInst)>,
     time: u64,
 }
 
@@ -125,11 +125,11 @@ impl Core {
     }
 
     /// A role issues something, in program order.
-    pub fn push(&mut self, stream: u32, mut step: Step) {
+    pub fn push(&mut self, stream: u32, mut step: QueuedInst) {
         match &mut step {
-            Step::Announce(stamp) => drop(self.announced.insert(*stamp, None)),
+            QueuedInst::Announce(stamp) => drop(self.announced.insert(*stamp, None)),
             // What was not announced in the program's order never is.
-            Step::Wait { after, .. } => after.retain(|s| self.announced.contains_key(s)),
+            QueuedInst::Wait { after, .. } => after.retain(|s| self.announced.contains_key(s)),
             _ => {}
         }
         self.issuers[place(stream).0 as usize].ahead.push_back((stream, step));
@@ -168,7 +168,8 @@ impl Core {
         let mut moved = false;
         for role in 0..self.issuers.len() {
             while let Some((stream, step)) = self.issuers[role].ahead.front() {
-                let queued = place(*stream).1 != Pipe::S && !matches!(step, Step::Work { .. } | Step::BarrierOfAll(_));
+                let queued = place(*stream).1 != Pipe::S
+                    && !matches!(step, QueuedInst::Work { .. } | QueuedInst::BarrierOfAll(_));
                 if !queued && !self.goes(role, step) {
                     break;
                 }
@@ -195,12 +196,12 @@ impl Core {
     }
 
     /// Is all known that this depends on, and does it need no unit?
-    fn goes(&self, role: usize, step: &Step) -> bool {
+    fn goes(&self, role: usize, step: &QueuedInst) -> bool {
         match step {
-            Step::Scalar | Step::Work { .. } => false,
-            Step::Wait { after, .. } => after.iter().all(|s| matches!(self.announced.get(s), Some(Some(_)))),
-            Step::BarrierOfAll(_) => self.own(role).all(|s| s.queue.is_empty()),
-            Step::Announce(_) | Step::Barrier(_) => true,
+            QueuedInst::Scalar | QueuedInst::Work { .. } => false,
+            QueuedInst::Wait { after, .. } => after.iter().all(|s| matches!(self.announced.get(s), Some(Some(_)))),
+            QueuedInst::BarrierOfAll(_) => self.own(role).all(|s| s.queue.is_empty()),
+            QueuedInst::Announce(_) | QueuedInst::Barrier(_) => true,
         }
     }
 
@@ -211,17 +212,17 @@ impl Core {
     }
 
     /// Synchronisation that was issued at a time, and comes to the head of its queue.
-    fn synchronise(&mut self, stream: u32, issued: u64, step: Step) {
+    fn synchronise(&mut self, stream: u32, issued: u64, step: QueuedInst) {
         let (role, pipe) = place(stream);
         let (at, role) = (stream as usize, role as usize);
         let begin = issued.max(self.streams[at].free);
         let done = self.streams[at].done;
         let (goes, span, cause) = match step {
-            Step::Announce(stamp) => {
+            QueuedInst::Announce(stamp) => {
                 self.announced.insert(stamp, Some(begin.max(done)));
                 return;
             }
-            Step::Wait { after, from, span } => {
+            QueuedInst::Wait { after, from, span } => {
                 let came = after.iter().filter_map(|s| *self.announced.get(s)?).max();
                 let goes = came.map_or(begin, |t| begin.max(t + u64::from(self.times.sync)));
                 // S is the issuer: what it waits for holds up all that comes later.
@@ -230,14 +231,14 @@ impl Core {
                 }
                 (goes, span, Cause::Event(from))
             }
-            Step::Barrier(span) => (begin.max(done), span, Cause::Barrier),
-            Step::BarrierOfAll(span) => {
+            QueuedInst::Barrier(span) => (begin.max(done), span, Cause::Barrier),
+            QueuedInst::BarrierOfAll(span) => {
                 let goes = self.own(role).map(|s| s.done).fold(begin, u64::max);
                 self.pause(at, span, Cause::Barrier, goes - begin);
                 self.issuers[role].time = goes;
                 return;
             }
-            Step::Scalar | Step::Work { .. } => unreachable!("work needs a unit"),
+            QueuedInst::Scalar | QueuedInst::Work { .. } => unreachable!("work needs a unit"),
         };
         self.pause(at, span, cause, goes - begin);
         self.streams[at].free = goes;
@@ -252,12 +253,12 @@ impl Core {
     /// What begins next.
     fn first(&self) -> Option<Ready> {
         let issuers = self.issuers.iter().enumerate().filter_map(|(role, issuer)| {
-            let work = matches!(issuer.ahead.front()?.1, Step::Scalar | Step::Work { .. });
+            let work = matches!(issuer.ahead.front()?.1, QueuedInst::Scalar | QueuedInst::Work { .. });
             let since = issuer.time;
             work.then(|| Ready { begin: since.max(self.units[Pipe::S as usize]), since, role, pipe: None })
         });
         let streams = self.streams.iter().enumerate().filter_map(|(at, stream)| {
-            let (issued, Step::Work { .. }) = stream.queue.front()? else { return None };
+            let (issued, QueuedInst::Work { .. }) = stream.queue.front()? else { return None };
             let (role, pipe) = place(at as u32);
             let since = stream.free.max(*issued);
             let begin = since.max(self.units[pipe as usize]);
@@ -279,7 +280,7 @@ impl Core {
         let Some((stream, step)) = self.issuers[ready.role].ahead.pop_front() else { return };
         let (at, mut end) = (stream as usize, ready.begin + u64::from(self.times.issue));
         match step {
-            Step::Scalar => {
+            QueuedInst::Scalar => {
                 let begin = end.max(self.streams[at].free);
                 end = begin + u64::from(self.times.startup[Pipe::S as usize]);
                 self.occupy(Grant { stream, begin, free: end, done: end, what: None });
@@ -294,7 +295,7 @@ impl Core {
     fn work(&mut self, ready: Ready, pipe: Pipe) {
         let stream = stream(ready.role as u32, pipe);
         let at = stream as usize;
-        let Some((_, Step::Work { cycles, name, span })) = self.streams[at].queue.pop_front() else { return };
+        let Some((_, QueuedInst::Work { cycles, name, span })) = self.streams[at].queue.pop_front() else { return };
         let (begin, idle) = (ready.begin, self.streams[at].free);
         // Before its first work a pipe does not stand still.
         if idle > 0 {

@@ -64,7 +64,7 @@ fn without(region: &mut Region, proved: &FxHashSet<CheckId>) {
 
 /// Ranges of variables at one moment.
 #[derive(Clone, PartialEq, Debug)]
-struct State {
+struct VariableRanges {
     vars: FxHashMap<Var, Range>,
     /// Values that are what a variable is.
     same: FxHashMap<Var, Vec<Value>>,
@@ -72,8 +72,8 @@ struct State {
     reached: bool,
 }
 
-impl State {
-    fn join(self, other: &State) -> State {
+impl VariableRanges {
+    fn join(self, other: &VariableRanges) -> VariableRanges {
         if !self.reached {
             return other.clone();
         }
@@ -106,9 +106,9 @@ struct Ranges<'k> {
     checks: FxHashSet<CheckId>,
     /// What values are compared with, and the numbers beside.
     steps: Vec<i64>,
-    now: State,
+    now: VariableRanges,
     /// States at `break`, `continue` and `leave`; of a loop `true` means its end.
-    exits: Vec<(Label, bool, State)>,
+    exits: Vec<(Label, bool, VariableRanges)>,
     /// Nothing around changes any more.
     settled: bool,
     held: FxHashSet<CheckId>,
@@ -130,7 +130,7 @@ impl<'k> Ranges<'k> {
             vars: FxHashSet::default(),
             checks: FxHashSet::default(),
             steps: Vec::new(),
-            now: State { vars: FxHashMap::default(), same: FxHashMap::default(), reached: true },
+            now: VariableRanges { vars: FxHashMap::default(), same: FxHashMap::default(), reached: true },
             exits: Vec::new(),
             settled: true,
             held: FxHashSet::default(),
@@ -464,7 +464,7 @@ impl<'k> Ranges<'k> {
     }
 
     /// One iteration from the loop's head; gives the state in which the loop ends there.
-    fn iteration(&mut self, cycle: Cycle<'k>) -> Option<State> {
+    fn iteration(&mut self, cycle: Cycle<'k>) -> Option<VariableRanges> {
         match cycle {
             Cycle::For(f) => {
                 let end = self.now.clone();
@@ -492,7 +492,7 @@ impl<'k> Ranges<'k> {
     }
 
     /// Bounds that have moved go on to the next number that anything is compared with.
-    fn widened(&self, from: &State, mut to: State) -> State {
+    fn widened(&self, from: &VariableRanges, mut to: VariableRanges) -> VariableRanges {
         for (var, range) in &mut to.vars {
             let Some(old) = from.vars.get(var) else { continue };
             if range.lo < old.lo {

@@ -24,7 +24,7 @@ pub struct Memory {
 
 /// How a run ended otherwise than by reaching the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum EvalStop {
     /// A check failed.
     Check {
         /// Row of the check table.
@@ -45,7 +45,7 @@ pub type Printed = Vec<u64>;
 /// elements.
 ///
 /// # Errors
-/// [`Stop`], when the end is not reached.
+/// [`EvalStop`], when the end is not reached.
 pub fn run(
     module: &Module,
     func: &Func,
@@ -53,7 +53,7 @@ pub fn run(
     memory: &mut Memory,
     prints: &mut Vec<Printed>,
     fuel: u64,
-) -> Result<Vec<i64>, Stop> {
+) -> Result<Vec<i64>, EvalStop> {
     let mut eval =
         Eval { module, func, memory, prints, regs: SecondaryMap::new(), vars: SecondaryMap::new(), fuel, lane: 0 };
     for (reg, value) in func.params.iter().zip(params) {
@@ -63,7 +63,7 @@ pub fn run(
         Ok(()) => Ok(func.results.iter().map(|r| eval.i64(*r)).collect()),
         Err(Exit::Stop(stop)) => Err(stop),
         // The verifier refuses jumps without target.
-        Err(Exit::Break(_) | Exit::Continue(_)) => Err(Stop::Fuel),
+        Err(Exit::Break(_) | Exit::Continue(_)) => Err(EvalStop::Fuel),
     }
 }
 
@@ -71,7 +71,7 @@ pub fn run(
 const BASE_BITS: u32 = 40;
 
 enum Exit {
-    Stop(Stop),
+    Stop(EvalStop),
     /// `break` and `leave`.
     Break(Label),
     Continue(Label),
@@ -105,7 +105,7 @@ impl Eval<'_> {
 
     /// Uses a step.
     fn spend(&mut self) -> Result<(), Exit> {
-        self.fuel = self.fuel.checked_sub(1).ok_or(Exit::Stop(Stop::Fuel))?;
+        self.fuel = self.fuel.checked_sub(1).ok_or(Exit::Stop(EvalStop::Fuel))?;
         Ok(())
     }
 
@@ -181,7 +181,7 @@ impl Eval<'_> {
                     return Ok(());
                 }
                 let args = args.iter().map(|r| self.i64(*r)).collect();
-                return Err(Exit::Stop(Stop::Check { check: *check, args }));
+                return Err(Exit::Stop(EvalStop::Check { check: *check, args }));
             }
             // Nobody looks on.
             Op::Watch(_) => return Ok(()),
@@ -235,7 +235,7 @@ impl Eval<'_> {
         if !inside {
             // The place of a gathered row may lead elsewhere.
             let number = self.number_of(addr.base, at).filter(|_| addr.gather.is_some());
-            let number = number.ok_or(Exit::Stop(Stop::OutOfBounds(span)))?;
+            let number = number.ok_or(Exit::Stop(EvalStop::OutOfBounds(span)))?;
             (tensor, start, at) = match number >> BASE_BITS {
                 1 => (None, 0, number & ((1 << BASE_BITS) - 1)),
                 n => (Some(usize::try_from(n - 2).unwrap_or(usize::MAX)), 0, number & ((1 << BASE_BITS) - 1)),
@@ -249,7 +249,7 @@ impl Eval<'_> {
         memory
             .zip(from)
             .and_then(|(memory, from)| memory.get_mut(from..from.checked_add(size as usize)?))
-            .ok_or(Exit::Stop(Stop::OutOfBounds(span)))
+            .ok_or(Exit::Stop(EvalStop::OutOfBounds(span)))
     }
 
     /// A number for a byte, so that two bytes have a distance: the arena's begin at 1 << [`BASE_BITS`], a tensor's at

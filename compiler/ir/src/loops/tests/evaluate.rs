@@ -1,9 +1,9 @@
 //! The evaluator on small functions whose results are known.
 
 use super::{parsed, with_body};
-use crate::loops::eval::{Memory, Stop, run};
+use crate::loops::eval::{EvalStop, Memory, run};
 
-fn eval(body: &str, params: [i64; 2], a: &[u8], b: &mut [u8]) -> Result<(), Stop> {
+fn eval(body: &str, params: [i64; 2], a: &[u8], b: &mut [u8]) -> Result<(), EvalStop> {
     let module = parsed(&with_body(body));
     assert_eq!(crate::loops::verify(&module), Ok(()));
     let mut memory = Memory { tensors: vec![a.to_vec(), b.to_vec()], arena: vec![0; 256] };
@@ -46,14 +46,14 @@ fn stops() {
     let mut b = [0; 8];
     let body = "r2: bool = lt r0, r1\ncheck r2, 1 (r0, r1)\n";
     assert_eq!(eval(body, [1, 2], &[], &mut b), Ok(()));
-    assert_eq!(eval(body, [2, 2], &[], &mut b), Err(Stop::Check { check: 1, args: vec![2, 2] }));
+    assert_eq!(eval(body, [2, 2], &[], &mut b), Err(EvalStop::Check { check: 1, args: vec![2, 2] }));
     let body = "r2: i64 = load i64 t1[r0]\n";
     assert_eq!(eval(body, [0, 0], &[], &mut b), Ok(()));
     for at in [1, 8, -1, i64::MAX, i64::MIN] {
-        assert!(matches!(eval(body, [at, 0], &[], &mut b), Err(Stop::OutOfBounds(_))));
+        assert!(matches!(eval(body, [at, 0], &[], &mut b), Err(EvalStop::OutOfBounds(_))));
     }
     let body = "while l0 {\nr2: bool = const true\n} r2 {\n}\n";
-    assert_eq!(eval(body, [0, 0], &[], &mut b), Err(Stop::Fuel));
+    assert_eq!(eval(body, [0, 0], &[], &mut b), Err(EvalStop::Fuel));
     // Iterations that do nothing count as well.
     for body in [
         "lanes r2: i64 in r0 {\n}\n",
@@ -61,7 +61,7 @@ fn stops() {
         "contract f32 (r0, r1, r1), d f32 t1[r1] (0, 0), start zero, a t0[r1] (0, 0), b t0[r1] (0, 0)\n",
         "contract f32 (r0, r0, r1), d f32 t1[r1] (0, 0), start zero, a t0[r1] (0, 0), b t0[r1] (0, 0)\n",
     ] {
-        assert_eq!(eval(body, [i64::MAX, 0], &[], &mut b), Err(Stop::Fuel), "{body}");
+        assert_eq!(eval(body, [i64::MAX, 0], &[], &mut b), Err(EvalStop::Fuel), "{body}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the verifier refuses.
 
 use super::{parsed, with_body};
-use crate::loops::{Entry, verify};
+use crate::loops::{FunctionEntry, verify};
 use ptoc_diagnostics::{Code, codes};
 
 fn refused(body: &str) -> Vec<(Code, String)> {
@@ -172,7 +172,7 @@ fn the_tables() {
     assert!(broken(&|m| m.spaces.values_mut().next().unwrap().offset = 3).contains("multiples of 64"));
     assert!(broken(&|m| m.spaces.values_mut().next().unwrap().size = u64::MAX - 63).contains("space s0"));
     assert!(broken(&|m| m.arena = u64::MAX).contains("an arena of"));
-    assert!(broken(&|m| m.block.entry = Entry::Launch).contains("not a launch and a block"));
+    assert!(broken(&|m| m.block.entry = FunctionEntry::Launch).contains("not a launch and a block"));
     assert!(broken(&|m| m.launch.results.clear()).contains("the block function has 2 parameters"));
     assert!(broken(&|m| m.block.results = m.block.params.clone()).contains("no results"));
     let many = "r2: i64 = add r9, r9\n".repeat(100);

@@ -3,7 +3,7 @@
 use ptoc_diagnostics::{Diagnostic, FileId, Span, codes};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// `lanes`, `r3`, `f32`
     Word,
     /// `12`, `-3`, `1.5e-7`, `0x7fc00000`
@@ -18,7 +18,7 @@ pub(super) enum Kind {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token<'a> {
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
     pub(super) text: &'a str,
     pub(super) span: Span,
 }
@@ -47,11 +47,11 @@ pub(super) fn tokens(text: &str, file: FileId) -> Result<Vec<Token<'_>>, Diagnos
             }
             b if b.is_ascii_alphabetic() || b == b'_' => {
                 at = run(at, |b| b.is_ascii_alphanumeric() || b == b'_');
-                Kind::Word
+                TokenKind::Word
             }
             b if b.is_ascii_digit() || (b == b'-' && next.is_ascii_digit()) => {
                 at = number(bytes, at);
-                Kind::Number
+                TokenKind::Number
             }
             b'"' => {
                 at += 1;
@@ -63,19 +63,19 @@ pub(super) fn tokens(text: &str, file: FileId) -> Result<Vec<Token<'_>>, Diagnos
                     return Err(Diagnostic::error(codes::LOOP_IR_SYNTAX, span(start, bytes.len()), message));
                 }
                 at += 1;
-                Kind::Text
+                TokenKind::Text
             }
             b'.' if next == b'.' => {
                 at += 2;
-                Kind::Mark
+                TokenKind::Mark
             }
             b'-' if next == b'>' => {
                 at += 2;
-                Kind::Mark
+                TokenKind::Mark
             }
             b'(' | b')' | b'[' | b']' | b'{' | b'}' | b':' | b',' | b'=' | b'@' => {
                 at += 1;
-                Kind::Mark
+                TokenKind::Mark
             }
             _ => {
                 let c = text[at..].chars().next().unwrap_or('?');
@@ -89,7 +89,7 @@ pub(super) fn tokens(text: &str, file: FileId) -> Result<Vec<Token<'_>>, Diagnos
         }
         tokens.push(Token { kind, text: &text[start..at], span: span(start, at) });
     }
-    tokens.push(Token { kind: Kind::End, text: "", span: span(text.len(), text.len()) });
+    tokens.push(Token { kind: TokenKind::End, text: "", span: span(text.len(), text.len()) });
     Ok(tokens)
 }
 

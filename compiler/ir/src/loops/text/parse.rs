@@ -1,9 +1,9 @@
 //! The parser: tables and functions. Statements are in `statement`.
 
-use super::lex::{Kind, Token, tokens};
+use super::lex::{Token, TokenKind, tokens};
 use crate::loops::{
-    Bounded, BoundsRow, CheckRow, Entry, Func, LTy, Label, MemTy, Module, Place, Reg, RegData, SpaceData, SpaceId,
-    VarData, VarId,
+    Bounded, BoundsRow, CheckRow, Func, FunctionEntry, LTy, Label, MemTy, Module, Reg, RegData, SourcePosition,
+    SpaceData, SpaceId, VarData, VarId,
 };
 use cranelift_entity::{EntityRef, PrimaryMap};
 use ptoc_abi::Raster;
@@ -47,7 +47,7 @@ impl<'a> Parser<'a> {
     pub(super) fn wanted<T>(&self, what: &str) -> Result<T> {
         let token = self.peek();
         let found = match token.kind {
-            Kind::End => "the end of the text".to_owned(),
+            TokenKind::End => "the end of the text".to_owned(),
             _ => format!("`{}`", token.text),
         };
         Self::bad(token, format!("expected {what}, found {found}"))
@@ -60,7 +60,7 @@ impl<'a> Parser<'a> {
     /// Takes the token if it is this word or mark.
     pub(super) fn take(&mut self, text: &str) -> bool {
         let token = self.peek();
-        let found = matches!(token.kind, Kind::Word | Kind::Mark) && token.text == text;
+        let found = matches!(token.kind, TokenKind::Word | TokenKind::Mark) && token.text == text;
         if found {
             self.advance();
         }
@@ -73,7 +73,7 @@ impl<'a> Parser<'a> {
 
     pub(super) fn text(&mut self) -> Result<String> {
         let token = self.peek();
-        if token.kind != Kind::Text {
+        if token.kind != TokenKind::Text {
             return self.wanted("text in quotes");
         }
         self.advance();
@@ -96,7 +96,7 @@ impl<'a> Parser<'a> {
     pub(super) fn number<T: std::str::FromStr>(&mut self, what: &str) -> Result<T> {
         let token = self.peek();
         match token.text.parse() {
-            Ok(number) if token.kind == Kind::Number => {
+            Ok(number) if token.kind == TokenKind::Number => {
                 self.advance();
                 Ok(number)
             }
@@ -107,7 +107,7 @@ impl<'a> Parser<'a> {
     /// `prefix` and an index below `limit`.
     fn indexed(&mut self, prefix: char, limit: usize, what: &str) -> Result<usize> {
         let token = self.peek();
-        let digits = token.text.strip_prefix(prefix).filter(|_| token.kind == Kind::Word);
+        let digits = token.text.strip_prefix(prefix).filter(|_| token.kind == TokenKind::Word);
         // Only the spelling that the printer writes: no leading zeros.
         match digits.filter(|d| *d == "0" || !d.starts_with('0')).map(str::parse::<usize>) {
             Some(Ok(index)) if index < limit => {
@@ -192,17 +192,17 @@ impl<'a> Parser<'a> {
     }
 
     /// `at 3:18`, `at "other.tile" 3:18`
-    fn place(&mut self) -> Result<Option<Place>> {
+    fn place(&mut self) -> Result<Option<SourcePosition>> {
         if !self.take("at") {
             return Ok(None);
         }
         let file = match self.peek().kind {
-            Kind::Text => Some(SmolStr::from(self.text()?)),
+            TokenKind::Text => Some(SmolStr::from(self.text()?)),
             _ => None,
         };
         let line = self.number("a line")?;
         self.expect(":")?;
-        Ok(Some(Place { file, line, column: self.number("a column")? }))
+        Ok(Some(SourcePosition { file, line, column: self.number("a column")? }))
     }
 
     /// A comma-separated list up to `close`, which is taken.
@@ -263,7 +263,7 @@ impl<'a> Parser<'a> {
                 () => {
                     self.expect("checks")?;
                     let mut checks = Vec::new();
-                    while self.peek().kind == Kind::Number {
+                    while self.peek().kind == TokenKind::Number {
                         checks.push(self.number("a row of the check table")?);
                     }
                     Bounded::Checks(checks)
@@ -272,17 +272,17 @@ impl<'a> Parser<'a> {
             let place = self.place()?;
             bounds.push(BoundsRow { what, by, span: self.span()?, place });
         }
-        let launch = self.func(Entry::Launch)?;
-        let block = self.func(Entry::Block)?;
-        if self.peek().kind != Kind::End {
+        let launch = self.func(FunctionEntry::Launch)?;
+        let block = self.func(FunctionEntry::Block)?;
+        if self.peek().kind != TokenKind::End {
             return self.wanted("the end of the text");
         }
         Ok(Module { name, tensors, spaces, arena, spread, raster, checks, bounds, launch, block })
     }
 
-    fn func(&mut self, entry: Entry) -> Result<Func> {
+    fn func(&mut self, entry: FunctionEntry) -> Result<Func> {
         let head = self.peek();
-        self.expect(if entry == Entry::Launch { "launch" } else { "block" })?;
+        self.expect(if entry == FunctionEntry::Launch { "launch" } else { "block" })?;
         self.regs.clear();
         let name = SmolStr::from(self.text()?);
         self.expect("(")?;

@@ -1,8 +1,8 @@
 //! The printer.
 
 use crate::loops::{
-    Addr, Base, Bounded, CheckRow, Contract, Func, Gather, LTy, Module, Op, Place, PrintPart, Reduce, Reg, Region,
-    Start, Stmt, Stride, operands,
+    Addr, Base, Bounded, CheckRow, Contract, Func, Gather, LTy, Module, Op, PrintPart, Reduce, Reg, Region,
+    SourcePosition, Start, Stmt, Stride, operands,
 };
 use cranelift_entity::SecondaryMap;
 use ptoc_diagnostics::Span;
@@ -67,7 +67,7 @@ impl Printer {
                     });
                 }
             }
-            if let Some(Place { file, line, column }) = &row.place {
+            if let Some(SourcePosition { file, line, column }) = &row.place {
                 self.out.push_str(" at ");
                 if let Some(file) = file {
                     put!(self, "{} ", quoted(file));
@@ -89,8 +89,8 @@ impl Printer {
 
     fn func(&mut self, func: &Func) {
         let word = match func.entry {
-            crate::loops::Entry::Launch => "launch",
-            crate::loops::Entry::Block => "block",
+            crate::loops::FunctionEntry::Launch => "launch",
+            crate::loops::FunctionEntry::Block => "block",
         };
         put!(self, "{word} {} (", quoted(&func.name));
         for (n, reg) in func.params.iter().enumerate() {

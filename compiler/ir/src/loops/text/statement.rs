@@ -1,6 +1,6 @@
 //! The parser's statements.
 
-use super::lex::Kind;
+use super::lex::TokenKind;
 use super::parse::{Parser, Result};
 use crate::loops::{
     Addr, Atomic, Base, BinOp, Cast, CmpOp, Contract, For, Gather, If, LTy, Lanes, MAX_DEPTH, Op, PrintPart, Reduce,
@@ -29,7 +29,7 @@ impl Parser<'_> {
     /// Regions recurse through small functions only, so that deep nesting fits the stack.
     fn statement(&mut self, depth: usize) -> Result<Stmt> {
         let token = self.peek();
-        if token.kind != Kind::Word {
+        if token.kind != TokenKind::Word {
             return self.wanted("a statement or `}`");
         }
         match token.text {
@@ -155,7 +155,7 @@ impl Parser<'_> {
     /// What stands behind `r3: f32 =`.
     fn definition(&mut self, dst: Reg, ty: LTy) -> Result<Op> {
         let token = self.peek();
-        if token.kind != Kind::Word {
+        if token.kind != TokenKind::Word {
             return self.wanted("an operation");
         }
         let name = token.text;
@@ -211,7 +211,7 @@ impl Parser<'_> {
 
     fn constant(&mut self, ty: LTy) -> Result<u64> {
         let token = self.peek();
-        if let Some(hex) = token.text.strip_prefix("0x").filter(|_| token.kind == Kind::Number) {
+        if let Some(hex) = token.text.strip_prefix("0x").filter(|_| token.kind == TokenKind::Number) {
             return match u64::from_str_radix(hex, 16) {
                 Ok(bits) => {
                     self.advance();
@@ -258,7 +258,7 @@ impl Parser<'_> {
 
     fn atomic(&mut self, dst: Reg) -> Result<Op> {
         let token = self.peek();
-        let Some(op) = AtomicOp::from_name(token.text).filter(|_| token.kind == Kind::Word) else {
+        let Some(op) = AtomicOp::from_name(token.text).filter(|_| token.kind == TokenKind::Word) else {
             return self.wanted("an atomic operation");
         };
         self.advance();
@@ -288,7 +288,7 @@ impl Parser<'_> {
     /// `512` or `r3`
     fn stride(&mut self) -> Result<Stride> {
         Ok(match self.peek().kind {
-            Kind::Number => Stride::Const(self.number("a stride")?),
+            TokenKind::Number => Stride::Const(self.number("a stride")?),
             _ => Stride::Reg(self.reg()?),
         })
     }
@@ -338,7 +338,7 @@ impl Parser<'_> {
     /// What joins two elements.
     fn reduction(&mut self) -> Result<BinOp> {
         let token = self.peek();
-        let Some(op) = BinOp::from_name(token.text).filter(|_| token.kind == Kind::Word) else {
+        let Some(op) = BinOp::from_name(token.text).filter(|_| token.kind == TokenKind::Word) else {
             return self.wanted("an operation");
         };
         self.advance();
@@ -364,7 +364,7 @@ impl Parser<'_> {
 
     fn gather(&mut self, dst: Reg) -> Result<Op> {
         let token = self.peek();
-        let Some(oob) = Oob::from_name(token.text).filter(|_| token.kind == Kind::Word) else {
+        let Some(oob) = Oob::from_name(token.text).filter(|_| token.kind == TokenKind::Word) else {
             return self.wanted("what an index outside means");
         };
         self.advance();
@@ -441,13 +441,13 @@ impl Parser<'_> {
     fn starts_part(&self) -> bool {
         let token = self.peek();
         let words = ["unsigned", "matrix"];
-        token.kind == Kind::Text
-            || token.kind == Kind::Word
+        token.kind == TokenKind::Text
+            || token.kind == TokenKind::Word
                 && (words.contains(&token.text) || crate::loops::MemTy::from_name(token.text).is_some())
     }
 
     fn part(&mut self) -> Result<PrintPart> {
-        if self.peek().kind == Kind::Text {
+        if self.peek().kind == TokenKind::Text {
             return Ok(PrintPart::Text(self.text()?));
         }
         let matrix = self.take("matrix");

@@ -2,8 +2,8 @@
 
 use super::lexer::{Tok, lex};
 use crate::tile::{
-    AddrKind, CheckData, Coord, Dim, EventData, EventKind, GridDim, Kernel, PlaceLeaf, Placement, Purpose, RoleData,
-    ScalarParam, SyncMode, TensorData, TensorDir, Tile, TileData, Ty, Value, ValueData, VarData,
+    AddrKind, CheckData, Coord, Dim, ElementPlacement, EventData, EventKind, GridDim, Kernel, PlaceLeaf, Purpose,
+    RoleData, ScalarParam, SyncMode, TensorData, TensorDir, Tile, TileData, Ty, Value, ValueData, VarData,
 };
 use cranelift_entity::{EntityRef, PrimaryMap};
 use ptoc_abi::Raster;
@@ -288,7 +288,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `[(8:1@col, 4:0), (16:2@byte)] over unit`
-    fn placement(&mut self) -> Res<Placement> {
+    fn placement(&mut self) -> Res<ElementPlacement> {
         self.expect('[')?;
         let dims = self.list(']', |p| {
             p.expect('(')?;
@@ -313,7 +313,7 @@ impl<'t> Parser<'t> {
         if replicated {
             self.expect_word("unit")?;
         }
-        Ok(Placement { dims, replicated })
+        Ok(ElementPlacement { dims, replicated })
     }
 
     // ---- the kernel ----------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 use super::lexer::Tok;
 use super::parse::{Parser, Res};
-use crate::tile::{Access, Affine, Copy, Elem, Guard, Mma, Op, Stored, Table, Value};
+use crate::tile::{Affine, Copy, Elem, Guard, Mma, NestAccess, Op, Stored, Table, Value};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_isa::Oob;
 use ptoc_layout::Swizzle;
@@ -43,7 +43,7 @@ impl Parser<'_> {
     }
 
     /// `t0[16x64 v1, v2] at (row, col)` or `g0.f32[at + table.clamp g1[at] by v1 below v2] swizzle (3, 4, 3)`
-    fn access(&mut self) -> Res<Access> {
+    fn access(&mut self) -> Res<NestAccess> {
         if self.is_tile() {
             let tile = self.tile_ref()?;
             self.expect_word("at")?;
@@ -52,7 +52,7 @@ impl Parser<'_> {
             self.expect(',')?;
             let col = self.affine()?;
             self.expect(')')?;
-            return Ok(Access::Tile { tile, row, col });
+            return Ok(NestAccess::Tile { tile, row, col });
         }
         if !self.is_tensor() {
             return self.wanted("a side such as `t0[..]` or `g0.f32[..]`");
@@ -68,7 +68,7 @@ impl Parser<'_> {
         }
         self.expect(']')?;
         let swizzle = if self.eat_word("swizzle") { Some(self.swizzle()?) } else { None };
-        Ok(Access::Tensor { tensor, elem, at, swizzle, tables })
+        Ok(NestAccess::Tensor { tensor, elem, at, swizzle, tables })
     }
 
     fn elem(&mut self) -> Res<Elem> {

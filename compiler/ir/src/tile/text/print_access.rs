@@ -1,7 +1,7 @@
 //! Printing copies, matrix products and their sides.
 
 use super::print::Printer;
-use crate::tile::{Access, Affine, Copy, Elem, Mma, Stored, Table};
+use crate::tile::{Affine, Copy, Elem, Mma, NestAccess, Stored, Table};
 use ptoc_layout::Swizzle;
 use std::fmt::{self, Write};
 
@@ -38,9 +38,9 @@ impl Printer<'_> {
         self.access(&mma.b)
     }
 
-    fn access(&mut self, access: &Access) -> fmt::Result {
+    fn access(&mut self, access: &NestAccess) -> fmt::Result {
         match access {
-            Access::Tile { tile, row, col } => {
+            NestAccess::Tile { tile, row, col } => {
                 self.tile_ref(tile)?;
                 self.out.push_str(" at (");
                 self.affine(row)?;
@@ -48,7 +48,7 @@ impl Printer<'_> {
                 self.affine(col)?;
                 self.out.push(')');
             }
-            Access::Tensor { tensor, elem, at, swizzle, tables } => {
+            NestAccess::Tensor { tensor, elem, at, swizzle, tables } => {
                 write!(self.out, "{tensor}.{elem}[")?;
                 self.affine(at)?;
                 tables.iter().try_for_each(|table| self.table(table))?;

@@ -2,7 +2,7 @@
 
 use super::Verifier;
 use super::inst::matmul_exists;
-use crate::tile::{Access, Affine, Copy, Elem, Mma, Table, TileRef, Ty, Value};
+use crate::tile::{Affine, Copy, Elem, Mma, NestAccess, Table, TileRef, Ty, Value};
 use ptoc_diagnostics::codes;
 use ptoc_isa::Oob;
 use ptoc_tensor::DType;
@@ -86,15 +86,15 @@ impl Verifier<'_> {
     }
 
     /// Checks a side; the dtype that its elements have on the way.
-    fn side(&mut self, side: &Access, axes: usize, usage: Use) -> Option<DType> {
+    fn side(&mut self, side: &NestAccess, axes: usize, usage: Use) -> Option<DType> {
         match side {
-            Access::Tile { tile, row, col } => {
+            NestAccess::Tile { tile, row, col } => {
                 self.tile_ref(tile);
                 self.affine(row, axes, "a row");
                 self.affine(col, axes, "a column");
                 self.k.tiles.get(tile.tile).map(|t| t.ty.dtype)
             }
-            Access::Tensor { tensor, elem, at, tables, .. } => {
+            NestAccess::Tensor { tensor, elem, at, tables, .. } => {
                 self.affine(at, axes, "an element's number");
                 for table in tables {
                     self.table(table, axes, usage);
@@ -124,7 +124,7 @@ impl Verifier<'_> {
 
     /// The accumulator must not be the very tile that is read. (A copy may read one part of a tile and write another
     /// one: those are apart, or it ends with PA-1072.)
-    fn apart(&mut self, written: &Access, read: &Access, what: &str) {
+    fn apart(&mut self, written: &NestAccess, read: &NestAccess, what: &str) {
         let same = |a: &TileRef, b: &TileRef| a.tile == b.tile && a.element == b.element;
         if let (Some(w), Some(r)) = (written.tile(), read.tile())
             && same(w, r)
@@ -135,9 +135,9 @@ impl Verifier<'_> {
 }
 
 /// The affine functions of a side.
-fn affines(side: &Access) -> Vec<&Affine> {
+fn affines(side: &NestAccess) -> Vec<&Affine> {
     match side {
-        Access::Tile { row, col, .. } => vec![row, col],
-        Access::Tensor { at, tables, .. } => [at].into_iter().chain(tables.iter().map(|t| &t.at)).collect(),
+        NestAccess::Tile { row, col, .. } => vec![row, col],
+        NestAccess::Tensor { at, tables, .. } => [at].into_iter().chain(tables.iter().map(|t| &t.at)).collect(),
     }
 }

@@ -5,8 +5,8 @@ use crate::tile::{Inst, InstAttrs, Operand, TileRef, Ty, Value};
 use crate::{formula, scalar};
 use ptoc_diagnostics::codes;
 use ptoc_isa::{
-    AtomicOp, BinOp, Cell, Instr, InstrId, Loc, Num, OperandKind, Primitive, Reduce, Role, SCALES, Sem, ShapeRule,
-    Window,
+    AtomicOp, BinOp, Cell, FixpipeWindow, IndexExpr, Instr, InstrId, Loc, OperandKind, Primitive, Reduce, Role, SCALES,
+    Sem, ShapeRule,
 };
 use ptoc_tensor::DType;
 
@@ -261,7 +261,7 @@ impl Verifier<'_> {
     /// Are elements copied from operands of the destination's dtype, and looked up in operands of integers?
     fn cells_fit(&self, cell: &Cell, d: DType, types: &[Ty]) -> bool {
         let integer = |k: usize| matches!(types.get(k), Some(Ty::D(d)) if d.is_int());
-        let looked = |n: &Num| n.first_look().is_none_or(|(k, ..)| integer(k));
+        let looked = |n: &IndexExpr| n.first_look().is_none_or(|(k, ..)| integer(k));
         d != DType::Bool
             && match cell {
                 Cell::At(k, r, c) => {
@@ -363,8 +363,8 @@ impl Verifier<'_> {
             Some(Operand::View(v)) if v.shape.len() == 2 => (v.shape[0], v.shape[1]),
             _ => return false,
         };
-        let moved = if f.window == Window::OfSource { dst } else { a.valid };
-        let whole = f.window != Window::Whole || (self.same(dst.0, a.valid.0) && self.same(dst.1, a.valid.1));
+        let moved = if f.window == FixpipeWindow::OfSource { dst } else { a.valid };
+        let whole = f.window != FixpipeWindow::Whole || (self.same(dst.0, a.valid.0) && self.same(dst.1, a.valid.1));
         let scales = match operands.get(2) {
             Some(Operand::Tile(s)) if f.quantised => {
                 self.scopes.index(s.valid.0) == Some(1) && self.same(s.valid.1, moved.1)

@@ -1,7 +1,7 @@
 //! Placements of tensors and blocks.
 
 use super::Verifier;
-use crate::tile::{Coord, Placement, TensorDir, Value};
+use crate::tile::{Coord, ElementPlacement, TensorDir, Value};
 use ptoc_diagnostics::codes;
 
 impl Verifier<'_> {
@@ -34,7 +34,7 @@ impl Verifier<'_> {
         }
     }
 
-    fn placement(&mut self, place: &Placement, extents: &[Value], what: &str) {
+    fn placement(&mut self, place: &ElementPlacement, extents: &[Value], what: &str) {
         if place.dims.len() != extents.len() {
             let message = format!("{what} has {} dimensions, its placement {}", extents.len(), place.dims.len());
             return self.error(codes::IR_DECLARATION, message);

@@ -14,7 +14,7 @@ fn eval(text: &str) -> String {
 }
 
 /// Who has each element of the tile: (thread, value), by the side's layout.
-fn holders(copy: &TiledCopy, side: Side) -> BTreeMap<i64, (i64, i64)> {
+fn holders(copy: &TiledCopy, side: CopySide) -> BTreeMap<i64, (i64, i64)> {
     let tv = copy.tv(&Cx::default(), side).unwrap();
     let threads = tv.mode(0).unwrap().size().unwrap().as_const().unwrap();
     let points = Points::of_layout(&tv).unwrap();
@@ -28,9 +28,9 @@ fn each_element_is_moved_once() {
     {
         let copy = TiledCopy::new(&Cx::default(), CopyAtom::single(), &layout(threads), &layout(values)).unwrap();
         let size = copy.layout().size().unwrap().as_const().unwrap();
-        let held = holders(&copy, Side::Src);
+        let held = holders(&copy, CopySide::Src);
         assert!(held.keys().copied().eq(0..size), "{threads} {values}");
-        assert_eq!(held, holders(&copy, Side::Dst));
+        assert_eq!(held, holders(&copy, CopySide::Dst));
     }
 }
 
@@ -39,15 +39,15 @@ fn loads_of_fragments() {
     // ldmatrix.x4: thread t reads row t of 8 elements; afterwards it has two neighbours of each of four 8 x 8 matrices.
     // (CUTLASS `copy_traits_sm75.hpp`, SM75_U32x4_LDSM_N, in elements of 16 bits.)
     let cx = Cx::default();
-    let atom = CopyAtom::new(layout("(32,8):(8,1)"), layout("(32,(2,4)):(2,(1,64))"), Side::Dst).unwrap();
+    let atom = CopyAtom::new(layout("(32,8):(8,1)"), layout("(32,(2,4)):(2,(1,64))"), CopySide::Dst).unwrap();
     // The A operand of m16n8k16: what thread and value have in the destination is what the MMA reads.
     let tv = layout("((4,8),(2,2,2)):((32,1),(16,8,128))");
     let copy = TiledCopy::of_tv(&cx, atom, tv.clone(), vec![16.into(), 16.into()]).unwrap();
     let points = Points::of_layout(&tv).unwrap();
-    let dst = holders(&copy, Side::Dst);
+    let dst = holders(&copy, CopySide::Dst);
     assert!((0..256).all(|i| dst[&points.offset_at(i).unwrap()] == (i % 32, i / 32)));
     // In the source each thread has a row of one of the four 8 x 8 matrices, 8 columns in order.
-    let src = holders(&copy, Side::Src);
+    let src = holders(&copy, CopySide::Src);
     for (element, (thread, value)) in src {
         let (row, column) = (element % 16, element / 16);
         assert_eq!((row, column), (thread % 16, thread / 16 * 8 + value));
@@ -79,11 +79,11 @@ fn refusals() {
         let got = eval(text);
         assert!(got.contains(part), "{text}: {got}");
     }
-    let e = CopyAtom::new(layout("(32,8):(8,1)"), layout("(16,16):(16,1)"), Side::Src).unwrap_err();
+    let e = CopyAtom::new(layout("(32,8):(8,1)"), layout("(16,16):(16,1)"), CopySide::Src).unwrap_err();
     assert_eq!(e.message, "source (32,8):(8,1) and destination (16,16):(16,1) have other numbers of threads or values");
-    let e = CopyAtom::new(layout("(32,8):(8,1)"), layout("(32,8):(8,2)"), Side::Src).unwrap_err();
+    let e = CopyAtom::new(layout("(32,8):(8,1)"), layout("(32,8):(8,2)"), CopySide::Src).unwrap_err();
     assert_eq!(e.message, "(32,8):(8,2) does not give each of its 256 elements once");
-    let atom = CopyAtom::new(layout("(4,2):(2,1)"), layout("(4,2):(1,4)"), Side::Src).unwrap();
+    let atom = CopyAtom::new(layout("(4,2):(2,1)"), layout("(4,2):(1,4)"), CopySide::Src).unwrap();
     let e = TiledCopy::new(&Cx::default(), atom, &layout("(2,3):(1,2)"), &layout("(2,1):(1,1)")).unwrap_err();
     assert_eq!(e.message, "6 threads are no multiple of the 4 of one instruction");
 }

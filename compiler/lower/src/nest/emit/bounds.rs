@@ -1,12 +1,12 @@
 //! Guards as bounds of loops, and what is written outside of them.
 
-use super::{Clip, Elem, State, Walk};
-use crate::code::Code;
+use super::{Clip, Elem, LevelState, NestEmitter};
+use crate::code::FunctionBuilder;
 use crate::nest::Stored;
 use ptoc_ir::loops::{BinOp, CmpOp, Reg};
 
-impl Walk<'_> {
-    pub(super) fn clip_of(&mut self, a: usize, state: &State) -> Clip {
+impl NestEmitter<'_> {
+    pub(super) fn clip_of(&mut self, a: usize, state: &LevelState) -> Clip {
         match state.clips[a] {
             Some(clip) => clip,
             None => self.clip(a, state),
@@ -14,7 +14,7 @@ impl Walk<'_> {
     }
 
     /// The bounds of axis `a`.
-    pub(super) fn clip(&mut self, a: usize, state: &State) -> Clip {
+    pub(super) fn clip(&mut self, a: usize, state: &LevelState) -> Clip {
         let nest = self.nest;
         let mut range = (self.code.int(0), nest.axes[a].extent);
         let mut all = range;
@@ -44,12 +44,12 @@ impl Walk<'_> {
         let code = &mut *self.code;
         let room = code.bin(BinOp::Sub, bound, partial);
         let zero = code.int(0);
-        let upper = |code: &mut Code, step: Reg| {
+        let upper = |code: &mut FunctionBuilder, step: Reg| {
             let less = code.plus(step, -1);
             let sum = code.add(room, less);
             code.bin(BinOp::DivFloor, sum, step)
         };
-        let lower = |code: &mut Code, step: Reg| {
+        let lower = |code: &mut FunctionBuilder, step: Reg| {
             let (room, step) = (code.bin(BinOp::Sub, zero, room), code.bin(BinOp::Sub, zero, step));
             let below = code.bin(BinOp::DivFloor, room, step);
             code.plus(below, 1)
@@ -70,7 +70,7 @@ impl Walk<'_> {
         }
     }
 
-    pub(super) fn fill_range(&mut self, l: usize, range: (Reg, Reg), state: &State) {
+    pub(super) fn fill_range(&mut self, l: usize, range: (Reg, Reg), state: &LevelState) {
         if range.0 == range.1 {
             return;
         }
@@ -81,7 +81,7 @@ impl Walk<'_> {
     }
 
     /// Fills everything that exists from level `l` on.
-    pub(super) fn fill_level(&mut self, l: usize, mut state: State) {
+    pub(super) fn fill_level(&mut self, l: usize, mut state: LevelState) {
         let Some((value, ty)) = self.fill else { return };
         if state.places[0].is_none() && self.settles[0] <= l {
             state.places[0] = Some(self.settle(&self.sides[0], &state));
@@ -94,7 +94,7 @@ impl Walk<'_> {
         self.fill_range(l, range, &state);
     }
 
-    fn fill_lanes(&mut self, l: usize, range: (Reg, Reg), state: &State) {
+    fn fill_lanes(&mut self, l: usize, range: (Reg, Reg), state: &LevelState) {
         let Some((value, ty)) = self.fill else { return };
         self.in_lanes(l, range, state, 1, &mut |code, elems| {
             Elem { stored: Stored::Whole(ty), ..elems[0] }.store(code, value);

@@ -1,6 +1,6 @@
 //! An element as the body of a nest has it.
 
-use crate::code::Code;
+use crate::code::FunctionBuilder;
 use crate::nest::Stored;
 use ptoc_ir::loops::{Addr, BinOp, LTy, MemTy, Reg};
 
@@ -16,7 +16,7 @@ pub(crate) struct Elem {
 }
 
 impl Elem {
-    pub(crate) fn load(&self, code: &mut Code) -> Reg {
+    pub(crate) fn load(&self, code: &mut FunctionBuilder) -> Reg {
         if self.missing {
             let ty = if let Stored::Whole(ty) = self.stored { ty.reg() } else { LTy::I32 };
             return code.bits(ty, 0);
@@ -38,7 +38,7 @@ impl Elem {
         }
     }
 
-    pub(crate) fn store(&self, code: &mut Code, value: Reg) {
+    pub(crate) fn store(&self, code: &mut FunctionBuilder, value: Reg) {
         // Half bytes are read only.
         if let Stored::Whole(ty) = self.stored {
             code.store(ty, self.addr, value);
@@ -46,7 +46,7 @@ impl Elem {
     }
 
     /// The element that lies `bytes` further on.
-    pub(crate) fn further(self, code: &mut Code, bytes: i64) -> Elem {
+    pub(crate) fn further(self, code: &mut FunctionBuilder, bytes: i64) -> Elem {
         if bytes == 0 {
             return self;
         }

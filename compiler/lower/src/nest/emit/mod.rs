@@ -8,13 +8,13 @@ mod bounds;
 mod elem;
 mod tables;
 
-use super::{Form, Lookup, Nest, Side, Stored};
-use crate::code::Code;
+use super::{Form, Lookup, Nest, NestSide, Stored};
+use crate::code::FunctionBuilder;
 use elem::Elem;
 use ptoc_ir::loops::{Addr, BinOp, Cast, CmpOp, LTy, MemTy, Op, Reg, Stride};
 
 /// The body of a nest: what happens to the elements of all sides.
-pub(crate) type Body<'b> = &'b mut dyn FnMut(&mut Code, &[Elem]);
+pub(crate) type Body<'b> = &'b mut dyn FnMut(&mut FunctionBuilder, &[Elem]);
 
 /// Bounds of a loop.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ struct Clip {
 
 /// What is known on a level.
 #[derive(Clone, Debug)]
-struct State {
+struct LevelState {
     /// The forms so far: start and the axes outside.
     at: Vec<Reg>,
     /// Byte and shift of each side, once they are settled: the axes inside only add.
@@ -38,10 +38,10 @@ struct State {
 }
 
 /// A nest on its way into code. The axes are in order, the outermost first.
-pub(crate) struct Walk<'c> {
-    code: &'c mut Code,
+pub(crate) struct NestEmitter<'c> {
+    code: &'c mut FunctionBuilder,
     nest: &'c Nest,
-    sides: &'c [Side],
+    sides: &'c [NestSide],
     tables: &'c [Lookup],
     /// Written to side 0 where a guard or a table says so, with its type in memory.
     fill: Option<(Reg, MemTy)>,
@@ -59,10 +59,15 @@ pub(crate) struct Walk<'c> {
     needed: Vec<usize>,
 }
 
-impl<'c> Walk<'c> {
-    pub(crate) fn new(code: &'c mut Code, nest: &'c Nest, sides: &'c [Side], tables: &'c [Lookup]) -> Self {
+impl<'c> NestEmitter<'c> {
+    pub(crate) fn new(
+        code: &'c mut FunctionBuilder,
+        nest: &'c Nest,
+        sides: &'c [NestSide],
+        tables: &'c [Lookup],
+    ) -> Self {
         let depth = nest.axes.len();
-        let mut walk = Walk {
+        let mut walk = NestEmitter {
             code,
             nest,
             sides,
@@ -80,22 +85,22 @@ impl<'c> Walk<'c> {
     }
 
     pub(crate) fn with_fill(self, fill: Option<(Reg, MemTy)>) -> Self {
-        Walk { fill, ..self }
+        NestEmitter { fill, ..self }
     }
 
     pub(crate) fn without_lanes(self) -> Self {
-        Walk { lanes: false, ..self }
+        NestEmitter { lanes: false, ..self }
     }
 
     pub(crate) fn with_zeros(self) -> Self {
-        Walk { zeros: true, ..self }
+        NestEmitter { zeros: true, ..self }
     }
 
     /// The address of side 0, which has neither axes nor tables nor half bytes.
     pub(crate) fn element(mut self) -> (MemTy, Addr) {
         let at = self.nest.forms.iter().map(|f| f.start).collect();
         let (place, _) =
-            self.settle(&self.sides[0], &State { at, places: Vec::new(), missing: Vec::new(), clips: Vec::new() });
+            self.settle(&self.sides[0], &LevelState { at, places: Vec::new(), missing: Vec::new(), clips: Vec::new() });
         let ty = match self.sides[0].stored {
             Stored::Whole(ty) => ty,
             Stored::Half { .. } => MemTy::U8,
@@ -106,7 +111,7 @@ impl<'c> Walk<'c> {
     /// Emits the loops.
     pub(crate) fn run(mut self, body: Body<'_>) {
         let nest = self.nest;
-        let state = State {
+        let state = LevelState {
             at: nest.forms.iter().map(|f| f.start).collect(),
             places: vec![None; self.sides.len()],
             missing: vec![false; self.sides.len()],
@@ -129,14 +134,20 @@ impl<'c> Walk<'c> {
     }
 
     /// Guards that no axis moves.
-    fn guarded(&mut self, state: State, body: Body<'_>) {
+    fn guarded(&mut self, state: LevelState, body: Body<'_>) {
         let fixed = self.nest.guards.iter().filter(|g| self.innermost(g.at).is_none());
         let conditions: Vec<(Reg, Reg)> = fixed.map(|g| (state.at[g.at], g.bound)).collect();
         self.branch(&conditions, 0, state, &mut |this, state| this.enter(0, state, body));
     }
 
     /// `then` where all of these are less, else the fill of everything from level `l` on.
-    fn branch(&mut self, conditions: &[(Reg, Reg)], l: usize, state: State, then: &mut dyn FnMut(&mut Self, State)) {
+    fn branch(
+        &mut self,
+        conditions: &[(Reg, Reg)],
+        l: usize,
+        state: LevelState,
+        then: &mut dyn FnMut(&mut Self, LevelState),
+    ) {
         match self.all(conditions) {
             Some(true) => then(self, state),
             Some(false) => self.fill_level(l, state),
@@ -227,7 +238,7 @@ impl<'c> Walk<'c> {
         }
     }
 
-    fn settle_level(&self, number: usize, side: &Side) -> usize {
+    fn settle_level(&self, number: usize, side: &NestSide) -> usize {
         let (nest, depth) = (self.nest, self.nest.axes.len());
         let steps = &nest.forms[side.at].steps;
         let tables: Vec<(usize, Reg)> = (0..self.tables.len())
@@ -258,7 +269,7 @@ impl<'c> Walk<'c> {
     }
 
     /// Bytes that an axis adds to the place of a settled side.
-    fn inner_step(&mut self, side: &Side, a: usize) -> Reg {
+    fn inner_step(&mut self, side: &NestSide, a: usize) -> Reg {
         let step = self.nest.forms[side.at].steps[a];
         match (side.stored, self.code.known(step)) {
             (Stored::Half { .. }, Some(t)) => self.code.int(t / 2),
@@ -267,7 +278,7 @@ impl<'c> Walk<'c> {
     }
 
     /// A side's place from its form, digits and swizzle.
-    fn settle(&mut self, side: &Side, state: &State) -> (Reg, Option<Reg>) {
+    fn settle(&mut self, side: &NestSide, state: &LevelState) -> (Reg, Option<Reg>) {
         let code = &mut *self.code;
         let mut n = state.at[side.at];
         for digits in &side.digits {
@@ -294,7 +305,7 @@ impl<'c> Walk<'c> {
     }
 
     /// The state behind index `x` of axis `a`.
-    fn advance(&mut self, state: &State, a: usize, x: Reg) -> State {
+    fn advance(&mut self, state: &LevelState, a: usize, x: Reg) -> LevelState {
         let mut next = state.clone();
         for (f, form) in self.nest.forms.iter().enumerate() {
             if a < self.needed[f] {
@@ -314,7 +325,7 @@ impl<'c> Walk<'c> {
 
     // ---- loops ---------------------------------------------------------------------------------------------------
 
-    fn enter(&mut self, l: usize, mut state: State, body: Body<'_>) {
+    fn enter(&mut self, l: usize, mut state: LevelState, body: Body<'_>) {
         for a in l..self.nest.axes.len() {
             if state.clips[a].is_none() && self.bounds[a] <= l {
                 state.clips[a] = Some(self.clip(a, &state));
@@ -338,7 +349,7 @@ impl<'c> Walk<'c> {
     }
 
     /// The rest of a level, now that all entries are known.
-    fn settled(&mut self, l: usize, mut state: State, body: Body<'_>) {
+    fn settled(&mut self, l: usize, mut state: LevelState, body: Body<'_>) {
         for (n, side) in self.sides.iter().enumerate() {
             if self.settles[n] == l {
                 state.places[n] = Some(self.settle(side, &state));
@@ -361,7 +372,13 @@ impl<'c> Walk<'c> {
     }
 
     /// A loop over axis `l`.
-    fn each(&mut self, l: usize, (lo, hi): (Reg, Reg), state: &State, inside: &mut dyn FnMut(&mut Self, State)) {
+    fn each(
+        &mut self,
+        l: usize,
+        (lo, hi): (Reg, Reg),
+        state: &LevelState,
+        inside: &mut dyn FnMut(&mut Self, LevelState),
+    ) {
         match (self.code.known(lo), self.code.known(hi)) {
             (Some(a), Some(b)) if a >= b => {}
             (Some(a), Some(b)) if a + 1 == b => {
@@ -381,7 +398,7 @@ impl<'c> Walk<'c> {
     }
 
     /// The innermost axis as lanes, of the first `sides` sides.
-    fn in_lanes(&mut self, l: usize, (lo, hi): (Reg, Reg), state: &State, sides: usize, body: Body<'_>) {
+    fn in_lanes(&mut self, l: usize, (lo, hi): (Reg, Reg), state: &LevelState, sides: usize, body: Body<'_>) {
         let count = self.code.bin(BinOp::Sub, hi, lo);
         if self.code.known(count).is_some_and(|n| n <= 0) {
             return;
@@ -391,7 +408,7 @@ impl<'c> Walk<'c> {
         self.code.open_lanes();
         let mut here = first.clone();
         if self.settles[..sides].contains(&(l + 1)) {
-            here.at = self.advance(&State { places: vec![None; self.sides.len()], ..first.clone() }, l, lane).at;
+            here.at = self.advance(&LevelState { places: vec![None; self.sides.len()], ..first.clone() }, l, lane).at;
             for (n, side) in self.sides.iter().enumerate().take(sides) {
                 if self.settles[n] == l + 1 {
                     here.places[n] = Some(self.settle(side, &here));
@@ -404,7 +421,7 @@ impl<'c> Walk<'c> {
     }
 
     /// The elements of all sides, on the innermost level or along the lanes of an axis.
-    fn elems(&mut self, state: &State, lanes: Option<usize>) -> Vec<Elem> {
+    fn elems(&mut self, state: &LevelState, lanes: Option<usize>) -> Vec<Elem> {
         let mut elems = Vec::with_capacity(self.sides.len());
         for (n, side) in self.sides.iter().enumerate() {
             let zero = self.code.int(0);

@@ -1,14 +1,14 @@
 //! Entries of tables, looked up where their axes are known.
 
-use super::{Body, State, Walk};
-use crate::code::Code;
+use super::{Body, LevelState, NestEmitter};
+use crate::code::FunctionBuilder;
 use crate::nest::Lookup;
 use ptoc_ir::loops::{Addr, BinOp, Cast, CmpOp, LTy, Op, Reg, Stride};
 use ptoc_isa::Oob;
 
-impl Walk<'_> {
+impl NestEmitter<'_> {
     /// The entries of this level's tables, from number `first` on.
-    pub(super) fn look_up(&mut self, l: usize, first: usize, mut state: State, body: Body<'_>) {
+    pub(super) fn look_up(&mut self, l: usize, first: usize, mut state: LevelState, body: Body<'_>) {
         let wanted = |n: &usize| self.lookups[*n] == l && !state.missing[self.tables[*n].side];
         let Some(n) = (first..self.tables.len()).find(wanted) else {
             return self.settled(l, state, body);
@@ -64,7 +64,7 @@ impl Walk<'_> {
 }
 
 /// Ends the launch unless `holds`. What the message needs is only computed then.
-fn failing(code: &mut Code, table: &Lookup, check: u32, holds: Reg, (entry, at): (Reg, Reg)) {
+fn failing(code: &mut FunctionBuilder, table: &Lookup, check: u32, holds: Reg, (entry, at): (Reg, Reg)) {
     code.either(
         holds,
         |_| {},

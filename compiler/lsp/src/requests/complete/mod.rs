@@ -15,7 +15,7 @@ use crate::world::World;
 use lsp_types::{Range, TextDocumentPositionParams, TextEdit};
 use ptoc_analysis::Fact;
 use ptoc_names::UsePlace;
-use ptoc_names::index::{Definition, Kind, known};
+use ptoc_names::index::{Definition, DefinitionKind, known};
 use ptoc_syntax::Tok;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -199,7 +199,7 @@ fn proposals(context: Context<'_>, cursor: &Cursor<'_>) -> Vec<Proposal> {
         Some(Declared::Type) => {
             let directions = keywords(Rank::Fits).into_iter().filter(|p| !words::is_value(&p.label));
             let directed = cursor.previous(1) != Some(Tok::Colon);
-            let own = named(context, cursor, &[Kind::TypeParam]);
+            let own = named(context, cursor, &[DefinitionKind::TypeParam]);
             return directions.chain(words::types(context, directed)).chain(own).collect();
         }
         _ => {}
@@ -243,20 +243,21 @@ fn constants(context: Context<'_>, cursor: &Cursor<'_>, kind: Static, words: Vec
     match kind {
         Static::Field => found.extend(words::fields()),
         Static::DType => {
-            found.extend(named(context, cursor, &[Kind::TypeParam]));
+            found.extend(named(context, cursor, &[DefinitionKind::TypeParam]));
             found.extend(words::dtypes(context, Rank::DType));
         }
         Static::Type => {
-            found.extend(named(context, cursor, &[Kind::TypeParam]));
+            found.extend(named(context, cursor, &[DefinitionKind::TypeParam]));
             found.extend(words::types(context, false));
         }
         Static::Function => {
-            found.extend(named(context, cursor, &[Kind::Function, Kind::FnParam]));
+            found.extend(named(context, cursor, &[DefinitionKind::Function, DefinitionKind::FnParam]));
             found.extend(words::constant_functions(false));
             found.extend(library::items(context).into_iter().filter(|p| p.kind == kinds::FUNCTION));
         }
         Static::Constant => {
-            let run = [Kind::Tensor, Kind::Variable, Kind::Kernel, Kind::Program];
+            let run =
+                [DefinitionKind::Tensor, DefinitionKind::Variable, DefinitionKind::Kernel, DefinitionKind::Program];
             let all = scope(context, cursor).into_iter().filter(|d| !run.contains(&d.kind));
             found.extend(all.map(|d| proposal(context, d)));
             found.extend(words.into_iter().filter(|p| !matches!(p.label.as_str(), "tile" | "tensor")));
@@ -270,7 +271,7 @@ fn constants(context: Context<'_>, cursor: &Cursor<'_>, kind: Static, words: Vec
 }
 
 /// What is in scope, of some kinds or of all.
-fn named(context: Context<'_>, cursor: &Cursor<'_>, only: &[Kind]) -> Vec<Proposal> {
+fn named(context: Context<'_>, cursor: &Cursor<'_>, only: &[DefinitionKind]) -> Vec<Proposal> {
     let wanted = scope(context, cursor).into_iter().filter(|d| only.is_empty() || only.contains(&d.kind));
     wanted.map(|d| proposal(context, d)).collect()
 }
@@ -288,10 +289,12 @@ fn scope<'a>(context: Context<'a>, cursor: &Cursor<'_>) -> Vec<&'a Definition> {
 
 fn proposal(context: Context<'_>, d: &Definition) -> Proposal {
     let kind = match d.kind {
-        Kind::Kernel | Kind::Program | Kind::Function | Kind::FnParam => kinds::FUNCTION,
-        Kind::Constant | Kind::ConstParam => kinds::CONSTANT,
-        Kind::Atom => kinds::STRUCT,
-        Kind::TypeParam | Kind::Dimension => kinds::TYPE_PARAMETER,
+        DefinitionKind::Kernel | DefinitionKind::Program | DefinitionKind::Function | DefinitionKind::FnParam => {
+            kinds::FUNCTION
+        }
+        DefinitionKind::Constant | DefinitionKind::ConstParam => kinds::CONSTANT,
+        DefinitionKind::Atom => kinds::STRUCT,
+        DefinitionKind::TypeParam | DefinitionKind::Dimension => kinds::TYPE_PARAMETER,
         _ => kinds::VARIABLE,
     };
     let rank = if d.kind.is_item() { Rank::Item } else { Rank::Local };

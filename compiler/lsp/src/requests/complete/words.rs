@@ -7,7 +7,7 @@ use ptoc_analysis::Fact;
 use ptoc_diagnostics::Span;
 use ptoc_isa::{Instr, Loc, TABLE, Target};
 use ptoc_layout::ops;
-use ptoc_names::index::{Definition, Kind};
+use ptoc_names::index::{Definition, DefinitionKind};
 use ptoc_names::{ATTRIBUTES, FIELD_EXAMPLES, FUNCTIONS, SyncFn};
 use ptoc_syntax::Tok;
 use ptoc_tensor::DType;
@@ -324,13 +324,13 @@ fn written(context: Context<'_>, d: &Definition) -> Written {
     };
     let (ty, value) = (words(d.ty), words(d.value));
     match d.kind {
-        Kind::Tensor => Written::Window,
-        Kind::LoopVariable if value == ("tiles", Some('(')) => Written::Block,
+        DefinitionKind::Tensor => Written::Window,
+        DefinitionKind::LoopVariable if value == ("tiles", Some('(')) => Written::Block,
         _ if ty.0 == "block" => Written::Block,
         _ if ty.0 == "view" => Written::Window,
         _ if is_location(ty.0) || value.0 == "tile" => Written::Tile,
         // `Vec(x.tile(i))` is a tile, too.
-        Kind::Let | Kind::Variable if is_location(value.0) => Written::Tile,
+        DefinitionKind::Let | DefinitionKind::Variable if is_location(value.0) => Written::Tile,
         _ => Written::Else,
     }
 }

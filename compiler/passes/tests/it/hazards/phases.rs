@@ -6,7 +6,7 @@ use crate::harness::*;
 use proptest::prelude::*;
 use ptoc_diagnostics::Diagnostic;
 use ptoc_hazards::check;
-use ptoc_interp::{Launch, Options, Order as Pace, Pipes};
+use ptoc_interp::{InterpreterLaunch, Options, Order as Pace, Pipes};
 use ptoc_ir::tile::{
     AddrKind, Event, EventData, EventKind, EventRef, For, If, Kernel, Op, Purpose, RoleData, RoleId, Scope, SyncMode,
     SyncOp, TensorDir, TensorId, Tile, TileRef, Ty, Value,
@@ -233,7 +233,7 @@ fn run(kernel: &Kernel, target: &Target, length: i64, order: Pace) -> Option<Str
     let data = tensor(DType::F32, &[8, 64], noise(DType::F32, 1));
     let out = ptoc_interp::TensorArg::empty(DType::F32, vec![8, 64]);
     let pipes = Pipes { order, barrier: target.pipes.barrier.clone(), ..Pipes::default() };
-    let mut launch = Launch {
+    let mut launch = InterpreterLaunch {
         tensors: vec![data, out],
         dims: vec![length],
         scalars: Vec::new(),

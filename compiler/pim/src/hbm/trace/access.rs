@@ -2,8 +2,8 @@
 
 use super::super::node::Node;
 use super::super::places::Where;
-use super::{LANES, Res, Slot, Store, Tracer, Window, error};
-use crate::eval::Numbers;
+use super::{BurstWindow, LANES, Res, Slot, Store, Tracer, error};
+use crate::eval::BlockScalars;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{TensorDir, TileRef, ViewRef};
 use ptoc_isa::Loc;
@@ -11,7 +11,13 @@ use ptoc_tensor::DType;
 
 impl Tracer<'_> {
     /// Calls `f` with row, burst, lanes and the number of the first element in the tensor.
-    fn view(&self, numbers: &Numbers<'_>, v: &ViewRef, w: &Window, span: Span) -> Res<Vec<(u32, u32, u32, u64)>> {
+    fn view(
+        &self,
+        numbers: &BlockScalars<'_>,
+        v: &ViewRef,
+        w: &BurstWindow,
+        span: Span,
+    ) -> Res<Vec<(u32, u32, u32, u64)>> {
         let name = &self.kernel.tensors[v.tensor].name;
         if self.kernel.tensors[v.tensor].dtype != DType::F16 {
             return self.cannot(span, format!("`{name}` is not f16, and HBM-PIM's units compute in f16"));
@@ -38,7 +44,7 @@ impl Tracer<'_> {
         Ok(out)
     }
 
-    pub(super) fn load(&mut self, numbers: &Numbers<'_>, d: &TileRef, v: &ViewRef, span: Span) -> Res {
+    pub(super) fn load(&mut self, numbers: &BlockScalars<'_>, d: &TileRef, v: &ViewRef, span: Span) -> Res {
         let w = self.window(numbers, d, span)?;
         let file_b = self.kernel.tiles[d.tile].ty.loc == Loc::GrfB;
         let tensor = v.tensor.as_u32();
@@ -68,7 +74,7 @@ impl Tracer<'_> {
         Ok(())
     }
 
-    pub(super) fn store(&mut self, numbers: &Numbers<'_>, v: &ViewRef, a: &TileRef, span: Span) -> Res {
+    pub(super) fn store(&mut self, numbers: &BlockScalars<'_>, v: &ViewRef, a: &TileRef, span: Span) -> Res {
         let w = self.window(numbers, a, span)?;
         let t = &self.kernel.tensors[v.tensor];
         if t.place.as_ref().is_some_and(|p| p.replicated) {

@@ -1,7 +1,7 @@
 //! The limits of this machine that a kernel is held against, measured beside it.
 
 use ptoc_exec::machine::{self, Operation};
-use ptoc_ir::loops::work::Work;
+use ptoc_ir::loops::work::OpCount;
 
 /// Rates at most, by as many threads as the kernel has.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ impl Limits {
     }
 
     /// The operation that bounds this work, and its rate. f16 take the matrix unit four products for one.
-    pub fn arithmetic(&self, work: &Work) -> (&'static str, f64) {
+    pub fn arithmetic(&self, work: &OpCount) -> (&'static str, f64) {
         let most = |part: u64| part > work.total() / 2;
         let fma = ("fused multiply-adds of f32", self.fma);
         if most(work.product_ints) {

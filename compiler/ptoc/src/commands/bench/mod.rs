@@ -14,8 +14,8 @@ use limits::Limits;
 use ptoc_diagnostics::{Diagnostic, codes, plural};
 use ptoc_driver::backend::{self, BackendRef, Timed};
 use ptoc_driver::launch::{Arrays, CompiledPlan, Plan, open_arrays};
-use ptoc_driver::session::{Failed, Session, Unit};
-use ptoc_ir::loops::work::{self, Unknown, Work};
+use ptoc_driver::session::{CompilationUnit, Failed, Session};
+use ptoc_ir::loops::work::{self, OpCount, Unknown};
 use ptoc_tensor::Tensor;
 use report::Measured;
 use sample::Rehearsal;
@@ -130,7 +130,7 @@ fn one(
 }
 
 /// The file, its kernel checked against the definitions, and the arrays that are given.
-fn load(args: &BenchArgs, session: &mut Session) -> Result<(Unit, Arrays), Failed> {
+fn load(args: &BenchArgs, session: &mut Session) -> Result<(CompilationUnit, Arrays), Failed> {
     let unit = session.load_code(&args.file)?;
     let entry = match unit.entry(args.kernel.as_deref(), "bench") {
         Ok(entry) => entry,
@@ -158,8 +158,8 @@ fn bytes(plan: &Plan) -> usize {
 }
 
 /// Operations of all launches.
-fn work(plan: &Plan) -> Result<Work, Unknown> {
-    let mut total = Work::default();
+fn work(plan: &Plan) -> Result<OpCount, Unknown> {
+    let mut total = OpCount::default();
     for step in &plan.steps {
         let Some(module) = &step.module else { return Err(Unknown::Data) };
         let scalars = step.scalars.iter().map(|&bits| bits as i64);

@@ -4,7 +4,7 @@ use super::Benched;
 use super::limits::Limits;
 use super::sample::percentile;
 use ptoc_diagnostics::plural;
-use ptoc_ir::loops::work::{Unknown, Work};
+use ptoc_ir::loops::work::{OpCount, Unknown};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub struct Measured {
     /// Of a launch, ascending.
     pub times: Vec<Duration>,
     /// Operations of a launch.
-    pub work: Result<Work, Unknown>,
+    pub work: Result<OpCount, Unknown>,
     /// Bytes of the arguments.
     pub bytes: u64,
     /// The host's limits, where launches are its own.

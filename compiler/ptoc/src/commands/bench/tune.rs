@@ -10,7 +10,7 @@ use crate::args::BenchArgs;
 use ptoc_diagnostics::{Diagnostic, Edit, codes, plural};
 use ptoc_driver::defs::Definition;
 use ptoc_driver::launch::{Arrays, CompiledPlan, Plan};
-use ptoc_driver::session::{Failed, Session, Unit};
+use ptoc_driver::session::{CompilationUnit, Failed, Session};
 use ptoc_syntax::ast::{KernelItem, StaticKind, StaticParam};
 use ptoc_tensor::Tensor;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ const ROUNDS: u32 = 5;
 const SHARE: f64 = 0.25;
 
 /// A parameter with its candidates, as they are written.
-struct Axis<'u> {
+struct TuneAxis<'u> {
     param: &'u StaticParam,
     values: Vec<String>,
 }
@@ -96,7 +96,7 @@ pub fn tune(args: &BenchArgs, on: &Benched, session: &mut Session) -> Result<Str
 }
 
 /// The parameters that have candidates and no definition.
-fn axes<'u>(session: &mut Session, item: &'u KernelItem) -> Result<Vec<Axis<'u>>, Failed> {
+fn axes<'u>(session: &mut Session, item: &'u KernelItem) -> Result<Vec<TuneAxis<'u>>, Failed> {
     let mut axes = Vec::new();
     for param in &item.statics {
         let StaticKind::Const { tune, .. } = &param.kind else { continue };
@@ -109,7 +109,7 @@ fn axes<'u>(session: &mut Session, item: &'u KernelItem) -> Result<Vec<Axis<'u>>
                 values.push(value);
             }
         }
-        axes.push(Axis { param, values });
+        axes.push(TuneAxis { param, values });
     }
     let name = &item.name;
     let set = |p: &&StaticParam| matches!(&p.kind, StaticKind::Const { tune, .. } if !tune.is_empty());
@@ -145,7 +145,7 @@ fn axes<'u>(session: &mut Session, item: &'u KernelItem) -> Result<Vec<Axis<'u>>
 }
 
 /// All combinations, the last axis fastest.
-fn choices(axes: &[Axis<'_>]) -> Vec<Choice> {
+fn choices(axes: &[TuneAxis<'_>]) -> Vec<Choice> {
     axes.iter().fold(vec![Vec::new()], |all, axis| {
         let longer = |choice: &Choice, n| choice.iter().copied().chain([n]).collect();
         all.iter().flat_map(|choice| (0..axis.values.len()).map(move |n| longer(choice, n))).collect()
@@ -155,7 +155,7 @@ fn choices(axes: &[Axis<'_>]) -> Vec<Choice> {
 /// A plan of one configuration, with a session of its own; the first error if it is refused.
 fn configure(
     args: &BenchArgs,
-    axes: &[Axis<'_>],
+    axes: &[TuneAxis<'_>],
     choice: &Choice,
     arrays: &Arrays,
 ) -> Result<(Session, Plan), Box<Diagnostic>> {
@@ -165,7 +165,7 @@ fn configure(
     let mut session = Session::new(&args.compile.target, &definitions)?;
     session.vectors = args.vectors;
     session.exact = args.exact;
-    let plan = session.load_code(&args.file).and_then(|unit: Unit| {
+    let plan = session.load_code(&args.file).and_then(|unit: CompilationUnit| {
         let entry = unit.entry(args.kernel.as_deref(), "bench").or_else(|d| session.fail(*d))?;
         Plan::new(&mut session, &unit, &entry, arrays, true)
     });
@@ -179,13 +179,13 @@ fn first_error(session: &mut Session) -> Diagnostic {
 }
 
 /// `BM=64 BN=128`
-fn words(axes: &[Axis<'_>], choice: &Choice) -> String {
+fn words(axes: &[TuneAxis<'_>], choice: &Choice) -> String {
     let words: Vec<String> =
         axes.iter().zip(choice).map(|(a, &n)| format!("{}={}", a.param.name.name, a.values[n])).collect();
     words.join(" ")
 }
 
-fn nothing_fits(item: &KernelItem, axes: &[Axis<'_>], refused: Vec<(Choice, Diagnostic)>) -> Diagnostic {
+fn nothing_fits(item: &KernelItem, axes: &[TuneAxis<'_>], refused: Vec<(Choice, Diagnostic)>) -> Diagnostic {
     let message = match refused.len() {
         1 => format!("the only configuration of `{}` cannot be run", item.name.name),
         n => format!("none of the {n} configurations of `{}` can be run", item.name.name),
@@ -205,9 +205,9 @@ fn nothing_fits(item: &KernelItem, axes: &[Axis<'_>], refused: Vec<(Choice, Diag
 struct Tuned<'t> {
     on: &'t Benched,
     session: &'t Session,
-    unit: &'t Unit,
+    unit: &'t CompilationUnit,
     item: &'t KernelItem,
-    axes: Vec<Axis<'t>>,
+    axes: Vec<TuneAxis<'t>>,
     /// Fastest first, times ascending.
     measured: Vec<(Choice, Vec<Duration>)>,
     refused: Vec<(Choice, Diagnostic)>,
@@ -226,7 +226,7 @@ impl Tuned<'_> {
             names.join(", "),
             self.on.tail()
         );
-        let width = |a: &Axis<'_>| a.values.iter().map(String::len).max().unwrap_or(0).max(a.param.name.name.len());
+        let width = |a: &TuneAxis<'_>| a.values.iter().map(String::len).max().unwrap_or(0).max(a.param.name.name.len());
         let widths: Vec<usize> = self.axes.iter().map(width).collect();
         let row = |cells: Vec<&str>| -> String {
             cells.iter().zip(&widths).map(|(cell, &width)| format!("{cell:>width$}  ")).collect()

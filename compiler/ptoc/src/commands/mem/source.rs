@@ -7,7 +7,7 @@
 use crate::args::MemArgs;
 use ptoc_diagnostics::{Diagnostic, Diagnostics, Edit, SourceMap, Span, codes};
 use ptoc_driver::maps::instances;
-use ptoc_driver::session::{Failed, Origin, Session, Unit};
+use ptoc_driver::session::{CompilationUnit, Failed, RepairOrigin, Session};
 use ptoc_names::ItemId;
 use ptoc_placement::MemoryMap;
 use ptoc_placement::map::{Chosen, MappedTile};
@@ -72,7 +72,7 @@ pub(super) fn print(args: &MemArgs, session: &mut Session) -> Result<String, Fai
 }
 
 /// The maps, and the kernel of each.
-fn maps(args: &MemArgs, session: &mut Session, unit: &Unit) -> Result<(Maps, Vec<ItemId>), Failed> {
+fn maps(args: &MemArgs, session: &mut Session, unit: &CompilationUnit) -> Result<(Maps, Vec<ItemId>), Failed> {
     let entry = match unit.entry(args.kernel.as_deref(), "mem") {
         Ok(entry) => entry,
         Err(d) => return session.fail(*d),
@@ -84,7 +84,7 @@ fn maps(args: &MemArgs, session: &mut Session, unit: &Unit) -> Result<(Maps, Vec
     }
     let (mut list, mut kernels) = (Vec::new(), Vec::new());
     for (instance, kernel, bindings) in instances(session, unit, &entry, &bindings)? {
-        let (map, found) = session.map(instance, &Origin { unit, kernel, bindings: &bindings });
+        let (map, found) = session.map(instance, &RepairOrigin { unit, kernel, bindings: &bindings });
         session.diagnostics.extend(found);
         list.push(map.ok_or(Failed)?);
         kernels.push(kernel);
@@ -112,7 +112,7 @@ fn tiles(map: &MemoryMap) -> impl Iterator<Item = impl PartialEq + '_> {
 
 /// The edits for all kernels; `None` where two launches of one differ, or there is no way to say it.
 fn all_edits(
-    unit: &Unit,
+    unit: &CompilationUnit,
     sources: &SourceMap,
     kernels: &[ItemId],
     maps: &[MemoryMap],

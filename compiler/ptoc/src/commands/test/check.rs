@@ -3,13 +3,13 @@
 use super::{Failure, count};
 use ptoc_diagnostics::Code;
 use ptoc_driver::check::{Checked, check_entry};
-use ptoc_driver::session::{Session, Unit};
+use ptoc_driver::session::{CompilationUnit, Session};
 use ptoc_syntax::ast::Ident;
 use ptoc_syntax::directive::Check;
 
 /// The errors of the kernel, and of the file as such, must be exactly those that the line expects. A warning counts
 /// where the line names its code.
-pub(super) fn check_line(session: &mut Session, unit: &Unit, check: &Check) -> Result<(), Failure> {
+pub(super) fn check_line(session: &mut Session, unit: &CompilationUnit, check: &Check) -> Result<(), Failure> {
     match unit.entry(Some(&check.kernel.name), "check") {
         Ok(entry) => {
             session.check_definitions(&[entry], unit);

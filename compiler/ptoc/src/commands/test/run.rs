@@ -7,18 +7,18 @@ use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_driver::backend::{self, BackendRef, INTERP};
 use ptoc_driver::files::ArrayFile;
 use ptoc_driver::launch::{Arrays, CompiledPlan, Plan, RunOptions, Schedule, open_arrays, open_expected, verify};
-use ptoc_driver::session::{Entry, Failed, Session, Unit};
+use ptoc_driver::session::{CompilationUnit, EntryPoint, Failed, Session};
 use ptoc_interp::Order;
 use ptoc_ir::tile::{SyncMode, adds_floats};
 use ptoc_isa::Target;
 use ptoc_passes::pipeline::Pipeline;
-use ptoc_syntax::directive::Run;
+use ptoc_syntax::directive::RunLine;
 use ptoc_tensor::{Tensor, compare, scalar};
 
 /// What a line is for one target.
 pub(super) struct Share {
     pub(super) session: Session,
-    pub(super) unit: Unit,
+    pub(super) unit: CompilationUnit,
     pub(super) backends: Vec<BackendRef>,
     /// The line names another target, which may take kernels that this one refuses.
     pub(super) foreign: bool,
@@ -32,7 +32,7 @@ pub(super) type Wanted = (String, Vec<BackendRef>);
 /// A backend that does not serve the target of a line that names none runs the kernel for its [home](
 /// ptoc_driver::backend::Backend::home): kernels mean the same on every target that takes them. `only` is that of
 /// `--backend`, beside which the interpreter runs; kernels for units in memory stay there.
-pub(super) fn wanted(run: &Run, only: Option<BackendRef>) -> Result<Option<Vec<Wanted>>, Failure> {
+pub(super) fn wanted(run: &RunLine, only: Option<BackendRef>) -> Result<Option<Vec<Wanted>>, Failure> {
     let own = target_of(&run.settings);
     let target = Target::builtin(own).map_err(|d| d.message)?;
     if let Some(backend) = only {
@@ -61,7 +61,7 @@ struct First {
 }
 
 /// Every backend keeps to `ensures` and to the expected arrays, and all give the bits of the first.
-pub(super) fn run_line(shares: &mut [Share], run: &Run, args: &TestArgs, io: &mut Io<'_>) -> Result<(), Failure> {
+pub(super) fn run_line(shares: &mut [Share], run: &RunLine, args: &TestArgs, io: &mut Io<'_>) -> Result<(), Failure> {
     let mut first = None;
     shares.iter_mut().try_for_each(|share| share.run(run, args, &mut first, io))
 }
@@ -93,7 +93,13 @@ struct HeldTo<'l> {
 }
 
 impl Share {
-    fn run(&mut self, run: &Run, args: &TestArgs, first: &mut Option<First>, io: &mut Io<'_>) -> Result<(), Failure> {
+    fn run(
+        &mut self,
+        run: &RunLine,
+        args: &TestArgs,
+        first: &mut Option<First>,
+        io: &mut Io<'_>,
+    ) -> Result<(), Failure> {
         let Share { session, unit, backends, foreign } = self;
         let entry = unit.entry(Some(&run.kernel.name), "run").map_err(|d| d.message)?;
         session.check_definitions(&[entry], unit);
@@ -142,8 +148,8 @@ fn refused_by_target(session: &Session) -> bool {
 /// code runs once more.
 fn plans(
     session: &mut Session,
-    unit: &Unit,
-    entry: &Entry<'_>,
+    unit: &CompilationUnit,
+    entry: &EntryPoint<'_>,
     arrays: &Arrays,
     backends: &[BackendRef],
     sanitize: bool,

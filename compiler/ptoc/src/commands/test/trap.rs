@@ -5,7 +5,7 @@ use crate::args::TestArgs;
 use ptoc_diagnostics::{Code, Diagnostics, codes};
 use ptoc_driver::backend::{self, INTERP};
 use ptoc_driver::launch::{CompiledPlan, Plan, RunOptions, Schedule, open_arrays};
-use ptoc_driver::session::{Failed, Session, Unit};
+use ptoc_driver::session::{CompilationUnit, Failed, Session};
 use ptoc_interp::Order;
 use ptoc_syntax::directive::Trap;
 
@@ -14,7 +14,12 @@ use ptoc_syntax::directive::Trap;
 const ORDERS: [Order; 2] = [Order::Program, Order::Late];
 
 /// The interpreter must stop, with this code and no other.
-pub(super) fn trap_line(session: &mut Session, unit: &Unit, trap: &Trap, args: &TestArgs) -> Result<(), Failure> {
+pub(super) fn trap_line(
+    session: &mut Session,
+    unit: &CompilationUnit,
+    trap: &Trap,
+    args: &TestArgs,
+) -> Result<(), Failure> {
     let entry = unit.entry(Some(&trap.kernel.name), "run").map_err(|d| d.message)?;
     session.check_definitions(&[entry], unit);
     let arrays = open_arrays(session, &entry, "", &inputs_of(unit, &trap.inputs));

@@ -7,7 +7,7 @@ use ptoc_diagnostics::plural;
 use ptoc_pim_sim::dram::Command;
 use ptoc_pim_sim::machine::history::{Count, History};
 use ptoc_pim_sim::machine::report::Report;
-use ptoc_pim_stream::stream::Place;
+use ptoc_pim_stream::stream::SourceLine;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -31,10 +31,10 @@ pub(super) struct Timeline {
 
 /// Lines by the numbers that stand for them.
 #[derive(Default)]
-struct Places(Vec<Place>);
+struct Places(Vec<SourceLine>);
 
 impl Places {
-    fn number(&mut self, place: Place) -> usize {
+    fn number(&mut self, place: SourceLine) -> usize {
         self.0.iter().position(|p| *p == place).unwrap_or_else(|| {
             self.0.push(place);
             self.0.len() - 1
@@ -195,13 +195,13 @@ fn name(r: &Report, bank: usize) -> String {
 /// Begin, end, name and line of each step that takes time.
 fn steps(r: &Report, places: &mut Places) -> Vec<Value> {
     let short = r.ticks / STEPS;
-    let mut out: Vec<(u64, u64, String, Place)> = Vec::new();
+    let mut out: Vec<(u64, u64, String, SourceLine)> = Vec::new();
     for ((from, to), (name, place)) in r.steps.iter().zip(&r.names).filter(|((from, to), _)| to > from) {
         match out.last_mut() {
             Some(last) if last.1 == *from && last.2 == *name && last.3 == *place => last.1 = *to,
             // What is too short to be seen is drawn with what comes before.
             Some(last) if last.1 == *from && to - from <= short && last.1 - last.0 <= short => {
-                *last = (last.0, *to, "several steps".into(), Place::default());
+                *last = (last.0, *to, "several steps".into(), SourceLine::default());
             }
             _ => out.push((*from, *to, (*name).into(), *place)),
         }

@@ -21,7 +21,7 @@ struct Arrays {
 impl Machine<'_> {
     /// Asks for what an EXECUTE is about to work on. Entries and offsets are in the banks by now; entries that cannot
     /// be read stop the units, too.
-    pub(super) fn gather(&mut self, d: &Descriptor, c: &driver::Command, params: u64, unit: &GeoPim) {
+    pub(super) fn gather(&mut self, d: &Descriptor, c: &driver::DriverCommand, params: u64, unit: &GeoPim) {
         let (memory, g) = (&self.dram.memory, &self.geometry);
         let map = kernel(d, unit).map;
         if !params.is_multiple_of(register::SIZE as u64) {

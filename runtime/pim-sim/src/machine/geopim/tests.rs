@@ -1,6 +1,6 @@
 //! Whole streams for units with sequencers: driver sequence, batch items, queries that do not fill a unit, refreshes.
 
-use super::super::{Outcome, Stop, device, run};
+use super::super::{MachineOutcome, MachineStop, device, run};
 use crate::check;
 use crate::dram::Command;
 use crate::machine::Options;
@@ -48,11 +48,11 @@ fn inputs() -> Vec<Option<Tensor>> {
     all
 }
 
-fn execute(text: &str) -> Result<Outcome, Stop> {
+fn execute(text: &str) -> Result<MachineOutcome, MachineStop> {
     execute_on(text, inputs())
 }
 
-fn execute_on(text: &str, inputs: Vec<Option<Tensor>>) -> Result<Outcome, Stop> {
+fn execute_on(text: &str, inputs: Vec<Option<Tensor>>) -> Result<MachineOutcome, MachineStop> {
     let parsed = Stream::parse(text).unwrap_or_else(|e| panic!("{e}")).stream;
     let stream = Stream::decode(&parsed.encode().unwrap()).unwrap();
     let config = device::config(&stream.device).unwrap_or_else(|e| panic!("{e:?}"));

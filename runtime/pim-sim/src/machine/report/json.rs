@@ -5,7 +5,7 @@ use crate::dram::Command;
 use crate::machine::account::{Bucket, Buckets};
 use crate::machine::baseline::Traffic;
 use crate::machine::log::BankCount;
-use ptoc_pim_stream::stream::Place;
+use ptoc_pim_stream::stream::SourceLine;
 use serde_json::{Map, Value, json};
 
 fn buckets(b: &Buckets) -> Value {
@@ -94,7 +94,7 @@ impl Report {
 
     fn lines_json(&self) -> Vec<Value> {
         let lines = self.lines.iter();
-        let one = |(p, b): (&Place, &Buckets)| match self.file(*p) {
+        let one = |(p, b): (&SourceLine, &Buckets)| match self.file(*p) {
             Some(file) => json!({"file": file, "line": p.line, "attribution": buckets(b)}),
             // Steps without a place.
             None => json!({"file": null, "line": null, "attribution": buckets(b)}),

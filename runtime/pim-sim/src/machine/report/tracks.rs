@@ -4,7 +4,7 @@ use super::Report;
 use crate::dram::Config;
 use crate::machine::log::Slice;
 use crate::perfetto::{self, Channel, Track};
-use ptoc_pim_stream::stream::Place;
+use ptoc_pim_stream::stream::SourceLine;
 use std::collections::BTreeMap;
 
 impl Report {
@@ -73,7 +73,7 @@ impl Report {
         out
     }
 
-    fn suffix(&self, place: Place) -> String {
+    fn suffix(&self, place: SourceLine) -> String {
         if place.file == 0 { String::new() } else { format!(" {}", self.place(place)) }
     }
 

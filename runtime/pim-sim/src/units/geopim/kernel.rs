@@ -65,7 +65,7 @@ impl MapPlace {
 
 /// What all units of an execution share.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kernel {
+pub struct GeoPimKernel {
     /// The units.
     pub unit: UnitConfig,
     /// The map. Its `base` is not used: [`MapPlace`] says where it lies.
@@ -103,7 +103,7 @@ pub trait Banks {
 
 /// Why an execution stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct GeoPimFault {
     /// The bank of the unit, counted over the channel; absent where the kernel itself is wrong.
     pub bank: Option<usize>,
     /// Refreshes leave no time; otherwise the unit or the kernel is wrong.
@@ -112,7 +112,7 @@ pub struct Fault {
     pub message: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for GeoPimFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.bank {
             Some(bank) => write!(f, "the unit of bank {bank}: {}", self.message),
@@ -121,11 +121,11 @@ impl fmt::Display for Fault {
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for GeoPimFault {}
 
 /// Can these units do these jobs, with `banks` banks of `bursts` bursts?
-pub fn check(kernel: &Kernel, jobs: &[Job], banks: usize, bursts: u64) -> Result<(), Fault> {
-    let fault = |bank, message: String| Err(Fault { bank, refresh: false, message });
+pub fn check(kernel: &GeoPimKernel, jobs: &[Job], banks: usize, bursts: u64) -> Result<(), GeoPimFault> {
+    let fault = |bank, message: String| Err(GeoPimFault { bank, refresh: false, message });
     let map = &kernel.map;
     if map.width == 0 || map.height == 0 {
         return fault(None, "the map has no pixel".into());

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 /// What a unit does in a tick, or what its lanes wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Label {
+pub enum TickLabel {
     /// The lanes compute.
     Compute,
     /// For bursts of the map from an open row: tCCD, and the way into the buffer.
@@ -24,19 +24,19 @@ pub enum Label {
     Idle,
 }
 
-impl Label {
+impl TickLabel {
     /// How many there are.
     pub const COUNT: usize = 8;
     /// All, in the order of reports.
-    pub const ALL: [Label; Label::COUNT] = [
-        Label::Compute,
-        Label::Column,
-        Label::Row,
-        Label::Activate,
-        Label::Refresh,
-        Label::Operand,
-        Label::Address,
-        Label::Idle,
+    pub const ALL: [TickLabel; TickLabel::COUNT] = [
+        TickLabel::Compute,
+        TickLabel::Column,
+        TickLabel::Row,
+        TickLabel::Activate,
+        TickLabel::Refresh,
+        TickLabel::Operand,
+        TickLabel::Address,
+        TickLabel::Idle,
     ];
 
     /// The name in reports.
@@ -48,11 +48,11 @@ impl Label {
 /// The account of one unit.
 #[derive(Clone, Debug)]
 pub struct Ledger {
-    spent: [u64; Label::COUNT],
+    spent: [u64; TickLabel::COUNT],
     /// Up to here every tick has its label.
     upto: u64,
     /// What the sequencer did, in order of time and not yet asked for.
-    noted: VecDeque<(u64, u64, Label)>,
+    noted: VecDeque<(u64, u64, TickLabel)>,
     busy: Busy,
 }
 
@@ -102,11 +102,11 @@ impl Ledger {
     /// An account that opens at a tick.
     pub fn new(start: u64) -> Ledger {
         let busy = Busy { shift: 0, first: start, ticks: Vec::new() };
-        Ledger { spent: [0; Label::COUNT], upto: start, noted: VecDeque::new(), busy }
+        Ledger { spent: [0; TickLabel::COUNT], upto: start, noted: VecDeque::new(), busy }
     }
 
     /// The sequencer was busy with this from `from` to `to`. Calls come in order of time.
-    pub fn note(&mut self, from: u64, to: u64, label: Label) {
+    pub fn note(&mut self, from: u64, to: u64, label: TickLabel) {
         if from >= to || to <= self.upto {
             return;
         }
@@ -117,7 +117,7 @@ impl Ledger {
     }
 
     /// The lanes waited up to `to`: for what the sequencer was busy with, and otherwise for `rest`.
-    pub fn wait(&mut self, to: u64, rest: Label) {
+    pub fn wait(&mut self, to: u64, rest: TickLabel) {
         while self.upto < to {
             match self.noted.front().copied() {
                 Some((_, end, _)) if end <= self.upto => drop(self.noted.pop_front()),
@@ -129,16 +129,16 @@ impl Ledger {
     }
 
     /// The time up to `to` has this label.
-    pub fn spend(&mut self, to: u64, label: Label) {
+    pub fn spend(&mut self, to: u64, label: TickLabel) {
         self.spent[label as usize] += to.saturating_sub(self.upto);
-        if label == Label::Compute {
+        if label == TickLabel::Compute {
             self.busy.add(self.upto, to);
         }
         self.upto = self.upto.max(to);
     }
 
     /// Ticks of a label.
-    pub fn of(&self, label: Label) -> u64 {
+    pub fn of(&self, label: TickLabel) -> u64 {
         self.spent[label as usize]
     }
 
@@ -162,13 +162,16 @@ mod tests {
     #[test]
     fn waiting_takes_what_the_sequencer_did() {
         let mut l = Ledger::new(10);
-        l.note(10, 14, Label::Row);
-        l.note(14, 20, Label::Column);
-        l.note(22, 30, Label::Column);
-        l.wait(24, Label::Address);
-        l.spend(28, Label::Compute);
-        l.wait(31, Label::Address);
-        assert_eq!([Label::Row, Label::Column, Label::Address, Label::Compute].map(|x| l.of(x)), [4, 10, 3, 4]);
+        l.note(10, 14, TickLabel::Row);
+        l.note(14, 20, TickLabel::Column);
+        l.note(22, 30, TickLabel::Column);
+        l.wait(24, TickLabel::Address);
+        l.spend(28, TickLabel::Compute);
+        l.wait(31, TickLabel::Address);
+        assert_eq!(
+            [TickLabel::Row, TickLabel::Column, TickLabel::Address, TickLabel::Compute].map(|x| l.of(x)),
+            [4, 10, 3, 4]
+        );
     }
 
     proptest! {
@@ -180,15 +183,15 @@ mod tests {
             let mut l = Ledger::new(5);
             let mut at = 5;
             for (gap, length, label) in notes {
-                l.note(at + gap, at + gap + length, Label::ALL[label]);
+                l.note(at + gap, at + gap + length, TickLabel::ALL[label]);
                 at += gap + length;
             }
             let mut to = 5;
             for (length, busy) in waits {
                 to += length;
-                if busy { l.spend(to, Label::Compute) } else { l.wait(to, Label::Address) }
+                if busy { l.spend(to, TickLabel::Compute) } else { l.wait(to, TickLabel::Address) }
             }
-            prop_assert_eq!(Label::ALL.map(|x| l.of(x)).iter().sum::<u64>(), to - 5);
+            prop_assert_eq!(TickLabel::ALL.map(|x| l.of(x)).iter().sum::<u64>(), to - 5);
         }
     }
 
@@ -197,8 +200,8 @@ mod tests {
     fn stretches_grow() {
         let mut l = Ledger::new(1000);
         for n in 0..5000u64 {
-            l.spend(1000 + 10 * n + 3, Label::Row);
-            l.spend(1000 + 10 * n + 10, Label::Compute);
+            l.spend(1000 + 10 * n + 3, TickLabel::Row);
+            l.spend(1000 + 10 * n + 10, TickLabel::Compute);
         }
         let busy: Vec<(u64, u64)> = l.busy().collect();
         assert!(busy.len() <= 512 && busy.len() > 128, "{}", busy.len());

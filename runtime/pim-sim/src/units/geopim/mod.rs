@@ -3,7 +3,7 @@
 //!
 //! * What a unit computes, operation by operation and rounding by rounding: [`Sample`], [`Accumulators`].
 //! * What it does, in order: `walk.rs`. When: `unit.rs` for one, [`run()`] for all units of a channel.
-//! * What it is: [`UnitConfig`]; what it is told: [`Kernel`] and [`Job`]s.
+//! * What it is: [`UnitConfig`]; what it is told: [`GeoPimKernel`] and [`Job`]s.
 
 mod clock;
 mod config;
@@ -21,10 +21,10 @@ mod walk;
 
 pub use clock::Clock;
 pub use config::{Order, Refusal, UnitConfig};
-pub use kernel::{Banks, Fault, Job, Kernel, MapPlace};
-pub use ledger::{Label, Ledger};
+pub use kernel::{Banks, GeoPimFault, GeoPimKernel, Job, MapPlace};
+pub use ledger::{Ledger, TickLabel};
 pub use run::{Report, UnitReport, run};
 pub use sample::{Border, Map, Neighbour, Query, Sample};
 pub use sum::Accumulators;
 pub use unit::Counts;
-pub use walk::{Phase, State, States};
+pub use walk::{Phase, States, UnitPhase};

@@ -5,12 +5,12 @@
 //! a scratchpad units stop at every half buffer too.
 
 use super::clock::Clock;
-use super::kernel::{BURST, Banks, Fault, Job, Kernel, check};
-use super::ledger::{Label, Ledger};
+use super::kernel::{BURST, Banks, GeoPimFault, GeoPimKernel, Job, check};
+use super::ledger::{Ledger, TickLabel};
 use super::rows::{Gaps, Shared};
 use super::scratchpad::Scratchpad;
-use super::unit::{Counts, Fixed, Pause, Unit};
-use super::walk::{Phase, State, States, Walk};
+use super::unit::{Counts, Fixed, GeoPimUnit, Pause};
+use super::walk::{JobCursor, Phase, States, UnitPhase};
 use crate::dram::trace::Issued;
 use crate::dram::{Address, Command, Config, Controller, Refresh};
 use std::cmp::Reverse;
@@ -55,12 +55,12 @@ pub struct Report {
 pub fn run(
     config: &Config,
     refresh: Refresh,
-    kernel: &Kernel,
+    kernel: &GeoPimKernel,
     jobs: &[Job],
     banks: &mut impl Banks,
     start: u64,
     mut sink: impl FnMut(Issued),
-) -> Result<Report, Fault> {
+) -> Result<Report, GeoPimFault> {
     let org = &config.org;
     let row = u64::from(org.bursts_per_row());
     let bursts = row * u64::from(org.row);
@@ -68,12 +68,14 @@ pub fn run(
     check(kernel, jobs, count, bursts)?;
     if u64::from(org.burst_bytes()) != BURST {
         let message = format!("units read bursts of {BURST} bytes; this device's have {}", org.burst_bytes());
-        return Err(Fault { bank: None, refresh: false, message });
+        return Err(GeoPimFault { bank: None, refresh: false, message });
     }
     let fixed = Fixed { kernel, gaps: Gaps::new(config), clock: Clock::new(kernel.unit.clock_khz, config), row };
     let pad = if kernel.replicated { Scratchpad::new(kernel.unit.scratchpad_bytes) } else { None };
-    let units =
-        jobs.iter().map(|job| Unit::new(Walk::new(kernel, job, bursts), start, &fixed.clock, pad.is_some())).collect();
+    let units = jobs
+        .iter()
+        .map(|job| GeoPimUnit::new(JobCursor::new(kernel, job, bursts), start, &fixed.clock, pad.is_some()))
+        .collect();
     let pcs = org.pseudochannel as usize;
     let mut engine = Engine {
         config,
@@ -129,7 +131,7 @@ struct Engine<'e, 'k, S> {
     refresh: Refreshes,
     fixed: Fixed<'k>,
     jobs: &'k [Job],
-    units: Vec<Unit<'k>>,
+    units: Vec<GeoPimUnit<'k>>,
     pauses: Vec<Pause>,
     shared: Vec<Shared>,
     /// Units that wait for their turn, by the tick at which they are ready.
@@ -143,7 +145,7 @@ struct Engine<'e, 'k, S> {
 }
 
 impl<S: FnMut(Issued)> Engine<'_, '_, S> {
-    fn run(&mut self, banks: &mut impl Banks) -> Result<(), Fault> {
+    fn run(&mut self, banks: &mut impl Banks) -> Result<(), GeoPimFault> {
         for n in 0..self.units.len() {
             self.advance(n, banks)?;
         }
@@ -186,15 +188,15 @@ impl<S: FnMut(Issued)> Engine<'_, '_, S> {
     }
 
     /// Refreshes that come so often, or take so long, that no access fits between them.
-    fn progress(&mut self) -> Result<(), Fault> {
-        let of = |u: &Unit<'_>| u.counts.map_reads + u.counts.operand_reads + u.counts.writes;
+    fn progress(&mut self) -> Result<(), GeoPimFault> {
+        let of = |u: &GeoPimUnit<'_>| u.counts.map_reads + u.counts.operand_reads + u.counts.writes;
         let accesses = self.units.iter().map(of).sum();
         self.vain = if accesses == self.vain.0 { (accesses, self.vain.1 + 1) } else { (accesses, 0) };
         match self.vain.1 > 1000 {
             false => Ok(()),
             true => {
                 let message = "refreshes leave no time for the units' accesses".into();
-                Err(Fault { bank: None, refresh: true, message })
+                Err(GeoPimFault { bank: None, refresh: true, message })
             }
         }
     }
@@ -212,7 +214,7 @@ impl<S: FnMut(Issued)> Engine<'_, '_, S> {
     }
 
     /// The unit goes on to its next pause.
-    fn advance(&mut self, n: usize, banks: &mut impl Banks) -> Result<(), Fault> {
+    fn advance(&mut self, n: usize, banks: &mut impl Banks) -> Result<(), GeoPimFault> {
         let due = self.due(n);
         let (config, bank, sink) = (self.config, self.jobs[n].bank, &mut *self.sink);
         let mut trace = |tick, command, row, column| sink(issued(config, bank, tick, command, row, column));
@@ -279,7 +281,7 @@ impl<S: FnMut(Issued)> Engine<'_, '_, S> {
         let first = pc * self.config.org.banks_per_pc() as usize;
         let due = self.refresh.due[first];
         let gaps = &self.fixed.gaps;
-        let all = |all: &[Unit<'_>], command| {
+        let all = |all: &[GeoPimUnit<'_>], command| {
             units.iter().map(|n| all[*n].bank.earliest(gaps, command)).max().unwrap_or(0).max(due)
         };
         if units.iter().any(|n| self.units[*n].bank.open.is_some()) {
@@ -322,9 +324,9 @@ impl<S: FnMut(Issued)> Engine<'_, '_, S> {
             }
         }
         let units = self.jobs.iter().zip(self.units.drain(..)).zip(ends).map(|((job, mut unit), through)| {
-            unit.ledger.wait(through, Label::Operand);
-            unit.ledger.spend(end, Label::Idle);
-            unit.enter(State::Done, through);
+            unit.ledger.wait(through, TickLabel::Operand);
+            unit.ledger.spend(end, TickLabel::Idle);
+            unit.enter(UnitPhase::Done, through);
             UnitReport {
                 bank: job.bank,
                 end: through,

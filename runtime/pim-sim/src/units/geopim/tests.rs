@@ -55,13 +55,13 @@ const MAP_BURST: u64 = 64 * 32;
 
 const MAP: Map = Map { width: 8, height: 8, channels: 128, base: 0, border: Border::Clamp };
 
-fn kernel(fold: bool, order: Order) -> Kernel {
-    Kernel { unit: UnitConfig::default(), map: MAP, fold, order, replicated: true }
+fn kernel(fold: bool, order: Order) -> GeoPimKernel {
+    GeoPimKernel { unit: UnitConfig::default(), map: MAP, fold, order, replicated: true }
 }
 
 /// A query whose samples do not move, in every bank of the list.
 struct Setup {
-    kernel: Kernel,
+    kernel: GeoPimKernel,
     jobs: Vec<Job>,
     memory: Memory,
 }
@@ -75,13 +75,13 @@ fn value(x: u32, y: u32, c: u32) -> u16 {
     h((x as f32 - 2.0 * y as f32) * 0.5 + (c % 7) as f32 * 0.25)
 }
 
-fn setup(kernel: Kernel, banks: &[usize], queries: &[(Query, u16)], patches: bool) -> Setup {
+fn setup(kernel: GeoPimKernel, banks: &[usize], queries: &[(Query, u16)], patches: bool) -> Setup {
     with_offsets(kernel, banks, queries, patches, |_| false)
 }
 
 /// The same, where queries of these numbers have offsets.
 fn with_offsets(
-    kernel: Kernel,
+    kernel: GeoPimKernel,
     banks: &[usize],
     queries: &[(Query, u16)],
     patches: bool,
@@ -134,7 +134,7 @@ impl Setup {
         let report = run(&config, refresh, &self.kernel, &self.jobs, &mut self.memory, 100, |c| trace.push(c)).unwrap();
         trace.sort_by_key(|c| c.tick);
         for unit in &report.units {
-            let sum: u64 = Label::ALL.map(|l| unit.ledger.of(l)).iter().sum();
+            let sum: u64 = TickLabel::ALL.map(|l| unit.ledger.of(l)).iter().sum();
             assert_eq!(sum, report.end - report.start, "every tick has a label");
         }
         (report, trace)
@@ -146,7 +146,7 @@ fn at(x: f32, y: f32) -> Query {
 }
 
 /// What a unit must have computed, from the definition.
-fn expected(kernel: &Kernel, query: &Query, samples: u16, offsets: bool) -> Vec<u16> {
+fn expected(kernel: &GeoPimKernel, query: &Query, samples: u16, offsets: bool) -> Vec<u16> {
     let mut sums = Accumulators::new(kernel.map.channels as usize);
     for s in 0..samples {
         let sample = query.sample(s, offsets.then(|| offset(s)), &kernel.map);
@@ -167,7 +167,12 @@ fn expected(kernel: &Kernel, query: &Query, samples: u16, offsets: bool) -> Vec<
 fn cycles(report: &Report, n: usize) -> f64 {
     let unit = &report.units[n];
     let of = |l| unit.ledger.of(l);
-    (of(Label::Compute) + of(Label::Column) + of(Label::Row) + of(Label::Activate) + of(Label::Address)) as f64 / 2.0
+    (of(TickLabel::Compute)
+        + of(TickLabel::Column)
+        + of(TickLabel::Row)
+        + of(TickLabel::Activate)
+        + of(TickLabel::Address)) as f64
+        / 2.0
 }
 
 /// Row 76: the sample lies in one patch, so every access of the map but the first finds its row open; a tile of 16
@@ -182,14 +187,14 @@ fn eighty_cycles_a_sample() {
         let (report, _) = s.run(Refresh::Off);
         let unit = &report.units[0];
         let of = |l| unit.ledger.of(l);
-        assert_eq!(of(Label::Compute), 2 * each * SAMPLES, "two ticks a cycle");
+        assert_eq!(of(TickLabel::Compute), 2 * each * SAMPLES, "two ticks a cycle");
         // What is waited for before the first product: parameters, weights, the row, four bursts.
         let fill = unit.first_product.unwrap() - report.start;
-        let map = of(Label::Column) + of(Label::Row) + of(Label::Activate) + of(Label::Address);
+        let map = of(TickLabel::Column) + of(TickLabel::Row) + of(TickLabel::Activate) + of(TickLabel::Address);
         let before = fill - map;
         assert_eq!(
             unit.end - unit.first_product.unwrap(),
-            2 * each * SAMPLES + of(Label::Operand) - before,
+            2 * each * SAMPLES + of(TickLabel::Operand) - before,
             "after the fill there is nothing but products and operands"
         );
         assert_eq!(
@@ -228,7 +233,7 @@ fn states() {
     let (report, trace) = s.run(Refresh::Off);
     let unit = &report.units[0];
     assert_eq!(unit.states, States { loads: 2, queries: 5, samples: 16, tiles: 16 * 8, outputs: 5 });
-    use State::{Done, Idle, Load, Output, Process};
+    use UnitPhase::{Done, Idle, Load, Output, Process};
     let seen: Vec<_> = unit.phases.iter().map(|p| (p.state, p.samples, p.tiles)).collect();
     let query = |samples| [(Process, samples, 8 * samples), (Output, 0, 0)];
     let mut wanted = vec![(Idle, 0, 0), (Load, 0, 0)];
@@ -355,7 +360,7 @@ fn tiles_outermost() {
     let ((a, all), (b, few)) = (run_with(Order::TileMajor, 128), run_with(Order::TileOuter, 16));
     assert_eq!(a, b);
     assert_eq!(all.states, few.states);
-    assert_eq!(all.ledger.of(Label::Compute), few.ledger.of(Label::Compute));
+    assert_eq!(all.ledger.of(TickLabel::Compute), few.ledger.of(TickLabel::Compute));
     assert_eq!(all.counts.map_reads, few.counts.map_reads);
     // Three bursts of weights for 40 samples in each of 16 passes; those of the short query stay.
     assert_eq!((all.counts.operand_reads, few.counts.operand_reads), (2 + 3 + 1, 2 + 16 * 3 + 1));
@@ -420,7 +425,7 @@ proptest! {
         let mut trace = Vec::new();
         let report = run(&config, refresh, &s.kernel, &s.jobs, &mut s.memory, 1000, |c| trace.push(c)).unwrap();
         for unit in &report.units {
-            let sum: u64 = Label::ALL.map(|l| unit.ledger.of(l)).iter().sum();
+            let sum: u64 = TickLabel::ALL.map(|l| unit.ledger.of(l)).iter().sum();
             prop_assert_eq!(sum, report.end - report.start);
             for (q, (query, samples)) in queries.iter().enumerate() {
                 let got = s.memory.get(unit.bank, OUTPUT + 256 * q as u64, 128);

@@ -8,18 +8,18 @@
 //! * The result is written when the lanes are done; the next query's first product waits for that.
 
 use super::clock::Clock;
-use super::kernel::{Banks, Fault, Kernel};
-use super::ledger::{Label, Ledger};
+use super::kernel::{Banks, GeoPimFault, GeoPimKernel};
+use super::ledger::{Ledger, TickLabel};
 use super::rows::{Bank, Gaps};
 use super::scratchpad::Scratchpad;
-use super::walk::{Group, Kind, Phase, State, Walk};
+use super::walk::{BurstGroup, BurstPurpose, JobCursor, Phase, UnitPhase};
 use crate::dram::Command;
 use std::collections::VecDeque;
 
 /// Numbers that do not change while units run.
 #[derive(Debug)]
 pub struct Fixed<'k> {
-    pub kernel: &'k Kernel,
+    pub kernel: &'k GeoPimKernel,
     pub gaps: Gaps,
     pub clock: Clock,
     /// Bursts of a row.
@@ -71,8 +71,8 @@ pub type Trace<'t> = &'t mut dyn FnMut(u64, Command, u32, u32);
 
 /// A unit at work.
 #[derive(Debug)]
-pub struct Unit<'k> {
-    pub walk: Walk<'k>,
+pub struct GeoPimUnit<'k> {
+    pub walk: JobCursor<'k>,
     pub bank: Bank,
     pub ledger: Ledger,
     pub counts: Counts,
@@ -82,7 +82,7 @@ pub struct Unit<'k> {
     pub phases: Vec<Phase>,
     /// Samples and half buffers of the phases before the last.
     told: (u64, u64),
-    group: Group,
+    group: BurstGroup,
     /// The next burst of the group.
     at: usize,
     /// The group has been begun: the tick before which none of its commands is issued.
@@ -107,19 +107,19 @@ pub struct Unit<'k> {
     yielding: bool,
 }
 
-impl<'k> Unit<'k> {
+impl<'k> GeoPimUnit<'k> {
     /// A unit that begins at a tick, its bank closed.
-    pub fn new(walk: Walk<'k>, start: u64, clock: &Clock, yielding: bool) -> Unit<'k> {
+    pub fn new(walk: JobCursor<'k>, start: u64, clock: &Clock, yielding: bool) -> GeoPimUnit<'k> {
         let cycle = clock.cycle(start);
-        Unit {
+        GeoPimUnit {
             walk,
             bank: Bank::default(),
             ledger: Ledger::new(start),
             counts: Counts::default(),
             first_product: None,
-            phases: vec![Phase { state: State::Idle, begin: start, samples: 0, tiles: 0 }],
+            phases: vec![Phase { state: UnitPhase::Idle, begin: start, samples: 0, tiles: 0 }],
             told: (0, 0),
-            group: Group::default(),
+            group: BurstGroup::default(),
             at: 0,
             begin: start,
             counted: false,
@@ -143,7 +143,7 @@ impl<'k> Unit<'k> {
         mut pad: Option<&mut Scratchpad>,
         due: u64,
         trace: Trace<'_>,
-    ) -> Result<Pause, Fault> {
+    ) -> Result<Pause, GeoPimFault> {
         loop {
             if self.at == self.group.bursts.len() {
                 self.finish(fixed);
@@ -157,14 +157,14 @@ impl<'k> Unit<'k> {
                 continue;
             }
             let burst = self.group.bursts[self.at];
-            if self.group.kind == Kind::Tile
+            if self.group.kind == BurstPurpose::Tile
                 && let Some(pad) = pad.as_deref_mut()
             {
                 let asked = fixed.clock.cycle(self.begin.max(self.cursor));
                 let cycles = u64::from(fixed.kernel.unit.scratchpad_cycles.max(1));
                 if let Some(there) = pad.serve(burst, asked, cycles) {
                     let there = fixed.clock.tick(there);
-                    self.ledger.note(self.cursor, there, Label::Column);
+                    self.ledger.note(self.cursor, there, TickLabel::Column);
                     self.arrival = self.arrival.max(there);
                     self.cursor = self.cursor.max(fixed.clock.tick(asked)) + 1;
                     self.counts.shared += 1;
@@ -176,7 +176,7 @@ impl<'k> Unit<'k> {
                 Some(pause) => return Ok(pause),
                 None if self.counted => {}
                 None => {
-                    if self.group.kind == Kind::Tile
+                    if self.group.kind == BurstPurpose::Tile
                         && let Some(pad) = pad.as_deref_mut()
                     {
                         pad.deposit(burst);
@@ -211,10 +211,10 @@ impl<'k> Unit<'k> {
         self.issue(command, row, column, tick, trace);
         if command == Command::PrePb {
             self.counts.precharges += 1;
-            self.ledger.note(self.cursor, tick + 1, self.label(Label::Row));
+            self.ledger.note(self.cursor, tick + 1, self.label(TickLabel::Row));
         } else {
             let there = tick + fixed.gaps.own(column_command, column_command).max(1);
-            self.ledger.note(self.cursor, there, self.label(Label::Column));
+            self.ledger.note(self.cursor, there, self.label(TickLabel::Column));
             self.arrival = there;
             (self.at, self.counted) = (self.at + 1, false);
         }
@@ -224,14 +224,14 @@ impl<'k> Unit<'k> {
 
     /// What the group at hand does to columns.
     pub fn column_command(&self) -> Command {
-        if self.group.kind == Kind::Output { Command::Wr } else { Command::Rd }
+        if self.group.kind == BurstPurpose::Output { Command::Wr } else { Command::Rd }
     }
 
     /// The row that the unit wanted was opened at `tick`; it was ready at `ready`.
     pub fn activated(&mut self, row: u32, ready: u64, tick: u64, trace: Trace<'_>) {
-        self.ledger.note(self.cursor, ready, self.label(Label::Row));
-        self.ledger.note(self.cursor.max(ready), tick, Label::Activate);
-        self.ledger.note(tick, tick + 1, self.label(Label::Row));
+        self.ledger.note(self.cursor, ready, self.label(TickLabel::Row));
+        self.ledger.note(self.cursor.max(ready), tick, TickLabel::Activate);
+        self.ledger.note(tick, tick + 1, self.label(TickLabel::Row));
         self.issue(Command::Act, row, 0, tick, trace);
         self.counts.activations += 1;
         self.cursor = tick + 1;
@@ -239,7 +239,7 @@ impl<'k> Unit<'k> {
 
     /// A refresh kept the bank up to `until`.
     pub fn refreshed(&mut self, until: u64) {
-        self.ledger.note(self.cursor, until, Label::Refresh);
+        self.ledger.note(self.cursor, until, TickLabel::Refresh);
         self.cursor = self.cursor.max(until);
     }
 
@@ -256,15 +256,15 @@ impl<'k> Unit<'k> {
 
     /// Before the first command for a burst in `row`: who is to blame if another row is open?
     fn displace(&mut self, row: u32) {
-        if self.group.kind != Kind::Tile {
+        if self.group.kind != BurstPurpose::Tile {
             self.displaced = self.displaced.or(self.bank.open.filter(|open| *open != row));
         } else if let Some(displaced) = self.displaced.take() {
             self.restoring = displaced == row;
         }
     }
 
-    fn label(&self, of_map: Label) -> Label {
-        if self.group.kind == Kind::Tile && !self.restoring { of_map } else { Label::Operand }
+    fn label(&self, of_map: TickLabel) -> TickLabel {
+        if self.group.kind == BurstPurpose::Tile && !self.restoring { of_map } else { TickLabel::Operand }
     }
 
     fn count(&mut self, command: Command) {
@@ -275,11 +275,11 @@ impl<'k> Unit<'k> {
             _ => counts.hits += 1,
         }
         match self.group.kind {
-            Kind::Tile => {
+            BurstPurpose::Tile => {
                 counts.map_reads += 1;
                 counts.map_hits += u64::from(command.is_column());
             }
-            Kind::Output => counts.writes += 1,
+            BurstPurpose::Output => counts.writes += 1,
             _ => counts.operand_reads += 1,
         }
     }
@@ -288,9 +288,9 @@ impl<'k> Unit<'k> {
     fn prepare(&mut self, fixed: &Fixed<'_>) {
         (self.at, self.restoring) = (0, false);
         self.begin = match self.group.kind {
-            Kind::Params | Kind::Weights | Kind::Offsets => 0,
-            Kind::Output => fixed.clock.tick(self.lanes),
-            Kind::Tile => {
+            BurstPurpose::Params | BurstPurpose::Weights | BurstPurpose::Offsets => 0,
+            BurstPurpose::Output => fixed.clock.tick(self.lanes),
+            BurstPurpose::Tile => {
                 let halves = fixed.kernel.unit.buffers as usize;
                 let free = if self.ends.len() < halves { 0 } else { self.ends[self.ends.len() - halves] };
                 fixed.clock.tick(free.max(self.addresses))
@@ -298,9 +298,9 @@ impl<'k> Unit<'k> {
         };
         self.arrival = self.begin;
         let state = match self.group.kind {
-            Kind::Params => State::Load,
-            Kind::Weights | Kind::Offsets | Kind::Tile => State::Process,
-            Kind::Output => State::Output,
+            BurstPurpose::Params => UnitPhase::Load,
+            BurstPurpose::Weights | BurstPurpose::Offsets | BurstPurpose::Tile => UnitPhase::Process,
+            BurstPurpose::Output => UnitPhase::Output,
         };
         if self.phases.last().is_none_or(|p| p.state != state) {
             self.enter(state, self.begin.max(self.cursor));
@@ -308,8 +308,8 @@ impl<'k> Unit<'k> {
     }
 
     /// A new state, and the work of the one that it follows. The group at hand is the new state's.
-    pub fn enter(&mut self, state: State, begin: u64) {
-        let pending = u64::from(state == State::Process && self.group.kind == Kind::Tile);
+    pub fn enter(&mut self, state: UnitPhase, begin: u64) {
+        let pending = u64::from(state == UnitPhase::Process && self.group.kind == BurstPurpose::Tile);
         let now = (self.walk.states.samples, self.walk.states.tiles - pending);
         if let Some(last) = self.phases.last_mut() {
             (last.samples, last.tiles) = (now.0 - self.told.0, now.1 - self.told.1);
@@ -325,21 +325,21 @@ impl<'k> Unit<'k> {
         match self.group.kind {
             // The first call comes before any group.
             _ if self.group.bursts.is_empty() && self.group.cycles == 0 => {}
-            Kind::Params | Kind::Offsets => {
+            BurstPurpose::Params | BurstPurpose::Offsets => {
                 self.addresses = there + u64::from(fixed.kernel.unit.address_cycles);
             }
-            Kind::Weights => self.weights = there,
-            Kind::Output => {
-                self.ledger.wait(clock.tick(there), Label::Operand);
+            BurstPurpose::Weights => self.weights = there,
+            BurstPurpose::Output => {
+                self.ledger.wait(clock.tick(there), TickLabel::Operand);
                 self.lanes = self.lanes.max(there);
             }
-            Kind::Tile => {
+            BurstPurpose::Tile => {
                 let from = there.max(self.lanes).max(self.weights);
-                self.ledger.wait(clock.tick(from), Label::Address);
+                self.ledger.wait(clock.tick(from), TickLabel::Address);
                 self.first_product.get_or_insert(clock.tick(from));
                 self.lanes = from + self.group.cycles;
                 self.counts.cycles += self.group.cycles;
-                self.ledger.spend(clock.tick(self.lanes), Label::Compute);
+                self.ledger.spend(clock.tick(self.lanes), TickLabel::Compute);
                 self.ends.push_back(self.lanes);
                 if self.ends.len() > 2 {
                     self.ends.pop_front();

@@ -1,12 +1,12 @@
 //! What a unit does, in order, without time: which bursts it reads and writes, and what it computes from them.
 
-use super::kernel::{BURST, Banks, Fault, Job, Kernel};
+use super::kernel::{BURST, Banks, GeoPimFault, GeoPimKernel, Job};
 use super::{Accumulators, Order, Query, Sample};
 use ptoc_pim_stream::register::Parameters;
 
 /// What a group of bursts is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum BurstPurpose {
     /// Parameter entries.
     Params,
     /// Attention weights of the next samples.
@@ -21,9 +21,9 @@ pub enum Kind {
 
 /// Bursts that belong together.
 #[derive(Clone, Debug)]
-pub struct Group {
+pub struct BurstGroup {
     /// What for.
-    pub kind: Kind,
+    pub kind: BurstPurpose,
     /// Their numbers in the bank, in the order in which they are read or written.
     pub bursts: Vec<u64>,
     /// Cycles that the lanes then compute.
@@ -32,9 +32,9 @@ pub struct Group {
     pub first: bool,
 }
 
-impl Default for Group {
-    fn default() -> Group {
-        Group { kind: Kind::Params, bursts: Vec::new(), cycles: 0, first: false }
+impl Default for BurstGroup {
+    fn default() -> BurstGroup {
+        BurstGroup { kind: BurstPurpose::Params, bursts: Vec::new(), cycles: 0, first: false }
     }
 }
 
@@ -55,7 +55,7 @@ pub struct States {
 
 /// What a unit is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum State {
+pub enum UnitPhase {
     /// Nothing yet.
     Idle,
     /// Parameter entries come into the registers.
@@ -72,7 +72,7 @@ pub enum State {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Phase {
     /// Which.
-    pub state: State,
+    pub state: UnitPhase,
     /// The first tick.
     pub begin: u64,
     /// Samples begun in it.
@@ -82,7 +82,7 @@ pub struct Phase {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+enum JobStage {
     Params,
     Query,
     Sample,
@@ -92,10 +92,10 @@ enum Stage {
 
 /// A unit on its way through its job.
 #[derive(Clone, Debug)]
-pub struct Walk<'k> {
-    kernel: &'k Kernel,
+pub struct JobCursor<'k> {
+    kernel: &'k GeoPimKernel,
     job: &'k Job,
-    stage: Stage,
+    stage: JobStage,
     query: u16,
     entry: Parameters,
     sample: u16,
@@ -137,14 +137,14 @@ impl Held {
     }
 }
 
-impl<'k> Walk<'k> {
+impl<'k> JobCursor<'k> {
     /// At the beginning of a job in a bank of `limit` bursts.
-    pub fn new(kernel: &'k Kernel, job: &'k Job, limit: u64) -> Walk<'k> {
+    pub fn new(kernel: &'k GeoPimKernel, job: &'k Job, limit: u64) -> JobCursor<'k> {
         let channels = kernel.map.channels as usize;
-        Walk {
+        JobCursor {
             kernel,
             job,
-            stage: Stage::Params,
+            stage: JobStage::Params,
             query: 0,
             entry: Parameters::default(),
             sample: 0,
@@ -164,20 +164,20 @@ impl<'k> Walk<'k> {
     pub fn next(
         &mut self,
         banks: &mut impl Banks,
-        group: &mut Group,
+        group: &mut BurstGroup,
         open: Option<u32>,
         row: u64,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, GeoPimFault> {
         group.bursts.clear();
         (group.cycles, group.first) = (0, false);
         loop {
             match self.stage {
-                Stage::Params if self.query >= self.job.queries => return Ok(false),
-                Stage::Params => {
-                    self.stage = Stage::Query;
+                JobStage::Params if self.query >= self.job.queries => return Ok(false),
+                JobStage::Params => {
+                    self.stage = JobStage::Query;
                     let entries = self.kernel.unit.entries.min(u32::from(u16::MAX)) as u16;
                     if self.query.is_multiple_of(entries) {
-                        group.kind = Kind::Params;
+                        group.kind = BurstPurpose::Params;
                         let first = self.job.params / BURST + u64::from(self.query);
                         let count = u64::from(entries.min(self.job.queries - self.query));
                         group.bursts.extend(first..first + count);
@@ -185,12 +185,12 @@ impl<'k> Walk<'k> {
                         return Ok(true);
                     }
                 }
-                Stage::Query => self.begin_query(banks)?,
-                Stage::Sample if self.sample >= self.entry.samples => self.stage = Stage::Output,
-                Stage::Sample => {
+                JobStage::Query => self.begin_query(banks)?,
+                JobStage::Sample if self.sample >= self.entry.samples => self.stage = JobStage::Output,
+                JobStage::Sample => {
                     let s = u64::from(self.sample);
                     if let Some(burst) = self.weights.turn(banks, self.job.bank, self.entry.weights + 2 * s) {
-                        group.kind = Kind::Weights;
+                        group.kind = BurstPurpose::Weights;
                         group.bursts.push(burst);
                         return Ok(true);
                     }
@@ -198,22 +198,22 @@ impl<'k> Walk<'k> {
                     if self.entry.has_offsets
                         && let Some(burst) = self.offsets.turn(banks, self.job.bank, address)
                     {
-                        group.kind = Kind::Offsets;
+                        group.kind = BurstPurpose::Offsets;
                         group.bursts.push(burst);
                         return Ok(true);
                     }
                     self.take_sample(banks);
-                    self.stage = Stage::Tile(0);
+                    self.stage = JobStage::Tile(0);
                 }
-                Stage::Tile(n) => {
+                JobStage::Tile(n) => {
                     if self.tile(n, group, open, row) {
-                        self.stage = Stage::Tile(n + 1);
+                        self.stage = JobStage::Tile(n + 1);
                         return Ok(true);
                     }
                     self.sample += 1;
-                    self.stage = Stage::Sample;
+                    self.stage = JobStage::Sample;
                 }
-                Stage::Output => {
+                JobStage::Output => {
                     self.output(banks, group);
                     if !group.bursts.is_empty() {
                         return Ok(true);
@@ -223,8 +223,8 @@ impl<'k> Walk<'k> {
         }
     }
 
-    fn begin_query(&mut self, banks: &impl Banks) -> Result<(), Fault> {
-        let fault = |message: String| Err(Fault { bank: Some(self.job.bank), refresh: false, message });
+    fn begin_query(&mut self, banks: &impl Banks) -> Result<(), GeoPimFault> {
+        let fault = |message: String| Err(GeoPimFault { bank: Some(self.job.bank), refresh: false, message });
         let burst = self.job.params / BURST + u64::from(self.query);
         let entry = match Parameters::decode(&banks.read(self.job.bank, burst)) {
             Ok(entry) => entry,
@@ -232,7 +232,7 @@ impl<'k> Walk<'k> {
         };
         if !entry.valid {
             self.query += 1;
-            self.stage = Stage::Params;
+            self.stage = JobStage::Params;
             return Ok(());
         }
         let end = self.limit * BURST;
@@ -255,13 +255,13 @@ impl<'k> Walk<'k> {
         (self.weights, self.offsets) = (Held::default(), Held::default());
         self.sums.clear();
         self.states.queries += 1;
-        self.stage = Stage::Sample;
+        self.stage = JobStage::Sample;
         Ok(())
     }
 
     /// Computes with the sample as a whole; its time is that of its tiles.
     fn take_sample(&mut self, banks: &impl Banks) {
-        let Kernel { map, fold, .. } = self.kernel;
+        let GeoPimKernel { map, fold, .. } = self.kernel;
         // In later passes the tile adds what it always would.
         let adds = self.pass == 0;
         let e = &self.entry;
@@ -293,8 +293,8 @@ impl<'k> Walk<'k> {
     }
 
     /// Half buffer number `n` of the sample; false behind the last.
-    fn tile(&mut self, n: u32, group: &mut Group, open: Option<u32>, row: u64) -> bool {
-        let Kernel { unit, map, fold, order, .. } = self.kernel;
+    fn tile(&mut self, n: u32, group: &mut BurstGroup, open: Option<u32>, row: u64) -> bool {
+        let GeoPimKernel { unit, map, fold, order, .. } = self.kernel;
         let Some(sample) = self.found else { return false };
         let place = &self.job.place;
         let bursts = map.channels / 16;
@@ -331,15 +331,15 @@ impl<'k> Walk<'k> {
             };
             group.bursts.sort_by_key(|b| rank(b / row));
         }
-        (group.kind, group.first) = (Kind::Tile, n == 0);
+        (group.kind, group.first) = (BurstPurpose::Tile, n == 0);
         self.states.tiles += 1;
         true
     }
 
     /// The result of the query, or of a pass; and what comes then.
-    fn output(&mut self, banks: &mut impl Banks, group: &mut Group) {
-        let Kernel { unit, map, order, .. } = self.kernel;
-        group.kind = Kind::Output;
+    fn output(&mut self, banks: &mut impl Banks, group: &mut BurstGroup) {
+        let GeoPimKernel { unit, map, order, .. } = self.kernel;
+        group.kind = BurstPurpose::Output;
         let bursts = u64::from(map.channels / 16);
         let first = self.job.output / BURST + u64::from(self.query) * bursts;
         let after = (self.pass + 1) * unit.tile_channels;
@@ -350,7 +350,7 @@ impl<'k> Walk<'k> {
             false => group.bursts.extend(first..first + bursts),
         }
         if outer && after < map.channels {
-            (self.pass, self.sample, self.stage) = (self.pass + 1, self.entry.current, Stage::Sample);
+            (self.pass, self.sample, self.stage) = (self.pass + 1, self.entry.current, JobStage::Sample);
             return;
         }
         let values = self.sums.output();
@@ -363,6 +363,6 @@ impl<'k> Walk<'k> {
         }
         self.states.outputs += 1;
         self.query += 1;
-        self.stage = Stage::Params;
+        self.stage = JobStage::Params;
     }
 }

@@ -1,10 +1,10 @@
 //! HBM-PIM: one unit for two banks, 16 lanes of f16, driven by column commands (Samsung's HBM-PIM; `spec/stream.md`).
 //!
-//! [`Unit`] executes its program: each column command that reaches it steps it by one instruction. [`Mode`] is the
-//! state of a pseudo-channel that decides which commands do.
+//! [`HbmPimUnit`] executes its program: each column command that reaches it steps it by one instruction. [`PimMode`] is
+//! the state of a pseudo-channel that decides which commands do.
 
 mod mode;
 mod unit;
 
-pub use mode::{Control, Mode, ModeMachine, Parity};
-pub use unit::{Access, Fault, Step, Unit};
+pub use mode::{Control, ModeMachine, Parity, PimMode};
+pub use unit::{ColumnAccess, HbmPimFault, HbmPimUnit, StepResult};

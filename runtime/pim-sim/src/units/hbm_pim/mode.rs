@@ -1,10 +1,10 @@
 //! Modes of a pseudo-channel together with the units whose registers the writes of [`ptoc_pim_stream::mode`] reach.
 
-use super::Unit;
+use super::HbmPimUnit;
 use crate::units::vector::{BYTES, Vector};
 use ptoc_pim_stream::mode::{self, Register};
 
-pub use ptoc_pim_stream::mode::{Mode, Parity};
+pub use ptoc_pim_stream::mode::{Parity, PimMode};
 
 /// What a column command to a reserved row did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,7 +14,7 @@ pub enum Control {
     /// It was taken as one of several writes that change the mode.
     Counted,
     /// It changed the mode.
-    Changed(Mode),
+    Changed(PimMode),
     /// It wrote registers of every unit: operands.
     Registers,
     /// It wrote their programs or their configuration.
@@ -27,11 +27,11 @@ pub struct ModeMachine(mode::Machine);
 
 impl ModeMachine {
     /// The mode.
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> PimMode {
         self.0.mode()
     }
 
-    /// Which commands step the units in [`Mode::AllBankPim`].
+    /// Which commands step the units in [`PimMode::AllBankPim`].
     pub fn parity(&self) -> Parity {
         self.0.parity()
     }
@@ -43,7 +43,14 @@ impl ModeMachine {
     }
 
     /// A write of `data` to `bank`, `row`, `column`, which may be for the mode or for the units' registers.
-    pub fn write(&mut self, bank: usize, row: u32, column: u32, data: &[u8; BYTES], units: &mut [Unit]) -> Control {
+    pub fn write(
+        &mut self,
+        bank: usize,
+        row: u32,
+        column: u32,
+        data: &[u8; BYTES],
+        units: &mut [HbmPimUnit],
+    ) -> Control {
         let vector = Vector::from_bytes(data);
         let register = match self.0.write(bank as u32, row, column, data) {
             mode::Control::None => return Control::None,
@@ -89,21 +96,21 @@ mod tests {
     #[test]
     fn the_way_in_and_out() {
         let mut m = ModeMachine::default();
-        let mut units = vec![Unit::default(); 8];
+        let mut units = vec![HbmPimUnit::default(); 8];
         for bank in [0, 4, 8] {
             assert_eq!(m.write(bank, 0x17ff, 0x1f, &ZERO, &mut units), Control::Counted);
         }
         assert_eq!(m.write(8, 0x17ff, 0x1f, &ZERO, &mut units), Control::Counted);
-        assert_eq!(m.write(12, 0x17ff, 0x1f, &ZERO, &mut units), Control::Changed(Mode::AllBank));
+        assert_eq!(m.write(12, 0x17ff, 0x1f, &ZERO, &mut units), Control::Changed(PimMode::AllBank));
         assert_eq!(m.write(0, 100, 0, &ZERO, &mut units), Control::None);
         let on: [u8; BYTES] = std::array::from_fn(|i| u8::from(i == 0 || i == 16));
-        assert_eq!(m.write(0, 0x3fff, 0, &on, &mut units), Control::Changed(Mode::AllBankPim));
+        assert_eq!(m.write(0, 0x3fff, 0, &on, &mut units), Control::Changed(PimMode::AllBankPim));
         assert_eq!(m.parity(), Parity::Odd);
         assert!(m.steps(1, 100) && !m.steps(2, 100) && !m.steps(1, 0x1000));
-        assert_eq!(m.write(0, 0x3fff, 0, &ZERO, &mut units), Control::Changed(Mode::AllBank));
+        assert_eq!(m.write(0, 0x3fff, 0, &ZERO, &mut units), Control::Changed(PimMode::AllBank));
         assert!(!m.steps(1, 100));
         assert_eq!(m.write(0, 0x1fff, 0x1f, &ZERO, &mut units), Control::Counted);
-        assert_eq!(m.write(1, 0x1fff, 0x1f, &ZERO, &mut units), Control::Changed(Mode::SingleBank));
+        assert_eq!(m.write(1, 0x1fff, 0x1f, &ZERO, &mut units), Control::Changed(PimMode::SingleBank));
     }
 
     #[test]
@@ -114,13 +121,13 @@ mod tests {
         }
         assert_eq!(m.write(0, 7, 7, &ZERO, &mut []), Control::None);
         assert_eq!(m.write(3, 0x17ff, 0x1f, &ZERO, &mut []), Control::Counted);
-        assert_eq!(m.mode(), Mode::SingleBank);
+        assert_eq!(m.mode(), PimMode::SingleBank);
     }
 
     #[test]
     fn registers_of_every_unit() {
         let mut m = ModeMachine::default();
-        let mut units = vec![Unit::default(); 2];
+        let mut units = vec![HbmPimUnit::default(); 2];
         for bank in 0..4 {
             m.write(bank, 0x17ff, 0x1f, &ZERO, &mut units);
         }

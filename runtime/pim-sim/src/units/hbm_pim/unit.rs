@@ -2,14 +2,14 @@
 
 use crate::units::vector::{Vector, add, mul, relu};
 use ptoc_pim_stream::WordError;
-use ptoc_pim_stream::crf::{Alu, ENTRIES, Instruction, Operand, Place, REGISTERS};
+use ptoc_pim_stream::crf::{Alu, ENTRIES, Instruction, Operand, OperandLocation, REGISTERS};
 
 /// Steps of an instruction with automatic indices, and of FILL.
 const REPEATS: u8 = 8;
 
 /// A column command as a unit sees it: the banks that it serves, at the address of the command.
 #[derive(Debug)]
-pub struct Access<'b> {
+pub struct ColumnAccess<'b> {
     /// Row of the command.
     pub row: u32,
     /// Column of the command.
@@ -24,7 +24,7 @@ pub struct Access<'b> {
 
 /// What a step did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum StepResult {
     /// Executed the instruction with this number.
     Executed(usize),
     /// The program has ended; the command did nothing.
@@ -33,22 +33,22 @@ pub enum Step {
 
 /// Why a command cannot be executed. The program is wrong; nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum HbmPimFault {
     /// The word is no instruction.
     Word(usize, WordError),
     /// Control ran past the last entry.
     PastEnd(usize),
     /// The instruction reads a bank on a write command, or writes one on a read command.
-    Direction(usize, Place),
+    Direction(usize, OperandLocation),
     /// The instruction uses a bank that the command does not address.
-    Bank(usize, Place),
+    Bank(usize, OperandLocation),
     /// Jumps alone, and no instruction that a command could step.
     Endless(usize),
 }
 
 /// A unit.
 #[derive(Clone, Debug)]
-pub struct Unit {
+pub struct HbmPimUnit {
     /// Vector registers A.
     pub grf_a: [Vector; REGISTERS as usize],
     /// Vector registers B.
@@ -68,10 +68,10 @@ pub struct Unit {
     ended: bool,
 }
 
-impl Default for Unit {
+impl Default for HbmPimUnit {
     /// Registers 0, a program of NOPs.
-    fn default() -> Unit {
-        Unit {
+    fn default() -> HbmPimUnit {
+        HbmPimUnit {
             grf_a: Default::default(),
             grf_b: Default::default(),
             srf_m: Default::default(),
@@ -87,7 +87,7 @@ impl Default for Unit {
     }
 }
 
-impl Unit {
+impl HbmPimUnit {
     /// Writes eight words of the program, `burst` 0 to 3.
     pub fn write_crf(&mut self, burst: usize, words: [u32; 8]) {
         self.crf[8 * burst..8 * burst + 8].copy_from_slice(&words);
@@ -116,18 +116,18 @@ impl Unit {
     }
 
     /// Executes the instruction that this column command steps.
-    pub fn step(&mut self, mut access: Access<'_>) -> Result<Step, Fault> {
+    pub fn step(&mut self, mut access: ColumnAccess<'_>) -> Result<StepResult, HbmPimFault> {
         let before = (self.pc, self.rounds);
         let outcome = self.fetch().and_then(|found| match found {
-            None => Ok(Step::Idle),
-            Some(instruction) => self.execute(instruction, &mut access).map(|()| Step::Executed(self.pc)),
+            None => Ok(StepResult::Idle),
+            Some(instruction) => self.execute(instruction, &mut access).map(|()| StepResult::Executed(self.pc)),
         });
         match outcome {
-            Ok(Step::Executed(at)) => {
+            Ok(StepResult::Executed(at)) => {
                 self.advance(at);
-                Ok(Step::Executed(at))
+                Ok(StepResult::Executed(at))
             }
-            Ok(Step::Idle) => Ok(Step::Idle),
+            Ok(StepResult::Idle) => Ok(StepResult::Idle),
             Err(fault) => {
                 (self.pc, self.rounds) = before;
                 Err(fault)
@@ -135,13 +135,13 @@ impl Unit {
         }
     }
 
-    fn at(&self, pc: usize) -> Result<Instruction, Fault> {
-        let word = self.crf.get(pc).ok_or(Fault::PastEnd(pc))?;
-        Instruction::decode(*word).map_err(|e| Fault::Word(pc, e))
+    fn at(&self, pc: usize) -> Result<Instruction, HbmPimFault> {
+        let word = self.crf.get(pc).ok_or(HbmPimFault::PastEnd(pc))?;
+        Instruction::decode(*word).map_err(|e| HbmPimFault::Word(pc, e))
     }
 
     /// Follows jumps, which take no time, to the next instruction; `None` after EXIT.
-    fn fetch(&mut self) -> Result<Option<Instruction>, Fault> {
+    fn fetch(&mut self) -> Result<Option<Instruction>, HbmPimFault> {
         let start = self.pc;
         // Without an instruction between them, jumps could go on for as many rounds as they count.
         for _ in 0..=ENTRIES {
@@ -157,13 +157,13 @@ impl Unit {
                         self.pc += 1;
                     } else {
                         self.rounds[self.pc] = Some(left - 1);
-                        self.pc = self.pc.checked_sub(usize::from(offset)).ok_or(Fault::PastEnd(self.pc))?;
+                        self.pc = self.pc.checked_sub(usize::from(offset)).ok_or(HbmPimFault::PastEnd(self.pc))?;
                     }
                 }
                 other => return Ok(Some(other)),
             }
         }
-        Err(Fault::Endless(start))
+        Err(HbmPimFault::Endless(start))
     }
 
     /// After the instruction at `at` was executed once.
@@ -179,7 +179,7 @@ impl Unit {
         }
     }
 
-    fn execute(&mut self, instruction: Instruction, access: &mut Access<'_>) -> Result<(), Fault> {
+    fn execute(&mut self, instruction: Instruction, access: &mut ColumnAccess<'_>) -> Result<(), HbmPimFault> {
         let Instruction::Alu { op, dst, a, b, auto, relu: with_relu } = instruction else { return Ok(()) };
         // An instruction that repeats takes its registers from the address.
         let auto = auto || op == Alu::Fill;
@@ -211,41 +211,47 @@ impl Unit {
         self.write(dst, di, result, access)
     }
 
-    fn read(&self, o: Operand, index: usize, access: &Access<'_>) -> Result<Vector, Fault> {
+    fn read(&self, o: Operand, index: usize, access: &ColumnAccess<'_>) -> Result<Vector, HbmPimFault> {
         Ok(match o.place {
-            Place::AOut => self.a_out,
-            Place::MOut => self.m_out,
-            Place::EvenBank | Place::OddBank => {
-                let bank = if o.place == Place::EvenBank { &access.even } else { &access.odd };
+            OperandLocation::AOut => self.a_out,
+            OperandLocation::MOut => self.m_out,
+            OperandLocation::EvenBank | OperandLocation::OddBank => {
+                let bank = if o.place == OperandLocation::EvenBank { &access.even } else { &access.odd };
                 match bank {
-                    None => return Err(Fault::Bank(self.pc, o.place)),
-                    Some(_) if access.write => return Err(Fault::Direction(self.pc, o.place)),
+                    None => return Err(HbmPimFault::Bank(self.pc, o.place)),
+                    Some(_) if access.write => return Err(HbmPimFault::Direction(self.pc, o.place)),
                     Some(burst) => **burst,
                 }
             }
-            Place::GrfA => self.grf_a[index],
-            Place::GrfB => self.grf_b[index],
-            Place::SrfM => Vector::splat(self.srf_m[index]),
-            Place::SrfA => Vector::splat(self.srf_a[index]),
+            OperandLocation::GrfA => self.grf_a[index],
+            OperandLocation::GrfB => self.grf_b[index],
+            OperandLocation::SrfM => Vector::splat(self.srf_m[index]),
+            OperandLocation::SrfA => Vector::splat(self.srf_a[index]),
         })
     }
 
-    fn write(&mut self, o: Operand, index: usize, value: Vector, access: &mut Access<'_>) -> Result<(), Fault> {
+    fn write(
+        &mut self,
+        o: Operand,
+        index: usize,
+        value: Vector,
+        access: &mut ColumnAccess<'_>,
+    ) -> Result<(), HbmPimFault> {
         match o.place {
-            Place::GrfA => self.grf_a[index] = value,
-            Place::GrfB => self.grf_b[index] = value,
-            Place::SrfM => self.srf_m[index] = value.0[0],
-            Place::SrfA => self.srf_a[index] = value.0[0],
-            Place::EvenBank | Place::OddBank => {
-                let bank = if o.place == Place::EvenBank { &mut access.even } else { &mut access.odd };
+            OperandLocation::GrfA => self.grf_a[index] = value,
+            OperandLocation::GrfB => self.grf_b[index] = value,
+            OperandLocation::SrfM => self.srf_m[index] = value.0[0],
+            OperandLocation::SrfA => self.srf_a[index] = value.0[0],
+            OperandLocation::EvenBank | OperandLocation::OddBank => {
+                let bank = if o.place == OperandLocation::EvenBank { &mut access.even } else { &mut access.odd };
                 match bank {
-                    None => return Err(Fault::Bank(self.pc, o.place)),
-                    Some(_) if !access.write => return Err(Fault::Direction(self.pc, o.place)),
+                    None => return Err(HbmPimFault::Bank(self.pc, o.place)),
+                    Some(_) if !access.write => return Err(HbmPimFault::Direction(self.pc, o.place)),
                     Some(burst) => **burst = value,
                 }
             }
             // No instruction that decodes has such a destination.
-            Place::AOut | Place::MOut => {}
+            OperandLocation::AOut | OperandLocation::MOut => {}
         }
         Ok(())
     }
@@ -257,7 +263,7 @@ impl Unit {
 fn register(o: Operand, op: Alu, auto: bool, row: u32, column: u32) -> usize {
     match auto {
         false => usize::from(o.index),
-        true if op == Alu::Mac && o.place == Place::GrfA => ((row & 1) << 2 | column >> 3 & 3) as usize,
+        true if op == Alu::Mac && o.place == OperandLocation::GrfA => ((row & 1) << 2 | column >> 3 & 3) as usize,
         true => (column & 7) as usize,
     }
 }

@@ -1,9 +1,9 @@
 //! Random kernels.
 
 use crate::tile::{
-    Access, AddrKind, Affine, Builder, CheckData, Const, Coord, Copy, Elem, EventData, EventKind, EventRef, Guard,
-    Inst, InstAttrs, Kernel, Mma, Op, Operand, PlaceLeaf, Placement, PrintPart, Purpose, RoleData, Stored, SyncMode,
-    SyncOp, Table, TensorData, TensorDir, TileData, TileRef, Ty, Value, ViewRef,
+    AddrKind, Affine, Builder, CheckData, Const, Coord, Copy, Elem, ElementPlacement, EventData, EventKind, EventRef,
+    Guard, Inst, InstAttrs, Kernel, Mma, NestAccess, Op, Operand, PlaceLeaf, PrintPart, Purpose, RoleData, Stored,
+    SyncMode, SyncOp, Table, TensorData, TensorDir, TileData, TileRef, Ty, Value, ViewRef,
 };
 use ptoc_abi::Raster;
 use ptoc_diagnostics::{FileId, Span, codes};
@@ -55,7 +55,7 @@ struct Generator {
 }
 
 impl Generator {
-    fn placement(&mut self) -> Placement {
+    fn placement(&mut self) -> ElementPlacement {
         let dims = (0..self.r.below(3))
             .map(|_| {
                 (0..self.r.below(3))
@@ -67,7 +67,7 @@ impl Generator {
                     .collect()
             })
             .collect();
-        Placement { dims, replicated: self.r.below(2) == 0 }
+        ElementPlacement { dims, replicated: self.r.below(2) == 0 }
     }
 
     fn value(&mut self) -> Value {
@@ -145,9 +145,9 @@ impl Generator {
         Stored { extents: self.values(), at: self.affine(), swizzle: *self.r.pick(&swizzles) }
     }
 
-    fn access(&mut self) -> Access {
+    fn access(&mut self) -> NestAccess {
         if self.r.below(2) == 0 {
-            return Access::Tile { tile: self.tile_ref(), row: self.affine(), col: self.affine() };
+            return NestAccess::Tile { tile: self.tile_ref(), row: self.affine(), col: self.affine() };
         }
         let tensors = self.b.kernel().tensors.len();
         let mut tensor = || cranelift_entity::EntityRef::new(self.r.below(tensors));
@@ -161,7 +161,7 @@ impl Generator {
         });
         let tables = tables.collect();
         let swizzles = [None, Swizzle::new(3, 4, 3).ok(), Swizzle::new(0, 0, 0).ok(), Swizzle::new(1, 2, -3).ok()];
-        Access::Tensor {
+        NestAccess::Tensor {
             tensor: data,
             elem: match self.r.below(4) {
                 0 => Elem::U4,

@@ -11,20 +11,20 @@ fn splat(x: f32) -> Vector {
     Vector::splat(bits(x))
 }
 
-fn unit(program: &[&str]) -> Unit {
+fn unit(program: &[&str]) -> HbmPimUnit {
     let mut words = [0; ENTRIES];
     for (word, line) in words.iter_mut().zip(program) {
         *word = Instruction::parse(line).unwrap().encode().unwrap();
     }
-    let mut unit = Unit::default();
+    let mut unit = HbmPimUnit::default();
     for burst in 0..4 {
         unit.write_crf(burst, words[8 * burst..8 * burst + 8].try_into().unwrap());
     }
     unit
 }
 
-fn read<'b>(row: u32, column: u32, even: &'b mut Vector) -> Access<'b> {
-    Access { row, column, write: false, even: Some(even), odd: None }
+fn read<'b>(row: u32, column: u32, even: &'b mut Vector) -> ColumnAccess<'b> {
+    ColumnAccess { row, column, write: false, even: Some(even), odd: None }
 }
 
 /// c = a + b, eight bursts at a time: reads of a, reads of b, writes of c.
@@ -40,16 +40,16 @@ fn addition_of_eight_bursts() {
     let b: Vec<Vector> = (0..8).map(|i| splat(0.5 + 10.0 * i as f32)).collect();
     for (n, operand) in [(0, &a), (1, &b)] {
         for (column, burst) in operand.iter().enumerate() {
-            assert_eq!(u.step(read(5, column as u32, &mut burst.clone())), Ok(Step::Executed(n)));
+            assert_eq!(u.step(read(5, column as u32, &mut burst.clone())), Ok(StepResult::Executed(n)));
         }
     }
     for column in 0..8 {
         let mut burst = Vector::default();
-        let access = Access { row: 6, column, write: true, even: Some(&mut burst), odd: None };
-        assert_eq!(u.step(access), Ok(Step::Executed(2)));
+        let access = ColumnAccess { row: 6, column, write: true, even: Some(&mut burst), odd: None };
+        assert_eq!(u.step(access), Ok(StepResult::Executed(2)));
         assert_eq!(burst, splat(0.5 + 11.0 * column as f32));
     }
-    assert_eq!(u.step(read(0, 0, &mut Vector::default())), Ok(Step::Idle));
+    assert_eq!(u.step(read(0, 0, &mut Vector::default())), Ok(StepResult::Idle));
     assert!(u.ended());
 }
 
@@ -66,13 +66,13 @@ fn a_tile_of_a_matrix_times_a_vector() {
             let (r, k) = (column % 8, 4 * row + column / 8);
             let w = (r * 3 + k) as f32;
             wanted[r as usize] += w * (k + 1) as f32;
-            assert_eq!(u.step(read(row, column, &mut splat(w))), Ok(Step::Executed(0)));
+            assert_eq!(u.step(read(row, column, &mut splat(w))), Ok(StepResult::Executed(0)));
         }
     }
     for (register, want) in u.grf_b.iter().zip(wanted) {
         assert_eq!(*register, splat(want));
     }
-    assert_eq!(u.step(read(0, 0, &mut splat(1.0))), Ok(Step::Idle));
+    assert_eq!(u.step(read(0, 0, &mut splat(1.0))), Ok(StepResult::Idle));
 }
 
 /// The square of 1 + 3/1024 has more bits than f16; cancelling the 1 shows whether they were dropped before the sum.
@@ -106,37 +106,37 @@ fn scalars_and_relu() {
         u.step(read(0, 0, &mut splat(3.0))).unwrap();
     }
     assert_eq!((u.grf_a[2], u.grf_b[1], u.grf_a[0]), (splat(-1.0), splat(0.0), splat(7.0)));
-    assert_eq!(u.step(read(0, 0, &mut splat(0.0))), Ok(Step::Executed(3)));
-    assert_eq!(u.step(read(0, 0, &mut splat(0.0))), Ok(Step::Executed(3)));
-    assert_eq!(u.step(read(0, 0, &mut splat(0.0))), Ok(Step::Idle));
+    assert_eq!(u.step(read(0, 0, &mut splat(0.0))), Ok(StepResult::Executed(3)));
+    assert_eq!(u.step(read(0, 0, &mut splat(0.0))), Ok(StepResult::Executed(3)));
+    assert_eq!(u.step(read(0, 0, &mut splat(0.0))), Ok(StepResult::Idle));
 }
 
 #[test]
 fn faults_change_nothing() {
     let mut u = unit(&["MOV EVEN_BANK, GRF_A[0]", "ADD GRF_A[0], ODD_BANK, GRF_A[0]", "EXIT"]);
     let mut burst = splat(1.0);
-    assert_eq!(u.step(read(0, 0, &mut burst)), Err(Fault::Direction(0, Place::EvenBank)));
-    let access = Access { row: 0, column: 0, write: true, even: Some(&mut burst), odd: None };
-    assert_eq!(u.step(access), Ok(Step::Executed(0)));
-    assert_eq!(u.step(read(0, 0, &mut burst)), Err(Fault::Bank(1, Place::OddBank)));
-    assert_eq!(u.step(read(0, 0, &mut burst)), Err(Fault::Bank(1, Place::OddBank)));
+    assert_eq!(u.step(read(0, 0, &mut burst)), Err(HbmPimFault::Direction(0, OperandLocation::EvenBank)));
+    let access = ColumnAccess { row: 0, column: 0, write: true, even: Some(&mut burst), odd: None };
+    assert_eq!(u.step(access), Ok(StepResult::Executed(0)));
+    assert_eq!(u.step(read(0, 0, &mut burst)), Err(HbmPimFault::Bank(1, OperandLocation::OddBank)));
+    assert_eq!(u.step(read(0, 0, &mut burst)), Err(HbmPimFault::Bank(1, OperandLocation::OddBank)));
     u.write_crf(0, [5 << 28; 8]);
     u.restart();
-    assert!(matches!(u.step(read(0, 0, &mut burst)), Err(Fault::Word(0, _))));
+    assert!(matches!(u.step(read(0, 0, &mut burst)), Err(HbmPimFault::Word(0, _))));
 }
 
 /// A loop of jumps is an error and not an endless loop; a program without EXIT ends at the last entry.
 #[test]
 fn programs_that_do_not_end() {
     let mut u = unit(&["JUMP -1, 9"]);
-    assert_eq!(u.step(read(0, 0, &mut splat(1.0))), Err(Fault::PastEnd(0)));
+    assert_eq!(u.step(read(0, 0, &mut splat(1.0))), Err(HbmPimFault::PastEnd(0)));
     let mut u = unit(&["NOP", "JUMP -1, 131071", "JUMP -1, 131071"]);
     for _ in 0..1000 {
-        assert_eq!(u.step(read(0, 0, &mut splat(1.0))), Ok(Step::Executed(0)));
+        assert_eq!(u.step(read(0, 0, &mut splat(1.0))), Ok(StepResult::Executed(0)));
     }
-    let mut u = Unit::default();
+    let mut u = HbmPimUnit::default();
     for n in 0..ENTRIES {
-        assert_eq!(u.step(read(0, 0, &mut splat(1.0))), Ok(Step::Executed(n)));
+        assert_eq!(u.step(read(0, 0, &mut splat(1.0))), Ok(StepResult::Executed(n)));
     }
-    assert_eq!(u.step(read(0, 0, &mut splat(1.0))), Err(Fault::PastEnd(ENTRIES)));
+    assert_eq!(u.step(read(0, 0, &mut splat(1.0))), Err(HbmPimFault::PastEnd(ENTRIES)));
 }
