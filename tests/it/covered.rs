@@ -191,7 +191,7 @@ fn offered(target: &Target, id: InstrId) -> Vec<Form> {
     all
 }
 
-/// Can the result be seen, by any program?
+/// Whether the result can be seen, by any program.
 fn visible(target: &Target, form: &Form) -> bool {
     let row = form.id.get();
     let to = form.way.rsplit('>').next().and_then(Loc::from_name);

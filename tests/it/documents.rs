@@ -34,7 +34,7 @@ fn alternatives(text: &str) -> Vec<String> {
     inside.split(',').flat_map(|one| alternatives(&format!("{before}{one}{after}"))).collect()
 }
 
-/// Is it there? A `*` stands for any letters.
+/// Whether it is there. A `*` stands for any letters.
 fn exists(known: &BTreeSet<String>, path: &str) -> bool {
     match path.split_once('*') {
         Some((before, after)) => known.iter().any(|k| {

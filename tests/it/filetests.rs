@@ -55,7 +55,7 @@ struct Output {
     ir: String,
     /// What it does not say, as comments.
     notes: String,
-    /// Did the last pass report a change?
+    /// The last pass reported a change.
     changed: bool,
 }
 

@@ -24,7 +24,7 @@ struct Line {
     at: Option<(usize, usize)>,
     old: Vec<u64>,
     relu: bool,
-    /// Is it added to what is there?
+    /// It is added to what is there.
     add: bool,
     to: Option<DType>,
     shape: (usize, usize),

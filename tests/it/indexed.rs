@@ -80,7 +80,7 @@ impl Line {
         overloads(first).find(|id| id.get().name.ends_with("_ROWS") == rows).expect("such a form")
     }
 
-    /// Is it legal there?
+    /// Whether it is legal there.
     fn taken(&self, target: &Target) -> bool {
         let larger = |op, word: &str| self.words.iter().any(|w| w == word) && !target.scatters_by(op);
         let d = self.out.dtype;

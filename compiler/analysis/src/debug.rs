@@ -214,7 +214,7 @@ impl DebugInfo {
         scope
     }
 
-    /// Is `scope` the scope `outer`, or inside of it (calls included)?
+    /// Whether `scope` is the scope `outer`, or inside of it (calls included).
     pub fn is_inside(&self, mut scope: u32, outer: u32) -> bool {
         // A scope has a larger number than those around it.
         while scope > outer {

@@ -149,7 +149,7 @@ pub struct BlockRange {
     pub end: Value,
     /// Number of the block.
     pub index: Value,
-    /// Is it the first?
+    /// It is the first.
     pub first: Value,
     /// One past the domain's last index.
     pub domain: Value,

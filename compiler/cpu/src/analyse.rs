@@ -27,7 +27,7 @@ impl<'a> Body<'a> {
         Body { func, lane: lanes.lane, stmts: &lanes.body, info: SharedInfo::new(lanes) }
     }
 
-    /// Do all lanes have the same value in `reg`?
+    /// Whether all lanes have the same value in `reg`.
     pub(crate) fn is_shared(&self, reg: Reg) -> bool {
         self.info.is_shared(reg)
     }
@@ -66,8 +66,8 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Is it faster by fours? Work lane by lane costs about as much as a scalar loop's, plus the moves in and out of
-    /// vectors.
+    /// Whether it is faster by fours. Work lane by lane costs about as much as a scalar loop's, plus the moves in and
+    /// out of vectors.
     pub(crate) fn worth_vectors(&self) -> bool {
         let (mut vector, mut each) = (0, 0);
         for (_, stmt) in self.own() {

@@ -182,7 +182,7 @@ impl Emit<'_, '_> {
 pub(crate) struct Kernel<'e, 'a, 'b> {
     e: &'e mut Emit<'a, 'b>,
     p: Product,
-    /// May blocks use vectors?
+    /// Blocks may use vectors.
     vectors: bool,
     k: Extent,
     d: Value,

@@ -17,7 +17,7 @@ use ptoc_ir::loops::{For, Func, FunctionEntry, If, Label, Module, Op, Reg, Regio
 use rustc_hash::FxHashMap;
 use std::mem::offset_of;
 
-/// Does control reach the point after a statement?
+/// Whether control reaches the point after a statement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
     On,
@@ -52,7 +52,7 @@ pub(crate) struct Emit<'a, 'b> {
     labels: FxHashMap<Label, Targets>,
     /// The `print` statements of the module so far.
     pub(crate) prints: &'a mut Vec<Vec<PrintItem>>,
-    /// May `Lanes` use vectors?
+    /// `Lanes` may use vectors.
     pub(crate) vectors: bool,
     /// Lanes that the repetition at hand adds to the loop's index.
     pub(crate) ahead: i64,

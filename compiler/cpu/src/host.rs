@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 pub(crate) struct Host {
     pub(crate) optimised: OwnedTargetIsa,
     pub(crate) plain: OwnedTargetIsa,
-    /// Does it have the 128-bit vector operations that we emit?
+    /// It has the 128-bit vector operations that we emit.
     pub(crate) vectors: bool,
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Link {
     call_conv: CallConv,
     pub(crate) pieces: Vec<CodeUnit>,
     routines: FxHashMap<Routine, FuncId>,
-    /// Does a product need room for panels, behind the module's arena?
+    /// A product needs room for packed panels, behind the module's arena.
     pub(crate) panels: bool,
     /// See [`crate::Options::exact`].
     pub(crate) exact: bool,

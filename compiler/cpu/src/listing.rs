@@ -162,7 +162,7 @@ fn bare(text: &str) -> ListingLine {
 }
 
 impl ListingLine {
-    /// Is it a constant?
+    /// Whether it is a constant.
     pub fn is_data(&self) -> bool {
         self.text.starts_with(decode::DATA)
     }

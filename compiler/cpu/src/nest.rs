@@ -29,7 +29,7 @@ pub(crate) enum RowStride {
 /// A loop nest as a function.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Nest {
-    /// Is there a loop over rows?
+    /// A loop over rows is around the lanes.
     pub(crate) rows: bool,
     /// The number of lanes, if it is part of the code.
     pub(crate) count: Option<i64>,

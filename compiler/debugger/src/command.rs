@@ -69,7 +69,7 @@ pub fn resolve(word: &str) -> Result<&'static str, String> {
     }
 }
 
-/// Is it the name of something?
+/// Whether it is the name of something.
 pub fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_alphabetic() || c == '_') && text.chars().all(|c| c.is_alphanumeric() || c == '_')
 }

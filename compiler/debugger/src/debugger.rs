@@ -194,7 +194,7 @@ impl Debugger {
         reason.filter(|_| self.counts())
     }
 
-    /// Is this the stop at which `continue N` ends?
+    /// Whether this is the stop at which `continue N` ends.
     fn counts(&mut self) -> bool {
         match &mut self.mode {
             ResumeMode::Continue(n) if *n > 1 => {

@@ -40,6 +40,6 @@ pub trait Console {
     /// Shows text beside the results, as `print` does.
     fn note(&mut self, text: &str);
 
-    /// Is it a person at a terminal?
+    /// Whether it is a person at a terminal.
     fn is_terminal(&self) -> bool;
 }

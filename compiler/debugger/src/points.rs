@@ -23,7 +23,7 @@ pub struct Begin {
     pub scope: u32,
     /// What it is made of, in order.
     pub runs: Vec<StatementPart>,
-    /// Is it the first one in the block of a role?
+    /// The first statement in the block of a role.
     pub enters_role: bool,
 }
 
@@ -272,7 +272,7 @@ impl PointCollector<'_> {
         }
     }
 
-    /// Is it scalar code that stands before the loop or branch in which the text has it?
+    /// Whether it is scalar code that stands before the loop or branch in which the text has it.
     fn is_moved(&mut self, stmt: &Stmt, scope: u32, id: StatementId, region: &[Stmt]) -> bool {
         let pure = matches!(
             stmt.op,

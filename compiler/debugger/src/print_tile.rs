@@ -93,7 +93,7 @@ impl Prints {
         std::mem::take(&mut self.out)
     }
 
-    /// Is there nothing to print?
+    /// Whether there is nothing to print.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

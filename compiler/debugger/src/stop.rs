@@ -20,7 +20,7 @@ pub struct StopPlace<'s> {
     pub look: &'s Look<'s>,
     /// The statement of the source that begins here; `None` in the middle of one.
     pub begin: Option<&'s Begin>,
-    /// Has the statement run?
+    /// The statement has run.
     pub after: bool,
     /// After `up`: the call that the function looked at makes.
     pub caller: Option<Span>,

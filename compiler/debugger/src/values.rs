@@ -57,7 +57,7 @@ pub struct Array {
     pub axes: Vec<(usize, usize, bool)>,
     /// One line: what it is.
     pub title: String,
-    /// Is it a slice that was asked for?
+    /// A slice of it was asked for.
     pub sliced: bool,
 }
 

@@ -88,7 +88,7 @@ impl Diagnostics {
         self.iter().count()
     }
 
-    /// Are there none?
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
@@ -98,7 +98,7 @@ impl Diagnostics {
         self.iter().filter(|diagnostic| diagnostic.is_error()).count()
     }
 
-    /// Is there an error?
+    /// Whether there is an error.
     pub fn has_errors(&self) -> bool {
         self.iter().any(Diagnostic::is_error)
     }

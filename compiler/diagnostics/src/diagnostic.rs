@@ -181,7 +181,7 @@ impl Diagnostic {
         }
     }
 
-    /// Is this an error?
+    /// Whether this is an error.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }

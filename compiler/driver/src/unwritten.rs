@@ -128,7 +128,7 @@ impl Unwritten {
     }
 }
 
-/// Does it say of the tensor declared there that elements are not written?
+/// Whether it says of the tensor declared there that elements are not written.
 fn leaves(d: &Diagnostic, tensor: Span) -> bool {
     let about = d.span == Some(tensor) || d.labels.iter().any(|l| l.span == tensor);
     about && matches!(d.code, codes::UNWRITTEN_ELEMENTS | codes::COVER_NOT_PROVED)

@@ -6,7 +6,7 @@ use crate::touched::{self, Key, Touched};
 use ptoc_ir::loops::{Addr, For, If, Op, PrintPart, Reg, Region, Scope, Start, Stride, While, operands};
 use ptoc_ptx::{Arith, Cmp, Op as Ptx, Src, Type};
 
-/// Does control reach the point after a statement?
+/// Whether control reaches the point after a statement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
     On,

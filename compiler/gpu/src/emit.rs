@@ -78,7 +78,7 @@ pub(crate) struct Emit<'a> {
     /// The CTA's part of scratch memory.
     pub(crate) scratch: VReg,
     pub(crate) tid: VReg,
-    /// Is this the first thread?
+    /// Predicate: this is the first thread.
     pub(crate) first: VReg,
     /// The block's number.
     pub(crate) block: VReg,
@@ -93,7 +93,7 @@ pub(crate) struct Emit<'a> {
     pub(crate) intervals: SecondaryMap<Reg, Interval>,
     /// What registers of 64 bits are multiples of.
     pub(crate) factors: Factors,
-    /// Is the code at hand that of the first thread alone?
+    /// The code at hand runs on the first thread alone.
     pub(crate) solo: bool,
     /// What has been touched since the last barrier.
     pub(crate) pending: Touched,
@@ -318,7 +318,7 @@ impl<'a> Emit<'a> {
         Ok((self.b.finish(), self.sites))
     }
 
-    /// Does a block touch memory that the CTA's next block may touch as well? Then a barrier stands between them.
+    /// Whether a block touches memory that the CTA's next block may touch as well. Then a barrier stands between them.
     /// Blocks write no element of an array that another block reads or writes, unless it is updated atomically.
     fn blocks_share_memory(&self) -> bool {
         let mut all = Touched::default();

@@ -259,7 +259,7 @@ impl<'a> Rows<'a> {
         self.offset(access).is_some_and(|offset| offset.step == RowStride::Const(access.width))
     }
 
-    /// Is it a register of the loop?
+    /// Whether it is a register of the loop.
     pub(crate) fn made_here(&self, reg: Reg) -> bool {
         self.made.contains(&reg)
     }

@@ -32,7 +32,7 @@ pub(crate) struct Turning {
 }
 
 impl Turning {
-    /// Is it worth it, for these lanes in these rows?
+    /// Whether it is worth it, for these lanes in these rows.
     pub(crate) fn of(lanes: &Lanes, rows: &Rows<'_>) -> Option<Turning> {
         let mut along = Vec::new();
         let (mut turned, mut straight) = (false, false);

@@ -57,7 +57,7 @@ pub(crate) fn width(lanes: &Lanes) -> u64 {
     }
 }
 
-/// Is the register one of the lanes' body?
+/// Whether the register is one of the lanes' body.
 pub(crate) fn made_in(lanes: &Lanes, reg: Reg) -> bool {
     reg == lanes.lane || lanes.body.iter().any(|s| operands(&s.op).1 == Some(reg))
 }

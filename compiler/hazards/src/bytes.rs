@@ -23,7 +23,7 @@ pub(super) enum Area {
     Part(super::global::TensorPart),
 }
 
-/// Do two areas have common bytes?
+/// Overlap of two areas.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Meet {
     No,

@@ -283,7 +283,7 @@ impl<'k> HazardProgram<'k> {
         out
     }
 
-    /// Does the value change with loop `l` or with one inside of it?
+    /// Whether the value changes with loop `l` or with one inside of it.
     pub(super) fn inside(&self, value: Value, l: usize) -> bool {
         self.home.get(&value).is_some_and(|&h| h >= l && h < self.loops[l].end)
     }

@@ -98,7 +98,7 @@ impl AffineValue {
         (self.lo == self.hi).then_some(self.lo)
     }
 
-    /// Is there no such number?
+    /// Whether there is no such number.
     pub(super) fn empty(self) -> bool {
         self.lo > self.hi
     }

@@ -347,7 +347,7 @@ fn why(walk: &HazardInterpreter, d: Diagnostic, f: &Finding, data: Option<&Event
     }
 }
 
-/// Is it the first iteration, before anybody arrived?
+/// Whether it is the first iteration, before anybody arrived.
 fn starts(walk: &HazardInterpreter, f: &Finding) -> bool {
     let first = f.at.iter().all(|n| *n == 0);
     if f.why == Why::FirstUse && walk.code.sites[f.site as usize].loops.iter().all(|l| f.at[*l] == 0) {

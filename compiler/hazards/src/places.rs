@@ -172,7 +172,7 @@ fn run(walk: &HazardInterpreter, site: usize, author: &dyn FixContext) -> Option
     })
 }
 
-/// Does the statement belong to the declaration of a ring? Then how many rings are declared there.
+/// Whether the statement belongs to the declaration of a ring. Then how many rings are declared there.
 fn declares(walk: &HazardInterpreter, stmt: &Stmt) -> Option<usize> {
     let Op::Sync(op) = &stmt.op else { return None };
     let events = &walk.code.kernel.events;

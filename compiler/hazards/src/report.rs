@@ -256,7 +256,7 @@ fn does(kind: TouchKind) -> &'static str {
     }
 }
 
-/// Is this a slot of the ring of that name?
+/// Whether this is a slot of the ring of that name.
 fn is_ring(walk: &HazardInterpreter, t: &super::touch::StatementAccess, ring: &str) -> bool {
     matches!(t.what, Place::Tile(r) if walk.code.kernel.tiles[r.tile].name == ring)
 }

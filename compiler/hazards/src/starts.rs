@@ -94,7 +94,7 @@ fn length_of(lo: Value, hi: Value, ops: &Ops) -> Option<Value> {
     }
 }
 
-/// Are two values computed alike?
+/// Whether two values are computed alike.
 fn same(a: Value, b: Value, ops: &Ops, depth: u32) -> bool {
     let go = |a: &Value, b: &Value| same(*a, *b, ops, depth + 1);
     a == b

@@ -20,7 +20,7 @@ pub(super) fn tile(code: &HazardProgram, r: &TileRef) -> String {
     }
 }
 
-/// Are these the slots of a ring?
+/// Whether these are the slots of a ring.
 fn is_ring(code: &HazardProgram, r: &TileRef) -> bool {
     let data = &code.kernel.tiles[r.tile];
     code.kernel.events.values().any(|e| e.purpose == Purpose::RingFull && e.name == data.name)
@@ -49,7 +49,7 @@ pub(super) fn operation(op: &Op) -> String {
     }
 }
 
-/// Does it access one element, so that it has no name of its own?
+/// Whether it accesses one element, so that it has no name of its own.
 fn is_of_element(op: &Op) -> bool {
     matches!(op, Op::Load { .. } | Op::Store { .. } | Op::TileGet { .. } | Op::TileSet { .. })
 }
@@ -136,7 +136,7 @@ pub(super) fn iterations(
     Some((format!("iteration {name}"), later, distance))
 }
 
-/// Is there a `break`?
+/// Whether there is a `break`.
 fn leaves_early(region: &Region) -> bool {
     region.iter().any(|s| matches!(s.op, Op::Break(_)) || s.op.regions().any(leaves_early))
 }

@@ -107,7 +107,7 @@ impl HazardInterpreter<'_> {
         own || pair || self.told.keys.contains(&f.key())
     }
 
-    /// Are two operations the same, or the one a part of the expression that the other one is?
+    /// Whether two operations are the same, or the one a part of the expression that the other one is.
     fn is_part(&self, a: u32, b: u32) -> bool {
         let (x, y) = (text::span(self, a), text::span(self, b));
         a == b || self.stream(a as usize) == self.stream(b as usize) && (x.contains(y) || y.contains(x))
@@ -239,7 +239,7 @@ impl HazardInterpreter<'_> {
 }
 
 impl HazardFault {
-    /// Is it that something is not known?
+    /// Whether it is that something is not known.
     pub(super) fn is_unknown(&self) -> bool {
         matches!(
             self,
@@ -250,7 +250,7 @@ impl HazardFault {
         )
     }
 
-    /// Is it about numbers of bytes?
+    /// Whether it is about numbers of bytes.
     fn is_of_bytes(&self) -> bool {
         match self {
             HazardFault::BytesLeft { .. } | HazardFault::BytesMoved { .. } => true,
@@ -269,7 +269,7 @@ impl HazardFault {
 }
 
 impl Finding {
-    /// Is it about numbers of bytes?
+    /// Whether it is about numbers of bytes.
     pub(super) fn is_of_bytes(&self) -> bool {
         self.fault.is_of_bytes()
     }

@@ -88,7 +88,7 @@ fn defined(region: &Region, out: &mut FxHashSet<Value>) {
     }
 }
 
-/// Is a value the same in all iterations: from outside, or computed from what is?
+/// Whether a value is the same in all iterations: from outside, or computed from what is.
 fn settled(v: Value, inside: &FxHashSet<Value>, ops: &FxHashMap<Value, &Op>, depth: u32) -> bool {
     if !inside.contains(&v) {
         return true;

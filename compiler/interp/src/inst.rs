@@ -497,7 +497,7 @@ fn nth_index(index: &Matrix, i: usize) -> (usize, usize) {
     if index.cols == 1 { (i, 0) } else { (0, i) }
 }
 
-/// Are these the indices of so many rows, in a row or in a column?
+/// Whether these are the indices of so many rows, in a row or in a column.
 fn numbers(index: &Matrix, rows: usize) -> bool {
     (index.rows, index.cols) == (1, rows) || (index.rows, index.cols) == (rows, 1)
 }

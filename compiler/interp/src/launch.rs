@@ -49,9 +49,9 @@ pub struct Options {
     pub memory: u64,
     /// Bytes of the memories, for tiles with addresses. A location that is not listed has no limit but `memory`.
     pub capacity: Vec<(Loc, u64)>,
-    /// Are uses of one element by several blocks errors?
+    /// Races between blocks are errors: uses of one element by several of them.
     pub races: bool,
-    /// Is it an error to read a value that another tile has destroyed? It is told when the launch ends.
+    /// Reading a value that another tile has overwritten is an error. It is reported when the launch ends.
     pub overlap: bool,
     /// By tensor argument: which elements of its buffer are the tensor's, and their coordinates in it. Without an entry
     /// all are, in C order.

@@ -58,7 +58,7 @@ impl<'k> Machine<'k, '_> {
     }
 }
 
-/// Does `x` come before `y`, whatever their places? Larger ones do, and NaN before numbers.
+/// Whether `x` comes before `y`, whatever their places. Larger ones do, and NaN before numbers.
 fn before(x: f32, y: f32) -> bool {
     x > y || (x.is_nan() && !y.is_nan())
 }

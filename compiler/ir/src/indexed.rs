@@ -14,7 +14,7 @@ pub const ROW: &str = "row";
 pub struct Lookup {
     /// What an index outside means.
     pub oob: Oob,
-    /// Is the table written?
+    /// Scatter: the table is written.
     pub scatters: bool,
     /// What there are indices of: [`ELEMENT`] or [`ROW`].
     pub what: &'static str,

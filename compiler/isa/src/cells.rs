@@ -82,7 +82,7 @@ pub struct Cells {
 }
 
 impl IndexExpr {
-    /// Does it depend on an element of an operand?
+    /// Whether it depends on an element of an operand.
     pub fn looks(&self) -> bool {
         match self {
             IndexExpr::At(..) => true,

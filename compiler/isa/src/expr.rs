@@ -62,12 +62,13 @@ pub enum Read {
 }
 
 impl Expr {
-    /// Does it contain a node for which `test` holds?
+    /// Whether it contains a node for which `test` holds.
     pub fn any(&self, test: &dyn Fn(&Expr) -> bool) -> bool {
         test(self) || self.parts().iter().flatten().any(|e| e.any(test))
     }
 
-    /// Does it mean the same with operands `i` and `j` exchanged? `mirrored`: and with the mode's comparison mirrored.
+    /// Whether it means the same with operands `i` and `j` exchanged. `mirrored`: and with the mode's comparison
+    /// mirrored.
     pub fn exchanges(&self, i: usize, j: usize, mirrored: bool) -> bool {
         self.alike(
             self,
@@ -84,7 +85,7 @@ impl Expr {
         )
     }
 
-    /// Is it `other`, if its operands are those that `to` says?
+    /// Whether it is `other`, if its operands are those that `to` says.
     fn alike(&self, other: &Expr, to: &dyn Fn(usize) -> usize, mirrored: bool) -> bool {
         let same = |a: &Expr, b: &Expr| a.alike(b, to, mirrored);
         match (*self, *other) {

@@ -22,7 +22,7 @@ pub enum FixpipeWindow {
 /// scalar, or a row of the table in Scaling), and row and column of the window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fixpipe {
-    /// Is there a scale?
+    /// It is given a scale.
     pub quantised: bool,
     /// The window.
     pub window: FixpipeWindow,

@@ -111,23 +111,23 @@ impl Sem {
         })
     }
 
-    /// Does the instruction have a comparison as a mode?
+    /// Whether the instruction has a comparison as a mode.
     pub fn compares(self) -> bool {
         matches!(self, Sem::Named(n) if n.what == Primitive::Places)
             || self.expr().is_some_and(|e| e.any(&|e| matches!(e, Expr::CmpMode(..))))
     }
 
-    /// Does it read places of a tensor that a tile names?
+    /// Whether it reads places of a tensor that a tile names.
     pub fn gathers(self) -> bool {
         matches!(self, Sem::Gather | Sem::GatherRows)
     }
 
-    /// Does it write places of a tensor that a tile names?
+    /// Whether it writes places of a tensor that a tile names.
     pub fn scatters(self) -> bool {
         matches!(self, Sem::ScatterTo | Sem::ScatterRows)
     }
 
-    /// Is it a product of matrices?
+    /// Whether it is a product of matrices.
     pub fn multiplies(self) -> bool {
         matches!(self, Sem::Matmul | Sem::MatmulAcc | Sem::MatmulBias)
     }
@@ -189,7 +189,7 @@ pub struct OperandSpec {
 }
 
 impl OperandSpec {
-    /// Is it a tile?
+    /// Whether it is a tile.
     pub fn is_tile(&self) -> bool {
         matches!(self.kind, OperandKind::Tile(_))
     }
@@ -337,7 +337,7 @@ pub enum Scratch {
 pub struct InstrMode {
     /// How it is written: one of these. A mode that takes a value stands with it, as in `saturate = true`.
     pub words: &'static [&'static str],
-    /// May it be left out?
+    /// It may be left out.
     pub optional: bool,
     /// What it says, and what is meant without it.
     pub doc: &'static str,
@@ -356,7 +356,7 @@ pub struct Instr {
     pub optional: usize,
     /// What may be said beside the operands, after them.
     pub modes: &'static [InstrMode],
-    /// May the scalar, or the tile of one column, stand before the tile? The operation is then `scalar op tile`.
+    /// The scalar, or the tile of one column, may stand before the tile. The operation is then `scalar op tile`.
     pub scalar_first: bool,
     /// Shape relation.
     pub shape: ShapeRule,
@@ -366,7 +366,7 @@ pub struct Instr {
     pub pipe: PipeRule,
     /// Hidden scratch.
     pub scratch: Scratch,
-    /// May the destination be the same bytes as a source that dies here?
+    /// The destination may be the same bytes as a source that dies here.
     pub in_place: bool,
     /// The last operand is the destination as it was before. The author does not write it; in IR it stands there, so
     /// that everything that asks what is read sees it.

@@ -119,7 +119,7 @@ impl BinOp {
         })
     }
 
-    /// Is `a op b` always `b op a`?
+    /// Whether `a op b` is always `b op a`.
     pub fn commutes(self) -> bool {
         !matches!(self, BinOp::Sub | BinOp::Div | BinOp::Rem | BinOp::Shl | BinOp::Shr)
     }

@@ -5,7 +5,7 @@ use crate::{AtomFamily, Int, LayoutError, Result, gcd, lcm};
 use std::fmt;
 use std::sync::Arc;
 
-/// Does it hold?
+/// Whether a condition holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Truth {
     /// For all values of the symbols.
@@ -78,7 +78,7 @@ impl Cx {
         self.facts.truncate(mark);
     }
 
-    /// Does it hold?
+    /// Whether a condition holds.
     pub fn decide(&self, condition: &Condition) -> Truth {
         match condition {
             Condition::Divides(d, n) => self.divides(d, n),
@@ -96,7 +96,7 @@ impl Cx {
         }
     }
 
-    /// Does `d` divide `n`? 0 divides only 0.
+    /// Whether `d` divides `n`. 0 divides only 0.
     pub fn divides(&self, d: &Int, n: &Int) -> Truth {
         if n.is(0) || d.is(1) || d.is(-1) || d == n {
             return Truth::Yes;
@@ -184,7 +184,7 @@ impl Cx {
         Truth::Unknown
     }
 
-    /// Are they equal?
+    /// Whether they are equal.
     pub fn eq(&self, a: &Int, b: &Int) -> Truth {
         if a == b {
             return Truth::Yes;

@@ -42,7 +42,7 @@ impl Int {
         }
     }
 
-    /// Is it this known number?
+    /// Whether it is this known number.
     pub fn is(&self, n: i64) -> bool {
         *self == Int::Const(n)
     }

@@ -131,7 +131,7 @@ impl Layout {
         self.shape.depth()
     }
 
-    /// Is it a single extent with a stride?
+    /// Whether it is a single extent with a stride.
     pub fn is_leaf(&self) -> bool {
         self.shape.is_leaf()
     }
@@ -163,7 +163,7 @@ impl Layout {
         self.leaves().iter().all(|(s, d)| s.as_const().is_some() && d.scale.as_const().is_some())
     }
 
-    /// Has it strides that are coordinates?
+    /// Whether it has strides that are coordinates.
     pub fn has_basis(&self) -> bool {
         self.stride.leaves().iter().any(|d| !d.basis.is_empty())
     }

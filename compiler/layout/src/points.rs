@@ -138,7 +138,7 @@ impl Points {
         self.size
     }
 
-    /// Does it give coordinates?
+    /// Whether it gives coordinates.
     pub fn has_coords(&self) -> bool {
         !matches!(self.result, Form::Offset) || self.start.is_some()
     }

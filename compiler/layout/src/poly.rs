@@ -53,7 +53,7 @@ impl Poly {
         Poly { terms: BTreeMap::from([(vec![(Arc::new(Atom { kind }), 1)], 1)]) }
     }
 
-    /// Is it more than one factor, or a quotient?
+    /// Whether it is more than one factor, or a quotient.
     fn is_product(&self) -> bool {
         self.terms.iter().any(|(m, c)| {
             *c != 1 || m.len() != 1 || m.iter().any(|(a, p)| *p > 1 || matches!(a.kind, AtomKind::FloorDiv(..)))

@@ -142,8 +142,8 @@ impl Predicated {
         Ok(answer)
     }
 
-    /// Are all elements there? The conditions that would make it so, one for each entry of the coordinate that may lie
-    /// outside: none, and no predicate is needed.
+    /// Whether all elements are there. The conditions that would make it so, one for each entry of the coordinate that
+    /// may lie outside: none, and no predicate is needed.
     pub fn open(&self, cx: &Cx) -> Result<Vec<Condition>> {
         let mut last = fit(&self.coords.start.coord(), self.bounds())?;
         for (s, d) in self.coords.layout.leaves() {

@@ -74,7 +74,7 @@ impl Swizzle {
         }
     }
 
-    /// Does it change nothing?
+    /// Whether it changes nothing.
     pub fn is_identity(self) -> bool {
         self.bits == 0
     }

@@ -44,7 +44,7 @@ impl<T> Tuple<T> {
         }
     }
 
-    /// Is it a single entry?
+    /// Whether it is a single entry.
     pub fn is_leaf(&self) -> bool {
         matches!(self, Tuple::Leaf(_))
     }

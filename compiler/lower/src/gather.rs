@@ -31,7 +31,7 @@ struct Table {
     dims: Vec<(Reg, Stride)>,
     /// Number of elements.
     total: Reg,
-    /// Do the elements follow each other?
+    /// The elements are contiguous.
     dense: bool,
 }
 

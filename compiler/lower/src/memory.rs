@@ -17,7 +17,7 @@ use ptoc_isa::Loc;
 use ptoc_opt::tile_layout::{Storage, tile_layout};
 use rustc_hash::FxHashMap;
 
-/// Does a result overwrite what is still to be read?
+/// Anti-dependences: whether a result overwrites what is still to be read.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Clash {
     No,
@@ -303,7 +303,7 @@ impl Lower<'_> {
         apart.map_or(Clash::No, Clash::Unless)
     }
 
-    /// Do two tiles lie apart, now that their addresses are known?
+    /// Whether two tiles lie apart, now that their addresses are known.
     fn apart(&mut self, a: &TileRef, b: &TileRef) -> Reg {
         let (x, y) = (self.address(a), self.address(b));
         let bytes = |t: &TileRef| self.kernel.tiles[t.tile].ty.bytes() as i64;

@@ -14,7 +14,7 @@ fn fields(m: &Matrix) -> i64 {
     (RECORD / m.dtype.size()) as i64
 }
 
-/// Does `x` come before `y`, whatever their places? Larger ones do, and NaN before numbers.
+/// Whether `x` comes before `y`, whatever their places. Larger ones do, and NaN before numbers.
 fn before(code: &mut FunctionBuilder, x: Reg, y: Reg) -> Reg {
     let larger = code.cmp(C::Gt, x, y);
     let (nan, number) = (code.cmp(C::Ne, x, x), code.cmp(C::Eq, y, y));

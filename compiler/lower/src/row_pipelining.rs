@@ -304,7 +304,7 @@ fn each_addr(op: &mut Op, f: &mut dyn FnMut(&mut Addr)) {
 /// A row in the making: what its registers are called, and where its place in the framed spaces begins.
 struct Row {
     names: FxHashMap<Reg, Reg>,
-    /// Do registers defined from here on keep their names?
+    /// Registers that are defined from here on keep their names.
     keep: bool,
     frames: FxHashMap<SpaceId, Reg>,
 }

@@ -44,7 +44,7 @@ pub struct Analysis {
     pub costs: Vec<BlockCost>,
     /// What elaboration has found out about names.
     pub names: Vec<NameFact>,
-    /// Was the text analysed? If not, there is what is known without, and `names` are from a state before.
+    /// The text was analysed. Where it was not, `names` are from a state before.
     pub whole: bool,
 }
 

@@ -34,7 +34,7 @@ pub struct Found {
     pub costs: Vec<BlockCost>,
     /// What is known of names.
     pub names: Vec<NameFact>,
-    /// Was all of it checked?
+    /// All of it was checked.
     pub whole: bool,
     /// The steps that it had, and took.
     pub steps: Steps,

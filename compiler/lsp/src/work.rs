@@ -24,7 +24,7 @@ impl CancelToken {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Is it still wanted?
+    /// Whether it is still wanted.
     pub fn is_raised(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

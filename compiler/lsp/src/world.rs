@@ -216,7 +216,7 @@ impl World {
     }
 }
 
-/// Does the text have it, and not as a part of another word?
+/// Whether the text has it, and not as a part of another word.
 fn has_word(text: &str, word: &str) -> bool {
     let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| !text[..at].ends_with(name) && !text[at + word.len()..].starts_with(name))

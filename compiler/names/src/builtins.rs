@@ -202,7 +202,7 @@ impl SyncFn {
         }
     }
 
-    /// Is it a type, whose static arguments are two pipes?
+    /// Whether it is a type, whose static arguments are two pipes.
     pub fn is_type(self) -> bool {
         matches!(self, SyncFn::Event | SyncFn::MBarrier | SyncFn::Ring)
     }

@@ -12,7 +12,7 @@ pub struct FunctionDoc {
     pub usage: &'static [&'static str],
     /// What it gives or does.
     pub doc: &'static str,
-    /// Does it give a constant for constants?
+    /// Constant arguments give a constant result.
     pub constant: bool,
 }
 

@@ -12,9 +12,9 @@ pub struct Exported {
     pub module: String,
     /// The name.
     pub name: String,
-    /// Is it a function?
+    /// It is a function.
     pub function: bool,
-    /// Can it be called: is it a function or a kernel?
+    /// It is a function or a kernel, which can be called.
     pub callable: bool,
     /// The first line of its documentation.
     pub doc: String,

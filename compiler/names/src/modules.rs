@@ -96,7 +96,7 @@ pub struct Module {
 #[derive(Debug, Default)]
 pub struct Modules {
     list: Vec<Module>,
-    /// Is there an error of names in any of them? Every kernel that is refused asks.
+    /// An error of names is in one of them. Cached, since every kernel that is refused asks.
     misnamed: OnceLock<bool>,
 }
 
@@ -121,7 +121,7 @@ impl Modules {
         self.misnamed.get_or_init(|| wrong);
     }
 
-    /// Is a name wrong somewhere?
+    /// Whether a name is wrong somewhere.
     pub fn misnamed(&self) -> bool {
         if let Some(known) = self.misnamed.get() {
             return *known;

@@ -18,7 +18,7 @@ pub struct Timed {
 }
 
 thread_local! {
-    /// Is a pass running? Those that it runs itself, to try a repair, are part of its time.
+    /// A pass is running. Passes that it runs itself, to try a repair, are part of its time.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
     static TIMED: RefCell<Vec<Timed>> = const { RefCell::new(Vec::new()) };
 }

@@ -452,7 +452,7 @@ impl Products<'_> {
         to.is_some_and(|t| self.gone.contains(&t.tile))
     }
 
-    /// Is it the start of an accumulator that is gone?
+    /// Whether it is the start of an accumulator that is gone.
     pub fn starts(&self, op: &Op) -> bool {
         matches!(op, Op::Inst(inst) if expand(inst).is_some_and(|(d, _)| self.stores.contains_key(&d.tile)))
     }

@@ -74,7 +74,7 @@ struct Propagation<'a> {
     buffers: FxHashMap<TensorId, Uses>,
     /// Loads of a buffer that take elements from what was stored.
     through: FxHashMap<TensorId, usize>,
-    /// Is there anything?
+    /// A copy was found.
     found: bool,
 }
 
@@ -311,7 +311,7 @@ fn count(kernel: &Kernel, region: &Region, tiles: &mut FxHashMap<Tile, Uses>, bu
     }
 }
 
-/// May two tiles have bytes in common?
+/// Whether two tiles may have bytes in common.
 pub fn meets(kernel: &Kernel, placement: &Placement, a: Tile, b: Tile) -> bool {
     let (x, y) = (&kernel.tiles[a], &kernel.tiles[b]);
     if a == b {

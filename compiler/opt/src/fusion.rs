@@ -58,7 +58,7 @@ pub struct Member<'r> {
     pub pattern: Pattern<'r>,
     /// Where each operand is found.
     pub sources: Vec<OperandSource<'r>>,
-    /// Is the result written to memory?
+    /// The result is written to memory.
     pub stored: bool,
 }
 
@@ -87,7 +87,7 @@ impl Chain<'_> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     shape: (Value, Value),
-    /// Do lanes run down the columns?
+    /// Lanes run down the columns.
     down: bool,
 }
 
@@ -233,8 +233,8 @@ impl<'a, 'r> Planner<'a, 'r> {
         out
     }
 
-    /// Is this a product, or a copy for one that is not carried out, which may as well come before the statements of a
-    /// run?
+    /// Whether this is a product, or a copy for one that is not carried out, which may as well come before the
+    /// statements of a run.
     fn comes_first(&self, stmt: &Stmt, run: &[usize]) -> bool {
         let l = self.known;
         if l.products.disappears(&stmt.op) {

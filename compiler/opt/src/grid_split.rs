@@ -47,7 +47,7 @@ pub struct Next {
 }
 
 impl Next {
-    /// Is it this block's part of it that is read?
+    /// Whether it is this block's part of it that is read.
     pub fn is_read(&self, place: &OperandWindow<'_>) -> bool {
         match place {
             OperandWindow::Tile(t) => *t == self.last,
@@ -114,9 +114,9 @@ struct Rows<'a> {
     live: FxHashSet<Value>,
     /// Of each tile, whether its rows are the block's.
     tiles: FxHashMap<Tile, bool>,
-    /// Is a row gone over again behind one of its reductions?
+    /// A row is read again after one of its reductions.
     again: bool,
-    /// Does a block have more than [`SMALL`] bytes of a tile?
+    /// A block has more than [`SMALL`] bytes of a tile.
     large: bool,
 }
 

@@ -198,7 +198,7 @@ impl Finder<'_> {
         p.srcs.iter().try_for_each(|(s, read)| self.terms(region, m, s.tile()?, *read, terms, adding))
     }
 
-    /// May a statement write to bytes of a tile?
+    /// Whether a statement may write to bytes of a tile.
     fn writes(&self, stmt: &Stmt, tile: Tile) -> bool {
         tile_accesses(self.kernel, stmt)
             .iter()
@@ -245,7 +245,7 @@ impl Finder<'_> {
         out
     }
 
-    /// Is a statement one that computes, and nothing more, or a gather whose rows may stay?
+    /// Whether a statement is one that computes, and nothing more, or a gather whose rows may stay.
     fn may_come_first(&self, stmt: &Stmt) -> bool {
         let located = gathered(&stmt.op).is_some_and(|(dst, ..)| self.located.contains_key(&dst.tile));
         located || stmt.op.is_pure() || matches!(stmt.op, Op::Alloc { .. }) || Pattern::of_stmt(stmt).is_some()

@@ -27,8 +27,8 @@ impl Overlap<'_> {
         Some(offsets.iter().map(|&s| (s, s.saturating_add(data.ty.bytes()))).collect())
     }
 
-    /// May `dst` have bytes of `src` at other positions than `src` itself, so that an element-by-element loop would
-    /// read what it has already overwritten?
+    /// Whether `dst` may have bytes of `src` at other positions than `src` itself, so that an element-by-element loop
+    /// would read what it has already overwritten.
     pub fn entangled(&self, dst: &TileRef, src: &TileRef) -> bool {
         let (d, s) = (&self.kernel.tiles[dst.tile], &self.kernel.tiles[src.tile]);
         if d.ty.loc != s.ty.loc || Storage::of(&d.ty) != Storage::of(&s.ty) {

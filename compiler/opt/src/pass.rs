@@ -67,7 +67,7 @@ pub enum Snapshot {
 }
 
 impl Snapshot {
-    /// Is it the same tile IR? Loop IR is only recorded when it has changed.
+    /// Whether it is the same tile IR. Loop IR is only recorded when it has changed.
     fn is_same(&self, other: &Snapshot) -> bool {
         match (self, other) {
             (Snapshot::Tile(a, p), Snapshot::Tile(b, q)) => a == b && p == q,

@@ -95,7 +95,7 @@ impl<'i> Pattern<'i> {
         if let Op::Inst(inst) = &stmt.op { Pattern::with_folds(inst) } else { None }
     }
 
-    /// Is this nothing but rows that become columns?
+    /// Whether this is nothing but rows that become columns.
     pub fn turns(&self) -> bool {
         matches!(self.inst.instr.get().sem.expr(), Some(Expr::Arg(_))) && matches!(self.srcs[..], [(_, Read::Turned)])
     }

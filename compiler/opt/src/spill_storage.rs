@@ -47,18 +47,18 @@ impl<'k> SpillStorage<'k> {
         true
     }
 
-    /// Is a window the whole tile's, and the tile seen by nobody but by its name?
+    /// Whether a window is the whole tile's, and the tile seen by nobody but by its name.
     pub fn is_plain(&self, t: &TileRef) -> bool {
         let private = is_private(self.kernel, t.tile) && self.kernel.tiles[t.tile].ty.loc == Loc::Vec;
         t.element.is_none() && t.origin.is_none() && private
     }
 
-    /// May two tiles have bytes in common?
+    /// Whether two tiles may have bytes in common.
     pub fn meet(&self, a: Tile, b: Tile) -> bool {
         meets(self.kernel, &self.placement, a, b)
     }
 
-    /// Is there no byte that both of two lists of accesses touch and one writes?
+    /// Whether there is no byte that both of two lists of accesses touch and one writes.
     pub fn apart(&self, a: &[(AccessMode, TileRef)], b: &[(AccessMode, TileRef)]) -> bool {
         let reads = |x: AccessMode, y: AccessMode| (x, y) == (AccessMode::Read, AccessMode::Read);
         a.iter().all(|(how, t)| b.iter().all(|(this, u)| reads(*how, *this) || !self.meet(t.tile, u.tile)))

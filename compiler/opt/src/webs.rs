@@ -39,7 +39,7 @@ pub struct Web {
     pub def: usize,
     /// Statements that read.
     pub reads: Vec<usize>,
-    /// May all of them be in chains?
+    /// All accesses may be in fused chains.
     pub chained: bool,
 }
 

@@ -38,7 +38,7 @@ fn samples(kernel: &Kernel) -> bool {
     any(&kernel.body, &|op| matches!(op, Op::Inst(i) if i.instr.get().sem == Sem::Sample))
 }
 
-/// Is there such a statement?
+/// Whether there is such a statement.
 fn any(region: &Region, is: &dyn Fn(&Op) -> bool) -> bool {
     let inside = |stmt: &Stmt| match &stmt.op {
         Op::For(x) => any(&x.body, is),

@@ -97,7 +97,7 @@ pub fn tile_accesses(kernel: &Kernel, stmt: &Stmt) -> Vec<(AccessMode, TileRef)>
         .collect()
 }
 
-/// Is the window the whole of a single tile (not of an array), so that equal windows mean equal elements?
+/// Whether the window is the whole of a single tile (not of an array), so that equal windows mean equal elements.
 pub fn is_whole(kernel: &Kernel, r: &TileRef) -> bool {
     let data = &kernel.tiles[r.tile];
     data.count == 1 && r.origin.is_none() && (r.rows, r.cols) == (data.ty.rows, data.ty.cols)
@@ -126,8 +126,8 @@ pub fn is_auto(kernel: &Kernel, tile: Tile) -> bool {
     kernel.tiles[tile].addr == ptoc_ir::tile::AddrKind::Auto
 }
 
-/// Is the tile single and plain, placed by the planner, on nobody's bytes? Then nothing but accesses to it by its name
-/// sees its elements.
+/// Whether the tile is single and plain, placed by the planner, on nobody's bytes. Then nothing but accesses to it by
+/// its name sees its elements.
 pub fn is_private(kernel: &Kernel, tile: Tile) -> bool {
     let data = &kernel.tiles[tile];
     data.count == 1

@@ -64,7 +64,7 @@ struct AddressAnalysis<'k> {
     loops: Vec<Loop>,
     /// What counters, sizes, numbers of blocks, and arguments that a `where` limits are at least.
     lows: FxHashMap<Value, i64>,
-    /// Does the current statement run in every iteration of all of `loops`?
+    /// The current statement runs in every iteration of all of `loops`.
     sure: bool,
     out: Vec<Diagnostic>,
 }
@@ -192,8 +192,8 @@ impl AddressAnalysis<'_> {
         *region = kept;
     }
 
-    /// Is a value right in every iteration? `Some(None)` if so, the first iteration where it is not, or `None` if the
-    /// value depends on more than constants and these loops.
+    /// Whether a value is right in every iteration. `Some(None)` if so, the first iteration where it is not, or `None`
+    /// if the value depends on more than constants and these loops.
     fn all(&self, value: Value, right: impl Fn(i64) -> bool) -> Option<Option<Vec<(Value, i64)>>> {
         let mut used = Vec::new();
         let mut fuel = FUEL;

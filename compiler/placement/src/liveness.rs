@@ -30,12 +30,12 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Is there a point in both?
+    /// Whether there is a point in both.
     pub fn meets(self, other: Interval) -> bool {
         self.start <= other.end && other.start <= self.end
     }
 
-    /// Is `point` inside?
+    /// Whether `point` is inside.
     pub fn contains(self, point: Point) -> bool {
         self.start <= point && point <= self.end
     }

@@ -46,11 +46,11 @@ pub struct MappedMemory {
     pub locations: Vec<Loc>,
     /// The hardware's name (`UB`), or that of the pool; that of the location if it has none.
     pub name: String,
-    /// Do several locations share it?
+    /// A pool: several locations share it.
     pub pool: bool,
     /// Bytes that the target has; 0 if it has no such memory.
     pub capacity: u64,
-    /// Was the capacity set for this compilation?
+    /// The capacity was set for this compilation.
     pub overridden: bool,
     /// One past the last byte that a tile occupies; of a tile with run-time addresses, that it may.
     pub used: u64,
@@ -158,7 +158,7 @@ impl MemoryMap {
         }
     }
 
-    /// Does every memory hold its tiles?
+    /// Every memory holds its tiles.
     pub fn fits(&self) -> bool {
         self.memories.iter().all(MappedMemory::fits)
     }
@@ -173,7 +173,7 @@ impl MappedMemory {
         }
     }
 
-    /// Do the tiles end inside it?
+    /// Whether the tiles end inside it.
     pub fn fits(&self) -> bool {
         self.used <= self.capacity
     }

@@ -12,11 +12,11 @@ pub struct Io<'a> {
     pub err: &'a mut (dyn Write + Send),
     /// Where a debugger's commands come from; nothing comes if there is none.
     pub input: Option<&'a mut (dyn BufRead + Send)>,
-    /// Does a person type them and read the results?
+    /// A person types them and reads the results.
     pub interactive: bool,
-    /// May diagnostics be coloured? `--color` overrides it.
+    /// Diagnostics may be coloured. `--color` overrides it.
     pub color: bool,
-    /// May results be coloured? `--color` overrides it.
+    /// Results may be coloured. `--color` overrides it.
     pub color_out: bool,
     /// Columns of the terminal that shows the diagnostics.
     pub width: usize,

@@ -398,7 +398,7 @@ impl Op {
     }
 }
 
-/// Is there such a conversion, that says all of how it rounds?
+/// Whether there is such a conversion, that says all of how it rounds.
 fn conversion(to: Type, from: Type, round: Round) -> bool {
     let int = |ty: Type| !ty.is_float() && !matches!(ty, Type::Pred | Type::B8 | Type::B16 | Type::B32 | Type::B64);
     let wide = |ty: Type| matches!(ty, Type::F32 | Type::F64);

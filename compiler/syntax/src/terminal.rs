@@ -50,7 +50,7 @@ impl Lexeme {
         }
     }
 
-    /// Is it this token?
+    /// Whether it is this token.
     pub fn is(&self, tok: Tok) -> bool {
         self.term == Terminal::Tok(tok)
     }

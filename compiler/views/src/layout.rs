@@ -61,7 +61,7 @@ pub fn object(cx: &Cx, value: &Value, text: &str) -> serde_json::Value {
     serde_json::Value::Object(object)
 }
 
-/// Is it a call of the operation whose results are coordinates?
+/// Whether it is a call of the operation whose results are coordinates.
 fn gives_coordinate(text: &str) -> bool {
     text.split_once('(').is_some_and(|(name, _)| name.trim() == "idx2crd")
 }

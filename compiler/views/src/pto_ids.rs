@@ -190,7 +190,7 @@ pub fn page(id: &str) -> Option<String> {
     Some(out)
 }
 
-/// Is it written as one of PTO's identifiers, and not one that PTO has? What to say of it.
+/// Whether it is written as one of PTO's identifiers, and not one that PTO has. What to say of it.
 pub fn beyond(id: &str) -> Option<String> {
     if let Some(&(start, width, last, _)) = OTHERS.iter().find(|o| id.starts_with(o.0)) {
         return Some(format!("PTO's identifiers are {start}{:0width$} to {start}{last:0width$}", 1));

@@ -18,7 +18,7 @@ struct State {
     work: Option<(Work, usize)>,
     /// Workers that run it now.
     running: usize,
-    /// Did a worker panic?
+    /// A worker has panicked.
     panicked: bool,
     /// The pool is going away.
     closing: bool,

@@ -44,8 +44,8 @@ struct Move<const S: usize> {
     rows: isize,
     cols: isize,
     steps: Steps,
-    /// Is the destination part of something too large for the caches? Then a fence ends the launch, and none is needed
-    /// here: one for each block would wait until all of it has been written.
+    /// Whether the destination is part of something too large for the caches. Then a fence ends the launch, and none is
+    /// needed here: one for each block would wait until all of it has been written.
     past: bool,
 }
 
@@ -106,7 +106,7 @@ impl<const S: usize> Move<S> {
         }
     }
 
-    /// Do the two matrices lie apart?
+    /// Whether the two matrices lie apart.
     fn apart(&self) -> bool {
         let reach = |start: *const u8, row: isize, col: isize| {
             let (down, right) = ((self.rows - 1) as i128 * row as i128, (self.cols - 1) as i128 * col as i128);

@@ -59,7 +59,7 @@ impl OperandLocation {
         ["A_OUT", "M_OUT", "EVEN_BANK", "ODD_BANK", "GRF_A", "GRF_B", "SRF_M", "SRF_A"][self as usize]
     }
 
-    /// Is it a file of registers?
+    /// Whether it is a file of registers.
     pub fn is_file(self) -> bool {
         matches!(self, OperandLocation::GrfA | OperandLocation::GrfB | OperandLocation::SrfM | OperandLocation::SrfA)
     }

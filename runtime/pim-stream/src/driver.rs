@@ -59,7 +59,7 @@ pub struct DriverCommand {
     pub offsets: u64,
     /// Where results go.
     pub output: u64,
-    /// Do samples have offsets?
+    /// Samples have offsets.
     pub has_offsets: bool,
 }
 

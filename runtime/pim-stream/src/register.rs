@@ -29,9 +29,9 @@ pub struct Parameters {
     pub weights: u64,
     /// Offsets, two f16 a sample.
     pub offsets: u64,
-    /// Does the entry hold a query?
+    /// The entry holds a query.
     pub valid: bool,
-    /// Do samples have offsets?
+    /// Samples have offsets.
     pub has_offsets: bool,
 }
 

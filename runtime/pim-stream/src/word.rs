@@ -88,7 +88,7 @@ impl Field {
         Ok(word | (value as u32) << self.low)
     }
 
-    /// Does the value fit?
+    /// Whether the value fits.
     pub fn check(self, value: u64) -> Result<(), WordError> {
         match value <= max(self.bits) {
             true => Ok(()),

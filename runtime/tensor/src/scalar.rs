@@ -181,7 +181,7 @@ pub fn bits_to_i128(dtype: DType, bits: u64) -> i128 {
     }
 }
 
-/// Does `dtype` have the integer `value`? For integers and bool, exactly; for floats, as a finite number after
+/// Whether `dtype` has the integer `value`. For integers and bool, exactly; for floats, as a finite number after
 /// rounding (`65519` fits f16, `65520` does not).
 pub fn fits(dtype: DType, value: i128) -> bool {
     match (dtype, integer_range(dtype)) {
@@ -215,7 +215,7 @@ pub fn convert_bits(from: DType, to: DType, bits: u64) -> u64 {
     }
 }
 
-/// Is it a NaN? Integers never are.
+/// Whether it is a NaN. Integers never are.
 pub fn is_nan(dtype: DType, bits: u64) -> bool {
     dtype.is_float() && bits_to_f64(dtype, bits).is_nan()
 }

@@ -185,7 +185,7 @@ impl Tensor {
         self.len
     }
 
-    /// Are there no elements?
+    /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

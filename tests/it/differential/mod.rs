@@ -57,7 +57,7 @@ fn run(case: &Case, target: &Target) -> Option<String> {
     None
 }
 
-/// Has the row kernels here? What only units in memory have no PTO target runs: `pim_language` compares it.
+/// Whether the row has kernels here. What only units in memory have no PTO target runs: `pim_language` compares it.
 pub fn covers(id: &InstrId) -> bool {
     use ptoc_isa::Sem;
     let elsewhere = matches!(

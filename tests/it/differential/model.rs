@@ -388,7 +388,7 @@ fn product(sem: Sem, content: Content, x: &[&Tensor], (r, c): (usize, usize), ou
     wrap(out, start.map_or(0, int) + terms.map(|(a, b)| int(a) * int(b)).sum::<i128>())
 }
 
-/// Is `bits` what was wanted?
+/// Whether `bits` is what was wanted.
 pub fn meets(dtype: DType, bits: u64, want: Want) -> bool {
     match want {
         Want::Any => true,

@@ -96,7 +96,7 @@ pub struct Param {
     pub shape: Vec<&'static str>,
 }
 
-/// Is it an operator, and not a function?
+/// Whether it is an operator, and not a function.
 pub fn is_infix(op: &str) -> bool {
     !op.starts_with(|c: char| c.is_ascii_alphabetic())
 }

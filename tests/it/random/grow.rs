@@ -18,7 +18,7 @@ pub(super) struct Tile {
     pub blocks: Blocks,
     /// A tile array: an index is to be chosen.
     pub array: bool,
-    /// May instructions write it whole? Windows keep their shape.
+    /// Instructions may write it whole. Windows keep their shape.
     pub writable: bool,
 }
 

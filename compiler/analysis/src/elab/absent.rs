@@ -30,7 +30,7 @@ impl Elaborator<'_> {
         Ok(!self.bindings.given.contains(&p.name.name))
     }
 
-    /// Is it the word `none`?
+    /// Whether it is the word `none`.
     pub(crate) fn is_none(&self, e: &Expr) -> bool {
         match &*e.kind {
             ExprKind::Name(n) => n == "none" && self.env.get(n).is_none(),

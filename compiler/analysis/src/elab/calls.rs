@@ -735,7 +735,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// Is there a `return` that is not the function's last statement?
+/// Whether there is a `return` that is not the function's last statement.
 fn returns_early(b: &Block, top: bool) -> bool {
     let last = b.stmts.len().wrapping_sub(1);
     b.stmts.iter().enumerate().any(|(i, s)| match &s.kind {

@@ -10,7 +10,7 @@ use ptoc_names::builtins::Word;
 use ptoc_syntax::ast::{Arg, ExprKind};
 use ptoc_tensor::DType;
 
-/// Does the instruction take a padding value?
+/// Whether the instruction takes a padding value.
 pub(super) fn pads(instr: &Instr) -> bool {
     instr.operands.iter().any(|o| o.kind == OperandKind::Pad)
 }

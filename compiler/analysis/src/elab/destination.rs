@@ -5,7 +5,7 @@ use crate::value::{TileVal, Val};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_syntax::ast::{Expr, ExprKind, Param};
 
-/// Is this a name, or a part of what a name stands for?
+/// Whether this is a name, or a part of what a name stands for.
 fn is_named(e: &Expr) -> bool {
     match &*e.kind {
         ExprKind::Name(_) => true,

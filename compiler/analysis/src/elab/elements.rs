@@ -22,7 +22,7 @@ impl Elaborator<'_> {
         args.len() == 2 && !args.iter().any(|a| matches!(&*a.value.kind, ExprKind::Hole)) && self.names_tile(base)
     }
 
-    /// Is this a tile by its name, a tile of an array, or a part of such a tile?
+    /// Whether this is a tile by its name, a tile of an array, or a part of such a tile.
     fn names_tile(&self, e: &Expr) -> bool {
         let bound = |n| match self.env.get(n) {
             Some((Binding::Let(v), _)) => Some(v),

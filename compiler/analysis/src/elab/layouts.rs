@@ -404,7 +404,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// Has it numbers that only the launch knows?
+/// Whether it has numbers that only the launch knows.
 fn symbolic(a: &Algebra) -> bool {
     match a {
         Algebra::Int(n) => n.as_const().is_none(),

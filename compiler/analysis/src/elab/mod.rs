@@ -120,7 +120,7 @@ pub(crate) struct Inlined {
     pub slots: Vec<Var>,
     /// The value of a `return` that was the last statement.
     pub result: Option<Val>,
-    /// Was `label` used?
+    /// A jump to `label` was translated.
     pub left: bool,
 }
 

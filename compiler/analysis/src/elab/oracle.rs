@@ -479,7 +479,7 @@ impl Elaborator<'_> {
         Ok(Math::Real(OracleExpr::binary(op, a, b)))
     }
 
-    /// Is it a truth value, and no number?
+    /// Whether it is a truth value, and no number.
     fn is_truth_value(&self, m: &Math, st: &OracleScopes) -> bool {
         match m {
             Math::Bool(_) => true,

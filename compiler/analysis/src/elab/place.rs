@@ -24,8 +24,8 @@ struct Placed<'a> {
     span: Span,
 }
 
-/// Is the kernel run by the host? Because it says so, or because the target's units have one instruction, and it gives
-/// them no blocks.
+/// Whether the kernel is run by the host. Because it says so, or because the target's units have one instruction, and
+/// it gives them no blocks.
 pub(crate) fn on_host(item: &ptoc_syntax::ast::Item, target: &ptoc_isa::Target) -> bool {
     let ItemKind::Kernel(k) = &item.kind else { return false };
     let Some(unit) = &target.unit else { return false };
@@ -135,7 +135,7 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    /// Is it settled already that nothing comes of this instance? Placements would only add to the noise then.
+    /// Whether it is settled already that nothing comes of this instance. Placements would only add to the noise then.
     fn unfinished(&self) -> bool {
         self.where_failed
             || !self.waits.is_empty()

@@ -705,7 +705,7 @@ fn is_static(a: &ptoc_layout::Value) -> bool {
 }
 
 impl ArgDim {
-    /// Is it this dimension?
+    /// Whether it is this dimension.
     pub fn is_dim(&self, name: &str) -> bool {
         matches!(self, ArgDim::Dim(n) if n == name)
     }

@@ -40,7 +40,7 @@ pub(crate) fn comparison(op: BinaryOp) -> Option<CmpOp> {
     })
 }
 
-/// Is `op` defined on scalars and tiles of type `ty`?
+/// Whether `op` is defined on scalars and tiles of type `ty`.
 pub(crate) fn defined_on(op: BinOp, ty: Ty) -> bool {
     match (op, ty) {
         (BinOp::And | BinOp::Or | BinOp::Xor, Ty::D(d)) => !d.is_float(),

@@ -55,7 +55,7 @@ pub struct ScalarArg {
     pub name: Name,
     /// The type.
     pub ty: Ty,
-    /// Has the kernel a default?
+    /// The kernel has a default for it.
     pub has_default: bool,
     /// A value from `-D`, as bits.
     pub given: Option<u64>,

@@ -104,7 +104,7 @@ impl Elaborator<'_> {
         )
     }
 
-    /// Is it made of what the launch gives?
+    /// Whether it is made of what the launch gives.
     fn at_launch(&self, n: &Int) -> bool {
         let mut inner = Vec::new();
         self.computed(n, &mut inner);

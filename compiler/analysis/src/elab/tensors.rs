@@ -249,7 +249,7 @@ impl Elaborator<'_> {
         view
     }
 
-    /// Is it a tensor as it was declared, index for index?
+    /// Whether it is a tensor as it was declared, index for index.
     pub(super) fn is_whole(&self, view: &View) -> bool {
         self.declared.get(&view.tensor) == Some(view)
     }

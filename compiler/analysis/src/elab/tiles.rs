@@ -164,12 +164,12 @@ impl Elaborator<'_> {
         Ok(shape)
     }
 
-    /// Are two lengths known to be equal?
+    /// Whether two lengths are known to be equal.
     pub fn lengths_agree(&self, a: Value, b: Value) -> bool {
         a == b || (self.facts.le_certain(a, b, 0) && self.facts.le_certain(b, a, 0))
     }
 
-    /// Are two shapes known to be equal?
+    /// Whether two shapes are known to be equal.
     pub fn shapes_agree(&self, a: Shape, b: Shape) -> bool {
         self.lengths_agree(a.0, b.0) && self.lengths_agree(a.1, b.1)
     }

@@ -82,7 +82,7 @@ impl Elaborator<'_> {
         self.dims_of(b, out, depth - 1)
     }
 
-    /// Is it computed from dimensions alone?
+    /// Whether it is computed from dimensions alone.
     pub fn is_dimensional(&self, v: Value) -> bool {
         self.dims_of(v, &mut Vec::new(), 32).is_some()
     }
@@ -474,7 +474,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// Is it the name of a dtype itself, and not of a parameter?
+/// Whether it is the name of a dtype itself, and not of a parameter.
 pub(super) fn names_dtype(e: &Expr) -> bool {
     matches!(&*e.kind, ExprKind::Name(n) if DType::from_name(n).is_some())
 }

@@ -131,7 +131,7 @@ pub(super) fn distinct<'k>(accesses: &[TensorAccess<'k>]) -> Vec<TensorAccess<'k
     accesses.iter().filter(is_new).cloned().collect()
 }
 
-/// Is it shared by blocks, and written?
+/// Whether it is shared by blocks, and written.
 pub(super) fn is_watched(kernel: &Kernel, tensor: TensorId) -> bool {
     matches!(kernel.tensors[tensor].dir, TensorDir::Out | TensorDir::InOut)
 }

@@ -69,7 +69,7 @@ impl Bounded<'_, '_> {
         }
     }
 
-    /// Is it computed from bounded numbers alone?
+    /// Whether it is computed from bounded numbers alone.
     fn is_small(&self, v: Value, depth: u32) -> bool {
         if self.known.contains(&v) {
             return true;

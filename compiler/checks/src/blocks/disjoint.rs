@@ -23,7 +23,7 @@ pub(super) enum Verdict {
     Open(Vec<usize>),
 }
 
-/// May two blocks meet, one in `a` and the other in `b`? `same`: the two are one access.
+/// Whether two blocks may meet, one in `a` and the other in `b`. `same`: the two are one access.
 pub(super) fn meet<'k>(
     code: &KernelIndex<'k>,
     budget: &Steps<'_>,
@@ -56,7 +56,7 @@ pub(super) fn meet<'k>(
     if open.is_empty() { Verdict::Disjoint } else { Verdict::Open(open) }
 }
 
-/// Do both count elements of one size?
+/// Whether both count elements of one size.
 pub(super) fn same_unit(code: &KernelIndex<'_>, a: &TensorAccess<'_>, b: &TensorAccess<'_>) -> bool {
     let unit = |x: &TensorAccess<'_>| match &x.place {
         AccessedElements::Nest(nest) => (nest.elem.bits(), nest.swizzle),

@@ -57,7 +57,7 @@ impl<'a> Stores<'a> {
     }
 }
 
-/// Is every statement reached?
+/// Whether every statement is reached.
 fn runs_through(region: &Region) -> bool {
     region.iter().all(|stmt| {
         let jumps = matches!(stmt.op, Op::Break(_) | Op::Continue(_) | Op::Leave(_));

@@ -128,7 +128,7 @@ pub fn elsewhere(kernel: &Kernel, dims: &[i64], scalars: &[Option<u64>]) -> Stri
     format!("this launch has {}; which sizes there are, `where` says", report::sizes(kernel, &sizes))
 }
 
-/// Does the kernel read elements of the tensor?
+/// Whether the kernel reads elements of the tensor.
 pub fn reads(kernel: &Kernel, tensor: TensorId) -> bool {
     kernel.tensors[tensor].dir == TensorDir::In
         || accesses::collect(kernel).iter().any(|a| a.tensor == tensor && a.kind != AccessKind::Write)

@@ -61,7 +61,7 @@ pub(super) fn doubts<'k>(code: &KernelIndex<'k>, accesses: &[TensorAccess<'k>], 
     out
 }
 
-/// Do the two sides never use one element?
+/// Whether the two sides never use one element.
 fn apart<'k>(code: &KernelIndex<'k>, budget: &Steps<'_>, read: &TensorAccess<'k>, write: &TensorAccess<'k>) -> bool {
     if !same_unit(code, read, write) {
         return false;

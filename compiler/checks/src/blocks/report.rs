@@ -147,7 +147,7 @@ fn blamed<'u>(first: &'u Use, second: &'u Use) -> (&'u Use, &'u Use) {
     if rank(second) >= rank(first) { (second, first) } else { (first, second) }
 }
 
-/// Does a block store the very window that it has read, as a sum in place does?
+/// Whether a block stores the very window that it has read, as a sum in place does.
 fn is_in_place(kernel: &Kernel, tensor: TensorId, store: &Use, read: &Use) -> bool {
     fn window(region: &[Stmt], tensor: TensorId, span: Span) -> Option<&ViewRef> {
         region.iter().find_map(|s| match &s.op {

@@ -166,7 +166,7 @@ impl<'k> Checks<'k> {
         out.push(Stmt { op: Op::Check { cond, check, args: vec![low, high] }, span });
     }
 
-    /// Do all of them hold?
+    /// Whether all of them hold.
     pub(super) fn all(&mut self, holds: &[Value], span: Span, out: &mut Region) -> Value {
         let (first, rest) = holds.split_first().expect("there is something that must hold");
         rest.iter().fold(*first, |all, h| self.binary(BinOp::And, all, *h, span, out))

@@ -94,7 +94,7 @@ pub(super) struct Nest {
 }
 
 impl Nest {
-    /// Is it a box of which every corner is touched, with guards that only make it shorter?
+    /// Whether it is a box of which every corner is touched, with guards that only make it shorter.
     pub fn is_box(&self) -> bool {
         self.entries.is_empty() && self.guards.iter().all(|g| self.limit(g).is_some())
     }

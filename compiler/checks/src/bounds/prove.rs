@@ -40,7 +40,7 @@ impl<'f> Prover<'f> {
         self.numbers.taken()
     }
 
-    /// Do both ends hold, as integers? They are `0 <= what` and `what <= last`.
+    /// Whether both ends hold, as integers. They are `0 <= what` and `what <= last`.
     pub fn both(&self, bounds: &[Bound]) -> bool {
         bounds.len() == 2 && bounds.iter().zip([true, false]).all(|(b, low)| self.holds(&b.claim, low, !low))
     }
@@ -63,7 +63,8 @@ impl<'f> Prover<'f> {
         self.everywhere(&difference, &ranges, &self.guards(nest))
     }
 
-    /// Is it natural for all indices below these extents, as far as the guards allow them (which are at most 0)?
+    /// Whether it is natural for all indices below these extents, as far as the guards allow them (which are at most
+    /// 0).
     fn everywhere(&self, p: &Poly, ranges: &[(Value, Value)], guards: &[Poly]) -> bool {
         let Some((&(index, extent), others)) = ranges.split_last() else { return self.numbers.certain(p) };
         let Some((a, rest)) = p.split(index) else { return false };

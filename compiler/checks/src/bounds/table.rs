@@ -26,7 +26,7 @@ pub struct AccessBounds {
     pub what: SmolStr,
     /// The checks in front of it; none: all follows from what is known there.
     pub checks: Vec<CheckId>,
-    /// Are some of its bounds known from intervals of variables?
+    /// Some of its bounds follow from intervals of variables.
     pub intervals: bool,
 }
 

@@ -125,7 +125,7 @@ impl Search<'_> {
     }
 }
 
-/// Does it leave everything as it is that a check may have looked at?
+/// Whether it leaves everything as it is that a check may have looked at.
 fn is_quiet(stmt: &Stmt) -> bool {
     let own = stmt.op.is_pure()
         || matches!(

@@ -18,7 +18,7 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    /// May both be the same element?
+    /// Whether both may be the same element.
     pub(super) fn meets(self, other: Owner) -> bool {
         let unknown = self.element.is_none() || other.element.is_none();
         self.tile == other.tile && (unknown || self.element == other.element)

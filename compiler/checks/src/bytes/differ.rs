@@ -8,7 +8,7 @@ use ptoc_isa::BinOp;
 const RESIDUES: i64 = 4096;
 
 impl Numbers {
-    /// Are the two never the same?
+    /// Whether the two are never the same.
     pub(super) fn differ(&mut self, a: SymbolicOffset, b: SymbolicOffset) -> bool {
         if a.base == b.base {
             return a.offset != b.offset;
@@ -63,7 +63,7 @@ impl Numbers {
         }
     }
 
-    /// Is it made of sums and products alone? Then its remainders depend on those of the symbol.
+    /// Whether it is made of sums and products alone. Then its remainders depend on those of the symbol.
     fn polynomial(&self, id: u32) -> bool {
         match &self.nodes[id as usize] {
             Node::Zero | Node::Symbol(_) => true,

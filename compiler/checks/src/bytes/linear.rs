@@ -296,7 +296,7 @@ impl<'n> Linear<'n> {
         self.refuted(&other)
     }
 
-    /// Is there certainly nothing of which all this holds?
+    /// Whether there is certainly nothing of which all this holds.
     pub(super) fn refuted(&mut self, facts: &Facts) -> bool {
         self.split(&facts.system, &facts.either, SPLITS)
     }

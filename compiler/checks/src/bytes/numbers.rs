@@ -166,7 +166,7 @@ impl Numbers {
         self.multiples.iter().filter(|(of, _)| *of == id).map(|(_, n)| *n).collect()
     }
 
-    /// Has `n` no symbol made after `then` but these?
+    /// Whether `n` has no symbol made after `then` but these.
     pub(super) fn made_of(&self, n: SymbolicOffset, then: u32, known: &dyn Fn(u32) -> bool) -> bool {
         let (mut open, mut seen) = (vec![n.base], FxHashSet::default());
         while let Some(id) = open.pop() {
@@ -237,7 +237,7 @@ impl Numbers {
         self.symbols
     }
 
-    /// Does `n` depend on a symbol made after `then`?
+    /// Whether `n` depends on a symbol made after `then`.
     pub(super) fn younger(&self, n: SymbolicOffset, then: u32) -> bool {
         self.newest[n.base as usize] > then
     }
@@ -342,7 +342,7 @@ impl Numbers {
         by.map(|by| (by, n.offset))
     }
 
-    /// Is `part` among what the node is made of?
+    /// Whether `part` is among what the node is made of.
     pub(super) fn contains(&self, id: u32, part: u32) -> bool {
         let (mut open, mut seen) = (vec![id], FxHashSet::default());
         while let Some(id) = open.pop() {
@@ -429,7 +429,7 @@ impl Numbers {
         self.pure(format!("{op:?} {ty}"), vec![a, b])
     }
 
-    /// Is `start + n <= end` certain where `path` holds? `n` is a minimum of what is left there, or a constant.
+    /// Whether `start + n <= end` is certain where `path` holds. `n` is a minimum of what is left there, or a constant.
     pub(super) fn ends_by(
         &self,
         start: SymbolicOffset,
@@ -495,7 +495,7 @@ impl Numbers {
         (fits && plain && Some(of) == whole.plus(n - 1)).then_some(whole)
     }
 
-    /// Is `i < end` certain, for an index of a loop, or what it is more than where the loop begins?
+    /// Whether `i < end` is certain, for an index of a loop, or what it is more than where the loop begins.
     fn is_below(&self, i: SymbolicOffset, end: SymbolicOffset, path: &[Literal]) -> bool {
         let (index, from) = match self.nodes[i.base as usize] {
             Node::Index(BinOp::Sub, index, from) if i.offset == 0 => (index, Some(from)),
@@ -522,8 +522,8 @@ impl Numbers {
         (rest.offset == 0 && self.is_left(n, end, start, &[])).then_some(size)
     }
 
-    /// Is `n <= end - n * i` certain where `path` holds, for `start = n * i`? It is for `0 <= i < of / n`, if `of` is
-    /// `end`, or rounds it up and `end` is a multiple of `n`; and for `n = 1` and `i < end`.
+    /// Whether `n <= end - n * i` is certain where `path` holds, for `start = n * i`. It is for `0 <= i < of / n`, if
+    /// `of` is `end`, or rounds it up and `end` is a multiple of `n`; and for `n = 1` and `i < end`.
     fn is_left(&self, n: i64, end: SymbolicOffset, start: SymbolicOffset, path: &[Literal]) -> bool {
         let size = SymbolicOffset::known(n);
         // i < count

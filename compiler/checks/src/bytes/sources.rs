@@ -55,8 +55,8 @@ impl ByteInterpreter<'_> {
         }
     }
 
-    /// May two windows have a byte in common? Of elements and addresses that the launch decides, what their numbers
-    /// exclude is excluded.
+    /// Whether two windows may have a byte in common. Of elements and addresses that the launch decides, what their
+    /// numbers exclude is excluded.
     fn may_meet(&mut self, (a, x): (Tile, &Places), (b, y): (Tile, &Places)) -> bool {
         let (same, size) = (a == b, self.kernel.tiles[a].ty.bytes().max(self.kernel.tiles[b].ty.bytes()));
         // Elements of one array that are never the same one.

@@ -76,7 +76,7 @@ fn within(
     out.push((numbers.compare(INDEX, CmpOp::Lt, at, end), true));
 }
 
-/// Is there no element that is in none of these?
+/// Whether there is no element that is in none of these.
 fn missed_nowhere(linear: &mut Linear<'_>, facts: &Facts, ways: &[Conditions]) -> bool {
     if linear.refuted(facts) {
         return true;

@@ -15,7 +15,7 @@ pub struct Parameter {
     pub candidates: Vec<i64>,
     /// The literal that is its value: its default in the signature, or the argument of a program's launch.
     pub place: Option<Span>,
-    /// Does a program's launch give it?
+    /// A program's launch gives it.
     pub launched: bool,
 }
 

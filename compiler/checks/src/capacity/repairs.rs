@@ -26,7 +26,7 @@ struct Trial {
     value: i64,
     /// Bytes used of each memory; `None` for one that overflows.
     extents: Vec<(Loc, Option<u64>)>,
-    /// Does every memory hold its tiles?
+    /// Every memory holds its tiles.
     fits: bool,
     /// On every other target too?
     everywhere: bool,

@@ -43,7 +43,7 @@ pub fn check_sizes(kernel: &Kernel, target: &Target, author: &dyn FixContext, bu
     out
 }
 
-/// Is there a tile that [`check_sizes`] would report?
+/// Whether there is a tile that [`check_sizes`] would report.
 pub(super) fn any_too_large(kernel: &Kernel, target: &Target) -> bool {
     Loc::ALL.into_iter().any(|loc| too_large(kernel, target, loc).next().is_some())
 }

@@ -289,8 +289,8 @@ impl SectionAllocator<'_> {
         last.map(|(n, _)| n)
     }
 
-    /// Is a value outside registers worth one? In woven steps it is if their other copies read it right behind, and a
-    /// register is free, or holds what is needed later and need not be stored.
+    /// Whether a value is outside registers worth one. In woven steps it is if their other copies read it right behind,
+    /// and a register is free, or holds what is needed later and need not be stored.
     fn serves_others(&self, reg: VReg, kept: &[VReg]) -> bool {
         let [.., later, now] = self.uses[reg.0 as usize][..] else { return false };
         if later - now >= self.woven {

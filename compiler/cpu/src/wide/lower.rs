@@ -39,7 +39,7 @@ pub(crate) struct Lower {
     pub(crate) out: Vec<Ins>,
     /// What the instructions stem from that are built next.
     pub(crate) origin: Origin,
-    /// Is it the tail that is built?
+    /// The epilogue (tail) is being built.
     pub(crate) tail: bool,
     /// Values that were rounded to f16 or bf16, and what would be stored of them: a half register, and a register whose
     /// upper halves they are.

@@ -82,7 +82,7 @@ pub(crate) struct Copy {
     pub(crate) gap: Gap,
     /// Bytes of an element, in memory and in the area.
     pub(crate) size: u8,
-    /// Are there offsets in area 1 (eight bytes a lane)?
+    /// Area 1 holds offsets (eight bytes a lane).
     pub(crate) gather: bool,
     /// To memory?
     pub(crate) store: bool,

@@ -89,7 +89,7 @@ struct Translate<'a> {
     words: FxHashMap<Reg, (u32, i32)>,
     /// Pointers of the program's own, by the nest's pointer and such a register.
     seeks: FxHashMap<(u32, Reg), u32>,
-    /// Is it the row's code that is being made?
+    /// Code of the row (the loop's preheader) is being made.
     in_row: bool,
 }
 

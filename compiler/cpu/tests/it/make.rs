@@ -8,7 +8,7 @@ use ptoc_ir::loops::{MemTy, Module, text, verify};
 
 pub use crate::by_hand::*;
 
-/// May several lanes store to one address?
+/// Several lanes may store to one address.
 pub const LANES_MAY_MEET: bool = true;
 
 pub fn compiled(module: &Module, vectors: Vectors) -> CompiledKernel {

@@ -40,7 +40,7 @@ pub trait Backend: Sync {
     /// What it is, in some words for the help of `--backend`.
     fn about(&self) -> &'static str;
 
-    /// Has it the numbers of this target?
+    /// Whether it has the numbers of this target.
     fn serves(&self, target: &Target) -> bool;
 
     /// The target that stands for one it does not serve, where a test line leaves the choice.

@@ -68,7 +68,7 @@ impl Outputs {
         paths.iter().try_for_each(|path| self.keep(path, "a source of this call"))
     }
 
-    /// Is this the file of an output?
+    /// Whether this is the file of an output.
     pub fn writes(&self, n: usize, path: &Path) -> bool {
         PathTarget::of(path).is_ok_and(|place| self.planned[n].identity == place.identity)
     }

@@ -161,7 +161,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Is it one kernel, which the host runs?
+    /// Whether it is one kernel, which the host runs.
     pub fn is_host(&self) -> bool {
         matches!(&self.steps[..], [step] if step.kernel.host && !self.program)
     }
@@ -329,8 +329,8 @@ impl Plan {
     }
 }
 
-/// Is it proved with the sizes of this launch that what the kernel reads of tiles is written? `ptoc check -D` with them
-/// says the same.
+/// Whether it is proved with the sizes of this launch that what the kernel reads of tiles is written. `ptoc check -D`
+/// with them says the same.
 fn proved_for_these(session: &mut Session, origin: &RepairOrigin<'_>) -> bool {
     if origin.bindings.dims.is_empty() {
         return false;

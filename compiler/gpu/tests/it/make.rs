@@ -7,7 +7,7 @@ use ptoc_ptx::sim::{self, Global, SimLaunch};
 
 pub use crate::by_hand::*;
 
-/// May several lanes store to one address? They are other threads.
+/// Several lanes may store to one address. Not here: they are other threads.
 pub const LANES_MAY_MEET: bool = false;
 
 /// Runs the block on both sides and compares status and tensors.

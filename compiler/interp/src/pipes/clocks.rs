@@ -40,7 +40,7 @@ pub(super) fn place(stream: u32) -> (u32, Pipe) {
     (stream / PER_ROLE, pipe)
 }
 
-/// Is `stamp` among what is complete?
+/// Whether `stamp` is among what is complete.
 pub(super) fn knows(knowledge: &[u32], stamp: Stamp) -> bool {
     knowledge[stamp.stream as usize] >= stamp.clock
 }

@@ -584,7 +584,7 @@ fn inner_axis(extents: &[i64], sides: &[&BoundSide<'_>]) -> Option<usize> {
     (0..extents.len()).filter(|&axis| still(axis)).max_by_key(|&axis| extents[axis])
 }
 
-/// Have all points places of their own? Not if that takes more than comparing strides.
+/// Whether all points have places of their own. Not if that takes more than comparing strides.
 fn distinct(side: &BoundSide<'_>, extents: &[i64]) -> bool {
     let strides: Vec<i128> = match side {
         BoundSide::Tile { w, row, col, .. } => {

@@ -129,7 +129,7 @@ pub(super) fn tensor_uses(stmt: &Stmt, tensor: TensorId) -> Vec<(ElementUse, Opt
     out
 }
 
-/// Does the kernel update elements of a tensor atomically?
+/// Whether the kernel updates elements of a tensor atomically.
 pub fn updates(kernel: &Kernel, tensor: TensorId) -> bool {
     sites(kernel).into_iter().any(|stmt| tensor_uses(stmt, tensor).iter().any(|(kind, _)| *kind == ElementUse::Atomic))
 }

@@ -127,7 +127,7 @@ impl Slot<'_> {
         room(self.ty)
     }
 
-    /// Is it a mask?
+    /// Whether it is a mask.
     pub fn is_mask(&self) -> bool {
         self.ty.dtype == DType::Bool
     }
@@ -365,7 +365,7 @@ fn room(ty: &TileType) -> usize {
     }
 }
 
-/// Are all of them `mark`? Without a branch for each, so that it runs at vector width.
+/// Whether all of them are `mark`. Without a branch for each, so that it runs at vector width.
 fn all<T: PartialEq + Copy>(marks: &[T], mark: T) -> bool {
     marks.chunks(256).all(|chunk| chunk.iter().fold(true, |same, &m| same & (m == mark)))
 }

@@ -68,13 +68,13 @@ impl<'a> Along<'a> {
         known.then_some(poly)
     }
 
-    /// Is `v` the same number whatever `g` is?
+    /// Whether `v` is the same number whatever `g` is.
     pub fn rests(&self, v: Value, g: Value) -> bool {
         !self.depends(v, g, &mut FxHashSet::default())
             || self.poly(v, g).and_then(|p| p.step(g)).is_some_and(|s| s.number() == Some(0))
     }
 
-    /// May `v` differ with `g`?
+    /// Whether `v` may differ with `g`.
     fn depends(&self, v: Value, g: Value, seen: &mut FxHashSet<Value>) -> bool {
         if v == g {
             return true;

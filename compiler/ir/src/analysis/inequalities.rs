@@ -45,7 +45,7 @@ pub struct Prover<'f> {
     effort: Effort,
     /// Steps of all of them.
     taken: Cell<u64>,
-    /// Are bounds of few terms tried before others?
+    /// Bounds of few terms are tried before others.
     short_first: Cell<bool>,
     /// What was not shown to be natural, with so many replacements: replacing in another order leads to the same sums.
     failed: RefCell<FxHashMap<Poly, u32>>,
@@ -77,20 +77,20 @@ impl<'f> Prover<'f> {
         self.facts
     }
 
-    /// Is `a <= b` certain, of what both are as integers?
+    /// Whether `a <= b` is certain, of what both are as integers.
     pub fn le(&self, a: Value, b: Value) -> bool {
         let ends = self.poly(b).zip(self.poly(a));
         ends.and_then(|(b, a)| b.plus(&a, -1)).is_some_and(|p| self.certain(&p))
     }
 
-    /// Is `0 <= index < extent` certain, of the integer that the source says?
+    /// Whether `0 <= index < extent` is certain, of the integer that the source says.
     pub fn within(&self, index: Value, extent: Value) -> bool {
         let Some((at, end)) = self.expand(index, false).zip(self.poly(extent)) else { return false };
         let room = end.plus(&at, -1).and_then(|p| p.plus(&Poly::constant(1), -1));
         self.certain(&at) && room.is_some_and(|p| self.certain(&p))
     }
 
-    /// Is it natural, without indices of points?
+    /// Whether it is natural, without indices of points.
     pub fn certain(&self, p: &Poly) -> bool {
         // Bounds by what a value was computed from lead through windows of tensors, numbers through those of tiles.
         let orders: &[bool] = if self.effort == Effort::Little { &[false] } else { &[false, true] };
@@ -164,7 +164,7 @@ impl<'f> Prover<'f> {
         }
     }
 
-    /// Is it certainly not negative?
+    /// Whether it is certainly not negative.
     fn natural(&self, p: &Poly, depth: u32) -> bool {
         if let Some(n) = p.number() {
             return n >= 0;
@@ -184,7 +184,7 @@ impl<'f> Prover<'f> {
         found
     }
 
-    /// Is it not negative once the latest of its values is replaced by a bound of it?
+    /// Whether it is not negative once the latest of its values is replaced by a bound of it.
     fn by_replacement(&self, p: &Poly, depth: u32) -> bool {
         let mut symbols: Vec<Value> = p.symbols().collect();
         symbols.sort_unstable_by(|a, b| b.cmp(a));

@@ -135,7 +135,7 @@ impl System {
         self.zero.len() + self.at_least_zero.len()
     }
 
-    /// Is there certainly no solution?
+    /// Whether there is certainly no solution.
     pub fn refuted(&self) -> bool {
         let mut least = self.at_least_zero.clone();
         if project(self.zero.clone(), least.clone(), &|_| false).is_err() {

@@ -162,7 +162,7 @@ impl Progression {
         self.first.unwrap_or(self.some)
     }
 
-    /// May it be `n`?
+    /// Whether it may be `n`.
     pub fn has(self, n: i64) -> bool {
         let within = self.first.is_none_or(|f| f <= n) && self.last.is_none_or(|l| n <= l);
         within

@@ -232,7 +232,7 @@ pub struct Reduce {
 }
 
 impl Reduce {
-    /// Is there a reduction of this type by this operation?
+    /// Whether there is a reduction of this type by this operation.
     pub fn exists(op: BinOp, ty: MemTy) -> bool {
         match op {
             BinOp::Add | BinOp::Max | BinOp::Min => ty != MemTy::Bool && !ty.is_f8(),
@@ -272,7 +272,7 @@ pub struct Gather {
     pub total: Reg,
     /// Index (0, 0), I32 in memory.
     pub index: Addr,
-    /// Are indices without sign?
+    /// Indices are unsigned.
     pub unsigned: bool,
     /// From row to row, from column to column, in bytes.
     pub index_strides: (i64, i64),

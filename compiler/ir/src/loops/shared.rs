@@ -52,7 +52,7 @@ impl SharedInfo {
         info
     }
 
-    /// Do all lanes have the same value in `reg`?
+    /// Whether all lanes have the same value in `reg`.
     pub fn is_shared(&self, reg: Reg) -> bool {
         !self.own.contains(&reg)
     }

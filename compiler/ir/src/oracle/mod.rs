@@ -269,7 +269,7 @@ impl Oracle {
         Ok(Oracle { locals: compiler.locals(), equation, node })
     }
 
-    /// Is it about integers?
+    /// Whether it is about integers.
     pub fn is_exact(&self) -> bool {
         self.equation.exact
     }

@@ -30,7 +30,7 @@ pub fn mask(ty: Ty) -> u64 {
     u64::MAX >> (64 - width(ty))
 }
 
-/// Is it a signed integer type (`index` is)?
+/// Whether it is a signed integer type (`index` is).
 pub fn is_signed(ty: Ty) -> bool {
     match ty {
         Ty::Index => true,
@@ -38,7 +38,7 @@ pub fn is_signed(ty: Ty) -> bool {
     }
 }
 
-/// Is it an integer type or `index`?
+/// Whether it is an integer type or `index`.
 pub fn is_int(ty: Ty) -> bool {
     match ty {
         Ty::Index => true,
@@ -139,7 +139,7 @@ pub fn min_f32(a: f32, b: f32) -> f32 {
     }
 }
 
-/// Does `op` exist on `ty`?
+/// Whether `op` exists on `ty`.
 pub fn binary_exists(op: BinOp, ty: Ty) -> bool {
     match ty {
         Ty::D(DType::Bool) => matches!(op, BinOp::And | BinOp::Or | BinOp::Xor),
@@ -206,7 +206,7 @@ fn binary_f32(op: BinOp, a: f32, b: f32) -> Option<f32> {
     })
 }
 
-/// Does `op` exist on `ty`?
+/// Whether `op` exists on `ty`.
 pub fn unary_exists(op: UnOp, ty: Ty) -> bool {
     match op {
         UnOp::Not => float(ty).is_none(),

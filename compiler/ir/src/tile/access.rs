@@ -145,9 +145,8 @@ pub struct Copy {
     /// Written where a guard fails (`pad = Zero`) or a table says so; without it such elements are left alone. Of the
     /// dtype of the destination.
     pub fill: Option<Value>,
-    /// Does it write every element of the destination window's valid part? Then it starts the tile's life; else what it
-    /// does not write keeps its value, or stays poison. Always false for a
-    /// tensor.
+    /// Whether it writes every element of the destination window's valid part. Then it starts the tile's life; else
+    /// what it does not write keeps its value, or stays poison. Always false for a tensor.
     pub covers: bool,
 }
 

@@ -253,7 +253,7 @@ impl Builder {
         std::mem::take(&mut self.frames.last_mut().expect("a region is open").stmts)
     }
 
-    /// Is the value defined in a region that is open? To be asked right after a region ended.
+    /// Whether the value is defined in a region that is open. To be asked right after a region ended.
     pub fn is_available(&self, value: Value) -> bool {
         (self.depth[value] as usize) <= self.frames.len()
     }

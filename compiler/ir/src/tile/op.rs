@@ -17,7 +17,7 @@ pub fn diverges(region: &[Stmt]) -> bool {
     })
 }
 
-/// Is there a jump out of a loop, an iteration or a scope in the region, at any depth?
+/// Whether there is a jump out of a loop, an iteration or a scope in the region, at any depth.
 pub fn jumps(region: &[Stmt]) -> bool {
     region
         .iter()

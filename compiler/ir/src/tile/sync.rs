@@ -165,7 +165,7 @@ impl SyncOp {
         }
     }
 
-    /// Does it hold a pipe back?
+    /// Whether it holds a pipe back.
     pub fn waits(&self) -> bool {
         matches!(self, SyncOp::Wait(_) | SyncOp::WaitPhase(..) | SyncOp::Barrier(_))
     }

@@ -22,7 +22,7 @@ pub struct Trail {
 }
 
 impl Trail {
-    /// Is it one of those in [`Trail::statements`]?
+    /// Whether it is one of those in [`Trail::statements`].
     pub fn lists(op: &Op) -> bool {
         op.def().is_none() && !matches!(op, Op::Check { .. })
     }

@@ -9,7 +9,7 @@ use ptoc_isa::AtomicOp;
 pub struct Update {
     /// What it does.
     pub op: AtomicOp,
-    /// Does anything use the old value that it gives?
+    /// Something uses the old value that it gives.
     pub seen: bool,
 }
 
@@ -52,7 +52,7 @@ pub fn used_values(kernel: &Kernel) -> EntitySet<Value> {
     out
 }
 
-/// Does the kernel add floats in steps that may come in any order? Its results may then differ by their rounding.
+/// Whether the kernel adds floats in steps that may come in any order. Its results may then differ by their rounding.
 pub fn adds_floats(kernel: &Kernel) -> bool {
     fn any(kernel: &Kernel, region: &Region) -> bool {
         let float = |t: TensorId| kernel.tensors[t].dtype.is_float();

@@ -93,7 +93,7 @@ pub fn otherwise(name: &str) -> Option<Otherwise> {
     listed.or(out).or_else(also)
 }
 
-/// Is it a name of PTO's in its own spelling?
+/// Whether it is a name of PTO's in its own spelling.
 pub fn is_spelled(name: &str) -> bool {
     let list = list();
     let instructions = list.instructions.iter().map(|l| l.name);

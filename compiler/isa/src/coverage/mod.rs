@@ -68,7 +68,7 @@ fn there(target: &Target, row: &Instr) -> Vec<Form> {
     }
 }
 
-/// Is there a move from Acc with a scale that the row may make?
+/// Whether there is a move from Acc with a scale that the row may make.
 fn quantises(target: &Target, row: &Instr) -> bool {
     target.moves.iter().any(|m| {
         !m.quantised.is_empty()
@@ -127,7 +127,7 @@ pub fn instructions_with(word: &str) -> Vec<&'static str> {
     names
 }
 
-/// Is that the word, or a side of `atomic = Max`?
+/// Whether that is the word, or a side of `atomic = Max`.
 fn is_of(written: &str, word: &str) -> bool {
     written.split(" = ").chain([written]).any(|w| w.eq_ignore_ascii_case(word))
 }
@@ -145,7 +145,7 @@ fn place(name: &str) -> Option<MemorySpace> {
     }
 }
 
-/// Does the instruction move from there to there on the target? One that is not itself a move of the target's file
+/// Whether the instruction moves from there to there on the target. One that is not itself a move of the target's file
 /// takes tiles where there is a move between their places.
 fn moves(target: &Target, id: InstrId, from: MemorySpace, to: MemorySpace) -> bool {
     let row = id.get();
@@ -312,7 +312,7 @@ fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("writing to a string does not fail");
 }
 
-/// Is it a form of one dtype?
+/// Whether it is a form of one dtype.
 fn is_dtype(form: &Form) -> bool {
     !form.contains([':', '>', '*'])
 }

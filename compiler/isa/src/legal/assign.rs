@@ -43,7 +43,7 @@ pub struct SaViolation {
     pub size: u64,
     /// Bytes of the memory.
     pub capacity: u64,
-    /// Was the capacity overridden?
+    /// The capacity was overridden.
     pub overridden: bool,
     /// Required alignment.
     pub align: u64,

@@ -20,13 +20,13 @@ pub struct AtomicViolation {
     pub target: String,
     /// Other built-in targets that make it.
     pub taken_by: Vec<&'static str>,
-    /// Does the instruction update otherwise, on elements of this dtype?
+    /// The instruction updates by other operations, on elements of this dtype.
     pub of_op: bool,
     /// The dtypes that are updated.
     pub allowed: Vec<DType>,
 }
 
-/// Does the instruction make this update there?
+/// Whether the instruction makes this update there.
 fn makes(target: &Target, instr: InstrId, op: AtomicOp) -> bool {
     match instr.get().sem.scatters() {
         true => target.scatters_by(op),

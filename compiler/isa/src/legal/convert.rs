@@ -10,7 +10,7 @@ pub struct ConversionHop {
     pub from: DType,
     /// Destination.
     pub to: DType,
-    /// Must this step saturate for the whole to be right? `None`: as the whole conversion does.
+    /// Saturation of this step that makes the whole right. `None`: as the whole conversion does.
     pub saturate: Option<bool>,
 }
 

@@ -98,8 +98,8 @@ pub fn allowed_dtypes(target: &Target, instr: &Instr) -> Option<Vec<DType>> {
     Some(list.filter(|d| target.has_dtype(*d) && fits(target, instr, *d)).collect())
 }
 
-/// May the operands be of this dtype wherever they are? What the matrix unit reads and writes has a few dtypes on each
-/// target.
+/// Whether the operands may be of this dtype wherever they are. What the matrix unit reads and writes has a few dtypes
+/// on each target.
 fn fits(target: &Target, instr: &Instr, dtype: DType) -> bool {
     instr.operands.iter().all(|o| match o.kind {
         OperandKind::Tile(&[loc]) => {
@@ -138,7 +138,7 @@ pub fn check_dtypes(target: &Target, instr: InstrId, given: &[DType], cmp: Optio
     Some(DTypeViolation { instr, given, problem, target, taken_by, had_by, equal_only, called: Vec::new() })
 }
 
-/// Is there a dtype, or a list of them, that the instruction takes?
+/// Whether there is a dtype, or a list of them, that the instruction takes.
 fn has(target: &Target, instr: InstrId) -> bool {
     let row = instr.get();
     allowed_dtypes(target, row).is_none_or(|l| !l.is_empty())

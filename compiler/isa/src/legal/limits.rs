@@ -37,7 +37,7 @@ impl LimitViolation {
     }
 }
 
-/// Is it a quantising store?
+/// Whether it is a quantising store.
 fn stores(instr: InstrId) -> bool {
     matches!(instr.get().sem, Sem::Fixpipe(_)) && instr.get().pipe == PipeRule::Store
 }

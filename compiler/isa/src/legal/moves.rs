@@ -34,14 +34,14 @@ pub enum MoveProblem {
         into: Vec<(MemorySpace, Vec<(DType, DType)>)>,
         /// Where there is no way: the nearest dtype that has one, if it goes unchanged.
         instead: Option<DType>,
-        /// Does what is in memory come to `to`?
+        /// Elements in global memory can be moved to `to`.
         from_memory: bool,
     },
     /// There is the move, but not for these dtypes.
     DType {
         /// The pairs that it takes.
         allowed: Vec<(DType, DType)>,
-        /// Is it taken with a scale, where it was given none, or without one?
+        /// It is taken with a scale, where it was given none, or without one.
         otherwise: bool,
         /// What this source becomes with a scale, where it was given none.
         scaled: Vec<DType>,

@@ -94,7 +94,7 @@ pub fn overloads(id: InstrId) -> impl Iterator<Item = InstrId> {
     std::iter::once(id).chain(SECOND_FORMS.iter().filter_map(second).collect::<Vec<_>>())
 }
 
-/// Is it a row that an author names, not the second form of another one?
+/// Whether it is a row that an author names, not the second form of another one.
 pub fn is_first(id: InstrId) -> bool {
     id.get().written_name() == id.get().name
 }

@@ -57,7 +57,7 @@ pub struct Memory {
     pub one_row: bool,
     /// Inner rows and columns of the fractal boxes by element size; empty for unboxed tiles.
     pub fractal: Vec<(usize, u32, u32)>,
-    /// Was `capacity` overridden?
+    /// `capacity` was overridden.
     pub overridden: bool,
 }
 
@@ -263,8 +263,8 @@ impl Target {
         self.device.is_none()
     }
 
-    /// Has it pipes that work at the same time, and flags from one to another? Units in memory do one thing after the
-    /// other.
+    /// Whether it has pipes that work at the same time, and flags from one to another. Units in memory do one thing
+    /// after the other.
     pub fn has_pipes(&self) -> bool {
         self.device.is_none()
     }
@@ -275,7 +275,7 @@ impl Target {
         self.device.is_none()
     }
 
-    /// Has it units in the memory, that a kernel is for? Its host has not.
+    /// Whether it has units in the memory, that a kernel is for. Its host has not.
     pub fn has_units(&self) -> bool {
         self.unit.is_some()
     }

@@ -29,7 +29,7 @@ struct ChainPart {
     sources: Vec<From>,
     /// What its elements are in the language.
     ty: Ty,
-    /// Are the elements those of its operand, bit for bit?
+    /// A copy: the elements are those of its operand, bit for bit.
     copy: bool,
     f: Function,
     /// Number of the matrix that takes the result.

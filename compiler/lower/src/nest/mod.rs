@@ -43,7 +43,7 @@ pub(super) struct NestAxis {
 pub(super) struct Guard {
     pub(super) at: Form,
     pub(super) bound: Reg,
-    /// Does an element that fails it exist, so that it is filled? Not if an axis was only rounded up to whole parts.
+    /// An element that fails it exists, so that it is filled. Not so if an axis was only rounded up to whole parts.
     pub(super) real: bool,
 }
 
@@ -74,7 +74,7 @@ impl Nest {
         code.known(self.forms[f].steps[a]) != Some(0)
     }
 
-    /// Is there surely no element?
+    /// Whether there is surely no element.
     pub(super) fn is_empty(&self, code: &FunctionBuilder) -> bool {
         self.axes.iter().any(|a| code.known(a.extent).is_some_and(|n| n <= 0))
     }

@@ -13,7 +13,7 @@ const RUNS: i64 = 16;
 /// Runs of this many bytes are worth a loop of their own, whatever is around it.
 const LONG_RUN: i64 = 512;
 
-/// May two axes be one? The order of a copy's elements has no meaning, but that of what can fail has.
+/// Whether two axes may be one. The order of a copy's elements has no meaning, but that of what can fail has.
 pub(crate) fn mergeable(nest: &Nest, inner: usize, outer: usize) -> bool {
     !nest.axes[inner].pinned && !nest.axes[outer].pinned
 }

@@ -153,7 +153,7 @@ impl NestSide {
         NestSide { base, origin: None, stored: Stored::Whole(ty), at, digits: Vec::new(), xor: None }
     }
 
-    /// Is it affine in the axes, all elements being whole?
+    /// Whether it is affine in the axes, all elements being whole.
     pub(crate) fn affine(&self) -> Option<(Base, MemTy, Form)> {
         match self.stored {
             Stored::Whole(ty) if self.digits.is_empty() && self.xor.is_none() => Some((self.base, ty, self.at)),

@@ -100,7 +100,7 @@ pub fn rename(world: &mut World, params: Value) -> Result<Reply, Failure> {
     result(world.edit(changes))
 }
 
-/// Is this a name that an author may give?
+/// Whether this is a name that an author may give.
 fn allowed(name: &str) -> Result<(), Failure> {
     let mut sources = SourceMap::new();
     let tokens = ptoc_syntax::tokens(sources.add("name", name), name);

@@ -95,7 +95,7 @@ pub fn workspace(world: &mut World, params: Value) -> Result<Reply, Failure> {
     result(found)
 }
 
-/// Has `name` the letters of `query`, in their order?
+/// Whether `name` has the letters of `query`, in their order.
 fn matches(query: &str, name: &str) -> bool {
     let mut rest = name.chars();
     query.chars().all(|q| rest.any(|c| c == q))

@@ -70,7 +70,7 @@ impl DefinitionKind {
         }
     }
 
-    /// Is it an item of a file?
+    /// Whether it is an item of a file.
     pub fn is_item(self) -> bool {
         matches!(
             self,

@@ -305,7 +305,7 @@ impl IndexBuilder<'_> {
         }
     }
 
-    /// Has a block its `}`? One that the parser has added is nowhere in the text: the block ends with its last
+    /// Whether a block has its `}`. One that the parser has added is nowhere in the text: the block ends with its last
     /// statement.
     fn closed(&self, b: &Block) -> bool {
         let last = b.stmts.last().map(|s| s.span).into_iter().chain(b.tail.as_ref().map(|e| e.span));

@@ -340,7 +340,7 @@ impl NameResolver<'_> {
         self.scopes[scope].push(local);
     }
 
-    /// Is it a local name?
+    /// Whether it is a local name.
     fn local(&self, name: &str) -> bool {
         self.places.contains_key(name)
     }

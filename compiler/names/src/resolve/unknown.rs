@@ -127,7 +127,7 @@ impl NameResolver<'_> {
         d.with_edits(message, edits)
     }
 
-    /// Is it something that is not there yet, and not a name of the file's own?
+    /// Whether it is something that is not there yet, and not a name of the file's own.
     pub(super) fn not_yet(&self, callee: &Expr) -> bool {
         let ExprKind::Name(n) = &*callee.kind else { return false };
         !self.own(callee)
@@ -141,7 +141,7 @@ impl NameResolver<'_> {
         SyncFn::from_name(n).filter(|_| !self.own(callee))
     }
 
-    /// Is it a name that the file defines?
+    /// Whether it is a name that the file defines.
     pub(super) fn own(&self, callee: &Expr) -> bool {
         matches!(&*callee.kind, ExprKind::Name(n) if self.module.scope.contains_key(n) || self.local(n))
     }

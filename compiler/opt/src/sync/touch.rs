@@ -33,7 +33,7 @@ pub(super) struct InstAccess {
 }
 
 impl InstAccess {
-    /// Do two accesses need an order?
+    /// Whether two accesses need an order.
     pub fn conflicts(&self, other: &InstAccess) -> bool {
         if self.space != other.space
             || !(self.write || other.write)

@@ -50,7 +50,7 @@ struct Gen {
     few: Value,
     /// Indices of the loops around, with their trip counts.
     loops: Vec<(Value, u32)>,
-    /// May valid shapes depend on the launch?
+    /// Valid shapes may depend on the launch.
     symbolic: bool,
     budget: u32,
 }

@@ -32,7 +32,7 @@ struct Name {
     order: Order,
     /// Bytes in UB, if the author says.
     bytes: Option<(u64, u64)>,
-    /// Was it written on every way to here?
+    /// It was written on every way to here.
     set: bool,
 }
 

@@ -17,7 +17,7 @@ struct Name {
     at: TileRef,
     loc: Loc,
     dtype: DType,
-    /// Was it written on every way to here?
+    /// It was written on every way to here.
     set: bool,
 }
 

@@ -160,7 +160,7 @@ pub fn chosen(
     lay_out((t.span, &t.name), shape, &sizes, lanes, &axes, on, g).map(Some)
 }
 
-/// Is there a load into such a tile, or a store from one?
+/// Whether there is a load into such a tile, or a store from one.
 pub(super) fn moves(kernel: &Kernel, id: TensorId, tile: impl Fn(&TileType) -> bool) -> bool {
     fn search(kernel: &Kernel, id: TensorId, region: &[tile::Stmt], tile: &dyn Fn(&TileType) -> bool) -> bool {
         let within = |r: &[tile::Stmt]| search(kernel, id, r, tile);

@@ -47,7 +47,8 @@ fn automatic(o: Operand, op: Alu, at: BankBurst) -> u8 {
     }
 }
 
-/// Is `next` the same operation at the next column, with the registers of an automatic index, and in the same eight?
+/// Whether `next` is the same operation at the next column, with the registers of an automatic index, and in the same
+/// eight.
 pub fn continues(last: &UnitEvent, next: &UnitEvent) -> bool {
     // Automatic indices are for scalars that are all alike.
     let UnitEvent::Step { instruction: Instruction::Alu { op, dst, a, b, relu, .. }, write, at, own: false, .. } =

@@ -65,7 +65,7 @@ impl Turns {
         BankBurst { odd: 0, row: self.row + 2 * slot + 1, col: lane }
     }
 
-    /// Is it a turned burst?
+    /// Whether it is a turned burst.
     pub fn is_turned(&self, at: BankBurst) -> bool {
         at.row >= self.row && (at.row - self.row) % 2 == 1
     }

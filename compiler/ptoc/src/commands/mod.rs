@@ -79,7 +79,7 @@ impl Deny {
 struct Report {
     deny: Deny,
     format: MessageFormat,
-    /// Are remarks about how a target does things shown? `check` is the place for them.
+    /// Remarks about how a target does things are shown. `check` is the place for them.
     notes: bool,
     counts: Counts,
     /// `--time-passes`

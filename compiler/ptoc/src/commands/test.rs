@@ -149,7 +149,7 @@ fn test_file(path: &Path, args: &TestArgs, tally: &mut Tally, io: &mut Io<'_>) {
     }
 }
 
-/// Is it about a test line?
+/// Whether it is about a test line.
 fn is_of_lines(d: &Diagnostic) -> bool {
     matches!(d.code, codes::MALFORMED_DIRECTIVE | codes::UNKNOWN_BACKEND)
 }

@@ -38,11 +38,11 @@ pub struct SimLaunch<'a> {
     pub seed: u64,
     /// Instructions of warps until it is given up.
     pub fuel: u64,
-    /// Are races faults?
+    /// Races are faults.
     pub races: bool,
-    /// Are accesses faults whose address is no multiple of their size? A card's are.
+    /// Misaligned accesses are faults: their address is no multiple of their size. A card's are.
     pub aligned: bool,
-    /// Is a NaN of f32 what it is on this machine? A card makes it all ones, but for the sign.
+    /// A NaN of f32 is what it is on this machine. A card makes it all ones, but for the sign.
     pub keep_nan: bool,
 }
 

@@ -379,7 +379,7 @@ impl BracketMatcher<'_> {
         self.push(self.tokens[i], Tok::Semi);
     }
 
-    /// Does `closer` follow from token `i` on, on the same line and before the statement's end?
+    /// Whether `closer` follows from token `i` on, on the same line and before the statement's end.
     fn closes_on_line(&self, i: usize, closer: Tok) -> bool {
         let mut depth = 0_usize;
         let mut last = self.tokens[i - 1].end as usize;

@@ -139,7 +139,8 @@ pub(super) fn contexts(pieces: &[Piece<'_>]) -> Vec<Context> {
     out
 }
 
-/// Does the statement end with this `}`? What goes on is `else`, and whatever can only stand inside of an expression.
+/// Whether the statement ends with this `}`. What goes on is `else`, and whatever can only stand inside of an
+/// expression.
 fn ends_statement(tok: Tok, pieces: &[Piece<'_>], at: usize) -> bool {
     let next = pieces[at + 1..].iter().find(|p| !p.tok.is_comment()).map(|p| p.tok);
     let goes_on = [Tok::Else, Tok::Semi, Tok::Comma, Tok::RParen, Tok::RBracket, Tok::AngleClose];

@@ -94,7 +94,7 @@ fn line_end(text: &str) -> &'static str {
     if 2 * both > all { "\r\n" } else { "\n" }
 }
 
-/// Are these the same tokens and comments?
+/// Whether these are the same tokens and comments.
 fn same(before: &[Piece<'_>], after: &[Piece<'_>]) -> bool {
     before.len() == after.len() && before.iter().zip(after).all(|(a, b)| a.tok == b.tok && a.text == b.text)
 }

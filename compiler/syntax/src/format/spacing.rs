@@ -36,7 +36,7 @@ fn blank(pieces: &[Piece<'_>], contexts: &[Context], i: usize) -> bool {
     }
 }
 
-/// Is there white space on either side of the `:` in the source?
+/// Whether there is white space on either side of the `:` in the source.
 fn layout_apart(pieces: &[Piece<'_>], colon: usize) -> bool {
     pieces[colon].gap > 0 || pieces.get(colon + 1).is_some_and(|p| p.gap > 0)
 }

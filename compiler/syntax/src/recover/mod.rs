@@ -317,7 +317,7 @@ fn add<T>(list: &mut Vec<Option<T>>, part: T) -> u32 {
     (list.len() - 1) as u32
 }
 
-/// Does a line end between the two?
+/// Whether a line ends between the two.
 pub(crate) fn starts_line(text: &str, before: &Lexeme, l: &Lexeme) -> bool {
     text.get(before.end as usize..l.start as usize).is_some_and(|gap| gap.contains('\n'))
 }

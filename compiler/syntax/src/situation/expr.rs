@@ -93,7 +93,7 @@ fn chained(v: &View<'_, '_>) -> Option<Situation> {
     Situation::replace(d, v.at..v.at, with)
 }
 
-/// Is `a FIRST b SECOND c` read as a chain in mathematics?
+/// Whether `a FIRST b SECOND c` is read as a chain in mathematics.
 fn chains(first: Tok, second: Tok) -> bool {
     let rising = |t| matches!(t, Tok::Lt | Tok::Le);
     let falling = |t| matches!(t, Tok::Gt | Tok::Ge);

@@ -1,4 +1,4 @@
-//! The innermost loops: a block of rows by vectors of columns, in registers over a stretch of k.
+//! Micro-kernels of GEMM: a register block of MR rows by vectors of columns (NR), accumulated over a KC block.
 
 use super::super::simd::Simd;
 #[cfg(target_arch = "x86_64")]

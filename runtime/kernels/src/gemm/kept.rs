@@ -26,9 +26,9 @@ pub(super) struct PackedFrom {
 /// The panels that are there.
 #[repr(C, align(64))]
 pub(super) struct PackedOperandCache {
-    /// Is there any sense in the other fields? Not when a thread begins to work on a launch: this word is zero then.
+    /// Zero at launch entry; the other fields are uninitialised until this is set.
     begun: u64,
-    /// Are panels not kept?
+    /// The cache of packed operands is off: none of its panels was used a second time.
     off: bool,
     /// Bytes of the room that kept panels take.
     used: usize,
@@ -51,7 +51,7 @@ pub(super) struct Room {
 /// A place for panels.
 pub(super) struct PanelSlot {
     pub(super) at: *mut u8,
-    /// Are they there already?
+    /// The panels are packed already.
     pub(super) packed: bool,
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Lines {
     pub(super) sums: *mut u8,
 }
 
-/// Is there code for vectors of so many lanes?
+/// Whether there is code for vectors of so many lanes.
 pub(super) fn exist(lanes: usize) -> bool {
     cfg!(target_arch = "x86_64") && lanes == 8
 }

@@ -57,9 +57,9 @@ struct Job {
     ab: DType,
     d_ty: DType,
     start_ty: DType,
-    /// Has it to be rounded step by step?
+    /// Every step rounds, as single operations do (`--exact`): no matrix unit.
     exact: bool,
-    /// Are a and b the same in all products of the launch at hand?
+    /// Launch-invariant operands, a and b: nothing writes them during the launch, so their packed panels can be reused.
     rests: (bool, bool),
     /// [`scratch`] bytes of the caller's, aligned to 64; the first word is zero when the launch begins.
     scratch: *mut u8,
@@ -84,7 +84,7 @@ impl Job {
 pub(crate) use cache::first_level;
 pub use cache::second_level;
 
-/// Is there a version for wide vectors?
+/// Whether there is a version for wide vectors.
 pub(super) fn wide() -> bool {
     blocks::version().is_some()
 }

@@ -51,7 +51,7 @@ pub(super) unsafe fn way(job: &Job) -> Option<Way> {
     }
 }
 
-/// Are all factors numbers? The digits of others are not.
+/// Whether all factors are numbers. The digits of others are not.
 ///
 /// # Safety
 /// As for the routine; a and b are f16.
@@ -136,9 +136,9 @@ struct CachedPart<'j> {
     strip: *mut u8,
     /// Of each panel, a block's.
     sums: *mut u8,
-    /// Are the operands too large to be near already?
+    /// The operands are larger than the caches, so tiles are prefetched.
     far: bool,
-    /// Are the results written past the caches? They are whole lines then, but at the end of a row.
+    /// Non-temporal stores of the results: whole lines, but at the end of a row.
     past: bool,
 }
 

@@ -1,14 +1,14 @@
-//! Blocks behind one another: those of a strip of a, one for each panel of b.
+//! Macro-kernel of GEMM: micro-kernels over a strip of a (MC rows), one for each packed panel of b.
 
 use super::blocks::{MicroKernel, MicroKernelArgs, Version};
 use super::panels::Panels;
 use super::{Job, Matrix};
 
-/// A stretch of k.
+/// A KC block: a stretch of k whose panels are packed together.
 pub(super) struct Stretch<'j> {
     pub(super) job: &'j Job,
     pub(super) version: &'static Version,
-    /// Is it the first?
+    /// It is the first.
     pub(super) first: bool,
     pub(super) groups: usize,
 }

@@ -23,7 +23,7 @@ impl CommandTrace {
         self.channels.iter().map(Vec::len).sum()
     }
 
-    /// Are there none?
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -22,7 +22,7 @@ pub enum Want {
         row: u32,
         /// Column.
         col: u32,
-        /// Does it write?
+        /// It writes.
         write: bool,
         /// Banks that follow it: 1, or all of a parity, or all.
         banks: u32,
@@ -42,7 +42,7 @@ pub struct Effect {
     pub bucket: Bucket,
     /// The line.
     pub place: SourceLine,
-    /// Do its data cross the interface?
+    /// Its data cross the interface.
     pub host: bool,
 }
 

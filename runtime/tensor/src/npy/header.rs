@@ -13,7 +13,7 @@ const LONGEST: u64 = 1 << 20;
 pub(super) struct Header {
     /// The element type: the text of a string literal, or the source text of a structured type.
     pub descr: Descr,
-    /// Is the first index the fastest?
+    /// Column-major: the first index is the fastest.
     pub fortran_order: bool,
     /// The extents.
     pub shape: Vec<usize>,

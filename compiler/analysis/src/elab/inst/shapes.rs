@@ -413,7 +413,7 @@ impl Swapped for Shape {
     }
 }
 
-/// Is it a tile of one column, and not of one element?
+/// Whether it is a tile of one column, and not of one element.
 fn is_column(op: &Opnd) -> bool {
     op.tile().is_some_and(|t| t.cols == 1 && t.rows > 1)
 }

@@ -51,7 +51,7 @@ pub(crate) fn parameter(name: &str) -> Option<SyncFn> {
 }
 
 impl Elaborator<'_> {
-    /// Is it a flag (`event`) or a transaction barrier (`mbarrier`)?
+    /// Whether it is a flag (`event`) or a transaction barrier (`mbarrier`).
     pub fn is_kind(&self, e: &EventVal, what: SyncFn) -> bool {
         let flag = self.b.kernel().events[e.event].kind == EventKind::Flag;
         what == if flag { SyncFn::Event } else { SyncFn::MBarrier }

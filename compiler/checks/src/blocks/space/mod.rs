@@ -114,11 +114,11 @@ impl<'k> KernelIndex<'k> {
 pub(in crate::blocks) struct Space<'k, 'a> {
     pub(in crate::blocks) code: &'a KernelIndex<'k>,
     budget: &'a Steps<'a>,
-    /// Is the symbol's size bounded by that of an array or a loop, so that products with it do not wrap?
+    /// Symbols whose size is bounded by that of an array or a loop, so that products with them do not wrap.
     small: Vec<bool>,
     /// Symbols that have a small bound below, and above.
     bounds: FxHashMap<Sym, (bool, bool)>,
-    /// Does the symbol belong to the launch?
+    /// Symbols that belong to the launch.
     launch: Vec<bool>,
     /// What is computed now belongs to it.
     launching: bool,

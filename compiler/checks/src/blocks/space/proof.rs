@@ -70,7 +70,7 @@ impl Space<'_, '_> {
         })
     }
 
-    /// Do these certainly contradict what is known?
+    /// Whether these certainly contradict what is known.
     pub(in crate::blocks) fn refutes(&self, claims: &[Claim]) -> bool {
         if !self.budget.spend((self.facts.len() + self.either.len()) as u64 / 16) {
             return false;
@@ -141,7 +141,7 @@ impl Space<'_, '_> {
         }
     }
 
-    /// Is there no solution, whichever of the alternatives hold?
+    /// Whether there is no solution, whichever of the alternatives hold.
     fn split(&self, system: &System, open: &[[Vec<SystemRow>; 2]], depth: u32) -> bool {
         let large = system.rows() as u64;
         let large = large * large / MANY;

@@ -69,7 +69,7 @@ pub(super) struct Ready<'a> {
 }
 
 impl Ready<'_> {
-    /// Does the kernel write this argument?
+    /// Whether the kernel writes this argument.
     pub(super) fn writes(&self, argument: usize) -> bool {
         self.step.kernel.tensors.values().nth(argument).is_some_and(|t| t.dir != TensorDir::In)
     }

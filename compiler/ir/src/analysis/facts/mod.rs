@@ -366,7 +366,7 @@ impl Facts {
         }
     }
 
-    /// Is `a <= b + c` certain?
+    /// Whether `a <= b + c` is certain.
     pub fn le_certain(&self, a: Value, b: Value, c: i64) -> bool {
         self.ask();
         self.le_at(a, b, c, DEPTH)
@@ -479,7 +479,7 @@ impl Facts {
         found
     }
 
-    /// Are there steps left for this question?
+    /// Whether there are steps left for this question.
     fn lasts(&self) -> bool {
         self.fuel.get() > 0
     }

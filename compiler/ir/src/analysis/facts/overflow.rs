@@ -119,7 +119,7 @@ impl Facts {
         x.into_iter().all(|x| y.into_iter().all(|y| f(x, y).is_some()))
     }
 
-    /// Does `a + b` stay at or below another `index`, and not below `a`?
+    /// Whether `a + b` stays at or below another `index`, and not below `a`.
     fn sum_between(&self, a: Value, b: Value, depth: u32) -> bool {
         let upper = |v| self.upper.get(&v).into_iter().flatten();
         if let Some(k) = self.consts.get(&b) {

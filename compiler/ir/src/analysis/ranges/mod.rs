@@ -68,7 +68,7 @@ struct VariableRanges {
     vars: FxHashMap<Var, Range>,
     /// Values that are what a variable is.
     same: FxHashMap<Var, Vec<Value>>,
-    /// Does control come here?
+    /// Control comes here.
     reached: bool,
 }
 

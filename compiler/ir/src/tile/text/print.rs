@@ -5,7 +5,7 @@ use cranelift_entity::{EntityRef, EntitySet};
 use ptoc_diagnostics::Span;
 use std::fmt::{self, Write};
 
-/// Are spans printed?
+/// Whether spans are printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Spans {
     /// `@file:start..end` after everything that has one. This is what round-trips.

@@ -301,7 +301,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Are two lengths known to be equal?
+    /// Whether two lengths are known to be equal.
     fn same(&self, a: Value, b: Value) -> bool {
         a == b || self.scopes.index(a).is_some_and(|x| self.scopes.index(b) == Some(x))
     }

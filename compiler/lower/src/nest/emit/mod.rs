@@ -45,9 +45,9 @@ pub(crate) struct NestEmitter<'c> {
     tables: &'c [Lookup],
     /// Written to side 0 where a guard or a table says so, with its type in memory.
     fill: Option<(Reg, MemTy)>,
-    /// May the innermost loop be lanes?
+    /// The innermost loop may be `Lanes`.
     lanes: bool,
-    /// Does the body want elements that a table does not have, as zeros?
+    /// The body reads elements that a table does not have, as zeros.
     zeros: bool,
     /// On which level the entry of a table is looked up,
     lookups: Vec<usize>,

@@ -110,7 +110,7 @@ fn tile<'a>(context: Context<'a>, d: &Definition) -> Option<&'a TileFact> {
     context.facts(d.span).find_map(|f| if let Fact::Tile(t) = f { Some(t) } else { None })
 }
 
-/// Does it fit the operand? Nothing for what is something else altogether.
+/// Whether it fits the operand. Nothing for what is something else altogether.
 fn fits(
     context: Context<'_>,
     d: &Definition,

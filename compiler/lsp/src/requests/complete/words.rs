@@ -181,7 +181,7 @@ pub fn locations(context: Context<'_>, rank: Rank, of_tile: bool) -> Vec<Proposa
         .collect()
 }
 
-/// Is it a location?
+/// Whether it is a location.
 pub fn is_location(name: &str) -> bool {
     Loc::from_name(name).is_some()
 }
@@ -237,7 +237,7 @@ pub fn attributes() -> Vec<Proposal> {
     ATTRIBUTES.iter().map(one).collect()
 }
 
-/// Is it an attribute?
+/// Whether it is an attribute.
 pub fn is_attribute(name: &str) -> bool {
     ATTRIBUTES.iter().any(|(n, ..)| *n == name)
 }

@@ -102,7 +102,7 @@ fn agree(program: &[P]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Is there a loop in a loop?
+/// Whether there is a loop in a loop.
 fn nested(program: &[P]) -> bool {
     fn depth(program: &[P]) -> usize {
         let one = |p: &P| match p {

@@ -139,7 +139,7 @@ impl Share {
     }
 }
 
-/// Are all errors about what the target takes (E06xx)?
+/// Whether all errors are about what the target takes (E06xx).
 fn refused_by_target(session: &Session) -> bool {
     session.diagnostics.iter().filter(|d| d.is_error()).all(|d| d.code.as_str().starts_with("E06"))
 }

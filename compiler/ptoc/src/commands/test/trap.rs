@@ -77,7 +77,8 @@ fn found(diagnostics: &Diagnostics) -> Vec<Code> {
     diagnostics.iter().filter(|d| d.is_error()).map(|d| d.code).collect()
 }
 
-/// Is it about memory? What pipes do at the same time (PA-112x and PA-1130) machine code does one after another.
+/// Whether it is about memory. What pipes do at the same time (PA-112x and PA-1130) machine code does one after
+/// another.
 fn is_of_memory(code: &Code) -> bool {
     !code.as_str().starts_with("PA-112") && *code != codes::TRAP_RACE_ATOMIC
 }

@@ -74,7 +74,7 @@ pub struct GeoPimKernel {
     pub fold: bool,
     /// The order of bursts.
     pub order: Order,
-    /// Do all banks of a channel hold the same at the same place? Only then may they share a scratchpad.
+    /// All banks of a channel hold the same at the same place. Only then may they share a scratchpad.
     pub replicated: bool,
 }
 

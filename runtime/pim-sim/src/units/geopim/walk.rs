@@ -126,7 +126,7 @@ impl Held {
         u16::from_le_bytes([self.bytes[at], self.bytes[at + 1]])
     }
 
-    /// Does the unit need another burst for this address? Then it has it now.
+    /// Whether the unit needs another burst for this address. Then it has it now.
     fn turn(&mut self, banks: &impl Banks, bank: usize, address: u64) -> Option<u64> {
         let burst = address / BURST;
         if self.burst == Some(burst) {

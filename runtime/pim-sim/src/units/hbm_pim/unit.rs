@@ -110,7 +110,7 @@ impl HbmPimUnit {
         self.at(pc).ok()
     }
 
-    /// Has the program ended?
+    /// Whether the program has ended.
     pub fn ended(&self) -> bool {
         self.ended
     }
