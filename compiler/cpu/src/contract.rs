@@ -150,12 +150,12 @@ impl Emit<'_, '_> {
             Some(link) if !link.exact => Units::All,
             _ => Units::Exact,
         };
-        let rests = |addr: &Addr| match (addr.base, &self.link) {
+        let launch_invariant = |addr: &Addr| match (addr.base, &self.link) {
             (Base::Tensor(n), Some(link)) => !link.written.contains(&n),
             _ => false,
         };
         let [ab, d, start] = [c.ab_ty, c.d_ty, start_ty].map(|ty| dtype(ty, false));
-        let types = ptoc_kernels::types(ab, d, start, units, (rests(&c.a), rests(&c.b)));
+        let types = ptoc_kernels::types(ab, d, start, units, (launch_invariant(&c.a), launch_invariant(&c.b)));
         args.push(self.b.ins().iconst(I64, types));
         // The panels are behind the module's arena.
         args.push(self.b.ins().iadd_imm_s(self.arena, arena(self.module) as i64));

@@ -2,10 +2,10 @@
 
 use crate::func::Emit;
 use crate::host::host;
+use crate::launch_invariant;
 use crate::link::Link;
 use crate::listing::{FunctionListing, Numbering};
 use crate::make::{Job, Settings, UnitCompiler};
-use crate::rests;
 use crate::routines::{Routine, arena};
 use crate::wide::Isa;
 use cranelift_codegen::ir::types::{I32, I64};
@@ -30,7 +30,7 @@ pub struct Options {
     pub vectors: Vectors,
     /// From so many bytes on, whole lines of an array that a kernel only writes go past the caches; unless given, what
     /// a core's second-level cache holds.
-    pub past: Option<usize>,
+    pub non_temporal: Option<usize>,
     /// Products of f16 and bf16 have the interpreter's bits. Unless that is asked for, they are computed by the
     /// processor's matrix unit (AMX) where there is one, which rounds in another order: `spec/numerics.md` has the
     /// bound.
@@ -90,7 +90,7 @@ impl Vectors {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { text: false, vectors: Vectors::Auto, past: None, exact: true }
+        Options { text: false, vectors: Vectors::Auto, non_temporal: None, exact: true }
     }
 }
 
@@ -174,7 +174,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<CompiledKernel, Dia
     }
     let mut builder = JITBuilder::with_isa(host.optimised.clone(), default_libcall_names());
     symbols(&mut builder);
-    let written = rests::written(&module.block);
+    let written = launch_invariant::written(&module.block);
     let link = Link::new(JITModule::new(builder), host.optimised.default_call_conv(), options.exact, written);
     let too_large = |why: String| {
         Diagnostic::global(codes::KERNEL_TOO_LARGE, format!("kernel `{}` cannot be compiled: {why}", module.name))
@@ -190,7 +190,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<CompiledKernel, Dia
         unsafe { std::mem::transmute::<*const u8, EntryFn>(code) }
     };
     let parts = KernelParts {
-        past: options.past.unwrap_or_else(ptoc_kernels::second_level),
+        non_temporal: options.non_temporal.unwrap_or_else(ptoc_kernels::second_level),
         name: module.name.to_string(),
         launch: entry(launch),
         block: entry(block),

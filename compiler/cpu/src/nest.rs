@@ -1,4 +1,4 @@
-//! Loop nests as functions of their own.
+//! Outlined loop nests: loop nests as functions of their own.
 //!
 //! Nearly all of a kernel's code is `Lanes`, alone or as the only effect of a loop over rows. Each becomes a function
 //! of its own, with pointers for its accesses and registers for what it reads from outside; so nests that differ only
@@ -41,7 +41,7 @@ pub(crate) struct Nest {
     pub(crate) inputs: usize,
     /// Bit n: what goes through pointer n may be written past the caches. It is whole words of an array that the nest
     /// does not read.
-    pub(crate) past: u64,
+    pub(crate) non_temporal: u64,
     /// The body.
     pub(crate) body: Region,
 }
@@ -56,7 +56,7 @@ impl Nest {
     /// Parameters: rows, count, pointers, steps in registers, whether to write past the caches, inputs.
     pub(crate) fn params(&self) -> Vec<Type> {
         let fixed = usize::from(self.rows) + usize::from(self.count.is_none()) + self.steps.len() + self.step_regs();
-        let fixed = fixed + usize::from(self.past != 0);
+        let fixed = fixed + usize::from(self.non_temporal != 0);
         let mut params = vec![I64; fixed];
         params.extend(self.input_types().iter().map(|ty| scalar_type(*ty)));
         params
@@ -287,9 +287,9 @@ impl<'a> Analysis<'a> {
             body.push(Stmt { op, span: Span::default() });
         }
         let count = self.known[lanes.count].map(|n| n as i64).filter(|&n| n <= SMALL);
-        let past = self.past(&lanes.body);
+        let non_temporal = self.non_temporal(&lanes.body);
         let nest = Nest {
-            past,
+            non_temporal,
             rows: self.rows.is_some(),
             count,
             steps: self.steps(),
@@ -302,8 +302,8 @@ impl<'a> Analysis<'a> {
     }
 
     /// The pointers of neighbouring words in arrays that are stored and not read.
-    fn past(&self, body: &Region) -> u64 {
-        let mut past = 0u64;
+    fn non_temporal(&self, body: &Region) -> u64 {
+        let mut non_temporal = 0u64;
         for (n, &(base, offset, _)) in self.pointers.iter().enumerate().take(64) {
             let through = |addr: &Addr| {
                 addr.base == base && self.rows.map_or(addr.offset, |r| r.canonical(addr.offset)) == offset
@@ -316,10 +316,10 @@ impl<'a> Analysis<'a> {
                 _ => true,
             });
             if fits && matches!(base, Base::Tensor(t) if t < 64) {
-                past |= 1 << n;
+                non_temporal |= 1 << n;
             }
         }
-        past
+        non_temporal
     }
 
     fn steps(&mut self) -> Vec<RowStride> {

@@ -80,13 +80,14 @@ impl Emit<'_, '_> {
         }
         args.extend(pointers);
         args.extend(site.steps.iter().map(|&r| self.value(r)));
-        if site.nest.past != 0 {
-            let tensors = site.pointers.iter().enumerate().filter(|(n, _)| *n < 64 && site.nest.past >> n & 1 != 0);
+        if site.nest.non_temporal != 0 {
+            let tensors =
+                site.pointers.iter().enumerate().filter(|(n, _)| *n < 64 && site.nest.non_temporal >> n & 1 != 0);
             let tensors = tensors.fold(0u64, |bits, (_, (base, _))| match base {
                 Base::Tensor(t) => bits | 1 << t,
                 Base::Space(_) => bits,
             });
-            args.push(self.past(tensors));
+            args.push(self.non_temporal(tensors));
         }
         args.extend(site.inputs.iter().map(|&r| self.value(r)));
         let sources = Sources::with_parts(self.span, &site.spans);
@@ -96,11 +97,11 @@ impl Emit<'_, '_> {
     }
 
     /// Not zero if all of these tensors are written past the caches.
-    fn past(&mut self, tensors: u64) -> Value {
+    fn non_temporal(&mut self, tensors: u64) -> Value {
         let frame = self.frame;
         let flags = plain().with_readonly().with_can_move();
-        let past = self.b.ins().load(I64, flags, frame, offset_of!(Frame, past) as i32);
-        let these = self.b.ins().band_imm_s(past, tensors as i64);
+        let non_temporal = self.b.ins().load(I64, flags, frame, offset_of!(Frame, non_temporal) as i32);
+        let these = self.b.ins().band_imm_s(non_temporal, tensors as i64);
         if tensors.is_power_of_two() {
             return these;
         }
@@ -150,8 +151,8 @@ impl Emit<'_, '_> {
             let array = |n: usize| if let Base::Tensor(t) = site.pointers[n].0 { Some(t) } else { None };
             let apart = array(found.to) != array(found.from);
             let to = array(found.to).filter(|t| *t < 64 && apart);
-            let past = to.map(|t| self.past(1 << t));
-            args.push(past.unwrap_or_else(|| self.b.ins().iconst(I64, 0)));
+            let non_temporal = to.map(|t| self.non_temporal(1 << t));
+            args.push(non_temporal.unwrap_or_else(|| self.b.ins().iconst(I64, 0)));
         }
         self.call_routine(found.routine, &args);
         true
@@ -233,7 +234,7 @@ impl Emit<'_, '_> {
         self.scalar(&Op::Const { dst: offset, bits: 0 });
         self.tensors = nest.steps.iter().map(|_| next()).collect();
         let steps: Vec<Value> = (0..nest.step_regs()).map(|_| next()).collect();
-        if nest.past != 0 {
+        if nest.non_temporal != 0 {
             // Vectors of 128 bits are no lines: they go the usual way.
             next();
         }

@@ -3,11 +3,11 @@
 use super::bytes::{Area, Meet, joined, window};
 use super::find::{Finding, HazardFault, Why};
 use super::global::TensorPart;
+use super::interpreter::{HazardInterpreter, Then};
 use super::order::{Record, What};
 use super::poly::PolyInterval;
 use super::state::HazardState;
 use super::touch::{TouchKind, TouchedObject as Place};
-use super::walk::{HazardInterpreter, Then};
 use ptoc_ir::tile::{AddrKind, Kernel, TileRef};
 
 impl HazardInterpreter<'_> {

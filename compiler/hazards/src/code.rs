@@ -1,4 +1,5 @@
-//! A kernel as the walk sees it: steps, the statements that matter, loops, and how scalars come about.
+//! The program of the abstract interpreter: a kernel as the walk sees it: steps, the statements that matter, loops, and
+//! how scalars come about.
 
 use super::domain::AffineValue;
 use super::touch::StatementAccess;

@@ -1,4 +1,5 @@
-//! What is known of an integer: an interval, a residue class, and how it moves with one generalised loop.
+//! Abstract domain (interval and congruence): what is known of an integer: an interval, a residue class, and how it
+//! moves with one generalised loop.
 //!
 //! A [`AffineValue`] stands for all `coef * t + x` where `lo <= x <= hi`, `x = r (mod m)`, and `t >= 1` counts the
 //! periods that loop `base` has been through. The counter of a loop in its general state is `period * t + offset`, and

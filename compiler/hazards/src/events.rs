@@ -1,12 +1,12 @@
 //! Synchronisations in the walk, and the end of a block.
 
 use super::find::{Finding, HazardFault, Why};
+use super::interpreter::{HazardInterpreter, Then};
 use super::order::{Record, What, Wrong};
 use super::phases::Change;
 use super::poly::PolyInterval;
 use super::state::HazardState;
 use super::touch::TouchedObject as Place;
-use super::walk::{HazardInterpreter, Then};
 use ptoc_ir::sync::MAX_BYTES;
 use ptoc_ir::tile::{Op, Purpose, SyncOp, Value};
 use std::cmp::Ordering;

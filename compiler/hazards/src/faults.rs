@@ -1,13 +1,13 @@
 //! Faults of events in words: what happens, why, and what to look for.
 
-use super::below;
+use super::cross_role;
 use super::find::{Finding, HazardFault, Why};
+use super::interpreter::HazardInterpreter;
 use super::order::Wrong;
 use super::poly::PolyInterval;
 use super::repair::{Advice, Repair};
 use super::text;
 use super::touch::{TouchKind, TouchedObject as Place};
-use super::walk::HazardInterpreter;
 use ptoc_diagnostics::{Code, Diagnostic, codes};
 use ptoc_ir::tile::{EventData, Op, Purpose, SyncOp};
 use ptoc_isa::Pipe;
@@ -169,9 +169,9 @@ pub(super) fn event(
         ),
         HazardFault::Race { .. } => (codes::UNDECIDED, String::new(), String::new()),
     };
-    let below = below::below(walk, f);
+    let below = cross_role::below(walk, f);
     let message = match (below, data) {
-        (Some(at), Some(data)) => below::message(walk, f, data, &what, at),
+        (Some(at), Some(data)) => cross_role::message(walk, f, data, &what, at),
         _ => message,
     };
     let span = site.stmt.span;
@@ -209,7 +209,7 @@ pub(super) fn event(
         d = d.with_secondary(data.span, declared(data));
     }
     if let Some(at) = below {
-        d = below::explained(walk, d, f, at);
+        d = cross_role::explained(walk, d, f, at);
     } else {
         d = why(walk, d, f, data, ring.is_some());
     }

@@ -1,9 +1,9 @@
-//! The body of a kernel as steps with jumps.
+//! Control-flow graph: the body of a kernel as steps with jumps.
 
 use super::code::{Counted, Def, HazardOp, HazardProgram, Loop, Path, Site};
+use super::relevance::conditions;
 use super::touch::{StatementAccess, touches};
 use super::values::{only_read, unsigned};
-use super::wanted::conditions;
 use super::whiles::{Driver, drivers};
 use cranelift_entity::SecondaryMap;
 use ptoc_ir::tile::{Kernel, Label, Op, Region, RoleId, Stmt, TensorId, Tile, Ty, Value, Var, pipe_of_op, used_values};

@@ -1,4 +1,4 @@
-//! Parts of tensors in global memory, compared by how they are computed.
+//! Symbolic windows: parts of tensors in global memory, compared by how they are computed.
 //!
 //! Where a window starts is a polynomial in the scalars of the kernel. With the window's strides it falls into a row
 //! and a column; windows of equal strides are apart if their rows or columns are. A loop's counter stays a symbol: what

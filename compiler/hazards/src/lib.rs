@@ -18,45 +18,45 @@
 #![forbid(unsafe_code)]
 
 mod accesses;
-mod below;
 mod bytes;
 mod code;
+mod cross_role;
 mod domain;
+mod entry_state;
 mod events;
 mod faults;
 mod find;
 mod flat;
 mod global;
+mod interpreter;
 mod loops;
 mod order;
 mod phases;
 mod places;
 mod poly;
 mod relations;
+mod relevance;
 mod repair;
 mod report;
+mod reported;
 mod retype;
-mod starts;
 mod state;
 mod text;
-mod told;
 mod touch;
 mod values;
-mod walk;
-mod wanted;
 mod whiles;
 mod witness;
 
 use code::HazardProgram;
 use find::{Finding, Key};
+use interpreter::{GivenUp, HazardInterpreter};
 use ptoc_checks::capacity::{FixContext, NoSource};
 use ptoc_diagnostics::{Account, Analysis, Budget, Diagnostic};
 use ptoc_ir::tile::{Kernel, SyncMode};
 use ptoc_isa::Target;
+use reported::Told;
 use rustc_hash::FxHashSet;
 use std::cell::OnceCell;
-use told::Told;
-use walk::{GivenUp, HazardInterpreter};
 
 /// Mistakes that are told at once; the first are the ones to mend.
 const TOLD: usize = 6;
@@ -78,7 +78,7 @@ pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn FixContext, budge
     if kernel.sync == SyncMode::Auto {
         return Vec::new();
     }
-    let kernel = &*starts::from_zero(kernel);
+    let kernel = &*entry_state::from_zero(kernel);
     let account = budget.account(Analysis::Hazards);
     let (plain, stepwise) = (HazardProgram::new(kernel), OnceCell::new());
     let Some((walk, end)) = walked(kernel, target, &plain, &stepwise, account) else {
@@ -98,7 +98,7 @@ pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn FixContext, budge
         let Some(first) = first(&walk, &findings, &shown, out.iter().any(Diagnostic::is_error)) else { break };
         told.add(&walk, first);
         // What roles do in the wrong order is one mistake, whatever they wait for.
-        let in_order = below::below(&walk, first).is_none();
+        let in_order = cross_role::below(&walk, first).is_none();
         roles_told |= !in_order;
         // What is left when this is mended is a mistake of its own.
         let Some(mut rest) = HazardInterpreter::new(code, target, trial) else { break };
@@ -129,7 +129,7 @@ pub fn check_of(kernel: &Kernel, target: &Target, author: &dyn FixContext, budge
             findings.retain(|f| retyped.left.contains(&repair::seen(&walk, f)));
         }
         if roles_told {
-            findings.retain(|f| below::below(&walk, f).is_none());
+            findings.retain(|f| cross_role::below(&walk, f).is_none());
         }
     }
     // What is wrong on the paths that were followed is to be mended first.

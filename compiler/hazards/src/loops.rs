@@ -4,8 +4,8 @@
 
 use super::code::Loop;
 use super::domain::{AffineValue, MAX};
+use super::interpreter::{HazardInterpreter, Then};
 use super::state::{HazardState, LoopMode, core};
-use super::walk::{HazardInterpreter, Then};
 use cranelift_entity::EntityRef;
 use ptoc_isa::CmpOp;
 use std::rc::Rc;

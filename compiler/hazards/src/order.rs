@@ -1,7 +1,7 @@
-//! Who is ordered after what. No clocks: a [`Record`] (an access, or a synchronisation that later ones must follow)
-//! carries the set of *carriers* that know it. Carriers are the streams (a pipe of a role), the elements of flags that
-//! are up, and for each transaction barrier its current phase and the last one that ended. A stream that knows a record
-//! is ordered after it.
+//! Happens-before: who is ordered after what. No clocks: a [`Record`] (an access, or a synchronisation that later ones
+//! must follow) carries the set of *carriers* that know it. Carriers are the streams (a pipe of a role), the elements
+//! of flags that are up, and for each transaction barrier its current phase and the last one that ended. A stream that
+//! knows a record is ordered after it.
 //!
 //! On a pipe that may start an instruction before the one before it is done there are two carriers: what has *started*
 //! on it is ordered after the first, what it *announces* after the second.

@@ -2,9 +2,9 @@
 //! middle of an expression, a condition or a library's function.
 
 use super::find::Finding;
+use super::interpreter::HazardInterpreter;
 use super::repair::{Change, How};
 use super::text;
-use super::walk::HazardInterpreter;
 use ptoc_checks::capacity::{FixContext, Statement};
 use ptoc_diagnostics::{Edit, Span};
 use ptoc_ir::tile::{Op, Purpose, Region, Stmt, SyncOp};

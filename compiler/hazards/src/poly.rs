@@ -1,4 +1,4 @@
-//! Integers by how they are computed: polynomials in the scalars of a kernel.
+//! Symbolic polynomials: integers by how they are computed: polynomials in the scalars of a kernel.
 
 use super::code::{Def, HazardProgram};
 use super::state::HazardState;

@@ -1,6 +1,6 @@
-//! What the assumptions of a way say together. Each one alone is a number in `State::assumed`; here they become linear
-//! inequalities over what the launch gives and what is loaded, so that `n == m`, `a < b` or `16 * q <= n` count between
-//! values, too. A way whose assumptions contradict each other is none.
+//! Relational facts (path conditions): what the assumptions of a way say together. Each one alone is a number in
+//! `State::assumed`; here they become linear inequalities over what the launch gives and what is loaded, so that `n ==
+//! m`, `a < b` or `16 * q <= n` count between values, too. A way whose assumptions contradict each other is none.
 
 use super::code::{Def, HazardProgram};
 use super::domain::{AffineValue, MAX, MIN};

@@ -2,10 +2,10 @@
 
 use super::code::Path;
 use super::find::{Finding, HazardFault};
+use super::interpreter::HazardInterpreter;
 use super::order::Wrong;
 use super::places::{self, Spelled};
 use super::text;
-use super::walk::HazardInterpreter;
 use ptoc_checks::capacity::FixContext;
 use ptoc_diagnostics::{Account, Span};
 use ptoc_ir::tile::verify::verify;

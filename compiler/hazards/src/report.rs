@@ -3,11 +3,11 @@
 use super::code::Def;
 use super::faults;
 use super::find::{Finding, HazardFault};
+use super::interpreter::HazardInterpreter;
 use super::places::Spelled;
 use super::repair::{Advice, How, Repair};
 use super::text;
 use super::touch::{TouchKind, TouchedObject as Place};
-use super::walk::HazardInterpreter;
 use ptoc_diagnostics::{Code, Diagnostic, codes};
 use ptoc_ir::tile::{Op, Purpose, SyncOp, Tile, TileRef, Value};
 use ptoc_isa::Loc;

@@ -3,9 +3,9 @@
 //! whatever follows from it, and one edit.
 
 use super::find::{Finding, HazardFault};
+use super::interpreter::HazardInterpreter;
 use super::order::Wrong;
 use super::repair::{self, Seen};
-use super::walk::HazardInterpreter;
 use ptoc_checks::capacity::FixContext;
 use ptoc_diagnostics::{Account, Diagnostic, Edit, Span};
 use ptoc_ir::tile::verify::verify;

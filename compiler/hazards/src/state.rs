@@ -1,4 +1,4 @@
-//! Where a walk is, and what it knows of scalars there.
+//! Abstract state: where a walk is, and what it knows of scalars there.
 
 use super::code::{Def, HazardProgram};
 use super::domain::{AffineValue, MAX};

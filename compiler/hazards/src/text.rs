@@ -2,8 +2,8 @@
 
 use super::code::{Def, HazardProgram};
 use super::find::{Finding, HazardFault};
+use super::interpreter::HazardInterpreter;
 use super::order::Wrong;
-use super::walk::HazardInterpreter;
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{EventRef, Kernel, Op, Purpose, Region, TileRef, Value};
 

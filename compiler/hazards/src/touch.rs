@@ -1,4 +1,4 @@
-//! What a statement touches: windows of tiles, and parts of tensors.
+//! Accesses of a statement: what a statement touches: windows of tiles, and parts of tensors.
 
 use cranelift_entity::EntitySet;
 use ptoc_ir::tile::{Inst, NestAccess, Op, Operand, PrintPart, Stmt, TensorId, TileRef, Update, Value, ViewRef};

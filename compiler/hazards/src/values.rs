@@ -1,4 +1,4 @@
-//! How the scalars of a kernel come about, and with which loop they change.
+//! Definitions and induction variables: how the scalars of a kernel come about, and with which loop they change.
 
 use super::code::{Def, HazardProgram};
 use super::domain::AffineValue;

@@ -7,10 +7,10 @@
 use super::code::{Def, HazardProgram};
 use super::domain::AffineValue;
 use super::find::{Finding, Key};
+use super::interpreter::HazardInterpreter;
 use super::relations::{Leaf, Relations, by_type};
+use super::reported::Told;
 use super::state::HazardState;
-use super::told::Told;
-use super::walk::HazardInterpreter;
 use ptoc_diagnostics::Account;
 use ptoc_ir::analysis::linear::{LinearSum, System};
 use ptoc_ir::tile::{Op, TensorId, Ty, Value};

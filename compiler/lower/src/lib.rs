@@ -1,4 +1,4 @@
-//! Lowers placed tile IR to loop IR: every instruction once, for all emitters.
+//! Code generation of loop IR: lowers placed tile IR to loop IR: every instruction once, for all emitters.
 //!
 //! The launch function runs the prologue with its checks and leaves the grid's extents; the block function repeats the
 //! part of the prologue that the body needs (it is pure) and runs the body. Scalars become registers (`index`, `i64`

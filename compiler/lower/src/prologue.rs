@@ -1,4 +1,4 @@
-//! Which statements of the prologue a block has to repeat: those whose values its body uses.
+//! Live-ins of a block: which statements of the prologue a block has to repeat: those whose values its body uses.
 
 use ptoc_ir::tile::{Kernel, Op, Stmt, TensorId, Value, Var};
 use rustc_hash::FxHashSet;

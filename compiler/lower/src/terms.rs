@@ -1,5 +1,6 @@
-//! What is known of numbers that only the launch knows: which are products of which, and what divides them. So axes of
-//! a nest are joined though their extents are dimensions, and aligned parts of an address are recognised.
+//! Affine terms: what is known of numbers that only the launch knows: which are products of which, and what divides
+//! them. So axes of a nest are joined though their extents are dimensions, and aligned parts of an address are
+//! recognised.
 
 use cranelift_entity::SecondaryMap;
 use ptoc_ir::loops::{BinOp, Reg};

@@ -1,5 +1,5 @@
-//! What a monitor is told: before each statement that touches memory its number, the values that say where, and where
-//! the memory is that says more.
+//! Instrumentation for monitors: what a monitor is told: before each statement that touches memory its number, the
+//! values that say where, and where the memory is that says more.
 
 use super::Lower;
 use super::reduce::fixed;

@@ -1,4 +1,4 @@
-//! How long each pass took, for `--time-passes`.
+//! Pass timing: how long each pass took, for `--time-passes`.
 //!
 //! Passes are functions that know nothing of time. Their order notes the time of each on its thread; whoever called
 //! the pipeline takes the notes.

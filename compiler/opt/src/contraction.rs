@@ -1,4 +1,4 @@
-//! Matrix products whose operands stay where they are.
+//! Contraction recognition: matrix products whose operands stay where they are.
 //!
 //! The target copies a window of an array to L1 and on to L0, and multiplies there. Nothing can see those copies: a
 //! product reads the window itself ([`Products::windows`]). A loop over tiles of k whose body is such a product on one

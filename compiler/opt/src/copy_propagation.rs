@@ -1,4 +1,4 @@
-//! Copies whose source is read in their place.
+//! Copy propagation and store-to-load forwarding: copies whose source is read in their place.
 //!
 //! Targets without a path between two memories go through others: from the accumulator to global memory and on to Vec,
 //! from Vec to global memory, L1 and L0. Who reads the last of such copies reads the first one's source here, if

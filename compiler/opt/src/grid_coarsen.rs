@@ -1,4 +1,4 @@
-//! Several blocks of the grid at once.
+//! Block (thread) coarsening: several blocks of the grid at once.
 //!
 //! If a block is one product that is stored, and the next block along a dimension of the grid is the same product on
 //! the next rows or columns, then both together are one product on twice as many. The runtime may then call the block

@@ -1,4 +1,4 @@
-//! Blocks of rows as blocks of one row.
+//! Grid splitting (row tiling): blocks of rows as blocks of one row.
 //!
 //! Targets want several rows in a block: a column of f32 has eight elements at least. A block that goes over its rows
 //! again and again (softmax, layer norm) would fill a first-level cache several times in each pass; a row fits. Where

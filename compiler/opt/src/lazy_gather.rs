@@ -1,4 +1,4 @@
-//! Gathered rows that are read where they are.
+//! Lazy (indirect) gather: gathered rows that are read where they are.
 //!
 //! MGATHER fetches elements by their numbers, and mostly neighbours: the channels of a pixel, a row of embeddings. If
 //! only element-wise instructions read its tile, they may as well read such rows in the table: the gather leaves a

@@ -1,4 +1,4 @@
-//! Which windows of tiles may have bytes in common, once tiles are placed.
+//! Alias analysis of placed tiles: which windows of tiles may have bytes in common, once tiles are placed.
 
 use crate::tile_layout::{Storage, tile_layout};
 use ptoc_ir::analysis::poly::Definitions;

@@ -1,4 +1,4 @@
-//! Work on a tile where its elements are at hand.
+//! Scheduling and rematerialisation: work on a tile where its elements are at hand.
 //!
 //! Fused chains hold what is computed in registers, but only from one neighbouring instruction to the next. Where the
 //! text puts something else between, tiles would be written and read again. Two things bring work back to the elements:

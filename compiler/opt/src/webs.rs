@@ -1,4 +1,4 @@
-//! Who reads what was written to a tile, within one region.
+//! Def-use webs: who reads what was written to a tile, within one region.
 
 use ptoc_ir::tile::{Kernel, Region, Stmt, Tile, TileRef};
 use ptoc_placement::access::{AccessMode, is_private};

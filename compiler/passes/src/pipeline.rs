@@ -16,7 +16,7 @@ use ptoc_placement::map::{MemoryMap, plan_without_limit};
 use ptoc_placement::memories::seen_by;
 use ptoc_placement::physical;
 use ptoc_placement::{PlacedKernel, Placement};
-use ptoc_placement::{addresses, copies, dynamic, pins, stages};
+use ptoc_placement::{addresses, dynamic, fixed_addresses, multi_buffering, stages};
 use rustc_hash::FxHashSet;
 use std::fmt;
 use std::rc::Rc;
@@ -273,8 +273,8 @@ fn place_with(
         .map(|t| target.home(t.ty.loc))
         .collect();
     diagnostics.extend(too_large);
-    let (live, plan) = pass("placement", || copies::plan_with_copies(&mut kernel, target));
-    diagnostics.extend(pins::check(&kernel, &live, target));
+    let (live, plan) = pass("placement", || multi_buffering::plan_with_copies(&mut kernel, target));
+    diagnostics.extend(fixed_addresses::check(&kernel, &live, target));
     match plan {
         Ok(placement) if !diagnostics.iter().any(Diagnostic::is_error) => {
             for fault in pass("plan check", || plan_check::check(&kernel, &placement, target)) {

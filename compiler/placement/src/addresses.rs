@@ -1,4 +1,5 @@
-//! Addresses that are computed from constants and loop variables, decided for every iteration.
+//! Constant propagation of addresses: addresses that are computed from constants and loop variables, decided for every
+//! iteration.
 //!
 //! A TASSIGN in a loop has a run-time address, and checks that it is aligned and inside its memory. Where every loop
 //! variable in it has a constant range, the address has finitely many values: if all are right, the checks go; if one

@@ -6,23 +6,23 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+pub mod address_bounds;
 pub mod addresses;
-pub mod copies;
+pub mod buffer_expansion;
 pub mod dynamic;
-pub mod holding;
+pub mod fixed_addresses;
 pub mod liveness;
 pub mod map;
 pub mod memories;
+pub mod multi_buffering;
 pub mod pack;
-pub mod physical;
-pub mod pins;
 pub mod placed;
 pub mod placement;
-pub mod reach;
 pub mod scalars;
 pub mod stages;
+pub mod value_liveness;
 
+pub use buffer_expansion::physical;
 pub use map::MemoryMap;
-pub use physical::physical;
 pub use placed::PlacedKernel;
 pub use placement::Placement;

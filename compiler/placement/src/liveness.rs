@@ -1,4 +1,4 @@
-//! Numbers the statements of a kernel's body and computes the live interval of every tile.
+//! Liveness of tiles: numbers the statements of a kernel's body and computes the live interval of every tile.
 //!
 //! Structured control flow only jumps forward in this order, except for the back edges of loops; so an interval of
 //! points is a sound approximation as soon as it covers every loop around which a value can be carried: a tile that

@@ -3,11 +3,11 @@
 //! Points are the numbers of [`crate::liveness`], which is computed anew here: passes after placement insert
 //! statements.
 
-use crate::holding::{Holding, holding};
+use crate::address_bounds;
 use crate::liveness::{Interval, Liveness, LoopRange, Point, for_each_point, liveness};
 use crate::placement;
 use crate::placement::{Placement, footprint, pitch};
-use crate::reach;
+use crate::value_liveness::{Holding, holding};
 use cranelift_entity::SecondaryMap;
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{AddrKind, Kernel, Tile, TileData, Trail, Value};
@@ -143,7 +143,7 @@ fn origins(kernel: &Kernel, points: usize) -> Vec<Origin> {
 impl MemoryMap {
     /// The map of `kernel` with the addresses of `placement`.
     pub fn new(kernel: &Kernel, placement: &Placement, target: &Target) -> MemoryMap {
-        let (live, values, ends) = (liveness(kernel), holding(kernel), reach::ends(kernel));
+        let (live, values, ends) = (liveness(kernel), holding(kernel), address_bounds::ends(kernel));
         let known = (&live, &values, &ends);
         let memories = Loc::ALL.into_iter().filter_map(|loc| memory(kernel, placement, target, loc, known));
         MemoryMap {

@@ -1,5 +1,5 @@
-//! Gives every automatic tile its bytes, memory by memory; locations of a pool are one memory. What may lie where is
-//! decided here; [`crate::pack`] finds a good packing of it.
+//! Memory allocation of tiles: gives every automatic tile its bytes, memory by memory; locations of a pool are one
+//! memory. What may lie where is decided here; [`crate::pack`] finds a good packing of it.
 //!
 //! * Tiles whose live intervals meet get disjoint bytes; others may share them. Fixed tiles stay where the author put
 //!   them and are obstacles for as long as they live.
@@ -14,7 +14,7 @@
 use crate::access::{AccessMode, inst_operands, is_auto, is_broadcast, is_whole};
 use crate::liveness::{Interval, Liveness, Point, for_each_point, liveness};
 use crate::pack::{Effort, Problem, Rect};
-use crate::{memories, pins};
+use crate::{fixed_addresses, memories};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use ptoc_ir::tile::{AddrKind, Kernel, Op, Operand, Tile, TileData};
 use ptoc_isa::{Loc, Target};
@@ -231,7 +231,7 @@ impl Space {
                         }
                         Entry::Vacant(new) => {
                             new.insert(groups.len());
-                            let pin = pins::base(kernel, tile);
+                            let pin = fixed_addresses::base(kernel, tile);
                             groups.push(Group { tiles: vec![tile], interval, size, pin });
                         }
                     }
@@ -402,7 +402,7 @@ pub fn in_place(kernel: &Kernel, live: &Liveness) -> SecondaryMap<Tile, Tile> {
                 && !elsewhere.contains(&src)
                 && live.intervals[src].is_some_and(|i| i.end == point)
                 && s.stages == 1
-                && pins::base(kernel, src) == pins::base(kernel, dst)
+                && fixed_addresses::base(kernel, src) == fixed_addresses::base(kernel, dst)
                 && (s.ty.loc, s.ty.rows, s.ty.cols, s.ty.order) == (d.ty.loc, d.ty.rows, d.ty.cols, d.ty.order)
                 && s.ty.dtype.size() == d.ty.dtype.size()
                 && (s.ty.dtype == ptoc_tensor::DType::Bool) == (d.ty.dtype == ptoc_tensor::DType::Bool)

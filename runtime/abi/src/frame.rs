@@ -19,7 +19,7 @@ pub struct Frame {
     /// Where a launch function leaves the grid's extents (null for a block function).
     pub results: *mut i64,
     /// Bit n: what is stored to tensor n is written by non-temporal stores.
-    pub past: u64,
+    pub non_temporal: u64,
     /// Filled when the function returns non-zero.
     pub status: *mut Status,
     /// Called by `print`.

@@ -38,7 +38,7 @@ pub struct KernelParts {
     pub raster: Option<Raster>,
     /// Tensors of at least so many bytes are too large for a core's caches: whole lines of them may be written past the
     /// caches, which neither reads them before nor drives out what is still of use.
-    pub past: usize,
+    pub non_temporal: usize,
     /// The `print` statements, by site.
     pub prints: Vec<Vec<PrintItem>>,
     /// Keeps the code mapped.
@@ -233,7 +233,7 @@ impl Kernel {
             kernel: &self.parts,
             params: launch.params,
             tensors: &tensors,
-            past: past(launch.tensors, self.parts.past),
+            non_temporal: non_temporal(launch.tensors, self.parts.non_temporal),
             extents,
             spans: &spans,
             calls: &calls[..self.parts.rank],
@@ -303,7 +303,7 @@ impl Kernel {
             arena: arena.as_ptr(),
             coords: null(),
             results: extents.as_mut_ptr(),
-            past: 0,
+            non_temporal: 0,
             status: &mut status,
             print: record,
             print_ctx: (&raw mut log).cast(),
@@ -339,7 +339,7 @@ fn spans(extents: &[i64], spread: &[usize], threads: usize) -> [i64; MAX_GRID_RA
 }
 
 /// Which tensors are written past the caches: of the first 64, those of at least so many bytes.
-fn past(tensors: &[TensorArg], least: usize) -> u64 {
+fn non_temporal(tensors: &[TensorArg], least: usize) -> u64 {
     let large = tensors.iter().take(64).enumerate().filter(|(_, t)| t.len >= least);
     large.fold(0, |bits, (n, _)| bits | 1 << n)
 }
@@ -389,8 +389,8 @@ struct Grid<'a> {
     kernel: &'a KernelParts,
     params: &'a [i64],
     tensors: &'a Table,
-    /// See [`Frame::past`].
-    past: u64,
+    /// See [`Frame::non_temporal`].
+    non_temporal: u64,
     extents: &'a [i64],
     /// Blocks that a call runs along each dimension, and the number of calls.
     spans: &'a [i64],
@@ -488,7 +488,7 @@ impl Grid<'_> {
                     arena: arena.as_ptr(),
                     coords: coords.as_ptr(),
                     results: null_mut(),
-                    past: self.past,
+                    non_temporal: self.non_temporal,
                     status: status_ptr,
                     print: record,
                     print_ctx: log_ptr.cast(),
@@ -531,7 +531,7 @@ impl Grid<'_> {
                 }
             }
         }
-        if self.past != 0 {
+        if self.non_temporal != 0 {
             fence();
         }
         arena.put_back();

@@ -51,7 +51,7 @@ unsafe extern "C" fn block(frame: *const Frame) -> u32 {
 #[test]
 fn launches_allocate_nothing() {
     let parts = KernelParts {
-        past: 1000,
+        non_temporal: 1000,
         name: "count".into(),
         launch,
         block,

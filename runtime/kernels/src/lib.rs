@@ -10,8 +10,6 @@
 
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what a routine's caller promises is said once, at the routine")]
 
-#[cfg(target_arch = "x86_64")]
-mod eights;
 mod gather;
 #[cfg_attr(
     not(target_arch = "x86_64"),
@@ -23,10 +21,12 @@ mod located;
 mod reduce;
 mod rows;
 mod simd;
-#[cfg(target_arch = "x86_64")]
-mod sixteens;
-mod steps;
 mod strided;
+#[cfg(target_arch = "x86_64")]
+mod transpose_avx2;
+#[cfg(target_arch = "x86_64")]
+mod transpose_avx512;
+mod unrolled;
 
 pub use gather::mode;
 pub use gemm::{PARAMS as PRODUCT_PARAMS, Units, scratch, second_level, types};

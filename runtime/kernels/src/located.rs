@@ -1,4 +1,4 @@
-//! Gathers that leave rows in the table: `Gather` of loop IR with `places`.
+//! Indirect gathers (row pointers): gathers that leave rows in the table: `Gather` of loop IR with `places`.
 //!
 //! Only a row whose elements are no neighbours in the table is copied; of the others what reads them reads the table.
 //! They are asked for while they are looked at, so that many of them come at a time.

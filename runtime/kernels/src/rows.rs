@@ -4,7 +4,7 @@ use super::LINE;
 use super::strided::write_past_cache;
 
 /// Copies `rows` rows of `bytes` bytes, one after the other. A row of the source may be the very row of the
-/// destination, or overlap another one, unless `past` is not zero: then nothing overlaps, and what is written is part
+/// destination, or overlap another one, unless `non_temporal` is not zero: then nothing overlaps, and what is written is part
 /// of something too large for the caches.
 ///
 /// # Safety
@@ -16,13 +16,13 @@ pub(super) unsafe extern "C" fn copy(
     bytes: i64,
     dst_step: i64,
     src_step: i64,
-    past: i64,
+    non_temporal: i64,
 ) {
     if rows <= 0 || bytes <= 0 || (dst.cast_const() == src && dst_step == src_step) {
         return;
     }
     // Whole lines past the caches.
-    if past != 0 && (dst as i64 | dst_step | bytes) % LINE as i64 == 0 {
+    if non_temporal != 0 && (dst as i64 | dst_step | bytes) % LINE as i64 == 0 {
         for row in 0..rows as isize {
             // SAFETY: row `row` of both is in memory. The destination is an array that nothing reads here, so they are
             // apart.

@@ -1,6 +1,6 @@
 //! Vectors of words (f32, and i32 for products of narrow integers), as wide as the machine has them.
 
-use super::steps;
+use super::unrolled;
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
@@ -71,7 +71,7 @@ pub(super) trait Simd {
     /// The operands are there.
     #[inline(always)]
     unsafe fn steps<const R: usize, const C: usize>(
-        _: &steps::Operands,
+        _: &unrolled::Operands,
         _k: usize,
         _: &mut [[Self::V; C]; R],
     ) -> usize {
@@ -345,11 +345,11 @@ impl Simd for Avx2 {
     }
     #[inline(always)]
     unsafe fn steps<const R: usize, const C: usize>(
-        x: &steps::Operands,
+        x: &unrolled::Operands,
         k: usize,
         sums: &mut [[__m256; C]; R],
     ) -> usize {
-        unsafe { steps::steps(x, k, sums) }
+        unsafe { unrolled::steps(x, k, sums) }
     }
 }
 

@@ -46,7 +46,7 @@ struct Move<const S: usize> {
     steps: Steps,
     /// Whether the destination is part of something too large for the caches. Then a fence ends the launch, and none is
     /// needed here: one for each block would wait until all of it has been written.
-    past: bool,
+    non_temporal: bool,
 }
 
 macro_rules! routine {
@@ -64,7 +64,7 @@ macro_rules! routine {
             src_row: i64,
             dst_col: i64,
             src_col: i64,
-            past: i64,
+            non_temporal: i64,
         ) {
             let steps = Steps {
                 dst_row: dst_row as isize,
@@ -72,7 +72,14 @@ macro_rules! routine {
                 dst_col: dst_col as isize,
                 src_col: src_col as isize,
             };
-            let all = Move::<$size> { dst, src, rows: rows as isize, cols: cols as isize, steps, past: past != 0 };
+            let all = Move::<$size> {
+                dst,
+                src,
+                rows: rows as isize,
+                cols: cols as isize,
+                steps,
+                non_temporal: non_temporal != 0,
+            };
             // SAFETY: the caller's.
             unsafe { all.run() }
         }
@@ -165,8 +172,8 @@ impl<const S: usize> Move<S> {
             return unsafe { self.by_eights() };
         }
         let span = |n: isize, step: isize| n.saturating_mul(step.saturating_abs());
-        let small =
-            span(self.rows, self.steps.dst_row).max(span(self.cols, self.steps.src_col)) <= small() && !self.past;
+        let small = span(self.rows, self.steps.dst_row).max(span(self.cols, self.steps.src_col)) <= small()
+            && !self.non_temporal;
         // SAFETY: the caller's.
         unsafe {
             match S {
@@ -186,7 +193,7 @@ impl<const S: usize> Move<S> {
     /// As [`Self::transpose`]; elements are words, and the machine has AVX-512.
     #[cfg(target_arch = "x86_64")]
     unsafe fn by_sixteens(self) {
-        use super::sixteens::{SIDE, turn};
+        use super::transpose_avx512::{SIDE, turn};
         let Steps { dst_row, src_col, .. } = self.steps;
         if self.past_cache(4) {
             // SAFETY: the caller's.
@@ -211,7 +218,7 @@ impl<const S: usize> Move<S> {
     #[cfg(target_arch = "x86_64")]
     #[inline(never)]
     unsafe fn staged(self) {
-        let mut stage = super::sixteens::Stage::new();
+        let mut stage = super::transpose_avx512::Stage::new();
         // SAFETY: the caller's.
         self.past_in_parts(|src, cols, rows, dst, ahead| unsafe { stage.pass(src, cols, rows, dst, ahead) });
     }
@@ -222,9 +229,9 @@ impl<const S: usize> Move<S> {
     /// As [`Self::transpose`]; elements are words, and the machine has AVX2.
     #[cfg(target_arch = "x86_64")]
     unsafe fn by_eights(self) {
-        use super::eights::{PAIR, SIDE, pass, within};
-        let past = self.past_cache(LINE);
-        let unit = if past { PAIR } else { SIDE } as isize;
+        use super::transpose_avx2::{PAIR, SIDE, pass, within};
+        let non_temporal = self.past_cache(LINE);
+        let unit = if non_temporal { PAIR } else { SIDE } as isize;
         let (rows, cols) = (self.rows - self.rows % SIDE as isize, self.cols - self.cols % unit);
         // SAFETY: all parts are inside.
         unsafe {
@@ -233,7 +240,7 @@ impl<const S: usize> Move<S> {
                 self.part(rows, 0, self.rows - rows, self.cols).by_vectors();
             }
             let squares = self.part(0, 0, rows, cols);
-            if past {
+            if non_temporal {
                 squares.past_in_parts(|src, cols, rows, dst, ahead| pass(src, cols, rows, dst, ahead));
             } else {
                 squares.in_parts(|src, cols, rows, dst, _| within(src, cols, rows, dst));
@@ -246,9 +253,9 @@ impl<const S: usize> Move<S> {
     fn past_in_parts(self, mut pass: impl FnMut(Rows<*const u8>, usize, usize, Rows<*mut u8>, isize)) {
         let after = self.next_src();
         self.in_parts(|src, cols, rows, dst, at| {
-            pass(src, cols, rows, dst, self.ahead(at, super::sixteens::STAGE as isize, after))
+            pass(src, cols, rows, dst, self.ahead(at, super::transpose_avx512::STAGE as isize, after))
         });
-        if !self.past {
+        if !self.non_temporal {
             fence();
         }
     }
@@ -257,7 +264,7 @@ impl<const S: usize> Move<S> {
     /// source, which the machine reads ahead: source, columns, rows, destination, first row and column of each.
     #[cfg(target_arch = "x86_64")]
     fn in_parts(self, mut pass: impl FnMut(Rows<*const u8>, usize, usize, Rows<*mut u8>, (isize, isize))) {
-        use super::sixteens::STAGE;
+        use super::transpose_avx512::STAGE;
         let (Steps { dst_row, src_col, .. }, most) = (self.steps, STAGE as isize);
         for c in (0..self.cols).step_by(STAGE) {
             for r in (0..self.rows).step_by(STAGE) {
@@ -338,11 +345,11 @@ impl<const S: usize> Move<S> {
             // Along the rows of the source, which the machine reads ahead.
             for c in (0..cols).step_by(most as usize) {
                 for r in (0..rows).step_by(most as usize) {
-                    let past = past_cache.then(|| self.ahead((r, c), most, after));
-                    self.part(r, c, most.min(rows - r), most.min(cols - c)).block(buffers, past);
+                    let non_temporal = past_cache.then(|| self.ahead((r, c), most, after));
+                    self.part(r, c, most.min(rows - r), most.min(cols - c)).block(buffers, non_temporal);
                 }
             }
-            if past_cache && !self.past {
+            if past_cache && !self.non_temporal {
                 fence();
             }
             self.rest(rows, cols);
@@ -355,7 +362,7 @@ impl<const S: usize> Move<S> {
         let reach = |n: isize, step: isize| n.saturating_mul(step.saturating_abs());
         let span = reach(self.rows, self.steps.dst_row).max(reach(self.cols, self.steps.src_col));
         let aligned = self.dst.addr().is_multiple_of(unit) && self.steps.dst_row % unit as isize == 0;
-        aligned && (self.past || bytes >= LARGE && span >= FAR)
+        aligned && (self.non_temporal || bytes >= LARGE && span >= FAR)
     }
 
     /// A block of whole tiles, by way of two buffers; if it goes past the caches, the next one is read so many bytes
@@ -363,7 +370,7 @@ impl<const S: usize> Move<S> {
     ///
     /// # Safety
     /// All of it is in memory, if it goes past the caches at addresses of whole vectors.
-    unsafe fn block(self, (read, turned): (*mut u8, *mut u8), past: Option<isize>) {
+    unsafe fn block(self, (read, turned): (*mut u8, *mut u8), non_temporal: Option<isize>) {
         let (rows, cols) = (self.rows as usize, self.cols as usize);
         let pitch = line(S);
         let unit = S as isize;
@@ -374,7 +381,7 @@ impl<const S: usize> Move<S> {
             if cols as isize * src_col.abs() > small() {
                 for n in 0..cols {
                     let from = self.src.offset(n as isize * src_col);
-                    if let Some(ahead) = past {
+                    if let Some(ahead) = non_temporal {
                         ask(from.wrapping_offset(ahead), rows * S);
                     }
                     std::ptr::copy_nonoverlapping(from, read.add(n * pitch), rows * S);
@@ -382,10 +389,11 @@ impl<const S: usize> Move<S> {
                 (src, src_col) = (read.cast_const(), pitch as isize);
             }
             let steps = Steps { dst_row: pitch as isize, src_row: unit, dst_col: unit, src_col };
-            Move::<S> { dst: turned, src, rows: rows as isize, cols: cols as isize, steps, past: false }.by_vectors();
+            Move::<S> { dst: turned, src, rows: rows as isize, cols: cols as isize, steps, non_temporal: false }
+                .by_vectors();
             for n in 0..rows {
                 let (to, from) = (self.dst.offset(n as isize * self.steps.dst_row), turned.add(n * pitch));
-                if past.is_some() {
+                if non_temporal.is_some() {
                     write_past_cache(to, from, cols * S);
                 } else {
                     std::ptr::copy_nonoverlapping(from, to, cols * S);

@@ -1,4 +1,4 @@
-//! Elements that blocks of one launch share, decided at compile time.
+//! Races between blocks: elements that blocks of one launch share, decided at compile time.
 //!
 //! Blocks run in any order and at the same time. So an element of a tensor that one block writes must be no other
 //! block's, one that a block updates atomically no other block may read plainly (the interpreter ends a run with

@@ -1,4 +1,4 @@
-//! What may lie in each byte: the writes whose value it may hold, and under which conditions.
+//! Reaching writes: what may lie in each byte: the writes whose value it may hold, and under which conditions.
 
 use super::numbers::{Literal, Numbers};
 use super::window::{Key, Keys};

@@ -1,4 +1,4 @@
-//! What all iterations of a loop write together.
+//! Summaries of loops: what all iterations of a loop write together.
 //!
 //! A loop that is not walked through has one iteration for many, of which each byte is written somewhere else: nothing
 //! is sure to be written. But where every iteration writes a window whose row (or column) is the index times a

@@ -1,4 +1,4 @@
-//! All that is written before a read, as families of windows.
+//! Parametric windows: all that is written before a read, as families of windows.
 //!
 //! The other walk keeps sets of bytes, and of a loop that it does not walk through it knows little. Reads that it
 //! leaves open are looked at here: each statement once, loops with a symbol for their index. A write is a window under

@@ -1,4 +1,4 @@
-//! Overlap, use before write and dead stores, byte by byte.
+//! Byte-level def-use analysis: overlap, use before write and dead stores, byte by byte.
 //!
 //! One abstract interpretation of the body ([`walk`], [`control`]) keeps, for every byte of every memory, the writes
 //! whose value it may hold ([`contents`]), each with the conditions under which it does. An automatic tile has a

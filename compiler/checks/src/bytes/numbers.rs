@@ -1,5 +1,5 @@
-//! What is known of scalars: constants, and symbols plus constants. Pure operations on unknown scalars are numbered, so
-//! that the same computation of the same operands is the same number wherever it stands.
+//! Value numbering: what is known of scalars: constants, and symbols plus constants. Pure operations on unknown scalars
+//! are numbered, so that the same computation of the same operands is the same number wherever it stands.
 
 use ptoc_ir::analysis::progression::Progression;
 use ptoc_ir::tile::{Op, Stmt, Ty, Value};

@@ -1,4 +1,4 @@
-//! What is known at a place of the program, where ways meet, and where iterations end.
+//! Abstract state and its join: what is known at a place of the program, where ways meet, and where iterations end.
 
 use super::contents::{Contents, Meeting, Set};
 use super::numbers::{Literal, SymbolicOffset};

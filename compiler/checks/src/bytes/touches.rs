@@ -1,4 +1,4 @@
-//! The windows that a statement touches.
+//! Accesses of a statement: the windows that a statement touches.
 
 use super::window::{Count, TouchedPart};
 use ptoc_ir::tile::{self, Affine, Copy, Inst, Kernel, Op, Operand, PrintPart, Region, Stmt, TileRef, Value};

@@ -1,4 +1,4 @@
-//! Is each element that a read may touch in a family that is written before it?
+//! Coverage proof: is each element that a read may touch in a family that is written before it?
 //!
 //! The element has a symbol for its row and one for its column. A family has it if its parameters have values with
 //! which the conditions hold and the window has the element. Such values are found by solving what the window begins

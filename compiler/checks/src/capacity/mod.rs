@@ -14,11 +14,11 @@ use ptoc_diagnostics::{Budget, Diagnostic, Span, codes};
 use ptoc_ir::tile::{AddrKind, Kernel, Tile};
 use ptoc_isa::{Loc, Target, text};
 use ptoc_placement::access::tile_accesses;
-use ptoc_placement::holding::{Holding, holding};
 use ptoc_placement::liveness::{Liveness, Point, for_each_point};
 use ptoc_placement::memories;
 use ptoc_placement::placement;
 use ptoc_placement::placement::{Overflow, footprint};
+use ptoc_placement::value_liveness::{Holding, holding};
 use std::fmt::Write as _;
 
 /// Tiles that are pointed at; the rest is listed in a note.

@@ -7,11 +7,11 @@ use cranelift_entity::SecondaryMap;
 use ptoc_diagnostics::{Diagnostic, Edit, Fix};
 use ptoc_ir::tile::{AddrKind, Kernel, Tile};
 use ptoc_isa::{Loc, Target};
-use ptoc_placement::holding::Holding;
 use ptoc_placement::liveness::{Interval, Liveness, liveness};
 use ptoc_placement::map::gaps;
 use ptoc_placement::placement;
 use ptoc_placement::placement::{Overflow, Placement, footprint};
+use ptoc_placement::value_liveness::Holding;
 
 /// Elaborations that one kernel's repairs may cost.
 const BUDGET: usize = 24;

@@ -4,8 +4,8 @@ use super::{FixContext, LABELS, NAMES, Thrifty, repairs};
 use ptoc_diagnostics::{Budget, Diagnostic, Fix, Span};
 use ptoc_ir::tile::{AddrKind, Kernel, TileData};
 use ptoc_isa::{Loc, SaKind, SaViolation, Target, TileType, check_size};
-use ptoc_placement::holding::holding;
 use ptoc_placement::liveness::liveness;
+use ptoc_placement::value_liveness::holding;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Parameters whose influence on the tiles is looked at.

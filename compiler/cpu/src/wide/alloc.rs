@@ -1,4 +1,4 @@
-//! Machine registers for a program.
+//! Register allocation: machine registers for a program.
 //!
 //! What is known before the first row, and what the row's code computes, gets registers of its own as far as the step
 //! leaves some (the most used first); the rest has a place in memory. Within a section registers are given out in one
@@ -93,11 +93,11 @@ pub(crate) fn allocate(program: &NestProgram) -> Allocated {
     let last = program.isa.registers();
     // The most used of what comes from outside the step and the turn, while registers last.
     let mut uses = vec![0usize; program.regs.len()];
-    let woven = program.turn.as_ref().filter(|turn| turn.woven > 1).map_or(&[][..], |turn| &turn.body);
-    step.iter().chain(woven).flat_map(Ins::reads).for_each(|reg| uses[reg.0 as usize] += 1);
+    let interleaved = program.turn.as_ref().filter(|turn| turn.interleaved > 1).map_or(&[][..], |turn| &turn.body);
+    step.iter().chain(interleaved).flat_map(Ins::reads).for_each(|reg| uses[reg.0 as usize] += 1);
     let mut local = vec![false; program.regs.len()];
     let whole = || program.turn.iter().flat_map(|turn| &turn.whole);
-    for ins in program.main.iter().chain(&program.tail).chain(woven).chain(whole().flatten()) {
+    for ins in program.main.iter().chain(&program.tail).chain(interleaved).chain(whole().flatten()) {
         ins.dst.iter().for_each(|dst| local[dst.0 as usize] = true);
     }
     let mut outside: Vec<usize> = (0..program.regs.len())
@@ -105,7 +105,7 @@ pub(crate) fn allocate(program: &NestProgram) -> Allocated {
         .collect();
     outside.sort_by_key(|&n| (std::cmp::Reverse(uses[n]), n));
     let spare = if program.isa == Isa::Avx512 { SPARE } else { SPARE_AVX2 };
-    let sections = [step.as_slice(), woven].into_iter().chain(whole().map(Vec::as_slice));
+    let sections = [step.as_slice(), interleaved].into_iter().chain(whole().map(Vec::as_slice));
     let live = sections.map(|section| pressure(program, section)).max().unwrap_or(0);
     let needed = (live + spare).max(LEAST);
     let mut room = usize::from(last).saturating_sub(needed);
@@ -149,7 +149,7 @@ pub(crate) fn allocate(program: &NestProgram) -> Allocated {
         }
     }
     let first_slot = slots;
-    let mut walk = |section: &[Ins], is_row: bool, woven: usize| {
+    let mut walk = |section: &[Ins], is_row: bool, interleaved: usize| {
         let mut walk = SectionAllocator {
             isa: program.isa,
             program,
@@ -164,18 +164,18 @@ pub(crate) fn allocate(program: &NestProgram) -> Allocated {
             out: Vec::with_capacity(section.len()),
             origin: Origin::default(),
             is_row,
-            woven,
+            interleaved,
         };
         section.iter().enumerate().for_each(|(at, ins)| walk.instruction(at, ins));
         slots = walk.slots.max(slots);
         walk.out
     };
     out.row = walk(&program.row, true, 1);
-    out.turn = turn.map(|turn| walk(&turn.body, false, turn.woven));
+    out.turn = turn.map(|turn| walk(&turn.body, false, turn.interleaved));
     out.whole = turn
         .iter()
-        .flat_map(|turn| turn.whole.iter().map(|group| (group, turn.woven)))
-        .map(|(group, woven)| walk(group, false, woven))
+        .flat_map(|turn| turn.whole.iter().map(|group| (group, turn.interleaved)))
+        .map(|(group, interleaved)| walk(group, false, interleaved))
         .collect();
     out.main = walk(&program.main, false, 1);
     out.tail = walk(&program.tail, false, 1);
@@ -240,7 +240,7 @@ struct SectionAllocator<'a> {
     origin: Origin,
     is_row: bool,
     /// How many steps are woven: so many neighbours are the same instruction, each of another step.
-    woven: usize,
+    interleaved: usize,
 }
 
 impl SectionAllocator<'_> {
@@ -284,7 +284,7 @@ impl SectionAllocator<'_> {
         let last = self.registers(class).filter_map(|n| Some((n, held(n)?))).max_by_key(|&(_, reg)| {
             let homed = self.homes[reg.0 as usize].is_some();
             // Of two equal ones rather one that need not be stored.
-            (homed && self.woven > 1, self.next_use(reg).unwrap_or(usize::MAX), homed)
+            (homed && self.interleaved > 1, self.next_use(reg).unwrap_or(usize::MAX), homed)
         });
         last.map(|(n, _)| n)
     }
@@ -293,7 +293,7 @@ impl SectionAllocator<'_> {
     /// and a register is free, or holds what is needed later and need not be stored.
     fn serves_others(&self, reg: VReg, kept: &[VReg]) -> bool {
         let [.., later, now] = self.uses[reg.0 as usize][..] else { return false };
-        if later - now >= self.woven {
+        if later - now >= self.interleaved {
             return false;
         }
         self.registers(Class::Vector).any(|n| {

@@ -30,7 +30,7 @@ pub(crate) struct Emitter<'a> {
     /// The pool so far.
     pub(crate) pool: Vec<(Home, Label)>,
     /// Pointers whose vectors are written past the caches, by bits.
-    pub(crate) past: u64,
+    pub(crate) non_temporal: u64,
     /// Where guards of the turn at hand lead to: groups of its whole steps.
     pub(crate) leaves: Vec<(usize, Label)>,
 }
@@ -235,8 +235,11 @@ impl Emitter<'_> {
             Mask::Tail => (Some(Register::K7), !store),
             Mask::TailHigh => (Some(Register::K6), !store),
         };
-        let code =
-            if op == VOp::Store && mask.is_none() && self.goes_past(ins.place) { VOp::StorePast.info() } else { info };
+        let code = if op == VOp::Store && mask.is_none() && self.is_non_temporal(ins.place) {
+            VOp::StoreNonTemporal.info()
+        } else {
+            info
+        };
         self.raw(code.code(self.isa), &all, ins.imm, mask, zero);
     }
 
@@ -251,10 +254,10 @@ impl Emitter<'_> {
     }
 
     /// Is a whole vector at this place written past the caches?
-    fn goes_past(&self, place: Option<MemOperand>) -> bool {
+    fn is_non_temporal(&self, place: Option<MemOperand>) -> bool {
         let bytes = self.isa.bytes();
         matches!(place, Some(MemOperand::Pointer { pointer: n @ 0..64, disp, scale: 4 })
-            if disp % bytes == 0 && self.past >> n & 1 != 0)
+            if disp % bytes == 0 && self.non_temporal >> n & 1 != 0)
     }
 
     /// Sets a pointer of the program's own.

@@ -1,4 +1,4 @@
-//! Rows that follow one another without gaps are one long row.
+//! Loop collapsing: rows that follow one another without gaps are one long row.
 //!
 //! Whether they do is seen when the function runs: every pointer must move by a row's bytes. Lanes are independent only
 //! within a row, so besides nothing that is stored may lie where another row reads or stores, unless it is the very

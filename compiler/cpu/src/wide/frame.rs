@@ -1,4 +1,4 @@
-//! Where a function keeps what: general registers, and the bytes of its frame.
+//! Stack frame and parameters: where a function keeps what: general registers, and the bytes of its frame.
 
 use super::asm::at;
 use super::program::NestProgram;
@@ -27,7 +27,7 @@ pub(crate) struct Params {
     pub(crate) pointers: u32,
     pub(crate) steps: u32,
     /// Whether to write past the caches.
-    pub(crate) past: Option<u32>,
+    pub(crate) non_temporal: Option<u32>,
     pub(crate) inputs: u32,
     /// All of them.
     pub(crate) count_all: u32,
@@ -72,9 +72,9 @@ impl Frame {
         let count = nest.count.is_none().then(|| take(1));
         let pointers = take(nest.steps.len());
         let steps = take(nest.step_regs());
-        let past = (nest.past != 0).then(|| take(1));
+        let non_temporal = (nest.non_temporal != 0).then(|| take(1));
         let inputs = take(nest.inputs);
-        let params = Params { rows, count, pointers, steps, past, inputs, count_all: next };
+        let params = Params { rows, count, pointers, steps, non_temporal, inputs, count_all: next };
         let vector = i64::from(program.isa.bytes());
         let words = FIRST_SLOT + i64::from(slots) * vector;
         let pointers = nest.steps.len() as u32;

@@ -27,7 +27,8 @@ pub(crate) fn function(nest: &Nest, program: &NestProgram) -> Result<Encoded, St
     let allocated = allocate(program);
     let isa = program.isa;
     let frame = Frame::new(nest, program, allocated.slots);
-    let mut e = Emitter { asm: Asm::default(), isa, program, frame, pool: Vec::new(), past: 0, leaves: Vec::new() };
+    let mut e =
+        Emitter { asm: Asm::default(), isa, program, frame, pool: Vec::new(), non_temporal: 0, leaves: Vec::new() };
     e.function(nest, &allocated);
     e.constants();
     e.asm.finish()
@@ -55,12 +56,12 @@ impl Emitter<'_> {
         if nest.count.is_none_or(|n| n > 0) {
             self.before(nest, lanes);
             self.section(&code.once, lanes);
-            if let Some(past) = self.frame.params.past {
+            if let Some(non_temporal) = self.frame.params.non_temporal {
                 let near = self.asm.label();
-                self.unless_past(nest, past, near);
-                self.past = nest.past;
+                self.unless_non_temporal(nest, non_temporal, near);
+                self.non_temporal = nest.non_temporal;
                 self.rows(nest, code, lanes);
-                self.past = 0;
+                self.non_temporal = 0;
                 self.asm.branch(Code::Jmp_rel32_64, exit);
                 self.asm.bind(near);
             }
@@ -92,12 +93,12 @@ impl Emitter<'_> {
 
     /// Goes to `near` unless the call wants its results past the caches and every vector of them is an aligned line, or
     /// half of one.
-    fn unless_past(&mut self, nest: &Nest, past: u32, near: Label) {
+    fn unless_non_temporal(&mut self, nest: &Nest, non_temporal: u32, near: Label) {
         let [a, ..] = SCRATCH;
-        let wanted = self.frame.param(past);
+        let wanted = self.frame.param(non_temporal);
         self.asm.mi(Code::Cmp_rm64_imm32, wanted, 0);
         self.asm.branch(Code::Je_rel32_64, near);
-        for (n, step) in (0..).zip(&nest.steps).filter(|(n, _)| *n < 64 && nest.past >> n & 1 != 0) {
+        for (n, step) in (0..).zip(&nest.steps).filter(|(n, _)| *n < 64 && nest.non_temporal >> n & 1 != 0) {
             let pointer = self.pointer(n);
             self.asm.rr(Code::Mov_r64_rm64, a, pointer);
             match *step {

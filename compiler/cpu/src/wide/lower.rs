@@ -1,4 +1,5 @@
-//! Building vector programs: instructions one by one, and what the two instruction sets do differently about masks.
+//! Instruction selection: building vector programs: instructions one by one, and what the two instruction sets do
+//! differently about masks.
 
 use super::Isa;
 use super::ops::{VOp, Width};

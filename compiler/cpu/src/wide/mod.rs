@@ -1,4 +1,4 @@
-//! Nests at the machine's full vector width, on x86-64 with AVX2 or AVX-512.
+//! The x86 SIMD back end: nests at the machine's full vector width, on x86-64 with AVX2 or AVX-512.
 //!
 //! A nest's body becomes a vector program (`translate`, with `lower`, `arith` and `memory`): straight-line code on
 //! virtual registers for as many lanes as a vector has 32-bit elements; 64-bit values take two registers. Then `alloc`
@@ -20,7 +20,7 @@ mod ops;
 mod powers;
 mod program;
 mod translate;
-mod turn;
+mod unroll_and_jam;
 
 use crate::nest::Nest;
 use asm::Encoded;

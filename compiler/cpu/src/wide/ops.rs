@@ -187,7 +187,7 @@ table! {
     Load "load" VEX_Vmovups_ymm_ymmm256 EVEX_Vmovups_zmm_k1z_zmmm512 F (F) 0;
     LoadQ "load.i64" VEX_Vmovups_ymm_ymmm256 EVEX_Vmovdqu64_zmm_k1z_zmmm512 F (F) 0;
     Store "store" VEX_Vmovups_ymmm256_ymm EVEX_Vmovups_zmmm512_k1z_zmm - (F F) 0;
-    StorePast "store.past" VEX_Vmovntps_m256_ymm EVEX_Vmovntps_m512_zmm - (F F) 0;
+    StoreNonTemporal "store.past" VEX_Vmovntps_m256_ymm EVEX_Vmovntps_m512_zmm - (F F) 0;
     StoreQ "store.i64" VEX_Vmovups_ymmm256_ymm EVEX_Vmovdqu64_zmmm512_k1z_zmm - (F F) 0;
     StoreH "store.i16" VEX_Vmovdqu_xmmm128_xmm EVEX_Vmovdqu16_ymmm256_k1z_ymm - (H H) 0;
     StoreB "store.i8" INVALID EVEX_Vmovdqu8_xmmm128_k1z_xmm - (Q Q) 0;

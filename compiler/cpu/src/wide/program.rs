@@ -2,7 +2,7 @@
 
 use super::Isa;
 use super::ops::VOp;
-use super::turn::Turn;
+use super::unroll_and_jam::Turn;
 use std::fmt;
 
 /// A virtual register; each is defined once.

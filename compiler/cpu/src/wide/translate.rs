@@ -1,11 +1,11 @@
-//! The body of a nest as a vector program.
+//! Vectorised body: the body of a nest as a vector program.
 
 use super::Isa;
 use super::lower::{IntTest, Lower, Pair};
 use super::memory::{LaneAccess, Value};
 use super::ops::VOp;
 use super::program::{Action, Gap, Home, Ins, Mask, NestProgram, Origin, VReg};
-use super::turn::turn;
+use super::unroll_and_jam::turn;
 use crate::nest::{FIRST_INPUT, LANE, Nest};
 use ptoc_ir::loops::{Addr, Base, BinOp, Cast, CmpOp, LTy, MemTy, Op, Reg, SharedInfo, Stride};
 use rustc_hash::FxHashMap;

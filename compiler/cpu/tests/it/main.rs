@@ -9,7 +9,7 @@ mod launch;
 mod listings;
 mod make;
 mod nests;
-mod past;
+mod non_temporal;
 mod products;
 mod property;
 mod scalars;

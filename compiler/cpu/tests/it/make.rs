@@ -42,8 +42,8 @@ pub fn agree_but(module: &Module, params: &[i64], tensors: &[Vec<u8>], but: usiz
     // Arrays here are small: once as they are, once as if no cache held them.
     let wide = |v: &Vectors| matches!(v, Vectors::Bits256 | Vectors::Bits512);
     let ways = widths().map(|v| (v, None)).chain(widths().filter(wide).map(|v| (v, Some(1))));
-    for (vectors, past) in ways {
-        let kernel = compiled_with(module, Options { vectors, past, ..Options::default() });
+    for (vectors, non_temporal) in ways {
+        let kernel = compiled_with(module, Options { vectors, non_temporal, ..Options::default() });
         let (wide, all) = kernel.nests();
         if matches!(vectors, Vectors::Bits256 | Vectors::Bits512) && wide != all {
             return Err(format!("{vectors:?}: only {wide} of {all} nests have the full width"));
@@ -63,7 +63,7 @@ pub fn agree_but(module: &Module, params: &[i64], tensors: &[Vec<u8>], but: usiz
             if let Some(at) = (0..want.len()).find(|&at| got[at] != want[at]) {
                 let around = at / 4 * 4..(at / 4 * 4 + 4).min(want.len());
                 return Err(format!(
-                    "{vectors:?} {past:?}: t{n} byte {at}: {:02x?} but wanted {:02x?}",
+                    "{vectors:?} {non_temporal:?}: t{n} byte {at}: {:02x?} but wanted {:02x?}",
                     &got[around.clone()],
                     &want[around]
                 ));

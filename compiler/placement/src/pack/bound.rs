@@ -1,4 +1,5 @@
-//! The bound that no packing can beat: at each time, what is alive needs its bytes beside those of the obstacles.
+//! Lower bound of a packing: the bound that no packing can beat: at each time, what is alive needs its bytes beside
+//! those of the obstacles.
 
 use super::Units;
 

@@ -1,4 +1,4 @@
-//! Exhaustive search for few rectangles.
+//! Branch and bound: exhaustive search for few rectangles.
 //!
 //! In some best packing nothing can move down. Taken in the order of its offsets, each of its rectangles then lies as
 //! low as possible above all before it that share a time with it (and clear of obstacles). So it is enough to try all

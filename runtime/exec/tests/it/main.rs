@@ -45,7 +45,7 @@ unsafe extern "C" fn block_2d(frame: *const Frame) -> u32 {
 fn kernel() -> Kernel {
     unsafe {
         Kernel::new(KernelParts {
-            past: usize::MAX,
+            non_temporal: usize::MAX,
             name: "count".into(),
             launch: launch_2d,
             block: block_2d,
@@ -110,17 +110,17 @@ fn the_lowest_failing_block_is_reported() {
     }
 }
 
-/// Leaves `Frame::past` in the first tensor.
+/// Leaves `Frame::non_temporal` in the first tensor.
 unsafe extern "C" fn block_past(frame: *const Frame) -> u32 {
     let frame = unsafe { &*frame };
-    unsafe { (*frame.tensors).cast::<u64>().write_unaligned(frame.past) };
+    unsafe { (*frame.tensors).cast::<u64>().write_unaligned(frame.non_temporal) };
     0
 }
 
 #[test]
 fn large_arrays_are_written_past_the_caches() {
     let parts = KernelParts {
-        past: 100,
+        non_temporal: 100,
         name: "past".into(),
         launch: launch_2d,
         block: block_past,
@@ -156,7 +156,7 @@ unsafe extern "C" fn block_kept(frame: *const Frame) -> u32 {
 #[test]
 fn what_is_kept_begins_at_zero_in_each_launch() {
     let parts = KernelParts {
-        past: usize::MAX,
+        non_temporal: usize::MAX,
         name: "kept".into(),
         launch: launch_2d,
         block: block_kept,

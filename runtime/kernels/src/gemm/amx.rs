@@ -1,4 +1,4 @@
-//! Blocks of products in the registers of the machine's matrix unit (AMX).
+//! AMX micro-kernel: blocks of products in the registers of the machine's matrix unit (AMX).
 //!
 //! A register is a tile of 16 rows of 64 bytes. One instruction multiplies a tile of a (16 rows by 64 bytes of k) by
 //! one of b (16 words of k by 16 columns) and adds to 16 by 16 words. i8 are exact in i32, which wraps. bf16 are

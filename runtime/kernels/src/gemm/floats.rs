@@ -4,16 +4,16 @@ use super::super::Rows;
 #[cfg(target_arch = "x86_64")]
 use super::super::{
     simd::turn,
-    sixteens::{self, SIDE},
+    transpose_avx512::{self, SIDE},
 };
-use super::blocks::Version;
+#[cfg(target_arch = "x86_64")]
+use super::cache_blocking;
+use super::macro_kernel::fetch;
+use super::micro_kernel::Version;
 use super::panels::{self, Panel, Panels, ROWS, Way, shifted};
 use super::plain::{at, float};
-#[cfg(target_arch = "x86_64")]
-use super::slabs;
-use super::walk::fetch;
 use super::widen::Widen;
-use super::{Job, Matrix, streams};
+use super::{Job, Matrix, skinny};
 use ptoc_tensor::DType;
 
 /// How many rows are packed at a time, while as many are fetched.
@@ -33,12 +33,12 @@ pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen)
     // SAFETY: the caller's promise.
     unsafe {
         match panels::in_place(job) {
-            Some(panels::SIDE_BY_SIDE) if contiguous && streams::suits(job, version) => {
-                streams::product(job, version, widen);
+            Some(panels::SIDE_BY_SIDE) if contiguous && skinny::suits(job, version) => {
+                skinny::product(job, version, widen);
             }
-            Some(stretch) if readable => panels::unpacked(job, version, stretch),
+            Some(kc_block) if readable => panels::unpacked(job, version, kc_block),
             #[cfg(target_arch = "x86_64")]
-            _ if slabs::suits(job, version) => slabs::product(job, &Floats { version, widen }),
+            _ if cache_blocking::suits(job, version) => cache_blocking::product(job, &Floats { version, widen }),
             _ => panels::packed(job, &Floats { version, widen }),
         }
     }
@@ -187,7 +187,7 @@ impl Floats {
                     let from = Rows { at: at(b, p, c), step: b.col };
                     let to = panel.wrapping_add(p * padded + c).cast();
                     // SAFETY: sixteen columns of sixteen steps are there, and the version has AVX-512.
-                    unsafe { sixteens::turn(from, SIDE, SIDE, Rows { at: to, step: 4 * padded as isize }) };
+                    unsafe { transpose_avx512::turn(from, SIDE, SIDE, Rows { at: to, step: 4 * padded as isize }) };
                 }
             }
             for c in (0..whole).step_by(8) {

@@ -9,22 +9,22 @@
 
 #[cfg(target_arch = "x86_64")]
 mod amx;
-mod blocks;
-mod bytes;
+#[cfg(target_arch = "x86_64")]
+mod amx_tiles;
+mod bf16_dot;
 mod cache;
-mod dots;
+#[cfg(target_arch = "x86_64")]
+mod cache_blocking;
 mod floats;
-mod kept;
-mod lines;
-mod pairs;
+mod i8_pairs;
+mod i8_vnni;
+mod macro_kernel;
+mod micro_kernel;
+mod packed_cache;
 mod panels;
 mod plain;
-#[cfg(target_arch = "x86_64")]
-mod slabs;
-mod streams;
-#[cfg(target_arch = "x86_64")]
-mod tiles;
-mod walk;
+mod skinny;
+mod skinny_avx2;
 mod widen;
 
 use ptoc_tensor::DType;
@@ -60,7 +60,7 @@ struct Job {
     /// Every step rounds, as single operations do (`--exact`): no matrix unit.
     exact: bool,
     /// Launch-invariant operands, a and b: nothing writes them during the launch, so their packed panels can be reused.
-    rests: (bool, bool),
+    launch_invariant: (bool, bool),
     /// [`scratch`] bytes of the caller's, aligned to 64; the first word is zero when the launch begins.
     scratch: *mut u8,
 }
@@ -76,8 +76,8 @@ impl Job {
     fn transposed(self) -> Job {
         let start = self.start.transposed();
         let (a, b) = (self.b.transposed(), self.a.transposed());
-        let rests = (self.rests.1, self.rests.0);
-        Job { m: self.n, n: self.m, d: self.d.transposed(), start, a, b, rests, ..self }
+        let launch_invariant = (self.launch_invariant.1, self.launch_invariant.0);
+        Job { m: self.n, n: self.m, d: self.d.transposed(), start, a, b, launch_invariant, ..self }
     }
 }
 
@@ -86,7 +86,7 @@ pub use cache::second_level;
 
 /// Whether there is a version for wide vectors.
 pub(super) fn wide() -> bool {
-    blocks::version().is_some()
+    micro_kernel::version().is_some()
 }
 
 /// Bytes that a product needs for panels. The first eight are zero when a thread begins to work on a launch.
@@ -120,10 +120,10 @@ const OPERANDS: [DType; 10] = [
 ];
 
 /// The types of a product as the routine takes them, and whether a and b rest: does nothing write them during a launch?
-pub fn types(ab: DType, d: DType, start: DType, units: Units, rests: (bool, bool)) -> i64 {
+pub fn types(ab: DType, d: DType, start: DType, units: Units, launch_invariant: (bool, bool)) -> i64 {
     let code = |ty: DType| OPERANDS.iter().position(|t| *t == ty).unwrap_or(0) as i64;
-    let rests = i64::from(rests.0) | i64::from(rests.1) << 1;
-    code(ab) | code(d) << 8 | code(start) << 16 | (units as i64) << 24 | rests << 32
+    let launch_invariant = i64::from(launch_invariant.0) | i64::from(launch_invariant.1) << 1;
+    code(ab) | code(d) << 8 | code(start) << 16 | (units as i64) << 24 | launch_invariant << 32
 }
 
 /// Number of the routine's parameters.
@@ -174,7 +174,7 @@ pub(super) unsafe extern "C" fn product(
         d_ty: ty(8),
         start_ty: ty(16),
         exact: units != Units::All as i64,
-        rests: (types >> 32 & 1 != 0, types >> 33 & 1 != 0),
+        launch_invariant: (types >> 32 & 1 != 0, types >> 33 & 1 != 0),
         scratch,
     };
     // SAFETY: the caller's promise.
@@ -196,20 +196,22 @@ unsafe fn fast(job: Job) -> bool {
     // SAFETY: the caller's promise.
     unsafe {
         if fits(if job.ab == DType::I8 { DType::I32 } else { DType::F32 })
-            && let Some(way) = tiles::way(&job)
+            && let Some(way) = amx_tiles::way(&job)
         {
-            tiles::product(&plain::with_rows_of_start(job), way);
+            amx_tiles::product(&plain::with_rows_of_start(job), way);
             return true;
         }
     }
     match job.ab {
         DType::F32 | DType::F16 | DType::BF16 if fits(DType::F32) => {
-            let Some((version, widen)) = blocks::version().and_then(|v| Some((v, v.widen?))) else { return false };
+            let Some((version, widen)) = micro_kernel::version().and_then(|v| Some((v, v.widen?))) else {
+                return false;
+            };
             // SAFETY: the caller's promise.
             unsafe {
                 let job = plain::with_rows_of_start(job);
-                let done = match blocks::of_dots().filter(|_| job.ab == DType::BF16) {
-                    Some(version) => dots::product(&job, version),
+                let done = match micro_kernel::of_dots().filter(|_| job.ab == DType::BF16) {
+                    Some(version) => bf16_dot::product(&job, version),
                     None => false,
                 };
                 if !done {
@@ -220,9 +222,9 @@ unsafe fn fast(job: Job) -> bool {
         DType::I8 if fits(DType::I32) => {
             // SAFETY: the caller's promise.
             unsafe {
-                match (blocks::of_bytes(), blocks::of_pairs()) {
-                    (Some(version), _) => bytes::product(&plain::with_rows_of_start(job), version),
-                    (_, Some(version)) => pairs::product(&plain::with_rows_of_start(job), version),
+                match (micro_kernel::of_bytes(), micro_kernel::of_pairs()) {
+                    (Some(version), _) => i8_vnni::product(&plain::with_rows_of_start(job), version),
+                    (_, Some(version)) => i8_pairs::product(&plain::with_rows_of_start(job), version),
                     _ => return false,
                 }
             }

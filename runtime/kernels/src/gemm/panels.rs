@@ -1,4 +1,4 @@
-//! Which panels are packed, and in which order blocks are computed.
+//! Packing: which panels are packed, and in which order blocks are computed.
 //!
 //! A stretch of k by some columns of b is packed into panels as wide as a block, and stays in the second-level cache
 //! while strips of a pass by: a strip has as many rows as a block, lies in the first-level cache, and is read where it
@@ -9,14 +9,14 @@
 //! four i8. A panel has all columns of group 0, then of group 1, and so on.
 
 use super::super::LINE;
-use super::blocks::Version;
-use super::kept::{PackedFrom, PackedOperandCache, Room};
+use super::macro_kernel::{Ahead, Columns, KcBlock, StripSchedule, Strips, fetch};
+use super::micro_kernel::Version;
+use super::packed_cache::{PackedFrom, PackedOperandCache, Room};
 use super::plain::at;
-use super::walk::{Ahead, Columns, Stretch, StripSchedule, Strips, fetch};
 use super::{Job, Matrix, cache};
 
 /// Groups of k that blocks take at once: a strip of a then takes a quarter of a first-level cache of 48 KiB.
-pub(super) const STRETCH: usize = 512;
+pub(super) const KC: usize = 512;
 /// Most columns and rows of a block.
 const COLUMNS: usize = 64;
 pub(super) const ROWS: usize = 12;
@@ -29,11 +29,11 @@ pub(super) const SIDE_BY_SIDE: usize = 16;
 
 /// Bytes of the packed panels of b.
 pub(super) fn panel_bytes() -> usize {
-    (cache::second_level() / 8 * 5).max((STRETCH + 1) * COLUMNS * 4)
+    (cache::second_level() / 8 * 5).max((KC + 1) * COLUMNS * 4)
 }
 
 /// Bytes of a strip of a, its rows rounded up to vectors.
-pub(super) const STRIP: usize = STRETCH * 16 * 4;
+pub(super) const STRIP: usize = KC * 16 * 4;
 
 /// Bytes of panels that are kept for the products that follow where the second-level cache has less than half of it:
 /// more than it holds, as they are faster read from the next one than packed again.
@@ -92,7 +92,7 @@ pub(super) trait Way {
     /// Some rows of k steps of a as blocks read them: where they are, or in the strip.
     ///
     /// # Safety
-    /// The strip has room for 16 by [`STRETCH`] groups.
+    /// The strip has room for 16 by [`KC`] groups.
     unsafe fn strip(&self, job: &Job, a: Matrix<*const u8>, rows: usize, k: usize, to: *mut u8) -> Matrix<*const u8>;
 }
 
@@ -141,15 +141,15 @@ pub(super) fn in_place(job: &Job) -> Option<usize> {
     if job.m < PACKED_ROWS && bytes > RESIDENT {
         Some(SIDE_BY_SIDE)
     } else {
-        (job.m < PACKED_ROWS || (job.m <= 128 && bytes <= RESIDENT / 2)).then_some(STRETCH)
+        (job.m < PACKED_ROWS || (job.m <= 128 && bytes <= RESIDENT / 2)).then_some(KC)
     }
 }
 
-/// Both operands in place: all columns for `stretch` steps at a time. Groups are single steps.
+/// Both operands in place: all columns for `kc_block` steps at a time. Groups are single steps.
 ///
 /// # Safety
 /// As for the routine; columns of b, d and the start are contiguous, and blocks of the version read both as they are.
-pub(super) unsafe fn unpacked(job: &Job, version: &'static Version, stretch: usize) {
+pub(super) unsafe fn unpacked(job: &Job, version: &'static Version, kc_block: usize) {
     // As wide a block as takes all rows at once, if there is one.
     let (widest, _) = shape(version, job.n);
     let vectors = (1..=widest).rev().find(|v| version.rows[v - 1] >= job.m).unwrap_or(widest);
@@ -157,10 +157,10 @@ pub(super) unsafe fn unpacked(job: &Job, version: &'static Version, stretch: usi
     let width = vectors * version.lanes;
     let mut from = 0;
     loop {
-        let part = Stretch { job, version, first: from == 0, groups: stretch.min(job.k - from) };
+        let part = KcBlock { job, version, first: from == 0, groups: kc_block.min(job.k - from) };
         for j in (0..job.n).step_by(width) {
             let b = shifted(job.b, from, j);
-            if stretch == SIDE_BY_SIDE {
+            if kc_block == SIDE_BY_SIDE {
                 // Three blocks ahead is as much as memory delivers at a time; beyond a row's end the next one begins.
                 let ahead = shifted(job.b, from, j + 3 * width);
                 (0..part.groups).for_each(|p| fetch(at(&ahead, p, 0), 4 * width));
@@ -172,7 +172,7 @@ pub(super) unsafe fn unpacked(job: &Job, version: &'static Version, stretch: usi
                 unsafe { part.code(r, c, false)(&part.block(i, (j, c), shifted(job.a, i, from), &b)) };
             }
         }
-        from += stretch;
+        from += kc_block;
         if from >= job.k {
             return;
         }
@@ -187,8 +187,8 @@ pub(super) unsafe fn packed<W: Way>(job: &Job, way: &W) {
     let version = way.version();
     let (vectors, most) = shape(version, job.n);
     let width = vectors * version.lanes;
-    let groups = even(job.k.div_ceil(W::STEPS), STRETCH, 1);
-    let stretch = groups * W::STEPS;
+    let groups = even(job.k.div_ceil(W::STEPS), KC, 1);
+    let kc_block = groups * W::STEPS;
     let deep = groups + W::MORE;
     let columns = even(job.n, (panel_bytes() / 4 / deep / width).max(1) * width, width);
     let (room, rows) = room(job, STRIP);
@@ -200,12 +200,12 @@ pub(super) unsafe fn packed<W: Way>(job: &Job, way: &W) {
         let n = columns.min(job.n - first);
         let mut from = 0;
         loop {
-            let k = stretch.min(job.k - from);
+            let k = kc_block.min(job.k - from);
             let groups = k.div_ceil(W::STEPS);
             let deep = groups + W::MORE;
             let b = shifted(job.b, from, first);
             let source = PackedFrom::new(job, &b, (k, n), [W::STEPS as u16, W::MORE as u16, width as u16]);
-            let part = Stretch { job, version, first: from == 0, groups };
+            let part = KcBlock { job, version, first: from == 0, groups };
             // SAFETY: the panels have room for so many groups by n, and the strip for its rows; blocks lie inside the
             // matrices.
             unsafe {
@@ -231,7 +231,7 @@ pub(super) unsafe fn packed<W: Way>(job: &Job, way: &W) {
                     walk.strip((i, r), code, a, ahead);
                 }
             }
-            from += stretch;
+            from += kc_block;
             if from >= job.k {
                 break;
             }

@@ -51,7 +51,7 @@ fn check(shape: (usize, usize, usize), ab: DType, orders: [u32; 4], start: u32, 
     let from = Held::new(wide, m, n, orders[3], seed ^ 55);
     let mut room = room();
     let scratch = room_of(&mut room);
-    let run = |rests: (bool, bool), way: &mut dyn FnMut(Job)| {
+    let run = |launch_invariant: (bool, bool), way: &mut dyn FnMut(Job)| {
         let mut out = d.clone();
         let at = out.bytes.as_mut_ptr();
         let held = Matrix { at: at.cast_const(), row: d.row, col: d.col };
@@ -74,7 +74,7 @@ fn check(shape: (usize, usize, usize), ab: DType, orders: [u32; 4], start: u32, 
             d_ty: wide,
             start_ty: wide,
             exact: true,
-            rests,
+            launch_invariant,
             scratch,
         });
         out.bytes
@@ -84,8 +84,8 @@ fn check(shape: (usize, usize, usize), ab: DType, orders: [u32; 4], start: u32, 
     for version in versions_of(ab) {
         room_of(&mut room);
         // What rests is packed by the first product and found by the second.
-        for rests in [(true, true), (true, true), (false, false)] {
-            let got = run(rests, &mut |job| {
+        for launch_invariant in [(true, true), (true, true), (false, false)] {
+            let got = run(launch_invariant, &mut |job| {
                 version(job);
             });
             assert_eq!(room.last().map(|r| r[7]), Some(u64::MAX), "beyond the panels");
@@ -127,25 +127,25 @@ fn versions_of(ab: DType) -> Vec<Way> {
                 if ptoc_exec::matrix::unit().i8 {
                     way(Box::new(|job| {
                         if job.k > 0 {
-                            tiles::product(job, amx::I8);
+                            amx_tiles::product(job, amx::I8);
                         } else {
                             plain::product(job);
                         }
                     }));
                 }
-                if let Some(v) = blocks::of_bytes() {
-                    way(Box::new(move |job| bytes::product(job, v)));
+                if let Some(v) = micro_kernel::of_bytes() {
+                    way(Box::new(move |job| i8_vnni::product(job, v)));
                 }
-                if let Some(v) = blocks::of_pairs() {
-                    way(Box::new(move |job| pairs::product(job, v)));
+                if let Some(v) = micro_kernel::of_pairs() {
+                    way(Box::new(move |job| i8_pairs::product(job, v)));
                 }
             }
             DType::I32 => {}
             _ => {
-                if let Some(v) = blocks::of_dots().filter(|_| ab == DType::BF16) {
-                    way(Box::new(move |job| assert!(dots::product(job, v), "numbers of the tests are large")));
+                if let Some(v) = micro_kernel::of_dots().filter(|_| ab == DType::BF16) {
+                    way(Box::new(move |job| assert!(bf16_dot::product(job, v), "numbers of the tests are large")));
                 }
-                for v in blocks::versions() {
+                for v in micro_kernel::versions() {
                     let widen = v.widen.expect("versions of floats widen");
                     way(Box::new(move |job| floats::product(job, v, widen)));
                     // Whatever its size.
@@ -153,7 +153,7 @@ fn versions_of(ab: DType) -> Vec<Way> {
                     if v.lanes == 8 && ab == DType::F32 {
                         way(Box::new(move |job| {
                             if job.a.col == 4 && job.n > v.lanes && job.k > 0 {
-                                slabs::product(job, &floats::Floats { version: v, widen });
+                                cache_blocking::product(job, &floats::Floats { version: v, widen });
                             } else {
                                 plain::product(job);
                             }
@@ -170,7 +170,7 @@ fn versions_of(ab: DType) -> Vec<Way> {
 
 /// By the routine.
 unsafe fn whole(j: Job) {
-    let types = types(j.ab, j.d_ty, j.start_ty, Units::Exact, j.rests);
+    let types = types(j.ab, j.d_ty, j.start_ty, Units::Exact, j.launch_invariant);
     let (d, s, a, b) = (j.d, j.start, j.a, j.b);
     // SAFETY: the caller's promise.
     unsafe {
@@ -229,7 +229,7 @@ fn packed_shapes() {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn slabs_of_panels() {
-    let blocks = slabs::block_rows(6, 512) + 19;
+    let blocks = cache_blocking::block_rows(6, 512) + 19;
     let columns = panels::room_bytes() / 4 / 512 + 30;
     for (shape, start) in [((blocks, 40, 512), 0), ((blocks, 17, 1023), 1), ((14, columns, 512), 3), ((29, 24, 300), 2)]
     {
@@ -242,13 +242,13 @@ fn slabs_of_panels() {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn slabs_and_panels_share() {
-    let Some(version) = blocks::versions().into_iter().find(|v| v.lanes == 8) else { return };
+    let Some(version) = micro_kernel::versions().into_iter().find(|v| v.lanes == 8) else { return };
     let widen = version.widen.expect("versions of floats widen");
     let (m, n, k) = (23, 90, 512);
     let [a, b] = [(m, k, 3), (k, n, 4)].map(|(rows, columns, seed)| Held::new(DType::F32, rows, columns, 0, seed));
     let mut room = room();
     let scratch = room_of(&mut room);
-    let run = |rests: bool, way: &dyn Fn(&Job)| {
+    let run = |launch_invariant: bool, way: &dyn Fn(&Job)| {
         let mut d = vec![0f32; m * n];
         way(&Job {
             m,
@@ -262,7 +262,7 @@ fn slabs_and_panels_share() {
             d_ty: DType::F32,
             start_ty: DType::F32,
             exact: true,
-            rests: (rests, rests),
+            launch_invariant: (launch_invariant, launch_invariant),
             scratch,
         });
         d.into_iter().map(f32::to_bits).collect::<Vec<u32>>()
@@ -271,10 +271,10 @@ fn slabs_and_panels_share() {
     // SAFETY: the buffers hold the matrices.
     unsafe {
         let want = run(false, &|job| plain::product(job));
-        for (number, rests) in [true, true, false, true].into_iter().enumerate() {
-            assert!(run(rests, &|job| slabs::product(job, &way)) == want, "slabs, {number}");
-            assert!(run(rests, &|job| panels::packed(job, &way)) == want, "panels, {number}");
-            assert!(run(rests, &|job| streams::product(job, version, widen)) == want, "streams, {number}");
+        for (number, launch_invariant) in [true, true, false, true].into_iter().enumerate() {
+            assert!(run(launch_invariant, &|job| cache_blocking::product(job, &way)) == want, "slabs, {number}");
+            assert!(run(launch_invariant, &|job| panels::packed(job, &way)) == want, "panels, {number}");
+            assert!(run(launch_invariant, &|job| skinny::product(job, version, widen)) == want, "streams, {number}");
         }
     }
 }
@@ -373,7 +373,7 @@ fn small_bf16() {
                     d_ty: DType::F32,
                     start_ty: DType::F32,
                     exact: true,
-                    rests: (false, false),
+                    launch_invariant: (false, false),
                     scratch,
                 });
                 d.into_iter().map(f32::to_bits).collect::<Vec<u32>>()
@@ -382,16 +382,16 @@ fn small_bf16() {
             unsafe {
                 let want = run(&|job| plain::product(&job));
                 assert!(run(&|job| whole(job)) == want, "exponents from {least}, started: {started}");
-                if let Some(v) = blocks::of_dots() {
+                if let Some(v) = micro_kernel::of_dots() {
                     let taken = std::cell::Cell::new(false);
-                    let got = run(&|job| taken.set(dots::product(&job, v)));
+                    let got = run(&|job| taken.set(bf16_dot::product(&job, v)));
                     assert!(!taken.get() || got == want, "exponents from {least}, started: {started}");
                     by_dots += usize::from(taken.get());
                 }
             }
         }
     }
-    assert!(blocks::of_dots().is_none() || by_dots > 20, "{by_dots} products by dots");
+    assert!(micro_kernel::of_dots().is_none() || by_dots > 20, "{by_dots} products by dots");
 }
 
 /// The sum of some steps as the machine's matrix unit rounds it: see `amx`.
@@ -454,10 +454,10 @@ fn halves_on_the_matrix_unit() {
                     d_ty: ty,
                     start_ty: ty,
                     exact: false,
-                    rests: (false, false),
+                    launch_invariant: (false, false),
                     scratch,
                 };
-                tiles::product(&job, way);
+                amx_tiles::product(&job, way);
                 assert_eq!(room.last().map(|r| r[7]), Some(u64::MAX), "beyond the panels");
                 let float = |m: &Matrix<*const u8>, i, j, ty| plain::float(ty, plain::at(m, i, j));
                 // All of small results, some of large ones.
@@ -507,12 +507,12 @@ fn infinite_f16() {
                 d_ty: DType::F32,
                 start_ty: DType::F32,
                 exact,
-                rests: (false, false),
+                launch_invariant: (false, false),
                 scratch,
             };
             // SAFETY: the buffers hold the matrices.
             unsafe {
-                assert!(exact || !ptoc_exec::matrix::unit().bf16 || tiles::way(&job).is_some() == at.is_none());
+                assert!(exact || !ptoc_exec::matrix::unit().bf16 || amx_tiles::way(&job).is_some() == at.is_none());
                 if !fast(job) {
                     plain::product(&job);
                 }

@@ -1,4 +1,4 @@
-//! Elements on their way to panels and strips: f16 and bf16 are widened, f32 copied.
+//! Packing routines: elements on their way to panels and strips: f16 and bf16 are widened, f32 copied.
 
 #[cfg(target_arch = "x86_64")]
 use super::super::simd::{Avx2, Avx512};

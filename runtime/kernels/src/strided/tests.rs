@@ -5,12 +5,12 @@ use super::*;
 /// A way to move elements, with its name.
 type Way<const S: usize> = (&'static str, unsafe fn(Move<S>));
 
-fn check<const S: usize>(rows: usize, cols: usize, turned: bool, slack: usize, past: bool) {
-    shifted::<S>(rows, cols, turned, slack, past, 0);
+fn check<const S: usize>(rows: usize, cols: usize, turned: bool, slack: usize, non_temporal: bool) {
+    shifted::<S>(rows, cols, turned, slack, non_temporal, 0);
 }
 
 /// The destination begins so many bytes behind a line.
-fn shifted<const S: usize>(rows: usize, cols: usize, turned: bool, slack: usize, past: bool, shift: usize) {
+fn shifted<const S: usize>(rows: usize, cols: usize, turned: bool, slack: usize, non_temporal: bool, shift: usize) {
     let of = |width: usize| width * S + slack;
     // Columns are neighbours in one of the two matrices, rows in the other.
     let (dst_line, src_line) = if turned { (of(rows), of(cols)) } else { (of(cols), of(rows)) };
@@ -50,14 +50,14 @@ fn shifted<const S: usize>(rows: usize, cols: usize, turned: bool, slack: usize,
             rows: rows as isize,
             cols: cols as isize,
             steps,
-            past,
+            non_temporal,
         };
         // SAFETY: both vectors hold all elements, and are apart.
         unsafe { way(all) };
         fence();
         assert!(
             dst == want,
-            "{name}: {S} bytes, {rows} x {cols}, turned {turned}, slack {slack}, past {past}, {shift}"
+            "{name}: {S} bytes, {rows} x {cols}, turned {turned}, slack {slack}, past {non_temporal}, {shift}"
         );
     }
 }
@@ -103,7 +103,8 @@ fn past_the_caches_from_anywhere() {
 fn blocks_behind_one_another() {
     let data = [0u8; 64];
     let steps = Steps { dst_row: 400, src_row: 4, dst_col: 4, src_col: 1000 };
-    let at = |src: *const u8| Move::<4> { dst: std::ptr::null_mut(), src, rows: 100, cols: 70, steps, past: true };
+    let at =
+        |src: *const u8| Move::<4> { dst: std::ptr::null_mut(), src, rows: 100, cols: 70, steps, non_temporal: true };
     let src = data.as_ptr();
     let first = at(src);
     first.next_src();
@@ -139,6 +140,6 @@ fn rows_in_order() {
     }
     let at = data.as_mut_ptr();
     // SAFETY: all inside the 100 bytes.
-    unsafe { Move::<1> { dst: at, src: at.cast_const(), rows: 10, cols: 10, steps, past: false }.run() };
+    unsafe { Move::<1> { dst: at, src: at.cast_const(), rows: 10, cols: 10, steps, non_temporal: false }.run() };
     assert_eq!(data, want);
 }

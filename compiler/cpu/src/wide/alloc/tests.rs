@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::wide::program::MemOperand;
-use crate::wide::turn::turn;
+use crate::wide::unroll_and_jam::turn;
 use std::collections::HashMap;
 
 /// What registers and slots hold.
@@ -72,11 +72,11 @@ fn check(program: &NestProgram) {
     m.follow(&[], &allocated.once);
     let before = m.vectors;
     // Partials in registers are fetched by the function around the steps.
-    let woven = program.turn.as_ref().filter(|turn| turn.woven > 1);
+    let interleaved = program.turn.as_ref().filter(|turn| turn.interleaved > 1);
     for _ in 0..2 {
         m.follow(&program.row, &allocated.row);
         for _ in 0..2 {
-            if let (Some(turn), Some(steps)) = (woven, &allocated.turn) {
+            if let (Some(turn), Some(steps)) = (interleaved, &allocated.turn) {
                 // There is room for all values that live at once, and what serves several steps displaces none of them.
                 let groups = turn.whole.iter().zip(&allocated.whole);
                 for (section, steps) in groups.map(|(g, s)| (g.as_slice(), s)).chain([(&turn.body[..], steps)]) {
@@ -154,7 +154,7 @@ fn random_programs() {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (seed >> 33) as usize % n
     };
-    let mut woven = [0; 5];
+    let mut interleaved = [0; 5];
     for _ in 0..800 {
         for isa in [Isa::Avx2, Isa::Avx512] {
             let mut p = NestProgram::new(isa);
@@ -207,9 +207,9 @@ fn random_programs() {
             p.row = sections.pop().unwrap_or_default();
             p.sweep();
             p.turn = turn(&mut p, None);
-            woven[p.turn.as_ref().map_or(0, |turn| turn.woven)] += 1;
+            interleaved[p.turn.as_ref().map_or(0, |turn| turn.interleaved)] += 1;
             check(&p);
         }
     }
-    assert!(woven[2..].iter().all(|n| *n > 5), "so many programs with woven steps: {woven:?}");
+    assert!(interleaved[2..].iter().all(|n| *n > 5), "so many programs with woven steps: {interleaved:?}");
 }

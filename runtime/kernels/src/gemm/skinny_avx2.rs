@@ -1,6 +1,6 @@
-//! Eight steps of k for a few rows by whole lines of b, written out: sums lie in memory between stretches of k, so a
-//! block is short, and what a function for blocks of any kind does around it takes as long as the steps
-//! (`spec/bench.md`).
+//! Skinny-M kernel for AVX2, unrolled: eight steps of k for a few rows by whole lines of b, written out: sums lie in
+//! memory between stretches of k, so a block is short, and what a function for blocks of any kind does around it takes
+//! as long as the steps (`spec/bench.md`).
 
 use super::super::LINE;
 #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! Products of bf16 by the machine's dot products of pairs, with the bits of single steps.
+//! `vdpbf16ps` kernel: products of bf16 by the machine's dot products of pairs, with the bits of single steps.
 //!
 //! The instruction takes the upper element of a pair first, then the lower one, each by a fused multiply-add. So the
 //! pairs of a and of b hold the earlier step of k in their upper half. It takes numbers below 2^-126 for zero, factors
@@ -10,7 +10,7 @@
 //!
 //! Products of which that does not hold go the way of the other floats.
 
-use super::blocks::Version;
+use super::micro_kernel::Version;
 use super::panels::{self, Panel, Way};
 use super::plain::at;
 use super::{Job, Matrix};

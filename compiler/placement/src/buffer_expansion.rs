@@ -1,5 +1,5 @@
-//! Makes a kernel **physical**: every tile has its bytes, and the copies that a pipeline keeps of a tile are elements
-//! of it.
+//! Buffer expansion (multi-buffering made explicit): makes a kernel **physical**: every tile has its bytes, and the
+//! copies that a pipeline keeps of a tile are elements of it.
 //!
 //! The meaning stays, and becomes one about bytes: which accesses meet is a question of addresses from here on, so
 //! pipes can be ordered, checked and run out of order. Neither `check` nor machine code needs this.

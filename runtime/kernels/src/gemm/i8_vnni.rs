@@ -1,10 +1,10 @@
-//! Products of i8 in i32, which wraps, so the order of the sums does not matter.
+//! VNNI kernel: products of i8 in i32, which wraps, so the order of the sums does not matter.
 //!
 //! The machine multiplies four unsigned bytes by four signed ones and adds the products to an i32. So a is shifted by
 //! 128, and what that is too much, 128 times the sum of each column of b, is a row of the panel that is subtracted
 //! (that is, its negative is added).
 
-use super::blocks::{MicroKernelArgs, Version};
+use super::micro_kernel::{MicroKernelArgs, Version};
 use super::panels::{self, Panel, Way};
 use super::plain::at;
 use super::{Job, Matrix};

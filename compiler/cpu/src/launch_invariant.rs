@@ -1,4 +1,4 @@
-//! Arrays that no block writes: what they hold is the same for the length of a launch.
+//! Launch-invariant operands: arrays that no block writes: what they hold is the same for the length of a launch.
 
 use ptoc_ir::loops::{Addr, Base, Func, Op, Region};
 use rustc_hash::FxHashSet;

@@ -89,7 +89,7 @@ fn only_what_is_not_read() {
     let wide = |v: &Vectors| matches!(v, Vectors::Bits256 | Vectors::Bits512);
     for vectors in widths().filter(wide) {
         let listing = |body: &str| {
-            let options = Options { text: true, vectors, past: Some(1), ..Options::default() };
+            let options = Options { text: true, vectors, non_temporal: Some(1), ..Options::default() };
             let kernel = compile(&module(body), &options).expect("it compiles");
             print(&kernel.text().expect("it was asked for").code, |_| String::new())
         };

@@ -1,4 +1,4 @@
-//! Several steps as one body.
+//! Unroll-and-jam: several steps as one body.
 //!
 //! **Partials of reductions in registers.** A step joins its lanes with the partials of these lanes in memory, and the
 //! next steps with others, so that the same ones come up again after 64 lanes: each value waits for a store and a load.
@@ -43,7 +43,7 @@ pub(crate) struct Sum {
 pub(crate) struct Turn {
     pub(crate) lanes: i64,
     /// How many steps are woven; 1 if each stands behind the one before.
-    pub(crate) woven: usize,
+    pub(crate) interleaved: usize,
     pub(crate) sums: Vec<Sum>,
     pub(crate) body: Vec<Ins>,
     /// Where the body has guards: the same steps in full, as groups of woven ones, for a turn to go on with behind a
@@ -58,7 +58,7 @@ pub(crate) fn turn(program: &mut NestProgram, count: Option<i64>) -> Option<Turn
         return None;
     }
     let most = count.unwrap_or(i64::MAX);
-    woven(program, most).or_else(|| summed(program).filter(|turn| turn.lanes <= most))
+    interleaved(program, most).or_else(|| summed(program).filter(|turn| turn.lanes <= most))
 }
 
 /// Is an instruction the same some lanes further on, but for its place?
@@ -73,7 +73,7 @@ fn partials(ins: &Ins) -> Option<u32> {
 
 /// Woven steps of at most so many lanes, with their partials in memory: that is faster than having them in registers
 /// and the steps not woven. With AVX-512 nobody has measured whether it is.
-fn woven(program: &mut NestProgram, most: i64) -> Option<Turn> {
+fn interleaved(program: &mut NestProgram, most: i64) -> Option<Turn> {
     if program.isa != Isa::Avx2 || !WOVEN.contains(&program.main.len()) {
         return None;
     }
@@ -82,23 +82,23 @@ fn woven(program: &mut NestProgram, most: i64) -> Option<Turn> {
     let short = powers::short(program);
     let main = program.main.clone();
     let known = program.regs.len();
-    WIDTHS.into_iter().find_map(|woven| {
+    WIDTHS.into_iter().find_map(|interleaved| {
         program.regs.truncate(known);
         // As many steps as there are different places of partials.
-        let steps = if joins { PARTIALS / lanes as usize } else { woven };
-        if !steps.is_multiple_of(woven) || steps as i64 * lanes > most {
+        let steps = if joins { PARTIALS / lanes as usize } else { interleaved };
+        if !steps.is_multiple_of(interleaved) || steps as i64 * lanes > most {
             return None;
         }
         let (mut body, mut whole) = (Vec::new(), Vec::new());
-        for first in (0..steps).step_by(woven) {
+        for first in (0..steps).step_by(interleaved) {
             let copies = |program: &mut NestProgram, step: &[Ins]| -> Option<Vec<Vec<Ins>>> {
-                (first..first + woven).map(|n| copy(program, step, n as i32, FxHashMap::default())).collect()
+                (first..first + interleaved).map(|n| copy(program, step, n as i32, FxHashMap::default())).collect()
             };
             match &short {
                 Some(short) => {
                     let copies = [copies(program, &short.step)?, copies(program, &main)?];
                     let mut group = weave(&copies[0]);
-                    let behind = (short.last + 1) * woven;
+                    let behind = (short.last + 1) * interleaved;
                     group.splice(behind..behind, short.guard(program, &copies[0], whole.len()));
                     body.append(&mut group);
                     whole.push(weave(&copies[1]));
@@ -108,7 +108,7 @@ fn woven(program: &mut NestProgram, most: i64) -> Option<Turn> {
         }
         let most = whole.iter().map(|group| pressure(program, group)).max().unwrap_or(0).max(pressure(program, &body));
         let fits = most + SPARE_AVX2 <= usize::from(program.isa.registers());
-        fits.then_some(Turn { lanes: steps as i64 * lanes, woven, sums: Vec::new(), body, whole })
+        fits.then_some(Turn { lanes: steps as i64 * lanes, interleaved, sums: Vec::new(), body, whole })
     })
 }
 
@@ -125,7 +125,8 @@ fn summed(program: &mut NestProgram) -> Option<Turn> {
     }
     let joins = joins(&program.main)?;
     let bytes = program.isa.bytes();
-    let mut out = Turn { lanes: PARTIALS as i64, woven: 1, sums: Vec::new(), body: Vec::new(), whole: Vec::new() };
+    let mut out =
+        Turn { lanes: PARTIALS as i64, interleaved: 1, sums: Vec::new(), body: Vec::new(), whole: Vec::new() };
     for n in 0..PARTIALS as i32 / program.isa.lanes() as i32 {
         let mut regs: FxHashMap<VReg, VReg> = FxHashMap::default();
         for join in &joins {

@@ -1,4 +1,4 @@
-//! Which hidden tiles of a pipeline get copies, as the tiles do that its body names.
+//! Multi-buffer promotion: which hidden tiles of a pipeline get copies, as the tiles do that its body names.
 //!
 //! What one pipe leaves for another in a hidden tile (a load to its first use, a result to its store, a stop on the way
 //! of a move) would hold iterations apart if there were only one of it. What stays on one pipe gains nothing from a

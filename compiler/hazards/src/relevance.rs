@@ -1,4 +1,4 @@
-//! Which scalars matter to the order of pipes.
+//! Relevance slice: which scalars matter to the order of pipes.
 
 use super::code::Def;
 use super::flat::Flat;

@@ -1,18 +1,18 @@
-//! Large products where registers are few: b is packed by slabs as large as the room for panels, which the third-level
-//! cache holds, and a by blocks of rows that the second-level one holds. All strips of a block pass by a panel, then by
-//! the next one.
+//! Cache blocking (MC, NC): large products where registers are few: b is packed by slabs as large as the room for
+//! panels, which the third-level cache holds, and a by blocks of rows that the second-level one holds. All strips of a
+//! block pass by a panel, then by the next one.
 //!
 //! A block of sums as high as sixteen registers allow takes a step in six cycles, and reads 64 bytes of b and 24 of a
 //! for it. So the less a strip shares the first-level cache with others the better: packed, its elements lie behind one
 //! another, where rows that are a multiple of 4096 bytes apart would drive each other out.
 
 use super::super::{LINE, simd::columns_of};
-use super::blocks::Version;
 use super::floats::Floats;
-use super::kept::PackedFrom;
-use super::panels::{self, Panels, STRETCH, STRIP, Way, even, shape, shifted};
+use super::macro_kernel::{Columns, KcBlock, Strips, fetch};
+use super::micro_kernel::Version;
+use super::packed_cache::PackedFrom;
+use super::panels::{self, KC, Panels, STRIP, Way, even, shape, shifted};
 use super::plain::at;
-use super::walk::{Columns, Stretch, Strips, fetch};
 use super::{Job, Matrix, cache};
 use ptoc_tensor::DType;
 use std::arch::x86_64::_mm256_storeu_ps;
@@ -31,8 +31,8 @@ pub(super) fn block_rows(high: usize, k: usize) -> usize {
 }
 
 /// Steps of k at once.
-fn stretch(job: &Job) -> usize {
-    even(job.k, STRETCH, 1)
+fn kc_block(job: &Job) -> usize {
+    even(job.k, KC, 1)
 }
 
 /// Are slabs better than panels that the second-level cache holds? Not if it holds them all.
@@ -42,7 +42,7 @@ pub(super) fn suits(job: &Job, version: &Version) -> bool {
         && vectors == 2
         && job.ab == DType::F32
         && job.a.col == 4
-        && job.m >= LEAST * block_rows(most, stretch(job))
+        && job.m >= LEAST * block_rows(most, kc_block(job))
         && 4 * job.k * job.n > 2 * cache::second_level()
 }
 
@@ -54,20 +54,20 @@ pub(super) unsafe fn product(job: &Job, way: &Floats) {
     let version = way.version();
     let (vectors, most) = shape(version, job.n);
     let width = vectors * version.lanes;
-    let stretch = stretch(job);
-    let rows = block_rows(most, stretch);
+    let kc_block = kc_block(job);
+    let rows = block_rows(most, kc_block);
     // A strip's rows and a vector more than it has, which is written and not read.
-    let behind = (rows * stretch * 4 + LINE).next_multiple_of(LINE).max(STRIP);
+    let behind = (rows * kc_block * 4 + LINE).next_multiple_of(LINE).max(STRIP);
     let (room, block) = panels::room(job, behind);
     let bytes = panels::room_bytes() + STRIP - behind;
-    let columns = even(job.n, (bytes / 4 / stretch / width).max(1) * width, width);
+    let columns = even(job.n, (bytes / 4 / kc_block / width).max(1) * width, width);
     for first in (0..job.n).step_by(columns) {
         let n = columns.min(job.n - first);
-        for from in (0..job.k).step_by(stretch) {
-            let k = stretch.min(job.k - from);
+        for from in (0..job.k).step_by(kc_block) {
+            let k = kc_block.min(job.k - from);
             let b = shifted(job.b, from, first);
             let source = PackedFrom::new(job, &b, (k, n), [Floats::STEPS as u16, Floats::MORE as u16, width as u16]);
-            let part = Stretch { job, version, first: from == 0, groups: k };
+            let part = KcBlock { job, version, first: from == 0, groups: k };
             // SAFETY: the room has these panels, and behind them a block of a; blocks lie inside the matrices.
             unsafe {
                 let place = room.place(source, 4 * n.next_multiple_of(version.lanes) * k);

@@ -1,5 +1,5 @@
-//! The steps of blocks of two vectors of eight f32, written out: what compilers make of them has more instructions
-//! beside the multiply-adds, and products take 1.05 to 1.2 times as long (`spec/bench.md`).
+//! Unrolled inner kernel: the steps of blocks of two vectors of eight f32, written out: what compilers make of them has
+//! more instructions beside the multiply-adds, and products take 1.05 to 1.2 times as long (`spec/bench.md`).
 //!
 //! A step reads a row of b, then one element of a for each row of the block: eight loads to twelve multiply-adds, of
 //! which the machine does two a cycle. All sixteen registers are in use: sums, the row of b, two elements of a in turn.

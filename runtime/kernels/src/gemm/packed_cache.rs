@@ -1,4 +1,4 @@
-//! Panels of b that stay for the products that follow.
+//! Packed-operand cache: panels of b that stay for the products that follow.
 //!
 //! The blocks of a launch multiply by the same parts of an array again and again: the weights of a layer, the keys of a
 //! head. Where nothing in the kernel writes the array, a thread packs each part once, as long as there is room. When
@@ -60,7 +60,7 @@ impl PackedFrom {
     pub(super) fn new(job: &Job, b: &Matrix<*const u8>, size: (usize, usize), way: [u16; 3]) -> Option<PackedFrom> {
         let [x, y, z] = way;
         let way = [x, y, z, job.ab as u16];
-        job.rests.1.then_some(PackedFrom { at: b.at.addr(), row: b.row, col: b.col, size, way })
+        job.launch_invariant.1.then_some(PackedFrom { at: b.at.addr(), row: b.row, col: b.col, size, way })
     }
 }
 

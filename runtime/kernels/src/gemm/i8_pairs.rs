@@ -1,7 +1,7 @@
-//! Products of i8 in i32 where the machine does not multiply bytes: both operands are widened to i16, and two products
-//! at a time are added to an i32, exactly.
+//! `pmaddwd` kernel: products of i8 in i32 where the machine does not multiply bytes: both operands are widened to i16,
+//! and two products at a time are added to an i32, exactly.
 
-use super::blocks::Version;
+use super::micro_kernel::Version;
 use super::panels::{self, Panel, Way};
 use super::plain::at;
 use super::{Job, Matrix};

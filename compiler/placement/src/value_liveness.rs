@@ -1,4 +1,4 @@
-//! Where a tile holds a value that may still be read.
+//! Liveness of values: where a tile holds a value that may still be read.
 //!
 //! [`crate::liveness`] says for how long a tile keeps its bytes: an interval, from the first write to the last use,
 //! with every loop that may carry the value. This says at which of those points there is anything in it: the classic

@@ -1,17 +1,17 @@
-//! Products of bf16, f16 and i8 on the machine's matrix unit.
+//! AMX macro-kernel: products of bf16, f16 and i8 on the machine's matrix unit.
 //!
 //! b is packed into panels of two tiles of columns, as many as the second-level cache holds; strips of two tiles of
 //! rows of a pass by. The first-level cache holds a strip and one panel over a stretch of k; between stretches, sums
 //! lie in the second-level cache too. Behind the matrices' ends tiles are zero.
 
 use super::super::strided::fence;
-use super::super::{Rows, sixteens};
+use super::super::{Rows, transpose_avx512};
 use super::amx::{self, AmxBlock, Way};
-use super::dots;
-use super::kept::PackedFrom;
+use super::bf16_dot;
+use super::macro_kernel::fetch;
+use super::packed_cache::PackedFrom;
 use super::panels::{self, even, shifted};
 use super::plain::at;
-use super::walk::fetch;
 use super::{Job, Matrix, cache};
 use ptoc_exec::matrix::{self, AmxTiles, LINE, SIDE, TILE};
 use ptoc_tensor::DType;
@@ -59,7 +59,7 @@ unsafe fn finite(job: &Job) -> bool {
     let numbers = |m: &Matrix<*const u8>, rows, cols| {
         let (m, rows, cols) = if m.row == 2 { (m.transposed(), cols, rows) } else { (*m, rows, cols) };
         // SAFETY: the caller's promise.
-        unsafe { dots::largest(&m, rows, cols) < 0x7c00 }
+        unsafe { bf16_dot::largest(&m, rows, cols) < 0x7c00 }
     };
     numbers(&job.a, job.m, job.k) && numbers(&job.b, job.k, job.n)
 }
@@ -80,7 +80,7 @@ pub(super) unsafe fn product(job: &Job, way: Way) {
     let (room, strip) = panels::room(job, STRIP + wide * SUMS);
     let sums = strip.wrapping_add(STRIP);
     let lines = (job.d.at.addr() | job.d.row.unsigned_abs()).is_multiple_of(LINE);
-    let past = lines && job.m * job.n * 4 >= PAST * cache::second_level();
+    let non_temporal = lines && job.m * job.n * 4 >= PAST * cache::second_level();
     let far = (job.m.max(job.n) * job.k * job.ab.size()) > cache::second_level() / 8;
     // SAFETY: the caller's promise; the room has sums of `wide` blocks, and `deep` by `wide` pairs of tiles.
     unsafe {
@@ -89,7 +89,7 @@ pub(super) unsafe fn product(job: &Job, way: Way) {
             for from in (0..groups).step_by(deep) {
                 let columns = (first * WIDTH, job.n.min((first + wide) * WIDTH));
                 let (groups, last) = (deep.min(groups - from), from + deep >= groups);
-                let past = past && last;
+                let non_temporal = non_temporal && last;
                 let b = shifted(job.b, from * unit, columns.0);
                 let size = ((groups * unit).min(job.k - from * unit), columns.1 - columns.0);
                 let source = PackedFrom::new(job, &b, size, [unit as u16, way.parts as u16, 0]);
@@ -106,7 +106,7 @@ pub(super) unsafe fn product(job: &Job, way: Way) {
                     strip,
                     sums,
                     far,
-                    past,
+                    non_temporal,
                 };
                 if !place.packed {
                     part.pack_panels();
@@ -114,7 +114,7 @@ pub(super) unsafe fn product(job: &Job, way: Way) {
                 part.compute(&tiles);
             }
         }
-        if past {
+        if non_temporal {
             fence();
         }
     }
@@ -139,7 +139,7 @@ struct CachedPart<'j> {
     /// The operands are larger than the caches, so tiles are prefetched.
     far: bool,
     /// Non-temporal stores of the results: whole lines, but at the end of a row.
-    past: bool,
+    non_temporal: bool,
 }
 
 impl CachedPart<'_> {
@@ -152,8 +152,8 @@ impl CachedPart<'_> {
             for i in (0..job.m).step_by(WIDTH) {
                 let rows = WIDTH.min(job.m - i);
                 let high = rows.div_ceil(SIDE) * self.way.parts * TILE;
-                for from in (0..self.groups).step_by(self.stretch()) {
-                    let groups = self.stretch().min(self.groups - from);
+                for from in (0..self.groups).step_by(self.kc_block()) {
+                    let groups = self.kc_block().min(self.groups - from);
                     let a = self.lines(i, rows, from, groups).unwrap_or_else(|| {
                         for g in 0..groups {
                             let to = self.strip.wrapping_add(g * high);
@@ -175,7 +175,7 @@ impl CachedPart<'_> {
     }
 
     /// Groups of a strip.
-    fn stretch(&self) -> usize {
+    fn kc_block(&self) -> usize {
         STRIP / self.group
     }
 
@@ -277,11 +277,11 @@ impl CachedPart<'_> {
                     rows_of(start, start_row, (rows, columns), sums, SUMS_ROW as isize);
                     (sums.cast_const(), SUMS_ROW as isize)
                 };
-                let direct = last && whole && !self.past;
+                let direct = last && whole && !self.non_temporal;
                 let (to, to_row) = if direct { (d, job.d.row) } else { (sums, SUMS_ROW as isize) };
                 let b = self.panel(number, from).cast_const();
                 code(&AmxBlock { groups, a, b, start, start_row, d: to, d_row: to_row }, tiles);
-                if last && self.past && columns == WIDTH {
+                if last && self.non_temporal && columns == WIDTH {
                     stream(sums, rows, d, job.d.row);
                 } else if last && !direct {
                     rows_of(sums.cast_const(), SUMS_ROW as isize, (rows, columns), d, job.d.row);
@@ -311,12 +311,12 @@ impl CachedPart<'_> {
     fn ahead(&self, i: usize, from: usize) -> Option<(Matrix<*const u8>, usize, usize)> {
         let job = self.job;
         let size = job.ab.size();
-        let (i, from) = if from + self.stretch() < self.groups { (i, from + self.stretch()) } else { (i + WIDTH, 0) };
+        let (i, from) = if from + self.kc_block() < self.groups { (i, from + self.kc_block()) } else { (i + WIDTH, 0) };
         if !self.far || i >= job.m || job.a.col != size as isize {
             return None;
         }
         let k = (self.from + from) * self.unit;
-        let steps = (self.stretch() * self.unit).min(job.k - k);
+        let steps = (self.kc_block() * self.unit).min(job.k - k);
         Some((shifted(job.a, i, k), WIDTH.min(job.m - i), steps * size))
     }
 }
@@ -401,7 +401,7 @@ unsafe fn copy_line(from: *const u8, to: *mut u8) {
 unsafe fn turn(from: *const u8, step: isize, to: *mut u8) {
     let (lines, words) = (Rows { at: from, step }, Rows { at: to, step: LINE as isize });
     // SAFETY: the caller's promise.
-    unsafe { sixteens::turn(lines, SIDE, SIDE, words) }
+    unsafe { transpose_avx512::turn(lines, SIDE, SIDE, words) }
 }
 
 /// Word `w` of 16 lines whose elements lie side by side.

@@ -3,7 +3,7 @@
 use super::super::simd::Simd;
 #[cfg(target_arch = "x86_64")]
 use super::super::simd::{Avx2, Avx512, Dots, Pairs, Vnni, Widening};
-use super::super::steps::Operands;
+use super::super::unrolled::Operands;
 use super::widen::{PanelPair, Widen};
 #[cfg(target_arch = "x86_64")]
 use super::widen::{side_narrow, widen_narrow, widen_wide};

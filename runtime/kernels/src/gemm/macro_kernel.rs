@@ -1,11 +1,11 @@
 //! Macro-kernel of GEMM: micro-kernels over a strip of a (MC rows), one for each packed panel of b.
 
-use super::blocks::{MicroKernel, MicroKernelArgs, Version};
+use super::micro_kernel::{MicroKernel, MicroKernelArgs, Version};
 use super::panels::Panels;
 use super::{Job, Matrix};
 
 /// A KC block: a stretch of k whose panels are packed together.
-pub(super) struct Stretch<'j> {
+pub(super) struct KcBlock<'j> {
     pub(super) job: &'j Job,
     pub(super) version: &'static Version,
     /// It is the first.
@@ -53,7 +53,7 @@ impl Strips {
     }
 }
 
-impl Stretch<'_> {
+impl KcBlock<'_> {
     /// The code for so many rows and columns.
     pub(super) fn code(&self, rows: usize, columns: usize, packed: bool) -> MicroKernel {
         let (vectors, last) = self.version.vectors(columns);
@@ -91,7 +91,7 @@ impl Stretch<'_> {
 /// A stretch's panels, as strips of a pass by. What strips have in common is counted once: a block of 64 steps takes as
 /// long as two or three divisions.
 pub(super) struct StripSchedule<'p> {
-    part: &'p Stretch<'p>,
+    part: &'p KcBlock<'p>,
     panels: Panels,
     /// The first column of the first panel.
     first: usize,
@@ -104,7 +104,7 @@ pub(super) struct StripSchedule<'p> {
 }
 
 impl<'p> StripSchedule<'p> {
-    pub(super) fn new(part: &'p Stretch<'p>, panels: Panels, (first, n): (usize, usize)) -> Self {
+    pub(super) fn new(part: &'p KcBlock<'p>, panels: Panels, (first, n): (usize, usize)) -> Self {
         let Panels { width, deep, .. } = panels;
         let bytes = 4 * width * deep;
         let plus = if deep > part.groups { bytes } else { 0 };

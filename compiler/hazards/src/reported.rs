@@ -1,12 +1,13 @@
-//! What was told already. A walk that comes to such a fault goes on as if it were mended (a wait that never ends is the
-//! end of its way), so that what only follows from it is not found: a second error is a second mistake.
+//! Diagnostics already reported: what was told already. A walk that comes to such a fault goes on as if it were mended
+//! (a wait that never ends is the end of its way), so that what only follows from it is not found: a second error is a
+//! second mistake.
 
 use super::find::{Finding, HazardFault, Key};
+use super::interpreter::HazardInterpreter;
 use super::order::{Carriers, Record, What, Wrong};
 use super::state::HazardState;
 use super::text;
 use super::touch::TouchKind;
-use super::walk::HazardInterpreter;
 use ptoc_ir::tile::{Event, EventKind, Kernel, Op, Purpose, SyncOp};
 use ptoc_isa::Pipe;
 use rustc_hash::FxHashSet;

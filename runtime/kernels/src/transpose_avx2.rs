@@ -1,7 +1,7 @@
 //! Transposes of words with AVX2: squares of eight by eight, two side by side, so that whole lines are written.
 //!
 //! Both halves of a line leave the registers one after the other, which is all that writing past the caches asks for. A
-//! stage, as [`super::sixteens`] has one, takes longer here: its rows go through the first-level cache by half lines
+//! stage, as [`super::transpose_avx512`] has one, takes longer here: its rows go through the first-level cache by half lines
 //! twice.
 
 use super::Rows;
@@ -96,13 +96,15 @@ mod tests {
             return;
         }
         for (rows, cols) in [(8, 16), (16, 16), (24, 48), (64, 64), (40, 32), (0, 16), (8, 0), (8, 8), (24, 40)] {
-            let past = cols % PAIR == 0;
-            for (past, more, apart) in [(past, 0, 0), (past, 1, 16), (past, 5, 32), (false, 0, 0), (false, 3, 5)] {
+            let non_temporal = cols % PAIR == 0;
+            for (non_temporal, more, apart) in
+                [(non_temporal, 0, 0), (non_temporal, 1, 16), (non_temporal, 5, 32), (false, 0, 0), (false, 3, 5)]
+            {
                 let (from, to) = (rows + more, cols + apart);
                 let src: Vec<u32> = (0..cols * from).map(|n| (n as u32).wrapping_mul(2_654_435_761)).collect();
                 let mut dst = vec![7u32; rows * to + 33];
                 // Whole lines are what goes past the caches.
-                let start = dst.as_ptr().cast::<u8>().align_offset(64) / 4 + usize::from(!past);
+                let start = dst.as_ptr().cast::<u8>().align_offset(64) / 4 + usize::from(!non_temporal);
                 let mut want = dst.clone();
                 for r in 0..rows {
                     for c in 0..cols {
@@ -113,10 +115,14 @@ mod tests {
                 let turned = Rows { at: dst[start..].as_mut_ptr().cast::<u8>(), step: 4 * to as isize };
                 // SAFETY: both vectors hold all elements; the machine has AVX2.
                 unsafe {
-                    if past { pass(lines, cols, rows, turned, 1 << 40) } else { within(lines, cols, rows, turned) }
+                    if non_temporal {
+                        pass(lines, cols, rows, turned, 1 << 40)
+                    } else {
+                        within(lines, cols, rows, turned)
+                    }
                 };
                 fence();
-                assert!(dst == want, "past {past}, {rows} x {cols}, {more} and {apart} between lines");
+                assert!(dst == want, "past {non_temporal}, {rows} x {cols}, {more} and {apart} between lines");
             }
         }
     }

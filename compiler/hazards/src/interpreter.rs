@@ -1,11 +1,11 @@
-//! The walk: every way through a block, each state once.
+//! Abstract interpretation of a block: the walk: every way through a block, each state once.
 
 use super::bytes::Areas;
 use super::code::{HazardOp, HazardProgram};
 use super::find::{Finding, Findings, HazardFault};
 use super::order::{Carried, Order};
+use super::reported::Told;
 use super::state::HazardState;
-use super::told::Told;
 use super::touch::{TouchKind, TouchedObject as Place};
 use ptoc_diagnostics::Account;
 use ptoc_ir::tile::{EventRef, Op, SyncOp, Tile, Value};

@@ -1,28 +1,28 @@
-//! Few rows of a by a b that comes from memory, read once: of f32 where a vector is less than a line of a cache, and of
-//! halves.
+//! Skinny-M (GEMV-like) kernel: few rows of a by a b that comes from memory, read once: of f32 where a vector is less
+//! than a line of a cache, and of halves.
 //!
 //! Rows of b are often a multiple of 4096 bytes apart, as those of d are. Then the same columns of all of them share
 //! one set of the first-level cache, which holds eight lines. So no more steps of k than that are taken at once there,
 //! by a line of columns; and the sums lie elsewhere between stretches of k, block behind block in the order in which
-//! they come up again. With AVX2 [`lines`] has code for so many steps, which is better than more of them where rows are
+//! they come up again. With AVX2 [`skinny_avx2`] has code for so many steps, which is better than more of them where rows are
 //! other distances apart, too.
 //!
 //! f16 and bf16 are widened as blocks read them; where several blocks of rows would do that again and again, some lines
 //! of each step are widened first.
 
 use super::super::{LINE, Rows};
-use super::blocks::{self, Version};
-use super::lines::{self, Lines};
+use super::macro_kernel::{Columns, KcBlock};
+use super::micro_kernel::{self, Version};
 use super::panels::{self, SIDE_BY_SIDE, STRIP, even, shifted};
 use super::plain::{at, float};
-use super::walk::{Columns, Stretch};
+use super::skinny_avx2::{self, Lines};
 use super::widen::Widen;
 use super::{Job, Matrix, cache};
 use ptoc_tensor::DType;
 
-/// Steps of k at once where lines of neighbouring rows are in one set of the first-level cache, or [`lines`] takes
+/// Steps of k at once where lines of neighbouring rows are in one set of the first-level cache, or [`skinny_avx2`] takes
 /// them.
-const OF_A_SET: usize = lines::STEPS;
+const OF_A_SET: usize = skinny_avx2::STEPS;
 /// Bytes from one line of a set to the next.
 const SETS: usize = 4096;
 
@@ -34,7 +34,7 @@ const WIDE_ROWS: usize = 2;
 /// Are blocks of a line better than those of a vector? Halves are widened for each product, or packed once, if b rests
 /// and all of its panels can be kept.
 pub(super) fn suits(job: &Job, version: &Version) -> bool {
-    let kept = job.rests.1 && 4 * job.k * job.n <= panels::room_bytes();
+    let kept = job.launch_invariant.1 && 4 * job.k * job.n <= panels::room_bytes();
     if job.ab == DType::F32 { 4 * version.lanes < LINE } else { !kept }
 }
 
@@ -44,7 +44,7 @@ pub(super) fn suits(job: &Job, version: &Version) -> bool {
 /// As for the routine; columns of b, d and the start are contiguous, the machine has the version's instructions, which
 /// is one of f32, and the product [`suits`].
 pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen) {
-    let halves = blocks::of_halves(version.lanes, job.ab);
+    let halves = micro_kernel::of_halves(version.lanes, job.ab);
     let vectors = match halves {
         Some(_) if job.m <= WIDE_ROWS => 4,
         Some(_) => 2,
@@ -61,18 +61,18 @@ pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen)
     let most = (cache::second_level() / 2 / 4 / job.m).max(unit);
     let columns = even(job.n, most / unit * unit, unit);
     let of_a_set = job.b.row.unsigned_abs().is_multiple_of(SETS) && (halves.is_none() || job.m <= WIDE_ROWS);
-    let by_lines = (widened || job.ab == DType::F32) && lines::exist(version.lanes);
-    let stretch = if (by_lines && !widened) || of_a_set { OF_A_SET } else { SIDE_BY_SIDE };
+    let by_lines = (widened || job.ab == DType::F32) && skinny_avx2::exist(version.lanes);
+    let kc_block = if (by_lines && !widened) || of_a_set { OF_A_SET } else { SIDE_BY_SIDE };
     let (room, strip) = panels::room(job, STRIP);
     let wide = Rows { at: strip.wrapping_add(4 * SIDE_BY_SIDE * job.m), step: 4 * OF_HALVES as isize };
     // SAFETY: panels have more room than half of the second-level cache, or than a few columns for a few rows.
     let sums = unsafe { room.place(None, 4 * job.m * columns) }.at;
     for first in (0..job.n).step_by(columns) {
         let n = columns.min(job.n - first);
-        for from in (0..job.k.max(1)).step_by(stretch) {
-            let k = stretch.min(job.k - from);
+        for from in (0..job.k.max(1)).step_by(kc_block) {
+            let k = kc_block.min(job.k - from);
             let (begins, ends) = (from == 0, from + k == job.k);
-            let part = Stretch { job, version, first: begins, groups: k };
+            let part = KcBlock { job, version, first: begins, groups: k };
             // SAFETY: the strip has room for some steps of all rows.
             let a = unsafe { side_by_side(job, from, k, strip) };
             for at in (0..n).step_by(if widened { OF_HALVES } else { n }) {
@@ -85,15 +85,15 @@ pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen)
                     b = Matrix { at: wide.at.cast_const(), row: wide.step, col: 4 };
                 }
                 let mut done = 0;
-                if by_lines && k.is_multiple_of(lines::STEPS) && !begins && !ends {
-                    let count = n / lines::COLUMNS;
-                    for p in (0..k).step_by(lines::STEPS) {
+                if by_lines && k.is_multiple_of(skinny_avx2::STEPS) && !begins && !ends {
+                    let count = n / skinny_avx2::COLUMNS;
+                    for p in (0..k).step_by(skinny_avx2::STEPS) {
                         let (a, b) = (shifted(a, 0, p), shifted(b, p, 0));
                         let whole = Lines { rows: job.m, count, a: a.at, a_row: a.row, b: b.at, b_row: b.row, sums };
                         // SAFETY: these columns are inside b, and their sums lie as blocks of a line have them.
-                        unsafe { lines::add(&whole) };
+                        unsafe { skinny_avx2::add(&whole) };
                     }
-                    done = count * lines::COLUMNS;
+                    done = count * skinny_avx2::COLUMNS;
                 }
                 for j in (done..n).step_by(width) {
                     let line = width.min(n - j);

@@ -1,4 +1,4 @@
-//! How far the addresses reach that a kernel computes while it runs.
+//! Address bounds: how far the addresses reach that a kernel computes while it runs.
 //!
 //! An upper bound of every TASSIGN, from constants, loop bounds, remainders, and what the launch's checks say. It is
 //! for the map of the memories; whether an address is right is for [`crate::addresses`] to say.

@@ -1,5 +1,5 @@
-//! Loops that do not start at a constant: `a..b` is walked through as `0..b - a`, with `a` added to the counter. So it
-//! is known how far an iteration is from the first and from the last, whatever `a` is.
+//! Normalised loops: loops that do not start at a constant: `a..b` is walked through as `0..b - a`, with `a` added to
+//! the counter. So it is known how far an iteration is from the first and from the last, whatever `a` is.
 
 use ptoc_ir::tile::{Const, Kernel, Op, Region, Stmt, Ty, Value, ValueData};
 use ptoc_isa::BinOp;

@@ -1,10 +1,11 @@
-//! Roles are taken in the order of the text: what a role further down sets, releases or arrives comes after all that is
-//! above it, also where each role has a loop of its own. A wait for it is told with the place where it stands.
+//! Waits across roles: roles are taken in the order of the text: what a role further down sets, releases or arrives
+//! comes after all that is above it, also where each role has a loop of its own. A wait for it is told with the place
+//! where it stands.
 
 use super::find::{Finding, HazardFault};
+use super::interpreter::HazardInterpreter;
 use super::order::Wrong;
 use super::text;
-use super::walk::HazardInterpreter;
 use ptoc_diagnostics::Diagnostic;
 use ptoc_ir::tile::{EventData, Op, Purpose, SyncOp};
 
