@@ -12,6 +12,8 @@ mod explain;
 #[cfg(unix)]
 mod files;
 mod format;
+#[cfg(target_os = "linux")]
+mod gpu;
 mod layout;
 mod lsp;
 mod overflow;

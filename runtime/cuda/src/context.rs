@@ -18,6 +18,38 @@ const MULTIPROCESSORS: c_int = 16;
 const MAJOR: c_int = 75;
 const MINOR: c_int = 76;
 
+/// `CU_JIT_INPUT_PTX`
+const INPUT_PTX: c_int = 1;
+
+/// What the assembler says.
+struct Log {
+    text: Vec<u8>,
+    options: [c_int; 2],
+    values: [*mut c_void; 2],
+}
+
+impl Log {
+    /// How many options it takes.
+    const OPTIONS: u32 = 2;
+
+    fn new() -> Log {
+        Log { text: vec![0; 1 << 14], options: [ERROR_LOG, ERROR_LOG_SIZE], values: [null_mut(); 2] }
+    }
+
+    /// The options that have the driver write here.
+    fn options(&mut self) -> (*mut c_int, *mut *mut c_void) {
+        self.values = [self.text.as_mut_ptr().cast(), std::ptr::without_provenance_mut(self.text.len())];
+        (self.options.as_mut_ptr(), self.values.as_mut_ptr())
+    }
+
+    fn add_to(&self, e: Error) -> Error {
+        match CStr::from_bytes_until_nul(&self.text).map(CStr::to_string_lossy) {
+            Ok(said) if !said.is_empty() => Error { message: format!("{}: {said}", e.message), ..e },
+            _ => e,
+        }
+    }
+}
+
 /// The primary context of a device.
 #[derive(Debug)]
 pub struct Context<'d> {
@@ -45,6 +77,11 @@ impl<'d> Context<'d> {
         // SAFETY: the context was retained above.
         driver.check(unsafe { (driver.f.context_set)(context) }, "cuCtxSetCurrent")?;
         Ok(this)
+    }
+
+    /// The version of CUDA that the driver implements: 13000 is 13.0.
+    pub fn driver_version(&self) -> i32 {
+        self.driver.version()
     }
 
     /// The device's name.
@@ -106,32 +143,71 @@ impl<'d> Context<'d> {
         Ok(Buffer { context: self, address, len: bytes })
     }
 
-    /// Assembles PTX.
+    /// Assembles PTX, and loads what comes of it.
     ///
     /// # Errors
     /// [`Code::Ptx`] with the assembler's message.
     pub fn load(&self, ptx: &str) -> Result<Module<'_>, Error> {
         let text = CString::new(ptx).map_err(|_| Error::new(Code::Ptx, "the text has a zero in it"))?;
-        let mut log = vec![0u8; 1 << 14];
-        let mut options = [ERROR_LOG, ERROR_LOG_SIZE];
-        let mut values = [log.as_mut_ptr().cast::<c_void>(), std::ptr::without_provenance_mut(log.len())];
+        self.load_image(text.as_bytes_with_nul())
+    }
+
+    /// Loads a cubin, which [`Context::assemble`] has made for a device of this kind with this driver.
+    ///
+    /// # Errors
+    /// What the driver says.
+    ///
+    /// # Safety
+    /// The bytes are what was made: the driver takes the sizes in them for granted.
+    pub unsafe fn load_cubin(&self, cubin: &[u8]) -> Result<Module<'_>, Error> {
+        self.load_image(cubin)
+    }
+
+    /// Loads text that ends in a zero, or a cubin.
+    fn load_image(&self, image: &[u8]) -> Result<Module<'_>, Error> {
+        let mut log = Log::new();
         let mut module = null_mut();
-        // SAFETY: the text ends in a zero, and the log is as long as is said.
+        // SAFETY: the text ends in a zero, or the caller answers for the image; the log is as long as is said.
         let result = unsafe {
-            (self.driver.f.module_load)(
-                &mut module,
-                text.as_ptr().cast(),
-                options.len() as u32,
-                options.as_mut_ptr(),
-                values.as_mut_ptr(),
-            )
+            let (options, values) = log.options();
+            (self.driver.f.module_load)(&mut module, image.as_ptr().cast(), Log::OPTIONS, options, values)
         };
-        let said = CStr::from_bytes_until_nul(&log).map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
-        self.driver.check(result, "cuModuleLoadDataEx").map_err(|e| match said.is_empty() {
-            true => e,
-            false => Error { message: format!("{}: {said}", e.message), ..e },
-        })?;
+        self.driver.check(result, "cuModuleLoadDataEx").map_err(|e| log.add_to(e))?;
         Ok(Module { context: self, module })
+    }
+
+    /// Assembles PTX for this device, to an image for [`Context::load_cubin`].
+    ///
+    /// # Errors
+    /// [`Code::Ptx`] with the assembler's message.
+    pub fn assemble(&self, ptx: &str) -> Result<Vec<u8>, Error> {
+        let f = &self.driver.f;
+        let text = CString::new(ptx).map_err(|_| Error::new(Code::Ptx, "the text has a zero in it"))?;
+        let text = text.as_bytes_with_nul();
+        let mut log = Log::new();
+        let mut linker = null_mut();
+        let (options, values) = log.options();
+        // SAFETY: the log is as long as is said, and lives until the linker is destroyed below.
+        let result = unsafe { (f.link_create)(Log::OPTIONS, options, values, &mut linker) };
+        self.driver.check(result, "cuLinkCreate")?;
+        let (mut image, mut size) = (null_mut(), 0);
+        // SAFETY: the text ends in a zero, and the driver only reads it; the image is the linker's, and is copied before
+        // the linker goes.
+        let cubin = unsafe {
+            let data = text.as_ptr().cast_mut().cast();
+            let mut result =
+                (f.link_add)(linker, INPUT_PTX, data, text.len(), c"ptoc".as_ptr(), 0, null_mut(), null_mut());
+            if result == 0 {
+                result = (f.link_complete)(linker, &mut image, &mut size);
+            }
+            let cubin = self.driver.check(result, "cuLinkComplete").map(|()| match image.is_null() {
+                true => Vec::new(),
+                false => std::slice::from_raw_parts(image.cast::<u8>(), size).to_vec(),
+            });
+            (f.link_destroy)(linker);
+            cubin
+        };
+        cubin.map_err(|e| log.add_to(e))
     }
 
     /// A point in time on the device.
@@ -179,17 +255,31 @@ impl Buffer<'_> {
         driver.check(result, "cuMemcpyHtoD")
     }
 
+    /// How many bytes it has.
+    pub fn bytes(&self) -> usize {
+        self.len
+    }
+
     /// Its bytes.
     ///
     /// # Errors
     /// What the driver says; of a kernel that went astray before, too.
     pub fn read(&self) -> Result<Vec<u8>, Error> {
-        let driver = self.context.driver;
         let mut bytes = vec![0; self.len];
-        // SAFETY: both sides have that many bytes.
-        let result = unsafe { (driver.f.to_host)(bytes.as_mut_ptr().cast(), self.address, self.len) };
-        driver.check(result, "cuMemcpyDtoH")?;
+        self.read_to(&mut bytes)?;
         Ok(bytes)
+    }
+
+    /// Fills a slice with its first bytes; no more than it has.
+    ///
+    /// # Errors
+    /// As [`Buffer::read`].
+    pub fn read_to(&self, bytes: &mut [u8]) -> Result<(), Error> {
+        let driver = self.context.driver;
+        let count = bytes.len().min(self.len);
+        // SAFETY: both sides have that many bytes.
+        let result = unsafe { (driver.f.to_host)(bytes.as_mut_ptr().cast(), self.address, count) };
+        driver.check(result, "cuMemcpyDtoH")
     }
 
     /// Makes every byte this one.

@@ -32,7 +32,7 @@ pub struct ProgramTensor {
 }
 
 /// What a launch gets for a tensor argument.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum TensorSource {
     /// An argument of the program, by position in [`ProgramInstance::tensors`].
     Arg(usize),

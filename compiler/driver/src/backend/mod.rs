@@ -14,10 +14,11 @@ mod registry;
 
 pub use registry::{CPU, INTERP, PIM, all, choose, default_of, named, register, serving, wrong_backend, wrong_stage};
 
-use crate::launch::{BackendLaunch, Plan, RunOptions, RunOutcome, Total};
+use crate::launch::{BackendLaunch, Plan, PlannedLaunch, RunOptions, RunOutcome, Total, Used};
 use crate::session::{Failed, Session};
 use crate::stages::BackendStage;
 use failure::failed;
+use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, SourceMap, Span, codes};
 use ptoc_ir::loops;
 use ptoc_ir::tile::TensorId;
@@ -198,6 +199,26 @@ pub trait Launches {
     fn expect(&mut self, session: &mut Session, plan: &Plan, unfilled: &[Vec<TensorId>]) -> Result<(), Failed> {
         let _ = unfilled;
         refuse_watched(session, plan)
+    }
+
+    /// A run begins: tensors are the host's.
+    fn begin(&self) {}
+
+    /// Brings tensors that launches have left elsewhere back to the host, before it looks at them; `step` is the launch
+    /// that asks, or the last one.
+    fn fetch(
+        &self,
+        step: &PlannedLaunch,
+        used: &mut Used<'_>,
+        is: &dyn Fn(TensorSource) -> bool,
+    ) -> Result<(), Box<Diagnostic>> {
+        let _ = (step, used, is);
+        Ok(())
+    }
+
+    /// The host has written tensors.
+    fn changed(&self, is: &dyn Fn(TensorSource) -> bool) {
+        let _ = is;
     }
 
     /// Executes a launch.

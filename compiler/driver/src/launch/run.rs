@@ -6,6 +6,7 @@ use super::tensors::Used;
 use crate::backend::{BackendRef, Compiled, Ending, ProgramRun, pim, wrong_backend};
 use crate::session::{Failed, Session};
 use crate::trace::milliseconds;
+use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_interp::{Observer, Unwritten};
 use ptoc_ir::tile::TensorId;
@@ -142,10 +143,12 @@ impl<'p> CompiledPlan<'p> {
         let mut stats = Map::new();
         let mut total = Total::default();
         let mut run_time = Duration::ZERO;
+        code.begin();
         for (number, step) in self.plan.steps.iter().enumerate() {
             let mut used = Used::of(tensors, &mut locals);
             let begin = session.clock.now();
-            let mut buffers = match step.buffers(&mut used) {
+            let laid = |source| step.lays_out(source);
+            let mut buffers = match code.fetch(step, &mut used, &laid).and_then(|()| step.buffers(&mut used)) {
                 Ok(buffers) => buffers,
                 Err(d) => return session.fail(*d),
             };
@@ -170,6 +173,7 @@ impl<'p> CompiledPlan<'p> {
             run_time += session.clock.phase(format!("run {}", step.kernel.name), begin);
             let begin = session.clock.now();
             step.collect(&mut used, &buffers);
+            code.changed(&laid);
             session.clock.phase("lay out arrays", begin);
             match result {
                 Ok(Ending::Done) => {}
@@ -178,6 +182,11 @@ impl<'p> CompiledPlan<'p> {
                 }
                 Err(d) => return session.fail(*d),
             }
+        }
+        if let Some(last) = self.plan.steps.last()
+            && let Err(d) = code.fetch(last, &mut Used::of(tensors, &mut locals), &is_argument)
+        {
+            return session.fail(*d);
         }
         counts(self.plan, &mut stats, run_time);
         code.stats(&total, options, &session.sources, &mut stats);
@@ -215,9 +224,12 @@ impl<'p> CompiledPlan<'p> {
             return self.run(session, tensors, &options, &mut |_| {}, None).map(|outcome| outcome.run_time);
         };
         let mut whole = Duration::ZERO;
+        code.begin();
         for (number, step) in self.plan.steps.iter().enumerate() {
             let mut used = Used::of(tensors, locals);
-            let timed = step.buffers(&mut used).and_then(|mut buffers| {
+            let laid = |source| step.lays_out(source);
+            let laid_out = code.fetch(step, &mut used, &laid).and_then(|()| step.buffers(&mut used));
+            let timed = laid_out.and_then(|mut buffers| {
                 let time = code.time(&mut BackendLaunch {
                     session,
                     number,
@@ -232,6 +244,10 @@ impl<'p> CompiledPlan<'p> {
                     total: &mut Total::default(),
                 })?;
                 step.collect(&mut used, &buffers);
+                code.changed(&laid);
+                if number + 1 == self.plan.steps.len() {
+                    code.fetch(step, &mut used, &is_argument)?;
+                }
                 Ok(time)
             });
             match timed {
@@ -254,6 +270,11 @@ impl<'p> CompiledPlan<'p> {
             Compiled::Program(_) => 0,
         }
     }
+}
+
+/// Of the program's own tensors nobody sees what they hold when it has ended.
+fn is_argument(source: TensorSource) -> bool {
+    matches!(source, TensorSource::Arg(_))
 }
 
 /// What every backend counts.

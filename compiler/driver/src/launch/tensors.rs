@@ -45,6 +45,11 @@ impl<'t> Used<'t> {
 }
 
 impl PlannedLaunch {
+    /// Is this tensor one that the launch has in a layout of its own?
+    pub(crate) fn lays_out(&self, source: TensorSource) -> bool {
+        self.tensors.iter().zip(&self.storage).any(|(of, storage)| *of == source && storage.is_some())
+    }
+
     /// The buffers of the arguments that have a layout, with the arrays in those that the kernel reads.
     pub(crate) fn buffers(&self, used: &mut Used<'_>) -> Result<Vec<Option<Tensor>>, Box<Diagnostic>> {
         let mut buffers = Vec::new();

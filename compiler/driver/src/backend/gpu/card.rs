@@ -1,7 +1,10 @@
 //! A launch on the first device.
 
+use super::arrays::{Arrays, Place};
 use super::launch::Ready;
+use super::modules;
 use crate::launch::{PlannedLaunch, Used};
+use ptoc_analysis::TensorSource;
 use ptoc_cuda::{Context, Driver, Error, Module};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_gpu::Arguments;
@@ -15,55 +18,57 @@ pub(super) struct Loaded(OnceCell<(Module<'static>, u32)>);
 
 /// The device's name and its driver's version, if there is one.
 pub(super) fn name() -> Option<String> {
-    let (driver, context) = device().ok()?;
-    let version = driver.version();
+    let context = device().ok()?;
+    let version = context.driver_version();
     Some(format!("{}, CUDA {}.{}", context.name().ok()?, version / 1000, version % 1000 / 10))
 }
 
 /// Why no kernel can be launched here; `None` if there is a card for it.
 pub(super) fn missing() -> Option<String> {
     let context = match device() {
-        Ok((_, context)) => context,
+        Ok(context) => context,
         Err(e) => return Some(e.code.name().to_owned()),
     };
     other_chip(context).unwrap_or_else(|e| Some(e.code.name().to_owned()))
 }
 
-/// Copies the arrays to the device, launches, and copies back what the kernel may have written. The time is the
-/// kernel's on the device.
+/// Copies to the device what is newer here, launches, and leaves there what the kernel has written, but for arguments
+/// with a layout of their own. `filled` are the arguments of which the kernel sees nothing that was there before. The time
+/// is the kernel's on the device.
 pub(super) fn run(
     ready: &Ready<'_>,
+    arrays: &Arrays,
+    filled: &dyn Fn(usize) -> bool,
     used: &mut Used<'_>,
     buffers: &mut [Option<Tensor>],
 ) -> Result<Duration, Box<Diagnostic>> {
-    let Ready { step, code, params, extents, blocks } = ready;
+    let Ready { step, code, params, extents, blocks, number } = ready;
     let context = context(step)?;
     let told = |e: Error| stopped(step, &e);
     let abi = &code.compiled.abi;
     let (module, resident) = loaded(ready, context)?;
     let ctas = (*resident).min(*blocks).max(1);
-    let mut arrays = Vec::new();
+    let place = |argument: usize, buffers: &[Option<Tensor>]| match buffers[argument] {
+        Some(_) => Place::Laid(*number, argument),
+        None => Place::Tensor(step.tensors[argument]),
+    };
+    let mut tensors = Vec::new();
     for (argument, &source) in step.tensors.iter().enumerate() {
-        let tensor = used.held(source, &mut buffers[argument]);
-        // What is empty has an address, too.
-        let array = context.alloc(tensor.bytes().len().max(1)).map_err(told)?;
-        if !tensor.bytes().is_empty() {
-            array.write(tensor.bytes()).map_err(told)?;
+        let place = place(argument, buffers);
+        if let Place::Laid(..) = place {
+            arrays.changed(|other| other == place);
         }
-        arrays.push((array, ready.writes(argument) && !tensor.bytes().is_empty()));
+        let bytes = used.held(source, &mut buffers[argument]).bytes();
+        tensors.push(arrays.address(context, place, bytes.len()).map_err(told)?);
+        arrays.upload(place, bytes, !filled(argument)).map_err(told)?;
     }
-    let status = abi.status(ctas);
-    let status_at = context.alloc(status.len()).map_err(told)?;
-    status_at.write(&status).map_err(told)?;
-    let scratch = context.alloc((abi.scratch * u64::from(ctas)).max(1) as usize).map_err(told)?;
-    let tensors: Vec<u64> = arrays.iter().map(|(a, _)| a.address()).collect();
-    let arguments = abi.arguments(&Arguments {
-        tensors: &tensors,
-        params,
-        extents,
-        status: status_at.address(),
-        scratch: scratch.address(),
-    });
+    let mut status_bytes = abi.status(ctas);
+    let status = arrays.address(context, Place::Status, status_bytes.len()).map_err(told)?;
+    arrays.changed(|place| place == Place::Status);
+    arrays.upload(Place::Status, &status_bytes, true).map_err(told)?;
+    let scratch_bytes = (abi.scratch * u64::from(ctas)) as usize;
+    let scratch = arrays.address(context, Place::Scratch, scratch_bytes).map_err(told)?;
+    let arguments = abi.arguments(&Arguments { tensors: &tensors, params, extents, status, scratch });
     let function = module.function(&code.compiled.kernel.name, abi.shared).map_err(told)?;
     let (begin, end) = (context.event().map_err(told)?, context.event().map_err(told)?);
     begin.record().map_err(told)?;
@@ -75,17 +80,29 @@ pub(super) fn run(
     end.record().map_err(told)?;
     context.synchronize().map_err(told)?;
     let time = end.since(&begin).map_err(told)?;
-    for (argument, ((array, written), &source)) in arrays.iter().zip(&step.tensors).enumerate() {
-        if *written {
-            let bytes = array.read().map_err(told)?;
-            let to = used.held(source, &mut buffers[argument]).bytes_mut();
-            to.copy_from_slice(&bytes[..to.len()]);
+    for (argument, &source) in step.tensors.iter().enumerate().filter(|(argument, _)| ready.writes(*argument)) {
+        let place = place(argument, buffers);
+        arrays.written(place);
+        if let Place::Laid(..) = place {
+            arrays.download(place, used.held(source, &mut buffers[argument]).bytes_mut()).map_err(told)?;
         }
     }
-    match abi.failure(&status_at.read().map_err(told)?, extents, ctas) {
+    arrays.written(Place::Status);
+    arrays.download(Place::Status, &mut status_bytes).map_err(told)?;
+    match abi.failure(&status_bytes, extents, ctas) {
         Some(first) => Err(ready.failure(first)),
         None => Ok(Duration::from_secs_f64(f64::from(time) / 1e3)),
     }
+}
+
+/// Brings tensors back to the host.
+pub(super) fn fetch(
+    step: &PlannedLaunch,
+    arrays: &Arrays,
+    used: &mut Used<'_>,
+    is: impl Fn(TensorSource) -> bool,
+) -> Result<(), Box<Diagnostic>> {
+    arrays.fetch(used, is).map_err(|e| stopped(step, &e))
 }
 
 /// The kernel on the device, and how many CTAs of it run there at once.
@@ -99,24 +116,22 @@ fn loaded<'a>(
     }
     let told = |e: Error| stopped(ready.step, &e);
     let abi = &code.compiled.abi;
-    let module = context.load(&code.ptx).map_err(told)?;
+    let module = modules::load(context, &code.ptx).map_err(told)?;
     let function = module.function(&code.compiled.kernel.name, abi.shared).map_err(told)?;
     let resident = function.resident(abi.threads).map_err(told)?.max(1);
     let ctas = (resident * context.multiprocessors().map_err(told)?).max(1) as u32;
     Ok(code.loaded.0.get_or_init(|| (module, ctas)))
 }
 
-/// The driver, and the context of the first device. They live as long as the process: so does what is kept on the
-/// device.
-fn device() -> Result<(&'static Driver, &'static Context<'static>), Error> {
-    type Device = (&'static Driver, &'static Context<'static>);
+/// The context of the first device. It lives as long as the process: so does what is kept on the device.
+fn device() -> Result<&'static Context<'static>, Error> {
     thread_local! {
-        static DEVICE: OnceCell<Result<Device, Error>> = const { OnceCell::new() };
+        static DEVICE: OnceCell<Result<&'static Context<'static>, Error>> = const { OnceCell::new() };
     }
     let open = || {
         let driver: &'static Driver = Box::leak(Box::new(Driver::open()?));
         let context: &'static Context<'static> = Box::leak(Box::new(Context::new(driver, 0)?));
-        Ok((driver, context))
+        Ok(context)
     };
     DEVICE.with(|cell| cell.get_or_init(open).clone())
 }
@@ -138,7 +153,7 @@ fn context(step: &PlannedLaunch) -> Result<&'static Context<'static>, Box<Diagno
         d.with_help("`--backend interp` runs the kernel without one, with the same bits")
     };
     let told = |e: Error| Box::new(unavailable(e.message).with_help(e.code.remedy()));
-    let (_, context) = device().map_err(told)?;
+    let context = device().map_err(told)?;
     match other_chip(context).map_err(told)? {
         Some(message) => Err(Box::new(unavailable(message))),
         None => Ok(context),

@@ -1,9 +1,11 @@
 //! Launches of a plan's PTX, whichever machine runs them.
 
+use super::arrays::{Arrays, Place};
 use super::{card, interpreted};
 use crate::backend::{Ending, Launches, failed, holes, refuse_watched};
 use crate::launch::{BackendLaunch, Plan, PlannedLaunch, Used};
 use crate::session::{Failed, Session};
+use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_exec::{Failure, LaunchError};
 use ptoc_ir::loops;
@@ -44,6 +46,7 @@ impl fmt::Display for Machine {
 pub(super) struct Kernels {
     pub(super) kernels: Vec<Code>,
     pub(super) machine: Machine,
+    pub(super) arrays: Arrays,
 }
 
 /// A kernel, and what the driver has made of it once it was launched.
@@ -60,6 +63,8 @@ pub(super) struct Code {
 pub(super) struct Ready<'a> {
     pub(super) step: &'a PlannedLaunch,
     pub(super) code: &'a Code,
+    /// Its number in the plan.
+    pub(super) number: usize,
     /// Dimensions, then scalars.
     pub(super) params: Vec<i64>,
     /// The grid's extents.
@@ -91,14 +96,49 @@ impl Launches for Kernels {
         refuse_watched(session, plan)
     }
 
+    fn begin(&self) {
+        self.arrays.changed(|_| true);
+    }
+
+    fn fetch(
+        &self,
+        step: &PlannedLaunch,
+        used: &mut Used<'_>,
+        is: &dyn Fn(TensorSource) -> bool,
+    ) -> Result<(), Box<Diagnostic>> {
+        card::fetch(step, &self.arrays, used, is)
+    }
+
+    fn changed(&self, is: &dyn Fn(TensorSource) -> bool) {
+        self.arrays.changed(|place| matches!(place, Place::Tensor(source) if is(source)));
+    }
+
     fn launch(&self, launch: &mut BackendLaunch<'_, '_>) -> Result<Ending, Box<Diagnostic>> {
         let (step, number) = (launch.step, launch.number);
-        holes::launch(launch, &|used, buffers, _| self.execute(number, step, used, buffers).map(drop))?;
+        let mine = |source: TensorSource| step.tensors.contains(&source);
+        let open = !launch.unfilled.is_empty();
+        let written: Vec<TensorDir> = step.kernel.tensors.values().map(|t| t.dir).collect();
+        let once = |argument: usize| step.tensors.iter().filter(|s| **s == step.tensors[argument]).count() == 1;
+        let filled = |argument: usize| !open && written[argument] == TensorDir::Out && once(argument);
+        // Patterns of what may be left unwritten are the host's, and so is who looks for them.
+        if open {
+            self.fetch(step, launch.used, &mine)?;
+        }
+        holes::launch(launch, &|used, buffers, _| {
+            if open {
+                self.changed(&mine);
+            }
+            self.execute(number, step, &filled, used, buffers)?;
+            if open { self.fetch(step, used, &mine) } else { Ok(()) }
+        })?;
+        if open {
+            self.changed(&mine);
+        }
         Ok(Ending::Done)
     }
 
     fn time(&self, launch: &mut BackendLaunch<'_, '_>) -> Result<Duration, Box<Diagnostic>> {
-        self.execute(launch.number, launch.step, launch.used, launch.buffers)
+        self.execute(launch.number, launch.step, &|_| false, launch.used, launch.buffers)
     }
 
     fn code_bytes(&self) -> usize {
@@ -112,6 +152,7 @@ impl Kernels {
         &self,
         number: usize,
         step: &PlannedLaunch,
+        filled: &dyn Fn(usize) -> bool,
         used: &mut Used<'_>,
         buffers: &mut [Option<Tensor>],
     ) -> Result<Duration, Box<Diagnostic>> {
@@ -132,9 +173,9 @@ impl Kernels {
             Ok(blocks) => blocks,
             Err(e) => return Err(ended(step, LaunchError::GridTooLarge(e))),
         };
-        let ready = Ready { step, code: &self.kernels[number], params, extents, blocks };
+        let ready = Ready { step, code: &self.kernels[number], number, params, extents, blocks };
         match self.machine {
-            Machine::Card => card::run(&ready, used, buffers),
+            Machine::Card => card::run(&ready, &self.arrays, filled, used, buffers),
             Machine::Interpreter(_) => interpreted::run(&ready, number as u64, used, buffers),
         }
     }

@@ -1,14 +1,17 @@
 //! PTX on an NVIDIA GPU: what is compiled here, is launched on a [`card`], or on the interpreter of PTX for whoever
 //! takes a stand-in ([`Session::stand_in`]).
 
+mod arrays;
 mod card;
 mod interpreted;
 mod launch;
+mod modules;
 
 use super::{Backend, Capabilities, Compiled, Refusal, Timed, wrong_backend, wrong_stage};
 use crate::launch::Plan;
 use crate::session::{Failed, Session};
 use crate::stages::BackendStage;
+use arrays::Arrays;
 use launch::{Code, Kernels, Machine};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_gpu::{GPU_PASSES, Options, Refused};
@@ -79,7 +82,7 @@ impl Backend for Gpu {
             }
         }
         let machine = Machine::choose(session.stand_in);
-        Ok(Compiled::Launches(Box::new(Kernels { kernels, machine })))
+        Ok(Compiled::Launches(Box::new(Kernels { kernels, machine, arrays: Arrays::default() })))
     }
 
     fn home(&self) -> Option<&'static str> {

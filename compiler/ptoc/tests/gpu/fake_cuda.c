@@ -1,0 +1,102 @@
+/* A driver without a device: memory is the host's, kernels do nothing. FAKE_CUDA says what goes wrong; the calls of
+ * interest are appended to the file FAKE_CUDA_LOG. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef void *handle;
+
+static int mode(const char *name) {
+    const char *value = getenv("FAKE_CUDA");
+    return value != NULL && strcmp(value, name) == 0;
+}
+
+static void note(const char *what, size_t size) {
+    const char *path = getenv("FAKE_CUDA_LOG");
+    FILE *file = path == NULL ? NULL : fopen(path, "a");
+    if (file != NULL) {
+        fprintf(file, "%s %zu\n", what, size);
+        fclose(file);
+    }
+}
+
+int cuInit(unsigned flags) { return mode("none") ? 100 : 0; }
+int cuDriverGetVersion(int *version) { *version = mode("old") ? 11080 : 13000; return 0; }
+int cuGetErrorString(int result, const char **text) {
+    switch (result) {
+    case 2: *text = "out of memory"; break;
+    case 100: *text = "no CUDA-capable device is detected"; break;
+    case 218: *text = "a PTX JIT compilation failed"; break;
+    case 700: *text = "an illegal memory access was encountered"; break;
+    default: *text = "something else"; break;
+    }
+    return 0;
+}
+int cuDeviceGetCount(int *count) { *count = 1; return 0; }
+int cuDeviceGet(int *device, int number) { *device = number; return 0; }
+int cuDeviceGetName(char *name, int size, int device) { snprintf(name, size, "Fake H100"); return 0; }
+int cuDeviceGetAttribute(int *value, int which, int device) {
+    *value = which == 75 ? (mode("ampere") ? 8 : 9) : which == 16 ? 132 : 0;
+    return 0;
+}
+int cuDevicePrimaryCtxRetain(handle *context, int device) { *context = &mode; return 0; }
+int cuDevicePrimaryCtxRelease_v2(int device) { return 0; }
+int cuCtxSetCurrent(handle context) { return 0; }
+int cuCtxSynchronize(void) { return mode("fault") ? 700 : 0; }
+
+/* A cubin is the word CUBIN; everything else is text. */
+int cuModuleLoadDataEx(handle *module, const void *image, unsigned n, int *options, handle *values) {
+    int cubin = memcmp(image, "CUBIN", 5) == 0;
+    note(cubin ? "load-cubin" : "load-text", 0);
+    if (mode("refused")) {
+        snprintf(values[0], (size_t)(uintptr_t)values[1], "ptxas fatal : unsupported");
+        return 218;
+    }
+    *module = &mode;
+    return 0;
+}
+int cuModuleUnload(handle module) { return 0; }
+int cuLinkCreate_v2(unsigned n, int *options, handle *values, handle *linker) { *linker = &mode; return 0; }
+int cuLinkAddData_v2(handle linker, int type, void *data, size_t size, const char *name, unsigned n, int *options,
+                     handle *values) {
+    note("assemble", size > 0);
+    return mode("refused") || mode("nolink") ? 218 : 0;
+}
+int cuLinkComplete(handle linker, void **image, size_t *size) { *image = "CUBIN and more"; *size = 14; return 0; }
+int cuLinkDestroy(handle linker) { return 0; }
+int cuModuleGetFunction(handle *function, handle module, const char *name) { *function = &mode; return 0; }
+int cuFuncGetAttribute(int *value, int which, handle function) { *value = 0; return 0; }
+int cuFuncSetAttribute(handle function, int which, int value) { return 0; }
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *count, handle function, int threads, size_t shared) {
+    *count = 2;
+    return 0;
+}
+int cuMemAlloc_v2(uint64_t *address, size_t size) {
+    note("alloc", size);
+    if (mode("memory")) return 2;
+    *address = (uint64_t)(uintptr_t)calloc(1, size);
+    return 0;
+}
+int cuMemFree_v2(uint64_t address) { free((void *)(uintptr_t)address); return 0; }
+int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t size) {
+    note("to-device", size);
+    memcpy((void *)(uintptr_t)to, from, size);
+    return 0;
+}
+int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t size) {
+    note("to-host", size);
+    memcpy(to, (void *)(uintptr_t)from, size);
+    return 0;
+}
+int cuMemsetD8_v2(uint64_t to, uint8_t byte, size_t size) { memset((void *)(uintptr_t)to, byte, size); return 0; }
+int cuLaunchKernel(handle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, handle stream, void **params, void **extra) {
+    note("launch", bx);
+    return mode("resources") ? 701 : 0;
+}
+int cuEventCreate(handle *event, unsigned flags) { *event = &mode; return 0; }
+int cuEventRecord(handle event, handle stream) { return 0; }
+int cuEventSynchronize(handle event) { return 0; }
+int cuEventElapsedTime(float *ms, handle begin, handle end) { *ms = 0.5f; return 0; }
+int cuEventDestroy_v2(handle event) { return 0; }

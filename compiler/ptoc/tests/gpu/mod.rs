@@ -1,0 +1,156 @@
+//! `--backend gpu` with a driver that is none: a library of the driver's name that a test has built, whose memory is the
+//! host's and whose kernels do nothing. What goes wrong with cards is told with a code and a remedy; what is assembled is
+//! kept; arrays stay on the device.
+
+use super::Sandbox;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// A chain of two launches through a tensor of the program's own.
+const CHAIN: &str = "\
+kernel twice(x: in f32[M, 64], y: out f32[M, 64]) {
+    grid (i in tiles(M, 16));
+    TSTORE(y.tile(i, _), 2.0 * Vec(x.tile(i, _)));
+}
+
+program four(x: in f32[M, 64], y: out f32[M, 64]) {
+    let z = tensor f32[M, 64];
+    twice(x, z);
+    twice(z, y);
+}
+";
+
+/// A sandbox with a driver.
+struct Machine {
+    sandbox: Sandbox,
+}
+
+impl Machine {
+    fn new() -> Machine {
+        let sandbox = Sandbox::new();
+        sandbox.file("chain.tile", CHAIN);
+        sandbox.file("driver/README", "");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gpu/fake_cuda.c");
+        let built = Command::new("cc")
+            .args(["-shared", "-fPIC", "-w", "-o"])
+            .args([&sandbox.path().join("driver/libcuda.so.1"), &source])
+            .status()
+            .expect("a C compiler");
+        assert!(built.success());
+        Machine { sandbox }
+    }
+
+    fn output(&self, args: &str, mode: &str) -> Output {
+        let path = |name: &str| self.sandbox.path().join(name);
+        let mut command = self.sandbox.command(args);
+        command.env("LD_LIBRARY_PATH", path("driver")).env("XDG_CACHE_HOME", path("cache"));
+        command.env("FAKE_CUDA", mode).env("FAKE_CUDA_LOG", path("log"));
+        command.output().expect("it runs")
+    }
+
+    /// Runs a kernel of the sandbox on the card, in the mode that the driver has; standard error.
+    fn run(&self, kernel: &str, mode: &str) -> String {
+        let output = self.output(&format!("run {kernel} --target sm90 --backend gpu -D M=40 --random 1"), mode);
+        String::from_utf8(output.stderr).expect("UTF-8")
+    }
+
+    /// What the driver was asked since the last time.
+    fn asked(&self) -> Vec<String> {
+        let log = self.sandbox.path().join("log");
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        let _ = fs::remove_file(log);
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// The files of the cache of modules.
+    fn modules(&self) -> Vec<std::path::PathBuf> {
+        let Ok(files) = fs::read_dir(self.sandbox.path().join("cache/ptoc/modules")) else { return Vec::new() };
+        files.map(|f| f.expect("a file").path()).collect()
+    }
+}
+
+fn count(asked: &[String], what: &str) -> usize {
+    asked.iter().filter(|line| line.split(' ').next() == Some(what)).count()
+}
+
+#[test]
+fn what_is_wrong_is_told_with_a_code() {
+    let machine = Machine::new();
+    for (mode, code, words, remedy) in [
+        ("old", "E0731", "the driver is one of CUDA 11.8", "install a driver of CUDA 12.3 or later"),
+        ("none", "E0731", "no CUDA-capable device is detected", "nvidia-smi"),
+        ("ampere", "E0731", "Fake H100 has compute capability 8.0", "`--backend interp`"),
+        ("memory", "E0732", "out of memory", "use smaller arrays"),
+        ("fault", "E0732", "an illegal memory access", "on the PTX interpreter"),
+        ("resources", "E0732", "cuLaunchKernel", "fewer threads or less shared memory"),
+        ("refused", "E0732", "ptxas fatal : unsupported", "install a driver of CUDA 12.3 or later"),
+    ] {
+        let said = machine.run("chain.tile twice", mode);
+        assert!(said.contains(&format!("error[{code}]")), "{mode}: {said}");
+        assert!(said.contains(words) && said.contains(remedy), "{mode}: {said}");
+    }
+    // A library without the functions is a driver that is too old.
+    let empty = machine.sandbox.path().join("empty.c");
+    fs::write(&empty, "int nothing;").expect("written");
+    let library = machine.sandbox.path().join("driver/libcuda.so.1");
+    assert!(Command::new("cc").args(["-shared", "-o"]).args([&library, &empty]).status().expect("cc").success());
+    let said = machine.run("chain.tile twice", "");
+    assert!(said.contains("error[E0731]") && said.contains("the driver has no cuInit"), "{said}");
+}
+
+/// A test line takes the interpreter of PTX where the card cannot run it, and says why.
+#[test]
+fn the_stand_in_says_why() {
+    let machine = Machine::new();
+    machine.sandbox.file("line.tile", format!("// run: twice interp,gpu M=5 seed=1\n{CHAIN}"));
+    for (mode, why) in [("old", "cuda-old-driver"), ("none", "cuda-no-device"), ("ampere", "compute capability 8.0")] {
+        let output = machine.output("test line.tile", mode);
+        let said = String::from_utf8(output.stdout).expect("UTF-8");
+        assert!(output.status.success() && said.contains("gpu: PTX interpreter, no card ("), "{mode}: {said}");
+        assert!(said.contains(why), "{mode}: {said}");
+    }
+    // There it runs on what looks like a card, which has other results.
+    let output = machine.output("test line.tile", "");
+    let said = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(!output.status.success() && said.contains("gpu: Fake H100, CUDA 13.0"), "{said}");
+}
+
+/// What the driver has assembled is loaded the next time, unless it was damaged, or the driver does not take it.
+#[test]
+fn modules_are_kept() {
+    let machine = Machine::new();
+    let assembled = |mode: &str| {
+        let said = machine.run("chain.tile twice", mode);
+        assert!(!said.contains("error["), "{said}");
+        let asked = machine.asked();
+        (count(&asked, "assemble"), count(&asked, "load-cubin"), count(&asked, "load-text"))
+    };
+    assert_eq!(assembled(""), (1, 1, 0));
+    assert_eq!(assembled(""), (0, 1, 0));
+    let [entry] = &machine.modules()[..] else { panic!("{:?}", machine.modules()) };
+    let whole = fs::read(entry).expect("an entry");
+    for damaged in [&whole[..whole.len() - 1], b"", b"CUBIN"] {
+        fs::write(entry, damaged).expect("written");
+        assert_eq!(assembled(""), (1, 1, 0));
+        assert_eq!(fs::read(entry).expect("an entry"), whole);
+    }
+    // Without a linker the text is loaded, and nothing kept.
+    fs::remove_file(entry).expect("removed");
+    assert_eq!(assembled("nolink"), (1, 0, 1));
+    assert_eq!(machine.modules().len(), 0);
+}
+
+/// Between the launches of a program its arrays stay on the device: one goes there, one comes back, and of what is made
+/// there nothing is copied; beside them the words for failed checks.
+#[test]
+fn arrays_stay_on_the_device() {
+    let machine = Machine::new();
+    let said = machine.run("chain.tile four", "");
+    assert!(!said.contains("error["), "{said}");
+    let asked = machine.asked();
+    let array = 40 * 64 * 4;
+    let of = |what: &str| asked.iter().filter(|line| **line == format!("{what} {array}")).count();
+    assert_eq!(count(&asked, "launch"), 2, "{asked:?}");
+    assert_eq!((of("alloc"), of("to-device"), of("to-host")), (3, 1, 1), "{asked:?}");
+}
