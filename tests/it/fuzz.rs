@@ -218,7 +218,12 @@ fn judge(text: &str, flags: &Flags, limit: usize) -> Checked {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: ptoc_tests_budget::cases(50, 150), failure_persistence: None, max_shrink_iters: 4000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: ptoc_tests_budget::cases(50, 150),
+        failure_persistence: None,
+        max_shrink_iters: 4000,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn changed_programs(

@@ -225,7 +225,11 @@ fn warnings_are_named_so() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: ptoc_tests_budget::cases(130, 400), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: ptoc_tests_budget::cases(130, 400),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
     #[test]
     fn nothing_panics_and_json_is_one_line(
         texts in prop::collection::vec("([ -~]|[\t\r\n\u{b}\u{85}\u{2028}é漢🦀\u{301}\u{1b}\u{1}]){0,60}", 0..3),

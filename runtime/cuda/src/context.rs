@@ -191,8 +191,8 @@ impl<'d> Context<'d> {
         let result = unsafe { (f.link_create)(Log::OPTIONS, options, values, &mut linker) };
         self.driver.check(result, "cuLinkCreate")?;
         let (mut image, mut size) = (null_mut(), 0);
-        // SAFETY: the text ends in a zero, and the driver only reads it; the image is the linker's, and is copied before
-        // the linker goes.
+        // SAFETY: the text ends in a zero, and the driver only reads it; the image is the linker's, and is copied
+        // before the linker goes.
         let cubin = unsafe {
             let data = text.as_ptr().cast_mut().cast();
             let mut result =

@@ -4,8 +4,8 @@ use super::LINE;
 use super::strided::write_past_cache;
 
 /// Copies `rows` rows of `bytes` bytes, one after the other. A row of the source may be the very row of the
-/// destination, or overlap another one, unless `non_temporal` is not zero: then nothing overlaps, and what is written is part
-/// of something too large for the caches.
+/// destination, or overlap another one, unless `non_temporal` is not zero: then nothing overlaps, and what is written
+/// is part of something too large for the caches.
 ///
 /// # Safety
 /// Both matrices are in memory that may be read and written.

@@ -1,8 +1,8 @@
 //! Transposes of words with AVX2: squares of eight by eight, two side by side, so that whole lines are written.
 //!
 //! Both halves of a line leave the registers one after the other, which is all that writing past the caches asks for. A
-//! stage, as [`super::transpose_avx512`] has one, takes longer here: its rows go through the first-level cache by half lines
-//! twice.
+//! stage, as [`super::transpose_avx512`] has one, takes longer here: its rows go through the first-level cache by half
+//! lines twice.
 
 use super::Rows;
 use super::simd::{columns, turn};

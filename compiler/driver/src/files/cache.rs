@@ -1,8 +1,9 @@
 //! A cache on disk: what is expensive to make, by a key that says what it was made of.
 //!
 //! An entry is a file with its checksum. It appears whole or not at all, so writers may end at any time and several may
-//! write the same entry. One that is damaged all the same is removed and made anew. The entries that were used last stay
-//! when their bytes come to more than the limit. A cache that cannot be read or written holds nothing: that is no error.
+//! write the same entry. One that is damaged all the same is removed and made anew. The entries that were used last
+//! stay when their bytes come to more than the limit. A cache that cannot be read or written holds nothing: that is no
+//! error.
 
 use super::temporary::Temporary;
 use sha2::{Digest, Sha256};

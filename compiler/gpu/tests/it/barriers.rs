@@ -20,8 +20,8 @@ struct Case {
     arrays: Vec<Vec<u8>>,
 }
 
-/// The launch of a test line; none of programs, of kernels for units in memory, and where an argument has a layout of its
-/// own.
+/// The launch of a test line; none of programs, of kernels for units in memory, and where an argument has a layout of
+/// its own.
 fn case(path: &Path, directive: &RunLine) -> Option<Case> {
     let (session, plan, tensors) = plan(path, directive).ok()?;
     let [step] = &plan.steps[..] else { return None };

@@ -75,7 +75,11 @@ fn pad(coord: &IntTuple, shape: &IntTuple) -> IntTuple {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: ptoc_tests_budget::cases(170, 500), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: ptoc_tests_budget::cases(170, 500),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn coalesce_keeps_the_function(seed: u64) {

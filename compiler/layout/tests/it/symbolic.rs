@@ -101,7 +101,11 @@ fn tiler_of(t: &Tiler, numbers: &Numbers) -> Tiler {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: ptoc_tests_budget::cases(170, 500), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: ptoc_tests_budget::cases(170, 500),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn symbolic_operations_are_the_static_ones(seed: u64) {

@@ -1,6 +1,6 @@
-//! `--backend gpu` with a driver that is none: a library of the driver's name that a test has built, whose memory is the
-//! host's and whose kernels do nothing. What goes wrong with cards is told with a code and a remedy; what is assembled is
-//! kept; arrays stay on the device.
+//! `--backend gpu` with a driver that is none: a library of the driver's name that a test has built, whose memory is
+//! the host's and whose kernels do nothing. What goes wrong with cards is told with a code and a remedy; what is
+//! assembled is kept; arrays stay on the device.
 
 use super::Sandbox;
 use std::fs;

@@ -148,7 +148,11 @@ fn check(text: &str) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: ptoc_tests_budget::cases(50, 200), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: ptoc_tests_budget::cases(50, 200),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn token_soup(list in prop::collection::vec((0..PIECES.len(), any::<bool>()), 0..60)) {

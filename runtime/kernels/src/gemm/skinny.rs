@@ -4,8 +4,8 @@
 //! Rows of b are often a multiple of 4096 bytes apart, as those of d are. Then the same columns of all of them share
 //! one set of the first-level cache, which holds eight lines. So no more steps of k than that are taken at once there,
 //! by a line of columns; and the sums lie elsewhere between stretches of k, block behind block in the order in which
-//! they come up again. With AVX2 [`skinny_avx2`] has code for so many steps, which is better than more of them where rows are
-//! other distances apart, too.
+//! they come up again. With AVX2 [`skinny_avx2`] has code for so many steps, which is better than more of them where
+//! rows are other distances apart, too.
 //!
 //! f16 and bf16 are widened as blocks read them; where several blocks of rows would do that again and again, some lines
 //! of each step are widened first.
@@ -20,8 +20,8 @@ use super::widen::Widen;
 use super::{Job, Matrix, cache};
 use ptoc_tensor::DType;
 
-/// Steps of k at once where lines of neighbouring rows are in one set of the first-level cache, or [`skinny_avx2`] takes
-/// them.
+/// Steps of k at once where lines of neighbouring rows are in one set of the first-level cache, or [`skinny_avx2`]
+/// takes them.
 const OF_A_SET: usize = skinny_avx2::STEPS;
 /// Bytes from one line of a set to the next.
 const SETS: usize = 4096;

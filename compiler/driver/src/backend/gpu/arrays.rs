@@ -1,5 +1,5 @@
-//! Arrays on the device, which stay there between the launches of a plan: each is allocated once, goes there when the host
-//! has something newer, and comes back when the host wants to see it.
+//! Arrays on the device, which stay there between the launches of a plan: each is allocated once, goes there when the
+//! host has something newer, and comes back when the host wants to see it.
 
 use crate::launch::Used;
 use ptoc_analysis::TensorSource;

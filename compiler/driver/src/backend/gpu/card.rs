@@ -33,8 +33,8 @@ pub(super) fn missing() -> Option<String> {
 }
 
 /// Copies to the device what is newer here, launches, and leaves there what the kernel has written, but for arguments
-/// with a layout of their own. `filled` are the arguments of which the kernel sees nothing that was there before. The time
-/// is the kernel's on the device.
+/// with a layout of their own. `filled` are the arguments of which the kernel sees nothing that was there before. The
+/// time is the kernel's on the device.
 pub(super) fn run(
     ready: &Ready<'_>,
     arrays: &Arrays,

@@ -17,8 +17,8 @@ pub(super) fn load<'c>(context: &'c Context<'_>, ptx: &str) -> Result<Module<'c>
     let numbers = [context.driver_version(), major, minor].map(i32::to_le_bytes).concat();
     let key = Key::of([ptx.as_bytes(), &numbers, name.as_bytes()]);
     if let Some(cubin) = cache.get(&key) {
-        // SAFETY: the checksum says that these are the bytes that `assemble` made below, and the key that it was on this
-        // kind of device.
+        // SAFETY: the checksum says that these are the bytes that `assemble` made below, and the key that it was on
+        // this kind of device.
         match unsafe { context.load_cubin(&cubin) } {
             Ok(module) => return Ok(module),
             Err(_) => cache.remove(&key),

@@ -145,7 +145,8 @@ impl Measured {
                    "copy_bytes_per_second": l.copy, "debug_build": cfg!(debug_assertions)})
         });
         let report = json!({
-            "kernel": self.name, "backend": on.backend.name(), "target": self.target, "dims": dims, "blocks": self.blocks,
+            "kernel": self.name, "backend": on.backend.name(), "target": self.target,
+            "dims": dims, "blocks": self.blocks,
             "threads": on.host_threads(), "code_bytes": self.code_bytes, "compile_ms": phases,
             "run_ms": {"launches": self.times.len(), "min": at(0.0), "median": at(0.5), "mean": exact_ms(mean),
                        "p90": at(0.9), "p99": at(0.99)},

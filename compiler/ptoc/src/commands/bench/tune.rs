@@ -304,8 +304,9 @@ impl Tuned<'_> {
             .map(|(choice, why)| json!({"values": values(choice), "code": why.code.as_str(), "message": why.message}))
             .collect();
         let report = json!({
-            "kernel": self.item.name.name.as_str(), "backend": self.on.backend.name(), "target": self.session.target.name.as_str(),
-            "threads": self.on.host_threads(), "best": values(&self.measured[0].0), "measured": measured, "discarded": refused,
+            "kernel": self.item.name.name.as_str(), "backend": self.on.backend.name(),
+            "target": self.session.target.name.as_str(), "threads": self.on.host_threads(),
+            "best": values(&self.measured[0].0), "measured": measured, "discarded": refused,
         });
         format!("{report}\n")
     }
