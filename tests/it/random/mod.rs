@@ -2,7 +2,7 @@
 //! with one thread and with two, and as PTX; its text forms come back as they were; its plan passes the independent
 //! checker.
 //!
-//! `PROPTEST_CASES=1000` is the full budget.
+//! The full budget is 1,000 programs.
 
 mod ast;
 mod gene;
@@ -144,7 +144,7 @@ fn programs_give_the_same_bits_everywhere() {
 }
 
 fn random_programs() {
-    let cases = ptoc_tests_budget::cases(90, 256);
+    let cases = ptoc_tests_budget::cases(90, 1000);
     let config = Config { cases, max_shrink_iters: 3000, failure_persistence: None, ..Config::default() };
     let fates: RefCell<BTreeMap<Fate, u32>> = RefCell::default();
     let shrinking = Cell::new(false);
