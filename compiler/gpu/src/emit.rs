@@ -5,7 +5,6 @@ use crate::bounds::{Interval, intervals};
 use crate::homes::{CONTROL, Homes, MOST_SHARED};
 use crate::lanes::Lane;
 use crate::refused::{RefusalCode, Refused};
-use crate::registers;
 use crate::staged::{self, Tiling};
 use crate::threads::{STAGED_BESIDE, STAGED_RESIDENT, STAGED_THREADS, threads};
 use crate::touched::{Key, Keys, Touched, of_region};
@@ -169,10 +168,9 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, Refused> 
     emit.intervals = intervals(&module.block, &spans);
     let internal = |e: ptoc_ptx::Error| Refused::new(RefusalCode::Internal, Span::default(), e.to_string());
     let (mut kernel, sites) = emit.kernel(&spans)?;
-    kernel.resident = match staging {
-        Some((tiling, _)) if Some(tiling) == Tiling::new(STAGED_THREADS) => Some(STAGED_RESIDENT),
-        _ => registers::resident(ptoc_ptx::pressure(&kernel).map_err(internal)?, threads),
-    };
+    if staging.is_some() && threads == STAGED_THREADS {
+        kernel.resident = Some(STAGED_RESIDENT);
+    }
     ptoc_ptx::verify(&kernel).map_err(internal)?;
     Ok(Compiled { kernel, abi, sites })
 }

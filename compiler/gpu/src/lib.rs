@@ -23,7 +23,6 @@ mod pipeline;
 mod products;
 mod reduce;
 mod refused;
-mod registers;
 mod rows;
 mod segments;
 mod solo;

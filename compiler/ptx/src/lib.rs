@@ -11,7 +11,6 @@
 mod builder;
 mod inst;
 mod kernel;
-mod pressure;
 mod print;
 pub mod sim;
 mod table;
@@ -21,7 +20,6 @@ mod verify;
 pub use builder::Builder;
 pub use inst::{AddrBase, Address, AtomOp, Cmp, Inst, InstForm, Op, OperandClass, Round, Shfl, Special, Src};
 pub use kernel::{BodyItem, Label, Param, PtxKernel, Symbol, VReg};
-pub use pressure::pressure;
 pub use print::print;
 pub use table::{Arith, InstInfo, Operands, TABLE};
 pub use types::{Class, Space, Type};

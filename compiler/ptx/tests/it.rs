@@ -3,7 +3,7 @@
 use ptoc_ptx::sim::{Global, Refusal, SimFault, SimLaunch, Stats, Why, run};
 use ptoc_ptx::{
     Address, Arith, AtomOp, Builder, Class, Cmp, Op, PtxKernel, Round, Shfl, Space, Special, Src, Symbol, Type, VReg,
-    pressure, print, verify,
+    print, verify,
 };
 
 /// A kernel of 64 threads with one parameter, the address of an array; `body` gets the address and the thread.
@@ -141,29 +141,6 @@ fn swaps_of_words_leave_neighbours_alone() {
         let fault = launch(&update(0), 2, seed, 1).expect_err("a race");
         assert!(matches!(fault.why, Why::Access(Refusal::Race, _)), "{fault}");
     }
-}
-
-/// Values count while something will read them, by their width; predicates do not.
-#[test]
-fn pressure_is_what_lives_at_once() {
-    let sum = |n: u64| {
-        kernel(move |b, out, tid| {
-            let values: Vec<VReg> =
-                (1..=n).map(|k| b.arith(Arith::Add, Type::U32, &[tid.into(), Src::Imm(k)])).collect();
-            let sum = b.mov(Type::B32, Src::Imm(0));
-            let again = b.label();
-            b.place(again);
-            for value in values {
-                b.push(Op::Arith(Arith::Add, Type::U32), &[sum], &[sum.into(), value.into()]);
-            }
-            let more = b.setp(Cmp::Lt, Type::U32, sum, Src::Imm(1000));
-            b.bra_if(more, true, again);
-            b.st(Space::Global, Type::B32, Address::at(out), sum);
-        })
-    };
-    // The address has two registers, the sum one; all values live around the loop.
-    assert_eq!(pressure(&sum(1)), Ok(2 + 1 + 1));
-    assert_eq!(pressure(&sum(20)), Ok(2 + 1 + 20));
 }
 
 #[test]
