@@ -1,11 +1,11 @@
 //! From a module to code in memory.
 
+use crate::codegen::{Job, Settings, UnitCompiler};
 use crate::func::Emit;
 use crate::host::host;
 use crate::launch_invariant;
 use crate::link::Link;
 use crate::listing::{FunctionListing, Numbering};
-use crate::make::{Job, Settings, UnitCompiler};
 use crate::routines::{Routine, arena};
 use crate::wide::Isa;
 use cranelift_codegen::ir::types::{I32, I64};

@@ -4,6 +4,7 @@
 //! code behind the ABI of `ptoc-exec`. Code is trusted with memory: the loop IR must stay inside the tensors' bytes.
 
 mod analyse;
+mod codegen;
 mod contract;
 mod diagnose;
 mod effects;
@@ -15,7 +16,6 @@ mod lanes;
 mod launch_invariant;
 mod link;
 pub mod listing;
-mod make;
 mod memory;
 mod nest;
 mod nest_emit;

@@ -5,7 +5,7 @@
 
 mod decode;
 
-use crate::make::Made;
+use crate::codegen::Made;
 use cranelift_codegen::{Final, MachSrcLoc};
 use cranelift_module::ModuleDeclarations;
 use ptoc_diagnostics::Span;

@@ -5,7 +5,7 @@
 //! that holds `block << 32 | check` of the first block that failed, or all ones; behind it five words for each CTA, the
 //! number of arguments and four arguments. A CTA stops at its first failure, so its five words are that block's.
 
-use crate::homes::{MOST_THREADS, residents};
+use crate::allocation::{MOST_THREADS, residents};
 use ptoc_abi::Raster;
 use ptoc_exec::Failure;
 use ptoc_ir::loops::Module;

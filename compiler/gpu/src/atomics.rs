@@ -3,9 +3,9 @@
 //! Integers of 32 and 64 bits have instructions. All else is a loop around `cas`, sums of f32 too: the card's own
 //! flush subnormals in memory of the device. Elements of 8 bits are updated in the word around them.
 
+use crate::dependences::{Key, Touched};
 use crate::emit::{Emit, class};
 use crate::memory::GpuAddress;
-use crate::touched::{Key, Touched};
 use ptoc_ir::loops::{Atomic, BinOp, LTy, MemTy};
 use ptoc_isa::AtomicOp;
 use ptoc_ptx::{Arith, AtomOp, Class, Cmp, Op as Ptx, Round, Space, Src, Type, VReg};

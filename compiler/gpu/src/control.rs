@@ -1,8 +1,8 @@
 //! Statements outside `Lanes`: control flow, scalars, and which statement has which emitter.
 
+use crate::dependences::{self, Key, Touched};
 use crate::emit::{Emit, Targets};
-use crate::refused::{RefusalCode, Refused};
-use crate::touched::{self, Key, Touched};
+use crate::unsupported::{RefusalCode, Refused};
 use ptoc_ir::loops::{Addr, For, If, Op, PrintPart, Reg, Region, Scope, Start, Stride, While, operands};
 use ptoc_ptx::{Arith, Cmp, Op as Ptx, Src, Type};
 
@@ -97,7 +97,7 @@ impl Emit<'_> {
             return;
         }
         let mut all = Touched::default();
-        regions.iter().for_each(|r| touched::of_region(r, self.keys(), &mut all));
+        regions.iter().for_each(|r| dependences::of_region(r, self.keys(), &mut all));
         self.pending.add(&all);
     }
 

@@ -1,13 +1,13 @@
 //! A module to a kernel: parameters, the loop over blocks, the order of memory.
 
 use crate::abi::{Abi, SLOT};
+use crate::allocation::{CONTROL, Homes, MOST_SHARED};
 use crate::bounds::{Interval, intervals};
-use crate::homes::{CONTROL, Homes, MOST_SHARED};
+use crate::dependences::{Key, Keys, Touched, of_region};
 use crate::lanes::Lane;
-use crate::refused::{RefusalCode, Refused};
 use crate::staged::{self, Tiling};
 use crate::threads::{STAGED_BESIDE, STAGED_RESIDENT, STAGED_THREADS, threads};
-use crate::touched::{Key, Keys, Touched, of_region};
+use crate::unsupported::{RefusalCode, Refused};
 use crate::vectors::Factors;
 use cranelift_entity::SecondaryMap;
 use ptoc_abi::MAX_GRID_RANK;

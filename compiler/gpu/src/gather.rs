@@ -1,9 +1,9 @@
 //! Elements of a table by their numbers, one a thread.
 
+use crate::dependences::{self, Key, Touched};
 use crate::emit::Emit;
 use crate::memory::Index;
-use crate::refused::{RefusalCode, Refused};
-use crate::touched::{self, Key, Touched};
+use crate::unsupported::{RefusalCode, Refused};
 use ptoc_ir::loops::{Gather, LTy, MemTy, Op, Stride};
 use ptoc_isa::Oob;
 use ptoc_ptx::{Address, Arith, AtomOp, Cmp, Op as Ptx, Round, Space, Src, Type, VReg};
@@ -13,7 +13,7 @@ impl Emit<'_> {
         if g.places.is_some() || g.plus.is_some() {
             return self.refuse(RefusalCode::Places, "a gather that leaves rows where they are");
         }
-        self.order(&touched::of(&Op::Gather(Box::new(g.clone())), self.keys()));
+        self.order(&dependences::of(&Op::Gather(Box::new(g.clone())), self.keys()));
         let [rows, cols] = [g.rows, g.cols].map(|r| self.src(r));
         let total = self.reg(g.total);
         let (index, table, d) = (self.origin_of(&g.index), self.origin_of(&g.table), self.origin_of(&g.d));

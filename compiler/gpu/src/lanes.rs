@@ -1,12 +1,12 @@
 //! `Lanes`: each lane belongs to one thread. Where memory allows it, a thread has several neighbouring lanes, a vector,
 //! whose elements it loads and stores at once.
 
+use crate::dependences;
 use crate::emit::{Emit, Val};
 use crate::memory::{GpuAddress, Index};
-use crate::touched;
 use crate::vectors::{Aligned, made_in, width};
-use ptoc_ir::loops::{Addr, BinOp, LTy, Lanes, MemTy, Op, PARTIALS, Reg, SharedInfo, Stride, operands};
-use ptoc_ptx::{Arith, Cmp, Round, Src, Type, VReg};
+use ptoc_ir::loops::{Addr, Base, BinOp, LTy, Lanes, MemTy, Op, PARTIALS, Reg, SharedInfo, Stmt, Stride, operands};
+use ptoc_ptx::{Arith, Cmp, Op as Ptx, Round, Src, Type, VReg};
 use rustc_hash::FxHashMap;
 
 /// A lane of the thread at hand: so many behind one whose number is in a register, and which of several rows it is of.
@@ -72,10 +72,50 @@ impl Sharing {
 
 impl Emit<'_> {
     pub(crate) fn lanes(&mut self, lanes: &Lanes) {
-        self.order(&touched::of(&Op::Lanes(Box::new(lanes.clone())), self.keys()));
+        self.order(&dependences::of(&Op::Lanes(Box::new(lanes.clone())), self.keys()));
         if self.few_lanes(lanes) {
             return;
         }
+        if let Some([first, second]) = self.apart(lanes, 1) {
+            self.all_lanes(&first);
+            self.b.push(Ptx::Bar(0), &[], &[]);
+            return self.all_lanes(&second);
+        }
+        self.all_lanes(lanes);
+    }
+
+    /// Two statements in place of one whose lanes are joined and stored as well: where rows are so few that partials
+    /// have owners for a part of the threads only, all of them compute what is stored, and some join it afterwards.
+    pub(crate) fn apart(&self, lanes: &Lanes, rows: i64) -> Option<[Lanes; 2]> {
+        if rows < 1 || rows.saturating_mul(PARTIALS as i64) >= i64::from(self.threads) {
+            return None;
+        }
+        let joins: Vec<usize> =
+            (0..lanes.body.len()).filter(|n| matches!(lanes.body[*n].op, Op::Join { .. })).collect();
+        let [join] = joins[..] else { return None };
+        let Op::Join { op, ty, addr, value } = lanes.body[join].op else { return None };
+        // What is stored has all bits of what is joined, and stays as it is.
+        let mut stores = lanes.body.iter().filter_map(|s| match s.op {
+            Op::Store { ty, addr, value } => Some((ty, addr, value)),
+            _ => None,
+        });
+        let (stored, at, same) = stores.next()?;
+        if stores.next().is_some() || stored != ty || same != value || made_in(lanes, at.offset) {
+            return None;
+        }
+        if at.gather.is_some() || !matches!(at.base, Base::Space(_)) || made_in(lanes, addr.offset) {
+            return None;
+        }
+        let (mut first, mut second) = (lanes.clone(), lanes.clone());
+        first.body.remove(join);
+        let span = lanes.body[join].span;
+        let load = Stmt { op: Op::Load { dst: value, ty, addr: at }, span };
+        second.body = vec![load, Stmt { op: Op::Join { op, ty, addr, value }, span }];
+        Some([first, second])
+    }
+
+    /// Lanes over all threads, or over those that own partials.
+    fn all_lanes(&mut self, lanes: &Lanes) {
         let Sharing { width, owners } = Sharing::new(lanes, 1, self.threads);
         let count = self.src(lanes.count);
         let exit = self.b.label();

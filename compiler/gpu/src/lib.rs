@@ -9,12 +9,13 @@
 //! has no translation is a [`Refused`] with a code, never something else.
 
 mod abi;
+mod allocation;
 mod atomics;
 mod bounds;
 mod control;
+mod dependences;
 mod emit;
 mod gather;
-mod homes;
 mod lanes;
 mod memory;
 mod nests;
@@ -22,18 +23,17 @@ mod ops;
 mod pipeline;
 mod products;
 mod reduce;
-mod refused;
 mod rows;
 mod segments;
-mod solo;
+mod single_thread;
 mod staged;
 mod threads;
-mod touched;
-mod turned;
+mod transpose;
+mod unsupported;
 mod vectors;
 
 pub use abi::{Abi, Arguments, extents};
+pub use allocation::MOST_SHARED;
 pub use emit::{Compiled, Options, compile};
-pub use homes::MOST_SHARED;
 pub use pipeline::GPU_PASSES;
-pub use refused::{RefusalCode, Refused};
+pub use unsupported::{RefusalCode, Refused};

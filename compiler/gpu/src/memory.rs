@@ -3,9 +3,9 @@
 //! An address is a register and a displacement. Those of shared memory have 32 bits, all others 64; offsets of loop IR
 //! have 64 and are cut, which is harmless: what they lead to lies inside the memory.
 
+use crate::allocation::Home;
+use crate::dependences::{Key, Touched};
 use crate::emit::Emit;
-use crate::homes::Home;
-use crate::touched::{Key, Touched};
 use ptoc_ir::loops::{Addr, Base, LTy, MemTy, Reg, Stride};
 use ptoc_ptx::{AddrBase, Address, Arith, Class, Cmp, Round, Space, Src, Type, VReg};
 

@@ -4,14 +4,13 @@
 //! follow from the addresses ([`Rows::conditions`]): those that are not known hold or do not when the kernel runs, and
 //! then rows are taken in turn, with a barrier after each.
 
+use crate::dependences;
 use crate::emit::{Emit, Val};
 use crate::lanes::{self, Row};
 use crate::memory::Index;
 use crate::rows::{Condition, RowAccess, Rows};
-use crate::touched;
-use crate::turned::Turning;
-use crate::vectors::made_in;
-use ptoc_ir::loops::{Base, For, LTy, Lanes, Op, PARTIALS, Stmt, operands};
+use crate::transpose::Turning;
+use ptoc_ir::loops::{For, LTy, Lanes, Op, Stmt, operands};
 use ptoc_ptx::{Arith, Cmp, Op as Ptx, Round, Src, Type, VReg};
 
 /// Extents from which on products of them are not formed.
@@ -64,7 +63,7 @@ impl Emit<'_> {
         if f.step != 1 || !before.iter().all(pure) {
             return false;
         }
-        if let Some([first, second]) = self.apart(f, lanes) {
+        if let Some([first, second]) = self.nests_apart(f, lanes) {
             self.nest(&first);
             self.b.push(Ptx::Bar(0), &[], &[]);
             return self.nest(&second);
@@ -76,7 +75,7 @@ impl Emit<'_> {
             None => self.src(lanes.count),
         };
         let Some(spread) = self.holds(&conditions, lo, hi, count) else { return false };
-        self.order(&touched::of(&Op::Lanes(lanes.clone()), self.keys()));
+        self.order(&dependences::of(&Op::Lanes(lanes.clone()), self.keys()));
         let range = (lo, hi, count);
         match (turning, spread) {
             (Some(turning), Spread::Always) => self.turned(f, before, lanes, range, &turning),
@@ -94,34 +93,8 @@ impl Emit<'_> {
         true
     }
 
-    /// Two nests in place of one whose lanes are joined and stored as well: where rows are so few that partials have
-    /// owners for a part of the threads only, all of them compute what is stored, and some join it afterwards.
-    fn apart(&self, f: &For, lanes: &Lanes) -> Option<[For; 2]> {
-        let rows = self.intervals[f.hi].hi;
-        if rows < 1 || rows * PARTIALS as i64 >= i64::from(self.threads) {
-            return None;
-        }
-        let joins: Vec<usize> =
-            (0..lanes.body.len()).filter(|n| matches!(lanes.body[*n].op, Op::Join { .. })).collect();
-        let [join] = joins[..] else { return None };
-        let Op::Join { op, ty, addr, value } = lanes.body[join].op else { return None };
-        // What is stored has all bits of what is joined, and stays as it is.
-        let mut stores = lanes.body.iter().filter_map(|s| match s.op {
-            Op::Store { ty, addr, value } => Some((ty, addr, value)),
-            _ => None,
-        });
-        let (stored, at, same) = stores.next()?;
-        if stores.next().is_some() || stored != ty || same != value || made_in(lanes, at.offset) {
-            return None;
-        }
-        if at.gather.is_some() || !matches!(at.base, Base::Space(_)) || made_in(lanes, addr.offset) {
-            return None;
-        }
-        let (mut first, mut second) = (lanes.clone(), lanes.clone());
-        first.body.remove(join);
-        let span = lanes.body[join].span;
-        let load = Stmt { op: Op::Load { dst: value, ty, addr: at }, span };
-        second.body = vec![load, Stmt { op: Op::Join { op, ty, addr, value }, span }];
+    /// Two nests in place of one whose lanes are [`Emit::apart`].
+    fn nests_apart(&self, f: &For, lanes: &Lanes) -> Option<[For; 2]> {
         let with = |lanes: Lanes| {
             let mut f = f.clone();
             if let Some(last) = f.body.last_mut() {
@@ -129,7 +102,7 @@ impl Emit<'_> {
             }
             f
         };
-        Some([with(first), with(second)])
+        Some(self.apart(lanes, self.intervals[f.hi].hi)?.map(with))
     }
 
     /// What has to hold so that rows are independent; the number of lanes, if it is known; whether the nest turns a

@@ -4,9 +4,9 @@
 //! product apart, so that neighbouring threads have neighbouring columns. What lies beyond the product is computed
 //! from its last row or column, and not stored.
 
+use crate::dependences;
 use crate::emit::{Emit, Val};
 use crate::memory::{GpuAddress, Index};
-use crate::touched;
 use ptoc_ir::loops::{Contract, LTy, MemTy, Op, Start, Stride};
 use ptoc_ptx::{Arith, Cmp, Op as Ptx, Round, Space, Src, Type, VReg};
 
@@ -30,7 +30,7 @@ type ProductIndex = (Index, Option<VReg>);
 
 impl Emit<'_> {
     pub(crate) fn contract(&mut self, c: &Contract) {
-        self.order(&touched::of(&Op::Contract(Box::new(c.clone())), self.keys()));
+        self.order(&dependences::of(&Op::Contract(Box::new(c.clone())), self.keys()));
         let [m, n, k] = [c.m, c.n, c.k].map(|r| self.src(r));
         let (a, b, d) = (self.address(&c.a), self.address(&c.b), self.address(&c.d));
         let start = match &c.start {

@@ -3,9 +3,9 @@
 //! The lanes of a warp share the partials of a row, or of two: each has some neighbours, which it loads as a vector, or
 //! partials `lane` and `lane + 32`. Steps of the tree within a lane are its own, the others are shuffles.
 
+use crate::dependences;
 use crate::emit::Emit;
 use crate::memory::{GpuAddress, Index};
-use crate::touched;
 use ptoc_ir::loops::{BinOp, LTy, MemTy, Op, PARTIALS, Reduce, Stride};
 use ptoc_ptx::{Arith, Class, Cmp, Op as Ptx, Round, Shfl, Special, Src, Type, VReg};
 
@@ -27,7 +27,7 @@ struct Rows<'r> {
 
 impl Emit<'_> {
     pub(crate) fn reduce(&mut self, r: &Reduce) {
-        self.order(&touched::of(&Op::Reduce(Box::new(r.clone())), self.keys()));
+        self.order(&dependences::of(&Op::Reduce(Box::new(r.clone())), self.keys()));
         let (rows, cols) = (self.src(r.rows), self.src(r.cols));
         let (a, d) = (self.origin_of(&r.a), self.origin_of(&r.d));
         // Results may lie where elements of their row do, which other lanes have to read first.

@@ -4,8 +4,8 @@
 //! registers, and what is touched of the rest is often little. A segment is a run of bytes that some access may touch,
 //! and that no access leaves; segments get homes one by one, and barriers tell them apart.
 
+use crate::allocation::ALIGN;
 use crate::bounds::{Interval, intervals};
-use crate::homes::ALIGN;
 use cranelift_entity::SecondaryMap;
 use ptoc_ir::loops::{Addr, Base, Module, Op, PARTIALS, PrintPart, Reg, Region, SpaceId, Start, Stride};
 

@@ -2,7 +2,7 @@
 //!
 //! The numbers were found on an H200 with kernels of `examples`, large shapes, by trying the powers of two.
 
-use crate::homes::{CONTROL, Homes, residents};
+use crate::allocation::{CONTROL, Homes, residents};
 use crate::vectors::width;
 use ptoc_ir::loops::{Module, Op, Region};
 

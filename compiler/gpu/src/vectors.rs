@@ -1,10 +1,11 @@
-//! Vector accesses: elements of neighbouring lanes in one instruction of up to 16 bytes.
+//! Vector accesses (`ld.v2`, `ld.v4`): elements of neighbouring lanes in one instruction of up to 16 bytes, so that the
+//! accesses of a warp coalesce.
 //!
 //! A vector access needs an address that is a multiple of its size. What follows from constants and strides is known
 //! when the kernel is compiled ([`Factors`]); where rows begin, and how arrays are aligned, is tested when it runs.
 
+use crate::allocation::ALIGN;
 use crate::emit::Emit;
-use crate::homes::ALIGN;
 use crate::lanes::{Row, neighbours};
 use crate::memory::GpuAddress;
 use cranelift_entity::SecondaryMap;

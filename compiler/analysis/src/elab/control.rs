@@ -110,7 +110,8 @@ impl Elaborator<'_> {
         let size = i64::from(t.size);
         let by = self.idx(size);
         let start = self.bin(BinOp::Mul, i, by, span);
-        let whole = self.const_index(t.n).is_some_and(|n| n % size == 0);
+        // No block of one is smaller: i < count.
+        let whole = size == 1 || self.const_index(t.n).is_some_and(|n| n % size == 0);
         let len = if whole {
             by
         } else {

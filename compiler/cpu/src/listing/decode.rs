@@ -1,7 +1,7 @@
 //! Bytes to lines: x86-64 instructions with labels and symbols, and the constants behind them.
 
 use super::ListingLine;
-use crate::make::Made;
+use crate::codegen::Made;
 use cranelift_module::{FuncId, ModuleDeclarations, ModuleReloc, ModuleRelocTarget};
 use iced_x86::{
     Code, Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter, OpKind, SymbolResolver, SymbolResult,

@@ -1,6 +1,6 @@
-//! Large products, staged through shared memory: a CTA computes a macro-tile, each thread 8 x 8 elements of it in
-//! registers. Panels of both operands, [`DEPTH`] deep, go to shared memory through registers, in two buffers: the next
-//! panel's loads are under way while the products of this one are formed.
+//! Large products, tiled through shared memory (double-buffered, no tensor cores): a CTA computes a macro-tile, each
+//! thread 8 x 8 elements of it in registers. Panels of both operands, [`DEPTH`] deep, go to shared memory through
+//! registers, in two buffers: the next panel's loads are under way while the products of this one are formed.
 //!
 //! An element is one chain of fused multiply-adds, k ascending, as everywhere ([`crate::products`]). A last panel of
 //! less depth has fewer steps: padding with zeros would turn a sum of -0 into +0.

@@ -1,5 +1,5 @@
 //! The plan as steps of a stream: where operands and results lie beside the map, the descriptor, the entries and the
-//! commands.
+//! commands; the order of a query's loops that hits open rows most ([`loop_order`]).
 
 use super::operands::Role;
 use super::queries::Query;

@@ -10,9 +10,9 @@ use super::super::{
 use super::cache_blocking;
 use super::macro_kernel::fetch;
 use super::micro_kernel::Version;
+use super::packing::Widen;
 use super::panels::{self, Panel, Panels, ROWS, Way, shifted};
 use super::plain::{at, float};
-use super::widen::Widen;
 use super::{Job, Matrix, skinny};
 use ptoc_tensor::DType;
 

@@ -4,9 +4,9 @@ use super::super::simd::Simd;
 #[cfg(target_arch = "x86_64")]
 use super::super::simd::{Avx2, Avx512, Dots, Pairs, Vnni, Widening};
 use super::super::unrolled::Operands;
-use super::widen::{PanelPair, Widen};
+use super::packing::{PanelPair, Widen};
 #[cfg(target_arch = "x86_64")]
-use super::widen::{side_narrow, widen_narrow, widen_wide};
+use super::packing::{side_narrow, widen_narrow, widen_wide};
 
 use ptoc_tensor::DType;
 

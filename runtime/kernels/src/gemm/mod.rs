@@ -21,11 +21,11 @@ mod i8_vnni;
 mod macro_kernel;
 mod micro_kernel;
 mod packed_cache;
+mod packing;
 mod panels;
 mod plain;
 mod skinny;
 mod skinny_avx2;
-mod widen;
 
 use ptoc_tensor::DType;
 

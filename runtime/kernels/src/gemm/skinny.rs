@@ -13,10 +13,10 @@
 use super::super::{LINE, Rows};
 use super::macro_kernel::{Columns, KcBlock};
 use super::micro_kernel::{self, Version};
+use super::packing::Widen;
 use super::panels::{self, SIDE_BY_SIDE, STRIP, even, shifted};
 use super::plain::{at, float};
 use super::skinny_avx2::{self, Lines};
-use super::widen::Widen;
 use super::{Job, Matrix, cache};
 use ptoc_tensor::DType;
 

@@ -1,4 +1,4 @@
-//! Which memory statements touch, and where a barrier has to stand.
+//! Memory dependences between statements, and where a barrier has to stand for them.
 
 use crate::segments::Segments;
 use ptoc_ir::loops::{Addr, Base, Op, PrintPart, Region, SpaceId, Start};

@@ -1,4 +1,4 @@
-//! Nests that turn a matrix: what they load lies along rows, what they store along lanes, or the other way round.
+//! Transposing nests: what they load lies along rows, what they store along lanes, or the other way round.
 //!
 //! A thread has a square of rows and lanes in registers. It loads and stores by vectors along whichever dimension an
 //! access has its neighbours in; a warp is 8 squares along the rows and 4 along the lanes, so each of its accesses is

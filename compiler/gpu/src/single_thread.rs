@@ -2,9 +2,9 @@
 //! barrier between their statements; what they leave in variables it tells the others.
 
 use crate::control::Flow;
+use crate::dependences::{Key, Keys, Touched};
 use crate::emit::{Emit, whole};
-use crate::refused::Refused;
-use crate::touched::{Key, Keys, Touched};
+use crate::unsupported::Refused;
 use ptoc_ir::loops::{LTy, Label, Op, Region, VarId};
 use ptoc_ptx::{Address, Cmp, Space, Src, Type};
 
