@@ -200,7 +200,7 @@ impl Emit<'_> {
         if at_a_time == 1 || left_by(at_a_time) {
             self.turns(walk, 1, together);
         }
-        let whole = matches!(walk.count, Src::Imm(n) if (n as i64).max(0) as u64 % width == 0);
+        let whole = matches!(walk.count, Src::Imm(n) if ((n as i64).max(0) as u64).is_multiple_of(width));
         if width > 1 && !whole {
             self.rest(walk);
         }

@@ -226,7 +226,7 @@ impl Emit<'_> {
             let mut either: Option<VReg> = None;
             for place in &places[n] {
                 let mut low = if self.b.class(place.reg) == Class::B64 { self.low(place.reg) } else { place.reg };
-                if place.disp as u64 % bytes != 0 {
+                if !(place.disp as u64).is_multiple_of(bytes) {
                     low = self.b.arith(Arith::Add, Type::U32, &[low.into(), Src::Imm(u64::from(place.disp as u32))]);
                 }
                 either = Some(match either {

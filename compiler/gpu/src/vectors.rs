@@ -140,7 +140,7 @@ impl Emit<'_> {
             self.enter(row);
             let place = self.origin(base, offset);
             let mut low = if self.b.class(place.reg) == Class::B64 { self.low(place.reg) } else { place.reg };
-            if place.disp as u64 % bytes != 0 {
+            if !(place.disp as u64).is_multiple_of(bytes) {
                 low = self.b.arith(Arith::Add, Type::U32, &[low.into(), Src::Imm(place.disp as u32 as u64)]);
             }
             let rest = self.b.arith(Arith::And, Type::B32, &[low.into(), Src::Imm(bytes - 1)]);

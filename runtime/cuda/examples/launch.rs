@@ -5,7 +5,7 @@
 //! ```text
 //! entry NAME            the kernel
 //! threads N             of a CTA
-//! ctas N
+//! ctas N                at most, and no more than there is room for at once
 //! shared N              bytes
 //! file NAME             a parameter: the address of this file's bytes
 //! zeros N               a parameter: the address of so many bytes of 0
@@ -129,7 +129,10 @@ fn one(context: &Context<'_>, folder: &Path, times: u32) -> Result<String, Box<d
         }
         Ok(())
     };
-    let launch = LaunchConfig { ctas: given.ctas, threads: given.threads, params: &params };
+    // CTAs are persistent: more than there is room for would wait for the others.
+    let room = function.resident(given.threads)? * context.multiprocessors()?;
+    let ctas = given.ctas.min(room.max(1) as u32);
+    let launch = LaunchConfig { ctas, threads: given.threads, params: &params };
     // Twice: the second time in another order, most likely.
     for turn in 0..2 {
         fill()?;

@@ -56,13 +56,12 @@ impl Emit<'_> {
         self.b.bra_if(none, true, exit);
         // Where the next panel of each piece is.
         let mut walks: [Vec<GpuAddress>; 2] = [Vec::new(), Vec::new()];
-        for n in 0..2 {
-            if fetch == Fetch::Elements {
-                continue;
-            }
-            for piece in self.pieces(&s.operands[n], s.tiling) {
-                let place = self.piece(s, tile, n, &piece, Src::Imm(0));
-                walks[n].push(self.walking(place));
+        if fetch == Fetch::Vectors {
+            for (n, walks) in walks.iter_mut().enumerate() {
+                for piece in self.pieces(&s.operands[n], s.tiling) {
+                    let place = self.piece(s, tile, n, &piece, Src::Imm(0));
+                    walks.push(self.walking(place));
+                }
             }
         }
         let steps = [0, 1].map(|n| self.step_of(s.operands[n].along_k));
@@ -77,9 +76,9 @@ impl Emit<'_> {
         self.advance(left, Type::U32, Src::Imm(u64::from(u32::MAX)));
         let more = self.b.setp(Cmp::Ne, Type::U32, left, Src::Imm(0));
         self.b.bra_if(more, false, only);
-        for n in 0..2 {
-            for walk in &walks[n] {
-                self.advance_place(*walk, steps[n]);
+        for (walks, step) in walks.iter().zip(steps) {
+            for walk in walks {
+                self.advance_place(*walk, step);
             }
         }
         if fetch == Fetch::Elements {
@@ -205,9 +204,8 @@ impl Emit<'_> {
     /// Stores pieces to a stage, k by k.
     pub(super) fn put(&mut self, s: &Stage<'_, '_>, stage: VReg, fetched: &[Vec<Vec<VReg>>; 2]) {
         let word = word(s.p.c.ab_ty);
-        for n in 0..2 {
-            let o = &s.operands[n];
-            for (to, values) in s.puts[n].iter().zip(&fetched[n]) {
+        for ((o, puts), fetched) in s.operands.iter().zip(&s.puts).zip(fetched) {
+            for (to, values) in puts.iter().zip(fetched) {
                 let reg = self.b.arith(Arith::Add, Type::U32, &[stage.into(), (*to).into()]);
                 let place = GpuAddress { space: Space::Shared, reg, disp: 0 };
                 if o.deep() {
