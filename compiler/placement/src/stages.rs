@@ -1,6 +1,6 @@
 //! Stages of a pipeline, held against the target's flags. A copy of a tile that is under way takes a flag of its own
-//! from each pipe to the next, so more copies than there are flags cannot be told apart: [`mod@crate::buffer_expansion`]
-//! uses as many as can.
+//! from each pipe to the next, so more copies than there are flags cannot be told apart:
+//! [`mod@crate::buffer_expansion`] uses as many as can.
 
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::tile::{Kernel, Op, Region, SyncMode};
