@@ -63,11 +63,6 @@ impl Emit<'_> {
         if f.step != 1 || !before.iter().all(pure) {
             return false;
         }
-        if let Some([first, second]) = self.nests_apart(f, lanes) {
-            self.nest(&first);
-            self.b.push(Ptx::Bar(0), &[], &[]);
-            return self.nest(&second);
-        }
         let Some((conditions, constant, turning)) = self.independent(f, before, lanes) else { return false };
         let (lo, hi) = (self.src(f.lo), self.src(f.hi));
         let count = match constant {
@@ -77,6 +72,13 @@ impl Emit<'_> {
         let Some(spread) = self.holds(&conditions, lo, hi, count) else { return false };
         self.order(&dependences::of(&Op::Lanes(lanes.clone()), self.keys()));
         let range = (lo, hi, count);
+        // Loop distribution is for rows that are independent in every launch.
+        if let (Spread::Always, Some([first, second])) = (spread, self.apart(lanes, self.intervals[f.hi].hi)) {
+            self.spread(f, before, &first, range, spread);
+            self.b.push(Ptx::Bar(0), &[], &[]);
+            self.spread(f, before, &second, range, spread);
+            return true;
+        }
         match (turning, spread) {
             (Some(turning), Spread::Always) => self.turned(f, before, lanes, range, &turning),
             (Some(turning), Spread::If(so)) => {
@@ -91,18 +93,6 @@ impl Emit<'_> {
             (None, _) => self.spread(f, before, lanes, range, spread),
         }
         true
-    }
-
-    /// Two nests in place of one whose lanes are [`Emit::apart`].
-    fn nests_apart(&self, f: &For, lanes: &Lanes) -> Option<[For; 2]> {
-        let with = |lanes: Lanes| {
-            let mut f = f.clone();
-            if let Some(last) = f.body.last_mut() {
-                last.op = Op::Lanes(Box::new(lanes));
-            }
-            f
-        };
-        Some(self.apart(lanes, self.intervals[f.hi].hi)?.map(with))
     }
 
     /// What has to hold so that rows are independent; the number of lanes, if it is known; whether the nest turns a
