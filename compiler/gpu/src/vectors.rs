@@ -33,21 +33,14 @@ pub(crate) fn width(lanes: &Lanes) -> u64 {
         return 1;
     }
     let mut narrowest = u64::MAX;
-    let mut widest = 0;
     for stmt in &lanes.body {
-        match &stmt.op {
-            Op::Load { ty, addr, .. } | Op::Store { ty, addr, .. } => {
-                let same = addr.stride == Stride::Const(0) && addr.gather.is_none();
-                if neighbours(addr, *ty) {
-                    let size = u64::from(ty.size());
-                    (narrowest, widest) = (narrowest.min(size), widest.max(size));
-                } else if !same || matches!(stmt.op, Op::Store { .. }) {
-                    return 1;
-                }
+        if let Op::Load { ty, addr, .. } | Op::Store { ty, addr, .. } = &stmt.op {
+            let same = addr.stride == Stride::Const(0) && addr.gather.is_none();
+            if neighbours(addr, *ty) {
+                narrowest = narrowest.min(u64::from(ty.size()));
+            } else if !same || matches!(stmt.op, Op::Store { .. }) {
+                return 1;
             }
-            // Partials have 32 bits.
-            Op::Join { ty, .. } => widest = widest.max(u64::from(ty.size())),
-            _ => {}
         }
     }
     match narrowest {
