@@ -161,7 +161,8 @@ impl Emit<'_> {
         Some(all.map_or(Spread::Always, Spread::If))
     }
 
-    fn both(&mut self, a: Option<VReg>, b: VReg) -> VReg {
+    /// Both predicates, where there is a first.
+    pub(crate) fn both(&mut self, a: Option<VReg>, b: VReg) -> VReg {
         a.map_or(b, |a| self.b.arith(Arith::And, Type::Pred, &[a.into(), b.into()]))
     }
 

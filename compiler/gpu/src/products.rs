@@ -177,9 +177,9 @@ impl Emit<'_> {
     }
 
     fn both_of(&mut self, a: Option<VReg>, b: Option<VReg>) -> Option<VReg> {
-        match (a, b) {
-            (Some(a), Some(b)) => Some(self.b.arith(Arith::And, Type::Pred, &[a.into(), b.into()])),
-            (a, b) => a.or(b),
+        match b {
+            Some(b) => Some(self.both(a, b)),
+            None => a,
         }
     }
 

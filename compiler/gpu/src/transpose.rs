@@ -8,8 +8,9 @@ use crate::emit::{Emit, Val};
 use crate::lanes::{Lane, Row, neighbours};
 use crate::memory::{GpuAddress, Index};
 use crate::rows::{RowAccess, Rows};
+use crate::vectors::{LowBits, WIDEST};
 use ptoc_ir::loops::{Addr, For, LTy, Lanes, MemTy, Op, Reg, SharedInfo, Stmt, Stride, operands};
-use ptoc_ptx::{Arith, Class, Cmp, Round, Special, Src, Type, VReg};
+use ptoc_ptx::{Arith, Cmp, Round, Special, Src, Type, VReg};
 use rustc_hash::FxHashMap;
 
 /// Squares of a warp along the rows, and along the lanes.
@@ -58,7 +59,7 @@ impl Turning {
             });
         }
         // Squares of values that are in registers at once.
-        let side = (16 / narrowest.min(16)).clamp(2, 8);
+        let side = (WIDEST / narrowest.min(WIDEST)).clamp(2, 8);
         (turned && straight && lanes.body.len() as u64 * side <= 96).then_some(Turning { along, side })
     }
 }
@@ -217,31 +218,15 @@ impl Emit<'_> {
     }
 
     fn all_aligned(&mut self, square: &Square<'_>, places: &FxHashMap<usize, Vec<GpuAddress>>) -> Option<VReg> {
-        let mut all: Option<VReg> = None;
+        let mut bits = LowBits::default();
         let mut numbers: Vec<&usize> = places.keys().collect();
         numbers.sort_unstable();
         for n in numbers {
             let Some((_, ty)) = Self::access(&square.lanes.body[*n].op) else { continue };
-            let bytes = (square.size * u64::from(ty.size())).min(16);
-            let mut either: Option<VReg> = None;
-            for place in &places[n] {
-                let mut low = if self.b.class(place.reg) == Class::B64 { self.low(place.reg) } else { place.reg };
-                if !(place.disp as u64).is_multiple_of(bytes) {
-                    low = self.b.arith(Arith::Add, Type::U32, &[low.into(), Src::Imm(u64::from(place.disp as u32))]);
-                }
-                either = Some(match either {
-                    Some(either) => self.b.arith(Arith::Or, Type::B32, &[either.into(), low.into()]),
-                    None => low,
-                });
-            }
-            let Some(either) = either else { continue };
-            let rest = self.b.arith(Arith::And, Type::B32, &[either.into(), Src::Imm(bytes - 1)]);
-            all = Some(match all {
-                Some(all) => self.b.arith(Arith::Or, Type::B32, &[all.into(), rest.into()]),
-                None => rest,
-            });
+            let bytes = (square.size * u64::from(ty.size())).min(WIDEST);
+            places[n].iter().for_each(|place| self.low_bits(&mut bits, *place, bytes));
         }
-        all.map(|rest| self.b.setp(Cmp::Eq, Type::U32, rest, Src::Imm(0)))
+        self.all_zero(bits)
     }
 
     /// The body for all elements of a square, statement by statement; by vectors, where there are places for them.

@@ -13,7 +13,7 @@ use ptoc_ir::loops::{Base, BinOp, Func, LTy, Lanes, MemTy, Op, Reg, Region, Stri
 use ptoc_ptx::{AddrBase, Address, Arith, Class, Cmp, Op as Ptx, Round, Src, Type, VReg};
 
 /// Bytes of the widest access.
-const WIDEST: u64 = 16;
+pub(crate) const WIDEST: u64 = 16;
 
 /// Bodies above this length take lanes one by one: their vectors would not fit in registers.
 const LONGEST: usize = 200;
@@ -50,6 +50,10 @@ pub(crate) fn width(lanes: &Lanes) -> u64 {
         size => (WIDEST / size).min(8),
     }
 }
+
+/// Low bits of numbers that have to be multiples of powers of two: all are 0 where all are.
+#[derive(Default)]
+pub(crate) struct LowBits(Option<VReg>);
 
 /// Whether the register is one of the lanes' body.
 pub(crate) fn made_in(lanes: &Lanes, reg: Reg) -> bool {
@@ -103,6 +107,15 @@ impl Factors {
     }
 }
 
+/// The type of the registers in which elements are loaded and stored: narrow ones several at a time.
+fn word(ty: MemTy) -> Type {
+    match ty {
+        MemTy::I64 => Type::B64,
+        MemTy::F32 => Type::F32,
+        _ => Type::B32,
+    }
+}
+
 impl Emit<'_> {
     /// Are the vectors of these lanes aligned? Emits the test, if it depends on the launch.
     pub(crate) fn aligned(&mut self, lanes: &Lanes, width: u64, rows: &[Row]) -> Aligned {
@@ -127,25 +140,48 @@ impl Emit<'_> {
                 tested.push((addr.base, addr.offset, bytes));
             }
         }
-        let mut all: Option<VReg> = None;
+        let mut bits = LowBits::default();
         let each = rows.iter().flat_map(|row| tested.iter().map(move |t| (row, *t)));
         for (row, (base, offset, bytes)) in each {
             self.enter(row);
             let place = self.origin(base, offset);
-            let mut low = if self.b.class(place.reg) == Class::B64 { self.low(place.reg) } else { place.reg };
-            if !(place.disp as u64).is_multiple_of(bytes) {
-                low = self.b.arith(Arith::Add, Type::U32, &[low.into(), Src::Imm(place.disp as u32 as u64)]);
+            self.low_bits(&mut bits, place, bytes);
+        }
+        self.all_zero(bits).map_or(Aligned::Always, Aligned::If)
+    }
+
+    /// Adds those of an address, which has to be a multiple of so many bytes.
+    pub(crate) fn low_bits(&mut self, bits: &mut LowBits, place: GpuAddress, bytes: u64) {
+        let mut low = if self.b.class(place.reg) == Class::B64 { self.low(place.reg) } else { place.reg };
+        if !(place.disp as u64).is_multiple_of(bytes) {
+            low = self.b.arith(Arith::Add, Type::U32, &[low.into(), Src::Imm(u64::from(place.disp as u32))]);
+        }
+        self.add_low_bits(bits, low.into(), bytes);
+    }
+
+    /// Adds those of a stride.
+    pub(crate) fn low_bits_of_stride(&mut self, bits: &mut LowBits, stride: Stride, bytes: u64) {
+        let stride = match stride {
+            Stride::Const(n) => Src::Imm(u64::from(n as u32)),
+            Stride::Reg(reg) => {
+                let reg = self.reg(reg);
+                self.low(reg).into()
             }
-            let rest = self.b.arith(Arith::And, Type::B32, &[low.into(), Src::Imm(bytes - 1)]);
-            all = Some(match all {
-                Some(all) => self.b.arith(Arith::Or, Type::B32, &[all.into(), rest.into()]),
-                None => rest,
-            });
-        }
-        match all {
-            Some(rest) => Aligned::If(self.b.setp(Cmp::Eq, Type::U32, rest, Src::Imm(0))),
-            None => Aligned::Always,
-        }
+        };
+        self.add_low_bits(bits, stride, bytes);
+    }
+
+    fn add_low_bits(&mut self, bits: &mut LowBits, number: Src, bytes: u64) {
+        let rest = self.b.arith(Arith::And, Type::B32, &[number, Src::Imm(bytes - 1)]);
+        bits.0 = Some(match bits.0 {
+            Some(all) => self.b.arith(Arith::Or, Type::B32, &[all.into(), rest.into()]),
+            None => rest,
+        });
+    }
+
+    /// Tests them; `None` where there are none.
+    pub(crate) fn all_zero(&mut self, bits: LowBits) -> Option<VReg> {
+        bits.0.map(|bits| self.b.setp(Cmp::Eq, Type::U32, bits, Src::Imm(0)))
     }
 
     /// The power of two that an address is known to be a multiple of.
@@ -160,11 +196,7 @@ impl Emit<'_> {
     /// Loads so many neighbours.
     pub(crate) fn load_vector(&mut self, ty: MemTy, place: GpuAddress, count: u64) -> Vec<VReg> {
         let size = u64::from(ty.size());
-        let word = match ty {
-            MemTy::I64 => Type::B64,
-            MemTy::F32 => Type::F32,
-            _ => Type::B32,
-        };
+        let word = word(ty);
         let words = self.load_words(word, place, count * size / u64::from(word.size()));
         if size >= 4 {
             return words;
@@ -234,11 +266,7 @@ impl Emit<'_> {
 
     /// Stores neighbours.
     pub(crate) fn store_vector(&mut self, ty: MemTy, place: GpuAddress, values: &[VReg]) {
-        let word = match ty {
-            MemTy::I64 => Type::B64,
-            MemTy::F32 => Type::F32,
-            _ => Type::B32,
-        };
+        let word = word(ty);
         let words: Vec<VReg> = match ty.size() {
             4 | 8 => values.to_vec(),
             size => values.chunks((4 / size) as usize).map(|some| self.packed(ty, some)).collect(),

@@ -12,10 +12,11 @@ use crate::bounds::{Interval, intervals};
 use crate::emit::Emit;
 use crate::memory::GpuAddress;
 use crate::products::Product;
+use crate::vectors::{LowBits, WIDEST};
 use cranelift_entity::SecondaryMap;
 use panels::Fetch;
 use ptoc_ir::loops::{Contract, Func, LTy, MemTy, Module, Op, Reg, Region, Stride};
-use ptoc_ptx::{Arith, Cmp, Space, Src, Type, VReg};
+use ptoc_ptx::{Arith, Cmp, Src, Type, VReg};
 
 /// Steps of k in a panel.
 const DEPTH: u64 = 8;
@@ -263,34 +264,16 @@ impl Emit<'_> {
 
     /// Are vectors of both operands aligned? `None`: they are not, wherever they begin.
     fn operands_aligned(&mut self, operands: &[Operand; 2]) -> Option<VReg> {
-        let mut all: Option<VReg> = None;
+        let mut bits = LowBits::default();
         for o in operands {
             if !o.deep() && !o.flat() {
                 return None;
             }
-            let mask = (GROUP * u64::from(o.ty.size())).min(16) - 1;
-            let far = if o.deep() { o.along_side } else { o.along_k };
-            let disp = Src::Imm(o.place.disp as u32 as u64);
-            let low = if o.place.space == Space::Shared { o.place.reg } else { self.low(o.place.reg) };
-            let low = self.b.arith(Arith::Add, Type::U32, &[low.into(), disp]);
-            let far: Src = match far {
-                Stride::Const(n) => Src::Imm(n as u32 as u64),
-                Stride::Reg(reg) => match self.src(reg) {
-                    Src::Imm(n) => Src::Imm(u64::from(n as u32)),
-                    _ => {
-                        let reg = self.reg(reg);
-                        self.low(reg).into()
-                    }
-                },
-            };
-            let either = self.b.arith(Arith::Or, Type::B32, &[low.into(), far]);
-            let rest = self.b.arith(Arith::And, Type::B32, &[either.into(), Src::Imm(mask)]);
-            all = Some(match all {
-                Some(all) => self.b.arith(Arith::Or, Type::B32, &[all.into(), rest.into()]),
-                None => rest,
-            });
+            let bytes = (GROUP * u64::from(o.ty.size())).min(WIDEST);
+            self.low_bits(&mut bits, o.place, bytes);
+            self.low_bits_of_stride(&mut bits, if o.deep() { o.along_side } else { o.along_k }, bytes);
         }
-        all.map(|rest| self.b.setp(Cmp::Eq, Type::U32, rest, Src::Imm(0)))
+        self.all_zero(bits)
     }
 
     fn macro_tile(&mut self, s: &Stage<'_, '_>, from: [Src; 2]) {
@@ -300,14 +283,14 @@ impl Emit<'_> {
         for n in 0..2 {
             let end = self.u64(Arith::Add, from[n], Src::Imm(sizes[n]));
             let fits = self.b.setp(Cmp::Le, Type::S64, end, extents[n]);
-            inside = Some(self.and(inside, fits));
+            inside = Some(self.both(inside, fits));
         }
         let sums = self.starts(s, from);
         let stage = self.variable(LTy::I32, s.base.into());
         let tile = Tile { from, sums, stage };
         let (slow, last) = (self.b.label(), self.b.label());
         if let (Some(aligned), Some(inside)) = (s.aligned, inside) {
-            let fast = self.and(Some(aligned), inside);
+            let fast = self.both(Some(aligned), inside);
             self.b.bra_if(fast, false, slow);
             self.panels(s, &tile, Fetch::Vectors);
             self.b.bra(last);
@@ -317,9 +300,5 @@ impl Emit<'_> {
         self.b.place(last);
         self.last_panel(s, &tile);
         self.finish(s, &tile, inside);
-    }
-
-    fn and(&mut self, a: Option<VReg>, b: VReg) -> VReg {
-        a.map_or(b, |a| self.b.arith(Arith::And, Type::Pred, &[a.into(), b.into()]))
     }
 }

@@ -3,8 +3,9 @@
 use super::{GROUP, PART, Stage, Tile};
 use crate::emit::Emit;
 use crate::memory::Index;
+use crate::vectors::LowBits;
 use ptoc_ir::loops::Stride;
-use ptoc_ptx::{Arith, Class, Cmp, Op as Ptx, Round, Src, Type, VReg};
+use ptoc_ptx::{Arith, Cmp, Op as Ptx, Round, Src, Type, VReg};
 
 impl Emit<'_> {
     /// The row or column of the n-th of a thread's part, and whether it is inside.
@@ -31,7 +32,7 @@ impl Emit<'_> {
             for (j, (at, inside)) in cols.iter().enumerate() {
                 // Another thread may be writing what lies beyond.
                 let skip = self.b.label();
-                let inside = self.and(Some(inside_row), *inside);
+                let inside = self.both(Some(inside_row), *inside);
                 self.b.bra_if(inside, false, skip);
                 let place = self.along(place, *at, col);
                 let value = self.load(start, place);
@@ -50,7 +51,7 @@ impl Emit<'_> {
         let together = c.d_strides.1 == Stride::Const(i64::from(c.d_ty.size())) && u64::from(c.d_ty.size()) <= 4;
         if together && let Some(inside) = inside {
             let aligned = self.group_aligned(s, tile);
-            let all = self.and(Some(inside), aligned);
+            let all = self.both(aligned, inside);
             self.b.bra_if(all, false, apart);
             for i in 0..PART {
                 let (at, _) = self.of_part(s, tile.from, 0, i);
@@ -71,7 +72,7 @@ impl Emit<'_> {
             let row = self.along(s.p.d, at, c.d_strides.0);
             for (j, (at, inside)) in cols.iter().enumerate() {
                 let place = self.along(row, *at, c.d_strides.1);
-                let inside = self.and(Some(inside_row), *inside);
+                let inside = self.both(Some(inside_row), *inside);
                 self.store(c.d_ty, place, tile.sums[i as usize * PART as usize + j], Some((inside, true)));
             }
         }
@@ -81,23 +82,15 @@ impl Emit<'_> {
     }
 
     /// Are groups of the result aligned, in all rows?
-    pub(super) fn group_aligned(&mut self, s: &Stage<'_, '_>, tile: &Tile) -> VReg {
+    pub(super) fn group_aligned(&mut self, s: &Stage<'_, '_>, tile: &Tile) -> Option<VReg> {
         let c = s.p.c;
         let bytes = GROUP * u64::from(c.d_ty.size());
         let first = self.u64(Arith::Add, tile.from[1], Src::Imm(0));
         let first = (self.low(first), first);
         let start = self.along(s.p.d, first, c.d_strides.1);
-        let low = if self.b.class(start.reg) == Class::B64 { self.low(start.reg) } else { start.reg };
-        let low = self.b.arith(Arith::Add, Type::U32, &[low.into(), Src::Imm(start.disp as u32 as u64)]);
-        let stride: Src = match c.d_strides.0 {
-            Stride::Const(n) => Src::Imm(n as u32 as u64),
-            Stride::Reg(reg) => {
-                let reg = self.reg(reg);
-                self.low(reg).into()
-            }
-        };
-        let both = self.b.arith(Arith::Or, Type::B32, &[low.into(), stride]);
-        let rest = self.b.arith(Arith::And, Type::B32, &[both.into(), Src::Imm(bytes - 1)]);
-        self.b.setp(Cmp::Eq, Type::U32, rest, Src::Imm(0))
+        let mut bits = LowBits::default();
+        self.low_bits(&mut bits, start, bytes);
+        self.low_bits_of_stride(&mut bits, c.d_strides.0, bytes);
+        self.all_zero(bits)
     }
 }
