@@ -140,6 +140,13 @@ def reduce():
     put("reduce_range", x.max(axis=1) - x.min(axis=1))
 
 
+def histogram():
+    r = rng("histogram")
+    x = put("histogram_x", r.integers(0, 64, size=3000), np.uint32)
+    start = put("histogram_start", r.integers(-5, 5, size=64), np.int32)
+    put("histogram_count", start + np.bincount(x, minlength=64), np.int32)
+
+
 def attention():
     r = rng("attention")
     heads, m, n, d = 2, 33, 50, 64
@@ -261,7 +268,7 @@ def convolution():
 
 
 def main():
-    for example in (add, elementwise, pingpong, softmax, layernorm, rmsnorm, gemm, gemv, transpose, reduce, attention,
+    for example in (add, elementwise, pingpong, softmax, layernorm, rmsnorm, gemm, gemv, transpose, reduce, histogram, attention,
                     bilinear, gather, topk, rope, int8_gemm, hadamard, radix_sort, ffn, convolution):
         example()
     wrong = []

@@ -1,7 +1,7 @@
 //! Intervals of registers, as far as constants say: how large a product can be decides how it is computed.
 
 use cranelift_entity::SecondaryMap;
-use ptoc_ir::loops::{BinOp, Func, LTy, Op, Reg, Region};
+use ptoc_ir::loops::{BinOp, CmpOp, Func, LTy, Op, Reg, Region, Stmt, operands};
 
 /// Numbers from `lo` to `hi`, both inside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,7 +75,7 @@ pub(crate) fn intervals(func: &Func, spans: &[u64]) -> SecondaryMap<Reg, Interva
 }
 
 fn region(func: &Func, stmts: &Region, all: &mut SecondaryMap<Reg, Interval>) {
-    for stmt in stmts {
+    for (n, stmt) in stmts.iter().enumerate() {
         match &stmt.op {
             Op::Const { dst, bits } if func.regs[*dst].ty == LTy::I64 => all[*dst] = Interval::only(*bits as i64),
             Op::Binary { dst, op, a, b } if func.regs[*dst].ty == LTy::I64 => {
@@ -93,8 +93,44 @@ fn region(func: &Func, stmts: &Region, all: &mut SecondaryMap<Reg, Interval>) {
                 all[lanes.lane] = Interval { lo: 0, hi: all[lanes.count].hi.saturating_sub(1) };
                 region(func, &lanes.body, all);
             }
+            Op::Check { cond, .. } => checked(func, &stmts[..n], *cond, all),
             op => op.regions().for_each(|r| region(func, r, all)),
         }
+    }
+}
+
+/// What holds behind a check of a comparison. One interval stands for all uses of a register, so those before may be
+/// comparisons only.
+fn checked(func: &Func, before: &[Stmt], cond: Reg, all: &mut SecondaryMap<Reg, Interval>) {
+    let Some(Op::Compare { op, a, b, .. }) = before.iter().rfind(|s| operands(&s.op).1 == Some(cond)).map(|s| &s.op)
+    else {
+        return;
+    };
+    let fresh = |reg: Reg| {
+        let made = before.iter().rposition(|s| operands(&s.op).1 == Some(reg));
+        let other = |s: &Stmt| !matches!(s.op, Op::Compare { .. } | Op::Check { .. });
+        made.is_some_and(|at| {
+            !before[at + 1..].iter().filter(|s| other(s)).any(|s| {
+                let mut read = s.op.regions().next().is_some();
+                crate::control::reads(&s.op, &mut |r| read |= r == reg);
+                read
+            })
+        })
+    };
+    if func.regs[*a].ty != LTy::I64 {
+        return;
+    }
+    let (x, y) = (all[*a], all[*b]);
+    let apart = match op {
+        CmpOp::Lt => 1,
+        CmpOp::Le => 0,
+        _ => return,
+    };
+    if fresh(*a) && y.hi != i64::MAX {
+        all[*a].hi = x.hi.min(y.hi.saturating_sub(apart));
+    }
+    if fresh(*b) && x.lo != i64::MIN {
+        all[*b].lo = y.lo.max(x.lo.saturating_add(apart));
     }
 }
 

@@ -36,7 +36,7 @@ impl Emit<'_> {
             Op::Store { ty, addr, value } => self.scalar_store(*ty, addr, *value),
             Op::Atomic(atomic) => self.atomic(atomic),
             Op::For(f) => {
-                if !self.solo(op)? && !self.nest(f) {
+                if !self.iterations(f)? && !self.solo(op)? && !self.nest(f) {
                     self.counted(f)?;
                 }
             }

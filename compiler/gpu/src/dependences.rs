@@ -12,6 +12,8 @@ pub(crate) enum Key {
     Space(SpaceId, u32),
     /// The words through which threads tell each other scalars.
     Control,
+    /// The words through which the warps of a row tell each other what they have found.
+    Words,
 }
 
 /// What tells pieces of memory apart.

@@ -5,6 +5,7 @@ use crate::allocation::{CONTROL, Homes, MOST_SHARED};
 use crate::bounds::{Interval, intervals};
 use crate::dependences::{Key, Keys, Touched, of_region};
 use crate::lanes::Lane;
+use crate::reduce;
 use crate::staged::{self, Tiling};
 use crate::threads::{STAGED_BESIDE, STAGED_RESIDENT, STAGED_THREADS, threads};
 use crate::unsupported::{RefusalCode, Refused};
@@ -88,6 +89,8 @@ pub(crate) struct Emit<'a> {
     pub(crate) lane: Option<Lane>,
     /// How large products are staged, and from which byte of shared memory on.
     pub(crate) staging: Option<(Tiling, u32)>,
+    /// Where the words of rows that several warps share begin in shared memory.
+    pub(crate) words: Option<u32>,
     /// What is known of registers.
     pub(crate) intervals: SecondaryMap<Reg, Interval>,
     /// What registers of 64 bits are multiples of.
@@ -152,6 +155,10 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, Refused> 
     }
     let tiling = Tiling::new(threads).filter(|_| products);
     let staging = tiling.and_then(|t| homes.reserve(t.bytes(), options.shared).map(|at| (t, at)));
+    let words = match reduce::words(&module.block.body, &homes.segments, threads) {
+        0 => None,
+        bytes => homes.reserve(u64::from(bytes), options.shared),
+    };
     let spans = staged::spans(module, staging.map(|s| s.0));
     let abi = Abi {
         tensors: module.tensors.len(),
@@ -165,6 +172,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, Refused> 
     };
     let mut emit = Emit::new(module, threads, homes);
     emit.staging = staging;
+    emit.words = words;
     emit.intervals = intervals(&module.block, &spans);
     let internal = |e: ptoc_ptx::Error| Refused::new(RefusalCode::Internal, Span::default(), e.to_string());
     let (mut kernel, sites) = emit.kernel(&spans)?;
@@ -205,6 +213,7 @@ impl<'a> Emit<'a> {
             done,
             lane: None,
             staging: None,
+            words: None,
             intervals: SecondaryMap::new(),
             factors: Factors::new(&module.block),
             solo: false,
@@ -324,8 +333,9 @@ impl<'a> Emit<'a> {
         let tensors = |set: &FxHashSet<Key>| set.iter().all(|key| matches!(key, Key::Tensor(_)));
         let private = [&all.reads, &all.writes, &all.solo_reads, &all.solo_writes].into_iter().all(tensors);
         let written: Vec<&Key> = all.writes.iter().chain(&all.solo_writes).collect();
+        let words = self.words.is_some();
         let read_too = written.iter().any(|key| all.reads.contains(key) || all.solo_reads.contains(key));
-        !private || read_too
+        !private || read_too || words
     }
 
     /// The coordinates of a block, as [`ptoc_abi::Raster::place`] has them.

@@ -16,6 +16,7 @@ mod control;
 mod dependences;
 mod emit;
 mod gather;
+mod iterations;
 mod lanes;
 mod memory;
 mod nests;

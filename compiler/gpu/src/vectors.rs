@@ -219,6 +219,12 @@ impl Emit<'_> {
         all
     }
 
+    /// Moves so many bytes, a multiple of 4, between aligned places.
+    pub(crate) fn move_bytes(&mut self, from: GpuAddress, to: GpuAddress, bytes: u64) {
+        let words = self.load_words(Type::B32, from, bytes / 4);
+        self.store_vector(MemTy::I32, to, &words);
+    }
+
     /// The element that begins at a bit of a word.
     fn unpacked(&mut self, ty: MemTy, word: VReg, at: u64) -> VReg {
         let bits = 8 * u64::from(ty.size());

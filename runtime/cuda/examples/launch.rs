@@ -9,7 +9,8 @@
 //! shared N              bytes
 //! file NAME             a parameter: the address of this file's bytes
 //! zeros N               a parameter: the address of so many bytes of 0
-//! random N              a parameter: the address of so many bytes of f32 from -1 to 1
+//! random N LO HI        a parameter: the address of so many bytes of f32 from LO to HI
+//! indices N BELOW       a parameter: the address of so many bytes of u32 below a number
 //! number N              a parameter
 //! expect P NAME TYPE    parameter P holds this file's bytes afterwards; NaN of a float TYPE is any
 //! ```
@@ -81,7 +82,8 @@ fn read(folder: &Path) -> Result<Given, Box<dyn Error>> {
             ["ctas", n] => given.ctas = n.parse()?,
             ["shared", n] => given.shared = n.parse()?,
             ["file", name] => given.params.push(Param::Bytes(fs::read(folder.join(name))?)),
-            ["random", n] => given.params.push(Param::Bytes(random(n.parse()?))),
+            ["random", n, lo, hi] => given.params.push(Param::Bytes(random(n.parse()?, lo.parse()?, hi.parse()?))),
+            ["indices", n, below] => given.params.push(Param::Bytes(indices(n.parse()?, below.parse()?))),
             ["zeros", n] => given.params.push(Param::Bytes(vec![0; n.parse()?])),
             ["number", n] => given.params.push(Param::Number(n.parse()?)),
             ["expect", at, name, ty] => given.expect.push((at.parse()?, name.into(), ty.into())),
@@ -92,14 +94,22 @@ fn read(folder: &Path) -> Result<Given, Box<dyn Error>> {
     Ok(given)
 }
 
-/// Numbers that look random.
-fn random(bytes: usize) -> Vec<u8> {
+/// Numbers of 24 bits that look random.
+fn draws() -> impl Iterator<Item = u32> {
     let mut x = 1u64;
-    let numbers = std::iter::repeat_with(|| {
+    std::iter::repeat_with(move || {
         x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((x >> 40) as f32 / (1u64 << 23) as f32 - 1.0).to_le_bytes()
-    });
-    numbers.take(bytes / 4).flatten().collect()
+        (x >> 40) as u32
+    })
+}
+
+fn random(bytes: usize, lo: f32, hi: f32) -> Vec<u8> {
+    let number = |n: u32| (lo + (hi - lo) * (n as f32 / (1 << 24) as f32)).to_le_bytes();
+    draws().take(bytes / 4).flat_map(number).collect()
+}
+
+fn indices(bytes: usize, below: u32) -> Vec<u8> {
+    draws().take(bytes / 4).flat_map(|n| (n % below.max(1)).to_le_bytes()).collect()
 }
 
 fn one(context: &Context<'_>, folder: &Path, times: u32) -> Result<String, Box<dyn Error>> {

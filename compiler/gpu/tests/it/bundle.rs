@@ -15,8 +15,10 @@ const MULTIPROCESSORS: u64 = 132;
 pub enum Array {
     /// These bytes.
     Bytes(Vec<u8>),
-    /// So many bytes of random f32.
-    Random(usize),
+    /// So many bytes of random f32, from a number to another.
+    Random(usize, f32, f32),
+    /// So many bytes of random u32, below a number.
+    Indices(usize, u32),
     /// So many zeros.
     Zeros(usize),
 }
@@ -62,7 +64,8 @@ pub fn write(root: &Path, bundle: &Bundle<'_>) {
                 fs::write(folder.join(format!("{n}.in")), bytes).expect("written");
                 writeln!(text, "file {n}.in")
             }
-            Array::Random(bytes) => writeln!(text, "random {bytes}"),
+            Array::Random(bytes, lo, hi) => writeln!(text, "random {bytes} {lo} {hi}"),
+            Array::Indices(bytes, below) => writeln!(text, "indices {bytes} {below}"),
             Array::Zeros(bytes) => writeln!(text, "zeros {bytes}"),
         };
     }

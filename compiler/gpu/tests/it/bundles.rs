@@ -28,7 +28,19 @@ const LARGE: &[(&str, &str)] = &[
     ("gemm", "gemm interp M=4096 N=4096 K=4096"),
 ];
 
-/// Large launches are translated; their text is kept, where someone wants it, without arrays.
+/// What an array holds: by a list `NAME=LO:HI` or `NAME=<BELOW`, else random f32 from -1 to 1.
+fn contents(list: &str, name: &str, bytes: usize) -> Array {
+    let of_it = |item: &str| item.trim().split_once('=').filter(|(n, _)| *n == name).map(|(_, v)| v.to_string());
+    let Some(value) = list.split(',').find_map(of_it) else { return Array::Random(bytes, -1.0, 1.0) };
+    if let Some(below) = value.strip_prefix('<') {
+        return Array::Indices(bytes, below.parse().expect("a number"));
+    }
+    let (lo, hi) = value.split_once(':').expect("LO:HI");
+    Array::Random(bytes, lo.parse().expect("a number"), hi.parse().expect("a number"))
+}
+
+/// Large launches are translated; their text is kept, where someone wants it, without arrays. `PTX_LINES` names a file
+/// with more of them: `FILE|LINE`, or `FILE|LINE|CONTENTS` ([`contents`]).
 #[test]
 fn large_launches() {
     with_stack(|| {
@@ -36,6 +48,7 @@ fn large_launches() {
         let extra = extra.lines().filter_map(|l| l.split_once('|'));
         for (n, (file, line)) in LARGE.iter().copied().chain(extra).enumerate() {
             let example = || examples().into_iter().find(|p| p.file_stem().is_some_and(|s| s == file));
+            let (line, list) = line.split_once('|').unwrap_or((line, ""));
             let path = if file.contains('/') { Some(PathBuf::from(file)) } else { example() }.expect("a source");
             let (_, directive) = lines_of(&path, format!("// run: {line}\n")).swap_remove(0);
             let (_, plan, _) = bound(&path, &directive).unwrap_or_else(|e| panic!("{line}: {e}"));
@@ -47,7 +60,7 @@ fn large_launches() {
             let Some(root) = folder() else { continue };
             let arrays = plan.arguments.iter().map(|a| {
                 let bytes = a.shape.iter().product::<usize>() * a.dtype.size();
-                if a.dir == TensorDir::Out { Array::Zeros(bytes) } else { Array::Random(bytes) }
+                if a.dir == TensorDir::Out { Array::Zeros(bytes) } else { contents(list, &a.name, bytes) }
             });
             let bundle = Bundle {
                 name: format!("large_{n}_{}", plan.name),

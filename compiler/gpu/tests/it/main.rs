@@ -11,6 +11,7 @@ mod failures;
 #[path = "../../../cpu/tests/it/generate.rs"]
 mod generate;
 mod harness;
+mod iterations;
 mod joins;
 mod make;
 #[path = "../../../cpu/tests/it/products.rs"]

@@ -46,6 +46,10 @@ pub fn agree(module: &Module, params: &[i64], tensors: &[Vec<u8>]) -> Result<(),
                 if *check == failure.check && *args == failure.args => {}
             _ => return Err(format!("{how}: {want:?} but {failure:?}")),
         }
+        // Nobody sees the arrays of a launch that fails.
+        if want.is_err() {
+            continue;
+        }
         for (n, (got, want)) in global.buffers.iter().zip(&memory.tensors).enumerate() {
             if let Some(at) = (0..want.len()).find(|&at| got[at] != want[at]) {
                 let around = at / 4 * 4..(at / 4 * 4 + 4).min(want.len());
