@@ -265,7 +265,8 @@ fn every_form_of_every_instruction_has_a_vector() {
             }
         }
     }
-    assert!(missing.is_empty(), "{} of {count}: {missing:#?}", missing.len());
+    let number = missing.len();
+    assert!(missing.is_empty(), "{number} of {count} forms have no vector of tests/scripts/*_vectors.py: {missing:#?}");
     let beyond =
         |form: &&Form| !UNSEEN.iter().any(|(name, way, _)| (form.id.get().name, form.way.as_str()) == (*name, *way));
     let beyond: Vec<String> = unseen.iter().filter(beyond).map(Form::text).collect();

@@ -91,6 +91,6 @@ fn paths_and_links_lead_somewhere() {
             wrong.push(format!("spec/design/README.md does not list {name}"));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "between backquotes or in a link, and no file's path ends so:\n{}", wrong.join("\n"));
     assert!(seen > 300, "only {seen} paths");
 }

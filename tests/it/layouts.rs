@@ -116,7 +116,11 @@ fn sessions_give_what_they_show() {
         }
     }
     assert!(seen > 10, "only {seen} sessions");
-    assert!(update() || wrong.is_empty(), "UPDATE_SPEC=1 writes these anew:\n{}", wrong.join("\n"));
+    assert!(
+        update() || wrong.is_empty(),
+        "`UPDATE_SPEC=1 cargo test -p ptoc-tests layouts` writes these anew:\n{}",
+        wrong.join("\n")
+    );
 }
 
 /// An example with `// run:` lines is run on the backends that it names, and held to its `ensures`.
@@ -194,7 +198,11 @@ fn pictures_are_those_of_their_expressions() {
         }
     }
     assert!(named.len() > 5, "only {named:?}");
-    assert!(wrong.is_empty(), "UPDATE_SPEC=1 draws them anew:\n{}", wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "`UPDATE_SPEC=1 cargo test -p ptoc-tests layouts` draws them anew:\n{}",
+        wrong.join("\n")
+    );
 }
 
 /// The table of what CuTe accepts and ptoc does not: every such golden case is there, and the code is the one given.
@@ -273,5 +281,5 @@ fn the_table_of_operations_is_up_to_date() {
         std::fs::write(&path, &new).expect("written");
     }
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(kept == new, "UPDATE_SPEC=1 cargo test -p ptoc-tests layouts: writes spec/layout_operations.md anew");
+    assert!(kept == new, "`UPDATE_SPEC=1 cargo test -p ptoc-tests layouts` writes spec/layout_operations.md anew");
 }

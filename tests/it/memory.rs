@@ -56,14 +56,17 @@ fn sessions_and_pictures_of_the_chapter_are_current() {
             }
             let old = std::fs::read_to_string(&kept).ok();
             // The tooltips say where the sources are, which no two machines agree on; nothing else does.
-            assert!(old.as_deref() == Some(&drawn), "UPDATE_SPEC=1 draws {name} anew");
+            assert!(
+                old.as_deref() == Some(&drawn),
+                "`UPDATE_SPEC=1 cargo test -p ptoc-tests memory` draws {name} anew"
+            );
             seen += 1;
         }
     }
     if update() {
         std::fs::write(&page, &new).expect("written");
     }
-    assert!(update() || new == text, "UPDATE_SPEC=1 writes spec/memory.md anew");
+    assert!(update() || new == text, "`UPDATE_SPEC=1 cargo test -p ptoc-tests memory` writes spec/memory.md anew");
     assert_eq!(seen, 4);
 }
 

@@ -522,7 +522,13 @@ fn every_rule_of_a_target_has_a_program_that_it_takes_and_one_that_it_refuses() 
         for wanted in kernels(&text) {
             count += 1;
             let Some((name, text)) = have.iter().find(|k| k.0 == wanted.0) else {
-                writeln!(wrong, "{}: no kernel {} (UPDATE_RULES=1 writes it)", path.display(), wanted.0).expect("fits");
+                writeln!(
+                    wrong,
+                    "{}: no kernel {} (`UPDATE_RULES=1 cargo test -p ptoc-tests rules` writes it)",
+                    path.display(),
+                    wanted.0
+                )
+                .expect("fits");
                 continue;
             };
             let found = check(text, &target.name, &[]);

@@ -379,7 +379,10 @@ fn tables_of_the_chapter_are_current() {
     if std::env::var_os("UPDATE_SPEC").is_some() {
         std::fs::write(&page, &new).expect("written");
     } else {
-        assert_eq!(text, new, "UPDATE_SPEC=1 writes the tables of spec/pipes.md anew");
+        let anew = "`UPDATE_SPEC=1 cargo test -p ptoc-tests sync` writes the tables anew";
+        let lines = text.lines().zip(new.lines()).find(|(old, new)| old != new);
+        let (old, new_line) = lines.unwrap_or(("", "more lines, or fewer"));
+        assert!(text == new, "spec/pipes.md is out of date: {anew}\nthere {old}\nnow   {new_line}");
     }
 }
 

@@ -183,7 +183,11 @@ fn near_samples_find_their_rows_open() {
     if std::env::var_os("UPDATE_SPEC").is_some() {
         std::fs::write(&page, format!("{}{table}{}", &text[..from], &text[to..])).expect("it can be written");
     } else {
-        assert_eq!(&text[from..to], table, "UPDATE_SPEC=1 writes the table of spec/geopim.md anew");
+        assert_eq!(
+            &text[from..to],
+            table,
+            "`UPDATE_SPEC=1 cargo test -p ptoc-tests geopim` writes the table of spec/geopim.md anew"
+        );
     }
 }
 

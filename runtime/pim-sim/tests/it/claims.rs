@@ -238,6 +238,6 @@ fn tables_of_the_chapter_are_current() {
     if std::env::var_os("UPDATE_SPEC").is_some() {
         std::fs::write(&page, new).expect("it can be written");
     } else {
-        assert!(new == text, "UPDATE_SPEC=1 writes spec/geopim.md anew");
+        assert!(new == text, "`UPDATE_SPEC=1 cargo test -p ptoc-pim-sim claims` writes spec/geopim.md anew");
     }
 }
