@@ -1,7 +1,8 @@
 //! Statements outside `Lanes`: control flow, scalars, and which statement has which emitter.
 
 use crate::dependences::{self, Key, Touched};
-use crate::emit::{Emit, Targets};
+use crate::emit::{Emit, Targets, Val};
+use crate::resident::single;
 use crate::unsupported::{RefusalCode, Refused};
 use ptoc_ir::loops::{Addr, For, If, Op, PrintPart, Reg, Region, Scope, Start, Stride, While, operands};
 use ptoc_ptx::{Arith, Cmp, Op as Ptx, Src, Type};
@@ -35,6 +36,11 @@ impl Emit<'_> {
             Op::Load { dst, ty, addr } => self.scalar_load(*dst, *ty, addr),
             Op::Store { ty, addr, value } => self.scalar_store(*ty, addr, *value),
             Op::Atomic(atomic) => self.atomic(atomic),
+            Op::For(f) if single(f, |r| self.known(r).map(|n| n as i64)) => {
+                let first = self.known(f.lo).unwrap_or(0);
+                self.values[f.index] = Some(Val::Known(first));
+                return self.region(&f.body);
+            }
             Op::For(f) => {
                 if !self.iterations(f)? && !self.solo(op)? && !self.nest(f) {
                     self.counted(f)?;

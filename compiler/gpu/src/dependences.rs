@@ -64,6 +64,12 @@ impl Touched {
         self.solo_writes.extend(&other.solo_writes);
     }
 
+    /// Takes out memory that is neither read nor written after all.
+    pub(crate) fn remove(&mut self, (reads, writes): (Vec<Key>, Vec<Key>)) {
+        self.reads.retain(|key| !reads.contains(key));
+        self.writes.retain(|key| !writes.contains(key));
+    }
+
     /// Must a barrier stand between what was touched and what is about to be? What the first thread alone does is in
     /// its own order.
     pub(crate) fn conflicts(&self, next: &Touched) -> bool {

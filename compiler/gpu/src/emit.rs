@@ -4,8 +4,10 @@ use crate::abi::{Abi, SLOT};
 use crate::allocation::{CONTROL, Homes, MOST_SHARED};
 use crate::bounds::{Interval, intervals};
 use crate::dependences::{Key, Keys, Touched, of_region};
+use crate::exponents::{RoundedSums, rounded_sums};
 use crate::lanes::Lane;
 use crate::reduce;
+use crate::resident::Residents;
 use crate::staged::{self, Tiling};
 use crate::threads::{STAGED_BESIDE, STAGED_RESIDENT, STAGED_THREADS, threads};
 use crate::unsupported::{RefusalCode, Refused};
@@ -89,6 +91,8 @@ pub(crate) struct Emit<'a> {
     pub(crate) lane: Option<Lane>,
     /// How large products are staged, and from which byte of shared memory on.
     pub(crate) staging: Option<(Tiling, u32)>,
+    /// Rows in registers.
+    pub(crate) residents: Residents,
     /// Where the words of rows that several warps share begin in shared memory.
     pub(crate) words: Option<u32>,
     /// What is known of registers.
@@ -101,6 +105,8 @@ pub(crate) struct Emit<'a> {
     pub(crate) pending: Touched,
     /// Arrays that the kernel updates atomically: other CTAs may change them at any time.
     pub(crate) broadcast: FxHashSet<Key>,
+    /// Exponents whose bits are in the low bits of a sum.
+    pub(crate) rounded: RoundedSums,
     /// Registers that something reads.
     pub(crate) used: FxHashSet<Reg>,
     pub(crate) span: Span,
@@ -173,6 +179,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, Refused> 
     let mut emit = Emit::new(module, threads, homes);
     emit.staging = staging;
     emit.words = words;
+    emit.plan_residents();
     emit.intervals = intervals(&module.block, &spans);
     let internal = |e: ptoc_ptx::Error| Refused::new(RefusalCode::Internal, Span::default(), e.to_string());
     let (mut kernel, sites) = emit.kernel(&spans)?;
@@ -214,11 +221,13 @@ impl<'a> Emit<'a> {
             lane: None,
             staging: None,
             words: None,
+            residents: Residents::default(),
             intervals: SecondaryMap::new(),
             factors: Factors::new(&module.block),
             solo: false,
             pending: Touched::default(),
             broadcast: FxHashSet::default(),
+            rounded: rounded_sums(&module.block),
             used: FxHashSet::default(),
             span: Span::default(),
             sites: vec![Span::default()],

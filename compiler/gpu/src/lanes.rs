@@ -22,7 +22,7 @@ pub(crate) type Row = FxHashMap<Reg, Val>;
 
 /// The row of partials of a `Join`, in the registers of the threads that own them. Where its address is computed with
 /// each lane, there are no registers, and partials stay in memory.
-struct Partials {
+pub(crate) struct Partials {
     op: BinOp,
     ty: MemTy,
     addr: Addr,
@@ -33,18 +33,20 @@ struct Partials {
 
 /// The lanes of a thread: vectors of `width` of them, with all other threads' between one and the next, in each of some
 /// rows.
-struct Walk<'l> {
-    lanes: &'l Lanes,
-    rows: &'l [Row],
-    info: SharedInfo,
+pub(crate) struct Walk<'l> {
+    pub(crate) lanes: &'l Lanes,
+    pub(crate) rows: &'l [Row],
+    pub(crate) info: SharedInfo,
     /// Threads that share the lanes.
-    threads: Src,
-    count: Src,
-    width: u64,
+    pub(crate) threads: Src,
+    pub(crate) count: Src,
+    pub(crate) width: u64,
     /// The first lane of the next vector.
-    lane: VReg,
+    pub(crate) lane: VReg,
     /// One for each `Join`, in the order of the body.
-    partials: Vec<Partials>,
+    pub(crate) partials: Vec<Partials>,
+    /// Rows may be in registers.
+    pub(crate) resident: bool,
 }
 
 /// How lanes are spread over threads.
@@ -72,7 +74,10 @@ impl Sharing {
 
 impl Emit<'_> {
     pub(crate) fn lanes(&mut self, lanes: &Lanes) {
-        self.order(&dependences::of(&Op::Lanes(Box::new(lanes.clone())), self.keys()));
+        let op = Op::Lanes(Box::new(lanes.clone()));
+        let mut touched = dependences::of(&op, self.keys());
+        touched.remove(self.untouched(&op));
+        self.order(&touched);
         if self.few_lanes(lanes) {
             return;
         }
@@ -93,14 +98,15 @@ impl Emit<'_> {
         let joins: Vec<usize> =
             (0..lanes.body.len()).filter(|n| matches!(lanes.body[*n].op, Op::Join { .. })).collect();
         let [join] = joins[..] else { return None };
-        let Op::Join { op, ty, addr, value } = lanes.body[join].op else { return None };
-        // What is stored has all bits of what is joined, and stays as it is.
+        let Op::Join { ty, addr, value, .. } = lanes.body[join].op else { return None };
         let mut stores = lanes.body.iter().filter_map(|s| match s.op {
-            Op::Store { ty, addr, value } => Some((ty, addr, value)),
+            Op::Store { ty, addr, value } => Some((ty, addr, value, s.span)),
             _ => None,
         });
-        let (stored, at, same) = stores.next()?;
-        if stores.next().is_some() || stored != ty || same != value || made_in(lanes, at.offset) {
+        // What is stored has all bits of what is joined, or of what that is computed from, and stays as it is.
+        let (stored, at, same, span) = stores.next()?;
+        let exact = stored == ty && (value == same || matches!(ty, MemTy::F32 | MemTy::I32 | MemTy::I64));
+        if stores.next().is_some() || !exact || made_in(lanes, at.offset) {
             return None;
         }
         if at.gather.is_some() || !matches!(at.base, Base::Space(_)) || made_in(lanes, addr.offset) {
@@ -108,14 +114,18 @@ impl Emit<'_> {
         }
         let (mut first, mut second) = (lanes.clone(), lanes.clone());
         first.body.remove(join);
-        let span = lanes.body[join].span;
-        let load = Stmt { op: Op::Load { dst: value, ty, addr: at }, span };
-        second.body = vec![load, Stmt { op: Op::Join { op, ty, addr, value }, span }];
+        let load = Stmt { op: Op::Load { dst: same, ty: stored, addr: at }, span };
+        second.body = vec![load];
+        second.body.extend(made_of(&lanes.body[..join], value, same)?);
+        second.body.push(lanes.body[join].clone());
         Some([first, second])
     }
 
     /// Lanes over all threads, or over those that own partials.
     fn all_lanes(&mut self, lanes: &Lanes) {
+        if self.resident_lanes(lanes) {
+            return;
+        }
         let Sharing { width, owners } = Sharing::new(lanes, 1, self.threads);
         let count = self.src(lanes.count);
         let exit = self.b.label();
@@ -143,7 +153,17 @@ impl Emit<'_> {
         self.b.bra_if(over, true, exit);
         let info = SharedInfo::new(lanes);
         let rows = &[Row::default()];
-        let walk = Walk { lanes, rows, info, threads: Src::Imm(1), count, width: 1, lane, partials: Vec::new() };
+        let walk = Walk {
+            lanes,
+            rows,
+            info,
+            threads: Src::Imm(1),
+            count,
+            width: 1,
+            lane,
+            partials: Vec::new(),
+            resident: false,
+        };
         self.some(&walk, &[Lane { first: (self.tid, lane), plus: 0, row: 0 }], false);
         self.b.place(exit);
         true
@@ -166,7 +186,7 @@ impl Emit<'_> {
         };
         let lane = self.variable(LTy::I64, first.into());
         let info = SharedInfo::new(lanes);
-        let mut walk = Walk { lanes, rows, info, threads, count, width, lane, partials: Vec::new() };
+        let mut walk = Walk { lanes, rows, info, threads, count, width, lane, partials: Vec::new(), resident: false };
         walk.partials = self.partials(lanes, first, width);
         match self.aligned(lanes, width, rows) {
             Aligned::Always => self.vectors(&walk, true),
@@ -286,7 +306,7 @@ impl Emit<'_> {
     }
 
     /// The body for some lanes, statement by statement; with `together`, they are whole vectors.
-    fn some(&mut self, walk: &Walk<'_>, all: &[Lane], together: bool) {
+    pub(crate) fn some(&mut self, walk: &Walk<'_>, all: &[Lane], together: bool) {
         let lanes = walk.lanes;
         // Registers that are the same in all lanes of a row, and those that differ, for each lane.
         let mut rows = walk.rows.to_vec();
@@ -303,6 +323,9 @@ impl Emit<'_> {
         let mut joins = walk.partials.iter();
         for (stmt, shared) in lanes.body.iter().zip(&walk.info.shared) {
             self.at(stmt.span);
+            if walk.resident && self.resident_access(lanes, &stmt.op, &mut own, all) {
+                continue;
+            }
             match &stmt.op {
                 Op::Load { dst, ty, addr } if together && neighbours(addr, *ty) => {
                     for (own, lanes) in vectors(&mut own, all, walk.width) {
@@ -333,7 +356,10 @@ impl Emit<'_> {
                 _ => {}
             }
             let mut read = Vec::new();
-            crate::control::reads(&stmt.op, &mut |reg| read.push(reg));
+            crate::control::reads(&stmt.op, &mut |reg| {
+                read.push(reg);
+                read.extend(self.rounded.get(&reg));
+            });
             let partials = if matches!(stmt.op, Op::Join { .. }) { joins.next() } else { None };
             let mut done = None;
             for (own, lane) in own.iter_mut().zip(all) {
@@ -473,6 +499,29 @@ impl Emit<'_> {
     }
 }
 
+/// The statements that compute a register of another one and of constants, in their order.
+fn made_of(body: &[Stmt], value: Reg, from: Reg) -> Option<Vec<Stmt>> {
+    let mut wanted = vec![value];
+    let mut made = Vec::new();
+    for stmt in body.iter().rev() {
+        let (inputs, dst) = operands(&stmt.op);
+        let Some(dst) = dst.filter(|dst| *dst != from && wanted.contains(dst)) else { continue };
+        if !matches!(
+            stmt.op,
+            Op::Const { .. } | Op::Unary { .. } | Op::Binary { .. } | Op::Fma { .. } | Op::Cast { .. }
+        ) {
+            return None;
+        }
+        wanted.retain(|reg| *reg != dst);
+        wanted.extend(inputs.into_iter().flatten());
+        made.push(stmt.clone());
+    }
+    // What is left comes from outside, or is the one.
+    let here = |reg: &Reg| *reg != from && body.iter().any(|s| operands(&s.op).1 == Some(*reg));
+    made.reverse();
+    (!wanted.iter().any(here) && wanted.contains(&from)).then_some(made)
+}
+
 /// Are the elements of neighbouring lanes neighbours?
 pub(crate) fn neighbours(addr: &Addr, ty: MemTy) -> bool {
     addr.stride == Stride::Const(i64::from(ty.size())) && addr.gather.is_none()
@@ -495,6 +544,8 @@ pub(crate) fn at_a_time(lanes: &Lanes, width: u64) -> u64 {
         _ => 1,
     };
     match width {
+        // Elements of one partial are added one after the other: their loads wait for nothing.
+        1 if lanes.body.len() <= 3 && lanes.body.iter().any(|s| matches!(s.op, Op::Join { .. })) => 16,
         1 => lanes_at_a_time.min(4),
         width => (lanes_at_a_time / width).clamp(1, 4),
     }

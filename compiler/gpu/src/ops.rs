@@ -41,6 +41,10 @@ impl Emit<'_> {
                 let a = self.reg(a);
                 (dst, self.unary(op, self.func.regs[dst].ty, a))
             }
+            Op::Binary { dst, op: BinOp::Scale, a, b } if self.rounded.contains_key(&b) => {
+                let (x, sum) = (self.src(a), self.reg(self.rounded[&b]));
+                (dst, self.scale_by_bits(x, sum))
+            }
             Op::Binary { dst, op, a, b } => {
                 let known = self.known(b);
                 let (x, y) = (self.src(a), self.src(b));

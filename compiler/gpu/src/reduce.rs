@@ -51,6 +51,13 @@ fn any_order(r: &Reduce) -> bool {
     r.op != BinOp::Add || !float
 }
 
+impl Emit<'_> {
+    /// Whether all warps share the rows.
+    pub(crate) fn shared_by_warps(&self, r: &Reduce) -> bool {
+        warps_of_row(r, &self.homes.segments, self.threads).is_some()
+    }
+}
+
 /// Warps that share a row, where several do.
 fn warps_of_row(r: &Reduce, segments: &Segments, threads: u32) -> Option<u64> {
     let rows = u64::try_from(segments.interval(r.rows).hi).ok()?;
@@ -124,7 +131,9 @@ impl Emit<'_> {
 
     /// Rows that several warps share, each a part of every few vectors: so many warps a row.
     fn reduce_by_all(&mut self, r: &Reduce, words: u32, warps: u64) {
-        let mut touched = dependences::of(&Op::Reduce(Box::new(r.clone())), self.keys());
+        let op = Op::Reduce(Box::new(r.clone()));
+        let mut touched = dependences::of(&op, self.keys());
+        touched.remove(self.untouched(&op));
         touched.writes.insert(Key::Words);
         touched.reads.insert(Key::Words);
         self.order(&touched);
@@ -143,7 +152,10 @@ impl Emit<'_> {
         let row = self.b.arith(Arith::Shr, Type::U32, &[self.tid.into(), Src::Imm(shift)]);
         let [lane64, row64] = [lane, row].map(|n| self.b.cvt(Type::U64, Type::U32, Round::None, n));
         let active = self.b.setp(Cmp::Lt, Type::S64, row64, rows);
-        let mut partials = self.row_partials(&walk, a, (row, row64), active, lane64);
+        let mut partials = match self.resident_row(r) {
+            Some(row) => row,
+            None => self.row_partials(&walk, a, (row, row64), active, lane64),
+        };
         while partials.len() > 1 {
             let half = partials.len() / 2;
             let other = partials.split_off(half);

@@ -40,7 +40,11 @@ impl Segments {
 
     /// Which segment an access at this offset touches.
     pub(crate) fn find(&self, space: SpaceId, offset: Reg) -> usize {
-        let at = self.intervals[offset].lo.max(0) as u64;
+        self.at(space, self.intervals[offset].lo.max(0) as u64)
+    }
+
+    /// The segment of a byte.
+    pub(crate) fn at(&self, space: SpaceId, at: u64) -> usize {
         self.of[space].iter().position(|s| (s.lo..s.hi).contains(&at)).unwrap_or(0)
     }
 

@@ -32,7 +32,9 @@ pub(crate) fn threads(module: &Module, homes: &Homes) -> u32 {
         },
         rows => {
             let of_rows = 16 * rows.next_power_of_two().clamp(4, 16) as u32;
-            of_rows.max((LEAST_THREADS / residents(homes.shared)).next_power_of_two().min(512))
+            // Of a row that is alone a thread has four vectors, which registers may keep.
+            let alone = if rows == 1 { (found.widest / 4).clamp(1, 256).next_power_of_two() as u32 } else { 1 };
+            of_rows.max(alone).max((LEAST_THREADS / residents(homes.shared)).next_power_of_two().min(512))
         }
     }
 }
@@ -47,6 +49,10 @@ struct Extents {
     reduced: u64,
     /// Vectors of lanes; 0 where their number is not known.
     vectors: u64,
+    /// Vectors of the lanes whose vectors are the widest, of those that several threads share: their width, and their
+    /// number.
+    width: u64,
+    widest: u64,
 }
 
 impl Extents {
@@ -67,11 +73,14 @@ impl Extents {
 
     fn statement(op: &Op, homes: &Homes) -> Extents {
         match op {
-            Op::Reduce(r) => Extents { reduced: homes.segments.interval(r.rows).hi.clamp(1, 32) as u64, vectors: 0 },
+            Op::Reduce(r) => {
+                Extents { reduced: homes.segments.interval(r.rows).hi.clamp(1, 32) as u64, ..Extents::default() }
+            }
             Op::Lanes(lanes) => {
                 let joins = lanes.body.iter().any(|s| matches!(s.op, Op::Join { .. }));
                 let vectors = bounded(homes.segments.interval(lanes.count).hi).div_ceil(width(lanes));
-                Extents { reduced: u64::from(joins), vectors }
+                let (width, widest) = if joins || vectors < 32 { (0, 0) } else { (width(lanes), vectors) };
+                Extents { reduced: u64::from(joins), vectors, width, widest }
             }
             _ => Extents::default(),
         }
@@ -80,6 +89,7 @@ impl Extents {
     fn add(&mut self, other: Extents) {
         self.reduced = self.reduced.max(other.reduced);
         self.vectors = self.vectors.max(other.vectors);
+        (self.width, self.widest) = (self.width, self.widest).max((other.width, other.widest));
     }
 }
 

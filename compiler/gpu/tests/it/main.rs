@@ -17,5 +17,6 @@ mod make;
 #[path = "../../../cpu/tests/it/products.rs"]
 mod products;
 mod property;
+mod resident;
 #[path = "../../../cpu/tests/it/scalars.rs"]
 mod scalars;
