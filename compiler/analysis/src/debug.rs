@@ -11,7 +11,7 @@ use ptoc_syntax::ast::Name;
 use ptoc_tensor::DType;
 
 /// The scopes of an instance.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct DebugInfo {
     /// By number. Number 0 is around all others.
     pub scopes: Vec<Scope>,
@@ -20,7 +20,7 @@ pub struct DebugInfo {
 }
 
 /// A block of the source, once for each time that it was translated.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Scope {
     /// The block around it; of a function's body, the block that calls it. Number 0 is its own.
     pub parent: u32,
@@ -31,7 +31,7 @@ pub struct Scope {
 }
 
 /// A name.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Named {
     /// The name.
     pub name: Name,

@@ -110,16 +110,24 @@ fn check_language(session: &mut Session, unit: &CompilationUnit, entry: &EntryPo
         };
         let mut found = Whole::default();
         let mut unwritten = Unwritten::new(&program);
+        // Kernels with what was said of them: launches of one kernel are checked once.
+        let mut known: Vec<(Kernel, Vec<Diagnostic>)> = Vec::new();
         for step in program.steps {
+            let launch = unwritten.of(&step);
+            if let Some((_, told)) = known.iter().find(|(kernel, _)| *kernel == step.instance.kernel) {
+                unwritten.launched(session, &launch, told);
+                continue;
+            }
+            let kernel = step.instance.kernel.clone();
             unproved(&step.instance.kernel, session);
             let origin = RepairOrigin { unit, kernel: step.kernel, bindings: &step.bindings };
             let before = std::mem::take(&mut session.diagnostics);
-            let launch = unwritten.of(&step);
             prepare(session, step.instance, &origin, &mut found);
             let told = std::mem::replace(&mut session.diagnostics, before);
             let told: Vec<Diagnostic> = told.iter().cloned().collect();
             unwritten.launched(session, &launch, &told);
-            session.diagnostics.extend(told);
+            session.diagnostics.extend(told.iter().cloned());
+            known.push((kernel, told));
         }
         return Checked::Whole(found);
     }

@@ -1,4 +1,4 @@
-//! The memory maps of a kernel, or of the launches of a program.
+//! The memory maps of a kernel, or of those that a program launches.
 
 use crate::calls;
 use crate::session::{CompilationUnit, EntryPoint, Failed, RepairOrigin, Session, Waiting};
@@ -37,8 +37,8 @@ pub fn maps_of(
     Ok(list)
 }
 
-/// Elaborates. A constant address past the end of its memory is refused there; for the map, which shows such things,
-/// the kernel is elaborated once more as if the memories were larger.
+/// Elaborates; of a program each kernel that it launches once. A constant address past the end of its memory is refused
+/// there; for the map, which shows such things, the kernel is elaborated once more as if the memories were larger.
 pub fn instances(
     session: &mut Session,
     unit: &CompilationUnit,
@@ -47,7 +47,7 @@ pub fn instances(
 ) -> Result<Vec<(Instance, ItemId, Bindings)>, Failed> {
     if entry.program {
         let program = session.instantiate_program(unit, entry.id, bindings, Waiting::IsError).ok_or(Failed)?;
-        return Ok(program.steps.into_iter().map(|s| (s.instance, s.kernel, s.bindings)).collect());
+        return Ok(program.kernels());
     }
     if let Some(instance) = session.instantiate(unit, entry.id, bindings, Waiting::IsError) {
         return Ok(vec![(instance, entry.id, bindings.clone())]);

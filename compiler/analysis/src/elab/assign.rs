@@ -81,7 +81,7 @@ impl Elaborator<'_> {
     }
 
     /// `n` is bound by `let`, or is a parameter or a loop's variable.
-    fn unchanging(&mut self, n: &Name, v: &Val, at: Span, defined: Span) -> ElabResult<()> {
+    pub(super) fn unchanging(&mut self, n: &Name, v: &Val, at: Span, defined: Span) -> ElabResult<()> {
         let d = Diagnostic::error(codes::NOT_ASSIGNABLE, at, format!("`{n}` is {} and never changes", v.describe()))
             .with_secondary(defined, "defined here");
         let d = match (v, self.lets.get(&defined)) {

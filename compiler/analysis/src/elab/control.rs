@@ -173,20 +173,20 @@ impl Elaborator<'_> {
                     self.counted(var, lo, b.len, body, stages, span, |_, i| Val::Scalar(i))
                 }
             },
-            other => {
-                let d = Diagnostic::error(
-                    codes::TYPE_MISMATCH,
-                    range.span,
-                    format!("cannot loop over {}", other.describe()),
-                )
-                .with_label(other.describe())
-                .with_help("loop over `0..n`, `tiles(n, size)`, a block, or a list of constants");
-                self.report(d)
-            }
+            other => self.not_looped(&other, range),
         }
     }
 
-    fn range(&mut self, e: &Expr) -> ElabResult<Val> {
+    /// What a loop cannot run over.
+    pub(super) fn not_looped<T>(&mut self, v: &Val, range: &Expr) -> ElabResult<T> {
+        let message = format!("cannot loop over {}", v.describe());
+        let d = Diagnostic::error(codes::TYPE_MISMATCH, range.span, message)
+            .with_label(v.describe())
+            .with_help("loop over `0..n`, `tiles(n, size)`, a block, or a list of constants");
+        self.report(d)
+    }
+
+    pub(super) fn range(&mut self, e: &Expr) -> ElabResult<Val> {
         match self.expr(e)? {
             Val::Poison => Err(ErrorReported),
             v @ (Val::Int(_) | Val::Scalar(_)) => {

@@ -166,6 +166,15 @@ impl Env {
         Some((binding, *span))
     }
 
+    /// Gives the innermost binding of `name` another value.
+    pub fn assign(&mut self, name: &str, value: Val) {
+        let Some(last) = self.frames.len().checked_sub(1) else { return };
+        let Some(&(_, block, at)) = self.places.get(name).and_then(|all| all.last()).filter(|b| b.0 == last) else {
+            return;
+        };
+        self.frames[last][block].names[at].1 = Binding::Let(value);
+    }
+
     /// The blocks that were entered so far.
     pub fn entered(&self) -> &[Entered] {
         &self.entered

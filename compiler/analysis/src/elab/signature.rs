@@ -64,7 +64,7 @@ pub struct ScalarArg {
 }
 
 /// A kernel with its static parameters fixed, ready for the passes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Instance {
     /// Tile IR.
     pub kernel: Kernel,

@@ -100,6 +100,10 @@ impl Elaborator<'_> {
                     let d =
                         Diagnostic::error(codes::NOT_CONSTANT, span, format!("{what} must be known at compile time"));
                     let argument = self.b.kernel().scalars.iter().find(|s| s.value == *x).map(|s| s.name.clone());
+                    // Of a program, it is what the check waits for.
+                    if argument.as_ref().is_some_and(|n| self.waits.iter().any(|(w, _)| w == n)) {
+                        return Err(ErrorReported);
+                    }
                     // Whatever else it sizes is mended with it.
                     if argument.as_ref().is_some_and(|n| self.told_arguments.contains(n)) {
                         return Err(ErrorReported);

@@ -158,7 +158,7 @@ pub fn quoted(sources: &SourceMap, span: Span) -> String {
     format!("{name}:{line}  {}", sources.line(span.file, line.saturating_sub(1)).trim())
 }
 
-/// The kernel's instance, or those of a program's launches.
+/// The kernel's instance, or those of a program's launches, equal ones once.
 pub fn instances(
     session: &mut Session,
     unit: &CompilationUnit,
@@ -169,7 +169,7 @@ pub fn instances(
     bindings.given = given;
     let instances = if entry.program {
         let program = session.instantiate_program(unit, entry.id, &bindings, Waiting::IsError).ok_or(Failed)?;
-        program.steps.into_iter().map(|s| (s.instance, s.kernel, s.bindings)).collect()
+        program.kernels()
     } else {
         vec![(session.instantiate(unit, entry.id, &bindings, Waiting::IsError).ok_or(Failed)?, entry.id, bindings)]
     };

@@ -12,6 +12,7 @@ use ptoc_ir::loops;
 use ptoc_ir::tile::{TensorDir, TensorId};
 use ptoc_tensor::Tensor;
 use std::fmt;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// What runs PTX.
@@ -44,7 +45,7 @@ impl fmt::Display for Machine {
 
 /// The PTX of a plan.
 pub(super) struct Kernels {
-    pub(super) kernels: Vec<Code>,
+    pub(super) kernels: Vec<Rc<Code>>,
     pub(super) machine: Machine,
     pub(super) arrays: Arrays,
 }
@@ -142,7 +143,8 @@ impl Launches for Kernels {
     }
 
     fn code_bytes(&self) -> usize {
-        self.kernels.iter().map(|k| k.ptx.len()).sum()
+        let first = |(n, k): &(usize, &Rc<Code>)| !self.kernels[..*n].iter().any(|other| Rc::ptr_eq(other, k));
+        self.kernels.iter().enumerate().filter(first).map(|(_, k)| k.ptx.len()).sum()
     }
 }
 

@@ -8,7 +8,7 @@ mod launch;
 mod modules;
 
 use super::{Backend, Capabilities, Compiled, Refusal, Timed, wrong_backend, wrong_stage};
-use crate::launch::Plan;
+use crate::launch::{Plan, PlannedLaunch};
 use crate::session::{Failed, Session};
 use crate::stages::BackendStage;
 use arrays::Arrays;
@@ -18,6 +18,7 @@ use ptoc_gpu::{GPU_PASSES, Options, Refused};
 use ptoc_isa::Target;
 use ptoc_passes::Prepared;
 use ptoc_passes::pipeline::Pipeline;
+use std::rc::Rc;
 
 /// The backend: loop IR to PTX, which the driver assembles, and launches on the first device.
 pub(super) struct Gpu;
@@ -67,17 +68,23 @@ impl Backend for Gpu {
     }
 
     fn compile(&self, session: &mut Session, plan: &Plan) -> Result<Compiled, Failed> {
-        let mut kernels = Vec::new();
-        for step in &plan.steps {
+        let mut kernels: Vec<Rc<Code>> = Vec::new();
+        for (n, step) in plan.steps.iter().enumerate() {
             let begin = session.clock.now();
             let Some(module) = &step.module else {
                 let d = wrong_backend(&session.target, &Gpu);
                 return session.fail(d);
             };
+            // Launches of one kernel share its code.
+            let same = |other: &PlannedLaunch| other.module.as_ref().is_some_and(|m| Rc::ptr_eq(m, module));
+            if let Some(known) = plan.steps[..n].iter().position(same) {
+                kernels.push(Rc::clone(&kernels[known]));
+                continue;
+            }
             let compiled = ptoc_gpu::compile(module, &Options::default());
             session.clock.phase("PTX", begin);
             match compiled {
-                Ok(code) => kernels.push(Code::new(code)),
+                Ok(code) => kernels.push(Rc::new(Code::new(code))),
                 Err(refused) => return session.fail(told(refused)),
             }
         }

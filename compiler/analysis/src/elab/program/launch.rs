@@ -1,0 +1,348 @@
+//! Launches: what a kernel gets for its parameters, and the kernel elaborated for that.
+
+use super::{Parts, ProgramStep, TensorSource};
+use crate::Bindings;
+use crate::elab::signature::{Instance, instantiate, is_tensor};
+use crate::elab::{ElabResult, Elaborator, ErrorReported, labels};
+use crate::value::{Val, View};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::TensorDir;
+use ptoc_names::ItemId;
+use ptoc_syntax::ast::*;
+use ptoc_tensor::DType;
+
+/// Launches of a program, those of its loops one by one.
+const MOST_LAUNCHES: usize = 4096;
+
+impl Elaborator<'_> {
+    /// `kernel<..>(..);`
+    pub(super) fn launch(&mut self, e: &Expr, parts: &mut Parts) -> ElabResult<()> {
+        let modules = self.modules;
+        let target = |s: &Self, callee: &Expr| match &*callee.kind {
+            ExprKind::Name(n) => s.modules.get(s.module).scope.get(n).copied(),
+            _ => None,
+        };
+        let ExprKind::Call(callee, args) = &*e.kind else {
+            let d = Diagnostic::error(codes::UNUSED_VALUE, e.span, "this has no effect")
+                .with_help("a program launches kernels: `kernel(a, b);`");
+            return self.report(d);
+        };
+        let (base, statics): (&Expr, &[Arg]) = match &*callee.kind {
+            ExprKind::Static(b, s) => (b, s),
+            _ => (callee, &[]),
+        };
+        let kernel = target(self, base).and_then(|id| match &modules.item(id).kind {
+            ItemKind::Kernel(k) => Some((id, k)),
+            _ => None,
+        });
+        let Some((id, k)) = kernel else {
+            if let Some(id) = target(self, base)
+                && matches!(modules.item(id).kind, ItemKind::Program(_))
+            {
+                return self.not_yet(e.span, "programs that launch programs");
+            }
+            return match self.expr(e)? {
+                Val::Unit => Ok(()),
+                other => {
+                    let d = Diagnostic::error(
+                        codes::UNUSED_VALUE,
+                        e.span,
+                        format!("this computes {} and drops it", other.describe()),
+                    );
+                    self.report(d)
+                }
+            };
+        };
+        let mut bindings = Bindings::default();
+        for (i, a) in statics.iter().enumerate() {
+            let p = match &a.name {
+                None => k.statics.get(i),
+                Some(n) => k.statics.iter().find(|p| p.name.name == n.name),
+            };
+            let Some(p) = p else {
+                let n = a.name.clone().unwrap_or(Ident { name: "?".into(), span: a.value.span });
+                return self.unknown_static(&k.statics, &n, &k.name);
+            };
+            let v = self.expr(&a.value)?;
+            let v = self.portable(v, a.value.span)?;
+            bindings.statics.insert(p.name.name.clone(), v);
+            bindings.places.insert(p.name.name.clone(), a.value.span);
+        }
+        let mut given: Vec<Option<(Val, Span)>> = vec![None; k.params.len()];
+        for (i, a) in args.iter().enumerate() {
+            let slot = match &a.name {
+                None => Some(i),
+                Some(n) => k.params.iter().position(|p| p.name.name == n.name),
+            };
+            match slot {
+                Some(s) if s < given.len() && given[s].is_none() => {
+                    given[s] = Some((self.maybe_absent(&a.value)?, a.value.span))
+                }
+                _ => return self.kernel_arity(k, args.len(), e.span),
+            }
+        }
+        let windows = k.params.iter().zip(&given).filter_map(|(p, v)| match v {
+            Some((Val::View(view), at)) if is_tensor(&p.ty) && !self.is_whole(view) => Some(*at),
+            _ => None,
+        });
+        if let Some(at) = windows.collect::<Vec<_>>().first() {
+            return self.not_yet(*at, "windows of tensors as arguments of a launch");
+        }
+        let mut sources: Vec<(TensorSource, Span, DType)> = Vec::new();
+        let mut scalars = Vec::new();
+        for (p, v) in k.params.iter().zip(&given) {
+            match (is_tensor(&p.ty), v) {
+                (true, Some((Val::View(view), at))) => {
+                    let source = self.tensor_source(view, p, *at, parts)?;
+                    if sources.iter().any(|(s, ..)| *s == source.0) {
+                        return self.aliasing(p, *at, &source.1);
+                    }
+                    self.bind_dims(id, p, view, *at, &mut bindings)?;
+                    if p.default.is_some() {
+                        bindings.given.push(p.name.name.clone());
+                    }
+                    sources.push((source.0, *at, view.dtype));
+                }
+                (true, Some((Val::Absent(_) | Val::Nothing, _)) | None) if p.default.is_some() => {}
+                (true, Some((Val::Absent(name), at))) => {
+                    let declared = self.env.get(name).map_or(*at, |(_, s)| s);
+                    return self.absent_used(name, *at, declared);
+                }
+                (true, Some((other, at))) => {
+                    let message = format!("`{}` is a tensor, this is {}", p.name.name, other.describe());
+                    return self.error(codes::TYPE_MISMATCH, *at, message);
+                }
+                (false, Some((v, at))) => {
+                    let ty = self.scalar_type(&p.ty)?;
+                    let x = self.scalar_of(v, ty, *at)?;
+                    match self.b.const_of(x) {
+                        Some(c) => scalars.push((p.name.name.clone(), c.bits)),
+                        // A scalar argument without a value, which the check waits for.
+                        None if !self.waits.is_empty() => {}
+                        None => {
+                            self.static_int(v, *at, "a scalar argument of a launch")?;
+                        }
+                    }
+                }
+                (false, None) if p.default.is_some() => {}
+                (_, None) => return self.kernel_arity(k, args.len(), e.span),
+            }
+        }
+        let mut instance = self.instance(id, &bindings, e.span, parts)?;
+        self.all_bound(&instance, &bindings, e.span)?;
+        for (t, (_, at, dtype)) in instance.tensors.iter().zip(&sources) {
+            if t.dtype != *dtype {
+                let d = Diagnostic::error(
+                    codes::DTYPE_MISMATCH,
+                    *at,
+                    format!("`{}` of `{}` holds `{}`, this holds `{dtype}`", t.name, k.name.name, t.dtype),
+                )
+                .with_secondary(t.span, "the parameter");
+                return self.report(d);
+            }
+        }
+        for (t, (source, at, _)) in instance.tensors.iter().zip(&sources) {
+            if t.dir != TensorDir::Out && !parts.failed && !parts.written.contains(source) {
+                let name = parts.sources.iter().find(|s| s.1 == *source).map_or("?".into(), |s| s.3.clone());
+                let d = Diagnostic::error(
+                    codes::TENSOR_UNWRITTEN,
+                    *at,
+                    format!("`{name}` is read before any launch has written it"),
+                )
+                .with_label(format!("`{}` reads it", k.name.name))
+                .with_secondary(t.span, "read as this argument")
+                .with_help("launch what writes it first, or give it a value: `tensor .. fill 0`");
+                return self.report(d);
+            }
+        }
+        self.launch_places(&mut instance, &sources, k, &bindings, parts)?;
+        let writes = instance.tensors.iter().zip(&sources).filter(|(t, _)| t.dir != TensorDir::In);
+        parts.written.extend(writes.map(|(_, (source, ..))| *source));
+        let tensors = sources.into_iter().map(|(s, ..)| s).collect();
+        parts.steps.push(ProgramStep {
+            instance,
+            kernel: id,
+            bindings,
+            tensors,
+            scalars,
+            elsewhere: Vec::new(),
+            span: e.span,
+        });
+        Ok(())
+    }
+
+    /// The kernel, elaborated once for equal bindings of one place.
+    fn instance(&mut self, id: ItemId, bindings: &Bindings, at: Span, parts: &mut Parts) -> ElabResult<Instance> {
+        if parts.steps.len() == MOST_LAUNCHES {
+            let message = format!("the program has more than {MOST_LAUNCHES} launches");
+            let d = Diagnostic::error(codes::OUT_OF_FUEL, at, message)
+                .with_label("one more")
+                .with_note("loops of a program are unrolled: each iteration has launches of its own")
+                .with_help("loop inside of the kernel: `for k in 0..n { .. }`");
+            return self.report(d);
+        }
+        let Bindings { dims, given, statics, places, .. } = bindings;
+        let key = (id, format!("{dims:?} {given:?} {statics:?} {places:?}"));
+        if let Some(known) = parts.instances.get(&key) {
+            return Ok(known.clone());
+        }
+        let outcome = instantiate(self.modules, id, self.target, bindings);
+        self.diags.extend(outcome.diagnostics);
+        let instance = outcome.result.ok_or(ErrorReported)?;
+        parts.instances.insert(key, instance.clone());
+        Ok(instance)
+    }
+
+    fn tensor_source(&mut self, view: &View, p: &Param, at: Span, parts: &Parts) -> ElabResult<(TensorSource, Name)> {
+        let Some((_, source, dir, name)) = parts.sources.iter().find(|s| s.0 == view.tensor).cloned() else {
+            return Err(ErrorReported);
+        };
+        let writes = matches!(p.dir, Some((Dir::Out | Dir::InOut, _)));
+        if writes && dir == TensorDir::In {
+            let d = Diagnostic::error(
+                codes::NOT_WRITABLE,
+                at,
+                format!("`{name}` is `in`, and `{}` is written", p.name.name),
+            )
+            .with_help("declare it `inout`, or pass a tensor of the program");
+            return self.report(d);
+        }
+        Ok((source, name))
+    }
+
+    fn aliasing<T>(&mut self, p: &Param, at: Span, name: &Name) -> ElabResult<T> {
+        let d = Diagnostic::error(
+            codes::ALIASING_ARGUMENTS,
+            at,
+            format!("`{name}` is passed twice, the second time for `{}`", p.name.name),
+        )
+        .with_label("passed again")
+        .with_note("arguments of a launch never alias")
+        .with_help("pass a tensor of the program's own: `let t = tensor f32[M, N];`");
+        self.report(d)
+    }
+
+    /// Dimensions that bare names of the parameter's extents bind; a layout of the parameter has one for each mode.
+    fn bind_dims(
+        &mut self,
+        kernel: ItemId,
+        p: &Param,
+        view: &View,
+        at: Span,
+        bindings: &mut Bindings,
+    ) -> ElabResult<()> {
+        let Some(axes) = axes(&p.ty, |n| self.names_value(kernel, n)) else { return Ok(()) };
+        if axes.len() != view.modes.len() {
+            let message = format!(
+                "`{}` has {}, this tensor has {}",
+                p.name.name,
+                labels::count(axes.len(), "mode", "modes"),
+                view.modes.len()
+            );
+            let d = Diagnostic::error(codes::RANK_MISMATCH, at, message).with_secondary(p.span, "the parameter");
+            return self.report(d);
+        }
+        for (d, m) in axes.into_iter().zip(&view.modes) {
+            let ExprKind::Name(n) = &*d.kind else { continue };
+            let i = self.static_int(&Val::Scalar(m.extent), at, "an extent")?;
+            let i = i64::try_from(i).map_err(|_| ErrorReported)?;
+            match bindings.dims.insert(n.clone(), i) {
+                Some(old) if old != i => {
+                    let d = Diagnostic::error(
+                        codes::SHAPE_MISMATCH,
+                        at,
+                        format!("`{n}` is {old} from an earlier argument, and {i} here"),
+                    )
+                    .with_secondary(p.span, "the parameter");
+                    return self.report(d);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Is `n` a value in the kernel's signature, and no dimension?
+    fn names_value(&self, kernel: ItemId, n: &Name) -> bool {
+        let constant = self.modules.get(kernel.module).scope.contains_key(n);
+        constant
+            || match &self.modules.item(kernel).kind {
+                ItemKind::Kernel(k) => k.statics.iter().any(|s| s.name.name == *n),
+                _ => false,
+            }
+    }
+
+    /// Every dimension of a launch comes from the extents of its arguments.
+    fn all_bound(&mut self, instance: &Instance, bindings: &Bindings, at: Span) -> ElabResult<()> {
+        let missing = instance.kernel.dims.values().find(|d| !bindings.dims.contains_key(&d.name));
+        let Some(d) = missing else { return Ok(()) };
+        let (name, place) = (d.name.clone(), d.span);
+        let d = Diagnostic::error(
+            codes::MISSING_DIMENSION,
+            at,
+            format!("the size of `{name}` is not known: no argument of this launch has it"),
+        )
+        .with_secondary(place, "inside a mode, so no extent is it")
+        .with_help(format!("make `{name}` a mode of its own, or a `const` parameter"));
+        self.report(d)
+    }
+
+    /// A value without ties to this elaboration.
+    fn portable(&mut self, v: Val, at: Span) -> ElabResult<Val> {
+        match v {
+            Val::Scalar(_) => match self.int_const(&v) {
+                Some(i) => Ok(Val::Int(i)),
+                None => {
+                    let i = self.static_int(&v, at, "a static argument")?;
+                    Ok(Val::Int(i))
+                }
+            },
+            Val::Tuple(l) => Ok(Val::Tuple(l.into_iter().map(|v| self.portable(v, at)).collect::<ElabResult<_>>()?)),
+            v @ (Val::Int(_) | Val::Float(_) | Val::Bool(_) | Val::Word(_) | Val::Fn(_) | Val::Builtin(_)) => Ok(v),
+            Val::Algebra(a) if is_static(&a) => Ok(Val::Algebra(a)),
+            other => self.error(
+                codes::NOT_CONSTANT,
+                at,
+                format!("a static argument is a constant, this is {}", other.describe()),
+            ),
+        }
+    }
+
+    fn kernel_arity<T>(&mut self, k: &KernelItem, given: usize, span: Span) -> ElabResult<T> {
+        let names: Vec<&str> = k.params.iter().map(|p| p.name.name.as_str()).collect();
+        let d = Diagnostic::error(
+            codes::WRONG_ARGUMENTS,
+            span,
+            format!("`{}` takes {}, {given} given", k.name.name, labels::count(names.len(), "argument", "arguments")),
+        )
+        .with_secondary(k.name.span, format!("{}({})", k.name.name, names.join(", ")));
+        self.report(d)
+    }
+}
+
+/// The extents in a tensor's type, one for each mode; `None` where only its layout's value says how many there are.
+fn axes(ty: &Expr, is_value: impl Fn(&Name) -> bool) -> Option<Vec<&Expr>> {
+    let ExprKind::Index(_, dims) = &*ty.kind else { return Some(Vec::new()) };
+    let [one] = &dims[..] else { return Some(dims.iter().map(|d| &d.value).collect()) };
+    match &*one.value.kind {
+        ExprKind::Layout(shape, _) => Some(match &*shape.kind {
+            ExprKind::Tuple(list) => list.iter().collect(),
+            ExprKind::Paren(e) => vec![e],
+            _ => vec![shape],
+        }),
+        ExprKind::Name(n) if is_value(n) => None,
+        ExprKind::Call(..) => None,
+        _ => Some(vec![&one.value]),
+    }
+}
+
+/// Does nothing in it belong to the elaboration that made it?
+fn is_static(a: &ptoc_layout::Value) -> bool {
+    use ptoc_layout::Value as V;
+    match a {
+        V::Layout(l) => l.is_static(),
+        V::Composed(c) => c.layout.is_static() && c.offset.as_const().is_some(),
+        V::Swizzle(_) => true,
+        _ => false,
+    }
+}

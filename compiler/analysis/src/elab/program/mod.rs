@@ -1,0 +1,239 @@
+//! Programs: kernels launched in order, over the program's arguments and tensors of its own. Everything about a launch
+//! but the contents is known here: extents are constants, so a program is elaborated for given dimensions, and what
+//! decides over its launches is evaluated.
+
+mod launch;
+mod places;
+mod stmts;
+
+use super::env::Binding;
+use super::signature::{ArgDim, Instance, ScalarArg, TensorArg};
+use super::{ElabResult, Elaborator, ErrorReported};
+use crate::value::Val;
+use crate::{Bindings, ElaborationOutcome};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::{ElementPlacement, TensorDir, TensorId};
+use ptoc_isa::Target;
+use ptoc_names::{ItemId, Modules};
+use ptoc_syntax::ast::*;
+use ptoc_tensor::DType;
+use rustc_hash::FxHashMap;
+
+/// A tensor that a program makes.
+#[derive(Clone, Debug)]
+pub struct ProgramTensor {
+    /// The name.
+    pub name: Name,
+    /// Element type.
+    pub dtype: DType,
+    /// Extents.
+    pub shape: Vec<i64>,
+    /// Every element's first value, as bits; `None`: written before it is read.
+    pub fill: Option<u64>,
+    /// Where it is in the memory of a PIM target.
+    pub place: Option<ElementPlacement>,
+    /// The declaration.
+    pub span: Span,
+}
+
+/// What a launch gets for a tensor argument.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TensorSource {
+    /// An argument of the program, by position in [`ProgramInstance::tensors`].
+    Arg(usize),
+    /// A tensor of the program, by position in [`ProgramInstance::locals`].
+    Local(usize),
+}
+
+/// One launch.
+#[derive(Debug)]
+pub struct ProgramStep {
+    /// The kernel.
+    pub instance: Instance,
+    /// Its item.
+    pub kernel: ItemId,
+    /// What it was elaborated with.
+    pub bindings: Bindings,
+    /// One source for each of the instance's tensors.
+    pub tensors: Vec<TensorSource>,
+    /// Scalar arguments that are given, as bits.
+    pub scalars: Vec<(Name, u64)>,
+    /// Tensors of the kernel that have their placement from elsewhere in the program.
+    pub elsewhere: Vec<TensorId>,
+    /// The call.
+    pub span: Span,
+}
+
+/// A program for given dimensions.
+#[derive(Debug)]
+pub struct ProgramInstance {
+    /// The name.
+    pub name: Name,
+    /// Tensor arguments.
+    pub tensors: Vec<TensorArg>,
+    /// Scalar arguments.
+    pub scalars: Vec<ScalarArg>,
+    /// Tensors of its own, in order of declaration.
+    pub locals: Vec<ProgramTensor>,
+    /// Launches in order.
+    pub steps: Vec<ProgramStep>,
+    /// Dimensions that it was elaborated for.
+    pub fixed: Vec<(Name, i64)>,
+}
+
+/// Where a tensor is.
+struct Placed {
+    source: TensorSource,
+    place: ElementPlacement,
+    /// Who says so.
+    said: Span,
+    /// What it says it with.
+    defaults: Vec<DefaultConst>,
+}
+
+/// A const parameter that a placement uses and the launch does not give: its value is the default.
+#[derive(Clone)]
+struct DefaultConst {
+    name: Name,
+    span: Span,
+    kernel: Name,
+}
+
+#[derive(Default)]
+struct Parts {
+    sources: Vec<(TensorId, TensorSource, TensorDir, Name)>,
+    locals: Vec<ProgramTensor>,
+    steps: Vec<ProgramStep>,
+    /// Tensors that have a value by now: inputs, filled ones, and what a launch has written.
+    written: Vec<TensorSource>,
+    /// Where tensors are, and who says so: their declaration, or the first kernel that places its parameter.
+    places: Vec<Placed>,
+    /// Kernels that were elaborated, by what they were elaborated with: iterations of a loop launch the same.
+    instances: FxHashMap<(ItemId, String), Instance>,
+    /// Declarations of `var` that are in scope or were.
+    vars: Vec<Span>,
+    /// A launch was refused: who writes what is not known any more.
+    failed: bool,
+    /// Extents of its own tensors depend on dimensions that are not known: launches are looked at, and nothing is
+    /// produced.
+    waiting: bool,
+}
+
+/// Elaborates the program `id` and every kernel that it launches.
+pub fn instantiate_program(
+    modules: &Modules,
+    id: ItemId,
+    target: &Target,
+    bindings: &Bindings,
+) -> ElaborationOutcome<ProgramInstance> {
+    let mut bindings = bindings.clone();
+    for (n, v) in bindings.dims.clone() {
+        bindings.fixed.insert(n, v);
+    }
+    let mut e = Elaborator::new(modules, target, &bindings, id);
+    let result = e.program(id);
+    e.explain(result.is_err());
+    let waits = std::mem::take(&mut e.waits);
+    let mut diagnostics = std::mem::take(&mut e.diags);
+    let errors = diagnostics.iter().any(Diagnostic::is_error);
+    if !errors && let Some((_, at)) = waits.first() {
+        let list = waits.iter().map(|w| format!("-D {}=..", w.0)).collect::<Vec<_>>().join(" ");
+        diagnostics.push(
+            Diagnostic::note(codes::DEPENDS_ON_DIMENSION, *at, "a program is checked for given dimensions")
+                .with_label("not checked beyond here")
+                .with_help(format!("give them: `{list}`")),
+        );
+    }
+    let result = if errors || !waits.is_empty() { None } else { result.ok() };
+    ElaborationOutcome { result, diagnostics, waits: waits.into_iter().map(|w| w.0).collect(), names: e.name_facts() }
+}
+
+impl ProgramInstance {
+    /// The kernels that it launches, each once, with what they were elaborated with.
+    pub fn kernels(self) -> Vec<(Instance, ItemId, Bindings)> {
+        let mut out: Vec<(Instance, ItemId, Bindings)> = Vec::new();
+        for s in self.steps {
+            if !out.iter().any(|(known, ..)| known.kernel == s.instance.kernel) {
+                out.push((s.instance, s.kernel, s.bindings));
+            }
+        }
+        out
+    }
+}
+
+impl Placed {
+    /// A tensor's declaration says where it is.
+    fn declared(source: TensorSource, place: &ElementPlacement, said: Span) -> Placed {
+        Placed { source, place: place.clone(), said, defaults: Vec::new() }
+    }
+}
+
+impl Elaborator<'_> {
+    fn program(&mut self, id: ItemId) -> ElabResult<ProgramInstance> {
+        let modules = self.modules;
+        let ItemKind::Program(k) = &modules.item(id).kind else { return Err(ErrorReported) };
+        self.env.push_frame();
+        self.kernel_statics(k)?;
+        let (tensors, scalars, arguments) = self.arguments(k);
+        arguments?;
+        // Scalars are constants here: from `-D`, or the default.
+        for s in &scalars {
+            let bits = s.given.or_else(|| {
+                let p = self.b.kernel().scalars.iter().find(|p| p.name == s.name)?;
+                self.b.const_of(p.default?).map(|c| c.bits)
+            });
+            match bits {
+                Some(bits) => {
+                    let v = self.constant(ptoc_ir::tile::Const { ty: s.ty, bits });
+                    self.env.define(s.name.clone(), Binding::Let(Val::Scalar(v)), s.span);
+                }
+                None => self.waits.push((s.name.clone(), s.span)),
+            }
+        }
+        self.wheres(k)?;
+        self.argument_places(k)?;
+        self.in_prologue = false;
+        let mut parts = Parts::default();
+        for (i, t) in tensors.iter().enumerate() {
+            parts.sources.push((t.id, TensorSource::Arg(i), t.dir, t.name.clone()));
+            if let Some(place) = &self.b.kernel().tensors[t.id].place {
+                parts.places.push(Placed::declared(TensorSource::Arg(i), place, t.span));
+            }
+            if t.dir != TensorDir::Out {
+                parts.written.push(TensorSource::Arg(i));
+            }
+        }
+        self.env.push();
+        let failed = self.program_stmts(&k.body, &mut parts).is_err();
+        self.env.pop();
+        self.env.pop_frame();
+        if failed || parts.waiting {
+            return Err(ErrorReported);
+        }
+        for (i, t) in tensors.iter().enumerate() {
+            if !parts.written.contains(&TensorSource::Arg(i)) {
+                let d = Diagnostic::error(codes::TENSOR_UNWRITTEN, t.span, format!("no launch writes `{}`", t.name))
+                    .with_label("an `out` argument")
+                    .with_help("pass it to a kernel that writes it, or declare it `inout`");
+                return self.report(d);
+            }
+        }
+        Self::spread_places(&mut parts);
+        let fixed = self.bindings.fixed.iter().map(|(n, v)| (n.clone(), *v)).collect();
+        Ok(ProgramInstance {
+            name: k.name.name.clone(),
+            tensors,
+            scalars,
+            locals: parts.locals,
+            steps: parts.steps,
+            fixed,
+        })
+    }
+}
+
+impl ArgDim {
+    /// Whether it is this dimension.
+    pub fn is_dim(&self, name: &str) -> bool {
+        matches!(self, ArgDim::Dim(n) if n == name)
+    }
+}

@@ -1,0 +1,314 @@
+//! Statements of a program: declarations, launches, and what decides over launches. Conditions and ranges are evaluated
+//! while the program is elaborated, so a loop is the launches of its iterations, one behind the other.
+
+use super::{Parts, Placed, ProgramTensor, TensorSource};
+use crate::elab::env::Binding;
+use crate::elab::{ElabResult, Elaborator, ErrorReported};
+use crate::value::Val;
+use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_ir::tile::TensorDir;
+use ptoc_syntax::ast::*;
+
+/// What comes behind a statement.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flow {
+    /// The next one.
+    Next,
+    /// The end of the loop.
+    Break,
+    /// The loop's next iteration.
+    Continue,
+}
+
+/// The help for statements that programs do not have.
+const ONLY_KERNELS: &str = "put this into a kernel; a program has `let`, `var`, `for`, `while`, `if` and launches";
+
+impl Elaborator<'_> {
+    /// A block in a scope of its own.
+    pub(super) fn program_block(&mut self, b: &Block, parts: &mut Parts) -> ElabResult<Flow> {
+        self.env.push();
+        let flow = self.program_stmts(b, parts);
+        self.env.pop();
+        flow
+    }
+
+    /// Statements; those after an error are still looked at.
+    pub(super) fn program_stmts(&mut self, b: &Block, parts: &mut Parts) -> ElabResult<Flow> {
+        let mut failed = false;
+        for s in &b.stmts {
+            match self.program_stmt(s, parts) {
+                Ok(Flow::Next) => {}
+                Ok(_) if failed => break,
+                Ok(flow) => return Ok(flow),
+                Err(ErrorReported) => failed = true,
+            }
+        }
+        if let Some(e) = &b.tail {
+            failed |= self.launch_stmt(e, parts).is_err();
+        }
+        if failed { Err(ErrorReported) } else { Ok(Flow::Next) }
+    }
+
+    fn program_stmt(&mut self, s: &Stmt, parts: &mut Parts) -> ElabResult<Flow> {
+        self.step(s.span)?;
+        let done = |()| Flow::Next;
+        match &s.kind {
+            StmtKind::Let { names, value, .. } if matches!(&*value.kind, ExprKind::Tensor { .. }) => {
+                for n in names {
+                    let v = self.local_tensor(n, value, parts);
+                    self.env.define(n.name.clone(), Binding::Let(v.as_ref().map_or(Val::Poison, Clone::clone)), n.span);
+                    v?;
+                }
+                Ok(Flow::Next)
+            }
+            StmtKind::Let { .. } | StmtKind::LetTuple { .. } | StmtKind::Const(_) => self.stmt(s).map(done),
+            StmtKind::Var { name, ty, value } => {
+                let v = match &*value.kind {
+                    ExprKind::Tensor { .. } => self.local_tensor(name, value, parts),
+                    _ => self.variable_value(ty.as_ref(), value),
+                };
+                parts.vars.push(name.span);
+                let known = v.as_ref().map_or(Val::Poison, Clone::clone);
+                self.env.define(name.name.clone(), Binding::Let(known), name.span);
+                v.map(|_| Flow::Next)
+            }
+            StmtKind::Assign { target, value } => self.program_assign(target, value, parts).map(done),
+            StmtKind::OpAssign { target, op, value, .. } => {
+                let depth = target.depth.max(value.depth) + 1;
+                let kind = Box::new(ExprKind::Binary(*op, target.clone(), value.clone()));
+                let sum = Expr { kind, span: s.span, depth };
+                self.program_assign(target, &sum, parts).map(done)
+            }
+            StmtKind::Expr(e) => self.launch_stmt(e, parts).map(done),
+            StmtKind::If(i) => self.program_if(i, parts),
+            StmtKind::For { attrs, .. } if !attrs.is_empty() => self.not_yet(attrs[0].span, "attributes of loops"),
+            StmtKind::For { var, range, body, .. } => self.program_for(var, range, body, parts).map(done),
+            StmtKind::While { cond, body } => self.program_while(cond, body, parts).map(done),
+            StmtKind::Break => Ok(Flow::Break),
+            StmtKind::Continue => Ok(Flow::Continue),
+            StmtKind::Error => Err(ErrorReported),
+            _ => {
+                let message = "a program declares tensors and launches kernels";
+                self.report(Diagnostic::error(codes::TYPE_MISMATCH, s.span, message).with_help(ONLY_KERNELS))
+            }
+        }
+    }
+
+    fn launch_stmt(&mut self, e: &Expr, parts: &mut Parts) -> ElabResult<()> {
+        let launched = self.launch(e, parts);
+        parts.failed |= launched.is_err();
+        launched
+    }
+
+    /// The value of a `var`, which is known like everything else that decides over launches.
+    fn variable_value(&mut self, ty: Option<&Expr>, value: &Expr) -> ElabResult<Val> {
+        let mut v = self.expr(value)?;
+        if let Some(t) = ty {
+            let ty = self.scalar_type(t)?;
+            v = Val::Scalar(self.scalar_of(&v, ty, value.span)?);
+        }
+        match v {
+            Val::Poison => Err(ErrorReported),
+            Val::Scalar(x) if self.b.const_of(x).is_none() => {
+                self.static_int(&v, value.span, "the value of a `var` of a program")?;
+                Ok(v)
+            }
+            _ => Ok(v),
+        }
+    }
+
+    fn program_assign(&mut self, target: &Expr, value: &Expr, parts: &mut Parts) -> ElabResult<()> {
+        let ExprKind::Name(n) = &*target.kind else {
+            let d = Diagnostic::error(codes::NOT_ASSIGNABLE, target.span, "a program assigns to its `var`s alone")
+                .with_label("no `var`")
+                .with_help("kernels write tensors: launch one that stores this");
+            return self.report(d);
+        };
+        let Some((known, at)) = self.env.get(n).map(|(b, s)| (b.clone(), s)) else { return Err(ErrorReported) };
+        if !parts.vars.contains(&at) {
+            let v = match known {
+                Binding::Let(Val::Poison) => return Err(ErrorReported),
+                Binding::Let(v) => v,
+                Binding::Var(..) => return Err(ErrorReported),
+            };
+            return self.unchanging(n, &v, target.span, at);
+        }
+        // A number stays of the type that the declaration gave it.
+        let v = match known {
+            Binding::Let(Val::Scalar(x)) => {
+                let ty = self.ty(x);
+                let v = self.expr(value)?;
+                Val::Scalar(self.scalar_of(&v, ty, value.span)?)
+            }
+            _ => self.variable_value(None, value)?,
+        };
+        self.env.assign(n, v);
+        Ok(())
+    }
+
+    fn program_if(&mut self, i: &IfStmt, parts: &mut Parts) -> ElabResult<Flow> {
+        match (self.decided(&i.cond)?, i.els.as_deref()) {
+            (true, _) => self.program_block(&i.then, parts),
+            (false, Some(Else::Block(b))) => self.program_block(b, parts),
+            (false, Some(Else::If(i, _))) => self.program_if(i, parts),
+            (false, None) => Ok(Flow::Next),
+        }
+    }
+
+    /// A condition over constants, dimensions and scalar arguments.
+    fn decided(&mut self, cond: &Expr) -> ElabResult<bool> {
+        let v = self.expr(cond)?;
+        let x = match v {
+            Val::Bool(b) => return Ok(b),
+            Val::Poison => return Err(ErrorReported),
+            v => self.bool_of(&v, cond.span)?,
+        };
+        if let Some(c) = self.b.const_of(x) {
+            return Ok(c.bits != 0);
+        }
+        let open: Vec<Name> = self.dims.values().filter(|n| !self.bindings.dims.contains_key(*n)).cloned().collect();
+        if open.is_empty() && self.waits.is_empty() {
+            let d =
+                Diagnostic::error(codes::NOT_CONSTANT, cond.span, "a program decides by what is known before it runs")
+                    .with_label("known when it runs")
+                    .with_note("constants, dimensions and scalar arguments are known")
+                    .with_help("decide it in a kernel, which reads the tensor");
+            return self.report(d);
+        }
+        for n in open {
+            if !self.waits.iter().any(|(w, _)| *w == n) {
+                self.waits.push((n, cond.span));
+            }
+        }
+        Err(ErrorReported)
+    }
+
+    fn program_for(&mut self, var: &Ident, range: &Expr, body: &Block, parts: &mut Parts) -> ElabResult<()> {
+        let known = |s: &mut Self, x| {
+            let i = s.static_int(&Val::Scalar(x), range.span, "the range of a loop in a program")?;
+            i64::try_from(i).map_err(|_| ErrorReported)
+        };
+        let (lo, hi, tiles) = match self.range(range)? {
+            Val::List(items) => {
+                for v in items {
+                    if self.iteration(var, v, body, parts)? == Flow::Break {
+                        break;
+                    }
+                }
+                return Ok(());
+            }
+            Val::Range(lo, hi) => (known(self, lo)?, known(self, hi)?, None),
+            Val::Tiles(t) => (0, known(self, t.count)?, Some(t)),
+            Val::Block(b) => match &b.place {
+                Some(p) => (known(self, p.start)?, known(self, p.end)?, None),
+                None => (0, known(self, b.len)?, None),
+            },
+            other => return self.not_looped(&other, range),
+        };
+        for i in lo..hi {
+            let i = self.idx(i);
+            let v = match &tiles {
+                Some(t) => self.block_at(t, i, range.span),
+                None => Val::Scalar(i),
+            };
+            if self.iteration(var, v, body, parts)? == Flow::Break {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn iteration(&mut self, var: &Ident, v: Val, body: &Block, parts: &mut Parts) -> ElabResult<Flow> {
+        self.step(body.span)?;
+        self.env.push();
+        self.env.define(var.name.clone(), Binding::Let(v), var.span);
+        self.fuel.unrolling += 1;
+        let flow = self.program_block(body, parts);
+        self.fuel.unrolling -= 1;
+        self.env.pop();
+        flow
+    }
+
+    fn program_while(&mut self, cond: &Expr, body: &Block, parts: &mut Parts) -> ElabResult<()> {
+        while self.decided(cond)? {
+            self.step(cond.span)?;
+            self.fuel.unrolling += 1;
+            let flow = self.program_block(body, parts);
+            self.fuel.unrolling -= 1;
+            if flow? == Flow::Break {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn local_tensor(&mut self, n: &Ident, e: &Expr, parts: &mut Parts) -> ElabResult<Val> {
+        let ExprKind::Tensor { ty, at, over, fill } = &*e.kind else { return Err(ErrorReported) };
+        let ExprKind::Index(base, dims) = &*ty.kind else {
+            let d = Diagnostic::error(codes::BAD_PARAMETER_TYPE, ty.span, "expected a tensor type")
+                .with_help("for example `tensor f32[M, N]`");
+            return self.report(d);
+        };
+        let dtype = self.dtype(base)?;
+        let mut shape = Vec::new();
+        let mut values = Vec::new();
+        for d in dims {
+            let v = self.expr(&d.value)?;
+            let i = match self.static_int(&v, d.value.span, "an extent of a tensor") {
+                Ok(i) => i,
+                // What is not there yet is not there for any extent.
+                Err(ErrorReported) if !self.waits.is_empty() => {
+                    parts.waiting = true;
+                    shape.push(1);
+                    let extent = self.index_of(&v, d.value.span)?;
+                    values.push(extent);
+                    continue;
+                }
+                Err(ErrorReported) => return Err(ErrorReported),
+            };
+            let Ok(i) = i64::try_from(i).map_err(|_| ()).and_then(|i| if i < 0 { Err(()) } else { Ok(i) }) else {
+                return self.error(codes::BAD_EXTENT, d.value.span, format!("an extent of {i}"));
+            };
+            shape.push(i);
+            values.push(self.idx(i));
+        }
+        if shape.iter().try_fold(1i64, |a, b| a.checked_mul(*b)).is_none_or(|n| n > 1 << 40) {
+            return self.error(codes::BAD_EXTENT, ty.span, "the tensor has more elements than memory could hold");
+        }
+        let fill = match fill {
+            None => None,
+            Some(f) => {
+                let v = self.expr(f)?;
+                let x = self.scalar_of(&v, ptoc_ir::tile::Ty::D(dtype), f.span)?;
+                match self.b.const_of(x) {
+                    Some(c) => Some(c.bits),
+                    None => return self.error(codes::NOT_CONSTANT, f.span, "`fill` must be a constant"),
+                }
+            }
+        };
+        let id = self.b.tensor(ptoc_ir::tile::TensorData {
+            name: n.name.clone(),
+            dtype,
+            dir: TensorDir::InOut,
+            shape: values.clone(),
+            optional: false,
+            place: None,
+            disjoint: false,
+            stored: None,
+            span: n.span,
+        });
+        if let Some(at) = at {
+            self.tensor_place(id, &n.name, at, over.as_ref())?;
+        }
+        parts.sources.push((id, TensorSource::Local(parts.locals.len()), TensorDir::InOut, n.name.clone()));
+        if fill.is_some() {
+            parts.written.push(TensorSource::Local(parts.locals.len()));
+        }
+        let place = self.b.kernel().tensors[id].place.clone();
+        if let Some(place) = &place {
+            parts.places.push(Placed::declared(TensorSource::Local(parts.locals.len()), place, n.span));
+        }
+        parts.locals.push(ProgramTensor { name: n.name.clone(), dtype, shape, fill, place, span: n.span });
+        Ok(Val::View(self.whole(id, dtype, &values, n.span).into()))
+    }
+}
