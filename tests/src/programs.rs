@@ -116,8 +116,7 @@ pub fn kernels_of(path: &Path, text: &str) -> Vec<Placed> {
             let Ok(bindings) = session.bindings(&entry, &unit) else { continue };
             let instances: Vec<_> = if entry.program {
                 let program = session.instantiate_program(&unit, entry.id, &bindings, Waiting::IsError);
-                let steps = program.into_iter().flat_map(|p| p.steps);
-                steps.map(|s| (s.instance, s.kernel, s.bindings)).collect()
+                program.into_iter().flat_map(|p| p.kernels()).collect()
             } else {
                 let instance = session.instantiate(&unit, entry.id, &bindings, Waiting::IsError);
                 instance.into_iter().map(|i| (i, entry.id, bindings.clone())).collect()
@@ -143,9 +142,8 @@ impl Prepared {
         let step = self.plan.steps.first()?;
         let mut tensors = Vec::new();
         for (i, &source) in step.tensors.iter().enumerate() {
-            let (TensorSource::Arg(arg), None) = (source, step.storage.get(i).and_then(Option::as_ref)) else {
-                return None;
-            };
+            let laid = step.storage.get(i).and_then(Option::as_ref);
+            let (TensorSource::Arg(arg), None, None) = (source, laid, &step.windows[i]) else { return None };
             let t = &self.before[arg];
             let shape = t.shape().iter().map(|&n| n as u64).collect();
             tensors.push(TensorArg { dtype: t.dtype(), shape, data: t.bytes().to_vec() });

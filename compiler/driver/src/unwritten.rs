@@ -6,6 +6,7 @@ use ptoc_analysis::{ProgramInstance, ProgramStep, TensorSource};
 use ptoc_checks::blocks;
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
 use ptoc_ir::tile::{Kernel, TensorDir, TensorId};
+use ptoc_layout::Storage;
 use ptoc_syntax::ast::Name;
 
 /// A tensor that a launch leaves unwritten in part, or may.
@@ -21,6 +22,8 @@ struct Left {
 pub(crate) struct UnwrittenLaunch {
     kernel: Kernel,
     tensors: Vec<TensorSource>,
+    /// Those of which it gets a window.
+    windows: Vec<bool>,
     span: Span,
     /// Its dimensions, where they are known.
     dims: Option<Vec<i64>>,
@@ -57,11 +60,16 @@ impl Unwritten {
 
     /// A launch, before the passes take its kernel.
     pub fn of(&self, step: &ProgramStep) -> UnwrittenLaunch {
-        let shapes: Option<Vec<Vec<usize>>> = step.tensors.iter().map(|s| self.tensor(*s).1.clone()).collect();
+        let shape = |(source, window): (&TensorSource, &Option<Storage>)| match window {
+            Some(window) => window.shape().iter().map(|&n| usize::try_from(n).ok()).collect(),
+            None => self.tensor(*source).1.clone(),
+        };
+        let shapes: Option<Vec<Vec<usize>>> = step.tensors.iter().zip(&step.windows).map(shape).collect();
         let given = |name: &Name| step.scalars.iter().find(|(n, _)| n == name).map(|(_, bits)| *bits);
         UnwrittenLaunch {
             kernel: step.instance.kernel.clone(),
             tensors: step.tensors.clone(),
+            windows: step.windows.iter().map(Option::is_some).collect(),
             span: step.span,
             dims: shapes.map(|shapes| launch::step_dims(&step.instance, &shapes)),
             scalars: step.instance.scalars.iter().map(|s| given(&s.name).or(s.given)).collect(),
@@ -84,9 +92,10 @@ impl Unwritten {
         let written = step.dims.as_ref().and_then(|dims| blocks::written(kernel, dims, &step.scalars, &budget));
         session.budget.settle(&budget);
         let writes = |tensor: TensorId| written.as_ref()?.get(&tensor).cloned();
-        for ((id, t), source) in kernel.tensors.iter().zip(&step.tensors) {
+        for (((id, t), source), window) in kernel.tensors.iter().zip(&step.tensors).zip(&step.windows) {
             let before = self.left.iter().position(|l| l.source == *source).map(|at| self.left.swap_remove(at));
-            let own = writes(id);
+            // Elements of a window are not those of its tensor.
+            let own = writes(id).filter(|_| !window);
             let earlier = before.as_ref().and_then(|l| l.written.clone());
             let written = match (&before, own, earlier) {
                 (Some(_), Some(own), Some(earlier)) if own.len() == earlier.len() => {

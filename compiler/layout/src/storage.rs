@@ -136,7 +136,8 @@ impl Storage {
         Storage::of_numbers(&modes, swizzle, offset)
     }
 
-    fn of_numbers(
+    /// Extent and stride of each leaf, mode by mode, the first of a mode fastest.
+    pub fn of_numbers(
         modes: &[Vec<(i128, i128)>],
         swizzle: Option<Swizzle>,
         offset: i128,
@@ -219,8 +220,14 @@ impl Storage {
         out
     }
 
+    /// Where it begins, if its elements lie side by side in C order.
+    pub fn contiguous(&self) -> Option<u64> {
+        let side_by_side = self.swizzle.is_none() && matches!(self.axes()[..], [] | [(_, 1)]);
+        side_by_side.then_some(self.offset)
+    }
+
     /// Calls `f` with the place and the number of elements of each run in C order. A run is elements side by side.
-    fn runs(&self, mut f: impl FnMut(usize, usize)) {
+    pub fn runs(&self, mut f: impl FnMut(usize, usize)) {
         if self.size == 0 {
             return;
         }

@@ -76,7 +76,7 @@ impl<'s> Holes<'s> {
     }
 
     fn bytes<'t>(&self, used: &'t mut Used<'_>, buffers: &'t mut [Option<Tensor>], tensor: usize) -> &'t mut [u8] {
-        used.held(self.step.tensors[tensor], &mut buffers[tensor]).bytes_mut()
+        self.step.bytes(tensor, used, buffers)
     }
 
     fn dtype(&self, tensor: TensorId) -> DType {
@@ -154,19 +154,25 @@ impl<'s> Holes<'s> {
                 }
             }
             if let Some(&at) = holes.first() {
-                let first = self.coordinates(used, self.tensors[n], at);
+                let first = self.coordinates(self.tensors[n], at);
                 out.push(Unwritten { tensor: self.tensors[n], count: holes.len() as u64, first });
             }
         }
         Ok(out)
     }
 
-    fn coordinates(&self, used: &mut Used<'_>, tensor: TensorId, at: usize) -> Vec<u64> {
+    fn coordinates(&self, tensor: TensorId, at: usize) -> Vec<u64> {
         if let Some(place) = self.step.storage[slot(tensor)].as_ref().and_then(|s| s.coordinate_at(at as u64)) {
             return place;
         }
-        let array = used.get(self.step.tensors[slot(tensor)]);
-        array.unravel(at).into_iter().map(|n| n as u64).collect()
+        let mut rest = at;
+        let mut out: Vec<u64> = Vec::new();
+        for &extent in self.step.shapes[slot(tensor)].iter().rev() {
+            out.push((rest % extent.max(1)) as u64);
+            rest /= extent.max(1);
+        }
+        out.reverse();
+        out
     }
 }
 

@@ -5,7 +5,7 @@ use crate::launch::{BackendLaunch, Plan, RunOptions, Timed, Total, pipe_stats, u
 use crate::session::{Failed, Session};
 use ptoc_diagnostics::{Diagnostic, SourceMap};
 use ptoc_interp::{End, Trap};
-use ptoc_ir::tile::{Kernel, SyncMode, TensorId};
+use ptoc_ir::tile::{Kernel, SyncMode, TensorDir, TensorId};
 use ptoc_isa::{Loc, Target};
 use ptoc_passes::pipeline::Pipeline;
 use serde_json::{Map, Value, json};
@@ -76,12 +76,13 @@ pub(super) fn interpret(launch: &mut BackendLaunch<'_, '_>) -> Result<Ending, Bo
         None => &mut silent,
     };
     let mut args = Vec::new();
-    for (&source, buffer) in step.tensors.iter().zip(buffers.iter()) {
-        let t = buffer.as_ref().unwrap_or(used.get(source));
-        let shape = t.shape().iter().map(|&n| n as u64).collect();
+    for argument in 0..step.tensors.len() {
+        let shape = buffers[argument].as_ref().map_or(&step.shapes[argument][..], |buffer| buffer.shape());
+        let shape = shape.iter().map(|&n| n as u64).collect();
+        let bytes = step.bytes(argument, used, buffers);
         // What exceeds the memory is refused before anyone looks at the data.
-        let data = if t.bytes().len() as u64 > MEMORY { Vec::new() } else { t.bytes().to_vec() };
-        args.push(ptoc_interp::TensorArg { dtype: t.dtype(), shape, data });
+        let data = if bytes.len() as u64 > MEMORY { Vec::new() } else { bytes.to_vec() };
+        args.push(ptoc_interp::TensorArg { dtype: step.dtype(argument), shape, data });
     }
     let target = ptoc_placement::memories::seen_by(&step.kernel, &session.target).into_owned();
     let capacity = Loc::ALL.into_iter().map(|loc| (loc, target.memory(loc).capacity)).collect();
@@ -112,8 +113,9 @@ pub(super) fn interpret(launch: &mut BackendLaunch<'_, '_>) -> Result<Ending, Bo
         Err(End::Stopped) => return Ok(Ending::Stopped),
         Err(End::Trap(trap)) => return Err(Box::new(step.debug.trapped_in(&step.kernel, blamed(kernel, &trap)))),
     };
-    for ((arg, &source), buffer) in call.tensors.iter().zip(&step.tensors).zip(buffers.iter_mut()) {
-        buffer.as_mut().unwrap_or(used.get(source)).bytes_mut().copy_from_slice(&arg.data);
+    let written = step.kernel.tensors.values().map(|t| t.dir != TensorDir::In);
+    for ((argument, arg), _) in call.tensors.iter().enumerate().zip(written).filter(|(_, written)| *written) {
+        step.bytes(argument, used, buffers).copy_from_slice(&arg.data);
     }
     for u in &outcome.unwritten {
         session.diagnostics.push(unwritten(step, u));

@@ -3,6 +3,7 @@
 use super::arrays::{Arrays, for_argument};
 use super::bind::{bind_dimensions, describe};
 use super::random::Bounds;
+use super::tensors::ArgWindow;
 use crate::files::{ArrayFile, numpy_name};
 use crate::session::{self, CompilationUnit, EntryPoint, Failed, RepairOrigin, Session, Waiting};
 use indexmap::IndexMap;
@@ -58,6 +59,10 @@ pub struct PlannedLaunch {
     pub module: Option<Rc<Module>>,
     /// Where each tensor argument comes from.
     pub tensors: Vec<TensorSource>,
+    /// Which elements of it the launch gets, where that is not all of it.
+    pub windows: Vec<Option<ArgWindow>>,
+    /// Extents of what it gets.
+    pub shapes: Vec<Vec<usize>>,
     /// How each tensor argument lies in the kernel's memory, where that is not its C order.
     pub storage: Vec<Option<Storage>>,
     /// Values of the symbolic dimensions, in the kernel's order.
@@ -187,7 +192,7 @@ impl Plan {
         let before = std::mem::take(&mut session.diagnostics);
         let made = PlannedLaunch::new(session, instance, &origin, &declared, dims, &scalars);
         let told = std::mem::replace(&mut session.diagnostics, before);
-        let (mut step, shapes) = match made {
+        let mut step = match made {
             Ok(made) => made,
             Err(failed) => {
                 session.diagnostics.extend(told.iter().cloned());
@@ -200,11 +205,13 @@ impl Plan {
         session.diagnostics.extend(told.iter().filter(|d| !(proved && doubt(d))).cloned());
         let arguments: Vec<Argument> = declared
             .iter()
-            .zip(shapes)
+            .zip(step.shapes.iter().cloned())
             .map(|(t, shape)| Argument { name: t.name.clone(), dtype: t.dtype, dir: t.dir, shape, span: t.span })
             .collect();
         check_shapes(session, entry, &arguments, arrays)?;
-        let step = PlannedLaunch { tensors: (0..arguments.len()).map(TensorSource::Arg).collect(), ..step };
+        let tensors = (0..arguments.len()).map(TensorSource::Arg).collect();
+        let windows = arguments.iter().map(|_| None).collect();
+        let step = PlannedLaunch { tensors, windows, ..step };
         let ints = step.params();
         let specification = Specification {
             ensures: zip_spans(ensures, &entry.item.ensures, entry.item.name.span),
@@ -249,14 +256,20 @@ impl Plan {
         check_shapes(session, entry, &arguments, arrays)?;
         let mut steps = Vec::new();
         for s in program.steps {
-            let shapes: Vec<Vec<usize>> =
-                s.tensors.iter().map(|t| source_shape(*t, &arguments, &program.locals)).collect();
+            let whole = |t: &TensorSource| source_shape(*t, &arguments, &program.locals);
+            let passed = s.tensors.iter().zip(&s.windows);
+            let shapes: Vec<Vec<usize>> = passed
+                .map(|(t, window)| match window {
+                    Some(window) => window.shape().iter().map(|&n| n as usize).collect(),
+                    None => whole(t),
+                })
+                .collect();
             let dims = step_dims(&s.instance, &shapes);
             let scalars = given_scalars(session, &s.instance.scalars, &s.scalars, s.span)?;
             let declared = s.instance.tensors.clone();
             let origin = RepairOrigin { unit, kernel: s.kernel, bindings: &s.bindings };
-            let (step, wanted) = PlannedLaunch::new(session, s.instance, &origin, &declared, dims, &scalars)?;
-            for ((have, want), t) in shapes.iter().zip(&wanted).zip(&declared) {
+            let step = PlannedLaunch::new(session, s.instance, &origin, &declared, dims, &scalars)?;
+            for ((have, want), t) in shapes.iter().zip(&step.shapes).zip(&declared) {
                 if have != want {
                     let message =
                         format!("`{}` must be {}{want:?}, and this launch gives it {have:?}", t.name, t.dtype);
@@ -266,7 +279,9 @@ impl Plan {
                 }
             }
             let elsewhere = s.elsewhere.iter().map(|t| t.as_u32()).collect();
-            steps.push(PlannedLaunch { tensors: s.tensors, elsewhere, span: s.span, ..step });
+            let windows = s.windows.into_iter().zip(&declared).map(|(w, t)| w.map(|w| ArgWindow::new(w, t.dtype)));
+            let windows = windows.collect();
+            steps.push(PlannedLaunch { tensors: s.tensors, windows, elsewhere, span: s.span, ..step });
         }
         Ok(Plan {
             name: program.name,
@@ -346,7 +361,7 @@ fn proved_for_these(session: &mut Session, origin: &RepairOrigin<'_>) -> bool {
 }
 
 impl PlannedLaunch {
-    /// Runs the passes and the prologue; returns the shapes of the arrays as well.
+    /// Runs the passes and the prologue. Where its tensors are is the caller's to say.
     fn new(
         session: &mut Session,
         mut instance: Instance,
@@ -354,7 +369,7 @@ impl PlannedLaunch {
         declared: &[TensorArg],
         dims: Vec<i64>,
         scalars: &[Option<u64>],
-    ) -> Result<(PlannedLaunch, Vec<Vec<usize>>), Failed> {
+    ) -> Result<PlannedLaunch, Failed> {
         let params: Vec<_> = instance.kernel.scalars.iter().map(|p| p.value).collect();
         let debug = std::mem::take(&mut instance.debug);
         let Some(prepared) = session.prepare_to_run(instance, origin, (&dims, scalars)) else { return Err(Failed) };
@@ -400,6 +415,8 @@ impl PlannedLaunch {
             placement,
             module,
             tensors,
+            windows: Vec::new(),
+            shapes,
             storage,
             dims,
             scalars,
@@ -408,7 +425,7 @@ impl PlannedLaunch {
             span,
             watched,
         };
-        Ok((step, shapes))
+        Ok(step)
     }
 }
 

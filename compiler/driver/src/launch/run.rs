@@ -68,13 +68,6 @@ pub struct BackendLaunch<'l, 't> {
     pub total: &'l mut Total,
 }
 
-impl BackendLaunch<'_, '_> {
-    /// The elements of a tensor argument, in the order of the kernel's memory.
-    pub fn tensor(&mut self, argument: usize) -> &mut Tensor {
-        self.used.held(self.step.tensors[argument], &mut self.buffers[argument])
-    }
-}
-
 /// What the interpreter has seen in all launches.
 #[derive(Default)]
 pub struct Total {

@@ -1,11 +1,13 @@
-//! The tensors of a launch: those that it chooses from, and buffers for those that have a layout of their own.
+//! The tensors of a launch: those that it chooses from, windows of them, and buffers for what does not lie there as the
+//! kernel wants it.
 
 use super::plan::PlannedLaunch;
 use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, codes};
-use ptoc_ir::tile::{TensorData, TensorDir};
-use ptoc_layout::Overlap;
-use ptoc_tensor::Tensor;
+use ptoc_ir::tile::{TensorData, TensorDir, TensorId};
+use ptoc_layout::{Overlap, Storage};
+use ptoc_tensor::{DType, Tensor};
+use std::ops::Range;
 
 /// The tensors that launches choose from.
 pub struct Used<'t> {
@@ -34,38 +36,100 @@ impl<'t> Used<'t> {
         };
         self.slots[number].as_deref_mut().expect("a launch has its tensors")
     }
+}
 
-    /// What a launch works on: the buffer of an argument that has a layout of its own, or the tensor itself.
-    pub fn held<'a>(&'a mut self, source: TensorSource, buffer: &'a mut Option<Tensor>) -> &'a mut Tensor {
-        match buffer {
-            Some(buffer) => buffer,
-            None => self.get(source),
-        }
+/// Elements of a tensor that a launch gets for an argument.
+#[derive(Clone, Debug)]
+pub struct ArgWindow {
+    /// Places in the tensor's C order.
+    pub elements: Storage,
+    /// Its bytes, if the launch can have them in place: elements side by side that begin at a cache line.
+    pub bytes: Option<Range<usize>>,
+}
+
+/// Bytes of a cache line, at which arrays begin: code may rely on it.
+const LINE: usize = 64;
+
+impl ArgWindow {
+    pub(crate) fn new(elements: Storage, dtype: DType) -> ArgWindow {
+        let width = dtype.size();
+        let begin = elements.contiguous().map(|at| at as usize * width).filter(|begin| begin % LINE == 0);
+        let bytes = begin.map(|begin| begin..begin + elements.size() as usize * width);
+        ArgWindow { elements, bytes }
     }
 }
 
 impl PlannedLaunch {
-    /// Is this tensor one that the launch has in a layout of its own?
-    pub(crate) fn lays_out(&self, source: TensorSource) -> bool {
-        self.tensors.iter().zip(&self.storage).any(|(of, storage)| *of == source && storage.is_some())
+    /// What the launch works on for an argument: its buffer, or bytes of the tensor.
+    pub fn bytes<'a>(
+        &self,
+        argument: usize,
+        used: &'a mut Used<'_>,
+        buffers: &'a mut [Option<Tensor>],
+    ) -> &'a mut [u8] {
+        match &mut buffers[argument] {
+            Some(buffer) => buffer.bytes_mut(),
+            None => &mut used.get(self.tensors[argument]).bytes_mut()[self.range(argument)],
+        }
     }
 
-    /// The buffers of the arguments that have a layout, with the arrays in those that the kernel reads.
+    /// The bytes of its tensor that an argument without a buffer is.
+    pub fn range(&self, argument: usize) -> Range<usize> {
+        match &self.windows[argument] {
+            Some(ArgWindow { bytes: Some(range), .. }) => range.clone(),
+            _ => {
+                let elements: usize = self.shapes[argument].iter().product();
+                0..elements * self.dtype(argument).size()
+            }
+        }
+    }
+
+    /// Element type of an argument.
+    pub fn dtype(&self, argument: usize) -> DType {
+        self.kernel.tensors[TensorId::from_u32(argument as u32)].dtype
+    }
+
+    /// Has the launch a buffer for this argument?
+    fn has_buffer(&self, argument: usize) -> bool {
+        let window = &self.windows[argument];
+        self.storage[argument].is_some() || window.as_ref().is_some_and(|w| w.bytes.is_none())
+    }
+
+    /// Is this tensor one of which the launch has elements in a buffer?
+    pub(crate) fn lays_out(&self, source: TensorSource) -> bool {
+        (0..self.tensors.len()).any(|n| self.tensors[n] == source && self.has_buffer(n))
+    }
+
+    /// The buffers of arguments that have a layout, or are windows that are not in place, with what they begin with.
     pub(crate) fn buffers(&self, used: &mut Used<'_>) -> Result<Vec<Option<Tensor>>, Box<Diagnostic>> {
         let mut buffers = Vec::new();
-        for ((t, storage), &source) in self.kernel.tensors.values().zip(&self.storage).zip(&self.tensors) {
-            let Some(storage) = storage else {
-                buffers.push(None);
-                continue;
-            };
-            let array = used.get(source);
-            let length = usize::try_from(storage.len()).unwrap_or(usize::MAX);
-            let mut buffer = Tensor::zeros(array.dtype(), &[length]).map_err(|e| {
+        for (n, t) in self.kernel.tensors.values().take(self.tensors.len()).enumerate() {
+            let failed = |e: ptoc_tensor::TensorError| {
                 let message = format!("the buffer of `{}`: {e}", t.name);
                 Box::new(Diagnostic::error(crate::files::code(e.code()), t.span, message))
-            })?;
+            };
+            if !self.has_buffer(n) {
+                buffers.push(None);
+                continue;
+            }
+            let array = match &self.windows[n] {
+                None => None,
+                Some(window) => {
+                    let mut array = Tensor::zeros(t.dtype, &self.shapes[n]).map_err(failed)?;
+                    let whole = used.get(self.tensors[n]);
+                    window.elements.gather(t.dtype.size(), whole.bytes(), array.bytes_mut());
+                    Some(array)
+                }
+            };
+            let Some(storage) = &self.storage[n] else {
+                buffers.push(array);
+                continue;
+            };
+            let array = array.as_ref().unwrap_or(used.get(self.tensors[n]));
+            let length = usize::try_from(storage.len()).unwrap_or(usize::MAX);
+            let mut buffer = Tensor::zeros(t.dtype, &[length]).map_err(failed)?;
             if t.dir != TensorDir::Out {
-                let width = array.dtype().size();
+                let width = t.dtype.size();
                 storage.scatter(width, array.bytes(), buffer.bytes_mut());
                 if let Some(o) = storage.conflict(width, array.bytes(), buffer.bytes()) {
                     return Err(Box::new(repeated(t, array, &o)));
@@ -78,12 +142,22 @@ impl PlannedLaunch {
 
     /// Reads back what the kernel has written.
     pub(crate) fn collect(&self, used: &mut Used<'_>, buffers: &[Option<Tensor>]) {
-        for (i, t) in self.kernel.tensors.values().enumerate() {
-            if let (true, Some(Some(storage)), Some(Some(buffer)), Some(&source)) =
-                (t.dir != TensorDir::In, self.storage.get(i), buffers.get(i), self.tensors.get(i))
-            {
-                let array = used.get(source);
-                storage.gather(array.dtype().size(), buffer.bytes(), array.bytes_mut());
+        for (n, t) in self.kernel.tensors.values().take(self.tensors.len()).enumerate() {
+            let Some(Some(buffer)) = buffers.get(n) else { continue };
+            if t.dir == TensorDir::In {
+                continue;
+            }
+            let width = t.dtype.size();
+            let whole = used.get(self.tensors[n]);
+            match (&self.storage[n], &self.windows[n]) {
+                (Some(storage), None) => storage.gather(width, buffer.bytes(), whole.bytes_mut()),
+                (None, Some(window)) => window.elements.scatter(width, buffer.bytes(), whole.bytes_mut()),
+                (Some(storage), Some(window)) => {
+                    let mut array = vec![0; storage.size() as usize * width];
+                    storage.gather(width, buffer.bytes(), &mut array);
+                    window.elements.scatter(width, &array, whole.bytes_mut());
+                }
+                (None, None) => {}
             }
         }
     }

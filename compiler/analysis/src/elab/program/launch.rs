@@ -1,6 +1,7 @@
 //! Launches: what a kernel gets for its parameters, and the kernel elaborated for that.
 
-use super::{Parts, ProgramStep, TensorSource};
+use super::windows::{Passed, Written};
+use super::{Parts, ProgramStep, Source};
 use crate::Bindings;
 use crate::elab::signature::{Instance, instantiate, is_tensor};
 use crate::elab::{ElabResult, Elaborator, ErrorReported, labels};
@@ -9,7 +10,6 @@ use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::TensorDir;
 use ptoc_names::ItemId;
 use ptoc_syntax::ast::*;
-use ptoc_tensor::DType;
 
 /// Launches of a program, those of its loops one by one.
 const MOST_LAUNCHES: usize = 4096;
@@ -81,27 +81,18 @@ impl Elaborator<'_> {
                 _ => return self.kernel_arity(k, args.len(), e.span),
             }
         }
-        let windows = k.params.iter().zip(&given).filter_map(|(p, v)| match v {
-            Some((Val::View(view), at)) if is_tensor(&p.ty) && !self.is_whole(view) => Some(*at),
-            _ => None,
-        });
-        if let Some(at) = windows.collect::<Vec<_>>().first() {
-            return self.not_yet(*at, "windows of tensors as arguments of a launch");
-        }
-        let mut sources: Vec<(TensorSource, Span, DType)> = Vec::new();
+        let mut passed: Vec<Passed> = Vec::new();
         let mut scalars = Vec::new();
         for (p, v) in k.params.iter().zip(&given) {
             match (is_tensor(&p.ty), v) {
                 (true, Some((Val::View(view), at))) => {
-                    let source = self.tensor_source(view, p, *at, parts)?;
-                    if sources.iter().any(|(s, ..)| *s == source.0) {
-                        return self.aliasing(p, *at, &source.1);
-                    }
+                    let Source { source, len, .. } = self.tensor_source(view, p, *at, parts)?;
+                    let window = self.passed_window(view, len, *at)?;
                     self.bind_dims(id, p, view, *at, &mut bindings)?;
                     if p.default.is_some() {
                         bindings.given.push(p.name.name.clone());
                     }
-                    sources.push((source.0, *at, view.dtype));
+                    passed.push(Passed { source, window, dtype: view.dtype, at: *at });
                 }
                 (true, Some((Val::Absent(_) | Val::Nothing, _)) | None) if p.default.is_some() => {}
                 (true, Some((Val::Absent(name), at))) => {
@@ -130,40 +121,23 @@ impl Elaborator<'_> {
         }
         let mut instance = self.instance(id, &bindings, e.span, parts)?;
         self.all_bound(&instance, &bindings, e.span)?;
-        for (t, (_, at, dtype)) in instance.tensors.iter().zip(&sources) {
-            if t.dtype != *dtype {
-                let d = Diagnostic::error(
-                    codes::DTYPE_MISMATCH,
-                    *at,
-                    format!("`{}` of `{}` holds `{}`, this holds `{dtype}`", t.name, k.name.name, t.dtype),
-                )
-                .with_secondary(t.span, "the parameter");
-                return self.report(d);
-            }
+        self.dtypes_agree(k, &instance, &passed)?;
+        self.do_not_alias(&instance, &passed, parts)?;
+        self.are_written(k, &instance, &passed, parts)?;
+        self.launch_places(&mut instance, &passed, k, &bindings, parts)?;
+        for (t, p) in instance.tensors.iter().zip(&passed).filter(|(t, _)| t.dir != TensorDir::In) {
+            let len = parts.sources.iter().find(|s| s.source == p.source).map_or(0, |s| s.len);
+            debug_assert_eq!(t.dtype, p.dtype);
+            let written = Written::with(parts.written.get(&p.source), p.window.as_ref(), len);
+            parts.written.insert(p.source, written);
         }
-        for (t, (source, at, _)) in instance.tensors.iter().zip(&sources) {
-            if t.dir != TensorDir::Out && !parts.failed && !parts.written.contains(source) {
-                let name = parts.sources.iter().find(|s| s.1 == *source).map_or("?".into(), |s| s.3.clone());
-                let d = Diagnostic::error(
-                    codes::TENSOR_UNWRITTEN,
-                    *at,
-                    format!("`{name}` is read before any launch has written it"),
-                )
-                .with_label(format!("`{}` reads it", k.name.name))
-                .with_secondary(t.span, "read as this argument")
-                .with_help("launch what writes it first, or give it a value: `tensor .. fill 0`");
-                return self.report(d);
-            }
-        }
-        self.launch_places(&mut instance, &sources, k, &bindings, parts)?;
-        let writes = instance.tensors.iter().zip(&sources).filter(|(t, _)| t.dir != TensorDir::In);
-        parts.written.extend(writes.map(|(_, (source, ..))| *source));
-        let tensors = sources.into_iter().map(|(s, ..)| s).collect();
+        let (tensors, windows) = passed.into_iter().map(|p| (p.source, p.window)).unzip();
         parts.steps.push(ProgramStep {
             instance,
             kernel: id,
             bindings,
             tensors,
+            windows,
             scalars,
             elsewhere: Vec::new(),
             span: e.span,
@@ -193,33 +167,83 @@ impl Elaborator<'_> {
         Ok(instance)
     }
 
-    fn tensor_source(&mut self, view: &View, p: &Param, at: Span, parts: &Parts) -> ElabResult<(TensorSource, Name)> {
-        let Some((_, source, dir, name)) = parts.sources.iter().find(|s| s.0 == view.tensor).cloned() else {
+    fn dtypes_agree(&mut self, k: &KernelItem, instance: &Instance, passed: &[Passed]) -> ElabResult<()> {
+        for (t, p) in instance.tensors.iter().zip(passed) {
+            if t.dtype != p.dtype {
+                let message =
+                    format!("`{}` of `{}` holds `{}`, this holds `{}`", t.name, k.name.name, t.dtype, p.dtype);
+                let d = Diagnostic::error(codes::DTYPE_MISMATCH, p.at, message);
+                return self.report(d.with_secondary(t.span, "the parameter"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What one argument writes no other one has.
+    fn do_not_alias(&mut self, instance: &Instance, passed: &[Passed], parts: &Parts) -> ElabResult<()> {
+        let arguments: Vec<_> = instance.tensors.iter().zip(passed).collect();
+        for (n, (t, p)) in arguments.iter().enumerate() {
+            let source = parts.sources.iter().find(|s| s.source == p.source);
+            let (name, len) = source.map_or(("?".into(), 0), |s| (s.name.clone(), s.len));
+            for (other, q) in &arguments[..n] {
+                if (t.dir == TensorDir::In && other.dir == TensorDir::In) || !p.meets(q, len) {
+                    continue;
+                }
+                let (t, other) = (&t.name, &other.name);
+                let message = match p.window.is_some() || q.window.is_some() {
+                    true => format!("windows of `{name}` for `{other}` and `{t}` have elements in common"),
+                    false => format!("`{name}` is passed twice, the second time for `{t}`"),
+                };
+                let d = Diagnostic::error(codes::ALIASING_ARGUMENTS, p.at, message)
+                    .with_label("passed again")
+                    .with_secondary(q.at, format!("for `{other}`"))
+                    .with_note(
+                        "what a launch writes is no other argument of it; one tensor may be several `in` arguments",
+                    )
+                    .with_help("pass a tensor of the program's own: `let t = tensor f32[M, N];`");
+                return self.report(d);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is read has a value.
+    fn are_written(&mut self, k: &KernelItem, instance: &Instance, passed: &[Passed], parts: &Parts) -> ElabResult<()> {
+        for (t, p) in instance.tensors.iter().zip(passed) {
+            if t.dir == TensorDir::Out || parts.failed {
+                continue;
+            }
+            let Some(source) = parts.sources.iter().find(|s| s.source == p.source) else { continue };
+            let name = &source.name;
+            let message = match parts.written.get(&p.source).map(|w| w.lacks(p.window.as_ref())) {
+                Some(None) => continue,
+                Some(Some(gap)) => {
+                    let at = self.coordinates(source.id, gap);
+                    format!("element {at:?} of `{name}` is read before any launch has written it")
+                }
+                None => format!("`{name}` is read before any launch has written it"),
+            };
+            let d = Diagnostic::error(codes::TENSOR_UNWRITTEN, p.at, message)
+                .with_label(format!("`{}` reads it", k.name.name))
+                .with_secondary(t.span, "read as this argument")
+                .with_help("launch what writes it first, or give it a value: `tensor .. fill 0`");
+            return self.report(d);
+        }
+        Ok(())
+    }
+
+    fn tensor_source(&mut self, view: &View, p: &Param, at: Span, parts: &Parts) -> ElabResult<Source> {
+        let Some(source) = parts.sources.iter().find(|s| s.id == view.tensor).cloned() else {
             return Err(ErrorReported);
         };
         let writes = matches!(p.dir, Some((Dir::Out | Dir::InOut, _)));
-        if writes && dir == TensorDir::In {
-            let d = Diagnostic::error(
-                codes::NOT_WRITABLE,
-                at,
-                format!("`{name}` is `in`, and `{}` is written", p.name.name),
-            )
-            .with_help("declare it `inout`, or pass a tensor of the program");
+        if writes && source.dir == TensorDir::In {
+            let message = format!("`{}` is `in`, and `{}` is written", source.name, p.name.name);
+            let d = Diagnostic::error(codes::NOT_WRITABLE, at, message)
+                .with_help("declare it `inout`, or pass a tensor of the program");
             return self.report(d);
         }
-        Ok((source, name))
-    }
-
-    fn aliasing<T>(&mut self, p: &Param, at: Span, name: &Name) -> ElabResult<T> {
-        let d = Diagnostic::error(
-            codes::ALIASING_ARGUMENTS,
-            at,
-            format!("`{name}` is passed twice, the second time for `{}`", p.name.name),
-        )
-        .with_label("passed again")
-        .with_note("arguments of a launch never alias")
-        .with_help("pass a tensor of the program's own: `let t = tensor f32[M, N];`");
-        self.report(d)
+        Ok(source)
     }
 
     /// Dimensions that bare names of the parameter's extents bind; a layout of the parameter has one for each mode.

@@ -5,6 +5,7 @@
 mod launch;
 mod places;
 mod stmts;
+mod windows;
 
 use super::env::Binding;
 use super::signature::{ArgDim, Instance, ScalarArg, TensorArg};
@@ -14,10 +15,12 @@ use crate::{Bindings, ElaborationOutcome};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{ElementPlacement, TensorDir, TensorId};
 use ptoc_isa::Target;
+use ptoc_layout::Storage;
 use ptoc_names::{ItemId, Modules};
 use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
 use rustc_hash::FxHashMap;
+use windows::Written;
 
 /// A tensor that a program makes.
 #[derive(Clone, Debug)]
@@ -56,6 +59,8 @@ pub struct ProgramStep {
     pub bindings: Bindings,
     /// One source for each of the instance's tensors.
     pub tensors: Vec<TensorSource>,
+    /// Which elements of it, as places in its C order; `None`: all.
+    pub windows: Vec<Option<Storage>>,
     /// Scalar arguments that are given, as bits.
     pub scalars: Vec<(Name, u64)>,
     /// Tensors of the kernel that have their placement from elsewhere in the program.
@@ -99,13 +104,24 @@ struct DefaultConst {
     kernel: Name,
 }
 
+/// A tensor that launches choose from.
+#[derive(Clone)]
+struct Source {
+    id: TensorId,
+    source: TensorSource,
+    dir: TensorDir,
+    name: Name,
+    /// Elements; the largest number where that is not known.
+    len: u64,
+}
+
 #[derive(Default)]
 struct Parts {
-    sources: Vec<(TensorId, TensorSource, TensorDir, Name)>,
+    sources: Vec<Source>,
     locals: Vec<ProgramTensor>,
     steps: Vec<ProgramStep>,
     /// Tensors that have a value by now: inputs, filled ones, and what a launch has written.
-    written: Vec<TensorSource>,
+    written: FxHashMap<TensorSource, Written>,
     /// Where tensors are, and who says so: their declaration, or the first kernel that places its parameter.
     places: Vec<Placed>,
     /// Kernels that were elaborated, by what they were elaborated with: iterations of a loop launch the same.
@@ -195,12 +211,19 @@ impl Elaborator<'_> {
         self.in_prologue = false;
         let mut parts = Parts::default();
         for (i, t) in tensors.iter().enumerate() {
-            parts.sources.push((t.id, TensorSource::Arg(i), t.dir, t.name.clone()));
+            let len = self.length_of(t.id);
+            parts.sources.push(Source {
+                id: t.id,
+                source: TensorSource::Arg(i),
+                dir: t.dir,
+                name: t.name.clone(),
+                len,
+            });
             if let Some(place) = &self.b.kernel().tensors[t.id].place {
                 parts.places.push(Placed::declared(TensorSource::Arg(i), place, t.span));
             }
             if t.dir != TensorDir::Out {
-                parts.written.push(TensorSource::Arg(i));
+                parts.written.insert(TensorSource::Arg(i), Written::Whole);
             }
         }
         self.env.push();
@@ -211,12 +234,7 @@ impl Elaborator<'_> {
             return Err(ErrorReported);
         }
         for (i, t) in tensors.iter().enumerate() {
-            if !parts.written.contains(&TensorSource::Arg(i)) {
-                let d = Diagnostic::error(codes::TENSOR_UNWRITTEN, t.span, format!("no launch writes `{}`", t.name))
-                    .with_label("an `out` argument")
-                    .with_help("pass it to a kernel that writes it, or declare it `inout`");
-                return self.report(d);
-            }
+            self.is_written(i, t, &parts)?;
         }
         Self::spread_places(&mut parts);
         let fixed = self.bindings.fixed.iter().map(|(n, v)| (n.clone(), *v)).collect();
@@ -228,6 +246,43 @@ impl Elaborator<'_> {
             steps: parts.steps,
             fixed,
         })
+    }
+
+    /// Some launch has written every element of an argument.
+    fn is_written(&mut self, number: usize, t: &TensorArg, parts: &Parts) -> ElabResult<()> {
+        let known = parts.written.get(&TensorSource::Arg(number));
+        let message = match known.map(|w| w.lacks(None)) {
+            Some(None) => return Ok(()),
+            Some(Some(gap)) => {
+                let at = self.coordinates(t.id, gap);
+                format!("launches write a part of `{}`: element {at:?} has no value", t.name)
+            }
+            None => format!("no launch writes `{}`", t.name),
+        };
+        let d = Diagnostic::error(codes::TENSOR_UNWRITTEN, t.span, message)
+            .with_label("an `out` argument")
+            .with_help("pass it to a kernel that writes it, or declare it `inout`");
+        self.report(d)
+    }
+
+    /// Elements of a tensor; the largest number where an extent is not known.
+    fn length_of(&self, id: TensorId) -> u64 {
+        let extents = self.b.kernel().tensors[id].shape.iter();
+        let extents = extents.map(|v| self.const_index(*v).and_then(|n| u64::try_from(n).ok()));
+        extents.fold(1, |all, n| n.map_or(u64::MAX, |n| u64::saturating_mul(all, n)))
+    }
+
+    /// The coordinates of an element by its number in C order.
+    fn coordinates(&self, id: TensorId, element: usize) -> Vec<u64> {
+        let mut rest = element as u64;
+        let mut at: Vec<u64> = Vec::new();
+        for v in self.b.kernel().tensors[id].shape.iter().rev() {
+            let extent = self.const_index(*v).unwrap_or(1).max(1) as u64;
+            at.push(rest % extent);
+            rest /= extent;
+        }
+        at.reverse();
+        at
     }
 }
 

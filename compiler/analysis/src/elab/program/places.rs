@@ -1,13 +1,13 @@
 //! Where a program's tensors are in the memory of a PIM target: one place for all launches.
 
+use super::windows::Passed;
 use super::{DefaultConst, Parts, Placed, TensorSource};
 use crate::Bindings;
 use crate::elab::signature::Instance;
 use crate::elab::{ElabResult, Elaborator};
-use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_names::resolve::mentions;
 use ptoc_syntax::ast::*;
-use ptoc_tensor::DType;
 
 /// The const parameters by which the placement of a parameter has its default values.
 fn defaults_of(k: &KernelItem, parameter: &Name, bindings: &Bindings) -> Vec<DefaultConst> {
@@ -27,12 +27,12 @@ impl Elaborator<'_> {
     pub(super) fn launch_places(
         &mut self,
         instance: &mut Instance,
-        sources: &[(TensorSource, Span, DType)],
+        passed: &[Passed],
         k: &KernelItem,
         bindings: &Bindings,
         parts: &mut Parts,
     ) -> ElabResult<()> {
-        for (t, (source, at, _)) in instance.tensors.iter().zip(sources) {
+        for (t, Passed { source, at, .. }) in instance.tensors.iter().zip(passed) {
             let wanted = instance.kernel.tensors[t.id].place.clone();
             let known = parts.places.iter().find(|p| p.source == *source);
             match (wanted, known) {

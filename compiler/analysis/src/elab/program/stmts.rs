@@ -1,7 +1,8 @@
 //! Statements of a program: declarations, launches, and what decides over launches. Conditions and ranges are evaluated
 //! while the program is elaborated, so a loop is the launches of its iterations, one behind the other.
 
-use super::{Parts, Placed, ProgramTensor, TensorSource};
+use super::windows::Written;
+use super::{Parts, Placed, ProgramTensor, Source, TensorSource};
 use crate::elab::env::Binding;
 use crate::elab::{ElabResult, Elaborator, ErrorReported};
 use crate::value::Val;
@@ -300,13 +301,15 @@ impl Elaborator<'_> {
         if let Some(at) = at {
             self.tensor_place(id, &n.name, at, over.as_ref())?;
         }
-        parts.sources.push((id, TensorSource::Local(parts.locals.len()), TensorDir::InOut, n.name.clone()));
+        let source = TensorSource::Local(parts.locals.len());
+        let len = self.length_of(id);
+        parts.sources.push(Source { id, source, dir: TensorDir::InOut, name: n.name.clone(), len });
         if fill.is_some() {
-            parts.written.push(TensorSource::Local(parts.locals.len()));
+            parts.written.insert(source, Written::Whole);
         }
         let place = self.b.kernel().tensors[id].place.clone();
         if let Some(place) = &place {
-            parts.places.push(Placed::declared(TensorSource::Local(parts.locals.len()), place, n.span));
+            parts.places.push(Placed::declared(source, place, n.span));
         }
         parts.locals.push(ProgramTensor { name: n.name.clone(), dtype, shape, fill, place, span: n.span });
         Ok(Val::View(self.whole(id, dtype, &values, n.span).into()))

@@ -10,6 +10,7 @@ use crate::launch::{BackendLaunch, Plan, PlannedLaunch, RunOptions, Total, Used}
 use crate::session::{DEFAULT_TARGET, Failed, Session};
 use crate::stages::BackendStage;
 use crate::stages::quoted;
+use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, SourceMap};
 use ptoc_exec::PrintEvent;
 use ptoc_interp::sanitize;
@@ -199,6 +200,27 @@ impl Launches for Code {
     }
 }
 
+/// The memory of each argument. One tensor may be several arguments, which are pointers into one borrow of it.
+fn arguments(step: &PlannedLaunch, used: &mut Used<'_>, buffers: &mut [Option<Tensor>]) -> Vec<ptoc_exec::TensorArg> {
+    let mut wholes: Vec<(TensorSource, *mut u8)> = Vec::new();
+    let mut out = Vec::new();
+    for (argument, (&source, buffer)) in step.tensors.iter().zip(buffers).enumerate() {
+        if let Some(buffer) = buffer {
+            out.push(ptoc_exec::TensorArg::new(buffer.bytes_mut()));
+            continue;
+        }
+        let known = wholes.iter().find(|(of, _)| *of == source).map(|(_, data)| *data);
+        let data = known.unwrap_or_else(|| {
+            let data = used.get(source).bytes_mut().as_mut_ptr();
+            wholes.push((source, data));
+            data
+        });
+        let range = step.range(argument);
+        out.push(ptoc_exec::TensorArg { data: data.wrapping_add(range.start), len: range.len() });
+    }
+    out
+}
+
 /// Launches a step on this machine; the time is that of the launch alone.
 fn execute(
     step: &PlannedLaunch,
@@ -209,17 +231,15 @@ fn execute(
     print: Option<&mut dyn FnMut(&str)>,
 ) -> Result<Duration, Box<Diagnostic>> {
     let params = step.params();
-    let tensors: Vec<ptoc_exec::TensorArg> = (step.tensors.iter().zip(buffers))
-        .map(|(&source, buffer)| ptoc_exec::TensorArg::new(buffer.as_mut().unwrap_or(used.get(source)).bytes_mut()))
-        .collect();
+    let tensors = arguments(step, used, buffers);
     let mut sink = print.map(|print| move |event: PrintEvent| print(&event.line()));
     let print = sink.as_mut().map(|sink| sink as &mut dyn FnMut(PrintEvent));
     let launch = ptoc_exec::LaunchArgs { params: &params, tensors: &tensors, threads, print };
     let begin = Instant::now();
-    // SAFETY: `tensors` point at arrays of `used` or at `buffers`, which are borrowed for the launch. The analysis
-    // admits no tensor twice in one launch. `Plan::new` has checked that their shapes are those of the kernel for these
-    // parameters, `Step::buffers` makes buffers of the length that the kernel knows, and lowered code stays inside them
-    // or fails a check.
+    // SAFETY: `tensors` point into arrays of `used` or at `buffers`, which are borrowed for the launch. The analysis
+    // admits nothing that is written twice in one launch. `Plan::new` has checked that their shapes are those of the
+    // kernel for these parameters, `PlannedLaunch::buffers` makes buffers of the length that the kernel knows, and
+    // lowered code stays inside them or fails a check.
     match unsafe { kernel.launch(launch) } {
         Ok(()) => Ok(begin.elapsed()),
         Err(e) => {

@@ -1,6 +1,6 @@
 //! Launches with the sanitizer: machine code that tells what it does, and the shadow state that judges it.
 
-use super::{Cpu, failed, wrong_backend};
+use super::{Cpu, arguments, failed, wrong_backend};
 use crate::launch::{BackendLaunch, Plan, PlannedLaunch, unwritten};
 use crate::session::{Failed, Session};
 use ptoc_diagnostics::{Diagnostic, codes};
@@ -71,9 +71,7 @@ impl Watched {
     pub fn launch(&self, launch: &mut BackendLaunch<'_, '_>) -> Result<(), Box<Diagnostic>> {
         let BackendLaunch { session, step, used, buffers, options: run, print, .. } = launch;
         let params = step.params();
-        let tensors: Vec<ptoc_exec::TensorArg> = (step.tensors.iter().zip(buffers.iter_mut()))
-            .map(|(&source, buffer)| ptoc_exec::TensorArg::new(buffer.as_mut().unwrap_or(used.get(source)).bytes_mut()))
-            .collect();
+        let tensors = arguments(step, used, buffers);
         let memory: Vec<usize> = tensors.iter().map(|t| t.data.expose_provenance()).collect();
         let target = ptoc_placement::memories::seen_by(&self.kernel, &session.target).into_owned();
         let options = Options {

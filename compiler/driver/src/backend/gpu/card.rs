@@ -58,8 +58,12 @@ pub(super) fn run(
         if let Place::Laid(..) = place {
             arrays.changed(|other| other == place);
         }
-        let bytes = used.held(source, &mut buffers[argument]).bytes();
-        tensors.push(arrays.address(context, place, bytes.len()).map_err(told)?);
+        // Of a window that is in place the whole tensor is there.
+        let (bytes, begin) = match &buffers[argument] {
+            Some(buffer) => (buffer.bytes(), 0),
+            None => (used.get(source).bytes(), step.range(argument).start),
+        };
+        tensors.push(arrays.address(context, place, bytes.len()).map_err(told)? + begin as u64);
         arrays.upload(place, bytes, !filled(argument)).map_err(told)?;
     }
     let mut status_bytes = abi.status(ctas);
@@ -80,11 +84,11 @@ pub(super) fn run(
     end.record().map_err(told)?;
     context.synchronize().map_err(told)?;
     let time = end.since(&begin).map_err(told)?;
-    for (argument, &source) in step.tensors.iter().enumerate().filter(|(argument, _)| ready.writes(*argument)) {
+    for argument in (0..step.tensors.len()).filter(|argument| ready.writes(*argument)) {
         let place = place(argument, buffers);
         arrays.written(place);
         if let Place::Laid(..) = place {
-            arrays.download(place, used.held(source, &mut buffers[argument]).bytes_mut()).map_err(told)?;
+            arrays.download(place, step.bytes(argument, used, buffers)).map_err(told)?;
         }
     }
     arrays.written(Place::Status);

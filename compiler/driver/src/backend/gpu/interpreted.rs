@@ -27,8 +27,8 @@ pub(super) fn run(
     let (kernel, abi) = (&code.compiled.kernel, &code.compiled.abi);
     let mut global = Global::default();
     let mut tensors = Vec::new();
-    for (argument, &source) in step.tensors.iter().enumerate() {
-        let mut bytes = used.held(source, &mut buffers[argument]).bytes().to_vec();
+    for argument in 0..step.tensors.len() {
+        let mut bytes = step.bytes(argument, used, buffers).to_vec();
         // Atomics of narrow types go to the word around.
         bytes.resize(bytes.len().next_multiple_of(4), 0);
         tensors.push(global.add(bytes));
@@ -52,11 +52,9 @@ pub(super) fn run(
     let begin = Instant::now();
     sim::run(&launch, &mut global).map_err(|fault| stopped(ready, &fault))?;
     let time = begin.elapsed();
-    for (argument, &source) in step.tensors.iter().enumerate() {
-        if ready.writes(argument) {
-            let to = used.held(source, &mut buffers[argument]).bytes_mut();
-            to.copy_from_slice(&global.buffers[argument][..to.len()]);
-        }
+    for argument in (0..step.tensors.len()).filter(|argument| ready.writes(*argument)) {
+        let to = step.bytes(argument, used, buffers);
+        to.copy_from_slice(&global.buffers[argument][..to.len()]);
     }
     match abi.failure(&global.buffers[tensors.len()], extents, ctas) {
         Some(first) => Err(ready.failure(first)),

@@ -120,7 +120,8 @@ impl Launches for Kernels {
         let open = !launch.unfilled.is_empty();
         let written: Vec<TensorDir> = step.kernel.tensors.values().map(|t| t.dir).collect();
         let once = |argument: usize| step.tensors.iter().filter(|s| **s == step.tensors[argument]).count() == 1;
-        let filled = |argument: usize| !open && written[argument] == TensorDir::Out && once(argument);
+        let whole = |argument: usize| step.windows[argument].is_none() && once(argument);
+        let filled = |argument: usize| !open && written[argument] == TensorDir::Out && whole(argument);
         // Patterns of what may be left unwritten are the host's, and so is who looks for them.
         if open {
             self.fetch(step, launch.used, &mine)?;
