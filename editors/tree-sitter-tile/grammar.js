@@ -47,7 +47,7 @@ module.exports = grammar({
         optional(seq('->', field('result', $._lay))), field('body', $.block)),
 
     kernel_item: ($) => seq('kernel', $._launched, optional($.ensures_clause), field('body', $.block)),
-    program_item: ($) => seq('program', $._launched, field('body', $.block)),
+    program_item: ($) => seq('program', $._launched, optional($.ensures_clause), field('body', $.block)),
     _launched: ($) =>
       seq(field('name', $.identifier), optional(field('statics', $.static_parameters)), field('parameters', $.parameters),
         optional($.where_clause)),

@@ -12,7 +12,7 @@ mod window;
 
 pub use elab::{
     ArgDim, ArgLayout, Fact, Instance, NameFact, ProgramInstance, ProgramStep, ProgramTensor, ScalarArg, TensorArg,
-    TensorSource, TileFact, instantiate, instantiate_program,
+    TensorSource, TileFact, derived_dimensions, instantiate, instantiate_program,
 };
 
 use indexmap::IndexMap;

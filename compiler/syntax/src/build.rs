@@ -109,14 +109,6 @@ impl<'s> Builder<'s> {
         Item { docs: self.docs_at(l), attrs, kind, span: self.span(l, r) }
     }
 
-    pub fn program(&mut self, k: KernelItem) -> ItemKind {
-        if let Some(first) = k.ensures.first() {
-            let d = Diagnostic::error(codes::MISPLACED, first.span, "a program has no `ensures`: its kernels have");
-            self.report(d);
-        }
-        ItemKind::Program(k)
-    }
-
     /// The documentation before the item that starts at byte `l`.
     pub fn docs_at(&self, l: u32) -> String {
         let found = self.docs.binary_search_by_key(&l, |d| d.0);

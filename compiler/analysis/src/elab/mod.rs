@@ -13,6 +13,7 @@ mod consts;
 mod control;
 mod convert;
 mod copies;
+mod derived;
 mod destination;
 mod elements;
 mod emit;
@@ -52,6 +53,7 @@ mod types;
 mod views;
 mod windows;
 
+pub use derived::derived_dimensions;
 pub use names::{Fact, NameFact, TileFact};
 pub use program::{ProgramInstance, ProgramStep, ProgramTensor, TensorSource, instantiate_program};
 pub use signature::{ArgDim, Instance, ScalarArg, TensorArg, instantiate};

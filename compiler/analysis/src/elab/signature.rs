@@ -298,7 +298,7 @@ impl<'a> Elaborator<'a> {
     }
 
     /// Bare names in tensor types that nothing else defines are dimensions.
-    fn dimensions(&mut self, k: &KernelItem) {
+    pub(super) fn dimensions(&mut self, k: &KernelItem) {
         let params: FxHashSet<&Name> = k.params.iter().map(|p| &p.name.name).collect();
         for p in &k.params {
             let ExprKind::Index(_, dims) = &*p.ty.kind else { continue };
@@ -343,7 +343,7 @@ impl<'a> Elaborator<'a> {
     }
 
     /// `where NB == ceil_div(N, B1)` defines `NB`, if no shape binds it by bare use.
-    fn where_dimensions(&mut self, k: &KernelItem) {
+    pub(super) fn where_dimensions(&mut self, k: &KernelItem) {
         let params: FxHashSet<&Name> = k.params.iter().map(|p| &p.name.name).collect();
         for e in &k.wheres {
             let ExprKind::Binary(BinaryOp::Eq, a, b) = &*e.kind else { continue };
@@ -360,7 +360,7 @@ impl<'a> Elaborator<'a> {
         }
     }
 
-    fn scalar_argument(&mut self, p: &Param) -> ElabResult<ScalarArg> {
+    pub(super) fn scalar_argument(&mut self, p: &Param) -> ElabResult<ScalarArg> {
         if let Some((dir, at)) = &p.dir {
             let d = Diagnostic::error(codes::BAD_PARAMETER_TYPE, p.ty.span, "a scalar argument has no direction")
                 .with_label("a scalar: a tensor has extents")
@@ -725,7 +725,7 @@ pub(crate) fn is_tensor(ty: &Expr) -> bool {
     matches!(&*ty.kind, ExprKind::Index(..))
 }
 
-fn has_index(e: &Expr) -> bool {
+pub(super) fn has_index(e: &Expr) -> bool {
     match &*e.kind {
         ExprKind::Index(..) => true,
         ExprKind::Paren(a) | ExprKind::Unary(_, a) | ExprKind::Field(a, _) => has_index(a),

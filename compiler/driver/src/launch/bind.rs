@@ -57,6 +57,14 @@ pub fn bind_dimensions(
     if failed {
         return Err(Failed);
     }
+    let mut bindings = session.bindings(entry, unit)?;
+    bindings.dims = bound.iter().map(|(name, b)| (name.clone(), b.value)).collect();
+    session.derive(entry, unit, &mut bindings);
+    for (name, value) in bindings.dims {
+        let by = "by `where`".into();
+        let derived = Bound { value, place: entry.item.name.span, by, defined: false };
+        bound.entry(name).or_insert(derived);
+    }
     missing_dimensions(session, unit, entry, &bound)?;
     Ok(bound.into_iter().map(|(name, b)| (name, b.value)).collect())
 }

@@ -112,7 +112,7 @@ pub struct Plan {
     pub steps: Vec<PlannedLaunch>,
     /// It is a program.
     pub program: bool,
-    /// `ensures` and `where`; empty for a program.
+    /// `ensures` and `where`.
     pub specification: Specification,
     /// Sizes of the dimensions.
     pub dims: IndexMap<Name, i64>,
@@ -283,13 +283,20 @@ impl Plan {
             let windows = windows.collect();
             steps.push(PlannedLaunch { tensors: s.tensors, windows, elsewhere, span: s.span, ..step });
         }
+        let scalars: Vec<(Ty, u64)> = program.scalars.iter().map(|s| (s.ty, s.given.unwrap_or(0))).collect();
+        let specification = Specification {
+            ensures: zip_spans(program.ensures, &entry.item.ensures, entry.item.name.span),
+            conditions: zip_spans(program.conditions, &data_conditions(entry), entry.item.name.span),
+            ints: scalars.iter().map(|&(_, bits)| bits as i64).collect(),
+            scalars,
+        };
         Ok(Plan {
             name: program.name,
             arguments,
             locals: program.locals,
             steps,
             program: true,
-            specification: Specification::default(),
+            specification,
             dims: IndexMap::new(),
             bounds: Bounds::default(),
         })

@@ -76,7 +76,21 @@ impl Session {
                 }
             }
         }
-        if failed { Err(Failed) } else { Ok(bindings) }
+        if failed {
+            return Err(Failed);
+        }
+        self.derive(entry, unit, &mut bindings);
+        Ok(bindings)
+    }
+
+    /// Adds the dimensions that `where` defines by others.
+    pub(crate) fn derive(&self, entry: &EntryPoint<'_>, unit: &CompilationUnit, bindings: &mut Bindings) {
+        let dims = entry.dimensions(unit).into_iter().map(|d| d.name);
+        let open: Vec<Name> = dims.filter(|n| !bindings.dims.contains_key(n)).collect();
+        if !open.is_empty() && !entry.item.wheres.is_empty() {
+            let derived = ptoc_analysis::derived_dimensions(&unit.modules, entry.id, &self.target, bindings, &open);
+            bindings.dims.extend(derived);
+        }
     }
 
     /// Elaborates a kernel. `waiting` says what it means that the kernel needs the number of a dimension.

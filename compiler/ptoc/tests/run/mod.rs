@@ -234,6 +234,32 @@ program twice(x: in f32[M, N], y: out f32[M, N]) {
 }
 
 #[test]
+fn results_of_programs_are_held_to_their_ensures() {
+    let s = Sandbox::new();
+    let program = |says: &str| {
+        format!(
+            "{ADD}
+program twice(x: in f32[M, N], y: out f32[M, N])
+    ensures y[i, j] == {says}
+{{
+    let t = tensor f32[M, N];
+    scale(x, 2.0, t);
+    add(t, x, y);
+}}
+"
+        )
+    };
+    s.file("right.tile", program("3.0 * x[i, j]"));
+    s.file("wrong.tile", program("4.0 * x[i, j]"));
+    for backend in ["cpu", "interp"] {
+        let run = |file: &str| s.run(&format!("run {file} twice --in x=a.npy --verify --backend {backend}"));
+        let (right, wrong) = (run("right.tile"), run("wrong.tile"));
+        assert!(right.contains("exit 0"), "{right}");
+        assert!(wrong.contains("exit 1") && wrong.contains("ensures y[i, j] == 4.0"), "{wrong}");
+    }
+}
+
+#[test]
 fn prints_go_to_standard_error() {
     let s = Sandbox::new();
     s.file(

@@ -297,14 +297,14 @@ fn header(v: &View<'_, '_>, word: usize, tok: Tok) -> Option<Situation> {
                 .unwrap_or(v.lexemes.len());
             Situation::replace(d, at..end, Vec::new())
         }
-        (Some(Tok::Ensures), Tok::Program) | (Some(Tok::Where | Tok::Ensures), Tok::Fn) => {
+        (Some(Tok::Where | Tok::Ensures), Tok::Fn) => {
             let clause = v.text(at).to_owned();
-            let owner = if clause == "where" { "kernels and programs" } else { "kernels" };
-            let d = v.error(codes::MISPLACED, v.here(), format!("only {owner} have `{clause}`"));
+            let message = format!("only kernels and programs have `{clause}`");
+            let d = v.error(codes::MISPLACED, v.here(), message);
             let end = (at..v.lexemes.len()).find(|i| is_block(v, *i)).unwrap_or(v.lexemes.len());
             Situation::replace(d, at..end, Vec::new())
         }
-        (Some(Tok::Where), Tok::Kernel) => {
+        (Some(Tok::Where), Tok::Kernel | Tok::Program) => {
             let before = v.find_back(at, &[Tok::Where, Tok::Ensures])?;
             let clause = v.text(before).to_owned();
             let d = match clause.as_str() {
@@ -322,7 +322,7 @@ fn header(v: &View<'_, '_>, word: usize, tok: Tok) -> Option<Situation> {
             let end = (at..v.lexemes.len()).find(|i| is_block(v, *i)).unwrap_or(v.lexemes.len());
             Situation::replace(d, at..end, Vec::new())
         }
-        (Some(Tok::Ensures), Tok::Kernel) if v.find_back(at, &[Tok::Ensures]).is_some() => {
+        (Some(Tok::Ensures), Tok::Kernel | Tok::Program) if v.find_back(at, &[Tok::Ensures]).is_some() => {
             let d = v.error(codes::UNEXPECTED_TOKEN, v.here(), "there is an `ensures` already");
             let d = d.with_fix("go on with the first one: write `,`", v.here(), ",");
             Situation::replace(d, at..at + 1, vec![v.made(Tok::Comma, v.here())])
@@ -340,9 +340,9 @@ fn header(v: &View<'_, '_>, word: usize, tok: Tok) -> Option<Situation> {
             Situation::hopeless(d)
         }
         (Some(Tok::Name), Tok::Kernel | Tok::Program)
-            if v.wants.block && !v.wants.operand && v.starts_operand(at + 1) && meant_clause(v, tok).is_some() =>
+            if v.wants.block && !v.wants.operand && v.starts_operand(at + 1) && meant_clause(v).is_some() =>
         {
-            let (word, meant) = meant_clause(v, tok)?;
+            let (word, meant) = meant_clause(v)?;
             let message = format!("a {kind} has no `{}`", v.text(at));
             let d = v.error(codes::UNEXPECTED_TOKEN, v.here(), message);
             let d = d.with_fix(format!("did you mean `{word}`?"), v.here(), word);
@@ -353,7 +353,6 @@ fn header(v: &View<'_, '_>, word: usize, tok: Tok) -> Option<Situation> {
             let start = v.builder.span(v.here().start, v.here().start);
             let d = match tok {
                 Tok::Fn => d.with_note("a function has no `where` and no `ensures`"),
-                Tok::Program => d.with_fix("insert `where`", start, "where "),
                 _ => d.with_fix("insert `where`", start, "where ").with_fix("insert `ensures`", start, "ensures "),
             };
             // With `where`, what follows can be an `ensures`.
@@ -370,11 +369,10 @@ fn header(v: &View<'_, '_>, word: usize, tok: Tok) -> Option<Situation> {
 }
 
 /// The word of a clause that the name here is most like.
-fn meant_clause(v: &View<'_, '_>, tok: Tok) -> Option<(&'static str, Tok)> {
+fn meant_clause(v: &View<'_, '_>) -> Option<(&'static str, Tok)> {
     let word = match v.text(v.at) {
         // Of other languages.
         "require" | "requires" => "where",
-        text if tok == Tok::Program => similar::nearest(text, &["where"])?,
         text => similar::nearest(text, &["ensures", "where"])?,
     };
     Some((word, if word == "where" { Tok::Where } else { Tok::Ensures }))

@@ -39,7 +39,7 @@ impl Elaborator<'_> {
             if let Some(id) = target(self, base)
                 && matches!(modules.item(id).kind, ItemKind::Program(_))
             {
-                return self.not_yet(e.span, "programs that launch programs");
+                return self.call_program(id, (statics, args), e.span, parts);
             }
             return match self.expr(e)? {
                 Val::Unit => Ok(()),
@@ -68,19 +68,7 @@ impl Elaborator<'_> {
             bindings.statics.insert(p.name.name.clone(), v);
             bindings.places.insert(p.name.name.clone(), a.value.span);
         }
-        let mut given: Vec<Option<(Val, Span)>> = vec![None; k.params.len()];
-        for (i, a) in args.iter().enumerate() {
-            let slot = match &a.name {
-                None => Some(i),
-                Some(n) => k.params.iter().position(|p| p.name.name == n.name),
-            };
-            match slot {
-                Some(s) if s < given.len() && given[s].is_none() => {
-                    given[s] = Some((self.maybe_absent(&a.value)?, a.value.span))
-                }
-                _ => return self.kernel_arity(k, args.len(), e.span),
-            }
-        }
+        let given = self.launch_arguments(k, args, e.span)?;
         let mut passed: Vec<Passed> = Vec::new();
         let mut scalars = Vec::new();
         for (p, v) in k.params.iter().zip(&given) {
@@ -88,11 +76,13 @@ impl Elaborator<'_> {
                 (true, Some((Val::View(view), at))) => {
                     let Source { source, len, .. } = self.tensor_source(view, p, *at, parts)?;
                     let window = self.passed_window(view, len, *at)?;
+                    let one = Passed { source, window, dtype: view.dtype, at: *at };
+                    self.inputs_stay(p, &one, len, parts)?;
                     self.bind_dims(id, p, view, *at, &mut bindings)?;
                     if p.default.is_some() {
                         bindings.given.push(p.name.name.clone());
                     }
-                    passed.push(Passed { source, window, dtype: view.dtype, at: *at });
+                    passed.push(one);
                 }
                 (true, Some((Val::Absent(_) | Val::Nothing, _)) | None) if p.default.is_some() => {}
                 (true, Some((Val::Absent(name), at))) => {
@@ -105,9 +95,8 @@ impl Elaborator<'_> {
                 }
                 (false, Some((v, at))) => {
                     let ty = self.scalar_type(&p.ty)?;
-                    let x = self.scalar_of(v, ty, *at)?;
-                    match self.b.const_of(x) {
-                        Some(c) => scalars.push((p.name.name.clone(), c.bits)),
+                    match self.known_scalar(v, ty, *at)? {
+                        Some(bits) => scalars.push((p.name.name.clone(), bits)),
                         // A scalar argument without a value, which the check waits for.
                         None if !self.waits.is_empty() => {}
                         None => {
@@ -189,22 +178,29 @@ impl Elaborator<'_> {
                 if (t.dir == TensorDir::In && other.dir == TensorDir::In) || !p.meets(q, len) {
                     continue;
                 }
-                let (t, other) = (&t.name, &other.name);
-                let message = match p.window.is_some() || q.window.is_some() {
-                    true => format!("windows of `{name}` for `{other}` and `{t}` have elements in common"),
-                    false => format!("`{name}` is passed twice, the second time for `{t}`"),
-                };
-                let d = Diagnostic::error(codes::ALIASING_ARGUMENTS, p.at, message)
-                    .with_label("passed again")
-                    .with_secondary(q.at, format!("for `{other}`"))
-                    .with_note(
-                        "what a launch writes is no other argument of it; one tensor may be several `in` arguments",
-                    )
-                    .with_help("pass a tensor of the program's own: `let t = tensor f32[M, N];`");
-                return self.report(d);
+                return self.aliasing(&name, (&other.name, &t.name), (q, p));
             }
         }
         Ok(())
+    }
+
+    /// Two parameters that are given the same elements.
+    pub(super) fn aliasing<T>(
+        &mut self,
+        name: &Name,
+        (first, second): (&Name, &Name),
+        (q, p): (&Passed, &Passed),
+    ) -> ElabResult<T> {
+        let message = match p.window.is_some() || q.window.is_some() {
+            true => format!("windows of `{name}` for `{first}` and `{second}` have elements in common"),
+            false => format!("`{name}` is passed twice, the second time for `{second}`"),
+        };
+        let d = Diagnostic::error(codes::ALIASING_ARGUMENTS, p.at, message)
+            .with_label("passed again")
+            .with_secondary(q.at, format!("for `{first}`"))
+            .with_note("what a launch writes is no other argument of it; one tensor may be several `in` arguments")
+            .with_help("pass a tensor of the program's own: `let t = tensor f32[M, N];`");
+        self.report(d)
     }
 
     /// What is read has a value.
@@ -214,25 +210,37 @@ impl Elaborator<'_> {
                 continue;
             }
             let Some(source) = parts.sources.iter().find(|s| s.source == p.source) else { continue };
-            let name = &source.name;
-            let message = match parts.written.get(&p.source).map(|w| w.lacks(p.window.as_ref())) {
-                Some(None) => continue,
-                Some(Some(gap)) => {
-                    let at = self.coordinates(source.id, gap);
-                    format!("element {at:?} of `{name}` is read before any launch has written it")
-                }
-                None => format!("`{name}` is read before any launch has written it"),
-            };
-            let d = Diagnostic::error(codes::TENSOR_UNWRITTEN, p.at, message)
-                .with_label(format!("`{}` reads it", k.name.name))
-                .with_secondary(t.span, "read as this argument")
-                .with_help("launch what writes it first, or give it a value: `tensor .. fill 0`");
-            return self.report(d);
+            self.is_read(k, source, p, t.span, parts)?;
         }
         Ok(())
     }
 
-    fn tensor_source(&mut self, view: &View, p: &Param, at: Span, parts: &Parts) -> ElabResult<Source> {
+    /// `k` reads an argument for the parameter there.
+    pub(super) fn is_read(
+        &mut self,
+        k: &KernelItem,
+        source: &Source,
+        p: &Passed,
+        parameter: Span,
+        parts: &Parts,
+    ) -> ElabResult<()> {
+        let name = &source.name;
+        let message = match parts.written.get(&p.source).map(|w| w.lacks(p.window.as_ref())) {
+            Some(None) => return Ok(()),
+            Some(Some(gap)) => {
+                let at = self.coordinates(source.id, gap);
+                format!("element {at:?} of `{name}` is read before any launch has written it")
+            }
+            None => format!("`{name}` is read before any launch has written it"),
+        };
+        let d = Diagnostic::error(codes::TENSOR_UNWRITTEN, p.at, message)
+            .with_label(format!("`{}` reads it", k.name.name))
+            .with_secondary(parameter, "read as this argument")
+            .with_help("launch what writes it first, or give it a value: `tensor .. fill 0`");
+        self.report(d)
+    }
+
+    pub(super) fn tensor_source(&mut self, view: &View, p: &Param, at: Span, parts: &Parts) -> ElabResult<Source> {
         let Some(source) = parts.sources.iter().find(|s| s.id == view.tensor).cloned() else {
             return Err(ErrorReported);
         };
@@ -332,7 +340,7 @@ impl Elaborator<'_> {
         }
     }
 
-    fn kernel_arity<T>(&mut self, k: &KernelItem, given: usize, span: Span) -> ElabResult<T> {
+    pub(super) fn kernel_arity<T>(&mut self, k: &KernelItem, given: usize, span: Span) -> ElabResult<T> {
         let names: Vec<&str> = k.params.iter().map(|p| p.name.name.as_str()).collect();
         let d = Diagnostic::error(
             codes::WRONG_ARGUMENTS,

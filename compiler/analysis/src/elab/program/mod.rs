@@ -2,6 +2,7 @@
 //! but the contents is known here: extents are constants, so a program is elaborated for given dimensions, and what
 //! decides over its launches is evaluated.
 
+mod call;
 mod launch;
 mod places;
 mod stmts;
@@ -13,6 +14,7 @@ use super::{ElabResult, Elaborator, ErrorReported};
 use crate::value::Val;
 use crate::{Bindings, ElaborationOutcome};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::oracle::{Condition as OracleCondition, Equation};
 use ptoc_ir::tile::{ElementPlacement, TensorDir, TensorId};
 use ptoc_isa::Target;
 use ptoc_layout::Storage;
@@ -84,6 +86,10 @@ pub struct ProgramInstance {
     pub steps: Vec<ProgramStep>,
     /// Dimensions that it was elaborated for.
     pub fixed: Vec<(Name, i64)>,
+    /// `ensures`.
+    pub ensures: Vec<Equation>,
+    /// `where` conditions over the contents of tensors.
+    pub conditions: Vec<OracleCondition>,
 }
 
 /// Where a tensor is.
@@ -115,8 +121,11 @@ struct Source {
     len: u64,
 }
 
-#[derive(Default)]
 struct Parts {
+    /// The program.
+    item: ItemId,
+    /// Programs that it launches and whose launches are looked at, the innermost last.
+    called: Vec<call::CalledProgram>,
     sources: Vec<Source>,
     locals: Vec<ProgramTensor>,
     steps: Vec<ProgramStep>,
@@ -164,6 +173,24 @@ pub fn instantiate_program(
     ElaborationOutcome { result, diagnostics, waits: waits.into_iter().map(|w| w.0).collect(), names: e.name_facts() }
 }
 
+impl Parts {
+    fn new(item: ItemId) -> Parts {
+        Parts {
+            item,
+            called: Vec::new(),
+            sources: Vec::new(),
+            locals: Vec::new(),
+            steps: Vec::new(),
+            written: FxHashMap::default(),
+            places: Vec::new(),
+            instances: FxHashMap::default(),
+            vars: Vec::new(),
+            failed: false,
+            waiting: false,
+        }
+    }
+}
+
 impl ProgramInstance {
     /// The kernels that it launches, each once, with what they were elaborated with.
     pub fn kernels(self) -> Vec<(Instance, ItemId, Bindings)> {
@@ -190,26 +217,28 @@ impl Elaborator<'_> {
         let ItemKind::Program(k) = &modules.item(id).kind else { return Err(ErrorReported) };
         self.env.push_frame();
         self.kernel_statics(k)?;
-        let (tensors, scalars, arguments) = self.arguments(k);
+        let (tensors, mut scalars, arguments) = self.arguments(k);
         arguments?;
         // Scalars are constants here: from `-D`, or the default.
-        for s in &scalars {
+        for s in &mut scalars {
             let bits = s.given.or_else(|| {
                 let p = self.b.kernel().scalars.iter().find(|p| p.name == s.name)?;
                 self.b.const_of(p.default?).map(|c| c.bits)
             });
             match bits {
                 Some(bits) => {
+                    s.given = Some(bits);
                     let v = self.constant(ptoc_ir::tile::Const { ty: s.ty, bits });
                     self.env.define(s.name.clone(), Binding::Let(Val::Scalar(v)), s.span);
                 }
                 None => self.waits.push((s.name.clone(), s.span)),
             }
         }
-        self.wheres(k)?;
+        let conditions = self.wheres(k)?;
+        let ensures = self.ensures(k, &tensors)?;
         self.argument_places(k)?;
         self.in_prologue = false;
-        let mut parts = Parts::default();
+        let mut parts = Parts::new(id);
         for (i, t) in tensors.iter().enumerate() {
             let len = self.length_of(t.id);
             parts.sources.push(Source {
@@ -245,6 +274,8 @@ impl Elaborator<'_> {
             locals: parts.locals,
             steps: parts.steps,
             fixed,
+            ensures,
+            conditions,
         })
     }
 

@@ -75,6 +75,21 @@ impl Written {
         if elements.contains(&false) { Written::Some(elements) } else { Written::Whole }
     }
 
+    /// Takes away what is no value any more; `None` if nothing is left.
+    pub fn without(known: Option<&Written>, window: Option<&Storage>, len: u64) -> Option<Written> {
+        let known = known?;
+        let window = window?;
+        if len > MOST_ELEMENTS {
+            return Some(known.clone());
+        }
+        let mut elements = match known {
+            Written::Whole => vec![true; len as usize],
+            Written::Some(elements) => elements.clone(),
+        };
+        window.runs(|place, count| elements[place..place + count].fill(false));
+        elements.contains(&true).then_some(Written::Some(elements))
+    }
+
     /// The first element of a window, or of the whole, that has no value.
     pub fn lacks(&self, window: Option<&Storage>) -> Option<usize> {
         let Written::Some(elements) = self else { return None };
