@@ -22,5 +22,5 @@ pub use pipes::{Schedule, Timed};
 pub use plan::{Argument, Plan, PlannedLaunch};
 pub(crate) use plan::{extent, step_dims};
 pub(crate) use run::counts;
-pub use run::{BackendLaunch, CompiledPlan, Observers, RunOptions, RunOutcome, Total, unwritten};
+pub use run::{BackendLaunch, CompiledPlan, LaunchTimes, Observers, RunOptions, RunOutcome, Total, unwritten};
 pub use tensors::Used;

@@ -13,7 +13,7 @@ use ptoc_ir::tile::TensorId;
 use ptoc_pim_sim::machine::Options as Keep;
 use ptoc_tensor::Tensor;
 use serde_json::{Map, Value, json};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How to run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,6 +75,17 @@ pub struct Total {
     pub counts: ptoc_interp::Stats,
     /// By the target's model of time.
     pub timed: Vec<Timed>,
+}
+
+/// How long launches take.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct LaunchTimes {
+    /// All of them.
+    pub launches: Duration,
+    /// One by one; of a plan that is one artefact none.
+    pub steps: Vec<Duration>,
+    /// Laying arguments out, and copies of windows.
+    pub around: Duration,
 }
 
 /// What a run gives beside the tensors.
@@ -202,7 +213,7 @@ impl<'p> CompiledPlan<'p> {
         Ok(locals)
     }
 
-    /// Runs all launches for the sake of their time, which does not count what is done around them. `tensors` hold the
+    /// Runs all launches for the sake of their times, which do not count what is done around them. `tensors` hold the
     /// results afterwards. `locals` are those of [`CompiledPlan::locals`]: made once, so that their pages are not
     /// touched for the first time in every launch. A plan that is one artefact is run as a whole.
     pub fn time(
@@ -211,17 +222,21 @@ impl<'p> CompiledPlan<'p> {
         tensors: &mut [Tensor],
         locals: &mut [Tensor],
         threads: usize,
-    ) -> Result<Duration, Failed> {
+    ) -> Result<LaunchTimes, Failed> {
         let options = RunOptions { threads, ..RunOptions::default() };
+        let mut times = LaunchTimes::default();
         let Compiled::Launches(code) = &self.code else {
-            return self.run(session, tensors, &options, &mut |_| {}, None).map(|outcome| outcome.run_time);
+            times.launches = self.run(session, tensors, &options, &mut |_| {}, None)?.run_time;
+            return Ok(times);
         };
-        let mut whole = Duration::ZERO;
         code.begin();
         for (number, step) in self.plan.steps.iter().enumerate() {
             let mut used = Used::of(tensors, locals);
             let laid = |source| step.lays_out(source);
+            let begin = Instant::now();
             let laid_out = code.fetch(step, &mut used, &laid).and_then(|()| step.buffers(&mut used));
+            let copies = laid_out.as_ref().is_ok_and(|buffers| buffers.iter().any(Option::is_some));
+            times.around += if copies { begin.elapsed() } else { Duration::ZERO };
             let timed = laid_out.and_then(|mut buffers| {
                 let time = code.time(&mut BackendLaunch {
                     session,
@@ -236,7 +251,9 @@ impl<'p> CompiledPlan<'p> {
                     observer: None,
                     total: &mut Total::default(),
                 })?;
+                let begin = Instant::now();
                 step.collect(&mut used, &buffers);
+                times.around += if copies { begin.elapsed() } else { Duration::ZERO };
                 code.changed(&laid);
                 if number + 1 == self.plan.steps.len() {
                     code.fetch(step, &mut used, &is_argument)?;
@@ -244,11 +261,14 @@ impl<'p> CompiledPlan<'p> {
                 Ok(time)
             });
             match timed {
-                Ok(time) => whole += time,
+                Ok(time) => {
+                    times.launches += time;
+                    times.steps.push(time);
+                }
                 Err(d) => return session.fail(*d),
             }
         }
-        Ok(whole)
+        Ok(times)
     }
 
     /// What it was made of.

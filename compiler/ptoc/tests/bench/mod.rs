@@ -44,6 +44,13 @@ program both(x: in f32[M, N], y: out f32[M, N]) {
     scale(x, t);
     scale(t, y);
 }
+
+program layers(x: in f32[M, N], y: out f32[M, N]) {
+    let t = tensor f32[3, M, N];
+    scale(x, t[0, _, _]);
+    for l in 1..3 { scale(t[l - 1, _, _], t[l, _, _]); }
+    scale(t[2, _, _], y);
+}
 ";
 
 fn sandbox() -> Sandbox {
@@ -255,4 +262,20 @@ program both(x: in f32[M, N], y: out f32[M, N]) {
     assert_eq!((three.0, three.1, three.2, three.3), (1, 1, 3, one.3));
     assert_eq!((both.0, both.1, both.2), (2, 2, 2));
     assert!(both.3 > one.3);
+}
+
+#[test]
+fn each_launch_of_a_program_has_its_time_and_share() {
+    let s = sandbox();
+    let report = json(&s, "layers -D M=7 -D N=5");
+    let launches = report["launches"].as_array().unwrap();
+    let counts: Vec<u64> = launches.iter().map(|l| l["count"].as_u64().unwrap()).collect();
+    assert_eq!(counts, [1, 2, 1]);
+    let shares: f64 = launches.iter().map(|l| l["share"].as_f64().unwrap()).sum();
+    assert!((shares - 1.0).abs() < 1e-9, "{report}");
+    let lines: Vec<u64> = launches.iter().map(|l| l["line"].as_u64().unwrap()).collect();
+    assert_eq!([lines[1] - lines[0], lines[2] - lines[1]], [1, 1]);
+    // 35 elements are no whole cache lines, so windows are copied.
+    assert!(report["copies_ms"].as_f64().unwrap() > 0.0, "{report}");
+    assert!(json(&s, "scale -D M=7 -D N=5")["launches"].as_array().unwrap().is_empty());
 }

@@ -11,14 +11,14 @@ use crate::args::BenchArgs;
 use crate::io::Io;
 use crate::{DONE, ERRORS};
 use limits::Limits;
-use ptoc_diagnostics::{Diagnostic, codes, plural};
+use ptoc_diagnostics::{Diagnostic, Span, codes, plural};
 use ptoc_driver::backend::{self, BackendRef, Timed};
 use ptoc_driver::launch::{Arrays, CompiledPlan, Plan, open_arrays};
 use ptoc_driver::session::{CompilationUnit, Failed, Session};
 use ptoc_ir::loops::work::{self, OpCount, Unknown};
 use ptoc_tensor::Tensor;
-use report::Measured;
-use sample::Rehearsal;
+use report::{Measured, Part};
+use sample::{Rehearsal, Sample};
 use std::time::Duration;
 
 /// Statements of loops that are walked to count a launch's operations: about a second.
@@ -111,7 +111,7 @@ fn one(
     let bytes = bytes(&plan);
     let measure = || on.host_threads().map(|threads| Limits::measure(bytes, threads, args.exact));
     let before = measure();
-    let times = rehearsal.launch_for(session, &mut tensors, Duration::from_secs_f64(args.seconds))?;
+    let sample = rehearsal.launch_for(session, &mut tensors, Duration::from_secs_f64(args.seconds))?;
     let limits = before.zip(measure()).map(|(before, after)| before.best(&after));
     let measured = Measured {
         name: plan.name.to_string(),
@@ -121,7 +121,9 @@ fn one(
         launches: plan.steps.len(),
         code_bytes: compiled.code_bytes(),
         compile,
-        times,
+        parts: parts(session, &plan, &sample),
+        around: sample.around / sample.times.len().max(1) as u32,
+        times: sample.times,
         work: work(&plan),
         bytes: bytes as u64,
         limits,
@@ -155,6 +157,23 @@ fn bytes(plan: &Plan) -> usize {
     let size = |a: &ptoc_driver::launch::Argument| a.shape.iter().product::<usize>().saturating_mul(a.dtype.size());
     let uses = |a: &ptoc_driver::launch::Argument| usize::from(a.is_input()) + usize::from(a.is_output());
     plan.arguments.iter().map(|a| size(a).saturating_mul(uses(a))).fold(0, usize::saturating_add)
+}
+
+/// The launches of a program by their places in the source; iterations of a loop are together.
+fn parts(session: &Session, plan: &Plan, sample: &Sample) -> Vec<Part> {
+    let mut out: Vec<(Span, Part)> = Vec::new();
+    let runs = sample.times.len().max(1) as u32;
+    for (step, sum) in plan.steps.iter().zip(&sample.steps).filter(|_| plan.program) {
+        let time = *sum / runs;
+        if let Some((_, part)) = out.iter_mut().find(|(at, p)| *at == step.span && p.kernel == step.kernel.name) {
+            part.count += 1;
+            part.time += time;
+            continue;
+        }
+        let line = session.sources.position(step.span.file, step.span.start).line;
+        out.push((step.span, Part { kernel: step.kernel.name.to_string(), line, count: 1, time }));
+    }
+    out.into_iter().map(|(_, part)| part).collect()
 }
 
 /// Operations of all launches.

@@ -27,12 +27,28 @@ pub struct Measured {
     pub compile: Vec<(String, Duration)>,
     /// Of a launch, ascending.
     pub times: Vec<Duration>,
+    /// The launches of a program.
+    pub parts: Vec<Part>,
+    /// Mean time of laying arguments out and copying windows, which is no part of `times`.
+    pub around: Duration,
     /// Operations of a launch.
     pub work: Result<OpCount, Unknown>,
     /// Bytes of the arguments.
     pub bytes: u64,
     /// The host's limits, where launches are its own.
     pub limits: Option<Limits>,
+}
+
+/// Launches of one place in a program.
+pub struct Part {
+    /// The kernel.
+    pub kernel: String,
+    /// The line of the launch.
+    pub line: u32,
+    /// How many launches it is.
+    pub count: usize,
+    /// Mean time of all of them.
+    pub time: Duration,
 }
 
 /// Where a time stands under the two roofs of the machine.
@@ -85,6 +101,17 @@ impl Measured {
         let at = |share| time(percentile(&self.times, share).as_secs_f64());
         let spread = format!("best {}, 90 % within {}, 99 % within {}", at(0.0), at(0.9), at(0.99));
         line("launch", at(0.5), format!("median of {}: {spread}", self.times.len()));
+        let sum: f64 = self.parts.iter().map(|p| p.time.as_secs_f64()).sum();
+        let width = self.parts.iter().map(|p| p.kernel.len()).max().unwrap_or(0);
+        for p in &self.parts {
+            let seconds = p.time.as_secs_f64();
+            let times = if p.count > 1 { format!(", {} launches", p.count) } else { String::new() };
+            let share = percent(seconds / sum.max(f64::MIN_POSITIVE));
+            line("", time(seconds), format!("{share:>6}  {:<width$}  line {}{times}", p.kernel, p.line));
+        }
+        if !self.around.is_zero() && !self.parts.is_empty() {
+            line("copies", time(self.around.as_secs_f64()), "beside: arguments that are laid out, and windows".into());
+        }
         let median = self.median();
         match &self.work {
             Ok(work) => {
@@ -144,12 +171,19 @@ impl Measured {
             json!({"name": l.name, "fma_f32_per_second": l.fma, "dot_i8_per_second": l.dot,
                    "copy_bytes_per_second": l.copy, "debug_build": cfg!(debug_assertions)})
         });
+        let sum: f64 = self.parts.iter().map(|p| exact_ms(p.time)).sum();
+        let part = |p: &Part| {
+            let share = exact_ms(p.time) / sum.max(f64::MIN_POSITIVE);
+            json!({"kernel": p.kernel, "line": p.line, "count": p.count, "ms": exact_ms(p.time), "share": share})
+        };
+        let parts: Vec<Value> = self.parts.iter().map(part).collect();
         let report = json!({
             "kernel": self.name, "backend": on.backend.name(), "target": self.target,
             "dims": dims, "blocks": self.blocks,
             "threads": on.host_threads(), "code_bytes": self.code_bytes, "compile_ms": phases,
             "run_ms": {"launches": self.times.len(), "min": at(0.0), "median": at(0.5), "mean": exact_ms(mean),
                        "p90": at(0.9), "p99": at(0.99)},
+            "launches": parts, "copies_ms": exact_ms(self.around),
             "work": work,
             "memory": {"bytes": self.bytes, "per_second": self.bytes as f64 / median},
             "roofline": roofline,

@@ -1,6 +1,6 @@
 //! Launches and their times.
 
-use ptoc_driver::launch::CompiledPlan;
+use ptoc_driver::launch::{CompiledPlan, LaunchTimes};
 use ptoc_driver::session::{Failed, Session};
 use ptoc_tensor::Tensor;
 use std::time::{Duration, Instant};
@@ -37,28 +37,48 @@ impl<'c, 'p> Rehearsal<'c, 'p> {
     }
 
     /// Launches once.
-    pub fn launch(&mut self, session: &mut Session, tensors: &mut [Tensor]) -> Result<Duration, Failed> {
+    pub fn launch(&mut self, session: &mut Session, tensors: &mut [Tensor]) -> Result<LaunchTimes, Failed> {
         for (i, first) in &self.first {
             tensors[*i].bytes_mut().copy_from_slice(first.bytes());
         }
         self.plan.time(session, tensors, &mut self.locals, self.threads)
     }
 
-    /// Launches again and again for about that long; the times in ascending order.
+    /// Launches again and again for about that long.
     pub fn launch_for(
         &mut self,
         session: &mut Session,
         tensors: &mut [Tensor],
         length: Duration,
-    ) -> Result<Vec<Duration>, Failed> {
-        let (mut times, begin) = (Vec::new(), Instant::now());
+    ) -> Result<Sample, Failed> {
+        let (mut sample, begin) = (Sample::default(), Instant::now());
         // The first one of a stretch finds caches cold.
         self.launch(session, tensors)?;
-        while times.len() < LEAST || (begin.elapsed() < length && times.len() < MOST) {
-            times.push(self.launch(session, tensors)?);
+        while sample.times.len() < LEAST || (begin.elapsed() < length && sample.times.len() < MOST) {
+            sample.add(&self.launch(session, tensors)?);
         }
-        times.sort_unstable();
-        Ok(times)
+        sample.times.sort_unstable();
+        Ok(sample)
+    }
+}
+
+/// What was measured in a stretch of launches.
+#[derive(Default)]
+pub struct Sample {
+    /// Times of the whole plan, in the end ascending.
+    pub times: Vec<Duration>,
+    /// Sums over the stretch, for each launch of the plan.
+    pub steps: Vec<Duration>,
+    /// That of what is done around launches.
+    pub around: Duration,
+}
+
+impl Sample {
+    fn add(&mut self, times: &LaunchTimes) {
+        self.times.push(times.launches);
+        self.steps.resize(times.steps.len(), Duration::ZERO);
+        self.steps.iter_mut().zip(&times.steps).for_each(|(sum, time)| *sum += *time);
+        self.around += times.around;
     }
 }
 

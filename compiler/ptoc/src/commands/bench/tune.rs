@@ -79,7 +79,7 @@ pub fn tune(args: &BenchArgs, on: &Benched, session: &mut Session) -> Result<Str
     for _ in 0..ROUNDS {
         for (_, own, rehearsal, times) in &mut trials {
             match rehearsal.launch_for(own, &mut tensors, length) {
-                Ok(more) => times.extend(more),
+                Ok(more) => times.extend(more.times),
                 Err(Failed) => return session.fail(first_error(own)),
             }
         }
