@@ -44,13 +44,6 @@ program both(x: in f32[M, N], y: out f32[M, N]) {
     scale(x, t);
     scale(t, y);
 }
-
-program layers(x: in f32[M, N], y: out f32[M, N]) {
-    let t = tensor f32[3, M, N];
-    scale(x, t[0, _, _]);
-    for l in 1..3 { scale(t[l - 1, _, _], t[l, _, _]); }
-    scale(t[2, _, _], y);
-}
 ";
 
 fn sandbox() -> Sandbox {
@@ -266,7 +259,16 @@ program both(x: in f32[M, N], y: out f32[M, N]) {
 
 #[test]
 fn each_launch_of_a_program_has_its_time_and_share() {
-    let s = sandbox();
+    let s = Sandbox::new();
+    let program = "
+program layers(x: in f32[M, N], y: out f32[M, N]) {
+    let t = tensor f32[3, M, N];
+    scale(x, t[0, _, _]);
+    for l in 1..3 { scale(t[l - 1, _, _], t[l, _, _]); }
+    scale(t[2, _, _], y);
+}
+";
+    s.file("k.tile", format!("{KERNELS}{program}"));
     let report = json(&s, "layers -D M=7 -D N=5");
     let launches = report["launches"].as_array().unwrap();
     let counts: Vec<u64> = launches.iter().map(|l| l["count"].as_u64().unwrap()).collect();
