@@ -167,11 +167,11 @@ impl Launches for Evaluated {
     fn launch(&self, launch: &mut BackendLaunch<'_, '_>) -> Result<Ending, Box<Diagnostic>> {
         let (step, module) = (launch.step, &self.modules[launch.number]);
         let arguments = 0..step.tensors.len();
-        let tensors = arguments.clone().map(|n| launch.tensor(n).bytes().to_vec()).collect();
+        let tensors = arguments.clone().map(|n| step.bytes(n, launch.used, launch.buffers).to_vec()).collect();
         let mut memory = Memory { tensors, arena: vec![0; module.arena as usize] };
         evaluate(step, module, &mut memory)?;
         for (n, bytes) in arguments.zip(memory.tensors) {
-            launch.tensor(n).bytes_mut().copy_from_slice(&bytes);
+            step.bytes(n, launch.used, launch.buffers).copy_from_slice(&bytes);
         }
         Ok(Ending::Done)
     }
