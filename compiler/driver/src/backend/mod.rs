@@ -60,6 +60,13 @@ pub trait Backend: Sync {
         Capabilities::default()
     }
 
+    /// What its device can do at most, measured on it, where [`Timed::Device`] is whose time a launch takes; a copy has
+    /// so many bytes.
+    fn device_limits(&self, bytes: usize) -> Option<DeviceLimits> {
+        let _ = bytes;
+        None
+    }
+
     /// What the middle end makes of a kernel for it. `None`: it takes kernels as they are placed, whatever else is made
     /// of them for the target's own backend.
     fn pipeline(&self) -> Option<Pipeline>;
@@ -152,6 +159,17 @@ pub enum Timed {
     Host,
     /// A device's, by its own clock.
     Device,
+}
+
+/// Rates of a device at most.
+#[derive(Clone, Debug)]
+pub struct DeviceLimits {
+    /// The device.
+    pub name: String,
+    /// Bytes a second, read and written.
+    pub copy: f64,
+    /// Operations a second: fused multiply-adds of f32, two each.
+    pub fma: f64,
 }
 
 /// Why something is not to be had, and what is.

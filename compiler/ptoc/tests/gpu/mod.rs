@@ -154,3 +154,51 @@ fn arrays_stay_on_the_device() {
     assert_eq!(count(&asked, "launch"), 2, "{asked:?}");
     assert_eq!((of("alloc"), of("to-device"), of("to-host")), (3, 1, 1), "{asked:?}");
 }
+
+/// What the card can do is measured on it, beside the kernel.
+#[test]
+fn a_kernel_is_held_against_the_card() {
+    let machine = Machine::new();
+    let output = machine.output("bench chain.tile twice --target sm90 -D M=40 --seconds 0.01", "");
+    let said = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(output.status.success(), "{said}");
+    for words in ["machine  Fake H100", "copying as many bytes", "fused multiply-adds of f32"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}
+
+/// The card's instructions come of two programs of NVIDIA's, which may be missing, or fail.
+#[cfg(unix)]
+#[test]
+fn instructions_of_the_card() {
+    use std::os::unix::fs::PermissionsExt;
+    let machine = Machine::new();
+    let tools = machine.sandbox.path().join("tools");
+    fs::create_dir(&tools).expect("a folder");
+    let tool = |name: &str, script: &str| {
+        let file = tools.join(name);
+        fs::write(&file, format!("#!/bin/sh\n{script}\n")).expect("written");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("may be run");
+    };
+    let emit = |mode: &str| {
+        let mut command = machine.sandbox.command("emit chain.tile twice --target sm90 --stage sass -D M=40");
+        command.env("LD_LIBRARY_PATH", machine.sandbox.path().join("driver")).env("FAKE_CUDA", mode);
+        command.env("PATH", format!("{}:/usr/bin:/bin", tools.display())).env("CUDA_HOME", "/nowhere");
+        let output = command.output().expect("it runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.success(), text(&output.stdout), text(&output.stderr))
+    };
+    tool("nvdisasm", "echo 'nvdisasm fatal : no ELF' >&2; exit 1");
+    let (done, _, said) = emit("");
+    assert!(!done && said.contains("error[E0733]") && said.contains("no ELF"), "{said}");
+    // What the driver assembles goes in.
+    tool("nvdisasm", "printf 'k:\\n\\t/*0000*/  NOP ; // '; cat $2; echo");
+    let (done, said, _) = emit("");
+    assert!(done && said.contains("k:\n    /*0000*/       NOP ; // CUBIN"), "{said}");
+    // Without a card the assembler does, where there is one.
+    let (_, _, said) = emit("none");
+    assert!(said.contains("error[E0733]") && said.contains("needs `ptxas`") || said.is_empty(), "{said}");
+    tool("ptxas", "grep -c entry $2 > $4");
+    let (done, said, _) = emit("none");
+    assert!(done && said.contains("NOP ; // 1"), "{said}");
+}

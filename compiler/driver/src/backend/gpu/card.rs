@@ -23,6 +23,11 @@ pub(super) fn name() -> Option<String> {
     Some(format!("{}, CUDA {}.{}", context.name().ok()?, version / 1000, version % 1000 / 10))
 }
 
+/// What the first device's driver makes of PTX, if there is a device.
+pub(super) fn assemble(ptx: &str) -> Option<Vec<u8>> {
+    device().ok()?.assemble(ptx).ok().filter(|cubin| !cubin.is_empty())
+}
+
 /// Why no kernel can be launched here; `None` if there is a card for it.
 pub(super) fn missing() -> Option<String> {
     let context = match device() {
@@ -128,7 +133,7 @@ fn loaded<'a>(
 }
 
 /// The context of the first device. It lives as long as the process: so does what is kept on the device.
-fn device() -> Result<&'static Context<'static>, Error> {
+pub(super) fn device() -> Result<&'static Context<'static>, Error> {
     thread_local! {
         static DEVICE: OnceCell<Result<&'static Context<'static>, Error>> = const { OnceCell::new() };
     }

@@ -5,9 +5,11 @@ mod arrays;
 mod card;
 mod interpreted;
 mod launch;
+mod limits;
 mod modules;
+mod sass;
 
-use super::{Backend, Capabilities, Compiled, Refusal, Timed, wrong_backend, wrong_stage};
+use super::{Backend, Capabilities, Compiled, DeviceLimits, Listing, Refusal, Timed, wrong_backend, wrong_stage};
 use crate::launch::{Plan, PlannedLaunch};
 use crate::session::{Failed, Session};
 use crate::stages::BackendStage;
@@ -23,9 +25,10 @@ use std::rc::Rc;
 /// The backend: loop IR to PTX, which the driver assembles, and launches on the first device.
 pub(super) struct Gpu;
 
-const STAGES: [BackendStage; 2] = [
+const STAGES: [BackendStage; 3] = [
     BackendStage { name: "loop", about: "Loop IR", plan: false, extension: None },
     BackendStage { name: "ptx", about: "PTX", plan: false, extension: Some("ptx") },
+    BackendStage { name: "sass", about: "SASS, the card's own instructions (needs nvdisasm)", plan: false, extension: None },
 ];
 
 impl Backend for Gpu {
@@ -62,9 +65,22 @@ impl Backend for Gpu {
             return Ok(super::loop_text(session, prepared, module));
         }
         match ptoc_gpu::compile(module, &Options::default()) {
-            Ok(code) => Ok(ptoc_ptx::print(&code.kernel)),
+            Ok(code) => {
+                let text = ptoc_ptx::print(&code.kernel);
+                if stage.name == "ptx" {
+                    return Ok(text);
+                }
+                sass::of(&text).or_else(|d| session.fail(d))
+            }
             Err(refused) => session.fail(told(refused)),
         }
+    }
+
+    fn listing(&self, session: &mut Session, prepared: &Prepared) -> Result<Option<Listing>, Failed> {
+        let [_, ptx, _] = &STAGES;
+        let text = self.emit_kernel(session, prepared, ptx)?;
+        let lines = text.lines().map(|text| (text.to_owned(), Vec::new())).collect();
+        Ok(Some(Listing { name: ptx.name.into(), about: ptx.about.into(), lines }))
     }
 
     fn compile(&self, session: &mut Session, plan: &Plan) -> Result<Compiled, Failed> {
@@ -90,6 +106,10 @@ impl Backend for Gpu {
         }
         let machine = Machine::choose(session.stand_in);
         Ok(Compiled::Launches(Box::new(Kernels { kernels, machine, arrays: Arrays::default() })))
+    }
+
+    fn device_limits(&self, bytes: usize) -> Option<DeviceLimits> {
+        limits::measure(bytes).ok()
     }
 
     fn home(&self) -> Option<&'static str> {

@@ -1,12 +1,13 @@
-//! The limits of this machine that a kernel is held against, measured beside it.
+//! The limits of this machine, or of its device, that a kernel is held against, measured beside it.
 
+use ptoc_driver::backend::DeviceLimits;
 use ptoc_exec::machine::{self, Operation};
 use ptoc_ir::loops::work::OpCount;
 
 /// Rates at most, by as many threads as the kernel has.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// The processor.
+    /// The processor, or the device.
     pub name: String,
     /// Operations a second: fused multiply-adds of f32.
     pub fma: f64,
@@ -32,6 +33,12 @@ impl Limits {
             tiles_i8: tiles(Operation::TilesI8),
             copy: machine::copy_bandwidth(bytes, threads),
         }
+    }
+
+    /// Those of a device, which has no unit that products may use.
+    pub fn of_device(device: DeviceLimits) -> Limits {
+        let DeviceLimits { name, copy, fma } = device;
+        Limits { name, fma, dot: None, tiles_bf16: None, tiles_i8: None, copy }
     }
 
     /// The higher of two measurements: what slowed one down was other work.

@@ -1,5 +1,5 @@
-//! `ptoc bench`: a kernel launched again and again by its target's backend, and held against what this host can do if
-//! it is the host's time that a launch takes.
+//! `ptoc bench`: a kernel launched again and again by its target's backend, and held against what the machine can do
+//! whose time a launch takes: this host, or its device.
 
 mod limits;
 mod report;
@@ -69,6 +69,14 @@ impl Benched {
         (self.timed == Timed::Host).then_some(self.threads)
     }
 
+    /// What the machine of the launches can do at most.
+    fn limits(&self, bytes: usize, exact: bool) -> Option<Limits> {
+        match self.timed {
+            Timed::Host => Some(Limits::measure(bytes, self.threads, exact)),
+            Timed::Device => self.backend.device_limits(bytes).map(Limits::of_device),
+        }
+    }
+
     /// `scale on cpu (a2a3)`
     fn head(&self, kernel: &str, target: &str) -> String {
         format!("{kernel} on {} ({target})", self.backend.name())
@@ -109,7 +117,7 @@ fn one(
     report.flush(session, io);
     let mut rehearsal = Rehearsal::new(session, &compiled, &tensors, on.threads)?;
     let bytes = bytes(&plan);
-    let measure = || on.host_threads().map(|threads| Limits::measure(bytes, threads, args.exact));
+    let measure = || on.limits(bytes, args.exact);
     let before = measure();
     let sample = rehearsal.launch_for(session, &mut tensors, Duration::from_secs_f64(args.seconds))?;
     let limits = before.zip(measure()).map(|(before, after)| before.best(&after));

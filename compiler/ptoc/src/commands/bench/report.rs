@@ -35,7 +35,7 @@ pub struct Measured {
     pub work: Result<OpCount, Unknown>,
     /// Bytes of the arguments.
     pub bytes: u64,
-    /// The host's limits, where launches are its own.
+    /// The limits of the machine whose time a launch takes, where they can be measured.
     pub limits: Option<Limits>,
 }
 
