@@ -191,6 +191,8 @@ pub enum Op {
     Shfl(Shfl),
     /// All threads of the CTA, at this barrier.
     Bar(u32),
+    /// The same, and whether a predicate holds in any of them.
+    BarOr(u32),
     /// A jump.
     Bra,
     /// The thread's end.
@@ -392,6 +394,10 @@ impl Op {
                 form(format!("shfl.sync.{}.b32", mode.name()), &[OperandClass::Reg(Class::B32)], &srcs, Type::B32)
             }
             Op::Bar(n) => (n < 16).then(|| form(format!("bar.sync {n}"), &[], &[], Type::B32))?,
+            Op::BarOr(n) => {
+                let pred = OperandClass::Reg(Class::Pred);
+                (n < 16).then(|| form("bar.red.or.pred".into(), &[pred], &[pred], Type::Pred))?
+            }
             Op::Bra => form("bra".into(), &[], &[OperandClass::Label], Type::B32),
             Op::Ret => form("ret".into(), &[], &[], Type::B32),
         })

@@ -102,6 +102,10 @@ impl Text<'_> {
                     braces(&regs)
                 );
             }
+            Op::BarOr(n) => {
+                let pred = self.src(inst.srcs.first(), ty);
+                inst.dsts.iter().map(|r| self.reg(*r)).chain([n.to_string(), pred]).collect()
+            }
             // A count or a lane is u32 whatever is shifted; a third operand may be wide.
             _ => {
                 let dsts = inst.dsts.iter().map(|r| self.reg(*r));

@@ -184,6 +184,40 @@ fn shuffles_wait_for_their_members() {
 }
 
 #[test]
+fn threads_vote_at_a_barrier() {
+    // Each turn's vote: of the last thread, of none, of all but the first; threads tell what they were told.
+    let votes = kernel(|b, out, tid| {
+        let told = b.mov(Type::B32, Src::Imm(0));
+        let bounds = [(Cmp::Eq, 63), (Cmp::Gt, 63), (Cmp::Gt, 0)];
+        for (turn, (cmp, n)) in bounds.into_iter().enumerate() {
+            let vote = b.setp(cmp, Type::U32, tid, Src::Imm(n));
+            let any = b.reg(Class::Pred);
+            b.push(Op::BarOr(0), &[any], &[vote.into()]);
+            let bit = b.selp(Type::B32, Src::Imm(1 << turn), Src::Imm(0), any);
+            b.push(Op::Arith(Arith::Or, Type::B32), &[told], &[told.into(), bit.into()]);
+        }
+        let at = element(b, out, tid);
+        b.st(Space::Global, Type::B32, at, told);
+    });
+    assert!(print(&votes).contains("bar.red.or.pred %p1, 0, %p0;"), "{}", print(&votes));
+    for seed in 0..10 {
+        let (words, _) = launch(&votes, 1, seed, 64).unwrap_or_else(|e| panic!("{e}"));
+        assert!(words.iter().all(|w| *w == 0b101), "{words:?}");
+    }
+    // A barrier with a vote and one without are two.
+    let apart = kernel(|b, _, tid| {
+        let low = b.setp(Cmp::Lt, Type::U32, tid, Src::Imm(32));
+        let any = b.reg(Class::Pred);
+        b.guard = Some((low, true));
+        b.push(Op::Bar(0), &[], &[]);
+        b.guard = Some((low, false));
+        b.push(Op::BarOr(0), &[any], &[low.into()]);
+        b.guard = None;
+    });
+    assert_eq!(launch(&apart, 1, 0, 1).expect_err("they wait").why, Why::Deadlock);
+}
+
+#[test]
 fn threads_that_wait_for_ever() {
     let apart = kernel(|b, _, tid| {
         let low = b.setp(Cmp::Lt, Type::U32, tid, Src::Imm(32));

@@ -237,7 +237,8 @@ impl Cta {
         if barriers().any(|n| n != first) {
             return false;
         }
-        self.arrived = self.warps.iter_mut().map(Warp::resume).sum();
+        let outcome = self.warps.iter().any(Warp::votes);
+        self.arrived = self.warps.iter_mut().map(|warp| warp.resume(outcome)).sum();
         self.epoch += 1;
         true
     }

@@ -6,6 +6,9 @@ use super::races::{RaceAccess, Who};
 use super::{Cta, Other, Random, SimFault, Why, World};
 use crate::inst::Op;
 
+/// Barriers of a CTA.
+const BARRIERS: u32 = 16;
+
 /// A register of all lanes.
 pub(super) type Values = [u64; 32];
 
@@ -19,6 +22,9 @@ pub(super) struct Warp {
     pcs: [u32; 32],
     /// The barriers that lanes wait at.
     barriers: [u32; 32],
+    /// Lanes at a barrier that vote for it, and the registers in which those that vote want the outcome.
+    votes: u32,
+    outcomes: [Option<usize>; 32],
     regs: Vec<Values>,
 }
 
@@ -40,6 +46,8 @@ impl Warp {
             shuffling: 0,
             pcs: [0; 32],
             barriers: [0; 32],
+            votes: 0,
+            outcomes: [None; 32],
             regs: vec![[0; 32]; registers],
         }
     }
@@ -59,8 +67,19 @@ impl Warp {
         each(self.at_barrier).map(|l| self.barriers[l])
     }
 
-    /// Behind a barrier: how many lanes have ended.
-    pub(super) fn resume(&mut self) -> u32 {
+    /// Whether a lane at a barrier votes for it.
+    pub(super) fn votes(&self) -> bool {
+        self.votes != 0
+    }
+
+    /// Behind a barrier, with the outcome of the vote: how many lanes have ended.
+    pub(super) fn resume(&mut self, outcome: bool) -> u32 {
+        for lane in each(self.at_barrier) {
+            if let Some(reg) = self.outcomes[lane].take() {
+                self.regs[reg][lane] = outcome.into();
+            }
+        }
+        self.votes = 0;
         self.ready |= std::mem::take(&mut self.at_barrier);
         self.arrived()
     }
@@ -92,6 +111,12 @@ impl Warp {
 
     fn move_on(&mut self, mask: u32, pc: u32) {
         each(mask).for_each(|l| self.pcs[l] = pc);
+    }
+
+    /// Lanes wait at a barrier.
+    fn wait(&mut self, lanes: u32, barrier: u32) {
+        self.at_barrier |= lanes;
+        each(lanes).for_each(|l| self.barriers[l] = barrier);
     }
 
     /// The lanes of which a register is not zero, if `so`; else those of which it is.
@@ -147,13 +172,20 @@ impl World<'_> {
                     pc = if does != 0 { target } else { pc + 1 };
                     continue;
                 }
-                Op::Ret | Op::Bar(_) => {
+                Op::Ret | Op::Bar(_) | Op::BarOr(_) => {
+                    let votes = self.values(cta, w, step.srcs[0]);
                     let warp = &mut cta.warps[w];
                     warp.move_on(does, pc + 1);
                     warp.ready &= !does;
-                    if let Op::Bar(n) = step.op {
-                        warp.at_barrier |= does;
-                        each(does).for_each(|l| warp.barriers[l] = n);
+                    match step.op {
+                        Op::Bar(n) => warp.wait(does, n),
+                        Op::BarOr(n) => {
+                            // A barrier with a vote is none without.
+                            warp.wait(does, BARRIERS + n);
+                            each(does).for_each(|l| warp.outcomes[l] = Some(step.dsts[0]));
+                            warp.votes |= each(does).filter(|&l| votes[l] != 0).fold(0, |mask, l| mask | 1 << l);
+                        }
+                        _ => {}
                     }
                     mask &= !does;
                     if mask == 0 {
