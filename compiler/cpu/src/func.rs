@@ -246,6 +246,8 @@ impl<'a, 'b> Emit<'a, 'b> {
             Op::Contract(c) => self.contract(c),
             Op::Reduce(r) => self.reduce(r),
             Op::Gather(g) => self.gather(g),
+            Op::Sort(s) => self.sort(s),
+            Op::Merge(m) => self.merge(m),
             Op::Check { cond, check, args } => self.check(*cond, *check, args),
             Op::Watch(watch) => self.watch(watch),
             Op::Print { parts } => self.print(parts),

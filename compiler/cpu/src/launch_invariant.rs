@@ -17,6 +17,8 @@ fn region(of: &Region, out: &mut FxHashSet<u32>) {
             Op::Atomic(a) => &a.addr,
             Op::Contract(c) => &c.d,
             Op::Reduce(r) => &r.d,
+            Op::Sort(s) => &s.d,
+            Op::Merge(m) => &m.d,
             Op::Gather(g) => {
                 g.places.iter().for_each(|(addr, _)| note(addr, out));
                 &g.d

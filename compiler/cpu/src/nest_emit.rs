@@ -9,7 +9,9 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Value};
 use ptoc_abi::Frame;
-use ptoc_ir::loops::{Addr, Base, BinOp, For, Gather, LTy, Lanes, MemTy, Op, Reduce, Reg, Stride, UnOp};
+use ptoc_ir::loops::{
+    Addr, Base, BinOp, For, Gather, LTy, Lanes, Lists, MemTy, Merge, Op, Reduce, Reg, Sort, Stride, UnOp,
+};
 use ptoc_kernels::mode;
 use std::mem::offset_of;
 
@@ -211,6 +213,43 @@ impl Emit<'_, '_> {
         args.push(self.b.ins().iconst(I64, mode(g.oob, g.unsigned)));
         if let Some(missing) = self.call_routine(Routine::Locate(g.ty.size()), &args) {
             self.define(g.dst, missing);
+        }
+    }
+
+    /// Calls the routine of a sort.
+    pub(crate) fn sort(&mut self, s: &Sort) {
+        let mut args = Vec::new();
+        for addr in [&s.d, &s.a, &s.index] {
+            let at = self.address(addr);
+            args.push(self.pointer(at));
+        }
+        args.extend([self.value(s.rows), self.value(s.cols)]);
+        for (row, col) in [s.d_strides, s.a_strides, s.index_strides] {
+            args.extend([row, col].map(|bytes| self.b.ins().iconst(I64, bytes)));
+        }
+        self.call_routine(Routine::Sort(s.ty), &args);
+    }
+
+    /// Calls the routine of a merge.
+    pub(crate) fn merge(&mut self, m: &Merge) {
+        let d = self.address(&m.d);
+        let mut args = vec![self.pointer(d), self.b.ins().iconst(I64, m.d_stride)];
+        for list in m.read() {
+            let at = self.address(&list.at);
+            args.extend([self.pointer(at), self.b.ins().iconst(I64, list.stride), self.value(list.count)]);
+        }
+        match m.lists {
+            Lists::Runs { length, .. } => {
+                args.push(self.value(length));
+                self.call_routine(Routine::MergeRuns(m.ty), &args);
+            }
+            Lists::Each(_) => {
+                // Lists that are missing are empty.
+                let routine = Routine::Merge(m.ty);
+                let none = self.b.ins().iconst(I64, 0);
+                args.resize(routine.params().len(), none);
+                self.call_routine(routine, &args);
+            }
         }
     }
 

@@ -31,6 +31,12 @@ pub(crate) enum Routine {
     Gather(u32),
     /// The same where rows may stay in the table: see [`ptoc_kernels::locate`].
     Locate(u32),
+    /// Lists of records with f16 or f32 values, put in order: see [`ptoc_kernels::sort`].
+    Sort(MemTy),
+    /// Four lists of them merged: see [`ptoc_kernels::merge`].
+    Merge(MemTy),
+    /// Neighbouring lists: see [`ptoc_kernels::merge_runs`].
+    MergeRuns(MemTy),
 }
 
 impl Routine {
@@ -45,17 +51,21 @@ impl Routine {
             Routine::Gather(size) => format!("ptoc_gather_{size}"),
             Routine::Locate(size) => format!("ptoc_locate_{size}"),
             Routine::Reduce(op, ty) => format!("ptoc_reduce_{}_{}", op.name(), ty.name()),
+            Routine::Sort(ty) => format!("ptoc_sort_{}", ty.name()),
+            Routine::Merge(ty) => format!("ptoc_merge_{}", ty.name()),
+            Routine::MergeRuns(ty) => format!("ptoc_merge_runs_{}", ty.name()),
         }
     }
 
     /// Its parameters.
     pub(crate) fn params(self) -> &'static [Type] {
         match self {
-            Routine::FromF16 | Routine::ToF16 => &[I64; 6],
+            Routine::FromF16 | Routine::ToF16 | Routine::MergeRuns(_) => &[I64; 6],
             Routine::Copy | Routine::Reduce(..) => &[I64; 7],
             Routine::Move(_) => &[I64; 9],
             Routine::Matmul => &[I64; PRODUCT_PARAMS],
-            Routine::Gather(_) => &[I64; 11],
+            Routine::Gather(_) | Routine::Sort(_) => &[I64; 11],
+            Routine::Merge(_) => &[I64; 14],
             Routine::Locate(_) => &[I64; 16],
         }
     }
@@ -70,12 +80,16 @@ impl Routine {
         let fixed = [Routine::Copy, Routine::FromF16, Routine::ToF16, Routine::Matmul];
         let moves = [1, 2, 4, 8].map(Routine::Move);
         let gathers = [1, 2, 4, 8].into_iter().flat_map(|size| [Routine::Gather(size), Routine::Locate(size)]);
-        let routine = fixed.into_iter().chain(moves).chain(gathers).find(|r| r.name() == name).or_else(|| {
-            let reduction = name.strip_prefix("ptoc_reduce_")?;
-            let (op, ty) = reduction.rsplit_once('_')?;
-            let (op, ty) = (BinOp::from_name(op)?, MemTy::ALL.into_iter().find(|t| t.name() == ty)?);
-            Some(Routine::Reduce(op, ty))
-        });
+        let sorts = [MemTy::F16, MemTy::F32]
+            .into_iter()
+            .flat_map(|ty| [Routine::Sort(ty), Routine::Merge(ty), Routine::MergeRuns(ty)]);
+        let routine =
+            fixed.into_iter().chain(moves).chain(gathers).chain(sorts).find(|r| r.name() == name).or_else(|| {
+                let reduction = name.strip_prefix("ptoc_reduce_")?;
+                let (op, ty) = reduction.rsplit_once('_')?;
+                let (op, ty) = (BinOp::from_name(op)?, MemTy::ALL.into_iter().find(|t| t.name() == ty)?);
+                Some(Routine::Reduce(op, ty))
+            });
         routine.and_then(Routine::address)
     }
 
@@ -90,6 +104,9 @@ impl Routine {
             Routine::ToF16 => kernels::to_f16(),
             Routine::Matmul => Some(kernels::product()),
             Routine::Reduce(op, ty) => reduction(op, ty),
+            Routine::Sort(ty) => Some(kernels::sort(ty == MemTy::F16)),
+            Routine::Merge(ty) => Some(kernels::merge(ty == MemTy::F16)),
+            Routine::MergeRuns(ty) => Some(kernels::merge_runs(ty == MemTy::F16)),
         }
     }
 }

@@ -57,6 +57,10 @@ impl Interval {
                 let ends = corners.iter().fold((i64::MAX, i64::MIN), |(lo, hi), n| (lo.min(*n), hi.max(*n)));
                 Interval { lo: ends.0, hi: ends.1 }
             }
+            BinOp::DivFloor if b.lo == b.hi && b.lo > 0 => {
+                let end = |n: i64| if matches!(n, i64::MIN | i64::MAX) { n } else { n.div_euclid(b.lo) };
+                Interval { lo: end(a.lo), hi: end(a.hi) }
+            }
             _ => Interval::default(),
         }
     }

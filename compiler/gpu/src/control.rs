@@ -68,6 +68,8 @@ impl Emit<'_> {
             Op::Contract(c) => self.contract(c),
             Op::Reduce(r) => self.reduce(r),
             Op::Gather(g) => self.gather(g)?,
+            Op::Sort(s) => self.sort(s),
+            Op::Merge(m) => self.merge_lists(m),
             Op::Check { cond, check, args } => self.check(*cond, *check, args),
             Op::Watch(_) => return self.refuse(RefusalCode::Watch, "code that is watched runs on the CPU"),
             Op::Print { .. } => return self.refuse(RefusalCode::Print, "`print` has no translation yet"),
@@ -247,6 +249,14 @@ pub(crate) fn reads(op: &Op, f: &mut dyn FnMut(Reg)) {
         Op::Gather(g) => {
             [g.rows, g.cols, g.total].into_iter().for_each(&mut *f);
             [&g.d, &g.table, &g.index].into_iter().for_each(|addr| of_addr(addr, f));
+        }
+        Op::Sort(s) => {
+            [s.rows, s.cols].into_iter().for_each(&mut *f);
+            [&s.d, &s.a, &s.index].into_iter().for_each(|addr| of_addr(addr, f));
+        }
+        Op::Merge(m) => {
+            m.counts().for_each(&mut *f);
+            m.read().iter().map(|r| &r.at).chain([&m.d]).for_each(|addr| of_addr(addr, f));
         }
         Op::Check { cond, args, .. } => {
             f(*cond);

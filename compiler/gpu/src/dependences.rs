@@ -138,6 +138,13 @@ pub(crate) fn of(op: &Op, keys: Keys<'_>) -> Touched {
             t.writes.insert(Key::Control);
             t.reads.insert(Key::Control);
         }
+        Op::Sort(s) => t = t.read(keys.of(&s.a)).read(keys.of(&s.index)).write(keys.of(&s.d)),
+        Op::Merge(m) => {
+            for records in m.read() {
+                t = t.read(keys.of(&records.at));
+            }
+            t = t.write(keys.of(&m.d));
+        }
         // The first thread may run it alone, and tell the others of its variables.
         Op::For(_) | Op::While(_) => {
             t.solo_writes.insert(Key::Control);

@@ -196,7 +196,7 @@ impl Emit<'_> {
     }
 
     /// Moves it by a stride.
-    fn walk(&mut self, place: GpuAddress, stride: Stride) {
+    pub(crate) fn walk(&mut self, place: GpuAddress, stride: Stride) {
         let by = match stride {
             Stride::Const(0) => return,
             Stride::Const(n) => Val::Known(n as u64),

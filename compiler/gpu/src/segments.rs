@@ -7,7 +7,7 @@
 use crate::allocation::ALIGN;
 use crate::bounds::{Interval, intervals};
 use cranelift_entity::SecondaryMap;
-use ptoc_ir::loops::{Addr, Base, Module, Op, PARTIALS, PrintPart, Reg, Region, SpaceId, Start, Stride};
+use ptoc_ir::loops::{Addr, Base, MemTy, Module, Op, PARTIALS, PrintPart, Reg, Region, SpaceId, Start, Stride, fields};
 
 /// Bytes of a space, from a multiple of [`ALIGN`] to another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -129,6 +129,25 @@ impl Found<'_> {
                     self.add(addr, &[(g.rows, Stride::Const(*stride))], 8);
                 }
             }
+            Op::Sort(s) => {
+                let size = i64::from(s.ty.size());
+                let matrix = |(row, col): (i64, i64)| [(s.rows, Stride::Const(row)), (s.cols, Stride::Const(col))];
+                self.add(&s.a, &matrix(s.a_strides), size);
+                self.add(&s.index, &matrix(s.index_strides), 4);
+                let (row, field) = s.d_strides;
+                let counts = [(self.most(s.rows), row), (self.most(s.cols), fields(s.ty).unwrap_or(1) * field)];
+                self.add_records(&s.d, &counts, s.ty, field);
+            }
+            Op::Merge(m) => {
+                let each = fields(m.ty).unwrap_or(1);
+                let mut all = 0i64;
+                for records in m.read() {
+                    let count = self.most(records.count);
+                    all = all.saturating_add(count);
+                    self.add_records(&records.at, &[(count, each * records.stride)], m.ty, records.stride);
+                }
+                self.add_records(&m.d, &[(all, each * m.d_stride)], m.ty, m.d_stride);
+            }
             Op::Print { parts } => {
                 for part in parts {
                     if let PrintPart::Matrix { addr, .. } = part {
@@ -147,8 +166,31 @@ impl Found<'_> {
         }
     }
 
+    /// The greatest number that a count may be.
+    fn most(&self, count: Reg) -> i64 {
+        self.intervals[count].hi
+    }
+
+    /// Records whose fields are so many bytes apart, along dimensions of known extent and stride.
+    fn add_records(&mut self, addr: &Addr, dims: &[(i64, i64)], ty: MemTy, field: i64) {
+        let fields = (fields(ty).unwrap_or(1), field);
+        self.add_strided(addr, dims.iter().chain([&fields]).map(|(n, by)| (*n, Some(*by))), i64::from(ty.size()));
+    }
+
     /// An access of elements of so many bytes, along these dimensions.
     fn add(&mut self, addr: &Addr, dims: &[(Reg, Stride)], size: i64) {
+        let dims: Vec<(i64, Option<i64>)> = dims
+            .iter()
+            .map(|(count, stride)| {
+                let stride = if let Stride::Const(n) = stride { Some(*n) } else { None };
+                (self.most(*count), stride)
+            })
+            .collect();
+        self.add_strided(addr, dims.into_iter(), size);
+    }
+
+    /// The same, with the greatest number of elements along a dimension, and its stride if that is known.
+    fn add_strided(&mut self, addr: &Addr, dims: impl Iterator<Item = (i64, Option<i64>)>, size: i64) {
         let Base::Space(space) = addr.base else { return };
         let offset = self.intervals[addr.offset];
         let (mut lo, mut hi) = (offset.lo, offset.hi.saturating_add(size));
@@ -160,13 +202,13 @@ impl Found<'_> {
             widen(self.intervals[gather]);
         }
         for (count, stride) in dims {
-            let last = self.intervals[*count].hi.saturating_sub(1).max(0);
+            let last = count.saturating_sub(1).max(0);
             match stride {
-                Stride::Const(n) => {
+                Some(n) => {
                     let far = n.saturating_mul(last);
                     widen(Interval { lo: far, hi: far });
                 }
-                Stride::Reg(_) => widen(Interval::default()),
+                None => widen(Interval::default()),
             }
         }
         // Accesses stay inside the space, whatever is known of them.

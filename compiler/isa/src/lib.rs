@@ -30,9 +30,10 @@ pub use instr::{
     DTypeRule, Instr, InstrId, InstrMode, OperandKind, OperandSpec, PipeRule, Role, Scratch, Sem, ShapeRule,
 };
 pub use legal::*;
-pub use named::{Named, PHILOX_MULTIPLIERS, PHILOX_WEYL, Primitive, RECORD, SORTED};
+pub use named::{Named, PHILOX_MULTIPLIERS, PHILOX_WEYL, Primitive};
 pub use ops::{AtomicOp, BinOp, CmpOp, Factors, Oob, Reduce, RoundMode, UnOp};
 pub use pipe::{Pipe, pipe_of};
+pub use ptoc_abi::{RECORD, SORTED};
 pub use reference::{instruction_page, instruction_text, reference_markdown, targets_markdown};
 pub use table::{NOT_YET, NameLookup, TABLE, find, is_first, lookup, overloads, sibling};
 pub use target::{

@@ -35,12 +35,6 @@ pub struct Named {
     pub example: &'static str,
 }
 
-/// Bytes of a record of TSORT32: a value, and the index in the last four.
-pub const RECORD: usize = 8;
-
-/// Elements of the list that TSORT32 sorts.
-pub const SORTED: usize = 32;
-
 /// Multipliers of Philox 4x32 and what is added to the key in each round (Salmon, Moraes, Dror and Shaw: Parallel
 /// random numbers: as easy as 1, 2, 3; SC 2011).
 pub const PHILOX_MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];

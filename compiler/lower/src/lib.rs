@@ -33,6 +33,7 @@ mod partial;
 mod prologue;
 mod reduce;
 pub mod row_pipelining;
+mod sorts;
 mod terms;
 mod watch;
 

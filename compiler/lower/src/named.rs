@@ -1,38 +1,18 @@
-//! Sorting, counting and random numbers in loop IR.
+//! Counting, packing and random numbers in loop IR; sorts are beside (`sorts.rs`).
 
 use super::code::FunctionBuilder;
 use super::matrix::{Matrix, map};
 use super::{Lower, convert, ops};
-use ptoc_ir::loops::{BinOp as L, Cast, CmpOp as C, LTy, MemTy, Op, Reg, Stride, UnOp as U};
+use ptoc_ir::loops::{BinOp as L, Cast, CmpOp as C, LTy, MemTy, Op, Reg, Stride};
 use ptoc_ir::tile::{Inst, TileRef, Ty};
-use ptoc_isa::{CmpOp, Named, PHILOX_MULTIPLIERS, PHILOX_WEYL, Primitive, RECORD, RoundMode, SORTED};
+use ptoc_isa::{CmpOp, Named, PHILOX_MULTIPLIERS, PHILOX_WEYL, Primitive, RoundMode};
 use ptoc_opt::operands::Operands;
 use ptoc_tensor::DType;
-
-/// Fields of a record of this element.
-fn fields(m: &Matrix) -> i64 {
-    (RECORD / m.dtype.size()) as i64
-}
-
-/// Whether `x` comes before `y`, whatever their places. Larger ones do, and NaN before numbers.
-fn before(code: &mut FunctionBuilder, x: Reg, y: Reg) -> Reg {
-    let larger = code.cmp(C::Gt, x, y);
-    let (nan, number) = (code.cmp(C::Ne, x, x), code.cmp(C::Eq, y, y));
-    let first = code.bin(L::And, nan, number);
-    code.bin(L::Or, larger, first)
-}
 
 /// A truth value as 0 or 1, i64.
 fn count(code: &mut FunctionBuilder, b: Reg) -> Reg {
     let bit = code.cast(Cast::BToI, b, LTy::I32);
     code.cast(Cast::Zext, bit, LTy::I64)
-}
-
-/// A copy of element 0 of `from`, bit by bit.
-fn copy(code: &mut FunctionBuilder, to: &Matrix, from: &Matrix) {
-    let (to, from) = (to.raw(), from.raw());
-    let x = code.load(from.ty, from.first());
-    code.store(to.ty, to.first(), x);
 }
 
 impl Lower<'_> {
@@ -42,24 +22,11 @@ impl Lower<'_> {
         let d = self.tile(&dst);
         let whole = (self.value(dst.valid.0), self.value(dst.valid.1));
         match named.what {
-            Primitive::Sort32 => {
-                let (src, idx) = (o.tile(1)?, o.tile(2)?);
-                let shape = (self.value(src.valid.0), self.value(src.valid.1));
-                let (a, index) = (self.tile(&src), self.tile(&idx));
-                self.beside(&dst, &d, whole, &[&src, &idx], &mut |code, d| sort32(code, d, &a, &index, shape));
-            }
-            Primitive::MergeSort => {
-                let src = o.tile(1)?;
-                let length = self.value(o.scalar(2)?);
-                let shape = (self.value(src.valid.0), self.value(src.valid.1));
-                let a = self.tile(&src);
-                self.beside(&dst, &d, whole, &[&src], &mut |code, d| merge(code, d, &a, length, shape));
-            }
+            Primitive::Sort32 => self.sort(&dst, &o.tile(1)?, &o.tile(2)?),
+            Primitive::MergeSort => self.merge_runs(&dst, &o.tile(1)?, o.scalar(2)?),
             Primitive::MergeTiles => {
                 let sources: Vec<TileRef> = (1..inst.operands.len()).map(|k| o.tile(k)).collect::<Option<_>>()?;
-                let lists: Vec<(Matrix, Reg)> = sources.iter().map(|t| (self.tile(t), self.value(t.valid.1))).collect();
-                let read: Vec<&TileRef> = sources.iter().collect();
-                self.beside(&dst, &d, whole, &read, &mut |code, d| merge_tiles(code, d, &lists, whole.1));
+                self.merge_tiles(&dst, &sources);
             }
             Primitive::Places => {
                 let (src, k, counts) = (o.tile(1)?, o.tile(2)?, o.tile(3)?);
@@ -124,7 +91,7 @@ impl Lower<'_> {
     }
 
     /// Fills the destination beside the sources, where they share bytes.
-    fn beside(
+    pub(super) fn beside(
         &mut self,
         dst: &TileRef,
         d: &Matrix,
@@ -156,182 +123,6 @@ fn quarter_byte(code: &mut FunctionBuilder, x: Reg, scale: Reg) -> Reg {
     let (least, most) = (code.i32(-8), code.i32(7));
     let q = code.bin(L::Max, q, least);
     code.bin(L::Min, q, most)
-}
-
-/// The rank of an element is the number of those that come before it; its record goes there.
-fn sort32(code: &mut FunctionBuilder, d: &Matrix, a: &Matrix, index: &Matrix, (rows, cols): (Reg, Reg)) {
-    let fields = fields(a);
-    code.for_count(rows, |code, i| {
-        let (d, a, index) = (d.at_row(code, i), a.at_row(code, i), index.at_row(code, i));
-        let zero = code.int(0);
-        code.for_range(zero, cols, SORTED as i64, |code, start| {
-            let end = code.plus(start, SORTED as i64);
-            let end = code.bin(L::Min, end, cols);
-            code.for_range(start, end, 1, |code, j| {
-                let here = a.at_col(code, j);
-                let x = code.load(here.ty, here.first());
-                let rank = code.var(LTy::I64);
-                code.emit(Op::Set { var: rank, value: start });
-                code.for_range(start, end, 1, |code, k| {
-                    let other = a.at_col(code, k);
-                    let y = code.load(other.ty, other.first());
-                    let (first, later) = (before(code, y, x), before(code, x, y));
-                    let apart = code.bin(L::Or, first, later);
-                    let equal = code.un(U::Not, apart);
-                    let earlier = code.cmp(C::Lt, k, j);
-                    let equal = code.bin(L::And, equal, earlier);
-                    let counts = code.bin(L::Or, first, equal);
-                    let one = count(code, counts);
-                    let so_far = code.get(rank);
-                    let value = code.add(so_far, one);
-                    code.emit(Op::Set { var: rank, value });
-                });
-                let place = code.get(rank);
-                let place = code.times(place, fields);
-                let record = d.at_col(code, place);
-                copy(code, &record, &here);
-                let index = index.at_col(code, j);
-                let n = code.load(index.ty, index.first());
-                let put = |code: &mut FunctionBuilder, at: i64, value: Reg| {
-                    let at = code.int(at);
-                    let field = record.at_col(code, at).raw();
-                    code.store(field.ty, field.first(), value);
-                };
-                if fields == 2 {
-                    put(code, 1, n);
-                } else {
-                    let none = code.i32(0);
-                    put(code, 1, none);
-                    put(code, 2, n);
-                    let sixteen = code.i32(16);
-                    let high = code.bin(L::ShrU, n, sixteen);
-                    put(code, 3, high);
-                }
-            });
-        });
-    });
-}
-
-/// Four heads; the best of those that are left goes next.
-fn merge(code: &mut FunctionBuilder, d: &Matrix, a: &Matrix, length: Reg, (rows, cols): (Reg, Reg)) {
-    let fields = fields(a);
-    let four = code.times(length, 4);
-    let one = code.int(1);
-    // The number of groups; a length is at least 1 (elaboration has checked it).
-    let positive = code.bin(L::Max, four, one);
-    let filled = code.add(cols, positive);
-    let filled = code.plus(filled, -1);
-    let groups = code.bin(L::DivFloor, filled, positive);
-    code.for_count(rows, |code, i| {
-        let (d, a) = (d.at_row(code, i), a.at_row(code, i));
-        code.for_count(groups, |code, g| {
-            let start = code.bin(L::Mul, g, positive);
-            let heads: Vec<_> = (0..4).map(|_| code.var(LTy::I64)).collect();
-            let mut ends = Vec::new();
-            for (l, head) in heads.iter().enumerate() {
-                let at = code.times(length, l as i64);
-                let at = code.add(start, at);
-                let value = code.bin(L::Min, at, cols);
-                code.emit(Op::Set { var: *head, value });
-                let end = code.add(at, length);
-                ends.push(code.bin(L::Min, end, cols));
-            }
-            let last = ends[3];
-            code.for_range(start, last, fields, |code, out| {
-                let none = code.int(-1);
-                let top = code.plus(cols, -1);
-                let (mut place, mut best) = (none, None);
-                for (head, end) in heads.iter().zip(&ends) {
-                    let at = code.get(*head);
-                    let left = code.cmp(C::Lt, at, *end);
-                    // What is left of no list is read somewhere, and not taken.
-                    let safe = code.bin(L::Min, at, top);
-                    let here = a.at_col(code, safe);
-                    let x = code.load(here.ty, here.first());
-                    let Some(y) = best else {
-                        place = code.select(left, at, none);
-                        best = Some(x);
-                        continue;
-                    };
-                    let nothing = code.cmp(C::Eq, place, none);
-                    let better = before(code, x, y);
-                    let better = code.bin(L::Or, nothing, better);
-                    let taken = code.bin(L::And, left, better);
-                    place = code.select(taken, at, place);
-                    best = Some(code.select(taken, x, y));
-                }
-                for f in 0..fields {
-                    let f = code.int(f);
-                    let (to, from) = (code.add(out, f), code.add(place, f));
-                    let (to, from) = (d.at_col(code, to), a.at_col(code, from));
-                    copy(code, &to, &from);
-                }
-                for head in &heads {
-                    let at = code.get(*head);
-                    let here = code.cmp(C::Eq, at, place);
-                    let step = count(code, here);
-                    let step = code.times(step, fields);
-                    let value = code.add(at, step);
-                    code.emit(Op::Set { var: *head, value });
-                }
-            });
-        });
-    });
-}
-
-/// The best of the heads of those lists that are not at their end goes next.
-fn merge_tiles(code: &mut FunctionBuilder, d: &Matrix, lists: &[(Matrix, Reg)], whole: Reg) {
-    let fields = fields(d);
-    let heads: Vec<_> = lists.iter().map(|_| code.var(LTy::I64)).collect();
-    let zero = code.int(0);
-    for head in &heads {
-        code.emit(Op::Set { var: *head, value: zero });
-    }
-    code.for_range(zero, whole, fields, |code, out| {
-        let none = code.int(-1);
-        let (mut chosen, mut best) = (none, None);
-        for (l, ((a, end), head)) in lists.iter().zip(&heads).enumerate() {
-            let at = code.get(*head);
-            let left = code.cmp(C::Lt, at, *end);
-            // What is left of no list is read somewhere, and not taken.
-            let top = code.plus(*end, -1);
-            let (inside, zero) = (code.bin(L::Min, at, top), code.int(0));
-            let inside = code.bin(L::Max, inside, zero);
-            let here = a.at_col(code, inside);
-            let x = code.load(here.ty, here.first());
-            let this = code.int(l as i64);
-            let Some(y) = best else {
-                chosen = code.select(left, this, none);
-                best = Some(x);
-                continue;
-            };
-            let nothing = code.cmp(C::Eq, chosen, none);
-            let better = before(code, x, y);
-            let better = code.bin(L::Or, nothing, better);
-            let taken = code.bin(L::And, left, better);
-            chosen = code.select(taken, this, chosen);
-            best = Some(code.select(taken, x, y));
-        }
-        for (l, ((a, _), head)) in lists.iter().zip(&heads).enumerate() {
-            let this = code.int(l as i64);
-            let taken = code.cmp(C::Eq, chosen, this);
-            code.either(
-                taken,
-                |code| {
-                    let at = code.get(*head);
-                    for f in 0..fields {
-                        let f = code.int(f);
-                        let (to, from) = (code.add(out, f), code.add(at, f));
-                        let (to, from) = (d.at_col(code, to), a.at_col(code, from));
-                        copy(code, &to, &from);
-                    }
-                    let value = code.plus(at, fields);
-                    code.emit(Op::Set { var: *head, value });
-                },
-                |_| {},
-            );
-        }
-    });
 }
 
 /// TGATHER by a comparison: a row is zeros, then the places one behind the other as far as there is room.

@@ -11,6 +11,7 @@ mod monitor;
 mod oob;
 mod print;
 mod raster;
+mod records;
 mod reduction;
 
 pub use coord::Coord;
@@ -20,4 +21,5 @@ pub use monitor::{Monitor, Watcher};
 pub use oob::Oob;
 pub use print::PrintItem;
 pub use raster::Raster;
+pub use records::{MERGED, RECORD, SORTED};
 pub use reduction::PARTIALS;

@@ -1,5 +1,5 @@
 //! Routines that are compiled ahead of time, at the machine's full vector width, and called by emitted code: matrix
-//! products, reductions, moves with strides, gathers.
+//! products, reductions, moves with strides, gathers, sorts.
 //!
 //! Cranelift's vectors are 128 bits wide and know nothing of half precision; these few bodies make up for it. They need
 //! no time to compile, and their results are bit for bit those of the code that is emitted where a machine lacks the
@@ -21,6 +21,7 @@ mod located;
 mod reduce;
 mod rows;
 mod simd;
+mod sorts;
 mod strided;
 #[cfg(target_arch = "x86_64")]
 mod transpose_avx2;
@@ -86,6 +87,21 @@ pub fn locate(size: u32) -> Option<*const u8> {
         8 => located::locate_8 as *const u8,
         _ => return None,
     })
+}
+
+/// Sorts lists of records with f32 or, of `half` values, f16 (`sorts.rs`).
+pub fn sort(half: bool) -> *const u8 {
+    if half { sorts::sort_f16 as *const u8 } else { sorts::sort_f32 as *const u8 }
+}
+
+/// Merges four lists of such records.
+pub fn merge(half: bool) -> *const u8 {
+    if half { sorts::merge_f16 as *const u8 } else { sorts::merge_f32 as *const u8 }
+}
+
+/// Merges neighbouring lists of such records, each four of them.
+pub fn merge_runs(half: bool) -> *const u8 {
+    if half { sorts::runs_f16 as *const u8 } else { sorts::runs_f32 as *const u8 }
 }
 
 /// The matrix product (`gemm/mod.rs` has its parameters).

@@ -13,4 +13,5 @@ mod non_temporal;
 mod products;
 mod property;
 mod scalars;
+mod sorts;
 mod steps;

@@ -4,7 +4,7 @@ use crate::harness::{examples, lines, lowered, plan, with_stack};
 use ptoc_gpu::{Arguments, Compiled, Options, compile, extents};
 use ptoc_ir::loops::Module;
 use ptoc_ptx::sim::{self, Global, Refusal, SimFault, SimLaunch, Why};
-use ptoc_ptx::{BodyItem, Op, PtxKernel};
+use ptoc_ptx::{BodyItem, Inst, Op, PtxKernel, Type};
 use ptoc_syntax::directive::RunLine;
 use ptoc_tensor::Tensor;
 use std::path::Path;
@@ -87,16 +87,25 @@ impl Case {
     }
 }
 
-/// The kernel without its n-th barrier.
+/// The kernel without its n-th barrier. Where threads vote there, each has its own vote for the outcome.
 fn without(kernel: &PtxKernel, n: usize) -> PtxKernel {
     let mut kernel = kernel.clone();
     let mut seen = 0;
-    kernel.body.retain(|item| {
-        let barrier = matches!(item, BodyItem::Inst(inst) if matches!(inst.op, Op::Bar(_)));
-        seen += usize::from(barrier);
-        !(barrier && seen == n + 1)
+    kernel.body.retain_mut(|item| {
+        let BodyItem::Inst(inst) = item else { return true };
+        let this = is_barrier(inst) && seen == n;
+        seen += usize::from(is_barrier(inst));
+        if this && matches!(inst.op, Op::BarOr(_)) {
+            inst.op = Op::Mov(Type::Pred);
+            return true;
+        }
+        !this
     });
     kernel
+}
+
+fn is_barrier(inst: &Inst) -> bool {
+    matches!(inst.op, Op::Bar(_) | Op::BarOr(_))
 }
 
 /// What became of the barriers of a kernel.
@@ -112,7 +121,7 @@ struct Tally {
 fn deleted(case: &Case, tally: &mut Tally) {
     let kernel = &case.code.kernel;
     let whole = case.run(kernel, 0).unwrap_or_else(|e| panic!("{}: {e}", kernel.name));
-    let barriers = kernel.insts().filter(|i| matches!(i.op, Op::Bar(_))).count();
+    let barriers = kernel.insts().filter(|i| is_barrier(i)).count();
     for n in 0..barriers {
         let less = without(kernel, n);
         let caught = (0..ORDERS).any(|seed| match case.run(&less, seed) {

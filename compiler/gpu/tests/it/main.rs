@@ -20,3 +20,5 @@ mod property;
 mod resident;
 #[path = "../../../cpu/tests/it/scalars.rs"]
 mod scalars;
+#[path = "../../../cpu/tests/it/sorts.rs"]
+mod sorts;

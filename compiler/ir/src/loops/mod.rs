@@ -12,6 +12,7 @@
 pub mod eval;
 mod op;
 mod shared;
+mod sorts;
 pub mod text;
 mod types;
 mod verify;
@@ -22,6 +23,7 @@ pub use op::{
     Scope, Start, Stmt, Stride, UnOp, Watch, While,
 };
 pub use shared::{SharedInfo, operands};
+pub use sorts::{Lists, MERGED, Merge, Records, Sort, before, fields};
 pub use types::{
     Bounded, BoundsRow, CheckRow, Func, FunctionEntry, LTy, Label, MemTy, Module, Reg, RegData, SourcePosition,
     SpaceData, SpaceId, VarData, VarId,

@@ -1,6 +1,6 @@
 //! Statements of loop IR, about forty operations in all.
 
-use super::{Label, MemTy, Reg, SpaceId, VarId};
+use super::{Label, MemTy, Merge, Reg, Sort, SpaceId, VarId};
 pub use ptoc_abi::PARTIALS;
 use ptoc_diagnostics::Span;
 use ptoc_isa::Oob;
@@ -379,6 +379,10 @@ pub enum Op {
     Reduce(Box<Reduce>),
     /// Elements of a table by their numbers.
     Gather(Box<Gather>),
+    /// Short lists, each put in order.
+    Sort(Box<Sort>),
+    /// Lists that are in order, merged.
+    Merge(Box<Merge>),
     /// Ends the function with status `check` (row of the module's table) and up to four i64 arguments unless `cond`.
     Check {
         cond: Reg,

@@ -9,7 +9,8 @@
 
 use super::{
     Addr, Atomic, Base, BinOp, Bounded, Cast, CmpOp, Contract, For, Func, FunctionEntry, Gather, LTy, Label, Lanes,
-    MemTy, Module, Op, PrintPart, Reduce, Reg, Region, SharedInfo, Start, Stride, UnOp, VarId,
+    MERGED, MemTy, Merge, Module, Op, PrintPart, Reduce, Reg, Region, SharedInfo, Sort, Start, Stride, UnOp, VarId,
+    fields,
 };
 use cranelift_entity::{EntityRef, SecondaryMap};
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
@@ -315,6 +316,8 @@ impl Verifier<'_> {
             Op::Contract(c) => self.contract(c),
             Op::Reduce(r) => self.reduce(r),
             Op::Gather(g) => self.gather(g),
+            Op::Sort(s) => self.sort(s),
+            Op::Merge(m) => self.merge(m),
             Op::Check { cond, check, args } => {
                 self.read(*cond, &[LTy::Bool], "the condition of check");
                 if let Some(found) = self.found.get_mut(*check as usize) {
@@ -488,6 +491,36 @@ impl Verifier<'_> {
             self.error(codes::LOOP_IR_TYPE, "gather: what is added to indices goes with places of rows");
         }
         self.define(g.dst, &[LTy::I64], "gather");
+    }
+
+    fn sort(&mut self, s: &Sort) {
+        self.read(s.rows, &[LTy::I64], "the rows of sort");
+        self.read(s.cols, &[LTy::I64], "the columns of sort");
+        for addr in [&s.d, &s.a, &s.index] {
+            self.addr(addr, "sort");
+        }
+        self.record(s.ty, "sort");
+    }
+
+    fn merge(&mut self, m: &Merge) {
+        for reg in m.counts() {
+            self.read(reg, &[LTy::I64], "a count of merge");
+        }
+        self.addr(&m.d, "merge");
+        for records in m.read() {
+            self.addr(&records.at, "merge");
+        }
+        self.record(m.ty, "merge");
+        if m.read().len() > MERGED {
+            let message = format_args!("merge: {} lists, {MERGED} are the most", m.read().len());
+            self.error(codes::LOOP_IR_TYPE, message);
+        }
+    }
+
+    fn record(&mut self, ty: MemTy, what: &str) {
+        if fields(ty).is_none() {
+            self.error(codes::LOOP_IR_TYPE, format_args!("{what}: records of {}, f32 or f16 is needed", ty.name()));
+        }
     }
 
     fn join(&mut self, op: BinOp, ty: MemTy, addr: &Addr, value: Reg) {

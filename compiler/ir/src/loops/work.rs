@@ -186,6 +186,8 @@ impl<'a> Count<'a> {
             // Nothing is missing in a launch that succeeds.
             Op::Gather(g) => (g.dst, Some(-1i64 as u64)),
             Op::Store { .. } | Op::Fetch { .. } | Op::Join { .. } | Op::Watch(_) | Op::Print { .. } => return Ok(()),
+            // Comparisons are no operations on elements.
+            Op::Sort(_) | Op::Merge(_) => return Ok(()),
             Op::For(f) => return self.counted(f),
             Op::Lanes(lanes) => {
                 let lane = self.lane(lanes);

@@ -4,6 +4,7 @@
 //! steps. It shares nothing with the emitters or with tile IR's interpreter but the definitions in [`super`].
 
 pub(super) mod arith;
+mod sorts;
 
 use super::{
     Addr, Atomic, Base, Contract, For, Func, Gather, LTy, Label, Lanes, MemTy, Module, Op, PARTIALS, PrintPart, Reduce,
@@ -176,6 +177,8 @@ impl Eval<'_> {
             Op::Contract(c) => return self.contract(c, stmt.span),
             Op::Reduce(r) => return self.reduce(r, stmt.span),
             Op::Gather(g) => return self.gather(g, stmt.span),
+            Op::Sort(s) => return self.sort(s, stmt.span),
+            Op::Merge(m) => return self.merge(m, stmt.span),
             Op::Check { cond, check, args } => {
                 if self.regs[*cond] != 0 {
                     return Ok(());

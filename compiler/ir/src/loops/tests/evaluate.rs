@@ -93,6 +93,54 @@ for l0 r8: i64 in r6..r2 step 1 {
     assert_eq!(b, want);
 }
 
+/// A row of bytes, as a module has them in memory.
+fn bytes<const N: usize, T: IntoIterator<Item = [u8; N]>>(words: T) -> Vec<u8> {
+    words.into_iter().flatten().collect()
+}
+
+#[test]
+fn a_sort_keeps_equal_values_in_order() {
+    let nan = 0xffc0_0001u32;
+    let x = [1f32.to_bits(), (-0f32).to_bits(), nan, 0f32.to_bits(), 2f32.to_bits(), 1f32.to_bits()];
+    let a = bytes(x.iter().chain(&[10, 11, 12, 13, 14, 15]).map(|n| n.to_le_bytes()));
+    let body = "r2: i64 = const 1
+r3: i64 = const 6
+r4: i64 = const 24
+sort f32 (r2, r3), d t1[r0] (0, 4), a t0[r0] (0, 4), index t0[r4] (0, 4)
+";
+    let mut b = vec![0; 48];
+    eval(body, [0, 0], &a, &mut b).unwrap();
+    let order = [2usize, 4, 0, 5, 1, 3];
+    assert_eq!(b, bytes(order.iter().flat_map(|&n| [x[n], 10 + n as u32]).map(|n| n.to_le_bytes())));
+}
+
+#[test]
+fn a_merge_takes_the_best_of_the_heads() {
+    // Two lists of two records, then one of one; the first list is out of order: its second record follows its first.
+    let records = [(1f32, 0u32), (5.0, 1), (2.0, 2), (1.0, 3), (1.0, 4)];
+    let a = bytes(records.iter().flat_map(|(x, n)| [x.to_bits(), *n]).map(|n| n.to_le_bytes()));
+    let body = "r2: i64 = const 5
+r3: i64 = const 2
+merge f32 d t1[r0] 4, runs t0[r0] 4 r2 of r3
+";
+    let mut b = vec![0; 40];
+    eval(body, [0, 0], &a, &mut b).unwrap();
+    let want = |order: [u32; 5]| {
+        let fields = order.iter().flat_map(|n| [records[*n as usize].0.to_bits(), *n]);
+        bytes(fields.map(|n| n.to_le_bytes()))
+    };
+    assert_eq!(b, want([2, 0, 1, 3, 4]));
+    // As lists of their own, the shortest one first.
+    let body = "r2: i64 = const 1
+r3: i64 = const 2
+r4: i64 = const 16
+r5: i64 = const 32
+merge f32 d t1[r0] 4, list t0[r5] 4 r2, list t0[r0] 4 r3, list t0[r4] 4 r3
+";
+    eval(body, [0, 0], &a, &mut b).unwrap();
+    assert_eq!(b, want([2, 4, 0, 1, 3]));
+}
+
 #[test]
 fn a_product_and_atomics() {
     // [1 2] * [3 4]^T = 11, on i32, starting at 100; then an atomic maximum of it.

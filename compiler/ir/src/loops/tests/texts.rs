@@ -59,6 +59,9 @@ const EVERYTHING: &str = concat!(
 "#,
     "  r28: i64 = gather zero i32 (r0, r1), d s1[r0] (64, 4), from t0[r0] r1, by s0[r1] (4, 0), plus s0[r0] \
      (0, 4), places s1[r0] 8\n",
+    "  sort f16 (r0, r1), d s1[r0] (64, 2), a s0[r0] (32, 2), index s0[r1] (64, 4)\n",
+    "  merge f32 d s1[r0] 4, list s0[r0] 4 r1\n  merge f32 d s1[r0] 4, list s0[r0] 4 r1, list t0[r1] 8 r2\n",
+    "  merge f16 d s1[r0] 2, runs s0[r0] 2 r1 of r2\n",
     r#"  watch 0 ()
   watch 7 (r0, r1), s0[r0] (64, 4), t0[r0, gather r1] (0, -2)
   check r7, 1 ()

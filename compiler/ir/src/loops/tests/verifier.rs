@@ -70,6 +70,18 @@ fn each_rule() {
         ("reduce mul f32 (r0, r0), d t0[r0] 4, a t0[r0] (4, 4)", ty, "reduce: there is no mul of f32"),
         ("reduce max_u i8 (r0, r0), d t0[r0] 4, a t0[r0] (4, 4)", ty, "reduce: there is no max_u of i8"),
         (
+            "sort i32 (r0, r0), d t0[r0] (8, 4), a t0[r0] (4, 4), index t0[r0] (4, 4)",
+            ty,
+            "sort: records of i32, f32 or f16 is needed",
+        ),
+        ("F merge f32 d t0[r0] 4, runs t0[r0] 4 r0 of r2", ty, "a count of merge: r2 is f32"),
+        (
+            "merge f32 d t0[r0] 4, list t0[r0] 4 r0, list t0[r0] 4 r0, list t0[r0] 4 r0, list t0[r0] 4 r0, \
+             list t0[r0] 4 r0",
+            ty,
+            "merge: 5 lists, 4 are the most",
+        ),
+        (
             "r5: i64 = gather zero f32 (r0, r0), d t0[r0] (4, 4), from t0[r0] r0, by t0[r0] (4, 4)",
             ty,
             "gather: bits are moved",

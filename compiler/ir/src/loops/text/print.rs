@@ -1,8 +1,8 @@
 //! The printer.
 
 use crate::loops::{
-    Addr, Base, Bounded, CheckRow, Contract, Func, Gather, LTy, Module, Op, PrintPart, Reduce, Reg, Region,
-    SourcePosition, Start, Stmt, Stride, operands,
+    Addr, Base, Bounded, CheckRow, Contract, Func, Gather, LTy, Lists, Merge, Module, Op, PrintPart, Records, Reduce,
+    Reg, Region, Sort, SourcePosition, Start, Stmt, Stride, operands,
 };
 use cranelift_entity::SecondaryMap;
 use ptoc_diagnostics::Span;
@@ -258,6 +258,8 @@ impl Printer {
                 define(self, g.dst);
                 self.gather(g);
             }
+            Op::Sort(s) => self.sort(s),
+            Op::Merge(m) => self.merge(m),
             Op::Check { cond, check, args } => {
                 put!(self, "check {cond}, {check} ({})", list(args));
             }
@@ -311,6 +313,27 @@ impl Printer {
         }
         if let Some((addr, stride)) = &g.places {
             put!(self, ", places {} {stride}", address(addr));
+        }
+    }
+
+    fn sort(&mut self, s: &Sort) {
+        let pair = |(x, y): (i64, i64)| format!("({x}, {y})");
+        put!(self, "sort {} ({}, {})", s.ty.name(), s.rows, s.cols);
+        put!(self, ", d {} {}", address(&s.d), pair(s.d_strides));
+        put!(self, ", a {} {}", address(&s.a), pair(s.a_strides));
+        put!(self, ", index {} {}", address(&s.index), pair(s.index_strides));
+    }
+
+    fn merge(&mut self, m: &Merge) {
+        let records = |r: &Records| format!("{} {} {}", address(&r.at), r.stride, r.count);
+        put!(self, "merge {} d {} {}", m.ty.name(), address(&m.d), m.d_stride);
+        match &m.lists {
+            Lists::Each(lists) => lists.iter().for_each(|list| {
+                put!(self, ", list {}", records(list));
+            }),
+            Lists::Runs { all, length } => {
+                put!(self, ", runs {} of {length}", records(all));
+            }
         }
     }
 

@@ -3,8 +3,8 @@
 use super::lex::TokenKind;
 use super::parse::{Parser, Result};
 use crate::loops::{
-    Addr, Atomic, Base, BinOp, Cast, CmpOp, Contract, For, Gather, If, LTy, Lanes, MAX_DEPTH, Op, PrintPart, Reduce,
-    Reg, Region, Scope, Start, Stmt, Stride, UnOp, Watch, While,
+    Addr, Atomic, Base, BinOp, Cast, CmpOp, Contract, For, Gather, If, LTy, Lanes, Lists, MAX_DEPTH, Merge, Op,
+    PrintPart, Records, Reduce, Reg, Region, Scope, Sort, Start, Stmt, Stride, UnOp, Watch, While,
 };
 use ptoc_isa::{AtomicOp, Oob};
 
@@ -102,7 +102,7 @@ impl Parser<'_> {
         let token = self.peek();
         let keywords = [
             "set", "store", "break", "continue", "leave", "contract", "reduce", "check", "print", "fetch", "join",
-            "watch",
+            "watch", "sort", "merge",
         ];
         if keywords.contains(&token.text) {
             self.advance();
@@ -135,6 +135,8 @@ impl Parser<'_> {
             "leave" => Op::Leave(self.label()?),
             "contract" => self.contract()?,
             "reduce" => self.reduce()?,
+            "sort" => self.sort()?,
+            "merge" => self.merge()?,
             "check" => {
                 let cond = self.reg()?;
                 self.expect(",")?;
@@ -411,6 +413,49 @@ impl Parser<'_> {
             plus,
             places,
         })))
+    }
+
+    fn sort(&mut self) -> Result<Op> {
+        let ty = self.mem_ty()?;
+        self.expect("(")?;
+        let [rows, cols] = self.regs()?;
+        self.expect(")")?;
+        let mut matrix = |name: &str| -> Result<(Addr, (i64, i64))> {
+            self.expect(",")?;
+            self.expect(name)?;
+            Ok((self.addr()?, self.pair()?))
+        };
+        let (d, d_strides) = matrix("d")?;
+        let (a, a_strides) = matrix("a")?;
+        let (index, index_strides) = matrix("index")?;
+        Ok(Op::Sort(Box::new(Sort { ty, rows, cols, d, d_strides, a, a_strides, index, index_strides })))
+    }
+
+    fn merge(&mut self) -> Result<Op> {
+        let ty = self.mem_ty()?;
+        self.expect("d")?;
+        let d = self.addr()?;
+        let d_stride = self.number("a stride")?;
+        self.expect(",")?;
+        let lists = if self.take("runs") {
+            let all = self.records()?;
+            self.expect("of")?;
+            Lists::Runs { all, length: self.reg()? }
+        } else {
+            let mut lists = Vec::new();
+            loop {
+                self.expect("list")?;
+                lists.push(self.records()?);
+                if !self.take(",") {
+                    break Lists::Each(lists);
+                }
+            }
+        };
+        Ok(Op::Merge(Box::new(Merge { ty, d, d_stride, lists })))
+    }
+
+    fn records(&mut self) -> Result<Records> {
+        Ok(Records { at: self.addr()?, stride: self.number("a stride")?, count: self.reg()? })
     }
 
     fn watch(&mut self) -> Result<Op> {
