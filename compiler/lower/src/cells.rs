@@ -3,7 +3,7 @@
 
 use super::code::FunctionBuilder;
 use super::matrix::{Matrix, map, scaled};
-use super::{Lower, ops};
+use super::{Lower, moved, ops};
 use ptoc_diagnostics::codes;
 use ptoc_ir::indexed;
 use ptoc_ir::loops::{Addr, Base, BinOp as L, Cast, CmpOp as C, LTy, MemTy, Reg, Stride};
@@ -12,7 +12,7 @@ use ptoc_isa::{BinOp, Cell, Cells, IndexExpr, Test};
 use ptoc_tensor::DType;
 
 /// An operand in registers.
-enum CellOperand {
+pub(super) enum CellOperand {
     /// A tile, the tile's dtype, valid rows and columns, columns of its capacity.
     Tile(Matrix, (Reg, Reg), i64),
     /// An i64.
@@ -49,7 +49,8 @@ impl Lower<'_> {
                     ty @ Ty::D(d) => {
                         let value = self.value(*v);
                         let whole = d.is_int().then(|| widened(&mut self.code, ty, value));
-                        CellOperand::Element(self.raw_bits(d, value), ops::settle(&mut self.code, ty, value), whole)
+                        let settled = ops::settle(&mut self.code, ty, value);
+                        CellOperand::Element(settled, settled, whole)
                     }
                 },
                 Operand::View(_) => return None,
@@ -60,13 +61,31 @@ impl Lower<'_> {
         // Left keeps elements wider than they are: those are converted, and all others copied bit by bit.
         let raw = d.ty == MemTy::of(d.dtype);
         let d = if raw { d.raw() } else { d };
+        let read: Vec<(&TileRef, bool)> = tiles[1..].iter().map(|t| (t, true)).collect();
+        let most = |count: Reg, all: u32| self.code.known(count).unwrap_or(i64::from(all));
+        let extents = (most(shape.0, dst.rows), most(shape.1, dst.cols));
+        if let Some(source) = moved::matrix(&mut self.code, &cells.value, &sources, extents) {
+            let source = if raw { source.raw() } else { source };
+            let clash = self.clash(&dst, &read);
+            self.write_apart(clash, &dst, &d, shape, &mut |code, target| {
+                map(code, shape, target, &[source], &mut |_, v| v[0]);
+            });
+            return Some(());
+        }
+        for (source, operand) in sources.iter_mut().zip(&inst.operands) {
+            if let (CellOperand::Element(bits, ..), Operand::Scalar(v)) = (source, operand)
+                && let Ty::D(d) = self.kernel.values[*v].ty
+            {
+                let value = self.value(*v);
+                *bits = self.raw_bits(d, value);
+            }
+        }
         let emit = |at| Emit { sources: &sources, dtype: d.dtype, ty: d.ty, raw, at };
         for (k, r, c) in cells.value.reads() {
             if r.looks() || c.looks() {
                 self.check_looks(inst, &cells.value, (k, r, c), shape, &emit);
             }
         }
-        let read: Vec<(&TileRef, bool)> = tiles[1..].iter().map(|t| (t, true)).collect();
         let clash = self.clash(&dst, &read);
         self.write_apart(clash, &dst, &d, shape, &mut |code, target| {
             code.for_count(shape.0, |code, i| {

@@ -26,6 +26,7 @@ mod math;
 mod matrix;
 mod memory;
 mod mma;
+mod moved;
 mod named;
 mod nest;
 mod ops;
