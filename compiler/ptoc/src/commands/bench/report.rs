@@ -143,7 +143,8 @@ impl Measured {
             let _ = writeln!(out, "machine  {}", limits.name);
         }
         if cfg!(debug_assertions) {
-            let _ = writeln!(out, "         a debug build of ptoc: the limits and compile times above mean nothing");
+            let what = if on.host_threads().is_some() { "limits and compile times" } else { "compile times" };
+            let _ = writeln!(out, "         a debug build of ptoc: the {what} above mean nothing");
         }
         out
     }
