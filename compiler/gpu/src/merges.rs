@@ -32,6 +32,13 @@ enum Search {
     Linear,
 }
 
+/// A record in registers.
+struct Loaded {
+    value: VReg,
+    /// Its two words, or the bits of each field.
+    parts: Vec<VReg>,
+}
+
 /// A record, as it is compared with others.
 struct Probe {
     /// What comes before it is not less than or equal to the first of these; what does or is equal, to the second.
@@ -128,8 +135,8 @@ impl Emit<'_> {
         self.by_vote(late, &mut |e: &mut Self, search| {
             for (l, list) in lists.iter().enumerate() {
                 e.each(list.count, &mut |e: &mut Self, n| {
-                    let place = e.record(*list, n);
-                    let probe = e.probe(*list, n, place, search);
+                    let record = e.loaded(*list, n);
+                    let probe = e.probe(*list, n, record.value, search);
                     let rank = e.variable(LTy::I32, n.into());
                     for (o, other) in lists.iter().enumerate().filter(|(o, _)| *o != l) {
                         let bound = probe.bounds[usize::from(o < l)];
@@ -137,7 +144,7 @@ impl Emit<'_> {
                         let nothing = if o > l { Some(probe.nan) } else { None };
                         e.add_rank(rank, found, nothing);
                     }
-                    e.move_record(*list, place, d, rank);
+                    e.move_record(*list, &record, d, rank);
                 });
             }
         });
@@ -172,10 +179,10 @@ impl Emit<'_> {
         let (run, own) = self.divided(n, length);
         let number = self.b.arith(Arith::And, Type::B32, &[run.into(), Src::Imm(MERGED as u64 - 1)]);
         let first_run = self.b.arith(Arith::Sub, Type::U32, &[run.into(), number.into()]);
-        let place = self.record(all, n);
+        let record = self.loaded(all, n);
         let mine = self.b.arith(Arith::Sub, Type::U32, &[n.into(), own.into()]);
         let list = List { at: self.record(all, mine), ..all };
-        let probe = self.probe(list, own, place, search);
+        let probe = self.probe(list, own, record.value, search);
         // Its number in its run, behind all runs of other merges.
         let rank = self.b.arith(Arith::MadLo, Type::U32, &[first_run.into(), length, own.into()]);
         for further in 1..MERGED as u64 {
@@ -197,7 +204,7 @@ impl Emit<'_> {
             let nothing = self.b.arith(Arith::And, Type::Pred, &[behind.into(), probe.nan.into()]);
             self.add_rank(rank, found, Some(nothing));
         }
-        self.move_record(all, place, d, rank);
+        self.move_record(all, &record, d, rank);
     }
 
     /// The two ways of a search, chosen by all threads: linear if any of them says so.
@@ -263,10 +270,31 @@ impl Emit<'_> {
         self.b.push(Ptx::Arith(Arith::Or, Type::Pred), &[late], &[late.into(), before.into()]);
     }
 
-    /// What the n-th record of a list, at `place`, is compared as: with a linear search, as the last one of those up to
-    /// it.
-    fn probe(&mut self, list: List, n: VReg, place: GpuAddress, search: Search) -> Probe {
-        let x = self.load(list.shape.ty, place);
+    /// The n-th record of a list.
+    fn loaded(&mut self, list: List, n: VReg) -> Loaded {
+        let shape = list.shape;
+        let place = self.record(list, n);
+        if shape.whole {
+            let parts = self.load_vector(MemTy::I32, place, 2);
+            let value = match shape.ty {
+                MemTy::F32 => self.b.bits(Class::F32, parts[0]),
+                ty => self.unpacked(ty, parts[0], 0),
+            };
+            return Loaded { value, parts };
+        }
+        let fields = shape.step() / shape.stride;
+        let parts = (0..fields)
+            .map(|n| {
+                let place = self.further(place, n * shape.stride);
+                self.load(shape.raw(), place)
+            })
+            .collect();
+        Loaded { value: self.load(shape.ty, place), parts }
+    }
+
+    /// What the n-th record of a list, of value `x`, is compared as: with a linear search, as the last one of those up
+    /// to it.
+    fn probe(&mut self, list: List, n: VReg, x: VReg, search: Search) -> Probe {
         let mut key = self.key(x);
         if search == Search::Linear {
             key = self.variable(LTy::I32, key.into());
@@ -386,19 +414,19 @@ impl Emit<'_> {
     }
 
     /// A record goes to its rank.
-    fn move_record(&mut self, list: List, from: GpuAddress, d: Target, rank: VReg) {
+    fn move_record(&mut self, list: List, record: &Loaded, d: Target, rank: VReg) {
         let to = self.record(List { at: d.at, shape: d.shape, count: list.count }, rank);
-        if list.shape.whole && d.shape.whole {
-            let words = self.load_vector(MemTy::I32, from, 2);
-            return self.store_vector(MemTy::I32, to, &words);
+        if !list.shape.whole {
+            return self.store_fields(d.shape, to, &record.parts);
         }
-        let fields = list.shape.step() / list.shape.stride;
-        let parts: Vec<VReg> = (0..fields)
-            .map(|n| {
-                let place = self.further(from, n * list.shape.stride);
-                self.load(list.shape.raw(), place)
-            })
-            .collect();
+        if d.shape.whole {
+            return self.store_vector(MemTy::I32, to, &record.parts);
+        }
+        let mut parts = record.parts.clone();
+        if d.shape.ty == MemTy::F16 {
+            let upper = |e: &mut Self, part: VReg| e.b.arith(Arith::Shr, Type::U32, &[part.into(), Src::Imm(16)]);
+            parts = parts.into_iter().flat_map(|part| [part, upper(self, part)]).collect();
+        }
         self.store_fields(d.shape, to, &parts);
     }
 }

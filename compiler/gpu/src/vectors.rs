@@ -226,7 +226,7 @@ impl Emit<'_> {
     }
 
     /// The element that begins at a bit of a word.
-    fn unpacked(&mut self, ty: MemTy, word: VReg, at: u64) -> VReg {
+    pub(crate) fn unpacked(&mut self, ty: MemTy, word: VReg, at: u64) -> VReg {
         let bits = 8 * u64::from(ty.size());
         match ty {
             MemTy::I8 | MemTy::I16 => {
