@@ -1,7 +1,7 @@
 //! Intervals of registers, as far as constants say: how large a product can be decides how it is computed.
 
 use cranelift_entity::SecondaryMap;
-use ptoc_ir::loops::{BinOp, CmpOp, Func, LTy, Op, Reg, Region, Stmt, operands};
+use ptoc_ir::loops::{BinOp, CmpOp, Func, LTy, Module, Op, Reg, Region, Stmt, operands};
 
 /// Numbers from `lo` to `hi`, both inside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,15 +67,48 @@ impl Interval {
 }
 
 /// The intervals of a block function's registers. Its last parameters are the numbers of blocks of a call along each
-/// dimension of the grid; those that are given are known.
-pub(crate) fn intervals(func: &Func, spans: &[u64]) -> SecondaryMap<Reg, Interval> {
+/// dimension of the grid; those that are given are known. Of the launch's parameters is known what its checks say.
+pub(crate) fn intervals(module: &Module, spans: &[u64]) -> SecondaryMap<Reg, Interval> {
+    let func = &module.block;
     let mut all = SecondaryMap::new();
+    for (reg, known) in func.params.iter().zip(checked(&module.launch)) {
+        all[*reg] = known;
+    }
     let first = func.params.len().saturating_sub(spans.len());
     for (reg, span) in func.params[first..].iter().zip(spans) {
         all[*reg] = Interval::only(*span as i64);
     }
     region(func, &func.body, &mut all);
     all
+}
+
+/// What a launch function's checks say of its parameters: comparisons with constants. Blocks run if they hold.
+fn checked(launch: &Func) -> Vec<Interval> {
+    let mut all: SecondaryMap<Reg, Interval> = SecondaryMap::new();
+    let mut compared: SecondaryMap<Reg, Option<(CmpOp, Reg, Reg)>> = SecondaryMap::new();
+    let mut constants: SecondaryMap<Reg, Option<i64>> = SecondaryMap::new();
+    for stmt in &launch.body {
+        match &stmt.op {
+            Op::Const { dst, bits } if launch.regs[*dst].ty == LTy::I64 => constants[*dst] = Some(*bits as i64),
+            Op::Compare { dst, op, a, b } => compared[*dst] = Some((*op, *a, *b)),
+            Op::Check { cond, .. } => {
+                let Some((op, a, b)) = compared[*cond] else { continue };
+                let (at_most, at_least) = match op {
+                    CmpOp::Le => (Some((a, b)), Some((b, a))),
+                    CmpOp::Ge => (Some((b, a)), Some((a, b))),
+                    _ => (None, None),
+                };
+                if let Some((reg, n)) = at_most.and_then(|(reg, n)| Some((reg, constants[n]?))) {
+                    all[reg].hi = all[reg].hi.min(n);
+                }
+                if let Some((reg, n)) = at_least.and_then(|(reg, n)| Some((reg, constants[n]?))) {
+                    all[reg].lo = all[reg].lo.max(n);
+                }
+            }
+            _ => {}
+        }
+    }
+    launch.params.iter().map(|reg| all[*reg]).collect()
 }
 
 fn region(func: &Func, stmts: &Region, all: &mut SecondaryMap<Reg, Interval>) {
@@ -97,7 +130,7 @@ fn region(func: &Func, stmts: &Region, all: &mut SecondaryMap<Reg, Interval>) {
                 all[lanes.lane] = Interval { lo: 0, hi: all[lanes.count].hi.saturating_sub(1) };
                 region(func, &lanes.body, all);
             }
-            Op::Check { cond, .. } => checked(func, &stmts[..n], *cond, all),
+            Op::Check { cond, .. } => refine(func, &stmts[..n], *cond, all),
             op => op.regions().for_each(|r| region(func, r, all)),
         }
     }
@@ -105,7 +138,7 @@ fn region(func: &Func, stmts: &Region, all: &mut SecondaryMap<Reg, Interval>) {
 
 /// What holds behind a check of a comparison. One interval stands for all uses of a register, so those before may be
 /// comparisons only.
-fn checked(func: &Func, before: &[Stmt], cond: Reg, all: &mut SecondaryMap<Reg, Interval>) {
+fn refine(func: &Func, before: &[Stmt], cond: Reg, all: &mut SecondaryMap<Reg, Interval>) {
     let Some(Op::Compare { op, a, b, .. }) = before.iter().rfind(|s| operands(&s.op).1 == Some(cond)).map(|s| &s.op)
     else {
         return;

@@ -3,6 +3,7 @@
 use crate::abi::{Abi, SLOT};
 use crate::allocation::{CONTROL, Homes, MOST_SHARED};
 use crate::bounds::{Interval, intervals};
+use crate::demand::Demands;
 use crate::dependences::{Key, Keys, Touched, of_region};
 use crate::exponents::{RoundedSums, rounded_sums};
 use crate::lanes::Lane;
@@ -107,6 +108,8 @@ pub(crate) struct Emit<'a> {
     pub(crate) broadcast: FxHashSet<Key>,
     /// Exponents whose bits are in the low bits of a sum.
     pub(crate) rounded: RoundedSums,
+    /// What is wanted of merges.
+    pub(crate) demands: Demands,
     /// Registers that something reads.
     pub(crate) used: FxHashSet<Reg>,
     pub(crate) span: Span,
@@ -153,7 +156,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, Refused> 
         return whole(RefusalCode::Invalid, format!("{} bytes of shared memory: at least {CONTROL}", options.shared));
     }
     let mut homes = Homes::new(module, options.shared);
-    let products = staged::any(&module.block) && homes.shared <= STAGED_BESIDE;
+    let products = staged::any(module) && homes.shared <= STAGED_BESIDE;
     let threads = options.threads.unwrap_or_else(|| if products { STAGED_THREADS } else { threads(module, &homes) });
     let least = if options.threads.is_some() { 64 } else { 32 };
     if !(least..=1024).contains(&threads) || !threads.is_multiple_of(32) {
@@ -180,7 +183,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, Refused> 
     emit.staging = staging;
     emit.words = words;
     emit.plan_residents();
-    emit.intervals = intervals(&module.block, &spans);
+    emit.intervals = intervals(module, &spans);
     let internal = |e: ptoc_ptx::Error| Refused::new(RefusalCode::Internal, Span::default(), e.to_string());
     let (mut kernel, sites) = emit.kernel(&spans)?;
     if staging.is_some() && threads == STAGED_THREADS {
@@ -201,6 +204,7 @@ impl<'a> Emit<'a> {
         let mut b = Builder::new(name(&module.name), threads);
         let nothing = b.reg(Class::B32);
         let done = b.label();
+        let demands = Demands::new(&module.block, &homes.segments);
         let mut emit = Emit {
             b,
             module,
@@ -228,6 +232,7 @@ impl<'a> Emit<'a> {
             pending: Touched::default(),
             broadcast: FxHashSet::default(),
             rounded: rounded_sums(&module.block),
+            demands,
             used: FxHashSet::default(),
             span: Span::default(),
             sites: vec![Span::default()],

@@ -13,6 +13,7 @@ mod allocation;
 mod atomics;
 mod bounds;
 mod control;
+mod demand;
 mod dependences;
 mod emit;
 mod exponents;

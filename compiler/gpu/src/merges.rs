@@ -47,6 +47,35 @@ struct Probe {
     nan: VReg,
 }
 
+/// What is wanted of a merge: the first records of each that is merged, and whether only as many of each list are read.
+#[derive(Clone, Copy)]
+struct Wanted {
+    first: Src,
+    of_lists: bool,
+}
+
+/// Neighbouring runs of one list.
+struct Runs {
+    all: List,
+    length: Src,
+    /// How many there are, if each merge has as many as can be, all of full length.
+    whole: Option<u64>,
+    /// The first records of each that are wanted, and those of each run that are read, if they are not all.
+    wanted: Option<Src>,
+    read: Option<Src>,
+}
+
+impl Runs {
+    fn new(all: List, length: Src, wanted: Option<Wanted>) -> Runs {
+        let whole = match (all.count, length) {
+            (Src::Imm(count), Src::Imm(length)) if count.is_multiple_of(length * MERGED as u64) => Some(count / length),
+            _ => None,
+        };
+        let read = wanted.filter(|w| w.of_lists).map(|w| w.first);
+        Runs { all, length, whole, wanted: wanted.map(|w| w.first), read }
+    }
+}
+
 /// Where records go.
 #[derive(Clone, Copy)]
 struct Target {
@@ -60,13 +89,17 @@ impl Emit<'_> {
         self.order(&Touched { reads: all.reads.clone(), ..Touched::default() });
         let d = Target { at: self.origin_of(&m.d), shape: self.record_shape(m.ty, &m.d, m.d_stride, &[]) };
         let lists = m.read().iter().map(|records| self.list(m.ty, records)).collect::<Vec<_>>();
+        let wanted = self
+            .demands
+            .of(m)
+            .map(|demand| Wanted { first: self.at_most(demand.records, LONGEST), of_lists: demand.of_lists });
         match m.lists {
-            Lists::Each(_) => self.merge_each(&lists, d),
+            Lists::Each(_) => self.merge_each(&lists, wanted, d),
             Lists::Runs { length, .. } => match self.few_runs(lists[0], length) {
-                Some(lists) => self.merge_each(&lists, d),
+                Some(lists) => self.merge_each(&lists, wanted, d),
                 None => {
                     let length = self.run_length(lists[0], length);
-                    self.merge_runs(lists[0], length, d);
+                    self.merge_runs(&Runs::new(lists[0], length, wanted), d);
                 }
             },
         }
@@ -80,6 +113,29 @@ impl Emit<'_> {
             count => {
                 let count = self.b.arith(Arith::Max, Type::S64, &[count, Src::Imm(least)]);
                 self.low(count).into()
+            }
+        }
+    }
+
+    /// A count in 32 bits, at most `most`.
+    fn at_most(&mut self, reg: Reg, most: u64) -> Src {
+        match self.src(reg) {
+            Src::Imm(n) => Src::Imm((n as i64).clamp(0, most as i64) as u64),
+            count => {
+                let count = self.b.arith(Arith::Min, Type::S64, &[count, Src::Imm(most)]);
+                let count = self.b.arith(Arith::Max, Type::S64, &[count.into(), Src::Imm(0)]);
+                self.low(count).into()
+            }
+        }
+    }
+
+    /// The lesser one of two counts.
+    fn lesser(&mut self, a: Src, b: Src) -> Src {
+        match (a, b) {
+            (Src::Imm(a), Src::Imm(b)) => Src::Imm(a.min(b)),
+            _ => {
+                let a = if let Src::Reg(reg) = a { reg } else { self.b.mov(Type::U32, a) };
+                self.b.arith(Arith::Min, Type::U32, &[a.into(), b]).into()
             }
         }
     }
@@ -120,9 +176,14 @@ impl Emit<'_> {
     }
 
     /// One merge.
-    fn merge_each(&mut self, lists: &[List], d: Target) {
+    fn merge_each(&mut self, lists: &[List], wanted: Option<Wanted>, d: Target) {
+        let first = wanted.map(|w| w.first);
+        let lists: Vec<List> = lists
+            .iter()
+            .map(|list| List { count: first.map_or(list.count, |first| self.lesser(list.count, first)), ..*list })
+            .collect();
         let late = self.variable(LTy::Bool, Src::Imm(0));
-        for list in lists {
+        for list in &lists {
             let pairs = match list.count {
                 Src::Imm(n) => Src::Imm(n.saturating_sub(1)),
                 count => {
@@ -144,67 +205,168 @@ impl Emit<'_> {
                         let nothing = if o > l { Some(probe.nan) } else { None };
                         e.add_rank(rank, found, nothing);
                     }
-                    e.move_record(*list, &record, d, rank);
+                    e.move_wanted(*list, &record, d, (rank, rank), first);
                 });
             }
         });
     }
 
     /// Each four neighbouring runs of one list.
-    fn merge_runs(&mut self, all: List, length: Src, d: Target) {
+    fn merge_runs(&mut self, runs: &Runs, d: Target) {
         let late = self.variable(LTy::Bool, Src::Imm(0));
-        self.each(all.count, &mut |e: &mut Self, n| {
+        let read = match runs.read {
+            Some(read) => self.lesser(runs.length, read),
+            None => runs.length,
+        };
+        // Of whole runs as many records as are read stand for all.
+        let every = match (runs.whole, runs.all.count, runs.length) {
+            (Some(count), Src::Imm(all), Src::Imm(length)) if runs.read.is_some() => {
+                debug_assert!(count * length == all, "all runs have full length");
+                match read {
+                    Src::Imm(read) => Src::Imm(count * read),
+                    read => self.b.arith(Arith::MulLo, Type::U32, &[read, Src::Imm(count)]).into(),
+                }
+            }
+            _ => runs.all.count,
+        };
+        self.each(every, &mut |e: &mut Self, n| {
+            let (n, _, own) = e.of_runs(runs, read, n);
             // The last of a run, and of all, has no next one.
             let next = e.b.arith(Arith::Add, Type::U32, &[n.into(), Src::Imm(1)]);
-            let (_, within) = e.divided(next, length);
-            let inside = e.b.setp(Cmp::Lt, Type::U32, next, all.count);
-            let same = e.b.setp(Cmp::Ne, Type::U32, within, Src::Imm(0));
+            let within = e.b.arith(Arith::Add, Type::U32, &[own.into(), Src::Imm(1)]);
+            let inside = e.b.setp(Cmp::Lt, Type::U32, next, runs.all.count);
+            let same = e.b.setp(Cmp::Lt, Type::U32, within, read);
             let pair = e.b.arith(Arith::And, Type::Pred, &[inside.into(), same.into()]);
             let skip = e.b.label();
             e.b.bra_if(pair, false, skip);
-            e.late(all, n, late);
+            e.late(runs.all, n, late);
             e.b.place(skip);
         });
-        let whole = match (all.count, length) {
-            (Src::Imm(count), Src::Imm(length)) => count.is_multiple_of(length * MERGED as u64),
-            _ => false,
-        };
         self.by_vote(late, &mut |e: &mut Self, search| {
-            e.each(all.count, &mut |e: &mut Self, n| e.merge_of_runs(all, length, whole, n, search, d));
+            e.each(every, &mut |e: &mut Self, n| {
+                let (n, run, own) = e.of_runs(runs, read, n);
+                let skip = e.b.label();
+                if runs.read.is_some() && runs.whole.is_none() {
+                    let unread = e.b.setp(Cmp::Ge, Type::U32, own, read);
+                    e.b.bra_if(unread, true, skip);
+                }
+                e.merge_of_runs(runs, read, (n, run, own), search, d);
+                e.b.place(skip);
+            });
         });
     }
 
-    /// The n-th record of all runs. `whole`: every merge has four runs of full length.
-    fn merge_of_runs(&mut self, all: List, length: Src, whole: bool, n: VReg, search: Search, d: Target) {
-        let (run, own) = self.divided(n, length);
+    /// The record that the n-th one of those that are read is, its run, and its number there.
+    fn of_runs(&mut self, runs: &Runs, read: Src, n: VReg) -> (VReg, VReg, VReg) {
+        if runs.read.is_none() || runs.whole.is_none() {
+            let (run, own) = self.divided(n, runs.length);
+            return (n, run, own);
+        }
+        let (run, own) = self.divided(n, read);
+        (self.b.arith(Arith::MadLo, Type::U32, &[run.into(), runs.length, own.into()]), run, own)
+    }
+
+    /// The n-th record of all runs, with its run and its number there. Of each run so many are `read`.
+    fn merge_of_runs(&mut self, runs: &Runs, read: Src, (n, run, own): (VReg, VReg, VReg), search: Search, d: Target) {
+        let Runs { all, length, .. } = *runs;
         let number = self.b.arith(Arith::And, Type::B32, &[run.into(), Src::Imm(MERGED as u64 - 1)]);
         let first_run = self.b.arith(Arith::Sub, Type::U32, &[run.into(), number.into()]);
         let record = self.loaded(all, n);
         let mine = self.b.arith(Arith::Sub, Type::U32, &[n.into(), own.into()]);
         let list = List { at: self.record(all, mine), ..all };
         let probe = self.probe(list, own, record.value, search);
-        // Its number in its run, behind all runs of other merges.
-        let rank = self.b.arith(Arith::MadLo, Type::U32, &[first_run.into(), length, own.into()]);
+        let (mut lists, mut bounds, mut nothing) = (Vec::new(), Vec::new(), Vec::new());
         for further in 1..MERGED as u64 {
             let other = self.b.arith(Arith::Add, Type::U32, &[number.into(), Src::Imm(further)]);
             let other = self.b.arith(Arith::And, Type::B32, &[other.into(), Src::Imm(MERGED as u64 - 1)]);
             let before = self.b.setp(Cmp::Lt, Type::U32, other, number);
-            let bound = self.b.selp(Type::F32, probe.bounds[1], probe.bounds[0], before);
+            bounds.push(self.b.selp(Type::F32, probe.bounds[1], probe.bounds[0], before));
+            let behind = self.b.arith(Arith::Not, Type::Pred, &[before.into()]);
+            nothing.push(self.b.arith(Arith::And, Type::Pred, &[behind.into(), probe.nan.into()]));
             let other = self.b.arith(Arith::Add, Type::U32, &[first_run.into(), other.into()]);
             let first = self.b.arith(Arith::MulLo, Type::U32, &[other.into(), length]);
-            let mut count = length;
-            if !whole {
+            let mut count = read;
+            if runs.whole.is_none() {
                 let first = self.b.arith(Arith::Min, Type::U32, &[first.into(), all.count]);
                 let left = self.b.arith(Arith::Sub, Type::U32, &[all.count, first.into()]);
-                count = self.b.arith(Arith::Min, Type::U32, &[left.into(), length]).into();
+                count = self.b.arith(Arith::Min, Type::U32, &[left.into(), read]).into();
             }
-            let list = List { at: self.record(all, first), count, ..all };
-            let found = self.search(list, bound, search);
-            let behind = self.b.arith(Arith::Not, Type::Pred, &[before.into()]);
-            let nothing = self.b.arith(Arith::And, Type::Pred, &[behind.into(), probe.nan.into()]);
+            lists.push(List { at: self.record(all, first), count, ..all });
+        }
+        // Its rank among those that are merged, and among all.
+        let rank = self.variable(LTy::I32, own.into());
+        let found = self.search_all(&lists, &bounds, runs.whole.is_some(), search);
+        for (found, nothing) in found.into_iter().zip(nothing) {
             self.add_rank(rank, found, Some(nothing));
         }
-        self.move_record(all, &record, d, rank);
+        let among_all = self.b.arith(Arith::MadLo, Type::U32, &[first_run.into(), length, rank.into()]);
+        self.move_wanted(all, &record, d, (rank, among_all), runs.wanted);
+    }
+
+    /// Searches several lists; `alike`: they have one length.
+    fn search_all(&mut self, lists: &[List], bounds: &[VReg], alike: bool, search: Search) -> Vec<VReg> {
+        match lists[0].count {
+            Src::Reg(count) if alike && search == Search::Bisection => self.joint_bisection(lists, bounds, count),
+            _ => lists.iter().zip(bounds).map(|(list, bound)| self.search(*list, *bound, search)).collect(),
+        }
+    }
+
+    /// Lists of one length are halved together; only addresses are kept.
+    fn joint_bisection(&mut self, lists: &[List], bounds: &[VReg], count: VReg) -> Vec<VReg> {
+        let step = lists[0].shape.step();
+        let walks: Vec<GpuAddress> = lists.iter().map(|list| self.walking(list.at)).collect();
+        let left = self.variable(LTy::I32, count.into());
+        let (head, exit) = (self.b.label(), self.b.label());
+        self.b.place(head);
+        let over = self.b.setp(Cmp::Eq, Type::U32, left, Src::Imm(0));
+        self.b.bra_if(over, true, exit);
+        // The lesser half, or what is left if that is one record; then nothing is left behind it.
+        let half = self.b.arith(Arith::Shr, Type::U32, &[left.into(), Src::Imm(1)]);
+        let half = self.b.arith(Arith::Max, Type::U32, &[half.into(), Src::Imm(1)]);
+        let half = self.wide(half);
+        for ((list, walk), bound) in lists.iter().zip(&walks).zip(bounds) {
+            let next = self.along(*walk, half, Stride::Const(step));
+            let last = self.further(next, -step);
+            let ends = self.not_before(*list, last, *bound);
+            let before = self.b.guard.replace((ends, false));
+            let ty = if walk.space == Space::Shared { LTy::I32 } else { LTy::I64 };
+            self.b.set(walk.reg, crate::emit::whole(ty), next.reg);
+            self.b.guard = before;
+        }
+        self.b.push(Ptx::Arith(Arith::Sub, Type::U32), &[left], &[left.into(), half.0.into()]);
+        self.b.bra(head);
+        self.b.place(exit);
+        lists.iter().zip(walks).map(|(list, walk)| self.walked(*list, walk)).collect()
+    }
+
+    /// How many records an address has walked along a list.
+    fn walked(&mut self, list: List, walk: GpuAddress) -> VReg {
+        let ty = if walk.space == Space::Shared { Type::U32 } else { Type::U64 };
+        let bytes = self.b.arith(Arith::Sub, ty, &[walk.reg.into(), list.at.reg.into()]);
+        let bytes = if ty == Type::U64 { self.low(bytes) } else { bytes };
+        let step = list.shape.step();
+        match u64::try_from(step) {
+            Ok(step) => self.divided(bytes, Src::Imm(step)).0,
+            Err(_) => self.b.arith(Arith::Div, Type::S32, &[bytes.into(), Src::Imm(step as u64)]),
+        }
+    }
+
+    /// A record goes to its rank among all, if its rank among those that are merged is below what is wanted.
+    fn move_wanted(
+        &mut self,
+        list: List,
+        record: &Loaded,
+        d: Target,
+        (rank, among_all): (VReg, VReg),
+        wanted: Option<Src>,
+    ) {
+        let skip = self.b.label();
+        if let Some(wanted) = wanted {
+            let unwanted = self.b.setp(Cmp::Ge, Type::U32, rank, wanted);
+            self.b.bra_if(unwanted, true, skip);
+        }
+        self.move_record(list, record, d, among_all);
+        self.b.place(skip);
     }
 
     /// The two ways of a search, chosen by all threads: linear if any of them says so.
@@ -371,13 +533,7 @@ impl Emit<'_> {
             }
             left -= half;
         }
-        let ty = if walk.space == Space::Shared { Type::U32 } else { Type::U64 };
-        let bytes = self.b.arith(Arith::Sub, ty, &[walk.reg.into(), list.at.reg.into()]);
-        let bytes = if ty == Type::U64 { self.low(bytes) } else { bytes };
-        match u64::try_from(step) {
-            Ok(step) => self.divided(bytes, Src::Imm(step)).0,
-            Err(_) => self.b.arith(Arith::Div, Type::S32, &[bytes.into(), Src::Imm(step as u64)]),
-        }
+        self.walked(list, walk)
     }
 
     fn bisection(&mut self, list: List, bound: VReg) -> VReg {

@@ -25,7 +25,7 @@ pub(crate) struct Segments {
 
 impl Segments {
     pub(crate) fn new(module: &Module) -> Segments {
-        let mut found = Found { module, intervals: intervals(&module.block, &[]), all: SecondaryMap::new() };
+        let mut found = Found { module, intervals: intervals(module, &[]), all: SecondaryMap::new() };
         found.region(&module.block.body);
         let mut segments = Segments { of: SecondaryMap::new(), intervals: found.intervals };
         for space in module.spaces.keys() {

@@ -77,7 +77,8 @@ fn copy(ty: &str, to: &str, from: &str, count: usize, reg: u32) -> String {
     let size = if ty == "u16" { 2 } else { 4 };
     let (n, lane, x) = (reg, reg + 1, reg + 2);
     format!(
-        "  r{n}: i64 = const {count}\n  lanes r{lane}: i64 in r{n} {{\n    r{x}: i32 = load {ty} {from}, stride {size}]\n    \
+        "  r{n}: i64 = const {count}\n  lanes r{lane}: i64 in r{n} {{\n    \
+         r{x}: i32 = load {ty} {from}, stride {size}]\n    \
          store {ty} {to}, stride {size}], r{x}\n  }}\n"
     )
 }
@@ -113,7 +114,8 @@ fn lists_of_elements() {
                     copy("i32", "s0[r3", "t1[r2", rows * cols, 30),
                     copy("i32", "s0[r4", "t2[r2", count * size / 4, 40),
                     format!(
-                        "  r6: i64 = const {rows}\n  r7: i64 = const {cols}\n  sort {ty} (r6, r7), d s0[r4] ({}, {step}), \
+                        "  r6: i64 = const {rows}\n  r7: i64 = const {cols}\n  \
+                         sort {ty} (r6, r7), d s0[r4] ({}, {step}), \
                          a s0[r2] ({}, {size}), index s0[r3] ({}, 4)\n",
                         record_row * apart,
                         cols * size,
@@ -202,6 +204,52 @@ fn lists_of_their_own() {
                 assert_eq!(8 * total, size * fields * total);
                 agree(&module(&body), &[0, 0], &arrays)
                     .unwrap_or_else(|why| panic!("{counts:?} {ty}, in order: {order}, space: {space}: {why}"));
+            }
+        }
+    }
+}
+
+/// Two merges, of which the first records are read: by as many lanes as the launch says, and, if `more`, in other ways.
+fn best_of(known: usize, more: &str) -> Module {
+    let body = [
+        copy("i32", "s0[r2", "t0[r2", 2 * known, 20),
+        format!(
+            "  r6: i64 = const {known}\n  r7: i64 = const 128\n  r8: i64 = const 512\n  \
+             merge f32 d s0[r3] 4, runs s0[r2] 4 r6 of r7\n  merge f32 d s0[r4] 4, runs s0[r3] 4 r6 of r8\n"
+        ),
+        "  lanes r30: i64 in r0 {\n    r31: i32 = load i32 s0[r4, stride 8]\n    store i32 s0[r2, stride 4], r31\n  }\n"
+            .into(),
+        more.to_owned(),
+        "  lanes r32: i64 in r0 {\n    r33: i32 = load i32 s0[r2, stride 4]\n    store i32 t2[r2, stride 4], r33\n  }\n"
+            .into(),
+    ]
+    .concat();
+    let module = module(&body);
+    let launch = "launch \"l\" (r0: i64, r1: i64) {\n}";
+    let bounded = format!(
+        "launch \"l\" (r0: i64, r1: i64) {{\n  r2: i64 = const {known}\n  r3: bool = le r0, r2\n  check r3, 0 (r0)\n}}"
+    );
+    // Where the launch bounds it, more is known.
+    let source = text::print(&module, false).replace(launch, &bounded).replacen("launch", "check 0\nlaunch", 1);
+    text::parse(&source, FileId(0)).unwrap_or_else(|e| panic!("{e:?}\n{source}"))
+}
+
+#[test]
+fn first_records_of_merges() {
+    let every = copy("i32", "t1[r2", "s0[r4", 2048, 40);
+    let earlier = copy("i32", "t1[r2", "s0[r3", 2048, 40);
+    let one = "  r40: i64 = const 65536\n  r41: i64 = const 8000\n  r42: i64 = add r40, r41\n  \
+               r43: i32 = load i32 s0[r42]\n  store i32 t1[r2], r43\n";
+    let mut words = Words(17);
+    let known = 1024;
+    for more in ["", &every, &earlier, one] {
+        let module = best_of(known, more);
+        for order in [true, false] {
+            let lists: Vec<u32> =
+                (0..known).step_by(128).flat_map(|at| records(&mut words, 128, at as u32, false, order)).collect();
+            for k in [0, 1, 16, 130, 700, 1024] {
+                let arrays = [bytes(&lists, false), vec![3; 8 * known], vec![7; 4 * known]];
+                agree(&module, &[k, 0], &arrays).unwrap_or_else(|why| panic!("{k}, in order: {order}, {more}: {why}"));
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::products::Product;
 use crate::vectors::{LowBits, WIDEST};
 use cranelift_entity::SecondaryMap;
 use panels::Fetch;
-use ptoc_ir::loops::{Contract, Func, LTy, MemTy, Module, Op, Reg, Region, Stride};
+use ptoc_ir::loops::{Contract, LTy, MemTy, Module, Op, Reg, Region, Stride};
 use ptoc_ptx::{Arith, Cmp, Src, Type, VReg};
 
 /// Steps of k in a panel.
@@ -81,8 +81,8 @@ pub(crate) fn worthwhile(c: &Contract, intervals: &SecondaryMap<Reg, Interval>) 
     intervals[c.m].hi >= LEAST && intervals[c.n].hi >= LEAST
 }
 
-/// The products of a function that may be large enough.
-fn products<'f>(func: &'f Func, spans: &[u64]) -> Vec<(&'f Contract, Interval, Interval)> {
+/// The products of a block that may be large enough.
+fn products<'f>(module: &'f Module, spans: &[u64]) -> Vec<(&'f Contract, Interval, Interval)> {
     fn find<'f>(region: &'f Region, all: &mut Vec<&'f Contract>) {
         for stmt in region {
             if let Op::Contract(c) = &stmt.op {
@@ -92,15 +92,15 @@ fn products<'f>(func: &'f Func, spans: &[u64]) -> Vec<(&'f Contract, Interval, I
         }
     }
     let mut all = Vec::new();
-    find(&func.body, &mut all);
-    let known = intervals(func, spans);
+    find(&module.block.body, &mut all);
+    let known = intervals(module, spans);
     all.retain(|c| worthwhile(c, &known));
     all.into_iter().map(|c| (c, known[c.m], known[c.n])).collect()
 }
 
-/// Has the function a product that may be staged?
-pub(crate) fn any(func: &Func) -> bool {
-    !products(func, &[]).is_empty()
+/// Has the block a product that may be staged?
+pub(crate) fn any(module: &Module) -> bool {
+    !products(module, &[]).is_empty()
 }
 
 /// How many blocks of the grid a CTA takes at once along each dimension, where several are one product
@@ -108,13 +108,13 @@ pub(crate) fn any(func: &Func) -> bool {
 pub(crate) fn spans(module: &Module, tiling: Option<Tiling>) -> Vec<u64> {
     let mut spans = vec![1; if module.spread.is_empty() { 0 } else { module.launch.results.len() }];
     let Some(tiling) = tiling else { return spans };
-    let one = products(&module.block, &spans);
+    let one = products(module, &spans);
     let [(_, m, n)] = one[..] else { return spans };
     for dim in &module.spread {
         let dim = *dim as usize;
         let mut two = spans.clone();
         two[dim] = 2;
-        let [(_, rows, cols)] = products(&module.block, &two)[..] else { continue };
+        let [(_, rows, cols)] = products(module, &two)[..] else { continue };
         let factor = |tile: u64, one: i64| (tile / one as u64).max(1);
         if rows.hi > m.hi {
             spans[dim] = factor(tiling.rows(), m.hi);
