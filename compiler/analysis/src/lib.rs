@@ -11,8 +11,8 @@ mod value;
 mod window;
 
 pub use elab::{
-    ArgDim, ArgLayout, Fact, Instance, NameFact, ProgramInstance, ProgramStep, ProgramTensor, ScalarArg, TensorArg,
-    TensorSource, TileFact, derived_dimensions, instantiate, instantiate_program,
+    ArgDim, ArgLayout, Fact, HostExpr, Instance, NameFact, ProgramInstance, ProgramNode, ProgramStep, ProgramTensor,
+    ScalarArg, TensorArg, TensorSource, TileFact, derived_dimensions, instantiate, instantiate_program,
 };
 
 use indexmap::IndexMap;

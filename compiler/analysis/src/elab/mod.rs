@@ -55,7 +55,9 @@ mod windows;
 
 pub use derived::derived_dimensions;
 pub use names::{Fact, NameFact, TileFact};
-pub use program::{ProgramInstance, ProgramStep, ProgramTensor, TensorSource, instantiate_program};
+pub use program::{
+    HostExpr, ProgramInstance, ProgramNode, ProgramStep, ProgramTensor, TensorSource, instantiate_program,
+};
 pub use signature::{ArgDim, Instance, ScalarArg, TensorArg, instantiate};
 pub use tensors::ArgLayout;
 

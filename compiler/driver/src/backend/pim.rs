@@ -162,7 +162,8 @@ impl super::CompiledProgram for Linked {
             }
         }
         let mut counted = Map::new();
-        counts(plan, &mut counted, run_time);
+        let blocks = plan.steps.iter().map(|s| s.blocks).fold(0, u64::saturating_add);
+        counts(blocks, &mut counted, run_time);
         stats(&simulated, &mut counted);
         let simulated = Some(simulated);
         Ok(RunOutcome { run_time, stats: counted, timed: total.timed, simulated, stopped: false })

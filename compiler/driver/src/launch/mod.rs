@@ -6,6 +6,7 @@ mod arrays;
 mod bind;
 mod compare;
 mod mismatch;
+mod order;
 mod pipes;
 mod plan;
 mod random;
@@ -17,6 +18,7 @@ pub use arrays::{Arrays, check_given, check_outputs, for_argument, open_arrays, 
 pub use bind::bind_dimensions;
 pub use compare::{Verified, verify};
 pub use mismatch::explain;
+pub use order::PlanStep;
 pub(crate) use pipes::stats as pipe_stats;
 pub use pipes::{Schedule, Timed};
 pub use plan::{Argument, Plan, PlannedLaunch};

@@ -2,6 +2,7 @@
 
 use super::arrays::{Arrays, for_argument};
 use super::bind::{bind_dimensions, describe};
+use super::order::PlanStep;
 use super::random::Bounds;
 use super::tensors::ArgWindow;
 use crate::files::{ArrayFile, numpy_name};
@@ -108,8 +109,10 @@ pub struct Plan {
     pub arguments: Vec<Argument>,
     /// Tensors of a program.
     pub locals: Vec<ProgramTensor>,
-    /// Launches in order.
+    /// Launches, as they stand in the text.
     pub steps: Vec<PlannedLaunch>,
+    /// What runs in which order.
+    pub order: Vec<PlanStep>,
     /// It is a program.
     pub program: bool,
     /// `ensures` and `where`.
@@ -224,6 +227,7 @@ impl Plan {
             arguments,
             locals: Vec::new(),
             steps: vec![step],
+            order: vec![PlanStep::Launch(0)],
             program: false,
             specification,
             dims: IndexMap::new(),
@@ -295,6 +299,7 @@ impl Plan {
             arguments,
             locals: program.locals,
             steps,
+            order: super::order::linear(&program.order),
             program: true,
             specification,
             dims: IndexMap::new(),

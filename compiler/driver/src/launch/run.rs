@@ -1,5 +1,6 @@
 //! Running a plan on a backend.
 
+use super::order::Position;
 use super::pipes::{Schedule, Timed};
 use super::plan::{Plan, PlannedLaunch};
 use super::tensors::Used;
@@ -82,8 +83,8 @@ pub struct Total {
 pub struct LaunchTimes {
     /// All of them.
     pub launches: Duration,
-    /// One by one; of a plan that is one artefact none.
-    pub steps: Vec<Duration>,
+    /// That of each of the plan's, and how often it was launched; of a plan that is one artefact none.
+    pub steps: Vec<(Duration, u64)>,
     /// Laying arguments out, and copies of windows.
     pub around: Duration,
 }
@@ -147,8 +148,12 @@ impl<'p> CompiledPlan<'p> {
         let mut stats = Map::new();
         let mut total = Total::default();
         let mut run_time = Duration::ZERO;
+        let mut blocks = 0u64;
         code.begin();
-        for (number, step) in self.plan.steps.iter().enumerate() {
+        let mut position = Position::start(self, true);
+        while let Some(number) = position.next(&**code, tensors, &mut locals).or_else(|d| session.fail(*d))? {
+            let step = &self.plan.steps[number];
+            blocks = blocks.saturating_add(step.blocks);
             let mut used = Used::of(tensors, &mut locals);
             let begin = session.clock.now();
             let laid = |source| step.lays_out(source);
@@ -192,7 +197,7 @@ impl<'p> CompiledPlan<'p> {
         {
             return session.fail(*d);
         }
-        counts(self.plan, &mut stats, run_time);
+        counts(blocks, &mut stats, run_time);
         code.stats(&total, options, &session.sources, &mut stats);
         Ok(RunOutcome { run_time, stats, timed: total.timed, simulated: None, stopped: false })
     }
@@ -234,7 +239,10 @@ impl<'p> CompiledPlan<'p> {
         if !resident {
             code.begin();
         }
-        for (number, step) in self.plan.steps.iter().enumerate() {
+        times.steps.resize(self.plan.steps.len(), (Duration::ZERO, 0));
+        let mut position = Position::start(self, false);
+        while let Some(number) = position.next(&**code, tensors, locals).or_else(|d| session.fail(*d))? {
+            let step = &self.plan.steps[number];
             let mut used = Used::of(tensors, locals);
             let laid = |source| step.lays_out(source);
             let begin = Instant::now();
@@ -259,18 +267,22 @@ impl<'p> CompiledPlan<'p> {
                 step.collect(&mut used, &buffers);
                 times.around += if copies { begin.elapsed() } else { Duration::ZERO };
                 code.changed(&laid);
-                if number + 1 == self.plan.steps.len() && !resident {
-                    code.fetch(step, &mut used, &is_argument)?;
-                }
                 Ok(time)
             });
             match timed {
                 Ok(time) => {
                     times.launches += time;
-                    times.steps.push(time);
+                    times.steps[number].0 += time;
+                    times.steps[number].1 += 1;
                 }
                 Err(d) => return session.fail(*d),
             }
+        }
+        if let Some(last) = self.plan.steps.last()
+            && !resident
+            && let Err(d) = code.fetch(last, &mut Used::of(tensors, locals), &is_argument)
+        {
+            return session.fail(*d);
         }
         Ok(times)
     }
@@ -295,9 +307,9 @@ fn is_argument(source: TensorSource) -> bool {
 }
 
 /// What every backend counts.
-pub(crate) fn counts(plan: &Plan, stats: &mut Map<String, Value>, run_time: Duration) {
+pub(crate) fn counts(blocks: u64, stats: &mut Map<String, Value>, run_time: Duration) {
     stats.insert("run_ms".into(), json!(milliseconds(run_time)));
-    stats.insert("blocks".into(), json!(plan.steps.iter().map(|s| s.blocks).fold(0, u64::saturating_add)));
+    stats.insert("blocks".into(), json!(blocks));
 }
 
 /// An `out` argument that a launch did not fill.

@@ -1,7 +1,7 @@
 //! Launches: what a kernel gets for its parameters, and the kernel elaborated for that.
 
 use super::windows::{Passed, Written};
-use super::{Parts, ProgramStep, Source};
+use super::{Parts, ProgramNode, ProgramStep, Source};
 use crate::Bindings;
 use crate::elab::signature::{Instance, instantiate, is_tensor};
 use crate::elab::{ElabResult, Elaborator, ErrorReported, labels};
@@ -99,9 +99,7 @@ impl Elaborator<'_> {
                         Some(bits) => scalars.push((p.name.name.clone(), bits)),
                         // A scalar argument without a value, which the check waits for.
                         None if !self.waits.is_empty() => {}
-                        None => {
-                            self.static_int(v, *at, "a scalar argument of a launch")?;
-                        }
+                        None => return self.scalar_comes_late(p, *at),
                     }
                 }
                 (false, None) if p.default.is_some() => {}
@@ -121,6 +119,7 @@ impl Elaborator<'_> {
             parts.written.insert(p.source, written);
         }
         let (tensors, windows) = passed.into_iter().map(|p| (p.source, p.window)).unzip();
+        parts.order.push(ProgramNode::Launch(parts.steps.len()));
         parts.steps.push(ProgramStep {
             instance,
             kernel: id,
@@ -338,6 +337,15 @@ impl Elaborator<'_> {
                 format!("a static argument is a constant, this is {}", other.describe()),
             ),
         }
+    }
+
+    fn scalar_comes_late<T>(&mut self, p: &Param, at: Span) -> ElabResult<T> {
+        let message = format!("`{}` is a scalar, which is known before the program runs", p.name.name);
+        let d = Diagnostic::error(codes::NOT_CONSTANT, at, message)
+            .with_label("known when it runs")
+            .with_secondary(p.span, "the parameter")
+            .with_help("pass the tensor: the kernel reads the element, `n[0]`");
+        self.report(d)
     }
 
     pub(super) fn kernel_arity<T>(&mut self, k: &KernelItem, given: usize, span: Span) -> ElabResult<T> {

@@ -3,10 +3,13 @@
 //! decides over its launches is evaluated.
 
 mod call;
+mod condition;
 mod launch;
 mod places;
 mod stmts;
 mod windows;
+
+pub use condition::{HostExpr, ProgramNode};
 
 use super::env::Binding;
 use super::signature::{ArgDim, Instance, ScalarArg, TensorArg};
@@ -84,6 +87,8 @@ pub struct ProgramInstance {
     pub locals: Vec<ProgramTensor>,
     /// Launches in order.
     pub steps: Vec<ProgramStep>,
+    /// What runs in which order.
+    pub order: Vec<ProgramNode>,
     /// Dimensions that it was elaborated for.
     pub fixed: Vec<(Name, i64)>,
     /// `ensures`.
@@ -129,6 +134,10 @@ struct Parts {
     sources: Vec<Source>,
     locals: Vec<ProgramTensor>,
     steps: Vec<ProgramStep>,
+    /// What runs in which order, inside of the innermost statement that is decided late.
+    order: Vec<ProgramNode>,
+    /// Statements around that are decided late: their first definitions in `vars`.
+    late: Vec<usize>,
     /// Tensors that have a value by now: inputs, filled ones, and what a launch has written.
     written: FxHashMap<TensorSource, Written>,
     /// Where tensors are, and who says so: their declaration, or the first kernel that places its parameter.
@@ -181,6 +190,8 @@ impl Parts {
             sources: Vec::new(),
             locals: Vec::new(),
             steps: Vec::new(),
+            order: Vec::new(),
+            late: Vec::new(),
             written: FxHashMap::default(),
             places: Vec::new(),
             instances: FxHashMap::default(),
@@ -241,6 +252,8 @@ impl Elaborator<'_> {
         let mut parts = Parts::new(id);
         for (i, t) in tensors.iter().enumerate() {
             let len = self.length_of(t.id);
+            // What launches have written of an `out` argument can be read.
+            self.b.kernel_mut().tensors[t.id].dir = TensorDir::InOut;
             parts.sources.push(Source {
                 id: t.id,
                 source: TensorSource::Arg(i),
@@ -273,6 +286,7 @@ impl Elaborator<'_> {
             scalars,
             locals: parts.locals,
             steps: parts.steps,
+            order: parts.order,
             fixed,
             ensures,
             conditions,

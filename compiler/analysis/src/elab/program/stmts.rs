@@ -1,12 +1,14 @@
 //! Statements of a program: declarations, launches, and what decides over launches. Conditions and ranges are evaluated
-//! while the program is elaborated, so a loop is the launches of its iterations, one behind the other.
+//! while the program is elaborated, so a loop is the launches of its iterations, one behind the other; conditions over
+//! elements of tensors are decided when it runs.
 
+use super::condition::Decision;
 use super::windows::Written;
-use super::{Parts, Placed, ProgramTensor, Source, TensorSource};
+use super::{HostExpr, Parts, Placed, ProgramNode, ProgramTensor, Source, TensorSource};
 use crate::elab::env::Binding;
 use crate::elab::{ElabResult, Elaborator, ErrorReported};
 use crate::value::Val;
-use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::TensorDir;
 use ptoc_syntax::ast::*;
 
@@ -134,6 +136,16 @@ impl Elaborator<'_> {
             };
             return self.unchanging(n, &v, target.span, at);
         }
+        let declared = parts.vars.iter().position(|v| *v == at).unwrap_or(0);
+        if parts.late.iter().any(|first| declared < *first) {
+            let message = format!("`{n}` would be known only when the program runs");
+            let d = Diagnostic::error(codes::NOT_CONSTANT, target.span, message)
+                .with_label("inside of what is decided late")
+                .with_secondary(at, "declared outside of it")
+                .with_note("a `var` of a program is known before its first launch")
+                .with_help("let a kernel count, in a tensor of one element: `let n = tensor u32[1] fill 0;`");
+            return self.report(d);
+        }
         // A number stays of the type that the declaration gave it.
         let v = match known {
             Binding::Let(Val::Scalar(x)) => {
@@ -148,44 +160,63 @@ impl Elaborator<'_> {
     }
 
     fn program_if(&mut self, i: &IfStmt, parts: &mut Parts) -> ElabResult<Flow> {
-        match (self.decided(&i.cond)?, i.els.as_deref()) {
-            (true, _) => self.program_block(&i.then, parts),
-            (false, Some(Else::Block(b))) => self.program_block(b, parts),
-            (false, Some(Else::If(i, _))) => self.program_if(i, parts),
-            (false, None) => Ok(Flow::Next),
+        let cond = match self.decided(&i.cond, parts)? {
+            Decision::Known(true) => return self.program_block(&i.then, parts),
+            Decision::Known(false) => return self.program_else(i, parts),
+            Decision::Late(cond) => cond,
+        };
+        let before = parts.written.clone();
+        let then = self.decided_late(i.cond.span, parts, |s, parts| s.program_block(&i.then, parts));
+        let after_then = std::mem::replace(&mut parts.written, before);
+        let els = self.decided_late(i.cond.span, parts, |s, parts| s.program_else(i, parts));
+        let after_else = std::mem::take(&mut parts.written);
+        let both = after_then.iter().filter_map(|(source, w)| Some((*source, w.both(after_else.get(source)?))));
+        parts.written = both.collect();
+        parts.order.push(ProgramNode::If { cond, then: then?, els: els? });
+        Ok(Flow::Next)
+    }
+
+    fn program_else(&mut self, i: &IfStmt, parts: &mut Parts) -> ElabResult<Flow> {
+        match i.els.as_deref() {
+            Some(Else::Block(b)) => self.program_block(b, parts),
+            Some(Else::If(i, _)) => self.program_if(i, parts),
+            None => Ok(Flow::Next),
         }
     }
 
-    /// A condition over constants, dimensions and scalar arguments.
-    fn decided(&mut self, cond: &Expr) -> ElabResult<bool> {
-        let v = self.expr(cond)?;
-        let x = match v {
-            Val::Bool(b) => return Ok(b),
-            Val::Poison => return Err(ErrorReported),
-            v => self.bool_of(&v, cond.span)?,
-        };
-        if let Some(c) = self.b.const_of(x) {
-            return Ok(c.bits != 0);
-        }
-        let open: Vec<Name> = self.dims.values().filter(|n| !self.bindings.dims.contains_key(*n)).cloned().collect();
-        if open.is_empty() && self.waits.is_empty() {
-            let d =
-                Diagnostic::error(codes::NOT_CONSTANT, cond.span, "a program decides by what is known before it runs")
-                    .with_label("known when it runs")
-                    .with_note("constants, dimensions and scalar arguments are known")
-                    .with_help("decide it in a kernel, which reads the tensor");
+    /// Statements of which it is known when the program runs whether they do, and how often.
+    fn decided_late(
+        &mut self,
+        at: Span,
+        parts: &mut Parts,
+        f: impl FnOnce(&mut Self, &mut Parts) -> ElabResult<Flow>,
+    ) -> ElabResult<Vec<ProgramNode>> {
+        let around = std::mem::take(&mut parts.order);
+        parts.late.push(parts.vars.len());
+        let flow = f(self, parts);
+        parts.late.pop();
+        let order = std::mem::replace(&mut parts.order, around);
+        if flow? != Flow::Next {
+            let message = "a loop is not left by what is known when the program runs";
+            let d = Diagnostic::error(codes::NOT_CONSTANT, at, message)
+                .with_label("decides over a `break` or `continue`")
+                .with_help("let the loop's own condition say it: `while n[0] > 0 { .. }`");
             return self.report(d);
         }
-        for n in open {
-            if !self.waits.iter().any(|(w, _)| *w == n) {
-                self.waits.push((n, cond.span));
-            }
-        }
-        Err(ErrorReported)
+        Ok(order)
     }
 
     fn program_for(&mut self, var: &Ident, range: &Expr, body: &Block, parts: &mut Parts) -> ElabResult<()> {
         let known = |s: &mut Self, x| {
+            if s.const_index(x).is_none() && !s.is_dimensional(x) && s.waits.is_empty() {
+                let message = "the range of a loop in a program is known before the program runs";
+                let d = Diagnostic::error(codes::NOT_CONSTANT, range.span, message)
+                    .with_label("known when it runs")
+                    .with_help(
+                        "count in a tensor of one element: `while n[0] > 0 { .. }`, where a kernel does `n[0] -= 1`",
+                    );
+                return s.report(d);
+            }
             let i = s.static_int(&Val::Scalar(x), range.span, "the range of a loop in a program")?;
             i64::try_from(i).map_err(|_| ErrorReported)
         };
@@ -231,15 +262,28 @@ impl Elaborator<'_> {
     }
 
     fn program_while(&mut self, cond: &Expr, body: &Block, parts: &mut Parts) -> ElabResult<()> {
-        while self.decided(cond)? {
+        loop {
+            match self.decided(cond, parts)? {
+                Decision::Known(false) => return Ok(()),
+                Decision::Known(true) => {}
+                Decision::Late(cond) => return self.while_late(cond, body, parts),
+            }
             self.step(cond.span)?;
             self.fuel.unrolling += 1;
             let flow = self.program_block(body, parts);
             self.fuel.unrolling -= 1;
             if flow? == Flow::Break {
-                break;
+                return Ok(());
             }
         }
+    }
+
+    fn while_late(&mut self, cond: HostExpr, body: &Block, parts: &mut Parts) -> ElabResult<()> {
+        let before = parts.written.clone();
+        let body = self.decided_late(body.span, parts, |s, parts| s.program_block(body, parts));
+        // It may not run at all.
+        parts.written = before;
+        parts.order.push(ProgramNode::While { cond, body: body? });
         Ok(())
     }
 
@@ -306,6 +350,7 @@ impl Elaborator<'_> {
         parts.sources.push(Source { id, source, dir: TensorDir::InOut, name: n.name.clone(), len });
         if fill.is_some() {
             parts.written.insert(source, Written::Whole);
+            parts.order.push(ProgramNode::Fill(parts.locals.len()));
         }
         let place = self.b.kernel().tensors[id].place.clone();
         if let Some(place) = &place {

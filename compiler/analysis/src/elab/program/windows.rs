@@ -75,6 +75,22 @@ impl Written {
         if elements.contains(&false) { Written::Some(elements) } else { Written::Whole }
     }
 
+    /// Has this element a value?
+    pub fn has(&self, element: usize) -> bool {
+        match self {
+            Written::Whole => true,
+            Written::Some(elements) => elements.get(element) == Some(&true),
+        }
+    }
+
+    /// What has a value on both of two paths.
+    pub fn both(&self, other: &Written) -> Written {
+        match (self, other) {
+            (Written::Whole, w) | (w, Written::Whole) => w.clone(),
+            (Written::Some(a), Written::Some(b)) => Written::Some(a.iter().zip(b).map(|(a, b)| *a && *b).collect()),
+        }
+    }
+
     /// Takes away what is no value any more; `None` if nothing is left.
     pub fn without(known: Option<&Written>, window: Option<&Storage>, len: u64) -> Option<Written> {
         let known = known?;

@@ -171,15 +171,17 @@ fn bytes(plan: &Plan) -> usize {
 fn parts(session: &Session, plan: &Plan, sample: &Sample) -> Vec<Part> {
     let mut out: Vec<(Span, Part)> = Vec::new();
     let runs = sample.times.len().max(1) as u32;
-    for (step, sum) in plan.steps.iter().zip(&sample.steps).filter(|_| plan.program) {
+    for (step, (sum, launches)) in plan.steps.iter().zip(&sample.steps).filter(|_| plan.program) {
         let time = *sum / runs;
+        // Every run launches alike.
+        let count = (launches / u64::from(runs)) as usize;
         if let Some((_, part)) = out.iter_mut().find(|(at, p)| *at == step.span && p.kernel == step.kernel.name) {
-            part.count += 1;
+            part.count += count;
             part.time += time;
             continue;
         }
         let line = session.sources.position(step.span.file, step.span.start).line;
-        out.push((step.span, Part { kernel: step.kernel.name.to_string(), line, count: 1, time }));
+        out.push((step.span, Part { kernel: step.kernel.name.to_string(), line, count, time }));
     }
     out.into_iter().map(|(_, part)| part).collect()
 }

@@ -43,8 +43,8 @@ impl<'c, 'p> Rehearsal<'c, 'p> {
         for (i, first) in &self.first {
             tensors[*i].bytes_mut().copy_from_slice(first.bytes());
         }
-        // What is restored has to go to the device again.
-        let resident = self.resident && self.first.is_empty();
+        // What is restored has to go to the device again, and tensors of a program begin with what they are filled with.
+        let resident = self.resident && self.first.is_empty() && self.locals.is_empty();
         self.resident = true;
         self.plan.time(session, tensors, &mut self.locals, self.threads, resident)
     }
@@ -72,8 +72,8 @@ impl<'c, 'p> Rehearsal<'c, 'p> {
 pub struct Sample {
     /// Times of the whole plan, in the end ascending.
     pub times: Vec<Duration>,
-    /// Sums over the stretch, for each launch of the plan.
-    pub steps: Vec<Duration>,
+    /// Sums over the stretch, for each launch of the plan, and how often it was launched.
+    pub steps: Vec<(Duration, u64)>,
     /// That of what is done around launches.
     pub around: Duration,
 }
@@ -81,8 +81,10 @@ pub struct Sample {
 impl Sample {
     fn add(&mut self, times: &LaunchTimes) {
         self.times.push(times.launches);
-        self.steps.resize(times.steps.len(), Duration::ZERO);
-        self.steps.iter_mut().zip(&times.steps).for_each(|(sum, time)| *sum += *time);
+        self.steps.resize(times.steps.len(), (Duration::ZERO, 0));
+        for (sum, more) in self.steps.iter_mut().zip(&times.steps) {
+            *sum = (sum.0 + more.0, sum.1 + more.1);
+        }
         self.around += times.around;
     }
 }
