@@ -1,9 +1,9 @@
 //! Sorts of short lists and merges of sorted ones, as `Sort` and `Merge` of loop IR have them.
 //!
-//! Values become keys, unsigned numbers that ascend as values come one behind the other: larger values first, NaN before
-//! all, zeros of either sign alike. The rank of an element is the number of keys below its own, and of equal ones before
-//! it, which are sums over 32 neighbours: vectors. A merge keeps the keys of its four heads with their lists' numbers
-//! below them, so that the least is the next.
+//! Values become keys, unsigned numbers that ascend as values come one behind the other: larger values first, NaN
+//! before all, zeros of either sign alike. The rank of an element is the number of keys below its own, and of equal
+//! ones before it, which are sums over 32 neighbours: vectors. A merge keeps the keys of its four heads with their
+//! lists' numbers below them, so that the least is the next.
 
 use ptoc_abi::{MERGED, RECORD, SORTED};
 
