@@ -640,6 +640,22 @@ def filled_with_floats_of_8_bits():
         line("TEXPANDS", [(d, ONE)], d, lambda s: s)
 
 
+def functions():
+    """Rows of the language's own. Sine and cosine have a bound up to 2^20: their operands are a few turns."""
+    for name, f in dict(TFLOOR=np.floor, TCEIL=np.ceil, TTRUNC=np.trunc, TRINT=np.rint).items():
+        for d in F:
+            line(name, [(d, FULL)], d, lambda a: F32(f(a)))
+    erf = lambda x: np.float64(math.erf(x))
+    for name, f in dict(TSIN=np.sin, TCOS=np.cos, TTANH=np.tanh, TERF=erf).items():
+        for d in F:
+            for turn in range(3):
+                rng = random.Random(f"{name} {d} {turn}")
+                given = Operand(d, FULL, f"{name} {turn}")
+                if turn or name in ("TSIN", "TCOS"):
+                    given.bits = [encode(d, F32(rng.uniform(-1, 1) * 10 ** rng.randrange(-3, 4))) for _ in given.bits]
+                emit(name, [given], d, lambda i, j: F32(f(np.float64(given.at(i, j)))), FULL, 2 if d == "f32" else 1)
+
+
 if __name__ == "__main__":
     print("# Written by tests/scripts/instruction_vectors.py, which says what a line is. Do not edit.")
     elementwise()
@@ -659,3 +675,4 @@ if __name__ == "__main__":
     halves_of_conversions()
     columns_first()
     filled_with_floats_of_8_bits()
+    functions()

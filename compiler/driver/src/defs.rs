@@ -6,6 +6,7 @@ use ptoc_isa::{Allowed, Preset, Target};
 use ptoc_pim_sim::machine::device;
 use ptoc_pim_stream::stream;
 use ptoc_syntax::ast::{BinaryOp, Expr, ExprKind, Name, UnaryOp};
+use std::borrow::Cow;
 
 /// One definition as it came: from the command line or from a test line.
 #[derive(Clone, PartialEq, Debug)]
@@ -44,7 +45,8 @@ impl Definitions {
         let (first, rest): (Vec<_>, Vec<_>) = definitions.iter().partition(|d| d.name == PRESET);
         let before = out.error_count();
         for d in first.into_iter().chain(rest) {
-            let file = sources.add(format!("<-D {}>", d.name), d.value.as_str());
+            let text = spelled(&d.value);
+            let file = sources.add(format!("<-D {}>", d.name), &*text);
             if d.name.starts_with("unit.") || d.name.starts_with("device.") {
                 let span = Span::new(file, 0, d.value.len() as u32);
                 if let Err(problem) = setting(target, d, file, span) {
@@ -52,7 +54,7 @@ impl Definitions {
                 }
                 continue;
             }
-            let (expr, diagnostics) = ptoc_syntax::parse_expr(file, &d.value);
+            let (expr, diagnostics) = ptoc_syntax::parse_expr(file, &text);
             let errors = diagnostics.iter().any(Diagnostic::is_error);
             out.extend(diagnostics);
             if errors {
@@ -66,7 +68,7 @@ impl Definitions {
                     }
                 },
                 None => {
-                    let span = Span::new(file, 0, d.value.len() as u32);
+                    let span = Span::new(file, 0, text.len() as u32);
                     parsed.values.insert(Name::new(&d.name), expr);
                     parsed.places.insert(Name::new(&d.name), span);
                 }
@@ -79,6 +81,23 @@ impl Definitions {
         }
         parsed
     }
+}
+
+/// A number as the language spells it. A shell's `.8` and `8.` have digits on one side of the point alone, which a
+/// program's numbers have on both.
+fn spelled(value: &str) -> Cow<'_, str> {
+    let (sign, number) = match value.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", value),
+    };
+    let (mantissa, exponent) = number.split_at(number.find(['e', 'E']).unwrap_or(number.len()));
+    let Some((whole, part)) = mantissa.split_once('.') else { return value.into() };
+    let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+    if !(digits(whole) && digits(part)) || whole.is_empty() == part.is_empty() {
+        return value.into();
+    }
+    let or_zero = |s: &str| if s.is_empty() { "0".to_owned() } else { s.to_owned() };
+    format!("{sign}{}.{}{exponent}", or_zero(whole), or_zero(part)).into()
 }
 
 /// The setting that other settings depend on.
@@ -157,4 +176,21 @@ pub fn dimension(name: &str, expr: &Expr) -> Result<i64, Diagnostic> {
             .with_label("a whole number, 0 or more")
             .with_help(format!("for example `-D {name}=128`"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spelled;
+
+    #[test]
+    fn numbers_of_a_shell() {
+        for (given, want) in
+            [(".8", "0.8"), ("-.5", "-0.5"), ("8.", "8.0"), ("-3.", "-3.0"), (".5e-3", "0.5e-3"), ("1.e6", "1.0e6")]
+        {
+            assert_eq!(spelled(given), want);
+        }
+        for same in ["0.8", "8", ".", "-", "", "x.", ".T", "a.b", "gelu", "1..2", "(1, .5)", "..", "1e5"] {
+            assert_eq!(spelled(same), same);
+        }
+    }
 }

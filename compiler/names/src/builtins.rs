@@ -17,6 +17,8 @@ pub enum Builtin {
     Unary(UnOp),
     /// `min(a, b)`, `max(a, b)`
     Binary(BinOp),
+    /// `pow(a, b)`
+    Pow,
     /// `clamp(x, lo, hi)`
     Clamp,
     /// `select(c, a, b)`
@@ -25,6 +27,16 @@ pub enum Builtin {
     RowReduce(Reduce),
     /// `colsum(t)`, ...
     ColReduce(Reduce),
+    /// `rowargmax(t)`, ...
+    RowArg(Reduce),
+    /// `colargmax(t)`, ...
+    ColArg(Reduce),
+    /// `rowcumsum(t)`, ...
+    RowScan(Reduce),
+    /// `colcumsum(t)`, ...
+    ColScan(Reduce),
+    /// `packbits(mask)`
+    PackBits,
     /// `matmul(a, b)` into a new accumulator.
     Matmul,
     /// `transpose(t)` of a Vec tile.
@@ -43,6 +55,10 @@ pub enum Builtin {
     Col,
     /// `sum<k>(e)`, in `ensures` only.
     Sum,
+    /// `prod<k>(e)`, ..: other functions over an index, in `ensures` only.
+    Over(Over),
+    /// `close(a, b, rtol = x)`, in `ensures` only.
+    Close,
     /// `print("..", x)`
     Print,
     /// `static_assert(c, "..")`
@@ -74,6 +90,79 @@ pub enum Builtin {
     Sync(SyncFn),
     /// Known, but of a later version: what it belongs to.
     NotYet(&'static str),
+}
+
+impl Builtin {
+    /// What it is when it ranges over an index, as in `max<k>(e)`.
+    pub fn over(self) -> Option<Over> {
+        Some(match self {
+            Builtin::Sum => Over::Sum,
+            Builtin::Binary(BinOp::Max) => Over::Max,
+            Builtin::Binary(BinOp::Min) => Over::Min,
+            Builtin::Over(over) => over,
+            _ => return None,
+        })
+    }
+}
+
+/// What ranges over an index in `ensures`: `max<k>(e)`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Over {
+    Sum,
+    Prod,
+    Max,
+    Min,
+    ArgMax,
+    ArgMin,
+    Any,
+    All,
+    Count,
+    Sorted,
+    Permutation,
+}
+
+impl Over {
+    /// How `close` is called.
+    pub const CLOSE_USAGE: &str = "close(a, b, rtol = 1e-3, atol = 1e-5)";
+
+    /// Those whose names mean nothing outside of `ensures`.
+    pub const ALL: [Over; 8] =
+        [Over::Prod, Over::ArgMax, Over::ArgMin, Over::Any, Over::All, Over::Count, Over::Sorted, Over::Permutation];
+
+    /// The name in the language.
+    pub fn name(self) -> &'static str {
+        let usage = self.usage();
+        usage.split_once('<').map_or(usage, |(name, _)| name)
+    }
+
+    /// How it is called.
+    pub fn usage(self) -> &'static str {
+        match self {
+            Over::Sum => "sum<k>(e)",
+            Over::Prod => "prod<k>(e)",
+            Over::Max => "max<k>(e)",
+            Over::Min => "min<k>(e)",
+            Over::ArgMax => "argmax<k>(e)",
+            Over::ArgMin => "argmin<k>(e)",
+            Over::Any => "any<k>(c)",
+            Over::All => "all<k>(c)",
+            Over::Count => "count<k>(c)",
+            Over::Sorted => "sorted<k>(e)",
+            Over::Permutation => "permutation<k>(e)",
+        }
+    }
+
+    /// What it makes, for messages.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Over::Sum => "sum",
+            Over::Prod => "product",
+            Over::Max | Over::Min => "values",
+            Over::ArgMax | Over::ArgMin | Over::Sorted | Over::Permutation => "list",
+            Over::Any | Over::All | Over::Count => "condition",
+        }
+    }
 }
 
 /// A function that orders pipes.
@@ -236,6 +325,7 @@ pub fn function(name: &str) -> Option<Builtin> {
         "cos" => B::Unary(UnOp::Cos),
         "min" => B::Binary(BinOp::Min),
         "max" => B::Binary(BinOp::Max),
+        "pow" => B::Pow,
         "clamp" => B::Clamp,
         "select" => B::Select,
         "rowsum" => B::RowReduce(Reduce::Sum),
@@ -244,6 +334,21 @@ pub fn function(name: &str) -> Option<Builtin> {
         "colsum" => B::ColReduce(Reduce::Sum),
         "colmax" => B::ColReduce(Reduce::Max),
         "colmin" => B::ColReduce(Reduce::Min),
+        "rowprod" => B::RowReduce(Reduce::Prod),
+        "colprod" => B::ColReduce(Reduce::Prod),
+        "rowcumsum" => B::RowScan(Reduce::Sum),
+        "rowcumprod" => B::RowScan(Reduce::Prod),
+        "rowcummax" => B::RowScan(Reduce::Max),
+        "rowcummin" => B::RowScan(Reduce::Min),
+        "colcumsum" => B::ColScan(Reduce::Sum),
+        "colcumprod" => B::ColScan(Reduce::Prod),
+        "colcummax" => B::ColScan(Reduce::Max),
+        "colcummin" => B::ColScan(Reduce::Min),
+        "rowargmax" => B::RowArg(Reduce::Max),
+        "rowargmin" => B::RowArg(Reduce::Min),
+        "colargmax" => B::ColArg(Reduce::Max),
+        "colargmin" => B::ColArg(Reduce::Min),
+        "packbits" => B::PackBits,
         "matmul" => B::Matmul,
         "transpose" => B::Transpose,
         "iota" => B::Iota,
@@ -281,9 +386,11 @@ pub fn function(name: &str) -> Option<Builtin> {
         "modes" => B::Layout("modes"),
         "local_tile" => B::Layout("local_tile"),
         "local_partition" => B::Layout("local_partition"),
+        "close" => B::Close,
         _ => {
             return SyncFn::from_name(name)
                 .map(B::Sync)
+                .or_else(|| Over::ALL.into_iter().find(|o| o.name() == name).map(B::Over))
                 .or_else(|| ptoc_layout::ops::find(name).map(|op| B::Layout(op.name)));
         }
     })
@@ -309,6 +416,7 @@ pub const FUNCTION_NAMES: &[&str] = &[
     "cos",
     "min",
     "max",
+    "pow",
     "clamp",
     "select",
     "rowsum",
@@ -317,6 +425,21 @@ pub const FUNCTION_NAMES: &[&str] = &[
     "colsum",
     "colmax",
     "colmin",
+    "rowprod",
+    "colprod",
+    "rowcumsum",
+    "rowcumprod",
+    "rowcummax",
+    "rowcummin",
+    "colcumsum",
+    "colcumprod",
+    "colcummax",
+    "colcummin",
+    "rowargmax",
+    "rowargmin",
+    "colargmax",
+    "colargmin",
+    "packbits",
     "matmul",
     "transpose",
     "iota",
@@ -325,6 +448,15 @@ pub const FUNCTION_NAMES: &[&str] = &[
     "rank",
     "col",
     "sum",
+    "prod",
+    "argmax",
+    "argmin",
+    "any",
+    "all",
+    "count",
+    "sorted",
+    "permutation",
+    "close",
     "print",
     "static_assert",
     "assert",

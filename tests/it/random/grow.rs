@@ -503,7 +503,7 @@ const BINARY: [(&str, BinOp); 11] = [
     (">>", BinOp::Shr),
 ];
 
-const UNARY: [(&str, UnOp); 8] = [
+const UNARY: [(&str, UnOp); 16] = [
     ("abs", UnOp::Abs),
     ("-", UnOp::Neg),
     ("!", UnOp::Not),
@@ -512,6 +512,14 @@ const UNARY: [(&str, UnOp); 8] = [
     ("log", UnOp::Log),
     ("recip", UnOp::Recip),
     ("rsqrt", UnOp::Rsqrt),
+    ("sin", UnOp::Sin),
+    ("cos", UnOp::Cos),
+    ("tanh", UnOp::Tanh),
+    ("erf", UnOp::Erf),
+    ("floor", UnOp::Floor),
+    ("ceil", UnOp::Ceil),
+    ("trunc", UnOp::Trunc),
+    ("rint", UnOp::Rint),
 ];
 
 fn binary(word: &'static str, a: Expr, b: Expr) -> Expr {

@@ -6,9 +6,9 @@ use super::{Argument, ElabResult, Elaborator, ErrorReported, Inlined, MAX_CALLS}
 use crate::value::{TileVal, TilesDomain, Val};
 use ptoc_diagnostics::{Diagnostic, Edit, Span, codes, suggest};
 use ptoc_ir::tile::{Op, Scope, Ty, Value};
-use ptoc_isa::{AtomicOp, BinOp, TileType, UnOp};
+use ptoc_isa::{BinOp, TileType, UnOp};
 use ptoc_names::ItemId;
-use ptoc_names::builtins::{self, Builtin, Word};
+use ptoc_names::builtins::{self, Builtin, Over, Word};
 use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
 
@@ -38,7 +38,12 @@ impl Elaborator<'_> {
             let name = if matches!(f, Val::Builtin(Builtin::Size)) { "size" } else { "rank" };
             return self.layout_call(name, statics, args, span);
         }
-        if !statics.is_empty() && !matches!(f, Val::Fn(_) | Val::Builtin(Builtin::Sum)) {
+        if let (false, Val::Builtin(b)) = (statics.is_empty(), &f)
+            && let Some(over) = b.over()
+        {
+            return self.belongs_to_ensures(over, base.span);
+        }
+        if !statics.is_empty() && !matches!(f, Val::Fn(_)) {
             if let Val::Builtin(Builtin::NotYet(what)) = f {
                 return self.not_yet(base.span, what);
             }
@@ -192,6 +197,11 @@ impl Elaborator<'_> {
                 let (a, b) = (self.expr(e[0])?, self.expr(e[1])?);
                 self.min_max(op, a, b, dest, span, (e[0].span, e[1].span))
             }
+            Builtin::Pow => {
+                let e = self.exactly(args, 2, "pow(a, b)", span)?;
+                let (a, b) = (self.expr(e[0])?, self.expr(e[1])?);
+                self.pow(a, b, dest, span, (e[0].span, e[1].span))
+            }
             Builtin::Clamp => {
                 let e = self.exactly(args, 3, "clamp(x, lo, hi)", span)?;
                 let (x, lo, hi) = (self.expr(e[0])?, self.expr(e[1])?, self.expr(e[2])?);
@@ -215,10 +225,12 @@ impl Elaborator<'_> {
                     }
                 }
             }
-            Builtin::RowReduce(op) | Builtin::ColReduce(op) => {
-                let by_row = matches!(b, Builtin::RowReduce(_));
+            Builtin::RowReduce(op) | Builtin::ColReduce(op) | Builtin::RowArg(op) | Builtin::ColArg(op) => {
+                let by_row = matches!(b, Builtin::RowReduce(_) | Builtin::RowArg(_));
+                let place = matches!(b, Builtin::RowArg(_) | Builtin::ColArg(_));
                 let e = self.exactly(args, 1, if by_row { "rowsum(t)" } else { "colsum(t)" }, span)?[0];
                 match self.expr(e)? {
+                    Val::Tile(t) if place => self.tile_argument(by_row, op, t, dest, span, e.span),
                     Val::Tile(t) => self.tile_reduce(by_row, op, t, dest, span, e.span),
                     Val::Poison => Err(ErrorReported),
                     other => self.error(
@@ -228,6 +240,8 @@ impl Elaborator<'_> {
                     ),
                 }
             }
+            Builtin::RowScan(op) | Builtin::ColScan(op) => self.scan(matches!(b, Builtin::RowScan(_)), op, args, span),
+            Builtin::PackBits => self.packbits(args, span),
             Builtin::Matmul => {
                 let e = self.exactly(args, 2, "matmul(left, right)", span)?;
                 match (self.expr(e[0])?, self.expr(e[1])?) {
@@ -318,10 +332,12 @@ impl Elaborator<'_> {
                     ),
                 }
             }
-            Builtin::Sum => {
-                let d = Diagnostic::error(codes::TYPE_MISMATCH, name, "`sum<k>(..)` belongs to `ensures`")
+            Builtin::Sum => self.belongs_to_ensures(Over::Sum, name),
+            Builtin::Over(over) => self.belongs_to_ensures(over, name),
+            Builtin::Close => {
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, name, "`close(..)` belongs to `ensures`")
                     .with_label("no function of tiles")
-                    .with_fix("a tile's rows are summed by `rowsum`, its columns by `colsum`", name, "rowsum");
+                    .with_help("write `abs(a - b) <= 1e-3`");
                 self.report(d)
             }
             Builtin::Atomic(op) => self.atomic(op, args, span),
@@ -377,70 +393,6 @@ impl Elaborator<'_> {
         }
         let (x, y) = (self.scalar_of(&a, ty, at.0)?, self.scalar_of(&b, ty, at.1)?);
         Ok(Val::Scalar(self.bin(op, x, y, span)))
-    }
-
-    /// `iota(q, 1)`: the indices of block `q` as a column of i32; `iota(1, k)`: as a row.
-    fn iota(&mut self, args: &[Arg], span: Span) -> ElabResult<Val> {
-        let e = self.exactly(args, 2, "iota(block, 1) or iota(1, block)", span)?;
-        let (r, c) = (self.expr(e[0])?, self.expr(e[1])?);
-        let (b, column) = match (&r, &c) {
-            (Val::Block(b), Val::Int(1)) => (b.clone(), true),
-            (Val::Int(1), Val::Block(b)) => (b.clone(), false),
-            (Val::Poison, _) | (_, Val::Poison) => return Err(ErrorReported),
-            _ => {
-                let d = Diagnostic::error(codes::TYPE_MISMATCH, span, "`iota` takes a block and 1")
-                    .with_help("`iota(q, 1)` is a column of q's indices, `iota(1, k)` a row of k's");
-                return self.report(d);
-            }
-        };
-        let Some(p) = &b.place else {
-            return self.error(codes::TYPE_MISMATCH, span, "this extent has no place: it only sizes tiles");
-        };
-        let one = self.idx(1);
-        let (caps, shape) = if column { ((b.cap, 1), (b.len, one)) } else { ((1, b.cap), (one, b.len)) };
-        let t = self.temp(DType::I32, caps, shape, span)?;
-        let r = self.tile_ref(&t, shape);
-        let (zero, start, len) = (self.idx(0), p.start, b.len);
-        self.b.for_loop("iota", (zero, len), 1, span, |b, _, i| {
-            let at = b.add(start, i, span);
-            let value = b.convert(at, Ty::D(DType::I32), ptoc_isa::RoundMode::Rint, false, span);
-            let (row, col) = if column { (i, zero) } else { (zero, i) };
-            b.emit(Op::TileSet { tile: r, row, col, value }, span);
-        });
-        Ok(Val::Tile(t))
-    }
-
-    fn atomic(&mut self, op: AtomicOp, args: &[Arg], span: Span) -> ElabResult<Val> {
-        let cas = op == AtomicOp::Cas;
-        let usage = if cas { "atomic_cas(x[i], expected, new)" } else { "atomic_add(x[i], value)" };
-        let e = self.exactly(args, if cas { 3 } else { 2 }, usage, span)?;
-        let Val::View(view) = self.place(e[0], None)? else {
-            return self.error(codes::NOT_ASSIGNABLE, e[0].span, "an atomic works on an element of a tensor");
-        };
-        let offset = self.element_offset(&view, e[0].span)?;
-        if !view.modes.is_empty() {
-            return self.error(codes::RANK_MISMATCH, e[0].span, "an atomic works on one element: give every index");
-        }
-        self.writable(&view, e[0].span)?;
-        self.outside_prologue(span)?;
-        let ty = Ty::D(view.dtype);
-        let float_ok = view.dtype == DType::F32 && op == AtomicOp::Add;
-        if !(float_ok || matches!(view.dtype, DType::I32 | DType::U32 | DType::I64 | DType::U64)) {
-            let message = format!("no atomic `{op}` on `{}`", view.dtype);
-            return self.error(codes::UNDEFINED_OPERATION, span, message);
-        }
-        let expected = if cas {
-            let v = self.expr(e[1])?;
-            Some(self.scalar_of(&v, ty, e[1].span)?)
-        } else {
-            None
-        };
-        let last = e[e.len() - 1];
-        let v = self.expr(last)?;
-        let value = self.scalar_of(&v, ty, last.span)?;
-        let dst = self.b.new_value(ty, None, span);
-        self.emit(Op::Atomic { dst, op, tensor: view.tensor, offset, expected, value }, span);
-        Ok(Val::Scalar(dst))
     }
 
     /// A call of a function of the program: its body, here.

@@ -53,7 +53,13 @@ impl Elaborator<'_> {
                 let shape = self.valid_of(&t, at)?;
                 let id = instr_for(Sem::Convert).ok_or(ErrorReported)?;
                 // Where the target has no direct pair, the shortest exact chain; none: TCVT itself reports it.
-                let chain = ptoc_isa::conversion_path(self.target, t.ty.dtype, d).unwrap_or_default();
+                let chain = ptoc_isa::conversion_path(self.target, t.ty.dtype, d);
+                if chain.is_none()
+                    && let Some(way) = ptoc_isa::conversion_by_bits(self.target, t.ty.dtype, d)
+                {
+                    return self.convert_by_bits(t, (way, d), dest, span, at);
+                }
+                let chain = chain.unwrap_or_default();
                 let mut here = t;
                 let steps: Vec<_> =
                     if chain.is_empty() { vec![(d, None)] } else { chain.iter().map(|h| (h.to, h.saturate)).collect() };
@@ -107,7 +113,7 @@ impl Elaborator<'_> {
         // In its own dtype, or in one that is converted.
         let from = [to, DType::I32, DType::F16, DType::F32]
             .into_iter()
-            .find(|from| takes(*from) && (*from == to || ptoc_isa::conversion_path(self.target, *from, to).is_some()));
+            .find(|from| takes(*from) && (*from == to || ptoc_isa::converts(self.target, *from, to)));
         let rest = match from {
             Some(DType::I32) => ", 1, 0)".to_owned(),
             Some(DType::F32) => ", 1.0, 0.0)".to_owned(),

@@ -6,6 +6,7 @@
 mod absent;
 mod asserts;
 mod assign;
+mod builtins;
 mod called;
 mod calls;
 mod cells;
@@ -39,6 +40,7 @@ mod place;
 mod program;
 mod recast;
 mod retyped;
+mod retyped_bits;
 mod sample;
 mod scalars;
 mod signature;

@@ -5,11 +5,10 @@
 
 use super::env::Binding;
 use super::labels::count;
-use super::signature::{ArgDim, TensorArg};
 use super::{ElabResult, Elaborator, ErrorReported, MAX_CALLS};
 use crate::value::{Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::oracle::{Condition, Equation, IntExpr, IntOp, Oracle, OracleExpr, Predicate, ReduceKind};
+use ptoc_ir::oracle::{IntExpr, IntOp, OracleExpr};
 use ptoc_ir::tile::{TensorId, Ty, Value};
 use ptoc_isa::{BinOp, UnOp};
 use ptoc_names::ItemId;
@@ -17,6 +16,8 @@ use ptoc_names::builtins::{self, Builtin, Word};
 use ptoc_syntax::ast::*;
 use std::rc::Rc;
 
+mod clauses;
+mod reductions;
 mod views;
 
 /// What an expression is to the oracle.
@@ -48,10 +49,15 @@ struct OracleScopes {
     calls: Vec<ItemId>,
     /// Ranges of index variables, from their first use as an index.
     ranges: Vec<(usize, IntExpr)>,
+    /// What index variables are called.
+    names: Vec<(usize, Name)>,
 }
 
 impl OracleScopes {
     fn define(&mut self, name: &Name, m: Math) {
+        if let Math::Int(IntExpr::Var(v)) = m {
+            self.names.push((v, name.clone()));
+        }
         if let Some(f) = self.frames.last_mut() {
             f.push((name.clone(), m));
         }
@@ -96,145 +102,6 @@ impl OracleScopes {
 }
 
 impl Elaborator<'_> {
-    /// All `ensures` of a kernel.
-    pub fn ensures(&mut self, k: &KernelItem, tensors: &[TensorArg]) -> ElabResult<Vec<Equation>> {
-        let mut out = Vec::new();
-        let mut failed = false;
-        for e in &k.ensures {
-            match self.equation(e, tensors) {
-                Ok(eq) => out.push(eq),
-                Err(_) => failed = true,
-            }
-        }
-        if failed { Err(ErrorReported) } else { Ok(out) }
-    }
-
-    fn equation(&mut self, e: &Expr, tensors: &[TensorArg]) -> ElabResult<Equation> {
-        let shape = "an `ensures` says what each element of an output is: `c[i, j] == a[i, j] + b[i, j]`";
-        let ExprKind::Binary(BinaryOp::Eq, lhs, rhs) = &*e.kind else {
-            return self.error(codes::TYPE_MISMATCH, e.span, shape);
-        };
-        if let (ExprKind::Name(_), ExprKind::Name(_)) = (&*lhs.kind, &*rhs.kind) {
-            return self.whole_equation(lhs, rhs, tensors, e.span);
-        }
-        let ExprKind::Index(base, args) = &*lhs.kind else {
-            return self.error(codes::TYPE_MISMATCH, lhs.span, shape);
-        };
-        let mut st = OracleScopes { frames: vec![Vec::new()], lets: vec![Vec::new()], ..OracleScopes::default() };
-        let Math::Tensor(tensor) = self.math(base, &mut st)? else {
-            return self.error(codes::TYPE_MISMATCH, base.span, "the left side is an element of a tensor argument");
-        };
-        let mut vars = Vec::new();
-        for a in args {
-            let ExprKind::Name(n) = &*a.value.kind else {
-                return self.error(codes::TYPE_MISMATCH, a.value.span, "the indices on the left side are names");
-            };
-            let v = st.fresh_var();
-            st.define(n, Math::Int(IntExpr::Var(v)));
-            vars.push(v);
-        }
-        let Some(arg) = tensors.iter().find(|t| t.id.as_u32() as usize == tensor) else { return Err(ErrorReported) };
-        if arg.dims.len() != vars.len() {
-            let message = format!(
-                "`{}` has {}, and {} given",
-                arg.name,
-                count(arg.dims.len(), "mode", "modes"),
-                count(vars.len(), "index is", "indices are")
-            );
-            return self.error(codes::RANK_MISMATCH, lhs.span, message);
-        }
-        let m = self.math(rhs, &mut st)?;
-        // What the output cannot hold is none of its elements.
-        match (&m, arg.dtype) {
-            (_, ptoc_tensor::DType::Bool) => {}
-            (Math::Int(IntExpr::Const(i)), d) => drop(self.literal_int(i128::from(*i), Ty::D(d), rhs.span)?),
-            (Math::Real(OracleExpr::Const(f)), d) if d.is_float() => drop(self.literal_float(*f, d, rhs.span)?),
-            _ => {}
-        }
-        let body = self.real(m, rhs.span)?;
-        let expr = st.wrap(body);
-        let exact = arg.dtype.is_int() || arg.dtype == ptoc_tensor::DType::Bool;
-        let mut eq = Equation { tensor, vars, expr, exact };
-        if let Err(first) = Oracle::new(eq.clone()) {
-            eq.exact = false;
-            if Oracle::new(eq.clone()).is_err() {
-                return self.error(codes::TYPE_MISMATCH, e.span, format!("this cannot be evaluated: {first}"));
-            }
-        }
-        Ok(eq)
-    }
-
-    /// `dst == src`: element for element, whatever the rank.
-    fn whole_equation(&mut self, lhs: &Expr, rhs: &Expr, tensors: &[TensorArg], span: Span) -> ElabResult<Equation> {
-        let st = &mut OracleScopes { frames: vec![Vec::new()], lets: vec![Vec::new()], ..OracleScopes::default() };
-        let mut side = |e: &Expr| -> ElabResult<&TensorArg> {
-            let tensor = match self.math(e, st)? {
-                Math::Tensor(t) => tensors.iter().find(|arg| arg.id.as_u32() as usize == t),
-                _ => None,
-            };
-            match tensor {
-                Some(t) => Ok(t),
-                None => self.error(codes::TYPE_MISMATCH, e.span, "without indices, both sides are tensor arguments"),
-            }
-        };
-        let (dst, src) = (side(lhs)?, side(rhs)?);
-        let modes = |t: &TensorArg| format!("`{}` has {}", t.name, count(t.dims.len(), "mode", "modes"));
-        if dst.dims.len() != src.dims.len() {
-            let d = Diagnostic::error(codes::RANK_MISMATCH, span, format!("{}, {}", modes(dst), modes(src)));
-            return self.defer(d.with_help("say what each element is: `y[i, j] == x[j, i]`"));
-        }
-        for (k, pair) in dst.dims.iter().zip(&src.dims).enumerate() {
-            if let (ArgDim::Const(n), ArgDim::Const(m)) = pair
-                && n != m
-            {
-                let message = format!("mode {k} of `{}` has {n} elements, that of `{}` {m}", dst.name, src.name);
-                let d = Diagnostic::error(codes::SHAPE_MISMATCH, span, message).with_label("of two shapes");
-                return self.defer(d);
-            }
-        }
-        let vars: Vec<usize> = (0..dst.dims.len()).collect();
-        let index = vars.iter().map(|v| IntExpr::Var(*v)).collect();
-        let number = |t: &TensorArg| t.id.as_u32() as usize;
-        let exact = [dst, src].iter().all(|t| t.dtype.is_int() || t.dtype == ptoc_tensor::DType::Bool);
-        Ok(Equation { tensor: number(dst), vars, expr: OracleExpr::Elem { tensor: number(src), index }, exact })
-    }
-
-    /// A `where` over contents: it holds for all values of its free index names.
-    pub fn condition(&mut self, e: &Expr) -> ElabResult<Condition> {
-        let mut names = Vec::new();
-        ptoc_names::resolve::index_names(e, &mut names);
-        let mut st = OracleScopes { frames: vec![Vec::new()], lets: vec![Vec::new()], ..OracleScopes::default() };
-        let mut free = Vec::new();
-        for n in names {
-            if self.env.get(&n.name).is_none() && !self.modules.get(self.module).scope.contains_key(&n.name) {
-                let v = st.fresh_var();
-                st.define(&n.name, Math::Int(IntExpr::Var(v)));
-                free.push((v, n));
-            }
-        }
-        let m = self.math(e, &mut st)?;
-        let body = self.real(m, e.span)?;
-        let cond = st.wrap(body);
-        let mut vars = Vec::new();
-        for (v, n) in free {
-            match st.ranges.iter().find(|(x, _)| *x == v) {
-                Some((_, hi)) => vars.push((v, IntExpr::Const(0), hi.clone())),
-                None => {
-                    return self.error(
-                        codes::TYPE_MISMATCH,
-                        n.span,
-                        format!("`{}` indexes nothing directly, so it has no range", n.name),
-                    );
-                }
-            }
-        }
-        let c = Condition { vars, cond, exact: false };
-        if let Err(why) = Predicate::new(&c) {
-            return self.error(codes::TYPE_MISMATCH, e.span, format!("this cannot be evaluated: {why}"));
-        }
-        Ok(c)
-    }
-
     fn math(&mut self, e: &Expr, st: &mut OracleScopes) -> ElabResult<Math> {
         self.step(e.span)?;
         Ok(match &*e.kind {
@@ -500,7 +367,7 @@ impl Elaborator<'_> {
                 self.is_truth(a, st) || self.is_truth(b, st)
             }
             OracleExpr::Let { body, .. } => self.is_truth(body, st),
-            _ => false,
+            e => reductions::is_truth(e),
         }
     }
 
@@ -575,10 +442,11 @@ impl Elaborator<'_> {
     fn math_call(&mut self, callee: &Expr, args: &[Arg], span: Span, st: &mut OracleScopes) -> ElabResult<Math> {
         if let ExprKind::Static(base, vars) = &*callee.kind
             && let ExprKind::Name(n) = &*base.kind
-            && builtins::function(n) == Some(Builtin::Sum)
+            && let Some(over) = builtins::function(n).and_then(Builtin::over)
             && st.get(n).is_none()
+            && !self.modules.get(self.module).scope.contains_key(n)
         {
-            return self.math_sum(vars, args, span, st);
+            return self.math_over(over, vars, args, span, st);
         }
         let (base, statics): (&Expr, &[Arg]) = match &*callee.kind {
             ExprKind::Static(b, s) => (b, s),
@@ -652,59 +520,24 @@ impl Elaborator<'_> {
                 );
                 Ok(Math::Real(OracleExpr::select(c, x, y)))
             }
-            (Builtin::Sum, _) => {
-                let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, "`sum` names its variable")
-                    .with_help("write `sum<k>(..)`");
+            (Builtin::Pow, [a, b]) => {
+                let (x, y) = (self.real(ms[0].clone(), a.span)?, self.real(ms[1].clone(), b.span)?);
+                Ok(Math::Real(OracleExpr::Pow(Box::new(x), Box::new(y))))
+            }
+            (Builtin::Close, _) => {
+                let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, "`close` is a whole `ensures`, no part of one")
+                    .with_help("write `abs(a - b) <= 1e-3` where it is a part of a condition");
+                self.report(d)
+            }
+            (b, _) if let Some(over) = b.over() => {
+                let message = format!("`{}` names its index here", over.name());
+                let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, message)
+                    .with_help(format!("write `{}`", over.usage()));
                 self.report(d)
             }
             (Builtin::NotYet(what), _) => self.not_yet(span, what),
             _ => self.error(codes::TYPE_MISMATCH, span, "this function has no meaning in `ensures` and `where`"),
         }
-    }
-
-    fn math_sum(&mut self, vars: &[Arg], args: &[Arg], span: Span, st: &mut OracleScopes) -> ElabResult<Math> {
-        let e = self.exactly(args, 1, "sum<k>(expression)", span)?[0];
-        let depth = st.frames.last().map_or(0, Vec::len);
-        let mut bound = Vec::new();
-        for v in vars {
-            let ExprKind::Name(n) = &*v.value.kind else {
-                return self.error(codes::WRONG_ARGUMENTS, v.value.span, "`sum<..>` takes names");
-            };
-            let slot = st.fresh_var();
-            st.define(n, Math::Int(IntExpr::Var(slot)));
-            bound.push((slot, n.clone(), v.value.span));
-        }
-        st.lets.push(Vec::new());
-        let r = self.math(e, st).and_then(|m| self.real(m, e.span));
-        if let Some(f) = st.frames.last_mut() {
-            f.truncate(depth);
-        }
-        let mut body = match r {
-            Ok(r) => st.wrap(r),
-            Err(x) => {
-                st.lets.pop();
-                return Err(x);
-            }
-        };
-        for (slot, name, at) in bound.into_iter().rev() {
-            let Some((_, hi)) = st.ranges.iter().find(|(v, _)| *v == slot).cloned() else {
-                let d = Diagnostic::error(
-                    codes::TYPE_MISMATCH,
-                    at,
-                    format!("`{name}` indexes no tensor directly, so its range is unknown"),
-                )
-                .with_help(format!("use `{name}` by itself as an index somewhere in the sum"));
-                return self.report(d);
-            };
-            body = OracleExpr::Reduce {
-                kind: ReduceKind::Sum,
-                var: slot,
-                lo: IntExpr::Const(0),
-                hi,
-                body: Box::new(body),
-            };
-        }
-        Ok(Math::Real(body))
     }
 
     fn math_inline(

@@ -29,9 +29,10 @@ impl Elaborator<'_> {
         let (elem, dtype) = self.elem_of(to)?;
         let view = match self.expr(from)? {
             Val::View(v) => v,
+            Val::Tile(t) if matches!(elem, Elem::Whole(_)) => return self.recast_tile(t, dtype, span, from.span),
             Val::Poison => return Err(ErrorReported),
             other => {
-                let message = format!("`recast` takes a window of a tensor, found {}", other.describe());
+                let message = format!("`recast` takes a window of a tensor or a tile, found {}", other.describe());
                 return self.error(codes::TYPE_MISMATCH, from.span, message);
             }
         };

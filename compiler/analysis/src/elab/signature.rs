@@ -8,7 +8,7 @@ use crate::debug::DebugInfo;
 use crate::value::{Val, View};
 use crate::{Bindings, ElaborationOutcome};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::oracle::Equation;
+use ptoc_ir::oracle::Clause;
 use ptoc_ir::tile::{Affine, Builder, Elem, Kernel, Stored, TensorData, TensorDir, TensorId, Ty, Value};
 use ptoc_isa::{BinOp, Target};
 use ptoc_layout::Condition;
@@ -77,7 +77,7 @@ pub struct Instance {
     /// Dimensions that were needed as constants: the instance is for these values only.
     pub fixed: Vec<(Name, i64)>,
     /// `ensures`.
-    pub ensures: Vec<Equation>,
+    pub ensures: Vec<Clause>,
     /// `where` conditions over the contents of tensors.
     pub conditions: Vec<ptoc_ir::oracle::Condition>,
     /// What the source's names stand for.

@@ -12,9 +12,12 @@ use ptoc_isa::{BinOp, InstrId, Loc, Order, Reduce, Sem, UnOp};
 use ptoc_syntax::ast::BinaryOp;
 use ptoc_tensor::DType;
 
+mod functions;
+mod packed;
 mod remainders;
+mod scans;
 
-use remainders::{RemainderOperand, Way};
+pub(super) use scans::Scan;
 
 /// How two tile operands relate.
 pub(super) enum Fit {
@@ -62,35 +65,20 @@ impl Elaborator<'_> {
     ) -> ElabResult<Val> {
         match (a, b) {
             (Val::Poison, _) | (_, Val::Poison) => Err(ErrorReported),
+            (a, b) if op == BinOp::Rem => self.tile_remainder(a, b, dest, span, at),
             (Val::Tile(x), Val::Tile(y)) => {
                 let (x, y) = (self.in_vec(x, at.0)?, self.in_vec(y, at.1)?);
                 self.same_dtype(&x, &y, op.name(), span, at)?;
-                if op == BinOp::Rem {
-                    let (fit, swapped) = self.fit(&x, &y, at)?;
-                    let small = if swapped { RemainderOperand::Left } else { RemainderOperand::Right };
-                    let way = match fit {
-                        Fit::Same => Way::Tiles,
-                        Fit::Column => Way::Spread(Sem::RowExpand, small),
-                        Fit::Row => Way::Spread(Sem::ColExpand, small),
-                    };
-                    return self.no_remainder(x.ty.dtype, way, span);
-                }
                 self.op_defined(op, x.ty.dtype, span)?;
                 self.tile_tile(op, x, y, dest, span, at)
             }
             (Val::Tile(x), s) => {
                 let x = self.in_vec(x, at.0)?;
-                if op == BinOp::Rem {
-                    return self.no_remainder(x.ty.dtype, Way::ByScalar, span);
-                }
                 self.op_defined(op, x.ty.dtype, span)?;
                 self.tile_scalar(op, x, s, false, dest, span, at)
             }
             (s, Val::Tile(y)) => {
                 let y = self.in_vec(y, at.1)?;
-                if op == BinOp::Rem {
-                    return self.no_remainder(y.ty.dtype, Way::OfScalar, span);
-                }
                 self.op_defined(op, y.ty.dtype, span)?;
                 self.tile_scalar(op, y, s, true, dest, span, (at.1, at.0))
             }

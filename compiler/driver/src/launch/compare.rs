@@ -1,12 +1,13 @@
 //! Holding inputs to `where` and results to `ensures`.
 
 use super::mismatch::explain;
-use super::plan::Plan;
+use super::plan::{Argument, Plan};
 use super::witness;
 use crate::session::{Failed, Session};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::oracle::{Inputs, Oracle, OracleError, OracleTensor, Predicate};
+use ptoc_ir::oracle::{Claim, Equation, Inputs, MAX_WORK, Oracle, OracleError, OracleTensor, Predicate, Sampled};
 use ptoc_tensor::{DType, Stats, Tensor, compare, compare_f64, scalar};
+use std::ops::Range;
 
 /// A result that is as it should be.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub struct Verified {
     pub with: String,
     /// How near it is.
     pub stats: Stats,
+    /// Elements that were not looked at, since the evaluation of all would take too long.
+    pub left_out: usize,
 }
 
 impl Plan {
@@ -32,13 +35,18 @@ impl Plan {
         (0..self.arguments.len()).map(tensor).collect()
     }
 
+    /// The argument with that number, of which there are two: before the launch, and after it.
+    fn argument(&self, tensor: usize) -> Option<&Argument> {
+        self.arguments.get(tensor).or_else(|| self.arguments.get(tensor.checked_sub(self.arguments.len())?))
+    }
+
     fn shapes(&self) -> Vec<Vec<u64>> {
         self.arguments.iter().map(|a| a.shape.iter().map(|&n| n as u64).collect()).collect()
     }
 
-    fn oracle_failed(&self, e: &OracleError, span: Span, what: &str) -> Diagnostic {
+    pub(super) fn oracle_failed(&self, e: &OracleError, span: Span, what: &str) -> Diagnostic {
         let why = match e {
-            OracleError::OutOfRange { tensor, mode, index, extent } => match self.arguments.get(*tensor) {
+            OracleError::OutOfRange { tensor, mode, index, extent } => match self.argument(*tensor) {
                 Some(a) => format!("index {index} in mode {mode} of `{}`, whose extent there is {extent}", a.name),
                 None => e.to_string(),
             },
@@ -86,7 +94,7 @@ impl Plan {
 }
 
 /// As a conversion by name rounds: to floats of 8 bits it saturates.
-fn rounded(dtype: DType, value: f64) -> u64 {
+pub(super) fn rounded(dtype: DType, value: f64) -> u64 {
     let most = if dtype.is_f8() { f64::from(ptoc_ir::formula::largest(dtype)) } else { f64::INFINITY };
     scalar::bits_from_f64(dtype, value.clamp(-most, most))
 }
@@ -116,44 +124,81 @@ pub fn verify(
 ) -> Result<Vec<Verified>, Failed> {
     let spec = &plan.specification;
     let shapes = plan.shapes();
-    let tensors = plan.oracle_tensors(before, after, &shapes);
+    // On the left, and in conditions, tensors are what the launch leaves: they are numbered behind the others.
+    let mut tensors = plan.oracle_tensors(before, after, &shapes);
+    tensors.extend(plan.oracle_tensors(after, after, &shapes));
     let inputs = Inputs { tensors: &tensors, ints: &spec.ints, scalars: &spec.scalars };
     let begin = session.clock.now();
     let (mut verified, mut failed) = (Vec::new(), false);
-    for (equation, span) in &spec.ensures {
-        let Some(argument) = plan.arguments.get(equation.tensor) else { continue };
-        let got = &after[equation.tensor];
+    for (clause, span) in &spec.ensures {
+        let tolerance = match (clause.rtol, clause.atol) {
+            (None, None) => (rtol, atol),
+            (r, a) => (r.unwrap_or(0.0), a.unwrap_or(0.0)),
+        };
+        let held = match &clause.claim {
+            Claim::Equation(equation) => plan.hold_equation(equation, *span, after, inputs, tolerance),
+            Claim::Relation(relation) => {
+                plan.hold_relation(relation, clause, *span, (before, after), inputs, tolerance)
+            }
+            Claim::Condition(condition) => plan.hold_condition(condition, clause, *span, after, inputs),
+        };
+        match held {
+            Ok(v) => verified.push(v),
+            Err(d) => {
+                session.diagnostics.push(*d);
+                failed = true;
+            }
+        }
+    }
+    session.clock.phase("verify", begin);
+    if failed { Err(Failed) } else { Ok(verified) }
+}
+
+impl Plan {
+    /// Each element of a tensor is what the equation says.
+    fn hold_equation(
+        &self,
+        equation: &Equation,
+        span: Span,
+        after: &[Tensor],
+        inputs: Inputs<'_>,
+        (rtol, atol): (f64, f64),
+    ) -> Result<Verified, Box<Diagnostic>> {
+        let (argument, got) = (&self.arguments[equation.tensor], &after[equation.tensor]);
+        // What is not in the sample is compared with itself.
+        let mut left_out = 0;
         let result = Oracle::new(equation.clone()).and_then(|oracle| {
+            let sample = oracle.sample(inputs, MAX_WORK);
             if oracle.is_exact() {
-                let want = oracle.evaluate_exact(inputs)?;
                 let dtype = argument.dtype;
+                let Sampled { values: mut want, skipped } = oracle.evaluate_exact(inputs, sample)?;
+                skipped.iter().cloned().flatten().for_each(|i| want[i] = got.get_i128(i));
+                left_out = skipped.iter().map(Range::len).sum();
                 let tensor = Tensor::from_fn(dtype, &argument.shape, |i| scalar::bits_from_i128(dtype, want[i]));
                 let tensor = tensor.map_err(|_| OracleError::Malformed("the expected tensor is too large"))?;
                 let compared = compare(got, &tensor, rtol, atol);
                 Ok(compared.map_err(|m| (m, want.iter().map(|n| *n as f64).collect())))
             } else {
-                let mut want = oracle.evaluate(inputs)?;
+                let Sampled { values: mut want, skipped } = oracle.evaluate_sample(inputs, sample)?;
+                skipped.iter().cloned().flatten().for_each(|i| want[i] = got.get_f64(i));
+                left_out = skipped.iter().map(Range::len).sum();
                 accept_rounded(got, &mut want);
                 Ok(compare_f64(got, &want, rtol, atol).map_err(|m| (m, want)))
             }
         });
-        let d = match result {
+        match result {
             Ok(Ok(stats)) => {
-                verified.push(Verified { name: argument.name.to_string(), with: "ensures".into(), stats });
-                continue;
+                let stats = Stats { elements: stats.elements - left_out, ..stats };
+                Ok(Verified { name: argument.name.to_string(), with: "ensures".into(), stats, left_out })
             }
             Ok(Err((mismatch, want))) => {
                 let want: Vec<f64> = want;
                 let message = format!("`{}` is not what `ensures` says: {mismatch}", argument.name);
-                let d = Diagnostic::error(crate::files::code(mismatch.code()), *span, message)
+                let d = Diagnostic::error(crate::files::code(mismatch.code()), span, message)
                     .with_label("what it should be");
-                explain(d, got, &want, (rtol, atol))
+                Err(Box::new(explain(d, got, &want, (rtol, atol))))
             }
-            Err(e) => plan.oracle_failed(&e, *span, "this `ensures`"),
-        };
-        session.diagnostics.push(d);
-        failed = true;
+            Err(e) => Err(Box::new(self.oracle_failed(&e, span, "this `ensures`"))),
+        }
     }
-    session.clock.phase("verify", begin);
-    if failed { Err(Failed) } else { Ok(verified) }
 }

@@ -4,6 +4,7 @@
 
 mod arrays;
 mod bind;
+mod claims;
 mod compare;
 mod mismatch;
 mod order;

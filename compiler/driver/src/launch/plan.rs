@@ -12,7 +12,7 @@ use ptoc_analysis::debug::DebugInfo;
 use ptoc_analysis::{ArgDim, Bindings, Instance, ProgramTensor, ScalarArg, TensorArg, TensorSource};
 use ptoc_diagnostics::{Diagnostic, Span, codes, list};
 use ptoc_ir::loops::Module;
-use ptoc_ir::oracle::{Condition, Equation};
+use ptoc_ir::oracle::{Clause, Condition};
 use ptoc_ir::tile::{Kernel, TensorDir, Ty};
 use ptoc_layout::Storage;
 use ptoc_placement::Placement;
@@ -91,7 +91,7 @@ impl PlannedLaunch {
 #[derive(Debug, Default)]
 pub struct Specification {
     /// `ensures`, each with its place.
-    pub ensures: Vec<(Equation, Span)>,
+    pub ensures: Vec<(Clause, Span)>,
     /// `where` over contents, each with its place.
     pub conditions: Vec<(Condition, Span)>,
     /// Launch integers and scalars, as the oracle numbers them.

@@ -17,8 +17,19 @@ pub fn values(
     spec: &Specification,
 ) -> Vec<String> {
     let vars = condition.vars.iter().zip(at).map(|((v, ..), x)| (*v, *x)).collect();
+    read(&condition.cond, vars, arguments, tensors, spec)
+}
+
+/// The elements that an expression reads where its variables have these values, likewise.
+pub fn read(
+    e: &OracleExpr,
+    vars: Vec<(usize, i64)>,
+    arguments: &[Argument],
+    tensors: &[Tensor],
+    spec: &Specification,
+) -> Vec<String> {
     let mut w = Witness { vars, arguments, tensors, ints: &spec.ints, shown: Vec::new() };
-    w.real(&condition.cond);
+    w.real(e);
     w.shown.truncate(MOST);
     w.shown
 }
@@ -34,7 +45,11 @@ struct Witness<'a> {
 impl Witness<'_> {
     fn real(&mut self, e: &OracleExpr) {
         match e {
-            OracleExpr::Const(_) | OracleExpr::Scalar(_) | OracleExpr::Local(_) | OracleExpr::Reduce { .. } => {}
+            OracleExpr::Const(_)
+            | OracleExpr::Scalar(_)
+            | OracleExpr::Local(_)
+            | OracleExpr::Reduce { .. }
+            | OracleExpr::Rearranged { .. } => {}
             OracleExpr::Int(i) => {
                 self.int(i);
             }
@@ -42,7 +57,7 @@ impl Witness<'_> {
                 self.element(*tensor, index);
             }
             OracleExpr::Unary(_, a) => self.real(a),
-            OracleExpr::Binary(_, a, b) | OracleExpr::Compare(_, a, b) => {
+            OracleExpr::Binary(_, a, b) | OracleExpr::Pow(a, b) | OracleExpr::Compare(_, a, b) => {
                 self.real(a);
                 self.real(b);
             }

@@ -6,7 +6,8 @@
 
 use super::node::{Int, IntKind, Node, NodeKind};
 use super::num::{OracleNumber, bits, elements, fold_op};
-use super::{Equation, Inputs, IntOp, MAX_VARS, OracleError, ReduceKind};
+use super::work::Sample;
+use super::{Equation, Inputs, IntOp, MAX_VARS, OracleError, ReduceKind, Sampled};
 use crate::scalar;
 use crate::tile::Ty;
 use ptoc_isa::BinOp;
@@ -62,7 +63,7 @@ impl Index {
     }
 }
 
-struct Eval<'a, T> {
+pub(super) struct Eval<'a, T> {
     inputs: Inputs<'a>,
     /// Elements of the tensors that values are taken from, when first needed.
     tensors: Vec<Option<Vec<T>>>,
@@ -73,8 +74,15 @@ struct Eval<'a, T> {
     locals: Vec<Option<Value<T>>>,
 }
 
-/// Evaluates an equation for every element.
-pub(super) fn equation<T: OracleNumber>(eq: &Equation, node: &Node, locals: usize, inputs: Inputs<'_>) -> Res<Vec<T>> {
+/// Evaluates an equation for every element of the sample: the runs of elements that were evaluated, and their values; 0
+/// for the others.
+pub(super) fn equation<T: OracleNumber>(
+    eq: &Equation,
+    node: &Node,
+    locals: usize,
+    inputs: Inputs<'_>,
+    sample: Sample,
+) -> Res<Sampled<T>> {
     let tensor = inputs.tensors.get(eq.tensor).ok_or(OracleError::Malformed("a tensor that is not there"))?;
     if tensor.shape.len() != eq.vars.len() {
         return Err(OracleError::Malformed("as many variables as the tensor has modes are needed"));
@@ -85,20 +93,28 @@ pub(super) fn equation<T: OracleNumber>(eq: &Equation, node: &Node, locals: usiz
     let mut out = Vec::with_capacity(total as usize);
     let Some((&last, outer)) = eq.vars.split_last() else {
         out.push(e.value(node)?.at(0));
-        return Ok(out);
+        return Ok(Sampled { values: out, skipped: Vec::new() });
     };
     let row = tensor.shape[outer.len()] as i64;
+    let (mut run, mut skipped) = (0, Vec::new());
     if total == 0 {
-        return Ok(out);
+        return Ok(Sampled { values: out, skipped });
     }
     loop {
         e.runs(last, 0, row, |e| {
-            let lanes = e.lanes;
-            out.extend(e.value(node)?.into_lanes(lanes));
+            let (lanes, begin) = (e.lanes, out.len());
+            match sample.takes(run, (begin + lanes) as u64 == total) {
+                true => out.extend(e.value(node)?.into_lanes(lanes)),
+                false => {
+                    out.resize(begin + lanes, T::from_int(0));
+                    skipped.push(begin..begin + lanes);
+                }
+            }
+            run += 1;
             Ok(true)
         })?;
         if out.len() as u64 >= total {
-            return Ok(out);
+            return Ok(Sampled { values: out, skipped });
         }
         for (&var, &extent) in outer.iter().zip(tensor.shape).rev() {
             e.vars[var] += 1;
@@ -122,8 +138,20 @@ pub(super) fn counterexample<T: OracleNumber>(
     Ok(found.then(|| vars.iter().map(|(v, ..)| e.vars[*v]).collect()))
 }
 
+/// Both sides of a relation, for all values of its variables.
+pub(super) fn pairs<T: OracleNumber>(
+    vars: &[(usize, Int, Int)],
+    sides: (&Node, &Node),
+    locals: usize,
+    inputs: Inputs<'_>,
+    f: &mut dyn FnMut(&[i64], T, T),
+) -> Res<()> {
+    let mut e = Eval::<T>::new(inputs, locals);
+    e.pairs(vars, sides, &mut Vec::new(), f)
+}
+
 impl<'a, T: OracleNumber> Eval<'a, T> {
-    fn new(inputs: Inputs<'a>, locals: usize) -> Eval<'a, T> {
+    pub(super) fn new(inputs: Inputs<'a>, locals: usize) -> Eval<'a, T> {
         Eval {
             inputs,
             tensors: vec![None; inputs.tensors.len()],
@@ -158,6 +186,39 @@ impl<'a, T: OracleNumber> Eval<'a, T> {
             }
         }
         Ok(false)
+    }
+
+    /// Calls `f` with the values of all variables, those before `vars` in `at`, and of both sides.
+    fn pairs(
+        &mut self,
+        vars: &[(usize, Int, Int)],
+        (left, right): (&Node, &Node),
+        at: &mut Vec<i64>,
+        f: &mut dyn FnMut(&[i64], T, T),
+    ) -> Res<()> {
+        let Some(((var, lo, hi), rest)) = vars.split_first() else {
+            f(at, self.value(left)?.at(0), self.value(right)?.at(0));
+            return Ok(());
+        };
+        let (lo, hi) = (self.int_at(lo, 0)?, self.int_at(hi, 0)?);
+        if rest.is_empty() {
+            return self.runs(*var, lo, hi, |e| {
+                let (a, b) = (e.value(left)?, e.value(right)?);
+                for l in 0..e.lanes {
+                    at.push(e.vars[*var] + l as i64);
+                    f(at, a.at(l), b.at(l));
+                    at.pop();
+                }
+                Ok(true)
+            });
+        }
+        for x in lo..hi {
+            self.vars[*var] = x;
+            at.push(x);
+            self.pairs(rest, (left, right), at, f)?;
+            at.pop();
+        }
+        Ok(())
     }
 
     /// Runs `f` for `var` in `lo..hi`, in runs of lanes, until it returns false.
@@ -198,7 +259,7 @@ impl<'a, T: OracleNumber> Eval<'a, T> {
 
     // ---- indices -------------------------------------------------------------------------------------------------
 
-    fn int_at(&mut self, i: &Int, lane: usize) -> Res<i64> {
+    pub(super) fn int_at(&mut self, i: &Int, lane: usize) -> Res<i64> {
         Ok(self.int(i)?.at(lane))
     }
 
@@ -318,6 +379,10 @@ impl<'a, T: OracleNumber> Eval<'a, T> {
                 let (a, b) = (self.value(a)?, self.value(b)?);
                 self.binary(*op, a, b)?
             }
+            NodeKind::Pow(a, b) => match (self.value(a)?, self.value(b)?) {
+                (Value::Same(a), Value::Same(b)) => Value::Same(T::pow(a, b)?),
+                (a, b) => Value::Lanes((0..self.lanes).map(|l| T::pow(a.at(l), b.at(l))).collect::<Res<_>>()?),
+            },
             NodeKind::Compare(op, a, b) => match (self.value(a)?, self.value(b)?) {
                 (Value::Same(a), Value::Same(b)) => Value::Same(T::from_int(i64::from(T::compare(*op, a, b)))),
                 (a, b) => {
@@ -343,6 +408,19 @@ impl<'a, T: OracleNumber> Eval<'a, T> {
                 let mut out = Vec::with_capacity(self.lanes);
                 for l in 0..self.lanes {
                     out.push(self.single(l, |e| e.reduce(*kind, *var, lo, hi, body))?);
+                }
+                Value::Lanes(out)
+            }
+            NodeKind::Rearranged { var, lo, hi, a, b } => {
+                let mut out = Vec::with_capacity(self.lanes);
+                for l in 0..self.lanes {
+                    let same = self.single(l, |e| {
+                        let (mut a, mut b) = (e.list(*var, lo, hi, a)?, e.list(*var, lo, hi, b)?);
+                        a.sort_by(order);
+                        b.sort_by(order);
+                        Ok(a.iter().zip(&b).all(|(x, y)| order(x, y).is_eq()))
+                    })?;
+                    out.push(T::from_int(i64::from(same)));
                 }
                 Value::Lanes(out)
             }
@@ -385,8 +463,47 @@ impl<'a, T: OracleNumber> Eval<'a, T> {
         })
     }
 
+    /// The values of `body` for all values of `var`, in a single outer lane.
+    fn list(&mut self, var: usize, lo: &Int, hi: &Int, body: &Node) -> Res<Vec<T>> {
+        let (lo, hi) = (self.int_at(lo, 0)?, self.int_at(hi, 0)?);
+        let mut out = Vec::new();
+        self.runs(var, lo, hi, |e| {
+            let lanes = e.lanes;
+            out.extend(e.value(body)?.into_lanes(lanes));
+            Ok(true)
+        })?;
+        Ok(out)
+    }
+
+    /// The place of the largest or smallest of them, counted from `lo`.
+    fn argument(&mut self, op: BinOp, var: usize, lo: &Int, hi: &Int, body: &Node) -> Res<T> {
+        let values = self.list(var, lo, hi, body)?;
+        let better = |x: &T, best: &T| if op == BinOp::Max { x > best } else { x < best };
+        let mut best = 0;
+        for (i, x) in values.iter().enumerate().skip(1) {
+            if !values[best].is_nan() && (x.is_nan() || better(x, &values[best])) {
+                best = i;
+            }
+        }
+        let first = self.int_at(lo, 0)?;
+        Ok(T::from_int(first + best as i64))
+    }
+
     /// A reduction, in a single outer lane.
     fn reduce(&mut self, kind: ReduceKind, var: usize, lo: &Int, hi: &Int, body: &Node) -> Res<T> {
+        match kind {
+            ReduceKind::ArgMax | ReduceKind::ArgMin => return self.argument(fold_op(kind), var, lo, hi, body),
+            ReduceKind::Permutation => {
+                let values = self.list(var, lo, hi, body)?;
+                let mut seen = vec![false; values.len()];
+                let once = |x: &T| {
+                    let place = x.index().and_then(|i| seen.get_mut(i));
+                    place.is_some_and(|seen| !std::mem::replace(seen, true))
+                };
+                return Ok(T::from_int(i64::from(values.iter().all(once))));
+            }
+            _ => {}
+        }
         let (lo, hi) = (self.int_at(lo, 0)?, self.int_at(hi, 0)?);
         let op = fold_op(kind);
         let mut result = T::start(kind);
@@ -403,6 +520,11 @@ impl<'a, T: OracleNumber> Eval<'a, T> {
         })?;
         result.ok_or(OracleError::EmptyReduction)
     }
+}
+
+/// An order of all numbers: NaN is behind them, and equal to itself.
+fn order<T: OracleNumber>(a: &T, b: &T) -> std::cmp::Ordering {
+    a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
 fn int_op(op: IntOp, a: i64, b: i64) -> Res<i64> {

@@ -15,13 +15,18 @@
 mod eval;
 mod node;
 mod num;
+mod rewrite;
+mod work;
 
 pub use num::erf;
+pub use rewrite::{Rewrite, Shift, Substitute};
+pub use work::{MAX_WORK, Sample};
 
 use crate::tile::Ty;
 use ptoc_isa::{BinOp, CmpOp, UnOp};
 use ptoc_tensor::DType;
 use std::fmt;
+use std::ops::Range;
 
 /// Index variables that one equation may have, reductions included.
 pub const MAX_VARS: usize = 64;
@@ -66,7 +71,8 @@ pub enum IntOp {
     Max,
 }
 
-/// Kinds of reduction; of nothing they are 0, 1, the least and the greatest number (for integers an error).
+/// Kinds of reduction; of nothing they are 0, 1, the least and the greatest number (for integers an error), 0, and
+/// true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum ReduceKind {
@@ -74,6 +80,12 @@ pub enum ReduceKind {
     Prod,
     Max,
     Min,
+    /// The first value of the variable with the largest element; the first NaN if there is one.
+    ArgMax,
+    /// Likewise with the smallest.
+    ArgMin,
+    /// 1 if the elements are the numbers from 0 on, each once and in any order.
+    Permutation,
 }
 
 /// A mathematical expression.
@@ -99,6 +111,8 @@ pub enum OracleExpr {
     /// `a op b`. On reals `Div` is exact division and the bit operations demand integral numbers; on integers `Div`
     /// truncates, x/0 is -1 and x%0 is x.
     Binary(BinOp, Box<OracleExpr>, Box<OracleExpr>),
+    /// `a` to the power `b`; of integers for `b` of 0 and more.
+    Pow(Box<OracleExpr>, Box<OracleExpr>),
     /// 1 if `a op b`, else 0.
     Compare(CmpOp, Box<OracleExpr>, Box<OracleExpr>),
     /// `cond ? a : b`; the other branch is not evaluated.
@@ -115,6 +129,19 @@ pub enum OracleExpr {
         hi: IntExpr,
         /// What is reduced.
         body: Box<OracleExpr>,
+    },
+    /// 1 if `a` and `b` have the same values for `var` in `lo..hi`, in any order, else 0.
+    Rearranged {
+        /// The variable, visible in `a` and `b`.
+        var: usize,
+        /// First value.
+        lo: IntExpr,
+        /// One past the last.
+        hi: IntExpr,
+        /// The one list.
+        a: Box<OracleExpr>,
+        /// The other one.
+        b: Box<OracleExpr>,
     },
     /// Evaluates `value` once and binds it in `body`.
     Let {
@@ -183,6 +210,43 @@ pub struct Condition {
     pub cond: OracleExpr,
     /// Integers instead of reals.
     pub exact: bool,
+}
+
+/// `left == right` for all values of the variables, up to a tolerance where they are reals.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Relation {
+    /// Each variable with its range `lo..hi`; a range may use the variables before it.
+    pub vars: Vec<(usize, IntExpr, IntExpr)>,
+    /// What is compared.
+    pub left: OracleExpr,
+    /// What it is compared with.
+    pub right: OracleExpr,
+    /// Integers instead of reals.
+    pub exact: bool,
+}
+
+/// One `ensures`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Clause {
+    /// What it says.
+    pub claim: Claim,
+    /// What its index variables are called, in the claim's order.
+    pub names: Vec<String>,
+    /// Its own relative tolerance, where it has one.
+    pub rtol: Option<f64>,
+    /// Its own absolute tolerance.
+    pub atol: Option<f64>,
+}
+
+/// What an `ensures` says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Claim {
+    /// What each element of a tensor is.
+    Equation(Equation),
+    /// What two expressions have in common.
+    Relation(Relation),
+    /// What is true.
+    Condition(Condition),
 }
 
 /// A tensor as the evaluator sees it: contiguous, row-major, little-endian.
@@ -282,20 +346,35 @@ impl Oracle {
     /// What the tensor should hold, in C order. Exact equations lose what f64 cannot hold; see
     /// [`Oracle::evaluate_exact`].
     pub fn evaluate(&self, inputs: Inputs<'_>) -> Result<Vec<f64>, OracleError> {
+        Ok(self.evaluate_sample(inputs, Sample::ALL)?.values)
+    }
+
+    /// Likewise, for the elements of a sample.
+    pub fn evaluate_sample(&self, inputs: Inputs<'_>, sample: Sample) -> Result<Sampled<f64>, OracleError> {
         if self.equation.exact {
-            return Ok(self.evaluate_exact(inputs)?.into_iter().map(|x| x as f64).collect());
+            let Sampled { values, skipped } = self.evaluate_exact(inputs, sample)?;
+            return Ok(Sampled { values: values.into_iter().map(|x| x as f64).collect(), skipped });
         }
-        eval::equation(&self.equation, &self.node, self.locals, inputs)
+        eval::equation(&self.equation, &self.node, self.locals, inputs, sample)
     }
 
     /// What the tensor should hold, in C order, as integers of any size: to be compared modulo the dtype's width. An
     /// equation that is not exact gives [`OracleError::NotInteger`].
-    pub fn evaluate_exact(&self, inputs: Inputs<'_>) -> Result<Vec<i128>, OracleError> {
+    pub fn evaluate_exact(&self, inputs: Inputs<'_>, sample: Sample) -> Result<Sampled<i128>, OracleError> {
         if !self.equation.exact {
             return Err(OracleError::NotInteger);
         }
-        eval::equation(&self.equation, &self.node, self.locals, inputs)
+        eval::equation(&self.equation, &self.node, self.locals, inputs, sample)
     }
+}
+
+/// The elements of a sample.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sampled<T> {
+    /// All elements; 0 for those that were not evaluated.
+    pub values: Vec<T>,
+    /// Those that were not.
+    pub skipped: Vec<Range<usize>>,
 }
 
 /// A checked condition.
@@ -329,6 +408,64 @@ impl Predicate {
             eval::counterexample::<f64>(&self.vars, &self.node, self.locals, inputs)
         }
     }
+}
+
+/// A checked relation.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    vars: Vec<(usize, node::Int, node::Int)>,
+    left: node::Node,
+    right: node::Node,
+    locals: usize,
+    exact: bool,
+}
+
+impl Comparison {
+    /// Checks a relation, as [`Oracle::new`] does.
+    pub fn new(relation: &Relation) -> Result<Comparison, OracleError> {
+        let mut compiler = node::Compiler::new(relation.exact);
+        let mut vars = Vec::new();
+        for (var, lo, hi) in &relation.vars {
+            let (lo, hi) = (compiler.int(lo)?, compiler.int(hi)?);
+            compiler.bind(*var)?;
+            vars.push((*var, lo, hi));
+        }
+        let (left, right) = (compiler.value(&relation.left)?, compiler.value(&relation.right)?);
+        Ok(Comparison { vars, left, right, locals: compiler.locals(), exact: relation.exact })
+    }
+
+    /// Calls `f` with the values of the variables and those of both sides, for all of them in order. Sides that are
+    /// integers are equal if their difference is 0; `equal` says so exactly.
+    pub fn each(&self, inputs: Inputs<'_>, f: &mut dyn FnMut(Compared<'_>)) -> Result<(), OracleError> {
+        let sides = (&self.left, &self.right);
+        if self.exact {
+            eval::pairs::<i128>(&self.vars, sides, self.locals, inputs, &mut |at, a, b| {
+                f(Compared { at, left: a as f64, right: b as f64, equal: a == b });
+            })
+        } else {
+            eval::pairs::<f64>(&self.vars, sides, self.locals, inputs, &mut |at, a, b| {
+                f(Compared { at, left: a, right: b, equal: a == b || a.is_nan() && b.is_nan() });
+            })
+        }
+    }
+
+    /// Whether it is about integers.
+    pub fn is_exact(&self) -> bool {
+        self.exact
+    }
+}
+
+/// Both sides of a relation, for some values of its variables.
+#[derive(Clone, Copy, Debug)]
+pub struct Compared<'a> {
+    /// The values of the variables.
+    pub at: &'a [i64],
+    /// The left side.
+    pub left: f64,
+    /// The right side.
+    pub right: f64,
+    /// Whether they are equal; NaN is equal to NaN.
+    pub equal: bool,
 }
 
 #[cfg(test)]

@@ -42,9 +42,11 @@ pub(super) enum NodeKind {
     Elem(usize, Vec<Int>),
     Unary(UnOp, Box<Node>),
     Binary(BinOp, Box<Node>, Box<Node>),
+    Pow(Box<Node>, Box<Node>),
     Compare(CmpOp, Box<Node>, Box<Node>),
     Select(Box<Node>, Box<Node>, Box<Node>),
     Reduce { kind: ReduceKind, var: usize, lo: Int, hi: Int, body: Box<Node> },
+    Rearranged { var: usize, lo: Int, hi: Int, a: Box<Node>, b: Box<Node> },
     Let { slot: usize, value: Box<Node>, body: Box<Node> },
 }
 
@@ -152,6 +154,10 @@ impl Compiler {
                 let (a, b) = (self.boxed(a)?, self.boxed(b)?);
                 (a.deps | b.deps, NodeKind::Binary(*op, a, b))
             }
+            OracleExpr::Pow(a, b) => {
+                let (a, b) = (self.boxed(a)?, self.boxed(b)?);
+                (a.deps | b.deps, NodeKind::Pow(a, b))
+            }
             OracleExpr::Compare(op, a, b) => {
                 let (a, b) = (self.boxed(a)?, self.boxed(b)?);
                 (a.deps | b.deps, NodeKind::Compare(*op, a, b))
@@ -167,6 +173,14 @@ impl Compiler {
                 self.bound &= !(1 << var);
                 let deps = lo.deps | hi.deps | (body.deps & !(1 << var));
                 (deps, NodeKind::Reduce { kind: *kind, var: *var, lo, hi, body })
+            }
+            OracleExpr::Rearranged { var, lo, hi, a, b } => {
+                let (lo, hi) = (self.int(lo)?, self.int(hi)?);
+                self.bind(*var)?;
+                let (a, b) = (self.boxed(a)?, self.boxed(b)?);
+                self.bound &= !(1 << var);
+                let deps = lo.deps | hi.deps | ((a.deps | b.deps) & !(1 << var));
+                (deps, NodeKind::Rearranged { var: *var, lo, hi, a, b })
             }
             OracleExpr::Let { slot, value, body } => {
                 if *slot >= 4096 {

@@ -24,6 +24,12 @@ pub(super) trait OracleNumber: Copy + PartialOrd {
             CmpOp::Ge => a >= b,
         }
     }
+    /// `a` to the power `b`.
+    fn pow(a: Self, b: Self) -> Result<Self, OracleError>;
+    /// Whether it is no number.
+    fn is_nan(self) -> bool;
+    /// The index that it is, if it is one.
+    fn index(self) -> Option<usize>;
     /// The reduction of nothing.
     fn start(kind: ReduceKind) -> Option<Self>;
 
@@ -40,8 +46,8 @@ pub(super) fn fold_op(kind: ReduceKind) -> BinOp {
     match kind {
         ReduceKind::Sum => BinOp::Add,
         ReduceKind::Prod => BinOp::Mul,
-        ReduceKind::Max => BinOp::Max,
-        ReduceKind::Min => BinOp::Min,
+        ReduceKind::Max | ReduceKind::ArgMax => BinOp::Max,
+        ReduceKind::Min | ReduceKind::ArgMin | ReduceKind::Permutation => BinOp::Min,
     }
 }
 
@@ -127,10 +133,22 @@ impl OracleNumber for f64 {
         })
     }
 
+    fn pow(a: f64, b: f64) -> Result<f64, OracleError> {
+        Ok(a.powf(b))
+    }
+
+    fn is_nan(self) -> bool {
+        f64::is_nan(self)
+    }
+
+    fn index(self) -> Option<usize> {
+        integer(self).ok().and_then(|i| usize::try_from(i).ok())
+    }
+
     fn start(kind: ReduceKind) -> Option<f64> {
         Some(match kind {
-            ReduceKind::Sum => 0.0,
-            ReduceKind::Prod => 1.0,
+            ReduceKind::Sum | ReduceKind::ArgMax | ReduceKind::ArgMin => 0.0,
+            ReduceKind::Prod | ReduceKind::Permutation => 1.0,
             ReduceKind::Max => f64::NEG_INFINITY,
             ReduceKind::Min => f64::INFINITY,
         })
@@ -205,10 +223,29 @@ impl OracleNumber for i128 {
         result.ok_or(OracleError::Overflow)
     }
 
+    fn pow(a: i128, b: i128) -> Result<i128, OracleError> {
+        // A negative power is 1 divided by it, which is an integer for 1 and -1 alone.
+        match (a, u32::try_from(b)) {
+            (1, _) => Ok(1),
+            (-1, _) => Ok(if b % 2 == 0 { 1 } else { -1 }),
+            (_, Ok(b)) => a.checked_pow(b).ok_or(OracleError::Overflow),
+            (_, Err(_)) if b < 0 => Err(OracleError::NotInteger),
+            (_, Err(_)) => Err(OracleError::Overflow),
+        }
+    }
+
+    fn is_nan(self) -> bool {
+        false
+    }
+
+    fn index(self) -> Option<usize> {
+        usize::try_from(self).ok()
+    }
+
     fn start(kind: ReduceKind) -> Option<i128> {
         match kind {
-            ReduceKind::Sum => Some(0),
-            ReduceKind::Prod => Some(1),
+            ReduceKind::Sum | ReduceKind::ArgMax | ReduceKind::ArgMin => Some(0),
+            ReduceKind::Prod | ReduceKind::Permutation => Some(1),
             ReduceKind::Max | ReduceKind::Min => None,
         }
     }

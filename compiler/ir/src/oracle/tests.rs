@@ -104,9 +104,9 @@ fn exact_integers() {
     let equation = |expr| Equation { tensor: 0, vars: vec![0], expr, exact: true };
     let inputs = Inputs { tensors: &[tensor(DType::U64, &[3], &data)], ints: &[], scalars: &[] };
     let cube = OracleExpr::binary(BinOp::Mul, square.clone(), elem(0, vec![Var(0)]));
-    assert_eq!(Oracle::new(equation(cube)).unwrap().evaluate_exact(inputs), Err(OracleError::Overflow));
+    assert_eq!(Oracle::new(equation(cube)).unwrap().evaluate_exact(inputs, Sample::ALL), Err(OracleError::Overflow));
     let minus = OracleExpr::binary(BinOp::Sub, elem(0, vec![Var(0)]), OracleExpr::int(1));
-    let got = Oracle::new(equation(minus)).unwrap().evaluate_exact(inputs).unwrap();
+    let got = Oracle::new(equation(minus)).unwrap().evaluate_exact(inputs, Sample::ALL).unwrap().values;
     assert_eq!(got, [i128::from(u64::MAX) - 1, 2, (1 << 60) - 1]);
     assert_eq!(Oracle::new(equation(OracleExpr::Const(0.5))).err(), Some(OracleError::NotInteger));
     let root = OracleExpr::unary(UnOp::Sqrt, square);
@@ -199,4 +199,96 @@ fn a_larger_product() {
     let got = oracle.evaluate(Inputs { tensors: &[t, t, t], ints: &[], scalars: &[] }).unwrap();
     let want: f64 = (0..n).map(|k| f64::from(xs[5 * n + k]) * f64::from(xs[k * n + 9])).sum();
     assert_eq!(got[5 * n + 9], want);
+}
+
+fn reduce(kind: ReduceKind, var: usize, hi: i64, body: OracleExpr) -> OracleExpr {
+    OracleExpr::Reduce { kind, var, lo: IntExpr::Const(0), hi: IntExpr::Const(hi), body: Box::new(body) }
+}
+
+/// What an expression over rows of a 3 x 4 tensor gives.
+fn of_rows(xs: &[f32], body: impl Fn(OracleExpr) -> OracleExpr) -> Vec<f64> {
+    let data = f32s(xs);
+    let tensors = [tensor(DType::F32, &[3, 4], &data), tensor(DType::F32, &[3], &[])];
+    let expr = body(elem(0, vec![Var(0), Var(1)]));
+    let oracle = Oracle::new(Equation { tensor: 1, vars: vec![0], expr, exact: false }).unwrap();
+    oracle.evaluate(Inputs { tensors: &tensors, ints: &[], scalars: &[] }).unwrap()
+}
+
+#[test]
+fn places_of_extremes_and_permutations() {
+    let xs = [1.0, 3.0, 3.0, 0.0, 2.0, f32::NAN, 9.0, f32::NAN, 0.0, 3.0, 1.0, 2.0];
+    assert_eq!(of_rows(&xs, |e| reduce(ReduceKind::ArgMax, 1, 4, e)), [1.0, 1.0, 1.0]);
+    assert_eq!(of_rows(&xs, |e| reduce(ReduceKind::ArgMin, 1, 4, e)), [3.0, 1.0, 0.0]);
+    assert_eq!(of_rows(&xs, |e| reduce(ReduceKind::ArgMax, 1, 0, e)), [0.0, 0.0, 0.0]);
+    assert_eq!(of_rows(&xs, |e| reduce(ReduceKind::Permutation, 1, 4, e)), [0.0, 0.0, 1.0]);
+    let rearranged = |a: OracleExpr| {
+        let back = IntExpr::binary(IntOp::Sub, IntExpr::Const(3), Var(1));
+        let b = a.rewritten(&Substitute { var: 1, by: back });
+        OracleExpr::Rearranged { var: 1, lo: IntExpr::Const(0), hi: IntExpr::Const(4), a: a.into(), b: b.into() }
+    };
+    assert_eq!(of_rows(&xs, rearranged), [1.0, 1.0, 1.0]);
+    let doubled = |a: OracleExpr| {
+        let b = OracleExpr::binary(BinOp::Add, a.clone(), a.clone());
+        OracleExpr::Rearranged { var: 1, lo: IntExpr::Const(0), hi: IntExpr::Const(4), a: a.into(), b: b.into() }
+    };
+    assert_eq!(of_rows(&xs, doubled), [0.0, 0.0, 0.0]);
+}
+
+#[test]
+fn powers_of_reals_and_integers() {
+    let number = |x| Box::new(OracleExpr::Const(x));
+    let of = |a, b, exact| {
+        let equation = Equation { tensor: 0, vars: Vec::new(), expr: OracleExpr::Pow(number(a), number(b)), exact };
+        let oracle = Oracle::new(equation).unwrap();
+        oracle.evaluate(Inputs { tensors: &[tensor(DType::I64, &[], &[])], ints: &[], scalars: &[] })
+    };
+    assert_eq!(of(2.0, 0.5, false), Ok(vec![2f64.sqrt()]));
+    assert_eq!(of(3.0, 4.0, true), Ok(vec![81.0]));
+    assert_eq!(of(-1.0, -3.0, true), Ok(vec![-1.0]));
+    assert_eq!(of(2.0, -1.0, true), Err(OracleError::NotInteger));
+    assert_eq!(of(3.0, 200.0, true), Err(OracleError::Overflow));
+}
+
+/// The two sides are of two lists of tensors: what is before a launch and what is after it.
+#[test]
+fn both_sides_of_a_relation() {
+    let (before, after) = (f32s(&[1.0, 2.0, 3.0]), f32s(&[2.0, 4.0, 7.0]));
+    let x = || elem(0, vec![Var(0)]);
+    let relation = Relation {
+        vars: vec![(0, IntExpr::Const(0), IntExpr::Extent { tensor: 0, mode: 0 })],
+        left: x().rewritten(&Shift(1)),
+        right: OracleExpr::binary(BinOp::Mul, x(), OracleExpr::Const(2.0)),
+        exact: false,
+    };
+    let tensors = [tensor(DType::F32, &[3], &before), tensor(DType::F32, &[3], &after)];
+    let mut seen = Vec::new();
+    let inputs = Inputs { tensors: &tensors, ints: &[], scalars: &[] };
+    let comparison = Comparison::new(&relation).unwrap();
+    comparison.each(inputs, &mut |c| seen.push((c.at.to_vec(), c.left, c.right, c.equal))).unwrap();
+    let want = [(vec![0], 2.0, 2.0, true), (vec![1], 4.0, 4.0, true), (vec![2], 7.0, 6.0, false)];
+    assert_eq!(seen, want);
+}
+
+/// Where all is too much work, some runs of elements are evaluated, always the same ones.
+#[test]
+fn a_sample_of_the_elements() {
+    let (rows, cols) = (64usize, 600usize);
+    let data = f32s(&(0..rows * cols).map(|i| i as f32).collect::<Vec<_>>());
+    let shape = [rows as u64, cols as u64];
+    let inputs = Inputs { tensors: &[tensor(DType::F32, &shape, &data)], ints: &[cols as i64], scalars: &[] };
+    let total = sum(2, IntExpr::Input(0), elem(0, vec![Var(0), Var(2)]));
+    let oracle = Oracle::new(Equation { tensor: 0, vars: vec![0, 1], expr: total, exact: false }).unwrap();
+    assert_eq!(oracle.work(inputs), (rows * cols) as u128 * (cols as u128 + 1));
+    assert_eq!(oracle.sample(inputs, MAX_WORK), Sample::ALL);
+    let all = oracle.evaluate_sample(inputs, Sample::ALL).unwrap();
+    assert_eq!((all.values.len(), all.skipped.len()), (rows * cols, 0));
+    let sample = oracle.sample(inputs, oracle.work(inputs) / 8);
+    assert_eq!(sample.every, 8);
+    let some = oracle.evaluate_sample(inputs, sample).unwrap();
+    let skipped: usize = some.skipped.iter().map(|r| r.len()).sum();
+    let looked_at = rows * cols - skipped;
+    assert!((rows * cols / 16..rows * cols / 4).contains(&looked_at), "{looked_at}");
+    let in_sample = |i: &usize| !some.skipped.iter().any(|r| r.contains(i));
+    assert!((0..rows * cols).filter(in_sample).all(|i| some.values[i] == all.values[i]));
+    assert!(in_sample(&0) && in_sample(&(rows * cols - 1)));
 }

@@ -1,6 +1,6 @@
 //! Conversions that take more than one TCVT: `f32(x)` of a u8 tile goes through f16 on every target.
 
-use crate::{Sem, TABLE, Target};
+use crate::{InstrId, Sem, TABLE, Target};
 use ptoc_tensor::DType::{self, *};
 
 /// One TCVT of a conversion.
@@ -66,6 +66,75 @@ pub fn conversion_path(target: &Target, from: DType, to: DType) -> Option<Vec<Co
         }
     }
     best.or_else(|| after_widening(target, &pairs, from, to))
+}
+
+/// A conversion that TCVT does not have, and operations on bits make.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum BitsWay {
+    /// Through these dtypes: where two differ in their sign alone, the bits are copied.
+    Through(Vec<DType>),
+    /// u16 to a wider dtype: its bits as i16 and then i32, of which the lower half is kept.
+    LowerHalf,
+    /// u32 to f32: by its halves.
+    FloatOfU32,
+    /// f32 to u32: what is beyond i32 by what remains of it.
+    U32OfFloat,
+}
+
+/// The integer of the same width with or without a sign.
+pub fn other_sign(d: DType) -> Option<DType> {
+    Some(match d {
+        I8 => U8,
+        U8 => I8,
+        I16 => U16,
+        U16 => I16,
+        I32 => U32,
+        U32 => I32,
+        _ => return None,
+    })
+}
+
+/// The instruction that copies the bits of one dtype to another of its size: TGATHER of all columns.
+pub fn bits_row(target: &Target, from: DType, to: DType) -> Option<InstrId> {
+    let id = crate::lookup("TGATHER_MASK")?;
+    super::check_dtypes(target, id, &[to, from], None).is_none().then_some(id)
+}
+
+/// How operations on bits convert `from` to `to`, where [`conversion_path`] has no way.
+pub fn conversion_by_bits(target: &Target, from: DType, to: DType) -> Option<BitsWay> {
+    let path = |a, b| conversion_path(target, a, b).is_some();
+    let bits = |a, b| bits_row(target, a, b).is_some();
+    if from == U16 && matches!(to, I32 | U32 | F32) {
+        let back = to == I32 || to == U32 && bits(I32, U32) || to == F32 && path(I32, F32);
+        return (bits(U16, I16) && path(I16, I32) && back).then_some(BitsWay::LowerHalf);
+    }
+    let through = if from.is_int() && to.is_int() {
+        // Integers wrap, so the sign may be changed before or after, unless there are bits to be filled in.
+        match (other_sign(from), other_sign(to)) {
+            (Some(f), _) if f == to => vec![to],
+            (_, Some(s)) if path(from, s) => vec![s, to],
+            (Some(f), _) if to.size() <= from.size() && path(f, to) => vec![f, to],
+            (Some(f), Some(s)) if to.size() <= from.size() && path(f, s) => vec![f, s, to],
+            _ => return None,
+        }
+    } else if (from, to) == (U32, F32) {
+        return (bits(U32, I32) && path(I32, F32)).then_some(BitsWay::FloatOfU32);
+    } else if (from, to) == (F32, U32) {
+        return (bits(I32, U32) && path(F32, I32)).then_some(BitsWay::U32OfFloat);
+    } else if from.is_float() && to == U32 && path(from, F32) && path(F32, I32) {
+        vec![F32, U32]
+    } else {
+        return None;
+    };
+    let steps = std::iter::once(&from).chain(&through).zip(&through);
+    let copied = |(a, b): (&DType, &DType)| other_sign(*a) != Some(*b) || bits(*a, *b);
+    steps.clone().all(copied).then_some(BitsWay::Through(through))
+}
+
+/// Whether a conversion by name leads from one dtype to the other.
+pub fn converts(target: &Target, from: DType, to: DType) -> bool {
+    conversion_path(target, from, to).is_some()
+        || target.has_dtype(from) && target.has_dtype(to) && conversion_by_bits(target, from, to).is_some()
 }
 
 /// A float that becomes a wider one first, which keeps its value, and then what the wider one converts to.

@@ -21,7 +21,9 @@ mod tile;
 pub use absent::{AbsentLocation, check_there, of_matrix};
 pub use assign::{SaKind, SaViolation, check_address, check_size};
 pub use atomic::{AtomicViolation, check_atomic, updated_dtypes};
-pub use convert::{ConversionHop, conversion_path, tcvt_pairs};
+pub use convert::{
+    BitsWay, ConversionHop, bits_row, conversion_by_bits, conversion_path, converts, other_sign, tcvt_pairs,
+};
 pub use dtype::{DTypeProblem, DTypeViolation, allowed_dtypes, allowed_tuples, check_dtypes};
 pub use layout::{LayoutViolation, check_layout};
 pub use limits::{LimitViolation, check_limits};

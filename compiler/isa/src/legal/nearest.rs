@@ -1,6 +1,6 @@
 //! What to write instead of dtypes that an instruction does not take.
 
-use super::convert::{conversion_path, keeps_all, keeps_whole_part, tcvt_pairs};
+use super::convert::{converts as leads, keeps_all, keeps_whole_part, tcvt_pairs};
 use crate::{Instr, Role, Target, text};
 use ptoc_tensor::DType;
 
@@ -37,9 +37,9 @@ pub(super) fn distance(from: DType, to: DType) -> u32 {
 /// The dtype of `allowed` to use instead of `given`.
 pub(super) fn nearest(target: &Target, allowed: &[DType], given: DType) -> Option<Nearest> {
     let numbers = || allowed.iter().copied().filter(|d| *d != DType::Bool);
-    let converts = |d: &DType| target.has_dtype(given) && conversion_path(target, given, *d).is_some();
+    let converts = |d: &DType| target.has_dtype(given) && leads(target, given, *d);
     // One that leads back by name; the smallest; an integer for an integer, where there is one.
-    let back = |d: DType| conversion_path(target, d, given).is_some();
+    let back = |d: DType| leads(target, d, given);
     let rank = |d: &DType| (!back(*d), d.size(), d.is_float() != given.is_float());
     let keeps = || numbers().filter(|d| keeps_all(given, *d));
     if given == DType::Bool {
@@ -97,7 +97,7 @@ pub(super) fn best_list<'l>(
 /// What a source of `from` has to do to become `to`, and what is lost.
 pub(super) fn becomes(target: &Target, from: DType, to: DType) -> String {
     let there = target.name.as_str();
-    match (conversion_path(target, from, to).is_some(), keeps_all(from, to)) {
+    match (leads(target, from, to), keeps_all(from, to)) {
         (true, true) => Nearest::Keeps(to).help(from, there),
         (true, false) => Nearest::Rounds(to).help(from, there),
         (false, true) => format!("{to} has every value of {from}, and {there} has no conversion: declare it so"),

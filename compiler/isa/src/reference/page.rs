@@ -66,7 +66,10 @@ fn page(row: &Instr, link: &dyn Fn(&str) -> String) -> String {
 
 /// Instructions of the same beginning: TADDS beside TADD; or, of those without, of the same meaning.
 fn related(row: &Instr) -> Vec<&'static Instr> {
-    let stem = |name: &'static str| name.trim_end_matches("_ACC").trim_end_matches("_BIAS").trim_end_matches('S');
+    let stem = |name: &'static str| {
+        let name = name.trim_end_matches("_ACC").trim_end_matches("_BIAS");
+        name.strip_suffix('S').filter(|tile| lookup(tile).is_some()).unwrap_or(name)
+    };
     let own = TABLE.iter().find(|r| r.name == row.name).map_or("", |r| stem(r.name));
     let near = |r: &&Instr| r.name != row.name && (r.name.starts_with(own) || own.starts_with(stem(r.name)));
     let all: Vec<&Instr> = TABLE.iter().filter(near).collect();

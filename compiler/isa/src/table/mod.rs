@@ -1,8 +1,9 @@
-//! The instruction table: every PTO instruction that ptoc has, once.
+//! The instruction table: every PTO instruction that ptoc has, once, and those that are the language's own.
 
 mod elementwise;
 mod fixpipe;
 mod formulas;
+mod functions;
 mod instead;
 mod matrix;
 mod memory;
@@ -23,7 +24,7 @@ use std::sync::LazyLock;
 /// All instructions. An [`InstrId`] is an index into it; the order is by group and not part of any format.
 pub static TABLE: &[Instr] = &ROWS;
 
-const GROUPS: [&[Instr]; 10] = [
+const GROUPS: [&[Instr]; 11] = [
     memory::ROWS,
     elementwise::ROWS,
     formulas::ROWS,
@@ -34,6 +35,7 @@ const GROUPS: [&[Instr]; 10] = [
     matrix::ROWS,
     fixpipe::ROWS,
     unit::ROWS,
+    functions::ROWS,
 ];
 
 static ROWS: [Instr; row_count()] = {
@@ -97,6 +99,13 @@ pub fn overloads(id: InstrId) -> impl Iterator<Item = InstrId> {
 /// Whether it is a row that an author names, not the second form of another one.
 pub fn is_first(id: InstrId) -> bool {
     id.get().written_name() == id.get().name
+}
+
+impl Instr {
+    /// Whether PTO does not have it: a function of the language, or an instruction of units in memory.
+    pub fn is_own(&self) -> bool {
+        self.source == functions::OWN || self.sem == crate::Sem::Sample
+    }
 }
 
 impl InstrId {

@@ -77,5 +77,7 @@ pub fn find(name: &str) -> NameLookup {
     if let Ok(at) = NOT_YET.binary_search(&upper.as_str()) {
         return NameLookup::NotYet(NOT_YET[at]);
     }
-    NameLookup::Unknown { nearest: crate::text::nearest(&upper, TABLE.iter().map(|i| i.name)) }
+    // What the language adds is called by its function's name.
+    let of_pto = TABLE.iter().filter(|i| i.source != super::functions::OWN).map(|i| i.name);
+    NameLookup::Unknown { nearest: crate::text::nearest(&upper, of_pto) }
 }

@@ -197,6 +197,7 @@ fn every_meaning_is_an_instruction_once() {
     all.extend([Add, Mul, Max, Min].map(Sem::Part));
     use UnOp::*;
     all.extend([Abs, Neg, Not, Relu, Exp, Log, Sqrt, Rsqrt, Recip].map(Sem::Unary));
+    all.extend([Sin, Cos, Tanh, Erf, Floor, Ceil, Trunc, Rint].map(Sem::Unary));
     for sem in &all {
         let rows = TABLE.iter().filter(|i| i.sem == *sem && i.shape != ShapeRule::Gemv);
         assert_eq!(rows.count(), 1, "{sem:?}");

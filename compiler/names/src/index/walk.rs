@@ -159,10 +159,7 @@ impl IndexBuilder<'_> {
                     self.condition(e, e);
                 }
                 for e in &k.ensures {
-                    match &*e.kind {
-                        ExprKind::Binary(BinaryOp::Eq, left, _) => self.condition(left, e),
-                        _ => self.condition(e, e),
-                    }
+                    self.condition(crate::resolve::claimed(e), e);
                 }
                 self.block(&k.body);
             }
@@ -401,7 +398,8 @@ impl IndexBuilder<'_> {
             }
             ExprKind::Call(callee, args) => {
                 if let ExprKind::Static(base, vars) = &*callee.kind
-                    && matches!(&*base.kind, ExprKind::Name(n) if n == "sum")
+                    && crate::resolve::ranges_over(base)
+                    && !matches!(&*base.kind, ExprKind::Name(n) if self.module.scope.contains_key(n))
                 {
                     self.expr(base);
                     self.enter(e.span.end);

@@ -16,6 +16,29 @@ pub fn damaged(params: &[Param], statics: &[StaticParam]) -> bool {
         })
 }
 
+/// Whether the name is a function that ranges over an index, as `sum` does in `sum<k>(e)`.
+pub fn ranges_over(base: &Expr) -> bool {
+    matches!(&*base.kind, ExprKind::Name(n) if crate::builtins::function(n).is_some_and(|b| b.over().is_some()))
+}
+
+/// The arguments of `close(a, b, rtol = x)`.
+pub fn close_args(e: &Expr) -> Option<&[Arg]> {
+    match &*e.kind {
+        ExprKind::Call(f, args) if matches!(&*f.kind, ExprKind::Name(n) if n == "close") => Some(args),
+        ExprKind::Paren(a) => close_args(a),
+        _ => None,
+    }
+}
+
+/// The part of an `ensures` whose index names are free: the left side of an equation, else all of it.
+pub fn claimed(e: &Expr) -> &Expr {
+    match &*e.kind {
+        ExprKind::Binary(BinaryOp::Eq, left, _) => left,
+        ExprKind::Paren(a) => claimed(a),
+        _ => close_args(e).and_then(|args| args.first()).map_or(e, |a| &a.value),
+    }
+}
+
 /// Bare names that index something, in order of appearance, each once; `sum<k>` binds its own.
 pub fn index_names(e: &Expr, out: &mut Vec<Ident>) {
     let mut bound = FxHashSet::default();

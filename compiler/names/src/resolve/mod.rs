@@ -6,7 +6,7 @@ mod pto;
 mod unknown;
 mod walk;
 
-pub use expressions::{damaged, index_names, interpolated, mentions};
+pub use expressions::{claimed, close_args, damaged, index_names, interpolated, mentions, ranges_over};
 pub use pto::{left_out, otherwise, respelled};
 
 use crate::builtins;
@@ -204,10 +204,7 @@ impl NameResolver<'_> {
                 for e in &k.ensures {
                     self.scopes.push(Vec::new());
                     // Indices are those of the left side; what only the right side uses is bound by `sum<k>`.
-                    match &*e.kind {
-                        ExprKind::Binary(BinaryOp::Eq, left, _) => self.free_indices(left),
-                        _ => self.free_indices(e),
-                    }
+                    self.free_indices(claimed(e));
                     self.expr(e);
                     self.pop();
                 }

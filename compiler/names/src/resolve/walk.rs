@@ -1,7 +1,7 @@
 //! The walk over blocks, statements and expressions.
 
 use super::NameResolver;
-use super::expressions::interpolated;
+use super::expressions::{interpolated, ranges_over};
 use crate::builtins::SyncFn;
 use crate::index::DefinitionKind;
 use crate::scopes::{self, StatementPart};
@@ -71,7 +71,7 @@ impl NameResolver<'_> {
                 self.expr(b);
             }
             ExprKind::Static(base, args) => {
-                if matches!(&*base.kind, ExprKind::Name(n) if n == "sum") {
+                if ranges_over(base) && !self.own(base) {
                     return;
                 }
                 if let Some(d) = crate::pto_tile::report(base, args, e.span).filter(|_| !self.own(base)) {
@@ -104,7 +104,8 @@ impl NameResolver<'_> {
             }
             ExprKind::Call(callee, args) => {
                 if let ExprKind::Static(base, vars) = &*callee.kind
-                    && matches!(&*base.kind, ExprKind::Name(n) if n == "sum")
+                    && ranges_over(base)
+                    && !self.own(base)
                 {
                     self.scopes.push(Vec::new());
                     for v in vars {

@@ -332,7 +332,9 @@ impl Runner<'_, '_> {
                 .flatten();
             let want = cast.as_ref().unwrap_or(want);
             match compare(&tensors[at], want, self.args.rtol, self.args.atol) {
-                Ok(stats) => held.push(Verified { name: name.clone(), with: path.display().to_string(), stats }),
+                Ok(stats) => {
+                    held.push(Verified { name: name.clone(), with: path.display().to_string(), stats, left_out: 0 })
+                }
                 Err(mismatch) => {
                     let message = format!("`{name}` is not `{}`: {mismatch}", path.display());
                     let d = Diagnostic::error(files::code(mismatch.code()), a.span, message).with_label("the result");
@@ -447,7 +449,11 @@ impl Runner<'_, '_> {
                 1 => String::new(),
                 _ => format!(" by `{}`", v.with),
             };
-            let _ = writeln!(text, "{}: {} as expected{with}, {error}", v.name, plural(s.elements, "element"));
+            let elements = match v.left_out {
+                0 => plural(s.elements, "element"),
+                left => format!("a sample of {} of {} elements", s.elements, s.elements + left),
+            };
+            let _ = writeln!(text, "{}: {elements} as expected{with}, {error}", v.name);
         }
         if self.args.stats {
             for (name, value) in stats {

@@ -33,6 +33,42 @@ fn conversions_to_floats_of_8_bits_are_verified() {
     }
 }
 
+/// Equations between expressions, conditions and tolerances of a clause: what fails, and what holds.
+#[test]
+fn clauses_of_several_elements() {
+    let s = Sandbox::new();
+    s.file(
+        "wrong.tile",
+        "kernel k(x: in f32[8], order: in i32[8], y: out f32[8], s: out f32[2])\n    \
+         ensures sorted<i>(-y[i]),\n            y[i] >= 0.5,\n            permutation<i>(y[i], x[i]),\n            \
+         y[order[i]] == x[7 - i],\n            sum<j>(s[j]) == sum<i>(x[i]),\n            \
+         close(s[j], 1.0, rtol = 1e-3)\n\
+         {\n    let a = Vec(x);\n    TSTORE(y, a);\n    \
+         s[0] = a[0, 0];\n    s[1] = a[0, 1];\n}\n",
+    );
+    s.file(
+        "right.tile",
+        "kernel k(x: in f32[8], y: out f32[8])\n    \
+         ensures y[i] >= x[i], close(y[i], x[i], atol = 1.0), sum<i>(y[i] - x[i]) == 8.0\n\
+         {\n    TSTORE(y, Vec(x) + 1.0);\n}\n",
+    );
+    s.array("x.npy", DType::F32, &[8]);
+    s.array("order.npy", DType::I32, &[8]);
+    let shown = s.run("run wrong.tile --in x=x.npy --in order=order.npy --verify");
+    for said in [
+        "this `ensures` is false, first for i = 1",
+        "this `ensures` is false, first for i = 0",
+        "this `ensures` does not hold for 8 of 8 values of the indices; the worst is i = 0: the left side is 0.0, the",
+        "this `ensures` does not hold: the left side is 1.0, the right side 28.0",
+        "`s` is not what `ensures` says",
+        "exit 1",
+    ] {
+        assert!(shown.contains(said), "{said}: {shown}");
+    }
+    let shown = s.run("run right.tile --in x=x.npy --verify");
+    assert!(shown.contains("exit 0") && shown.contains("y: 8 elements as expected"), "{shown}");
+}
+
 #[test]
 fn run_shows_its_results() {
     let s = Sandbox::new();

@@ -17,7 +17,7 @@ use super::{ElabResult, Elaborator, ErrorReported};
 use crate::value::Val;
 use crate::{Bindings, ElaborationOutcome};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::oracle::{Condition as OracleCondition, Equation};
+use ptoc_ir::oracle::{Clause, Condition as OracleCondition};
 use ptoc_ir::tile::{ElementPlacement, TensorDir, TensorId};
 use ptoc_isa::Target;
 use ptoc_layout::Storage;
@@ -92,7 +92,7 @@ pub struct ProgramInstance {
     /// Dimensions that it was elaborated for.
     pub fixed: Vec<(Name, i64)>,
     /// `ensures`.
-    pub ensures: Vec<Equation>,
+    pub ensures: Vec<Clause>,
     /// `where` conditions over the contents of tensors.
     pub conditions: Vec<OracleCondition>,
 }
