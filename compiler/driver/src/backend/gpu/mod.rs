@@ -28,7 +28,12 @@ pub(super) struct Gpu;
 const STAGES: [BackendStage; 3] = [
     BackendStage { name: "loop", about: "Loop IR", plan: false, extension: None },
     BackendStage { name: "ptx", about: "PTX", plan: false, extension: Some("ptx") },
-    BackendStage { name: "sass", about: "SASS, the card's own instructions (needs nvdisasm)", plan: false, extension: None },
+    BackendStage {
+        name: "sass",
+        about: "SASS, the card's own instructions (needs nvdisasm)",
+        plan: false,
+        extension: None,
+    },
 ];
 
 impl Backend for Gpu {
