@@ -55,7 +55,9 @@ fn programs_give_the_same_bits_in_every_order() {
                     // Units in memory have no pipes to time.
                     Ok(outcome) => {
                         let timed = if pim { 0 } else { run.plan.steps.len() };
-                        assert_eq!(outcome.timed.len(), timed, "{}", run.name);
+                        // What a program decides while it runs is launched as often as it says.
+                        let decides = run.plan.order.len() != run.plan.steps.len();
+                        assert!(decides || outcome.timed.len() == timed, "{}", run.name);
                     }
                 }
                 assert!(plain == after, "{} {order:?}: other bits", run.name);

@@ -444,19 +444,13 @@ fn remainders_that_are_no_operator() {
             let found = errors(&program(d, d, &format!("r = {operator};")), target);
             let mut help = found.iter().flat_map(|e| &e.fixes).map(|f| &f.message);
             let Some(help) = help.find(|m| m.starts_with("remainders of tiles")) else { continue };
-            let quoted: Vec<&str> = help.split('`').skip(1).step_by(2).collect();
             let instructions = help.split(';').next().unwrap_or_default();
             let word = |start: &str| {
                 help.split_once(start).and_then(|(_, rest)| dtype(rest.split([' ', '(', ',', ':']).next()?))
             };
             let converted = word("convert with `");
             let to = converted.or(word("make the operands ")).unwrap_or(d);
-            let fill = match quoted.last() {
-                Some(spread) if written.contains('c') => {
-                    format!("{}(t, c);", spread.split('(').next().unwrap_or_default())
-                }
-                _ => format!("t = {};", number(to)),
-            };
+            let fill = if written.contains('c') { "TROWEXPAND(t, c);".into() } else { format!("t = {};", number(to)) };
             let b = if written == "a % 3" { number(to) } else { b };
             for name in instructions.split('`').skip(1).step_by(2) {
                 let name = name.split('(').next().unwrap_or_default();

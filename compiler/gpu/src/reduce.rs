@@ -4,7 +4,7 @@
 //! partials `lane` and `lane + 32`. Steps of the tree within a lane are its own, the others are shuffles.
 //!
 //! Where the order does not show in the result (minima, maxima, integers) and rows are few, all warps of the CTA share
-//! them ([`Emit::reduce_by_all`]): each leaves what it found in a word of shared memory, and one thread joins the words.
+//! them ([`Emit::reduce_by_all`]): each leaves what it found in a word of shared memory, and one thread joins them.
 
 use crate::dependences::{self, Key};
 use crate::emit::{Emit, whole};

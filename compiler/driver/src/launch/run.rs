@@ -220,8 +220,8 @@ impl<'p> CompiledPlan<'p> {
 
     /// Runs all launches for the sake of their times, which do not count what is done around them. `tensors` hold the
     /// results afterwards. `locals` are those of [`CompiledPlan::locals`]: made once, so that their pages are not
-    /// touched for the first time in every launch. A plan that is one artefact is run as a whole. With `resident`, nobody
-    /// has changed a tensor since the last time, and nobody looks at the results: arrays stay on a device.
+    /// touched for the first time in every launch. A plan that is one artefact is run as a whole. With `resident`,
+    /// nobody has changed a tensor since the last time, and nobody looks at the results: arrays stay on a device.
     pub fn time(
         &self,
         session: &mut Session,

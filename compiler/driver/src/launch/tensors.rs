@@ -18,7 +18,8 @@ pub struct Used<'t> {
 }
 
 impl<'t> Used<'t> {
-    pub(crate) fn of(tensors: &'t mut [Tensor], locals: &'t mut [Tensor]) -> Used<'t> {
+    /// The arguments of a plan, and its own tensors.
+    pub fn of(tensors: &'t mut [Tensor], locals: &'t mut [Tensor]) -> Used<'t> {
         let args = tensors.len();
         Used { slots: tensors.iter_mut().chain(locals).map(Some).collect(), args }
     }
@@ -101,7 +102,10 @@ impl PlannedLaunch {
     }
 
     /// The buffers of arguments that have a layout, or are windows that are not in place, with what they begin with.
-    pub(crate) fn buffers(&self, used: &mut Used<'_>) -> Result<Vec<Option<Tensor>>, Box<Diagnostic>> {
+    ///
+    /// # Errors
+    /// A buffer that does not fit memory.
+    pub fn buffers(&self, used: &mut Used<'_>) -> Result<Vec<Option<Tensor>>, Box<Diagnostic>> {
         let mut buffers = Vec::new();
         for (n, t) in self.kernel.tensors.values().take(self.tensors.len()).enumerate() {
             let failed = |e: ptoc_tensor::TensorError| {
@@ -141,7 +145,7 @@ impl PlannedLaunch {
     }
 
     /// Reads back what the kernel has written.
-    pub(crate) fn collect(&self, used: &mut Used<'_>, buffers: &[Option<Tensor>]) {
+    pub fn collect(&self, used: &mut Used<'_>, buffers: &[Option<Tensor>]) {
         for (n, t) in self.kernel.tensors.values().take(self.tensors.len()).enumerate() {
             let Some(Some(buffer)) = buffers.get(n) else { continue };
             if t.dir == TensorDir::In {

@@ -1,10 +1,9 @@
 //! From a test line of a source to results: by the reference interpreter, and as PTX by its interpreter.
 
 use crate::bundle::{self, Array, Bundle};
-use ptoc_analysis::TensorSource;
 use ptoc_driver::backend::INTERP;
 use ptoc_driver::defs::Definition;
-use ptoc_driver::launch::{Arrays, CompiledPlan, Plan, PlannedLaunch, RunOptions, open_arrays};
+use ptoc_driver::launch::{Arrays, CompiledPlan, Plan, PlannedLaunch, RunOptions, Used, open_arrays};
 use ptoc_driver::session::{CompilationUnit, Session};
 use ptoc_gpu::{Arguments, Compiled, GPU_PASSES, Options, compile, extents};
 use ptoc_ir::loops::Module;
@@ -191,23 +190,14 @@ pub fn execute(
         if blocks == 0 {
             continue;
         }
-        let mut array = |source: &TensorSource| match *source {
-            TensorSource::Arg(n) => tensors[n].clone(),
-            TensorSource::Local(n) => locals[n].clone(),
-        };
-        let kept: Vec<Tensor> = step.tensors.iter().map(&mut array).collect();
+        let mut used = Used::of(tensors, locals);
+        let mut buffers = step.buffers(&mut used).map_err(|d| End::Check(d.message.clone()))?;
+        let n = step.tensors.len();
         let ctas = if adds_floats(&step.kernel) { 1 } else { blocks.min(how.ctas) };
         let mut global = Global::default();
         let mut addresses = Vec::new();
-        for (t, (storage, dir)) in kept.iter().zip(step.storage.iter().zip(step.kernel.tensors.values().map(|t| t.dir)))
-        {
-            let mut bytes = t.bytes().to_vec();
-            if let Some(storage) = storage {
-                bytes = vec![0; storage.len() as usize * t.dtype().size()];
-                if dir != TensorDir::Out {
-                    storage.scatter(t.dtype().size(), t.bytes(), &mut bytes);
-                }
-            }
+        for k in 0..n {
+            let mut bytes = step.bytes(k, &mut used, &mut buffers).to_vec();
             // Words around the last bytes are there.
             bytes.resize(bytes.len().next_multiple_of(4), 0);
             addresses.push(global.add(bytes));
@@ -231,13 +221,12 @@ pub fn execute(
             let site = fault.at.as_ref().map(|at| code.sites[at.2 as usize]);
             End::Fault(format!("{fault} ({site:?})"))
         })?;
-        let n = kept.len();
         if let Some(failure) = code.abi.failure(&global.buffers[n], &extents, ctas) {
             return Err(End::Check(format!("{failure:?}")));
         }
         if let Some(root) = bundle::folder() {
             let written = |k: &usize| step.kernel.tensors.values().nth(*k).is_some_and(|t| t.dir != TensorDir::In);
-            let expect = (0..n).filter(written).map(|k| (k, global.buffers[k].clone(), kept[k].dtype()));
+            let expect = (0..n).filter(written).map(|k| (k, global.buffers[k].clone(), step.dtype(k)));
             let name = format!("{}_{}_{}_{number}", how.file, how.line, plan.name);
             let bundle = Bundle {
                 name,
@@ -250,23 +239,13 @@ pub fn execute(
             };
             bundle::write(&root, &bundle);
         }
-        for (k, source) in step.tensors.iter().enumerate() {
-            let array = match *source {
-                TensorSource::Arg(n) => &mut tensors[n],
-                TensorSource::Local(n) => &mut locals[n],
-            };
-            if step.kernel.tensors.values().nth(k).is_some_and(|t| t.dir == TensorDir::In) {
-                continue;
-            }
-            let width = array.dtype().size();
-            match &step.storage[k] {
-                Some(storage) => storage.gather(width, &global.buffers[k], array.bytes_mut()),
-                None => {
-                    let length = array.bytes().len();
-                    array.bytes_mut().copy_from_slice(&global.buffers[k][..length]);
-                }
+        for k in 0..n {
+            if step.kernel.tensors.values().nth(k).is_some_and(|t| t.dir != TensorDir::In) {
+                let place = step.bytes(k, &mut used, &mut buffers);
+                place.copy_from_slice(&global.buffers[k][..place.len()]);
             }
         }
+        step.collect(&mut used, &buffers);
     }
     Ok(())
 }

@@ -42,8 +42,8 @@ impl LinearSum {
 
     /// `n * self + m * other`
     pub fn sum(&self, n: i64, other: &LinearSum, m: i64) -> Option<LinearSum> {
-        let scaled = |x: i64, by: i64| x.checked_mul(by).filter(|p| p.abs() < LARGE);
-        let added = |x: i64, y: i64| Some(x + y).filter(|s| s.abs() < LARGE);
+        let scaled = |x: i64, by: i64| x.checked_mul(by).filter(|p| p.unsigned_abs() < LARGE.unsigned_abs());
+        let added = |x: i64, y: i64| x.checked_add(y).filter(|s| s.unsigned_abs() < LARGE.unsigned_abs());
         let mut terms = Vec::with_capacity(self.terms.len() + other.terms.len());
         let (mut a, mut b) = (self.terms.iter().peekable(), other.terms.iter().peekable());
         loop {

@@ -81,7 +81,7 @@ impl Elaborator<'_> {
                 let r = self.remainder(x, y, None, span, at)?;
                 return self.convert_to(Ty::D(dtype), r, dest, span, span);
             }
-            return self.no_remainder(dtype, span);
+            return self.no_remainder(dtype, matches!(y, Val::Tile(_)), span);
         };
         let dividend = is_rem(&expr);
         let shape = self.valid_of(&x, at.0)?;
@@ -123,11 +123,11 @@ impl Elaborator<'_> {
     }
 
     /// Says what computes remainders.
-    fn no_remainder<T>(&mut self, dtype: DType, span: Span) -> ElabResult<T> {
+    fn no_remainder<T>(&mut self, dtype: DType, by_tile: bool, span: Span) -> ElabResult<T> {
         let what = symbol(BinOp::Rem.name());
         let message = format!("`{what}` is not defined on tiles of `{dtype}`");
         let d = Diagnostic::error(codes::UNDEFINED_OPERATION, span, message);
-        let d = match self.remainders(dtype) {
+        let d = match self.remainders(dtype, by_tile) {
             Ok(help) => d.with_help(help),
             Err(note) => d.with_note(note),
         };
@@ -136,8 +136,8 @@ impl Elaborator<'_> {
 
     /// The instructions that compute remainders of this dtype, or of the nearest one that they take; else that there
     /// are none.
-    fn remainders(&self, dtype: DType) -> Result<String, String> {
-        let all = rows(true);
+    fn remainders(&self, dtype: DType, by_tile: bool) -> Result<String, String> {
+        let all = rows(by_tile);
         // `Err`: what to use instead, if there is something.
         let takes = |id: InstrId| match ptoc_isa::check_dtypes(self.target, id, &[dtype; 3], None).map(|v| v.problem) {
             None => Ok(()),

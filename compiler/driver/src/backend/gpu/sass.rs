@@ -99,7 +99,8 @@ mod tests {
     #[test]
     fn labels_and_instructions_are_left() {
         let text = "\t.target\tsm_90a\n\n//---- .text.k\n\t.section\t.text.k\nk:\n.text.k:\n\
-                    \t/*0000*/                   LDC R1, c[0x0][0x28] ;\n.L_x_0:\n\t/*0010*/               @!P0 EXIT ;\n";
+                    \t/*0000*/                   LDC R1, c[0x0][0x28] ;\n.L_x_0:\n\
+                    \t/*0010*/               @!P0 EXIT ;\n";
         let want = "k:\n    /*0000*/       LDC R1, c[0x0][0x28] ;\n.L_x_0:\n    /*0010*/  @!P0 EXIT ;\n";
         assert_eq!(instructions(text), want);
     }

@@ -43,7 +43,7 @@ impl<'c, 'p> Rehearsal<'c, 'p> {
         for (i, first) in &self.first {
             tensors[*i].bytes_mut().copy_from_slice(first.bytes());
         }
-        // What is restored has to go to the device again, and tensors of a program begin with what they are filled with.
+        // What is restored has to go to the device again, and a program's tensors begin with what they are filled with.
         let resident = self.resident && self.first.is_empty() && self.locals.is_empty();
         self.resident = true;
         self.plan.time(session, tensors, &mut self.locals, self.threads, resident)
