@@ -179,6 +179,8 @@ impl<'p> CompiledPlan<'p> {
             };
             let result = code.launch(&mut launch);
             drop(observer);
+            // Of a tensor with elements in a buffer the launch may have written others where they are.
+            let result = result.and_then(|ending| code.fetch(step, &mut used, &laid).map(|()| ending));
             run_time += session.clock.phase(format!("run {}", step.kernel.name), begin);
             let begin = session.clock.now();
             step.collect(&mut used, &buffers);
@@ -264,6 +266,7 @@ impl<'p> CompiledPlan<'p> {
                     total: &mut Total::default(),
                 })?;
                 let begin = Instant::now();
+                code.fetch(step, &mut used, &laid)?;
                 step.collect(&mut used, &buffers);
                 times.around += if copies { begin.elapsed() } else { Duration::ZERO };
                 code.changed(&laid);

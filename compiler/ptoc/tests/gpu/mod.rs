@@ -202,3 +202,26 @@ fn instructions_of_the_card() {
     let (done, said, _) = emit("none");
     assert!(done && said.contains("NOP ; // 1"), "{said}");
 }
+
+/// A launch that writes a part of a tensor where it is, and has another part of it in a buffer: what is on the device
+/// comes to the host before the buffer does, which makes the host's the newer one.
+#[test]
+fn a_tensor_that_is_in_two_places() {
+    let machine = Machine::new();
+    let halves = "kernel add(a: in f32[M, 33], b: in f32[M, 33], c: out f32[M, 33]) {
+    grid (i in tiles(M, 8));
+    TSTORE(c.tile(i, _), Vec(a.tile(i, _)) + Vec(b.tile(i, _)));
+}
+
+program halves(y: inout f32[2, M, 33]) {
+    add(y[1, _, _], y[1, _, _], y[0, _, _]);
+}
+";
+    machine.sandbox.file("halves.tile", halves);
+    let said = machine.run("halves.tile halves", "");
+    assert!(!said.contains("error["), "{said}");
+    let asked = machine.asked();
+    let launch = asked.iter().position(|line| line.starts_with("launch"));
+    let home = asked.iter().position(|line| line == "to-host 10560");
+    assert!(launch.is_some() && launch < home, "{asked:?}");
+}
