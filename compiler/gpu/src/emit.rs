@@ -94,6 +94,8 @@ pub(crate) struct Emit<'a> {
     pub(crate) staging: Option<(Tiling, u32)>,
     /// Rows in registers.
     pub(crate) residents: Residents,
+    /// Threads tell each other through the words of control which iteration failed.
+    pub(crate) tells: bool,
     /// Where the words of rows that several warps share begin in shared memory.
     pub(crate) words: Option<u32>,
     /// What is known of registers.
@@ -224,6 +226,7 @@ impl<'a> Emit<'a> {
             done,
             lane: None,
             staging: None,
+            tells: false,
             words: None,
             residents: Residents::default(),
             intervals: SecondaryMap::new(),
@@ -347,7 +350,7 @@ impl<'a> Emit<'a> {
         let tensors = |set: &FxHashSet<Key>| set.iter().all(|key| matches!(key, Key::Tensor(_)));
         let private = [&all.reads, &all.writes, &all.solo_reads, &all.solo_writes].into_iter().all(tensors);
         let written: Vec<&Key> = all.writes.iter().chain(&all.solo_writes).collect();
-        let words = self.words.is_some();
+        let words = self.words.is_some() || self.tells;
         let read_too = written.iter().any(|key| all.reads.contains(key) || all.solo_reads.contains(key));
         !private || read_too || words
     }

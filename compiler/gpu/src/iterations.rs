@@ -37,6 +37,7 @@ impl Emit<'_> {
         let mut touched = it.touched.clone();
         if it.checks {
             touched.writes.insert(Key::Control);
+            self.tells = true;
         }
         self.order(&touched);
         let failed = Address::at(self.smem);
@@ -256,6 +257,15 @@ fn update(before: &[Stmt], ty: MemTy, at: Addr, value: Reg, once: &FxHashSet<Reg
         (None, Some(load)) => (load, b, a),
         _ => return None,
     };
+    // What is stored between the two may be the same element.
+    let stored = |s: &Stmt| match &s.op {
+        Op::Store { addr, .. } => addr.base == at.base,
+        Op::Atomic(a) => a.addr.base == at.base,
+        _ => false,
+    };
+    if before[load..].iter().any(stored) {
+        return None;
+    }
     Some((load, join, Atomic { dst: old, op, unsigned, ty, addr: at, expected: None, value }))
 }
 

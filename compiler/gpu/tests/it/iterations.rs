@@ -129,3 +129,23 @@ fn an_old_value_that_is_used_keeps_the_order() {
     assert_eq!(updates(&module), 0);
     agree(&module, &[300], &[elements(3, 9), bytes([0; 16])]).unwrap_or_else(|why| panic!("{why}"));
 }
+
+/// Both elements are loaded before either is stored: where they are one, it is counted once.
+#[test]
+fn what_is_stored_in_between_may_be_the_element() {
+    let module = over_elements(
+        "    r10: i64 = sext r7
+    r11: i32 = const 8
+    r12: i32 = or r7, r11
+    r13: i64 = mul r10, r3
+    r14: i64 = sext r12
+    r15: i64 = mul r14, r3
+    r16: i32 = load i32 t1[r13]
+    r17: i32 = load i32 t1[r15]
+    r18: i32 = add r16, r8
+    store i32 t1[r13], r18
+    r19: i32 = add r17, r8
+    store i32 t1[r15], r19",
+    );
+    agree(&module, &[300], &[elements(3, 9), bytes([0; 16])]).unwrap_or_else(|why| panic!("{why}"));
+}
