@@ -7,6 +7,7 @@
 
 use crate::dependences::{Key, Touched};
 use crate::emit::Emit;
+use crate::ops::pure;
 use crate::rows::{RowAccess, Rows};
 use crate::unsupported::Refused;
 use ptoc_ir::loops::{Addr, Atomic, BinOp, For, MemTy, Op, Reg, Stmt, operands};
@@ -140,6 +141,8 @@ impl Emit<'_> {
                     }
                 }
                 Op::Check { .. } => checks = true,
+                // A hint.
+                Op::Fetch { .. } => {}
                 op if pure(op) => {}
                 _ => return None,
             }
@@ -184,22 +187,6 @@ impl Emit<'_> {
         }
         uses.into_iter().filter(|(_, n)| *n == 1).map(|(reg, _)| reg).collect()
     }
-}
-
-/// Computes a register of others, and touches no memory.
-fn pure(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Const { .. }
-            | Op::Unary { .. }
-            | Op::Binary { .. }
-            | Op::Fma { .. }
-            | Op::Compare { .. }
-            | Op::Select { .. }
-            | Op::Cast { .. }
-            | Op::Get { .. }
-            | Op::Fetch { .. }
-    )
 }
 
 /// Updates of an element that give the same in any order.

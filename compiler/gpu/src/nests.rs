@@ -8,6 +8,7 @@ use crate::dependences;
 use crate::emit::{Emit, Val};
 use crate::lanes::{self, Row};
 use crate::memory::Index;
+use crate::ops::pure;
 use crate::rows::{Condition, RowAccess, Rows};
 use crate::transpose::Turning;
 use ptoc_ir::loops::{For, LTy, Lanes, Op, Stmt, operands};
@@ -47,20 +48,7 @@ impl Emit<'_> {
     /// A loop whose only effect is `Lanes`; false if it is none, or its rows depend on each other.
     pub(crate) fn nest(&mut self, f: &For) -> bool {
         let Some((Stmt { op: Op::Lanes(lanes), .. }, before)) = f.body.split_last() else { return false };
-        let pure = |s: &Stmt| {
-            matches!(
-                s.op,
-                Op::Const { .. }
-                    | Op::Unary { .. }
-                    | Op::Binary { .. }
-                    | Op::Fma { .. }
-                    | Op::Compare { .. }
-                    | Op::Select { .. }
-                    | Op::Cast { .. }
-                    | Op::Get { .. }
-            )
-        };
-        if f.step != 1 || !before.iter().all(pure) {
+        if f.step != 1 || !before.iter().all(|s| pure(&s.op)) {
             return false;
         }
         let Some((conditions, constant, turning)) = self.independent(f, before, lanes) else { return false };

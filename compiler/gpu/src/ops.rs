@@ -24,6 +24,21 @@ fn bits(ty: LTy) -> Type {
     }
 }
 
+/// Computes a register of others, and touches no memory.
+pub(crate) fn pure(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Const { .. }
+            | Op::Unary { .. }
+            | Op::Binary { .. }
+            | Op::Fma { .. }
+            | Op::Compare { .. }
+            | Op::Select { .. }
+            | Op::Cast { .. }
+            | Op::Get { .. }
+    )
+}
+
 impl Emit<'_> {
     /// A statement without memory or control.
     pub(crate) fn compute(&mut self, op: &Op) {
