@@ -100,7 +100,7 @@ impl WindowMap {
         })
     }
 
-    /// Has every mode one axis, and are there neither tables nor guards?
+    /// Whether every mode has one axis, and there are neither tables nor guards.
     pub fn is_strided(&self) -> bool {
         self.quantities.len() == 1 && self.modes.iter().all(|m| m.plain().is_some())
     }
@@ -137,7 +137,7 @@ impl View {
         self.window.modes.get(k)?.plain().map(|l| l.by[0])
     }
 
-    /// Is an element a fixed place in memory: rows and columns at fixed distances, nothing looked up or masked?
+    /// Whether elements have fixed places in memory: rows and columns at fixed distances, nothing looked up or masked.
     pub fn is_strided(&self) -> bool {
         self.window.is_strided() && self.swizzle.is_none() && matches!(self.elem, Elem::Whole(d) if d == self.dtype)
     }

@@ -162,7 +162,7 @@ fn unbounded(kernel: &Kernel, target: &Target) -> Vec<PlanFault> {
     faults
 }
 
-/// Could the two have bytes in common?
+/// Whether the two could have bytes in common.
 fn one_memory(target: &Target, x: &TileData, y: &TileData) -> bool {
     target.home(x.ty.loc) == target.home(y.ty.loc)
 }
@@ -418,8 +418,8 @@ impl LiveTilesAnalysis<'_> {
             && overlap(self.ranges.get(&a), self.ranges.get(&b))
     }
 
-    /// Does `inst` read each element of `source` only for the element of `target` at the same position, and are those
-    /// the same bytes? Then it may write `target` over it.
+    /// Whether `inst` reads each element of `source` only for the element of `target` at the same position, and those
+    /// are the same bytes. Then it may write `target` over it.
     fn same_positions(&self, inst: &Inst, target: Tile, source: Tile) -> bool {
         let row = inst.instr.get();
         let tile = |o: &Operand| match o {

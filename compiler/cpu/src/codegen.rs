@@ -46,7 +46,7 @@ pub(crate) struct Made {
     /// What the instructions stem from.
     pub(crate) marks: Vec<Mark>,
     pub(crate) text: Text,
-    /// For a loop nest: is it at full vector width?
+    /// For a loop nest, whether it is at full vector width.
     pub(crate) nest: Option<bool>,
 }
 

@@ -165,7 +165,7 @@ impl Emit<'_, '_> {
         self.call_routine(Routine::Matmul, &args);
     }
 
-    /// Is the routine faster than a function of the product's own?
+    /// Whether the routine is faster than a function of the product's own.
     fn wide_product(&self, c: &Contract) -> bool {
         let unit = |stride: Stride, ty: MemTy| stride == Stride::Const(4) && ty == MemTy::F32;
         let start = match c.start {

@@ -58,7 +58,7 @@ impl Vectors {
     pub const NAMES: [(&'static str, Vectors); 4] =
         [("auto", Vectors::Auto), ("128", Vectors::Bits128), ("256", Vectors::Bits256), ("512", Vectors::Bits512)];
 
-    /// Does the machine at hand have them?
+    /// Whether the machine at hand supports them.
     pub fn available(self) -> bool {
         match self {
             Vectors::Auto | Vectors::None => true,

@@ -231,7 +231,7 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// Is a register of the caller the same in every row?
+    /// Whether a register of the caller is the same in every row.
     fn fixed(&self, reg: Reg) -> bool {
         self.rows.is_none_or(|rows| !rows.steps.contains_key(&rows.canonical(reg)))
     }

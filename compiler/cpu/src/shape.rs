@@ -79,7 +79,7 @@ impl Emit<'_, '_> {
         self.b.ins().icmp(cc, a, b)
     }
 
-    /// Is an f32 NaN?
+    /// The condition that an f32 is NaN.
     pub(crate) fn is_nan(&mut self, _: Shape, x: Value) -> Value {
         self.b.ins().fcmp(FloatCC::Unordered, x, x)
     }

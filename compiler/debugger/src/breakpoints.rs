@@ -36,7 +36,7 @@ pub struct Breakpoint {
 }
 
 impl DebuggedProgram<'_> {
-    /// Do any of the launches have code of the statement?
+    /// Whether any of the launches has code of the statement.
     pub fn has_code(&self, id: StatementId) -> bool {
         self.launches.iter().any(|l| l.points.has(id))
     }

@@ -89,12 +89,12 @@ impl Default for Debugger {
 }
 
 impl Debugger {
-    /// Has the user ended the run?
+    /// Whether the user has ended the run.
     pub fn has_quit(&self) -> bool {
         self.quit
     }
 
-    /// Does somebody still look on?
+    /// Whether somebody still looks on: the user has neither detached nor ended the run.
     pub fn is_attached(&self) -> bool {
         !self.detached && !self.quit
     }
@@ -205,7 +205,7 @@ impl Debugger {
         }
     }
 
-    /// Has the run come where the last command sent it?
+    /// Whether the run has come where the last command sent it.
     fn arrived(&mut self, stop: &StopPlace<'_>) -> bool {
         let (p, debug) = (stop.point(), stop.look.debug);
         let frame = debug.frame(stop.scope());

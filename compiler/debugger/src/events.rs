@@ -61,7 +61,7 @@ impl Events {
         self.all.get(&(event, element)).map_or_else(|| One::new(kernel, event).text(), One::text)
     }
 
-    /// Is the flag up? How many phases has the barrier completed?
+    /// The state of an event: whether the flag is up, or how many phases the barrier has completed.
     pub fn value(&self, kernel: &Kernel, event: Event, element: i64) -> Scalar {
         let fresh = One::new(kernel, event);
         let one = self.all.get(&(event, element)).unwrap_or(&fresh);

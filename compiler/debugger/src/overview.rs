@@ -124,7 +124,7 @@ impl Look<'_> {
         }
     }
 
-    /// An event as a scalar: is the flag up, how many phases has the barrier completed?
+    /// An event as a scalar: whether the flag is up, or how many phases the barrier has completed.
     pub fn event_value(&self, e: &EventWindow, selection: &Selection) -> Result<Scalar, String> {
         let kernel = self.state.kernel();
         let element = match self.event_element(e, selection)? {

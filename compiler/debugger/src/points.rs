@@ -131,7 +131,7 @@ impl Points {
         self.by_address.get(&address(stmt)).copied()
     }
 
-    /// Will what the tile holds be used at this point or after it?
+    /// Whether what the tile holds will be used at this point or after it.
     pub fn is_of_use(&self, tile: Tile, point: usize) -> bool {
         self.last_use.get(&tile).is_some_and(|&last| point <= last)
     }
@@ -141,7 +141,7 @@ impl Points {
         self.homes.get(&tile).copied().unwrap_or(0)
     }
 
-    /// Does a statement of IR begin this statement?
+    /// Whether a statement of IR begins this statement.
     pub fn has(&self, id: StatementId) -> bool {
         self.list.iter().flat_map(|p| &p.begins).any(|b| b.statement == id)
     }

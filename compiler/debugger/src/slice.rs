@@ -34,7 +34,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Of an array of tiles: does it pick a range of them?
+    /// Whether it picks a range of an array of tiles.
     pub fn picks_several(&self) -> bool {
         matches!(self.brackets.first().and_then(|b| b.first()), Some(Index::Range(..)))
     }

@@ -37,7 +37,8 @@ pub const WORDS: [&str; 12] = [
 /// PTO's names for what orders pipes.
 pub const ALIASES: [&str; 5] = ["TSYNC", "TALLOC", "TPUSH", "TPOP", "TFREE"];
 
-/// Is it one of the operations that belong to the declaration of a ring: all slots are free, all are waited for?
+/// Whether it is one of the operations that belong to the declaration of a ring: those that make all slots free, and
+/// those that wait for all.
 fn is_of_declaration(kernel: &Kernel, stmt: &Stmt) -> bool {
     let Op::Sync(sync) = &stmt.op else { return false };
     sync.event().is_some_and(|e| kernel.events[e.event].span == stmt.span)

@@ -178,8 +178,7 @@ impl Budget {
         Err(Spent)
     }
 
-    /// Since this was asked last, was there someone who got no steps? Then what was found depends on how many there
-    /// were.
+    /// Whether someone got no steps since this was asked last. Then what was found depends on how many there were.
     pub fn was_short(&self) -> bool {
         self.short.take()
     }
@@ -192,7 +191,7 @@ impl Budget {
         }
     }
 
-    /// Has some analysis given up?
+    /// Whether some analysis has given up.
     pub fn gave_up(&self) -> bool {
         !self.undecided.borrow().is_empty()
     }

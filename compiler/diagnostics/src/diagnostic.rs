@@ -158,7 +158,7 @@ impl Diagnostic {
         self
     }
 
-    /// Does this error say what `other` need not say, because it lies where `other` gives way, or mends that place?
+    /// Whether this error says what `other` need not say, because it lies where `other` gives way, or mends that place.
     pub(crate) fn replaces(&self, other: &Diagnostic) -> bool {
         let Some(place) = other.unless.filter(|_| self.is_error()) else { return false };
         let mended = self.fixes.iter().flat_map(|f| &f.edits).any(|e| e.span.contains(place));

@@ -41,7 +41,7 @@ impl Span {
         self.start as usize..self.end as usize
     }
 
-    /// Does this span contain the whole of `other`?
+    /// Whether this span contains the whole of `other`.
     pub fn contains(self, other: Span) -> bool {
         self.file == other.file && self.start <= other.start && other.end <= self.end
     }

@@ -11,7 +11,7 @@ use ptoc_names::{ItemId, Modules};
 use ptoc_syntax::ast::{ItemKind, StaticKind};
 use ptoc_syntax::places::StatementPlace;
 
-/// Can the target's units sample as many channels as the kernel does? Their pixels are whole bursts of f16.
+/// Whether the target's units can sample as many channels as the kernel does. Their pixels are whole bursts of f16.
 fn sampled(kernel: &Kernel, target: &Target) -> bool {
     let burst = target.device.as_ref().map_or(1, |d| d.burst_bytes / 2).max(1);
     fn all(kernel: &Kernel, region: &[Stmt], burst: u32) -> bool {

@@ -70,8 +70,8 @@ impl Touched {
         self.writes.retain(|key| !writes.contains(key));
     }
 
-    /// Must a barrier stand between what was touched and what is about to be? What the first thread alone does is in
-    /// its own order.
+    /// Whether a barrier must stand between what was touched and what is about to be. What the first thread alone does
+    /// is in its own order.
     pub(crate) fn conflicts(&self, next: &Touched) -> bool {
         let meets = |a: &FxHashSet<Key>, b: &FxHashSet<Key>| a.iter().any(|key| b.contains(key));
         let all_writes = |t: &Touched, u: &Touched| {

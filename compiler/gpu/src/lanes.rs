@@ -522,7 +522,7 @@ fn made_of(body: &[Stmt], value: Reg, from: Reg) -> Option<Vec<Stmt>> {
     (!wanted.iter().any(here) && wanted.contains(&from)).then_some(made)
 }
 
-/// Are the elements of neighbouring lanes neighbours?
+/// Whether the elements of neighbouring lanes are neighbours.
 pub(crate) fn neighbours(addr: &Addr, ty: MemTy) -> bool {
     addr.stride == Stride::Const(i64::from(ty.size())) && addr.gather.is_none()
 }

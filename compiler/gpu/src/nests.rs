@@ -40,7 +40,7 @@ struct Threads {
     /// Threads of a row, and rows of threads.
     wide: Src,
     tall: Src,
-    /// Has the thread a row at all?
+    /// Whether the thread has a row at all, as a predicate.
     works: VReg,
 }
 

@@ -65,7 +65,7 @@ impl Emit<'_> {
         }
     }
 
-    /// Has the product so many rows and columns?
+    /// The predicate that the product has so many rows and columns.
     fn at_least(&mut self, p: &Product<'_>, least: [Src; 2]) -> VReg {
         let [rows, cols] = [(p.m, least[0]), (p.n, least[1])].map(|(n, least)| {
             let n = if let Src::Reg(reg) = n { reg } else { self.b.mov(Type::U64, n) };

@@ -254,7 +254,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Does the access move by one element from row to row?
+    /// Whether the access moves by one element from row to row.
     pub(crate) fn neighbours(&self, access: &RowAccess<'_>) -> bool {
         self.offset(access).is_some_and(|offset| offset.step == RowStride::Const(access.width))
     }

@@ -117,7 +117,7 @@ fn word(ty: MemTy) -> Type {
 }
 
 impl Emit<'_> {
-    /// Are the vectors of these lanes aligned? Emits the test, if it depends on the launch.
+    /// Whether the vectors of these lanes are aligned. Emits the test, if it depends on the launch.
     pub(crate) fn aligned(&mut self, lanes: &Lanes, width: u64, rows: &[Row]) -> Aligned {
         if width == 1 {
             return Aligned::Never;

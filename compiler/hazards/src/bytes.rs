@@ -66,7 +66,7 @@ impl Areas {
         })
     }
 
-    /// Are all bytes of `a` certainly in `b`?
+    /// Whether all bytes of `a` are certainly in `b`.
     pub(super) fn inside(&self, a: u32, b: u32) -> bool {
         match (&self.all[a as usize], &self.all[b as usize]) {
             (Area::Bytes { loc, ranges, .. }, Area::Bytes { loc: l, ranges: r, exact: true }) => {

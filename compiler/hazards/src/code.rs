@@ -225,7 +225,7 @@ impl<'k> HazardProgram<'k> {
         self.loops.iter_mut().for_each(|l| l.period = period);
     }
 
-    /// Is it the counter of a loop (or, if `bounds`, what one counts to), or does it move along with one?
+    /// Whether it is the counter of a loop (or, if `bounds`, what one counts to), or moves along with one.
     fn counts(&self, v: Value, bounds: bool, depth: u32) -> bool {
         let constant = matches!(self.defs[v], Def::Const(_));
         let is = |c: Counted| v == c.index || bounds && v == self.root(c.hi);

@@ -33,7 +33,7 @@ fn collect<'k>(region: &'k Region, ops: &mut Ops<'k>) {
     }
 }
 
-/// Does this loop start at something that is computed?
+/// Whether this loop starts at something that is computed.
 fn moves(op: &Op, ops: &Ops) -> bool {
     matches!(op, Op::For(f) if !matches!(ops.get(&f.lo), Some(Op::Const { .. })))
 }

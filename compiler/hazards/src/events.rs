@@ -116,7 +116,7 @@ impl HazardInterpreter<'_> {
         Some(self.carried.first[cranelift_entity::EntityRef::index(other)] + n)
     }
 
-    /// Why the flag of a ring's slot is down: who was to raise it?
+    /// The reason why the flag of a ring's slot is down: who was to raise it.
     fn why_down(&self, state: &HazardState, element: u32) -> Why {
         let Some(other) = self.partner(element) else { return Why::Plain };
         let (event, _) = self.carried.elements[element as usize];
@@ -124,13 +124,13 @@ impl HazardInterpreter<'_> {
         if state.order.is_up(other) {
             return if empty { Why::Filled } else { Why::Unfilled };
         }
-        // Records are kept in the order in which they were made. Acquired, and not committed since?
+        // Acquired, and not committed since: records are kept in the order in which they were made.
         let waited = |e: u32| state.order.records.iter().position(|r| r.what == What::Waited(e));
         let uncommitted = empty && waited(element).is_some() && waited(other) < waited(element);
         if uncommitted { Why::Uncommitted } else { Why::Plain }
     }
 
-    /// Has nobody looked at this element before, and do all its arrivals stand behind this wait?
+    /// Whether nobody has looked at this element before, and all its arrivals stand behind this wait.
     fn first_use(&self, state: &HazardState, site: usize, element: u32) -> bool {
         let (event, _) = self.carried.elements[element as usize];
         let looked = state.order.records.iter().any(|r| r.what == What::Looked(element));
@@ -213,7 +213,7 @@ impl HazardInterpreter<'_> {
             | Wrong::Surplus(s) => Some((*s, state.at.clone())),
             _ => None,
         };
-        // An arrival that does not wait for an announcement: for the flag that says so?
+        // For an arrival that does not wait for an announcement: the flag that would tell it of one.
         let loose = match (&wrong, &other) {
             (Wrong::Unannounced { .. }, Some((last, _))) => {
                 let ends = [site, *last as usize].map(|s| self.carried.streams[self.stream(s)].pipe);
@@ -236,8 +236,8 @@ impl HazardInterpreter<'_> {
         }
     }
 
-    /// Are the bytes that are said to have come those that some of the loads before moved? The loads of this stream
-    /// since its last such statement in the same region count, and a window counts as a whole.
+    /// Reports bytes that are said to have come and are not those that some of the loads before moved. The loads of
+    /// this stream since its last such statement in the same region count, and a window counts as a whole.
     fn moved(&mut self, state: &HazardState, site: usize, said: i64, element: u32) {
         let code = self.code;
         let (path, role, pipe) = (&code.sites[site].path, code.sites[site].role, code.sites[site].pipe);

@@ -126,7 +126,7 @@ impl<'k> HazardInterpreter<'k> {
         self.homes[self.code.kernel.tiles[tile].ty.loc as usize]
     }
 
-    /// May two accesses of the tensor be on different pipes, or unordered on one?
+    /// Whether two accesses of the tensor that conflict may be on different pipes, or unordered on one.
     fn is_shared(&self, tensor: ptoc_ir::tile::TensorId) -> bool {
         let mut uses: Vec<(usize, TouchKind)> = Vec::new();
         for (n, site) in self.code.sites.iter().enumerate() {
@@ -175,7 +175,7 @@ impl<'k> HazardInterpreter<'k> {
         self.stack.push(state);
     }
 
-    /// Was this moment met before?
+    /// Whether this state was met before. Notes that it was met.
     pub(super) fn again(&mut self, state: &HazardState) -> bool {
         let key = state.key();
         let words = key.len();

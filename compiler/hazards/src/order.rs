@@ -262,7 +262,7 @@ impl Order {
         self.records = out;
     }
 
-    /// Is the flag up?
+    /// Whether the flag is up.
     pub(super) fn is_up(&self, element: u32) -> bool {
         self.up[element as usize].is_some()
     }

@@ -200,7 +200,7 @@ fn quiet(op: &Op) -> bool {
     op.is_pure() || matches!(op, Op::Alloc { .. })
 }
 
-/// Is the event declared where the edit stands?
+/// Whether the event is declared where the edit stands.
 fn sees(walk: &HazardInterpreter, change: &Change, edit: &Edit, author: &dyn FixContext) -> bool {
     let Some(e) = change.op.event() else { return true };
     author

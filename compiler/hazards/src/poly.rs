@@ -134,7 +134,8 @@ impl PolyInterval {
     }
 }
 
-/// Is a value at least 1 wherever it is computed? The length of a tile is: its number is below the number of tiles.
+/// Whether a value is at least 1 wherever it is computed. The length of a tile is: its number is below the number of
+/// tiles.
 fn at_least_one(code: &HazardProgram, v: Value, depth: u32) -> bool {
     if depth > 8 {
         return false;

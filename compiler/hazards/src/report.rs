@@ -225,7 +225,7 @@ fn race(
     d
 }
 
-/// Does where the site touches memory depend on what the launch gives, or on a table?
+/// Whether the place at which the site touches memory depends on what the launch gives, or on a table.
 fn by_launch(code: &super::code::HazardProgram, site: &super::code::Site) -> bool {
     let mut values = Vec::new();
     site.stmt.op.for_each_use(&mut |v| values.push(v));
@@ -268,7 +268,7 @@ fn ring_of(walk: &HazardInterpreter, first: usize, second: usize) -> Option<Stri
     names.find(|n| [first, second].iter().all(|&s| walk.code.sites[s].touches.iter().any(|t| is_ring(walk, t, n))))
 }
 
-/// Is one of them a part of the expression that the other one is?
+/// Whether one of them is a part of the expression that the other one is.
 fn within(a: &super::code::Site, b: &super::code::Site) -> bool {
     let (x, y) = (a.stmt.span, b.stmt.span);
     x.contains(y) || y.contains(x)

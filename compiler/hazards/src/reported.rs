@@ -68,7 +68,7 @@ impl Told {
         self.keys.is_empty()
     }
 
-    /// Is the phase of a barrier told to be wrong on which this pair of pipes relies?
+    /// Whether a barrier between these two pipes is told to have the wrong phase: the pair relies on it.
     fn phase(&self, kernel: &Kernel, a: Pipe, b: Pipe) -> bool {
         let between = |e: &&Event| {
             let data = &kernel.events[**e];
@@ -80,7 +80,8 @@ impl Told {
 }
 
 impl HazardInterpreter<'_> {
-    /// Was this told, or does it follow from what was? Of the faults of the events between two pipes the first is told.
+    /// Whether this was told, or follows from what was. Of the faults of the events between two pipes the first is
+    /// told.
     pub(super) fn is_told(&self, f: &Finding) -> bool {
         if self.told.is_empty() {
             return false;
@@ -133,22 +134,22 @@ impl HazardInterpreter<'_> {
         (data.from, data.to)
     }
 
-    /// Does a wait for the flag hold this pipe back? What the issuer waits for, all that it issues waits for.
+    /// Whether a wait for the flag holds this pipe back. What the issuer waits for, all that it issues waits for.
     pub(super) fn holds(&self, element: u32, pipe: Pipe) -> bool {
         [pipe, Pipe::S].contains(&self.ends(element).1)
     }
 
-    /// Has the author declared it, not a ring?
+    /// Whether the author has declared it, not a ring.
     pub(super) fn is_author(&self, element: u32) -> bool {
         self.code.kernel.events[self.carried.elements[element as usize].0].purpose == Purpose::Author
     }
 
-    /// Does anything run on the pipe?
+    /// Whether anything runs on the pipe.
     pub(super) fn has_pipe(&self, pipe: Pipe) -> bool {
         self.carried.streams.iter().any(|s| s.pipe == pipe)
     }
 
-    /// Is the one about an event between the pipes of the other, which is a pair of accesses?
+    /// Whether `cause` is about an event between the pipes of `pair`, a race of two accesses.
     pub(super) fn explains(&self, cause: &Finding, pair: &Finding) -> bool {
         let (Some(element), Some((other, _)), HazardFault::Race { .. }) = (cause.element, &pair.other, &pair.fault)
         else {
@@ -168,7 +169,7 @@ impl HazardInterpreter<'_> {
         behind.then(|| site.path.split_last().map_or(&site.path[..0], |(_, region)| region))
     }
 
-    /// Does no event order the stream with anything?
+    /// Whether no event orders the stream with anything.
     fn is_lonely(&self, stream: usize) -> bool {
         let mut sites = self.code.sites.iter().enumerate();
         !sites.any(|(n, s)| {
@@ -177,7 +178,7 @@ impl HazardInterpreter<'_> {
         })
     }
 
-    /// Could this stream wait for the flag? Where it is waited for at all, that is by its role.
+    /// Whether this stream could wait for the flag. Where it is waited for at all, that is by its role.
     pub(super) fn may_wait(&self, element: u32, stream: usize) -> bool {
         let (event, _) = self.carried.elements[element as usize];
         let s = self.carried.streams[stream];

@@ -40,7 +40,7 @@ pub(super) struct HazardState {
     pub(super) order: Order,
     /// Numbers are given, and this is what is known beside them.
     pub(super) concrete: Option<Concrete>,
-    /// With numbers: were assumptions made that may not hold together?
+    /// With numbers, whether assumptions were made that may not hold together.
     pub(super) unsure: bool,
     /// Iterations of each loop so far. For messages; not part of what matters.
     pub(super) at: Rc<[i64]>,

@@ -21,7 +21,7 @@ pub(super) enum TouchKind {
 }
 
 impl TouchKind {
-    /// Do two accesses of common bytes need an order?
+    /// Whether two accesses of common bytes need an order.
     pub(super) fn conflicts(self, other: TouchKind) -> bool {
         match (self, other) {
             (TouchKind::Read, TouchKind::Read) => false,
@@ -30,7 +30,7 @@ impl TouchKind {
         }
     }
 
-    /// Whatever conflicts with `other`, does it conflict with this one too?
+    /// Whether whatever conflicts with `other` conflicts with this one too.
     pub(super) fn covers(self, other: TouchKind) -> bool {
         self == TouchKind::Write || self == other
     }

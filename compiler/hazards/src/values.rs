@@ -168,7 +168,7 @@ fn narrow(ty: Ty) -> bool {
     ptoc_ir::scalar::is_int(ty) && ptoc_ir::scalar::width(ty) <= 32 || ty == Ty::BOOL
 }
 
-/// Does nothing in the region write the tensor?
+/// Whether nothing in the region writes the tensor.
 pub(super) fn only_read(used: &EntitySet<Value>, region: &Region, tensor: TensorId) -> bool {
     region.iter().all(|stmt| {
         let mut touches = touches(stmt, used).into_iter();
@@ -181,8 +181,8 @@ pub(super) fn only_read(used: &EntitySet<Value>, region: &Region, tensor: Tensor
     })
 }
 
-/// `j * k + min(d - j * k, k) == d`: is tile j the last one? As `j` is less than `bound = (d + k - 1) / k`, that is
-/// `bound <= j + 1`, which says how far it is from the end of its loop.
+/// `j * k + min(d - j * k, k) == d` as the condition that tile j is the last one. As `j` is less than
+/// `bound = (d + k - 1) / k`, that is `bound <= j + 1`, which says how far it is from the end of its loop.
 fn last_tile(code: &HazardProgram, a: Value, b: Value) -> Option<Def> {
     let tile = |end: Value, all: Value| {
         let Def::Binary(BinOp::Add, p, q) = code.defs[end] else { return None };

@@ -103,7 +103,7 @@ impl BlockCost {
         BlockCost { span: kernel.span, once, turns }
     }
 
-    /// Does any pipe do anything?
+    /// Whether no pipe does anything.
     pub fn is_empty(&self) -> bool {
         self.once.is_empty() && self.turns.is_empty()
     }

@@ -155,7 +155,7 @@ pub(super) fn chosen(a: &Matrix, index: &Matrix) -> Matrix {
     })
 }
 
-/// Does `small` lie within `large`?
+/// Whether `small` lies within `large`.
 fn within(small: &Matrix, large: &Matrix) -> bool {
     small.rows <= large.rows && small.cols <= large.cols
 }

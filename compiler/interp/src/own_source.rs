@@ -37,7 +37,7 @@ impl<'k> Machine<'k, '_> {
         Ok(())
     }
 
-    /// Have the valid parts of two windows a byte in common?
+    /// Whether the valid parts of two windows have a byte in common.
     fn meet(&self, a: &BoundWindow, b: &BoundWindow) -> bool {
         let same = self.tiles.home(&a.slot).meets(&self.tiles.home(&b.slot));
         let bytes = |w: &BoundWindow| {

@@ -54,7 +54,7 @@ pub(super) struct Tensor {
     users: Vec<Users>,
     /// How an array lies in it, where that is not its C order.
     storage: Option<Storage>,
-    /// Per element: does the array have it? `None` if it fills all.
+    /// Per element, whether the array has it. `None` if it fills all.
     members: Option<Vec<bool>>,
 }
 
@@ -88,7 +88,7 @@ impl Tensor {
         Tensor { members: storage.members(), storage: Some(storage.clone()), ..self }
     }
 
-    /// Do all of these bytes belong to elements?
+    /// Whether all of these bytes belong to elements.
     fn is_inside(&self, bytes: &Range<usize>) -> bool {
         let size = self.dtype.size();
         let Some(members) = &self.members else { return true };

@@ -150,7 +150,7 @@ impl Tiles {
         left.is_some()
     }
 
-    /// Could so many bytes be allocated?
+    /// Whether so many bytes could be allocated.
     pub fn has(&self, bytes: u64) -> bool {
         bytes <= self.left
     }

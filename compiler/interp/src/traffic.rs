@@ -16,7 +16,7 @@ pub(crate) enum Home {
 }
 
 impl Home {
-    /// May bytes of one be bytes of the other?
+    /// Whether bytes of one may be bytes of the other.
     pub fn meets(&self, other: &Home) -> bool {
         let overlap = |a: &Range<u64>, b: &Range<u64>| a.start < b.end && b.start < a.end;
         match (self, other) {

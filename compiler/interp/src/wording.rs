@@ -79,7 +79,7 @@ pub(crate) fn bad_address(kernel: &Kernel, tile: Tile, addr: i64, capacity: Opti
 /// TASSIGN's alignment, the same in every memory.
 pub(crate) const ALIGN: i64 = 32;
 
-/// Does a tile of that type fit at this address?
+/// Whether this address is aligned and a tile of that type fits there.
 pub(crate) fn is_address(ty: TileType, addr: i64, capacity: Option<u64>) -> bool {
     let end = u64::try_from(addr).ok().and_then(|a| a.checked_add(ty.bytes()));
     end.is_some_and(|end| capacity.is_none_or(|c| end <= c)) && addr % ALIGN == 0
@@ -96,7 +96,7 @@ pub(crate) fn too_large(kernel: &Kernel, tile: Tile, limit: u64) -> Words {
     (codes::TRAP_MEMORY_LIMIT, format!("tile {name} needs more memory than the limit of {limit} bytes leaves"))
 }
 
-/// Is the valid part of a window inside? Its start and its extents.
+/// Checks that the valid part of a window is inside its tile: its start and its extents.
 pub(crate) fn window(kernel: &Kernel, t: &TileRef, origin: (i64, i64), valid: (i64, i64)) -> Result<(), Words> {
     let ty = &kernel.tiles[t.tile].ty;
     let axes = [("rows", origin.0, valid.0, t.rows, ty.rows), ("columns", origin.1, valid.1, t.cols, ty.cols)];

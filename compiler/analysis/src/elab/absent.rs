@@ -8,7 +8,7 @@ use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_syntax::ast::*;
 
 impl Elaborator<'_> {
-    /// Does the launch leave this argument out? Its default, if it has one, is checked.
+    /// Whether the launch leaves this argument out. Its default, if it has one, is checked.
     pub(crate) fn is_absent(&mut self, p: &Param) -> ElabResult<bool> {
         let Some(default) = &p.default else { return Ok(false) };
         if !self.is_none(default) {

@@ -175,7 +175,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Are two tiles of different capacities known to have the same valid shape here?
+    /// Whether two tiles of different capacities are known to have the same valid shape here.
     fn same_valid(&mut self, a: &TileVal, b: &TileVal, at: Span) -> ElabResult<bool> {
         let (a, b) = (self.valid_of(a, at)?, self.valid_of(b, at)?);
         Ok(self.shapes_agree(a, b))

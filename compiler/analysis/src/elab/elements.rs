@@ -17,7 +17,7 @@ struct Element {
 }
 
 impl Elaborator<'_> {
-    /// Is `base[args]` an element of a tile that has a name, or of a part of one?
+    /// Whether `base[args]` is an element of a tile that has a name, or of a part of one.
     pub(super) fn is_element(&self, base: &Expr, args: &[Arg]) -> bool {
         args.len() == 2 && !args.iter().any(|a| matches!(&*a.value.kind, ExprKind::Hole)) && self.names_tile(base)
     }

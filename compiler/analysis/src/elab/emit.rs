@@ -188,7 +188,7 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    /// Does an inequality follow from what is known here? Once the steps of the file are spent, few are taken.
+    /// Whether an inequality follows from what is known here. Once the steps of the file are spent, few are taken.
     pub fn proves(&self, claim: impl FnOnce(&Prover<'_>) -> bool) -> bool {
         let account = self.bindings.steps.as_ref().map(|steps| steps.account(Analysis::Lowering));
         let short = account.filter(|a| a.left() == 0);

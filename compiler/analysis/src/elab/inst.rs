@@ -506,7 +506,7 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    /// Is a load or store more than rows and columns at fixed distances?
+    /// Whether a load or store is more than rows and columns at fixed distances.
     fn is_nest(&self, id: InstrId, ops: &[Opnd]) -> bool {
         let (view, tile) = match (id.get().sem, ops) {
             (Sem::Load, [Opnd::Tile(t, _), Opnd::View(v, _)])
@@ -659,7 +659,7 @@ fn dtype_of(v: &Val) -> Option<DType> {
     }
 }
 
-/// Do tiles of these dtypes stand where the row wants them, if operand `k` is the one that is missing?
+/// Whether tiles of these dtypes stand where the row wants them if operand `k` is the one that is missing.
 fn without(target: &Target, id: InstrId, k: usize, given: &[Option<DType>]) -> bool {
     let Some(tuples) = ptoc_isa::allowed_tuples(target, id.get()) else { return true };
     let tiles: Vec<usize> = (0..id.get().written().len()).filter(|i| id.get().written()[*i].is_tile()).collect();

@@ -130,7 +130,7 @@ impl Elaborator<'_> {
         f(&self.cx).map_or_else(|e| Ok(Err(e)), |t| Ok(Ok(t)))
     }
 
-    /// Do the facts about values say `a <= b`?
+    /// Whether the facts about values prove `a <= b`.
     fn follows(&mut self, a: &Int, b: &Int, span: Span) -> bool {
         let (x, y) = (self.value_of(a, span), self.value_of(b, span));
         self.facts.le_certain(x, y, 0)

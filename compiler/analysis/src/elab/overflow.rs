@@ -119,7 +119,7 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    /// Does `x + c` (or `x - c`) fit 64 bits?
+    /// The condition that `x + c` (or `x - c`) fits 64 bits.
     fn moved_by(&mut self, x: Value, c: i64, up: bool, span: Span) -> Value {
         // Of the least number there is no opposite: x - MIN fits for negative x.
         let (op, bound) = match (up, c) {
@@ -145,7 +145,7 @@ impl Elaborator<'_> {
         self.b.compare(CmpOp::Ge, signs, zero, span)
     }
 
-    /// Does `x` times `c` fit 64 bits?
+    /// The condition that `x` times `c` fits 64 bits.
     fn within(&mut self, x: Value, c: i64, span: Span) -> Value {
         let (lo, hi) = match c {
             0 => (i64::MIN, i64::MAX),

@@ -258,7 +258,7 @@ impl Elaborator<'_> {
 
 /// A change of width.
 struct Scale {
-    /// To narrower elements?
+    /// Whether the recast is to narrower elements.
     finer: bool,
     /// How many narrow ones make a wide one.
     n: Value,

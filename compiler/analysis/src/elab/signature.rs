@@ -336,7 +336,7 @@ impl<'a> Elaborator<'a> {
         self.env.define(n.clone(), Binding::Let(Val::Scalar(v)), e.span);
     }
 
-    /// Is `n` a constant of the module? Other items are no extents, so a dimension may have their name.
+    /// Whether `n` is a constant of the module. Other items are no extents, so a dimension may have their name.
     pub(crate) fn names_constant(&self, n: &Name) -> bool {
         let item = self.modules.get(self.module).scope.get(n);
         item.is_some_and(|id| matches!(self.modules.item(*id).kind, ItemKind::Const(_)))

@@ -259,7 +259,7 @@ impl Elaborator<'_> {
         self.declared.get(&tensor).map_or(0, |v| v.modes.len())
     }
 
-    /// Does the buffer hold the array in C order?
+    /// Whether the buffer holds the array in C order.
     pub(super) fn is_row_major(&self, tensor: TensorId) -> bool {
         let shape = &self.b.kernel().tensors[tensor].shape;
         self.declared

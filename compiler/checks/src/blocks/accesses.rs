@@ -20,7 +20,8 @@ pub(super) enum AccessKind {
 }
 
 impl AccessKind {
-    /// Is an element that one block uses so and another one so a race? All but two reads, and two atomic updates.
+    /// Whether two blocks' accesses of these kinds to one element are a race: all but two reads, and two atomic
+    /// updates.
     pub(super) fn races_with(self, other: AccessKind) -> bool {
         self != other || self == AccessKind::Write
     }
@@ -273,7 +274,7 @@ pub(super) fn views(inst: &Inst) -> impl Iterator<Item = (&ViewRef, AccessKind, 
     })
 }
 
-/// Does something in it end the loop, the iteration or the scope of this label?
+/// Whether something in it ends the loop, the iteration or the scope of this label.
 pub(super) fn leaves(region: &Region, label: Label) -> bool {
     region.iter().any(|s| {
         matches!(s.op, Op::Break(l) | Op::Continue(l) | Op::Leave(l) if l == label)

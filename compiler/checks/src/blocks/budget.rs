@@ -62,24 +62,25 @@ impl<'b> Steps<'b> {
         paid.is_ok()
     }
 
-    /// Has this kernel taken all that it may take?
+    /// Whether this kernel has spent all the steps that it may take.
     pub(super) fn are_spent(&self) -> bool {
         self.left.get() == 0
     }
 
-    /// May a question be asked?
+    /// Whether a question may be asked. If not, it counts as skipped.
     pub(super) fn begin(&self) -> bool {
         self.skipped.set(self.skipped.get() || self.are_spent());
         !self.are_spent()
     }
 
-    /// Is the answer to a question one of its own? Where all analyses together have taken what there is, nobody looked.
+    /// Whether the answer to a question counts. Where all analyses together have spent their steps, nobody looked, and
+    /// the question counts as skipped.
     pub(super) fn answered(&self) -> bool {
         self.skipped.set(self.skipped.get() || self.nothing.get());
         !self.nothing.get()
     }
 
-    /// Was something not looked at?
+    /// Whether a question was skipped.
     pub(super) fn skipped(&self) -> bool {
         self.skipped.get()
     }

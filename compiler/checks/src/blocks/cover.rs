@@ -1,4 +1,4 @@
-//! Does every element of an `out` tensor have a store?
+//! Coverage of an `out` tensor: whether every element has a store.
 //!
 //! For any element x a block, iterations and a point of a window are chosen that write it, and it is proved that they
 //! exist. What is chosen follows from the digits: where a window begins at `T * i` and x lies `r` behind it, `i` is `x
@@ -65,7 +65,8 @@ enum Digits {
     One,
 }
 
-/// Do these stores together write every element of the tensor? Or which of them does not do what it should, and why?
+/// Proves that these stores together write every element of the tensor. The error tells which of them does not do what
+/// it should, and why.
 pub(super) fn cover<'k>(
     code: &KernelIndex<'k>,
     budget: &Steps<'_>,
@@ -366,7 +367,7 @@ struct Verified<'k, 'a> {
     why: Why,
 }
 
-/// Does the store write the element with these indices?
+/// Verifies that the store writes the element with these indices.
 fn verify<'k, 'a>(
     rest: &Rest<'k, 'a>,
     space: &mut Space<'k, 'a>,

@@ -1,4 +1,4 @@
-//! Do two blocks never use one element in ways that do not go together?
+//! Disjointness of blocks: whether no two of them use one element in ways that conflict.
 //!
 //! The two numbers of an element are taken apart into digits, the lowest first: `E = S * Q + R` with `0 <= R < S` on
 //! both sides, so that the elements are one only if the `R` and the `Q` are. What S may be is read off the terms: the

@@ -77,7 +77,7 @@ fn apart<'k>(code: &KernelIndex<'k>, budget: &Steps<'_>, read: &TensorAccess<'k>
     space.refutes(&claims)
 }
 
-/// Is every element of the nest another one?
+/// Whether no two points of the nest are the same element.
 fn apart_in_itself<'k>(
     code: &KernelIndex<'k>,
     budget: &Steps<'_>,

@@ -129,7 +129,7 @@ fn repairs(kernel: &Kernel, target: &Target, stores: &Stores, clash: &Clash, mut
 /// How an element is read that others update.
 const READ_ATOMICALLY: &str = "read it by an atomic update too: `atomic_add(.., 0)` gives the value at that moment";
 
-/// Is one element read there?
+/// Whether one element is read there.
 fn is_element(region: &[Stmt], span: Span) -> bool {
     region
         .iter()

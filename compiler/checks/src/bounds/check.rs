@@ -224,7 +224,7 @@ impl<'k> Checks<'k> {
         next
     }
 
-    /// Is it within [`FAR`]?
+    /// Adds the conditions that `v` is within [`FAR`] to `holds`.
     pub(super) fn near(&mut self, v: Value, holds: &mut Vec<Value>, span: Span, out: &mut Region) {
         let (low, high) = (self.constant(-FAR), self.constant(FAR));
         holds.push(self.compare(CmpOp::Ge, v, low, span, out));

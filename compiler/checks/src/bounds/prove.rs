@@ -45,12 +45,12 @@ impl<'f> Prover<'f> {
         bounds.len() == 2 && bounds.iter().zip([true, false]).all(|(b, low)| self.holds(&b.claim, low, !low))
     }
 
-    /// Does the bound hold by itself?
+    /// Whether the bound holds without the other end's.
     pub fn alone(&self, claim: &Claim) -> bool {
         self.holds(claim, true, true)
     }
 
-    /// Must definitions on either side be exact?
+    /// Whether the bound holds. `low` and `high` tell whether definitions on that side must be exact.
     fn holds(&self, claim: &Claim, low: bool, high: bool) -> bool {
         let ends = self.sum(&claim.high, high).zip(self.sum(&claim.low, low));
         let room = claim.swizzle.map_or(0, |s| s.room);

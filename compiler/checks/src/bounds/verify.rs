@@ -41,7 +41,7 @@ pub fn verify(kernel: &Kernel, target: &Target) -> Result<(), Vec<Diagnostic>> {
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// Which of these would have a check that intervals of variables prove?
+/// For each of these, whether its check would be one that intervals of variables prove.
 fn decided(kernel: &Kernel, open: &[Open]) -> Vec<bool> {
     if open.is_empty() {
         return Vec::new();

@@ -95,7 +95,7 @@ impl Entry {
         e
     }
 
-    /// Is the byte what `other` says only where it is what this one says?
+    /// Whether the byte is what `other` says only where it is what this one says.
     fn includes(&self, other: &Entry) -> bool {
         let of = |e: &Entry| (e.def, e.vague, e.ended, e.maybe);
         let same = of(self) == of(other);

@@ -42,7 +42,7 @@ pub(super) fn shared(kernel: &Kernel, constants: &Constants) -> Vec<Diagnostic> 
     out
 }
 
-/// May two different tiles, or two elements of one array, have a byte in common?
+/// Whether two different tiles, or two elements of one array, may have a byte in common.
 fn may_share(kernel: &Kernel, constants: &Constants, a: &TileRef, b: &TileRef) -> bool {
     let (x, y) = (&kernel.tiles[a.tile], &kernel.tiles[b.tile]);
     if a.tile == b.tile {

@@ -472,7 +472,7 @@ impl<'k> Families<'_, 'k> {
         Some(true)
     }
 
-    /// Does each of these hold in all iterations before one in which it does?
+    /// Whether there are conditions, and each of them holds in all iterations before one in which it does.
     fn falls(&self, conditions: &[Literal], index: SymbolicOffset, then: u32) -> bool {
         let numbers = &self.walk.numbers;
         !conditions.is_empty()

@@ -1,4 +1,4 @@
-//! Conditions on numbers as linear inequalities: do some of them contradict each other?
+//! Conditions on numbers as linear inequalities, and whether some of them contradict each other.
 //!
 //! Sums stay sums; what is no sum of symbols (a minimum, a quotient, a product of two symbols) is a symbol of the
 //! system, of which it is noted what is known of it: a minimum is one of its two sides and at most both, `q = a / n`
@@ -286,7 +286,7 @@ impl<'n> Linear<'n> {
         }
     }
 
-    /// Does the condition certainly turn out so?
+    /// Whether the condition certainly turns out as `holds` says.
     pub(super) fn follows(&mut self, facts: &Facts, condition: SymbolicOffset, holds: bool) -> bool {
         if let Some(known) = condition.constant() {
             return (known != 0) == holds;

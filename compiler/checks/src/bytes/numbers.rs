@@ -297,7 +297,7 @@ impl Numbers {
     }
 
     /// Where the checks of a prologue say that something of which nothing is known is some other number, it becomes
-    /// that number. Values that were computed with it are to be computed again. Was there one?
+    /// that number. Values that were computed with it are to be computed again. Returns whether there was one.
     pub(super) fn unify(&mut self, prologue: &[Stmt]) -> bool {
         let (mut known, mut any) = (Vec::new(), false);
         for stmt in prologue {
@@ -324,7 +324,7 @@ impl Numbers {
         any
     }
 
-    /// Is the number made of that symbol?
+    /// Whether the number is made of that symbol.
     pub(super) fn depends(&self, n: SymbolicOffset, symbol: SymbolicOffset) -> bool {
         symbol.base != 0 && self.contains(n.base, symbol.base)
     }
@@ -537,7 +537,7 @@ impl Numbers {
         self.is_block(n, start, path, &enough)
     }
 
-    /// Is `start = n * i` with `0 <= i < count`, for a count of this kind?
+    /// Whether `start = n * i` with `0 <= i < count`, for a count of this kind.
     fn is_block(&self, n: i64, start: SymbolicOffset, path: &[Literal], kind: &dyn Fn(SymbolicOffset) -> bool) -> bool {
         let size = SymbolicOffset::known(n);
         let i = match self.nodes[start.base as usize] {
@@ -558,7 +558,7 @@ impl Numbers {
             && below.any(|count| count.plus(i.offset).is_some_and(kind))
     }
 
-    /// Is `of` a multiple of `n`, and less than `n` more? Then that multiple is what it rounds down to.
+    /// Whether `of` is a multiple of `n` and less than `n` more. Then that multiple is what it rounds down to.
     fn rounds_up(&self, of: SymbolicOffset, n: i64) -> bool {
         self.multiples.contains(&(of.base, n)) && (0..n).contains(&of.offset)
     }
@@ -655,7 +655,7 @@ impl Numbers {
         SymbolicOffset { base, offset: 0 }
     }
 
-    /// Is the condition known where `path` holds?
+    /// The value of the condition where `path` holds; `None` if it is not known.
     pub(super) fn decide(&self, condition: SymbolicOffset, path: &[Literal]) -> Option<bool> {
         if let Some(n) = condition.constant() {
             return Some(n != 0);

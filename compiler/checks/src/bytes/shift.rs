@@ -82,7 +82,7 @@ impl Numbers {
         new.plus(n.offset)
     }
 
-    /// Can the condition be said with another number for a symbol?
+    /// Whether the condition can be said with another number for a symbol.
     pub(super) fn says(&mut self, l: Literal, with: Instead) -> bool {
         self.instead(SymbolicOffset { base: l.condition, offset: 0 }, with).is_some()
     }

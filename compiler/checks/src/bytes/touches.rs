@@ -111,7 +111,7 @@ fn axis(at: &Affine, extents: &[Value], constants: &Constants) -> Option<(Count,
     }
 }
 
-/// Is an element moved at every point of a nest?
+/// Whether an element is moved at every point of a nest.
 fn everywhere(copy: &Copy) -> bool {
     let found = |side: &tile::NestAccess| match side {
         tile::NestAccess::Tensor { tables, .. } => tables.iter().all(|t| t.oob != Oob::Zero),

@@ -81,7 +81,7 @@ impl WindowAxis {
         self.origin.constant().is_some() && self.valid.constant().is_some()
     }
 
-    /// Has no row or column a place in both?
+    /// Whether no row or column lies in both.
     fn apart(self, other: WindowAxis, numbers: &mut Numbers) -> bool {
         let before = |a: WindowAxis, b: WindowAxis, numbers: &mut Numbers| match a.origin.base == b.origin.base {
             true => a.origin.offset.saturating_add(a.length()) <= b.origin.offset,
@@ -96,7 +96,7 @@ impl WindowAxis {
             || (single && numbers.differ(self.origin, other.origin))
     }
 
-    /// Does every row or column of `inner` lie in this one, where `path` holds? No window begins before its tile.
+    /// Whether every row or column of `inner` lies in this one where `path` holds. No window begins before its tile.
     fn covers(self, inner: WindowAxis, numbers: &Numbers, path: &[Literal]) -> bool {
         if self.origin == inner.origin && self.valid == inner.valid {
             return true;
@@ -287,21 +287,21 @@ impl Keys {
         }
     }
 
-    /// Have two windows of one tile no row or no column in common?
+    /// Whether two windows of one tile have no row or no column in common.
     pub(super) fn apart(&self, a: Key, b: Key, numbers: &mut Numbers) -> bool {
         let (a, b) = (&self.all[a.0 as usize], &self.all[b.0 as usize]);
         a.row.apart(b.row, numbers) || a.col.apart(b.col, numbers)
     }
 
-    /// Does every element of `inner` lie in `outer`?
+    /// Whether every element of `inner` lies in `outer`.
     pub(super) fn covers(&self, outer: Key, inner: Key, numbers: &Numbers, path: &[Literal]) -> bool {
         let (o, i) = (&self.all[outer.0 as usize], &self.all[inner.0 as usize]);
         let within = |o: WindowAxis, i: WindowAxis| o.covers(i, numbers, path);
         outer == inner || (o.start == i.start && o.shape == i.shape && within(o.row, i.row) && within(o.col, i.col))
     }
 
-    /// Is every element of `inner` that has a byte of `outer`'s certainly written through `outer`? Where rows or
-    /// columns of that are constants, such a byte is in them.
+    /// Whether every element of `inner` that has a byte of `outer`'s is certainly written through `outer`. Where rows
+    /// or columns of that are constants, such a byte is in them.
     pub(super) fn has(&self, outer: Key, inner: Key, numbers: &Numbers, path: &[Literal]) -> bool {
         let (o, i) = (&self.all[outer.0 as usize], &self.all[inner.0 as usize]);
         let within = |o: WindowAxis, i: WindowAxis| {

@@ -1,4 +1,4 @@
-//! Coverage proof: is each element that a read may touch in a family that is written before it?
+//! Coverage proof: whether each element that a read may touch is in a family that is written before it.
 //!
 //! The element has a symbol for its row and one for its column. A family has it if its parameters have values with
 //! which the conditions hold and the window has the element. Such values are found by solving what the window begins
@@ -29,7 +29,7 @@ const INDEX: Ty = Ty::Index;
 /// What has to hold for an element to be in a family.
 type Conditions = Vec<(SymbolicOffset, bool)>;
 
-/// Is all that is read written before? `None` if no steps are left.
+/// Whether all that is read is written before. `None` if no steps are left.
 pub(super) fn covered(numbers: &mut Numbers, read: &Read, shape: (u32, u32), account: Account<'_>) -> Option<bool> {
     let element = [numbers.symbol(), numbers.symbol()];
     let mut window: Conditions = Vec::new();

@@ -53,7 +53,7 @@ pub trait FixContext {
     /// The innermost statement of the kernel's own text that contains `span`.
     fn statement(&self, span: Span) -> Option<Statement>;
 
-    /// Is what stands at `value` the one with which `let` introduces the name at `name`?
+    /// Whether the value at `value` is the one with which `let` introduces the name at `name`.
     fn introduces(&self, name: Span, value: Span) -> bool;
 }
 

@@ -28,7 +28,7 @@ struct Trial {
     extents: Vec<(Loc, Option<u64>)>,
     /// Every memory holds its tiles.
     fits: bool,
-    /// On every other target too?
+    /// Whether every memory of every other target holds its tiles too.
     everywhere: bool,
 }
 

@@ -234,7 +234,7 @@ impl<'k> InitAnalysis<'k> {
         }
     }
 
-    /// Is the condition known in the iterations that are looked at?
+    /// The value of the condition in the iterations that are looked at; `None` if it is not known.
     fn decide(&self, cond: Value) -> Option<bool> {
         if let Some(inner) = self.facts.nots[cond] {
             return self.decide(inner).map(|b| !b);

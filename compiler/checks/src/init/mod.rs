@@ -195,8 +195,8 @@ pub fn check_within(kernel: &mut Kernel, budget: &Budget) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// Is the first read certainly of something unwritten? Either every visit finds it so, or there is a loop such that its
-/// first iteration always comes here, and finds it so whatever the loops around do.
+/// Whether the first read is certainly of something unwritten: either every visit finds it so, or there is a loop such
+/// that its first iteration always comes here, and finds it so whatever the loops around do.
 fn certain(visits: &[Visit]) -> bool {
     if visits.is_empty() {
         return false;

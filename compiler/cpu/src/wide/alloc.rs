@@ -328,7 +328,7 @@ impl SectionAllocator<'_> {
         to
     }
 
-    /// May an operand be read from memory?
+    /// The home of an operand that may be read from memory.
     fn memory(&self, op: VOp, reg: VReg, kept: &[VReg]) -> Option<Home> {
         if self.found(reg).is_some() || self.serves_others(reg, kept) {
             return None;

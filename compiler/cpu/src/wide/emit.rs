@@ -253,7 +253,7 @@ impl Emitter<'_> {
         self.asm.branch(Code::Jne_rel32_64, leave);
     }
 
-    /// Is a whole vector at this place written past the caches?
+    /// Whether a whole vector at this place is written past the caches.
     fn is_non_temporal(&self, place: Option<MemOperand>) -> bool {
         let bytes = self.isa.bytes();
         matches!(place, Some(MemOperand::Pointer { pointer: n @ 0..64, disp, scale: 4 })

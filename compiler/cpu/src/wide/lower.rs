@@ -262,7 +262,7 @@ impl Lower {
         self.imm(VOp::ShrUBy, &[mask], 31)
     }
 
-    /// Is an f32 a number?
+    /// The mask of the lanes whose f32 is a number, not NaN.
     pub(crate) fn ordered(&mut self, a: VReg) -> VReg {
         self.test_float(FloatTest::Ordered, a, a)
     }

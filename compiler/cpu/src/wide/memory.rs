@@ -69,7 +69,7 @@ impl Lower {
         self.extended(true, mask)
     }
 
-    /// Is an access of neighbouring elements one instruction?
+    /// The place of an access of neighbouring elements, if it is one instruction.
     fn direct(&self, access: &LaneAccess, ty: MemTy) -> Option<MemOperand> {
         let size = ty.size();
         let disp = i32::try_from(access.disp).ok()?;

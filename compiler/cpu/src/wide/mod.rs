@@ -55,7 +55,7 @@ impl Isa {
         }
     }
 
-    /// Does the machine at hand have it?
+    /// Whether the machine at hand supports it.
     pub(crate) fn here(self) -> bool {
         #[cfg(all(target_arch = "x86_64", not(windows)))]
         {

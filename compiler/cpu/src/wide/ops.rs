@@ -40,7 +40,7 @@ impl Info {
         }
     }
 
-    /// May the last operand be a whole vector in memory (AVX2)?
+    /// Whether the last operand may be a whole vector in memory (AVX2).
     pub(crate) fn reads_vector(&self) -> bool {
         let compares = matches!(
             self.vex,

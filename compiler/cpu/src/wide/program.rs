@@ -84,9 +84,9 @@ pub(crate) struct Copy {
     pub(crate) size: u8,
     /// Area 1 holds offsets (eight bytes a lane).
     pub(crate) gather: bool,
-    /// To memory?
+    /// Whether it goes to memory, not from it.
     pub(crate) store: bool,
-    /// Only the lanes of the tail?
+    /// Whether it is for the lanes of the tail alone.
     pub(crate) tail: bool,
 }
 
@@ -224,7 +224,7 @@ impl NestProgram {
         self.homed(Home::Table(n as u32))
     }
 
-    /// Is a pointer used for more than what all lanes share?
+    /// Whether a pointer is used for more than what all lanes share.
     pub(crate) fn steps_through(&self, n: u32) -> bool {
         self.main.iter().chain(&self.tail).any(|ins| {
             matches!(ins.place, Some(MemOperand::Pointer { pointer, .. } | MemOperand::Partials { pointer })

@@ -61,12 +61,12 @@ pub(crate) fn turn(program: &mut NestProgram, count: Option<i64>) -> Option<Turn
     interleaved(program, most).or_else(|| summed(program).filter(|turn| turn.lanes <= most))
 }
 
-/// Is an instruction the same some lanes further on, but for its place?
+/// Whether an instruction is the same some lanes further on, but for its place.
 fn repeats(ins: &Ins) -> bool {
     matches!(ins.action, Action::Vector(_)) && !matches!(ins.place, Some(MemOperand::Area { .. }))
 }
 
-/// Is an instruction's place one of a row of partials?
+/// The pointer of an instruction's place, if that is one of a row of partials.
 fn partials(ins: &Ins) -> Option<u32> {
     if let Some(MemOperand::Partials { pointer }) = ins.place { Some(pointer) } else { None }
 }

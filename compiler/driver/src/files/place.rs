@@ -50,7 +50,7 @@ impl PathTarget {
         Err(io::Error::other("its links lead in a circle"))
     }
 
-    /// Is it a file of bytes, or could one be made there, and no device, pipe or directory?
+    /// Whether it is a file of bytes, or one could be made there, and no device, pipe or directory.
     pub fn is_plain(&self) -> bool {
         self.known.as_ref().is_none_or(Metadata::is_file)
     }

@@ -195,7 +195,7 @@ mod end {
         }
     }
 
-    /// Is a signal ignored by this process?
+    /// Whether a signal is ignored by this process.
     #[cfg(unix)]
     fn is_ignored(signal: libc::c_int) -> bool {
         let mut action = std::mem::MaybeUninit::<libc::sigaction>::uninit();

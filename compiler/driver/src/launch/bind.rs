@@ -102,7 +102,7 @@ fn conflict(name: &Name, old: &Bound, new: &Bound) -> Diagnostic {
     })
 }
 
-/// Does an array have another number of dimensions than its argument?
+/// Reports each array that has another number of dimensions than its argument. Returns whether there is one.
 fn check_ranks(session: &mut Session, unit: &CompilationUnit, entry: &EntryPoint<'_>, arrays: &Arrays) -> bool {
     let mut failed = false;
     for (param, array) in given(entry, arrays) {

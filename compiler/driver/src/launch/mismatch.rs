@@ -97,7 +97,7 @@ fn place(got: &Tensor, wrong: &[usize], all: usize) -> String {
     format!("exactly the block [{block}] differs")
 }
 
-/// Is the result of two equal modes what is expected, with the modes exchanged?
+/// Whether the result has two equal modes and is what is expected with the modes exchanged.
 fn turned(got: &Tensor, values: &[f64], want: &[f64]) -> bool {
     let &[n, m] = got.shape() else { return false };
     n == m && n > 1 && (0..n).all(|i| (0..n).all(|j| values[i * n + j] == want[j * n + i]))

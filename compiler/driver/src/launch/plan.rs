@@ -36,12 +36,12 @@ pub struct Argument {
 }
 
 impl Argument {
-    /// Does the launch give its contents?
+    /// Whether the launch gives its contents.
     pub fn is_input(&self) -> bool {
         self.dir != TensorDir::Out
     }
 
-    /// Does the launch produce its contents?
+    /// Whether the launch produces its contents.
     pub fn is_output(&self) -> bool {
         self.dir != TensorDir::In
     }

@@ -118,7 +118,7 @@ fn value(e: &Expr, dims: &IndexMap<Name, i64>) -> Option<i128> {
     }
 }
 
-/// Does a condition speak of the contents of tensors? As the analysis decides it.
+/// Whether a condition speaks of the contents of tensors, as the analysis decides it.
 pub(super) fn has_index(e: &Expr) -> bool {
     match &*e.kind {
         ExprKind::Index(..) => true,

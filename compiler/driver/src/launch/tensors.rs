@@ -90,13 +90,13 @@ impl PlannedLaunch {
         self.kernel.tensors[TensorId::from_u32(argument as u32)].dtype
     }
 
-    /// Has the launch a buffer for this argument?
+    /// Whether the launch has a buffer for this argument.
     fn has_buffer(&self, argument: usize) -> bool {
         let window = &self.windows[argument];
         self.storage[argument].is_some() || window.as_ref().is_some_and(|w| w.bytes.is_none())
     }
 
-    /// Is this tensor one of which the launch has elements in a buffer?
+    /// Whether the launch has elements of this tensor in a buffer.
     pub(crate) fn lays_out(&self, source: TensorSource) -> bool {
         (0..self.tensors.len()).any(|n| self.tensors[n] == source && self.has_buffer(n))
     }

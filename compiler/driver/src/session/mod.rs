@@ -130,7 +130,7 @@ impl Session {
         self.evaluation = Rc::new(Budget::of(EVALUATION));
     }
 
-    /// Since this was asked last, were there too few?
+    /// Whether there were too few since this was asked last.
     pub fn was_short(&mut self) -> bool {
         let evaluation = self.evaluation.was_short();
         self.budget.was_short() || evaluation

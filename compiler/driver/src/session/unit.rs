@@ -127,7 +127,7 @@ impl EntryPoint<'_> {
         }
     }
 
-    /// Is a bare name in a tensor's type a dimension?
+    /// Whether a bare name in a tensor's type is a dimension.
     pub fn is_dimension(&self, name: &Name, unit: &CompilationUnit) -> bool {
         let item = self.item;
         !(item.statics.iter().any(|s| s.name.name == *name) || item.params.iter().any(|p| p.name.name == *name))
@@ -164,7 +164,7 @@ impl EntryPoint<'_> {
     }
 }
 
-/// Does neither the module nor the language know a name?
+/// Whether neither the module nor the language knows a name.
 fn is_free(name: &Name, unit: &CompilationUnit, module: ModuleId) -> bool {
     !(unit.modules.get(module).scope.contains_key(name)
         || WORD_NAMES.contains(&name.as_str())

@@ -76,7 +76,7 @@ impl Tiling {
     }
 }
 
-/// May the product be large enough?
+/// Whether the product may be large enough.
 pub(crate) fn worthwhile(c: &Contract, intervals: &SecondaryMap<Reg, Interval>) -> bool {
     intervals[c.m].hi >= LEAST && intervals[c.n].hi >= LEAST
 }
@@ -98,7 +98,7 @@ fn products<'f>(module: &'f Module, spans: &[u64]) -> Vec<(&'f Contract, Interva
     all.into_iter().map(|c| (c, known[c.m], known[c.n])).collect()
 }
 
-/// Has the block a product that may be staged?
+/// Whether the module has a product that may be staged.
 pub(crate) fn any(module: &Module) -> bool {
     !products(module, &[]).is_empty()
 }
@@ -140,7 +140,7 @@ struct Operand {
 }
 
 impl Operand {
-    /// Are elements neighbours along k?
+    /// Whether elements are neighbours along k.
     fn deep(&self) -> bool {
         self.along_k == Stride::Const(i64::from(self.ty.size()))
     }
@@ -262,7 +262,7 @@ impl Emit<'_> {
         [row, col].map(|n| self.b.arith(Arith::MulLo, Type::U32, &[n.into(), Src::Imm(GROUP)]))
     }
 
-    /// Are vectors of both operands aligned? `None`: they are not, wherever they begin.
+    /// The predicate that vectors of both operands are aligned. `None`: they are not, wherever they begin.
     fn operands_aligned(&mut self, operands: &[Operand; 2]) -> Option<VReg> {
         let mut bits = LowBits::default();
         for o in operands {

@@ -81,7 +81,7 @@ impl Emit<'_> {
         self.b.push(Ptx::Bar(0), &[], &[]);
     }
 
-    /// Are groups of the result aligned, in all rows?
+    /// The predicate that groups of the result are aligned, in all rows.
     pub(super) fn group_aligned(&mut self, s: &Stage<'_, '_>, tile: &Tile) -> Option<VReg> {
         let c = s.p.c;
         let bytes = GROUP * u64::from(c.d_ty.size());

@@ -45,7 +45,7 @@ pub(super) fn knows(knowledge: &[u32], stamp: Stamp) -> bool {
     knowledge[stamp.stream as usize] >= stamp.clock
 }
 
-/// Is everything of `other` among what is complete?
+/// Whether everything of `other` is among what is complete.
 pub(super) fn knows_all(knowledge: &[u32], other: &[u32]) -> bool {
     knowledge.iter().zip(other).all(|(a, b)| a >= b)
 }
@@ -65,7 +65,7 @@ pub(super) struct Clocks {
     know: Vec<Vec<u32>>,
     /// By role: what is complete when anything starts that is issued from now on.
     issued: Vec<Vec<u32>>,
-    /// By pipe: may it start something before the one before it is done?
+    /// By pipe, whether it may start something before the one before it is done.
     loose: [bool; Pipe::ALL.len()],
 }
 

@@ -303,7 +303,7 @@ impl<'k> Machine<'k, '_> {
         if wrong { self.trap(codes::TRAP_EVENT_RANGE, format!("{what}, and here it is {value}")) } else { Ok(()) }
     }
 
-    /// A wait was stuck before: does this operation set what it waits for?
+    /// Applies an operation after a wait that was stuck, and notes the first one that sets what it waits for.
     fn after_stuck(&mut self, r: &mut Running<'k>, sync: &SyncOp, name: Name, value: i64, me: Queued, pipe: Pipe) {
         let (item, knowledge) = (me.item, me.knowledge.clone());
         match r.protocol.apply(sync, name, value, me) {

@@ -34,7 +34,7 @@ impl Loads {
         Loads { streams: (0..streams).map(|_| Vec::new()).collect() }
     }
 
-    /// Does anything count bytes?
+    /// Whether any barrier counts bytes.
     pub fn counted(&self) -> bool {
         !self.streams.is_empty()
     }

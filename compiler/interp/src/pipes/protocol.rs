@@ -166,7 +166,7 @@ impl Protocol {
         }
     }
 
-    /// Without any rule, once one is broken: would a wait for `parity` go through now?
+    /// Whether a wait for `parity` would go through now. No rule is asked, as one is broken already.
     pub fn would_pass(&self, name: Name, parity: u8) -> bool {
         match &self.events[name.event][name.element as usize] {
             EventState::Flag(flag) => flag.up.is_some(),
@@ -235,8 +235,8 @@ fn announced(by: &Queued) -> Knowledge {
 /// A phase of so many loose steps is looked through for all orders; beyond, what could go wrong counts as wrong.
 const MOST_LOOSE: usize = 12;
 
-/// Could a phase of these steps end before the last of them? All arrivals may be there, and whatever else has to be
-/// there with them, while the bytes happen to cancel out. Returns a step that would be late.
+/// A step that would be late, if a phase of these steps could end before the last of them. All arrivals may be there,
+/// and whatever else has to be there with them, while the bytes happen to cancel out.
 fn may_end_before(steps: &[EventOp]) -> Option<&EventOp> {
     let arrivals: Vec<&EventOp> = steps.iter().filter(|s| s.arrives).collect();
     let early = |s: &EventOp| s.arrives || arrivals.iter().any(|a| knows(&a.by.knowledge, s.by.stamp));

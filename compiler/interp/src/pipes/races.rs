@@ -45,8 +45,8 @@ pub(super) struct Histories {
 }
 
 impl Histories {
-    /// Is a use of bytes by something that knows `knowledge` ordered after all others? All uses of an instruction are
-    /// checked before one of them is noted: its write must not hide behind its own read.
+    /// Checks that a use of bytes by something that knows `knowledge` is ordered after all others. All uses of an
+    /// instruction are checked before one of them is noted: its write must not hide behind its own read.
     pub fn check(&self, touch: &TouchedBytes, mine: Use, knowledge: &[u32]) -> Result<(), Conflict> {
         let Some(cells) = self.spaces.get(&touch.space) else { return Ok(()) };
         let Range { start, end } = touch.bytes;

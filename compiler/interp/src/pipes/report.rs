@@ -16,7 +16,7 @@ pub(super) struct Stuck {
     pub name: Name,
     pub pending: Option<Pending>,
     pub item: u32,
-    /// What ends it later in program order, and does that come after the wait itself?
+    /// What ends it later in program order, and whether that comes after the wait itself.
     pub set: Option<(u32, bool)>,
 }
 

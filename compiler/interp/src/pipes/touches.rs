@@ -21,7 +21,7 @@ pub(crate) enum TouchKind {
 }
 
 impl TouchKind {
-    /// May two of them come in any order?
+    /// Whether two of them may come in any order.
     pub fn commutes(self, other: TouchKind) -> bool {
         match (self, other) {
             (TouchKind::Read, TouchKind::Read) => true,

@@ -118,7 +118,7 @@ impl<'s> Worker<'s> {
         Ok(())
     }
 
-    /// May all of the valid part be read?
+    /// Whether all of the valid part may be read.
     fn is_whole(&self, w: &BoundWindow<'_>) -> bool {
         let mut whole = true;
         w.slot.lines(w.part, &mut |line| whole = whole && self.tiles.may_read(&w.slot, line));

@@ -118,7 +118,7 @@ impl<'s> Worker<'s> {
         let ty = Ty::D(w.slot.ty.dtype);
         let whole = shape.iter().try_fold(1i64, |n, &e| n.checked_mul(e.max(0))).unwrap_or(i64::MAX);
         let len = if rows { shape.first().copied().unwrap_or(0) } else { whole };
-        // Do the elements follow each other?
+        // Whether the elements follow each other.
         let dense = !rows && follow(&shape, &strides);
         // Neighbours that were found, which are used at once.
         let mut open = ElementRun { start: 0, step: 1, count: 0 };
@@ -152,7 +152,7 @@ impl<'s> Worker<'s> {
         self.run(kind, tensor, None, open)
     }
 
-    /// Are all elements of a window inside its tensor?
+    /// Whether all elements of a window are inside its tensor.
     fn view_is_inside(&self, tensor: TensorId, offset: i64, shape: &[i64], strides: &[i64]) -> bool {
         let last = |(&extent, &stride): (&i64, &i64)| i128::from((extent - 1).max(0)) * i128::from(stride);
         let reach: Vec<i128> = shape.iter().zip(strides).map(last).collect();
@@ -200,7 +200,7 @@ impl<'s> Worker<'s> {
     }
 }
 
-/// Have the valid parts of two windows an element or a byte in common?
+/// Whether the valid parts of two windows have an element or a byte in common.
 fn meet(a: &BoundWindow<'_>, b: &BoundWindow<'_>) -> bool {
     match (a.slot.place, b.slot.place) {
         (TileStorage::Private(x, i), TileStorage::Private(y, j)) => {
@@ -221,7 +221,7 @@ fn meet(a: &BoundWindow<'_>, b: &BoundWindow<'_>) -> bool {
     }
 }
 
-/// Does the last index of such a view move by one element, and each other one by all that it contains?
+/// Whether the last index of such a view moves by one element, and each other one by all that it contains.
 fn follow(shape: &[i64], strides: &[i64]) -> bool {
     let mut size = 1i64;
     shape.iter().zip(strides).rev().all(|(&extent, &stride)| {

@@ -565,7 +565,7 @@ fn origin(w: &BoundWindow<'_>) -> (usize, usize) {
     (w.part.row, w.part.col)
 }
 
-/// Do the places move evenly along every axis?
+/// Whether the places move evenly along every axis.
 fn even(side: &BoundSide<'_>) -> bool {
     match side {
         BoundSide::Tile { w, .. } => w.slot.steps().is_some(),

@@ -24,7 +24,7 @@ pub fn sites(kernel: &Kernel) -> Vec<&Stmt> {
     out
 }
 
-/// Does the statement touch memory, or say where a tile is?
+/// Whether the statement touches memory, or says where a tile is.
 fn is_watched(op: &Op) -> bool {
     match op {
         Op::Load { .. }

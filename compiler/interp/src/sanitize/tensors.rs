@@ -92,14 +92,14 @@ impl Users {
     }
 }
 
-/// Does another block use one of these grains? Rows have none but in wrong programs, so they are looked at without a
-/// branch for each.
+/// Whether another block uses one of these grains. Rows have none but in wrong programs, so they are looked at without
+/// a branch for each.
 fn is_shared(marks: &[u32], of: &Range<usize>, me: u32) -> bool {
     let row = marks.get(of.clone()).unwrap_or_default();
     row.iter().fold(false, |any, &user| any | ((user != 0) & (user != me)))
 }
 
-/// Does another block use the grain?
+/// The race with another block that uses the grain, if there is one.
 fn race(marks: &[u32], grain: usize, me: u32) -> Option<TensorFault> {
     let user = *marks.get(grain)?;
     (user != 0 && user != me).then(|| TensorFault::Race(if user == MANY { MANY } else { user - 1 }))
@@ -122,7 +122,7 @@ pub(super) struct Tensor {
     shards: Vec<Mutex<Users>>,
     /// How an array lies in it, where that is not its C order.
     storage: Option<Storage>,
-    /// Per element: does the array have it? `None` if it fills all.
+    /// Per element, whether the array has it. `None` if it fills all.
     members: Option<Vec<bool>>,
 }
 
@@ -159,7 +159,7 @@ impl Tensor {
         }
     }
 
-    /// Does nobody write it, and does an array fill it?
+    /// Whether nobody writes it, and an array fills it.
     pub fn is_constant(&self) -> bool {
         self.dir == TensorDir::In && self.members.is_none()
     }

@@ -261,7 +261,7 @@ impl<'k> Tiles<'k> {
         FIRST_TYPE + at as u16
     }
 
-    /// May all elements of the line be read?
+    /// Whether all elements of the line may be read.
     pub fn may_read(&self, slot: &Slot<'_>, line: StridedElements) -> bool {
         match slot.place {
             TileStorage::Private(tile, first) => {

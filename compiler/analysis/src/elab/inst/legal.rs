@@ -232,7 +232,7 @@ impl Elaborator<'_> {
         to.iter().find(|to| self.leads(from.loc.into(), **to, from.dtype)).copied()
     }
 
-    /// Does a way lead there?
+    /// Whether a path of moves leads from one memory to the other for this dtype.
     pub(in crate::elab) fn leads(&self, from: MemorySpace, to: Loc, dtype: DType) -> bool {
         ptoc_isa::shortest_path(self.target, from, to, dtype).is_some()
     }

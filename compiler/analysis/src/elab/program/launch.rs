@@ -293,7 +293,7 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    /// Is `n` a value in the kernel's signature, and no dimension?
+    /// Whether `n` is a value in the kernel's signature, and no dimension.
     fn names_value(&self, kernel: ItemId, n: &Name) -> bool {
         let constant = self.modules.get(kernel.module).scope.contains_key(n);
         constant
@@ -376,7 +376,7 @@ fn axes(ty: &Expr, is_value: impl Fn(&Name) -> bool) -> Option<Vec<&Expr>> {
     }
 }
 
-/// Does nothing in it belong to the elaboration that made it?
+/// Whether nothing in it belongs to the elaboration that made it.
 fn is_static(a: &ptoc_layout::Value) -> bool {
     use ptoc_layout::Value as V;
     match a {

@@ -24,7 +24,7 @@ pub(super) struct Passed {
 }
 
 impl Passed {
-    /// Have both an element in common? `len` is the number of the tensor's elements.
+    /// Whether both have an element in common. `len` is the number of the tensor's elements.
     pub fn meets(&self, other: &Passed, len: u64) -> bool {
         if self.source != other.source {
             return false;
@@ -75,7 +75,7 @@ impl Written {
         if elements.contains(&false) { Written::Some(elements) } else { Written::Whole }
     }
 
-    /// Has this element a value?
+    /// Whether this element has a value.
     pub fn has(&self, element: usize) -> bool {
         match self {
             Written::Whole => true,

@@ -131,7 +131,7 @@ impl Elaborator<'_> {
         Ok(pipe)
     }
 
-    /// Does any instruction of the target run on `pipe`?
+    /// Whether any instruction of the target runs on `pipe`.
     fn has_pipe(&self, pipe: Pipe) -> bool {
         let has = |l: Loc| self.target.capacity(l) > 0;
         match pipe {

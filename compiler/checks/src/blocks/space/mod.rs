@@ -224,7 +224,7 @@ impl<'k, 'a> Space<'k, 'a> {
         }
     }
 
-    /// Is the symbol the same in all blocks?
+    /// Whether the symbol is the same in all blocks.
     pub(in crate::blocks) fn is_launch(&self, s: Sym) -> bool {
         self.launch[s.0 as usize]
     }
@@ -552,7 +552,7 @@ impl<'k, 'a> Space<'k, 'a> {
             })
     }
 
-    /// Can the symbol certainly not be 0?
+    /// Whether the symbol is certainly not 0.
     fn without(&mut self, s: Sym) -> bool {
         self.replaced.push((s, number(0)));
         let refuted = self.refutes(&[Claim::Zero(Poly::symbol(s))]);
@@ -614,7 +614,7 @@ impl<'k, 'a> Space<'k, 'a> {
         (ways.len() <= WAYS).then_some(ways)
     }
 
-    /// Is a condition understood to the last part, so that its opposite is what its ways do not hold?
+    /// Whether a condition is understood to the last part, so that its opposite holds where none of its ways does.
     pub(in crate::blocks) fn is_whole(&self, cond: Value) -> bool {
         match self.code.defs.of(cond) {
             Some(Op::Const { .. }) => true,

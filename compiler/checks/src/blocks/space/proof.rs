@@ -15,7 +15,7 @@ const MANY: u64 = 128;
 const FACTORED: u32 = 2;
 
 impl Space<'_, '_> {
-    /// Does it certainly hold?
+    /// Whether the claim certainly holds.
     pub(in crate::blocks) fn proves(&mut self, claim: &Claim) -> bool {
         match claim {
             Claim::Least(f) => self.at_least_zero(f, FACTORED),
@@ -105,8 +105,8 @@ impl Space<'_, '_> {
         self.split(&system, &alternatives, NESTED)
     }
 
-    /// What has a symbol in common with the claims, directly or by other facts.
-    /// So many steps far, or all; and is that all?
+    /// The facts that have a symbol in common with the claims, directly or by other facts, at most `far` steps away.
+    /// Also whether these are all that there are.
     fn related(&self, claims: &[Claim], far: Option<u32>) -> (Related<'_>, bool) {
         let mut symbols: FxHashSet<Sym> = claims.iter().flat_map(|c| c.form().symbols()).collect();
         let mut facts: Vec<&Claim> = self.facts.iter().collect();

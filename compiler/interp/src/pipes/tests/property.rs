@@ -59,7 +59,7 @@ fn conflict(a: Op, b: Op) -> bool {
     }
 }
 
-/// In program order: does every wait find its flag, every set not, and is none left?
+/// Whether, in program order, every wait finds its flag up, every set finds it down, and none is left up.
 fn in_order(ops: &[Op]) -> bool {
     let mut up = 0u8;
     for op in ops {

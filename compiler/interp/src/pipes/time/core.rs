@@ -195,7 +195,7 @@ impl Core {
         moved
     }
 
-    /// Is all known that this depends on, and does it need no unit?
+    /// Whether all is known that this depends on, and it needs no unit.
     fn goes(&self, role: usize, step: &QueuedInst) -> bool {
         match step {
             QueuedInst::Scalar | QueuedInst::Work { .. } => false,
