@@ -37,7 +37,7 @@ pub fn typed(e: &Expr, operands: &[DType]) -> Option<DType> {
     }
 }
 
-/// Does the expression make elements of the first dtype out of the others?
+/// Whether the expression makes elements of the first dtype out of the others.
 pub fn fits(e: &Expr, operands: &[DType]) -> bool {
     operands.first().is_some_and(|d| typed(e, operands) == Some(working(*d)))
 }

@@ -59,7 +59,7 @@ impl Fixpipe {
         (self.window != FixpipeWindow::Whole).then_some(2 + self.quantised as usize)
     }
 
-    /// Does each column have a scale of its own?
+    /// Whether each column has a scale of its own.
     pub fn by_column(&self, row: &Instr) -> bool {
         self.quantised && row.operands[2].is_tile()
     }

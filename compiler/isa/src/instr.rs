@@ -142,7 +142,7 @@ impl Sem {
         }
     }
 
-    /// Do modes say how it converts?
+    /// Whether modes say how it converts.
     pub fn converts(self) -> bool {
         self.expr().is_some_and(|e| e.any(&|e| matches!(e, Expr::Convert(_, To::Mode))))
     }
@@ -194,8 +194,8 @@ impl OperandSpec {
         matches!(self.kind, OperandKind::Tile(_))
     }
 
-    /// May a tile in `loc` stand here on some target? Where PTO takes a tile in Vec, a unit in memory takes one in any
-    /// of its stores; what it reads may lie in the bank.
+    /// Whether a tile in `loc` may stand here on some target. Where PTO takes a tile in Vec, a unit in memory takes one
+    /// in any of its stores; what it reads may lie in the bank.
     pub fn takes(&self, loc: Loc) -> bool {
         let OperandKind::Tile(list) = self.kind else { return false };
         let of_unit = Loc::UNIT.contains(&loc) && (loc != Loc::Bank || self.role == Role::Src);
@@ -290,7 +290,7 @@ pub enum DTypeRule {
 }
 
 impl DTypeRule {
-    /// Does a target's instruction set have a list for rows of this kind?
+    /// Whether a target's instruction set has a list for rows of this kind.
     pub const fn is_listed(self) -> bool {
         matches!(self, DTypeRule::Same | DTypeRule::Pairs | DTypeRule::Mask | DTypeRule::Tuples)
     }
@@ -389,7 +389,7 @@ impl Instr {
         &self.operands[..self.operands.len() - usize::from(self.updates)]
     }
 
-    /// Does its index count the bytes of the source, and not its elements?
+    /// Whether its index counts the bytes of the source, and not its elements.
     pub fn counts_bytes(&self) -> bool {
         self.name == "TGATHERB"
     }
@@ -404,7 +404,7 @@ impl Instr {
         (0..self.operands.len()).filter(|&k| self.operands[k].role == Role::Src)
     }
 
-    /// Is one of the tiles that the author writes a source?
+    /// Whether one of the tiles that the author writes is a source.
     pub fn reads_tiles(&self) -> bool {
         self.written().iter().any(|o| o.is_tile() && o.role == Role::Src)
     }
@@ -414,7 +414,7 @@ impl Instr {
         self.written().iter().filter(|o| o.is_tile()).count()
     }
 
-    /// May it update what is in memory instead of overwriting it (`atomic = ..`)?
+    /// Whether it may update what is in memory instead of overwriting it (`atomic = ..`).
     pub fn updates_memory(&self) -> bool {
         self.sem.scatters() || self.pipe == PipeRule::Store && matches!(self.sem, Sem::Store | Sem::Fixpipe(_))
     }

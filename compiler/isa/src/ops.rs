@@ -234,7 +234,7 @@ named_enum! {
 }
 
 impl AtomicOp {
-    /// Does a row of these leave the same value whatever their order? Integers do; a sum of floats up to rounding.
+    /// Whether several of these leave the same value whatever their order. Integers do; a sum of floats up to rounding.
     pub fn commutes(self) -> bool {
         !matches!(self, AtomicOp::Exchange | AtomicOp::Cas)
     }

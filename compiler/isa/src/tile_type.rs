@@ -52,7 +52,8 @@ impl Loc {
     /// Those of a processing unit in the memory, which PTO does not have.
     pub const UNIT: [Loc; 5] = [Loc::Bank, Loc::GrfA, Loc::GrfB, Loc::Buf, Loc::Lanes];
 
-    /// Does what computes element by element read it? PTO's vector unit has one store, a unit in memory several.
+    /// Whether the unit that computes element by element reads it. PTO's vector unit has one store, a unit in memory
+    /// several.
     pub fn is_vector(self) -> bool {
         self == Loc::Vec || Loc::UNIT.contains(&self)
     }
@@ -82,7 +83,7 @@ impl Loc {
         Loc::ALL.into_iter().find(|l| l.name() == name)
     }
 
-    /// May a program see the bytes of one tile through another of a different type? (Vec and Mat.)
+    /// Whether a program may see the bytes of one tile through another of a different type. (Vec and Mat.)
     pub fn bytes_observable(self) -> bool {
         matches!(self, Loc::Vec | Loc::Mat)
     }

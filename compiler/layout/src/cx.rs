@@ -155,7 +155,7 @@ impl Cx {
         })
     }
 
-    /// Is `a <= b`?
+    /// Whether `a <= b`.
     pub fn le(&self, a: &Int, b: &Int) -> Truth {
         let difference = |a: &Int, b: &Int| b.sub(a).map(|d| self.normal(&d));
         let Ok(gap) = difference(a, b) else { return Truth::Unknown };

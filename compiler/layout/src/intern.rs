@@ -204,7 +204,7 @@ impl Entry {
         (0..self.rows).flat_map(move |r| (0..self.cols).map(move |c| ((r, c), self.offset(r, c))))
     }
 
-    /// Does each stride, from the smallest, step over all that the smaller ones reach? Then no two elements meet.
+    /// Whether each stride, from the smallest, steps over all that the smaller ones reach. Then no two elements meet.
     fn stacked(&self) -> bool {
         let mut leaves: Vec<(i64, i64)> = self.modes.iter().flatten().copied().filter(|&(s, _)| s > 1).collect();
         leaves.sort_by_key(|&(_, d)| d.unsigned_abs());

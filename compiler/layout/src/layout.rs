@@ -158,7 +158,7 @@ impl Layout {
         self.shape.leaves().into_iter().try_fold(Int::ONE, |n, s| n.mul(s))
     }
 
-    /// Are all extents and strides known now?
+    /// Whether all extents and strides are known now.
     pub fn is_static(&self) -> bool {
         self.leaves().iter().all(|(s, d)| s.as_const().is_some() && d.scale.as_const().is_some())
     }

@@ -128,7 +128,7 @@ impl Predicated {
         fit(&self.coords.eval(cx, index)?.coord(), self.bounds())
     }
 
-    /// Is the element at `index` there?
+    /// Whether the element at `index` is there.
     pub fn contains(&self, cx: &Cx, index: &IntTuple) -> Result<Truth> {
         let at = self.coordinate(cx, index)?;
         let mut answer = Truth::Yes;

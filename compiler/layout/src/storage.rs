@@ -202,7 +202,7 @@ impl Storage {
         self.len
     }
 
-    /// Has the buffer no elements?
+    /// Whether the buffer has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -315,7 +315,7 @@ impl Storage {
         Some(Overlap { first: coordinate(first), second: coordinate(last), place: place as u64 })
     }
 
-    /// Of each place in the buffer: is it an element's? `None` if all are.
+    /// For each place in the buffer, whether it is an element's. `None` if all are.
     pub fn members(&self) -> Option<Vec<bool>> {
         let mut reached = vec![false; self.len as usize];
         self.runs(|place, count| {

@@ -86,7 +86,7 @@ impl<T> Tuple<T> {
         })
     }
 
-    /// Same nesting?
+    /// Whether both have the same nesting.
     pub fn congruent<U>(&self, other: &Tuple<U>) -> bool {
         match (self, other) {
             (Tuple::Leaf(_), Tuple::Leaf(_)) => true,

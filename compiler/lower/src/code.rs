@@ -174,7 +174,7 @@ impl FunctionBuilder {
         dst
     }
 
-    /// Is `whole = a * b`, as far as is known?
+    /// Whether `whole = a * b`, as far as is known.
     pub(super) fn is_product(&self, whole: Reg, a: Reg, b: Reg) -> bool {
         let of = |r: Reg| self.terms.product(r, self.known(r));
         of(whole) == times(&of(a), &of(b))

@@ -93,7 +93,8 @@ impl<'k> Lower<'k> {
 
     // ---- products that are more than one instruction -------------------------------------------------------------
 
-    /// A statement that is part of a larger product, or that only fills what nothing reads. Is it dealt with?
+    /// Deals with a statement that is part of a larger product, or that only fills what nothing reads. Returns whether
+    /// it is one.
     pub(super) fn in_product(&mut self, op: &tile::Op) -> bool {
         let products = &self.products;
         if let tile::Op::For(f) = op

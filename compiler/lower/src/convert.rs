@@ -293,7 +293,7 @@ fn step(code: &mut FunctionBuilder, dtype: DType, a: Reg, ulp: i32) -> Reg {
     code.select(subnormal, tiny, normal)
 }
 
-/// Is the last place of a non-negative value odd?
+/// The condition that the last place of a non-negative value is odd.
 fn is_odd(code: &mut FunctionBuilder, dtype: DType, a: Reg, ulp: i32) -> Reg {
     let bits = code.cast(Cast::Bits, a, LTy::I32);
     let unit = code.i32(ulp);

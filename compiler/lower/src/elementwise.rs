@@ -65,7 +65,7 @@ impl Lower<'_> {
         });
     }
 
-    /// May the result of a pattern overwrite its own operands before they are read?
+    /// Whether the result of a pattern may overwrite its own operands before they are read.
     fn pattern_clash(&mut self, p: &Pattern<'_>) -> Clash {
         let OperandWindow::Tile(dst) = &p.dst else { return Clash::No };
         let tiles = p.srcs.iter().filter_map(|(src, read)| Some((src.tile()?, *read != Read::Whole)));

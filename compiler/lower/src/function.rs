@@ -18,7 +18,7 @@ impl Lower<'_> {
         fusion::dtype(self.kernel, place)
     }
 
-    /// Are the bits taken as they are? Of a chain, see [`copies`].
+    /// Whether the bits are taken as they are. Of a chain, see [`copies`].
     pub(super) fn keeps_bits(&self, p: &Pattern<'_>) -> bool {
         let same = |(src, _): &(OperandWindow<'_>, Read)| self.dtype(src) == self.dtype(&p.dst);
         copies(self.kernel, p) || (p.inst.instr.get().sem == Sem::Move && !p.inst.attrs.relu && p.srcs.iter().all(same))

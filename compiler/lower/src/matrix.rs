@@ -95,7 +95,7 @@ impl Matrix {
         self.cols == Stride::Const(i64::from(self.ty.size()))
     }
 
-    /// Do `cols` columns and then the next row follow each other evenly?
+    /// Whether `cols` columns and then the next row follow each other evenly.
     pub(super) fn flat(&self, cols: i64) -> bool {
         match (self.rows, self.cols) {
             (Stride::Const(r), Stride::Const(c)) => c.checked_mul(cols) == Some(r) && self.places.is_none(),
@@ -123,7 +123,7 @@ pub(super) fn scaled(code: &mut FunctionBuilder, index: Reg, stride: Stride) -> 
     }
 }
 
-/// Should lanes run along rows (down a column) rather than along columns?
+/// Whether lanes should run along rows (down a column) rather than along columns.
 fn lanes_down(code: &FunctionBuilder, rows: Reg, cols: Reg, dst: &Matrix, srcs: &[Matrix]) -> bool {
     match (code.known(rows), code.known(cols)) {
         (_, Some(1)) => return true,

@@ -283,8 +283,9 @@ impl Lower<'_> {
         }
     }
 
-    /// May an instruction that writes `dst` overwrite elements of `srcs` before it reads them? `at_once` says whether a
-    /// source is read at other indices than those that are written, so that the very same elements clash as well.
+    /// Whether an instruction that writes `dst` may overwrite elements of `srcs` before it reads them. `at_once` says
+    /// whether a source is read at other indices than those that are written, so that the very same elements clash as
+    /// well.
     pub(super) fn clash(&mut self, dst: &TileRef, srcs: &[(&TileRef, bool)]) -> Clash {
         let mut apart: Option<Reg> = None;
         for (src, other_indices) in srcs {

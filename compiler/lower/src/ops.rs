@@ -34,7 +34,7 @@ pub(super) fn kind(ty: Ty) -> Arithmetic {
     }
 }
 
-/// Does a register hold more than the type (so that results need narrowing)?
+/// The result `a` narrowed to the type, where a register holds more than that.
 pub(super) fn settle(code: &mut FunctionBuilder, ty: Ty, a: Reg) -> Reg {
     match ty {
         Ty::D(DType::F16) => code.un(U::RoundF16, a),

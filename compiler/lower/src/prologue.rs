@@ -9,7 +9,7 @@ struct Needs {
     vars: FxHashSet<Var>,
 }
 
-/// For each statement of the prologue: does the body depend on it? Checks belong to the launch alone.
+/// For each statement of the prologue, whether the body depends on it. Checks belong to the launch alone.
 pub(super) fn needed(kernel: &Kernel) -> Vec<bool> {
     let mut needs = Needs::default();
     kernel.body.iter().for_each(|s| needs.use_all(s));

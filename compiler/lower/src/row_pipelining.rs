@@ -110,7 +110,7 @@ fn addresses(op: &Op, found: &mut Vec<(Addr, bool)>) {
     }
 }
 
-/// Is it nothing but loops, lanes, reductions and scalars? `lanes`: within lanes.
+/// Whether it is nothing but loops, lanes, reductions and scalars. `lanes`: within lanes.
 fn plain(stmt: &Stmt, lanes: bool) -> bool {
     match &stmt.op {
         op if pure(op).is_some() => true,

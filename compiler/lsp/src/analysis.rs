@@ -60,7 +60,7 @@ impl Loaded {
         self.unit.file
     }
 
-    /// Is it, or does it import, this file?
+    /// Whether it is, or imports, this file.
     pub fn reads(&self, file: &Path) -> bool {
         let own = |f: &FileId| !self.sources.name(*f).starts_with('<');
         self.sources.files().filter(own).any(|f| self.place(f) == file)

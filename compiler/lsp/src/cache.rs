@@ -54,7 +54,7 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// With so many steps there, is the same found?
+    /// Whether the same is found with so many steps left.
     fn suffices(&self, left: [u64; 2]) -> bool {
         match self.short {
             true => self.had[0].min(self.most) == left[0].min(self.most) && self.had[1] == left[1],
@@ -241,7 +241,7 @@ impl Found {
         self.names.iter_mut().for_each(|n| f(&mut n.span));
     }
 
-    /// Does any of its sentences say the number of a line?
+    /// Whether any of its sentences says the number of a line.
     fn says_lines(&self) -> bool {
         let says = |text: &String| text.contains("line");
         self.diagnostics.iter().any(|d| {

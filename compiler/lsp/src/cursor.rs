@@ -137,7 +137,7 @@ impl<'a> Cursor<'a> {
         ptoc_syntax::next(file, &self.text[..self.word.start - self.base])
     }
 
-    /// Is the cursor in a block?
+    /// Whether the cursor is in a block.
     pub fn in_block(&self) -> bool {
         self.open().iter().any(|o| o.tok == Tok::LBrace)
     }
@@ -267,7 +267,7 @@ impl<'a> Cursor<'a> {
         open.iter().any(declares).then_some(if declares(inner) { place } else { Declared::Else })
     }
 
-    /// Is the name that a declaration gives?
+    /// Whether the name is the one that a declaration gives.
     fn declares(&self, at: usize) -> bool {
         let before = at.checked_sub(1).map(|b| self.tokens[b].0);
         // `fn` among static parameters declares no parameters.

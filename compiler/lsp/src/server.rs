@@ -149,7 +149,7 @@ impl Server {
         server
     }
 
-    /// Has the client asked for the end?
+    /// Whether the client has asked to shut down.
     pub fn is_shut(&self) -> bool {
         self.stage == SessionStage::Shut
     }
@@ -387,7 +387,7 @@ impl Server {
     }
 
     /// Takes over settings, and tells the user what is wrong with them, unless the ones before were wrong in the same
-    /// way. `ours`: they are said to this server alone. Are they others than before?
+    /// way. `ours`: they are said to this server alone. Returns whether they are others than before.
     fn configure(&mut self, value: &Value, ours: bool) -> bool {
         let (read, problems) = self.world.settings.read(value, ours);
         let before = std::mem::take(&mut self.wrong);

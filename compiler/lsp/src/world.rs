@@ -40,7 +40,7 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Is this very state analysed?
+    /// Whether this very state is analysed.
     pub fn is_analysed(&self) -> bool {
         self.analysis.as_ref().is_some_and(|a| a.whole)
     }

@@ -571,7 +571,7 @@ fn choice(name: &str) -> Option<&'static str> {
 /// Words for suggestions.
 pub const WORD_NAMES: &[&str] = &["index", "block", "inf", "nan", "none"];
 
-/// Can the word be called, as conversions and moves are?
+/// Whether the word can be called, as conversions and moves are.
 pub fn word_is_called(name: &str) -> bool {
     matches!(word(name), Some(Word::DType(_) | Word::Index | Word::Loc(_)))
 }

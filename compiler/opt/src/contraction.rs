@@ -446,7 +446,7 @@ impl<'k> Finder<'k> {
 }
 
 impl Products<'_> {
-    /// Does the statement only fill tiles that are gone?
+    /// Whether the statement only fills tiles that are gone.
     pub fn disappears(&self, op: &Op) -> bool {
         let to = load(op).map(|(t, _)| t).or_else(|| moved(op).map(|(t, _)| t));
         to.is_some_and(|t| self.gone.contains(&t.tile))

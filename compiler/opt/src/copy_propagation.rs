@@ -100,8 +100,8 @@ impl<'a> Propagation<'a> {
         f
     }
 
-    /// Are the uses of tiles those of the changed kernel, counted anew? Behind the last counted reader nobody looks for
-    /// another one.
+    /// Whether the uses of tiles are those of the changed kernel, counted anew. Behind the last counted reader nobody
+    /// looks for another one.
     fn counts_hold(&self, body: &Region) -> bool {
         let mut tiles = FxHashMap::default();
         count(self.kernel, body, &mut tiles, &mut FxHashMap::default());
@@ -168,7 +168,7 @@ impl<'a> Propagation<'a> {
         Some((view.tensor, from.tile, Inst { instr, operands, scratch: Vec::new(), attrs }))
     }
 
-    /// Has a window an element of its own for each one of a tile?
+    /// Whether a window has an element of its own for each one of a tile.
     fn apart(&self, view: &ViewRef, tile: &TileRef) -> bool {
         let number = |v| self.defs.number(v);
         match view.strides[..] {
@@ -195,7 +195,7 @@ impl<'a> Propagation<'a> {
         self.kernel.tiles[t.tile].ty.dtype
     }
 
-    /// May something else than the move read the elements of `t` where they are?
+    /// Whether something else than the move may read the elements of `t` where they are.
     fn readable(&self, t: &TileRef) -> bool {
         let loc = self.kernel.tiles[t.tile].ty.loc;
         t.element.is_none()
@@ -205,7 +205,7 @@ impl<'a> Propagation<'a> {
             && !self.products.gone.contains(&t.tile)
     }
 
-    /// Is the move one that a reader cannot tell from its source?
+    /// Whether a reader cannot tell the move's result from its source.
     fn same_elements(&self, to: &TileRef, from: &TileRef) -> bool {
         let (d, s) = (&self.kernel.tiles[to.tile], &self.kernel.tiles[from.tile]);
         let uses = self.tiles.get(&to.tile).copied().unwrap_or_default();
@@ -266,7 +266,7 @@ impl<'a> Propagation<'a> {
         Some(here)
     }
 
-    /// Can operand `k` of an instruction be any strided window with these elements?
+    /// Whether operand `k` of an instruction can be any strided window with these elements.
     fn takes(&self, op: &Op, inst: &Inst, k: usize, to: &TileRef, from: &TileRef) -> bool {
         let source = inst_operands(inst).nth(k).is_some_and(|(access, _)| access == AccessMode::Read);
         if let Some((p, _)) = product(op) {
@@ -280,7 +280,7 @@ impl<'a> Propagation<'a> {
         source && Pattern::with_folds(inst).is_some()
     }
 
-    /// May something in these statements write to the bytes of a tile?
+    /// Whether something in these statements may write to the bytes of a tile.
     fn written(&self, stmts: &[Stmt], t: &TileRef) -> bool {
         stmts.iter().any(|s| {
             let own = tile_accesses(self.kernel, s);

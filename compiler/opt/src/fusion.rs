@@ -100,7 +100,7 @@ pub struct Fusion<'k>(FxHashMap<usize, Fused<'k>>);
 pub struct Fused<'k> {
     /// Chains in the order of their first statements; they do not interleave.
     pub chains: Vec<Chain<'k>>,
-    /// By statement: is it to be carried out? A TLOAD whose readers all read the array is not.
+    /// By statement, whether it is to be carried out. A TLOAD whose readers all read the array is not.
     pub needed: Vec<bool>,
 }
 
@@ -317,14 +317,14 @@ impl<'a, 'r> Planner<'a, 'r> {
         Some(OperandSource::Memory(*place, read))
     }
 
-    /// Is a statement a TLOAD whose readers all read the array?
+    /// Whether a statement is a TLOAD whose readers all read the array.
     fn unneeded(&self, stmt: usize) -> bool {
         let to = self.patterns[stmt].as_ref().and_then(|p| p.dst.tile());
         let web = to.and_then(|t| self.webs.of_write(stmt, t.tile));
         web.is_some_and(|w| self.window(w).is_some())
     }
 
-    /// Do only these statements read a web?
+    /// Whether only these statements read a web.
     fn within(&self, web: &Web, stmts: &[usize]) -> bool {
         web.reads.iter().all(|r| stmts.contains(r))
     }
@@ -338,7 +338,7 @@ impl<'a, 'r> Planner<'a, 'r> {
         (plain && web.chained).then_some(view)
     }
 
-    /// Must a later member not be in one chain with an earlier one?
+    /// Whether a later member must not be in one chain with an earlier one.
     fn conflict(&self, before: &Member<'r>, after: &Member<'r>) -> bool {
         let reads = |m: &Member<'r>| -> Vec<(OperandWindow<'r>, Read)> {
             let place = |s: &OperandSource<'r>| if let OperandSource::Memory(p, r) = *s { Some((p, r)) } else { None };
@@ -401,7 +401,7 @@ impl Known<'_, '_> {
         Some(Key { shape, down: column || turned })
     }
 
-    /// May an instruction be part of a chain at all?
+    /// Whether an instruction may be part of a chain at all.
     fn chainable(&self, p: &Pattern<'_>) -> bool {
         let Some(shape) = p.shape() else { return false };
         // Lines of an array that do not go along its elements have routines of their own.
@@ -450,8 +450,8 @@ pub fn dtype(kernel: &Kernel, place: &OperandWindow<'_>) -> DType {
     }
 }
 
-/// Are the bits taken as they are, by a TLOAD, a TSTORE or a transposition? Members of a chain behind it may read its
-/// source for its result: none of them writes there. (To that of a TMOV one may.)
+/// Whether the bits are taken as they are, by a TLOAD, a TSTORE or a transposition. Members of a chain behind it may
+/// read its source for its result: none of them writes there. (To that of a TMOV one may.)
 pub fn copies(kernel: &Kernel, p: &Pattern<'_>) -> bool {
     let moves = p.turns() || matches!(p.inst.instr.get().sem, Sem::Load | Sem::Store);
     moves && !p.inst.attrs.relu && p.srcs.iter().all(|(src, _)| dtype(kernel, src) == dtype(kernel, &p.dst))

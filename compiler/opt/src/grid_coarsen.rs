@@ -115,7 +115,7 @@ fn parts<'a>(kernel: &'a Kernel, products: &'a Products<'a>) -> Option<Parts<'a>
 }
 
 impl Parts<'_> {
-    /// Does the product join along a dimension of the grid, by rows or by columns?
+    /// How the product joins along a dimension of the grid, by rows or by columns. `None` if it does not.
     fn joined(&self, dim: usize, rows: bool) -> Option<Joined> {
         let along = &self.along;
         let g = along.kernel.grid[dim].index;

@@ -131,7 +131,7 @@ impl<'a> Rows<'a> {
         (tile > 1).then_some(Rows { along, dim, g, length, tile, live, tiles, again: false, large: false })
     }
 
-    /// Would rows on their own be faster?
+    /// Whether rows on their own would be faster.
     fn worth(&self) -> bool {
         self.again && self.large
     }
@@ -140,7 +140,7 @@ impl<'a> Rows<'a> {
         self.along.rests(v, self.g)
     }
 
-    /// Is every statement one of those that may see a row alone? `within` a loop?
+    /// Whether every statement is one of those that may see a row alone. `within`: in a loop.
     fn region(&mut self, region: &Region, within: bool) -> bool {
         region.iter().all(|stmt| match &stmt.op {
             op if op.is_pure() => self.scalar(op),
@@ -151,7 +151,7 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// Does scalar code take the length for nothing, and the block's number for places alone?
+    /// Whether scalar code takes the length for nothing, and the block's number for places alone.
     fn scalar(&self, op: &Op) -> bool {
         let Some(dst) = op.def() else { return false };
         if dst == self.length || !self.live.contains(&dst) {
@@ -169,14 +169,14 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Is the product of the two the block's first row?
+    /// Whether the product of the two is the block's first row.
     fn is_start(&self, a: Value, b: Value) -> bool {
         let number = |v| self.along.defs.number(v);
         (a == self.g && number(b) == Some(self.tile)) || (b == self.g && number(a) == Some(self.tile))
     }
 
-    /// Does an instruction compute each row of its result from the same row of its operands and from what all rows
-    /// share?
+    /// Whether an instruction computes each row of its result from the same row of its operands and from what all rows
+    /// share; `None` if not.
     fn inst(&mut self, inst: &Inst, within: bool) -> Option<()> {
         let p = Pattern::with_folds(inst)?;
         let scalars = |o: &Operand| if let Operand::Scalar(v) = o { self.rests(*v) } else { true };
@@ -201,8 +201,8 @@ impl<'a> Rows<'a> {
         Some(())
     }
 
-    /// Are a window's rows those of the block? `None` if it could show whether there is one of them or several. Arrays
-    /// have the direction `dir`: nothing that blocks write is read.
+    /// Whether a window's rows are those of the block. `None` if it could show whether there is one of them or several.
+    /// Arrays have the direction `dir`: nothing that blocks write is read.
     fn place(&mut self, place: &OperandWindow<'_>, dir: TensorDir) -> Option<bool> {
         match place {
             OperandWindow::Tile(t) => self.window(t),

@@ -281,7 +281,7 @@ fn gathered(op: &Op) -> Option<(TileRef, &ViewRef, TileRef)> {
     }
 }
 
-/// Do the elements of a view follow each other, in row-major order and without gaps?
+/// Whether the elements of a view follow each other, in row-major order and without gaps.
 pub fn is_dense(defs: &Definitions<'_>, view: &ViewRef) -> bool {
     let mut step = Some(Poly::constant(1));
     view.shape.iter().zip(&view.strides).rev().all(|(&n, &stride)| {

@@ -44,7 +44,7 @@ impl Overlap<'_> {
         overlap && !same_positions
     }
 
-    /// May the two windows have bytes in common at all?
+    /// Whether the two windows may have bytes in common at all.
     pub fn same_storage(&self, a: &TileRef, b: &TileRef) -> bool {
         a.tile == b.tile || self.entangled(a, b) || {
             let at = |t: &TileRef| &self.placement.offsets[t.tile];
@@ -52,7 +52,7 @@ impl Overlap<'_> {
         }
     }
 
-    /// Are two windows of one tile (array) surely apart?
+    /// Whether two windows of one tile (array) are surely apart.
     fn disjoint_windows(&self, a: &TileRef, b: &TileRef) -> bool {
         let known = |v: Option<Value>| v.map_or(Some(0), |v| self.defs.number(v));
         if let (Some(x), Some(y)) = (known(a.element), known(b.element))

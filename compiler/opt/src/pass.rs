@@ -105,7 +105,7 @@ pub struct PassOptions<'a> {
 }
 
 impl PassOptions<'_> {
-    /// Is the IR verified after each pass? Always in debug builds.
+    /// Whether the IR is verified after each pass. Always in debug builds.
     pub fn verifies(&self) -> bool {
         self.verify || cfg!(debug_assertions)
     }

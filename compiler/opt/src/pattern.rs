@@ -113,7 +113,7 @@ impl<'i> Pattern<'i> {
     }
 }
 
-/// Are partials of a tile's rows worth it?
+/// Whether partials of a tile's rows are worth it.
 pub fn foldable(kernel: &Kernel, t: &TileRef) -> bool {
     let data = &kernel.tiles[t.tile];
     let narrow = MemTy::of(data.ty.dtype).reg() != LTy::I64 && data.ty.dtype != DType::Bool;

@@ -249,14 +249,14 @@ impl Finder<'_> {
     }
 }
 
-/// May a chain over `shape` go on over a statement?
+/// Whether a chain over `shape` may go on over a statement.
 fn in_line(stmt: &Stmt, shape: (Value, Value)) -> bool {
     stmt.op.is_pure()
         || matches!(stmt.op, Op::Alloc { .. })
         || Pattern::of_stmt(stmt).is_some_and(|p| p.shape() == Some(shape))
 }
 
-/// Does one of these statements define what `stmt` uses?
+/// Whether one of these statements defines what `stmt` uses.
 fn defines(between: &[Stmt], stmt: &Stmt) -> bool {
     let defined: FxHashSet<Value> = between.iter().filter_map(|s| s.op.def()).collect();
     let mut any = false;

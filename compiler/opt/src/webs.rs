@@ -54,7 +54,7 @@ pub struct Webs {
 }
 
 impl Webs {
-    /// `whole`: is a statement one for chains? It writes its whole window.
+    /// The webs of a region. `whole` tells whether a statement is one for chains: it writes its whole window.
     pub fn new(
         kernel: &Kernel,
         uses: &Uses,

@@ -100,7 +100,7 @@ impl<'f> Prover<'f> {
         })
     }
 
-    /// Is a coefficient natural?
+    /// Whether a coefficient is certainly not negative.
     pub fn natural_factor(&self, a: &Poly) -> bool {
         a.number().map_or_else(
             || {
@@ -121,7 +121,7 @@ impl<'f> Prover<'f> {
         self.failed.borrow_mut().clear();
     }
 
-    /// Does `n` certainly divide the value?
+    /// Whether `n` certainly divides the value.
     pub fn divides(&self, n: i64, v: Value) -> bool {
         self.divides_at(n, v, OPERATIONS)
     }

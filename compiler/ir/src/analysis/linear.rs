@@ -1,7 +1,7 @@
-//! Linear inequalities over integers: do they certainly contradict each other? Symbols are eliminated one by one: by an
-//! equation, or by adding up each pair of bounds (Fourier and Motzkin). Every row is divided by what divides its
-//! factors and its constant rounded, so that what only fractions could meet is a contradiction too. Where there are too
-//! many rows, or too great numbers, some are left out: then less is contradicted.
+//! Linear inequalities over integers, and whether they certainly contradict each other. Symbols are eliminated one by
+//! one: by an equation, or by adding up each pair of bounds (Fourier and Motzkin). Every row is divided by what divides
+//! its factors and its constant rounded, so that what only fractions could meet is a contradiction too. Where there are
+//! too many rows, or too great numbers, some are left out: then less is contradicted.
 
 use crate::analysis::gcd;
 

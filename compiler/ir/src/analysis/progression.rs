@@ -147,12 +147,12 @@ impl Progression {
         }
     }
 
-    /// Is none of its values a multiple of `unit`?
+    /// Whether none of its values is a multiple of `unit`.
     pub fn never_multiple(self, unit: u64) -> bool {
         i64::try_from(unit).is_ok_and(|unit| unit > 0 && self.some.rem_euclid(gcd(self.step, unit)) != 0)
     }
 
-    /// Are all of its values above `limit`?
+    /// Whether all of its values are above `limit`.
     pub fn always_above(self, limit: i64) -> bool {
         self.first.is_some_and(|first| first > limit)
     }

@@ -6,7 +6,8 @@ use rustc_hash::FxHashSet;
 /// What differs between the lanes of a body, and what does not.
 #[derive(Clone, Debug, Default)]
 pub struct SharedInfo {
-    /// For each statement: is its result the same in all lanes, so that it may be computed once, before the loop?
+    /// For each statement, whether its result is the same in all lanes, so that it may be computed once, before the
+    /// loop.
     pub shared: Vec<bool>,
     /// Registers of the body that may differ between lanes, the lane's number among them.
     pub own: FxHashSet<Reg>,

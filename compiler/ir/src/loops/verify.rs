@@ -585,7 +585,7 @@ impl Verifier<'_> {
     }
 }
 
-/// May the operation stand in `lanes`?
+/// Whether the operation may stand in `lanes`.
 fn straight(op: &Op) -> bool {
     matches!(
         op,

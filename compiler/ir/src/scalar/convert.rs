@@ -33,7 +33,7 @@ fn format(d: DType) -> Format {
 /// * To a float: one rounding by `round`; overflow goes to infinity or to the largest finite value as the mode says
 ///   (f8e4m3 has a NaN in the place of infinities); if `saturate`, what is too large for a float of 8 or 16 bits,
 ///   infinities too, becomes the largest finite value. NaN stays NaN.
-/// * To `bool`: is it different from zero? From `bool`: 0 or 1.
+/// * To `bool`: whether it is different from zero. From `bool`: 0 or 1.
 pub fn convert(from: Ty, to: Ty, bits: u64, round: RoundMode, saturate: bool) -> u64 {
     if from == to {
         return bits & mask(to);

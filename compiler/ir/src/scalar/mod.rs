@@ -90,7 +90,7 @@ pub fn from_f32(d: DType, value: f32) -> u64 {
     }
 }
 
-/// Does a conversion saturate if nothing is said? From a float to an integer, and to an 8-bit float.
+/// Whether a conversion saturates if nothing is said: from a float to an integer, and to an 8-bit float.
 pub fn saturates_unasked(from: Ty, to: Ty) -> bool {
     match float(to) {
         Some(d) => d.is_f8(),
@@ -98,8 +98,8 @@ pub fn saturates_unasked(from: Ty, to: Ty) -> bool {
     }
 }
 
-/// Does a conversion of a scalar saturate, `asked` to or not? As one that is not asked, and between integers as asked:
-/// only TCVT can ask for more or less.
+/// Whether a conversion of a scalar saturates, `asked` to or not: as one that is not asked, and between integers as
+/// asked. Only TCVT can ask for more or less.
 pub fn saturates(from: Ty, to: Ty, asked: bool) -> bool {
     saturates_unasked(from, to) || asked && float(to).is_none()
 }

@@ -77,7 +77,7 @@ impl TransactionBarrier {
         ends
     }
 
-    /// Would a wait for this parity go through? It does unless the barrier is in the phase of that parity.
+    /// Whether a wait for this parity would go through. It does unless the barrier is in the phase of that parity.
     pub fn try_wait(&self, parity: u8) -> bool {
         self.phase() != parity
     }

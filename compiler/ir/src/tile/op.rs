@@ -7,8 +7,8 @@ use ptoc_isa::{AtomicOp, BinOp, CmpOp, Factors, InstrId, Oob, RoundMode, UnOp};
 /// Statements in order.
 pub type Region = Vec<Stmt>;
 
-/// Does control never reach the end of the region? Its last statement leaves a loop, an iteration or a scope, on every
-/// path.
+/// Whether control never reaches the end of the region. Its last statement leaves a loop, an iteration or a scope, on
+/// every path.
 pub fn diverges(region: &[Stmt]) -> bool {
     region.last().is_some_and(|last| match &last.op {
         Op::Break(_) | Op::Continue(_) | Op::Leave(_) => true,
@@ -205,7 +205,7 @@ pub struct InstAttrs {
     pub reversed: bool,
     /// MGATHER, MSCATTER; the border of TSAMPLE (Clamp or Zero).
     pub oob: Option<Oob>,
-    /// TSAMPLE: is attention multiplied into the weights of the four pixels?
+    /// TSAMPLE: whether attention is multiplied into the weights of the four pixels.
     pub fold: Option<bool>,
     /// TSTORE and MSCATTER do this to what is there, element by element, instead of overwriting it: `Add`, `Max` or
     /// `Min`.

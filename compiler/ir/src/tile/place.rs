@@ -85,7 +85,7 @@ impl ElementPlacement {
         of_coord.into_iter().try_fold(0i64, |sum, l| sum.checked_add((l.extent - 1).checked_mul(l.stride)?))
     }
 
-    /// Does any leaf name this coordinate?
+    /// Whether any leaf names this coordinate.
     pub fn names(&self, coord: Coord) -> bool {
         self.leaves().any(|l| l.coord == Some(coord))
     }

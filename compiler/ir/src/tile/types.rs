@@ -313,7 +313,7 @@ pub struct Kernel {
     pub raster: Option<Raster>,
     /// Who runs each block (`grid .. on`): units, bank groups and so on, a dimension for each of the grid's.
     pub on: Option<ElementPlacement>,
-    /// On a PIM target: is it run by the host, and not by the units?
+    /// On a PIM target, whether it is run by the host, and not by the units.
     pub host: bool,
     /// What one block does.
     pub body: Region,

@@ -19,8 +19,8 @@ impl Update {
         Update { op, seen: false }
     }
 
-    /// May two of them come in any order, so that the result is the same? An old value that is used tells which came
-    /// first. A sum of floats counts as the same: its rounding is all that differs (`spec/numerics.md`).
+    /// Whether two of them may come in any order, so that the result is the same. An old value that is used tells which
+    /// came first. A sum of floats counts as the same: its rounding is all that differs (`spec/numerics.md`).
     pub fn commutes(self, other: Update) -> bool {
         self.op == other.op && self.op.commutes() && !self.seen && !other.seen
     }

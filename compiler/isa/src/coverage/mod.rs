@@ -79,7 +79,8 @@ fn quantises(target: &Target, row: &Instr) -> bool {
     })
 }
 
-/// Is what an author may choose there on a target? `A>B`, a word, or what it is and the row that is it (`pto.txt`).
+/// Whether an author may choose `form` there on a target: `A>B`, a word, or what it is and the row that is it
+/// (`pto.txt`).
 fn chosen(target: &Target, id: InstrId, form: &str) -> bool {
     if let Some((from, to)) = form.split_once('>') {
         let (from, to) = (place(from), place(to));
@@ -92,7 +93,8 @@ fn chosen(target: &Target, id: InstrId, form: &str) -> bool {
     }
 }
 
-/// What is said of a product is how its factors of f32 are rounded: are there such products?
+/// Whether the words of the row say anything. What is said of a product is how its factors of f32 are rounded, so there
+/// have to be such products.
 fn rounds(target: &Target, row: &Instr) -> bool {
     !row.sem.multiplies() || target.accumulator_of(DType::F32, DType::F32).is_some()
 }
@@ -132,7 +134,7 @@ fn is_of(written: &str, word: &str) -> bool {
     written.split(" = ").chain([written]).any(|w| w.eq_ignore_ascii_case(word))
 }
 
-/// Does the row take a pad, and is it a word for one?
+/// Whether the row takes a pad, and it is a word for one.
 fn fills(row: &Instr, word: &str) -> bool {
     row.operands.iter().any(|o| o.kind == OperandKind::Pad)
         && ["Max", "Min", "Zero"].iter().any(|w| w.eq_ignore_ascii_case(word))

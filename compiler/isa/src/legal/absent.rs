@@ -24,7 +24,7 @@ pub struct AbsentLocation {
     units: Option<UnitKind>,
 }
 
-/// Does the matrix unit read or write tiles there, and no other unit?
+/// Whether the matrix unit reads or writes tiles there, and no other unit.
 pub fn of_matrix(loc: Loc) -> bool {
     matches!(loc, Loc::Left | Loc::Right | Loc::Acc | Loc::Bias | Loc::Scaling | Loc::ScaleLeft | Loc::ScaleRight)
 }

@@ -204,7 +204,7 @@ pub(super) fn exact_integer_bits(d: DType) -> u32 {
     }
 }
 
-/// Does every value of `a` convert to `b` unchanged?
+/// Whether every value of `a` converts to `b` unchanged.
 pub(crate) fn keeps_all(a: DType, b: DType) -> bool {
     match (a, b) {
         (a, b) if a == b => true,
@@ -216,7 +216,7 @@ pub(crate) fn keeps_all(a: DType, b: DType) -> bool {
     }
 }
 
-/// Is the whole part of every finite value of the float `a` a value of integer type `b`?
+/// Whether the whole part of every finite value of the float `a` is a value of integer type `b`.
 pub(crate) fn keeps_whole_part(a: DType, b: DType) -> bool {
     // All are below 2^this.
     let bits = match a {
@@ -227,12 +227,12 @@ pub(crate) fn keeps_whole_part(a: DType, b: DType) -> bool {
     b.is_signed_int() && magnitude_bits(b) >= bits
 }
 
-/// Does integer type `wide` hold every value of integer type `narrow`?
+/// Whether integer type `wide` holds every value of integer type `narrow`.
 fn covers(wide: DType, narrow: DType) -> bool {
     magnitude_bits(wide) >= magnitude_bits(narrow) && (wide.is_signed_int() || !narrow.is_signed_int())
 }
 
-/// Does a saturating step to `b` keep every integer in the range of `to`, and the order of the others?
+/// Whether a saturating step to `b` keeps every integer in the range of `to`, and the order of the others.
 fn keeps_range(b: DType, to: DType) -> bool {
     if b.is_int() { covers(b, to) } else { magnitude_bits(to) <= exact_integer_bits(b) }
 }

@@ -59,7 +59,7 @@ pub struct MoveViolation {
     pub from_dtype: DType,
     /// Dtype after.
     pub to_dtype: DType,
-    /// With a scale?
+    /// Whether the move applies a scale.
     pub quantised: bool,
     /// The instruction that the author wrote, if it is no move by name.
     pub instr: Option<InstrId>,

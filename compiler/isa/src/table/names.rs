@@ -43,7 +43,7 @@ pub enum NameLookup {
     NotYet(&'static str),
     /// Neither; the nearest instructions that ptoc has, best first (may be empty).
     Unknown {
-        /// Did you mean?
+        /// Names to propose.
         nearest: Vec<&'static str>,
     },
 }

@@ -241,24 +241,25 @@ impl Target {
         self.pool_of(loc).and_then(|pool| pool.locations.first().copied()).unwrap_or(loc)
     }
 
-    /// Has MSCATTER this update of an element?
+    /// Whether MSCATTER has this update of an element.
     pub fn scatters_by(&self, op: AtomicOp) -> bool {
         self.instructions.scatter.contains(&op)
     }
 
-    /// Do the target's kernels run in the memory (or on the host beside it)? For backends, which serve one family or
-    /// another; what a target can do, the questions below ask.
+    /// Whether the target's kernels run in the memory (or on the host beside it). For backends, which serve one family
+    /// or another; what a target can do, the predicates below tell.
     pub fn is_pim(&self) -> bool {
         self.device.is_some()
     }
 
-    /// Are data and blocks placed in banks of the memory (`1@bank`)? Then all sizes are known when a kernel is
+    /// Whether data and blocks are placed in banks of the memory (`1@bank`). Then all sizes are known when a kernel is
     /// compiled.
     pub fn has_banks(&self) -> bool {
         self.device.is_some()
     }
 
-    /// Have tiles addresses, which a program may give? Units in memory have registers, which the compiler gives out.
+    /// Whether tiles have addresses, which a program may give. Units in memory have registers, which the compiler gives
+    /// out.
     pub fn has_addresses(&self) -> bool {
         self.device.is_none()
     }
@@ -269,8 +270,8 @@ impl Target {
         self.device.is_none()
     }
 
-    /// Does its file say which updates (`atomic = ..`) instructions make? What units in memory do is their backend's to
-    /// say.
+    /// Whether its file says which updates (`atomic = ..`) instructions make. What units in memory do is their
+    /// backend's to say.
     pub fn lists_updates(&self) -> bool {
         self.device.is_none()
     }
@@ -280,19 +281,19 @@ impl Target {
         self.unit.is_some()
     }
 
-    /// Has it a host beside its units, for kernels `#[on(host)]`?
+    /// Whether it has a host beside its units, for kernels `#[on(host)]`.
     pub fn has_host(&self) -> bool {
         self.host_vec > 0
     }
 
-    /// Is the storage of a declared tile padded to whole lines and boxes? Units in memory have registers and bursts of
-    /// their sizes, which nothing pads.
+    /// Whether the storage of a declared tile is padded to whole lines and boxes. Units in memory have registers and
+    /// bursts of their sizes, which nothing pads.
     pub fn pads_tiles(&self) -> bool {
         self.device.is_none()
     }
 
-    /// May a program name the location? PTO's targets know all of PTO's, and what they lack of them is a matter of
-    /// sizes; where units compute, a location is there or it is not.
+    /// Whether a program may name the location. PTO's targets know all of PTO's, and what they lack of them is a matter
+    /// of sizes; where units compute, a location is there or it is not.
     pub fn knows(&self, loc: Loc) -> bool {
         let known = self.device.is_none() && !Loc::UNIT.contains(&loc);
         known || self.capacity(loc) > 0 || self.memory(loc).overridden
@@ -354,7 +355,7 @@ impl Target {
         self.others().filter(move |t| t.locations() == locations)
     }
 
-    /// May a tile of this target have this dtype (in some location)?
+    /// Whether a tile of this target may have this dtype (in some location).
     pub fn has_dtype(&self, dtype: DType) -> bool {
         dtype == DType::Bool || self.dtypes.contains(&dtype)
     }

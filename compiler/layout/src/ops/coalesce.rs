@@ -94,7 +94,7 @@ fn is_one(cx: &Cx, n: &Int) -> bool {
     }
 }
 
-/// Does a mode of stride `next` go on where `s:d` ends?
+/// Whether a mode of stride `next` goes on where `s:d` ends.
 fn follows(cx: &Cx, s: &Int, d: &Stride, next: &Stride) -> bool {
     // Both 0, whatever the units; else the units must agree. A product beyond 64 bits equals no stride.
     let both_zero = d.scale.is(0) && next.scale.is(0);

@@ -1,11 +1,11 @@
-//! Does a layout give each offset once?
+//! Injective and bijective layouts: whether a layout gives each offset once.
 
 use super::Op;
 use super::args::{Args, View};
 use crate::{Composed, Cx, ErrorKind, Int, Layout, LayoutError, Result, Truth, Value, gcd};
 
-/// Is it a bijection from its coordinates onto `0..size`? Exactly when its strides, 1-sized modes left out, are in some
-/// order 1 and then each the product of the extents before it.
+/// Whether it is a bijection from its coordinates onto `0..size`: exactly when its strides, 1-sized modes left out, are
+/// in some order 1 and then each the product of the extents before it.
 pub fn is_bijection(cx: &Cx, a: &Layout) -> Result<bool> {
     const OP: &str = "is_bijection";
     let leaves = a.leaves();
@@ -46,7 +46,7 @@ pub fn is_bijection(cx: &Cx, a: &Layout) -> Result<bool> {
     Ok(true)
 }
 
-/// Has each coordinate an offset (or a coordinate) of its own?
+/// Whether each coordinate has an offset (or a coordinate) of its own.
 pub fn is_injective(cx: &Cx, a: &Layout) -> Result<bool> {
     let leaves = a.leaves();
     if leaves.iter().any(|(s, _)| s.is(0)) {
@@ -144,7 +144,8 @@ fn distinct_numbers(modes: &[(i128, i128)]) -> Option<bool> {
     meets(modes, &reach, 0, 0, false, &mut fuel).map(|m| !m)
 }
 
-/// Can modes from `k` on make `-sum`, where some difference before was not 0 (`moved`) or one from here on is?
+/// Whether modes from `k` on can make `-sum`, where some difference before was not 0 (`moved`) or one from here on is.
+/// `None` if `fuel` runs out.
 fn meets(
     modes: &[(i128, i128)],
     reach: &[(i128, i128)],

@@ -170,8 +170,8 @@ impl Left {
         }
     }
 
-    /// Is each index of each mode reached exactly once? What a division promises. Parts beyond the extent only
-    /// overhang.
+    /// Checks that each index of each mode is reached exactly once, as a division promises. Parts beyond the extent
+    /// only overhang.
     pub fn covered(&self, cx: &Cx) -> Result<()> {
         for (k, (parts, a)) in self.parts.iter().zip(&self.required).enumerate() {
             self.mode_covered(cx, k, parts, a)?;

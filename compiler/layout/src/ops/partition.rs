@@ -21,7 +21,7 @@ const MOST_PREDICATES: i64 = 1 << 12;
 pub struct Projection(Vec<bool>);
 
 impl Projection {
-    /// One entry for each mode of the space: has the tensor it?
+    /// One entry for each mode of the space: whether the tensor has it.
     pub fn new(kept: Vec<bool>) -> Projection {
         Projection(kept)
     }

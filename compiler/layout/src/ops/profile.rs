@@ -15,7 +15,7 @@ pub(crate) fn product(shape: &IntTuple) -> Result<Int> {
     }
 }
 
-/// Is `a`'s nesting a prefix of `b`'s? A leaf of `a` stands for anything.
+/// Whether `a`'s nesting is a prefix of `b`'s. A leaf of `a` stands for anything.
 pub fn weakly_congruent(a: &IntTuple, b: &IntTuple) -> bool {
     match (a, b) {
         (Tuple::Leaf(_), _) => true,
@@ -24,8 +24,8 @@ pub fn weakly_congruent(a: &IntTuple, b: &IntTuple) -> bool {
     }
 }
 
-/// Is each coordinate of `a` a coordinate of `b`? `a`'s nesting is a prefix of `b`'s, with equal sizes: 24, (4,6),
-/// ((2,2),6).
+/// Whether each coordinate of `a` is a coordinate of `b`. `a`'s nesting is a prefix of `b`'s, with equal sizes: 24,
+/// (4,6), ((2,2),6).
 pub fn compatible(cx: &Cx, a: &IntTuple, b: &IntTuple) -> Result<bool> {
     if !weakly_congruent(a, b) {
         return Ok(false);
@@ -38,7 +38,7 @@ pub fn compatible(cx: &Cx, a: &IntTuple, b: &IntTuple) -> Result<bool> {
     all.result("compatible")
 }
 
-/// Does the tiler `b` cut `a` into whole tiles? Modes of `a` beyond the tiler's are not cut.
+/// Whether the tiler `b` cuts `a` into whole tiles. Modes of `a` beyond the tiler's are not cut.
 pub fn evenly_divides(cx: &Cx, a: &IntTuple, b: &IntTuple) -> Result<bool> {
     let mut all = All::default();
     if !divides_into(cx, a, b, &mut all)? {
@@ -65,7 +65,7 @@ fn divides_into(cx: &Cx, a: &IntTuple, b: &IntTuple, all: &mut All) -> Result<bo
     }
 }
 
-/// Is each entry of `coord` below the extent in its place? The predicate of a tail.
+/// Whether each entry of `coord` is below the extent in its place. The predicate of a tail.
 pub fn elem_less(cx: &Cx, coord: &IntTuple, shape: &IntTuple) -> Result<bool> {
     if !coord.congruent(shape) {
         let message = format!("coordinate {coord} and shape {shape} are nested differently");

@@ -10,7 +10,7 @@ pub struct TableStyle {
     pub width: usize,
     /// Rows that are shown at most (at least 3).
     pub rows: usize,
-    /// With ANSI colours?
+    /// Whether to use ANSI colours.
     pub color: bool,
 }
 

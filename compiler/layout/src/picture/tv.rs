@@ -91,7 +91,7 @@ impl TvGrid {
         held.filter_map(|(k, h)| h.map(|h| (k as i64, i64::from(h.thread), i64::from(h.value))))
     }
 
-    /// Is an element held more than once?
+    /// Whether an element is held more than once.
     pub(super) fn is_shared(&self) -> bool {
         self.held.iter().flatten().any(|held| held.more > 0)
     }

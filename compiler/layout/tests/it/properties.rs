@@ -29,7 +29,7 @@ fn injective(values: &[i64]) -> bool {
     values.iter().collect::<HashSet<_>>().len() == values.len()
 }
 
-/// The coordinates, among the entries of the identity layout `a`, that lie within `shape`: all of them, each once?
+/// Checks that the entries of the identity layout `a` that lie within `shape` are all of its coordinates, each once.
 fn partitions(a: &Layout, shape: &IntTuple) -> Result<(), TestCaseError> {
     let mut seen = HashSet::new();
     for i in 0..size(a) {

@@ -69,7 +69,7 @@ impl Nest {
         self.forms.len() - 1
     }
 
-    /// Does axis `a` move form `f`, as far as is known?
+    /// Whether axis `a` moves form `f`, as far as is known.
     pub(super) fn moves(&self, code: &FunctionBuilder, a: usize, f: Form) -> bool {
         code.known(self.forms[f].steps[a]) != Some(0)
     }

@@ -96,7 +96,7 @@ pub(crate) fn copy_order(code: &mut FunctionBuilder, nest: &mut Nest, dst: &Nest
     }
 }
 
-/// Do the sides disagree on which of two axes is the faster one?
+/// Whether the sides disagree on which of two axes is the faster one.
 fn crosses(code: &FunctionBuilder, nest: &Nest, (dst, src): (&NestSide, &NestSide), to: usize, from: usize) -> bool {
     distance(code, nest, dst, to) < distance(code, nest, dst, from)
         && distance(code, nest, src, from) < distance(code, nest, src, to)

@@ -140,7 +140,7 @@ pub(crate) struct Lookup {
 }
 
 impl Lookup {
-    /// May there be no element, so that zero is read instead?
+    /// Whether there may be no element, so that zero is read instead.
     pub(crate) fn reads_zero(&self) -> bool {
         self.oob == Oob::Zero
     }
@@ -184,7 +184,7 @@ impl NestSide {
         }
     }
 
-    /// Are all the numbers that make up the sum multiples of `chunk` (a power of two), the axes `low` aside?
+    /// Whether all the numbers that make up the sum are multiples of `chunk` (a power of two), the axes `low` aside.
     pub(super) fn aligned(
         &self,
         code: &FunctionBuilder,

@@ -160,8 +160,8 @@ fn hunks(from: &str, to: &str) -> Vec<Hunk> {
     found
 }
 
-/// So many characters that are no white space stand before a line; and is it the first such line, before which there
-/// may be empty ones, or the one that has the next character?
+/// The number of characters before a line that are no white space, and which of the lines with that number it is: the
+/// one that has the next character (`true`), or the first of them (`false`), which may be empty.
 type CaretAnchor = (usize, bool);
 
 /// Where lines begin of which the other text has one, too.

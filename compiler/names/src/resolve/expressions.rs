@@ -3,7 +3,7 @@
 use ptoc_syntax::ast::*;
 use rustc_hash::FxHashSet;
 
-/// Did the parser lose a part of this signature?
+/// Whether the parser lost a part of this signature.
 pub fn damaged(params: &[Param], statics: &[StaticParam]) -> bool {
     let lost = |e: &Expr| matches!(&*e.kind, ExprKind::Error);
     params.iter().any(|p| lost(&p.ty) || p.name.name.is_empty())
@@ -94,7 +94,7 @@ pub fn index_names(e: &Expr, out: &mut Vec<Ident>) {
     }
 }
 
-/// Does the expression use the name? Blocks are not looked into.
+/// Whether the expression uses the name. Blocks are not looked into.
 pub fn mentions(e: &Expr, name: &Name) -> bool {
     let args = |args: &[Arg]| args.iter().any(|a| mentions(&a.value, name));
     match &*e.kind {

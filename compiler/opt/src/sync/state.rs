@@ -82,7 +82,7 @@ pub(super) struct SyncState {
     /// Before the next instruction of the pipe starts.
     start: Vec<Bits>,
     pub flags: Vec<FlagState>,
-    /// By pipe: does it start early?
+    /// By pipe, whether it starts early.
     eager: [bool; 7],
 }
 

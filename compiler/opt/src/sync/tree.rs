@@ -346,7 +346,7 @@ impl Build<'_> {
     }
 }
 
-/// May something jump out of `region`? If it is a loop's body, to the loop's next iteration or end too.
+/// Whether something may jump out of `region`, or, if it is a loop's body, to the loop's next iteration or end.
 fn escapes(region: &[Stmt]) -> bool {
     fn walk(region: &[Stmt], inside: &mut Vec<Label>) -> bool {
         region.iter().any(|stmt| match &stmt.op {
@@ -368,7 +368,7 @@ fn escapes(region: &[Stmt]) -> bool {
     walk(region, &mut Vec::new())
 }
 
-/// May a jump inside of `node` leave it?
+/// Whether a jump inside of `node` may leave it.
 pub(super) fn leaves(node: &Node, tree: &Tree) -> bool {
     fn walk(node: &Node, tree: &Tree, inside: &mut Vec<Label>) -> bool {
         let label = match node {

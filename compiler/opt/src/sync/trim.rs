@@ -53,7 +53,7 @@ impl Placer<'_> {
         (0..self.tree.flags.len()).filter(move |&f| f == flag || self.tree.flags[f].same == Some(flag))
     }
 
-    /// May something more be tried?
+    /// Whether something more may be tried.
     pub fn affordable(&self) -> bool {
         self.spent.get() < BUDGET
     }

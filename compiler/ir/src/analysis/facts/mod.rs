@@ -336,7 +336,7 @@ impl Facts {
         }
     }
 
-    /// Is `v` a multiple of `n`, a power of two, whatever its operands are?
+    /// Whether `v` is a multiple of `n`, a power of two, whatever its operands are.
     pub fn multiple_certain(&self, v: Value, n: u64) -> bool {
         self.ask();
         n.is_power_of_two() && self.twos_at(v, DEPTH) >= n.trailing_zeros()

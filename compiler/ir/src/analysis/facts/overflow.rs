@@ -106,7 +106,7 @@ impl Facts {
         }
     }
 
-    /// Do the least and greatest values of the operands say that the result fits?
+    /// Whether the least and greatest values of the operands say that the result fits.
     fn corners_fit(&self, op: BinOp, a: Value, b: Value, depth: u32) -> bool {
         let f = match op {
             BinOp::Add => i64::checked_add,
@@ -142,7 +142,7 @@ impl Facts {
         rest && self.min_at(b, depth).is_some_and(|m| m >= 0)
     }
 
-    /// Does `a - b` of a constant `b` stay at or above another `index`?
+    /// Whether `a - b` of a constant `b` stays at or above another `index`.
     fn stays_above(&self, a: Value, b: Value) -> bool {
         let Some(k) = self.consts.get(&b).filter(|k| **k >= 0) else { return false };
         self.lower.get(&a).into_iter().flatten().any(|(_, c)| c >= k)
@@ -197,7 +197,7 @@ impl Facts {
         }
     }
 
-    /// Is `v` a product of some of the extents of one tensor, or of numbers between 0 and these?
+    /// Whether `v` is a product of some of the extents of one tensor, or of numbers between 0 and these.
     fn is_part_of_a_tensor(&self, v: Value, depth: u32) -> bool {
         let (mut open, mut factors) = (vec![v], Vec::new());
         while let Some(v) = open.pop() {
@@ -221,7 +221,7 @@ impl Facts {
         })
     }
 
-    /// Is `v` an extent, or what is left of it, which is not negative?
+    /// Whether `v` is an extent, or what is left of it, which is not negative.
     fn is_part_of_an_extent(&self, v: Value, extent: Value, depth: u32) -> bool {
         let at_least = |v: Value, n: i64| self.min_at(v, depth).is_some_and(|m| m >= n);
         v == extent

@@ -25,7 +25,7 @@ pub(super) type Result<T> = std::result::Result<T, Box<Diagnostic>>;
 pub(super) struct Parser<'a> {
     tokens: &'a [Token<'a>],
     at: usize,
-    /// The function's registers: mentioned? and their types as far as they are known.
+    /// The function's registers: whether each is mentioned, and its type as far as it is known.
     regs: Vec<(bool, Option<LTy>)>,
     pub(super) vars: usize,
     pub(super) labels: usize,

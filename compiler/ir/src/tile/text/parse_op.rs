@@ -361,7 +361,7 @@ impl<'t> Parser<'t> {
         Ok(Op::Inst(Box::new(Inst { instr, operands, scratch, attrs })))
     }
 
-    /// Is the next thing `v3:` or `v3 "name":`, the start of another statement?
+    /// Whether the next thing is `v3:` or `v3 "name":`, the start of another statement.
     fn starts_definition(&self) -> bool {
         self.is_value() && matches!(self.peek_after(), Tok::Punct(':') | Tok::Str(_))
     }

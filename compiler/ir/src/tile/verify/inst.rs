@@ -10,7 +10,7 @@ use ptoc_isa::{
 };
 use ptoc_tensor::DType;
 
-/// Does the atomic exist on elements of this type?
+/// Whether the atomic exists on elements of this type.
 pub(crate) fn atomic_exists(op: AtomicOp, ty: Ty) -> bool {
     match op {
         AtomicOp::Add => scalar::binary_exists(BinOp::Add, ty),
@@ -258,7 +258,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Are elements copied from operands of the destination's dtype, and looked up in operands of integers?
+    /// Whether elements are copied from operands of the destination's dtype, and looked up in operands of integers.
     fn cells_fit(&self, cell: &Cell, d: DType, types: &[Ty]) -> bool {
         let integer = |k: usize| matches!(types.get(k), Some(Ty::D(d)) if d.is_int());
         let looked = |n: &IndexExpr| n.first_look().is_none_or(|(k, ..)| integer(k));

@@ -168,7 +168,7 @@ impl<'c> NestEmitter<'c> {
         self.code.emit(Op::If(Box::new(ptoc_ir::loops::If { cond, then, els })));
     }
 
-    /// Do all hold (or: does one surely not)?
+    /// Whether all hold: `Some(false)` if one surely does not, `None` if it is not known.
     fn all(&self, less: &[(Reg, Reg)]) -> Option<bool> {
         let known = less.iter().map(|&(a, b)| Some(self.code.known(a)? < self.code.known(b)?));
         let known: Vec<Option<bool>> = known.collect();
@@ -334,7 +334,7 @@ impl<'c> NestEmitter<'c> {
         if !self.lookups.contains(&l) {
             return self.settled(l, state, body);
         }
-        // Does any element inside need the tables?
+        // The conditions under which some element inside needs the tables.
         let mut conditions = Vec::new();
         for a in l..self.nest.axes.len() {
             match state.clips[a] {

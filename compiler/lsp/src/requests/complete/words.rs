@@ -123,7 +123,7 @@ pub fn instructions(context: Context<'_>) -> Vec<Proposal> {
     TABLE.iter().filter(|i| there(target, i)).map(instruction).collect()
 }
 
-/// Does the target have it?
+/// Whether the target has the instruction.
 fn there(target: &Target, i: &Instr) -> bool {
     ptoc_isa::allowed_dtypes(target, i).is_none_or(|d| !d.is_empty())
 }
