@@ -220,7 +220,7 @@ fn program(target: &Target, form: &Form) -> Option<String> {
     }
 }
 
-/// Does ptoc refuse it because of what is said, as it takes the same without?
+/// Whether ptoc refuses it because of what is said, as it takes the same without.
 fn refused(target: &Target, form: &Form) -> bool {
     if !form.words.iter().any(|w| REFUSED.iter().any(|(word, _)| w == word)) {
         return false;

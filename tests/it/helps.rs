@@ -104,7 +104,7 @@ fn followed(text: &str, d: &Diagnostic, help: &str) -> Option<(&'static str, Vec
     Some((kind, readings))
 }
 
-/// Is what was reported gone, and nothing new there?
+/// Whether what was reported is gone, and nothing new is there.
 fn mends(d: &Diagnostic, before: &Checked, after: &Checked) -> bool {
     let same = |o: &Diagnostic| o.code == d.code && o.message == d.message;
     let count = |c: &Checked, of: &Diagnostic| c.diagnostics.iter().filter(|o| o.code == of.code).count();

@@ -13,7 +13,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Are the pages to be written anew?
+/// Whether the pages are to be written anew.
 fn update() -> bool {
     std::env::var_os("UPDATE_SPEC").is_some()
 }

@@ -93,7 +93,7 @@ pub fn seen_as(target: &Target, loc: Loc, d: DType) -> DType {
     }
 }
 
-/// Does anything read such a tile, so that its elements can be seen at last?
+/// Whether anything reads such a tile, so that its elements can be seen at last.
 pub fn visible(target: &Target, loc: Loc, d: DType) -> bool {
     shown(target, loc, seen_as(target, loc, d)).is_some()
 }

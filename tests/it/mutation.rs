@@ -65,7 +65,7 @@ impl Given {
     }
 }
 
-/// Are the results the same? Floats that are added atomically may be rounded in any order.
+/// Whether the results are the same. Floats that are added atomically may be rounded in any order.
 fn same(kernel: &Kernel, got: &[TensorArg], want: &[TensorArg]) -> bool {
     let close = |(got, want): (&TensorArg, &TensorArg)| {
         let numbers = |t: &TensorArg| {

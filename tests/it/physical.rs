@@ -9,7 +9,7 @@ use ptoc_ir::tile::{AddrKind, Kernel};
 use ptoc_placement::{physical, placement};
 use ptoc_tests::programs::{files, kernels, runs};
 
-/// Does it keep the invariants, and does its text come back?
+/// Checks that it keeps the invariants, and that its text comes back.
 fn sound(kernel: &Kernel, name: &str) {
     if let Err(errors) = verify(kernel) {
         panic!("{name}: {errors:?}\n{kernel}");

@@ -68,7 +68,7 @@ impl Case<'_> {
         }
     }
 
-    /// Is the proposal, written, a program? `None`: it is not one that this test can write.
+    /// Whether the proposal, written, is a program. `None`: it is not one that this test can write.
     fn proposal(&self, help: &str, given: &[DType]) -> Option<Result<(), String>> {
         let quoted = |text: &str| dtype(text.split('(').next()?);
         let after = |start: &str| help.strip_prefix(start);

@@ -71,7 +71,7 @@ fn kernel(pieces: &[&Piece], last: &Piece, (bm, bn): (u32, u32), early: bool) ->
     )
 }
 
-/// Does each row have a block of its own: is the grid as large as the first dimension?
+/// Whether each row has a block of its own: the grid is as large as the first dimension.
 fn is_split(built: &Built) -> bool {
     let launch = &built.module().launch;
     launch.results.first() == launch.params.first()
@@ -128,7 +128,7 @@ fn rows_alone_are_the_rows_of_blocks() {
     assert!(overlapping > 15, "{overlapping} of 120 have rows that overlap");
 }
 
-/// Does the last pass over a row go along with a pass over the next one?
+/// Whether the last pass over a row goes along with a pass over the next one.
 fn overlaps(built: &Built) -> bool {
     built.module().spread == [0]
 }

@@ -69,7 +69,8 @@ pub(crate) fn has_all(target: &Target, tiles: &[DType]) -> bool {
     tiles.iter().all(|d| *d == DType::Bool || target.has_dtype(*d))
 }
 
-/// Has the target tiles of these dtypes where the instruction has its operands? If not, that is a rule of tiles.
+/// Whether the target has tiles of these dtypes where the instruction has its operands. If not, that is a rule of
+/// tiles.
 pub(crate) fn has_tiles(target: &Target, id: InstrId, tiles: &[DType]) -> bool {
     let specs = id.get().written().iter().filter(|o| o.is_tile());
     let there = |kind: OperandKind, d: DType| match kind {

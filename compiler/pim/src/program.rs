@@ -188,7 +188,7 @@ impl<'p, 'k> Linker<'p, 'k> {
         self.steps.push(StreamStep { place, action });
     }
 
-    /// Does the launch write the array, as the last one that does, for the host?
+    /// Whether the launch writes the array, as the last one that does, for the host.
     fn is_result(&self, n: usize, array: u32) -> bool {
         let writes = |l: &ProgramLaunch<'_>| {
             let mut tensors = l.kernel.tensors.values().zip(&l.arrays);

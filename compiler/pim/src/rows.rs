@@ -84,7 +84,7 @@ pub fn reach(p: &ArrayPlacement) -> u32 {
     rows.fold(1, |n, l| n.saturating_add((l.extent - 1).saturating_mul(l.stride)))
 }
 
-/// Do the elements of an array of this shape lie alike, from whatever row on?
+/// Whether the elements of an array of this shape lie alike in both, from whatever row on.
 pub fn same(a: &ArrayPlacement, b: &ArrayPlacement, shape: &[u32]) -> bool {
     a.replicated == b.replicated && normal(a, shape) == normal(b, shape)
 }

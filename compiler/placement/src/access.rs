@@ -103,8 +103,8 @@ pub fn is_whole(kernel: &Kernel, r: &TileRef) -> bool {
     data.count == 1 && r.origin.is_none() && (r.rows, r.cols) == (data.ty.rows, data.ty.cols)
 }
 
-/// Is operand `k` a row or column that the instruction repeats? Elements of it are read after the result has been
-/// written at their positions.
+/// Whether operand `k` is a row or column that the instruction repeats. Elements of it are read after the result has
+/// been written at their positions.
 pub fn is_broadcast(inst: &Inst, k: usize) -> bool {
     let row = inst.instr.get();
     matches!(row.shape, ShapeRule::RowExpand | ShapeRule::ColExpand) && k + 1 == row.operands.len()
@@ -121,7 +121,7 @@ pub fn regions(op: &Op) -> Vec<&[Stmt]> {
     }
 }
 
-/// Does this tile's memory hold it at an address of the planner's choosing?
+/// Whether this tile's memory holds it at an address of the planner's choosing.
 pub fn is_auto(kernel: &Kernel, tile: Tile) -> bool {
     kernel.tiles[tile].addr == ptoc_ir::tile::AddrKind::Auto
 }

@@ -341,7 +341,7 @@ impl AddressAnalysis<'_> {
     }
 }
 
-/// Does anything in `region` leave it early, or an iteration of it? A loop in it may be left as it likes.
+/// Whether anything in `region` leaves it early, or an iteration of it. A loop in it may be left as it likes.
 fn exits(region: &[Stmt], label: Label) -> bool {
     fn leaves(region: &[Stmt], inner: &mut Vec<Label>, label: Label) -> bool {
         region.iter().any(|stmt| match &stmt.op {

@@ -1,5 +1,5 @@
-//! Pre-assigned addresses: addresses that the author gives the planner (`#[place(planned)]`, `rest = [..]`): are they
-//! those of a plan?
+//! Pre-assigned addresses: whether addresses that the author gives the planner (`#[place(planned)]`, `rest = [..]`) are
+//! those of a plan.
 //!
 //! A pinned tile is an automatic one in all but the search for its place. So it has an address for each element of each
 //! copy, one behind the other as the planner lays them, and its bytes are its own as long as it lives.

@@ -58,7 +58,7 @@ pub struct Liveness {
     pub spans: Vec<Span>,
     /// Interval of each tile; `None` if nothing touches it.
     pub intervals: SecondaryMap<Tile, Option<Interval>>,
-    /// The loops: entry, exit, is it a pipeline?
+    /// The loops: entry, exit, and the stages of those that are pipelines.
     pub loops: Vec<LoopRange>,
 }
 

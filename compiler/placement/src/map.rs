@@ -180,7 +180,7 @@ impl MappedMemory {
 }
 
 impl MappedTile {
-    /// Does a byte of it lie past the memory's end?
+    /// Whether a byte of it lies past the memory's end.
     pub fn overflows(&self, capacity: u64) -> bool {
         self.ranges.iter().any(|r| r.1 > capacity)
     }

@@ -207,7 +207,7 @@ impl ValueLiveness<'_> {
         }
     }
 
-    /// Does a write through this window leave nothing of the old value that anyone reads?
+    /// Whether a write through this window leaves nothing of the old value that anyone reads.
     fn replaces(&self, r: &TileRef) -> bool {
         let data = &self.kernel.tiles[r.tile];
         let is = |value: Value, n: u32| self.constants.get(&value) == Some(&i64::from(n));

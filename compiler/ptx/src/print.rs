@@ -171,7 +171,7 @@ fn number(bits: u64, ty: Type) -> String {
 }
 
 impl Space {
-    /// Are addresses of 32 bits enough for it?
+    /// Whether addresses of 32 bits are enough for it.
     pub(crate) fn is_small(self) -> bool {
         matches!(self, Space::Shared)
     }

@@ -158,7 +158,7 @@ fn check(kernel: &PtxKernel, inst: &Inst, places: &SecondaryMap<Label, Option<us
     Ok(())
 }
 
-/// May a register of this class stand there?
+/// Whether a register of this class may stand there.
 fn register(class: Class, kind: OperandClass) -> bool {
     match kind {
         OperandClass::Value(c) | OperandClass::Reg(c) | OperandClass::Any(c) => class == c,

@@ -221,12 +221,12 @@ impl Tok {
         matches!(self, Tok::Comment | Tok::DocComment | Tok::FileDoc | Tok::BlockComment)
     }
 
-    /// Is this a word that the language keeps for itself everywhere but after `.`?
+    /// Whether this is a word that the language keeps for itself everywhere but after `.`.
     pub fn is_keyword(self) -> bool {
         self.word().is_some() && !self.is_soft_keyword()
     }
 
-    /// Is this a word that has a meaning in some clause (`role`: before a name) and is a name elsewhere?
+    /// Whether this is a word that has a meaning in some clause (`role`: before a name) and is a name elsewhere.
     pub fn is_soft_keyword(self) -> bool {
         matches!(self, Tok::At | Tok::Over | Tok::On | Tok::Fill | Tok::Tune | Tok::Role)
     }
@@ -327,7 +327,8 @@ impl Tok {
         })
     }
 
-    /// Can an operand end with this token? Decides between a comparison and a tiler, and between `-` and negation.
+    /// Whether an operand can end with this token. Decides between a comparison and a tiler, and between `-` and
+    /// negation.
     pub fn ends_operand(self) -> bool {
         matches!(
             self,

@@ -44,7 +44,7 @@ struct Rows<P> {
 /// Bytes of a cache's line.
 pub const LINE: usize = 64;
 
-/// Has the machine vectors wider than Cranelift's?
+/// Whether the machine has vectors wider than Cranelift's.
 pub fn wide() -> bool {
     gemm::wide()
 }

@@ -27,7 +27,7 @@ impl Numbers {
         unsafe { at.cast::<u32>().read_unaligned() }
     }
 
-    /// Does each element of row `i` follow the one before it, if `cols` is not 0? Numbers wrap around.
+    /// Whether each number of row `i` follows the one before it, if `cols` is not 0. Numbers wrap around.
     ///
     /// # Safety
     /// The row's elements are in memory.
@@ -102,7 +102,7 @@ impl Located {
         missing
     }
 
-    /// Are the elements of every row neighbours, as one look at what all rows share shows?
+    /// Whether the elements of every row are neighbours, as one look at what all rows share shows.
     ///
     /// # Safety
     /// There is a row.
@@ -114,7 +114,7 @@ impl Located {
         column.steps.1 == 0 && row.steps.0 == 0 && unsafe { row.ascend(0, self.cols) }
     }
 
-    /// Are the elements of row `i` neighbours?
+    /// Whether the elements of row `i` are neighbours.
     ///
     /// # Safety
     /// The row is inside.

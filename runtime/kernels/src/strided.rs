@@ -356,7 +356,7 @@ impl<const S: usize> Move<S> {
         }
     }
 
-    /// Is this a part of something too large for the cache, and can units of so many bytes be written past it?
+    /// Whether this is a part of something too large for the cache, and units of so many bytes can be written past it.
     fn past_cache(&self, unit: usize) -> bool {
         let bytes = self.rows.saturating_mul(self.cols).saturating_mul(S as isize);
         let reach = |n: isize, step: isize| n.saturating_mul(step.saturating_abs());

@@ -29,7 +29,7 @@ pub struct Track {
 pub struct Channel<'t> {
     /// All of them.
     pub issued: &'t [Issued],
-    /// For each: do its data stay in the memory? Those that are missing cross the data bus.
+    /// For each, whether its data stay in the memory. Those that are missing cross the data bus.
     pub internal: &'t [bool],
 }
 

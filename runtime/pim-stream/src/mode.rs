@@ -111,7 +111,7 @@ impl Machine {
         self.parity
     }
 
-    /// Does a column command to this bank of the pseudo-channel and this row step the units?
+    /// Whether a column command to this bank of the pseudo-channel and this row steps the units.
     pub fn steps(&self, bank: u32, row: u32) -> bool {
         let parity = match self.parity {
             Parity::Even => bank.is_multiple_of(2),
@@ -159,8 +159,8 @@ impl Machine {
         }
     }
 
-    /// Byte 0: do the units compute? Byte 16: whose commands step them (0 even, 1 odd, else both). Bytes 20 and 21:
-    /// clear GRF_A and GRF_B. Entering starts every program over.
+    /// Takes over a configuration. Byte 0: whether the units compute. Byte 16: whose commands step them (0 even, 1 odd,
+    /// else both). Bytes 20 and 21: whether to clear GRF_A and GRF_B. Entering starts every program over.
     fn configure(&mut self, data: &[u8; BURST]) -> Config {
         self.parity = match data[16] {
             0 => Parity::Even,

@@ -62,7 +62,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// May the stream say what every element of such an array begins with? Nobody gives it then.
+    /// Whether the stream may say what every element of such an array begins with. Nobody gives it then.
     pub fn may_begin(self) -> bool {
         matches!(self, Role::Out | Role::Temp)
     }
@@ -441,7 +441,7 @@ impl TensorDecl {
         Some(self.elements()? * self.dtype.size() as u64)
     }
 
-    /// Is the word a name?
+    /// Whether the word is a name.
     pub fn is_name(word: &str) -> bool {
         let head = word.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
         head && word.len() <= 128 && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.')

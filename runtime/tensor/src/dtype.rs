@@ -101,8 +101,8 @@ impl DType {
 }
 
 impl DType {
-    /// Is an array of `file` one of this dtype, bit for bit? NumPy has no names for some floats, and their users keep
-    /// the bits: bf16 as `u16`, the 8-bit floats as `u8` or as bytes, which are read as f8e4m3.
+    /// Whether an array of `file` is one of this dtype, bit for bit. NumPy has no names for some floats, and their
+    /// users keep the bits: bf16 as `u16`, the 8-bit floats as `u8` or as bytes, which are read as f8e4m3.
     pub fn has_bits_of(self, file: DType) -> bool {
         match self {
             DType::BF16 => file == DType::U16,

@@ -4,7 +4,7 @@
 /// Requests below so many bytes are not looked at: asking the system takes longer than many of them.
 const LARGE: usize = 256 << 20;
 
-/// Can so many bytes be had? Yes, if nothing is known.
+/// Whether so many bytes can be had. Yes, if nothing is known.
 pub fn holds(bytes: usize) -> bool {
     bytes < LARGE || available().is_none_or(|free| bytes as u64 <= free)
 }

@@ -86,7 +86,7 @@ impl Test {
     }
 }
 
-/// Are these passes that a filetest can run, in their order?
+/// Checks that these are passes that a filetest can run, in their order.
 fn in_order(passes: &[String]) -> Result<(), Failure> {
     let mut before = None;
     for name in passes {

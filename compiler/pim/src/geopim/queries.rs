@@ -205,7 +205,7 @@ pub(super) struct Order {
     pub(super) item: i64,
 }
 
-/// Does every query ask for its own rows, and is it its unit's turn?
+/// Checks that every query asks for its own rows, and that it is its unit's turn.
 pub(super) fn in_order(kernel: &Kernel, queries: &[Query], first: &Query, o: &Order) -> Result<(), Refused> {
     let samples = first.samples();
     for (n, q) in queries.iter().enumerate() {

@@ -148,7 +148,7 @@ fn on(at: &Burst, count: u32) -> Burst {
     Burst { col: at.col + count, ..*at }
 }
 
-/// Does the data continue `count` bursts of the data before?
+/// Whether the data continues `count` bursts of the data before.
 fn follows(old: &Data, new: &Data, count: u32) -> bool {
     match (old, new) {
         (Data::Tensor { tensor, offset }, Data::Tensor { tensor: t, offset: o }) => {

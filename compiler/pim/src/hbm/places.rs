@@ -118,7 +118,7 @@ impl Places {
         }
     }
 
-    /// Of these tensors, by number: are all their elements in these bursts?
+    /// For each of these tensors, by number, whether all its elements are in these bursts.
     pub fn covered(&self, stored: &Stored) -> Vec<bool> {
         let mut held = vec![0u64; self.entries.len()];
         for &(home, at) in stored {

@@ -171,12 +171,12 @@ fn equal_later(words: &[Instruction], period: usize) -> Vec<usize> {
     equal
 }
 
-/// Do all loops that end in the part begin in it?
+/// Whether all loops that end in the part begin in it.
 fn closed(part: &[Instruction]) -> bool {
     part.iter().enumerate().all(|(n, i)| !matches!(i, Instruction::Jump { offset, .. } if usize::from(*offset) > n))
 }
 
-/// Does a loop begin before `end` and end behind it?
+/// Whether a loop begins before `end` and ends behind it.
 fn crossed(words: &[Instruction], end: usize) -> bool {
     let behind = words.iter().enumerate().skip(end).take(2 * PERIOD);
     behind.into_iter().any(|(n, i)| matches!(i, Instruction::Jump { offset, .. } if n - usize::from(*offset) < end))

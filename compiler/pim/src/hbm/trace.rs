@@ -62,7 +62,7 @@ struct Slot {
     lanes: u32,
 }
 
-/// Do the columns of such tiles lie in lanes? A single column has its elements next to each other either way.
+/// Whether the columns of such tiles lie in lanes. A single column has its elements next to each other either way.
 pub(super) fn is_down(ty: &TileType) -> bool {
     ty.order == Order::Dn || (ty.cols == 1 && ty.rows > 1)
 }
@@ -81,7 +81,7 @@ pub(super) struct BurstWindow {
 }
 
 impl BurstWindow {
-    /// Do columns lie in lanes?
+    /// Whether columns lie in lanes.
     pub(super) fn is_down(&self) -> bool {
         self.down
     }

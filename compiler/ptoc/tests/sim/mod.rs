@@ -157,7 +157,7 @@ fn damaged_streams() {
     }
 }
 
-/// Is every element of a page closed, in its order? Returns the contents of its data scripts.
+/// Checks that every element of a page is closed, in its order. Returns the contents of its data scripts.
 fn well_formed(page: &str) -> Vec<Value> {
     let (mut open, mut data, mut rest) = (Vec::new(), Vec::new(), page);
     while let Some(at) = rest.find('<') {

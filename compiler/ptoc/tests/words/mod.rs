@@ -36,7 +36,7 @@ fn exchanged_blocks_are_told_once() {
     assert_eq!(codes(&s, "check k.tile -D M=64 -D N=64 --message-format json"), []);
 }
 
-/// An address of the launch is one question: is it a place for the tile?
+/// An address of the launch leaves one thing open, whether it is a place for the tile, and has one warning.
 #[test]
 fn an_address_of_the_launch_is_one_warning() {
     let s = Sandbox::new();

@@ -41,7 +41,7 @@ pub(super) struct Who {
 const NOBODY: Who = Who { cta: u32::MAX, thread: u32::MAX, epoch: 0, pc: 0 };
 
 impl Who {
-    /// May an access of `self` and one of `other`, which came before, be the other way round?
+    /// Whether an access of `self` and one of `other`, which came before, may happen in the other order.
     fn races(self, other: Who) -> bool {
         other.cta != NOBODY.cta && (self.cta != other.cta || (self.epoch == other.epoch && self.thread != other.thread))
     }

@@ -60,7 +60,7 @@ impl BracketMatcher<'_> {
         }
     }
 
-    /// Does a `{` follow before the next `;`?
+    /// Whether a `{` follows before the next `;`.
     pub(super) fn brace_before_semicolon(&self, i: usize) -> bool {
         let mut ahead = self.tokens[i..].iter().take(4 * LOOK_AHEAD).map(|t| t.tok);
         ahead.find(|t| matches!(t, Tok::LBrace | Tok::RBrace | Tok::Semi)) == Some(Tok::LBrace)

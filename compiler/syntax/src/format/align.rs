@@ -56,7 +56,7 @@ fn alike(a: Tok, b: Tok) -> bool {
     a == b || (a.mark().is_none() && b.mark().is_none())
 }
 
-/// Computes the padding for the columns that pieces have with the padding so far. Which groups get another?
+/// Computes the padding for the columns that pieces have with the padding so far. Returns the groups that get another.
 pub(super) fn pad(groups: &[Vec<usize>], pieces: &[Piece<'_>], columns: &[usize], pads: &mut [usize]) -> Vec<usize> {
     // For each piece its line.
     let lines: Vec<usize> = pieces

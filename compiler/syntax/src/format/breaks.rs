@@ -79,7 +79,7 @@ fn list(pieces: &mut [Piece<'_>], open: usize, close: usize) {
     }
 }
 
-/// Does what is in a bracket begin on a line of its own?
+/// Whether what is in a bracket begins on a line of its own.
 pub(super) fn opens_line(pieces: &[Piece<'_>], open: usize) -> bool {
     pieces[open + 1].begins_line() || pieces[open + 1].tok.is_comment()
 }

@@ -38,7 +38,7 @@ struct Frame {
     open: usize,
     tok: Option<Tok>,
     role: Role,
-    /// In braces and in the file: is the next token the first of a statement?
+    /// In braces and in the file, whether the next token is the first of a statement.
     start: bool,
     /// The head of an item, before its parameters.
     head: bool,

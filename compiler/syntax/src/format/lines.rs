@@ -236,7 +236,7 @@ impl<'t> Writer<'_, 't> {
     }
 }
 
-/// Does the first line that begins in a bracket, and not in one inside of it, begin to the left of what is in it?
+/// Whether the first line that begins in a bracket, and not in one inside of it, begins to the left of what is in it.
 ///
 /// Lines of an inner bracket stand where that one has them, so they say nothing here; least of all those of a block,
 /// which may not have been lines in the source.

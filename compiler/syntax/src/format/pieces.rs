@@ -20,7 +20,7 @@ pub(super) struct Piece<'t> {
 }
 
 impl Piece<'_> {
-    /// The first on its line?
+    /// Whether it is the first on its line.
     pub fn begins_line(&self) -> bool {
         self.breaks > 0
     }

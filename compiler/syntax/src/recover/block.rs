@@ -83,7 +83,7 @@ impl Recovery<'_, '_, '_> {
         close
     }
 
-    /// Is there a bracket error in `from..to`, outside of blocks?
+    /// Whether there is a bracket error in `from..to`, outside of blocks.
     pub(super) fn touched(&self, from: usize, to: usize) -> bool {
         let mut i = from;
         while i < to {

@@ -92,7 +92,7 @@ impl<'b, 's, 'l> Recovery<'b, 's, 'l> {
         i == 0 || starts_line(self.builder.source(), &self.lexemes[i - 1], &self.lexemes[i])
     }
 
-    /// Can an item end with the lexeme at `i`?
+    /// Whether an item can end with the lexeme at `i`.
     fn complete(&self, i: usize) -> bool {
         self.lexemes[i].tok().is_none_or(Tok::ends_operand)
     }

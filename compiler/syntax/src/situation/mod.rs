@@ -162,12 +162,12 @@ impl View<'_, '_> {
         self.builder.span(end, end)
     }
 
-    /// Does lexeme `i` touch the one before it?
+    /// Whether lexeme `i` touches the one before it.
     fn glued(&self, i: usize) -> bool {
         i.checked_sub(1).and_then(|p| self.get(p)).is_some_and(|p| self.get(i).is_some_and(|l| p.end == l.start))
     }
 
-    /// Does lexeme `i` begin a line?
+    /// Whether lexeme `i` begins a line.
     fn starts_line(&self, i: usize) -> bool {
         match (i.checked_sub(1).and_then(|p| self.get(p)), self.get(i)) {
             (Some(p), Some(l)) => crate::recover::starts_line(self.builder.source(), p, l),
@@ -175,12 +175,12 @@ impl View<'_, '_> {
         }
     }
 
-    /// Can lexeme `i` end an operand?
+    /// Whether lexeme `i` can end an operand.
     fn ends_operand(&self, i: usize) -> bool {
         self.get(i).is_some_and(|l| l.tok().is_none_or(|t| t.ends_operand() || t.is_soft_keyword()))
     }
 
-    /// Can lexeme `i` begin an operand?
+    /// Whether lexeme `i` can begin an operand.
     fn starts_operand(&self, i: usize) -> bool {
         self.get(i).is_some_and(|l| match l.term {
             Terminal::Expr(_) | Terminal::Arg(_) => true,

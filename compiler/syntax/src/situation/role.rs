@@ -38,7 +38,7 @@ pub(super) fn find(v: &View<'_, '_>) -> Option<Situation> {
     }
 }
 
-/// Is the second lexeme a name?
+/// Whether the second lexeme is a name.
 fn named(v: &View<'_, '_>) -> bool {
     v.tok(1).is_some_and(|t| t == Tok::Name || t.is_soft_keyword())
 }

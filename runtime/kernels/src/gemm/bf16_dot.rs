@@ -106,7 +106,7 @@ pub(super) unsafe fn largest(m: &Matrix<*const u8>, rows: usize, cols: usize) ->
     unsafe { range(m, rows, cols, false).largest }
 }
 
-/// Do dot products give the bits of single steps?
+/// Whether dot products give the bits of single steps.
 ///
 /// # Safety
 /// As for the routine; a start is f32.
@@ -126,7 +126,7 @@ unsafe fn same_bits(job: &Job) -> bool {
     }
 }
 
-/// Computes the product if its bits are those of single steps: did it?
+/// Computes the product if its bits are those of single steps. Returns whether it did.
 ///
 /// # Safety
 /// As for the routine; columns of d are contiguous f32, those of the start too; a and b are bf16.

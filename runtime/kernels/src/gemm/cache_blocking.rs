@@ -35,7 +35,7 @@ fn kc_block(job: &Job) -> usize {
     even(job.k, KC, 1)
 }
 
-/// Are slabs better than panels that the second-level cache holds? Not if it holds them all.
+/// Whether slabs are better than panels that the second-level cache holds. Not if it holds them all.
 pub(super) fn suits(job: &Job, version: &Version) -> bool {
     let (vectors, most) = shape(version, job.n);
     4 * version.lanes < LINE

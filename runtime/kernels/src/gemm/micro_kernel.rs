@@ -47,8 +47,8 @@ const RAGGED: u8 = 2;
 /// Rows of a that one pointer serves: the others are one and two rows further on, which an address can hold.
 const GROUP: usize = 3;
 
-/// The steps of a block, two at a time; `DENSE`: are a's elements of a row known to be neighbours? So few instructions
-/// beside the multiply-adds leave room for another thread of the core.
+/// The steps of a block, two at a time. `DENSE` tells whether a's elements of a row are known to be neighbours. So few
+/// instructions beside the multiply-adds leave room for another thread of the core.
 ///
 /// # Safety
 /// As for [`block`].
@@ -182,7 +182,7 @@ impl Version {
         (vectors, columns - (vectors - 1) * self.lanes)
     }
 
-    /// The code for a block; `last`: lanes of its last vector, `packed`: is b?
+    /// The code for a block; `last`: lanes of its last vector, `packed`: whether b is packed.
     pub(super) fn code(&self, rows: usize, vectors: usize, last: usize, packed: bool) -> MicroKernel {
         let kind = match (last == self.lanes, packed) {
             (true, _) => WHOLE,
@@ -376,8 +376,8 @@ pub(super) fn of_dots() -> Option<&'static Version> {
     None
 }
 
-/// Does the machine round each half of a dot product as a step of its own, the upper one first? The manuals say so;
-/// what they leave open is asked of the machine.
+/// Whether the machine rounds each half of a dot product as a step of its own, the upper one first. The manuals say so;
+/// what they leave open is tried on the machine.
 ///
 /// # Safety
 /// The machine has the version's instructions.

@@ -119,7 +119,7 @@ const OPERANDS: [DType; 10] = [
     DType::F32,
 ];
 
-/// The types of a product as the routine takes them, and whether a and b rest: does nothing write them during a launch?
+/// The types of a product as the routine takes them, and whether a and b rest: nothing writes them during a launch.
 pub fn types(ab: DType, d: DType, start: DType, units: Units, launch_invariant: (bool, bool)) -> i64 {
     let code = |ty: DType| OPERANDS.iter().position(|t| *t == ty).unwrap_or(0) as i64;
     let launch_invariant = i64::from(launch_invariant.0) | i64::from(launch_invariant.1) << 1;

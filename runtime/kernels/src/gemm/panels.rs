@@ -135,7 +135,7 @@ pub(super) fn shape(version: &Version, n: usize) -> (usize, usize) {
     (vectors, version.rows[vectors - 1])
 }
 
-/// Does a product whose operands can be read in place pack nothing, and if so, how many steps does it take at once?
+/// How many steps a product takes at once that packs nothing, as its operands can be read in place. `None` if it packs.
 pub(super) fn in_place(job: &Job) -> Option<usize> {
     let bytes = job.k.saturating_mul(job.n).saturating_mul(4);
     if job.m < PACKED_ROWS && bytes > RESIDENT {

@@ -31,8 +31,8 @@ const OF_HALVES: usize = 4 * LINE / 2;
 /// So many rows leave room for blocks of four vectors, so that more of a row of b is read at once.
 const WIDE_ROWS: usize = 2;
 
-/// Are blocks of a line better than those of a vector? Halves are widened for each product, or packed once, if b rests
-/// and all of its panels can be kept.
+/// Whether blocks of a line are better than those of a vector. Halves are widened for each product, or packed once, if
+/// b rests and all of its panels can be kept.
 pub(super) fn suits(job: &Job, version: &Version) -> bool {
     let kept = job.launch_invariant.1 && 4 * job.k * job.n <= panels::room_bytes();
     if job.ab == DType::F32 { 4 * version.lanes < LINE } else { !kept }

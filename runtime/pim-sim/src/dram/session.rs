@@ -83,7 +83,7 @@ impl Session {
         Some(self.device.open_row(bank)).filter(|row| *row != CLOSED)
     }
 
-    /// Is a bank of the pseudo-channel open?
+    /// Whether a bank of the pseudo-channel is open.
     pub fn any_open(&self, pc: usize) -> bool {
         self.device.any_open(pc)
     }

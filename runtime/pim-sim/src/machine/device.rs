@@ -60,7 +60,7 @@ pub fn config(device: &stream::Device) -> Result<Config, DeviceError> {
     Ok(config)
 }
 
-/// Can streams be for such a device?
+/// Checks that streams can be for such a device.
 pub fn fits(config: &Config) -> Result<(), DeviceError> {
     match config.org.burst_bytes() as usize {
         stream::BURST => Ok(()),

@@ -281,7 +281,8 @@ impl Machine<'_> {
         Ok((0..banks).flat_map(ready).max().unwrap_or(closed))
     }
 
-    /// Do the banks of all jobs hold the same map in the same place? Then they may share what they have read.
+    /// Whether the units have a scratchpad, and the banks of all jobs hold the same map in the same place. Then they
+    /// may share what they have read.
     fn replicated(&self, kernel: &GeoPimKernel, jobs: &[Job], homes: &[u64]) -> bool {
         if kernel.unit.scratchpad_bytes == 0 {
             return false;

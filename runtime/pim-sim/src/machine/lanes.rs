@@ -168,7 +168,7 @@ impl Channel<'_> {
             .collect();
         loop {
             let due = self.session.refresh_due();
-            // The first command that is of use before the next refresh; and does a lane want any?
+            // The first command that is of use before the next refresh, and whether a lane wants any.
             let mut best: Option<(u64, usize, Command)> = None;
             let mut wanted = false;
             for (n, lane) in lanes.iter_mut().enumerate() {

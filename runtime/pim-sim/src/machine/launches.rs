@@ -25,7 +25,7 @@ impl LaunchTime {
         self.end - self.start
     }
 
-    /// Does the host compute it?
+    /// Whether the host computes it.
     pub fn is_host(&self) -> bool {
         self.kinds.contains_key("host")
     }

@@ -75,7 +75,7 @@ pub struct Log {
     pub unit_energy: [f64; 2],
     /// The commands of each channel, if they are wanted.
     pub trace: Option<Vec<Vec<Issued>>>,
-    /// For each of them: do its data stay in the memory, so that no data bus carries them?
+    /// For each of them, whether its data stay in the memory, so that no data bus carries them.
     pub internal: Option<Vec<Vec<bool>>>,
     /// The units' timeline, if it is wanted.
     pub slices: Option<Vec<Slice>>,

@@ -97,8 +97,8 @@ impl Memory {
         }
     }
 
-    /// Do the rows at these addresses hold one and the same, because one was copied from the other or nothing has
-    /// written them?
+    /// Whether the rows at these addresses hold one and the same, because one was copied from the other or nothing has
+    /// written them.
     pub fn is_copy(&self, a: u64, b: u64) -> bool {
         self.rows.get(&(a / self.row_bytes)) == self.rows.get(&(b / self.row_bytes))
     }

@@ -69,7 +69,7 @@ pub struct Report {
     pub files: Vec<String>,
     /// Commands of each channel, if they were wanted.
     pub trace: Option<Vec<Vec<Issued>>>,
-    /// For each of them: do its data stay in the memory?
+    /// For each of them, whether its data stay in the memory.
     pub internal: Option<Vec<Vec<bool>>>,
     /// What column commands in order did, if it was wanted.
     pub slices: Option<Vec<Slice>>,

@@ -153,7 +153,7 @@ struct Checker<'s> {
     stream: &'s Stream,
     g: &'s Geometry,
     faults: Vec<StreamFault>,
-    /// Of each array: does the host have its values by now?
+    /// For each array, whether the host has its values by now.
     host: Vec<bool>,
     machines: BTreeMap<Pch, Machine>,
     descriptor: Option<Descriptor>,
@@ -510,7 +510,7 @@ fn mode_name(machine: &Machine) -> &'static str {
 }
 
 impl UnitConfig {
-    /// Is the stream for units with commands of a driver?
+    /// Whether the stream is for units with commands of a driver.
     pub fn is_autonomous(&self) -> bool {
         matches!(self, UnitConfig::GeoPim(_))
     }

@@ -164,7 +164,7 @@ impl Inputs {
     }
 }
 
-/// Does a file with these bytes hold an array?
+/// Whether a file with these bytes holds an array.
 pub(in crate::commands) fn is_array(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x93NUMPY")
 }

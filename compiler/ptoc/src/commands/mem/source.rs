@@ -93,7 +93,7 @@ fn maps(args: &MemArgs, session: &mut Session, unit: &CompilationUnit) -> Result
     Ok((maps, kernels))
 }
 
-/// Does `text` in place of the file come to the same placement, without an error?
+/// Whether `text` in place of the file comes to the same placement, without an error.
 fn compiles_to(args: &MemArgs, session: &mut Session, text: String, wanted: &[MemoryMap]) -> bool {
     let unit = session.load_text(&args.file, text);
     session.diagnostics.soften(|d| matches!(d.code, codes::MALFORMED_DIRECTIVE | codes::UNKNOWN_BACKEND));

@@ -57,7 +57,7 @@ pub(super) fn trap_line(
     Ok(())
 }
 
-/// Has a run ended as the line says?
+/// Checks that a run has ended as the line says.
 fn expect(session: &Session, trap: &Trap, ended: bool, how: &str) -> Result<(), Failure> {
     let name = &trap.code.name;
     if ended {

@@ -77,7 +77,7 @@ pub(super) fn attribution(out: &mut String, r: &Report, texts: &[(&str, &str)]) 
     }
 }
 
-/// Does it anything but waiting and being refreshed?
+/// Whether it does anything but waiting and being refreshed.
 fn works(b: &Buckets) -> bool {
     shares(b).iter().any(|(bucket, _)| !matches!(bucket, Bucket::Idle | Bucket::Refresh))
 }

@@ -82,7 +82,7 @@ impl UnitConfig {
         self.buffer_bytes / self.buffers.max(1)
     }
 
-    /// Is the unit one that can be built, and can it sample maps of so many channels in this order?
+    /// Checks that the unit is one that can be built, and that it can sample maps of so many channels in this order.
     pub fn check(&self, channels: u32, order: Order, fold: bool) -> Result<(), Refusal> {
         let refuse = |text: String| Err(Refusal(text));
         if self.clock_khz == 0 || self.lanes == 0 || self.entries == 0 || !(1..=2).contains(&self.buffers) {

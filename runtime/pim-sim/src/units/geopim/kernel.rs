@@ -123,7 +123,7 @@ impl fmt::Display for GeoPimFault {
 
 impl std::error::Error for GeoPimFault {}
 
-/// Can these units do these jobs, with `banks` banks of `bursts` bursts?
+/// Checks that these units can do these jobs, with `banks` banks of `bursts` bursts.
 pub fn check(kernel: &GeoPimKernel, jobs: &[Job], banks: usize, bursts: u64) -> Result<(), GeoPimFault> {
     let fault = |bank, message: String| Err(GeoPimFault { bank, refresh: false, message });
     let map = &kernel.map;

@@ -254,7 +254,8 @@ impl<'k> GeoPimUnit<'k> {
         clock.tick(self.lanes).max(self.arrival).max(self.cursor)
     }
 
-    /// Before the first command for a burst in `row`: who is to blame if another row is open?
+    /// Notes, before the first command for a burst in `row`, who is to blame if another row is open: an operand or a
+    /// result displaces the open row, and a burst of the map may restore it.
     fn displace(&mut self, row: u32) {
         if self.group.kind != BurstPurpose::Tile {
             self.displaced = self.displaced.or(self.bank.open.filter(|open| *open != row));
@@ -284,7 +285,7 @@ impl<'k> GeoPimUnit<'k> {
         }
     }
 
-    /// A new group: from when may its commands be issued?
+    /// Prepares a new group: from when its commands may be issued.
     fn prepare(&mut self, fixed: &Fixed<'_>) {
         (self.at, self.restoring) = (0, false);
         self.begin = match self.group.kind {

@@ -36,7 +36,7 @@ impl ModeMachine {
         self.0.parity()
     }
 
-    /// Does a column command to this bank and row step the units?
+    /// Whether a column command to this bank and row steps the units.
     pub fn steps(&self, bank: usize, row: u32) -> bool {
         // A pseudo-channel has at most 1024 banks.
         self.0.steps(bank as u32, row)
