@@ -1,8 +1,10 @@
 //! Where the segments of a running block's spaces are: shared memory as far as it goes, and else memory of the device.
 
+use crate::row_pointers;
 use crate::segments::Segments;
 use cranelift_entity::SecondaryMap;
 use ptoc_ir::loops::{Module, Reg, SpaceId};
+use rustc_hash::FxHashSet;
 
 /// Bytes of shared memory that a CTA may have on sm_90.
 pub const MOST_SHARED: u32 = 232_448;
@@ -60,7 +62,8 @@ impl Homes {
         }
     }
 
-    /// Small segments first: they are partials, row vectors and masks, which are used most for their size.
+    /// Small segments first: they are partials, row vectors and masks, which are used most for their size. Where gathers
+    /// put rows that cannot stay in their tables is memory of the device, as the tables are: row pointers lead to either.
     pub(crate) fn new(module: &Module, most: u32) -> Homes {
         let segments = Segments::new(module);
         let mut all = Vec::new();
@@ -72,10 +75,12 @@ impl Homes {
         for space in module.spaces.keys() {
             homes.of[space] = vec![Home::Scratch(0); homes.segments.of(space).len()];
         }
+        let mut displaced = FxHashSet::default();
+        row_pointers::displaced(&module.block.body, &homes.segments, &mut displaced);
         for (size, space, n) in all {
             let end = u64::from(homes.shared) + size;
             homes.of[space][n] = match u32::try_from(end) {
-                Ok(end) if end <= most => Home::Shared(std::mem::replace(&mut homes.shared, end)),
+                Ok(end) if end <= most && !displaced.contains(&(space, n)) => Home::Shared(std::mem::replace(&mut homes.shared, end)),
                 _ => {
                     let at = homes.scratch;
                     homes.scratch += size;

@@ -67,7 +67,7 @@ impl Emit<'_> {
             }
             Op::Contract(c) => self.contract(c),
             Op::Reduce(r) => self.reduce(r),
-            Op::Gather(g) => self.gather(g)?,
+            Op::Gather(g) => self.gather(g),
             Op::Sort(s) => self.sort(s),
             Op::Merge(m) => self.merge_lists(m),
             Op::Check { cond, check, args } => self.check(*cond, *check, args),

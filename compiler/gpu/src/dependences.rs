@@ -22,6 +22,8 @@ pub(crate) struct Keys<'a> {
     pub(crate) segments: &'a Segments,
     /// What only the first thread loads scalars from, because other CTAs may be changing it.
     pub(crate) broadcast: &'a FxHashSet<Key>,
+    /// Where gathers put rows that cannot stay in their tables: readers of such tables may read there.
+    pub(crate) displaced: &'a FxHashSet<Key>,
 }
 
 impl Keys<'_> {
@@ -116,7 +118,12 @@ pub(crate) fn of(op: &Op, keys: Keys<'_>) -> Touched {
         Op::Lanes(lanes) => {
             for stmt in &lanes.body {
                 match &stmt.op {
-                    Op::Load { addr, .. } => t = t.read(keys.of(addr)),
+                    Op::Load { addr, .. } => {
+                        t = t.read(keys.of(addr));
+                        if addr.gather.is_some() && matches!(addr.base, Base::Tensor(_)) {
+                            t.reads.extend(keys.displaced);
+                        }
+                    }
                     Op::Store { addr, .. } => t = t.write(keys.of(addr)),
                     Op::Join { addr, .. } => t = t.read(keys.of(addr)).write(keys.of(addr)),
                     _ => {}
@@ -134,6 +141,9 @@ pub(crate) fn of(op: &Op, keys: Keys<'_>) -> Touched {
             t = t.read(keys.of(&g.table)).read(keys.of(&g.index)).write(keys.of(&g.d));
             if let Some((addr, _)) = &g.plus {
                 t = t.read(keys.of(addr));
+            }
+            if let Some((addr, _)) = &g.places {
+                t = t.write(keys.of(addr));
             }
             t.writes.insert(Key::Control);
             t.reads.insert(Key::Control);

@@ -16,7 +16,7 @@ use crate::vectors::Factors;
 use cranelift_entity::SecondaryMap;
 use ptoc_abi::MAX_GRID_RANK;
 use ptoc_diagnostics::Span;
-use ptoc_ir::loops::{Base, Func, LTy, Label, Module, Op, Reg, Region, VarId};
+use ptoc_ir::loops::{Base, Func, LTy, Label, Module, Op, Reg, Region, SpaceId, VarId};
 use ptoc_ptx::{
     Address, Arith, Builder, Class, Cmp, Op as Ptx, PtxKernel, Round, Space, Special, Src, Symbol, Type, VReg,
 };
@@ -108,6 +108,10 @@ pub(crate) struct Emit<'a> {
     pub(crate) pending: Touched,
     /// Arrays that the kernel updates atomically: other CTAs may change them at any time.
     pub(crate) broadcast: FxHashSet<Key>,
+    /// Where gathers put rows that cannot stay in their tables.
+    pub(crate) displaced: FxHashSet<Key>,
+    /// For the places of each gather: whether all are multiples of the widest access, as a predicate.
+    pub(crate) aligned_rows: FxHashMap<(SpaceId, u64), VReg>,
     /// Exponents whose bits are in the low bits of a sum.
     pub(crate) rounded: RoundedSums,
     /// What is wanted of merges.
@@ -234,6 +238,8 @@ impl<'a> Emit<'a> {
             solo: false,
             pending: Touched::default(),
             broadcast: FxHashSet::default(),
+            displaced: FxHashSet::default(),
+            aligned_rows: FxHashMap::default(),
             rounded: rounded_sums(&module.block),
             demands,
             used: FxHashSet::default(),
@@ -251,6 +257,12 @@ impl<'a> Emit<'a> {
                 && let Base::Tensor(n) = a.addr.base
             {
                 self.broadcast.insert(Key::Tensor(n));
+            }
+            if let Op::Gather(g) = &stmt.op
+                && g.places.is_some()
+            {
+                let key = self.keys().of(&g.d);
+                self.displaced.insert(key);
             }
             crate::control::reads(&stmt.op, &mut |reg| {
                 self.used.insert(reg);
@@ -426,7 +438,7 @@ impl<'a> Emit<'a> {
     }
 
     pub(crate) fn keys(&self) -> Keys<'_> {
-        Keys { segments: &self.homes.segments, broadcast: &self.broadcast }
+        Keys { segments: &self.homes.segments, broadcast: &self.broadcast, displaced: &self.displaced }
     }
 
     /// Before something is touched: a barrier, if it must not come before what was touched.

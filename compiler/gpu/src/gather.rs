@@ -3,34 +3,33 @@
 use crate::dependences::{self, Key, Touched};
 use crate::emit::Emit;
 use crate::memory::{GpuAddress, Index};
-use crate::unsupported::{RefusalCode, Refused};
 use crate::vectors::{LowBits, WIDEST};
 use ptoc_ir::loops::{Addr, Gather, LTy, MemTy, Op, Stride};
 use ptoc_isa::Oob;
 use ptoc_ptx::{Address, Arith, AtomOp, Cmp, Op as Ptx, Round, Space, Src, Type, VReg};
 
 /// A gather, with its operands in registers.
-struct Gathered<'g> {
-    g: &'g Gather,
-    rows: Src,
-    cols: Src,
-    total: VReg,
-    index: GpuAddress,
-    table: GpuAddress,
-    d: GpuAddress,
+pub(crate) struct Gathered<'g> {
+    pub(crate) g: &'g Gather,
+    pub(crate) rows: Src,
+    pub(crate) cols: Src,
+    pub(crate) total: VReg,
+    pub(crate) index: GpuAddress,
+    /// What is added to indices.
+    pub(crate) plus: Option<GpuAddress>,
+    pub(crate) table: GpuAddress,
+    pub(crate) d: GpuAddress,
     /// Where the number of the first missing element is found, where someone asks.
     missing: Option<Address>,
 }
 
 impl Emit<'_> {
-    pub(crate) fn gather(&mut self, g: &Gather) -> Result<(), Refused> {
-        if g.places.is_some() || g.plus.is_some() {
-            return self.refuse(RefusalCode::Places, "a gather that leaves rows where they are");
-        }
+    pub(crate) fn gather(&mut self, g: &Gather) {
         self.order(&dependences::of(&Op::Gather(Box::new(g.clone())), self.keys()));
         let [rows, cols] = [g.rows, g.cols].map(|r| self.src(r));
         let total = self.reg(g.total);
         let (index, table, d) = (self.origin_of(&g.index), self.origin_of(&g.table), self.origin_of(&g.d));
+        let plus = g.plus.as_ref().map(|(addr, _)| self.origin_of(addr));
         let missing = Address::at(self.smem);
         let counts = g.oob != Oob::Zero && self.used.contains(&g.dst);
         if counts {
@@ -40,15 +39,21 @@ impl Emit<'_> {
             self.b.guard = before;
             self.b.push(Ptx::Bar(0), &[], &[]);
         }
-        let all = Gathered { g, rows, cols, total, index, table, d, missing: counts.then_some(missing) };
-        match self.gather_width(g) {
-            1 => self.elements(rows, cols, &mut |e: &mut Self, number, i, j| e.gather_element(&all, number, i, j)),
-            width => self.gather_vectors(&all, width),
+        let all = Gathered { g, rows, cols, total, index, plus, table, d, missing: counts.then_some(missing) };
+        match (&g.places, self.gather_width(g)) {
+            (Some((places, step)), _) => self.row_pointers(&all, places, *step),
+            (None, 1) => {
+                self.elements(rows, cols, &mut |e: &mut Self, number, i, j| e.gather_element(&all, number, i, j));
+            }
+            (None, width) => self.gather_vectors(&all, width),
         }
         let first = match counts {
             true => {
-                self.b.push(Ptx::Bar(0), &[], &[]);
-                self.pending = Touched::default();
+                // Row pointers end with a barrier.
+                if g.places.is_none() {
+                    self.b.push(Ptx::Bar(0), &[], &[]);
+                    self.pending = Touched::default();
+                }
                 self.pending.reads.insert(Key::Control);
                 self.b.ld(Space::Shared, Type::B64, missing)
             }
@@ -56,7 +61,6 @@ impl Emit<'_> {
             false => self.b.mov(Type::B64, Src::Imm(u64::MAX)),
         };
         self.define(g.dst, first);
-        Ok(())
     }
 
     /// How many neighbours of a row are gathered at once: as many as the widest access has, where indices and results
@@ -135,17 +139,28 @@ impl Emit<'_> {
         });
     }
 
-    fn widened_index(&mut self, g: &Gather, bits: VReg) -> VReg {
+    /// Bits of the index (i, j).
+    pub(crate) fn asked(&mut self, all: &Gathered<'_>, i: Index, j: Index) -> VReg {
+        let at = |e: &mut Self, start: GpuAddress, (row, col): (i64, i64)| {
+            let place = e.along(start, i, Stride::Const(row));
+            let place = e.along(place, j, Stride::Const(col));
+            e.load(MemTy::I32, place)
+        };
+        let index = at(self, all.index, all.g.index_strides);
+        let Some((plus, (_, strides))) = all.plus.zip(all.g.plus.as_ref()) else { return index };
+        let plus = at(self, plus, *strides);
+        self.b.arith(Arith::Add, Type::U32, &[index.into(), plus.into()])
+    }
+
+    pub(crate) fn widened_index(&mut self, g: &Gather, bits: VReg) -> VReg {
         let (from, to) = if g.unsigned { (Type::U32, Type::U64) } else { (Type::S32, Type::S64) };
         self.b.cvt(to, from, Round::None, bits)
     }
 
     /// One element, by its number, row and column.
-    fn gather_element(&mut self, all: &Gathered<'_>, number: VReg, i: Index, j: Index) {
+    pub(crate) fn gather_element(&mut self, all: &Gathered<'_>, number: VReg, i: Index, j: Index) {
         let g = all.g;
-        let place = self.along(all.index, i, Stride::Const(g.index_strides.0));
-        let place = self.along(place, j, Stride::Const(g.index_strides.1));
-        let bits = self.load(MemTy::I32, place);
+        let bits = self.asked(all, i, j);
         let asked = self.widened_index(g, bits);
         let (at, there) = self.lead(g.oob, asked, all.total);
         let value = self.variable(g.ty.reg(), Src::Imm(0));

@@ -4,6 +4,7 @@
 use crate::dependences;
 use crate::emit::{Emit, Val};
 use crate::memory::{GpuAddress, Index};
+use crate::row_pointers::row_pointer;
 use crate::vectors::{Aligned, made_in, width};
 use ptoc_ir::loops::{Addr, Base, BinOp, LTy, Lanes, MemTy, Op, PARTIALS, Reg, SharedInfo, Stmt, Stride, operands};
 use ptoc_ptx::{Arith, Cmp, Op as Ptx, Round, Src, Type, VReg};
@@ -327,7 +328,7 @@ impl Emit<'_> {
                 continue;
             }
             match &stmt.op {
-                Op::Load { dst, ty, addr } if together && neighbours(addr, *ty) => {
+                Op::Load { dst, ty, addr } if together && beside(lanes, addr, *ty) => {
                     for (own, lanes) in vectors(&mut own, all, walk.width) {
                         self.enter(&rows[lanes[0].row]);
                         self.lane = Some(lanes[0]);
@@ -525,6 +526,13 @@ fn made_of(body: &[Stmt], value: Reg, from: Reg) -> Option<Vec<Stmt>> {
 /// Whether the elements of neighbouring lanes are neighbours.
 pub(crate) fn neighbours(addr: &Addr, ty: MemTy) -> bool {
     addr.stride == Stride::Const(i64::from(ty.size())) && addr.gather.is_none()
+}
+
+/// Whether the elements that neighbouring lanes of a row load are neighbours: in an array, or in a row that a row
+/// pointer leads to.
+pub(crate) fn beside(lanes: &Lanes, addr: &Addr, ty: MemTy) -> bool {
+    let row = Addr { gather: None, ..*addr };
+    neighbours(&row, ty) && addr.gather.is_none_or(|g| row_pointer(lanes, g).is_some())
 }
 
 /// The lanes of each vector, with their registers.

@@ -28,6 +28,7 @@ mod pipeline;
 mod products;
 mod reduce;
 mod resident;
+mod row_pointers;
 mod rows;
 mod segments;
 mod single_thread;

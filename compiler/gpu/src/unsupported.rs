@@ -12,8 +12,6 @@ pub enum RefusalCode {
     Print,
     /// Code that a monitor watches.
     Watch,
-    /// A gather that leaves rows where they are: places are distances between memories that have none.
-    Places,
     /// The grid has more dimensions than launches count.
     Rank,
     /// More parameters than a launch passes.
@@ -24,11 +22,10 @@ pub enum RefusalCode {
 
 impl RefusalCode {
     /// Every one.
-    pub const ALL: [RefusalCode; 7] = [
+    pub const ALL: [RefusalCode; 6] = [
         RefusalCode::Invalid,
         RefusalCode::Print,
         RefusalCode::Watch,
-        RefusalCode::Places,
         RefusalCode::Rank,
         RefusalCode::Parameters,
         RefusalCode::Internal,
@@ -40,7 +37,6 @@ impl RefusalCode {
             RefusalCode::Invalid => "gpu-invalid-ir",
             RefusalCode::Print => "gpu-print",
             RefusalCode::Watch => "gpu-watch",
-            RefusalCode::Places => "gpu-places",
             RefusalCode::Rank => "gpu-grid-rank",
             RefusalCode::Parameters => "gpu-parameters",
             RefusalCode::Internal => "gpu-internal",

@@ -6,8 +6,9 @@
 
 use crate::allocation::ALIGN;
 use crate::emit::Emit;
-use crate::lanes::{Row, neighbours};
+use crate::lanes::{Row, beside};
 use crate::memory::GpuAddress;
+use crate::row_pointers::row_pointer;
 use cranelift_entity::SecondaryMap;
 use ptoc_ir::loops::{Base, BinOp, Func, LTy, Lanes, MemTy, Op, Reg, Region, Stride, operands};
 use ptoc_ptx::{AddrBase, Address, Arith, Class, Cmp, Op as Ptx, Round, Src, Type, VReg};
@@ -35,8 +36,8 @@ pub(crate) fn width(lanes: &Lanes) -> u64 {
     let mut narrowest = u64::MAX;
     for stmt in &lanes.body {
         if let Op::Load { ty, addr, .. } | Op::Store { ty, addr, .. } = &stmt.op {
-            let same = addr.stride == Stride::Const(0) && addr.gather.is_none();
-            if neighbours(addr, *ty) {
+            let same = addr.stride == Stride::Const(0) && addr.gather.is_none_or(|g| !made_in(lanes, g));
+            if beside(lanes, addr, *ty) && (addr.gather.is_none() || matches!(stmt.op, Op::Load { .. })) {
                 narrowest = narrowest.min(u64::from(ty.size()));
             } else if !same || matches!(stmt.op, Op::Store { .. }) {
                 return 1;
@@ -123,10 +124,17 @@ impl Emit<'_> {
             return Aligned::Never;
         }
         let mut tested: Vec<(Base, Reg, u64)> = Vec::new();
+        let mut pointers: Vec<VReg> = Vec::new();
         for stmt in &lanes.body {
             let (Op::Load { ty, addr, .. } | Op::Store { ty, addr, .. }) = &stmt.op else { continue };
-            if !neighbours(addr, *ty) {
+            if !beside(lanes, addr, *ty) {
                 continue;
+            }
+            if let Some(pointer) = addr.gather.and_then(|g| row_pointer(lanes, g)) {
+                let Some(aligned) = self.aligned_pointers(pointer) else { return Aligned::Never };
+                if !pointers.contains(&aligned) {
+                    pointers.push(aligned);
+                }
             }
             let bytes = (width * u64::from(ty.size())).min(WIDEST);
             if self.alignment(addr.base, addr.offset) >= bytes {
@@ -147,7 +155,9 @@ impl Emit<'_> {
             let place = self.origin(base, offset);
             self.low_bits(&mut bits, place, bytes);
         }
-        self.all_zero(bits).map_or(Aligned::Always, Aligned::If)
+        let tests = self.all_zero(bits).into_iter().chain(pointers);
+        let all = tests.fold(None, |all, test| Some(self.both(all, test)));
+        all.map_or(Aligned::Always, Aligned::If)
     }
 
     /// Adds those of an address, which has to be a multiple of so many bytes.

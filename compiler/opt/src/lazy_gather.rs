@@ -129,10 +129,11 @@ impl Finder<'_> {
         }
         self.account.spend(region.len()).ok()?;
         // All else that there is to the tile is instructions behind the gather that compute something element by
-        // element.
+        // element, or store it.
         let mut reads = 0;
         for stmt in &region[n + 1..] {
-            let Some(p) = Pattern::of_stmt(stmt).filter(|p| p.inst.instr.get().sem.expr().is_some()) else { continue };
+            let by_elements = |sem: Sem| sem.expr().is_some() || sem == Sem::Store;
+            let Some(p) = Pattern::of_stmt(stmt).filter(|p| by_elements(p.inst.instr.get().sem)) else { continue };
             for (place, read) in &p.srcs {
                 reads += usize::from(*place == OperandWindow::Tile(dst) && *read != Read::Turned);
             }

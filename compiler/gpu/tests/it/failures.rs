@@ -92,9 +92,6 @@ fn refusal(body: &str) -> RefusalCode {
 fn what_has_no_translation_says_so() {
     assert_eq!(refusal("print \"x\"\n"), RefusalCode::Print);
     assert_eq!(refusal("r1: i64 = load i64 t3[r0]\n"), RefusalCode::Invalid);
-    let places =
-        "r1: i64 = gather zero i32 (r0, r0), d s0[r0] (8, 4), from t0[r0] r0, by t0[r0] (4, 0), places s0[r0] 8\n";
-    assert_eq!(refusal(places), RefusalCode::Places);
     let mut names: Vec<&str> = RefusalCode::ALL.iter().map(|c| c.name()).collect();
     names.dedup();
     assert_eq!(names.len(), RefusalCode::ALL.len());
