@@ -14,6 +14,10 @@ use ptoc_ir::loops::eval::{self, EvalStop, Memory};
 /// Words of a CTA in the status.
 pub(crate) const SLOT: usize = 5;
 
+/// CTAs of a launch, and bytes of scratch memory of all of them, at most: beyond the CTAs that run at once.
+const MOST_CTAS: u64 = 1 << 17;
+const MOST_SCRATCH: u64 = 64 << 20;
+
 /// Steps that a launch function may take.
 const STEPS: u64 = 1 << 24;
 
@@ -71,6 +75,15 @@ impl Abi {
         residents(self.shared).min(MOST_THREADS / self.threads.max(1)).max(1)
     }
 
+    /// CTAs of a launch, of which so many run at once: one for each turn, so that a multiprocessor takes the next when one
+    /// ends, and CTAs are at different places of their work. Each has words of the status, and scratch memory where there
+    /// is any, which bounds their number.
+    pub fn ctas(&self, resident: u32, extents: &[i64]) -> u32 {
+        let turns = self.turns(extents).iter().fold(1u64, |all, n| all.saturating_mul(*n as u64));
+        let most = MOST_SCRATCH.checked_div(self.scratch).map_or(MOST_CTAS, |n| n.min(MOST_CTAS));
+        turns.clamp(1, most.max(u64::from(resident)).max(1)) as u32
+    }
+
     /// What the CTAs share, in place of the grid: as many turns along each dimension.
     pub fn turns(&self, extents: &[i64]) -> Vec<i64> {
         let spans = self.spans.iter().copied().chain(std::iter::repeat(1));
@@ -96,13 +109,12 @@ impl Abi {
 
     /// The first failure, if there is one.
     pub fn failure(&self, status: &[u8], extents: &[i64], ctas: u32) -> Option<Failure> {
-        let words: Vec<u64> =
-            status.chunks_exact(8).map(|b| b.iter().rev().fold(0, |n, byte| n << 8 | u64::from(*byte))).collect();
-        let first = words.first().copied().filter(|w| *w != u64::MAX)?;
+        let word = |n: usize| Some(u64::from_le_bytes(status.get(8 * n..8 * n + 8)?.try_into().ok()?));
+        let first = word(0).filter(|w| *w != u64::MAX)?;
         let (block, check) = (first >> 32, first as u32);
         let slot = 1 + (block % u64::from(ctas)) as usize * SLOT;
-        let count = words.get(slot).map_or(0, |n| (*n as usize).min(SLOT - 1));
-        let args = words.iter().skip(slot + 1).take(count).map(|&w| w as i64).collect();
+        let count = word(slot).map_or(0, |n| (n as usize).min(SLOT - 1));
+        let args = (slot + 1..=slot + count).filter_map(word).map(|w| w as i64).collect();
         let mut coords = vec![0; self.rank];
         self.place(block, extents, &mut coords);
         Some(Failure { check, args, block: Some(block), coords })

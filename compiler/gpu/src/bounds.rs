@@ -2,6 +2,7 @@
 
 use cranelift_entity::SecondaryMap;
 use ptoc_ir::loops::{BinOp, CmpOp, Func, LTy, Module, Op, Reg, Region, Stmt, operands};
+use rustc_hash::FxHashMap;
 
 /// Numbers from `lo` to `hi`, both inside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,8 +79,22 @@ pub(crate) fn intervals(module: &Module, spans: &[u64]) -> SecondaryMap<Reg, Int
     for (reg, span) in func.params[first..].iter().zip(spans) {
         all[*reg] = Interval::only(*span as i64);
     }
-    region(func, &func.body, &mut all);
+    let mut gathers = Gathers::default();
+    gathered(&func.body, &mut gathers);
+    region(func, &gathers, &func.body, &mut all);
     all
+}
+
+/// Rows and columns of the gathers, by the registers of the first missing elements.
+type Gathers = FxHashMap<Reg, (Reg, Reg)>;
+
+fn gathered(region: &Region, out: &mut Gathers) {
+    for stmt in region {
+        if let Op::Gather(g) = &stmt.op {
+            out.insert(g.dst, (g.rows, g.cols));
+        }
+        stmt.op.regions().for_each(|r| gathered(r, out));
+    }
 }
 
 /// What a launch function's checks say of its parameters: comparisons with constants. Blocks run if they hold.
@@ -111,12 +126,18 @@ fn checked(launch: &Func) -> Vec<Interval> {
     launch.params.iter().map(|reg| all[*reg]).collect()
 }
 
-fn region(func: &Func, stmts: &Region, all: &mut SecondaryMap<Reg, Interval>) {
+fn region(func: &Func, gathers: &Gathers, stmts: &Region, all: &mut SecondaryMap<Reg, Interval>) {
     for (n, stmt) in stmts.iter().enumerate() {
         match &stmt.op {
             Op::Const { dst, bits } if func.regs[*dst].ty == LTy::I64 => all[*dst] = Interval::only(*bits as i64),
             Op::Binary { dst, op, a, b } if func.regs[*dst].ty == LTy::I64 => {
-                all[*dst] = Interval::of(*op, all[*a], all[*b]);
+                // Row and column of the first missing element, which are looked at where there is one.
+                let bound = |extent: Reg| Interval { lo: 0, hi: all[extent].hi.saturating_sub(1).max(0) };
+                all[*dst] = match (op, gathers.get(a)) {
+                    (BinOp::DivU, Some((rows, cols))) if cols == b => bound(*rows),
+                    (BinOp::RemU, Some((_, cols))) if cols == b => bound(*cols),
+                    _ => Interval::of(*op, all[*a], all[*b]),
+                };
             }
             Op::Select { dst, a, b, .. } if func.regs[*dst].ty == LTy::I64 => {
                 let (a, b) = (all[*a], all[*b]);
@@ -124,14 +145,14 @@ fn region(func: &Func, stmts: &Region, all: &mut SecondaryMap<Reg, Interval>) {
             }
             Op::For(f) => {
                 all[f.index] = Interval { lo: all[f.lo].lo, hi: all[f.hi].hi.saturating_sub(1) };
-                region(func, &f.body, all);
+                region(func, gathers, &f.body, all);
             }
             Op::Lanes(lanes) => {
                 all[lanes.lane] = Interval { lo: 0, hi: all[lanes.count].hi.saturating_sub(1) };
-                region(func, &lanes.body, all);
+                region(func, gathers, &lanes.body, all);
             }
             Op::Check { cond, .. } => refine(func, &stmts[..n], *cond, all),
-            op => op.regions().for_each(|r| region(func, r, all)),
+            op => op.regions().for_each(|r| region(func, gathers, r, all)),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! entry NAME            the kernel
 //! threads N             of a CTA
 //! ctas N                at most, and no more than there is room for at once
+//! turns N               or this: so many CTAs, whether there is room or not
 //! shared N              bytes
 //! file NAME             a parameter: the address of this file's bytes
 //! zeros N               a parameter: the address of so many bytes of 0
@@ -19,6 +20,10 @@ use ptoc_cuda::{Buffer, Context, Driver, LaunchConfig};
 use std::error::Error;
 use std::fs;
 use std::path::Path;
+use std::time::Instant;
+
+/// Launches that a queue takes without waiting.
+const QUEUED: u32 = 200;
 
 fn main() {
     let mut times = 0;
@@ -62,6 +67,7 @@ struct Given {
     entry: String,
     threads: u32,
     ctas: u32,
+    turns: Option<u32>,
     shared: u32,
     params: Vec<Param>,
     expect: Vec<(usize, String, String)>,
@@ -80,10 +86,17 @@ fn read(folder: &Path) -> Result<Given, Box<dyn Error>> {
             ["entry", name] => given.entry = name.into(),
             ["threads", n] => given.threads = n.parse()?,
             ["ctas", n] => given.ctas = n.parse()?,
+            ["turns", n] => given.turns = Some(n.parse()?),
             ["shared", n] => given.shared = n.parse()?,
             ["file", name] => given.params.push(Param::Bytes(fs::read(folder.join(name))?)),
-            ["random", n, lo, hi] => given.params.push(Param::Bytes(random(n.parse()?, lo.parse()?, hi.parse()?))),
-            ["indices", n, below] => given.params.push(Param::Bytes(indices(n.parse()?, below.parse()?))),
+            ["random", n, lo, hi] => {
+                let bytes = random(given.params.len(), n.parse()?, lo.parse()?, hi.parse()?);
+                given.params.push(Param::Bytes(bytes));
+            }
+            ["indices", n, below] => {
+                let bytes = indices(given.params.len(), n.parse()?, below.parse()?);
+                given.params.push(Param::Bytes(bytes));
+            }
             ["zeros", n] => given.params.push(Param::Bytes(vec![0; n.parse()?])),
             ["number", n] => given.params.push(Param::Number(n.parse()?)),
             ["expect", at, name, ty] => given.expect.push((at.parse()?, name.into(), ty.into())),
@@ -94,22 +107,22 @@ fn read(folder: &Path) -> Result<Given, Box<dyn Error>> {
     Ok(given)
 }
 
-/// Numbers of 24 bits that look random.
-fn draws() -> impl Iterator<Item = u32> {
-    let mut x = 1u64;
+/// Numbers of 24 bits that look random, other ones for each parameter.
+fn draws(parameter: usize) -> impl Iterator<Item = u32> {
+    let mut x = 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(1 + parameter as u64);
     std::iter::repeat_with(move || {
         x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (x >> 40) as u32
     })
 }
 
-fn random(bytes: usize, lo: f32, hi: f32) -> Vec<u8> {
+fn random(parameter: usize, bytes: usize, lo: f32, hi: f32) -> Vec<u8> {
     let number = |n: u32| (lo + (hi - lo) * (n as f32 / (1 << 24) as f32)).to_le_bytes();
-    draws().take(bytes / 4).flat_map(number).collect()
+    draws(parameter).take(bytes / 4).flat_map(number).collect()
 }
 
-fn indices(bytes: usize, below: u32) -> Vec<u8> {
-    draws().take(bytes / 4).flat_map(|n| (n % below.max(1)).to_le_bytes()).collect()
+fn indices(parameter: usize, bytes: usize, below: u32) -> Vec<u8> {
+    draws(parameter).take(bytes / 4).flat_map(|n| (n % below.max(1)).to_le_bytes()).collect()
 }
 
 fn one(context: &Context<'_>, folder: &Path, times: u32) -> Result<String, Box<dyn Error>> {
@@ -139,9 +152,9 @@ fn one(context: &Context<'_>, folder: &Path, times: u32) -> Result<String, Box<d
         }
         Ok(())
     };
-    // CTAs are persistent: more than there is room for would wait for the others.
+    // CTAs with scratch memory are persistent: more than there is room for would wait for the others.
     let room = function.resident(given.threads)? * context.multiprocessors()?;
-    let ctas = given.ctas.min(room.max(1) as u32);
+    let ctas = given.turns.unwrap_or(given.ctas.min(room.max(1) as u32));
     let launch = LaunchConfig { ctas, threads: given.threads, params: &params };
     // Twice: the second time in another order, most likely.
     for turn in 0..2 {
@@ -161,16 +174,25 @@ fn one(context: &Context<'_>, folder: &Path, times: u32) -> Result<String, Box<d
     let (registers, local) = function.registers()?;
     let mut line = format!("{registers} registers, {local} bytes of local memory");
     if times > 0 {
-        let (begin, end) = (context.event()?, context.event()?);
-        let mut best = f32::INFINITY;
-        for _ in 0..times {
-            begin.record()?;
+        // One behind the other, so that the device is never idle.
+        let events = (0..=times).map(|_| context.event()).collect::<Result<Vec<_>, _>>()?;
+        for event in &events {
             // SAFETY: as above. What it reads may be what it has written; times are all that is asked for.
             unsafe { function.launch(&launch) }?;
-            end.record()?;
-            best = best.min(end.since(&begin)?);
+            event.record()?;
         }
-        line += &format!(", {:.2} us", best * 1000.0);
+        context.synchronize()?;
+        let mut all = events.windows(2).map(|w| w[1].since(&w[0])).collect::<Result<Vec<_>, _>>()?;
+        all.sort_by(f32::total_cmp);
+        line += &format!(", best {:.2} us, median {:.2} us", all[0] * 1000.0, all[all.len() / 2] * 1000.0);
+        // What a launch costs the host: as many as a queue holds, none of which is waited for.
+        let clock = Instant::now();
+        for _ in 0..QUEUED {
+            // SAFETY: as above.
+            unsafe { function.launch(&launch) }?;
+        }
+        line += &format!(", {:.2} us of the host", clock.elapsed().as_secs_f64() * 1e6 / f64::from(QUEUED));
+        context.synchronize()?;
     }
     Ok(line)
 }

@@ -54,10 +54,12 @@ pub fn write(root: &Path, bundle: &Bundle<'_>) {
     fs::create_dir_all(&folder).expect("a folder");
     let turns = abi.turns(bundle.extents);
     let blocks: u64 = turns.iter().map(|&n| n as u64).product();
-    let ctas = if bundle.in_order { 1 } else { blocks.min(MULTIPROCESSORS * u64::from(abi.resident())) as u32 };
+    let room = MULTIPROCESSORS as u32 * abi.resident();
+    let ctas = if bundle.in_order { 1 } else { abi.ctas(room, bundle.extents) };
+    let said = if ctas > room { "turns" } else { "ctas" };
     let mut text = String::new();
     let (threads, shared) = (abi.threads, abi.shared);
-    let _ = writeln!(text, "entry {}\nthreads {threads}\nctas {ctas}\nshared {shared}", kernel.name);
+    let _ = writeln!(text, "entry {}\nthreads {threads}\n{said} {ctas}\nshared {shared}", kernel.name);
     for (n, array) in bundle.arrays.iter().enumerate() {
         let _ = match array {
             Array::Bytes(bytes) => {

@@ -12,6 +12,9 @@ use ptoc_tensor::Tensor;
 use std::cell::OnceCell;
 use std::time::Duration;
 
+/// Bytes of the status that say whether a block has failed.
+const STATUS: usize = 8;
+
 /// A kernel in the device's memory, once it was launched.
 #[derive(Default)]
 pub(super) struct Loaded(OnceCell<(Module<'static>, u32)>);
@@ -39,20 +42,22 @@ pub(super) fn missing() -> Option<String> {
 
 /// Copies to the device what is newer here, launches, and leaves there what the kernel has written, but for arguments
 /// with a layout of their own. `filled` are the arguments of which the kernel sees nothing that was there before. The
-/// time is the kernel's on the device.
+/// time is the kernel's on the device; with `queued`, that of a second launch, which has waited for the first: the device
+/// was not idle before.
 pub(super) fn run(
     ready: &Ready<'_>,
     arrays: &Arrays,
     filled: &dyn Fn(usize) -> bool,
+    queued: bool,
     used: &mut Used<'_>,
     buffers: &mut [Option<Tensor>],
 ) -> Result<Duration, Box<Diagnostic>> {
-    let Ready { step, code, params, extents, blocks, number } = ready;
+    let Ready { step, code, params, extents, number, .. } = ready;
     let context = context(step)?;
     let told = |e: Error| stopped(step, &e);
     let abi = &code.compiled.abi;
     let (module, resident) = loaded(ready, context)?;
-    let ctas = (*resident).min(*blocks).max(1);
+    let ctas = abi.ctas(*resident, extents);
     let place = |argument: usize, buffers: &[Option<Tensor>]| match buffers[argument] {
         Some(_) => Place::Laid(*number, argument),
         None => Place::Tensor(step.tensors[argument]),
@@ -74,18 +79,23 @@ pub(super) fn run(
     let mut status_bytes = abi.status(ctas);
     let status = arrays.address(context, Place::Status, status_bytes.len()).map_err(told)?;
     arrays.changed(|place| place == Place::Status);
-    arrays.upload(Place::Status, &status_bytes, true).map_err(told)?;
+    // CTAs fill their words when they fail, and then they are looked at.
+    arrays.upload(Place::Status, &status_bytes[..STATUS], true).map_err(told)?;
     let scratch_bytes = (abi.scratch * u64::from(ctas)) as usize;
     let scratch = arrays.address(context, Place::Scratch, scratch_bytes).map_err(told)?;
     let arguments = abi.arguments(&Arguments { tensors: &tensors, params, extents, status, scratch });
     let function = module.function(&code.compiled.kernel.name, abi.shared).map_err(told)?;
     let (begin, end) = (context.event().map_err(told)?, context.event().map_err(told)?);
-    begin.record().map_err(told)?;
     let launch = ptoc_cuda::LaunchConfig { ctas, threads: abi.threads, params: &arguments };
     // SAFETY: the parameters are those that this kernel was compiled for, in their order. The arrays have the lengths
     // that `Plan::new` has checked against the kernel's shapes, and lowered code stays inside them or fails a check;
     // status and scratch have the lengths that the kernel's interface asks for. All live until the synchronisation.
-    unsafe { function.launch(&launch) }.map_err(told)?;
+    let start = || unsafe { function.launch(&launch) }.map_err(told);
+    if queued {
+        start()?;
+    }
+    begin.record().map_err(told)?;
+    start()?;
     end.record().map_err(told)?;
     context.synchronize().map_err(told)?;
     let time = end.since(&begin).map_err(told)?;
@@ -97,7 +107,11 @@ pub(super) fn run(
         }
     }
     arrays.written(Place::Status);
-    arrays.download(Place::Status, &mut status_bytes).map_err(told)?;
+    arrays.download(Place::Status, &mut status_bytes[..STATUS]).map_err(told)?;
+    if status_bytes[..STATUS].iter().any(|byte| *byte != 0xff) {
+        arrays.written(Place::Status);
+        arrays.download(Place::Status, &mut status_bytes).map_err(told)?;
+    }
     match abi.failure(&status_bytes, extents, ctas) {
         Some(first) => Err(ready.failure(first)),
         None => Ok(Duration::from_secs_f64(f64::from(time) / 1e3)),

@@ -130,7 +130,7 @@ impl Launches for Kernels {
             if open {
                 self.changed(&mine);
             }
-            self.execute(number, step, &filled, used, buffers)?;
+            self.execute(number, step, &filled, false, used, buffers)?;
             if open { self.fetch(step, used, &mine) } else { Ok(()) }
         })?;
         if open {
@@ -140,7 +140,9 @@ impl Launches for Kernels {
     }
 
     fn time(&self, launch: &mut BackendLaunch<'_, '_>) -> Result<Duration, Box<Diagnostic>> {
-        self.execute(launch.number, launch.step, &|_| false, launch.used, launch.buffers)
+        // What is launched twice has to leave its arguments as they were, and what follows it.
+        let again = !launch.program && launch.step.kernel.tensors.values().all(|t| t.dir != TensorDir::InOut);
+        self.execute(launch.number, launch.step, &|_| false, again, launch.used, launch.buffers)
     }
 
     fn code_bytes(&self) -> usize {
@@ -156,6 +158,7 @@ impl Kernels {
         number: usize,
         step: &PlannedLaunch,
         filled: &dyn Fn(usize) -> bool,
+        queued: bool,
         used: &mut Used<'_>,
         buffers: &mut [Option<Tensor>],
     ) -> Result<Duration, Box<Diagnostic>> {
@@ -178,7 +181,7 @@ impl Kernels {
         };
         let ready = Ready { step, code: &self.kernels[number], number, params, extents, blocks };
         match self.machine {
-            Machine::Card => card::run(&ready, &self.arrays, filled, used, buffers),
+            Machine::Card => card::run(&ready, &self.arrays, filled, queued, used, buffers),
             Machine::Interpreter(_) => interpreted::run(&ready, number as u64, used, buffers),
         }
     }
