@@ -7,6 +7,7 @@
 
 pub mod debug;
 mod elab;
+mod thread_pattern;
 mod value;
 mod window;
 

@@ -1,5 +1,6 @@
 //! What an expression denotes while a kernel is elaborated.
 
+pub use crate::thread_pattern::{Astray, Compared, ThreadPattern};
 pub use crate::window::{Leaf, Pattern, Quantity, TableLookup, View, WindowMap, WindowMode};
 use ptoc_ir::tile::{Event, EventKind, Tile, Value, Var};
 use ptoc_isa::{InstrId, Pipe, TileType};

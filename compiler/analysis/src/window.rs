@@ -2,6 +2,7 @@
 //! quantities (the element's number; a tile's row and column; an entry of a table; a coordinate that must stay below a
 //! bound), so that slicing, tiling, partitioning and predication are one mechanism.
 
+use crate::thread_pattern::ThreadPattern;
 use ptoc_ir::tile::{Elem, TensorId, Value};
 use ptoc_isa::Oob;
 use ptoc_layout::{Operand, Swizzle, TiledMma, Tuple};
@@ -87,11 +88,18 @@ pub struct WindowMap {
     pub starts: Vec<Value>,
     /// Modes, as the author counts them.
     pub modes: Vec<WindowMode>,
-    /// The partition that it is.
+    /// The partition by a tiled MMA that it is.
     pub pattern: Option<Pattern>,
+    /// How a block was handed out to threads, if this is a thread's part of it.
+    pub threads: Option<Arc<ThreadPattern>>,
 }
 
 impl WindowMap {
+    /// A window that is no partition.
+    pub fn new(quantities: Vec<Quantity>, starts: Vec<Value>, modes: Vec<WindowMode>) -> WindowMap {
+        WindowMap { quantities, starts, modes, pattern: None, threads: None }
+    }
+
     /// Bounds of coordinates, with the number of the quantity.
     pub fn guards(&self) -> impl Iterator<Item = (usize, Value)> {
         self.quantities.iter().enumerate().filter_map(|(q, k)| match k {

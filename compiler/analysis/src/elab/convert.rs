@@ -322,7 +322,7 @@ impl Elaborator<'_> {
     ) -> View {
         let (zero, one, width) = (self.idx(0), self.idx(1), self.idx(i64::from(t.cols)));
         let modes = vec![self.axis(shape.0, Some(t.rows), vec![width]), self.axis(shape.1, Some(t.cols), vec![one])];
-        let window = WindowMap { quantities: vec![Quantity::Offset], starts: vec![zero], modes, pattern: None };
+        let window = WindowMap::new(vec![Quantity::Offset], vec![zero], modes);
         View { tensor: g, dtype, elem: Elem::Whole(dtype), swizzle: None, window }
     }
 }

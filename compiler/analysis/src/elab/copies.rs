@@ -165,17 +165,13 @@ impl Elaborator<'_> {
         let (zero, one) = (self.idx(0), self.idx(1));
         let modes =
             vec![self.axis(shape.0, Some(t.rows), vec![one, zero]), self.axis(shape.1, Some(t.cols), vec![zero, one])];
-        let window = WindowMap {
-            quantities: vec![Quantity::Row, Quantity::Col],
-            starts: vec![zero, zero],
-            modes,
-            pattern: None,
-        };
+        let window = WindowMap::new(vec![Quantity::Row, Quantity::Col], vec![zero, zero], modes);
         TilePartition { tile: *t, window }
     }
 
     /// Partitions of one copy must be partitions by one pattern.
     fn same_pattern(&mut self, to: &CopyEnd, from: &CopyEnd, at: (Span, Span)) -> ElabResult<()> {
+        self.same_threads(to.window(), from.window(), at)?;
         let (Some(a), Some(b)) = (&to.window().pattern, &from.window().pattern) else { return Ok(()) };
         if a == b {
             return Ok(());

@@ -97,13 +97,13 @@ impl Elaborator<'_> {
                     return self.report(d);
                 }
             };
-            ranges.push((name, extent, v));
+            ranges.push((name, extent, v, e.span));
         }
         if failed {
             return Err(ErrorReported);
         }
         self.b.begin_body();
-        for (name, extent, v) in ranges {
+        for (name, extent, v, range) in ranges {
             let i = self.b.grid_dim(name.name.clone(), extent, name.span);
             self.facts.ge_const(i, 0);
             self.facts.counts(i, extent);
@@ -118,6 +118,7 @@ impl Elaborator<'_> {
                     if self.const_index(at).is_none() {
                         self.facts.counts(at, hi);
                     }
+                    self.note_loop(at, lo, hi, range);
                     Val::Scalar(at)
                 }
                 _ => return Err(ErrorReported),

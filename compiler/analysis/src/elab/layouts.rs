@@ -263,7 +263,10 @@ impl Elaborator<'_> {
             return self.report(d);
         }
         match self.algebra(span, |cx| op.call(cx, &operands))? {
-            Ok(a) => Ok(self.algebra_value(a, span)),
+            Ok(a) => {
+                self.note_tv(op.name, &operands, &a);
+                Ok(self.algebra_value(a, span))
+            }
             Err(e) => self.layout_error(e.of(op.name), span, &spans),
         }
     }
@@ -331,7 +334,10 @@ impl Elaborator<'_> {
         })?;
         match window {
             Ok(w) => {
-                let w = self.settle(&w, span);
+                let mut w = self.settle(&w, span);
+                if let ("composition", [Algebra::Layout(tv)]) = (name, &operands[..]) {
+                    w.threads = self.tv_layouts.get(tv).cloned();
+                }
                 Ok(Val::View(self.with_window(view, w).into()))
             }
             Err(e) => self.layout_error(e.of(op.name), span, &spans),

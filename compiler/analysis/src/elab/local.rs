@@ -1,12 +1,11 @@
-//! Windows cut by tilers and thread layouts: `modes`, `local_tile`, `local_partition`.
+//! Windows of tensors and tiles, cut by tilers: `modes`, `local_tile`.
 
+use super::copies::CopyEnd;
 use super::labels::count;
 use super::{ElabResult, Elaborator, ErrorReported};
-use crate::value::{Val, View, WindowMap, WindowMode};
+use crate::value::{TilePartition, Val, WindowMap, WindowMode};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::tile::Value;
-use ptoc_isa::BinOp;
-use ptoc_layout::{Int, Layout, Tiler, Tuple, Value as Algebra};
+use ptoc_layout::{Layout, Tiler, Tuple, Value as Algebra};
 use ptoc_syntax::ast::Arg;
 
 /// A division by its name.
@@ -22,7 +21,12 @@ pub(crate) fn divide(name: &'static str, cx: &ptoc_layout::Cx, l: &Layout, t: &T
 impl Elaborator<'_> {
     /// A call of a layout operation by its name in the language.
     pub fn layout_call(&mut self, name: &'static str, statics: &[Arg], args: &[Arg], span: Span) -> ElabResult<Val> {
-        if statics.is_empty() && matches!(name, "modes" | "local_tile" | "local_partition") {
+        let whole = match name {
+            "modes" | "local_tile" | "local_partition" => 0,
+            "tiled_copy_partition" => 2,
+            _ => return self.layout_op(name, statics, args, span),
+        };
+        if statics.is_empty() {
             self.no_names(args)?;
             let mut values = Vec::new();
             for a in args {
@@ -31,22 +35,23 @@ impl Elaborator<'_> {
             if values.iter().any(|(v, _)| matches!(v, Val::Poison)) {
                 return Err(ErrorReported);
             }
-            if let Some((Val::View(view), _)) = values.first() {
-                let view = view.clone();
-                let rest = &values[1..];
-                return match name {
-                    "modes" => self.modes(&view, rest, span),
-                    "local_tile" => self.local_tile(&view, rest, span),
-                    _ => self.local_partition(&view, rest, span),
+            let given = values.get(whole).cloned();
+            if let Some((x, _)) = &given
+                && let Some(side) = self.windowed(x)
+            {
+                values.remove(whole);
+                let w = side.window().clone();
+                let out = match name {
+                    "modes" => self.modes(&w, &values, span)?,
+                    "local_tile" => self.local_tile(&w, &values, span)?,
+                    "local_partition" => self.local_partition(&side, &values, span)?,
+                    _ => self.tiled_copy_partition(&side, &values, span)?,
                 };
+                return Ok(self.of_window(&side, out));
             }
             if name == "modes" {
-                let d =
-                    Diagnostic::error(codes::TYPE_MISMATCH, span, "`modes` reorders the modes of a tensor's window");
-                return self.report(match values.first() {
-                    Some((Val::Tile(_), _)) => d.with_help(super::layouts::OF_TILES),
-                    _ => d.with_help("for a layout: `select`, `group`, `flatten`"),
-                });
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, span, "`modes` reorders the modes of a window");
+                return self.report(d.with_help("for a layout: `select`, `group`, `flatten`"));
             }
             // With a projection it is an operation of its own.
             return match (name, args.len()) {
@@ -58,16 +63,34 @@ impl Elaborator<'_> {
         self.layout_op(name, statics, args, span)
     }
 
+    /// A window of a tensor, a tile or a part of one, as what the operations on windows work on.
+    pub(super) fn windowed(&mut self, v: &Val) -> Option<CopyEnd> {
+        match v {
+            Val::View(view) => Some(CopyEnd::View((**view).clone())),
+            Val::Part(p) => Some(CopyEnd::Part((**p).clone())),
+            _ => None,
+        }
+    }
+
+    /// What an operation has made of a window.
+    pub(super) fn of_window(&mut self, side: &CopyEnd, window: WindowMap) -> Val {
+        match side {
+            CopyEnd::View(view) => Val::View(self.with_window(view, window).into()),
+            CopyEnd::Part(p) => Val::Part(TilePartition { tile: p.tile, window }.into()),
+        }
+    }
+
     /// `modes(x, (0, 1, (3, 2)))`: selects, reorders and groups; a group that is one walk through memory becomes one
     /// axis.
-    fn modes(&mut self, view: &View, args: &[(Val, Span)], span: Span) -> ElabResult<Val> {
+    fn modes(&mut self, w: &WindowMap, args: &[(Val, Span)], span: Span) -> ElabResult<WindowMap> {
         let usage = "`modes(x, (2, 0, (1, 3)))`: each mode of x once, by number; parentheses make one mode of several";
         let [(Val::Tuple(order), at)] = args else {
             return self.error(codes::WRONG_ARGUMENTS, span, usage);
         };
-        let exposed = self.expose(&view.window, span);
+        let exposed = self.expose(w, span);
         let mut used = vec![false; exposed.modes.len()];
-        let mut out = WindowMap { modes: Vec::new(), ..exposed.clone() };
+        // Modes in another order are no longer those of a pattern.
+        let mut out = WindowMap { modes: Vec::new(), threads: None, ..exposed.clone() };
         for entry in order {
             let mut picked = Vec::new();
             self.picked(entry, &exposed, &mut used, &mut picked, *at)?;
@@ -88,8 +111,7 @@ impl Elaborator<'_> {
                 .with_help("to leave a mode out, fix its index first: `x[_, i, _]`");
             return self.report(d);
         }
-        let out = self.settle(&out, span);
-        Ok(Val::View(self.with_window(view, out).into()))
+        Ok(self.settle(&out, span))
     }
 
     fn picked(
@@ -123,7 +145,7 @@ impl Elaborator<'_> {
     }
 
     /// Tile modes and rest modes, each with its parts lifted, of a window divided by a tiler.
-    fn divided(
+    pub(super) fn divided(
         &mut self,
         name: &'static str,
         w: &WindowMap,
@@ -155,7 +177,7 @@ impl Elaborator<'_> {
     }
 
     /// Of a projection `(1, X, 1)`: which entries are kept.
-    fn projection(&mut self, v: &Val, at: Span) -> ElabResult<Vec<bool>> {
+    pub(super) fn projection(&mut self, v: &Val, at: Span) -> ElabResult<Vec<bool>> {
         let help = "`(1, X, 1)` keeps modes 0 and 2 of the tiler and of the coordinate";
         let Val::Tuple(l) = v else {
             return self.error(codes::WRONG_ARGUMENTS, at, format!("a projection is a tuple: {help}"));
@@ -171,7 +193,7 @@ impl Elaborator<'_> {
         }
     }
 
-    fn project<T: Clone>(&mut self, items: &[T], keep: &[bool], what: &str, at: Span) -> ElabResult<Vec<T>> {
+    pub(super) fn project<T: Clone>(&mut self, items: &[T], keep: &[bool], what: &str, at: Span) -> ElabResult<Vec<T>> {
         if items.len() != keep.len() {
             let message =
                 format!("the {what} has {}, the projection {}", count(items.len(), "entry", "entries"), keep.len());
@@ -208,7 +230,7 @@ impl Elaborator<'_> {
     }
 
     /// `local_tile(x, <BM, BK>, (m, _))`, with a projection `local_tile(x, <BM, BN, BK>, (m, n, _), (1, X, 1))`.
-    fn local_tile(&mut self, view: &View, args: &[(Val, Span)], span: Span) -> ElabResult<Val> {
+    fn local_tile(&mut self, w: &WindowMap, args: &[(Val, Span)], span: Span) -> ElabResult<WindowMap> {
         let ((tiler, tiler_at), (coord, coord_at), proj) = match args {
             [t, c] => (t.clone(), c.clone(), None),
             [t, c, p] => (t.clone(), c.clone(), Some(p.clone())),
@@ -230,7 +252,7 @@ impl Elaborator<'_> {
             tiler = Tiler::ByMode(self.project(modes, &keep, "tiler", tiler_at)?);
             coord = self.project(&coord, &keep, "coordinate", coord_at)?;
         }
-        let divided = self.divided("local_tile", &view.window, &tiler, span, tiler_at)?;
+        let divided = self.divided("local_tile", w, &tiler, span, tiler_at)?;
         let rest = divided.modes[1].tree.rank();
         if coord.len() > rest {
             let message = format!(
@@ -244,12 +266,11 @@ impl Elaborator<'_> {
         let mut out = WindowMap { modes: Vec::new(), ..divided.clone() };
         self.lift(&mut out, &divided.modes[0], span);
         self.pick_tree(&mut out, &divided.modes[1], &coord, coord_at)?;
-        let out = self.settle(&out, span);
-        Ok(Val::View(self.with_window(view, out).into()))
+        Ok(self.settle(&out, span))
     }
 
     /// The parts of a mode as modes.
-    fn lift(&mut self, out: &mut WindowMap, mode: &WindowMode, span: Span) {
+    pub(super) fn lift(&mut self, out: &mut WindowMap, mode: &WindowMode, span: Span) {
         for tree in mode.tree.modes() {
             let extent = self.span_of(tree, span);
             let cap = self.const_index(extent).and_then(|n| u32::try_from(n).ok());
@@ -257,82 +278,14 @@ impl Elaborator<'_> {
         }
     }
 
-    /// `local_partition(x, threads, t)`: what thread `t` holds when the threads' shape is repeated over x.
-    fn local_partition(&mut self, view: &View, args: &[(Val, Span)], span: Span) -> ElabResult<Val> {
-        let ((threads, threads_at), (index, index_at), proj) = match args {
-            [t, i] => (t.clone(), i.clone(), None),
-            [t, i, p] => (t.clone(), i.clone(), Some(p.clone())),
-            _ => {
-                let usage = "usage: `local_partition(x, threads, t)`, with a projection as fourth argument";
-                return self.error(codes::WRONG_ARGUMENTS, span, usage);
-            }
-        };
-        let Some(Algebra::Layout(threads)) = self.algebra_of(&threads) else {
-            return self.error(codes::TYPE_MISMATCH, threads_at, "the threads are a layout, as `(32, 8):(1, 32)`");
-        };
-        let mut modes = threads.modes();
-        let index = self.index_of(&index, index_at)?;
-        let count = match self.algebra(span, |_| threads.size())? {
-            Ok(n) => self.value_of(&n, span),
-            Err(e) => return self.layout_error(e, span, &[]),
-        };
-        self.check_index(index, count, "the threads", index_at)?;
-        // Every thread is somewhere, and none at two places.
-        match self.algebra(span, |cx| ptoc_layout::ops::is_bijection(cx, &threads))? {
-            Ok(true) => {}
-            Ok(false) => {
-                let message = format!("`local_partition`: {threads} does not number its threads 0, 1, .. each once");
-                let d = Diagnostic::error(codes::NOT_BIJECTIVE, threads_at, message)
-                    .with_label("a thread is missing, or at two places")
-                    .with_help("column-major numbering is `make_layout(shape)`, as in `(32, 8):(1, 32)`");
-                return self.report(d);
-            }
-            Err(e) => return self.layout_error(e.of("local_partition"), span, &[threads_at]),
-        }
-        if let Some((p, at)) = proj {
-            let keep = self.projection(&p, at)?;
-            modes = self.project(&modes, &keep, "thread layout", threads_at)?;
-        }
-        let mut sizes = Vec::new();
-        let mut coord = Vec::new();
-        for m in &modes {
-            let n = match self.algebra(span, |_| m.size())? {
-                Ok(n) => n,
-                Err(e) => return self.layout_error(e, span, &[]),
-            };
-            sizes.push(Tiler::Extent(n));
-            coord.push(Val::Scalar(self.flat_coordinate(m, index, span)));
-        }
-        let divided = self.divided("local_partition", &view.window, &Tiler::ByMode(sizes), span, threads_at)?;
-        let mut out = WindowMap { modes: Vec::new(), ..divided.clone() };
-        self.pick_tree(&mut out, &divided.modes[0], &coord, index_at)?;
-        self.lift(&mut out, &divided.modes[1], span);
-        let out = self.settle(&out, span);
-        Ok(Val::View(self.with_window(view, out).into()))
-    }
-
-    /// Where index `i` of all threads lies in one mode of them: `(i / d) % s` for each leaf, counted
-    /// colexicographically. A stride of 0 is a broadcast: 0.
-    fn flat_coordinate(&mut self, mode: &Layout, i: Value, span: Span) -> Value {
-        let mut at = self.idx(0);
-        let mut step = self.idx(1);
-        for (s, d) in mode.leaves() {
-            let (s, d) = (s.clone(), d.scale.clone());
-            let extent = self.value_of(&s, span);
-            if !d.is(0) && s != Int::ONE {
-                let d = self.value_of(&d, span);
-                let q = self.bin(BinOp::Div, i, d, span);
-                let c = self.bin(BinOp::Rem, q, extent, span);
-                let c = self.bin(BinOp::Mul, c, step, span);
-                at = self.bin(BinOp::Add, at, c, span);
-            }
-            step = self.bin(BinOp::Mul, step, extent, span);
-        }
-        at
-    }
-
     /// Coordinates inside a mode.
-    fn pick_tree(&mut self, out: &mut WindowMap, mode: &WindowMode, coord: &[Val], at: Span) -> ElabResult<()> {
+    pub(super) fn pick_tree(
+        &mut self,
+        out: &mut WindowMap,
+        mode: &WindowMode,
+        coord: &[Val],
+        at: Span,
+    ) -> ElabResult<()> {
         // A mode of one part may be a bare axis.
         let tree = match &mode.tree {
             leaf @ Tuple::Leaf(_) => Tuple::Node(vec![leaf.clone()]),

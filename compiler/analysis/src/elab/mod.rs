@@ -49,6 +49,7 @@ mod statics;
 mod stmt;
 mod sync;
 mod tensors;
+mod threads;
 mod tileops;
 mod tiles;
 mod types;
@@ -220,7 +221,11 @@ pub(crate) struct Elaborator<'a> {
     pub ints_log: Vec<Value>,
     /// Indices into the rest modes of partitions, in the order of the text.
     pub rest_uses: Vec<mma::coverage::RestUse>,
-    /// Variables of loops from 0 to a constant: the constant, and the range's place.
+    /// Layouts that `tiled_copy_tv` has made, with the patterns that they are.
+    pub tv_layouts: FxHashMap<ptoc_layout::Layout, std::sync::Arc<crate::value::ThreadPattern>>,
+    /// Parts that threads have taken, in the order of the text.
+    pub thread_uses: Vec<threads::ThreadUse>,
+    /// Variables of loops and grids from 0 to a constant: the constant, and the range's place.
     pub constant_loops: FxHashMap<Value, (i64, Span)>,
     /// How messages call the parts of blocks, whatever their names in IR are.
     pub size_names: FxHashMap<Value, String>,

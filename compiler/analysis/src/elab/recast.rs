@@ -125,6 +125,7 @@ impl Elaborator<'_> {
             return self.report(d);
         }
         let mut out = view.clone();
+        out.window.threads = None;
         for (k, entry) in entries.iter().enumerate() {
             match entry {
                 Val::Hole => {}
@@ -207,7 +208,7 @@ impl Elaborator<'_> {
 
     /// The window counted in the other width. `axis` of `scale.mode` is the one of neighbours.
     fn rescaled(&mut self, view: &View, axis: usize, scale: &Scale) -> ElabResult<WindowMap> {
-        let mut out = view.window.clone();
+        let mut out = WindowMap { threads: None, ..view.window.clone() };
         let n = scale.n;
         for q in 0..out.quantities.len() {
             match out.quantities[q] {

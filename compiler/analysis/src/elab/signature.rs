@@ -219,6 +219,8 @@ impl<'a> Elaborator<'a> {
             ints: FxHashMap::default(),
             ints_log: Vec::new(),
             rest_uses: Vec::new(),
+            tv_layouts: FxHashMap::default(),
+            thread_uses: Vec::new(),
             constant_loops: FxHashMap::default(),
             where_failed: false,
             size_names: FxHashMap::default(),
@@ -247,6 +249,7 @@ impl<'a> Elaborator<'a> {
         if !self.diags.iter().any(Diagnostic::is_error) {
             self.diags.append(&mut self.deferred);
             self.warn_of_uncovered();
+            self.warn_of_idle_threads();
         }
         self.env.pop_frame();
         self.names = self.name_facts();

@@ -183,7 +183,7 @@ impl Elaborator<'_> {
             modes.push(WindowMode { extent, cap, tree });
         }
         let offset = self.value_of(&l.offset, span);
-        let window = WindowMap { quantities: vec![Quantity::Offset], starts: vec![offset], modes, pattern: None };
+        let window = WindowMap::new(vec![Quantity::Offset], vec![offset], modes);
         let length = match known {
             Some(s) => {
                 let n = i64::try_from(s.len()).map_err(|_| ErrorReported)?;
@@ -243,7 +243,7 @@ impl Elaborator<'_> {
             stride = self.bin(BinOp::Mul, stride, *v, span);
         }
         modes.reverse();
-        let window = WindowMap { quantities: vec![Quantity::Offset], starts: vec![zero], modes, pattern: None };
+        let window = WindowMap::new(vec![Quantity::Offset], vec![zero], modes);
         let view = View { tensor, dtype, elem: Elem::Whole(dtype), swizzle: None, window };
         self.declared.insert(tensor, view.clone());
         view

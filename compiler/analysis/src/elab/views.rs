@@ -315,6 +315,7 @@ impl Elaborator<'_> {
         }
         let mut out = view.clone();
         out.window.modes.swap(0, 1);
+        out.window.threads = view.threads.as_ref().and_then(|p| p.transposed()).map(Into::into);
         Ok(Val::View(out.into()))
     }
 

@@ -194,7 +194,8 @@ impl Elaborator<'_> {
         let axes: Vec<Leaf> = w.leaves().into_iter().cloned().collect();
         // How far each axis is walked: 1 + sum (extent - 1) * step.
         let mut reach = vec![Some(Int::ONE); axes.len()];
-        let mut out = WindowMap { modes: Vec::new(), ..w.clone() };
+        // What was cut, composed or regrouped no longer has the modes of a thread's part.
+        let mut out = WindowMap { modes: Vec::new(), threads: None, ..w.clone() };
         let zero = self.idx(0);
         for mode in result.modes() {
             let tree = self.relabel_tree(&mode, &axes, &mut reach, zero, w.quantities.len(), span);

@@ -122,6 +122,11 @@ impl TiledCopy {
         Tiler::ByMode(self.tile.iter().cloned().map(Tiler::Extent).collect())
     }
 
+    /// The tile's extents.
+    pub fn extents(&self) -> &[Int] {
+        &self.tile
+    }
+
     /// (thread, value) -> element of the tile, before the instruction's own order.
     pub fn layout(&self) -> &Layout {
         &self.tv

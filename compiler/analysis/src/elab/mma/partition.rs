@@ -180,12 +180,8 @@ impl Elaborator<'_> {
         let dtype = dtype_of(&mma.atom, operand).ok_or(ErrorReported)?;
         let (zero, one) = (self.idx(0), self.idx(1));
         let (r, c) = (self.idx(i64::from(caps[0])), self.idx(i64::from(caps[1])));
-        let block = WindowMap {
-            quantities: vec![Quantity::Coord(0), Quantity::Coord(1)],
-            starts: vec![zero, zero],
-            modes: vec![self.axis(r, Some(caps[0]), vec![one, zero]), self.axis(c, Some(caps[1]), vec![zero, one])],
-            pattern: None,
-        };
+        let modes = vec![self.axis(r, Some(caps[0]), vec![one, zero]), self.axis(c, Some(caps[1]), vec![zero, one])];
+        let block = WindowMap::new(vec![Quantity::Coord(0), Quantity::Coord(1)], vec![zero, zero], modes);
         let cut = self.partitioned(&mma, operand, &block, span, e[1].span)?;
         let window = self.numbered(&cut, span);
         let mut extents = [0; 2];
@@ -214,7 +210,7 @@ impl Elaborator<'_> {
             self.natural(&mut tree, k, &mut step, span);
             modes.push(WindowMode { tree, ..m.clone() });
         }
-        WindowMap { quantities, starts, modes, pattern: w.pattern.clone() }
+        WindowMap { quantities, starts, modes, ..w.clone() }
     }
 }
 
