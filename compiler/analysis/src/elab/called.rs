@@ -46,6 +46,11 @@ impl Elaborator<'_> {
     /// `T = bf16`: parameters of a function that have a value when the kernel is compiled.
     fn given(&self, f: &FnItem, names: &[(Name, Binding, Span)]) -> Vec<String> {
         let parameters = f.statics.iter().map(|s| &s.name).chain(f.params.iter().map(|p| &p.name));
+        // A dtype that a parameter's type binds by its name alone.
+        let bound = names.iter().filter_map(|(name, b, _)| {
+            let Binding::Let(Val::Word(Word::DType(d))) = b else { return None };
+            (!f.statics.iter().any(|s| s.name.name == *name)).then(|| format!("{name} = {d}"))
+        });
         let shown = parameters.filter_map(|p| {
             let value = names.iter().find(|(n, _, at)| *n == p.name && *at == p.span).map(|(_, b, _)| b)?;
             let Binding::Let(v) = value else { return None };
@@ -58,7 +63,7 @@ impl Elaborator<'_> {
             };
             Some(format!("{} = {text}", p.name))
         });
-        shown.collect()
+        shown.chain(bound).collect()
     }
 
     /// Edits of a function's text would change it for all who call it: where a scalar parameter is meant, which stands

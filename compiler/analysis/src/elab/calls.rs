@@ -414,7 +414,7 @@ impl Elaborator<'_> {
                 .with_help("use a loop");
             return self.report(d);
         }
-        let statics = self.eval_statics(&f.statics, statics, &f.name)?;
+        let statics = self.given_statics(&f.statics, statics, &f.name)?;
         let mut values: Vec<Option<(Val, Span)>> = vec![None; f.params.len()];
         let mut given = Vec::new();
         for (k, a) in args.iter().enumerate() {
@@ -456,10 +456,12 @@ impl Elaborator<'_> {
         let module = std::mem::replace(&mut self.module, id.module);
         let (stages, loops) = (std::mem::replace(&mut self.stages, 1), std::mem::take(&mut self.loops));
         self.env.push_call(f.name.name.clone(), span);
-        for (name, v, at) in statics {
-            self.env.define(name, Binding::Let(v), at);
-        }
-        let r = self.bind_and_run(f, values, dest, span);
+        let deduced = self.deduced.len();
+        let r = match self.define_statics(f, statics, &values) {
+            Ok(()) => self.bind_and_run(f, values, dest, span),
+            Err(e) => Err(e),
+        };
+        self.deduced.truncate(deduced);
         self.env.pop_frame();
         self.loops = loops;
         self.stages = stages;

@@ -14,6 +14,7 @@ mod consts;
 mod control;
 mod convert;
 mod copies;
+mod deduce;
 mod derived;
 mod destination;
 mod elements;
@@ -153,6 +154,8 @@ pub(crate) struct Elaborator<'a> {
     /// Their parameters that are given.
     pub arguments: Vec<Vec<Argument>>,
     pub inlined: Vec<Inlined>,
+    /// Names that arguments of the calls around have bound, by where they are declared, and those arguments.
+    pub deduced: Vec<(Span, Span)>,
     /// Shapes at `break`, `continue` and early `return`s, by where they lead.
     pub exits: Vec<(Label, control::Shapes)>,
     /// Loops around, innermost last.

@@ -5,7 +5,7 @@
 
 use super::env::Binding;
 use super::labels::count;
-use super::{ElabResult, Elaborator, ErrorReported, MAX_CALLS};
+use super::{ElabResult, Elaborator, ErrorReported};
 use crate::value::{Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::oracle::{IntExpr, IntOp, OracleExpr};
@@ -17,6 +17,7 @@ use ptoc_syntax::ast::*;
 use std::rc::Rc;
 
 mod clauses;
+mod functions;
 mod reductions;
 mod views;
 
@@ -538,56 +539,5 @@ impl Elaborator<'_> {
             (Builtin::NotYet(what), _) => self.not_yet(span, what),
             _ => self.error(codes::TYPE_MISMATCH, span, "this function has no meaning in `ensures` and `where`"),
         }
-    }
-
-    fn math_inline(
-        &mut self,
-        id: ItemId,
-        statics: &[Arg],
-        args: &[Arg],
-        span: Span,
-        st: &mut OracleScopes,
-    ) -> ElabResult<Math> {
-        let modules = self.modules;
-        let ItemKind::Fn(f) = &modules.item(id).kind else { return Err(ErrorReported) };
-        if st.calls.contains(&id) || st.calls.len() >= MAX_CALLS {
-            return self.error(codes::RECURSION, span, format!("`{}` calls itself", f.name.name));
-        }
-        if args.len() != f.params.len() {
-            let message = format!(
-                "`{}` takes {}, {} given",
-                f.name.name,
-                count(f.params.len(), "argument", "arguments"),
-                args.len()
-            );
-            return self.error(codes::WRONG_ARGUMENTS, span, message);
-        }
-        let mut frame = Vec::new();
-        for (name, v, at) in self.eval_statics(&f.statics, statics, &f.name)? {
-            frame.push((name, self.math_of(&v, at)?));
-        }
-        for (p, a) in f.params.iter().zip(args) {
-            let m = self.math(&a.value, st)?;
-            // An element is read once, too.
-            let m = match m {
-                Math::Elem(tensor, index) if !matches!(&*p.ty.kind, ExprKind::Name(n) if n == "index") => {
-                    Math::Real(OracleExpr::Elem { tensor, index })
-                }
-                m => m,
-            };
-            let truth = self.is_truth_value(&m, st);
-            let m = st.share(m, truth);
-            frame.push((p.name.name.clone(), m));
-        }
-        st.frames.push(frame);
-        st.calls.push(id);
-        let module = std::mem::replace(&mut self.module, id.module);
-        self.env.push_frame();
-        let r = self.math_block(&f.body, st);
-        self.env.pop_frame();
-        self.module = module;
-        st.calls.pop();
-        st.frames.pop();
-        r
     }
 }

@@ -79,6 +79,7 @@ impl Elaborator<'_> {
                         )
                         .with_secondary(p.span, "the parameter")
                         .with_help(format!("convert it by name: `{ty}(..)`"));
+                        let d = self.deduced_here(d, &p.ty);
                         self.report(d)
                     }
                     v => {
@@ -126,6 +127,7 @@ impl Elaborator<'_> {
             && ptoc_names::builtins::word(n).is_none()
         {
             self.env.define_outer(n.clone(), Binding::Let(Val::Word(Word::DType(have))), e.span);
+            self.deduced.push((e.span, at));
             return Ok(());
         }
         let want = self.dtype(e)?;
@@ -138,6 +140,7 @@ impl Elaborator<'_> {
             format!("`{}` holds `{want}`, this holds `{have}`", p.name.name),
         )
         .with_secondary(p.span, "the parameter");
+        let d = self.deduced_here(d, e);
         self.report(d)
     }
 

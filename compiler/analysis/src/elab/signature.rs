@@ -183,6 +183,7 @@ impl<'a> Elaborator<'a> {
             calls: Vec::new(),
             arguments: Vec::new(),
             inlined: Vec::new(),
+            deduced: Vec::new(),
             exits: Vec::new(),
             loops: Vec::new(),
             stages: 1,

@@ -3,7 +3,6 @@
 use super::env::Binding;
 use super::{ElabResult, Elaborator, ErrorReported};
 use crate::value::Val;
-use indexmap::IndexMap;
 use ptoc_diagnostics::{Diagnostic, Span, codes, suggest};
 use ptoc_ir::tile::Ty;
 use ptoc_layout::Value as Algebra;
@@ -64,14 +63,14 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Static arguments of a call: positional, named, defaults.
-    pub fn eval_statics(
+    /// Static arguments of a call in the order of the parameters: positional, named.
+    pub fn given_statics(
         &mut self,
         params: &[StaticParam],
         args: &[Arg],
         name: &Ident,
-    ) -> ElabResult<Vec<(Name, Val, Span)>> {
-        let mut given: IndexMap<usize, (Val, Span)> = IndexMap::new();
+    ) -> ElabResult<Vec<Option<(Val, Span)>>> {
+        let mut given = vec![None; params.len()];
         for (k, a) in args.iter().enumerate() {
             let slot = match &a.name {
                 None => k,
@@ -85,17 +84,9 @@ impl Elaborator<'_> {
                 return self.error(codes::UNKNOWN_STATIC, a.value.span, message);
             }
             let v = self.expr(&a.value)?;
-            given.insert(slot, (v, a.value.span));
+            given[slot] = Some((v, a.value.span));
         }
-        let mut out = Vec::new();
-        for (k, p) in params.iter().enumerate() {
-            let v = match given.swap_remove(&k) {
-                Some((v, at)) => self.static_value(p, v, at)?,
-                None => self.static_default(p, name)?,
-            };
-            out.push((p.name.name.clone(), v, p.name.span));
-        }
-        Ok(out)
+        Ok(given)
     }
 
     pub(crate) fn unknown_static<T>(&mut self, params: &[StaticParam], n: &Ident, name: &Ident) -> ElabResult<T> {
@@ -113,7 +104,7 @@ impl Elaborator<'_> {
         self.report(d)
     }
 
-    fn static_default(&mut self, p: &StaticParam, name: &Ident) -> ElabResult<Val> {
+    pub(super) fn static_default(&mut self, p: &StaticParam, name: &Ident) -> ElabResult<Val> {
         let default = match &p.kind {
             StaticKind::Const { default: Some(e), .. } | StaticKind::Type { default: Some(e) } => {
                 let v = self.expr(e)?;
@@ -136,7 +127,7 @@ impl Elaborator<'_> {
     }
 
     /// The value of a static parameter must be of its kind.
-    fn static_value(&mut self, p: &StaticParam, v: Val, at: Span) -> ElabResult<Val> {
+    pub(super) fn static_value(&mut self, p: &StaticParam, v: Val, at: Span) -> ElabResult<Val> {
         let n = &p.name.name;
         match (&p.kind, v) {
             (_, Val::Poison) => Err(ErrorReported),

@@ -53,8 +53,9 @@ impl Elaborator<'_> {
                 .with_help("use a loop");
             return self.report(d);
         }
-        let statics = self.eval_statics(&k.statics, statics, &k.name)?;
+        let statics = self.given_statics(&k.statics, statics, &k.name)?;
         let given = self.launch_arguments(k, args, span)?;
+        let statics = self.program_statics(k, statics, &given)?;
         let tensors = self.given_tensors(k, &given, parts)?;
         self.tensors_do_not_alias(&tensors)?;
         self.inputs_are_written(k, &tensors, parts)?;
@@ -96,6 +97,26 @@ impl Elaborator<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Static parameters of a called program: given, deduced from its tensors, defaults.
+    fn program_statics(
+        &mut self,
+        k: &KernelItem,
+        given: Vec<Option<(Val, Span)>>,
+        arguments: &[Option<(Val, Span)>],
+    ) -> ElabResult<Vec<(Name, Val, Span)>> {
+        let mut out = Vec::new();
+        let types = self.deduce_types(&k.statics, &k.params, arguments, |_| false)?;
+        for (p, given) in k.statics.iter().zip(given) {
+            let deduced = || types.iter().find(|(q, ..)| q.span == p.span).map(|(_, v, at)| (v.clone(), *at));
+            let v = match given.or_else(deduced) {
+                Some((v, at)) => self.static_value(p, v, at)?,
+                None => self.static_default(p, &k.name)?,
+            };
+            out.push((p.name.name.clone(), v, p.name.span));
+        }
+        Ok(out)
     }
 
     /// The arguments in the order of the parameters.

@@ -69,6 +69,11 @@ impl Elaborator<'_> {
             bindings.places.insert(p.name.name.clone(), a.value.span);
         }
         let given = self.launch_arguments(k, args, e.span)?;
+        let known = |n: &Name| bindings.statics.contains_key(n);
+        for (p, v, at) in self.deduce_types(&k.statics, &k.params, &given, known)? {
+            bindings.statics.insert(p.name.name.clone(), v);
+            bindings.places.insert(p.name.name.clone(), at);
+        }
         let mut passed: Vec<Passed> = Vec::new();
         let mut scalars = Vec::new();
         for (p, v) in k.params.iter().zip(&given) {
@@ -108,7 +113,7 @@ impl Elaborator<'_> {
         }
         let mut instance = self.instance(id, &bindings, e.span, parts)?;
         self.all_bound(&instance, &bindings, e.span)?;
-        self.dtypes_agree(k, &instance, &passed)?;
+        self.dtypes_agree(k, &instance, &passed, &bindings)?;
         self.do_not_alias(&instance, &passed, parts)?;
         self.are_written(k, &instance, &passed, parts)?;
         self.launch_places(&mut instance, &passed, k, &bindings, parts)?;
@@ -155,13 +160,31 @@ impl Elaborator<'_> {
         Ok(instance)
     }
 
-    fn dtypes_agree(&mut self, k: &KernelItem, instance: &Instance, passed: &[Passed]) -> ElabResult<()> {
+    fn dtypes_agree(
+        &mut self,
+        k: &KernelItem,
+        instance: &Instance,
+        passed: &[Passed],
+        bindings: &Bindings,
+    ) -> ElabResult<()> {
         for (t, p) in instance.tensors.iter().zip(passed) {
             if t.dtype != p.dtype {
                 let message =
                     format!("`{}` of `{}` holds `{}`, this holds `{}`", t.name, k.name.name, t.dtype, p.dtype);
-                let d = Diagnostic::error(codes::DTYPE_MISMATCH, p.at, message);
-                return self.report(d.with_secondary(t.span, "the parameter"));
+                let d = Diagnostic::error(codes::DTYPE_MISMATCH, p.at, message).with_secondary(t.span, "the parameter");
+                let parameter = k.params.iter().find(|p| p.name.name == t.name).map(|p| &*p.ty.kind);
+                let base = match parameter {
+                    Some(ExprKind::Index(base, _)) => Some(&*base.kind),
+                    _ => None,
+                };
+                let said = match base {
+                    Some(ExprKind::Name(n)) => bindings.places.get(n).map(|at| (n, *at)),
+                    _ => None,
+                };
+                return self.report(match said {
+                    Some((n, at)) => d.with_secondary(at, format!("`{n}` is `{}` by this argument", t.dtype)),
+                    None => d,
+                });
             }
         }
         Ok(())
