@@ -1,6 +1,6 @@
 //! Items of the standard library by name, and where a text imports one more.
 
-use crate::modules::item_name;
+use crate::modules::{is_private, item_name};
 use ptoc_diagnostics::FileId;
 use ptoc_syntax::ast::{File, ItemKind};
 use std::sync::LazyLock;
@@ -29,10 +29,11 @@ pub fn library() -> &'static [Exported] {
     &LIBRARY
 }
 
-/// The items of a module's text.
+/// The items of a module's text that others can import.
 pub fn exported(module: &str, text: &str) -> Vec<Exported> {
     let items = ptoc_syntax::parse(FileId(0), text).file.items;
-    let items = items.iter().filter_map(|item| {
+    let public = items.iter().filter(|item| item_name(item).is_some_and(|n| !is_private(&n.name)));
+    let items = public.filter_map(|item| {
         Some(Exported {
             module: module.to_owned(),
             name: item_name(item)?.name.to_string(),

@@ -271,8 +271,13 @@ impl Modules {
             None => self.add(path.clone(), file, &text, loader, out, open, known),
         };
         let found = self.get(target).scope.get(&item.name).copied().filter(|i| i.module == target);
+        if let Some(id) = found.filter(|_| is_private(&item.name)) {
+            out.push(self.private(id, item, &path));
+            return None;
+        }
         let Some(found) = found else {
-            let names: Vec<&str> = self.get(target).scope.keys().map(|n| n.as_str()).collect();
+            let own = self.get(target).scope.iter().filter(|(n, id)| id.module == target && !is_private(n));
+            let names: Vec<&str> = own.map(|(n, _)| n.as_str()).collect();
             let mut d = Diagnostic::error(
                 codes::UNKNOWN_ITEM,
                 item.span,
@@ -304,6 +309,23 @@ impl Modules {
         module.imports.push((item.clone(), found));
         Some(())
     }
+
+    /// The refusal of an import of a private item.
+    fn private(&self, id: ItemId, item: &Ident, path: &[Name]) -> Diagnostic {
+        let message = format!("`{}` is private to module `{}`", item.name, join(path));
+        let d = Diagnostic::error(codes::UNKNOWN_ITEM, item.span, message)
+            .with_label("for that module alone: its name begins with `_`")
+            .with_help(format!("call it `{}` there, if it is for others", item.name.trim_start_matches('_')));
+        match item_name(self.item(id)) {
+            Some(name) => d.with_secondary(name.span, "defined here"),
+            None => d,
+        }
+    }
+}
+
+/// Whether an item of this name is for its own module alone.
+pub fn is_private(name: &str) -> bool {
+    name.starts_with('_')
 }
 
 /// The name that an item defines.

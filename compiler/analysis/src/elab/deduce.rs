@@ -38,6 +38,15 @@ impl Elaborator<'_> {
         Ok(())
     }
 
+    /// A tile of an array or a list.
+    fn first_tile(&self, v: &Val) -> Option<Val> {
+        match v {
+            Val::TileArray(a) => Some(Val::Tile(self.element_of(a, None))),
+            Val::List(l) => l.first().cloned(),
+            _ => None,
+        }
+    }
+
     /// What the arguments say of a static parameter, and which one does.
     fn deduce(&mut self, p: &StaticParam, params: &[Param], given: &Arguments) -> ElabResult<Option<(Val, Span)>> {
         for (param, argument) in params.iter().zip(given) {
@@ -60,6 +69,9 @@ impl Elaborator<'_> {
     fn dtype_by(&self, ty: &Expr, name: &Name, v: &Val) -> Option<DType> {
         match (&*ty.kind, v) {
             (ExprKind::Static(_, args), Val::Tile(t)) if is_name(&args.first()?.value, name) => Some(t.ty.dtype),
+            (ExprKind::Index(element, _), v) if matches!(&*element.kind, ExprKind::Static(..)) => {
+                self.dtype_by(element, name, &self.first_tile(v)?)
+            }
             (ExprKind::Index(base, _), Val::View(view)) if is_name(base, name) => Some(view.dtype),
             (ExprKind::Name(_), v) if is_name(ty, name) => match v {
                 Val::Tile(t) => Some(t.ty.dtype),
@@ -83,6 +95,17 @@ impl Elaborator<'_> {
                     return Ok(None);
                 };
                 self.tile_extent(t, mode, p, at).map(Some)
+            }
+            (ExprKind::Index(element, count), v) if matches!(&*element.kind, ExprKind::Static(..)) => {
+                let n = match v {
+                    Val::TileArray(a) => a.count as usize,
+                    Val::List(l) => l.len(),
+                    _ => return Ok(None),
+                };
+                if count.first().is_some_and(|c| is_name(&c.value, name)) {
+                    return Ok(Some(Val::Int(n as i128)));
+                }
+                self.first_tile(v).map_or(Ok(None), |first| self.extent_by(element, p, &first, at))
             }
             (ExprKind::Index(_, dims), Val::View(view)) if dims.len() == view.modes.len() => {
                 let Some(mode) = dims.iter().position(|d| is_name(&d.value, name)) else { return Ok(None) };

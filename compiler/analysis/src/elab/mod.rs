@@ -24,6 +24,7 @@ mod exchanged;
 mod expr;
 mod fuel;
 mod in_place;
+mod inline;
 mod inst;
 mod ints;
 mod kernel;

@@ -58,6 +58,9 @@ impl Elaborator<'_> {
                 self.bind_tile(loc, args, &t, p, at)?;
                 Ok(Val::Tile(t))
             }
+            (ExprKind::Index(base, dims), v) if matches!(&*base.kind, ExprKind::Static(..)) => {
+                self.bind_tiles((base, dims), v, p, at)
+            }
             (ExprKind::Index(base, dims), v) => {
                 let Val::View(view) = v else { return mismatch(self, "a window of a tensor", &v) };
                 self.bind_view(base, dims, &view, p, at)?;
@@ -119,6 +122,58 @@ impl Elaborator<'_> {
         let shape = self.valid_of(t, at)?;
         self.bind_extent(&rows.value, t.rows, shape.0, "rows", p, at)?;
         self.bind_extent(&cols.value, t.cols, shape.1, "columns", p, at)
+    }
+
+    /// `Vec<T, r, c>[n]`: an array of tiles, or a list of them, which has no number that is known when the kernel runs.
+    fn bind_tiles(&mut self, (element, count): (&Expr, &[Arg]), v: Val, p: &Param, at: Span) -> ElabResult<Val> {
+        let ExprKind::Static(loc, args) = &*element.kind else { return Err(ErrorReported) };
+        let (first, n) = match &v {
+            Val::TileArray(a) => (self.element_of(a, None), a.count as usize),
+            Val::List(l) if !l.is_empty() && l.iter().all(|v| matches!(v, Val::Tile(_))) => {
+                let Val::Tile(first) = l[0] else { return Err(ErrorReported) };
+                (first, l.len())
+            }
+            other => {
+                let have = other.describe();
+                let message = format!("`{}` is an array of tiles, this is {have}", p.name.name);
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, at, message).with_label(have);
+                let d = d.with_secondary(p.span, "the parameter");
+                return self.report(match other {
+                    Val::Tile(_) => d.with_edits("make it a list of one", super::labels::around(at, "[", "]")),
+                    _ => d.with_help("`tile Vec<f32, 16, 64>[2]` declares one; `[a, b]` is a list of two tiles"),
+                });
+            }
+        };
+        let rest = match &v {
+            Val::List(l) => l[1..].to_vec(),
+            _ => Vec::new(),
+        };
+        self.bind_tile(loc, args, &first, p, at)?;
+        for v in rest {
+            let Val::Tile(t) = v else { return Err(ErrorReported) };
+            self.bind_tile(loc, args, &t, p, at)?;
+        }
+        let [count] = count else {
+            return self.error(codes::BAD_TILE_TYPE, p.ty.span, "an array of tiles has one extent, their number");
+        };
+        if let ExprKind::Name(name) = &*count.value.kind
+            && self.env.get(name).is_none()
+            && !self.names_constant(name)
+        {
+            self.env.define_outer(name.clone(), Binding::Let(Val::Int(n as i128)), count.value.span);
+            return Ok(v);
+        }
+        let want = self.expr(&count.value)?;
+        let want = self.static_int(&want, count.value.span, "the number of tiles")?;
+        if want != n as i128 {
+            let message = format!("`{}` has {want} tiles, this {n}", p.name.name);
+            let d = Diagnostic::error(codes::CAPACITY_MISMATCH, at, message)
+                .with_label(self::count(n, "tile", "tiles"))
+                .with_secondary(p.span, "the parameter")
+                .with_help("a name that nothing else defines takes any number: `Vec<f32, r, c>[n]`");
+            return self.report(d);
+        }
+        Ok(v)
     }
 
     fn bind_dtype(&mut self, e: &Expr, have: DType, p: &Param, at: Span) -> ElabResult<()> {

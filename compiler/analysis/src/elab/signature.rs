@@ -724,9 +724,9 @@ fn stored(b: &Block, out: &mut Vec<Name>) {
     }
 }
 
-/// A tensor's type is `dtype[..]`.
+/// A tensor's type is `dtype[..]`; `Vec<..>[..]` is that of an array of tiles.
 pub(crate) fn is_tensor(ty: &Expr) -> bool {
-    matches!(&*ty.kind, ExprKind::Index(..))
+    matches!(&*ty.kind, ExprKind::Index(base, _) if !matches!(&*base.kind, ExprKind::Static(..)))
 }
 
 pub(super) fn has_index(e: &Expr) -> bool {

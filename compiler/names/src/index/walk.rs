@@ -239,7 +239,8 @@ impl IndexBuilder<'_> {
 
     fn params(&mut self, params: &[Param], dtype_open: bool) {
         for p in params {
-            let kind = if matches!(&*p.ty.kind, ExprKind::Index(..)) {
+            let of_tiles = |base: &Expr| matches!(&*base.kind, ExprKind::Static(..));
+            let kind = if matches!(&*p.ty.kind, ExprKind::Index(base, _) if !of_tiles(base)) {
                 DefinitionKind::Tensor
             } else {
                 DefinitionKind::Parameter
