@@ -1,13 +1,11 @@
 //! Files: sources, imported modules, arrays, and outputs that appear whole or not at all.
 
 mod arrays;
-mod cache;
 mod outputs;
 mod place;
 mod temporary;
 
 pub use arrays::{ArrayFile, read_array, stream};
-pub use cache::{Cache, Key};
 pub use outputs::Outputs;
 
 use crate::trees::Trees;

@@ -80,7 +80,9 @@ impl Homes {
         for (size, space, n) in all {
             let end = u64::from(homes.shared) + size;
             homes.of[space][n] = match u32::try_from(end) {
-                Ok(end) if end <= most && !displaced.contains(&(space, n)) => Home::Shared(std::mem::replace(&mut homes.shared, end)),
+                Ok(end) if end <= most && !displaced.contains(&(space, n)) => {
+                    Home::Shared(std::mem::replace(&mut homes.shared, end))
+                }
                 _ => {
                     let at = homes.scratch;
                     homes.scratch += size;

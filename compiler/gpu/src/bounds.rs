@@ -1,7 +1,7 @@
 //! Intervals of registers, as far as constants say: how large a product can be decides how it is computed.
 
 use cranelift_entity::SecondaryMap;
-use ptoc_ir::loops::{BinOp, CmpOp, Func, LTy, Module, Op, Reg, Region, Stmt, operands};
+use ptoc_ir::loops::{BinOp, Cast, CmpOp, Func, LTy, Module, Op, Reg, Region, Stmt, operands};
 use rustc_hash::FxHashMap;
 
 /// Numbers from `lo` to `hi`, both inside.
@@ -138,6 +138,11 @@ fn region(func: &Func, gathers: &Gathers, stmts: &Region, all: &mut SecondaryMap
                     (BinOp::RemU, Some((_, cols))) if cols == b => bound(*cols),
                     _ => Interval::of(*op, all[*a], all[*b]),
                 };
+            }
+            // What is narrower has the bounds of its type.
+            Op::Cast { dst, op: Cast::Zext, .. } => all[*dst] = Interval { lo: 0, hi: i64::from(u32::MAX) },
+            Op::Cast { dst, op: Cast::Sext, .. } => {
+                all[*dst] = Interval { lo: i64::from(i32::MIN), hi: i64::from(i32::MAX) };
             }
             Op::Select { dst, a, b, .. } if func.regs[*dst].ty == LTy::I64 => {
                 let (a, b) = (all[*a], all[*b]);

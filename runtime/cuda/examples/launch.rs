@@ -127,7 +127,9 @@ fn indices(parameter: usize, bytes: usize, below: u32) -> Vec<u8> {
 
 fn one(context: &Context<'_>, folder: &Path, times: u32) -> Result<String, Box<dyn Error>> {
     let given = read(folder)?;
+    let clock = Instant::now();
     let module = context.load(&fs::read_to_string(folder.join("kernel.ptx"))?)?;
+    let assembled = clock.elapsed().as_secs_f64() * 1e3;
     let function = module.function(&given.entry, given.shared)?;
     let mut params = Vec::new();
     let mut buffers: Vec<Option<Buffer<'_>>> = Vec::new();
@@ -172,7 +174,7 @@ fn one(context: &Context<'_>, folder: &Path, times: u32) -> Result<String, Box<d
         }
     }
     let (registers, local) = function.registers()?;
-    let mut line = format!("{registers} registers, {local} bytes of local memory");
+    let mut line = format!("{registers} registers, {local} bytes of local memory, {assembled:.1} ms to load");
     if times > 0 {
         // One behind the other, so that the device is never idle.
         let events = (0..=times).map(|_| context.event()).collect::<Result<Vec<_>, _>>()?;

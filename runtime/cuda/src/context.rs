@@ -18,9 +18,6 @@ const MULTIPROCESSORS: c_int = 16;
 const MAJOR: c_int = 75;
 const MINOR: c_int = 76;
 
-/// `CU_JIT_INPUT_PTX`
-const INPUT_PTX: c_int = 1;
-
 /// What the assembler says.
 struct Log {
     text: Vec<u8>,
@@ -149,65 +146,15 @@ impl<'d> Context<'d> {
     /// [`Code::Ptx`] with the assembler's message.
     pub fn load(&self, ptx: &str) -> Result<Module<'_>, Error> {
         let text = CString::new(ptx).map_err(|_| Error::new(Code::Ptx, "the text has a zero in it"))?;
-        self.load_image(text.as_bytes_with_nul())
-    }
-
-    /// Loads a cubin, which [`Context::assemble`] has made for a device of this kind with this driver.
-    ///
-    /// # Errors
-    /// What the driver says.
-    ///
-    /// # Safety
-    /// The bytes are what was made: the driver takes the sizes in them for granted.
-    pub unsafe fn load_cubin(&self, cubin: &[u8]) -> Result<Module<'_>, Error> {
-        self.load_image(cubin)
-    }
-
-    /// Loads text that ends in a zero, or a cubin.
-    fn load_image(&self, image: &[u8]) -> Result<Module<'_>, Error> {
         let mut log = Log::new();
         let mut module = null_mut();
-        // SAFETY: the text ends in a zero, or the caller answers for the image; the log is as long as is said.
+        // SAFETY: the text ends in a zero; the log is as long as is said.
         let result = unsafe {
             let (options, values) = log.options();
-            (self.driver.f.module_load)(&mut module, image.as_ptr().cast(), Log::OPTIONS, options, values)
+            (self.driver.f.module_load)(&mut module, text.as_ptr().cast(), Log::OPTIONS, options, values)
         };
         self.driver.check(result, "cuModuleLoadDataEx").map_err(|e| log.add_to(e))?;
         Ok(Module { context: self, module })
-    }
-
-    /// Assembles PTX for this device, to an image for [`Context::load_cubin`].
-    ///
-    /// # Errors
-    /// [`Code::Ptx`] with the assembler's message.
-    pub fn assemble(&self, ptx: &str) -> Result<Vec<u8>, Error> {
-        let f = &self.driver.f;
-        let text = CString::new(ptx).map_err(|_| Error::new(Code::Ptx, "the text has a zero in it"))?;
-        let text = text.as_bytes_with_nul();
-        let mut log = Log::new();
-        let mut linker = null_mut();
-        let (options, values) = log.options();
-        // SAFETY: the log is as long as is said, and lives until the linker is destroyed below.
-        let result = unsafe { (f.link_create)(Log::OPTIONS, options, values, &mut linker) };
-        self.driver.check(result, "cuLinkCreate")?;
-        let (mut image, mut size) = (null_mut(), 0);
-        // SAFETY: the text ends in a zero, and the driver only reads it; the image is the linker's, and is copied
-        // before the linker goes.
-        let cubin = unsafe {
-            let data = text.as_ptr().cast_mut().cast();
-            let mut result =
-                (f.link_add)(linker, INPUT_PTX, data, text.len(), c"ptoc".as_ptr(), 0, null_mut(), null_mut());
-            if result == 0 {
-                result = (f.link_complete)(linker, &mut image, &mut size);
-            }
-            let cubin = self.driver.check(result, "cuLinkComplete").map(|()| match image.is_null() {
-                true => Vec::new(),
-                false => std::slice::from_raw_parts(image.cast::<u8>(), size).to_vec(),
-            });
-            (f.link_destroy)(linker);
-            cubin
-        };
-        cubin.map_err(|e| log.add_to(e))
     }
 
     /// A point in time on the device.

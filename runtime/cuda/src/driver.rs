@@ -47,12 +47,6 @@ functions! {
     synchronize = "cuCtxSynchronize" ();
     module_load = "cuModuleLoadDataEx" (*mut Handle, *const c_void, c_uint, *mut c_int, *mut *mut c_void);
     module_unload = "cuModuleUnload" (Handle);
-    link_create = "cuLinkCreate_v2" (c_uint, *mut c_int, *mut *mut c_void, *mut Handle);
-    link_add = "cuLinkAddData_v2" (
-        Handle, c_int, *mut c_void, usize, *const c_char, c_uint, *mut c_int, *mut *mut c_void,
-    );
-    link_complete = "cuLinkComplete" (Handle, *mut *mut c_void, *mut usize);
-    link_destroy = "cuLinkDestroy" (Handle);
     module_function = "cuModuleGetFunction" (*mut Handle, Handle, *const c_char);
     function_attribute = "cuFuncGetAttribute" (*mut c_int, c_int, Handle);
     function_set = "cuFuncSetAttribute" (Handle, c_int, c_int);

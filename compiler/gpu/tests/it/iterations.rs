@@ -1,6 +1,8 @@
 //! Loops of scalars whose iterations are spread over threads, and those that may not be.
 
+use crate::harness::with_stack;
 use crate::make::agree;
+use crate::resident::ptx;
 use ptoc_diagnostics::FileId;
 use ptoc_gpu::{Options, compile};
 use ptoc_ir::loops::{Module, text};
@@ -148,4 +150,13 @@ fn what_is_stored_in_between_may_be_the_element() {
     store i32 t1[r15], r19",
     );
     agree(&module, &[300], &[elements(3, 9), bytes([0; 16])]).unwrap_or_else(|why| panic!("{why}"));
+}
+
+/// A histogram's numbers are counted by all threads, whatever else lies in the same memory.
+#[test]
+fn an_example_counts_in_all_threads() {
+    with_stack(|| {
+        let text = ptx("histogram", "histogram interp N=100000 B=256 BN=16384");
+        assert!(text.contains("atom.shared.add.u32"), "{text}");
+    });
 }

@@ -4,7 +4,7 @@ use crate::harness::{bound, examples, lines_of, lowered, with_stack};
 use ptoc_gpu::{Options, compile};
 
 /// The text of an example's kernel.
-fn ptx(file: &str, line: &str) -> String {
+pub fn ptx(file: &str, line: &str) -> String {
     let path = examples().into_iter().find(|p| p.file_stem().is_some_and(|s| s == file)).expect("an example");
     let (_, directive) = lines_of(&path, format!("// run: {line}\n")).swap_remove(0);
     let (_, plan, _) = bound(&path, &directive).unwrap_or_else(|e| panic!("{line}: {e}"));

@@ -45,10 +45,8 @@ int cuDevicePrimaryCtxRelease_v2(int device) { return 0; }
 int cuCtxSetCurrent(handle context) { return 0; }
 int cuCtxSynchronize(void) { return mode("fault") ? 700 : 0; }
 
-/* A cubin is the word CUBIN; everything else is text. */
 int cuModuleLoadDataEx(handle *module, const void *image, unsigned n, int *options, handle *values) {
-    int cubin = memcmp(image, "CUBIN", 5) == 0;
-    note(cubin ? "load-cubin" : "load-text", 0);
+    note("load", 0);
     if (mode("refused")) {
         snprintf(values[0], (size_t)(uintptr_t)values[1], "ptxas fatal : unsupported");
         return 218;
@@ -57,14 +55,6 @@ int cuModuleLoadDataEx(handle *module, const void *image, unsigned n, int *optio
     return 0;
 }
 int cuModuleUnload(handle module) { return 0; }
-int cuLinkCreate_v2(unsigned n, int *options, handle *values, handle *linker) { *linker = &mode; return 0; }
-int cuLinkAddData_v2(handle linker, int type, void *data, size_t size, const char *name, unsigned n, int *options,
-                     handle *values) {
-    note("assemble", size > 0);
-    return mode("refused") || mode("nolink") ? 218 : 0;
-}
-int cuLinkComplete(handle linker, void **image, size_t *size) { *image = "CUBIN and more"; *size = 14; return 0; }
-int cuLinkDestroy(handle linker) { return 0; }
 int cuModuleGetFunction(handle *function, handle module, const char *name) { *function = &mode; return 0; }
 int cuFuncGetAttribute(int *value, int which, handle function) { *value = 0; return 0; }
 int cuFuncSetAttribute(handle function, int which, int value) { return 0; }

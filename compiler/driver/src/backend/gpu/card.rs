@@ -2,7 +2,6 @@
 
 use super::arrays::{Arrays, Place};
 use super::launch::Ready;
-use super::modules;
 use crate::launch::{PlannedLaunch, Used};
 use ptoc_analysis::TensorSource;
 use ptoc_cuda::{Context, Driver, Error, Module};
@@ -24,11 +23,6 @@ pub(super) fn name() -> Option<String> {
     let context = device().ok()?;
     let version = context.driver_version();
     Some(format!("{}, CUDA {}.{}", context.name().ok()?, version / 1000, version % 1000 / 10))
-}
-
-/// What the first device's driver makes of PTX, if there is a device.
-pub(super) fn assemble(ptx: &str) -> Option<Vec<u8>> {
-    device().ok()?.assemble(ptx).ok().filter(|cubin| !cubin.is_empty())
 }
 
 /// Why no kernel can be launched here; `None` if there is a card for it.
@@ -139,7 +133,7 @@ fn loaded<'a>(
     }
     let told = |e: Error| stopped(ready.step, &e);
     let abi = &code.compiled.abi;
-    let module = modules::load(context, &code.ptx).map_err(told)?;
+    let module = context.load(&code.ptx).map_err(told)?;
     let function = module.function(&code.compiled.kernel.name, abi.shared).map_err(told)?;
     let resident = function.resident(abi.threads).map_err(told)?.max(1);
     let ctas = (resident * context.multiprocessors().map_err(told)?).max(1) as u32;

@@ -6,7 +6,6 @@ mod card;
 mod interpreted;
 mod launch;
 mod limits;
-mod modules;
 mod sass;
 
 use super::{Backend, Capabilities, Compiled, DeviceLimits, Listing, Refusal, Timed, wrong_backend, wrong_stage};

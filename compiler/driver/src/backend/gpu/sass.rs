@@ -1,6 +1,6 @@
-//! The card's own instructions (SASS): what the driver or `ptxas` makes of PTX, taken apart by `nvdisasm`.
+//! The card's own instructions (SASS): what `ptxas` makes of PTX, taken apart by `nvdisasm`. A driver's linker would
+//! assemble PTX for a function that others call, with other registers than those of the kernel that is launched.
 
-use super::card;
 use ptoc_diagnostics::{Diagnostic, codes};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -12,14 +12,9 @@ use std::process::{Command, Stdio};
 /// A tool is missing, or says that it cannot.
 pub(super) fn of(ptx: &str) -> Result<String, Diagnostic> {
     let Some(nvdisasm) = tool("nvdisasm") else { return Err(missing("nvdisasm")) };
-    let cubin = match card::assemble(ptx) {
-        Some(cubin) => cubin,
-        None => {
-            let Some(ptxas) = tool("ptxas") else { return Err(missing("ptxas")) };
-            // Both names are those of files without one: nothing is left behind.
-            piped(&ptxas, &["-arch=sm_90a", "/dev/stdin", "-o", "/dev/stdout"], ptx.as_bytes())?
-        }
-    };
+    let Some(ptxas) = tool("ptxas") else { return Err(missing("ptxas")) };
+    // Both names are those of files without one: nothing is left behind.
+    let cubin = piped(&ptxas, &["-arch=sm_90a", "/dev/stdin", "-o", "/dev/stdout"], ptx.as_bytes())?;
     let text = piped(&nvdisasm, &["-c", "/dev/stdin"], &cubin)?;
     Ok(instructions(&String::from_utf8_lossy(&text)))
 }
