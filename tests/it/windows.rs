@@ -1,5 +1,6 @@
 //! Random views: what a kernel copies through a chain of layout operations, on both backends, against indices counted
-//! one by one. Sizes are constants or symbols of the launch; tiles need not divide.
+//! one by one. Sizes are constants or symbols of the launch; tiles need not divide. The chain is one of windows of a
+//! tensor, or of parts of a tile, which are read or written.
 
 use crate::engine::{Noise, agree, build};
 use ptoc_tensor::{DType, Tensor};
@@ -38,7 +39,21 @@ impl Model {
     }
 }
 
+/// What the operations are applied to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Base {
+    Tensor,
+    /// A tile that is read.
+    Read,
+    /// A tile that is written from the same part of a tensor.
+    Written,
+}
+
+/// Stands for the base in the text of a chain.
+const BASE: &str = "@";
+
 struct Chain {
+    base: Base,
     rng: Noise,
     model: Model,
     /// The expression so far.
@@ -59,7 +74,8 @@ impl Chain {
         let n = self.model.sizes[k];
         let whole = !self.model.ragged;
         match self.below(9) {
-            0 if rank > 1 => self.fix(k),
+            // A row of a tile is a tile.
+            0 if rank > 1 && self.base == Base::Tensor => self.fix(k),
             1 => self.reorder(),
             2 if !self.model.joined => self.tile(k),
             3 if whole && !self.model.joined => self.part(k),
@@ -266,11 +282,13 @@ fn list(l: &[usize]) -> String {
 /// One random kernel. Refusals are legal (no loop walks it, a tile ends inside a mode); what runs must be right.
 fn case(seed: u64) -> Result<bool, String> {
     let mut rng = Noise::new(seed);
-    let rank = 1 + rng.below(3) as usize;
-    let shape: Vec<usize> = (0..rank).map(|_| rng.below(13) as usize).collect();
-    let symbolic = rng.below(2) == 0;
+    let base = [Base::Tensor, Base::Read, Base::Written][rng.below(3) as usize];
+    let of_tile = base != Base::Tensor;
+    let rank = if of_tile { 2 } else { 1 + rng.below(3) as usize };
+    let shape: Vec<usize> = (0..rank).map(|_| (rng.below(13) as usize).max(usize::from(of_tile))).collect();
+    let symbolic = rng.below(2) == 0 && !of_tile;
     let steps = 1 + rng.below(4);
-    let mut chain = Chain { rng, model: Model::array(&shape), text: "x".into() };
+    let mut chain = Chain { base, rng, model: Model::array(&shape), text: BASE.into() };
     for _ in 0..steps {
         chain.step();
     }
@@ -281,12 +299,16 @@ fn case(seed: u64) -> Result<bool, String> {
     if model.sizes.is_empty() {
         return Ok(false);
     }
-    let text = format!(
-        "kernel k(x: in f32[{}], y: inout f32[{}]) {{\n    let v = {};\n    copy(y, v);\n}}\n",
-        extents.join(", "),
-        list(&model.sizes),
-        chain.text
-    );
+    let of = |base: &str| chain.text.replace(BASE, base);
+    let (body, sizes) = match base {
+        Base::Tensor => (format!("let v = {};\n    copy(y, v);", of("x")), model.sizes.clone()),
+        Base::Read => (format!("let t = Vec(x);\n    let v = {};\n    copy(y, v);", of("t")), model.sizes.clone()),
+        Base::Written => {
+            (format!("let t = Vec(y);\n    copy({}, {});\n    copy(y, t);", of("t"), of("x")), shape.clone())
+        }
+    };
+    let (from, to) = (extents.join(", "), list(&sizes));
+    let text = format!("kernel k(x: in f32[{from}], y: inout f32[{to}]) {{\n    {body}\n}}\n");
     let dims: Vec<(&str, i64)> =
         if symbolic { names.into_iter().zip(shape.iter().map(|&n| n as i64)).collect() } else { Vec::new() };
     let built = match build(&text, "a2a3", &[], &dims) {
@@ -301,9 +323,9 @@ fn case(seed: u64) -> Result<bool, String> {
     };
     let values: Vec<f32> = (0..shape.iter().product()).map(|i: usize| i as f32).collect();
     let x = Tensor::from_bytes(DType::F32, &shape, &bytes(&values)).map_err(|e| e.to_string())?;
-    let mut want = vec![-1.0f32; model.sizes.iter().product()];
-    let y = Tensor::from_bytes(DType::F32, &model.sizes, &bytes(&want)).map_err(|e| e.to_string())?;
-    for (flat, w) in want.iter_mut().enumerate() {
+    let mut want = vec![-1.0f32; sizes.iter().product()];
+    let y = Tensor::from_bytes(DType::F32, &sizes, &bytes(&want)).map_err(|e| e.to_string())?;
+    for flat in 0..model.sizes.iter().product() {
         // Row-major, as arrays are.
         let mut at = vec![0; model.sizes.len()];
         let mut rest = flat;
@@ -312,7 +334,7 @@ fn case(seed: u64) -> Result<bool, String> {
             rest /= n;
         }
         let from = (model.source)(&at).ok_or_else(|| format!("the model leaves the array\n{text}"))?;
-        *w = values[from];
+        want[if base == Base::Written { from } else { flat }] = values[from];
     }
     let got = match agree(&built, &dims, &[x, y], &[1])? {
         Ok(got) => got,

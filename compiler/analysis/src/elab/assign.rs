@@ -38,6 +38,7 @@ impl Elaborator<'_> {
                     self.tile_destination(&t, target)?;
                     return self.assign_tile(&t, value, span);
                 }
+                Some((Binding::Let(Val::Part(p)), _)) => return self.assign_part(&p, (target, value), span),
                 Some((Binding::Let(Val::Poison), _)) => return Err(ErrorReported),
                 Some((Binding::Let(v), at)) => {
                     return self.unchanging(n, &v, target.span, at);
@@ -56,6 +57,7 @@ impl Elaborator<'_> {
                 self.tile_destination(&t, target)?;
                 self.assign_tile(&t, value, span)
             }
+            Val::Part(p) => self.assign_part(&p, (target, value), span),
             Val::View(v) if v.modes.is_empty() => {
                 self.writable(&v, target.span)?;
                 self.outside_prologue(span)?;
@@ -246,6 +248,7 @@ impl Elaborator<'_> {
                 let r = self.binary(op, Val::Tile(t), v, Some(t), span, (target.span, value.span))?;
                 self.write_tile(&t, r, span, span)
             }
+            Val::Part(p) => self.update_part(&p, (target, value), op, span),
             Val::View(view) if view.modes.is_empty() => {
                 self.writable(&view, target.span)?;
                 self.readable(&view, target.span)?;

@@ -138,6 +138,10 @@ impl Elaborator<'_> {
                 self.load_view(loc, view, dest, span, at)
             }
             Val::Tile(t) if t.ty.loc == loc => Ok(Val::Tile(t)),
+            Val::Part(p) => {
+                let t = self.part_to_tile(&p, span, at)?;
+                self.to_location(loc, Val::Tile(t), dest, span, at)
+            }
             Val::Tile(t) => self.move_tile(loc, t, dest, span, at),
             other => {
                 let d = Diagnostic::error(

@@ -7,7 +7,7 @@ use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Affine, Copy, Guard, NestAccess, Op, Table, Value};
 use ptoc_isa::BinOp;
 use ptoc_layout::{Truth, Tuple};
-use ptoc_syntax::ast::Arg;
+use ptoc_syntax::ast::{Arg, Expr};
 use ptoc_tensor::DType;
 
 /// One side of a copy.
@@ -47,17 +47,22 @@ impl Elaborator<'_> {
     pub fn copy(&mut self, args: &[Arg], span: Span) -> ElabResult<Val> {
         let e = self.exactly(args, 2, "copy(dst, src)", span)?;
         let (dst, src) = (self.place(e[0], None)?, self.place(e[1], None)?);
+        self.copy_values(&dst, &src, [e[0], e[1]], span)
+    }
+
+    /// A copy of what two expressions have given.
+    pub fn copy_values(&mut self, dst: &Val, src: &Val, e: [&Expr; 2], span: Span) -> ElabResult<Val> {
         self.outside_prologue(span)?;
-        self.destination(&dst, e[0])?;
-        let to = self.side(&dst, e[0].span, true)?;
-        let from = self.side(&src, e[1].span, false)?;
+        self.destination(dst, e[0])?;
+        let to = self.side(dst, e[0].span, true)?;
+        let from = self.side(src, e[1].span, false)?;
         self.same_pattern(&to, &from, (e[0].span, e[1].span))?;
         if let CopyEnd::Part(p) = &from {
             self.padding_written(p, e[1].span)?;
         }
-        self.apart_in_tile([&to, &from], [&dst, &src], [e[0], e[1]], span)?;
+        self.apart_in_tile([&to, &from], [dst, src], e, span)?;
         let at = (e[0].span, e[1].span);
-        match &dst {
+        match dst {
             Val::Tile(t) => self.copy_to_tile(t, to, from, span, at)?,
             _ => {
                 let zero = self.gathered_zero(&from, span)?;
@@ -231,7 +236,7 @@ impl Elaborator<'_> {
         let mut axes = Vec::new();
         let mut prefixes: Vec<(std::ops::Range<usize>, Value)> = Vec::new();
         for k in 0..d.modes.len() {
-            self.same_extent(k, &d.modes[k], &s.modes[k], span, at)?;
+            self.same_extent(k, (dst, src), span, at)?;
             let first = axes.len();
             if self.align(k, &d.modes[k], &s.modes[k], &mut axes, span, at)? {
                 prefixes.push((first..axes.len(), d.modes[k].extent));
@@ -273,16 +278,23 @@ impl Elaborator<'_> {
         Ok(())
     }
 
+    /// " of `x`", for what has a name.
+    fn of_side(&self, side: &CopyEnd) -> String {
+        match side {
+            CopyEnd::View(v) => format!(" of `{}`", self.b.kernel().tensors[v.tensor].name),
+            CopyEnd::Part(p) => self.of_tile(&p.tile),
+        }
+    }
+
     /// Mode `k` must be as long on both sides.
     fn same_extent(
         &mut self,
         k: usize,
-        d: &WindowMode,
-        s: &WindowMode,
+        (dst, src): (&CopyEnd, &CopyEnd),
         span: Span,
         at: (Span, Span),
     ) -> ElabResult<()> {
-        let (a, b) = (d.extent, s.extent);
+        let (a, b) = (dst.window().modes[k].extent, src.window().modes[k].extent);
         if a == b || (self.facts.le_certain(a, b, 0) && self.facts.le_certain(b, a, 0)) {
             return Ok(());
         }
@@ -295,8 +307,8 @@ impl Elaborator<'_> {
                     at.1,
                     format!("`copy`: mode {k} has extent {y} in the source and {x} in the destination"),
                 )
-                .with_label(format!("mode {k}: {y}"))
-                .with_secondary(at.0, format!("mode {k}: {x}"));
+                .with_label(format!("mode {k}{}: {y}", self.of_side(src)))
+                .with_secondary(at.0, format!("mode {k}{}: {x}", self.of_side(dst)));
                 self.report(e)
             }
             Truth::Unknown => {
@@ -383,9 +395,7 @@ impl Elaborator<'_> {
             CopyEnd::Part(p) => {
                 // A tile as such is used as far as it is valid; a partition ranges over the capacity.
                 let shape = match (&w.modes[..], &w.pattern) {
-                    ([r, c], None) if w.quantities.len() == 2 && r.plain().is_some() && c.plain().is_some() => {
-                        (r.extent, c.extent)
-                    }
+                    ([r, c], None) if self.in_order(w) => (r.extent, c.extent),
                     _ => (self.idx(i64::from(p.tile.rows)), self.idx(i64::from(p.tile.cols))),
                 };
                 let tile = self.tile_ref(&p.tile, shape);

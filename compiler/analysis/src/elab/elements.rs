@@ -3,7 +3,7 @@
 use super::env::Binding;
 use super::tiles::Shape;
 use super::{ElabResult, Elaborator};
-use crate::value::{TileVal, Val};
+use crate::value::{TilePartition, TileVal, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Op, Ty, Value};
 use ptoc_syntax::ast::*;
@@ -16,10 +16,27 @@ struct Element {
     col: Value,
 }
 
+/// Is there a `_` in it?
+fn keeps(e: &Expr) -> bool {
+    match &*e.kind {
+        ExprKind::Hole => true,
+        ExprKind::Paren(e) => keeps(e),
+        ExprKind::Tuple(l) => l.iter().any(keeps),
+        _ => false,
+    }
+}
+
 impl Elaborator<'_> {
     /// Whether `base[args]` is an element of a tile that has a name, or of a part of one.
     pub(super) fn is_element(&self, base: &Expr, args: &[Arg]) -> bool {
-        args.len() == 2 && !args.iter().any(|a| matches!(&*a.value.kind, ExprKind::Hole)) && self.names_tile(base)
+        let fixed = !args.iter().any(|a| keeps(&a.value));
+        fixed && (args.len() == 2 && self.names_tile(base) || self.names_part(base))
+    }
+
+    /// Whether this is the name of a part of a tile through a layout.
+    fn names_part(&self, e: &Expr) -> bool {
+        let ExprKind::Name(n) = &*e.kind else { return false };
+        matches!(self.env.get(n), Some((Binding::Let(Val::Part(_)), _)))
     }
 
     /// Whether this is a tile by its name, a tile of an array, or a part of such a tile.
@@ -71,13 +88,34 @@ impl Elaborator<'_> {
     }
 
     fn element_place(&mut self, target: &Expr, base: &Expr, args: &[Arg]) -> ElabResult<Option<Element>> {
-        let Val::Tile(tile) = self.expr(base)? else { return Ok(None) };
+        let tile = match self.expr(base)? {
+            Val::Tile(tile) => tile,
+            Val::Part(p) => return self.part_element(target, base, &p, args),
+            _ => return Ok(None),
+        };
         self.tile_destination(&tile, base)?;
         let parts = self.exactly(args, 2, "t[row, column]", target.span)?;
         let valid = self.valid_of(&tile, target.span)?;
         let (i, j) = (self.expr(parts[0])?, self.expr(parts[1])?);
         let (row, col) = self.tile_element(valid, (&i, parts[0].span), (&j, parts[1].span))?;
         Ok(Some(Element { tile, valid, row, col }))
+    }
+
+    fn part_element(
+        &mut self,
+        target: &Expr,
+        base: &Expr,
+        p: &TilePartition,
+        args: &[Arg],
+    ) -> ElabResult<Option<Element>> {
+        self.tile_destination(&p.tile, base)?;
+        let name = self.b.kernel().tiles[p.tile.tile].name.clone();
+        let w = self.index_modes(&p.window, &format!("part of {name}"), args, target.span)?;
+        for (q, bound) in w.guards().collect::<Vec<_>>() {
+            self.check_index(w.starts[q], bound, "the part", target.span)?;
+        }
+        let valid = (self.idx(i64::from(p.tile.rows)), self.idx(i64::from(p.tile.cols)));
+        Ok(Some(Element { tile: p.tile, valid, row: w.starts[0], col: w.starts[1] }))
     }
 
     fn set_element(&mut self, at: &Element, v: &Val, of: Span, span: Span) -> ElabResult<()> {

@@ -233,6 +233,16 @@ impl Elaborator<'_> {
                     .with_help("load it: `Vec(..)`");
                     return self.report(d);
                 }
+                Val::Part(_) => {
+                    let d = Diagnostic::error(
+                        codes::TYPE_MISMATCH,
+                        at,
+                        "operators work on tiles and scalars, this is a part of a tile through a layout",
+                    )
+                    .with_label("its elements do not lie in rows and columns")
+                    .with_edits("copy it to a tile", super::labels::around(at, "Vec(", ")"));
+                    return self.report(d);
+                }
                 Val::Block(_) => {
                     let d = Diagnostic::error(codes::TYPE_MISMATCH, at, "a block is no number")
                         .with_help("use `.start`, `.index`, `.len` or `.end`");
@@ -406,6 +416,7 @@ impl Elaborator<'_> {
             Val::Algebra(a) => return self.algebra_member(&a.clone(), name),
             Val::Block(b) => return self.block_member(&b.clone(), &name.name, name.span),
             Val::View(view) if name.name == "T" => return self.transpose_view(&view.clone(), name.span),
+            Val::Part(p) if name.name == "T" => return self.transpose_part(&p.clone(), name.span),
             Val::Tile(t) if name.name == "T" => return self.tile_transpose(*t, None, name.span, base.span),
             Val::Tiles(t) if name.name == "count" => return Ok(Val::Scalar(t.count)),
             Val::Tile(t) if name.name == "rows" => return Ok(Val::Scalar(self.valid_of(t, name.span)?.0)),

@@ -2,7 +2,7 @@
 
 use super::copies::CopyEnd;
 use super::{ElabResult, Elaborator};
-use crate::value::{TileVal, Val};
+use crate::value::{TilePartition, TileVal, Val};
 use ptoc_diagnostics::{Diagnostic, Edit, Span, codes};
 use ptoc_ir::tile::Value;
 use ptoc_isa::BinOp;
@@ -36,7 +36,8 @@ impl Elaborator<'_> {
         let same = matches!(values, [Val::Tile(a), Val::Tile(b)] if a.origin == b.origin && a.valid == b.valid);
         let (parts, plain) = match values {
             [Val::Tile(a), Val::Tile(b)] if !whole => (self.parts(a, b, span)?, a.ty.layout.is_none()),
-            _ => (Parts::Unknown, false),
+            _ if whole => (Parts::Unknown, false),
+            _ => (self.enumerated(to, from), false),
         };
         let d = match parts {
             Parts::Apart => return Ok(()),
@@ -66,6 +67,23 @@ impl Elaborator<'_> {
             false => d.with_help("copy through another tile: all of the source first"),
         };
         self.report(d)
+    }
+
+    /// Two parts whose elements are constants, counted from the tile's first one.
+    fn enumerated(&self, to: &TilePartition, from: &TilePartition) -> Parts {
+        let elements = |p: &TilePartition| -> Option<Vec<(i64, i64)>> {
+            let (row, col) = match p.tile.origin {
+                Some((r, c)) => (self.const_index(r)?, self.const_index(c)?),
+                None => (0, 0),
+            };
+            Some(self.elements_of(&p.window)?.into_iter().map(|(r, c)| (r + row, c + col)).collect())
+        };
+        let (Some(to), Some(from)) = (elements(to), elements(from)) else { return Parts::Unknown };
+        let read: rustc_hash::FxHashSet<(i64, i64)> = from.into_iter().collect();
+        match to.into_iter().find(|e| read.contains(e)) {
+            Some((row, col)) => Parts::Meet(row, col),
+            None => Parts::Apart,
+        }
     }
 
     /// Two windows of one tile.

@@ -209,6 +209,13 @@ impl Elaborator<'_> {
             .with_note(format!("usage: `{}`", usage(id)));
             return self.report(d);
         }
+        // A part of a tile through a layout is copied.
+        if let ([(to, d), (from, s)], 2) = (&operands[..], args.len())
+            && matches!(instr.sem, Sem::Load | Sem::Store | Sem::Move)
+            && (matches!(to, Val::Part(_)) || matches!(from, Val::Part(_)))
+        {
+            return self.copy_values(to, from, [*d, *s], span);
+        }
         let mut ops = Vec::new();
         let (mut failed, mut first_failed) = (false, false);
         let call = Written { operands: &operands, args, span, name: name_span };
@@ -338,6 +345,12 @@ impl Elaborator<'_> {
                     }
                     (OperandKind::Tile(_), Val::View(_), _) if spec.role == Role::Dst => {
                         d.with_help("write a tile, and behind it `TSTORE(window, tile)`")
+                    }
+                    (OperandKind::Tile(_), Val::Part(_), _) if spec.role == Role::Src => {
+                        d.with_edits("copy it to a tile", around(e.span, "Vec(", ")"))
+                    }
+                    (OperandKind::Tile(_), Val::Part(_), _) => {
+                        d.with_help("write a tile, and behind it `copy(part, tile)`")
                     }
                     (OperandKind::Choice(_), Val::Tile(_), _) => more_operands(d, id, &[]),
                     (OperandKind::Index, Val::Float(_), _) => d.with_help(FLOAT_FOR_INTEGER),

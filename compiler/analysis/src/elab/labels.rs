@@ -1,6 +1,7 @@
 //! Labels and machine-applicable repairs that many reports share.
 
 use super::Elaborator;
+use crate::value::Val;
 use ptoc_diagnostics::{Code, Diagnostic, Edit, Span, codes};
 use ptoc_ir::tile::Ty;
 use ptoc_tensor::DType;
@@ -110,5 +111,14 @@ impl Elaborator<'_> {
     /// A value of another type, with the conversion that mends it.
     pub(crate) fn convert_fix(d: Diagnostic, ty: Ty, at: Span) -> Diagnostic {
         d.with_edits(format!("convert it by name: `{ty}(..)`"), around(at, &format!("{ty}("), ")"))
+    }
+}
+
+/// What makes a tile of a window or of a part of a tile, which stands `at`.
+pub(crate) fn as_tile(d: Diagnostic, v: &Val, at: Span) -> Diagnostic {
+    match v {
+        Val::View(_) => d.with_edits("load it", around(at, "Vec(", ")")),
+        Val::Part(_) => d.with_edits("copy it to a tile", around(at, "Vec(", ")")),
+        _ => d,
     }
 }

@@ -1,7 +1,8 @@
 //! Layouts as values of the language: literals, and the operations of the algebra on them and on windows of tensors.
 
+use super::copies::CopyEnd;
 use super::{ElabResult, Elaborator, ErrorReported};
-use crate::value::{Val, View};
+use crate::value::Val;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::Coord;
 use ptoc_ir::tile::Ty;
@@ -21,9 +22,9 @@ const ON_WINDOWS: &[&str] = &[
     "take",
 ];
 
-/// What stands for the algebra of a tile.
-pub(super) const OF_TILES: &str = "layouts are of windows of tensors: cut the window, and load the part; of a tile, \
-    `t.tile(i, j)` is a part, and `transpose(t)` exchanges its modes";
+/// Which operations take a tile that has a layout of its own.
+const OF_TILES: &str = "a tile that was declared with a layout is cut by `composition`, the divisions, `modes`, \
+    `local_tile` and `local_partition`, which count its rows and columns";
 
 impl Elaborator<'_> {
     /// A `static_assert` that failed has said in the author's words that the sizes do not fit: what follows from it is
@@ -72,6 +73,7 @@ impl Elaborator<'_> {
                 let window = self.patterns[&t.tile].clone();
                 Algebra::Layout(self.part_layout(&crate::value::TilePartition { tile: *t, window }))
             }
+            Val::Tile(t) => Algebra::Layout(self.rows_and_columns(t)?),
             _ => return None,
         })
     }
@@ -96,6 +98,7 @@ impl Elaborator<'_> {
         let d = Diagnostic::error(codes::TYPE_MISMATCH, at, format!("expected {want}, found {}", v.describe()));
         self.report(match v {
             Val::Tile(_) => d.with_help(OF_TILES),
+            Val::TileArray(_) => d.with_help("take a tile of it, `tiles[k]`"),
             _ => d,
         })
     }
@@ -230,9 +233,10 @@ impl Elaborator<'_> {
             };
             values[0] = (self.sub_mode(v, statics, at)?, at);
         }
-        if let (Some((Val::View(view), _)), true) = (values.first(), ON_WINDOWS.contains(&name)) {
-            let view = view.clone();
-            return self.window_op(name, &view, &values[1..], span);
+        if let (Some((x, at)), true) = (values.first().cloned(), ON_WINDOWS.contains(&name))
+            && let Some(side) = self.windowed(&x, at)?
+        {
+            return self.window_op(name, &side, &values[1..], span);
         }
         let spans: Vec<Span> = values.iter().map(|v| v.1).collect();
         let mut operands = Vec::new();
@@ -300,7 +304,7 @@ impl Elaborator<'_> {
     }
 
     /// An operation whose effect on the identity layout is its effect on the window.
-    fn window_op(&mut self, name: &'static str, view: &View, args: &[(Val, Span)], span: Span) -> ElabResult<Val> {
+    fn window_op(&mut self, name: &'static str, side: &CopyEnd, args: &[(Val, Span)], span: Span) -> ElabResult<Val> {
         let Some(op) = ptoc_layout::ops::find(name) else { return Err(ErrorReported) };
         let mut operands = Vec::new();
         for (v, at) in args {
@@ -316,9 +320,9 @@ impl Elaborator<'_> {
         // A vector composes and divides as a vector, not as a tuple of one mode; but a tiler by mode is for the mode,
         // whatever axes that has.
         let by_mode = |a: &Algebra| matches!(a, Algebra::Tiler(Tiler::ByMode(_)));
-        let single = view.modes.len() == 1 && !operands.iter().any(by_mode);
+        let single = side.window().modes.len() == 1 && !operands.iter().any(by_mode);
         let spans: Vec<Span> = std::iter::once(span).chain(args.iter().map(|a| a.1)).collect();
-        let window = self.apply_layout(&view.window, span, |cx, l| {
+        let window = self.apply_layout(side.window(), span, |cx, l| {
             let first = if single { l.mode(0).unwrap_or_else(Layout::unit) } else { l.clone() };
             let mut all = vec![Algebra::Layout(first)];
             all.extend(operands.iter().cloned());
@@ -338,7 +342,7 @@ impl Elaborator<'_> {
                 if let ("composition", [Algebra::Layout(tv)]) = (name, &operands[..]) {
                     w.threads = self.tv_layouts.get(tv).cloned();
                 }
-                Ok(Val::View(self.with_window(view, w).into()))
+                Ok(self.of_window(side, w, span))
             }
             Err(e) => self.layout_error(e.of(op.name), span, &spans),
         }

@@ -1,9 +1,8 @@
 //! Windows of tensors and tiles, cut by tilers: `modes`, `local_tile`.
 
-use super::copies::CopyEnd;
 use super::labels::count;
 use super::{ElabResult, Elaborator, ErrorReported};
-use crate::value::{TilePartition, Val, WindowMap, WindowMode};
+use crate::value::{Val, WindowMap, WindowMode};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_layout::{Layout, Tiler, Tuple, Value as Algebra};
 use ptoc_syntax::ast::Arg;
@@ -36,8 +35,8 @@ impl Elaborator<'_> {
                 return Err(ErrorReported);
             }
             let given = values.get(whole).cloned();
-            if let Some((x, _)) = &given
-                && let Some(side) = self.windowed(x)
+            if let Some((x, at)) = &given
+                && let Some(side) = self.windowed(x, *at)?
             {
                 values.remove(whole);
                 let w = side.window().clone();
@@ -47,7 +46,7 @@ impl Elaborator<'_> {
                     "local_partition" => self.local_partition(&side, &values, span)?,
                     _ => self.tiled_copy_partition(&side, &values, span)?,
                 };
-                return Ok(self.of_window(&side, out));
+                return Ok(self.of_window(&side, out, span));
             }
             if name == "modes" {
                 let d = Diagnostic::error(codes::TYPE_MISMATCH, span, "`modes` reorders the modes of a window");
@@ -61,23 +60,6 @@ impl Elaborator<'_> {
             };
         }
         self.layout_op(name, statics, args, span)
-    }
-
-    /// A window of a tensor, a tile or a part of one, as what the operations on windows work on.
-    pub(super) fn windowed(&mut self, v: &Val) -> Option<CopyEnd> {
-        match v {
-            Val::View(view) => Some(CopyEnd::View((**view).clone())),
-            Val::Part(p) => Some(CopyEnd::Part((**p).clone())),
-            _ => None,
-        }
-    }
-
-    /// What an operation has made of a window.
-    pub(super) fn of_window(&mut self, side: &CopyEnd, window: WindowMap) -> Val {
-        match side {
-            CopyEnd::View(view) => Val::View(self.with_window(view, window).into()),
-            CopyEnd::Part(p) => Val::Part(TilePartition { tile: p.tile, window }.into()),
-        }
     }
 
     /// `modes(x, (0, 1, (3, 2)))`: selects, reorders and groups; a group that is one walk through memory becomes one

@@ -52,6 +52,7 @@ mod stmt;
 mod sync;
 mod tensors;
 mod threads;
+mod tile_windows;
 mod tileops;
 mod tiles;
 mod types;

@@ -355,7 +355,8 @@ impl Elaborator<'_> {
             Val::Scalar(v) => *v,
             other => {
                 let message = format!("`{op}` is not defined on {}", other.describe());
-                return self.error(codes::UNDEFINED_OPERATION, arg, message);
+                let d = Diagnostic::error(codes::UNDEFINED_OPERATION, arg, message);
+                return self.report(super::labels::as_tile(d, other, arg));
             }
         };
         let ty = self.ty(v);

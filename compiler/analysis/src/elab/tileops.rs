@@ -84,7 +84,8 @@ impl Elaborator<'_> {
             }
             (a, _) => {
                 let message = format!("`{op}` is not defined on {}", a.describe());
-                self.error(codes::UNDEFINED_OPERATION, at.0, message)
+                let d = Diagnostic::error(codes::UNDEFINED_OPERATION, at.0, message);
+                self.report(super::labels::as_tile(d, &a, at.0))
             }
         }
     }

@@ -151,6 +151,12 @@ impl Elaborator<'_> {
         }
     }
 
+    /// " of `t`", for a tile that has a name.
+    pub fn of_tile(&self, t: &TileVal) -> String {
+        let data = &self.b.kernel().tiles[t.tile];
+        if data.hidden { String::new() } else { format!(" of `{}`", data.name) }
+    }
+
     /// `t` is written with this valid shape.
     pub fn write_valid(&mut self, t: &TileVal, shape: Shape, span: Span) -> ElabResult<Shape> {
         if let Some(fixed) = t.valid {
@@ -158,8 +164,9 @@ impl Elaborator<'_> {
             return Ok(fixed);
         }
         // The planner and the emitters rely on it: valid <= capacity.
-        self.require_valid(shape.0, t.rows, "rows", span)?;
-        self.require_valid(shape.1, t.cols, "columns", span)?;
+        let of = self.of_tile(t);
+        self.require_valid(shape.0, t.rows, &format!("rows{of}"), span)?;
+        self.require_valid(shape.1, t.cols, &format!("columns{of}"), span)?;
         self.valid.insert(t.tile, Valid::Known(shape.0, shape.1));
         Ok(shape)
     }
@@ -270,7 +277,7 @@ impl Elaborator<'_> {
         Ok(Val::Tile(TileVal { origin: Some(origin), rows, cols, valid: Some(shape), temp: false, ..*t }))
     }
 
-    /// `t[i, j]`: an element; `t[i, _]`: a row.
+    /// `t[i, j]`: an element; `t[i, _]`: a row; `t[_, j]`: a column.
     pub fn index_tile(&mut self, t: &TileVal, args: &[Arg], span: Span) -> ElabResult<Val> {
         let parts = self.exactly(args, 2, "t[row, column]", span)?;
         let valid = self.valid_of(t, span)?;
@@ -292,7 +299,18 @@ impl Elaborator<'_> {
                     ..*t
                 }))
             }
-            (Val::Hole, _) => self.not_yet(parts[1].span, "a single column of a tile as a window"),
+            (Val::Hole, c) => {
+                let j = self.index_of(&c, parts[1].span)?;
+                self.check_index(j, valid.1, "the tile's columns", parts[1].span)?;
+                let first = self.bin(BinOp::Add, origin.1, j, span);
+                Ok(Val::Tile(TileVal {
+                    origin: Some((origin.0, first)),
+                    cols: 1,
+                    valid: Some((valid.0, one)),
+                    temp: false,
+                    ..*t
+                }))
+            }
             (r, c) => {
                 let (i, j) = self.tile_element(valid, (&r, parts[0].span), (&c, parts[1].span))?;
                 self.outside_prologue(span)?;

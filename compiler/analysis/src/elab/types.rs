@@ -363,7 +363,8 @@ impl Elaborator<'_> {
             return Ok(());
         }
         let message = format!("{{0}} valid {what} exceed the capacity of {{1}}");
-        let help = Some(format!("declare the tile with at least {{0}} {what}, or write a smaller part of it"));
+        let plain = what.split(' ').next().unwrap_or(what);
+        let help = Some(format!("declare the tile with at least {{0}} {plain}, or write a smaller part of it"));
         let cond = self.compare(CmpOp::Le, len, cap, span);
         self.check(cond, CheckData { code: codes::EXCEEDS_CAPACITY, message, span, help }, vec![len, cap], span)?;
         self.facts.le(len, cap, 0);

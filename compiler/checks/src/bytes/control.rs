@@ -180,6 +180,8 @@ impl<'k> ByteInterpreter<'k> {
                 Some(_) => rest,
                 None => self.join(out, rest, Meeting::Plain),
             };
+        } else if trips.is_some() {
+            covers = self.parts(f);
         }
         self.unsure = before;
         let breaks = self.targets.pop().and_then(|t| t.breaks);
@@ -208,8 +210,9 @@ impl<'k> ByteInterpreter<'k> {
         uses.retain(|_, u| u.writes > 0 && !u.declared);
         if !uses.is_empty() {
             let mut whole: FxHashMap<Tile, usize> = FxHashMap::default();
-            self.covers(f).iter().for_each(|c| *whole.entry(c.tile).or_default() += 1);
-            uses.retain(|t, u| u.read || whole.get(t) != Some(&u.writes));
+            self.windows(f).iter().for_each(|c| *whole.entry(c.tile).or_default() += 1);
+            let parts: Vec<Tile> = self.parts(f).iter().map(|c| c.tile).collect();
+            uses.retain(|t, u| u.read || whole.get(t) != Some(&u.writes) && !parts.contains(t));
         }
         uses.into_keys().collect()
     }

@@ -6,6 +6,8 @@
 //! for `r in 0..n` are the first `n` rows. This holds for indices, constants, their sums and products alone: what
 //! depends on variables may have been another number in the first iterations.
 
+mod parts;
+
 use super::contents::{EMPTY_LOOP, UNWRITTEN};
 use super::numbers::SymbolicOffset;
 use super::states::ByteState;
@@ -35,7 +37,9 @@ pub(super) struct Cover {
 struct Body {
     /// Sums and products; constants.
     defs: FxHashMap<Value, Def>,
-    /// Values that are something else.
+    /// Other operations on two values.
+    others: FxHashMap<Value, (BinOp, Value, Value)>,
+    /// Values that are none of the sums and products.
     other: FxHashSet<Value>,
     declared: FxHashSet<Tile>,
     /// Indices of the loops around a statement, and what was computed of them.
@@ -68,6 +72,9 @@ impl Body {
                 _ => None,
             };
             if let Some(dst) = stmt.op.def() {
+                if let (None, Op::Binary { op, a, b, .. }) = (&def, &stmt.op) {
+                    self.others.insert(dst, (*op, *a, *b));
+                }
                 match def {
                     Some(def) => drop(self.defs.insert(dst, def)),
                     None => drop(self.other.insert(dst)),
@@ -82,9 +89,26 @@ impl<'k> ByteInterpreter<'k> {
     /// What the iterations of `f` write, in terms of what is known outside of it. Where the loop does not run, these
     /// windows are empty.
     pub(super) fn covers(&mut self, f: &'k For) -> Vec<Cover> {
+        let mut out = self.windows(f);
+        out.extend(self.parts(f));
+        out
+    }
+
+    /// Windows that follow the index.
+    pub(super) fn windows(&mut self, f: &'k For) -> Vec<Cover> {
         let mut body = Body::default();
         body.note(&f.body);
         self.covers_of(f, &mut body)
+    }
+
+    /// What copies to parts of tiles write together.
+    pub(super) fn parts(&mut self, f: &'k For) -> Vec<Cover> {
+        if !parts::writes_parts(&f.body) {
+            return Vec::new();
+        }
+        let mut body = Body::default();
+        body.note(&f.body);
+        self.parts_of(f, &mut body)
     }
 
     fn covers_of(&mut self, f: &'k For, body: &mut Body) -> Vec<Cover> {
@@ -165,7 +189,7 @@ impl<'k> ByteInterpreter<'k> {
                 let mut at = |a: SymbolicOffset, b: SymbolicOffset| self.numbers.binary(Ty::Index, BinOp::Add, a, b);
                 ((at(row, i), m), (at(col, j), n))
             }
-            TouchedPart::Some | TouchedPart::Within(..) => return None,
+            TouchedPart::Some(_) | TouchedPart::Within(..) => return None,
         };
         Some(Cover { tile: r.tile, element, row, col })
     }

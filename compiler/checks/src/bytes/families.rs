@@ -242,7 +242,7 @@ impl<'k> Families<'_, 'k> {
         let element = r.element.map_or(SymbolicOffset::known(0), |v| numbers.get(v)).constant();
         let count = self.walk.kernel.tiles[r.tile].count;
         let element = element.and_then(|n| u32::try_from(n).ok()).filter(|n| *n < count);
-        let some = matches!(part, TouchedPart::Some | TouchedPart::Within(..));
+        let some = matches!(part, TouchedPart::Some(_) | TouchedPart::Within(..));
         match (access, element) {
             (AccessMode::Read, None) => drop(self.lost.insert(place)),
             (AccessMode::Read, Some(element)) => {
@@ -288,8 +288,12 @@ impl<'k> Families<'_, 'k> {
             TouchedPart::Valid => [(row, numbers.get(r.valid.0)), (col, numbers.get(r.valid.1))],
             TouchedPart::Element(i, j) => [at(row, i, Count::One), at(col, j, Count::One)],
             TouchedPart::Rect((i, j), (m, n)) | TouchedPart::Within((i, j), (m, n)) => [at(row, i, m), at(col, j, n)],
-            TouchedPart::Some => {
-                [(row, SymbolicOffset::known(i64::from(r.rows))), (col, SymbolicOffset::known(i64::from(r.cols)))]
+            TouchedPart::Some([m, n]) => {
+                let mut limit = |v: Option<Value>, all: u32| match v {
+                    Some(v) => numbers.get(v),
+                    None => SymbolicOffset::known(i64::from(all)),
+                };
+                [(row, limit(m, r.rows)), (col, limit(n, r.cols))]
             }
         }
     }

@@ -51,12 +51,12 @@ pub(super) fn touches(kernel: &Kernel, constants: &Constants, stmt: &Stmt) -> Ve
                 let part = match part {
                     _ if copy.covers => TouchedPart::Valid,
                     TouchedPart::Rect(..) => part,
-                    _ => TouchedPart::Some,
+                    _ => TouchedPart::Some([None; 2]),
                 };
                 (AccessMode::Write, t, part)
             }));
         }
-        _ => out.extend(tile_accesses(kernel, stmt).into_iter().map(|(a, t)| (a, t, TouchedPart::Some))),
+        _ => out.extend(tile_accesses(kernel, stmt).into_iter().map(|(a, t)| (a, t, TouchedPart::Some([None; 2])))),
     }
     out.sort_by_key(|(a, ..)| *a == AccessMode::Write);
     out
@@ -78,7 +78,7 @@ fn inserted(inst: &Inst) -> Option<TouchedPart> {
         _ => None,
     });
     let at = places.next().zip(places.next());
-    let (Some(at), Some(source)) = (at, source) else { return Some(TouchedPart::Some) };
+    let (Some(at), Some(source)) = (at, source) else { return Some(TouchedPart::Some([None; 2])) };
     Some(TouchedPart::Rect(at, (Count::Of(source.valid.0), Count::Of(source.valid.1))))
 }
 
@@ -96,9 +96,14 @@ fn side(copy: &Copy, side: &tile::NestAccess, all: bool, constants: &Constants) 
                 false => TouchedPart::Within(at, (m, n)),
             }
         }
-        _ => TouchedPart::Some,
+        _ => TouchedPart::Some([row, col].map(|axis| limit(copy, axis))),
     };
     Some((*tile, part))
+}
+
+/// How many rows (or columns) a guard leaves, if there is one on them.
+fn limit(copy: &Copy, axis: &Affine) -> Option<Value> {
+    copy.guards.iter().find(|g| g.at == *axis && copy.fill.is_none()).map(|g| g.bound)
 }
 
 /// How many rows (or columns) a nest walks that follow each other, and along which axis.

@@ -247,8 +247,8 @@ pub(super) enum TouchedPart {
     Rect((Value, Value), (Count, Count)),
     /// Some elements of such a rectangle.
     Within((Value, Value), (Count, Count)),
-    /// Some elements; nobody knows which.
-    Some,
+    /// Some elements; nobody knows which. They are in the first so many rows and columns, where that is known.
+    Some([Option<Value>; 2]),
 }
 
 impl Keys {
@@ -372,9 +372,13 @@ impl Keys {
         let zero = SymbolicOffset::known(0);
         let (mut row, mut col) = r.origin.map_or((zero, zero), |(a, b)| (numbers.get(a), numbers.get(b)));
         let (mut valid, mut capacity) = ((numbers.get(r.valid.0), numbers.get(r.valid.1)), (r.rows, r.cols));
-        if let TouchedPart::Some = part {
+        if let TouchedPart::Some([m, n]) = part {
             // Nests are not bounded by what is valid.
-            valid = (SymbolicOffset::known(i64::from(r.rows)), SymbolicOffset::known(i64::from(r.cols)));
+            let mut limit = |v: Option<Value>, all: u32| match v {
+                Some(v) => numbers.get(v),
+                None => SymbolicOffset::known(i64::from(all)),
+            };
+            valid = (limit(m, r.rows), limit(n, r.cols));
         }
         if let TouchedPart::Element(i, j) = part {
             let mut sum = |a: SymbolicOffset, b: Value| {
@@ -407,17 +411,17 @@ impl Keys {
         let (most_rows, most_cols) = (row.most(ty.rows, numbers), col.most(ty.cols, numbers));
         let nowhere = ((0, 0), (0, 0));
         let (rows, cols) = match part {
-            TouchedPart::Some | TouchedPart::Within(..) => nowhere,
+            TouchedPart::Some(_) | TouchedPart::Within(..) => nowhere,
             _ => (row.least(ty.rows), col.least(ty.cols)),
         };
         let full = match part {
-            TouchedPart::Some | TouchedPart::Within(..) => nowhere,
+            TouchedPart::Some(_) | TouchedPart::Within(..) => nowhere,
             _ => (row.full(ty.rows), col.full(ty.cols)),
         };
         let whole = [(0, ty.rows)] == most_rows[..] && [(0, ty.cols)] == most_cols[..];
         // A part of it is less than whole bytes, so that only all of it is byte-exact.
         let coarse = shape.packed && !whole;
-        let whole_part = !matches!(part, TouchedPart::Some | TouchedPart::Within(..));
+        let whole_part = !matches!(part, TouchedPart::Some(_) | TouchedPart::Within(..));
         let extent = Extent {
             most: self.rectangles(shape, &most_rows, &most_cols),
             full: self.rectangle(shape, full.0, full.1),

@@ -33,10 +33,10 @@ impl<'k> ByteInterpreter<'k> {
             });
             return;
         }
-        let key = (!matches!(part, TouchedPart::Some | TouchedPart::Within(..))).then_some(places.key);
+        let key = (!matches!(part, TouchedPart::Some(_) | TouchedPart::Within(..))).then_some(places.key);
         // What is written somewhere in a tile destroys nothing that could be named.
         let placed = places.certain && !places.extent.full.is_empty();
-        let somewhere = !placed && !matches!(part, TouchedPart::Some | TouchedPart::Within(..)) && !in_turn;
+        let somewhere = !placed && !matches!(part, TouchedPart::Some(_) | TouchedPart::Within(..)) && !in_turn;
         let owners = |d: Def| owner(defs, d);
         for (storage, ranges) in places.most() {
             let contents = Rc::make_mut(&mut state.storages[storage]);

@@ -54,7 +54,7 @@ impl Elaborator<'_> {
         let name = self.b.kernel().tiles[p.tile.tile].name.clone();
         let window = self.index_modes(&p.window, &format!("partition of {name}"), args, span)?;
         if !window.modes.is_empty() {
-            return Ok(Val::Part(TilePartition { tile: p.tile, window }.into()));
+            return Ok(self.part_value(TilePartition { tile: p.tile, window }, span));
         }
         for (q, bound) in window.guards().collect::<Vec<_>>() {
             self.check_index(window.starts[q], bound, "the block", span)?;
