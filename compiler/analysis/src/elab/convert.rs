@@ -163,7 +163,14 @@ impl Elaborator<'_> {
         })
     }
 
-    fn load_view(&mut self, loc: Loc, view: View, dest: Option<TileVal>, span: Span, at: Span) -> ElabResult<Val> {
+    pub(super) fn load_view(
+        &mut self,
+        loc: Loc,
+        view: View,
+        dest: Option<TileVal>,
+        span: Span,
+        at: Span,
+    ) -> ElabResult<Val> {
         let (rows, cols) = self.view_caps(&view, at)?;
         let shape = (view.modes[0].extent, view.modes[1].extent);
         if self.target.cube_dtypes(loc).is_some_and(|d| !d.contains(&view.dtype)) && !self.refused.contains(&view.dtype)
@@ -287,6 +294,16 @@ impl Elaborator<'_> {
         ty
     }
 
+    /// The tile in scratch memory.
+    pub(super) fn store_to_scratch(&mut self, t: &TileVal, span: Span, at: Span) -> ElabResult<View> {
+        let shape = self.valid_of(t, at)?;
+        let g = self.scratch_tensor(t.ty.dtype, t.rows, t.cols, span);
+        let view = self.scratch_view(g, t.ty.dtype, t, shape);
+        let id = instr_for(Sem::Store).ok_or(ErrorReported)?;
+        self.apply(id, vec![Opnd::View(view.clone(), span), tile(*t, at)], InstAttrs::default(), span)?;
+        Ok(view)
+    }
+
     fn hop(&mut self, hop: Hop, t: TileVal, end: Loc, span: Span, at: Span) -> ElabResult<TileVal> {
         let shape = self.valid_of(&t, at)?;
         let dtype = t.ty.dtype;
@@ -299,11 +316,7 @@ impl Elaborator<'_> {
                 Ok(d)
             }
             (_, MemorySpace::Gm) => {
-                let g = self.scratch_tensor(dtype, t.rows, t.cols, span);
-                let view = self.scratch_view(g, dtype, &t, shape);
-                let id = instr_for(Sem::Store).ok_or(ErrorReported)?;
-                self.apply(id, vec![Opnd::View(view.clone(), span), tile(t, at)], InstAttrs::default(), span)?;
-                self.pending_gm = Some(view);
+                self.pending_gm = Some(self.store_to_scratch(&t, span, at)?);
                 Ok(t)
             }
             (MemorySpace::Gm, MemorySpace::Tile(loc)) => {

@@ -27,19 +27,39 @@ impl Elaborator<'_> {
         let to = self.exactly(statics, 1, usage, span)?[0];
         let from = self.exactly(args, 1, usage, span)?[0];
         let (elem, dtype) = self.elem_of(to)?;
-        let view = match self.expr(from)? {
-            Val::View(v) => v,
-            Val::Tile(t) if matches!(elem, Elem::Whole(_)) => return self.recast_tile(t, dtype, span, from.span),
-            Val::Poison => return Err(ErrorReported),
+        match self.expr(from)? {
+            Val::View(view) => Ok(Val::View(self.recast_view(&view, (elem, dtype), span, from.span)?.into())),
+            Val::Tile(t) if elem == Elem::Whole(dtype) && t.ty.dtype.size() == dtype.size() => {
+                self.recast_tile(t, dtype, span, from.span)
+            }
+            Val::Tile(t) => self.recast_wide_tile(t, (elem, dtype), span, from.span),
+            Val::Part(p) => {
+                let t = self.part_to_tile(&p, span, from.span)?;
+                match elem == Elem::Whole(dtype) && t.ty.dtype.size() == dtype.size() {
+                    true => self.recast_tile(t, dtype, span, from.span),
+                    false => self.recast_wide_tile(t, (elem, dtype), span, from.span),
+                }
+            }
+            Val::Poison => Err(ErrorReported),
             other => {
                 let message = format!("`recast` takes a window of a tensor or a tile, found {}", other.describe());
-                return self.error(codes::TYPE_MISMATCH, from.span, message);
+                self.error(codes::TYPE_MISMATCH, from.span, message)
             }
-        };
+        }
+    }
+
+    /// The window in elements of another width.
+    pub(super) fn recast_view(
+        &mut self,
+        view: &View,
+        (elem, dtype): (Elem, DType),
+        span: Span,
+        at: Span,
+    ) -> ElabResult<View> {
         let (old, new) = (bits(view.elem), bits(elem));
-        let mut out = View { elem, dtype, ..(*view).clone() };
+        let mut out = View { elem, dtype, ..view.clone() };
         if old == new {
-            return Ok(Val::View(out.into()));
+            return Ok(out);
         }
         if view.swizzle.is_some() {
             return self.not_yet(span, "`recast` of a swizzled window");
@@ -56,7 +76,7 @@ impl Elaborator<'_> {
         let [(mode, axis)] = units[..] else {
             let d = Diagnostic::error(
                 codes::LAYOUT_WIDTH,
-                from.span,
+                at,
                 format!("`recast` counts along the axis of stride 1, and this window has {}", units.len()),
             )
             .with_label(format!("elements of {old} bits"));
@@ -64,9 +84,9 @@ impl Elaborator<'_> {
         };
         let finer = old > new;
         let n = self.idx(i64::from(if finer { old / new } else { new / old }));
-        let scale = Scale { finer, n, mode, old, new, at: from.span, span };
-        out.window = self.rescaled(&view, axis, &scale)?;
-        Ok(Val::View(out.into()))
+        let scale = Scale { finer, n, mode, old, new, at, span };
+        out.window = self.rescaled(view, axis, &scale)?;
+        Ok(out)
     }
 
     fn elem_of(&mut self, e: &Expr) -> ElabResult<(Elem, DType)> {

@@ -6,7 +6,7 @@ use super::tileops::tile;
 use super::{ElabResult, Elaborator, ErrorReported};
 use crate::value::{TileVal, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::tile::{InstAttrs, Ty};
+use ptoc_ir::tile::{Elem, InstAttrs, Ty};
 use ptoc_isa::{BinOp, BitsWay, CmpOp, other_sign};
 use ptoc_tensor::DType::{self, F32, I16, I32, U32};
 
@@ -40,11 +40,37 @@ impl Elaborator<'_> {
         self.report(match (from, to) {
             (DType::Bool, _) => d.with_help("masks are packed: select numbers by it, `select(mask, 1, 0)`"),
             (_, DType::Bool) => d.with_help("a mask is the result of a comparison: `t != 0`"),
-            _ if from.size() != to.size() => d
-                .with_note(format!("an element of `{from}` has {} bytes, one of `{to}` {}", from.size(), to.size()))
-                .with_help("store it and load the window as the other dtype: `Vec(recast<..>(window))`"),
             _ => d.with_note(format!("{} copies bits between integers and floats of one size alone", self.target.name)),
         })
+    }
+
+    /// `recast<u16>(t)`, where elements have another size: rows are longer or shorter, and go through global memory.
+    pub(super) fn recast_wide_tile(
+        &mut self,
+        t: TileVal,
+        (elem, to): (Elem, DType),
+        span: Span,
+        at: Span,
+    ) -> ElabResult<Val> {
+        let from = t.ty.dtype;
+        if from == DType::Bool || to == DType::Bool {
+            return self.recast_tile(t, to, span, at);
+        }
+        let t = self.in_vec(t, at)?;
+        let name = match elem {
+            Elem::U4 => "u4".to_owned(),
+            Elem::I4 => "i4".to_owned(),
+            Elem::Whole(to) => to.to_string(),
+        };
+        let message = format!("elements of `{from}` become those of `{name}`: this goes through global memory");
+        let note = Diagnostic::note(codes::THROUGH_GLOBAL_MEMORY, span, message)
+            .with_label("a TSTORE and a TLOAD of scratch memory");
+        if !self.diags.contains(&note) {
+            self.diags.push(note);
+        }
+        let stored = self.store_to_scratch(&t, span, at)?;
+        let view = self.recast_view(&stored, (elem, to), span, at)?;
+        self.load_view(self.target.temporaries(), view, None, span, at)
     }
 
     /// A conversion that TCVT does not have and bits make.
