@@ -332,7 +332,7 @@ impl Elaborator<'_> {
     }
 
     /// A mode of one index; a step of it would move `step` elements.
-    fn single(&mut self, w: &WindowMap, step: i64) -> WindowMode {
+    pub(super) fn single(&mut self, w: &WindowMap, step: i64) -> WindowMode {
         let (one, zero) = (self.idx(1), self.idx(0));
         let mut by = vec![zero; w.quantities.len()];
         by[0] = self.idx(step);

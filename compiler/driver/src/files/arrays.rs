@@ -16,6 +16,8 @@ pub struct ArrayFile {
     wanted: Option<DType>,
     stream: Option<Stream>,
     contents: Contents,
+    /// The extents, perhaps with a last one of 1 that the file has not.
+    shape: Vec<usize>,
 }
 
 /// A pipe or a device: it has no length, gives its bytes once, and its writer may be waiting. Two of them are equal if
@@ -64,13 +66,21 @@ impl ArrayFile {
         // Some files of the system's own have a length of 0 and contents.
         let length = Some(known.len()).filter(|&n| known.is_file() && n > 0);
         let reader = NpyReader::new(file, length, None).map_err(|e| refused(path, wanted, e))?;
+        let shape = reader.shape().to_vec();
         let contents = Contents::Unread(reader);
-        Ok(ArrayFile { path: path.to_owned(), wanted, stream: stream_of(&known), contents })
+        Ok(ArrayFile { path: path.to_owned(), wanted, stream: stream_of(&known), contents, shape })
     }
 
     /// An array that is there, called as if it came from a file.
     pub fn of(tensor: Tensor, path: impl Into<PathBuf>) -> ArrayFile {
-        ArrayFile { path: path.into(), wanted: None, stream: None, contents: Contents::Read(tensor) }
+        let shape = tensor.shape().to_vec();
+        ArrayFile { path: path.into(), wanted: None, stream: None, contents: Contents::Read(tensor), shape }
+    }
+
+    /// The array with a last extent of 1.
+    pub fn with_last_mode(mut self) -> ArrayFile {
+        self.shape.push(1);
+        self
     }
 
     /// The file.
@@ -88,10 +98,7 @@ impl ArrayFile {
 
     /// The extents.
     pub fn shape(&self) -> &[usize] {
-        match &self.contents {
-            Contents::Unread(reader) => reader.shape(),
-            Contents::Read(tensor) => tensor.shape(),
-        }
+        &self.shape
     }
 
     /// The pipe or device that it is read from.
@@ -110,7 +117,8 @@ impl ArrayFile {
         match (&self.contents, self.stream) {
             (Contents::Unread(_), Some(_)) => {
                 let (path, wanted, stream) = (self.path.clone(), self.wanted, self.stream);
-                Ok(ArrayFile { path, wanted, stream, contents: Contents::Read(self.into_tensor()?) })
+                let shape = self.shape.clone();
+                Ok(ArrayFile { path, wanted, stream, contents: Contents::Read(self.into_tensor()?), shape })
             }
             _ => Ok(self),
         }
@@ -118,10 +126,12 @@ impl ArrayFile {
 
     /// The array.
     pub fn into_tensor(self) -> Result<Tensor, Diagnostic> {
-        match self.contents {
-            Contents::Unread(reader) => reader.read().map_err(|e| refused(&self.path, self.wanted, e)),
-            Contents::Read(tensor) => Ok(tensor),
-        }
+        let tensor = match self.contents {
+            Contents::Unread(reader) => reader.read().map_err(|e| refused(&self.path, self.wanted, e))?,
+            Contents::Read(tensor) => tensor,
+        };
+        let message = |e| Diagnostic::global(codes::ARRAY_SHAPE, format!("array `{}`: {e}", self.path.display()));
+        if tensor.shape() == self.shape { Ok(tensor) } else { tensor.reshaped(&self.shape).map_err(message) }
     }
 }
 

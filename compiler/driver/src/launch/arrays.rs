@@ -152,7 +152,20 @@ fn open_all(
         let declared = param(name).map_or("", |p| session.sources.slice(type_span(p)));
         let wanted = declared.split('[').next().and_then(|dtype| DType::from_name(dtype.trim()));
         match open_after([&mut *before, &mut arrays], name, path, wanted) {
-            Ok(array) => drop(arrays.insert(name.clone(), array)),
+            Ok(array) => {
+                let batch = param(name).filter(|p| entry.has_batch(p, array.shape().len()));
+                let array = match batch {
+                    Some(p) => {
+                        let array = array.with_last_mode();
+                        if !session.diagnostics.iter().any(|d| d.code == codes::APPENDED_MODE) {
+                            session.diagnostics.push(appended(&p.name.name, &array, type_span(p)));
+                        }
+                        array
+                    }
+                    None => array,
+                };
+                arrays.insert(name.clone(), array);
+            }
             Err((of, d)) => {
                 session.diagnostics.push(for_argument(*d, param(&of).map(|p| p.span)));
                 failed = true;
@@ -161,6 +174,18 @@ fn open_all(
     }
     session.clock.phase("read arrays", begin);
     if failed { Err(Failed) } else { Ok(arrays) }
+}
+
+/// An array is taken as a batch of one.
+fn appended(name: &Name, array: &ArrayFile, at: Span) -> Diagnostic {
+    let rank = array.shape().len();
+    let message =
+        format!("`{name}` has {rank} dimensions, its array {}: it is taken as {}", rank - 1, array.signature());
+    Diagnostic::warning(codes::APPENDED_MODE, at, message)
+        .with_label("the last extent is 1")
+        .with_note(format!("the array is `{}`", array.path().display()))
+        .with_note("so it is for each argument that has one dimension less")
+        .with_help("to say it yourself: `x[..., None]`, or `x[None, ...]` if the first extent is meant")
 }
 
 /// A diagnostic about an array, with the argument that the array is for.

@@ -261,11 +261,18 @@ impl Plan {
         let mut steps = Vec::new();
         for s in program.steps {
             let whole = |t: &TensorSource| source_shape(*t, &arguments, &program.locals);
-            let passed = s.tensors.iter().zip(&s.windows);
+            let passed = s.tensors.iter().zip(&s.windows).zip(&s.instance.tensors);
             let shapes: Vec<Vec<usize>> = passed
-                .map(|(t, window)| match window {
-                    Some(window) => window.shape().iter().map(|&n| n as usize).collect(),
-                    None => whole(t),
+                .map(|((t, window), arg)| {
+                    let mut shape = match window {
+                        Some(window) => window.shape().iter().map(|&n| n as usize).collect(),
+                        None => whole(t),
+                    };
+                    // A tensor is a batch of one.
+                    if shape.len() + 1 == arg.dims.len() {
+                        shape.push(1);
+                    }
+                    shape
                 })
                 .collect();
             let dims = step_dims(&s.instance, &shapes);

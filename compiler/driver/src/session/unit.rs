@@ -127,6 +127,23 @@ impl EntryPoint<'_> {
         }
     }
 
+    /// Whether the parameter has one mode more than an array of this rank, which 1 can be the extent of: a batch. A
+    /// vector is no matrix of one column.
+    pub fn has_batch(&self, param: &Param, rank: usize) -> bool {
+        let extents = extents(param).unwrap_or_default();
+        let free = |n: &Name| {
+            !self.item.statics.iter().any(|s| s.name.name == *n) && !self.item.params.iter().any(|p| p.name.name == *n)
+        };
+        let last = extents.last().map(|e| &*e.kind);
+        rank >= 2
+            && extents.len() == rank + 1
+            && match last {
+                Some(ExprKind::Name(n)) => free(n),
+                Some(ExprKind::Int(n)) => *n == 1,
+                _ => false,
+            }
+    }
+
     /// Whether a bare name in a tensor's type is a dimension.
     pub fn is_dimension(&self, name: &Name, unit: &CompilationUnit) -> bool {
         let item = self.item;

@@ -157,6 +157,30 @@ fn arrays_that_do_not_fit() {
     ]));
 }
 
+/// (M, N) is a batch of one; a vector is no matrix.
+#[test]
+fn batches_of_one() {
+    let s = Sandbox::new();
+    s.file(
+        "batch.tile",
+        "kernel k(x: in f32[M, N, L], y: in f32[M, N, L], z: out f32[M, N, L])\n    \
+        ensures z[i, j, l] == x[i, j, l] + y[i, j, l]\n{\n    \
+        grid (m in tiles(M, 16), n in tiles(N, 16), l in 0..L);\n    let t, u = tile Vec<f32, m, n>;\n    \
+        copy(t, x[_, _, l].tile(m, n));\n    copy(u, y[_, _, l].tile(m, n));\n    t += u;\n    \
+        copy(z[_, _, l].tile(m, n), t);\n}\n",
+    );
+    s.array("m.npy", DType::F32, &[3, 4]);
+    s.array("one.npy", DType::F32, &[3, 4, 1]);
+    s.array("two.npy", DType::F32, &[3, 4, 2]);
+    s.array("v.npy", DType::F32, &[3]);
+    snapshot!(s.runs(&[
+        "run batch.tile --verify --in x=m.npy --in y=m.npy --out z=z.npy",
+        "run batch.tile --verify --in x=m.npy --in y=one.npy --expect z=z.npy",
+        "run batch.tile --in x=m.npy --in y=two.npy",
+        "run batch.tile --in x=v.npy --in y=m.npy",
+    ]));
+}
+
 #[test]
 fn extents_that_are_computed_or_constant() {
     let s = Sandbox::new();

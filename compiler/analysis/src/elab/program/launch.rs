@@ -80,10 +80,12 @@ impl Elaborator<'_> {
             match (is_tensor(&p.ty), v) {
                 (true, Some((Val::View(view), at))) => {
                     let Source { source, len, .. } = self.tensor_source(view, p, *at, parts)?;
-                    let window = self.passed_window(view, len, *at)?;
+                    let batch = self.as_batch(id, p, view, *at);
+                    let passed_as = batch.as_ref().filter(|_| !self.is_whole(view)).unwrap_or(view);
+                    let window = self.passed_window(passed_as, len, *at)?;
                     let one = Passed { source, window, dtype: view.dtype, at: *at };
                     self.inputs_stay(p, &one, len, parts)?;
-                    self.bind_dims(id, p, view, *at, &mut bindings)?;
+                    self.bind_dims(id, p, batch.as_ref().unwrap_or(view), *at, &mut bindings)?;
                     if p.default.is_some() {
                         bindings.given.push(p.name.name.clone());
                     }
@@ -274,6 +276,35 @@ impl Elaborator<'_> {
             return self.report(d);
         }
         Ok(source)
+    }
+
+    /// The view with a last mode of 1, where the parameter has one mode more: (M, N) is a batch (M, N, 1). A vector is
+    /// no matrix of one column.
+    fn as_batch(&mut self, kernel: ItemId, p: &Param, view: &View, at: Span) -> Option<View> {
+        let axes = axes(&p.ty, |n| self.names_value(kernel, n))?;
+        let rank = view.modes.len();
+        let one = match &*axes.last()?.kind {
+            ExprKind::Name(n) => !self.names_value(kernel, n),
+            ExprKind::Int(n) => *n == 1,
+            _ => false,
+        };
+        if rank < 2 || axes.len() != rank + 1 || !one {
+            return None;
+        }
+        let name = &p.name.name;
+        let message =
+            format!("`{name}` has {} modes, this tensor {rank}: it is taken with a last extent of 1", rank + 1);
+        let d = Diagnostic::note(codes::APPENDED_MODE, at, message)
+            .with_label("a batch of one")
+            .with_secondary(p.span, "the parameter");
+        // Once for each parameter.
+        if !self.diags.iter().any(|d| d.code == codes::APPENDED_MODE && d.labels.iter().any(|l| l.span == p.span)) {
+            self.diags.push(d);
+        }
+        let mut out = view.clone();
+        let mode = self.single(&out.window, 1);
+        out.window.modes.push(mode);
+        Some(out)
     }
 
     /// Dimensions that bare names of the parameter's extents bind; a layout of the parameter has one for each mode.
