@@ -44,7 +44,7 @@ module.exports = grammar({
 
     function_item: ($) =>
       seq('fn', field('name', $.identifier), optional(field('statics', $.static_parameters)), field('parameters', $.parameters),
-        optional(seq('->', field('result', $._lay))), field('body', $.block)),
+        optional(seq('->', field('result', choice($._lay, $.function_type)))), field('body', $.block)),
 
     kernel_item: ($) => seq('kernel', $._launched, optional($.ensures_clause), field('body', $.block)),
     program_item: ($) => seq('program', $._launched, optional($.ensures_clause), field('body', $.block)),
@@ -65,8 +65,10 @@ module.exports = grammar({
 
     parameters: ($) => seq('(', list($.parameter), ')'),
     parameter: ($) =>
-      seq(field('name', $._name), ':', optional($.direction), field('type', $._lay), optional($.place),
+      seq(field('name', $._name), ':',
+        choice(seq(optional($.direction), field('type', $._lay), optional($.place)), field('type', $.function_type)),
         optional(seq('=', field('default', $._cond)))),
+    function_type: () => 'fn',
     direction: () => choice('in', 'out', 'inout'),
     place: ($) => seq('at', field('layout', $._lay), optional(seq('over', field('level', $._name)))),
 
@@ -110,7 +112,11 @@ module.exports = grammar({
       seq('if', field('condition', $._cond), field('then', $.block),
         optional(seq('else', field('else', choice($.block, $.if_expression))))),
 
-    _value: ($) => choice($._cond, $.range, $.tile_expression, $.tensor_expression),
+    _value: ($) => choice($._cond, $.range, $.tile_expression, $.tensor_expression, $.closure),
+    closure: ($) => seq($._closure_parameters, field('body', choice($.block, $._expression))),
+    static_closure: ($) => seq($._closure_parameters, field('body', choice($.block, $._lay))),
+    _closure_parameters: ($) => seq('|', list1($.closure_parameter), '|'),
+    closure_parameter: ($) => seq(field('name', $._name), optional(seq(':', field('type', $._lay)))),
     range: ($) => seq(field('from', $._cond), '..', field('to', $._cond)),
     tile_expression: ($) => seq('tile', field('type', $._postfix), optional(seq('at', field('address', $._lay)))),
     tensor_expression: ($) =>
@@ -147,14 +153,18 @@ module.exports = grammar({
     arguments: ($) => seq('(', list($._argument), ')'),
     _argument: ($) => choice($._expression, $.named_argument),
     named_argument: ($) => seq(field('name', $._name), '=', field('value', $._expression)),
-    _static_argument: ($) => choice($._lay, alias($.static_named_argument, $.named_argument)),
-    static_named_argument: ($) => seq(field('name', $._name), '=', field('value', $._lay)),
+    _static_argument: ($) => choice($._static_value, alias($.static_named_argument, $.named_argument)),
+    static_named_argument: ($) => seq(field('name', $._name), '=', field('value', $._static_value)),
+    _static_value: ($) => choice($._lay, alias($.static_closure, $.closure)),
 
     _primary: ($) =>
-      choice($._name, $.integer, $.float, $.string, $.boolean, $.hole, $.parenthesized, $.tuple, $.list, $.tiler),
+      choice($._name, $.integer, $.float, $.string, $.boolean, $.hole, $.parenthesized, $.tuple, $.record, $.list, $.tiler),
     parenthesized: ($) => seq('(', $._expression, ')'),
     tuple: ($) =>
       choice(seq('(', ')'), seq('(', $._expression, ','  , ')'), seq('(', $._expression, repeat1(seq(',', $._expression)), optional(','), ')')),
+    // One field has a comma behind it.
+    record: ($) => seq('(', $.record_field, ',', list($.record_field), ')'),
+    record_field: ($) => seq(field('name', $._name), '=', field('value', $._expression)),
     list: ($) => seq('[', list($._expression), ']'),
     tiler: ($) => seq('<', list($._lay), '>'),
 

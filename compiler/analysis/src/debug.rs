@@ -318,6 +318,8 @@ fn what(val: &Val) -> NameMeaning {
         Val::Algebra(v) => NameMeaning::Text(v.to_string()),
         Val::Scalar(v) => NameMeaning::Scalar(*v),
         Val::Tuple(list) | Val::List(list) => NameMeaning::Tuple(list.iter().map(what).collect()),
+        // Shown as a tuple is.
+        Val::Record(r) => NameMeaning::Tuple(r.fields.iter().map(|(_, v)| what(v)).collect()),
         Val::Block(b) => NameMeaning::Block(BlockIndex {
             size: b.cap,
             len: b.len,

@@ -2,11 +2,12 @@
 
 pub use crate::thread_pattern::{Astray, Compared, ThreadPattern};
 pub use crate::window::{Leaf, Pattern, Quantity, TableLookup, View, WindowMap, WindowMode};
+use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{Event, EventKind, Tile, Value, Var};
 use ptoc_isa::{InstrId, Pipe, TileType};
-use ptoc_names::ItemId;
 use ptoc_names::builtins::{Builtin, Word};
-use ptoc_syntax::ast::Name;
+use ptoc_names::{ItemId, ModuleId};
+use ptoc_syntax::ast::{Closure, Name};
 use ptoc_tensor::DType;
 use std::rc::Rc;
 
@@ -31,12 +32,16 @@ pub enum Val {
     Word(Word),
     /// A function.
     Fn(ItemId),
+    /// `|v| v * scale`
+    Closure(Rc<ClosureVal>),
     /// A built-in function.
     Builtin(Builtin),
     /// An instruction.
     Instr(InstrId),
     /// `(a, b)`
     Tuple(Vec<Val>),
+    /// `(x = a, y = b)`
+    Record(Rc<RecordVal>),
     /// `[a, b]`
     List(Vec<Val>),
     /// A block index, or an extent bound from a tile's type.
@@ -73,6 +78,64 @@ pub enum Val {
     Nothing,
     /// An argument that the launch does not give (`= none`), or what is taken from it.
     Absent(Name),
+}
+
+/// Values with names, in the order in which they are written.
+#[derive(Clone, Debug)]
+pub struct RecordVal {
+    /// The fields.
+    pub fields: Vec<(Name, Val)>,
+    /// See [`Val::parts`].
+    parts: usize,
+}
+
+impl RecordVal {
+    /// A record of these fields.
+    pub fn new(fields: Vec<(Name, Val)>) -> RecordVal {
+        let parts = fields.iter().map(|(_, v)| v.parts()).fold(1, usize::saturating_add);
+        RecordVal { fields, parts }
+    }
+
+    /// The value of a field.
+    pub fn get(&self, name: &str) -> Option<&Val> {
+        self.fields.iter().find(|(n, _)| n == name).map(|(_, v)| v)
+    }
+
+    /// The names of the fields.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().map(|(n, _)| n.as_str())
+    }
+}
+
+/// A closure with what its names stood for where it is written.
+#[derive(Clone, Debug)]
+pub struct ClosureVal {
+    /// Parameters and body.
+    pub closure: Closure,
+    /// Names of the body, their values, and where they are defined.
+    pub captured: Vec<(Name, Val, Span)>,
+    /// Where those of them are defined that are variables, of which the value is captured.
+    pub variables: Vec<Span>,
+    /// The module in which it is written.
+    pub module: ModuleId,
+    /// Where.
+    pub span: Span,
+    /// See [`Val::parts`].
+    parts: usize,
+}
+
+impl ClosureVal {
+    /// A closure that is written there, with what its names stand for.
+    pub fn new(
+        closure: Closure,
+        captured: Vec<(Name, Val, Span)>,
+        variables: Vec<Span>,
+        module: ModuleId,
+        span: Span,
+    ) -> ClosureVal {
+        let parts = captured.iter().map(|(_, v, _)| v.parts()).fold(1, usize::saturating_add);
+        ClosureVal { closure, captured, variables, module, span, parts }
+    }
 }
 
 /// An event as written.
@@ -232,6 +295,16 @@ pub struct TileSpec {
 }
 
 impl Val {
+    /// How many values it is made of, those that records and closures share counted wherever they stand.
+    pub fn parts(&self) -> usize {
+        match self {
+            Val::Record(r) => r.parts,
+            Val::Closure(c) => c.parts,
+            Val::Tuple(l) | Val::List(l) => l.iter().map(Val::parts).fold(1, usize::saturating_add),
+            _ => 1,
+        }
+    }
+
     /// The mask that it is: the result of a comparison, or a declared tile of `bool`; and whether it is to be read the
     /// other way round.
     pub fn as_mask(&self) -> Option<(TileVal, bool)> {
@@ -258,7 +331,9 @@ impl Val {
             Val::Fn(_) => "a function",
             Val::Builtin(_) => "a built-in function",
             Val::Instr(_) => "an instruction",
+            Val::Closure(_) => "a closure",
             Val::Tuple(_) => "a tuple",
+            Val::Record(_) => "a record",
             Val::List(_) => "a list",
             Val::Block(_) => "a block",
             Val::Tiles(_) => "a set of blocks",

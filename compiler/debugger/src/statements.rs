@@ -164,6 +164,8 @@ impl StatementCollector<'_> {
                 self.expr(e);
             }
             ExprKind::Tuple(l) | ExprKind::List(l) => l.iter().for_each(|e| self.expr(e)),
+            ExprKind::Record(l) => l.iter().for_each(|(_, e)| self.expr(e)),
+            ExprKind::Closure(c) => self.block(&c.body),
             ExprKind::Binary(_, a, b) | ExprKind::Range(a, b) => [a, b].into_iter().for_each(|e| self.expr(e)),
             ExprKind::Index(e, args) | ExprKind::Call(e, args) => {
                 self.expr(e);

@@ -9,6 +9,8 @@ use ptoc_syntax::ast::*;
 pub enum StatementPart<'a> {
     /// An expression is evaluated.
     Value(&'a Expr),
+    /// The type of a name.
+    Type(&'a Expr),
     /// An expression whose root is given a value.
     Target(&'a Expr),
     /// Values in parentheses.
@@ -38,7 +40,7 @@ pub enum StatementPart<'a> {
 /// The parts of a statement.
 pub fn parts<'a>(stmt: &'a Stmt, f: &mut dyn FnMut(StatementPart<'a>)) {
     let mut given = |ty: &'a Option<Expr>, value: &'a Expr, names: &'a [Ident], kind, written: Option<&'a Expr>| {
-        ty.iter().for_each(|ty| f(StatementPart::Value(ty)));
+        ty.iter().for_each(|ty| f(StatementPart::Type(ty)));
         f(StatementPart::Value(value));
         let ty = ty.as_ref().or(written);
         names.iter().for_each(|name| f(StatementPart::Local { name, kind, ty, value: Some(value) }));

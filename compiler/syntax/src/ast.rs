@@ -366,6 +366,19 @@ pub struct Expr {
     pub depth: u32,
 }
 
+impl Expr {
+    /// The fields of a record's type, `(x: f32, y: Vec<f32, r, c>)`: as an expression, a tuple of layouts.
+    pub fn record_type(&self) -> Option<Vec<(Ident, &Expr)>> {
+        fn field(e: &Expr) -> Option<(Ident, &Expr)> {
+            let ExprKind::Layout(name, ty) = &*e.kind else { return None };
+            let ExprKind::Name(n) = &*name.kind else { return None };
+            Some((Ident { name: n.clone(), span: name.span }, ty))
+        }
+        let ExprKind::Tuple(list) = &*self.kind else { return None };
+        list.iter().map(field).collect::<Option<Vec<_>>>().filter(|fields| !fields.is_empty())
+    }
+}
+
 /// An argument of a call, an index, or a static argument list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arg {
@@ -394,6 +407,8 @@ pub enum ExprKind {
     Paren(Expr),
     /// `(a, b)`, `(a,)`, `()`
     Tuple(Vec<Expr>),
+    /// `(x = a, y = b)`, `(x = a,)`
+    Record(Vec<(Ident, Expr)>),
     /// `[a, b]`
     List(Vec<Expr>),
     /// `<a, b>` a tiler
@@ -438,8 +453,30 @@ pub enum ExprKind {
         /// Initial value of every element.
         fill: Option<Expr>,
     },
+    /// `|v| v * scale`
+    Closure(Closure),
+    /// `fn`, the type of a parameter or result that is a function
+    FnType,
     /// Reported already.
     Error,
+}
+
+/// A function without a name, where it is used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Closure {
+    /// At least one.
+    pub params: Vec<ClosureParam>,
+    /// What it computes. An expression without braces is a block of that value alone.
+    pub body: Block,
+}
+
+/// A parameter of a closure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClosureParam {
+    /// The name.
+    pub name: Ident,
+    /// Its type; anything if there is none.
+    pub ty: Option<Expr>,
 }
 
 /// Prefix operators.

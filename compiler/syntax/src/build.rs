@@ -228,6 +228,26 @@ impl<'s> Builder<'s> {
         }
     }
 
+    pub fn record(&mut self, l: u32, first: (Ident, Expr), rest: Vec<(Ident, Expr)>, r: u32) -> Expr {
+        let fields = std::iter::once(first).chain(rest).collect();
+        self.expr(l, ExprKind::Record(fields), r)
+    }
+
+    pub fn closure(&mut self, l: u32, params: Vec<ClosureParam>, body: Block, r: u32) -> Expr {
+        if params.is_empty() {
+            let bars = self.span(l, body.span.start);
+            let d = Diagnostic::error(codes::MISSING_NAME, bars, "a closure has at least one parameter");
+            self.report(d.with_help("what has none is a value: `let half = 0.5 * scale;`"));
+        }
+        self.expr(l, ExprKind::Closure(Closure { params, body }), r)
+    }
+
+    /// The block of a value alone.
+    pub fn value_block(&mut self, value: Expr) -> Block {
+        let (span, depth) = (value.span, value.depth + 1);
+        Block { stmts: Vec::new(), tail: Some(Box::new(value)), span, depth }
+    }
+
     pub fn int(&mut self, l: u32, r: u32) -> Expr {
         // A value that 128 bits do not hold was reported by the lexer.
         let kind = lexer::int_value(self.text(l, r)).map_or(ExprKind::Error, ExprKind::Int);
@@ -279,6 +299,12 @@ impl<'s> Builder<'s> {
         take(&mut self.parts.args, i, self.trial).unwrap_or(missing)
     }
 
+    /// A named argument that is the field of a record.
+    pub fn take_field(&mut self, i: u32) -> (Ident, Expr) {
+        let arg = self.take_arg(i);
+        (arg.name.unwrap_or_else(|| self.ident(arg.value.span.start, arg.value.span.start)), arg.value)
+    }
+
     pub fn take_grid_var(&mut self, i: u32) -> (Ident, Expr) {
         let missing = (self.ident(0, 0), self.error_expr(self.span(0, 0)));
         take(&mut self.parts.grid_vars, i, self.trial).unwrap_or(missing)
@@ -323,6 +349,7 @@ fn children_depth(kind: &ExprKind) -> u32 {
         | ExprKind::Bool(_)
         | ExprKind::Str(_)
         | ExprKind::Hole
+        | ExprKind::FnType
         | ExprKind::Error => 0,
         ExprKind::Paren(e)
         | ExprKind::Unary(_, e)
@@ -332,6 +359,8 @@ fn children_depth(kind: &ExprKind) -> u32 {
         ExprKind::Tuple(list) | ExprKind::List(list) | ExprKind::Tiler(list) => exprs_depth(list),
         ExprKind::Binary(_, a, b) | ExprKind::Layout(a, b) | ExprKind::Range(a, b) => a.depth.max(b.depth),
         ExprKind::Index(e, args) | ExprKind::Call(e, args) | ExprKind::Static(e, args) => e.depth.max(args_depth(args)),
+        ExprKind::Record(fields) => exprs_depth(fields.iter().map(|f| &f.1)),
+        ExprKind::Closure(c) => c.body.depth.max(exprs_depth(c.params.iter().filter_map(|p| p.ty.as_ref()))),
         ExprKind::If(i) => if_depth(i),
         ExprKind::Tile { ty, at } => ty.depth.max(exprs_depth(at)),
         ExprKind::Tensor { ty, at, fill, .. } => ty.depth.max(exprs_depth(at)).max(exprs_depth(fill)),

@@ -141,7 +141,7 @@ mod tests {
             ("kernel k<const N = 4, ", "const fn type"),
             ("kernel k<const N = 4 ", "tune"),
             ("kernel k(", " + name"),
-            ("kernel k(x: ", "false in inout out true + name"),
+            ("kernel k(x: ", "false fn in inout out true + name"),
             ("kernel k(x: in ", "false true + name"),
             ("kernel k(x: in f32[M] ", "at"),
             ("kernel k(x: in f32[M] at f ", "over"),

@@ -70,7 +70,7 @@ fn blocks_of_if<'a>(i: &'a IfStmt, out: &mut Vec<&'a Block>) {
     }
 }
 
-/// The outermost blocks within an expression: those of `if`.
+/// The outermost blocks within an expression: those of `if` and of closures.
 fn blocks_in<'a>(e: &'a Expr, out: &mut Vec<&'a Block>) {
     match &*e.kind {
         ExprKind::If(i) => blocks_of_if(i, out),
@@ -90,6 +90,12 @@ fn blocks_in<'a>(e: &'a Expr, out: &mut Vec<&'a Block>) {
             blocks_in(a, out);
             args.iter().for_each(|arg| blocks_in(&arg.value, out));
         }
+        ExprKind::Record(fields) => fields.iter().for_each(|(_, e)| blocks_in(e, out)),
+        // An expression alone is no block that a statement could be put into.
+        ExprKind::Closure(c) => match c.body.tail.as_deref() {
+            Some(value) if value.span == c.body.span => blocks_in(value, out),
+            _ => out.push(&c.body),
+        },
         // Types and literals have no blocks.
         _ => {}
     }

@@ -325,6 +325,9 @@ impl Printer {
             ExprKind::Tuple(_) => head("tuple"),
             ExprKind::List(_) => head("list"),
             ExprKind::Tiler(_) => head("tiler"),
+            ExprKind::Record(_) => head("record"),
+            ExprKind::Closure(_) => head("closure"),
+            ExprKind::FnType => head("fn"),
             ExprKind::Unary(UnaryOp::Neg, _) => head("negate"),
             ExprKind::Unary(UnaryOp::Not, _) => head("not"),
             ExprKind::Binary(op, ..) => head(op.symbol()),
@@ -348,6 +351,14 @@ impl Printer {
             | ExprKind::TupleField(a, ..) => p.expr("", a),
             ExprKind::Tuple(list) | ExprKind::List(list) | ExprKind::Tiler(list) => {
                 list.iter().for_each(|a| p.expr("", a));
+            }
+            ExprKind::Record(fields) => fields.iter().for_each(|(n, e)| p.expr(&format!("{} = ", n.name), e)),
+            ExprKind::Closure(c) => {
+                for param in &c.params {
+                    p.line(&format!("param {}", param.name.name), Some(param.name.span));
+                    p.nested(|p| p.maybe("type", &param.ty));
+                }
+                p.block("body", &c.body);
             }
             ExprKind::Binary(_, a, b) | ExprKind::Layout(a, b) | ExprKind::Range(a, b) => {
                 p.expr("", a);

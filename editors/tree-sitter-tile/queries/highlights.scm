@@ -12,6 +12,7 @@
 
 ((identifier) @type.builtin
   (#match? @type.builtin "^(bool|[iu](8|16|32|64)|f16|bf16|f32|f8e4m3|f8e5m2|index|layout|view)$"))
+(function_type) @type.builtin
 ((identifier) @type
   (#match? @type "^(Vec|Mat|Left|Right|Acc|Bias|Scaling|ScaleLeft|ScaleRight|Bank|GrfA|GrfB|Buf|Lanes)$"))
 ((identifier) @function.builtin
@@ -29,11 +30,13 @@
 (const_statement name: (identifier) @constant)
 (const_parameter name: (identifier) @constant)
 (parameter name: (identifier) @variable.parameter)
+(closure_parameter name: (identifier) @variable.parameter)
 (path (identifier) @module)
 (attribute name: (identifier) @attribute)
 (attribute (identifier) @attribute)
 (role_statement name: (identifier) @label)
 (named_argument name: (identifier) @property)
+(record_field name: (identifier) @property)
 (atom_field name: (identifier) @property)
 (field name: (identifier) @property .)
 (grid_clause name: (identifier) @function.builtin)
@@ -74,6 +77,7 @@
 (static_parameters [ "<" ">" ] @punctuation.bracket)
 (static_arguments [ "<" ">" ] @punctuation.bracket)
 (tiler [ "<" ">" ] @punctuation.bracket)
+(closure "|" @punctuation.bracket)
 (binary_expression operator: _ @operator)
 (unary_expression operator: _ @operator)
 (assignment operator: _ @operator)

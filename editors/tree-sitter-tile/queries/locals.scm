@@ -1,6 +1,7 @@
-[ (kernel_item) (program_item) (function_item) (block) (for_statement) (pipeline_statement) ] @local.scope
+[ (kernel_item) (program_item) (function_item) (block) (for_statement) (pipeline_statement) (closure) ] @local.scope
 
 (parameter name: (identifier) @local.definition)
+(closure_parameter name: (identifier) @local.definition)
 (const_parameter name: (identifier) @local.definition)
 (type_parameter name: (identifier) @local.definition)
 (function_parameter name: (identifier) @local.definition)

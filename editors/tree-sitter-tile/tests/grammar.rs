@@ -208,3 +208,17 @@ fn a_broken_line_leaves_the_rest() {
     assert_eq!(tree.matches("kernel_item").count(), 2, "{tree}");
     assert!(tree.contains("ERROR") || tree.contains("MISSING"), "{tree}");
 }
+
+#[test]
+fn records_and_closures_have_nodes_of_their_own() {
+    let record = shape("fn f() -> (x: f32, y: f32) { (x = 1.0, y = 2.0) }");
+    assert!(record.contains("(record (record_field name:") && !record.contains("ERROR"), "{record}");
+    let one = shape("fn f() -> (x: f32,) { (x = 1.0,) }");
+    assert!(one.contains("(record (record_field"), "{one}");
+    let closure = shape("fn f(g: fn) -> fn { |v: f32, w| g(v) | w }");
+    assert!(closure.contains("(function_type)") && closure.contains("body: (binary_expression"), "{closure}");
+    let block = shape("kernel k() { let f = |v| { let w = v; w }; f(1 | 2); }");
+    assert!(block.contains("(closure (closure_parameter") && block.contains("body: (block"), "{block}");
+    let statics = shape("kernel k() { apply<|v| v * 2, g = |v| -v>(t); }");
+    assert_eq!(statics.matches("(closure (closure_parameter").count(), 2, "{statics}");
+}

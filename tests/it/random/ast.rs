@@ -45,6 +45,8 @@ pub enum Expr {
     Select(&'static str, Box<[Expr; 4]>),
     /// The second operand is a scalar: `if a < 1.0 { x } else { y }`
     SelectScalar(&'static str, Box<Expr>, Scalar, Box<[Expr; 2]>),
+    /// `mapped(a, |v| v * s + 0.5)`
+    Mapped(Box<Expr>, Scalar),
     /// `iota(i, 1)`
     Iota(String),
     /// `Vec(matmul(Left(a), Right(view)))`
@@ -125,6 +127,7 @@ impl Display for Expr {
             Expr::WithScalar(op, a, s, true) => write!(f, "{op}({s}, {a})"),
             Expr::Select(op, e) => write!(f, "(if {} {op} {} {{ {} }} else {{ {} }})", e[0], e[1], e[2], e[3]),
             Expr::SelectScalar(op, a, s, e) => write!(f, "(if {a} {op} {s} {{ {} }} else {{ {} }})", e[0], e[1]),
+            Expr::Mapped(a, s) => write!(f, "mapped({a}, |v| v * {s} + 0.5)"),
             Expr::Iota(extents) => write!(f, "iota({extents})"),
             Expr::Product(a, view) => write!(f, "Vec(matmul(Left({a}), Right({view})))"),
         }

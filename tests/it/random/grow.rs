@@ -27,6 +27,11 @@ pub(super) const BLOCK: Blocks = Blocks { rows: "i", cols: "j" };
 const CLIP: &str =
     "fn clip(x: f32) -> f32 {\n    let y = if x > 0.5 { 1.0 - x } else { x * 0.75 };\n    max(y, -2.0)\n}";
 const MIX: &str = "fn mix(x: f32, y: f32) -> f32 {\n    if x < y { x * y + 1.0 } else { y - x }\n}";
+const MAPPED: &str =
+    "fn mapped<type T>(x: T, act: fn) -> T {\n    let half = |v| act(v) * 0.5;\n    half(x) - act(x)\n}";
+const ORDERED: &str =
+    "fn ordered(x: f32, y: f32) -> (low: f32, high: f32) {\n    (high = max(x, y), low = min(x, y))\n}";
+const APART: &str = "fn apart(r: (high: f32, low: f32)) -> f32 { r.high - r.low }";
 pub(super) const FOLD: &str = "fn fold(s: in Vec<f32, a, b>, top: inout Vec<f32, a, 1>) -> Vec<f32, a, b> {\n    \
     let new = max(top, rowmax(s));\n    top = new;\n    return s - new;\n}";
 
@@ -391,8 +396,17 @@ impl<'g> Grower<'g> {
                     self.functions.insert(CLIP);
                     return Expr::Prefix("clip".into(), vec![a]);
                 }
-                self.functions.insert(MIX);
+                if (gene.tag / 12) % 3 == 1 {
+                    self.functions.insert(MAPPED);
+                    let s = self.scalar_like(gene.kid(1), dtype);
+                    return Expr::Mapped(Box::new(a), s);
+                }
                 let b = self.expr(gene.kid(1), dtype, form, blocks, depth);
+                if (gene.tag / 12) % 3 == 2 {
+                    self.functions.extend([ORDERED, APART]);
+                    return Expr::Prefix("apart".into(), vec![Expr::Prefix("ordered".into(), vec![a, b])]);
+                }
+                self.functions.insert(MIX);
                 Expr::Prefix("mix".into(), vec![a, b])
             }
             10 if form == Form::Full && blocks == BLOCK && self.target.accumulator_of(F16, F16) == Some(dtype) => {

@@ -27,6 +27,7 @@ impl Elaborator<'_> {
                     parts.push(PrintPart::Tile(self.tile_ref(&t, shape)));
                 }
                 Val::Scalar(x) => parts.push(PrintPart::Scalar(x)),
+                Val::Record(r) => self.print_record(&r, &mut parts),
                 Val::View(_) => {
                     let d =
                         Diagnostic::error(codes::TYPE_MISMATCH, a.value.span, "only tiles and scalars can be printed")
@@ -146,6 +147,9 @@ impl Elaborator<'_> {
             let v = self.name(&Name::from(first.trim()), at)?;
             let v = match (v, member) {
                 (Val::Block(b), Some(m)) => self.block_member(&b, m.trim(), at)?,
+                (Val::Record(r), Some(m)) if r.get(m.trim()).is_some() => {
+                    r.get(m.trim()).cloned().unwrap_or(Val::Poison)
+                }
                 (Val::Tuple(l), Some(m)) if m.parse::<usize>().is_ok_and(|k| k < l.len()) => {
                     l[m.parse::<usize>().unwrap_or(0)].clone()
                 }
@@ -187,6 +191,7 @@ fn names_of(e: &Expr, out: &mut Vec<Name>) {
         | ExprKind::Field(a, _)
         | ExprKind::TupleField(a, ..) => names_of(a, out),
         ExprKind::Tuple(l) | ExprKind::List(l) | ExprKind::Tiler(l) => l.iter().for_each(|a| names_of(a, out)),
+        ExprKind::Record(l) => l.iter().for_each(|(_, a)| names_of(a, out)),
         ExprKind::Binary(_, a, b) | ExprKind::Layout(a, b) | ExprKind::Range(a, b) => {
             names_of(a, out);
             names_of(b, out);

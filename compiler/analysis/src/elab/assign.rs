@@ -46,6 +46,17 @@ impl Elaborator<'_> {
                 None => {}
             }
         }
+        if let ExprKind::Field(base, name) = &*target.kind
+            && let ExprKind::Name(n) = &*base.kind
+            && let Some((Binding::Let(Val::Record(r)), at)) = self.env.get(n)
+            && !matches!(r.get(&name.name), Some(Val::Tile(_) | Val::View(_)) | None)
+        {
+            let message = format!("`{n}.{}` is a field of a record, which never changes", name.name);
+            let d = Diagnostic::error(codes::NOT_ASSIGNABLE, target.span, message)
+                .with_secondary(at, "the record")
+                .with_help(format!("make another record, or a variable: `var {0} = {n}.{0};`", name.name));
+            return self.report(d);
+        }
         // An element that is written is not read first: nothing may have written it yet.
         if let ExprKind::Index(base, args) = &*target.kind
             && self.is_element(base, args)
@@ -84,6 +95,9 @@ impl Elaborator<'_> {
 
     /// `n` is bound by `let`, or is a parameter or a loop's variable.
     pub(super) fn unchanging(&mut self, n: &Name, v: &Val, at: Span, defined: Span) -> ElabResult<()> {
+        if let Some(d) = self.captured_variable(n, at, defined) {
+            return self.report(d);
+        }
         let d = Diagnostic::error(codes::NOT_ASSIGNABLE, at, format!("`{n}` is {} and never changes", v.describe()))
             .with_secondary(defined, "defined here");
         let d = match (v, self.lets.get(&defined)) {

@@ -26,7 +26,7 @@ impl Elaborator<'_> {
                 continue;
             }
             let item = self.calls.len().checked_sub(k + 1).and_then(|at| self.calls.get(at));
-            let values = match item.map(|id| &self.modules.item(*id).kind) {
+            let values = match item.and_then(|id| *id).map(|id| &self.modules.item(id).kind) {
                 Some(ItemKind::Fn(f)) => self.given(f, call.names),
                 _ => Vec::new(),
             };
@@ -72,7 +72,7 @@ impl Elaborator<'_> {
         for fix in &mut d.fixes {
             // From the innermost call outwards.
             for (depth, arguments) in self.arguments.iter().enumerate().rev() {
-                let Some(id) = self.calls.get(depth) else { break };
+                let Some(Some(id)) = self.calls.get(depth) else { break };
                 let ItemKind::Fn(f) = &self.modules.item(*id).kind else { break };
                 let Some(place) = around(&fix.edits) else { break };
                 let Some(name) = name_at(f, place) else { break };
@@ -128,7 +128,7 @@ fn in_block(b: &Block, place: Span, found: &mut Option<Name>) {
 
 fn in_part(part: StatementPart<'_>, place: Span, found: &mut Option<Name>) {
     match part {
-        StatementPart::Value(e) | StatementPart::Target(e) => in_expr(e, place, found),
+        StatementPart::Value(e) | StatementPart::Type(e) | StatementPart::Target(e) => in_expr(e, place, found),
         StatementPart::Arguments(args) => args.iter().for_each(|a| in_expr(&a.value, place, found)),
         StatementPart::Block(_, body) => in_block(body, place, found),
         StatementPart::Local { .. } | StatementPart::On(_) | StatementPart::Attributes(_) | StatementPart::Role(_) => {}
@@ -156,6 +156,7 @@ fn in_expr(e: &Expr, place: Span, found: &mut Option<Name>) {
             of(a);
             l.iter().for_each(|a| of(&a.value));
         }
+        ExprKind::Record(l) => l.iter().for_each(|(_, a)| of(a)),
         ExprKind::If(i) => scopes::branches(i, &mut |part| in_part(part, place, found)),
         _ => {}
     }

@@ -57,6 +57,10 @@ impl Elaborator<'_> {
             Val::Poison => Err(ErrorReported),
             Val::Instr(id) => self.instruction(id, args, span, base.span),
             Val::Fn(id) => self.inline(id, statics, args, dest, span),
+            Val::Closure(c) => {
+                let name = called_name(base);
+                self.call_closure(&c, &name, args, dest, span)
+            }
             Val::Builtin(b) => self.builtin(b, args, dest, span, base.span),
             Val::Word(Word::DType(d)) => {
                 let e = self.exactly(args, 1, &format!("{d}(x)"), span)?[0];
@@ -98,6 +102,15 @@ impl Elaborator<'_> {
             (Val::View(view), "tile") => self.tile_view(&view.clone(), args, span),
             (Val::Tile(t), "tile") => self.tile_window(&t.clone(), args, span),
             (Val::Tile(t), "valid") => self.revalid(&t.clone(), args, span),
+            (Val::Record(r), _) => match self.record_field(&r.clone(), method)? {
+                Val::Closure(c) => self.call_closure(&c, &method.name, args, None, span),
+                Val::Fn(id) => self.inline(id, &[], args, None, span),
+                Val::Builtin(b) => self.builtin(b, args, None, span, method.span),
+                other => {
+                    let message = format!("`{}` is {}, and cannot be called", method.name, other.describe());
+                    self.error(codes::NOT_CALLABLE, method.span, message)
+                }
+            },
             (Val::Ring(ring), _) => self.ring_method(&ring.clone(), method, args, span),
             (_, "tile") => {
                 let d =
@@ -390,5 +403,13 @@ impl Elaborator<'_> {
         }
         let (x, y) = (self.scalar_of(&a, ty, at.0)?, self.scalar_of(&b, ty, at.1)?);
         Ok(Val::Scalar(self.bin(op, x, y, span)))
+    }
+}
+
+/// How a closure is called where it is called.
+fn called_name(callee: &Expr) -> Name {
+    match &*callee.kind {
+        ExprKind::Name(n) => n.clone(),
+        _ => "the closure".into(),
     }
 }

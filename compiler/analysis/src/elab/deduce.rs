@@ -73,6 +73,13 @@ impl Elaborator<'_> {
                 self.dtype_by(element, name, &self.first_tile(v)?)
             }
             (ExprKind::Index(base, _), Val::View(view)) if is_name(base, name) => Some(view.dtype),
+            (ExprKind::Tuple(types), v) => match (ty.record_type(), v) {
+                (Some(types), Val::Record(r)) => {
+                    types.iter().find_map(|(n, ty)| self.dtype_by(ty, name, r.get(&n.name)?))
+                }
+                (None, Val::Tuple(l)) => types.iter().zip(l).find_map(|(ty, v)| self.dtype_by(ty, name, v)),
+                _ => None,
+            },
             (ExprKind::Name(_), v) if is_name(ty, name) => match v {
                 Val::Tile(t) => Some(t.ty.dtype),
                 Val::Mask(..) => Some(DType::Bool),

@@ -39,6 +39,11 @@ impl Elaborator<'_> {
             ExprKind::Paren(a) => self.place(a, dest),
             ExprKind::Tuple(l) => Ok(Val::Tuple(l.iter().map(|x| self.expr(x)).collect::<ElabResult<_>>()?)),
             ExprKind::List(l) => Ok(Val::List(l.iter().map(|x| self.expr(x)).collect::<ElabResult<_>>()?)),
+            ExprKind::Record(fields) => self.record(fields, e.span),
+            ExprKind::Closure(c) => self.closure(c, e),
+            ExprKind::FnType => {
+                self.error(codes::TYPE_MISMATCH, e.span, "`fn` is the type of a function, and no value")
+            }
             ExprKind::Tiler(modes) => self.tiler_literal(modes),
             ExprKind::Layout(shape, stride) => self.layout_literal(shape, stride, e.span),
             ExprKind::Basis(..) => {
@@ -64,6 +69,11 @@ impl Elaborator<'_> {
                 Val::Tuple(l) if (*k as usize) < l.len() => Ok(l[*k as usize].clone()),
                 Val::Tuple(l) => {
                     self.error(codes::UNKNOWN_MEMBER, *at, format!("the tuple has {} parts, no `.{k}`", l.len()))
+                }
+                Val::Record(r) => {
+                    let d = Diagnostic::error(codes::UNKNOWN_MEMBER, *at, "the fields of a record have names");
+                    let names: Vec<String> = r.names().map(|n| format!(".{n}")).collect();
+                    self.report(d.with_note(format!("it has: {}", names.join(", "))))
                 }
                 Val::Poison => Err(ErrorReported),
                 other => self.error(codes::UNKNOWN_MEMBER, *at, format!("{} has no `.{k}`", other.describe())),
@@ -146,14 +156,14 @@ impl Elaborator<'_> {
         match &modules.item(id).kind {
             ItemKind::Fn(_) => Ok(Val::Fn(id)),
             ItemKind::Const(c) => {
-                if self.calls.contains(&id) {
+                if self.calls.contains(&Some(id)) {
                     return self.error(
                         codes::RECURSION,
                         span,
                         format!("constant `{}` is defined by itself", c.name.name),
                     );
                 }
-                self.calls.push(id);
+                self.calls.push(Some(id));
                 let module = std::mem::replace(&mut self.module, id.module);
                 self.env.push_frame();
                 let v = self.const_value(c);
@@ -179,12 +189,7 @@ impl Elaborator<'_> {
     /// The value of a `const`, with its declared type.
     pub fn const_value(&mut self, c: &ConstItem) -> ElabResult<Val> {
         let v = self.expr(&c.value)?;
-        let constant = match &v {
-            Val::Scalar(x) => self.b.const_of(*x).is_some(),
-            Val::Tile(_) | Val::View(_) | Val::Mask(..) | Val::Part(_) => false,
-            _ => true,
-        };
-        if !constant {
+        if !self.is_constant(&v) {
             let d = Diagnostic::error(codes::NOT_CONSTANT, c.value.span, "a `const` must be known at compile time")
                 .with_label("computed when the kernel runs (as is everything in a loop)")
                 .with_help("use `let` for what is known when the kernel runs");
@@ -196,6 +201,17 @@ impl Elaborator<'_> {
                 let ty = self.scalar_type(t)?;
                 Ok(Val::Scalar(self.scalar_of(&v, ty, c.value.span)?))
             }
+        }
+    }
+
+    /// Whether it is known at compile time.
+    pub(super) fn is_constant(&self, v: &Val) -> bool {
+        match v {
+            Val::Scalar(x) => self.b.const_of(*x).is_some(),
+            Val::Tile(_) | Val::View(_) | Val::Mask(..) | Val::Part(_) => false,
+            Val::Record(r) => r.fields.iter().all(|(_, v)| self.is_constant(v)),
+            Val::Closure(c) => c.captured.iter().all(|(_, v, _)| self.is_constant(v)),
+            _ => true,
         }
     }
 
@@ -247,6 +263,16 @@ impl Elaborator<'_> {
                     let d = Diagnostic::error(codes::TYPE_MISMATCH, at, "a block is no number")
                         .with_help("use `.start`, `.index`, `.len` or `.end`");
                     return self.report(d);
+                }
+                Val::Record(_) | Val::Closure(_) => {
+                    let message = format!("operators work on tiles and scalars, this is {}", v.describe());
+                    let d = Diagnostic::error(codes::TYPE_MISMATCH, at, message).with_label(v.describe());
+                    return self.report(match v {
+                        Val::Record(r) => {
+                            d.with_help(format!("name its field: `.{}`", r.names().next().unwrap_or("x")))
+                        }
+                        _ => d.with_help("call it: `act(x)`"),
+                    });
                 }
                 Val::Nothing => {
                     let d = Diagnostic::error(codes::UNDEFINED_OPERATION, at, "`none` has no value")
@@ -414,6 +440,7 @@ impl Elaborator<'_> {
         let list = match &v {
             Val::Poison => return Err(ErrorReported),
             Val::Algebra(a) => return self.algebra_member(&a.clone(), name),
+            Val::Record(r) => return self.record_field(&r.clone(), name),
             Val::Block(b) => return self.block_member(&b.clone(), &name.name, name.span),
             Val::View(view) if name.name == "T" => return self.transpose_view(&view.clone(), name.span),
             Val::Part(p) if name.name == "T" => return self.transpose_part(&p.clone(), name.span),
@@ -496,6 +523,8 @@ impl Elaborator<'_> {
                     | Val::Part(_)
                     | Val::Block(_)
                     | Val::Tuple(_)
+                    | Val::Record(_)
+                    | Val::Closure(_)
                     | Val::Algebra(_)
                     | Val::Mask(..)
             ) {
@@ -504,7 +533,11 @@ impl Elaborator<'_> {
                     at,
                     format!("a run-time `if` gives a scalar, this arm is {}", v.describe()),
                 )
-                .with_help("assign to a tile in both arms instead");
+                .with_help(match v {
+                    Val::Record(_) | Val::Tuple(_) => "choose part by part: `(x = if c { a } else { b }, y = ..)`",
+                    Val::Closure(_) => "put the `if` into it: `|v| if c { f(v) } else { g(v) }`",
+                    _ => "assign to a tile in both arms instead",
+                });
                 return self.report(d);
             }
         }
@@ -565,6 +598,7 @@ impl Elaborator<'_> {
         for p in parts {
             v = match (v, p.parse::<usize>()) {
                 (Val::Tuple(l), Ok(k)) if k < l.len() => l[k].clone(),
+                (Val::Record(r), Err(_)) if r.get(p).is_some() => r.get(p)?.clone(),
                 (Val::Algebra(a), Err(_)) => match self.member_of(&a, p, Span::default()) {
                     Ok(Some(m)) => m,
                     _ => Val::Algebra(a),
@@ -594,6 +628,11 @@ impl Elaborator<'_> {
             Val::Algebra(a) => a.to_string(),
             Val::Hole => "_".into(),
             Val::Tuple(l) => format!("({})", l.iter().map(|x| self.show(x)).collect::<Vec<_>>().join(", ")),
+            Val::Record(r) => {
+                let comma = if r.fields.len() == 1 { "," } else { "" };
+                let fields: Vec<String> = r.fields.iter().map(|(n, v)| format!("{n} = {}", self.show(v))).collect();
+                format!("({}{comma})", fields.join(", "))
+            }
             Val::List(l) => format!("[{}]", l.iter().map(|x| self.show(x)).collect::<Vec<_>>().join(", ")),
             other => other.describe().into(),
         }

@@ -3,7 +3,7 @@
 use super::env::Binding;
 use super::labels::count;
 use super::{Argument, ElabResult, Elaborator, ErrorReported, Inlined, MAX_CALLS};
-use crate::value::{TileVal, Val};
+use crate::value::{RecordVal, TileVal, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes, suggest};
 use ptoc_ir::tile::{Op, Scope, Ty};
 use ptoc_isa::TileType;
@@ -23,7 +23,7 @@ impl Elaborator<'_> {
         self.step(span)?;
         let modules = self.modules;
         let ItemKind::Fn(f) = &modules.item(id).kind else { return Err(ErrorReported) };
-        if self.calls.contains(&id) || self.calls.len() >= MAX_CALLS {
+        if self.calls.contains(&Some(id)) || self.calls.len() >= MAX_CALLS {
             let d = Diagnostic::error(codes::RECURSION, span, format!("`{}` calls itself", f.name.name))
                 .with_label("this call would never end")
                 .with_secondary(f.name.span, "functions are inlined where they are called")
@@ -54,10 +54,9 @@ impl Elaborator<'_> {
             if slot >= f.params.len() || values[slot].is_some() {
                 return self.arity(f, args.len(), span);
             }
-            let v = match &*f.params[slot].ty.kind {
-                ExprKind::Index(..) => self.operand_value(&a.value)?,
-                ExprKind::Name(n) if n == "view" => self.operand_value(&a.value)?,
-                _ => self.expr(&a.value)?,
+            let v = match super::signature::takes_a_window(&f.params[slot].ty) {
+                true => self.operand_value(&a.value)?,
+                false => self.expr(&a.value)?,
             };
             let p = &f.params[slot];
             let what = self.argument(p, &v, &a.value);
@@ -68,7 +67,7 @@ impl Elaborator<'_> {
             return self.arity(f, args.len(), span);
         }
         self.arguments.push(given);
-        self.calls.push(id);
+        self.calls.push(Some(id));
         let module = std::mem::replace(&mut self.module, id.module);
         let (stages, loops) = (std::mem::replace(&mut self.stages, 1), std::mem::take(&mut self.loops));
         self.env.push_call(f.name.name.clone(), span);
@@ -120,7 +119,7 @@ impl Elaborator<'_> {
             self.env.define(p.name.name.clone(), Binding::Let(v), p.name.span);
         }
         if !returns_early(&f.body, true) {
-            self.inlined.push(Inlined { label: None, slots: Vec::new(), result: None, left: false });
+            self.inlined.push(Inlined { label: None, slots: Vec::new(), fields: None, result: None, left: false });
             let tail = self.block_value(&f.body, dest);
             let frame = self.inlined.pop();
             let v = match frame.and_then(|i| i.result) {
@@ -130,9 +129,12 @@ impl Elaborator<'_> {
             return self.returned(f, v, span);
         }
         // Early returns: the body is a scope, results travel in variables.
-        let types = match &f.ret {
-            None => Vec::new(),
-            Some(t) => match &*t.kind {
+        let record = f.ret.as_ref().and_then(Expr::record_type);
+        let fields: Option<Vec<Name>> = record.as_ref().map(|l| l.iter().map(|(n, _)| n.name.clone()).collect());
+        let types = match (&f.ret, record) {
+            (None, _) => Vec::new(),
+            (_, Some(l)) => l.iter().map(|(_, t)| self.scalar_type(t)).collect::<ElabResult<_>>()?,
+            (Some(t), None) => match &*t.kind {
                 ExprKind::Tuple(l) => l.iter().map(|t| self.scalar_type(t)).collect::<ElabResult<_>>()?,
                 _ => vec![self.scalar_type(t)?],
             },
@@ -143,7 +145,14 @@ impl Elaborator<'_> {
             self.b.set(*slot, zero, span);
         }
         let label = self.b.label(span);
-        self.inlined.push(Inlined { label: Some(label), slots: slots.clone(), result: None, left: false });
+        let named = fields.clone();
+        self.inlined.push(Inlined {
+            label: Some(label),
+            slots: slots.clone(),
+            fields: named,
+            result: None,
+            left: false,
+        });
         let before = self.valid.clone();
         let (body, r) = self.region(|s| {
             let v = s.block_value(&f.body, None)?;
@@ -158,6 +167,9 @@ impl Elaborator<'_> {
         self.emit(Op::Scope(Box::new(Scope { label, role: None, body })), span);
         r?;
         let mut out: Vec<Val> = slots.iter().map(|s| Val::Scalar(self.b.get(*s, span))).collect();
+        if let Some(names) = fields {
+            return Ok(Val::Record(RecordVal::new(names.into_iter().zip(out).collect()).into()));
+        }
         Ok(match (out.len(), &f.ret) {
             (0, _) => Val::Unit,
             (1, Some(t)) if !matches!(&*t.kind, ExprKind::Tuple(_)) => out.remove(0),
@@ -168,7 +180,19 @@ impl Elaborator<'_> {
     /// Stores the value of an early `return`.
     pub fn store_results(&mut self, v: &Val, span: Span) -> ElabResult<()> {
         let slots = self.inlined.last().map(|i| i.slots.clone()).unwrap_or_default();
+        let fields = self.inlined.last().and_then(|i| i.fields.clone());
         let parts = match v {
+            Val::Record(r) if fields.is_some() => {
+                let names = fields.unwrap_or_default();
+                let parts: Vec<Val> = names.iter().filter_map(|n| r.get(n).cloned()).collect();
+                if parts.len() != r.fields.len() {
+                    let wanted: Vec<String> = names.iter().map(|n| format!("`{n}`")).collect();
+                    let message =
+                        format!("the record that is returned has the fields {}", ptoc_isa::text::list(&wanted));
+                    return self.error(codes::BAD_RETURN, span, message);
+                }
+                parts
+            }
             Val::Tuple(l) => l.clone(),
             Val::Unit => Vec::new(),
             v => vec![v.clone()],
@@ -203,8 +227,9 @@ impl Elaborator<'_> {
                     )
                     .with_label(format!("returns {}", v.describe()));
                     let ty = match &v {
-                        Val::Tile(t) => Some(Ty::D(t.ty.dtype)),
-                        v => self.scalar_ty(v),
+                        Val::Tile(t) => Some(t.ty.dtype.to_string()),
+                        Val::Fn(_) | Val::Builtin(_) | Val::Closure(_) => Some("fn".to_owned()),
+                        v => self.scalar_ty(v).map(|ty| ty.to_string()),
                     };
                     let start = Span::new(f.body.span.file, f.body.span.start, f.body.span.start);
                     self.report(match ty {
@@ -218,7 +243,7 @@ impl Elaborator<'_> {
     }
 
     /// The function gives something else than it declares.
-    fn bad_return<T>(&mut self, f: &FnItem, ret: &Expr, message: String) -> ElabResult<T> {
+    pub(super) fn bad_return<T>(&mut self, f: &FnItem, ret: &Expr, message: String) -> ElabResult<T> {
         let d = Diagnostic::error(codes::BAD_RETURN, ret.span, message).with_label("declared here");
         let last = f.body.tail.as_ref().map(|e| e.span).or_else(|| f.body.stmts.last().map(|s| s.span));
         self.report(match last {
@@ -227,9 +252,15 @@ impl Elaborator<'_> {
         })
     }
 
-    fn typed_result(&mut self, f: &FnItem, ret: &Expr, v: Val, span: Span) -> ElabResult<Val> {
+    pub(super) fn typed_result(&mut self, f: &FnItem, ret: &Expr, v: Val, span: Span) -> ElabResult<Val> {
         match (&*ret.kind, v) {
             (_, Val::Poison) => Err(ErrorReported),
+            (_, v) if ret.record_type().is_some() => self.typed_record(f, ret, v, span),
+            (ExprKind::FnType, v @ (Val::Fn(_) | Val::Builtin(_) | Val::Closure(_))) => Ok(v),
+            (ExprKind::FnType, v) => {
+                let message = format!("the function returns {}, and declares a function", v.describe());
+                self.bad_return(f, ret, message)
+            }
             (ExprKind::Tuple(types), Val::Tuple(values)) if types.len() == values.len() => {
                 let parts = types
                     .iter()
@@ -257,6 +288,17 @@ impl Elaborator<'_> {
             }
             (ExprKind::Index(base, _), v) if matches!(&*base.kind, ExprKind::Static(..)) => self.typed_array(f, ret, v),
             (_, Val::View(v)) => Ok(Val::View(v)),
+            (_, v @ (Val::Record(_) | Val::Closure(_) | Val::Fn(_))) => {
+                let message = format!("the function returns {}, and declares another type", v.describe());
+                let d = self.bad_return::<Val>(f, ret, message);
+                if let (Some(last), Val::Closure(_) | Val::Fn(_)) = (self.diags.last_mut(), &v) {
+                    last.fixes.push(ptoc_diagnostics::Fix {
+                        message: "declare that it is a function".into(),
+                        edits: vec![ptoc_diagnostics::Edit { span: ret.span, text: "fn".into() }],
+                    });
+                }
+                d
+            }
             (_, v) if super::statics::is_layout(ret) => match v {
                 Val::Algebra(a) if matches!(*a, ptoc_layout::Value::Layout(_) | ptoc_layout::Value::Composed(_)) => {
                     Ok(Val::Algebra(a))
@@ -324,7 +366,7 @@ impl Elaborator<'_> {
 }
 
 /// Whether there is a `return` that is not the function's last statement.
-fn returns_early(b: &Block, top: bool) -> bool {
+pub(super) fn returns_early(b: &Block, top: bool) -> bool {
     let last = b.stmts.len().wrapping_sub(1);
     b.stmts.iter().enumerate().any(|(i, s)| match &s.kind {
         StmtKind::Return(_) => !(top && i == last && b.tail.is_none()),

@@ -10,6 +10,7 @@ mod builtins;
 mod called;
 mod calls;
 mod cells;
+mod closures;
 mod consts;
 mod control;
 mod convert;
@@ -41,6 +42,7 @@ mod pins;
 mod place;
 mod program;
 mod recast;
+mod records;
 mod retyped;
 mod retyped_bits;
 mod sample;
@@ -88,6 +90,9 @@ pub(crate) type ElabResult<T> = Result<T, ErrorReported>;
 /// Depth of inlined calls.
 const MAX_CALLS: usize = 64;
 
+/// Values that a record or a closure is made of: what walks through them takes as many steps.
+const MAX_PARTS: usize = 4096;
+
 /// What the valid shape of a tile is at this point of the program.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Valid {
@@ -128,6 +133,8 @@ pub(crate) struct Inlined {
     pub label: Option<Label>,
     /// Results are stored here.
     pub slots: Vec<Var>,
+    /// The names of those, where they are the fields of a record.
+    pub fields: Option<Vec<Name>>,
     /// The value of a `return` that was the last statement.
     pub result: Option<Val>,
     /// A jump to `label` was translated.
@@ -151,13 +158,15 @@ pub(crate) struct Elaborator<'a> {
     pub valid_reads: Vec<(Tile, Valid, Span)>,
     /// The module whose text is elaborated.
     pub module: ModuleId,
-    /// Functions being inlined.
-    pub calls: Vec<ItemId>,
+    /// Functions being inlined; a closure has no item.
+    pub calls: Vec<Option<ItemId>>,
     /// Their parameters that are given.
     pub arguments: Vec<Vec<Argument>>,
     pub inlined: Vec<Inlined>,
     /// Names that arguments of the calls around have bound, by where they are declared, and those arguments.
     pub deduced: Vec<(Span, Span)>,
+    /// Variables whose values closures around have captured, by where they are defined.
+    pub captured_variables: Vec<Span>,
     /// Shapes at `break`, `continue` and early `return`s, by where they lead.
     pub exits: Vec<(Label, control::Shapes)>,
     /// Loops around, innermost last.

@@ -30,6 +30,8 @@ pub enum Fact {
     Tensor(DType, Vec<String>),
     /// A ring: the pipes of its two sides, and its slots.
     Ring(Pipe, Pipe, u32),
+    /// A record: its fields, with what they are.
+    Record(Vec<(String, String)>),
     /// Something else, in words.
     Other(&'static str),
 }
@@ -112,6 +114,10 @@ impl Elaborator<'_> {
                 let full = &self.b.kernel().events[r.events.0];
                 Fact::Ring(full.from, full.to, r.count)
             }
+            Val::Record(r) => {
+                let shown = |v: &Val| self.fact(v).map_or_else(|| v.describe().to_owned(), |f| f.to_string());
+                Fact::Record(r.fields.iter().map(|(name, v)| (name.to_string(), shown(v))).collect())
+            }
             other => Fact::Other(other.describe()),
         })
     }
@@ -151,6 +157,11 @@ impl std::fmt::Display for Fact {
             }
             Fact::Tensor(dtype, extents) => write!(f, "{dtype}[{}]", extents.join(", ")),
             Fact::Ring(from, to, slots) => write!(f, "ring<{from}, {to}> of {slots}"),
+            Fact::Record(fields) => {
+                let comma = if fields.len() == 1 { "," } else { "" };
+                let fields: Vec<String> = fields.iter().map(|(name, what)| format!("{name}: {what}")).collect();
+                write!(f, "({}{comma})", fields.join(", "))
+            }
             Fact::Other(words) => f.write_str(words),
         }
     }

@@ -11,8 +11,8 @@ use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::oracle::{IntExpr, IntOp, OracleExpr};
 use ptoc_ir::tile::{TensorId, Ty, Value};
 use ptoc_isa::{BinOp, UnOp};
-use ptoc_names::ItemId;
 use ptoc_names::builtins::{self, Builtin, Word};
+use ptoc_names::{ItemId, ModuleId};
 use ptoc_syntax::ast::*;
 use std::rc::Rc;
 
@@ -33,8 +33,18 @@ enum Math {
     /// A view that layout functions make of a tensor.
     View(Rc<View>),
     Fn(ItemId),
+    Closure(Rc<MathClosure>),
+    Record(Vec<(Name, Math)>),
     Builtin(Builtin),
     Word(Word),
+}
+
+/// A closure with what its names stood for.
+#[derive(Debug)]
+struct MathClosure {
+    closure: Closure,
+    captured: Vec<(Name, Math)>,
+    module: ModuleId,
 }
 
 #[derive(Default)]
@@ -47,7 +57,7 @@ struct OracleScopes {
     truths: Vec<usize>,
     /// Values bound so far in the innermost branch or reduction.
     lets: Vec<Vec<(usize, OracleExpr)>>,
-    calls: Vec<ItemId>,
+    calls: Vec<Option<ItemId>>,
     /// Ranges of index variables, from their first use as an index.
     ranges: Vec<(usize, IntExpr)>,
     /// What index variables are called.
@@ -171,6 +181,11 @@ impl Elaborator<'_> {
             }
             ExprKind::Call(callee, args) => self.math_call(callee, args, e.span, st)?,
             ExprKind::If(i) => self.math_if(i, e.span, st)?,
+            ExprKind::Closure(c) => self.math_closure(c, e, st)?,
+            ExprKind::Record(fields) => Math::Record(
+                fields.iter().map(|(n, e)| Ok((n.name.clone(), self.math(e, st)?))).collect::<ElabResult<_>>()?,
+            ),
+            ExprKind::Field(base, name) => return self.math_field(base, name, e.span, st),
             ExprKind::Error => return Err(ErrorReported),
             _ => return self.not_yet(e.span, "this kind of expression in `ensures` and `where`"),
         })
@@ -203,6 +218,14 @@ impl Elaborator<'_> {
             Val::Bool(b) => Math::Bool(*b),
             Val::Word(w) => Math::Word(*w),
             Val::Fn(id) => Math::Fn(*id),
+            Val::Closure(c) => {
+                let of = |(n, v, _): &(Name, Val, Span)| Ok((n.clone(), self.math_of(v, span)?));
+                let captured = c.captured.iter().map(of).collect::<ElabResult<_>>()?;
+                Math::Closure(Rc::new(MathClosure { closure: c.closure.clone(), captured, module: c.module }))
+            }
+            Val::Record(r) => Math::Record(
+                r.fields.iter().map(|(n, v)| Ok((n.clone(), self.math_of(v, span)?))).collect::<ElabResult<_>>()?,
+            ),
             Val::Builtin(b) => Math::Builtin(*b),
             Val::View(view) if self.is_whole(view) => Math::Tensor(view.tensor.as_u32() as usize),
             Val::View(view) => Math::View(view.clone()),
@@ -251,7 +274,8 @@ impl Elaborator<'_> {
             Math::Tensor(_) | Math::View(_) => {
                 self.error(codes::TYPE_MISMATCH, span, "a tensor is no number: give its indices")
             }
-            Math::Fn(_) | Math::Builtin(_) => {
+            Math::Record(_) => self.error(codes::TYPE_MISMATCH, span, "a record is no number: name its field"),
+            Math::Fn(_) | Math::Closure(_) | Math::Builtin(_) => {
                 self.error(codes::TYPE_MISMATCH, span, "a function is no number: call it")
             }
             Math::Word(_) => self.error(codes::TYPE_MISMATCH, span, "this is no number"),
@@ -456,6 +480,7 @@ impl Elaborator<'_> {
         let f = self.math(base, st)?;
         match f {
             Math::Fn(id) => self.math_inline(id, statics, args, span, st),
+            Math::Closure(c) => self.math_call_closure(&c, args, span, st),
             Math::Word(Word::DType(d)) => {
                 let e = self.exactly(args, 1, "f32(x)", span)?[0];
                 let m = self.math(e, st)?;

@@ -49,6 +49,11 @@ impl Elaborator<'_> {
                     mismatch(self, want, &v)
                 }
             },
+            (ExprKind::Tuple(_), v) => self.bind_parts(p, v, at),
+            (ExprKind::FnType, v) => match v {
+                Val::Fn(_) | Val::Builtin(_) | Val::Closure(_) => Ok(v),
+                v => mismatch(self, "a function", &v),
+            },
             (ExprKind::Name(n), v) if n == "view" => match v {
                 Val::View(_) => Ok(v),
                 v => mismatch(self, "a window of a tensor", &v),

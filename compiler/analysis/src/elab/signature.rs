@@ -184,6 +184,7 @@ impl<'a> Elaborator<'a> {
             arguments: Vec::new(),
             inlined: Vec::new(),
             deduced: Vec::new(),
+            captured_variables: Vec::new(),
             exits: Vec::new(),
             loops: Vec::new(),
             stages: 1,
@@ -364,7 +365,32 @@ impl<'a> Elaborator<'a> {
         }
     }
 
+    /// What functions take and the launch of a kernel does not.
+    fn value_of_functions(&mut self, p: &Param) -> ElabResult<()> {
+        let n = &p.name.name;
+        let (what, help) = match &*p.ty.kind {
+            ExprKind::FnType => ("a function", format!("make it a static parameter: `kernel name<fn {n}>(..)`")),
+            ExprKind::Static(..) => {
+                ("a tile", format!("write `{n}: in f32[M, N]` and load its windows: `Vec({n}.tile(i, j))`"))
+            }
+            ExprKind::Index(..) => {
+                ("an array of tiles", "declare it in the kernel: `let t = tile Vec<f32, 16, 64>[2];`".into())
+            }
+            ExprKind::Tuple(_) if p.ty.record_type().is_some() => (
+                "a record",
+                format!(
+                    "pass its fields one by one; one of constants is `kernel name<const {n} = (x = 1, y = 2)>(..)`"
+                ),
+            ),
+            _ => return Ok(()),
+        };
+        let message = format!("the arguments of a launch are tensors and scalars, `{n}` is {what}");
+        let d = Diagnostic::error(codes::BAD_PARAMETER_TYPE, p.ty.span, message);
+        self.report(d.with_label(format!("{what}, for parameters of functions")).with_help(help))
+    }
+
     pub(super) fn scalar_argument(&mut self, p: &Param) -> ElabResult<ScalarArg> {
+        self.value_of_functions(p)?;
         if let Some((dir, at)) = &p.dir {
             let d = Diagnostic::error(codes::BAD_PARAMETER_TYPE, p.ty.span, "a scalar argument has no direction")
                 .with_label("a scalar: a tensor has extents")
@@ -721,6 +747,15 @@ fn stored(b: &Block, out: &mut Vec<Name>) {
             StmtKind::If(i) => stored(&i.then, out),
             _ => {}
         }
+    }
+}
+
+/// Whether an argument for a parameter of this type stays a place: an element of a tensor is not read.
+pub(super) fn takes_a_window(ty: &Expr) -> bool {
+    match &*ty.kind {
+        ExprKind::Index(..) => true,
+        ExprKind::Name(n) => n == "view",
+        _ => false,
     }
 }
 

@@ -135,7 +135,7 @@ impl Elaborator<'_> {
             (StaticKind::Type { .. }, v) => {
                 self.error(codes::TYPE_MISMATCH, at, format!("`{n}` is a dtype, this is {}", v.describe()))
             }
-            (StaticKind::Fn { .. }, v @ (Val::Fn(_) | Val::Builtin(_))) => Ok(v),
+            (StaticKind::Fn { .. }, v @ (Val::Fn(_) | Val::Builtin(_) | Val::Closure(_))) => Ok(v),
             (StaticKind::Fn { .. }, v) => {
                 self.error(codes::TYPE_MISMATCH, at, format!("`{n}` is a function, this is {}", v.describe()))
             }
@@ -164,6 +164,7 @@ impl Elaborator<'_> {
                 StaticKind::Const { .. },
                 v @ (Val::Int(_) | Val::Float(_) | Val::Bool(_) | Val::Tuple(_) | Val::List(_) | Val::Algebra(_)),
             ) => Ok(v),
+            (StaticKind::Const { .. }, v @ Val::Record(_)) if self.is_constant(&v) => Ok(v),
             (StaticKind::Const { .. }, v @ Val::Scalar(_)) => {
                 if let Val::Scalar(x) = &v
                     && matches!(self.ty(*x), Ty::D(d) if d.is_float())

@@ -118,8 +118,7 @@ impl Elaborator<'_> {
         for n in names {
             let mut v = self.expr(value)?;
             if let Some(t) = ty {
-                let ty = self.scalar_type(t)?;
-                v = Val::Scalar(self.scalar_of(&v, ty, value.span)?);
+                v = self.typed_let(t, v, value.span)?;
             }
             let v = self.named(v, n, value.span)?;
             self.env.define(n.name.clone(), Binding::Let(v), n.span);
@@ -128,7 +127,7 @@ impl Elaborator<'_> {
     }
 
     /// A value under its name.
-    fn named(&mut self, v: Val, n: &Ident, at: Span) -> ElabResult<Val> {
+    pub(super) fn named(&mut self, v: Val, n: &Ident, at: Span) -> ElabResult<Val> {
         let mut v = self.declare_sync(v, n, at)?;
         match &mut v {
             Val::Tile(t) | Val::Mask(t, _) => self.adopt(t, &n.name, n.span),
@@ -157,6 +156,7 @@ impl Elaborator<'_> {
                 let message = format!("{} for a tuple of {}", count(names.len(), "name", "names"), l.len());
                 return self.error(codes::TYPE_MISMATCH, value.span, message);
             }
+            Val::Record(r) => return self.let_fields(names, &r, value.span),
             Val::Poison => return Err(ErrorReported),
             other => {
                 let message = format!("expected a tuple of {}, found {}", names.len(), other.describe());

@@ -239,7 +239,8 @@ fn head(context: Context<'_>, d: &Definition) -> String {
     let known: IndexSet<String> = known.map(Fact::to_string).collect();
     let known: Vec<String> = known.into_iter().collect();
     let written = d.ty.map(|ty| context.loaded().sources.slice(ty).to_owned());
-    let value = d.value.filter(|_| matches!(d.kind, DefinitionKind::ConstParam | DefinitionKind::TypeParam));
+    let shown = [DefinitionKind::ConstParam, DefinitionKind::TypeParam, DefinitionKind::Field];
+    let value = d.value.filter(|_| shown.contains(&d.kind));
     let value = value.map(|v| context.loaded().sources.slice(v).to_owned());
     let what = match (&known[..], written, value) {
         ([], Some(ty), _) => format!(": {ty}"),

@@ -9,7 +9,7 @@ use crate::world::{LIBRARY, World};
 use lsp_types::{TextDocumentPositionParams, TextEdit, Uri};
 use ptoc_diagnostics::{FileId, SourceMap, Span};
 use ptoc_driver::files::OpenTexts;
-use ptoc_names::index::{Definition, KnownName, Meaning, known};
+use ptoc_names::index::{Definition, DefinitionKind, KnownName, Meaning, known};
 use ptoc_syntax::Tok;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -44,6 +44,8 @@ fn renamable<'a>(context: Context<'a>, at: &TextDocumentPositionParams) -> Resul
             let library = context.world.uri_of(context.loaded(), name.file);
             match context.loaded().index.definition(name) {
                 _ if library.is_none_or(|uri| uri.as_str().starts_with(LIBRARY)) => "belongs to the standard library",
+                // Which records have the same fields is not decided by names.
+                Some(definition) if definition.kind == DefinitionKind::Field => "is a field of records",
                 Some(definition) => return Ok((occurrence.span, definition)),
                 None => "is not defined in a text",
             }

@@ -28,7 +28,7 @@ pub fn document(world: &mut World, params: Value) -> Result<Reply, Failure> {
 
 /// Block variables and indices say nothing in an outline.
 fn shown(kind: DefinitionKind) -> bool {
-    !matches!(kind, DefinitionKind::BoundIndex | DefinitionKind::LoopVariable)
+    !matches!(kind, DefinitionKind::BoundIndex | DefinitionKind::LoopVariable | DefinitionKind::Field)
 }
 
 /// How the protocol calls what ptoc knows.
@@ -41,6 +41,7 @@ pub fn kind(kind: DefinitionKind) -> SymbolKind {
         DefinitionKind::Atom => SymbolKind::Struct,
         DefinitionKind::TypeParam | DefinitionKind::Dimension => SymbolKind::TypeParameter,
         DefinitionKind::Tensor => SymbolKind::Array,
+        DefinitionKind::Field => SymbolKind::Field,
         DefinitionKind::Parameter
         | DefinitionKind::Let
         | DefinitionKind::Variable

@@ -194,6 +194,7 @@ fn named(context: Context<'_>, o: &Occurrence) -> (u32, u32) {
         DefinitionKind::Tensor | DefinitionKind::Parameter => ("parameter", 0),
         DefinitionKind::LoopVariable | DefinitionKind::BoundIndex => ("variable", READONLY),
         DefinitionKind::Let | DefinitionKind::Variable => ("variable", 0),
+        DefinitionKind::Field => ("property", READONLY),
     };
     match o.access {
         OccurrenceAccess::Define => modifiers |= DECLARATION,

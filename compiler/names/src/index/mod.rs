@@ -4,6 +4,7 @@
 //! The rules of look-up are those of [`crate::check_names`]. A definition is known by the span of its name, which is
 //! the same for everyone who meets it.
 
+mod records;
 mod walk;
 
 use crate::builtins::{self, SyncFn, Word};
@@ -46,6 +47,8 @@ pub enum DefinitionKind {
     LoopVariable,
     /// An index of `ensures`, `where` or `sum<k>`.
     BoundIndex,
+    /// Of a record, in a literal or a type.
+    Field,
 }
 
 impl DefinitionKind {
@@ -67,6 +70,7 @@ impl DefinitionKind {
             DefinitionKind::Variable => "variable",
             DefinitionKind::LoopVariable => "loop variable",
             DefinitionKind::BoundIndex => "index",
+            DefinitionKind::Field => "field",
         }
     }
 
@@ -227,7 +231,9 @@ impl NameIndex {
     /// What can be named at a byte, the innermost first; of equal names only the one that is meant.
     pub fn visible(&self, file: FileId, offset: u32) -> Vec<&Definition> {
         let Some(index) = self.files.get(&file) else { return Vec::new() };
-        let inside = |d: &&Definition| d.scope.start <= offset && offset <= d.scope.end;
+        // A field is named behind a `.`, where its record says which.
+        let inside =
+            |d: &&Definition| d.kind != DefinitionKind::Field && d.scope.start <= offset && offset <= d.scope.end;
         let mut found: Vec<&Definition> = index.definitions.iter().filter(inside).collect();
         found.sort_by_key(|d| (d.scope.end - d.scope.start, std::cmp::Reverse(d.span.start)));
         let mut names = rustc_hash::FxHashSet::default();

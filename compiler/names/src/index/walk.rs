@@ -1,5 +1,6 @@
 //! One walk over a file's tree that notes every name. Scopes and the order of look-up are those of `names.rs`.
 
+use super::records::{self, RecordShape};
 use super::{Definition, DefinitionKind, FileIndex, Meaning, Occurrence, OccurrenceAccess, known};
 use crate::builtins::SyncFn;
 use crate::modules::{ItemId, Module, ModuleId, Modules, item_name};
@@ -10,6 +11,7 @@ use ptoc_isa::{Pipe, Role};
 use ptoc_syntax::Directive;
 use ptoc_syntax::ast::*;
 use rustc_hash::FxHashMap;
+use std::rc::Rc;
 
 /// The names of a module.
 pub(super) fn file(modules: &Modules, id: ModuleId, text: &str) -> FileIndex {
@@ -26,6 +28,7 @@ pub(super) fn file(modules: &Modules, id: ModuleId, text: &str) -> FileIndex {
         access: OccurrenceAccess::Read,
         item: whole,
         limit: whole.end,
+        records: FxHashMap::default(),
     };
     for (n, item) in module.ast.items.iter().enumerate() {
         // What an item that nobody has closed reaches up to.
@@ -44,27 +47,29 @@ pub(super) fn file(modules: &Modules, id: ModuleId, text: &str) -> FileIndex {
     out
 }
 
-struct IndexBuilder<'a> {
-    modules: &'a Modules,
-    module: &'a Module,
+pub(super) struct IndexBuilder<'a> {
+    pub(super) modules: &'a Modules,
+    pub(super) module: &'a Module,
     text: &'a str,
-    out: FileIndex,
+    pub(super) out: FileIndex,
     /// Names and where they were defined last, the innermost block last.
     scopes: Vec<FxHashMap<Name, Span>>,
     /// Where the innermost block ends, and those around it.
     ends: Vec<u32>,
     /// Unknown names bind themselves.
-    open: bool,
+    pub(super) open: bool,
     /// What is done with the name that comes.
     access: OccurrenceAccess,
     /// The item around.
     item: Span,
     /// Where the next item begins.
     limit: u32,
+    /// The fields of names that stand for records, by where the names are defined.
+    pub(super) records: FxHashMap<Span, Rc<RecordShape>>,
 }
 
 impl IndexBuilder<'_> {
-    fn note(&mut self, span: Span, meaning: Meaning, access: OccurrenceAccess) {
+    pub(super) fn note(&mut self, span: Span, meaning: Meaning, access: OccurrenceAccess) {
         // A name that the parser made up stands on nothing, or on what is there in its place.
         let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if self.text.get(span.range()).is_some_and(|word| !word.is_empty() && word.chars().all(name)) {
@@ -72,7 +77,7 @@ impl IndexBuilder<'_> {
         }
     }
 
-    fn define(
+    pub(super) fn define(
         &mut self,
         name: &Ident,
         kind: DefinitionKind,
@@ -94,6 +99,9 @@ impl IndexBuilder<'_> {
             value: value.map(|e| e.span),
         });
         self.note(name.span, Meaning::Source(name.span), OccurrenceAccess::Define);
+        if let Some(shape) = ty.and_then(records::of_type).or_else(|| value.and_then(|v| self.record(v))) {
+            self.records.insert(name.span, shape);
+        }
         if let Some(scope) = self.scopes.last_mut() {
             scope.insert(name.name.clone(), name.span);
         }
@@ -106,12 +114,12 @@ impl IndexBuilder<'_> {
         self.define(name, kind, whole, scope, ty, value);
     }
 
-    fn enter(&mut self, end: u32) {
+    pub(super) fn enter(&mut self, end: u32) {
         self.scopes.push(FxHashMap::default());
         self.ends.push(end);
     }
 
-    fn leave(&mut self) {
+    pub(super) fn leave(&mut self) {
         self.scopes.pop();
         self.ends.pop();
     }
@@ -147,7 +155,7 @@ impl IndexBuilder<'_> {
                 self.statics(&f.statics);
                 self.params(&f.params, true);
                 self.open = true;
-                self.opt(&f.ret);
+                f.ret.iter().for_each(|ty| self.ty(ty));
                 self.open = false;
                 self.block(&f.body);
             }
@@ -259,7 +267,7 @@ impl IndexBuilder<'_> {
                 ExprKind::Name(_) => self.expr(&p.ty),
                 _ => {
                     self.open = true;
-                    self.expr(&p.ty);
+                    self.ty(&p.ty);
                 }
             }
             self.open = false;
@@ -275,7 +283,7 @@ impl IndexBuilder<'_> {
     }
 
     /// The place where a name is defined.
-    fn source(&self, name: &str) -> Option<Span> {
+    pub(super) fn source(&self, name: &str) -> Option<Span> {
         if let Some(span) = self.scopes.iter().rev().find_map(|scope| scope.get(name)) {
             return Some(*span);
         }
@@ -325,12 +333,13 @@ impl IndexBuilder<'_> {
         self.leave();
     }
 
-    fn stmt(&mut self, s: &Stmt) {
+    pub(super) fn stmt(&mut self, s: &Stmt) {
         scopes::parts(s, &mut |part| self.part(part, s.span));
     }
 
     fn part(&mut self, part: StatementPart<'_>, stmt: Span) {
         match part {
+            StatementPart::Type(e) => self.ty(e),
             StatementPart::Value(e) | StatementPart::On(e) => self.expr(e),
             StatementPart::Target(e) => self.written(e),
             StatementPart::Arguments(args) => args.iter().for_each(|a| self.expr(&a.value)),
@@ -361,7 +370,11 @@ impl IndexBuilder<'_> {
                 self.name(n, e.span);
                 self.access = before;
             }
-            ExprKind::Paren(a) | ExprKind::Field(a, _) | ExprKind::TupleField(a, ..) => self.written(a),
+            ExprKind::Field(a, name) => {
+                self.written(a);
+                self.field(a, name);
+            }
+            ExprKind::Paren(a) | ExprKind::TupleField(a, ..) => self.written(a),
             // A window of what is written: `y.tile(i)`, `acc[0, 0]`.
             ExprKind::Index(a, args) | ExprKind::Call(a, args)
                 if matches!(&*a.kind, ExprKind::Field(..) | ExprKind::Name(_)) =>
@@ -378,16 +391,24 @@ impl IndexBuilder<'_> {
         }
     }
 
-    fn expr(&mut self, e: &Expr) {
+    pub(super) fn expr(&mut self, e: &Expr) {
         match &*e.kind {
             ExprKind::Name(n) => self.name(n, e.span),
-            ExprKind::Int(_) | ExprKind::Float(..) | ExprKind::Bool(_) | ExprKind::Hole | ExprKind::Error => {}
+            ExprKind::Int(_) | ExprKind::Float(..) | ExprKind::Bool(_) | ExprKind::Hole => {}
+            ExprKind::FnType | ExprKind::Error => {}
             ExprKind::Str(_) => self.interpolated(e.span),
-            ExprKind::Paren(a)
-            | ExprKind::Unary(_, a)
-            | ExprKind::Field(a, _)
-            | ExprKind::TupleField(a, ..)
-            | ExprKind::Basis(a, _) => self.expr(a),
+            ExprKind::Field(a, name) => {
+                self.expr(a);
+                self.field(a, name);
+            }
+            ExprKind::Record(fields) => fields.iter().for_each(|(name, e)| {
+                self.expr(e);
+                self.define_field(name, name.span.to(e.span), None, Some(e));
+            }),
+            ExprKind::Closure(c) => self.closure(c, e.span),
+            ExprKind::Paren(a) | ExprKind::Unary(_, a) | ExprKind::TupleField(a, ..) | ExprKind::Basis(a, _) => {
+                self.expr(a)
+            }
             ExprKind::Tuple(l) | ExprKind::List(l) | ExprKind::Tiler(l) => l.iter().for_each(|e| self.expr(e)),
             ExprKind::Binary(_, a, b) | ExprKind::Layout(a, b) | ExprKind::Range(a, b) => {
                 self.expr(a);

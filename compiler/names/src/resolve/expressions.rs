@@ -1,5 +1,6 @@
 //! Names that an expression or a text mentions, without a look at what they stand for.
 
+use crate::scopes::{self, StatementPart};
 use ptoc_syntax::ast::*;
 use rustc_hash::FxHashSet;
 
@@ -94,6 +95,60 @@ pub fn index_names(e: &Expr, out: &mut Vec<Ident>) {
     }
 }
 
+/// Every name in an expression and in the blocks in it, also in the braces of texts.
+pub fn each_name(e: &Expr, f: &mut dyn FnMut(&str)) {
+    match &*e.kind {
+        ExprKind::Name(n) => f(n),
+        ExprKind::Str(text) => interpolated(text).for_each(f),
+        ExprKind::Paren(a)
+        | ExprKind::Unary(_, a)
+        | ExprKind::Basis(a, _)
+        | ExprKind::Field(a, _)
+        | ExprKind::TupleField(a, ..) => each_name(a, f),
+        ExprKind::Tuple(l) | ExprKind::List(l) | ExprKind::Tiler(l) => l.iter().for_each(|a| each_name(a, f)),
+        ExprKind::Record(l) => l.iter().for_each(|(_, a)| each_name(a, f)),
+        ExprKind::Binary(_, a, b) | ExprKind::Layout(a, b) | ExprKind::Range(a, b) => {
+            each_name(a, f);
+            each_name(b, f);
+        }
+        ExprKind::Index(a, l) | ExprKind::Call(a, l) | ExprKind::Static(a, l) => {
+            each_name(a, f);
+            l.iter().for_each(|a| each_name(&a.value, f));
+        }
+        ExprKind::If(i) => scopes::branches(i, &mut |part| each_name_of_part(part, f)),
+        ExprKind::Tile { ty, at } => {
+            each_name(ty, f);
+            at.iter().for_each(|a| each_name(a, f));
+        }
+        ExprKind::Tensor { ty, at, fill, .. } => {
+            each_name(ty, f);
+            at.iter().chain(fill).for_each(|a| each_name(a, f));
+        }
+        ExprKind::Closure(c) => {
+            c.params.iter().filter_map(|p| p.ty.as_ref()).for_each(|ty| each_name(ty, f));
+            each_name_of_block(&c.body, f);
+        }
+        ExprKind::Int(_) | ExprKind::Float(..) | ExprKind::Bool(_) | ExprKind::Hole => {}
+        ExprKind::FnType | ExprKind::Error => {}
+    }
+}
+
+fn each_name_of_block(b: &Block, f: &mut dyn FnMut(&str)) {
+    b.stmts.iter().for_each(|s| scopes::parts(s, &mut |part| each_name_of_part(part, f)));
+    b.tail.iter().for_each(|e| each_name(e, f));
+}
+
+fn each_name_of_part(part: StatementPart<'_>, f: &mut dyn FnMut(&str)) {
+    match part {
+        StatementPart::Value(e) | StatementPart::Type(e) | StatementPart::Target(e) | StatementPart::On(e) => {
+            each_name(e, f);
+        }
+        StatementPart::Arguments(args) => args.iter().for_each(|a| each_name(&a.value, f)),
+        StatementPart::Block(_, body) => each_name_of_block(body, f),
+        StatementPart::Local { .. } | StatementPart::Attributes(_) | StatementPart::Role(_) => {}
+    }
+}
+
 /// Whether the expression uses the name. Blocks are not looked into.
 pub fn mentions(e: &Expr, name: &Name) -> bool {
     let args = |args: &[Arg]| args.iter().any(|a| mentions(&a.value, name));
@@ -105,6 +160,7 @@ pub fn mentions(e: &Expr, name: &Name) -> bool {
         | ExprKind::Field(a, _)
         | ExprKind::TupleField(a, ..) => mentions(a, name),
         ExprKind::Tuple(l) | ExprKind::List(l) | ExprKind::Tiler(l) => l.iter().any(|a| mentions(a, name)),
+        ExprKind::Record(fields) => fields.iter().any(|(_, a)| mentions(a, name)),
         ExprKind::Binary(_, a, b) | ExprKind::Layout(a, b) | ExprKind::Range(a, b) => {
             mentions(a, name) || mentions(b, name)
         }

@@ -6,7 +6,7 @@ mod pto;
 mod unknown;
 mod walk;
 
-pub use expressions::{claimed, close_args, damaged, index_names, interpolated, mentions, ranges_over};
+pub use expressions::{claimed, close_args, damaged, each_name, index_names, interpolated, mentions, ranges_over};
 pub use pto::{left_out, otherwise, respelled};
 
 use crate::builtins;
@@ -182,7 +182,7 @@ impl NameResolver<'_> {
                 self.statics(&f.statics);
                 self.params(&f.params, true);
                 self.open = true;
-                self.opt(&f.ret);
+                f.ret.iter().for_each(|ty| self.ty(ty));
                 // A damaged signature may have lost names: what the body does not find was reported there.
                 self.open = damaged(&f.params, &f.statics);
                 self.block(&f.body);
@@ -281,7 +281,7 @@ impl NameResolver<'_> {
                 }
                 _ => {
                     self.open = true;
-                    self.expr(&p.ty);
+                    self.ty(&p.ty);
                 }
             }
             self.open = false;

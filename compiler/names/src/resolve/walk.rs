@@ -5,6 +5,7 @@ use super::expressions::{interpolated, ranges_over};
 use crate::builtins::SyncFn;
 use crate::index::DefinitionKind;
 use crate::scopes::{self, StatementPart};
+use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_isa as isa;
 use ptoc_syntax::ast::*;
 
@@ -36,6 +37,7 @@ impl NameResolver<'_> {
 
     fn part(&mut self, part: StatementPart<'_>) {
         match part {
+            StatementPart::Type(e) => self.ty(e),
             StatementPart::Value(e) | StatementPart::Target(e) => self.expr(e),
             StatementPart::Arguments(args) => self.args(args),
             // Loop variables may stay unused.
@@ -53,10 +55,32 @@ impl NameResolver<'_> {
         }
     }
 
+    /// A type, in which names before a `:` may be fields of a record.
+    pub(super) fn ty(&mut self, e: &Expr) {
+        match e.record_type() {
+            Some(fields) => {
+                fields.iter().for_each(|(_, ty)| self.ty(ty));
+                self.fields(&fields.iter().map(|(n, _)| n).collect::<Vec<_>>());
+            }
+            None => self.expr(e),
+        }
+    }
+
+    /// The fields of a record have different names.
+    fn fields(&mut self, names: &[&Ident]) {
+        for (k, name) in names.iter().enumerate() {
+            let Some(first) = names[..k].iter().find(|n| n.name == name.name) else { continue };
+            let message = format!("the record has two fields `{}`", name.name);
+            let d = Diagnostic::error(codes::DUPLICATE_NAME, name.span, message).with_label("second one");
+            self.out.push(d.with_secondary(first.span, "first one"));
+        }
+    }
+
     pub(super) fn expr(&mut self, e: &Expr) {
         match &*e.kind {
             ExprKind::Name(n) => self.name(n, e.span),
-            ExprKind::Int(_) | ExprKind::Float(..) | ExprKind::Bool(_) | ExprKind::Hole | ExprKind::Error => {}
+            ExprKind::Int(_) | ExprKind::Float(..) | ExprKind::Bool(_) | ExprKind::Hole => {}
+            ExprKind::FnType | ExprKind::Error => {}
             ExprKind::Str(text) => interpolated(text).for_each(|n| {
                 self.known(n);
             }),
@@ -174,6 +198,23 @@ impl NameResolver<'_> {
             ExprKind::Index(base, args) => {
                 self.expr(base);
                 self.args(args);
+            }
+            ExprKind::Record(fields) => {
+                fields.iter().for_each(|(_, e)| self.expr(e));
+                self.fields(&fields.iter().map(|(n, _)| n).collect::<Vec<_>>());
+            }
+            ExprKind::Closure(c) => {
+                self.scopes.push(Vec::new());
+                for p in &c.params {
+                    // Extents bind themselves, as those of functions do; a bare type must exist.
+                    let open = self.open;
+                    self.open |= p.ty.as_ref().is_some_and(|ty| !matches!(&*ty.kind, ExprKind::Name(_)));
+                    p.ty.iter().for_each(|ty| self.ty(ty));
+                    self.open = open;
+                    self.define(&p.name, false);
+                }
+                self.block(&c.body);
+                self.pop();
             }
             ExprKind::If(i) => scopes::branches(i, &mut |part| self.part(part)),
             ExprKind::Tile { ty, at } => {

@@ -3,6 +3,7 @@
 mod beside;
 mod completions;
 mod fixes;
+mod generic;
 mod hovers;
 mod names;
 mod protocol;

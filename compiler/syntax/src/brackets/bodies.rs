@@ -38,7 +38,7 @@ impl BracketMatcher<'_> {
         }
         let t = self.tokens[i].tok;
         let prev = i.checked_sub(1).map(|p| self.tokens[p].tok);
-        if matches!(t, Tok::Fn | Tok::Kernel | Tok::Program) {
+        if matches!(t, Tok::Fn | Tok::Kernel | Tok::Program) && prev != Some(Tok::Arrow) {
             self.header = Some((i + 1, false));
             return;
         }

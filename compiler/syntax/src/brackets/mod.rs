@@ -118,10 +118,14 @@ impl BracketMatcher<'_> {
         if matches!(ends, Some(Tok::Semi | Tok::LBrace | Tok::RBrace)) || (first && starts_statement(t.tok)) {
             self.reported = false;
         }
-        if ends_angle(t.tok) {
+        // The block of a closure may stand in any brackets.
+        let of_closure = t.tok == Tok::LBrace && self.ends_closure_head(i);
+        if ends_angle(t.tok) && !of_closure {
             self.fail_angles(t);
         }
-        if first && self.indent == 0 && starts_item(t.tok) && !self.stack.is_empty() {
+        // Behind these `fn` is a type.
+        let of_type = matches!(ends, Some(Tok::Colon | Tok::Arrow));
+        if first && self.indent == 0 && starts_item(t.tok) && !of_type && !self.stack.is_empty() {
             self.unwind_all();
         }
         self.track_header(i, first);
@@ -142,7 +146,7 @@ impl BracketMatcher<'_> {
                 let head = self.stack.last_mut().and_then(|top| top.pending_block.take());
                 self.next_of_if = head.is_some_and(|(h, _)| matches!(self.tokens[h].tok, Tok::If | Tok::Else));
                 match self.stack.last_mut() {
-                    Some(_) if head.is_some() => {}
+                    Some(_) if head.is_some() || of_closure => {}
                     Some(top) if matches!(top.tok, Tok::LParen | Tok::LBracket) && !top.c_for => {
                         self.unwind_to_brace("");
                     }
@@ -183,6 +187,17 @@ impl BracketMatcher<'_> {
             tok => self.push(t, tok),
         }
         i + 1
+    }
+
+    /// Do the parameters of a closure stand before token `i`, with their last bar or without it?
+    fn ends_closure_head(&self, i: usize) -> bool {
+        let at = |k: usize| i.checked_sub(k).map(|p| self.tokens[p].tok);
+        if at(1) == Some(Tok::Or) {
+            return true;
+        }
+        let names = |t: Tok| matches!(t, Tok::Name | Tok::Comma | Tok::Colon);
+        let bar = (1..LOOK_AHEAD).find(|k| !at(*k).is_some_and(names));
+        bar.is_some_and(|k| k > 1 && at(k) == Some(Tok::Or) && !at(k + 1).is_some_and(Tok::ends_operand))
     }
 
     fn push(&mut self, t: Token, tok: Tok) {

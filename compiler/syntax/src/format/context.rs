@@ -13,8 +13,10 @@ pub(super) enum Role {
     End,
     /// A word of a clause (`at`, `on`, ..) and no name.
     Clause,
-    /// An operator before its operand.
+    /// An operator before its operand, or the bar that opens the parameters of a closure.
     Prefix,
+    /// The bar that closes them.
+    Bar,
     /// `:` between a name and its type.
     Annotation,
     /// The parameters of an item: `(`.
@@ -46,12 +48,26 @@ struct Frame {
     declares: bool,
     /// An attribute.
     attribute: bool,
+    /// Between the bars of a closure.
+    closure: bool,
+    /// The type of a record.
+    record: bool,
 }
 
 impl Frame {
     fn new(open: usize, tok: Option<Tok>) -> Frame {
         let start = tok.is_none_or(|t| t == Tok::LBrace);
-        Frame { open, tok, role: Role::Plain, start, head: false, declares: false, attribute: false }
+        Frame {
+            open,
+            tok,
+            role: Role::Plain,
+            start,
+            head: false,
+            declares: false,
+            attribute: false,
+            closure: false,
+            record: false,
+        }
     }
 
     fn holds_statements(&self) -> bool {
@@ -84,15 +100,26 @@ pub(super) fn contexts(pieces: &[Piece<'_>]) -> Vec<Context> {
             // A word after `.` is a name.
             t if t.word().is_some() && last.is_some_and(|l| pieces[l].tok == Tok::Dot) => Role::End,
             Tok::Minus | Tok::Not if !end => Role::Prefix,
+            Tok::Or if frame.closure => {
+                frame.closure = false;
+                Role::Bar
+            }
+            Tok::Or if !end => {
+                frame.closure = true;
+                Role::Prefix
+            }
             Tok::Colon => {
                 let named = |l: usize| out[l].role == Role::End && pieces[l].tok.mark().is_none();
                 let opens = |b: usize| {
                     matches!(
                         pieces[b].tok,
-                        Tok::LParen | Tok::StaticOpen | Tok::Comma | Tok::Const | Tok::Let | Tok::Var
+                        Tok::LParen | Tok::StaticOpen | Tok::Comma | Tok::Const | Tok::Let | Tok::Var | Tok::Or
                     )
                 };
-                let declares = matches!(frame.role, Role::Params | Role::Statics) || frame.declares;
+                let declares = matches!(frame.role, Role::Params | Role::Statics)
+                    || frame.declares
+                    || frame.closure
+                    || frame.record;
                 match declares && last.is_some_and(named) && before.is_some_and(opens) {
                     true => Role::Annotation,
                     false => Role::Plain,
@@ -118,8 +145,10 @@ pub(super) fn contexts(pieces: &[Piece<'_>]) -> Vec<Context> {
                 if role == Role::Params {
                     frame.head = false;
                 }
+                let of_type = |l: usize| pieces[l].tok == Tok::Arrow || out[l].role == Role::Annotation;
+                let record = piece.tok == Tok::LParen && last.is_some_and(of_type);
                 let attribute = piece.tok == Tok::LBracket && last.is_some_and(|l| pieces[l].tok == Tok::Hash);
-                frames.push(Frame { role, attribute, ..Frame::new(i, Some(piece.tok)) });
+                frames.push(Frame { role, attribute, record, ..Frame::new(i, Some(piece.tok)) });
             }
             Tok::RParen | Tok::RBracket | Tok::RBrace | Tok::AngleClose if frames.len() > 1 => {
                 let closed = frames.pop().expect("there is one");

@@ -19,6 +19,7 @@ fn blank(pieces: &[Piece<'_>], contexts: &[Context], i: usize) -> bool {
         return false;
     }
     match (a.tok, b.tok) {
+        (_, Tok::Or) if role_b == Role::Bar => false,
         (Tok::LBrace, Tok::RBrace) => false,
         (Tok::LBrace, _) | (_, Tok::LBrace | Tok::RBrace) => true,
         (Tok::LParen | Tok::LBracket | Tok::StaticOpen | Tok::TilerOpen, _) => false,

@@ -204,3 +204,21 @@ fn long_texts_take_no_time() {
     }
     assert!(begin.elapsed().as_secs() < 100, "{:?}", begin.elapsed());
 }
+
+#[test]
+fn closures_and_records() {
+    insta::assert_snapshot!(formatted(
+        "\
+fn compose( f:fn,g :fn )->fn{| v |g( f(v) )}
+fn moments(t:in Vec<f32,r,c>,to:( lo:f32,hi:f32 ))->(mean:Vec<f32,r,1>,n : index,){( mean=rowsum( t ),n=3 )}
+kernel k(){
+let act=|v:f32,w|-v|w ;let one=( x=1 , ) ;
+let r=(x=a| b,act=|v|{let t=v;
+t*2});
+apply<| v |v*2,g=|w|- w>( t,|a,b|a+b ) ;
+  let long = |v|
+      v * 2;
+}
+"
+    ));
+}

@@ -51,7 +51,9 @@ impl Recovery<'_, '_, '_> {
         while i < close {
             let l = &lexemes[i];
             let next = self.hop(i);
-            has_if |= l.is(Tok::If) || l.is(Tok::Else);
+            // A closure's block, too, stands in a value.
+            let closure = l.is(Tok::Or) && i > from && !lexemes[i - 1].tok().is_some_and(Tok::ends_operand);
+            has_if |= l.is(Tok::If) || l.is(Tok::Else) || closure;
             if l.is(Tok::Semi) {
                 return next;
             }

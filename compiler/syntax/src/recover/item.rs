@@ -61,6 +61,7 @@ impl Recovery<'_, '_, '_> {
             match l.tok() {
                 Some(Tok::Semi) => return i + 1,
                 Some(Tok::LBrace) if has_body => return self.hop(i),
+                Some(Tok::Fn) if matches!(self.lexemes[i - 1].tok(), Some(Tok::Arrow)) => i += 1,
                 Some(t) if (starts_item(t) || t == Tok::Hash) && self.first_on_line(i) => {
                     // A static parameter may begin a line, but not at the margin.
                     let margin = self.builder.source()[..l.start as usize].ends_with('\n');

@@ -162,7 +162,7 @@ impl<'b, 's, 'l> Recovery<'b, 's, 'l> {
         while from < close {
             let mut to = from;
             while to < close && !lexemes[to].is(Tok::Comma) {
-                to = self.hop(to);
+                to = self.closing_bar(open, to, close).unwrap_or_else(|| self.hop(to));
             }
             if from == to {
                 self.missing_piece(open, from, pieces_seen);
@@ -182,6 +182,21 @@ impl<'b, 's, 'l> Recovery<'b, 's, 'l> {
             from = to + 1;
         }
         flat.push(lexemes[close]);
+    }
+
+    /// The bar that closes the parameters of a closure whose first bar is at `bar`, in the group that opens at `open`.
+    /// The commas between them are its own.
+    fn closing_bar(&self, open: usize, bar: usize, close: usize) -> Option<usize> {
+        let before = &self.lexemes[bar - 1];
+        let begins = bar - 1 == open || before.is(Tok::Comma) || before.is(Tok::Assign);
+        if !self.lexemes[bar].is(Tok::Or) || !begins {
+            return None;
+        }
+        let mut i = bar + 1;
+        while i < close && !self.lexemes[i].is(Tok::Or) {
+            i = self.hop(i);
+        }
+        (i < close).then_some(i)
     }
 
     fn missing_piece(&mut self, open: usize, comma: usize, seen: usize) {

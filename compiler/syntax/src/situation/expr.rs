@@ -11,11 +11,13 @@ const COMPARISONS: [Tok; 6] = [Tok::Eq, Tok::Ne, Tok::Lt, Tok::Le, Tok::Gt, Tok:
 pub(super) fn find(v: &View<'_, '_>) -> Option<Situation> {
     spaced_static(v)
         .or_else(|| chained(v))
+        .or_else(|| half_a_record(v))
         .or_else(|| assignment(v))
         .or_else(|| colon(v))
         .or_else(|| semicolon_in_brackets(v))
         .or_else(|| missing_field(v))
         .or_else(|| keyword(v))
+        .or_else(|| closure(v))
         .or_else(|| missing_operand(v))
 }
 
@@ -127,6 +129,23 @@ fn bits_between(v: &View<'_, '_>, first: usize, joint: usize, only: bool) -> Opt
     Situation::replace(d, joint..joint + 1, vec![v.made(tok, v.span(joint))])
 }
 
+/// `(x = a, b)`: either all fields have names, or none has.
+fn half_a_record(v: &View<'_, '_>) -> Option<Situation> {
+    let entry = |l: &crate::terminal::Lexeme| matches!(l.term, Terminal::Arg(_) | Terminal::Expr(_));
+    let inside = |l: &crate::terminal::Lexeme| entry(l) || l.is(Tok::Comma) || l.tok().is_some_and(Tok::ends_operand);
+    let open = v.lexemes[..v.at.min(v.lexemes.len())].iter().rposition(|l| !inside(l) || l.is(Tok::RParen))?;
+    let named = |l: &crate::terminal::Lexeme| matches!(l.term, Terminal::Arg(_));
+    let before = &v.lexemes[open + 1..v.at];
+    let here = v.get(v.at)?;
+    let mixed = before.len() >= 2 && before.iter().filter(|l| !l.is(Tok::Comma)).any(|l| named(l) != named(here));
+    if v.tok(open) != Some(Tok::LParen) || !mixed || !(entry(here) || v.starts_operand(v.at)) {
+        return None;
+    }
+    let d = v.error(codes::UNEXPECTED_TOKEN, v.here(), "the fields of a record all have names");
+    let d = d.with_secondary(v.span(open + 1), if named(here) { "this has none" } else { "this has one" });
+    Situation::hopeless(d.with_help("a record is `(x = a, y = b)`, a tuple `(a, b)`"))
+}
+
 /// `=` where a value is compared.
 fn assignment(v: &View<'_, '_>) -> Option<Situation> {
     let in_condition = matches!(v.first(), Some(Tok::If | Tok::While | Tok::Else))
@@ -135,17 +154,21 @@ fn assignment(v: &View<'_, '_>) -> Option<Situation> {
         let d = v.error(codes::ASSIGNMENT_IN_CONDITION, span, "`=` assigns; values are compared by `==`");
         d.with_fix("write `==`", span, "==")
     };
-    // In round brackets: the named argument `(a = b)`, which no call takes.
-    if let Some(Terminal::Arg(i)) = v.get(v.at).map(|l| l.term) {
+    // In round brackets: the named argument `(a = b)`, which no call takes. It may begin a record of one field, so that
+    // the parse stops one lexeme later.
+    let alone = v.here_tok() == Some(Tok::RParen) && v.at >= 2 && v.tok(v.at - 2) == Some(Tok::LParen);
+    let named = if alone { v.at - 1 } else { v.at };
+    if let Some(Terminal::Arg(i)) = v.get(named).map(|l| l.term) {
         let name = v.builder.parts.args.get(i as usize)?.as_ref()?.name.as_ref()?.span;
         if matches!(v.prev_tok(), Some(Tok::TilerOpen)) {
             let message = "static arguments follow a name, and none stands before this `<`";
             return Situation::abandon(v.error(codes::MISSING_NAME, v.span(v.at - 1), message));
         }
-        let after = v.builder.text(name.end, v.here().end);
+        let value = v.span(named);
+        let after = v.builder.text(name.end, value.end);
         let at = name.end + after.find('=')? as u32;
         let d = d(v.builder.span(at, at + 1));
-        return Situation::replace(d, v.at..v.at + 1, vec![v.made(Tok::BadNumber, v.here())]);
+        return Situation::replace(d, named..named + 1, vec![v.made(Tok::BadNumber, value)]);
     }
     if v.here_tok() != Some(Tok::Assign) || !v.ends_operand(v.at.checked_sub(1)?) {
         return None;
@@ -215,6 +238,31 @@ fn missing_field(v: &View<'_, '_>) -> Option<Situation> {
         _ => return None,
     };
     Situation::hopeless(d)
+}
+
+/// The bars of a closure.
+fn closure(v: &View<'_, '_>) -> Option<Situation> {
+    // `|| 3`
+    if v.here_tok() == Some(Tok::OrOr) && v.wants.operand && v.starts_operand(v.at + 1) {
+        let d = v.error(codes::MISSING_NAME, v.here(), "a closure has at least one parameter");
+        let d = d.with_help("what has none is a value: `let half = 0.5 * scale;`");
+        return Situation::hopeless(d);
+    }
+    // `f<|v| v < 3>(x)`
+    let compares = v.here_tok().is_some_and(|t| COMPARISONS.contains(&t));
+    if compares && v.start == Terminal::StartStaticArg && v.lexemes.iter().any(|l| l.is(Tok::Or)) {
+        let d = v.error(codes::UNEXPECTED_TOKEN, v.here(), "in static arguments a comparison stands in parentheses");
+        return Situation::hopeless(d.with_help("or give the closure a name first: `let f = |v| v < 3.0;`"));
+    }
+    // `|v v * 2`
+    let bar = v.find_back(v.at, &[Tok::Or])?;
+    let opens = bar.checked_sub(1).is_none_or(|b| !v.ends_operand(b));
+    if !opens || bar + 1 >= v.at || v.tok(bar + 1) != Some(Tok::Name) {
+        return None;
+    }
+    let d = v.error(codes::UNCLOSED_BRACKET, v.after_prev(), "`|` is missing behind the parameters of this closure");
+    let d = d.with_secondary(v.span(bar), "they begin here");
+    Situation::hopeless(d.with_fix("write `|`", v.after_prev(), "|"))
 }
 
 /// A word of the language where a value is wanted.

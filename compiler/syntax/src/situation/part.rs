@@ -92,6 +92,11 @@ pub(super) fn param(v: &View<'_, '_>) -> Option<Situation> {
         let d = v.error(codes::UNEXPECTED_TOKEN, v.here(), message).with_fix("remove it", gap, "");
         return Situation::replace(d, at..at + 1, Vec::new());
     }
+    // `act: fn(f32) -> f32`
+    if v.prev_tok() == Some(Tok::Fn) && at >= 2 {
+        let d = v.error(codes::UNEXPECTED_TOKEN, v.here(), "the type of a function is `fn` alone");
+        return Situation::hopeless(d.with_help("what it takes and gives is checked where it is called"));
+    }
     if v.prev_tok() == Some(Tok::Over) || v.prev_tok() == Some(Tok::At) {
         let word = v.text(at - 1);
         let what = if word == "over" { "a unit's name" } else { "a layout" };

@@ -7,7 +7,7 @@ use ptoc_syntax::{ast, parse, parse_expr, print, tokens};
 
 use super::programs::programs;
 
-const PIECES: [&str; 97] = [
+const PIECES: [&str; 101] = [
     "use",
     "const",
     "atom",
@@ -105,6 +105,10 @@ const PIECES: [&str; 97] = [
     "\n",
     "\n    ",
     "// run: x cpu\n",
+    "|v| ",
+    "|a, b: f32| {",
+    "(x = ",
+    ", y = 1)",
 ];
 
 fn check_span(text: &str, span: Span) {

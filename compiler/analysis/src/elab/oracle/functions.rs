@@ -1,6 +1,6 @@
 //! Functions that `ensures` uses: their bodies, substituted.
 
-use super::{Math, OracleScopes};
+use super::{Math, MathClosure, OracleScopes};
 use crate::elab::labels::count;
 use crate::elab::{ElabResult, Elaborator, ErrorReported, MAX_CALLS};
 use crate::value::Val;
@@ -10,6 +10,7 @@ use ptoc_names::ItemId;
 use ptoc_names::builtins::Word;
 use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
+use std::rc::Rc;
 
 impl Elaborator<'_> {
     /// A call of a function of the program.
@@ -23,7 +24,7 @@ impl Elaborator<'_> {
     ) -> ElabResult<Math> {
         let modules = self.modules;
         let ItemKind::Fn(f) = &modules.item(id).kind else { return Err(ErrorReported) };
-        if st.calls.contains(&id) || st.calls.len() >= MAX_CALLS {
+        if st.calls.contains(&Some(id)) || st.calls.len() >= MAX_CALLS {
             return self.error(codes::RECURSION, span, format!("`{}` calls itself", f.name.name));
         }
         if args.len() != f.params.len() {
@@ -36,7 +37,24 @@ impl Elaborator<'_> {
             return self.error(codes::WRONG_ARGUMENTS, span, message);
         }
         let statics = self.given_statics(&f.statics, statics, &f.name)?;
-        let mut values = args.iter().map(|a| self.math(&a.value, st)).collect::<ElabResult<Vec<_>>>()?.into_iter();
+        let values = args.iter().map(|a| self.math(&a.value, st)).collect::<ElabResult<Vec<_>>>()?.into_iter();
+        let module = std::mem::replace(&mut self.module, id.module);
+        self.env.push_frame();
+        let r = self.math_body(f, id, statics, values, st);
+        self.env.pop_frame();
+        self.module = module;
+        r
+    }
+
+    /// The body of a function whose module has been entered.
+    fn math_body(
+        &mut self,
+        f: &FnItem,
+        id: ItemId,
+        statics: Vec<Option<(Val, Span)>>,
+        mut values: std::vec::IntoIter<Math>,
+        st: &mut OracleScopes,
+    ) -> ElabResult<Math> {
         let mut frame = self.math_statics(f, statics, values.as_slice())?;
         for p in &f.params {
             let Some(m) = values.next() else { break };
@@ -52,15 +70,81 @@ impl Elaborator<'_> {
             frame.push((p.name.name.clone(), m));
         }
         st.frames.push(frame);
-        st.calls.push(id);
-        let module = std::mem::replace(&mut self.module, id.module);
-        self.env.push_frame();
+        st.calls.push(Some(id));
         let r = self.math_block(&f.body, st);
+        st.calls.pop();
+        st.frames.pop();
+        r
+    }
+
+    /// A closure, with what its names stand for here.
+    pub(super) fn math_closure(&mut self, c: &Closure, e: &Expr, st: &OracleScopes) -> ElabResult<Math> {
+        let mut names: Vec<Name> = Vec::new();
+        ptoc_names::resolve::each_name(e, &mut |n| names.push(n.into()));
+        let mut captured: Vec<(Name, Math)> = Vec::new();
+        for n in names {
+            let own = c.params.iter().any(|p| p.name.name == n) || captured.iter().any(|(known, _)| *known == n);
+            if !own && (st.get(&n).is_some() || st.frames.len() == 1 && self.env.get(&n).is_some()) {
+                let m = self.math_name(&n, e.span, st)?;
+                captured.push((n, m));
+            }
+        }
+        Ok(Math::Closure(Rc::new(MathClosure { closure: c.clone(), captured, module: self.module })))
+    }
+
+    /// A call of a closure.
+    pub(super) fn math_call_closure(
+        &mut self,
+        c: &MathClosure,
+        args: &[Arg],
+        span: Span,
+        st: &mut OracleScopes,
+    ) -> ElabResult<Math> {
+        let params = &c.closure.params;
+        if st.calls.len() >= MAX_CALLS {
+            return self.error(codes::RECURSION, span, "closures call each other without end");
+        }
+        if args.len() != params.len() {
+            let takes = count(params.len(), "argument", "arguments");
+            let message = format!("the closure takes {takes}, {} given", args.len());
+            return self.error(codes::WRONG_ARGUMENTS, span, message);
+        }
+        let mut frame = c.captured.clone();
+        for (p, a) in params.iter().zip(args) {
+            let m = self.math(&a.value, st)?;
+            let truth = self.is_truth_value(&m, st);
+            frame.push((p.name.name.clone(), st.share(m, truth)));
+        }
+        st.frames.push(frame);
+        st.calls.push(None);
+        let module = std::mem::replace(&mut self.module, c.module);
+        self.env.push_frame();
+        let r = self.math_block(&c.closure.body, st);
         self.env.pop_frame();
         self.module = module;
         st.calls.pop();
         st.frames.pop();
         r
+    }
+
+    /// `r.name`
+    pub(super) fn math_field(
+        &mut self,
+        base: &Expr,
+        name: &Ident,
+        span: Span,
+        st: &mut OracleScopes,
+    ) -> ElabResult<Math> {
+        match self.math(base, st)? {
+            Math::Record(fields) => match fields.into_iter().find(|(n, _)| *n == name.name) {
+                Some((_, m)) => Ok(m),
+                None => {
+                    let message = format!("the record has no field `{}`", name.name);
+                    self.error(codes::UNKNOWN_MEMBER, name.span, message)
+                }
+            },
+            _ => self.not_yet(span, "this kind of expression in `ensures` and `where`"),
+        }
     }
 
     /// Static parameters: given, deduced, defaults. Nothing rounds here, so of a dtype only counts how far it reaches.

@@ -55,7 +55,11 @@ impl Elaborator<'_> {
         }
         let statics = self.given_statics(&k.statics, statics, &k.name)?;
         let given = self.launch_arguments(k, args, span)?;
-        let statics = self.program_statics(k, statics, &given)?;
+        // Defaults have the names of the program's own file.
+        let outside = std::mem::replace(&mut self.module, id.module);
+        let statics = self.program_statics(k, statics, &given);
+        self.module = outside;
+        let statics = statics?;
         let tensors = self.given_tensors(k, &given, parts)?;
         self.tensors_do_not_alias(&tensors)?;
         self.inputs_are_written(k, &tensors, parts)?;

@@ -5,7 +5,7 @@ use super::{Parts, ProgramNode, ProgramStep, Source};
 use crate::Bindings;
 use crate::elab::signature::{Instance, instantiate, is_tensor};
 use crate::elab::{ElabResult, Elaborator, ErrorReported, labels};
-use crate::value::{Val, View};
+use crate::value::{RecordVal, Val, View};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::TensorDir;
 use ptoc_names::ItemId;
@@ -383,6 +383,23 @@ impl Elaborator<'_> {
                 }
             },
             Val::Tuple(l) => Ok(Val::Tuple(l.into_iter().map(|v| self.portable(v, at)).collect::<ElabResult<_>>()?)),
+            Val::Record(r) => {
+                let fields = r.fields.iter().map(|(n, v)| Ok((n.clone(), self.portable(v.clone(), at)?)));
+                Ok(Val::Record(RecordVal::new(fields.collect::<ElabResult<_>>()?).into()))
+            }
+            Val::Closure(c) => {
+                let mut c = (*c).clone();
+                for (name, v, _) in &mut c.captured {
+                    let held = std::mem::replace(v, Val::Poison);
+                    if !self.is_constant(&held) {
+                        let d = Diagnostic::error(codes::NOT_CONSTANT, at, "a static argument is a constant")
+                            .with_label(format!("the closure captures `{name}`, which is known when the program runs"));
+                        return self.report(d);
+                    }
+                    *v = self.portable(held, at)?;
+                }
+                Ok(Val::Closure(c.into()))
+            }
             v @ (Val::Int(_) | Val::Float(_) | Val::Bool(_) | Val::Word(_) | Val::Fn(_) | Val::Builtin(_)) => Ok(v),
             Val::Algebra(a) if is_static(&a) => Ok(Val::Algebra(a)),
             other => self.error(

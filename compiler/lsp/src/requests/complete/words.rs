@@ -289,6 +289,10 @@ pub fn members(context: Context<'_>, cursor: &Cursor<'_>) -> Vec<Proposal> {
     let visible = context.loaded().index.visible(context.file(), cursor.word.start as u32);
     let definition = visible.iter().find(|d| d.name == base).copied();
     let fact = definition.and_then(|d| context.facts(d.span).next());
+    if let Some(Fact::Record(fields)) = fact {
+        let all = fields.iter();
+        return all.map(|(name, what)| Proposal::new(name.as_str(), kinds::PROPERTY, Rank::Fits, what)).collect();
+    }
     let lists: Vec<&[(&str, &str)]> = match fact {
         Some(Fact::Tile(_)) => vec![TILE],
         Some(Fact::Tensor(..)) => vec![WINDOW],
