@@ -145,7 +145,8 @@ impl Prepared {
             let laid = step.storage.get(i).and_then(Option::as_ref);
             let (TensorSource::Arg(arg), None, None) = (source, laid, &step.windows[i]) else { return None };
             let t = &self.before[arg];
-            let shape = t.shape().iter().map(|&n| n as u64).collect();
+            // A matrix may be a batch of one.
+            let shape = step.shapes[i].iter().map(|&n| n as u64).collect();
             tensors.push(TensorArg { dtype: t.dtype(), shape, data: t.bytes().to_vec() });
         }
         let target = &*ptoc_placement::memories::seen_by(&step.kernel, &self.session.target);

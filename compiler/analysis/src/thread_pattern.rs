@@ -86,7 +86,7 @@ impl ThreadPattern {
         }
     }
 
-    /// Does each thread hold the same elements by both?
+    /// Whether each thread holds the same elements by both.
     pub fn compare(&self, other: &ThreadPattern) -> Compared {
         if self == other {
             return Compared::Same;
@@ -107,7 +107,7 @@ impl ThreadPattern {
         layouts.iter().flat_map(|l| l.leaves()).flat_map(|(n, d)| [n.clone(), d.scale.clone()]).collect()
     }
 
-    /// Do the patterns have the same nesting, so that their numbers can be compared one by one?
+    /// Whether the patterns have the same nesting, so that their numbers can be compared one by one.
     pub fn congruent(&self, other: &ThreadPattern) -> bool {
         match (self, other) {
             (ThreadPattern::Threads { modes: a, .. }, ThreadPattern::Threads { modes: b, .. }) => {

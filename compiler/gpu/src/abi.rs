@@ -75,9 +75,9 @@ impl Abi {
         residents(self.shared).min(MOST_THREADS / self.threads.max(1)).max(1)
     }
 
-    /// CTAs of a launch, of which so many run at once: one for each turn, so that a multiprocessor takes the next when one
-    /// ends, and CTAs are at different places of their work. Each has words of the status, and scratch memory where there
-    /// is any, which bounds their number.
+    /// CTAs of a launch, of which so many run at once: one for each turn, so that a multiprocessor takes the next when
+    /// one ends, and CTAs are at different places of their work. Each has words of the status, and scratch memory where
+    /// there is any, which bounds their number.
     pub fn ctas(&self, resident: u32, extents: &[i64]) -> u32 {
         let turns = self.turns(extents).iter().fold(1u64, |all, n| all.saturating_mul(*n as u64));
         let most = MOST_SCRATCH.checked_div(self.scratch).map_or(MOST_CTAS, |n| n.min(MOST_CTAS));

@@ -62,8 +62,9 @@ impl Homes {
         }
     }
 
-    /// Small segments first: they are partials, row vectors and masks, which are used most for their size. Where gathers
-    /// put rows that cannot stay in their tables is memory of the device, as the tables are: row pointers lead to either.
+    /// Small segments first: they are partials, row vectors and masks, which are used most for their size. Where
+    /// gathers put rows that cannot stay in their tables is memory of the device, as the tables are: row pointers lead
+    /// to either.
     pub(crate) fn new(module: &Module, most: u32) -> Homes {
         let segments = Segments::new(module);
         let mut all = Vec::new();

@@ -1,9 +1,9 @@
 //! Row pointers: gathered rows that are read where they are (`Gather::places` of loop IR).
 //!
-//! A warp looks at a row of indices. Where its elements are neighbours in the table, the row stays there, and its pointer
-//! is the offset of its first element; else the row is copied to memory of the device, and its pointer is the distance
-//! from the table to that. So readers load from the same kind of memory in both cases. Whether all pointers of a gather
-//! are multiples of the widest access is known behind it, in all threads: readers take vectors then.
+//! A warp looks at a row of indices. Where its elements are neighbours in the table, the row stays there, and its
+//! pointer is the offset of its first element; else the row is copied to memory of the device, and its pointer is the
+//! distance from the table to that. So readers load from the same kind of memory in both cases. Whether all pointers of
+//! a gather are multiples of the widest access is known behind it, in all threads: readers take vectors then.
 
 use crate::dependences::Touched;
 use crate::emit::Emit;

@@ -16,7 +16,7 @@ struct Element {
     col: Value,
 }
 
-/// Is there a `_` in it?
+/// Whether there is a `_` in it.
 fn keeps(e: &Expr) -> bool {
     match &*e.kind {
         ExprKind::Hole => true,

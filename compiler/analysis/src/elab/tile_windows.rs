@@ -60,14 +60,14 @@ impl Elaborator<'_> {
         Some(TileVal { origin: Some(origin), rows: r, cols: c, valid: Some(valid), temp: false, ..p.tile })
     }
 
-    /// Is an index of the mode a step along rows (0) or columns (1), and nothing else?
+    /// Whether an index of the mode is a step along rows (0) or columns (1), and nothing else.
     fn steps_along(&self, mode: &WindowMode, axis: usize) -> bool {
         let Some(l) = mode.plain() else { return false };
         let by = |q: usize| self.const_index(l.by[q]);
         mode.cap == Some(1) || (by(axis) == Some(1) && by(1 - axis) == Some(0))
     }
 
-    /// Is it the rows and columns of a tile from its first one on?
+    /// Whether it is the rows and columns of a tile from its first one on.
     pub(super) fn in_order(&self, w: &WindowMap) -> bool {
         let [rows, cols] = &w.modes[..] else { return false };
         let first = w.starts.iter().all(|s| self.const_index(*s) == Some(0));

@@ -57,7 +57,10 @@ fn applied(text: &str, action: &Value) -> String {
 const REVEALS: &[(&str, &str, usize)] = &[
     // The other operand is in the wrong place, too.
     ("calls/add_windows.tile", "E0221", 1),
+    ("layouts/tile_parts.tile", "E0221", 1),
     ("locations/matmul_of_vec.tile", "E0206", 1),
+    // A tile of the other size, too.
+    ("tiles/bits_of_another_size.tile", "E0202", 1),
     // `half` is f16, and the arrays are not.
     ("names/dtype_of_pto.tile", "E0101", 1),
     // What is absent must be guarded, a placement must be that of the block's unit, a ring is no event.

@@ -189,7 +189,7 @@ impl BracketMatcher<'_> {
         i + 1
     }
 
-    /// Do the parameters of a closure stand before token `i`, with their last bar or without it?
+    /// Whether the parameters of a closure stand before token `i`, with their last bar or without it.
     fn ends_closure_head(&self, i: usize) -> bool {
         let at = |k: usize| i.checked_sub(k).map(|p| self.tokens[p].tok);
         if at(1) == Some(Tok::Or) {

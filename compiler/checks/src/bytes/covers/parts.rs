@@ -188,7 +188,7 @@ impl<'k> ByteInterpreter<'k> {
     }
 }
 
-/// Is there a copy in it that does not write the whole of a tile?
+/// Whether there is a copy in it that does not write the whole of a tile.
 pub(super) fn writes_parts(region: &[Stmt]) -> bool {
     region.iter().any(|s| match &s.op {
         Op::Copy(c) => matches!(c.dst, NestAccess::Tile { .. }) && !c.covers,

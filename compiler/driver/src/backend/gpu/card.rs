@@ -36,8 +36,8 @@ pub(super) fn missing() -> Option<String> {
 
 /// Copies to the device what is newer here, launches, and leaves there what the kernel has written, but for arguments
 /// with a layout of their own. `filled` are the arguments of which the kernel sees nothing that was there before. The
-/// time is the kernel's on the device; with `queued`, that of a second launch, which has waited for the first: the device
-/// was not idle before.
+/// time is the kernel's on the device; with `queued`, that of a second launch, which has waited for the first: the
+/// device was not idle before.
 pub(super) fn run(
     ready: &Ready<'_>,
     arrays: &Arrays,
