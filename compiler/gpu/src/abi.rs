@@ -18,6 +18,9 @@ pub(crate) const SLOT: usize = 5;
 const MOST_CTAS: u64 = 1 << 17;
 const MOST_SCRATCH: u64 = 64 << 20;
 
+/// The first word of a status of which no block has failed.
+pub const NO_FAILURE: [u8; 8] = [0xff; 8];
+
 /// Steps that a launch function may take.
 const STEPS: u64 = 1 << 24;
 
@@ -102,9 +105,14 @@ impl Abi {
 
     /// The status before a launch.
     pub fn status(&self, ctas: u32) -> Vec<u8> {
-        let mut bytes = vec![0xff; 8];
-        bytes.resize(8 + ctas as usize * 8 * SLOT, 0);
+        let mut bytes = NO_FAILURE.to_vec();
+        bytes.resize(self.status_bytes(ctas), 0);
         bytes
+    }
+
+    /// Bytes of the status.
+    pub fn status_bytes(&self, ctas: u32) -> usize {
+        NO_FAILURE.len() + ctas as usize * 8 * SLOT
     }
 
     /// The first failure, if there is one.

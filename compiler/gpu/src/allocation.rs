@@ -1,5 +1,6 @@
 //! Where the segments of a running block's spaces are: shared memory as far as it goes, and else memory of the device.
 
+use crate::dependences::Key;
 use crate::row_pointers;
 use crate::segments::Segments;
 use cranelift_entity::SecondaryMap;
@@ -40,6 +41,8 @@ pub(crate) enum Home {
 pub(crate) struct Homes {
     of: SecondaryMap<SpaceId, Vec<Home>>,
     pub(crate) segments: Segments,
+    /// Where gathers put rows that cannot stay in their tables.
+    pub(crate) displaced: FxHashSet<Key>,
     /// Bytes of shared memory.
     pub(crate) shared: u32,
     /// Bytes of scratch memory for each CTA.
@@ -72,16 +75,16 @@ impl Homes {
             all.extend(segments.of(space).iter().enumerate().map(|(n, s)| (s.hi - s.lo, space, n)));
         }
         all.sort_by_key(|(size, ..)| *size);
-        let mut homes = Homes { of: SecondaryMap::new(), segments, shared: CONTROL, scratch: 0 };
+        let mut homes =
+            Homes { of: SecondaryMap::new(), segments, displaced: FxHashSet::default(), shared: CONTROL, scratch: 0 };
         for space in module.spaces.keys() {
             homes.of[space] = vec![Home::Scratch(0); homes.segments.of(space).len()];
         }
-        let mut displaced = FxHashSet::default();
-        row_pointers::displaced(&module.block.body, &homes.segments, &mut displaced);
+        row_pointers::displaced(&module.block.body, &homes.segments, &mut homes.displaced);
         for (size, space, n) in all {
             let end = u64::from(homes.shared) + size;
             homes.of[space][n] = match u32::try_from(end) {
-                Ok(end) if end <= most && !displaced.contains(&(space, n)) => {
+                Ok(end) if end <= most && !homes.displaced.contains(&Key::Space(space, n as u32)) => {
                     Home::Shared(std::mem::replace(&mut homes.shared, end))
                 }
                 _ => {

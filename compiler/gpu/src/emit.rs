@@ -108,8 +108,6 @@ pub(crate) struct Emit<'a> {
     pub(crate) pending: Touched,
     /// Arrays that the kernel updates atomically: other CTAs may change them at any time.
     pub(crate) broadcast: FxHashSet<Key>,
-    /// Where gathers put rows that cannot stay in their tables.
-    pub(crate) displaced: FxHashSet<Key>,
     /// For the places of each gather: whether all are multiples of the widest access, as a predicate.
     pub(crate) aligned_rows: FxHashMap<(SpaceId, u64), VReg>,
     /// Exponents whose bits are in the low bits of a sum.
@@ -238,7 +236,6 @@ impl<'a> Emit<'a> {
             solo: false,
             pending: Touched::default(),
             broadcast: FxHashSet::default(),
-            displaced: FxHashSet::default(),
             aligned_rows: FxHashMap::default(),
             rounded: rounded_sums(&module.block),
             demands,
@@ -257,12 +254,6 @@ impl<'a> Emit<'a> {
                 && let Base::Tensor(n) = a.addr.base
             {
                 self.broadcast.insert(Key::Tensor(n));
-            }
-            if let Op::Gather(g) = &stmt.op
-                && g.places.is_some()
-            {
-                let key = self.keys().of(&g.d);
-                self.displaced.insert(key);
             }
             crate::control::reads(&stmt.op, &mut |reg| {
                 self.used.insert(reg);
@@ -438,7 +429,7 @@ impl<'a> Emit<'a> {
     }
 
     pub(crate) fn keys(&self) -> Keys<'_> {
-        Keys { segments: &self.homes.segments, broadcast: &self.broadcast, displaced: &self.displaced }
+        Keys { segments: &self.homes.segments, broadcast: &self.broadcast, displaced: &self.homes.displaced }
     }
 
     /// Before something is touched: a barrier, if it must not come before what was touched.

@@ -39,7 +39,7 @@ mod transpose;
 mod unsupported;
 mod vectors;
 
-pub use abi::{Abi, Arguments, extents};
+pub use abi::{Abi, Arguments, NO_FAILURE, extents};
 pub use allocation::MOST_SHARED;
 pub use emit::{Compiled, Options, compile};
 pub use pipeline::GPU_PASSES;

@@ -5,7 +5,7 @@
 //! distance from the table to that. So readers load from the same kind of memory in both cases. Whether all pointers of
 //! a gather are multiples of the widest access is known behind it, in all threads: readers take vectors then.
 
-use crate::dependences::Touched;
+use crate::dependences::{Key, Touched};
 use crate::emit::Emit;
 use crate::gather::Gathered;
 use crate::memory::Index;
@@ -20,12 +20,12 @@ const WARP: u64 = 32;
 const ALL: u64 = 0xffff_ffff;
 
 /// The segments in which gathers put rows that cannot stay in their tables.
-pub(crate) fn displaced(region: &Region, segments: &Segments, out: &mut FxHashSet<(SpaceId, usize)>) {
+pub(crate) fn displaced(region: &Region, segments: &Segments, out: &mut FxHashSet<Key>) {
     for stmt in region {
         if let Op::Gather(g) = &stmt.op
             && let (Some(_), Base::Space(space)) = (&g.places, g.d.base)
         {
-            out.insert((space, segments.find(space, g.d.offset)));
+            out.insert(Key::Space(space, segments.find(space, g.d.offset) as u32));
         }
         stmt.op.regions().for_each(|r| displaced(r, segments, out));
     }
@@ -126,13 +126,11 @@ impl Emit<'_> {
         let first = self.widened_index(g, start);
         let last = self.u64(Arith::Add, first, all.cols);
         let last = self.u64(Arith::Sub, last, Src::Imm(1));
-        let tests = [
-            self.b.setp(Cmp::Eq, Type::U32, differs, Src::Imm(0)),
-            self.b.setp(Cmp::Lt, Type::U64, first, all.total),
-            self.b.setp(Cmp::Lt, Type::U64, last, all.total),
-        ];
-        let stays = tests.into_iter().fold(None, |all, test| Some(self.both(all, test)));
-        let stays = stays.unwrap_or(self.first);
+        let together = self.b.setp(Cmp::Eq, Type::U32, differs, Src::Imm(0));
+        let begins = self.b.setp(Cmp::Lt, Type::U64, first, all.total);
+        let ends = self.b.setp(Cmp::Lt, Type::U64, last, all.total);
+        let stays = self.both(Some(together), begins);
+        let stays = self.both(Some(stays), ends);
         let offset = self.u64(Arith::MulLo, first, Src::Imm(size));
         let pointer = self.variable(LTy::I64, offset.into());
         let done = self.b.label();

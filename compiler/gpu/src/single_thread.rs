@@ -4,6 +4,7 @@
 use crate::control::Flow;
 use crate::dependences::{Key, Keys, Touched};
 use crate::emit::{Emit, whole};
+use crate::ops::pure;
 use crate::unsupported::Refused;
 use ptoc_ir::loops::{LTy, Label, Op, Region, VarId};
 use ptoc_ptx::{Address, Cmp, Space, Src, Type};
@@ -42,17 +43,8 @@ impl Scalars {
             Op::While(w) => self.labels.push(w.label),
             Op::Scope(s) => self.labels.push(s.label),
             Op::Break(label) | Op::Continue(label) | Op::Leave(label) => self.jumps.push(*label),
-            Op::Const { .. }
-            | Op::Unary { .. }
-            | Op::Binary { .. }
-            | Op::Fma { .. }
-            | Op::Compare { .. }
-            | Op::Select { .. }
-            | Op::Cast { .. }
-            | Op::Get { .. }
-            | Op::Set { .. }
-            | Op::Fetch { .. }
-            | Op::If(_) => {}
+            Op::Set { .. } | Op::Fetch { .. } | Op::If(_) => {}
+            op if pure(op) => {}
             _ => return false,
         }
         op.regions().all(|region| self.region(region, keys))

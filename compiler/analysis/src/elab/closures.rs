@@ -77,19 +77,7 @@ impl Elaborator<'_> {
             let v = if windows { self.operand_value(&a.value)? } else { self.expr(&a.value)? };
             values.push((v, a.value.span));
         }
-        self.arguments.push(Vec::new());
-        self.calls.push(None);
-        let module = std::mem::replace(&mut self.module, c.module);
-        let (stages, loops) = (std::mem::replace(&mut self.stages, 1), std::mem::take(&mut self.loops));
-        self.env.push_call(name.clone(), span);
-        let r = self.bind_and_run_closure(c, values, dest);
-        self.env.pop_frame();
-        self.loops = loops;
-        self.stages = stages;
-        self.module = module;
-        self.calls.pop();
-        self.arguments.pop();
-        r
+        self.in_call((name.clone(), span), (c.module, None), Vec::new(), |e| e.bind_and_run_closure(c, values, dest))
     }
 
     fn bind_and_run_closure(

@@ -7,7 +7,7 @@ use crate::value::{RecordVal, TileVal, Val};
 use ptoc_diagnostics::{Diagnostic, Span, codes, suggest};
 use ptoc_ir::tile::{Op, Scope, Ty};
 use ptoc_isa::TileType;
-use ptoc_names::ItemId;
+use ptoc_names::{ItemId, ModuleId};
 use ptoc_syntax::ast::*;
 
 impl Elaborator<'_> {
@@ -66,17 +66,32 @@ impl Elaborator<'_> {
         if values.iter().zip(&f.params).any(|(v, p)| v.is_none() && p.default.is_none()) {
             return self.arity(f, args.len(), span);
         }
+        self.in_call((f.name.name.clone(), span), (id.module, Some(id)), given, |e| {
+            let deduced = e.deduced.len();
+            let r = match e.define_statics(f, statics, &values) {
+                Ok(()) => e.bind_and_run(f, values, dest, span),
+                Err(stopped) => Err(stopped),
+            };
+            e.deduced.truncate(deduced);
+            r
+        })
+    }
+
+    /// Runs the body of a function or a closure: in its module, with a frame of its own, outside of the caller's loops.
+    /// `at` is its name and the call, `of` where it is written.
+    pub(super) fn in_call<T>(
+        &mut self,
+        at: (Name, Span),
+        of: (ModuleId, Option<ItemId>),
+        given: Vec<Argument>,
+        body: impl FnOnce(&mut Self) -> T,
+    ) -> T {
         self.arguments.push(given);
-        self.calls.push(Some(id));
-        let module = std::mem::replace(&mut self.module, id.module);
+        self.calls.push(of.1);
+        let module = std::mem::replace(&mut self.module, of.0);
         let (stages, loops) = (std::mem::replace(&mut self.stages, 1), std::mem::take(&mut self.loops));
-        self.env.push_call(f.name.name.clone(), span);
-        let deduced = self.deduced.len();
-        let r = match self.define_statics(f, statics, &values) {
-            Ok(()) => self.bind_and_run(f, values, dest, span),
-            Err(e) => Err(e),
-        };
-        self.deduced.truncate(deduced);
+        self.env.push_call(at.0, at.1);
+        let r = body(self);
         self.env.pop_frame();
         self.loops = loops;
         self.stages = stages;

@@ -419,10 +419,24 @@ impl Elaborator<'_> {
         let x = self.in_vec(x, at)?;
         let sem = if by_row { Sem::RowReduce(op) } else { Sem::ColReduce(op) };
         let Some(id) = instr_for(sem) else { return self.no_instruction(op.name(), span) };
+        let dtype = x.ty.dtype;
+        self.one_of_each(id, by_row, dtype, x, dest, (span, at))
+    }
+
+    /// One element of each row or column, by an instruction that reads all of it.
+    pub(super) fn one_of_each(
+        &mut self,
+        id: InstrId,
+        by_row: bool,
+        dtype: DType,
+        x: TileVal,
+        dest: Option<TileVal>,
+        (span, at): (Span, Span),
+    ) -> ElabResult<Val> {
         let (r, c) = self.valid_of(&x, at)?;
         let one = self.idx(1);
         let (caps, shape) = if by_row { ((x.rows, 1), (r, one)) } else { ((1, x.cols), (one, c)) };
-        let d = self.result(x.ty.dtype, caps, shape, dest.filter(|d| d.tile != x.tile), span)?;
+        let d = self.result(dtype, caps, shape, dest.filter(|d| d.tile != x.tile), span)?;
         self.apply(id, vec![tile(d, span), tile(x, at)], InstAttrs::default(), span)?;
         Ok(Val::Tile(d))
     }

@@ -129,11 +129,6 @@ impl Elaborator<'_> {
         let x = self.in_vec(x, at)?;
         let sem = if by_row { Sem::RowArg(op) } else { Sem::ColArg(op) };
         let id = instr_for(sem).ok_or(ErrorReported)?;
-        let (r, c) = self.valid_of(&x, at)?;
-        let one = self.idx(1);
-        let (caps, shape) = if by_row { ((x.rows, 1), (r, one)) } else { ((1, x.cols), (one, c)) };
-        let d = self.result(DType::I32, caps, shape, dest.filter(|d| d.tile != x.tile), span)?;
-        self.apply(id, vec![tile(d, span), tile(x, at)], InstAttrs::default(), span)?;
-        Ok(Val::Tile(d))
+        self.one_of_each(id, by_row, DType::I32, x, dest, (span, at))
     }
 }

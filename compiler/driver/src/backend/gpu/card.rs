@@ -6,13 +6,10 @@ use crate::launch::{PlannedLaunch, Used};
 use ptoc_analysis::TensorSource;
 use ptoc_cuda::{Context, Driver, Error, Module};
 use ptoc_diagnostics::{Diagnostic, codes};
-use ptoc_gpu::Arguments;
+use ptoc_gpu::{Arguments, NO_FAILURE};
 use ptoc_tensor::Tensor;
 use std::cell::OnceCell;
 use std::time::Duration;
-
-/// Bytes of the status that say whether a block has failed.
-const STATUS: usize = 8;
 
 /// A kernel in the device's memory, once it was launched.
 #[derive(Default)]
@@ -70,11 +67,10 @@ pub(super) fn run(
         tensors.push(arrays.address(context, place, bytes.len()).map_err(told)? + begin as u64);
         arrays.upload(place, bytes, !filled(argument)).map_err(told)?;
     }
-    let mut status_bytes = abi.status(ctas);
-    let status = arrays.address(context, Place::Status, status_bytes.len()).map_err(told)?;
+    let status = arrays.address(context, Place::Status, abi.status_bytes(ctas)).map_err(told)?;
     arrays.changed(|place| place == Place::Status);
     // CTAs fill their words when they fail, and then they are looked at.
-    arrays.upload(Place::Status, &status_bytes[..STATUS], true).map_err(told)?;
+    arrays.upload(Place::Status, &NO_FAILURE, true).map_err(told)?;
     let scratch_bytes = (abi.scratch * u64::from(ctas)) as usize;
     let scratch = arrays.address(context, Place::Scratch, scratch_bytes).map_err(told)?;
     let arguments = abi.arguments(&Arguments { tensors: &tensors, params, extents, status, scratch });
@@ -101,15 +97,17 @@ pub(super) fn run(
         }
     }
     arrays.written(Place::Status);
-    arrays.download(Place::Status, &mut status_bytes[..STATUS]).map_err(told)?;
-    if status_bytes[..STATUS].iter().any(|byte| *byte != 0xff) {
+    let mut first = NO_FAILURE;
+    arrays.download(Place::Status, &mut first).map_err(told)?;
+    if first != NO_FAILURE {
+        let mut status = abi.status(ctas);
         arrays.written(Place::Status);
-        arrays.download(Place::Status, &mut status_bytes).map_err(told)?;
+        arrays.download(Place::Status, &mut status).map_err(told)?;
+        if let Some(failure) = abi.failure(&status, extents, ctas) {
+            return Err(ready.failure(failure));
+        }
     }
-    match abi.failure(&status_bytes, extents, ctas) {
-        Some(first) => Err(ready.failure(first)),
-        None => Ok(Duration::from_secs_f64(f64::from(time) / 1e3)),
-    }
+    Ok(Duration::from_secs_f64(f64::from(time) / 1e3))
 }
 
 /// Brings tensors back to the host.
