@@ -29,7 +29,7 @@ const STAGES: [BackendStage; 3] = [
     BackendStage { name: "ptx", about: "PTX", plan: false, extension: Some("ptx") },
     BackendStage {
         name: "sass",
-        about: "SASS, the card's own instructions (needs nvdisasm)",
+        about: "SASS, the card's own instructions (needs ptxas and nvdisasm)",
         plan: false,
         extension: None,
     },
