@@ -1,9 +1,13 @@
-//! Lines of at most 120 columns, in every Rust file. (rustfmt leaves comments, strings and macros as they are.)
+//! Sizes of the source: lines of at most 120 columns, in every Rust file (rustfmt leaves comments, strings and macros as
+//! they are), and crates of at most 20,000 lines.
 
 use std::path::{Path, PathBuf};
 
 /// `max_width` of `rustfmt.toml`.
 const WIDTH: usize = 120;
+
+/// Lines of a crate: more is a crate that should be two.
+const CRATE: usize = 20_000;
 
 /// The Rust files below a folder, but for what is built or fetched.
 fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
@@ -35,4 +39,25 @@ fn none_is_longer_than_120_columns() {
         long.extend(lines.filter(|(_, columns)| *columns > WIDTH).map(|(n, c)| format!("{name}:{n}: {c} columns")));
     }
     assert!(long.is_empty(), "wrap these; strings go on behind a `\\`:\n{}", long.join("\n"));
+}
+
+#[test]
+fn no_crate_has_over_20_000_lines() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut large = Vec::new();
+    for folder in ["compiler", "runtime"] {
+        for entry in std::fs::read_dir(root.join(folder)).expect("a folder") {
+            let source = entry.expect("an entry").path().join("src");
+            let mut files = Vec::new();
+            if source.is_dir() {
+                sources(&source, &mut files);
+            }
+            let lines = |f: &PathBuf| std::fs::read_to_string(f).expect("readable").lines().count();
+            let lines: usize = files.iter().map(lines).sum();
+            if lines > CRATE {
+                large.push(format!("{}: {lines} lines", source.display()));
+            }
+        }
+    }
+    assert!(large.is_empty(), "split these:\n{}", large.join("\n"));
 }

@@ -57,8 +57,7 @@ impl Session {
 
     /// Bindings for a kernel: definitions, with those of dimensions as numbers.
     pub fn bindings(&mut self, entry: &EntryPoint<'_>, unit: &CompilationUnit) -> Result<Bindings, Failed> {
-        let mut bindings = Bindings::default();
-        bindings.steps = Some(Rc::clone(&self.evaluation));
+        let mut bindings = Bindings { steps: Some(Rc::clone(&self.evaluation)), ..Bindings::default() };
         let dims = entry.dimensions(unit);
         let mut failed = false;
         for (name, expr) in &self.definitions.values {

@@ -1,0 +1,188 @@
+//! Windows as arguments of launches: which elements of a tensor the kernel gets, and whether two arguments share some.
+
+use super::{ProgramElaborator, TensorSource};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_elab::ElabResult;
+use ptoc_ir::tile::Elem;
+use ptoc_layout::Storage;
+use ptoc_tensor::DType;
+use ptoc_values::View;
+
+/// Elements of a tensor that are looked at one by one, at most.
+const MOST_ELEMENTS: u64 = 1 << 26;
+
+/// What a launch gets for a tensor argument.
+pub(super) struct Passed {
+    /// The tensor.
+    pub source: TensorSource,
+    /// The elements, in C order of the tensor; `None`: all of it.
+    pub window: Option<Storage>,
+    /// Element type.
+    pub dtype: DType,
+    /// The argument.
+    pub at: Span,
+}
+
+impl Passed {
+    /// Whether both have an element in common. `len` is the number of the tensor's elements.
+    pub fn meets(&self, other: &Passed, len: u64) -> bool {
+        if self.source != other.source {
+            return false;
+        }
+        let (Some(a), Some(b)) = (&self.window, &other.window) else { return true };
+        let bounds = |s: &Storage| {
+            let (mut low, mut high) = (u64::MAX, 0);
+            s.runs(|place, count| {
+                low = low.min(place as u64);
+                high = high.max((place + count) as u64);
+            });
+            (low, high)
+        };
+        let (a_bounds, b_bounds) = (bounds(a), bounds(b));
+        if a_bounds.1 <= b_bounds.0 || b_bounds.1 <= a_bounds.0 {
+            return false;
+        }
+        if len > MOST_ELEMENTS {
+            return true;
+        }
+        let mut taken = vec![false; len as usize];
+        a.runs(|place, count| taken[place..place + count].fill(true));
+        let mut meets = false;
+        b.runs(|place, count| meets |= taken[place..place + count].contains(&true));
+        meets
+    }
+}
+
+/// Elements of a tensor that have a value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Written {
+    /// All of them.
+    Whole,
+    /// These.
+    Some(Vec<bool>),
+}
+
+impl Written {
+    /// Adds what a launch writes of a tensor of `len` elements. What is too large to be followed counts as whole.
+    pub fn with(known: Option<&Written>, window: Option<&Storage>, len: u64) -> Written {
+        let (Some(window), true) = (window, len <= MOST_ELEMENTS) else { return Written::Whole };
+        let mut elements = match known {
+            Some(Written::Whole) => return Written::Whole,
+            Some(Written::Some(elements)) => elements.clone(),
+            None => vec![false; len as usize],
+        };
+        window.runs(|place, count| elements[place..place + count].fill(true));
+        if elements.contains(&false) { Written::Some(elements) } else { Written::Whole }
+    }
+
+    /// Whether this element has a value.
+    pub fn has(&self, element: usize) -> bool {
+        match self {
+            Written::Whole => true,
+            Written::Some(elements) => elements.get(element) == Some(&true),
+        }
+    }
+
+    /// What has a value on both of two paths.
+    pub fn both(&self, other: &Written) -> Written {
+        match (self, other) {
+            (Written::Whole, w) | (w, Written::Whole) => w.clone(),
+            (Written::Some(a), Written::Some(b)) => Written::Some(a.iter().zip(b).map(|(a, b)| *a && *b).collect()),
+        }
+    }
+
+    /// Takes away what is no value any more; `None` if nothing is left.
+    pub fn without(known: Option<&Written>, window: Option<&Storage>, len: u64) -> Option<Written> {
+        let known = known?;
+        let window = window?;
+        if len > MOST_ELEMENTS {
+            return Some(known.clone());
+        }
+        let mut elements = match known {
+            Written::Whole => vec![true; len as usize],
+            Written::Some(elements) => elements.clone(),
+        };
+        window.runs(|place, count| elements[place..place + count].fill(false));
+        elements.contains(&true).then_some(Written::Some(elements))
+    }
+
+    /// The first element of a window, or of the whole, that has no value.
+    pub fn lacks(&self, window: Option<&Storage>) -> Option<usize> {
+        let Written::Some(elements) = self else { return None };
+        let Some(window) = window else { return elements.iter().position(|w| !w) };
+        let mut first = None;
+        window.runs(|place, count| {
+            let gap = elements[place..place + count].iter().position(|w| !w);
+            first = first.or(gap.map(|gap| place + gap));
+        });
+        first
+    }
+}
+
+impl ProgramElaborator<'_> {
+    /// The elements of its tensor that a view has, which has `len` of them; `None` for the tensor as it was declared.
+    pub(super) fn passed_window(&mut self, view: &View, len: u64, at: Span) -> ElabResult<Option<Storage>> {
+        if self.elab.is_whole(view) {
+            return Ok(None);
+        }
+        if self.elab.target.is_pim() {
+            let message = "units in memory take whole tensors";
+            let d = Diagnostic::error(codes::UNIT_CANNOT, at, message)
+                .with_label("a window of a tensor")
+                .with_help("declare a tensor of the window's shape, and launch a kernel of the host that copies it");
+            return self.elab.report(d);
+        }
+        if !self.elab.is_row_major(view.tensor) {
+            let message = "a window of a tensor that has a layout of its own is no argument of a launch";
+            let d = Diagnostic::error(codes::LAUNCH_WINDOW, at, message)
+                .with_help("give the program's parameter extents alone: launches lay tensors out as their kernels say");
+            return self.elab.report(d);
+        }
+        let whole = matches!(view.elem, Elem::Whole(d) if d == view.dtype);
+        if !whole || view.quantities.len() != 1 {
+            let what =
+                if whole { "looks elements up in a table, or masks some" } else { "reads bytes as another dtype" };
+            let d = Diagnostic::error(codes::LAUNCH_WINDOW, at, format!("this window {what}"))
+                .with_label("no argument of a launch")
+                .with_note("a launch takes windows whose elements lie at known strides")
+                .with_help("pass the tensor, and take this window in the kernel");
+            return self.elab.report(d);
+        }
+        let mut modes = Vec::new();
+        for m in &view.modes {
+            let mut leaves = Vec::new();
+            for l in m.tree.leaves() {
+                leaves.push((self.known_number(l.extent, at)?, self.known_number(l.by[0], at)?));
+            }
+            let extent = self.known_number(m.extent, at)?;
+            if let [only] = &mut leaves[..] {
+                only.0 = extent;
+            } else if leaves.iter().map(|l| l.0).product::<i128>() != extent {
+                // The last blocks of a mode, of which the tensor has a part.
+                let message = "a mode of several axes that ends inside of one is no argument of a launch";
+                let d = Diagnostic::error(codes::LAUNCH_WINDOW, at, message)
+                    .with_help("pass the tensor, and take this window in the kernel");
+                return self.elab.report(d);
+            }
+            modes.push(leaves);
+        }
+        let offset = self.known_number(view.offset(), at)?;
+        match Storage::of_numbers(&modes, view.swizzle, offset) {
+            Ok(s) if s.len() <= len => Ok(Some(s)),
+            Ok(s) => {
+                let message = format!("this window reaches element {}, and the tensor has {len}", s.len() - 1);
+                self.elab.error(codes::VIEW_OUT_OF_BOUNDS, at, message)
+            }
+            Err(e) => {
+                let d =
+                    Diagnostic::error(codes::LAUNCH_WINDOW, at, format!("this window is no argument of a launch: {e}"))
+                        .with_help("pass the tensor, and take this window in the kernel");
+                self.elab.report(d)
+            }
+        }
+    }
+
+    fn known_number(&mut self, v: ptoc_ir::tile::Value, at: Span) -> ElabResult<i128> {
+        self.elab.static_int(&ptoc_values::Val::Scalar(v), at, "a window that is an argument of a launch")
+    }
+}

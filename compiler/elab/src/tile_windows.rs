@@ -1,0 +1,258 @@
+//! Tiles as windows: what the operations on windows make of a tile, and how parts of tiles are read and written. A part
+//! that is a rectangle is a window of the tile like `t.tile(i, j)`, which instructions take as it is.
+
+use super::copies::CopyEnd;
+use super::{ElabResult, Elaborator, ErrorReported, Valid};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_isa::BinOp;
+use ptoc_layout::{Layout, Tuple};
+use ptoc_syntax::ast::{BinaryOp, Expr};
+use ptoc_values::{TilePartition, TileVal, Val, WindowMap, WindowMode};
+
+impl Elaborator<'_> {
+    /// What the operations on windows work on: a window of a tensor, a tile, a part of one. Fragments and partitions by
+    /// an MMA are layouts to them.
+    pub(crate) fn windowed(&mut self, v: &Val, at: Span) -> ElabResult<Option<CopyEnd>> {
+        Ok(match v {
+            Val::View(view) => Some(CopyEnd::View((**view).clone())),
+            Val::Part(p) if p.window.pattern.is_none() => Some(CopyEnd::Part((**p).clone())),
+            Val::Tile(t) if self.patterns.contains_key(&t.tile) => None,
+            Val::Tile(t) => {
+                let shape = self.valid_of(t, at)?;
+                Some(CopyEnd::Part(self.tile_part(t, shape)))
+            }
+            _ => None,
+        })
+    }
+
+    /// What an operation has made of a window.
+    pub(crate) fn of_window(&mut self, side: &CopyEnd, window: WindowMap, span: Span) -> Val {
+        match side {
+            CopyEnd::View(view) => Val::View(self.with_window(view, window).into()),
+            CopyEnd::Part(p) => self.part_value(TilePartition { tile: p.tile, window }, span),
+        }
+    }
+
+    /// A part of a tile: a window of it if it is a rectangle.
+    pub(crate) fn part_value(&mut self, p: TilePartition, span: Span) -> Val {
+        match self.rectangle(&p, span) {
+            Some(t) => Val::Tile(t),
+            None => Val::Part(p.into()),
+        }
+    }
+
+    /// Rows and columns of the tile in their order, without gaps.
+    fn rectangle(&mut self, p: &TilePartition, span: Span) -> Option<TileVal> {
+        let w = &p.window;
+        if w.pattern.is_some() || w.threads.is_some() || w.quantities.len() != 2 {
+            return None;
+        }
+        let [rows, cols] = &w.modes[..] else { return None };
+        let (r, c) = (rows.cap?, cols.cap?);
+        if !self.steps_along(rows, 0) || !self.steps_along(cols, 1) {
+            return None;
+        }
+        let (valid, starts) = ((rows.extent, cols.extent), (w.starts[0], w.starts[1]));
+        let zero = self.idx(0);
+        let origin = p.tile.origin.unwrap_or((zero, zero));
+        let origin = (self.bin(BinOp::Add, origin.0, starts.0, span), self.bin(BinOp::Add, origin.1, starts.1, span));
+        let (r, c) = (r.min(p.tile.rows), c.min(p.tile.cols));
+        Some(TileVal { origin: Some(origin), rows: r, cols: c, valid: Some(valid), temp: false, ..p.tile })
+    }
+
+    /// Whether an index of the mode is a step along rows (0) or columns (1), and nothing else.
+    fn steps_along(&self, mode: &WindowMode, axis: usize) -> bool {
+        let Some(l) = mode.plain() else { return false };
+        let by = |q: usize| self.const_index(l.by[q]);
+        mode.cap == Some(1) || (by(axis) == Some(1) && by(1 - axis) == Some(0))
+    }
+
+    /// Whether it is the rows and columns of a tile from its first one on.
+    pub(crate) fn in_order(&self, w: &WindowMap) -> bool {
+        let [rows, cols] = &w.modes[..] else { return false };
+        let first = w.starts.iter().all(|s| self.const_index(*s) == Some(0));
+        w.quantities.len() == 2 && first && self.steps_along(rows, 0) && self.steps_along(cols, 1)
+    }
+
+    /// A tile's shape, where its elements are numbered row by row.
+    pub(crate) fn rows_and_columns(&mut self, t: &TileVal) -> Option<Layout> {
+        let shape = match (t.valid, self.valid.get(&t.tile)) {
+            (Some(shape), _) => shape,
+            (None, Some(Valid::Known(r, c))) => (*r, *c),
+            _ => return None,
+        };
+        let part = self.tile_part(t, shape);
+        t.ty.layout.is_none().then(|| self.part_layout(&part))
+    }
+
+    /// A part with the modes of a tile; one mode is a row.
+    fn part_matrix(&mut self, p: &TilePartition, at: Span) -> ElabResult<TilePartition> {
+        let mut out = p.clone();
+        let n = p.window.modes.len();
+        if n > 2 {
+            let d = Diagnostic::error(codes::RANK_MISMATCH, at, format!("a tile has 2 modes, this part has {n}"))
+                .with_help(
+                    "fix the others by index, as in `p[_, _, 0]`, or make one mode of several: `group(p, 0, 2)`",
+                );
+            return self.report(d);
+        }
+        let (zero, one) = (self.idx(0), self.idx(1));
+        while out.window.modes.len() < 2 {
+            let by = vec![zero; out.window.quantities.len()];
+            let row = self.axis(one, Some(1), by);
+            out.window.modes.insert(0, row);
+        }
+        Ok(out)
+    }
+
+    /// `Vec(part)`: its elements as a tile of their own.
+    pub(crate) fn part_to_tile(&mut self, p: &TilePartition, span: Span, at: Span) -> ElabResult<TileVal> {
+        let p = self.part_matrix(p, at)?;
+        let shape = (p.window.modes[0].extent, p.window.modes[1].extent);
+        let mut caps = [0; 2];
+        for (cap, (m, what)) in
+            caps.iter_mut().zip(p.window.modes.iter().zip(["the number of rows", "the number of columns"]))
+        {
+            *cap = match m.cap {
+                Some(c) => c,
+                None => self.static_extent(&Val::Scalar(m.extent), at, what)?,
+            };
+        }
+        let t = self.temp(p.tile.ty.dtype, (caps[0], caps[1]), shape, span)?;
+        let to = CopyEnd::Part(self.tile_part(&t, shape));
+        self.copy_sides(&to, &CopyEnd::Part(p), None, true, span, (at, at))?;
+        Ok(t)
+    }
+
+    /// `part = value;`
+    pub(crate) fn assign_part(
+        &mut self,
+        p: &TilePartition,
+        (target, value): (&Expr, &Expr),
+        span: Span,
+    ) -> ElabResult<()> {
+        self.tile_destination(&p.tile, target)?;
+        let v = self.expr(value)?;
+        self.write_part(p, v, span, (target.span, value.span))
+    }
+
+    /// `part op= value;`: the part is read, and written when all of it is known.
+    pub(crate) fn update_part(
+        &mut self,
+        p: &TilePartition,
+        (target, value): (&Expr, &Expr),
+        op: BinaryOp,
+        span: Span,
+    ) -> ElabResult<()> {
+        self.tile_destination(&p.tile, target)?;
+        let now = self.part_to_tile(p, span, target.span)?;
+        let v = self.expr(value)?;
+        let v = match v {
+            Val::Part(q) => Val::Tile(self.part_to_tile(&q, span, value.span)?),
+            v => v,
+        };
+        let r = self.binary(op, Val::Tile(now), v, Some(now), span, (target.span, value.span))?;
+        self.write_part(p, r, span, (target.span, value.span))
+    }
+
+    fn write_part(&mut self, p: &TilePartition, v: Val, span: Span, at: (Span, Span)) -> ElabResult<()> {
+        let v = match v {
+            Val::Mask(m, false) => Val::Tile(m),
+            v => v,
+        };
+        let (to, from) = match v {
+            Val::Poison => return Err(ErrorReported),
+            Val::Part(q) => {
+                if (q.tile.tile, q.tile.element) == (p.tile.tile, p.tile.element) {
+                    // All of the source is read before any of it is written.
+                    let t = self.part_to_tile(&q, span, at.1)?;
+                    let shape = self.valid_of(&t, at.1)?;
+                    (self.part_matrix(p, at.0)?, self.tile_part(&t, shape))
+                } else {
+                    (p.clone(), (*q).clone())
+                }
+            }
+            Val::Tile(t) => {
+                let shape = self.valid_of(&t, at.1)?;
+                (self.part_matrix(p, at.0)?, self.tile_part(&t, shape))
+            }
+            Val::Scalar(_) | Val::Int(_) | Val::Float(_) => {
+                let now = self.part_matrix(p, at.0)?;
+                let extents = [now.window.modes[0].clone(), now.window.modes[1].clone()];
+                let [r, c] = [&extents[0], &extents[1]];
+                let (Some(rows), Some(cols)) = (r.cap, c.cap) else {
+                    let message = "the extents of the part must be known at compile time";
+                    return self.error(codes::NOT_CONSTANT, at.0, message);
+                };
+                let t = self.temp(p.tile.ty.dtype, (rows, cols), (r.extent, c.extent), span)?;
+                self.expand_scalar(&t, v, at.1, span)?;
+                (now, self.tile_part(&t, (r.extent, c.extent)))
+            }
+            other => {
+                let message = format!("a part of a tile cannot become {}", other.describe());
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, at.1, message).with_label(other.describe());
+                return self.report(match other {
+                    Val::View(_) => d.with_help("`copy(part, window)` loads it"),
+                    _ => d,
+                });
+            }
+        };
+        self.outside_prologue(span)?;
+        self.copy_sides(&CopyEnd::Part(to), &CopyEnd::Part(from), None, false, span, at)
+    }
+
+    /// `p.T` of a part.
+    pub(crate) fn transpose_part(&mut self, p: &TilePartition, span: Span) -> ElabResult<Val> {
+        if p.window.modes.len() != 2 {
+            let message = format!("`.T` needs 2 modes, this part has {}", p.window.modes.len());
+            return self.error(codes::RANK_MISMATCH, span, message);
+        }
+        let mut out = p.clone();
+        out.window.modes.swap(0, 1);
+        out.window.threads = p.window.threads.as_ref().and_then(|p| p.transposed()).map(Into::into);
+        Ok(self.part_value(out, span))
+    }
+
+    /// Rows and columns of all elements of a window of a tile, if they are constants and not too many.
+    pub(crate) fn elements_of(&self, w: &WindowMap) -> Option<Vec<(i64, i64)>> {
+        const MOST: usize = 1 << 16;
+        let starts: Vec<i64> = w.starts.iter().map(|v| self.const_index(*v)).collect::<Option<_>>()?;
+        let mut at = vec![starts];
+        for m in &w.modes {
+            let valid = usize::try_from(self.const_index(m.extent)?).ok()?;
+            let mut steps = vec![vec![0i64; w.quantities.len()]];
+            for l in m.tree.leaves() {
+                // A mode of one axis is as long as it is valid.
+                let n = if matches!(m.tree, Tuple::Leaf(_)) { m.extent } else { l.extent };
+                let n = self.const_index(n)?;
+                let by: Vec<i64> = l.by.iter().map(|v| self.const_index(*v)).collect::<Option<_>>()?;
+                if usize::try_from(n).ok()?.checked_mul(steps.len())? > MOST {
+                    return None;
+                }
+                let next = |i: i64| move |(s, b): (&i64, &i64)| s.checked_add(b.checked_mul(i)?);
+                let all = (0..n).flat_map(|i| {
+                    let by = &by;
+                    steps.iter().map(move |s| s.iter().zip(by).map(next(i)).collect::<Option<Vec<i64>>>())
+                });
+                steps = all.collect::<Option<_>>()?;
+            }
+            steps.truncate(valid);
+            if steps.len().checked_mul(at.len())? > MOST {
+                return None;
+            }
+            let sum =
+                |a: &Vec<i64>, s: &Vec<i64>| a.iter().zip(s).map(|(a, s)| a.checked_add(*s)).collect::<Option<_>>();
+            at = at.iter().flat_map(|a| steps.iter().map(move |s| sum(a, s))).collect::<Option<_>>()?;
+        }
+        let mut out = Vec::new();
+        'points: for p in at {
+            for (q, bound) in w.guards() {
+                if p[q] >= self.const_index(bound)? {
+                    continue 'points;
+                }
+            }
+            out.push((p[0], p[1]));
+        }
+        Some(out)
+    }
+}

@@ -1,0 +1,18 @@
+//! What expressions denote while a kernel is elaborated: values, windows of tensors and tiles, thread partitions, and
+//! the scopes that names are bound in. Data with small methods; what computes with it is the elaborator (`ptoc-elab`).
+
+#![forbid(unsafe_code)]
+
+pub mod debug;
+mod env;
+mod thread_pattern;
+mod value;
+mod window;
+
+pub use env::{Binding, Call, Entered, Env};
+pub use thread_pattern::{Astray, Compared, ThreadPattern};
+pub use value::{
+    BlockRange, ClosureVal, EventSpec, EventVal, RecordVal, Ring, RingSpec, Slots, TileArray, TileBlock, TilePartition,
+    TileSpec, TileVal, TilesDomain, Val,
+};
+pub use window::{Leaf, Pattern, Quantity, TableLookup, View, WindowMap, WindowMode};
