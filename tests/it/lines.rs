@@ -1,5 +1,5 @@
-//! Sizes of the source: lines of at most 120 columns, in every Rust file (rustfmt leaves comments, strings and macros as
-//! they are), and crates of at most 20,000 lines.
+//! Sizes of the source: lines of at most 120 columns, in every Rust file (rustfmt leaves comments, strings and macros
+//! as they are), and crates of at most 20,000 lines.
 
 use std::path::{Path, PathBuf};
 

@@ -10,7 +10,7 @@ use crate::lanes::Lane;
 use crate::reduce;
 use crate::resident::Residents;
 use crate::staged::{self, Tiling};
-use crate::threads::{STAGED_BESIDE, STAGED_RESIDENT, STAGED_THREADS, threads};
+use crate::threads::{STAGED_BESIDE, STAGED_THREADS, resident, resident_narrow, threads};
 use crate::unsupported::{RefusalCode, Refused};
 use crate::vectors::Factors;
 use cranelift_entity::SecondaryMap;
@@ -110,6 +110,10 @@ pub(crate) struct Emit<'a> {
     pub(crate) broadcast: FxHashSet<Key>,
     /// For the places of each gather: whether all are multiples of the widest access, as a predicate.
     pub(crate) aligned_rows: FxHashMap<(SpaceId, u64), VReg>,
+    /// Values that were rounded to 16 bits, by what they were rounded to: a store takes the half as it is.
+    pub(crate) halves: FxHashMap<(VReg, Type), VReg>,
+    /// The halves of f16 that values were loaded as, of which a NaN may be a signalling one.
+    pub(crate) loaded: FxHashMap<VReg, VReg>,
     /// Exponents whose bits are in the low bits of a sum.
     pub(crate) rounded: RoundedSums,
     /// What is wanted of merges.
@@ -173,6 +177,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, Refused> 
         bytes => homes.reserve(u64::from(bytes), options.shared),
     };
     let spans = staged::spans(module, staging.map(|s| s.0));
+    let resident = resident(threads, staging.is_some(), !homes.displaced.is_empty());
     let abi = Abi {
         tensors: module.tensors.len(),
         params,
@@ -187,12 +192,11 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, Refused> 
     emit.staging = staging;
     emit.words = words;
     emit.plan_residents();
+    let narrow = emit.residents.any_narrow();
     emit.intervals = intervals(module, &spans);
     let internal = |e: ptoc_ptx::Error| Refused::new(RefusalCode::Internal, Span::default(), e.to_string());
     let (mut kernel, sites) = emit.kernel(&spans)?;
-    if staging.is_some() && threads == STAGED_THREADS {
-        kernel.resident = Some(STAGED_RESIDENT);
-    }
+    kernel.resident = resident.or(narrow.then(|| resident_narrow(threads, abi.shared)));
     ptoc_ptx::verify(&kernel).map_err(internal)?;
     Ok(Compiled { kernel, abi, sites })
 }
@@ -237,6 +241,8 @@ impl<'a> Emit<'a> {
             pending: Touched::default(),
             broadcast: FxHashSet::default(),
             aligned_rows: FxHashMap::default(),
+            halves: FxHashMap::default(),
+            loaded: FxHashMap::default(),
             rounded: rounded_sums(&module.block),
             demands,
             used: FxHashSet::default(),

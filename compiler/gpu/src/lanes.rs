@@ -235,13 +235,21 @@ impl Emit<'_> {
         if !once {
             self.b.place(head);
         }
+        // Where vectors are at known distances, these are displacements of one address.
+        let distance = match walk.threads {
+            Src::Imm(threads) => Some(threads * walk.width),
+            _ => None,
+        };
         let mut firsts = vec![walk.lane];
-        for _ in 1..vectors {
+        for _ in 1..if distance.is_some() { 1 } else { vectors } {
             let before = firsts[firsts.len() - 1];
             let by = self.times(walk.threads, walk.width);
             firsts.push(self.u64(Arith::Add, before, by));
         }
-        let last = firsts[firsts.len() - 1];
+        let last = match distance {
+            Some(distance) if vectors > 1 => self.u64(Arith::Add, walk.lane, Src::Imm((vectors - 1) * distance)),
+            _ => firsts[firsts.len() - 1],
+        };
         let over = match walk.width {
             1 => self.b.setp(Cmp::Ge, Type::S64, last, walk.count),
             width => {
@@ -250,8 +258,11 @@ impl Emit<'_> {
             }
         };
         self.b.bra_if(over, true, exit);
-        let firsts: Vec<Index> = firsts.into_iter().map(|lane| (self.low(lane), lane)).collect();
-        self.body(walk, &firsts, walk.width, together);
+        let mut all: Vec<(Index, u64)> = firsts.into_iter().map(|lane| ((self.low(lane), lane), 0)).collect();
+        if let Some(distance) = distance {
+            all = (0..vectors).map(|n| (all[0].0, n * distance)).collect();
+        }
+        self.body(walk, &all, walk.width, together);
         if !once {
             let by = self.times(walk.threads, step);
             self.advance(walk.lane, Type::U64, by);
@@ -273,7 +284,7 @@ impl Emit<'_> {
             let over = self.b.setp(Cmp::Ge, Type::S64, lane, end);
             self.b.bra_if(over, true, exit);
             let first = (self.low(lane), lane);
-            self.body(walk, &[first], 1, false);
+            self.body(walk, &[(first, 0)], 1, false);
             self.advance(lane, Type::U64, Src::Imm(1));
             self.b.bra(head);
         } else {
@@ -297,11 +308,12 @@ impl Emit<'_> {
         }
     }
 
-    /// The body for vectors of lanes.
-    fn body(&mut self, walk: &Walk<'_>, firsts: &[Index], width: u64, together: bool) {
+    /// The body for vectors of lanes, which begin so many behind a first one.
+    fn body(&mut self, walk: &Walk<'_>, vectors: &[(Index, u64)], width: u64, together: bool) {
         let mut all = Vec::new();
         for row in 0..walk.rows.len() {
-            all.extend(firsts.iter().flat_map(|first| (0..width).map(move |plus| Lane { first: *first, plus, row })));
+            let lanes = |&(first, by): &(Index, u64)| (0..width).map(move |n| Lane { first, plus: by + n, row });
+            all.extend(vectors.iter().flat_map(lanes));
         }
         self.some(walk, &all, together && width > 1);
     }
@@ -373,7 +385,7 @@ impl Emit<'_> {
                 self.take(own, &read);
                 if let (Op::Join { value, .. }, Some(partials)) = (&stmt.op, partials) {
                     let value = self.src(*value);
-                    self.join(partials, lane.plus, value);
+                    self.join(partials, lane.plus % walk.width, value);
                     continue;
                 }
                 self.lane_statement(&stmt.op);
@@ -553,7 +565,7 @@ pub(crate) fn at_a_time(lanes: &Lanes, width: u64) -> u64 {
     };
     match width {
         // Elements of one partial are added one after the other: their loads wait for nothing.
-        1 if lanes.body.len() <= 3 && lanes.body.iter().any(|s| matches!(s.op, Op::Join { .. })) => 16,
+        1 if lanes.body.len() <= 3 && lanes.body.iter().any(|s| matches!(s.op, Op::Join { .. })) => 32,
         1 => lanes_at_a_time.min(4),
         width => (lanes_at_a_time / width).clamp(1, 4),
     }

@@ -136,13 +136,23 @@ impl Emit<'_> {
             MemTy::I64 => self.b.ld(space, Type::B64, at),
             MemTy::F16 => {
                 let half = self.b.ld(space, Type::B16, at);
-                self.b.cvt(Type::F32, Type::F16, Round::None, half)
+                let value = self.b.cvt(Type::F32, Type::F16, Round::None, half);
+                self.loaded.insert(value, half);
+                value
             }
             MemTy::BF16 => {
                 let half = self.b.ld(space, Type::B16, at);
                 self.bf16(half)
             }
             MemTy::F32 => self.b.ld(space, Type::F32, at),
+        }
+    }
+
+    /// A value as a float of 16 bits.
+    pub(crate) fn half(&mut self, ty: Type, value: VReg) -> VReg {
+        match self.halves.get(&(value, ty)) {
+            Some(half) => *half,
+            None => self.b.cvt(ty, Type::F32, Round::Rn, value),
         }
     }
 
@@ -154,8 +164,8 @@ impl Emit<'_> {
             MemTy::I16 | MemTy::U16 => (value, Type::U16),
             MemTy::I32 => (value, Type::B32),
             MemTy::I64 => (value, Type::B64),
-            MemTy::F16 => (self.b.cvt(Type::F16, Type::F32, Round::Rn, value), Type::B16),
-            MemTy::BF16 => (self.b.cvt(Type::BF16, Type::F32, Round::Rn, value), Type::B16),
+            MemTy::F16 => (self.half(Type::F16, value), Type::B16),
+            MemTy::BF16 => (self.half(Type::BF16, value), Type::B16),
             MemTy::F32 => (value, Type::F32),
         };
         let before = std::mem::replace(&mut self.b.guard, guard);

@@ -103,11 +103,15 @@ impl Emit<'_> {
             UnOp::Rint => float(self, Round::Rni),
             UnOp::RoundF16 => {
                 let half = self.b.cvt(Type::F16, Type::F32, Round::Rn, a);
-                self.b.cvt(Type::F32, Type::F16, Round::None, half)
+                let value = self.b.cvt(Type::F32, Type::F16, Round::None, half);
+                self.halves.insert((value, Type::F16), half);
+                value
             }
             UnOp::RoundBf16 => {
                 let half = self.b.cvt(Type::BF16, Type::F32, Round::Rn, a);
-                self.bf16(half)
+                let value = self.bf16(half);
+                self.halves.insert((value, Type::BF16), half);
+                value
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::dependences::{Key, of, of_region};
 use crate::emit::{Emit, Val, whole};
 use crate::lanes::{Lane, Row, Walk, at_a_time, neighbours};
 use crate::vectors::{Aligned, made_in, width};
-use ptoc_ir::loops::{Addr, Base, For, LTy, Lanes, MemTy, Op, Reduce, Reg, Region, SharedInfo, SpaceId, Stmt};
+use ptoc_ir::loops::{Addr, Base, For, LTy, Lanes, MemTy, Op, Reduce, Reg, Region, SharedInfo, SpaceId, Stmt, UnOp};
 use ptoc_ptx::{Arith, Class, Round, Src, Type, VReg};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
@@ -17,11 +17,28 @@ use std::borrow::Cow;
 /// Elements that a thread keeps of all tiles: half of the registers that it may have without crowding others out.
 const MOST: u64 = 64;
 
+/// Elements of a thread up to which a row stays in registers that memory has, too. Of more, reading it again costs less
+/// than the CTAs that do not fit.
+const RELOADED: u64 = 16;
+
 /// A tile of one row: its space, and where in it the row begins. Elements have 32 bits and lie side by side.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct RowTile {
     space: SpaceId,
     offset: i64,
+}
+
+/// A row as one statement leaves it.
+#[derive(Clone, Debug)]
+struct Generation {
+    /// The float of 16 bits that its elements of f32 are: two of them need one register.
+    narrow: Option<MemTy>,
+    /// Something reads it from memory.
+    spilled: bool,
+    /// Threads keep it in registers.
+    kept: bool,
+    /// Those registers, bits. Empty before it is written.
+    regs: Vec<VReg>,
 }
 
 /// The tiles that are kept.
@@ -31,12 +48,21 @@ pub(crate) struct Residents {
     count: i64,
     width: u64,
     each: u64,
-    /// The registers of a tile: bits. Empty before it is written.
-    tiles: FxHashMap<RowTile, Vec<VReg>>,
+    tiles: FxHashSet<RowTile>,
+    generations: Vec<Generation>,
     /// The lanes that work on them, by their register of the lane's number.
     members: FxHashSet<Reg>,
-    /// Those of them whose stores memory needs.
-    spilled: FxHashSet<(Reg, RowTile)>,
+    /// The generation that lanes make of a tile.
+    made: FxHashMap<(Reg, RowTile), usize>,
+    /// The generation that a tile has where code is emitted.
+    current: FxHashMap<RowTile, usize>,
+}
+
+impl Residents {
+    /// Whether rows of 16 bits are among them.
+    pub(crate) fn any_narrow(&self) -> bool {
+        self.generations.iter().any(|row| row.narrow.is_some())
+    }
 }
 
 /// A statement of the block, whose order is the program's.
@@ -122,14 +148,14 @@ impl Emit<'_> {
                 let (Op::Load { addr, ty, .. } | Op::Store { addr, ty, .. }) = &stmt.op else { continue };
                 let Some(tile) = self.row_tile(lanes, addr, *ty) else { continue };
                 let room = (plan.tiles.len() as u64 + 1) * each <= MOST;
-                if room && !plan.tiles.contains_key(&tile) && self.keeps(&plan, tile, &steps) {
-                    plan.tiles.insert(tile, Vec::new());
+                if room && !plan.tiles.contains(&tile) && self.keeps(&plan, tile, &steps) {
+                    plan.tiles.insert(tile);
                 }
             }
         }
-        let tiles: Vec<RowTile> = plan.tiles.keys().copied().collect();
+        let tiles: Vec<RowTile> = plan.tiles.iter().copied().collect();
         for tile in tiles {
-            self.spills(&mut plan, tile, &steps);
+            self.generations(&mut plan, tile, &steps);
         }
         if !plan.tiles.is_empty() {
             self.residents = plan;
@@ -189,18 +215,45 @@ impl Emit<'_> {
         written_first && all.iter().any(|u| u.registers) && !all.iter().any(|u| u.spoils)
     }
 
-    /// Notes the stores of a tile that something reads from memory before the next ones.
-    fn spills(&self, plan: &mut Residents, tile: RowTile, steps: &[Step<'_>]) {
-        let mut needed = false;
-        for step in steps.iter().rev() {
+    /// The float of 16 bits that all elements of a tile are which these lanes store.
+    fn narrow(&self, lanes: &Lanes, tile: RowTile) -> Option<MemTy> {
+        let stores = lanes.body.iter().filter_map(|s| match &s.op {
+            Op::Store { addr, ty, value } if self.row_tile(lanes, addr, *ty) == Some(tile) => Some(*value),
+            _ => None,
+        });
+        let half = |value| {
+            lanes.body.iter().find_map(|s| match &s.op {
+                Op::Load { dst, ty: ty @ (MemTy::F16 | MemTy::BF16), .. } if *dst == value => Some(*ty),
+                Op::Unary { dst, op: UnOp::RoundF16, .. } if *dst == value => Some(MemTy::F16),
+                Op::Unary { dst, op: UnOp::RoundBf16, .. } if *dst == value => Some(MemTy::BF16),
+                _ => None,
+            })
+        };
+        let mut halves = stores.map(half);
+        let first = halves.next()??;
+        halves.all(|other| other == Some(first)).then_some(first)
+    }
+
+    /// What each statement that writes a tile makes of it, and what is read of that.
+    fn generations(&self, plan: &mut Residents, tile: RowTile, steps: &[Step<'_>]) {
+        let mut current: Option<usize> = None;
+        for step in steps {
             let uses = self.uses(plan, tile, step);
-            if let (Step::Lanes(lanes), true) = (step, uses.writes) {
-                if needed {
-                    plan.spilled.insert((lanes.lane, tile));
-                }
-                needed = false;
+            if let Some(read) = current.map(|n| &mut plan.generations[n]) {
+                read.spilled |= uses.memory;
+                // What is joined from registers has to be there.
+                read.kept |= uses.registers && matches!(step, Step::Reduce(_));
             }
-            needed |= uses.memory;
+            if let (Step::Lanes(lanes), true) = (step, uses.writes) {
+                let narrow = self.narrow(lanes, tile).filter(|_| plan.width.is_multiple_of(2));
+                let kept = narrow.is_some() || plan.each <= RELOADED;
+                current = Some(plan.generations.len());
+                plan.made.insert((lanes.lane, tile), plan.generations.len());
+                plan.generations.push(Generation { narrow, spilled: false, kept, regs: Vec::new() });
+            }
+        }
+        for made in plan.made.iter().filter(|((_, of), _)| *of == tile).map(|(_, n)| *n) {
+            plan.generations[made].kept |= !plan.generations[made].spilled;
         }
     }
 
@@ -221,8 +274,11 @@ impl Emit<'_> {
     /// What a reduction joins, where it is in registers.
     pub(crate) fn resident_row(&mut self, r: &Reduce) -> Option<Vec<VReg>> {
         let tile = self.reduces_resident(r, self.residents.count)?;
-        let bits = self.residents.tiles.get(&tile).filter(|regs| !regs.is_empty())?.clone();
-        Some(bits.into_iter().map(|reg| self.of_bits(r.ty, reg)).collect())
+        let row = self.residents.generations.get(*self.residents.current.get(&tile)?)?.clone();
+        Some(match row.narrow {
+            Some(ty) => row.regs.iter().flat_map(|word| [0, 16].map(|at| self.unpacked(ty, *word, at))).collect(),
+            None => row.regs.iter().map(|reg| self.of_bits(r.ty, *reg)).collect(),
+        })
     }
 
     /// Whether these lanes work on rows in registers.
@@ -242,22 +298,24 @@ impl Emit<'_> {
                 }
                 for stmt in &lanes.body {
                     match &stmt.op {
-                        Op::Load { addr, ty, .. } if self.kept(lanes, addr, *ty).is_some() => {
-                            reads.push(self.keys().of(addr));
+                        Op::Load { addr, .. } => {
+                            let row = self.generation(lanes, &stmt.op);
+                            reads.extend(
+                                row.filter(|n| self.residents.generations[*n].kept).map(|_| self.keys().of(addr)),
+                            );
                         }
-                        Op::Store { addr, ty, .. } => match self.kept(lanes, addr, *ty) {
-                            Some(tile) if !self.residents.spilled.contains(&(lanes.lane, tile)) => {
-                                writes.push(self.keys().of(addr));
-                            }
-                            _ => {}
-                        },
+                        Op::Store { addr, .. } => {
+                            let row = self.generation(lanes, &stmt.op);
+                            let only = row.filter(|n| !self.residents.generations[*n].spilled);
+                            writes.extend(only.map(|_| self.keys().of(addr)));
+                        }
                         _ => {}
                     }
                 }
             }
             Op::Reduce(r) => {
                 let tile = self.reduces_resident(r, self.residents.count);
-                if tile.is_some_and(|tile| self.residents.tiles.contains_key(&tile)) {
+                if tile.is_some_and(|tile| self.residents.tiles.contains(&tile)) {
                     reads.push(self.keys().of(&r.a));
                 }
             }
@@ -266,8 +324,20 @@ impl Emit<'_> {
         (reads, writes)
     }
 
-    fn kept(&self, lanes: &Lanes, addr: &Addr, ty: MemTy) -> Option<RowTile> {
-        self.row_tile(lanes, addr, ty).filter(|tile| self.residents.tiles.contains_key(tile))
+    /// The generation of a row that a statement of lanes reads or makes.
+    fn generation(&self, lanes: &Lanes, op: &Op) -> Option<usize> {
+        let (addr, ty) = match op {
+            Op::Load { addr, ty, .. } | Op::Store { addr, ty, .. } => (addr, *ty),
+            _ => return None,
+        };
+        let tile = self.row_tile(lanes, addr, ty).filter(|tile| self.residents.tiles.contains(tile))?;
+        let stores =
+            |s: &Stmt| matches!(&s.op, Op::Store { addr, ty, .. } if self.row_tile(lanes, addr, *ty) == Some(tile));
+        let made = matches!(op, Op::Store { .. }) || lanes.body.iter().take_while(|s| s.op != *op).any(stores);
+        match made {
+            true => self.residents.made.get(&(lanes.lane, tile)).copied(),
+            false => self.residents.current.get(&tile).copied(),
+        }
     }
 
     /// Lanes that work on rows in registers; false if these do not.
@@ -276,13 +346,13 @@ impl Emit<'_> {
             return false;
         }
         let (width, each, threads) = (self.residents.width, self.residents.each, u64::from(self.threads));
-        for stmt in &lanes.body {
-            if let Op::Store { addr, ty, .. } = &stmt.op
-                && let Some(tile) = self.kept(lanes, addr, *ty)
-                && self.residents.tiles[&tile].is_empty()
+        for stmt in lanes.body.iter().filter(|s| matches!(s.op, Op::Store { .. })) {
+            if let Some(row) = self.generation(lanes, &stmt.op).map(|n| &mut self.residents.generations[n])
+                && row.kept
+                && row.regs.is_empty()
             {
-                let regs = (0..each).map(|_| self.b.reg(Class::B32)).collect();
-                self.residents.tiles.insert(tile, regs);
+                let words = if row.narrow.is_some() { each / 2 } else { each };
+                row.regs = (0..words).map(|_| self.b.reg(Class::B32)).collect();
             }
         }
         let tid = self.b.cvt(Type::U64, Type::U32, Round::None, self.tid);
@@ -322,6 +392,9 @@ impl Emit<'_> {
                 self.b.place(done);
             }
         }
+        let made = self.residents.made.iter().filter(|((lane, _), _)| *lane == lanes.lane);
+        let made: Vec<(RowTile, usize)> = made.map(|((_, tile), n)| (*tile, *n)).collect();
+        self.residents.current.extend(made);
         true
     }
 
@@ -333,12 +406,20 @@ impl Emit<'_> {
         own: &mut [FxHashMap<Reg, Val>],
         all: &[Lane],
     ) -> bool {
-        let (Op::Load { addr, ty, .. } | Op::Store { addr, ty, .. }) = op else { return false };
-        let Some(tile) = self.kept(lanes, addr, *ty) else { return false };
-        let regs = self.residents.tiles[&tile].clone();
+        let (Op::Load { ty, .. } | Op::Store { ty, .. }) = op else { return false };
+        let Some(row) = self.generation(lanes, op).map(|n| &self.residents.generations[n]).filter(|row| row.kept)
+        else {
+            return false;
+        };
+        let (regs, narrow, spilled) = (row.regs.clone(), row.narrow, row.spilled);
         let span = u64::from(self.threads) * self.residents.width;
+        let mut low = None;
         for (own, lane) in own.iter_mut().zip(all) {
             let n = lane.plus / span * self.residents.width + lane.plus % span;
+            if let Some(narrow) = narrow {
+                self.narrow_access(op, narrow, own, (regs[n as usize / 2], n % 2), &mut low);
+                continue;
+            }
             let reg = regs[n as usize];
             match op {
                 Op::Store { value, .. } => {
@@ -348,15 +429,46 @@ impl Emit<'_> {
                     self.b.set(reg, Type::B32, bits);
                 }
                 Op::Load { dst, .. } => {
-                    // What is stored to the tile later on is another value.
                     let value = self.of_bits(*ty, reg);
-                    let value = self.variable(ty.reg(), value.into());
                     own.insert(*dst, Val::Reg(value));
                 }
                 _ => {}
             }
         }
-        matches!(op, Op::Load { .. }) || !self.residents.spilled.contains(&(lanes.lane, tile))
+        matches!(op, Op::Load { .. }) || !spilled
+    }
+
+    /// One element of a tile of 16 bits, the low or the high half of a word. A word is written with its high half.
+    fn narrow_access(
+        &mut self,
+        op: &Op,
+        ty: MemTy,
+        own: &mut FxHashMap<Reg, Val>,
+        (word, n): (VReg, u64),
+        low: &mut Option<VReg>,
+    ) {
+        match op {
+            Op::Store { value, .. } => {
+                self.take(own, &[*value]);
+                let value = self.reg(*value);
+                let half = match self.loaded.get(&value) {
+                    Some(half) => *half,
+                    None => self.half(if ty == MemTy::F16 { Type::F16 } else { Type::BF16 }, value),
+                };
+                match low.take() {
+                    Some(low) => {
+                        let both = self.b.pack(low, half);
+                        self.b.set(word, Type::B32, both);
+                    }
+                    None => *low = Some(half),
+                }
+            }
+            Op::Load { dst, .. } => {
+                let value = self.unpacked(ty, word, 16 * n);
+                own.insert(*dst, Val::Reg(value));
+            }
+            _ => {}
+        }
     }
 
     fn of_bits(&mut self, ty: MemTy, bits: VReg) -> VReg {

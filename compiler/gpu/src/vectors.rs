@@ -28,17 +28,22 @@ pub(crate) enum Aligned {
 }
 
 /// The lanes of a vector: as many as fill the widest access of the narrowest elements, 8 at most; 1 where neighbouring
-/// lanes have elements that are no neighbours.
+/// lanes have elements that are no neighbours. In a tile, of its own elements: of vectors that lie apart, as the halves
+/// of longer ones do, two meet in each bank of shared memory.
 pub(crate) fn width(lanes: &Lanes) -> u64 {
     if lanes.body.len() > LONGEST {
         return 1;
     }
     let mut narrowest = u64::MAX;
+    let mut of_tiles = 1;
     for stmt in &lanes.body {
         if let Op::Load { ty, addr, .. } | Op::Store { ty, addr, .. } = &stmt.op {
             let same = addr.stride == Stride::Const(0) && addr.gather.is_none_or(|g| !made_in(lanes, g));
             if beside(lanes, addr, *ty) && (addr.gather.is_none() || matches!(stmt.op, Op::Load { .. })) {
                 narrowest = narrowest.min(u64::from(ty.size()));
+                if matches!(addr.base, Base::Space(_)) {
+                    of_tiles = of_tiles.max(u64::from(ty.size()));
+                }
             } else if !same || matches!(stmt.op, Op::Store { .. }) {
                 return 1;
             }
@@ -47,8 +52,8 @@ pub(crate) fn width(lanes: &Lanes) -> u64 {
     match narrowest {
         u64::MAX => 1,
         // Registers of long bodies are the limit, not memory.
-        size if lanes.body.len() > 24 => (WIDEST / size).min(4),
-        size => (WIDEST / size).min(8),
+        size if lanes.body.len() > 24 => (WIDEST / size.max(of_tiles)).min(4),
+        size => (WIDEST / size.max(of_tiles)).min(8),
     }
 }
 
@@ -261,7 +266,9 @@ impl Emit<'_> {
                 match ty {
                     MemTy::F16 => {
                         let half = self.b.cvt(Type::U16, Type::U32, Round::None, moved);
-                        self.b.cvt(Type::F32, Type::F16, Round::None, half)
+                        let value = self.b.cvt(Type::F32, Type::F16, Round::None, half);
+                        self.loaded.insert(value, half);
+                        value
                     }
                     _ => {
                         let mask = Src::Imm((1 << bits) - 1);
@@ -298,6 +305,11 @@ impl Emit<'_> {
 
     /// A word of narrow elements.
     fn packed(&mut self, ty: MemTy, values: &[VReg]) -> VReg {
+        if let (MemTy::F16 | MemTy::BF16, &[low, high]) = (ty, values) {
+            let to = if ty == MemTy::F16 { Type::F16 } else { Type::BF16 };
+            let [low, high] = [low, high].map(|value| self.half(to, value));
+            return self.b.pack(low, high);
+        }
         let bits = 8 * u64::from(ty.size());
         let mut word: Option<VReg> = None;
         for (n, value) in values.iter().enumerate() {
@@ -305,7 +317,7 @@ impl Emit<'_> {
                 MemTy::Bool => self.b.selp(Type::B32, Src::Imm(1), Src::Imm(0), *value),
                 MemTy::F16 | MemTy::BF16 => {
                     let to = if ty == MemTy::F16 { Type::F16 } else { Type::BF16 };
-                    let half = self.b.cvt(to, Type::F32, Round::Rn, *value);
+                    let half = self.half(to, *value);
                     self.b.cvt(Type::U32, Type::U16, Round::None, half)
                 }
                 // What is shifted to the top needs no mask.

@@ -25,6 +25,8 @@ pub(super) struct FunctionBuilder {
     lanes: Option<FxHashMap<(LTy, u64), Reg>>,
     known: SecondaryMap<Reg, Option<i64>>,
     terms: Terms,
+    /// Registers whose values are rounded already, and how: a second rounding is the identity.
+    rounded: FxHashMap<Reg, UnOp>,
     /// The source of what is emitted now.
     pub(super) span: Span,
 }
@@ -48,6 +50,7 @@ impl FunctionBuilder {
             lanes: None,
             known: SecondaryMap::new(),
             terms: Terms::default(),
+            rounded: FxHashMap::default(),
             span,
         }
     }
@@ -145,8 +148,15 @@ impl FunctionBuilder {
     // ---- arithmetic ----------------------------------------------------------------------------------------------
 
     pub(super) fn un(&mut self, op: UnOp, a: Reg) -> Reg {
+        let rounds = matches!(op, UnOp::RoundF16 | UnOp::RoundBf16);
+        if rounds && self.rounded.get(&a) == Some(&op) {
+            return a;
+        }
         let dst = self.reg(self.ty(a));
         self.emit(Op::Unary { dst, op, a });
+        if rounds {
+            self.rounded.insert(dst, op);
+        }
         dst
     }
 
@@ -237,6 +247,11 @@ impl FunctionBuilder {
         }
         let dst = self.reg(ty.reg());
         self.emit(Op::Load { dst, ty, addr });
+        match ty {
+            MemTy::F16 => drop(self.rounded.insert(dst, UnOp::RoundF16)),
+            MemTy::BF16 => drop(self.rounded.insert(dst, UnOp::RoundBf16)),
+            _ => {}
+        }
         dst
     }
 

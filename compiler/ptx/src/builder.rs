@@ -99,6 +99,11 @@ impl Builder {
         self.value(class, Op::Bits(ty), &[src.into()])
     }
 
+    /// Two halves in a word.
+    pub fn pack(&mut self, low: VReg, high: VReg) -> VReg {
+        self.value(Class::B32, Op::Pack, &[low.into(), high.into()])
+    }
+
     /// A comparison.
     pub fn setp(&mut self, cmp: Cmp, ty: Type, a: impl Into<Src>, b: impl Into<Src>) -> VReg {
         self.value(Class::Pred, Op::Setp(cmp, ty), &[a.into(), b.into()])

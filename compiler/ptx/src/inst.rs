@@ -166,6 +166,8 @@ pub enum Op {
     Mov(Type),
     /// The same bits in a register of another class.
     Bits(Type),
+    /// Two halves as a word, the low one first.
+    Pack,
     /// A comparison.
     Setp(Cmp, Type),
     /// `c ? a : b`
@@ -331,6 +333,10 @@ impl Op {
                 let width = OperandClass::Width(8 * ty.size());
                 let known = matches!(ty, Type::B32 | Type::B64);
                 known.then(|| form(format!("mov.{ty}"), &[width], &[width], ty))?
+            }
+            Op::Pack => {
+                let half = OperandClass::Reg(Class::B16);
+                form("mov.b32".into(), &[OperandClass::Reg(Class::B32)], &[half, half], Type::B16)
             }
             Op::Setp(cmp, ty) => {
                 let float = matches!(ty, Type::F32 | Type::F64);

@@ -106,6 +106,10 @@ impl Text<'_> {
                 let pred = self.src(inst.srcs.first(), ty);
                 inst.dsts.iter().map(|r| self.reg(*r)).chain([n.to_string(), pred]).collect()
             }
+            Op::Pack => {
+                let halves: Vec<String> = inst.srcs.iter().map(|s| self.src(Some(s), ty)).collect();
+                inst.dsts.iter().map(|r| self.reg(*r)).chain([braces(&halves)]).collect()
+            }
             // A count or a lane is u32 whatever is shifted; a third operand may be wide.
             _ => {
                 let dsts = inst.dsts.iter().map(|r| self.reg(*r));

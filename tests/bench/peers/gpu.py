@@ -81,7 +81,7 @@ def works():
     yield Work("NHWC to NCHW f32 32x64x224x224", "relayout", "channels_first", "N=32 C=64 H=224 W=224",
                8 * 32 * 64 * 224 * 224, lambda: (rand(32, 224, 224, 64),),
                eager=lambda x: x.permute(0, 3, 1, 2).contiguous())
-    yield Work("gather of 262144 rows of 256 f32", "gather", "gather", "R=65536 C=256 P=262144 BC=256", 8 << 26,
+    yield Work("gather of 262144 rows of 256 f32", "gather", "gather", "R=65536 C=256 P=262144 BP=32 BC=256", 8 << 26,
                lambda: (rand(65536, 256), indices(262144, 65536)),
                compiled=lambda t, i: t[i], eager=lambda t, i: torch.index_select(t, 0, i))
     last = torch.channels_last

@@ -45,6 +45,10 @@ impl World<'_> {
             }
             Op::Mov(ty) => out = value(0).map(|x| narrow(ty, x)),
             Op::Bits(_) | Op::CvtaTo(_) => out = value(0),
+            Op::Pack => {
+                let (a, b) = (value(0), value(1));
+                (0..32).for_each(|l| out[l] = narrow(Type::B16, a[l]) | narrow(Type::B16, b[l]) << 16);
+            }
             Op::Setp(cmp, ty) => {
                 let (a, b) = (value(0), value(1));
                 each(mask).for_each(|l| out[l] = u64::from(arith::compare(cmp, ty, a[l], b[l])));
