@@ -50,6 +50,13 @@ pub(crate) struct Walk<'l> {
     pub(crate) resident: bool,
 }
 
+impl Walk<'_> {
+    /// Whether no lanes are left behind the last whole vector.
+    fn is_whole(&self) -> bool {
+        matches!(self.count, Src::Imm(n) if ((n as i64).max(0) as u64).is_multiple_of(self.width)) || self.width == 1
+    }
+}
+
 /// How lanes are spread over threads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sharing {
@@ -221,8 +228,7 @@ impl Emit<'_> {
         if at_a_time == 1 || left_by(at_a_time) {
             self.turns(walk, 1, together);
         }
-        let whole = matches!(walk.count, Src::Imm(n) if ((n as i64).max(0) as u64).is_multiple_of(width));
-        if width > 1 && !whole {
+        if !walk.is_whole() {
             self.rest(walk);
         }
     }
@@ -263,9 +269,12 @@ impl Emit<'_> {
             all = (0..vectors).map(|n| (all[0].0, n * distance)).collect();
         }
         self.body(walk, &all, walk.width, together);
-        if !once {
+        // The lanes behind the last whole vector are none of those that are done.
+        if !once || !walk.is_whole() {
             let by = self.times(walk.threads, step);
             self.advance(walk.lane, Type::U64, by);
+        }
+        if !once {
             self.b.bra(head);
         }
         self.b.place(exit);
