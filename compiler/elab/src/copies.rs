@@ -165,13 +165,13 @@ impl Elaborator<'_> {
     /// A tile as a window: its fragment's layout if it has one, else rows and columns.
     pub(crate) fn tile_part(&mut self, t: &TileVal, shape: (Value, Value)) -> TilePartition {
         if let Some(window) = self.patterns.get(&t.tile) {
-            return TilePartition { tile: *t, window: window.clone() };
+            return TilePartition { tile: *t, window: window.clone(), within: None };
         }
         let (zero, one) = (self.idx(0), self.idx(1));
         let modes =
             vec![self.axis(shape.0, Some(t.rows), vec![one, zero]), self.axis(shape.1, Some(t.cols), vec![zero, one])];
         let window = WindowMap::new(vec![Quantity::Row, Quantity::Col], vec![zero, zero], modes);
-        TilePartition { tile: *t, window }
+        TilePartition { tile: *t, window, within: Some(shape) }
     }
 
     /// Partitions of one copy must be partitions by one pattern.
@@ -233,6 +233,9 @@ impl Elaborator<'_> {
             .with_secondary(at.0, modes(&d));
             return self.report(e);
         }
+        if let CopyEnd::Part(p) = dst {
+            self.named_once(p, at.0)?;
+        }
         let mut axes = Vec::new();
         let mut prefixes: Vec<(std::ops::Range<usize>, Value)> = Vec::new();
         for k in 0..d.modes.len() {
@@ -282,7 +285,10 @@ impl Elaborator<'_> {
     fn of_side(&self, side: &CopyEnd) -> String {
         match side {
             CopyEnd::View(v) => format!(" of `{}`", self.b.kernel().tensors[v.tensor].name),
-            CopyEnd::Part(p) => self.of_tile(&p.tile),
+            CopyEnd::Part(p) => match self.of_tile(&p.tile) {
+                of if of.is_empty() || p.window.pattern.is_some() || self.in_order(&p.window) => of,
+                of => format!(" of this part{of}"),
+            },
         }
     }
 
@@ -393,9 +399,11 @@ impl Elaborator<'_> {
         let w = side.window();
         match side {
             CopyEnd::Part(p) => {
-                // A tile as such is used as far as it is valid; a partition ranges over the capacity.
-                let shape = match (&w.modes[..], &w.pattern) {
-                    ([r, c], None) if self.in_order(w) => (r.extent, c.extent),
+                // A tile as such is used as far as it is valid, and a part is read as far as the tile was valid that it
+                // was cut from. What is written may set the valid shape: it ranges over the capacity.
+                let shape = match (&w.modes[..], p.within) {
+                    ([r, c], _) if w.pattern.is_none() && self.in_order(w) => (r.extent, c.extent),
+                    (_, Some(within)) if !of_dst => within,
                     _ => (self.idx(i64::from(p.tile.rows)), self.idx(i64::from(p.tile.cols))),
                 };
                 let tile = self.tile_ref(&p.tile, shape);

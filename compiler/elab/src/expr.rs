@@ -375,7 +375,7 @@ impl Elaborator<'_> {
                     && args.iter().any(|a| matches!(&*a.value.kind, ExprKind::Tuple(_))) =>
             {
                 let window = self.patterns[&t.tile].clone();
-                self.index_part(&ptoc_values::TilePartition { tile: t, window }, args, span)
+                self.index_part(&ptoc_values::TilePartition { tile: t, window, within: None }, args, span)
             }
             Val::Tile(t) => self.index_tile(&t, args, span),
             Val::Part(p) => {

@@ -1,13 +1,14 @@
-//! A copy from one part of a tile to another part of it: elements are moved in no order, so the parts must be apart.
+//! Copies to a part of a tile: elements are moved in no order, so none may be written twice, and none may be one that
+//! the same copy reads.
 
 use super::copies::CopyEnd;
 use super::{ElabResult, Elaborator};
 use ptoc_diagnostics::{Diagnostic, Edit, Span, codes};
 use ptoc_ir::tile::Value;
 use ptoc_isa::BinOp;
-use ptoc_layout::Truth;
+use ptoc_layout::{Int, Truth};
 use ptoc_syntax::ast::Expr;
-use ptoc_values::{TilePartition, TileVal, Val};
+use ptoc_values::{Quantity, TilePartition, TileVal, Val, WindowMap};
 
 /// What is known of two windows of one tile.
 enum Parts {
@@ -17,6 +18,17 @@ enum Parts {
     Meet(i64, i64),
     Unknown,
 }
+
+/// How often the elements of a window are named.
+enum Named {
+    Once,
+    /// This element twice, where it is known which.
+    Twice(Option<(i64, i64)>),
+    Unknown,
+}
+
+/// What is said of elements that meet.
+const NO_ORDER: &str = "elements are moved in no particular order: which value stays is not defined";
 
 impl Elaborator<'_> {
     /// Refuses a copy within a tile unless its two sides are proved to be apart.
@@ -51,7 +63,7 @@ impl Elaborator<'_> {
                 Diagnostic::error(codes::COPY_OVERLAP, span, message).with_label("a copy within one tile")
             }
         };
-        let d = d.with_note("elements are moved in no particular order: which value stays is not defined");
+        let d = d.with_note(NO_ORDER);
         let d = match plain {
             _ if same => d.with_help("leave it out: the source and the destination are the same elements"),
             // TMOV reads a window before it writes one.
@@ -86,6 +98,99 @@ impl Elaborator<'_> {
         }
     }
 
+    /// Refuses to write a part of a tile that is not proved to name each of its elements once.
+    pub(super) fn named_once(&mut self, p: &TilePartition, at: Span) -> ElabResult<()> {
+        let named = self.times_named(&p.window);
+        let tile = &self.b.kernel().tiles[p.tile.tile];
+        let of = if tile.hidden { String::new() } else { format!(" of `{}`", tile.name) };
+        let d = match named {
+            Named::Once => return Ok(()),
+            Named::Twice(element) => {
+                let element = element.filter(|_| p.tile.origin.is_none());
+                let label = match element {
+                    Some((row, col)) => format!("element ({row}, {col}){of} is written twice"),
+                    None => format!("elements{of} are written twice"),
+                };
+                Diagnostic::error(codes::COPY_OVERLAP, at, "this writes one element twice").with_label(label)
+            }
+            Named::Unknown => {
+                let message = format!("not proved: this writes every element{of} once");
+                Diagnostic::error(codes::COPY_OVERLAP, at, message).with_label("a part of a tile that is written")
+            }
+        };
+        let d = d.with_note(NO_ORDER);
+        self.report(d.with_help(
+            "write a part in which each coordinate has an element of its own: strides of 0, and ones that others reach, \
+             name elements again",
+        ))
+    }
+
+    fn times_named(&mut self, w: &WindowMap) -> Named {
+        // A partition by an MMA is written by the first thread that holds an element.
+        if w.pattern.is_some() || self.walks_on(w) {
+            return Named::Once;
+        }
+        if let Some(elements) = self.elements_of(w) {
+            return repeated(elements).map_or(Named::Once, |e| Named::Twice(Some(e)));
+        }
+        // Wherever it begins, and whatever of it exists.
+        let zero = self.idx(0);
+        let (all, guarded) = (2..w.quantities.len(), w.guards().next().is_some());
+        let mut out = w.clone();
+        out.quantities.truncate(all.start);
+        out.starts = vec![zero; all.start];
+        for m in &mut out.modes {
+            m.tree = m.tree.map(&mut |l| ptoc_values::Leaf { extent: l.extent, by: l.by[..all.start].to_vec() });
+            if let Some(cap) = m.cap {
+                m.extent = self.idx(i64::from(cap));
+            }
+        }
+        let from_the_tile = matches!(out.quantities[..], [Quantity::Row, Quantity::Col]);
+        match self.elements_of(&out).filter(|_| from_the_tile).map(repeated) {
+            Some(None) => Named::Once,
+            Some(Some(_)) if !guarded => Named::Twice(None),
+            _ => Named::Unknown,
+        }
+    }
+
+    /// Whether each axis moves along rows or along columns alone, and steps over all that shorter steps reach.
+    fn walks_on(&mut self, w: &WindowMap) -> bool {
+        let mut along: [Vec<(Int, Int)>; 2] = Default::default();
+        for m in &w.modes {
+            for l in m.tree.leaves() {
+                let extent = m
+                    .cap
+                    .filter(|_| m.plain().is_some())
+                    .map_or_else(|| self.int_of(l.extent), |c| Int::Const(i64::from(c)));
+                if extent.is(1) {
+                    continue;
+                }
+                let q = match (self.const_index(l.by[0]), self.const_index(l.by[1])) {
+                    (_, Some(0)) => 0,
+                    (Some(0), _) => 1,
+                    _ => return false,
+                };
+                if self.facts.min_of(l.by[q]).is_none_or(|least| least < 1) {
+                    return false;
+                }
+                along[q].push((self.int_of(l.by[q]), extent));
+            }
+        }
+        along.into_iter().all(|mut axes| {
+            axes.sort_by_key(|(step, _)| step.as_const());
+            let mut reach = Int::ZERO;
+            axes.len() == 1
+                || axes.iter().all(|(step, extent)| {
+                    let further = reach.add(&Int::ONE).is_ok_and(|next| self.cx.le(&next, step) == Truth::Yes);
+                    let far = extent.sub(&Int::ONE).and_then(|n| n.mul(step)).and_then(|far| reach.add(&far));
+                    far.is_ok_and(|far| {
+                        reach = far;
+                        further
+                    })
+                })
+        })
+    }
+
     /// Two windows of one tile.
     fn parts(&mut self, a: &TileVal, b: &TileVal, span: Span) -> ElabResult<Parts> {
         let (x, y) = (self.valid_of(a, span)?, self.valid_of(b, span)?);
@@ -114,4 +219,10 @@ impl Elaborator<'_> {
             _ => Parts::Unknown,
         })
     }
+}
+
+/// An element that is there twice.
+fn repeated(elements: Vec<(i64, i64)>) -> Option<(i64, i64)> {
+    let mut seen = rustc_hash::FxHashSet::default();
+    elements.into_iter().find(|e| !seen.insert(*e))
 }

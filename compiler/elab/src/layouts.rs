@@ -71,7 +71,7 @@ impl Elaborator<'_> {
             Val::Part(p) => Algebra::Layout(self.part_layout(p)),
             Val::Tile(t) if self.patterns.contains_key(&t.tile) && t.origin.is_none() => {
                 let window = self.patterns[&t.tile].clone();
-                Algebra::Layout(self.part_layout(&ptoc_values::TilePartition { tile: *t, window }))
+                Algebra::Layout(self.part_layout(&ptoc_values::TilePartition { tile: *t, window, within: None }))
             }
             Val::Tile(t) => Algebra::Layout(self.rows_and_columns(t)?),
             _ => return None,

@@ -29,7 +29,7 @@ impl Elaborator<'_> {
     pub(crate) fn of_window(&mut self, side: &CopyEnd, window: WindowMap, span: Span) -> Val {
         match side {
             CopyEnd::View(view) => Val::View(self.with_window(view, window).into()),
-            CopyEnd::Part(p) => self.part_value(TilePartition { tile: p.tile, window }, span),
+            CopyEnd::Part(p) => self.part_value(TilePartition { window, ..p.clone() }, span),
         }
     }
 
@@ -85,9 +85,14 @@ impl Elaborator<'_> {
         t.ty.layout.is_none().then(|| self.part_layout(&part))
     }
 
-    /// A part with the modes of a tile; one mode is a row.
+    /// A part as far as its elements exist.
+    fn trimmed(&mut self, p: &TilePartition, at: Span) -> TilePartition {
+        TilePartition { window: self.trim(&p.window, at), ..p.clone() }
+    }
+
+    /// A part with the modes of a tile, as far as its elements exist; one mode is a row.
     fn part_matrix(&mut self, p: &TilePartition, at: Span) -> ElabResult<TilePartition> {
-        let mut out = p.clone();
+        let mut out = self.trimmed(p, at);
         let n = p.window.modes.len();
         if n > 2 {
             let d = Diagnostic::error(codes::RANK_MISMATCH, at, format!("a tile has 2 modes, this part has {n}"))
@@ -108,6 +113,7 @@ impl Elaborator<'_> {
     /// `Vec(part)`: its elements as a tile of their own.
     pub(crate) fn part_to_tile(&mut self, p: &TilePartition, span: Span, at: Span) -> ElabResult<TileVal> {
         let p = self.part_matrix(p, at)?;
+        self.all_there(&p, at)?;
         let shape = (p.window.modes[0].extent, p.window.modes[1].extent);
         let mut caps = [0; 2];
         for (cap, (m, what)) in
@@ -122,6 +128,25 @@ impl Elaborator<'_> {
         let to = CopyEnd::Part(self.tile_part(&t, shape));
         self.copy_sides(&to, &CopyEnd::Part(p), None, true, span, (at, at))?;
         Ok(t)
+    }
+
+    /// A tile is valid in its first rows and columns: an element of the part that does not exist must be none of those.
+    fn all_there(&mut self, p: &TilePartition, at: Span) -> ElabResult<()> {
+        if p.window.guards().next().is_none() {
+            return Ok(());
+        }
+        let name = self.b.kernel().tiles[p.tile.tile].name.clone();
+        let message = "the valid elements of this part are not its first rows and columns";
+        let extents: Vec<String> = p.window.modes.iter().map(|m| self.size_shown(m.extent)).collect();
+        let d = Diagnostic::error(codes::VALID_SHAPE_UNKNOWN, at, message)
+            .with_label(format!("reaches beyond the valid shape of `{name}`"))
+            .with_help(format!(
+                "copy it to a tile that has a value already: `let u = tile Vec<{}, {}>; u = {}; copy(u, part);`",
+                p.tile.ty.dtype,
+                extents.join(", "),
+                if p.tile.ty.dtype.is_float() { "0.0" } else { "0" },
+            ));
+        self.report(d)
     }
 
     /// `part = value;`
@@ -169,7 +194,7 @@ impl Elaborator<'_> {
                     let shape = self.valid_of(&t, at.1)?;
                     (self.part_matrix(p, at.0)?, self.tile_part(&t, shape))
                 } else {
-                    (p.clone(), (*q).clone())
+                    (self.trimmed(p, at.0), self.trimmed(&q, at.1))
                 }
             }
             Val::Tile(t) => {

@@ -295,7 +295,18 @@ impl Elaborator<'_> {
     }
 
     /// Guards that say no more than "the first so many of a mode" become its valid extent; those that always hold go.
+    /// A guard that counts in steps stays: a window of every fourth column has the extent of its layout, and `copy` skips
+    /// what is not there.
     pub(crate) fn settle(&mut self, w: &WindowMap, span: Span) -> WindowMap {
+        self.settle_counted(w, false, span)
+    }
+
+    /// [`Elaborator::settle`], of guards that count in steps, too: what is left is as long as its elements exist.
+    pub(crate) fn trim(&mut self, w: &WindowMap, span: Span) -> WindowMap {
+        self.settle_counted(w, true, span)
+    }
+
+    fn settle_counted(&mut self, w: &WindowMap, steps: bool, span: Span) -> WindowMap {
         let mut out = w.clone();
         let mut q = 0;
         while q < out.quantities.len() {
@@ -305,7 +316,7 @@ impl Elaborator<'_> {
             };
             // A partition keeps the shape that its MMA gives it.
             let prefix = out.pattern.is_none();
-            if self.always_inside(&out, q, bound, span) || (prefix && self.as_prefix(&mut out, q, bound, span)) {
+            if self.always_inside(&out, q, bound, span) || (prefix && self.as_prefix(&mut out, q, bound, steps, span)) {
                 out.quantities.remove(q);
                 out.starts.remove(q);
                 for m in &mut out.modes {
@@ -344,19 +355,27 @@ impl Elaborator<'_> {
         }
     }
 
-    /// `start + index / n < bound` for the index of one mode, where `n` is what the axes before the counted ones span:
-    /// the first `(bound - start) * n` indices.
-    fn as_prefix(&mut self, w: &mut WindowMap, q: usize, bound: Value, span: Span) -> bool {
+    /// `start + c * (index / n) < bound` for the index of one mode, where `n` is what the axes before the counted ones
+    /// span: the first `ceil_div(bound - start, c) * n` indices. `c` is 1 without `steps`.
+    fn as_prefix(&mut self, w: &mut WindowMap, q: usize, bound: Value, steps: bool, span: Span) -> bool {
         let zero = self.idx(0);
         let moved: Vec<usize> =
             (0..w.modes.len()).filter(|&k| w.modes[k].tree.leaves().iter().any(|l| l.by[q] != zero)).collect();
-        let [k] = moved[..] else { return false };
+        let k = match moved[..] {
+            [k] => k,
+            // All of the window exists, or none of it: no more than one row of it, if it is a row.
+            [] if steps && !w.modes.is_empty() => {
+                (0..w.modes.len()).find(|&k| w.modes[k].cap == Some(1)).unwrap_or_default()
+            }
+            _ => return false,
+        };
         // With another guard inside the mode, what is valid is a box and no prefix.
         let alone = |g: usize| g == q || w.modes[k].tree.leaves().iter().all(|l| l.by[g] == zero);
         if w.modes[k].plain().is_none() && !w.guards().all(|(g, _)| alone(g)) {
             return false;
         }
-        let (mut before, mut step) = (self.idx(1), None);
+        let one = self.idx(1);
+        let (mut before, mut first, mut step) = (one, one, None);
         for l in w.modes[k].tree.clone().leaves() {
             // An axis of one index says nothing.
             if self.const_index(l.extent) == Some(1) {
@@ -366,14 +385,25 @@ impl Elaborator<'_> {
                 before = self.bin(BinOp::Mul, before, l.extent, span);
                 continue;
             }
-            let here = step.unwrap_or_else(|| self.idx(1));
+            if step.is_none() && steps && self.facts.min_of(l.by[q]).is_some_and(|least| least >= 1) {
+                first = l.by[q];
+            }
+            let here = step.unwrap_or(first);
             if l.by[q] != here {
                 return false;
             }
             step = Some(self.bin(BinOp::Mul, here, l.extent, span));
         }
         let left = self.bin(BinOp::Sub, bound, w.starts[q], span);
-        let left = self.bin(BinOp::Max, left, zero, span);
+        let mut left = self.bin(BinOp::Max, left, zero, span);
+        if first != one {
+            let short = self.bin(BinOp::Sub, first, one, span);
+            let up = self.bin(BinOp::Add, left, short, span);
+            left = self.bin(BinOp::Div, up, first, span);
+        }
+        if moved.is_empty() {
+            left = self.bin(BinOp::Min, left, one, span);
+        }
         let left = self.bin(BinOp::Mul, left, before, span);
         let extent = self.bin(BinOp::Min, left, w.modes[k].extent, span);
         w.modes[k].extent = extent;

@@ -257,6 +257,8 @@ pub struct TilePartition {
     pub tile: TileVal,
     /// Quantities: the row, the column, guards.
     pub window: WindowMap,
+    /// The valid shape of the tile that it was cut from: no element of it is outside. `None`: that of the capacity.
+    pub within: Option<(Value, Value)>,
 }
 
 /// `let src = tile T[2]`

@@ -45,7 +45,14 @@ pub(super) fn touches(kernel: &Kernel, constants: &Constants, stmt: &Stmt) -> Ve
             }
         }
         Op::Copy(copy) => {
-            out.extend(side(copy, &copy.src, everywhere(copy), constants).map(|(t, part)| (AccessMode::Read, t, part)));
+            out.extend(side(copy, &copy.src, everywhere(copy), constants).map(|(t, part)| {
+                // A part of a tile is cut from what was valid: nothing beyond it is read.
+                let part = match part {
+                    TouchedPart::Some([m, n]) => TouchedPart::Some([m.or(Some(t.valid.0)), n.or(Some(t.valid.1))]),
+                    part => part,
+                };
+                (AccessMode::Read, t, part)
+            }));
             let filled = copy.fill.is_some() || everywhere(copy);
             out.extend(side(copy, &copy.dst, filled, constants).map(|(t, part)| {
                 let part = match part {

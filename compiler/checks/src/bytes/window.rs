@@ -373,7 +373,7 @@ impl Keys {
         let (mut row, mut col) = r.origin.map_or((zero, zero), |(a, b)| (numbers.get(a), numbers.get(b)));
         let (mut valid, mut capacity) = ((numbers.get(r.valid.0), numbers.get(r.valid.1)), (r.rows, r.cols));
         if let TouchedPart::Some([m, n]) = part {
-            // Nests are not bounded by what is valid.
+            // What a nest writes is not bounded by what is valid.
             let mut limit = |v: Option<Value>, all: u32| match v {
                 Some(v) => numbers.get(v),
                 None => SymbolicOffset::known(i64::from(all)),

@@ -39,7 +39,7 @@ impl Elaborator<'_> {
                 }
                 let window = self.block_of_tile(&t, at)?;
                 let window = self.partitioned(&mma, operand, &window, span, at)?;
-                Ok(Val::Part(TilePartition { tile: t, window }.into()))
+                Ok(Val::Part(TilePartition { tile: t, window, within: None }.into()))
             }
             Val::Part(_) => {
                 let d = Diagnostic::error(codes::NOT_PARTITIONED, at, "this is a part of a tile already")
@@ -60,7 +60,7 @@ impl Elaborator<'_> {
         let name = self.b.kernel().tiles[p.tile.tile].name.clone();
         let window = self.index_modes(&p.window, &format!("partition of {name}"), args, span)?;
         if !window.modes.is_empty() {
-            return Ok(self.part_value(TilePartition { tile: p.tile, window }, span));
+            return Ok(self.part_value(TilePartition { window, ..p.clone() }, span));
         }
         for (q, bound) in window.guards().collect::<Vec<_>>() {
             self.check_index(window.starts[q], bound, "the block", span)?;
@@ -89,7 +89,7 @@ impl Elaborator<'_> {
     fn fragment_partitioned(&mut self, t: &TileVal, of: &Pattern, want: &Pattern, at: Span) -> ElabResult<Val> {
         if of == want {
             let window = self.patterns[&t.tile].clone();
-            return Ok(Val::Part(TilePartition { tile: *t, window }.into()));
+            return Ok(Val::Part(TilePartition { tile: *t, window, within: None }.into()));
         }
         let message = format!("this is a fragment by pattern {:?} of {} already", of.operand, of.mma.atom.name);
         let d = Diagnostic::error(codes::PATTERN_MISMATCH, at, message)

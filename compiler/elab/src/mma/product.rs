@@ -134,7 +134,7 @@ impl Elaborator<'_> {
             }
             Val::Tile(t) if self.patterns.contains_key(&t.tile) && t.origin.is_none() => {
                 let window = self.patterns[&t.tile].clone();
-                Ok(TilePartition { tile: *t, window })
+                Ok(TilePartition { tile: *t, window, within: None })
             }
             Val::Poison => Err(ErrorReported),
             Val::View(_) => {
