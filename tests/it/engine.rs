@@ -22,7 +22,7 @@ pub struct Built {
     dims: Vec<String>,
     /// Names of the tensor arguments.
     arguments: Vec<String>,
-    module: std::rc::Rc<Module>,
+    module: std::sync::Arc<Module>,
     /// At every width of vectors that the machine has, the widest first.
     code: Vec<ptoc_cpu::CompiledKernel>,
 }

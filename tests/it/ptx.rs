@@ -19,12 +19,12 @@ use ptoc_passes::pipeline::Pipeline;
 use ptoc_ptx::sim::{self, Global, SimLaunch};
 use ptoc_tensor::Tensor;
 use std::fmt::Write as _;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A kernel as PTX.
 pub struct Ptx {
     kernel: Kernel,
-    module: Rc<Module>,
+    module: Arc<Module>,
     code: Compiled,
 }
 

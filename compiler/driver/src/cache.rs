@@ -10,7 +10,7 @@ use ptoc_ir::loops::Module;
 use ptoc_ir::tile::Kernel;
 use ptoc_passes::Prepared;
 use ptoc_passes::pipeline::Pipeline;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Launches that are kept, the last ones first.
 const KEPT: usize = 64;
@@ -33,7 +33,7 @@ struct Entry {
     kernel: Kernel,
     kind: PreparedKind,
     prepared: Prepared,
-    code: Vec<(CodeKind, Rc<CompiledKernel>)>,
+    code: Vec<(CodeKind, Arc<CompiledKernel>)>,
 }
 
 impl Cache {
@@ -49,21 +49,21 @@ impl Cache {
     }
 
     /// The machine code of a module that was prepared.
-    pub fn code(&self, module: &Rc<Module>, kind: CodeKind) -> Option<Rc<CompiledKernel>> {
+    pub fn code(&self, module: &Arc<Module>, kind: CodeKind) -> Option<Arc<CompiledKernel>> {
         let entry = self.entries.iter().find(|e| e.is_of(module))?;
-        entry.code.iter().find(|(k, _)| *k == kind).map(|(_, code)| Rc::clone(code))
+        entry.code.iter().find(|(k, _)| *k == kind).map(|(_, code)| Arc::clone(code))
     }
 
     /// Keeps the machine code of a module, if it was prepared here.
-    pub fn keep_code(&mut self, module: &Rc<Module>, kind: CodeKind, code: &Rc<CompiledKernel>) {
+    pub fn keep_code(&mut self, module: &Arc<Module>, kind: CodeKind, code: &Arc<CompiledKernel>) {
         if let Some(entry) = self.entries.iter_mut().find(|e| e.is_of(module)) {
-            entry.code.push((kind, Rc::clone(code)));
+            entry.code.push((kind, Arc::clone(code)));
         }
     }
 }
 
 impl Entry {
-    fn is_of(&self, module: &Rc<Module>) -> bool {
-        self.prepared.module.as_ref().is_some_and(|own| Rc::ptr_eq(own, module))
+    fn is_of(&self, module: &Arc<Module>) -> bool {
+        self.prepared.module.as_ref().is_some_and(|own| Arc::ptr_eq(own, module))
     }
 }

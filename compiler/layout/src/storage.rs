@@ -226,6 +226,26 @@ impl Storage {
         side_by_side.then_some(self.offset)
     }
 
+    /// The distance of neighbours along each mode, if the first element is the buffer's first and each mode is one walk:
+    /// what an array in memory can be. Of a mode of one element it is 0.
+    pub fn strides(&self) -> Option<Vec<u64>> {
+        if self.swizzle.is_some() || self.offset != 0 {
+            return None;
+        }
+        let walk = |mode: &Vec<(u64, u64)>| {
+            let mut leaves = mode.iter().filter(|leaf| leaf.0 != 1);
+            let Some(&(mut extent, stride)) = leaves.next() else { return Some(0) };
+            for &(n, step) in leaves {
+                if step != extent * stride {
+                    return None;
+                }
+                extent *= n;
+            }
+            Some(stride)
+        };
+        self.modes.iter().map(walk).collect()
+    }
+
     /// Calls `f` with the place and the number of elements of each run in C order. A run is elements side by side.
     pub fn runs(&self, mut f: impl FnMut(usize, usize)) {
         if self.size == 0 {

@@ -19,7 +19,7 @@ use ptoc_placement::{PlacedKernel, Placement};
 use ptoc_placement::{addresses, dynamic, fixed_addresses, multi_buffering, stages};
 use rustc_hash::FxHashSet;
 use std::fmt;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A kernel that is ready for an emitter.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub struct Prepared {
     /// The kernel with its checks, and where its tiles are.
     pub placed: PlacedKernel,
     /// The same as loop IR; `None` for a backend that takes the placed kernel.
-    pub module: Option<Rc<Module>>,
+    pub module: Option<Arc<Module>>,
     /// What is not an error.
     pub warnings: Vec<Diagnostic>,
 }
@@ -143,7 +143,7 @@ fn lowered(
         errors.extend(warnings.iter().cloned());
         errors
     })?;
-    Ok(Prepared { placed, module: Some(Rc::new(module)), warnings })
+    Ok(Prepared { placed, module: Some(Arc::new(module)), warnings })
 }
 
 /// A placed kernel as loop IR. Checks of accesses and of the lowering are appended to its table.

@@ -1,7 +1,9 @@
 //! Persistent worker threads: created when first needed, parked between launches, never more than were asked for.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 /// A borrowed closure with its lifetime erased. [`Pool::run`] does not return before every worker is done with it.
@@ -53,10 +55,31 @@ impl Pool {
         Pool { shared: Arc::default(), workers: Mutex::default() }
     }
 
-    /// The process's pool.
+    /// The process's pool. After a fork the child has none of its parent's threads, so it gets a pool of its own; the
+    /// parent's, whose locks may be held by threads that are not there, is left alone.
     pub fn global() -> &'static Pool {
-        static POOL: OnceLock<Pool> = OnceLock::new();
-        POOL.get_or_init(Pool::new)
+        struct Owned {
+            process: u32,
+            pool: Pool,
+        }
+        static CURRENT: AtomicPtr<Owned> = AtomicPtr::new(null_mut());
+        let process = std::process::id();
+        let mut seen = CURRENT.load(Ordering::Acquire);
+        loop {
+            // SAFETY: what is put there is never freed, and not changed.
+            if let Some(current) = unsafe { seen.as_ref() }.filter(|current| current.process == process) {
+                return &current.pool;
+            }
+            let new = Box::into_raw(Box::new(Owned { process, pool: Pool::new() }));
+            match CURRENT.compare_exchange(seen, new, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => seen = new,
+                Err(other) => {
+                    // SAFETY: it was made above, and nobody else has seen it.
+                    drop(unsafe { Box::from_raw(new) });
+                    seen = other;
+                }
+            }
+        }
     }
 
     /// How many threads a launch uses when none are named.

@@ -6,6 +6,8 @@ use crate::{DType, Element, scalar};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::io::Read;
+use std::ptr::NonNull;
+use std::slice;
 
 /// Why a tensor cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -68,8 +70,22 @@ pub struct Tensor {
     dtype: DType,
     shape: Vec<usize>,
     len: usize,
-    data: Vec<Line>,
+    data: Elements,
 }
+
+/// Where the elements are.
+enum Elements {
+    /// In lines of the tensor's own.
+    Own(Vec<Line>),
+    /// In memory of someone else's, from here on.
+    Lent(NonNull<u8>),
+}
+
+// SAFETY: lines are plain bytes, and what is lent may be used from any thread by the promise that was made to
+// `Tensor::lent`. Shared access only reads.
+unsafe impl Send for Elements {}
+// SAFETY: as above.
+unsafe impl Sync for Elements {}
 
 /// The bytes of a tensor, empty extents counted as 1, are below 2 to this power: no machine addresses more, and the
 /// compiler relies on it where it proves that products of extents do not overflow.
@@ -89,7 +105,15 @@ pub(crate) fn element_count(dtype: DType, shape: &[usize]) -> Option<usize> {
 
 impl Clone for Tensor {
     fn clone(&self) -> Tensor {
-        Tensor { dtype: self.dtype, shape: self.shape.clone(), len: self.len, data: pages::copied(&self.data) }
+        let data = match &self.data {
+            Elements::Own(lines) => pages::copied(lines),
+            Elements::Lent(_) => {
+                let mut lines = vec![Line([0; 64]); self.bytes().len().div_ceil(64)];
+                bytemuck::cast_slice_mut(&mut lines)[..self.bytes().len()].copy_from_slice(self.bytes());
+                lines
+            }
+        };
+        Tensor { dtype: self.dtype, shape: self.shape.clone(), len: self.len, data: Elements::Own(data) }
     }
 }
 
@@ -105,7 +129,24 @@ impl Tensor {
             shape: shape.to_vec(),
             bytes,
         })?;
-        Ok(Tensor { dtype, shape: shape.to_vec(), len, data })
+        Ok(Tensor { dtype, shape: shape.to_vec(), len, data: Elements::Own(data) })
+    }
+
+    /// A tensor whose elements are in memory of the caller's, in C order. It is not copied, and not freed either; a
+    /// clone has memory of its own. Its first byte need not be at a cache line, only at a multiple of the element's
+    /// size.
+    ///
+    /// # Safety
+    /// As long as the tensor lives, the bytes of `shape` from `data` on are valid for reads, and for writes if anyone
+    /// writes through [`Tensor::bytes_mut`] or [`Tensor::as_mut_ptr`]; nothing else writes them, or reads them while
+    /// they are written; they may be used from any thread. A bool is 0 or 1.
+    pub unsafe fn lent(dtype: DType, shape: &[usize], data: *mut u8) -> Result<Tensor, TensorError> {
+        let Some(len) = element_count(dtype, shape) else {
+            return Err(TensorError::TooLarge { dtype, shape: shape.to_vec() });
+        };
+        let nothing = NonNull::<Line>::dangling().cast();
+        let data = if len == 0 { nothing } else { NonNull::new(data).unwrap_or(nothing) };
+        Ok(Tensor { dtype, shape: shape.to_vec(), len, data: Elements::Lent(data) })
     }
 
     /// Every element has the raw bits `bits`.
@@ -167,7 +208,11 @@ impl Tensor {
             shape: shape.to_vec(),
             bytes,
         })?;
-        Ok(if found < bytes { Err(found) } else { Ok(Tensor { dtype, shape: shape.to_vec(), len, data }) })
+        Ok(if found < bytes {
+            Err(found)
+        } else {
+            Ok(Tensor { dtype, shape: shape.to_vec(), len, data: Elements::Own(data) })
+        })
     }
 
     /// The element type.
@@ -190,14 +235,32 @@ impl Tensor {
         self.len == 0
     }
 
-    /// The elements, C-order and little-endian. The first byte is 64-byte aligned.
+    /// The elements, C-order and little-endian. The first byte is 64-byte aligned, unless it is someone else's.
     pub fn bytes(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.data)[..self.len * self.dtype.size()]
+        let length = self.len * self.dtype.size();
+        match &self.data {
+            Elements::Own(lines) => &bytemuck::cast_slice(lines)[..length],
+            // SAFETY: whoever called `Tensor::lent` has promised so many bytes.
+            Elements::Lent(data) => unsafe { slice::from_raw_parts(data.as_ptr(), length) },
+        }
     }
 
     /// The elements, to be changed. A bool is 0 or 1 and nothing else.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut bytemuck::cast_slice_mut(&mut self.data)[..self.len * self.dtype.size()]
+        let length = self.len * self.dtype.size();
+        match &mut self.data {
+            Elements::Own(lines) => &mut bytemuck::cast_slice_mut(lines)[..length],
+            // SAFETY: whoever called `Tensor::lent` has promised so many bytes, which nobody else uses now.
+            Elements::Lent(data) => unsafe { slice::from_raw_parts_mut(data.as_ptr(), length) },
+        }
+    }
+
+    /// Where the elements are, for code that keeps the rules of memory by itself.
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        match &mut self.data {
+            Elements::Own(lines) => lines.as_mut_ptr().cast(),
+            Elements::Lent(data) => data.as_ptr(),
+        }
     }
 
     /// The elements as Rust values; `None` if `T` does not stand for this dtype.
@@ -370,6 +433,27 @@ mod tests {
         assert_eq!(format!("{tensor:?}"), "i16[2, 3] {32767, 7, -2, -2, -2, 4464}");
         assert_eq!(tensor.cast(DType::U8).unwrap().to_f64s(), [255.0, 7.0, 254.0, 254.0, 254.0, 112.0]);
         assert_eq!(tensor.reshaped(&[6]).unwrap().signature(), "i16[6]");
+    }
+
+    #[test]
+    fn lent_memory_is_used_in_place() {
+        let mut memory = [1u16, 2, 3, 4, 5, 6];
+        let at = memory[1..].as_mut_ptr().cast::<u8>();
+        // SAFETY: `memory` outlives the tensor, which alone uses it until then.
+        let mut lent = unsafe { Tensor::lent(DType::U16, &[2, 2], at) }.unwrap();
+        assert_eq!(lent.bytes().as_ptr(), at.cast_const());
+        assert_eq!(lent.as_slice::<u16>().unwrap(), [2, 3, 4, 5]);
+        lent.set_bits(3, 9);
+        let copy = lent.clone();
+        assert_ne!(copy.bytes().as_ptr(), at.cast_const());
+        assert_eq!(copy, lent);
+        drop(lent);
+        assert_eq!(memory, [1, 2, 3, 4, 9, 6]);
+        // SAFETY: no byte is used.
+        let empty = unsafe { Tensor::lent(DType::F32, &[0, 3], std::ptr::null_mut()) }.unwrap();
+        assert!(empty.bytes().is_empty());
+        // SAFETY: it is refused.
+        assert!(unsafe { Tensor::lent(DType::F32, &[1 << 46], std::ptr::null_mut()) }.is_err());
     }
 
     #[test]

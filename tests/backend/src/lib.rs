@@ -20,7 +20,7 @@ use ptoc_passes::Prepared;
 use ptoc_passes::pipeline::Pipeline;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::{Mutex, MutexGuard};
 
 /// The backend, as it is registered.
@@ -112,7 +112,7 @@ impl Backend for Record {
 }
 
 /// The loop IR of a launch, if it is of a kernel that computes each element by itself.
-fn element_wise(step: &PlannedLaunch) -> Result<Rc<Module>, Box<Diagnostic>> {
+fn element_wise(step: &PlannedLaunch) -> Result<Arc<Module>, Box<Diagnostic>> {
     let mut ops = BTreeMap::new();
     let module = step.module.as_ref().filter(|m| m.tensors.len() == step.tensors.len());
     if let Some(module) = module {
@@ -122,7 +122,7 @@ fn element_wise(step: &PlannedLaunch) -> Result<Rc<Module>, Box<Diagnostic>> {
         .into_iter()
         .find(|op| ops.contains_key(op));
     match (module, other) {
-        (Some(module), None) => Ok(Rc::clone(module)),
+        (Some(module), None) => Ok(Arc::clone(module)),
         (_, other) => {
             let why = other.map_or("uses memory of its own".to_owned(), |op| format!("has the operation `{op}`"));
             let message =
@@ -160,7 +160,7 @@ fn name(op: &Op) -> &'static str {
 
 /// A plan that the evaluator executes.
 struct Evaluated {
-    modules: Vec<Rc<Module>>,
+    modules: Vec<Arc<Module>>,
 }
 
 impl Launches for Evaluated {

@@ -28,6 +28,7 @@ use ptoc_passes::pipeline::Pipeline;
 use ptoc_tensor::Tensor;
 use serde_json::{Map, Value};
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A registered backend.
@@ -255,10 +256,29 @@ pub trait Launches {
         0
     }
 
+    /// The code of each launch as what any thread may execute, without a session and beside others; `None` if there is
+    /// none such, or a launch has to be looked at while it runs.
+    fn shared(&self) -> Option<Vec<Arc<dyn SharedCode>>> {
+        None
+    }
+
     /// Counts of all launches, for `--stats` and `--json`.
     fn stats(&self, total: &Total, options: &RunOptions, sources: &SourceMap, stats: &mut Map<String, Value>) {
         let _ = (total, options, sources, stats);
     }
+}
+
+/// Code of a launch that threads of one process share.
+pub trait SharedCode: Send + Sync {
+    /// Executes the launch on the tensors that it chooses from. `print` gets what the kernel prints.
+    fn execute(
+        &self,
+        step: &PlannedLaunch,
+        used: &mut Used<'_>,
+        buffers: &mut [Option<Tensor>],
+        threads: usize,
+        print: &mut dyn FnMut(&str),
+    ) -> Result<(), Box<Diagnostic>>;
 }
 
 /// Refuses a plan with a launch that must be watched, for code that watches no access.

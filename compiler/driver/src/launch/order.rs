@@ -1,6 +1,6 @@
 //! The order of a plan's launches: a list with branches, since what some launches write decides over others.
 
-use super::run::CompiledPlan;
+use super::plan::Plan;
 use super::tensors::Used;
 use crate::backend::Launches;
 use ptoc_analysis::{HostExpr, ProgramNode, TensorSource};
@@ -69,28 +69,28 @@ fn lead(out: &mut [PlanStep], from: usize) {
 }
 
 /// Where a run is in the list.
-pub(super) struct Position<'c, 'p> {
-    plan: &'c CompiledPlan<'p>,
+pub(crate) struct Position<'c> {
+    plan: &'c Plan,
     at: usize,
     /// Tensors of the program that hold their `fill`.
     filled: Vec<bool>,
 }
 
-impl<'c, 'p> Position<'c, 'p> {
+impl<'c> Position<'c> {
     /// At the beginning; `new`: the program's tensors were just made.
-    pub fn start(plan: &'c CompiledPlan<'p>, new: bool) -> Position<'c, 'p> {
-        let filled = plan.plan().locals.iter().map(|_| new).collect();
+    pub fn start(plan: &'c Plan, new: bool) -> Position<'c> {
+        let filled = plan.locals.iter().map(|_| new).collect();
         Position { plan, at: 0, filled }
     }
 
-    /// The number of the next launch; what stands before it is done.
+    /// The number of the next launch; what stands before it is done. Without `code` all tensors are the host's.
     pub fn next(
         &mut self,
-        code: &dyn Launches,
+        code: Option<&dyn Launches>,
         tensors: &mut [Tensor],
         locals: &mut [Tensor],
     ) -> Result<Option<usize>, Box<Diagnostic>> {
-        let plan = self.plan.plan();
+        let plan = self.plan;
         while let Some(next) = plan.order.get(self.at) {
             self.at += 1;
             match next {
@@ -102,7 +102,9 @@ impl<'c, 'p> Position<'c, 'p> {
                         let element = local.fill.unwrap_or(0).to_le_bytes();
                         let width = local.dtype.size();
                         tensor.bytes_mut().chunks_exact_mut(width).for_each(|x| x.copy_from_slice(&element[..width]));
-                        code.changed(&|source| source == TensorSource::Local(*k));
+                        if let Some(code) = code {
+                            code.changed(&|source| source == TensorSource::Local(*k));
+                        }
                     }
                 }
                 PlanStep::Branch { cond, otherwise } => {
@@ -115,10 +117,15 @@ impl<'c, 'p> Position<'c, 'p> {
         Ok(None)
     }
 
-    fn holds(&self, cond: &HostExpr, code: &dyn Launches, used: &mut Used<'_>) -> Result<bool, Box<Diagnostic>> {
+    fn holds(
+        &self,
+        cond: &HostExpr,
+        code: Option<&dyn Launches>,
+        used: &mut Used<'_>,
+    ) -> Result<bool, Box<Diagnostic>> {
         let mut read = Vec::new();
         cond.elements(&mut |source, _| read.push(source));
-        if let Some(step) = self.plan.plan().steps.first() {
+        if let (Some(step), Some(code)) = (self.plan.steps.first(), code) {
             code.fetch(step, used, &|source| read.contains(&source))?;
         }
         let value = cond.evaluate(&mut |source, at| used.get(source).get_bits(at));

@@ -18,7 +18,7 @@ use ptoc_layout::Storage;
 use ptoc_placement::Placement;
 use ptoc_syntax::ast::{Expr, Name};
 use ptoc_tensor::{DType, Tensor, TensorError};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A tensor argument of the whole.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ pub struct PlannedLaunch {
     /// Where its tiles are.
     pub placement: Placement,
     /// Loop IR, for machine code.
-    pub module: Option<Rc<Module>>,
+    pub module: Option<Arc<Module>>,
     /// Where each tensor argument comes from.
     pub tensors: Vec<TensorSource>,
     /// Which elements of it the launch gets, where that is not all of it.
@@ -347,6 +347,18 @@ impl Plan {
         Ok(tensors)
     }
 
+    /// The program's own tensors, new.
+    pub fn new_locals(&self) -> Result<Vec<Tensor>, Box<Diagnostic>> {
+        let make = |local: &ProgramTensor| {
+            let shape: Vec<usize> = local.shape.iter().map(|&n| usize::try_from(n).unwrap_or(0)).collect();
+            Tensor::filled(local.dtype, &shape, local.fill.unwrap_or(0)).map_err(|e| {
+                let message = format!("tensor `{}`: {e}", local.name);
+                Box::new(Diagnostic::error(crate::files::code(e.code()), local.span, message))
+            })
+        };
+        self.locals.iter().map(make).collect()
+    }
+
     /// Where the layout of argument `i` repeats elements, the array repeats them too.
     fn repeated(&self, i: usize, mut array: Tensor) -> Result<Tensor, TensorError> {
         let of_kernel = |s: &&PlannedLaunch| self.steps.len() == 1 && s.tensors.get(i) == Some(&TensorSource::Arg(i));
@@ -510,11 +522,12 @@ fn given_scalars(
         _ => format!("no values were given for {}", list(names.iter().copied())),
     };
     let place = if first.span == Span::default() { span } else { first.span };
-    let flags: Vec<String> = names.iter().map(|n| format!("-D {n}=..")).collect();
+    let flags: Vec<String> = names.iter().map(|n| session.front.definition(n)).collect();
+    let flags = flags.join(session.front.separator());
     session.fail(
         Diagnostic::error(codes::MISSING_SCALAR, place, message)
             .with_label("has no default")
-            .with_help(format!("give it: `{}`", flags.join(" "))),
+            .with_help(format!("give it: `{flags}`")),
     )
 }
 
@@ -547,6 +560,7 @@ fn check_dtypes(
         .with_label(format!("declared `{declared}`"))
         .with_note(format!("the array is {}", describe(array)));
         d = match t.dtype {
+            want if array.is_lent() => d.with_help(cast_help(&t.name, want)),
             DType::BF16 => d.with_help("save the bits of bf16 as uint16, or as `V2`"),
             want if want.is_f8() => d.with_help(format!("save the bits of {want} as uint8, or as `V1`")),
             want => d.with_help(format!(
@@ -558,6 +572,14 @@ fn check_dtypes(
         session.diagnostics.push(d);
     }
     if failed { Err(Failed) } else { Ok(()) }
+}
+
+/// How a caller's array gets another dtype.
+fn cast_help(name: &Name, want: DType) -> String {
+    match want {
+        DType::BF16 | DType::F8E4M3 | DType::F8E5M2 => format!("pass `{name}` as {want}: nothing is converted here"),
+        want => format!("convert it: `{name}.astype(np.{0})`, `{name}.to(torch.{0})`", numpy_name(want)),
+    }
 }
 
 fn check_shapes(

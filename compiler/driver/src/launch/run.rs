@@ -4,7 +4,7 @@ use super::order::Position;
 use super::pipes::{Schedule, Timed};
 use super::plan::{Plan, PlannedLaunch};
 use super::tensors::Used;
-use crate::backend::{BackendRef, Compiled, Ending, ProgramRun, pim, wrong_backend};
+use crate::backend::{BackendRef, Compiled, Ending, ProgramRun, SharedCode, pim, wrong_backend};
 use crate::session::{Failed, Session};
 use crate::trace::milliseconds;
 use ptoc_analysis::TensorSource;
@@ -14,6 +14,7 @@ use ptoc_ir::tile::TensorId;
 use ptoc_pim_sim::machine::Options as Keep;
 use ptoc_tensor::Tensor;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How to run.
@@ -150,8 +151,8 @@ impl<'p> CompiledPlan<'p> {
         let mut run_time = Duration::ZERO;
         let mut blocks = 0u64;
         code.begin();
-        let mut position = Position::start(self, true);
-        while let Some(number) = position.next(&**code, tensors, &mut locals).or_else(|d| session.fail(*d))? {
+        let mut position = Position::start(self.plan, true);
+        while let Some(number) = position.next(Some(&**code), tensors, &mut locals).or_else(|d| session.fail(*d))? {
             let step = &self.plan.steps[number];
             blocks = blocks.saturating_add(step.blocks);
             let mut used = Used::of(tensors, &mut locals);
@@ -206,18 +207,7 @@ impl<'p> CompiledPlan<'p> {
 
     /// The program's own tensors, new.
     pub fn locals(&self, session: &mut Session) -> Result<Vec<Tensor>, Failed> {
-        let mut locals = Vec::new();
-        for local in &self.plan.locals {
-            let shape: Vec<usize> = local.shape.iter().map(|&n| usize::try_from(n).unwrap_or(0)).collect();
-            match Tensor::filled(local.dtype, &shape, local.fill.unwrap_or(0)) {
-                Ok(tensor) => locals.push(tensor),
-                Err(e) => {
-                    let message = format!("tensor `{}`: {e}", local.name);
-                    return session.fail(Diagnostic::error(crate::files::code(e.code()), local.span, message));
-                }
-            }
-        }
-        Ok(locals)
+        self.plan.new_locals().or_else(|d| session.fail(*d))
     }
 
     /// Runs all launches for the sake of their times, which do not count what is done around them. `tensors` hold the
@@ -242,8 +232,8 @@ impl<'p> CompiledPlan<'p> {
             code.begin();
         }
         times.steps.resize(self.plan.steps.len(), (Duration::ZERO, 0));
-        let mut position = Position::start(self, false);
-        while let Some(number) = position.next(&**code, tensors, locals).or_else(|d| session.fail(*d))? {
+        let mut position = Position::start(self.plan, false);
+        while let Some(number) = position.next(Some(&**code), tensors, locals).or_else(|d| session.fail(*d))? {
             let step = &self.plan.steps[number];
             let mut used = Used::of(tensors, locals);
             let laid = |source| step.lays_out(source);
@@ -293,6 +283,15 @@ impl<'p> CompiledPlan<'p> {
     /// What it was made of.
     pub fn plan(&self) -> &'p Plan {
         self.plan
+    }
+
+    /// The code of each launch for any thread, where every launch is known to fill its outputs: see
+    /// [`Launches::shared`](crate::backend::Launches::shared).
+    pub fn shared(&self) -> Option<Vec<Arc<dyn SharedCode>>> {
+        match &self.code {
+            Compiled::Launches(code) if self.unfilled.iter().all(Vec::is_empty) => code.shared(),
+            _ => None,
+        }
     }
 
     /// Bytes of machine code, which launches of one kernel share.

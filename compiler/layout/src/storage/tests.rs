@@ -105,3 +105,15 @@ fn elements_wider_than_a_byte() {
     assert_eq!(p.coordinate_at(2), Some(vec![0, 1]));
     assert_eq!(storage("(2,2):(1,5)").unwrap().coordinate_at(3), None);
 }
+
+#[test]
+fn strides_of_what_an_array_in_memory_can_be() {
+    let strides = |modes: &[Vec<(i128, i128)>], offset| Storage::of_numbers(modes, None, offset).unwrap().strides();
+    assert_eq!(strides(&[vec![(3, 1)], vec![(4, 3)]], 0), Some(vec![1, 3]));
+    assert_eq!(strides(&[vec![(3, 0)], vec![(4, 2)]], 0), Some(vec![0, 2]));
+    // Leaves of a mode that are one walk, and one that are not.
+    assert_eq!(strides(&[vec![(2, 4), (3, 8)], vec![(4, 1)]], 0), Some(vec![4, 1]));
+    assert_eq!(strides(&[vec![(2, 1), (3, 8)], vec![(4, 2)]], 0), None);
+    assert_eq!(strides(&[vec![(1, 7)], vec![(4, 1)]], 0), Some(vec![0, 1]));
+    assert_eq!(strides(&[vec![(4, 1)]], 5), None);
+}

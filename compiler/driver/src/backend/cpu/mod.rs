@@ -3,8 +3,8 @@
 mod watched;
 
 use super::{
-    Backend, Capabilities, Compiled, Ending, Launches, Listing, PIM, Refusal, Timed, failed, holes, wrong_backend,
-    wrong_stage,
+    Backend, Capabilities, Compiled, Ending, Launches, Listing, PIM, Refusal, SharedCode, Timed, failed, holes,
+    wrong_backend, wrong_stage,
 };
 use crate::launch::{BackendLaunch, Plan, PlannedLaunch, RunOptions, Total, Used};
 use crate::session::{DEFAULT_TARGET, Failed, Session};
@@ -20,7 +20,7 @@ use ptoc_passes::Prepared;
 use ptoc_passes::pipeline::{CPU_PASSES, Pipeline};
 use ptoc_tensor::Tensor;
 use serde_json::{Map, Value, json};
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use watched::Watched;
 
@@ -112,7 +112,7 @@ impl Backend for Cpu {
             session.clock.phase("machine code", begin);
             match compiled {
                 Ok(code) => {
-                    let code = Rc::new(code);
+                    let code = Arc::new(code);
                     session.cache.keep_code(module, kind, &code);
                     kernels.push(code);
                 }
@@ -149,9 +149,9 @@ impl Backend for Cpu {
 
 /// The machine code of a plan.
 struct Code {
-    kernels: Vec<Rc<ptoc_cpu::CompiledKernel>>,
+    kernels: Vec<Arc<ptoc_cpu::CompiledKernel>>,
     /// That of launches which are watched, in place of `kernels`; of none or of all.
-    watched: Vec<Rc<Watched>>,
+    watched: Vec<Arc<Watched>>,
 }
 
 impl Launches for Code {
@@ -184,11 +184,16 @@ impl Launches for Code {
     }
 
     fn code_bytes(&self) -> usize {
-        let first = |(n, k): &(usize, &Rc<_>)| !self.kernels[..*n].iter().any(|other| Rc::ptr_eq(other, k));
+        let first = |(n, k): &(usize, &Arc<_>)| !self.kernels[..*n].iter().any(|other| Arc::ptr_eq(other, k));
         let plain: usize = self.kernels.iter().enumerate().filter(first).map(|(_, k)| k.code_size()).sum();
-        let first = |(n, w): &(usize, &Rc<_>)| !self.watched[..*n].iter().any(|other| Rc::ptr_eq(other, w));
+        let first = |(n, w): &(usize, &Arc<_>)| !self.watched[..*n].iter().any(|other| Arc::ptr_eq(other, w));
         let watched = self.watched.iter().enumerate().filter(first);
         plain + watched.map(|(_, w)| w.code_size()).sum::<usize>()
+    }
+
+    fn shared(&self) -> Option<Vec<Arc<dyn SharedCode>>> {
+        let share = |k: &Arc<ptoc_cpu::CompiledKernel>| Arc::new(Shared(Arc::clone(k))) as Arc<dyn SharedCode>;
+        self.watched.is_empty().then(|| self.kernels.iter().map(share).collect())
     }
 
     fn stats(&self, _: &Total, options: &RunOptions, _: &SourceMap, stats: &mut Map<String, Value>) {
@@ -200,18 +205,34 @@ impl Launches for Code {
     }
 }
 
+/// Machine code that threads share.
+struct Shared(Arc<ptoc_cpu::CompiledKernel>);
+
+impl SharedCode for Shared {
+    fn execute(
+        &self,
+        step: &PlannedLaunch,
+        used: &mut Used<'_>,
+        buffers: &mut [Option<Tensor>],
+        threads: usize,
+        print: &mut dyn FnMut(&str),
+    ) -> Result<(), Box<Diagnostic>> {
+        execute(step, &self.0, used, buffers, threads, Some(print)).map(drop)
+    }
+}
+
 /// The memory of each argument. One tensor may be several arguments, which are pointers into one borrow of it.
 fn arguments(step: &PlannedLaunch, used: &mut Used<'_>, buffers: &mut [Option<Tensor>]) -> Vec<ptoc_exec::TensorArg> {
     let mut wholes: Vec<(TensorSource, *mut u8)> = Vec::new();
     let mut out = Vec::new();
     for (argument, (&source, buffer)) in step.tensors.iter().zip(buffers).enumerate() {
         if let Some(buffer) = buffer {
-            out.push(ptoc_exec::TensorArg::new(buffer.bytes_mut()));
+            out.push(ptoc_exec::TensorArg { data: buffer.as_mut_ptr(), len: buffer.len() * buffer.dtype().size() });
             continue;
         }
         let known = wholes.iter().find(|(of, _)| *of == source).map(|(_, data)| *data);
         let data = known.unwrap_or_else(|| {
-            let data = used.get(source).bytes_mut().as_mut_ptr();
+            let data = used.get(source).as_mut_ptr();
             wholes.push((source, data));
             data
         });

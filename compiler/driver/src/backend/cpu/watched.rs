@@ -8,7 +8,7 @@ use ptoc_exec::PrintEvent;
 use ptoc_interp::sanitize::{Options, Sanitizer};
 use ptoc_ir::tile::Kernel;
 use ptoc_isa::Loc;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A launch's machine code, compiled to be watched.
 pub(super) struct Watched {
@@ -19,16 +19,16 @@ pub(super) struct Watched {
 }
 
 /// The code of all launches of a plan. Those of one kernel share it.
-pub(super) fn compile(session: &mut Session, plan: &Plan) -> Result<Vec<Rc<Watched>>, Failed> {
-    let mut out: Vec<Rc<Watched>> = Vec::new();
+pub(super) fn compile(session: &mut Session, plan: &Plan) -> Result<Vec<Arc<Watched>>, Failed> {
+    let mut out: Vec<Arc<Watched>> = Vec::new();
     for (n, step) in plan.steps.iter().enumerate() {
         let Some(module) = &step.module else {
             let d = wrong_backend(&session.target, &Cpu);
             return session.fail(d);
         };
-        let same = |other: &PlannedLaunch| other.module.as_ref().is_some_and(|m| Rc::ptr_eq(m, module));
+        let same = |other: &PlannedLaunch| other.module.as_ref().is_some_and(|m| Arc::ptr_eq(m, module));
         if let Some(known) = plan.steps[..n].iter().position(same) {
-            out.push(Rc::clone(&out[known]));
+            out.push(Arc::clone(&out[known]));
             continue;
         }
         let begin = session.clock.now();
@@ -48,7 +48,7 @@ pub(super) fn compile(session: &mut Session, plan: &Plan) -> Result<Vec<Rc<Watch
         match compiled {
             Ok(code) => {
                 let checks = module.checks.iter().map(|row| row.id).collect();
-                out.push(Rc::new(Watched { kernel, checks, code }));
+                out.push(Arc::new(Watched { kernel, checks, code }));
             }
             Err(d) => return session.fail(d),
         }

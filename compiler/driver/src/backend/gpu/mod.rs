@@ -20,6 +20,7 @@ use ptoc_isa::Target;
 use ptoc_passes::Prepared;
 use ptoc_passes::pipeline::Pipeline;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The backend: loop IR to PTX, which the driver assembles, and launches on the first device.
 pub(super) struct Gpu;
@@ -96,7 +97,7 @@ impl Backend for Gpu {
                 return session.fail(d);
             };
             // Launches of one kernel share its code.
-            let same = |other: &PlannedLaunch| other.module.as_ref().is_some_and(|m| Rc::ptr_eq(m, module));
+            let same = |other: &PlannedLaunch| other.module.as_ref().is_some_and(|m| Arc::ptr_eq(m, module));
             if let Some(known) = plan.steps[..n].iter().position(same) {
                 kernels.push(Rc::clone(&kernels[known]));
                 continue;
