@@ -1,7 +1,8 @@
 //! What commands and the language server have in common: from files and definitions to diagnostics, stages and results.
 //!
 //! [`session`] loads and elaborates, [`check`] runs every check, [`stages`] shows what a compilation goes through,
-//! [`launch`] binds arrays, compiles and runs on a [`backend`]. Nothing here is printed: what is found is among the
+//! [`launch`] binds arrays, compiles and runs on a [`backend`], and [`library`] makes functions of kernels, for programs
+//! that call them. Nothing here is printed: what is found is among the
 //! diagnostics of a session, or is returned.
 
 pub mod backend;
@@ -11,6 +12,7 @@ pub mod check;
 pub mod defs;
 pub mod files;
 pub mod launch;
+pub mod library;
 pub mod maps;
 pub mod repair;
 pub mod session;

@@ -49,6 +49,8 @@ enum Contents {
     /// The elements are still in the file.
     Unread(NpyReader<File>),
     Read(Tensor),
+    /// They are the caller's, and are not read here.
+    Lent(DType),
 }
 
 impl ArrayFile {
@@ -77,6 +79,17 @@ impl ArrayFile {
         ArrayFile { path: path.into(), wanted: None, stream: None, contents: Contents::Read(tensor), shape }
     }
 
+    /// The head of an array that a caller has in memory: what dimensions are bound by.
+    pub fn lent(dtype: DType, shape: &[usize]) -> ArrayFile {
+        let (path, contents) = (PathBuf::new(), Contents::Lent(dtype));
+        ArrayFile { path, wanted: None, stream: None, contents, shape: shape.to_vec() }
+    }
+
+    /// Whether it is a caller's, and comes from no file.
+    pub fn is_lent(&self) -> bool {
+        matches!(self.contents, Contents::Lent(_))
+    }
+
     /// The array with a last extent of 1.
     pub fn with_last_mode(mut self) -> ArrayFile {
         self.shape.push(1);
@@ -93,6 +106,7 @@ impl ArrayFile {
         match &self.contents {
             Contents::Unread(reader) => reader.dtype(),
             Contents::Read(tensor) => tensor.dtype(),
+            Contents::Lent(dtype) => *dtype,
         }
     }
 
@@ -129,6 +143,10 @@ impl ArrayFile {
         let tensor = match self.contents {
             Contents::Unread(reader) => reader.read().map_err(|e| refused(&self.path, self.wanted, e))?,
             Contents::Read(tensor) => tensor,
+            Contents::Lent(dtype) => {
+                let message = format!("the elements of an array {dtype}{:?} are its caller's", self.shape);
+                return Err(Diagnostic::global(codes::CANNOT_READ, message));
+            }
         };
         let message = |e| Diagnostic::global(codes::ARRAY_SHAPE, format!("array `{}`: {e}", self.path.display()));
         if tensor.shape() == self.shape { Ok(tensor) } else { tensor.reshaped(&self.shape).map_err(message) }

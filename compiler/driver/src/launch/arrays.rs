@@ -4,7 +4,7 @@ use crate::files::{self, ArrayFile};
 use crate::session::{EntryPoint, Failed, Session, type_span};
 use indexmap::IndexMap;
 use ptoc_diagnostics::{Diagnostic, Span, codes, list, suggest};
-use ptoc_syntax::ast::{Dir, Name};
+use ptoc_syntax::ast::{Dir, Name, Param};
 use ptoc_tensor::DType;
 use std::path::{Path, PathBuf};
 
@@ -155,13 +155,7 @@ fn open_all(
             Ok(array) => {
                 let batch = param(name).filter(|p| entry.has_batch(p, array.shape().len()));
                 let array = match batch {
-                    Some(p) => {
-                        let array = array.with_last_mode();
-                        if !session.diagnostics.iter().any(|d| d.code == codes::APPENDED_MODE) {
-                            session.diagnostics.push(appended(&p.name.name, &array, type_span(p)));
-                        }
-                        array
-                    }
+                    Some(p) => batch_of_one(session, p, array),
                     None => array,
                 };
                 arrays.insert(name.clone(), array);
@@ -176,15 +170,25 @@ fn open_all(
     if failed { Err(Failed) } else { Ok(arrays) }
 }
 
+/// An array of one dimension less, as a batch of one. The first such array is worth a warning.
+pub(crate) fn batch_of_one(session: &mut Session, param: &Param, array: ArrayFile) -> ArrayFile {
+    let array = array.with_last_mode();
+    if !session.diagnostics.iter().any(|d| d.code == codes::APPENDED_MODE) {
+        session.diagnostics.push(appended(&param.name.name, &array, type_span(param)));
+    }
+    array
+}
+
 /// An array is taken as a batch of one.
 fn appended(name: &Name, array: &ArrayFile, at: Span) -> Diagnostic {
     let rank = array.shape().len();
     let message =
         format!("`{name}` has {rank} dimensions, its array {}: it is taken as {}", rank - 1, array.signature());
-    Diagnostic::warning(codes::APPENDED_MODE, at, message)
-        .with_label("the last extent is 1")
-        .with_note(format!("the array is `{}`", array.path().display()))
-        .with_note("so it is for each argument that has one dimension less")
+    let mut d = Diagnostic::warning(codes::APPENDED_MODE, at, message).with_label("the last extent is 1");
+    if !array.is_lent() {
+        d = d.with_note(format!("the array is `{}`", array.path().display()));
+    }
+    d.with_note("so it is for each argument that has one dimension less")
         .with_help("to say it yourself: `x[..., None]`, or `x[None, ...]` if the first extent is meant")
 }
 

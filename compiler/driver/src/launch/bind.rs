@@ -3,7 +3,7 @@
 use super::arrays::Arrays;
 use crate::defs;
 use crate::files::ArrayFile;
-use crate::session::{self, CompilationUnit, EntryPoint, Failed, Session};
+use crate::session::{self, CompilationUnit, EntryPoint, Failed, Front, Session};
 use indexmap::IndexMap;
 use ptoc_diagnostics::{Diagnostic, Span, codes, list, plural};
 use ptoc_syntax::ast::{Dir, ExprKind, Name, Param};
@@ -42,7 +42,7 @@ pub fn bind_dimensions(
             let new = Bound { value: size as i64, place: extent.span, by, defined: false };
             match bound.get(name) {
                 Some(old) if old.value != new.value => {
-                    session.diagnostics.push(conflict(name, old, &new));
+                    session.diagnostics.push(conflict(session.front, name, old, &new));
                     failed = true;
                 }
                 Some(_) => {}
@@ -74,8 +74,11 @@ fn given<'e>(entry: &'e EntryPoint<'e>, arrays: &'e Arrays) -> impl Iterator<Ite
     entry.tensors().filter_map(|p| Some((p, arrays.get(p.name.name.as_str())?)))
 }
 
-/// `f16[8, 64] from a.npy`
+/// `f16[8, 64] from a.npy`; of a caller's array `f16[8, 64]`.
 pub(super) fn describe(array: &ArrayFile) -> String {
+    if array.is_lent() {
+        return array.signature();
+    }
     format!("{} from `{}`", array.signature(), array.path().display())
 }
 
@@ -88,7 +91,7 @@ fn ordinal(i: usize) -> String {
     }
 }
 
-fn conflict(name: &Name, old: &Bound, new: &Bound) -> Diagnostic {
+fn conflict(front: Front, name: &Name, old: &Bound, new: &Bound) -> Diagnostic {
     Diagnostic::error(
         codes::DIMENSION_CONFLICT,
         new.place,
@@ -97,7 +100,7 @@ fn conflict(name: &Name, old: &Bound, new: &Bound) -> Diagnostic {
     .with_label(format!("{} here", new.value))
     .with_secondary(old.place, format!("{} here", old.value))
     .with_help(match new.defined {
-        true => format!("leave out `-D {name}`: the arrays say what it is"),
+        true => format!("leave out `{}`: the arrays say what it is", front.name(name)),
         false => format!("give arrays whose extents for `{name}` are equal"),
     })
 }
@@ -148,10 +151,10 @@ fn from_definitions(
             }
         };
         let place = session.definitions.places.get(&dim.name).copied().unwrap_or(expr.span);
-        let new = Bound { value, place, by: format!("by `-D {}`", dim.name), defined: true };
+        let new = Bound { value, place, by: format!("by `{}`", session.front.name(&dim.name)), defined: true };
         match bound.get(&dim.name) {
             Some(old) if old.value != value => {
-                session.diagnostics.push(conflict(&dim.name, old, &new));
+                session.diagnostics.push(conflict(session.front, &dim.name, old, &new));
                 failed = true;
             }
             _ => {
@@ -177,7 +180,12 @@ fn missing_inputs(session: &mut Session, entry: &EntryPoint<'_>, arrays: &Arrays
             format!("no array was given for `{name}`, which is `{declared}`"),
         )
         .with_label("an input")
-        .with_help(format!("give it with `--in {name}=FILE.npy`, or fill all that are missing with `--random SEED`"));
+        .with_help(match session.front {
+            Front::Command => {
+                format!("give it with `--in {name}=FILE.npy`, or fill all that are missing with `--random SEED`")
+            }
+            Front::Call => format!("pass it by position, or as `{name}=..`"),
+        });
         session.diagnostics.push(d);
     }
     !missing.is_empty()
@@ -197,10 +205,11 @@ fn missing_dimensions(
         [] => format!("the size of `{}` is not known: no array has it", first.name),
         _ => format!("the sizes of {} are not known: no array has them", list(names.iter().copied())),
     };
-    let flags: Vec<String> = names.iter().map(|n| format!("-D {n}=..")).collect();
+    let flags: Vec<String> = names.iter().map(|n| session.front.definition(n)).collect();
     let mut d = Diagnostic::error(codes::MISSING_DIMENSION, first.span, message).with_label("its size is not known");
     for dim in rest {
         d = d.with_secondary(dim.span, "nor is this one");
     }
-    session.fail(d.with_help(format!("say it: `{}`", flags.join(" "))))
+    let flags = flags.join(session.front.separator());
+    session.fail(d.with_help(format!("say it: `{flags}`")))
 }

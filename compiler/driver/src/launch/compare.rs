@@ -3,7 +3,7 @@
 use super::mismatch::explain;
 use super::plan::{Argument, Plan};
 use super::witness;
-use crate::session::{Failed, Session};
+use crate::session::{Failed, Front, Session};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::oracle::{Claim, Equation, Inputs, MAX_WORK, Oracle, OracleError, OracleTensor, Predicate, Sampled};
 use ptoc_tensor::{DType, Stats, Tensor, compare, compare_f64, scalar};
@@ -82,7 +82,10 @@ impl Plan {
                         format!("the inputs of `{}` do not satisfy this `where`{place}", self.name),
                     )
                     .with_label("false for these data")
-                    .with_help("give arrays that satisfy it with `--in`")
+                    .with_help(match session.front {
+                        Front::Command => "give arrays that satisfy it with `--in`",
+                        Front::Call => "pass arrays that satisfy it",
+                    })
                 }
                 Err(e) => self.oracle_failed(&e, *span, "this `where`"),
             };

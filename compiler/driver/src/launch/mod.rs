@@ -15,11 +15,13 @@ mod run;
 mod tensors;
 mod witness;
 
+pub(crate) use arrays::batch_of_one;
 pub use arrays::{Arrays, check_given, check_outputs, for_argument, open_arrays, open_expected};
 pub use bind::bind_dimensions;
 pub use compare::{Verified, verify};
 pub use mismatch::explain;
 pub use order::PlanStep;
+pub(crate) use order::Position;
 pub(crate) use pipes::stats as pipe_stats;
 pub use pipes::{Schedule, Timed};
 pub use plan::{Argument, Plan, PlannedLaunch};

@@ -25,6 +25,39 @@ use std::rc::Rc;
 /// The target of a session that names none.
 pub const DEFAULT_TARGET: &str = "a2a3";
 
+/// Who asks, for the words of messages about what was given.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Front {
+    /// A command: what is given is given by flags.
+    #[default]
+    Command,
+    /// A program that calls a kernel as a function, with arguments.
+    Call,
+}
+
+impl Front {
+    /// What a definition of `name` begins with.
+    pub fn name(self, name: &str) -> String {
+        match self {
+            Front::Command => format!("-D {name}"),
+            Front::Call => name.to_owned(),
+        }
+    }
+
+    /// A definition of `name` whose value is to be filled in.
+    pub fn definition(self, name: &str) -> String {
+        format!("{}=..", self.name(name))
+    }
+
+    /// What is between definitions.
+    pub fn separator(self) -> &'static str {
+        match self {
+            Front::Command => " ",
+            Front::Call => ", ",
+        }
+    }
+}
+
 /// What went wrong is among the diagnostics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Failed;
@@ -56,6 +89,8 @@ pub struct Session {
     pub exact: bool,
     /// The source files that were read, which no output may replace.
     pub read: Vec<PathBuf>,
+    /// Who asks.
+    pub front: Front,
     /// What an editor has open.
     pub open: OpenTexts,
     /// What elaborations have found out about names.
@@ -101,6 +136,7 @@ impl Session {
             stand_in: false,
             command: None,
             names: Vec::new(),
+            front: Front::default(),
             open: OpenTexts::default(),
             read: Vec::new(),
         })

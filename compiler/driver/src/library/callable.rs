@@ -1,0 +1,283 @@
+//! A kernel with its constants, which is compiled once for each kind of call.
+
+use super::arrays::{Argument, Call, check_strides};
+use super::signature::{Library, ParameterKind, Signature};
+use super::{Report, Specialization, on_large_stack};
+use crate::backend::{self, BackendRef};
+use crate::cache::Cache;
+use crate::defs::Definition;
+use crate::files::ArrayFile;
+use crate::launch::{Arrays, CompiledPlan, Plan};
+use crate::session::{CompilationUnit, EntryPoint, Failed, Front, Session};
+use ptoc_diagnostics::{Diagnostic, codes, list, suggest};
+use rustc_hash::FxHashMap;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How a kernel is compiled.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// The target.
+    pub target: String,
+    /// What executes; without one the target's first machine.
+    pub backend: Option<String>,
+    /// Products of f16 and bf16 have the interpreter's bits.
+    pub exact: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { target: crate::session::DEFAULT_TARGET.into(), backend: None, exact: true }
+    }
+}
+
+/// A kernel or program of a library, with values of its static parameters.
+#[derive(Debug)]
+pub struct Callable {
+    library: Arc<Library>,
+    signature: Arc<Signature>,
+    options: Options,
+    backend: BackendRef,
+    definitions: Vec<Definition>,
+    /// Code by [`Call::key`].
+    compiled: Mutex<FxHashMap<Box<[u64]>, Arc<Specialization>>>,
+    /// Code by what a kernel is elaborated to. It is held while a thread compiles: what others wait for may be the same.
+    cache: Mutex<Cache>,
+}
+
+/// Kinds of calls whose code is found without elaborating the kernel. Beyond, all are forgotten; the code is not.
+const KEPT: usize = 1024;
+
+impl Callable {
+    /// A kernel with constants: values of static parameters and sizes of dimensions, as expressions of the language.
+    ///
+    /// # Errors
+    /// There is no such kernel, target or backend, or a constant of that name.
+    pub fn new(
+        library: &Arc<Library>,
+        name: &str,
+        definitions: Vec<Definition>,
+        options: Options,
+    ) -> Result<Callable, Report> {
+        let signature = Arc::clone(library.signature(name)?);
+        let refuse = |d: Diagnostic| Report::of(d, Arc::clone(library.sources()));
+        let session = Session::new(&options.target, &[]).map_err(|d| refuse(*d))?;
+        let asked = match &options.backend {
+            None => None,
+            Some(name) => Some(backend::named(name).ok_or_else(|| refuse(no_backend(name)))?),
+        };
+        let backend = backend::choose(&session.target, asked).map_err(|d| refuse(*d))?;
+        for definition in &definitions {
+            if !signature.is_constant(&definition.name) && !definition.name.contains('.') {
+                return Err(refuse(no_constant(&signature, &definition.name)));
+            }
+        }
+        let (compiled, cache) = Default::default();
+        Ok(Callable { library: Arc::clone(library), signature, options, backend, definitions, compiled, cache })
+    }
+
+    /// The same kernel with more constants, of which the last of a name counts.
+    ///
+    /// # Errors
+    /// There is no constant of that name.
+    pub fn with(&self, definitions: Vec<Definition>) -> Result<Callable, Report> {
+        let given: HashSet<&str> = definitions.iter().map(|d| d.name.as_str()).collect();
+        let mut all: Vec<Definition> =
+            self.definitions.iter().filter(|d| !given.contains(d.name.as_str())).cloned().collect();
+        all.extend(definitions);
+        Callable::new(&self.library, &self.signature.name, all, self.options.clone())
+    }
+
+    /// The file.
+    pub fn library(&self) -> &Arc<Library> {
+        &self.library
+    }
+
+    /// What it takes.
+    pub fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    /// How it is compiled.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// What executes it.
+    pub fn backend(&self) -> BackendRef {
+        self.backend
+    }
+
+    /// Its constants.
+    pub fn definitions(&self) -> &[Definition] {
+        &self.definitions
+    }
+
+    /// A report of one diagnostic about a call, which points into the library.
+    pub fn report(&self, d: Diagnostic) -> Report {
+        Report::of(d, Arc::clone(self.library.sources()))
+    }
+
+    /// The code for calls like this one, if it is compiled already. `key` is room for the call's.
+    pub fn known(&self, call: &Call, key: &mut Vec<u64>) -> Option<Arc<Specialization>> {
+        call.key(key);
+        lock(&self.compiled).get(&key[..]).map(Arc::clone)
+    }
+
+    /// The code for calls like this one, compiled if there is none yet. Outputs may be missing: their shapes are then
+    /// what the inputs make them, see [`Specialization::missing_outputs`].
+    ///
+    /// # Errors
+    /// The arguments do not fit the kernel, or it is refused for them.
+    pub fn specialize(&self, call: &Call) -> Result<Arc<Specialization>, Report> {
+        let key = &mut Vec::new();
+        if let Some(known) = self.known(call, key) {
+            return Ok(known);
+        }
+        let mut cache = lock(&self.cache);
+        // Another thread may have compiled it meanwhile.
+        if let Some(known) = lock(&self.compiled).get(&key[..]) {
+            return Ok(Arc::clone(known));
+        }
+        let taken = Mutex::new(std::mem::take(&mut *cache));
+        let made = on_large_stack(|| self.compile(call, &taken));
+        *cache = taken.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let made = Arc::new(made?);
+        let mut compiled = lock(&self.compiled);
+        if compiled.len() >= KEPT {
+            compiled.clear();
+        }
+        compiled.insert(key[..].into(), Arc::clone(&made));
+        Ok(made)
+    }
+
+    /// A session for the definitions of a call.
+    pub(super) fn session(&self, call: &Call) -> Result<Session, Report> {
+        let mut definitions = self.definitions.clone();
+        definitions.extend(self.deduced(call));
+        for (parameter, argument) in self.signature.parameters.iter().zip(&call.arguments) {
+            if let Some(Argument::Scalar(scalar)) = argument {
+                definitions.push(Definition { name: parameter.name.clone(), value: scalar.text() });
+            }
+        }
+        let mut session = Session::new(&self.options.target, &definitions).map_err(|d| self.report(*d))?;
+        session.front = Front::Call;
+        session.select(self.backend);
+        session.watched = self.backend.capabilities().watches;
+        session.exact = self.options.exact;
+        Ok(session)
+    }
+
+    /// Types that nothing defines, from the arrays whose elements they are.
+    fn deduced(&self, call: &Call) -> Vec<Definition> {
+        let mut found: Vec<Definition> = Vec::new();
+        for (n, parameter) in self.signature.parameters.iter().enumerate() {
+            let (ParameterKind::Tensor { element, .. }, Some(array)) = (&parameter.kind, call.array(n)) else {
+                continue;
+            };
+            let open = self.signature.statics.iter().any(|s| s.is_type && s.name == *element)
+                && !self.definitions.iter().chain(&found).any(|d| d.name == *element);
+            if open {
+                found.push(Definition { name: element.clone(), value: array.dtype.to_string() });
+            }
+        }
+        found
+    }
+
+    fn compile(&self, call: &Call, cache: &Mutex<Cache>) -> Result<Specialization, Report> {
+        let mut session = self.session(call)?;
+        session.cache = std::mem::take(&mut *lock(cache));
+        let made = self.compile_in(&mut session, call);
+        *lock(cache) = std::mem::take(&mut session.cache);
+        match made {
+            Ok(Ok(made)) => {
+                let warnings = std::mem::take(&mut session.diagnostics);
+                let sources = Arc::new(std::mem::take(&mut session.sources));
+                let warnings = Report::new(warnings, Arc::clone(&sources));
+                Ok(Specialization::new(made, self, sources, warnings))
+            }
+            Ok(Err(d)) => Err(self.report(*d)),
+            Err(Failed) => Err(Report::of_session(&mut session)),
+        }
+    }
+
+    /// The library's text in a session. Imports are read anew.
+    pub(super) fn load(&self, session: &mut Session) -> Result<CompilationUnit, Failed> {
+        let unit = session.load_text(self.library.path(), self.library.text().to_owned());
+        session.diagnostics.soften(|d| matches!(d.code, codes::MALFORMED_DIRECTIVE | codes::UNKNOWN_BACKEND));
+        if session.diagnostics.has_errors() { Err(Failed) } else { Ok(unit) }
+    }
+
+    /// The plan of a call, and its code for any thread, if there is such. What is wrong with the call alone is returned.
+    fn compile_in(
+        &self,
+        session: &mut Session,
+        call: &Call,
+    ) -> Result<Result<super::specialization::Made, Box<Diagnostic>>, Failed> {
+        let unit = self.load(session)?;
+        let entry = unit.entry(Some(&self.signature.name), "run").or_else(|d| session.fail(*d))?;
+        let arrays = self.heads(session, &unit, &entry, call);
+        let plan = Plan::new(session, &unit, &entry, &arrays, false)?;
+        for (n, parameter) in self.signature.parameters.iter().enumerate() {
+            let Some(array) = call.array(n) else { continue };
+            let argument = plan.arguments.iter().position(|a| a.name == *parameter.name);
+            let storage = match (&plan.steps[..], argument) {
+                ([step], Some(argument)) if !plan.program => step.storage[argument].as_ref(),
+                _ => None,
+            };
+            if let Err(d) = check_strides(parameter, array, storage) {
+                return Ok(Err(d));
+            }
+        }
+        let code = CompiledPlan::new(session, &plan, self.backend)?.shared();
+        Ok(Ok((plan, code)))
+    }
+
+    /// The arrays of a call, by argument.
+    fn heads(&self, session: &mut Session, unit: &CompilationUnit, entry: &EntryPoint<'_>, call: &Call) -> Arrays {
+        let mut arrays = Arrays::new();
+        for (n, param) in entry.item.params.iter().enumerate() {
+            let Some(array) = call.array(n) else { continue };
+            let head = ArrayFile::lent(array.dtype, &array.shape);
+            let rank = entry.axes(param, unit).map(|axes| axes.len());
+            let batch = rank != Some(array.shape.len()) && entry.has_batch(param, array.shape.len());
+            arrays.insert(
+                param.name.name.to_string(),
+                match batch {
+                    true => crate::launch::batch_of_one(session, param, head),
+                    false => head,
+                },
+            );
+        }
+        arrays
+    }
+}
+
+/// What a panic elsewhere has left is whole: an entry is put in or taken out in one step.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn no_backend(name: &str) -> Diagnostic {
+    let all = backend::all();
+    let names: Vec<&str> = all.iter().map(|b| b.name()).collect();
+    Diagnostic::global(codes::BACKEND_TARGET, format!("there is no backend `{name}`"))
+        .with_help(format!("the backends are {}", list(names)))
+}
+
+fn no_constant(signature: &Signature, name: &str) -> Diagnostic {
+    let Signature { word, name: of, .. } = signature;
+    let message = format!("{word} `{of}` has no static parameter or dimension `{name}`");
+    let statics = signature.statics.iter().map(|s| s.name.as_str());
+    let known: Vec<&str> = statics.chain(signature.dimensions.iter().map(String::as_str)).collect();
+    let mut d = Diagnostic::global(codes::UNKNOWN_DEFINITION, message);
+    d = match (signature.parameter(name), known.is_empty()) {
+        (Some(_), _) => d.with_note(format!("`{name}` is an argument of its calls")),
+        (None, true) => d.with_note("it has none"),
+        (None, false) => d.with_note(format!("it has {}", list(known.iter().copied()))),
+    };
+    match suggest(name, known) {
+        Some(near) => d.with_help(format!("did you mean `{near}`?")),
+        None => d,
+    }
+}

@@ -1,0 +1,230 @@
+//! The code of a kernel for calls of one kind, and its launch on the caller's memory.
+
+use super::arrays::{ArrayView, Call};
+use super::{Callable, Report, on_large_stack};
+use crate::backend::{BackendRef, SharedCode};
+use crate::launch::{Argument, CompiledPlan, Plan, Position, RunOptions, Used};
+use crate::session::Failed;
+use ptoc_diagnostics::{Diagnostic, SourceMap};
+use ptoc_layout::Storage;
+use ptoc_tensor::{DType, Tensor};
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+/// A plan, and the code of its launches for any thread, if the backend has such.
+pub(super) type Made = (Plan, Option<Vec<Arc<dyn SharedCode>>>);
+
+/// What a kernel is compiled to for calls of one kind.
+pub struct Specialization {
+    plan: Plan,
+    code: Option<Vec<Arc<dyn SharedCode>>>,
+    backend: BackendRef,
+    /// The parameter of each of the plan's arguments.
+    parameters: Vec<usize>,
+    sources: Arc<SourceMap>,
+    /// What is worth a warning.
+    pub warnings: Report,
+}
+
+impl fmt::Debug for Specialization {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Specialization").field("name", &self.plan.name).finish_non_exhaustive()
+    }
+}
+
+impl Specialization {
+    pub(super) fn new(
+        (plan, code): Made,
+        callable: &Callable,
+        sources: Arc<SourceMap>,
+        warnings: Report,
+    ) -> Specialization {
+        let declared = &callable.signature().parameters;
+        let number = |a: &Argument| declared.iter().position(|p| a.name == *p.name).unwrap_or(usize::MAX);
+        let parameters = plan.arguments.iter().map(number).collect();
+        Specialization { plan, code, backend: callable.backend(), parameters, sources, warnings }
+    }
+
+    /// The launches, with shapes and dimensions.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The number, dtype and shape of each parameter that is only written, and that the call has no array for.
+    pub fn missing_outputs<'s, 'c>(
+        &'s self,
+        call: &'c Call,
+    ) -> impl Iterator<Item = (usize, DType, &'s [usize])> + use<'s, 'c> {
+        let arguments = self.plan.arguments.iter().zip(&self.parameters);
+        let missing = arguments.filter(|(a, n)| !a.is_input() && call.array(**n).is_none());
+        missing.map(|(a, n)| (*n, a.dtype, &a.shape[..]))
+    }
+
+    /// Executes a call that has an array for each parameter that takes one, and was [specialised](Callable::specialize)
+    /// for this code, but for outputs that it had not. `print` gets what kernels print.
+    ///
+    /// # Errors
+    /// Memory that cannot be used, a check that fails, arguments that break a `where`.
+    ///
+    /// # Safety
+    /// The memory of each array is valid for reads, and of those that are written for writes, for its shape and
+    /// strides; nothing else writes to it during the call, and nothing else uses what the call writes. Elements of
+    /// bools are 0 or 1.
+    pub unsafe fn run(
+        &self,
+        callable: &Callable,
+        call: &Call,
+        threads: usize,
+        print: &mut (dyn FnMut(&str) + Send),
+    ) -> Result<Option<Report>, Report> {
+        call.check_memory(callable.signature()).map_err(|d| callable.report(*d))?;
+        let views = self.views(call);
+        match &self.code {
+            Some(code) if self.plan.specification.conditions.is_empty() => {
+                // SAFETY: the caller's promise.
+                unsafe { self.run_shared(code, &views, threads, print) }.map_err(|d| self.report(*d)).map(|()| None)
+            }
+            _ => {
+                let print = Mutex::new(print);
+                // SAFETY: the caller's promise.
+                on_large_stack(|| unsafe { self.run_session(callable, call, &views, threads, &print) })
+            }
+        }
+    }
+
+    /// The arrays of the plan's arguments.
+    pub(super) fn views<'c>(&self, call: &'c Call) -> Vec<Option<&'c ArrayView>> {
+        self.parameters.iter().map(|&n| call.array(n)).collect()
+    }
+
+    /// The texts that its diagnostics point into.
+    pub(super) fn sources(&self) -> &Arc<SourceMap> {
+        &self.sources
+    }
+
+    pub(super) fn report(&self, d: Diagnostic) -> Report {
+        Report::of(d, Arc::clone(&self.sources))
+    }
+
+    /// How argument `n` of a kernel lies in memory, if that is not in C order.
+    pub(super) fn storage(&self, n: usize) -> Option<&Storage> {
+        if self.plan.program { None } else { self.plan.steps[0].storage[n].as_ref() }
+    }
+
+    /// The caller's arrays, in place.
+    ///
+    /// # Safety
+    /// As for [`Specialization::run`], as long as the tensors live. Those of arguments with a layout are not to be
+    /// used as they are.
+    unsafe fn lent(&self, views: &[Option<&ArrayView>]) -> Result<Vec<Tensor>, Box<Diagnostic>> {
+        let lend = |(a, view): (&Argument, &Option<&ArrayView>)| {
+            let data = view.map_or(std::ptr::null_mut(), |view| view.data);
+            // SAFETY: the caller's promise.
+            unsafe { Tensor::lent(a.dtype, &a.shape, data) }.map_err(|e| too_large(a, &e))
+        };
+        self.plan.arguments.iter().zip(views).map(lend).collect()
+    }
+
+    /// Executes the launches here and now.
+    ///
+    /// # Safety
+    /// As for [`Specialization::run`].
+    unsafe fn run_shared(
+        &self,
+        code: &[Arc<dyn SharedCode>],
+        views: &[Option<&ArrayView>],
+        threads: usize,
+        print: &mut dyn FnMut(&str),
+    ) -> Result<(), Box<Diagnostic>> {
+        // SAFETY: the caller's promise. A kernel gets arguments with a layout as the buffers below; a program's are all
+        // in C order.
+        let mut tensors = unsafe { self.lent(views) }?;
+        let mut locals = self.plan.new_locals()?;
+        if !self.plan.program {
+            let step = &self.plan.steps[0];
+            // SAFETY: the caller's promise.
+            let mut buffers = unsafe { self.laid_out(views) }?;
+            let mut used = Used::of(&mut tensors, &mut locals);
+            return code[0].execute(step, &mut used, &mut buffers, threads, print);
+        }
+        let mut position = Position::start(&self.plan, true);
+        while let Some(number) = position.next(None, &mut tensors, &mut locals)? {
+            let step = &self.plan.steps[number];
+            let mut used = Used::of(&mut tensors, &mut locals);
+            let mut buffers = step.buffers(&mut used)?;
+            code[number].execute(step, &mut used, &mut buffers, threads, print)?;
+            step.collect(&mut used, &buffers);
+        }
+        Ok(())
+    }
+
+    /// Arguments with a layout as buffers, which are the caller's memory: it lies as the layout says.
+    ///
+    /// # Safety
+    /// As for [`Specialization::run`], as long as the tensors live.
+    unsafe fn laid_out(&self, views: &[Option<&ArrayView>]) -> Result<Vec<Option<Tensor>>, Box<Diagnostic>> {
+        let buffer = |(n, view): (usize, &Option<&ArrayView>)| {
+            let Some(storage) = self.storage(n) else { return Ok(None) };
+            let a = &self.plan.arguments[n];
+            let length = usize::try_from(storage.len()).unwrap_or(usize::MAX);
+            let data = view.map_or(std::ptr::null_mut(), |view| view.data);
+            // SAFETY: the strides of the array are those of the storage, which ends with the array's last element. Of
+            // what is between its elements the code writes nothing.
+            unsafe { Tensor::lent(a.dtype, &[length], data) }.map(Some).map_err(|e| too_large(a, &e))
+        };
+        views.iter().enumerate().map(buffer).collect()
+    }
+
+    /// Executes the launches with a session, for backends and kernels that need one.
+    ///
+    /// # Safety
+    /// As for [`Specialization::run`].
+    unsafe fn run_session(
+        &self,
+        callable: &Callable,
+        call: &Call,
+        views: &[Option<&ArrayView>],
+        threads: usize,
+        print: &Mutex<&mut (dyn FnMut(&str) + Send)>,
+    ) -> Result<Option<Report>, Report> {
+        let mut session = callable.session(call)?;
+        session.sources = SourceMap::new();
+        let mut print = |text: &str| super::callable::lock(print)(text);
+        // SAFETY: the caller's promise. Arguments with a layout are replaced.
+        let mut tensors = unsafe { self.lent(views) }.map_err(|d| self.report(*d))?;
+        // SAFETY: the caller's promise.
+        let buffers = unsafe { self.laid_out(views) }.map_err(|d| self.report(*d))?;
+        for (n, buffer) in buffers.iter().enumerate() {
+            let (Some(buffer), Some(storage), a) = (buffer, self.storage(n), &self.plan.arguments[n]) else { continue };
+            let mut own = Tensor::zeros(a.dtype, &a.shape).map_err(|e| self.report(*too_large(a, &e)))?;
+            if a.is_input() {
+                storage.gather(a.dtype.size(), buffer.bytes(), own.bytes_mut());
+            }
+            tensors[n] = own;
+        }
+        let mut run = || -> Result<(), Failed> {
+            self.plan.check_inputs(&mut session, &tensors)?;
+            let options = RunOptions { threads, ..RunOptions::default() };
+            let compiled = CompiledPlan::new(&mut session, &self.plan, self.backend)?;
+            compiled.run(&mut session, &mut tensors, &options, &mut print, None).map(drop)
+        };
+        let ended = run();
+        for (n, mut buffer) in buffers.into_iter().enumerate() {
+            let a = &self.plan.arguments[n];
+            if let (Some(buffer), Some(storage), true) = (&mut buffer, self.storage(n), a.is_output()) {
+                storage.scatter(a.dtype.size(), tensors[n].bytes(), buffer.bytes_mut());
+            }
+        }
+        let found = std::mem::take(&mut session.diagnostics);
+        let report = Report::new(found, Arc::clone(&self.sources));
+        match ended {
+            Ok(()) => Ok((!report.is_empty()).then_some(report)),
+            Err(Failed) => Err(report),
+        }
+    }
+}
+
+pub(super) fn too_large(a: &Argument, e: &ptoc_tensor::TensorError) -> Box<Diagnostic> {
+    let message = format!("argument `{}`: {e}", a.name);
+    Box::new(Diagnostic::error(crate::files::code(e.code()), a.span, message))
+}
