@@ -1,0 +1,37 @@
+"""Tile kernels as functions on arrays of NumPy, PyTorch, JAX and others.
+
+    >>> import numpy as np, ptoc
+    >>> k = ptoc.tile('''
+    ... kernel double(x: in f32[N], y: out f32[N]) {
+    ...     grid (i in tiles(N, 256));
+    ...     TSTORE(y.tile(i), Vec(x.tile(i)) * 2.0);
+    ... }
+    ... ''').double
+    >>> k(np.arange(4, dtype=np.float32))
+    array([0., 2., 4., 6.], dtype=float32)
+"""
+
+from ._errors import ArgumentError, CompileError, DtypeError, Error, LaunchError, UnknownKernelError, Warning
+from ._ptoc import Kernel, Library, Memory, __version__, get_num_threads, load, set_num_threads, tile
+
+from ._results import Timing, Verified
+
+__all__ = [
+    "ArgumentError",
+    "CompileError",
+    "DtypeError",
+    "Error",
+    "Kernel",
+    "LaunchError",
+    "Library",
+    "Memory",
+    "Timing",
+    "UnknownKernelError",
+    "Verified",
+    "Warning",
+    "__version__",
+    "get_num_threads",
+    "load",
+    "set_num_threads",
+    "tile",
+]

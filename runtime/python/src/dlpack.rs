@@ -1,0 +1,143 @@
+//! DLPack's structures, as `dlpack.h` has them (versions 0 and 1), and arrays in its capsules.
+
+use crate::arrays::{Refused, View};
+use ptoc_driver::library::ArrayView;
+use ptoc_tensor::DType;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyTuple};
+use std::ffi::{CStr, c_void};
+use std::slice;
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Device {
+    kind: i32,
+    number: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct DataType {
+    code: u8,
+    bits: u8,
+    lanes: u16,
+}
+
+#[repr(C)]
+struct Tensor {
+    data: *mut c_void,
+    device: Device,
+    ndim: i32,
+    dtype: DataType,
+    shape: *const i64,
+    strides: *const i64,
+    byte_offset: u64,
+}
+
+/// What a capsule `dltensor` points to begins with the tensor.
+#[repr(C)]
+struct Managed {
+    tensor: Tensor,
+}
+
+/// What a capsule `dltensor_versioned` points to.
+#[repr(C)]
+struct ManagedVersioned {
+    version: [u32; 2],
+    context: *mut c_void,
+    deleter: *mut c_void,
+    flags: u64,
+    tensor: Tensor,
+}
+
+const READ_ONLY: u64 = 1;
+/// `kDLCPU`, `kDLCUDAHost`, `kDLROCMHost`: memory of the host.
+const HOST: [i32; 3] = [1, 3, 11];
+const OLD: &CStr = c"dltensor";
+const VERSIONED: &CStr = c"dltensor_versioned";
+
+/// Devices that are often met.
+fn device(kind: i32) -> &'static str {
+    match kind {
+        2 => "a CUDA device",
+        8 => "a Metal device",
+        10 => "a ROCm device",
+        13 => "CUDA managed memory",
+        14 => "a oneAPI device",
+        _ => "another device",
+    }
+}
+
+fn dtype(t: DataType) -> Result<DType, String> {
+    let found = match (t.code, t.bits) {
+        (0, 8) => DType::I8,
+        (0, 16) => DType::I16,
+        (0, 32) => DType::I32,
+        (0, 64) => DType::I64,
+        (1, 8) => DType::U8,
+        (1, 16) => DType::U16,
+        (1, 32) => DType::U32,
+        (1, 64) => DType::U64,
+        (2, 16) => DType::F16,
+        (2, 32) => DType::F32,
+        (4, 16) => DType::BF16,
+        (6, 8) => DType::Bool,
+        (10, 8) => DType::F8E4M3,
+        (12, 8) => DType::F8E5M2,
+        (2, 64) => return Err("float64".into()),
+        (5, bits) => return Err(format!("complex{bits}")),
+        (code, bits) => return Err(format!("a dtype of {bits} bits with DLPack's code {code}")),
+    };
+    if t.lanes == 1 { Ok(found) } else { Err(format!("vectors of {} {found}", t.lanes)) }
+}
+
+/// The array that an object with `__dlpack__` exports. Nothing is copied; the capsule keeps it alive.
+pub fn view<'py>(object: &Bound<'py, PyAny>, export: &Bound<'py, PyAny>) -> PyResult<Result<View<'py>, Refused>> {
+    let py = object.py();
+    let capsule = match exported(py, export) {
+        Ok(capsule) => capsule,
+        Err(e) => return Ok(Err(Refused::export(py, &e))),
+    };
+    let Ok(capsule) = capsule.cast_into::<PyCapsule>() else { return Ok(Err(Refused::no_array(object))) };
+    let (tensor, read_only) = if capsule.is_valid_checked(Some(VERSIONED)) {
+        let managed = capsule.pointer_checked(Some(VERSIONED))?.cast::<ManagedVersioned>();
+        // SAFETY: a valid capsule of this name points to this structure, which the capsule keeps alive.
+        let managed = unsafe { managed.as_ref() };
+        if managed.version[0] != 1 {
+            return Ok(Err(Refused::version(managed.version)));
+        }
+        (&managed.tensor, managed.flags & READ_ONLY != 0)
+    } else {
+        let managed = capsule.pointer_checked(Some(OLD))?.cast::<Managed>();
+        // SAFETY: as above.
+        (unsafe { &managed.as_ref().tensor }, false)
+    };
+    if !HOST.contains(&tensor.device.kind) {
+        return Ok(Err(Refused::device(device(tensor.device.kind))));
+    }
+    let dtype = match dtype(tensor.dtype) {
+        Ok(dtype) => dtype,
+        Err(what) => return Ok(Err(Refused::dtype(&what))),
+    };
+    let rank = usize::try_from(tensor.ndim).unwrap_or(0);
+    let numbers = |at: *const i64| match at.is_null() || rank == 0 {
+        true => None,
+        // SAFETY: `shape` and `strides`, where they are given, have `ndim` entries.
+        false => Some(unsafe { slice::from_raw_parts(at, rank) }),
+    };
+    let shape: Vec<usize> = numbers(tensor.shape).unwrap_or_default().iter().map(|&n| n as usize).collect();
+    let strides: Option<Vec<isize>> = numbers(tensor.strides).map(|s| s.iter().map(|&n| n as isize).collect());
+    let data = tensor.data.cast::<u8>().wrapping_add(tensor.byte_offset as usize);
+    let array = ArrayView::new(dtype, shape, strides.as_deref(), data, read_only);
+    Ok(Ok(View { array, _owner: capsule.into_any() }))
+}
+
+/// A capsule of version 1, or of an object that has none such of version 0.
+fn exported<'py>(py: Python<'py>, export: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let options = PyDict::new(py);
+    options.set_item(pyo3::intern!(py, "max_version"), (1, 1))?;
+    match export.call(PyTuple::empty(py), Some(&options)) {
+        Err(e) if e.is_instance_of::<pyo3::exceptions::PyTypeError>(py) => export.call0(),
+        other => other,
+    }
+}

@@ -1,0 +1,126 @@
+//! What a kernel is made of, how near its results are to `ensures`, and how long it takes.
+
+use crate::{errors, threads};
+use ptoc_driver::launch::Verified;
+use ptoc_driver::library::{Call, Callable, Memories, Specialization};
+use ptoc_views::memory::{Maps, html, json, lines::Lines, svg, table};
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use std::time::{Duration, Instant};
+
+/// Columns of a table of memories.
+const WIDTH: usize = 100;
+/// Runs of a measurement, at least.
+const LEAST: usize = 5;
+
+/// The memories of a kernel: a table as text, and a page in a notebook.
+#[pyclass(module = "ptoc", frozen)]
+pub struct Memory {
+    text: String,
+    json: String,
+    svg: String,
+    page: String,
+}
+
+#[pymethods]
+impl Memory {
+    fn __repr__(&self) -> String {
+        self.text.clone()
+    }
+
+    /// The page with its script, in a frame.
+    fn _repr_html_(&self) -> String {
+        let page = self.page.replace('&', "&amp;").replace('"', "&quot;");
+        format!("<iframe srcdoc=\"{page}\" style=\"width: 100%; height: 40em; border: 0\"></iframe>")
+    }
+
+    /// As `ptoc mem --json` prints it.
+    #[getter]
+    fn json(&self) -> String {
+        self.json.clone()
+    }
+
+    /// A picture.
+    #[getter]
+    fn svg(&self) -> String {
+        self.svg.clone()
+    }
+
+    /// A page for a browser.
+    #[getter]
+    fn html(&self) -> String {
+        self.page.clone()
+    }
+}
+
+/// Raises errors; the text of warnings.
+pub fn check(py: Python<'_>, callable: &Callable) -> PyResult<String> {
+    let report = py.detach(|| callable.check());
+    match report.diagnostics().iter().any(ptoc_diagnostics::Diagnostic::is_error) {
+        true => Err(errors::raised(py, &report)),
+        false => Ok(report.rendered(false)),
+    }
+}
+
+/// The memories of the kernel.
+pub fn memory(py: Python<'_>, callable: &Callable) -> PyResult<Memory> {
+    let made = py.detach(|| callable.memories());
+    let Memories { maps: list, sources, file } = made.map_err(|report| errors::raised(py, &report))?;
+    let signature = callable.signature();
+    let maps = Maps { name: signature.name.clone(), program: signature.word == "program", file, list };
+    let lines = Lines::new(&sources, file);
+    Ok(Memory {
+        text: table::maps(&maps.list, &lines, WIDTH),
+        json: json::maps(&maps, &lines),
+        svg: svg::file(&maps.list, &lines),
+        page: html::page(&maps.list, &lines),
+    })
+}
+
+/// The text of a stage.
+pub fn stage(py: Python<'_>, callable: &Callable, name: &str) -> PyResult<String> {
+    py.detach(|| callable.stage(name)).map_err(|report| errors::raised(py, &report))
+}
+
+/// How near results are to `ensures`, one object for each of its clauses.
+pub fn verify<'py>(
+    py: Python<'py>,
+    callable: &Callable,
+    code: &Specialization,
+    call: &Call,
+    tolerance: (f64, f64),
+) -> PyResult<Bound<'py, PyAny>> {
+    let threads = threads::of_call(py)?;
+    // SAFETY: the caller keeps the arrays, which are only read.
+    let ended = py.detach(|| unsafe { code.verify(callable, call, tolerance, threads) });
+    let class = py.import("ptoc._results")?.getattr("Verified")?;
+    let row = |v: Verified| class.call1((v.name, v.stats.elements, v.stats.max_error, v.left_out));
+    let list = ended.map_err(|report| errors::raised(py, &report))?;
+    let rows = list.into_iter().map(row).collect::<PyResult<Vec<_>>>()?;
+    Ok(PyList::new(py, rows)?.into_any())
+}
+
+/// How long a run takes.
+pub fn bench<'py>(
+    py: Python<'py>,
+    callable: &Callable,
+    code: &Specialization,
+    call: &Call,
+    seconds: f64,
+) -> PyResult<Bound<'py, PyAny>> {
+    let threads = threads::of_call(py)?;
+    let length = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+    let timed = py.detach(|| {
+        let (mut times, begin) = (Vec::new(), Instant::now());
+        while times.len() < LEAST || begin.elapsed() < length {
+            let begin = Instant::now();
+            // SAFETY: the caller keeps the arrays; nobody else works on them by Python's usual contract.
+            unsafe { code.run(callable, call, threads, &mut |_| {}) }?;
+            times.push(begin.elapsed().as_secs_f64());
+        }
+        times.sort_unstable_by(f64::total_cmp);
+        Ok(times)
+    });
+    let times: Vec<f64> = timed.map_err(|report| errors::raised(py, &report))?;
+    py.import("ptoc._results")?.getattr("Timing")?.call1((times.len(), times[0], times[times.len() / 2]))
+}

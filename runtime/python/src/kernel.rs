@@ -1,0 +1,384 @@
+//! Kernels as functions.
+
+use crate::arrays::{self, Refused, View};
+use crate::outputs::Maker;
+use crate::{errors, inspect, threads, values};
+use ptoc_diagnostics::{Diagnostic, codes, list, plural, suggest};
+use ptoc_driver::defs::Definition;
+use ptoc_driver::library::{Argument, Call, Callable, Parameter, Specialization};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use std::sync::Arc;
+
+/// A kernel or program. Called with arrays it runs; called with constants alone it gives the kernel with these.
+#[pyclass(module = "ptoc", frozen)]
+pub struct Kernel {
+    pub(crate) callable: Arc<Callable>,
+}
+
+/// The arguments of a call, and the objects that they are.
+struct Given<'py> {
+    call: Call,
+    /// By parameter.
+    objects: Vec<Option<Bound<'py, PyAny>>>,
+    /// What keeps the memory of arrays.
+    views: Vec<Bound<'py, PyAny>>,
+    /// Constants among the arguments.
+    constants: Vec<Definition>,
+    maker: Option<Maker>,
+}
+
+impl Kernel {
+    /// A kernel.
+    pub fn new(callable: Callable) -> Kernel {
+        Kernel { callable: Arc::new(callable) }
+    }
+
+    fn refuse(&self, py: Python<'_>, d: Diagnostic) -> PyErr {
+        errors::raised(py, &self.callable.report(d))
+    }
+
+    /// `softmax(x: in T[M, N], ..)`
+    fn wants(&self) -> String {
+        format!("it is declared `{}`", self.callable.signature().text)
+    }
+
+    fn with(&self, py: Python<'_>, constants: Vec<Definition>) -> PyResult<Kernel> {
+        self.callable.with(constants).map(Kernel::new).map_err(|report| errors::raised(py, &report))
+    }
+
+    /// The same kernel.
+    fn share(&self) -> Kernel {
+        Kernel { callable: Arc::clone(&self.callable) }
+    }
+
+    /// The arguments of a call, and the kernel with the constants that are among them.
+    fn prepared<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        out: Option<Bound<'py, PyAny>>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<(Kernel, Given<'py>)> {
+        let mut given = self.arguments(py, args, out, named)?;
+        match std::mem::take(&mut given.constants) {
+            none if none.is_empty() => Ok((self.share(), given)),
+            constants => Ok((self.with(py, constants)?, given)),
+        }
+    }
+
+    fn constant(&self, py: Python<'_>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Definition> {
+        let Some(value) = values::constant(value) else {
+            let shown = value.repr().map_or_else(|_| "this value".to_owned(), |r| r.to_string());
+            let message = format!("`{name}` is given {shown}, which is no constant");
+            let d = Diagnostic::global(codes::CALL_ARGUMENTS, message);
+            let help = "give a number, a dtype, or a text in the language such as `\"gelu\"`";
+            return Err(self.refuse(py, d.with_help(help)));
+        };
+        Ok(Definition { name: name.to_owned(), value })
+    }
+
+    fn put<'py>(&self, given: &mut Given<'py>, n: usize, value: Bound<'py, PyAny>) -> PyResult<()> {
+        let py = value.py();
+        let parameter = &self.callable.signature().parameters[n];
+        if given.objects[n].is_some() {
+            let message = format!("`{}` is given twice", parameter.name);
+            let d = Diagnostic::error(codes::CALL_ARGUMENTS, parameter.span, message);
+            return Err(self.refuse(py, d.with_help("give it by position or by name")));
+        }
+        if value.is_none() && (parameter.optional || !parameter.is_input()) {
+            return Ok(());
+        }
+        let argument = if parameter.is_tensor() {
+            let View { array, _owner } = match arrays::view(&value)? {
+                Ok(view) => view,
+                Err(refused) => return Err(self.refuse(py, not_taken(parameter, refused))),
+            };
+            given.views.push(_owner);
+            if given.maker.is_none() {
+                given.maker = Some(Maker::of(&value));
+            }
+            Argument::Array(array)
+        } else {
+            match values::scalar(&value) {
+                Some(scalar) => Argument::Scalar(scalar),
+                None => return Err(self.refuse(py, no_scalar(parameter, &value))),
+            }
+        };
+        given.call.arguments[n] = Some(argument);
+        given.objects[n] = Some(value);
+        Ok(())
+    }
+
+    /// The arguments of a call: inputs by position, anything by name, outputs by `out`.
+    fn arguments<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        out: Option<Bound<'py, PyAny>>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Given<'py>> {
+        let signature = self.callable.signature();
+        let parameters = &signature.parameters;
+        let mut given = Given {
+            call: Call::of(signature),
+            objects: parameters.iter().map(|_| None).collect(),
+            views: Vec::with_capacity(parameters.len()),
+            constants: Vec::new(),
+            maker: None,
+        };
+        let mut inputs = parameters.iter().enumerate().filter(|(_, p)| p.is_input()).map(|(n, _)| n);
+        for value in args.iter() {
+            let Some(n) = inputs.next() else { return Err(self.refuse(py, self.too_many(args.len()))) };
+            self.put(&mut given, n, value)?;
+        }
+        for (name, value) in named.into_iter().flatten() {
+            let name = name.cast::<PyString>()?.to_str()?;
+            match signature.parameter(name) {
+                Some((n, _)) => self.put(&mut given, n, value)?,
+                None if signature.is_constant(name) => given.constants.push(self.constant(py, name, &value)?),
+                None => return Err(self.refuse(py, self.unknown(name))),
+            }
+        }
+        if let Some(out) = out {
+            self.outputs(&mut given, out)?;
+        }
+        Ok(given)
+    }
+
+    /// `out=y`, `out=(y, z)`
+    fn outputs<'py>(&self, given: &mut Given<'py>, out: Bound<'py, PyAny>) -> PyResult<()> {
+        let parameters = self.callable.signature().parameters.iter().enumerate();
+        let open: Vec<usize> = parameters.filter(|(_, p)| p.is_output() && !p.is_input()).map(|(n, _)| n).collect();
+        let several = out.is_instance_of::<PyTuple>() || out.is_instance_of::<PyList>();
+        let values: Vec<Bound<'py, PyAny>> =
+            if several { out.try_iter()?.collect::<PyResult<_>>()? } else { vec![out] };
+        if values.len() != open.len() {
+            let name = &self.callable.signature().name;
+            let message = format!(
+                "`out` has {}, and `{name}` has {}",
+                plural(values.len(), "array"),
+                plural(open.len(), "output")
+            );
+            let names: Vec<&str> =
+                open.iter().map(|&n| self.callable.signature().parameters[n].name.as_str()).collect();
+            let mut d = Diagnostic::global(codes::CALL_ARGUMENTS, message).with_note(self.wants());
+            if !names.is_empty() {
+                d = d.with_help(format!("give a tuple of arrays for {}", list(names)));
+            }
+            return Err(self.refuse(given.views.first().map_or(values[0].py(), Bound::py), d));
+        }
+        open.into_iter().zip(values).try_for_each(|(n, value)| self.put(given, n, value))
+    }
+
+    fn too_many(&self, count: usize) -> Diagnostic {
+        let signature = self.callable.signature();
+        let inputs: Vec<&str> = signature.parameters.iter().filter(|p| p.is_input()).map(|p| p.name.as_str()).collect();
+        let takes = match inputs.is_empty() {
+            true => "nothing".to_owned(),
+            false => format!("{}: {}", plural(inputs.len(), "argument"), list(inputs.iter().copied())),
+        };
+        let message = format!("`{}` takes {takes} by position, and {count} are given", signature.name);
+        let d = Diagnostic::global(codes::CALL_ARGUMENTS, message).with_note(self.wants());
+        d.with_help("outputs are given by name or with `out=..`")
+    }
+
+    fn unknown(&self, name: &str) -> Diagnostic {
+        let signature = self.callable.signature();
+        let message = format!("{} `{}` has no argument or constant `{name}`", signature.word, signature.name);
+        let statics = signature.statics.iter().map(|s| s.name.as_str());
+        let known = signature.parameters.iter().map(|p| p.name.as_str()).chain(statics);
+        let known: Vec<&str> = known.chain(signature.dimensions.iter().map(String::as_str)).collect();
+        let d = Diagnostic::global(codes::CALL_ARGUMENTS, message).with_note(self.wants());
+        match suggest(name, known) {
+            Some(near) => d.with_help(format!("did you mean `{near}`?")),
+            None => d,
+        }
+    }
+
+    /// Makes the outputs that are missing.
+    fn make_outputs<'py>(&self, py: Python<'py>, given: &mut Given<'py>, code: &Specialization) -> PyResult<()> {
+        let missing: Vec<_> = code.missing_outputs(&given.call).collect();
+        for (n, dtype, shape) in missing {
+            let parameter = &self.callable.signature().parameters[n];
+            if parameter.optional {
+                continue;
+            }
+            let made = given.maker.unwrap_or(Maker::Numpy).empty(py, dtype, shape).map_err(|e| {
+                let why = e.value(py);
+                let message = format!("no array can be made for `{}`, which is {dtype}: {why}", parameter.name);
+                let d = Diagnostic::error(codes::ARRAY_NOT_TAKEN, parameter.span, message);
+                self.refuse(py, d.with_help("give one with `out=`; for bf16 and floats of 8 bits install `ml_dtypes`"))
+            })?;
+            self.put(given, n, made)?;
+        }
+        Ok(())
+    }
+
+    /// The code for a call, compiled without Python's lock if there is none yet.
+    fn code(&self, py: Python<'_>, call: &Call) -> PyResult<Arc<Specialization>> {
+        let mut key = Vec::with_capacity(32);
+        if let Some(known) = self.callable.known(call, &mut key) {
+            return Ok(known);
+        }
+        let made = py.detach(|| self.callable.specialize(call)).map_err(|report| errors::raised(py, &report))?;
+        errors::warn(py, &made.warnings)?;
+        Ok(made)
+    }
+
+    fn run<'py>(&self, py: Python<'py>, mut given: Given<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let code = self.code(py, &given.call)?;
+        self.make_outputs(py, &mut given, &code)?;
+        let threads = threads::of_call(py)?;
+        let mut printed = String::new();
+        let call = &given.call;
+        let ended = py.detach(|| {
+            let mut print = |text: &str| printed.push_str(text);
+            // SAFETY: the arrays' owners are kept by `given`. That nobody else works on them meanwhile is Python's usual
+            // contract for functions on arrays that release its lock.
+            unsafe { code.run(&self.callable, call, threads, &mut print) }
+        });
+        if !printed.is_empty() {
+            let stdout = py.import("sys")?.getattr("stdout")?;
+            stdout.call_method1("write", (printed,))?;
+        }
+        match ended {
+            Ok(None) => {}
+            Ok(Some(report)) => errors::warn(py, &report)?,
+            Err(report) => return Err(errors::raised(py, &report)),
+        }
+        self.results(py, given)
+    }
+
+    /// The outputs of a call: one as it is, several as a tuple; nothing where all are updated in place.
+    fn results<'py>(&self, py: Python<'py>, given: Given<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let parameters = self.callable.signature().parameters.iter().zip(given.objects);
+        let outputs = parameters.filter(|(p, _)| p.is_output() && !p.is_input());
+        let mut outputs: Vec<Bound<'py, PyAny>> = outputs.filter_map(|(_, object)| object).collect();
+        Ok(match outputs.len() {
+            0 => py.None().into_bound(py),
+            1 => outputs.remove(0),
+            _ => PyTuple::new(py, outputs)?.into_any(),
+        })
+    }
+}
+
+fn not_taken(parameter: &Parameter, refused: Refused) -> Diagnostic {
+    let message = format!("the array of `{}` {}", parameter.name, refused.why);
+    Diagnostic::error(codes::ARRAY_NOT_TAKEN, parameter.span, message)
+        .with_label(format!("declared `{}`", parameter.declared))
+        .with_help(refused.help)
+}
+
+fn no_scalar(parameter: &Parameter, value: &Bound<'_, PyAny>) -> Diagnostic {
+    let shown = value.repr().map_or_else(|_| "something else".to_owned(), |r| r.to_string());
+    let message = format!("`{}` is a scalar, and {shown} is given", parameter.name);
+    Diagnostic::error(codes::CALL_ARGUMENTS, parameter.span, message)
+        .with_label(format!("declared `{}`", parameter.declared))
+        .with_help("pass a number of Python or NumPy that fits 64 bits")
+}
+
+#[pymethods]
+impl Kernel {
+    /// Runs the kernel on arrays, where they are, and returns its outputs: those that are given with `out=` or by name,
+    /// or new ones. Called with constants alone, it returns the kernel with these.
+    #[pyo3(signature = (*args, out = None, **named))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        out: Option<Bound<'py, PyAny>>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (kernel, given) = self.prepared(py, args, out, named)?;
+        let needs = || kernel.callable.signature().parameters.iter().any(|p| p.is_input() && !p.optional);
+        let asked = named.is_some_and(|named| !named.is_empty());
+        // Without arrays only a kernel that needs none runs, and not where it is given its constants.
+        if given.objects.iter().any(Option::is_some) || (!needs() && !asked) {
+            return kernel.run(py, given);
+        }
+        Ok(kernel.share().into_pyobject(py)?.into_any())
+    }
+
+    /// The kernel with constants: values of static parameters, sizes of dimensions, capacities of the target.
+    #[pyo3(signature = (**constants))]
+    fn bind(&self, py: Python<'_>, constants: Option<&Bound<'_, PyDict>>) -> PyResult<Kernel> {
+        let mut definitions = Vec::new();
+        for (name, value) in constants.into_iter().flatten() {
+            definitions.push(self.constant(py, name.cast::<PyString>()?.to_str()?, &value)?);
+        }
+        self.with(py, definitions)
+    }
+
+    fn __repr__(&self) -> String {
+        let (of, callable) = (self.callable.signature(), &self.callable);
+        let constants: Vec<String> = callable.definitions().iter().map(|d| format!("{}={}", d.name, d.value)).collect();
+        let with = if constants.is_empty() { String::new() } else { format!(" with {}", constants.join(", ")) };
+        format!("<ptoc.Kernel {}{with} for {} on {}>", of.text, callable.options().target, callable.backend().name())
+    }
+
+    /// What `ptoc check` says of the kernel with its constants: raises errors, and returns the text of warnings.
+    fn check(&self, py: Python<'_>) -> PyResult<String> {
+        inspect::check(py, &self.callable)
+    }
+
+    /// Where its tiles are in the target's memories, and when; shows itself in a notebook.
+    fn mem(&self, py: Python<'_>) -> PyResult<inspect::Memory> {
+        inspect::memory(py, &self.callable)
+    }
+
+    /// A stage of its compilation as text, by the names of `ptoc emit --stage`.
+    #[pyo3(signature = (stage = "ir"))]
+    fn ir(&self, py: Python<'_>, stage: &str) -> PyResult<String> {
+        inspect::stage(py, &self.callable, stage)
+    }
+
+    /// Runs the kernel on copies of the arrays, and holds the results to its `ensures`. Returns how near each is.
+    #[pyo3(signature = (*args, rtol = 0.0, atol = 0.0, **named))]
+    fn verify<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        rtol: f64,
+        atol: f64,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (kernel, given) = self.prepared(py, args, None, named)?;
+        let code = kernel.code(py, &given.call)?;
+        inspect::verify(py, &kernel.callable, &code, &given.call, (rtol, atol))
+    }
+
+    /// Runs the kernel again and again on these arrays for about so many seconds, and returns how long a run takes.
+    #[pyo3(signature = (*args, out = None, seconds = 0.2, **named))]
+    fn bench<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        out: Option<Bound<'py, PyAny>>,
+        seconds: f64,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (kernel, mut given) = self.prepared(py, args, out, named)?;
+        let code = kernel.code(py, &given.call)?;
+        kernel.make_outputs(py, &mut given, &code)?;
+        inspect::bench(py, &kernel.callable, &code, &given.call, seconds)
+    }
+
+    /// The name.
+    #[getter]
+    fn __name__(&self) -> String {
+        self.callable.signature().name.clone()
+    }
+
+    /// The comment that documents it.
+    #[getter]
+    fn docs(&self) -> String {
+        self.callable.signature().docs.clone()
+    }
+
+    /// The declaration.
+    #[getter]
+    fn signature(&self) -> String {
+        self.callable.signature().text.clone()
+    }
+}

@@ -1,0 +1,93 @@
+//! Files of kernels.
+
+use crate::errors;
+use crate::kernel::Kernel;
+use ptoc_driver::library::{self, Callable, Options};
+use pyo3::prelude::*;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The kernels and programs of a file, as attributes.
+#[pyclass(module = "ptoc", frozen)]
+pub struct Library {
+    library: Arc<library::Library>,
+    options: Options,
+}
+
+/// Loads a file of kernels, or a module of the standard library (`std::scan`).
+#[pyfunction]
+#[pyo3(signature = (path, *, target = "a2a3", backend = None, exact = true))]
+pub fn load(py: Python<'_>, path: PathBuf, target: &str, backend: Option<String>, exact: bool) -> PyResult<Library> {
+    let loaded = py.detach(|| library::Library::open(&path));
+    Library::new(py, loaded, Options { target: target.to_owned(), backend, exact })
+}
+
+/// Kernels from a text. `name` is what messages call it; imports are looked for beside it.
+#[pyfunction]
+#[pyo3(signature = (source, *, name = "<tile>", target = "a2a3", backend = None, exact = true))]
+pub fn tile(
+    py: Python<'_>,
+    source: String,
+    name: &str,
+    target: &str,
+    backend: Option<String>,
+    exact: bool,
+) -> PyResult<Library> {
+    let loaded = py.detach(|| library::Library::of_text(Path::new(name), source));
+    Library::new(py, loaded, Options { target: target.to_owned(), backend, exact })
+}
+
+impl Library {
+    fn new(py: Python<'_>, loaded: Result<library::Library, library::Report>, options: Options) -> PyResult<Library> {
+        let library = loaded.map_err(|report| errors::raised(py, &report))?;
+        errors::warn(py, &library.warnings)?;
+        Ok(Library { library: Arc::new(library), options })
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.library.signatures().iter().map(|s| s.name.clone()).collect()
+    }
+}
+
+#[pymethods]
+impl Library {
+    fn __getattr__(&self, py: Python<'_>, name: &str) -> PyResult<Kernel> {
+        // Python asks for these of any object, and no kernel is called so.
+        if name.starts_with("__") {
+            return Err(pyo3::exceptions::PyAttributeError::new_err(name.to_owned()));
+        }
+        let made = Callable::new(&self.library, name, Vec::new(), self.options.clone());
+        made.map(Kernel::new).map_err(|report| errors::raised(py, &report))
+    }
+
+    fn __getitem__(&self, py: Python<'_>, name: &str) -> PyResult<Kernel> {
+        self.__getattr__(py, name)
+    }
+
+    fn __dir__(&self) -> Vec<String> {
+        ["path", "names", "target"].into_iter().map(str::to_owned).chain(self.names()).collect()
+    }
+
+    fn __repr__(&self) -> String {
+        let path = self.library.path().display();
+        format!("<ptoc.Library {path} for {}: {}>", self.options.target, self.names().join(", "))
+    }
+
+    /// The path as it was given.
+    #[getter]
+    fn path(&self) -> String {
+        self.library.path().display().to_string()
+    }
+
+    /// The names of its kernels and programs.
+    #[getter(names)]
+    fn all_names(&self) -> Vec<String> {
+        self.names()
+    }
+
+    /// The target that its kernels are compiled for.
+    #[getter]
+    fn target(&self) -> String {
+        self.options.target.clone()
+    }
+}

@@ -1,0 +1,83 @@
+//! New arrays for results, of the library that the inputs are of.
+
+use ptoc_tensor::DType;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple};
+
+/// Who makes new arrays.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Maker {
+    /// NumPy.
+    Numpy,
+    /// PyTorch.
+    Torch,
+}
+
+impl Maker {
+    /// The library of an array. What is of neither gets results of NumPy.
+    pub fn of(object: &Bound<'_, PyAny>) -> Maker {
+        let py = object.py();
+        match object.get_type().getattr(pyo3::intern!(py, "__module__")) {
+            Ok(module) if module.eq("torch").unwrap_or(false) => Maker::Torch,
+            _ => Maker::Numpy,
+        }
+    }
+
+    /// A new array, whose elements are not set; `Err` says which dtype the library has not.
+    pub fn empty<'py>(self, py: Python<'py>, dtype: DType, shape: &[usize]) -> PyResult<Bound<'py, PyAny>> {
+        let shape = PyTuple::new(py, shape)?;
+        match self {
+            Maker::Numpy => {
+                static EMPTY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+                let empty = EMPTY.get_or_try_init(py, || py.import("numpy")?.getattr("empty").map(Bound::unbind))?;
+                empty.bind(py).call1((shape, numpy_dtype(py, dtype)?))
+            }
+            Maker::Torch => {
+                static EMPTY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+                let empty = EMPTY.get_or_try_init(py, || py.import("torch")?.getattr("empty").map(Bound::unbind))?;
+                let options = PyDict::new(py);
+                options.set_item(pyo3::intern!(py, "dtype"), torch_dtype(py, dtype)?)?;
+                empty.bind(py).call((shape,), Some(&options))
+            }
+        }
+    }
+}
+
+/// NumPy's name of a dtype; of those that it has not, what `ml_dtypes` calls them.
+fn name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool => "bool",
+        DType::I8 => "int8",
+        DType::U8 => "uint8",
+        DType::I16 => "int16",
+        DType::U16 => "uint16",
+        DType::I32 => "int32",
+        DType::U32 => "uint32",
+        DType::I64 => "int64",
+        DType::U64 => "uint64",
+        DType::F16 => "float16",
+        DType::BF16 => "bfloat16",
+        DType::F32 => "float32",
+        DType::F8E4M3 => "float8_e4m3fn",
+        DType::F8E5M2 => "float8_e5m2",
+    }
+}
+
+type Dtypes = [PyOnceLock<Py<PyAny>>; DType::ALL.len()];
+
+fn numpy_dtype<'py>(py: Python<'py>, dtype: DType) -> PyResult<Bound<'py, PyAny>> {
+    static KNOWN: Dtypes = [const { PyOnceLock::new() }; DType::ALL.len()];
+    let make = || {
+        let module = if dtype == DType::BF16 || dtype.is_f8() { "ml_dtypes" } else { "numpy" };
+        let class = py.import(module)?.getattr(if dtype == DType::Bool { "bool_" } else { name(dtype) })?;
+        py.import("numpy")?.call_method1("dtype", (class,)).map(Bound::unbind)
+    };
+    KNOWN[dtype as usize].get_or_try_init(py, make).map(|d| d.bind(py).clone())
+}
+
+fn torch_dtype<'py>(py: Python<'py>, dtype: DType) -> PyResult<Bound<'py, PyAny>> {
+    static KNOWN: Dtypes = [const { PyOnceLock::new() }; DType::ALL.len()];
+    let make = || py.import("torch")?.getattr(name(dtype)).map(Bound::unbind);
+    KNOWN[dtype as usize].get_or_try_init(py, make).map(|d| d.bind(py).clone())
+}

@@ -1,0 +1,248 @@
+"""Calls on NumPy arrays: results, shapes that are bound, and memory that is used in place."""
+
+import array
+
+import numpy as np
+import ptoc
+import pytest
+
+SCALE = """
+/// y = a x
+kernel scale<type T = f32, const BN = 64>(x: in T[M, N], a: T, y: out T[M, N]) {
+    grid (i in tiles(M, 4), j in tiles(N, BN));
+    TSTORE(y.tile(i, j), Vec(x.tile(i, j)) * a);
+}
+
+kernel add(a: in f32[N], b: in f32[N], c: out f32[N]) {
+    grid (i in tiles(N, 256));
+    TSTORE(c.tile(i), Vec(a.tile(i)) + Vec(b.tile(i)));
+}
+
+kernel grow(x: inout f32[N]) {
+    grid (i in tiles(N, 256));
+    TSTORE(x.tile(i), Vec(x.tile(i)) + 1.0);
+}
+
+kernel both(x: in f32[N], up: out f32[N], down: out f32[N]) {
+    grid (i in tiles(N, 256));
+    TSTORE(up.tile(i), Vec(x.tile(i)) + 1.0);
+    TSTORE(down.tile(i), Vec(x.tile(i)) - 1.0);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def lib():
+    return ptoc.tile(SCALE)
+
+
+def rng(seed=1):
+    return np.random.default_rng(seed)
+
+
+def softmax(x):
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def test_softmax_of_the_examples(examples):
+    k = ptoc.load(examples / "softmax.tile").softmax
+    for shape in [(1, 1), (20, 100), (17, 9), (9, 1100)]:
+        x = rng().standard_normal(shape, dtype=np.float32)
+        np.testing.assert_allclose(k(x), softmax(x), rtol=2e-6)
+
+
+def test_constants_and_out(examples):
+    k = ptoc.load(examples / "softmax.tile").softmax(BM=2, BN=256)
+    x = rng().standard_normal((7, 300), dtype=np.float32)
+    y = np.empty_like(x)
+    assert k(x, out=y) is y
+    np.testing.assert_allclose(y, softmax(x), rtol=2e-6)
+    y[:] = 0
+    assert k(x, y=y) is y
+    np.testing.assert_allclose(y, softmax(x), rtol=2e-6)
+    assert "BM=2" in repr(k)
+
+
+def test_gemm(examples):
+    k = ptoc.load(examples / "gemm.tile").gemm
+    a = rng().standard_normal((100, 70), dtype=np.float32)
+    b = rng(2).standard_normal((70, 50), dtype=np.float32)
+    c = k(a, b)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-5)
+
+
+def test_types_are_deduced_and_can_be_given(lib, examples):
+    x = rng().standard_normal((3, 65)).astype(np.float16)
+    assert lib.scale(x, 2.0).dtype == np.float16
+    np.testing.assert_array_equal(lib.scale(x, 2.0), x * np.float16(2))
+    for dtype in [np.float16, np.dtype("float16"), "f16"]:
+        np.testing.assert_array_equal(lib.scale(T=dtype)(x, 2.0), x * np.float16(2))
+    with pytest.raises(ptoc.DtypeError) as e:
+        lib.scale(T=np.float32)(x, 2.0)
+    assert e.value.code == "E0750"
+
+
+def test_scalars(lib):
+    x = rng().standard_normal((5, 7), dtype=np.float32)
+    for a in [0.5, 3, np.float32(0.1), -1e-3, float("inf"), float("-inf")]:
+        np.testing.assert_array_equal(lib.scale(x, a), x * np.float32(a))
+        np.testing.assert_array_equal(lib.scale(x, a=a), x * np.float32(a))
+    assert np.isnan(lib.scale(x, float("nan"))).all()
+
+
+def test_several_outputs(lib):
+    x = rng().standard_normal(1000, dtype=np.float32)
+    up, down = lib.both(x)
+    np.testing.assert_array_equal(up, x + 1)
+    np.testing.assert_array_equal(down, x - 1)
+    two = np.empty((2, 1000), np.float32)
+    assert lib.both(x, out=(two[0], two[1]))[1].base is two
+    np.testing.assert_array_equal(two[0], x + 1)
+    got = lib.both(x, down=two[0])
+    np.testing.assert_array_equal(two[0], x - 1)
+    np.testing.assert_array_equal(got[0], x + 1)
+
+
+def test_inout_is_updated_in_place(lib):
+    x = rng().standard_normal(600, dtype=np.float32)
+    want = x + 1
+    assert lib.grow(x) is None
+    np.testing.assert_array_equal(x, want)
+
+
+def test_no_array_is_copied(lib):
+    """The kernel reads and writes just these bytes, whatever is around them."""
+    room = np.full(3000, np.float32(7))
+    a, b, c = room[100:600], room[700:1200], room[1300:1800]
+    a[:], b[:] = rng().standard_normal((2, 500), dtype=np.float32)
+    kept = room.copy()
+    address = c.__array_interface__["data"][0]
+    got = lib.add(a, b, out=c)
+    assert got is c and got.__array_interface__["data"][0] == address
+    np.testing.assert_array_equal(room[1300:1800], kept[100:600] + kept[700:1200])
+    kept[1300:1800] = room[1300:1800]
+    np.testing.assert_array_equal(room, kept)
+
+
+def test_every_alignment(lib):
+    room = np.zeros(5000, np.float32)
+    for shift in range(17):
+        x, y = room[shift : shift + 1027], room[2000 + 3 * shift : 2000 + 3 * shift + 1027]
+        x[:] = rng(shift).standard_normal(1027, dtype=np.float32)
+        np.testing.assert_array_equal(lib.add(x, x, out=y), x + x)
+
+
+def test_large_arrays_that_begin_anywhere(lib):
+    """Large outputs are written past the caches, in whole lines where there are such."""
+    n = 3 << 20
+    room = np.zeros(2 * n + 64, np.float32)
+    for shift in [0, 1, 5]:
+        x, y = room[shift : shift + n], room[n + 2 * shift : 2 * n + 2 * shift]
+        x[:] = np.arange(n, dtype=np.float32)
+        np.testing.assert_array_equal(lib.add(x, x, out=y), x + x)
+        assert not room[2 * n + 2 * shift :].any()
+
+
+def test_shapes_of_every_kind(lib):
+    assert lib.add(np.empty(0, np.float32), np.empty(0, np.float32)).shape == (0,)
+    assert lib.scale(np.empty((0, 5), np.float32), 1.0).shape == (0, 5)
+    x = rng().standard_normal((4, 1), dtype=np.float32)
+    np.testing.assert_array_equal(lib.scale(x, 2.0), 2 * x)
+    # A dimension of one element may have any stride.
+    wide = rng().standard_normal((4, 9), dtype=np.float32)
+    row = wide[:, 3:4].T[:1, :1]
+    np.testing.assert_array_equal(lib.scale(row, 2.0), 2 * row)
+
+
+def test_buffers_without_numpy(lib):
+    a = array.array("f", [1, 2, 3])
+    c = array.array("f", [0, 0, 0])
+    lib.add(a, memoryview(a), out=c)
+    assert list(c) == [2, 4, 6]
+
+
+def test_layouts_take_the_strides_that_they_name():
+    k = ptoc.tile("""
+    kernel columns(x: in f32[(M, N):(1, M)], y: out f32[M, N]) {
+        grid (i in tiles(M, 4));
+        TSTORE(y.tile(i, _), Vec(x.tile(i, _)));
+    }
+    """).columns
+    x = rng().standard_normal((8, 5), dtype=np.float32)
+    fortran = np.asfortranarray(x)
+    np.testing.assert_array_equal(k(fortran), x)
+    with pytest.raises(ptoc.ArgumentError) as e:
+        k(x)
+    assert e.value.code == "E0762"
+    assert "the strides are [1, 8]" in str(e.value)
+
+
+def test_dtypes():
+    source = "kernel same<type T>(x: in T[N], y: out T[N]) { grid (i in tiles(N, 64)); TSTORE(y.tile(i), Vec(x.tile(i))); }"
+    k = ptoc.tile(source).same
+    for dtype in "i1 u1 i2 u2 i4 u4 f2 f4".split():
+        x = rng().integers(0, 100, 130).astype(dtype)
+        y = k(x)
+        assert y.dtype == x.dtype
+        np.testing.assert_array_equal(y, x)
+
+
+def test_floats_that_numpy_lacks():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    source = "kernel half<type T>(x: in T[N], y: out T[N]) { grid (i in tiles(N, 64)); TSTORE(y.tile(i), Vec(x.tile(i))); }"
+    k = ptoc.tile(source, target="a5").half
+    for dtype in [ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2]:
+        x = rng().standard_normal(130).astype(dtype)
+        y = k(x)
+        assert y.dtype == x.dtype
+        np.testing.assert_array_equal(y.view(np.uint8), x.view(np.uint8))
+        assert repr(k(T=dtype)).count("T=") == 1
+
+
+def test_backends_and_targets(examples):
+    x = rng().standard_normal((9, 40), dtype=np.float32)
+    cpu = ptoc.load(examples / "softmax.tile").softmax(x)
+    for options in [{"backend": "interp"}, {"target": "a5"}, {"target": "a5", "backend": "interp"}]:
+        np.testing.assert_array_equal(ptoc.load(examples / "softmax.tile", **options).softmax(x), cpu)
+
+
+def test_code_is_kept(lib):
+    import time
+
+    k = lib.scale(BN=32)
+    x = rng().standard_normal((6, 100), dtype=np.float32)
+    begin = time.perf_counter()
+    k(x, 2.0)
+    first = time.perf_counter() - begin
+    again = min(_timed(lambda: k(x, 2.0)) for _ in range(20))
+    assert again < first / 5
+
+
+def _timed(f):
+    import time
+
+    begin = time.perf_counter()
+    f()
+    return time.perf_counter() - begin
+
+
+def test_print_goes_to_python(capsys):
+    k = ptoc.tile("""
+    kernel say(x: in f32[N], y: out f32[N]) {
+        grid (i in tiles(N, 4));
+        print("block", i.index);
+        TSTORE(y.tile(i), Vec(x.tile(i)));
+    }
+    """).say
+    k(np.zeros(8, np.float32))
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [["block", "0"], ["block", "1"]]
+
+
+def test_standard_library_and_names(examples):
+    lib = ptoc.load(examples / "softmax.tile")
+    assert lib.names == ["softmax", "softmax_long"]
+    assert "softmax" in dir(lib) and "softmax" in repr(lib)
+    assert not hasattr(lib, "hardmax")
+    assert lib["softmax"].__name__ == "softmax"
+    assert "online" in lib.softmax_long.docs or lib.softmax_long.docs

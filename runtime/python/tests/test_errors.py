@@ -1,0 +1,190 @@
+"""Every mistake of a call is an exception with a code, both sides and a remedy."""
+
+import warnings
+
+import numpy as np
+import ptoc
+import pytest
+
+SOURCE = """
+kernel scale<const BN = 64>(x: in f32[M, N], a: f32, y: out f32[M, N])
+    where N >= 2
+{
+    grid (i in tiles(M, 4), j in tiles(N, BN));
+    TSTORE(y.tile(i, j), Vec(x.tile(i, j)) * a);
+}
+
+kernel product(a: in f32[M, K], b: in f32[K, N], c: out f32[M, N]) {
+    grid (i in tiles(M, 16), j in tiles(N, 16));
+    let acc = tile Acc<f32, i, j>;
+    acc = 0.0;
+    for k in tiles(K, 16) { TMATMUL_ACC(acc, acc, Left(a.tile(i, k)), Right(b.tile(k, j))); }
+    TSTORE(c.tile(i, j), acc);
+}
+
+kernel grow(x: inout f32[N]) {
+    grid (i in tiles(N, 256));
+    TSTORE(x.tile(i), Vec(x.tile(i)) + 1.0);
+}
+
+kernel pick(table: in f32[R], at: in i32[N], y: out f32[N]) {
+    grid (i in tiles(N, 8));
+    for k in 0..i.len { y[i.start + k] = table[index(at[i.start + k])]; }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def lib():
+    return ptoc.tile(SOURCE, name="mistakes.tile")
+
+
+def f32(*shape):
+    return np.ones(shape, np.float32)
+
+
+def raised(kind, code, call, *words):
+    with pytest.raises(kind) as caught:
+        call()
+    e = caught.value
+    assert isinstance(e, ptoc.Error)
+    assert e.code == code, str(e)
+    assert e.rendered == str(e) and e.rendered.startswith(f"error[{code}]")
+    first = e.diagnostics[0]
+    assert first["code"] == code and first["severity"] == "error"
+    for word in words:
+        assert word in str(e), str(e)
+    return e
+
+
+def test_dtype(lib):
+    call = lambda: lib.scale(np.ones((3, 4), np.int32), 1.0)
+    raised(TypeError, "E0750", call, "`x` holds `f32`, its array holds `i32`", "f32[M, N]", "astype(np.float32)")
+    raised(TypeError, "E0763", lambda: lib.scale(np.ones((3, 4)), 1.0), "holds float64", "astype(np.float32)")
+    raised(TypeError, "E0763", lambda: lib.scale(np.ones((3, 4), ">f4"), 1.0), "order of another machine")
+    raised(TypeError, "E0763", lambda: lib.scale(np.array([["a"]]), 1.0), "`x`")
+    raised(TypeError, "E0763", lambda: lib.scale("text", 1.0), "of type `str`")
+    raised(TypeError, "E0763", lambda: lib.scale([[1.0, 2.0]], 1.0), "of type `list`")
+
+
+def test_shape(lib):
+    raised(ValueError, "E0751", lambda: lib.scale(f32(4), 1.0), "`x` has 2 dimensions, its array has 1", "f32[4]")
+    raised(ValueError, "E0751", lambda: lib.scale(f32(2, 3, 4), 1.0), "has 3")
+    call = lambda: lib.product(f32(3, 4), f32(5, 6))
+    e = raised(ValueError, "E0749", call, "`K` is 4 in `a`", "but 5 in `b`", "f32[3, 4]", "f32[5, 6]")
+    assert "npy" not in str(e) and "-D" not in str(e)
+    raised(ValueError, "E0749", lambda: lib.scale(f32(3, 4), 1.0, out=f32(3, 5)), "`N` is 4 in `x`", "5 in `y`")
+    raised(ValueError, "E0749", lambda: lib.scale(N=8)(f32(3, 4), 1.0), "leave out `N`")
+
+
+def test_where(lib):
+    with pytest.raises(ptoc.LaunchError) as e:
+        lib.scale(f32(3, 1), 1.0)
+    assert e.value.code.startswith("PA-") and "N >= 2" in str(e.value)
+
+
+def test_count_and_names(lib):
+    raised(TypeError, "E0764", lambda: lib.scale(f32(3, 4), 1.0, f32(3, 4)), "takes 2 arguments: `x` and `a`", "out=")
+    raised(TypeError, "E0764", lambda: lib.scale(f32(3, 4), 1.0, z=1), "no argument or constant `z`")
+    raised(TypeError, "E0764", lambda: lib.scale(f32(3, 4), 1.0, x=f32(3, 4)), "`x` is given twice")
+    raised(TypeError, "E0764", lambda: lib.scale(f32(3, 4), 1.0, out=(f32(3, 4), f32(3, 4))), "2 arrays", "1 output")
+    raised(TypeError, "E0764", lambda: lib.scale(f32(3, 4), "much"), "`a` is a scalar", "'much'")
+    raised(TypeError, "E0747", lambda: lib.product(f32(3, 4)), "no array was given for `b`", "`b=..`")
+    raised(TypeError, "E0752", lambda: lib.scale(f32(3, 4)), "`a`", "`a=..`")
+    raised(TypeError, "E0764", lambda: lib.scale(BM=3), "`BM`")
+    raised(TypeError, "E0745", lambda: lib.scale.bind(BM=3), "no static parameter or dimension `BM`", "BN")
+    raised(TypeError, "E0764", lambda: lib.scale(BN=object()), "no constant")
+
+
+def test_memory(lib):
+    x = f32(4, 4)
+    raised(ValueError, "E0760", lambda: lib.scale(x, 1.0, out=x), "`y` and `x` share 64 bytes")
+    room = np.zeros(40, np.float32)
+    call = lambda: lib.scale(room[:16].reshape(4, 4), 1.0, out=room[15:31].reshape(4, 4))
+    raised(ValueError, "E0760", call, "share 4 bytes")
+    lib.scale(room[:16].reshape(4, 4), 1.0, out=room[16:32].reshape(4, 4))
+    fixed = f32(4, 4)
+    fixed.flags.writeable = False
+    raised(ValueError, "E0761", lambda: lib.scale(x, 1.0, out=fixed), "read-only")
+    lib.scale(fixed, 1.0)
+    locked = f32(9)
+    locked.flags.writeable = False
+    raised(ValueError, "E0761", lambda: lib.grow(locked), "`x`")
+
+
+def test_strides(lib):
+    wide = f32(4, 8)
+    e = raised(ValueError, "E0762", lambda: lib.scale(wide[:, ::2], 1.0), "strides [8, 2]", "f32[M, N]", "contiguous")
+    assert "not copied" in str(e)
+    raised(ValueError, "E0762", lambda: lib.scale(wide.T, 1.0), "strides [1, 8]")
+    raised(ValueError, "E0762", lambda: lib.scale(wide[::-1], 1.0), "strides [-8, 1]")
+    raised(ValueError, "E0762", lambda: lib.scale(wide, 1.0, out=f32(4, 16)[:, :8]), "`y`")
+    raised(ValueError, "E0762", lambda: lib.scale(np.broadcast_to(f32(1, 8), (4, 8)), 1.0), "strides [0, 1]")
+
+
+def test_alignment_and_odd_strides(lib):
+    raw = np.zeros(4 * 8 * 4 + 1, np.uint8)
+    off = np.frombuffer(raw.data, np.float32, 32, 1).reshape(4, 8)
+    raised(TypeError, "E0763", lambda: lib.scale(off, 1.0), "multiple of 4 bytes")
+    records = np.zeros((4, 8), np.dtype([("a", "u1"), ("b", "f4")], align=False))
+    raised(TypeError, "E0763", lambda: lib.scale(records["b"], 1.0), "no multiples of 4")
+
+
+def test_checks_while_running(lib):
+    y = lib.pick(f32(5), np.array([0, 4, 2], np.int32))
+    assert y.tolist() == [1, 1, 1]
+    with pytest.raises(ptoc.LaunchError) as e:
+        lib.pick(f32(5), np.array([0, 5, 2], np.int32))
+    assert isinstance(e.value, RuntimeError)
+    assert e.value.code.startswith("PA-") and "5" in str(e.value) and "mistakes.tile" in str(e.value)
+
+
+def test_sizes_that_only_a_call_can_say():
+    lib = ptoc.tile("kernel ones(y: out f32[N]) { grid (i in tiles(N, 8)); let t = tile Vec<f32, 1, i>; t = 1.0; "
+                    "TSTORE(y.tile(i), t); }")
+    raised(ValueError, "E0748", lambda: lib.ones(), "`N`", "`N=..`")
+    assert lib.ones(N=5)().tolist() == [1] * 5
+    assert lib.ones(out=np.empty(3, np.float32)).tolist() == [1] * 3
+
+
+def test_mistakes_in_the_text():
+    with pytest.raises(ptoc.CompileError) as e:
+        ptoc.tile("kernel k(x: in f32[N] {}", name="torn.tile")
+    assert "torn.tile" in str(e.value)
+    lib = ptoc.tile("kernel big(x: in f32[N], y: out f32[N]) { let t = tile Vec<f32, 1, 1000000>; t = 1.0; }")
+    with pytest.raises(ptoc.CompileError) as e:
+        lib.big(f32(4))
+    assert e.value.code == "SA-0353" or e.value.code.startswith("SA-")
+
+
+def test_files_and_kernels(tmp_path, lib):
+    raised(OSError, "E0740", lambda: ptoc.load(tmp_path / "none.tile"), "no such file")
+    raised(AttributeError, "E0743", lambda: lib.scal, "did you mean `scale`?")
+    raised(ptoc.CompileError, "E1307", lambda: ptoc.tile(SOURCE, backend="tpu").scale, "no backend `tpu`", "interp")
+    raised(ptoc.CompileError, "E1307", lambda: ptoc.tile(SOURCE, backend="pim").scale, "pim")
+    with pytest.raises(ptoc.Error, match="a2a3"):
+        ptoc.tile(SOURCE, target="a2a4").scale
+
+
+def test_exceptions_travel(lib):
+    import copy
+    import pickle
+
+    with pytest.raises(ptoc.Error) as e:
+        lib.scale(f32(4), 1.0)
+    for again in (pickle.loads(pickle.dumps(e.value)), copy.copy(e.value)):
+        assert type(again) is type(e.value)
+        assert again.code == e.value.code and str(again) == str(e.value)
+        assert again.diagnostics == e.value.diagnostics
+
+
+def test_warnings():
+    lib = ptoc.tile("kernel part(x: in f32[N], y: out f32[N]) { grid (i in tiles(N, 8));"
+                    " if i.first { TSTORE(y.tile(i), Vec(x.tile(i))); } }", name="part.tile")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        y = lib.part(f32(20))
+    assert y[:8].tolist() == [1] * 8
+    assert any("never written" in str(w.message) for w in caught)
+    for w in caught:
+        assert isinstance(w.message, ptoc.Warning) and w.message.code.startswith("W") and w.filename == __file__

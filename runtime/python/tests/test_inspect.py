@@ -1,0 +1,97 @@
+"""Programs, and what kernels say of themselves."""
+
+import json
+
+import numpy as np
+import ptoc
+import pytest
+
+
+def rng(seed=1):
+    return np.random.default_rng(seed)
+
+
+def test_programs(examples):
+    lib = ptoc.load(examples / "argsort.tile")
+    (name,) = [n for n in lib.names if "program" in repr(lib[n]) or n == "argsort"][:1]
+    assert lib[name].signature.startswith(name)
+
+
+def test_a_program_with_tensors_of_its_own():
+    lib = ptoc.tile("""
+    kernel scale(x: in f32[M, N], a: f32, y: out f32[M, N]) {
+        grid (i in tiles(M, 4), j in tiles(N, 64));
+        TSTORE(y.tile(i, j), Vec(x.tile(i, j)) * a);
+    }
+    program power(x: in f32[M, N], a: f32, y: out f32[M, N]) {
+        let t = tensor f32[M, N];
+        scale(x, a, t);
+        scale(t, a, y);
+    }
+    """)
+    x = rng().standard_normal((7, 90), dtype=np.float32)
+    for a in [2.0, 0.5]:
+        np.testing.assert_array_equal(lib.power(x, a), x * np.float32(a) * np.float32(a))
+    y = np.empty_like(x)
+    assert lib.power(x, a=2.0, out=y) is y
+    assert "power(x: in f32[M, N]" in repr(lib.power)
+
+
+def test_check(examples):
+    k = ptoc.load(examples / "softmax.tile").softmax
+    assert k.check() == ""
+    with pytest.raises(ptoc.CompileError) as e:
+        ptoc.load(examples / "softmax.tile", target="kirin9030").softmax(M=8, N=4096).check()
+    assert "`-D" not in str(e.value)
+
+
+def test_memories(examples):
+    k = ptoc.load(examples / "softmax.tile").softmax(M=64, N=512)
+    m = k.mem()
+    assert "Vec" in repr(m)
+    assert "<svg" in m.svg and "<html" in m.html.lower()
+    assert m._repr_html_().startswith("<iframe")
+    assert json.loads(m.json)
+    with pytest.raises(ptoc.Error, match="N"):
+        ptoc.load(examples / "softmax.tile").softmax.mem()
+
+
+def test_stages(examples):
+    k = ptoc.load(examples / "softmax.tile").softmax(M=64, N=512)
+    assert "kernel" in k.ir()
+    assert "0x" in k.ir("asm") or "mov" in k.ir("asm")
+    ptx = ptoc.load(examples / "add.tile", target="sm90").add_auto(M=64, N=64).ir("ptx")
+    assert ".target sm_90" in ptx
+    with pytest.raises(ptoc.Error, match="`placed`"):
+        k.ir("llvm")
+
+
+def test_verify(examples):
+    k = ptoc.load(examples / "softmax.tile").softmax
+    x = rng().standard_normal((20, 100), dtype=np.float32)
+    kept = x.copy()
+    (held,) = k.verify(x, rtol=1e-5)
+    assert held.name == "y" and held.elements == 2000 and held.max_error < 1e-5
+    np.testing.assert_array_equal(x, kept)
+    wrong = ptoc.tile("""
+    kernel double(x: in f32[N], y: out f32[N])
+        ensures y[i] == x[i] * 2.0
+    {
+        grid (i in tiles(N, 64));
+        TSTORE(y.tile(i), Vec(x.tile(i)) * 2.5);
+    }
+    """).double
+    with pytest.raises(ptoc.Error, match="is not what `ensures` says") as e:
+        wrong.verify(np.ones(9, np.float32))
+    assert e.value.code == "E0713"
+    bare = ptoc.tile("kernel k(x: in f32[N], y: out f32[N]) { grid (i in tiles(N, 64)); TSTORE(y.tile(i), Vec(x.tile(i))); }").k
+    with pytest.raises(ptoc.Error, match="has no `ensures`"):
+        bare.verify(np.ones(9, np.float32))
+
+
+def test_bench(examples):
+    k = ptoc.load(examples / "softmax.tile").softmax
+    x = rng().standard_normal((20, 100), dtype=np.float32)
+    timing = k.bench(x, seconds=0.02)
+    assert timing.runs >= 5 and 0 < timing.best <= timing.median < 1
+    assert "us" in str(timing)
