@@ -120,8 +120,8 @@ impl Elaborator<'_> {
         };
         let d = d.with_note(NO_ORDER);
         self.report(d.with_help(
-            "write a part in which each coordinate has an element of its own: strides of 0, and ones that others reach, \
-             name elements again",
+            "write a part in which each coordinate has an element of its own: strides of 0, and ones that others \
+             reach, name elements again",
         ))
     }
 

@@ -295,8 +295,8 @@ impl Elaborator<'_> {
     }
 
     /// Guards that say no more than "the first so many of a mode" become its valid extent; those that always hold go.
-    /// A guard that counts in steps stays: a window of every fourth column has the extent of its layout, and `copy` skips
-    /// what is not there.
+    /// A guard that counts in steps stays: a window of every fourth column has the extent of its layout, and `copy`
+    /// skips what is not there.
     pub(crate) fn settle(&mut self, w: &WindowMap, span: Span) -> WindowMap {
         self.settle_counted(w, false, span)
     }

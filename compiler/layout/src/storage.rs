@@ -226,8 +226,8 @@ impl Storage {
         side_by_side.then_some(self.offset)
     }
 
-    /// The distance of neighbours along each mode, if the first element is the buffer's first and each mode is one walk:
-    /// what an array in memory can be. Of a mode of one element it is 0.
+    /// The distance of neighbours along each mode, if the first element is the buffer's first and each mode is one
+    /// walk: what an array in memory can be. Of a mode of one element it is 0.
     pub fn strides(&self) -> Option<Vec<u64>> {
         if self.swizzle.is_some() || self.offset != 0 {
             return None;

@@ -234,8 +234,8 @@ impl Kernel {
         let call = &given.call;
         let ended = py.detach(|| {
             let mut print = |text: &str| printed.push_str(text);
-            // SAFETY: the arrays' owners are kept by `given`. That nobody else works on them meanwhile is Python's usual
-            // contract for functions on arrays that release its lock.
+            // SAFETY: the arrays' owners are kept by `given`. That nobody else works on them meanwhile is Python's
+            // usual contract for functions on arrays that release its lock.
             unsafe { code.run(&self.callable, call, threads, &mut print) }
         });
         if !printed.is_empty() {

@@ -41,7 +41,8 @@ pub struct Callable {
     definitions: Vec<Definition>,
     /// Code by [`Call::key`].
     compiled: Mutex<FxHashMap<Box<[u64]>, Arc<Specialization>>>,
-    /// Code by what a kernel is elaborated to. It is held while a thread compiles: what others wait for may be the same.
+    /// Code by what a kernel is elaborated to. It is held while a thread compiles: what others wait for may be the
+    /// same.
     cache: Mutex<Cache>,
 }
 
@@ -208,7 +209,8 @@ impl Callable {
         if session.diagnostics.has_errors() { Err(Failed) } else { Ok(unit) }
     }
 
-    /// The plan of a call, and its code for any thread, if there is such. What is wrong with the call alone is returned.
+    /// The plan of a call, and its code for any thread, if there is such. What is wrong with the call alone is
+    /// returned.
     fn compile_in(
         &self,
         session: &mut Session,
