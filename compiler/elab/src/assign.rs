@@ -109,6 +109,10 @@ impl Elaborator<'_> {
             (Val::Scalar(_) | Val::Int(_) | Val::Float(_) | Val::Bool(_), None) => {
                 d.with_help(format!("copy it into a variable: `var my_{n} = {n};`"))
             }
+            (Val::Mask(..), _) => d.with_help(
+                "storage for a mask is a tile, `let m = tile Vec<bool, rows, columns>;`, to which a comparison is \
+                 assigned: `m = t > 0.0;`",
+            ),
             _ => d.with_help("only tiles, elements and what `var` declares can be assigned"),
         };
         self.report(d)
@@ -187,7 +191,17 @@ impl Elaborator<'_> {
                 self.report(d)
             }
             Val::Poison => Err(ErrorReported),
-            other => self.error(codes::TYPE_MISMATCH, at, format!("a tile cannot become {}", other.describe())),
+            other => {
+                let message = format!("{} cannot be assigned to a tile", other.describe());
+                let d = Diagnostic::error(codes::TYPE_MISMATCH, at, message).with_label(other.describe());
+                self.report(match other {
+                    Val::Bool(_) if t.ty.dtype == DType::Bool => {
+                        d.with_help("a mask is what a comparison gives: `m = t > 0.0;`")
+                    }
+                    Val::Part(_) => d.with_edits("make a tile of it", around(at, &format!("{}(", t.ty.loc), ")")),
+                    _ => d,
+                })
+            }
         }
     }
 

@@ -151,6 +151,8 @@ impl Elaborator<'_> {
                 let view = self.matrix(&view, at)?;
                 self.load_view(loc, view, dest, span, at)
             }
+            // A part is a tile of its own afterwards, whatever the layout that cut it; a whole tile is there already.
+            Val::Tile(t) if t.ty.loc == loc && t.origin.is_some() => self.window_to_tile(loc, t, dest, span, at),
             Val::Tile(t) if t.ty.loc == loc => Ok(Val::Tile(t)),
             Val::Part(p) => {
                 let t = self.part_to_tile(&p, span, at)?;
@@ -167,6 +169,23 @@ impl Elaborator<'_> {
                 self.report(d)
             }
         }
+    }
+
+    /// A window of a tile as a tile of its own, in the location where it is: by TMOV where the target has one.
+    fn window_to_tile(&mut self, loc: Loc, t: TileVal, dest: Option<TileVal>, span: Span, at: Span) -> ElabResult<Val> {
+        let shape = self.valid_of(&t, at)?;
+        let space = MemorySpace::Tile(loc);
+        let moves = self.target.move_rule(space, space).is_some() && t.ty.dtype != ptoc_tensor::DType::Bool;
+        if loc == Loc::Vec && moves && t.ty.layout.is_none() {
+            let ty = self.hidden_type(loc, t.ty.dtype, t.rows, t.cols);
+            let own = self.named_hidden(loc, ty, (t.rows, t.cols), shape, span)?;
+            let id = instr_for(Sem::Move).ok_or(ErrorReported)?;
+            self.apply(id, vec![tile(own, span), tile(t, at)], InstAttrs::default(), span)?;
+            return Ok(Val::Tile(own));
+        }
+        let part = self.tile_part(&t, shape);
+        let own = self.part_to_tile(&part, span, at)?;
+        self.to_location(loc, Val::Tile(own), dest, span, at)
     }
 
     /// The register that is assigned to, where what it gets would need another one. Other locations have room for

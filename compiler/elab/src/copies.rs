@@ -292,6 +292,15 @@ impl Elaborator<'_> {
         }
     }
 
+    /// What is said of a part of which the end of its tile has cut mode `k`.
+    fn cut_short(&self, side: &CopyEnd, k: usize) -> Option<String> {
+        let CopyEnd::Part(p) = side else { return None };
+        let m = &p.window.modes[k];
+        let (cap, there) = (i64::from(m.cap?), self.const_index(m.extent)?);
+        let cut = there < cap && !self.in_order(&p.window);
+        cut.then(|| format!("the end of the tile cuts this part: in mode {k}, {there} of {cap} elements exist"))
+    }
+
     /// Mode `k` must be as long on both sides.
     fn same_extent(
         &mut self,
@@ -315,7 +324,11 @@ impl Elaborator<'_> {
                 )
                 .with_label(format!("mode {k}{}: {y}", self.of_side(src)))
                 .with_secondary(at.0, format!("mode {k}{}: {x}", self.of_side(dst)));
-                self.report(e)
+                let cut = [dst, src].into_iter().find_map(|side| self.cut_short(side, k));
+                self.report(match cut {
+                    Some(note) => e.with_note(note).with_help("`copy(part, value)` moves what exists of both"),
+                    None => e,
+                })
             }
             Truth::Unknown => {
                 let message = format!("`copy`: mode {k} has {{1}} elements in the source and {{0}} in the destination");

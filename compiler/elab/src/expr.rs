@@ -236,9 +236,9 @@ impl Elaborator<'_> {
         b: Val,
         dest: Option<TileVal>,
         span: Span,
-        at: (Span, Span),
+        ats: (Span, Span),
     ) -> ElabResult<Val> {
-        for (v, at) in [(&a, at.0), (&b, at.1)] {
+        for (v, at) in [(&a, ats.0), (&b, ats.1)] {
             match v {
                 Val::View(_) => {
                     let d = Diagnostic::error(
@@ -255,9 +255,11 @@ impl Elaborator<'_> {
                         at,
                         "operators work on tiles and scalars, this is a part of a tile through a layout",
                     )
-                    .with_label("its elements do not lie in rows and columns")
-                    .with_edits("copy it to a tile", super::labels::around(at, "Vec(", ")"));
-                    return self.report(d);
+                    .with_label("its elements do not lie in rows and columns");
+                    let parts = [(&a, ats.0), (&b, ats.1)].into_iter().filter(|(v, _)| matches!(v, Val::Part(_)));
+                    let edits: Vec<_> = parts.flat_map(|(_, at)| super::labels::around(at, "Vec(", ")")).collect();
+                    let fix = if edits.len() > 2 { "copy both to tiles" } else { "copy it to a tile" };
+                    return self.report(d.with_edits(fix, edits));
                 }
                 Val::Block(_) => {
                     let d = Diagnostic::error(codes::TYPE_MISMATCH, at, "a block is no number")
@@ -283,13 +285,13 @@ impl Elaborator<'_> {
             }
         }
         if matches!(a, Val::Algebra(_) | Val::Tuple(_)) || matches!(b, Val::Algebra(_) | Val::Tuple(_)) {
-            return self.algebra_binary(op, &a, &b, span, at);
+            return self.algebra_binary(op, &a, &b, span, ats);
         }
         match (&a, &b) {
             (Val::Tile(_) | Val::Mask(..), _) | (_, Val::Tile(_) | Val::Mask(..)) => {
-                self.tile_binary(op, a, b, dest, span, at)
+                self.tile_binary(op, a, b, dest, span, ats)
             }
-            _ => self.scalar_binary(op, &a, &b, span, at),
+            _ => self.scalar_binary(op, &a, &b, span, ats),
         }
     }
 

@@ -185,21 +185,24 @@ impl Elaborator<'_> {
             Val::Mask(m, false) => Val::Tile(m),
             v => v,
         };
+        let same = |t: &TileVal| (t.tile, t.element) == (p.tile.tile, p.tile.element);
         let (to, from) = match v {
             Val::Poison => return Err(ErrorReported),
-            Val::Part(q) => {
-                if (q.tile.tile, q.tile.element) == (p.tile.tile, p.tile.element) {
-                    // All of the source is read before any of it is written.
-                    let t = self.part_to_tile(&q, span, at.1)?;
-                    let shape = self.valid_of(&t, at.1)?;
-                    (self.part_matrix(p, at.0)?, self.tile_part(&t, shape))
-                } else {
-                    (self.trimmed(p, at.0), self.trimmed(&q, at.1))
-                }
-            }
-            Val::Tile(t) => {
+            // All of the source is read before any of it is written.
+            Val::Part(q) if same(&q.tile) => {
+                let t = self.part_to_tile(&q, span, at.1)?;
                 let shape = self.valid_of(&t, at.1)?;
                 (self.part_matrix(p, at.0)?, self.tile_part(&t, shape))
+            }
+            Val::Part(q) => (self.trimmed(p, at.0), self.trimmed(&q, at.1)),
+            Val::Tile(t) => {
+                let shape = self.valid_of(&t, at.1)?;
+                let mut from = self.tile_part(&t, shape);
+                if same(&t) {
+                    let t = self.part_to_tile(&from, span, at.1)?;
+                    from = self.tile_part(&t, shape);
+                }
+                (self.part_matrix(p, at.0)?, from)
             }
             Val::Scalar(_) | Val::Int(_) | Val::Float(_) => {
                 let now = self.part_matrix(p, at.0)?;
@@ -214,10 +217,13 @@ impl Elaborator<'_> {
                 (now, self.tile_part(&t, (r.extent, c.extent)))
             }
             other => {
-                let message = format!("a part of a tile cannot become {}", other.describe());
+                let message = format!("{} cannot be assigned to a part of a tile", other.describe());
                 let d = Diagnostic::error(codes::TYPE_MISMATCH, at.1, message).with_label(other.describe());
                 return self.report(match other {
                     Val::View(_) => d.with_help("`copy(part, window)` loads it"),
+                    Val::Bool(_) if p.tile.ty.dtype == ptoc_tensor::DType::Bool => {
+                        d.with_help("a mask is what a comparison gives: `part = t > 0.0;`")
+                    }
                     _ => d,
                 });
             }
