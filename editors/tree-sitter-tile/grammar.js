@@ -134,7 +134,8 @@ module.exports = grammar({
       ),
 
     _lay: ($) => choice($.layout, $.binary_expression, $.unary_expression, $.basis, $._postfix),
-    layout: ($) => prec.left(LEVEL.layout, seq(field('shape', $._lay), ':', field('stride', $._lay))),
+    layout: ($) => prec.left(LEVEL.layout,
+      seq(field('shape', $._lay), ':', field('stride', choice($._lay, $.function_type)))),
     binary_expression: ($) =>
       choice(
         ...['+', '-'].map((op) => binary($._lay, op, LEVEL.add)),

@@ -5,7 +5,7 @@ use super::expressions::{interpolated, ranges_over};
 use crate::builtins::SyncFn;
 use crate::index::DefinitionKind;
 use crate::scopes::{self, StatementPart};
-use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_diagnostics::{Diagnostic, Edit, Span, codes};
 use ptoc_isa as isa;
 use ptoc_syntax::ast::*;
 
@@ -76,6 +76,16 @@ impl NameResolver<'_> {
         }
     }
 
+    /// `(x: 1, y: 2)` where a value stands.
+    fn colons_in_a_record(&mut self, fields: &[(Ident, &Expr)], span: Span) {
+        let gap = |(n, e): &(Ident, &Expr)| Span { start: n.span.end, end: e.span.start, ..n.span };
+        let edits = fields.iter().map(|f| Edit { span: gap(f), text: " = ".into() }).collect();
+        let d = Diagnostic::error(codes::FOREIGN_SPELLING, span, "a record has `=` between a field and its value")
+            .with_note("`:` makes a layout of a shape and a stride; in types it stands behind the name of a field");
+        self.out.push(d.with_edits("write `=`", edits));
+        fields.iter().for_each(|(_, value)| self.expr(value));
+    }
+
     pub(super) fn expr(&mut self, e: &Expr) {
         match &*e.kind {
             ExprKind::Name(n) => self.name(n, e.span),
@@ -89,7 +99,13 @@ impl NameResolver<'_> {
             }
             // Basis names (`1@row`) belong to the target.
             ExprKind::Basis(a, _) => self.expr(a),
-            ExprKind::Tuple(l) | ExprKind::List(l) | ExprKind::Tiler(l) => l.iter().for_each(|e| self.expr(e)),
+            ExprKind::Tuple(l) => {
+                match e.record_type().filter(|fields| fields.iter().any(|(n, _)| !self.known(&n.name))) {
+                    Some(fields) => self.colons_in_a_record(&fields, e.span),
+                    None => l.iter().for_each(|e| self.expr(e)),
+                }
+            }
+            ExprKind::List(l) | ExprKind::Tiler(l) => l.iter().for_each(|e| self.expr(e)),
             ExprKind::Binary(_, a, b) | ExprKind::Layout(a, b) | ExprKind::Range(a, b) => {
                 self.expr(a);
                 self.expr(b);

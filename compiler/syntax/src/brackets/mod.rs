@@ -118,8 +118,9 @@ impl BracketMatcher<'_> {
         if matches!(ends, Some(Tok::Semi | Tok::LBrace | Tok::RBrace)) || (first && starts_statement(t.tok)) {
             self.reported = false;
         }
-        // The block of a closure may stand in any brackets.
-        let of_closure = t.tok == Tok::LBrace && self.ends_closure_head(i);
+        // The block of a closure may stand in any brackets; so may what is meant to be one, or a record.
+        let of_closure =
+            t.tok == Tok::LBrace && (self.ends_closure_head(i) || self.ends_function_head(i) || self.braces_record(i));
         if ends_angle(t.tok) && !of_closure {
             self.fail_angles(t);
         }
@@ -145,8 +146,11 @@ impl BracketMatcher<'_> {
             Tok::LBrace => {
                 let head = self.stack.last_mut().and_then(|top| top.pending_block.take());
                 self.next_of_if = head.is_some_and(|(h, _)| matches!(self.tokens[h].tok, Tok::If | Tok::Else));
+                let round = self.stack.last().is_some_and(|top| matches!(top.tok, Tok::LParen | Tok::LBracket));
+                let second = round && head.is_none() && ends == Some(Tok::RBrace);
                 match self.stack.last_mut() {
                     Some(_) if head.is_some() || of_closure => {}
+                    _ if second => self.missing_else(),
                     Some(top) if matches!(top.tok, Tok::LParen | Tok::LBracket) && !top.c_for => {
                         self.unwind_to_brace("");
                     }
@@ -189,15 +193,45 @@ impl BracketMatcher<'_> {
         i + 1
     }
 
+    /// `(if c { a } { b })`: in round brackets a block behind a block is that of an `else`.
+    fn missing_else(&mut self) {
+        let end = self.last_end();
+        let span = self.span(end, end);
+        let d =
+            Diagnostic::error(codes::IF_WITHOUT_ELSE, span, "`else` is missing between the two values of this `if`");
+        self.report(d.with_fix("insert `else`", span, " else"));
+        self.out.lexemes.push(Lexeme { term: Terminal::Tok(Tok::Else), start: end, end, touched: false });
+        self.next_of_if = true;
+    }
+
     /// Whether the parameters of a closure stand before token `i`, with their last bar or without it.
     fn ends_closure_head(&self, i: usize) -> bool {
         let at = |k: usize| i.checked_sub(k).map(|p| self.tokens[p].tok);
         if at(1) == Some(Tok::Or) {
             return true;
         }
-        let names = |t: Tok| matches!(t, Tok::Name | Tok::Comma | Tok::Colon);
+        let names = |t: Tok| matches!(t, Tok::Name | Tok::Comma | Tok::Colon | Tok::Arrow);
         let bar = (1..LOOK_AHEAD).find(|k| !at(*k).is_some_and(names));
-        bar.is_some_and(|k| k > 1 && at(k) == Some(Tok::Or) && !at(k + 1).is_some_and(Tok::ends_operand))
+        bar.is_some_and(|k| {
+            let opens = !at(k + 1).is_some_and(Tok::ends_operand) || at(k - 1) == Some(Tok::Arrow);
+            k > 1 && at(k) == Some(Tok::Or) && opens
+        })
+    }
+
+    /// Whether `fn (v)` or `fn (v) -> f32` stands before token `i`, where a value stands.
+    fn ends_function_head(&self, i: usize) -> bool {
+        let at = |k: usize| i.checked_sub(k).map(|p| self.tokens[p].tok);
+        let close = if at(2) == Some(Tok::Arrow) { 3 } else { 1 };
+        let open = (close..LOOK_AHEAD).find(|k| at(*k) == Some(Tok::LParen));
+        let word = open.filter(|k| at(close) == Some(Tok::RParen) && at(k + 1) == Some(Tok::Fn));
+        word.is_some_and(|k| matches!(at(k + 2), Some(Tok::LParen | Tok::Comma | Tok::Assign)))
+    }
+
+    /// Whether `{ a: 1` begins at token `i`, in round brackets.
+    fn braces_record(&self, i: usize) -> bool {
+        let at = |k: usize| self.tokens.get(k).map(|t| t.tok);
+        let value = i > 0 && matches!(at(i - 1), Some(Tok::LParen | Tok::Comma));
+        value && at(i + 1) == Some(Tok::Name) && matches!(at(i + 2), Some(Tok::Colon | Tok::Assign))
     }
 
     fn push(&mut self, t: Token, tok: Tok) {

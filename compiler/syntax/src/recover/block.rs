@@ -51,9 +51,10 @@ impl Recovery<'_, '_, '_> {
         while i < close {
             let l = &lexemes[i];
             let next = self.hop(i);
-            // A closure's block, too, stands in a value.
-            let closure = l.is(Tok::Or) && i > from && !lexemes[i - 1].tok().is_some_and(Tok::ends_operand);
-            has_if |= l.is(Tok::If) || l.is(Tok::Else) || closure;
+            // A closure's block, too, stands in a value, and what is meant to be a record.
+            let value = i > from && !lexemes[i - 1].tok().is_some_and(Tok::ends_operand);
+            let closure = value && (l.is(Tok::Or) || l.is(Tok::Fn));
+            has_if |= l.is(Tok::If) || l.is(Tok::Else) || closure || self.braced_record(i);
             if l.is(Tok::Semi) {
                 return next;
             }

@@ -60,6 +60,7 @@ impl Recovery<'_, '_, '_> {
             let l = &self.lexemes[i];
             match l.tok() {
                 Some(Tok::Semi) => return i + 1,
+                Some(Tok::If) if has_body => i = self.if_end(i),
                 Some(Tok::LBrace) if has_body => return self.hop(i),
                 Some(Tok::Fn) if matches!(self.lexemes[i - 1].tok(), Some(Tok::Arrow)) => i += 1,
                 Some(t) if (starts_item(t) || t == Tok::Hash) && self.first_on_line(i) => {
@@ -73,6 +74,22 @@ impl Recovery<'_, '_, '_> {
                 // What follows an item without `;` is another item, perhaps misspelt.
                 Some(Tok::Name) if !has_body && self.first_on_line(i) && self.complete(i - 1) => return i,
                 _ => i = self.hop(i),
+            }
+        }
+        i
+    }
+
+    /// Where the `if` at `i` ends, with every `else`.
+    fn if_end(&self, mut i: usize) -> usize {
+        let is = |i: usize, tok| self.lexemes.get(i).is_some_and(|l: &Lexeme| l.is(tok));
+        while i < self.lexemes.len() {
+            if !is(i, Tok::LBrace) {
+                i = self.hop(i);
+                continue;
+            }
+            i = self.hop(i);
+            if !is(i, Tok::Else) {
+                break;
             }
         }
         i
@@ -109,6 +126,14 @@ impl Recovery<'_, '_, '_> {
                     (statics, params) = (true, true);
                     self.group(i, Pieces::Params, &mut flat);
                     core.extend(&flat[at..]);
+                }
+                // In a clause, without the parentheses that it needs there.
+                Some(Tok::If) if launches => {
+                    let end = self.if_end(i).min(end);
+                    let part = self.collapse(i, end);
+                    flat.extend(part);
+                    i = end;
+                    continue;
                 }
                 Some(Tok::LBrace) if launches => {
                     self.quiet = false;

@@ -10,7 +10,7 @@
 mod block;
 mod item;
 
-use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_diagnostics::{Diagnostic, Edit, Span, codes};
 
 use crate::ast::*;
 use crate::build::{Builder, Node};
@@ -124,7 +124,10 @@ impl<'b, 's, 'l> Recovery<'b, 's, 'l> {
         while i < to {
             let l = self.lexemes[i];
             let next = self.hop(i);
-            if l.is(Tok::LBrace) {
+            if self.braced_record(i) {
+                let record = self.record_in_braces(i);
+                flat.push(record);
+            } else if l.is(Tok::LBrace) {
                 let block = self.block(i);
                 flat.push(block);
             } else if is_open(&l) {
@@ -135,6 +138,49 @@ impl<'b, 's, 'l> Recovery<'b, 's, 'l> {
             i = next;
         }
         flat
+    }
+
+    /// Whether `{ a: 1, b: 2 }` begins at `i`, where a value stands.
+    fn braced_record(&self, i: usize) -> bool {
+        let before = i.checked_sub(1).and_then(|b| self.lexemes[b].tok());
+        let value = matches!(before, Some(Tok::Assign | Tok::Colon | Tok::LParen | Tok::Comma | Tok::Return));
+        value
+            && self.lexemes[i].is(Tok::LBrace)
+            && self.lexemes[i + 1..].first().is_some_and(|l| l.is(Tok::Name))
+            && self.lexemes[i + 2..].first().is_some_and(|l| l.is(Tok::Colon) || l.is(Tok::Assign))
+            && !self.lexemes[i..self.hop(i)].iter().any(|l| l.is(Tok::Semi))
+    }
+
+    /// A record as other languages have it, reported.
+    fn record_in_braces(&mut self, open: usize) -> Lexeme {
+        let mut edits = Vec::new();
+        let close = self.record_edits(open, &mut edits);
+        let span = self.span(open, close + 1);
+        let message = "a record stands in parentheses, with `=` between a field and its value";
+        let d = Diagnostic::error(codes::FOREIGN_SPELLING, span, message).with_edits("write it so", edits);
+        self.report(d);
+        let error = self.builder.error_expr(span);
+        let term = Terminal::Expr(add(&mut self.builder.parts.exprs, error));
+        Lexeme { term, start: span.start, end: span.end, touched: false }
+    }
+
+    /// Edits that make a record of the braces that open at `open`, and of those in it; where they close.
+    fn record_edits(&self, open: usize, edits: &mut Vec<Edit>) -> usize {
+        let close = self.hop(open) - 1;
+        let at = |i: usize, text: &str| Edit { span: self.span(i, i + 1), text: text.into() };
+        edits.push(at(open, "("));
+        let (mut fields, mut i) = (0, open + 1);
+        while i < close {
+            let begins = i == open + 1 || self.lexemes[i - 1].is(Tok::Comma);
+            fields += usize::from(begins);
+            if begins && self.lexemes[i].is(Tok::Name) && self.lexemes[i + 1].is(Tok::Colon) {
+                edits.push(at(i + 1, " ="));
+            }
+            i = if self.braced_record(i) { self.record_edits(i, edits) + 1 } else { self.hop(i) };
+        }
+        let comma = fields == 1 && !self.lexemes[close - 1].is(Tok::Comma);
+        edits.push(at(close, if comma { ",)" } else { ")" }));
+        close
     }
 
     /// What the group that opens at `i` holds, from what stands before it.

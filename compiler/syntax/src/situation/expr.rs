@@ -10,6 +10,8 @@ const COMPARISONS: [Tok; 6] = [Tok::Eq, Tok::Ne, Tok::Lt, Tok::Le, Tok::Gt, Tok:
 
 pub(super) fn find(v: &View<'_, '_>) -> Option<Situation> {
     spaced_static(v)
+        .or_else(|| direction(v))
+        .or_else(|| unnamed_function(v))
         .or_else(|| chained(v))
         .or_else(|| half_a_record(v))
         .or_else(|| assignment(v))
@@ -52,6 +54,19 @@ fn spaced_static(v: &View<'_, '_>) -> Option<Situation> {
     with[0].term = Terminal::Tok(Tok::StaticOpen);
     with[last].term = Terminal::Tok(Tok::AngleClose);
     Situation::replace(d, open..close + 1, with)
+}
+
+/// `(src: in f32[M, N], by: f32)`
+fn direction(v: &View<'_, '_>) -> Option<Situation> {
+    let directed = matches!(v.here_tok()?, Tok::In | Tok::Out | Tok::InOut) && v.prev_tok() == Some(Tok::Colon);
+    if v.start != Terminal::StartArg || !directed {
+        return None;
+    }
+    let word = v.text(v.at);
+    let gap = v.builder.span(v.here().start, v.span(v.at + 1).start.max(v.here().end));
+    let message = format!("the type of a field has no `{word}`: a record never changes");
+    let d = v.error(codes::FOREIGN_SPELLING, v.here(), message).with_fix("remove it", gap, "");
+    Situation::replace(d, v.at..v.at + 1, Vec::new())
 }
 
 /// `a < b < c`
@@ -240,6 +255,46 @@ fn missing_field(v: &View<'_, '_>) -> Option<Situation> {
     Situation::hopeless(d)
 }
 
+/// `|v: f32| -> f32 { .. }`
+pub(super) fn result_of_closure(v: &View<'_, '_>) -> Option<Situation> {
+    let bars = v.here_tok() == Some(Tok::Arrow) && v.prev_tok() == Some(Tok::Or);
+    if !bars || v.find_back(v.at - 1, &[Tok::Or]).is_none() {
+        return None;
+    }
+    let end = before_block(v, v.at)?;
+    let gap = v.builder.span(v.here().start, v.span(end).start);
+    let d = v.error(codes::FOREIGN_SPELLING, v.between(v.at, end - 1), "the type of a closure's result is not written");
+    Situation::replace(d.with_fix("remove it", gap, ""), v.at..end, Vec::new())
+}
+
+/// The place of the next block, with something in front of it.
+fn before_block(v: &View<'_, '_>, from: usize) -> Option<usize> {
+    let block = |i: &usize| v.get(*i).is_some_and(|l| matches!(l.term, Terminal::Block(_)));
+    (from..v.lexemes.len()).find(block).filter(|end| *end > from)
+}
+
+/// `fn(v) { .. }`, `fn(v: f32) -> f32 { .. }`
+fn unnamed_function(v: &View<'_, '_>) -> Option<Situation> {
+    let opens = v.wants.operand && v.here_tok() == Some(Tok::Fn) && v.tok(v.at + 1) == Some(Tok::LParen);
+    let close = (v.at..v.lexemes.len()).find(|i| opens && v.tok(*i) == Some(Tok::RParen))?;
+    let end = before_block(v, close)?;
+    let params = &v.lexemes[v.at + 2..close];
+    let [open, shut] = [v.between(v.at, v.at + 1), v.builder.span(v.span(close).start, v.span(end).start)];
+    let message = "a function without a name is a closure: its parameters stand between bars";
+    let mut d = v.error(codes::FOREIGN_SPELLING, v.between(v.at, end - 1), message);
+    if params.is_empty() {
+        return Situation::abandon(d.with_help("what takes nothing is a value: `let half = 0.5 * scale;`"));
+    }
+    d.fixes.push(edits("write a closure", vec![(open, "|"), (shut, "| ")]));
+    if !params.iter().all(|l| l.is(Tok::Name) || l.is(Tok::Comma)) {
+        return Situation::abandon(d);
+    }
+    let mut with = vec![v.made(Tok::Or, open)];
+    with.extend_from_slice(params);
+    with.push(v.made(Tok::Or, shut));
+    Situation::replace(d, v.at..end, with)
+}
+
 /// The bars of a closure.
 fn closure(v: &View<'_, '_>) -> Option<Situation> {
     // `|| 3`
@@ -265,6 +320,17 @@ fn closure(v: &View<'_, '_>) -> Option<Situation> {
     Situation::hopeless(d.with_fix("write `|`", v.after_prev(), "|"))
 }
 
+/// Where the `if` at `i` ends, with every `else`.
+fn if_end(v: &View<'_, '_>, mut i: usize) -> Option<usize> {
+    let block = |i: usize| v.get(i).is_some_and(|l| matches!(l.term, Terminal::Block(_)));
+    loop {
+        i = (i..v.lexemes.len()).find(|k| block(*k))? + 1;
+        if v.tok(i) != Some(Tok::Else) {
+            return Some(i);
+        }
+    }
+}
+
 /// A word of the language where a value is wanted.
 fn keyword(v: &View<'_, '_>) -> Option<Situation> {
     let tok = v.here_tok()?;
@@ -275,7 +341,13 @@ fn keyword(v: &View<'_, '_>) -> Option<Situation> {
     match tok {
         Tok::If => {
             let message = "`if` is a value only as a whole: put it in parentheses";
-            Situation::hopeless(v.error(codes::UNEXPECTED_TOKEN, v.here(), message))
+            let d = v.error(codes::UNEXPECTED_TOKEN, v.here(), message);
+            let Some(end) = if_end(v, v.at) else { return Situation::hopeless(d) };
+            let (open, close) = (v.here(), v.span(end - 1));
+            let [open, close] = [v.builder.span(open.start, open.start), v.builder.span(close.end, close.end)];
+            let mut d = d;
+            d.fixes.push(edits("add them", vec![(open, "("), (close, ")")]));
+            Situation::replace(d, v.at..end, vec![v.made(Tok::BadNumber, v.between(v.at, end - 1))])
         }
         Tok::Tile | Tok::Tensor => {
             let message = format!("`{word}` makes storage; it cannot be an operand");

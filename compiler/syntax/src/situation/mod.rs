@@ -80,6 +80,7 @@ pub(crate) fn find(view: &View<'_, '_>) -> Situation {
         _ => None,
     };
     by_kind
+        .or_else(|| expr::result_of_closure(view))
         .or_else(|| foreign::find(view))
         .or_else(|| expr::find(view))
         .or_else(|| stmt::missing_body(view))
@@ -211,7 +212,9 @@ impl View<'_, '_> {
         match l.term {
             Terminal::Block(_) => "a block".to_owned(),
             _ if text.is_empty() => "what is missing".to_owned(),
-            Terminal::Expr(_) | Terminal::Arg(_) if text.len() > 24 || text.contains('\n') => {
+            Terminal::Expr(_) | Terminal::Arg(_) | Terminal::Tok(Tok::BadNumber)
+                if text.len() > 24 || text.contains('\n') =>
+            {
                 "an expression".to_owned()
             }
             Terminal::Tok(Tok::Str) => "a string".to_owned(),
