@@ -34,6 +34,9 @@ enum Math {
     Fn(ItemId),
     Closure(Rc<MathClosure>),
     Record(Vec<(Name, Math)>),
+    Tuple(Vec<Math>),
+    /// A part of a record or a tuple that has no meaning here, by what it is.
+    Other(&'static str),
     Builtin(Builtin),
     Word(Word),
 }
@@ -44,6 +47,7 @@ struct MathClosure {
     closure: Closure,
     captured: Vec<(Name, Math)>,
     module: ModuleId,
+    around: Vec<ItemId>,
 }
 
 #[derive(Default)]
@@ -56,7 +60,10 @@ struct OracleScopes {
     truths: Vec<usize>,
     /// Values bound so far in the innermost branch or reduction.
     lets: Vec<Vec<(usize, OracleExpr)>>,
-    calls: Vec<Option<ItemId>>,
+    /// How many calls there are around.
+    calls: usize,
+    /// As [`Elaborator::around`].
+    around: Vec<ItemId>,
     /// Ranges of index variables, from their first use as an index.
     ranges: Vec<(usize, IntExpr)>,
     /// What index variables are called.
@@ -200,6 +207,8 @@ impl OracleElaborator<'_, '_> {
             ExprKind::Record(fields) => Math::Record(
                 fields.iter().map(|(n, e)| Ok((n.name.clone(), self.math(e, st)?))).collect::<ElabResult<_>>()?,
             ),
+            ExprKind::Tuple(l) => Math::Tuple(l.iter().map(|e| self.math(e, st)).collect::<ElabResult<_>>()?),
+            ExprKind::TupleField(base, k, at) => return self.math_part(base, *k, *at, st),
             ExprKind::Field(base, name) => return self.math_field(base, name, e.span, st),
             ExprKind::Error => return Err(ErrorReported),
             _ => return self.elab.not_yet(e.span, "this kind of expression in `ensures` and `where`"),
@@ -236,11 +245,16 @@ impl OracleElaborator<'_, '_> {
             Val::Closure(c) => {
                 let of = |(n, v, _): &(Name, Val, Span)| Ok((n.clone(), self.math_of(v, span)?));
                 let captured = c.captured.iter().map(of).collect::<ElabResult<_>>()?;
-                Math::Closure(Rc::new(MathClosure { closure: c.closure.clone(), captured, module: c.module }))
+                let (module, around) = (c.module, c.around.clone());
+                Math::Closure(Rc::new(MathClosure { closure: c.closure.clone(), captured, module, around }))
             }
             Val::Record(r) => Math::Record(
-                r.fields.iter().map(|(n, v)| Ok((n.clone(), self.math_of(v, span)?))).collect::<ElabResult<_>>()?,
+                r.fields
+                    .iter()
+                    .map(|(n, v)| Ok((n.clone(), self.math_of_part(v, span)?)))
+                    .collect::<ElabResult<_>>()?,
             ),
+            Val::Tuple(l) => Math::Tuple(l.iter().map(|v| self.math_of_part(v, span)).collect::<ElabResult<_>>()?),
             Val::Builtin(b) => Math::Builtin(*b),
             Val::View(view) if self.elab.is_whole(view) => Math::Tensor(view.tensor.as_u32() as usize),
             Val::View(view) => Math::View(view.clone()),
@@ -250,6 +264,16 @@ impl OracleElaborator<'_, '_> {
                 return self.elab.error(codes::TYPE_MISMATCH, span, message);
             }
         })
+    }
+
+    /// A part of a record or a tuple, which need not be asked for.
+    fn math_of_part(&mut self, v: &Val, span: Span) -> ElabResult<Math> {
+        match v {
+            Val::Algebra(_) | Val::Str(_) | Val::List(_) | Val::Range(..) | Val::TileType(_) => {
+                Ok(Math::Other(v.describe()))
+            }
+            v => self.math_of(v, span),
+        }
     }
 
     fn launch_scalar(&mut self, x: Value, span: Span) -> ElabResult<Math> {
@@ -290,6 +314,12 @@ impl OracleElaborator<'_, '_> {
                 self.elab.error(codes::TYPE_MISMATCH, span, "a tensor is no number: give its indices")
             }
             Math::Record(_) => self.elab.error(codes::TYPE_MISMATCH, span, "a record is no number: name its field"),
+            Math::Tuple(_) => {
+                self.elab.error(codes::TYPE_MISMATCH, span, "a tuple is no number: name its part, as in `t.0`")
+            }
+            Math::Other(what) => {
+                self.elab.error(codes::TYPE_MISMATCH, span, format!("{what} has no meaning in `ensures` and `where`"))
+            }
             Math::Fn(_) | Math::Closure(_) | Math::Builtin(_) => {
                 self.elab.error(codes::TYPE_MISMATCH, span, "a function is no number: call it")
             }
@@ -424,9 +454,8 @@ impl OracleElaborator<'_, '_> {
                 (true, _) => self.math_block(&i.then, st),
                 (false, Some(Else::Block(b))) => self.math_block(b, st),
                 (false, Some(Else::If(i, s))) => self.math_if(i, *s, st),
-                (false, None) => {
-                    self.elab.error(codes::TYPE_MISMATCH, span, "an `if` that gives a value needs an `else`")
-                }
+                // The parser says that it is missing.
+                (false, None) => Err(ErrorReported),
             };
         }
         let c = self.real(cond, i.cond.span)?;
@@ -448,7 +477,7 @@ impl OracleElaborator<'_, '_> {
         let b = arm(self, st, &mut |s, st| match i.els.as_deref() {
             Some(Else::Block(b)) => s.math_block(b, st),
             Some(Else::If(i, at)) => s.math_if(i, *at, st),
-            None => s.elab.error(codes::TYPE_MISMATCH, span, "an `if` that gives a value needs an `else`"),
+            None => Err(ErrorReported),
         })?;
         Ok(Math::Real(OracleExpr::select(c, a, b)))
     }
@@ -498,7 +527,10 @@ impl OracleElaborator<'_, '_> {
         };
         let f = self.math(base, st)?;
         match f {
-            Math::Fn(id) => self.math_inline(id, statics, args, span, st),
+            Math::Fn(id) => {
+                let by_name = matches!(&*base.kind, ExprKind::Name(n) if st.get(n).is_none());
+                self.math_inline((id, by_name), statics, args, span, st)
+            }
             Math::Closure(c) => self.math_call_closure(&c, args, span, st),
             Math::Word(Word::DType(d)) => {
                 let e = self.elab.exactly(args, 1, "f32(x)", span)?[0];

@@ -56,7 +56,10 @@ impl Elaborator<'_> {
         match f {
             Val::Poison => Err(ErrorReported),
             Val::Instr(id) => self.instruction(id, args, span, base.span),
-            Val::Fn(id) => self.inline(id, statics, args, dest, span),
+            Val::Fn(id) => {
+                let by_name = matches!(&*base.kind, ExprKind::Name(n) if self.env.get(n).is_none());
+                self.inline((id, by_name), statics, args, dest, span)
+            }
             Val::Closure(c) => {
                 let name = called_name(base);
                 self.call_closure(&c, &name, args, dest, span)
@@ -104,7 +107,7 @@ impl Elaborator<'_> {
             (Val::Tile(t), "valid") => self.revalid(&t.clone(), args, span),
             (Val::Record(r), _) => match self.record_field(&r.clone(), method)? {
                 Val::Closure(c) => self.call_closure(&c, &method.name, args, None, span),
-                Val::Fn(id) => self.inline(id, &[], args, None, span),
+                Val::Fn(id) => self.inline((id, false), &[], args, None, span),
                 Val::Builtin(b) => self.builtin(b, args, None, span, method.span),
                 other => {
                     let message = format!("`{}` is {}, and cannot be called", method.name, other.describe());

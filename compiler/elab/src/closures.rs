@@ -32,7 +32,7 @@ impl Elaborator<'_> {
                 None => {}
             }
         }
-        let closure = ClosureVal::new(c.clone(), captured, variables, self.module, e.span);
+        let closure = ClosureVal::new(c.clone(), captured, variables, (self.module, self.around.clone()), e.span);
         self.bounded(Val::Closure(Rc::new(closure)), e.span)
     }
 
@@ -77,7 +77,11 @@ impl Elaborator<'_> {
             let v = if windows { self.operand_value(&a.value)? } else { self.expr(&a.value)? };
             values.push((v, a.value.span));
         }
-        self.in_call((name.clone(), span), (c.module, None), Vec::new(), |e| e.bind_and_run_closure(c, values, dest))
+        let around = std::mem::replace(&mut self.around, c.around.clone());
+        let r = self
+            .in_call((name.clone(), span), (c.module, None), Vec::new(), |e| e.bind_and_run_closure(c, values, dest));
+        self.around = around;
+        r
     }
 
     fn bind_and_run_closure(

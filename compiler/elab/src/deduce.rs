@@ -73,13 +73,9 @@ impl Elaborator<'_> {
                 self.dtype_by(element, name, &self.first_tile(v)?)
             }
             (ExprKind::Index(base, _), Val::View(view)) if is_name(base, name) => Some(view.dtype),
-            (ExprKind::Tuple(types), v) => match (ty.record_type(), v) {
-                (Some(types), Val::Record(r)) => {
-                    types.iter().find_map(|(n, ty)| self.dtype_by(ty, name, r.get(&n.name)?))
-                }
-                (None, Val::Tuple(l)) => types.iter().zip(l).find_map(|(ty, v)| self.dtype_by(ty, name, v)),
-                _ => None,
-            },
+            (ExprKind::Tuple(types), v) => {
+                parts_of(ty, types, v).into_iter().find_map(|(ty, v)| self.dtype_by(ty, name, v))
+            }
             (ExprKind::Name(_), v) if is_name(ty, name) => match v {
                 Val::Tile(t) => Some(t.ty.dtype),
                 Val::Mask(..) => Some(DType::Bool),
@@ -118,6 +114,14 @@ impl Elaborator<'_> {
                 let Some(mode) = dims.iter().position(|d| is_name(&d.value, name)) else { return Ok(None) };
                 let extent = Val::Scalar(view.modes[mode].extent);
                 Ok(Some(Val::Int(self.static_int(&extent, at, &format!("`{name}`"))?)))
+            }
+            (ExprKind::Tuple(types), v) => {
+                for (ty, v) in parts_of(ty, types, v) {
+                    if let Some(found) = self.extent_by(ty, p, v, at)? {
+                        return Ok(Some(found));
+                    }
+                }
+                Ok(None)
             }
             _ => Ok(None),
         }
@@ -193,6 +197,15 @@ impl Elaborator<'_> {
             }
         }
         Ok(out)
+    }
+}
+
+/// The parts of a record or a tuple, with their types.
+fn parts_of<'t, 'v>(ty: &'t Expr, types: &'t [Expr], v: &'v Val) -> Vec<(&'t Expr, &'v Val)> {
+    match (ty.record_type(), v) {
+        (Some(types), Val::Record(r)) => types.into_iter().filter_map(|(n, ty)| Some((ty, r.get(&n.name)?))).collect(),
+        (None, Val::Tuple(l)) => types.iter().zip(l).collect(),
+        _ => Vec::new(),
     }
 }
 

@@ -11,10 +11,10 @@ use ptoc_values::Binding;
 use ptoc_values::{RecordVal, TileVal, Val};
 
 impl Elaborator<'_> {
-    /// A call of a function of the program: its body, here.
+    /// A call of a function of the program, by its name or as a value: its body, here.
     pub(crate) fn inline(
         &mut self,
-        id: ItemId,
+        (id, by_name): (ItemId, bool),
         statics: &[Arg],
         args: &[Arg],
         dest: Option<TileVal>,
@@ -23,7 +23,7 @@ impl Elaborator<'_> {
         self.step(span)?;
         let modules = self.modules;
         let ItemKind::Fn(f) = &modules.item(id).kind else { return Err(ErrorReported) };
-        if self.calls.contains(&Some(id)) || self.calls.len() >= MAX_CALLS {
+        if (by_name && self.around.contains(&id)) || self.calls.len() >= MAX_CALLS {
             let d = Diagnostic::error(codes::RECURSION, span, format!("`{}` calls itself", f.name.name))
                 .with_label("this call would never end")
                 .with_secondary(f.name.span, "functions are inlined where they are called")
@@ -67,12 +67,19 @@ impl Elaborator<'_> {
             return self.arity(f, args.len(), span);
         }
         self.in_call((f.name.name.clone(), span), (id.module, Some(id)), given, |e| {
+            let around = e.around.clone();
+            // What a value is was written elsewhere.
+            if !by_name {
+                e.around.clear();
+            }
+            e.around.push(id);
             let deduced = e.deduced.len();
             let r = match e.define_statics(f, statics, &values) {
                 Ok(()) => e.bind_and_run(f, values, dest, span),
                 Err(stopped) => Err(stopped),
             };
             e.deduced.truncate(deduced);
+            e.around = around;
             r
         })
     }

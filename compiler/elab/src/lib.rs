@@ -163,7 +163,10 @@ pub struct Elaborator<'a> {
     /// The module whose text is elaborated.
     pub module: ModuleId,
     /// Functions being inlined; a closure has no item.
-    pub(crate) calls: Vec<Option<ItemId>>,
+    pub calls: Vec<Option<ItemId>>,
+    /// Those in whose text this is, and that call each other by name, from the outermost: in a closure, those around
+    /// the place where it is written.
+    pub around: Vec<ItemId>,
     /// Their parameters that are given.
     pub(crate) arguments: Vec<Vec<Argument>>,
     pub(crate) inlined: Vec<Inlined>,

@@ -90,6 +90,7 @@ impl<'a> Elaborator<'a> {
             valid_reads: Vec::new(),
             module: id.module,
             calls: Vec::new(),
+            around: Vec::new(),
             arguments: Vec::new(),
             inlined: Vec::new(),
             deduced: Vec::new(),

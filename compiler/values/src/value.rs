@@ -117,6 +117,8 @@ pub struct ClosureVal {
     pub variables: Vec<Span>,
     /// The module in which it is written.
     pub module: ModuleId,
+    /// The functions in whose text it is written: a call of one of them has no end.
+    pub around: Vec<ItemId>,
     /// Where.
     pub span: Span,
     /// See [`Val::parts`].
@@ -129,11 +131,11 @@ impl ClosureVal {
         closure: Closure,
         captured: Vec<(Name, Val, Span)>,
         variables: Vec<Span>,
-        module: ModuleId,
+        (module, around): (ModuleId, Vec<ItemId>),
         span: Span,
     ) -> ClosureVal {
         let parts = captured.iter().map(|(_, v, _)| v.parts()).fold(1, usize::saturating_add);
-        ClosureVal { closure, captured, variables, module, span, parts }
+        ClosureVal { closure, captured, variables, module, around, span, parts }
     }
 }
 

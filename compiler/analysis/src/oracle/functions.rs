@@ -15,7 +15,7 @@ impl OracleElaborator<'_, '_> {
     /// A call of a function of the program.
     pub(super) fn math_inline(
         &mut self,
-        id: ItemId,
+        (id, by_name): (ItemId, bool),
         statics: &[Arg],
         args: &[Arg],
         span: Span,
@@ -23,7 +23,7 @@ impl OracleElaborator<'_, '_> {
     ) -> ElabResult<Math> {
         let modules = self.elab.modules;
         let ItemKind::Fn(f) = &modules.item(id).kind else { return Err(ErrorReported) };
-        if st.calls.contains(&Some(id)) || st.calls.len() >= MAX_CALLS {
+        if (by_name && st.around.contains(&id)) || st.calls >= MAX_CALLS {
             return self.elab.error(codes::RECURSION, span, format!("`{}` calls itself", f.name.name));
         }
         if args.len() != f.params.len() {
@@ -39,7 +39,11 @@ impl OracleElaborator<'_, '_> {
         let values = args.iter().map(|a| self.math(&a.value, st)).collect::<ElabResult<Vec<_>>>()?.into_iter();
         let module = std::mem::replace(&mut self.elab.module, id.module);
         self.elab.env.push_frame();
-        let r = self.math_body(f, id, statics, values, st);
+        let mut around = if by_name { st.around.clone() } else { Vec::new() };
+        around.push(id);
+        std::mem::swap(&mut st.around, &mut around);
+        let r = self.math_body(f, statics, values, st);
+        st.around = around;
         self.elab.env.pop_frame();
         self.elab.module = module;
         r
@@ -49,7 +53,6 @@ impl OracleElaborator<'_, '_> {
     fn math_body(
         &mut self,
         f: &FnItem,
-        id: ItemId,
         statics: Vec<Option<(Val, Span)>>,
         mut values: std::vec::IntoIter<Math>,
         st: &mut OracleScopes,
@@ -69,9 +72,9 @@ impl OracleElaborator<'_, '_> {
             frame.push((p.name.name.clone(), m));
         }
         st.frames.push(frame);
-        st.calls.push(Some(id));
+        st.calls += 1;
         let r = self.math_block(&f.body, st);
-        st.calls.pop();
+        st.calls -= 1;
         st.frames.pop();
         r
     }
@@ -88,7 +91,12 @@ impl OracleElaborator<'_, '_> {
                 captured.push((n, m));
             }
         }
-        Ok(Math::Closure(Rc::new(MathClosure { closure: c.clone(), captured, module: self.elab.module })))
+        Ok(Math::Closure(Rc::new(MathClosure {
+            closure: c.clone(),
+            captured,
+            module: self.elab.module,
+            around: st.around.clone(),
+        })))
     }
 
     /// A call of a closure.
@@ -100,7 +108,7 @@ impl OracleElaborator<'_, '_> {
         st: &mut OracleScopes,
     ) -> ElabResult<Math> {
         let params = &c.closure.params;
-        if st.calls.len() >= MAX_CALLS {
+        if st.calls >= MAX_CALLS {
             return self.elab.error(codes::RECURSION, span, "closures call each other without end");
         }
         if args.len() != params.len() {
@@ -115,13 +123,15 @@ impl OracleElaborator<'_, '_> {
             frame.push((p.name.name.clone(), st.share(m, truth)));
         }
         st.frames.push(frame);
-        st.calls.push(None);
+        st.calls += 1;
+        let around = std::mem::replace(&mut st.around, c.around.clone());
         let module = std::mem::replace(&mut self.elab.module, c.module);
         self.elab.env.push_frame();
         let r = self.math_block(&c.closure.body, st);
         self.elab.env.pop_frame();
         self.elab.module = module;
-        st.calls.pop();
+        st.around = around;
+        st.calls -= 1;
         st.frames.pop();
         r
     }
@@ -143,6 +153,18 @@ impl OracleElaborator<'_, '_> {
                 }
             },
             _ => self.elab.not_yet(span, "this kind of expression in `ensures` and `where`"),
+        }
+    }
+
+    /// `t.1`
+    pub(super) fn math_part(&mut self, base: &Expr, k: u32, at: Span, st: &mut OracleScopes) -> ElabResult<Math> {
+        match self.math(base, st)? {
+            Math::Tuple(mut parts) if (k as usize) < parts.len() => Ok(parts.swap_remove(k as usize)),
+            Math::Tuple(parts) => {
+                let message = format!("the tuple has {} parts, no `.{k}`", parts.len());
+                self.elab.error(codes::UNKNOWN_MEMBER, at, message)
+            }
+            _ => self.elab.error(codes::UNKNOWN_MEMBER, at, format!("this is no tuple, and has no `.{k}`")),
         }
     }
 
