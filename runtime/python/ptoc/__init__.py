@@ -14,7 +14,7 @@
 from ._errors import ArgumentError, CompileError, DtypeError, Error, LaunchError, UnknownKernelError, Warning
 from ._ptoc import Kernel, Library, Memory, __version__, get_num_threads, load, set_num_threads, tile
 
-from ._results import Timing, Verified
+from ._results import Parameter, Timing, Verified
 
 __all__ = [
     "ArgumentError",
@@ -25,6 +25,7 @@ __all__ = [
     "LaunchError",
     "Library",
     "Memory",
+    "Parameter",
     "Timing",
     "UnknownKernelError",
     "Verified",

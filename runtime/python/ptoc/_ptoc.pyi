@@ -3,7 +3,7 @@
 from os import PathLike
 from typing import Any
 
-from ._results import Timing, Verified
+from ._results import Parameter, Timing, Verified
 
 __version__: str
 
@@ -43,6 +43,10 @@ class Kernel:
     def bench(self, *args: Any, out: Any = None, seconds: float = 0.2, **named: Any) -> Timing: ...
     @property
     def __name__(self) -> str: ...  # type: ignore[override]
+    @property
+    def parameters(self) -> list[Parameter]: ...
+    @property
+    def constants(self) -> dict[str, str]: ...
     @property
     def docs(self) -> str: ...
     @property

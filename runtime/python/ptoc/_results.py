@@ -1,6 +1,18 @@
 """What measurements and comparisons return."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
+
+
+class Parameter(NamedTuple):
+    """What a kernel takes: an array, or a scalar, whose `shape` is `None`."""
+
+    name: str
+    direction: str
+    dtype: str
+    shape: tuple[str, ...] | None
+    optional: bool
 
 
 class Timing(NamedTuple):

@@ -5,7 +5,7 @@ use crate::outputs::Maker;
 use crate::{errors, inspect, threads, values};
 use ptoc_diagnostics::{Diagnostic, codes, list, plural, suggest};
 use ptoc_driver::defs::Definition;
-use ptoc_driver::library::{Argument, Call, Callable, Parameter, Specialization};
+use ptoc_driver::library::{Argument, Call, Callable, Dir, Parameter, ParameterKind, Specialization};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use std::sync::Arc;
@@ -374,6 +374,39 @@ impl Kernel {
     #[getter]
     fn docs(&self) -> String {
         self.callable.signature().docs.clone()
+    }
+
+    /// What it takes, in order.
+    #[getter]
+    fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let class = py.import("ptoc._results")?.getattr("Parameter")?;
+        let row = |p: &Parameter| {
+            let (direction, dtype, shape) = match &p.kind {
+                ParameterKind::Tensor { dir, element, extents } => {
+                    let direction = match dir {
+                        Dir::In => "in",
+                        Dir::Out => "out",
+                        Dir::InOut => "inout",
+                    };
+                    let shape = extents.as_ref().map(|list| PyTuple::new(py, list)).transpose()?;
+                    (direction, element, shape)
+                }
+                ParameterKind::Scalar => ("in", &p.declared, None),
+            };
+            class.call1((&p.name, direction, dtype, shape, p.optional))
+        };
+        let rows = self.callable.signature().parameters.iter().map(row).collect::<PyResult<Vec<_>>>()?;
+        PyList::new(py, rows)
+    }
+
+    /// Its constants, as expressions of the language.
+    #[getter]
+    fn constants<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let constants = PyDict::new(py);
+        for d in self.callable.definitions() {
+            constants.set_item(&d.name, &d.value)?;
+        }
+        Ok(constants)
     }
 
     /// The declaration.

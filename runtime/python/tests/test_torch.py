@@ -83,3 +83,73 @@ def test_threads_are_those_of_torch(lib):
         ptoc.set_num_threads(0)
         torch.set_num_threads(before)
     assert ptoc.get_num_threads() == before
+
+
+OPS = """
+kernel cube(x: in f32[N], a: f32, y: out f32[N]) {
+    grid (i in tiles(N, 64));
+    let t = Vec(x.tile(i));
+    TSTORE(y.tile(i), t * t * t * a);
+}
+/// 3 a x^2, times the gradient of `y`.
+kernel cube_grad(x: in f32[N], a: f32, grad_y: in f32[N], grad_x: out f32[N]) {
+    grid (i in tiles(N, 64));
+    let t = Vec(x.tile(i));
+    TSTORE(grad_x.tile(i), t * t * (3.0 * a) * Vec(grad_y.tile(i)));
+}
+kernel grow(x: inout f32[N]) {
+    grid (i in tiles(N, 64));
+    TSTORE(x.tile(i), Vec(x.tile(i)) + 1.0);
+}
+kernel product(a: in f32[M, K], b: in f32[K, N], c: out f32[M, N]) {
+    grid (i in tiles(M, 16), j in tiles(N, 16));
+    let acc = tile Acc<f32, i, j>;
+    acc = 0.0;
+    for k in tiles(K, 16) { TMATMUL_ACC(acc, acc, Left(a.tile(i, k)), Right(b.tile(k, j))); }
+    TSTORE(c.tile(i, j), acc);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def ops():
+    import ptoc.torch
+
+    lib = ptoc.tile(OPS)
+    return {
+        "cube": ptoc.torch.op(lib.cube, backward=lib.cube_grad),
+        "grow": ptoc.torch.op(lib.grow),
+        "product": ptoc.torch.op(lib.product),
+    }
+
+
+def test_operators(ops):
+    x = torch.randn(100)
+    assert torch.allclose(ops["cube"](x, 2.0), 2 * x**3)
+    kept = x.clone()
+    ops["grow"](x)
+    assert torch.equal(x, kept + 1)
+    a, b = torch.randn(20, 30), torch.randn(30, 10)
+    assert torch.allclose(ops["product"](a, b), a @ b, atol=1e-4)
+
+
+def test_operators_have_shapes_for_tracing(ops):
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        c = ops["product"](torch.empty(20, 30), torch.empty(30, 10))
+        assert c.shape == (20, 10) and c.dtype == torch.float32
+    torch.library.opcheck(ops["cube"], (torch.randn(70, requires_grad=True), 2.0))
+    torch.library.opcheck(ops["grow"], (torch.randn(70),))
+
+
+def test_operators_have_gradients(ops):
+    x = torch.randn(100, requires_grad=True)
+    ops["cube"](x, 2.0).sum().backward()
+    assert torch.allclose(x.grad, 6 * x.detach() ** 2, rtol=1e-5)
+
+
+def test_operators_under_compile(ops):
+    f = torch.compile(lambda x: ops["cube"](x, 2.0) + 1, backend="eager", fullgraph=True)
+    x = torch.randn(100)
+    assert torch.allclose(f(x), 2 * x**3 + 1)

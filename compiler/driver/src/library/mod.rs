@@ -18,6 +18,7 @@ mod tests;
 pub use arrays::{Argument, ArrayView, Call, Scalar};
 pub use callable::{Callable, Options};
 pub use inspect::Memories;
+pub use ptoc_syntax::ast::Dir;
 pub use report::Report;
 pub use signature::{Library, Parameter, ParameterKind, Signature, Static};
 pub use specialization::Specialization;

@@ -74,6 +74,8 @@ pub enum ParameterKind {
         dir: Dir,
         /// The name before the brackets, which may be that of a static parameter.
         element: String,
+        /// The extents of the array as they are declared; `None` where a layout's value says how many there are.
+        extents: Option<Vec<String>>,
     },
     /// A number.
     Scalar,
@@ -186,7 +188,7 @@ impl Signature {
             docs: unit.modules.item(entry.id).docs.clone(),
             text,
             statics: item.statics.iter().map(|s| Static::of(sources, s)).collect(),
-            parameters: item.params.iter().map(|p| Parameter::of(sources, p)).collect(),
+            parameters: item.params.iter().map(|p| Parameter::of(sources, unit, entry, p)).collect(),
             dimensions: entry.dimensions(unit).iter().map(|d| d.name.to_string()).collect(),
         }
     }
@@ -210,11 +212,14 @@ impl Static {
 }
 
 impl Parameter {
-    fn of(sources: &SourceMap, p: &Param) -> Parameter {
+    fn of(sources: &SourceMap, unit: &CompilationUnit, entry: &EntryPoint<'_>, p: &Param) -> Parameter {
         let kind = match (&*p.ty.kind, p.dir) {
             (ExprKind::Index(element, _), dir) if extents(p).is_some() => ParameterKind::Tensor {
                 dir: dir.map_or(Dir::In, |(dir, _)| dir),
                 element: sources.slice(element.span).to_owned(),
+                extents: entry
+                    .axes(p, unit)
+                    .map(|axes| axes.iter().map(|e| sources.slice(e.span).to_owned()).collect()),
             },
             _ => ParameterKind::Scalar,
         };

@@ -1,0 +1,148 @@
+"""Kernels as operators of PyTorch, for `torch.compile`, `torch.export` and automatic differentiation.
+
+    op = ptoc.torch.op(ptoc.load("softmax.tile").softmax)
+    y = op(x)                                # also inside of what `torch.compile` compiles
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import torch
+
+from ._ptoc import Kernel
+
+__all__ = ["op"]
+
+_DTYPES = {
+    "bool": torch.bool,
+    "i8": torch.int8,
+    "u8": torch.uint8,
+    "i16": torch.int16,
+    "u16": torch.uint16,
+    "i32": torch.int32,
+    "u32": torch.uint32,
+    "i64": torch.int64,
+    "u64": torch.uint64,
+    "f16": torch.float16,
+    "bf16": torch.bfloat16,
+    "f32": torch.float32,
+    "f8e4m3": torch.float8_e4m3fn,
+    "f8e5m2": torch.float8_e5m2,
+}
+
+_known: dict[str, int] = {}
+
+
+def op(
+    kernel: Kernel,
+    name: str | None = None,
+    *,
+    backward: Kernel | Callable[..., Any] | None = None,
+) -> Callable[..., Any]:
+    """Registers a kernel as a custom operator, and returns it.
+
+    The operator takes the kernel's inputs in their order, and returns its outputs, whose shapes tracing knows from the
+    dimensions that the inputs bind. `inout` tensors are updated in place. `name` is `namespace::name`, by default
+    `ptoc::` and the kernel's name, with a number if that is taken.
+
+    `backward` makes it differentiable. As a kernel its parameters are found by their names: those of the forward
+    kernel's inputs and outputs, `grad_NAME` for the gradient of an output, and as outputs `grad_NAME` for inputs that
+    have one. As a function it is called with a dictionary of inputs and outputs by name, and with `grad_NAME=` for each
+    output, and returns a dictionary from names of inputs to gradients.
+    """
+    inputs = [p for p in kernel.parameters if p.direction != "out"]
+    outputs = [p for p in kernel.parameters if p.direction == "out"]
+    if not outputs and not any(p.direction == "inout" for p in inputs):
+        raise TypeError(f"`{kernel.__name__}` has no output")
+    name = name or _free(f"ptoc::{kernel.__name__}")
+    mutated = [p.name for p in inputs if p.direction == "inout"]
+
+    def run(*args):
+        return kernel(*(a.detach() if isinstance(a, torch.Tensor) else a for a in args))
+
+    made = torch.library.custom_op(name, run, mutates_args=mutated, device_types="cpu", schema=_schema(inputs, outputs))
+    if isinstance(backward, Kernel):
+        backward = _by_name(backward, op(backward, f"{name}_backward"))
+    made.register_fake(lambda *args: _fake(kernel, inputs, outputs, args))
+    if backward is not None:
+        _differentiable(made, inputs, outputs, backward)
+    return made
+
+
+def _free(name: str) -> str:
+    """The name, with a number from its second use on."""
+    _known[name] = count = _known.get(name, 0) + 1
+    return name if count == 1 else f"{name}_{count}"
+
+
+def _schema(inputs, outputs) -> str:
+    taken = []
+    for n, p in enumerate(inputs):
+        if p.direction == "inout":
+            taken.append(f"Tensor(a{n}!) {p.name}")
+        elif p.shape is not None:
+            taken.append(f"Tensor{'?' if p.optional else ''} {p.name}")
+        else:
+            kind = "bool" if p.dtype == "bool" else "float" if "f" in p.dtype else "int"
+            taken.append(f"{kind} {p.name}")
+    given = ["Tensor" for _ in outputs]
+    return f"({', '.join(taken)}) -> {given[0] if len(given) == 1 else '(' + ', '.join(given) + ')'}"
+
+
+def _fake(kernel, inputs, outputs, args):
+    """Outputs without elements, of the shapes that the inputs make them."""
+    sizes, types = {}, {}
+    for p, value in zip(inputs, args):
+        if p.shape is None or value is None:
+            continue
+        sizes.update(zip(p.shape, value.shape))
+        types[p.dtype] = value.dtype
+    sizes.update({name: int(value) for name, value in kernel.constants.items() if value.isdigit()})
+    example = next(value for value in args if isinstance(value, torch.Tensor))
+    made = []
+    for p in outputs:
+        shape = []
+        for extent in p.shape:
+            if not extent.isdigit() and extent not in sizes:
+                raise NotImplementedError(
+                    f"the extent `{extent}` of `{p.name}` is no dimension of an input: tracing does not know its size"
+                )
+            shape.append(int(extent) if extent.isdigit() else sizes[extent])
+        named = kernel.constants.get(p.dtype, p.dtype)
+        made.append(example.new_empty(shape, dtype=_DTYPES.get(named) or types[p.dtype]))
+    if not made:
+        return None
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+def _by_name(kernel: Kernel, operator):
+    """The operator of a backward kernel, as a function that finds its arguments by their names."""
+    takes = [p.name for p in kernel.parameters if p.direction != "out"]
+    gives = [p.name.removeprefix("grad_") for p in kernel.parameters if p.direction == "out"]
+
+    def backward(saved, **grads):
+        known = {**saved, **grads}
+        results = operator(*(known[name] for name in takes))
+        return dict(zip(gives, results if isinstance(results, tuple) else (results,)))
+
+    return backward
+
+
+def _differentiable(made, inputs, outputs, backward) -> None:
+    names = [p.name for p in inputs if p.shape is not None]
+    scalars = [p.name for p in inputs if p.shape is None]
+    order = [p.name for p in inputs]
+
+    def save(ctx, inputs, output):
+        values = dict(zip(order, inputs))
+        ctx.save_for_backward(*[values[n] for n in names], *(output if isinstance(output, tuple) else (output,)))
+        ctx.scalars = {n: values[n] for n in scalars}
+
+    def grads(ctx, *given):
+        saved = dict(zip([*names, *(p.name for p in outputs)], ctx.saved_tensors))
+        given = {f"grad_{p.name}": g.contiguous() for p, g in zip(outputs, given)}
+        found = backward({**saved, **ctx.scalars}, **given)
+        return tuple(found.get(name) for name in order)
+
+    made.register_autograd(grads, setup_context=save)
