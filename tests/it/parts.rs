@@ -84,7 +84,7 @@ impl Random {
         let step = self.one_of(&["1", "1", "1", "2"]);
         let odd = self.one_of(&["0", "1"]);
         writeln!(out, "let m{k} = {m};").ok();
-        match self.noise.below(24) {
+        match self.noise.below(30) {
             0 => writeln!(out, "for r in {few}..m{k} {{ {t}[r % m{k}, _] = 3.0; }}"),
             1 => writeln!(out, "for r in {few}..m{k} {{ {t}[(r + {one}) % m{k}, _] = 3.0; }}"),
             2 => writeln!(out, "for r in {few}..m{k} {{ {t}[m{k} - {one} - r, _] = 3.0; }}"),
@@ -138,6 +138,18 @@ impl Random {
             22 => writeln!(
                 out,
                 "for r in 0..m{k} {{ {t}[r / 2, _] = 3.0; if r % 2 == {odd} {{ s += {t}[r / 2 + {few}, 5]; }} }}"
+            ),
+            // Parts through layouts, which the end of what is valid may cut.
+            23 => writeln!(out, "logical_divide({t}, <_, 4>)[_, ({odd}, _)] = 3.0;"),
+            24 => writeln!(out, "logical_divide({t}.valid(m{k}, {n}), <_, 4>)[_, ({odd}, _)] = 3.0;"),
+            25 => {
+                writeln!(out, "let p{k} = logical_divide({t}.valid(m{k}, {n}), <2, _>)[({odd}, _), _]; p{k} += p{k};")
+            }
+            26 => writeln!(out, "let v{k} = Vec(composition({t}.valid(m{k}, {n}), <_, 4:4>)) + 1.0;"),
+            27 => writeln!(out, "for r in 0..8 {{ local_partition({t}.valid(m{k}, {n}), (4, 2):(2, 1), r) = 3.0; }}"),
+            28 => writeln!(
+                out,
+                "for r in {few}..8 {{ let v{k} = Vec(local_partition({t}.valid(m{k}, {n}), (4, 2):(2, 1), r)); }}"
             ),
             _ => writeln!(
                 out,
