@@ -40,13 +40,17 @@ impl Model {
 }
 
 /// What the operations are applied to.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd)]
 enum Base {
     Tensor,
     /// A tile that is read.
     Read,
     /// A tile that is written from the same part of a tensor.
     Written,
+    /// A tile of which a part becomes a tile of its own.
+    Taken,
+    /// A tile of which a part is updated.
+    Doubled,
 }
 
 /// Stands for the base in the text of a chain.
@@ -282,7 +286,7 @@ fn list(l: &[usize]) -> String {
 /// One random kernel. Refusals are legal (no loop walks it, a tile ends inside a mode); what runs must be right.
 fn case(seed: u64) -> Result<bool, String> {
     let mut rng = Noise::new(seed);
-    let base = [Base::Tensor, Base::Read, Base::Written][rng.below(3) as usize];
+    let base = [Base::Tensor, Base::Read, Base::Written, Base::Taken, Base::Doubled][rng.below(5) as usize];
     let of_tile = base != Base::Tensor;
     let rank = if of_tile { 2 } else { 1 + rng.below(3) as usize };
     let shape: Vec<usize> = (0..rank).map(|_| (rng.below(13) as usize).max(usize::from(of_tile))).collect();
@@ -306,7 +310,18 @@ fn case(seed: u64) -> Result<bool, String> {
         Base::Written => {
             (format!("let t = Vec(y);\n    copy({}, {});\n    copy(y, t);", of("t"), of("x")), shape.clone())
         }
+        Base::Taken => {
+            let body = format!("let t = Vec(x);\n    let u = Vec({});\n    t = 0.0;\n    TSTORE(y, u);", of("t"));
+            (body, model.sizes.clone())
+        }
+        Base::Doubled => {
+            (format!("let t = Vec(x);\n    let p = {};\n    p += p;\n    copy(y, t);", of("t")), shape.clone())
+        }
     };
+    // A tile has two modes, and all of it is no part.
+    if base == Base::Taken && chain.text == BASE || base >= Base::Taken && model.sizes.len() > 2 {
+        return Ok(false);
+    }
     let (from, to) = (extents.join(", "), list(&sizes));
     let text = format!("kernel k(x: in f32[{from}], y: inout f32[{to}]) {{\n    {body}\n}}\n");
     let dims: Vec<(&str, i64)> =
@@ -314,7 +329,7 @@ fn case(seed: u64) -> Result<bool, String> {
     let built = match build(&text, "a2a3", &[], &dims) {
         Ok(built) => built,
         Err(refused) => {
-            let legal = |c: &&str| ["E1001", "E1002", "E1014", "E1052"].contains(c) || c.starts_with("PA-1");
+            let legal = |c: &&str| ["E1001", "E1002", "E1014", "E1052", "E0218"].contains(c) || c.starts_with("PA-1");
             return match refused.codes.iter().all(legal) {
                 true => Ok(false),
                 false => Err(format!("{text}{refused:?}")),
@@ -323,7 +338,10 @@ fn case(seed: u64) -> Result<bool, String> {
     };
     let values: Vec<f32> = (0..shape.iter().product()).map(|i: usize| i as f32).collect();
     let x = Tensor::from_bytes(DType::F32, &shape, &bytes(&values)).map_err(|e| e.to_string())?;
-    let mut want = vec![-1.0f32; sizes.iter().product()];
+    let mut want = match base {
+        Base::Doubled => values.clone(),
+        _ => vec![-1.0f32; sizes.iter().product()],
+    };
     let y = Tensor::from_bytes(DType::F32, &sizes, &bytes(&want)).map_err(|e| e.to_string())?;
     for flat in 0..model.sizes.iter().product() {
         // Row-major, as arrays are.
@@ -334,7 +352,11 @@ fn case(seed: u64) -> Result<bool, String> {
             rest /= n;
         }
         let from = (model.source)(&at).ok_or_else(|| format!("the model leaves the array\n{text}"))?;
-        want[if base == Base::Written { from } else { flat }] = values[from];
+        match base {
+            Base::Written => want[from] = values[from],
+            Base::Doubled => want[from] = 2.0 * values[from],
+            _ => want[flat] = values[from],
+        }
     }
     let got = match agree(&built, &dims, &[x, y], &[1])? {
         Ok(got) => got,

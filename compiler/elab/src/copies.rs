@@ -413,10 +413,11 @@ impl Elaborator<'_> {
         match side {
             CopyEnd::Part(p) => {
                 // A tile as such is used as far as it is valid, and a part is read as far as the tile was valid that it
-                // was cut from. What is written may set the valid shape: it ranges over the capacity.
+                // was cut from. What is written may set the valid shape, if that is not fixed: it ranges over the
+                // capacity.
                 let shape = match (&w.modes[..], p.within) {
                     ([r, c], _) if w.pattern.is_none() && self.in_order(w) => (r.extent, c.extent),
-                    (_, Some(within)) if !of_dst => within,
+                    (_, Some(within)) if !of_dst || p.tile.valid.is_some() => within,
                     _ => (self.idx(i64::from(p.tile.rows)), self.idx(i64::from(p.tile.cols))),
                 };
                 let tile = self.tile_ref(&p.tile, shape);
