@@ -89,6 +89,11 @@ def test_count_and_names(lib):
     raised(TypeError, "E0764", lambda: lib.scale(f32(3, 4), 1.0, x=f32(3, 4)), "`x` is given twice")
     raised(TypeError, "E0764", lambda: lib.scale(f32(3, 4), 1.0, out=(f32(3, 4), f32(3, 4))), "2 arrays", "1 output")
     raised(TypeError, "E0764", lambda: lib.scale(f32(3, 4), "much"), "`a` is a scalar", "'much'")
+    count = ptoc.tile("kernel k(x: in f32[N], n: i8, y: out f32[N]) { grid (i in tiles(N, 64));"
+                      " TSTORE(y.tile(i), Vec(x.tile(i)) + f32(n)); }").k
+    assert count(f32(3), -5).tolist() == [-4] * 3
+    raised(TypeError, "E0764", lambda: count(f32(3), 300), "`n` is `i8`, and 300 is given")
+    raised(TypeError, "E0764", lambda: count(f32(3), 0.5), "`n` is `i8`, and 0.5 is given")
     raised(TypeError, "E0747", lambda: lib.product(f32(3, 4)), "no array was given for `b`", "`b=..`")
     raised(TypeError, "E0752", lambda: lib.scale(f32(3, 4)), "`a`", "`a=..`")
     raised(TypeError, "E0764", lambda: lib.scale(BM=3), "`BM`")

@@ -185,7 +185,8 @@ impl Plan {
             return Err(Failed);
         };
         check_dtypes(session, entry, &instance.tensors, arrays)?;
-        let scalars = given_scalars(session, &instance.scalars, &[], instance.kernel.span)?;
+        let launch = launch_scalars(session, &instance.scalars)?;
+        let scalars = given_scalars(session, &instance.scalars, &launch, instance.kernel.span)?;
         let dims = instance.kernel.dims.values().map(|d| bindings.dims.get(&d.name).copied().unwrap_or(0)).collect();
         let declared = std::mem::take(&mut instance.tensors);
         let ensures = std::mem::take(&mut instance.ensures);
@@ -497,6 +498,21 @@ pub(crate) fn step_dims(instance: &Instance, shapes: &[Vec<usize>]) -> Vec<i64> 
         })
     };
     instance.kernel.dims.values().map(|d| size(&d.name).unwrap_or(0)).collect()
+}
+
+/// Bits of the scalar arguments that the session has for a launch.
+fn launch_scalars(session: &mut Session, scalars: &[ScalarArg]) -> Result<Vec<(Name, u64)>, Failed> {
+    let mut out = Vec::new();
+    for (name, value) in session.scalars.clone() {
+        let Some(s) = scalars.iter().find(|s| s.name == name) else { continue };
+        let Some(bits) = value.bits(s.ty) else {
+            let message = format!("`{name}` is `{}`, and {} is given", s.ty, value.text());
+            let d = Diagnostic::error(codes::CALL_ARGUMENTS, s.span, message).with_label("a scalar");
+            return session.fail(d.with_help(format!("pass a value of `{}`", s.ty)));
+        };
+        out.push((name, bits));
+    }
+    Ok(out)
 }
 
 /// Bits of the scalar arguments that are given; those without a default must be.

@@ -2,9 +2,10 @@
 
 use super::signature::{Parameter, ParameterKind, Signature};
 use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_ir::tile::Ty;
 use ptoc_layout::Storage;
 use ptoc_syntax::ast::Dir;
-use ptoc_tensor::DType;
+use ptoc_tensor::{DType, scalar};
 
 /// An array in the caller's memory.
 #[derive(Clone, PartialEq, Debug)]
@@ -88,13 +89,29 @@ pub enum Scalar {
 
 impl Scalar {
     /// As an expression of the language.
-    pub(super) fn text(self) -> String {
+    pub(crate) fn text(self) -> String {
         match self {
             Scalar::Bool(x) => x.to_string(),
             Scalar::Int(n) => n.to_string(),
             Scalar::Float(x) if x.is_nan() => "nan".into(),
             Scalar::Float(x) if x.is_infinite() => if x > 0.0 { "inf" } else { "-inf" }.into(),
             Scalar::Float(x) => format!("{x:?}"),
+        }
+    }
+
+    /// The bits of a value of this type, rounded once; `None` if the type has no such value.
+    pub(crate) fn bits(self, ty: Ty) -> Option<u64> {
+        let integer = |n: i64, dtype: DType| {
+            let bits = scalar::bits_from_i128(dtype, n.into());
+            (scalar::bits_to_i128(dtype, bits) == i128::from(n)).then_some(bits)
+        };
+        match (self, ty) {
+            (Scalar::Int(n), Ty::Index) => Some(n as u64),
+            (Scalar::Bool(x), Ty::D(DType::Bool)) => Some(u64::from(x)),
+            (Scalar::Int(n), Ty::D(dtype)) if dtype.is_int() => integer(n, dtype),
+            (Scalar::Int(n), Ty::D(dtype)) if dtype.is_float() => Some(scalar::bits_from_i128(dtype, n.into())),
+            (Scalar::Float(x), Ty::D(dtype)) if dtype.is_float() => Some(scalar::bits_from_f64(dtype, x)),
+            _ => None,
         }
     }
 

@@ -10,6 +10,7 @@ use crate::files::ArrayFile;
 use crate::launch::{Arrays, CompiledPlan, Plan};
 use crate::session::{CompilationUnit, EntryPoint, Failed, Front, Session};
 use ptoc_diagnostics::{Diagnostic, codes, list, suggest};
+use ptoc_syntax::ast::Name;
 use rustc_hash::FxHashMap;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -156,13 +157,18 @@ impl Callable {
     pub(super) fn session(&self, call: &Call) -> Result<Session, Report> {
         let mut definitions = self.definitions.clone();
         definitions.extend(self.deduced(call));
+        let mut scalars = Vec::new();
         for (parameter, argument) in self.signature.parameters.iter().zip(&call.arguments) {
-            if let Some(Argument::Scalar(scalar)) = argument {
-                definitions.push(Definition { name: parameter.name.clone(), value: scalar.text() });
+            let Some(Argument::Scalar(scalar)) = argument else { continue };
+            // What a program launches may depend on it; a kernel's code as a rule does not, and is compiled once.
+            match self.signature.word == "program" || parameter.in_where {
+                true => definitions.push(Definition { name: parameter.name.clone(), value: scalar.text() }),
+                false => scalars.push((Name::new(&parameter.name), *scalar)),
             }
         }
         let mut session = Session::new(&self.options.target, &definitions).map_err(|d| self.report(*d))?;
         session.front = Front::Call;
+        session.scalars = scalars;
         session.select(self.backend);
         session.watched = self.backend.capabilities().watches;
         session.exact = self.options.exact;

@@ -63,6 +63,8 @@ pub struct Parameter {
     pub declared_at: Span,
     /// A call may leave it out.
     pub optional: bool,
+    /// A `where` of the kernel names it, so what the kernel is compiled to may depend on its value.
+    pub in_where: bool,
 }
 
 /// What a parameter takes.
@@ -230,6 +232,12 @@ impl Parameter {
             span: p.span,
             declared_at: p.ty.span,
             optional: p.default.is_some(),
+            in_where: entry.item.wheres.iter().any(|e| names(sources.slice(e.span), &p.name.name)),
         }
     }
+}
+
+/// Whether a text of the language has this name in it.
+fn names(text: &str, name: &str) -> bool {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name)
 }

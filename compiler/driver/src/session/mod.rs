@@ -12,6 +12,7 @@ use crate::backend::{self, BackendRef};
 use crate::cache::Cache;
 use crate::defs::{Definition, Definitions};
 use crate::files::{self, FileLoader, OpenTexts};
+use crate::library::Scalar;
 use crate::trace::Clock;
 use ptoc_analysis::NameFact;
 use ptoc_diagnostics::{Budget, Diagnostic, Diagnostics, SourceMap, codes, list};
@@ -19,6 +20,7 @@ use ptoc_isa::Target;
 use ptoc_names::Modules;
 use ptoc_opt::pass::Recorder;
 use ptoc_passes::pipeline::Pipeline;
+use ptoc_syntax::ast::Name;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -91,6 +93,8 @@ pub struct Session {
     pub read: Vec<PathBuf>,
     /// Who asks.
     pub front: Front,
+    /// Scalar arguments that only the launch is told, and the compilation is not.
+    pub scalars: Vec<(Name, Scalar)>,
     /// What an editor has open.
     pub open: OpenTexts,
     /// What elaborations have found out about names.
@@ -137,6 +141,7 @@ impl Session {
             command: None,
             names: Vec::new(),
             front: Front::default(),
+            scalars: Vec::new(),
             open: OpenTexts::default(),
             read: Vec::new(),
         })
