@@ -144,8 +144,8 @@ fn exported<'py>(py: Python<'py>, export: &Bound<'py, PyAny>) -> PyResult<Bound<
     }
 }
 
-/// PyTorch's own function behind `__dlpack__`, which takes a tenth of the time, for a tensor that it may be called with:
-/// that needs no gradient, and is no view that negates. `None` where either is not so, or it is no plain tensor.
+/// PyTorch's own function behind `__dlpack__`, which takes a tenth of the time, for a tensor that it may be called
+/// with: that needs no gradient, and is no view that negates. `None` where either is not so, or it is no plain tensor.
 fn torch_export(object: &Bound<'_, PyAny>) -> Option<&'static Py<PyAny>> {
     static TORCH: PyOnceLock<Option<(Py<PyAny>, Py<PyAny>)>> = PyOnceLock::new();
     let py = object.py();
