@@ -101,10 +101,18 @@ impl Emit<'_> {
     pub(crate) fn address(&mut self, addr: &Addr) -> GpuAddress {
         let mut place = self.origin(addr.base, addr.offset);
         if let Some(lane) = self.lane {
-            place = self.along(place, lane.first, addr.stride);
-            if let (plus @ 1.., Stride::Const(stride)) = (lane.plus, addr.stride) {
-                place = self.further(place, plus as i64 * stride);
-            }
+            place = match (lane.plus, addr.stride) {
+                (0, stride) => self.along(place, lane.first, stride),
+                (plus, Stride::Const(stride)) => {
+                    let place = self.along(place, lane.first, addr.stride);
+                    self.further(place, plus as i64 * stride)
+                }
+                (plus, stride) => {
+                    let lane = self.u64(Arith::Add, lane.first.1, Src::Imm(plus));
+                    let lane = (self.low(lane), lane);
+                    self.along(place, lane, stride)
+                }
+            };
         }
         match addr.gather.map(|g| (g, self.known(g))) {
             Some((_, Some(bytes))) => self.further(place, bytes as i64),

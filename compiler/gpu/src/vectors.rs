@@ -142,6 +142,10 @@ impl Emit<'_> {
                 }
             }
             let bytes = (width * u64::from(ty.size())).min(WIDEST);
+            // Less than a word is no vector: of lanes with joins there may be two.
+            if bytes < 4 {
+                return Aligned::Never;
+            }
             if self.alignment(addr.base, addr.offset) >= bytes {
                 continue;
             }

@@ -123,7 +123,7 @@ pub trait Backend: Sync {
     /// Why a kernel for one of its targets has not every stage; `instead` says which there are.
     fn other_stages(&self, target: &Target) -> Refusal {
         let stages: Vec<String> = self.stages().iter().map(|s| format!("`{}`", s.name)).collect();
-        let instead = (!stages.is_empty()).then(|| format!("give `--stage {}`", stages.join(", ")));
+        let instead = (!stages.is_empty()).then(|| format!("give `--stage` one of {}", stages.join(", ")));
         Refusal { why: format!("kernels for {} are compiled by `{}`", target.name, self.name()), instead }
     }
 

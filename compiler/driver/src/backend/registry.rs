@@ -74,9 +74,17 @@ pub fn wrong_backend(target: &Target, asked: BackendRef) -> Diagnostic {
 
 /// A stage of `emit` that kernels for this target do not have.
 pub fn wrong_stage(target: &Target, stage: &str) -> Diagnostic {
-    let Refusal { why, instead } = default_of(target).other_stages(target);
     let message = format!("a kernel for {} has no stage `{stage}`", target.name);
-    let d = Diagnostic::global(codes::BACKEND_TARGET, message).with_note(why);
+    let mut d = Diagnostic::global(codes::BACKEND_TARGET, message);
+    let machine = default_of(target);
+    // Who names another back end's stage means its targets.
+    if let Some(other) =
+        MACHINES.iter().find(|b| b.name() != machine.name() && b.stages().iter().any(|s| s.name == stage))
+    {
+        return d.with_help(format!("`{stage}` is a stage of `{}`: give {}", other.name(), targets_of(*other)));
+    }
+    let Refusal { why, instead } = machine.other_stages(target);
+    d = d.with_note(why);
     match instead {
         Some(instead) => d.with_help(instead),
         None => d,
