@@ -11,7 +11,16 @@
     array([0., 2., 4., 6.], dtype=float32)
 """
 
-from ._errors import ArgumentError, CompileError, DtypeError, Error, LaunchError, UnknownKernelError, Warning
+from ._errors import (
+    ArgumentError,
+    CompileError,
+    DtypeError,
+    Error,
+    LaunchError,
+    SourceFileError,
+    UnknownKernelError,
+    Warning,
+)
 from ._ptoc import Kernel, Library, Memory, __version__, get_num_threads, load, set_num_threads, tile
 
 from ._results import Parameter, Timing, Verified
@@ -26,6 +35,7 @@ __all__ = [
     "Library",
     "Memory",
     "Parameter",
+    "SourceFileError",
     "Timing",
     "UnknownKernelError",
     "Verified",

@@ -55,7 +55,10 @@ def op(
     outputs = [p for p in kernel.parameters if p.direction == "out"]
     if not outputs and not any(p.direction == "inout" for p in inputs):
         raise TypeError(f"`{kernel.__name__}` has no output")
+    if name in _known:
+        raise ValueError(f"there is an operator `{name}` already: give another name, or none")
     name = name or _free(f"ptoc::{kernel.__name__}")
+    _known.setdefault(name, 1)
     mutated = [p.name for p in inputs if p.direction == "inout"]
 
     def run(*args):
@@ -63,6 +66,7 @@ def op(
 
     made = torch.library.custom_op(name, run, mutates_args=mutated, device_types="cpu", schema=_schema(inputs, outputs))
     if isinstance(backward, Kernel):
+        _check_names(backward, inputs, outputs)
         backward = _by_name(backward, op(backward, f"{name}_backward"))
     made.register_fake(lambda *args: _fake(kernel, inputs, outputs, args))
     if backward is not None:
@@ -116,6 +120,17 @@ def _fake(kernel, inputs, outputs, args):
     return made[0] if len(made) == 1 else tuple(made)
 
 
+def _check_names(backward: Kernel, inputs, outputs) -> None:
+    """Refuses a backward kernel whose parameters are none of the forward kernel's."""
+    known = [p.name for p in [*inputs, *outputs]] + [f"grad_{p.name}" for p in outputs]
+    wanted = [f"grad_{p.name}" for p in inputs]
+    for p in backward.parameters:
+        names = wanted if p.direction == "out" else known
+        if p.name not in names:
+            what = "no gradient of an input" if p.direction == "out" else "neither an input or output nor a gradient"
+            raise TypeError(f"`{p.name}` of `{backward.__name__}` is {what}: it takes {', '.join(names)}")
+
+
 def _by_name(kernel: Kernel, operator):
     """The operator of a backward kernel, as a function that finds its arguments by their names."""
     takes = [p.name for p in kernel.parameters if p.direction != "out"]
@@ -143,6 +158,9 @@ def _differentiable(made, inputs, outputs, backward) -> None:
         saved = dict(zip([*names, *(p.name for p in outputs)], ctx.saved_tensors))
         given = {f"grad_{p.name}": g.contiguous() for p, g in zip(outputs, given)}
         found = backward({**saved, **ctx.scalars}, **given)
+        if not isinstance(found, dict) or not set(found) <= set(order):
+            got = ", ".join(map(repr, found)) if isinstance(found, dict) else f"a {type(found).__name__}"
+            raise TypeError(f"`backward` returns a dictionary from names of inputs ({', '.join(order)}), and this is {got}")
         return tuple(found.get(name) for name in order)
 
     made.register_autograd(grads, setup_context=save)

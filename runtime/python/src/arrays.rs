@@ -50,6 +50,17 @@ impl Refused {
         Refused::of(format!("is on {name}, and this kernel runs on the host"), "move it: `x.cpu()`")
     }
 
+    /// A view of PyTorch that stands for the negatives of what is in memory.
+    pub fn negated() -> Refused {
+        Refused::of("is a view that negates what is in memory", "pass `x.resolve_neg()`")
+    }
+
+    /// Elements, and no memory for them: a tensor of a tracer, or one whose storage was freed.
+    pub fn no_memory() -> Refused {
+        let help = "pass a tensor with values; in code that PyTorch traces, make an operator: `ptoc.torch.op(kernel)`";
+        Refused::of("has no memory: it was freed, or stands for a tensor while PyTorch traces", help)
+    }
+
     /// A later DLPack.
     pub fn version([major, minor]: [u32; 2]) -> Refused {
         Refused::of(format!("is exported by DLPack {major}.{minor}, of which 1 is known"), "pass `np.asarray(x)`")
@@ -83,6 +94,10 @@ const WRITEABLE: c_int = 0x400;
 pub fn view<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<View<'py>, Refused>> {
     let py = object.py();
     if let Some(capsule) = object.getattr_opt(pyo3::intern!(py, "__array_struct__"))? {
+        if is_masked(object) {
+            let why = "is a masked array, and kernels do not see its mask";
+            return Ok(Err(Refused::of(why, "pass `x.filled(..)`, or `x.data` with all elements")));
+        }
         return numpy(object, capsule);
     }
     if let Some(export) = object.getattr_opt(pyo3::intern!(py, "__dlpack__"))? {
@@ -95,6 +110,15 @@ pub fn view<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<View<'py>, Refus
         }
         None => Ok(Err(Refused::no_array(object))),
     }
+}
+
+/// Whether it is an array of `numpy.ma`. A plain array is told by its type alone.
+fn is_masked(object: &Bound<'_, PyAny>) -> bool {
+    static PLAIN: PyOnceLock<Option<Py<PyAny>>> = PyOnceLock::new();
+    let py = object.py();
+    let find = || Some(py.import("numpy").ok()?.getattr("ndarray").ok()?.unbind());
+    let plain = PLAIN.get_or_init(py, find).as_ref();
+    !plain.is_some_and(|class| object.get_type().is(class)) && object.hasattr("filled").unwrap_or(false)
 }
 
 /// An object with the buffer protocol as a NumPy array on its memory.
@@ -137,6 +161,9 @@ fn numpy<'py>(object: &Bound<'py, PyAny>, capsule: Bound<'py, PyAny>) -> PyResul
         return Ok(Err(Refused::of(why, "pass a copy that is contiguous: `np.ascontiguousarray(x)`")));
     }
     let strides: Vec<isize> = bytes.iter().map(|n| n / size as isize).collect();
+    if seen.data.is_null() && !shape.contains(&0) {
+        return Ok(Err(Refused::no_memory()));
+    }
     let read_only = seen.flags & WRITEABLE == 0;
     let array = ArrayView::new(dtype, shape, Some(&strides), seen.data.cast(), read_only);
     Ok(Ok(View { array, _owner: capsule.into_any() }))

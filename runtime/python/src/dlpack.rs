@@ -95,6 +95,11 @@ fn dtype(t: DataType) -> Result<DType, String> {
 /// The array that an object with `__dlpack__` exports. Nothing is copied; the capsule keeps it alive.
 pub fn view<'py>(object: &Bound<'py, PyAny>, export: &Bound<'py, PyAny>) -> PyResult<Result<View<'py>, Refused>> {
     let py = object.py();
+    if let Some(negates) = object.getattr_opt(pyo3::intern!(py, "is_neg"))?
+        && negates.call0().and_then(|is| is.is_truthy()).unwrap_or(false)
+    {
+        return Ok(Err(Refused::negated()));
+    }
     let quick = torch_export(object).map(|export| export.call1(py, (object,)).map(|capsule| capsule.into_bound(py)));
     let capsule = match quick.unwrap_or_else(|| exported(py, export)) {
         Ok(capsule) => capsule,
@@ -129,6 +134,9 @@ pub fn view<'py>(object: &Bound<'py, PyAny>, export: &Bound<'py, PyAny>) -> PyRe
     };
     let shape: Vec<usize> = numbers(tensor.shape).unwrap_or_default().iter().map(|&n| n as usize).collect();
     let strides: Option<Vec<isize>> = numbers(tensor.strides).map(|s| s.iter().map(|&n| n as isize).collect());
+    if tensor.data.is_null() && !shape.contains(&0) {
+        return Ok(Err(Refused::no_memory()));
+    }
     let data = tensor.data.cast::<u8>().wrapping_add(tensor.byte_offset as usize);
     let array = ArrayView::new(dtype, shape, strides.as_deref(), data, read_only);
     Ok(Ok(View { array, _owner: capsule.into_any() }))
@@ -145,7 +153,7 @@ fn exported<'py>(py: Python<'py>, export: &Bound<'py, PyAny>) -> PyResult<Bound<
 }
 
 /// PyTorch's own function behind `__dlpack__`, which takes a tenth of the time, for a tensor that it may be called
-/// with: that needs no gradient, and is no view that negates. `None` where either is not so, or it is no plain tensor.
+/// with: that needs no gradient. `None` where that is not so, or it is no plain tensor.
 fn torch_export(object: &Bound<'_, PyAny>) -> Option<&'static Py<PyAny>> {
     static TORCH: PyOnceLock<Option<(Py<PyAny>, Py<PyAny>)>> = PyOnceLock::new();
     let py = object.py();
@@ -163,8 +171,6 @@ fn torch_export(object: &Bound<'_, PyAny>) -> Option<&'static Py<PyAny>> {
     };
     let (tensor, export) = known.as_ref()?;
     let is_true = |value: PyResult<Bound<'_, PyAny>>| value.and_then(|value| value.is_truthy()).unwrap_or(true);
-    let plain = class.is(tensor)
-        && !is_true(object.getattr(pyo3::intern!(py, "requires_grad")))
-        && !is_true(object.call_method0(pyo3::intern!(py, "is_neg")));
+    let plain = class.is(tensor) && !is_true(object.getattr(pyo3::intern!(py, "requires_grad")));
     plain.then_some(export)
 }

@@ -1,6 +1,7 @@
 //! What a kernel is made of, how near its results are to `ensures`, and how long it takes.
 
 use crate::{errors, threads};
+use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_driver::launch::Verified;
 use ptoc_driver::library::{Call, Callable, Memories, Specialization};
 use ptoc_views::memory::{Maps, html, json, lines::Lines, svg, table};
@@ -12,6 +13,10 @@ use std::time::{Duration, Instant};
 const WIDTH: usize = 100;
 /// Runs of a measurement, at least.
 const LEAST: usize = 5;
+/// How long a measurement may take, at most.
+const LONGEST: Duration = Duration::from_secs(3600);
+/// How long runs go on before signals are looked at: Ctrl-C ends a measurement.
+const TURN: Duration = Duration::from_millis(100);
 
 /// The memories of a kernel: a table as text, and a page in a notebook.
 #[pyclass(module = "ptoc", frozen)]
@@ -109,18 +114,28 @@ pub fn bench<'py>(
     seconds: f64,
 ) -> PyResult<Bound<'py, PyAny>> {
     let threads = threads::of_call(py)?;
-    let length = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-    let timed = py.detach(|| {
-        let (mut times, begin) = (Vec::new(), Instant::now());
-        while times.len() < LEAST || begin.elapsed() < length {
-            let begin = Instant::now();
-            // SAFETY: the caller keeps the arrays; nobody else works on them by Python's usual contract.
-            unsafe { code.run(callable, call, threads, &mut |_| {}) }?;
-            times.push(begin.elapsed().as_secs_f64());
+    let length = match Duration::try_from_secs_f64(seconds) {
+        Ok(length) if length <= LONGEST => length,
+        _ => {
+            let message = format!("`bench` runs for 0 to {} seconds, and {seconds} are given", LONGEST.as_secs());
+            return Err(errors::raised(py, &callable.report(Diagnostic::global(codes::CALL_ARGUMENTS, message))));
         }
-        times.sort_unstable_by(f64::total_cmp);
-        Ok(times)
-    });
-    let times: Vec<f64> = timed.map_err(|report| errors::raised(py, &report))?;
+    };
+    let (mut times, begin) = (Vec::new(), Instant::now());
+    while times.len() < LEAST || begin.elapsed() < length {
+        let timed = py.detach(|| {
+            let turn = Instant::now();
+            while turn.elapsed() < TURN && (times.len() < LEAST || begin.elapsed() < length) {
+                let begin = Instant::now();
+                // SAFETY: the caller keeps the arrays; nobody else works on them by Python's usual contract.
+                unsafe { code.run(callable, call, threads, &mut |_| {}) }?;
+                times.push(begin.elapsed().as_secs_f64());
+            }
+            Ok(())
+        });
+        timed.map_err(|report| errors::raised(py, &report))?;
+        py.check_signals()?;
+    }
+    times.sort_unstable_by(f64::total_cmp);
     py.import("ptoc._results")?.getattr("Timing")?.call1((times.len(), times[0], times[times.len() / 2]))
 }

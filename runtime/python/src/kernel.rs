@@ -150,6 +150,7 @@ impl Kernel {
     fn outputs<'py>(&self, given: &mut Given<'py>, out: Bound<'py, PyAny>) -> PyResult<()> {
         let parameters = self.callable.signature().parameters.iter().enumerate();
         let open: Vec<usize> = parameters.filter(|(_, p)| p.is_output() && !p.is_input()).map(|(n, _)| n).collect();
+        let py = out.py();
         let several = out.is_instance_of::<PyTuple>() || out.is_instance_of::<PyList>();
         let values: Vec<Bound<'py, PyAny>> =
             if several { out.try_iter()?.collect::<PyResult<_>>()? } else { vec![out] };
@@ -166,7 +167,7 @@ impl Kernel {
             if !names.is_empty() {
                 d = d.with_help(format!("give a tuple of arrays for {}", list(names)));
             }
-            return Err(self.refuse(given.views.first().map_or(values[0].py(), Bound::py), d));
+            return Err(self.refuse(py, d));
         }
         open.into_iter().zip(values).try_for_each(|(n, value)| self.put(given, n, value))
     }

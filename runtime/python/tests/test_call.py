@@ -246,3 +246,17 @@ def test_standard_library_and_names(examples):
     assert not hasattr(lib, "hardmax")
     assert lib["softmax"].__name__ == "softmax"
     assert "online" in lib.softmax_long.docs or lib.softmax_long.docs
+
+
+def test_masks_are_not_ignored(examples):
+    softmax = ptoc.load(examples / "softmax.tile").softmax
+    x = np.ma.array(np.ones((2, 3), np.float32), mask=[[1, 0, 0], [0, 0, 0]])
+    with pytest.raises(ptoc.DtypeError, match="masked array"):
+        softmax(x)
+    np.testing.assert_allclose(softmax(x.filled(1)), np.full((2, 3), 1 / 3), rtol=1e-6)
+
+
+def test_no_outputs_given_for_one(examples):
+    softmax = ptoc.load(examples / "softmax.tile").softmax
+    with pytest.raises(ptoc.Error, match="0 arrays"):
+        softmax(np.ones((2, 3), np.float32), out=())

@@ -193,3 +193,8 @@ def test_warnings():
     assert any("never written" in str(w.message) for w in caught)
     for w in caught:
         assert isinstance(w.message, ptoc.Warning) and w.message.code.startswith("W") and w.filename == __file__
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(ptoc.SourceFileError):
+        ptoc.load(tmp_path / "none.tile")

@@ -11,6 +11,22 @@ def rng(seed=1):
     return np.random.default_rng(seed)
 
 
+@pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf"), 1e30])
+def test_a_measurement_ends(examples, seconds):
+    softmax = ptoc.load(examples / "softmax.tile").softmax
+    with pytest.raises(ptoc.Error) as e:
+        softmax.bench(np.ones((3, 5), np.float32), seconds=seconds)
+    assert e.value.code == "E0764"
+
+
+def test_results_of_command_streams_come_back(examples):
+    add = ptoc.load(examples / "hbm_pim.tile", target="hbm-pim").add
+    a, y = np.ones(256, np.float16), np.full(256, 7, np.float16)
+    assert add(a, a, out=y) is y
+    np.testing.assert_array_equal(y, a + a)
+    np.testing.assert_array_equal(add(a, y), a + y)
+
+
 def test_programs(examples):
     lib = ptoc.load(examples / "argsort.tile")
     (name,) = [n for n in lib.names if "program" in repr(lib[n]) or n == "argsort"][:1]

@@ -153,3 +153,42 @@ def test_operators_under_compile(ops):
     f = torch.compile(lambda x: ops["cube"](x, 2.0) + 1, backend="eager", fullgraph=True)
     x = torch.randn(100)
     assert torch.allclose(f(x), 2 * x**3 + 1)
+
+
+def test_views_that_negate(examples):
+    softmax = ptoc.load(examples / "softmax.tile").softmax
+    x = torch.ones(2, 3, dtype=torch.complex64).conj().imag
+    assert x.is_neg()
+    with pytest.raises(ptoc.Error, match="negates"):
+        softmax(x.contiguous() if not x.is_neg() else x)
+    assert softmax(x.resolve_neg().contiguous()).shape == (2, 3)
+
+
+def test_tensors_without_memory(examples):
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    softmax = ptoc.load(examples / "softmax.tile").softmax
+    with FakeTensorMode():
+        fake = torch.ones(2, 3)
+    freed = torch.ones(2, 3)
+    freed.untyped_storage().resize_(0)
+    for x in [fake, freed]:
+        with pytest.raises(ptoc.Error, match="no memory"):
+            softmax(x)
+
+
+def test_names_of_gradients_are_those_of_inputs():
+    lib = ptoc.tile(SOURCE)
+    with pytest.raises(TypeError, match="no gradient of an input: it takes grad_x"):
+        ptoc.torch.op(lib.scale, backward=lib.scale)
+    x = torch.ones(4, 64, requires_grad=True)
+    twice = ptoc.torch.op(lib.scale, backward=lambda saved, grad_y: {"z": grad_y})
+    with pytest.raises(TypeError, match="names of inputs"):
+        twice(x).sum().backward()
+
+
+def test_a_name_is_one_operator():
+    lib = ptoc.tile(SOURCE)
+    ptoc.torch.op(lib.scale, "ptoc_tests::once")
+    with pytest.raises(ValueError, match="already"):
+        ptoc.torch.op(lib.same, "ptoc_tests::once")

@@ -215,6 +215,17 @@ impl Specialization {
                 storage.scatter(a.dtype.size(), tensors[n].bytes(), buffer.bytes_mut());
             }
         }
+        // Some back ends leave results in tensors of their own.
+        for (n, view) in views.iter().enumerate() {
+            let (Some(view), true, None) = (view, self.plan.arguments[n].is_output(), self.storage(n)) else {
+                continue;
+            };
+            let bytes = tensors[n].bytes();
+            if !bytes.is_empty() && !std::ptr::eq(bytes.as_ptr(), view.data) {
+                // SAFETY: the caller's promise; the tensor has the argument's dtype and shape, and memory of its own.
+                unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), view.data, bytes.len()) };
+            }
+        }
         let found = std::mem::take(&mut session.diagnostics);
         let report = Report::new(found, Arc::clone(&self.sources));
         match ended {
