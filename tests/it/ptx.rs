@@ -39,6 +39,9 @@ pub fn build(text: &str, target: &str, dims: &[(&str, i64)], draw: u64) -> Resul
     let threads = Some([64, 64, 96, 160, 256][(draw % 5) as usize]);
     let shared = if draw % 3 == 2 { 4096 } else { MOST_SHARED };
     let code = compile(&module, &Options { threads, shared }).map_err(|refused| refused.to_string())?;
+    let text = ptoc_ptx::print(&code.kernel);
+    let again = ptoc_ptx::parse(&text).map_err(|e| format!("its PTX is not read: {e}"))?;
+    assert!(ptoc_ptx::print(&again) == text, "its PTX is read as another:\n{text}");
     Ok(Ptx { kernel: prepared.placed.kernel, module, code })
 }
 

@@ -1,7 +1,7 @@
-//! PTX as data: kernels of typed virtual registers, a printer, a verifier, and an interpreter.
+//! PTX as data: kernels of typed virtual registers, a printer, a parser, a verifier, and an interpreter.
 //!
 //! A [`PtxKernel`] is what a code generator makes and what everything here takes: [`print()`] gives the text that a
-//! driver (or `ptxas`) assembles, [`verify()`] refuses what it would refuse, and [`sim`] executes it without a card:
+//! driver (or `ptxas`) assembles, [`parse()`] reads it again, [`verify()`] refuses what it would refuse, and [`sim`] executes it without a card:
 //! lanes with program counters of their own, in orders that are unfair on purpose, with bounds of every access checked
 //! and races reported.
 //!
@@ -11,6 +11,7 @@
 mod builder;
 mod inst;
 mod kernel;
+mod parse;
 mod print;
 pub mod sim;
 mod table;
@@ -20,6 +21,7 @@ mod verify;
 pub use builder::Builder;
 pub use inst::{AddrBase, Address, AtomOp, Cmp, Inst, InstForm, Op, OperandClass, Round, Shfl, Special, Src};
 pub use kernel::{BodyItem, Label, Param, PtxKernel, Symbol, VReg};
+pub use parse::{ParseError, parse};
 pub use print::print;
 pub use table::{Arith, InstInfo, Operands, TABLE};
 pub use types::{Class, Space, Type};

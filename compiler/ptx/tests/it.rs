@@ -3,7 +3,7 @@
 use ptoc_ptx::sim::{Global, Refusal, SimFault, SimLaunch, Stats, Why, run};
 use ptoc_ptx::{
     Address, Arith, AtomOp, Builder, Class, Cmp, Op, PtxKernel, Round, Shfl, Space, Special, Src, Symbol, Type, VReg,
-    print, verify,
+    parse, print, verify,
 };
 
 /// A kernel of 64 threads with one parameter, the address of an array; `body` gets the address and the thread.
@@ -382,4 +382,37 @@ fn the_text_of_a_kernel() {
 }
 ";
     assert_eq!(text, want);
+}
+
+/// What is printed is read, and prints as before; what it does is the same.
+#[test]
+fn text_is_read_again() {
+    for kernel in [exchange(true), exchange(false)] {
+        let text = print(&kernel);
+        let again = parse(&text).expect("its own text");
+        verify(&again).expect("well formed");
+        assert_eq!(print(&again), text);
+    }
+    let again = parse(&print(&exchange(true))).expect("its own text");
+    let (words, _) = launch(&again, 1, 7, 64).expect("it ends");
+    assert_eq!(words, (0..64).rev().collect::<Vec<u32>>());
+}
+
+/// A text that is not the printer's is refused, with its line.
+#[test]
+fn other_text_is_refused() {
+    let text = print(&exchange(true));
+    for (from, to, line_has) in [
+        ("bar.sync 0", "bar.arrive 0", "bar.arrive"),
+        ("mov.u32 %r0, %tid.x", "mov.u32 %r99, %tid.x", "%r99"),
+        ("ld.shared.b32", "ld.shared.v3.b32", "v3"),
+        ("ret;", "ret", "ret"),
+    ] {
+        assert!(text.contains(from), "{from} in {text}");
+        let text = text.replacen(from, to, 1);
+        let error = parse(&text).expect_err("not PTX as it is printed");
+        let line = text.lines().nth(error.line - 1).expect("a line");
+        assert!(line.contains(line_has), "{error}: {line}");
+    }
+    assert!(parse("").is_err() && parse(".version 8.3\n").is_err());
 }

@@ -10,6 +10,7 @@ use ptoc_ir::loops::Module;
 use ptoc_ir::tile::{TensorDir, adds_floats};
 use ptoc_passes::pipeline::Pipeline;
 use ptoc_ptx::sim::{self, Global, SimLaunch};
+use ptoc_ptx::{BodyItem, PtxKernel};
 use ptoc_syntax::Directive;
 use ptoc_syntax::directive::{RunLine, Settings};
 use ptoc_tensor::Tensor;
@@ -120,7 +121,8 @@ fn attempt(path: &Path, run: &RunLine, how: How) -> Result<Outcome, String> {
     for step in &plan.steps {
         let module = lowered(step);
         match compile(&module, &Options { threads: Some(how.threads), shared: how.shared }) {
-            Ok(code) => {
+            Ok(mut code) => {
+                code.kernel = read_again(&code.kernel)?;
                 keep(&module);
                 compiled.push((module, code));
             }
@@ -147,6 +149,23 @@ fn attempt(path: &Path, run: &RunLine, how: How) -> Result<Outcome, String> {
         }
     }
     Ok(Outcome::Same)
+}
+
+/// A kernel as its text says it, which prints as the same text. What it is made for is not in the text.
+fn read_again(kernel: &PtxKernel) -> Result<PtxKernel, String> {
+    let text = ptoc_ptx::print(kernel);
+    let mut again = ptoc_ptx::parse(&text).map_err(|e| format!("its text is not read: {e}"))?;
+    ptoc_ptx::verify(&again).map_err(|e| format!("what is read of its text: {e}"))?;
+    let printed = ptoc_ptx::print(&again);
+    if let Some((read, written)) = printed.lines().zip(text.lines()).find(|(read, written)| read != written) {
+        return Err(format!("`{written}` is read as `{read}`"));
+    }
+    for (again, item) in again.body.iter_mut().zip(&kernel.body) {
+        if let (BodyItem::Inst(again), BodyItem::Inst(inst)) = (again, item) {
+            again.site = inst.site;
+        }
+    }
+    Ok(again)
 }
 
 /// Writes the text of a kernel, as a launch on a card has it, into the folder that `PTX_DUMP` names, if it names one:
