@@ -61,8 +61,11 @@ def op(
     _known.setdefault(name, 1)
     mutated = [p.name for p in inputs if p.direction == "inout"]
 
+    names = [p.name for p in inputs]
+
     def run(*args):
-        return kernel(*(a.detach() if isinstance(a, torch.Tensor) else a for a in args))
+        given = {name: a for name, a in zip(names, args) if a is not None}
+        return kernel(**{name: a.detach() if isinstance(a, torch.Tensor) else a for name, a in given.items()})
 
     made = torch.library.custom_op(name, run, mutates_args=mutated, device_types="cpu", schema=_schema(inputs, outputs))
     if isinstance(backward, Kernel):
@@ -82,14 +85,17 @@ def _free(name: str) -> str:
 
 def _schema(inputs, outputs) -> str:
     taken = []
+    # Behind the last input that has to be given, those that have not may be left out.
+    last = max((n for n, p in enumerate(inputs) if not p.optional), default=-1)
     for n, p in enumerate(inputs):
+        left_out = "=None" if n > last else ""
         if p.direction == "inout":
             taken.append(f"Tensor(a{n}!) {p.name}")
         elif p.shape is not None:
-            taken.append(f"Tensor{'?' if p.optional else ''} {p.name}")
+            taken.append(f"Tensor{'?' if p.optional else ''} {p.name}{left_out}")
         else:
             kind = "bool" if p.dtype == "bool" else "float" if "f" in p.dtype else "int"
-            taken.append(f"{kind} {p.name}")
+            taken.append(f"{kind}{'?' if p.optional else ''} {p.name}{left_out}")
     given = ["Tensor" for _ in outputs]
     return f"({', '.join(taken)}) -> {given[0] if len(given) == 1 else '(' + ', '.join(given) + ')'}"
 

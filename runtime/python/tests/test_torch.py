@@ -192,3 +192,11 @@ def test_a_name_is_one_operator():
     ptoc.torch.op(lib.scale, "ptoc_tests::once")
     with pytest.raises(ValueError, match="already"):
         ptoc.torch.op(lib.same, "ptoc_tests::once")
+
+
+def test_scalars_with_a_default_may_be_left_out(examples):
+    attention = ptoc.load(examples / "attention.tile").attention
+    op = ptoc.torch.op(attention)
+    q, k, v = (torch.rand(2, 32, 64).to(torch.float16) for _ in range(3))
+    torch.testing.assert_close(op(q, k, v), attention(q, k, v), rtol=0, atol=0)
+    torch.testing.assert_close(op(q, k, v, 0.5), attention(q, k, v, scale=0.5), rtol=0, atol=0)
