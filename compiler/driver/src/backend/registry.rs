@@ -77,10 +77,9 @@ pub fn wrong_stage(target: &Target, stage: &str) -> Diagnostic {
     let message = format!("a kernel for {} has no stage `{stage}`", target.name);
     let mut d = Diagnostic::global(codes::BACKEND_TARGET, message);
     let machine = default_of(target);
-    // Who names another back end's stage means its targets.
-    if let Some(other) =
-        MACHINES.iter().find(|b| b.name() != machine.name() && b.stages().iter().any(|s| s.name == stage))
-    {
+    // Who names another back end's stage means its targets; but kernels of units in memory are for nothing else.
+    let names = |b: &&BackendRef| b.name() != machine.name() && b.stages().iter().any(|s| s.name == stage);
+    if let Some(other) = MACHINES.iter().find(names).filter(|_| !machine.capabilities().limits) {
         return d.with_help(format!("`{stage}` is a stage of `{}`: give {}", other.name(), targets_of(*other)));
     }
     let Refusal { why, instead } = machine.other_stages(target);
