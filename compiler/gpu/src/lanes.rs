@@ -241,20 +241,22 @@ impl Emit<'_> {
         if !once {
             self.b.place(head);
         }
-        // Where vectors are at known distances, these are displacements of one address.
-        let distance = match walk.threads {
-            Src::Imm(threads) => Some(threads * walk.width),
-            _ => None,
+        // Lanes that vectors begin at, and how many are between: known distances are displacements of one address.
+        let starts: Vec<(VReg, u64)> = match walk.threads {
+            Src::Imm(threads) => (0..vectors).map(|n| (walk.lane, n * threads * walk.width)).collect(),
+            threads => {
+                let mut starts = vec![(walk.lane, 0)];
+                while (starts.len() as u64) < vectors {
+                    let by = self.times(threads, walk.width);
+                    let lane = self.u64(Arith::Add, starts[starts.len() - 1].0, by);
+                    starts.push((lane, 0));
+                }
+                starts
+            }
         };
-        let mut firsts = vec![walk.lane];
-        for _ in 1..if distance.is_some() { 1 } else { vectors } {
-            let before = firsts[firsts.len() - 1];
-            let by = self.times(walk.threads, walk.width);
-            firsts.push(self.u64(Arith::Add, before, by));
-        }
-        let last = match distance {
-            Some(distance) if vectors > 1 => self.u64(Arith::Add, walk.lane, Src::Imm((vectors - 1) * distance)),
-            _ => firsts[firsts.len() - 1],
+        let last = match starts[starts.len() - 1] {
+            (lane, 0) => lane,
+            (lane, by) => self.u64(Arith::Add, lane, Src::Imm(by)),
         };
         let over = match walk.width {
             1 => self.b.setp(Cmp::Ge, Type::S64, last, walk.count),
@@ -264,9 +266,13 @@ impl Emit<'_> {
             }
         };
         self.b.bra_if(over, true, exit);
-        let mut all: Vec<(Index, u64)> = firsts.into_iter().map(|lane| ((self.low(lane), lane), 0)).collect();
-        if let Some(distance) = distance {
-            all = (0..vectors).map(|n| (all[0].0, n * distance)).collect();
+        let mut all: Vec<(Index, u64)> = Vec::new();
+        for (lane, by) in starts {
+            let first = match all.last() {
+                Some((first, _)) if first.1 == lane => *first,
+                _ => (self.low(lane), lane),
+            };
+            all.push((first, by));
         }
         self.body(walk, &all, walk.width, together);
         // The lanes behind the last whole vector are none of those that are done.

@@ -156,8 +156,9 @@ impl Emit<'_> {
         }
     }
 
-    /// A value as a float of 16 bits.
-    pub(crate) fn half(&mut self, ty: Type, value: VReg) -> VReg {
+    /// A value as a float of 16 bits: f16, or else bf16.
+    pub(crate) fn half(&mut self, ty: MemTy, value: VReg) -> VReg {
+        let ty = if ty == MemTy::F16 { Type::F16 } else { Type::BF16 };
         match self.halves.get(&(value, ty)) {
             Some(half) => *half,
             None => self.b.cvt(ty, Type::F32, Round::Rn, value),
@@ -172,8 +173,7 @@ impl Emit<'_> {
             MemTy::I16 | MemTy::U16 => (value, Type::U16),
             MemTy::I32 => (value, Type::B32),
             MemTy::I64 => (value, Type::B64),
-            MemTy::F16 => (self.half(Type::F16, value), Type::B16),
-            MemTy::BF16 => (self.half(Type::BF16, value), Type::B16),
+            MemTy::F16 | MemTy::BF16 => (self.half(ty, value), Type::B16),
             MemTy::F32 => (value, Type::F32),
         };
         let before = std::mem::replace(&mut self.b.guard, guard);

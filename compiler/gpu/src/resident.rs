@@ -453,7 +453,7 @@ impl Emit<'_> {
                 let value = self.reg(*value);
                 let half = match self.loaded.get(&value) {
                     Some(half) => *half,
-                    None => self.half(if ty == MemTy::F16 { Type::F16 } else { Type::BF16 }, value),
+                    None => self.half(ty, value),
                 };
                 match low.take() {
                     Some(low) => {

@@ -310,8 +310,7 @@ impl Emit<'_> {
     /// A word of narrow elements.
     fn packed(&mut self, ty: MemTy, values: &[VReg]) -> VReg {
         if let (MemTy::F16 | MemTy::BF16, &[low, high]) = (ty, values) {
-            let to = if ty == MemTy::F16 { Type::F16 } else { Type::BF16 };
-            let [low, high] = [low, high].map(|value| self.half(to, value));
+            let [low, high] = [low, high].map(|value| self.half(ty, value));
             return self.b.pack(low, high);
         }
         let bits = 8 * u64::from(ty.size());
@@ -320,8 +319,7 @@ impl Emit<'_> {
             let element = match ty {
                 MemTy::Bool => self.b.selp(Type::B32, Src::Imm(1), Src::Imm(0), *value),
                 MemTy::F16 | MemTy::BF16 => {
-                    let to = if ty == MemTy::F16 { Type::F16 } else { Type::BF16 };
-                    let half = self.half(to, *value);
+                    let half = self.half(ty, *value);
                     self.b.cvt(Type::U32, Type::U16, Round::None, half)
                 }
                 // What is shifted to the top needs no mask.
