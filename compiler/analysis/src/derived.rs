@@ -5,8 +5,7 @@ use ptoc_ir::tile::Const;
 use ptoc_isa::Target;
 use ptoc_names::{ItemId, Modules};
 use ptoc_syntax::ast::*;
-use ptoc_values::Binding;
-use ptoc_values::Val;
+use ptoc_values::{Binding, Val};
 
 /// The dimensions among `open` whose values follow from those that the bindings have.
 pub fn derived_dimensions(

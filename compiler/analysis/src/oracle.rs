@@ -11,8 +11,7 @@ use ptoc_isa::{BinOp, UnOp};
 use ptoc_names::builtins::{self, Builtin, Word};
 use ptoc_names::{ItemId, ModuleId};
 use ptoc_syntax::ast::*;
-use ptoc_values::Binding;
-use ptoc_values::{Val, View};
+use ptoc_values::{Binding, Val, View};
 use std::rc::Rc;
 
 mod clauses;

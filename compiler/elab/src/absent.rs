@@ -4,8 +4,7 @@
 use super::{ElabResult, Elaborator, ErrorReported};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_syntax::ast::*;
-use ptoc_values::Binding;
-use ptoc_values::Val;
+use ptoc_values::{Binding, Val};
 
 impl Elaborator<'_> {
     /// Whether the launch leaves this argument out. Its default, if it has one, is checked.

@@ -5,8 +5,7 @@ use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Op, PrintPart, Ty, Value};
 use ptoc_names::resolve::interpolated;
 use ptoc_syntax::ast::{Arg, Expr, ExprKind, Name};
-use ptoc_values::Binding;
-use ptoc_values::Val;
+use ptoc_values::{Binding, Val};
 
 impl Elaborator<'_> {
     pub(crate) fn print(&mut self, args: &[Arg], span: Span) -> ElabResult<Val> {

@@ -9,8 +9,7 @@ use ptoc_ir::tile::{AddrKind, CheckData, Inst, InstAttrs, Op, Operand, Tile, Ty}
 use ptoc_isa::{BinOp, CmpOp, Loc, Sem, TileType};
 use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
-use ptoc_values::Binding;
-use ptoc_values::{TileVal, Val};
+use ptoc_values::{Binding, TileVal, Val};
 
 /// `target = value` as `TSTORE(target, value)`.
 fn stored(target: Span, value: Span) -> Vec<Edit> {

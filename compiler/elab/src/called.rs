@@ -5,8 +5,7 @@ use ptoc_diagnostics::{Diagnostic, Edit, Span};
 use ptoc_names::builtins::Word;
 use ptoc_names::scopes::{self, StatementPart};
 use ptoc_syntax::ast::*;
-use ptoc_values::Binding;
-use ptoc_values::Val;
+use ptoc_values::{Binding, Val};
 
 /// Calls that a report shows; of more the outermost is shown, and how many lie between.
 const SHOWN: usize = 4;

@@ -5,8 +5,7 @@ use super::labels::count;
 use super::{ElabResult, Elaborator, ErrorReported, Inlined, MAX_CALLS};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_syntax::ast::*;
-use ptoc_values::Binding;
-use ptoc_values::{ClosureVal, TileVal, Val};
+use ptoc_values::{Binding, ClosureVal, TileVal, Val};
 use std::rc::Rc;
 
 impl Elaborator<'_> {

@@ -5,8 +5,7 @@ use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{For, If, Label, Op, Tile, Ty, Value, While};
 use ptoc_isa::{BinOp, CmpOp};
 use ptoc_syntax::ast::*;
-use ptoc_values::Binding;
-use ptoc_values::{BlockRange, TileBlock as BlockVal, TilesDomain, Val};
+use ptoc_values::{Binding, BlockRange, TileBlock as BlockVal, TilesDomain, Val};
 use rustc_hash::FxHashMap;
 
 /// Copies of the tiles of a pipeline: more are no use.

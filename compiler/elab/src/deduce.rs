@@ -7,8 +7,7 @@ use ptoc_ir::tile::Ty;
 use ptoc_names::builtins::Word;
 use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
-use ptoc_values::Binding;
-use ptoc_values::{TileVal, Val};
+use ptoc_values::{Binding, TileVal, Val};
 
 /// The arguments of a call in the order of the parameters.
 pub(super) type Arguments = [Option<(Val, Span)>];

@@ -5,8 +5,7 @@ use super::{ElabResult, Elaborator};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Op, Ty, Value};
 use ptoc_syntax::ast::*;
-use ptoc_values::Binding;
-use ptoc_values::{TilePartition, TileVal, Val};
+use ptoc_values::{Binding, TilePartition, TileVal, Val};
 
 /// One element: its tile, the tile's valid shape, row and column.
 struct Element {

@@ -7,8 +7,7 @@ use ptoc_isa::{BinOp, UnOp};
 use ptoc_names::ItemId;
 use ptoc_names::builtins::{self, Builtin, Word};
 use ptoc_syntax::ast::*;
-use ptoc_values::Binding;
-use ptoc_values::{TileVal, Val};
+use ptoc_values::{Binding, TileVal, Val};
 
 impl Elaborator<'_> {
     /// The value of an expression.

@@ -7,8 +7,7 @@ use ptoc_ir::tile::{Op, Scope, Ty};
 use ptoc_isa::TileType;
 use ptoc_names::{ItemId, ModuleId};
 use ptoc_syntax::ast::*;
-use ptoc_values::Binding;
-use ptoc_values::{RecordVal, TileVal, Val};
+use ptoc_values::{Binding, RecordVal, TileVal, Val};
 
 impl Elaborator<'_> {
     /// A call of a function of the program, by its name or as a value: its body, here.

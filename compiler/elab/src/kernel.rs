@@ -5,8 +5,7 @@ use ptoc_abi::Raster;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_isa::BinOp;
 use ptoc_syntax::ast::*;
-use ptoc_values::Binding;
-use ptoc_values::Val;
+use ptoc_values::{Binding, Val};
 
 impl Elaborator<'_> {
     /// Statements of a kernel: those before `grid` belong to the launch, the rest to a block.

@@ -6,8 +6,7 @@ use ptoc_ir::tile::{Tile, Ty, Value};
 use ptoc_isa::{Pipe, TileType};
 use ptoc_names::builtins::Word;
 use ptoc_tensor::DType;
-use ptoc_values::Binding;
-use ptoc_values::{TileVal, Val};
+use ptoc_values::{Binding, TileVal, Val};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 

@@ -9,8 +9,7 @@ use ptoc_layout::{Condition, Layout, Truth, Tuple, Value as Algebra};
 use ptoc_names::builtins::{SyncFn, Word};
 use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
-use ptoc_values::Binding;
-use ptoc_values::{Val, View};
+use ptoc_values::{Binding, Val, View};
 
 impl Elaborator<'_> {
     /// A parameter of an inlined function meets its argument.

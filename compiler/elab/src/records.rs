@@ -6,8 +6,7 @@ use ptoc_diagnostics::{Code, Diagnostic, Span, codes, suggest};
 use ptoc_ir::tile::PrintPart;
 use ptoc_isa::text::list;
 use ptoc_syntax::ast::*;
-use ptoc_values::Binding;
-use ptoc_values::{RecordVal, Val};
+use ptoc_values::{Binding, RecordVal, Val};
 use std::rc::Rc;
 
 /// The fields of a type, as they are written.

@@ -12,8 +12,7 @@ use ptoc_names::builtins::Word;
 use ptoc_names::{ItemId, Modules};
 use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
-use ptoc_values::Binding;
-use ptoc_values::{Val, View};
+use ptoc_values::{Binding, Val, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// One extent of a tensor argument, as the launch must find it.

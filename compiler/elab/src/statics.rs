@@ -6,8 +6,7 @@ use ptoc_ir::tile::Ty;
 use ptoc_layout::Value as Algebra;
 use ptoc_names::builtins::Word;
 use ptoc_syntax::ast::*;
-use ptoc_values::Binding;
-use ptoc_values::Val;
+use ptoc_values::{Binding, Val};
 
 impl Elaborator<'_> {
     /// Static parameters from the bindings or their defaults.

@@ -8,8 +8,7 @@ use ptoc_ir::tile::{Label, Op, Ty};
 use ptoc_names::builtins::{Builtin, SyncFn};
 use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
-use ptoc_values::Binding;
-use ptoc_values::{TileSpec, Val};
+use ptoc_values::{Binding, TileSpec, Val};
 
 impl Elaborator<'_> {
     /// One statement. An error inside leaves the names that it defines poisoned.

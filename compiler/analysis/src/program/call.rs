@@ -8,8 +8,7 @@ use ptoc_elab::{ElabResult, ErrorReported, is_tensor};
 use ptoc_ir::tile::Ty;
 use ptoc_names::ItemId;
 use ptoc_syntax::ast::*;
-use ptoc_values::Binding;
-use ptoc_values::Val;
+use ptoc_values::{Binding, Val};
 
 /// Programs in programs, at most.
 const MOST_CALLS: usize = 32;

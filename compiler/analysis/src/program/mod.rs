@@ -22,8 +22,7 @@ use ptoc_layout::Storage;
 use ptoc_names::{ItemId, Modules};
 use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
-use ptoc_values::Binding;
-use ptoc_values::Val;
+use ptoc_values::{Binding, Val};
 use rustc_hash::FxHashMap;
 use windows::Written;
 

@@ -9,8 +9,7 @@ use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_elab::{ElabResult, ErrorReported};
 use ptoc_ir::tile::TensorDir;
 use ptoc_syntax::ast::*;
-use ptoc_values::Binding;
-use ptoc_values::Val;
+use ptoc_values::{Binding, Val};
 
 /// What comes behind a statement.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -9,8 +9,7 @@ use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Tile, Value};
 use ptoc_layout::{Operand, Tuple};
 use ptoc_syntax::ast::{Arg, ExprKind, Name};
-use ptoc_values::Binding;
-use ptoc_values::{TilePartition, Val};
+use ptoc_values::{Binding, TilePartition, Val};
 
 /// An index into a rest mode of a partition.
 pub(crate) struct RestUse {

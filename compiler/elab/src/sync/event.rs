@@ -7,8 +7,7 @@ use ptoc_ir::tile::{Event, EventData, EventKind, EventRef, Purpose, SyncOp};
 use ptoc_isa::Pipe;
 use ptoc_names::builtins::SyncFn;
 use ptoc_syntax::ast::*;
-use ptoc_values::Binding;
-use ptoc_values::{EventSpec, EventVal, Val};
+use ptoc_values::{Binding, EventSpec, EventVal, Val};
 
 impl Elaborator<'_> {
     /// `event<P, Q>`
