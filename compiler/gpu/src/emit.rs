@@ -47,6 +47,8 @@ pub struct Compiled {
     pub abi: Abi,
     /// The source of each [`ptoc_ptx::Inst::site`].
     pub sites: Vec<Span>,
+    /// There are checks in it, whose failure the status tells.
+    pub checks: bool,
 }
 
 /// A register of loop IR.
@@ -98,6 +100,8 @@ pub(crate) struct Emit<'a> {
     pub(crate) tells: bool,
     /// Where the words of rows that several warps share begin in shared memory.
     pub(crate) words: Option<u32>,
+    /// There are checks.
+    pub(crate) checks: bool,
     /// What is known of registers.
     pub(crate) intervals: SecondaryMap<Reg, Interval>,
     /// What registers of 64 bits are multiples of.
@@ -195,10 +199,10 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, Refused> 
     let narrow = emit.residents.any_narrow();
     emit.intervals = intervals(module, &spans);
     let internal = |e: ptoc_ptx::Error| Refused::new(RefusalCode::Internal, Span::default(), e.to_string());
-    let (mut kernel, sites) = emit.kernel(&spans)?;
+    let (mut kernel, sites, checks) = emit.kernel(&spans)?;
     kernel.resident = resident.or(narrow.then(|| resident_narrow(threads, abi.shared)));
     ptoc_ptx::verify(&kernel).map_err(internal)?;
-    Ok(Compiled { kernel, abi, sites })
+    Ok(Compiled { kernel, abi, sites, checks })
 }
 
 /// A name that PTX takes.
@@ -234,6 +238,7 @@ impl<'a> Emit<'a> {
             staging: None,
             tells: false,
             words: None,
+            checks: false,
             residents: Residents::default(),
             intervals: SecondaryMap::new(),
             factors: Factors::new(&module.block),
@@ -282,7 +287,8 @@ impl<'a> Emit<'a> {
     }
 
     /// The whole kernel.
-    fn kernel(mut self, spans: &[u64]) -> Result<(PtxKernel, Vec<Span>), Refused> {
+    /// The kernel, the sources of its sites, and whether it has checks.
+    fn kernel(mut self, spans: &[u64]) -> Result<(PtxKernel, Vec<Span>, bool), Refused> {
         let smem = Symbol { name: "smem".into(), space: Space::Shared, align: 128, size: None };
         let smem = self.b.symbol(smem);
         let module = self.module;
@@ -348,7 +354,7 @@ impl<'a> Emit<'a> {
         self.b.bra(head);
         self.b.place(self.done);
         self.b.push(Ptx::Ret, &[], &[]);
-        Ok((self.b.finish(), self.sites))
+        Ok((self.b.finish(), self.sites, self.checks))
     }
 
     /// Whether a block touches memory that the CTA's next block may touch as well. Then a barrier stands between them.
@@ -482,6 +488,7 @@ impl<'a> Emit<'a> {
 
     /// Unless `cond`: the CTA leaves its arguments, the status learns of it, and the CTA is done.
     pub(crate) fn check(&mut self, cond: Reg, check: u32, args: &[Reg]) {
+        self.checks = true;
         let on = self.b.label();
         let cond = self.reg(cond);
         self.b.bra_if(cond, true, on);

@@ -50,9 +50,15 @@ impl Log {
 /// The primary context of a device.
 #[derive(Debug)]
 pub struct Context<'d> {
-    driver: &'d Driver,
+    pub(crate) driver: &'d Driver,
     device: c_int,
+    pub(crate) handle: Handle,
 }
+
+// SAFETY: any thread may hand the context to the driver, which has locks of its own.
+unsafe impl Send for Context<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Context<'_> {}
 
 impl<'d> Context<'d> {
     /// That of a device, which becomes this thread's.
@@ -60,6 +66,17 @@ impl<'d> Context<'d> {
     /// # Errors
     /// [`Code::NoDevice`] where there is none, and what the driver says.
     pub fn new(driver: &'d Driver, number: i32) -> Result<Context<'d>, Error> {
+        let this = Context::retain(driver, number)?;
+        // SAFETY: the context was retained.
+        driver.check(unsafe { (driver.f.context_set)(this.handle) }, "cuCtxSetCurrent")?;
+        Ok(this)
+    }
+
+    /// That of a device, for whoever [enters](Context::enter) it.
+    ///
+    /// # Errors
+    /// As [`Context::new`].
+    pub fn retain(driver: &'d Driver, number: i32) -> Result<Context<'d>, Error> {
         let count = driver.devices()?;
         if !(0..count).contains(&number) {
             return Err(Error::new(Code::NoDevice, format!("device {number} of {count}")));
@@ -70,10 +87,7 @@ impl<'d> Context<'d> {
             driver.check((driver.f.device_get)(&mut device, number), "cuDeviceGet")?;
             driver.check((driver.f.context_retain)(&mut context, device), "cuDevicePrimaryCtxRetain")?;
         }
-        let this = Context { driver, device };
-        // SAFETY: the context was retained above.
-        driver.check(unsafe { (driver.f.context_set)(context) }, "cuCtxSetCurrent")?;
-        Ok(this)
+        Ok(Context { driver, device, handle: context })
     }
 
     /// The version of CUDA that the driver implements: 13000 is 13.0.
@@ -257,6 +271,11 @@ pub struct Module<'c> {
     module: Handle,
 }
 
+// SAFETY: any thread may hand a module to the driver.
+unsafe impl Send for Module<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Module<'_> {}
+
 impl Module<'_> {
     /// An entry, with the most shared memory that a launch of it will ask for.
     ///
@@ -273,6 +292,20 @@ impl Module<'_> {
         let result = unsafe { (driver.f.function_set)(function, DYNAMIC_SHARED, shared as c_int) };
         driver.check(result, &format!("{shared} bytes of shared memory"))?;
         Ok(Function { context: self.context, function, shared })
+    }
+}
+
+impl<'c> Module<'c> {
+    /// Unloads it where a graph may be recorded meanwhile, by any thread: that is no part of a graph.
+    pub fn unload(self) {
+        let driver = self.context.driver;
+        // `CU_STREAM_CAPTURE_MODE_RELAXED`
+        let mut mode = 2;
+        // SAFETY: the pointers are to a live integer, which has this thread's mode until it is set back.
+        unsafe { (driver.f.capture_mode)(&mut mode) };
+        drop(self);
+        // SAFETY: as above.
+        unsafe { (driver.f.capture_mode)(&mut mode) };
     }
 }
 
@@ -312,6 +345,12 @@ impl Function<'_> {
     /// The kernel takes such parameters, and stays inside the memory that they lead to, which lives until the launch is
     /// waited for.
     pub unsafe fn launch(&self, launch: &LaunchConfig<'_>) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        unsafe { self.launch_on(launch, null_mut()) }
+    }
+
+    /// As [`Function::launch`], on a stream.
+    pub(crate) unsafe fn launch_on(&self, launch: &LaunchConfig<'_>, stream: Handle) -> Result<(), Error> {
         let driver = self.context.driver;
         let mut params: Vec<u64> = launch.params.to_vec();
         let mut pointers: Vec<*mut c_void> = params.iter_mut().map(|p| std::ptr::from_mut(p).cast()).collect();
@@ -327,7 +366,7 @@ impl Function<'_> {
                 1,
                 1,
                 self.shared,
-                null_mut(),
+                stream,
                 pointers.as_mut_ptr(),
                 null_mut(),
             )

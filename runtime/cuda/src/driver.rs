@@ -44,6 +44,17 @@ functions! {
     context_retain = "cuDevicePrimaryCtxRetain" (*mut Handle, c_int);
     context_release = "cuDevicePrimaryCtxRelease_v2" (c_int);
     context_set = "cuCtxSetCurrent" (Handle);
+    context_push = "cuCtxPushCurrent_v2" (Handle);
+    context_pop = "cuCtxPopCurrent_v2" (*mut Handle);
+    capture_mode = "cuThreadExchangeStreamCaptureMode" (*mut c_int);
+    stream_synchronize = "cuStreamSynchronize" (Handle);
+    stream_capturing = "cuStreamIsCapturing" (Handle, *mut c_int);
+    alloc_on_stream = "cuMemAllocAsync" (*mut DevicePtr, usize, Handle);
+    free_on_stream = "cuMemFreeAsync" (DevicePtr, Handle);
+    fill_8_on_stream = "cuMemsetD8Async" (DevicePtr, u8, usize, Handle);
+    fill_16_on_stream = "cuMemsetD16Async" (DevicePtr, u16, usize, Handle);
+    fill_32_on_stream = "cuMemsetD32Async" (DevicePtr, c_uint, usize, Handle);
+    to_host_on_stream = "cuMemcpyDtoHAsync_v2" (*mut c_void, DevicePtr, usize, Handle);
     synchronize = "cuCtxSynchronize" ();
     module_load = "cuModuleLoadDataEx" (*mut Handle, *const c_void, c_uint, *mut c_int, *mut *mut c_void);
     module_unload = "cuModuleUnload" (Handle);

@@ -8,7 +8,9 @@
 mod context;
 mod driver;
 mod error;
+mod stream;
 
 pub use context::{Buffer, Context, Event, Function, LaunchConfig, Module};
 pub use driver::Driver;
 pub use error::{Code, Error};
+pub use stream::{Stream, StreamBuffer};

@@ -43,6 +43,45 @@ int cuDeviceGetAttribute(int *value, int which, int device) {
 int cuDevicePrimaryCtxRetain(handle *context, int device) { *context = &mode; return 0; }
 int cuDevicePrimaryCtxRelease_v2(int device) { return 0; }
 int cuCtxSetCurrent(handle context) { return 0; }
+int cuCtxPushCurrent_v2(handle context) { note("push", 0); return 0; }
+int cuCtxPopCurrent_v2(handle *context) { note("pop", 0); *context = &mode; return 0; }
+int cuThreadExchangeStreamCaptureMode(int *mode) { return 0; }
+int cuStreamIsCapturing(handle stream, int *status) { *status = mode("capturing"); return 0; }
+int cuStreamSynchronize(handle stream) {
+    note("wait", (size_t)(uintptr_t)stream);
+    return mode("fault") ? 700 : 0;
+}
+int cuMemAllocAsync(uint64_t *address, size_t size, handle stream) {
+    note("alloc-on-stream", size);
+    if (mode("memory")) return 2;
+    *address = (uint64_t)(uintptr_t)calloc(1, size);
+    return 0;
+}
+int cuMemFreeAsync(uint64_t address, handle stream) {
+    note("free-on-stream", 0);
+    free((void *)(uintptr_t)address);
+    return 0;
+}
+int cuMemsetD8Async(uint64_t to, uint8_t byte, size_t count, handle stream) {
+    note("fill", count);
+    memset((void *)(uintptr_t)to, byte, count);
+    return 0;
+}
+int cuMemsetD16Async(uint64_t to, uint16_t element, size_t count, handle stream) {
+    note("fill", 2 * count);
+    for (size_t i = 0; i < count; i++) ((uint16_t *)(uintptr_t)to)[i] = element;
+    return 0;
+}
+int cuMemsetD32Async(uint64_t to, unsigned element, size_t count, handle stream) {
+    note("fill", 4 * count);
+    for (size_t i = 0; i < count; i++) ((uint32_t *)(uintptr_t)to)[i] = element;
+    return 0;
+}
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, handle stream) {
+    note("to-host-on-stream", size);
+    memcpy(to, (void *)(uintptr_t)from, size);
+    return 0;
+}
 int cuCtxSynchronize(void) { return mode("fault") ? 700 : 0; }
 
 int cuModuleLoadDataEx(handle *module, const void *image, unsigned n, int *options, handle *values) {
