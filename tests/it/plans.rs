@@ -69,7 +69,7 @@ fn onto_others(run: &mut Prepared, count: &mut Count) {
             let at = good.offsets[other][0];
             let bad = moved(&good, tile, at);
             let faults = plan_check::check(&kernel, &bad, &target);
-            run.plan.steps[step].kernel = physical(&kernel, &bad, &target);
+            run.plan.steps[step].kernel = physical(&kernel, &bad, &target).into();
             let same = results(run).is_some_and(|got| {
                 want.iter().zip(&got).all(|(want, got)| crate::engine::difference(want, got).is_none())
             });

@@ -14,7 +14,7 @@ mod program;
 pub use derived::derived_dimensions;
 pub use instance::{Instance, instantiate};
 pub use program::{
-    HostExpr, ProgramInstance, ProgramNode, ProgramStep, ProgramTensor, TensorSource, instantiate_program,
+    HostExpr, ProgramInstance, ProgramNode, ProgramStep, ProgramTensor, ScalarSource, TensorSource, instantiate_program,
 };
 pub use ptoc_elab::{ArgDim, ArgLayout, Bindings, ElaborationOutcome, Fact, NameFact, ScalarArg, TensorArg, TileFact};
 pub use ptoc_values::debug;

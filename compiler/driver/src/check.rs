@@ -158,6 +158,11 @@ fn check_language(session: &mut Session, unit: &CompilationUnit, entry: &EntryPo
 fn prepare(session: &mut Session, instance: Instance, origin: &RepairOrigin<'_>, found: &mut Whole) {
     let debug = instance.debug;
     let Some(prepared) = session.prepare(instance.kernel, &debug, origin) else { return };
+    if !session.diagnostics.has_errors()
+        && let Some(d) = backend::default_of(&session.target).refuses(&prepared)
+    {
+        session.diagnostics.push(debug.called_from(*d));
+    }
     let kernel = &prepared.placed.kernel;
     let target = ptoc_placement::memories::seen_by(kernel, &session.target);
     let mut map = MemoryMap::new(kernel, &prepared.placed.placement, &target);

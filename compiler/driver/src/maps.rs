@@ -1,5 +1,7 @@
 //! The memory maps of a kernel, or of those that a program launches.
 
+mod workspace;
+
 use crate::calls;
 use crate::session::{CompilationUnit, EntryPoint, Failed, RepairOrigin, Session, Waiting};
 use ptoc_analysis::{Bindings, Instance};
@@ -8,7 +10,8 @@ use ptoc_isa::{Loc, Target};
 use ptoc_names::ItemId;
 use ptoc_placement::MemoryMap;
 
-/// The maps of an entry with the session's definitions.
+/// The maps of an entry with the session's definitions: of a program that makes tensors first that of its workspace, then
+/// those of the kernels that it launches.
 pub fn maps_of(
     session: &mut Session,
     unit: &CompilationUnit,
@@ -18,9 +21,9 @@ pub fn maps_of(
     if session.diagnostics.has_errors() {
         return Err(Failed);
     }
-    let instances = instances(session, unit, entry, &bindings)?;
+    let (instances, workspace) = elaborated(session, unit, entry, &bindings)?;
     let told = session.diagnostics.has_errors();
-    let mut list = Vec::new();
+    let mut list = Vec::from_iter(workspace);
     for (mut instance, kernel, bindings) in instances {
         let debug = std::mem::take(&mut instance.debug);
         let (mut map, found) = session.map(instance, &RepairOrigin { unit, kernel, bindings: &bindings });
@@ -45,10 +48,32 @@ pub fn instances(
     entry: &EntryPoint<'_>,
     bindings: &Bindings,
 ) -> Result<Vec<(Instance, ItemId, Bindings)>, Failed> {
+    elaborated(session, unit, entry, bindings).map(|(instances, _)| instances)
+}
+
+/// See [`instances`]; with the map of a program's workspace, if it has one.
+fn elaborated(
+    session: &mut Session,
+    unit: &CompilationUnit,
+    entry: &EntryPoint<'_>,
+    bindings: &Bindings,
+) -> Result<(Vec<(Instance, ItemId, Bindings)>, Option<MemoryMap>), Failed> {
     if entry.program {
         let program = session.instantiate_program(unit, entry.id, bindings, Waiting::IsError).ok_or(Failed)?;
-        return Ok(program.kernels());
+        // Units in memory have places for them, and no workspace.
+        let shown = !program.locals.is_empty() && !session.target.is_pim();
+        let map = shown.then(|| workspace::map(session, &program, entry.item.name.span));
+        return Ok((program.kernels(), map));
     }
+    kernel_instance(session, unit, entry, bindings).map(|instances| (instances, None))
+}
+
+fn kernel_instance(
+    session: &mut Session,
+    unit: &CompilationUnit,
+    entry: &EntryPoint<'_>,
+    bindings: &Bindings,
+) -> Result<Vec<(Instance, ItemId, Bindings)>, Failed> {
     if let Some(instance) = session.instantiate(unit, entry.id, bindings, Waiting::IsError) {
         return Ok(vec![(instance, entry.id, bindings.clone())]);
     }

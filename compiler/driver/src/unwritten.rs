@@ -2,7 +2,7 @@
 
 use crate::launch;
 use crate::session::Session;
-use ptoc_analysis::{ProgramInstance, ProgramStep, TensorSource};
+use ptoc_analysis::{ProgramInstance, ProgramStep, ScalarSource, TensorSource};
 use ptoc_checks::blocks;
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
 use ptoc_ir::tile::{Kernel, TensorDir, TensorId};
@@ -65,7 +65,12 @@ impl Unwritten {
             None => self.tensor(*source).1.clone(),
         };
         let shapes: Option<Vec<Vec<usize>>> = step.tensors.iter().zip(&step.windows).map(shape).collect();
-        let given = |name: &Name| step.scalars.iter().find(|(n, _)| n == name).map(|(_, bits)| *bits);
+        let given = |name: &Name| match step.scalars.iter().find(|(n, _)| n == name) {
+            Some((_, ScalarSource::Known(bits))) => Some(*bits),
+            _ => None,
+        };
+        let late = step.scalars.iter().any(|(_, s)| matches!(s, ScalarSource::Late(_)));
+        let shapes = shapes.filter(|_| !late);
         UnwrittenLaunch {
             kernel: step.instance.kernel.clone(),
             tensors: step.tensors.clone(),

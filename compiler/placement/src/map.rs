@@ -11,7 +11,7 @@ use crate::value_liveness::{Holding, holding};
 use cranelift_entity::SecondaryMap;
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{AddrKind, Kernel, Tile, TileData, Trail, Value};
-use ptoc_isa::{Loc, Target, TileType, text};
+use ptoc_isa::{Loc, Target, text};
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 use std::cmp::Reverse;
@@ -42,7 +42,7 @@ pub struct MemoryMap {
 /// One memory.
 #[derive(Clone, Debug)]
 pub struct MappedMemory {
-    /// The locations whose tiles lie in it: several of a pool.
+    /// The locations whose tiles lie in it: several of a pool, none of a program's workspace.
     pub locations: Vec<Loc>,
     /// The hardware's name (`UB`), or that of the pool; that of the location if it has none.
     pub name: String,
@@ -90,8 +90,10 @@ pub struct MappedTile {
     pub hidden: bool,
     /// The declaration, or the expression.
     pub span: Span,
-    /// Type of an element.
-    pub ty: TileType,
+    /// Type of an element, as text.
+    pub ty: SmolStr,
+    /// Bytes of an element.
+    pub each: u64,
     /// Elements of the array; 1 for a tile.
     pub count: u32,
     /// Copies in a pipeline.
@@ -165,9 +167,31 @@ impl MemoryMap {
 }
 
 impl MappedMemory {
+    /// The workspace of a program, with its tensors in place of tiles; `points` are the program's steps. The capacity is
+    /// what they would take without sharing.
+    pub fn workspace(mut tiles: Vec<MappedTile>, used: u64, separate: u64, points: &[Span]) -> MappedMemory {
+        arrange(&mut tiles);
+        let held = occupied(&tiles, points.len());
+        let (peak, peak_point) = peak(&held, &tiles, points);
+        MappedMemory {
+            locations: Vec::new(),
+            name: "workspace".to_owned(),
+            pool: true,
+            capacity: separate,
+            overridden: false,
+            used,
+            open: false,
+            peak,
+            peak_point,
+            held,
+            tiles,
+        }
+    }
+
     /// `UB (Vec)`, `smem (Mat and Vec)`; the location alone where the memory has its name.
     pub fn title(&self) -> String {
         match &self.locations[..] {
+            [] => self.name.clone(),
             [loc] if self.name == loc.name() => self.name.clone(),
             all => format!("{} ({})", self.name, text::list(all)),
         }
@@ -222,10 +246,7 @@ fn memory(
     if tiles.is_empty() {
         return None;
     }
-    let start = |t: &MappedTile| t.ranges.first().map_or(u64::MAX, |r| r.0);
-    tiles.sort_by_key(|t| (start(t), t.held.map(|h| h.start), t.tile));
-    let shared = sharers(&tiles);
-    tiles.iter_mut().zip(shared).for_each(|(t, s)| t.shares = s);
+    arrange(&mut tiles);
     let held = occupied(&tiles, points);
     let (peak, peak_point) = peak(&held, &tiles, &live.spans);
     let run_time = || tiles.iter().filter(|t| t.chosen == Chosen::RunTime).filter_map(|t| ends.get(&t.tile));
@@ -241,6 +262,14 @@ fn memory(
     let pool = target.pool_of(loc).is_some();
     let (capacity, overridden) = (there.capacity, there.overridden);
     Some(MappedMemory { locations, name, pool, capacity, overridden, used, open, peak, peak_point, held, tiles })
+}
+
+/// By address, then by time, with the tiles that share bytes.
+fn arrange(tiles: &mut [MappedTile]) {
+    let start = |t: &MappedTile| t.ranges.first().map_or(u64::MAX, |r| r.0);
+    tiles.sort_by_key(|t| (start(t), t.held.map(|h| h.start), t.tile));
+    let shared = sharers(tiles);
+    tiles.iter_mut().zip(shared).for_each(|(t, s)| t.shares = s);
 }
 
 fn mapped(
@@ -280,7 +309,8 @@ fn mapped(
         name: data.name.clone(),
         hidden: data.hidden,
         span: data.span,
-        ty: data.ty,
+        ty: data.ty.to_string().into(),
+        each: data.ty.bytes(),
         count: data.count,
         stages: data.stages,
         bytes: if auto { footprint(data, align) } else { data.ty.bytes().saturating_mul(u64::from(data.count)) },

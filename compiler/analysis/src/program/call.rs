@@ -1,11 +1,11 @@
 //! Programs launched by programs: the callee's launches, here, on windows of the caller's tensors.
 
 use super::windows::{Passed, Written};
-use super::{Parts, ProgramElaborator, Source};
+use super::{Parts, ProgramElaborator, ProgramNode, Source};
 use crate::instance::has_index;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_elab::{ElabResult, ErrorReported, is_tensor};
-use ptoc_ir::tile::Ty;
+use ptoc_ir::tile::Region;
 use ptoc_names::ItemId;
 use ptoc_syntax::ast::*;
 use ptoc_values::{Binding, Val};
@@ -214,7 +214,10 @@ impl ProgramElaborator<'_> {
             let v = match v {
                 Some((v @ (Val::Absent(_) | Val::Nothing), _)) if p.default.is_some() => v,
                 None if is_tensor(&p.ty) => Val::Absent(p.name.name.clone()),
-                Some((v, at)) => self.elab.bind_param(p, v, at)?,
+                Some((v, at)) => {
+                    let v = self.elab.bind_param(p, v, at)?;
+                    self.kept(v, at, parts)?
+                }
                 None => {
                     let e = p.default.as_ref().ok_or(ErrorReported)?;
                     let v = self.elab.expr(e)?;
@@ -223,7 +226,7 @@ impl ProgramElaborator<'_> {
             };
             self.elab.env.define(p.name.name.clone(), Binding::Let(v), p.name.span);
         }
-        self.called_wheres(k)?;
+        self.called_wheres(k, parts)?;
         self.elab.env.push();
         let flow = self.program_stmts(&k.body, parts);
         self.elab.env.pop();
@@ -231,7 +234,7 @@ impl ProgramElaborator<'_> {
     }
 
     /// `where NB == ceil_div(N, B)` defines `NB`, where no parameter has; the others hold.
-    fn called_wheres(&mut self, k: &KernelItem) -> ElabResult<()> {
+    fn called_wheres(&mut self, k: &KernelItem, parts: &mut Parts) -> ElabResult<()> {
         self.elab.where_dimensions(k);
         for e in k.wheres.iter().filter(|e| !has_index(e)) {
             let x = match self.elab.expr(e)? {
@@ -239,6 +242,11 @@ impl ProgramElaborator<'_> {
                 Val::Bool(false) => None,
                 v => Some(self.elab.bool_of(&v, e.span)?),
             };
+            if let Some(x) = x.filter(|x| self.is_late(*x)) {
+                let host = self.computed_late(x, &Region::default(), e.span, parts)?;
+                parts.order.push(ProgramNode::Require(host, e.span));
+                continue;
+            }
             let known = x.map(|x| self.elab.b.const_of(x).map(|c| c.bits != 0));
             match known {
                 Some(Some(true)) => {}
@@ -252,11 +260,5 @@ impl ProgramElaborator<'_> {
             }
         }
         Ok(())
-    }
-
-    /// A scalar that is known.
-    pub(super) fn known_scalar(&mut self, v: &Val, ty: Ty, at: Span) -> ElabResult<Option<u64>> {
-        let x = self.elab.scalar_of(v, ty, at)?;
-        Ok(self.elab.b.const_of(x).map(|c| c.bits))
     }
 }

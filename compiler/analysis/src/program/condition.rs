@@ -1,4 +1,5 @@
-//! Conditions that a program decides while it runs: arithmetic over elements that its launches have written.
+//! What the host computes while a program runs: arithmetic over elements that its launches have written. Conditions,
+//! scalar arguments, ranges and `let`s are such.
 
 use super::{Parts, ProgramElaborator, TensorSource};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
@@ -8,7 +9,7 @@ use ptoc_ir::tile::{Const, Op, Region, Stmt, Ty, Value};
 use ptoc_isa::{BinOp, CmpOp, RoundMode, UnOp};
 use ptoc_syntax::ast::{BinaryOp, Expr, ExprKind};
 use ptoc_tensor::DType;
-use ptoc_values::Val;
+use ptoc_values::{RecordVal, Val};
 
 /// What runs in which order.
 #[derive(Clone, Debug)]
@@ -17,6 +18,10 @@ pub enum ProgramNode {
     Fill(usize),
     /// A launch, by position in `steps`.
     Launch(usize),
+    /// The host keeps a scalar, in the slot of this number.
+    Set(usize, HostExpr),
+    /// A `where` of a program that is launched here.
+    Require(HostExpr, Span),
     /// As long as the condition holds.
     While {
         /// Evaluated before each iteration.
@@ -49,6 +54,8 @@ pub enum HostExpr {
         /// The number.
         at: usize,
     },
+    /// What [`ProgramNode::Set`] has kept, by its slot.
+    Slot(usize),
     /// `op a`
     Unary(UnOp, Ty, Box<HostExpr>),
     /// `a op b`
@@ -73,26 +80,23 @@ pub enum HostExpr {
 }
 
 impl HostExpr {
-    /// Its bits; `element` gives those of an element. `None` where an operation has no value for its operands.
-    pub fn evaluate(&self, element: &mut dyn FnMut(TensorSource, usize) -> u64) -> Option<u64> {
+    /// Its bits; `element` gives those of an element, `slots` what was kept. `None` where an operation has no value
+    /// for its operands.
+    pub fn evaluate(&self, slots: &[u64], element: &mut dyn FnMut(TensorSource, usize) -> u64) -> Option<u64> {
+        let mut of = |e: &HostExpr| e.evaluate(slots, element);
         Some(match self {
             HostExpr::Const(c) => c.bits,
             HostExpr::Element { source, at, .. } => element(*source, *at),
-            HostExpr::Unary(op, ty, a) => scalar::unary(*op, *ty, a.evaluate(element)?)?,
-            HostExpr::Binary(op, ty, a, b) => {
-                let (a, b) = (a.evaluate(element)?, b.evaluate(element)?);
-                scalar::binary(*op, *ty, a, b)?
-            }
-            HostExpr::Compare(op, ty, a, b) => {
-                let (a, b) = (a.evaluate(element)?, b.evaluate(element)?);
-                u64::from(scalar::compare(*op, *ty, a, b))
-            }
+            HostExpr::Slot(n) => slots[*n],
+            HostExpr::Unary(op, ty, a) => scalar::unary(*op, *ty, of(a)?)?,
+            HostExpr::Binary(op, ty, a, b) => scalar::binary(*op, *ty, of(a)?, of(b)?)?,
+            HostExpr::Compare(op, ty, a, b) => u64::from(scalar::compare(*op, *ty, of(a)?, of(b)?)),
             HostExpr::Select(c, a, b) => {
-                let taken = if c.evaluate(element)? != 0 { a } else { b };
-                taken.evaluate(element)?
+                let taken = if of(c)? != 0 { a } else { b };
+                of(taken)?
             }
             HostExpr::Convert { from, to, round, saturate, a } => {
-                scalar::convert(*from, *to, a.evaluate(element)?, *round, *saturate)
+                scalar::convert(*from, *to, of(a)?, *round, *saturate)
             }
         })
     }
@@ -100,7 +104,7 @@ impl HostExpr {
     /// Calls `f` with each element that it reads.
     pub fn elements(&self, f: &mut dyn FnMut(TensorSource, usize)) {
         match self {
-            HostExpr::Const(_) => {}
+            HostExpr::Const(_) | HostExpr::Slot(_) => {}
             HostExpr::Element { source, at, .. } => f(*source, *at),
             HostExpr::Unary(_, _, a) | HostExpr::Convert { a, .. } => a.elements(f),
             HostExpr::Binary(_, _, a, b) | HostExpr::Compare(_, _, a, b) => {
@@ -160,16 +164,54 @@ impl ProgramElaborator<'_> {
         if let Some(c) = self.elab.b.const_of(x) {
             return Ok(Decision::Known(c.bits != 0));
         }
-        self.waits_for_all(cond.span)?;
-        let host = self.host_expr(x, &region, cond.span, parts)?;
+        Ok(Decision::Late(self.computed_late(x, &region, cond.span, parts)?))
+    }
+
+    /// What the host computes for `x` while the program runs. `region` holds what was evaluated for it by itself.
+    pub(super) fn computed_late(&mut self, x: Value, region: &Region, at: Span, parts: &Parts) -> ElabResult<HostExpr> {
+        self.waits_for_all(at)?;
+        let host = self.host_expr(x, region, at, parts)?;
         if self.elab.target.is_pim() {
             let message = "a command stream is the same for all data: units in memory cannot decide this";
-            let d = Diagnostic::error(codes::UNIT_CANNOT, cond.span, message)
+            let d = Diagnostic::error(codes::UNIT_CANNOT, at, message)
                 .with_label("known when the program runs")
                 .with_help("decide it in a kernel of the host, `#[on(host)]`");
             return self.elab.report(d);
         }
-        Ok(Decision::Late(host))
+        Ok(host)
+    }
+
+    /// Whether a scalar is known only when the program runs.
+    pub(super) fn is_late(&self, x: Value) -> bool {
+        let e = &self.elab;
+        e.b.const_of(x).is_none() && !e.is_dimensional(x) && e.waits.is_empty()
+    }
+
+    /// A value for a scalar that the host computes now, and keeps: launches behind it do not change it. What is known
+    /// stays as it is, and so does what is in a tuple or record and no scalar.
+    pub(super) fn kept(&mut self, v: Val, at: Span, parts: &mut Parts) -> ElabResult<Val> {
+        Ok(match v {
+            Val::Scalar(x) if self.is_late(x) && !parts.slots.contains_key(&x) => {
+                let host = self.computed_late(x, &Region::default(), at, parts)?;
+                Val::Scalar(self.slot(host, self.elab.ty(x), at, parts))
+            }
+            Val::Tuple(l) => Val::Tuple(l.into_iter().map(|v| self.kept(v, at, parts)).collect::<ElabResult<_>>()?),
+            Val::Record(r) => {
+                let fields = r.fields.iter().map(|(n, v)| Ok((n.clone(), self.kept(v.clone(), at, parts)?)));
+                Val::Record(RecordVal::new(fields.collect::<ElabResult<_>>()?).into())
+            }
+            known => known,
+        })
+    }
+
+    /// A new slot that is set here, as a value.
+    pub(super) fn slot(&mut self, host: HostExpr, ty: Ty, at: Span, parts: &mut Parts) -> Value {
+        let x = self.elab.b.new_value(ty, None, at);
+        self.elab.b.define_here(x);
+        let number = parts.slots.len();
+        parts.slots.insert(x, number);
+        parts.order.push(ProgramNode::Set(number, host));
+        x
     }
 
     /// All dimensions and scalar arguments are known, or are waited for.
@@ -188,22 +230,12 @@ impl ProgramElaborator<'_> {
         if let Some(c) = self.elab.b.const_of(x) {
             return Ok(HostExpr::Const(c));
         }
-        let defines = |s: &&Stmt| match &s.op {
-            Op::Unary { dst, .. }
-            | Op::Binary { dst, .. }
-            | Op::Compare { dst, .. }
-            | Op::Select { dst, .. }
-            | Op::Convert { dst, .. }
-            | Op::Load { dst, .. } => *dst == x,
-            _ => false,
-        };
-        let Some(op) = region.iter().find(defines).map(|s| s.op.clone()) else {
-            let d = Diagnostic::error(codes::NOT_CONSTANT, at, "a program cannot decide by this")
-                .with_label("more than arithmetic over elements")
-                .with_note("a condition that is decided late reads elements at known places, `n[0] > 0`, in itself")
-                .with_help("compute it in a kernel, which writes it to a tensor of one element");
-            return self.elab.report(d);
-        };
+        if let Some(slot) = parts.slots.get(&x) {
+            return Ok(HostExpr::Slot(*slot));
+        }
+        let defines = |s: &&Stmt| s.op.def() == Some(x);
+        let own = region.iter().find(defines).map(|s| &s.op);
+        let Some(op) = own.or_else(|| self.elab.b.definition(x)).cloned() else { return self.more_than_scalars(at) };
         let sub = |s: &mut Self, v: Value| s.host_expr(v, region, at, parts).map(Box::new);
         Ok(match op {
             Op::Unary { op, a, .. } => HostExpr::Unary(op, self.elab.ty(a), sub(self, a)?),
@@ -215,7 +247,8 @@ impl ProgramElaborator<'_> {
                 HostExpr::Convert { from, to, round, saturate, a: sub(self, a)? }
             }
             Op::Load { tensor, offset, .. } => {
-                let place = self.elab.static_int(&Val::Scalar(offset), at, "the place of an element in a condition")?;
+                let place =
+                    self.elab.static_int(&Val::Scalar(offset), at, "the place of an element that a program reads")?;
                 let Some(source) = parts.sources.iter().find(|s| s.id == tensor) else { return Err(ErrorReported) };
                 let place = usize::try_from(place).ok().filter(|p| (*p as u64) < source.len).ok_or(ErrorReported)?;
                 let known = parts.written.get(&source.source).is_some_and(|w| w.has(place));
@@ -224,14 +257,23 @@ impl ProgramElaborator<'_> {
                     let message =
                         format!("element {element:?} of `{}` is read before any launch has written it", source.name);
                     let d = Diagnostic::error(codes::TENSOR_UNWRITTEN, at, message)
-                        .with_label("decides over launches")
+                        .with_label("read between launches")
                         .with_help("launch what writes it first, or give it a value: `tensor .. fill 0`");
                     return self.elab.report(d);
                 }
                 let dtype = self.elab.b.kernel().tensors[tensor].dtype;
                 HostExpr::Element { source: source.source, dtype, at: place }
             }
-            _ => return Err(ErrorReported),
+            _ => return self.more_than_scalars(at),
         })
+    }
+    fn more_than_scalars<T>(&mut self, at: Span) -> ElabResult<T> {
+        let d = Diagnostic::error(codes::NOT_CONSTANT, at, "a program cannot compute this between launches")
+            .with_label("more than arithmetic over elements")
+            .with_note(
+                "what the host computes reads elements at known places, `n[0] > 0`; it has no loops and no `var`",
+            )
+            .with_help("compute it in a kernel, which writes it to a tensor of one element");
+        self.elab.report(d)
     }
 }

@@ -1,14 +1,14 @@
 //! Launches: what a kernel gets for its parameters, and the kernel elaborated for that.
 
 use super::windows::{Passed, Written};
-use super::{Parts, ProgramElaborator, ProgramNode, ProgramStep, Source};
+use super::{Parts, ProgramElaborator, ProgramNode, ProgramStep, ScalarSource, Source};
 use crate::instance::{Instance, instantiate};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_elab::{Bindings, ElabResult, ErrorReported, count, is_tensor};
-use ptoc_ir::tile::TensorDir;
+use ptoc_ir::tile::{Region, TensorDir, Ty};
 use ptoc_names::ItemId;
 use ptoc_syntax::ast::*;
-use ptoc_values::{RecordVal, Val, View};
+use ptoc_values::{Binding, RecordVal, Val, View};
 
 /// Launches of a program, those of its loops one by one.
 const MOST_LAUNCHES: usize = 4096;
@@ -100,12 +100,16 @@ impl ProgramElaborator<'_> {
                     return self.elab.error(codes::TYPE_MISMATCH, *at, message);
                 }
                 (false, Some((v, at))) => {
-                    let ty = self.elab.scalar_type(&p.ty)?;
-                    match self.known_scalar(v, ty, *at)? {
-                        Some(bits) => scalars.push((p.name.name.clone(), bits)),
+                    let ty = self.parameter_type(id, &p.ty, &bindings)?;
+                    let x = self.elab.scalar_of(v, ty, *at)?;
+                    match self.elab.b.const_of(x) {
+                        Some(c) => scalars.push((p.name.name.clone(), ScalarSource::Known(c.bits))),
                         // A scalar argument without a value, which the check waits for.
                         None if !self.elab.waits.is_empty() => {}
-                        None => return self.scalar_comes_late(p, *at),
+                        None => {
+                            let host = self.computed_late(x, &Region::default(), *at, parts)?;
+                            scalars.push((p.name.name.clone(), ScalarSource::Late(host)));
+                        }
                     }
                 }
                 (false, None) if p.default.is_some() => {}
@@ -159,6 +163,19 @@ impl ProgramElaborator<'_> {
         let instance = outcome.result.ok_or(ErrorReported)?;
         parts.instances.insert(key, instance.clone());
         Ok(instance)
+    }
+
+    /// The type of a scalar parameter, which may be a `type` parameter of its kernel.
+    fn parameter_type(&mut self, kernel: ItemId, ty: &Expr, bindings: &Bindings) -> ElabResult<Ty> {
+        let outside = std::mem::replace(&mut self.elab.module, kernel.module);
+        self.elab.env.push_frame();
+        for (name, v) in &bindings.statics {
+            self.elab.env.define(name.clone(), Binding::Let(v.clone()), ty.span);
+        }
+        let ty = self.elab.scalar_type(ty);
+        self.elab.env.pop_frame();
+        self.elab.module = outside;
+        ty
     }
 
     fn dtypes_agree(
@@ -408,15 +425,6 @@ impl ProgramElaborator<'_> {
                 format!("a static argument is a constant, this is {}", other.describe()),
             ),
         }
-    }
-
-    fn scalar_comes_late<T>(&mut self, p: &Param, at: Span) -> ElabResult<T> {
-        let message = format!("`{}` is a scalar, which is known before the program runs", p.name.name);
-        let d = Diagnostic::error(codes::NOT_CONSTANT, at, message)
-            .with_label("known when it runs")
-            .with_secondary(p.span, "the parameter")
-            .with_help("pass the tensor: the kernel reads the element, `n[0]`");
-        self.elab.report(d)
     }
 
     pub(super) fn kernel_arity<T>(&mut self, k: &KernelItem, given: usize, span: Span) -> ElabResult<T> {

@@ -16,7 +16,7 @@ use crate::oracle::OracleElaborator;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_elab::{Bindings, ElabResult, ElaborationOutcome, Elaborator, ErrorReported, ScalarArg, TensorArg};
 use ptoc_ir::oracle::{Clause, Condition as OracleCondition};
-use ptoc_ir::tile::{ElementPlacement, TensorDir, TensorId};
+use ptoc_ir::tile::{ElementPlacement, TensorDir, TensorId, Value};
 use ptoc_isa::Target;
 use ptoc_layout::Storage;
 use ptoc_names::{ItemId, Modules};
@@ -52,6 +52,15 @@ pub enum TensorSource {
     Local(usize),
 }
 
+/// What a launch gets for a scalar argument.
+#[derive(Clone, Debug)]
+pub enum ScalarSource {
+    /// Bits, which are known before.
+    Known(u64),
+    /// What the host computes before the launch.
+    Late(HostExpr),
+}
+
 /// One launch.
 #[derive(Debug)]
 pub struct ProgramStep {
@@ -65,8 +74,8 @@ pub struct ProgramStep {
     pub tensors: Vec<TensorSource>,
     /// Which elements of it, as places in its C order; `None`: all.
     pub windows: Vec<Option<Storage>>,
-    /// Scalar arguments that are given, as bits.
-    pub scalars: Vec<(Name, u64)>,
+    /// Scalar arguments that are given.
+    pub scalars: Vec<(Name, ScalarSource)>,
     /// Tensors of the kernel that have their placement from elsewhere in the program.
     pub elsewhere: Vec<TensorId>,
     /// The call.
@@ -88,6 +97,8 @@ pub struct ProgramInstance {
     pub steps: Vec<ProgramStep>,
     /// What runs in which order.
     pub order: Vec<ProgramNode>,
+    /// Scalars that the host keeps between launches.
+    pub slots: usize,
     /// Dimensions that it was elaborated for.
     pub fixed: Vec<(Name, i64)>,
     /// `ensures`.
@@ -145,6 +156,8 @@ struct Parts {
     instances: FxHashMap<(ItemId, String), Instance>,
     /// Declarations of `var` that are in scope or were.
     vars: Vec<Span>,
+    /// Values that the host keeps while the program runs, with their slots.
+    slots: FxHashMap<Value, usize>,
     /// A launch was refused: who writes what is not known any more.
     failed: bool,
     /// Extents of its own tensors depend on dimensions that are not known: launches are looked at, and nothing is
@@ -201,6 +214,7 @@ impl Parts {
             places: Vec::new(),
             instances: FxHashMap::default(),
             vars: Vec::new(),
+            slots: FxHashMap::default(),
             failed: false,
             waiting: false,
         }
@@ -292,6 +306,7 @@ impl ProgramElaborator<'_> {
             locals: parts.locals,
             steps: parts.steps,
             order: parts.order,
+            slots: parts.slots.len(),
             fixed,
             ensures,
             conditions,

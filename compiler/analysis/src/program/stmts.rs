@@ -7,7 +7,8 @@ use super::windows::Written;
 use super::{HostExpr, Parts, Placed, ProgramElaborator, ProgramNode, ProgramTensor, Source, TensorSource};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_elab::{ElabResult, ErrorReported};
-use ptoc_ir::tile::TensorDir;
+use ptoc_ir::tile::{Const, Region, TensorDir, Ty, Value};
+use ptoc_isa::{BinOp, CmpOp};
 use ptoc_syntax::ast::*;
 use ptoc_values::{Binding, Val};
 
@@ -67,7 +68,17 @@ impl ProgramElaborator<'_> {
                 }
                 Ok(Flow::Next)
             }
-            StmtKind::Let { .. } | StmtKind::LetTuple { .. } | StmtKind::Const(_) => self.elab.stmt(s).map(done),
+            StmtKind::Let { names, value, .. } | StmtKind::LetTuple { names, value } => {
+                self.elab.stmt(s)?;
+                for n in names {
+                    if let Some((Binding::Let(v), _)) = self.elab.env.get(&n.name) {
+                        let v = self.kept(v.clone(), value.span, parts)?;
+                        self.elab.env.assign(&n.name, v);
+                    }
+                }
+                Ok(Flow::Next)
+            }
+            StmtKind::Const(_) => self.elab.stmt(s).map(done),
             StmtKind::Var { name, ty, value } => {
                 let v = match &*value.kind {
                     ExprKind::Tensor { .. } => self.local_tensor(name, value, parts),
@@ -115,6 +126,15 @@ impl ProgramElaborator<'_> {
         }
         match v {
             Val::Poison => Err(ErrorReported),
+            Val::Scalar(x) if self.is_late(x) => {
+                let message = "a `var` of a program is known before its first launch";
+                let d = Diagnostic::error(codes::NOT_CONSTANT, value.span, message)
+                    .with_label("known when the program runs")
+                    .with_help(
+                        "keep it with `let`; what changes from launch to launch is an element that a kernel writes",
+                    );
+                self.elab.report(d)
+            }
             Val::Scalar(x) if self.elab.b.const_of(x).is_none() => {
                 self.elab.static_int(&v, value.span, "the value of a `var` of a program")?;
                 Ok(v)
@@ -211,13 +231,11 @@ impl ProgramElaborator<'_> {
 
     fn program_for(&mut self, var: &Ident, range: &Expr, body: &Block, parts: &mut Parts) -> ElabResult<()> {
         let known = |s: &mut Self, x| {
-            if s.elab.const_index(x).is_none() && !s.elab.is_dimensional(x) && s.elab.waits.is_empty() {
-                let message = "the range of a loop in a program is known before the program runs";
+            if s.is_late(x) {
+                let message = "the blocks that a program loops over are known before the program runs";
                 let d = Diagnostic::error(codes::NOT_CONSTANT, range.span, message)
                     .with_label("known when it runs")
-                    .with_help(
-                        "count in a tensor of one element: `while n[0] > 0 { .. }`, where a kernel does `n[0] -= 1`",
-                    );
+                    .with_help("loop over numbers, `for i in 0..n[0] { .. }`, and pass `i` to the kernel");
                 return s.elab.report(d);
             }
             let i = s.elab.static_int(&Val::Scalar(x), range.span, "the range of a loop in a program")?;
@@ -231,6 +249,9 @@ impl ProgramElaborator<'_> {
                     }
                 }
                 return Ok(());
+            }
+            Val::Range(lo, hi) if self.is_late(lo) || self.is_late(hi) => {
+                return self.for_late((var, range.span), (lo, hi), body, parts);
             }
             Val::Range(lo, hi) => (known(self, lo)?, known(self, hi)?, None),
             Val::Tiles(t) => (0, known(self, t.count)?, Some(t)),
@@ -253,6 +274,32 @@ impl ProgramElaborator<'_> {
         Ok(())
     }
 
+    /// A loop whose range the host computes before it: one body, with the number in a slot.
+    fn for_late(
+        &mut self,
+        (var, at): (&Ident, Span),
+        (lo, hi): (Value, Value),
+        body: &Block,
+        parts: &mut Parts,
+    ) -> ElabResult<()> {
+        let lo = self.computed_late(lo, &Region::default(), at, parts)?;
+        let hi = self.computed_late(hi, &Region::default(), at, parts)?;
+        let number = self.slot(lo, Ty::Index, at, parts);
+        let end = self.slot(hi, Ty::Index, at, parts);
+        let [number_slot, end_slot] = [number, end].map(|x| parts.slots[&x]);
+        let slot = |n| Box::new(HostExpr::Slot(n));
+        let before = parts.written.clone();
+        let body = self.decided_late(at, parts, |s, parts| s.iteration(var, Val::Scalar(number), body, parts));
+        // It may not run at all.
+        parts.written = before;
+        let mut body = body?;
+        let one = Box::new(HostExpr::Const(Const::index(1)));
+        body.push(ProgramNode::Set(number_slot, HostExpr::Binary(BinOp::Add, Ty::Index, slot(number_slot), one)));
+        let cond = HostExpr::Compare(CmpOp::Lt, Ty::Index, slot(number_slot), slot(end_slot));
+        parts.order.push(ProgramNode::While { cond, body });
+        Ok(())
+    }
+
     fn iteration(&mut self, var: &Ident, v: Val, body: &Block, parts: &mut Parts) -> ElabResult<Flow> {
         self.elab.step(body.span)?;
         self.elab.env.push();
@@ -269,7 +316,19 @@ impl ProgramElaborator<'_> {
             match self.decided(cond, parts)? {
                 Decision::Known(false) => return Ok(()),
                 Decision::Known(true) => {}
-                Decision::Late(cond) => return self.while_late(cond, body, parts),
+                Decision::Late(late) => {
+                    let mut changes = false;
+                    late.elements(&mut |_, _| changes = true);
+                    if !changes {
+                        let message = "nothing that this loop's condition reads can change";
+                        let d = Diagnostic::error(codes::OUT_OF_FUEL, cond.span, message)
+                            .with_label("kept since before the loop")
+                            .with_note("a `let` keeps the number that it was given")
+                            .with_help("read the element in the condition itself: `while n[0] > 0 { .. }`");
+                        return self.elab.report(d);
+                    }
+                    return self.while_late(late, body, parts);
+                }
             }
             self.elab.step(cond.span)?;
             self.elab.begin_unrolled();

@@ -14,10 +14,11 @@ mod registry;
 
 pub use registry::{CPU, INTERP, PIM, all, choose, default_of, named, register, serving, wrong_backend, wrong_stage};
 
-use crate::launch::{BackendLaunch, Plan, PlannedLaunch, RunOptions, RunOutcome, Total, Used};
+use crate::launch::{BackendLaunch, Plan, PlannedLaunch, RunOptions, RunOutcome, Total, Used, Workspace};
 use crate::session::{Failed, Session};
 use crate::stages::BackendStage;
 use failure::failed;
+pub(crate) use gpu::Code as GpuCode;
 use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, SourceMap, Span, codes};
 use ptoc_ir::loops;
@@ -75,6 +76,13 @@ pub trait Backend: Sync {
     /// The stages of its own that `ptoc emit` shows.
     fn stages(&self) -> &'static [BackendStage] {
         &[]
+    }
+
+    /// Why the backend has no code for a kernel that the language and the target allow; what [`Backend::compile`] of it
+    /// would say.
+    fn refuses(&self, prepared: &Prepared) -> Option<Box<Diagnostic>> {
+        let _ = prepared;
+        None
     }
 
     /// One of its stages of a kernel, as text.
@@ -262,6 +270,11 @@ pub trait Launches {
         None
     }
 
+    /// The code of all launches for arrays that are on a device already; `None` if there is none such.
+    fn on_device(&self) -> Option<Arc<dyn DeviceCode>> {
+        None
+    }
+
     /// Counts of all launches, for `--stats` and `--json`.
     fn stats(&self, total: &Total, options: &RunOptions, sources: &SourceMap, stats: &mut Map<String, Value>) {
         let _ = (total, options, sources, stats);
@@ -279,6 +292,34 @@ pub trait SharedCode: Send + Sync {
         threads: usize,
         print: &mut dyn FnMut(&str),
     ) -> Result<(), Box<Diagnostic>>;
+}
+
+/// Code of a plan on arrays of a device, which threads of one process share.
+pub trait DeviceCode: Send + Sync {
+    /// Starts all launches on a stream of the caller's, and does not wait for them, but where checks have to be read.
+    ///
+    /// # Errors
+    /// A device that cannot run them, a check that fails, and plans that need the host between launches.
+    ///
+    /// # Safety
+    /// The arrays of `call` have the extents and strides of the plan's arguments, and live, as the stream does, until
+    /// it is done; nothing else uses what is written.
+    unsafe fn start(&self, call: DeviceCall<'_>) -> Result<(), Box<Diagnostic>>;
+}
+
+/// A call on arrays of a device.
+#[derive(Clone, Copy)]
+pub struct DeviceCall<'c> {
+    /// What is launched.
+    pub plan: &'c Plan,
+    /// Where the tensors of a program are.
+    pub workspace: &'c Workspace,
+    /// Addresses of the arguments; 0 for one that is not there.
+    pub arguments: &'c [u64],
+    /// The device's number.
+    pub device: i32,
+    /// The driver's handle of a stream; 0 is the legacy default stream.
+    pub stream: u64,
 }
 
 /// Refuses a plan with a launch that must be watched, for code that watches no access.

@@ -1,11 +1,13 @@
 //! The order of a plan's launches: a list with branches, since what some launches write decides over others.
 
 use super::plan::Plan;
+use super::planned::PlannedLaunch;
 use super::tensors::Used;
 use crate::backend::Launches;
 use ptoc_analysis::{HostExpr, ProgramNode, TensorSource};
-use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_tensor::Tensor;
+use std::borrow::Cow;
 
 /// What is next.
 #[derive(Clone, Debug)]
@@ -14,6 +16,10 @@ pub enum PlanStep {
     Launch(usize),
     /// A tensor of the program begins with its `fill`.
     Fill(usize),
+    /// The host keeps a scalar, in the slot of this number.
+    Set(usize, HostExpr),
+    /// A `where` of a program that the program launches.
+    Require(HostExpr, Span),
     /// Goes on behind `otherwise` entries if the condition does not hold.
     Branch {
         /// Decides.
@@ -26,7 +32,7 @@ pub enum PlanStep {
 }
 
 /// The list for a program.
-pub(super) fn linear(nodes: &[ProgramNode]) -> Vec<PlanStep> {
+pub(crate) fn linear(nodes: &[ProgramNode]) -> Vec<PlanStep> {
     let mut out = Vec::new();
     append(nodes, &mut out);
     out
@@ -37,6 +43,8 @@ fn append(nodes: &[ProgramNode], out: &mut Vec<PlanStep>) {
         match node {
             ProgramNode::Launch(n) => out.push(PlanStep::Launch(*n)),
             ProgramNode::Fill(k) => out.push(PlanStep::Fill(*k)),
+            ProgramNode::Set(slot, value) => out.push(PlanStep::Set(*slot, value.clone())),
+            ProgramNode::Require(cond, at) => out.push(PlanStep::Require(cond.clone(), *at)),
             ProgramNode::While { cond, body } => {
                 let head = out.len();
                 out.push(PlanStep::Branch { cond: cond.clone(), otherwise: 0 });
@@ -64,7 +72,7 @@ fn lead(out: &mut [PlanStep], from: usize) {
     match &mut out[from] {
         PlanStep::Branch { otherwise, .. } => *otherwise = next,
         PlanStep::Jump(to) => *to = next,
-        PlanStep::Launch(_) | PlanStep::Fill(_) => {}
+        PlanStep::Launch(_) | PlanStep::Fill(_) | PlanStep::Set(..) | PlanStep::Require(..) => {}
     }
 }
 
@@ -72,43 +80,59 @@ fn lead(out: &mut [PlanStep], from: usize) {
 pub(crate) struct Position<'c> {
     plan: &'c Plan,
     at: usize,
-    /// Tensors of the program that hold their `fill`.
-    filled: Vec<bool>,
+    /// Scalars that the host keeps.
+    slots: Vec<u64>,
 }
 
 impl<'c> Position<'c> {
-    /// At the beginning; `new`: the program's tensors were just made.
-    pub fn start(plan: &'c Plan, new: bool) -> Position<'c> {
-        let filled = plan.locals.iter().map(|_| new).collect();
-        Position { plan, at: 0, filled }
+    /// At the beginning.
+    pub fn start(plan: &'c Plan) -> Position<'c> {
+        Position { plan, at: 0, slots: vec![0; plan.slots] }
     }
 
-    /// The number of the next launch; what stands before it is done. Without `code` all tensors are the host's.
+    /// The number of the next launch, and the launch; what stands before it is done. Without `code` all tensors are the
+    /// host's.
     pub fn next(
         &mut self,
         code: Option<&dyn Launches>,
         tensors: &mut [Tensor],
         locals: &mut [Tensor],
-    ) -> Result<Option<usize>, Box<Diagnostic>> {
+    ) -> Result<Option<(usize, Cow<'c, PlannedLaunch>)>, Box<Diagnostic>> {
         let plan = self.plan;
         while let Some(next) = plan.order.get(self.at) {
             self.at += 1;
             match next {
-                PlanStep::Launch(number) => return Ok(Some(*number)),
+                PlanStep::Launch(number) => {
+                    let step = &plan.steps[*number];
+                    let Some(late) = &step.late else { return Ok(Some((*number, Cow::Borrowed(step)))) };
+                    let mut used = Used::of(tensors, locals);
+                    let values = late.values.iter().map(|(_, v)| self.value(v, step.span, code, &mut used));
+                    let bits = values.collect::<Result<Vec<u64>, _>>()?;
+                    return Ok(Some((*number, Cow::Owned(step.with_scalars(late, &bits)?))));
+                }
+                PlanStep::Set(slot, value) => {
+                    let bits = self.value(value, Span::default(), code, &mut Used::of(tensors, locals))?;
+                    self.slots[*slot] = bits;
+                }
+                PlanStep::Require(cond, at) => {
+                    if self.value(cond, *at, code, &mut Used::of(tensors, locals))? == 0 {
+                        let message = "this `where` condition does not hold";
+                        let d = Diagnostic::error(codes::WHERE_VIOLATED, *at, message).with_label("this is false");
+                        return Err(Box::new(d));
+                    }
+                }
                 PlanStep::Jump(to) => self.at = *to,
                 PlanStep::Fill(k) => {
-                    if !std::mem::replace(&mut self.filled[*k], false) {
-                        let (local, tensor) = (&plan.locals[*k], &mut locals[*k]);
-                        let element = local.fill.unwrap_or(0).to_le_bytes();
-                        let width = local.dtype.size();
-                        tensor.bytes_mut().chunks_exact_mut(width).for_each(|x| x.copy_from_slice(&element[..width]));
-                        if let Some(code) = code {
-                            code.changed(&|source| source == TensorSource::Local(*k));
-                        }
+                    let (local, tensor) = (&plan.locals[*k], &mut locals[*k]);
+                    let element = local.fill.unwrap_or(0).to_le_bytes();
+                    let width = local.dtype.size();
+                    tensor.bytes_mut().chunks_exact_mut(width).for_each(|x| x.copy_from_slice(&element[..width]));
+                    if let Some(code) = code {
+                        code.changed(&|source| source == TensorSource::Local(*k));
                     }
                 }
                 PlanStep::Branch { cond, otherwise } => {
-                    if !self.holds(cond, code, &mut Used::of(tensors, locals))? {
+                    if self.value(cond, Span::default(), code, &mut Used::of(tensors, locals))? == 0 {
                         self.at = *otherwise;
                     }
                 }
@@ -117,21 +141,22 @@ impl<'c> Position<'c> {
         Ok(None)
     }
 
-    fn holds(
+    /// The bits of what the host computes. Arithmetic is total, so there are always some.
+    fn value(
         &self,
-        cond: &HostExpr,
+        value: &HostExpr,
+        at: Span,
         code: Option<&dyn Launches>,
         used: &mut Used<'_>,
-    ) -> Result<bool, Box<Diagnostic>> {
+    ) -> Result<u64, Box<Diagnostic>> {
         let mut read = Vec::new();
-        cond.elements(&mut |source, _| read.push(source));
-        if let (Some(step), Some(code)) = (self.plan.steps.first(), code) {
+        value.elements(&mut |source, _| read.push(source));
+        if let (Some(step), Some(code), false) = (self.plan.steps.first(), code, read.is_empty()) {
             code.fetch(step, used, &|source| read.contains(&source))?;
         }
-        let value = cond.evaluate(&mut |source, at| used.get(source).get_bits(at));
-        value.map(|bits| bits != 0).ok_or_else(|| {
-            let message = "a condition of the program has no value for these elements";
-            Box::new(Diagnostic::global(codes::SIM_SELF_CHECK, message))
+        value.evaluate(&self.slots, &mut |source, at| used.get(source).get_bits(at)).ok_or_else(|| {
+            let message = "what the program computes between launches has no value for these elements";
+            Box::new(Diagnostic::error(codes::SIM_SELF_CHECK, at, message))
         })
     }
 }

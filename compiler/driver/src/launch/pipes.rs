@@ -1,6 +1,6 @@
 //! Pipes on the interpreter: which kernels run that way, and what the model of time says of them.
 
-use super::plan::PlannedLaunch;
+use super::planned::PlannedLaunch;
 use crate::session::Session;
 use ptoc_diagnostics::{SourceMap, Span};
 use ptoc_interp::{Cause, Order, Pipes, Slice, Timing};

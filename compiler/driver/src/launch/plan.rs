@@ -3,22 +3,21 @@
 use super::arrays::{Arrays, for_argument};
 use super::bind::{bind_dimensions, describe};
 use super::order::PlanStep;
+use super::planned::PlannedLaunch;
 use super::random::Bounds;
 use super::tensors::ArgWindow;
+use super::workspace::Workspace;
 use crate::files::{ArrayFile, numpy_name};
 use crate::session::{self, CompilationUnit, EntryPoint, Failed, RepairOrigin, Session, Waiting};
 use indexmap::IndexMap;
-use ptoc_analysis::debug::DebugInfo;
-use ptoc_analysis::{ArgDim, Bindings, Instance, ProgramTensor, ScalarArg, TensorArg, TensorSource};
+use ptoc_analysis::{
+    ArgDim, Bindings, HostExpr, Instance, ProgramStep, ProgramTensor, ScalarArg, ScalarSource, TensorArg, TensorSource,
+};
 use ptoc_diagnostics::{Diagnostic, Span, codes, list};
-use ptoc_ir::loops::Module;
 use ptoc_ir::oracle::{Clause, Condition};
-use ptoc_ir::tile::{Kernel, TensorDir, Ty};
-use ptoc_layout::Storage;
-use ptoc_placement::Placement;
+use ptoc_ir::tile::{TensorDir, TensorId, Ty};
 use ptoc_syntax::ast::{Expr, Name};
 use ptoc_tensor::{DType, Tensor, TensorError};
-use std::sync::Arc;
 
 /// A tensor argument of the whole.
 #[derive(Clone, Debug)]
@@ -44,46 +43,6 @@ impl Argument {
     /// Whether the launch produces its contents.
     pub fn is_output(&self) -> bool {
         self.dir != TensorDir::In
-    }
-}
-
-/// One launch.
-#[derive(Debug)]
-pub struct PlannedLaunch {
-    /// Tile IR with all checks, for the interpreter.
-    pub kernel: Kernel,
-    /// What the source's names stand for in it.
-    pub debug: DebugInfo,
-    /// Where its tiles are.
-    pub placement: Placement,
-    /// Loop IR, for machine code.
-    pub module: Option<Arc<Module>>,
-    /// Where each tensor argument comes from.
-    pub tensors: Vec<TensorSource>,
-    /// Which elements of it the launch gets, where that is not all of it.
-    pub windows: Vec<Option<ArgWindow>>,
-    /// Extents of what it gets.
-    pub shapes: Vec<Vec<usize>>,
-    /// How each tensor argument lies in the kernel's memory, where that is not its C order.
-    pub storage: Vec<Option<Storage>>,
-    /// Values of the symbolic dimensions, in the kernel's order.
-    pub dims: Vec<i64>,
-    /// Bits of the scalar arguments, in the kernel's order.
-    pub scalars: Vec<u64>,
-    /// Tensors of the kernel, by number, that lie where another launch of the program says.
-    pub elsewhere: Vec<u32>,
-    /// Blocks of the grid.
-    pub blocks: u64,
-    /// See [`ptoc_placement::PlacedKernel::watched`].
-    pub watched: bool,
-    /// The call in a program; of a kernel by itself its name.
-    pub span: Span,
-}
-
-impl PlannedLaunch {
-    /// Sizes of the dimensions, then the bits of the scalars: what the launch record has.
-    pub fn params(&self) -> Vec<i64> {
-        self.dims.iter().copied().chain(self.scalars.iter().map(|&bits| bits as i64)).collect()
     }
 }
 
@@ -113,6 +72,8 @@ pub struct Plan {
     pub steps: Vec<PlannedLaunch>,
     /// What runs in which order.
     pub order: Vec<PlanStep>,
+    /// Scalars that the host keeps between launches.
+    pub slots: usize,
     /// It is a program.
     pub program: bool,
     /// `ensures` and `where`.
@@ -186,7 +147,7 @@ impl Plan {
         };
         check_dtypes(session, entry, &instance.tensors, arrays)?;
         let launch = launch_scalars(session, &instance.scalars)?;
-        let scalars = given_scalars(session, &instance.scalars, &launch, instance.kernel.span)?;
+        let scalars = given_scalars(session, &instance.scalars, &launch, &[], instance.kernel.span)?;
         let dims = instance.kernel.dims.values().map(|d| bindings.dims.get(&d.name).copied().unwrap_or(0)).collect();
         let declared = std::mem::take(&mut instance.tensors);
         let ensures = std::mem::take(&mut instance.ensures);
@@ -194,7 +155,7 @@ impl Plan {
         let types: Vec<Ty> = instance.scalars.iter().map(|s| s.ty).collect();
         let origin = RepairOrigin { unit, kernel: entry.id, bindings };
         let before = std::mem::take(&mut session.diagnostics);
-        let made = PlannedLaunch::new(session, instance, &origin, &declared, dims, &scalars);
+        let made = PlannedLaunch::new(session, instance, &origin, &declared, (dims, &scalars), Vec::new());
         let told = std::mem::replace(&mut session.diagnostics, before);
         let mut step = match made {
             Ok(made) => made,
@@ -229,6 +190,7 @@ impl Plan {
             locals: Vec::new(),
             steps: vec![step],
             order: vec![PlanStep::Launch(0)],
+            slots: 0,
             program: false,
             specification,
             dims: IndexMap::new(),
@@ -277,23 +239,17 @@ impl Plan {
                 })
                 .collect();
             let dims = step_dims(&s.instance, &shapes);
-            let scalars = given_scalars(session, &s.instance.scalars, &s.scalars, s.span)?;
+            let (known, late) = known_and_late(&s);
+            let scalars = given_scalars(session, &s.instance.scalars, &known, &late, s.span)?;
             let declared = s.instance.tensors.clone();
             let origin = RepairOrigin { unit, kernel: s.kernel, bindings: &s.bindings };
-            let step = PlannedLaunch::new(session, s.instance, &origin, &declared, dims, &scalars)?;
-            for ((have, want), t) in shapes.iter().zip(&step.shapes).zip(&declared) {
-                if have != want {
-                    let message =
-                        format!("`{}` must be {}{want:?}, and this launch gives it {have:?}", t.name, t.dtype);
-                    return session.fail(
-                        Diagnostic::error(codes::ARRAY_SHAPE, s.span, message).with_secondary(t.span, "the parameter"),
-                    );
-                }
-            }
+            let step = PlannedLaunch::new(session, s.instance, &origin, &declared, (dims, &scalars), late)?;
+            let step = PlannedLaunch { span: s.span, ..step };
+            let step = step.takes(shapes).or_else(|d| session.fail(*d))?;
             let elsewhere = s.elsewhere.iter().map(|t| t.as_u32()).collect();
             let windows = s.windows.into_iter().zip(&declared).map(|(w, t)| w.map(|w| ArgWindow::new(w, t.dtype)));
             let windows = windows.collect();
-            steps.push(PlannedLaunch { tensors: s.tensors, windows, elsewhere, span: s.span, ..step });
+            steps.push(PlannedLaunch { tensors: s.tensors, windows, elsewhere, ..step });
         }
         let scalars: Vec<(Ty, u64)> = program.scalars.iter().map(|s| (s.ty, s.given.unwrap_or(0))).collect();
         let specification = Specification {
@@ -308,6 +264,7 @@ impl Plan {
             locals: program.locals,
             steps,
             order: super::order::linear(&program.order),
+            slots: program.slots,
             program: true,
             specification,
             dims: IndexMap::new(),
@@ -348,16 +305,13 @@ impl Plan {
         Ok(tensors)
     }
 
-    /// The program's own tensors, new.
-    pub fn new_locals(&self) -> Result<Vec<Tensor>, Box<Diagnostic>> {
-        let make = |local: &ProgramTensor| {
-            let shape: Vec<usize> = local.shape.iter().map(|&n| usize::try_from(n).unwrap_or(0)).collect();
-            Tensor::filled(local.dtype, &shape, local.fill.unwrap_or(0)).map_err(|e| {
-                let message = format!("tensor `{}`: {e}", local.name);
-                Box::new(Diagnostic::error(crate::files::code(e.code()), local.span, message))
-            })
-        };
-        self.locals.iter().map(make).collect()
+    /// Where the tensors of a program are. `unfilled` are those of each launch that it is not known to fill.
+    pub fn workspace(&self, unfilled: &[Vec<TensorId>]) -> Workspace {
+        Workspace::plan(&self.locals, &self.order, &|number| {
+            let step = &self.steps[number];
+            let part = |n: usize| step.windows[n].is_some();
+            super::workspace::accesses(&step.kernel, &step.tensors, &part, &unfilled[number])
+        })
     }
 
     /// Where the layout of argument `i` repeats elements, the array repeats them too.
@@ -390,75 +344,6 @@ fn proved_for_these(session: &mut Session, origin: &RepairOrigin<'_>) -> bool {
     let prepared = instance.and_then(|instance| session.prepare(instance.kernel, &instance.debug, &origin));
     session.diagnostics = told;
     prepared.is_some_and(|prepared| !prepared.placed.watched)
-}
-
-impl PlannedLaunch {
-    /// Runs the passes and the prologue. Where its tensors are is the caller's to say.
-    fn new(
-        session: &mut Session,
-        mut instance: Instance,
-        origin: &RepairOrigin<'_>,
-        declared: &[TensorArg],
-        dims: Vec<i64>,
-        scalars: &[Option<u64>],
-    ) -> Result<PlannedLaunch, Failed> {
-        let params: Vec<_> = instance.kernel.scalars.iter().map(|p| p.value).collect();
-        let debug = std::mem::take(&mut instance.debug);
-        let Some(prepared) = session.prepare_to_run(instance, origin, (&dims, scalars)) else { return Err(Failed) };
-        let ptoc_placement::PlacedKernel { kernel, placement, watched } = prepared.placed;
-        let values = match ptoc_interp::prologue(&kernel, &dims, scalars) {
-            Ok(values) => values,
-            Err(trap) => return session.fail(trap.to_diagnostic()),
-        };
-        let value = |v: ptoc_ir::tile::Value| values[v.as_u32() as usize];
-        let (mut shapes, mut storage) = (Vec::new(), Vec::new());
-        for (t, declared) in kernel.tensors.values().filter(|t| t.dir != TensorDir::Scratch).zip(declared) {
-            if let Some(layout) = &declared.layout {
-                let tensor = (t.name.as_str(), t.dtype, t.dir, declared.span);
-                match layout.storage(tensor, &mut |v| values.get(v.as_u32() as usize).map(|bits| *bits as i64)) {
-                    Ok(s) => {
-                        shapes.push(s.shape().iter().map(|&n| n as usize).collect());
-                        storage.push(Some(s));
-                    }
-                    Err(d) => return session.fail(*d),
-                }
-                continue;
-            }
-            let mut shape = Vec::new();
-            for &v in &t.shape {
-                let n = value(v) as i64;
-                let Ok(n) = usize::try_from(n) else {
-                    let message = format!("an extent of `{}` is {n}", t.name);
-                    return session.fail(Diagnostic::error(codes::ARRAY_SHAPE, t.span, message));
-                };
-                shape.push(n);
-            }
-            shapes.push(shape);
-            storage.push(None);
-        }
-        // More than 64 bits are refused by whoever launches it.
-        let extents = kernel.grid.iter().map(|g| (value(g.extent) as i64).max(0) as u64);
-        let blocks = extents.fold(1, u64::saturating_mul);
-        let scalars = params.into_iter().zip(scalars).map(|(p, given)| given.unwrap_or(value(p))).collect();
-        let (module, tensors, elsewhere, span) = (prepared.module, Vec::new(), Vec::new(), kernel.span);
-        let step = PlannedLaunch {
-            kernel,
-            debug,
-            placement,
-            module,
-            tensors,
-            windows: Vec::new(),
-            shapes,
-            storage,
-            dims,
-            scalars,
-            elsewhere,
-            blocks,
-            span,
-            watched,
-        };
-        Ok(step)
-    }
 }
 
 /// Pairs what the analysis made of expressions with their places.
@@ -500,6 +385,21 @@ pub(crate) fn step_dims(instance: &Instance, shapes: &[Vec<usize>]) -> Vec<i64> 
     instance.kernel.dims.values().map(|d| size(&d.name).unwrap_or(0)).collect()
 }
 
+/// The scalar arguments of a program's launch that are known, and those that the host computes, by number.
+fn known_and_late(step: &ProgramStep) -> (Vec<(Name, u64)>, Vec<(usize, HostExpr)>) {
+    let (mut known, mut late) = (Vec::new(), Vec::new());
+    for (name, source) in &step.scalars {
+        match source {
+            ScalarSource::Known(bits) => known.push((name.clone(), *bits)),
+            ScalarSource::Late(value) => {
+                let number = step.instance.scalars.iter().position(|s| s.name == *name);
+                late.extend(number.map(|n| (n, value.clone())));
+            }
+        }
+    }
+    (known, late)
+}
+
 /// Bits of the scalar arguments that the session has for a launch.
 fn launch_scalars(session: &mut Session, scalars: &[ScalarArg]) -> Result<Vec<(Name, u64)>, Failed> {
     let mut out = Vec::new();
@@ -515,18 +415,19 @@ fn launch_scalars(session: &mut Session, scalars: &[ScalarArg]) -> Result<Vec<(N
     Ok(out)
 }
 
-/// Bits of the scalar arguments that are given; those without a default must be.
+/// Bits of the scalar arguments that are given; those without a default must be, or come late.
 fn given_scalars(
     session: &mut Session,
     scalars: &[ScalarArg],
     launch: &[(Name, u64)],
+    late: &[(usize, HostExpr)],
     span: Span,
 ) -> Result<Vec<Option<u64>>, Failed> {
     let mut out = Vec::new();
     let mut missing = Vec::new();
-    for s in scalars {
+    for (number, s) in scalars.iter().enumerate() {
         let bits = launch.iter().find(|(n, _)| *n == s.name).map(|&(_, bits)| bits).or(s.given);
-        if bits.is_none() && !s.has_default {
+        if bits.is_none() && !s.has_default && late.iter().all(|(n, _)| *n != number) {
             missing.push(s);
         }
         out.push(bits);

@@ -2,9 +2,11 @@
 
 use super::order::Position;
 use super::pipes::{Schedule, Timed};
-use super::plan::{Plan, PlannedLaunch};
+use super::plan::Plan;
+use super::planned::PlannedLaunch;
 use super::tensors::Used;
-use crate::backend::{BackendRef, Compiled, Ending, ProgramRun, SharedCode, pim, wrong_backend};
+use super::workspace::{Locals, Workspace};
+use crate::backend::{BackendRef, Compiled, DeviceCode, Ending, ProgramRun, SharedCode, pim, wrong_backend};
 use crate::session::{Failed, Session};
 use crate::trace::milliseconds;
 use ptoc_analysis::TensorSource;
@@ -36,6 +38,8 @@ pub struct CompiledPlan<'p> {
     code: Compiled,
     /// Tensors of each launch that it is not known to fill.
     unfilled: Vec<Vec<TensorId>>,
+    /// Where the program's own tensors are.
+    workspace: Workspace,
 }
 
 /// Whoever looks on at a run: an observer for each launch that the interpreter executes.
@@ -119,13 +123,15 @@ impl<'p> CompiledPlan<'p> {
         if let Compiled::Launches(code) = &mut code {
             code.expect(session, plan, &unfilled)?;
         }
-        Ok(CompiledPlan { plan, code, unfilled })
+        let workspace = plan.workspace(&unfilled);
+        Ok(CompiledPlan { plan, code, unfilled, workspace })
     }
 
     /// Compiles a plan for the sanitizer.
     pub fn sanitized(session: &mut Session, plan: &'p Plan, backend: BackendRef) -> Result<CompiledPlan<'p>, Failed> {
         let code = backend.sanitized(session, plan)?;
-        Ok(CompiledPlan { plan, code, unfilled: Vec::new() })
+        let workspace = Workspace::separate(&plan.locals);
+        Ok(CompiledPlan { plan, code, unfilled: Vec::new(), workspace })
     }
 
     /// Runs all launches. `tensors` are those of the arguments and hold the results afterwards. `print` gets what
@@ -138,7 +144,6 @@ impl<'p> CompiledPlan<'p> {
         print: &mut dyn FnMut(&str),
         mut observers: Option<&mut dyn Observers>,
     ) -> Result<RunOutcome, Failed> {
-        let mut locals = self.locals(session)?;
         let code = match &self.code {
             Compiled::Launches(code) => code,
             Compiled::Program(program) => {
@@ -146,16 +151,18 @@ impl<'p> CompiledPlan<'p> {
                 return program.run(session, ProgramRun { plan, tensors, unfilled, options, print });
             }
         };
+        let mut locals = self.locals(session)?;
+        let locals = &mut locals.tensors[..];
         let mut stats = Map::new();
         let mut total = Total::default();
         let mut run_time = Duration::ZERO;
         let mut blocks = 0u64;
         code.begin();
-        let mut position = Position::start(self.plan, true);
-        while let Some(number) = position.next(Some(&**code), tensors, &mut locals).or_else(|d| session.fail(*d))? {
-            let step = &self.plan.steps[number];
+        let mut position = Position::start(self.plan);
+        while let Some((number, step)) = position.next(Some(&**code), tensors, locals).or_else(|d| session.fail(*d))? {
+            let step = &*step;
             blocks = blocks.saturating_add(step.blocks);
-            let mut used = Used::of(tensors, &mut locals);
+            let mut used = Used::of(tensors, locals);
             let begin = session.clock.now();
             let laid = |source| step.lays_out(source);
             let mut buffers = match code.fetch(step, &mut used, &laid).and_then(|()| step.buffers(&mut used)) {
@@ -196,7 +203,7 @@ impl<'p> CompiledPlan<'p> {
             }
         }
         if let Some(last) = self.plan.steps.last()
-            && let Err(d) = code.fetch(last, &mut Used::of(tensors, &mut locals), &is_argument)
+            && let Err(d) = code.fetch(last, &mut Used::of(tensors, locals), &is_argument)
         {
             return session.fail(*d);
         }
@@ -205,9 +212,14 @@ impl<'p> CompiledPlan<'p> {
         Ok(RunOutcome { run_time, stats, timed: total.timed, simulated: None, stopped: false })
     }
 
-    /// The program's own tensors, new.
-    pub fn locals(&self, session: &mut Session) -> Result<Vec<Tensor>, Failed> {
-        self.plan.new_locals().or_else(|d| session.fail(*d))
+    /// Memory for the program's own tensors.
+    pub fn locals(&self, session: &mut Session) -> Result<Locals, Failed> {
+        self.workspace.allocate(&self.plan.locals).or_else(|d| session.fail(*d))
+    }
+
+    /// Where the program's own tensors are.
+    pub fn workspace(&self) -> &Workspace {
+        &self.workspace
     }
 
     /// Runs all launches for the sake of their times, which do not count what is done around them. `tensors` hold the
@@ -232,9 +244,9 @@ impl<'p> CompiledPlan<'p> {
             code.begin();
         }
         times.steps.resize(self.plan.steps.len(), (Duration::ZERO, 0));
-        let mut position = Position::start(self.plan, false);
-        while let Some(number) = position.next(Some(&**code), tensors, locals).or_else(|d| session.fail(*d))? {
-            let step = &self.plan.steps[number];
+        let mut position = Position::start(self.plan);
+        while let Some((number, step)) = position.next(Some(&**code), tensors, locals).or_else(|d| session.fail(*d))? {
+            let step = &*step;
             let mut used = Used::of(tensors, locals);
             let laid = |source| step.lays_out(source);
             let begin = Instant::now();
@@ -291,6 +303,14 @@ impl<'p> CompiledPlan<'p> {
         match &self.code {
             Compiled::Launches(code) if self.unfilled.iter().all(Vec::is_empty) => code.shared(),
             _ => None,
+        }
+    }
+
+    /// The code of all launches for arrays that are on a device already.
+    pub fn on_device(&self) -> Option<Arc<dyn DeviceCode>> {
+        match &self.code {
+            Compiled::Launches(code) => code.on_device(),
+            Compiled::Program(_) => None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The tensors of a launch: those that it chooses from, windows of them, and buffers for what does not lie there as the
 //! kernel wants it.
 
-use super::plan::PlannedLaunch;
+use super::planned::PlannedLaunch;
 use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::tile::{TensorData, TensorDir, TensorId};

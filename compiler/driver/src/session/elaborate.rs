@@ -128,6 +128,11 @@ impl Session {
             }
             self.diagnostics.push(d);
         }
+        // A refusal has its reason, here or where the file was read.
+        if outcome.result.is_none() && waiting == Waiting::IsError && !self.diagnostics.has_errors() {
+            let d = Diagnostic::global(codes::NOT_YET, "ptoc has refused this and does not say why");
+            self.diagnostics.push(d.with_note("the program is not at fault: please report it"));
+        }
         outcome.result
     }
 

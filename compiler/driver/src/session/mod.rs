@@ -5,7 +5,7 @@ mod prepare;
 mod unit;
 
 pub use elaborate::Waiting;
-pub use prepare::RepairOrigin;
+pub use prepare::{LaunchSizes, RepairOrigin};
 pub use unit::{CompilationUnit, EntryPoint, extents, type_span};
 
 use crate::backend::{self, BackendRef};

@@ -24,6 +24,17 @@ pub struct RepairOrigin<'u> {
     pub bindings: &'u Bindings,
 }
 
+/// What the passes of a launch know of its sizes.
+#[derive(Clone, Copy, Debug)]
+pub struct LaunchSizes<'l> {
+    /// Values of the dimensions, in the kernel's order.
+    pub dims: &'l [i64],
+    /// Bits of the scalar arguments; `None`: the default.
+    pub scalars: &'l [Option<u64>],
+    /// No scalar comes late.
+    pub all_known: bool,
+}
+
 impl<'u> RepairOrigin<'u> {
     fn source<'s>(&self, sources: &'s SourceMap) -> KernelSource<'s>
     where
@@ -63,7 +74,7 @@ impl Session {
         &mut self,
         instance: Instance,
         origin: &RepairOrigin<'_>,
-        launch: (&[i64], &[Option<u64>]),
+        launch: LaunchSizes<'_>,
     ) -> Option<Prepared> {
         if let Some(prepared) = self.cache.prepared(&instance.kernel, (self.watched, self.pipeline)) {
             return self.launched(prepared, launch, &instance.debug);
@@ -97,12 +108,7 @@ impl Session {
 
     /// What passes have left for a launch. Where it is not proved that blocks are apart, and nobody watches, the
     /// launch's own sizes may show that they are not.
-    fn launched(
-        &mut self,
-        mut prepared: Prepared,
-        launch: (&[i64], &[Option<u64>]),
-        debug: &DebugInfo,
-    ) -> Option<Prepared> {
+    fn launched(&mut self, mut prepared: Prepared, launch: LaunchSizes<'_>, debug: &DebugInfo) -> Option<Prepared> {
         let mut warnings = std::mem::take(&mut prepared.warnings);
         let mut races = Vec::new();
         if !self.watched && warnings.iter().any(|d| d.code == codes::BLOCKS_NOT_PROVED) {
@@ -114,7 +120,10 @@ impl Session {
         (!raced).then_some(prepared)
     }
 
-    fn races(&mut self, kernel: &Kernel, (dims, scalars): (&[i64], &[Option<u64>])) -> Vec<Diagnostic> {
+    fn races(&mut self, kernel: &Kernel, LaunchSizes { dims, scalars, all_known }: LaunchSizes<'_>) -> Vec<Diagnostic> {
+        if !all_known {
+            return Vec::new();
+        }
         let budget = self.budget.kernel();
         let found = ptoc_checks::blocks::in_launch(kernel, &self.target, dims, scalars, &budget);
         self.budget.settle(&budget);
@@ -130,12 +139,15 @@ impl Session {
     }
 
     /// Races that sizes of the compiler's choice have shown, with the launch's own where they show the same.
-    fn in_words_of_the_launch(&mut self, kernel: &Kernel, launch: (&[i64], &[Option<u64>]), errors: &mut [Diagnostic]) {
+    fn in_words_of_the_launch(&mut self, kernel: &Kernel, launch: LaunchSizes<'_>, errors: &mut [Diagnostic]) {
         let own = self.races(kernel, launch);
         for d in errors.iter_mut().filter(|d| d.code == codes::BLOCK_RACE) {
             match own.iter().find(|o| o.message == d.message) {
                 Some(own) => *d = own.clone(),
-                None => d.notes.push(ptoc_checks::blocks::elsewhere(kernel, launch.0, launch.1)),
+                None if launch.all_known => {
+                    d.notes.push(ptoc_checks::blocks::elsewhere(kernel, launch.dims, launch.scalars))
+                }
+                None => {}
             }
         }
     }

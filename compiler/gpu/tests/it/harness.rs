@@ -1,9 +1,12 @@
 //! From a test line of a source to results: by the reference interpreter, and as PTX by its interpreter.
 
 use crate::bundle::{self, Array, Bundle};
+use ptoc_diagnostics::Diagnostic;
 use ptoc_driver::backend::INTERP;
 use ptoc_driver::defs::Definition;
-use ptoc_driver::launch::{Arrays, CompiledPlan, Plan, PlannedLaunch, RunOptions, Used, open_arrays};
+use ptoc_driver::launch::{
+    Arrays, CompiledPlan, Locals, Plan, PlannedLaunch, RunOptions, Used, Workspace, open_arrays,
+};
 use ptoc_driver::session::{CompilationUnit, Session};
 use ptoc_gpu::{Arguments, Compiled, GPU_PASSES, Options, compile, extents};
 use ptoc_ir::loops::Module;
@@ -133,8 +136,8 @@ fn attempt(path: &Path, run: &RunLine, how: How) -> Result<Outcome, String> {
     let mut want = before.clone();
     let ran = interp.run(&mut session, &mut want, &RunOptions::default(), &mut |_| {}, None);
     let mut got = before;
-    let mut locals = interp.locals(&mut session).map_err(|_| "no tensors".to_owned())?;
-    let result = execute(&plan, &compiled, &mut got, &mut locals, how);
+    let mut locals = filled(&plan).map_err(|d| d.message.clone())?;
+    let result = execute(&plan, &compiled, &mut got, &mut locals.tensors, how);
     match (ran.is_ok(), result) {
         (true, Ok(())) => {}
         (false, Err(End::Check(_))) => return Ok(Outcome::Same),
@@ -195,6 +198,15 @@ pub enum End {
 }
 
 /// Runs all launches of a plan as PTX.
+/// The tensors of a program, each in memory of its own, with what they begin with.
+fn filled(plan: &Plan) -> Result<Locals, Box<Diagnostic>> {
+    let mut locals = Workspace::separate(&plan.locals).allocate(&plan.locals)?;
+    for (local, tensor) in plan.locals.iter().zip(&mut locals.tensors) {
+        (0..tensor.len()).for_each(|i| tensor.set_bits(i, local.fill.unwrap_or(0)));
+    }
+    Ok(locals)
+}
+
 pub fn execute(
     plan: &Plan,
     compiled: &[(Module, Compiled)],

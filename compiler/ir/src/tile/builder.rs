@@ -258,6 +258,12 @@ impl Builder {
         (self.depth[value] as usize) <= self.frames.len()
     }
 
+    /// The operation of the open regions that defines a value.
+    pub fn definition(&self, value: Value) -> Option<&Op> {
+        let open = self.frames.iter().rev().flat_map(|f| f.stmts.iter().rev());
+        open.map(|s| &s.op).find(|op| op.def() == Some(value))
+    }
+
     /// Number of open regions: 1 in the prologue, 2 in the body itself.
     pub fn region_depth(&self) -> usize {
         self.frames.len()

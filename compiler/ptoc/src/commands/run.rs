@@ -47,10 +47,7 @@ pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
     }
     let Capabilities { sanitizer, watches, .. } = backend.capabilities();
     if args.sanitize && !sanitizer && !watches {
-        let message = format!("`--sanitize` watches machine code, and the backend is `{}`", backend.name());
-        let d = Diagnostic::global(codes::BACKEND_TARGET, message)
-            .with_help("`--backend interp` runs the kernel for this target, and finds the same");
-        show(d, io, args.compile.message_format);
+        show(no_sanitizer(backend), io, args.compile.message_format);
         return ERRORS;
     }
     session.select(backend);
@@ -62,6 +59,13 @@ pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
     report.flush(&mut session, io);
     report.times(&session, io);
     report.status()
+}
+
+/// `--sanitize` for a backend that has no sanitizer.
+pub(super) fn no_sanitizer(backend: BackendRef) -> Diagnostic {
+    let message = format!("`--sanitize` watches machine code, and the backend is `{}`", backend.name());
+    Diagnostic::global(codes::BACKEND_TARGET, message)
+        .with_help("`--backend interp` runs the kernel for this target, and finds the same")
 }
 
 /// The backend that is asked for, or the target's first; the interpreter for who wants to look on.

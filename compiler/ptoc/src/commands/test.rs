@@ -8,6 +8,7 @@ use crate::args::TestArgs;
 use crate::io::Io;
 use crate::{DONE, ERRORS};
 use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, SourceMap, codes, plural};
+use ptoc_driver::backend::Capabilities;
 use ptoc_driver::defs::Definition;
 use ptoc_driver::files;
 use ptoc_driver::session::{CompilationUnit, DEFAULT_TARGET, Session};
@@ -25,6 +26,14 @@ type Outcome = Result<(), Failure>;
 pub fn test(args: &TestArgs, io: &mut Io<'_>) -> u8 {
     let mut found = Vec::new();
     let mut problems = Diagnostics::new();
+    if let Some(backend) = args.backend.filter(|_| args.sanitize) {
+        let Capabilities { sanitizer, watches, .. } = backend.capabilities();
+        if !sanitizer && !watches {
+            problems.push(super::run::no_sanitizer(backend));
+            io.report(problems, &SourceMap::new(), args.message_format);
+            return ERRORS;
+        }
+    }
     for path in &args.paths {
         if let Err(d) = files::collect(path, &mut found) {
             problems.push(d);

@@ -4,6 +4,7 @@
 use super::lines::{Lines, cut, percent};
 use super::svg;
 use crate::page::{Page, escape, listing};
+use ptoc_diagnostics::plural;
 use ptoc_placement::MemoryMap;
 use ptoc_placement::map::{Chosen, MappedMemory, MappedTile};
 use std::collections::BTreeMap;
@@ -109,10 +110,11 @@ fn card(out: &mut String, map: &MemoryMap, memory: &MappedMemory, id: &str, line
 
 fn table(out: &mut String, map: &MemoryMap, memory: &MappedMemory, lines: &Lines<'_>) {
     let count = memory.tiles.len();
-    let word = if count == 1 { "tile" } else { "tiles" };
+    let one = if memory.locations.is_empty() { "tensor" } else { "tile" };
+    let word = plural(count, one);
     write!(
         out,
-        "<details><summary>{count} {word}</summary>\n<div class=\"scroll\"><table>\n<tr><th>tile<th>type<th>bytes\
+        "<details><summary>{word}</summary>\n<div class=\"scroll\"><table>\n<tr><th>{one}<th>type<th>bytes\
          <th>address<th>lines<th>copies</tr>\n"
     )
     .ok();

@@ -12,8 +12,10 @@ pub fn maps(maps: &Maps, lines: &Lines<'_>) -> String {
     let value = match (maps.program, &maps.list[..]) {
         (false, [only]) => kernel(only, lines),
         (_, list) => {
-            let launches: Vec<Value> = list.iter().map(|m| kernel(m, lines)).collect();
-            json!({"program": maps.name, "kernels": launches})
+            let is_workspace = |m: &&MemoryMap| m.memories.iter().any(|m| m.locations.is_empty());
+            let workspace = list.iter().find(is_workspace).map(|m| kernel(m, lines));
+            let launches: Vec<Value> = list.iter().filter(|m| !is_workspace(m)).map(|m| kernel(m, lines)).collect();
+            json!({"program": maps.name, "workspace": workspace, "kernels": launches})
         }
     };
     format!("{value:#}\n")

@@ -60,6 +60,9 @@ pub fn file(list: &[MemoryMap], lines: &Lines<'_>) -> String {
 pub(super) fn heading(map: &MemoryMap, memory: &MappedMemory) -> String {
     let name = memory.title();
     match memory.capacity {
+        c if memory.locations.is_empty() => {
+            format!("{name}: {} bytes, and {c} if none shared memory", memory.used)
+        }
         0 => format!("{name}: {} bytes, and {} has no such memory", memory.used, map.target),
         c => format!("{name}: {} of {c} bytes, {} %", memory.used, percent(memory.used, c)),
     }
@@ -72,7 +75,7 @@ pub(super) fn hover(map: &MemoryMap, memory: &MappedMemory, tile: &MappedTile, l
         false => format!("{}\ndeclared at line ", tile.name),
     };
     write!(out, "{}\n{}, {}", lines.show(lines.of(tile.span)), tile.ty, bytes(tile.bytes)).ok();
-    let each = tile.ty.bytes();
+    let each = tile.each;
     match (tile.count, tile.stages) {
         (1, 1) => {}
         (n, 1) => write!(out, ": {n} elements of {each}").unwrap_or(()),
@@ -399,7 +402,7 @@ fn tile(
                 escape(&text)
             )
             .ok();
-            let size = tile.ty.bytes().to_string();
+            let size = tile.each.to_string();
             let used = CHAR * (fits.min(room) as f64 + 2.0);
             if end - x - used > CHAR * size.len() as f64 + 10.0 {
                 write!(

@@ -65,6 +65,7 @@ fn section(map: &MemoryMap, memory: &MappedMemory, lines: &Lines<'_>, width: usi
     let least = if *open { "at least " } else { "" };
     let title = memory.title();
     let mut out = match *capacity {
+        all if memory.locations.is_empty() => format!("{title}  {used} bytes, {all} if none shared memory"),
         0 => format!("{title}  {} has no such memory: {used} bytes are wanted", map.target),
         _ => format!("{title}  {least}{used} of {capacity} bytes used ({} %)", percent(*used, *capacity)),
     };
@@ -77,7 +78,8 @@ fn section(map: &MemoryMap, memory: &MappedMemory, lines: &Lines<'_>, width: usi
     }
     let scale = Scale::new(map, memory);
     let rows: Vec<[String; 6]> = memory.tiles.iter().map(|t| row(map, memory, t, lines, &scale)).collect();
-    let head = ["address", "bytes", "lines", "", "tile", "type"].map(String::from);
+    let what = if memory.locations.is_empty() { "tensor" } else { "tile" };
+    let head = ["address", "bytes", "lines", "", what, "type"].map(String::from);
     let widths: [usize; 6] =
         std::array::from_fn(|c| rows.iter().chain([&head]).map(|r| r[c].chars().count()).max().unwrap_or(0));
     // The type goes first where the terminal is narrow.

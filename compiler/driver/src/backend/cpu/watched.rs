@@ -32,7 +32,7 @@ pub(super) fn compile(session: &mut Session, plan: &Plan) -> Result<Vec<Arc<Watc
             continue;
         }
         let begin = session.clock.now();
-        let mut kernel = step.kernel.clone();
+        let mut kernel = Kernel::clone(&step.kernel);
         let lowered = ptoc_lower::lower_watched(&mut kernel, &step.placement, &session.target);
         let module = match lowered {
             Ok(module) => module,

@@ -1,6 +1,6 @@
 //! Launches and their times.
 
-use ptoc_driver::launch::{CompiledPlan, LaunchTimes};
+use ptoc_driver::launch::{CompiledPlan, LaunchTimes, Locals};
 use ptoc_driver::session::{Failed, Session};
 use ptoc_tensor::Tensor;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ const MOST: usize = 200_000;
 /// A plan that has run once, so that its pages are there and its checks hold.
 pub struct Rehearsal<'c, 'p> {
     plan: &'c CompiledPlan<'p>,
-    locals: Vec<Tensor>,
+    locals: Locals,
     /// What arguments that are read and written held at first: every launch begins with it.
     first: Vec<(usize, Tensor)>,
     threads: usize,
@@ -44,9 +44,9 @@ impl<'c, 'p> Rehearsal<'c, 'p> {
             tensors[*i].bytes_mut().copy_from_slice(first.bytes());
         }
         // What is restored has to go to the device again, and a program's tensors begin with what they are filled with.
-        let resident = self.resident && self.first.is_empty() && self.locals.is_empty();
+        let resident = self.resident && self.first.is_empty() && self.locals.tensors.is_empty();
         self.resident = true;
-        self.plan.time(session, tensors, &mut self.locals, self.threads, resident)
+        self.plan.time(session, tensors, &mut self.locals.tensors, self.threads, resident)
     }
 
     /// Launches again and again for about that long.

@@ -107,7 +107,7 @@ fn compiles_to(args: &MemArgs, session: &mut Session, text: String, wanted: &[Me
 fn tiles(map: &MemoryMap) -> impl Iterator<Item = impl PartialEq + '_> {
     let tiles = map.memories.iter().flat_map(|m| &m.tiles).map(|t| (t.tile, t));
     let tiles: BTreeMap<_, &MappedTile> = tiles.collect();
-    tiles.into_values().map(|t| (t.tile, &t.name, t.hidden, t.ty, t.count, t.bytes, &t.ranges))
+    tiles.into_values().map(|t| (t.tile, &t.name, t.hidden, &t.ty, t.count, t.bytes, &t.ranges))
 }
 
 /// The edits for all kernels; `None` where two launches of one differ, or there is no way to say it.

@@ -1,0 +1,177 @@
+//! One launch of a plan: the kernel behind all passes, and its sizes.
+
+use super::tensors::ArgWindow;
+use crate::session::{Failed, LaunchSizes, RepairOrigin, Session};
+use ptoc_analysis::debug::DebugInfo;
+use ptoc_analysis::{ArgLayout, HostExpr, Instance, TensorArg, TensorSource};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::loops::Module;
+use ptoc_ir::tile::{Kernel, TensorDir};
+use ptoc_layout::Storage;
+use ptoc_placement::Placement;
+use std::sync::Arc;
+
+/// Scalar arguments that the host computes before a launch of a program, and what their kernel is sized by then.
+#[derive(Clone, Debug)]
+pub struct LateScalars {
+    /// What they are, by their numbers.
+    pub values: Vec<(usize, HostExpr)>,
+    /// Bits of the others; `None`: the default.
+    known: Vec<Option<u64>>,
+    /// Layouts of the arguments that have one.
+    layouts: Vec<Option<ArgLayout>>,
+}
+
+/// One launch.
+#[derive(Clone, Debug)]
+pub struct PlannedLaunch {
+    /// Tile IR with all checks, for the interpreter.
+    pub kernel: Arc<Kernel>,
+    /// What the source's names stand for in it.
+    pub debug: Arc<DebugInfo>,
+    /// Where its tiles are.
+    pub placement: Arc<Placement>,
+    /// Loop IR, for machine code.
+    pub module: Option<Arc<Module>>,
+    /// Where each tensor argument comes from.
+    pub tensors: Vec<TensorSource>,
+    /// Which elements of it the launch gets, where that is not all of it.
+    pub windows: Vec<Option<ArgWindow>>,
+    /// Declarations of the arguments.
+    pub parameters: Vec<Span>,
+    /// Extents of what it gets.
+    pub shapes: Vec<Vec<usize>>,
+    /// How each tensor argument lies in the kernel's memory, where that is not its C order.
+    pub storage: Vec<Option<Storage>>,
+    /// Values of the symbolic dimensions, in the kernel's order.
+    pub dims: Vec<i64>,
+    /// Bits of the scalar arguments, in the kernel's order; 0 for those that come [late](PlannedLaunch::late).
+    pub scalars: Vec<u64>,
+    /// Scalar arguments that the host computes before the launch. What depends on scalars (storage, blocks) is not known
+    /// before.
+    pub late: Option<Box<LateScalars>>,
+    /// Tensors of the kernel, by number, that lie where another launch of the program says.
+    pub elsewhere: Vec<u32>,
+    /// Blocks of the grid.
+    pub blocks: u64,
+    /// See [`ptoc_placement::PlacedKernel::watched`].
+    pub watched: bool,
+    /// The call in a program; of a kernel by itself its name.
+    pub span: Span,
+}
+
+impl PlannedLaunch {
+    /// Sizes of the dimensions, then the bits of the scalars: what the launch record has.
+    pub fn params(&self) -> Vec<i64> {
+        self.dims.iter().copied().chain(self.scalars.iter().map(|&bits| bits as i64)).collect()
+    }
+
+    /// Runs the passes, and the prologue where all scalars are known. Where its tensors are is the caller's to say.
+    pub(super) fn new(
+        session: &mut Session,
+        mut instance: Instance,
+        origin: &RepairOrigin<'_>,
+        declared: &[TensorArg],
+        (dims, scalars): (Vec<i64>, &[Option<u64>]),
+        late: Vec<(usize, HostExpr)>,
+    ) -> Result<PlannedLaunch, Failed> {
+        let debug = Arc::new(std::mem::take(&mut instance.debug));
+        let sizes = LaunchSizes { dims: &dims, scalars, all_known: late.is_empty() };
+        let Some(prepared) = session.prepare_to_run(instance, origin, sizes) else { return Err(Failed) };
+        let ptoc_placement::PlacedKernel { kernel, placement, watched } = prepared.placed;
+        let layouts: Vec<_> = declared.iter().map(|t| t.layout.clone()).collect();
+        let span = kernel.span;
+        let mut step = PlannedLaunch {
+            kernel: Arc::new(kernel),
+            debug,
+            placement: Arc::new(placement),
+            module: prepared.module,
+            tensors: Vec::new(),
+            windows: Vec::new(),
+            parameters: declared.iter().map(|t| t.span).collect(),
+            shapes: Vec::new(),
+            storage: vec![None; declared.len()],
+            dims,
+            scalars: vec![0; scalars.len()],
+            late: None,
+            elsewhere: Vec::new(),
+            blocks: 0,
+            span,
+            watched,
+        };
+        if late.is_empty() {
+            step.size(scalars, &layouts).or_else(|d| session.fail(*d))?;
+        } else {
+            step.late = Some(Box::new(LateScalars { values: late, known: scalars.to_vec(), layouts }));
+        }
+        Ok(step)
+    }
+
+    /// Runs the prologue: storage, extents and blocks for these scalars.
+    fn size(&mut self, scalars: &[Option<u64>], layouts: &[Option<ArgLayout>]) -> Result<(), Box<Diagnostic>> {
+        let kernel = &self.kernel;
+        let values =
+            ptoc_interp::prologue(kernel, &self.dims, scalars).map_err(|trap| Box::new(trap.to_diagnostic()))?;
+        let value = |v: ptoc_ir::tile::Value| values[v.as_u32() as usize];
+        let (mut shapes, mut storage) = (Vec::new(), Vec::new());
+        let arguments = kernel.tensors.values().filter(|t| t.dir != TensorDir::Scratch);
+        for ((t, layout), span) in arguments.zip(layouts).zip(&self.parameters) {
+            if let Some(layout) = layout {
+                let tensor = (t.name.as_str(), t.dtype, t.dir, *span);
+                let s = layout.storage(tensor, &mut |v| values.get(v.as_u32() as usize).map(|bits| *bits as i64))?;
+                shapes.push(s.shape().iter().map(|&n| n as usize).collect());
+                storage.push(Some(s));
+                continue;
+            }
+            let mut shape = Vec::new();
+            for &v in &t.shape {
+                let n = value(v) as i64;
+                let Ok(n) = usize::try_from(n) else {
+                    let message = format!("an extent of `{}` is {n}", t.name);
+                    return Err(Box::new(Diagnostic::error(codes::ARRAY_SHAPE, t.span, message)));
+                };
+                shape.push(n);
+            }
+            shapes.push(shape);
+            storage.push(None);
+        }
+        // More than 64 bits are refused by whoever launches it.
+        let extents = kernel.grid.iter().map(|g| (value(g.extent) as i64).max(0) as u64);
+        self.blocks = extents.fold(1, u64::saturating_mul);
+        let bits = kernel.scalars.iter().zip(scalars).map(|(p, given)| given.unwrap_or(value(p.value)));
+        self.scalars = bits.collect();
+        (self.shapes, self.storage) = (shapes, storage);
+        Ok(())
+    }
+
+    /// Takes the extents that a program's launch gives its parameters, which must be theirs.
+    pub(super) fn takes(mut self, given: Vec<Vec<usize>>) -> Result<PlannedLaunch, Box<Diagnostic>> {
+        if self.late.is_some() {
+            self.shapes = given;
+            return Ok(self);
+        }
+        let arguments = self.kernel.tensors.values().zip(&self.parameters);
+        for ((have, want), (t, span)) in given.iter().zip(&self.shapes).zip(arguments) {
+            if have != want {
+                let message = format!("`{}` must be {}{want:?}, and this launch gives it {have:?}", t.name, t.dtype);
+                let d = Diagnostic::error(codes::ARRAY_SHAPE, self.span, message);
+                return Err(Box::new(d.with_secondary(*span, "the parameter")));
+            }
+        }
+        Ok(self)
+    }
+
+    /// The launch with its late scalars, of which `bits` are those of [`LateScalars::values`].
+    pub(super) fn with_scalars(&self, late: &LateScalars, bits: &[u64]) -> Result<PlannedLaunch, Box<Diagnostic>> {
+        let mut scalars = late.known.clone();
+        for ((n, _), bits) in late.values.iter().zip(bits) {
+            scalars[*n] = Some(*bits);
+        }
+        let mut step = PlannedLaunch { late: None, ..self.clone() };
+        let given = std::mem::take(&mut step.shapes);
+        let told =
+            |d: Box<Diagnostic>| Box::new(d.with_secondary(self.span, "this launch, with scalars of earlier ones"));
+        step.size(&scalars, &late.layouts).map_err(told)?;
+        step.takes(given)
+    }
+}
