@@ -5,6 +5,7 @@
 //! of it, since a session has one target; so elaborated kernels are what is compared, with the places in the source
 //! that they point to.
 
+use crate::backend::GpuCode;
 use ptoc_cpu::CompiledKernel;
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::Kernel;
@@ -34,6 +35,7 @@ struct Entry {
     kind: PreparedKind,
     prepared: Prepared,
     code: Vec<(CodeKind, Arc<CompiledKernel>)>,
+    ptx: Option<Arc<GpuCode>>,
 }
 
 impl Cache {
@@ -44,7 +46,7 @@ impl Cache {
 
     /// Keeps what the passes made of a kernel.
     pub fn keep(&mut self, kernel: Kernel, kind: PreparedKind, prepared: &Prepared) {
-        self.entries.insert(0, Entry { kernel, kind, prepared: prepared.clone(), code: Vec::new() });
+        self.entries.insert(0, Entry { kernel, kind, prepared: prepared.clone(), code: Vec::new(), ptx: None });
         self.entries.truncate(KEPT);
     }
 
@@ -58,6 +60,20 @@ impl Cache {
     pub fn keep_code(&mut self, module: &Arc<Module>, kind: CodeKind, code: &Arc<CompiledKernel>) {
         if let Some(entry) = self.entries.iter_mut().find(|e| e.is_of(module)) {
             entry.code.push((kind, Arc::clone(code)));
+        }
+    }
+}
+
+impl Cache {
+    /// The PTX of a module that was prepared, with what devices have of it.
+    pub(crate) fn ptx(&self, module: &Arc<Module>) -> Option<Arc<GpuCode>> {
+        self.entries.iter().find(|e| e.is_of(module))?.ptx.clone()
+    }
+
+    /// Keeps the PTX of a module, if it was prepared here.
+    pub(crate) fn keep_ptx(&mut self, module: &Arc<Module>, ptx: &Arc<GpuCode>) {
+        if let Some(entry) = self.entries.iter_mut().find(|e| e.is_of(module)) {
+            entry.ptx = Some(Arc::clone(ptx));
         }
     }
 }

@@ -9,7 +9,7 @@ use ptoc_syntax::ast::{BinaryOp, Expr, ExprKind, Name, UnaryOp};
 use std::borrow::Cow;
 
 /// One definition as it came: from the command line or from a test line.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Definition {
     /// `BM`, `capacity.Vec`, `unit.clock`
     pub name: String,

@@ -26,6 +26,18 @@ def us(f, number=20000, repeat=7):
     return min(timeit.repeat(f, number=number, repeat=repeat)) / number * 1e6
 
 
+def on_device(f, number=2000):
+    """The host's part of a call: launches of one stretch fit the device's queue."""
+    import torch
+
+    def stretch():
+        torch.cuda.synchronize()
+        return timeit.timeit(f, number=500) / 500 * 1e6
+
+    f()
+    return min(stretch() for _ in range(number // 100))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--threads", type=int, default=0)
@@ -55,6 +67,11 @@ def main():
         rows.append(("torch, one block, out given", us(lambda: k(a, out=b))))
         rows.append(("torch, one block, new output", us(lambda: k(a))))
         rows.append(("  of which: __dlpack__(), each tensor", us(lambda: a.__dlpack__(max_version=(1, 1)))))
+    if torch is not None and torch.cuda.is_available():
+        a, b = torch.ones(64, device="cuda"), torch.empty(64, device="cuda")
+        rows.append(("torch on CUDA, one block, out given", on_device(lambda: k(a, out=b))))
+        rows.append(("torch on CUDA, one block, new output", on_device(lambda: k(a))))
+        rows.append(("  torch.add(a, a, out=b)", on_device(lambda: torch.add(a, a, out=b))))
     for name, time in rows:
         print(f"{name:55} {time:7.2f} us")
 

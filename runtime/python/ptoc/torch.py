@@ -67,7 +67,7 @@ def op(
         given = {name: a for name, a in zip(names, args) if a is not None}
         return kernel(**{name: a.detach() if isinstance(a, torch.Tensor) else a for name, a in given.items()})
 
-    made = torch.library.custom_op(name, run, mutates_args=mutated, device_types="cpu", schema=_schema(inputs, outputs))
+    made = torch.library.custom_op(name, run, mutates_args=mutated, device_types=("cpu", "cuda"), schema=_schema(inputs, outputs))
     if isinstance(backward, Kernel):
         _check_names(backward, inputs, outputs)
         backward = _by_name(backward, op(backward, f"{name}_backward"))

@@ -45,9 +45,9 @@ impl Refused {
         Refused::of(format!("holds {name}, which kernels do not have"), help)
     }
 
-    /// Memory that is not the host's.
+    /// Memory of other machines.
     pub fn device(name: &str) -> Refused {
-        Refused::of(format!("is on {name}, and this kernel runs on the host"), "move it: `x.cpu()`")
+        Refused::of(format!("is on {name}, and kernels run on the host and on CUDA devices"), "move it: `x.cpu()`")
     }
 
     /// A view of PyTorch that stands for the negatives of what is in memory.

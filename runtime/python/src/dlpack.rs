@@ -1,7 +1,7 @@
 //! DLPack's structures, as `dlpack.h` has them (versions 0 and 1), and arrays in its capsules.
 
 use crate::arrays::{Refused, View};
-use ptoc_driver::library::ArrayView;
+use ptoc_driver::library::{ArrayView, Device as Place};
 use ptoc_tensor::DType;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -54,16 +54,16 @@ struct ManagedVersioned {
 const READ_ONLY: u64 = 1;
 /// `kDLCPU`, `kDLCUDAHost`, `kDLROCMHost`: memory of the host.
 const HOST: [i32; 3] = [1, 3, 11];
+/// `kDLCUDA`, `kDLCUDAManaged`: memory that a CUDA device reads and writes.
+const CUDA: [i32; 2] = [2, 13];
 const OLD: &CStr = c"dltensor";
 const VERSIONED: &CStr = c"dltensor_versioned";
 
 /// Devices that are often met.
 fn device(kind: i32) -> &'static str {
     match kind {
-        2 => "a CUDA device",
         8 => "a Metal device",
         10 => "a ROCm device",
-        13 => "CUDA managed memory",
         14 => "a oneAPI device",
         _ => "another device",
     }
@@ -119,9 +119,11 @@ pub fn view<'py>(object: &Bound<'py, PyAny>, export: &Bound<'py, PyAny>) -> PyRe
         // SAFETY: as above.
         (unsafe { &managed.as_ref().tensor }, false)
     };
-    if !HOST.contains(&tensor.device.kind) {
-        return Ok(Err(Refused::device(device(tensor.device.kind))));
-    }
+    let place = match tensor.device {
+        Device { kind, .. } if HOST.contains(&kind) => Place::Host,
+        Device { kind, number } if CUDA.contains(&kind) => Place::Cuda(number),
+        Device { kind, .. } => return Ok(Err(Refused::device(device(kind)))),
+    };
     let dtype = match dtype(tensor.dtype) {
         Ok(dtype) => dtype,
         Err(what) => return Ok(Err(Refused::dtype(&what))),
@@ -138,7 +140,7 @@ pub fn view<'py>(object: &Bound<'py, PyAny>, export: &Bound<'py, PyAny>) -> PyRe
         return Ok(Err(Refused::no_memory()));
     }
     let data = tensor.data.cast::<u8>().wrapping_add(tensor.byte_offset as usize);
-    let array = ArrayView::new(dtype, shape, strides.as_deref(), data, read_only);
+    let array = ArrayView::new(dtype, shape, strides.as_deref(), data, read_only).on(place);
     Ok(Ok(View { array, _owner: capsule.into_any() }))
 }
 

@@ -5,7 +5,7 @@ use crate::outputs::Maker;
 use crate::{errors, inspect, threads, values};
 use ptoc_diagnostics::{Diagnostic, codes, list, plural, suggest};
 use ptoc_driver::defs::Definition;
-use ptoc_driver::library::{Argument, Call, Callable, Dir, Parameter, ParameterKind, Specialization};
+use ptoc_driver::library::{Argument, Call, Callable, Device, Dir, Parameter, ParameterKind, Specialization};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use std::sync::Arc;
@@ -26,12 +26,14 @@ struct Given<'py> {
     /// Constants among the arguments.
     constants: Vec<Definition>,
     maker: Option<Maker>,
+    /// Where the arrays are.
+    device: Device,
 }
 
 impl Kernel {
     /// A kernel.
-    pub fn new(callable: Callable) -> Kernel {
-        Kernel { callable: Arc::new(callable) }
+    pub fn new(callable: Arc<Callable>) -> Kernel {
+        Kernel { callable }
     }
 
     fn refuse(&self, py: Python<'_>, d: Diagnostic) -> PyErr {
@@ -44,7 +46,8 @@ impl Kernel {
     }
 
     fn with(&self, py: Python<'_>, constants: Vec<Definition>) -> PyResult<Kernel> {
-        self.callable.with(constants).map(Kernel::new).map_err(|report| errors::raised(py, &report))
+        let made = self.callable.with(constants).map_err(|report| errors::raised(py, &report))?;
+        Ok(Kernel { callable: made })
     }
 
     /// The same kernel.
@@ -61,10 +64,25 @@ impl Kernel {
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<(Kernel, Given<'py>)> {
         let mut given = self.arguments(py, args, out, named)?;
-        match std::mem::take(&mut given.constants) {
-            none if none.is_empty() => Ok((self.share(), given)),
-            constants => Ok((self.with(py, constants)?, given)),
+        let kernel = match std::mem::take(&mut given.constants) {
+            none if none.is_empty() => self.share(),
+            constants => self.with(py, constants)?,
+        };
+        given.device = given.call.device(self.callable.signature()).map_err(|d| self.refuse(py, *d))?;
+        let Device::Cuda(number) = given.device else { return Ok((kernel, given)) };
+        given.call.stream = given.maker.unwrap_or(Maker::Numpy).stream(py, number)?;
+        let callable = kernel.callable.for_device().map_err(|report| errors::raised(py, &report))?;
+        Ok((Kernel { callable }, given))
+    }
+
+    /// Refuses arrays of a device, for what works on copies here.
+    fn on_host(&self, py: Python<'_>, given: &Given<'_>, what: &str) -> PyResult<()> {
+        if given.device == Device::Host {
+            return Ok(());
         }
+        let message = format!("`{what}` works on arrays of the host, and these are on {}", given.device);
+        let d = Diagnostic::global(codes::ARRAY_NOT_TAKEN, message);
+        Err(self.refuse(py, d.with_help("pass `x.cpu()`; times on a device are those of `torch.cuda.Event`")))
     }
 
     fn constant(&self, py: Python<'_>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Definition> {
@@ -126,6 +144,7 @@ impl Kernel {
             views: Vec::with_capacity(parameters.len()),
             constants: Vec::new(),
             maker: None,
+            device: Device::Host,
         };
         let mut inputs = parameters.iter().enumerate().filter(|(_, p)| p.is_input()).map(|(n, _)| n);
         for value in args.iter() {
@@ -205,7 +224,7 @@ impl Kernel {
             if parameter.optional {
                 continue;
             }
-            let made = given.maker.unwrap_or(Maker::Numpy).empty(py, dtype, shape).map_err(|e| {
+            let made = given.maker.unwrap_or(Maker::Numpy).empty(py, dtype, shape, given.device).map_err(|e| {
                 let why = e.value(py);
                 let message = format!("no array can be made for `{}`, which is {dtype}: {why}", parameter.name);
                 let d = Diagnostic::error(codes::ARRAY_NOT_TAKEN, parameter.span, message);
@@ -345,6 +364,7 @@ impl Kernel {
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (kernel, given) = self.prepared(py, args, None, named)?;
+        self.on_host(py, &given, "verify")?;
         let code = kernel.code(py, &given.call)?;
         inspect::verify(py, &kernel.callable, &code, &given.call, (rtol, atol))
     }
@@ -360,6 +380,7 @@ impl Kernel {
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (kernel, mut given) = self.prepared(py, args, out, named)?;
+        self.on_host(py, &given, "bench")?;
         let code = kernel.code(py, &given.call)?;
         kernel.make_outputs(py, &mut given, &code)?;
         inspect::bench(py, &kernel.callable, &code, &given.call, seconds)

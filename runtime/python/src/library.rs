@@ -4,14 +4,17 @@ use crate::errors;
 use crate::kernel::Kernel;
 use ptoc_driver::library::{self, Callable, Options};
 use pyo3::prelude::*;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The kernels and programs of a file, as attributes.
 #[pyclass(module = "ptoc", frozen)]
 pub struct Library {
     library: Arc<library::Library>,
     options: Options,
+    /// Its kernels that were asked for, which keep their code.
+    kernels: Mutex<HashMap<String, Arc<Callable>>>,
 }
 
 /// Loads a file of kernels, or a module of the standard library (`std::scan`).
@@ -41,7 +44,7 @@ impl Library {
     fn new(py: Python<'_>, loaded: Result<library::Library, library::Report>, options: Options) -> PyResult<Library> {
         let library = loaded.map_err(|report| errors::raised(py, &report))?;
         errors::warn(py, &library.warnings)?;
-        Ok(Library { library: Arc::new(library), options })
+        Ok(Library { library: Arc::new(library), options, kernels: Mutex::default() })
     }
 
     fn names(&self) -> Vec<String> {
@@ -56,8 +59,14 @@ impl Library {
         if name.starts_with("__") {
             return Err(pyo3::exceptions::PyAttributeError::new_err(name.to_owned()));
         }
+        let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = kernels.get(name) {
+            return Ok(Kernel::new(Arc::clone(known)));
+        }
         let made = Callable::new(&self.library, name, Vec::new(), self.options.clone());
-        made.map(Kernel::new).map_err(|report| errors::raised(py, &report))
+        let made = Arc::new(made.map_err(|report| errors::raised(py, &report))?);
+        kernels.insert(name.to_owned(), Arc::clone(&made));
+        Ok(Kernel::new(made))
     }
 
     fn __getitem__(&self, py: Python<'_>, name: &str) -> PyResult<Kernel> {

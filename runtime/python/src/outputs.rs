@@ -1,5 +1,6 @@
 //! New arrays for results, of the library that the inputs are of.
 
+use ptoc_driver::library::Device;
 use ptoc_tensor::DType;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -12,6 +13,8 @@ pub enum Maker {
     Numpy,
     /// PyTorch.
     Torch,
+    /// CuPy.
+    Cupy,
 }
 
 impl Maker {
@@ -20,14 +23,41 @@ impl Maker {
         let py = object.py();
         match object.get_type().getattr(pyo3::intern!(py, "__module__")) {
             Ok(module) if module.eq("torch").unwrap_or(false) => Maker::Torch,
+            Ok(module) if module.to_string().starts_with("cupy") => Maker::Cupy,
             _ => Maker::Numpy,
         }
     }
 
+    /// The stream on which the library's next work on a device is done, as the driver's handle; 0 is the legacy default
+    /// stream.
+    pub fn stream(self, py: Python<'_>, device: i32) -> PyResult<u64> {
+        match self {
+            Maker::Numpy => Ok(0),
+            Maker::Torch => {
+                static CURRENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+                let find = || py.import("torch.cuda")?.getattr("current_stream").map(Bound::unbind);
+                let stream = CURRENT.get_or_try_init(py, find)?.bind(py).call1((device,))?;
+                stream.getattr(pyo3::intern!(py, "cuda_stream"))?.extract()
+            }
+            Maker::Cupy => py.import("cupy.cuda")?.call_method0("get_current_stream")?.getattr("ptr")?.extract(),
+        }
+    }
+
     /// A new array, whose elements are not set; `Err` says which dtype the library has not.
-    pub fn empty<'py>(self, py: Python<'py>, dtype: DType, shape: &[usize]) -> PyResult<Bound<'py, PyAny>> {
+    pub fn empty<'py>(
+        self,
+        py: Python<'py>,
+        dtype: DType,
+        shape: &[usize],
+        device: Device,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let shape = PyTuple::new(py, shape)?;
         match self {
+            Maker::Numpy if device != Device::Host => {
+                let message = format!("new arrays on {device} are made by PyTorch or CuPy, if an input is theirs");
+                Err(pyo3::exceptions::PyTypeError::new_err(message))
+            }
+            Maker::Cupy => py.import("cupy")?.call_method1("empty", (shape, numpy_dtype(py, dtype)?)),
             Maker::Numpy => {
                 static EMPTY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
                 let empty = EMPTY.get_or_try_init(py, || py.import("numpy")?.getattr("empty").map(Bound::unbind))?;
@@ -38,6 +68,9 @@ impl Maker {
                 let empty = EMPTY.get_or_try_init(py, || py.import("torch")?.getattr("empty").map(Bound::unbind))?;
                 let options = PyDict::new(py);
                 options.set_item(pyo3::intern!(py, "dtype"), torch_dtype(py, dtype)?)?;
+                if let Device::Cuda(_) = device {
+                    options.set_item(pyo3::intern!(py, "device"), device.to_string())?;
+                }
                 empty.bind(py).call((shape,), Some(&options))
             }
         }

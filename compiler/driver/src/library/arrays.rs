@@ -6,6 +6,26 @@ use ptoc_ir::tile::Ty;
 use ptoc_layout::Storage;
 use ptoc_syntax::ast::Dir;
 use ptoc_tensor::{DType, scalar};
+use std::fmt;
+
+/// Whose memory an array is in.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Device {
+    /// The host's.
+    #[default]
+    Host,
+    /// That of the CUDA device of this number.
+    Cuda(i32),
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Device::Host => f.write_str("the host"),
+            Device::Cuda(n) => write!(f, "cuda:{n}"),
+        }
+    }
+}
 
 /// An array in the caller's memory.
 #[derive(Clone, PartialEq, Debug)]
@@ -16,8 +36,10 @@ pub struct ArrayView {
     pub shape: Vec<usize>,
     /// Distances of neighbours in elements, where the elements do not lie side by side in C order.
     pub strides: Option<Vec<isize>>,
-    /// The first element.
+    /// The first element; an address of the device's.
     pub data: *mut u8,
+    /// Where it is.
+    pub device: Device,
     /// It must not be written.
     pub read_only: bool,
 }
@@ -31,7 +53,12 @@ impl ArrayView {
     /// An array whose strides are given in elements; those of C order are dropped.
     pub fn new(dtype: DType, shape: Vec<usize>, strides: Option<&[isize]>, data: *mut u8, read_only: bool) -> Self {
         let strides = strides.filter(|s| !in_c_order(&shape, s)).map(<[isize]>::to_vec);
-        ArrayView { dtype, shape, strides, data, read_only }
+        ArrayView { dtype, shape, strides, data, device: Device::Host, read_only }
+    }
+
+    /// The same in the memory of a device.
+    pub fn on(self, device: Device) -> Self {
+        ArrayView { device, ..self }
     }
 
     /// Whether it has no elements.
@@ -139,12 +166,33 @@ pub enum Argument {
 pub struct Call {
     /// The arguments.
     pub arguments: Vec<Option<Argument>>,
+    /// The stream on which arrays of a device are worked on, as the driver's handle; 0 is the legacy default stream.
+    pub stream: u64,
 }
 
 impl Call {
     /// A call without arguments yet.
     pub fn of(signature: &Signature) -> Call {
-        Call { arguments: vec![None; signature.parameters.len()] }
+        Call { arguments: vec![None; signature.parameters.len()], stream: 0 }
+    }
+
+    /// Where the arrays are.
+    ///
+    /// # Errors
+    /// They are on several devices.
+    pub fn device(&self, signature: &Signature) -> Result<Device, Box<Diagnostic>> {
+        let mut first: Option<(&Parameter, Device)> = None;
+        for (parameter, argument) in signature.parameters.iter().zip(&self.arguments) {
+            let Some(Argument::Array(array)) = argument else { continue };
+            match first {
+                None => first = Some((parameter, array.device)),
+                Some((other, device)) if device != array.device => {
+                    return Err(apart((other, device), (parameter, array.device)).into());
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(first.map_or(Device::Host, |(_, device)| device))
     }
 
     /// The array of parameter `n`.
@@ -164,7 +212,13 @@ impl Call {
                 Some(Argument::Scalar(scalar)) => key.extend(scalar.key()),
                 Some(Argument::Array(array)) => {
                     let strided = u64::from(array.strides.is_some());
-                    key.push(4 | strided << 8 | (array.dtype as u64) << 16 | (array.shape.len() as u64) << 32);
+                    let on_device = u64::from(array.device != Device::Host);
+                    key.push(
+                        4 | strided << 8
+                            | on_device << 9
+                            | (array.dtype as u64) << 16
+                            | (array.shape.len() as u64) << 32,
+                    );
                     key.extend(array.shape.iter().map(|&n| n as u64));
                     key.extend(array.strides.iter().flatten().map(|&n| n as u64));
                 }
@@ -177,8 +231,9 @@ impl Call {
     pub(super) fn check_memory(&self, signature: &Signature) -> Result<(), Box<Diagnostic>> {
         for (n, (parameter, argument)) in signature.parameters.iter().zip(&self.arguments).enumerate() {
             let Some(Argument::Array(array)) = argument else { continue };
-            if array.data.addr() % array.dtype.size() != 0 && !array.is_empty() {
-                return Err(misaligned(parameter, array).into());
+            let unit = if array.device == Device::Host { array.dtype.size() } else { DEVICE_ALIGN };
+            if array.data.addr() % unit != 0 && !array.is_empty() {
+                return Err(misaligned(parameter, array, unit).into());
             }
             let ParameterKind::Tensor { dir, .. } = parameter.kind else { continue };
             if dir == Dir::In {
@@ -200,12 +255,27 @@ impl Call {
     }
 }
 
-fn misaligned(parameter: &Parameter, array: &ArrayView) -> Diagnostic {
-    let (name, size) = (&parameter.name, array.dtype.size());
-    let message = format!("the array of `{name}` does not begin at a multiple of {size} bytes");
+/// Bytes of the largest access of a device: code for it takes arrays to begin at a multiple of them.
+const DEVICE_ALIGN: usize = 16;
+
+fn misaligned(parameter: &Parameter, array: &ArrayView, unit: usize) -> Diagnostic {
+    let name = &parameter.name;
+    let message = format!("the array of `{name}` does not begin at a multiple of {unit} bytes");
+    let label = match array.device {
+        Device::Host => format!("elements of {} have {unit} bytes", array.dtype),
+        Device::Cuda(_) => format!("kernels on a GPU move {unit} bytes at once"),
+    };
     Diagnostic::error(codes::ARRAY_NOT_TAKEN, parameter.span, message)
-        .with_label(format!("elements of {} have {size} bytes", array.dtype))
-        .with_help("pass a copy of it, which is aligned")
+        .with_label(label)
+        .with_help("pass a copy of it, which is aligned: `x.clone()`")
+}
+
+fn apart(a: (&Parameter, Device), b: (&Parameter, Device)) -> Diagnostic {
+    let message = format!("`{}` is on {}, and `{}` on {}", a.0.name, a.1, b.0.name, b.1);
+    Diagnostic::error(codes::ARRAY_NOT_TAKEN, b.0.span, message)
+        .with_label(format!("on {}", b.1))
+        .with_secondary(a.0.span, format!("on {}", a.1))
+        .with_help("bring all arrays of a call to one device: `x.to(y.device)`")
 }
 
 fn read_only(parameter: &Parameter) -> Diagnostic {

@@ -2,6 +2,7 @@
 
 use super::arrays::{Argument, Call, check_strides};
 use super::signature::{Library, ParameterKind, Signature};
+use super::specialization::SpecialCode;
 use super::{Report, Specialization, on_large_stack};
 use crate::backend::{self, BackendRef};
 use crate::cache::Cache;
@@ -13,7 +14,7 @@ use ptoc_diagnostics::{Diagnostic, codes, list, suggest};
 use ptoc_syntax::ast::Name;
 use rustc_hash::FxHashMap;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// How a kernel is compiled.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,7 +46,17 @@ pub struct Callable {
     /// Code by what a kernel is elaborated to. It is held while a thread compiles: what others wait for may be the
     /// same.
     cache: Mutex<Cache>,
+    /// The same kernel for arrays of a device, where this one is for the host.
+    on_device: OnceLock<Result<Arc<Callable>, Report>>,
+    /// The same kernel with more constants, by what they were given as.
+    variants: Mutex<FxHashMap<Vec<Definition>, Arc<Callable>>>,
 }
+
+/// Kernels with more constants that are kept. Beyond, all are forgotten.
+const VARIANTS: usize = 256;
+
+/// The target of arrays on a GPU.
+const DEVICE_TARGET: &str = "sm90";
 
 /// Kinds of calls whose code is found without elaborating the kernel. Beyond, all are forgotten; the code is not.
 const KEPT: usize = 1024;
@@ -74,20 +85,65 @@ impl Callable {
                 return Err(refuse(no_constant(&signature, &definition.name)));
             }
         }
-        let (compiled, cache) = Default::default();
-        Ok(Callable { library: Arc::clone(library), signature, options, backend, definitions, compiled, cache })
+        let (compiled, cache, on_device, variants) = Default::default();
+        Ok(Callable {
+            library: Arc::clone(library),
+            signature,
+            options,
+            backend,
+            definitions,
+            compiled,
+            cache,
+            on_device,
+            variants,
+        })
     }
 
-    /// The same kernel with more constants, of which the last of a name counts.
+    /// The same kernel with more constants, of which the last of a name counts. The same constants give the same
+    /// kernel, with its code.
     ///
     /// # Errors
     /// There is no constant of that name.
-    pub fn with(&self, definitions: Vec<Definition>) -> Result<Callable, Report> {
+    pub fn with(&self, definitions: Vec<Definition>) -> Result<Arc<Callable>, Report> {
+        if let Some(known) = lock(&self.variants).get(&definitions) {
+            return Ok(Arc::clone(known));
+        }
+        let made = Arc::new(self.with_new(definitions.clone())?);
+        let mut variants = lock(&self.variants);
+        if variants.len() >= VARIANTS {
+            variants.clear();
+        }
+        Ok(Arc::clone(variants.entry(definitions).or_insert(made)))
+    }
+
+    fn with_new(&self, definitions: Vec<Definition>) -> Result<Callable, Report> {
         let given: HashSet<&str> = definitions.iter().map(|d| d.name.as_str()).collect();
         let mut all: Vec<Definition> =
             self.definitions.iter().filter(|d| !given.contains(d.name.as_str())).cloned().collect();
         all.extend(definitions);
         Callable::new(&self.library, &self.signature.name, all, self.options.clone())
+    }
+
+    /// The same kernel for arrays on a device: for the target `sm90`, unless this one has a target of GPUs.
+    ///
+    /// # Errors
+    /// It has constants that the other target does not take, or a target whose units have memory of their own.
+    pub fn for_device(self: &Arc<Callable>) -> Result<Arc<Callable>, Report> {
+        if self.backend.name() == "gpu" {
+            return Ok(Arc::clone(self));
+        }
+        let made = self.on_device.get_or_init(|| {
+            if self.options.backend.is_some() || self.backend.capabilities().units {
+                let (target, backend) = (&self.options.target, self.backend.name());
+                let message = format!("kernels for `{target}` on `{backend}` do not run on arrays of a CUDA device");
+                let d = Diagnostic::global(codes::ARRAY_NOT_TAKEN, message);
+                return Err(self.report(d.with_help("load them with `target=\"sm90\"`, or pass `x.cpu()`")));
+            }
+            let options = Options { target: DEVICE_TARGET.into(), backend: None, ..self.options.clone() };
+            let of = (&self.library, &*self.signature.name);
+            Callable::new(of.0, of.1, self.definitions.clone(), options).map(Arc::new)
+        });
+        made.clone()
     }
 
     /// The file.
@@ -237,7 +293,9 @@ impl Callable {
                 return Ok(Err(d));
             }
         }
-        let code = CompiledPlan::new(session, &plan, self.backend)?.shared();
+        let compiled = CompiledPlan::new(session, &plan, self.backend)?;
+        let code = SpecialCode { shared: compiled.shared(), device: compiled.on_device() };
+        drop(compiled);
         Ok(Ok((plan, code)))
     }
 

@@ -15,7 +15,7 @@ mod specialization;
 #[cfg(test)]
 mod tests;
 
-pub use arrays::{Argument, ArrayView, Call, Scalar};
+pub use arrays::{Argument, ArrayView, Call, Device, Scalar};
 pub use callable::{Callable, Options};
 pub use inspect::Memories;
 pub use ptoc_syntax::ast::Dir;

@@ -1,23 +1,33 @@
 //! The code of a kernel for calls of one kind, and its launch on the caller's memory.
 
-use super::arrays::{ArrayView, Call};
+use super::arrays::{ArrayView, Call, Device};
 use super::{Callable, Report, on_large_stack};
-use crate::backend::{BackendRef, SharedCode};
-use crate::launch::{Argument, CompiledPlan, Plan, Position, RunOptions, Used};
+use crate::backend::{BackendRef, DeviceCall, DeviceCode, SharedCode};
+use crate::launch::{Argument, CompiledPlan, Plan, Position, RunOptions, Used, Workspace};
 use crate::session::Failed;
-use ptoc_diagnostics::{Diagnostic, SourceMap};
+use ptoc_diagnostics::{Diagnostic, SourceMap, codes};
 use ptoc_layout::Storage;
 use ptoc_tensor::{DType, Tensor};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-/// A plan, and the code of its launches for any thread, if the backend has such.
-pub(super) type Made = (Plan, Option<Vec<Arc<dyn SharedCode>>>);
+/// A plan, and its code.
+pub(super) type Made = (Plan, SpecialCode);
+
+/// The code of a plan for any thread, as far as the backend has such.
+pub(super) struct SpecialCode {
+    /// On the host, by launch.
+    pub shared: Option<Vec<Arc<dyn SharedCode>>>,
+    /// On arrays of a device.
+    pub device: Option<Arc<dyn DeviceCode>>,
+}
 
 /// What a kernel is compiled to for calls of one kind.
 pub struct Specialization {
     plan: Plan,
-    code: Option<Vec<Arc<dyn SharedCode>>>,
+    code: SpecialCode,
+    /// Where the tensors of a program are. Code that is shared fills all outputs.
+    workspace: Workspace,
     backend: BackendRef,
     /// The parameter of each of the plan's arguments.
     parameters: Vec<usize>,
@@ -42,7 +52,8 @@ impl Specialization {
         let declared = &callable.signature().parameters;
         let number = |a: &Argument| declared.iter().position(|p| a.name == *p.name).unwrap_or(usize::MAX);
         let parameters = plan.arguments.iter().map(number).collect();
-        Specialization { plan, code, backend: callable.backend(), parameters, sources, warnings }
+        let workspace = plan.workspace(&vec![Vec::new(); plan.steps.len()]);
+        Specialization { plan, code, workspace, backend: callable.backend(), parameters, sources, warnings }
     }
 
     /// The launches, with shapes and dimensions.
@@ -79,7 +90,11 @@ impl Specialization {
     ) -> Result<Option<Report>, Report> {
         call.check_memory(callable.signature()).map_err(|d| callable.report(*d))?;
         let views = self.views(call);
-        match &self.code {
+        if let Device::Cuda(device) = call.device(callable.signature()).map_err(|d| callable.report(*d))? {
+            // SAFETY: the caller's promise.
+            return unsafe { self.run_on(device, call.stream, &views) }.map_err(|d| self.report(*d)).map(|()| None);
+        }
+        match &self.code.shared {
             Some(code) if self.plan.specification.conditions.is_empty() => {
                 // SAFETY: the caller's promise.
                 unsafe { self.run_shared(code, &views, threads, print) }.map_err(|d| self.report(*d)).map(|()| None)
@@ -125,6 +140,30 @@ impl Specialization {
         self.plan.arguments.iter().zip(views).map(lend).collect()
     }
 
+    /// Starts the launches on a device.
+    ///
+    /// # Safety
+    /// As for [`Specialization::run`]; the arrays live until the stream is done.
+    unsafe fn run_on(&self, device: i32, stream: u64, views: &[Option<&ArrayView>]) -> Result<(), Box<Diagnostic>> {
+        let span = self.plan.steps.first().map_or_else(Default::default, |s| s.kernel.span);
+        let refuse = |message: String, help: &str| {
+            Err(Box::new(Diagnostic::error(codes::ARRAY_NOT_TAKEN, span, message).with_help(help)))
+        };
+        if let Some((_, at)) = self.plan.specification.conditions.first() {
+            let d = Diagnostic::error(codes::NOT_YET, *at, "a `where` over contents is not tested on a device");
+            return Err(Box::new(d.with_label("reads elements").with_help("pass arrays of the host: `x.cpu()`")));
+        }
+        let Some(code) = &self.code.device else {
+            return refuse(format!("`{}` has no code for arrays of a device", self.plan.name), "pass `x.cpu()`");
+        };
+        let arguments: Vec<u64> =
+            views.iter().map(|view| view.map_or(0, |view| view.data.expose_provenance() as u64)).collect();
+        let call = DeviceCall { plan: &self.plan, workspace: &self.workspace, arguments: &arguments, device, stream };
+        // SAFETY: shapes and strides were checked when the plan was made for calls like this one; the rest is the
+        // caller's promise.
+        unsafe { code.start(call) }
+    }
+
     /// Executes the launches here and now.
     ///
     /// # Safety
@@ -139,18 +178,19 @@ impl Specialization {
         // SAFETY: the caller's promise. A kernel gets arguments with a layout as the buffers below; a program's are all
         // in C order.
         let mut tensors = unsafe { self.lent(views) }?;
-        let mut locals = self.plan.new_locals()?;
+        let mut locals = self.workspace.allocate(&self.plan.locals)?;
+        let locals = &mut locals.tensors[..];
         if !self.plan.program {
             let step = &self.plan.steps[0];
             // SAFETY: the caller's promise.
             let mut buffers = unsafe { self.laid_out(views) }?;
-            let mut used = Used::of(&mut tensors, &mut locals);
+            let mut used = Used::of(&mut tensors, locals);
             return code[0].execute(step, &mut used, &mut buffers, threads, print);
         }
-        let mut position = Position::start(&self.plan, true);
-        while let Some(number) = position.next(None, &mut tensors, &mut locals)? {
-            let step = &self.plan.steps[number];
-            let mut used = Used::of(&mut tensors, &mut locals);
+        let mut position = Position::start(&self.plan);
+        while let Some((number, step)) = position.next(None, &mut tensors, locals)? {
+            let step = &*step;
+            let mut used = Used::of(&mut tensors, locals);
             let mut buffers = step.buffers(&mut used)?;
             code[number].execute(step, &mut used, &mut buffers, threads, print)?;
             step.collect(&mut used, &buffers);

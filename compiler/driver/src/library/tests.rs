@@ -32,7 +32,7 @@ fn array(data: &mut [f32], shape: &[usize], strides: Option<&[isize]>) -> Option
 }
 
 fn run(callable: &Callable, arguments: Vec<Option<Argument>>) -> Result<(), Report> {
-    let call = Call { arguments };
+    let call = Call { arguments, stream: 0 };
     let code = callable.specialize(&call)?;
     // SAFETY: the arrays are the caller's slices, which are borrowed until the call is over.
     unsafe { code.run(callable, &call, 2, &mut |_| {}) }.map(drop)
@@ -44,7 +44,7 @@ fn a_kernel_works_in_place_and_is_compiled_once() {
     let (mut x, mut y) = ([1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [0.0f32; 6]);
     for a in [2, 3] {
         let a = Some(Argument::Scalar(Scalar::Int(a)));
-        let call = Call { arguments: vec![array(&mut x, &[2, 3], None), a, None] };
+        let call = Call { arguments: vec![array(&mut x, &[2, 3], None), a, None], stream: 0 };
         let first = scale.specialize(&call).expect("it compiles");
         assert!(first.missing_outputs(&call).eq([(2, DType::F32, &[2, 3][..])]));
         assert!(Arc::ptr_eq(&first, &scale.specialize(&call).expect("it is there")));

@@ -9,11 +9,12 @@ use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_gpu::{Arguments, NO_FAILURE};
 use ptoc_tensor::Tensor;
 use std::cell::OnceCell;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// A kernel in the device's memory, once it was launched.
 #[derive(Default)]
-pub(super) struct Loaded(OnceCell<(Module<'static>, u32)>);
+pub(super) struct Loaded(OnceLock<(Module<'static>, u32)>);
 
 /// The device's name and its driver's version, if there is one.
 pub(super) fn name() -> Option<String> {
@@ -152,7 +153,7 @@ pub(super) fn device() -> Result<&'static Context<'static>, Error> {
 }
 
 /// What the device is, if it is no Hopper: PTX for sm_90a has no forward compatibility.
-fn other_chip(context: &Context<'_>) -> Result<Option<String>, Error> {
+pub(super) fn other_chip(context: &Context<'_>) -> Result<Option<String>, Error> {
     let (major, minor) = context.capability()?;
     if major == 9 {
         return Ok(None);
@@ -163,12 +164,20 @@ fn other_chip(context: &Context<'_>) -> Result<Option<String>, Error> {
 
 /// The context, for a launch.
 fn context(step: &PlannedLaunch) -> Result<&'static Context<'static>, Box<Diagnostic>> {
+    usable(step, device())
+}
+
+/// The context of a device that runs our code.
+pub(super) fn usable(
+    step: &PlannedLaunch,
+    context: Result<&'static Context<'static>, Error>,
+) -> Result<&'static Context<'static>, Box<Diagnostic>> {
     let unavailable = |message: String| {
         let d = Diagnostic::error(codes::GPU_UNAVAILABLE, step.span, message);
         d.with_help("`--backend interp` runs the kernel without one, with the same bits")
     };
     let told = |e: Error| Box::new(unavailable(e.message).with_help(e.code.remedy()));
-    let context = device().map_err(told)?;
+    let context = context.map_err(told)?;
     match other_chip(context).map_err(told)? {
         Some(message) => Err(Box::new(unavailable(message))),
         None => Ok(context),
@@ -176,7 +185,7 @@ fn context(step: &PlannedLaunch) -> Result<&'static Context<'static>, Box<Diagno
 }
 
 /// What the driver says of a launch.
-fn stopped(step: &PlannedLaunch, e: &Error) -> Box<Diagnostic> {
+pub(super) fn stopped(step: &PlannedLaunch, e: &Error) -> Box<Diagnostic> {
     let d = Diagnostic::error(codes::GPU_FAILED, step.span, format!("the GPU has ended the launch: {}", e.message));
     Box::new(d.with_help(e.code.remedy()))
 }

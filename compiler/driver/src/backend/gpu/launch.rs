@@ -1,8 +1,8 @@
 //! Launches of a plan's PTX, whichever machine runs them.
 
 use super::arrays::{Arrays, Place};
-use super::{card, interpreted};
-use crate::backend::{Ending, Launches, failed, holes, refuse_watched};
+use super::{card, interpreted, resident};
+use crate::backend::{DeviceCode, Ending, Launches, failed, holes, refuse_watched};
 use crate::launch::{BackendLaunch, Plan, PlannedLaunch, Used};
 use crate::session::{Failed, Session};
 use ptoc_analysis::TensorSource;
@@ -12,7 +12,7 @@ use ptoc_ir::loops;
 use ptoc_ir::tile::{TensorDir, TensorId};
 use ptoc_tensor::Tensor;
 use std::fmt;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What runs PTX.
@@ -45,19 +45,27 @@ impl fmt::Display for Machine {
 
 /// The PTX of a plan.
 pub(super) struct Kernels {
-    pub(super) kernels: Vec<Rc<Code>>,
+    pub(super) kernels: Vec<Arc<Code>>,
     pub(super) machine: Machine,
     pub(super) arrays: Arrays,
 }
 
 /// A kernel, and what the driver has made of it once it was launched.
-pub(super) struct Code {
+pub(crate) struct Code {
     /// Its text.
     pub(super) ptx: String,
     /// It, and how it is launched.
     pub(super) compiled: ptoc_gpu::Compiled,
     /// It in the device's memory.
     pub(super) loaded: card::Loaded,
+    /// It on the devices of callers.
+    pub(super) devices: resident::Devices,
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Code").field("name", &self.compiled.kernel.name).finish_non_exhaustive()
+    }
 }
 
 /// A launch whose checks on the host have passed.
@@ -72,6 +80,33 @@ pub(super) struct Ready<'a> {
     pub(super) extents: Vec<i64>,
     /// Their product, which is positive.
     pub(super) blocks: u32,
+}
+
+impl<'a> Ready<'a> {
+    /// Evaluates the launch function; `None` where there are no blocks.
+    pub(super) fn new(
+        step: &'a PlannedLaunch,
+        code: &'a Code,
+        number: usize,
+    ) -> Result<Option<Ready<'a>>, Box<Diagnostic>> {
+        let module = step.module.as_ref().expect("it was compiled");
+        let params = step.params();
+        let extents = match ptoc_gpu::extents(module, &params) {
+            Ok(extents) => extents,
+            Err(loops::eval::EvalStop::Check { check, args }) => {
+                return Err(ended(step, LaunchError::Check(Failure { check, args, block: None, coords: Vec::new() })));
+            }
+            Err(stop) => {
+                let message = format!("a bug of ptoc: the launch function stopped, {stop:?}");
+                return Err(Box::new(Diagnostic::error(codes::GPU_FAILED, step.span, message)));
+            }
+        };
+        match ptoc_abi::count(&extents) {
+            Ok(0) => Ok(None),
+            Ok(blocks) => Ok(Some(Ready { step, code, number, params, extents, blocks })),
+            Err(e) => Err(ended(step, LaunchError::GridTooLarge(e))),
+        }
+    }
 }
 
 impl Ready<'_> {
@@ -145,8 +180,12 @@ impl Launches for Kernels {
         self.execute(launch.number, launch.step, &|_| false, again, launch.used, launch.buffers)
     }
 
+    fn on_device(&self) -> Option<Arc<dyn DeviceCode>> {
+        Some(Arc::new(resident::Resident::new(&self.kernels)))
+    }
+
     fn code_bytes(&self) -> usize {
-        let first = |(n, k): &(usize, &Rc<Code>)| !self.kernels[..*n].iter().any(|other| Rc::ptr_eq(other, k));
+        let first = |(n, k): &(usize, &Arc<Code>)| !self.kernels[..*n].iter().any(|other| Arc::ptr_eq(other, k));
         self.kernels.iter().enumerate().filter(first).map(|(_, k)| k.ptx.len()).sum()
     }
 }
@@ -162,24 +201,7 @@ impl Kernels {
         used: &mut Used<'_>,
         buffers: &mut [Option<Tensor>],
     ) -> Result<Duration, Box<Diagnostic>> {
-        let module = step.module.as_ref().expect("it was compiled");
-        let params = step.params();
-        let extents = match ptoc_gpu::extents(module, &params) {
-            Ok(extents) => extents,
-            Err(loops::eval::EvalStop::Check { check, args }) => {
-                return Err(ended(step, LaunchError::Check(Failure { check, args, block: None, coords: Vec::new() })));
-            }
-            Err(stop) => {
-                let message = format!("a bug of ptoc: the launch function stopped, {stop:?}");
-                return Err(Box::new(Diagnostic::error(codes::GPU_FAILED, step.span, message)));
-            }
-        };
-        let blocks = match ptoc_abi::count(&extents) {
-            Ok(0) => return Ok(Duration::ZERO),
-            Ok(blocks) => blocks,
-            Err(e) => return Err(ended(step, LaunchError::GridTooLarge(e))),
-        };
-        let ready = Ready { step, code: &self.kernels[number], number, params, extents, blocks };
+        let Some(ready) = Ready::new(step, &self.kernels[number], number)? else { return Ok(Duration::ZERO) };
         match self.machine {
             Machine::Card => card::run(&ready, &self.arrays, filled, queued, used, buffers),
             Machine::Interpreter(_) => interpreted::run(&ready, number as u64, used, buffers),
@@ -189,6 +211,11 @@ impl Kernels {
 
 impl Code {
     pub(super) fn new(compiled: ptoc_gpu::Compiled) -> Code {
-        Code { ptx: ptoc_ptx::print(&compiled.kernel), compiled, loaded: card::Loaded::default() }
+        Code {
+            ptx: ptoc_ptx::print(&compiled.kernel),
+            compiled,
+            loaded: card::Loaded::default(),
+            devices: resident::Devices::default(),
+        }
     }
 }

@@ -6,6 +6,7 @@ mod card;
 mod interpreted;
 mod launch;
 mod limits;
+mod resident;
 mod sass;
 
 use super::{Backend, Capabilities, Compiled, DeviceLimits, Listing, Refusal, Timed, wrong_backend, wrong_stage};
@@ -13,13 +14,13 @@ use crate::launch::{Plan, PlannedLaunch};
 use crate::session::{Failed, Session};
 use crate::stages::BackendStage;
 use arrays::Arrays;
-use launch::{Code, Kernels, Machine};
+pub(crate) use launch::Code;
+use launch::{Kernels, Machine};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_gpu::{GPU_PASSES, Options, Refused};
 use ptoc_isa::Target;
 use ptoc_passes::Prepared;
 use ptoc_passes::pipeline::Pipeline;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// The backend: loop IR to PTX, which the driver assembles, and launches on the first device.
@@ -61,6 +62,11 @@ impl Backend for Gpu {
         &STAGES
     }
 
+    fn refuses(&self, prepared: &Prepared) -> Option<Box<Diagnostic>> {
+        let module = prepared.module.as_ref()?;
+        ptoc_gpu::compile(module, &Options::default()).err().map(|refused| Box::new(told(refused)))
+    }
+
     fn emit_kernel(&self, session: &mut Session, prepared: &Prepared, stage: &BackendStage) -> Result<String, Failed> {
         let Some(module) = &prepared.module else {
             let d = wrong_stage(&session.target, stage.name);
@@ -89,7 +95,7 @@ impl Backend for Gpu {
     }
 
     fn compile(&self, session: &mut Session, plan: &Plan) -> Result<Compiled, Failed> {
-        let mut kernels: Vec<Rc<Code>> = Vec::new();
+        let mut kernels: Vec<Arc<Code>> = Vec::new();
         for (n, step) in plan.steps.iter().enumerate() {
             let begin = session.clock.now();
             let Some(module) = &step.module else {
@@ -99,13 +105,21 @@ impl Backend for Gpu {
             // Launches of one kernel share its code.
             let same = |other: &PlannedLaunch| other.module.as_ref().is_some_and(|m| Arc::ptr_eq(m, module));
             if let Some(known) = plan.steps[..n].iter().position(same) {
-                kernels.push(Rc::clone(&kernels[known]));
+                kernels.push(Arc::clone(&kernels[known]));
+                continue;
+            }
+            if let Some(known) = session.cache.ptx(module) {
+                kernels.push(known);
                 continue;
             }
             let compiled = ptoc_gpu::compile(module, &Options::default());
             session.clock.phase("PTX", begin);
             match compiled {
-                Ok(code) => kernels.push(Rc::new(Code::new(code))),
+                Ok(code) => {
+                    let code = Arc::new(Code::new(code));
+                    session.cache.keep_ptx(module, &code);
+                    kernels.push(code);
+                }
                 Err(refused) => return session.fail(told(refused)),
             }
         }
