@@ -2,6 +2,7 @@
 
 use crate::inst::{AddrBase, Address, Cmp, Inst, Op, Round, Src};
 use crate::kernel::{BodyItem, Label, Param, PtxKernel, Symbol, VReg};
+use crate::sm90::Sm90;
 use crate::table::{Arith, Operands, wide};
 use crate::types::{Class, Space, Type};
 
@@ -44,8 +45,15 @@ impl Builder {
 
     /// A new parameter: its number.
     pub fn param(&mut self, name: impl Into<String>, ty: Type) -> u32 {
-        self.kernel.params.push(Param { name: name.into(), ty });
+        self.kernel.params.push(Param { name: name.into(), ty, map: false });
         (self.kernel.params.len() - 1) as u32
+    }
+
+    /// A new parameter that is a tensor map: its address, for bulk copies.
+    pub fn tensor_map(&mut self, name: impl Into<String>) -> VReg {
+        self.kernel.params.push(Param { name: name.into(), ty: Type::B8, map: true });
+        let at = self.mov(Type::B64, Src::Param((self.kernel.params.len() - 1) as u32));
+        self.value(Class::B64, Op::CvtaParam, &[at.into()])
     }
 
     /// New memory: its number.
@@ -102,6 +110,24 @@ impl Builder {
     /// Two halves in a word.
     pub fn pack(&mut self, low: VReg, high: VReg) -> VReg {
         self.value(Class::B32, Op::Pack, &[low.into(), high.into()])
+    }
+
+    /// Two words as 64 bits.
+    pub fn pair(&mut self, low: VReg, high: VReg) -> VReg {
+        self.value(Class::B64, Op::Pair, &[low.into(), high.into()])
+    }
+
+    /// An instruction of Hopper.
+    pub fn sm90(&mut self, op: Sm90, dsts: &[VReg], srcs: &[Src]) {
+        self.push(Op::Sm90(op), dsts, srcs);
+    }
+
+    /// Waits until the phase of a parity of an `mbarrier` is complete.
+    pub fn mbarrier_wait(&mut self, at: Address, parity: impl Into<Src>) {
+        let (again, done, parity) = (self.label(), self.reg(Class::Pred), parity.into());
+        self.place(again);
+        self.sm90(Sm90::MbarrierTryWait, &[done], &[Src::Addr(at), parity]);
+        self.bra_if(done, false, again);
     }
 
     /// A comparison.

@@ -1,6 +1,7 @@
 //! Instructions, and what each asks of its operands.
 
 use crate::kernel::{Label, VReg};
+use crate::sm90::{Slot, Sm90};
 use crate::table::{Arith, Operands, wide};
 use crate::types::{Class, Space, Type};
 
@@ -168,6 +169,10 @@ pub enum Op {
     Bits(Type),
     /// Two halves as a word, the low one first.
     Pack,
+    /// Two words as 64 bits, the low one first.
+    Pair,
+    /// Two f32 rounded to a word of two f16 or bf16; the first operand is the high half.
+    Cvt2(Type),
     /// A comparison.
     Setp(Cmp, Type),
     /// `c ? a : b`
@@ -183,6 +188,8 @@ pub enum Op {
     },
     /// A generic address as one of this memory.
     CvtaTo(Space),
+    /// The address of a parameter as a generic one.
+    CvtaParam,
     /// Loads as many neighbours as it has results: 1, 2 or 4.
     Ld(Space, Type),
     /// Stores as many neighbours as it has operands behind the address: 1, 2 or 4.
@@ -195,6 +202,8 @@ pub enum Op {
     Bar(u32),
     /// The same, and whether a predicate holds in any of them.
     BarOr(u32),
+    /// An instruction that completes later, or that orders those.
+    Sm90(Sm90),
     /// A jump.
     Bra,
     /// The thread's end.
@@ -232,6 +241,8 @@ pub enum Src {
     Special(Special),
     /// The address of a symbol.
     Symbol(u32),
+    /// The address of a parameter, in the memory of parameters.
+    Param(u32),
     /// A place in memory.
     Addr(Address),
     /// Where to jump.
@@ -338,6 +349,15 @@ impl Op {
                 let half = OperandClass::Reg(Class::B16);
                 form("mov.b32".into(), &[OperandClass::Reg(Class::B32)], &[half, half], Type::B16)
             }
+            Op::Pair => {
+                let word = OperandClass::Reg(Class::B32);
+                form("mov.b64".into(), &[OperandClass::Reg(Class::B64)], &[word, word], Type::B32)
+            }
+            Op::Cvt2(ty) => {
+                let (word, value) = (OperandClass::Reg(Class::B32), OperandClass::Reg(Class::F32));
+                let known = matches!(ty, Type::F16 | Type::BF16);
+                known.then(|| form(format!("cvt.rn.{ty}x2.f32"), &[word], &[value, value], Type::F32))?
+            }
             Op::Setp(cmp, ty) => {
                 let float = matches!(ty, Type::F32 | Type::F64);
                 let int = matches!(
@@ -374,6 +394,10 @@ impl Op {
                 let address = OperandClass::Reg(Class::B64);
                 known.then(|| form(format!("cvta.to.{}.u64", space.name()), &[address], &[address], Type::U64))?
             }
+            Op::CvtaParam => {
+                let address = OperandClass::Reg(Class::B64);
+                form("cvta.param.u64".into(), &[address], &[address], Type::U64)
+            }
             Op::Ld(space, ty) => {
                 let known = ty.size() > 0 && !matches!(ty, Type::F16 | Type::BF16);
                 let name = format!("ld.{}", space.name());
@@ -404,10 +428,30 @@ impl Op {
                 let pred = OperandClass::Reg(Class::Pred);
                 (n < 16).then(|| form("bar.red.or.pred".into(), &[pred], &[pred], Type::Pred))?
             }
+            Op::Sm90(op) => sm90(op)?,
             Op::Bra => form("bra".into(), &[], &[OperandClass::Label], Type::B32),
             Op::Ret => form("ret".into(), &[], &[], Type::B32),
         })
     }
+}
+
+/// The operands of an instruction of Hopper, as its text has them.
+fn sm90(op: Sm90) -> Option<InstForm> {
+    let (mut dsts, mut srcs) = (Vec::new(), Vec::new());
+    for slot in op.slots()? {
+        match slot {
+            Slot::Dst(class) | Slot::DstBehindSink(class) => dsts.push(class),
+            Slot::Dsts(class, n) => dsts.extend(std::iter::repeat_n(class, n)),
+            Slot::Src(class) => srcs.push(class),
+            Slot::Srcs(class, n) => srcs.extend(std::iter::repeat_n(class, n)),
+            Slot::Map(rank) => {
+                srcs.push(OperandClass::Reg(Class::B64));
+                srcs.extend(std::iter::repeat_n(OperandClass::Reg(Class::B32), rank));
+            }
+            Slot::Sink | Slot::Literal(_) => {}
+        }
+    }
+    Some(InstForm { name: op.name(), dsts, srcs, ty: Type::S32 })
 }
 
 /// Whether there is such a conversion, that says all of how it rounds.

@@ -19,8 +19,22 @@ entity_impl!(Label, "L");
 pub struct Param {
     /// Its name, of letters, digits, `_` and `$`.
     pub name: String,
-    /// Its type.
+    /// Its type; of a tensor map that of its bytes.
     pub ty: Type,
+    /// It is a tensor map: 128 bytes, which only bulk copies look into.
+    pub map: bool,
+}
+
+impl Param {
+    /// Bytes.
+    pub fn size(&self) -> u32 {
+        if self.map { 128 } else { self.ty.size() }
+    }
+
+    /// What its place is a multiple of.
+    pub fn align(&self) -> u32 {
+        if self.map { 64 } else { self.ty.size() }
+    }
 }
 
 /// Memory with a name.

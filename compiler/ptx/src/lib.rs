@@ -14,6 +14,7 @@ mod kernel;
 mod parse;
 mod print;
 pub mod sim;
+mod sm90;
 mod table;
 mod types;
 mod verify;
@@ -23,6 +24,7 @@ pub use inst::{AddrBase, Address, AtomOp, Cmp, Inst, InstForm, Op, OperandClass,
 pub use kernel::{BodyItem, Label, Param, PtxKernel, Symbol, VReg};
 pub use parse::{ParseError, parse};
 pub use print::print;
+pub use sm90::{MmaType, Slot, Sm90, Wgmma};
 pub use table::{Arith, InstInfo, Operands, TABLE};
 pub use types::{Class, Space, Type};
 pub use verify::{Error, verify};

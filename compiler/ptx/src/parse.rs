@@ -5,6 +5,7 @@
 
 use crate::inst::{AddrBase, Address, AtomOp, Cmp, Inst, Op, Round, Shfl, Special, Src};
 use crate::kernel::{BodyItem, Label, Param, PtxKernel, Symbol, VReg};
+use crate::sm90::{Slot, Sm90};
 use crate::table::TABLE;
 use crate::types::{Class, Space, Type};
 use cranelift_entity::EntityRef;
@@ -66,7 +67,7 @@ fn mnemonics() -> HashMap<String, Op> {
     }
     all.extend(SPACES.map(Op::CvtaTo));
     all.extend([Shfl::Down, Shfl::Bfly, Shfl::Idx].map(Op::Shfl));
-    all.extend([Op::Bra, Op::Ret]);
+    all.extend([Op::Bra, Op::Ret, Op::CvtaParam, Op::Cvt2(Type::F16), Op::Cvt2(Type::BF16)]);
     all.into_iter().filter_map(|op| Some((op.form()?.name, op))).collect()
 }
 
@@ -108,8 +109,8 @@ fn operands(text: &str) -> Vec<&str> {
     let (mut out, mut depth, mut begin) = (Vec::new(), 0, 0);
     for (at, c) in text.char_indices() {
         match c {
-            '{' => depth += 1,
-            '}' => depth -= 1,
+            '{' | '[' => depth += 1,
+            '}' | ']' => depth -= 1,
             ',' if depth == 0 => {
                 out.push(text[begin..at].trim());
                 begin = at + 1;
@@ -152,8 +153,15 @@ impl Parser {
             name.clone_into(&mut self.kernel.name);
         } else if let Some(param) = line.strip_prefix(".param .") {
             let param = self.need(param.trim_end_matches(',').split_once(' '), "a parameter's name")?;
-            let ty = self.need(named(&TYPES, Type::name, param.0), "a type")?;
-            self.kernel.params.push(Param { name: param.1.to_owned(), ty });
+            let map = param.1.strip_prefix("64 .b8 ").and_then(|name| name.strip_suffix("[128]"));
+            let param = match (param, map) {
+                (("align", _), Some(name)) => Param { name: name.to_owned(), ty: Type::B8, map: true },
+                ((ty, name), _) => {
+                    let ty = self.need(named(&TYPES, Type::name, ty), "a type")?;
+                    Param { name: name.to_owned(), ty, map: false }
+                }
+            };
+            self.kernel.params.push(param);
         } else if let Some(threads) = between(line, ".maxntid ", ", 1, 1") {
             self.kernel.threads = self.number(threads)?;
         } else if let Some(resident) = line.strip_prefix(".minnctapersm ") {
@@ -240,6 +248,9 @@ impl Parser {
                 return self.memory(rest, words, loads);
             }
         }
+        if let Some(op) = Sm90::read(name, words) {
+            return self.slots(op, words);
+        }
         let op = self.need(self.mnemonics.get(name).copied(), &format!("an instruction in place of `{name}`"))?;
         let form = self.need(op.form(), "an instruction of this type")?;
         if words.len() != form.dsts.len() + form.srcs.len() {
@@ -256,16 +267,57 @@ impl Parser {
         let ty = if name == "mov.b32" { Type::B32 } else { Type::B64 };
         let dst = self.reg(dst)?;
         if src.starts_with('{') {
-            let halves = parts(src).into_iter().map(|w| self.src(w, Type::B16)).collect::<Result<Vec<_>, _>>()?;
+            let half = if ty == Type::B32 { Type::B16 } else { Type::B32 };
+            let halves = parts(src).into_iter().map(|w| self.src(w, half)).collect::<Result<Vec<_>, _>>()?;
             return match (ty, halves.len()) {
                 (Type::B32, 2) => Ok((Op::Pack, vec![dst], halves)),
-                _ => self.error("a word has two halves"),
+                (_, 2) => Ok((Op::Pair, vec![dst], halves)),
+                _ => self.error("two halves are expected"),
             };
         }
         let src = self.src(src, ty)?;
         let class = |reg: VReg| self.kernel.regs[reg];
         let other = matches!(src, Src::Reg(reg) if class(reg) != ty.class()) || class(dst) != ty.class();
         Ok((if other { Op::Bits(ty) } else { Op::Mov(ty) }, vec![dst], vec![src]))
+    }
+
+    /// An instruction of Hopper: what stands in its places.
+    fn slots(&mut self, op: Sm90, words: &[&str]) -> Result<(Op, Vec<VReg>, Vec<Src>), ParseError> {
+        let slots = self.need(op.slots(), "an instruction that there is")?;
+        if slots.len() != words.len() {
+            return self.error(format!("`{}` has {} operands", op.name(), slots.len()));
+        }
+        let (mut dsts, mut srcs) = (Vec::new(), Vec::new());
+        for (slot, word) in slots.into_iter().zip(words) {
+            match slot {
+                Slot::Dst(_) => dsts.push(self.reg(word)?),
+                Slot::DstBehindSink(_) => {
+                    let word = self.need(word.strip_prefix("_|"), "`_|`")?;
+                    dsts.push(self.reg(word)?);
+                }
+                Slot::Dsts(..) => {
+                    for part in self.need(between(word, "{", "}").map(operands), "registers in braces")? {
+                        dsts.push(self.reg(part)?);
+                    }
+                }
+                Slot::Src(_) => srcs.push(self.src(word, Type::S32)?),
+                Slot::Srcs(..) => {
+                    for part in self.need(between(word, "{", "}").map(operands), "registers in braces")? {
+                        srcs.push(self.src(part, Type::S32)?);
+                    }
+                }
+                Slot::Map(_) => {
+                    let inner = self.need(between(word, "[", "]"), "a tensor map and coordinates")?;
+                    for part in operands(inner).into_iter().flat_map(parts) {
+                        srcs.push(self.src(part, Type::S32)?);
+                    }
+                }
+                Slot::Sink if *word == "_" => {}
+                Slot::Literal(n) if word.parse() == Ok(n) => {}
+                Slot::Sink | Slot::Literal(_) => return self.error(format!("an operand that is not `{word}`")),
+            }
+        }
+        Ok((Op::Sm90(op), dsts, srcs))
     }
 
     /// A load or a store: `global.v4.b32`.
@@ -315,6 +367,9 @@ impl Parser {
         }
         if text.starts_with('%') {
             return self.reg(text).map(Src::Reg);
+        }
+        if let Some(n) = self.kernel.params.iter().position(|p| p.name == text) {
+            return Ok(Src::Param(n as u32));
         }
         if let Some(n) = self.kernel.symbols.iter().position(|s| s.name == text) {
             return Ok(Src::Symbol(n as u32));

@@ -1,7 +1,8 @@
 //! The text of a kernel, for PTX ISA 8.3 on sm_90a.
 
 use crate::inst::{AddrBase, Address, Inst, Op, Src};
-use crate::kernel::{BodyItem, PtxKernel, VReg};
+use crate::kernel::{BodyItem, Param, PtxKernel, VReg};
+use crate::sm90::{Slot, Sm90};
 use crate::types::{Class, Space, Type};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use std::fmt::Write as _;
@@ -16,7 +17,7 @@ pub fn print(kernel: &PtxKernel) -> String {
     for symbol in kernel.symbols.iter().filter(|s| s.size.is_none()) {
         let _ = writeln!(out, "\n.extern .shared .align {} .b8 {}[];", symbol.align, symbol.name);
     }
-    let params: Vec<String> = kernel.params.iter().map(|p| format!("    .param .{} {}", p.ty, p.name)).collect();
+    let params: Vec<String> = kernel.params.iter().map(parameter).collect();
     let _ = writeln!(out, "\n.visible .entry {}(\n{}\n)", kernel.name, params.join(",\n"));
     let _ = writeln!(out, ".maxntid {}, 1, 1", kernel.threads);
     if let Some(resident) = kernel.resident {
@@ -44,6 +45,13 @@ pub fn print(kernel: &PtxKernel) -> String {
     }
     out.push_str("}\n");
     out
+}
+
+fn parameter(param: &Param) -> String {
+    match param.map {
+        true => format!("    .param .align {} .b8 {}[{}]", param.align(), param.name, param.size()),
+        false => format!("    .param .{} {}", param.ty, param.name),
+    }
 }
 
 /// One instruction, as the module has it.
@@ -106,7 +114,8 @@ impl Text<'_> {
                 let pred = self.src(inst.srcs.first(), ty);
                 inst.dsts.iter().map(|r| self.reg(*r)).chain([n.to_string(), pred]).collect()
             }
-            Op::Pack => {
+            Op::Sm90(op) => self.slots(op, inst),
+            Op::Pack | Op::Pair => {
                 let halves: Vec<String> = inst.srcs.iter().map(|s| self.src(Some(s), ty)).collect();
                 inst.dsts.iter().map(|r| self.reg(*r)).chain([braces(&halves)]).collect()
             }
@@ -122,6 +131,25 @@ impl Text<'_> {
         format!("{guard}{} {}", form.name, operands.join(", "))
     }
 
+    /// What stands in the places of an instruction's text.
+    fn slots(&self, op: Sm90, inst: &Inst) -> Vec<String> {
+        let mut dsts = inst.dsts.iter().map(|r| self.reg(*r));
+        let mut srcs = inst.srcs.iter().map(|s| self.src(Some(s), Type::S32));
+        let next = |all: &mut dyn Iterator<Item = String>| all.next().unwrap_or("?".into());
+        let list = |all: Vec<String>| format!("{{{}}}", all.join(", "));
+        let slots = op.slots().unwrap_or_default().into_iter().map(|slot| match slot {
+            Slot::Dst(_) => next(&mut dsts),
+            Slot::DstBehindSink(_) => format!("_|{}", next(&mut dsts)),
+            Slot::Dsts(_, n) => list(dsts.by_ref().take(n).collect()),
+            Slot::Src(_) => next(&mut srcs),
+            Slot::Srcs(_, n) => list(srcs.by_ref().take(n).collect()),
+            Slot::Map(rank) => format!("[{}, {}]", next(&mut srcs), list(srcs.by_ref().take(rank).collect())),
+            Slot::Sink => "_".into(),
+            Slot::Literal(n) => n.to_string(),
+        });
+        slots.collect()
+    }
+
     fn src(&self, src: Option<&Src>, ty: Type) -> String {
         match src {
             None => "?".into(),
@@ -129,11 +157,12 @@ impl Text<'_> {
             Some(Src::Imm(bits)) => number(*bits, ty),
             Some(Src::Special(special)) => special.name().into(),
             Some(Src::Symbol(n)) => self.symbol(*n),
+            Some(Src::Param(n)) => self.param(*n),
             Some(Src::Label(label)) => format!("$L{}", label.index()),
             Some(Src::Addr(Address { base, disp })) => {
                 let base = match base {
                     AddrBase::Reg(reg) => self.reg(*reg),
-                    AddrBase::Param(n) => self.kernel.params.get(*n as usize).map_or("?".into(), |p| p.name.clone()),
+                    AddrBase::Param(n) => self.param(*n),
                     AddrBase::Symbol(n) => self.symbol(*n),
                 };
                 match disp {
@@ -142,6 +171,10 @@ impl Text<'_> {
                 }
             }
         }
+    }
+
+    fn param(&self, n: u32) -> String {
+        self.kernel.params.get(n as usize).map_or("?".into(), |p| p.name.clone())
     }
 
     fn symbol(&self, n: u32) -> String {

@@ -53,7 +53,7 @@ pub fn verify(kernel: &PtxKernel) -> Result<(), Error> {
     if kernel.symbols.iter().filter(|s| s.size.is_none()).count() > 1 {
         return whole("two symbols of shared memory whose size the launch says".into());
     }
-    if kernel.params.iter().any(|p| p.ty.size() < 4) {
+    if kernel.params.iter().any(|p| p.size() < 4) {
         return whole("a parameter of less than 32 bits".into());
     }
     let places = labels(kernel)?;
@@ -137,6 +137,9 @@ fn check(kernel: &PtxKernel, inst: &Inst, places: &SecondaryMap<Label, Option<us
                 };
                 class == Class::B64 || (class == Class::B32 && symbol.space.is_small())
             }
+            (Src::Param(n), OperandClass::Any(class)) => {
+                class == Class::B64 && kernel.params.get(*n as usize).is_some_and(|p| p.map)
+            }
             (Src::Label(label), OperandClass::Label) => places[*label].is_some(),
             (Src::Addr(at), OperandClass::Addr(space)) => match at.base {
                 AddrBase::Reg(reg) => {
@@ -145,7 +148,7 @@ fn check(kernel: &PtxKernel, inst: &Inst, places: &SecondaryMap<Label, Option<us
                 AddrBase::Param(n) => {
                     let ty = if let Op::Ld(_, ty) = inst.op { ty.size() } else { 0 };
                     let holds = |size: u32| at.disp >= 0 && (at.disp as u32).saturating_add(ty) <= size;
-                    space == Space::Param && kernel.params.get(n as usize).is_some_and(|p| holds(p.ty.size()))
+                    space == Space::Param && kernel.params.get(n as usize).is_some_and(|p| holds(p.size()))
                 }
                 AddrBase::Symbol(n) => kernel.symbols.get(n as usize).is_some_and(|s| s.space == space),
             },

@@ -2,16 +2,17 @@
 
 use super::code::SimInst;
 use super::compute::narrow;
+use super::mbarrier::Wrong;
 use super::memory::{Arena, Refused};
-use super::races::{RaceAccess, Who};
+use super::races::{RaceAccess, View};
 use super::warp::{Values, each};
 use super::{Cta, World, arith};
 use crate::inst::{AtomOp, Op};
 use crate::table::Arith;
 use crate::types::{Space, Type};
 
-/// What was refused, of which lane, at which address.
-type Stopped = (Refused, usize, u64);
+/// What is wrong, of which lane.
+type Stopped = (Wrong, usize);
 
 impl World<'_> {
     /// An access of some lanes.
@@ -27,18 +28,17 @@ impl World<'_> {
             return Ok(());
         }
         let at = self.values(cta, w, step.srcs[0]);
-        let (cta_number, first, epoch) = (cta.number, 32 * cta.warps[w].number, cta.epoch);
-        let who = |lane: usize| Who { cta: cta_number, thread: first + lane as u32, epoch, pc };
         match step.op {
-            Op::Ld(space, ty) => self.load(cta, w, step, (space, ty), &at, mask, who),
-            Op::St(space, ty) => self.store(cta, w, step, (space, ty), &at, mask, who),
+            Op::Ld(space, ty) => self.load(cta, w, step, (space, ty), &at, mask, pc),
+            Op::St(space, ty) => self.store(cta, w, step, (space, ty), &at, mask, pc),
             Op::Atom(space, op, ty) => {
                 let (value, other) = (self.values(cta, w, step.srcs[1]), self.values(cta, w, step.srcs[2]));
                 for lane in each(mask) {
                     let (value, other) = (narrow(ty, value[lane]), narrow(ty, other[lane]));
                     let some = if op == AtomOp::Cas { different(value, other) } else { u32::MAX };
-                    let bytes = self.touch(cta, space, at[lane], ty.size(), some, RaceAccess::Atomic, who(lane));
-                    let bytes = bytes.map_err(|refused| (refused, lane, at[lane]))?;
+                    let view = cta.view(w, lane, pc);
+                    let bytes = self.touch(cta, space, at[lane], ty.size(), some, RaceAccess::Atomic, &view);
+                    let bytes = bytes.map_err(|refused| (Wrong::Access(refused, at[lane]), lane))?;
                     let old = update(bytes, op, ty, value, other);
                     cta.warps[w].set_one(step.dsts[0], lane, old);
                 }
@@ -57,7 +57,7 @@ impl World<'_> {
         (space, ty): (Space, Type),
         at: &Values,
         mask: u32,
-        who: impl Fn(usize) -> Who,
+        pc: u32,
     ) -> Result<(), Stopped> {
         let size = ty.size() as usize;
         let total = size * step.results;
@@ -67,8 +67,9 @@ impl World<'_> {
                 let at = at[lane] as usize;
                 raw[..total].copy_from_slice(&self.params[at..at + total]);
             } else {
-                let bytes = self.touch(cta, space, at[lane], total as u32, u32::MAX, RaceAccess::Read, who(lane));
-                raw[..total].copy_from_slice(bytes.map_err(|refused| (refused, lane, at[lane]))?);
+                let view = cta.view(w, lane, pc);
+                let bytes = self.touch(cta, space, at[lane], total as u32, u32::MAX, RaceAccess::Read, &view);
+                raw[..total].copy_from_slice(bytes.map_err(|refused| (Wrong::Access(refused, at[lane]), lane))?);
             }
             for n in 0..step.results {
                 let mut one = [0; 8];
@@ -94,7 +95,7 @@ impl World<'_> {
         (space, ty): (Space, Type),
         at: &Values,
         mask: u32,
-        who: impl Fn(usize) -> Who,
+        pc: u32,
     ) -> Result<(), Stopped> {
         let (size, count) = (ty.size() as usize, step.operands - 1);
         let mut values = [[0; 32]; 4];
@@ -107,8 +108,12 @@ impl World<'_> {
             for n in 0..count {
                 raw[n * size..(n + 1) * size].copy_from_slice(&values[n][lane].to_le_bytes()[..size]);
             }
-            let bytes = self.touch(cta, space, at[lane], total as u32, u32::MAX, RaceAccess::Write, who(lane));
-            bytes.map_err(|refused| (refused, lane, at[lane]))?.copy_from_slice(&raw[..total]);
+            if space == Space::Shared && !cta.mbarriers.is_empty() {
+                cta.over_mbarrier(at[lane], total as u64).map_err(|wrong| (wrong, lane))?;
+            }
+            let view = cta.view(w, lane, pc);
+            let bytes = self.touch(cta, space, at[lane], total as u32, u32::MAX, RaceAccess::Write, &view);
+            bytes.map_err(|refused| (Wrong::Access(refused, at[lane]), lane))?.copy_from_slice(&raw[..total]);
         }
         Ok(())
     }
@@ -122,12 +127,12 @@ impl World<'_> {
         size: u32,
         some: u32,
         access: RaceAccess,
-        who: Who,
+        view: &View,
     ) -> Result<&'m mut [u8], Refused> {
         match space {
-            Space::Shared => cta.shared.touch_some(at, size, some, access, who),
-            Space::Local => Arena::touch(&mut cta.locals[who.thread as usize], at, size, access, who),
-            _ => self.device.touch(at, size, some, access, who),
+            Space::Shared => cta.shared.touch_some(at, size, some, access, view),
+            Space::Local => Arena::touch(&mut cta.locals[view.who.thread()], at, size, access, view),
+            _ => self.device.touch(at, size, some, access, view),
         }
     }
 }

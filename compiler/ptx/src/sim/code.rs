@@ -2,6 +2,7 @@
 
 use crate::inst::{AddrBase, Op, Shfl, Special, Src};
 use crate::kernel::PtxKernel;
+use crate::sm90::{Sm90, Wgmma};
 use crate::types::Space;
 use crate::verify::{self, labels};
 use cranelift_entity::EntityRef;
@@ -26,6 +27,36 @@ pub(super) struct SimInst {
     pub(super) results: usize,
     pub(super) srcs: [Operand; 5],
     pub(super) operands: usize,
+    /// Of an instruction of Hopper, all results and all operands.
+    pub(super) all_dsts: Vec<usize>,
+    pub(super) all_srcs: Vec<Operand>,
+}
+
+impl SimInst {
+    /// The registers of a product's left operand, if it is in registers.
+    pub(super) fn left(&self) -> Vec<usize> {
+        let Op::Sm90(Sm90::Wgmma(Wgmma { a_in_regs: true, .. })) = self.op else { return Vec::new() };
+        let reg = |operand: &Operand| if let Operand::Reg(reg) = operand { Some(*reg) } else { None };
+        self.all_srcs[..4].iter().filter_map(reg).collect()
+    }
+
+    /// Registers that it reads, but for the sums of a product.
+    pub(super) fn reads(&self) -> impl Iterator<Item = usize> {
+        let few = &self.srcs[..self.operands.min(self.srcs.len())];
+        let all = if self.all_srcs.is_empty() { few } else { &self.all_srcs };
+        let reg = |operand: &Operand| match operand {
+            Operand::Reg(reg) | Operand::Addr(Some(reg), _) => Some(*reg),
+            _ => None,
+        };
+        all.iter().filter_map(reg).chain(self.guard.map(|g| g.0))
+    }
+
+    /// Registers that it writes.
+    pub(super) fn writes(&self) -> impl Iterator<Item = usize> {
+        let few = &self.dsts[..self.results.min(self.dsts.len())];
+        let all = if self.all_dsts.is_empty() { few } else { &self.all_dsts };
+        all.iter().copied()
+    }
 }
 
 /// A kernel as it is executed.
@@ -38,6 +69,12 @@ pub(super) struct SimKernel {
     pub(super) local: u32,
     /// The offset of each parameter.
     pub(super) params: u32,
+    /// The parameters that are tensor maps: where each is.
+    pub(super) maps: Vec<(u64, usize)>,
+    /// It has more than barriers of all threads.
+    pub(super) clocked: bool,
+    /// It has products of warp-groups.
+    pub(super) multiplies: bool,
 }
 
 impl SimKernel {
@@ -63,16 +100,19 @@ impl SimKernel {
         };
         let mut params = Vec::new();
         let mut end = 0;
-        for param in &kernel.params {
-            let at = u32::next_multiple_of(end, param.ty.size());
+        let mut maps = Vec::new();
+        for (n, param) in kernel.params.iter().enumerate() {
+            let at = u32::next_multiple_of(end, param.align());
             params.push(u64::from(at));
-            end = at + param.ty.size();
+            maps.extend(param.map.then_some((u64::from(at), n)));
+            end = at + param.size();
         }
         let operand = |src: &Src| match src {
             Src::Reg(reg) => Operand::Reg(reg.index()),
             Src::Imm(bits) => Operand::Imm(*bits),
             Src::Special(special) => Operand::Special(*special),
             Src::Symbol(n) => Operand::Imm(address(*n)),
+            Src::Param(n) => Operand::Imm(params[*n as usize]),
             Src::Label(label) => Operand::Target(places[*label].unwrap_or(0) as u32),
             Src::Addr(at) => {
                 let disp = i64::from(at.disp) as u64;
@@ -91,12 +131,22 @@ impl SimKernel {
                 results: inst.dsts.len(),
                 srcs: [Operand::Imm(0); 5],
                 operands: inst.srcs.len(),
+                all_dsts: Vec::new(),
+                all_srcs: Vec::new(),
             };
+            if matches!(inst.op, Op::Sm90(_)) {
+                step.all_dsts = inst.dsts.iter().map(|reg| reg.index()).collect();
+                step.all_srcs = inst.srcs.iter().map(operand).collect();
+            }
             step.dsts.iter_mut().zip(&inst.dsts).for_each(|(to, from)| *to = from.index());
             step.srcs.iter_mut().zip(&inst.srcs).for_each(|(to, from)| *to = operand(from));
             step
         });
-        Ok(SimKernel { steps: steps.collect(), registers: kernel.regs.len(), shared, local, params: end })
+        let steps: Vec<SimInst> = steps.collect();
+        let clocked = steps.iter().any(|step| matches!(step.op, Op::Sm90(_)));
+        let multiplies = steps.iter().any(|step| matches!(step.op, Op::Sm90(Sm90::Wgmma(_))));
+        let registers = kernel.regs.len();
+        Ok(SimKernel { steps, registers, shared, local, params: end, maps, clocked, multiplies })
     }
 }
 

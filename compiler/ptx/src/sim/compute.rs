@@ -1,10 +1,11 @@
 //! Instructions that compute, on the registers of all lanes of a warp at once.
 
 use super::arith;
+use super::bulk::PARAMS;
 use super::code::{Operand, SimInst};
 use super::warp::{Values, each};
 use super::{Cta, World};
-use crate::inst::{Op, Special};
+use crate::inst::{Op, Round, Special};
 use crate::table::Arith;
 use crate::types::Type;
 
@@ -48,6 +49,16 @@ impl World<'_> {
             Op::Pack => {
                 let (a, b) = (value(0), value(1));
                 (0..32).for_each(|l| out[l] = narrow(Type::B16, a[l]) | narrow(Type::B16, b[l]) << 16);
+            }
+            Op::Pair => {
+                let (a, b) = (value(0), value(1));
+                (0..32).for_each(|l| out[l] = narrow(Type::B32, a[l]) | narrow(Type::B32, b[l]) << 32);
+            }
+            Op::CvtaParam => out = value(0).map(|at| at | PARAMS),
+            Op::Cvt2(ty) => {
+                let (high, low) = (value(0), value(1));
+                let half = |x: u64| arith::convert(ty, Type::F32, Round::Rn, x, keep_nan);
+                each(mask).for_each(|l| out[l] = half(high[l]) << 16 | half(low[l]));
             }
             Op::Setp(cmp, ty) => {
                 let (a, b) = (value(0), value(1));

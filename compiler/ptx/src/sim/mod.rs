@@ -7,21 +7,36 @@
 
 mod access;
 mod arith;
+mod bulk;
+mod clocks;
 mod code;
 mod compute;
+mod maps;
+mod mbarrier;
 mod memory;
 mod races;
+mod report;
+mod tensor_core;
+mod waits;
 mod warp;
+mod wgmma;
 
+pub use maps::{Swizzle, TensorMap};
 pub use memory::{Global, Refusal};
 pub use races::RaceAccess;
+pub use report::{Other, SimFault, Waiting, Why};
 
 use crate::kernel::PtxKernel;
-use crate::print::instruction;
+use bulk::{BulkGroups, Copy};
+use clocks::CtaClocks;
 use code::SimKernel;
+use mbarrier::Mbarrier;
 use memory::{Arena, Device};
-use std::fmt;
+use races::{View, Who};
+use std::collections::{BTreeMap, HashMap};
+use waits::NamedBarrier;
 use warp::Warp;
+use wgmma::Products;
 
 /// How a kernel is launched.
 #[derive(Clone, Copy, Debug)]
@@ -57,83 +72,6 @@ pub struct Stats {
     pub barriers: u64,
 }
 
-/// Why a launch did not end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// The kernel is not valid.
-    Invalid(String),
-    /// The launch does not fit the kernel.
-    Arguments(String),
-    /// An access that is refused.
-    Access(Refusal, u64),
-    /// Lanes wait for others that do not come.
-    Deadlock,
-    /// It has taken too long.
-    Fuel,
-}
-
-/// A launch that did not end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SimFault {
-    /// Why.
-    pub why: Why,
-    /// The instruction: its number, its text, what it was made for.
-    pub at: Option<(usize, String, u32)>,
-    /// The CTA and the thread.
-    pub thread: Option<(u32, u32)>,
-    /// Of a race, the access that came before.
-    pub other: Option<Other>,
-}
-
-/// An access that another races with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Other {
-    /// What it did.
-    pub access: RaceAccess,
-    /// As [`SimFault::at`].
-    pub at: (usize, String, u32),
-    /// As [`SimFault::thread`].
-    pub thread: (u32, u32),
-}
-
-impl fmt::Display for Other {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ((n, text, _), (cta, thread)) = (&self.at, self.thread);
-        write!(f, "the {} at {n}: `{text}`, thread {thread} of CTA {cta}", self.access.name())
-    }
-}
-
-impl fmt::Display for SimFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.why {
-            Why::Invalid(message) | Why::Arguments(message) => write!(f, "{message}")?,
-            Why::Access(Refusal::Bounds, at) => write!(f, "no memory at {at:#x}")?,
-            Why::Access(Refusal::Alignment, at) => write!(f, "{at:#x} is not aligned")?,
-            Why::Access(Refusal::Race, at) => write!(f, "a race at {at:#x}")?,
-            Why::Deadlock => write!(f, "lanes wait for ever")?,
-            Why::Fuel => write!(f, "out of steps")?,
-        }
-        if let Some((n, text, _)) = &self.at {
-            write!(f, ", at {n}: `{text}`")?;
-        }
-        if let Some((cta, thread)) = self.thread {
-            write!(f, ", thread {thread} of CTA {cta}")?;
-        }
-        if let Some(other) = &self.other {
-            write!(f, ", with {other}")?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for SimFault {}
-
-impl From<Why> for SimFault {
-    fn from(why: Why) -> SimFault {
-        SimFault { why, at: None, thread: None, other: None }
-    }
-}
-
 /// Numbers that look random, by splitmix64.
 #[derive(Clone, Debug)]
 struct Random(u64);
@@ -152,6 +90,9 @@ impl Random {
     }
 }
 
+/// Of an operation at the end of a CTA, whose shared memory is gone then.
+const UNWAITED: &str = "nobody waits for it before the CTA ends";
+
 /// A CTA.
 struct Cta {
     number: u32,
@@ -163,6 +104,15 @@ struct Cta {
     epoch: u32,
     /// Lanes that wait at a barrier or have ended.
     arrived: u32,
+    /// Of a kernel that has more than barriers of all threads.
+    clocks: Option<CtaClocks>,
+    mbarriers: BTreeMap<u64, Mbarrier>,
+    named: BTreeMap<u64, NamedBarrier>,
+    /// Bulk copies under way, and groups of bulk stores by thread.
+    copies: Vec<Copy>,
+    groups: HashMap<usize, BulkGroups>,
+    /// Warps of which lanes go on that have waited.
+    woken: Vec<usize>,
 }
 
 /// What all threads see.
@@ -171,6 +121,8 @@ struct World<'a> {
     launch: &'a SimLaunch<'a>,
     params: Vec<u8>,
     device: Device,
+    /// Tensor maps by the addresses of their parameters.
+    maps: Vec<(u64, TensorMap)>,
     stats: Stats,
     fuel: u64,
 }
@@ -189,42 +141,71 @@ pub fn run(launch: &SimLaunch<'_>, global: &mut Global) -> Result<Stats, SimFaul
     let mut params = vec![0; code.params as usize];
     let mut end = 0;
     for (param, bits) in kernel.params.iter().zip(launch.params) {
-        let size = param.ty.size() as usize;
-        let at = usize::next_multiple_of(end, size);
+        let at = usize::next_multiple_of(end, param.align() as usize);
+        let size = (param.size() as usize).min(8);
         params[at..at + size].copy_from_slice(&bits.to_le_bytes()[..size]);
-        end = at + size;
+        end = at + param.size() as usize;
     }
+    let maps = tensor_maps(&code, launch, global)?;
     let mut random = Random(launch.seed);
     let mut ctas: Vec<Cta> = (0..launch.ctas).map(|number| Cta::new(number, &code, launch, random.next())).collect();
     let device = Device::new(global, launch);
-    let mut world = World { code: &code, launch, params, device, stats: Stats::default(), fuel: launch.fuel };
+    let mut world = World { code: &code, launch, params, device, maps, stats: Stats::default(), fuel: launch.fuel };
     let result = world.run(&mut ctas, &mut random);
     let stats = world.stats;
     world.device.back(global);
-    let named = |at: &mut (usize, String, u32)| {
-        if let Some(inst) = kernel.insts().nth(at.0) {
-            (at.1, at.2) = (instruction(kernel, inst), inst.site);
+    result.map(|()| stats).map_err(|fault| fault.named(kernel))
+}
+
+/// The tensor maps that a launch is given.
+fn tensor_maps(code: &SimKernel, launch: &SimLaunch<'_>, global: &Global) -> Result<Vec<(u64, TensorMap)>, SimFault> {
+    let map = |(at, n): &(u64, usize)| {
+        let name = &launch.kernel.params[*n].name;
+        let none = || Why::Arguments(format!("`{name}` has no tensor map"));
+        let map = global.maps.get(launch.params[*n] as usize).ok_or_else(none)?;
+        match map.refused() {
+            Some(message) => Err(Why::Arguments(format!("`{name}`: {message}")).into()),
+            None => Ok((*at | bulk::PARAMS, map.clone())),
         }
     };
-    result.map(|()| stats).map_err(|mut fault| {
-        fault.at.iter_mut().for_each(named);
-        fault.other.iter_mut().for_each(|other| named(&mut other.at));
-        fault
-    })
+    code.maps.iter().map(map).collect()
 }
 
 impl Cta {
     fn new(number: u32, code: &SimKernel, launch: &SimLaunch<'_>, seed: u64) -> Cta {
         let threads = launch.kernel.threads;
         let shared = (code.shared + launch.shared) as usize;
+        let warp = |n: u32| {
+            let mut warp = Warp::new(n, code.registers);
+            if code.multiplies {
+                warp.products = Products::new(code.registers);
+            }
+            warp
+        };
         Cta {
             number,
-            warps: (0..threads / 32).map(|n| Warp::new(n, code.registers)).collect(),
+            warps: (0..threads / 32).map(warp).collect(),
             shared: Arena::poisoned(shared, launch, seed),
             locals: (0..threads).map(|n| Arena::private(code.local as usize, launch, seed ^ u64::from(n))).collect(),
             epoch: 0,
             arrived: 0,
+            clocks: (code.clocked && launch.races).then(|| CtaClocks::new(threads as usize)),
+            mbarriers: BTreeMap::new(),
+            named: BTreeMap::new(),
+            copies: Vec::new(),
+            groups: HashMap::new(),
+            woken: Vec::new(),
         }
+    }
+
+    /// A lane, and what it knows.
+    fn view(&self, w: usize, lane: usize, pc: u32) -> View {
+        let thread = 32 * w + lane;
+        let (time, clocks) = match &self.clocks {
+            Some(clocks) => (clocks.time(thread), Some(clocks.of(thread).clone())),
+            None => (self.epoch, None),
+        };
+        View { who: Who::new(self.number, thread as u32, time, pc), clocks, sees: false }
     }
 
     /// All that are still there wait at a barrier: they go on. Those that have ended are not waited for.
@@ -240,40 +221,126 @@ impl Cta {
         let outcome = self.warps.iter().any(Warp::votes);
         self.arrived = self.warps.iter_mut().map(|warp| warp.resume(outcome)).sum();
         self.epoch += 1;
+        if let Some(clocks) = &mut self.clocks {
+            clocks.meet_at(0..32 * self.warps.len());
+        }
         true
+    }
+}
+
+/// When what is asynchronous happens: how often, between bursts of warps, and which first.
+struct Pace {
+    one_in: Option<usize>,
+    newest: bool,
+    stores_last: bool,
+}
+
+impl Pace {
+    /// Half of the launches are late in all of it.
+    fn new(random: &mut Random) -> Pace {
+        let one_in = [Some(1), Some(4), None, None][random.below(4)];
+        let which = random.below(3);
+        Pace { one_in, newest: which == 1, stores_last: which == 2 }
     }
 }
 
 impl World<'_> {
     fn run(&mut self, ctas: &mut [Cta], random: &mut Random) -> Result<(), SimFault> {
         let warps = |c: usize, cta: &Cta| (0..cta.warps.len()).map(move |w| (c, w)).collect::<Vec<_>>();
+        let pace = if self.code.clocked { Pace::new(random) } else { Pace::new(&mut Random(0)) };
         // Warps that can go on.
         let mut ready: Vec<(usize, usize)> = ctas.iter().enumerate().flat_map(|(c, cta)| warps(c, cta)).collect();
-        while !ready.is_empty() {
-            let turn = random.below(ready.len());
-            let (c, w) = ready[turn];
-            let cta = &mut ctas[c];
-            // A short burst, a longer one, or as far as it gets.
-            let burst = match random.below(4) {
-                0 => 1 + random.below(3),
-                1 => 1 + random.below(40),
-                _ => 1 << 16,
-            };
-            let before = cta.warps[w].arrived();
-            self.burst(cta, w, burst, random)?;
-            cta.arrived += cta.warps[w].arrived() - before;
-            if cta.warps[w].ready() == 0 {
-                ready.swap_remove(turn);
+        loop {
+            if !ready.is_empty() {
+                let turn = random.below(ready.len());
+                self.turn(ctas, &mut ready, turn, random)?;
             }
-            if cta.release() {
-                self.stats.barriers += 1;
-                // None of them was ready.
-                ready.extend(warps(c, cta).into_iter().filter(|(_, w)| cta.warps[*w].ready() != 0));
+            let late = pace.one_in.is_some_and(|n| self.code.clocked && random.below(n) == 0);
+            let moved = (late || ready.is_empty()) && self.happens(ctas, &pace, random)?;
+            if self.code.clocked {
+                for (c, cta) in ctas.iter_mut().enumerate() {
+                    for w in std::mem::take(&mut cta.woken) {
+                        if !std::mem::replace(&mut cta.warps[w].queued, true) {
+                            ready.push((c, w));
+                        }
+                    }
+                }
+            }
+            if ready.is_empty() && !moved {
+                break;
             }
         }
-        match ctas.iter().flat_map(|c| &c.warps).find_map(Warp::waiting) {
+        let waits = self.waiting(ctas);
+        if let Some(first) = waits.first() {
+            let at = Some(first.at.clone());
+            return Err(SimFault { at, waits, ..Why::Deadlock.into() });
+        }
+        match ctas.iter().find_map(|cta| cta.clocks.as_ref()?.unwaited()) {
+            Some(who) => Err(bulk::operation(who, mbarrier::Wrong::Undefined(UNWAITED.into()))),
             None => Ok(()),
-            Some(pc) => Err(SimFault { at: Some((pc, String::new(), 0)), ..Why::Deadlock.into() }),
         }
+    }
+
+    /// A warp has a turn.
+    fn turn(
+        &mut self,
+        ctas: &mut [Cta],
+        ready: &mut Vec<(usize, usize)>,
+        turn: usize,
+        random: &mut Random,
+    ) -> Result<(), SimFault> {
+        let (c, w) = ready[turn];
+        let cta = &mut ctas[c];
+        // A short burst, a longer one, or as far as it gets.
+        let burst = match random.below(4) {
+            0 => 1 + random.below(3),
+            1 => 1 + random.below(40),
+            _ => 1 << 16,
+        };
+        let before = cta.warps[w].arrived();
+        self.burst(cta, w, burst, random)?;
+        cta.arrived = cta.arrived + cta.warps[w].arrived() - before;
+        if cta.warps[w].ready() == 0 {
+            ready.swap_remove(turn);
+            cta.warps[w].queued = false;
+        }
+        if cta.release() {
+            self.stats.barriers += 1;
+            for (w, warp) in cta.warps.iter_mut().enumerate() {
+                if warp.ready() != 0 && !std::mem::replace(&mut warp.queued, true) {
+                    ready.push((c, w));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Something asynchronous happens; whether there was anything.
+    fn happens(&mut self, ctas: &mut [Cta], pace: &Pace, random: &mut Random) -> Result<bool, SimFault> {
+        let mut copies = Vec::new();
+        let mut products = Vec::new();
+        for (c, cta) in ctas.iter().enumerate() {
+            copies.extend((0..cta.copies.len()).map(|n| (c, n)));
+            products.extend((0..cta.warps.len()).filter(|w| cta.warps[*w].products.is_pending()).map(|w| (c, w)));
+        }
+        if pace.stores_last && copies.iter().any(|(c, n)| !ctas[*c].copies[*n].store) {
+            copies.retain(|(c, n)| !ctas[*c].copies[*n].store);
+        }
+        if copies.is_empty() && products.is_empty() {
+            return Ok(false);
+        }
+        let drawn = random.below(copies.len() + products.len());
+        if let Some((c, w)) = drawn.checked_sub(copies.len()).map(|n| products[n]) {
+            ctas[c].multiply(self, w)?;
+            return Ok(true);
+        }
+        let (c, n) = if pace.newest { copies[copies.len() - 1] } else { copies[drawn] };
+        ctas[c].step_copy(self, n)?;
+        Ok(true)
+    }
+
+    /// The tensor map at an address.
+    fn map(&self, at: u64) -> Option<&TensorMap> {
+        self.maps.iter().find(|(known, _)| *known == at).map(|(_, map)| map)
     }
 }

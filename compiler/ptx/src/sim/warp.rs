@@ -2,9 +2,12 @@
 
 use super::code::Operand;
 use super::memory::Refused;
-use super::races::{RaceAccess, Who};
-use super::{Cta, Other, Random, SimFault, Why, World};
+use super::races::other;
+use super::waits::Flow;
+use super::wgmma::Products;
+use super::{Cta, Random, SimFault, Why, World};
 use crate::inst::Op;
+use crate::sm90::Sm90;
 
 /// Barriers of a CTA.
 const BARRIERS: u32 = 16;
@@ -26,6 +29,27 @@ pub(super) struct Warp {
     votes: u32,
     outcomes: [Option<usize>; 32],
     regs: Vec<Values>,
+    /// Lanes that wait for something else, and for what.
+    parked: u32,
+    parks: [Park; 32],
+    /// The instruction at which a lane waits.
+    stops: [u32; 32],
+    pub(super) products: Products,
+    /// It is among those that are drawn from.
+    pub(super) queued: bool,
+}
+
+/// What a lane waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Park {
+    /// All threads of the CTA.
+    Cta,
+    /// Lanes of its warp.
+    Warp,
+    /// The phase of a parity of an `mbarrier`.
+    Mbarrier(u64, u64),
+    /// A barrier by number.
+    Named(u64),
 }
 
 /// The lanes of a mask.
@@ -49,6 +73,11 @@ impl Warp {
             votes: 0,
             outcomes: [None; 32],
             regs: vec![[0; 32]; registers],
+            parked: 0,
+            parks: [Park::Cta; 32],
+            stops: [0; 32],
+            products: Products::default(),
+            queued: true,
         }
     }
 
@@ -59,7 +88,7 @@ impl Warp {
 
     /// How many lanes wait at a barrier or have ended.
     pub(super) fn arrived(&self) -> u32 {
-        32 - (self.ready | self.shuffling).count_ones()
+        32 - (self.ready | self.shuffling | self.parked).count_ones()
     }
 
     /// The barriers that lanes wait at.
@@ -84,9 +113,31 @@ impl Warp {
         self.arrived()
     }
 
-    /// Where a lane waits.
-    pub(super) fn waiting(&self) -> Option<usize> {
-        each(self.at_barrier | self.shuffling).next().map(|lane| self.pcs[lane] as usize)
+    /// Lanes that wait: where, and for what.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = (usize, u32, Park)> {
+        each(self.at_barrier | self.shuffling | self.parked).map(|lane| {
+            let park = match 1 << lane {
+                bit if bit & self.at_barrier != 0 => Park::Cta,
+                bit if bit & self.shuffling != 0 => Park::Warp,
+                _ => self.parks[lane],
+            };
+            (lane, self.stops[lane], park)
+        })
+    }
+
+    /// A lane waits from now on.
+    pub(super) fn park(&mut self, lane: usize, pc: u32, park: Park) {
+        self.ready &= !(1 << lane);
+        self.parked |= 1 << lane;
+        (self.parks[lane], self.stops[lane]) = (park, pc);
+    }
+
+    /// Lanes go on that wait for this; whether there are any.
+    pub(super) fn unpark(&mut self, so: impl Fn(Park) -> bool) -> bool {
+        let lanes = each(self.parked).filter(|lane| so(self.parks[*lane])).fold(0, |mask, lane| mask | 1 << lane);
+        self.parked &= !lanes;
+        self.ready |= lanes;
+        lanes != 0
     }
 
     pub(super) fn reg(&self, reg: usize) -> &Values {
@@ -109,14 +160,14 @@ impl Warp {
         each(self.ready).filter(|&l| self.pcs[l] == pc).fold(0, |mask, l| mask | 1 << l)
     }
 
-    fn move_on(&mut self, mask: u32, pc: u32) {
+    pub(super) fn move_on(&mut self, mask: u32, pc: u32) {
         each(mask).for_each(|l| self.pcs[l] = pc);
     }
 
     /// Lanes wait at a barrier.
-    fn wait(&mut self, lanes: u32, barrier: u32) {
+    fn wait(&mut self, lanes: u32, barrier: u32, pc: u32) {
         self.at_barrier |= lanes;
-        each(lanes).for_each(|l| self.barriers[l] = barrier);
+        each(lanes).for_each(|l| (self.barriers[l], self.stops[l]) = (barrier, pc));
     }
 
     /// The lanes of which a register is not zero, if `so`; else those of which it is.
@@ -161,6 +212,11 @@ impl World<'_> {
             self.stats.lanes += u64::from(mask.count_ones());
             let step = &self.code.steps[pc as usize];
             let does = step.guard.map_or(mask, |(reg, so)| mask & cta.warps[w].holds(reg, so));
+            if self.code.multiplies && does != 0 && !matches!(step.op, Op::Sm90(Sm90::Wgmma(_))) {
+                let touched = cta.warps[w].products.touch(step.reads(), step.writes());
+                let lane = does.trailing_zeros() as usize;
+                touched.map_err(|message| self.fault(cta, w, pc, lane, Why::Undefined(message.into())))?;
+            }
             match step.op {
                 Op::Bra => {
                     let Operand::Target(target) = step.srcs[0] else { unreachable!("the verifier has seen a label") };
@@ -178,10 +234,10 @@ impl World<'_> {
                     warp.move_on(does, pc + 1);
                     warp.ready &= !does;
                     match step.op {
-                        Op::Bar(n) => warp.wait(does, n),
+                        Op::Bar(n) => warp.wait(does, n, pc),
                         Op::BarOr(n) => {
                             // A barrier with a vote is none without.
-                            warp.wait(does, BARRIERS + n);
+                            warp.wait(does, BARRIERS + n, pc);
                             each(does).for_each(|l| warp.outcomes[l] = Some(step.dsts[0]));
                             warp.votes |= each(does).filter(|&l| votes[l] != 0).fold(0, |mask, l| mask | 1 << l);
                         }
@@ -196,9 +252,13 @@ impl World<'_> {
                     cta.warps[w].move_on(mask & !does, pc + 1);
                     return self.shuffle(cta, w, pc, does);
                 }
-                Op::Ld(..) | Op::St(..) | Op::Atom(..) => self
-                    .memory(cta, w, pc, step, does)
-                    .map_err(|(refused, lane, at)| self.refused(cta, w, pc, lane, refused, at))?,
+                Op::Sm90(op) => match self.sm90(cta, w, pc, op, (does, mask), random)? {
+                    Flow::Next => {}
+                    Flow::Left => return Ok(()),
+                },
+                Op::Ld(..) | Op::St(..) | Op::Atom(..) => {
+                    self.memory(cta, w, pc, step, does).map_err(|(wrong, lane)| self.wrong(cta, w, pc, lane, wrong))?
+                }
                 _ if does != 0 => self.compute(cta, w, step, does),
                 _ => {}
             }
@@ -214,38 +274,49 @@ impl World<'_> {
         let Op::Shfl(mode) = step.op else { return Ok(()) };
         let first = does.trailing_zeros() as usize;
         let members = self.values(cta, w, step.srcs[3])[first] as u32;
-        let warp = &mut cta.warps[w];
-        warp.move_on(does, pc);
-        warp.ready &= !does;
-        warp.shuffling |= does;
-        if members & does != does {
-            let why = Why::Invalid("a shuffle of lanes that are no members".into());
-            return Err(self.fault(cta, w, pc, first, why));
-        }
-        if members & !warp.shuffling != 0 || each(members).any(|l| warp.pcs[l] != pc) {
+        if !self.gather(cta, w, pc, does, members)? {
             return Ok(());
         }
         let (values, by) = (self.values(cta, w, step.srcs[0]), self.values(cta, w, step.srcs[1]));
         let taken = std::array::from_fn(|l| values[mode.source(l as u32, by[l] as u32) as usize]);
-        let warp = &mut cta.warps[w];
-        warp.set(step.dsts[0], members, &taken);
-        warp.move_on(members, pc + 1);
-        warp.shuffling &= !members;
-        warp.ready |= members;
+        cta.warps[w].set(step.dsts[0], members, &taken);
         Ok(())
     }
 
-    fn fault(&self, cta: &Cta, w: usize, pc: u32, lane: usize, why: Why) -> SimFault {
+    /// Lanes wait for the others of a mask; whether all are there, and go on.
+    pub(super) fn gather(&self, cta: &mut Cta, w: usize, pc: u32, does: u32, members: u32) -> Result<bool, SimFault> {
+        let warp = &mut cta.warps[w];
+        warp.move_on(does, pc);
+        warp.ready &= !does;
+        warp.shuffling |= does;
+        each(does).for_each(|lane| warp.stops[lane] = pc);
+        if members & does != does {
+            let why = Why::Invalid("lanes that are no members".into());
+            return Err(self.fault(cta, w, pc, does.trailing_zeros() as usize, why));
+        }
+        if members & !warp.shuffling != 0 || each(members).any(|l| warp.pcs[l] != pc) {
+            return Ok(false);
+        }
+        warp.move_on(members, pc + 1);
+        warp.shuffling &= !members;
+        warp.ready |= members;
+        Ok(true)
+    }
+
+    pub(super) fn fault(&self, cta: &Cta, w: usize, pc: u32, lane: usize, why: Why) -> SimFault {
         let thread = 32 * cta.warps[w].number + lane as u32;
         SimFault { at: Some((pc as usize, String::new(), 0)), thread: Some((cta.number, thread)), ..why.into() }
     }
 
-    fn refused(&self, cta: &Cta, w: usize, pc: u32, lane: usize, (refusal, race): Refused, at: u64) -> SimFault {
-        let other = |(access, who): (RaceAccess, Who)| Other {
-            access,
-            at: (who.pc as usize, String::new(), 0),
-            thread: (who.cta, who.thread),
-        };
+    pub(super) fn refused(
+        &self,
+        cta: &Cta,
+        w: usize,
+        pc: u32,
+        lane: usize,
+        (refusal, race): Refused,
+        at: u64,
+    ) -> SimFault {
         SimFault { other: race.map(other), ..self.fault(cta, w, pc, lane, Why::Access(refusal, at)) }
     }
 }

@@ -1,0 +1,187 @@
+//! What threads of a CTA know of each other: vector clocks.
+//!
+//! A thread's time goes on where it lets others know what it has done: it arrives at a barrier, or fences. An
+//! asynchronous operation belongs to a *slot*: a phase of an `mbarrier`, a group of bulk stores of a thread, or a group
+//! of products of a warp. Its time is the number of that phase or group, since those end in order, and who has waited
+//! for one knows those before.
+//!
+//! Copies and products go through the async proxy. They see what was written through the generic one if a proxy fence
+//! lies on the way from the write to them; so a clock has, for each memory, a second column of what has been fenced.
+//! That what they write is seen through the generic proxy comes with waiting for them. A load that is ordered before
+//! an asynchronous write needs no fence: it has its value.
+
+use super::races::Who;
+use std::rc::Rc;
+
+/// Columns of a clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Column {
+    /// What is ordered before.
+    Known,
+    /// What of it the async proxy sees in shared memory.
+    Shared,
+    /// And in global memory.
+    Global,
+}
+
+const COLUMNS: [Column; 3] = [Column::Known, Column::Shared, Column::Global];
+
+/// Times of others, as far as they are known.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Clocks {
+    threads: [Vec<u32>; 3],
+    slots: Vec<u32>,
+}
+
+fn join(into: &mut Vec<u32>, from: &[u32]) {
+    if into.len() < from.len() {
+        into.resize(from.len(), 0);
+    }
+    into.iter_mut().zip(from).for_each(|(a, b)| *a = (*a).max(*b));
+}
+
+fn meet(into: &mut Vec<u32>, from: &[u32]) {
+    into.truncate(from.len());
+    into.iter_mut().zip(from).for_each(|(a, b)| *a = (*a).min(*b));
+}
+
+impl Clocks {
+    fn thread(&self, column: Column, thread: usize) -> u32 {
+        self.threads[column as usize].get(thread).copied().unwrap_or(0)
+    }
+
+    /// Whether an access is ordered before.
+    pub(super) fn knows(&self, who: Who) -> bool {
+        let time = match who.slot() {
+            Some(slot) => self.slots.get(slot).copied().unwrap_or(0),
+            None => self.thread(Column::Known, who.thread()),
+        };
+        time >= who.time
+    }
+
+    /// Whether there is a proxy fence, too.
+    pub(super) fn fenced(&self, column: Column, who: Who) -> bool {
+        self.thread(column, who.thread()) >= who.time
+    }
+
+    /// Takes what the other knows.
+    pub(super) fn join(&mut self, other: &Clocks) {
+        for n in 0..COLUMNS.len() {
+            join(&mut self.threads[n], &other.threads[n]);
+        }
+        join(&mut self.slots, &other.slots);
+    }
+
+    /// Keeps what both know.
+    pub(super) fn meet(&mut self, other: &Clocks) {
+        for n in 0..COLUMNS.len() {
+            meet(&mut self.threads[n], &other.threads[n]);
+        }
+        meet(&mut self.slots, &other.slots);
+    }
+
+    /// Knows of a slot up to a time.
+    pub(super) fn ended(&mut self, slot: usize, time: u32) {
+        if self.slots.len() <= slot {
+            self.slots.resize(slot + 1, 0);
+        }
+        self.slots[slot] = self.slots[slot].max(time);
+    }
+}
+
+/// The clocks of a CTA's threads.
+#[derive(Debug)]
+pub(super) struct CtaClocks {
+    of: Vec<Rc<Clocks>>,
+    /// Of each slot the last operation that goes to shared memory.
+    last: Vec<Option<Who>>,
+}
+
+impl CtaClocks {
+    pub(super) fn new(threads: usize) -> CtaClocks {
+        let first = |thread: usize| {
+            let mut clocks = Clocks { threads: std::array::from_fn(|_| vec![0; threads]), slots: Vec::new() };
+            clocks.threads[Column::Known as usize][thread] = 1;
+            Rc::new(clocks)
+        };
+        CtaClocks { of: (0..threads).map(first).collect(), last: Vec::new() }
+    }
+
+    /// What a thread knows.
+    pub(super) fn of(&self, thread: usize) -> &Rc<Clocks> {
+        &self.of[thread]
+    }
+
+    /// A thread's time.
+    pub(super) fn time(&self, thread: usize) -> u32 {
+        self.of[thread].thread(Column::Known, thread)
+    }
+
+    /// A new slot.
+    pub(super) fn slot(&mut self) -> usize {
+        self.last.push(None);
+        self.last.len() - 1
+    }
+
+    /// What a thread tells: what it does from now on is not part of it.
+    pub(super) fn release(&mut self, thread: usize) -> Rc<Clocks> {
+        let told = self.of[thread].clone();
+        Rc::make_mut(&mut self.of[thread]).threads[Column::Known as usize][thread] += 1;
+        told
+    }
+
+    /// A thread is told.
+    pub(super) fn acquire(&mut self, thread: usize, told: &Clocks) {
+        Rc::make_mut(&mut self.of[thread]).join(told);
+    }
+
+    /// A thread has waited for a slot.
+    pub(super) fn ended(&mut self, thread: usize, slot: usize, time: u32) {
+        Rc::make_mut(&mut self.of[thread]).ended(slot, time);
+    }
+
+    /// A proxy fence by a thread, for a memory.
+    pub(super) fn fence(&mut self, thread: usize, column: Column) {
+        let clocks = Rc::make_mut(&mut self.of[thread]);
+        let known = clocks.threads[Column::Known as usize].clone();
+        join(&mut clocks.threads[column as usize], &known);
+        clocks.threads[Column::Known as usize][thread] += 1;
+    }
+
+    /// A barrier of some threads.
+    pub(super) fn meet_at(&mut self, threads: impl Iterator<Item = usize> + Clone) {
+        let mut all = Clocks::default();
+        threads.clone().for_each(|t| all.join(&self.of[t]));
+        let all = Rc::new(all);
+        for thread in threads {
+            self.of[thread] = all.clone();
+            Rc::make_mut(&mut self.of[thread]).threads[Column::Known as usize][thread] += 1;
+        }
+    }
+
+    /// What every one of some threads knows, and each of itself: what is done for all of them together.
+    pub(super) fn common(&self, threads: impl Iterator<Item = usize>) -> Rc<Clocks> {
+        let mut all: Option<Clocks> = None;
+        for thread in threads {
+            match &mut all {
+                Some(all) => all.meet(&self.of[thread]),
+                None => all = Some((*self.of[thread]).clone()),
+            }
+        }
+        Rc::new(all.unwrap_or_default())
+    }
+
+    /// An asynchronous operation goes to shared memory.
+    pub(super) fn issue(&mut self, who: Who) {
+        if let Some(slot) = who.slot() {
+            self.last[slot] = Some(who);
+        }
+    }
+
+    /// An operation that nobody has waited for.
+    pub(super) fn unwaited(&self) -> Option<Who> {
+        let mut all = Clocks::default();
+        self.of.iter().for_each(|clocks| all.join(clocks));
+        self.last.iter().flatten().copied().find(|who| !all.knows(*who))
+    }
+}

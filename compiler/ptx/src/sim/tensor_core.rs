@@ -1,0 +1,214 @@
+//! Sums of the tensor cores of an H100, as they were measured on one (`spec/design/gpu.md`).
+//!
+//! A block of products is 32 bytes of factors deep. The sum before and the exact products are aligned to the greatest
+//! exponent among them, where that of a product is the sum of its factors'; of each a few binary digits are kept, and
+//! the rest is cut off. They are added exactly, and the sum is cut off.
+
+use crate::sm90::MmaType;
+
+/// The NaN of sums.
+const NAN: u32 = 0x7fff_ffff;
+/// The least exponent of a normal f32.
+const LEAST: i32 = -126;
+
+/// A factor: `sig * 2^(exp - digits)`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Factor {
+    Finite { sig: i32, exp: i32 },
+    Infinite { negative: bool },
+    Nan,
+}
+
+/// Digits behind the point of a significand, and the bias.
+fn format(ty: MmaType) -> (u32, i32) {
+    match ty {
+        MmaType::F16 => (10, 15),
+        MmaType::Bf16 => (7, 127),
+        MmaType::Tf32 => (10, 127),
+        MmaType::E4m3 => (3, 7),
+        MmaType::E5m2 => (2, 15),
+    }
+}
+
+/// The factor of some bits.
+pub(super) fn factor(ty: MmaType, bits: u32) -> Factor {
+    // The low bits of a tf32 are not looked at.
+    let bits = if ty == MmaType::Tf32 { bits >> 13 } else { bits };
+    let (digits, bias) = format(ty);
+    let width = if ty == MmaType::Tf32 { 19 } else { 8 * ty.size() };
+    let exps = width - 1 - digits;
+    let negative = bits >> (width - 1) & 1 != 0;
+    let (exp, fraction) = (bits >> digits & ((1 << exps) - 1), (bits & ((1 << digits) - 1)) as i32);
+    let top = exp == (1 << exps) - 1;
+    match ty {
+        // It has no infinity, and one NaN.
+        MmaType::E4m3 if top && fraction == 7 => return Factor::Nan,
+        MmaType::E4m3 => {}
+        _ if top && fraction == 0 => return Factor::Infinite { negative },
+        _ if top => return Factor::Nan,
+        _ => {}
+    }
+    let sig = if exp == 0 { fraction } else { fraction | 1 << digits };
+    Factor::Finite { sig: if negative { -sig } else { sig }, exp: exp.max(1) as i32 - bias }
+}
+
+impl Factor {
+    /// The same, negated.
+    pub(super) fn negated(self) -> Factor {
+        match self {
+            Factor::Finite { sig, exp } => Factor::Finite { sig: -sig, exp },
+            Factor::Infinite { negative } => Factor::Infinite { negative: !negative },
+            Factor::Nan => Factor::Nan,
+        }
+    }
+}
+
+/// `x * 2^by`, cut off towards zero.
+fn scaled(x: i64, by: i32) -> i64 {
+    let size = match by {
+        0.. => x.unsigned_abs() << by,
+        -63..0 => x.unsigned_abs() >> -by,
+        _ => 0,
+    };
+    if x < 0 { -(size as i64) } else { size as i64 }
+}
+
+/// Digits that are kept behind the greatest exponent, and of the sum.
+fn kept(ty: MmaType) -> (i32, i32) {
+    if ty.size() == 1 { (13, 13) } else { (25, 23) }
+}
+
+/// What infinities and NaN make of a sum; `None` if there are none.
+fn special(a: &[Factor], b: &[Factor], sum: f32) -> Option<u32> {
+    let (mut up, mut down) = (sum == f32::INFINITY, sum == f32::NEG_INFINITY);
+    let mut nan = sum.is_nan();
+    for (a, b) in a.iter().zip(b) {
+        match (*a, *b) {
+            (Factor::Finite { .. }, Factor::Finite { .. }) => {}
+            (Factor::Nan, _) | (_, Factor::Nan) => nan = true,
+            (Factor::Infinite { negative: a }, Factor::Infinite { negative: b }) => {
+                *(if a == b { &mut up } else { &mut down }) = true;
+            }
+            (Factor::Infinite { negative }, Factor::Finite { sig, .. })
+            | (Factor::Finite { sig, .. }, Factor::Infinite { negative }) => match sig {
+                0 => nan = true,
+                _ => *(if negative == (sig < 0) { &mut up } else { &mut down }) = true,
+            },
+        }
+    }
+    match (nan || (up && down), up, down) {
+        (true, ..) => Some(NAN),
+        (_, true, _) => Some(f32::INFINITY.to_bits()),
+        (_, _, true) => Some(f32::NEG_INFINITY.to_bits()),
+        _ => None,
+    }
+}
+
+/// The sum before and a block of products: the bits of the sum.
+pub(super) fn accumulate((ty_a, ty_b): (MmaType, MmaType), a: &[Factor], b: &[Factor], sum: u32) -> u32 {
+    let sum = f32::from_bits(sum);
+    let finite = |f: &Factor| matches!(f, Factor::Finite { .. });
+    if (!sum.is_finite() || !a.iter().chain(b).all(finite))
+        && let Some(bits) = special(a, b, sum)
+    {
+        return bits;
+    }
+    let products = || {
+        a.iter().zip(b).filter_map(|(a, b)| match (*a, *b) {
+            (Factor::Finite { sig: s, exp: e }, Factor::Finite { sig: t, exp: f }) if s != 0 && t != 0 => {
+                Some((i64::from(s) * i64::from(t), e + f))
+            }
+            _ => None,
+        })
+    };
+    let bits = sum.to_bits();
+    let exp = (bits >> 23 & 0xff).max(1) as i32 - 127;
+    let sig = i64::from(bits & 0x7f_ffff | u32::from(bits >> 23 & 0xff != 0) << 23);
+    let sig = if sum.is_sign_negative() { -sig } else { sig };
+    let before = (sig != 0).then_some(exp);
+    let Some(top) = products().map(|(_, e)| e).chain(before).max() else { return 0 };
+    let (aligned, digits) = kept(ty_a);
+    let product_digits = (format(ty_a).0 + format(ty_b).0) as i32;
+    let total = products().fold(scaled(sig, exp - 23 - top + aligned), |total, (product, e)| {
+        total + scaled(product, e - product_digits - top + aligned)
+    });
+    if total == 0 {
+        return 0;
+    }
+    // The total is in units of 2^(top - aligned).
+    let leading = 63 - total.unsigned_abs().leading_zeros() as i32;
+    let exp = (top - aligned + leading).max(LEAST);
+    let sig = scaled(total, top - aligned - exp + digits);
+    // Powers below the least normal f64 do not occur; what is too large becomes infinite.
+    ((sig as f64 * f64::from(exp - digits).exp2()) as f32).to_bits()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use half::{bf16, f16};
+
+    fn value(ty: MmaType, f: Factor) -> f64 {
+        match f {
+            Factor::Finite { sig, exp } => f64::from(sig) * f64::from(exp - format(ty).0 as i32).exp2(),
+            Factor::Infinite { negative } => {
+                if negative {
+                    f64::NEG_INFINITY
+                } else {
+                    f64::INFINITY
+                }
+            }
+            Factor::Nan => f64::NAN,
+        }
+    }
+
+    #[test]
+    fn factors_are_numbers() {
+        let same = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan());
+        for bits in 0..=u16::MAX {
+            let wants = [
+                (MmaType::F16, f16::from_bits(bits).to_f64()),
+                (MmaType::Bf16, bf16::from_bits(bits).to_f64()),
+                // The high half of an f16.
+                (MmaType::E5m2, f16::from_bits(bits << 8).to_f64()),
+            ];
+            for (ty, want) in wants {
+                let bits = if ty == MmaType::E5m2 { bits & 0xff } else { bits };
+                assert!(same(value(ty, factor(ty, bits.into())), want), "{ty:?} {bits:x}");
+            }
+        }
+        for x in [1.0f32, -0.375, 3e-40, f32::MAX, f32::INFINITY] {
+            let cut = f32::from_bits(x.to_bits() & !0x1fff);
+            assert!(same(value(MmaType::Tf32, factor(MmaType::Tf32, x.to_bits() | 0xfff)), cut.into()), "{x}");
+        }
+        let e4m3 = |bits| value(MmaType::E4m3, factor(MmaType::E4m3, bits));
+        assert_eq!([e4m3(0x7e), e4m3(0x38), e4m3(0x81), e4m3(0x08)], [448.0, 1.0, -0.001_953_125, 0.015_625]);
+        assert!(e4m3(0x7f).is_nan() && e4m3(0xff).is_nan());
+    }
+
+    #[test]
+    fn sums_are_cut_off() {
+        let f = |x: f32| factor(MmaType::F16, f16::from_f32(x).to_bits().into());
+        let sum = |a: &[f32], b: &[f32], c: f32| {
+            let (a, b): (Vec<_>, Vec<_>) = (a.iter().map(|x| f(*x)).collect(), b.iter().map(|x| f(*x)).collect());
+            f32::from_bits(accumulate((MmaType::F16, MmaType::F16), &a, &b, c.to_bits()))
+        };
+        assert_eq!(sum(&[3.0, 0.5], &[2.0, 4.0], 10.0), 18.0);
+        // 1 + 2^-24 + 2^-24: two digits below those of f32 are kept, so the two are seen; a third below them is not.
+        let tiny = 2f32.powi(-12);
+        assert_eq!(sum(&[tiny, tiny], &[tiny, tiny], 1.0), 1.0 + 2f32.powi(-23));
+        assert_eq!(sum(&[tiny, tiny, tiny], &[tiny, tiny, tiny], 1.0), 1.0 + 2f32.powi(-23));
+        let less = 2f32.powi(-13);
+        assert_eq!(sum(&[less; 16], &[less; 16], 1.0), 1.0);
+        assert_eq!(sum(&[-less], &[less], 1.0), 1.0, "towards zero, not down");
+        assert_eq!(sum(&[1.0], &[1.0], -1.0).to_bits(), 0);
+        assert_eq!(sum(&[f32::INFINITY], &[2.0], 1.0), f32::INFINITY);
+        assert_eq!(sum(&[f32::INFINITY, 1.0], &[0.0, 1.0], 1.0).to_bits(), NAN);
+        assert_eq!(sum(&[60000.0; 2], &[60000.0; 2], f32::MAX), f32::MAX, "cut off");
+        let f8 = |x: u32| factor(MmaType::E4m3, x);
+        // 13 digits behind the leading one: 1 + 2^-13 is seen, 1 + 2^-14 is not.
+        let one = |bits| accumulate((MmaType::E4m3, MmaType::E4m3), &[f8(0x38), f8(bits)], &[f8(0x38), f8(0x08)], 0);
+        assert_eq!(f32::from_bits(one(0x04)), 1.0 + 2f32.powi(-13));
+        assert_eq!(f32::from_bits(one(0x02)), 1.0);
+    }
+}

@@ -1,0 +1,8 @@
+//! Tests of the crate as others use it.
+
+mod asynchronous;
+mod attention;
+mod by_hand;
+mod deletions;
+mod gemm;
+mod model;
