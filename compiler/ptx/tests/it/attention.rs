@@ -297,7 +297,7 @@ fn two_products_have_the_bits_of_the_model() {
 
 /// What may be left out, and why.
 const SURPLUS: [(&str, &str); 1] =
-    [("wgmma.fence.sync.aligned #2", "nothing accesses weights or sums between the fence of the scores and this one")];
+    [("wgmma.fence.sync.aligned #3", "nothing accesses weights or sums between the fence of the scores and this one")];
 
 #[test]
 fn nothing_else_can_be_left_out() {
@@ -309,6 +309,6 @@ fn nothing_else_can_be_left_out() {
             None => kept.push(name.as_str()),
         }
     }
-    assert!(all.len() >= 30, "{}", all.len());
+    assert!(all.len() >= 40, "{}", all.len());
     assert_eq!(kept, SURPLUS.map(|(name, _)| name));
 }

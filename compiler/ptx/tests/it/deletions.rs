@@ -1,6 +1,7 @@
 //! What a kernel has that waits, fences, arrives or commits, and the kernel without each of these.
 
 use ptoc_ptx::{BodyItem, Inst, Op, PtxKernel, Sm90, print};
+use std::collections::HashMap;
 
 /// Whether an instruction orders others.
 fn orders(op: Op) -> bool {
@@ -30,13 +31,14 @@ fn inst(item: &BodyItem) -> Option<&Inst> {
 /// A kernel without one of its instructions: which, as it is written, and the rest. A wait goes with the jump back to
 /// it; an arrival that announces bytes also loses only those.
 pub fn deletions(kernel: &PtxKernel) -> Vec<(String, PtxKernel)> {
-    let mut all = Vec::new();
+    let (mut all, mut seen) = (Vec::new(), HashMap::new());
     let lines: Vec<String> = print(kernel).lines().map(|l| l.trim().trim_end_matches(';').to_owned()).collect();
     let body = lines.len() - 1 - kernel.body.len();
     for (at, this) in kernel.body.iter().enumerate() {
         let Some(this) = inst(this).filter(|inst| orders(inst.op)) else { continue };
-        let nth = all.iter().filter(|(name, _): &&(String, _)| name.starts_with(&lines[body + at])).count();
-        let name = format!("{} #{nth}", lines[body + at]);
+        let line = &lines[body + at];
+        *seen.entry(line.clone()).or_insert(0) += 1;
+        let name = format!("{line} #{}", seen[line]);
         let mut without = kernel.clone();
         without.body.remove(at);
         if matches!(this.op, Op::Sm90(Sm90::MbarrierTryWait | Sm90::MbarrierTestWait)) {

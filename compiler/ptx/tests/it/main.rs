@@ -6,3 +6,5 @@ mod by_hand;
 mod deletions;
 mod gemm;
 mod model;
+mod products;
+mod texts;
