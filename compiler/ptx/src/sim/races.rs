@@ -93,6 +93,7 @@ pub(super) type Race = (RaceAccess, Who, Missing);
 
 impl View {
     /// What is missing for an access of `other`, which came before and wrote or did not, to be ordered before.
+    #[inline]
     fn missing(&self, other: Who, wrote: bool, fence: Column) -> Option<Missing> {
         let who = self.who;
         if other.cta == NOBODY.cta {
@@ -101,9 +102,15 @@ impl View {
         if who.cta != other.cta {
             return Some(Missing::Order);
         }
-        let Some(clocks) = &self.clocks else {
-            return (who.time == other.time && who.agent != other.agent).then_some(Missing::Order);
-        };
+        match &self.clocks {
+            None => (who.time == other.time && who.agent != other.agent).then_some(Missing::Order),
+            Some(clocks) => self.unknown(clocks, other, wrote, fence),
+        }
+    }
+
+    /// The same, by clocks.
+    fn unknown(&self, clocks: &Clocks, other: Who, wrote: bool, fence: Column) -> Option<Missing> {
+        let who = self.who;
         // Of operations of one slot, none waits for another.
         if !clocks.knows(other) && (who.agent != other.agent || who.slot().is_some()) {
             return Some(Missing::Order);
@@ -176,9 +183,9 @@ impl Others {
 
     /// One that `view` is not ordered behind.
     fn racing(&self, view: &View, wrote: bool, fence: Column) -> Option<(Who, Missing)> {
-        let more = self.more.iter().flat_map(|more| more.iter());
-        let mut all = [&self.first, &self.other].into_iter().chain(more);
-        all.find_map(|other| Some((*other, view.missing(*other, wrote, fence)?)))
+        let missing = |other: &Who| Some((*other, view.missing(*other, wrote, fence)?));
+        let found = missing(&self.first).or_else(|| missing(&self.other));
+        found.or_else(|| self.more.as_ref()?.iter().find_map(missing))
     }
 }
 
