@@ -143,6 +143,12 @@ pub enum Special {
     Nctaid,
     /// The lane in its warp.
     Laneid,
+    /// The CTA in its cluster.
+    ClusterCtarank,
+    /// The cluster.
+    Clusterid,
+    /// How many there are.
+    Nclusterid,
 }
 
 impl Special {
@@ -154,6 +160,9 @@ impl Special {
             Special::Ctaid => "%ctaid.x",
             Special::Nctaid => "%nctaid.x",
             Special::Laneid => "%laneid",
+            Special::ClusterCtarank => "%cluster_ctarank",
+            Special::Clusterid => "%clusterid.x",
+            Special::Nclusterid => "%nclusterid.x",
         }
     }
 }

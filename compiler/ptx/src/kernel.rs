@@ -73,6 +73,8 @@ pub struct PtxKernel {
     /// CTAs that a multiprocessor shall have registers for: `ptxas` may give a thread all that this leaves. Unless
     /// given, it aims at many threads, and rather spills.
     pub resident: Option<u32>,
+    /// CTAs of a cluster, which are on processors that reach each other's shared memory; `None` for no clusters.
+    pub cluster: Option<u32>,
     /// Shared and local memory.
     pub symbols: Vec<Symbol>,
     /// Registers.

@@ -49,7 +49,16 @@ const TYPES: [Type; 17] = [
     Type::F64,
 ];
 const SPACES: [Space; 4] = [Space::Global, Space::Shared, Space::Local, Space::Param];
-const SPECIALS: [Special; 5] = [Special::Tid, Special::Ntid, Special::Ctaid, Special::Nctaid, Special::Laneid];
+const SPECIALS: [Special; 8] = [
+    Special::Tid,
+    Special::Ntid,
+    Special::Ctaid,
+    Special::Nctaid,
+    Special::Laneid,
+    Special::ClusterCtarank,
+    Special::Clusterid,
+    Special::Nclusterid,
+];
 const CMPS: [Cmp; 8] = [Cmp::Eq, Cmp::Ne, Cmp::Lt, Cmp::Le, Cmp::Gt, Cmp::Ge, Cmp::Neu, Cmp::Nan];
 const ROUNDS: [Round; 6] = [Round::None, Round::Rn, Round::Rni, Round::Rzi, Round::Rmi, Round::Rpi];
 const ATOMS: [AtomOp; 8] =
@@ -143,7 +152,7 @@ impl Parser {
 
     fn line(&mut self, line: &str) -> Result<(), ParseError> {
         let header = [".version", ".target", ".address_size"].iter().any(|word| line.starts_with(word));
-        if line.is_empty() || header || matches!(line, "{" | "}" | ")") {
+        if line.is_empty() || header || matches!(line, "{" | "}" | ")" | ".explicitcluster") {
             return Ok(());
         }
         if let Some(comment) = line.strip_prefix("//") {
@@ -166,6 +175,8 @@ impl Parser {
             self.kernel.threads = self.number(threads)?;
         } else if let Some(resident) = line.strip_prefix(".minnctapersm ") {
             self.kernel.resident = Some(self.number(resident)?);
+        } else if let Some(cluster) = between(line, ".reqnctapercluster ", ", 1, 1") {
+            self.kernel.cluster = Some(self.number(cluster)?);
         } else if let Some(regs) = between(line, ".reg .", ">;") {
             self.declare(regs)?;
         } else if line.starts_with(".extern .shared") || line.starts_with(".shared") || line.starts_with(".local") {

@@ -23,6 +23,9 @@ pub fn print(kernel: &PtxKernel) -> String {
     if let Some(resident) = kernel.resident {
         let _ = writeln!(out, ".minnctapersm {resident}");
     }
+    if let Some(cluster) = kernel.cluster {
+        let _ = writeln!(out, ".explicitcluster\n.reqnctapercluster {cluster}, 1, 1");
+    }
     let _ = writeln!(out, "{{");
     for class in Class::ALL {
         let count = kernel.regs.values().filter(|c| **c == class).count();

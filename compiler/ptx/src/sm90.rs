@@ -93,6 +93,8 @@ pub enum Sm90 {
     MbarrierArrive,
     /// An arrival, and so many bytes more that the phase waits for.
     MbarrierArriveExpectTx,
+    /// So many arrivals at an `mbarrier` of a CTA of the cluster, at an address of [`Sm90::Mapa`].
+    MbarrierArriveCluster,
     /// So many bytes more that the phase waits for.
     MbarrierExpectTx,
     /// Whether the phase of a parity is complete; it may wait for that, or not.
@@ -105,6 +107,8 @@ pub enum Sm90 {
     BulkStore,
     /// A box of a tensor of so many dimensions to shared memory; an `mbarrier` gets the number of bytes.
     TensorLoad(u8),
+    /// The same to each CTA of a mask of the cluster: to the same place there, and for the `mbarrier` there.
+    TensorMulticast(u8),
     /// A box of a tensor from shared memory.
     TensorStore(u8),
     /// The thread's bulk stores since the last one are a group.
@@ -159,6 +163,12 @@ pub enum Sm90 {
     ElectSync,
     /// Asks for a tensor map.
     PrefetchTensorMap,
+    /// An address of this CTA's shared memory as that of the CTA of a rank.
+    Mapa,
+    /// Arrives at the barrier of all threads of the cluster.
+    ClusterArrive,
+    /// Waits there for the others.
+    ClusterWait,
 }
 
 /// A place in the text of an instruction.
@@ -211,8 +221,12 @@ fn numberless() -> Vec<Sm90> {
         Sm90::BarWarpSync,
         Sm90::ElectSync,
         Sm90::PrefetchTensorMap,
+        Sm90::MbarrierArriveCluster,
+        Sm90::Mapa,
+        Sm90::ClusterArrive,
+        Sm90::ClusterWait,
     ];
-    all.extend((1..=5).flat_map(|rank| [Sm90::TensorLoad(rank), Sm90::TensorStore(rank)]));
+    all.extend((1..=5).flat_map(|n| [Sm90::TensorLoad(n), Sm90::TensorMulticast(n), Sm90::TensorStore(n)]));
     for (count, trans) in [1, 2, 4].into_iter().flat_map(|count| [(count, false), (count, true)]) {
         all.extend([Sm90::LdMatrix { count, trans }, Sm90::StMatrix { count, trans }]);
     }
@@ -232,6 +246,7 @@ impl Sm90 {
             Sm90::MbarrierInit => "mbarrier.init.shared::cta.b64".into(),
             Sm90::MbarrierInval => "mbarrier.inval.shared::cta.b64".into(),
             Sm90::MbarrierArrive => "mbarrier.arrive.shared::cta.b64".into(),
+            Sm90::MbarrierArriveCluster => "mbarrier.arrive.release.cluster.shared::cluster.b64".into(),
             Sm90::MbarrierArriveExpectTx => "mbarrier.arrive.expect_tx.shared::cta.b64".into(),
             Sm90::MbarrierExpectTx => "mbarrier.expect_tx.relaxed.cta.shared::cta.b64".into(),
             Sm90::MbarrierTryWait => "mbarrier.try_wait.parity.shared::cta.b64".into(),
@@ -239,6 +254,7 @@ impl Sm90 {
             Sm90::BulkLoad => format!("cp.async.bulk.{bulk_load}"),
             Sm90::BulkStore => format!("cp.async.bulk.{bulk_store}"),
             Sm90::TensorLoad(rank) => format!("cp.async.bulk.tensor.{rank}d.{bulk_load}"),
+            Sm90::TensorMulticast(rank) => format!("cp.async.bulk.tensor.{rank}d.{bulk_load}.multicast::cluster"),
             Sm90::TensorStore(rank) => format!("cp.async.bulk.tensor.{rank}d.{bulk_store}"),
             Sm90::BulkCommit => "cp.async.bulk.commit_group".into(),
             Sm90::BulkWait { read: false, .. } => "cp.async.bulk.wait_group".into(),
@@ -263,6 +279,9 @@ impl Sm90 {
             Sm90::BarWarpSync => "bar.warp.sync".into(),
             Sm90::ElectSync => "elect.sync".into(),
             Sm90::PrefetchTensorMap => "prefetch.tensormap".into(),
+            Sm90::Mapa => "mapa.shared::cluster.u32".into(),
+            Sm90::ClusterArrive => "barrier.cluster.arrive.release.aligned".into(),
+            Sm90::ClusterWait => "barrier.cluster.wait.acquire.aligned".into(),
         }
     }
 
@@ -273,19 +292,26 @@ impl Sm90 {
         Some(match self {
             Sm90::MbarrierInit => vec![SHARED, NUMBER],
             Sm90::MbarrierInval => vec![SHARED],
-            Sm90::MbarrierArrive | Sm90::MbarrierArriveExpectTx => vec![Slot::Sink, SHARED, NUMBER],
+            Sm90::MbarrierArrive | Sm90::MbarrierArriveCluster | Sm90::MbarrierArriveExpectTx => {
+                vec![Slot::Sink, SHARED, NUMBER]
+            }
             Sm90::MbarrierExpectTx => vec![SHARED, NUMBER],
             Sm90::MbarrierTryWait | Sm90::MbarrierTestWait => vec![PRED, SHARED, NUMBER],
             Sm90::BulkLoad => vec![SHARED, GLOBAL, NUMBER, SHARED],
             Sm90::BulkStore => vec![GLOBAL, SHARED, NUMBER],
             Sm90::TensorLoad(rank @ 1..=5) => vec![SHARED, Slot::Map(rank.into()), SHARED],
+            Sm90::TensorMulticast(rank @ 1..=5) => {
+                vec![SHARED, Slot::Map(rank.into()), SHARED, Slot::Src(OperandClass::Reg(Class::B16))]
+            }
             Sm90::TensorStore(rank @ 1..=5) => vec![Slot::Map(rank.into()), SHARED],
             Sm90::BulkWait { pending, .. } | Sm90::WgmmaWait(pending) => vec![Slot::Literal(pending.into())],
             Sm90::FenceProxyAsync(None | Some(Space::Shared | Space::Global))
             | Sm90::BulkCommit
             | Sm90::FenceMbarrierInit
             | Sm90::WgmmaFence
-            | Sm90::WgmmaCommit => vec![],
+            | Sm90::WgmmaCommit
+            | Sm90::ClusterArrive
+            | Sm90::ClusterWait => vec![],
             Sm90::Wgmma(product) if product.exists() => wgmma_slots(product),
             Sm90::LdMatrix { count, .. } if matrices(count) => vec![Slot::Dsts(word, count.into()), SHARED],
             Sm90::StMatrix { count, .. } if matrices(count) => vec![SHARED, Slot::Srcs(word, count.into())],
@@ -294,6 +320,7 @@ impl Sm90 {
             Sm90::BarWarpSync => vec![NUMBER],
             Sm90::ElectSync => vec![Slot::DstBehindSink(OperandClass::Reg(Class::Pred)), NUMBER],
             Sm90::PrefetchTensorMap => vec![GLOBAL],
+            Sm90::Mapa => vec![Slot::Dst(OperandClass::Reg(Class::B32)), Slot::Src(word), NUMBER],
             _ => return None,
         })
     }

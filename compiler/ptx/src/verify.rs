@@ -40,6 +40,9 @@ pub fn verify(kernel: &PtxKernel) -> Result<(), Error> {
     if kernel.threads == 0 || kernel.threads > 1024 || !kernel.threads.is_multiple_of(32) {
         return whole(format!("{} threads: whole warps, at most 1024", kernel.threads));
     }
+    if kernel.cluster.is_some_and(|n| !(1..=16).contains(&n)) {
+        return whole("a cluster has 1 to 16 CTAs".into());
+    }
     for symbol in &kernel.symbols {
         let fits = match symbol.space {
             Space::Shared => true,

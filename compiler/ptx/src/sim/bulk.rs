@@ -37,7 +37,8 @@ pub(super) struct BulkGroups {
 }
 
 /// Operands of a copy, of one lane.
-struct Operands {
+#[derive(Clone, Debug)]
+pub(super) struct Operands {
     runs: Vec<Run>,
     mbarrier: u64,
 }
@@ -106,9 +107,24 @@ impl Cta {
         }
     }
 
+    /// A load to this CTA begins, of a thread of its cluster.
+    pub(super) fn load(&mut self, view: View, operands: Operands) -> Result<(), Wrong> {
+        let at = operands.mbarrier;
+        let none = || Wrong::Undefined(format!("there is no mbarrier at {at:#x}"));
+        let barrier = self.mbarriers.get(&at).ok_or_else(none)?;
+        let arrival = Some((at, barrier.phase));
+        let view = View { who: view.who.operation(barrier.slot, barrier.phase), ..view };
+        if let Some(clocks) = &self.clocks {
+            clocks.issue(view.who);
+        }
+        let (runs, data, writes) = (operands.runs, Vec::new(), view.clone());
+        self.copies.push(Copy { store: false, runs, data, stage: 0, reads: view, writes, arrival, group: 0 });
+        Ok(())
+    }
+
     fn groups(&mut self, thread: usize) -> &mut BulkGroups {
         let groups = self.groups.entry(thread).or_default();
-        if let (None, Some(clocks)) = (groups.slots, &mut self.clocks) {
+        if let (None, Some(clocks)) = (groups.slots, &self.clocks) {
             groups.slots = Some((clocks.slot(), clocks.slot()));
         }
         groups
@@ -130,7 +146,7 @@ impl Cta {
         while let Some(n) = self.copies.iter().position(waits) {
             self.step_copy(world, n)?;
         }
-        if let (Some((reads, writes)), Some(clocks)) = (groups.slots, &mut self.clocks) {
+        if let (Some((reads, writes)), Some(clocks)) = (groups.slots, &self.clocks) {
             clocks.ended(thread, reads, last);
             if !read {
                 clocks.ended(thread, writes, last);
@@ -158,6 +174,13 @@ impl World<'_> {
             match op {
                 Sm90::BulkCommit => cta.groups(thread).committed += 1,
                 Sm90::BulkWait { pending, read } => cta.wait_for_groups(self, thread, pending, read)?,
+                Sm90::TensorMulticast(rank) => {
+                    let step = &self.code.steps[pc as usize];
+                    let mask = self.values(cta, w, step.all_srcs[3 + usize::from(rank)])[lane] as u16;
+                    let operands = self.copied(cta, w, pc, op, lane);
+                    let sent = operands.and_then(|operands| self.send(cta, w, pc, lane, operands, mask));
+                    sent.map_err(|wrong| self.wrong(cta, w, pc, lane, wrong))?;
+                }
                 _ => {
                     let operands = self.copied(cta, w, pc, op, lane);
                     let issued = operands.and_then(|operands| issue(cta, w, pc, op, lane, operands));
@@ -176,7 +199,9 @@ impl World<'_> {
         let (shared, global, mbarrier, rank) = match op {
             Sm90::BulkLoad => (value(0), value(1), value(3), 0),
             Sm90::BulkStore => (value(1), value(0), 0, 0),
-            Sm90::TensorLoad(rank) => (value(0), value(1), value(2 + usize::from(rank)), rank),
+            Sm90::TensorLoad(rank) | Sm90::TensorMulticast(rank) => {
+                (value(0), value(1), value(2 + usize::from(rank)), rank)
+            }
             Sm90::TensorStore(rank) => (value(1 + usize::from(rank)), value(0), 0, rank),
             _ => return Err(Wrong::Undefined("no bulk copy".into())),
         };
@@ -195,7 +220,7 @@ impl World<'_> {
         if shared & 127 != 0 {
             return Err(undefined("boxes lie at multiples of 128 in shared memory, not at", shared));
         }
-        let first = if matches!(op, Sm90::TensorLoad(_)) { 2 } else { 1 };
+        let first = if matches!(op, Sm90::TensorLoad(_) | Sm90::TensorMulticast(_)) { 2 } else { 1 };
         let at: Vec<i64> = (0..usize::from(rank)).map(|n| i64::from(value(first + n) as u32 as i32)).collect();
         Ok(Operands { runs: map.runs(&at, shared), mbarrier })
     }
@@ -204,28 +229,24 @@ impl World<'_> {
 /// A copy begins.
 fn issue(cta: &mut Cta, w: usize, pc: u32, op: Sm90, lane: usize, operands: Operands) -> Result<(), Wrong> {
     let mut view = cta.view(w, lane, pc);
-    if let Some(clocks) = &mut cta.clocks {
+    if let Some(clocks) = &cta.clocks {
         // What the thread does behind this is not before it.
         view.clocks = Some(clocks.release(view.who.thread()));
     }
     let store = matches!(op, Sm90::BulkStore | Sm90::TensorStore(_));
     let with = |slot: usize, time: u32| View { who: view.who.operation(slot, time), ..view.clone() };
-    let (reads, writes, arrival, group) = if store {
+    let (reads, writes, group) = if store {
         let groups = *cta.groups(view.who.thread());
         let group = groups.committed + 1;
         let (reads, writes) = groups.slots.unwrap_or((0, 0));
-        (with(reads, group), with(writes, group), None, group)
+        (with(reads, group), with(writes, group), group)
     } else {
-        let at = operands.mbarrier;
-        let none = || Wrong::Undefined(format!("there is no mbarrier at {at:#x}"));
-        let barrier = cta.mbarriers.get(&at).ok_or_else(none)?;
-        let view = with(barrier.slot, barrier.phase);
-        (view.clone(), view, Some((at, barrier.phase)), 0)
+        return cta.load(view, operands);
     };
-    if let Some(clocks) = &mut cta.clocks {
-        clocks.issue(if store { reads.who } else { writes.who });
+    if let Some(clocks) = &cta.clocks {
+        clocks.issue(reads.who);
     }
-    let (runs, data, stage) = (operands.runs, Vec::new(), 0);
+    let (runs, data, stage, arrival) = (operands.runs, Vec::new(), 0, None);
     cta.copies.push(Copy { store, runs, data, stage, reads, writes, arrival, group });
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What threads of a CTA know of each other: vector clocks.
+//! What threads of a CTA, or of a cluster, know of each other: vector clocks.
 //!
 //! A thread's time goes on where it lets others know what it has done: it arrives at a barrier, or fences. An
 //! asynchronous operation belongs to a *slot*: a phase of an `mbarrier`, a group of bulk stores of a thread, or a group
@@ -11,6 +11,7 @@
 //! an asynchronous write needs no fence: it has its value.
 
 use super::races::Who;
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Columns of a clock.
@@ -26,9 +27,24 @@ pub(super) enum Column {
 
 const COLUMNS: [Column; 3] = [Column::Known, Column::Shared, Column::Global];
 
+/// CTAs of a cluster, and threads of a CTA.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Shape {
+    pub(super) ctas: u32,
+    pub(super) threads: u32,
+}
+
+impl Shape {
+    /// The number of a thread among those of its cluster.
+    fn number(self, who: Who) -> usize {
+        (who.cta % self.ctas.max(1) * self.threads) as usize + who.thread()
+    }
+}
+
 /// Times of others, as far as they are known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clocks {
+    shape: Shape,
     threads: [Vec<u32>; 3],
     slots: Vec<u32>,
 }
@@ -54,14 +70,19 @@ impl Clocks {
     pub(super) fn knows(&self, who: Who) -> bool {
         let time = match who.slot() {
             Some(slot) => self.slots.get(slot).copied().unwrap_or(0),
-            None => self.thread(Column::Known, who.thread()),
+            None => self.thread(Column::Known, self.shape.number(who)),
         };
         time >= who.time
     }
 
     /// Whether there is a proxy fence, too.
     pub(super) fn fenced(&self, column: Column, who: Who) -> bool {
-        self.thread(column, who.thread()) >= who.time
+        self.thread(column, self.shape.number(who)) >= who.time
+    }
+
+    /// Whether two CTAs are of one cluster.
+    pub(super) fn together(&self, cta: u32, other: u32) -> bool {
+        cta == other || cta / self.shape.ctas.max(1) == other / self.shape.ctas.max(1)
     }
 
     /// Takes what the other knows.
@@ -89,99 +110,133 @@ impl Clocks {
     }
 }
 
-/// The clocks of a CTA's threads.
+/// The clocks of a cluster's threads.
 #[derive(Debug)]
-pub(super) struct CtaClocks {
+struct ClusterClocks {
     of: Vec<Rc<Clocks>>,
     /// Of each slot the last operation that goes to shared memory.
     last: Vec<Option<Who>>,
 }
 
+/// The clocks of a CTA's threads, among those of its cluster.
+#[derive(Clone, Debug)]
+pub(super) struct CtaClocks {
+    cluster: Rc<RefCell<ClusterClocks>>,
+    /// The number of its first thread.
+    first: usize,
+}
+
+impl ClusterClocks {
+    /// A thread begins something that others do not know of.
+    fn advance(&mut self, thread: usize) {
+        Rc::make_mut(&mut self.of[thread]).threads[Column::Known as usize][thread] += 1;
+    }
+}
+
 impl CtaClocks {
-    pub(super) fn new(threads: usize) -> CtaClocks {
+    /// Of the first CTA of a cluster.
+    pub(super) fn new(shape: Shape) -> CtaClocks {
+        let threads = (shape.ctas * shape.threads) as usize;
         let first = |thread: usize| {
-            let mut clocks = Clocks { threads: std::array::from_fn(|_| vec![0; threads]), slots: Vec::new() };
+            let mut clocks = Clocks { shape, threads: std::array::from_fn(|_| vec![0; threads]), slots: Vec::new() };
             clocks.threads[Column::Known as usize][thread] = 1;
             Rc::new(clocks)
         };
-        CtaClocks { of: (0..threads).map(first).collect(), last: Vec::new() }
+        let cluster = ClusterClocks { of: (0..threads).map(first).collect(), last: Vec::new() };
+        CtaClocks { cluster: Rc::new(RefCell::new(cluster)), first: 0 }
+    }
+
+    /// Of another CTA of the same cluster.
+    pub(super) fn of_rank(&self, rank: u32, threads: u32) -> CtaClocks {
+        CtaClocks { cluster: self.cluster.clone(), first: (rank * threads) as usize }
     }
 
     /// What a thread knows.
-    pub(super) fn of(&self, thread: usize) -> &Rc<Clocks> {
-        &self.of[thread]
+    pub(super) fn of(&self, thread: usize) -> Rc<Clocks> {
+        self.cluster.borrow().of[self.first + thread].clone()
     }
 
     /// A thread's time.
     pub(super) fn time(&self, thread: usize) -> u32 {
-        self.of[thread].thread(Column::Known, thread)
+        self.cluster.borrow().of[self.first + thread].thread(Column::Known, self.first + thread)
     }
 
     /// A new slot.
-    pub(super) fn slot(&mut self) -> usize {
-        self.last.push(None);
-        self.last.len() - 1
+    pub(super) fn slot(&self) -> usize {
+        let last = &mut self.cluster.borrow_mut().last;
+        last.push(None);
+        last.len() - 1
     }
 
     /// What a thread tells: what it does from now on is not part of it.
-    pub(super) fn release(&mut self, thread: usize) -> Rc<Clocks> {
-        let told = self.of[thread].clone();
-        Rc::make_mut(&mut self.of[thread]).threads[Column::Known as usize][thread] += 1;
+    pub(super) fn release(&self, thread: usize) -> Rc<Clocks> {
+        let told = self.of(thread);
+        self.cluster.borrow_mut().advance(self.first + thread);
         told
     }
 
     /// A thread is told.
-    pub(super) fn acquire(&mut self, thread: usize, told: &Clocks) {
-        Rc::make_mut(&mut self.of[thread]).join(told);
+    pub(super) fn acquire(&self, thread: usize, told: &Clocks) {
+        Rc::make_mut(&mut self.cluster.borrow_mut().of[self.first + thread]).join(told);
     }
 
     /// A thread has waited for a slot.
-    pub(super) fn ended(&mut self, thread: usize, slot: usize, time: u32) {
-        Rc::make_mut(&mut self.of[thread]).ended(slot, time);
+    pub(super) fn ended(&self, thread: usize, slot: usize, time: u32) {
+        Rc::make_mut(&mut self.cluster.borrow_mut().of[self.first + thread]).ended(slot, time);
     }
 
     /// A proxy fence by a thread, for a memory.
-    pub(super) fn fence(&mut self, thread: usize, column: Column) {
-        let clocks = Rc::make_mut(&mut self.of[thread]);
+    pub(super) fn fence(&self, thread: usize, column: Column) {
+        let cluster = &mut self.cluster.borrow_mut();
+        let clocks = Rc::make_mut(&mut cluster.of[self.first + thread]);
         let known = clocks.threads[Column::Known as usize].clone();
         join(&mut clocks.threads[column as usize], &known);
-        clocks.threads[Column::Known as usize][thread] += 1;
+        cluster.advance(self.first + thread);
     }
 
     /// A barrier of some threads.
-    pub(super) fn meet_at(&mut self, threads: impl Iterator<Item = usize> + Clone) {
-        let mut all = Clocks::default();
-        threads.clone().for_each(|t| all.join(&self.of[t]));
-        let all = Rc::new(all);
+    pub(super) fn meet_at(&self, threads: impl Iterator<Item = usize> + Clone) {
+        let cluster = &mut self.cluster.borrow_mut();
+        let threads = threads.map(|thread| self.first + thread);
+        let mut all: Option<Clocks> = None;
+        for thread in threads.clone() {
+            match &mut all {
+                Some(all) => all.join(&cluster.of[thread]),
+                None => all = Some((*cluster.of[thread]).clone()),
+            }
+        }
+        let all = Rc::new(all.unwrap_or_default());
         for thread in threads {
-            self.of[thread] = all.clone();
-            Rc::make_mut(&mut self.of[thread]).threads[Column::Known as usize][thread] += 1;
+            cluster.of[thread] = all.clone();
+            cluster.advance(thread);
         }
     }
 
-    /// What every one of some threads knows, and each of itself: what is done for all of them together.
+    /// What every one of some threads knows: what is done for all of them together.
     pub(super) fn common(&self, threads: impl Iterator<Item = usize>) -> Rc<Clocks> {
+        let cluster = self.cluster.borrow();
         let mut all: Option<Clocks> = None;
-        for thread in threads {
+        for thread in threads.map(|thread| self.first + thread) {
             match &mut all {
-                Some(all) => all.meet(&self.of[thread]),
-                None => all = Some((*self.of[thread]).clone()),
+                Some(all) => all.meet(&cluster.of[thread]),
+                None => all = Some((*cluster.of[thread]).clone()),
             }
         }
         Rc::new(all.unwrap_or_default())
     }
 
     /// An asynchronous operation goes to shared memory.
-    pub(super) fn issue(&mut self, who: Who) {
+    pub(super) fn issue(&self, who: Who) {
         if let Some(slot) = who.slot() {
-            self.last[slot] = Some(who);
+            self.cluster.borrow_mut().last[slot] = Some(who);
         }
     }
 
     /// An operation that nobody has waited for.
     pub(super) fn unwaited(&self) -> Option<Who> {
+        let cluster = self.cluster.borrow();
         let mut all = Clocks::default();
-        self.of.iter().for_each(|clocks| all.join(clocks));
-        self.last.iter().flatten().copied().find(|who| !all.knows(*who))
+        cluster.of.iter().for_each(|clocks| all.join(clocks));
+        cluster.last.iter().flatten().copied().find(|who| !all.knows(*who))
     }
 }

@@ -25,6 +25,9 @@ impl World<'_> {
                 Special::Ntid => [u64::from(self.launch.kernel.threads); 32],
                 Special::Ctaid => [u64::from(cta.number); 32],
                 Special::Nctaid => [u64::from(self.launch.ctas); 32],
+                Special::ClusterCtarank => [u64::from(cta.number % self.cluster()); 32],
+                Special::Clusterid => [u64::from(cta.number / self.cluster()); 32],
+                Special::Nclusterid => [u64::from(self.launch.ctas / self.cluster()); 32],
             },
         }
     }

@@ -6,6 +6,7 @@ use super::races::{RaceAccess, View};
 use super::warp::{Park, each};
 use super::{Cta, Random, SimFault, Why, World};
 use crate::sm90::Sm90;
+use std::rc::Rc;
 
 /// The most bytes that a phase may wait for.
 const BYTES: i64 = (1 << 20) - 1;
@@ -72,7 +73,7 @@ impl Cta {
         if self.mbarriers.contains_key(&at) {
             return Err(Wrong::Undefined(format!("there is an mbarrier at {at:#x}")));
         }
-        let slot = self.clocks.as_mut().map_or(0, |clocks| clocks.slot());
+        let slot = self.clocks.as_ref().map_or(0, |clocks| clocks.slot());
         let (count, pending, unfenced) = (count as u32, count as i64, Some(view.who.thread()));
         let (open, done) = (Clocks::default(), Clocks::default());
         self.mbarriers.insert(at, Mbarrier { count, pending, tx: 0, phase: 1, slot, open, done, unfenced });
@@ -86,8 +87,13 @@ impl Cta {
     }
 
     fn arrive(&mut self, at: u64, count: u64, view: &View) -> Result<(), Wrong> {
+        let told = self.clocks.as_ref().map(|clocks| clocks.release(view.who.thread()));
+        self.arrives(at, count, view, told)
+    }
+
+    /// Arrivals of a thread, perhaps of another CTA, which tells what it knows.
+    pub(super) fn arrives(&mut self, at: u64, count: u64, view: &View, told: Option<Rc<Clocks>>) -> Result<(), Wrong> {
         self.touch_mbarrier(at, RaceAccess::Atomic, view)?;
-        let told = self.clocks.as_mut().map(|clocks| clocks.release(view.who.thread()));
         let barrier = self.mbarrier(at)?;
         if let Some(told) = told {
             barrier.open.join(&told);
@@ -168,13 +174,14 @@ impl World<'_> {
                 }),
                 Sm90::MbarrierArrive => cta.arrive(at, number, &view),
                 Sm90::MbarrierArriveExpectTx => cta.expect(at, number, &view).and_then(|()| cta.arrive(at, 1, &view)),
+                Sm90::MbarrierArriveCluster => self.arrive_there(cta, at, number, view),
                 Sm90::MbarrierExpectTx => cta.expect(at, number, &view),
                 _ => cta.touch_mbarrier(at, RaceAccess::Atomic, &view).and_then(|()| {
                     let barrier = cta.mbarrier(at)?;
                     let complete = barrier.complete(number);
                     if complete {
                         let done = barrier.done.clone();
-                        if let Some(clocks) = &mut cta.clocks {
+                        if let Some(clocks) = &cta.clocks {
                             clocks.acquire(view.who.thread(), &done);
                         }
                     } else if op == Sm90::MbarrierTryWait && random.below(8) != 0 {

@@ -9,6 +9,7 @@ mod access;
 mod arith;
 mod bulk;
 mod clocks;
+mod cluster;
 mod code;
 mod compute;
 mod maps;
@@ -28,7 +29,8 @@ pub use report::{Other, SimFault, Waiting, Why};
 
 use crate::kernel::PtxKernel;
 use bulk::{BulkGroups, Copy};
-use clocks::CtaClocks;
+use clocks::{CtaClocks, Shape};
+use cluster::{ClusterBarrier, Message};
 use code::SimKernel;
 use mbarrier::Mbarrier;
 use memory::{Arena, Device};
@@ -123,6 +125,10 @@ struct World<'a> {
     device: Device,
     /// Tensor maps by the addresses of their parameters.
     maps: Vec<(u64, TensorMap)>,
+    /// Barriers of clusters.
+    clusters: Vec<ClusterBarrier>,
+    /// What goes to other CTAs of a cluster.
+    messages: Vec<(u32, Message)>,
     stats: Stats,
     fuel: u64,
 }
@@ -149,8 +155,31 @@ pub fn run(launch: &SimLaunch<'_>, global: &mut Global) -> Result<Stats, SimFaul
     let maps = tensor_maps(&code, launch, global)?;
     let mut random = Random(launch.seed);
     let mut ctas: Vec<Cta> = (0..launch.ctas).map(|number| Cta::new(number, &code, launch, random.next())).collect();
+    let cluster = kernel.cluster.unwrap_or(1);
+    if !launch.ctas.is_multiple_of(cluster) {
+        return Err(Why::Arguments(format!("{} CTAs in clusters of {cluster}", launch.ctas)).into());
+    }
+    if code.clocked && launch.races {
+        for cluster in ctas.chunks_mut(cluster as usize) {
+            let shape = Shape { ctas: cluster.len() as u32, threads: kernel.threads };
+            let first = CtaClocks::new(shape);
+            let ranks = (0..).zip(cluster);
+            ranks.for_each(|(rank, cta)| cta.clocks = Some(first.of_rank(rank, kernel.threads)));
+        }
+    }
+    let clusters = vec![ClusterBarrier::default(); (launch.ctas / cluster) as usize];
     let device = Device::new(global, launch);
-    let mut world = World { code: &code, launch, params, device, maps, stats: Stats::default(), fuel: launch.fuel };
+    let mut world = World {
+        code: &code,
+        launch,
+        params,
+        device,
+        maps,
+        clusters,
+        messages: Vec::new(),
+        stats: Stats::default(),
+        fuel: launch.fuel,
+    };
     let result = world.run(&mut ctas, &mut random);
     let stats = world.stats;
     world.device.back(global);
@@ -189,7 +218,7 @@ impl Cta {
             locals: (0..threads).map(|n| Arena::private(code.local as usize, launch, seed ^ u64::from(n))).collect(),
             epoch: 0,
             arrived: 0,
-            clocks: (code.clocked && launch.races).then(|| CtaClocks::new(threads as usize)),
+            clocks: None,
             mbarriers: BTreeMap::new(),
             named: BTreeMap::new(),
             copies: Vec::new(),
@@ -202,7 +231,7 @@ impl Cta {
     fn view(&self, w: usize, lane: usize, pc: u32) -> View {
         let thread = 32 * w + lane;
         let (time, clocks) = match &self.clocks {
-            Some(clocks) => (clocks.time(thread), Some(clocks.of(thread).clone())),
+            Some(clocks) => (clocks.time(thread), Some(clocks.of(thread))),
             None => (self.epoch, None),
         };
         View { who: Who::new(self.number, thread as u32, time, pc), clocks, sees: false }
@@ -221,7 +250,7 @@ impl Cta {
         let outcome = self.warps.iter().any(Warp::votes);
         self.arrived = self.warps.iter_mut().map(|warp| warp.resume(outcome)).sum();
         self.epoch += 1;
-        if let Some(clocks) = &mut self.clocks {
+        if let Some(clocks) = &self.clocks {
             clocks.meet_at(0..32 * self.warps.len());
         }
         true
@@ -258,6 +287,7 @@ impl World<'_> {
             let late = pace.one_in.is_some_and(|n| self.code.clocked && random.below(n) == 0);
             let moved = (late || ready.is_empty()) && self.happens(ctas, &pace, random)?;
             if self.code.clocked {
+                self.deliver(ctas)?;
                 for (c, cta) in ctas.iter_mut().enumerate() {
                     for w in std::mem::take(&mut cta.woken) {
                         if !std::mem::replace(&mut cta.warps[w].queued, true) {

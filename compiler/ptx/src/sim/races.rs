@@ -1,7 +1,7 @@
 //! Who touched a byte last, and what orders that before who touches it now.
 //!
 //! Where a kernel has nothing but barriers of all its threads, those order the threads of a CTA. Where it has more,
-//! vector clocks say what is ordered (`clocks.rs`). CTAs of a launch are ordered by nothing. Two accesses to a byte
+//! vector clocks say what is ordered (`clocks.rs`). CTAs of a launch are ordered by nothing, but for those of a cluster. Two accesses to a byte
 //! race if one of them writes, nothing orders them, and not both of them are atomic.
 
 use super::Other;
@@ -99,10 +99,8 @@ impl View {
         if other.cta == NOBODY.cta {
             return None;
         }
-        if who.cta != other.cta {
-            return Some(Missing::Order);
-        }
         match &self.clocks {
+            None if who.cta != other.cta => Some(Missing::Order),
             None => (who.time == other.time && who.agent != other.agent).then_some(Missing::Order),
             Some(clocks) => self.unknown(clocks, other, wrote, fence),
         }
@@ -111,8 +109,12 @@ impl View {
     /// The same, by clocks.
     fn unknown(&self, clocks: &Clocks, other: Who, wrote: bool, fence: Column) -> Option<Missing> {
         let who = self.who;
+        if !clocks.together(who.cta, other.cta) {
+            return Some(Missing::Order);
+        }
+        let same = who.cta == other.cta && who.agent == other.agent;
         // Of operations of one slot, none waits for another.
-        if !clocks.knows(other) && (who.agent != other.agent || who.slot().is_some()) {
+        if !clocks.knows(other) && (!same || who.slot().is_some()) {
             return Some(Missing::Order);
         }
         let crosses = wrote && who.slot().is_some() && other.slot().is_none() && !self.sees;
@@ -161,7 +163,8 @@ impl Others {
     fn add_clocked(&mut self, who: Who, clocks: &Clocks) {
         let goes = |one: &Who| {
             one.cta == NOBODY.cta
-                || (one.cta == who.cta && (one.agent == who.agent || (who.slot().is_none() && clocks.knows(*one))))
+                || (one.cta == who.cta && one.agent == who.agent)
+                || (clocks.together(one.cta, who.cta) && who.slot().is_none() && clocks.knows(*one))
         };
         if let Some(more) = &mut self.more {
             more.retain(|one| !goes(one));
@@ -174,9 +177,9 @@ impl Others {
         match (self.first.cta == NOBODY.cta, self.other.cta == NOBODY.cta) {
             (true, _) => self.first = who,
             (_, true) => self.other = who,
-            // Everyone races with one of two CTAs.
-            _ if self.first.cta != self.other.cta => {}
-            _ if self.first.cta != who.cta => self.other = who,
+            // Everyone races with one of two clusters.
+            _ if !clocks.together(self.first.cta, self.other.cta) => {}
+            _ if !clocks.together(self.first.cta, who.cta) => self.other = who,
             _ => self.more.get_or_insert_default().push(who),
         }
     }

@@ -60,7 +60,8 @@ impl fmt::Display for Waiting {
         let Waiting { cta, warps, lanes, at: (n, text, _), on } = self;
         let warps: Vec<String> = warps.iter().map(ToString::to_string).collect();
         let lanes = if *lanes == u32::MAX { String::new() } else { format!(", lanes {lanes:#x}") };
-        write!(f, "warp {} of CTA {cta}{lanes}, at {n}: `{text}`: {on}", warps.join(", "))
+        let s = if warps.len() > 1 { "s" } else { "" };
+        write!(f, "warp{s} {} of CTA {cta}{lanes}, at {n}: `{text}`: {on}", warps.join(", "))
     }
 }
 

@@ -2,6 +2,7 @@
 //! of lanes that wait for ever.
 
 use super::clocks::Column;
+use super::cluster::there;
 use super::memory::Refused;
 use super::races::RaceAccess;
 use super::warp::{Park, each};
@@ -47,6 +48,7 @@ impl Cta {
                 let (here, count) = (barrier.arrived.len(), barrier.count);
                 format!("{here} of {count} threads are at barrier {number}")
             }
+            Park::Cluster => "not all threads of the cluster are at its barrier".into(),
             Park::Cta => "not all threads of the CTA are at this barrier".into(),
             Park::Warp => "not all lanes of the warp are here".into(),
         }
@@ -71,7 +73,7 @@ impl Cta {
         barrier.arrived.push(thread);
         if barrier.arrived.len() as u64 == count {
             let arrived = std::mem::take(&mut barrier.arrived);
-            if let Some(clocks) = &mut self.clocks {
+            if let Some(clocks) = &self.clocks {
                 clocks.meet_at(arrived.iter().copied());
             }
             self.wake(|park| park == Park::Named(number));
@@ -115,7 +117,7 @@ impl World<'_> {
                 let columns = [(Space::Shared, Column::Shared), (Space::Global, Column::Global)];
                 let columns = columns.into_iter().filter(|(s, _)| space.is_none_or(|space| space == *s));
                 for (lane, (_, column)) in each(does).flat_map(|lane| columns.clone().map(move |c| (lane, c))) {
-                    cta.clocks.iter_mut().for_each(|clocks| clocks.fence(first + lane, column));
+                    cta.clocks.iter().for_each(|clocks| clocks.fence(first + lane, column));
                 }
             }
             Sm90::FenceMbarrierInit => each(does).for_each(|lane| cta.fence_mbarriers(first + lane)),
@@ -131,6 +133,19 @@ impl World<'_> {
                 }
                 return Ok(if op == Sm90::BarSync { Flow::Left } else { Flow::Next });
             }
+            Sm90::Mapa => {
+                let (at, rank) = (self.values(cta, w, step.srcs[0]), self.values(cta, w, step.srcs[1]));
+                each(does).for_each(|l| cta.warps[w].set_one(step.dsts[0], l, there(at[l], rank[l])));
+            }
+            Sm90::ClusterArrive => each(does).for_each(|lane| self.arrive_in_cluster(cta, first + lane)),
+            Sm90::ClusterWait => {
+                let waits = each(does).filter(|lane| !self.passed_cluster(cta, first + lane));
+                let waits = waits.fold(0, |mask, lane| mask | 1 << lane);
+                each(waits).for_each(|lane| cta.warps[w].park(lane, pc, Park::Cluster));
+                cta.warps[w].move_on(waits, pc);
+                cta.warps[w].move_on(mask & !waits, pc + 1);
+                return Ok(Flow::Left);
+            }
             Sm90::PrefetchTensorMap => {
                 let at = self.values(cta, w, step.srcs[0]);
                 if let Some(lane) = each(does).find(|lane| self.map(at[*lane]).is_none()) {
@@ -141,6 +156,7 @@ impl World<'_> {
             Sm90::BulkLoad
             | Sm90::BulkStore
             | Sm90::TensorLoad(_)
+            | Sm90::TensorMulticast(_)
             | Sm90::TensorStore(_)
             | Sm90::BulkCommit
             | Sm90::BulkWait { .. } => self.bulk(cta, w, pc, op, does)?,
@@ -162,7 +178,7 @@ impl World<'_> {
         match op {
             Sm90::BarWarpSync => {
                 let lanes = each(members).map(|lane| 32 * w + lane);
-                if let Some(clocks) = &mut cta.clocks {
+                if let Some(clocks) = &cta.clocks {
                     clocks.meet_at(lanes.collect::<Vec<_>>().into_iter());
                 }
             }

@@ -50,6 +50,8 @@ pub(super) enum Park {
     Mbarrier(u64, u64),
     /// A barrier by number.
     Named(u64),
+    /// All threads of the cluster.
+    Cluster,
 }
 
 /// The lanes of a mask.
@@ -111,6 +113,11 @@ impl Warp {
         self.votes = 0;
         self.ready |= std::mem::take(&mut self.at_barrier);
         self.arrived()
+    }
+
+    /// All its lanes have ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ready | self.shuffling | self.parked | self.at_barrier == 0
     }
 
     /// Lanes that wait: where, and for what.
@@ -233,6 +240,10 @@ impl World<'_> {
                     let warp = &mut cta.warps[w];
                     warp.move_on(does, pc + 1);
                     warp.ready &= !does;
+                    if step.op == Op::Ret {
+                        self.leave(cta, does.count_ones());
+                    }
+                    let warp = &mut cta.warps[w];
                     match step.op {
                         Op::Bar(n) => warp.wait(does, n, pc),
                         Op::BarOr(n) => {

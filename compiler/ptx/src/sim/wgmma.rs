@@ -231,7 +231,7 @@ impl Cta {
             step.all_dsts.iter().for_each(|r| products.marks[*r] |= SUMS);
             step.left().iter().for_each(|r| products.marks[*r] |= LEFT);
         }
-        if let (Some(slot), Some(clocks)) = (products.slot, &mut self.clocks) {
+        if let (Some(slot), Some(clocks)) = (products.slot, &self.clocks) {
             (32 * w..32 * w + 32).for_each(|thread| clocks.ended(thread, slot, last));
         }
         Ok(())
@@ -293,7 +293,7 @@ impl World<'_> {
         products.take(&step.all_dsts, &registers, adds, same).map_err(undefined)?;
         let group = products.committed + 1;
         let mut view = cta.view(w, 0, pc);
-        if let Some(clocks) = &mut cta.clocks {
+        if let Some(clocks) = &cta.clocks {
             let slot = *cta.warps[w].products.slot.get_or_insert_with(|| clocks.slot());
             let common = clocks.common(32 * w..32 * w + 32);
             view = View { who: view.who.operation(slot, group), clocks: Some(common), sees: false };

@@ -12,6 +12,8 @@ fn orders(op: Op) -> bool {
             Sm90::BulkLoad
                 | Sm90::BulkStore
                 | Sm90::TensorLoad(_)
+                | Sm90::TensorMulticast(_)
+                | Sm90::Mapa
                 | Sm90::TensorStore(_)
                 | Sm90::Wgmma(_)
                 | Sm90::LdMatrix { .. }

@@ -3,6 +3,7 @@
 mod asynchronous;
 mod attention;
 mod by_hand;
+mod clusters;
 mod deletions;
 mod gemm;
 mod model;

@@ -31,8 +31,12 @@ fn all() -> Vec<Sm90> {
         Sm90::BarWarpSync,
         Sm90::ElectSync,
         Sm90::PrefetchTensorMap,
+        Sm90::MbarrierArriveCluster,
+        Sm90::Mapa,
+        Sm90::ClusterArrive,
+        Sm90::ClusterWait,
     ];
-    all.extend((1..=5).flat_map(|rank| [Sm90::TensorLoad(rank), Sm90::TensorStore(rank)]));
+    all.extend((1..=5).flat_map(|n| [Sm90::TensorLoad(n), Sm90::TensorMulticast(n), Sm90::TensorStore(n)]));
     for (count, trans) in [(1, false), (2, true), (4, false), (4, true)] {
         all.extend([Sm90::LdMatrix { count, trans }, Sm90::StMatrix { count, trans }]);
     }
@@ -46,6 +50,7 @@ fn kernel() -> PtxKernel {
     let out = b.param("out", Type::U64);
     let out = b.ld(Space::Param, Type::U64, Address::param(out));
     let word = b.mov(Type::U32, Src::Imm(64));
+    let mask = b.mov(Type::B16, Src::Imm(1));
     for op in all() {
         let form = Op::Sm90(op).form().unwrap_or_else(|| panic!("{op:?}"));
         let class = |kind: &OperandClass| if let OperandClass::Reg(class) = kind { *class } else { Class::B32 };
@@ -55,6 +60,7 @@ fn kernel() -> PtxKernel {
             OperandClass::Addr(_) if op == Sm90::PrefetchTensorMap => Src::Addr(Address::at(map)),
             OperandClass::Addr(_) => Src::Addr(Address::at(out)),
             OperandClass::Reg(Class::B64) => map.into(),
+            OperandClass::Reg(Class::B16) => mask.into(),
             _ => word.into(),
         });
         let srcs: Vec<Src> = srcs.collect();
