@@ -1,7 +1,7 @@
 //! Bulk copies: they read their source some time after they are issued, write their destination some time after that,
 //! and tell their `mbarrier` some time later still; or their group is waited for.
 
-use super::maps::Run;
+use super::maps::{Run, SHARED};
 use super::mbarrier::Wrong;
 use super::races::{RaceAccess, View, Who};
 use super::warp::each;
@@ -101,7 +101,7 @@ impl Cta {
 
     /// Nothing but its own instructions writes an `mbarrier`.
     pub(super) fn over_mbarrier(&self, at: u64, len: u64) -> Result<(), Wrong> {
-        match self.mbarriers.range(at.saturating_sub(7)..at + len).next() {
+        match self.mbarriers.range(at.saturating_sub(7)..at.saturating_add(len)).next() {
             Some((at, _)) => Err(Wrong::Undefined(format!("a write over the mbarrier at {at:#x}"))),
             None => Ok(()),
         }
@@ -207,10 +207,13 @@ impl World<'_> {
         };
         if rank == 0 {
             let size = value(2) as u32;
+            if u64::from(size) > SHARED {
+                return Err(undefined("no shared memory has as many bytes as", size.into()));
+            }
             if (shared | global | u64::from(size)) & 15 != 0 {
                 return Err(undefined("addresses and sizes of bulk copies are multiples of 16, not", shared | global));
             }
-            let run = |n: u64| Run { shared: shared + n, global: Some(global + n), len: 16 };
+            let run = |n: u64| Run { shared: shared.wrapping_add(n), global: Some(global.wrapping_add(n)), len: 16 };
             return Ok(Operands { runs: (0..size.into()).step_by(16).map(run).collect(), mbarrier });
         }
         let map = self.map(global).ok_or_else(|| undefined("there is no tensor map at", global))?;

@@ -50,12 +50,15 @@ impl World<'_> {
     }
 
     /// A thread arrives at the barrier of its cluster.
-    pub(super) fn arrive_in_cluster(&mut self, cta: &mut Cta, thread: usize) {
+    pub(super) fn arrive_in_cluster(&mut self, cta: &mut Cta, thread: usize) -> Result<(), Wrong> {
         let number = (cta.number % self.cluster() * self.launch.kernel.threads) as usize + thread;
         let told = cta.clocks.as_ref().map(|clocks| clocks.release(thread));
         let barrier = self.barrier(cta);
         if barrier.turns.len() <= number {
             barrier.turns.resize(number + 1, 0);
+        }
+        if barrier.turns[number] > barrier.turn {
+            return Err(Wrong::Undefined("it arrives at the barrier of the cluster again before the others".into()));
         }
         barrier.turns[number] = barrier.turn + 1;
         barrier.arrived += 1;
@@ -63,6 +66,7 @@ impl World<'_> {
             barrier.open.join(&told);
         }
         self.settle_cluster(cta);
+        Ok(())
     }
 
     /// Threads end: nobody waits for them.
@@ -92,7 +96,7 @@ impl World<'_> {
     pub(super) fn passed_cluster(&mut self, cta: &mut Cta, thread: usize) -> bool {
         let number = (cta.number % self.cluster() * self.launch.kernel.threads) as usize + thread;
         let barrier = self.barrier(cta);
-        let passed = barrier.turns.get(number).is_some_and(|turn| *turn <= barrier.turn);
+        let passed = barrier.turns.get(number).is_some_and(|turn| (1..=barrier.turn).contains(turn));
         if passed && let Some(clocks) = &cta.clocks {
             clocks.acquire(thread, &barrier.done);
         }

@@ -31,6 +31,9 @@ impl Swizzle {
     }
 }
 
+/// The most bytes of shared memory that a CTA has.
+pub(super) const SHARED: u64 = 232_448;
+
 /// A tensor in global memory and a box of it, as `cuTensorMapEncodeTiled` has them. The first dimension is the one
 /// whose elements are neighbours.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -61,7 +64,7 @@ pub(super) struct Run {
 impl TensorMap {
     /// Bytes of a box.
     pub fn bytes(&self) -> u64 {
-        self.tile.iter().map(|n| u64::from(*n)).product::<u64>() * u64::from(self.dtype.size())
+        self.tile.iter().fold(self.dtype.size().into(), |bytes: u64, n| bytes.saturating_mul((*n).into()))
     }
 
     /// Why the driver would refuse it.
@@ -75,6 +78,7 @@ impl TensorMap {
             (self.strides.iter().all(|s| s.is_multiple_of(16) && *s < 1 << 40), "strides that are multiples of 16"),
             (self.dims.iter().all(|n| (1..=1 << 32).contains(n)), "dimensions of 1 to 2^32"),
             (self.tile.iter().all(|n| (1..=256).contains(n)), "boxes of 1 to 256"),
+            (self.bytes() <= SHARED, "boxes that fit into shared memory"),
             (inner.is_multiple_of(16) && inner > 0, "rows of a box that are multiples of 16 bytes"),
             (self.swizzle == Swizzle::None || inner == self.swizzle.span(), "rows of a box as wide as the swizzle"),
         ];
@@ -91,7 +95,7 @@ impl TensorMap {
         for row in 0..rows {
             let base = self.row(at, row);
             for chunk in (0..inner).step_by(16) {
-                let place = self.swizzle.place(shared + row * inner as u64 + chunk as u64);
+                let place = self.swizzle.place(shared.wrapping_add(row * inner as u64 + chunk as u64));
                 // The first and the last byte of the chunk that the tensor has.
                 let first = (at[0] + chunk / size) * size;
                 let low = (-first).clamp(0, 16);
@@ -117,7 +121,7 @@ impl TensorMap {
             if index < 0 || index as u64 >= *count {
                 return None;
             }
-            base += index as u64 * stride;
+            base = base.wrapping_add((index as u64).wrapping_mul(*stride));
         }
         Some(base)
     }
@@ -167,6 +171,7 @@ mod tests {
         assert!(change(|m| m.base += 8).contains("base"));
         assert!(change(|m| m.strides[0] = 140).contains("multiples of 16"));
         assert!(change(|m| m.tile[1] = 257).contains("1 to 256"));
+        assert!(change(|m| m.tile[1..].fill(256)).contains("fit into shared memory"));
         assert!(change(|m| m.tile[0] = 12).contains("multiples of 16 bytes"));
         assert!(change(|m| m.swizzle = Swizzle::B64).contains("as wide as the swizzle"));
         assert!(change(|m| m.dims.truncate(2)).contains("for each dimension"));

@@ -78,11 +78,17 @@ pub struct Other {
     pub asynchronous: bool,
 }
 
+impl Other {
+    /// What it did, as a noun.
+    pub fn what(&self) -> String {
+        format!("{}{}", if self.asynchronous { "asynchronous " } else { "" }, self.access.name())
+    }
+}
+
 impl fmt::Display for Other {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ((n, text, _), (cta, thread)) = (&self.at, self.thread);
-        let when = if self.asynchronous { "asynchronous " } else { "" };
-        write!(f, "the {when}{} at {n}: `{text}`, thread {thread} of CTA {cta}", self.access.name())
+        write!(f, "the {} at {n}: `{text}`, thread {thread} of CTA {cta}", self.what())
     }
 }
 

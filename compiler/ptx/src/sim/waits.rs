@@ -137,7 +137,12 @@ impl World<'_> {
                 let (at, rank) = (self.values(cta, w, step.srcs[0]), self.values(cta, w, step.srcs[1]));
                 each(does).for_each(|l| cta.warps[w].set_one(step.dsts[0], l, there(at[l], rank[l])));
             }
-            Sm90::ClusterArrive => each(does).for_each(|lane| self.arrive_in_cluster(cta, first + lane)),
+            Sm90::ClusterArrive => {
+                for lane in each(does) {
+                    let arrived = self.arrive_in_cluster(cta, first + lane);
+                    arrived.map_err(|wrong| self.wrong(cta, w, pc, lane, wrong))?;
+                }
+            }
             Sm90::ClusterWait => {
                 let waits = each(does).filter(|lane| !self.passed_cluster(cta, first + lane));
                 let waits = waits.fold(0, |mask, lane| mask | 1 << lane);

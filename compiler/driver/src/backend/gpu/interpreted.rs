@@ -74,7 +74,7 @@ fn stopped(ready: &Ready<'_>, fault: &SimFault) -> Box<Diagnostic> {
     }
     if let Some(other) = &fault.other {
         let (cta, thread) = other.thread;
-        d = d.with_secondary(site(&other.at), format!("the {} by thread {thread} of CTA {cta}", other.access.name()));
+        d = d.with_secondary(site(&other.at), format!("the {} by thread {thread} of CTA {cta}", other.what()));
     }
     Box::new(
         d.with_note("accesses are checked before they can go astray, so this is a mistake of ptoc: please report it"),
