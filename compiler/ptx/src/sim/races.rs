@@ -1,8 +1,8 @@
 //! Who touched a byte last, and what orders that before who touches it now.
 //!
 //! Where a kernel has nothing but barriers of all its threads, those order the threads of a CTA. Where it has more,
-//! vector clocks say what is ordered (`clocks.rs`). CTAs of a launch are ordered by nothing, but for those of a cluster. Two accesses to a byte
-//! race if one of them writes, nothing orders them, and not both of them are atomic.
+//! vector clocks say what is ordered (`clocks.rs`). CTAs of a launch are ordered by nothing, but for those of a
+//! cluster. Two accesses to a byte race if one of them writes, nothing orders them, and not both of them are atomic.
 
 use super::Other;
 use super::clocks::{Clocks, Column};

@@ -2,8 +2,8 @@
 
 use ptoc_ptx::sim::{Global, Refusal, SimFault, SimLaunch, Swizzle, TensorMap, Why, run};
 use ptoc_ptx::{
-    Address, Arith, Builder, Class, Cmp, Op, PtxKernel, Sm90, Space, Special, Src, Symbol, Type, VReg, parse, print,
-    verify,
+    Address, Arith, BodyItem, Builder, Class, Cmp, Op, PtxKernel, Sm90, Space, Special, Src, Symbol, Type, VReg, parse,
+    print, verify,
 };
 
 const ORDERS: u64 = 12;
@@ -156,7 +156,8 @@ fn arrivals_order_what_was_before() {
 fn a_try_that_fails_is_no_wait() {
     // Without the jump back.
     let mut once = handed(32, true, false);
-    let waits = |item: &ptoc_ptx::BodyItem| matches!(item, ptoc_ptx::BodyItem::Inst(inst) if inst.op == Op::Sm90(Sm90::MbarrierTryWait));
+    let wait = Op::Sm90(Sm90::MbarrierTryWait);
+    let waits = |item: &BodyItem| matches!(item, BodyItem::Inst(inst) if inst.op == wait);
     let at = once.body.iter().position(waits).expect("a wait");
     once.body.remove(at + 1);
     is_race(&once);

@@ -1,5 +1,5 @@
-//! Two products in a row, as attention has them: S = Q K^T, weights P = max(S / 8, 0) of f16 in registers, O += P V. The
-//! scores of the next keys are multiplied while the weights before meet their values. O goes by a plain bulk store.
+//! Two products in a row, as attention has them: S = Q K^T, weights P = max(S / 8, 0) of f16 in registers, O += P V.
+//! The scores of the next keys are multiplied while the weights before meet their values. O goes by a plain bulk store.
 
 use crate::deletions::deletions;
 use crate::gemm::{Code, map};

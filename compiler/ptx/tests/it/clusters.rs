@@ -1,5 +1,5 @@
-//! Clusters of two CTAs: each brings half of every round to both, by multicast; a round's place is free when the warps of
-//! both have read it.
+//! Clusters of two CTAs: each brings half of every round to both, by multicast; a round's place is free when the
+//! warps of both have read it.
 
 use crate::deletions::deletions;
 use ptoc_ptx::sim::{Global, SimFault, SimLaunch, Swizzle, TensorMap, Why, run};
