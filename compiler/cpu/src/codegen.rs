@@ -5,6 +5,7 @@ use crate::func::Emit;
 use crate::host::Host;
 use crate::link::{CodeUnit, FunctionPart};
 use crate::listing::{self, Mark, Numbering, Sources};
+use crate::routines::Available;
 use crate::wide::{self, Isa};
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -27,6 +28,19 @@ pub(crate) struct Settings {
     pub(crate) wide: Option<Isa>,
     /// Keep the texts.
     pub(crate) text: bool,
+    /// The code runs in this process, on this machine, and the routines are at hand.
+    pub(crate) linked: bool,
+}
+
+impl Settings {
+    /// The routines that code of these settings may call.
+    pub(crate) fn routines(&self) -> Available {
+        match (self.linked, self.wide) {
+            (true, _) => Available::Here,
+            (false, Some(_)) => Available::Wide,
+            (false, None) => Available::Least,
+        }
+    }
 }
 
 /// A function in Cranelift's IR, or what it is to be made of.
@@ -129,8 +143,9 @@ impl UnitCompiler {
         let builder = FunctionBuilder::new(&mut self.context.func, &mut self.frontend);
         let mut prints = Vec::new();
         let Settings { host, vectors, text, .. } = self.settings;
+        let routines = self.settings.routines();
         let numbering = if text { Numbering::Body } else { Numbering::Off };
-        let mut emit = Emit::new(builder, &self.nowhere, func, &mut prints, vectors, None, numbering);
+        let mut emit = Emit::new(builder, &self.nowhere, func, &mut prints, (vectors, routines), None, numbering);
         build(&mut emit);
         emit.b.finalize(host.optimised.frontend_config());
     }

@@ -174,7 +174,7 @@ impl Emit<'_, '_> {
         };
         let rows_or_columns = unit(c.b_strides.1, c.ab_ty) || unit(c.b_strides.0, c.ab_ty);
         let shape = unit(c.d_strides.1, c.d_ty) && rows_or_columns && start;
-        self.vectors && shape && ptoc_kernels::wide()
+        self.vectors && shape && self.routines.wide()
     }
 }
 

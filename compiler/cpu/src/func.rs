@@ -3,6 +3,7 @@
 use crate::lanes::Rep;
 use crate::link::Link;
 use crate::listing::{Numbering, Sources};
+use crate::routines::Available;
 use crate::shape::{Shape, plain, scalar_type};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
@@ -54,6 +55,8 @@ pub(crate) struct Emit<'a, 'b> {
     pub(crate) prints: &'a mut Vec<Vec<PrintItem>>,
     /// `Lanes` may use vectors.
     pub(crate) vectors: bool,
+    /// The routines that it may call.
+    pub(crate) routines: Available,
     /// Lanes that the repetition at hand adds to the loop's index.
     pub(crate) ahead: i64,
     /// Functions that this one may call, and those that it calls. A function of its own calls none.
@@ -76,7 +79,7 @@ impl<'a, 'b> Emit<'a, 'b> {
         module: &'a Module,
         func: &'a Func,
         prints: &'a mut Vec<Vec<PrintItem>>,
-        vectors: bool,
+        (vectors, routines): (bool, Available),
         link: Option<&'a mut Link>,
         numbering: Numbering,
     ) -> Emit<'a, 'b> {
@@ -95,6 +98,7 @@ impl<'a, 'b> Emit<'a, 'b> {
             labels: FxHashMap::default(),
             prints,
             vectors,
+            routines,
             ahead: 0,
             link,
             callees: FxHashMap::default(),

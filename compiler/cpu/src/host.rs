@@ -18,26 +18,31 @@ pub(crate) fn host() -> Result<&'static Host, &'static str> {
     HOST.get_or_init(detect).as_ref().map_err(String::as_str)
 }
 
+/// Settings of the code generator; `pic`: the code is linked to an address that is not known yet.
+pub(crate) fn flags(level: &str, pic: bool) -> Result<settings::Flags, String> {
+    let mut flags = settings::builder();
+    let verify = if cfg!(debug_assertions) { "true" } else { "false" };
+    for (name, value) in [
+        ("opt_level", level),
+        ("is_pic", if pic { "true" } else { "false" }),
+        ("use_colocated_libcalls", "false"),
+        ("enable_verifier", verify),
+        // Frames are small and hold no arrays.
+        ("enable_probestack", "false"),
+        ("unwind_info", "false"),
+    ] {
+        flags.set(name, value).map_err(|e| e.to_string())?;
+    }
+    Ok(settings::Flags::new(flags))
+}
+
 fn detect() -> Result<Host, String> {
     if cfg!(target_endian = "big") {
         return Err("tensors are little-endian, this machine is not".into());
     }
     let isa = |level: &str| -> Result<OwnedTargetIsa, String> {
-        let mut flags = settings::builder();
-        let verify = if cfg!(debug_assertions) { "true" } else { "false" };
-        for (name, value) in [
-            ("opt_level", level),
-            ("is_pic", "false"),
-            ("use_colocated_libcalls", "false"),
-            ("enable_verifier", verify),
-            // Frames are small and hold no arrays.
-            ("enable_probestack", "false"),
-            ("unwind_info", "false"),
-        ] {
-            flags.set(name, value).map_err(|e| e.to_string())?;
-        }
         let builder = cranelift_native::builder().map_err(str::to_owned)?;
-        builder.finish(settings::Flags::new(flags)).map_err(|e| e.to_string())
+        builder.finish(flags(level, false)?).map_err(|e| e.to_string())
     };
     let optimised = isa("speed")?;
     let has = |flag: &str| optimised.isa_flags().iter().any(|f| f.name == flag && f.as_bool() == Some(true));

@@ -1,20 +1,17 @@
 //! From a module to code in memory.
 
-use crate::codegen::{Job, Settings, UnitCompiler};
-use crate::func::Emit;
+use crate::codegen::Settings;
 use crate::host::host;
 use crate::launch_invariant;
 use crate::link::Link;
-use crate::listing::{FunctionListing, Numbering};
+use crate::listing::FunctionListing;
+use crate::output::{Emitted, Output, emit};
 use crate::routines::{Routine, arena};
 use crate::wide::Isa;
-use cranelift_codegen::ir::types::{I32, I64};
-use cranelift_codegen::ir::{AbiParam, Function, Signature, UserFuncName};
 use cranelift_codegen::isa::CallConv;
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
-use cranelift_module::{FuncId, Linkage, Module as _, default_libcall_names};
-use ptoc_abi::{EntryFn, MAX_GRID_RANK, PrintItem};
+use cranelift_module::{FuncId, default_libcall_names};
+use ptoc_abi::{EntryFn, MAX_GRID_RANK};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_exec::{Kernel, KernelParts};
 use ptoc_ir::loops::Module;
@@ -157,11 +154,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<CompiledKernel, Dia
     if let Err(mut errors) = ptoc_ir::loops::verify(module) {
         return Err(errors.swap_remove(0));
     }
-    let rank = module.launch.results.len();
-    if rank > MAX_GRID_RANK {
-        let message = format!("a grid of {rank} dimensions; the launcher counts at most {MAX_GRID_RANK}");
-        return Err(Diagnostic::global(codes::KERNEL_TOO_LARGE, message));
-    }
+    let rank = rank(module)?;
     let host = host().map_err(|why| {
         Diagnostic::global(codes::HOST_NOT_SUPPORTED, format!("no machine code can be made for this machine: {why}"))
     })?;
@@ -175,15 +168,14 @@ pub fn compile(module: &Module, options: &Options) -> Result<CompiledKernel, Dia
     let mut builder = JITBuilder::with_isa(host.optimised.clone(), default_libcall_names());
     symbols(&mut builder);
     let written = launch_invariant::written(&module.block);
-    let link = Link::new(JITModule::new(builder), host.optimised.default_call_conv(), options.exact, written);
-    let too_large = |why: String| {
-        Diagnostic::global(codes::KERNEL_TOO_LARGE, format!("kernel `{}` cannot be compiled: {why}", module.name))
-    };
+    let output = Output::Memory(Box::new(JITModule::new(builder)));
+    let link = Link::new(output, String::new(), host.optimised.default_call_conv(), options.exact, written);
     let vectors = options.vectors != Vectors::None && host.vectors;
     let wide = options.vectors.isa().filter(|_| host.optimised.default_call_conv() == CallConv::SystemV);
-    let settings = Settings { host, vectors, wide, text: options.text };
-    let Compiled { jit, launch, block, prints, text, code_size, panels, nests } =
-        run(module, settings, link).map_err(too_large)?;
+    let settings = Settings { host, vectors, wide, text: options.text, linked: true };
+    let (made, output) = emit(module, settings, link).map_err(|why| too_large(module, &why))?;
+    let Emitted { launch, block, prints, text, code_size, panels, nests, .. } = made;
+    let jit = output.into_memory().map_err(|why| too_large(module, &why))?;
     let entry = |id: FuncId| {
         let code = jit.get_finalized_function(id);
         // SAFETY: the function was compiled with exactly this signature and the host's default convention.
@@ -207,6 +199,21 @@ pub fn compile(module: &Module, options: &Options) -> Result<CompiledKernel, Dia
     // SAFETY: both functions were emitted for `Frame`, the parts own the code, and it has no state of its own.
     let kernel = unsafe { Kernel::new(parts) };
     Ok(CompiledKernel { kernel, text, code_size, nests })
+}
+
+/// Dimensions of a module's grid.
+pub(crate) fn rank(module: &Module) -> Result<usize, Diagnostic> {
+    let rank = module.launch.results.len();
+    if rank > MAX_GRID_RANK {
+        let message = format!("a grid of {rank} dimensions; the launcher counts at most {MAX_GRID_RANK}");
+        return Err(Diagnostic::global(codes::KERNEL_TOO_LARGE, message));
+    }
+    Ok(rank)
+}
+
+/// A refusal of the code generator.
+pub(crate) fn too_large(module: &Module, why: &str) -> Diagnostic {
+    Diagnostic::global(codes::KERNEL_TOO_LARGE, format!("kernel `{}` cannot be compiled: {why}", module.name))
 }
 
 /// What code may call: rounding and `fma` on machines without the instructions, and the routines.
@@ -234,64 +241,4 @@ fn symbols(builder: &mut JITBuilder) {
         ("nearbyintf", nearbyintf as *const u8),
     ]);
     builder.symbol_lookup_fn(Box::new(Routine::find));
-}
-
-/// A module's code.
-struct Compiled {
-    jit: JITModule,
-    launch: FuncId,
-    block: FuncId,
-    prints: Vec<Vec<PrintItem>>,
-    text: Option<KernelText>,
-    code_size: usize,
-    panels: bool,
-    nests: (usize, usize),
-}
-
-/// Emits the launch and the block function, compiles them and what they call, and puts the code in memory.
-fn run(module: &Module, settings: Settings, mut link: Link) -> Result<Compiled, String> {
-    let isa = &settings.host.optimised;
-    let mut prints = Vec::new();
-    let mut jobs = Vec::new();
-    let mut ids = Vec::new();
-    let mut frontend = FunctionBuilderContext::new();
-    for func in [&module.launch, &module.block] {
-        let mut signature = Signature::new(isa.default_call_conv());
-        signature.params.push(AbiParam::new(I64));
-        signature.returns.push(AbiParam::new(I32));
-        let id = link.declare(&func.name, Linkage::Local, &signature);
-        let mut function = Function::with_name_signature(UserFuncName::user(0, id.as_u32()), signature);
-        let builder = FunctionBuilder::new(&mut function, &mut frontend);
-        let numbering = if settings.text { Numbering::spans() } else { Numbering::Off };
-        let emit = Emit::new(builder, module, func, &mut prints, settings.vectors, Some(&mut link), numbering);
-        let (builder, sources) = emit.function();
-        builder.finalize(isa.frontend_config());
-        jobs.push(Job::Emitted { id, name: func.name.to_string(), function: Box::new(function), sources });
-        ids.push(id);
-    }
-    jobs.extend(std::mem::take(&mut link.pieces).into_iter().map(Job::Piece));
-    if let Some(why) = link.error {
-        return Err(why);
-    }
-    let panels = link.panels;
-    let mut jit = link.jit;
-    let mut text = settings.text.then(KernelText::default);
-    let mut code_size = 0;
-    let mut nests = (0, 0);
-    // On this thread alone: a few milliseconds are less than what another thread may have to wait for a processor.
-    let mut maker = UnitCompiler::new(settings);
-    for job in jobs {
-        let (made, name, sources) = maker.make(job)?;
-        code_size += made.bytes.len();
-        if let Some(wide) = made.nest {
-            nests = (nests.0 + usize::from(wide), nests.1 + 1);
-        }
-        if let Some(text) = &mut text {
-            text.clif += &made.text.clif;
-            text.code.push(FunctionListing::new(&made, name, &sources, jit.declarations()));
-        }
-        jit.define_function_bytes(made.id, made.alignment, &made.bytes, &made.relocs).map_err(|e| e.to_string())?;
-    }
-    jit.finalize_definitions().map_err(|e| e.to_string())?;
-    Ok(Compiled { jit, launch: ids[0], block: ids[1], prints, text, code_size, panels, nests })
 }

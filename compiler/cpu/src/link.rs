@@ -6,12 +6,12 @@ use crate::contract::{self, Product};
 use crate::func::Emit;
 use crate::listing::Sources;
 use crate::nest::Nest;
+use crate::output::Output;
 use crate::routines::Routine;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{AbiParam, FuncRef, InstBuilder, Signature, Type, Value};
 use cranelift_codegen::isa::CallConv;
-use cranelift_jit::JITModule;
-use cranelift_module::{FuncId, Linkage, Module as _};
+use cranelift_module::{FuncId, Linkage};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What a function is made of.
@@ -34,10 +34,13 @@ pub(crate) struct CodeUnit {
 
 /// The functions so far.
 pub(crate) struct Link {
-    pub(crate) jit: JITModule,
+    pub(crate) output: Output,
+    /// What the names of functions begin with.
+    prefix: String,
     call_conv: CallConv,
     pub(crate) pieces: Vec<CodeUnit>,
-    routines: FxHashMap<Routine, FuncId>,
+    /// The routines that are called.
+    pub(crate) routines: FxHashMap<Routine, FuncId>,
     /// A product needs room for packed panels, behind the module's arena.
     pub(crate) panels: bool,
     /// See [`crate::Options::exact`].
@@ -49,13 +52,21 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(jit: JITModule, call_conv: CallConv, exact: bool, written: FxHashSet<u32>) -> Link {
+    pub(crate) fn new(
+        output: Output,
+        prefix: String,
+        call_conv: CallConv,
+        exact: bool,
+        written: FxHashSet<u32>,
+    ) -> Link {
         let (pieces, routines) = (Vec::new(), FxHashMap::default());
-        Link { jit, call_conv, pieces, routines, panels: false, exact, written, error: None }
+        Link { output, prefix, call_conv, pieces, routines, panels: false, exact, written, error: None }
     }
 
     pub(crate) fn declare(&mut self, name: &str, linkage: Linkage, signature: &Signature) -> FuncId {
-        self.jit.declare_function(name, linkage, signature).unwrap_or_else(|why| {
+        let prefix = if linkage == Linkage::Import { "" } else { &self.prefix };
+        let name = format!("{prefix}{name}");
+        self.output.module().declare_function(&name, linkage, signature).unwrap_or_else(|why| {
             self.error.get_or_insert(why.to_string());
             FuncId::from_u32(0)
         })
@@ -120,7 +131,8 @@ impl Emit<'_, '_> {
     /// Calls a function of the module; what it gives, if anything.
     pub(crate) fn call(&mut self, id: FuncId, args: &[Value]) -> Option<Value> {
         let link = self.link.as_mut()?;
-        let callee: FuncRef = *self.callees.entry(id).or_insert_with(|| link.jit.declare_func_in_func(id, self.b.func));
+        let callee: FuncRef =
+            *self.callees.entry(id).or_insert_with(|| link.output.module().declare_func_in_func(id, self.b.func));
         let call = self.b.ins().call(callee, args);
         self.b.inst_results(call).first().copied()
     }

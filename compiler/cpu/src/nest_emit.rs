@@ -121,7 +121,7 @@ impl Emit<'_, '_> {
         let Some(found) = Moved::of(&site.nest).filter(|_| self.vectors) else { return false };
         // A few strided elements are moved before the routine has seen how they lie.
         let few = || site.nest.count.zip(known).is_some_and(|(n, rows)| n.saturating_mul(rows) <= FEW);
-        if found.routine.address().is_none() || (found.strides.is_some() && few()) {
+        if !self.routines.moves(found.routine) || (found.strides.is_some() && few()) {
             return false;
         }
         let rows = rows.unwrap_or_else(|| self.b.ins().iconst(I64, 1));

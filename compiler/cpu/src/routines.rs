@@ -39,6 +39,40 @@ pub(crate) enum Routine {
     MergeRuns(MemTy),
 }
 
+/// Where code that calls routines will run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Available {
+    /// On this machine.
+    Here,
+    /// On one that has AVX2, FMA and F16C.
+    Wide,
+    /// On any that is supported.
+    Least,
+}
+
+impl Available {
+    /// Whether a routine may stand for a nest that could be emitted as well.
+    ///
+    /// Code for other machines copies rows itself: what needs no routine is linked without the runtime's library.
+    pub(crate) fn moves(self, routine: Routine) -> bool {
+        match (self, routine) {
+            (Available::Here, _) => routine.address().is_some(),
+            (_, Routine::Copy) => false,
+            (_, Routine::FromF16 | Routine::ToF16) => self == Available::Wide,
+            _ => true,
+        }
+    }
+
+    /// Whether there are vectors wider than Cranelift's.
+    pub(crate) fn wide(self) -> bool {
+        match self {
+            Available::Here => kernels::wide(),
+            Available::Wide => true,
+            Available::Least => false,
+        }
+    }
+}
+
 impl Routine {
     /// Its symbol.
     pub(crate) fn name(self) -> String {
@@ -75,22 +109,25 @@ impl Routine {
         if let Routine::Gather(_) | Routine::Locate(_) = self { &[I64] } else { &[] }
     }
 
+    /// Every routine.
+    pub(crate) fn all() -> Vec<Routine> {
+        let mut all = vec![Routine::Copy, Routine::FromF16, Routine::ToF16, Routine::Matmul];
+        for size in [1, 2, 4, 8] {
+            all.extend([Routine::Move(size), Routine::Gather(size), Routine::Locate(size)]);
+        }
+        for ty in [MemTy::F16, MemTy::F32] {
+            all.extend([Routine::Sort(ty), Routine::Merge(ty), Routine::MergeRuns(ty)]);
+        }
+        let reduced = MemTy::ALL.into_iter().filter(|ty| *ty != MemTy::Bool);
+        all.extend(reduced.flat_map(|ty| [BinOp::Add, BinOp::Max, BinOp::Min].map(|op| Routine::Reduce(op, ty))));
+        let wide = [MemTy::I32, MemTy::I64].into_iter();
+        all.extend(wide.flat_map(|ty| [BinOp::MaxU, BinOp::MinU].map(|op| Routine::Reduce(op, ty))));
+        all
+    }
+
     /// The routine of that name, at its address.
     pub(crate) fn find(name: &str) -> Option<*const u8> {
-        let fixed = [Routine::Copy, Routine::FromF16, Routine::ToF16, Routine::Matmul];
-        let moves = [1, 2, 4, 8].map(Routine::Move);
-        let gathers = [1, 2, 4, 8].into_iter().flat_map(|size| [Routine::Gather(size), Routine::Locate(size)]);
-        let sorts = [MemTy::F16, MemTy::F32]
-            .into_iter()
-            .flat_map(|ty| [Routine::Sort(ty), Routine::Merge(ty), Routine::MergeRuns(ty)]);
-        let routine =
-            fixed.into_iter().chain(moves).chain(gathers).chain(sorts).find(|r| r.name() == name).or_else(|| {
-                let reduction = name.strip_prefix("ptoc_reduce_")?;
-                let (op, ty) = reduction.rsplit_once('_')?;
-                let (op, ty) = (BinOp::from_name(op)?, MemTy::ALL.into_iter().find(|t| t.name() == ty)?);
-                Some(Routine::Reduce(op, ty))
-            });
-        routine.and_then(Routine::address)
+        Routine::all().into_iter().find(|r| r.name() == name).and_then(Routine::address)
     }
 
     /// Its code for the machine at hand; none if the machine lacks the instructions.

@@ -1,11 +1,12 @@
 //! What commands and the language server have in common: from files and definitions to diagnostics, stages and results.
 //!
 //! [`session`] loads and elaborates, [`check`] runs every check, [`stages`] shows what a compilation goes through,
-//! [`launch`] binds arrays, compiles and runs on a [`backend`], and [`library`] makes functions of kernels, for
-//! programs that call them. Nothing here is printed: what is found is among the diagnostics of a session, or is
-//! returned.
+//! [`launch`] binds arrays, compiles and runs on a [`backend`], [`library`] makes functions of kernels, for programs
+//! that call them, and [`mod@build`] files that other programs link. Nothing here is printed: what is found is among
+//! the diagnostics of a session, or is returned.
 
 pub mod backend;
+pub mod build;
 mod cache;
 mod calls;
 pub mod check;

@@ -31,6 +31,7 @@ impl Cli {
             Command::Check(args) => ("check", &args.compile.define),
             Command::Run(args) => ("run", &args.compile.define),
             Command::Emit(args) => ("emit", &args.compile.define),
+            Command::Build(args) => ("build", &args.compile.define),
             Command::Mem(args) => ("mem", &args.compile.define),
             Command::Bench(args) => ("bench", &args.compile.define),
             _ => return Ok(()),
@@ -76,6 +77,8 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Show what a compilation stage makes of a kernel
     Emit(EmitArgs),
+    /// Compile a kernel to a file that C and C++ programs link
+    Build(BuildArgs),
     /// Show what is in the memories of a kernel's target, where, and when
     Mem(MemArgs),
     /// Run the `// run:`, `// check:` and `// trap:` lines of source files
@@ -285,6 +288,44 @@ pub struct RunArgs {
     /// Write a Chrome trace of the compilation and the run
     #[arg(long, value_name = "F.json", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
+}
+
+/// `ptoc build`
+#[derive(Args, Debug)]
+#[command(after_help = "What is built, and how it is linked and called: spec/build.md.")]
+pub struct BuildArgs {
+    /// Source file
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Kernel; may be left out if the file has only one
+    #[arg(value_name = "KERNEL")]
+    pub kernel: Option<String>,
+    /// The file that is written; its name says what it is
+    #[arg(short = 'o', long = "output", value_name = "F", value_hint = ValueHint::FilePath)]
+    #[arg(long_help = forms_help())]
+    pub output: PathBuf,
+    /// Write the header of the function too
+    #[arg(long, value_name = "F.h", value_hint = ValueHint::FilePath)]
+    pub header: Option<PathBuf>,
+    /// Write a file for pkg-config too, which names the library where it is now
+    #[arg(long, value_name = "F.pc", value_hint = ValueHint::FilePath)]
+    pub pkg_config: Option<PathBuf>,
+    /// The name of the function, if it is not to be the kernel's
+    #[arg(long, value_name = "NAME")]
+    pub symbol: Option<String>,
+    /// An optional tensor argument (`= none`) that callers give; without it, it is absent
+    #[arg(long, value_name = "NAME")]
+    pub given: Vec<String>,
+    /// Target, definitions, diagnostics.
+    #[command(flatten)]
+    pub compile: CompileArgs,
+}
+
+/// The forms that can be built.
+fn forms_help() -> String {
+    let forms = ptoc_driver::build::forms();
+    let lines: Vec<String> = forms.iter().map(|f| format!("  .{:<6} {}", f.extension, f.about)).collect();
+    format!("The file that is written; its name says what it is:\n{}", lines.join("\n"))
 }
 
 /// `ptoc emit`

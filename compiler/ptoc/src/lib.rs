@@ -9,6 +9,9 @@ pub mod args;
 pub mod commands;
 pub mod io;
 
+// `ptoc build` puts parts of its static library into archives; so Cargo makes that library with this program.
+use ptoc_native as _;
+
 use args::{Cli, Command};
 use clap::Parser;
 use io::Io;
@@ -70,6 +73,7 @@ fn dispatch(command: &Command, io: &mut Io<'_>) -> u8 {
         Command::Check(args) => commands::check::check(args, io),
         Command::Run(args) => commands::run::run(args, io),
         Command::Emit(args) => commands::emit::emit(args, io),
+        Command::Build(args) => commands::build::build(args, io),
         Command::Test(args) => commands::test::test(args, io),
         Command::Explain(args) => commands::explain::explain(args, io),
         Command::Targets(args) => commands::targets::targets(args, io),

@@ -3,6 +3,7 @@
 mod addresses;
 mod asm;
 mod bench;
+mod build;
 mod check;
 mod debug;
 mod dram;

@@ -15,6 +15,7 @@ mod registry;
 pub use registry::{CPU, INTERP, PIM, all, choose, default_of, named, register, serving, wrong_backend, wrong_stage};
 
 use crate::launch::{BackendLaunch, Plan, PlannedLaunch, RunOptions, RunOutcome, Total, Used, Workspace};
+use crate::build::{BuildUnit, Built, Form, Request};
 use crate::session::{Failed, Session};
 use crate::stages::BackendStage;
 use failure::failed;
@@ -105,6 +106,18 @@ pub trait Backend: Sync {
         let _ = plan;
         let d = wrong_stage(&session.target, stage.name);
         session.fail(d)
+    }
+
+    /// The kinds of files that it makes of kernels ahead of time.
+    fn forms(&self) -> &'static [Form] {
+        &[]
+    }
+
+    /// One of them.
+    fn build(&self, session: &mut Session, unit: &BuildUnit, request: &Request) -> Result<Built, Failed> {
+        let _ = unit;
+        let message = format!("the backend `{}` does not make `.{}` files", self.name(), request.extension);
+        session.fail(Diagnostic::global(codes::NOT_AHEAD_OF_TIME, message))
     }
 
     /// What its machine cannot do of a plan, for `ptoc check`, which asks where [`Capabilities::limits`] says so.

@@ -29,6 +29,7 @@ pub use pipes::{Schedule, Timed};
 pub use plan::{Argument, Plan};
 pub(crate) use plan::{extent, step_dims};
 pub use planned::{LateScalars, PlannedLaunch};
+pub(crate) use random::has_index;
 pub(crate) use run::counts;
 pub use run::{BackendLaunch, CompiledPlan, LaunchTimes, Observers, RunOptions, RunOutcome, Total, unwritten};
 pub use tensors::Used;

@@ -119,7 +119,7 @@ fn value(e: &Expr, dims: &IndexMap<Name, i64>) -> Option<i128> {
 }
 
 /// Whether a condition speaks of the contents of tensors, as the analysis decides it.
-pub(super) fn has_index(e: &Expr) -> bool {
+pub(crate) fn has_index(e: &Expr) -> bool {
     match &*e.kind {
         ExprKind::Index(..) => true,
         ExprKind::Paren(a) | ExprKind::Unary(_, a) | ExprKind::Field(a, _) => has_index(a),

@@ -1,6 +1,7 @@
 //! One file a subcommand.
 
 pub mod bench;
+pub mod build;
 pub mod check;
 pub mod dram;
 pub mod emit;

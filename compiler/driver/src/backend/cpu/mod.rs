@@ -1,11 +1,13 @@
 //! Machine code on this host.
 
+mod build;
 mod watched;
 
 use super::{
     Backend, Capabilities, Compiled, Ending, Launches, Listing, PIM, Refusal, SharedCode, Timed, failed, holes,
     wrong_backend, wrong_stage,
 };
+use crate::build::{BuildUnit, Built, Form, Request};
 use crate::launch::{BackendLaunch, Plan, PlannedLaunch, RunOptions, Total, Used};
 use crate::session::{DEFAULT_TARGET, Failed, Session};
 use crate::stages::BackendStage;
@@ -91,6 +93,14 @@ impl Backend for Cpu {
         let lines = lines.into_iter().map(|(text, spans)| (text, spans.to_vec())).collect();
         let about = format!("{} bytes in {} functions", compiled.code_size(), text.code.len());
         Ok(Some(Listing { name: "machine code".into(), about, lines }))
+    }
+
+    fn forms(&self) -> &'static [Form] {
+        &build::FORMS
+    }
+
+    fn build(&self, session: &mut Session, unit: &BuildUnit, request: &Request) -> Result<Built, Failed> {
+        build::build(session, unit, request).or_else(|d| session.fail(*d))
     }
 
     fn compile(&self, session: &mut Session, plan: &Plan) -> Result<Compiled, Failed> {

@@ -2,6 +2,7 @@
 //! takes a stand-in ([`Session::stand_in`]).
 
 mod arrays;
+mod build;
 mod card;
 mod interpreted;
 mod launch;
@@ -10,6 +11,7 @@ mod resident;
 mod sass;
 
 use super::{Backend, Capabilities, Compiled, DeviceLimits, Listing, Refusal, Timed, wrong_backend, wrong_stage};
+use crate::build::{BuildUnit, Built, Form, Request};
 use crate::launch::{Plan, PlannedLaunch};
 use crate::session::{Failed, Session};
 use crate::stages::BackendStage;
@@ -92,6 +94,14 @@ impl Backend for Gpu {
         let text = self.emit_kernel(session, prepared, ptx)?;
         let lines = text.lines().map(|text| (text.to_owned(), Vec::new())).collect();
         Ok(Some(Listing { name: ptx.name.into(), about: ptx.about.into(), lines }))
+    }
+
+    fn forms(&self) -> &'static [Form] {
+        &build::FORMS
+    }
+
+    fn build(&self, session: &mut Session, unit: &BuildUnit, request: &Request) -> Result<Built, Failed> {
+        build::build(session, unit, request).or_else(|d| session.fail(*d))
     }
 
     fn compile(&self, session: &mut Session, plan: &Plan) -> Result<Compiled, Failed> {

@@ -19,6 +19,20 @@ pub(super) fn of(ptx: &str) -> Result<String, Diagnostic> {
     Ok(instructions(&String::from_utf8_lossy(&text)))
 }
 
+/// What `ptxas` makes of PTX.
+///
+/// # Errors
+/// There is no `ptxas`, or it says that it cannot.
+pub(super) fn assembled(ptx: &str) -> Result<Vec<u8>, Diagnostic> {
+    let Some(ptxas) = tool("ptxas") else {
+        let message = "a `.cubin` needs `ptxas`, which is neither on PATH nor in a CUDA toolkit";
+        return Err(Diagnostic::global(codes::BUILD_TOOLS, message)
+            .with_help("it is part of the CUDA toolkit, and of the PyPI package nvidia-cuda-nvcc")
+            .with_help("`.ptx` needs no tool"));
+    };
+    piped(&ptxas, &["-arch=sm_90a", "/dev/stdin", "-o", "/dev/stdout"], ptx.as_bytes())
+}
+
 /// A program on `PATH`, or of a toolkit where toolkits are.
 fn tool(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();

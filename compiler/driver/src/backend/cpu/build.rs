@@ -1,0 +1,53 @@
+//! Objects of machine code, for C.
+
+use crate::backend::wrong_backend;
+use crate::build::archive::{self, RUNTIME};
+use crate::build::{BuildUnit, Built, CFunction, Form, Misnamed, Request, header};
+use crate::session::Session;
+use ptoc_diagnostics::{Diagnostic, codes};
+
+/// What is made.
+pub(super) const FORMS: [Form; 3] = [
+    Form { extension: "o", about: "an object of machine code, for a linker" },
+    Form { extension: "a", about: "an archive of it and of what it needs of the runtime" },
+    Form { extension: "so", about: "the same as a shared library (needs a C compiler's linker)" },
+];
+
+/// Builds a kernel.
+pub(super) fn build(session: &Session, unit: &BuildUnit, request: &Request) -> Result<Built, Box<Diagnostic>> {
+    let Some(module) = &unit.prepared.module else {
+        return Err(Box::new(wrong_backend(&session.target, &super::Cpu)));
+    };
+    let function = CFunction::new(unit, module, request.symbol.as_deref()).map_err(|Misnamed(name)| {
+        let message = format!("`{name}` is not the name of a C function");
+        let d = Diagnostic::error(codes::NOT_AHEAD_OF_TIME, unit.prepared.placed.kernel.span, message);
+        Box::new(d.with_help("give it another one: `--symbol NAME`, of letters, digits and `_`"))
+    })?;
+    let object = ptoc_cpu::object::compile(module, &function.interface).map_err(Box::new)?;
+    let mut notes = vec![format!(
+        "There is code for vectors of {} bits; the processor says which is used. The variable {} of the environment \
+         gives the most, when the function is first called.",
+        object.widths.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
+        ptoc_cpu::object::VECTORS_VARIABLE
+    )];
+    if object.prints {
+        notes.push("Its `print` statements are silent.".into());
+    }
+    let mut remarks = Vec::new();
+    let routines = &object.routines;
+    let bytes = match &*request.extension {
+        "a" => archive::archive(&object.bytes, &format!("{}.o", function.interface.symbol), routines)?,
+        "so" => archive::shared(&object.bytes, &request.file, routines)?,
+        _ => {
+            if !routines.is_empty() {
+                let all = routines.join(", ");
+                notes.push(format!("It calls routines of ptoc's runtime ({all}): link {RUNTIME} behind it."));
+                remarks.push(format!("`{}` calls routines of the runtime: link `{RUNTIME}` behind it", request.file));
+            }
+            object.bytes
+        }
+    };
+    notes.push(format!("Link: cc main.c {} -lm -lpthread", request.file));
+    let header = header::of(unit, &function, module, request, &notes);
+    Ok(Built { bytes, header, about: unit.about(), remarks })
+}

@@ -1,0 +1,94 @@
+//! Kernels as files for who launches them by NVIDIA's driver: PTX, and what `ptxas` assembles of it.
+
+use super::{sass, told};
+use crate::backend::wrong_backend;
+use crate::build::{BuildUnit, Built, Form, Request, header};
+use crate::session::Session;
+use ptoc_diagnostics::Diagnostic;
+use ptoc_gpu::{Abi, Options};
+
+/// What is made.
+pub(super) const FORMS: [Form; 2] = [
+    Form { extension: "ptx", about: "PTX for NVIDIA Hopper, as text that its driver loads" },
+    Form { extension: "cubin", about: "the card's own code, assembled of it (needs ptxas)" },
+];
+
+/// Builds a kernel.
+pub(super) fn build(session: &Session, unit: &BuildUnit, request: &Request) -> Result<Built, Box<Diagnostic>> {
+    let Some(module) = &unit.prepared.module else {
+        return Err(Box::new(wrong_backend(&session.target, &super::Gpu)));
+    };
+    let compiled = ptoc_gpu::compile(module, &Options::default()).map_err(|refused| Box::new(told(refused)))?;
+    let name = compiled.kernel.name.to_string();
+    let about = launch(unit, &name, &compiled.abi, request);
+    let ptx = ptoc_ptx::print(&compiled.kernel);
+    let bytes = match &*request.extension {
+        "cubin" => sass::assembled(&ptx).map_err(Box::new)?,
+        _ => about.iter().map(|l| format!("// {l}").trim_end().to_owned() + "\n").collect::<String>().into_bytes(),
+    };
+    let bytes = match &*request.extension {
+        "cubin" => bytes,
+        _ => [bytes, ptx.into_bytes()].concat(),
+    };
+    Ok(Built { bytes, header: defines(&name, &compiled.abi, &about), about: unit.about(), remarks: Vec::new() })
+}
+
+/// How the kernel is launched, line by line.
+fn launch(unit: &BuildUnit, name: &str, abi: &Abi, request: &Request) -> Vec<String> {
+    let kernel = &unit.prepared.placed.kernel;
+    let mut lines = header::heading(unit, request);
+    lines.push(format!(
+        "Launch `{name}` with CTAs of ({}, 1, 1) threads in a grid of (CTAS, 1, 1), of any",
+        abi.threads
+    ));
+    lines.push("number CTAS of 1 or more; they share the blocks, and one for each turn is best.".into());
+    lines.push(format!(
+        "Dynamic shared memory: {} bytes. Scratch memory: {} bytes for each CTA.",
+        abi.shared, abi.scratch
+    ));
+    lines.push(String::new());
+    lines.push("Parameters, of 64 bits each:".into());
+    let tensors = unit.tensors.iter().map(|t| {
+        let declared = unit.parameters.iter().find(|p| t.name == *p.name).map_or("", |p| &*p.ty);
+        (format!("address of {}", t.name), declared.to_owned())
+    });
+    let dims = kernel.dims.values().map(|d| (d.name.to_string(), "a dimension".to_owned()));
+    let scalars = unit.scalars.iter().map(|s| match s.given {
+        Some(bits) => (s.name.to_string(), format!("its bits: {bits:#x}, as it was built")),
+        None => (s.name.to_string(), format!("{}: its bits, in the low part", s.ty)),
+    });
+    let turns = (0..abi.rank).map(|d| {
+        let span = abi.spans.get(d).copied().unwrap_or(1);
+        let whole = if span == 1 { String::new() } else { format!(", divided by {span} and rounded up") };
+        (format!("turns {d}"), format!("the extent of dimension {d} of the kernel's grid{whole}"))
+    });
+    let last = [
+        ("blocks".to_owned(), "the product of the turns".to_owned()),
+        ("status".to_owned(), "an address: a word of all ones, then 5 words for each CTA".to_owned()),
+        ("scratch".to_owned(), "the address of scratch memory, at a multiple of 256; 0 if there is none".to_owned()),
+    ];
+    let all: Vec<(String, String)> = tensors.chain(dims).chain(scalars).chain(turns).chain(last).collect();
+    let width = all.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    lines.extend(all.iter().enumerate().map(|(n, (name, text))| format!("    {n:>2}  {name:<width$}  {text}")));
+    lines.push(String::new());
+    lines.push(
+        "If a check of block b fails, the status's first word is b << 32 | check, of the first such block.".into(),
+    );
+    lines.push("Conditions (`where`) are not looked at: they are the caller's promise.".into());
+    lines
+}
+
+/// What a launch in C has to know, as constants.
+fn defines(name: &str, abi: &Abi, about: &[String]) -> String {
+    let upper = name.to_uppercase();
+    let mut out = header::comment(about);
+    out += &format!("#ifndef PTOC_{upper}_LAUNCH_H\n#define PTOC_{upper}_LAUNCH_H\n\n");
+    out += &format!("#define {upper}_NAME \"{name}\"\n#define {upper}_THREADS {}\n", abi.threads);
+    out += &format!("#define {upper}_SHARED_BYTES {}\n#define {upper}_SCRATCH_BYTES {}\n", abi.shared, abi.scratch);
+    let (count, rank) = (abi.tensors + abi.params + abi.rank + 3, abi.rank);
+    out += &format!("#define {upper}_PARAMETERS {count}\n#define {upper}_GRID_RANK {rank}\n");
+    for (d, span) in abi.spans.iter().take(abi.rank).enumerate() {
+        out += &format!("#define {upper}_SPAN_{d} {span}\n");
+    }
+    out + "\n#endif\n"
+}

@@ -1,0 +1,200 @@
+//! A kernel as a function of C: names, types and order of its parameters.
+
+use super::BuildUnit;
+use ptoc_analysis::ArgDim;
+use ptoc_cpu::object::{CheckText, EntryCodes, Extent, Interface, Parameter, ParameterKind, ScalarClass};
+use ptoc_diagnostics::{Code, codes};
+use ptoc_ir::loops::Module;
+use ptoc_ir::tile::{CheckId, TensorDir, Ty};
+use ptoc_tensor::DType;
+
+/// A function that C calls, and what its header says of each parameter.
+#[derive(Debug)]
+pub struct CFunction {
+    /// What the object has.
+    pub interface: Interface,
+    /// Declarations of the parameters, in the interface's order.
+    pub declared: Vec<String>,
+    /// What is said of them: the name, and text.
+    pub about: Vec<(String, String)>,
+}
+
+/// A name that is no name of a C function.
+#[derive(Debug)]
+pub struct Misnamed(pub String);
+
+/// Words that C or C++ keep for themselves, and names of the function's own parameters.
+const TAKEN: &str = "alignas alignof and asm auto bool break case catch char class const constexpr continue default \
+    delete do double else enum explicit export extern false float for friend goto if inline int int8_t int16_t int32_t \
+    int64_t long main mutable namespace new not nullptr operator or private protected ptoc_status public register \
+    restrict return short signed size_t sizeof static struct switch template this throw true try typedef typeid \
+    typename uint8_t uint16_t uint32_t uint64_t union unsigned using virtual void volatile wchar_t while xor \
+    workspace workspace_bytes threads status NULL EOF errno";
+
+fn taken(name: &str) -> bool {
+    TAKEN.split_whitespace().any(|word| word == name)
+}
+
+/// The C type of a dtype's values.
+fn c_type(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F32 => "float",
+        DType::F16 | DType::BF16 | DType::U16 => "uint16_t",
+        DType::F8E4M3 | DType::F8E5M2 | DType::U8 | DType::Bool => "uint8_t",
+        DType::I8 => "int8_t",
+        DType::I16 => "int16_t",
+        DType::I32 => "int32_t",
+        DType::U32 => "uint32_t",
+        DType::I64 => "int64_t",
+        DType::U64 => "uint64_t",
+    }
+}
+
+/// What has to be said of a dtype whose C type is only its bits.
+fn bits_of(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F16 => "; bits of IEEE half precision",
+        DType::BF16 => "; bits of bfloat16",
+        DType::F8E4M3 | DType::F8E5M2 => "; bits of an 8-bit float",
+        DType::Bool => "; 0 or 1",
+        _ => "",
+    }
+}
+
+/// The number of a code: 1105 of PA-1105, 760 of E0760.
+pub(super) fn number(code: Code) -> i32 {
+    let digits: String = code.as_str().chars().filter(char::is_ascii_digit).collect();
+    digits.parse().unwrap_or(-1)
+}
+
+/// The codes that a function itself returns, with what they mean in a header.
+pub(super) const ENTRY: [(Code, &str); 8] = [
+    (codes::TRAP_LAUNCH_MISMATCH, "a dimension is negative"),
+    (codes::TENSOR_TOO_LARGE, "an array has more bytes than can be addressed"),
+    (codes::MISSING_INPUT, "a pointer is null"),
+    (codes::ARRAY_NOT_TAKEN, "a pointer is not aligned to an element"),
+    (codes::OVERLAPPING_ARRAYS, "an array that is written shares bytes with another one"),
+    (codes::HOST_NOT_SUPPORTED, "the processor lacks SSE 4.2"),
+    (codes::GRID_TOO_LARGE, "there are too many blocks"),
+    (codes::NO_MEMORY_FOR_TILES, "the workspace is null or too small"),
+];
+
+impl CFunction {
+    /// The function of a kernel whose code is `module`.
+    ///
+    /// # Errors
+    /// Its name is none of C.
+    pub fn new(unit: &BuildUnit, module: &Module, symbol: Option<&str>) -> Result<CFunction, Misnamed> {
+        let symbol = symbol.unwrap_or(&unit.name).to_owned();
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if symbol.is_empty()
+            || !symbol.chars().all(plain)
+            || symbol.starts_with(|c: char| c.is_ascii_digit())
+            || taken(&symbol)
+        {
+            return Err(Misnamed(symbol));
+        }
+        let mut function = CFunction {
+            interface: Interface {
+                symbol,
+                parameters: Vec::new(),
+                constants: Vec::new(),
+                checks: checks(unit, module),
+                codes: entry_codes(),
+            },
+            declared: Vec::new(),
+            about: Vec::new(),
+        };
+        function.arguments(unit);
+        function.dimensions(unit);
+        Ok(function)
+    }
+
+    /// Tensors and scalars, in the order of their declaration.
+    fn arguments(&mut self, unit: &BuildUnit) {
+        let kernel = &unit.prepared.placed.kernel;
+        for p in &unit.parameters {
+            if let Some((tensor, t)) = unit.tensors.iter().enumerate().find(|(_, t)| t.name == *p.name) {
+                let slots = |dim: &ArgDim| match dim {
+                    ArgDim::Const(n) => u64::try_from(*n).ok().map(Extent::Const),
+                    ArgDim::Dim(name) => {
+                        let slot = kernel.dims.values().position(|d| d.name == *name)?;
+                        Some(Extent::Dimension(slot))
+                    }
+                    ArgDim::Computed(_) => None,
+                };
+                let extents = match t.layout {
+                    None => t.dims.iter().map(slots).collect(),
+                    Some(_) => None,
+                };
+                let size = t.dtype.size() as u32;
+                let written = t.dir != TensorDir::In;
+                let place = match t.layout {
+                    None => "elements side by side, the last dimension fastest",
+                    Some(_) => "elements as the layout says",
+                };
+                let about = format!("{}: {place}; aligned to {size}{}", p.ty, bits_of(t.dtype));
+                let word = if written { "" } else { "const " };
+                let kind = ParameterKind::Tensor { tensor, size, extents, written };
+                self.add(&p.name, &format!("{word}{} *", c_type(t.dtype)), kind, about);
+                continue;
+            }
+            let Some((n, s)) = unit.scalars.iter().enumerate().find(|(_, s)| s.name == *p.name) else { continue };
+            let slot = kernel.dims.len() + n;
+            if let Some(bits) = s.given {
+                self.interface.constants.push((slot, bits as i64));
+                continue;
+            }
+            let (c, class, bits) = match s.ty {
+                Ty::Index => ("int64_t", ScalarClass::Int(64), ""),
+                Ty::D(DType::F32) => ("float", ScalarClass::F32, ""),
+                Ty::D(dtype) => (c_type(dtype), ScalarClass::Int(8 * dtype.size() as u32), bits_of(dtype)),
+            };
+            let default = p.default.as_ref().map(|d| format!("; `{d}` where the source gives none"));
+            let about = format!("{}{bits}{}", p.ty, default.unwrap_or_default());
+            self.add(&p.name, &format!("{c} "), ParameterKind::Scalar { slot, class }, about);
+        }
+    }
+
+    /// Sizes that are known when the function is called.
+    fn dimensions(&mut self, unit: &BuildUnit) {
+        for (slot, d) in unit.prepared.placed.kernel.dims.values().enumerate() {
+            let kind = ParameterKind::Dimension { slot };
+            self.add(&d.name, "int64_t ", kind, "a dimension, 0 or more".into());
+        }
+    }
+
+    fn add(&mut self, name: &str, c: &str, kind: ParameterKind, about: String) {
+        let mut own = name.to_owned();
+        while taken(&own) || self.interface.parameters.iter().any(|p| p.name == own) || own == self.interface.symbol {
+            own.push('_');
+        }
+        self.declared.push(format!("{c}{own}"));
+        self.about.push((own.clone(), about));
+        self.interface.parameters.push(Parameter { name: own, kind });
+    }
+}
+
+fn entry_codes() -> EntryCodes {
+    let [dimension, too_large, null, misaligned, overlap, processor, grid, workspace] = ENTRY.map(|(c, _)| number(c));
+    EntryCodes { dimension, too_large, null, misaligned, overlap, processor, grid, workspace }
+}
+
+/// The checks of a module, by row.
+fn checks(unit: &BuildUnit, module: &Module) -> Vec<CheckText> {
+    let kernel = &unit.prepared.placed.kernel;
+    let text = |id: u32| {
+        let check = &kernel.checks[CheckId::from_u32(id)];
+        CheckText { number: number(check.code), message: check.message.clone() }
+    };
+    module.checks.iter().map(|row| text(row.id)).collect()
+}
+
+/// The codes of a module's checks, each once.
+pub(super) fn codes_of(unit: &BuildUnit, module: &Module) -> Vec<Code> {
+    let kernel = &unit.prepared.placed.kernel;
+    let mut all: Vec<Code> = module.checks.iter().map(|row| kernel.checks[CheckId::from_u32(row.id)].code).collect();
+    all.sort_by_key(|c| c.as_str());
+    all.dedup();
+    all
+}

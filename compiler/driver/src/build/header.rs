@@ -1,0 +1,113 @@
+//! The header of a built kernel: C99 and C++, with what callers have to know.
+
+use super::c::{self, CFunction, ENTRY};
+use super::{BuildUnit, Request};
+use ptoc_diagnostics::Code;
+use ptoc_ir::loops::Module;
+use std::fmt::Write as _;
+
+/// The status that functions fill.
+const STATUS: &str = "\
+#ifndef PTOC_STATUS
+#define PTOC_STATUS
+/* Why a call was refused or has failed. It is written only then. */
+typedef struct ptoc_status {
+    int32_t code;        /* the number that the function returns */
+    uint32_t count;      /* how many of `numbers` are meant */
+    int64_t numbers[4];  /* the numbers of the message */
+    int64_t block;       /* the block that failed, in the order of the launch; -1: the call as a whole */
+    const char *message; /* English, static, with {0} to {3} where the numbers go */
+} ptoc_status;
+#endif
+";
+
+/// The header of a function whose code is `module`. `notes` are said at its end.
+pub fn of(unit: &BuildUnit, function: &CFunction, module: &Module, request: &Request, notes: &[String]) -> String {
+    let symbol = &function.interface.symbol;
+    let guard = format!("PTOC_{}_H", symbol.to_uppercase());
+    let mut out = about(unit, function, module, request, notes);
+    let _ = write!(out, "#ifndef {guard}\n#define {guard}\n\n#include <stddef.h>\n#include <stdint.h>\n\n");
+    out.push_str("#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
+    out.push_str(STATUS);
+    out.push('\n');
+    let mut parameters = function.declared.clone();
+    parameters.extend(
+        ["void *workspace", "size_t workspace_bytes", "int32_t threads", "ptoc_status *status"].map(Into::into),
+    );
+    let indent = " ".repeat("int32_t (".len() + symbol.len());
+    let _ = writeln!(out, "int32_t {symbol}({});\n", parameters.join(&format!(",\n{indent}")));
+    let _ = writeln!(out, "/* Bytes of workspace that a call with so many threads needs; it may be 0. */");
+    let _ = writeln!(out, "size_t {symbol}_workspace(int32_t threads);\n");
+    out.push_str("#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
+    out
+}
+
+fn about(unit: &BuildUnit, function: &CFunction, module: &Module, request: &Request, notes: &[String]) -> String {
+    let mut lines = heading(unit, request);
+    lines.push("Parameters:".into());
+    let width = function.about.iter().map(|(name, _)| name.len()).chain(["workspace".len()]).max().unwrap_or(0);
+    let own = [
+        ("workspace", "room for tiles: the bytes that the function below gives, at any address; not kept"),
+        ("threads", "how many threads share the blocks; 1, or less: the caller's alone"),
+        ("status", "what to fill when the call fails, or null"),
+    ];
+    let about = function.about.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+    lines.extend(about.chain(own).map(|(name, text)| format!("    {name:<width$}  {text}")));
+    lines.push(String::new());
+    lines.push("Nothing is allocated, and nothing is kept: any number of threads may call at once.".into());
+    lines.push("Arrays that are written share no bytes with others.".into());
+    if unit.wheres.iter().any(|(_, contents)| *contents) {
+        lines.push("Conditions on contents of arrays are the caller's promise: they are not looked at.".into());
+    }
+    lines.push(String::new());
+    lines.push("Returns 0, or the number of an error of ptoc (`ptoc explain CODE`):".into());
+    let line = |code: Code, text: &str| format!("    {:>4}  {}: {text}", c::number(code), code.as_str());
+    let mut errors: Vec<(i32, String)> =
+        ENTRY.iter().map(|(code, text)| (c::number(*code), line(*code, text))).collect();
+    for code in c::codes_of(unit, module) {
+        errors.push((c::number(code), line(code, code.info().title)));
+    }
+    errors.sort();
+    lines.extend(errors.into_iter().map(|(_, text)| text));
+    lines.push("After an error in a block, what outputs hold is not specified.".into());
+    if !notes.is_empty() {
+        lines.push(String::new());
+        lines.extend(notes.iter().cloned());
+    }
+    comment(&lines)
+}
+
+/// What a file says at its head: which kernel, built by what, and as it is declared.
+pub fn heading(unit: &BuildUnit, request: &Request) -> Vec<String> {
+    let mut lines = vec![
+        format!("Kernel `{}` of {}, built by ptoc {}:", unit.name, unit.source, env!("CARGO_PKG_VERSION")),
+        format!("    {}", request.command),
+        String::new(),
+    ];
+    if !unit.docs.is_empty() {
+        lines.extend(unit.docs.trim().lines().map(|l| l.trim().to_owned()));
+        lines.push(String::new());
+    }
+    lines.push(format!("    {}", unit.declaration));
+    lines.extend(unit.wheres.iter().map(|(condition, _)| format!("        where {condition}")));
+    lines.push(String::new());
+    if !unit.definitions.is_empty() {
+        let fixed: Vec<String> = unit.definitions.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        lines.push(format!("Compiled for {}.", fixed.join(", ")));
+        lines.push(String::new());
+    }
+    lines
+}
+
+/// Lines as a comment, which nothing in them ends.
+pub fn comment(lines: &[String]) -> String {
+    let mut out = String::new();
+    for (n, line) in lines.iter().enumerate() {
+        let line = line.replace("*/", "* /").replace("/*", "/ *");
+        let text = format!("{} {line}", if n == 0 { "/*" } else { " *" });
+        out.push_str(text.trim_end());
+        out.push('\n');
+    }
+    out.push_str(" */\n");
+    out
+}

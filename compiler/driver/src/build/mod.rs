@@ -1,0 +1,233 @@
+//! Kernels compiled ahead of time, to files that other programs link or load: what `ptoc build` writes.
+//!
+//! A backend says which forms it has ([`Backend::forms`](crate::backend::Backend::forms)) and makes one of a prepared
+//! kernel. What is the same for all is here: which kernel, what is known of it, what C is told ([`header`]).
+
+pub mod archive;
+mod c;
+pub mod header;
+
+pub use c::{CFunction, Misnamed};
+
+use crate::backend::{self, BackendRef};
+use crate::session::{CompilationUnit, EntryPoint, Failed, RepairOrigin, Session, Waiting, extents};
+use ptoc_analysis::{ScalarArg, TensorArg};
+use ptoc_diagnostics::{Diagnostic, codes, list};
+use ptoc_passes::Prepared;
+use ptoc_syntax::ast::Name;
+use std::path::Path;
+
+/// A kind of file that a backend makes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Form {
+    /// What the names of such files end with.
+    pub extension: &'static str,
+    /// What it is, in some words.
+    pub about: &'static str,
+}
+
+/// What is to be built.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// What the name of the file ends with.
+    pub extension: String,
+    /// The name of the function, if it is not the kernel's.
+    pub symbol: Option<String>,
+    /// The name of the header, as programs will include it.
+    pub header: Option<String>,
+    /// The file's own name.
+    pub file: String,
+    /// The command that was given.
+    pub command: String,
+}
+
+/// What is written.
+#[derive(Debug)]
+pub struct Built {
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// Its header.
+    pub header: String,
+    /// What it is: the kernel, and where it comes from.
+    pub about: String,
+    /// What has to be said of it: how it is linked.
+    pub remarks: Vec<String>,
+}
+
+/// A kernel that is ready to be built, with what its source says of it.
+#[derive(Debug)]
+pub struct BuildUnit {
+    /// The kernel after all passes.
+    pub prepared: Prepared,
+    /// Its name in the source.
+    pub name: String,
+    /// The file of its source.
+    pub source: String,
+    /// Its documentation.
+    pub docs: String,
+    /// Its declaration, in one line.
+    pub declaration: String,
+    /// Parameters as they are declared, with their defaults.
+    pub parameters: Vec<DeclaredParameter>,
+    /// `where` conditions, and whether each is about contents of arrays, which the code does not look at.
+    pub wheres: Vec<(String, bool)>,
+    /// Definitions that it was compiled with.
+    pub definitions: Vec<(String, String)>,
+    /// Tensor arguments.
+    pub tensors: Vec<TensorArg>,
+    /// Scalar arguments.
+    pub scalars: Vec<ScalarArg>,
+}
+
+/// A parameter as the source has it.
+#[derive(Clone, Debug)]
+pub struct DeclaredParameter {
+    /// The name.
+    pub name: String,
+    /// The type.
+    pub ty: String,
+    /// The default.
+    pub default: Option<String>,
+}
+
+impl BuildUnit {
+    /// What it is, in a line.
+    pub fn about(&self) -> String {
+        format!("Kernel {} of {}", self.name, self.source)
+    }
+}
+
+/// The forms that can be built for any target, each once.
+pub fn forms() -> Vec<Form> {
+    let mut all: Vec<Form> = Vec::new();
+    for form in backend::all().into_iter().flat_map(|b| b.forms()) {
+        if all.iter().all(|known| known.extension != form.extension) {
+            all.push(*form);
+        }
+    }
+    all
+}
+
+/// Builds a kernel; `given` are the optional arguments that its callers give.
+///
+/// # Errors
+/// The kernel is refused, or cannot be compiled ahead of time.
+pub fn build(
+    session: &mut Session,
+    unit: &CompilationUnit,
+    entry: &EntryPoint<'_>,
+    given: Vec<Name>,
+    request: &Request,
+) -> Result<Built, Failed> {
+    let backend = match maker(session, &request.extension) {
+        Ok(backend) => backend,
+        Err(d) => return session.fail(*d),
+    };
+    session.select(backend);
+    let unit = prepare(session, unit, entry, given)?;
+    backend.build(session, &unit, request)
+}
+
+/// The backend that makes files of this form for the session's target.
+fn maker(session: &Session, extension: &str) -> Result<BackendRef, Box<Diagnostic>> {
+    let target = &session.target;
+    let serving = backend::serving(target);
+    let has = |b: &BackendRef| b.forms().iter().any(|f| f.extension == extension);
+    if let Some(found) = serving.iter().copied().find(has) {
+        return Ok(found);
+    }
+    let own: Vec<String> = serving.iter().flat_map(|b| b.forms()).map(|f| format!(".{}", f.extension)).collect();
+    let message = format!("kernels for {} are not built as `.{extension}`", target.name);
+    let d = Diagnostic::global(codes::NOT_AHEAD_OF_TIME, message);
+    let elsewhere = backend::all().into_iter().find(has).and_then(|b| b.home());
+    let d = match own.is_empty() {
+        true => d.with_note("nothing that runs them is loaded from a file"),
+        false => d.with_help(format!("the name of the output ends with {}", list(own.iter().map(String::as_str)))),
+    };
+    Err(Box::new(match elsewhere {
+        Some(home) => d.with_help(format!("`--target {home}` has it")),
+        None => d,
+    }))
+}
+
+/// Runs all passes, with what `-D` defines as constants.
+fn prepare(
+    session: &mut Session,
+    unit: &CompilationUnit,
+    entry: &EntryPoint<'_>,
+    given: Vec<Name>,
+) -> Result<BuildUnit, Failed> {
+    let item = entry.item;
+    if entry.program {
+        let message = format!("`{}` is a program, and only kernels are compiled ahead of time", item.name.name);
+        let d = Diagnostic::error(codes::NOT_AHEAD_OF_TIME, item.name.span, message);
+        return session.fail(d.with_help("build the kernels that it launches, and call them one after the other"));
+    }
+    let mut bindings = session.bindings(entry, unit)?;
+    bindings.given = given;
+    bindings.fixed = bindings.dims.clone();
+    let instance = session.instantiate(unit, entry.id, &bindings, Waiting::IsError).ok_or(Failed)?;
+    if session.diagnostics.has_errors() {
+        return Err(Failed);
+    }
+    let (tensors, scalars) = (instance.tensors, instance.scalars);
+    let origin = RepairOrigin { unit, kernel: entry.id, bindings: &bindings };
+    let prepared = session.prepare(instance.kernel, &instance.debug, &origin).ok_or(Failed)?;
+    if prepared.placed.watched {
+        let message = format!("it is not proved that `{}` reads only what it has written", item.name.name);
+        let d = Diagnostic::error(codes::NOT_AHEAD_OF_TIME, item.name.span, message)
+            .with_label("a launch of it is watched")
+            .with_note("what is built ahead of time runs without someone who looks on")
+            .with_help("give the sizes that it is for with `-D`, with which more can be proved")
+            .with_help("`ptoc check` says what is not proved");
+        return session.fail(d);
+    }
+    let slice = |span| session.sources.slice(span).split_whitespace().collect::<Vec<_>>().join(" ");
+    let last = item.params.last().map_or(item.name.span, |p| p.span);
+    let parameters = item.params.iter().map(|p| DeclaredParameter {
+        name: p.name.name.to_string(),
+        ty: match (extents(p), p.dir) {
+            (Some(_), Some((_, dir))) => format!("{} {}", slice(dir), slice(p.ty.span)),
+            _ => slice(p.ty.span),
+        },
+        default: p.default.as_ref().map(|e| slice(e.span)),
+    });
+    let parameters = parameters.collect();
+    let wheres = item.wheres.iter().map(|e| (slice(e.span), crate::launch::has_index(e))).collect();
+    let definitions = session.definitions.values.iter().map(|(name, e)| (name.to_string(), slice(e.span))).collect();
+    Ok(BuildUnit {
+        name: item.name.name.to_string(),
+        source: file_name(&unit.path),
+        docs: unit.modules.item(entry.id).docs.clone(),
+        declaration: format!("{})", slice(item.name.span.to(last))),
+        parameters,
+        wheres,
+        definitions,
+        tensors,
+        scalars,
+        prepared,
+    })
+}
+
+/// A file for pkg-config, which will be at `path`, of a library at `library`.
+pub fn pkg_config(path: &Path, library: &Path, built: &Built) -> String {
+    let absolute = |of: &Path| std::path::absolute(of).unwrap_or_else(|_| of.to_owned());
+    let (path, library) = (absolute(path), absolute(library));
+    let folder = library.parent().unwrap_or(&library).display().to_string();
+    // Spaces would end a flag.
+    let quoted = |text: &str| text.replace('\\', "\\\\").replace(' ', "\\ ");
+    let name = path.file_stem().map_or_else(|| "kernel".into(), |stem| stem.to_string_lossy().into_owned());
+    format!(
+        "folder={}\n\nName: {name}\nDescription: {}\nVersion: {}\nLibs: ${{folder}}/{} -lm -lpthread\nCflags: \
+         -I${{folder}}\n",
+        quoted(&folder),
+        built.about,
+        env!("CARGO_PKG_VERSION"),
+        quoted(&file_name(&library)),
+    )
+}
+
+/// The last part of a path.
+pub fn file_name(path: &Path) -> String {
+    path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+}
