@@ -1,5 +1,6 @@
 //! Archives and shared libraries: an object with the parts of the runtime that it needs, and no more.
 
+use super::strip::stripped;
 use ar_archive_writer::{ArchiveKind, DEFAULT_OBJECT_READER, NewArchiveMember, write_archive_to_stream};
 use object::read::archive::ArchiveFile;
 use object::{Object as _, ObjectSymbol as _};
@@ -126,8 +127,11 @@ fn needed(object: &[u8], library: &[u8]) -> object::Result<Parts> {
             None => missing.push(name),
         }
     }
-    let members =
-        all.into_iter().zip(taken).filter(|(_, taken)| *taken).map(|((name, data, _), _)| (name, data.to_vec()));
+    let members = all.into_iter().zip(taken).filter(|(_, taken)| *taken).map(|((name, data, _), _)| {
+        // What only debuggers read is the larger part.
+        let data = stripped(data).unwrap_or_else(|| data.to_vec());
+        (name, data)
+    });
     Ok(Parts { members: members.collect(), missing })
 }
 

@@ -133,7 +133,7 @@ impl CFunction {
                     None => "elements side by side, the last dimension fastest",
                     Some(_) => "elements as the layout says",
                 };
-                let about = format!("{}: {place}; aligned to {size}{}", p.ty, bits_of(t.dtype));
+                let about = format!("{}: {}, {place}; aligned to {size}{}", p.ty, t.dtype, bits_of(t.dtype));
                 let word = if written { "" } else { "const " };
                 let kind = ParameterKind::Tensor { tensor, size, extents, written };
                 self.add(&p.name, &format!("{word}{} *", c_type(t.dtype)), kind, about);

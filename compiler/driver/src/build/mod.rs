@@ -6,6 +6,7 @@
 pub mod archive;
 mod c;
 pub mod header;
+mod strip;
 
 pub use c::{CFunction, Misnamed};
 

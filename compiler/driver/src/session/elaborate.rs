@@ -143,7 +143,9 @@ impl Session {
         let names: Vec<String> = waits.iter().map(|n| format!("`{n}`")).collect();
         let given: String = waits.iter().map(|n| format!(" -D {n}={EXAMPLE}")).collect();
         let names = names.join(", ");
-        d.message = format!("there is nothing to show yet: tile sizes depend on {names}, which only the launch knows");
+        let verb = if command.starts_with("ptoc build ") { "build" } else { "show" };
+        d.message =
+            format!("there is nothing to {verb} yet: tile sizes depend on {names}, which only the launch knows");
         d.fixes.clear();
         d.fixes.push(Fix { message: format!("give it, for example `{command}{given}`"), edits: Vec::new() });
     }

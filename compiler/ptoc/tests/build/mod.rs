@@ -28,6 +28,7 @@ fn errors_leave_files_alone() {
     let s = Sandbox::new();
     s.file("old.o", "old");
     s.file("old.h", "old");
+    s.file("row.tile", "kernel row(x: in f32[N], y: out f32[N]) { TSTORE(y, Vec(x)); }");
     let before = s.listing();
     for (args, code) in [
         ("add.tile add -o old.o --header nowhere/old.h", "E0742"),
@@ -39,6 +40,7 @@ fn errors_leave_files_alone() {
         ("add.tile add -D X=1 -o old.o --header old.h", "E0745"),
         ("add.tile add -o old.exe --header old.h", "E0734"),
         ("add.tile add --symbol int -o old.o --header old.h", "E0734"),
+        ("row.tile -o old.o --header old.h", "nothing to build yet"),
         ("missing.tile add -o old.o --header old.h", "E0740"),
     ] {
         let said = s.run(&format!("build {args}"));

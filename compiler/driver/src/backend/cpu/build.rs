@@ -24,12 +24,12 @@ pub(super) fn build(session: &Session, unit: &BuildUnit, request: &Request) -> R
         Box::new(d.with_help("give it another one: `--symbol NAME`, of letters, digits and `_`"))
     })?;
     let object = ptoc_cpu::object::compile(module, &function.interface).map_err(Box::new)?;
-    let mut notes = vec![format!(
-        "There is code for vectors of {} bits; the processor says which is used. The variable {} of the environment \
-         gives the most, when the function is first called.",
-        object.widths.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
-        ptoc_cpu::object::VECTORS_VARIABLE
-    )];
+    let widths = object.widths.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    let variable = ptoc_cpu::object::VECTORS_VARIABLE;
+    let mut notes = vec![
+        format!("There is code for vectors of {widths} bits, and the processor says which is used. {variable} in the"),
+        "environment gives the most, when the function is first called.".to_owned(),
+    ];
     if object.prints {
         notes.push("Its `print` statements are silent.".into());
     }
