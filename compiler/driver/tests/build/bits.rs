@@ -132,7 +132,7 @@ fn program(case: &Case<'_>) -> String {
     );
     let _ = write!(text, "    int32_t code = {name}({call}, workspace, bytes, threads, &status);\n    if (code) {{\n");
     let _ =
-        write!(text, "        fprintf(stderr, \"%d %s %d\\n\", (int)code, status.message, (int)status.numbers[0]);\n");
+        writeln!(text, "        fprintf(stderr, \"%d %s %d\\n\", (int)code, status.message, (int)status.numbers[0]);");
     let _ = write!(text, "        return 1;\n    }}\n{after}    free(workspace);\n    return 0;\n}}\n");
     text
 }
