@@ -329,6 +329,7 @@ impl Elaborator<'_> {
             }
             Builtin::Mma => self.mma(args, span),
             Builtin::Gather => self.gather(args, span),
+            Builtin::Scatter => self.scatter(args, span),
             Builtin::Recast => self.recast(&[], args, span),
             Builtin::Size => self.layout_call("size", &[], args, span),
             Builtin::Rank => self.layout_call("rank", &[], args, span),

@@ -23,6 +23,7 @@ mod emit;
 mod exchanged;
 mod expr;
 mod fuel;
+mod gathers;
 mod in_place;
 mod inline;
 mod inst;

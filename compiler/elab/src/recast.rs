@@ -1,16 +1,13 @@
-//! Views that read memory otherwise: `recast<u4>(x)` counts it in elements of another width, `gather(x, (table, _))`
-//! looks a mode's index up in a table. Nothing moves.
+//! Views that read memory otherwise: `recast<u4>(x)` counts it in elements of another width. Nothing moves.
 
-use super::labels::count;
-use super::{ElabResult, Elaborator, ErrorReported, not_yet};
+use super::{ElabResult, Elaborator, ErrorReported};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Elem, Value};
-use ptoc_isa::{BinOp, Oob};
-use ptoc_layout::{Condition, Int, Truth, Tuple};
-use ptoc_names::builtins::Word;
+use ptoc_isa::BinOp;
+use ptoc_layout::{Condition, Int, Truth};
 use ptoc_syntax::ast::{Arg, Expr, ExprKind};
 use ptoc_tensor::DType;
-use ptoc_values::{Leaf, Quantity, TableLookup, Val, View, WindowMap, WindowMode};
+use ptoc_values::{Leaf, Quantity, Val, View, WindowMap};
 
 /// Width of an element in bits.
 fn bits(elem: Elem) -> u32 {
@@ -101,101 +98,6 @@ impl Elaborator<'_> {
         }
         let d = self.dtype(e)?;
         Ok((Elem::Whole(d), d))
-    }
-
-    /// `gather(x, (table, _, _))`: index i of mode 0 becomes `table[i]`.
-    pub(crate) fn gather(&mut self, args: &[Arg], span: Span) -> ElabResult<Val> {
-        let usage = "usage: `gather(x, (table, _))`: a vector of integers where a mode is looked up, `_` elsewhere";
-        let mut oob = Oob::Undefined;
-        let mut positional = Vec::new();
-        for a in args {
-            match &a.name {
-                None => positional.push(&a.value),
-                Some(n) if n.name == "oob" => match self.expr(&a.value)? {
-                    Val::Word(Word::Oob(o)) => oob = o,
-                    other => {
-                        let message = format!("`oob` is Zero, Clamp, Wrap or Undefined, found {}", other.describe());
-                        return self.error(codes::WRONG_ARGUMENTS, a.value.span, message);
-                    }
-                },
-                Some(n) => return self.error(codes::WRONG_ARGUMENTS, n.span, usage),
-            }
-        }
-        let [base, tables] = positional[..] else { return self.error(codes::WRONG_ARGUMENTS, span, usage) };
-        let view = match self.expr(base)? {
-            Val::View(v) => (*v).clone(),
-            Val::Poison => return Err(ErrorReported),
-            other => {
-                let message = format!("`gather` takes a window of a tensor, found {}", other.describe());
-                return self.error(codes::TYPE_MISMATCH, base.span, message);
-            }
-        };
-        let entries = match self.expr(tables)? {
-            Val::Tuple(l) => l,
-            Val::Poison => return Err(ErrorReported),
-            one => vec![one],
-        };
-        if entries.len() != view.modes.len() {
-            let message = format!(
-                "{}, and {}",
-                count(view.modes.len(), "mode", "modes"),
-                count(entries.len(), "entry", "entries")
-            );
-            let d = Diagnostic::error(codes::RANK_MISMATCH, tables.span, message).with_note(usage);
-            return self.report(d);
-        }
-        let mut out = view.clone();
-        out.window.threads = None;
-        for (k, entry) in entries.iter().enumerate() {
-            match entry {
-                Val::Hole => {}
-                Val::View(table) => {
-                    self.readable(table, tables.span)?;
-                    self.look_up(&mut out, k, table, oob, tables.span)?;
-                }
-                Val::Tile(_) => return self.not_yet(tables.span, "gathers by a tile (use MGATHER)"),
-                Val::Poison => return Err(ErrorReported),
-                other => {
-                    let message = format!("expected a vector of integers or `_`, found {}", other.describe());
-                    return self.error(codes::TYPE_MISMATCH, tables.span, message);
-                }
-            }
-        }
-        Ok(Val::View(out.into()))
-    }
-
-    fn look_up(&mut self, out: &mut View, k: usize, table: &View, oob: Oob, at: Span) -> ElabResult<()> {
-        if !matches!(table.dtype, DType::I32 | DType::U32 | DType::I64 | DType::U64) {
-            let message = format!("a table holds integers of 32 or 64 bits, this one `{}`", table.dtype);
-            return self.error(codes::DTYPE_MISMATCH, at, message);
-        }
-        let entries = match (&table.modes[..], table.is_strided()) {
-            ([m], true) => m.clone(),
-            ([_], false) => {
-                let d = not_yet(at, "a window that is gathered itself as the table of a `gather`");
-                return self.report(d.with_help("copy it to a tensor first: a table is read from a tensor in order"));
-            }
-            _ => {
-                let modes = count(table.modes.len(), "mode", "modes");
-                let message = format!("a table is a vector, this window has {modes}");
-                let d = Diagnostic::error(codes::RANK_MISMATCH, at, message)
-                    .with_help("fix the others by index, as in `table[b, _]`");
-                return self.report(d);
-            }
-        };
-        let mode = out.modes[k].clone();
-        let zero = self.idx(0);
-        let Some(leaf) = mode.plain().filter(|l| l.by[1..].iter().all(|b| *b == zero)).cloned() else {
-            let d = not_yet(at, "gathers along a mode of several axes, or one that is gathered already");
-            return self.report(d);
-        };
-        let lookup = TableLookup { tensor: table.tensor, stride: leaf.by[0], extent: mode.extent, oob };
-        let q = self.add_quantity(&mut out.window, Quantity::Entry(lookup), table.offset());
-        let mut by = vec![zero; out.quantities.len()];
-        by[q] = entries.plain().map_or(zero, |l| l.by[0]);
-        let tree = Tuple::Leaf(Leaf { extent: entries.extent, by });
-        out.window.modes[k] = WindowMode { extent: entries.extent, cap: entries.cap, tree };
-        Ok(())
     }
 
     /// `n` must divide `v`: shown, or checked when the kernel runs.

@@ -64,7 +64,7 @@ impl Elaborator<'_> {
         }
     }
 
-    fn tensor_name(&self, view: &View) -> String {
+    pub(crate) fn tensor_name(&self, view: &View) -> String {
         self.b.kernel().tensors[view.tensor].name.to_string()
     }
 
@@ -195,7 +195,7 @@ impl Elaborator<'_> {
     pub(crate) fn tile_view(&mut self, view: &View, args: &[Arg], span: Span) -> ElabResult<Val> {
         let name = self.tensor_name(view);
         self.same_rank(&view.window, &name, args.len(), "block", span)?;
-        let mut out = view.window.clone();
+        let mut out = view.clone();
         let blocks = args.iter().map(|a| self.expr(&a.value)).collect::<ElabResult<Vec<Val>>>()?;
         let exchanged = self.exchanged(&view.window, &name, args, &blocks);
         for (k, (arg, block)) in args.iter().zip(blocks).enumerate() {
@@ -203,25 +203,13 @@ impl Elaborator<'_> {
             match block {
                 Val::Hole => {}
                 Val::Block(b) => {
-                    let Some(place) = &b.place else {
-                        return self.error(
-                            codes::TYPE_MISMATCH,
-                            at,
-                            "this extent has no place in a tensor: it only sizes tiles",
-                        );
-                    };
-                    let what = format!("mode {k} of `{name}`: the block ends at {{0}}, the extent is {{1}}");
-                    let inside = self.require_le(place.end, out.modes[k].extent, codes::VIEW_OUT_OF_BOUNDS, what, at);
-                    if let (Err(ErrorReported), Some(swap), Some(d)) = (&inside, &exchanged, self.diags.last_mut()) {
+                    let inside = self.tile_block(&mut out, k, &b, at);
+                    if let (Err(ErrorReported), Some(swap), Some(d)) = (&inside, &exchanged, self.diags.last_mut())
+                        && d.code == codes::VIEW_OUT_OF_BOUNDS
+                    {
                         d.fixes.extend(swap.fixes.iter().cloned());
                     }
                     inside?;
-                    self.tile_mode(&mut out, k, b.cap, (place.start, place.index), at)?;
-                    out.modes[k].extent = b.len;
-                    out.modes[k].cap = Some(b.cap);
-                    if let Tuple::Leaf(l) = &mut out.modes[k].tree {
-                        l.extent = b.len;
-                    }
                 }
                 Val::Poison => return Err(ErrorReported),
                 other => {
@@ -237,7 +225,25 @@ impl Elaborator<'_> {
             }
         }
         self.diags.extend(exchanged);
-        Ok(Val::View(self.with_window(view, out).into()))
+        Ok(Val::View(out.into()))
+    }
+
+    /// Mode `k` becomes the block `b` of it.
+    pub(crate) fn tile_block(&mut self, view: &mut View, k: usize, b: &TileBlock, at: Span) -> ElabResult<()> {
+        let Some(place) = &b.place else {
+            return self.error(codes::TYPE_MISMATCH, at, "this extent has no place in a tensor: it only sizes tiles");
+        };
+        let name = self.tensor_name(view);
+        let what = format!("mode {k} of `{name}`: the block ends at {{0}}, the extent is {{1}}");
+        self.require_le(place.end, view.window.modes[k].extent, codes::VIEW_OUT_OF_BOUNDS, what, at)?;
+        let w = &mut view.window;
+        self.tile_mode(w, k, b.cap, (place.start, place.index), at)?;
+        w.modes[k].extent = b.len;
+        w.modes[k].cap = Some(b.cap);
+        if let Tuple::Leaf(l) = &mut w.modes[k].tree {
+            l.extent = b.len;
+        }
+        Ok(())
     }
 
     /// Mode `k` becomes its block of `cap` indices from `start`, which is block number `index`.

@@ -71,6 +71,8 @@ pub enum Builtin {
     Copy,
     /// `gather(x, (table, _))`
     Gather,
+    /// `scatter(y, (table, _))`
+    Scatter,
     /// `recast<T>(x)`
     Recast,
     /// An operation of the layout algebra, by its name in `ptoc_layout::ops`; and `layout`, `modes`, which are the
@@ -305,7 +307,6 @@ impl SyncFn {
 /// The built-in function called `name`.
 pub fn function(name: &str) -> Option<Builtin> {
     use Builtin as B;
-    const VIEW: &str = "layout views";
     Some(match name {
         "tiles" => B::Tiles,
         "ceil_div" => B::CeilDiv,
@@ -381,7 +382,7 @@ pub fn function(name: &str) -> Option<Builtin> {
         "copy" => B::Copy,
         "gather" => B::Gather,
         "recast" => B::Recast,
-        "scatter" => B::NotYet(VIEW),
+        "scatter" => B::Scatter,
         "layout" => B::Layout("layout"),
         "modes" => B::Layout("modes"),
         "local_tile" => B::Layout("local_tile"),

@@ -160,6 +160,7 @@ pub static FUNCTIONS: &[FunctionDoc] = &[
     ),
     f("copy", &["copy(dst, src)"], "Copies a window element by element, where both exist."),
     f("gather", &["gather(x, (table, _))"], "A window of x whose rows the table chooses."),
+    f("scatter", &["scatter(y, (table, _))"], "A window of y to store to, whose rows the table chooses."),
     f(
         "recast",
         &["recast<T>(x)", "recast<T>(t)"],

@@ -88,7 +88,7 @@ impl ProgramElaborator<'_> {
         for ((param, source), window) in outputs.iter().zip(&windows) {
             let gap = match parts.written.get(&source.source) {
                 Some(w) => w.lacks(window.as_ref()),
-                None => Some(0),
+                None => (source.len > 0).then_some(0),
             };
             if gap.is_some() && !parts.failed && !parts.waiting {
                 let message = format!("`{}` leaves elements of `{}` without a value", k.name.name, param.name.name);

@@ -271,6 +271,7 @@ impl ProgramElaborator<'_> {
                 let at = self.coordinates(source.id, gap);
                 format!("element {at:?} of `{name}` is read before any launch has written it")
             }
+            None if source.len == 0 => return Ok(()),
             None => format!("`{name}` is read before any launch has written it"),
         };
         let d = Diagnostic::error(codes::TENSOR_UNWRITTEN, p.at, message)

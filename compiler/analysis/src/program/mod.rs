@@ -322,6 +322,7 @@ impl ProgramElaborator<'_> {
                 let at = self.coordinates(t.id, gap);
                 format!("launches write a part of `{}`: element {at:?} has no value", t.name)
             }
+            None if self.length_of(t.id) == 0 => return Ok(()),
             None => format!("no launch writes `{}`", t.name),
         };
         let d = Diagnostic::error(codes::TENSOR_UNWRITTEN, t.span, message)
