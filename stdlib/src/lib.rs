@@ -8,7 +8,13 @@
 pub const MODULES: &[(&[&str], &str, &str)] = &[
     (&["act"], "<std>/act.tile", include_str!("../act.tile")),
     (&["atoms"], "<std>/atoms.tile", include_str!("../atoms.tile")),
+    (&["curve"], "<std>/curve.tile", include_str!("../curve.tile")),
+    (&["hash"], "<std>/hash.tile", include_str!("../hash.tile")),
     (&["rearrange"], "<std>/rearrange.tile", include_str!("../rearrange.tile")),
+    (&["sampling"], "<std>/sampling.tile", include_str!("../sampling.tile")),
+    (&["scan"], "<std>/scan.tile", include_str!("../scan.tile")),
+    (&["sort"], "<std>/sort.tile", include_str!("../sort.tile")),
+    (&["sparse"], "<std>/sparse.tile", include_str!("../sparse.tile")),
     (&["storage"], "<std>/storage.tile", include_str!("../storage.tile")),
 ];
 

@@ -66,6 +66,7 @@ mod rows;
 mod rules;
 mod sooner;
 mod spec;
+mod standard;
 mod sync;
 mod ui;
 mod vectors;

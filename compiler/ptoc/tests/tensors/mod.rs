@@ -141,7 +141,7 @@ fn rearrange_refuses() {
         "run std::rearrange -D SRC=(2,3):(3,1) -D DST=(2,3):(1,1) --random 1",
         "run std::rearrange -D SRC=(2,3):(3,1) -D DST=(2,3):(3,-1) --random 1",
         "run std::rearrange -D SRC=(2,3):(3,1) --random 1",
-        "run std::scan --random 1",
+        "run std::scans --random 1",
     ]));
 }
 
