@@ -113,6 +113,8 @@ impl<'k> ByteInterpreter<'k> {
             return Some(Some(state));
         }
         let trips = lo.constant().zip(hi.constant()).and_then(|(l, h)| h.checked_sub(l));
+        // Blocks of a block: there are as many as the larger one can have, and a later one is no iteration.
+        let bound = lo.constant().zip(self.numbers.spread(hi).last).and_then(|(l, h)| h.checked_sub(l));
         let fits = LONG / self.size(&f.body).max(1);
         let (mut peeled, most) = match trips {
             _ if self.visits > ENOUGH => (1, 1),
@@ -149,16 +151,16 @@ impl<'k> ByteInterpreter<'k> {
                     known = false;
                 }
                 (Some(_), _) => now = end,
-                (None, None) => {
-                    known = false;
-                    out = self.join(out, end, Meeting::Plain);
-                }
-                (None, Some(next)) => {
+                (None, Some(next)) if bound != Some(n + 1) => {
                     let again = self.numbers.compare(index_ty, ptoc_isa::CmpOp::Lt, next, hi);
                     let (stop, go) = (self.assume(again, false), self.assume(again, true));
                     let stopped = end.clone().map(|s| self.filter(s, &stop));
                     out = self.join(out, stopped, Meeting::Plain);
                     now = end.map(|s| self.filter(s, &go));
+                }
+                (None, _) => {
+                    known = false;
+                    out = self.join(out, end, Meeting::Plain);
                 }
             }
             n += 1;
@@ -172,7 +174,7 @@ impl<'k> ByteInterpreter<'k> {
                 }
             }
         }
-        let mut covers = Vec::new();
+        let covers;
         if known && let Some(head) = now {
             let rest = self.rest(f, lo.plus(peeled).unwrap_or(lo), hi, head)?;
             covers = self.covers(f);
@@ -180,8 +182,8 @@ impl<'k> ByteInterpreter<'k> {
                 Some(_) => rest,
                 None => self.join(out, rest, Meeting::Plain),
             };
-        } else if trips.is_some() {
-            covers = self.parts(f);
+        } else {
+            covers = if trips.is_some() { self.parts(f) } else { self.covers(f) };
         }
         self.unsure = before;
         let breaks = self.targets.pop().and_then(|t| t.breaks);
