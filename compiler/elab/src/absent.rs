@@ -38,14 +38,30 @@ impl Elaborator<'_> {
         }
     }
 
+    /// Whether a parameter of a function takes what is absent: its default is `none`.
+    pub(crate) fn may_be_absent(&self, p: &Param) -> bool {
+        p.default.as_ref().is_some_and(|d| self.is_none(d))
+    }
+
+    /// Whether it is `none`, an absent argument, or a window of one.
+    pub(crate) fn is_absent_value(&self, e: &Expr) -> bool {
+        self.is_none(e) || self.absent(e).is_some()
+    }
+
+    /// The absent argument that this is, or is a window of.
+    fn absent(&self, e: &Expr) -> Option<Name> {
+        match self.env.get(root(e)?) {
+            Some((Binding::Let(Val::Absent(name)), _)) => Some(name.clone()),
+            _ => None,
+        }
+    }
+
     /// The value of an expression where an absent argument, or a window of one, may stand.
     pub fn maybe_absent(&mut self, e: &Expr) -> ElabResult<Val> {
-        if let Some(n) = root(e)
-            && let Some((Binding::Let(Val::Absent(name)), _)) = self.env.get(n)
-        {
-            return Ok(Val::Absent(name.clone()));
+        match self.absent(e) {
+            Some(name) => Ok(Val::Absent(name)),
+            None => self.expr(e),
         }
-        self.expr(e)
     }
 
     /// `x == none`, `x != none`

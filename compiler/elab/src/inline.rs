@@ -53,11 +53,12 @@ impl Elaborator<'_> {
             if slot >= f.params.len() || values[slot].is_some() {
                 return self.arity(f, args.len(), span);
             }
-            let v = match super::signature::takes_a_window(&f.params[slot].ty) {
+            let p = &f.params[slot];
+            let v = match super::signature::takes_a_window(&p.ty) {
+                _ if self.may_be_absent(p) && self.is_absent_value(&a.value) => Val::Nothing,
                 true => self.operand_value(&a.value)?,
                 false => self.expr(&a.value)?,
             };
-            let p = &f.params[slot];
             let what = self.argument(p, &v, &a.value);
             given.push(Argument { name: p.name.name.clone(), declared: p.name.span, at: a.value.span, given: what });
             values[slot] = Some((v, a.value.span));
@@ -136,7 +137,10 @@ impl Elaborator<'_> {
                     (self.expr(e)?, e.span)
                 }
             };
-            let v = self.bind_param(p, v, at)?;
+            let v = match v {
+                Val::Nothing if self.may_be_absent(p) => Val::Absent(p.name.name.clone()),
+                v => self.bind_param(p, v, at)?,
+            };
             self.env.define(p.name.name.clone(), Binding::Let(v), p.name.span);
         }
         if !returns_early(&f.body, true) {
