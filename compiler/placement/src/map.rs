@@ -10,7 +10,7 @@ use crate::placement::{Placement, footprint, pitch};
 use crate::value_liveness::{Holding, holding};
 use cranelift_entity::SecondaryMap;
 use ptoc_diagnostics::Span;
-use ptoc_ir::tile::{AddrKind, Kernel, Tile, TileData, Trail, Value};
+use ptoc_ir::tile::{AddrKind, EventKind, Kernel, Tile, TileData, Trail, Value};
 use ptoc_isa::{Loc, Target, text};
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
@@ -37,6 +37,27 @@ pub struct MemoryMap {
     pub loops: Vec<LoopRange>,
     /// The memories that tiles live in, in the order of [`Loc::ALL`].
     pub memories: Vec<MappedMemory>,
+    /// Transaction barriers. They take words on the chip, beside the tiles; a flag is the hardware's own.
+    pub barriers: Vec<MappedBarrier>,
+}
+
+/// A transaction barrier, or an array of them.
+#[derive(Clone, Debug)]
+pub struct MappedBarrier {
+    /// The source's name.
+    pub name: SmolStr,
+    /// Elements.
+    pub count: u32,
+}
+
+impl MappedBarrier {
+    /// Bytes of a barrier: phase, pending arrivals and pending bytes are one word.
+    const WORD: u64 = 8;
+
+    /// Bytes of all elements.
+    pub fn bytes(&self) -> u64 {
+        Self::WORD * u64::from(self.count)
+    }
 }
 
 /// One memory.
@@ -148,11 +169,13 @@ impl MemoryMap {
         let (live, values, ends) = (liveness(kernel), holding(kernel), address_bounds::ends(kernel));
         let known = (&live, &values, &ends);
         let memories = Loc::ALL.into_iter().filter_map(|loc| memory(kernel, placement, target, loc, known));
+        let barriers = kernel.events.values().filter(|e| matches!(e.kind, EventKind::Barrier { .. }));
         MemoryMap {
             kernel: kernel.name.clone(),
             span: kernel.span,
             target: target.name.as_str().into(),
             memories: memories.collect(),
+            barriers: barriers.map(|e| MappedBarrier { name: e.name.clone(), count: e.count }).collect(),
             origins: origins(kernel, live.spans.len()),
             calls: Vec::new(),
             points: live.spans,
@@ -163,6 +186,11 @@ impl MemoryMap {
     /// Every memory holds its tiles.
     pub fn fits(&self) -> bool {
         self.memories.iter().all(MappedMemory::fits)
+    }
+
+    /// Bytes of all transaction barriers.
+    pub fn barrier_bytes(&self) -> u64 {
+        self.barriers.iter().map(MappedBarrier::bytes).sum()
     }
 }
 

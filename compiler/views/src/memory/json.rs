@@ -24,6 +24,7 @@ pub fn maps(maps: &Maps, lines: &Lines<'_>) -> String {
 fn kernel(map: &MemoryMap, lines: &Lines<'_>) -> Value {
     let memories: Vec<Value> = map.memories.iter().map(|m| memory(map, m, lines)).collect();
     let loops: Vec<Value> = map.loops.iter().map(|l| json!({"points": pair(&l.range), "stages": l.stages})).collect();
+    let barriers = map.barriers.iter().map(|b| json!({"name": b.name.as_str(), "count": b.count, "bytes": b.bytes()}));
     let points: Vec<Value> = (0..map.points.len() as Point).map(|p| json!(lines.show(lines.at(map, p)))).collect();
     json!({
         "kernel": map.kernel.as_str(),
@@ -32,6 +33,8 @@ fn kernel(map: &MemoryMap, lines: &Lines<'_>) -> Value {
         "line": lines.of(map.span).number,
         "fits": map.fits(),
         "memories": memories,
+        "barriers": barriers.collect::<Vec<_>>(),
+        "barrier_bytes": map.barrier_bytes(),
         "loops": loops,
         "points": points,
     })

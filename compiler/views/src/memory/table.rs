@@ -27,6 +27,11 @@ fn one(map: &MemoryMap, lines: &Lines<'_>, width: usize) -> String {
         out.push('\n');
         out.push_str(&section(map, memory, lines, width));
     }
+    if !map.barriers.is_empty() {
+        let each = map.barriers.iter().map(|b| format!("{}[{}] {}", b.name, b.count, b.bytes()));
+        let list = each.collect::<Vec<_>>().join(", ");
+        write!(out, "\ntransaction barriers  {} bytes, beside the tiles: {list}\n", map.barrier_bytes()).ok();
+    }
     let tiles = || map.memories.iter().flat_map(|m| &m.tiles);
     let mut legend = Vec::new();
     if tiles().any(|t| !t.live.is_empty()) {
