@@ -251,7 +251,10 @@ impl ProgramElaborator<'_> {
             match known {
                 Some(Some(true)) => {}
                 // What is not known now is waited for.
-                Some(None) => return Err(ErrorReported),
+                Some(None) => {
+                    self.waits_for_all(e.span)?;
+                    return Err(ErrorReported);
+                }
                 Some(Some(false)) | None => {
                     let d = Diagnostic::error(codes::WHERE_VIOLATED, e.span, "this `where` condition does not hold")
                         .with_label("this is false");

@@ -215,7 +215,7 @@ impl ProgramElaborator<'_> {
     }
 
     /// All dimensions and scalar arguments are known, or are waited for.
-    fn waits_for_all(&mut self, at: Span) -> ElabResult<()> {
+    pub(super) fn waits_for_all(&mut self, at: Span) -> ElabResult<()> {
         let open = self.elab.dims.values().filter(|n| !self.elab.bindings.dims.contains_key(*n)).cloned();
         for n in open.collect::<Vec<_>>() {
             if !self.elab.waits.iter().any(|(w, _)| *w == n) {
