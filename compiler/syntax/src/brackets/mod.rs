@@ -126,7 +126,11 @@ impl BracketMatcher<'_> {
         }
         // Behind these `fn` is a type.
         let of_type = matches!(ends, Some(Tok::Colon | Tok::Arrow));
-        if first && self.indent == 0 && starts_item(t.tok) && !of_type && !self.stack.is_empty() {
+        // A static parameter, and no item: `fn act = relu`.
+        let of_static = t.tok == Tok::Fn
+            && self.stack.last().is_some_and(Open::is_angle)
+            && matches!(self.tokens.get(i + 2).map(|n| n.tok), Some(Tok::Assign | Tok::Comma | Tok::Gt));
+        if first && self.indent == 0 && starts_item(t.tok) && !of_type && !of_static && !self.stack.is_empty() {
             self.unwind_all();
         }
         self.track_header(i, first);
