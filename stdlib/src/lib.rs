@@ -9,6 +9,7 @@ pub const MODULES: &[(&[&str], &str, &str)] = &[
     (&["act"], "<std>/act.tile", include_str!("../act.tile")),
     (&["atoms"], "<std>/atoms.tile", include_str!("../atoms.tile")),
     (&["curve"], "<std>/curve.tile", include_str!("../curve.tile")),
+    (&["epilogue"], "<std>/epilogue.tile", include_str!("../epilogue.tile")),
     (&["hash"], "<std>/hash.tile", include_str!("../hash.tile")),
     (&["rearrange"], "<std>/rearrange.tile", include_str!("../rearrange.tile")),
     (&["sampling"], "<std>/sampling.tile", include_str!("../sampling.tile")),

@@ -15,6 +15,7 @@ mod differential;
 mod documents;
 mod drawn;
 mod engine;
+mod epilogues;
 mod filetests;
 mod filled;
 mod fixes;

@@ -1,0 +1,61 @@
+"""Writes tests/language/data: inputs of tests of the standard library, and the results that numpy computes for them.
+
+    python3 tests/scripts/library_data.py          write the files
+    python3 tests/scripts/library_data.py --check  compare with the files that are there
+
+Every result is computed in f64 from the inputs as they are stored, and rounded once. Needs numpy 2; the random streams are
+those of PCG64, which numpy keeps stable.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+DATA = Path(__file__).resolve().parents[1] / "language" / "data"
+files = {}
+
+
+def rng(name):
+    """A stream for each group, so that adding one changes no other."""
+    return np.random.Generator(np.random.PCG64(list(name.encode())))
+
+
+def put(name, array, dtype=np.float32):
+    """Stores `array` rounded to `dtype`; gives back what was stored, in f64 if it is a float."""
+    stored = np.ascontiguousarray(array, dtype=dtype)
+    assert name not in files, name
+    files[name] = stored
+    return stored.astype(np.float64) if np.issubdtype(stored.dtype, np.floating) else stored.astype(np.int64)
+
+
+def epilogue():
+    r = rng("epilogue")
+    m, n, k = 70, 75, 33
+    a = put("epilogue_a", r.standard_normal((m, k)), np.float16)
+    b = put("epilogue_b", r.standard_normal((k, n)), np.float16)
+    c = put("epilogue_c", r.standard_normal((m, n)))
+    bias = put("epilogue_bias", r.standard_normal(n))
+    rows = put("epilogue_rows", r.standard_normal(m))
+    aux = put("epilogue_aux", r.standard_normal((m, n)), np.float16)
+    p = a @ b
+    relu = lambda x: np.maximum(x, 0)
+    put("epilogue_d", relu(0.5 * p + 2.0 * c))
+    put("epilogue_relu", relu(p + bias))
+    s = 2.0 * p - c + bias
+    put("epilogue_silu", s / (1 + np.exp(-s)))
+    put("epilogue_saved", p + rows[:, None], np.float16)
+    put("epilogue_rows_relu", relu(p + rows[:, None]), np.float16)
+    put("epilogue_gated", (p + rows[:, None]) * aux, np.float16)
+    put("epilogue_positive", relu(p))
+    put("epilogue_bits", np.packbits(p > 0, axis=1, bitorder="little"), np.uint8)
+
+
+epilogue()
+
+DATA.mkdir(exist_ok=True)
+if sys.argv[1:] == ["--check"]:
+    wrong = [n for n, a in files.items() if not np.array_equal(np.load(DATA / f"{n}.npy"), a)]
+    sys.exit(f"differ: {wrong}" if wrong else 0)
+for name, array in files.items():
+    np.save(DATA / f"{name}.npy", array)
