@@ -10,6 +10,7 @@ pub const MODULES: &[(&[&str], &str, &str)] = &[
     (&["atoms"], "<std>/atoms.tile", include_str!("../atoms.tile")),
     (&["curve"], "<std>/curve.tile", include_str!("../curve.tile")),
     (&["epilogue"], "<std>/epilogue.tile", include_str!("../epilogue.tile")),
+    (&["gemm"], "<std>/gemm.tile", include_str!("../gemm.tile")),
     (&["hash"], "<std>/hash.tile", include_str!("../hash.tile")),
     (&["rearrange"], "<std>/rearrange.tile", include_str!("../rearrange.tile")),
     (&["sampling"], "<std>/sampling.tile", include_str!("../sampling.tile")),

@@ -22,6 +22,7 @@ mod fixes;
 mod fixpipe;
 mod from_table;
 mod fuzz;
+mod gemms;
 mod geopim;
 mod golden;
 mod gpu;

@@ -51,7 +51,21 @@ def epilogue():
     put("epilogue_bits", np.packbits(p > 0, axis=1, bitorder="little"), np.uint8)
 
 
+def gemm():
+    r = rng("gemm")
+    g, m, n, k = 3, 70, 66, 40
+    a = put("gemm_group_a", r.standard_normal((g, m, k)), np.float16)
+    b = put("gemm_group_b", r.standard_normal((g, k, n)), np.float16)
+    sizes = [put(f"gemm_{x}", v, np.int32) for x, v in (("ms", [70, 65, 0]), ("ns", [1, 66, 30]), ("ks", [40, 17, 40]))]
+    d = put("gemm_group_before", np.full((g, m, n), 7.5)).copy()
+    for i, (mi, ni, ki) in enumerate(zip(*sizes)):
+        d[i, :mi, :ni] = a[i, :mi, :ki] @ b[i, :ki, :ni]
+    put("gemm_group_d", d)
+    put("gemm_order", np.argsort([0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15]), np.int32)
+
+
 epilogue()
+gemm()
 
 DATA.mkdir(exist_ok=True)
 if sys.argv[1:] == ["--check"]:
