@@ -12,6 +12,7 @@ pub const MODULES: &[(&[&str], &str, &str)] = &[
     (&["epilogue"], "<std>/epilogue.tile", include_str!("../epilogue.tile")),
     (&["gemm"], "<std>/gemm.tile", include_str!("../gemm.tile")),
     (&["hash"], "<std>/hash.tile", include_str!("../hash.tile")),
+    (&["quant"], "<std>/quant.tile", include_str!("../quant.tile")),
     (&["rearrange"], "<std>/rearrange.tile", include_str!("../rearrange.tile")),
     (&["sampling"], "<std>/sampling.tile", include_str!("../sampling.tile")),
     (&["scan"], "<std>/scan.tile", include_str!("../scan.tile")),

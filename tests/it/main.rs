@@ -60,6 +60,7 @@ mod pools;
 mod products;
 mod programs;
 mod ptx;
+mod quants;
 mod random;
 mod raster;
 mod rearrange;

@@ -64,8 +64,31 @@ def gemm():
     put("gemm_order", np.argsort([0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15]), np.int32)
 
 
+def quant():
+    r = rng("quant")
+    n, k, g = 24, 256, 128
+    q = r.integers(0, 16, (n, k)).astype(np.uint8)
+    q[:2] = np.tile(np.arange(16), k // 16)
+    q[1] = q[1, ::-1]
+    put("quant_q", q, np.uint8)
+    for name, order in (("shuffled", [0, 2, 4, 6, 1, 3, 5, 7]), ("plain", range(8))):
+        stored = q.reshape(n, k // 8, 8)[:, :, list(order)].reshape(n, k)
+        put(f"quant_{name}", stored[:, 0::2] | (stored[:, 1::2] << 4), np.uint8)
+    scales = put("quant_scales", r.uniform(0.001, 0.02, (n, k // g)), np.float16)
+    zeros = put("quant_zeros", r.integers(0, 16, (n, k // g)), np.uint8)
+    w8 = put("quant_w8", r.integers(-128, 128, (n, k)), np.int8)
+    four = (q - np.repeat(zeros, g, 1)) * np.repeat(scales, g, 1)
+    eight = w8 * np.repeat(scales, g, 1)
+    for rows, end in ((1, ""), (9, "9")):
+        x = put(f"quant_x{end}", r.standard_normal((rows, k)), np.float16)
+        put(f"quant_y{end}", x @ four.T, np.float16)
+        put(f"quant_y8{end}", x @ eight.T, np.float16)
+    put("quant_e4m3", np.arange(256).reshape(4, 64), np.uint8)
+
+
 epilogue()
 gemm()
+quant()
 
 DATA.mkdir(exist_ok=True)
 if sys.argv[1:] == ["--check"]:
