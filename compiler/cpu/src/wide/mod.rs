@@ -19,6 +19,7 @@ mod memory;
 mod ops;
 mod powers;
 mod program;
+mod ranges;
 mod translate;
 mod unroll_and_jam;
 

@@ -5,6 +5,7 @@ use super::lower::{IntTest, Lower, Pair};
 use super::memory::{LaneAccess, Value};
 use super::ops::VOp;
 use super::program::{Action, Gap, Home, Ins, Mask, NestProgram, Origin, VReg};
+use super::ranges::{self, Ranges};
 use super::unroll_and_jam::turn;
 use crate::nest::{FIRST_INPUT, LANE, Nest};
 use ptoc_ir::loops::{Addr, Base, BinOp, Cast, CmpOp, LTy, MemTy, Op, Reg, SharedInfo, Stride};
@@ -40,6 +41,7 @@ pub(crate) fn translate(nest: &Nest, isa: Isa) -> Option<NestProgram> {
         reps: FxHashMap::default(),
         numbers: FxHashMap::default(),
         known: FxHashMap::default(),
+        ranges: Ranges::default(),
         words: FxHashMap::default(),
         seeks: FxHashMap::default(),
         in_row: true,
@@ -85,6 +87,7 @@ struct Translate<'a> {
     numbers: FxHashMap<Reg, Pair>,
     /// Bits of the registers that are constants.
     known: FxHashMap<Reg, u64>,
+    ranges: Ranges,
     /// Where the i64 registers are read that all lanes share: pointer and displacement.
     words: FxHashMap<Reg, (u32, i32)>,
     /// Pointers of the program's own, by the nest's pointer and such a register.
@@ -267,6 +270,21 @@ impl Translate<'_> {
 
     /// A statement; `shared`: its result is the same in all lanes.
     fn statement(&mut self, op: &Op, shared: bool) -> Option<()> {
+        if let Some(dst) = ranges::result(op).filter(|dst| matches!(self.ty(*dst), LTy::I32 | LTy::F32)) {
+            if let Some(src) = self.ranges.unchanged(op, &self.known)
+                && let Some(rep) = self.reps.get(&src).copied()
+            {
+                self.reps.insert(dst, rep);
+                self.ranges.copy(dst, src);
+                if let Some(&bits) = self.known.get(&src) {
+                    self.known.insert(dst, bits);
+                }
+                return Some(());
+            }
+            if self.ty(dst) == LTy::I32 || matches!(op, Op::Cast { .. }) {
+                self.ranges.note(op, &self.known);
+            }
+        }
         let (dst, value) = match *op {
             Op::Const { dst, bits } => {
                 self.known.insert(dst, bits);
