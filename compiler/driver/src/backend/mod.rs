@@ -14,8 +14,8 @@ mod registry;
 
 pub use registry::{CPU, INTERP, PIM, all, choose, default_of, named, register, serving, wrong_backend, wrong_stage};
 
-use crate::launch::{BackendLaunch, Plan, PlannedLaunch, RunOptions, RunOutcome, Total, Used, Workspace};
 use crate::build::{BuildUnit, Built, Form, Request};
+use crate::launch::{BackendLaunch, Plan, PlannedLaunch, RunOptions, RunOutcome, Total, Used, Workspace};
 use crate::session::{Failed, Session};
 use crate::stages::BackendStage;
 use failure::failed;

@@ -35,6 +35,7 @@ pub fn map(session: &mut Session, program: &ProgramInstance, span: Span) -> Memo
         calls: Vec::new(),
         loops: Vec::new(),
         memories: vec![memory],
+        barriers: Vec::new(),
     }
 }
 

@@ -78,7 +78,7 @@ fn launched(case: &Case<'_>) -> Vec<Vec<u8>> {
             Arg::Int(x) => Argument::Scalar(Scalar::Int(*x)),
         }));
     }
-    let call = Call { arguments };
+    let call = Call { arguments, stream: 0 };
     let code = callable.specialize(&call).expect("it compiles");
     // SAFETY: the arrays are those of `memory`, which nothing else uses.
     unsafe { code.run(&callable, &call, 2, &mut |_| {}) }.expect("it runs");
