@@ -10,8 +10,8 @@ use ptoc_isa::{Loc, Target};
 use ptoc_names::ItemId;
 use ptoc_placement::MemoryMap;
 
-/// The maps of an entry with the session's definitions: of a program that makes tensors first that of its workspace, then
-/// those of the kernels that it launches.
+/// The maps of an entry with the session's definitions: of a program that makes tensors first that of its workspace,
+/// then those of the kernels that it launches.
 pub fn maps_of(
     session: &mut Session,
     unit: &CompilationUnit,

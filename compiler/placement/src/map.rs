@@ -195,8 +195,8 @@ impl MemoryMap {
 }
 
 impl MappedMemory {
-    /// The workspace of a program, with its tensors in place of tiles; `points` are the program's steps. The capacity is
-    /// what they would take without sharing.
+    /// The workspace of a program, with its tensors in place of tiles; `points` are the program's steps. The capacity
+    /// is what they would take without sharing.
     pub fn workspace(mut tiles: Vec<MappedTile>, used: u64, separate: u64, points: &[Span]) -> MappedMemory {
         arrange(&mut tiles);
         let held = occupied(&tiles, points.len());

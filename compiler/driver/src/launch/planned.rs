@@ -47,8 +47,8 @@ pub struct PlannedLaunch {
     pub dims: Vec<i64>,
     /// Bits of the scalar arguments, in the kernel's order; 0 for those that come [late](PlannedLaunch::late).
     pub scalars: Vec<u64>,
-    /// Scalar arguments that the host computes before the launch. What depends on scalars (storage, blocks) is not known
-    /// before.
+    /// Scalar arguments that the host computes before the launch. What depends on scalars (storage, blocks) is not
+    /// known before.
     pub late: Option<Box<LateScalars>>,
     /// Tensors of the kernel, by number, that lie where another launch of the program says.
     pub elsewhere: Vec<u32>,

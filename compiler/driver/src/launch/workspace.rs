@@ -1,6 +1,6 @@
-//! The workspace of a program: one block of memory for the tensors that it makes. Tensors that hold no value at the same
-//! time share bytes. Liveness is that of a register allocator, over the list of launches with its branches; offsets are
-//! given first-fit by decreasing size.
+//! The workspace of a program: one block of memory for the tensors that it makes. Tensors that hold no value at the
+//! same time share bytes. Liveness is that of a register allocator, over the list of launches with its branches;
+//! offsets are given first-fit by decreasing size.
 
 use super::order::PlanStep;
 use ptoc_analysis::{HostExpr, ProgramTensor, TensorSource};
@@ -41,8 +41,8 @@ pub struct LaunchAccess {
     pub reads: bool,
     /// It writes all of them, whatever they were.
     pub fills: bool,
-    /// It may leave elements as they were, of a tensor that it only writes. They are 0 in a new tensor, so such a tensor
-    /// shares no memory.
+    /// It may leave elements as they were, of a tensor that it only writes. They are 0 in a new tensor, so such a
+    /// tensor shares no memory.
     pub leaves: bool,
 }
 
@@ -113,8 +113,8 @@ impl Workspace {
     }
 }
 
-/// What a launch does with the tensors of its program. `is_part` says of an argument that it is a window; `unfilled` are
-/// those that the kernel is not known to fill.
+/// What a launch does with the tensors of its program. `is_part` says of an argument that it is a window; `unfilled`
+/// are those that the kernel is not known to fill.
 pub fn accesses(
     kernel: &Kernel,
     tensors: &[TensorSource],
@@ -320,12 +320,17 @@ mod tests {
             PlanStep::Launch(3),
             PlanStep::Jump(1),
         ];
-        let plan = Workspace::plan(&tensors(&[16, 16, 16]), &order, &|n| steps[n].clone());
-        assert_eq!((offsets(&plan), plan.bytes), (vec![0, 64, 0], 128));
-        // If the last launch does not write it, the first one's value is read in each iteration.
-        let kept = [&steps[..3], &[vec![read(2)]]].concat();
-        let plan = Workspace::plan(&tensors(&[16, 16, 16]), &order, &|n| kept[n].clone());
-        assert_eq!((offsets(&plan), plan.bytes), (vec![0, 64, 128], 192));
+        let of = |steps: &[Vec<LaunchAccess>]| {
+            let plan = Workspace::plan(&tensors(&[16, 16, 16]), &order, &|n| steps[n].clone());
+            (offsets(&plan), plan.bytes)
+        };
+        // The last launch reads 2 and writes 0.
+        assert_eq!(of(&steps), (vec![0, 64, 128], 192));
+        // If it does not, the first one's value is read in each iteration.
+        assert_eq!(of(&[&steps[..3], &[vec![read(2)]]].concat()), (vec![0, 64, 128], 192));
+        // What nothing in the loop reads is dead there.
+        let dead = [vec![written(0)], vec![written(1)], vec![read(1), written(2)], vec![read(2)]];
+        assert_eq!(of(&dead), (vec![0, 0, 64], 128));
     }
 
     /// Parts that are written one by one are a value from the first of them on.
