@@ -51,13 +51,16 @@ pub fn instances(
     elaborated(session, unit, entry, bindings).map(|(instances, _)| instances)
 }
 
+/// A kernel that was elaborated, and what with.
+type Elaborated = (Instance, ItemId, Bindings);
+
 /// See [`instances`]; with the map of a program's workspace, if it has one.
 fn elaborated(
     session: &mut Session,
     unit: &CompilationUnit,
     entry: &EntryPoint<'_>,
     bindings: &Bindings,
-) -> Result<(Vec<(Instance, ItemId, Bindings)>, Option<MemoryMap>), Failed> {
+) -> Result<(Vec<Elaborated>, Option<MemoryMap>), Failed> {
     if entry.program {
         let program = session.instantiate_program(unit, entry.id, bindings, Waiting::IsError).ok_or(Failed)?;
         // Units in memory have places for them, and no workspace.

@@ -267,11 +267,13 @@ impl ProgramElaborator<'_> {
             _ => return self.more_than_scalars(at),
         })
     }
+
     fn more_than_scalars<T>(&mut self, at: Span) -> ElabResult<T> {
         let d = Diagnostic::error(codes::NOT_CONSTANT, at, "a program cannot compute this between launches")
             .with_label("more than arithmetic over elements")
             .with_note(
-                "what the host computes reads elements at known places, `n[0] > 0`; it has no loops and no `var`",
+                "what the host computes reads elements at known places, `n[0] > 0`; it has no loops, `if`, `&&` or \
+                 `var`",
             )
             .with_help("compute it in a kernel, which writes it to a tensor of one element");
         self.elab.report(d)

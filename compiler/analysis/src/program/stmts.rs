@@ -7,7 +7,7 @@ use super::windows::Written;
 use super::{HostExpr, Parts, Placed, ProgramElaborator, ProgramNode, ProgramTensor, Source, TensorSource};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_elab::{ElabResult, ErrorReported};
-use ptoc_ir::tile::{Const, Region, TensorDir, Ty, Value};
+use ptoc_ir::tile::{Const, Op, Region, TensorDir, Ty, Value};
 use ptoc_isa::{BinOp, CmpOp};
 use ptoc_syntax::ast::*;
 use ptoc_values::{Binding, Val};
@@ -52,7 +52,35 @@ impl ProgramElaborator<'_> {
         if failed { Err(ErrorReported) } else { Ok(Flow::Next) }
     }
 
+    /// A statement. Those of kernels, which would be evaluated and dropped, are refused.
     fn program_stmt(&mut self, s: &Stmt, parts: &mut Parts) -> ElabResult<Flow> {
+        let (begin, tiles) = (self.elab.b.len(), self.elab.b.kernel().tiles.len());
+        let flow = self.program_statement(s, parts)?;
+        let own = !matches!(s.kind, StmtKind::If(_) | StmtKind::For { .. } | StmtKind::While { .. });
+        if own && self.elab.waits.is_empty() && !parts.waiting && !parts.failed {
+            self.no_effect(begin, tiles, s.span)?;
+        }
+        Ok(flow)
+    }
+
+    /// Refuses what does something where no kernel is: stores, tiles, prints, checks that are decided late.
+    fn no_effect(&mut self, begin: usize, tiles: usize, at: Span) -> ElabResult<()> {
+        let reads = |op: &Op| op.is_pure() || matches!(op, Op::Load { .. });
+        let does = self.elab.b.since(begin).iter().find(|s| !reads(&s.op)).map(|s| s.span);
+        let tile = (self.elab.b.kernel().tiles.len() > tiles).then_some(at);
+        let Some(place) = does.or(tile) else { return Ok(()) };
+        let open = self.elab.dims.values().any(|n| !self.elab.bindings.dims.contains_key(n));
+        if open {
+            return Ok(());
+        }
+        let place = if at.contains(place) { place } else { at };
+        let d = Diagnostic::error(codes::TYPE_MISMATCH, place, "a program declares tensors and launches kernels")
+            .with_label("a kernel's work: nothing would do it")
+            .with_help(ONLY_KERNELS);
+        self.elab.report(d)
+    }
+
+    fn program_statement(&mut self, s: &Stmt, parts: &mut Parts) -> ElabResult<Flow> {
         self.elab.step(s.span)?;
         let done = |()| Flow::Next;
         match &s.kind {

@@ -29,7 +29,29 @@ const TAKEN: &str = "alignas alignof and asm auto bool break case catch char cla
     int64_t long main mutable namespace new not nullptr operator or private protected ptoc_status public register \
     restrict return short signed size_t sizeof static struct switch template this throw true try typedef typeid \
     typename uint8_t uint16_t uint32_t uint64_t union unsigned using virtual void volatile wchar_t while xor \
-    workspace workspace_bytes threads status NULL EOF errno";
+    workspace workspace_bytes threads status NULL EOF errno and_eq bitand bitor compl not_eq or_eq xor_eq char8_t \
+    char16_t char32_t co_await co_return co_yield concept consteval constinit const_cast decltype dynamic_cast \
+    noexcept reinterpret_cast requires static_assert static_cast thread_local typeof typeof_unqual unix linux \
+    _Alignas _Alignof _Atomic _BitInt _Bool _Complex _Decimal32 _Decimal64 _Decimal128 _Float16 _Float32 _Float64 \
+    _Generic _Imaginary _Noreturn _Static_assert _Thread_local __int128 asm intptr_t uintptr_t ptrdiff_t intmax_t \
+    uintmax_t max_align_t offsetof INT8_MAX INT16_MAX INT32_MAX INT64_MAX UINT8_MAX UINT16_MAX UINT32_MAX UINT64_MAX \
+    SIZE_MAX INT64_C UINT64_C PTOC_STATUS";
+
+/// Functions of C's libraries, which a function of that name would take the place of in the whole program.
+const LIBRARY: &str = "abort abs acos acosf asin asinf atan atan2 atanf atexit atof atoi bcmp bcopy bzero calloc ceil \
+    ceilf clock close cos cosf cosh coshf div erf erfc erff exit exp exp2 exp2f expf expm1 expm1f fabs fabsf fclose \
+    floor floorf fma fmaf fmax fmaxf fmin fminf fmod fmodf fopen fork fprintf fputs fread free fwrite getenv getpid \
+    hypot hypotf index labs ldexp log log10 log1p log1pf log2 log2f logf longjmp malloc memchr memcmp memcpy memmove \
+    memset mmap modf munmap nearbyint nearbyintf open pow powf printf putchar puts qsort raise rand read realloc \
+    remainder rename rint rintf round roundf select send setjmp signal sin sinf sinh sinhf sleep sort sprintf sqrt \
+    sqrtf srand stat strcat strchr strcmp strcpy strlen strncmp strtol system tan tanf tanh tanhf time trunc truncf \
+    vfork wait write";
+
+/// Whether the libraries that it is linked with have a function of that name.
+fn in_library(symbol: &str) -> bool {
+    let prefixed = ["ptoc_", "pthread_", "__"].iter().any(|prefix| symbol.starts_with(prefix));
+    prefixed || LIBRARY.split_whitespace().any(|word| word == symbol)
+}
 
 fn taken(name: &str) -> bool {
     TAKEN.split_whitespace().any(|word| word == name)
@@ -91,6 +113,7 @@ impl CFunction {
             || !symbol.chars().all(plain)
             || symbol.starts_with(|c: char| c.is_ascii_digit())
             || taken(&symbol)
+            || in_library(&symbol)
         {
             return Err(Misnamed(symbol));
         }

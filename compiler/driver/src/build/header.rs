@@ -24,7 +24,7 @@ typedef struct ptoc_status {
 /// The header of a function whose code is `module`. `notes` are said at its end.
 pub fn of(unit: &BuildUnit, function: &CFunction, module: &Module, request: &Request, notes: &[String]) -> String {
     let symbol = &function.interface.symbol;
-    let guard = format!("PTOC_{}_H", symbol.to_uppercase());
+    let guard = format!("PTOC_{symbol}_H");
     let mut out = about(unit, function, module, request, notes);
     let _ = write!(out, "#ifndef {guard}\n#define {guard}\n\n#include <stddef.h>\n#include <stdint.h>\n\n");
     out.push_str("#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");

@@ -53,6 +53,8 @@ pub struct Built {
     pub about: String,
     /// What has to be said of it: how it is linked.
     pub remarks: Vec<String>,
+    /// Flags of a linker behind it.
+    pub links: String,
 }
 
 /// A kernel that is ready to be built, with what its source says of it.
@@ -172,6 +174,11 @@ fn prepare(
         return Err(Failed);
     }
     let (tensors, scalars) = (instance.tensors, instance.scalars);
+    for t in &tensors {
+        if let Err(d) = laid_out(t) {
+            return session.fail(*d);
+        }
+    }
     let origin = RepairOrigin { unit, kernel: entry.id, bindings: &bindings };
     let prepared = session.prepare(instance.kernel, &instance.debug, &origin).ok_or(Failed)?;
     if prepared.placed.watched {
@@ -210,6 +217,19 @@ fn prepare(
     })
 }
 
+/// Refuses an argument whose layout no memory has, and one whose layout only a launch knows: nobody would check it.
+fn laid_out(t: &TensorArg) -> Result<(), Box<Diagnostic>> {
+    let Some(layout) = &t.layout else { return Ok(()) };
+    if layout.layout.is_static() && layout.offset.as_const().is_some() {
+        return layout.storage((t.name.as_str(), t.dtype, t.dir, t.span), &mut |_| None).map(|_| ());
+    }
+    let message = format!("the layout of `{}` depends on sizes or scalars that are not known", t.name);
+    let d = Diagnostic::error(codes::NOT_AHEAD_OF_TIME, t.span, message)
+        .with_label("checked when it is launched: that no two elements share a place, and that all have one")
+        .with_help("give what it depends on with `-D`");
+    Err(Box::new(d))
+}
+
 /// A file for pkg-config, which will be at `path`, of a library at `library`.
 pub fn pkg_config(path: &Path, library: &Path, built: &Built) -> String {
     let absolute = |of: &Path| std::path::absolute(of).unwrap_or_else(|_| of.to_owned());
@@ -219,12 +239,13 @@ pub fn pkg_config(path: &Path, library: &Path, built: &Built) -> String {
     let quoted = |text: &str| text.replace('\\', "\\\\").replace(' ', "\\ ");
     let name = path.file_stem().map_or_else(|| "kernel".into(), |stem| stem.to_string_lossy().into_owned());
     format!(
-        "folder={}\n\nName: {name}\nDescription: {}\nVersion: {}\nLibs: ${{folder}}/{} -lm -lpthread\nCflags: \
+        "folder={}\n\nName: {name}\nDescription: {}\nVersion: {}\nLibs: ${{folder}}/{}{}\nCflags: \
          -I${{folder}}\n",
         quoted(&folder),
         built.about,
         env!("CARGO_PKG_VERSION"),
         quoted(&file_name(&library)),
+        built.links.replace(archive::RUNTIME, "-lptoc_native"),
     )
 }
 

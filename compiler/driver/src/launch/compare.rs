@@ -2,11 +2,13 @@
 
 use super::mismatch::explain;
 use super::plan::{Argument, Plan};
+use super::planned::PlannedLaunch;
+use super::tensors::Used;
 use super::witness;
 use crate::session::{Failed, Front, Session};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::oracle::{Claim, Equation, Inputs, MAX_WORK, Oracle, OracleError, OracleTensor, Predicate, Sampled};
-use ptoc_tensor::{DType, Stats, Tensor, compare, compare_f64, scalar};
+use ptoc_tensor::{DType, Stats, Tensor, TensorError, compare, compare_f64, scalar};
 use std::ops::Range;
 
 /// A result that is as it should be.
@@ -93,6 +95,34 @@ impl Plan {
             failed = true;
         }
         if failed { Err(Failed) } else { Ok(()) }
+    }
+}
+
+impl PlannedLaunch {
+    /// Holds the arguments of a launch of a program to what its kernel's `where` says of their contents.
+    pub(super) fn check_contents(&self, session: &mut Session, used: &mut Used<'_>) -> Result<(), Failed> {
+        let Some(contents) = &self.contents else { return Ok(()) };
+        let begin = session.clock.now();
+        let argument = |n: usize| match &self.windows[n] {
+            None => Ok(used.get(self.tensors[n]).clone()),
+            Some(window) => {
+                let mut array = Tensor::zeros(self.dtype(n), &self.shapes[n])?;
+                let whole = used.get(self.tensors[n]);
+                window.elements.gather(array.dtype().size(), whole.bytes(), array.bytes_mut());
+                Ok(array)
+            }
+        };
+        let tensors: Result<Vec<Tensor>, TensorError> = (0..self.tensors.len()).map(argument).collect();
+        let tensors = tensors.or_else(|e| {
+            let code = crate::files::code(e.code());
+            session.fail(Diagnostic::error(code, self.span, format!("what `where` reads: {e}")))
+        })?;
+        let before = std::mem::take(&mut session.diagnostics);
+        let held = Plan::of_contents(self, contents).check_inputs(session, &tensors);
+        let told = std::mem::replace(&mut session.diagnostics, before);
+        session.diagnostics.extend(told.iter().map(|d| d.clone().with_secondary(self.span, "this launch")));
+        session.clock.phase("where", begin);
+        held
     }
 }
 

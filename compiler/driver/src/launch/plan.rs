@@ -3,7 +3,7 @@
 use super::arrays::{Arrays, for_argument};
 use super::bind::{bind_dimensions, describe};
 use super::order::PlanStep;
-use super::planned::PlannedLaunch;
+use super::planned::{Contents, PlannedLaunch};
 use super::random::Bounds;
 use super::tensors::ArgWindow;
 use super::workspace::Workspace;
@@ -16,8 +16,9 @@ use ptoc_analysis::{
 use ptoc_diagnostics::{Diagnostic, Span, codes, list};
 use ptoc_ir::oracle::{Clause, Condition};
 use ptoc_ir::tile::{TensorDir, TensorId, Ty};
-use ptoc_syntax::ast::{Expr, Name};
+use ptoc_syntax::ast::{Expr, ItemKind, KernelItem, Name};
 use ptoc_tensor::{DType, Tensor, TensorError};
+use std::sync::Arc;
 
 /// A tensor argument of the whole.
 #[derive(Clone, Debug)]
@@ -180,7 +181,7 @@ impl Plan {
         let ints = step.params();
         let specification = Specification {
             ensures: zip_spans(ensures, &entry.item.ensures, entry.item.name.span),
-            conditions: zip_spans(conditions, &data_conditions(entry), entry.item.name.span),
+            conditions: zip_spans(conditions, &data_conditions(entry.item), entry.item.name.span),
             ints,
             scalars: types.into_iter().zip(step.scalars.iter().copied()).collect(),
         };
@@ -242,6 +243,7 @@ impl Plan {
             let (known, late) = known_and_late(&s);
             let scalars = given_scalars(session, &s.instance.scalars, &known, &late, s.span)?;
             let declared = s.instance.tensors.clone();
+            let contents = contents_of(unit, &s);
             let origin = RepairOrigin { unit, kernel: s.kernel, bindings: &s.bindings };
             let step = PlannedLaunch::new(session, s.instance, &origin, &declared, (dims, &scalars), late)?;
             let step = PlannedLaunch { span: s.span, ..step };
@@ -249,12 +251,12 @@ impl Plan {
             let elsewhere = s.elsewhere.iter().map(|t| t.as_u32()).collect();
             let windows = s.windows.into_iter().zip(&declared).map(|(w, t)| w.map(|w| ArgWindow::new(w, t.dtype)));
             let windows = windows.collect();
-            steps.push(PlannedLaunch { tensors: s.tensors, windows, elsewhere, ..step });
+            steps.push(PlannedLaunch { tensors: s.tensors, windows, elsewhere, contents, ..step });
         }
         let scalars: Vec<(Ty, u64)> = program.scalars.iter().map(|s| (s.ty, s.given.unwrap_or(0))).collect();
         let specification = Specification {
             ensures: zip_spans(program.ensures, &entry.item.ensures, entry.item.name.span),
-            conditions: zip_spans(program.conditions, &data_conditions(entry), entry.item.name.span),
+            conditions: zip_spans(program.conditions, &data_conditions(entry.item), entry.item.name.span),
             ints: scalars.iter().map(|&(_, bits)| bits as i64).collect(),
             scalars,
         };
@@ -310,8 +312,41 @@ impl Plan {
         Workspace::plan(&self.locals, &self.order, &|number| {
             let step = &self.steps[number];
             let part = |n: usize| step.windows[n].is_some();
-            super::workspace::accesses(&step.kernel, &step.tensors, &part, &unfilled[number])
+            let late = step.late.iter().flat_map(|late| &late.values).map(|(_, value)| value);
+            super::workspace::accesses(&step.kernel, &step.tensors, late, &part, &unfilled[number])
         })
+    }
+
+    /// A launch of a program as a plan of its own that nothing runs, for what its `where` says of contents.
+    pub(super) fn of_contents(step: &PlannedLaunch, contents: &Contents) -> Plan {
+        let tensors = step.kernel.tensors.values().zip(&step.shapes).zip(&step.parameters);
+        let arguments = tensors
+            .map(|((t, shape), span)| Argument {
+                name: t.name.as_str().into(),
+                dtype: t.dtype,
+                dir: t.dir,
+                shape: shape.clone(),
+                span: *span,
+            })
+            .collect();
+        let specification = Specification {
+            ensures: Vec::new(),
+            conditions: contents.conditions.clone(),
+            ints: step.params(),
+            scalars: contents.scalars.iter().copied().zip(step.scalars.iter().copied()).collect(),
+        };
+        Plan {
+            name: contents.name.clone(),
+            arguments,
+            locals: Vec::new(),
+            steps: Vec::new(),
+            order: Vec::new(),
+            slots: 0,
+            program: false,
+            specification,
+            dims: IndexMap::new(),
+            bounds: Bounds::default(),
+        }
     }
 
     /// Where the layout of argument `i` repeats elements, the array repeats them too.
@@ -354,8 +389,20 @@ fn zip_spans<T>(list: Vec<T>, exprs: &[Expr], otherwise: Span) -> Vec<(T, Span)>
 }
 
 /// The `where` conditions over contents of tensors, as the analysis picks them.
-fn data_conditions(entry: &EntryPoint<'_>) -> Vec<Expr> {
-    entry.item.wheres.iter().filter(|e| super::random::has_index(e)).cloned().collect()
+fn data_conditions(item: &KernelItem) -> Vec<Expr> {
+    item.wheres.iter().filter(|e| super::random::has_index(e)).cloned().collect()
+}
+
+/// What the kernel of a launch demands of contents.
+fn contents_of(unit: &CompilationUnit, step: &ProgramStep) -> Option<Arc<Contents>> {
+    let ItemKind::Kernel(item) = &unit.modules.item(step.kernel).kind else { return None };
+    let conditions = step.instance.conditions.clone();
+    if conditions.is_empty() {
+        return None;
+    }
+    let conditions = zip_spans(conditions, &data_conditions(item), item.name.span);
+    let scalars = step.instance.scalars.iter().map(|s| s.ty).collect();
+    Some(Arc::new(Contents { name: item.name.name.clone(), conditions, scalars }))
 }
 
 /// The number that an extent is.
@@ -385,8 +432,13 @@ pub(crate) fn step_dims(instance: &Instance, shapes: &[Vec<usize>]) -> Vec<i64> 
     instance.kernel.dims.values().map(|d| size(&d.name).unwrap_or(0)).collect()
 }
 
+/// Bits by name.
+type KnownScalars = Vec<(Name, u64)>;
+/// What the host computes, by the scalar's number.
+type LateValues = Vec<(usize, HostExpr)>;
+
 /// The scalar arguments of a program's launch that are known, and those that the host computes, by number.
-fn known_and_late(step: &ProgramStep) -> (Vec<(Name, u64)>, Vec<(usize, HostExpr)>) {
+fn known_and_late(step: &ProgramStep) -> (KnownScalars, LateValues) {
     let (mut known, mut late) = (Vec::new(), Vec::new());
     for (name, source) in &step.scalars {
         match source {

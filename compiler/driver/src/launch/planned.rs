@@ -6,9 +6,11 @@ use ptoc_analysis::debug::DebugInfo;
 use ptoc_analysis::{ArgLayout, HostExpr, Instance, TensorArg, TensorSource};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::loops::Module;
-use ptoc_ir::tile::{Kernel, TensorDir};
+use ptoc_ir::oracle::Condition;
+use ptoc_ir::tile::{Kernel, TensorDir, Ty};
 use ptoc_layout::Storage;
 use ptoc_placement::Placement;
+use ptoc_syntax::ast::Name;
 use std::sync::Arc;
 
 /// Scalar arguments that the host computes before a launch of a program, and what their kernel is sized by then.
@@ -20,6 +22,17 @@ pub struct LateScalars {
     known: Vec<Option<u64>>,
     /// Layouts of the arguments that have one.
     layouts: Vec<Option<ArgLayout>>,
+}
+
+/// What a `where` says of the contents of a launch's arguments.
+#[derive(Debug)]
+pub struct Contents {
+    /// The kernel.
+    pub name: Name,
+    /// The conditions, each with its place.
+    pub conditions: Vec<(Condition, Span)>,
+    /// Types of the scalars.
+    pub scalars: Vec<Ty>,
 }
 
 /// One launch.
@@ -50,6 +63,8 @@ pub struct PlannedLaunch {
     /// Scalar arguments that the host computes before the launch. What depends on scalars (storage, blocks) is not
     /// known before.
     pub late: Option<Box<LateScalars>>,
+    /// What the kernel's `where` says of contents, for a launch of a program.
+    pub contents: Option<Arc<Contents>>,
     /// Tensors of the kernel, by number, that lie where another launch of the program says.
     pub elsewhere: Vec<u32>,
     /// Blocks of the grid.
@@ -94,6 +109,7 @@ impl PlannedLaunch {
             dims,
             scalars: vec![0; scalars.len()],
             late: None,
+            contents: None,
             elsewhere: Vec::new(),
             blocks: 0,
             span,

@@ -170,6 +170,11 @@ impl<'p> CompiledPlan<'p> {
                 Err(d) => return session.fail(*d),
             };
             session.clock.phase("lay out arrays", begin);
+            if step.contents.is_some() {
+                let mine = |source| step.tensors.contains(&source);
+                code.fetch(step, &mut used, &mine).or_else(|d| session.fail(*d))?;
+                step.check_contents(session, &mut used)?;
+            }
             let begin = session.clock.now();
             let mut observer = observers.as_mut().map(|o| o.of_launch(number));
             let mut launch = BackendLaunch {

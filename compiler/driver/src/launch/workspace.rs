@@ -30,6 +30,8 @@ pub struct Workspace {
     pub places: Vec<WorkspacePlace>,
     /// Its length in bytes.
     pub bytes: u64,
+    /// Some tensor begins with zeros: a launch may leave elements of it.
+    pub zeroed: bool,
 }
 
 /// What a launch does with a tensor of the program.
@@ -73,7 +75,7 @@ impl Workspace {
             }
         }
         let held: Vec<PointSet> = uses.iter().zip(&pinned).map(|(uses, pinned)| held(uses, order, *pinned)).collect();
-        first_fit(locals, &held)
+        Workspace { zeroed: pinned.contains(&true), ..first_fit(locals, &held) }
     }
 
     /// Each tensor in memory of its own.
@@ -115,13 +117,21 @@ impl Workspace {
 
 /// What a launch does with the tensors of its program. `is_part` says of an argument that it is a window; `unfilled`
 /// are those that the kernel is not known to fill.
-pub fn accesses(
+pub fn accesses<'e>(
     kernel: &Kernel,
     tensors: &[TensorSource],
+    late: impl Iterator<Item = &'e HostExpr>,
     is_part: &dyn Fn(usize) -> bool,
     unfilled: &[TensorId],
 ) -> Vec<LaunchAccess> {
     let mut out = Vec::new();
+    for value in late {
+        value.elements(&mut |source, _| {
+            if let TensorSource::Local(tensor) = source {
+                out.push(LaunchAccess { tensor, reads: true, fills: false, leaves: false });
+            }
+        });
+    }
     for (n, ((id, t), source)) in kernel.tensors.iter().zip(tensors).enumerate() {
         if let TensorSource::Local(tensor) = *source {
             let leaves = t.dir == TensorDir::Out && unfilled.contains(&id);
@@ -255,7 +265,7 @@ fn first_fit(locals: &[ProgramTensor], held: &[PointSet]) -> Workspace {
         places[k].offset = offset;
         bytes = bytes.max(offset.saturating_add(want));
     }
-    Workspace { places, bytes }
+    Workspace { places, bytes, zeroed: true }
 }
 
 fn extents(local: &ProgramTensor) -> Vec<usize> {
@@ -303,8 +313,8 @@ mod tests {
         let plan = Workspace::plan(&tensors(&[100, 100, 100]), &launches(4), &|n| steps[n].clone());
         assert_eq!((offsets(&plan), plan.bytes), (vec![0, 448, 0], 896));
         assert_eq!(plan.separate_bytes(), 3 * 448);
-        let held: Vec<_> = plan.places.iter().map(|p| p.held.clone()).collect();
-        assert_eq!(held, [[0..2], [1..3], [2..4]]);
+        let held: Vec<_> = plan.places.iter().flat_map(|p| p.held.clone()).collect();
+        assert_eq!(held, [0..2, 1..3, 2..4]);
     }
 
     /// A value that the next iteration reads is held through the whole loop, also where no step touches it.

@@ -294,7 +294,11 @@ impl Callable {
             }
         }
         let compiled = CompiledPlan::new(session, &plan, self.backend)?;
-        let code = SpecialCode { shared: compiled.shared(), device: compiled.on_device() };
+        let code = SpecialCode {
+            shared: compiled.shared(),
+            device: compiled.on_device(),
+            workspace: compiled.workspace().clone(),
+        };
         drop(compiled);
         Ok(Ok((plan, code)))
     }

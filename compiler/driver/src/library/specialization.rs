@@ -5,7 +5,7 @@ use super::{Callable, Report, on_large_stack};
 use crate::backend::{BackendRef, DeviceCall, DeviceCode, SharedCode};
 use crate::launch::{Argument, CompiledPlan, Plan, Position, RunOptions, Used, Workspace};
 use crate::session::Failed;
-use ptoc_diagnostics::{Diagnostic, SourceMap, codes};
+use ptoc_diagnostics::{Diagnostic, SourceMap, Span, codes};
 use ptoc_layout::Storage;
 use ptoc_tensor::{DType, Tensor};
 use std::fmt;
@@ -20,14 +20,14 @@ pub(super) struct SpecialCode {
     pub shared: Option<Vec<Arc<dyn SharedCode>>>,
     /// On arrays of a device.
     pub device: Option<Arc<dyn DeviceCode>>,
+    /// Where the tensors of a program are.
+    pub workspace: Workspace,
 }
 
 /// What a kernel is compiled to for calls of one kind.
 pub struct Specialization {
     plan: Plan,
     code: SpecialCode,
-    /// Where the tensors of a program are. Code that is shared fills all outputs.
-    workspace: Workspace,
     backend: BackendRef,
     /// The parameter of each of the plan's arguments.
     parameters: Vec<usize>,
@@ -52,8 +52,7 @@ impl Specialization {
         let declared = &callable.signature().parameters;
         let number = |a: &Argument| declared.iter().position(|p| a.name == *p.name).unwrap_or(usize::MAX);
         let parameters = plan.arguments.iter().map(number).collect();
-        let workspace = plan.workspace(&vec![Vec::new(); plan.steps.len()]);
-        Specialization { plan, code, workspace, backend: callable.backend(), parameters, sources, warnings }
+        Specialization { plan, code, backend: callable.backend(), parameters, sources, warnings }
     }
 
     /// The launches, with shapes and dimensions.
@@ -95,7 +94,7 @@ impl Specialization {
             return unsafe { self.run_on(device, call.stream, &views) }.map_err(|d| self.report(*d)).map(|()| None);
         }
         match &self.code.shared {
-            Some(code) if self.plan.specification.conditions.is_empty() => {
+            Some(code) if self.conditions().next().is_none() => {
                 // SAFETY: the caller's promise.
                 unsafe { self.run_shared(code, &views, threads, print) }.map_err(|d| self.report(*d)).map(|()| None)
             }
@@ -110,6 +109,12 @@ impl Specialization {
     /// The arrays of the plan's arguments.
     pub(super) fn views<'c>(&self, call: &'c Call) -> Vec<Option<&'c ArrayView>> {
         self.parameters.iter().map(|&n| call.array(n)).collect()
+    }
+
+    /// The places of what `where` says of contents, of the whole and of what it launches.
+    fn conditions(&self) -> impl Iterator<Item = Span> + '_ {
+        let launched = self.plan.steps.iter().filter_map(|s| s.contents.as_ref()).flat_map(|c| &c.conditions);
+        self.plan.specification.conditions.iter().chain(launched).map(|(_, at)| *at)
     }
 
     /// The texts that its diagnostics point into.
@@ -149,8 +154,8 @@ impl Specialization {
         let refuse = |message: String, help: &str| {
             Err(Box::new(Diagnostic::error(codes::ARRAY_NOT_TAKEN, span, message).with_help(help)))
         };
-        if let Some((_, at)) = self.plan.specification.conditions.first() {
-            let d = Diagnostic::error(codes::NOT_YET, *at, "a `where` over contents is not tested on a device");
+        if let Some(at) = self.conditions().next() {
+            let d = Diagnostic::error(codes::NOT_YET, at, "a `where` over contents is not tested on a device");
             return Err(Box::new(d.with_label("reads elements").with_help("pass arrays of the host: `x.cpu()`")));
         }
         let Some(code) = &self.code.device else {
@@ -158,7 +163,8 @@ impl Specialization {
         };
         let arguments: Vec<u64> =
             views.iter().map(|view| view.map_or(0, |view| view.data.expose_provenance() as u64)).collect();
-        let call = DeviceCall { plan: &self.plan, workspace: &self.workspace, arguments: &arguments, device, stream };
+        let call =
+            DeviceCall { plan: &self.plan, workspace: &self.code.workspace, arguments: &arguments, device, stream };
         // SAFETY: shapes and strides were checked when the plan was made for calls like this one; the rest is the
         // caller's promise.
         unsafe { code.start(call) }
@@ -178,7 +184,7 @@ impl Specialization {
         // SAFETY: the caller's promise. A kernel gets arguments with a layout as the buffers below; a program's are all
         // in C order.
         let mut tensors = unsafe { self.lent(views) }?;
-        let mut locals = self.workspace.allocate(&self.plan.locals)?;
+        let mut locals = self.code.workspace.allocate(&self.plan.locals)?;
         let locals = &mut locals.tensors[..];
         if !self.plan.program {
             let step = &self.plan.steps[0];

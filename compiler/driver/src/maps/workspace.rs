@@ -2,7 +2,7 @@
 
 use crate::launch::{LaunchAccess, PlanStep, Workspace, WorkspacePlace, accesses, linear};
 use crate::session::Session;
-use ptoc_analysis::{ProgramInstance, ProgramTensor};
+use ptoc_analysis::{ProgramInstance, ProgramTensor, ScalarSource};
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::Tile;
 use ptoc_placement::MemoryMap;
@@ -18,7 +18,11 @@ pub fn map(session: &mut Session, program: &ProgramInstance, span: Span) -> Memo
         .iter()
         .map(|step| {
             let kernel = &step.instance.kernel;
-            accesses(kernel, &step.tensors, &|n| step.windows[n].is_some(), &session.unfilled(kernel))
+            let late = step.scalars.iter().filter_map(|(_, s)| match s {
+                ScalarSource::Late(value) => Some(value),
+                ScalarSource::Known(_) => None,
+            });
+            accesses(kernel, &step.tensors, late, &|n| step.windows[n].is_some(), &session.unfilled(kernel))
         })
         .collect();
     let workspace = Workspace::plan(&program.locals, &order, &|n| uses[n].clone());

@@ -264,6 +264,21 @@ impl Builder {
         open.map(|s| &s.op).find(|op| op.def() == Some(value))
     }
 
+    /// How many statements the innermost open region has.
+    pub fn len(&self) -> usize {
+        self.frames.last().map_or(0, |f| f.stmts.len())
+    }
+
+    /// Whether the innermost open region has no statement.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The statements of the innermost open region from the one of this number on.
+    pub fn since(&self, number: usize) -> &[Stmt] {
+        self.frames.last().and_then(|f| f.stmts.get(number..)).unwrap_or_default()
+    }
+
     /// Number of open regions: 1 in the prologue, 2 in the body itself.
     pub fn region_depth(&self) -> usize {
         self.frames.len()

@@ -140,7 +140,7 @@ fn row(out: &mut String, map: &MemoryMap, tile: &MappedTile, lines: &Lines<'_>) 
         out,
         "<tr><td>{}{title}<td>{}<td class=\"n\">{}<td class=\"n\">{address}<td class=\"n\">{}<td class=\"n\">{}</tr>",
         if tile.hidden { "<em>hidden</em> " } else { "" },
-        escape(&tile.ty.to_string()),
+        escape(&tile.ty),
         tile.bytes,
         escape(&lines.life(map, tile)),
         u64::from(tile.count) * u64::from(tile.stages)

@@ -19,8 +19,11 @@ pub(super) fn build(session: &Session, unit: &BuildUnit, request: &Request) -> R
         return Err(Box::new(wrong_backend(&session.target, &super::Cpu)));
     };
     let function = CFunction::new(unit, module, request.symbol.as_deref()).map_err(|Misnamed(name)| {
-        let message = format!("`{name}` is not the name of a C function");
-        let d = Diagnostic::error(codes::NOT_AHEAD_OF_TIME, unit.prepared.placed.kernel.span, message);
+        let message = format!("`{name}` is no name for a C function: C, or a library that is linked, has it");
+        let d = match &request.symbol {
+            Some(_) => Diagnostic::global(codes::NOT_AHEAD_OF_TIME, format!("--symbol {name}: {message}")),
+            None => Diagnostic::error(codes::NOT_AHEAD_OF_TIME, unit.prepared.placed.kernel.span, message),
+        };
         Box::new(d.with_help("give it another one: `--symbol NAME`, of letters, digits and `_`"))
     })?;
     let object = ptoc_cpu::object::compile(module, &function.interface).map_err(Box::new)?;
@@ -34,6 +37,7 @@ pub(super) fn build(session: &Session, unit: &BuildUnit, request: &Request) -> R
         notes.push("Its `print` statements are silent.".into());
     }
     let mut remarks = Vec::new();
+    let mut links = " -lm -lpthread".to_owned();
     let routines = &object.routines;
     let bytes = match &*request.extension {
         "a" => archive::archive(&object.bytes, &format!("{}.o", function.interface.symbol), routines)?,
@@ -41,13 +45,14 @@ pub(super) fn build(session: &Session, unit: &BuildUnit, request: &Request) -> R
         _ => {
             if !routines.is_empty() {
                 let all = routines.join(", ");
+                links = format!(" {RUNTIME}{links}");
                 notes.push(format!("It calls routines of ptoc's runtime ({all}): link {RUNTIME} behind it."));
                 remarks.push(format!("`{}` calls routines of the runtime: link `{RUNTIME}` behind it", request.file));
             }
             object.bytes
         }
     };
-    notes.push(format!("Link: cc main.c {} -lm -lpthread", request.file));
+    notes.push(format!("Link: cc main.c {}{links}", request.file));
     let header = header::of(unit, &function, module, request, &notes);
-    Ok(Built { bytes, header, about: unit.about(), remarks })
+    Ok(Built { bytes, header, about: unit.about(), remarks, links })
 }

@@ -4,7 +4,7 @@ use super::{sass, told};
 use crate::backend::wrong_backend;
 use crate::build::{BuildUnit, Built, Form, Request, header};
 use crate::session::Session;
-use ptoc_diagnostics::Diagnostic;
+use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_gpu::{Abi, Options};
 
 /// What is made.
@@ -18,6 +18,11 @@ pub(super) fn build(session: &Session, unit: &BuildUnit, request: &Request) -> R
     let Some(module) = &unit.prepared.module else {
         return Err(Box::new(wrong_backend(&session.target, &super::Gpu)));
     };
+    if let Some(symbol) = &request.symbol {
+        let message = format!("--symbol {symbol}: the entry of PTX has the kernel's name");
+        let d = Diagnostic::global(codes::NOT_AHEAD_OF_TIME, message);
+        return Err(Box::new(d.with_help("leave it out; modules have entries of one name apart")));
+    }
     let compiled = ptoc_gpu::compile(module, &Options::default()).map_err(|refused| Box::new(told(refused)))?;
     let name = compiled.kernel.name.to_string();
     let about = launch(unit, &name, &compiled.abi, request);
@@ -30,7 +35,13 @@ pub(super) fn build(session: &Session, unit: &BuildUnit, request: &Request) -> R
         "cubin" => bytes,
         _ => [bytes, ptx.into_bytes()].concat(),
     };
-    Ok(Built { bytes, header: defines(&name, &compiled.abi, &about), about: unit.about(), remarks: Vec::new() })
+    Ok(Built {
+        bytes,
+        header: defines(&name, &compiled.abi, &about),
+        about: unit.about(),
+        remarks: Vec::new(),
+        links: String::new(),
+    })
 }
 
 /// How the kernel is launched, line by line.
@@ -64,7 +75,7 @@ fn launch(unit: &BuildUnit, name: &str, abi: &Abi, request: &Request) -> Vec<Str
     });
     let last = [
         ("blocks".to_owned(), "the product of the turns".to_owned()),
-        ("status".to_owned(), "an address: a word of all ones, then 5 words for each CTA".to_owned()),
+        ("status".to_owned(), "an address: a word of all ones, then 5 words of 64 bits for each CTA".to_owned()),
         ("scratch".to_owned(), "the address of scratch memory, at a multiple of 256; 0 if there is none".to_owned()),
     ];
     let all: Vec<(String, String)> = tensors.chain(dims).chain(scalars).chain(turns).chain(last).collect();

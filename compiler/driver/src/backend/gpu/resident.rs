@@ -57,21 +57,21 @@ impl DeviceCode for Resident {
         if !capturing {
             unload_unused();
         }
+        // What is refused is refused before the first launch.
+        call.plan.order.iter().try_for_each(|step| self.refused(step, &call, capturing))?;
         let room = usize::try_from(call.workspace.bytes).unwrap_or(usize::MAX);
         let workspace = if room > 0 { Some(stream.alloc(room).map_err(told)?) } else { None };
         let locals = workspace.as_ref().map_or(0, StreamBuffer::address);
+        if call.workspace.zeroed {
+            // SAFETY: the workspace has that many bytes.
+            unsafe { stream.fill(locals, &[0], room) }.map_err(told)?;
+        }
         let mut started = Vec::new();
         for step in &call.plan.order {
             match step {
                 PlanStep::Launch(n) => {
                     let (step, code) = (&call.plan.steps[*n], &*self.kernels[*n]);
-                    if step.late.is_some() {
-                        return Err(by_host(step.span, READS));
-                    }
-                    if capturing && code.compiled.checks {
-                        return Err(captured(step));
-                    }
-                    let addresses = addresses(step, &call, locals)?;
+                    let addresses = addresses(step, &call, locals);
                     let Some(ready) = Ready::new(step, code, *n)? else { continue };
                     // SAFETY: the caller's promise, and the addresses are those of its arrays and of the workspace.
                     started.extend(unsafe { launch(ready, context, call.device, &stream, &addresses) }?);
@@ -80,22 +80,51 @@ impl DeviceCode for Resident {
                     let (local, place) = (&call.plan.locals[*k], &call.workspace.places[*k]);
                     let bits = local.fill.unwrap_or(0).to_le_bytes();
                     let width = local.dtype.size();
-                    if width == 8 && bits[..4] != bits[4..] {
-                        return Err(by_host(local.span, "a `fill` of 64 bits whose halves differ"));
-                    }
                     let count = (place.bytes / width as u64) as usize;
                     // SAFETY: that is the place of the tensor in the workspace.
                     unsafe { stream.fill(locals + place.offset, &bits[..width], count) }.map_err(told)?;
                 }
-                _ => {
-                    return Err(by_host(call.plan.steps[0].span, READS));
-                }
+                // Refused above.
+                PlanStep::Set(..) | PlanStep::Require(..) | PlanStep::Branch { .. } | PlanStep::Jump(_) => {}
             }
         }
         for started in &started {
             read_status(&stream, started)?;
         }
         Ok(())
+    }
+}
+
+impl Resident {
+    /// Refuses what cannot be done without the host.
+    fn refused(&self, step: &PlanStep, call: &DeviceCall<'_>, capturing: bool) -> Result<(), Box<Diagnostic>> {
+        match step {
+            PlanStep::Launch(n) => {
+                let step = &call.plan.steps[*n];
+                if step.late.is_some() {
+                    return Err(by_host(step.span, READS));
+                }
+                if capturing && self.kernels[*n].compiled.checks {
+                    return Err(captured(step));
+                }
+                if step.windows.iter().flatten().any(|w| w.bytes.is_none()) {
+                    return Err(by_host(step.span, "a window that is passed through a copy"));
+                }
+                if call.plan.program && step.storage.iter().any(Option::is_some) {
+                    return Err(by_host(step.span, "a program whose kernel has a layout of its own for an argument"));
+                }
+                Ok(())
+            }
+            PlanStep::Fill(k) => {
+                let local = &call.plan.locals[*k];
+                let bits = local.fill.unwrap_or(0).to_le_bytes();
+                match local.dtype.size() == 8 && bits[..4] != bits[4..] {
+                    true => Err(by_host(local.span, "a `fill` of 64 bits whose halves differ")),
+                    false => Ok(()),
+                }
+            }
+            _ => Err(by_host(call.plan.steps[0].span, READS)),
+        }
     }
 }
 
@@ -163,23 +192,15 @@ fn read_status(stream: &Stream<'_>, started: &Started<'_, '_>) -> Result<(), Box
 }
 
 /// Where the arguments of a launch are.
-fn addresses(step: &PlannedLaunch, call: &DeviceCall<'_>, locals: u64) -> Result<Vec<u64>, Box<Diagnostic>> {
-    let mut out = Vec::new();
-    for (n, source) in step.tensors.iter().enumerate() {
-        let window = step.windows[n].as_ref();
-        if window.is_some_and(|w| w.bytes.is_none()) {
-            return Err(by_host(step.span, "a window that is passed through a copy"));
-        }
-        if call.plan.program && step.storage[n].is_some() {
-            return Err(by_host(step.span, "a program whose kernel has a layout of its own for an argument"));
-        }
-        let begin = window.and_then(|w| w.bytes.as_ref()).map_or(0, |range| range.start as u64);
-        out.push(match source {
+fn addresses(step: &PlannedLaunch, call: &DeviceCall<'_>, locals: u64) -> Vec<u64> {
+    let address = |(n, source): (usize, &TensorSource)| {
+        let begin = step.windows[n].as_ref().and_then(|w| w.bytes.as_ref()).map_or(0, |range| range.start as u64);
+        match source {
             TensorSource::Arg(i) => call.arguments[*i] + begin,
             TensorSource::Local(k) => locals + call.workspace.places[*k].offset + begin,
-        });
-    }
-    Ok(out)
+        }
+    };
+    step.tensors.iter().enumerate().map(address).collect()
 }
 
 /// The kernel on a device.
@@ -193,7 +214,6 @@ fn loaded(code: &Code, context: &'static Context<'static>, device: i32) -> Resul
     let function = module.function(&code.compiled.kernel.name, abi.shared)?;
     let resident = function.resident(abi.threads)?.max(1);
     let resident = (resident * context.multiprocessors()?).max(1) as u32;
-    drop(function);
     let loaded = Arc::new(Loaded { module: Some(module), context, resident });
     devices.insert(device, Arc::clone(&loaded));
     Ok(loaded)
