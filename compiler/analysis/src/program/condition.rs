@@ -187,6 +187,12 @@ impl ProgramElaborator<'_> {
         e.b.const_of(x).is_none() && !e.is_dimensional(x) && e.waits.is_empty()
     }
 
+    /// Whether a scalar that is known only when the program runs stands behind what the check waits for.
+    pub(super) fn waits_with(&self, x: Value) -> bool {
+        let e = &self.elab;
+        e.b.const_of(x).is_none() && !e.is_dimensional(x) && !e.waits.is_empty()
+    }
+
     /// A value for a scalar that the host computes now, and keeps: launches behind it do not change it. What is known
     /// stays as it is, and so does what is in a tuple or record and no scalar.
     pub(super) fn kept(&mut self, v: Val, at: Span, parts: &mut Parts) -> ElabResult<Val> {

@@ -278,6 +278,7 @@ impl ProgramElaborator<'_> {
                 }
                 return Ok(());
             }
+            Val::Range(lo, hi) if self.waits_with(lo) || self.waits_with(hi) => return Err(ErrorReported),
             Val::Range(lo, hi) if self.is_late(lo) || self.is_late(hi) => {
                 return self.for_late((var, range.span), (lo, hi), body, parts);
             }
