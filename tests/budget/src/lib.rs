@@ -1,8 +1,8 @@
 //! The test budget: how many cases random suites try, and how much of a list exhaustive suites go through.
 //!
 //! Two tiers, told apart by [`VARIABLE`]. Without it a suite does enough to notice what is plainly broken, in a time
-//! that one waits for. `full` is the fixed, bounded amount that `.ci/run` does before anything is taken. A number is so
-//! many times the full amount, for a night.
+//! that one waits for. `quarter` is the fixed, bounded amount that `.ci/run` does before anything is taken: a fourth of
+//! `full`. A number is so many times the full amount, for a night.
 //!
 //! Both tiers begin with the same seeds: what the small one tries, the full one tries too.
 
@@ -10,13 +10,14 @@
 
 use std::fmt::Debug;
 
-/// The environment variable that says how much is tried: unset, `full`, or a number of times the full amount.
+/// The environment variable that says how much is tried: unset, `quarter`, `full`, or a number of times the full amount.
 pub const VARIABLE: &str = "PTOC_TEST_BUDGET";
 
 /// What [`VARIABLE`] says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Budget {
     Usual,
+    Quarter,
     Full { times: u64 },
 }
 
@@ -25,10 +26,13 @@ impl Budget {
     fn parse(text: Option<&str>) -> Budget {
         match text {
             None | Some("") => Budget::Usual,
+            Some("quarter") => Budget::Quarter,
             Some("full") => Budget::Full { times: 1 },
             Some(text) => match text.parse() {
                 Ok(times) if times > 0 => Budget::Full { times },
-                _ => panic!("{VARIABLE} is `{text}`: it has to be `full` or a number of times the full amount"),
+                _ => panic!(
+                    "{VARIABLE} is `{text}`: it has to be `quarter`, `full` or a number of times the full amount"
+                ),
             },
         }
     }
@@ -40,6 +44,7 @@ impl Budget {
     fn cases(self, usual: u64, full: u64) -> u64 {
         match self {
             Budget::Usual => usual,
+            Budget::Quarter => usual.max(full / 4),
             Budget::Full { times } => full.saturating_mul(times),
         }
     }
@@ -54,6 +59,7 @@ pub fn cases<N: TryFrom<u64, Error: Debug>>(usual: u64, full: u64) -> N {
 pub fn one_in(usual: usize) -> usize {
     match Budget::of_environment() {
         Budget::Usual => usual,
+        Budget::Quarter => usual.min(4),
         Budget::Full { .. } => 1,
     }
 }
