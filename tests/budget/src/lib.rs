@@ -10,7 +10,7 @@
 
 use std::fmt::Debug;
 
-/// The environment variable that says how much is tried: unset, `quarter`, `full`, or a number of times the full amount.
+/// The environment variable that says how much is tried: unset, `quarter`, `full`, or so many times the full amount.
 pub const VARIABLE: &str = "PTOC_TEST_BUDGET";
 
 /// What [`VARIABLE`] says.
