@@ -26,3 +26,8 @@ mod unwritten;
 /// Bytes of stack of a thread that compiles. Passes recurse over trees of bounded height, and the first size is room
 /// for all of them in any build; the others are for machines that do not grant it.
 pub const STACKS: [usize; 3] = [256 << 20, 64 << 20, 16 << 20];
+
+/// What a panic elsewhere has left is whole: an entry is put in or taken out in one step.
+pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -105,12 +105,7 @@ impl PlannedLaunch {
         let begin = session.clock.now();
         let argument = |n: usize| match &self.windows[n] {
             None => Ok(used.get(self.tensors[n]).clone()),
-            Some(window) => {
-                let mut array = Tensor::zeros(self.dtype(n), &self.shapes[n])?;
-                let whole = used.get(self.tensors[n]);
-                window.elements.gather(array.dtype().size(), whole.bytes(), array.bytes_mut());
-                Ok(array)
-            }
+            Some(window) => self.gathered(n, window, used),
         };
         let tensors: Result<Vec<Tensor>, TensorError> = (0..self.tensors.len()).map(argument).collect();
         let tensors = tensors.or_else(|e| {

@@ -6,7 +6,7 @@ use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::tile::{TensorData, TensorDir, TensorId};
 use ptoc_layout::{Overlap, Storage};
-use ptoc_tensor::{DType, Tensor};
+use ptoc_tensor::{DType, Tensor, TensorError};
 use std::ops::Range;
 
 /// The tensors that launches choose from.
@@ -90,6 +90,14 @@ impl PlannedLaunch {
         self.kernel.tensors[TensorId::from_u32(argument as u32)].dtype
     }
 
+    /// The elements of a window as an array of their own.
+    pub(super) fn gathered(&self, n: usize, window: &ArgWindow, used: &mut Used<'_>) -> Result<Tensor, TensorError> {
+        let mut array = Tensor::zeros(self.dtype(n), &self.shapes[n])?;
+        let whole = used.get(self.tensors[n]);
+        window.elements.gather(array.dtype().size(), whole.bytes(), array.bytes_mut());
+        Ok(array)
+    }
+
     /// Whether the launch has a buffer for this argument.
     fn has_buffer(&self, argument: usize) -> bool {
         let window = &self.windows[argument];
@@ -108,7 +116,7 @@ impl PlannedLaunch {
     pub fn buffers(&self, used: &mut Used<'_>) -> Result<Vec<Option<Tensor>>, Box<Diagnostic>> {
         let mut buffers = Vec::new();
         for (n, t) in self.kernel.tensors.values().take(self.tensors.len()).enumerate() {
-            let failed = |e: ptoc_tensor::TensorError| {
+            let failed = |e: TensorError| {
                 let message = format!("the buffer of `{}`: {e}", t.name);
                 Box::new(Diagnostic::error(crate::files::code(e.code()), t.span, message))
             };
@@ -118,12 +126,7 @@ impl PlannedLaunch {
             }
             let array = match &self.windows[n] {
                 None => None,
-                Some(window) => {
-                    let mut array = Tensor::zeros(t.dtype, &self.shapes[n]).map_err(failed)?;
-                    let whole = used.get(self.tensors[n]);
-                    window.elements.gather(t.dtype.size(), whole.bytes(), array.bytes_mut());
-                    Some(array)
-                }
+                Some(window) => Some(self.gathered(n, window, used).map_err(failed)?),
             };
             let Some(storage) = &self.storage[n] else {
                 buffers.push(array);

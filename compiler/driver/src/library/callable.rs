@@ -9,12 +9,13 @@ use crate::cache::Cache;
 use crate::defs::Definition;
 use crate::files::ArrayFile;
 use crate::launch::{Arrays, CompiledPlan, Plan};
+use crate::lock;
 use crate::session::{CompilationUnit, EntryPoint, Failed, Front, Session};
 use ptoc_diagnostics::{Diagnostic, codes, list, suggest};
 use ptoc_syntax::ast::Name;
 use rustc_hash::FxHashMap;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// How a kernel is compiled.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -321,11 +322,6 @@ impl Callable {
         }
         arrays
     }
-}
-
-/// What a panic elsewhere has left is whole: an entry is put in or taken out in one step.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn no_backend(name: &str) -> Diagnostic {

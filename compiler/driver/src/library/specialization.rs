@@ -235,7 +235,7 @@ impl Specialization {
     ) -> Result<Option<Report>, Report> {
         let mut session = callable.session(call)?;
         session.sources = SourceMap::new();
-        let mut print = |text: &str| super::callable::lock(print)(text);
+        let mut print = |text: &str| crate::lock(print)(text);
         // SAFETY: the caller's promise. Arguments with a layout are replaced.
         let mut tensors = unsafe { self.lent(views) }.map_err(|d| self.report(*d))?;
         // SAFETY: the caller's promise.

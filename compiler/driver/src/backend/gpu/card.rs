@@ -1,7 +1,7 @@
 //! A launch on the first device.
 
 use super::arrays::{Arrays, Place};
-use super::launch::Ready;
+use super::launch::{Code, Ready};
 use crate::launch::{PlannedLaunch, Used};
 use ptoc_analysis::TensorSource;
 use ptoc_cuda::{Context, Driver, Error, Module};
@@ -130,13 +130,17 @@ fn loaded<'a>(
     if let Some(loaded) = code.loaded.0.get() {
         return Ok(loaded);
     }
-    let told = |e: Error| stopped(ready.step, &e);
+    let loaded = assembled(code, context).map_err(|e| stopped(ready.step, &e))?;
+    Ok(code.loaded.0.get_or_init(|| loaded))
+}
+
+/// The kernel, assembled by the driver of a device, and how many CTAs of it run there at once.
+pub(super) fn assembled(code: &Code, context: &'static Context<'static>) -> Result<(Module<'static>, u32), Error> {
     let abi = &code.compiled.abi;
-    let module = context.load(&code.ptx).map_err(told)?;
-    let function = module.function(&code.compiled.kernel.name, abi.shared).map_err(told)?;
-    let resident = function.resident(abi.threads).map_err(told)?.max(1);
-    let ctas = (resident * context.multiprocessors().map_err(told)?).max(1) as u32;
-    Ok(code.loaded.0.get_or_init(|| (module, ctas)))
+    let module = context.load(&code.ptx)?;
+    let resident = module.function(&code.compiled.kernel.name, abi.shared)?.resident(abi.threads)?.max(1);
+    let ctas = (resident * context.multiprocessors()?).max(1) as u32;
+    Ok((module, ctas))
 }
 
 /// The context of the first device. It lives as long as the process: so does what is kept on the device.

@@ -5,12 +5,13 @@ use super::card::{self, stopped};
 use super::launch::{Code, Ready};
 use crate::backend::{DeviceCall, DeviceCode};
 use crate::launch::{PlanStep, PlannedLaunch};
+use crate::lock;
 use ptoc_analysis::TensorSource;
 use ptoc_cuda::{Context, Driver, Error, LaunchConfig, Module, Stream, StreamBuffer};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_gpu::{Arguments, NO_FAILURE};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// A kernel on each device where it was launched.
 #[derive(Default)]
@@ -209,11 +210,7 @@ fn loaded(code: &Code, context: &'static Context<'static>, device: i32) -> Resul
     if let Some(known) = devices.get(&device) {
         return Ok(Arc::clone(known));
     }
-    let abi = &code.compiled.abi;
-    let module = context.load(&code.ptx)?;
-    let function = module.function(&code.compiled.kernel.name, abi.shared)?;
-    let resident = function.resident(abi.threads)?.max(1);
-    let resident = (resident * context.multiprocessors()?).max(1) as u32;
+    let (module, resident) = card::assembled(code, context)?;
     let loaded = Arc::new(Loaded { module: Some(module), context, resident });
     devices.insert(device, Arc::clone(&loaded));
     Ok(loaded)
@@ -249,10 +246,6 @@ fn context(device: i32) -> Result<&'static Context<'static>, Error> {
     let made: &'static Context<'static> = Box::leak(Box::new(Context::retain(driver, device)?));
     contexts.push((device, made));
     Ok(made)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A launch whose checks have to be read is not recorded.
