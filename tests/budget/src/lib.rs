@@ -1,10 +1,10 @@
 //! The test budget: how many cases random suites try, and how much of a list exhaustive suites go through.
 //!
-//! Two tiers, told apart by [`VARIABLE`]. Without it a suite does enough to notice what is plainly broken, in a time
+//! Tiers, told apart by [`VARIABLE`]. Without it a suite does enough to notice what is plainly broken, in a time
 //! that one waits for. `quarter` is the fixed, bounded amount that `.ci/run` does before anything is taken: a fourth of
-//! `full`. A number is so many times the full amount, for a night.
+//! `full`, and no less than the small one. A number is so many times the full amount, for a night.
 //!
-//! Both tiers begin with the same seeds: what the small one tries, the full one tries too.
+//! All tiers begin with the same seeds: what the small one tries, the full one tries too.
 
 #![forbid(unsafe_code)]
 
@@ -72,12 +72,14 @@ mod tests {
     fn the_tiers() {
         assert_eq!(Budget::parse(None).cases(20, 100), 20);
         assert_eq!(Budget::parse(Some("")).cases(20, 100), 20);
+        assert_eq!(Budget::parse(Some("quarter")).cases(20, 100), 25);
+        assert_eq!(Budget::parse(Some("quarter")).cases(40, 100), 40);
         assert_eq!(Budget::parse(Some("full")).cases(20, 100), 100);
         assert_eq!(Budget::parse(Some("30")).cases(20, 100), 3000);
     }
 
     #[test]
-    #[should_panic = "has to be `full` or a number"]
+    #[should_panic = "has to be `quarter`, `full` or a number"]
     fn a_wrong_word_is_told() {
         Budget::parse(Some("ful"));
     }
