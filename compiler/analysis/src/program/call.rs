@@ -1,6 +1,7 @@
 //! Programs launched by programs: the callee's launches, here, on windows of the caller's tensors.
 
-use super::windows::{Passed, Written};
+use super::windows::Passed;
+use super::written::Written;
 use super::{Parts, ProgramElaborator, ProgramNode, Source};
 use crate::instance::has_index;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
@@ -64,11 +65,10 @@ impl ProgramElaborator<'_> {
         self.inputs_are_written(k, &tensors, parts)?;
         // An `out` argument starts without a value.
         for t in tensors.iter().filter(|t| t.is(Dir::Out)) {
-            let known = parts.written.get(&t.passed.source);
-            match Written::without(known, t.passed.window.as_ref(), t.source.len) {
-                Some(left) => parts.written.insert(t.passed.source, left),
-                None => parts.written.remove(&t.passed.source),
-            };
+            let known = parts.written.remove(&t.passed.source);
+            if let Some(left) = Written::without(known, t.passed.window.as_ref(), t.source.len) {
+                parts.written.insert(t.passed.source, left);
+            }
         }
         let outputs: Vec<_> = tensors.iter().filter(|t| t.is(Dir::Out)).map(|t| (t.param, t.source.clone())).collect();
         let windows: Vec<_> = tensors.iter().filter(|t| t.is(Dir::Out)).map(|t| t.passed.window.clone()).collect();
@@ -87,7 +87,7 @@ impl ProgramElaborator<'_> {
         result?;
         for ((param, source), window) in outputs.iter().zip(&windows) {
             let gap = match parts.written.get(&source.source) {
-                Some(w) => w.lacks(window.as_ref()),
+                Some(w) => w.lacks(window.as_ref(), source.len),
                 None => (source.len > 0).then_some(0),
             };
             if gap.is_some() && !parts.failed && !parts.waiting {
@@ -163,7 +163,7 @@ impl ProgramElaborator<'_> {
             let source = self.tensor_source(view, param, *at, parts)?;
             let window = self.passed_window(view, source.len, *at)?;
             let passed = Passed { source: source.source, window, dtype: view.dtype, at: *at };
-            self.inputs_stay(param, &passed, source.len, parts)?;
+            self.inputs_stay(param, &passed, parts)?;
             out.push(GivenTensor { param, source, passed });
         }
         Ok(out)
@@ -172,7 +172,7 @@ impl ProgramElaborator<'_> {
     fn tensors_do_not_alias(&mut self, tensors: &[GivenTensor<'_>]) -> ElabResult<()> {
         for (n, t) in tensors.iter().enumerate() {
             for other in &tensors[..n] {
-                if !(t.is(Dir::In) && other.is(Dir::In)) && t.passed.meets(&other.passed, t.source.len) {
+                if !(t.is(Dir::In) && other.is(Dir::In)) && t.passed.meets(&other.passed) {
                     let names = (&other.param.name.name, &t.param.name.name);
                     return self.aliasing(&t.source.name, names, (&other.passed, &t.passed));
                 }
@@ -189,12 +189,12 @@ impl ProgramElaborator<'_> {
     }
 
     /// What a launch writes is no `in` parameter of the program that launches it.
-    pub(super) fn inputs_stay(&mut self, p: &Param, passed: &Passed, len: u64, parts: &Parts) -> ElabResult<()> {
+    pub(super) fn inputs_stay(&mut self, p: &Param, passed: &Passed, parts: &Parts) -> ElabResult<()> {
         if !matches!(p.dir, Some((Dir::Out | Dir::InOut, _))) {
             return Ok(());
         }
         let inputs = parts.called.last().map_or(&[][..], |c| &c.inputs[..]);
-        let Some((name, _)) = inputs.iter().find(|(_, input)| input.meets(passed, len)) else { return Ok(()) };
+        let Some((name, _)) = inputs.iter().find(|(_, input)| input.meets(passed)) else { return Ok(()) };
         let message = format!("`{name}` is `in`, and `{}` is written", p.name.name);
         let d = Diagnostic::error(codes::NOT_WRITABLE, passed.at, message)
             .with_help("declare it `inout`, or pass a tensor of the program");

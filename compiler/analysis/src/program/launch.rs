@@ -1,6 +1,7 @@
 //! Launches: what a kernel gets for its parameters, and the kernel elaborated for that.
 
-use super::windows::{Passed, Written};
+use super::windows::Passed;
+use super::written::Written;
 use super::{Parts, ProgramElaborator, ProgramNode, ProgramStep, ScalarSource, Source};
 use crate::instance::{Instance, instantiate};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
@@ -83,7 +84,7 @@ impl ProgramElaborator<'_> {
                     let passed_as = batch.as_ref().filter(|_| !self.elab.is_whole(view)).unwrap_or(view);
                     let window = self.passed_window(passed_as, len, *at)?;
                     let one = Passed { source, window, dtype: view.dtype, at: *at };
-                    self.inputs_stay(p, &one, len, parts)?;
+                    self.inputs_stay(p, &one, parts)?;
                     self.bind_dims(id, p, batch.as_ref().unwrap_or(view), *at, &mut bindings)?;
                     if p.default.is_some() {
                         bindings.given.push(p.name.name.clone());
@@ -125,7 +126,7 @@ impl ProgramElaborator<'_> {
         for (t, p) in instance.tensors.iter().zip(&passed).filter(|(t, _)| t.dir != TensorDir::In) {
             let len = parts.sources.iter().find(|s| s.source == p.source).map_or(0, |s| s.len);
             debug_assert_eq!(t.dtype, p.dtype);
-            let written = Written::with(parts.written.get(&p.source), p.window.as_ref(), len);
+            let written = Written::with(parts.written.remove(&p.source), p.window.as_ref(), len);
             parts.written.insert(p.source, written);
         }
         let (tensors, windows) = passed.into_iter().map(|p| (p.source, p.window)).unzip();
@@ -213,9 +214,9 @@ impl ProgramElaborator<'_> {
         let arguments: Vec<_> = instance.tensors.iter().zip(passed).collect();
         for (n, (t, p)) in arguments.iter().enumerate() {
             let source = parts.sources.iter().find(|s| s.source == p.source);
-            let (name, len) = source.map_or(("?".into(), 0), |s| (s.name.clone(), s.len));
+            let name = source.map_or_else(|| "?".into(), |s| s.name.clone());
             for (other, q) in &arguments[..n] {
-                if (t.dir == TensorDir::In && other.dir == TensorDir::In) || !p.meets(q, len) {
+                if (t.dir == TensorDir::In && other.dir == TensorDir::In) || !p.meets(q) {
                     continue;
                 }
                 return self.aliasing(&name, (&other.name, &t.name), (q, p));
@@ -265,7 +266,7 @@ impl ProgramElaborator<'_> {
         parts: &Parts,
     ) -> ElabResult<()> {
         let name = &source.name;
-        let message = match parts.written.get(&p.source).map(|w| w.lacks(p.window.as_ref())) {
+        let message = match parts.written.get(&p.source).map(|w| w.lacks(p.window.as_ref(), source.len)) {
             Some(None) => return Ok(()),
             Some(Some(gap)) => {
                 let at = self.coordinates(source.id, gap);

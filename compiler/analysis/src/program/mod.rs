@@ -8,6 +8,7 @@ mod launch;
 mod places;
 mod stmts;
 mod windows;
+mod written;
 
 pub use condition::{HostExpr, ProgramNode};
 
@@ -24,7 +25,7 @@ use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
 use ptoc_values::{Binding, Val};
 use rustc_hash::FxHashMap;
-use windows::Written;
+use written::Written;
 
 /// A tensor that a program makes.
 #[derive(Clone, Debug)]
@@ -316,7 +317,7 @@ impl ProgramElaborator<'_> {
     /// Some launch has written every element of an argument.
     fn is_written(&mut self, number: usize, t: &TensorArg, parts: &Parts) -> ElabResult<()> {
         let known = parts.written.get(&TensorSource::Arg(number));
-        let message = match known.map(|w| w.lacks(None)) {
+        let message = match known.map(|w| w.lacks(None, self.length_of(t.id))) {
             Some(None) => return Ok(()),
             Some(Some(gap)) => {
                 let at = self.coordinates(t.id, gap);

@@ -3,7 +3,7 @@
 //! elements of tensors are decided when it runs.
 
 use super::condition::Decision;
-use super::windows::Written;
+use super::written::Written;
 use super::{HostExpr, Parts, Placed, ProgramElaborator, ProgramNode, ProgramTensor, Source, TensorSource};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_elab::{ElabResult, ErrorReported};

@@ -1,5 +1,6 @@
 //! Windows as arguments of launches: which elements of a tensor the kernel gets, and whether two arguments share some.
 
+use super::written::added;
 use super::{ProgramElaborator, TensorSource};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_elab::ElabResult;
@@ -7,9 +8,7 @@ use ptoc_ir::tile::Elem;
 use ptoc_layout::Storage;
 use ptoc_tensor::DType;
 use ptoc_values::View;
-
-/// Elements of a tensor that are looked at one by one, at most.
-const MOST_ELEMENTS: u64 = 1 << 26;
+use rangemap::RangeSet;
 
 /// What a launch gets for a tensor argument.
 pub(super) struct Passed {
@@ -24,8 +23,8 @@ pub(super) struct Passed {
 }
 
 impl Passed {
-    /// Whether both have an element in common. `len` is the number of the tensor's elements.
-    pub fn meets(&self, other: &Passed, len: u64) -> bool {
+    /// Whether both have an element in common. What is too large to be followed counts as if.
+    pub fn meets(&self, other: &Passed) -> bool {
         if self.source != other.source {
             return false;
         }
@@ -42,80 +41,10 @@ impl Passed {
         if a_bounds.1 <= b_bounds.0 || b_bounds.1 <= a_bounds.0 {
             return false;
         }
-        if len > MOST_ELEMENTS {
-            return true;
-        }
-        let mut taken = vec![false; len as usize];
-        a.runs(|place, count| taken[place..place + count].fill(true));
+        let Some(taken) = added(RangeSet::new(), a) else { return true };
         let mut meets = false;
-        b.runs(|place, count| meets |= taken[place..place + count].contains(&true));
+        b.runs(|place, count| meets |= taken.overlaps(&(place..place + count)));
         meets
-    }
-}
-
-/// Elements of a tensor that have a value.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Written {
-    /// All of them.
-    Whole,
-    /// These.
-    Some(Vec<bool>),
-}
-
-impl Written {
-    /// Adds what a launch writes of a tensor of `len` elements. What is too large to be followed counts as whole.
-    pub fn with(known: Option<&Written>, window: Option<&Storage>, len: u64) -> Written {
-        let (Some(window), true) = (window, len <= MOST_ELEMENTS) else { return Written::Whole };
-        let mut elements = match known {
-            Some(Written::Whole) => return Written::Whole,
-            Some(Written::Some(elements)) => elements.clone(),
-            None => vec![false; len as usize],
-        };
-        window.runs(|place, count| elements[place..place + count].fill(true));
-        if elements.contains(&false) { Written::Some(elements) } else { Written::Whole }
-    }
-
-    /// Whether this element has a value.
-    pub fn has(&self, element: usize) -> bool {
-        match self {
-            Written::Whole => true,
-            Written::Some(elements) => elements.get(element) == Some(&true),
-        }
-    }
-
-    /// What has a value on both of two paths.
-    pub fn both(&self, other: &Written) -> Written {
-        match (self, other) {
-            (Written::Whole, w) | (w, Written::Whole) => w.clone(),
-            (Written::Some(a), Written::Some(b)) => Written::Some(a.iter().zip(b).map(|(a, b)| *a && *b).collect()),
-        }
-    }
-
-    /// Takes away what is no value any more; `None` if nothing is left.
-    pub fn without(known: Option<&Written>, window: Option<&Storage>, len: u64) -> Option<Written> {
-        let known = known?;
-        let window = window?;
-        if len > MOST_ELEMENTS {
-            return Some(known.clone());
-        }
-        let mut elements = match known {
-            Written::Whole => vec![true; len as usize],
-            Written::Some(elements) => elements.clone(),
-        };
-        window.runs(|place, count| elements[place..place + count].fill(false));
-        elements.contains(&true).then_some(Written::Some(elements))
-    }
-
-    /// The first element of a window, or of the whole, that has no value.
-    pub fn lacks(&self, window: Option<&Storage>) -> Option<usize> {
-        let Written::Some(elements) = self else { return None };
-        let Some(window) = window else { return elements.iter().position(|w| !w) };
-        let mut first = None;
-        window.runs(|place, count| {
-            let gap = elements[place..place + count].iter().position(|w| !w);
-            first = first.or(gap.map(|gap| place + gap));
-        });
-        first
     }
 }
 

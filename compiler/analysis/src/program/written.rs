@@ -1,0 +1,101 @@
+//! Elements of a program's tensor that have a value, as ranges of places: programs write tensors of any size window by
+//! window, in hundreds of launches.
+
+use ptoc_layout::Storage;
+use rangemap::RangeSet;
+use std::ops::Range;
+
+/// Ranges that are told apart, at most.
+const MOST_RANGES: usize = 1 << 20;
+
+/// Elements of a tensor that have a value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Written {
+    /// All of them.
+    Whole,
+    /// These.
+    Some(RangeSet<usize>),
+}
+
+/// The elements of a window too; `None` if they are too many to be told apart.
+pub(super) fn added(mut elements: RangeSet<usize>, window: &Storage) -> Option<RangeSet<usize>> {
+    let mut few = true;
+    window.runs(|place, count| {
+        few &= elements.len() <= MOST_RANGES;
+        if few && count > 0 {
+            elements.insert(place..place + count);
+        }
+    });
+    few.then_some(elements)
+}
+
+impl Written {
+    /// Adds what a launch writes of a tensor of `len` elements. What is too large to be followed counts as whole.
+    pub fn with(known: Option<Written>, window: Option<&Storage>, len: u64) -> Written {
+        let Some(window) = window else { return Written::Whole };
+        let known = match known {
+            Some(Written::Whole) => return Written::Whole,
+            Some(Written::Some(elements)) => elements,
+            None => RangeSet::new(),
+        };
+        match added(known, window) {
+            Some(elements) if elements.gaps(&whole(len)).next().is_some() => Written::Some(elements),
+            _ => Written::Whole,
+        }
+    }
+
+    /// Whether this element has a value.
+    pub fn has(&self, element: usize) -> bool {
+        match self {
+            Written::Whole => true,
+            Written::Some(elements) => elements.contains(&element),
+        }
+    }
+
+    /// What has a value on both of two paths.
+    pub fn both(&self, other: &Written) -> Written {
+        match (self, other) {
+            (Written::Whole, w) | (w, Written::Whole) => w.clone(),
+            (Written::Some(a), Written::Some(b)) => Written::Some(a.intersection(b).collect()),
+        }
+    }
+
+    /// Takes away what is no value any more; `None` if nothing is left.
+    pub fn without(known: Option<Written>, window: Option<&Storage>, len: u64) -> Option<Written> {
+        let known = known?;
+        let window = window?;
+        let mut elements = match &known {
+            Written::Whole => std::iter::once(whole(len)).filter(|all| !all.is_empty()).collect(),
+            Written::Some(elements) => elements.clone(),
+        };
+        let mut few = true;
+        window.runs(|place, count| {
+            few &= elements.len() <= MOST_RANGES;
+            if few && count > 0 {
+                elements.remove(place..place + count);
+            }
+        });
+        if !few {
+            return Some(known);
+        }
+        (!elements.is_empty()).then_some(Written::Some(elements))
+    }
+
+    /// The first element of a window, or of a whole tensor of `len` elements, that has no value.
+    pub fn lacks(&self, window: Option<&Storage>, len: u64) -> Option<usize> {
+        let Written::Some(elements) = self else { return None };
+        let gap = |range: Range<usize>| elements.gaps(&range).next().map(|gap| gap.start);
+        let Some(window) = window else { return Some(whole(len)).filter(|all| !all.is_empty()).and_then(gap) };
+        let mut first = None;
+        window.runs(|place, count| {
+            if first.is_none() && count > 0 {
+                first = gap(place..place + count);
+            }
+        });
+        first
+    }
+}
+
+fn whole(len: u64) -> Range<usize> {
+    0..usize::try_from(len).unwrap_or(usize::MAX)
+}
