@@ -8,7 +8,7 @@
 use crate::backend::GpuCode;
 use ptoc_cpu::CompiledKernel;
 use ptoc_ir::loops::Module;
-use ptoc_ir::tile::Kernel;
+use ptoc_ir::tile::{Kernel, TensorId};
 use ptoc_passes::Prepared;
 use ptoc_passes::pipeline::Pipeline;
 use std::sync::Arc;
@@ -26,6 +26,9 @@ pub type PreparedKind = (bool, Pipeline);
 #[derive(Debug, Default)]
 pub struct Cache {
     entries: Vec<Entry>,
+    /// The tensors that launches of a kernel may leave unwritten, as its analysis said. A program of hundreds of
+    /// launches asks of few kernels, and has one budget for all.
+    unfilled: Vec<(Kernel, Vec<TensorId>)>,
 }
 
 #[derive(Debug)]
@@ -42,6 +45,17 @@ impl Cache {
     /// What the passes made of the kernel.
     pub fn prepared(&self, kernel: &Kernel, kind: PreparedKind) -> Option<Prepared> {
         self.entries.iter().find(|e| e.kind == kind && e.kernel == *kernel).map(|e| e.prepared.clone())
+    }
+
+    /// The tensors that a launch of the kernel may leave unwritten, if somebody has asked before.
+    pub fn unfilled(&self, kernel: &Kernel) -> Option<&[TensorId]> {
+        self.unfilled.iter().find(|(known, _)| known == kernel).map(|(_, tensors)| &tensors[..])
+    }
+
+    /// Keeps which tensors a launch may leave unwritten.
+    pub fn keep_unfilled(&mut self, kernel: &Kernel, tensors: &[TensorId]) {
+        self.unfilled.insert(0, (kernel.clone(), tensors.to_vec()));
+        self.unfilled.truncate(KEPT);
     }
 
     /// Keeps what the passes made of a kernel.

@@ -132,9 +132,13 @@ impl Session {
 
     /// The `out` tensors of which a launch may leave elements unwritten.
     pub fn unfilled(&mut self, kernel: &Kernel) -> Vec<TensorId> {
+        if let Some(known) = self.cache.unfilled(kernel) {
+            return known.to_vec();
+        }
         let budget = self.budget.kernel();
         let found = ptoc_checks::blocks::unfilled(kernel, &budget);
         self.budget.settle(&budget);
+        self.cache.keep_unfilled(kernel, &found);
         found
     }
 
