@@ -91,6 +91,33 @@ impl IndexExpr {
         }
     }
 
+    /// Whether it depends on the element's row.
+    pub fn has_row(&self) -> bool {
+        match self {
+            IndexExpr::Row => true,
+            IndexExpr::At(_, a, b) | IndexExpr::Bin(_, a, b) => a.has_row() || b.has_row(),
+            _ => false,
+        }
+    }
+
+    /// Whether it depends on the element's column.
+    pub fn has_column(&self) -> bool {
+        match self {
+            IndexExpr::Col => true,
+            IndexExpr::At(_, a, b) | IndexExpr::Bin(_, a, b) => a.has_column() || b.has_column(),
+            _ => false,
+        }
+    }
+
+    /// Whether there is a quotient or a remainder in it.
+    pub fn divides(&self) -> bool {
+        match self {
+            IndexExpr::Bin(BinOp::Div | BinOp::Rem, ..) => true,
+            IndexExpr::At(_, a, b) | IndexExpr::Bin(_, a, b) => a.divides() || b.divides(),
+            _ => false,
+        }
+    }
+
     /// The first element of an operand that it depends on: the operand, its row and its column.
     pub fn first_look(&self) -> Option<(usize, &'static IndexExpr, &'static IndexExpr)> {
         match *self {

@@ -1,8 +1,10 @@
-//! Instructions that put elements elsewhere, in loop IR: rows of lanes, each of which computes where its element lies
-//! and reads it there. What a lane would not read is read somewhere inside and not taken.
+//! Instructions that put elements elsewhere, in loop IR: a matrix with strides (`moved.rs`), runs of neighbours
+//! (`runs.rs`), else rows of lanes, each of which computes where its element lies and reads it there. What a lane would
+//! not read is read somewhere inside and not taken.
 
 use super::code::FunctionBuilder;
 use super::matrix::{Matrix, map, scaled};
+use super::runs::Runs;
 use super::{Lower, moved, ops};
 use ptoc_diagnostics::codes;
 use ptoc_ir::indexed;
@@ -22,13 +24,13 @@ pub(super) enum CellOperand {
 }
 
 /// What an expression is made of.
-struct Emit<'a> {
-    sources: &'a [CellOperand],
+pub(super) struct Emit<'a> {
+    pub(super) sources: &'a [CellOperand],
     /// The destination's dtype, and how its elements are stored: raw, or, where they are kept wider, as numbers.
-    dtype: DType,
-    ty: MemTy,
-    raw: bool,
-    at: (Reg, Reg),
+    pub(super) dtype: DType,
+    pub(super) ty: MemTy,
+    pub(super) raw: bool,
+    pub(super) at: (Reg, Reg),
 }
 
 impl Lower<'_> {
@@ -36,11 +38,11 @@ impl Lower<'_> {
         let Some(Operand::Tile(dst)) = inst.operands.first() else { return None };
         let dst = *dst;
         let mut sources = Vec::new();
-        let mut tiles: Vec<TileRef> = Vec::new();
-        for operand in &inst.operands {
+        let mut tiles: Vec<(usize, TileRef)> = Vec::new();
+        for (k, operand) in inst.operands.iter().enumerate() {
             sources.push(match operand {
                 Operand::Tile(t) => {
-                    tiles.push(*t);
+                    tiles.push((k, *t));
                     let shape = (self.value(t.valid.0), self.value(t.valid.1));
                     CellOperand::Tile(self.tile(t), shape, i64::from(t.cols))
                 }
@@ -61,7 +63,14 @@ impl Lower<'_> {
         // Left keeps elements wider than they are: those are converted, and all others copied bit by bit.
         let raw = d.ty == MemTy::of(d.dtype);
         let d = if raw { d.raw() } else { d };
-        let read: Vec<(&TileRef, bool)> = tiles[1..].iter().map(|t| (t, true)).collect();
+        // An element that only the same one of the destination is made of is read before that is written.
+        let reads = cells.value.reads();
+        let elsewhere = |k: usize| {
+            let here = (&IndexExpr::Row, &IndexExpr::Col);
+            let looks = reads.iter().any(|(_, r, c)| r.looks() || c.looks());
+            looks || reads.iter().any(|&(of, r, c)| of == k && (r, c) != here)
+        };
+        let read: Vec<(&TileRef, bool)> = tiles[1..].iter().map(|(k, t)| (t, elsewhere(*k))).collect();
         let most = |count: Reg, all: u32| self.code.known(count).unwrap_or(i64::from(all));
         let extents = (most(shape.0, dst.rows), most(shape.1, dst.cols));
         if let Some(source) = moved::matrix(&mut self.code, &cells.value, &sources, extents) {
@@ -86,8 +95,13 @@ impl Lower<'_> {
                 self.check_looks(inst, &cells.value, (k, r, c), shape, &emit);
             }
         }
+        let runs = Runs { sources: &sources, dtype: d.dtype, ty: d.ty, raw };
+        let vectors = self.target.gpu.is_none();
         let clash = self.clash(&dst, &read);
         self.write_apart(clash, &dst, &d, shape, &mut |code, target| {
+            if vectors && runs.emit(code, &cells.value, shape, target).is_some() {
+                return;
+            }
             code.for_count(shape.0, |code, i| {
                 let row = target.at_row(code, i);
                 code.lanes(shape.1, |code, j| {
@@ -218,7 +232,7 @@ fn widened(code: &mut FunctionBuilder, ty: Ty, value: Reg) -> Reg {
 
 impl Emit<'_> {
     /// Bits of the element, as they are stored raw.
-    fn cell(&self, code: &mut FunctionBuilder, cell: &Cell) -> Reg {
+    pub(super) fn cell(&self, code: &mut FunctionBuilder, cell: &Cell) -> Reg {
         match *cell {
             Cell::At(k, r, c) => {
                 let at = (self.num(code, r), self.num(code, c));
@@ -259,7 +273,7 @@ impl Emit<'_> {
         code.load(m.ty, addr)
     }
 
-    fn num(&self, code: &mut FunctionBuilder, n: &IndexExpr) -> Reg {
+    pub(super) fn num(&self, code: &mut FunctionBuilder, n: &IndexExpr) -> Reg {
         let shape = |k: usize| match &self.sources[k] {
             CellOperand::Tile(_, shape, _) => Some(*shape),
             _ => None,

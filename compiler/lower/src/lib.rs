@@ -34,6 +34,7 @@ mod partial;
 mod prologue;
 mod reduce;
 pub mod row_pipelining;
+mod runs;
 mod sorts;
 mod terms;
 mod watch;
