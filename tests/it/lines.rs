@@ -1,5 +1,5 @@
 //! Sizes of the source: lines of at most 120 columns, in every Rust file (rustfmt leaves comments, strings and macros
-//! as they are), and crates of at most 20,000 lines.
+//! as they are), and crates of at most 20,000 lines. What Cargo is told of tests in a library is true.
 
 use std::path::{Path, PathBuf};
 
@@ -60,4 +60,43 @@ fn no_crate_has_over_20_000_lines() {
         }
     }
     assert!(large.is_empty(), "split these:\n{}", large.join("\n"));
+}
+
+/// Every library is compiled a second time for unit tests, and read once more for examples in its comments: a manifest
+/// turns off what there is none of (`test`, `doctest`). Turned off where there are some, they would never run.
+#[test]
+fn manifests_turn_off_the_kinds_of_tests_that_a_library_lacks() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut wrong = Vec::new();
+    for folder in ["compiler", "runtime"] {
+        for entry in std::fs::read_dir(root.join(folder)).expect("a folder") {
+            let folder = entry.expect("an entry").path();
+            let Ok(manifest) = std::fs::read_to_string(folder.join("Cargo.toml")) else { continue };
+            let mut files = Vec::new();
+            sources(&folder.join("src"), &mut files);
+            let text: String = files.iter().map(|f| std::fs::read_to_string(f).expect("readable")).collect();
+            let units = text.contains("#[test]") || text.contains("proptest!");
+            for (kind, there) in [("test", units), ("doctest", has_examples(&text))] {
+                let off = manifest.lines().any(|line| line == format!("{kind} = false"));
+                if off == there {
+                    let what = if there { "are some" } else { "are none" };
+                    wrong.push(format!("{}: `{kind} = false` is {off}, and there {what}", folder.display()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "in the tables `[lib]`:\n{}", wrong.join("\n"));
+}
+
+/// Whether a comment has an example that rustdoc would run: a fence without a language, or with Rust's.
+fn has_examples(text: &str) -> bool {
+    let comments = text.lines().map(str::trim_start).filter_map(|l| l.strip_prefix("//!").or(l.strip_prefix("///")));
+    let mut inside = false;
+    for fence in comments.filter_map(|c| c.trim_start().strip_prefix("```")) {
+        inside = !inside;
+        if inside && !["text", "ignore", "console"].contains(&fence) {
+            return true;
+        }
+    }
+    false
 }
