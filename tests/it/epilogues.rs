@@ -238,3 +238,61 @@ fn row_51_rows_are_aligned_to_16_bytes() {
     assert_eq!(of("f16", 8, " = none"), "");
     assert_eq!(said(&asserts("aligned", "aligned()")), "");
 }
+
+/// A product whose epilogue has one node, with a tensor `x` of some shape.
+fn with_node(x: &str, node: &str) -> String {
+    format!(
+        "use std::epilogue::biased;
+        use std::epilogue::biased_rows;
+        use std::epilogue::flagged;
+        use std::epilogue::joined;
+        use std::epilogue::linear;
+        use std::epilogue::saved;
+        use std::epilogue::store;
+
+        kernel k(A: in f16[M, K], B: in f16[K, N], {x}, D: out f32[M, N]) {{
+            grid (m in tiles(M, 64), n in tiles(N, 64));
+            let acc = tile Acc<f32, m, n>;
+            acc = 0.0;
+            for k in tiles(K, 64) {{ TMATMUL_ACC(acc, acc, Left(A.tile(m, k)), Right(B.tile(k, n))); }}
+            store(D.tile(m, n), acc, {node});
+        }}"
+    )
+}
+
+#[test]
+fn a_whole_tensor_is_no_window_of_a_block() {
+    let cases = [
+        ("x: in f32[M, N]", "linear(1.0, 1.0, x)", "130 x 70, the block 64 x 64"),
+        ("x: in f32[M, N]", "joined(x, |a, b| a * b, linear())", "130 x 70, the block 64 x 64"),
+        ("x: inout f16[M, N]", "saved(x, linear())", "130 x 70, the block 64 x 64"),
+        ("x: in f32[N]", "biased(x, linear())", "a vector of 70, the block 64"),
+        ("x: in f32[M]", "biased_rows(x, linear())", "a vector of 130, the block 64"),
+        ("x: inout u8[M, ceil_div(N, 8)]", "flagged(x, |a| a > 0.0, linear())", "130 x 9, the block 64 x 8"),
+    ];
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("k.tile").display().to_string();
+    for (x, node, expected) in cases {
+        std::fs::write(&file, with_node(x, node)).expect("written");
+        for backend in ["interp", "cpu"] {
+            let sizes = ["--random", "1", "-D", "M=130", "-D", "N=70", "-D", "K=64"];
+            let words = ["run", file.as_str(), "k", "--target", "a5", "--backend", backend];
+            let outcome = command(&[&words[..], &sizes[..]].concat());
+            assert_eq!(outcome.status, 1, "{node} on {backend}: {}", outcome.err);
+            assert!(outcome.err.contains("PA-1109") && outcome.err.contains(expected), "{node}: {}", outcome.err);
+            assert!(outcome.err.contains("`store` is called here"), "{node}: {}", outcome.err);
+        }
+    }
+    // Where the sizes are known when it is compiled, it is said then.
+    let known = with_node("x: in f32[128, 128]", "linear(1.0, 1.0, x)").replace("[M, N]", "[128, 128]");
+    let known = known.replace("[M, K]", "[128, K]").replace("[K, N]", "[K, 128]").replace("tiles(M", "tiles(128");
+    let known = check(&known.replace("tiles(N", "tiles(128"), "a5", &[]);
+    assert!(known.codes.contains(&"PA-1109"), "{}", known.text);
+    // The window of the block is right, and so is a tensor that is no larger than one.
+    let bits = "x.tile(m, tiles(ceil_div(N, 8), 8)[n.index])";
+    let windows = ["x.tile(m, n)", "x.tile(m, n)", "x.tile(m, n)", "x.tile(n)", "x.tile(m)", bits];
+    for ((x, node, _), window) in cases.iter().zip(windows) {
+        let found = check(&with_node(x, &node.replace('x', window)), "a5", &[]);
+        assert!(found.codes.is_empty(), "{node}: {}", found.text);
+    }
+}
