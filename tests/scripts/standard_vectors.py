@@ -391,6 +391,50 @@ def samples():
     line("sampling", "std::sampling point_gradient", [], {"points": p, "map": m, "dweight": dw.astype("f4")}, {"dpoints": dp.astype("f4")}, (1e-4, 1e-5))
 
 
+def preconditions():
+    """What is given must fit together."""
+    far, gone = 0xFFFF_FFFF, "PA-1109"
+    x = np.arange(9, dtype="u4")
+    line("row 97", "std::sort take", [], {"x": x, "order": np.array([8, 0, 9], "u4")}, error=(gone, "place 2 of the order is 9, and there are 9 elements"))
+    m = np.array([[0, 1], [far, 2], [5, far], [far, 4]], "u4")
+    bad = m.copy()
+    bad[2, 0] = 6
+    f4 = lambda *shape: rng.standard_normal(shape).astype("f4")
+    feats, weight, dy, said = f4(6, 4), f4(3, 2, 4), f4(4, 3), (gone, "site 2 meets row 6 at position 0, and there are 6 rows")
+    for kind in ["explicit", "implicit"]:
+        line("row 97", f"std::sparse conv_{kind}", [], {"feats": feats, "weight": weight, "map": bad}, error=said)
+        line("row 97", f"std::sparse input_gradient_{kind}", [], {"dy": f4(6, 3), "weight": weight, "inverse": bad}, error=said)
+    for kind in ["explicit", "implicit", "masked"]:
+        line("row 97", f"std::sparse weight_gradient_{kind}", [], {"feats": feats, "dy": dy, "map": bad}, error=said)
+    line("row 97", "std::sparse inverse_map", ["N=6"], {"map": bad}, error=said)
+    bad[2, 0] = 0
+    line("row 97", "std::sparse inverse_map", ["N=6"], {"map": bad}, error=(gone, "meets row 0 at position 0, as another site does"))
+
+    def plan(order, m):
+        used = [v for v in range(m.shape[1]) if (m[:, v] != far).any()]
+        order = np.array(order, "u4")
+        return {"order": order, "map_in_order": m[order].T, "seg": np.array([0, len(used)], "u4"), "list": np.array(used + [0] * (m.shape[1] - len(used)), "u4")}
+
+    def masked(error, **other):
+        line("row 97", "std::sparse conv_masked", ["B1=16"], {"feats": feats, "weight": weight, **plan([2, 0, 3, 1], m), **other}, error=(gone, error))
+
+    u4 = lambda *values: np.array(values, "u4")
+    masked("place 2 of the order is site 4, and there are 4", order=u4(2, 0, 4, 1))
+    masked("the order has site 2 twice", order=u4(2, 0, 2, 1))
+    masked("meets row 6 at position 1, and there are 6 rows", map_in_order=np.array([[5, 0, far, far], [far, 6, 4, 2]], "u4"))
+    masked("the positions of the first block begin at 1, and not at 0", seg=u4(1, 2))
+    masked("end at 3, and there are 2 places", seg=u4(0, 3))
+    masked("meets a row at position 0, which is not in the block's list", list=u4(1, 1))
+    masked("meets a row at position 1, which is not in the block's list", seg=u4(0, 1))
+    masked("positions at which none of its sites meets a row", map_in_order=np.array([[5, 0, far, far], [far] * 4], "u4"))
+    w = f4(4, 2)
+    bad[2, 0] = 6
+    point = (gone, "point 2 takes row 6, and there are 6 rows")
+    line("row 97", "std::sampling weighed_sum", [], {"feats": feats, "map": bad, "weight": w}, error=point)
+    line("row 97", "std::sampling weighed_sum_gradient", [], {"dy": f4(4, 4), "map": bad, "weight": w, "dfeats": f4(6, 4)}, error=point)
+    line("row 97", "std::sampling weight_of_sum_gradient", [], {"feats": feats, "dy": f4(4, 4), "map": bad}, error=point)
+
+
 print("# Written by tests/scripts/standard_vectors.py, which says what a line is. Do not edit.")
 scans()
 sorts()
@@ -401,3 +445,4 @@ strided()
 gray_codes()
 curves()
 samples()
+preconditions()
