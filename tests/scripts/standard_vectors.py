@@ -435,6 +435,21 @@ def preconditions():
     line("row 97", "std::sampling weight_of_sum_gradient", [], {"feats": feats, "dy": f4(4, 4), "map": bad}, error=point)
 
 
+def far_away():
+    """Coordinates and numbers of grids that f32 and i32 hardly hold."""
+    at = [0, 1, 2, 2**23 + 1, 2**23 + 2, 2**24 + 2, 2**30]
+    c = np.array([[0, x, 0, 0] for x in at], "i4")
+    near = [np.nextafter(np.float32(x), np.float32(to)) for x, to in [(0.5, 0), (0.5, 1), (1.5, 1), (-0.5, 0), (-0.5, -1)]]
+    p = np.array([[0, x, 0, 0] for x in [0.5, -0.5, 1.5, *near, *at, 2**31, -(2**31), np.inf, -np.inf]], "f4")
+    rows = {x: i for i, x in enumerate(at)}
+    wanted = [rows.get(np.floor(x + 0.5), 0xFFFF_FFFF) for x in p[:, 1].astype("f8")]
+    line("sampling", "std::sampling nearest_map", ["K=u64", *box((2**30 + 1, 1, 1), 1)], {"coords": c, "points": p}, {"map": np.array(wanted, "u4")[:, None]})
+    code = np.array([5, (2**31 - 1) << 30 | 5], "u8")
+    line("curve", "std::curve decode", ["K=u64"], {"code": code}, {"coords": np.array([[0, 1, 0, 1], [2**31 - 1, 1, 0, 1]], "i4")})
+    code[1] = 1 << 61
+    line("curve", "std::curve decode", ["K=u64"], {"code": code}, error=("PA-1109", "code 1 is of a grid whose number i32 does not hold"))
+
+
 print("# Written by tests/scripts/standard_vectors.py, which says what a line is. Do not edit.")
 scans()
 sorts()
@@ -446,3 +461,4 @@ gray_codes()
 curves()
 samples()
 preconditions()
+far_away()
