@@ -450,6 +450,22 @@ def far_away():
     line("curve", "std::curve decode", ["K=u64"], {"code": code}, error=("PA-1109", "code 1 is of a grid whose number i32 does not hold"))
 
 
+def segments():
+    """The largest of each segment, by numpy's order: NaN first, and of equal ones the first first."""
+    x = rng.integers(-9, 9, 200).astype("f4") / 4
+    x[[3, 50, 51]], x[[4, 52]], x[[7, 60]], x[[8, 61]] = np.nan, [np.inf, -np.inf], 0.0, -0.0
+    seg = np.array([0, 5, 70, 75, 200], "u4")
+    key = [(-int(np.isnan(v)), -float(np.nan_to_num(v, nan=0, posinf=99, neginf=-99))) for v in x]
+    for m in [1, 3, 5]:
+        best = np.array([sorted(range(a, b), key=lambda i: (*key[i], i))[:m] for a, b in zip(seg, seg[1:])], "u4")
+        line("sort", "std::sort segmented_top_k", [f"M={m}"], {"x": x, "seg": seg}, {"values": x[best], "places": best})
+    said = ("PA-1109", "segment 0 has 5 elements, and 6 of them are wanted")
+    line("sort", "std::sort segmented_top_k", ["M=6"], {"x": x, "seg": seg}, error=said)
+    i = rng.integers(-4, 4, 90).astype("i4")
+    best = np.array([sorted(range(a, b), key=lambda k: (-i[k], k))[:9] for a, b in [(0, 60), (60, 90)]], "u4")
+    line("sort", "std::sort segmented_top_k", ["T=i32", "key=int_key", "M=9"], {"x": i, "seg": np.array([0, 60, 90], "u4")}, {"values": i[best], "places": best})
+
+
 print("# Written by tests/scripts/standard_vectors.py, which says what a line is. Do not edit.")
 scans()
 sorts()
@@ -462,3 +478,4 @@ curves()
 samples()
 preconditions()
 far_away()
+segments()
