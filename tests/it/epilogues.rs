@@ -296,3 +296,22 @@ fn a_whole_tensor_is_no_window_of_a_block() {
         assert!(found.codes.is_empty(), "{node}: {}", found.text);
     }
 }
+
+/// Where the end of an array cuts a byte of bits, all that is stored of it is known to be written: nothing is doubtful,
+/// and machines that watch no access run it.
+#[test]
+fn bits_of_ragged_blocks_are_written() {
+    let x = "x: inout u8[M, ceil_div(N, 8)]";
+    let text = with_node(x, "flagged(x.tile(m, tiles(ceil_div(N, 8), 8)[n.index]), |a| a > 0.0, linear())");
+    let sizes = ["3", "8", "70", "133"].map(|n| vec![("N", n), ("K", "64")]);
+    for subtile in ["EM = 64, STAGES = 1", "EM = 32, EN = 16"] {
+        let text = text.replace("store(", &format!("store<{subtile}>("));
+        for defs in sizes.iter().chain([&Vec::new()]) {
+            for target in ["a5", "sm90"] {
+                let found = check(&text, target, defs);
+                let doubt = ["E0501", "E0502"].iter().any(|code| found.text.contains(code));
+                assert!(found.codes.is_empty() && !doubt, "{subtile}, {defs:?}: {}", found.text);
+            }
+        }
+    }
+}

@@ -168,6 +168,14 @@ const EQUALITIES: usize = 4;
 pub(super) fn analyse(kernel: &Kernel, account: Account<'_>) -> Option<Findings> {
     let mut plain = pass(kernel, false, account)?;
     let doubtful = |u: &Unwritten| !u.always && !u.sure;
+    // What all iterations write together takes fewer steps than to walk through them again.
+    let open: FxHashSet<(Span, Tile)> = plain.unproved.iter().copied().collect();
+    if !open.is_empty() {
+        let found = families::proved(kernel, &open, account);
+        plain.unwritten.retain(|u| !doubtful(u) || !found.contains(&(u.span, u.tile)));
+        plain.unproved.retain(|read| !found.contains(read));
+        plain.proved.extend(found);
+    }
     // What one iteration writes for the next one takes more work to see.
     let doubts = !plain.unproved.is_empty() || plain.overlaps.iter().any(Overlap::vague);
     if (doubts || plain.unwritten.iter().any(doubtful))
@@ -184,14 +192,6 @@ pub(super) fn analyse(kernel: &Kernel, account: Account<'_>) -> Option<Findings>
         plain.overlaps = overlaps;
         plain.unproved.retain(|read| !closer.proved.contains(read));
         plain.proved.extend(closer.proved);
-    }
-    // What no walk through iterations shows may follow from what all of them write.
-    let open: FxHashSet<(Span, Tile)> = plain.unproved.iter().copied().collect();
-    if !open.is_empty() {
-        let found = families::proved(kernel, &open, account);
-        plain.unwritten.retain(|u| !doubtful(u) || !found.contains(&(u.span, u.tile)));
-        plain.unproved.retain(|read| !found.contains(read));
-        plain.proved.extend(found);
     }
     Some(plain)
 }
