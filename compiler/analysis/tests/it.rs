@@ -107,13 +107,22 @@ fn a_test_line_uses_the_names_that_it_gives() {
             grid (i in tiles(M, 64));
             TSTORE(y.tile(i), f(Vec(x.tile(i))));
         }";
-    let mut map = SourceMap::default();
-    let file = map.add("test.tile", text);
-    let mut diagnostics = Vec::new();
-    let modules = Modules::load(file, text, &mut Std, &mut diagnostics);
-    check_names(&modules, &mut diagnostics);
-    let messages: Vec<_> = diagnostics.iter().map(|d| d.message.as_str()).collect();
-    assert_eq!(messages, ["`three` is imported and never used"]);
+    let unused = |text: &str| {
+        let mut map = SourceMap::default();
+        let file = map.add("test.tile", text);
+        let mut diagnostics = Vec::new();
+        let modules = Modules::load(file, text, &mut Std, &mut diagnostics);
+        check_names(&modules, &mut diagnostics);
+        diagnostics.iter().map(|d| d.message.clone()).collect::<Vec<_>>()
+    };
+    let (two, three) = ("`two` is imported and never used", "`three` is imported and never used");
+    assert_eq!(unused(text), [three]);
+    // Where no line gives the parameter, `-D f=two` may.
+    assert_eq!(unused(&text.replace(" f=two", "")), [""; 0]);
+    assert_eq!(
+        unused(&text.replace("<fn f = one>", "").replace("f(Vec", "one(Vec").replace(" f=two", "")),
+        [two, three]
+    );
 }
 
 #[test]

@@ -49,13 +49,13 @@ pub fn check(modules: &Modules, out: &mut Vec<Diagnostic>) {
         }
         if id.0 == 0 {
             let used = walk.used;
-            unused_imports(module, &used, out);
+            unused_imports(modules, module, &used, out);
         }
     }
     modules.note_names(out[before..].iter().any(Diagnostic::is_error));
 }
 
-fn unused_imports(module: &Module, used: &FxHashSet<ItemId>, out: &mut Vec<Diagnostic>) {
+fn unused_imports(modules: &Modules, module: &Module, used: &FxHashSet<ItemId>, out: &mut Vec<Diagnostic>) {
     let items = || module.ast.items.iter().filter(|i| !matches!(i.kind, ItemKind::Use(_)));
     // What the walk does not come by (options, attributes) may name it, too.
     let words = LazyCell::new(|| {
@@ -64,7 +64,11 @@ fn unused_imports(module: &Module, used: &FxHashSet<ItemId>, out: &mut Vec<Diagn
         words.all
     });
     let given: FxHashSet<&Name> = module.given.iter().collect();
+    let chosen = takes_functions(module);
     for (name, item) in &module.imports {
+        if chosen && matches!(modules.item(*item).kind, ItemKind::Fn(_)) {
+            continue;
+        }
         if !given.contains(&name.name) && !used.contains(item) && !words.contains(name.name.as_str()) {
             out.push(
                 Diagnostic::warning(
@@ -76,6 +80,19 @@ fn unused_imports(module: &Module, used: &FxHashSet<ItemId>, out: &mut Vec<Diagn
             );
         }
     }
+}
+
+/// Whether the command line alone chooses a function (`-D act=gelu`): then one that nothing names is there to be
+/// chosen. Where test lines choose, they say which ones are.
+fn takes_functions(module: &Module) -> bool {
+    let by_a_line = |p: &StaticParam| {
+        module.directives.iter().flat_map(|d| &d.settings().params).any(|given| given.name.name == p.name.name)
+    };
+    let open = |p: &StaticParam| matches!(p.kind, StaticKind::Fn { .. }) && !by_a_line(p);
+    module.ast.items.iter().any(|item| match &item.kind {
+        ItemKind::Kernel(k) | ItemKind::Program(k) => k.statics.iter().any(open),
+        _ => false,
+    })
 }
 
 /// What stands between quotation marks in a text that is written here.
