@@ -54,16 +54,20 @@ impl Elaborator<'_> {
         let shown = parameters.filter_map(|p| {
             let value = names.iter().find(|(n, _, at)| *n == p.name && *at == p.span).map(|(_, b, _)| b)?;
             let Binding::Let(v) = value else { return None };
-            let text = match v {
-                Val::Word(Word::DType(d)) => d.to_string(),
-                Val::Fn(id) => ptoc_names::item_name(self.modules.item(*id))?.name.to_string(),
-                Val::Float(_) | Val::Bool(_) | Val::Algebra(_) => self.show(v),
-                v if self.int_const(v).is_some() => self.show(v),
-                _ => return None,
-            };
-            Some(format!("{} = {text}", p.name))
+            Some(format!("{} = {}", p.name, self.known_text(v)?))
         });
         shown.chain(bound).collect()
+    }
+
+    /// What has a value when the kernel is compiled, as reports show it.
+    pub fn known_text(&self, v: &Val) -> Option<String> {
+        Some(match v {
+            Val::Word(Word::DType(d)) => d.to_string(),
+            Val::Fn(id) => ptoc_names::item_name(self.modules.item(*id))?.name.to_string(),
+            Val::Float(_) | Val::Bool(_) | Val::Algebra(_) => self.show(v),
+            v if self.int_const(v).is_some() => self.show(v),
+            _ => return None,
+        })
     }
 
     /// Edits of a function's text would change it for all who call it: where a scalar parameter is meant, which stands

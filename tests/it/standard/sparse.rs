@@ -225,3 +225,20 @@ fn rows_63_and_65_masked_steps() {
     assert_eq!(steps, 2 * u64::from(listed));
     assert!(f64::from(listed) <= 0.8 * (27 * blocks) as f64, "{listed} of {}", 27 * blocks);
 }
+
+/// What a kernel of the library refuses while it runs is told with the launches that lead there, the author's last.
+#[test]
+fn a_failed_assertion_names_the_launches() {
+    let text = "use std::sparse::submanifold_map;
+        program mapped(coords: in i32[N, 4], map: out u32[N, 27]) { submanifold_map(coords, map, 1, 4, 4, 4); }";
+    let coords = tensor(&[3, 4], &[0, 1, 1, 1, 0, 2, 2, 2, 0, 1, 1, 1]);
+    for (backend, threads) in RUNS {
+        let entry = Entry::of_text(text, "mapped", &[], backend).unwrap_or_else(|e| panic!("{}", e.rendered(false)));
+        let Err(report) = entry.call(&arrays([("coords", coords.clone())]), threads) else { panic!("it runs") };
+        let told = report.rendered(false);
+        let places = ["is there already", "`insert` is launched here", "`site_table` is launched here"];
+        assert!(places.iter().all(|p| told.contains(p)), "{told}");
+        let last = "`submanifold_map` is launched here, with K = u32";
+        assert!(told.contains("text.tile:2") && told.contains(last), "{told}");
+    }
+}

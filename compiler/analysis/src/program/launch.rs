@@ -2,7 +2,7 @@
 
 use super::windows::Passed;
 use super::written::Written;
-use super::{Parts, ProgramElaborator, ProgramNode, ProgramStep, ScalarSource, Source};
+use super::{LaunchSite, Parts, ProgramElaborator, ProgramNode, ProgramStep, ScalarSource, Source};
 use crate::instance::{Instance, instantiate};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_elab::{Bindings, ElabResult, ErrorReported, count, is_tensor};
@@ -10,6 +10,9 @@ use ptoc_ir::tile::{Region, TensorDir, Ty};
 use ptoc_names::ItemId;
 use ptoc_syntax::ast::*;
 use ptoc_values::{Binding, RecordVal, Val, View};
+
+/// Parameters and dimensions that reports show of a launch.
+const SHOWN: usize = 6;
 
 /// Launches of a program, those of its loops one by one.
 const MOST_LAUNCHES: usize = 4096;
@@ -129,6 +132,7 @@ impl ProgramElaborator<'_> {
             let written = Written::with(parts.written.remove(&p.source), p.window.as_ref(), len);
             parts.written.insert(p.source, written);
         }
+        let sites = self.launch_sites(k, &bindings, e.span);
         let (tensors, windows) = passed.into_iter().map(|p| (p.source, p.window)).unzip();
         parts.order.push(ProgramNode::Launch(parts.steps.len()));
         parts.steps.push(ProgramStep {
@@ -140,8 +144,25 @@ impl ProgramElaborator<'_> {
             scalars,
             elsewhere: Vec::new(),
             span: e.span,
+            sites,
         });
         Ok(())
+    }
+
+    /// A launch and the calls that lead there, with what is known of their parameters.
+    fn launch_sites(&self, k: &KernelItem, bindings: &Bindings, span: Span) -> Vec<LaunchSite> {
+        let known = |name: &Name, v: &Val| Some(format!("{name} = {}", self.elab.known_text(v)?));
+        let statics = k.statics.iter().filter_map(|p| known(&p.name.name, bindings.statics.get(&p.name.name)?));
+        let dims = bindings.dims.iter().map(|(name, n)| format!("{name} = {n}"));
+        let launch = LaunchSite { name: k.name.name.clone(), span, with: statics.chain(dims).take(SHOWN).collect() };
+        let calls = self.elab.env.calls().into_iter().map(|call| {
+            let with = call.names.iter().filter_map(|(name, binding, _)| match binding {
+                Binding::Let(v) => known(name, v),
+                Binding::Var(..) => None,
+            });
+            LaunchSite { name: call.function.clone(), span: call.span, with: with.take(SHOWN).collect() }
+        });
+        [launch].into_iter().chain(calls).collect()
     }
 
     /// The kernel, elaborated once for equal bindings of one place.

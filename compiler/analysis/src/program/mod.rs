@@ -62,6 +62,17 @@ pub enum ScalarSource {
     Late(HostExpr),
 }
 
+/// A call of a program that leads to a launch, or the launch itself: what reports about it name.
+#[derive(Clone, Debug)]
+pub struct LaunchSite {
+    /// The kernel or program.
+    pub name: Name,
+    /// The call.
+    pub span: Span,
+    /// What is known of its parameters and dimensions, as `N = 5`.
+    pub with: Vec<String>,
+}
+
 /// One launch.
 #[derive(Debug)]
 pub struct ProgramStep {
@@ -81,6 +92,8 @@ pub struct ProgramStep {
     pub elsewhere: Vec<TensorId>,
     /// The call.
     pub span: Span,
+    /// The call and those of the programs around it, the innermost first.
+    pub sites: Vec<LaunchSite>,
 }
 
 /// A program for given dimensions.

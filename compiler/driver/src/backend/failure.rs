@@ -32,5 +32,5 @@ pub(super) fn failed(
         block: failure.block.map(|_| failure.coords.clone()),
         ..Trap::new(check.code, check.span, fill(&check.message))
     };
-    Box::new(step.debug.trapped_in(&step.kernel, trap.to_diagnostic()))
+    Box::new(step.trapped(trap.to_diagnostic()))
 }

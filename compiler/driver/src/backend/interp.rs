@@ -111,7 +111,7 @@ pub(super) fn interpret(launch: &mut BackendLaunch<'_, '_>) -> Result<Ending, Bo
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(End::Stopped) => return Ok(Ending::Stopped),
-        Err(End::Trap(trap)) => return Err(Box::new(step.debug.trapped_in(&step.kernel, blamed(kernel, &trap)))),
+        Err(End::Trap(trap)) => return Err(Box::new(step.trapped(blamed(kernel, &trap)))),
     };
     let written = step.kernel.tensors.values().map(|t| t.dir != TensorDir::In);
     for ((argument, arg), _) in call.tensors.iter().enumerate().zip(written).filter(|(_, written)| *written) {

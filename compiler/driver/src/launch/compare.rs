@@ -115,7 +115,7 @@ impl PlannedLaunch {
         let before = std::mem::take(&mut session.diagnostics);
         let held = Plan::of_contents(self, contents).check_inputs(session, &tensors);
         let told = std::mem::replace(&mut session.diagnostics, before);
-        session.diagnostics.extend(told.iter().map(|d| d.clone().with_secondary(self.span, "this launch")));
+        session.diagnostics.extend(told.iter().map(|d| self.launched(d.clone())));
         session.clock.phase("where", begin);
         held
     }

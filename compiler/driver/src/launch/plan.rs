@@ -246,7 +246,7 @@ impl Plan {
             let contents = contents_of(unit, &s);
             let origin = RepairOrigin { unit, kernel: s.kernel, bindings: &s.bindings };
             let step = PlannedLaunch::new(session, s.instance, &origin, &declared, (dims, &scalars), late)?;
-            let step = PlannedLaunch { span: s.span, ..step };
+            let step = PlannedLaunch { span: s.span, sites: s.sites.into(), ..step };
             let step = step.takes(shapes).or_else(|d| session.fail(*d))?;
             let elsewhere = s.elsewhere.iter().map(|t| t.as_u32()).collect();
             let windows = s.windows.into_iter().zip(&declared).map(|(w, t)| w.map(|w| ArgWindow::new(w, t.dtype)));

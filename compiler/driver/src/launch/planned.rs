@@ -3,7 +3,7 @@
 use super::tensors::ArgWindow;
 use crate::session::{Failed, LaunchSizes, RepairOrigin, Session};
 use ptoc_analysis::debug::DebugInfo;
-use ptoc_analysis::{ArgLayout, HostExpr, Instance, TensorArg, TensorSource};
+use ptoc_analysis::{ArgLayout, HostExpr, Instance, LaunchSite, TensorArg, TensorSource};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::loops::Module;
 use ptoc_ir::oracle::Condition;
@@ -73,12 +73,40 @@ pub struct PlannedLaunch {
     pub watched: bool,
     /// The call in a program; of a kernel by itself its name.
     pub span: Span,
+    /// That call and those of the programs around it, the innermost first; of a kernel by itself none.
+    pub sites: Arc<[LaunchSite]>,
 }
+
+/// Calls that a report shows; of more the innermost ones and the outermost.
+const SHOWN: usize = 4;
 
 impl PlannedLaunch {
     /// Sizes of the dimensions, then the bits of the scalars: what the launch record has.
     pub fn params(&self) -> Vec<i64> {
         self.dims.iter().copied().chain(self.scalars.iter().map(|&bits| bits as i64)).collect()
+    }
+
+    /// A report of this launch, with the calls that lead to it.
+    pub fn launched(&self, d: Diagnostic) -> Diagnostic {
+        let between = self.sites.len().saturating_sub(SHOWN);
+        let shown = self.sites.iter().enumerate().filter(|(k, _)| k + 1 < SHOWN || k + 1 == self.sites.len());
+        let d = shown.fold(d, |d, (_, site)| {
+            let with = match &site.with[..] {
+                [] => String::new(),
+                list => format!(", with {}", ptoc_isa::text::list(list)),
+            };
+            d.with_secondary(site.span, format!("`{}` is launched here{with}", site.name))
+        });
+        match between {
+            0 => d,
+            1 => d.with_note("between the launches that are shown there is another one"),
+            n => d.with_note(format!("between the launches that are shown there are {n} others")),
+        }
+    }
+
+    /// A trap of the running kernel, with the calls of functions and the launches that lead there.
+    pub fn trapped(&self, d: Diagnostic) -> Diagnostic {
+        self.launched(self.debug.trapped_in(&self.kernel, d))
     }
 
     /// Runs the passes, and the prologue where all scalars are known. Where its tensors are is the caller's to say.
@@ -113,6 +141,7 @@ impl PlannedLaunch {
             elsewhere: Vec::new(),
             blocks: 0,
             span,
+            sites: Arc::new([]),
             watched,
         };
         if late.is_empty() {

@@ -91,7 +91,7 @@ impl Watched {
         let launch = ptoc_exec::LaunchArgs { params: &params, tensors: &tensors, threads, print: Some(&mut sink) };
         // SAFETY: as in `execute`; this code is made of the same kernel, and carries the same checks.
         let ended = unsafe { self.code.launch_watched(launch, Some(&sanitizer)) };
-        let trapped = |trap: &ptoc_interp::Trap| Box::new(step.debug.trapped_in(&step.kernel, trap.to_diagnostic()));
+        let trapped = |trap: &ptoc_interp::Trap| Box::new(step.trapped(trap.to_diagnostic()));
         match (ended, sanitizer.finish()) {
             // A check fails before what the monitor has not been told yet.
             (Err(e @ ptoc_exec::LaunchError::Check(_)), found) => match found {
