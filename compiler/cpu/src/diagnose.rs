@@ -15,7 +15,7 @@ pub fn diagnose(error: LaunchError) -> Result<Diagnostic, Failure> {
         LaunchError::OutOfMemory { .. } => Diagnostic::global(codes::NO_MEMORY_FOR_TILES, text)
             .with_help("run with fewer threads (`--threads 1`), or choose smaller tiles"),
         LaunchError::Check(failure) => return Err(failure),
-        // Whoever watches asks the monitor first.
-        LaunchError::Stopped { .. } => Diagnostic::global(codes::LAUNCH_ARGUMENTS, text),
+        // Whoever watches asks the monitor first, and whoever ends a launch knows why.
+        LaunchError::Stopped { .. } | LaunchError::Interrupted => Diagnostic::global(codes::LAUNCH_ARGUMENTS, text),
     })
 }

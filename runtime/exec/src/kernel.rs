@@ -2,6 +2,7 @@
 
 use crate::arena::Arena;
 use crate::frame::enter;
+use crate::interrupt::Interrupts;
 use crate::monitor::{Seat, tell};
 use crate::pool::Pool;
 use crate::print::{PrintEvent, PrintLog, record};
@@ -118,6 +119,8 @@ pub enum LaunchError {
         /// The block's number in the order of the launch.
         block: u64,
     },
+    /// Whoever waits for it has ended it: see [`crate::interruptible`]. Some blocks have run, and others have not.
+    Interrupted,
 }
 
 impl fmt::Display for LaunchError {
@@ -135,6 +138,7 @@ impl fmt::Display for LaunchError {
                 }
                 Ok(())
             }
+            LaunchError::Interrupted => f.write_str("the launch was ended by its caller"),
             LaunchError::Stopped { block } => write!(f, "the launch's monitor has ended it in block {block}"),
         }
     }
@@ -242,6 +246,7 @@ impl Kernel {
             next: AtomicU64::new(0),
             failed: AtomicU64::new(u64::MAX),
             out_of_memory: AtomicBool::new(false),
+            interrupted: AtomicBool::new(false),
             outcome: Mutex::default(),
             monitor,
         };
@@ -253,6 +258,7 @@ impl Kernel {
             Pool::global().run(threads, &|| unsafe { grid.work(None) });
         }
         let out_of_memory = grid.out_of_memory.load(Ordering::Relaxed);
+        let interrupted = grid.interrupted.load(Ordering::Relaxed);
         let outcome = grid.outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(sink) = launch.print {
             let last = outcome.failure.as_ref().map_or(u64::MAX, End::block);
@@ -265,6 +271,7 @@ impl Kernel {
         match outcome.failure {
             Some(End::Check(failure)) => Err(LaunchError::Check(failure)),
             Some(End::Stopped(block)) => Err(LaunchError::Stopped { block }),
+            None if interrupted => Err(LaunchError::Interrupted),
             None if out_of_memory => Err(LaunchError::OutOfMemory { bytes: self.parts.arena }),
             None => Ok(()),
         }
@@ -403,6 +410,7 @@ struct Grid<'a> {
     /// Lowest block that failed so far.
     failed: AtomicU64,
     out_of_memory: AtomicBool,
+    interrupted: AtomicBool,
     outcome: Mutex<Outcome>,
     monitor: Option<&'a dyn Monitor>,
 }
@@ -460,6 +468,7 @@ impl Grid<'_> {
         let status_ptr = &raw mut status;
         let mut seat = Seat::new(self.monitor);
         let seat_ptr = &raw mut seat;
+        let mut interrupts = Interrupts::here();
         'chunks: loop {
             let first = self.next.fetch_add(self.chunk, Ordering::Relaxed);
             if first >= self.blocks {
@@ -520,6 +529,12 @@ impl Grid<'_> {
                     if outcome.failure.as_ref().is_none_or(|old| old.block() > block) {
                         outcome.failure = Some(found);
                     }
+                    break 'chunks;
+                }
+                if interrupts.stop() {
+                    self.interrupted.store(true, Ordering::Relaxed);
+                    // No other block is started, on any thread.
+                    self.failed.store(0, Ordering::Relaxed);
                     break 'chunks;
                 }
                 for d in (0..rank).rev() {

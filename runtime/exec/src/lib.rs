@@ -4,6 +4,7 @@
 
 mod arena;
 mod frame;
+mod interrupt;
 mod kernel;
 pub mod machine;
 pub mod matrix;
@@ -12,6 +13,7 @@ mod pool;
 mod print;
 
 pub use arena::ARENA_ALIGN;
+pub use interrupt::interruptible;
 pub use kernel::{Failure, Kernel, KernelParts, LaunchArgs, LaunchError, TensorArg};
 pub use pool::Pool;
 pub use print::{PrintEvent, PrintValue};
