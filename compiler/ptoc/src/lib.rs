@@ -18,6 +18,7 @@ use io::Io;
 use ptoc_diagnostics::{Diagnostic, Diagnostics, SourceMap, codes};
 use ptoc_driver::{STACKS, files};
 use std::ffi::OsString;
+use std::io::{BufReader, IsTerminal, stderr, stdin, stdout};
 use std::thread;
 
 /// Done.
@@ -26,6 +27,25 @@ pub const DONE: u8 = 0;
 pub const ERRORS: u8 = 1;
 /// The call is wrong.
 pub const WRONG_CALL: u8 = 2;
+
+/// Runs one call on the streams of this process.
+pub fn execute_here(args: impl IntoIterator<Item = OsString>) -> u8 {
+    let (mut out, mut err) = (stdout(), stderr());
+    // https://no-color.org: any value but the empty one.
+    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    let wanted = !unwanted && std::env::var_os("TERM").is_none_or(|t| t != "dumb");
+    let (color, color_out) = (err.is_terminal() && wanted, out.is_terminal() && wanted);
+    let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).filter(|&c| c > 0);
+    let mut input = BufReader::new(stdin());
+    let interactive = stdin().is_terminal() && out.is_terminal();
+    let mut io = Io::new(&mut out, &mut err);
+    io.input = Some(&mut input);
+    io.interactive = interactive;
+    io.color = color;
+    io.color_out = color_out;
+    io.width = columns.unwrap_or(io.width);
+    execute(args, &mut io)
+}
 
 /// Runs one call, program name first, and returns the exit status. The work is done on a thread with a large stack.
 pub fn execute(args: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> u8 {

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod explain;
+pub mod expression;
 pub mod layout;
 pub mod memory;
 pub mod page;

@@ -1,12 +1,11 @@
 //! `ptoc layout --batch`
 
-use super::located;
 use crate::args::MessageFormat;
 use crate::commands::show;
 use crate::io::Io;
 use crate::{DONE, ERRORS};
 use ptoc_diagnostics::{Diagnostic, codes};
-use ptoc_layout::{Cx, Env, eval_expr};
+use ptoc_views::expression::Expressions;
 use ptoc_views::layout::object;
 use serde_json::json;
 use std::fmt::Write as _;
@@ -16,7 +15,7 @@ use std::io::{self, BufRead, BufReader, Read};
 const LONGEST_LINE: u64 = 1 << 20;
 
 /// One expression a line, one JSON object a line. An expression that is wrong is an object too, and no end.
-pub(super) fn batch<R: Read>(cx: &Cx, env: &Env, input: &mut BufReader<R>, io: &mut Io<'_>) -> u8 {
+pub(super) fn batch<R: Read>(expressions: &Expressions, input: &mut BufReader<R>, io: &mut Io<'_>) -> u8 {
     let (mut line, mut out) = (Vec::new(), String::new());
     loop {
         let answer = match next_line(input, &mut line) {
@@ -25,9 +24,9 @@ pub(super) fn batch<R: Read>(cx: &Cx, env: &Env, input: &mut BufReader<R>, io: &
             Ok(Line::Whole) => {
                 let text = String::from_utf8_lossy(&line);
                 let text = text.trim_end_matches(['\n', '\r']);
-                match eval_expr(cx, env, text) {
-                    Ok(value) => object(cx, &value, text),
-                    Err(e) => json!({"error": located(&e, env, text)}),
+                match expressions.evaluate(text) {
+                    Ok(value) => object(&expressions.cx, &value, text),
+                    Err(e) => json!({"error": expressions.located(&e, text)}),
                 }
             }
             Err(e) => {
