@@ -19,11 +19,22 @@ from ._errors import (
     LaunchError,
     SourceFileError,
     UnknownKernelError,
+    VerificationError,
     Warning,
 )
-from ._ptoc import Kernel, Library, Memory, __version__, get_num_threads, load, set_num_threads, tile
-
-from ._results import Parameter, Timing, Verified
+from ._ptoc import (
+    Kernel,
+    Layout,
+    Library,
+    Memory,
+    __version__,
+    get_num_threads,
+    layout,
+    load,
+    set_num_threads,
+    tile,
+)
+from ._results import Parameter, Timing, Trial, Tuned, Verified
 
 __all__ = [
     "ArgumentError",
@@ -32,16 +43,21 @@ __all__ = [
     "Error",
     "Kernel",
     "LaunchError",
+    "Layout",
     "Library",
     "Memory",
     "Parameter",
     "SourceFileError",
     "Timing",
+    "Trial",
+    "Tuned",
     "UnknownKernelError",
+    "VerificationError",
     "Verified",
     "Warning",
     "__version__",
     "get_num_threads",
+    "layout",
     "load",
     "set_num_threads",
     "tile",

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Parameter(NamedTuple):
-    """What a kernel takes: an array, or a scalar, whose `shape` is `None`."""
+    """What a kernel takes: an array, or a scalar, whose `shape` is `None`.
+
+    Extents are as they are declared; `("...",)` where the value of a layout says how many there are.
+    """
 
     name: str
     direction: str
     dtype: str
     shape: tuple[str, ...] | None
     optional: bool
+    #: What it is where a call leaves it out, as an expression of the language.
+    default: str | None = None
 
 
 class Timing(NamedTuple):
@@ -33,3 +38,30 @@ class Verified(NamedTuple):
     elements: int
     max_error: float
     left_out: int
+
+
+class Trial(NamedTuple):
+    """A configuration of a tuned kernel: how long it takes, or why it cannot be run."""
+
+    constants: dict[str, str]
+    timing: Timing | None
+    refused: Exception | None
+
+
+class Tuned(NamedTuple):
+    """The fastest configuration as a kernel, and all that were tried, the fastest first."""
+
+    kernel: Any
+    trials: list[Trial]
+
+    @property
+    def constants(self) -> dict[str, str]:
+        """Of the fastest."""
+        return self.trials[0].constants
+
+    def __str__(self) -> str:
+        def line(trial: Trial) -> str:
+            words = " ".join(f"{name}={value}" for name, value in trial.constants.items())
+            return f"{words:<32} {trial.timing or getattr(trial.refused, 'code', trial.refused)}"
+
+        return "\n".join(map(line, self.trials))

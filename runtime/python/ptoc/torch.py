@@ -67,7 +67,9 @@ def op(
         given = {name: a for name, a in zip(names, args) if a is not None}
         return kernel(**{name: a.detach() if isinstance(a, torch.Tensor) else a for name, a in given.items()})
 
-    made = torch.library.custom_op(name, run, mutates_args=mutated, device_types=("cpu", "cuda"), schema=_schema(inputs, outputs))
+    devices = ("cpu", "cuda")
+    schema = _schema(kernel, inputs, outputs)
+    made = torch.library.custom_op(name, run, mutates_args=mutated, device_types=devices, schema=schema)
     if isinstance(backward, Kernel):
         _check_names(backward, inputs, outputs)
         backward = _by_name(backward, op(backward, f"{name}_backward"))
@@ -83,21 +85,37 @@ def _free(name: str) -> str:
     return name if count == 1 else f"{name}_{count}"
 
 
-def _schema(inputs, outputs) -> str:
+def _schema(kernel, inputs, outputs) -> str:
     taken = []
     # Behind the last input that has to be given, those that have not may be left out.
     last = max((n for n, p in enumerate(inputs) if not p.optional), default=-1)
     for n, p in enumerate(inputs):
-        left_out = "=None" if n > last else ""
+        default = _literal(p)
+        left_out = f"={default}" if n > last else ""
         if p.direction == "inout":
             taken.append(f"Tensor(a{n}!) {p.name}")
         elif p.shape is not None:
             taken.append(f"Tensor{'?' if p.optional else ''} {p.name}{left_out}")
         else:
-            kind = "bool" if p.dtype == "bool" else "float" if "f" in p.dtype else "int"
+            named = kernel.constants.get(p.dtype, p.dtype)
+            # A type that calls decide is that of any number.
+            known = named in _DTYPES or named == "index"
+            kind = "Scalar" if not known else "bool" if named == "bool" else "float" if "f" in named else "int"
             taken.append(f"{kind}{'?' if p.optional else ''} {p.name}{left_out}")
     given = ["Tensor" for _ in outputs]
     return f"({', '.join(taken)}) -> {given[0] if len(given) == 1 else '(' + ', '.join(given) + ')'}"
+
+
+def _literal(p):
+    """The default of a scalar that is a number, for which nothing has to be known; else `None`: the kernel's own."""
+    if p.shape is not None or p.default is None:
+        return None
+    if p.dtype == "bool":
+        return {"true": True, "false": False}.get(p.default)
+    try:
+        return float(p.default) if "f" in p.dtype else int(p.default, 0)
+    except ValueError:
+        return None
 
 
 def _fake(kernel, inputs, outputs, args):
@@ -106,7 +124,9 @@ def _fake(kernel, inputs, outputs, args):
     for p, value in zip(inputs, args):
         if p.shape is None or value is None:
             continue
-        sizes.update(zip(p.shape, value.shape))
+        # Of an array whose layout is a value only the dtype is known.
+        if p.shape != ("...",):
+            sizes.update(zip(p.shape, value.shape))
         types[p.dtype] = value.dtype
     sizes.update({name: int(value) for name, value in kernel.constants.items() if value.isdigit()})
     example = next(value for value in args if isinstance(value, torch.Tensor))
@@ -130,7 +150,13 @@ def _check_names(backward: Kernel, inputs, outputs) -> None:
     """Refuses a backward kernel whose parameters are none of the forward kernel's."""
     known = [p.name for p in [*inputs, *outputs]] + [f"grad_{p.name}" for p in outputs]
     wanted = [f"grad_{p.name}" for p in inputs]
+    computed = {p.name for p in inputs if p.shape is None and p.default is not None and _literal(p) is None}
     for p in backward.parameters:
+        if p.name in computed and not p.optional:
+            raise TypeError(
+                f"`{p.name}` of `{backward.__name__}` needs a default, as it has one in the forward kernel: "
+                "where a call leaves it out, both have their own"
+            )
         names = wanted if p.direction == "out" else known
         if p.name not in names:
             what = "no gradient of an input" if p.direction == "out" else "neither an input or output nor a gradient"
@@ -153,10 +179,11 @@ def _by_name(kernel: Kernel, operator):
 def _differentiable(made, inputs, outputs, backward) -> None:
     names = [p.name for p in inputs if p.shape is not None]
     scalars = [p.name for p in inputs if p.shape is None]
+    taken = inputs
     order = [p.name for p in inputs]
 
     def save(ctx, inputs, output):
-        values = dict(zip(order, inputs))
+        values = {p.name: _literal(p) if value is None else value for p, value in zip(taken, inputs)}
         ctx.save_for_backward(*[values[n] for n in names], *(output if isinstance(output, tuple) else (output,)))
         ctx.scalars = {n: values[n] for n in scalars}
 

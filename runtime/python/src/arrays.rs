@@ -2,6 +2,8 @@
 //! protocol by way of NumPy. The memory is used where it is; the object stays alive for as long as it is.
 
 use crate::dlpack;
+use crate::errors::answer;
+use ptoc_diagnostics::{Code, codes};
 use ptoc_driver::library::ArrayView;
 use ptoc_tensor::DType;
 use pyo3::prelude::*;
@@ -19,6 +21,8 @@ pub struct View<'py> {
 
 /// Why an object is not taken as an array.
 pub struct Refused {
+    /// E0763, or E0766 where it is about addresses.
+    pub code: Code,
     /// Follows "the array of `x` ".
     pub why: String,
     /// What to do.
@@ -27,7 +31,14 @@ pub struct Refused {
 
 impl Refused {
     fn of(why: impl Into<String>, help: impl Into<String>) -> Refused {
-        Refused { why: why.into(), help: help.into() }
+        Refused { code: codes::ARRAY_NOT_TAKEN, why: why.into(), help: help.into() }
+    }
+
+    /// Neighbours that are not whole elements apart.
+    fn strides(bytes: &[isize], size: usize) -> Refused {
+        let why = format!("has the strides {bytes:?} in bytes, which are no multiples of {size}");
+        let help = "pass a copy that is contiguous: `np.ascontiguousarray(x)`";
+        Refused { code: codes::MISALIGNED_ARRAY, ..Refused::of(why, help) }
     }
 
     /// No array at all.
@@ -94,7 +105,7 @@ const WRITEABLE: c_int = 0x400;
 pub fn view<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<View<'py>, Refused>> {
     let py = object.py();
     if let Some(capsule) = object.getattr_opt(pyo3::intern!(py, "__array_struct__"))? {
-        if is_masked(object) {
+        if is_masked(object)? {
             let why = "is a masked array, and kernels do not see its mask";
             return Ok(Err(Refused::of(why, "pass `x.filled(..)`, or `x.data` with all elements")));
         }
@@ -103,7 +114,7 @@ pub fn view<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<View<'py>, Refus
     if let Some(export) = object.getattr_opt(pyo3::intern!(py, "__dlpack__"))? {
         return dlpack::view(object, &export);
     }
-    match as_numpy(py, object) {
+    match as_numpy(py, object)? {
         Some(array) => {
             let capsule = array.getattr(pyo3::intern!(py, "__array_struct__"))?;
             numpy(&array, capsule)
@@ -113,20 +124,21 @@ pub fn view<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<View<'py>, Refus
 }
 
 /// Whether it is an array of `numpy.ma`. A plain array is told by its type alone.
-fn is_masked(object: &Bound<'_, PyAny>) -> bool {
+fn is_masked(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     static PLAIN: PyOnceLock<Option<Py<PyAny>>> = PyOnceLock::new();
     let py = object.py();
     let find = || Some(py.import("numpy").ok()?.getattr("ndarray").ok()?.unbind());
     let plain = PLAIN.get_or_init(py, find).as_ref();
-    !plain.is_some_and(|class| object.get_type().is(class)) && object.hasattr("filled").unwrap_or(false)
+    let plain = plain.is_some_and(|class| object.get_type().is(class));
+    Ok(!plain && answer(py, object.hasattr("filled"))?.unwrap_or(false))
 }
 
 /// An object with the buffer protocol as a NumPy array on its memory.
-fn as_numpy<'py>(py: Python<'py>, object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+fn as_numpy<'py>(py: Python<'py>, object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     static MEMORYVIEW: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let class = MEMORYVIEW.get_or_try_init(py, || py.import("builtins")?.getattr("memoryview").map(Bound::unbind));
-    let seen = class.ok()?.bind(py).call1((object,)).ok()?;
-    py.import("numpy").ok()?.call_method1("asarray", (seen,)).ok()
+    let class = MEMORYVIEW.get_or_try_init(py, || py.import("builtins")?.getattr("memoryview").map(Bound::unbind))?;
+    let seen = class.bind(py).call1((object,)).and_then(|seen| py.import("numpy")?.call_method1("asarray", (seen,)));
+    Ok(answer(py, seen)?.ok())
 }
 
 /// What `__array_struct__` of an array is.
@@ -157,8 +169,7 @@ fn numpy<'py>(object: &Bound<'py, PyAny>, capsule: Bound<'py, PyAny>) -> PyResul
     let bytes = numbers(seen.strides);
     let matters = |(&n, &stride): (&usize, &isize)| n > 1 && stride % size as isize != 0;
     if shape.iter().zip(bytes).any(matters) && !shape.contains(&0) {
-        let why = format!("has the strides {bytes:?} in bytes, which are no multiples of {size}");
-        return Ok(Err(Refused::of(why, "pass a copy that is contiguous: `np.ascontiguousarray(x)`")));
+        return Ok(Err(Refused::strides(bytes, size)));
     }
     let strides: Vec<isize> = bytes.iter().map(|n| n / size as isize).collect();
     if seen.data.is_null() && !shape.contains(&0) {

@@ -1,10 +1,11 @@
 //! DLPack's structures, as `dlpack.h` has them (versions 0 and 1), and arrays in its capsules.
 
 use crate::arrays::{Refused, View};
+use crate::errors::answer;
+use crate::loaded;
 use ptoc_driver::library::{ArrayView, Device as Place};
 use ptoc_tensor::DType;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyDict, PyTuple};
 use std::ffi::{CStr, c_void};
 use std::slice;
@@ -96,12 +97,12 @@ fn dtype(t: DataType) -> Result<DType, String> {
 pub fn view<'py>(object: &Bound<'py, PyAny>, export: &Bound<'py, PyAny>) -> PyResult<Result<View<'py>, Refused>> {
     let py = object.py();
     if let Some(negates) = object.getattr_opt(pyo3::intern!(py, "is_neg"))?
-        && negates.call0().and_then(|is| is.is_truthy()).unwrap_or(false)
+        && answer(py, negates.call0().and_then(|is| is.is_truthy()))?.unwrap_or(false)
     {
         return Ok(Err(Refused::negated()));
     }
     let quick = torch_export(object).map(|export| export.call1(py, (object,)).map(|capsule| capsule.into_bound(py)));
-    let capsule = match quick.unwrap_or_else(|| exported(py, export)) {
+    let capsule = match answer(py, quick.unwrap_or_else(|| exported(py, export)))? {
         Ok(capsule) => capsule,
         Err(e) => return Ok(Err(Refused::export(py, &e))),
     };
@@ -157,22 +158,9 @@ fn exported<'py>(py: Python<'py>, export: &Bound<'py, PyAny>) -> PyResult<Bound<
 /// PyTorch's own function behind `__dlpack__`, which takes a tenth of the time, for a tensor that it may be called
 /// with: that needs no gradient. `None` where that is not so, or it is no plain tensor.
 fn torch_export(object: &Bound<'_, PyAny>) -> Option<&'static Py<PyAny>> {
-    static TORCH: PyOnceLock<Option<(Py<PyAny>, Py<PyAny>)>> = PyOnceLock::new();
     let py = object.py();
-    let class = object.get_type();
-    let find = || {
-        let torch = py.import("torch").ok()?;
-        let export = torch.getattr("_C").ok()?.getattr("_to_dlpack_versioned").ok()?;
-        Some((torch.getattr("Tensor").ok()?.unbind(), export.unbind()))
-    };
-    let known = match TORCH.get(py) {
-        Some(known) => known,
-        // Nothing is imported on behalf of other libraries.
-        None if class.module().is_ok_and(|module| module == "torch") => TORCH.get_or_init(py, find),
-        None => return None,
-    };
-    let (tensor, export) = known.as_ref()?;
+    let torch = loaded::torch(py)?;
     let is_true = |value: PyResult<Bound<'_, PyAny>>| value.and_then(|value| value.is_truthy()).unwrap_or(true);
-    let plain = class.is(tensor) && !is_true(object.getattr(pyo3::intern!(py, "requires_grad")));
-    plain.then_some(export)
+    let plain = object.get_type().is(&torch.tensor) && !is_true(object.getattr(pyo3::intern!(py, "requires_grad")));
+    if plain { torch.export.as_ref() } else { None }
 }

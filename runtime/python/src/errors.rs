@@ -1,6 +1,7 @@
 //! Reports as exceptions. The classes are Python's (`ptoc/_errors.py`), which know which code is which kind of mistake.
 
 use ptoc_driver::library::Report;
+use pyo3::exceptions::{PyException, PyMemoryError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
@@ -24,6 +25,15 @@ pub fn raised(py: Python<'_>, report: &Report) -> PyErr {
         Ok(PyErr::from_value(value.into_bound(py)))
     };
     make().unwrap_or_else(|e| e)
+}
+
+/// What asking an object has given, or its refusal. What is no answer about the object is passed on: Ctrl-C, the end of
+/// the interpreter, no memory.
+pub fn answer<T>(py: Python<'_>, asked: PyResult<T>) -> PyResult<Result<T, PyErr>> {
+    match asked {
+        Err(e) if e.is_instance_of::<PyException>(py) && !e.is_instance_of::<PyMemoryError>(py) => Ok(Err(e)),
+        other => other.map(Ok),
+    }
 }
 
 /// Warns of what a report has.

@@ -1,6 +1,6 @@
 //! What a kernel is made of, how near its results are to `ensures`, and how long it takes.
 
-use crate::{errors, threads};
+use crate::{errors, signals, threads};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_driver::launch::Verified;
 use ptoc_driver::library::{Call, Callable, Memories, Specialization};
@@ -95,6 +95,13 @@ pub fn verify<'py>(
     call: &Call,
     tolerance: (f64, f64),
 ) -> PyResult<Bound<'py, PyAny>> {
+    for (name, value) in [("rtol", tolerance.0), ("atol", tolerance.1)] {
+        // Not where it is NaN, too.
+        if !(value >= 0.0 && value.is_finite()) {
+            let message = format!("`{name}` is a number of at least 0, and {value:?} is given");
+            return Err(errors::raised(py, &callable.report(Diagnostic::global(codes::OPTION_VALUE, message))));
+        }
+    }
     let threads = threads::of_call(py)?;
     // SAFETY: the caller keeps the arrays, which are only read.
     let ended = py.detach(|| unsafe { code.verify(callable, call, tolerance, threads) });
@@ -118,12 +125,12 @@ pub fn bench<'py>(
         Ok(length) if length <= LONGEST => length,
         _ => {
             let message = format!("`bench` runs for 0 to {} seconds, and {seconds} are given", LONGEST.as_secs());
-            return Err(errors::raised(py, &callable.report(Diagnostic::global(codes::CALL_ARGUMENTS, message))));
+            return Err(errors::raised(py, &callable.report(Diagnostic::global(codes::OPTION_VALUE, message))));
         }
     };
     let (mut times, begin) = (Vec::new(), Instant::now());
     while times.len() < LEAST || begin.elapsed() < length {
-        let timed = py.detach(|| {
+        let timed = signals::detached(py, || {
             let turn = Instant::now();
             while turn.elapsed() < TURN && (times.len() < LEAST || begin.elapsed() < length) {
                 let begin = Instant::now();
@@ -133,7 +140,7 @@ pub fn bench<'py>(
             }
             Ok(())
         });
-        timed.map_err(|report| errors::raised(py, &report))?;
+        timed?.map_err(|report| errors::raised(py, &report))?;
         py.check_signals()?;
     }
     times.sort_unstable_by(f64::total_cmp);

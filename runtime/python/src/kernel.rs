@@ -2,7 +2,7 @@
 
 use crate::arrays::{self, Refused, View};
 use crate::outputs::Maker;
-use crate::{errors, inspect, threads, values};
+use crate::{errors, inspect, library, signals, threads, values};
 use ptoc_diagnostics::{Diagnostic, codes, list, plural, suggest};
 use ptoc_driver::defs::Definition;
 use ptoc_driver::library::{Argument, Call, Callable, Device, Dir, Parameter, ParameterKind, Specialization};
@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use std::sync::Arc;
 
 /// A kernel or program. Called with arrays it runs; called with constants alone it gives the kernel with these.
-#[pyclass(module = "ptoc", frozen)]
+#[pyclass(module = "ptoc", frozen, weakref)]
 pub struct Kernel {
     pub(crate) callable: Arc<Callable>,
 }
@@ -86,7 +86,7 @@ impl Kernel {
     }
 
     fn constant(&self, py: Python<'_>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<Definition> {
-        let Some(value) = values::constant(value) else {
+        let Some(value) = values::constant(value)? else {
             let shown = value.repr().map_or_else(|_| "this value".to_owned(), |r| r.to_string());
             let message = format!("`{name}` is given {shown}, which is no constant");
             let d = Diagnostic::global(codes::CALL_ARGUMENTS, message);
@@ -118,7 +118,7 @@ impl Kernel {
             }
             Argument::Array(array)
         } else {
-            match values::scalar(&value) {
+            match values::scalar(&value)? {
                 Some(scalar) => Argument::Scalar(scalar),
                 None => return Err(self.refuse(py, no_scalar(parameter, &value))),
             }
@@ -203,6 +203,16 @@ impl Kernel {
         d.with_help("outputs are given by name or with `out=..`")
     }
 
+    fn nothing_given(&self) -> Diagnostic {
+        let signature = self.callable.signature();
+        let inputs = signature.parameters.iter().filter(|p| p.is_input() && !p.optional);
+        let inputs: Vec<&str> = inputs.map(|p| p.name.as_str()).collect();
+        let count = plural(inputs.len(), "argument");
+        let message = format!("`{}` takes {count}, and none is given", signature.name);
+        let d = Diagnostic::global(codes::CALL_ARGUMENTS, message).with_note(self.wants());
+        d.with_help(format!("give {}, or constants to get the kernel with these", list(inputs)))
+    }
+
     fn unknown(&self, name: &str) -> Diagnostic {
         let signature = self.callable.signature();
         let message = format!("{} `{}` has no argument or constant `{name}`", signature.word, signature.name);
@@ -252,17 +262,18 @@ impl Kernel {
         let threads = threads::of_call(py)?;
         let mut printed = String::new();
         let call = &given.call;
-        let ended = py.detach(|| {
+        let ended = signals::detached(py, || {
             let mut print = |text: &str| printed.push_str(text);
             // SAFETY: the arrays' owners are kept by `given`. That nobody else works on them meanwhile is Python's
             // usual contract for functions on arrays that release its lock.
             unsafe { code.run(&self.callable, call, threads, &mut print) }
         });
+        // What was printed before a signal came is printed in any case.
         if !printed.is_empty() {
             let stdout = py.import("sys")?.getattr("stdout")?;
             stdout.call_method1("write", (printed,))?;
         }
-        match ended {
+        match ended? {
             Ok(None) => {}
             Ok(Some(report)) => errors::warn(py, &report)?,
             Err(report) => return Err(errors::raised(py, &report)),
@@ -283,9 +294,10 @@ impl Kernel {
     }
 }
 
-fn not_taken(parameter: &Parameter, refused: Refused) -> Diagnostic {
+/// An object that is not taken as an array.
+pub fn not_taken(parameter: &Parameter, refused: Refused) -> Diagnostic {
     let message = format!("the array of `{}` {}", parameter.name, refused.why);
-    Diagnostic::error(codes::ARRAY_NOT_TAKEN, parameter.span, message)
+    Diagnostic::error(refused.code, parameter.span, message)
         .with_label(format!("declared `{}`", parameter.declared))
         .with_help(refused.help)
 }
@@ -317,7 +329,43 @@ impl Kernel {
         if given.objects.iter().any(Option::is_some) || (!needs() && !asked) {
             return kernel.run(py, given);
         }
+        if !asked {
+            return Err(self.refuse(py, self.nothing_given()));
+        }
         Ok(kernel.share().into_pyobject(py)?.into_any())
+    }
+
+    fn __copy__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    /// A kernel does not change, so it is its own copy.
+    #[pyo3(signature = (_memo, /))]
+    fn __deepcopy__<'py>(slf: PyRef<'py, Self>, _memo: &Bound<'py, PyAny>) -> PyRef<'py, Self> {
+        slf
+    }
+
+    /// Kernels of one file with the same constants are equal.
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Kernel>().is_ok_and(|other| Arc::ptr_eq(&self.callable, &other.get().callable))
+    }
+
+    fn __hash__(&self) -> usize {
+        Arc::as_ptr(&self.callable).addr()
+    }
+
+    /// The text, how it is compiled, and the constants: it is compiled anew where it is read.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let of = library::parts(py, self.callable.library(), self.callable.options())?;
+        let make = py.import("ptoc._pickle")?.getattr("kernel")?;
+        let arguments = (of, &self.callable.signature().name, self.constants(py)?);
+        Ok((make, arguments.into_pyobject(py)?.into_any()))
+    }
+
+    /// For `inspect.signature`.
+    #[getter]
+    fn __signature__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("ptoc._signature")?.getattr("of")?.call1((slf,))
     }
 
     /// The kernel with constants: values of static parameters, sizes of dimensions, capacities of the target.
@@ -386,6 +434,31 @@ impl Kernel {
         inspect::bench(py, &kernel.callable, &code, &given.call, seconds)
     }
 
+    /// Runs the kernel on these arrays with every combination of the constants that its `tune` lists name, and returns
+    /// the fastest, for about so many seconds a configuration.
+    #[pyo3(signature = (*args, out = None, seconds = 0.2, **named))]
+    fn tune<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        out: Option<Bound<'py, PyAny>>,
+        seconds: f64,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let named = named.map_or_else(|| Ok(PyDict::new(py)), |named| named.copy())?;
+        py.import("ptoc._tune")?.getattr("tune")?.call1((slf, args, out, seconds, named))
+    }
+
+    /// The values that `tune` lists of static parameters name, as expressions of the language.
+    #[getter]
+    fn tune_lists<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let lists = PyDict::new(py);
+        for s in self.callable.signature().statics.iter().filter(|s| !s.tune.is_empty()) {
+            lists.set_item(&s.name, &s.tune)?;
+        }
+        Ok(lists)
+    }
+
     /// The name.
     #[getter]
     fn __name__(&self) -> String {
@@ -402,7 +475,7 @@ impl Kernel {
     #[getter]
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let class = py.import("ptoc._results")?.getattr("Parameter")?;
-        let row = |p: &Parameter| {
+        let row = |p: &Parameter| -> PyResult<Bound<'py, PyAny>> {
             let (direction, dtype, shape) = match &p.kind {
                 ParameterKind::Tensor { dir, element, extents } => {
                     let direction = match dir {
@@ -410,12 +483,13 @@ impl Kernel {
                         Dir::Out => "out",
                         Dir::InOut => "inout",
                     };
-                    let shape = extents.as_ref().map(|list| PyTuple::new(py, list)).transpose()?;
-                    (direction, element, shape)
+                    let unknown = || vec!["...".to_owned()];
+                    let shape = PyTuple::new(py, extents.clone().unwrap_or_else(unknown))?;
+                    (direction, element, Some(shape))
                 }
                 ParameterKind::Scalar => ("in", &p.declared, None),
             };
-            class.call1((&p.name, direction, dtype, shape, p.optional))
+            class.call1((&p.name, direction, dtype, shape, p.optional, &p.default))
         };
         let rows = self.callable.signature().parameters.iter().map(row).collect::<PyResult<Vec<_>>>()?;
         PyList::new(py, rows)
@@ -429,6 +503,14 @@ impl Kernel {
             constants.set_item(&d.name, &d.value)?;
         }
         Ok(constants)
+    }
+
+    /// The names of its static parameters and dimensions.
+    #[getter]
+    fn constant_names(&self) -> Vec<&str> {
+        let signature = self.callable.signature();
+        let statics = signature.statics.iter().map(|s| s.name.as_str());
+        statics.chain(signature.dimensions.iter().map(String::as_str)).collect()
     }
 
     /// The declaration.

@@ -1,25 +1,38 @@
 //! The Python module `ptoc._ptoc`: kernels as functions on arrays of NumPy, PyTorch, JAX and others, where they are.
 //!
-//! What is done is the driver's ([`ptoc_driver::library`]). Here arrays are found in Python's objects ([`arrays`]),
-//! results are made ([`outputs`]), and reports become exceptions ([`errors`]). The package's own sources are in `ptoc`.
+//! What is done is the driver's ([`ptoc_driver::library`]), and the command line's ([`ptoc`]). Here arrays are found in
+//! Python's objects ([`arrays`]), results are made ([`outputs`]), and reports become exceptions ([`errors`]). The
+//! package's own sources are in `ptoc`.
 
 mod arrays;
+mod command;
 mod dlpack;
 mod errors;
 mod inspect;
+mod jax;
 mod kernel;
+mod layout;
 mod library;
+mod loaded;
 mod outputs;
+mod signals;
 mod threads;
 mod values;
+mod xla;
 
 /// The native part of the package `ptoc`.
 #[pyo3::pymodule]
 mod _ptoc {
     #[pymodule_export]
+    use crate::command::_main;
+    #[pymodule_export]
     use crate::inspect::Memory;
     #[pymodule_export]
+    use crate::jax::{_static_scalars, _xla_handlers, _xla_site};
+    #[pymodule_export]
     use crate::kernel::Kernel;
+    #[pymodule_export]
+    use crate::layout::{Layout, layout};
     #[pymodule_export]
     use crate::library::{Library, load, tile};
     #[pymodule_export]

@@ -4,12 +4,13 @@ use crate::errors;
 use crate::kernel::Kernel;
 use ptoc_driver::library::{self, Callable, Options};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The kernels and programs of a file, as attributes.
-#[pyclass(module = "ptoc", frozen)]
+#[pyclass(module = "ptoc", frozen, weakref)]
 pub struct Library {
     library: Arc<library::Library>,
     options: Options,
@@ -40,8 +41,18 @@ pub fn tile(
     Library::new(py, loaded, Options { target: target.to_owned(), backend, exact })
 }
 
+/// What a library is made of again: where its text is from, the text, and how it is compiled. A path is whole, so that
+/// imports are found from another folder.
+pub fn parts<'py>(py: Python<'py>, library: &library::Library, options: &Options) -> PyResult<Bound<'py, PyTuple>> {
+    let path = library.path();
+    let path = if path.is_file() { std::path::absolute(path)? } else { path.to_owned() };
+    let Options { target, backend, exact } = options;
+    (path, library.text(), target, backend, *exact).into_pyobject(py)
+}
+
 impl Library {
     fn new(py: Python<'_>, loaded: Result<library::Library, library::Report>, options: Options) -> PyResult<Library> {
+        options.check().map_err(|report| errors::raised(py, &report))?;
         let library = loaded.map_err(|report| errors::raised(py, &report))?;
         errors::warn(py, &library.warnings)?;
         Ok(Library { library: Arc::new(library), options, kernels: Mutex::default() })
@@ -71,6 +82,21 @@ impl Library {
 
     fn __getitem__(&self, py: Python<'_>, name: &str) -> PyResult<Kernel> {
         self.__getattr__(py, name)
+    }
+
+    fn __copy__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    /// A library does not change, so it is its own copy.
+    #[pyo3(signature = (_memo, /))]
+    fn __deepcopy__<'py>(slf: PyRef<'py, Self>, _memo: &Bound<'py, PyAny>) -> PyRef<'py, Self> {
+        slf
+    }
+
+    /// The text, and how it is compiled.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        Ok((py.import("ptoc._pickle")?.getattr("library")?, parts(py, &self.library, &self.options)?))
     }
 
     fn __dir__(&self) -> Vec<String> {

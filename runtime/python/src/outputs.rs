@@ -1,5 +1,6 @@
 //! New arrays for results, of the library that the inputs are of.
 
+use crate::loaded;
 use ptoc_driver::library::Device;
 use ptoc_tensor::DType;
 use pyo3::prelude::*;
@@ -18,13 +19,21 @@ pub enum Maker {
 }
 
 impl Maker {
-    /// The library of an array. What is of neither gets results of NumPy.
+    /// The library of an array, which may be of a class of its own: a `Parameter` is a tensor. What is of neither gets
+    /// results of NumPy.
     pub fn of(object: &Bound<'_, PyAny>) -> Maker {
         let py = object.py();
-        match object.get_type().getattr(pyo3::intern!(py, "__module__")) {
-            Ok(module) if module.eq("torch").unwrap_or(false) => Maker::Torch,
-            Ok(module) if module.to_string().starts_with("cupy") => Maker::Cupy,
-            _ => Maker::Numpy,
+        let module = object.get_type().getattr(pyo3::intern!(py, "__module__")).map(|m| m.to_string());
+        let module = module.as_deref().unwrap_or_default();
+        match module {
+            "torch" => Maker::Torch,
+            "numpy" => Maker::Numpy,
+            _ if module.starts_with("cupy") => Maker::Cupy,
+            _ => {
+                let tensor = loaded::torch(py).map(|torch| torch.tensor.bind(py));
+                let is_tensor = tensor.is_some_and(|class| object.is_instance(class).unwrap_or(false));
+                if is_tensor { Maker::Torch } else { Maker::Numpy }
+            }
         }
     }
 
@@ -77,8 +86,13 @@ impl Maker {
     }
 }
 
+/// The dtype of that name.
+pub fn named(text: &str) -> Option<DType> {
+    DType::ALL.into_iter().find(|dtype| name(*dtype) == text)
+}
+
 /// NumPy's name of a dtype; of those that it has not, what `ml_dtypes` calls them.
-fn name(dtype: DType) -> &'static str {
+pub fn name(dtype: DType) -> &'static str {
     match dtype {
         DType::Bool => "bool",
         DType::I8 => "int8",

@@ -1,8 +1,7 @@
 //! How many threads a call uses.
 
+use crate::loaded;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::PyDict;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What was asked for; 0: whatever there is.
@@ -23,22 +22,18 @@ pub fn get_num_threads(py: Python<'_>) -> PyResult<usize> {
     }
 }
 
-/// The same, with 0 for one a core.
+/// What was asked for, without Python; 0 for one a core.
+pub fn asked() -> usize {
+    ASKED.load(Ordering::Relaxed)
+}
+
+/// The number of threads of a call, with 0 for one a core.
 pub fn of_call(py: Python<'_>) -> PyResult<usize> {
-    static TORCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
-    let asked = ASKED.load(Ordering::Relaxed);
-    if asked != 0 {
-        return Ok(asked);
+    if asked() != 0 {
+        return Ok(asked());
     }
-    if let Some(get) = TORCH.get(py) {
-        return get.bind(py).call0()?.extract();
+    match loaded::torch(py) {
+        Some(torch) => torch.threads.bind(py).call0()?.extract(),
+        None => Ok(0),
     }
-    let modules = MODULES.get_or_try_init(py, || {
-        Ok::<_, PyErr>(py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?.unbind())
-    })?;
-    let Some(torch) = modules.bind(py).get_item(pyo3::intern!(py, "torch"))? else { return Ok(0) };
-    // While it is being imported it has no such function yet.
-    let Ok(get) = torch.getattr("get_num_threads") else { return Ok(0) };
-    TORCH.get_or_init(py, || get.unbind()).bind(py).call0()?.extract()
 }

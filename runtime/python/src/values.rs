@@ -1,39 +1,45 @@
 //! Numbers and constants in Python's objects.
 
+use crate::errors::answer;
 use ptoc_driver::library::Scalar;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
 
 /// The scalar that an object is, if it is one. A number of NumPy is one, too.
-pub fn scalar(object: &Bound<'_, PyAny>) -> Option<Scalar> {
-    if let Ok(x) = object.cast::<PyBool>() {
-        return Some(Scalar::Bool(x.is_true()));
-    }
-    if object.is_instance_of::<PyInt>() {
-        return object.extract().ok().map(Scalar::Int);
-    }
-    if object.is_instance_of::<PyFloat>() {
-        return object.extract().ok().map(Scalar::Float);
+pub fn scalar(object: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
+    if let Some(scalar) = number(object) {
+        return Ok(scalar);
     }
     // Zero-dimensional arrays, and numbers of other libraries.
-    let item = object.call_method0("item").ok()?;
-    let known = item.is_instance_of::<PyBool>() || item.is_instance_of::<PyInt>() || item.is_instance_of::<PyFloat>();
-    if known { scalar(&item) } else { None }
+    let item = answer(object.py(), object.call_method0("item"))?;
+    Ok(item.ok().and_then(|item| number(&item)).flatten())
+}
+
+/// A number of Python; one of more than 64 bits is `Some(None)`.
+fn number(object: &Bound<'_, PyAny>) -> Option<Option<Scalar>> {
+    if let Ok(x) = object.cast::<PyBool>() {
+        return Some(Some(Scalar::Bool(x.is_true())));
+    }
+    if object.is_instance_of::<PyInt>() {
+        let signed = object.extract::<i64>().map(i128::from);
+        return Some(signed.or_else(|_| object.extract::<u64>().map(i128::from)).ok().map(Scalar::Int));
+    }
+    object.is_instance_of::<PyFloat>().then(|| object.extract().ok().map(Scalar::Float))
 }
 
 /// A constant as an expression of the language: numbers, texts as they are, and dtypes of NumPy and PyTorch.
-pub fn constant(object: &Bound<'_, PyAny>) -> Option<String> {
+pub fn constant(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     if let Ok(text) = object.cast::<PyString>() {
-        return text.to_str().ok().map(str::to_owned);
+        return Ok(text.to_str().ok().map(str::to_owned));
     }
     if let Some(name) = dtype_name(object) {
-        return Some(name.to_owned());
+        return Ok(Some(name.to_owned()));
     }
-    match scalar(object)? {
-        Scalar::Bool(x) => Some(x.to_string()),
-        Scalar::Int(n) => Some(n.to_string()),
-        Scalar::Float(x) => Some(format!("{x:?}")),
-    }
+    Ok(scalar(object)?.map(|scalar| match scalar {
+        Scalar::Bool(x) => x.to_string(),
+        Scalar::Int(n) => n.to_string(),
+        Scalar::Float(x) => format!("{x:?}"),
+    }))
 }
 
 /// The language's name of `np.float16`, `np.dtype("float16")`, `torch.float16`.

@@ -1,6 +1,9 @@
 """Calls on NumPy arrays: results, shapes that are bound, and memory that is used in place."""
 
 import array
+import subprocess
+import sys
+import tempfile
 
 import numpy as np
 import ptoc
@@ -246,6 +249,87 @@ def test_standard_library_and_names(examples):
     assert not hasattr(lib, "hardmax")
     assert lib["softmax"].__name__ == "softmax"
     assert "online" in lib.softmax_long.docs or lib.softmax_long.docs
+
+
+def test_kernels_travel(lib, examples, tmp_path):
+    import copy
+    import gc
+    import pickle
+    import weakref
+
+    softmax = ptoc.load(examples / "softmax.tile").softmax
+    x = rng().standard_normal((5, 300), np.float32)
+    for k in [softmax, softmax(BN=256), softmax.bind(**{"capacity.Vec": 65536})]:
+        again = pickle.loads(pickle.dumps(k))
+        assert again.constants == k.constants and again.signature == k.signature and repr(again) == repr(k)
+        np.testing.assert_array_equal(again(x), k(x))
+        assert copy.copy(k) is k and copy.deepcopy([k])[0] is k
+        assert k == k and k != softmax(BN=512) and len({k, k}) == 1
+    library = pickle.loads(pickle.dumps(ptoc.load(examples / "softmax.tile", target="a5", exact=False)))
+    assert library.target == "a5" and "softmax" in library.names
+    assert pickle.loads(pickle.dumps(ptoc.load("std::scan"))).names == ptoc.load("std::scan").names
+    seen = weakref.ref(library)
+    assert seen() is library
+    k = lib.scale
+    seen = weakref.ref(k)
+    assert seen() is k
+    del k
+    gc.collect()
+    assert seen() is None
+    # Imports are found from another folder, and another process.
+    (tmp_path / "part.tile").write_text("fn two() -> f32 { 2.0 }\n")
+    (tmp_path / "whole.tile").write_text(
+        "use part::two;\nkernel k(x: in f32[N], y: out f32[N]) { grid (i in tiles(N, 64));"
+        " TSTORE(y.tile(i), Vec(x.tile(i)) * two()); }\n"
+    )
+    (tmp_path / "kernel").write_bytes(pickle.dumps(ptoc.load(tmp_path / "whole.tile").k))
+    text = "import pickle, sys, numpy as np; k = pickle.load(open(sys.argv[1], 'rb')); print(k(np.ones(2, np.float32)))"
+    with tempfile.TemporaryDirectory() as empty:
+        command = [sys.executable, "-c", text, str(tmp_path / "kernel")]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=empty)
+    assert done.stdout == "[2. 2.]\n", done.stderr
+
+
+def test_signature_for_inspect(examples):
+    import inspect
+
+    seen = inspect.signature(ptoc.load(examples / "layernorm.tile").layernorm)
+    assert list(seen.parameters)[:5] == ["x", "gain", "shift", "eps", "y"]
+    x, eps, y = (seen.parameters[name] for name in ["x", "eps", "y"])
+    assert x.kind is x.POSITIONAL_OR_KEYWORD and x.default is x.empty and x.annotation == "in T[M, N]"
+    assert eps.default is None and eps.annotation == "f32 = 1e-5"
+    assert y.kind is y.KEYWORD_ONLY and y.default is None
+    assert {"out", "M", "N", "T"} <= set(seen.parameters)
+    assert seen.bind(1, 2, 3, out=4).arguments == {"x": 1, "gain": 2, "shift": 3, "out": 4}
+
+
+def test_a_new_scalar_is_no_new_kernel(lib):
+    """Values of scalars change results, and not what is compiled."""
+    k = ptoc.tile('''
+    kernel axpy(x: in f32[N], a: f32, n: i32, y: out f32[N], b: f32 = a + 1.0) {
+        grid (i in tiles(N, 64));
+        TSTORE(y.tile(i), Vec(x.tile(i)) * a + f32(n) + b);
+    }
+    kernel some(x: in f32[N], n: index, y: out f32[N])
+        where n <= N
+    {
+        grid (i in tiles(N, 64));
+        TSTORE(y.tile(i), Vec(x.tile(i)) * f32(n));
+    }
+    ''')
+    x = np.arange(1, 100, dtype=np.float32)
+    for a, n in [(2.0, 1), (3.0, 1), (3.0, -7), (float("inf"), 0), (0.5, 2**31 - 1)]:
+        np.testing.assert_array_equal(k.axpy(x, a, n), x * np.float32(a) + np.float32(n) + np.float32(a + 1))
+        np.testing.assert_array_equal(k.axpy(x, a, n, b=0.0), x * np.float32(a) + np.float32(n))
+    for n in [3, 99, 5]:
+        np.testing.assert_array_equal(k.some(x, n), x * n)
+    with pytest.raises(ptoc.Error, match="n <= N"):
+        k.some(x, 100)
+    with pytest.raises(ptoc.DtypeError):
+        k.axpy(x, 1e39, 1)
+    first = _timed(lambda: k.axpy(x, 1.0, 1))
+    new = min(_timed(lambda: k.axpy(x, float(n), n)) for n in range(2, 50))
+    assert new < first + 1e-3 and new < 2e-4, (first, new)
 
 
 def test_masks_are_not_ignored(examples):

@@ -122,7 +122,7 @@ def test_what_works_on_the_host(lib):
     refused("E0763", lambda: lib.scale.bench(x, 2.0, out=y), "`bench`", "cuda:0")
     refused("E0763", lambda: lib.scale.verify(x, 2.0), "`verify`")
     refused("E0763", lambda: lib.scale(x, 2.0), "made by PyTorch or CuPy", "out=")
-    refused("E0763", lambda: lib.scale(Exported((4, 8), address=(1 << 40) + 4), 2.0, out=y), "16 bytes")
+    refused("E0766", lambda: lib.scale(Exported((4, 8), address=(1 << 40) + 4), 2.0, out=y), "16 bytes")
     refused("E0760", lambda: lib.scale(x, 2.0, out=Exported((4, 8), address=(1 << 40) + 16)), "share 112 bytes")
     interp = ptoc.tile(SOURCE, name="cuda.tile", backend="interp")
     refused("E0763", lambda: interp.scale(x, 2.0, out=y), "`interp`", "sm90")
@@ -295,7 +295,7 @@ def test_what_the_host_would_have_to_do(lib):
     x = torch.ones(8, 8, device="cuda")
     refused("E0901", lambda: lib.counted(x), "between launches")
     refused("E0762", lambda: lib.scale(x.T[:, :4], 2.0), "contiguous")
-    refused("E0763", lambda: lib.grow(torch.ones(9, device="cuda")[1:]), "16 bytes")
+    refused("E0766", lambda: lib.grow(torch.ones(9, device="cuda")[1:]), "16 bytes")
 
 
 @on_device

@@ -130,9 +130,9 @@ def test_strides(lib):
 def test_alignment_and_odd_strides(lib):
     raw = np.zeros(4 * 8 * 4 + 1, np.uint8)
     off = np.frombuffer(raw.data, np.float32, 32, 1).reshape(4, 8)
-    raised(TypeError, "E0763", lambda: lib.scale(off, 1.0), "multiple of 4 bytes")
+    raised(ptoc.ArgumentError, "E0766", lambda: lib.scale(off, 1.0), "multiple of 4 bytes")
     records = np.zeros((4, 8), np.dtype([("a", "u1"), ("b", "f4")], align=False))
-    raised(TypeError, "E0763", lambda: lib.scale(records["b"], 1.0), "no multiples of 4")
+    raised(ptoc.ArgumentError, "E0766", lambda: lib.scale(records["b"], 1.0), "no multiples of 4")
 
 
 def test_checks_while_running(lib):
@@ -165,10 +165,114 @@ def test_mistakes_in_the_text():
 def test_files_and_kernels(tmp_path, lib):
     raised(OSError, "E0740", lambda: ptoc.load(tmp_path / "none.tile"), "no such file")
     raised(AttributeError, "E0743", lambda: lib.scal, "did you mean `scale`?")
-    raised(ptoc.CompileError, "E1307", lambda: ptoc.tile(SOURCE, backend="tpu").scale, "no backend `tpu`", "interp")
-    raised(ptoc.CompileError, "E1307", lambda: ptoc.tile(SOURCE, backend="pim").scale, "pim")
-    with pytest.raises(ptoc.Error, match="a2a3"):
-        ptoc.tile(SOURCE, target="a2a4").scale
+
+
+def test_targets_and_backends(lib, examples):
+    """They are judged where they are given, and helps name arguments."""
+    softmax = examples / "softmax.tile"
+    raised(ValueError, "E1307", lambda: ptoc.load(softmax, backend="tpu"), "no backend `tpu`", "interp")
+    raised(ValueError, "E1307", lambda: ptoc.tile(SOURCE, backend="tpu"), "no backend `tpu`", "interp")
+    e = raised(ValueError, "E1307", lambda: ptoc.tile(SOURCE, backend="pim"), "pim", 'backend="cpu"')
+    assert "--" not in str(e)
+    e = raised(ValueError, "E0650", lambda: ptoc.tile(SOURCE, target="a2a4"), "a2a3")
+    assert "--" not in str(e)
+    raised(ValueError, "E0650", lambda: ptoc.load(softmax, target="a2a4"), "a2a3")
+    e = raised(ValueError, "E1307", lambda: lib.grow.bind(N=8).ir("pim"))
+    assert "--" not in str(e)
+
+
+def test_options(lib, examples):
+    softmax = ptoc.load(examples / "softmax.tile").softmax
+    x = f32(3, 4)
+    for tolerance in [{"rtol": -1.0}, {"atol": -1e-9}, {"rtol": float("nan")}, {"atol": float("inf")}]:
+        raised(ValueError, "E0765", lambda: softmax.verify(x, **tolerance), next(iter(tolerance)))
+    raised(ValueError, "E0765", lambda: softmax.bench(x, seconds=-1), "seconds")
+
+
+def test_results_that_are_wrong(lib):
+    wrong = ptoc.tile("kernel one(x: in f32[N], y: out f32[N]) ensures y[i] == x[i] + 1.0 {"
+                      " grid (i in tiles(N, 64)); TSTORE(y.tile(i), Vec(x.tile(i)) + 2.0); }").one
+    raised(ptoc.VerificationError, "E0713", lambda: wrong.verify(f32(9)), "`y`")
+    raised(AssertionError, "E0754", lambda: lib.scale.verify(f32(3, 4), 1.0), "no `ensures`")
+
+
+def test_shapes_that_are_numbers():
+    lib = ptoc.tile('''
+    kernel fixed(x: in f32[4, N], y: out f32[4, N]) {
+        grid (i in tiles(4, 4), j in tiles(N, 64));
+        TSTORE(y.tile(i, j), Vec(x.tile(i, j)));
+    }
+    kernel twice(x: in f32[2 * N], y: out f32[N]) {
+        grid (i in tiles(N, 64));
+        TSTORE(y.tile(i), Vec(x.tile(i)));
+    }
+    kernel square(x: in f32[N, N], y: out f32[N, N]) {
+        grid (i in tiles(N, 4), j in tiles(N, 64));
+        TSTORE(y.tile(i, j), Vec(x.tile(i, j)));
+    }
+    ''')
+    for call in [
+        lambda: lib.fixed(f32(5, 9)),
+        lambda: lib.fixed(f32(4, 9), out=f32(4, 8)),
+        lambda: lib.twice(f32(9), N=4),
+        lambda: lib.square(f32(3, 4)),
+        lambda: lib.square(f32(0, 4)),
+    ]:
+        with pytest.raises(ValueError) as e:
+            call()
+        assert isinstance(e.value, ptoc.ArgumentError), str(e.value)
+
+
+def test_arguments_that_are_forgotten(lib):
+    raised(TypeError, "E0764", lambda: lib.scale(), "takes 2 arguments", "`x` and `a`")
+    assert lib.scale(BN=32).constants == {"BN": "32"}
+
+
+def test_scalars_out_of_range(lib):
+    x = f32(3, 4)
+    for big in [1e39, -1e39, 10**39, 2**63 * 2**63]:
+        raised(TypeError, "E0764", lambda: lib.scale(x, big))
+    e = raised(TypeError, "E0764", lambda: lib.scale(x, 1e39), "`a` is `f32`", "3.4028235e38")
+    assert "inf" not in str(e).replace("info", "")
+    assert np.isinf(lib.scale(x, float("inf"))).all() and np.isnan(lib.scale(x, float("nan"))).all()
+    assert (lib.scale(x, 3.4028235e38) == np.float32(3.4028235e38)).all()
+    # It rounds to the largest number.
+    assert np.isfinite(lib.scale(x, 3.40282350000001e38)).all()
+    half = ptoc.tile("kernel k(x: in f16[N], a: f16, y: out f16[N]) { grid (i in tiles(N, 64));"
+                     " TSTORE(y.tile(i), Vec(x.tile(i)) * a); }").k
+    h = np.ones(3, np.float16)
+    assert half(h, 65504).tolist() == [65504] * 3
+    raised(TypeError, "E0764", lambda: half(h, 65520), "65504")
+    raised(TypeError, "E0764", lambda: half(h, 70000.0), "65504")
+    whole = ptoc.tile("kernel k(x: in u32[N], n: u64, y: out u32[N]) { grid (i in tiles(N, 8));"
+                      " for k in 0..i.len { y[i.start + k] = u32(n >> 32); } }").k
+    u = np.zeros(3, np.uint32)
+    assert whole(u, 2**64 - 1).tolist() == [2**32 - 1] * 3
+    assert whole(u, 2**63).tolist() == [2**31] * 3
+    assert whole(u, np.uint64(2**63 + 2**32)).tolist() == [2**31 + 1] * 3
+    for no in [2**64, -1]:
+        raised(TypeError, "E0764", lambda: whole(u, no))
+
+
+def test_what_is_no_answer_is_passed_on(lib):
+    """Ctrl-C and the like are not taken for what an object says of itself."""
+
+    class Torn:
+        def __init__(self, e):
+            self.e = e
+
+        def __dlpack__(self, **_):
+            raise self.e
+
+        def item(self):
+            raise self.e
+
+    for e in [KeyboardInterrupt(), SystemExit(3), MemoryError()]:
+        with pytest.raises(type(e)):
+            lib.scale(Torn(e), 1.0)
+        with pytest.raises(type(e)):
+            lib.scale(f32(3, 4), Torn(e))
+    raised(TypeError, "E0763", lambda: lib.scale(Torn(RuntimeError("torn apart")), 1.0), "torn apart")
 
 
 def test_exceptions_travel(lib):

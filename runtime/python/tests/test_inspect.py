@@ -16,7 +16,7 @@ def test_a_measurement_ends(examples, seconds):
     softmax = ptoc.load(examples / "softmax.tile").softmax
     with pytest.raises(ptoc.Error) as e:
         softmax.bench(np.ones((3, 5), np.float32), seconds=seconds)
-    assert e.value.code == "E0764"
+    assert e.value.code == "E0765"
 
 
 def test_results_of_command_streams_come_back(examples):
@@ -111,3 +111,63 @@ def test_bench(examples):
     timing = k.bench(x, seconds=0.02)
     assert timing.runs >= 5 and 0 < timing.best <= timing.median < 1
     assert "us" in str(timing)
+
+
+def test_tune(examples):
+    softmax = ptoc.load(examples / "softmax.tile").softmax
+    assert softmax.tune_lists == {"BN": ["256", "512", "1024"]}
+    x = rng().standard_normal((32, 300), np.float32)
+    y = np.empty_like(x)
+    found = softmax.tune(x, out=y, seconds=0.02)
+    assert [set(t.constants) for t in found.trials] == [{"BN"}] * 3
+    measured = [t for t in found.trials if t.timing is not None]
+    assert measured and found.kernel.constants == found.constants == measured[0].constants
+    medians = [t.timing.median for t in measured]
+    assert medians == sorted(medians) and all(t.timing.runs >= 5 for t in measured)
+    assert str(found).count("\n") == 2 and "BN=" in str(found)
+    np.testing.assert_array_equal(found.kernel(x), softmax(x))
+    for call in [lambda: softmax(BN=256).tune(x), lambda: softmax.tune(x, BN=256)]:
+        with pytest.raises(ptoc.Error) as e:
+            call()
+        assert e.value.code == "E0714"
+    with pytest.raises(ptoc.ArgumentError):
+        softmax.tune(x[0])
+
+
+def test_tune_tells_what_does_not_fit():
+    wide = ptoc.tile("""
+    kernel wide<const BN = 64 tune [64, 1000000]>(x: in f32[N], y: out f32[N]) {
+        grid (i in tiles(N, BN));
+        TSTORE(y.tile(i), Vec(x.tile(i)) + 1.0);
+    }
+    """).wide
+    found = wide.tune(np.ones(100, np.float32), seconds=0.01)
+    assert found.constants == {"BN": "64"}
+    refused = found.trials[1]
+    assert refused.timing is None and isinstance(refused.refused, ptoc.CompileError)
+    assert refused.refused.code in str(found)
+    with pytest.raises(ptoc.CompileError):
+        ptoc.tile("""
+        kernel k<const BN = 1000000 tune [1000000]>(x: in f32[N], y: out f32[N]) {
+            grid (i in tiles(N, BN));
+            TSTORE(y.tile(i), Vec(x.tile(i)) + 1.0);
+        }
+        """).k.tune(np.ones(100, np.float32))
+
+
+def test_layouts():
+    import json
+
+    value = ptoc.layout("(4,8):(8,1)")
+    assert str(value) == "(4,8):(8,1)" and "size 32" in repr(value)
+    assert value.svg.startswith("<svg") and value._repr_svg_() == value.svg
+    assert json.loads(value.json)["size"] == 32
+    number = ptoc.layout("size((4,8):(8,1))")
+    assert str(number) == "32" and number._repr_svg_() is None
+    with pytest.raises(ptoc.Error) as e:
+        number.svg
+    assert e.value.code
+    for text in ["(4,8", "nothing((4):(1))", "(4,8):(8,1,3)"]:
+        with pytest.raises(ptoc.Error) as e:
+            ptoc.layout(text)
+        assert text in str(e.value) or "expression" in str(e.value)

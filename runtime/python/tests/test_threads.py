@@ -117,6 +117,38 @@ def python(text):
     return done
 
 
+@pytest.mark.skipif(os.name != "posix", reason="signals are sent")
+@pytest.mark.parametrize("threads", [1, 3])
+def test_ctrl_c_ends_a_launch(threads):
+    """Between two of its blocks, of which there are enough for minutes."""
+    done = python(f"""
+        import numpy as np, os, ptoc, signal, threading, time
+        k = ptoc.tile({SOURCE!r}).slow
+        ptoc.set_num_threads({threads})
+        x, y = np.ones(64 * 20000, np.float32), np.zeros(64 * 20000, np.float32)
+        k(x[:64])
+        sent = []
+        def send():
+            sent.append(time.perf_counter())
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Timer(0.5, send).start()
+        try:
+            k(x, out=y)
+            print("not ended")
+        except KeyboardInterrupt:
+            print("ended", time.perf_counter() - sent[0] < 10, 0 < y.sum() < y.size)
+        # What a handler does not raise is no end.
+        seen = []
+        signal.signal(signal.SIGINT, lambda *_: seen.append(1))
+        x = x[: 64 * 40]
+        threading.Timer(0.2, send).start()
+        while not seen:
+            assert (k(x) == 1).all()
+        print("goes on", (k(x) == 1).all())
+    """)
+    assert done.stdout == "ended True True\ngoes on True\n", (done.stdout, done.stderr)
+
+
 def test_end_of_the_interpreter():
     """Threads that are in kernels when the interpreter ends."""
     done = python(f"""

@@ -200,3 +200,130 @@ def test_scalars_with_a_default_may_be_left_out(examples):
     q, k, v = (torch.rand(2, 32, 64).to(torch.float16) for _ in range(3))
     torch.testing.assert_close(op(q, k, v), attention(q, k, v), rtol=0, atol=0)
     torch.testing.assert_close(op(q, k, v, 0.5), attention(q, k, v, scale=0.5), rtol=0, atol=0)
+
+
+def test_classes_of_tensors(lib):
+    """A parameter is a tensor, and so is what a user's class makes: results are tensors."""
+
+    class Own(torch.Tensor):
+        pass
+
+    x = torch.randn(7, 100)
+    for given in [torch.nn.Parameter(x, requires_grad=False), x.as_subclass(Own)]:
+        y = lib.scale(given)
+        assert type(y) is torch.Tensor and torch.equal(y, x * 2)
+    with pytest.raises(TypeError, match="detach"):
+        lib.scale(torch.nn.Parameter(x))
+    assert torch.equal(lib.scale(torch.nn.Parameter(x).detach()), x * 2)
+
+
+DEFAULTS = """
+kernel power(x: in f32[N], y: out f32[N], a: f32 = 3.0, n: i32 = 2, flip: bool = false) {
+    grid (i in tiles(N, 64));
+    let t = Vec(x.tile(i)) * a + f32(n);
+    if flip { TSTORE(y.tile(i), 0.0 - t); } else { TSTORE(y.tile(i), t); }
+}
+kernel power_grad(a: f32, flip: bool, grad_y: in f32[N], grad_x: out f32[N]) {
+    grid (i in tiles(N, 64));
+    let t = Vec(grad_y.tile(i)) * a;
+    if flip { TSTORE(grad_x.tile(i), 0.0 - t); } else { TSTORE(grad_x.tile(i), t); }
+}
+kernel first(a: f32 = 4.0, x: in f32[N], y: out f32[N], b: f32 = a + 1.0) {
+    grid (i in tiles(N, 64));
+    TSTORE(y.tile(i), Vec(x.tile(i)) * a + b);
+}
+kernel first_grad(a: f32, grad_y: in f32[N], grad_x: out f32[N], b: f32) {
+    grid (i in tiles(N, 64));
+    TSTORE(grad_x.tile(i), Vec(grad_y.tile(i)) * a + b);
+}
+"""
+
+
+def test_defaults_of_scalars_are_kept():
+    lib = ptoc.tile(DEFAULTS)
+    op = ptoc.torch.op(lib.power, backward=lib.power_grad)
+    schema = str(op._opoverload._schema)
+    assert "float? a=3." in schema and "int? n=2" in schema and "bool? flip=False" in schema
+    x = torch.randn(100, requires_grad=True)
+    assert torch.equal(op(x), lib.power(x.detach()))
+    for given, slope in [({}, 3.0), ({"a": 0.5}, 0.5), ({"flip": True}, -3.0), ({"a": None}, 3.0)]:
+        x.grad = None
+        op(x, **given).sum().backward()
+        assert torch.equal(x.grad, torch.full((100,), slope)), given
+    f = torch.compile(lambda x: op(x) + 1, backend="eager", fullgraph=True)
+    assert torch.equal(f(x), op(x) + 1)
+    with pytest.raises(TypeError, match="`b` of `first_grad` needs a default"):
+        ptoc.torch.op(lib.first, backward=lib.first_grad)
+    first = ptoc.torch.op(lib.first)
+    x = x.detach()
+    assert torch.equal(first(None, x), x * 4 + 5) and torch.equal(first(2.0, x), x * 2 + 3)
+    assert torch.equal(first(2.0, x, b=1.0), x * 2 + 1)
+
+
+PROCESS = """
+import sys
+import ptoc, ptoc.torch, torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+rank, file = int(sys.argv[1]), sys.argv[2]
+torch.set_num_threads(1)
+dist.init_process_group("gloo", init_method="file://" + file, rank=rank, world_size=2)
+lib = ptoc.tile({source!r})
+cube = ptoc.torch.op(lib.cube, backward=lib.cube_grad)
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.linspace(-1, 1, 100))
+
+    def forward(self, x):
+        return (cube(self.weight, 2.0) * x).sum()
+
+
+# The data of both, of which each has one.
+data = torch.randn(2, 100, generator=torch.Generator().manual_seed(7))
+net = DistributedDataParallel(Net())
+net(data[rank]).backward()
+own = net.module.weight
+want = (6 * own.detach() ** 2 * data.mean(0))
+torch.testing.assert_close(own.grad, want)
+
+# And in what the engine itself passes around.
+part = cube(torch.full((5,), float(rank + 1)), 1.0)
+dist.all_reduce(part)
+assert part.tolist() == [9.0] * 5, part
+dist.barrier()
+dist.destroy_process_group()
+print("process", rank, "done")
+"""
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="this PyTorch has no torch.distributed")
+def test_two_processes(tmp_path):
+    """Gradients through a kernel are the mean of those of both processes."""
+    import subprocess
+    import sys
+
+    script = tmp_path / "process.py"
+    script.write_text(PROCESS.replace("{source!r}", repr(OPS)))
+    command = [sys.executable, str(script)]
+    started = [
+        subprocess.Popen(
+            [*command, str(rank), str(tmp_path / "store")],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+        )
+        for rank in range(2)
+    ]
+    try:
+        ended = [process.communicate(timeout=300) for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    for rank, (process, (said, wrong)) in enumerate(zip(started, ended)):
+        assert process.returncode == 0, wrong
+        assert said == f"process {rank} done\n"

@@ -65,7 +65,7 @@ impl Entry {
         let parameters = &self.callable.signature().parameters;
         let mut call = Call::of(self.callable.signature());
         for &(n, value) in &self.scalars {
-            call.arguments[n] = Some(Argument::Scalar(Scalar::Int(value)));
+            call.arguments[n] = Some(Argument::Scalar(Scalar::Int(value.into())));
         }
         let mut arrays: BTreeMap<usize, Tensor> = BTreeMap::new();
         for (name, tensor) in inputs {

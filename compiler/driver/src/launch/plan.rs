@@ -459,7 +459,12 @@ fn launch_scalars(session: &mut Session, scalars: &[ScalarArg]) -> Result<Vec<(N
         let Some(s) = scalars.iter().find(|s| s.name == name) else { continue };
         let Some(bits) = value.bits(s.ty) else {
             let message = format!("`{name}` is `{}`, and {} is given", s.ty, value.text());
-            let d = Diagnostic::error(codes::CALL_ARGUMENTS, s.span, message).with_label("a scalar");
+            let mut d = Diagnostic::error(codes::CALL_ARGUMENTS, s.span, message).with_label("a scalar");
+            if let Ty::D(dtype) = s.ty
+                && dtype.is_float()
+            {
+                d = d.with_note(format!("the largest number of `{dtype}` is {:?}", ptoc_ir::formula::largest(dtype)));
+            }
             return session.fail(d.with_help(format!("pass a value of `{}`", s.ty)));
         };
         out.push((name, bits));

@@ -189,6 +189,14 @@ impl PlannedLaunch {
         Ok(())
     }
 
+    /// The launch of a kernel without layouts with other scalars, where its prologue takes them; `None`: the default.
+    pub(crate) fn with_values(&self, scalars: &[Option<u64>]) -> Option<PlannedLaunch> {
+        let mut step = self.clone();
+        let layouts = vec![None; self.parameters.len()];
+        step.size(scalars, &layouts).ok()?;
+        Some(step)
+    }
+
     /// Takes the extents that a program's launch gives its parameters, which must be theirs.
     pub(super) fn takes(mut self, given: Vec<Vec<usize>>) -> Result<PlannedLaunch, Box<Diagnostic>> {
         if self.late.is_some() {

@@ -108,8 +108,8 @@ fn in_c_order(shape: &[usize], strides: &[isize]) -> bool {
 pub enum Scalar {
     /// A truth value.
     Bool(bool),
-    /// A whole number.
-    Int(i64),
+    /// A whole number, of 64 bits with a sign or without.
+    Int(i128),
     /// Any other number.
     Float(f64),
 }
@@ -126,26 +126,29 @@ impl Scalar {
         }
     }
 
-    /// The bits of a value of this type, rounded once; `None` if the type has no such value.
+    /// The bits of a value of this type, rounded once; `None` if the type has no such value, also where a finite number
+    /// would become infinite.
     pub(crate) fn bits(self, ty: Ty) -> Option<u64> {
-        let integer = |n: i64, dtype: DType| {
-            let bits = scalar::bits_from_i128(dtype, n.into());
-            (scalar::bits_to_i128(dtype, bits) == i128::from(n)).then_some(bits)
-        };
+        let finite = |bits: u64, dtype: DType| scalar::bits_to_f64(dtype, bits).is_finite();
         match (self, ty) {
-            (Scalar::Int(n), Ty::Index) => Some(n as u64),
+            (Scalar::Int(n), Ty::Index) => i64::try_from(n).ok().map(|n| n as u64),
             (Scalar::Bool(x), Ty::D(DType::Bool)) => Some(u64::from(x)),
-            (Scalar::Int(n), Ty::D(dtype)) if dtype.is_int() => integer(n, dtype),
-            (Scalar::Int(n), Ty::D(dtype)) if dtype.is_float() => Some(scalar::bits_from_i128(dtype, n.into())),
-            (Scalar::Float(x), Ty::D(dtype)) if dtype.is_float() => Some(scalar::bits_from_f64(dtype, x)),
+            (Scalar::Int(n), Ty::D(dtype)) if dtype.is_int() || dtype.is_float() => {
+                scalar::fits(dtype, n).then(|| scalar::bits_from_i128(dtype, n))
+            }
+            (Scalar::Float(x), Ty::D(dtype)) if dtype.is_float() => {
+                let bits = scalar::bits_from_f64(dtype, x);
+                (finite(bits, dtype) || !x.is_finite()).then_some(bits)
+            }
             _ => None,
         }
     }
 
-    /// A number that no other value of its kind has.
-    fn key(self) -> [u64; 2] {
+    /// Numbers that no other value has. Whole numbers of 64 bits without a sign are a kind of their own.
+    pub(super) fn key(self) -> [u64; 2] {
         match self {
             Scalar::Bool(x) => [1, u64::from(x)],
+            Scalar::Int(n) if n > i128::from(i64::MAX) => [8, n as u64],
             Scalar::Int(n) => [2, n as u64],
             Scalar::Float(x) => [3, x.to_bits()],
         }
@@ -203,12 +206,14 @@ impl Call {
         }
     }
 
-    /// What code for this call depends on: equal calls may share it.
-    pub(super) fn key(&self, key: &mut Vec<u64>) {
+    /// What code for this call depends on: equal calls may share it. Without `values` those of scalars that code as a
+    /// rule does not depend on are left out.
+    pub(super) fn key(&self, signature: &Signature, values: bool, key: &mut Vec<u64>) {
         key.clear();
-        for argument in &self.arguments {
+        for (argument, parameter) in self.arguments.iter().zip(&signature.parameters) {
             match argument {
                 None => key.push(0),
+                Some(Argument::Scalar(_)) if !values && !parameter.in_where => key.push(16),
                 Some(Argument::Scalar(scalar)) => key.extend(scalar.key()),
                 Some(Argument::Array(array)) => {
                     let strided = u64::from(array.strides.is_some());
@@ -265,9 +270,11 @@ fn misaligned(parameter: &Parameter, array: &ArrayView, unit: usize) -> Diagnost
         Device::Host => format!("elements of {} have {unit} bytes", array.dtype),
         Device::Cuda(_) => format!("kernels on a GPU move {unit} bytes at once"),
     };
-    Diagnostic::error(codes::ARRAY_NOT_TAKEN, parameter.span, message)
-        .with_label(label)
-        .with_help("pass a copy of it, which is aligned: `x.clone()`")
+    let help = match array.device {
+        Device::Host => "pass a copy of it, which is aligned: `x.copy()`, `x.clone()`",
+        Device::Cuda(_) => "pass a copy of it, which is aligned: `x.clone()`",
+    };
+    Diagnostic::error(codes::MISALIGNED_ARRAY, parameter.span, message).with_label(label).with_help(help)
 }
 
 fn apart(a: (&Parameter, Device), b: (&Parameter, Device)) -> Diagnostic {

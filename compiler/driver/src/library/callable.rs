@@ -1,7 +1,8 @@
 //! A kernel with its constants, which is compiled once for each kind of call.
 
 use super::arrays::{Argument, Call, check_strides};
-use super::signature::{Library, ParameterKind, Signature};
+use super::rebinding::Rebinding;
+use super::signature::{Library, Parameter, ParameterKind, Signature};
 use super::specialization::SpecialCode;
 use super::{Report, Specialization, on_large_stack};
 use crate::backend::{self, BackendRef};
@@ -34,6 +35,26 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// Refuses what is not there, before a kernel is asked for.
+    ///
+    /// # Errors
+    /// There is no such target or backend, or the backend does not serve the target.
+    pub fn check(&self) -> Result<(), Report> {
+        self.backend().map(drop).map_err(|d| Report::of(*d, Arc::default()))
+    }
+
+    /// What executes kernels of these options.
+    fn backend(&self) -> Result<BackendRef, Box<Diagnostic>> {
+        let session = Session::new(&self.target, &[])?;
+        let asked = match &self.backend {
+            None => None,
+            Some(name) => Some(backend::named(name).ok_or_else(|| no_backend(name))?),
+        };
+        backend::choose(&session.target, asked)
+    }
+}
+
 /// A kernel or program of a library, with values of its static parameters.
 #[derive(Debug)]
 pub struct Callable {
@@ -42,7 +63,7 @@ pub struct Callable {
     options: Options,
     backend: BackendRef,
     definitions: Vec<Definition>,
-    /// Code by [`Call::key`].
+    /// Code by [`Call::key`], without values of scalars where these share it.
     compiled: Mutex<FxHashMap<Box<[u64]>, Arc<Specialization>>>,
     /// Code by what a kernel is elaborated to. It is held while a thread compiles: what others wait for may be the
     /// same.
@@ -75,12 +96,7 @@ impl Callable {
     ) -> Result<Callable, Report> {
         let signature = Arc::clone(library.signature(name)?);
         let refuse = |d: Diagnostic| Report::of(d, Arc::clone(library.sources()));
-        let session = Session::new(&options.target, &[]).map_err(|d| refuse(*d))?;
-        let asked = match &options.backend {
-            None => None,
-            Some(name) => Some(backend::named(name).ok_or_else(|| refuse(no_backend(name)))?),
-        };
-        let backend = backend::choose(&session.target, asked).map_err(|d| refuse(*d))?;
+        let backend = options.backend().map_err(|d| refuse(*d))?;
         for definition in &definitions {
             if !signature.is_constant(&definition.name) && !definition.name.contains('.') {
                 return Err(refuse(no_constant(&signature, &definition.name)));
@@ -177,10 +193,18 @@ impl Callable {
         Report::of(d, Arc::clone(self.library.sources()))
     }
 
-    /// The code for calls like this one, if it is compiled already. `key` is room for the call's.
+    /// The code for calls like this one, if it is compiled already. `key` is room for the call's, which it is
+    /// afterwards.
     pub fn known(&self, call: &Call, key: &mut Vec<u64>) -> Option<Arc<Specialization>> {
-        call.key(key);
-        lock(&self.compiled).get(&key[..]).map(Arc::clone)
+        let compiled = lock(&self.compiled);
+        let mut find = |values| {
+            call.key(&self.signature, values, key);
+            compiled.get(&key[..]).map(Arc::clone)
+        };
+        match self.signature.parameters.iter().all(Parameter::is_tensor) {
+            true => find(true),
+            false => find(false).or_else(|| find(true)),
+        }
     }
 
     /// The code for calls like this one, compiled if there is none yet. Outputs may be missing: their shapes are then
@@ -195,19 +219,34 @@ impl Callable {
         }
         let mut cache = lock(&self.cache);
         // Another thread may have compiled it meanwhile.
-        if let Some(known) = lock(&self.compiled).get(&key[..]) {
-            return Ok(Arc::clone(known));
+        if let Some(known) = self.known(call, key) {
+            return Ok(known);
         }
-        let taken = Mutex::new(std::mem::take(&mut *cache));
-        let made = on_large_stack(|| self.compile(call, &taken));
-        *cache = taken.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let made = Arc::new(made?);
+        let made = Arc::new(self.compile_cached(call, &mut cache)?);
+        if made.rebinds() {
+            call.key(&self.signature, false, key);
+        }
         let mut compiled = lock(&self.compiled);
         if compiled.len() >= KEPT {
             compiled.clear();
         }
         compiled.insert(key[..].into(), Arc::clone(&made));
         Ok(made)
+    }
+
+    /// The code for this call and its values of scalars, whatever there is for others; it is not kept.
+    ///
+    /// # Errors
+    /// As for [`Callable::specialize`].
+    pub(super) fn specialize_exactly(&self, call: &Call) -> Result<Specialization, Report> {
+        self.compile_cached(call, &mut lock(&self.cache))
+    }
+
+    fn compile_cached(&self, call: &Call, cache: &mut Cache) -> Result<Specialization, Report> {
+        let taken = Mutex::new(std::mem::take(cache));
+        let made = on_large_stack(|| self.compile(call, &taken));
+        *cache = taken.into_inner().unwrap_or_else(PoisonError::into_inner);
+        made
     }
 
     /// A session for the definitions of a call.
@@ -256,9 +295,14 @@ impl Callable {
         match made {
             Ok(Ok(made)) => {
                 let warnings = std::mem::take(&mut session.diagnostics);
+                // What was said may be about these values.
+                let rebinding = match warnings.iter().next() {
+                    None if made.1.shared.is_some() => Rebinding::of(&made.0, &self.signature, call),
+                    _ => None,
+                };
                 let sources = Arc::new(std::mem::take(&mut session.sources));
                 let warnings = Report::new(warnings, Arc::clone(&sources));
-                Ok(Specialization::new(made, self, sources, warnings))
+                Ok(Specialization::new(made, rebinding, self, sources, warnings))
             }
             Ok(Err(d)) => Err(self.report(*d)),
             Err(Failed) => Err(Report::of_session(&mut session)),

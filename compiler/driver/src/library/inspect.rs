@@ -111,6 +111,11 @@ impl Specialization {
         (rtol, atol): (f64, f64),
         threads: usize,
     ) -> Result<Vec<Verified>, Report> {
+        if !self.has_values_of(call) {
+            let exact = callable.specialize_exactly(call)?;
+            // SAFETY: the caller's promise, for code of this very call.
+            return unsafe { exact.verify(callable, call, (rtol, atol), threads) };
+        }
         if self.plan().specification.ensures.is_empty() {
             let name = &callable.signature().name;
             let message = format!("{} `{name}` has no `ensures`", callable.signature().word);

@@ -9,6 +9,7 @@
 mod arrays;
 mod callable;
 mod inspect;
+mod rebinding;
 mod report;
 mod signature;
 mod specialization;

@@ -20,7 +20,7 @@ impl Report {
     }
 
     /// One diagnostic.
-    pub(crate) fn of(d: Diagnostic, sources: Arc<SourceMap>) -> Report {
+    pub fn of(d: Diagnostic, sources: Arc<SourceMap>) -> Report {
         Report { diagnostics: vec![of_call(d)], sources }
     }
 
@@ -66,11 +66,54 @@ impl fmt::Display for Report {
 
 impl std::error::Error for Report {}
 
-/// A diagnostic in the words of a call, where definitions are arguments and no flags.
+/// A diagnostic in the words of a call, where definitions and options are arguments and no flags.
 fn of_call(mut d: Diagnostic) -> Diagnostic {
     let said = [&mut d.message, &mut d.label].into_iter().chain(&mut d.notes);
-    for text in said.chain(d.fixes.iter_mut().map(|fix| &mut fix.message)).filter(|text| text.contains("-D ")) {
-        *text = text.replace("`-D ", "`").replace(" -D ", ", ");
+    for text in said.chain(d.fixes.iter_mut().map(|fix| &mut fix.message)) {
+        if text.contains("-D ") {
+            *text = text.replace("`-D ", "`").replace(" -D ", ", ");
+        }
+        if text.contains("`--") {
+            *text = without_flags(text);
+        }
     }
     d
+}
+
+/// Flags of the command line, and what a call has in place of each: what stands before its value, and behind it.
+const FLAGS: [(&str, &str, &str); 4] = [
+    ("--backend", "backend=\"", "\""),
+    ("--target", "target=\"", "\""),
+    ("--stage", "ir(\"", "\")"),
+    ("--threads", "set_num_threads(", ")"),
+];
+
+/// A text whose flags, in backquotes, are arguments of a call.
+fn without_flags(text: &str) -> String {
+    let quoted = |(n, part): (usize, &str)| {
+        let flag = |(flag, before, behind): &(&str, &str, &str)| {
+            let value = part.strip_prefix(flag)?;
+            Some(match value.trim_start() {
+                "" => before.trim_end_matches(['=', '"', '(']).to_owned(),
+                value => format!("{before}{value}{behind}"),
+            })
+        };
+        // Every other part is within backquotes.
+        let known = if n % 2 == 1 { FLAGS.iter().find_map(flag) } else { None };
+        known.unwrap_or_else(|| part.to_owned())
+    };
+    text.split('`').enumerate().map(quoted).collect::<Vec<_>>().join("`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_flags;
+
+    #[test]
+    fn flags_are_arguments() {
+        let said = "`--backend interp` runs it; or choose `--target a5` (`x`), or `--target`; see `--stats`";
+        let meant = "`backend=\"interp\"` runs it; or choose `target=\"a5\"` (`x`), or `target`; see `--stats`";
+        assert_eq!(without_flags(said), meant);
+        assert_eq!(without_flags("give `--stage loop`, `clif`"), "give `ir(\"loop\")`, `clif`");
+    }
 }

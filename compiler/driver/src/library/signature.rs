@@ -46,6 +46,8 @@ pub struct Static {
     pub is_type: bool,
     /// As it is declared.
     pub declared: String,
+    /// The values that its `tune` list names.
+    pub tune: Vec<String>,
 }
 
 /// A parameter in `(..)`.
@@ -63,6 +65,8 @@ pub struct Parameter {
     pub declared_at: Span,
     /// A call may leave it out.
     pub optional: bool,
+    /// What it is then, as it is declared.
+    pub default: Option<String>,
     /// A `where` of the kernel names it, so what the kernel is compiled to may depend on its value.
     pub in_where: bool,
 }
@@ -209,7 +213,12 @@ impl Signature {
 impl Static {
     fn of(sources: &SourceMap, s: &StaticParam) -> Static {
         let is_type = matches!(s.kind, StaticKind::Type { .. });
-        Static { name: s.name.name.to_string(), is_type, declared: sources.slice(s.span).to_owned() }
+        let slice = |span: Span| sources.slice(span).to_owned();
+        let tune = match &s.kind {
+            StaticKind::Const { tune, .. } => tune.iter().map(|value| slice(value.span)).collect(),
+            _ => Vec::new(),
+        };
+        Static { name: s.name.name.to_string(), is_type, declared: slice(s.span), tune }
     }
 }
 
@@ -232,12 +241,13 @@ impl Parameter {
             span: p.span,
             declared_at: p.ty.span,
             optional: p.default.is_some(),
+            default: p.default.as_ref().map(|e| sources.slice(e.span).to_owned()),
             in_where: entry.item.wheres.iter().any(|e| names(sources.slice(e.span), &p.name.name)),
         }
     }
 }
 
 /// Whether a text of the language has this name in it.
-fn names(text: &str, name: &str) -> bool {
+pub(super) fn names(text: &str, name: &str) -> bool {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name)
 }

@@ -1,9 +1,10 @@
 //! The code of a kernel for calls of one kind, and its launch on the caller's memory.
 
 use super::arrays::{ArrayView, Call, Device};
+use super::rebinding::Rebinding;
 use super::{Callable, Report, on_large_stack};
 use crate::backend::{BackendRef, DeviceCall, DeviceCode, SharedCode};
-use crate::launch::{Argument, CompiledPlan, Plan, Position, RunOptions, Used, Workspace};
+use crate::launch::{Argument, CompiledPlan, Plan, PlannedLaunch, Position, RunOptions, Used, Workspace};
 use crate::session::Failed;
 use ptoc_diagnostics::{Diagnostic, SourceMap, Span, codes};
 use ptoc_layout::Storage;
@@ -31,6 +32,8 @@ pub struct Specialization {
     backend: BackendRef,
     /// The parameter of each of the plan's arguments.
     parameters: Vec<usize>,
+    /// Calls with other scalars use it, too.
+    rebinding: Option<Rebinding>,
     sources: Arc<SourceMap>,
     /// What is worth a warning.
     pub warnings: Report,
@@ -45,6 +48,7 @@ impl fmt::Debug for Specialization {
 impl Specialization {
     pub(super) fn new(
         (plan, code): Made,
+        rebinding: Option<Rebinding>,
         callable: &Callable,
         sources: Arc<SourceMap>,
         warnings: Report,
@@ -52,12 +56,22 @@ impl Specialization {
         let declared = &callable.signature().parameters;
         let number = |a: &Argument| declared.iter().position(|p| a.name == *p.name).unwrap_or(usize::MAX);
         let parameters = plan.arguments.iter().map(number).collect();
-        Specialization { plan, code, backend: callable.backend(), parameters, sources, warnings }
+        Specialization { plan, code, backend: callable.backend(), parameters, rebinding, sources, warnings }
     }
 
     /// The launches, with shapes and dimensions.
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// Whether calls with other scalars use it, too.
+    pub(super) fn rebinds(&self) -> bool {
+        self.rebinding.is_some()
+    }
+
+    /// Whether a call has the scalars that it was made with.
+    pub(super) fn has_values_of(&self, call: &Call) -> bool {
+        self.rebinding.as_ref().is_none_or(|rebinding| rebinding.is_of(call))
     }
 
     /// The number, dtype and shape of each parameter that is only written, and that the call has no array for.
@@ -93,10 +107,22 @@ impl Specialization {
             // SAFETY: the caller's promise.
             return unsafe { self.run_on(device, call.stream, &views) }.map_err(|d| self.report(*d)).map(|()| None);
         }
+        let rebound = match &self.rebinding {
+            Some(rebinding) if !rebinding.is_of(call) => match rebinding.step(&self.plan, call) {
+                None => {
+                    let exact = callable.specialize_exactly(call)?;
+                    // SAFETY: the caller's promise, for code of this very call.
+                    return unsafe { exact.run(callable, call, threads, print) };
+                }
+                some => some,
+            },
+            _ => None,
+        };
         match &self.code.shared {
             Some(code) if self.conditions().next().is_none() => {
                 // SAFETY: the caller's promise.
-                unsafe { self.run_shared(code, &views, threads, print) }.map_err(|d| self.report(*d)).map(|()| None)
+                let ended = unsafe { self.run_shared(code, rebound.as_ref(), &views, threads, print) };
+                ended.map_err(|d| self.report(*d)).map(|()| None)
             }
             _ => {
                 let print = Mutex::new(print);
@@ -170,13 +196,14 @@ impl Specialization {
         unsafe { code.start(call) }
     }
 
-    /// Executes the launches here and now.
+    /// Executes the launches here and now; that of a kernel may be another one with the same arguments.
     ///
     /// # Safety
     /// As for [`Specialization::run`].
     unsafe fn run_shared(
         &self,
         code: &[Arc<dyn SharedCode>],
+        step: Option<&PlannedLaunch>,
         views: &[Option<&ArrayView>],
         threads: usize,
         print: &mut dyn FnMut(&str),
@@ -187,7 +214,7 @@ impl Specialization {
         let mut locals = self.code.workspace.allocate(&self.plan.locals)?;
         let locals = &mut locals.tensors[..];
         if !self.plan.program {
-            let step = &self.plan.steps[0];
+            let step = step.unwrap_or(&self.plan.steps[0]);
             // SAFETY: the caller's promise.
             let mut buffers = unsafe { self.laid_out(views) }?;
             let mut used = Used::of(&mut tensors, locals);

@@ -122,3 +122,28 @@ fn threads_share_a_kernel() {
         }
     });
 }
+
+#[test]
+fn new_scalars_are_no_new_code() {
+    let scale = callable("scale", Options::default());
+    let (mut x, mut y) = ([1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [0.0f32; 6]);
+    let mut call = |a: Scalar| {
+        let arguments = vec![array(&mut x, &[2, 3], None), Some(Argument::Scalar(a)), array(&mut y, &[2, 3], None)];
+        let call = Call { arguments, stream: 0 };
+        let code = scale.specialize(&call)?;
+        // SAFETY: the arrays are this function's.
+        unsafe { code.run(&scale, &call, 1, &mut |_| {}) }?;
+        Ok::<_, Report>((code, y[5]))
+    };
+    let (first, result) = call(Scalar::Float(0.5)).expect("it runs");
+    assert_eq!(result, 3.0);
+    for (a, result) in [(Scalar::Int(2), 12.0), (Scalar::Float(f64::INFINITY), f32::INFINITY), (Scalar::Int(0), 0.0)] {
+        let (code, seen) = call(a).expect("it runs");
+        assert!(Arc::ptr_eq(&first, &code));
+        assert_eq!(seen, result);
+    }
+    let refused = call(Scalar::Float(1e39)).expect_err("f32 has no such number");
+    assert_eq!(refused.code().expect("it has one").as_str(), "E0764");
+    assert!(refused.to_string().contains("3.4028235e38"), "{refused}");
+    assert_eq!(call(Scalar::Float(1.5)).expect("it runs").1, 9.0);
+}

@@ -75,7 +75,7 @@ fn launched(case: &Case<'_>) -> Vec<Vec<u8>> {
                 Argument::Array(ArrayView::new(*dtype, shape.to_vec(), None, data, false))
             }
             Arg::Float(x) | Arg::Fixed(_, x) => Argument::Scalar(Scalar::Float(*x)),
-            Arg::Int(x) => Argument::Scalar(Scalar::Int(*x)),
+            Arg::Int(x) => Argument::Scalar(Scalar::Int((*x).into())),
         }));
     }
     let call = Call { arguments, stream: 0 };

@@ -1,0 +1,74 @@
+"""The search for the fastest of the constants that `tune` lists name."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from typing import Any
+
+from . import _errors
+from ._ptoc import Kernel
+from ._results import Timing, Trial, Tuned
+
+#: Rounds in which all configurations are launched, so that a disturbance of the machine meets all of them.
+ROUNDS = 5
+#: Configurations at most.
+MOST = 1024
+
+#: Constants of a configuration, with their names.
+_Choice = tuple[tuple[str, str], ...]
+
+
+def tune(kernel: Kernel, args: tuple[Any, ...], out: Any, seconds: float, named: dict[str, Any]) -> Tuned:
+    """Measures a kernel with every combination of the values that its open `tune` lists name."""
+    given = {name: named.pop(name) for name in kernel.constant_names if name in named}
+    kernel = kernel.bind(**given) if given else kernel
+    lists = {name: values for name, values in kernel.tune_lists.items() if name not in kernel.constants}
+    if not lists:
+        message = f"there is nothing to tune: `{kernel.__name__}` has no `tune` list that is open"
+        remedy = "name the values to try after a parameter's default: `const BM = 64 tune [32, 64, 128]`"
+        raise _errors.of_words("E0714", message, remedy)
+    choices = [dict(zip(lists, values)) for values in itertools.product(*lists.values())]
+    if len(choices) > MOST:
+        message = f"`{kernel.__name__}` has {len(choices)} configurations, and at most {MOST} are tried"
+        raise _errors.of_words("E0715", message, f"fix one of them: `{next(iter(lists))}=..`")
+    measured, refused = _compiled(kernel, choices, args, out, named)
+    if not measured:
+        raise next(iter(refused.values()))
+    for _ in range(ROUNDS):
+        for candidate, timings in measured.values():
+            timings.append(candidate.bench(*args, out=out, seconds=seconds / ROUNDS, **named))
+    ranked = sorted(((_merged(timings), choice) for choice, (_, timings) in measured.items()), key=_median)
+    trials = [Trial(dict(choice), timing, None) for timing, choice in ranked]
+    trials += [Trial(dict(choice), None, e) for choice, e in refused.items()]
+    return Tuned(measured[ranked[0][1]][0], trials)
+
+
+def _compiled(
+    kernel: Kernel, choices: list[dict[str, str]], args: tuple[Any, ...], out: Any, named: dict[str, Any]
+) -> tuple[dict[_Choice, tuple[Kernel, list[Timing]]], dict[_Choice, Exception]]:
+    """The kernels that can be run on these arguments, by their constants, and why others cannot."""
+    measured: dict[_Choice, tuple[Kernel, list[Timing]]] = {}
+    refused: dict[_Choice, Exception] = {}
+    for choice in choices:
+        key = tuple(choice.items())
+        try:
+            candidate = kernel.bind(**choice)
+            candidate.bench(*args, out=out, seconds=0.0, **named)
+        except (_errors.ArgumentError, _errors.DtypeError):
+            # What is wrong with the arrays is no matter of configurations.
+            raise
+        except _errors.Error as e:
+            refused[key] = e
+        else:
+            measured[key] = (candidate, [])
+    return measured, refused
+
+
+def _median(ranked: tuple[Timing, _Choice]) -> float:
+    return ranked[0].median
+
+
+def _merged(timings: list[Timing]) -> Timing:
+    runs = sum(t.runs for t in timings)
+    return Timing(runs, min(t.best for t in timings), statistics.median(t.median for t in timings))

@@ -1,0 +1,90 @@
+//! What `ptoc.jax` needs to know of a kernel.
+
+use crate::arrays::Refused;
+use crate::kernel::{Kernel, not_taken};
+use crate::xla::{self, Site};
+use crate::{errors, outputs, values};
+use ptoc_driver::library::{Argument, ArrayView, Call, Parameter, Scalar};
+use ptoc_tensor::DType;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+/// A dtype by NumPy's name, and a shape.
+type Shaped = (String, Vec<usize>);
+
+/// The addresses of the handlers that XLA calls: for arrays of the host, and for others, which it refuses.
+#[pyfunction]
+pub fn _xla_handlers() -> (usize, usize) {
+    (xla::execute as *const () as usize, xla::refuse as *const () as usize)
+}
+
+/// The names of scalars that a kernel is compiled for: their values are known before it is called.
+#[pyfunction]
+pub fn _static_scalars(kernel: &Kernel) -> Vec<String> {
+    let signature = kernel.callable.signature();
+    let is_static = |p: &&Parameter| !p.is_tensor() && (p.in_where || signature.word == "program");
+    signature.parameters.iter().filter(is_static).map(|p| p.name.clone()).collect()
+}
+
+/// Compiles a kernel for a call from what JAX compiles, and returns the call's number, with dtype and shape of each
+/// result. By parameter `given` has nothing, a dtype and a shape for what is an operand, or the number that a scalar
+/// is.
+#[pyfunction]
+pub fn _xla_site(
+    py: Python<'_>,
+    kernel: &Kernel,
+    given: Vec<Option<Bound<'_, PyAny>>>,
+) -> PyResult<(i64, Vec<Shaped>)> {
+    let signature = kernel.callable.signature();
+    if given.len() != signature.parameters.len() {
+        return Err(PyTypeError::new_err("a value for each parameter"));
+    }
+    let mut call = Call::of(signature);
+    let (mut operands, mut known) = (Vec::new(), Vec::new());
+    for (n, (value, parameter)) in given.into_iter().zip(&signature.parameters).enumerate() {
+        let Some(value) = value else { continue };
+        let Ok((name, shape)) = value.extract::<Shaped>() else {
+            let Some(scalar) = values::scalar(&value)? else { return Err(PyTypeError::new_err("no number")) };
+            known.push((n, scalar));
+            call.arguments[n] = Some(Argument::Scalar(scalar));
+            continue;
+        };
+        let Some(dtype) = outputs::named(&name) else {
+            let d = not_taken(parameter, Refused::dtype(&name));
+            return Err(errors::raised(py, &kernel.callable.report(d)));
+        };
+        operands.push(n);
+        call.arguments[n] = Some(match parameter.is_tensor() {
+            true => Argument::Array(ArrayView::new(dtype, shape, None, null_mut(), false)),
+            // Its value does not matter for what is compiled.
+            false => Argument::Scalar(any(dtype)),
+        });
+    }
+    let code = py.detach(|| kernel.callable.specialize(&call)).map_err(|report| errors::raised(py, &report))?;
+    errors::warn(py, &code.warnings)?;
+    let missing: Vec<(usize, DType, Vec<usize>)> =
+        code.missing_outputs(&call).map(|(n, dtype, shape)| (n, dtype, shape.to_vec())).collect();
+    let (mut results, mut shapes) = (Vec::new(), Vec::new());
+    for (n, parameter) in signature.parameters.iter().enumerate().filter(|(_, p)| p.is_output()) {
+        let made = missing.iter().find(|(number, ..)| *number == n).filter(|_| !parameter.optional);
+        let (dtype, shape) = match (call.array(n), made) {
+            (Some(updated), _) => (updated.dtype, &updated.shape),
+            (None, Some((_, dtype, shape))) => (*dtype, shape),
+            (None, None) => continue,
+        };
+        results.push(n);
+        shapes.push((outputs::name(dtype).to_owned(), shape.clone()));
+    }
+    let site = Site { callable: Arc::clone(&kernel.callable), operands, results, known };
+    Ok((site.number(), shapes))
+}
+
+fn any(dtype: DType) -> Scalar {
+    match dtype {
+        DType::Bool => Scalar::Bool(true),
+        dtype if dtype.is_float() => Scalar::Float(1.0),
+        _ => Scalar::Int(1),
+    }
+}
