@@ -286,7 +286,7 @@ def decode():
     bf16 = lambda s: g.uniform(-1, 1, s).astype(np.float32).astype(ml_dtypes.bfloat16)
     q, k, v = bf16((8, 1, 128)), bf16(shape), bf16(shape)
     o = np.empty((8, 1, 128), ml_dtypes.bfloat16)
-    run = ptoc.load(str(ROOT / "examples/attention.tile")).attention(D=128, BN=128)
+    run = ptoc.load(str(ROOT / "examples/attention.tile")).attention(D=128, BM=16, BN=64)
     run(q, k, v, out=o)
     read = ptoc.tile(
         "kernel top(x: in u32[M, N], y: out u32[M]) { grid (m in tiles(M, 1));"
