@@ -7,7 +7,7 @@
 
 mod random;
 
-use ptoc::io::Io;
+use ptoc_cli::io::Io;
 use ptoc_tests::front::{Flags, check};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ fn interpret(file: &str, case: &Case) -> (u8, String) {
     for size in &case.sizes {
         args.extend(["-D".into(), size.into()]);
     }
-    let status = ptoc::execute(args, &mut Io::new(&mut out, &mut err));
+    let status = ptoc_cli::execute(args, &mut Io::new(&mut out, &mut err));
     (status, String::from_utf8_lossy(&err).into_owned())
 }
 
@@ -77,7 +77,7 @@ fn mistakes_are_told_and_happen() {
             assert_eq!(told.get(&case.name), Some(&vec![code.as_str()]), "{}\n{text}", case.name);
             let (status, said) = interpret(file, case);
             // Elements that are not written do not end a launch.
-            let expected = if trap.starts_with('W') { ptoc::DONE } else { ptoc::ERRORS };
+            let expected = if trap.starts_with('W') { ptoc_cli::DONE } else { ptoc_cli::ERRORS };
             assert!(status == expected && said.contains(trap.as_str()), "{}: {status}\n{said}", case.name);
         }
         count += cases.len();
@@ -93,7 +93,7 @@ fn the_same_shapes_without_are_silent() {
         assert!(told.is_empty(), "{told:?}\n{text}");
         for case in &cases {
             let (status, said) = interpret(file, case);
-            assert!(status == ptoc::DONE && !said.contains("W0760"), "{}: {status}\n{said}", case.name);
+            assert!(status == ptoc_cli::DONE && !said.contains("W0760"), "{}: {status}\n{said}", case.name);
         }
         count += cases.len();
     }
@@ -181,10 +181,10 @@ program reads_all(a: in f32[40, 8], b: out f32[40, 8]) {
     std::fs::write(&file, text).expect("a temporary file");
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let status =
-        ptoc::execute(["ptoc".into(), "check".into(), file.into_os_string()], &mut Io::new(&mut out, &mut err));
+        ptoc_cli::execute(["ptoc".into(), "check".into(), file.into_os_string()], &mut Io::new(&mut out, &mut err));
     let said = String::from_utf8_lossy(&err);
     let told = "this launch reads `t`, of which the launch of `floor` has not written every element";
     let half = "this launch reads `v`, of which the launch of `upper` has not written every element";
-    assert!(status == ptoc::DONE && said.matches(told).count() == 1, "{said}");
+    assert!(status == ptoc_cli::DONE && said.matches(told).count() == 1, "{said}");
     assert!(said.matches(half).count() == 1 && said.matches("this launch reads").count() == 2, "{said}");
 }

@@ -1,7 +1,7 @@
 //! Bounds that the text itself guarantees: nothing is tested while the kernel runs, and nothing is said. Where they are
 //! not guaranteed, a test is left, and a warning says so.
 
-use ptoc::io::Io;
+use ptoc_cli::io::Io;
 use std::path::Path;
 
 /// A kernel that copies another block under a condition.
@@ -31,9 +31,9 @@ fn told(name: &str, text: &str) -> Vec<String> {
     std::fs::write(&path, text).expect("a temporary file");
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let args = ["ptoc".into(), "check".into(), path.into_os_string()];
-    let status = ptoc::execute(args, &mut Io::new(&mut out, &mut err));
+    let status = ptoc_cli::execute(args, &mut Io::new(&mut out, &mut err));
     let err = String::from_utf8_lossy(&err).into_owned();
-    assert_eq!(status, ptoc::DONE, "{err}\n{text}");
+    assert_eq!(status, ptoc_cli::DONE, "{err}\n{text}");
     let codes = err.lines().filter_map(|l| l.strip_prefix("warning[")?.split(']').next());
     // Whether blocks meet is another question.
     codes.filter(|c| c.starts_with("PA-")).map(str::to_owned).collect()

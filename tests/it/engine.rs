@@ -142,7 +142,7 @@ pub fn command<S: AsRef<std::ffi::OsStr>>(words: &[S]) -> Outcome {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let words = words.iter().map(|w| w.as_ref().to_owned());
     let words = std::iter::once("ptoc".into()).chain(words);
-    let status = ptoc::execute(words, &mut ptoc::io::Io::new(&mut out, &mut err));
+    let status = ptoc_cli::execute(words, &mut ptoc_cli::io::Io::new(&mut out, &mut err));
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
     Outcome { status, out: text(out), err: text(err) }
 }

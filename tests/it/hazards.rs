@@ -5,7 +5,7 @@
 //! `// check:` line; what it says is a snapshot beside the files. A `// trap:` line says how the interpreter finds the
 //! same mistake.
 
-use ptoc::io::Io;
+use ptoc_cli::io::Io;
 use ptoc_syntax::Directive;
 use ptoc_tests::front::{Flags, check};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,10 +43,10 @@ fn every_line_passes() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("hazards");
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let args = ["ptoc".into(), "test".into(), folder.into_os_string()];
-    let status = ptoc::execute(args, &mut Io::new(&mut out, &mut err));
+    let status = ptoc_cli::execute(args, &mut Io::new(&mut out, &mut err));
     let out = String::from_utf8_lossy(&out);
     let failed: Vec<&str> = out.lines().filter(|l| l.starts_with("FAILED")).collect();
-    assert_eq!(status, ptoc::DONE, "{}\n{}", failed.join("\n"), String::from_utf8_lossy(&err));
+    assert_eq!(status, ptoc_cli::DONE, "{}\n{}", failed.join("\n"), String::from_utf8_lossy(&err));
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn counters_that_wrap_are_bounded() {
         std::fs::write(&file, text).expect("a temporary file");
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let args = ["ptoc".into(), "check".into(), file.into_os_string()];
-        ptoc::execute(args, &mut Io::new(&mut out, &mut err));
+        ptoc_cli::execute(args, &mut Io::new(&mut out, &mut err));
         String::from_utf8_lossy(&err).into_owned()
     };
     assert_eq!(told(&text), "");

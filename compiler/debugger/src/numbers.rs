@@ -1,6 +1,7 @@
 //! Arrays as text, as numpy shows them: brackets, aligned columns, the middle of long axes left out.
 
-use ptoc_tensor::{DType, scalar};
+use ptoc_driver::preview::number;
+use ptoc_tensor::DType;
 
 /// An element.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,27 +43,6 @@ pub fn element(dtype: DType, cell: &Cell) -> String {
         Cell::Foreign => "?".into(),
         Cell::None => "-".into(),
     }
-}
-
-/// A number: floats with six significant digits at most, those of 8 bits with all that `print` tells.
-pub fn number(dtype: DType, bits: u64) -> String {
-    let exact = scalar::format_bits(dtype, bits);
-    let x = scalar::bits_to_f64(dtype, bits);
-    if !dtype.is_float() || !x.is_finite() || exact.trim_start_matches('-').len() <= 7 {
-        return exact;
-    }
-    if dtype.is_f8() {
-        return (x as f32).to_string();
-    }
-    if x == 0.0 || (1e-4..1e6).contains(&x.abs()) {
-        let digits = 5 - x.abs().max(1e-4).log10().floor() as i32;
-        let text = format!("{x:.*}", digits.clamp(0, 9) as usize);
-        return match text.contains('.') {
-            true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-            false => text,
-        };
-    }
-    format!("{x:.4e}")
 }
 
 /// Indices of an axis that are shown, `None` for the gap.

@@ -2,9 +2,10 @@
 
 use super::events::Events;
 use super::names::{Viewpoint, find};
-use super::numbers::{Cell, Limits, array, number};
+use super::numbers::{Cell, Limits, array};
 use super::slice::{Index, Selection, pick};
 use ptoc_analysis::debug::{DebugInfo, NameMeaning, TensorWindow, TileWindow};
+use ptoc_driver::preview::number;
 use ptoc_interp::{RunningKernel, Storage, Unread};
 use ptoc_ir::scalar;
 use ptoc_ir::tile::{Elem, TensorId, Tile, Ty, Value};

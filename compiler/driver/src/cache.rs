@@ -5,12 +5,12 @@
 //! of it, since a session has one target; so elaborated kernels are what is compared, with the places in the source
 //! that they point to.
 
-use crate::backend::GpuCode;
 use ptoc_cpu::CompiledKernel;
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::{Kernel, TensorId};
 use ptoc_passes::Prepared;
 use ptoc_passes::pipeline::Pipeline;
+use std::any::Any;
 use std::sync::Arc;
 
 /// Launches that are kept, the last ones first.
@@ -38,7 +38,8 @@ struct Entry {
     kind: PreparedKind,
     prepared: Prepared,
     code: Vec<(CodeKind, Arc<CompiledKernel>)>,
-    ptx: Option<Arc<GpuCode>>,
+    /// What another backend has made of it, by type.
+    others: Vec<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Cache {
@@ -60,7 +61,8 @@ impl Cache {
 
     /// Keeps what the passes made of a kernel.
     pub fn keep(&mut self, kernel: Kernel, kind: PreparedKind, prepared: &Prepared) {
-        self.entries.insert(0, Entry { kernel, kind, prepared: prepared.clone(), code: Vec::new(), ptx: None });
+        self.entries
+            .insert(0, Entry { kernel, kind, prepared: prepared.clone(), code: Vec::new(), others: Vec::new() });
         self.entries.truncate(KEPT);
     }
 
@@ -76,18 +78,18 @@ impl Cache {
             entry.code.push((kind, Arc::clone(code)));
         }
     }
-}
 
-impl Cache {
-    /// The PTX of a module that was prepared, with what devices have of it.
-    pub(crate) fn ptx(&self, module: &Arc<Module>) -> Option<Arc<GpuCode>> {
-        self.entries.iter().find(|e| e.is_of(module))?.ptx.clone()
+    /// The code of this type for a module that was prepared: that of the backend whose type it is.
+    pub fn other<C: Any + Send + Sync>(&self, module: &Arc<Module>) -> Option<Arc<C>> {
+        let entry = self.entries.iter().find(|e| e.is_of(module))?;
+        entry.others.iter().find_map(|code| Arc::clone(code).downcast().ok())
     }
 
-    /// Keeps the PTX of a module, if it was prepared here.
-    pub(crate) fn keep_ptx(&mut self, module: &Arc<Module>, ptx: &Arc<GpuCode>) {
+    /// Keeps the code of a module for a backend of a type of its own, if it was prepared here.
+    pub fn keep_other<C: Any + Send + Sync>(&mut self, module: &Arc<Module>, code: &Arc<C>) {
+        let code: Arc<dyn Any + Send + Sync> = Arc::clone(code) as _;
         if let Some(entry) = self.entries.iter_mut().find(|e| e.is_of(module)) {
-            entry.ptx = Some(Arc::clone(ptx));
+            entry.others.push(code);
         }
     }
 }

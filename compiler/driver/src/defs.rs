@@ -1,10 +1,9 @@
 //! `-D NAME=VALUE`: values as expressions, capacities, settings of units in memory, and the whole numbers among them.
 
+use crate::backend;
 use indexmap::IndexMap;
 use ptoc_diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span, codes};
-use ptoc_isa::{Allowed, Preset, Target};
-use ptoc_pim_sim::machine::device;
-use ptoc_pim_stream::stream;
+use ptoc_isa::{Allowed, Target};
 use ptoc_syntax::ast::{BinaryOp, Expr, ExprKind, Name, UnaryOp};
 use std::borrow::Cow;
 
@@ -110,20 +109,8 @@ fn setting(target: &mut Target, d: &Definition, file: FileId, span: Span) -> Res
     let value = d.value.trim();
     match allowed {
         Allowed::Preset => {
-            let device =
-                stream::Device { preset: value.to_owned(), refresh: Default::default(), overrides: Vec::new() };
-            let config = device::config(&device)
-                .map_err(|e| Diagnostic::error(codes::SETTING_VALUE, span, e.message).with_help(e.help))?;
-            let g = device::geometry(&config);
-            target.with_preset(Preset {
-                name: value.to_owned(),
-                pseudo_channels: g.pch,
-                bank_groups: g.bg,
-                banks: g.bank,
-                rows: g.row,
-                bursts: g.col,
-                burst_bytes: g.burst,
-            });
+            let preset = backend::default_of(target).preset(value, span).map_err(|d| *d)?;
+            target.with_preset(preset);
             Ok(())
         }
         Allowed::Words(_) => target.set(&d.name, value, None, span),

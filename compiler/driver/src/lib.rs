@@ -15,8 +15,10 @@ pub mod files;
 pub mod launch;
 pub mod library;
 pub mod maps;
+pub mod preview;
 pub mod repair;
 pub mod session;
+#[cfg(feature = "pim")]
 pub mod simulator;
 pub mod stages;
 pub mod trace;

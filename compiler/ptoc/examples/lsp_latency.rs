@@ -1,7 +1,7 @@
 //! How long an editor waits for `ptoc lsp`: diagnostics after an edit, completion, hover, on a file of 2,000 lines with
 //! 50 kernels.
 //!
-//! `cargo run --release -p ptoc --example lsp_latency` drives the `ptoc` of the same profile over its streams, as an
+//! `cargo run --release --example lsp_latency` drives the `ptoc` of the same profile over its streams, as an
 //! editor does (build it first), or the program that is named as argument, with so many edits of each kind as a second
 //! argument says. Times are from the message that is written to the one that is read. On Linux the time is shown, too,
 //! for which the server had a processor: on a machine that others use it is the one that means something.

@@ -1,8 +1,15 @@
-//! The command line, as clap sees it.
+//! The command line, as clap sees it. What a feature leaves out is not there, and [`left_out`] knows its words.
+
+pub mod left_out;
+#[cfg(feature = "pim")]
+mod memory;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
+#[cfg(feature = "pim")]
+pub use memory::{DramArgs, DramPage, DramPolicy, DramRefresh, SimArgs};
+#[cfg(feature = "debugger")]
 use ptoc_debugger::PrintTile;
 use ptoc_driver::backend::{self, BackendRef};
 use ptoc_driver::session::DEFAULT_TARGET;
@@ -31,6 +38,7 @@ impl Cli {
             Command::Check(args) => ("check", &args.compile.define),
             Command::Run(args) => ("run", &args.compile.define),
             Command::Emit(args) => ("emit", &args.compile.define),
+            #[cfg(feature = "objects")]
             Command::Build(args) => ("build", &args.compile.define),
             Command::Mem(args) => ("mem", &args.compile.define),
             Command::Bench(args) => ("bench", &args.compile.define),
@@ -78,6 +86,7 @@ pub enum Command {
     /// Show what a compilation stage makes of a kernel
     Emit(EmitArgs),
     /// Compile a kernel to a file that C and C++ programs link
+    #[cfg(feature = "objects")]
     Build(BuildArgs),
     /// Show what is in the memories of a kernel's target, where, and when
     Mem(MemArgs),
@@ -90,8 +99,10 @@ pub enum Command {
     /// Evaluate an expression of the layout algebra
     Layout(LayoutArgs),
     /// Serve a trace of requests on a DRAM device, to the tick
+    #[cfg(feature = "pim")]
     Dram(Box<DramArgs>),
     /// Execute a command stream on a memory with units in it: results, time, energy
+    #[cfg(feature = "pim")]
     Sim(SimArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
@@ -100,10 +111,12 @@ pub enum Command {
     /// Put source files into canonical form
     Fmt(FmtArgs),
     /// Serve an editor by the Language Server Protocol, over standard input and output
+    #[cfg(feature = "server")]
     Lsp(LspArgs),
 }
 
 /// `ptoc lsp`
+#[cfg(feature = "server")]
 #[derive(Args, Debug)]
 #[command(after_help = "What is served, and how editors are set up: spec/lsp.md.")]
 pub struct LspArgs {
@@ -186,7 +199,9 @@ struct OneBackend;
 
 impl OneBackend {
     fn values() -> Vec<PossibleValue> {
-        backend::all().into_iter().map(|b| PossibleValue::new(b.name()).help(b.about())).collect()
+        // What is left out is understood, and not offered.
+        let value = |b: BackendRef| PossibleValue::new(b.name()).help(b.about()).hide(b.left_out().is_some());
+        backend::with_left_out().into_iter().map(value).collect()
     }
 }
 
@@ -226,9 +241,8 @@ pub struct RunArgs {
     /// Kernel or program; may be left out if the file has only one
     #[arg(value_name = "KERNEL")]
     pub kernel: Option<String>,
-    /// What executes the kernel [default: cpu, gpu for sm90, pim for targets with units in memory; interp with --step
-    /// and --print-tile]
-    #[arg(long, value_parser = OneBackend, value_name = "BACKEND")]
+    /// What executes the kernel
+    #[arg(long, value_parser = OneBackend, value_name = "BACKEND", help = backend_help())]
     pub backend: Option<BackendRef>,
     /// Target, definitions, diagnostics.
     #[command(flatten)]
@@ -265,10 +279,10 @@ pub struct RunArgs {
     pub exact: bool,
     /// Watch each access to tiles and tensors: what is unwritten, out of bounds, overlapping or used by two blocks ends
     /// the run
-    #[arg(long, conflicts_with_all = ["step", "print_tile"])]
+    #[arg(long)]
     pub sanitize: bool,
     /// In which order the interpreter runs the pipes of a kernel: `program`, `late` or `random[:SEED]`
-    #[arg(long, value_name = "ORDER", value_parser = parse_schedule, conflicts_with_all = ["step", "print_tile"])]
+    #[arg(long, value_name = "ORDER", value_parser = parse_schedule)]
     pub schedule: Option<Order>,
     /// Show times and counts
     #[arg(long)]
@@ -276,13 +290,12 @@ pub struct RunArgs {
     /// Print the results as JSON
     #[arg(long)]
     pub json: bool,
-    /// Debug on the interpreter: commands come from standard input (`help` lists them; spec/debugging.md)
-    #[arg(long, conflicts_with_all = ["json", "stats"])]
-    pub step: bool,
-    /// Print a tile, or a slice NAME[0:4, 0:8], on standard error whenever the statement on that line has run
-    #[arg(long, value_name = "NAME@LINE", value_parser = PrintTile::parse)]
-    pub print_tile: Vec<PrintTile>,
+    /// The debugger.
+    #[cfg(feature = "debugger")]
+    #[command(flatten)]
+    pub debug: DebugArgs,
     /// Write one page about a run on units in memory: time, rows, bandwidth, energy
+    #[cfg(feature = "pim")]
     #[arg(long, value_name = "F", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
     /// Write a Chrome trace of the compilation and the run
@@ -290,7 +303,57 @@ pub struct RunArgs {
     pub trace: Option<PathBuf>,
 }
 
+impl RunArgs {
+    /// The flag by which someone wants to look on, which the interpreter alone allows.
+    #[cfg(feature = "debugger")]
+    pub fn looks_on(&self) -> Option<&'static str> {
+        let prints = (!self.debug.print_tile.is_empty()).then_some("--print-tile");
+        if self.debug.step { Some("--step") } else { prints }
+    }
+
+    /// There is none.
+    #[cfg(not(feature = "debugger"))]
+    pub fn looks_on(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// `--html`
+    #[cfg(feature = "pim")]
+    pub fn html(&self) -> Option<&PathBuf> {
+        self.html.as_ref()
+    }
+
+    /// There is none.
+    #[cfg(not(feature = "pim"))]
+    pub fn html(&self) -> Option<&PathBuf> {
+        None
+    }
+}
+
+/// What `--backend` of `ptoc run` is, with the defaults that this build has.
+fn backend_help() -> String {
+    let mut defaults = vec!["cpu"];
+    defaults.extend(backend::GPU.left_out().is_none().then_some("gpu for sm90"));
+    defaults.extend(backend::PIM.left_out().is_none().then_some("pim for targets with units in memory"));
+    let interp = if cfg!(feature = "debugger") { "; interp with --step and --print-tile" } else { "" };
+    format!("What executes the kernel [default: {}{interp}]", defaults.join(", "))
+}
+
+/// Flags of `ptoc run` by which someone looks on.
+#[cfg(feature = "debugger")]
+#[derive(Args, Debug)]
+pub struct DebugArgs {
+    /// Debug on the interpreter: commands come from standard input (`help` lists them; spec/debugging.md)
+    #[arg(long, conflicts_with_all = ["json", "stats", "sanitize", "schedule"])]
+    pub step: bool,
+    /// Print a tile, or a slice NAME[0:4, 0:8], on standard error whenever the statement on that line has run
+    #[arg(long, value_name = "NAME@LINE", value_parser = PrintTile::parse)]
+    #[arg(conflicts_with_all = ["sanitize", "schedule"])]
+    pub print_tile: Vec<PrintTile>,
+}
+
 /// `ptoc build`
+#[cfg(feature = "objects")]
 #[derive(Args, Debug)]
 #[command(after_help = "What is built, and how it is linked and called: spec/build.md.")]
 pub struct BuildArgs {
@@ -322,6 +385,7 @@ pub struct BuildArgs {
 }
 
 /// The forms that can be built.
+#[cfg(feature = "objects")]
 fn forms_help() -> String {
     let forms = ptoc_driver::build::forms();
     let lines: Vec<String> = forms.iter().map(|f| format!("  .{:<6} {}", f.extension, f.about)).collect();
@@ -383,7 +447,11 @@ impl StageArg {
 
     /// Parses the words that there are.
     fn parser() -> impl TypedValueParser<Value = StageArg> {
-        let forms = Stage::all().into_iter().map(|(_, name, about)| PossibleValue::new(name).help(about));
+        // What is left out is understood, and not offered.
+        let value = |(stage, name, about): (Stage, &'static str, &'static str)| {
+            PossibleValue::new(name).help(about).hide(stage.is_left_out())
+        };
+        let forms = Stage::with_left_out().into_iter().map(value);
         let passes = StageArg::passes().iter().map(|(word, _, about)| PossibleValue::new(*word).help(*about));
         PossibleValuesParser::new(forms.chain(passes)).try_map(|word| {
             let pass = StageArg::passes().iter().find(|p| p.0 == word).map(|p| StageArg::After(p.1));
@@ -544,124 +612,6 @@ pub struct LayoutArgs {
     pub list: bool,
 }
 
-/// `ptoc sim`
-#[derive(Args, Debug)]
-#[command(after_help = "Streams are described in spec/stream.md.")]
-pub struct SimArgs {
-    /// A command stream, text or binary
-    #[arg(value_name = "STREAM.pim", value_hint = ValueHint::FilePath)]
-    pub stream: PathBuf,
-    /// A DRAM device in place of the stream's: a preset (see `ptoc dram --presets`), or a TOML or JSON file
-    #[arg(long, value_name = "C")]
-    pub config: Option<String>,
-    /// Read an array that the stream takes
-    #[arg(long = "in", value_name = "NAME=F.npy", value_parser = parse_file)]
-    pub input: Vec<(String, PathBuf)>,
-    /// Write an array that the stream gives
-    #[arg(long = "out", value_name = "NAME=F.npy", value_parser = parse_file)]
-    pub output: Vec<(String, PathBuf)>,
-    /// Print where the time and the energy went
-    #[arg(long, conflicts_with = "json")]
-    pub stats: bool,
-    /// Print the same as JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Write one page with timeline, rows, roofline, attribution and energy
-    #[arg(long, value_name = "F", value_hint = ValueHint::FilePath)]
-    pub html: Option<PathBuf>,
-    /// Write the timeline as Chrome trace events, which Perfetto opens: a track for each bank and unit
-    #[arg(long, value_name = "F.json", value_hint = ValueHint::FilePath)]
-    pub trace: Option<PathBuf>,
-    /// Form of the diagnostics on standard error
-    #[arg(long, value_enum, value_name = "FORMAT", default_value = "human")]
-    pub message_format: MessageFormat,
-}
-
-/// `ptoc dram`
-#[derive(Args, Debug)]
-#[command(after_help = "Traces, configurations and reports are described in spec/dram.md.")]
-pub struct DramArgs {
-    /// Requests, one a line: `R|W bankgroup bank row column`
-    #[arg(value_name = "TRACE.txt", value_hint = ValueHint::FilePath)]
-    #[arg(required_unless_present_any = ["check_trace", "presets"])]
-    pub requests: Option<PathBuf>,
-    /// A preset (see `--presets`), or a TOML or JSON file with `org` and `timing_nCK`
-    #[arg(long, value_name = "C", required_unless_present_any = ["check_trace", "presets"])]
-    pub config: Option<String>,
-    /// In which order requests are served
-    #[arg(long, value_enum, value_name = "POLICY", default_value = "inorder")]
-    pub policy: DramPolicy,
-    /// Whether the banks are refreshed
-    #[arg(long, value_enum, value_name = "WHEN", default_value = "off")]
-    pub refresh: DramRefresh,
-    /// Under frfcfs, whether a row stays open when no waiting request needs it
-    #[arg(long, value_enum, value_name = "POLICY", default_value = "open")]
-    pub page: DramPage,
-    /// Under frfcfs, entries of the read queue and of the write queue
-    #[arg(long, value_name = "READS,WRITES", default_value = "32,32", value_parser = parse_queues)]
-    pub queues: (usize, usize),
-    /// Under frfcfs, shares of the write queue at which writes begin and cease to drain
-    #[arg(long, value_name = "HIGH,LOW", default_value = "0.8,0.2", value_parser = parse_drain)]
-    pub drain: (f64, f64),
-    /// Where byte addresses lie: a layout from burst numbers to places
-    #[arg(long, value_name = "LAYOUT")]
-    pub map: Option<String>,
-    /// Threads for devices of several channels (0: one a core)
-    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_threads)]
-    pub threads: usize,
-    /// Write the commands as JSON: `[[tick,"CMD",bankgroup,bank,row,column],...]`
-    #[arg(long, value_name = "F.json", value_hint = ValueHint::FilePath, conflicts_with = "check_trace")]
-    pub commands: Option<PathBuf>,
-    /// Check the commands in this file instead of simulating; with TRACE.txt also that they serve its requests
-    #[arg(long, value_name = "F.json", value_hint = ValueHint::FilePath)]
-    pub check_trace: Option<PathBuf>,
-    /// With --check-trace, check also what device models leave to the controller
-    #[arg(long, requires = "check_trace")]
-    pub strict: bool,
-    /// Write the commands as Chrome trace events, which Perfetto opens
-    #[arg(long, value_name = "F.json", value_hint = ValueHint::FilePath)]
-    pub trace: Option<PathBuf>,
-    /// Print the results as JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Form of the diagnostics on standard error
-    #[arg(long, value_enum, value_name = "FORMAT", default_value = "human")]
-    pub message_format: MessageFormat,
-    /// List the presets, or print the configuration of one
-    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
-    #[arg(conflicts_with_all = ["requests", "config", "check_trace"])]
-    pub presets: Option<String>,
-}
-
-/// `--policy`
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum DramPolicy {
-    /// Strict program order, one command a tick
-    Inorder,
-    /// First ready, first come first served, with read and write queues
-    Frfcfs,
-}
-
-/// `--refresh`
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum DramRefresh {
-    /// All banks of a pseudo-channel every tREFI
-    On,
-    /// Never
-    Off,
-    /// One bank after the other, every tREFIpb
-    PerBank,
-}
-
-/// `--page`
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum DramPage {
-    /// It does
-    Open,
-    /// It is closed by the last access
-    Closed,
-}
-
 /// `ptoc completions`
 #[derive(Args, Debug)]
 pub struct CompletionsArgs {
@@ -715,29 +665,6 @@ fn parse_vectors(text: &str) -> Result<ptoc_cpu::Vectors, String> {
     let names = ptoc_cpu::Vectors::NAMES;
     let found = names.iter().find(|(name, _)| *name == text).map(|(_, vectors)| *vectors);
     found.ok_or_else(|| "it is `auto`, `128`, `256` or `512`".into())
-}
-
-/// `A,B`
-fn parse_two<T: std::str::FromStr<Err: ToString>>(text: &str) -> Result<(T, T), String> {
-    let (a, b) = text.split_once(',').ok_or("two numbers with a comma between them")?;
-    let number = |text: &str| text.trim().parse::<T>().map_err(|e| e.to_string());
-    Ok((number(a)?, number(b)?))
-}
-
-fn parse_queues(text: &str) -> Result<(usize, usize), String> {
-    let (reads, writes) = parse_two::<usize>(text)?;
-    match (1..=1024).contains(&reads) && (1..=1024).contains(&writes) {
-        true => Ok((reads, writes)),
-        false => Err("a queue has 1 to 1024 entries".into()),
-    }
-}
-
-fn parse_drain(text: &str) -> Result<(f64, f64), String> {
-    let (high, low) = parse_two::<f64>(text)?;
-    match 0.0 <= low && low <= high && high <= 1.0 {
-        true => Ok((high, low)),
-        false => Err("0 <= LOW <= HIGH <= 1".into()),
-    }
 }
 
 fn parse_tolerance(text: &str) -> Result<f64, String> {

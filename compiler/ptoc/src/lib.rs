@@ -10,7 +10,12 @@ pub mod commands;
 pub mod io;
 
 // `ptoc build` puts parts of its static library into archives; so Cargo makes that library with this program.
+#[cfg(feature = "objects")]
 use ptoc_native as _;
+
+/// That library, which a program carries that is installed. One that is being worked on finds it beside itself.
+#[cfg(all(feature = "objects", not(debug_assertions)))]
+const ROUTINES: Option<&[u8]> = ptoc_native_archive::routines!();
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -49,13 +54,22 @@ pub fn execute_here(args: impl IntoIterator<Item = OsString>) -> u8 {
 
 /// Runs one call, program name first, and returns the exit status. The work is done on a thread with a large stack.
 pub fn execute(args: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> u8 {
-    let cli = Cli::try_parse_from(args).and_then(|cli| cli.check().map(|()| cli));
+    #[cfg(all(feature = "objects", not(debug_assertions)))]
+    ROUTINES.into_iter().for_each(ptoc_driver::build::archive::carry);
+    let args: Vec<OsString> = args.into_iter().collect();
+    let cli = Cli::try_parse_from(&args).and_then(|cli| cli.check().map(|()| cli));
     let status = match cli {
         Ok(cli) => {
             io.set_color(cli.color);
             on_large_stack(&cli.command, io)
         }
-        Err(e) => usage(&e, io),
+        Err(e) => match crate::args::left_out::explained(&e, &args) {
+            Some(d) => {
+                commands::show(d, io, crate::args::MessageFormat::Human);
+                ERRORS
+            }
+            None => usage(&e, io),
+        },
     };
     io.flush();
     match io.failed.take() {
@@ -93,6 +107,7 @@ fn dispatch(command: &Command, io: &mut Io<'_>) -> u8 {
         Command::Check(args) => commands::check::check(args, io),
         Command::Run(args) => commands::run::run(args, io),
         Command::Emit(args) => commands::emit::emit(args, io),
+        #[cfg(feature = "objects")]
         Command::Build(args) => commands::build::build(args, io),
         Command::Test(args) => commands::test::test(args, io),
         Command::Explain(args) => commands::explain::explain(args, io),
@@ -100,10 +115,13 @@ fn dispatch(command: &Command, io: &mut Io<'_>) -> u8 {
         Command::Completions(args) => commands::completions(args.shell, io),
         Command::Mem(args) => commands::mem::mem(args, io),
         Command::Layout(args) => commands::layout::layout(args, io),
+        #[cfg(feature = "pim")]
         Command::Sim(args) => commands::sim::sim(args, io),
+        #[cfg(feature = "pim")]
         Command::Dram(args) => commands::dram::dram(args, io),
         Command::Bench(args) => commands::bench::bench(args, io),
         Command::Fmt(args) => commands::fmt::fmt(args, io),
+        #[cfg(feature = "server")]
         Command::Lsp(_) => ptoc_lsp::stdio::serve(std::io::BufReader::new(std::io::stdin()), io.out),
     }
 }

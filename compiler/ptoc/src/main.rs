@@ -7,5 +7,5 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    ExitCode::from(ptoc::execute_here(std::env::args_os()))
+    ExitCode::from(ptoc_cli::execute_here(std::env::args_os()))
 }

@@ -12,5 +12,6 @@ pub mod layout;
 pub mod memory;
 pub mod page;
 mod pto_ids;
+#[cfg(feature = "pim")]
 pub mod sim;
 pub mod trace;

@@ -1,6 +1,6 @@
 //! The command line with one backend more.
 
-use ptoc::io::Io;
+use ptoc_cli::io::Io;
 use ptoc_tests_backend::{RECORD, given};
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ fn call(name: &str, words: &[&str]) -> (u8, String, String) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let words = words.iter().map(|w| w.replace("FILE", &file.display().to_string()));
     let words = std::iter::once("ptoc".to_owned()).chain(words).map(Into::into);
-    let status = ptoc::execute(words, &mut Io::new(&mut out, &mut err));
+    let status = ptoc_cli::execute(words, &mut Io::new(&mut out, &mut err));
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
     (status, text(out), text(err))
 }
@@ -44,7 +44,7 @@ fn outputs(name: &str, backend: &str) -> Value {
     let sizes = ["-D", "M=37", "-D", "N=70", "--random", "3", "--verify", "--rtol", "1e-6", "--json"];
     let words: Vec<&str> = ["run", "FILE", "saxpy", "--backend", backend].into_iter().chain(sizes).collect();
     let (status, out, err) = call(name, &words);
-    assert_eq!(status, ptoc::DONE, "{err}");
+    assert_eq!(status, ptoc_cli::DONE, "{err}");
     let run: Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!(run["backend"], backend);
     run["outputs"].clone()
@@ -65,10 +65,10 @@ fn kernels_run_on_it() {
 fn it_refuses_what_it_cannot_do() {
     let (status, _, err) =
         call("refuse", &["run", "FILE", "total", "--backend", "record", "-D", "M=16", "--random", "1"]);
-    assert_eq!(status, ptoc::ERRORS);
+    assert_eq!(status, ptoc_cli::ERRORS);
     assert!(err.contains("executes element-wise kernels, and `total`"), "{err}");
     let (status, _, err) = call("target", &["run", "FILE", "saxpy", "--backend", "record", "--target", "geopim"]);
-    assert_eq!(status, ptoc::ERRORS);
+    assert_eq!(status, ptoc_cli::ERRORS);
     assert!(err.contains("the backend `record` does not run kernels for geopim"), "{err}");
     assert!(err.contains("use `--backend pim` or `--backend interp`"), "{err}");
 }
@@ -81,7 +81,7 @@ fn the_command_line_knows_it() {
     let (_, help, _) = call("help", &["emit", "--help"]);
     assert!(help.contains("- ops: "), "{help}");
     let (status, ops, err) = call("ops", &["emit", "FILE", "saxpy", "--stage", "ops"]);
-    assert_eq!(status, ptoc::DONE, "{err}");
+    assert_eq!(status, ptoc_cli::DONE, "{err}");
     assert!(ops.contains("lanes") && ops.contains("store") && !ops.contains("reduce"), "{ops}");
     let (_, targets, _) = call("targets", &["targets", "a2a3", "--json"]);
     let targets: Value = serde_json::from_str(&targets).expect("JSON");
@@ -89,6 +89,6 @@ fn the_command_line_knows_it() {
     assert_eq!(backends, Some(&serde_json::json!(["cpu", "record", "interp"])), "{targets}");
     let (status, out, err) =
         call("default", &["run", "FILE", "saxpy", "-D", "M=4", "-D", "N=4", "--random", "1", "--json"]);
-    assert_eq!(status, ptoc::DONE, "{err}");
+    assert_eq!(status, ptoc_cli::DONE, "{err}");
     assert!(out.contains("\"backend\":\"cpu\""), "{out}");
 }

@@ -4,7 +4,7 @@
 //! `cargo run --release --manifest-path tests/bench/Cargo.toml -- pim [DIRECTORY/]` prints the tables of
 //! `spec/geopim.md`.
 
-use ptoc::io::Io;
+use ptoc_cli::io::Io;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ fn run(path: &str, (_, program, definitions): &Workload) -> (Duration, f64, Valu
     definitions.iter().for_each(|d| words.extend(["-D", d]));
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let (begin, before) = (Instant::now(), computed());
-    let status = ptoc::execute(words.iter().map(Into::into), &mut Io::new(&mut out, &mut err));
+    let status = ptoc_cli::execute(words.iter().map(Into::into), &mut Io::new(&mut out, &mut err));
     let time = begin.elapsed();
     assert_eq!(status, 0, "{}", String::from_utf8_lossy(&err));
     let of_core = computed().zip(before).map_or(f64::NAN, |(now, before)| now - before);

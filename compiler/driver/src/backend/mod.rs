@@ -6,25 +6,38 @@
 
 mod cpu;
 mod failure;
+#[cfg(feature = "gpu")]
 mod gpu;
 mod holes;
 mod interp;
+mod left_out;
+#[cfg(feature = "pim")]
 pub mod pim;
 mod registry;
 
-pub use registry::{CPU, INTERP, PIM, all, choose, default_of, named, register, serving, wrong_backend, wrong_stage};
+pub use left_out::Part;
+pub use registry::{
+    CPU, GPU, INTERP, PIM, all, choose, default_of, named, register, serving, with_left_out, wrong_backend, wrong_stage,
+};
+
+/// Without units in memory nothing runs on them.
+#[cfg(not(feature = "pim"))]
+pub mod pim {
+    /// What the simulator says of a program: there is none.
+    #[derive(Clone, Debug)]
+    pub enum Simulated {}
+}
 
 use crate::build::{BuildUnit, Built, Form, Request};
 use crate::launch::{BackendLaunch, Plan, PlannedLaunch, RunOptions, RunOutcome, Total, Used, Workspace};
 use crate::session::{Failed, Session};
 use crate::stages::BackendStage;
 use failure::failed;
-pub(crate) use gpu::Code as GpuCode;
 use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, SourceMap, Span, codes};
 use ptoc_ir::loops;
 use ptoc_ir::tile::TensorId;
-use ptoc_isa::Target;
+use ptoc_isa::{Preset, Target};
 use ptoc_passes::Prepared;
 use ptoc_passes::pipeline::Pipeline;
 use ptoc_tensor::Tensor;
@@ -44,6 +57,11 @@ pub trait Backend: Sync {
     /// What it is, in some words for the help of `--backend`.
     fn about(&self) -> &'static str;
 
+    /// The part of ptoc that it is, where a build has left that out: it is none then, and only says so.
+    fn left_out(&self) -> Option<&Part> {
+        None
+    }
+
     /// Whether it has the numbers of this target.
     fn serves(&self, target: &Target) -> bool;
 
@@ -56,6 +74,13 @@ pub trait Backend: Sync {
     fn machine(&self, stand_in: bool) -> Option<String> {
         let _ = stand_in;
         None
+    }
+
+    /// The device that a preset of this name stands for, where it is one of a target that it serves; `at` is where the
+    /// name stands.
+    fn preset(&self, name: &str, at: Span) -> Result<Preset, Box<Diagnostic>> {
+        let message = format!("`{}` has no devices, and so none of the name `{name}`", self.name());
+        Err(Box::new(Diagnostic::error(codes::SETTING_VALUE, at, message)))
     }
 
     /// What it can do beyond executing.

@@ -3,7 +3,7 @@
 use super::interp::interpret;
 use super::registry::targets_of;
 use super::{Artefact, Backend, Capabilities, Compiled, PIM, ProgramRun, Refusal, wrong_stage};
-use crate::launch::{BackendLaunch, Plan, PlannedLaunch, RunOutcome, Total, Used, counts, unwritten};
+use crate::launch::{BackendLaunch, Keep, Plan, PlannedLaunch, RunOutcome, Total, Used, counts, unwritten};
 use crate::session::{Failed, Session};
 use crate::simulator;
 use crate::stages::BackendStage;
@@ -11,7 +11,7 @@ use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, FileId, Span, codes};
 use ptoc_interp::Unwritten;
 use ptoc_ir::tile::{TensorDir, TensorId};
-use ptoc_isa::{Loc, Target};
+use ptoc_isa::{Loc, Preset, Target};
 use ptoc_passes::pipeline::Pipeline;
 use ptoc_pim::program::{Array, LaunchWork, PimProgram};
 use ptoc_pim::{movement, program};
@@ -19,7 +19,7 @@ use ptoc_pim_sim::dram::{Command, Config};
 use ptoc_pim_sim::machine::report::Report;
 use ptoc_pim_sim::machine::{self, Fail, MachineStop, Options, device};
 use ptoc_pim_stream::Stream;
-use ptoc_pim_stream::stream::{Role, SourceLine};
+use ptoc_pim_stream::stream::{Device, Role, SourceLine};
 use ptoc_tensor::Tensor;
 use serde_json::{Map, Value, json};
 use std::cell::RefCell;
@@ -68,6 +68,22 @@ impl Backend for Pim {
 
     fn serves(&self, target: &Target) -> bool {
         target.is_pim()
+    }
+
+    fn preset(&self, name: &str, at: Span) -> Result<Preset, Box<Diagnostic>> {
+        let device = Device { preset: name.to_owned(), refresh: Default::default(), overrides: Vec::new() };
+        let config = device::config(&device)
+            .map_err(|e| Box::new(Diagnostic::error(codes::SETTING_VALUE, at, e.message).with_help(e.help)))?;
+        let g = device::geometry(&config);
+        Ok(Preset {
+            name: name.to_owned(),
+            pseudo_channels: g.pch,
+            bank_groups: g.bg,
+            banks: g.bank,
+            rows: g.row,
+            bursts: g.col,
+            burst_bytes: g.burst,
+        })
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -392,14 +408,14 @@ fn simulate(
     plan: &Plan,
     compiled: &Linked,
     tensors: &mut [Tensor],
-    keep: Options,
+    keep: Keep,
     rules: bool,
     host: HostLaunch<'_>,
 ) -> Result<Simulated, Box<Diagnostic>> {
     let Linked { stream, config, hosted, .. } = compiled;
     let given = stream.tensors.iter().zip(tensors.iter());
     let given = given.map(|(t, a)| matches!(t.role, Role::In | Role::InOut).then(|| a.clone())).collect();
-    let options = Options { trace: keep.trace || rules, ..keep };
+    let options = Options { trace: keep.trace || rules, history: keep.history };
     let mut hosted = hosted.iter();
     let mut failed = None;
     let outcome = machine::run_with(stream, config, given, options, &mut |kernel, arrays| {

@@ -1,6 +1,8 @@
-//! The registry: the table of all backends, and who of them is meant.
+//! The registry: the table of all backends, and who of them is meant. A machine that a feature leaves out has a
+//! stand-in in the table, which can be asked for, and is not offered.
 
-use super::{BackendRef, Refusal, cpu, gpu, interp, pim};
+use super::left_out::present;
+use super::{BackendRef, Refusal, cpu, interp};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_isa::Target;
 use std::sync::RwLock;
@@ -8,9 +10,17 @@ use std::sync::RwLock;
 /// Machine code on this host.
 pub const CPU: BackendRef = &cpu::Cpu;
 /// PTX on an NVIDIA GPU.
-pub const GPU: BackendRef = &gpu::Gpu;
+#[cfg(feature = "gpu")]
+pub const GPU: BackendRef = &super::gpu::Gpu;
+/// Who says that it was left out.
+#[cfg(not(feature = "gpu"))]
+pub const GPU: BackendRef = &super::left_out::GPU;
 /// Command streams on simulated units in memory.
-pub const PIM: BackendRef = &pim::Pim;
+#[cfg(feature = "pim")]
+pub const PIM: BackendRef = &super::pim::Pim;
+/// Who says that it was left out.
+#[cfg(not(feature = "pim"))]
+pub const PIM: BackendRef = &super::left_out::PIM;
 /// The reference interpreter.
 pub const INTERP: BackendRef = &interp::Interp;
 
@@ -29,15 +39,20 @@ pub fn register(backend: BackendRef) {
     }
 }
 
-/// All backends: the machines, then the interpreter, which serves every target.
+/// All backends that are there: the machines, then the interpreter, which serves every target.
 pub fn all() -> Vec<BackendRef> {
+    with_left_out().into_iter().filter(|b| b.left_out().is_none()).collect()
+}
+
+/// All backends, with those that this build leaves out.
+pub fn with_left_out() -> Vec<BackendRef> {
     let registered = REGISTERED.read().unwrap_or_else(|poisoned| poisoned.into_inner());
     MACHINES.into_iter().chain(registered.iter().copied()).chain([INTERP]).collect()
 }
 
-/// The backend of this name.
+/// The backend of this name; it may be left out.
 pub fn named(name: &str) -> Option<BackendRef> {
-    all().into_iter().find(|b| b.name() == name)
+    with_left_out().into_iter().find(|b| b.name() == name)
 }
 
 /// The backends that run kernels for a target, its default first.
@@ -45,16 +60,16 @@ pub fn serving(target: &Target) -> Vec<BackendRef> {
     all().into_iter().filter(|b| b.serves(target)).collect()
 }
 
-/// The default of a target.
+/// The default of a target; it may be left out.
 pub fn default_of(target: &Target) -> BackendRef {
-    serving(target).first().copied().unwrap_or(INTERP)
+    with_left_out().into_iter().find(|b| b.serves(target)).unwrap_or(INTERP)
 }
 
 /// The backend that is asked for, if it serves the target, or the target's default.
 pub fn choose(target: &Target, asked: Option<BackendRef>) -> Result<BackendRef, Box<Diagnostic>> {
     match asked {
-        None => Ok(default_of(target)),
-        Some(backend) if backend.serves(target) => Ok(backend),
+        None => present(default_of(target)),
+        Some(backend) if backend.serves(target) || backend.left_out().is_some() => present(backend),
         Some(backend) => Err(wrong_backend(target, backend).into()),
     }
 }
@@ -74,11 +89,16 @@ pub fn wrong_backend(target: &Target, asked: BackendRef) -> Diagnostic {
 
 /// A stage of `emit` that kernels for this target do not have.
 pub fn wrong_stage(target: &Target, stage: &str) -> Diagnostic {
+    let machine = default_of(target);
+    let has = |b: &BackendRef| b.stages().iter().any(|s| s.name == stage);
+    let owner = with_left_out().into_iter().find(has);
+    if let Some(part) = machine.left_out().or_else(|| owner.and_then(|b| b.left_out())) {
+        return part.refused();
+    }
     let message = format!("a kernel for {} has no stage `{stage}`", target.name);
     let mut d = Diagnostic::global(codes::BACKEND_TARGET, message);
-    let machine = default_of(target);
     // Who names another back end's stage means its targets; but kernels of units in memory are for nothing else.
-    let names = |b: &&BackendRef| b.name() != machine.name() && b.stages().iter().any(|s| s.name == stage);
+    let names = |b: &&BackendRef| b.name() != machine.name() && has(b);
     if let Some(other) = MACHINES.iter().find(names).filter(|_| !machine.capabilities().limits) {
         return d.with_help(format!("`{stage}` is a stage of `{}`: give {}", other.name(), targets_of(*other)));
     }
@@ -113,7 +133,8 @@ mod tests {
     #[test]
     fn every_target_has_a_machine_and_the_interpreter() {
         for target in Target::all() {
-            let serving: Vec<&str> = serving(target).iter().map(|b| b.name()).collect();
+            let serving = with_left_out().into_iter().filter(|b| b.serves(target));
+            let serving: Vec<&str> = serving.map(|b| b.name()).collect();
             assert!(matches!(serving[..], ["cpu" | "gpu" | "pim", "interp"]), "{}: {serving:?}", target.name);
         }
     }

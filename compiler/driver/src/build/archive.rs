@@ -1,22 +1,18 @@
 //! Archives and shared libraries: an object with the parts of the runtime that it needs, and no more.
 
-use super::strip::stripped;
-use ar_archive_writer::{ArchiveKind, DEFAULT_OBJECT_READER, NewArchiveMember, write_archive_to_stream};
-use object::read::archive::ArchiveFile;
-use object::{Object as _, ObjectSymbol as _};
+use super::RUNTIME;
+use ptoc_archive::{names, needed, written};
 use ptoc_diagnostics::{Diagnostic, codes};
-use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs;
-use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::time::SystemTime;
 
 /// The variable that says where the library of routines is.
 pub const RUNTIME_VARIABLE: &str = "PTOC_RUNTIME";
-/// Its name.
-pub const RUNTIME: &str = "libptoc_native.a";
 
 /// An archive of an object, and of what it needs of the runtime.
 ///
@@ -25,9 +21,9 @@ pub const RUNTIME: &str = "libptoc_native.a";
 pub fn archive(object: &[u8], name: &str, routines: &[String]) -> Result<Vec<u8>, Box<Diagnostic>> {
     let mut members = vec![(name.to_owned(), object.to_vec())];
     if !routines.is_empty() {
-        let path = runtime()?;
-        let library = read(&path)?;
-        let parts = needed(object, &library).map_err(|e| broken(&path, &e.to_string()))?;
+        let Library { path, bytes } = runtime()?;
+        let wanted = names(object).map(|names| names.undefined);
+        let parts = wanted.and_then(|wanted| needed(wanted, &bytes)).map_err(|e| broken(&path, &e.to_string()))?;
         let undefined = parts.missing.iter().find(|name| routines.contains(name));
         if let Some(missing) = undefined {
             return Err(broken(&path, &format!("it has no `{missing}`: it is of another version")));
@@ -76,91 +72,32 @@ fn soname(name: &str) -> OsString {
     arg
 }
 
-/// What an object needs of a library.
-struct Parts {
-    members: Vec<(String, Vec<u8>)>,
-    /// Names that the library does not have: those of the C library, or mistakes.
-    missing: Vec<String>,
+/// A library of routines, and where it is.
+struct Library {
+    path: PathBuf,
+    bytes: Cow<'static, [u8]>,
 }
 
-/// Names that an object defines for others, and names that it leaves to others.
-fn names(data: &[u8]) -> object::Result<(Vec<String>, Vec<String>)> {
-    let file = object::File::parse(data)?;
-    let (mut defined, mut undefined) = (Vec::new(), Vec::new());
-    for symbol in file.symbols().filter(|s| s.is_global()) {
-        let Ok(name) = symbol.name() else { continue };
-        match symbol.is_undefined() {
-            true => undefined.push(name.to_owned()),
-            false => defined.push(name.to_owned()),
-        }
-    }
-    Ok((defined, undefined))
+/// The library that this program carries, if it carries one.
+static CARRIED: OnceLock<&'static [u8]> = OnceLock::new();
+
+/// The program carries a library of routines of its own version: an installed one has no files beside it.
+pub fn carry(library: &'static [u8]) {
+    let _ = CARRIED.set(library);
 }
 
-/// The members of a library that an object needs, and those that they need.
-fn needed(object: &[u8], library: &[u8]) -> object::Result<Parts> {
-    let archive = ArchiveFile::parse(library)?;
-    let mut all = Vec::new();
-    let mut by_name: FxHashMap<String, usize> = FxHashMap::default();
-    for member in archive.members() {
-        let member = member?;
-        let data = member.data(library)?;
-        // A library has tables and notes beside its objects.
-        let Ok((defined, undefined)) = names(data) else { continue };
-        for name in defined {
-            by_name.entry(name).or_insert(all.len());
-        }
-        all.push((String::from_utf8_lossy(member.name()).into_owned(), data, undefined));
+/// The library of routines: what the environment names, what this program carries, or what is beside it.
+fn runtime() -> Result<Library, Box<Diagnostic>> {
+    let named = std::env::var_os(RUNTIME_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
+    if let (None, Some(carried)) = (&named, CARRIED.get()) {
+        return Ok(Library { path: RUNTIME.into(), bytes: Cow::Borrowed(carried) });
     }
-    let (mut wanted, mut taken, mut missing) = (names(object)?.1, vec![false; all.len()], Vec::new());
-    let mut seen: FxHashSet<String> = FxHashSet::default();
-    while let Some(name) = wanted.pop() {
-        if !seen.insert(name.clone()) {
-            continue;
-        }
-        match by_name.get(&name) {
-            Some(&n) if taken[n] => {}
-            Some(&n) => {
-                taken[n] = true;
-                wanted.extend(all[n].2.iter().cloned());
-            }
-            None => missing.push(name),
-        }
-    }
-    let members = all.into_iter().zip(taken).filter(|(_, taken)| *taken).map(|((name, data, _), _)| {
-        // What only debuggers read is the larger part.
-        let data = stripped(data).unwrap_or_else(|| data.to_vec());
-        (name, data)
-    });
-    Ok(Parts { members: members.collect(), missing })
+    let path = named.map_or_else(beside, Ok)?;
+    Ok(Library { bytes: read(&path)?.into(), path })
 }
 
-/// Members as an archive with an index.
-fn written(members: &[(String, Vec<u8>)]) -> std::io::Result<Vec<u8>> {
-    let members: Vec<NewArchiveMember<'_>> = members
-        .iter()
-        .map(|(name, data)| NewArchiveMember {
-            buf: Box::new(data.as_slice()),
-            object_reader: &DEFAULT_OBJECT_READER,
-            member_name: name.clone(),
-            mtime: 0,
-            uid: 0,
-            gid: 0,
-            perms: 0o644,
-        })
-        .collect();
-    let kind = if cfg!(target_os = "macos") { ArchiveKind::Darwin } else { ArchiveKind::Gnu };
-    let mut out = Cursor::new(Vec::new());
-    write_archive_to_stream(&mut out, &members, kind, false, None)?;
-    Ok(out.into_inner())
-}
-
-/// The library of routines: what the environment names, or what is beside this program, where installations and Cargo
-/// put it.
-fn runtime() -> Result<PathBuf, Box<Diagnostic>> {
-    if let Some(named) = std::env::var_os(RUNTIME_VARIABLE).filter(|path| !path.is_empty()) {
-        return Ok(named.into());
-    }
+/// The library of routines beside this program, where installations and Cargo put it.
+fn beside() -> Result<PathBuf, Box<Diagnostic>> {
     let program = std::env::current_exe().and_then(fs::canonicalize).unwrap_or_default();
     let folder = program.parent().unwrap_or(Path::new("."));
     let installed = [folder.join(RUNTIME), folder.join("../lib/ptoc").join(RUNTIME)];

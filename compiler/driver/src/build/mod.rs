@@ -3,20 +3,23 @@
 //! A backend says which forms it has ([`Backend::forms`](crate::backend::Backend::forms)) and makes one of a prepared
 //! kernel. What is the same for all is here: which kernel, what is known of it, what C is told ([`header`]).
 
+#[cfg(feature = "objects")]
 pub mod archive;
 mod c;
 pub mod header;
-mod strip;
 
 pub use c::{CFunction, Misnamed};
 
-use crate::backend::{self, BackendRef};
+use crate::backend::{self, BackendRef, Part};
 use crate::session::{CompilationUnit, EntryPoint, Failed, RepairOrigin, Session, Waiting, extents};
 use ptoc_analysis::{ScalarArg, TensorArg};
 use ptoc_diagnostics::{Diagnostic, codes, list};
 use ptoc_passes::Prepared;
 use ptoc_syntax::ast::Name;
 use std::path::Path;
+
+/// The name of the library of routines that machine code calls.
+pub const RUNTIME: &str = "libptoc_native.a";
 
 /// A kind of file that a backend makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,6 +29,13 @@ pub struct Form {
     /// What it is, in some words.
     pub about: &'static str,
 }
+
+/// Files of machine code.
+pub(crate) const CPU_FORMS: [Form; 3] = [
+    Form { extension: "o", about: "an object of machine code, for a linker" },
+    Form { extension: "a", about: "an archive of it and of what it needs of the runtime" },
+    Form { extension: "so", about: "the same as a shared library (needs a C compiler's linker)" },
+];
 
 /// What is to be built.
 #[derive(Clone, Debug)]
@@ -139,6 +149,9 @@ fn maker(session: &Session, extension: &str) -> Result<BackendRef, Box<Diagnosti
     if let Some(found) = serving.iter().copied().find(has) {
         return Ok(found);
     }
+    if let Some(part) = left_out(extension) {
+        return Err(Box::new(part.refused()));
+    }
     let own: Vec<String> = serving.iter().flat_map(|b| b.forms()).map(|f| format!(".{}", f.extension)).collect();
     let message = format!("kernels for {} are not built as `.{extension}`", target.name);
     let d = Diagnostic::global(codes::NOT_AHEAD_OF_TIME, message);
@@ -151,6 +164,15 @@ fn maker(session: &Session, extension: &str) -> Result<BackendRef, Box<Diagnosti
         Some(home) => d.with_help(format!("`--target {home}` has it")),
         None => d,
     }))
+}
+
+/// The part of ptoc that makes files of this form, where this build leaves it out.
+fn left_out(extension: &str) -> Option<Part> {
+    if !cfg!(feature = "objects") && CPU_FORMS.iter().any(|f| f.extension == extension) {
+        return Some(Part::OBJECTS);
+    }
+    let has = |b: &BackendRef| b.left_out().is_some() && b.forms().iter().any(|f| f.extension == extension);
+    backend::with_left_out().into_iter().find(has).and_then(|b| b.left_out().copied())
 }
 
 /// Runs all passes, with what `-D` defines as constants.
@@ -245,7 +267,7 @@ pub fn pkg_config(path: &Path, library: &Path, built: &Built) -> String {
         built.about,
         env!("CARGO_PKG_VERSION"),
         quoted(&file_name(&library)),
-        built.links.replace(archive::RUNTIME, "-lptoc_native"),
+        built.links.replace(RUNTIME, "-lptoc_native"),
     )
 }
 

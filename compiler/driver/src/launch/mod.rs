@@ -30,8 +30,9 @@ pub use plan::{Argument, Plan};
 pub(crate) use plan::{extent, step_dims};
 pub use planned::{LateScalars, PlannedLaunch};
 pub(crate) use random::has_index;
-pub(crate) use run::counts;
-pub use run::{BackendLaunch, CompiledPlan, LaunchTimes, Observers, RunOptions, RunOutcome, Total, unwritten};
+pub use run::{
+    BackendLaunch, CompiledPlan, Keep, LaunchTimes, Observers, RunOptions, RunOutcome, Total, counts, unwritten,
+};
 pub use tensors::Used;
 pub(crate) use workspace::accesses;
 pub use workspace::{LaunchAccess, Locals, Workspace, WorkspacePlace};

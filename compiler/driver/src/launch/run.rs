@@ -13,11 +13,19 @@ use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_interp::{Observer, Unwritten};
 use ptoc_ir::tile::TensorId;
-use ptoc_pim_sim::machine::Options as Keep;
 use ptoc_tensor::Tensor;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// What is kept of a run on units in memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Keep {
+    /// Its timeline.
+    pub trace: bool,
+    /// What every bank did when, for a page.
+    pub history: bool,
+}
 
 /// How to run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -334,7 +342,7 @@ fn is_argument(source: TensorSource) -> bool {
 }
 
 /// What every backend counts.
-pub(crate) fn counts(blocks: u64, stats: &mut Map<String, Value>, run_time: Duration) {
+pub fn counts(blocks: u64, stats: &mut Map<String, Value>, run_time: Duration) {
     stats.insert("run_ms".into(), json!(milliseconds(run_time)));
     stats.insert("blocks".into(), json!(blocks));
 }

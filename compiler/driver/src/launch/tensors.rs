@@ -25,7 +25,7 @@ impl<'t> Used<'t> {
     }
 
     /// Of a program's arrays, of which some are with the launch now; the first `args` are arguments.
-    pub(crate) fn of_some(arrays: &'t mut [Option<Tensor>], args: usize) -> Used<'t> {
+    pub fn of_some(arrays: &'t mut [Option<Tensor>], args: usize) -> Used<'t> {
         Used { slots: arrays.iter_mut().map(Option::as_mut).collect(), args }
     }
 

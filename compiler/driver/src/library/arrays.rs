@@ -114,6 +114,22 @@ pub enum Scalar {
     Float(f64),
 }
 
+macro_rules! scalars {
+    ($($kind:ident: $($rust:ty),*;)*) => {
+        $($(impl From<$rust> for Scalar {
+            fn from(value: $rust) -> Scalar {
+                Scalar::$kind(value.into())
+            }
+        })*)*
+    };
+}
+
+scalars! {
+    Bool: bool;
+    Int: i8, u8, i16, u16, i32, u32, i64;
+    Float: f32, f64;
+}
+
 impl Scalar {
     /// As an expression of the language.
     pub(crate) fn text(self) -> String {
@@ -327,7 +343,7 @@ pub(super) fn check_strides(
             None => Ok(()),
             Some(_) => refuse(
                 "side by side, the last dimension fastest",
-                "pass a copy that is contiguous: `np.ascontiguousarray(x)`, `x.contiguous()`",
+                "pass a copy that is contiguous; in Python `np.ascontiguousarray(x)`, `x.contiguous()`",
             ),
         };
     };
@@ -354,6 +370,6 @@ pub(super) fn check_strides(
     let shown: Vec<String> = wanted.iter().map(u64::to_string).collect();
     refuse(
         &format!("the strides are [{}]", shown.join(", ")),
-        "pass an array with these strides, in elements: of a matrix whose columns are contiguous, `x.T.copy().T`",
+        "pass an array with these strides, in elements; in Python `x.T.copy().T` has contiguous columns",
     )
 }

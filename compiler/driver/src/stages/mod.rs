@@ -50,6 +50,13 @@ pub enum Stage {
 impl Stage {
     /// All stages, each with its name and with what the help of `--stage` says of it.
     pub fn all() -> Vec<(Stage, &'static str, &'static str)> {
+        let mut all = Stage::with_left_out();
+        all.retain(|(stage, ..)| !stage.is_left_out());
+        all
+    }
+
+    /// All stages, with those of backends that this build leaves out.
+    pub fn with_left_out() -> Vec<(Stage, &'static str, &'static str)> {
         let mut all = vec![
             (Stage::Tokens, "tokens", "Tokens, one a line"),
             (Stage::Ast, "ast", "Syntax tree"),
@@ -57,7 +64,7 @@ impl Stage {
             (Stage::Placed, "placed", "Tile IR with the addresses of its tiles"),
             (Stage::Sync, "sync", "What orders the pipes, beside the source; then tile IR with it"),
         ];
-        for backend in backend::all() {
+        for backend in backend::with_left_out() {
             // Some have a stage in common, which is that of the target's own backend ([`text_of`]).
             let known: Vec<&str> = all.iter().map(|a| a.1).collect();
             let new = backend.stages().iter().filter(|s| !known.contains(&s.name));
@@ -67,9 +74,14 @@ impl Stage {
         all
     }
 
-    /// The stage of this name.
+    /// Whether it is one of a backend that this build leaves out.
+    pub fn is_left_out(self) -> bool {
+        matches!(self, Stage::Of(backend, _) if backend.left_out().is_some())
+    }
+
+    /// The stage of this name; it may be left out.
     pub fn named(word: &str) -> Option<Stage> {
-        Stage::all().into_iter().find(|(_, name, _)| *name == word).map(|(stage, ..)| stage)
+        Stage::with_left_out().into_iter().find(|(_, name, _)| *name == word).map(|(stage, ..)| stage)
     }
 
     /// As it is written.
@@ -77,7 +89,7 @@ impl Stage {
         if let Stage::Of(_, stage) = self {
             return stage.name;
         }
-        Stage::all().into_iter().find(|(stage, ..)| *stage == self).map_or("", |(_, name, _)| name)
+        Stage::with_left_out().into_iter().find(|(stage, ..)| *stage == self).map_or("", |(_, name, _)| name)
     }
 }
 

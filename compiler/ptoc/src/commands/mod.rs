@@ -1,20 +1,25 @@
 //! One file a subcommand.
 
 pub mod bench;
+#[cfg(feature = "objects")]
 pub mod build;
 pub mod check;
+#[cfg(feature = "debugger")]
+mod debug;
+#[cfg(feature = "pim")]
 pub mod dram;
 pub mod emit;
 pub mod explain;
 pub mod fmt;
 pub mod layout;
 pub mod mem;
-pub mod preview;
 pub mod run;
+#[cfg(feature = "pim")]
 pub mod sim;
 pub mod targets;
 pub mod test;
 mod trace;
+mod units;
 
 use crate::args::{Cli, CompileArgs, MessageFormat};
 use crate::io::{Counts, Io};
@@ -33,7 +38,7 @@ pub fn completions(shell: clap_complete::Shell, io: &mut Io<'_>) -> u8 {
 }
 
 /// Shows one diagnostic that needs no sources.
-fn show(d: Diagnostic, io: &mut Io<'_>, format: MessageFormat) {
+pub(crate) fn show(d: Diagnostic, io: &mut Io<'_>, format: MessageFormat) {
     let mut found = Diagnostics::new();
     found.push(d);
     io.report(found, &SourceMap::new(), format);

@@ -3,24 +3,20 @@
 use super::{Report, show};
 use crate::args::{MessageFormat, RunArgs};
 use crate::io::Io;
-use crate::{ERRORS, commands::preview};
-use ptoc_debugger::{Console, DebuggedProgram, Debugger, Onlookers, Prints};
+use crate::{ERRORS, commands::units};
 use ptoc_diagnostics::{Diagnostic, codes, plural};
 use ptoc_driver::backend::{self, BackendRef, Capabilities, pim};
 use ptoc_driver::files::{self, Outputs};
 use ptoc_driver::launch::{
-    Arrays, CompiledPlan, Plan, RunOptions, RunOutcome, Schedule, Timed, Verified, check_outputs, explain,
+    Arrays, CompiledPlan, Keep, Plan, RunOptions, RunOutcome, Schedule, Timed, Verified, check_outputs, explain,
     for_argument, open_arrays, open_expected, verify,
 };
-use ptoc_driver::session::{CompilationUnit, EntryPoint, Failed, Session};
+use ptoc_driver::preview;
+use ptoc_driver::session::{EntryPoint, Failed, Session};
 use ptoc_isa::Target;
-use ptoc_pim_sim::machine::Options as Keep;
-use ptoc_pim_sim::machine::report::Report as SimReport;
 use ptoc_tensor::{Tensor, compare, npy, scalar};
 use serde_json::{Map, Value, json};
-use std::cell::RefCell;
 use std::fmt::Write as _;
-use std::io::{BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
 
 /// Compiles a kernel, runs it, compares and shows or writes its results.
@@ -36,7 +32,7 @@ pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
             return ERRORS;
         }
     };
-    if args.html.is_some() && !backend.capabilities().units {
+    if args.html().is_some() && !backend.capabilities().units {
         let message = format!("`--html` writes of runs on units in memory, and the backend is `{}`", backend.name());
         let help = match session.target.has_units() {
             true => "leave `--backend` out, or write `--backend pim`",
@@ -70,16 +66,16 @@ pub(super) fn no_sanitizer(backend: BackendRef) -> Diagnostic {
 
 /// The backend that is asked for, or the target's first; the interpreter for who wants to look on.
 fn choose(args: &RunArgs, target: &Target) -> Result<BackendRef, Box<Diagnostic>> {
-    let looks_on = args.step || !args.print_tile.is_empty();
-    match args.backend {
-        Some(other) if looks_on && !other.capabilities().observed => {
-            let (name, option) = (other.name(), if args.step { "--step" } else { "--print-tile" });
+    let looks_on = args.looks_on();
+    match (args.backend, looks_on) {
+        (Some(other), Some(option)) if other.left_out().is_none() && !other.capabilities().observed => {
+            let name = other.name();
             let message = format!("`{option}` looks into the interpreter, and `--backend {name}` was asked for");
             let d = Diagnostic::global(codes::NEEDS_INTERPRETER, message);
             Err(d.with_help("leave `--backend` out, or write `--backend interp`").into())
         }
-        None if looks_on => Ok(backend::INTERP),
-        asked => backend::choose(target, asked),
+        (None, Some(_)) => Ok(backend::INTERP),
+        (asked, _) => backend::choose(target, asked),
     }
 }
 
@@ -159,14 +155,15 @@ impl Runner<'_, '_> {
             insert: args.schedule.is_some() || args.stats,
             time: args.stats || args.json || args.trace.is_some(),
         };
-        let keep = Keep { trace: args.trace.is_some(), history: args.html.is_some() };
+        let keep = Keep { trace: args.trace.is_some(), history: args.html().is_some() };
         let options = RunOptions { threads: args.threads, schedule, keep, rules: false };
-        let outcome = match (args.step, &args.print_tile[..]) {
-            (false, []) => {
+        let outcome = match args.looks_on() {
+            #[cfg(feature = "debugger")]
+            Some(_) => super::debug::observed(args, self.session, self.io, (&unit, &plan, &compiled), &mut tensors)?,
+            _ => {
                 let io = &mut *self.io;
                 compiled.run(self.session, &mut tensors, &options, &mut |line| io.note(line), None)?
             }
-            _ => self.observed(&unit, &plan, &compiled, &mut tensors)?,
         };
         if outcome.stopped {
             return Ok(());
@@ -203,39 +200,6 @@ impl Runner<'_, '_> {
         comparison
     }
 
-    /// Runs with a debugger, or with tiles to print.
-    fn observed(
-        &mut self,
-        unit: &CompilationUnit,
-        plan: &Plan,
-        compiled: &CompiledPlan<'_>,
-        tensors: &mut [Tensor],
-    ) -> Result<RunOutcome, Failed> {
-        let program = DebuggedProgram::new(plan, &unit.modules, unit.file, &self.session.sources, &self.session.target);
-        let mut prints = match Prints::new(&self.args.print_tile, &program) {
-            Ok(prints) => prints,
-            Err(wrong) => {
-                self.session.diagnostics.extend(wrong);
-                return Err(Failed);
-            }
-        };
-        let mut debugger = self.args.step.then(Debugger::default);
-        let io = RefCell::new(&mut *self.io);
-        let mut console = Terminal { io: &io };
-        let mut onlookers =
-            Onlookers { program: &program, debugger: debugger.as_mut(), console: &mut console, prints: &mut prints };
-        let options = RunOptions { threads: self.args.threads, ..RunOptions::default() };
-        let mut print = |line: &str| io.borrow_mut().note(line);
-        let outcome = compiled.run(self.session, tensors, &options, &mut print, Some(&mut onlookers))?;
-        if debugger.is_some_and(|d| d.is_attached()) {
-            console.write("The run is complete.\n");
-        }
-        match prints.wrong {
-            Some(d) => self.session.fail(d),
-            None => Ok(outcome),
-        }
-    }
-
     /// Stops if there are errors that no function returned.
     fn stop_on_errors(&self) -> Result<(), Failed> {
         if self.session.diagnostics.has_errors() { Err(Failed) } else { Ok(()) }
@@ -263,7 +227,7 @@ impl Runner<'_, '_> {
                 }
             }
         }
-        for (path, place) in [(&args.trace, &mut files.trace), (&args.html, &mut files.html)] {
+        for (path, place) in [(args.trace.as_ref(), &mut files.trace), (args.html(), &mut files.html)] {
             let Some(path) = path else { continue };
             match files.outputs.plan(path) {
                 Ok(n) => *place = Some(n),
@@ -375,9 +339,9 @@ impl Runner<'_, '_> {
             let blocks = outcome.timed.iter().enumerate().flat_map(|(k, t)| t.trace(sources, k + 2)).collect();
             let text = match &outcome.simulated {
                 None => self.session.clock.chrome_trace(blocks),
-                Some(simulated) => match &simulated.timeline {
-                    Ok(text) => text.clone(),
-                    Err(d) => return self.session.fail(d.clone()),
+                Some(simulated) => match units::timeline(simulated) {
+                    Ok(text) => text,
+                    Err(d) => return self.session.fail(*d),
                 },
             };
             if let Err(d) = files.outputs.write(n, text.as_bytes()) {
@@ -385,25 +349,12 @@ impl Runner<'_, '_> {
             }
         }
         if let Some(n) = files.html
-            && let Err(d) = files.outputs.write(n, self.page(&plan.name, outcome).as_bytes())
+            && let Some(simulated) = &outcome.simulated
+            && let Err(d) = files.outputs.write(n, units::page(&plan.name, simulated, &self.session.sources).as_bytes())
         {
             return self.session.fail(d);
         }
         Ok(())
-    }
-
-    /// The page of `--html`, with the files that the launches name.
-    fn page(&self, title: &str, outcome: &RunOutcome) -> String {
-        let runs: Vec<(&str, &SimReport)> = outcome.simulated.iter().map(|s| (s.name.as_str(), &s.report)).collect();
-        let mut texts: Vec<(&str, &str)> = Vec::new();
-        for name in runs.iter().flat_map(|(_, r)| &r.files) {
-            if let Some(text) = self.session.sources.find(name).map(|file| self.session.sources.text(file))
-                && texts.iter().all(|(other, _)| other != name)
-            {
-                texts.push((name, text));
-            }
-        }
-        ptoc_views::sim::page(title, &runs, &texts)
     }
 
     fn print_json(&mut self, plan: &Plan, tensors: &[Tensor], stats: Map<String, Value>) {
@@ -479,7 +430,7 @@ impl Runner<'_, '_> {
                 text.push_str(&t.text(&self.session.sources));
             }
             if let Some(s) = simulated {
-                let _ = write!(text, "\n{}", ptoc_views::sim::report::text(&s.name, &s.report));
+                let _ = write!(text, "\n{}", units::report(s));
             }
             text.push_str(self.backend.stats_note());
         }
@@ -498,44 +449,6 @@ impl Runner<'_, '_> {
             self.io.flush();
             self.io.note(&line);
         }
-    }
-}
-
-/// Bytes of a line that a debugger's command may have.
-const LONGEST_COMMAND: u64 = 1 << 16;
-
-/// The debugger's user: standard input and output.
-struct Terminal<'t, 'r, 'i> {
-    io: &'t RefCell<&'r mut Io<'i>>,
-}
-
-impl Console for Terminal<'_, '_, '_> {
-    fn read(&mut self, prompt: &str) -> Option<String> {
-        let mut io = self.io.borrow_mut();
-        if io.interactive {
-            io.print(prompt);
-        }
-        io.flush();
-        let mut line = Vec::new();
-        // What cannot be read ends like a file, and what has no end in lines of bounded length.
-        match io.input.as_mut()?.take(LONGEST_COMMAND).read_until(b'\n', &mut line) {
-            Ok(0) | Err(_) => None,
-            Ok(_) => Some(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned()),
-        }
-    }
-
-    fn write(&mut self, text: &str) {
-        self.io.borrow_mut().print(text);
-    }
-
-    fn note(&mut self, text: &str) {
-        let mut io = self.io.borrow_mut();
-        io.flush();
-        io.note(text);
-    }
-
-    fn is_terminal(&self) -> bool {
-        self.io.borrow().interactive
     }
 }
 

@@ -26,6 +26,11 @@ type Outcome = Result<(), Failure>;
 pub fn test(args: &TestArgs, io: &mut Io<'_>) -> u8 {
     let mut found = Vec::new();
     let mut problems = Diagnostics::new();
+    if let Some(part) = args.backend.and_then(|b| b.left_out()) {
+        problems.push(part.refused());
+        io.report(problems, &SourceMap::new(), args.message_format);
+        return ERRORS;
+    }
     if let Some(backend) = args.backend.filter(|_| args.sanitize) {
         let Capabilities { sanitizer, watches, .. } = backend.capabilities();
         if !sanitizer && !watches {

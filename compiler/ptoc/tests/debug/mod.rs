@@ -4,7 +4,7 @@ mod pages;
 mod results;
 mod roles;
 
-use ptoc::io::Io;
+use ptoc_cli::io::Io;
 use std::ffi::OsString;
 use std::io::Cursor;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn call(args: &[&str], input: &str, terminal: bool) -> (u8, String, String) {
     io.input = Some(&mut input);
     io.interactive = terminal;
     let args = ["ptoc"].into_iter().chain(args.iter().copied());
-    let status = ptoc::execute(args.map(|a| OsString::from(here(a))), &mut io);
+    let status = ptoc_cli::execute(args.map(|a| OsString::from(here(a))), &mut io);
     let text = |bytes| String::from_utf8(bytes).unwrap().replace(ROOT, "").replace("tests/debug/", "");
     let err = text(err);
     // The last line of a run has times.

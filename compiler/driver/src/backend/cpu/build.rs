@@ -1,17 +1,9 @@
 //! Objects of machine code, for C.
 
 use crate::backend::wrong_backend;
-use crate::build::archive::{self, RUNTIME};
-use crate::build::{BuildUnit, Built, CFunction, Form, Misnamed, Request, header};
+use crate::build::{BuildUnit, Built, CFunction, Misnamed, RUNTIME, Request, archive, header};
 use crate::session::Session;
 use ptoc_diagnostics::{Diagnostic, codes};
-
-/// What is made.
-pub(super) const FORMS: [Form; 3] = [
-    Form { extension: "o", about: "an object of machine code, for a linker" },
-    Form { extension: "a", about: "an archive of it and of what it needs of the runtime" },
-    Form { extension: "so", about: "the same as a shared library (needs a C compiler's linker)" },
-];
 
 /// Builds a kernel.
 pub(super) fn build(session: &Session, unit: &BuildUnit, request: &Request) -> Result<Built, Box<Diagnostic>> {

@@ -1,5 +1,6 @@
 //! Machine code on this host.
 
+#[cfg(feature = "objects")]
 mod build;
 mod watched;
 
@@ -7,6 +8,7 @@ use super::{
     Backend, Capabilities, Compiled, Ending, Launches, Listing, PIM, Refusal, SharedCode, Timed, failed, holes,
     wrong_backend, wrong_stage,
 };
+#[cfg(feature = "objects")]
 use crate::build::{BuildUnit, Built, Form, Request};
 use crate::launch::{BackendLaunch, Plan, PlannedLaunch, RunOptions, Total, Used};
 use crate::session::{DEFAULT_TARGET, Failed, Session};
@@ -95,10 +97,12 @@ impl Backend for Cpu {
         Ok(Some(Listing { name: "machine code".into(), about, lines }))
     }
 
+    #[cfg(feature = "objects")]
     fn forms(&self) -> &'static [Form] {
-        &build::FORMS
+        &crate::build::CPU_FORMS
     }
 
+    #[cfg(feature = "objects")]
     fn build(&self, session: &mut Session, unit: &BuildUnit, request: &Request) -> Result<Built, Failed> {
         build::build(session, unit, request).or_else(|d| session.fail(*d))
     }

@@ -16,8 +16,7 @@ use crate::launch::{Plan, PlannedLaunch};
 use crate::session::{Failed, Session};
 use crate::stages::BackendStage;
 use arrays::Arrays;
-pub(crate) use launch::Code;
-use launch::{Kernels, Machine};
+use launch::{Code, Kernels, Machine};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_gpu::{GPU_PASSES, Options, Refused};
 use ptoc_isa::Target;
@@ -118,7 +117,7 @@ impl Backend for Gpu {
                 kernels.push(Arc::clone(&kernels[known]));
                 continue;
             }
-            if let Some(known) = session.cache.ptx(module) {
+            if let Some(known) = session.cache.other::<Code>(module) {
                 kernels.push(known);
                 continue;
             }
@@ -127,7 +126,7 @@ impl Backend for Gpu {
             match compiled {
                 Ok(code) => {
                     let code = Arc::new(Code::new(code));
-                    session.cache.keep_ptx(module, &code);
+                    session.cache.keep_other(module, &code);
                     kernels.push(code);
                 }
                 Err(refused) => return session.fail(told(refused)),

@@ -32,7 +32,13 @@ pub fn bench(args: &BenchArgs, io: &mut Io<'_>) -> u8 {
     };
     session.vectors = args.vectors;
     session.exact = args.exact;
-    let backend = backend::default_of(&session.target);
+    let backend = match backend::choose(&session.target, None) {
+        Ok(backend) => backend,
+        Err(d) => {
+            show(*d, io, args.compile.message_format);
+            return ERRORS;
+        }
+    };
     let Some(timed) = backend.capabilities().timed else {
         let message = format!("`ptoc bench` measures machine code, and {} has none", session.target.name);
         let d = Diagnostic::global(codes::BACKEND_TARGET, message)

@@ -41,6 +41,10 @@ pub(super) fn wanted(run: &RunLine, only: Option<BackendRef>) -> Result<Option<V
         let backends = if backend == INTERP { vec![INTERP] } else { vec![INTERP, backend] };
         return Ok(target.map(|target| vec![(target.to_owned(), backends)]));
     }
+    let named = run.backends.iter().filter_map(|(name, _)| backend::named(name));
+    if let Some(part) = named.filter_map(|b| b.left_out()).next() {
+        return Err(Failure { reason: format!("this ptoc was built without `{}`", part.feature), elsewhere: true });
+    }
     let mut wanted: Vec<Wanted> = Vec::new();
     for (name, _) in &run.backends {
         let backend = backend::named(name).ok_or_else(|| format!("there is no backend `{name}`"))?;

@@ -1,11 +1,31 @@
-//! A glance at a tensor: its first rows and columns.
+//! A glance at results: numbers as people read them, the first rows and columns of a tensor.
 
-use ptoc_debugger::numbers::number;
-use ptoc_tensor::Tensor;
+use ptoc_tensor::{DType, Tensor, scalar};
 
 /// Rows and columns that are shown.
 const ROWS: usize = 4;
 const COLS: usize = 6;
+
+/// A number: floats with six significant digits at most, those of 8 bits with all that `print` tells.
+pub fn number(dtype: DType, bits: u64) -> String {
+    let exact = scalar::format_bits(dtype, bits);
+    let x = scalar::bits_to_f64(dtype, bits);
+    if !dtype.is_float() || !x.is_finite() || exact.trim_start_matches('-').len() <= 7 {
+        return exact;
+    }
+    if dtype.is_f8() {
+        return (x as f32).to_string();
+    }
+    if x == 0.0 || (1e-4..1e6).contains(&x.abs()) {
+        let digits = 5 - x.abs().max(1e-4).log10().floor() as i32;
+        let text = format!("{x:.*}", digits.clamp(0, 9) as usize);
+        return match text.contains('.') {
+            true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+            false => text,
+        };
+    }
+    format!("{x:.4e}")
+}
 
 /// The first rows and columns of the first matrix, aligned, each line indented by two.
 pub fn corner(t: &Tensor) -> String {
@@ -36,7 +56,6 @@ pub fn corner(t: &Tensor) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ptoc_tensor::DType;
 
     #[test]
     fn corners() {
