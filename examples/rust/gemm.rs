@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p ptoc-examples --bin gemm`
 
+#![forbid(unsafe_code)]
+
 use ptoc::{Error, Module, View};
 use std::path::Path;
 use std::time::Instant;

@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p ptoc-examples --bin softmax`
 
+#![forbid(unsafe_code)]
+
 use ptoc::{Error, Module, View, ViewMut};
 
 /// The file, part of the program.
