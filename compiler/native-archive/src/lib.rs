@@ -19,9 +19,9 @@ const CRATE: &str = "ptoc_native";
 #[proc_macro]
 pub fn routines(_: TokenStream) -> TokenStream {
     let text = match library_of(&std::env::args().collect::<Vec<_>>()) {
-        None => "None".to_owned(),
+        None => "None::<&'static [u8]>".to_owned(),
         Some(library) => match reduced(&library) {
-            Ok(path) => format!("Some(include_bytes!({path:?}))"),
+            Ok(path) => format!("Some(&include_bytes!({path:?})[..])"),
             Err(why) => format!("compile_error!({:?})", format!("{}: {why}", library.display())),
         },
     };

@@ -13,10 +13,6 @@ pub mod io;
 #[cfg(feature = "objects")]
 use ptoc_native as _;
 
-/// That library, which a program carries that is installed. One that is being worked on finds it beside itself.
-#[cfg(all(feature = "objects", not(debug_assertions)))]
-const ROUTINES: Option<&[u8]> = ptoc_native_archive::routines!();
-
 use args::{Cli, Command};
 use clap::Parser;
 use io::Io;
@@ -52,10 +48,17 @@ pub fn execute_here(args: impl IntoIterator<Item = OsString>) -> u8 {
     execute(args, &mut io)
 }
 
+/// Carries the library of routines in a program that is installed. One that is being worked on finds it beside itself.
+fn carry_routines() {
+    #[cfg(all(feature = "objects", not(debug_assertions)))]
+    if let Some(library) = ptoc_native_archive::routines!() {
+        ptoc_driver::build::archive::carry(library);
+    }
+}
+
 /// Runs one call, program name first, and returns the exit status. The work is done on a thread with a large stack.
 pub fn execute(args: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> u8 {
-    #[cfg(all(feature = "objects", not(debug_assertions)))]
-    ROUTINES.into_iter().for_each(ptoc_driver::build::archive::carry);
+    carry_routines();
     let args: Vec<OsString> = args.into_iter().collect();
     let cli = Cli::try_parse_from(&args).and_then(|cli| cli.check().map(|()| cli));
     let status = match cli {
