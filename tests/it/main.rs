@@ -29,6 +29,7 @@ mod gpu;
 mod growth;
 mod hazards;
 mod helps;
+mod host_values;
 mod indexed;
 mod inserted;
 mod layouts;

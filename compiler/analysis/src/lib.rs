@@ -14,7 +14,8 @@ mod program;
 pub use derived::derived_dimensions;
 pub use instance::{Instance, instantiate};
 pub use program::{
-    HostExpr, LaunchSite, ProgramInstance, ProgramNode, ProgramStep, ProgramTensor, ScalarSource, TensorSource,
+    Demand, Demanded, HostExpr, LaunchSite, ProgramInstance, ProgramNode, ProgramStep, ProgramTensor, ScalarSource,
+    TensorSource,
     instantiate_program,
 };
 pub use ptoc_elab::{ArgDim, ArgLayout, Bindings, ElaborationOutcome, Fact, NameFact, ScalarArg, TensorArg, TileFact};

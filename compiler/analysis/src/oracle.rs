@@ -12,6 +12,7 @@ use ptoc_names::builtins::{self, Builtin, Word};
 use ptoc_names::{ItemId, ModuleId};
 use ptoc_syntax::ast::*;
 use ptoc_values::{Binding, Val, View};
+use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
 mod clauses;
@@ -120,12 +121,19 @@ impl OracleScopes {
 /// The elaborator of oracles: what it evaluates statically is its elaborator's.
 pub(crate) struct OracleElaborator<'e, 'a> {
     elab: &'e mut Elaborator<'a>,
+    /// Values that the host of a program keeps, which are scalars of the oracle by their numbers.
+    slots: Option<&'e FxHashMap<Value, usize>>,
 }
 
 impl<'e, 'a> OracleElaborator<'e, 'a> {
     /// Over the names that are in scope there.
     pub(crate) fn new(elab: &'e mut Elaborator<'a>) -> Self {
-        OracleElaborator { elab }
+        OracleElaborator { elab, slots: None }
+    }
+
+    /// Over those and the scalars that the host of a program keeps while it runs.
+    pub(crate) fn with_slots(elab: &'e mut Elaborator<'a>, slots: &'e FxHashMap<Value, usize>) -> Self {
+        OracleElaborator { elab, slots: Some(slots) }
     }
 }
 
@@ -283,6 +291,12 @@ impl OracleElaborator<'_, '_> {
                     Math::Int(IntExpr::Const(ptoc_tensor::scalar::bits_to_i128(d, c.bits) as i64))
                 }
                 Ty::D(d) => Math::Real(OracleExpr::Const(ptoc_tensor::scalar::bits_to_f64(d, c.bits))),
+            });
+        }
+        if let Some(slot) = self.slots.and_then(|slots| slots.get(&x)) {
+            return Ok(match self.elab.ty(x) {
+                Ty::Index => Math::Int(IntExpr::Input(*slot)),
+                Ty::D(_) => Math::Real(OracleExpr::Scalar(*slot)),
             });
         }
         let kernel = self.elab.b.kernel();

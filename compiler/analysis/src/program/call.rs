@@ -2,11 +2,9 @@
 
 use super::windows::Passed;
 use super::written::Written;
-use super::{Parts, ProgramElaborator, ProgramNode, Source};
-use crate::instance::has_index;
+use super::{Parts, ProgramElaborator, Source};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_elab::{ElabResult, ErrorReported, is_tensor};
-use ptoc_ir::tile::Region;
 use ptoc_names::ItemId;
 use ptoc_syntax::ast::*;
 use ptoc_values::{Binding, Val};
@@ -231,37 +229,5 @@ impl ProgramElaborator<'_> {
         let flow = self.program_stmts(&k.body, parts);
         self.elab.env.pop();
         flow.map(|_| ())
-    }
-
-    /// `where NB == ceil_div(N, B)` defines `NB`, where no parameter has; the others hold.
-    fn called_wheres(&mut self, k: &KernelItem, parts: &mut Parts) -> ElabResult<()> {
-        self.elab.where_dimensions(k);
-        for e in k.wheres.iter().filter(|e| !has_index(e)) {
-            let x = match self.elab.expr(e)? {
-                Val::Bool(true) => continue,
-                Val::Bool(false) => None,
-                v => Some(self.elab.bool_of(&v, e.span)?),
-            };
-            if let Some(x) = x.filter(|x| self.is_late(*x)) {
-                let host = self.computed_late(x, &Region::default(), e.span, parts)?;
-                parts.order.push(ProgramNode::Require(host, e.span));
-                continue;
-            }
-            let known = x.map(|x| self.elab.b.const_of(x).map(|c| c.bits != 0));
-            match known {
-                Some(Some(true)) => {}
-                // What is not known now is waited for.
-                Some(None) => {
-                    self.waits_for_all(e.span)?;
-                    return Err(ErrorReported);
-                }
-                Some(Some(false)) | None => {
-                    let d = Diagnostic::error(codes::WHERE_VIOLATED, e.span, "this `where` condition does not hold")
-                        .with_label("this is false");
-                    return self.elab.report(d);
-                }
-            }
-        }
-        Ok(())
     }
 }

@@ -1,15 +1,17 @@
 //! What the host computes while a program runs: arithmetic over elements that its launches have written. Conditions,
 //! scalar arguments, ranges and `let`s are such.
 
-use super::{Parts, ProgramElaborator, TensorSource};
+use super::host::{self, Unhosted};
+use super::{Demand, Parts, ProgramElaborator, TensorSource};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_elab::{ElabResult, ErrorReported};
 use ptoc_ir::scalar;
-use ptoc_ir::tile::{Const, Op, Region, Stmt, Ty, Value};
+use ptoc_ir::tile::{Const, Region, Ty, Value};
 use ptoc_isa::{BinOp, CmpOp, RoundMode, UnOp};
 use ptoc_syntax::ast::{BinaryOp, Expr, ExprKind};
 use ptoc_tensor::DType;
 use ptoc_values::{RecordVal, Val};
+use std::sync::Arc;
 
 /// What runs in which order.
 #[derive(Clone, Debug)]
@@ -20,8 +22,10 @@ pub enum ProgramNode {
     Launch(usize),
     /// The host keeps a scalar, in the slot of this number.
     Set(usize, HostExpr),
+    /// A tensor of the program is declared without `fill`, in what is decided late: nothing has written it since.
+    New(usize),
     /// A `where` of a program that is launched here.
-    Require(HostExpr, Span),
+    Require(Arc<Demand>),
     /// As long as the condition holds.
     While {
         /// Evaluated before each iteration.
@@ -233,55 +237,39 @@ impl ProgramElaborator<'_> {
 
     /// What a region computes for a value, if that is arithmetic over elements at known places.
     fn host_expr(&mut self, x: Value, region: &Region, at: Span, parts: &Parts) -> ElabResult<HostExpr> {
-        if let Some(c) = self.elab.b.const_of(x) {
-            return Ok(HostExpr::Const(c));
-        }
-        if let Some(slot) = parts.slots.get(&x) {
-            return Ok(HostExpr::Slot(*slot));
-        }
-        let defines = |s: &&Stmt| s.op.def() == Some(x);
-        let own = region.iter().find(defines).map(|s| &s.op);
-        let Some(op) = own.or_else(|| self.elab.b.definition(x)).cloned() else { return self.more_than_scalars(at) };
-        let sub = |s: &mut Self, v: Value| s.host_expr(v, region, at, parts).map(Box::new);
-        Ok(match op {
-            Op::Unary { op, a, .. } => HostExpr::Unary(op, self.elab.ty(a), sub(self, a)?),
-            Op::Binary { op, a, b, .. } => HostExpr::Binary(op, self.elab.ty(a), sub(self, a)?, sub(self, b)?),
-            Op::Compare { op, a, b, .. } => HostExpr::Compare(op, self.elab.ty(a), sub(self, a)?, sub(self, b)?),
-            Op::Select { cond, a, b, .. } => HostExpr::Select(sub(self, cond)?, sub(self, a)?, sub(self, b)?),
-            Op::Convert { dst, a, round, saturate } => {
-                let (from, to) = (self.elab.ty(a), self.elab.ty(dst));
-                HostExpr::Convert { from, to, round, saturate, a: sub(self, a)? }
+        let why = match host::host_expr(&self.elab.b, parts, x, region) {
+            Ok(host) => return Ok(host),
+            Err(why) => why,
+        };
+        let message = "a program cannot compute this between launches";
+        let d = Diagnostic::error(codes::NOT_CONSTANT, at, message);
+        let kernel = "compute it in a kernel, which writes it to a tensor of one element";
+        self.elab.report(match why {
+            Unhosted::MoreThanScalars => d
+                .with_label("more than arithmetic over elements")
+                .with_note("what the host computes reads elements at known places, `n[0] > 0`; it has no loops")
+                .with_help(kernel),
+            Unhosted::TooLarge => d
+                .with_label("too many operations")
+                .with_note("each use of a number in a function counts all that the number is computed from")
+                .with_help(format!("keep what is used often with a `let` of the program, or {kernel}")),
+            Unhosted::Place(offset) => {
+                let what = "the place of an element that a program reads";
+                return self.elab.static_int(&Val::Scalar(offset), at, what).and(Err(ErrorReported));
             }
-            Op::Load { tensor, offset, .. } => {
-                let place =
-                    self.elab.static_int(&Val::Scalar(offset), at, "the place of an element that a program reads")?;
-                let Some(source) = parts.sources.iter().find(|s| s.id == tensor) else { return Err(ErrorReported) };
-                let place = usize::try_from(place).ok().filter(|p| (*p as u64) < source.len).ok_or(ErrorReported)?;
-                let known = parts.written.get(&source.source).is_some_and(|w| w.has(place));
-                if !known && !parts.failed {
-                    let element = self.coordinates(source.id, place);
-                    let message =
-                        format!("element {element:?} of `{}` is read before any launch has written it", source.name);
-                    let d = Diagnostic::error(codes::TENSOR_UNWRITTEN, at, message)
-                        .with_label("read between launches")
-                        .with_help("launch what writes it first, or give it a value: `tensor .. fill 0`");
-                    return self.elab.report(d);
+            Unhosted::Outside => return Err(ErrorReported),
+            Unhosted::Unwritten(tensor, place) => {
+                let name = parts.sources.iter().find(|s| s.id == tensor).map_or("?".into(), |s| s.name.clone());
+                let element = self.coordinates(tensor, place);
+                let message = format!("element {element:?} of `{name}` is read before any launch has written it");
+                let d = Diagnostic::error(codes::TENSOR_UNWRITTEN, at, message)
+                    .with_label("read between launches")
+                    .with_help("launch what writes it first, or give it a value: `tensor .. fill 0`");
+                match parts.sources.iter().find(|s| s.id == tensor) {
+                    Some(s) => parts.say_paths(d, s.source),
+                    None => d,
                 }
-                let dtype = self.elab.b.kernel().tensors[tensor].dtype;
-                HostExpr::Element { source: source.source, dtype, at: place }
             }
-            _ => return self.more_than_scalars(at),
         })
-    }
-
-    fn more_than_scalars<T>(&mut self, at: Span) -> ElabResult<T> {
-        let d = Diagnostic::error(codes::NOT_CONSTANT, at, "a program cannot compute this between launches")
-            .with_label("more than arithmetic over elements")
-            .with_note(
-                "what the host computes reads elements at known places, `n[0] > 0`; it has no loops, `if`, `&&` or \
-                 `var`",
-            )
-            .with_help("compute it in a kernel, which writes it to a tensor of one element");
-        self.elab.report(d)
     }
 }

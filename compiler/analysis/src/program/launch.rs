@@ -294,13 +294,16 @@ impl ProgramElaborator<'_> {
                 format!("element {at:?} of `{name}` is read before any launch has written it")
             }
             None if source.len == 0 => return Ok(()),
+            None if parts.written_on_some(p.source) => {
+                format!("`{name}` is read, and no launch writes it on some path to here")
+            }
             None => format!("`{name}` is read before any launch has written it"),
         };
         let d = Diagnostic::error(codes::TENSOR_UNWRITTEN, p.at, message)
             .with_label(format!("`{}` reads it", k.name.name))
             .with_secondary(parameter, "read as this argument")
             .with_help("launch what writes it first, or give it a value: `tensor .. fill 0`");
-        self.elab.report(d)
+        self.elab.report(parts.say_paths(d, p.source))
     }
 
     pub(super) fn tensor_source(&mut self, view: &View, p: &Param, at: Span, parts: &Parts) -> ElabResult<Source> {

@@ -4,6 +4,8 @@
 
 mod call;
 mod condition;
+mod demands;
+mod host;
 mod launch;
 mod places;
 mod stmts;
@@ -11,6 +13,7 @@ mod windows;
 mod written;
 
 pub use condition::{HostExpr, ProgramNode};
+pub use demands::{Demand, Demanded};
 
 use crate::instance::{Instance, wheres};
 use crate::oracle::OracleElaborator;
@@ -25,7 +28,7 @@ use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
 use ptoc_values::{Binding, Val};
 use rustc_hash::FxHashMap;
-use written::Written;
+use written::{OnSomePaths, Written};
 
 /// A tensor that a program makes.
 #[derive(Clone, Debug)]
@@ -172,6 +175,8 @@ struct Parts {
     vars: Vec<Span>,
     /// Values that the host keeps while the program runs, with their slots.
     slots: FxHashMap<Value, usize>,
+    /// Tensors of which a launch writes elements on one of two paths, each with what decides over them.
+    on_some_paths: Vec<(TensorSource, OnSomePaths)>,
     /// A launch was refused: who writes what is not known any more.
     failed: bool,
     /// Extents of its own tensors depend on dimensions that are not known: launches are looked at, and nothing is
@@ -229,6 +234,7 @@ impl Parts {
             instances: FxHashMap::default(),
             vars: Vec::new(),
             slots: FxHashMap::default(),
+            on_some_paths: Vec::new(),
             failed: false,
             waiting: false,
         }
@@ -337,12 +343,15 @@ impl ProgramElaborator<'_> {
                 format!("launches write a part of `{}`: element {at:?} has no value", t.name)
             }
             None if self.length_of(t.id) == 0 => return Ok(()),
+            None if parts.written_on_some(TensorSource::Arg(number)) => {
+                format!("`{}` is not written on every path", t.name)
+            }
             None => format!("no launch writes `{}`", t.name),
         };
         let d = Diagnostic::error(codes::TENSOR_UNWRITTEN, t.span, message)
             .with_label("an `out` argument")
             .with_help("pass it to a kernel that writes it, or declare it `inout`");
-        self.elab.report(d)
+        self.elab.report(parts.say_paths(d, TensorSource::Arg(number)))
     }
 
     /// Elements of a tensor; the largest number where an extent is not known.

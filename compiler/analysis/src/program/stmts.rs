@@ -3,14 +3,16 @@
 //! elements of tensors are decided when it runs.
 
 use super::condition::Decision;
-use super::written::Written;
+use super::host::only_computes;
+use super::written::{OnSomePaths, Written};
 use super::{HostExpr, Parts, Placed, ProgramElaborator, ProgramNode, ProgramTensor, Source, TensorSource};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_elab::{ElabResult, ErrorReported};
-use ptoc_ir::tile::{Const, Op, Region, TensorDir, Ty, Value};
+use ptoc_ir::tile::{Const, Region, TensorDir, Ty, Value};
 use ptoc_isa::{BinOp, CmpOp};
 use ptoc_syntax::ast::*;
 use ptoc_values::{Binding, Val};
+use std::slice;
 
 /// What comes behind a statement.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -65,8 +67,7 @@ impl ProgramElaborator<'_> {
 
     /// Refuses what does something where no kernel is: stores, tiles, prints, checks that are decided late.
     fn no_effect(&mut self, begin: usize, tiles: usize, at: Span) -> ElabResult<()> {
-        let reads = |op: &Op| op.is_pure() || matches!(op, Op::Load { .. });
-        let does = self.elab.b.since(begin).iter().find(|s| !reads(&s.op)).map(|s| s.span);
+        let does = self.elab.b.since(begin).iter().find(|s| !only_computes(slice::from_ref(s))).map(|s| s.span);
         let tile = (self.elab.b.kernel().tiles.len() > tiles).then_some(at);
         let Some(place) = does.or(tile) else { return Ok(()) };
         let open = self.elab.dims.values().any(|n| !self.elab.bindings.dims.contains_key(n));
@@ -222,7 +223,10 @@ impl ProgramElaborator<'_> {
         let els = self.decided_late(i.cond.span, parts, |s, parts| s.program_else(i, parts));
         let after_else = std::mem::take(&mut parts.written);
         let both = after_then.iter().filter_map(|(source, w)| Some((*source, w.both(after_else.get(source)?))));
-        parts.written = both.collect();
+        let both = both.collect();
+        parts.note_paths(&after_then, &both, OnSomePaths::Then(i.cond.span));
+        parts.note_paths(&after_else, &both, OnSomePaths::Else(i.cond.span));
+        parts.written = both;
         parts.order.push(ProgramNode::If { cond, then: then?, els: els? });
         Ok(Flow::Next)
     }
@@ -319,8 +323,7 @@ impl ProgramElaborator<'_> {
         let slot = |n| Box::new(HostExpr::Slot(n));
         let before = parts.written.clone();
         let body = self.decided_late(at, parts, |s, parts| s.iteration(var, Val::Scalar(number), body, parts));
-        // It may not run at all.
-        parts.written = before;
+        parts.may_not_run(before, at);
         let mut body = body?;
         let one = Box::new(HostExpr::Const(Const::index(1)));
         body.push(ProgramNode::Set(number_slot, HostExpr::Binary(BinOp::Add, Ty::Index, slot(number_slot), one)));
@@ -356,7 +359,7 @@ impl ProgramElaborator<'_> {
                             .with_help("read the element in the condition itself: `while n[0] > 0 { .. }`");
                         return self.elab.report(d);
                     }
-                    return self.while_late(late, body, parts);
+                    return self.while_late((late, cond.span), body, parts);
                 }
             }
             self.elab.step(cond.span)?;
@@ -369,11 +372,10 @@ impl ProgramElaborator<'_> {
         }
     }
 
-    fn while_late(&mut self, cond: HostExpr, body: &Block, parts: &mut Parts) -> ElabResult<()> {
+    fn while_late(&mut self, (cond, at): (HostExpr, Span), body: &Block, parts: &mut Parts) -> ElabResult<()> {
         let before = parts.written.clone();
         let body = self.decided_late(body.span, parts, |s, parts| s.program_block(body, parts));
-        // It may not run at all.
-        parts.written = before;
+        parts.may_not_run(before, at);
         parts.order.push(ProgramNode::While { cond, body: body? });
         Ok(())
     }
@@ -442,6 +444,8 @@ impl ProgramElaborator<'_> {
         if fill.is_some() {
             parts.written.insert(source, Written::Whole);
             parts.order.push(ProgramNode::Fill(parts.locals.len()));
+        } else if !parts.late.is_empty() {
+            parts.order.push(ProgramNode::New(parts.locals.len()));
         }
         let place = self.elab.b.kernel().tensors[id].place.clone();
         if let Some(place) = &place {

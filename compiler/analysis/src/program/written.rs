@@ -1,8 +1,11 @@
 //! Elements of a program's tensor that have a value, as ranges of places: programs write tensors of any size window by
 //! window, in hundreds of launches.
 
+use super::{Parts, TensorSource};
+use ptoc_diagnostics::{Diagnostic, Span};
 use ptoc_layout::Storage;
 use rangemap::RangeSet;
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// Ranges that are told apart, at most.
@@ -98,4 +101,50 @@ impl Written {
 
 fn whole(len: u64) -> Range<usize> {
     0..usize::try_from(len).unwrap_or(usize::MAX)
+}
+
+/// What decides over launches that write elements of a tensor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum OnSomePaths {
+    /// They are launched where this condition holds.
+    Then(Span),
+    /// They are launched where it does not.
+    Else(Span),
+    /// They are launched in a loop that may not run at all.
+    Loop(Span),
+}
+
+impl Parts {
+    /// Notes which tensors have elements at the end of a path that they lack where paths have met.
+    pub fn note_paths(
+        &mut self,
+        path: &FxHashMap<TensorSource, Written>,
+        met: &FxHashMap<TensorSource, Written>,
+        decides: OnSomePaths,
+    ) {
+        let more = path.iter().filter(|(source, w)| met.get(source) != Some(w)).map(|(source, _)| (*source, decides));
+        let more: Vec<_> = more.filter(|m| !self.on_some_paths.contains(m)).collect();
+        self.on_some_paths.extend(more);
+    }
+
+    /// Behind a loop that may not run at all, what had a value before it has one.
+    pub fn may_not_run(&mut self, before: FxHashMap<TensorSource, Written>, at: Span) {
+        let behind = std::mem::replace(&mut self.written, before.clone());
+        self.note_paths(&behind, &before, OnSomePaths::Loop(at));
+    }
+
+    /// Whether launches write a tensor on some paths.
+    pub fn written_on_some(&self, source: TensorSource) -> bool {
+        self.on_some_paths.iter().any(|(s, _)| *s == source)
+    }
+
+    /// Says on which paths a tensor is written.
+    pub fn say_paths(&self, d: Diagnostic, source: TensorSource) -> Diagnostic {
+        let paths = self.on_some_paths.iter().filter(|(s, _)| *s == source);
+        paths.fold(d, |d, (_, decides)| match *decides {
+            OnSomePaths::Then(at) => d.with_secondary(at, "written where this holds"),
+            OnSomePaths::Else(at) => d.with_secondary(at, "written where this does not hold"),
+            OnSomePaths::Loop(at) => d.with_secondary(at, "written in this loop, which may not run at all"),
+        })
+    }
 }

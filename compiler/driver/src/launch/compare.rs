@@ -47,15 +47,7 @@ impl Plan {
     }
 
     pub(super) fn oracle_failed(&self, e: &OracleError, span: Span, what: &str) -> Diagnostic {
-        let why = match e {
-            OracleError::OutOfRange { tensor, mode, index, extent } => match self.argument(*tensor) {
-                Some(a) => format!("index {index} in mode {mode} of `{}`, whose extent there is {extent}", a.name),
-                None => e.to_string(),
-            },
-            e => e.to_string(),
-        };
-        Diagnostic::error(codes::ORACLE_FAILED, span, format!("{what} cannot be evaluated: {why}"))
-            .with_note("this is a mistake of the specification, whatever the kernel computes")
+        oracle_failed(e, &|n| self.argument(n), span, what)
     }
 
     /// Holds the inputs to the `where` conditions over contents.
@@ -70,21 +62,7 @@ impl Plan {
                 Ok(None) => continue,
                 Ok(Some(at)) => {
                     let shown = witness::values(condition, &at, &self.arguments, tensors, spec);
-                    let at: Vec<String> = at.iter().map(i64::to_string).collect();
-                    let place = match (shown.split_last(), at.len()) {
-                        (Some((last, [])), _) => format!(": {last}"),
-                        (Some((last, rest)), _) => format!(": {} and {last}", rest.join(", ")),
-                        (None, 0) => String::new(),
-                        (None, 1) => format!(", first at index {}", at[0]),
-                        (None, _) => format!(", first at indices {}", at.join(", ")),
-                    };
-                    Diagnostic::error(
-                        codes::DATA_VIOLATES_WHERE,
-                        *span,
-                        format!("the inputs of `{}` do not satisfy this `where`{place}", self.name),
-                    )
-                    .with_label("false for these data")
-                    .with_help(match session.front {
+                    violated(&format!("inputs of `{}`", self.name), *span, &at, &shown).with_help(match session.front {
                         Front::Command => "give arrays that satisfy it with `--in`",
                         Front::Call => "pass arrays that satisfy it",
                     })
@@ -96,6 +74,38 @@ impl Plan {
         }
         if failed { Err(Failed) } else { Ok(()) }
     }
+}
+
+/// Data for which a `where` is false, with the values of its indices and the elements that it reads.
+pub(super) fn violated(whose: &str, span: Span, at: &[i64], shown: &[String]) -> Diagnostic {
+    let at: Vec<String> = at.iter().map(i64::to_string).collect();
+    let place = match (shown.split_last(), at.len()) {
+        (Some((last, [])), _) => format!(": {last}"),
+        (Some((last, rest)), _) => format!(": {} and {last}", rest.join(", ")),
+        (None, 0) => String::new(),
+        (None, 1) => format!(", first at index {}", at[0]),
+        (None, _) => format!(", first at indices {}", at.join(", ")),
+    };
+    let message = format!("the {whose} do not satisfy this `where`{place}");
+    Diagnostic::error(codes::DATA_VIOLATES_WHERE, span, message).with_label("false for these data")
+}
+
+/// An oracle without a value; `argument` is a tensor by its number there.
+pub(super) fn oracle_failed<'a>(
+    e: &OracleError,
+    argument: &dyn Fn(usize) -> Option<&'a Argument>,
+    span: Span,
+    what: &str,
+) -> Diagnostic {
+    let why = match e {
+        OracleError::OutOfRange { tensor, mode, index, extent } => match argument(*tensor) {
+            Some(a) => format!("index {index} in mode {mode} of `{}`, whose extent there is {extent}", a.name),
+            None => e.to_string(),
+        },
+        e => e.to_string(),
+    };
+    Diagnostic::error(codes::ORACLE_FAILED, span, format!("{what} cannot be evaluated: {why}"))
+        .with_note("this is a mistake of the specification, whatever the kernel computes")
 }
 
 impl PlannedLaunch {

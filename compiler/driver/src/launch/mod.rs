@@ -6,6 +6,7 @@ mod arrays;
 mod bind;
 mod claims;
 mod compare;
+mod demands;
 mod mismatch;
 mod order;
 mod pipes;

@@ -3,11 +3,13 @@
 use super::plan::Plan;
 use super::planned::PlannedLaunch;
 use super::tensors::Used;
+use super::workspace::Workspace;
 use crate::backend::Launches;
-use ptoc_analysis::{HostExpr, ProgramNode, TensorSource};
+use ptoc_analysis::{Demand, Demanded, HostExpr, ProgramNode, TensorSource};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_tensor::Tensor;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// What is next.
 #[derive(Clone, Debug)]
@@ -18,8 +20,10 @@ pub enum PlanStep {
     Fill(usize),
     /// The host keeps a scalar, in the slot of this number.
     Set(usize, HostExpr),
+    /// A tensor of the program is declared anew: what launches leave of it is 0.
+    New(usize),
     /// A `where` of a program that the program launches.
-    Require(HostExpr, Span),
+    Require(Arc<Demand>),
     /// Goes on behind `otherwise` entries if the condition does not hold.
     Branch {
         /// Decides.
@@ -29,6 +33,16 @@ pub enum PlanStep {
     },
     /// Goes on there.
     Jump(usize),
+}
+
+impl PlanStep {
+    /// The place of a condition over contents that is tested here.
+    pub(crate) fn tests_contents(&self) -> Option<Span> {
+        match self {
+            PlanStep::Require(demand) if matches!(demand.condition, Demanded::Contents { .. }) => Some(demand.span),
+            _ => None,
+        }
+    }
 }
 
 /// The list for a program.
@@ -44,7 +58,8 @@ fn append(nodes: &[ProgramNode], out: &mut Vec<PlanStep>) {
             ProgramNode::Launch(n) => out.push(PlanStep::Launch(*n)),
             ProgramNode::Fill(k) => out.push(PlanStep::Fill(*k)),
             ProgramNode::Set(slot, value) => out.push(PlanStep::Set(*slot, value.clone())),
-            ProgramNode::Require(cond, at) => out.push(PlanStep::Require(cond.clone(), *at)),
+            ProgramNode::New(k) => out.push(PlanStep::New(*k)),
+            ProgramNode::Require(demand) => out.push(PlanStep::Require(Arc::clone(demand))),
             ProgramNode::While { cond, body } => {
                 let head = out.len();
                 out.push(PlanStep::Branch { cond: cond.clone(), otherwise: 0 });
@@ -72,22 +87,30 @@ fn lead(out: &mut [PlanStep], from: usize) {
     match &mut out[from] {
         PlanStep::Branch { otherwise, .. } => *otherwise = next,
         PlanStep::Jump(to) => *to = next,
-        PlanStep::Launch(_) | PlanStep::Fill(_) | PlanStep::Set(..) | PlanStep::Require(..) => {}
+        PlanStep::Launch(_) | PlanStep::Fill(_) | PlanStep::New(_) | PlanStep::Set(..) | PlanStep::Require(_) => {}
     }
 }
 
 /// Where a run is in the list.
 pub(crate) struct Position<'c> {
-    plan: &'c Plan,
+    pub(super) plan: &'c Plan,
+    workspace: &'c Workspace,
     at: usize,
     /// Scalars that the host keeps.
-    slots: Vec<u64>,
+    pub(super) slots: Vec<u64>,
+    /// What programs demand of contents is tested.
+    pub(super) tests_contents: bool,
 }
 
 impl<'c> Position<'c> {
     /// At the beginning.
-    pub fn start(plan: &'c Plan) -> Position<'c> {
-        Position { plan, at: 0, slots: vec![0; plan.slots] }
+    pub fn start(plan: &'c Plan, workspace: &'c Workspace) -> Position<'c> {
+        Position { plan, workspace, at: 0, slots: vec![0; plan.slots], tests_contents: true }
+    }
+
+    /// At the beginning, for launches of which only the time is of interest.
+    pub fn timed(plan: &'c Plan, workspace: &'c Workspace) -> Position<'c> {
+        Position { tests_contents: false, ..Position::start(plan, workspace) }
     }
 
     /// The number of the next launch, and the launch; what stands before it is done. Without `code` all tensors are the
@@ -114,23 +137,11 @@ impl<'c> Position<'c> {
                     let bits = self.value(value, Span::default(), code, &mut Used::of(tensors, locals))?;
                     self.slots[*slot] = bits;
                 }
-                PlanStep::Require(cond, at) => {
-                    if self.value(cond, *at, code, &mut Used::of(tensors, locals))? == 0 {
-                        let message = "this `where` condition does not hold";
-                        let d = Diagnostic::error(codes::WHERE_VIOLATED, *at, message).with_label("this is false");
-                        return Err(Box::new(d));
-                    }
-                }
+                PlanStep::Require(demand) => self.require(demand, code, tensors, locals)?,
                 PlanStep::Jump(to) => self.at = *to,
-                PlanStep::Fill(k) => {
-                    let (local, tensor) = (&plan.locals[*k], &mut locals[*k]);
-                    let element = local.fill.unwrap_or(0).to_le_bytes();
-                    let width = local.dtype.size();
-                    tensor.bytes_mut().chunks_exact_mut(width).for_each(|x| x.copy_from_slice(&element[..width]));
-                    if let Some(code) = code {
-                        code.changed(&|source| source == TensorSource::Local(*k));
-                    }
-                }
+                PlanStep::Fill(k) => self.fill(*k, code, locals),
+                PlanStep::New(k) if self.workspace.left[*k] => self.fill(*k, code, locals),
+                PlanStep::New(_) => {}
                 PlanStep::Branch { cond, otherwise } => {
                     if self.value(cond, Span::default(), code, &mut Used::of(tensors, locals))? == 0 {
                         self.at = *otherwise;
@@ -141,8 +152,19 @@ impl<'c> Position<'c> {
         Ok(None)
     }
 
+    /// A tensor of the program gets its `fill`, or 0.
+    fn fill(&self, number: usize, code: Option<&dyn Launches>, locals: &mut [Tensor]) {
+        let (local, tensor) = (&self.plan.locals[number], &mut locals[number]);
+        let element = local.fill.unwrap_or(0).to_le_bytes();
+        let width = local.dtype.size();
+        tensor.bytes_mut().chunks_exact_mut(width).for_each(|x| x.copy_from_slice(&element[..width]));
+        if let Some(code) = code {
+            code.changed(&|source| source == TensorSource::Local(number));
+        }
+    }
+
     /// The bits of what the host computes. Arithmetic is total, so there are always some.
-    fn value(
+    pub(super) fn value(
         &self,
         value: &HostExpr,
         at: Span,

@@ -35,6 +35,13 @@ pub struct Contents {
     pub scalars: Vec<Ty>,
 }
 
+impl Contents {
+    /// Whether a condition reads elements of the tensor of this number.
+    pub(super) fn reads(&self, number: usize) -> bool {
+        self.conditions.iter().any(|(c, _)| c.cond.reads(&|n, is_scalar| !is_scalar && n == number))
+    }
+}
+
 /// One launch.
 #[derive(Clone, Debug)]
 pub struct PlannedLaunch {

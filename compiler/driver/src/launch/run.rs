@@ -155,6 +155,7 @@ impl<'p> CompiledPlan<'p> {
         let code = match &self.code {
             Compiled::Launches(code) => code,
             Compiled::Program(program) => {
+                self.plan.check_launches(session, tensors)?;
                 let (plan, unfilled) = (self.plan, &self.unfilled[..]);
                 return program.run(session, ProgramRun { plan, tensors, unfilled, options, print });
             }
@@ -166,7 +167,7 @@ impl<'p> CompiledPlan<'p> {
         let mut run_time = Duration::ZERO;
         let mut blocks = 0u64;
         code.begin();
-        let mut position = Position::start(self.plan);
+        let mut position = Position::start(self.plan, &self.workspace);
         while let Some((number, step)) = position.next(Some(&**code), tensors, locals).or_else(|d| session.fail(*d))? {
             let step = &*step;
             blocks = blocks.saturating_add(step.blocks);
@@ -257,7 +258,7 @@ impl<'p> CompiledPlan<'p> {
             code.begin();
         }
         times.steps.resize(self.plan.steps.len(), (Duration::ZERO, 0));
-        let mut position = Position::start(self.plan);
+        let mut position = Position::timed(self.plan, &self.workspace);
         while let Some((number, step)) = position.next(Some(&**code), tensors, locals).or_else(|d| session.fail(*d))? {
             let step = &*step;
             let mut used = Used::of(tensors, locals);

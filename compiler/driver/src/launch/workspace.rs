@@ -30,8 +30,8 @@ pub struct Workspace {
     pub places: Vec<WorkspacePlace>,
     /// Its length in bytes.
     pub bytes: u64,
-    /// Some tensor begins with zeros: a launch may leave elements of it.
-    pub zeroed: bool,
+    /// The tensors of which a launch may leave elements: they begin with zeros.
+    pub left: Vec<bool>,
 }
 
 /// What a launch does with a tensor of the program.
@@ -69,13 +69,15 @@ impl Workspace {
                     }
                 }
                 PlanStep::Fill(k) => uses[*k][point] = Use { touches: true, reads: false, fills: true },
-                PlanStep::Set(_, value) | PlanStep::Require(value, _) => read_by(value, point, &mut uses),
+                PlanStep::New(k) => uses[*k][point].fills = true,
+                PlanStep::Set(_, value) => read_by(value, point, &mut uses),
+                PlanStep::Require(demand) => demand.reads(&mut |source| read_of(source, point, &mut uses)),
                 PlanStep::Branch { cond, .. } => read_by(cond, point, &mut uses),
                 PlanStep::Jump(_) => {}
             }
         }
         let held: Vec<PointSet> = uses.iter().zip(&pinned).map(|(uses, pinned)| held(uses, order, *pinned)).collect();
-        Workspace { zeroed: pinned.contains(&true), ..first_fit(locals, &held) }
+        Workspace { left: pinned, ..first_fit(locals, &held) }
     }
 
     /// Each tensor in memory of its own.
@@ -180,12 +182,14 @@ impl PointSet {
 }
 
 fn read_by(value: &HostExpr, point: usize, uses: &mut [Vec<Use>]) {
-    value.elements(&mut |source, _| {
-        if let TensorSource::Local(k) = source {
-            uses[k][point].touches = true;
-            uses[k][point].reads = true;
-        }
-    });
+    value.elements(&mut |source, _| read_of(source, point, uses));
+}
+
+fn read_of(source: TensorSource, point: usize, uses: &mut [Vec<Use>]) {
+    if let TensorSource::Local(k) = source {
+        uses[k][point].touches = true;
+        uses[k][point].reads = true;
+    }
 }
 
 /// Where control goes behind a step.
@@ -265,7 +269,7 @@ fn first_fit(locals: &[ProgramTensor], held: &[PointSet]) -> Workspace {
         places[k].offset = offset;
         bytes = bytes.max(offset.saturating_add(want));
     }
-    Workspace { places, bytes, zeroed: true }
+    Workspace { places, bytes, left: vec![true; locals.len()] }
 }
 
 fn extents(local: &ProgramTensor) -> Vec<usize> {

@@ -4,7 +4,7 @@ use super::arrays::{ArrayView, Call, Device};
 use super::rebinding::Rebinding;
 use super::{Callable, Report, on_large_stack};
 use crate::backend::{BackendRef, DeviceCall, DeviceCode, SharedCode};
-use crate::launch::{Argument, CompiledPlan, Plan, PlannedLaunch, Position, RunOptions, Used, Workspace};
+use crate::launch::{Argument, CompiledPlan, Plan, PlanStep, PlannedLaunch, Position, RunOptions, Used, Workspace};
 use crate::session::Failed;
 use ptoc_diagnostics::{Diagnostic, SourceMap, Span, codes};
 use ptoc_layout::Storage;
@@ -139,8 +139,9 @@ impl Specialization {
 
     /// The places of what `where` says of contents, of the whole and of what it launches.
     fn conditions(&self) -> impl Iterator<Item = Span> + '_ {
-        let launched = self.plan.steps.iter().filter_map(|s| s.contents.as_ref()).flat_map(|c| &c.conditions);
-        self.plan.specification.conditions.iter().chain(launched).map(|(_, at)| *at)
+        let kernels = self.plan.steps.iter().filter_map(|s| s.contents.as_ref()).flat_map(|c| &c.conditions);
+        let own = self.plan.specification.conditions.iter().chain(kernels).map(|(_, at)| *at);
+        own.chain(self.plan.order.iter().filter_map(PlanStep::tests_contents))
     }
 
     /// The texts that its diagnostics point into.
@@ -220,7 +221,7 @@ impl Specialization {
             let mut used = Used::of(&mut tensors, locals);
             return code[0].execute(step, &mut used, &mut buffers, threads, print);
         }
-        let mut position = Position::start(&self.plan);
+        let mut position = Position::start(&self.plan, &self.code.workspace);
         while let Some((number, step)) = position.next(None, &mut tensors, locals)? {
             let step = &*step;
             let mut used = Used::of(&mut tensors, locals);

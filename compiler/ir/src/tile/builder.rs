@@ -258,10 +258,9 @@ impl Builder {
         (self.depth[value] as usize) <= self.frames.len()
     }
 
-    /// The operation of the open regions that defines a value.
-    pub fn definition(&self, value: Value) -> Option<&Op> {
-        let open = self.frames.iter().rev().flat_map(|f| f.stmts.iter().rev());
-        open.map(|s| &s.op).find(|op| op.def() == Some(value))
+    /// The statements of the open regions, the outermost first.
+    pub fn open_regions(&self) -> Vec<&[Stmt]> {
+        self.frames.iter().map(|f| &f.stmts[..]).collect()
     }
 
     /// How many statements the innermost open region has.

@@ -334,3 +334,46 @@ fn prints_go_to_standard_error() {
     assert_eq!(printed(&cpu), printed(&interp));
     assert!(printed(&cpu).starts_with("block 0 1.5\n"), "{cpu}");
 }
+
+/// What the `where` of a launched program demands, of scalars and of contents that launches have written: the report
+/// names the calls.
+#[test]
+fn conditions_of_launched_programs() {
+    let s = Sandbox::new();
+    s.file(
+        "p.tile",
+        "kernel numbers(y: out i32[8], top: i32, last: i32) {
+    for i in 0..8 { y[i] = i32(i); }
+    y[2] = top;
+    y[7] = last;
+}
+
+kernel reversed(x: in i32[N], y: out i32[N]) {
+    for i in 0..N { y[i] = x[N - 1 - i]; }
+}
+
+program inner(x: in i32[N], y: out i32[N], n: i32, most: i32)
+    where x[i] <= most, n < 7
+{
+    reversed(x, y);
+}
+
+program middle(x: in i32[N], y: out i32[N], n: i32) {
+    inner(x, y, n + 1, n + 2);
+}
+
+program outer(y: out i32[8], top: i32, last: i32) {
+    let t = tensor i32[8];
+    numbers(t, top, last);
+    middle(t, y, t[7]);
+}
+",
+    );
+    let right = s.run("run p.tile outer -D top=0 -D last=5");
+    assert!(right.contains("exit 0"), "{right}");
+    snapshot!(s.runs(&[
+        "run p.tile outer -D top=0 -D last=6",
+        "run p.tile outer -D top=10 -D last=4",
+        "run p.tile outer -D top=10 -D last=4 --backend interp",
+    ]));
+}

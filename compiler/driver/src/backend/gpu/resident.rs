@@ -63,7 +63,7 @@ impl DeviceCode for Resident {
         let room = usize::try_from(call.workspace.bytes).unwrap_or(usize::MAX);
         let workspace = if room > 0 { Some(stream.alloc(room).map_err(told)?) } else { None };
         let locals = workspace.as_ref().map_or(0, StreamBuffer::address);
-        if call.workspace.zeroed {
+        if call.workspace.left.contains(&true) {
             // SAFETY: the workspace has that many bytes.
             unsafe { stream.fill(locals, &[0], room) }.map_err(told)?;
         }
@@ -86,7 +86,11 @@ impl DeviceCode for Resident {
                     unsafe { stream.fill(locals + place.offset, &bits[..width], count) }.map_err(told)?;
                 }
                 // Refused above.
-                PlanStep::Set(..) | PlanStep::Require(..) | PlanStep::Branch { .. } | PlanStep::Jump(_) => {}
+                PlanStep::Set(..)
+                | PlanStep::New(_)
+                | PlanStep::Require(_)
+                | PlanStep::Branch { .. }
+                | PlanStep::Jump(_) => {}
             }
         }
         for started in &started {

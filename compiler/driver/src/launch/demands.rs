@@ -1,0 +1,123 @@
+//! Holding what a program launches another one with to the `where` of that one.
+
+use super::compare::{oracle_failed, violated};
+use super::order::{PlanStep, Position};
+use super::plan::{Argument, Plan, Specification};
+use super::tensors::Used;
+use super::witness;
+use super::workspace::Workspace;
+use crate::backend::Launches;
+use crate::session::{Failed, Session};
+use ptoc_analysis::{Demand, Demanded, TensorSource};
+use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_ir::oracle::{Inputs, OracleTensor, Predicate};
+use ptoc_ir::tile::{TensorDir, Ty};
+use ptoc_tensor::Tensor;
+
+impl Position<'_> {
+    /// Holds a launch of a program to what it demands.
+    pub(super) fn require(
+        &self,
+        demand: &Demand,
+        code: Option<&dyn Launches>,
+        tensors: &mut [Tensor],
+        locals: &mut [Tensor],
+    ) -> Result<(), Box<Diagnostic>> {
+        let told = match &demand.condition {
+            Demanded::Scalars(value) => {
+                if self.value(value, demand.span, code, &mut Used::of(tensors, locals))? != 0 {
+                    return Ok(());
+                }
+                let message = "this `where` condition does not hold";
+                Diagnostic::error(codes::WHERE_VIOLATED, demand.span, message).with_label("this is false")
+            }
+            Demanded::Contents { tensors: sources, .. } => {
+                if !self.tests_contents {
+                    return Ok(());
+                }
+                if let (Some(step), Some(code)) = (self.plan.steps.first(), code) {
+                    code.fetch(step, &mut Used::of(tensors, locals), &|source| sources.contains(&source))?;
+                }
+                match not_held(self.plan, demand, &self.slots, (tensors, locals)) {
+                    None => return Ok(()),
+                    Some(d) => d,
+                }
+            }
+        };
+        Err(Box::new(demand.called(told)))
+    }
+}
+
+impl Plan {
+    /// Holds the arguments to what the launches demand of contents that nothing has written before them: what a plan
+    /// can be held to that runs as one artefact.
+    pub(crate) fn check_launches(&self, session: &mut Session, tensors: &mut [Tensor]) -> Result<(), Failed> {
+        let mut written: Vec<TensorSource> = Vec::new();
+        let is_given = |source: &TensorSource| matches!(source, TensorSource::Arg(_));
+        for step in &self.order {
+            match step {
+                PlanStep::Launch(number) => {
+                    let step = &self.steps[*number];
+                    let reads = |n: usize| step.contents.iter().any(|c| c.reads(n));
+                    let mut read = step.tensors.iter().enumerate().filter(|(n, _)| reads(*n)).map(|(_, t)| t);
+                    if step.contents.is_some() && read.all(|t| is_given(t) && !written.contains(t)) {
+                        let memory = Workspace::separate(&self.locals).allocate(&self.locals);
+                        let mut locals = memory.or_else(|d| session.fail(*d))?;
+                        step.check_contents(session, &mut Used::of(tensors, &mut locals.tensors))?;
+                    }
+                    let arguments = step.kernel.tensors.values().filter(|t| t.dir != TensorDir::Scratch);
+                    written
+                        .extend(arguments.zip(&step.tensors).filter(|(t, _)| t.dir != TensorDir::In).map(|(_, s)| *s));
+                }
+                PlanStep::Require(demand) => {
+                    if let Some(d) = not_held(self, demand, &[], (tensors, &[])) {
+                        return session.fail(demand.called(d));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A tensor of the program, for a report.
+fn local_argument(plan: &Plan, number: usize) -> Argument {
+    let local = &plan.locals[number];
+    let shape = local.shape.iter().map(|&n| usize::try_from(n).unwrap_or(0)).collect();
+    Argument { name: local.name.clone(), dtype: local.dtype, dir: TensorDir::InOut, shape, span: local.span }
+}
+
+/// What is wrong with the contents of tensors, if anything is. `slots` is what the host keeps.
+fn not_held(
+    plan: &Plan,
+    demand: &Demand,
+    slots: &[u64],
+    (tensors, locals): (&[Tensor], &[Tensor]),
+) -> Option<Diagnostic> {
+    let Demanded::Contents { condition, tensors: sources, slots: types } = &demand.condition else { return None };
+    let of = |source: &TensorSource| match *source {
+        TensorSource::Arg(n) => (plan.arguments[n].clone(), &tensors[n]),
+        TensorSource::Local(n) => (local_argument(plan, n), &locals[n]),
+    };
+    let (arguments, tensors): (Vec<Argument>, Vec<&Tensor>) = sources.iter().map(of).unzip();
+    let shapes: Vec<Vec<u64>> = arguments.iter().map(|a| a.shape.iter().map(|&n| n as u64).collect()).collect();
+    let views = tensors.iter().zip(&shapes);
+    let views: Vec<OracleTensor<'_>> =
+        views.map(|(t, shape)| OracleTensor { dtype: t.dtype(), shape, data: t.bytes() }).collect();
+    let scalars: Vec<(Ty, u64)> = types.iter().copied().zip(slots.iter().copied()).collect();
+    let ints = scalars.iter().map(|(_, bits)| *bits as i64).collect();
+    let spec = Specification { ints, scalars, ..Specification::default() };
+    let inputs = Inputs { tensors: &views, ints: &spec.ints, scalars: &spec.scalars };
+    match Predicate::new(condition).and_then(|p| p.counterexample(inputs)) {
+        Ok(None) => None,
+        Ok(Some(at)) => {
+            let tensors: Vec<Tensor> = tensors.into_iter().cloned().collect();
+            let shown = witness::values(condition, &at, &arguments, &tensors, &spec);
+            let callee = demand.calls.first().map_or("program", |(name, _)| name);
+            let d = violated(&format!("arguments of `{callee}`"), demand.span, &at, &shown);
+            Some(d.with_help("launch it on contents that satisfy it"))
+        }
+        Err(e) => Some(oracle_failed(&e, &|n| arguments.get(n), demand.span, "this `where`")),
+    }
+}

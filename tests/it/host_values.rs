@@ -1,0 +1,140 @@
+//! What the host of a program computes between launches, against a kernel that computes the same: random functions
+//! with `if`, `&&`, `||` and early returns.
+//!
+//! The full budget is 300 functions.
+
+use ptoc_driver::backend::{CPU, INTERP};
+use ptoc_driver::launch::{CompiledPlan, RunOptions};
+use ptoc_tests::programs::runs_of;
+use std::fmt::Write;
+use std::path::Path;
+
+/// A linear congruential generator: the functions are the same in every run.
+struct Choices {
+    state: u64,
+    /// What is in scope.
+    names: &'static [&'static str],
+}
+
+impl Choices {
+    fn below(&mut self, n: u64) -> u64 {
+        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.state >> 33) % n
+    }
+
+    fn name(&mut self) -> &'static str {
+        self.names[self.below(self.names.len() as u64) as usize]
+    }
+
+    fn number(&mut self, depth: u32) -> String {
+        if depth == 0 {
+            return match self.below(3) {
+                0 => format!("i32({})", self.below(7)),
+                _ => self.name().to_owned(),
+            };
+        }
+        let (x, y) = (self.number(depth - 1), self.number(depth - 1));
+        match self.below(7) {
+            0 => format!("({x} + {y})"),
+            1 => format!("({x} - {y})"),
+            2 => format!("({x} & {y})"),
+            3 => format!("min({x}, {y})"),
+            4 => format!("max({x}, {y})"),
+            5 => format!("(if {} {{ {x} }} else {{ {y} }})", self.truth(depth - 1)),
+            _ => x,
+        }
+    }
+
+    fn truth(&mut self, depth: u32) -> String {
+        let compare = ["<", "<=", "==", "!=", ">", ">="][self.below(6) as usize];
+        if depth == 0 {
+            return format!("{} {compare} {}", self.name(), self.number(0));
+        }
+        match self.below(4) {
+            0 => format!("({} && {})", self.truth(depth - 1), self.truth(depth - 1)),
+            1 => format!("({} || {})", self.truth(depth - 1), self.truth(depth - 1)),
+            2 => format!("!({})", self.truth(depth - 1)),
+            _ => format!("{} {compare} {}", self.number(depth - 1), self.number(depth - 1)),
+        }
+    }
+
+    /// Statements; the last is none that all paths return from.
+    fn statements(&mut self, depth: u32, out: &mut String) {
+        for _ in 0..1 + self.below(3) {
+            match self.below(5) {
+                0 | 1 => writeln!(out, "m = {};", self.number(2)).expect("a string"),
+                2 if depth > 0 => {
+                    writeln!(out, "if {} {{ return {}; }}", self.truth(1), self.number(1)).expect("a string");
+                }
+                _ if depth > 0 => {
+                    writeln!(out, "if {} {{", self.truth(1)).expect("a string");
+                    self.statements(depth - 1, out);
+                    if self.below(2) == 0 {
+                        out.push_str("} else {\n");
+                        self.statements(depth - 1, out);
+                    }
+                    out.push_str("}\n");
+                }
+                _ => writeln!(out, "m += {};", self.number(1)).expect("a string"),
+            }
+        }
+    }
+}
+
+fn program(choices: &mut Choices, seed: u64) -> String {
+    choices.names = &["a", "b", "c"];
+    let (condition, value) = (choices.truth(3), choices.number(2));
+    choices.names = &["a", "b", "c", "m"];
+    let mut body = String::new();
+    choices.statements(3, &mut body);
+    format!(
+        "// run: p interp seed={seed}
+fn f(a: i32, b: i32, c: i32) -> i32 {{
+var m = {value};
+{body}
+m
+}}
+
+fn t(a: i32, b: i32, c: i32) -> bool {{ {condition} }}
+
+kernel numbers(x: in i32[3], n: out i32[3]) {{
+    for i in 0..3 {{ n[i] = (x[i] & 15) - 4; }}
+}}
+
+kernel by_kernel(n: in i32[3], y: out i32[2]) {{
+    y[0] = f(n[0], n[1], n[2]);
+    y[1] = i32(t(n[0], n[1], n[2]));
+}}
+
+kernel by_host(z: out i32[2], v: i32, w: i32) {{ z[0] = v; z[1] = w; }}
+
+program p(x: in i32[3], y: out i32[2], z: out i32[2]) {{
+    let n = tensor i32[3];
+    numbers(x, n);
+    by_kernel(n, y);
+    let (a, b, c) = (n[0], n[1], n[2]);
+    let decided = t(a, b, c);
+    if decided {{ by_host(z, f(a, b, c), 1); }} else {{ by_host(z, f(n[0], n[1], n[2]), i32(decided)); }}
+}}
+"
+    )
+}
+
+#[test]
+fn the_host_computes_what_kernels_compute() {
+    let mut choices = Choices { state: 7, names: &[] };
+    let options = RunOptions { threads: 1, ..RunOptions::default() };
+    for seed in 0..ptoc_tests_budget::cases::<u64>(60, 300) {
+        let text = program(&mut choices, seed);
+        let mut runs = runs_of(Path::new("host.tile"), &text);
+        assert_eq!(runs.len(), 1, "is not taken:\n{text}");
+        let run = &mut runs[0];
+        for backend in [INTERP, CPU] {
+            let compiled = CompiledPlan::new(&mut run.session, &run.plan, backend).expect("compiles");
+            let mut tensors = run.before.clone();
+            compiled.run(&mut run.session, &mut tensors, &options, &mut |_| {}, None).expect("runs");
+            let [x, y, z] = &tensors[..] else { panic!("three arguments") };
+            assert_eq!(y.bytes(), z.bytes(), "{:?} of x = {:?}\n{text}", backend.name(), x.bytes());
+        }
+    }
+}
