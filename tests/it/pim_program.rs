@@ -68,10 +68,10 @@ proptest! {
     /// Sizes that fill neither bursts nor units.
     #[test]
     fn the_same_bits_as_the_interpreter(n in 1u32..5000, (m, k) in (1u32..50, 1u32..120)) {
-        for program in ["chain", "hosted", "sums"] {
+        for program in ["chain", "hosted", "sums", "windowed"] {
             agree(&programs(), program, "hbm-pim", &[("N", n)]);
         }
-        for program in ["turned", "turned_first"] {
+        for program in ["turned", "turned_first", "turned_window"] {
             agree(&programs(), program, "hbm-pim", &[("M", m), ("N", k)]);
         }
     }
@@ -130,6 +130,21 @@ fn what_moves() {
         })
         .collect();
     assert_eq!(hosts, [("curve", &[4][..], &[5][..]), ("curve", &[2], &[3])]);
+}
+
+/// A window is filled in the memory, and laid back by the host.
+#[test]
+fn windows_are_arrays_of_their_own() {
+    let s = stream(&programs(), "turned_window", "hbm-pim", &[("M", 37), ("N", 100)]);
+    let of = |name: &str| s.tensors.iter().filter(|t| t.name.starts_with(name)).count();
+    assert_eq!((of("a.window"), of("y.window")), (3, 3));
+    let relayouts = s.steps.iter().filter(|s| matches!(s.action, Action::Relayout(_))).count();
+    assert!(relayouts >= 4, "{}", s.to_text());
+    let hosts = s.steps.iter().filter_map(|s| match &s.action {
+        Action::Host(h) => Some(h.kernel.as_str()),
+        _ => None,
+    });
+    assert_eq!(hosts.collect::<Vec<_>>(), ["lay_back_window", "lay_back_window"]);
 }
 
 /// What one launch says of a tensor's place binds no other one: where the units cannot take it there, it is placed for

@@ -31,7 +31,9 @@ impl ProgramElaborator<'_> {
         bindings: &Bindings,
         parts: &mut Parts,
     ) -> ElabResult<()> {
-        for (t, Passed { source, at, .. }) in instance.tensors.iter().zip(passed) {
+        // A window is an array of its own in the memory, wherever its tensor is.
+        let whole = instance.tensors.iter().zip(passed).filter(|(_, p)| p.window.is_none());
+        for (t, Passed { source, at, .. }) in whole {
             let wanted = instance.kernel.tensors[t.id].place.clone();
             let known = parts.places.iter().find(|p| p.source == *source);
             match (wanted, known) {
@@ -77,7 +79,8 @@ impl ProgramElaborator<'_> {
         let Parts { places, steps, locals, .. } = parts;
         let place_of = |source| places.iter().find(|p| p.source == source).map(|p| p.place.clone());
         for step in steps {
-            for (t, source) in step.instance.tensors.iter().zip(&step.tensors) {
+            let whole = step.instance.tensors.iter().zip(&step.tensors).zip(&step.windows);
+            for ((t, source), _) in whole.filter(|(_, window)| window.is_none()) {
                 let place = &mut step.instance.kernel.tensors[t.id].place;
                 if place.is_none() {
                     *place = place_of(*source);

@@ -54,13 +54,6 @@ impl ProgramElaborator<'_> {
         if self.elab.is_whole(view) {
             return Ok(None);
         }
-        if self.elab.target.is_pim() {
-            let message = "units in memory take whole tensors";
-            let d = Diagnostic::error(codes::UNIT_CANNOT, at, message)
-                .with_label("a window of a tensor")
-                .with_help("declare a tensor of the window's shape, and launch a kernel of the host that copies it");
-            return self.elab.report(d);
-        }
         if !self.elab.is_row_major(view.tensor) {
             let message = "a window of a tensor that has a layout of its own is no argument of a launch";
             let d = Diagnostic::error(codes::LAUNCH_WINDOW, at, message)

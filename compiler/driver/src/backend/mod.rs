@@ -13,6 +13,7 @@ mod interp;
 mod left_out;
 #[cfg(feature = "pim")]
 pub mod pim;
+mod pim_windows;
 mod registry;
 
 pub use left_out::Part;

@@ -1,6 +1,7 @@
 //! Programs on units in memory: they become one command stream, and the simulator executes what the stream's bytes say.
 
 use super::interp::interpret;
+use super::pim_windows::{self, StreamLaunch, WindowMove, window_moves};
 use super::registry::targets_of;
 use super::{Artefact, Backend, Capabilities, Compiled, PIM, ProgramRun, Refusal, wrong_stage};
 use crate::launch::{BackendLaunch, Keep, Plan, PlannedLaunch, RunOutcome, Total, Used, counts, unwritten};
@@ -29,8 +30,8 @@ use std::cell::RefCell;
 struct Linked {
     stream: Stream,
     config: Config,
-    /// The launch of each kernel of the host, in their order in the stream.
-    hosted: Vec<usize>,
+    /// The launches that the host carries out, in their order in the stream.
+    hosted: Vec<StreamLaunch>,
     /// The source line of each step.
     lines: Vec<Span>,
 }
@@ -147,7 +148,14 @@ impl super::CompiledProgram for Linked {
         let mut total = Total::default();
         let args = tensors.len();
         // Kernels of the host run where their numbers are defined, on the interpreter.
-        let result = simulate(plan, self, tensors, options.keep, options.rules, &mut |number, arrays| {
+        let result = simulate(plan, self, tensors, options.keep, options.rules, &mut |launch, arrays| {
+            let number = match launch {
+                StreamLaunch::Kernel(number) => number,
+                StreamLaunch::Window { step, argument, whole, part, fills } => {
+                    pim_windows::carry_out(&plan.steps[step], argument, (whole, part), fills, arrays);
+                    return Ok(());
+                }
+            };
             let step = &plan.steps[number];
             let mut used = Used::of_some(arrays, args);
             let mut buffers = step.buffers(&mut used)?;
@@ -224,7 +232,9 @@ fn compile(session: &Session, plan: &Plan) -> Result<Linked, Box<Diagnostic>> {
         });
         SourceLine { file: n as u32 + 1, line: session.sources.position(span.file, span.start).line }
     };
-    let mut linked = program::compile(&program(session, plan)?, &session.target, &lines)?;
+    let moves = window_moves(plan, &session.target.name);
+    let (program, launched) = program(session, plan, &moves)?;
+    let mut linked = program::compile(&program, &session.target, &lines)?;
     linked.stream.files = files.borrow().iter().map(|f| session.sources.name(*f).to_owned()).collect();
     let bytes = linked.stream.encode().map_err(|e| ours(plan, &e.to_string()))?;
     let stream = Stream::decode(&bytes).map_err(|e| ours(plan, &format!("byte {}: {}", e.offset, e.message)))?;
@@ -238,7 +248,8 @@ fn compile(session: &Session, plan: &Plan) -> Result<Linked, Box<Diagnostic>> {
                 None => span(plan),
             };
             let lines = stream.steps.iter().map(|s| of(s.place)).collect();
-            Ok(Linked { stream, config, hosted: linked.hosted, lines })
+            let hosted = linked.hosted.iter().map(|n| launched[*n]).collect();
+            Ok(Linked { stream, config, hosted, lines })
         }
     }
 }
@@ -250,9 +261,15 @@ fn line(session: &Session, file: FileId, line: u32) -> Span {
     Span::new(file, start as u32, (start + text.trim().len()) as u32)
 }
 
-/// The plan with arrays by number: arguments, tensors of the program, scratch of its kernels.
-fn program<'p>(session: &Session, plan: &'p Plan) -> Result<PimProgram<'p>, Box<Diagnostic>> {
+/// The plan with arrays by number: arguments, tensors of the program, scratch of its kernels and windows; and what its
+/// launches are.
+fn program<'p>(
+    session: &Session,
+    plan: &'p Plan,
+    moves_of_windows: &'p [WindowMove],
+) -> Result<(PimProgram<'p>, Vec<StreamLaunch>), Box<Diagnostic>> {
     let mut arrays = Vec::new();
+    let mut launched = Vec::new();
     for a in &plan.arguments {
         let role = match a.dir {
             TensorDir::In => Role::In,
@@ -270,7 +287,7 @@ fn program<'p>(session: &Session, plan: &'p Plan) -> Result<PimProgram<'p>, Box<
     }
     let args = plan.arguments.len() as u32;
     let mut launches = Vec::new();
-    for step in &plan.steps {
+    for (number, step) in plan.steps.iter().enumerate() {
         let scalars: Vec<Option<u64>> = step.scalars.iter().map(|bits| Some(*bits)).collect();
         let values =
             ptoc_interp::prologue(&step.kernel, &step.dims, &scalars).map_err(|t| Box::new(t.to_diagnostic()))?;
@@ -293,6 +310,36 @@ fn program<'p>(session: &Session, plan: &'p Plan) -> Result<PimProgram<'p>, Box<
                 }
             });
         }
+        // An array for each window that units are given.
+        let mut parts = vec![None; step.windows.len()];
+        for (n, t) in step.kernel.tensors.values().enumerate().take(parts.len()) {
+            if step.kernel.host || step.windows[n].is_none() {
+                continue;
+            }
+            let shape = self::extents(&step.shapes[n]).ok_or_else(|| too_large(&t.name, t.span))?;
+            let (name, dtype) = (format!("{}.window", arrays[numbers[n] as usize].name), t.dtype);
+            arrays.push(Array { name, dtype, shape, role: Role::Temp, fill: None, span: t.span });
+            parts[n] = Some((numbers[n], arrays.len() as u32 - 1));
+            numbers[n] = arrays.len() as u32 - 1;
+        }
+        let moved = |fills: bool| moves_of_windows.iter().filter(move |m| m.step == number && m.fills == fills);
+        let windows = |fills, launches: &mut Vec<_>, launched: &mut Vec<_>| -> Result<(), Box<Diagnostic>> {
+            for m in moved(fills) {
+                let Some((whole, part)) = parts[m.argument] else { continue };
+                let nests = if fills { pim_windows::nests(step, m.argument) } else { None };
+                launches.push(program::ProgramLaunch {
+                    kernel: &m.kernel,
+                    values: ptoc_interp::prologue(&m.kernel, &[], &[]).map_err(|t| Box::new(t.to_diagnostic()))?,
+                    arrays: if fills { vec![whole, part] } else { vec![part, whole] },
+                    elsewhere: Vec::new(),
+                    work: nests.map_or(LaunchWork::Host, LaunchWork::Moves),
+                    span: step.span,
+                });
+                launched.push(StreamLaunch::Window { step: number, argument: m.argument, whole, part, fills });
+            }
+            Ok(())
+        };
+        windows(true, &mut launches, &mut launched)?;
         let work = match (step.kernel.host, moves(step, &session.target)) {
             (false, _) if step.storage.iter().any(Option::is_some) => return Err(Box::new(laid_out(step))),
             (false, _) => LaunchWork::Units,
@@ -308,6 +355,8 @@ fn program<'p>(session: &Session, plan: &'p Plan) -> Result<PimProgram<'p>, Box<
             work,
             span: step.span,
         });
+        launched.push(StreamLaunch::Kernel(number));
+        windows(false, &mut launches, &mut launched)?;
     }
     for n in 0..arrays.len() {
         let taken = |name: &str, arrays: &[Array]| arrays[..n].iter().any(|a| a.name == name);
@@ -318,7 +367,7 @@ fn program<'p>(session: &Session, plan: &'p Plan) -> Result<PimProgram<'p>, Box<
             k += 1;
         }
     }
-    Ok(PimProgram { arrays, launches, whole: plan.program })
+    Ok((PimProgram { arrays, launches, whole: plan.program }, launched))
 }
 
 fn extents(shape: &[usize]) -> Option<Vec<u32>> {
@@ -351,7 +400,8 @@ const MOVED: usize = 1 << 24;
 /// found out by letting it move numbers of elements.
 fn moves(step: &PlannedLaunch, target: &Target) -> Option<Vec<movement::Nest>> {
     let kernel = &step.kernel;
-    let (src, dst) = movement::ends(kernel).filter(|_| kernel.host && step.storage.iter().all(Option::is_none))?;
+    let as_it_is = step.storage.iter().all(Option::is_none) && step.windows.iter().all(Option::is_none);
+    let (src, dst) = movement::ends(kernel).filter(|_| kernel.host && as_it_is)?;
     let scalars: Vec<Option<u64>> = step.scalars.iter().map(|bits| Some(*bits)).collect();
     let values = ptoc_interp::prologue(kernel, &step.dims, &scalars).ok()?;
     let shape = |id| kernel.tensors[id].shape.iter().map(|v| values[v.as_u32() as usize]).collect::<Vec<u64>>();
@@ -400,7 +450,7 @@ fn moves(step: &PlannedLaunch, target: &Target) -> Option<Vec<movement::Nest>> {
 }
 
 /// Carries out the launch with this number on the host's arrays: arguments, then tensors of the program.
-type HostLaunch<'h> = &'h mut dyn FnMut(usize, &mut [Option<Tensor>]) -> Result<(), Box<Diagnostic>>;
+type HostLaunch<'h> = &'h mut dyn FnMut(StreamLaunch, &mut [Option<Tensor>]) -> Result<(), Box<Diagnostic>>;
 
 /// Runs a program on its arguments, which hold the results afterwards. With `rules` the commands of its DRAM are held
 /// to the rules by the independent checker.

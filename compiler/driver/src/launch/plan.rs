@@ -317,6 +317,11 @@ impl Plan {
         })
     }
 
+    /// Extents of a tensor that launches choose from.
+    pub(crate) fn extents(&self, source: TensorSource) -> Vec<usize> {
+        source_shape(source, &self.arguments, &self.locals)
+    }
+
     /// A launch of a program as a plan of its own that nothing runs, for what its `where` says of contents.
     pub(super) fn of_contents(step: &PlannedLaunch, contents: &Contents) -> Plan {
         let tensors = step.kernel.tensors.values().zip(&step.shapes).zip(&step.parameters);
