@@ -249,6 +249,8 @@ pub struct Elaborator<'a> {
     pub(crate) tv_layouts: FxHashMap<ptoc_layout::Layout, std::sync::Arc<ptoc_values::ThreadPattern>>,
     /// Parts that threads have taken, in the order of the text.
     pub(crate) thread_uses: Vec<threads::ThreadUse>,
+    /// What tiled MMAs take.
+    pub(crate) mma_uses: Vec<threads::MmaUse>,
     /// Variables of loops and grids from 0 to a constant: the constant, and the range's place.
     pub(crate) constant_loops: FxHashMap<Value, (i64, Span)>,
     /// How messages call the parts of blocks, whatever their names in IR are.

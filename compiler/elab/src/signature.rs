@@ -132,6 +132,7 @@ impl<'a> Elaborator<'a> {
             rest_uses: Vec::new(),
             tv_layouts: FxHashMap::default(),
             thread_uses: Vec::new(),
+            mma_uses: Vec::new(),
             constant_loops: FxHashMap::default(),
             where_failed: false,
             size_names: FxHashMap::default(),
@@ -154,6 +155,7 @@ impl<'a> Elaborator<'a> {
         if !self.diags.iter().any(Diagnostic::is_error) {
             self.diags.append(&mut self.deferred);
             self.warn_of_uncovered();
+            self.warn_of_other_threads();
             self.warn_of_idle_threads();
         }
         self.env.pop_frame();

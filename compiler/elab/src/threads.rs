@@ -8,7 +8,8 @@ use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{TensorId, Tile, Value};
 use ptoc_isa::BinOp;
 use ptoc_layout::ops::{CopyAtom, CopySide, TiledCopy};
-use ptoc_layout::{Condition, Int, Layout, LayoutError, Tiler, Truth, Value as Algebra};
+use ptoc_layout::{Condition, Int, Layout, LayoutError, TiledMma, Tiler, Truth, Value as Algebra};
+use ptoc_syntax::ast::Name;
 use ptoc_values::{Astray, Compared, ThreadPattern, Val, WindowMap};
 
 /// What is handed out.
@@ -23,13 +24,22 @@ pub(crate) struct ThreadUse {
     of: Handed,
     /// The number of threads that the layout has.
     threads: i64,
+    /// The number of the thread.
+    at: Span,
     /// The loop or grid that counts the threads; `None` if it is not known how many have a turn.
     by: Option<Turns>,
 }
 
+/// A part that a tiled MMA takes of something.
+pub(crate) struct MmaUse {
+    of: Handed,
+    name: Name,
+    threads: i64,
+    at: Span,
+}
+
 #[derive(Clone, Copy)]
 struct Turns {
-    at: Span,
     /// How many threads have a turn, and where that stands.
     end: i64,
     range: Span,
@@ -252,8 +262,48 @@ impl Elaborator<'_> {
             CopyEnd::View(v) => Handed::Tensor(v.tensor),
             CopyEnd::Part(p) => Handed::Tile(p.tile.tile),
         };
-        let by = self.constant_loops.get(&index).map(|&(end, range)| Turns { at, end, range });
-        self.thread_uses.push(ThreadUse { of, threads: n, by });
+        let by = self.constant_loops.get(&index).map(|&(end, range)| Turns { end, range });
+        self.thread_uses.push(ThreadUse { of, threads: n, at, by });
+    }
+
+    /// A tiled MMA takes a part of a tile, or of a window of a tensor.
+    pub(crate) fn note_mma_threads(&mut self, x: &Val, mma: &TiledMma, at: Span) {
+        let (of, name) = match x {
+            Val::View(v) => (Handed::Tensor(v.tensor), self.b.kernel().tensors[v.tensor].name.clone()),
+            Val::Tile(t) => (Handed::Tile(t.tile), self.b.kernel().tiles[t.tile].name.clone()),
+            _ => return,
+        };
+        let Ok(threads) = mma.thread_count() else { return };
+        let known = |u: &MmaUse| u.of == of && u.threads == threads;
+        if !self.mma_uses.iter().any(known) {
+            self.mma_uses.push(MmaUse { of, name, threads, at });
+        }
+    }
+
+    /// Warns of a tile or tensor that other threads than those of a tiled MMA hold.
+    pub(crate) fn warn_of_other_threads(&mut self) {
+        for mma in std::mem::take(&mut self.mma_uses) {
+            let mut others = self.thread_uses.iter().filter(|u| u.of == mma.of);
+            let Some(ThreadUse { threads, at, .. }) = others.next().filter(|u| u.threads != mma.threads) else {
+                continue;
+            };
+            if others.any(|u| u.threads == mma.threads) {
+                continue;
+            }
+            let MmaUse { name, threads: of_mma, .. } = &mma;
+            let message = format!("`{name}` is handed out to {}, and the tiled MMA has {of_mma}", count_of(*threads));
+            let d = Diagnostic::warning(codes::OTHER_THREADS, *at, message)
+                .with_label(count_of(*threads))
+                .with_secondary(mma.at, format!("{} take it from here", count_of(*of_mma)))
+                .with_note("on a GPU a block has one number of threads, for its copies and its products")
+                .with_help(format!(
+                    "lay out {}, and demand it: `static_assert(size(THREADS) == MMA.threads);`",
+                    count_of(*of_mma)
+                ));
+            if !self.diags.iter().any(|x| x.code == d.code && x.span == d.span) {
+                self.diags.push(d);
+            }
+        }
     }
 
     /// Warns of threads that never have a turn: all parts of a tensor or tile are taken by the variables of loops or
@@ -265,15 +315,16 @@ impl Elaborator<'_> {
             if uses[..k].iter().any(|u| same(&u)) {
                 continue;
             }
-            let Some(all) = uses.iter().filter(same).map(|u| Some((u.by?, u.threads))).collect::<Option<Vec<_>>>()
+            let Some(all) =
+                uses.iter().filter(same).map(|u| Some((u.by?, u.threads, u.at))).collect::<Option<Vec<_>>>()
             else {
                 continue;
             };
-            let idle = |(t, n): &(Turns, i64)| t.end < *n;
+            let idle = |(t, n, _): &(Turns, i64, Span)| t.end < *n;
             if !all.iter().all(idle) {
                 continue;
             }
-            let Some((Turns { at, end, range }, n)) = all.iter().max_by_key(|(t, _)| t.end) else { continue };
+            let Some((Turns { end, range }, n, at)) = all.iter().max_by_key(|(t, ..)| t.end) else { continue };
             let turns = count_of(*end);
             let message = format!("{turns} take a part here, and the layout has {n}");
             let d = Diagnostic::warning(codes::IDLE_THREADS, *at, message)

@@ -23,6 +23,7 @@ impl Elaborator<'_> {
         let (mma, x) = (self.expr(e[0])?, self.expr(e[1])?);
         let mma = self.mma_of(&mma, e[0].span)?;
         let at = e[1].span;
+        self.note_mma_threads(&x, &mma, at);
         match x {
             Val::Algebra(a) if matches!(&*a, Algebra::Layout(_) | Algebra::Composed(_) | Algebra::Window(_)) => {
                 self.layout_op(name, &[], args, span)
