@@ -77,7 +77,7 @@ impl Chain {
         let k = self.below(rank);
         let n = self.model.sizes[k];
         let whole = !self.model.ragged;
-        match self.below(9) {
+        match self.below(10) {
             // A row of a tile is a tile.
             0 if rank > 1 && self.base == Base::Tensor => self.fix(k),
             1 => self.reorder(),
@@ -88,6 +88,7 @@ impl Chain {
             6 if whole => self.every(k),
             7 if whole => self.nest(k),
             8 if n > 0 && whole && !self.model.joined => self.zip(),
+            9 if whole && !self.model.joined && self.base == Base::Tensor => self.slice(k),
             _ => {}
         }
     }
@@ -179,6 +180,15 @@ impl Chain {
         let divided = format!("logical_divide({}, {})", self.text, self.tiler(k, &t.to_string()));
         self.text = format!("{divided}[{}]", self.coordinates(k, &format!("({i}, _)")));
         self.at_mode(k, n / t, move |r| i + r * t);
+    }
+
+    /// `x[a .. b, _]`
+    fn slice(&mut self, k: usize) {
+        let n = self.model.sizes[k];
+        let first = self.below(n + 1);
+        let end = first + self.below(n - first + 1);
+        self.text = format!("{}[{}]", self.text, self.coordinates(k, &format!("{first} .. {end}")));
+        self.at_mode(k, end - first, move |i| i + first);
     }
 
     /// Every d-th index: `composition(x, <n:d, _>)`

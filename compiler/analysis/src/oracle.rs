@@ -351,12 +351,40 @@ impl OracleElaborator<'_, '_> {
                 }
                 self.elab.error(codes::TYPE_MISMATCH, span, "an index is an integer, this tensor holds floats")
             }
-            Math::Real(OracleExpr::Int(i)) => Ok(i),
-            _ => self.elab.error(
-                codes::TYPE_MISMATCH,
-                span,
-                "an index is computed from dimensions, indices and integer tensors",
-            ),
+            Math::Real(e) => match self.as_index(&e) {
+                Some(i) => Ok(i),
+                None => self.no_index(span),
+            },
+            _ => self.no_index(span),
+        }
+    }
+
+    fn no_index(&mut self, span: Span) -> ElabResult<IntExpr> {
+        let message = "an index is computed from dimensions, indices and integer tensors";
+        self.elab.error(codes::TYPE_MISMATCH, span, message)
+    }
+
+    /// Arithmetic over elements of integer tensors, as index arithmetic: `x[idx[i] + 1]`.
+    fn as_index(&self, e: &OracleExpr) -> Option<IntExpr> {
+        match e {
+            OracleExpr::Int(i) => Some(i.clone()),
+            OracleExpr::Const(c) if c.fract() == 0.0 && c.abs() < 1e15 => Some(IntExpr::Const(*c as i64)),
+            OracleExpr::Elem { tensor, index } => {
+                let int = self.elab.b.kernel().tensors.values().nth(*tensor).is_some_and(|t| t.dtype.is_int());
+                int.then(|| IntExpr::Elem { tensor: *tensor, index: index.clone() })
+            }
+            OracleExpr::Binary(op, a, b) => {
+                let op = match op {
+                    BinOp::Add => IntOp::Add,
+                    BinOp::Sub => IntOp::Sub,
+                    BinOp::Mul => IntOp::Mul,
+                    BinOp::Min => IntOp::Min,
+                    BinOp::Max => IntOp::Max,
+                    _ => return None,
+                };
+                Some(IntExpr::binary(op, self.as_index(a)?, self.as_index(b)?))
+            }
+            _ => None,
         }
     }
 

@@ -56,6 +56,8 @@ impl Elaborator<'_> {
         self.destination(dst, e[0])?;
         let to = self.side(dst, e[0].span, true)?;
         let from = self.side(src, e[1].span, false)?;
+        let (row, to) = (self.as_row(from.clone(), &to), self.as_row(to, &from));
+        let from = row;
         self.same_pattern(&to, &from, (e[0].span, e[1].span))?;
         if let CopyEnd::Part(p) = &from {
             self.padding_written(p, e[1].span)?;
@@ -90,6 +92,15 @@ impl Elaborator<'_> {
             let zero = self.pad_of(t, 0.0, span)?;
             return self.copy_sides(&to, &from, Some(zero), true, span, at);
         }
+        // Of a part that the end of its tile cuts, what exists is copied, if that is rows and columns.
+        if let CopyEnd::Part(p) = &from
+            && p.window.guards().next().is_some()
+        {
+            let cut = self.trimmed(p, at.1);
+            if cut.window.guards().next().is_none() {
+                from = CopyEnd::Part(cut);
+            }
+        }
         let extents: Vec<Value> = from.window().modes.iter().map(|m| m.extent).collect();
         let zero = self.gathered_zero(&from, span)?;
         let ([r, c], None) = (&extents[..], t.valid) else {
@@ -114,6 +125,19 @@ impl Elaborator<'_> {
         match src.window().quantities.iter().any(zero) {
             true => Ok(Some(self.scalar_of(&Val::Int(0), ptoc_ir::tile::Ty::D(src.dtype()), span)?)),
             false => Ok(None),
+        }
+    }
+
+    /// A vector beside a tile of one row is a row.
+    fn as_row(&mut self, side: CopyEnd, other: &CopyEnd) -> CopyEnd {
+        let row = |p: &TilePartition| p.window.modes.len() == 2 && p.window.modes[0].cap == Some(1);
+        match (side, other) {
+            (CopyEnd::View(mut v), CopyEnd::Part(p)) if v.modes.len() == 1 && row(p) => {
+                let first = self.single(&v.window, 0);
+                v.window.modes.insert(0, first);
+                CopyEnd::View(v)
+            }
+            (side, _) => side,
         }
     }
 

@@ -4,7 +4,7 @@
 use super::labels::count;
 use super::{ElabResult, Elaborator, ErrorReported, not_yet};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_isa::Oob;
+use ptoc_isa::{Loc, Oob};
 use ptoc_layout::Tuple;
 use ptoc_names::builtins::Word;
 use ptoc_syntax::ast::{Arg, Expr};
@@ -75,7 +75,15 @@ impl Elaborator<'_> {
                 Val::Hole => {}
                 Val::View(table) => {
                     self.readable(table, at)?;
-                    self.look_up(&mut out, k, table, oob, at)?;
+                    match table.modes.len() == 1 && !table.is_strided() {
+                        false => self.look_up(&mut out, k, table, oob, at)?,
+                        true => {
+                            // One that a table chooses itself is loaded first.
+                            let loaded = self.to_location(Loc::Vec, entry.clone(), None, at, at)?;
+                            let Val::Tile(t) = loaded else { return Err(ErrorReported) };
+                            self.look_up_tile(&mut out, k, t, oob, at)?;
+                        }
+                    }
                 }
                 Val::Tile(t) => self.look_up_tile(&mut out, k, *t, oob, at)?,
                 Val::Part(p) => {
@@ -125,10 +133,6 @@ impl Elaborator<'_> {
         }
         let entries = match (&table.modes[..], table.is_strided()) {
             ([m], true) => m.clone(),
-            ([_], false) => {
-                let d = not_yet(at, "a window that is gathered itself as the table of a `gather`");
-                return self.report(d.with_help("load it, and look up in the tile: `gather(x, (Vec(table), _))`"));
-            }
             _ => {
                 let modes = count(table.modes.len(), "mode", "modes");
                 let message = format!("a table is a vector, this window has {modes}");

@@ -47,6 +47,7 @@ mod sample;
 mod scalars;
 mod signature;
 mod size_names;
+mod slices;
 mod statics;
 mod stmt;
 mod sync;

@@ -86,7 +86,7 @@ impl Elaborator<'_> {
     }
 
     /// A part as far as its elements exist.
-    fn trimmed(&mut self, p: &TilePartition, at: Span) -> TilePartition {
+    pub(crate) fn trimmed(&mut self, p: &TilePartition, at: Span) -> TilePartition {
         TilePartition { window: self.trim(&p.window, at), ..p.clone() }
     }
 

@@ -288,6 +288,9 @@ impl Elaborator<'_> {
         let parts = self.exactly(args, 2, "t[row, column]", span)?;
         let valid = self.valid_of(t, span)?;
         let (row, col) = (self.expr(parts[0])?, self.expr(parts[1])?);
+        if matches!((&row, &col), (Val::Range(..), _) | (_, Val::Range(..))) {
+            return self.slice_tile(t, valid, [(&row, parts[0].span), (&col, parts[1].span)], span);
+        }
         let zero = self.idx(0);
         let one = self.idx(1);
         let origin = t.origin.unwrap_or((zero, zero));

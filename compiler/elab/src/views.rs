@@ -1,7 +1,7 @@
 //! Windows of tensors: slicing, `.tile`, `.T`, `col`; element access. Bounds are proved or checked where a window is
 //! made, so that a view never reaches outside its tensor.
 
-use super::{ElabResult, Elaborator, ErrorReported, not_yet};
+use super::{ElabResult, Elaborator, ErrorReported};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Elem, TensorDir, Value, ViewRef};
 use ptoc_isa::BinOp;
@@ -41,7 +41,7 @@ impl Elaborator<'_> {
     }
 
     /// Every quantity moves `index` steps along an axis.
-    fn advance(&mut self, w: &mut WindowMap, by: &[Value], index: Value, span: Span) {
+    pub(crate) fn advance(&mut self, w: &mut WindowMap, by: &[Value], index: Value, span: Span) {
         for (q, &b) in by.iter().enumerate() {
             let step = self.bin(BinOp::Mul, index, b, span);
             w.starts[q] = self.bin(BinOp::Add, w.starts[q], step, span);
@@ -103,10 +103,8 @@ impl Elaborator<'_> {
                         .with_help("a window of one block is `.tile(i, j)`");
                     return self.report(d);
                 }
-                Val::Range(..) => {
-                    let d = not_yet(*at, "ranges as indices")
-                        .with_help("a window of one block is `x.tile(i, j)`, with `i in tiles(n, size)`");
-                    return self.report(d);
+                Val::Range(lo, hi) => {
+                    self.slice_mode(&mut out, mode, (*lo, *hi), &format!("mode {k} of `{name}`"), *at)?;
                 }
                 Val::Tuple(parts) => {
                     let what = format!("mode {k} of `{name}`");
@@ -300,7 +298,14 @@ impl Elaborator<'_> {
                         "choose a block that divides, or cut the axes by themselves: \
                          `x.tile(i, j)` before the modes are grouped, or `zipped_divide`",
                     );
-                return self.report(d);
+                let backwards = self.side_by_side_backwards(tree, span);
+                return self.report(match backwards {
+                    true => d.with_note(
+                        "the first axis of a group is the fastest; taken the other way round these lie side by side, \
+                         and nothing cuts a block: `modes(x, ((1, 0), 2))` in place of `group(x, 0, 2)`",
+                    ),
+                    false => d,
+                });
             }
             let size = self.idx(i64::from(cap));
             let (over, under) = (self.bin(BinOp::Rem, inner, size, span), self.bin(BinOp::Rem, size, inner, span));
@@ -317,6 +322,14 @@ impl Elaborator<'_> {
             self.check(cond, data, vec![inner, size], span)?;
         }
         Ok(())
+    }
+
+    /// Whether the axes of a mode, from the last to the first, are one walk through memory.
+    fn side_by_side_backwards(&mut self, tree: &Tuple<Leaf>, span: Span) -> bool {
+        let leaves = tree.leaves().into_iter().rev().cloned().map(Tuple::Leaf).collect();
+        let tree = Tuple::Node(leaves);
+        let extent = self.span_of(&tree, span);
+        self.coalesce_mode(&WindowMode { extent, cap: None, tree }, span).plain().is_some()
     }
 
     /// `view.T`

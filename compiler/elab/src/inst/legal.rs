@@ -462,15 +462,9 @@ impl Elaborator<'_> {
             }
         };
         let d = if turned { d.with_help(turn) } else { d };
-        let loaded = self.b.kernel().tiles[t.tile].hidden && load;
-        self.report(d.with_help(match (load, loaded) {
-            // `Vec(view)`: there is no tile yet to copy to.
-            (true, true) => {
-                "declare a tile of its shape, `let t = tile Vec<..>;`, and `copy(t, window)`, which follows any \
-                strides, element by element"
-            }
-            (true, false) => "`copy(tile, window)` follows any strides, element by element",
-            (false, _) => "`copy(window, tile)` follows any strides, element by element",
+        self.report(d.with_help(match load {
+            true => "`copy(tile, window)` and `Vec(window)` follow any strides, element by element",
+            false => "`copy(window, tile)` follows any strides, element by element",
         }))
     }
 }

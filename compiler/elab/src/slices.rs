@@ -1,0 +1,107 @@
+//! Slices of a mode, `x[o .. o + n, _]`: from one number to another, which need not be constants.
+
+use super::{ElabResult, Elaborator};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::tile::Value;
+use ptoc_isa::BinOp;
+use ptoc_layout::Int;
+use ptoc_values::{TileVal, Val, WindowMap, WindowMode};
+
+impl Elaborator<'_> {
+    /// The indices `lo .. hi` of a mode, which `out` begins with. `what` is the mode.
+    pub(crate) fn slice_mode(
+        &mut self,
+        out: &mut WindowMap,
+        mode: &WindowMode,
+        (lo, hi): (Value, Value),
+        what: &str,
+        at: Span,
+    ) -> ElabResult<()> {
+        let Some(leaf) = mode.plain().cloned().filter(|_| out.pattern.is_none()) else {
+            let message = format!("{what} has several axes: a range of it is no window");
+            let d = Diagnostic::error(codes::RANK_MISMATCH, at, message)
+                .with_label("a range of a grouped mode")
+                .with_help("take ranges of the modes before they are grouped, or blocks, `x.tile(i, _)`");
+            return self.report(d);
+        };
+        self.inside(mode.extent, (lo, hi), what, at)?;
+        let extent = self.distance(lo, hi, at);
+        self.facts.ge_const(extent, 0);
+        if self.const_index(extent).is_none() {
+            self.facts.le(extent, mode.extent, 0);
+        }
+        let mut window = self.axis(extent, None, leaf.by.clone());
+        // What is as long as the whole is as large.
+        if extent == mode.extent {
+            window.cap = mode.cap;
+        }
+        self.advance(out, &leaf.by, lo, at);
+        out.modes.push(window);
+        out.threads = None;
+        Ok(())
+    }
+
+    /// `t[a .. b, _]`: rows or columns of a tile, as many as a constant.
+    pub(crate) fn slice_tile(
+        &mut self,
+        t: &TileVal,
+        valid: (Value, Value),
+        at: [(&Val, Span); 2],
+        span: Span,
+    ) -> ElabResult<Val> {
+        let (zero, one) = (self.idx(0), self.idx(1));
+        let origin = t.origin.unwrap_or((zero, zero));
+        let (mut first, mut caps, mut extents) = ([origin.0, origin.1], [t.rows, t.cols], [valid.0, valid.1]);
+        for (k, what) in ["the tile's rows", "the tile's columns"].into_iter().enumerate() {
+            let (v, place) = at[k];
+            let begin = match v {
+                Val::Hole => continue,
+                Val::Range(lo, hi) => {
+                    self.inside(extents[k], (*lo, *hi), what, place)?;
+                    extents[k] = self.distance(*lo, *hi, place);
+                    caps[k] = self.static_extent(&Val::Scalar(extents[k]), place, "the size of a slice of a tile")?;
+                    *lo
+                }
+                v => {
+                    let i = self.index_of(v, place)?;
+                    self.check_index(i, extents[k], what, place)?;
+                    (caps[k], extents[k]) = (1, one);
+                    i
+                }
+            };
+            first[k] = self.bin(BinOp::Add, first[k], begin, span);
+        }
+        let (origin, valid) = (Some((first[0], first[1])), Some((extents[0], extents[1])));
+        Ok(Val::Tile(TileVal { origin, rows: caps[0], cols: caps[1], valid, temp: false, ..*t }))
+    }
+
+    /// `0 <= lo <= hi <= extent`, proved or checked.
+    fn inside(&mut self, extent: Value, (lo, hi): (Value, Value), what: &str, at: Span) -> ElabResult<()> {
+        self.exact(lo, at)?;
+        self.exact(hi, at)?;
+        let zero = self.idx(0);
+        if self.facts.min_of(lo).is_none_or(|least| least < 0) {
+            let message = format!("{what}: the range begins at {{1}}");
+            self.require_le(zero, lo, codes::VIEW_OUT_OF_BOUNDS, message, at)?;
+        }
+        if !matches!(self.int_distance(lo, hi), Some(Int::Const(0..))) {
+            let message = format!("{what}: the range begins at {{0}}, and ends at {{1}}");
+            self.require_le(lo, hi, codes::VIEW_OUT_OF_BOUNDS, message, at)?;
+        }
+        let message = format!("{what}: the range ends at {{0}}, the extent is {{1}}");
+        self.require_le(hi, extent, codes::VIEW_OUT_OF_BOUNDS, message, at)
+    }
+
+    fn int_distance(&mut self, lo: Value, hi: Value) -> Option<Int> {
+        let (lo, hi) = (self.int_of(lo), self.int_of(hi));
+        hi.sub(&lo).ok().map(|n| self.cx.normal(&n))
+    }
+
+    /// `hi - lo`, as simple as it is: `o + 8 - o` is 8.
+    fn distance(&mut self, lo: Value, hi: Value, at: Span) -> Value {
+        match self.int_distance(lo, hi) {
+            Some(n) => self.value_of(&n, at),
+            None => self.bin(BinOp::Sub, hi, lo, at),
+        }
+    }
+}
