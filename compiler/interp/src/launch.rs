@@ -5,6 +5,7 @@ use ptoc_ir::tile::TensorId;
 use ptoc_isa::Loc;
 use ptoc_layout::Storage;
 use ptoc_tensor::DType;
+use ptoc_tensor::matrix_unit::SumProfile;
 use std::collections::BTreeMap;
 
 /// A tensor argument: contiguous, row-major, little-endian; `bool` is one byte an element.
@@ -59,6 +60,8 @@ pub struct Options {
     /// Runs the pipes of the target at the same time, in some order, and watches their synchronisation. `None`: one
     /// statement after another. The kernel must be physical, and its pipes must have been ordered.
     pub pipes: Option<Pipes>,
+    /// Products of these factors are added as a matrix unit adds them, and not by chains of multiply-adds.
+    pub matrix_unit: Vec<(DType, SumProfile)>,
 }
 
 impl Default for Options {
@@ -71,6 +74,7 @@ impl Default for Options {
             overlap: false,
             storage: Vec::new(),
             pipes: None,
+            matrix_unit: Vec::new(),
         }
     }
 }

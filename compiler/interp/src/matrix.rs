@@ -4,6 +4,7 @@ use ptoc_ir::scalar;
 use ptoc_ir::tile::{SUM_LANES, Ty};
 use ptoc_isa::{BinOp, CmpOp, Reduce};
 use ptoc_tensor::DType;
+use ptoc_tensor::matrix_unit::{Factor, FactorType, SumProfile};
 
 /// `rows x cols` elements as bits, row-major.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -275,14 +276,33 @@ pub(super) enum Start<'a> {
     Row(&'a Matrix),
 }
 
+impl Start<'_> {
+    /// The bits of element (i, j).
+    fn at(&self, i: usize, j: usize) -> u64 {
+        match self {
+            Start::Zero => 0,
+            Start::Matrix(c) => c.at(i, j),
+            Start::Row(bias) => bias.at(0, j),
+        }
+    }
+}
+
+/// `start + a b` in f32, as a matrix unit adds: block by block of k.
+pub(super) fn matmul_on_unit(profile: SumProfile, start: &Start<'_>, a: &Matrix, b: &Matrix) -> Matrix {
+    let ty = if a.dtype == DType::BF16 { FactorType::Bf16 } else { FactorType::F16 };
+    let left: Vec<Factor> = a.bits.iter().map(|&x| ty.factor(x as u32)).collect();
+    // Columns side by side.
+    let right: Vec<Vec<Factor>> =
+        (0..b.cols).map(|j| (0..b.rows).map(|k| ty.factor(b.at(k, j) as u32)).collect()).collect();
+    Matrix::new(DType::F32, a.rows, b.cols, |i, j| {
+        let row = &left[i * a.cols..(i + 1) * a.cols];
+        u64::from(profile.dot((ty, ty), row, &right[j], start.at(i, j) as u32))
+    })
+}
+
 /// `start + a b`: k ascends; each step is one f32 fused multiply-add, or a wrapping i32 multiply-add for i8. The sum is
 /// rounded to the accumulator's dtype once, at the end.
 pub(super) fn matmul(acc: DType, start: &Start<'_>, a: &Matrix, b: &Matrix) -> Matrix {
-    let first = |i: usize, j: usize| match start {
-        Start::Zero => 0,
-        Start::Matrix(c) => c.at(i, j),
-        Start::Row(bias) => bias.at(0, j),
-    };
     let (m, n, k) = (a.rows, b.cols, a.cols);
     let mut bits = Vec::with_capacity(m * n);
     if acc.is_float() {
@@ -290,7 +310,7 @@ pub(super) fn matmul(acc: DType, start: &Start<'_>, a: &Matrix, b: &Matrix) -> M
         let mut row = vec![0f32; n];
         for i in 0..m {
             for (j, sum) in row.iter_mut().enumerate() {
-                *sum = scalar::to_f32(acc, first(i, j));
+                *sum = scalar::to_f32(acc, start.at(i, j));
             }
             // k outside: every sum still sees k ascending.
             for kk in 0..k {
@@ -305,7 +325,7 @@ pub(super) fn matmul(acc: DType, start: &Start<'_>, a: &Matrix, b: &Matrix) -> M
         let (x, y) = (int(a), int(b));
         for i in 0..m {
             for j in 0..n {
-                let start = first(i, j) as u32 as i32;
+                let start = start.at(i, j) as u32 as i32;
                 let sum = (0..k).fold(start, |s, kk| s.wrapping_add(x[i * k + kk].wrapping_mul(y[kk * n + j])));
                 bits.push(u64::from(sum as u32));
             }

@@ -4,6 +4,7 @@
 
 use crate::inst::OperandClass;
 use crate::types::{Class, Space};
+use ptoc_tensor::matrix_unit::{FactorType, SumProfile};
 
 /// Factors of a product on the tensor cores. Sums are of f32.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -38,6 +39,23 @@ impl MmaType {
             MmaType::Tf32 => 4,
             MmaType::E4m3 | MmaType::E5m2 => 1,
         }
+    }
+
+    /// The same for the arithmetic of sums.
+    pub(crate) fn factors(self) -> FactorType {
+        match self {
+            MmaType::F16 => FactorType::F16,
+            MmaType::Bf16 => FactorType::Bf16,
+            MmaType::Tf32 => FactorType::Tf32,
+            MmaType::E4m3 => FactorType::E4m3,
+            MmaType::E5m2 => FactorType::E5m2,
+        }
+    }
+
+    /// How an H100 adds products of such factors: a block is 32 bytes of them.
+    pub fn profile(self) -> SumProfile {
+        let (addend_digits, sum_digits) = if self.size() == 1 { (13, 13) } else { (25, 23) };
+        SumProfile { block: 32 / self.size(), addend_digits, sum_digits }
     }
 }
 

@@ -230,6 +230,16 @@ fn target(out: &mut String, t: &Target) {
     put(out, format_args!("* Instruction table: column {set}. Masks are packed into {}.\n", t.mask_unit));
     put(out, format_args!("* Dtypes: {}, and bool for masks in Vec.\n", text::list(&t.dtypes)));
     put(out, format_args!("* Matrix unit: {}.\n", text::list(t.triples.iter().map(|x| format!("`{x}`")))));
+    for (factors, p) in &t.matrix_unit {
+        let (block, addends, sum) = (p.block, p.addend_digits, p.sum_digits);
+        put(
+            out,
+            format_args!(
+                "* Sums of products of {factors} on it: {block} products at once, {addends} digits of each behind the \
+                 greatest exponent, {sum} of the sum.\n"
+            ),
+        );
+    }
     for loc in Loc::ALL {
         let m = t.memory(loc);
         if !m.fractal.is_empty() {
@@ -304,6 +314,9 @@ the blocks,\n  `issue` cycles an instruction, `sync` cycles from a set to the en
 `[\"all\"]`),\n  `pairs` (dtypes that change on the way), `quantised` (from Acc: pairs that it takes with a scale).\n\
 * `[gpu]`, of targets whose kernels are compiled to PTX: `capability`, the least compute capability of a device, as\n  \
 `[major, minor]`.\n\
+* `[[matrix_unit]]`, which may be left out: how a matrix unit adds products of `factors` that is no chain of \
+multiply-adds (numerics.md): `block`\n  products at once, of each `addend_digits` behind the greatest exponent, \
+`sum_digits` of the sum.\n\
 * For family `pim`: `[unit]`, with `kind` (`geopim` or `hbm-pim`), `clock` in MHz, `lanes`, `banks` that a unit is \
 beside of, and the\n  numbers of its kind; `[device]`, the DRAM by the name of a `preset` and its organisation, `rows` \
 being those that data may\n  have; `[host]`, with `vec`, the bytes of Vec of a kernel that the host runs.\n\n\

@@ -10,6 +10,7 @@ mod unit;
 
 use crate::{AtomicOp, InstrId, Loc, Pipe};
 use ptoc_tensor::DType;
+use ptoc_tensor::matrix_unit::SumProfile;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -187,6 +188,8 @@ pub struct Target {
     pub pipes: Pipes,
     /// It is an NVIDIA GPU.
     pub gpu: Option<Gpu>,
+    /// How a matrix unit adds that is no chain of multiply-adds, by the dtype of its factors. `--exact` forbids it.
+    pub matrix_unit: Vec<(DType, SumProfile)>,
     /// Who computes in the memory; `None` on PTO's targets, and on [`Target::host`].
     pub unit: Option<ProcessingUnit>,
     /// The memory in which the units are.
@@ -199,6 +202,11 @@ pub struct Target {
 }
 
 impl Target {
+    /// How the matrix unit adds products of such factors, if it has an order of its own.
+    pub fn sum_profile(&self, factors: DType) -> Option<SumProfile> {
+        self.matrix_unit.iter().find(|(dtype, _)| *dtype == factors).map(|(_, profile)| *profile)
+    }
+
     /// The memory of a location.
     pub fn memory(&self, loc: Loc) -> &Memory {
         &self.memories[loc as usize]

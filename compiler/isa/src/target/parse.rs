@@ -1,6 +1,6 @@
 //! From the text of a target file to a [`Target`], every mistake located.
 
-use super::raw::{RawDevice, RawHost, RawMove, RawTarget, RawTimes, RawUnit, Text};
+use super::raw::{RawDevice, RawHost, RawMove, RawSums, RawTarget, RawTimes, RawUnit, Text};
 use super::{
     Device, GeoUnit, Gpu, HbmUnit, InstructionSet, Limits, MemorySpace, MoveRule, PipeTimes, Pipes, ProcessingUnit,
     Target, Triple, UnitKind,
@@ -8,6 +8,7 @@ use super::{
 use crate::{Loc, Pipe, lookup, text};
 use ptoc_diagnostics::{Code, Diagnostic, FileId, Span, codes};
 use ptoc_tensor::DType;
+use ptoc_tensor::matrix_unit::SumProfile;
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
@@ -111,6 +112,7 @@ impl Reader {
                 }
             }
         });
+        let matrix_unit = raw.matrix_unit.iter().filter_map(|s| self.sums(s)).collect();
         Target {
             name: raw.name.into_inner(),
             description: raw.description,
@@ -122,6 +124,7 @@ impl Reader {
             limits,
             pipes,
             gpu,
+            matrix_unit,
             unit,
             device,
             pools,
@@ -217,6 +220,23 @@ impl Reader {
             }
         }
         found
+    }
+
+    /// How a matrix unit adds. Sums are of f32, and computed in 64 bits.
+    fn sums(&mut self, raw: &RawSums) -> Option<(DType, SumProfile)> {
+        let factors = self.dtype(&raw.factors)?;
+        if !matches!(factors, DType::F16 | DType::BF16) {
+            self.error(raw.factors.span(), format!("factors are f16 or bf16, and not {factors}"));
+        }
+        let mut digits = |n: &Spanned<i64>, most: u32| {
+            let digits = self.positive(n);
+            if digits > most {
+                self.error(n.span(), format!("{digits} digits; at most {most} are kept"));
+            }
+            digits
+        };
+        let (addend_digits, sum_digits) = (digits(&raw.addend_digits, 30), digits(&raw.sum_digits, 23));
+        Some((factors, SumProfile { block: self.positive(&raw.block), addend_digits, sum_digits }))
     }
 
     fn dtypes(&mut self, names: &[Text]) -> Vec<DType> {

@@ -25,6 +25,8 @@ pub(super) struct RawTarget {
     #[serde(rename = "move")]
     pub moves: Vec<RawMove>,
     pub gpu: Option<RawGpu>,
+    #[serde(default)]
+    pub matrix_unit: Vec<RawSums>,
     pub unit: Option<Spanned<RawUnit>>,
     pub device: Option<RawDevice>,
     pub host: Option<RawHost>,
@@ -34,6 +36,15 @@ pub(super) struct RawTarget {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawGpu {
     pub capability: Spanned<[i64; 2]>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawSums {
+    pub factors: Text,
+    pub block: Spanned<i64>,
+    pub addend_digits: Spanned<i64>,
+    pub sum_digits: Spanned<i64>,
 }
 
 /// What all kinds of units have; the numbers of one kind are optional here.

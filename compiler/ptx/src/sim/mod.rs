@@ -17,7 +17,6 @@ mod mbarrier;
 mod memory;
 mod races;
 mod report;
-mod tensor_core;
 mod waits;
 mod warp;
 mod wgmma;

@@ -5,10 +5,10 @@ use super::bulk::operation;
 use super::maps::Swizzle;
 use super::mbarrier::Wrong;
 use super::races::{RaceAccess, View};
-use super::tensor_core::{Factor, accumulate, factor};
 use super::warp::Warp;
 use super::{Cta, SimFault, World};
 use crate::sm90::{MmaType, Sm90, Wgmma};
+use ptoc_tensor::matrix_unit::Factor;
 use std::collections::VecDeque;
 
 /// The sums of a product under way are here: nobody reads or writes it.
@@ -172,7 +172,7 @@ impl Cta {
                 for (n, raw) in bytes.chunks(size).enumerate() {
                     let (row, column) =
                         if matrix.transposed { (chunk * per + n, line) } else { (line, chunk * per + n) };
-                    out[row * k + column] = factor(ty, bits(raw));
+                    out[row * k + column] = ty.factors().factor(bits(raw));
                 }
             }
         }
@@ -202,6 +202,7 @@ impl Cta {
                 factors.iter_mut().for_each(|f| *f = f.negated());
             }
         }
+        let (profile, types) = (op.a.profile(), (op.a.factors(), op.b.factors()));
         let warp = &mut self.warps[w];
         for (n, reg) in step.all_dsts.iter().enumerate() {
             // Four registers for eight columns: two neighbours, and those eight rows below.
@@ -211,7 +212,7 @@ impl Cta {
                 let (row, column) = (lane / 4 + below, column + lane % 4 * 2);
                 let (a, b) = (&left[row * k..][..k], &right[column * k..][..k]);
                 let before = if product.adds { before as u32 } else { 0 };
-                let sum = accumulate((op.a, op.b), a, b, before);
+                let sum = profile.add(types, a, b, before);
                 warp.set_one(*reg, lane, sum.into());
             }
         }
@@ -247,7 +248,7 @@ fn fragment(warp: &Warp, ty: MmaType, regs: &[usize]) -> Vec<Factor> {
         for (lane, word) in warp.reg(*reg).iter().enumerate() {
             let (row, column) = (lane / 4 + n % 2 * 8, lane % 4 * per + n / 2 * (k / 2));
             for (e, raw) in (*word as u32).to_le_bytes().chunks(size).enumerate() {
-                out[row * k + column + e] = factor(ty, bits(raw));
+                out[row * k + column + e] = ty.factors().factor(bits(raw));
             }
         }
     }
