@@ -325,10 +325,25 @@ impl Built {
 impl Middle {
     /// Runs on the interpreter, as [`Built::interpret`].
     pub fn interpret(&self, dims: &[(&str, i64)], tensors: &[Tensor]) -> Result<Vec<Tensor>, Stop> {
+        self.interpret_with(ptoc_interp::Options::default(), dims, tensors)
+    }
+
+    /// The same where the target's matrix unit may be used.
+    pub fn interpret_on_unit(&self, dims: &[(&str, i64)], tensors: &[Tensor]) -> Result<Vec<Tensor>, Stop> {
+        let profile = ptoc_opt::matrix_unit::profile(&self.prepared.placed.kernel, &self.session.target);
+        let matrix_unit = profile.into_iter().collect();
+        self.interpret_with(ptoc_interp::Options { matrix_unit, ..Default::default() }, dims, tensors)
+    }
+
+    fn interpret_with(
+        &self,
+        options: ptoc_interp::Options,
+        dims: &[(&str, i64)],
+        tensors: &[Tensor],
+    ) -> Result<Vec<Tensor>, Stop> {
         let kernel = &self.prepared.placed.kernel;
         let value = |name: &str| dims.iter().find(|(n, _)| *n == name).map_or(0, |(_, v)| *v);
         let numbers = kernel.dims.values().map(|d| value(&d.name)).collect();
-        let options = ptoc_interp::Options::default();
         interpret(kernel, &self.session.target, options, numbers, tensors).map(|(results, _)| results)
     }
 }

@@ -35,6 +35,7 @@ mod inserted;
 mod layouts;
 mod limits;
 mod lines;
+mod matrix_unit;
 mod memory;
 mod minimal;
 mod moved;

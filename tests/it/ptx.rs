@@ -10,7 +10,7 @@ mod bundle;
 use crate::differential::{SIZES, case::cases, covers};
 use crate::engine::{Content, Middle, difference, prepare};
 use bundle::{Array, Bundle};
-use ptoc_gpu::{Arguments, Compiled, GPU_PASSES, MOST_SHARED, Options, compile, extents};
+use ptoc_gpu::{Arguments, Compiled, GPU_PASSES, MOST_SHARED, Options, compile, compile_kernel, extents};
 use ptoc_ir::loops::Module;
 use ptoc_ir::loops::eval::EvalStop;
 use ptoc_ir::tile::{Kernel, TensorDir, adds_floats};
@@ -19,13 +19,35 @@ use ptoc_passes::pipeline::Pipeline;
 use ptoc_ptx::sim::{self, Global, SimLaunch};
 use ptoc_tensor::Tensor;
 use std::fmt::Write as _;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// A kernel as PTX.
 pub struct Ptx {
     kernel: Kernel,
     module: Arc<Module>,
-    code: Compiled,
+    pub code: Compiled,
+}
+
+/// The same on the tensor cores, where the kernel is a product that they take.
+pub fn build_unit(text: &str, dims: &[(&str, i64)]) -> Result<(Middle, Ptx), String> {
+    let said = |refused| format!("refused for PTX: {refused:?}");
+    let middle = prepare(text, "sm90", &[], dims, Some(Pipeline::Loops(GPU_PASSES))).map_err(said)?;
+    let module = middle.prepared.module.clone().expect("it has loops");
+    let kernel = middle.prepared.placed.kernel.clone();
+    let target = Target::builtin("sm90").expect("a target");
+    let code = compile_kernel(&kernel, target, &module, false, &Options::default()).map_err(|r| r.to_string())?;
+    let text = ptoc_ptx::print(&code.kernel);
+    let again = ptoc_ptx::parse(&text).map_err(|e| format!("its PTX is not read: {e}"))?;
+    assert!(ptoc_ptx::print(&again) == text, "its PTX is read as another:\n{text}");
+    // For `.ci/ptxas`; the names of others stand in its list.
+    if let Some(folder) = std::env::var_os("PTX_DUMP").filter(|_| text.contains("wgmma")) {
+        let mut hasher = std::hash::DefaultHasher::new();
+        text.hash(&mut hasher);
+        let file = std::path::Path::new(&folder).join(format!("tensor_cores_{:016x}.ptx", hasher.finish()));
+        std::fs::write(file, &text).map_err(|e| e.to_string())?;
+    }
+    Ok((middle, Ptx { kernel, module, code }))
 }
 
 /// A launch that has ended: the tensors, or the check that failed.
@@ -46,6 +68,12 @@ pub fn build(text: &str, target: &str, dims: &[(&str, i64)], draw: u64) -> Resul
 }
 
 impl Ptx {
+    /// The same launch of other code.
+    pub fn with_kernel(&self, kernel: ptoc_ptx::PtxKernel) -> Ptx {
+        let code = Compiled { kernel, ..self.code.clone() };
+        Ptx { kernel: self.kernel.clone(), module: Arc::clone(&self.module), code }
+    }
+
     /// Dimensions, then scalars.
     fn params(&self, dims: &[(&str, i64)]) -> Result<Vec<i64>, String> {
         let value = |name: &str| dims.iter().find(|(n, _)| *n == name).map_or(0, |(_, v)| *v);
@@ -81,11 +109,13 @@ impl Ptx {
         let status = global.add(abi.status(ctas));
         let scratch = global.add(vec![0xa5; (u64::from(ctas) * abi.scratch) as usize]);
         let arguments = Arguments { tensors: &addresses, params: &params, extents: &extents, status, scratch };
+        let mut params = abi.arguments(&arguments);
+        params.extend(abi.maps(&arguments).into_iter().map(|map| global.add_map(map)));
         let launch = SimLaunch {
             kernel: &self.code.kernel,
             ctas,
             shared: abi.shared,
-            params: &abi.arguments(&arguments),
+            params: &params,
             seed,
             fuel: 1 << 32,
             races: true,
@@ -139,7 +169,7 @@ impl Ptx {
             expect: written().map(|(n, _)| (n, bytes(&got[n]), got[n].dtype())).collect(),
             in_order: adds_floats(&self.kernel),
         };
-        bundle::write(&root, &bundle);
+        bundle::write_code(&root, &bundle, &self.code);
         Ok(())
     }
 }

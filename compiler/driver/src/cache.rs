@@ -38,8 +38,8 @@ struct Entry {
     kind: PreparedKind,
     prepared: Prepared,
     code: Vec<(CodeKind, Arc<CompiledKernel>)>,
-    /// What another backend has made of it, by type.
-    others: Vec<Arc<dyn Any + Send + Sync>>,
+    /// What another backend has made of it, by type, and whether with the order of sums of `--exact`.
+    others: Vec<(bool, Arc<dyn Any + Send + Sync>)>,
 }
 
 impl Cache {
@@ -80,16 +80,18 @@ impl Cache {
     }
 
     /// The code of this type for a module that was prepared: that of the backend whose type it is.
-    pub fn other<C: Any + Send + Sync>(&self, module: &Arc<Module>) -> Option<Arc<C>> {
+    /// `exact`: with the order of sums of `--exact`.
+    pub fn other<C: Any + Send + Sync>(&self, module: &Arc<Module>, exact: bool) -> Option<Arc<C>> {
         let entry = self.entries.iter().find(|e| e.is_of(module))?;
-        entry.others.iter().find_map(|code| Arc::clone(code).downcast().ok())
+        let mut of_kind = entry.others.iter().filter(|(kind, _)| *kind == exact);
+        of_kind.find_map(|(_, code)| Arc::clone(code).downcast().ok())
     }
 
     /// Keeps the code of a module for a backend of a type of its own, if it was prepared here.
-    pub fn keep_other<C: Any + Send + Sync>(&mut self, module: &Arc<Module>, code: &Arc<C>) {
+    pub fn keep_other<C: Any + Send + Sync>(&mut self, module: &Arc<Module>, exact: bool, code: &Arc<C>) {
         let code: Arc<dyn Any + Send + Sync> = Arc::clone(code) as _;
         if let Some(entry) = self.entries.iter_mut().find(|e| e.is_of(module)) {
-            entry.others.push(code);
+            entry.others.push((exact, code));
         }
     }
 }

@@ -1,15 +1,18 @@
 //! What a launch passes, and what it leaves.
 //!
 //! All parameters are 64 bits: the tensors' addresses, dimensions and scalars in the order of the launch record, the
-//! grid's extents, the number of blocks, the address of the status, the address of scratch memory. The status is a word
+//! grid's extents, the number of blocks, the address of the status, the address of scratch memory; of a product on the
+//! tensor cores, numbers and tensor maps behind them. The status is a word
 //! that holds `block << 32 | check` of the first block that failed, or all ones; behind it five words for each CTA, the
 //! number of arguments and four arguments. A CTA stops at its first failure, so its five words are that block's.
 
 use crate::allocation::{MOST_THREADS, residents};
+use crate::gemm::{GemmAbi, NUMBERS};
 use ptoc_abi::Raster;
 use ptoc_exec::Failure;
 use ptoc_ir::loops::Module;
 use ptoc_ir::loops::eval::{self, EvalStop, Memory};
+use ptoc_ptx::sim::TensorMap;
 
 /// Words of a CTA in the status.
 pub(crate) const SLOT: usize = 5;
@@ -55,6 +58,8 @@ pub struct Abi {
     pub raster: Option<Raster>,
     /// Blocks of the grid that are one turn of a CTA, along each dimension; 1 along those that are not there.
     pub spans: Vec<u64>,
+    /// Of a product on the tensor cores, what else a launch passes.
+    pub gemm: Option<GemmAbi>,
 }
 
 /// What the parameters are made of.
@@ -80,9 +85,13 @@ impl Abi {
 
     /// CTAs of a launch, of which so many run at once: one for each turn, so that a multiprocessor takes the next when
     /// one ends, and CTAs are at different places of their work. Each has words of the status, and scratch memory where
-    /// there is any, which bounds their number.
+    /// there is any, which bounds their number. Of a product on the tensor cores as many as run at once: their
+    /// producers go on to the next block while consumers are at the last.
     pub fn ctas(&self, resident: u32, extents: &[i64]) -> u32 {
         let turns = self.turns(extents).iter().fold(1u64, |all, n| all.saturating_mul(*n as u64));
+        if self.gemm.is_some() {
+            return turns.clamp(1, u64::from(resident.max(1))) as u32;
+        }
         let most = MOST_SCRATCH.checked_div(self.scratch).map_or(MOST_CTAS, |n| n.min(MOST_CTAS));
         turns.clamp(1, most.max(u64::from(resident)).max(1)) as u32
     }
@@ -100,7 +109,18 @@ impl Abi {
         let mut out = a.tensors.to_vec();
         out.extend(a.params.iter().chain(&turns).map(|&n| n as u64));
         out.extend([blocks, a.status, a.scratch]);
+        out.extend(self.gemm.iter().flat_map(|gemm| gemm.numbers(a)));
         out
+    }
+
+    /// How many those are.
+    pub fn arguments_len(&self) -> usize {
+        self.tensors + self.params + self.rank + 3 + if self.gemm.is_some() { NUMBERS } else { 0 }
+    }
+
+    /// Tensor maps, which are the parameters behind those.
+    pub fn maps(&self, a: &Arguments<'_>) -> Vec<TensorMap> {
+        self.gemm.as_ref().map_or_else(Vec::new, |gemm| gemm.maps(a))
     }
 
     /// The status before a launch.

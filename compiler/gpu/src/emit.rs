@@ -7,6 +7,7 @@ use crate::demand::Demands;
 use crate::dependences::{Key, Keys, Touched, of_region};
 use crate::exponents::{RoundedSums, rounded_sums};
 use crate::lanes::Lane;
+use crate::raster;
 use crate::reduce;
 use crate::resident::Residents;
 use crate::staged::{self, Tiling};
@@ -191,6 +192,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, Refused> 
         scratch: homes.scratch,
         raster: module.raster,
         spans: spans.clone(),
+        gemm: None,
     };
     let mut emit = Emit::new(module, threads, homes);
     emit.staging = staging;
@@ -206,7 +208,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, Refused> 
 }
 
 /// A name that PTX takes.
-fn name(text: &str) -> String {
+pub(crate) fn name(text: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     format!("ptoc_{}", text.chars().map(plain).collect::<String>())
 }
@@ -329,7 +331,7 @@ impl<'a> Emit<'a> {
         let over = self.b.setp(Cmp::Ge, Type::U64, self.block, blocks);
         self.b.bra_if(over, true, self.done);
 
-        let mut coords = self.coordinates(extents);
+        let mut coords = raster::coordinates(&mut self.b, self.block, extents, module.raster);
         for (coord, span) in coords.iter_mut().zip(spans).filter(|(_, span)| **span > 1) {
             *coord = self.u64(Arith::MulLo, *coord, Src::Imm(*span));
         }
@@ -370,70 +372,9 @@ impl<'a> Emit<'a> {
         !private || read_too || words
     }
 
-    /// The coordinates of a block, as [`ptoc_abi::Raster::place`] has them.
-    fn coordinates(&mut self, extents: &[VReg]) -> Vec<VReg> {
-        let rank = extents.len();
-        let Some(last) = rank.checked_sub(1) else { return Vec::new() };
-        let (along, swizzle) =
-            self.module.raster.map_or((last, 1), |r| (r.along as usize, u64::from(r.swizzle.max(1))));
-        let across = (0..rank).rev().find(|d| *d != along);
-        let mut at = vec![self.block; rank];
-        let inner = match across {
-            Some(across) => self.u64(Arith::MulLo, extents[along], extents[across]),
-            None => extents[along],
-        };
-        let (mut n, mut rest) = (self.block, None);
-        if rank > 2 {
-            let (outer, within) = self.div_rem(self.block.into(), inner.into());
-            (n, rest) = (within, Some(outer));
-        }
-        for d in (0..rank).rev().filter(|d| *d != along && Some(*d) != across) {
-            let outer = rest.unwrap_or(self.block);
-            let (further, within) = self.div_rem(outer.into(), extents[d].into());
-            (at[d], rest) = (within, Some(further));
-        }
-        let Some(across) = across else {
-            at[along] = n;
-            return at;
-        };
-        if swizzle == 1 {
-            (at[across], at[along]) = self.div_rem(n.into(), extents[along].into());
-            return at;
-        }
-        let band = self.u64(Arith::MulLo, extents[along], Src::Imm(swizzle));
-        let (number, within) = self.div_rem(n.into(), band.into());
-        let first = self.u64(Arith::MulLo, number, Src::Imm(swizzle));
-        let left = self.u64(Arith::Sub, extents[across], first);
-        let width = self.u64(Arith::Min, left, Src::Imm(swizzle));
-        let (long, beside) = self.div_rem(within.into(), width.into());
-        at[along] = long;
-        at[across] = self.u64(Arith::Add, first, beside);
-        at
-    }
-
-    /// Quotient and remainder of numbers without sign. A division of 64 bits is a routine of a hundred instructions, so
-    /// numbers that fit are divided in 32 bits.
+    /// Quotient and remainder of numbers without sign.
     pub(crate) fn div_rem(&mut self, a: Src, b: Src) -> (VReg, VReg) {
-        let (quotient, rest) = (self.b.reg(Class::B64), self.b.reg(Class::B64));
-        let [a, b] = [a, b].map(|n| if let Src::Reg(reg) = n { reg } else { self.b.mov(Type::U64, n) });
-        let either = self.b.arith(Arith::Or, Type::B64, &[a.into(), b.into()]);
-        let large = self.b.setp(Cmp::Gt, Type::U64, either, Src::Imm(u64::from(u32::MAX)));
-        let (wide, done) = (self.b.label(), self.b.label());
-        self.b.bra_if(large, true, wide);
-        let [x, y] = [a, b].map(|n| self.low(n));
-        let q = self.b.arith(Arith::Div, Type::U32, &[x.into(), y.into()]);
-        let product = self.b.arith(Arith::MulLo, Type::U32, &[q.into(), y.into()]);
-        let r = self.b.arith(Arith::Sub, Type::U32, &[x.into(), product.into()]);
-        for (dst, n) in [(quotient, q), (rest, r)] {
-            self.b.push(Ptx::Cvt { to: Type::U64, from: Type::U32, round: Round::None }, &[dst], &[n.into()]);
-        }
-        self.b.bra(done);
-        self.b.place(wide);
-        self.b.push(Ptx::Arith(Arith::Div, Type::U64), &[quotient], &[a.into(), b.into()]);
-        let product = self.u64(Arith::MulLo, quotient, b);
-        self.b.push(Ptx::Arith(Arith::Sub, Type::U64), &[rest], &[a.into(), product.into()]);
-        self.b.place(done);
-        (quotient, rest)
+        raster::div_rem(&mut self.b, a, b)
     }
 
     pub(crate) fn u64(&mut self, op: Arith, a: impl Into<Src>, b: impl Into<Src>) -> VReg {

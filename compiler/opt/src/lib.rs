@@ -13,6 +13,7 @@ pub mod fusion;
 pub mod grid_coarsen;
 pub mod grid_split;
 pub mod lazy_gather;
+pub mod matrix_unit;
 pub mod operands;
 pub mod overlap;
 pub mod pass;

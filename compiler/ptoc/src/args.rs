@@ -274,7 +274,7 @@ pub struct RunArgs {
     /// Bits of the vectors in machine code: auto, 128, 256 or 512
     #[arg(long, value_name = "BITS", default_value = "auto", value_parser = parse_vectors)]
     pub vectors: ptoc_cpu::Vectors,
-    /// Give f16 and bf16 matrix products the interpreter's bits: do not use the processor's matrix unit (AMX)
+    /// Make f16 and bf16 matrix products chains of multiply-adds: do not use a matrix unit (AMX, tensor cores)
     #[arg(long)]
     pub exact: bool,
     /// Watch each access to tiles and tensors: what is unwritten, out of bounds, overlapping or used by two blocks ends
@@ -418,6 +418,9 @@ pub struct EmitArgs {
     /// Bits of the vectors in machine code: auto, 128, 256 or 512
     #[arg(long, value_name = "BITS", default_value = "auto", value_parser = parse_vectors)]
     pub vectors: ptoc_cpu::Vectors,
+    /// For a GPU: show code that uses no tensor cores, as `run --exact` launches it
+    #[arg(long)]
+    pub exact: bool,
     /// Target, definitions, diagnostics.
     #[command(flatten)]
     pub compile: CompileArgs,
@@ -514,7 +517,7 @@ pub struct BenchArgs {
     /// Bits of the vectors in machine code: auto, 128, 256 or 512
     #[arg(long, value_name = "BITS", default_value = "auto", value_parser = parse_vectors)]
     pub vectors: ptoc_cpu::Vectors,
-    /// Give f16 and bf16 matrix products the interpreter's bits: do not use the processor's matrix unit (AMX)
+    /// Make f16 and bf16 matrix products chains of multiply-adds: do not use a matrix unit (AMX, tensor cores)
     #[arg(long)]
     pub exact: bool,
     /// How long to launch the kernel again and again

@@ -11,12 +11,15 @@
 //! file NAME             a parameter: the address of this file's bytes
 //! zeros N               a parameter: the address of so many bytes of 0
 //! random N LO HI        a parameter: the address of so many bytes of f32 from LO to HI
+//! bfloats N LO HI       the same of bf16
 //! indices N BELOW       a parameter: the address of so many bytes of u32 below a number
 //! number N              a parameter
+//! map P O W H S X Y     a parameter behind all others: the tensor map of W x H halves from byte O of parameter P on,
+//!                       S bytes from row to row, by boxes of X x Y
 //! expect P NAME TYPE    parameter P holds this file's bytes afterwards; NaN of a float TYPE is any
 //! ```
 
-use ptoc_cuda::{Buffer, Context, Driver, LaunchConfig};
+use ptoc_cuda::{Buffer, Context, Driver, HalfMatrix, LaunchConfig};
 use std::error::Error;
 use std::fs;
 use std::path::Path;
@@ -70,6 +73,7 @@ struct Given {
     turns: Option<u32>,
     shared: u32,
     params: Vec<Param>,
+    maps: Vec<(usize, HalfMatrix)>,
     expect: Vec<(usize, String, String)>,
 }
 
@@ -93,11 +97,23 @@ fn read(folder: &Path) -> Result<Given, Box<dyn Error>> {
                 let bytes = random(given.params.len(), n.parse()?, lo.parse()?, hi.parse()?);
                 given.params.push(Param::Bytes(bytes));
             }
+            ["bfloats", n, lo, hi] => {
+                let bytes: usize = n.parse()?;
+                let floats = random(given.params.len(), 2 * bytes, lo.parse()?, hi.parse()?);
+                // The upper half of an f32.
+                let halves = floats.chunks_exact(4).flat_map(|f| [f[2], f[3]]).collect();
+                given.params.push(Param::Bytes(halves));
+            }
             ["indices", n, below] => {
                 let bytes = indices(given.params.len(), n.parse()?, below.parse()?);
                 given.params.push(Param::Bytes(bytes));
             }
             ["zeros", n] => given.params.push(Param::Bytes(vec![0; n.parse()?])),
+            ["map", of, ref rest @ ..] if rest.len() == 6 => {
+                let n = rest.iter().map(|n| n.parse()).collect::<Result<Vec<u64>, _>>()?;
+                let tile = [u32::try_from(n[4])?, u32::try_from(n[5])?];
+                given.maps.push((of.parse()?, HalfMatrix { base: n[0], dims: [n[1], n[2]], stride: n[3], tile }));
+            }
             ["number", n] => given.params.push(Param::Number(n.parse()?)),
             ["expect", at, name, ty] => given.expect.push((at.parse()?, name.into(), ty.into())),
             [] => {}
@@ -157,7 +173,12 @@ fn one(context: &Context<'_>, folder: &Path, times: u32) -> Result<String, Box<d
     // CTAs with scratch memory are persistent: more than there is room for would wait for the others.
     let room = function.resident(given.threads)? * context.multiprocessors()?;
     let ctas = given.turns.unwrap_or(given.ctas.min(room.max(1) as u32));
-    let launch = LaunchConfig { ctas, threads: given.threads, params: &params };
+    let map = |(of, matrix): &(usize, HalfMatrix)| {
+        let base = params.get(*of).copied().unwrap_or(0) + matrix.base;
+        context.tensor_map(&HalfMatrix { base, ..*matrix })
+    };
+    let maps = given.maps.iter().map(map).collect::<Result<Vec<_>, _>>()?;
+    let launch = LaunchConfig { ctas, threads: given.threads, params: &params, maps: &maps };
     // Twice: the second time in another order, most likely.
     for turn in 0..2 {
         fill()?;

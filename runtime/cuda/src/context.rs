@@ -2,6 +2,7 @@
 
 use crate::driver::{DevicePtr, Driver, Handle};
 use crate::error::{Code, Error};
+use crate::tensor_map::TensorMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
@@ -333,6 +334,8 @@ pub struct LaunchConfig<'a> {
     pub threads: u32,
     /// Parameters, 64 bits each.
     pub params: &'a [u64],
+    /// Tensor maps, the parameters behind those.
+    pub maps: &'a [TensorMap],
 }
 
 impl Function<'_> {
@@ -353,7 +356,9 @@ impl Function<'_> {
     pub(crate) unsafe fn launch_on(&self, launch: &LaunchConfig<'_>, stream: Handle) -> Result<(), Error> {
         let driver = self.context.driver;
         let mut params: Vec<u64> = launch.params.to_vec();
+        let mut maps = launch.maps.to_vec();
         let mut pointers: Vec<*mut c_void> = params.iter_mut().map(|p| std::ptr::from_mut(p).cast()).collect();
+        pointers.extend(maps.iter_mut().map(|m| std::ptr::from_mut(m).cast::<c_void>()));
         let LaunchConfig { ctas, threads, .. } = *launch;
         // SAFETY: the parameters are copied by the call; the rest is the caller's promise.
         let result = unsafe {

@@ -9,8 +9,10 @@ mod context;
 mod driver;
 mod error;
 mod stream;
+mod tensor_map;
 
 pub use context::{Buffer, Context, Event, Function, LaunchConfig, Module};
 pub use driver::Driver;
 pub use error::{Code, Error};
 pub use stream::{Stream, StreamBuffer};
+pub use tensor_map::{HalfMatrix, TensorMap};

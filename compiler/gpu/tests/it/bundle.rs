@@ -1,7 +1,7 @@
 //! A launch as a folder for `runtime/cuda`'s example `launch`, which runs it on a card. The tests of the whole compiler
 //! write theirs with it, too.
 
-use ptoc_gpu::{Compiled, Options, compile};
+use ptoc_gpu::{Arguments, Compiled, Options, compile};
 use ptoc_ir::loops::Module;
 use ptoc_tensor::DType;
 use std::fmt::Write as _;
@@ -17,6 +17,8 @@ pub enum Array {
     Bytes(Vec<u8>),
     /// So many bytes of random f32, from a number to another.
     Random(usize, f32, f32),
+    /// The same of bf16.
+    Bfloats(usize, f32, f32),
     /// So many bytes of random u32, below a number.
     Indices(usize, u32),
     /// So many zeros.
@@ -42,14 +44,21 @@ pub fn folder() -> Option<PathBuf> {
 }
 
 /// Options, with as many threads as `PTX_THREADS` says.
-fn options() -> Options {
+pub fn options() -> Options {
     let threads = std::env::var("PTX_THREADS").ok().and_then(|n| n.parse().ok());
     Options { threads, ..Options::default() }
 }
 
+/// Where the arrays of a launch would be: what tensor maps are made of is told apart by its high bits.
+const ARRAY: u64 = 1 << 48;
+
 /// Writes a launch.
 pub fn write(root: &Path, bundle: &Bundle<'_>) {
-    let Compiled { kernel, abi, .. } = compile(bundle.module, &options()).expect("it compiles");
+    write_code(root, bundle, &compile(bundle.module, &options()).expect("it compiles"));
+}
+
+/// Writes a launch of some code.
+pub fn write_code(root: &Path, bundle: &Bundle<'_>, Compiled { kernel, abi, .. }: &Compiled) {
     let folder = root.join(&bundle.name);
     fs::create_dir_all(&folder).expect("a folder");
     let turns = abi.turns(bundle.extents);
@@ -67,6 +76,7 @@ pub fn write(root: &Path, bundle: &Bundle<'_>) {
                 writeln!(text, "file {n}.in")
             }
             Array::Random(bytes, lo, hi) => writeln!(text, "random {bytes} {lo} {hi}"),
+            Array::Bfloats(bytes, lo, hi) => writeln!(text, "bfloats {bytes} {lo} {hi}"),
             Array::Indices(bytes, below) => writeln!(text, "indices {bytes} {below}"),
             Array::Zeros(bytes) => writeln!(text, "zeros {bytes}"),
         };
@@ -79,10 +89,21 @@ pub fn write(root: &Path, bundle: &Bundle<'_>) {
     fs::write(folder.join("status.in"), &status).expect("written");
     let at = bundle.arrays.len() + bundle.params.len() + bundle.extents.len() + 1;
     let _ = writeln!(text, "expect {at} status.in u8");
+    let tensors: Vec<u64> = (1..).take(bundle.arrays.len()).map(|n| n * ARRAY).collect();
+    let Bundle { params, extents, .. } = *bundle;
+    let arguments = Arguments { tensors: &tensors, params, extents, status: 0, scratch: 0 };
+    for n in &abi.arguments(&arguments)[at + 2..] {
+        let _ = writeln!(text, "number {n}");
+    }
+    for map in abi.maps(&arguments) {
+        let (array, offset) = (map.base / ARRAY - 1, map.base % ARRAY);
+        let (d, s, t) = (&map.dims, map.strides[0], &map.tile);
+        let _ = writeln!(text, "map {array} {offset} {} {} {s} {} {}", d[0], d[1], t[0], t[1]);
+    }
     for (n, bytes, dtype) in &bundle.expect {
         fs::write(folder.join(format!("{n}.out")), bytes).expect("written");
         let _ = writeln!(text, "expect {n} {n}.out {dtype}");
     }
     fs::write(folder.join("launch.txt"), text).expect("written");
-    fs::write(folder.join("kernel.ptx"), ptoc_ptx::print(&kernel)).expect("written");
+    fs::write(folder.join("kernel.ptx"), ptoc_ptx::print(kernel)).expect("written");
 }

@@ -1,9 +1,11 @@
 //! Launches whose time says something, as folders for a card: written only where `PTX_BUNDLES` names a folder for them.
 
-use crate::bundle::{Array, Bundle, folder, write};
+use crate::bundle::{Array, Bundle, folder, options, write_code};
 use crate::harness::{bound, examples, lines_of, lowered, with_stack};
-use ptoc_gpu::{Options, compile, extents};
+use ptoc_gpu::{compile_kernel, extents};
 use ptoc_ir::tile::TensorDir;
+use ptoc_isa::Target;
+use ptoc_tensor::DType;
 use std::fs;
 use std::path::PathBuf;
 
@@ -26,6 +28,8 @@ const LARGE: &[(&str, &str)] = &[
     ("transpose", "transpose interp T=f16 M=4096 N=4096"),
     ("gemm", "gemm interp M=1024 N=1024 K=1024"),
     ("gemm", "gemm interp M=4096 N=4096 K=4096"),
+    ("gemm", "gemm_f16 interp target=sm90 T=bf16 M=4096 N=4096 K=4096 BM=128 BN=128"),
+    ("gemm", "gemm_f16 interp target=sm90 T=bf16 M=4096 N=4096 K=4096 BM=128 BN=256"),
 ];
 
 /// What an array holds: by a list `NAME=LO:HI` or `NAME=<BELOW`, else random f32 from -1 to 1.
@@ -56,11 +60,18 @@ fn large_launches() {
             let module = lowered(step);
             let params: Vec<i64> = step.params();
             let grid = extents(&module, &params).expect("a grid");
-            compile(&module, &Options::default()).unwrap_or_else(|e| panic!("{line}: {e}"));
+            // As `run` has them, which allows tensor cores.
+            let target = Target::builtin("sm90").expect("a target");
+            let code = compile_kernel(&step.kernel, target, &module, false, &options())
+                .unwrap_or_else(|e| panic!("{line}: {e}"));
             let Some(root) = folder() else { continue };
             let arrays = plan.arguments.iter().map(|a| {
                 let bytes = a.shape.iter().product::<usize>() * a.dtype.size();
-                if a.dir == TensorDir::Out { Array::Zeros(bytes) } else { contents(list, &a.name, bytes) }
+                match a.dir {
+                    TensorDir::Out => Array::Zeros(bytes),
+                    _ if a.dtype == DType::BF16 => Array::Bfloats(bytes, -1.0, 1.0),
+                    _ => contents(list, &a.name, bytes),
+                }
             });
             let bundle = Bundle {
                 name: format!("large_{n}_{}", plan.name),
@@ -71,7 +82,7 @@ fn large_launches() {
                 expect: Vec::new(),
                 in_order: false,
             };
-            write(&root, &bundle);
+            write_code(&root, &bundle, &code);
         }
     });
 }

@@ -28,6 +28,7 @@ pub fn emit(args: &EmitArgs, io: &mut Io<'_>) -> u8 {
         Err(status) => return status,
     };
     session.vectors = args.vectors;
+    session.exact = args.exact;
     let mut outputs = Outputs::new();
     let place = args.output.as_ref().or(args.html.as_ref()).map(|path| outputs.plan(path)).transpose();
     let place = match place {

@@ -44,3 +44,36 @@ fn bits_and_their_bound() {
         }
     }
 }
+
+/// On a GPU's target the interpreter adds as tensor cores do, to the bit, unless `--exact` is said; `emit` shows which
+/// code that is, and why a kernel is not on them.
+#[test]
+fn tensor_cores() {
+    let s = Sandbox::new();
+    s.file("k.tile", PRODUCT);
+    s.file("small.tile", &PRODUCT.replace("tiles(M, 64)", "tiles(M, 32)"));
+    let run = |how: &str| {
+        let args =
+            format!("run k.tile product -D M=70 -D N=40 -D K={K} --random 5 --out C=c.npy --backend interp {how}");
+        let output = s.command(&args).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let c = s.read("c.npy");
+        c.bytes().chunks_exact(4).map(|b| u32::from_le_bytes(b.try_into().unwrap())).collect::<Vec<u32>>()
+    };
+    let (chain, exact, unit) = (run(""), run("--target sm90 --exact"), run("--target sm90"));
+    assert_eq!(chain, exact);
+    assert_ne!(chain, unit);
+    for (x, y) in chain.iter().zip(&unit) {
+        let (x, y) = (f32::from_bits(*x), f32::from_bits(*y));
+        assert!((x - y).abs() <= (K as f32) * (K + K.div_ceil(16) * 4) as f32 * 2f32.powi(-24), "{x} and {y}");
+    }
+    let emit = |args: &str| {
+        let output = s.command(&format!("emit {args} --target sm90 --stage ptx")).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(emit("k.tile").contains("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16"));
+    assert!(!emit("k.tile --exact").contains("wgmma"));
+    let text = emit("small.tile");
+    let why = "// Products are chains of multiply-adds, not on the tensor cores: a block has 32 rows,";
+    assert!(text.starts_with(why) && !text.contains("wgmma"), "{text}");
+}

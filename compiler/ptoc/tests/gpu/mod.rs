@@ -192,3 +192,38 @@ program halves(y: inout f32[2, M, 33]) {
     let home = asked.iter().position(|line| line == "to-host 10560");
     assert!(launch.is_some() && launch < home, "{asked:?}");
 }
+
+const PRODUCT: &str = "\
+kernel product(a: in f16[M, K], b: in f16[K, N], c: out f32[M, N]) {
+    grid (m in tiles(M, 64), n in tiles(N, 64));
+    let acc = tile Acc<f32, m, n>;
+    acc = 0.0;
+    for k in tiles(K, 64) {
+        TMATMUL_ACC(acc, acc, Left(a.tile(m, k)), Right(b.tile(k, n)));
+    }
+    TSTORE(c.tile(m, n), acc);
+}
+";
+
+/// A product on tensor cores has a tensor map of each operand; one that bulk copies do not take is told with the
+/// dimension. With `--exact` there is none.
+#[test]
+fn tensor_maps_are_made() {
+    let machine = Machine::new();
+    machine.sandbox.file("product.tile", PRODUCT);
+    let run = |sizes: &str| {
+        let args = format!("run product.tile --target sm90 --backend gpu -D M=40 {sizes} --random 1");
+        let output = machine.output(&args, "");
+        let said = String::from_utf8(output.stderr).expect("UTF-8");
+        (said, machine.asked().into_iter().filter(|line| line.starts_with("map ")).collect::<Vec<_>>())
+    };
+    let (said, maps) = run("-D N=72 -D K=104");
+    assert!(!said.contains("W0762"), "{said}");
+    assert_eq!(maps, ["map 4160", "map 7488"]);
+    let (said, maps) = run("-D N=72 -D K=97");
+    assert!(said.contains("`a` is loaded element by element: its rows are 194 bytes apart"), "{said}");
+    assert!(said.contains("make `K` a multiple of 8") && !said.contains("`b` is loaded"), "{said}");
+    assert_eq!(maps.len(), 2);
+    let (said, maps) = run("-D N=72 -D K=97 --exact");
+    assert!(!said.contains("W0762") && maps.is_empty(), "{said}");
+}

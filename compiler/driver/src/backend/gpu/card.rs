@@ -4,9 +4,10 @@ use super::arrays::{Arrays, Place};
 use super::launch::{Code, Ready};
 use crate::launch::{PlannedLaunch, Used};
 use ptoc_analysis::TensorSource;
-use ptoc_cuda::{Context, Driver, Error, Module};
+use ptoc_cuda::{Context, Driver, Error, HalfMatrix, Module, TensorMap};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_gpu::{Arguments, NO_FAILURE};
+use ptoc_ptx::sim;
 use ptoc_tensor::Tensor;
 use std::cell::OnceCell;
 use std::sync::OnceLock;
@@ -74,10 +75,12 @@ pub(super) fn run(
     arrays.upload(Place::Status, &NO_FAILURE, true).map_err(told)?;
     let scratch_bytes = (abi.scratch * u64::from(ctas)) as usize;
     let scratch = arrays.address(context, Place::Scratch, scratch_bytes).map_err(told)?;
-    let arguments = abi.arguments(&Arguments { tensors: &tensors, params, extents, status, scratch });
+    let arguments = Arguments { tensors: &tensors, params, extents, status, scratch };
+    let maps = tensor_maps(&abi.maps(&arguments), context).map_err(told)?;
+    let arguments = abi.arguments(&arguments);
     let function = module.function(&code.compiled.kernel.name, abi.shared).map_err(told)?;
     let (begin, end) = (context.event().map_err(told)?, context.event().map_err(told)?);
-    let launch = ptoc_cuda::LaunchConfig { ctas, threads: abi.threads, params: &arguments };
+    let launch = ptoc_cuda::LaunchConfig { ctas, threads: abi.threads, params: &arguments, maps: &maps };
     // SAFETY: the parameters are those that this kernel was compiled for, in their order. The arrays have the lengths
     // that `Plan::new` has checked against the kernel's shapes, and lowered code stays inside them or fails a check;
     // status and scratch have the lengths that the kernel's interface asks for. All live until the synchronisation.
@@ -109,6 +112,15 @@ pub(super) fn run(
         }
     }
     Ok(Duration::from_secs_f64(f64::from(time) / 1e3))
+}
+
+/// Tensor maps as the driver has them: all that we make are of matrices of halves.
+pub(super) fn tensor_maps(maps: &[sim::TensorMap], context: &Context<'_>) -> Result<Vec<TensorMap>, Error> {
+    let map = |m: &sim::TensorMap| {
+        let (dims, tile) = ([m.dims[0], m.dims[1]], [m.tile[0], m.tile[1]]);
+        context.tensor_map(&HalfMatrix { base: m.base, dims, stride: m.strides[0], tile })
+    };
+    maps.iter().map(map).collect()
 }
 
 /// Brings tensors back to the host.

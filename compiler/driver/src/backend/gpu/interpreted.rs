@@ -38,11 +38,14 @@ pub(super) fn run(
     let status = global.add(abi.status(ctas));
     let scratch = global.add(vec![0xa5; (u64::from(ctas) * abi.scratch) as usize]);
     let arguments = Arguments { tensors: &tensors, params, extents, status, scratch };
+    let mut params = abi.arguments(&arguments);
+    let maps = abi.maps(&arguments);
+    params.extend(maps.into_iter().map(|map| global.add_map(map)));
     let launch = SimLaunch {
         kernel,
         ctas,
         shared: abi.shared,
-        params: &abi.arguments(&arguments),
+        params: &params,
         seed,
         fuel: FUEL,
         races: true,

@@ -8,6 +8,7 @@ use crate::session::{Failed, Session};
 use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_exec::{Failure, LaunchError};
+use ptoc_gpu::Obstacle;
 use ptoc_ir::loops;
 use ptoc_ir::tile::{TensorDir, TensorId};
 use ptoc_tensor::Tensor;
@@ -121,6 +122,34 @@ impl Ready<'_> {
     }
 }
 
+/// Warnings of operands that bulk copies cannot bring to the tensor cores.
+fn by_elements(step: &PlannedLaunch, code: &Code) -> Vec<Diagnostic> {
+    let Some(gemm) = &code.compiled.abi.gemm else { return Vec::new() };
+    let warning = |(tensor, obstacle): (u32, Obstacle)| {
+        let tensor = &step.kernel.tensors[TensorId::from_u32(tensor)];
+        let name = |n: u32| step.kernel.dims.values().nth(n as usize).map(|d| format!("`{}`", d.name));
+        let (why, help) = match obstacle {
+            Obstacle::Sparse => (
+                "neither its rows nor its columns have their elements next to each other".to_owned(),
+                "copy it to an array whose rows are dense".to_owned(),
+            ),
+            Obstacle::Stride(bytes, of) => {
+                let names: Vec<String> = of.into_iter().filter_map(name).collect();
+                let names = if names.is_empty() { "its rows".to_owned() } else { names.join(" times ") };
+                let why = format!("its rows are {bytes} bytes apart, which is no multiple of 16");
+                (why, format!("make {names} a multiple of {}, or pad the rows", 16 / tensor.dtype.size()))
+            }
+            Obstacle::Start(bytes) => (
+                format!("it begins {bytes} bytes behind the start of the array, which is no multiple of 16"),
+                "let the window begin at a multiple of 8 elements".to_owned(),
+            ),
+        };
+        let message = format!("`{}` is loaded element by element: {why}", tensor.name);
+        Diagnostic::warning(codes::OPERAND_BY_ELEMENTS, tensor.span, message).with_help(help)
+    };
+    gemm.obstacles(&step.params()).into_iter().map(warning).collect()
+}
+
 /// Why a launch has not come to its end.
 fn ended(step: &PlannedLaunch, error: LaunchError) -> Box<Diagnostic> {
     let module = step.module.as_ref().expect("it was compiled");
@@ -151,6 +180,9 @@ impl Launches for Kernels {
 
     fn launch(&self, launch: &mut BackendLaunch<'_, '_>) -> Result<Ending, Box<Diagnostic>> {
         let (step, number) = (launch.step, launch.number);
+        for d in by_elements(step, &self.kernels[number]) {
+            launch.session.diagnostics.push(d);
+        }
         let mine = |source: TensorSource| step.tensors.contains(&source);
         let open = !launch.unfilled.is_empty();
         let written: Vec<TensorDir> = step.kernel.tensors.values().map(|t| t.dir).collect();

@@ -43,7 +43,7 @@ fn copy(context: &Context<'_>, function: &Function<'_>, bytes: usize, multiproce
     from.fill(1)?;
     let ctas = multiprocessors * function.resident(THREADS)?.max(1) as u32;
     let params = [from.address(), to.address(), half as u64];
-    let seconds = best(context, function, &LaunchConfig { ctas, threads: THREADS, params: &params })?;
+    let seconds = best(context, function, &LaunchConfig { ctas, threads: THREADS, params: &params, maps: &[] })?;
     Ok(2.0 * half as f64 / seconds)
 }
 
@@ -52,7 +52,7 @@ fn fma(context: &Context<'_>, function: &Function<'_>, multiprocessors: u32) -> 
     let ctas = multiprocessors * function.resident(THREADS)?.max(1) as u32;
     let out = context.alloc(4)?;
     let params = [out.address(), ROUNDS];
-    let seconds = best(context, function, &LaunchConfig { ctas, threads: THREADS, params: &params })?;
+    let seconds = best(context, function, &LaunchConfig { ctas, threads: THREADS, params: &params, maps: &[] })?;
     Ok(2.0 * 64.0 * ROUNDS as f64 * f64::from(ctas * THREADS) / seconds)
 }
 

@@ -19,7 +19,10 @@ use arrays::Arrays;
 use launch::{Code, Kernels, Machine};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_gpu::{GPU_PASSES, Options, Refused};
+use ptoc_ir::loops::Module;
+use ptoc_ir::tile::Kernel;
 use ptoc_isa::Target;
+use ptoc_opt::matrix_unit;
 use ptoc_passes::Prepared;
 use ptoc_passes::pipeline::Pipeline;
 use std::sync::Arc;
@@ -76,9 +79,10 @@ impl Backend for Gpu {
         if stage.name == "loop" {
             return Ok(super::loop_text(session, prepared, module));
         }
-        match ptoc_gpu::compile(module, &Options::default()) {
+        let kernel = &prepared.placed.kernel;
+        match compiled(session, kernel, module) {
             Ok(code) => {
-                let text = ptoc_ptx::print(&code.kernel);
+                let text = reason(session, kernel) + &ptoc_ptx::print(&code.kernel);
                 if stage.name == "ptx" {
                     return Ok(text);
                 }
@@ -117,16 +121,16 @@ impl Backend for Gpu {
                 kernels.push(Arc::clone(&kernels[known]));
                 continue;
             }
-            if let Some(known) = session.cache.other::<Code>(module) {
+            if let Some(known) = session.cache.other::<Code>(module, session.exact) {
                 kernels.push(known);
                 continue;
             }
-            let compiled = ptoc_gpu::compile(module, &Options::default());
+            let compiled = compiled(session, &step.kernel, module);
             session.clock.phase("PTX", begin);
             match compiled {
                 Ok(code) => {
                     let code = Arc::new(Code::new(code));
-                    session.cache.keep_other(module, &code);
+                    session.cache.keep_other(module, session.exact, &code);
                     kernels.push(code);
                 }
                 Err(refused) => return session.fail(told(refused)),
@@ -151,6 +155,21 @@ impl Backend for Gpu {
     fn refusal(&self, target: &Target) -> Refusal {
         let why = format!("`{}` is no GPU, and its kernels have the tiles of another machine", target.name);
         Refusal { why, instead: Some(format!("give {}", super::registry::targets_of(&Gpu))) }
+    }
+}
+
+/// A kernel as PTX: on the tensor cores, if it is a product that they take, and the session allows it.
+fn compiled(session: &Session, kernel: &Kernel, module: &Module) -> Result<ptoc_gpu::Compiled, Refused> {
+    ptoc_gpu::compile_kernel(kernel, &session.target, module, session.exact, &Options::default())
+}
+
+/// A comment that says why the products of a kernel are not on the tensor cores, if they could be.
+fn reason(session: &Session, kernel: &Kernel) -> String {
+    match matrix_unit::find(kernel, &session.target) {
+        Err(why) if !session.exact && !why.is_empty() => {
+            format!("// Products are chains of multiply-adds, not on the tensor cores: {why}.\n")
+        }
+        _ => String::new(),
     }
 }
 

@@ -167,9 +167,10 @@ unsafe fn launch<'a, 's>(
         scratch: address(&scratch),
     };
     let params = abi.arguments(&arguments);
+    let maps = card::tensor_maps(&abi.maps(&arguments), context).map_err(told)?;
     let module = loaded.module.as_ref().expect("it is not dropped");
     let function = module.function(&compiled.kernel.name, abi.shared).map_err(told)?;
-    let config = LaunchConfig { ctas, threads: abi.threads, params: &params };
+    let config = LaunchConfig { ctas, threads: abi.threads, params: &params, maps: &maps };
     // SAFETY: the parameters are those that this kernel was compiled for, in their order; status and scratch are freed
     // in the stream's order, and the arrays are the caller's promise.
     unsafe { stream.launch(&function, &config) }.map_err(told)?;

@@ -1,0 +1,191 @@
+//! What a launch of a product passes beside what every launch does: numbers, and a tensor map for each operand.
+
+use crate::abi::Arguments;
+use ptoc_opt::matrix_unit::{ArrayMatrix, Extent, Number, UnitProduct};
+use ptoc_ptx::Type;
+use ptoc_ptx::sim::{Swizzle, TensorMap};
+
+/// Depth of a step: a row of shared memory, 128 bytes.
+pub(crate) const DEPTH: u32 = 64;
+
+/// Bytes of a factor.
+pub(crate) const FACTOR: u64 = 2;
+
+/// Coordinates of a box have 32 bits with a sign.
+const MOST: u64 = 1 << 31;
+
+/// Along what an operand's neighbours lie in shared memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Major {
+    /// k: rows (or columns) of 128 bytes.
+    Depth,
+    /// Rows of the left operand, columns of the right one: 64 of them for each k, in parts one behind the other.
+    Side,
+}
+
+/// An operand of the product.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct OperandSide {
+    pub(crate) tensor: u32,
+    pub(crate) first: Number,
+    /// Elements along rows (of the left operand; columns of the right one), and along k.
+    pub(crate) strides: [Number; 2],
+    /// Rows, or columns, of a block.
+    pub(crate) size: u32,
+    pub(crate) major: Major,
+    /// Neighbours are next to each other in memory, so bulk copies may do.
+    pub(crate) dense: bool,
+}
+
+impl OperandSide {
+    fn new(m: &ArrayMatrix, side: usize, size: u32) -> OperandSide {
+        let strides = [m.strides[side].clone(), m.strides[1 - side].clone()];
+        let one = |n: &Number| n.number() == Some(1);
+        let major = if one(&strides[0]) && !one(&strides[1]) { Major::Side } else { Major::Depth };
+        let dense = one(&strides[if major == Major::Depth { 1 } else { 0 }]);
+        OperandSide { tensor: m.tensor, first: m.first.clone(), strides, size, major, dense }
+    }
+
+    /// Bytes of a step in shared memory.
+    pub(crate) fn bytes(&self) -> u32 {
+        match self.major {
+            Major::Depth => self.size * 2 * DEPTH,
+            Major::Side => self.size.div_ceil(64) * 128 * DEPTH,
+        }
+    }
+
+    /// Boxes of a step.
+    pub(crate) fn boxes(&self) -> u32 {
+        if self.major == Major::Depth { 1 } else { self.size.div_ceil(64) }
+    }
+
+    /// The map by which it is copied; `None` where bulk copies cannot.
+    fn map(&self, base: u64, [extent, depth]: [i64; 2], params: &[i64]) -> Option<TensorMap> {
+        let outer = value(&self.strides[usize::from(self.major == Major::Side)], params);
+        let stride = u64::try_from(outer).ok()?.checked_mul(FACTOR)?;
+        let (dims, rows) = match self.major {
+            Major::Depth => ([depth, extent], self.size),
+            Major::Side => ([extent, depth], DEPTH),
+        };
+        let dims = dims.map(|n| u64::try_from(n).unwrap_or(0));
+        let fits = self.dense
+            && base.is_multiple_of(16)
+            && stride.is_multiple_of(16)
+            && (16..1 << 40).contains(&stride)
+            && dims.iter().all(|n| (1..MOST).contains(n));
+        fits.then(|| map(base, dims, stride, [DEPTH, rows]))
+    }
+}
+
+fn map(base: u64, dims: [u64; 2], stride: u64, tile: [u32; 2]) -> TensorMap {
+    let (dims, strides, tile) = (dims.into(), vec![stride], tile.into());
+    TensorMap { base, dtype: Type::F16, dims, strides, tile, swizzle: Swizzle::B128 }
+}
+
+/// What a launch of a product is computed from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GemmAbi {
+    pub(crate) operands: [OperandSide; 2],
+    c: ArrayMatrix,
+    extents: [Extent; 2],
+    depth: Number,
+    tile: [u32; 2],
+    grid: [usize; 2],
+    /// Bytes of a result.
+    result: u64,
+}
+
+/// Why bulk copies cannot bring an operand.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Obstacle {
+    /// Neither rows nor columns have their elements next to each other.
+    Sparse,
+    /// Rows (or columns) are so many bytes apart, which is what these parameters of the launch make of it.
+    Stride(i64, Vec<u32>),
+    /// It begins so many bytes behind the start of its array.
+    Start(i64),
+}
+
+/// Numbers behind those of every launch: rows, columns and depth; of each array the offset of its first element and two
+/// strides, in bytes; of each operand, whether its map is good.
+pub(crate) const NUMBERS: usize = 14;
+
+/// A number of the launch. Those that count elements of an array fit 64 bits.
+fn value(n: &Number, params: &[i64]) -> i64 {
+    let term = |(factors, n): &(Vec<u32>, i64)| {
+        factors.iter().fold(*n, |x, p| x.wrapping_mul(params.get(*p as usize).copied().unwrap_or(0)))
+    };
+    n.terms().iter().map(term).fold(0, i64::wrapping_add)
+}
+
+impl GemmAbi {
+    pub(crate) fn new(p: &UnitProduct) -> GemmAbi {
+        GemmAbi {
+            operands: [OperandSide::new(&p.a, 0, p.tile[0]), OperandSide::new(&p.b, 1, p.tile[1])],
+            c: p.c.clone(),
+            extents: p.extents.clone(),
+            depth: p.depth.clone(),
+            tile: p.tile,
+            grid: p.grid,
+            result: p.result.size() as u64,
+        }
+    }
+
+    /// The tensor of the result, and whether its rows are dense.
+    pub(crate) fn result(&self) -> (u32, bool) {
+        (self.c.tensor, self.c.strides[1].number() == Some(1))
+    }
+
+    /// Rows or columns, and depth.
+    fn sizes(&self, a: &Arguments<'_>) -> [i64; 3] {
+        let extent = |n: usize| match &self.extents[n] {
+            Extent::Whole(number) => value(number, a.params),
+            Extent::Tiles => a.extents[self.grid[n]].saturating_mul(i64::from(self.tile[n])),
+        };
+        [extent(0), extent(1), value(&self.depth, a.params).max(0)]
+    }
+
+    fn operand_maps(&self, a: &Arguments<'_>) -> [Option<TensorMap>; 2] {
+        let [m, n, k] = self.sizes(a);
+        [(0, m), (1, n)].map(|(which, extent)| {
+            let o = &self.operands[which];
+            let first = value(&o.first, a.params).wrapping_mul(FACTOR as i64);
+            let base = a.tensors[o.tensor as usize].wrapping_add_signed(first);
+            o.map(base, [extent, k], a.params)
+        })
+    }
+
+    /// Operands that bulk copies cannot bring, by the number of their tensor: what the launch's parameters say of it.
+    /// (Arrays themselves begin at multiples of 16 bytes, if nobody passes a part of one.)
+    pub fn obstacles(&self, params: &[i64]) -> Vec<(u32, Obstacle)> {
+        let of = |o: &OperandSide| {
+            let outer = &o.strides[usize::from(o.major == Major::Side)];
+            let bytes = |n: &Number| value(n, params).wrapping_mul(FACTOR as i64);
+            match (bytes(outer), bytes(&o.first)) {
+                _ if !o.dense => Some(Obstacle::Sparse),
+                (stride, _) if stride % 16 != 0 => Some(Obstacle::Stride(stride, outer.symbols().collect())),
+                (_, start) if start % 16 != 0 => Some(Obstacle::Start(start)),
+                _ => None,
+            }
+        };
+        self.operands.iter().filter_map(|o| Some((o.tensor, of(o)?))).collect()
+    }
+
+    /// The numbers.
+    pub(crate) fn numbers(&self, a: &Arguments<'_>) -> [u64; NUMBERS] {
+        let [m, n, k] = self.sizes(a);
+        let bytes = |n: &Number, size: u64| value(n, a.params).wrapping_mul(size as i64);
+        let operand = |o: &OperandSide| [&o.first, &o.strides[0], &o.strides[1]].map(|n| bytes(n, FACTOR));
+        let ([a0, a1, a2], [b0, b1, b2]) = (operand(&self.operands[0]), operand(&self.operands[1]));
+        let [c0, c1, c2] = [&self.c.first, &self.c.strides[0], &self.c.strides[1]].map(|n| bytes(n, self.result));
+        let [map_a, map_b] = self.operand_maps(a).map(|map| i64::from(map.is_some()));
+        [m, n, k, a0, a1, a2, b0, b1, b2, c0, c1, c2, map_a, map_b].map(|n| n as u64)
+    }
+
+    /// The maps. Where one is not good, the kernel does not look at it, but the driver does.
+    pub(crate) fn maps(&self, a: &Arguments<'_>) -> Vec<TensorMap> {
+        let maps = self.operand_maps(a).into_iter().zip(&self.operands);
+        let unused = |o: &OperandSide| map(a.tensors[o.tensor as usize] & !15, [u64::from(DEPTH), 1], 128, [DEPTH, 1]);
+        maps.map(|(map, o)| map.unwrap_or_else(|| unused(o))).collect()
+    }
+}

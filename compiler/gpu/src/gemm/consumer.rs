@@ -1,0 +1,205 @@
+//! The consumers of a product: 64 rows of a block in the registers of a warp-group, and their way to memory.
+
+use super::arguments::{DEPTH, Major, OperandSide};
+use super::{CONSUMER, Gemm};
+use ptoc_ptx::{Address, Arith, Class, Cmp, Label, Op as Ptx, Round, Sm90, Space, Src, Type, VReg, Wgmma};
+use ptoc_tensor::DType;
+
+/// Depth of an instruction.
+const STEP: u32 = 16;
+
+/// Where a warp-group's results are in memory.
+struct Results {
+    /// The address of the lane's first row and column.
+    at: VReg,
+    /// The predicates that its two rows are inside.
+    rows: [VReg; 2],
+    /// Its first column.
+    column: VReg,
+}
+
+impl Gemm {
+    /// Ends at `done`.
+    pub(super) fn consumer(&mut self, done: Label) {
+        if self.plan.moves_registers() {
+            self.b.sm90(Sm90::SetMaxReg { inc: true, count: CONSUMER }, &[], &[]);
+        }
+        let mine = self.u32(Arith::Sub, self.group, 1);
+        let sums: Vec<VReg> = (0..self.plan.tile[1] / 2).map(|_| self.b.reg(Class::F32)).collect();
+        let yes = self.b.setp(Cmp::Eq, Type::U32, self.lane, self.lane);
+        let first = self.b.setp(Cmp::Eq, Type::U32, self.lane, Src::Imm(0));
+        let (head, at) = self.blocks(done);
+        sums.iter().for_each(|sum| self.b.set(*sum, Type::F32, Src::Imm(0)));
+        // The barrier of the slot before, which is free when its products are done.
+        let last = self.b.mov(Type::U32, Src::Imm(0));
+        self.steps(|g, k| {
+            let full = g.full();
+            g.b.mbarrier_wait(Address::at(full), g.phase);
+            g.multiply(mine, yes, &sums);
+            g.b.sm90(Sm90::WgmmaWait(1), &[], &[]);
+            let kept = g.b.label();
+            let begins = g.b.setp(Cmp::Eq, Type::U64, k, Src::Imm(0));
+            g.b.bra_if(begins, true, kept);
+            g.release(first, last);
+            g.b.place(kept);
+            g.b.set(last, Type::U32, full);
+            g.advance();
+        });
+        self.b.sm90(Sm90::WgmmaWait(0), &[], &[]);
+        let none = self.b.label();
+        let nothing = self.b.setp(Cmp::Eq, Type::U64, self.sizes[2], Src::Imm(0));
+        self.b.bra_if(nothing, true, none);
+        self.release(first, last);
+        self.b.place(none);
+        self.store(mine, at, &sums);
+        self.next_block(head);
+    }
+
+    /// One lane of each warp says that a slot is empty.
+    fn release(&mut self, first: VReg, full: VReg) {
+        let empty = Src::Addr(self.empty(full));
+        self.b.guard = Some((first, true));
+        self.b.sm90(Sm90::MbarrierArrive, &[], &[empty, Src::Imm(1)]);
+        self.b.guard = None;
+    }
+
+    /// The products of a step, in ascending order of k.
+    fn multiply(&mut self, mine: VReg, yes: VReg, sums: &[VReg]) {
+        let [a, b] = self.operands();
+        // 64 rows of either form have as many bytes.
+        let a = self.at(mine, 64 * 2 * DEPTH, a);
+        let (left, right) = (self.plan.a.clone(), self.plan.b.clone());
+        let product = Wgmma {
+            trans_a: left.major == Major::Side,
+            trans_b: right.major == Major::Side,
+            ..Wgmma::new(self.plan.tile[1] as u16, self.plan.factors)
+        };
+        self.b.sm90(Sm90::WgmmaFence, &[], &[]);
+        for part in 0..DEPTH / STEP {
+            let [x, y] = [(a, &left), (b, &right)].map(|(at, o)| self.descriptor(at, o, part));
+            self.b.sm90(Sm90::Wgmma(product), sums, &[x.into(), y.into(), yes.into()]);
+        }
+        self.b.sm90(Sm90::WgmmaCommit, &[], &[]);
+    }
+
+    /// The descriptor of 16 factors of k: lines of 128 bytes, swizzled, eight of them 1024 bytes from the next eight.
+    fn descriptor(&mut self, at: VReg, o: &OperandSide, part: u32) -> VReg {
+        // From a part of 64 rows (or columns) to the next; of no meaning where k is side by side.
+        let (step, leading) = match o.major {
+            Major::Depth => (2 * STEP, 16),
+            Major::Side => (128 * STEP, 128 * DEPTH),
+        };
+        let at = self.plus(at, part * step);
+        let low = self.u32(Arith::Shr, at, 4);
+        let low = self.u32(Arith::Or, low, leading >> 4 << 16);
+        let high = self.b.mov(Type::U32, Src::Imm(1 << 30 | 1024 >> 4));
+        self.b.pair(low, high)
+    }
+
+    // ---- results ----------------------------------------------------------------------------------------------------
+
+    /// Sums to memory. A lane has two neighbours of every eight columns, in two rows.
+    fn store(&mut self, mine: VReg, [row, column]: [VReg; 2], sums: &[VReg]) {
+        let warp = self.u32(Arith::Shr, self.thread, 5);
+        let warp = self.u32(Arith::And, warp, 3);
+        let of_lane = self.u32(Arith::Shr, self.lane, 2);
+        let of_lane = self.at(warp, 16, of_lane);
+        let of_lane = self.at(mine, 64, of_lane);
+        let of_lane = self.long(of_lane);
+        let row = self.u64(Arith::Add, row, of_lane);
+        let pair = self.u32(Arith::And, self.lane, 3);
+        let pair = self.u32(Arith::Shl, pair, 1);
+        let pair = self.long(pair);
+        let column = self.u64(Arith::Add, column, pair);
+        let [along_rows, along_columns] = self.strides[2];
+        let at = self.b.arith(Arith::MadLo, Type::U64, &[row.into(), along_rows.into(), self.first[2].into()]);
+        let at = self.b.arith(Arith::MadLo, Type::U64, &[column.into(), along_columns.into(), at.into()]);
+        let below = self.u64(Arith::Add, row, Src::Imm(8));
+        let rows = [row, below].map(|row| self.b.setp(Cmp::Lt, Type::U64, row, self.sizes[0]));
+        let results = Results { at, rows, column };
+        if !self.plan.dense {
+            return self.store_elements(&results, sums);
+        }
+        let (elements, done) = (self.b.label(), self.b.label());
+        let aligned = self.pairs_are_aligned();
+        self.b.bra_if(aligned, false, elements);
+        self.store_pairs(&results, sums);
+        self.b.bra(done);
+        self.b.place(elements);
+        self.store_elements(&results, sums);
+        self.b.place(done);
+    }
+
+    /// The predicate that two neighbours are at a multiple of their size, and inside or outside together.
+    fn pairs_are_aligned(&mut self) -> VReg {
+        let size = self.plan.result.size() as u64;
+        let all = self.b.arith(Arith::Or, Type::B64, &[self.first[2].into(), self.strides[2][0].into()]);
+        let low = self.b.arith(Arith::And, Type::B64, &[all.into(), Src::Imm(2 * size - 1)]);
+        let odd = self.b.arith(Arith::And, Type::B64, &[self.sizes[1].into(), Src::Imm(1)]);
+        let bad = self.b.arith(Arith::Or, Type::B64, &[low.into(), odd.into()]);
+        self.b.setp(Cmp::Eq, Type::B64, bad, Src::Imm(0))
+    }
+
+    /// The addresses of a lane's two rows.
+    fn row_addresses(&mut self, results: &Results) -> [VReg; 2] {
+        let eight = self.u64(Arith::MulLo, self.strides[2][0], Src::Imm(8));
+        [results.at, self.u64(Arith::Add, results.at, eight)]
+    }
+
+    fn inside(&mut self, results: &Results, row: usize, column: u64) -> VReg {
+        let column = self.u64(Arith::Add, results.column, Src::Imm(column));
+        let good = self.b.setp(Cmp::Lt, Type::U64, column, self.sizes[1]);
+        self.b.arith(Arith::And, Type::Pred, &[good.into(), results.rows[row].into()])
+    }
+
+    fn store_pairs(&mut self, results: &Results, sums: &[VReg]) {
+        let at = self.row_addresses(results);
+        let size = self.plan.result.size() as u64;
+        for (n, four) in sums.chunks(4).enumerate() {
+            let column = 8 * n as u64;
+            for (row, pair) in four.chunks(2).enumerate() {
+                let good = self.inside(results, row, column);
+                let to = Src::Addr(Address { disp: (column * size) as i32, ..Address::at(at[row]) });
+                let word = match self.plan.result {
+                    DType::F32 => None,
+                    narrow => Some(self.rounded(pair, narrow)),
+                };
+                self.b.guard = Some((good, true));
+                match word {
+                    None => {
+                        let srcs = [to, pair[0].into(), pair[1].into()];
+                        self.b.push(Ptx::St(Space::Global, Type::F32), &[], &srcs);
+                    }
+                    Some(word) => self.b.push(Ptx::St(Space::Global, Type::B32), &[], &[to, word.into()]),
+                }
+                self.b.guard = None;
+            }
+        }
+    }
+
+    fn store_elements(&mut self, results: &Results, sums: &[VReg]) {
+        let rows = self.row_addresses(results);
+        let along = self.strides[2][1];
+        for (n, sum) in sums.iter().enumerate() {
+            let (column, row) = ((n / 4 * 8 + n % 2) as u64, n / 2 % 2);
+            let good = self.inside(results, row, column);
+            let to = self.b.arith(Arith::MadLo, Type::U64, &[along.into(), Src::Imm(column), rows[row].into()]);
+            let (ty, value) = match self.plan.result {
+                DType::F32 => (Type::F32, *sum),
+                DType::BF16 => (Type::B16, self.b.cvt(Type::BF16, Type::F32, Round::Rn, *sum)),
+                _ => (Type::B16, self.b.cvt(Type::F16, Type::F32, Round::Rn, *sum)),
+            };
+            self.b.guard = Some((good, true));
+            self.b.st(Space::Global, ty, Address::at(to), value);
+            self.b.guard = None;
+        }
+    }
+
+    /// Two sums in a word, the first in its low half.
+    fn rounded(&mut self, pair: &[VReg], to: DType) -> VReg {
+        let word = self.b.reg(Class::B32);
+        let ty = if to == DType::BF16 { Type::BF16 } else { Type::F16 };
+        self.b.push(Ptx::Cvt2(ty), &[word], &[pair[1].into(), pair[0].into()]);
+        word
+    }
+}

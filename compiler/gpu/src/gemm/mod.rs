@@ -1,0 +1,370 @@
+//! Products on the tensor cores: a kernel that is one product ([`ptoc_opt::matrix_unit`]) as a warp-specialised GEMM.
+//!
+//! A warp-group is the producer. It brings steps of 64 factors of k to shared memory, swizzled by 128 bytes, into the
+//! slots of a ring: by bulk tensor copies, which one thread issues, or where an array's address or stride is no
+//! multiple of 16 bytes, element by element, which all its threads do, to the same places. One or two warp-groups are
+//! consumers: each has 64 rows of the block, sums in registers, operands by descriptors of shared memory. Each slot has
+//! two `mbarrier`s: one completes when the slot is full, the other when all warps of consumers have read it. CTAs are
+//! persistent, so the producer is ahead of the consumers across blocks, too.
+
+mod arguments;
+mod consumer;
+mod producer;
+
+pub(crate) use arguments::NUMBERS;
+pub use arguments::{GemmAbi, Obstacle};
+
+use crate::abi::Abi;
+use crate::allocation::MOST_SHARED;
+use crate::emit::{Compiled, Options, name};
+use crate::raster::coordinates;
+use crate::unsupported::{RefusalCode, Refused};
+use arguments::{DEPTH, OperandSide};
+use ptoc_abi::Raster;
+use ptoc_diagnostics::Span;
+use ptoc_ir::loops::Module;
+use ptoc_ir::tile::Kernel;
+use ptoc_isa::Target;
+use ptoc_opt::matrix_unit::{self, UnitProduct};
+use ptoc_ptx::{
+    Address, Arith, Builder, Class, Cmp, Label, MmaType, Op as Ptx, Round, Sm90, Space, Special, Src, Symbol, Type,
+    VReg,
+};
+use ptoc_tensor::DType;
+
+/// Threads of a warp-group.
+const GROUP: u32 = 128;
+
+/// Slots of the ring at most, and where the author asks for no pipeline.
+const SLOTS: u32 = 8;
+const PLAIN_SLOTS: u32 = 4;
+
+/// What slots are multiples of: the swizzle's pattern.
+const PATTERN: u32 = 1024;
+
+/// Registers of a thread of the producer and of consumers, where the consumers' sums need more than an equal share.
+const PRODUCER: u32 = 40;
+const CONSUMER: u32 = 232;
+
+/// Compiles a kernel, of which `module` is the loop IR: on the tensor cores where [`matrix_unit::find`] says so, unless
+/// `exact` forbids it.
+///
+/// # Errors
+/// What has no translation.
+pub fn compile_kernel(
+    kernel: &Kernel,
+    target: &Target,
+    module: &Module,
+    exact: bool,
+    options: &Options,
+) -> Result<Compiled, Refused> {
+    match matrix_unit::find(kernel, target) {
+        Ok(product) if !exact => compile(&product, module),
+        _ => crate::emit::compile(module, options),
+    }
+}
+
+/// The shape of the code.
+#[derive(Clone, Debug)]
+struct Plan {
+    a: OperandSide,
+    b: OperandSide,
+    /// Rows and columns of a block, and the dimensions of the grid that count them.
+    tile: [u32; 2],
+    grid: [usize; 2],
+    /// Warp-groups that multiply.
+    consumers: u32,
+    slots: u32,
+    factors: MmaType,
+    result: DType,
+    /// Neighbours of a row of the result are next to each other.
+    dense: bool,
+    raster: Option<Raster>,
+}
+
+impl Plan {
+    fn new(p: &UnitProduct, abi: &GemmAbi, raster: Option<Raster>) -> Plan {
+        let [a, b] = abi.operands.clone();
+        let wanted = match p.stages {
+            (1, _) => PLAIN_SLOTS,
+            (stages, deep) => stages.saturating_mul(deep.div_ceil(DEPTH)),
+        };
+        let room = (MOST_SHARED - PATTERN) / (a.bytes() + b.bytes() + 16);
+        Plan {
+            tile: p.tile,
+            grid: p.grid,
+            consumers: p.tile[0] / 64,
+            slots: wanted.clamp(2, SLOTS).min(room),
+            factors: if p.factors == DType::BF16 { MmaType::Bf16 } else { MmaType::F16 },
+            result: p.result,
+            dense: abi.result().1,
+            raster,
+            a,
+            b,
+        }
+    }
+
+    fn threads(&self) -> u32 {
+        GROUP * (1 + self.consumers)
+    }
+
+    /// Where the right operand's slots begin, and the barriers.
+    fn right(&self) -> u32 {
+        self.slots * self.a.bytes()
+    }
+
+    fn barriers(&self) -> u32 {
+        self.right() + self.slots * self.b.bytes()
+    }
+
+    /// Bytes of shared memory: it may begin anywhere.
+    fn shared(&self) -> u32 {
+        PATTERN + self.barriers() + 16 * self.slots
+    }
+
+    /// Registers move from the producer to the consumers.
+    fn moves_registers(&self) -> bool {
+        self.consumers == 2 && self.tile[1] > 128
+    }
+}
+
+/// Code in the making, and registers that are there all the time.
+struct Gemm {
+    b: Builder,
+    plan: Plan,
+    /// Rows, columns, depth.
+    sizes: [VReg; 3],
+    /// Addresses of the first elements of A, B and C, and their strides in bytes.
+    first: [VReg; 3],
+    strides: [[VReg; 2]; 3],
+    /// Predicates: bulk copies of A and of B will do.
+    mapped: [VReg; 2],
+    maps: [VReg; 2],
+    turns: [VReg; 2],
+    blocks: VReg,
+    thread: VReg,
+    lane: VReg,
+    /// The warp-group.
+    group: VReg,
+    /// The first slot.
+    base: VReg,
+    /// The block's number.
+    block: VReg,
+    slot: VReg,
+    phase: VReg,
+}
+
+fn compile(p: &UnitProduct, module: &Module) -> Result<Compiled, Refused> {
+    let gemm_abi = GemmAbi::new(p);
+    let plan = Plan::new(p, &gemm_abi, module.raster);
+    let abi = Abi {
+        tensors: module.tensors.len(),
+        params: module.launch.params.len(),
+        rank: module.launch.results.len(),
+        threads: plan.threads(),
+        shared: plan.shared(),
+        scratch: 0,
+        raster: module.raster,
+        spans: Vec::new(),
+        gemm: Some(gemm_abi),
+    };
+    let mut kernel = Gemm::new(plan, &abi, &module.name).kernel();
+    // Unless said, a thread has as few registers as 1024 threads would have.
+    kernel.resident = Some(1);
+    let internal = |e: ptoc_ptx::Error| Refused::new(RefusalCode::Internal, Span::default(), e.to_string());
+    ptoc_ptx::verify(&kernel).map_err(internal)?;
+    Ok(Compiled { kernel, abi, sites: vec![p.span], checks: false })
+}
+
+impl Gemm {
+    /// Parameters, in the order of [`Abi::arguments`], and maps.
+    fn new(plan: Plan, abi: &Abi, of: &str) -> Gemm {
+        let mut b = Builder::new(name(of), plan.threads());
+        let smem = b.symbol(Symbol { name: "smem".into(), space: Space::Shared, align: 1024, size: None });
+        let count = abi.arguments_len();
+        let all: Vec<u32> = (0..count).map(|n| b.param(format!("{}_{n}", name(of)), Type::U64)).collect();
+        let maps = [0, 1].map(|n| b.tensor_map(format!("{}_{}", name(of), count + n)));
+        let load = |b: &mut Builder, n: usize| b.ld(Space::Param, Type::U64, Address::param(all[n]));
+        let numbers = count - NUMBERS;
+        let number = |b: &mut Builder, n: usize| load(b, numbers + n);
+        let sizes = [0, 1, 2].map(|n| number(&mut b, n));
+        let gemm = abi.gemm.as_ref().expect("it is a product");
+        let tensors = [gemm.operands[0].tensor, gemm.operands[1].tensor, gemm.result().0];
+        let mut first = [sizes[0]; 3];
+        let mut strides = [[sizes[0]; 2]; 3];
+        for (n, tensor) in tensors.into_iter().enumerate() {
+            let address = load(&mut b, tensor as usize);
+            let offset = number(&mut b, 3 + 3 * n);
+            let address = b.arith(Arith::Add, Type::U64, &[address.into(), offset.into()]);
+            first[n] = b.reg(Class::B64);
+            b.push(Ptx::CvtaTo(Space::Global), &[first[n]], &[address.into()]);
+            strides[n] = [4, 5].map(|at| number(&mut b, at + 3 * n));
+        }
+        let mapped = [12, 13].map(|n| {
+            let good = number(&mut b, n);
+            b.setp(Cmp::Ne, Type::U64, good, Src::Imm(0))
+        });
+        let turns = [0, 1].map(|n| load(&mut b, abi.tensors + abi.params + n));
+        let blocks = load(&mut b, abi.tensors + abi.params + 2);
+        let thread = b.mov(Type::U32, Src::Special(Special::Tid));
+        let lane = b.arith(Arith::And, Type::B32, &[thread.into(), Src::Imm(31)]);
+        let group = b.arith(Arith::Shr, Type::U32, &[thread.into(), Src::Imm(u64::from(GROUP.ilog2()))]);
+        let base = b.mov(Type::U32, Src::Symbol(smem));
+        let base = b.arith(Arith::Add, Type::U32, &[base.into(), Src::Imm(u64::from(PATTERN - 1))]);
+        let base = b.arith(Arith::And, Type::B32, &[base.into(), Src::Imm(u64::from(!(PATTERN - 1)))]);
+        let cta = b.mov(Type::U32, Src::Special(Special::Ctaid));
+        let block = b.cvt(Type::U64, Type::U32, Round::None, cta);
+        let [slot, phase] = [0, 1].map(|_| b.mov(Type::U32, Src::Imm(0)));
+        Gemm {
+            b,
+            plan,
+            sizes,
+            first,
+            strides,
+            mapped,
+            maps,
+            turns,
+            blocks,
+            thread,
+            lane,
+            group,
+            base,
+            block,
+            slot,
+            phase,
+        }
+    }
+
+    fn kernel(mut self) -> ptoc_ptx::PtxKernel {
+        self.b.comment("a product on the tensor cores");
+        self.make_barriers();
+        let (consumer, done) = (self.b.label(), self.b.label());
+        let consumes = self.b.setp(Cmp::Ne, Type::U32, self.group, Src::Imm(0));
+        self.b.bra_if(consumes, true, consumer);
+        self.producer(done);
+        self.b.place(consumer);
+        self.consumer(done);
+        self.b.place(done);
+        self.b.push(Ptx::Ret, &[], &[]);
+        self.b.finish()
+    }
+
+    /// The predicate that both operands come by bulk copies.
+    fn all_mapped(&mut self) -> VReg {
+        let [a, b] = self.mapped;
+        self.b.arith(Arith::And, Type::Pred, &[a.into(), b.into()])
+    }
+
+    /// The first thread makes the barriers: a slot is full when the thread that issues copies has arrived and their
+    /// bytes are there, or when all threads of the producer have arrived.
+    fn make_barriers(&mut self) {
+        let ready = self.b.label();
+        let all = self.all_mapped();
+        let arrivals = self.b.selp(Type::B32, Src::Imm(1), Src::Imm(u64::from(GROUP)), all);
+        let first = self.b.setp(Cmp::Eq, Type::U32, self.thread, Src::Imm(0));
+        self.b.bra_if(first, false, ready);
+        for slot in 0..self.plan.slots {
+            let full = self.plus(self.base, self.plan.barriers() + 8 * slot);
+            self.b.sm90(Sm90::MbarrierInit, &[], &[Src::Addr(Address::at(full)), arrivals.into()]);
+            let empty = Src::Addr(self.empty(full));
+            self.b.sm90(Sm90::MbarrierInit, &[], &[empty, Src::Imm(u64::from(4 * self.plan.consumers))]);
+        }
+        self.b.sm90(Sm90::FenceMbarrierInit, &[], &[]);
+        self.b.place(ready);
+        self.b.push(Ptx::Bar(0), &[], &[]);
+    }
+
+    // ---- what producer and consumers have in common -----------------------------------------------------------------
+
+    /// Begins the loop over the CTA's blocks: its head, and the first row and column of a block.
+    fn blocks(&mut self, end: Label) -> (Label, [VReg; 2]) {
+        let head = self.b.label();
+        self.b.place(head);
+        let over = self.b.setp(Cmp::Ge, Type::U64, self.block, self.blocks);
+        self.b.bra_if(over, true, end);
+        let at = coordinates(&mut self.b, self.block, &self.turns, self.plan.raster);
+        let first = [0, 1].map(|n| {
+            let tile = Src::Imm(u64::from(self.plan.tile[n]));
+            self.b.arith(Arith::MulLo, Type::U64, &[at[self.plan.grid[n]].into(), tile])
+        });
+        (head, first)
+    }
+
+    fn next_block(&mut self, head: Label) {
+        let ctas = self.b.mov(Type::U32, Src::Special(Special::Nctaid));
+        let ctas = self.b.cvt(Type::U64, Type::U32, Round::None, ctas);
+        self.update(self.block, Arith::Add, Type::U64, ctas);
+        self.b.bra(head);
+    }
+
+    /// The barrier of the slot at hand that completes when it is full.
+    fn full(&mut self) -> VReg {
+        let at = self.at(self.slot, 8, self.base);
+        self.plus(at, self.plan.barriers())
+    }
+
+    /// The one beside it that completes when it is empty.
+    fn empty(&self, full: VReg) -> Address {
+        Address { disp: 8 * self.plan.slots as i32, ..Address::at(full) }
+    }
+
+    /// Where the operands of the slot at hand are.
+    fn operands(&mut self) -> [VReg; 2] {
+        let a = self.at(self.slot, self.plan.a.bytes(), self.base);
+        let b = self.at(self.slot, self.plan.b.bytes(), self.base);
+        [a, self.plus(b, self.plan.right())]
+    }
+
+    /// The next slot; the parity of its phase changes at the end of the ring.
+    fn advance(&mut self) {
+        let same = self.b.label();
+        self.update(self.slot, Arith::Add, Type::U32, Src::Imm(1));
+        let inside = self.b.setp(Cmp::Lt, Type::U32, self.slot, Src::Imm(u64::from(self.plan.slots)));
+        self.b.bra_if(inside, true, same);
+        self.b.set(self.slot, Type::U32, Src::Imm(0));
+        self.update(self.phase, Arith::Xor, Type::B32, Src::Imm(1));
+        self.b.place(same);
+    }
+
+    /// The loop over steps of k.
+    fn steps(&mut self, body: impl FnOnce(&mut Gemm, VReg)) {
+        let k = self.b.mov(Type::U64, Src::Imm(0));
+        let (head, end) = (self.b.label(), self.b.label());
+        self.b.place(head);
+        let over = self.b.setp(Cmp::Ge, Type::U64, k, self.sizes[2]);
+        self.b.bra_if(over, true, end);
+        body(self, k);
+        self.update(k, Arith::Add, Type::U64, Src::Imm(u64::from(DEPTH)));
+        self.b.bra(head);
+        self.b.place(end);
+    }
+
+    // ---- shorthands -------------------------------------------------------------------------------------------------
+
+    /// `reg = reg op by`
+    fn update(&mut self, reg: VReg, op: Arith, ty: Type, by: impl Into<Src>) {
+        self.b.push(Ptx::Arith(op, ty), &[reg], &[reg.into(), by.into()]);
+    }
+
+    fn u32(&mut self, op: Arith, a: impl Into<Src>, by: u32) -> VReg {
+        let ty = if matches!(op, Arith::And | Arith::Or | Arith::Xor | Arith::Shl) { Type::B32 } else { Type::U32 };
+        self.b.arith(op, ty, &[a.into(), Src::Imm(u64::from(by))])
+    }
+
+    fn u64(&mut self, op: Arith, a: impl Into<Src>, by: impl Into<Src>) -> VReg {
+        self.b.arith(op, Type::U64, &[a.into(), by.into()])
+    }
+
+    fn plus(&mut self, a: VReg, by: u32) -> VReg {
+        self.u32(Arith::Add, a, by)
+    }
+
+    /// `a * by + c`
+    fn at(&mut self, a: VReg, by: u32, c: VReg) -> VReg {
+        self.b.arith(Arith::MadLo, Type::U32, &[a.into(), Src::Imm(u64::from(by)), c.into()])
+    }
+
+    fn long(&mut self, a: VReg) -> VReg {
+        self.b.cvt(Type::U64, Type::U32, Round::None, a)
+    }
+}

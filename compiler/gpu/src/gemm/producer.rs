@@ -1,0 +1,163 @@
+//! The producer of a product: steps of both operands into the slots of the ring.
+
+use super::arguments::{DEPTH, Major, OperandSide};
+use super::{GROUP, Gemm, PRODUCER};
+use ptoc_ptx::{Address, Arith, Class, Cmp, Label, Op as Ptx, Round, Sm90, Space, Src, Type, VReg};
+
+/// Factors of 16 bytes.
+const CHUNK: u32 = 8;
+
+impl Gemm {
+    /// Ends at `done`.
+    pub(super) fn producer(&mut self, done: Label) {
+        if self.plan.moves_registers() {
+            self.b.sm90(Sm90::SetMaxReg { inc: false, count: PRODUCER }, &[], &[]);
+        }
+        let leads = self.b.setp(Cmp::Eq, Type::U32, self.thread, Src::Imm(0));
+        let all = self.all_mapped();
+        // Bulk copies are one thread's work.
+        let other = self.b.label();
+        self.b.bra_if(leads, true, other);
+        self.b.bra_if(all, true, done);
+        self.b.place(other);
+        let bytes = self.announced();
+        let (head, at) = self.blocks(done);
+        self.steps(|g, k| g.step(k, at, (leads, all), bytes));
+        self.next_block(head);
+    }
+
+    /// Bytes that bulk copies bring in a step.
+    fn announced(&mut self) -> VReg {
+        let [a, b] = [&self.plan.a, &self.plan.b].map(|o| u64::from(o.bytes()));
+        let [x, y] = self.mapped;
+        let a = self.b.selp(Type::B32, Src::Imm(a), Src::Imm(0), x);
+        let b = self.b.selp(Type::B32, Src::Imm(b), Src::Imm(0), y);
+        self.b.arith(Arith::Add, Type::U32, &[a.into(), b.into()])
+    }
+
+    fn step(&mut self, k: VReg, at: [VReg; 2], (leads, all): (VReg, VReg), bytes: VReg) {
+        let full = self.full();
+        let parity = self.b.arith(Arith::Xor, Type::B32, &[self.phase.into(), Src::Imm(1)]);
+        let empty = self.empty(full);
+        self.b.mbarrier_wait(empty, parity);
+        let to = self.operands();
+        let (copies, next) = (self.b.label(), self.b.label());
+        self.b.bra_if(all, true, copies);
+        for n in 0..2 {
+            let skip = self.b.label();
+            self.b.bra_if(self.mapped[n], true, skip);
+            self.gather(n, k, at[n], to[n]);
+            self.b.place(skip);
+        }
+        // Products read shared memory through another proxy than stores write it.
+        self.b.sm90(Sm90::FenceProxyAsync(Some(Space::Shared)), &[], &[]);
+        self.b.bra_if(leads, true, copies);
+        let full = Src::Addr(Address::at(full));
+        self.b.sm90(Sm90::MbarrierArrive, &[], &[full, Src::Imm(1)]);
+        self.b.bra(next);
+        self.b.place(copies);
+        self.b.sm90(Sm90::MbarrierArriveExpectTx, &[], &[full, bytes.into()]);
+        for n in 0..2 {
+            self.copy(n, k, at[n], to[n], full);
+        }
+        self.b.place(next);
+        self.advance();
+    }
+
+    fn operand(&self, n: usize) -> &OperandSide {
+        [&self.plan.a, &self.plan.b][n]
+    }
+
+    /// The boxes of an operand, by its map.
+    fn copy(&mut self, n: usize, k: VReg, side: VReg, to: VReg, full: Src) {
+        let (boxes, major, dense) = (self.operand(n).boxes(), self.operand(n).major, self.operand(n).dense);
+        if !dense {
+            return;
+        }
+        let [k, side] = [k, side].map(|x| self.b.cvt(Type::U32, Type::U64, Round::None, x));
+        for part in 0..boxes {
+            let to = self.plus(to, part * 128 * DEPTH);
+            let side = self.plus(side, part * 64);
+            let (x, y) = if major == Major::Depth { (k, side) } else { (side, k) };
+            let map = self.maps[n].into();
+            self.b.guard = Some((self.mapped[n], true));
+            let srcs = [Src::Addr(Address::at(to)), map, x.into(), y.into(), full];
+            self.b.sm90(Sm90::TensorLoad(2), &[], &srcs);
+            self.b.guard = None;
+        }
+    }
+
+    /// The factors of an operand, loaded one by one, and stored where a bulk copy would put them; zeros beyond its
+    /// extents.
+    fn gather(&mut self, n: usize, k: VReg, side: VReg, to: VReg) {
+        let o = self.operand(n).clone();
+        let index = self.b.mov(Type::U32, self.thread);
+        let (head, end) = (self.b.label(), self.b.label());
+        // Chunks along the side are counted in parts of 64 factors.
+        let chunks = match o.major {
+            Major::Depth => o.size * (DEPTH / CHUNK),
+            Major::Side => o.boxes() * DEPTH * CHUNK,
+        };
+        self.b.place(head);
+        let over = self.b.setp(Cmp::Ge, Type::U32, index, Src::Imm(u64::from(chunks)));
+        self.b.bra_if(over, true, end);
+        // The chunk in its line of 128 bytes, and the line.
+        let chunk = self.u32(Arith::And, index, CHUNK - 1);
+        let line = self.u32(Arith::Shr, index, CHUNK.ilog2());
+        let turned = self.u32(Arith::And, line, 7);
+        let turned = self.b.arith(Arith::Xor, Type::B32, &[chunk.into(), turned.into()]);
+        let place = self.at(line, 128, to);
+        let place = self.at(turned, 16, place);
+        let (mut of_side, mut of_k) = (line, self.u32(Arith::Shl, chunk, 3));
+        if o.major == Major::Side {
+            // A part has a line for each k.
+            let part = self.u32(Arith::Shr, line, DEPTH.ilog2());
+            (of_side, of_k) = (self.at(part, 64, of_k), self.u32(Arith::And, line, DEPTH - 1));
+        }
+        let side = self.sum(side, of_side);
+        let k = self.sum(k, of_k);
+        let words = self.factors(n, o.major, side, k);
+        let mut srcs = vec![Src::Addr(Address::at(place))];
+        srcs.extend(words.into_iter().map(Src::Reg));
+        self.b.push(Ptx::St(Space::Shared, Type::B32), &[], &srcs);
+        self.update(index, Arith::Add, Type::U32, Src::Imm(u64::from(GROUP)));
+        self.b.bra(head);
+        self.b.place(end);
+    }
+
+    /// Eight neighbours, from a row or column and a k on, as four words.
+    fn factors(&mut self, n: usize, major: Major, side: VReg, k: VReg) -> Vec<VReg> {
+        let [along_side, along_k] = self.strides[n];
+        let at = self.b.arith(Arith::MadLo, Type::U64, &[side.into(), along_side.into(), self.first[n].into()]);
+        let at = self.b.arith(Arith::MadLo, Type::U64, &[k.into(), along_k.into(), at.into()]);
+        let extent = self.sizes[n];
+        let (fixed, moving) = match major {
+            Major::Depth => ((side, extent), (k, self.sizes[2])),
+            Major::Side => ((k, self.sizes[2]), (side, extent)),
+        };
+        let step = if major == Major::Depth { along_k } else { along_side };
+        let inside = self.b.setp(Cmp::Lt, Type::U64, fixed.0, fixed.1);
+        let (mut halves, mut at) = (Vec::new(), at);
+        for e in 0..u64::from(CHUNK) {
+            if e > 0 {
+                at = self.u64(Arith::Add, at, step);
+            }
+            let index = self.u64(Arith::Add, moving.0, Src::Imm(e));
+            let good = self.b.setp(Cmp::Lt, Type::U64, index, moving.1);
+            let good = self.b.arith(Arith::And, Type::Pred, &[good.into(), inside.into()]);
+            let half = self.b.reg(Class::B16);
+            self.b.set(half, Type::B16, Src::Imm(0));
+            self.b.guard = Some((good, true));
+            self.b.push(Ptx::Ld(Space::Global, Type::B16), &[half], &[Src::Addr(Address::at(at))]);
+            self.b.guard = None;
+            halves.push(half);
+        }
+        halves.chunks(2).map(|pair| self.b.pack(pair[0], pair[1])).collect()
+    }
+
+    /// A number of 64 bits and one of 32.
+    fn sum(&mut self, a: VReg, b: VReg) -> VReg {
+        let b = self.long(b);
+        self.u64(Arith::Add, a, b)
+    }
+}

@@ -1,0 +1,63 @@
+//! Tensor maps: how bulk copies find a box of a matrix in memory.
+
+use crate::context::Context;
+use crate::error::Error;
+use std::ffi::{c_int, c_uint, c_void};
+
+/// `CU_TENSOR_MAP_DATA_TYPE_UINT16`: bulk copies move bits.
+const HALVES: c_int = 1;
+/// `CU_TENSOR_MAP_SWIZZLE_128B`
+const SWIZZLE_128: c_int = 3;
+/// `CU_TENSOR_MAP_L2_PROMOTION_L2_256B`
+const PROMOTION_256: c_int = 3;
+
+/// A matrix of 16-bit elements, and a box of it whose rows are 128 bytes, swizzled by 128 bytes in shared memory. What
+/// lies beyond the matrix is zero.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HalfMatrix {
+    /// The address of its first element.
+    pub base: u64,
+    /// Elements of a row, and rows.
+    pub dims: [u64; 2],
+    /// Bytes from row to row.
+    pub stride: u64,
+    /// The same of a box.
+    pub tile: [u32; 2],
+}
+
+/// A tensor map, as a kernel takes it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C, align(64))]
+pub struct TensorMap([u64; 16]);
+
+impl Context<'_> {
+    /// The tensor map of a matrix.
+    ///
+    /// # Errors
+    /// What the driver says: of an address or a stride that is no multiple of 16 bytes, among others.
+    pub fn tensor_map(&self, m: &HalfMatrix) -> Result<TensorMap, Error> {
+        let mut map = TensorMap([0; 16]);
+        let ones: [c_uint; 2] = [1, 1];
+        let base: *mut c_void = std::ptr::without_provenance_mut(m.base as usize);
+        // SAFETY: all pointers are to live arrays of as many numbers as the rank asks for; the driver writes 128 bytes,
+        // and does not look at the device's memory.
+        let result = unsafe {
+            (self.driver.f.tensor_map)(
+                (&raw mut map).cast(),
+                HALVES,
+                2,
+                base,
+                m.dims.as_ptr(),
+                &raw const m.stride,
+                m.tile.as_ptr(),
+                ones.as_ptr(),
+                0,
+                SWIZZLE_128,
+                PROMOTION_256,
+                0,
+            )
+        };
+        self.driver.check(result, "cuTensorMapEncodeTiled")?;
+        Ok(map)
+    }
+}
