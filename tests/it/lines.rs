@@ -88,8 +88,11 @@ fn manifests_turn_off_the_kinds_of_tests_that_a_library_lacks() {
     assert!(wrong.is_empty(), "in the tables `[lib]`:\n{}", wrong.join("\n"));
 }
 
-/// Whether a comment has an example that rustdoc would run: a fence without a language, or with Rust's.
+/// Whether a comment has an example that rustdoc would run: a fence without a language, or with Rust's, or a page.
 fn has_examples(text: &str) -> bool {
+    if text.contains("#![doc = include_str!") {
+        return true;
+    }
     let comments = text.lines().map(str::trim_start).filter_map(|l| l.strip_prefix("//!").or(l.strip_prefix("///")));
     let mut inside = false;
     for fence in comments.filter_map(|c| c.trim_start().strip_prefix("```")) {

@@ -262,7 +262,7 @@ impl Group<'_> {
                 match (op, a, b) {
                     // The first column of a run is a multiple of the period, and its last one is before the next.
                     (BinOp::Div | BinOp::Rem, Part::Steps(x), Part::Same(y)) => {
-                        if code.known(y) != Some(self.period) || code.power(x) % self.period as u64 != 0 {
+                        if code.known(y) != Some(self.period) || !code.power(x).is_multiple_of(self.period as u64) {
                             return None;
                         }
                         match op {

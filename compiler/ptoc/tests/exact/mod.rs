@@ -51,7 +51,7 @@ fn bits_and_their_bound() {
 fn tensor_cores() {
     let s = Sandbox::new();
     s.file("k.tile", PRODUCT);
-    s.file("small.tile", &PRODUCT.replace("tiles(M, 64)", "tiles(M, 32)"));
+    s.file("small.tile", PRODUCT.replace("tiles(M, 64)", "tiles(M, 32)"));
     let run = |how: &str| {
         let args =
             format!("run k.tile product -D M=70 -D N=40 -D K={K} --random 5 --out C=c.npy --backend interp {how}");
