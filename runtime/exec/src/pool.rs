@@ -112,11 +112,9 @@ impl Pool {
             std::mem::transmute::<*const (dyn Fn() + Sync + '_), *const (dyn Fn() + Sync + 'static)>(work)
         });
         self.shared.lock().work = Some((erased, helpers));
-        if helpers == workers.len() {
-            self.shared.start.notify_all();
-        } else {
-            (0..helpers).for_each(|_| self.shared.start.notify_one());
-        }
+        // Whoever takes a share wakes others, so the caller of a small launch pays for one wake, and is done with all
+        // blocks before a second would have come.
+        self.shared.start.notify_one();
         let own = catch_unwind(AssertUnwindSafe(work));
         let mut state = self.shared.lock();
         // The grid is finished, so workers that have not woken yet need not start.
@@ -164,6 +162,8 @@ fn worker(shared: &Shared) {
         state.work = (left > 1).then_some((work, left - 1));
         state.running += 1;
         drop(state);
+        // Two each: sixteen threads are awake after four steps.
+        (1..left.min(3)).for_each(|_| shared.start.notify_one());
         // SAFETY: `running` was raised under the lock while the work was offered, so `Pool::run` still waits.
         let outcome = catch_unwind(AssertUnwindSafe(|| unsafe { (*work.0)() }));
         state = shared.lock();
