@@ -129,9 +129,9 @@ int cuEventRecord(handle event, handle stream) { return 0; }
 int cuEventSynchronize(handle event) { return 0; }
 int cuEventElapsedTime(float *ms, handle begin, handle end) { *ms = 0.5f; return 0; }
 int cuEventDestroy_v2(handle event) { return 0; }
-int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *base, const uint64_t *dims, const uint64_t *strides,
-                           const unsigned *box, const unsigned *steps, int interleave, int swizzle, int promotion,
-                           int fill) {
+int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *base, const uint64_t *dims,
+                           const uint64_t *strides, const unsigned *box, const unsigned *steps, int interleave,
+                           int swizzle, int promotion, int fill) {
     note("map", (size_t)(dims[0] * dims[1]));
     memset(map, 0, 128);
     return 0;
