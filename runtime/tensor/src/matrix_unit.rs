@@ -102,6 +102,8 @@ impl Factor {
 /// `x * 2^by`, cut off towards zero.
 fn scaled(x: i64, by: i32) -> i64 {
     let size = match by {
+        // Nothing is at home at every scale: it may be far above the products.
+        _ if x == 0 => 0,
         0.. => x.unsigned_abs() << by,
         -63..0 => x.unsigned_abs() >> -by,
         _ => 0,
@@ -195,6 +197,14 @@ mod tests {
             Factor::Infinite { negative: false } => f64::INFINITY,
             Factor::Nan => f64::NAN,
         }
+    }
+
+    #[test]
+    fn the_smallest_products_begin_at_nothing() {
+        let least = FactorType::Bf16.factor(1);
+        let profile = SumProfile { block: 16, addend_digits: 25, sum_digits: 23 };
+        let types = (FactorType::Bf16, FactorType::Bf16);
+        assert_eq!(profile.dot(types, &[least; 3], &[least; 3], 0), 0);
     }
 
     #[test]

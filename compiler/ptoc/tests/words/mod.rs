@@ -62,18 +62,18 @@ fn addresses_have_edits() {
     assert_eq!(codes(&s, "check k.tile --message-format json"), [("SA-0354".to_owned(), 2)]);
 }
 
-/// An import that the command line names is used.
+/// A function may be imported for the command line alone, where no test line says which one is meant.
 #[test]
 fn imports_for_the_command_line_are_used() {
     let s = Sandbox::new();
-    s.file(
-        "k.tile",
-        "use std::act::gelu;\n\nfn same(x: f32) -> f32 { x }\n\n\
-         kernel k<fn act = same>(a: in f32[M, 64], c: out f32[M, 64]) {\n    \
-         grid (i in tiles(M, 16));\n    TSTORE(c.tile(i, _), act(Vec(a.tile(i, _))));\n}\n",
-    );
-    assert_eq!(codes(&s, "check k.tile --message-format json"), [("W0110".to_owned(), 0)]);
-    assert_eq!(codes(&s, "check k.tile -D act=gelu --message-format json"), []);
+    let text = "use std::act::gelu;\n\nfn same(x: f32) -> f32 { x }\n\n\
+                kernel k<fn act = same>(a: in f32[M, 64], c: out f32[M, 64]) {\n    \
+                grid (i in tiles(M, 16));\n    TSTORE(c.tile(i, _), act(Vec(a.tile(i, _))));\n}\n";
+    s.file("k.tile", text);
+    s.file("lines.tile", format!("// run: k interp M=16 act=same\n\n{text}"));
+    assert_eq!(codes(&s, "check k.tile --message-format json"), []);
+    assert_eq!(codes(&s, "check lines.tile --message-format json"), [("W0110".to_owned(), 0)]);
+    assert_eq!(codes(&s, "check lines.tile -D act=gelu --message-format json"), []);
 }
 
 /// Other values are no rounding: no tolerance is proposed, and what they have in common is said.
