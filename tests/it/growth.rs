@@ -4,31 +4,39 @@
 //! nobody counts (tokens, trees, IR, plans). What is exponential by nature is held to its budget, and to the one
 //! warning. No time is measured.
 
+use mimalloc::MiMalloc;
 use ptoc_diagnostics::{Analysis, Budget, DEFAULT_LIMIT, Diagnostic, codes, render, worked};
 use ptoc_driver::check::check_entry;
 use ptoc_driver::session::Session;
-use std::alloc::{GlobalAlloc, Layout, System};
+use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::path::Path;
 
-/// The system's allocator, with the bytes that each thread was given.
+/// The binary's allocator, with the bytes that each thread was given. All of these tests compile, which is many small
+/// allocations.
 struct Counting;
 
 thread_local! {
     static ALLOCATED: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: everything is the system allocator's; the counter is a plain cell without a destructor.
+// SAFETY: everything is the other allocator's; the counter is a plain cell without a destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATED.with(|n| n.set(n.get() + layout.size() as u64));
-        // SAFETY: the caller's promises are those that the system's allocator asks for.
-        unsafe { System.alloc(layout) }
+        // SAFETY: the caller's promises are those that the other allocator asks for.
+        unsafe { MiMalloc.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         // SAFETY: as above.
-        unsafe { System.dealloc(at, layout) }
+        unsafe { MiMalloc.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATED.with(|n| n.set(n.get() + size as u64));
+        // SAFETY: as above.
+        unsafe { MiMalloc.realloc(at, layout, size) }
     }
 }
 

@@ -511,6 +511,9 @@ pub struct BenchArgs {
     /// Where random inputs start from
     #[arg(long, value_name = "SEED", default_value = "1")]
     pub random: u64,
+    /// What executes it, of those that its target has (default: the target's own)
+    #[arg(long, value_parser = OneBackend, value_name = "BACKEND")]
+    pub backend: Option<BackendRef>,
     /// Threads (0: one a core)
     #[arg(long, value_name = "N", default_value = "0", value_parser = parse_threads)]
     pub threads: usize,

@@ -41,7 +41,9 @@ impl Code {
     /// What to do about it.
     pub fn remedy(self) -> &'static str {
         match self {
-            Code::NoDriver => "install NVIDIA's driver, or run on the interpreter or the CPU",
+            Code::NoDriver => {
+                "install NVIDIA's driver; `--backend interp` needs none, nor does the CPU (without `--target sm90`)"
+            }
             Code::OldDriver => "install a driver of CUDA 12.3 or later",
             Code::NoDevice => "see that the device is visible: `nvidia-smi`, CUDA_VISIBLE_DEVICES",
             Code::OutOfMemory => "use smaller arrays, or end what else has memory on the device",

@@ -138,7 +138,8 @@ fn test_file(path: &Path, args: &TestArgs, tally: &mut Tally, io: &mut Io<'_>) {
         let place = format!("{}:{line}: {shown}", path.display());
         let (result, reason) = match file.line(directive, tally, io) {
             None => {
-                tally.skipped += usize::from(matches!(directive, Directive::Run(_)));
+                // Only the interpreter looks for what `trap:` lines are about.
+                tally.skipped += usize::from(matches!(directive, Directive::Run(_) | Directive::Trap(_)));
                 continue;
             }
             Some((Ok(()), _)) => {

@@ -79,7 +79,17 @@ fn stopped(ready: &Ready<'_>, fault: &SimFault) -> Box<Diagnostic> {
         let (cta, thread) = other.thread;
         d = d.with_secondary(site(&other.at), format!("the {} by thread {thread} of CTA {cta}", other.what()));
     }
-    Box::new(
-        d.with_note("accesses are checked before they can go astray, so this is a mistake of ptoc: please report it"),
-    )
+    let between_blocks = match (&fault.other, fault.thread) {
+        (Some(other), Some((cta, _))) => other.thread.0 != cta,
+        _ => false,
+    };
+    Box::new(match between_blocks {
+        true => d.with_note("two blocks of the grid use the same element, and nothing orders them").with_help(
+            "`ptoc run --backend interp` says which element it is (PA-1013); let blocks write elements of their \
+                 own, or update them atomically",
+        ),
+        false => d.with_note(
+            "accesses are checked before they can go astray, so this is a mistake of ptoc: please report it",
+        ),
+    })
 }

@@ -32,7 +32,7 @@ pub fn bench(args: &BenchArgs, io: &mut Io<'_>) -> u8 {
     };
     session.vectors = args.vectors;
     session.exact = args.exact;
-    let backend = match backend::choose(&session.target, None) {
+    let backend = match backend::choose(&session.target, args.backend) {
         Ok(backend) => backend,
         Err(d) => {
             show(*d, io, args.compile.message_format);
@@ -40,7 +40,8 @@ pub fn bench(args: &BenchArgs, io: &mut Io<'_>) -> u8 {
         }
     };
     let Some(timed) = backend.capabilities().timed else {
-        let message = format!("`ptoc bench` measures machine code, and {} has none", session.target.name);
+        let what = if args.backend.is_some() { backend.name() } else { &session.target.name };
+        let message = format!("`ptoc bench` measures machine code, and {what} has none");
         let d = Diagnostic::global(codes::BACKEND_TARGET, message)
             .with_help("`ptoc run --stats` shows the cycles of a run on units in memory, `--html` where they went");
         show(d, io, args.compile.message_format);
