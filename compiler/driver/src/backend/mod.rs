@@ -13,6 +13,7 @@ mod interp;
 mod left_out;
 #[cfg(feature = "pim")]
 pub mod pim;
+#[cfg(feature = "pim")]
 mod pim_windows;
 mod registry;
 

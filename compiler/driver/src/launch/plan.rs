@@ -318,6 +318,7 @@ impl Plan {
     }
 
     /// Extents of a tensor that launches choose from.
+    #[cfg(feature = "pim")]
     pub(crate) fn extents(&self, source: TensorSource) -> Vec<usize> {
         source_shape(source, &self.arguments, &self.locals)
     }
