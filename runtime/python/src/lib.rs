@@ -1,8 +1,8 @@
 //! The Python module `ptoc._ptoc`: kernels as functions on arrays of NumPy, PyTorch, JAX and others, where they are.
 //!
-//! What is done is the driver's ([`ptoc_driver::library`]), and the command line's ([`ptoc`]). Here arrays are found in
-//! Python's objects ([`arrays`]), results are made ([`outputs`]), and reports become exceptions ([`errors`]). The
-//! package's own sources are in `ptoc`.
+//! What is done is the driver's ([`ptoc_driver::library`]), and the command line's ([`ptoc_cli`]). Here arrays are
+//! found in Python's objects ([`arrays`]), results are made ([`outputs`]), and reports become exceptions ([`errors`]).
+//! The package's own sources are in `ptoc`.
 
 mod arrays;
 mod command;
