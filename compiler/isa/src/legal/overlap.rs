@@ -78,7 +78,7 @@ mod tests {
         };
         assert_eq!(check("a2a3", "TADD"), None);
         assert_eq!(check("a2a3", "TAND"), None);
-        assert_eq!(check("a2a3", "TXOR"), Some(vec!["a5", "kirin9030", "kirinx90"]));
+        assert_eq!(check("a2a3", "TXOR"), Some(vec!["a5", "kirin9030", "kirinx90", "sm90"]));
         assert_eq!(check("a5", "TXOR"), None);
         assert_eq!(check("kirinx90", "TRECIP"), None);
         for name in ["TANDS", "TORS", "TXORS", "TSHLS", "TSHRS"] {

@@ -255,6 +255,10 @@ fn target(out: &mut String, t: &Target) {
         put(out, format_args!("* One memory, `{}`: {locations} share {bytes} bytes.\n", pool.name));
     }
     let l = &t.limits;
+    let rows = |limited: &[(Loc, u32)]| match limited {
+        [] => "as many as fit".to_owned(),
+        limited => text::list(limited.iter().map(|(loc, n)| format!("{n} in {loc}"))),
+    };
     put(
         out,
         format_args!(
@@ -262,8 +266,8 @@ fn target(out: &mut String, t: &Target) {
             fills {} to {} blocks of 32 bytes in Mat.\n",
             l.matmul_extent.start(),
             l.matmul_extent.end(),
-            text::list(l.load_rows.iter().map(|(loc, n)| format!("{n} in {loc}"))),
-            text::list(l.store_rows.iter().map(|(loc, n)| format!("{n} in {loc}"))),
+            rows(&l.load_rows),
+            rows(&l.store_rows),
             l.store_cols.start(),
             l.store_cols.end(),
             l.fill_blocks.start(),

@@ -243,7 +243,8 @@ fn scratch_and_overlap_of_single_rows() {
     use crate::{Target, TileType, check_overlap, scratch_type};
     let on = |t: &str| Target::builtin(t).unwrap();
     let leaky = lookup("TPRELU").unwrap();
-    assert_eq!(check_overlap(on("a2a3"), leaky, 1).map(|v| v.legal_on), Some(vec!["a5", "kirin9030", "kirinx90"]));
+    let legal_on = check_overlap(on("a2a3"), leaky, 1).map(|v| v.legal_on);
+    assert_eq!(legal_on, Some(vec!["a5", "kirin9030", "kirinx90", "sm90"]));
     assert!(check_overlap(on("a5"), leaky, 1).is_none());
     let src = TileType {
         loc: Loc::Vec,

@@ -351,10 +351,11 @@ impl Target {
         if self.has_units() && self.capacity(Loc::Lanes) > 0 { Loc::Lanes } else { Loc::Vec }
     }
 
-    /// The built-in targets but this one that a program for it could be meant for: PTO's, or those with units.
+    /// The built-in targets but this one that a program for it could be meant for: those with PTO's locations, GPUs
+    /// among them, or those with units in memory.
     pub fn others(&self) -> impl Iterator<Item = &'static Target> + Clone + use<'_> {
-        let kind = |t: &Target| (t.device.is_some(), t.gpu.is_some());
-        Target::all().iter().filter(move |t| t.name != self.name && kind(t) == kind(self))
+        let in_memory = |t: &Target| t.device.is_some();
+        Target::all().iter().filter(move |t| t.name != self.name && in_memory(t) == in_memory(self))
     }
 
     /// Those of [`Target::others`] whose instructions work in the same locations.

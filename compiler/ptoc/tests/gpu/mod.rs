@@ -93,6 +93,28 @@ fn what_is_wrong_is_told_with_a_code() {
     assert!(said.contains("error[E0731]") && said.contains("the driver has no cuInit"), "{said}");
 }
 
+/// What has no PTX is shown where it stands, a whole kernel at its name, with what would do.
+#[test]
+fn what_has_no_ptx_is_told_with_its_place() {
+    let machine = Machine::new();
+    let parameters = (0..500).map(|n| format!("x{n}: inout f32[8]")).collect::<Vec<_>>().join(", ");
+    let many = format!("kernel many({parameters}) {{\n    TSTORE(x0, 2.0 * Vec(x1));\n}}\n");
+    machine.sandbox.file("many.tile", many);
+    let print = "kernel said(x: inout f32[8]) {\n    let t = Vec(x);\n    print(\"t\", t);\n    TSTORE(x, t);\n}\n";
+    machine.sandbox.file("said.tile", print);
+    for (kernel, place, words, remedy) in [
+        ("many", "many.tile:1:8", "503 parameters; a launch passes 500", "one tensor with a dimension more"),
+        ("said", "said.tile:3:5", "`print` has no translation yet", "leave the `print` out for the GPU"),
+    ] {
+        let output = machine.output(&format!("emit {kernel}.tile {kernel} --target sm90 --stage ptx"), "");
+        let said = String::from_utf8(output.stderr).expect("UTF-8");
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        for part in ["error[E0730]", place, words, remedy] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    }
+}
+
 /// A test line takes the interpreter of PTX where the card cannot run it, and says why.
 #[test]
 fn the_stand_in_says_why() {

@@ -23,7 +23,8 @@ pub(super) fn build(session: &Session, unit: &BuildUnit, request: &Request) -> R
         let d = Diagnostic::global(codes::NOT_AHEAD_OF_TIME, message);
         return Err(Box::new(d.with_help("leave it out; modules have entries of one name apart")));
     }
-    let compiled = ptoc_gpu::compile(module, &Options::default()).map_err(|refused| Box::new(told(refused)))?;
+    let refused = |refused| Box::new(told(refused, &unit.prepared.placed.kernel));
+    let compiled = ptoc_gpu::compile(module, &Options::default()).map_err(refused)?;
     let name = compiled.kernel.name.to_string();
     let about = launch(unit, &name, &compiled.abi, request);
     let ptx = ptoc_ptx::print(&compiled.kernel);

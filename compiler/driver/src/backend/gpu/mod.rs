@@ -17,8 +17,8 @@ use crate::session::{Failed, Session};
 use crate::stages::BackendStage;
 use arrays::Arrays;
 use launch::{Code, Kernels, Machine};
-use ptoc_diagnostics::{Diagnostic, codes};
-use ptoc_gpu::{GPU_PASSES, Options, Refused};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_gpu::{GPU_PASSES, Options, RefusalCode, Refused};
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::Kernel;
 use ptoc_isa::Target;
@@ -68,7 +68,8 @@ impl Backend for Gpu {
 
     fn refuses(&self, prepared: &Prepared) -> Option<Box<Diagnostic>> {
         let module = prepared.module.as_ref()?;
-        ptoc_gpu::compile(module, &Options::default()).err().map(|refused| Box::new(told(refused)))
+        let refused = ptoc_gpu::compile(module, &Options::default()).err()?;
+        Some(Box::new(told(refused, &prepared.placed.kernel)))
     }
 
     fn emit_kernel(&self, session: &mut Session, prepared: &Prepared, stage: &BackendStage) -> Result<String, Failed> {
@@ -88,7 +89,7 @@ impl Backend for Gpu {
                 }
                 sass::of(&text).or_else(|d| session.fail(d))
             }
-            Err(refused) => session.fail(told(refused)),
+            Err(refused) => session.fail(told(refused, kernel)),
         }
     }
 
@@ -133,7 +134,7 @@ impl Backend for Gpu {
                     session.cache.keep_other(module, session.exact, &code);
                     kernels.push(code);
                 }
-                Err(refused) => return session.fail(told(refused)),
+                Err(refused) => return session.fail(told(refused, &step.kernel)),
             }
         }
         let machine = Machine::choose(session.stand_in);
@@ -173,9 +174,19 @@ fn reason(session: &Session, kernel: &Kernel) -> String {
     }
 }
 
-/// What has no PTX.
-fn told(refused: Refused) -> Diagnostic {
-    Diagnostic::error(codes::GPU_NOT_TRANSLATED, refused.span, refused.message)
-        .with_note("the GPU backend has no translation for it")
-        .with_help("`--backend interp` runs it")
+/// A kernel that has no PTX, at what has none, or at its name.
+fn told(refused: Refused, kernel: &Kernel) -> Diagnostic {
+    let span = if refused.span == Span::default() { kernel.span } else { refused.span };
+    let d = Diagnostic::error(codes::GPU_NOT_TRANSLATED, span, refused.message)
+        .with_note("the GPU backend has no translation for it");
+    let instead = match refused.code {
+        RefusalCode::Print => "leave the `print` out for the GPU; `--backend interp` prints",
+        RefusalCode::Watch => "leave out what watches the kernel; `--backend interp` runs it",
+        RefusalCode::Rank => "count two dimensions of the grid as one; `--backend interp` runs it",
+        RefusalCode::Parameters => {
+            "make tensors of one shape one tensor with a dimension more; `--backend interp` runs it"
+        }
+        RefusalCode::Invalid | RefusalCode::Internal => "`--backend interp` runs it",
+    };
+    d.with_help(instead)
 }

@@ -55,7 +55,7 @@ fn the_runs_past_the_end_by_exactly_one_byte() {
     let v = &check_address(target("a2a3"), tile(Loc::Vec, F32, 128, 128), 0x20001)[0];
     assert_eq!((v.kind, v.size, v.capacity), (SaKind::OutOfRange, 65_536, 196_608));
     assert_eq!(v.addresses, [0x20000]);
-    assert_eq!(v.fits_on, ["a5"]);
+    assert_eq!(v.fits_on, ["a5", "sm90"]);
 }
 
 #[test]

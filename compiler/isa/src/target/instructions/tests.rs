@@ -67,7 +67,7 @@ fn a_target_with_instructions_of_its_own() {
     assert_eq!(allowed_dtypes(&target, add.get()), Some(vec![F32]));
     assert!(check_dtypes(&target, add, &[F32; 3], None).is_none());
     let refused = check_dtypes(&target, add, &[I16; 3], None).unwrap();
-    assert_eq!(refused.taken_by, ["a2a3", "a5", "kirin9030", "kirinx90"]);
+    assert_eq!(refused.taken_by, ["a2a3", "a5", "kirin9030", "kirinx90", "sm90"]);
     assert_eq!(allowed_tuples(&target, sort.get()), Some(vec![]));
     let compares = |d, cmp| check_dtypes(&target, compare, &[DType::Bool, d, d], Some(cmp)).is_none();
     assert!(compares(F16, CmpOp::Eq) && !compares(F16, CmpOp::Lt) && compares(I32, CmpOp::Lt));
