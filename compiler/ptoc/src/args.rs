@@ -3,12 +3,16 @@
 pub mod left_out;
 #[cfg(feature = "pim")]
 mod memory;
+#[cfg(feature = "profile")]
+mod profile;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
 #[cfg(feature = "pim")]
 pub use memory::{DramArgs, DramPage, DramPolicy, DramRefresh, SimArgs};
+#[cfg(feature = "profile")]
+pub use profile::{BenchArgs, ProfileArgs};
 #[cfg(feature = "debugger")]
 use ptoc_debugger::PrintTile;
 use ptoc_driver::backend::{self, BackendRef};
@@ -41,7 +45,10 @@ impl Cli {
             #[cfg(feature = "objects")]
             Command::Build(args) => ("build", &args.compile.define),
             Command::Mem(args) => ("mem", &args.compile.define),
+            #[cfg(feature = "profile")]
             Command::Bench(args) => ("bench", &args.compile.define),
+            #[cfg(feature = "profile")]
+            Command::Profile(args) => ("profile", &args.compile.define),
             _ => return Ok(()),
         };
         let fail = |message: String| {
@@ -55,6 +62,14 @@ impl Cli {
             && !args.backend.is_some_and(|b| b.capabilities().pipes)
         {
             return fail("'--schedule' is for the pipes of the interpreter: add '--backend interp'".into());
+        }
+        #[cfg(feature = "profile")]
+        if let Command::Profile(args) = &self.command {
+            for (name, value) in &args.compile.define {
+                if let Err(why) = ptoc_profile::sizes(value) {
+                    return fail(format!("invalid value '{name}={value}' for '-D <NAME=VALUES>': {why}"));
+                }
+            }
         }
         for (n, (name, value)) in define.iter().enumerate() {
             let Some((_, first)) = define[..n].iter().find(|(earlier, _)| earlier == name) else { continue };
@@ -107,7 +122,11 @@ pub enum Command {
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Measure a kernel on this machine, against what the machine can do
+    #[cfg(feature = "profile")]
     Bench(BenchArgs),
+    /// Verify and measure a table of problem sizes and configurations
+    #[cfg(feature = "profile")]
+    Profile(Box<ProfileArgs>),
     /// Put source files into canonical form
     Fmt(FmtArgs),
     /// Serve an editor by the Language Server Protocol, over standard input and output
@@ -185,8 +204,8 @@ pub enum MessageFormat {
 /// `ptoc check`
 #[derive(Args, Debug)]
 pub struct CheckArgs {
-    /// Source files
-    #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// Source files, and directories to search for them; `-` is standard input
+    #[arg(required = true, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     pub files: Vec<PathBuf>,
     /// Target, definitions, diagnostics.
     #[command(flatten)]
@@ -492,48 +511,6 @@ pub struct MemArgs {
     pub output: Option<PathBuf>,
 }
 
-/// `ptoc bench`
-#[derive(Args, Debug)]
-#[command(after_help = "What the figures mean: spec/bench.md.")]
-pub struct BenchArgs {
-    /// Source file
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub file: PathBuf,
-    /// Kernel or program; may be left out if the file has only one
-    #[arg(value_name = "KERNEL")]
-    pub kernel: Option<String>,
-    /// Target, definitions, diagnostics.
-    #[command(flatten)]
-    pub compile: CompileArgs,
-    /// Read the array of an argument; inputs that are not given are random
-    #[arg(long = "in", value_name = "NAME=F.npy", value_parser = parse_file)]
-    pub input: Vec<(String, PathBuf)>,
-    /// Where random inputs start from
-    #[arg(long, value_name = "SEED", default_value = "1")]
-    pub random: u64,
-    /// What executes it, of those that its target has (default: the target's own)
-    #[arg(long, value_parser = OneBackend, value_name = "BACKEND")]
-    pub backend: Option<BackendRef>,
-    /// Threads (0: one a core)
-    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_threads)]
-    pub threads: usize,
-    /// Bits of the vectors in machine code: auto, 128, 256 or 512
-    #[arg(long, value_name = "BITS", default_value = "auto", value_parser = parse_vectors)]
-    pub vectors: ptoc_cpu::Vectors,
-    /// Make f16 and bf16 matrix products chains of multiply-adds: do not use a matrix unit (AMX, tensor cores)
-    #[arg(long)]
-    pub exact: bool,
-    /// How long to launch the kernel again and again
-    #[arg(long, value_name = "S", default_value = "1", value_parser = parse_seconds)]
-    pub seconds: f64,
-    /// Try every combination of the `tune` lists that `-D` leaves open, and show the best as source
-    #[arg(long)]
-    pub tune: bool,
-    /// Print the results as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
 /// `ptoc test`
 #[derive(Args, Debug)]
 pub struct TestArgs {
@@ -553,6 +530,18 @@ pub struct TestArgs {
     /// does not serve the line's; lines for units in memory stay there
     #[arg(long, value_parser = OneBackend, value_name = "BACKEND")]
     pub backend: Option<BackendRef>,
+    /// Run only the lines that have this in their text or in their file's name; one of several is enough
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Vec<String>,
+    /// Files that are tested at the same time (0: one a core)
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_threads)]
+    pub jobs: usize,
+    /// Show how long each line took
+    #[arg(long)]
+    pub times: bool,
+    /// Write what became of the lines to a file, in JUnit's form
+    #[arg(long, value_name = "F.xml", value_hint = ValueHint::FilePath)]
+    pub junit: Option<PathBuf>,
     /// Print what became of the lines as JSON
     #[arg(long)]
     pub json: bool,
@@ -655,14 +644,6 @@ fn parse_threads(text: &str) -> Result<usize, String> {
     match text.parse::<usize>() {
         Ok(n) if n <= 1024 => Ok(n),
         Ok(_) => Err("at most 1024".into()),
-        Err(e) => Err(e.to_string()),
-    }
-}
-
-fn parse_seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(x) if x > 0.0 && x <= 3600.0 => Ok(x),
-        Ok(_) => Err("more than 0, at most 3600".into()),
         Err(e) => Err(e.to_string()),
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::args::{ColorWhen, MessageFormat};
 use ptoc_diagnostics::{DEFAULT_LIMIT, Diagnostics, SourceMap, plural, render};
-use std::io::{self, BufRead, Write};
+use ptoc_driver::files;
+use std::io::{self, BufRead, Read, Write};
 
 /// Standard output and standard error of a call, or what stands for them.
 pub struct Io<'a> {
@@ -49,6 +50,17 @@ impl<'a> Io<'a> {
             ColorWhen::Always => (self.color, self.color_out) = (true, true),
             ColorWhen::Never => (self.color, self.color_out) = (false, false),
         }
+    }
+
+    /// The text that is piped in; else why there is none, in words.
+    pub(crate) fn read_input(&mut self) -> Result<String, String> {
+        let mut bytes = Vec::new();
+        let read = self.input.as_mut().map_or(Ok(0), |input| input.take(files::MOST_PIPED + 1).read_to_end(&mut bytes));
+        match read {
+            Ok(n) if n as u64 > files::MOST_PIPED => return Err(files::too_long()),
+            read => read.map_err(|e| files::reason(&e))?,
+        };
+        String::from_utf8(bytes).map_err(|e| format!("it is not UTF-8 at byte {}", e.utf8_error().valid_up_to()))
     }
 
     /// Writes results.

@@ -122,7 +122,10 @@ fn dispatch(command: &Command, io: &mut Io<'_>) -> u8 {
         Command::Sim(args) => commands::sim::sim(args, io),
         #[cfg(feature = "pim")]
         Command::Dram(args) => commands::dram::dram(args, io),
+        #[cfg(feature = "profile")]
         Command::Bench(args) => commands::bench::bench(args, io),
+        #[cfg(feature = "profile")]
+        Command::Profile(args) => commands::profile::profile(args, io),
         Command::Fmt(args) => commands::fmt::fmt(args, io),
         #[cfg(feature = "server")]
         Command::Lsp(_) => ptoc_lsp::stdio::serve(std::io::BufReader::new(std::io::stdin()), io.out),

@@ -19,6 +19,7 @@ mod layout;
 mod lsp;
 mod overflow;
 mod pipes;
+mod profile;
 mod readme;
 mod run;
 mod sanitize;

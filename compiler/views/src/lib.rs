@@ -8,6 +8,7 @@
 
 pub mod explain;
 pub mod expression;
+pub mod junit;
 pub mod layout;
 pub mod memory;
 pub mod page;

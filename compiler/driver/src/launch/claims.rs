@@ -2,6 +2,7 @@
 
 use super::compare::{Verified, rounded};
 use super::plan::Plan;
+use super::tolerance::Tolerance;
 use super::witness;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::oracle::{Clause, Compared, Comparison, Condition, Inputs, OracleExpr, Predicate, Relation, Shift};
@@ -75,7 +76,7 @@ impl Plan {
         span: Span,
         (before, after): (&[Tensor], &[Tensor]),
         inputs: Inputs<'_>,
-        tolerance: (f64, f64),
+        tolerance: Tolerance,
     ) -> Result<Verified, Box<Diagnostic>> {
         let shift = Shift(self.arguments.len());
         let shifted = Relation { left: relation.left.rewritten(&shift), ..relation.clone() };
@@ -83,6 +84,17 @@ impl Plan {
         let dtype = match &relation.left {
             OracleExpr::Elem { tensor, .. } => self.arguments.get(*tensor).map(|a| a.dtype),
             _ => None,
+        };
+        let mut right = Vec::new();
+        if tolerance == Tolerance::Rounding {
+            let collected = Comparison::new(&shifted).and_then(|c| c.each(inputs, &mut |c| right.push(c.right)));
+            if let Err(e) = collected {
+                return Err(Box::new(self.oracle_failed(&e, span, "this `ensures`")));
+            }
+        }
+        let tolerance = match dtype {
+            Some(d) if !d.is_float() => tolerance.of_integers(),
+            d => tolerance.of_floats(self.rounded_to(d.unwrap_or(DType::F32)), &right),
         };
         let mut tally = Tally::default();
         let result = Comparison::new(&shifted).and_then(|c| {

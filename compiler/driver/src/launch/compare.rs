@@ -4,6 +4,7 @@ use super::mismatch::explain;
 use super::plan::{Argument, Plan};
 use super::planned::PlannedLaunch;
 use super::tensors::Used;
+use super::tolerance::Tolerance;
 use super::witness;
 use crate::session::{Failed, Front, Session};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
@@ -157,8 +158,7 @@ pub fn verify(
     plan: &Plan,
     before: &[Tensor],
     after: &[Tensor],
-    rtol: f64,
-    atol: f64,
+    tolerance: Tolerance,
 ) -> Result<Vec<Verified>, Failed> {
     let spec = &plan.specification;
     let shapes = plan.shapes();
@@ -170,8 +170,8 @@ pub fn verify(
     let (mut verified, mut failed) = (Vec::new(), false);
     for (clause, span) in &spec.ensures {
         let tolerance = match (clause.rtol, clause.atol) {
-            (None, None) => (rtol, atol),
-            (r, a) => (r.unwrap_or(0.0), a.unwrap_or(0.0)),
+            (None, None) => tolerance,
+            (r, a) => Tolerance::from((r.unwrap_or(0.0), a.unwrap_or(0.0))),
         };
         let held = match &clause.claim {
             Claim::Equation(equation) => plan.hold_equation(equation, *span, after, inputs, tolerance),
@@ -200,11 +200,11 @@ impl Plan {
         span: Span,
         after: &[Tensor],
         inputs: Inputs<'_>,
-        (rtol, atol): (f64, f64),
+        tolerance: Tolerance,
     ) -> Result<Verified, Box<Diagnostic>> {
         let (argument, got) = (&self.arguments[equation.tensor], &after[equation.tensor]);
         // What is not in the sample is compared with itself.
-        let mut left_out = 0;
+        let (mut left_out, mut held_to) = (0, (0.0, 0.0));
         let result = Oracle::new(equation.clone()).and_then(|oracle| {
             let sample = oracle.sample(inputs, MAX_WORK);
             if oracle.is_exact() {
@@ -214,14 +214,16 @@ impl Plan {
                 left_out = skipped.iter().map(Range::len).sum();
                 let tensor = Tensor::from_fn(dtype, &argument.shape, |i| scalar::bits_from_i128(dtype, want[i]));
                 let tensor = tensor.map_err(|_| OracleError::Malformed("the expected tensor is too large"))?;
-                let compared = compare(got, &tensor, rtol, atol);
+                held_to = tolerance.of_integers();
+                let compared = compare(got, &tensor, held_to.0, held_to.1);
                 Ok(compared.map_err(|m| (m, want.iter().map(|n| *n as f64).collect())))
             } else {
                 let Sampled { values: mut want, skipped } = oracle.evaluate_sample(inputs, sample)?;
                 skipped.iter().cloned().flatten().for_each(|i| want[i] = got.get_f64(i));
                 left_out = skipped.iter().map(Range::len).sum();
                 accept_rounded(got, &mut want);
-                Ok(compare_f64(got, &want, rtol, atol).map_err(|m| (m, want)))
+                held_to = tolerance.of_floats(self.rounded_to(argument.dtype), &want);
+                Ok(compare_f64(got, &want, held_to.0, held_to.1).map_err(|m| (m, want)))
             }
         });
         match result {
@@ -234,7 +236,7 @@ impl Plan {
                 let message = format!("`{}` is not what `ensures` says: {mismatch}", argument.name);
                 let d = Diagnostic::error(crate::files::code(mismatch.code()), span, message)
                     .with_label("what it should be");
-                Err(Box::new(explain(d, got, &want, (rtol, atol))))
+                Err(Box::new(explain(d, got, &want, held_to)))
             }
             Err(e) => Err(Box::new(self.oracle_failed(&e, span, "this `ensures`"))),
         }

@@ -15,6 +15,7 @@ mod planned;
 mod random;
 mod run;
 mod tensors;
+mod tolerance;
 mod witness;
 mod workspace;
 
@@ -35,5 +36,6 @@ pub use run::{
     BackendLaunch, CompiledPlan, Keep, LaunchTimes, Observers, RunOptions, RunOutcome, Total, counts, unwritten,
 };
 pub use tensors::Used;
+pub use tolerance::Tolerance;
 pub(crate) use workspace::accesses;
 pub use workspace::{LaunchAccess, Locals, Workspace, WorkspacePlace};

@@ -133,7 +133,7 @@ impl Specialization {
                 let compiled = CompiledPlan::new(&mut session, self.plan(), callable.backend())?;
                 let options = RunOptions { threads, ..RunOptions::default() };
                 compiled.run(&mut session, &mut tensors, &options, &mut |_| {}, None)?;
-                verify(&mut session, self.plan(), &before, &tensors, rtol, atol)
+                verify(&mut session, self.plan(), &before, &tensors, (rtol, atol).into())
             };
             let verified = run();
             let found = std::mem::take(&mut session.diagnostics);

@@ -4,17 +4,28 @@ use super::Report;
 use crate::args::{CheckArgs, MessageFormat};
 use crate::io::Io;
 use crate::{DONE, ERRORS};
-use ptoc_diagnostics::{Diagnostics, plural};
+use ptoc_diagnostics::{Diagnostic, Diagnostics, SourceMap, codes, plural};
 use ptoc_driver::check::{Checked, check_entry};
-use ptoc_driver::session::{CompilationUnit, Session};
+use ptoc_driver::files;
+use ptoc_driver::session::{CompilationUnit, Failed, Session};
 use ptoc_placement::MemoryMap;
 use ptoc_syntax::ast::Name;
 use ptoc_views::memory::lines::Lines;
+use std::path::Path;
 
 /// Checks each file on its own; only the definitions are for all of them.
 pub fn check(args: &CheckArgs, io: &mut Io<'_>) -> u8 {
+    let mut files = Vec::new();
+    let mut problems = Diagnostics::new();
+    for path in &args.files {
+        if let Err(d) = files::collect(path, &mut files) {
+            problems.push(d);
+        }
+    }
+    let mut status =
+        if io.report(problems, &SourceMap::new(), args.compile.message_format).errors > 0 { ERRORS } else { DONE };
     let mut loaded = Vec::new();
-    for (n, path) in args.files.iter().enumerate() {
+    for (n, path) in files.iter().enumerate() {
         // A wrong call is wrong for every file.
         let (mut session, report) = match Report::begin(&args.compile, io) {
             Ok(begun) => begun,
@@ -24,18 +35,17 @@ pub fn check(args: &CheckArgs, io: &mut Io<'_>) -> u8 {
             // What is wrong with a definition is said with the first file.
             session.diagnostics = Diagnostics::new();
         }
-        let unit = session.load(path);
+        let unit = if path.as_os_str() == "-" { piped(&mut session, io) } else { session.load(path) };
         loaded.push((session, report, unit));
     }
     let units = loaded.iter().filter_map(|(_, _, unit)| unit.as_ref().ok());
     let known: Vec<Name> = units.flat_map(|unit| unit.entries().into_iter().flat_map(|e| e.settable(unit))).collect();
     if let Some((session, _, Ok(unit))) = loaded.iter_mut().find(|(_, _, unit)| unit.is_ok()) {
-        match args.files.len() {
+        match files.len() {
             1 => session.check_definitions(&unit.entries(), unit),
             _ => session.check_known(&known, "no kernel has anything"),
         }
     }
-    let mut status = DONE;
     for (mut session, mut report, unit) in loaded {
         report.notes = true;
         let one = match unit {
@@ -48,6 +58,14 @@ pub fn check(args: &CheckArgs, io: &mut Io<'_>) -> u8 {
         status = status.max(one);
     }
     status
+}
+
+/// What is piped in. Imports are looked for in the working directory.
+fn piped(session: &mut Session, io: &mut Io<'_>) -> Result<CompilationUnit, Failed> {
+    match io.read_input() {
+        Ok(text) => Ok(session.load_text(Path::new("<stdin>"), text)),
+        Err(why) => session.fail(Diagnostic::global(codes::CANNOT_READ, format!("cannot read standard input: {why}"))),
+    }
 }
 
 fn check_one(

@@ -6,7 +6,6 @@ use crate::{DONE, ERRORS};
 use ptoc_diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, codes};
 use ptoc_driver::files::{self, Outputs};
 use ptoc_syntax::format::{Refused, format};
-use std::io::Read as _;
 use std::path::Path;
 
 /// What has become of the files.
@@ -50,16 +49,7 @@ pub fn fmt(args: &FmtArgs, io: &mut Io<'_>) -> u8 {
 }
 
 fn input(args: &FmtArgs, io: &mut Io<'_>, tally: &mut Tally) {
-    let mut bytes = Vec::new();
-    let read = io.input.as_mut().map_or(Ok(0), |input| input.take(files::MOST_PIPED + 1).read_to_end(&mut bytes));
-    let read = match read {
-        Ok(n) if n as u64 > files::MOST_PIPED => Err(files::too_long()),
-        read => read.map_err(|e| files::reason(&e)),
-    };
-    let text = read.and_then(|_| {
-        String::from_utf8(bytes).map_err(|e| format!("it is not UTF-8 at byte {}", e.utf8_error().valid_up_to()))
-    });
-    match text {
+    match io.read_input() {
         Ok(text) => {
             if let Some(formatted) = formatted("standard input", &text, args, io, tally) {
                 let same = formatted == text;

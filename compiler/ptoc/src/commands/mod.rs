@@ -1,5 +1,6 @@
 //! One file a subcommand.
 
+#[cfg(feature = "profile")]
 pub mod bench;
 #[cfg(feature = "objects")]
 pub mod build;
@@ -13,6 +14,8 @@ pub mod explain;
 pub mod fmt;
 pub mod layout;
 pub mod mem;
+#[cfg(feature = "profile")]
+pub mod profile;
 pub mod run;
 #[cfg(feature = "pim")]
 pub mod sim;

@@ -172,7 +172,7 @@ impl Runner<'_, '_> {
         let mut verified = Vec::new();
         let mut comparison = Ok(());
         if args.verify {
-            match verify(self.session, &plan, &before, &tensors, args.rtol, args.atol) {
+            match verify(self.session, &plan, &before, &tensors, (args.rtol, args.atol).into()) {
                 Ok(list) => verified = list,
                 Err(failed) => comparison = Err(failed),
             }

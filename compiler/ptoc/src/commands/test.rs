@@ -1,6 +1,7 @@
 //! `ptoc test`: the `// run:`, `// check:` and `// trap:` lines of source files.
 
 mod check;
+mod jobs;
 mod run;
 mod trap;
 
@@ -10,14 +11,16 @@ use crate::{DONE, ERRORS};
 use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, SourceMap, codes, plural};
 use ptoc_driver::backend::Capabilities;
 use ptoc_driver::defs::Definition;
-use ptoc_driver::files;
+use ptoc_driver::files::{self, Outputs};
 use ptoc_driver::session::{CompilationUnit, DEFAULT_TARGET, Session};
 use ptoc_syntax::Directive;
 use ptoc_syntax::directive::{Binding, Settings};
+use ptoc_views::junit::{self, Case, Verdict};
 use run::Share;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// How a line went.
 type Outcome = Result<(), Failure>;
@@ -46,12 +49,47 @@ pub fn test(args: &TestArgs, io: &mut Io<'_>) -> u8 {
     }
     let mut tally =
         Tally { failed: io.report(problems, &SourceMap::new(), args.message_format).errors, ..Tally::default() };
-    for path in &found {
-        test_file(path, args, &mut tally, io);
+    let report = match &args.junit {
+        None => None,
+        Some(path) => {
+            let mut outputs = Outputs::new();
+            let planned = found.iter().try_for_each(|source| outputs.keep(source, "a file of tests"));
+            match planned.and_then(|()| outputs.plan(path)) {
+                Ok(n) => Some((outputs, n)),
+                Err(d) => {
+                    problem(d, args, io);
+                    return ERRORS;
+                }
+            }
+        }
+    };
+    jobs::test_files(&found, args, &mut tally, io);
+    if tally.matched == 0 && !args.filter.is_empty() && tally.failed == 0 {
+        let d = Diagnostic::global(codes::NO_TEST_LINE, format!("no test line has {}", either(&args.filter)));
+        problem(d.with_help("a filter is a part of a line's text, or of its file's name"), args, io);
+        tally.failed += 1;
+    }
+    if let Some((mut outputs, n)) = report
+        && let Err(d) = outputs.write(n, tally.junit().as_bytes()).and_then(|()| outputs.commit())
+    {
+        problem(d, args, io);
+        tally.failed += 1;
     }
     let text = if args.json { tally.json(found.len()) } else { tally.text(found.len()) };
     io.print(&format!("{text}\n"));
     if tally.failed > 0 { ERRORS } else { DONE }
+}
+
+/// Shows what is wrong with the call.
+fn problem(d: Diagnostic, args: &TestArgs, io: &mut Io<'_>) {
+    let mut found = Diagnostics::new();
+    found.push(d);
+    io.report(found, &SourceMap::new(), args.message_format);
+}
+
+/// "`a` or `b`"
+fn either(words: &[String]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" or ")
 }
 
 /// What became of the lines.
@@ -63,8 +101,21 @@ struct Tally {
     skipped: usize,
     /// What the backends' kernels have run on, where that is not this host.
     machines: BTreeMap<&'static str, String>,
-    /// Each line, for `--json`.
-    lines: Vec<Value>,
+    /// Lines that the filters let pass.
+    matched: usize,
+    /// Each line.
+    lines: Vec<TestLine>,
+}
+
+/// A line that was run.
+struct TestLine {
+    file: String,
+    line: u32,
+    text: String,
+    /// `passed`, `failed`, `skipped`.
+    result: &'static str,
+    reason: Option<String>,
+    time: Duration,
 }
 
 impl Tally {
@@ -84,12 +135,43 @@ impl Tally {
     }
 
     fn json(&self, files: usize) -> String {
-        let Tally { passed, failed, skipped, machines, lines } = self;
+        let Tally { passed, failed, skipped, machines, lines, .. } = self;
+        let line = |l: &TestLine| {
+            json!({"file": l.file, "line": l.line, "text": l.text, "result": l.result, "reason": l.reason,
+                   "ms": l.time.as_micros() as f64 / 1e3})
+        };
+        let lines: Vec<Value> = lines.iter().map(line).collect();
         json!({
             "passed": passed, "failed": failed, "skipped": skipped, "files": files, "machines": machines,
             "lines": lines,
         })
         .to_string()
+    }
+
+    fn junit(&self) -> String {
+        let case = |l: &TestLine| {
+            let reason = || l.reason.clone().unwrap_or_default();
+            let verdict = match l.result {
+                "passed" => Verdict::Passed,
+                "skipped" => Verdict::Skipped(reason()),
+                _ => Verdict::Failed(reason()),
+            };
+            let name = format!("{}: {}", l.line, l.text);
+            Case { group: l.file.clone(), name, seconds: l.time.as_secs_f64(), verdict }
+        };
+        junit::suite("ptoc test", &self.lines.iter().map(case).collect::<Vec<_>>())
+    }
+
+    /// Adds what became of another file.
+    fn add(&mut self, other: Tally) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+        self.matched += other.matched;
+        self.lines.extend(other.lines);
+        for (backend, machine) in other.machines {
+            self.machines.entry(backend).or_insert(machine);
+        }
     }
 }
 
@@ -136,6 +218,11 @@ fn test_file(path: &Path, args: &TestArgs, tally: &mut Tally, io: &mut Io<'_>) {
         let line = sources.position(id, directive.span().start).line;
         let shown = sources.slice(directive.span()).split_whitespace().collect::<Vec<_>>().join(" ");
         let place = format!("{}:{line}: {shown}", path.display());
+        if !args.filter.is_empty() && !args.filter.iter().any(|part| place.contains(part.as_str())) {
+            continue;
+        }
+        tally.matched += 1;
+        let begin = Instant::now();
         let (result, reason) = match file.line(directive, tally, io) {
             None => {
                 // Only the interpreter looks for what `trap:` lines are about.
@@ -144,7 +231,11 @@ fn test_file(path: &Path, args: &TestArgs, tally: &mut Tally, io: &mut Io<'_>) {
             }
             Some((Ok(()), _)) => {
                 tally.passed += 1;
-                file.say(&format!("ok {place}\n"), io);
+                let time = match args.times {
+                    true => format!("   {:.0} ms", begin.elapsed().as_secs_f64() * 1e3),
+                    false => String::new(),
+                };
+                file.say(&format!("ok {place}{time}\n"), io);
                 ("passed", None)
             }
             Some((Err(Failure { reason, elsewhere: true }), _)) => {
@@ -159,8 +250,8 @@ fn test_file(path: &Path, args: &TestArgs, tally: &mut Tally, io: &mut Io<'_>) {
                 ("failed", Some(reason))
             }
         };
-        let file = path.display().to_string();
-        tally.lines.push(json!({"file": file, "line": line, "text": shown, "result": result, "reason": reason}));
+        let (file, text, time) = (path.display().to_string(), shown, begin.elapsed());
+        tally.lines.push(TestLine { file, line, text, result, reason, time });
     }
 }
 

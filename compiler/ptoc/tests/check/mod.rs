@@ -1,6 +1,8 @@
 //! What `check` and `mem` say, and what `-D` may mean.
 
 use super::{ADD, Sandbox, snapshot};
+use std::io::Write as _;
+use std::process::Stdio;
 
 #[test]
 fn check_says_what_it_has_seen() {
@@ -152,4 +154,30 @@ kernel k(a: in f32[M, N], c: out f32[M, N]) {
 ",
     );
     snapshot!(s.run("mem soft.tile"));
+}
+
+/// Folders are searched for sources, and `-` is what is piped in.
+#[test]
+fn folders_and_pipes() {
+    let s = Sandbox::new();
+    s.file("src/a.tile", ADD);
+    s.file("src/deep/b.tile", ADD.replace("kernel add", "kernel sum"));
+    s.file("src/readme.txt", "no kernel");
+    let said = s.run("check src");
+    assert!(said.contains("src/a.tile: ok: 2 kernels") && said.contains("src/deep/b.tile: ok: 2 kernels"), "{said}");
+    let piped = |text: &str| {
+        let mut child = s.command("check -");
+        child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = child.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let (status, out, _) = piped(ADD);
+    assert!(status == Some(0) && out.contains("<stdin>: ok: 2 kernels"), "{out}");
+    let (status, _, err) = piped(&ADD.replace("ROWS)", "ROW)"));
+    assert!(status == Some(1) && err.contains("<stdin>:") && err.matches("error[").count() == 1, "{err}");
+    let (status, _, err) = piped("");
+    assert_eq!((status, err.as_str()), (Some(0), ""));
 }

@@ -201,7 +201,7 @@ fn execute(
     if compiled.run(session, &mut after, &options, &mut |line| io.note(line), None).is_err() {
         return Err(errors(session, &turn.what("stopped")));
     }
-    if verify(session, plan, before, &after, rtol, atol).is_err() {
+    if verify(session, plan, before, &after, (rtol, atol).into()).is_err() {
         return Err(errors(session, &turn.what("not what `ensures` says")));
     }
     for (name, want) in expected {

@@ -3,13 +3,14 @@
 //! What the target's checks refuse is discarded before any code is generated; the others are compiled, and launched in
 //! turns, so that a disturbance of the machine meets all of them.
 
-use super::report::time;
-use super::sample::{Rehearsal, percentile};
-use super::{Benched, inputs, load};
-use crate::args::BenchArgs;
+use crate::format::time;
+use crate::race::{Entrant, Laps, fastest, race};
+use crate::sample::{Rehearsal, percentile};
+use crate::setup::{Machine, Setup, first_error};
+use crate::sweep::Values;
+use crate::verify::{Rejected, checked};
 use ptoc_diagnostics::{Diagnostic, Edit, codes, plural};
-use ptoc_driver::defs::Definition;
-use ptoc_driver::launch::{Arrays, CompiledPlan, Plan};
+use ptoc_driver::launch::CompiledPlan;
 use ptoc_driver::session::{CompilationUnit, Failed, Session};
 use ptoc_syntax::ast::{KernelItem, StaticKind, StaticParam};
 use ptoc_tensor::Tensor;
@@ -19,9 +20,7 @@ use std::time::Duration;
 
 /// Configurations at most.
 const MOST: usize = 1024;
-/// Rounds in which all configurations are launched.
-const ROUNDS: u32 = 5;
-/// Of `--seconds`, what one configuration gets.
+/// Of the seconds of a measurement, what one configuration gets.
 const SHARE: f64 = 0.25;
 
 /// A parameter with its candidates, as they are written.
@@ -33,83 +32,99 @@ struct TuneAxis<'u> {
 /// A value for each axis.
 type Choice = Vec<usize>;
 
-/// Measures all configurations and reports.
-pub fn tune(args: &BenchArgs, on: &Benched, session: &mut Session) -> Result<String, Failed> {
-    let (unit, mut arrays) = load(args, session)?;
-    let entry = unit.entry(args.kernel.as_deref(), "bench").or_else(|d| session.fail(*d))?;
+/// Measures all configurations, and reports, as text or as JSON.
+///
+/// # Errors
+/// What is wrong is among the diagnostics.
+pub fn tune(setup: &Setup, on: &Machine, session: &mut Session, json: bool) -> Result<String, Failed> {
+    let (unit, mut arrays) = setup.load(session)?;
+    let entry = unit.entry(setup.kernel.as_deref(), setup.command).or_else(|d| session.fail(*d))?;
     let axes = axes(session, entry.item)?;
     let choices = choices(&axes);
     let mut sessions = Vec::new();
     let mut refused: Vec<(Choice, Diagnostic)> = Vec::new();
     for choice in choices {
-        match configure(args, &axes, &choice, &arrays) {
+        match setup.plan(&definitions(&axes, &choice), &arrays) {
             Ok((session, plan)) => sessions.push((choice, session, plan)),
             Err(d) => refused.push((choice, *d)),
         }
     }
-    let mut running = Vec::new();
+    let mut compiled = Vec::new();
     let mut tensors: Option<Vec<Tensor>> = None;
     for (choice, own, plan) in &mut sessions {
         // Shapes and inputs are the same for all.
         if tensors.is_none() {
-            tensors = Some(inputs(args, session, plan, &mut arrays)?);
+            tensors = Some(setup.inputs(session, plan, &mut arrays)?);
         }
         match CompiledPlan::new(own, plan, on.backend) {
-            Ok(compiled) => running.push((choice.clone(), own, compiled)),
+            Ok(code) => compiled.push((choice.clone(), own, code)),
             Err(Failed) => refused.push((choice.clone(), first_error(own))),
         }
     }
-    let mut tensors = tensors.unwrap_or_default();
-    let (mut trials, mut stopped) = (Vec::new(), None);
-    for (choice, own, compiled) in &mut running {
-        match Rehearsal::new(own, compiled, &tensors, on.threads) {
-            Ok(rehearsal) => trials.push((choice.clone(), own, rehearsal, Vec::new())),
-            Err(Failed) => {
-                let why = first_error(own);
-                stopped = stopped.or(Some(why.clone()));
-                refused.push((choice.clone(), why));
+    let tensors = tensors.unwrap_or_default();
+    let (mut tried, mut entrants, mut stopped) = (Vec::new(), Vec::new(), None);
+    for (choice, own, code) in &mut compiled {
+        let right = checked(own, code, &tensors, on.threads, setup.verify, false);
+        let ready = right.and_then(|_| {
+            let rehearsal = Rehearsal::new(own, code, &tensors, on.threads);
+            rehearsal.map_err(|Failed| Rejected::Failed(Box::new(first_error(own))))
+        });
+        match ready {
+            Ok(rehearsal) => {
+                tried.push(choice.clone());
+                entrants.push(Entrant { session: own, rehearsal, arrays: 0 });
+            }
+            Err(Rejected::Wrong(why)) => refused.push((choice.clone(), *why)),
+            Err(Rejected::Failed(why)) => {
+                stopped = stopped.or(Some((*why).clone()));
+                refused.push((choice.clone(), *why));
             }
         }
     }
     // What is wrong with the machine, or with the arrays, is no matter of configurations.
-    if let (true, Some(why)) = (trials.is_empty(), stopped) {
+    if let (true, Some(why)) = (entrants.is_empty(), stopped) {
         return session.fail(why);
     }
-    let length = Duration::from_secs_f64(args.seconds * SHARE) / ROUNDS;
-    for _ in 0..ROUNDS {
-        for (_, own, rehearsal, times) in &mut trials {
-            match rehearsal.launch_for(own, &mut tensors, length) {
-                Ok(more) => times.extend(more.times),
-                Err(Failed) => return session.fail(first_error(own)),
-            }
-        }
-    }
-    let mut measured: Vec<(Choice, Vec<Duration>)> = trials.into_iter().map(|(c, _, _, times)| (c, times)).collect();
-    measured.iter_mut().for_each(|(_, times)| times.sort_unstable());
-    measured.sort_by_key(|(_, times)| percentile(times, 0.5));
     refused.sort_by(|a, b| a.0.cmp(&b.0));
-    if measured.is_empty() {
+    if entrants.is_empty() {
         return session.fail(nothing_fits(entry.item, &axes, refused));
     }
-    let result = Tuned { on, session, unit: &unit, item: entry.item, axes, measured, refused };
-    Ok(if args.json { result.json() } else { result.text() })
+    let length = Duration::from_secs_f64(setup.seconds * SHARE);
+    let laps = match race(&mut entrants, &mut [tensors], length, true) {
+        Ok(laps) => laps,
+        Err((_, why)) => return session.fail(*why),
+    };
+    drop(entrants);
+    let equal: Vec<Choice> = fastest(&laps).into_iter().map(|n| tried[n].clone()).collect();
+    let default = equal.iter().find(|choice| is_default(session, &axes, choice));
+    let best = default.or(equal.first()).cloned().unwrap_or_default();
+    let mut measured: Vec<(Choice, Laps)> = tried.into_iter().zip(laps).collect();
+    measured.sort_by(|a, b| a.1.median().total_cmp(&b.1.median()));
+    let result = Tuned { on, session, unit: &unit, item: entry.item, axes, measured, equal, best, refused };
+    Ok(if json { result.json() } else { result.text() })
+}
+
+/// Whether the choice is what the source has.
+fn is_default(session: &Session, axes: &[TuneAxis<'_>], choice: &Choice) -> bool {
+    axes.iter().zip(choice).all(|(axis, &n)| match &axis.param.kind {
+        StaticKind::Const { default: Some(e), .. } => session.sources.slice(e.span) == axis.values[n],
+        _ => false,
+    })
+}
+
+/// A choice as definitions.
+fn definitions(axes: &[TuneAxis<'_>], choice: &Choice) -> Vec<(String, String)> {
+    axes.iter().zip(choice).map(|(a, &n)| (a.param.name.name.to_string(), a.values[n].clone())).collect()
 }
 
 /// The parameters that have candidates and no definition.
 fn axes<'u>(session: &mut Session, item: &'u KernelItem) -> Result<Vec<TuneAxis<'u>>, Failed> {
     let mut axes = Vec::new();
     for param in &item.statics {
-        let StaticKind::Const { tune, .. } = &param.kind else { continue };
-        if tune.is_empty() || session.definitions.values.contains_key(&param.name.name) {
-            continue;
+        let values = candidates(session, param);
+        if !values.is_empty() && !session.definitions.values.contains_key(&param.name.name) {
+            axes.push(TuneAxis { param, values });
         }
-        let mut values: Vec<String> = Vec::new();
-        for value in tune.iter().map(|e| session.sources.slice(e.span).to_owned()) {
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
-        axes.push(TuneAxis { param, values });
     }
     let name = &item.name;
     let set = |p: &&StaticParam| matches!(&p.kind, StaticKind::Const { tune, .. } if !tune.is_empty());
@@ -144,38 +159,30 @@ fn axes<'u>(session: &mut Session, item: &'u KernelItem) -> Result<Vec<TuneAxis<
     Ok(axes)
 }
 
+/// The values of a parameter's `tune` list, as they are written.
+fn candidates(session: &Session, param: &StaticParam) -> Vec<String> {
+    let StaticKind::Const { tune, .. } = &param.kind else { return Vec::new() };
+    let mut values: Vec<String> = Vec::new();
+    for value in tune.iter().map(|e| session.sources.slice(e.span).to_owned()) {
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    values
+}
+
+/// The `tune` lists of a kernel.
+pub(crate) fn listed(session: &Session, item: &KernelItem) -> Vec<Values> {
+    let all = item.statics.iter().map(|p| Values { name: p.name.name.to_string(), values: candidates(session, p) });
+    all.filter(|v| !v.values.is_empty()).collect()
+}
+
 /// All combinations, the last axis fastest.
 fn choices(axes: &[TuneAxis<'_>]) -> Vec<Choice> {
     axes.iter().fold(vec![Vec::new()], |all, axis| {
         let longer = |choice: &Choice, n| choice.iter().copied().chain([n]).collect();
         all.iter().flat_map(|choice| (0..axis.values.len()).map(move |n| longer(choice, n))).collect()
     })
-}
-
-/// A plan of one configuration, with a session of its own; the first error if it is refused.
-fn configure(
-    args: &BenchArgs,
-    axes: &[TuneAxis<'_>],
-    choice: &Choice,
-    arrays: &Arrays,
-) -> Result<(Session, Plan), Box<Diagnostic>> {
-    let given = args.compile.define.iter().map(|(name, value)| (name.clone(), value.clone()));
-    let chosen = axes.iter().zip(choice).map(|(a, &n)| (a.param.name.name.to_string(), a.values[n].clone()));
-    let definitions: Vec<Definition> = given.chain(chosen).map(|(name, value)| Definition { name, value }).collect();
-    let mut session = Session::new(&args.compile.target, &definitions)?;
-    session.vectors = args.vectors;
-    session.exact = args.exact;
-    let plan = session.load_code(&args.file).and_then(|unit: CompilationUnit| {
-        let entry = unit.entry(args.kernel.as_deref(), "bench").or_else(|d| session.fail(*d))?;
-        Plan::new(&mut session, &unit, &entry, arrays, true)
-    });
-    plan.map_err(|Failed| Box::new(first_error(&mut session))).map(|plan| (session, plan))
-}
-
-fn first_error(session: &mut Session) -> Diagnostic {
-    let found = std::mem::take(&mut session.diagnostics);
-    let error = found.iter().find(|d| d.is_error()).cloned();
-    error.expect("what fails has said why")
 }
 
 /// `BM=64 BN=128`
@@ -203,13 +210,17 @@ fn nothing_fits(item: &KernelItem, axes: &[TuneAxis<'_>], refused: Vec<(Choice, 
 
 /// All that was tried.
 struct Tuned<'t> {
-    on: &'t Benched,
+    on: &'t Machine,
     session: &'t Session,
     unit: &'t CompilationUnit,
     item: &'t KernelItem,
     axes: Vec<TuneAxis<'t>>,
-    /// Fastest first, times ascending.
-    measured: Vec<(Choice, Vec<Duration>)>,
+    /// By their medians, fastest first.
+    measured: Vec<(Choice, Laps)>,
+    /// Those that none is faster than.
+    equal: Vec<Choice>,
+    /// Of these the one that the source has, or else the first.
+    best: Choice,
     refused: Vec<(Choice, Diagnostic)>,
 }
 
@@ -233,19 +244,27 @@ impl Tuned<'_> {
         };
         let cells = |choice: &Choice| row(self.axes.iter().zip(choice).map(|(a, &n)| a.values[n].as_str()).collect());
         let _ = writeln!(out, "{}    median       best", row(names));
-        let fastest = self.measured.first().map_or(0.0, |(_, t)| percentile(t, 0.5).as_secs_f64());
-        for (choice, times) in &self.measured {
-            let [median, best] = [0.5, 0.0].map(|share| percentile(times, share).as_secs_f64());
-            let slower = format!("{:.2} x", median / fastest);
-            let _ = writeln!(out, "{}{:>10} {:>10}   {slower}", cells(choice), time(median), time(best));
+        let least = self.measured.first().map_or(0.0, |(_, laps)| laps.median());
+        for (choice, laps) in &self.measured {
+            let best = percentile(&laps.times, 0.0).as_secs_f64();
+            let tie = if self.equal.len() > 1 && self.equal.contains(choice) { ", a tie" } else { "" };
+            let slower = format!("{:.2} x{tie}", laps.median() / least);
+            let _ = writeln!(out, "{}{:>10} {:>10}   {slower}", cells(choice), time(laps.median()), time(best));
         }
         for (choice, why) in &self.refused {
             let _ = writeln!(out, "{} discarded: {}: {}", cells(choice), why.code, why.message);
         }
-        let (best, _) = &self.measured[0];
-        let flags: Vec<String> = words(&self.axes, best).split(' ').map(|w| format!("-D {w}")).collect();
+        if self.equal.len() > 1 {
+            let kept = match is_default(self.session, &self.axes, &self.best) {
+                true => "the defaults are among them, and stay",
+                false => "the first in the order of the lists is taken",
+            };
+            let _ =
+                writeln!(out, "tie: {} are as fast as each other; {kept}", plural(self.equal.len(), "configuration"));
+        }
+        let flags: Vec<String> = words(&self.axes, &self.best).split(' ').map(|w| format!("-D {w}")).collect();
         let _ = writeln!(out, "best: {}", flags.join(" "));
-        match self.source(best) {
+        match self.source(&self.best) {
             lines if lines.is_empty() => out += "which are the defaults\n",
             lines => {
                 let _ = writeln!(out, "as source, {}:", self.unit.path.display());
@@ -295,9 +314,11 @@ impl Tuned<'_> {
         };
         let ms = |d: Duration| d.as_nanos() as f64 / 1e6;
         let measured: Vec<Value> = (self.measured.iter())
-            .map(|(choice, t)| {
+            .map(|(choice, laps)| {
+                let t = &laps.times;
                 json!({"values": values(choice), "launches": t.len(), "min_ms": ms(percentile(t, 0.0)),
-                       "median_ms": ms(percentile(t, 0.5)), "p99_ms": ms(percentile(t, 0.99))})
+                       "median_ms": ms(percentile(t, 0.5)), "p99_ms": ms(percentile(t, 0.99)),
+                       "fastest": self.equal.contains(choice)})
             })
             .collect();
         let refused: Vec<Value> = (self.refused.iter())
@@ -306,7 +327,7 @@ impl Tuned<'_> {
         let report = json!({
             "kernel": self.item.name.name.as_str(), "backend": self.on.backend.name(),
             "target": self.session.target.name.as_str(), "threads": self.on.host_threads(),
-            "best": values(&self.measured[0].0), "measured": measured, "discarded": refused,
+            "best": values(&self.best), "measured": measured, "discarded": refused,
         });
         format!("{report}\n")
     }

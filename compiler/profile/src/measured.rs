@@ -1,8 +1,9 @@
 //! What was measured, as text and as JSON.
 
-use super::Benched;
-use super::limits::Limits;
-use super::sample::percentile;
+use crate::format::{exact_ms, ms, percent, reason, scaled, time};
+use crate::limits::Limits;
+use crate::sample::percentile;
+use crate::setup::Machine;
 use ptoc_diagnostics::plural;
 use ptoc_ir::loops::work::{OpCount, Unknown};
 use serde_json::{Value, json};
@@ -80,12 +81,12 @@ impl Measured {
         Some(Roofline {
             intensity: operations / bytes.max(1.0),
             ridge: peak / limits.copy,
-            least: (operations / peak).max(bytes / limits.copy),
+            least: limits.least(work, self.bytes),
         })
     }
 
     /// For people.
-    pub fn text(&self, on: &Benched) -> String {
+    pub fn text(&self, on: &Machine) -> String {
         let mut out = String::new();
         let dims: Vec<String> = self.dims.iter().map(|(name, n)| format!("{name}={n}")).collect();
         let dims = if dims.is_empty() { String::new() } else { format!("{}, ", dims.join(" ")) };
@@ -150,7 +151,7 @@ impl Measured {
     }
 
     /// For programs. Times in milliseconds, rates a second.
-    pub fn json(&self, on: &Benched) -> String {
+    pub fn json(&self, on: &Machine) -> String {
         let at = |share| exact_ms(percentile(&self.times, share));
         let mean = self.times.iter().sum::<Duration>() / self.times.len().max(1) as u32;
         let median = self.median();
@@ -192,51 +193,4 @@ impl Measured {
         });
         format!("{report}\n")
     }
-}
-
-fn reason(why: Unknown) -> &'static str {
-    match why {
-        Unknown::Data => "how much is computed depends on what is in the arrays",
-        Unknown::Long => "the launch has too many steps to count",
-        Unknown::Fails => "a check of the launch fails",
-    }
-}
-
-fn exact_ms(d: Duration) -> f64 {
-    d.as_nanos() as f64 / 1e6
-}
-
-fn ms(d: Duration) -> String {
-    format!("{:.2}", exact_ms(d))
-}
-
-/// Seconds with four digits and a unit.
-pub fn time(seconds: f64) -> String {
-    let (value, unit) = match seconds {
-        s if s < 1e-3 => (s * 1e6, "us"),
-        s if s < 1.0 => (s * 1e3, "ms"),
-        s => (s, "s"),
-    };
-    format!("{} {unit}", digits(value))
-}
-
-/// A quantity with four digits, a prefix and its unit.
-fn scaled(value: f64, unit: &str) -> String {
-    let steps = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
-    let (by, prefix) = steps.into_iter().find(|(by, _)| value >= *by).unwrap_or((1.0, ""));
-    format!("{} {prefix}{unit}", digits(value / by))
-}
-
-fn digits(value: f64) -> String {
-    let decimals = match value {
-        v if v >= 1000.0 => 0,
-        v if v >= 100.0 => 1,
-        v if v >= 10.0 => 2,
-        _ => 3,
-    };
-    format!("{value:.decimals$}")
-}
-
-fn percent(share: f64) -> String {
-    if share < 0.1 { format!("{:.1} %", share * 100.0) } else { format!("{:.0} %", share * 100.0) }
 }

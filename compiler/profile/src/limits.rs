@@ -53,6 +53,11 @@ impl Limits {
         }
     }
 
+    /// Seconds that a launch takes at least: with all operations at the peak, or with all bytes of the arguments copied.
+    pub fn least(&self, work: &OpCount, bytes: u64) -> f64 {
+        (work.total() as f64 / self.arithmetic(work).1).max(bytes as f64 / self.copy)
+    }
+
     /// The operation that bounds this work, and its rate. f16 take the matrix unit four products for one.
     pub fn arithmetic(&self, work: &OpCount) -> (&'static str, f64) {
         let most = |part: u64| part > work.total() / 2;

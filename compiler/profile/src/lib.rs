@@ -1,0 +1,24 @@
+//! Measured launches.
+//!
+//! [`setup`] says what is measured, and on what; [`sample`] launches, and [`race`] launches many in turns. [`bench`] is
+//! one kernel held against the machine's [`limits`], [`tune`] all configurations of its `tune` lists, [`profile`] a
+//! table of problems and configurations, each of which is [verified](verify) before it is measured.
+
+#![forbid(unsafe_code)]
+
+pub mod bench;
+pub mod best;
+mod format;
+pub mod journal;
+mod limits;
+mod measured;
+pub mod profile;
+mod race;
+mod sample;
+pub mod setup;
+mod sweep;
+pub mod table;
+pub mod tune;
+mod verify;
+
+pub use sweep::{Values, configurations, sizes};

@@ -1,0 +1,152 @@
+//! Kernels launched in turns, so that a disturbance of the machine meets all of them, and who of them is faster.
+
+use crate::sample::{Rehearsal, percentile};
+use crate::setup::first_error;
+use ptoc_diagnostics::Diagnostic;
+use ptoc_driver::session::{Failed, Session};
+use ptoc_tensor::Tensor;
+use std::time::Duration;
+
+/// Rounds in which all are launched. If two are as fast as each other, one is slower in all of them once in 128 times.
+pub const ROUNDS: usize = 7;
+/// Rounds after which those that are clearly slower may leave.
+const FIRST: usize = 3;
+/// By how much: they are slower by it in every round.
+const CLEARLY: f64 = 1.1;
+/// Less than that is no difference, however sure it is.
+const LEAST: f64 = 1.01;
+
+/// Who takes part.
+pub struct Entrant<'s, 'c, 'p> {
+    /// The compilation.
+    pub session: &'s mut Session,
+    /// What is launched.
+    pub rehearsal: Rehearsal<'c, 'p>,
+    /// The number of the arrays that it is launched on.
+    pub arrays: usize,
+}
+
+/// Times of one.
+#[derive(Clone, Default, Debug)]
+pub struct Laps {
+    /// Of all launches, ascending.
+    pub times: Vec<Duration>,
+    /// Medians of the rounds, in seconds.
+    pub rounds: Vec<f64>,
+}
+
+impl Laps {
+    /// The median, in seconds.
+    pub fn median(&self) -> f64 {
+        percentile(&self.times, 0.5).as_secs_f64()
+    }
+
+    /// Whether it is slower than another by a factor in every round that both have.
+    fn slower_by(&self, other: &Laps, factor: f64) -> bool {
+        let both = self.rounds.iter().zip(&other.rounds);
+        both.clone().count() > 0 && both.clone().all(|(own, theirs)| *own > theirs * factor)
+    }
+
+    /// Whether it is slower than another: in every round, and by more than a hundredth in the middle.
+    pub fn is_slower(&self, other: &Laps) -> bool {
+        let mut ratios: Vec<f64> = self.rounds.iter().zip(&other.rounds).map(|(own, theirs)| own / theirs).collect();
+        ratios.sort_by(f64::total_cmp);
+        self.slower_by(other, 1.0) && ratios[ratios.len() / 2] >= LEAST
+    }
+}
+
+/// Launches all of them in turns, for `length` each. `halving`: the slower half leaves after some rounds, as far as it
+/// is clearly slower.
+///
+/// # Errors
+/// The number of the one that failed, and why.
+pub fn race(
+    entrants: &mut [Entrant<'_, '_, '_>],
+    arrays: &mut [Vec<Tensor>],
+    length: Duration,
+    halving: bool,
+) -> Result<Vec<Laps>, (usize, Box<Diagnostic>)> {
+    let mut all = vec![Laps::default(); entrants.len()];
+    let mut there: Vec<usize> = (0..entrants.len()).collect();
+    for round in 0..ROUNDS {
+        // Who begins is another one each time.
+        let first = round % there.len().max(1);
+        for &n in there[first..].iter().chain(&there[..first]) {
+            let Entrant { session, rehearsal, arrays: of } = &mut entrants[n];
+            match rehearsal.launch_for(session, &mut arrays[*of], length / ROUNDS as u32) {
+                Ok(sample) => {
+                    all[n].rounds.push(percentile(&sample.times, 0.5).as_secs_f64());
+                    all[n].times.extend(sample.times);
+                }
+                Err(Failed) => return Err((n, Box::new(first_error(session)))),
+            }
+        }
+        if halving && round + 1 >= FIRST {
+            leave(&mut there, &all);
+        }
+    }
+    all.iter_mut().for_each(|laps| laps.times.sort_unstable());
+    Ok(all)
+}
+
+/// Those of the slower half that are clearly slower than the fastest leave.
+fn leave(there: &mut Vec<usize>, all: &[Laps]) {
+    let middle = |n: &usize| {
+        let mut rounds = all[*n].rounds.clone();
+        rounds.sort_by(f64::total_cmp);
+        rounds[rounds.len() / 2]
+    };
+    let mut order = there.clone();
+    order.sort_by(|a, b| middle(a).total_cmp(&middle(b)));
+    let Some(&fastest) = order.first() else { return };
+    let slow = &order[order.len().div_ceil(2)..];
+    there.retain(|n| !slow.contains(n) || !all[*n].slower_by(&all[fastest], CLEARLY));
+}
+
+/// Of all the numbers of those that are not slower than the fastest, in their order: more than one is a tie.
+pub fn fastest(all: &[Laps]) -> Vec<usize> {
+    // Those that have left have fewer rounds.
+    let most = all.iter().map(|laps| laps.rounds.len()).max().unwrap_or(0);
+    let there = || (0..all.len()).filter(|n| all[*n].rounds.len() == most);
+    let Some(first) = there().min_by(|a, b| all[*a].median().total_cmp(&all[*b].median())) else { return Vec::new() };
+    there().filter(|n| !all[*n].is_slower(&all[first])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn laps(rounds: &[u64]) -> Laps {
+        let mut times: Vec<Duration> = rounds.iter().map(|us| Duration::from_micros(*us)).collect();
+        times.sort_unstable();
+        Laps { times, rounds: rounds.iter().map(|us| *us as f64 * 1e-6).collect() }
+    }
+
+    #[test]
+    fn what_is_faster_by_turns_is_a_tie() {
+        let one = laps(&[100, 120, 100, 100, 140, 100, 100]);
+        let other = laps(&[104, 110, 105, 106, 130, 107, 108]);
+        assert_eq!(fastest(&[one.clone(), other.clone()]), [0, 1]);
+        // A disturbance meets both: in every round the second is slower.
+        let slower = laps(&[104, 125, 105, 106, 150, 107, 108]);
+        assert!(slower.is_slower(&one) && !one.is_slower(&slower) && !other.is_slower(&one));
+        assert_eq!(fastest(&[slower, one]), [1]);
+    }
+
+    #[test]
+    fn less_than_a_hundredth_is_no_difference() {
+        let one = laps(&[10_000; 7]);
+        assert_eq!(fastest(&[one.clone(), laps(&[10_050; 7])]), [0, 1]);
+        assert_eq!(fastest(&[laps(&[10_200; 7]), one]), [1]);
+    }
+
+    #[test]
+    fn the_slower_half_leaves() {
+        let all = [laps(&[100; 3]), laps(&[300, 290, 310]), laps(&[105; 3]), laps(&[300, 105, 300])];
+        let mut there = vec![0, 1, 2, 3];
+        leave(&mut there, &all);
+        // The last was close once.
+        assert_eq!(there, [0, 2, 3]);
+        assert_eq!(fastest(&[]), Vec::<usize>::new());
+    }
+}

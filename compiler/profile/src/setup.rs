@@ -1,0 +1,157 @@
+//! What is measured, and on what.
+
+use crate::limits::Limits;
+use ptoc_cpu::Vectors;
+use ptoc_diagnostics::{Diagnostic, plural};
+use ptoc_driver::backend::{BackendRef, Timed};
+use ptoc_driver::defs::Definition;
+use ptoc_driver::launch::{Arrays, Plan, Tolerance, open_arrays};
+use ptoc_driver::session::{CompilationUnit, Failed, Session};
+use ptoc_ir::loops::work::{self, OpCount, Unknown};
+use ptoc_tensor::Tensor;
+use std::path::PathBuf;
+
+/// Statements of loops that are walked to count a launch's operations: about a second.
+const FUEL: u64 = 50_000_000;
+
+/// A kernel, its arguments, and how long it is launched.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The command, for messages: `bench`, `profile`.
+    pub command: &'static str,
+    /// The source file.
+    pub file: PathBuf,
+    /// Kernel or program; the only one if there is no name.
+    pub kernel: Option<String>,
+    /// The target's name.
+    pub target: String,
+    /// Definitions.
+    pub define: Vec<(String, String)>,
+    /// Arrays of arguments; inputs that are not given are random.
+    pub input: Vec<(String, PathBuf)>,
+    /// Where random inputs start from.
+    pub random: u64,
+    /// Bits of the vectors in machine code.
+    pub vectors: Vectors,
+    /// Products of f16 and bf16 are chains of multiply-adds.
+    pub exact: bool,
+    /// Seconds of launches for a kernel.
+    pub seconds: f64,
+    /// Tolerance of `ensures` that have none of their own; `None`: results are not verified.
+    pub verify: Option<Tolerance>,
+}
+
+impl Setup {
+    /// A session with more definitions.
+    ///
+    /// # Errors
+    /// An unknown target, or a definition that is none.
+    pub fn session(&self, more: &[(String, String)]) -> Result<Session, Box<Diagnostic>> {
+        let all = self.define.iter().chain(more);
+        let definitions: Vec<Definition> =
+            all.map(|(name, value)| Definition { name: name.clone(), value: value.clone() }).collect();
+        let mut session = Session::new(&self.target, &definitions)?;
+        session.vectors = self.vectors;
+        session.exact = self.exact;
+        Ok(session)
+    }
+
+    /// The file, its kernel checked against the definitions, and the arrays that are given.
+    pub(crate) fn load(&self, session: &mut Session) -> Result<(CompilationUnit, Arrays), Failed> {
+        let unit = session.load_code(&self.file)?;
+        let entry = match unit.entry(self.kernel.as_deref(), self.command) {
+            Ok(entry) => entry,
+            Err(d) => return session.fail(*d),
+        };
+        session.check_definitions(&[entry], &unit);
+        let arrays = open_arrays(session, &entry, "--in", &self.input);
+        if session.diagnostics.has_errors() {
+            return Err(Failed);
+        }
+        Ok((unit, arrays?))
+    }
+
+    /// A plan with more definitions, in a session of its own; the first error if it is refused.
+    pub(crate) fn plan(&self, more: &[(String, String)], arrays: &Arrays) -> Result<(Session, Plan), Box<Diagnostic>> {
+        let mut session = self.session(more)?;
+        let plan = session.load_code(&self.file).and_then(|unit: CompilationUnit| {
+            let entry = unit.entry(self.kernel.as_deref(), self.command).or_else(|d| session.fail(*d))?;
+            Plan::new(&mut session, &unit, &entry, arrays, true)
+        });
+        plan.map_err(|Failed| Box::new(first_error(&mut session))).map(|plan| (session, plan))
+    }
+
+    /// The arrays of a launch.
+    pub(crate) fn inputs(
+        &self,
+        session: &mut Session,
+        plan: &Plan,
+        arrays: &mut Arrays,
+    ) -> Result<Vec<Tensor>, Failed> {
+        let tensors = plan.tensors(session, arrays, self.random)?;
+        plan.check_inputs(session, &tensors)?;
+        Ok(tensors)
+    }
+}
+
+/// The first error of a session in which something has failed.
+pub(crate) fn first_error(session: &mut Session) -> Diagnostic {
+    let found = std::mem::take(&mut session.diagnostics);
+    let error = found.iter().find(|d| d.is_error()).cloned();
+    error.expect("what fails has said why")
+}
+
+/// What launches are made by.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    /// The backend.
+    pub backend: BackendRef,
+    /// Whose time is taken.
+    pub timed: Timed,
+    /// Threads of this host.
+    pub threads: usize,
+}
+
+impl Machine {
+    /// The threads, if a launch is made by them.
+    pub(crate) fn host_threads(&self) -> Option<usize> {
+        (self.timed == Timed::Host).then_some(self.threads)
+    }
+
+    /// What the machine of the launches can do at most.
+    pub(crate) fn limits(&self, bytes: usize, exact: bool) -> Option<Limits> {
+        match self.timed {
+            Timed::Host => Some(Limits::measure(bytes, self.threads, exact)),
+            Timed::Device => self.backend.device_limits(bytes).map(Limits::of_device),
+        }
+    }
+
+    /// `scale on cpu (a2a3)`
+    pub(crate) fn head(&self, kernel: &str, target: &str) -> String {
+        format!("{kernel} on {} ({target})", self.backend.name())
+    }
+
+    /// `, 2 threads`, if there are such.
+    pub(crate) fn tail(&self) -> String {
+        self.host_threads().map(|n| format!(", {}", plural(n, "thread"))).unwrap_or_default()
+    }
+}
+
+/// Bytes of the arguments, those that are read and written twice.
+pub(crate) fn bytes(plan: &Plan) -> usize {
+    let size = |a: &ptoc_driver::launch::Argument| a.shape.iter().product::<usize>().saturating_mul(a.dtype.size());
+    let uses = |a: &ptoc_driver::launch::Argument| usize::from(a.is_input()) + usize::from(a.is_output());
+    plan.arguments.iter().map(|a| size(a).saturating_mul(uses(a))).fold(0, usize::saturating_add)
+}
+
+/// Operations of all launches.
+pub(crate) fn operations(plan: &Plan) -> Result<OpCount, Unknown> {
+    let mut total = OpCount::default();
+    for step in &plan.steps {
+        let Some(module) = &step.module else { return Err(Unknown::Data) };
+        let scalars = step.scalars.iter().map(|&bits| bits as i64);
+        let params: Vec<i64> = step.dims.iter().copied().chain(scalars).collect();
+        total += work::work(module, &params, FUEL)?;
+    }
+    Ok(total)
+}

@@ -1,0 +1,172 @@
+//! Values of a definition that is tried with several, and whole configurations from a file.
+
+/// A name with the values that it takes in turn.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Values {
+    /// The dimension, constant, or scalar.
+    pub name: String,
+    /// Expressions.
+    pub values: Vec<String>,
+}
+
+/// Values at most that one name takes.
+const MOST: usize = 4096;
+
+/// The values of `256:4096:256` (both ends and a step), `64:4096:*2` (a factor), or a list of these and of expressions.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn sizes(text: &str) -> Result<Vec<String>, String> {
+    let mut all: Vec<String> = Vec::new();
+    for part in parts(text) {
+        if part.is_empty() {
+            return Err("there is nothing between two commas".into());
+        }
+        let some = match range(part) {
+            Some(range) => range?,
+            None => vec![part.to_owned()],
+        };
+        for value in some {
+            if !all.contains(&value) {
+                all.push(value);
+            }
+        }
+        if all.len() > MOST {
+            return Err(format!("more than {MOST} values"));
+        }
+    }
+    Ok(all)
+}
+
+/// What is between commas that stand in no parentheses.
+fn parts(text: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut out) = (0usize, 0, Vec::new());
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' | '[' | '{' | '<' => depth += 1,
+            ')' | ']' | '}' | '>' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                out.push(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    out.push(text[start..].trim());
+    out
+}
+
+/// Whole numbers from one to another; `None`: it is no range.
+fn range(text: &str) -> Option<Result<Vec<String>, String>> {
+    let fields: Vec<&str> = text.split(':').map(str::trim).collect();
+    let number = |field: &str| field.replace('_', "").parse::<u64>().ok();
+    let (first, last, step) = match *fields {
+        [first, last] => (first, last, "1"),
+        [first, last, step] => (first, last, step),
+        _ => return None,
+    };
+    let (first, last) = (number(first)?, number(last)?);
+    let (factor, step) = match step.strip_prefix('*') {
+        Some(factor) => (true, number(factor)?),
+        None => (false, number(step)?),
+    };
+    Some(match (factor, step) {
+        _ if first > last => Err(format!("`{text}` ends before it begins")),
+        (false, 0) => Err(format!("the step of `{text}` is 0")),
+        (true, 0 | 1) => Err(format!("the factor of `{text}` is less than 2")),
+        (true, _) if first == 0 => Err(format!("`{text}` begins with 0, and no factor makes more of it")),
+        _ => {
+            let next = |n: &u64| if factor { n.checked_mul(step) } else { n.checked_add(step) };
+            let all = std::iter::successors(Some(first), next).take_while(|n| *n <= last).take(MOST + 1);
+            Ok(all.map(|n| n.to_string()).collect())
+        }
+    })
+}
+
+/// Whole configurations: a line of names, and a line of values for each, with commas between them.
+///
+/// # Errors
+/// What is wrong with the text, in words.
+pub fn configurations(text: &str) -> Result<Vec<Vec<(String, String)>>, String> {
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(text.as_bytes());
+    let names: Vec<String> = reader.headers().map_err(|e| e.to_string())?.iter().map(str::to_owned).collect();
+    if names.iter().all(String::is_empty) {
+        return Err("there is no line of names".into());
+    }
+    if let Some(twice) = names.iter().enumerate().find(|(n, name)| names[..*n].contains(name)) {
+        return Err(format!("`{}` stands twice in the line of names", twice.1));
+    }
+    let mut all = Vec::new();
+    for record in reader.records() {
+        let record = record.map_err(|e| e.to_string())?;
+        all.push(names.iter().cloned().zip(record.iter().map(str::to_owned)).collect());
+    }
+    if all.is_empty() { Err("there are names, and no line of values".into()) } else { Ok(all) }
+}
+
+/// All combinations of values, those of the last name fastest.
+pub(crate) fn combinations(axes: &[Values]) -> Vec<Vec<(String, String)>> {
+    axes.iter().fold(vec![Vec::new()], |all, axis| {
+        let longer = |one: &Vec<(String, String)>, value: &String| {
+            one.iter().cloned().chain([(axis.name.clone(), value.clone())]).collect()
+        };
+        all.iter().flat_map(|one| axis.values.iter().map(move |value| longer(one, value))).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_and_lists() {
+        let list = |text: &str| sizes(text).unwrap().join(" ");
+        assert_eq!(list("256:1024:256"), "256 512 768 1024");
+        assert_eq!(list("64:1000:*2"), "64 128 256 512");
+        assert_eq!(list("3:5"), "3 4 5");
+        assert_eq!(list("100, 64:256:*4, 64"), "100 64 256");
+        assert_eq!(list("f16,bf16"), "f16 bf16");
+        assert_eq!(list("max(3, 4)"), "max(3, 4)");
+        assert_eq!(list("4_096"), "4_096");
+        // A layout is an expression.
+        assert_eq!(list("(4,8):(8,1)"), "(4,8):(8,1)");
+    }
+
+    #[test]
+    fn what_is_no_range_says_why() {
+        for (text, why) in [
+            ("5:3", "ends before"),
+            ("1:9:0", "step"),
+            ("1:9:*1", "less than 2"),
+            ("0:9:*2", "begins with 0"),
+            ("1,,2", "nothing between"),
+            ("0:100000", "more than 4096"),
+        ] {
+            assert!(sizes(text).unwrap_err().contains(why), "{text}: {:?}", sizes(text));
+        }
+    }
+
+    #[test]
+    fn configurations_of_a_file() {
+        let all = configurations("BM, BN\n# the usual\n64, 128\n\n128,64\n").unwrap();
+        let text: Vec<String> = all.iter().map(|c| c.iter().map(|(n, v)| format!("{n}={v} ")).collect()).collect();
+        assert_eq!(text, ["BM=64 BN=128 ", "BM=128 BN=64 "]);
+        for (text, why) in
+            [("", "no line of names"), ("A,A\n1,2", "twice"), ("A,B\n1", "fields"), ("A", "no line of v")]
+        {
+            assert!(configurations(text).unwrap_err().contains(why), "{text}: {:?}", configurations(text));
+        }
+    }
+
+    #[test]
+    fn combinations_vary_the_last_fastest() {
+        let axis = |name: &str, values: &[&str]| Values {
+            name: name.into(),
+            values: values.iter().map(|v| (*v).to_owned()).collect(),
+        };
+        let all = combinations(&[axis("M", &["1", "2"]), axis("B", &["8", "9"])]);
+        let text: Vec<String> = all.iter().map(|one| one.iter().map(|(_, v)| v.as_str()).collect()).collect();
+        assert_eq!(text, ["18", "19", "28", "29"]);
+        assert_eq!(combinations(&[]), [Vec::new()]);
+    }
+}

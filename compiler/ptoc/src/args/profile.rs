@@ -1,0 +1,149 @@
+//! Arguments of `ptoc bench` and `ptoc profile`.
+
+use super::{CompileArgs, OneBackend, parse_file, parse_threads, parse_tolerance, parse_vectors};
+use clap::{Args, ValueHint};
+use ptoc_driver::backend::BackendRef;
+use ptoc_profile::profile::By;
+use std::path::PathBuf;
+
+/// `ptoc bench`
+#[derive(Args, Debug)]
+#[command(after_help = "What the figures mean: spec/bench.md.")]
+pub struct BenchArgs {
+    /// Source file
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Kernel or program; may be left out if the file has only one
+    #[arg(value_name = "KERNEL")]
+    pub kernel: Option<String>,
+    /// Target, definitions, diagnostics.
+    #[command(flatten)]
+    pub compile: CompileArgs,
+    /// Read the array of an argument; inputs that are not given are random
+    #[arg(long = "in", value_name = "NAME=F.npy", value_parser = parse_file)]
+    pub input: Vec<(String, PathBuf)>,
+    /// Where random inputs start from
+    #[arg(long, value_name = "SEED", default_value = "1")]
+    pub random: u64,
+    /// What executes it, of those that its target has (default: the target's own)
+    #[arg(long, value_parser = OneBackend, value_name = "BACKEND")]
+    pub backend: Option<BackendRef>,
+    /// Threads (0: one a core)
+    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_threads)]
+    pub threads: usize,
+    /// Bits of the vectors in machine code: auto, 128, 256 or 512
+    #[arg(long, value_name = "BITS", default_value = "auto", value_parser = parse_vectors)]
+    pub vectors: ptoc_cpu::Vectors,
+    /// Make f16 and bf16 matrix products chains of multiply-adds: do not use a matrix unit (AMX, tensor cores)
+    #[arg(long)]
+    pub exact: bool,
+    /// How long to launch the kernel again and again
+    #[arg(long, value_name = "S", default_value = "1", value_parser = parse_seconds)]
+    pub seconds: f64,
+    /// Try every combination of the `tune` lists that `-D` leaves open, and show the best as source
+    #[arg(long)]
+    pub tune: bool,
+    /// Relative tolerance of the `ensures` that `--tune` holds results to (default: what roundings may come to)
+    #[arg(long, value_name = "R", value_parser = parse_tolerance, allow_negative_numbers = true)]
+    pub rtol: Option<f64>,
+    /// Absolute tolerance
+    #[arg(long, value_name = "A", value_parser = parse_tolerance, allow_negative_numbers = true)]
+    pub atol: Option<f64>,
+    /// Print the results as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `ptoc profile`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Values of -D: `-D M=256:4096:256` (both ends, and a step), `-D M=64:4096:*2` (a factor), `-D BM=64,128` (a list).
+Every problem is tried with every configuration. What the table says: spec/profile.md.")]
+pub struct ProfileArgs {
+    /// Source file
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Kernel or program; may be left out if the file has only one
+    #[arg(value_name = "KERNEL")]
+    pub kernel: Option<String>,
+    /// Target, definitions, diagnostics.
+    #[command(flatten)]
+    pub compile: CompileArgs,
+    /// Whole configurations: a file with a line of names and a line of values for each, with commas between them
+    #[arg(long, value_name = "F.csv", value_hint = ValueHint::FilePath)]
+    pub configurations: Option<PathBuf>,
+    /// Try the values of `tune` lists that nothing else sets
+    #[arg(long)]
+    pub tune: bool,
+    /// Read the array of an argument; inputs that are not given are random
+    #[arg(long = "in", value_name = "NAME=F.npy", value_parser = parse_file)]
+    pub input: Vec<(String, PathBuf)>,
+    /// Where random inputs start from
+    #[arg(long, value_name = "SEED", default_value = "1")]
+    pub random: u64,
+    /// What executes it, of those that its target has (default: the target's own)
+    #[arg(long, value_parser = OneBackend, value_name = "BACKEND")]
+    pub backend: Option<BackendRef>,
+    /// Threads (0: one a core)
+    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_threads)]
+    pub threads: usize,
+    /// Bits of the vectors in machine code: auto, 128, 256 or 512
+    #[arg(long, value_name = "BITS", default_value = "auto", value_parser = parse_vectors)]
+    pub vectors: ptoc_cpu::Vectors,
+    /// Make f16 and bf16 matrix products chains of multiply-adds: do not use a matrix unit (AMX, tensor cores)
+    #[arg(long)]
+    pub exact: bool,
+    /// What counts: the clock, or cycles of the simulated device (else of the target's model of time), which are the
+    /// same in every run
+    #[arg(long, value_name = "WHAT", value_parser = parse_by, default_value = "time")]
+    pub by: By,
+    /// How long to launch each configuration
+    #[arg(long, value_name = "S", default_value = "0.2", value_parser = parse_seconds)]
+    pub seconds: f64,
+    /// Do not hold results to `ensures`
+    #[arg(long)]
+    pub no_verify: bool,
+    /// Relative tolerance of `ensures` that have none of their own (default: what roundings may come to)
+    #[arg(long, value_name = "R", value_parser = parse_tolerance, allow_negative_numbers = true)]
+    pub rtol: Option<f64>,
+    /// Absolute tolerance
+    #[arg(long, value_name = "A", value_parser = parse_tolerance, allow_negative_numbers = true)]
+    pub atol: Option<f64>,
+    /// List the cases, and do no more
+    #[arg(long, conflicts_with = "dry_run")]
+    pub enumerate: bool,
+    /// Check and compile the cases, and launch none
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Show only the best of each problem, best first
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub top: Option<u32>,
+    /// Write the table to a file: .csv (row by row, as they are measured), .json, .md, or .xml (JUnit)
+    #[arg(long, value_name = "F", value_hint = ValueHint::FilePath)]
+    pub out: Vec<PathBuf>,
+    /// Go on with the .csv file of an interrupted call: what it has is not measured again
+    #[arg(long, conflicts_with = "append")]
+    pub resume: bool,
+    /// Add rows to the .csv file
+    #[arg(long)]
+    pub append: bool,
+    /// Print the table as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn parse_by(text: &str) -> Result<By, String> {
+    match text {
+        "time" => Ok(By::Time),
+        "cycles" => Ok(By::Cycles),
+        _ => Err("it is `time` or `cycles`".into()),
+    }
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(x) if x > 0.0 && x <= 3600.0 => Ok(x),
+        Ok(_) => Err("more than 0, at most 3600".into()),
+        Err(e) => Err(e.to_string()),
+    }
+}

@@ -1,0 +1,92 @@
+//! `ptoc bench`: a kernel launched again and again by its target's backend, and held against what the machine can do
+//! whose time a launch takes: this host, or its device.
+
+use super::{Report, show};
+use crate::args::{BenchArgs, MessageFormat};
+use crate::io::Io;
+use crate::{DONE, ERRORS};
+use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_driver::backend::{self, BackendRef};
+use ptoc_driver::launch::Tolerance;
+use ptoc_isa::Target;
+use ptoc_profile::setup::{Machine, Setup};
+
+/// Measures a kernel, or all its configurations, and reports.
+pub fn bench(args: &BenchArgs, io: &mut Io<'_>) -> u8 {
+    let (mut session, mut report) = match Report::begin(&args.compile, io) {
+        Ok(begun) => begun,
+        Err(status) => return status,
+    };
+    session.vectors = args.vectors;
+    session.exact = args.exact;
+    let on = match machine(&session.target, args.backend, args.threads) {
+        Ok(on) => on,
+        Err(d) => return refuse(*d, io, args.compile.message_format),
+    };
+    let setup = Setup {
+        command: "bench",
+        file: args.file.clone(),
+        kernel: args.kernel.clone(),
+        target: args.compile.target.clone(),
+        define: args.compile.define.clone(),
+        input: args.input.clone(),
+        random: args.random,
+        vectors: args.vectors,
+        exact: args.exact,
+        seconds: args.seconds,
+        verify: Some(tolerance(args.rtol, args.atol)),
+    };
+    // Everything that is wrong is among the diagnostics. Warnings come before the wait.
+    let text = match args.tune {
+        true => ptoc_profile::tune::tune(&setup, &on, &mut session, args.json),
+        false => {
+            let mut warn = |session: &mut _| {
+                report.flush(session, io);
+            };
+            ptoc_profile::bench::bench(&setup, &on, &mut session, args.json, &mut warn)
+        }
+    };
+    report.flush(&mut session, io);
+    match text {
+        Ok(text) if report.status() == DONE => io.print(&text),
+        _ => {}
+    }
+    report.times(&session, io);
+    report.status()
+}
+
+/// Shows what keeps a call from beginning.
+pub(super) fn refuse(d: Diagnostic, io: &mut Io<'_>, format: MessageFormat) -> u8 {
+    show(d, io, format);
+    ERRORS
+}
+
+/// What results of kernels that are measured are held to.
+pub(super) fn tolerance(rtol: Option<f64>, atol: Option<f64>) -> Tolerance {
+    match (rtol, atol) {
+        (None, None) => Tolerance::Rounding,
+        (rtol, atol) => Tolerance::Given { rtol: rtol.unwrap_or(0.0), atol: atol.unwrap_or(0.0) },
+    }
+}
+
+/// What launches are measured on.
+///
+/// # Errors
+/// The target does not have the backend, or nobody's time can be taken.
+pub(super) fn machine(target: &Target, asked: Option<BackendRef>, threads: usize) -> Result<Machine, Box<Diagnostic>> {
+    let backend = backend::choose(target, asked)?;
+    let Some(timed) = backend.capabilities().timed else {
+        let what = if asked.is_some() { backend.name() } else { &target.name };
+        let message = format!("`ptoc bench` measures machine code, and {what} has none");
+        let d = Diagnostic::global(codes::BACKEND_TARGET, message).with_help(
+            "`ptoc run --stats` shows the cycles of a run on units in memory, `ptoc profile --by cycles` those of many",
+        );
+        return Err(Box::new(d));
+    };
+    Ok(Machine { backend, timed, threads: host_threads(threads) })
+}
+
+/// Threads of this host that `--threads` means.
+pub(super) fn host_threads(asked: usize) -> usize {
+    if asked == 0 { ptoc_exec::Pool::default_threads() } else { asked }
+}

@@ -1,0 +1,249 @@
+//! `ptoc profile`: a table of problems and configurations, each verified before it is measured.
+
+use super::Report;
+use super::bench::{host_threads, machine, refuse, tolerance};
+use crate::args::{CompileArgs, ProfileArgs};
+use crate::io::Io;
+use crate::{DONE, ERRORS};
+use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_driver::backend::{self, Timed};
+use ptoc_driver::files::{self, Outputs};
+use ptoc_driver::session::{Failed, Session};
+use ptoc_profile::Values;
+use ptoc_profile::best::{summary, top};
+use ptoc_profile::journal::{Existing, Journal};
+use ptoc_profile::profile::{By, Cases, Definitions, Depth, Outcome, Request, Row, cases, digest, rows};
+use ptoc_profile::setup::{Machine, Setup};
+use ptoc_profile::table::{Heading, Text};
+use std::path::PathBuf;
+
+/// Enumerates, checks or measures all cases.
+pub fn profile(args: &ProfileArgs, io: &mut Io<'_>) -> u8 {
+    let configurations = match args.configurations.as_ref().map(read).transpose() {
+        Ok(read) => read.unwrap_or_default(),
+        Err(d) => return refuse(*d, io, args.compile.message_format),
+    };
+    let values = |(name, text): &(String, String)| {
+        let values = ptoc_profile::sizes(text).unwrap_or_else(|_| vec![text.clone()]);
+        Values { name: name.clone(), values }
+    };
+    let (fixed, axes): (Vec<Values>, Vec<Values>) =
+        args.compile.define.iter().map(values).partition(|v| v.values.len() == 1);
+    let one = |v: &Values| (v.name.clone(), v.values[0].clone());
+    let define: Definitions = fixed.iter().map(one).collect();
+    // The session that reads the file has the definitions of the first case.
+    let first = axes.iter().map(one).chain(configurations.first().into_iter().flatten().cloned());
+    let compile = CompileArgs { define: define.iter().cloned().chain(first).collect(), ..args.compile.clone() };
+    let (mut session, mut report) = match Report::begin(&compile, io) {
+        Ok(begun) => begun,
+        Err(status) => return status,
+    };
+    session.vectors = args.vectors;
+    session.exact = args.exact;
+    let on = match measured_on(args, &session) {
+        Ok(on) => on,
+        Err(d) => return refuse(*d, io, args.compile.message_format),
+    };
+    let setup = Setup {
+        command: "profile",
+        file: args.file.clone(),
+        kernel: args.kernel.clone(),
+        target: args.compile.target.clone(),
+        define,
+        input: args.input.clone(),
+        random: args.random,
+        vectors: args.vectors,
+        exact: args.exact,
+        seconds: args.seconds,
+        verify: (!args.no_verify).then(|| tolerance(args.rtol, args.atol)),
+    };
+    let request = Request {
+        axes,
+        configurations,
+        tune: args.tune,
+        by: args.by,
+        depth: match (args.enumerate, args.dry_run) {
+            (true, _) => Depth::Enumerate,
+            (_, true) => Depth::Compile,
+            _ => Depth::Measure,
+        },
+    };
+    let run = Run { args, setup: &setup, request: &request, on: &on };
+    let made = run.all(&mut session, &mut report, io);
+    report.flush(&mut session, io);
+    report.times(&session, io);
+    match made {
+        Ok(wrong) if report.status() == DONE && !wrong => DONE,
+        _ => ERRORS,
+    }
+}
+
+/// The configurations of a file.
+fn read(path: &PathBuf) -> Result<Vec<Definitions>, Box<Diagnostic>> {
+    let cannot = |why: String| {
+        let message = format!("cannot read `{}`: {why}", path.display());
+        Box::new(Diagnostic::global(codes::CANNOT_READ, message))
+    };
+    let text = std::fs::read_to_string(path).map_err(|e| cannot(files::reason(&e)))?;
+    ptoc_profile::configurations(&text).map_err(|why| {
+        let d = cannot(why);
+        Box::new(
+            d.with_help("the first line names parameters, each other line is a configuration: `BM,BN` and `64,128`"),
+        )
+    })
+}
+
+/// What cases are measured on. By cycles: the simulated units, or the interpreter with the target's model of time.
+fn measured_on(args: &ProfileArgs, session: &Session) -> Result<Machine, Box<Diagnostic>> {
+    let target = &session.target;
+    if args.by == By::Time && !args.enumerate && !args.dry_run {
+        return machine(target, args.backend, args.threads);
+    }
+    let backend = match args.by {
+        By::Cycles if args.backend.is_none() && !target.has_units() => backend::INTERP,
+        _ => backend::choose(target, args.backend)?,
+    };
+    let counts =
+        backend.capabilities().units || (backend.name() == backend::INTERP.name() && target.pipes.time.is_some());
+    if args.by == By::Cycles && !counts {
+        let message = format!("`--by cycles`: {} on {} counts no cycles", backend.name(), target.name);
+        let d = Diagnostic::global(codes::BACKEND_TARGET, message);
+        return Err(Box::new(d.with_help("leave `--backend` out, or name a target with a model of time: a2a3, a5")));
+    }
+    Ok(Machine { backend, timed: Timed::Host, threads: host_threads(args.threads) })
+}
+
+struct Run<'r> {
+    args: &'r ProfileArgs,
+    setup: &'r Setup,
+    request: &'r Request,
+    on: &'r Machine,
+}
+
+/// Files that are written when all rows are there.
+struct Written {
+    outputs: Outputs,
+    /// Number of each, with what it is.
+    files: Vec<(usize, &'static str)>,
+}
+
+impl Run<'_> {
+    /// All problems; whether a case was wrong or failed.
+    fn all(&self, session: &mut Session, report: &mut Report, io: &mut Io<'_>) -> Result<bool, Failed> {
+        let args = self.args;
+        let cases = cases(self.setup, self.request, session)?;
+        let heading = Heading {
+            about: [
+                ("kernel", cases.kernel.clone()),
+                ("backend", self.on.backend.name().to_owned()),
+                ("target", session.target.name.clone()),
+                ("source", digest(self.setup, self.on, session)),
+            ],
+            cases: &cases,
+        };
+        let (journal, mut written) = self.files(&heading, session)?;
+        let mut journal = journal;
+        let text = Text::new(&cases, args.by);
+        let shown = !args.json && args.top.is_none();
+        if shown {
+            io.print(&format!("{}\n", text.header()));
+        }
+        let mut all: Vec<Row> = Vec::new();
+        let mut skipped = 0;
+        for number in 0..cases.problems.len() {
+            let listed = cases.problems[number].listed(number, &cases.names);
+            if journal.as_ref().is_some_and(|j| j.has(&heading, &listed)) {
+                skipped += listed.len();
+                continue;
+            }
+            let rows = rows(self.setup, self.on, self.request, &cases, number, session)?;
+            report.flush(session, io);
+            if let Some(journal) = &mut journal {
+                journal.add(&heading, &rows).or_else(|d| session.fail(*d))?;
+            }
+            for row in rows.iter().filter(|_| shown) {
+                io.print(&format!("{}\n", text.row(row)));
+            }
+            all.extend(rows);
+        }
+        self.finish(&cases, &heading, &all, &mut written).or_else(|d| session.fail(*d))?;
+        self.print(&cases, &heading, &all, skipped, io);
+        let wrong = |row: &Row| matches!(&row.outcome, Outcome::Rejected { status, .. } if *status != "refused");
+        let measured = |row: &Row| !matches!(&row.outcome, Outcome::Rejected { .. });
+        Ok(all.iter().any(wrong) || (!all.is_empty() && !all.iter().any(measured)))
+    }
+
+    /// The places of all files.
+    fn files(&self, heading: &Heading<'_>, session: &mut Session) -> Result<(Option<Journal>, Written), Failed> {
+        let args = self.args;
+        let (mut journal, mut written) = (None, Written { outputs: Outputs::new(), files: Vec::new() });
+        let existing = match (args.resume, args.append) {
+            (true, _) => Existing::Resume,
+            (_, true) => Existing::Append,
+            _ => Existing::Refuse,
+        };
+        written.outputs.keep_sources(&session.read).or_else(|d| session.fail(d))?;
+        for path in &args.out {
+            let form = match path.extension().and_then(|e| e.to_str()) {
+                Some("csv") => {
+                    let opened = Journal::open(path, existing, heading, &session.read);
+                    journal = Some(opened.or_else(|d| session.fail(*d))?);
+                    continue;
+                }
+                Some("json") => "json",
+                Some("md") => "md",
+                Some("xml") => "xml",
+                _ => {
+                    let message = format!("cannot write `{}`: its suffix names no form of table", path.display());
+                    let d = Diagnostic::global(codes::CANNOT_WRITE, message);
+                    return session.fail(d.with_help("it is .csv, .json, .md (Markdown), or .xml (JUnit)"));
+                }
+            };
+            let n = written.outputs.plan(path).or_else(|d| session.fail(d))?;
+            written.files.push((n, form));
+        }
+        Ok((journal, written))
+    }
+
+    /// Writes the files that hold all rows.
+    fn finish(
+        &self,
+        cases: &Cases,
+        heading: &Heading<'_>,
+        all: &[Row],
+        written: &mut Written,
+    ) -> Result<(), Box<Diagnostic>> {
+        for (n, form) in &written.files {
+            let text = match *form {
+                "json" => heading.json(all),
+                "md" => Text::new(cases, self.args.by).markdown(all),
+                _ => heading.junit(all),
+            };
+            written.outputs.write(*n, text.as_bytes())?;
+        }
+        Ok(std::mem::take(&mut written.outputs).commit()?)
+    }
+
+    fn print(&self, cases: &Cases, heading: &Heading<'_>, all: &[Row], skipped: usize, io: &mut Io<'_>) {
+        let args = self.args;
+        if args.json {
+            let best = args.top.map(|most| top(all, args.by, most as usize));
+            io.print(&heading.json(best.as_deref().unwrap_or(all)));
+            return;
+        }
+        if let Some(most) = args.top {
+            let text = Text::new(cases, args.by);
+            io.print(&format!("{}\n", text.header()));
+            for row in top(all, args.by, most as usize) {
+                io.print(&format!("{}\n", text.row(&row)));
+            }
+        }
+        io.print(&summary(cases, all));
+        if skipped > 0 {
+            io.note(&format!("{skipped} rows were there already\n"));
+        }
+        if args.by == By::Cycles && !all.is_empty() && self.on.backend.name() == backend::INTERP.name() {
+            io.note("cycles are a model of time, not measured\n");
+        }
+    }
+}

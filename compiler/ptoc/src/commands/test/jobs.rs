@@ -1,0 +1,87 @@
+//! Files that are tested at the same time. What is said of them has the order of the files.
+
+use super::{Tally, test_file};
+use crate::args::TestArgs;
+use crate::io::Io;
+use ptoc_driver::STACKS;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, Builder, Scope};
+
+/// What one file has come to.
+struct Tested {
+    number: usize,
+    tally: Tally,
+    out: Vec<u8>,
+    err: Vec<u8>,
+}
+
+/// Tests all files, as many at a time as was asked for.
+pub fn test_files(files: &[PathBuf], args: &TestArgs, tally: &mut Tally, io: &mut Io<'_>) {
+    let jobs = match args.jobs {
+        0 => ptoc_exec::Pool::default_threads(),
+        n => n,
+    };
+    let jobs = jobs.min(files.len());
+    if jobs <= 1 {
+        files.iter().for_each(|path| test_file(path, args, tally, io));
+        return;
+    }
+    let (next, (color, width)) = (AtomicUsize::new(0), (io.color, io.width));
+    thread::scope(|scope| {
+        let (sender, receiver) = channel();
+        let worker = Worker { files, args, next: &next, color, width };
+        let begun = (0..jobs).filter(|_| worker.spawn(scope, sender.clone())).count();
+        drop(sender);
+        let mut waiting: BTreeMap<usize, Tested> = BTreeMap::new();
+        let mut shown = 0;
+        for tested in receiver.iter().take(if begun == 0 { 0 } else { files.len() }) {
+            waiting.insert(tested.number, tested);
+            while let Some(tested) = waiting.remove(&shown) {
+                io.note(&String::from_utf8_lossy(&tested.err));
+                io.print(&String::from_utf8_lossy(&tested.out));
+                tally.add(tested.tally);
+                shown += 1;
+            }
+        }
+        // No thread could be had.
+        files[shown..].iter().for_each(|path| test_file(path, args, tally, io));
+    });
+}
+
+/// A thread's share.
+#[derive(Clone, Copy)]
+struct Worker<'w> {
+    files: &'w [PathBuf],
+    args: &'w TestArgs,
+    next: &'w AtomicUsize,
+    color: bool,
+    width: usize,
+}
+
+impl<'w> Worker<'w> {
+    /// Begins a thread; whether there is one.
+    fn spawn<'s>(self, scope: &'s Scope<'s, '_>, sender: Sender<Tested>) -> bool
+    where
+        'w: 's,
+    {
+        let builder = Builder::new().name("test".into()).stack_size(STACKS[0]);
+        builder.spawn_scoped(scope, move || self.work(&sender)).is_ok()
+    }
+
+    fn work(self, sender: &Sender<Tested>) {
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(path) = self.files.get(number) else { return };
+            let (mut tally, mut out, mut err) = (Tally::default(), Vec::new(), Vec::new());
+            let mut io = Io::new(&mut out, &mut err);
+            (io.color, io.width) = (self.color, self.width);
+            test_file(path, self.args, &mut tally, &mut io);
+            if sender.send(Tested { number, tally, out, err }).is_err() {
+                return;
+            }
+        }
+    }
+}

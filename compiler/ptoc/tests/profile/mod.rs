@@ -1,0 +1,225 @@
+//! `ptoc profile`: which rows there are, which kernels are told to be wrong, and what is on disk after an interruption.
+
+use super::Sandbox;
+use serde_json::Value;
+use std::collections::HashSet;
+use std::fs;
+
+/// A kernel, one that is wrong for every size, and one that is wrong where `B` is 32.
+const KERNELS: &str = "\
+kernel scale<const B = 16 tune [8, 16, 32], type T = f32>(x: in T[M, N], y: out T[M, N])
+    ensures y[i, j] == 2 * x[i, j]
+{
+    grid (i in tiles(M, B), j in tiles(N, 64));
+    TSTORE(y.tile(i, j), Vec(x.tile(i, j)) * 2);
+}
+
+kernel wrong<const B = 16>(x: in f32[M, N], y: out f32[M, N])
+    ensures y[i, j] == 2 * x[i, j]
+{
+    grid (i in tiles(M, B), j in tiles(N, 64));
+    if B == 32 {
+        TSTORE(y.tile(i, j), Vec(x.tile(i, j)) * 2.001);
+    } else {
+        TSTORE(y.tile(i, j), Vec(x.tile(i, j)) * 2.0);
+    }
+}
+";
+
+fn sandbox() -> Sandbox {
+    let s = Sandbox::new();
+    s.file("k.tile", KERNELS);
+    s
+}
+
+/// Status, standard output, and standard error of a call.
+fn profile(s: &Sandbox, args: &str) -> (Option<i32>, String, String) {
+    let output = s.command(&format!("profile k.tile {args} --seconds 0.005 --threads 1")).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+fn json(s: &Sandbox, args: &str) -> Value {
+    let (_, out, err) = profile(s, &format!("{args} --json"));
+    serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"))
+}
+
+/// Values of the rows, with their status.
+fn rows(report: &Value) -> Vec<String> {
+    let text = |v: &Value| v.as_str().unwrap().to_owned();
+    let row = |row: &Value| {
+        let values: Vec<String> = row["values"].as_object().unwrap().values().map(text).collect();
+        format!("{} {}", values.join(" "), text(&row["status"]))
+    };
+    report["rows"].as_array().unwrap().iter().map(row).collect()
+}
+
+#[test]
+fn ranges_and_lists_are_rows() {
+    let s = sandbox();
+    let all = "scale -D M=64:128:64 -D N=64:200:*3 -D B=8,16 --enumerate";
+    let report = json(&s, all);
+    let expected = [
+        "64 64 8 listed",
+        "64 64 16 listed",
+        "64 192 8 listed",
+        "64 192 16 listed",
+        "128 64 8 listed",
+        "128 64 16 listed",
+        "128 192 8 listed",
+        "128 192 16 listed",
+    ];
+    assert_eq!(rows(&report), expected);
+    // A constant is a configuration, wherever it stands.
+    assert_eq!(rows(&json(&s, "scale -D B=8,16 -D M=64:128:64 -D N=64:200:*3 --enumerate")), expected);
+    let (status, out, _) = profile(&s, all);
+    assert_eq!((status, out.lines().count()), (Some(0), 1 + 8), "{out}");
+    // `tune` lists, and whole configurations.
+    assert_eq!(rows(&json(&s, "scale -D M=64 -D N=64 --tune --enumerate")), ["8 listed", "16 listed", "32 listed"]);
+    s.file("c.csv", "B,T\n8,f16\n32,f32\n");
+    let report = json(&s, "scale -D M=64 -D N=64,128 --configurations c.csv --enumerate");
+    assert_eq!(rows(&report), ["64 8 f16 listed", "64 32 f32 listed", "128 8 f16 listed", "128 32 f32 listed"]);
+}
+
+#[test]
+fn a_dry_run_says_what_is_refused() {
+    let s = sandbox();
+    let report = json(&s, "scale -D M=64 -D N=64 -D B=16,1024 --dry-run");
+    assert_eq!(rows(&report), ["16 compiles", "1024 refused"]);
+    let refused = &report["rows"][1];
+    assert!(refused["code"].as_str().unwrap().starts_with("SA-035"), "{refused}");
+    assert!(report["rows"][0]["launches"].is_null(), "{report}");
+}
+
+#[test]
+fn a_wrong_kernel_is_not_measured() {
+    let s = sandbox();
+    let (status, out, err) = profile(&s, "wrong -D M=64 -D N=64 -D B=16,32");
+    assert_eq!(status, Some(1), "{out}{err}");
+    let wrong = out.lines().find(|line| line.contains("wrong:")).unwrap_or_else(|| panic!("{out}"));
+    assert!(wrong.trim_start().starts_with("32"), "{out}");
+    // With its error, and where it is.
+    assert!(wrong.contains("E0713") && wrong.contains("the worst is [") && wrong.contains("error 0.0"), "{out}");
+    assert!(out.contains("exact") && out.contains("best: -D B=16"), "{out}");
+    // A tolerance is honoured.
+    let report = json(&s, "wrong -D M=64 -D N=64 -D B=16,32 --rtol 0.01");
+    assert_eq!(rows(&report), ["16 ok", "32 ok"]);
+    let error = report["rows"][1]["max_error"].as_f64().unwrap();
+    assert!(error > 0.0 && report["rows"][0]["max_error"] == 0.0, "{report}");
+    let report = json(&s, "wrong -D M=64 -D N=64 -D B=32 --no-verify");
+    assert!(report["rows"][0]["status"] == "ok" && report["rows"][0]["compared"].is_null(), "{report}");
+    // The tuner crowns none either.
+    let tuned = s.command("bench k.tile wrong -D M=64 -D N=64 --seconds 0.01 --tune").output().unwrap();
+    assert!(!tuned.status.success(), "nothing to tune");
+    s.file("t.tile", KERNELS.replace("wrong<const B = 16>", "wrong<const B = 16 tune [16, 32]>"));
+    let tuned = s.run("bench t.tile wrong -D M=64 -D N=64 --seconds 0.01 --tune");
+    assert!(tuned.contains("discarded") && tuned.contains("best: -D B=16"), "{tuned}");
+}
+
+#[test]
+fn the_best_of_each_problem() {
+    let s = sandbox();
+    let report = json(&s, "scale -D M=64,128 -D N=64 -D B=8,16,32 --top 2 --by cycles");
+    let cycles = |row: &Value| row["cycles"].as_u64().unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    assert!(rows.chunks(2).all(|two| cycles(&two[0]) <= cycles(&two[1])), "{report}");
+    let (_, out, _) = profile(&s, "scale -D M=64,128 -D N=64 -D B=8,16,32 --by cycles");
+    assert!(out.contains("best for M=64: -D B=") && out.contains("best for M=128: -D B="), "{out}");
+}
+
+/// By cycles two calls give the same bytes, on the model of time and on units in memory.
+#[test]
+fn cycles_are_the_same_each_time() {
+    let s = sandbox();
+    let add = "kernel add<const BN = 256>(x: in f16[N], y: in f16[N], z: out f16[N])\n";
+    let ensures = "    ensures z[i] == x[i] + y[i]\n";
+    let body = "{\n    grid (i in tiles(N, BN));\n    TSTORE(z.tile(i), Vec(x.tile(i)) + Vec(y.tile(i)));\n}\n";
+    s.file("u.tile", format!("{add}{ensures}{body}"));
+    for args in [
+        "k.tile scale -D M=64,100 -D N=64,130 -D B=8,32 --by cycles --target a5",
+        "u.tile add -D N=512,1024,4096:8192:2048,100:103 --by cycles --target hbm-pim",
+    ] {
+        let call = |out: &str| {
+            let output = s.command(&format!("profile {args} --out {out}")).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            let table = s.path().join(out);
+            let text = fs::read(&table).unwrap();
+            fs::remove_file(table).unwrap();
+            (output.stdout, text)
+        };
+        let (first, second) = (call("1.csv"), call("2.csv"));
+        assert_eq!(first, second);
+        let lines = String::from_utf8(first.1).unwrap();
+        assert!(lines.lines().count() > 8 && lines.lines().skip(1).all(|line| line.contains(",ok,")), "{lines}");
+    }
+}
+
+/// Wherever a call was stopped, the next one adds what is missing, and nothing twice.
+#[test]
+fn an_interrupted_table_is_resumed() {
+    let s = sandbox();
+    let args = "scale -D M=64,100 -D N=64,130 -D B=8,32";
+    let (status, _, err) = profile(&s, &format!("{args} --out t.csv"));
+    assert_eq!(status, Some(0), "{err}");
+    let path = s.path().join("t.csv");
+    let whole = fs::read_to_string(&path).unwrap();
+    let keys = |text: &str| -> Vec<String> {
+        let cells = |line: &str| line.split(',').take(7).collect::<Vec<_>>().join(",");
+        text.lines().map(cells).collect()
+    };
+    assert_eq!(keys(&whole).len(), 1 + 8);
+    let all: HashSet<String> = keys(&whole).into_iter().collect();
+    assert_eq!(all.len(), 9);
+    let lengths = [0, 1, whole.find('\n').unwrap(), whole.len() / 3, whole.len() / 2, whole.len() - 1, whole.len()];
+    for length in lengths {
+        fs::write(&path, &whole[..length]).unwrap();
+        let (status, _, err) = profile(&s, &format!("{args} --out t.csv --resume"));
+        assert_eq!(status, Some(0), "{length}: {err}");
+        let now = keys(&fs::read_to_string(&path).unwrap());
+        assert_eq!(now.len(), 9, "{length}");
+        assert_eq!(now.into_iter().collect::<HashSet<_>>(), all, "{length}");
+    }
+    // A file that is there is not lost by mistake.
+    let (status, _, err) = profile(&s, &format!("{args} --out t.csv"));
+    assert!(status == Some(1) && err.contains("--resume"), "{err}");
+    let (status, _, err) = profile(&s, "scale -D M=64 -D B=8 -D N=64,128 --out t.csv --append");
+    assert!(status == Some(1) && err.contains("another table"), "{err}");
+    // What was measured of another source is not this one's.
+    s.file("k.tile", format!("{KERNELS}\n// changed\n"));
+    let (status, _, err) = profile(&s, &format!("{args} --out t.csv --resume"));
+    assert_eq!(status, Some(0), "{err}");
+    assert_eq!(keys(&fs::read_to_string(&path).unwrap()).len(), 1 + 16);
+}
+
+#[test]
+fn tables_of_other_forms() {
+    let s = sandbox();
+    let args = "wrong -D M=64 -D N=64 -D B=16,32,4096 --out t.md --out t.xml --out t.json";
+    let (status, out, _) = profile(&s, args);
+    assert_eq!(status, Some(1), "{out}");
+    let read = |name: &str| fs::read_to_string(s.path().join(name)).unwrap();
+    let markdown = read("t.md");
+    assert!(markdown.starts_with("| B | median | best | rate | of limit | result |\n|---|--:"), "{markdown}");
+    assert_eq!(markdown.lines().count(), 2 + 3);
+    let junit = read("t.xml");
+    assert!(junit.contains("<testsuite name=\"wrong\" tests=\"3\" failures=\"1\" skipped=\"1\" time="), "{junit}");
+    assert!(junit.contains("name=\"B=32\"") && junit.contains("<failure message=\""), "{junit}");
+    let report: Value = serde_json::from_str(&read("t.json")).unwrap();
+    assert_eq!(rows(&report), ["16 ok", "32 wrong", "4096 refused"]);
+    let (status, _, err) = profile(&s, "scale -D M=64 -D N=64 --out t.txt");
+    assert!(status == Some(1) && err.contains("its suffix names no form"), "{err}");
+}
+
+#[test]
+fn wrong_calls() {
+    let s = sandbox();
+    let (status, _, err) = profile(&s, "scale -D M=9:3 -D N=64");
+    assert!(status == Some(2) && err.contains("ends before it begins"), "{err}");
+    let (status, _, err) = profile(&s, "scale -D M=64 -D N=64 -D C=1,2");
+    assert!(status == Some(1) && err.matches("error[").count() == 1, "{err}");
+    let (status, _, err) = profile(&s, "scale -D M=64 -D N=64 --configurations none.csv");
+    assert!(status == Some(1) && err.contains("none.csv"), "{err}");
+    let (status, _, err) = profile(&s, "scale -D M=64 -D N=64 --by cycles --backend cpu");
+    assert!(status == Some(1) && err.contains("counts no cycles"), "{err}");
+}
