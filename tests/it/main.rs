@@ -27,6 +27,7 @@ mod geopim;
 mod golden;
 mod gpu;
 mod growth;
+mod half_bytes;
 mod hazards;
 mod helps;
 mod host_values;

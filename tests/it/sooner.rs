@@ -1,12 +1,12 @@
-//! Reductions where their elements are computed, and cheap results that are computed again: kernels put together at
-//! random of what makes tiles, reads them again, and changes what they were made of. Interpreter = CPU at every width.
-//! What is stored is said by `filetests/rematerialize` and `filetests/lowering`.
+//! Reductions where their elements are computed, cheap results that are computed again, and what sinks to its reader:
+//! kernels put together at random of what makes tiles, reads them again, and changes what they were made of.
+//! Interpreter = CPU at every width. What is stored is said by `filetests/rematerialize` and `filetests/lowering`.
 
 use crate::engine::{Content, Noise, agree, build, noise};
 use ptoc_tensor::{DType, Tensor};
 
 /// What may come one after the other, `#` being the step's number.
-const STEPS: [&str; 18] = [
+const STEPS: [&str; 22] = [
     "let s# = t * 0.5; s = s#;",
     "s = t * 0.5;",
     "s = t - top;",
@@ -25,6 +25,10 @@ const STEPS: [&str; 18] = [
     "if n.start > 0 { s = max(s, 0.0); }",
     "TSTORE(z.tile(m, n), s);",
     "sum = sum + rowsum(s); s = s * 0.5;",
+    "let c# = exp(t); let d# = exp(sum * 0.01) * 0.5; s = c# - d#;",
+    "let c# = t * 2.0; let e# = c# + 1.0; top = top * 0.5; t = t + 1.0; s = s + e#;",
+    "let c# = abs(s); top = top * 0.5; s = s + 1.0; top = top + 0.5; t = t * c#;",
+    "let c# = f16(t); let g# = f32(c#); sum = min(sum, 9.0); let h# = exp(top); s = g# * h#; top = rowmax(g#);",
 ];
 
 fn kernel(steps: &[String], (bm, bn): (u32, u32)) -> String {

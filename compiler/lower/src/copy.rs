@@ -4,6 +4,7 @@ use super::Lower;
 use super::code::FunctionBuilder;
 use super::matrix::Matrix;
 use super::nest::{Lin, Lookup, Nest, NestEmitter, NestSide, Stored, copy_order, mergeable};
+use super::nibbles::WordCopy;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::loops::{Addr, Base, MemTy, Reg, Stride};
 use ptoc_ir::tile::{Copy, TileRef};
@@ -20,7 +21,9 @@ impl Lower<'_> {
             return self.not_yet("a fill of what a table places");
         }
         let fill = copy.fill.map(|v| self.value(v));
-        copy_nest(&mut self.code, nest, [dst, src], &tables, fill);
+        // On a GPU neighbouring threads take the halves of a byte.
+        let words = self.target.gpu.is_none();
+        copy_nest(&mut self.code, nest, [dst, src], &tables, fill, words);
     }
 }
 
@@ -65,18 +68,20 @@ impl Lower<'_> {
         let from = self.tile_side(&mut nest, tile, at([zero, one]), at([one, zero]));
         let down = self.code.int(i64::from(tile.cols) * size);
         let to = NestSide::plain(&mut nest, beside.base, ty, at([step, down]));
-        copy_nest(&mut self.code, nest, [to, from], &[], None);
+        copy_nest(&mut self.code, nest, [to, from], &[], None, false);
         beside
     }
 }
 
-/// Emits the copy of side 1 to side 0. `fill` goes where a guard fails, or a table has nothing.
+/// Emits the copy of side 1 to side 0. `fill` goes where a guard fails, or a table has nothing; `words`: half bytes may
+/// be copied eight at a time.
 pub(super) fn copy_nest(
     code: &mut FunctionBuilder,
     mut nest: Nest,
     mut sides: [NestSide; 2],
     tables: &[Lookup],
     fill: Option<Reg>,
+    words: bool,
 ) {
     nest.drop_single(code);
     if nest.is_empty(code) {
@@ -90,6 +95,36 @@ pub(super) fn copy_nest(
         side.unroll(code, &mut nest);
     }
     nest.merge(code, &mergeable);
+    let words = words && fill.is_none() && tables.is_empty();
+    let words = if words { WordCopy::new(code, &nest, &sides) } else { None };
+    let Some(words) = words else { return copy_elements(code, nest, sides, tables, fill.map(|value| (value, stored))) };
+    match words.whole(code) {
+        None => copy_words(code, words),
+        Some(whole) => {
+            code.either(whole, |code| copy_words(code, words), |code| copy_elements(code, nest, sides, tables, None))
+        }
+    }
+}
+
+fn copy_words(code: &mut FunctionBuilder, copy: WordCopy) {
+    let WordCopy { mut nest, sides, words, .. } = copy;
+    nest.drop_single(code);
+    copy_order(code, &mut nest, &sides[0], &sides[1]);
+    nest.drop_single(code);
+    NestEmitter::new(code, &nest, &sides, &[]).run(&mut |code, elems| {
+        let word = elems[1].load(code);
+        let bytes = words.bytes(code, word);
+        elems[0].store(code, bytes);
+    });
+}
+
+fn copy_elements(
+    code: &mut FunctionBuilder,
+    mut nest: Nest,
+    mut sides: [NestSide; 2],
+    tables: &[Lookup],
+    fill: Option<(Reg, MemTy)>,
+) {
     for (n, side) in sides.iter().enumerate() {
         side.split_chunks(code, &mut nest, tables, n);
         side.split_halves(code, &mut nest);
@@ -100,7 +135,7 @@ pub(super) fn copy_nest(
     }
     copy_order(code, &mut nest, &sides[0], &sides[1]);
     nest.drop_single(code);
-    let walk = NestEmitter::new(code, &nest, &sides, tables).with_fill(fill.map(|value| (value, stored)));
+    let walk = NestEmitter::new(code, &nest, &sides, tables).with_fill(fill);
     walk.run(&mut |code, elems| {
         let value = elems[1].load(code);
         elems[0].store(code, value);

@@ -29,6 +29,7 @@ mod mma;
 mod moved;
 mod named;
 mod nest;
+mod nibbles;
 mod ops;
 mod partial;
 mod prologue;

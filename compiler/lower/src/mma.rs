@@ -249,7 +249,7 @@ impl Lower<'_> {
         // What a table does not have is zero.
         let zero = tables.iter().any(Lookup::reads_zero).then(|| self.code.bits(unit.reg(), 0));
         let pair = if there { [buffer, side] } else { [side, buffer] };
-        copy_nest(&mut self.code, nest, pair, &tables, zero);
+        copy_nest(&mut self.code, nest, pair, &tables, zero, false);
     }
 
     fn emit_contract(&mut self, sizes: &[i64; 3], [mut d, mut a, mut b]: [Walked; 3], unit: MemTy) {

@@ -1,15 +1,18 @@
 //! Scheduling and rematerialisation: work on a tile where its elements are at hand.
 //!
 //! Fused chains hold what is computed in registers, but only from one neighbouring instruction to the next. Where the
-//! text puts something else between, tiles would be written and read again. Two things bring work back to the elements:
+//! text puts something else between, tiles would be written and read again. Three things bring work back to the
+//! elements:
 //! * A reduction of rows comes directly behind what computes its elements: it sees the same ones there. In attention
 //!   the weights are summed while they are computed, so that they are stored only as the factors of the next product.
 //! * What one operation makes of a tile is computed again where a later chain reads it, in place of being kept: it
 //!   writes the same elements to the same bytes, and its operand is read in place of it. So scaled scores are not
 //!   stored.
+//! * What computes a large tile sinks to its first reader, past instructions on tiles of other shapes. So weights that
+//!   become numbers wait for their scales and zero points, and are never stored as numbers.
 //!
 //! What a statement is moved over shares no bytes with it that one of the two writes. Results of reductions that are
-//! there sooner than the planner knew get bytes of their own ([`SpillStorage`]).
+//! there sooner than the planner knew, and operands that live longer, get bytes of their own ([`SpillStorage`]).
 
 use super::pattern::{OperandWindow, Pattern, Read, foldable};
 use crate::copy_propagation::regions;
@@ -28,11 +31,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Columns from which on partials of a row cost less than reading it again: the sum of 64 of them is work too.
 const LEAST_COLUMNS: u32 = 256;
 
+/// Elements from which on a tile is worth a move.
+const LEAST_ELEMENTS: u32 = 1024;
+
 /// The pass.
 pub const PASS: Pass = Pass {
     name: "rematerialize",
-    about: "moves reductions to where their elements are computed, and computes cheap elements again rather than \
-        reload them",
+    about: "moves reductions to where their elements are computed and large tiles to where they are read, and \
+        computes cheap elements again rather than reload them",
     run: |unit, cx| {
         // What is kept of a single row is near.
         let changed = match unit.rows {
@@ -82,6 +88,12 @@ impl Finder<'_> {
         for n in 0..region.len() {
             if let Some(to) = self.place_of_fold(region, n) {
                 self.move_up(region, n, to);
+                self.found = true;
+            }
+        }
+        for n in (0..region.len()).rev() {
+            if let Some(reader) = self.reader_to_sink_to(region, n) {
+                region[n..reader].rotate_left(1);
                 self.found = true;
             }
         }
@@ -143,6 +155,37 @@ impl Finder<'_> {
         let (declarations, passed): (Region, Region) = region.drain(to..n).partition(declares);
         region.splice(to + 1..to + 1, passed);
         region.splice(to..to, declarations);
+    }
+
+    // ---- sinking -------------------------------------------------------------------------------------------------
+
+    /// The first reader of the large tile that statement `n` computes, if something of another shape stands between.
+    fn reader_to_sink_to(&mut self, region: &[Stmt], n: usize) -> Option<usize> {
+        let p = Pattern::of_stmt(&region[n]).filter(|p| p.fold.is_none())?;
+        let (dst, shape) = (*p.dst.tile()?, p.shape()?);
+        let plain = |s: &OperandWindow<'_>| s.tile().is_some_and(|t| self.storage.is_plain(t));
+        let large = dst.rows.saturating_mul(dst.cols) >= LEAST_ELEMENTS;
+        if !large || !plain(&p.dst) || !p.srcs.iter().all(|(s, read)| plain(s) && *read != Read::Turned) {
+            return None;
+        }
+        let touches = |s: &Stmt| self.all(s).iter().any(|(_, t)| t.tile == dst.tile);
+        let steps = region[n + 1..].iter().take_while(|s| !touches(s)).count();
+        self.account.spend(1 + steps).ok()?;
+        let reader = n + 1 + steps;
+        let reads = Pattern::of_stmt(region.get(reader)?)?;
+        let whole = reads.srcs.contains(&(OperandWindow::Tile(dst), Read::Whole));
+        let between = &region[n + 1..reader];
+        if !whole || reads.shape() != Some(shape) || between.iter().all(|s| in_line(s, shape)) {
+            return None;
+        }
+        let own = self.all(&region[n]);
+        own.iter().all(|one| self.keeps_apart(*one, between)).then_some(reader)
+    }
+
+    /// Whether nobody of `between` minds this access, given bytes of its own if need be.
+    fn keeps_apart(&mut self, one: (AccessMode, TileRef), between: &[Stmt]) -> bool {
+        let apart = |f: &Self| between.iter().all(|s| f.storage.apart(&[one], &f.all(s)));
+        apart(self) || self.storage.is_plain(&one.1) && self.storage.moves(one.1.tile) && apart(self)
     }
 
     // ---- cheap results -------------------------------------------------------------------------------------------

@@ -130,25 +130,38 @@ impl Nest {
     /// Splits an axis into one of `n` and, right behind it, one of the rest rounded up. A guard excludes what the
     /// rounding has added.
     pub(super) fn split(&mut self, code: &mut FunctionBuilder, axis: usize, n: i64) {
-        let NestAxis { extent, rank, pinned } = self.axes[axis].clone();
+        let extent = self.axes[axis].extent;
         let whole = match code.known(extent) {
             Some(e) => e % n == 0,
             None => n.count_ones() == 1 && code.power(extent) >= n as u64,
         };
         let (parts, rounded) = (code.int(n), code.plus(extent, if whole { 0 } else { n - 1 }));
-        let rest = code.bin(BinOp::DivFloor, rounded, parts);
-        self.axes[axis].extent = parts;
-        self.axes.insert(axis + 1, NestAxis { extent: rest, rank, pinned });
-        for f in &mut self.forms {
-            let step = code.times(f.steps[axis], n);
-            f.steps.insert(axis + 1, step);
-        }
+        self.divide(code, axis, n, rounded);
         if !whole {
             let zero = code.int(0);
             let mut steps = vec![zero; self.axes.len()];
             (steps[axis], steps[axis + 1]) = (code.int(1), parts);
             let at = self.form(Lin { start: zero, steps });
             self.guards.push(Guard { at, bound: extent, real: false });
+        }
+    }
+
+    /// Splits an axis whose extent is a multiple of `n`, where this code runs.
+    pub(super) fn split_evenly(&mut self, code: &mut FunctionBuilder, axis: usize, n: i64) {
+        let extent = self.axes[axis].extent;
+        self.divide(code, axis, n, extent);
+    }
+
+    /// Makes an axis one of `n` and, right behind it, one of `extent / n`.
+    fn divide(&mut self, code: &mut FunctionBuilder, axis: usize, n: i64, extent: Reg) {
+        let NestAxis { rank, pinned, .. } = self.axes[axis];
+        let parts = code.int(n);
+        let rest = code.bin(BinOp::DivFloor, extent, parts);
+        self.axes[axis].extent = parts;
+        self.axes.insert(axis + 1, NestAxis { extent: rest, rank, pinned });
+        for f in &mut self.forms {
+            let step = code.times(f.steps[axis], n);
+            f.steps.insert(axis + 1, step);
         }
     }
 

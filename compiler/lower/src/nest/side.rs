@@ -161,6 +161,14 @@ impl NestSide {
         }
     }
 
+    /// Whether it is affine in the axes, all elements being half bytes: whether they are signed, and the function.
+    pub(crate) fn halves(&self) -> Option<(bool, Form)> {
+        match self.stored {
+            Stored::Half { signed } if self.digits.is_empty() && self.xor.is_none() => Some((signed, self.at)),
+            _ => None,
+        }
+    }
+
     /// Turns digits into steps of axes, where the axes can be split accordingly.
     pub(crate) fn unroll(&mut self, code: &mut FunctionBuilder, nest: &mut Nest) {
         for digits in std::mem::take(&mut self.digits) {

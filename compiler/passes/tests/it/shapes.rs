@@ -128,7 +128,7 @@ fn digits_become_axes() {
     insta::assert_snapshot!(from_tensor(DType::F32, Elem::Whole(DType::F32), "((2,4),(16,4)):((16,128),(1,32))"));
 }
 
-/// Low halves, then high ones.
+/// Eight halves at a time.
 #[test]
 fn half_bytes() {
     insta::assert_snapshot!(from_tensor(DType::U8, Elem::U4, ""));
