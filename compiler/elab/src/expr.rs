@@ -237,6 +237,10 @@ impl Elaborator<'_> {
         span: Span,
         ats: (Span, Span),
     ) -> ElabResult<Val> {
+        // What a static parameter is: so code for one function may be another than for all.
+        if let (Val::Fn(x), Val::Fn(y), BinaryOp::Eq | BinaryOp::Ne) = (&a, &b, op) {
+            return Ok(Val::Bool((x == y) == (op == BinaryOp::Eq)));
+        }
         for (v, at) in [(&a, ats.0), (&b, ats.1)] {
             match v {
                 Val::View(_) => {
