@@ -60,3 +60,40 @@ fn sorts_of_several_chunks() {
         everywhere("std::sort", "sort", &[], &inputs, &one("ascending", vector(&sorted)));
     }
 }
+
+/// Few of many, of which most are equal, NaN, zeros of both signs, or all different; runs that are not whole.
+#[test]
+fn the_largest_of_many() {
+    // As numpy sorts.
+    let key = |x: f32| match x {
+        x if x.is_nan() => u32::MAX,
+        x if x.is_sign_negative() && x != 0.0 => !x.to_bits(),
+        x => x.to_bits() & 0x7fff_ffff | 0x8000_0000,
+    };
+    let mut noise = Noise::new(7);
+    for (n, m, kinds) in
+        [(1 << 10, 8, 1 << 20), (4_001, 1, 3), (40_031, 300, 1 << 20), (20_000, 150, 1), (70_001, 70, 6)]
+    {
+        let wild = [f32::NAN, -f32::NAN, f32::INFINITY, 0.0, -0.0, 1.0, f32::NEG_INFINITY];
+        let mut value = || match noise.below(kinds) {
+            k if kinds < 10 => wild[(k as usize + n) % wild.len()],
+            k => k as f32 / 1024.0 - 400.0,
+        };
+        let x: Vec<f32> = (0..n).map(|_| value()).collect();
+        let mut order: Vec<u32> = (0..n as u32).collect();
+        order.sort_by_key(|i| std::cmp::Reverse(key(x[*i as usize])));
+        order.truncate(m);
+        let values: Vec<f32> = order.iter().map(|i| x[*i as usize]).collect();
+        let wanted = Arrays::from([("values".to_owned(), vector(&values)), ("places".to_owned(), vector(&order))]);
+        everywhere("std::sort", "top_k", &[("M", &m.to_string())], &one("x", vector(&x)), &wanted);
+        // By another key.
+        let x: Vec<i32> = (0..n).map(|_| noise.below(kinds.min(1 << 12)) as i32 - 2).collect();
+        let mut order: Vec<u32> = (0..n as u32).collect();
+        order.sort_by_key(|i| std::cmp::Reverse(x[*i as usize]));
+        order.truncate(m);
+        let values: Vec<i32> = order.iter().map(|i| x[*i as usize]).collect();
+        let wanted = Arrays::from([("values".to_owned(), vector(&values)), ("places".to_owned(), vector(&order))]);
+        let settings = [("M", &*m.to_string()), ("T", "i32"), ("key", "int_key")];
+        everywhere("std::sort", "top_k", &settings, &one("x", vector(&x)), &wanted);
+    }
+}
