@@ -44,7 +44,7 @@ pub fn bench(
         parts: parts(session, &plan, &sample),
         around: sample.around / sample.times.len().max(1) as u32,
         times: sample.times,
-        work: operations(&plan),
+        work: operations(&plan, &tensors),
         bytes: bytes as u64,
         limits,
     };

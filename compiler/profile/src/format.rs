@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Why operations are not counted.
 pub fn reason(why: Unknown) -> &'static str {
     match why {
-        Unknown::Data => "how much is computed depends on what is in the arrays",
+        Unknown::Data => "how much is computed depends on what the kernel computes",
         Unknown::Long => "the launch has too many steps to count",
         Unknown::Fails => "a check of the launch fails",
     }

@@ -287,7 +287,7 @@ fn measure(
             outcomes[*n] = Outcome::Measured(Box::new(figures));
             continue;
         }
-        figures.work = operations(code.plan()).ok();
+        figures.work = operations(code.plan(), &arrays.sets[of]).ok();
         match Rehearsal::new(own, code, &arrays.sets[of], on.threads) {
             Ok(rehearsal) => {
                 entrants.push(Entrant { session: own, rehearsal, arrays: of });

@@ -1,11 +1,12 @@
 //! What is measured, and on what.
 
 use crate::limits::Limits;
+use ptoc_analysis::TensorSource;
 use ptoc_cpu::Vectors;
 use ptoc_diagnostics::{Diagnostic, plural};
 use ptoc_driver::backend::{BackendRef, Timed};
 use ptoc_driver::defs::Definition;
-use ptoc_driver::launch::{Arrays, Plan, Tolerance, open_arrays};
+use ptoc_driver::launch::{Arrays, Plan, PlannedLaunch, Tolerance, open_arrays};
 use ptoc_driver::session::{CompilationUnit, Failed, Session};
 use ptoc_ir::loops::work::{self, OpCount, Unknown};
 use ptoc_tensor::Tensor;
@@ -144,14 +145,26 @@ pub(crate) fn bytes(plan: &Plan) -> usize {
     plan.arguments.iter().map(|a| size(a).saturating_mul(uses(a))).fold(0, usize::saturating_add)
 }
 
-/// Operations of all launches.
-pub(crate) fn operations(plan: &Plan) -> Result<OpCount, Unknown> {
+/// The bytes of a launch's tensors, as far as they are arrays that nothing writes and that lie as they are.
+fn read_only<'t>(plan: &Plan, step: &PlannedLaunch, tensors: &'t [Tensor]) -> Vec<Option<&'t [u8]>> {
+    let bytes = |(n, source): (usize, &TensorSource)| match source {
+        TensorSource::Arg(at) => {
+            let moved = step.windows[n].is_some() || step.storage[n].is_some();
+            (!moved && !plan.arguments[*at].is_output()).then(|| tensors[*at].bytes())
+        }
+        _ => None,
+    };
+    step.tensors.iter().enumerate().map(bytes).collect()
+}
+
+/// Operations of all launches on these arrays.
+pub(crate) fn operations(plan: &Plan, tensors: &[Tensor]) -> Result<OpCount, Unknown> {
     let mut total = OpCount::default();
     for step in &plan.steps {
         let Some(module) = &step.module else { return Err(Unknown::Data) };
         let scalars = step.scalars.iter().map(|&bits| bits as i64);
         let params: Vec<i64> = step.dims.iter().copied().chain(scalars).collect();
-        total += work::work(module, &params, FUEL)?;
+        total += work::work(module, &params, &read_only(plan, step, tensors), FUEL)?;
     }
     Ok(total)
 }

@@ -1,11 +1,14 @@
-//! How much a launch computes, counted without its data.
+//! How much a launch computes, counted without computing it.
 //!
-//! Control flow, extents and addresses of a kernel hardly ever depend on what is in its arrays, so loops are walked
-//! with numbers in hand and bodies are only counted: a product of `m` by `n` by `k` is one step here. What does depend
-//! on data ([`Unknown::Data`]) has no count.
+//! Control flow, extents and addresses of a kernel hardly ever depend on what it computes, so loops are walked with
+//! numbers in hand and bodies are only counted: a product of `m` by `n` by `k` is one step here. Numbers that are read
+//! from arrays (lengths of rows, lists of blocks) are read from those of the launch, if it does not write them. What
+//! depends on other data ([`Unknown::Data`]) has no count.
 
 use super::eval::arith;
-use super::{For, Func, FunctionEntry, LTy, Label, Lanes, MemTy, Module, Op, Reg, Region, Stmt, UnOp, VarId};
+use super::{
+    Addr, Base, For, Func, FunctionEntry, LTy, Label, Lanes, MemTy, Module, Op, Reg, Region, Stmt, UnOp, VarId,
+};
 use cranelift_entity::SecondaryMap;
 use std::ops::AddAssign;
 
@@ -60,7 +63,7 @@ impl AddAssign for OpCount {
 /// Why there is no count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
-    /// A loop, a branch or an extent depends on the contents of an array.
+    /// A loop, a branch or an extent depends on what is computed, or on contents that are not given.
     Data,
     /// The walk would take longer than it was granted.
     Long,
@@ -69,12 +72,12 @@ pub enum Unknown {
 }
 
 /// The work of all blocks of a launch with these parameters (dimensions, then bits of scalars), in at most `fuel`
-/// steps.
+/// steps. `arrays` are the bytes of the tensors that the launch only reads, by number.
 ///
 /// # Errors
 /// [`Unknown`] says what keeps it from being counted.
-pub fn work(module: &Module, params: &[i64], fuel: u64) -> Result<OpCount, Unknown> {
-    let mut prologue = Count::new(&module.launch, params, fuel);
+pub fn work(module: &Module, params: &[i64], arrays: &[Option<&[u8]>], fuel: u64) -> Result<OpCount, Unknown> {
+    let mut prologue = Count::new(&module.launch, params, arrays, fuel);
     prologue.run()?;
     let results = module.launch.results.iter();
     let grid = results.map(|&r| prologue.number(r)).collect::<Result<Vec<i64>, Unknown>>()?;
@@ -91,7 +94,7 @@ pub fn work(module: &Module, params: &[i64], fuel: u64) -> Result<OpCount, Unkno
             // One block a call.
             inputs.extend(at.iter().map(|_| 1));
         }
-        let mut block = Count::new(&module.block, &inputs, fuel);
+        let mut block = Count::new(&module.block, &inputs, arrays, fuel);
         block.run()?;
         total += block.work;
         fuel = block.fuel;
@@ -116,6 +119,7 @@ impl From<Unknown> for Exit {
 
 struct Count<'a> {
     func: &'a Func,
+    arrays: &'a [Option<&'a [u8]>],
     /// Bits; none for what comes from memory.
     regs: SecondaryMap<Reg, Option<u64>>,
     vars: SecondaryMap<VarId, Option<u64>>,
@@ -124,13 +128,13 @@ struct Count<'a> {
 }
 
 impl<'a> Count<'a> {
-    fn new(func: &'a Func, params: &[i64], fuel: u64) -> Count<'a> {
+    fn new(func: &'a Func, params: &[i64], arrays: &'a [Option<&'a [u8]>], fuel: u64) -> Count<'a> {
         let mut regs = SecondaryMap::new();
         for (&reg, &value) in func.params.iter().zip(params) {
             regs[reg] = Some(value as u64);
         }
         debug_assert!(func.entry == FunctionEntry::Block || func.params.len() == params.len());
-        Count { func, regs, vars: SecondaryMap::new(), work: OpCount::default(), fuel }
+        Count { func, arrays, regs, vars: SecondaryMap::new(), work: OpCount::default(), fuel }
     }
 
     fn run(&mut self) -> Result<(), Unknown> {
@@ -152,6 +156,17 @@ impl<'a> Count<'a> {
 
     fn extent(&self, reg: Reg) -> Result<u64, Unknown> {
         Ok(self.number(reg)?.max(0) as u64)
+    }
+
+    /// The bits of an element, if its array is given.
+    fn element(&self, ty: MemTy, addr: &Addr) -> Option<u64> {
+        let Base::Tensor(tensor) = addr.base else { return None };
+        let bytes = (*self.arrays.get(tensor as usize)?)?;
+        let offset = usize::try_from(self.number(addr.offset).ok().filter(|_| addr.gather.is_none())?).ok()?;
+        let element = bytes.get(offset..)?.get(..ty.size() as usize)?;
+        let mut raw = [0; 8];
+        raw[..element.len()].copy_from_slice(element);
+        Some(arith::widen(ty, u64::from_le_bytes(raw)))
     }
 
     fn region(&mut self, region: &Region) -> Result<(), Exit> {
@@ -181,7 +196,7 @@ impl<'a> Count<'a> {
                 self.vars[*var] = self.regs[*value];
                 return Ok(());
             }
-            Op::Load { dst, .. } => (*dst, None),
+            Op::Load { dst, ty, addr } => (*dst, self.element(*ty, addr)),
             Op::Atomic(a) => (a.dst, None),
             // Nothing is missing in a launch that succeeds.
             Op::Gather(g) => (g.dst, Some(-1i64 as u64)),

@@ -1,6 +1,7 @@
 //! `ptoc bench` and `--time-passes`: what is counted is exact, what is timed is only there.
 
 use super::Sandbox;
+use ptoc_tensor::{DType, Tensor, npy};
 use serde_json::Value;
 
 const KERNELS: &str = "\
@@ -77,12 +78,17 @@ fn work_is_counted() {
     assert_eq!(work("both -D M=20 -D N=70").0, [0, 0, 2 * 2 * 20 * 70, 0]);
 }
 
+/// Numbers of turns that are read from an array are known, unless the launch writes it.
 #[test]
-fn what_depends_on_data_is_not_counted() {
+fn turns_are_read_from_arrays() {
     let s = sandbox();
-    s.array("n.npy", ptoc_tensor::DType::I32, &[1]);
+    s.file("n.npy", npy::write(&Tensor::from_fn(DType::I32, &[1], |_| 3).unwrap()));
     let report = json(&s, "counted -D M=20 -D N=70 --in n=n.npy");
-    assert!(report["work"]["unknown"].as_str().unwrap().contains("depends on what is in the arrays"), "{report}");
+    assert_eq!(report["work"]["flops"], 3 * 20 * 70, "{report}");
+    s.file("w.tile", KERNELS.replace("counted(n: in i32[1]", "counted(n: inout i32[1]"));
+    let output = s.command("bench w.tile counted -D M=20 -D N=70 --in n=n.npy --seconds 0.01 --json").output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(report["work"]["unknown"].as_str().unwrap().contains("depends on what the kernel"), "{report}");
     assert!(report["roofline"].is_null() && report["run_ms"]["median"].as_f64().unwrap() > 0.0, "{report}");
 }
 

@@ -1,4 +1,5 @@
 //! `ptoc profile`: which rows there are, which kernels are told to be wrong, and what is on disk after an interruption.
+//! Numbers are those of the list of capabilities that ptoc is held to.
 
 use super::Sandbox;
 use serde_json::Value;
@@ -55,7 +56,7 @@ fn rows(report: &Value) -> Vec<String> {
 }
 
 #[test]
-fn ranges_and_lists_are_rows() {
+fn row_90_ranges_and_lists() {
     let s = sandbox();
     let all = "scale -D M=64:128:64 -D N=64:200:*3 -D B=8,16 --enumerate";
     let report = json(&s, all);
@@ -92,7 +93,7 @@ fn a_dry_run_says_what_is_refused() {
 }
 
 #[test]
-fn a_wrong_kernel_is_not_measured() {
+fn row_91_a_wrong_kernel_is_not_measured() {
     let s = sandbox();
     let (status, out, err) = profile(&s, "wrong -D M=64 -D N=64 -D B=16,32");
     assert_eq!(status, Some(1), "{out}{err}");
@@ -117,7 +118,7 @@ fn a_wrong_kernel_is_not_measured() {
 }
 
 #[test]
-fn the_best_of_each_problem() {
+fn row_92_the_best_of_each_problem() {
     let s = sandbox();
     let report = json(&s, "scale -D M=64,128 -D N=64 -D B=8,16,32 --top 2 --by cycles");
     let cycles = |row: &Value| row["cycles"].as_u64().unwrap();
@@ -126,6 +127,20 @@ fn the_best_of_each_problem() {
     assert!(rows.chunks(2).all(|two| cycles(&two[0]) <= cycles(&two[1])), "{report}");
     let (_, out, _) = profile(&s, "scale -D M=64,128 -D N=64 -D B=8,16,32 --by cycles");
     assert!(out.contains("best for M=64: -D B=") && out.contains("best for M=128: -D B="), "{out}");
+}
+
+/// The configurations of a `tune` list by simulated cycles: the same one is the fastest each time.
+#[test]
+fn row_89_the_fastest_by_cycles() {
+    let s = sandbox();
+    let call = || profile(&s, "scale -D M=64 -D N=64 --tune --by cycles --target a5");
+    let (status, out, err) = call();
+    assert_eq!(status, Some(0), "{err}");
+    let cycles: Vec<u64> = out.lines().filter_map(|l| l.split_whitespace().nth(1)?.parse().ok()).collect();
+    assert_eq!(cycles.len(), 3, "{out}");
+    let best = (0..3).min_by_key(|n| cycles[*n]).unwrap();
+    assert!(out.contains(&format!("best: -D B={}", ["8", "16", "32"][best])), "{out}");
+    assert!((0..2).all(|_| call().1 == out));
 }
 
 /// By cycles two calls give the same bytes, on the model of time and on units in memory.
