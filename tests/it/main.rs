@@ -75,5 +75,6 @@ mod spec;
 mod standard;
 mod sync;
 mod ui;
+mod unit_epilogues;
 mod vectors;
 mod windows;

@@ -7,7 +7,7 @@
 //! number of arguments and four arguments. A CTA stops at its first failure, so its five words are that block's.
 
 use crate::allocation::{MOST_THREADS, residents};
-use crate::gemm::{GemmAbi, NUMBERS};
+use crate::gemm::GemmAbi;
 use ptoc_abi::Raster;
 use ptoc_exec::Failure;
 use ptoc_ir::loops::Module;
@@ -115,7 +115,7 @@ impl Abi {
 
     /// How many those are.
     pub fn arguments_len(&self) -> usize {
-        self.tensors + self.params + self.rank + 3 + if self.gemm.is_some() { NUMBERS } else { 0 }
+        self.tensors + self.params + self.rank + 3 + self.gemm.as_ref().map_or(0, GemmAbi::numbers_len)
     }
 
     /// Tensor maps, which are the parameters behind those.

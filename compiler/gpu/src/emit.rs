@@ -214,7 +214,7 @@ pub(crate) fn name(text: &str) -> String {
 }
 
 impl<'a> Emit<'a> {
-    fn new(module: &'a Module, threads: u32, homes: Homes) -> Emit<'a> {
+    pub(crate) fn new(module: &'a Module, threads: u32, homes: Homes) -> Emit<'a> {
         let mut b = Builder::new(name(&module.name), threads);
         let nothing = b.reg(Class::B32);
         let done = b.label();

@@ -15,6 +15,7 @@ mod contract;
 mod control;
 mod convert;
 mod copy;
+mod element;
 mod elementwise;
 mod f8;
 mod fixpipe;
@@ -39,6 +40,8 @@ mod runs;
 mod sorts;
 mod terms;
 mod watch;
+
+pub use element::lower_element;
 
 use code::FunctionBuilder;
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};

@@ -1,15 +1,21 @@
 //! Which kernels are products on a matrix unit: the one decision that the code generator and the reference interpreter
 //! both ask for, so that their sums are the same ([`ptoc_isa::Target::sum_profile`]).
 //!
-//! A kernel is taken as a whole: a grid over tiles of rows and columns, a loop over k that is one product, and a store
-//! of the accumulator. Where its arrays begin, their strides and their extents are numbers of the launch, as
-//! polynomials in its parameters. What does not fit stays a chain of multiply-adds.
+//! A kernel is taken as a whole: a grid over tiles of rows and columns, a loop over k that is one product, and what is
+//! done to the elements of the accumulator until they are stored ([`Epilogue`]). Where its arrays begin, their strides
+//! and their extents are numbers of the launch, as polynomials in its parameters. What does not fit stays a chain of
+//! multiply-adds.
+
+mod epilogue;
+
+pub use epilogue::{ElementArray, Epilogue, EpilogueStep, Place};
 
 use crate::contraction::{self, Depth, From, KLoop, Products};
+use epilogue::EpilogueFinder;
 use ptoc_diagnostics::Span;
 use ptoc_ir::analysis::poly::{Definitions, Poly};
-use ptoc_ir::tile::{InstAttrs, Kernel, Op, Operand, TensorDir, TileRef, Value, ViewRef};
-use ptoc_isa::{BinOp, Loc, Sem, Target};
+use ptoc_ir::tile::{Kernel, Op, Operand, Stmt, TensorDir, TileRef, Value, ViewRef};
+use ptoc_isa::{BinOp, CmpOp, Loc, Sem, Target};
 use ptoc_tensor::DType;
 use ptoc_tensor::matrix_unit::SumProfile;
 
@@ -37,14 +43,12 @@ pub struct ArrayMatrix {
 }
 
 /// A kernel that is one product.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct UnitProduct {
+#[derive(Clone, PartialEq, Debug)]
+pub struct UnitProduct<'k> {
     /// Of both operands.
     pub factors: DType,
     /// How their products are added.
     pub profile: SumProfile,
-    /// Of what is stored.
-    pub result: DType,
     /// Rows and columns of a block.
     pub tile: [u32; 2],
     /// The dimensions of the grid that count tiles of rows and of columns.
@@ -59,8 +63,10 @@ pub struct UnitProduct {
     pub a: ArrayMatrix,
     /// k by columns.
     pub b: ArrayMatrix,
-    /// Rows by columns.
-    pub c: ArrayMatrix,
+    /// The row of f32 where sums start, if that is not zero.
+    pub bias: Option<ArrayMatrix>,
+    /// What becomes of the sums.
+    pub epilogue: Epilogue<'k>,
     /// The source of the product.
     pub span: Span,
 }
@@ -79,13 +85,12 @@ pub fn profile(kernel: &Kernel, target: &Target) -> Option<(DType, SumProfile)> 
 ///
 /// # Errors
 /// Why it is none; empty if nothing in it asks for the unit.
-pub fn find(kernel: &Kernel, target: &Target) -> Result<UnitProduct, String> {
+pub fn find<'k>(kernel: &'k Kernel, target: &Target) -> Result<UnitProduct<'k>, String> {
     if target.matrix_unit.is_empty() || !asks(kernel, target) {
         return Err(String::new());
     }
     let products = contraction::find(kernel);
-    let finder = Finder { kernel, defs: Definitions::new(kernel), products: &products };
-    finder.kernel(target)
+    Finder { kernel, defs: Definitions::new(kernel), products: &products }.kernel(target)
 }
 
 /// Whether tiles of factors that the unit has a profile for are there.
@@ -105,7 +110,9 @@ struct Finder<'k, 'p> {
 /// The statements that count.
 struct Parts<'k, 'p> {
     k: &'p KLoop<'k>,
-    stored: (&'k ViewRef, TileRef),
+    /// What is done to elements, in front of the loop and behind it.
+    before: Vec<&'k Stmt>,
+    after: &'k [Stmt],
 }
 
 fn no<T>(why: impl Into<String>) -> Result<T, String> {
@@ -113,7 +120,7 @@ fn no<T>(why: impl Into<String>) -> Result<T, String> {
 }
 
 impl<'k, 'p> Finder<'k, 'p> {
-    fn kernel(&self, target: &Target) -> Result<UnitProduct, String> {
+    fn kernel(&self, target: &Target) -> Result<UnitProduct<'k>, String> {
         let kernel = self.kernel;
         if kernel.grid.len() != 2 || kernel.on.is_some() {
             return no("the grid is not one of tiles of rows and columns");
@@ -122,7 +129,7 @@ impl<'k, 'p> Finder<'k, 'p> {
             return no("an argument has a layout of its own, or a tile goes through memory");
         }
         self.sizes()?;
-        let Parts { k, stored: (view, acc) } = self.parts()?;
+        let Parts { k, before, after } = self.parts()?;
         let (p, d) = (&k.product, &kernel.tiles[k.product.d.tile].ty);
         let windows = &self.products.windows;
         let (Some(a), Some(b)) = (windows.get(&p.a.tile), windows.get(&p.b.tile)) else {
@@ -133,29 +140,32 @@ impl<'k, 'p> Finder<'k, 'p> {
         let Some(profile) = target.sum_profile(factors).filter(|_| both) else {
             return no("factors and sums are not of the unit's types");
         };
-        let result = kernel.tensors[view.tensor].dtype;
-        if !matches!(result, DType::F32 | DType::F16 | DType::BF16) {
-            return no(format!("what is stored is {result}"));
-        }
         let tile = [p.d.rows, p.d.cols];
-        if p.d != acc || p.d.valid != (p.a.valid.0, p.b.valid.1) || view.shape[..] != [acc.valid.0, acc.valid.1] {
-            return no("what is stored is not what is computed");
+        if p.d.valid != (p.a.valid.0, p.b.valid.1) {
+            return no("what is computed is not the product of its operands");
         }
         let grid = self.grid(a)?;
         let none = || "where the windows of a block begin does not follow from the grid".to_owned();
         let (rows, cols) = ((grid[0], tile[0]), (grid[1], tile[1]));
         let matrix = |view, along| self.matrix(view, k, along).ok_or_else(none);
         let (a, b) = (matrix(a, [Some(rows), None])?, matrix(b, [None, Some(cols)])?);
-        let c = matrix(view, [Some(rows), Some(cols)])?;
+        let bias = match k.start {
+            From::Bias(t) => Some(self.bias(&t, cols).ok_or_else(none)?),
+            _ => None,
+        };
         let none = || "how many rows, columns or factors there are does not follow from the launch".to_owned();
         let extents =
             [self.extent(p.d.valid.0, rows).ok_or_else(none)?, self.extent(p.d.valid.1, cols).ok_or_else(none)?];
         let (depth, deep) = self.depth(k).ok_or_else(none)?;
+        let count = self.positive(&depth).then_some(k.of.hi);
+        let epilogue = EpilogueFinder { finder: self, acc: p.d, count, block: [rows, cols], out: Epilogue::default() }
+            .steps(&before, after)?;
         if deep % i64::from(profile.block) != 0 {
             return no(format!("a step of k has {deep} factors, and the unit adds {} at once", profile.block));
         }
         let stages = (k.of.stages.max(1), u32::try_from(deep).unwrap_or(u32::MAX));
-        Ok(UnitProduct { factors, profile, result, tile, grid, extents, depth, stages, a, b, c, span: k.span })
+        let span = k.span;
+        Ok(UnitProduct { factors, profile, tile, grid, extents, depth, stages, a, b, bias, epilogue, span })
     }
 
     /// The accumulators have as many rows and columns as the unit takes.
@@ -173,41 +183,50 @@ impl<'k, 'p> Finder<'k, 'p> {
         Ok(())
     }
 
-    /// The statements of the body: a start at zero, one loop, one store, and what is computed for them.
+    /// The statements of the body: a start at zero, one loop, what is done to elements, and what is computed for them.
     fn parts(&self) -> Result<Parts<'k, 'p>, String> {
-        let (mut zeroed, mut k, mut stored) = (None, None, None);
-        for stmt in &self.kernel.body {
+        let body = &self.kernel.body;
+        let found = body.iter().enumerate().find_map(|(n, stmt)| match &stmt.op {
+            Op::For(f) => Some((n, self.products.loops.get(&f.label))),
+            _ => None,
+        });
+        let Some((at, found)) = found else { return no("there is no product that is stored") };
+        let Some(k) = found else {
+            return no("a loop is not one product over k, of windows of arrays in tiles of multiples of 16");
+        };
+        let (mut zeroed, mut before) = (false, Vec::new());
+        for stmt in &body[..at] {
             match &stmt.op {
                 op if op.is_pure() || self.products.disappears(op) => {}
                 Op::Alloc { .. } => {}
-                Op::For(f) => {
-                    let Some(found) = self.products.loops.get(&f.label) else {
-                        return no(
-                            "a loop is not one product over k, of windows of arrays in tiles of multiples of 16",
-                        );
-                    };
-                    if k.replace(found).is_some() {
-                        return no("there are two products");
-                    }
-                }
-                op => match (self.zeroed(op), Self::stored(op)) {
-                    (Some(tile), _) if k.is_none() && zeroed.is_none() => zeroed = Some(tile),
-                    (_, Some(found)) if k.is_some() && stored.is_none() => stored = Some(found),
-                    _ => return no("there is more in the kernel than a product and a store of it"),
-                },
+                op if !zeroed && self.zeroed(op) == Some(k.product.d) => zeroed = true,
+                op if contraction::load(op).is_some() => before.push(stmt),
+                _ => return no("there is more in the kernel than a product and what is done to its elements"),
             }
         }
-        let (Some(k), Some(stored)) = (k, stored) else { return no("there is no product that is stored") };
+        let after = &body[at + 1..];
+        if after.iter().any(|s| matches!(&s.op, Op::For(f) if self.products.loops.contains_key(&f.label))) {
+            return no("there are two products");
+        }
         let starts = match k.start {
-            From::Acc => zeroed == Some(k.product.d),
-            From::Zero => zeroed.is_none(),
-            From::Bias(_) => false,
+            From::Acc => zeroed,
+            From::Zero | From::Bias(_) => !zeroed,
         };
         let plain = self.kernel.tiles[k.product.d.tile].ty.layout.is_none() && k.product.d.origin.is_none();
         match starts && plain && k.product.d.element.is_none() {
-            true => Ok(Parts { k, stored }),
-            false => no("the product does not start at zero, in a tile of its own"),
+            true => Ok(Parts { k, before, after }),
+            false => no("the product does not start at zero or at a bias, in a tile of its own"),
         }
+    }
+
+    /// The row that sums start at: of f32, as long as the block's columns.
+    fn bias(&self, t: &TileRef, cols: (usize, u32)) -> Option<ArrayMatrix> {
+        let view = self.products.windows.get(&t.tile)?;
+        let stride = self.defs.poly(*view.strides.last()?)?;
+        let first = self.defs.poly(view.offset)?;
+        let f32 = self.kernel.tensors[view.tensor].dtype == DType::F32;
+        let strides = [Poly::constant(0), stride];
+        self.placed(view.tensor.as_u32(), first, &strides, [None, Some(cols)]).filter(|_| f32)
     }
 
     /// A tile that becomes zero.
@@ -221,11 +240,19 @@ impl<'k, 'p> Finder<'k, 'p> {
         }
     }
 
-    /// A store without modes.
-    fn stored(op: &'k Op) -> Option<(&'k ViewRef, TileRef)> {
-        let Op::Inst(inst) = op else { return None };
-        let plain = inst.attrs == InstAttrs::default();
-        contraction::stored(op).filter(|(view, _)| plain && view.strides.len() == 2)
+    /// Whether the launch checks that a number is positive.
+    fn positive(&self, n: &Number) -> bool {
+        self.kernel.prologue.iter().any(|stmt| {
+            let Op::Check { cond, .. } = &stmt.op else { return false };
+            let Some(Op::Compare { op, a, b, .. }) = self.defs.of(*cond) else { return false };
+            let least = match op {
+                CmpOp::Ge => 1,
+                CmpOp::Gt => 0,
+                _ => return false,
+            };
+            self.defs.number(*b).is_some_and(|b| b >= least)
+                && self.defs.poly(*a).and_then(|a| self.number(&a)).as_ref() == Some(n)
+        })
     }
 
     /// Which dimension of the grid counts tiles of rows, by the left operand, and which the other ones.
@@ -256,8 +283,20 @@ impl<'k, 'p> Finder<'k, 'p> {
 
     /// A window that moves by whole tiles: along rows and columns with these dimensions of the grid, or not at all.
     fn matrix(&self, view: &ViewRef, k: &KLoop<'_>, along: [Option<(usize, u32)>; 2]) -> Option<ArrayMatrix> {
-        let mut first = self.defs.poly(view.offset)?;
         let strides = [self.defs.poly(view.strides[0])?, self.defs.poly(view.strides[1])?];
+        // Along k it moves by whole tiles, too: that is what makes the loop one product.
+        let (_, first) = self.defs.poly(view.offset)?.split(k.of.index)?;
+        self.placed(view.tensor.as_u32(), first, &strides, along)
+    }
+
+    /// The same of the place of a block's first element.
+    fn placed(
+        &self,
+        tensor: u32,
+        mut first: Poly,
+        strides: &[Poly; 2],
+        along: [Option<(usize, u32)>; 2],
+    ) -> Option<ArrayMatrix> {
         for (dim, grid) in self.kernel.grid.iter().enumerate() {
             let (step, rest) = first.split(grid.index)?;
             let mut want = Poly::constant(0);
@@ -271,10 +310,8 @@ impl<'k, 'p> Finder<'k, 'p> {
             }
             first = rest;
         }
-        // Along k it moves by whole tiles, too: that is what makes the loop one product.
-        let (_, first) = first.split(k.of.index)?;
         let strides = [self.number(&strides[0])?, self.number(&strides[1])?];
-        Some(ArrayMatrix { tensor: view.tensor.as_u32(), first: self.number(&first)?, strides })
+        Some(ArrayMatrix { tensor, first: self.number(&first)?, strides })
     }
 
     /// Rows or columns: the tile, or the lesser of it and what is left.

@@ -4,6 +4,7 @@ use crate::abi::Arguments;
 use ptoc_opt::matrix_unit::{ArrayMatrix, Extent, Number, UnitProduct};
 use ptoc_ptx::Type;
 use ptoc_ptx::sim::{Swizzle, TensorMap};
+use ptoc_tensor::DType;
 
 /// Depth of a step: a row of shared memory, 128 bytes.
 pub(crate) const DEPTH: u32 = 64;
@@ -86,13 +87,12 @@ fn map(base: u64, dims: [u64; 2], stride: u64, tile: [u32; 2]) -> TensorMap {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GemmAbi {
     pub(crate) operands: [OperandSide; 2],
-    c: ArrayMatrix,
+    /// Arrays of results and of what they are made of, and the bytes of an element.
+    arrays: Vec<(ArrayMatrix, u64)>,
     extents: [Extent; 2],
     depth: Number,
     tile: [u32; 2],
     grid: [usize; 2],
-    /// Bytes of a result.
-    result: u64,
 }
 
 /// Why bulk copies cannot bring an operand.
@@ -106,9 +106,10 @@ pub enum Obstacle {
     Start(i64),
 }
 
-/// Numbers behind those of every launch: rows, columns and depth; of each array the offset of its first element and two
-/// strides, in bytes; of each operand, whether its map is good.
-pub(crate) const NUMBERS: usize = 14;
+/// Numbers behind those of every launch: rows, columns and depth; of each operand the offset of its first element and
+/// two strides, in bytes; of each operand, whether its map is good; of each other array the same as of operands.
+pub(super) const MAPPED: usize = 9;
+pub(super) const ARRAYS: usize = 11;
 
 /// A number of the launch. Those that count elements of an array fit 64 bits.
 fn value(n: &Number, params: &[i64]) -> i64 {
@@ -119,21 +120,28 @@ fn value(n: &Number, params: &[i64]) -> i64 {
 }
 
 impl GemmAbi {
-    pub(crate) fn new(p: &UnitProduct) -> GemmAbi {
+    pub(crate) fn new(p: &UnitProduct<'_>) -> GemmAbi {
+        let arrays = p.epilogue.arrays.iter().map(|a| (a.matrix.clone(), a.dtype.size() as u64));
+        let bias = p.bias.iter().map(|m| (m.clone(), DType::F32.size() as u64));
         GemmAbi {
             operands: [OperandSide::new(&p.a, 0, p.tile[0]), OperandSide::new(&p.b, 1, p.tile[1])],
-            c: p.c.clone(),
+            arrays: arrays.chain(bias).collect(),
             extents: p.extents.clone(),
             depth: p.depth.clone(),
             tile: p.tile,
             grid: p.grid,
-            result: p.result.size() as u64,
         }
     }
 
-    /// The tensor of the result, and whether its rows are dense.
-    pub(crate) fn result(&self) -> (u32, bool) {
-        (self.c.tensor, self.c.strides[1].number() == Some(1))
+    /// The tensors of operands, then of other arrays.
+    pub(super) fn tensors(&self) -> Vec<u32> {
+        let arrays = self.arrays.iter().map(|(m, _)| m.tensor);
+        self.operands.iter().map(|o| o.tensor).chain(arrays).collect()
+    }
+
+    /// How many numbers there are.
+    pub(crate) fn numbers_len(&self) -> usize {
+        ARRAYS + 3 * self.arrays.len()
     }
 
     /// Rows or columns, and depth.
@@ -172,14 +180,17 @@ impl GemmAbi {
     }
 
     /// The numbers.
-    pub(crate) fn numbers(&self, a: &Arguments<'_>) -> [u64; NUMBERS] {
-        let [m, n, k] = self.sizes(a);
+    pub(crate) fn numbers(&self, a: &Arguments<'_>) -> Vec<u64> {
         let bytes = |n: &Number, size: u64| value(n, a.params).wrapping_mul(size as i64);
-        let operand = |o: &OperandSide| [&o.first, &o.strides[0], &o.strides[1]].map(|n| bytes(n, FACTOR));
-        let ([a0, a1, a2], [b0, b1, b2]) = (operand(&self.operands[0]), operand(&self.operands[1]));
-        let [c0, c1, c2] = [&self.c.first, &self.c.strides[0], &self.c.strides[1]].map(|n| bytes(n, self.result));
-        let [map_a, map_b] = self.operand_maps(a).map(|map| i64::from(map.is_some()));
-        [m, n, k, a0, a1, a2, b0, b1, b2, c0, c1, c2, map_a, map_b].map(|n| n as u64)
+        let mut out = self.sizes(a).to_vec();
+        for o in &self.operands {
+            out.extend([&o.first, &o.strides[0], &o.strides[1]].map(|n| bytes(n, FACTOR)));
+        }
+        out.extend(self.operand_maps(a).map(|map| i64::from(map.is_some())));
+        for (m, size) in &self.arrays {
+            out.extend([&m.first, &m.strides[0], &m.strides[1]].map(|n| bytes(n, *size)));
+        }
+        out.into_iter().map(|n| n as u64).collect()
     }
 
     /// The maps. Where one is not good, the kernel does not look at it, but the driver does.

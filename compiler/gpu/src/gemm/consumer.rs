@@ -8,13 +8,24 @@ use ptoc_tensor::DType;
 /// Depth of an instruction.
 const STEP: u32 = 16;
 
-/// Where a warp-group's results are in memory.
+/// Which elements of a block a lane has: two neighbours of every eight columns, in two rows.
+pub(super) struct Fragment {
+    /// The block's first row and column.
+    pub(super) block: [VReg; 2],
+    /// The lane's first row and column.
+    pub(super) row: VReg,
+    pub(super) column: VReg,
+    /// The predicates that its two rows are inside.
+    pub(super) rows: [VReg; 2],
+}
+
+/// Where a lane's results are in memory.
 struct Results {
+    /// The number of their array.
+    n: usize,
     /// The address of the lane's first row and column.
     at: VReg,
-    /// The predicates that its two rows are inside.
     rows: [VReg; 2],
-    /// Its first column.
     column: VReg,
 }
 
@@ -29,7 +40,7 @@ impl Gemm {
         let yes = self.b.setp(Cmp::Eq, Type::U32, self.lane, self.lane);
         let first = self.b.setp(Cmp::Eq, Type::U32, self.lane, Src::Imm(0));
         let (head, at) = self.blocks(done);
-        sums.iter().for_each(|sum| self.b.set(*sum, Type::F32, Src::Imm(0)));
+        self.start(at[1], &sums);
         // The barrier of the slot before, which is free when its products are done.
         let last = self.b.mov(Type::U32, Src::Imm(0));
         self.steps(|g, k| {
@@ -51,8 +62,36 @@ impl Gemm {
         self.b.bra_if(nothing, true, none);
         self.release(first, last);
         self.b.place(none);
-        self.store(mine, at, &sums);
+        let fragment = self.fragment(mine, at);
+        match self.element.take() {
+            Some(element) => self.epilogue(&element, &fragment, &sums),
+            None => self.store(&fragment, &sums),
+        }
         self.next_block(head);
+    }
+
+    /// Sums start at zero, or at the bias of their column.
+    fn start(&mut self, column: VReg, sums: &[VReg]) {
+        sums.iter().for_each(|sum| self.b.set(*sum, Type::F32, Src::Imm(0)));
+        if !self.plan.biased {
+            return;
+        }
+        let (bias, [_, along]) = self.arrays[self.arrays.len() - 1];
+        let column = self.lane_column(column);
+        let at = self.b.arith(Arith::MadLo, Type::U64, &[column.into(), along.into(), bias.into()]);
+        for (n, four) in sums.chunks(4).enumerate() {
+            for c in 0..2u64 {
+                let further = 8 * n as u64 + c;
+                let of_column = self.u64(Arith::Add, column, Src::Imm(further));
+                let inside = self.b.setp(Cmp::Lt, Type::U64, of_column, self.sizes[1]);
+                let from = self.b.arith(Arith::MadLo, Type::U64, &[along.into(), Src::Imm(further), at.into()]);
+                let sum = four[c as usize];
+                self.b.guard = Some((inside, true));
+                self.b.push(Ptx::Ld(Space::Global, Type::F32), &[sum], &[Src::Addr(Address::at(from))]);
+                self.b.guard = None;
+                self.b.set(four[2 + c as usize], Type::F32, sum);
+            }
+        }
     }
 
     /// One lane of each warp says that a slot is empty.
@@ -98,30 +137,44 @@ impl Gemm {
 
     // ---- results ----------------------------------------------------------------------------------------------------
 
-    /// Sums to memory. A lane has two neighbours of every eight columns, in two rows.
-    fn store(&mut self, mine: VReg, [row, column]: [VReg; 2], sums: &[VReg]) {
+    fn lane_column(&mut self, column: VReg) -> VReg {
+        let pair = self.u32(Arith::And, self.lane, 3);
+        let pair = self.u32(Arith::Shl, pair, 1);
+        let pair = self.long(pair);
+        self.u64(Arith::Add, column, pair)
+    }
+
+    /// The lane's part of a block.
+    fn fragment(&mut self, mine: VReg, block: [VReg; 2]) -> Fragment {
         let warp = self.u32(Arith::Shr, self.thread, 5);
         let warp = self.u32(Arith::And, warp, 3);
         let of_lane = self.u32(Arith::Shr, self.lane, 2);
         let of_lane = self.at(warp, 16, of_lane);
         let of_lane = self.at(mine, 64, of_lane);
         let of_lane = self.long(of_lane);
-        let row = self.u64(Arith::Add, row, of_lane);
-        let pair = self.u32(Arith::And, self.lane, 3);
-        let pair = self.u32(Arith::Shl, pair, 1);
-        let pair = self.long(pair);
-        let column = self.u64(Arith::Add, column, pair);
-        let [along_rows, along_columns] = self.strides[2];
-        let at = self.b.arith(Arith::MadLo, Type::U64, &[row.into(), along_rows.into(), self.first[2].into()]);
-        let at = self.b.arith(Arith::MadLo, Type::U64, &[column.into(), along_columns.into(), at.into()]);
+        let row = self.u64(Arith::Add, block[0], of_lane);
+        let column = self.lane_column(block[1]);
         let below = self.u64(Arith::Add, row, Src::Imm(8));
         let rows = [row, below].map(|row| self.b.setp(Cmp::Lt, Type::U64, row, self.sizes[0]));
-        let results = Results { at, rows, column };
-        if !self.plan.dense {
+        Fragment { block, row, column, rows }
+    }
+
+    /// The address of a lane's first element in an array.
+    pub(super) fn array_at(&mut self, n: usize, f: &Fragment) -> VReg {
+        let (first, [down, along]) = self.arrays[n];
+        let at = self.b.arith(Arith::MadLo, Type::U64, &[f.row.into(), down.into(), first.into()]);
+        self.b.arith(Arith::MadLo, Type::U64, &[f.column.into(), along.into(), at.into()])
+    }
+
+    /// Sums to memory.
+    fn store(&mut self, f: &Fragment, sums: &[VReg]) {
+        let n = self.plan.plain.unwrap_or_default();
+        let results = Results { n, at: self.array_at(n, f), rows: f.rows, column: f.column };
+        if !self.plan.arrays[n].dense {
             return self.store_elements(&results, sums);
         }
         let (elements, done) = (self.b.label(), self.b.label());
-        let aligned = self.pairs_are_aligned();
+        let aligned = self.pairs_are_aligned(n);
         self.b.bra_if(aligned, false, elements);
         self.store_pairs(&results, sums);
         self.b.bra(done);
@@ -131,9 +184,10 @@ impl Gemm {
     }
 
     /// The predicate that two neighbours are at a multiple of their size, and inside or outside together.
-    fn pairs_are_aligned(&mut self) -> VReg {
-        let size = self.plan.result.size() as u64;
-        let all = self.b.arith(Arith::Or, Type::B64, &[self.first[2].into(), self.strides[2][0].into()]);
+    fn pairs_are_aligned(&mut self, n: usize) -> VReg {
+        let size = self.plan.arrays[n].size();
+        let (first, [down, _]) = self.arrays[n];
+        let all = self.b.arith(Arith::Or, Type::B64, &[first.into(), down.into()]);
         let low = self.b.arith(Arith::And, Type::B64, &[all.into(), Src::Imm(2 * size - 1)]);
         let odd = self.b.arith(Arith::And, Type::B64, &[self.sizes[1].into(), Src::Imm(1)]);
         let bad = self.b.arith(Arith::Or, Type::B64, &[low.into(), odd.into()]);
@@ -142,7 +196,7 @@ impl Gemm {
 
     /// The addresses of a lane's two rows.
     fn row_addresses(&mut self, results: &Results) -> [VReg; 2] {
-        let eight = self.u64(Arith::MulLo, self.strides[2][0], Src::Imm(8));
+        let eight = self.u64(Arith::MulLo, self.arrays[results.n].1[0], Src::Imm(8));
         [results.at, self.u64(Arith::Add, results.at, eight)]
     }
 
@@ -154,13 +208,14 @@ impl Gemm {
 
     fn store_pairs(&mut self, results: &Results, sums: &[VReg]) {
         let at = self.row_addresses(results);
-        let size = self.plan.result.size() as u64;
+        let result = self.plan.arrays[results.n].dtype;
+        let size = result.size() as u64;
         for (n, four) in sums.chunks(4).enumerate() {
             let column = 8 * n as u64;
             for (row, pair) in four.chunks(2).enumerate() {
                 let good = self.inside(results, row, column);
                 let to = Src::Addr(Address { disp: (column * size) as i32, ..Address::at(at[row]) });
-                let word = match self.plan.result {
+                let word = match result {
                     DType::F32 => None,
                     narrow => Some(self.rounded(pair, narrow)),
                 };
@@ -179,12 +234,12 @@ impl Gemm {
 
     fn store_elements(&mut self, results: &Results, sums: &[VReg]) {
         let rows = self.row_addresses(results);
-        let along = self.strides[2][1];
+        let (along, result) = (self.arrays[results.n].1[1], self.plan.arrays[results.n].dtype);
         for (n, sum) in sums.iter().enumerate() {
             let (column, row) = ((n / 4 * 8 + n % 2) as u64, n / 2 % 2);
             let good = self.inside(results, row, column);
             let to = self.b.arith(Arith::MadLo, Type::U64, &[along.into(), Src::Imm(column), rows[row].into()]);
-            let (ty, value) = match self.plan.result {
+            let (ty, value) = match result {
                 DType::F32 => (Type::F32, *sum),
                 DType::BF16 => (Type::B16, self.b.cvt(Type::BF16, Type::F32, Round::Rn, *sum)),
                 _ => (Type::B16, self.b.cvt(Type::F16, Type::F32, Round::Rn, *sum)),

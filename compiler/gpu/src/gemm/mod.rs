@@ -9,9 +9,9 @@
 
 mod arguments;
 mod consumer;
+mod epilogue;
 mod producer;
 
-pub(crate) use arguments::NUMBERS;
 pub use arguments::{GemmAbi, Obstacle};
 
 use crate::abi::Abi;
@@ -19,13 +19,13 @@ use crate::allocation::MOST_SHARED;
 use crate::emit::{Compiled, Options, name};
 use crate::raster::coordinates;
 use crate::unsupported::{RefusalCode, Refused};
-use arguments::{DEPTH, OperandSide};
+use arguments::{ARRAYS, DEPTH, MAPPED, OperandSide};
 use ptoc_abi::Raster;
 use ptoc_diagnostics::Span;
-use ptoc_ir::loops::Module;
+use ptoc_ir::loops::{MemTy, Module};
 use ptoc_ir::tile::Kernel;
 use ptoc_isa::Target;
-use ptoc_opt::matrix_unit::{self, UnitProduct};
+use ptoc_opt::matrix_unit::{self, ArrayMatrix, UnitProduct};
 use ptoc_ptx::{
     Address, Arith, Builder, Class, Cmp, Label, MmaType, Op as Ptx, Round, Sm90, Space, Special, Src, Symbol, Type,
     VReg,
@@ -59,7 +59,7 @@ pub fn compile_kernel(
     options: &Options,
 ) -> Result<Compiled, Refused> {
     match matrix_unit::find(kernel, target) {
-        Ok(product) if !exact => compile(&product, module),
+        Ok(product) if !exact => compile(&product, kernel, target, module),
         _ => crate::emit::compile(module, options),
     }
 }
@@ -76,19 +76,46 @@ struct Plan {
     consumers: u32,
     slots: u32,
     factors: MmaType,
-    result: DType,
-    /// Neighbours of a row of the result are next to each other.
-    dense: bool,
+    /// Arrays of the epilogue, and behind them the bias, if there is one.
+    arrays: Vec<PlanArray>,
+    biased: bool,
+    /// The array where sums are stored as they are, if that is all.
+    plain: Option<usize>,
     raster: Option<Raster>,
 }
 
+/// An array of results, or of what they are made of.
+#[derive(Clone, Debug)]
+struct PlanArray {
+    dtype: DType,
+    /// Neighbours of a row are next to each other.
+    dense: bool,
+    /// Which of rows and columns it has.
+    has: [bool; 2],
+}
+
+impl PlanArray {
+    fn size(&self) -> u64 {
+        self.dtype.size() as u64
+    }
+
+    /// Two neighbours may be one access.
+    fn pairs(&self) -> bool {
+        self.dense && self.has[1] && matches!(MemTy::of(self.dtype), MemTy::F32 | MemTy::I32 | MemTy::F16 | MemTy::BF16)
+    }
+}
+
 impl Plan {
-    fn new(p: &UnitProduct, abi: &GemmAbi, raster: Option<Raster>) -> Plan {
+    fn new(p: &UnitProduct<'_>, abi: &GemmAbi, raster: Option<Raster>) -> Plan {
         let [a, b] = abi.operands.clone();
         let wanted = match p.stages {
             (1, _) => PLAIN_SLOTS,
             (stages, deep) => stages.saturating_mul(deep.div_ceil(DEPTH)),
         };
+        let dense = |m: &ArrayMatrix| m.strides[1].number() == Some(1);
+        let arrays = p.epilogue.arrays.iter().map(|a| (a.dtype, dense(&a.matrix), a.has));
+        let bias = p.bias.iter().map(|m| (DType::F32, dense(m), [false, true]));
+        let arrays = arrays.chain(bias).map(|(dtype, dense, has)| PlanArray { dtype, dense, has }).collect();
         let room = (MOST_SHARED - PATTERN) / (a.bytes() + b.bytes() + 16);
         Plan {
             tile: p.tile,
@@ -96,8 +123,9 @@ impl Plan {
             consumers: p.tile[0] / 64,
             slots: wanted.clamp(2, SLOTS).min(room),
             factors: if p.factors == DType::BF16 { MmaType::Bf16 } else { MmaType::F16 },
-            result: p.result,
-            dense: abi.result().1,
+            arrays,
+            biased: p.bias.is_some(),
+            plain: p.epilogue.plain(),
             raster,
             a,
             b,
@@ -134,9 +162,15 @@ struct Gemm {
     plan: Plan,
     /// Rows, columns, depth.
     sizes: [VReg; 3],
-    /// Addresses of the first elements of A, B and C, and their strides in bytes.
-    first: [VReg; 3],
-    strides: [[VReg; 2]; 3],
+    /// What becomes of an element, if sums are not stored as they are.
+    element: Option<Module>,
+    /// The parameter that is the first dimension.
+    params: usize,
+    /// Addresses of the first elements of A and B, and their strides in bytes.
+    first: [VReg; 2],
+    strides: [[VReg; 2]; 2],
+    /// The same of other arrays.
+    arrays: Vec<(VReg, [VReg; 2])>,
     /// Predicates: bulk copies of A and of B will do.
     mapped: [VReg; 2],
     maps: [VReg; 2],
@@ -154,7 +188,8 @@ struct Gemm {
     phase: VReg,
 }
 
-fn compile(p: &UnitProduct, module: &Module) -> Result<Compiled, Refused> {
+fn compile(p: &UnitProduct<'_>, kernel: &Kernel, target: &Target, module: &Module) -> Result<Compiled, Refused> {
+    let internal = |message: String| Refused::new(RefusalCode::Internal, Span::default(), message);
     let gemm_abi = GemmAbi::new(p);
     let plan = Plan::new(p, &gemm_abi, module.raster);
     let abi = Abi {
@@ -168,40 +203,47 @@ fn compile(p: &UnitProduct, module: &Module) -> Result<Compiled, Refused> {
         spans: Vec::new(),
         gemm: Some(gemm_abi),
     };
-    let mut kernel = Gemm::new(plan, &abi, &module.name).kernel();
+    let element = match plan.plain {
+        Some(_) => None,
+        None => {
+            let element = ptoc_lower::lower_element(kernel, target, (DType::F32, &p.epilogue));
+            Some(element.map_err(|e| internal(e.into_iter().map(|d| d.message).collect()))?)
+        }
+    };
+    let mut kernel = Gemm::new(plan, element, &abi, &module.name).kernel();
     // Unless said, a thread has as few registers as 1024 threads would have.
     kernel.resident = Some(1);
-    let internal = |e: ptoc_ptx::Error| Refused::new(RefusalCode::Internal, Span::default(), e.to_string());
-    ptoc_ptx::verify(&kernel).map_err(internal)?;
+    ptoc_ptx::verify(&kernel).map_err(|e| internal(e.to_string()))?;
     Ok(Compiled { kernel, abi, sites: vec![p.span], checks: false })
 }
 
 impl Gemm {
     /// Parameters, in the order of [`Abi::arguments`], and maps.
-    fn new(plan: Plan, abi: &Abi, of: &str) -> Gemm {
+    fn new(plan: Plan, element: Option<Module>, abi: &Abi, of: &str) -> Gemm {
         let mut b = Builder::new(name(of), plan.threads());
         let smem = b.symbol(Symbol { name: "smem".into(), space: Space::Shared, align: 1024, size: None });
         let count = abi.arguments_len();
         let all: Vec<u32> = (0..count).map(|n| b.param(format!("{}_{n}", name(of)), Type::U64)).collect();
         let maps = [0, 1].map(|n| b.tensor_map(format!("{}_{}", name(of), count + n)));
         let load = |b: &mut Builder, n: usize| b.ld(Space::Param, Type::U64, Address::param(all[n]));
-        let numbers = count - NUMBERS;
+        let gemm = abi.gemm.as_ref().expect("it is a product");
+        let numbers = count - gemm.numbers_len();
         let number = |b: &mut Builder, n: usize| load(b, numbers + n);
         let sizes = [0, 1, 2].map(|n| number(&mut b, n));
-        let gemm = abi.gemm.as_ref().expect("it is a product");
-        let tensors = [gemm.operands[0].tensor, gemm.operands[1].tensor, gemm.result().0];
-        let mut first = [sizes[0]; 3];
-        let mut strides = [[sizes[0]; 2]; 3];
-        for (n, tensor) in tensors.into_iter().enumerate() {
-            let address = load(&mut b, tensor as usize);
-            let offset = number(&mut b, 3 + 3 * n);
+        let tensors = gemm.tensors();
+        let matrix = |b: &mut Builder, n: usize| {
+            let at = if n < 2 { 3 + 3 * n } else { ARRAYS + 3 * (n - 2) };
+            let address = load(b, tensors[n] as usize);
+            let offset = number(b, at);
             let address = b.arith(Arith::Add, Type::U64, &[address.into(), offset.into()]);
-            first[n] = b.reg(Class::B64);
-            b.push(Ptx::CvtaTo(Space::Global), &[first[n]], &[address.into()]);
-            strides[n] = [4, 5].map(|at| number(&mut b, at + 3 * n));
-        }
-        let mapped = [12, 13].map(|n| {
-            let good = number(&mut b, n);
+            let first = b.reg(Class::B64);
+            b.push(Ptx::CvtaTo(Space::Global), &[first], &[address.into()]);
+            (first, [1, 2].map(|n| number(b, at + n)))
+        };
+        let operands = [0, 1].map(|n| matrix(&mut b, n));
+        let arrays = (2..tensors.len()).map(|n| matrix(&mut b, n)).collect();
+        let mapped = [0, 1].map(|n| {
+            let good = number(&mut b, MAPPED + n);
             b.setp(Cmp::Ne, Type::U64, good, Src::Imm(0))
         });
         let turns = [0, 1].map(|n| load(&mut b, abi.tensors + abi.params + n));
@@ -219,8 +261,11 @@ impl Gemm {
             b,
             plan,
             sizes,
-            first,
-            strides,
+            element,
+            params: abi.tensors,
+            first: operands.map(|o| o.0),
+            strides: operands.map(|o| o.1),
+            arrays,
             mapped,
             maps,
             turns,
