@@ -18,6 +18,8 @@ use ptoc_tests_budget::cases;
 #[derive(Clone, Debug)]
 struct Product {
     factors: DType,
+    /// Of the right operand, where they are others.
+    right: Option<DType>,
     result: DType,
     tile: [u32; 3],
     /// A is [K, M], B is [N, K].
@@ -32,12 +34,20 @@ struct Product {
 impl Product {
     fn new(tile: [u32; 3]) -> Product {
         let (factors, result) = (DType::F16, DType::F32);
-        Product { factors, result, tile, turned: [false; 2], stages: 2, depth: None, raster: false }
+        Product { factors, right: None, result, tile, turned: [false; 2], stages: 2, depth: None, raster: false }
+    }
+
+    /// Bytes where `Product::new` has halves.
+    fn bytes(factors: [DType; 2], tile: [u32; 3]) -> Product {
+        let result = if factors[0] == DType::I8 { DType::I32 } else { DType::F32 };
+        Product { factors: factors[0], right: Some(factors[1]), result, ..Product::new(tile) }
     }
 
     fn text(&self) -> String {
         let ([bm, bn, bk], [a, b]) = (self.tile, self.turned);
         let (factors, result) = (self.factors, self.result);
+        let others = self.right.unwrap_or(factors);
+        let (sums, nothing) = if factors == DType::I8 { ("i32", "0") } else { ("f32", "0.0") };
         // A transposed window is loaded to Mat; on the shortest way to Left it would be transposed in Vec.
         let (left, of_a) = if a { ("K, M", "Mat(a.T.tile(m, k))") } else { ("M, K", "a.tile(m, k)") };
         let (right, of_b) = if b { ("N, K", "b.T") } else { ("K, N", "b") };
@@ -45,9 +55,9 @@ impl Product {
         let pipeline = if self.stages > 1 { format!("pipeline(stages = {}) ", self.stages) } else { String::new() };
         let operands = format!("Left({of_a}), Right({of_b}.tile(k, n))");
         let (zero, product) = match self.depth {
-            None => ("acc = 0.0;", format!("TMATMUL_ACC(acc, acc, {operands});")),
+            None => (format!("acc = {nothing};"), format!("TMATMUL_ACC(acc, acc, {operands});")),
             Some(_) => (
-                "",
+                String::new(),
                 format!(
                     "let x = Left({of_a}); let y = Right({of_b}.tile(k, n));
                      if k.first {{ TMATMUL(acc, x, y); }} else {{ TMATMUL_ACC(acc, acc, x, y); }}"
@@ -55,9 +65,9 @@ impl Product {
             ),
         };
         let text = format!(
-            "kernel product(a: in {factors}[{left}], b: in {factors}[{right}], c: out {result}[M, N]) {{
+            "kernel product(a: in {factors}[{left}], b: in {others}[{right}], c: out {result}[M, N]) {{
                  grid (m in tiles(M, {bm}), n in tiles(N, {bn})){raster};
-                 let acc = tile Acc<f32, m, n>;
+                 let acc = tile Acc<{sums}, m, n>;
                  {zero}
                  {pipeline}for k in tiles(K, {bk}) {{ {product} }}
                  TSTORE(c.tile(m, n), acc);
@@ -75,7 +85,7 @@ impl Product {
         let right = if b { [n, k] } else { [k, n] };
         vec![
             noise(self.factors, &left, content, seed),
-            noise(self.factors, &right, content, seed + 1),
+            noise(self.right.unwrap_or(self.factors), &right, content, seed + 1),
             Tensor::zeros(self.result, &[m, n]).expect("small"),
         ]
     }
@@ -93,7 +103,8 @@ impl Product {
         let tensors = self.tensors(size, content, seeds.start);
         let want = middle.interpret_on_unit(&dims, &tensors).map_err(|(code, why)| format!("{code}: {why}"))?;
         for seed in seeds {
-            let name = format!("unit_{}_{}_{seed}", self.factors, size.map(|n| n.to_string()).join("_"));
+            let others = self.right.unwrap_or(self.factors);
+            let name = format!("unit_{}_{others}_{}_{seed}", self.factors, size.map(|n| n.to_string()).join("_"));
             ptx.gives(&dims, &tensors, &want, (&name, seed)).map_err(|why| format!("{self:?} {size:?}: {why}"))?;
         }
         Ok(())
@@ -131,6 +142,28 @@ fn products_have_the_interpreters_bits() {
         let first = Product { depth, stages: 1, result: DType::F16, ..Product::new([128, 16, 16]) };
         first.check(size, Content::Wild, 7..9).unwrap_or_else(|e| panic!("{e}"));
     }
+}
+
+/// Factors of one byte: rows of k are read as they are, columns are gathered. Of integers the sums are a chain's.
+#[test]
+fn products_of_bytes() {
+    let (e4m3, e5m2, i8) = (DType::F8E4M3, DType::F8E5M2, DType::I8);
+    let sizes = [[72, 40, 144], [67, 33, 97], [64, 48, 65], [5, 7, 0]];
+    for factors in [[i8; 2], [e4m3; 2], [e4m3, e5m2], [e5m2, e4m3]] {
+        for turned in [[false, true], [false, false], [true, false]] {
+            let product = Product { turned, ..Product::bytes(factors, [64, 32, 64]) };
+            for size in sizes {
+                product.check(size, Content::Tame, 1..2).unwrap_or_else(|e| panic!("{e}"));
+            }
+        }
+    }
+    let large = Product { turned: [false, true], ..Product::bytes([i8; 2], [128, 256, 128]) };
+    large.check([136, 272, 160], Content::Wild, 5..6).unwrap_or_else(|e| panic!("{e}"));
+    let large = Product { turned: [false, true], ..Product::bytes([e5m2; 2], [128, 128, 32]) };
+    large.check([136, 144, 160], Content::Wild, 5..6).unwrap_or_else(|e| panic!("{e}"));
+    let (middle, _) = build_unit(&large.text(), &[]).unwrap_or_else(|e| panic!("{e}"));
+    let product = find(&middle.prepared.placed.kernel, target()).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((product.factors, product.profile), ([e5m2; 2], MmaType::E5m2.profile()));
 }
 
 /// Shapes, sizes and orders that look random.
@@ -242,7 +275,10 @@ fn sums_are_the_units() {
     let unit = middle.interpret_on_unit(&dims, &tensors).unwrap_or_else(|e| panic!("{e:?}"));
     assert_ne!(chain[2].bytes(), unit[2].bytes());
     let of = |dtype| target().sum_profile(dtype);
-    assert_eq!(of(DType::F16), Some(MmaType::F16.profile()));
-    assert_eq!(of(DType::BF16), Some(MmaType::Bf16.profile()));
+    assert_eq!(of(DType::F16), MmaType::F16.profile());
+    assert_eq!(of(DType::BF16), MmaType::Bf16.profile());
+    assert_eq!(of(DType::F8E4M3), MmaType::E4m3.profile());
+    assert_eq!(of(DType::F8E5M2), MmaType::E5m2.profile());
+    assert_eq!(MmaType::S8.profile(), None::<SumProfile>);
     assert_eq!(of(DType::F32), None::<SumProfile>);
 }

@@ -9,9 +9,10 @@ use ptoc_ptx::{Op, Sm90};
 use ptoc_tensor::{DType, Tensor};
 
 /// A product with something behind it. Its arguments are `a`, `b`, and these.
-struct Case {
+struct Case<'a> {
     name: &'static str,
     factors: DType,
+    sums: &'static str,
     tile: [u32; 2],
     /// Declarations of further arguments, and the text in front of the kernel.
     arguments: &'static str,
@@ -19,12 +20,13 @@ struct Case {
     /// Behind the product.
     body: &'static str,
     /// In its place, the product.
-    product: Option<&'static str>,
+    product: Option<&'a str>,
 }
 
-const CASE: Case = Case {
+const CASE: Case<'static> = Case {
     name: "",
     factors: DType::F16,
+    sums: "f32",
     tile: [64, 32],
     arguments: "c: out f32[M, N]",
     uses: "",
@@ -32,9 +34,9 @@ const CASE: Case = Case {
     product: None,
 };
 
-impl Case {
+impl Case<'_> {
     fn text(&self) -> String {
-        let Case { factors, tile: [bm, bn], arguments, uses, body, .. } = self;
+        let Case { factors, sums, tile: [bm, bn], arguments, uses, body, .. } = self;
         let product = self.product.unwrap_or(
             "acc = 0.0;
              pipeline(stages = 2) for k in tiles(K, 64) {
@@ -45,7 +47,7 @@ impl Case {
             "{uses}
              kernel product(a: in {factors}[M, K], b: in {factors}[K, N], {arguments}) where K >= 1 {{
                  grid (m in tiles(M, {bm}), n in tiles(N, {bn}));
-                 let acc = tile Acc<f32, m, n>;
+                 let acc = tile Acc<{sums}, m, n>;
                  {product}
                  {body}
              }}"
@@ -131,7 +133,8 @@ fn whole_blocks() {
         Case {
             name: "turned",
             arguments: "r: in f32[N, M], c: out f32[M, N]",
-            body: "let y = Vec(acc); let z = f32(f16(y)) * Vec(r.T.tile(m, n)); TSTORE(c.tile(m, n), if y > z { y } else { -z });",
+            body: "let y = Vec(acc); let z = f32(f16(y)) * Vec(r.T.tile(m, n));
+                   TSTORE(c.tile(m, n), if y > z { y } else { -z });",
             ..CASE
         },
         Case {
@@ -190,7 +193,8 @@ fn subtiles() {
         store(
             "gate",
             "rows: in f32[M], aux: in f16[M, N], c: out bf16[M, N]",
-            "store<EM = 64>(c.tile(m, n), acc, joined(aux.tile(m, n), |x, y| x * y, biased_rows(rows.tile(m), linear())));",
+            "store<EM = 64>(c.tile(m, n), acc,
+                 joined(aux.tile(m, n), |x, y| x * y, biased_rows(rows.tile(m), linear())));",
         ),
         store(
             "slices",
@@ -212,4 +216,34 @@ fn subtiles() {
         )
     };
     large.check(&[[128, 256, 64], [136, 264, 72]]);
+}
+
+/// Sums of i32 with scales of rows and columns, and products of 8-bit floats with one scale.
+#[test]
+fn scales_of_bytes() {
+    let product = |zero: &str| {
+        format!(
+            "acc = {zero};
+             for k in tiles(K, 64) {{ TMATMUL_ACC(acc, acc, Left(a.tile(m, k)), Right(b.tile(k, n))); }}"
+        )
+    };
+    let integers = Case {
+        name: "int8",
+        factors: DType::I8,
+        sums: "i32",
+        arguments: "rows: in f32[M], cols: in f32[N], c: out f32[M, N]",
+        product: Some(&product("0")),
+        body: "let x = f32(Vec(acc)); TSTORE(c.tile(m, n), x * Vec(col(rows).tile(m, _)) * Vec(cols.tile(n)));",
+        ..CASE
+    };
+    integers.check(&SIZES);
+    let floats = Case {
+        name: "f8",
+        factors: DType::F8E4M3,
+        arguments: "r: in f32[M, N], c: out f16[M, N]",
+        product: Some(&product("0.0")),
+        body: "TSTORE(c.tile(m, n), f16(Vec(acc) * 0.25 + Vec(r.tile(m, n))));",
+        ..CASE
+    };
+    floats.check(&SIZES);
 }

@@ -268,12 +268,13 @@ impl<'k> Machine<'k, '_> {
         }
         self.spend((a.rows as u64).saturating_mul(a.cols as u64).saturating_mul(b.cols as u64))?;
         let Some(factors) = attrs.factors else {
-            let profiles = &self.options.matrix_unit;
-            let profile =
-                profiles.iter().find(|(dtype, _)| acc == DType::F32 && a.dtype == *dtype && b.dtype == *dtype);
-            return Ok(Some(match profile {
-                Some((_, profile)) => matrix::matmul_on_unit(*profile, start, a, b),
-                None => matrix::matmul(acc, start, a, b),
+            let of = |dtype: DType| {
+                let mut profiles = self.options.matrix_unit.iter();
+                profiles.find(|(factors, _)| acc == DType::F32 && dtype == *factors).map(|(_, profile)| *profile)
+            };
+            return Ok(Some(match (of(a.dtype), of(b.dtype)) {
+                (Some(profile), Some(other)) if profile == other => matrix::matmul_on_unit(profile, start, a, b),
+                _ => matrix::matmul(acc, start, a, b),
             }));
         };
         if (a.dtype, b.dtype) != (DType::F32, DType::F32) {

@@ -287,16 +287,26 @@ impl Start<'_> {
     }
 }
 
+/// What factors of a dtype are to a matrix unit.
+fn factors(dtype: DType) -> FactorType {
+    match dtype {
+        DType::BF16 => FactorType::Bf16,
+        DType::F8E4M3 => FactorType::E4m3,
+        DType::F8E5M2 => FactorType::E5m2,
+        _ => FactorType::F16,
+    }
+}
+
 /// `start + a b` in f32, as a matrix unit adds: block by block of k.
 pub(super) fn matmul_on_unit(profile: SumProfile, start: &Start<'_>, a: &Matrix, b: &Matrix) -> Matrix {
-    let ty = if a.dtype == DType::BF16 { FactorType::Bf16 } else { FactorType::F16 };
-    let left: Vec<Factor> = a.bits.iter().map(|&x| ty.factor(x as u32)).collect();
+    let types = (factors(a.dtype), factors(b.dtype));
+    let left: Vec<Factor> = a.bits.iter().map(|&x| types.0.factor(x as u32)).collect();
     // Columns side by side.
     let right: Vec<Vec<Factor>> =
-        (0..b.cols).map(|j| (0..b.rows).map(|k| ty.factor(b.at(k, j) as u32)).collect()).collect();
+        (0..b.cols).map(|j| (0..b.rows).map(|k| types.1.factor(b.at(k, j) as u32)).collect()).collect();
     Matrix::new(DType::F32, a.rows, b.cols, |i, j| {
         let row = &left[i * a.cols..(i + 1) * a.cols];
-        u64::from(profile.dot((ty, ty), row, &right[j], start.at(i, j) as u32))
+        u64::from(profile.dot(types, row, &right[j], start.at(i, j) as u32))
     })
 }
 

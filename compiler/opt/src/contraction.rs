@@ -88,6 +88,8 @@ struct Uses {
 
 struct Finder<'k> {
     kernel: &'k Kernel,
+    /// Factors of 8-bit floats are read where they are, too.
+    f8: bool,
     defs: Definitions<'k>,
     uses: FxHashMap<Tile, Uses>,
     out: Products<'k>,
@@ -158,8 +160,17 @@ fn expand(inst: &Inst) -> Option<(TileRef, Value)> {
 
 /// Finds what can be left out.
 pub fn find(kernel: &Kernel) -> Products<'_> {
-    let mut finder =
-        Finder { kernel, defs: Definitions::new(kernel), uses: FxHashMap::default(), out: Products::default() };
+    found(kernel, false)
+}
+
+/// The same for a unit that multiplies 8-bit floats.
+pub(crate) fn find_for_unit(kernel: &Kernel) -> Products<'_> {
+    found(kernel, true)
+}
+
+fn found(kernel: &Kernel, f8: bool) -> Products<'_> {
+    let defs = Definitions::new(kernel);
+    let mut finder = Finder { kernel, f8, defs, uses: FxHashMap::default(), out: Products::default() };
     finder.count(&kernel.body);
     finder.windows(&kernel.body);
     finder.settle();
@@ -240,7 +251,7 @@ impl<'k> Finder<'k> {
                 let fits = matches!(
                     (self.kernel.tiles[p.d.tile].ty.dtype, self.kernel.tiles[t.tile].ty.dtype),
                     (DType::F32, DType::F32 | DType::F16 | DType::BF16) | (DType::I32, DType::I8)
-                );
+                ) || (self.f8 && self.kernel.tiles[t.tile].ty.dtype.is_f8());
                 let bias = matches!(from, From::Bias(b) if b == *t);
                 let same = self.kernel.tiles[p.d.tile].ty.dtype == self.kernel.tiles[t.tile].ty.dtype;
                 let role = match self.kernel.tiles[t.tile].ty.loc {

@@ -45,10 +45,12 @@ pub struct ArrayMatrix {
 /// A kernel that is one product.
 #[derive(Clone, PartialEq, Debug)]
 pub struct UnitProduct<'k> {
-    /// Of both operands.
-    pub factors: DType,
-    /// How their products are added.
-    pub profile: SumProfile,
+    /// Of the operands, and of sums.
+    pub factors: [DType; 2],
+    /// What sums are: f32, or i32 of factors of i8.
+    pub sums: DType,
+    /// How products are added; `None` of integers, whose sums are exact in any order.
+    pub profile: Option<SumProfile>,
     /// Rows and columns of a block.
     pub tile: [u32; 2],
     /// The dimensions of the grid that count tiles of rows and of columns.
@@ -76,9 +78,11 @@ const ROWS: [u32; 2] = [64, 128];
 /// What columns are a multiple of, and at most. (The unit has multiples of 8; tiles are padded to boxes of 16.)
 const COLUMNS: (u32, u32) = (16, 256);
 
-/// The profile by which the products of a kernel are added; `None` where they are chains of multiply-adds.
-pub fn profile(kernel: &Kernel, target: &Target) -> Option<(DType, SumProfile)> {
-    find(kernel, target).ok().map(|product| (product.factors, product.profile))
+/// The profile by which the products of a kernel are added, for each type of its factors; none where they are chains of
+/// multiply-adds.
+pub fn profile(kernel: &Kernel, target: &Target) -> Vec<(DType, SumProfile)> {
+    let Ok(UnitProduct { factors, profile: Some(profile), .. }) = find(kernel, target) else { return Vec::new() };
+    factors.map(|dtype| (dtype, profile)).into()
 }
 
 /// A kernel as a product on the matrix unit.
@@ -89,16 +93,28 @@ pub fn find<'k>(kernel: &'k Kernel, target: &Target) -> Result<UnitProduct<'k>, 
     if target.matrix_unit.is_empty() || !asks(kernel, target) {
         return Err(String::new());
     }
-    let products = contraction::find(kernel);
+    let products = contraction::find_for_unit(kernel);
     Finder { kernel, defs: Definitions::new(kernel), products: &products }.kernel(target)
 }
 
 /// Whether tiles of factors that the unit has a profile for are there.
 fn asks(kernel: &Kernel, target: &Target) -> bool {
     let asks = |t: &ptoc_ir::tile::TileData| {
-        matches!(t.ty.loc, Loc::Left | Loc::Right) && target.sum_profile(t.ty.dtype).is_some()
+        let taken = t.ty.dtype == DType::I8 || target.sum_profile(t.ty.dtype).is_some();
+        matches!(t.ty.loc, Loc::Left | Loc::Right) && taken
     };
     kernel.tiles.values().any(asks)
+}
+
+/// How products of these factors are added up to such sums: exactly, if there is no profile. `None`: they are not on
+/// the unit.
+fn adds(factors: [DType; 2], sums: DType, target: &Target) -> Option<Option<SumProfile>> {
+    if sums == DType::I32 {
+        return (factors == [DType::I8; 2]).then_some(None);
+    }
+    let [a, b] = factors.map(|f| target.sum_profile(f));
+    let same = factors[0] == factors[1] || factors.iter().all(|f| f.is_f8());
+    (sums == DType::F32 && same && a == b).then_some(a).filter(Option::is_some)
 }
 
 struct Finder<'k, 'p> {
@@ -135,9 +151,8 @@ impl<'k, 'p> Finder<'k, 'p> {
         let (Some(a), Some(b)) = (windows.get(&p.a.tile), windows.get(&p.b.tile)) else {
             return no("an operand is no window of an array");
         };
-        let factors = kernel.tensors[a.tensor].dtype;
-        let both = kernel.tensors[b.tensor].dtype == factors && d.dtype == DType::F32;
-        let Some(profile) = target.sum_profile(factors).filter(|_| both) else {
+        let (factors, sums) = ([a, b].map(|view| kernel.tensors[view.tensor].dtype), d.dtype);
+        let Some(profile) = adds(factors, sums, target) else {
             return no("factors and sums are not of the unit's types");
         };
         let tile = [p.d.rows, p.d.cols];
@@ -150,7 +165,7 @@ impl<'k, 'p> Finder<'k, 'p> {
         let matrix = |view, along| self.matrix(view, k, along).ok_or_else(none);
         let (a, b) = (matrix(a, [Some(rows), None])?, matrix(b, [None, Some(cols)])?);
         let bias = match k.start {
-            From::Bias(t) => Some(self.bias(&t, cols).ok_or_else(none)?),
+            From::Bias(t) => Some(self.bias(&t, cols, sums).ok_or_else(none)?),
             _ => None,
         };
         let none = || "how many rows, columns or factors there are does not follow from the launch".to_owned();
@@ -160,12 +175,13 @@ impl<'k, 'p> Finder<'k, 'p> {
         let count = self.positive(&depth).then_some(k.of.hi);
         let epilogue = EpilogueFinder { finder: self, acc: p.d, count, block: [rows, cols], out: Epilogue::default() }
             .steps(&before, after)?;
-        if deep % i64::from(profile.block) != 0 {
-            return no(format!("a step of k has {deep} factors, and the unit adds {} at once", profile.block));
+        let block = profile.map_or(1, |p| p.block);
+        if deep % i64::from(block) != 0 {
+            return no(format!("a step of k has {deep} factors, and the unit adds {block} at once"));
         }
         let stages = (k.of.stages.max(1), u32::try_from(deep).unwrap_or(u32::MAX));
         let span = k.span;
-        Ok(UnitProduct { factors, profile, tile, grid, extents, depth, stages, a, b, bias, epilogue, span })
+        Ok(UnitProduct { factors, sums, profile, tile, grid, extents, depth, stages, a, b, bias, epilogue, span })
     }
 
     /// The accumulators have as many rows and columns as the unit takes.
@@ -219,14 +235,14 @@ impl<'k, 'p> Finder<'k, 'p> {
         }
     }
 
-    /// The row that sums start at: of f32, as long as the block's columns.
-    fn bias(&self, t: &TileRef, cols: (usize, u32)) -> Option<ArrayMatrix> {
+    /// The row that sums start at, as long as the block's columns.
+    fn bias(&self, t: &TileRef, cols: (usize, u32), sums: DType) -> Option<ArrayMatrix> {
         let view = self.products.windows.get(&t.tile)?;
         let stride = self.defs.poly(*view.strides.last()?)?;
         let first = self.defs.poly(view.offset)?;
-        let f32 = self.kernel.tensors[view.tensor].dtype == DType::F32;
+        let same = self.kernel.tensors[view.tensor].dtype == sums;
         let strides = [Poly::constant(0), stride];
-        self.placed(view.tensor.as_u32(), first, &strides, [None, Some(cols)]).filter(|_| f32)
+        self.placed(view.tensor.as_u32(), first, &strides, [None, Some(cols)]).filter(|_| same)
     }
 
     /// A tile that becomes zero.

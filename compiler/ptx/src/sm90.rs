@@ -4,9 +4,9 @@
 
 use crate::inst::OperandClass;
 use crate::types::{Class, Space};
-use ptoc_tensor::matrix_unit::{FactorType, SumProfile};
+use ptoc_tensor::matrix_unit::{Factor, FactorType, SumProfile};
 
-/// Factors of a product on the tensor cores. Sums are of f32.
+/// Factors of a product on the tensor cores. Sums are of f32; of integers, of i32, which wrap.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum MmaType {
@@ -15,11 +15,13 @@ pub enum MmaType {
     Tf32,
     E4m3,
     E5m2,
+    S8,
 }
 
 impl MmaType {
     /// Every one.
-    pub const ALL: [MmaType; 5] = [MmaType::F16, MmaType::Bf16, MmaType::Tf32, MmaType::E4m3, MmaType::E5m2];
+    pub const ALL: [MmaType; 6] =
+        [MmaType::F16, MmaType::Bf16, MmaType::Tf32, MmaType::E4m3, MmaType::E5m2, MmaType::S8];
 
     /// The modifier.
     pub fn name(self) -> &'static str {
@@ -29,6 +31,7 @@ impl MmaType {
             MmaType::Tf32 => "tf32",
             MmaType::E4m3 => "e4m3",
             MmaType::E5m2 => "e5m2",
+            MmaType::S8 => "s8",
         }
     }
 
@@ -37,25 +40,39 @@ impl MmaType {
         match self {
             MmaType::F16 | MmaType::Bf16 => 2,
             MmaType::Tf32 => 4,
-            MmaType::E4m3 | MmaType::E5m2 => 1,
+            MmaType::E4m3 | MmaType::E5m2 | MmaType::S8 => 1,
         }
     }
 
-    /// The same for the arithmetic of sums.
-    pub(crate) fn factors(self) -> FactorType {
-        match self {
+    /// The register of a sum.
+    pub fn sum(self) -> Class {
+        if self == MmaType::S8 { Class::B32 } else { Class::F32 }
+    }
+
+    /// The same for the arithmetic of sums; `None` of integers.
+    pub(crate) fn factors(self) -> Option<FactorType> {
+        Some(match self {
             MmaType::F16 => FactorType::F16,
             MmaType::Bf16 => FactorType::Bf16,
             MmaType::Tf32 => FactorType::Tf32,
             MmaType::E4m3 => FactorType::E4m3,
             MmaType::E5m2 => FactorType::E5m2,
+            MmaType::S8 => return None,
+        })
+    }
+
+    /// The factor of some bits. An integer is one without digits behind the point.
+    pub(crate) fn factor(self, bits: u32) -> Factor {
+        match self.factors() {
+            Some(ty) => ty.factor(bits),
+            None => Factor::Finite { sig: i32::from(bits as u8 as i8), exp: 0 },
         }
     }
 
-    /// How an H100 adds products of such factors: a block is 32 bytes of them.
-    pub fn profile(self) -> SumProfile {
+    /// How an H100 adds products of such factors: a block is 32 bytes of them. `None` of integers, whose sums are exact.
+    pub fn profile(self) -> Option<SumProfile> {
         let (addend_digits, sum_digits) = if self.size() == 1 { (13, 13) } else { (25, 23) };
-        SumProfile { block: 32 / self.size(), addend_digits, sum_digits }
+        self.factors().map(|_| SumProfile { block: 32 / self.size(), addend_digits, sum_digits })
     }
 }
 
@@ -94,9 +111,15 @@ impl Wgmma {
 
     fn exists(self) -> bool {
         let wide = self.a.size() == 2;
-        let types = self.a == self.b || (self.a.size() == 1 && self.b.size() == 1);
-        let n = self.n >= 8 && self.n <= 256 && self.n.is_multiple_of(8);
-        n && types && (wide || !(self.trans_a || self.trans_b)) && !(self.a_in_regs && self.trans_a)
+        let integers = self.a == MmaType::S8;
+        let f8 = |ty: MmaType| ty.size() == 1 && ty != MmaType::S8;
+        let types = self.a == self.b || (f8(self.a) && f8(self.b));
+        let step = if integers && self.n > 32 { 16 } else { 8 };
+        let n = self.n >= 8 && self.n <= 256 && self.n.is_multiple_of(step);
+        n && types
+            && !(integers && (self.neg_a || self.neg_b))
+            && (wide || !(self.trans_a || self.trans_b))
+            && !(self.a_in_regs && self.trans_a)
     }
 }
 
@@ -284,7 +307,8 @@ impl Sm90 {
             Sm90::WgmmaFence => "wgmma.fence.sync.aligned".into(),
             Sm90::Wgmma(Wgmma { n, a, b, .. }) => {
                 let k = 32 / a.size();
-                format!("wgmma.mma_async.sync.aligned.m64n{n}k{k}.f32.{}.{}", a.name(), b.name())
+                let sums = if a == MmaType::S8 { "s32" } else { "f32" };
+                format!("wgmma.mma_async.sync.aligned.m64n{n}k{k}.{sums}.{}.{}", a.name(), b.name())
             }
             Sm90::WgmmaCommit => "wgmma.commit_group.sync.aligned".into(),
             Sm90::WgmmaWait(_) => "wgmma.wait_group.sync.aligned".into(),
@@ -383,8 +407,11 @@ fn wgmma_slots(product: Wgmma) -> Vec<Slot> {
         false => descriptor,
     };
     let scale = Slot::Src(OperandClass::Reg(Class::Pred));
-    let sums = Slot::Dsts(OperandClass::Reg(Class::F32), usize::from(product.n) / 2);
-    let mut slots = vec![sums, a, descriptor, scale, sign(product.neg_a), sign(product.neg_b)];
+    let sums = Slot::Dsts(OperandClass::Reg(product.a.sum()), usize::from(product.n) / 2);
+    let mut slots = vec![sums, a, descriptor, scale];
+    if product.a != MmaType::S8 {
+        slots.extend([sign(product.neg_a), sign(product.neg_b)]);
+    }
     if product.a.size() == 2 {
         slots.extend((!product.a_in_regs).then_some(Slot::Literal(product.trans_a.into())));
         slots.push(Slot::Literal(product.trans_b.into()));
@@ -394,7 +421,7 @@ fn wgmma_slots(product: Wgmma) -> Vec<Slot> {
 
 /// `128k16.f32.f16.f16`, and the operands.
 fn read_wgmma(rest: &str, words: &[&str]) -> Option<Wgmma> {
-    let (shape, types) = rest.split_once(".f32.")?;
+    let (shape, types) = rest.split_once(".f32.").or(rest.split_once(".s32."))?;
     let (n, k) = shape.split_once('k')?;
     let (a, b) = types.split_once('.')?;
     let named = |name: &str| MmaType::ALL.into_iter().find(|ty| ty.name() == name);
@@ -410,5 +437,6 @@ fn read_wgmma(rest: &str, words: &[&str]) -> Option<Wgmma> {
         trans_a: !a_in_regs && literal(6),
         trans_b: literal(if a_in_regs { 6 } else { 7 }),
     };
-    (k.parse() == Ok(product.k()) && product.exists()).then_some(product)
+    let sums = rest.contains(".s32.") == (product.a == MmaType::S8);
+    (k.parse() == Ok(product.k()) && sums && product.exists()).then_some(product)
 }

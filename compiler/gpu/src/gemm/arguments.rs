@@ -4,13 +4,15 @@ use crate::abi::Arguments;
 use ptoc_opt::matrix_unit::{ArrayMatrix, Extent, Number, UnitProduct};
 use ptoc_ptx::Type;
 use ptoc_ptx::sim::{Swizzle, TensorMap};
-use ptoc_tensor::DType;
 
-/// Depth of a step: a row of shared memory, 128 bytes.
-pub(crate) const DEPTH: u32 = 64;
+/// Bytes of a row of shared memory: as deep a step is.
+pub(crate) const ROW: u32 = 128;
 
-/// Bytes of a factor.
-pub(crate) const FACTOR: u64 = 2;
+/// Halves of it. What bulk copies move are halves, of smaller factors two at a time.
+const HALVES: u32 = ROW / 2;
+
+/// Rows (or columns) of a part, and lines, where those are side by side.
+pub(crate) const PART: u32 = 64;
 
 /// Coordinates of a box have 32 bits with a sign.
 const MOST: u64 = 1 << 31;
@@ -20,7 +22,8 @@ const MOST: u64 = 1 << 31;
 pub(crate) enum Major {
     /// k: rows (or columns) of 128 bytes.
     Depth,
-    /// Rows of the left operand, columns of the right one: 64 of them for each k, in parts one behind the other.
+    /// Rows of the left operand, columns of the right one: 64 of them for each k, in parts one behind the other. The
+    /// cores read factors of 16 bits so.
     Side,
 }
 
@@ -29,6 +32,8 @@ pub(crate) enum Major {
 pub(crate) struct OperandSide {
     pub(crate) tensor: u32,
     pub(crate) first: Number,
+    /// Bytes of a factor.
+    pub(crate) factor: u32,
     /// Elements along rows (of the left operand; columns of the right one), and along k.
     pub(crate) strides: [Number; 2],
     /// Rows, or columns, of a block.
@@ -39,34 +44,37 @@ pub(crate) struct OperandSide {
 }
 
 impl OperandSide {
-    fn new(m: &ArrayMatrix, side: usize, size: u32) -> OperandSide {
+    fn new(m: &ArrayMatrix, factor: u32, side: usize, size: u32) -> OperandSide {
         let strides = [m.strides[side].clone(), m.strides[1 - side].clone()];
         let one = |n: &Number| n.number() == Some(1);
-        let major = if one(&strides[0]) && !one(&strides[1]) { Major::Side } else { Major::Depth };
+        let turned = factor == 2 && one(&strides[0]) && !one(&strides[1]);
+        let major = if turned { Major::Side } else { Major::Depth };
         let dense = one(&strides[if major == Major::Depth { 1 } else { 0 }]);
-        OperandSide { tensor: m.tensor, first: m.first.clone(), strides, size, major, dense }
+        OperandSide { tensor: m.tensor, first: m.first.clone(), factor, strides, size, major, dense }
     }
 
     /// Bytes of a step in shared memory.
     pub(crate) fn bytes(&self) -> u32 {
         match self.major {
-            Major::Depth => self.size * 2 * DEPTH,
-            Major::Side => self.size.div_ceil(64) * 128 * DEPTH,
+            Major::Depth => self.size * ROW,
+            Major::Side => self.size.div_ceil(PART) * ROW * PART,
         }
     }
 
     /// Boxes of a step.
     pub(crate) fn boxes(&self) -> u32 {
-        if self.major == Major::Depth { 1 } else { self.size.div_ceil(64) }
+        if self.major == Major::Depth { 1 } else { self.size.div_ceil(PART) }
     }
 
     /// The map by which it is copied; `None` where bulk copies cannot.
     fn map(&self, base: u64, [extent, depth]: [i64; 2], params: &[i64]) -> Option<TensorMap> {
         let outer = value(&self.strides[usize::from(self.major == Major::Side)], params);
-        let stride = u64::try_from(outer).ok()?.checked_mul(FACTOR)?;
+        let stride = u64::try_from(outer).ok()?.checked_mul(u64::from(self.factor))?;
+        let dense =
+            |n: i64| n.checked_mul(i64::from(self.factor)).filter(|bytes| bytes % 2 == 0).map(|bytes| bytes / 2);
         let (dims, rows) = match self.major {
-            Major::Depth => ([depth, extent], self.size),
-            Major::Side => ([extent, depth], DEPTH),
+            Major::Depth => ([dense(depth)?, extent], self.size),
+            Major::Side => ([dense(extent)?, depth], PART),
         };
         let dims = dims.map(|n| u64::try_from(n).unwrap_or(0));
         let fits = self.dense
@@ -74,7 +82,7 @@ impl OperandSide {
             && stride.is_multiple_of(16)
             && (16..1 << 40).contains(&stride)
             && dims.iter().all(|n| (1..MOST).contains(n));
-        fits.then(|| map(base, dims, stride, [DEPTH, rows]))
+        fits.then(|| map(base, dims, stride, [HALVES, rows]))
     }
 }
 
@@ -100,6 +108,8 @@ pub struct GemmAbi {
 pub enum Obstacle {
     /// Neither rows nor columns have their elements next to each other.
     Sparse,
+    /// Factors of one byte lie side by side along the other side than k, along which the cores read them.
+    Turned,
     /// Rows (or columns) are so many bytes apart, which is what these parameters of the launch make of it.
     Stride(i64, Vec<u32>),
     /// It begins so many bytes behind the start of its array.
@@ -122,9 +132,12 @@ fn value(n: &Number, params: &[i64]) -> i64 {
 impl GemmAbi {
     pub(crate) fn new(p: &UnitProduct<'_>) -> GemmAbi {
         let arrays = p.epilogue.arrays.iter().map(|a| (a.matrix.clone(), a.dtype.size() as u64));
-        let bias = p.bias.iter().map(|m| (m.clone(), DType::F32.size() as u64));
+        let bias = p.bias.iter().map(|m| (m.clone(), p.sums.size() as u64));
         GemmAbi {
-            operands: [OperandSide::new(&p.a, 0, p.tile[0]), OperandSide::new(&p.b, 1, p.tile[1])],
+            operands: [
+                OperandSide::new(&p.a, p.factors[0].size() as u32, 0, p.tile[0]),
+                OperandSide::new(&p.b, p.factors[1].size() as u32, 1, p.tile[1]),
+            ],
             arrays: arrays.chain(bias).collect(),
             extents: p.extents.clone(),
             depth: p.depth.clone(),
@@ -157,7 +170,7 @@ impl GemmAbi {
         let [m, n, k] = self.sizes(a);
         [(0, m), (1, n)].map(|(which, extent)| {
             let o = &self.operands[which];
-            let first = value(&o.first, a.params).wrapping_mul(FACTOR as i64);
+            let first = value(&o.first, a.params).wrapping_mul(o.factor.into());
             let base = a.tensors[o.tensor as usize].wrapping_add_signed(first);
             o.map(base, [extent, k], a.params)
         })
@@ -168,8 +181,9 @@ impl GemmAbi {
     pub fn obstacles(&self, params: &[i64]) -> Vec<(u32, Obstacle)> {
         let of = |o: &OperandSide| {
             let outer = &o.strides[usize::from(o.major == Major::Side)];
-            let bytes = |n: &Number| value(n, params).wrapping_mul(FACTOR as i64);
+            let bytes = |n: &Number| value(n, params).wrapping_mul(o.factor.into());
             match (bytes(outer), bytes(&o.first)) {
+                _ if !o.dense && o.strides[0].number() == Some(1) => Some(Obstacle::Turned),
                 _ if !o.dense => Some(Obstacle::Sparse),
                 (stride, _) if stride % 16 != 0 => Some(Obstacle::Stride(stride, outer.symbols().collect())),
                 (_, start) if start % 16 != 0 => Some(Obstacle::Start(start)),
@@ -184,7 +198,7 @@ impl GemmAbi {
         let bytes = |n: &Number, size: u64| value(n, a.params).wrapping_mul(size as i64);
         let mut out = self.sizes(a).to_vec();
         for o in &self.operands {
-            out.extend([&o.first, &o.strides[0], &o.strides[1]].map(|n| bytes(n, FACTOR)));
+            out.extend([&o.first, &o.strides[0], &o.strides[1]].map(|n| bytes(n, o.factor.into())));
         }
         out.extend(self.operand_maps(a).map(|map| i64::from(map.is_some())));
         for (m, size) in &self.arrays {
@@ -196,7 +210,8 @@ impl GemmAbi {
     /// The maps. Where one is not good, the kernel does not look at it, but the driver does.
     pub(crate) fn maps(&self, a: &Arguments<'_>) -> Vec<TensorMap> {
         let maps = self.operand_maps(a).into_iter().zip(&self.operands);
-        let unused = |o: &OperandSide| map(a.tensors[o.tensor as usize] & !15, [u64::from(DEPTH), 1], 128, [DEPTH, 1]);
+        let dims = [u64::from(HALVES), 1];
+        let unused = |o: &OperandSide| map(a.tensors[o.tensor as usize] & !15, dims, ROW.into(), [HALVES, 1]);
         maps.map(|(map, o)| map.unwrap_or_else(|| unused(o))).collect()
     }
 }

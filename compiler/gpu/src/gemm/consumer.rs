@@ -1,12 +1,13 @@
 //! The consumers of a product: 64 rows of a block in the registers of a warp-group, and their way to memory.
 
-use super::arguments::{DEPTH, Major, OperandSide};
+use super::arguments::{Major, OperandSide, PART, ROW};
 use super::{CONSUMER, Gemm};
 use ptoc_ptx::{Address, Arith, Class, Cmp, Label, Op as Ptx, Round, Sm90, Space, Src, Type, VReg, Wgmma};
 use ptoc_tensor::DType;
 
-/// Depth of an instruction.
-const STEP: u32 = 16;
+/// Bytes of the depth of an instruction, and lines of factors of 16 bits.
+const STEP: u32 = 32;
+const LINES: u32 = STEP / 2;
 
 /// Which elements of a block a lane has: two neighbours of every eight columns, in two rows.
 pub(super) struct Fragment {
@@ -36,7 +37,7 @@ impl Gemm {
             self.b.sm90(Sm90::SetMaxReg { inc: true, count: CONSUMER }, &[], &[]);
         }
         let mine = self.u32(Arith::Sub, self.group, 1);
-        let sums: Vec<VReg> = (0..self.plan.tile[1] / 2).map(|_| self.b.reg(Class::F32)).collect();
+        let sums: Vec<VReg> = (0..self.plan.tile[1] / 2).map(|_| self.b.reg(self.plan.factors[0].sum())).collect();
         let yes = self.b.setp(Cmp::Eq, Type::U32, self.lane, self.lane);
         let first = self.b.setp(Cmp::Eq, Type::U32, self.lane, Src::Imm(0));
         let (head, at) = self.blocks(done);
@@ -72,7 +73,8 @@ impl Gemm {
 
     /// Sums start at zero, or at the bias of their column.
     fn start(&mut self, column: VReg, sums: &[VReg]) {
-        sums.iter().for_each(|sum| self.b.set(*sum, Type::F32, Src::Imm(0)));
+        let ty = if self.plan.factors[0].sum() == Class::F32 { Type::F32 } else { Type::B32 };
+        sums.iter().for_each(|sum| self.b.set(*sum, ty, Src::Imm(0)));
         if !self.plan.biased {
             return;
         }
@@ -87,9 +89,9 @@ impl Gemm {
                 let from = self.b.arith(Arith::MadLo, Type::U64, &[along.into(), Src::Imm(further), at.into()]);
                 let sum = four[c as usize];
                 self.b.guard = Some((inside, true));
-                self.b.push(Ptx::Ld(Space::Global, Type::F32), &[sum], &[Src::Addr(Address::at(from))]);
+                self.b.push(Ptx::Ld(Space::Global, ty), &[sum], &[Src::Addr(Address::at(from))]);
                 self.b.guard = None;
-                self.b.set(four[2 + c as usize], Type::F32, sum);
+                self.b.set(four[2 + c as usize], ty, sum);
             }
         }
     }
@@ -106,27 +108,28 @@ impl Gemm {
     fn multiply(&mut self, mine: VReg, yes: VReg, sums: &[VReg]) {
         let [a, b] = self.operands();
         // 64 rows of either form have as many bytes.
-        let a = self.at(mine, 64 * 2 * DEPTH, a);
+        let a = self.at(mine, 64 * ROW, a);
         let (left, right) = (self.plan.a.clone(), self.plan.b.clone());
         let product = Wgmma {
             trans_a: left.major == Major::Side,
             trans_b: right.major == Major::Side,
-            ..Wgmma::new(self.plan.tile[1] as u16, self.plan.factors)
+            b: self.plan.factors[1],
+            ..Wgmma::new(self.plan.tile[1] as u16, self.plan.factors[0])
         };
         self.b.sm90(Sm90::WgmmaFence, &[], &[]);
-        for part in 0..DEPTH / STEP {
+        for part in 0..ROW / STEP {
             let [x, y] = [(a, &left), (b, &right)].map(|(at, o)| self.descriptor(at, o, part));
             self.b.sm90(Sm90::Wgmma(product), sums, &[x.into(), y.into(), yes.into()]);
         }
         self.b.sm90(Sm90::WgmmaCommit, &[], &[]);
     }
 
-    /// The descriptor of 16 factors of k: lines of 128 bytes, swizzled, eight of them 1024 bytes from the next eight.
+    /// The descriptor of an instruction's operand: lines of 128 bytes, swizzled, eight of them 1024 bytes apart.
     fn descriptor(&mut self, at: VReg, o: &OperandSide, part: u32) -> VReg {
         // From a part of 64 rows (or columns) to the next; of no meaning where k is side by side.
         let (step, leading) = match o.major {
-            Major::Depth => (2 * STEP, 16),
-            Major::Side => (128 * STEP, 128 * DEPTH),
+            Major::Depth => (STEP, 16),
+            Major::Side => (ROW * LINES, ROW * PART),
         };
         let at = self.plus(at, part * step);
         let low = self.u32(Arith::Shr, at, 4);

@@ -1,6 +1,6 @@
 //! Products on the tensor cores: a kernel that is one product ([`ptoc_opt::matrix_unit`]) as a warp-specialised GEMM.
 //!
-//! A warp-group is the producer. It brings steps of 64 factors of k to shared memory, swizzled by 128 bytes, into the
+//! A warp-group is the producer. It brings steps of 128 bytes of k to shared memory, swizzled by as much, into the
 //! slots of a ring: by bulk tensor copies, which one thread issues, or where an array's address or stride is no
 //! multiple of 16 bytes, element by element, which all its threads do, to the same places. One or two warp-groups are
 //! consumers: each has 64 rows of the block, sums in registers, operands by descriptors of shared memory. Each slot has
@@ -19,7 +19,7 @@ use crate::allocation::MOST_SHARED;
 use crate::emit::{Compiled, Options, name};
 use crate::raster::coordinates;
 use crate::unsupported::{RefusalCode, Refused};
-use arguments::{ARRAYS, DEPTH, MAPPED, OperandSide};
+use arguments::{ARRAYS, MAPPED, OperandSide, ROW};
 use ptoc_abi::Raster;
 use ptoc_diagnostics::Span;
 use ptoc_ir::loops::{MemTy, Module};
@@ -47,7 +47,7 @@ const PRODUCER: u32 = 40;
 const CONSUMER: u32 = 232;
 
 /// Compiles a kernel, of which `module` is the loop IR: on the tensor cores where [`matrix_unit::find`] says so, unless
-/// `exact` forbids it.
+/// `exact` forbids it: sums of integers are exact there.
 ///
 /// # Errors
 /// What has no translation.
@@ -59,7 +59,7 @@ pub fn compile_kernel(
     options: &Options,
 ) -> Result<Compiled, Refused> {
     match matrix_unit::find(kernel, target) {
-        Ok(product) if !exact => compile(&product, kernel, target, module),
+        Ok(product) if !exact || product.profile.is_none() => compile(&product, kernel, target, module),
         _ => crate::emit::compile(module, options),
     }
 }
@@ -75,7 +75,9 @@ struct Plan {
     /// Warp-groups that multiply.
     consumers: u32,
     slots: u32,
-    factors: MmaType,
+    factors: [MmaType; 2],
+    /// Factors of a step.
+    depth: u32,
     /// Arrays of the epilogue, and behind them the bias, if there is one.
     arrays: Vec<PlanArray>,
     biased: bool,
@@ -108,13 +110,14 @@ impl PlanArray {
 impl Plan {
     fn new(p: &UnitProduct<'_>, abi: &GemmAbi, raster: Option<Raster>) -> Plan {
         let [a, b] = abi.operands.clone();
+        let depth = ROW / a.factor;
         let wanted = match p.stages {
             (1, _) => PLAIN_SLOTS,
-            (stages, deep) => stages.saturating_mul(deep.div_ceil(DEPTH)),
+            (stages, deep) => stages.saturating_mul(deep.div_ceil(depth)),
         };
         let dense = |m: &ArrayMatrix| m.strides[1].number() == Some(1);
         let arrays = p.epilogue.arrays.iter().map(|a| (a.dtype, dense(&a.matrix), a.has));
-        let bias = p.bias.iter().map(|m| (DType::F32, dense(m), [false, true]));
+        let bias = p.bias.iter().map(|m| (p.sums, dense(m), [false, true]));
         let arrays = arrays.chain(bias).map(|(dtype, dense, has)| PlanArray { dtype, dense, has }).collect();
         let room = (MOST_SHARED - PATTERN) / (a.bytes() + b.bytes() + 16);
         Plan {
@@ -122,7 +125,8 @@ impl Plan {
             grid: p.grid,
             consumers: p.tile[0] / 64,
             slots: wanted.clamp(2, SLOTS).min(room),
-            factors: if p.factors == DType::BF16 { MmaType::Bf16 } else { MmaType::F16 },
+            factors: p.factors.map(mma_type),
+            depth,
             arrays,
             biased: p.bias.is_some(),
             plain: p.epilogue.plain(),
@@ -153,6 +157,16 @@ impl Plan {
     /// Registers move from the producer to the consumers.
     fn moves_registers(&self) -> bool {
         self.consumers == 2 && self.tile[1] > 128
+    }
+}
+
+fn mma_type(factors: DType) -> MmaType {
+    match factors {
+        DType::BF16 => MmaType::Bf16,
+        DType::F8E4M3 => MmaType::E4m3,
+        DType::F8E5M2 => MmaType::E5m2,
+        DType::I8 => MmaType::S8,
+        _ => MmaType::F16,
     }
 }
 
@@ -206,7 +220,7 @@ fn compile(p: &UnitProduct<'_>, kernel: &Kernel, target: &Target, module: &Modul
     let element = match plan.plain {
         Some(_) => None,
         None => {
-            let element = ptoc_lower::lower_element(kernel, target, (DType::F32, &p.epilogue));
+            let element = ptoc_lower::lower_element(kernel, target, (p.sums, &p.epilogue));
             Some(element.map_err(|e| internal(e.into_iter().map(|d| d.message).collect()))?)
         }
     };
@@ -379,7 +393,7 @@ impl Gemm {
         let over = self.b.setp(Cmp::Ge, Type::U64, k, self.sizes[2]);
         self.b.bra_if(over, true, end);
         body(self, k);
-        self.update(k, Arith::Add, Type::U64, Src::Imm(u64::from(DEPTH)));
+        self.update(k, Arith::Add, Type::U64, Src::Imm(u64::from(self.plan.depth)));
         self.b.bra(head);
         self.b.place(end);
     }

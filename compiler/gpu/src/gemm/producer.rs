@@ -1,11 +1,12 @@
 //! The producer of a product: steps of both operands into the slots of the ring.
 
-use super::arguments::{DEPTH, Major, OperandSide};
+use super::arguments::{Major, OperandSide, PART, ROW};
 use super::{GROUP, Gemm, PRODUCER};
 use ptoc_ptx::{Address, Arith, Class, Cmp, Label, Op as Ptx, Round, Sm90, Space, Src, Type, VReg};
 
-/// Factors of 16 bytes.
-const CHUNK: u32 = 8;
+/// Bytes that are stored at once, and how many times as many a row is.
+const CHUNK: u32 = 16;
+const CHUNKS: u32 = ROW / CHUNK;
 
 impl Gemm {
     /// Ends at `done`.
@@ -74,10 +75,13 @@ impl Gemm {
         if !dense {
             return;
         }
-        let [k, side] = [k, side].map(|x| self.b.cvt(Type::U32, Type::U64, Round::None, x));
+        let [mut k, side] = [k, side].map(|x| self.b.cvt(Type::U32, Type::U64, Round::None, x));
+        if self.operand(n).factor == 1 {
+            k = self.u32(Arith::Shr, k, 1);
+        }
         for part in 0..boxes {
-            let to = self.plus(to, part * 128 * DEPTH);
-            let side = self.plus(side, part * 64);
+            let to = self.plus(to, part * ROW * PART);
+            let side = self.plus(side, part * PART);
             let (x, y) = if major == Major::Depth { (k, side) } else { (side, k) };
             let map = self.maps[n].into();
             self.b.guard = Some((self.mapped[n], true));
@@ -93,30 +97,26 @@ impl Gemm {
         let o = self.operand(n).clone();
         let index = self.b.mov(Type::U32, self.thread);
         let (head, end) = (self.b.label(), self.b.label());
-        // Chunks along the side are counted in parts of 64 factors.
-        let chunks = match o.major {
-            Major::Depth => o.size * (DEPTH / CHUNK),
-            Major::Side => o.boxes() * DEPTH * CHUNK,
-        };
+        let chunks = o.bytes() / CHUNK;
         self.b.place(head);
         let over = self.b.setp(Cmp::Ge, Type::U32, index, Src::Imm(u64::from(chunks)));
         self.b.bra_if(over, true, end);
         // The chunk in its line of 128 bytes, and the line.
-        let chunk = self.u32(Arith::And, index, CHUNK - 1);
-        let line = self.u32(Arith::Shr, index, CHUNK.ilog2());
+        let chunk = self.u32(Arith::And, index, CHUNKS - 1);
+        let line = self.u32(Arith::Shr, index, CHUNKS.ilog2());
         let turned = self.u32(Arith::And, line, 7);
         let turned = self.b.arith(Arith::Xor, Type::B32, &[chunk.into(), turned.into()]);
-        let place = self.at(line, 128, to);
-        let place = self.at(turned, 16, place);
-        let (mut of_side, mut of_k) = (line, self.u32(Arith::Shl, chunk, 3));
+        let place = self.at(line, ROW, to);
+        let place = self.at(turned, CHUNK, place);
+        let (mut of_side, mut of_k) = (line, self.u32(Arith::Shl, chunk, (CHUNK / o.factor).ilog2()));
         if o.major == Major::Side {
             // A part has a line for each k.
-            let part = self.u32(Arith::Shr, line, DEPTH.ilog2());
-            (of_side, of_k) = (self.at(part, 64, of_k), self.u32(Arith::And, line, DEPTH - 1));
+            let part = self.u32(Arith::Shr, line, PART.ilog2());
+            (of_side, of_k) = (self.at(part, PART, of_k), self.u32(Arith::And, line, PART - 1));
         }
         let side = self.sum(side, of_side);
         let k = self.sum(k, of_k);
-        let words = self.factors(n, o.major, side, k);
+        let words = self.factors(n, &o, side, k);
         let mut srcs = vec![Src::Addr(Address::at(place))];
         srcs.extend(words.into_iter().map(Src::Reg));
         self.b.push(Ptx::St(Space::Shared, Type::B32), &[], &srcs);
@@ -125,8 +125,10 @@ impl Gemm {
         self.b.place(end);
     }
 
-    /// Eight neighbours, from a row or column and a k on, as four words.
-    fn factors(&mut self, n: usize, major: Major, side: VReg, k: VReg) -> Vec<VReg> {
+    /// Neighbours of 16 bytes, from a row or column and a k on, as four words.
+    fn factors(&mut self, n: usize, o: &OperandSide, side: VReg, k: VReg) -> Vec<VReg> {
+        let (major, bytes) = (o.major, o.factor == 1);
+        let (class, from) = if bytes { (Class::B32, Type::U8) } else { (Class::B16, Type::B16) };
         let [along_side, along_k] = self.strides[n];
         let at = self.b.arith(Arith::MadLo, Type::U64, &[side.into(), along_side.into(), self.first[n].into()]);
         let at = self.b.arith(Arith::MadLo, Type::U64, &[k.into(), along_k.into(), at.into()]);
@@ -137,22 +139,35 @@ impl Gemm {
         };
         let step = if major == Major::Depth { along_k } else { along_side };
         let inside = self.b.setp(Cmp::Lt, Type::U64, fixed.0, fixed.1);
-        let (mut halves, mut at) = (Vec::new(), at);
-        for e in 0..u64::from(CHUNK) {
+        let (mut all, mut at) = (Vec::new(), at);
+        for e in 0..u64::from(CHUNK / o.factor) {
             if e > 0 {
                 at = self.u64(Arith::Add, at, step);
             }
             let index = self.u64(Arith::Add, moving.0, Src::Imm(e));
             let good = self.b.setp(Cmp::Lt, Type::U64, index, moving.1);
             let good = self.b.arith(Arith::And, Type::Pred, &[good.into(), inside.into()]);
-            let half = self.b.reg(Class::B16);
-            self.b.set(half, Type::B16, Src::Imm(0));
+            let factor = self.b.reg(class);
+            self.b.set(factor, if bytes { Type::B32 } else { Type::B16 }, Src::Imm(0));
             self.b.guard = Some((good, true));
-            self.b.push(Ptx::Ld(Space::Global, Type::B16), &[half], &[Src::Addr(Address::at(at))]);
+            self.b.push(Ptx::Ld(Space::Global, from), &[factor], &[Src::Addr(Address::at(at))]);
             self.b.guard = None;
-            halves.push(half);
+            all.push(factor);
         }
-        halves.chunks(2).map(|pair| self.b.pack(pair[0], pair[1])).collect()
+        match bytes {
+            true => all.chunks(4).map(|four| self.word(four)).collect(),
+            false => all.chunks(2).map(|pair| self.b.pack(pair[0], pair[1])).collect(),
+        }
+    }
+
+    /// Four bytes in a word, the first in its lowest bits.
+    fn word(&mut self, bytes: &[VReg]) -> VReg {
+        let mut word = bytes[0];
+        for (n, byte) in (1..).zip(&bytes[1..]) {
+            let up = self.u32(Arith::Shl, *byte, 8 * n);
+            word = self.b.arith(Arith::Or, Type::B32, &[word.into(), up.into()]);
+        }
+        word
     }
 
     /// A number of 64 bits and one of 32.

@@ -30,6 +30,7 @@ const LARGE: &[(&str, &str)] = &[
     ("gemm", "gemm interp M=4096 N=4096 K=4096"),
     ("gemm", "gemm_f16 interp target=sm90 T=bf16 M=4096 N=4096 K=4096 BM=128 BN=128"),
     ("gemm", "gemm_f16 interp target=sm90 T=bf16 M=4096 N=4096 K=4096 BM=128 BN=256"),
+    ("ffn", "layer interp target=sm90 T=bf16 M=4096 N=4096 K=4096 BM=128 BN=256 STAGES=4"),
 ];
 
 /// What an array holds: by a list `NAME=LO:HI` or `NAME=<BELOW`, else random f32 from -1 to 1.
@@ -70,6 +71,8 @@ fn large_launches() {
                 match a.dir {
                     TensorDir::Out => Array::Zeros(bytes),
                     _ if a.dtype == DType::BF16 => Array::Bfloats(bytes, -1.0, 1.0),
+                    // Any bits.
+                    _ if a.dtype.size() == 1 => Array::Indices(bytes, u32::MAX),
                     _ => contents(list, &a.name, bytes),
                 }
             });

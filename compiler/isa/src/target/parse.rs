@@ -225,8 +225,8 @@ impl Reader {
     /// How a matrix unit adds. Sums are of f32, and computed in 64 bits.
     fn sums(&mut self, raw: &RawSums) -> Option<(DType, SumProfile)> {
         let factors = self.dtype(&raw.factors)?;
-        if !matches!(factors, DType::F16 | DType::BF16) {
-            self.error(raw.factors.span(), format!("factors are f16 or bf16, and not {factors}"));
+        if !matches!(factors, DType::F16 | DType::BF16 | DType::F8E4M3 | DType::F8E5M2) {
+            self.error(raw.factors.span(), format!("factors are f16, bf16 or 8-bit floats, and not {factors}"));
         }
         let mut digits = |n: &Spanned<i64>, most: u32| {
             let digits = self.positive(n);

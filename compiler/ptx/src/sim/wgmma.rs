@@ -172,7 +172,7 @@ impl Cta {
                 for (n, raw) in bytes.chunks(size).enumerate() {
                     let (row, column) =
                         if matrix.transposed { (chunk * per + n, line) } else { (line, chunk * per + n) };
-                    out[row * k + column] = ty.factors().factor(bits(raw));
+                    out[row * k + column] = ty.factor(bits(raw));
                 }
             }
         }
@@ -202,7 +202,7 @@ impl Cta {
                 factors.iter_mut().for_each(|f| *f = f.negated());
             }
         }
-        let (profile, types) = (op.a.profile(), (op.a.factors(), op.b.factors()));
+        let rounded = op.a.profile().zip(op.a.factors().zip(op.b.factors()));
         let warp = &mut self.warps[w];
         for (n, reg) in step.all_dsts.iter().enumerate() {
             // Four registers for eight columns: two neighbours, and those eight rows below.
@@ -212,7 +212,10 @@ impl Cta {
                 let (row, column) = (lane / 4 + below, column + lane % 4 * 2);
                 let (a, b) = (&left[row * k..][..k], &right[column * k..][..k]);
                 let before = if product.adds { before as u32 } else { 0 };
-                let sum = profile.add(types, a, b, before);
+                let sum = match rounded {
+                    Some((profile, types)) => profile.add(types, a, b, before),
+                    None => integers(a, b, before),
+                };
                 warp.set_one(*reg, lane, sum.into());
             }
         }
@@ -239,6 +242,14 @@ impl Cta {
     }
 }
 
+/// Products of integers and the sum before, which wraps.
+fn integers(a: &[Factor], b: &[Factor], before: u32) -> u32 {
+    a.iter().zip(b).fold(before, |sum, factors| match factors {
+        (Factor::Finite { sig: a, .. }, Factor::Finite { sig: b, .. }) => sum.wrapping_add_signed(a * b),
+        _ => sum,
+    })
+}
+
 /// The left operand in registers: rows of the warp, row by row.
 fn fragment(warp: &Warp, ty: MmaType, regs: &[usize]) -> Vec<Factor> {
     let size = ty.size() as usize;
@@ -248,7 +259,7 @@ fn fragment(warp: &Warp, ty: MmaType, regs: &[usize]) -> Vec<Factor> {
         for (lane, word) in warp.reg(*reg).iter().enumerate() {
             let (row, column) = (lane / 4 + n % 2 * 8, lane % 4 * per + n / 2 * (k / 2));
             for (e, raw) in (*word as u32).to_le_bytes().chunks(size).enumerate() {
-                out[row * k + column + e] = ty.factors().factor(bits(raw));
+                out[row * k + column + e] = ty.factor(bits(raw));
             }
         }
     }

@@ -4,8 +4,8 @@ use crate::model::{HALVES, Kind, block, words};
 use half::{bf16, f16};
 use ptoc_ptx::sim::{Global, SimLaunch, Swizzle, run};
 use ptoc_ptx::{
-    Address, Arith, Builder, Class, Cmp, MmaType, Op, PtxKernel, Sm90, Space, Special, Src, Symbol, Type, VReg, Wgmma,
-    parse, print, verify,
+    Address, Arith, Builder, Cmp, MmaType, Op, PtxKernel, Sm90, Space, Special, Src, Symbol, Type, VReg, Wgmma, parse,
+    print, verify,
 };
 
 /// Columns.
@@ -109,7 +109,7 @@ impl Case {
         }
         srcs.push(self.descriptor(&mut b, base, RIGHT, product.trans_b).into());
         let [no, yes] = [Cmp::Ne, Cmp::Eq].map(|cmp| b.setp(cmp, Type::U32, lane, lane));
-        let sums: Vec<VReg> = (0..N / 2).map(|_| b.reg(Class::F32)).collect();
+        let sums: Vec<VReg> = (0..N / 2).map(|_| b.reg(product.a.sum())).collect();
         b.sm90(Sm90::WgmmaFence, &[], &[]);
         for adds in [no, yes] {
             let srcs: Vec<Src> = srcs.iter().copied().chain([adds.into()]).collect();
@@ -122,7 +122,8 @@ impl Case {
         for (n, pair) in sums.chunks(2).enumerate() {
             let disp = (n / 2 * 32 + n % 2 * 8 * 4 * N) as i32;
             let to = Src::Addr(Address { disp, ..Address::at(at) });
-            b.push(Op::St(Space::Global, Type::F32), &[], &[to, pair[0].into(), pair[1].into()]);
+            let ty = if product.a == MmaType::S8 { Type::B32 } else { Type::F32 };
+            b.push(Op::St(Space::Global, ty), &[], &[to, pair[0].into(), pair[1].into()]);
         }
         b.push(Op::Ret, &[], &[]);
         b.finish()
@@ -140,6 +141,7 @@ fn value(ty: MmaType, bits: u32) -> f64 {
         MmaType::Bf16 => bf16::from_bits(bits as u16).to_f64(),
         MmaType::Tf32 => f64::from(f32::from_bits(bits & !0x1fff)),
         MmaType::E5m2 => f16::from_bits((bits << 8) as u16).to_f64(),
+        MmaType::S8 => f64::from(bits as u8 as i8),
         MmaType::E4m3 => {
             let (exp, fraction) = ((bits >> 3 & 15) as i32, f64::from(bits & 7) / 8.0);
             let size = if exp == 0 { fraction / 64.0 } else { (1.0 + fraction) * f64::from(exp - 7).exp2() };
@@ -160,7 +162,7 @@ fn factor(ty: MmaType, word: u32) -> u32 {
         MmaType::Tf32 => near(8, 23),
         MmaType::E4m3 if word & 0x7f == 0x7f => 0,
         MmaType::E5m2 if word & 0x7c == 0x7c => 0,
-        MmaType::E4m3 | MmaType::E5m2 => word & 0xff,
+        MmaType::E4m3 | MmaType::E5m2 | MmaType::S8 => word & 0xff,
     }
 }
 
@@ -169,6 +171,7 @@ fn kind(a: MmaType, b: MmaType) -> Kind {
         MmaType::F16 | MmaType::E5m2 => -14,
         MmaType::Bf16 | MmaType::Tf32 => -126,
         MmaType::E4m3 => -6,
+        MmaType::S8 => 0,
     };
     let (depth, least) = (32 / a.size() as usize, [least(a), least(b)]);
     let (added, kept) = if a.size() == 1 { (13, 13) } else { (HALVES.added, HALVES.kept) };
@@ -213,6 +216,11 @@ fn check(case: Case) {
     run(&launch, &mut global).unwrap_or_else(|e| panic!("{case:?}: {e}"));
     for (n, got) in global.buffers[1].chunks(4).enumerate() {
         let (a, b) = (&left[n / N * k..][..k], &right[n % N * k..][..k]);
+        if product.a == MmaType::S8 {
+            let sum: f64 = a.iter().zip(b).map(|(a, b)| 2.0 * a * b).sum();
+            assert_eq!(got, (sum as i32).to_le_bytes(), "{case:?}: [{}, {}]", n / N, n % N);
+            continue;
+        }
         let kind = kind(product.a, product.b);
         let once = block(kind, a, b, 0.0);
         let want = block(kind, a, b, once);
@@ -225,7 +233,7 @@ fn check(case: Case) {
     }
 }
 
-const TYPES: [(MmaType, MmaType); 7] = [
+const TYPES: [(MmaType, MmaType); 8] = [
     (MmaType::F16, MmaType::F16),
     (MmaType::Bf16, MmaType::Bf16),
     (MmaType::Tf32, MmaType::Tf32),
@@ -233,12 +241,15 @@ const TYPES: [(MmaType, MmaType); 7] = [
     (MmaType::E4m3, MmaType::E5m2),
     (MmaType::E5m2, MmaType::E4m3),
     (MmaType::E5m2, MmaType::E5m2),
+    (MmaType::S8, MmaType::S8),
 ];
 
 #[test]
 fn types_of_factors() {
     for ((a, b), a_in_regs) in TYPES.into_iter().flat_map(|types| [(types, false), (types, true)]) {
-        let product = Wgmma { b, a_in_regs, neg_a: a_in_regs, neg_b: !a_in_regs, ..Wgmma::new(N as u16, a) };
+        let signs = a != MmaType::S8;
+        let (neg_a, neg_b) = (signs && a_in_regs, signs && !a_in_regs);
+        let product = Wgmma { b, a_in_regs, neg_a, neg_b, ..Wgmma::new(N as u16, a) };
         check(Case { product, swizzle: Swizzle::B128, slice: 3 });
     }
 }
@@ -263,7 +274,10 @@ fn the_verifier_knows_products() {
     let turned = Wgmma { trans_b: true, ..Wgmma::new(8, MmaType::E4m3) };
     let mixed = Wgmma { b: MmaType::Bf16, ..Wgmma::new(8, MmaType::F16) };
     let registers = Wgmma { trans_a: true, a_in_regs: true, ..Wgmma::new(8, MmaType::F16) };
-    for product in [wide, odd, turned, mixed, registers] {
+    let columns = Wgmma::new(40, MmaType::S8);
+    let negative = Wgmma { neg_a: true, ..Wgmma::new(8, MmaType::S8) };
+    let signs = Wgmma { b: MmaType::E4m3, ..Wgmma::new(8, MmaType::S8) };
+    for product in [wide, odd, turned, mixed, registers, columns, negative, signs] {
         assert_eq!(Sm90::Wgmma(product).slots(), None, "{product:?}");
     }
 }

@@ -133,6 +133,10 @@ fn by_elements(step: &PlannedLaunch, code: &Code) -> Vec<Diagnostic> {
                 "neither its rows nor its columns have their elements next to each other".to_owned(),
                 "copy it to an array whose rows are dense".to_owned(),
             ),
+            Obstacle::Turned => (
+                "its elements of one byte are next to each other along the other side than k".to_owned(),
+                "keep it transposed: `B: in T[N, K]`, of which `B.T.tile(k, n)` is a part".to_owned(),
+            ),
             Obstacle::Stride(bytes, of) => {
                 let names: Vec<String> = of.into_iter().filter_map(name).collect();
                 let names = if names.is_empty() { "its rows".to_owned() } else { names.join(" times ") };
