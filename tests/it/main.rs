@@ -3,6 +3,7 @@
 mod accesses;
 mod activations;
 mod arrays;
+mod back_to_back;
 mod blocks;
 mod bounds;
 mod bytes;
@@ -11,6 +12,8 @@ mod copies;
 mod corpus;
 mod counterparts;
 mod covered;
+#[path = "../../compiler/ptx/tests/it/deletions.rs"]
+mod deletions;
 mod differential;
 mod documents;
 mod drawn;

@@ -2,9 +2,7 @@
 //! sizes with tails on every side, with arrays that bulk copies take and with those that they do not; what is refused
 //! says why, and has the sums of chains in both.
 
-#[path = "../../compiler/ptx/tests/it/deletions.rs"]
-mod deletions;
-
+use crate::deletions;
 use crate::engine::{Content, noise};
 use crate::ptx::{Ptx, build_unit};
 use ptoc_isa::Target;

@@ -7,7 +7,8 @@
 //! number of arguments and four arguments. A CTA stops at its first failure, so its five words are that block's.
 
 use crate::allocation::{MOST_THREADS, residents};
-use crate::gemm::GemmAbi;
+use crate::back_to_back::ArrayMap;
+use crate::gemm::{GemmAbi, NUMBERS};
 use ptoc_abi::Raster;
 use ptoc_exec::Failure;
 use ptoc_ir::loops::Module;
@@ -60,6 +61,8 @@ pub struct Abi {
     pub spans: Vec<u64>,
     /// Of a product on the tensor cores, what else a launch passes.
     pub gemm: Option<GemmAbi>,
+    /// Of products in a row, the arrays of their operands.
+    pub arrays: Vec<ArrayMap>,
 }
 
 /// What the parameters are made of.
@@ -120,7 +123,9 @@ impl Abi {
 
     /// Tensor maps, which are the parameters behind those.
     pub fn maps(&self, a: &Arguments<'_>) -> Vec<TensorMap> {
-        self.gemm.as_ref().map_or_else(Vec::new, |gemm| gemm.maps(a))
+        let mut maps = self.gemm.as_ref().map_or_else(Vec::new, |gemm| gemm.maps(a));
+        maps.extend(self.arrays.iter().map(|array| array.map(a)));
+        maps
     }
 
     /// The status before a launch.

@@ -193,6 +193,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, Refused> 
         raster: module.raster,
         spans: spans.clone(),
         gemm: None,
+        arrays: Vec::new(),
     };
     let mut emit = Emit::new(module, threads, homes);
     emit.staging = staging;

@@ -6,7 +6,7 @@
 
 use crate::emit::Emit;
 use ptoc_ir::loops::{BinOp, Func, Op, Reg, Region, operands};
-use ptoc_ptx::{Arith, Class, Src, Type, VReg};
+use ptoc_ptx::{Arith, Builder, Class, Src, Type, VReg};
 use rustc_hash::FxHashMap;
 
 /// 1.5 * 2^23 + 254. The 254 are twice the bias of an exponent.
@@ -80,22 +80,27 @@ impl Defs<'_> {
 }
 
 impl Emit<'_> {
-    /// a * 2^n in two products, as [`ptoc_isa::math::scale`], for n + 254 in the low bits of a sum.
+    /// See [`scale_by_bits`].
     pub(crate) fn scale_by_bits(&mut self, a: Src, sum: VReg) -> VReg {
-        let bits = self.b.bits(Class::B32, sum);
-        // (n + 254) >> 1 and the rest, n + 254 less that, are exponents with their bias.
-        let first = self.b.arith(Arith::Shl, Type::B32, &[bits.into(), Src::Imm(22)]);
-        let first = self.b.arith(Arith::And, Type::B32, &[first.into(), Src::Imm(0x7f80_0000)]);
-        let minus = self.b.arith(Arith::Sub, Type::S32, &[Src::Imm(0), first.into()]);
-        let second = self.b.arith(Arith::MadLo, Type::S32, &[bits.into(), Src::Imm(1 << 23), minus.into()]);
-        let mut product = a;
-        for power in [first, second] {
-            let power = self.b.bits(Class::F32, power);
-            product = Src::Reg(self.b.arith(Arith::MulF, Type::F32, &[product, power.into()]));
-        }
-        match product {
-            Src::Reg(reg) => reg,
-            other => self.b.mov(Type::F32, other),
-        }
+        scale_by_bits(&mut self.b, a, sum)
+    }
+}
+
+/// a * 2^n in two products, as [`ptoc_isa::math::scale`], for n + 254 in the low bits of a sum.
+pub(crate) fn scale_by_bits(b: &mut Builder, a: Src, sum: VReg) -> VReg {
+    let bits = b.bits(Class::B32, sum);
+    // (n + 254) >> 1 and the rest, n + 254 less that, are exponents with their bias.
+    let first = b.arith(Arith::Shl, Type::B32, &[bits.into(), Src::Imm(22)]);
+    let first = b.arith(Arith::And, Type::B32, &[first.into(), Src::Imm(0x7f80_0000)]);
+    let minus = b.arith(Arith::Sub, Type::S32, &[Src::Imm(0), first.into()]);
+    let second = b.arith(Arith::MadLo, Type::S32, &[bits.into(), Src::Imm(1 << 23), minus.into()]);
+    let mut product = a;
+    for power in [first, second] {
+        let power = b.bits(Class::F32, power);
+        product = Src::Reg(b.arith(Arith::MulF, Type::F32, &[product, power.into()]));
+    }
+    match product {
+        Src::Reg(reg) => reg,
+        other => b.mov(Type::F32, other),
     }
 }

@@ -11,6 +11,7 @@
 mod abi;
 mod allocation;
 mod atomics;
+mod back_to_back;
 mod bounds;
 mod control;
 mod demand;
@@ -43,6 +44,7 @@ mod vectors;
 
 pub use abi::{Abi, Arguments, NO_FAILURE, extents};
 pub use allocation::MOST_SHARED;
+pub use back_to_back::ArrayMap;
 pub use emit::{Compiled, Options, compile};
 pub use gemm::{GemmAbi, Obstacle, compile_kernel};
 pub use pipeline::GPU_PASSES;

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod analyses;
+pub mod back_to_back;
 pub mod clock;
 pub mod contraction;
 pub mod copy_propagation;

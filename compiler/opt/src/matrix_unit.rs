@@ -10,6 +10,7 @@ mod epilogue;
 
 pub use epilogue::{ElementArray, Epilogue, EpilogueStep, Place};
 
+use crate::back_to_back;
 use crate::contraction::{self, Depth, From, KLoop, Products};
 use epilogue::EpilogueFinder;
 use ptoc_diagnostics::Span;
@@ -81,8 +82,11 @@ const COLUMNS: (u32, u32) = (16, 256);
 /// The profile by which the products of a kernel are added, for each type of its factors; none where they are chains of
 /// multiply-adds.
 pub fn profile(kernel: &Kernel, target: &Target) -> Vec<(DType, SumProfile)> {
-    let Ok(UnitProduct { factors, profile: Some(profile), .. }) = find(kernel, target) else { return Vec::new() };
-    factors.map(|dtype| (dtype, profile)).into()
+    if let Ok(UnitProduct { factors, profile: Some(profile), .. }) = find(kernel, target) {
+        return factors.map(|dtype| (dtype, profile)).into();
+    }
+    let several = back_to_back::find(kernel, target).ok();
+    several.map(|several| (several.factors, several.profile)).into_iter().collect()
 }
 
 /// A kernel as a product on the matrix unit.
@@ -98,7 +102,7 @@ pub fn find<'k>(kernel: &'k Kernel, target: &Target) -> Result<UnitProduct<'k>, 
 }
 
 /// Whether tiles of factors that the unit has a profile for are there.
-fn asks(kernel: &Kernel, target: &Target) -> bool {
+pub(crate) fn asks(kernel: &Kernel, target: &Target) -> bool {
     let asks = |t: &ptoc_ir::tile::TileData| {
         let taken = t.ty.dtype == DType::I8 || target.sum_profile(t.ty.dtype).is_some();
         matches!(t.ty.loc, Loc::Left | Loc::Right) && taken
@@ -115,6 +119,17 @@ fn adds(factors: [DType; 2], sums: DType, target: &Target) -> Option<Option<SumP
     let [a, b] = factors.map(|f| target.sum_profile(f));
     let same = factors[0] == factors[1] || factors.iter().all(|f| f.is_f8());
     (sums == DType::F32 && same && a == b).then_some(a).filter(Option::is_some)
+/// A polynomial in what the launch says; `None` where it has other symbols.
+pub(crate) fn launch_number(kernel: &Kernel, p: &Poly) -> Option<Number> {
+    let dims = kernel.dims.values().map(|d| d.value);
+    let params: Vec<Value> = dims.chain(kernel.scalars.iter().map(|s| s.value)).collect();
+    let term = |(factors, n): &(Vec<Value>, i64)| -> Option<(Vec<u32>, i64)> {
+        let place = |v: &Value| params.iter().position(|p| p == v).map(|n| n as u32);
+        let mut factors = factors.iter().map(place).collect::<Option<Vec<u32>>>()?;
+        factors.sort_unstable();
+        Some((factors, *n))
+    };
+    Poly::sum_of(p.terms().iter().map(term).collect::<Option<Vec<_>>>()?)
 }
 
 struct Finder<'k, 'p> {
@@ -284,17 +299,8 @@ impl<'k, 'p> Finder<'k, 'p> {
         }
     }
 
-    /// A polynomial in what the launch says; `None` where it has other symbols.
     fn number(&self, p: &Poly) -> Option<Number> {
-        let dims = self.kernel.dims.values().map(|d| d.value);
-        let params: Vec<Value> = dims.chain(self.kernel.scalars.iter().map(|s| s.value)).collect();
-        let term = |(factors, n): &(Vec<Value>, i64)| -> Option<(Vec<u32>, i64)> {
-            let place = |v: &Value| params.iter().position(|p| p == v).map(|n| n as u32);
-            let mut factors = factors.iter().map(place).collect::<Option<Vec<u32>>>()?;
-            factors.sort_unstable();
-            Some((factors, *n))
-        };
-        Poly::sum_of(p.terms().iter().map(term).collect::<Option<Vec<_>>>()?)
+        launch_number(self.kernel, p)
     }
 
     /// A window that moves by whole tiles: along rows and columns with these dimensions of the grid, or not at all.

@@ -86,7 +86,8 @@ impl OperandSide {
     }
 }
 
-fn map(base: u64, dims: [u64; 2], stride: u64, tile: [u32; 2]) -> TensorMap {
+/// The map of halves by boxes whose lines are swizzled by 128 bytes.
+pub(crate) fn map(base: u64, dims: [u64; 2], stride: u64, tile: [u32; 2]) -> TensorMap {
     let (dims, strides, tile) = (dims.into(), vec![stride], tile.into());
     TensorMap { base, dtype: Type::F16, dims, strides, tile, swizzle: Swizzle::B128 }
 }
@@ -122,7 +123,7 @@ pub(super) const MAPPED: usize = 9;
 pub(super) const ARRAYS: usize = 11;
 
 /// A number of the launch. Those that count elements of an array fit 64 bits.
-fn value(n: &Number, params: &[i64]) -> i64 {
+pub(crate) fn value(n: &Number, params: &[i64]) -> i64 {
     let term = |(factors, n): &(Vec<u32>, i64)| {
         factors.iter().fold(*n, |x, p| x.wrapping_mul(params.get(*p as usize).copied().unwrap_or(0)))
     };

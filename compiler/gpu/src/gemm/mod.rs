@@ -12,10 +12,12 @@ mod consumer;
 mod epilogue;
 mod producer;
 
+pub(crate) use arguments::{FACTOR, NUMBERS, map, value};
 pub use arguments::{GemmAbi, Obstacle};
 
 use crate::abi::Abi;
 use crate::allocation::MOST_SHARED;
+use crate::back_to_back;
 use crate::emit::{Compiled, Options, name};
 use crate::raster::coordinates;
 use crate::unsupported::{RefusalCode, Refused};
@@ -25,6 +27,7 @@ use ptoc_diagnostics::Span;
 use ptoc_ir::loops::{MemTy, Module};
 use ptoc_ir::tile::Kernel;
 use ptoc_isa::Target;
+use ptoc_opt::back_to_back::find as several;
 use ptoc_opt::matrix_unit::{self, ArrayMatrix, UnitProduct};
 use ptoc_ptx::{
     Address, Arith, Builder, Class, Cmp, Label, MmaType, Op as Ptx, Round, Sm90, Space, Special, Src, Symbol, Type,
@@ -46,8 +49,8 @@ const PATTERN: u32 = 1024;
 const PRODUCER: u32 = 40;
 const CONSUMER: u32 = 232;
 
-/// Compiles a kernel, of which `module` is the loop IR: on the tensor cores where [`matrix_unit::find`] says so, unless
-/// `exact` forbids it: sums of integers are exact there.
+/// Compiles a kernel, of which `module` is the loop IR: on the tensor cores where [`matrix_unit::find`] or
+/// [`ptoc_opt::back_to_back::find`] says so, unless `exact` forbids it: sums of integers are exact there.
 ///
 /// # Errors
 /// What has no translation.
@@ -58,8 +61,9 @@ pub fn compile_kernel(
     exact: bool,
     options: &Options,
 ) -> Result<Compiled, Refused> {
-    match matrix_unit::find(kernel, target) {
-        Ok(product) if !exact || product.profile.is_none() => compile(&product, kernel, target, module),
+    match (matrix_unit::find(kernel, target), several(kernel, target)) {
+        (Ok(product), _) if !exact || product.profile.is_none() => compile(&product, kernel, target, module),
+        (_, Ok(products)) if !exact => back_to_back::compile(&products, kernel, module),
         _ => crate::emit::compile(module, options),
     }
 }
@@ -216,6 +220,7 @@ fn compile(p: &UnitProduct<'_>, kernel: &Kernel, target: &Target, module: &Modul
         raster: module.raster,
         spans: Vec::new(),
         gemm: Some(gemm_abi),
+        arrays: Vec::new(),
     };
     let element = match plan.plain {
         Some(_) => None,

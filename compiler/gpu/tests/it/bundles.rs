@@ -31,6 +31,16 @@ const LARGE: &[(&str, &str)] = &[
     ("gemm", "gemm_f16 interp target=sm90 T=bf16 M=4096 N=4096 K=4096 BM=128 BN=128"),
     ("gemm", "gemm_f16 interp target=sm90 T=bf16 M=4096 N=4096 K=4096 BM=128 BN=256"),
     ("ffn", "layer interp target=sm90 T=bf16 M=4096 N=4096 K=4096 BM=128 BN=256 STAGES=4"),
+    ("attention", "attention interp target=sm90 T=bf16 H=16 M=4096 N=4096 D=128 CAUSAL=false"),
+    ("attention", "attention interp target=sm90 T=bf16 H=16 M=4096 N=4096 D=128"),
+    ("attention", "attention interp target=sm90 T=bf16 H=16 M=16384 N=16384 D=128 CAUSAL=false"),
+    ("attention", "attention interp target=sm90 T=bf16 H=16 M=16384 N=16384 D=128"),
+    ("attention", "attention interp target=sm90 T=bf16 H=32 M=4096 N=4096 D=64 CAUSAL=false"),
+    ("attention", "attention interp target=sm90 T=bf16 H=32 M=4096 N=4096 D=64"),
+    ("attention", "attention interp target=sm90 T=bf16 H=32 M=4096 N=4096 D=64 BN=128 CAUSAL=false"),
+    ("attention", "attention interp target=sm90 T=bf16 H=32 M=4096 N=4096 D=64 BN=128"),
+    ("attention", "attention interp target=sm90 T=bf16 H=32 M=16384 N=16384 D=64 BN=128 CAUSAL=false"),
+    ("attention", "attention interp target=sm90 T=bf16 H=32 M=16384 N=16384 D=64 BN=128"),
 ];
 
 /// What an array holds: by a list `NAME=LO:HI` or `NAME=<BELOW`, else random f32 from -1 to 1.

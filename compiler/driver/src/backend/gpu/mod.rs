@@ -22,7 +22,7 @@ use ptoc_gpu::{GPU_PASSES, Options, RefusalCode, Refused};
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::Kernel;
 use ptoc_isa::Target;
-use ptoc_opt::matrix_unit;
+use ptoc_opt::{back_to_back, matrix_unit};
 use ptoc_passes::Prepared;
 use ptoc_passes::pipeline::Pipeline;
 use std::sync::Arc;
@@ -166,7 +166,13 @@ fn compiled(session: &Session, kernel: &Kernel, module: &Module) -> Result<ptoc_
 
 /// A comment that says why the products of a kernel are not on the tensor cores, if they could be.
 fn reason(session: &Session, kernel: &Kernel) -> String {
-    match matrix_unit::find(kernel, &session.target) {
+    let one = matrix_unit::find(kernel, &session.target).map(|_| ());
+    // Of several products, what hinders them counts.
+    let found = one.or_else(|one| match back_to_back::find(kernel, &session.target) {
+        Ok(_) => Ok(()),
+        Err(several) => Err(if several.is_empty() { one } else { several }),
+    });
+    match found {
         Err(why) if !session.exact && !why.is_empty() => {
             format!("// Products are chains of multiply-adds, not on the tensor cores: {why}.\n")
         }

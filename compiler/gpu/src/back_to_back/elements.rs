@@ -1,0 +1,165 @@
+//! Element-wise instructions on fragments: the expression of the table for each element.
+
+use super::Code;
+use super::scalars::{arithmetic, binary, bits, comparison};
+use super::statements::copied;
+use ptoc_ir::formula::typed;
+use ptoc_ir::tile::{Inst, Operand, TileRef, Ty};
+use ptoc_isa::{Expr, Read, To, UnOp};
+use ptoc_opt::back_to_back::Fragment;
+use ptoc_ptx::{Arith, Class, Op as Ptx, Src, Type, VReg};
+use ptoc_tensor::DType;
+
+/// Where the elements of an operand are.
+enum Source {
+    Scalar(Src),
+    Tile(Vec<VReg>, Fragment, Read),
+}
+
+impl Source {
+    /// What goes with element `n` of a fragment: two neighbours in a row, then two eight rows below, then the next
+    /// eight columns.
+    fn at(&self, n: usize, of: Fragment) -> Src {
+        match self {
+            Source::Scalar(src) => *src,
+            Source::Tile(regs, own, read) => {
+                let place = match (read, of, own) {
+                    (Read::Column, Fragment::Full(_), Fragment::Column) => n / 2 % 2,
+                    (Read::Row, Fragment::Full(_), Fragment::Row(_)) => n / 4 * 2 + n % 2,
+                    _ => n,
+                };
+                regs[place].into()
+            }
+        }
+    }
+}
+
+impl Code<'_> {
+    /// An element-wise instruction.
+    pub(super) fn elements(&mut self, inst: &Inst, d: &TileRef, expr: &Expr) -> Option<()> {
+        let row = inst.instr.get();
+        let dtype = |t: &TileRef| self.kernel.tiles[t.tile].ty.dtype;
+        let mut types = vec![dtype(d)];
+        let mut sources = Vec::new();
+        for (k, operand) in inst.operands.iter().enumerate().skip(1) {
+            match operand {
+                Operand::Tile(t) => {
+                    types.push(self.kernel.tiles[t.tile].ty.dtype);
+                    sources.push(Source::Tile(self.tile(t.tile)?, self.layout(t.tile)?, row.read(k)));
+                }
+                Operand::Scalar(v) => {
+                    let Ty::D(ty) = self.kernel.values[*v].ty else { return None };
+                    types.push(ty);
+                    sources.push(Source::Scalar(self.value(*v)?));
+                }
+                Operand::View(_) => return None,
+            }
+        }
+        if inst.attrs.reversed && sources.len() == 2 {
+            sources.swap(0, 1);
+            types.swap(1, 2);
+        }
+        let of = self.layout(d.tile)?;
+        let formula = Formula { inst, types };
+        let mut values = Vec::new();
+        let count = of.elements() as usize;
+        // Of many exponentials the arguments come first.
+        let (inner, exponentials) = match expr {
+            Expr::Un(UnOp::Exp, inner) if count > 4 => (*inner, true),
+            _ => (expr, false),
+        };
+        for n in 0..count {
+            let args: Vec<Src> = sources.iter().map(|s| s.at(n, of)).collect();
+            values.push(self.formula(&formula, inner, &args)?);
+        }
+        if exponentials {
+            values = self.exponentials(&values)?;
+        }
+        let regs = self.tile(d.tile)?;
+        self.fills.remove(&d.tile);
+        match formula.types[0] {
+            DType::F16 | DType::BF16 => {
+                let ty = if formula.types[0] == DType::BF16 { Type::BF16 } else { Type::F16 };
+                for (reg, pair) in regs.into_iter().zip(values.chunks(2)) {
+                    self.b.push(Ptx::Cvt2(ty), &[reg], &[pair[1], pair[0]]);
+                }
+            }
+            _ => {
+                for (reg, value) in regs.into_iter().zip(values) {
+                    let class = self.b.class(reg);
+                    self.b.set(reg, copied(class), value);
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// The value of an expression.
+    fn formula(&mut self, f: &Formula<'_>, e: &Expr, args: &[Src]) -> Option<Src> {
+        let ty = |e: &Expr| arithmetic(Ty::D(typed(e, &f.types)?));
+        Some(match *e {
+            Expr::Arg(k) => *args.get(k.checked_sub(1)?)?,
+            Expr::Number(n, _) if ty(e)? == Type::F32 => Src::Imm(u64::from((n as f32).to_bits())),
+            Expr::Number(n, _) => Src::Imm(u64::from(n as u32)),
+            Expr::Bin(op, a, b) => {
+                let (arith, ty) = binary(op, ty(e)?)?;
+                let srcs = [self.formula(f, a, args)?, self.formula(f, b, args)?];
+                self.b.arith(arith, ty, &srcs).into()
+            }
+            Expr::Un(op, a) => {
+                let x = self.formula(f, a, args)?;
+                self.unary(op, ty(e)?, x)?
+            }
+            Expr::Fma(a, b, c) => {
+                let srcs = [self.formula(f, a, args)?, self.formula(f, b, args)?, self.formula(f, c, args)?];
+                self.b.arith(Arith::Fma, Type::F32, &srcs).into()
+            }
+            Expr::Cmp(op, a, b) => self.compare(f, op, (a, b), args)?,
+            Expr::CmpMode(a, b) => self.compare(f, f.inst.attrs.cmp?, (a, b), args)?,
+            Expr::Select(c, a, b) => {
+                let (a, b, ty) = (self.formula(f, a, args)?, self.formula(f, b, args)?, bits(ty(e)?));
+                let Src::Reg(c) = self.formula(f, c, args)? else { return None };
+                self.b.selp(ty, a, b, c).into()
+            }
+            // What is narrow is rounded where two become a word.
+            Expr::Convert(Expr::Arg(1), To::Mode) => *args.first()?,
+            Expr::Pow(..) | Expr::Convert(..) => return None,
+        })
+    }
+
+    fn compare(&mut self, f: &Formula<'_>, op: ptoc_isa::CmpOp, (a, b): (&Expr, &Expr), args: &[Src]) -> Option<Src> {
+        let ty = arithmetic(Ty::D(typed(a, &f.types)?))?;
+        let (a, b) = (self.formula(f, a, args)?, self.formula(f, b, args)?);
+        Some(self.b.setp(comparison(op, ty), ty, a, b).into())
+    }
+
+    fn unary(&mut self, op: UnOp, ty: Type, x: Src) -> Option<Src> {
+        let one = Src::Imm(u64::from(1f32.to_bits()));
+        let mut arith = |arith, srcs: &[Src]| Src::Reg(self.b.arith(arith, ty, srcs));
+        Some(match op {
+            UnOp::Neg => arith(Arith::Neg, &[x]),
+            UnOp::Abs => arith(Arith::Abs, &[x]),
+            UnOp::Not => arith(Arith::Not, &[x]),
+            UnOp::Relu => arith(Arith::MaxF, &[x, Src::Imm(0)]),
+            UnOp::Sqrt => arith(Arith::SqrtF, &[x]),
+            UnOp::Recip => arith(Arith::DivF, &[one, x]),
+            UnOp::Rsqrt => {
+                let root = arith(Arith::SqrtF, &[x]);
+                arith(Arith::DivF, &[one, root])
+            }
+            UnOp::Exp => return self.exponential(x),
+            _ => return None,
+        })
+    }
+
+    /// As a register of f32.
+    pub(super) fn f32_bits(&mut self, reg: VReg) -> VReg {
+        self.b.bits(Class::B32, reg)
+    }
+}
+
+/// An instruction, and the types of its operands in the order of the expression.
+struct Formula<'i> {
+    inst: &'i Inst,
+    types: Vec<DType>,
+}

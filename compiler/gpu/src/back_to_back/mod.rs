@@ -1,0 +1,289 @@
+//! Products whose tiles stay in registers between them ([`ptoc_opt::back_to_back`]): attention.
+//!
+//! The statements of a block are walked twice. A thread of the producer walks loops and scalar code, and brings the
+//! window of each load to a ring of slots in shared memory. Consumers, warp-groups with 64 rows of the block each, walk
+//! all of it: tiles are fragments in their registers, in the arrangement of the unit's sums. A column of a fragment is
+//! in four threads of a warp, which exchange what a reduction of rows asks for; whatever else is done row by row needs
+//! nobody else. Weights of a product are its left operand as they stand.
+
+mod arguments;
+mod elements;
+mod exponentials;
+mod loads;
+mod products;
+mod reductions;
+mod scalars;
+mod statements;
+mod store;
+
+pub use arguments::ArrayMap;
+
+use crate::abi::Abi;
+use crate::allocation::residents;
+use crate::emit::{Compiled, name};
+use crate::raster::coordinates;
+use crate::unsupported::{RefusalCode, Refused};
+use loads::Ring;
+use ptoc_diagnostics::Span;
+use ptoc_ir::analysis::poly::Definitions;
+use ptoc_ir::loops::Module;
+use ptoc_ir::tile::{Kernel, Tile, Value};
+use ptoc_opt::back_to_back::BackToBack;
+use ptoc_ptx::{
+    Address, Arith, Builder, Class, Cmp, Op as Ptx, PtxKernel, Round, Sm90, Space, Special, Src, Symbol, Type, VReg,
+};
+use rustc_hash::FxHashMap;
+
+/// Threads of a warp-group, and its rows.
+const GROUP: u32 = 128;
+const ROWS: u32 = 64;
+
+/// What slots are multiples of: the swizzle's pattern.
+const PATTERN: u32 = 1024;
+
+/// The named barrier of consumers.
+const CONSUMERS: u64 = 1;
+
+/// Code in the making, of one of both roles at a time.
+struct Code<'k> {
+    b: Builder,
+    kernel: &'k Kernel,
+    plan: &'k BackToBack,
+    defs: Definitions<'k>,
+    /// Windows that are loaded, in the order of the plan.
+    rings: Vec<Ring>,
+    maps: Vec<VReg>,
+    /// Addresses of the arrays.
+    tensors: Vec<VReg>,
+    values: FxHashMap<Value, Src>,
+    tiles: FxHashMap<Tile, Vec<VReg>>,
+    /// What tiles have beyond their valid columns, where that is known.
+    fills: FxHashMap<Tile, u64>,
+    spans: Vec<Span>,
+    produces: bool,
+    /// The thread among those of its role.
+    thread: VReg,
+    /// The warp-group of consumers, and the first row of the lane in the block.
+    group: VReg,
+    row: VReg,
+    /// The first column of the lane, of every eight.
+    column: VReg,
+    base: VReg,
+    /// Predicates: always, never, for the first lane of a warp.
+    yes: VReg,
+    no: VReg,
+    first: VReg,
+}
+
+/// Registers of a thread: those of the producer, and of consumers.
+struct Registers {
+    producer: u32,
+    consumer: u32,
+    /// CTAs that a multiprocessor has room for.
+    resident: u32,
+}
+
+impl Registers {
+    /// Of 65,536, in whole eights a thread. Two CTAs of one consumer are as good as one of two: while the products of
+    /// one are under way, the other computes weights.
+    fn new(consumers: u32, shared: u32) -> Registers {
+        match consumers {
+            1 if residents(shared) > 1 => Registers { producer: 40, consumer: 216, resident: 2 },
+            1 => Registers { producer: 40, consumer: 240, resident: 1 },
+            _ => Registers { producer: 24, consumer: 240, resident: 1 },
+        }
+    }
+}
+
+/// Compiles a kernel of that kind, of which `module` is the loop IR.
+///
+/// # Errors
+/// Mistakes of this crate.
+pub(crate) fn compile(plan: &BackToBack, kernel: &Kernel, module: &Module) -> Result<Compiled, Refused> {
+    let internal = |message: String| Refused::new(RefusalCode::Internal, Span::default(), message);
+    let consumers = plan.rows / ROWS;
+    let rings = Ring::all(&plan.loads);
+    let bytes = PATTERN + plan.loads.iter().map(|load| load.bytes()).sum::<u32>();
+    let registers = Registers::new(consumers, bytes);
+    let abi = Abi {
+        tensors: module.tensors.len(),
+        params: module.launch.params.len(),
+        rank: module.launch.results.len(),
+        threads: GROUP * (1 + consumers),
+        shared: bytes,
+        scratch: 0,
+        raster: module.raster,
+        spans: Vec::new(),
+        gemm: None,
+        arrays: plan.loads.iter().map(ArrayMap::new).collect(),
+    };
+    let (mut ptx, sites) = kernel_code(plan, kernel, &abi, rings, (&module.name, &registers))
+        .ok_or_else(|| internal("a kernel that was taken has no translation".into()))?;
+    ptx.resident = Some(registers.resident);
+    ptoc_ptx::verify(&ptx).map_err(|e| internal(e.to_string()))?;
+    Ok(Compiled { kernel: ptx, abi, sites, checks: false })
+}
+
+/// Parameters in the order of [`Abi::arguments`], maps, barriers, and both roles.
+fn kernel_code(
+    plan: &BackToBack,
+    kernel: &Kernel,
+    abi: &Abi,
+    rings: Vec<Ring>,
+    (of, registers): (&str, &Registers),
+) -> Option<(PtxKernel, Vec<Span>)> {
+    let mut b = Builder::new(name(of), abi.threads);
+    let smem = b.symbol(Symbol { name: "smem".into(), space: Space::Shared, align: PATTERN, size: None });
+    let count = abi.arguments_len();
+    let params: Vec<u32> = (0..count).map(|n| b.param(format!("{}_{n}", name(of)), Type::U64)).collect();
+    let maps: Vec<VReg> = (0..rings.len()).map(|n| b.tensor_map(format!("{}_{}", name(of), count + n))).collect();
+    b.comment("products in a row on the tensor cores");
+    let loaded: Vec<VReg> = params.iter().map(|p| b.ld(Space::Param, Type::U64, Address::param(*p))).collect();
+    let tensors = loaded[..abi.tensors].iter().map(|address| {
+        let at = b.reg(Class::B64);
+        b.push(Ptx::CvtaTo(Space::Global), &[at], &[(*address).into()]);
+        at
+    });
+    let tensors = tensors.collect();
+    let thread = b.mov(Type::U32, Src::Special(Special::Tid));
+    let lane = b.arith(Arith::And, Type::B32, &[thread.into(), Src::Imm(31)]);
+    let base = b.mov(Type::U32, Src::Symbol(smem));
+    let base = b.arith(Arith::Add, Type::U32, &[base.into(), Src::Imm(u64::from(PATTERN - 1))]);
+    let base = b.arith(Arith::And, Type::B32, &[base.into(), Src::Imm(u64::from(!(PATTERN - 1)))]);
+    let (yes, no) = (b.setp(Cmp::Eq, Type::U32, lane, lane), b.setp(Cmp::Ne, Type::U32, lane, lane));
+    let first = b.setp(Cmp::Eq, Type::U32, lane, Src::Imm(0));
+    let mut code = Code {
+        defs: Definitions::new(kernel),
+        values: FxHashMap::default(),
+        tiles: FxHashMap::default(),
+        fills: FxHashMap::default(),
+        spans: vec![Span::default()],
+        produces: true,
+        group: thread,
+        row: thread,
+        column: thread,
+        b,
+        kernel,
+        plan,
+        rings,
+        maps,
+        tensors,
+        thread,
+        base,
+        yes,
+        no,
+        first,
+    };
+    code.launch_values(&loaded[abi.tensors..abi.tensors + abi.params]);
+    for stmt in &kernel.prologue {
+        if stmt.op.def().is_some_and(|v| plan.needed.contains(&v)) {
+            code.scalar(&stmt.op)?;
+        }
+    }
+    code.make_barriers();
+    let turns = &loaded[abi.tensors + abi.params..][..abi.rank + 1];
+    code.roles(turns, abi, registers)?;
+    Some((code.b.finish(), code.spans))
+}
+
+impl Code<'_> {
+    /// Dimensions and scalars.
+    fn launch_values(&mut self, params: &[VReg]) {
+        let kernel = self.kernel;
+        let values = kernel.dims.values().map(|d| d.value).chain(kernel.scalars.iter().map(|s| s.value));
+        for (value, param) in values.zip(params) {
+            if self.plan.needed.contains(&value) {
+                let src = self.narrowed(value, *param);
+                self.values.insert(value, src.into());
+            }
+        }
+    }
+
+    fn roles(&mut self, turns: &[VReg], abi: &Abi, registers: &Registers) -> Option<()> {
+        let (consumer, done) = (self.b.label(), self.b.label());
+        let group = self.u32(Arith::Shr, self.thread, GROUP.ilog2());
+        let consumes = self.b.setp(Cmp::Ne, Type::U32, group, Src::Imm(0));
+        self.b.bra_if(consumes, true, consumer);
+        self.b.sm90(Sm90::SetMaxReg { inc: false, count: registers.producer }, &[], &[]);
+        // Bulk copies are one thread's work.
+        let leads = self.b.setp(Cmp::Eq, Type::U32, self.thread, Src::Imm(0));
+        self.b.bra_if(leads, false, done);
+        self.start_rings();
+        let known = self.values.clone();
+        self.blocks(turns, abi)?;
+        self.b.bra(done);
+        self.b.place(consumer);
+        self.b.sm90(Sm90::SetMaxReg { inc: true, count: registers.consumer }, &[], &[]);
+        self.values = known;
+        self.produces = false;
+        self.place_lane(group);
+        self.start_rings();
+        self.blocks(turns, abi)?;
+        self.b.place(done);
+        self.b.push(Ptx::Ret, &[], &[]);
+        Some(())
+    }
+
+    /// Which rows and columns a thread has.
+    fn place_lane(&mut self, group: VReg) {
+        self.group = self.u32(Arith::Sub, group, 1);
+        self.thread = self.u32(Arith::Sub, self.thread, GROUP);
+        let lane = self.u32(Arith::And, self.thread, 31);
+        let warp = self.u32(Arith::Shr, self.thread, 5);
+        let row = self.u32(Arith::Shr, lane, 2);
+        self.row = self.at(warp, 16, row);
+        let column = self.u32(Arith::And, lane, 3);
+        self.column = self.u32(Arith::Shl, column, 1);
+    }
+
+    /// The CTA's blocks, the last ones first: where work grows with the number of a block, as below a diagonal, short
+    /// ones end a launch.
+    fn blocks(&mut self, turns: &[VReg], abi: &Abi) -> Option<()> {
+        let (turns, all) = (&turns[..abi.rank], turns[abi.rank]);
+        let (cta, ctas) = (self.b.mov(Type::U32, Src::Special(Special::Ctaid)), Src::Special(Special::Nctaid));
+        let next = self.b.cvt(Type::U64, Type::U32, Round::None, cta);
+        let ctas = self.b.mov(Type::U32, ctas);
+        let ctas = self.b.cvt(Type::U64, Type::U32, Round::None, ctas);
+        let (head, end) = (self.b.label(), self.b.label());
+        self.b.place(head);
+        let over = self.b.setp(Cmp::Ge, Type::U64, next, all);
+        self.b.bra_if(over, true, end);
+        let block = self.b.arith(Arith::Sub, Type::U64, &[all.into(), next.into()]);
+        let block = self.b.arith(Arith::Sub, Type::U64, &[block.into(), Src::Imm(1)]);
+        let at = coordinates(&mut self.b, block, turns, abi.raster);
+        let kernel = self.kernel;
+        for (dim, at) in kernel.grid.iter().zip(at) {
+            self.values.insert(dim.index, at.into());
+        }
+        self.fills.clear();
+        self.region(&kernel.body)?;
+        self.b.push(Ptx::Arith(Arith::Add, Type::U64), &[next], &[next.into(), ctas.into()]);
+        self.b.bra(head);
+        self.b.place(end);
+        Some(())
+    }
+
+    // ---- shorthands -------------------------------------------------------------------------------------------------
+
+    fn u32(&mut self, op: Arith, a: impl Into<Src>, by: u32) -> VReg {
+        let ty = if matches!(op, Arith::And | Arith::Or | Arith::Xor | Arith::Shl) { Type::B32 } else { Type::U32 };
+        self.b.arith(op, ty, &[a.into(), Src::Imm(u64::from(by))])
+    }
+
+    /// `a * by + c`
+    fn at(&mut self, a: VReg, by: u32, c: VReg) -> VReg {
+        self.b.arith(Arith::MadLo, Type::U32, &[a.into(), Src::Imm(u64::from(by)), c.into()])
+    }
+
+    fn long(&mut self, a: VReg) -> VReg {
+        self.b.cvt(Type::U64, Type::U32, Round::None, a)
+    }
+
+    /// Runs `body` where a predicate is so.
+    fn only_if(&mut self, pred: VReg, so: bool, body: impl FnOnce(&mut Self)) {
+        let skip = self.b.label();
+        self.b.bra_if(pred, !so, skip);
+        body(self);
+        self.b.place(skip);
+    }
+}

@@ -1,0 +1,184 @@
+//! The statements of a block, as both roles walk them.
+
+use super::Code;
+use ptoc_ir::tile::{For, If, Inst, Op, Operand, Region, Stmt, Tile};
+use ptoc_isa::Sem;
+use ptoc_opt::back_to_back::{Fragment, Ramp, fragment, ramp};
+use ptoc_opt::contraction;
+use ptoc_ptx::{Arith, Class, Cmp, Op as Ptx, Src, Type, VReg};
+use ptoc_tensor::DType;
+
+impl Code<'_> {
+    pub(super) fn region(&mut self, region: &Region) -> Option<()> {
+        // Slots are free behind the last product that reads them.
+        let mine = |r: &super::loads::Ring| region.iter().any(|s| fills(s, r.filled));
+        let last = |r: &super::loads::Ring| region.iter().rposition(|s| multiplies(s, r.operand));
+        let ends: Vec<(usize, Option<usize>)> =
+            self.rings.iter().enumerate().filter(|(_, r)| mine(r)).map(|(n, r)| (n, last(r))).collect();
+        for (at, stmt) in region.iter().enumerate() {
+            if self.spans.last() != Some(&stmt.span) {
+                self.spans.push(stmt.span);
+            }
+            self.b.site = (self.spans.len() - 1) as u32;
+            self.statement(&stmt.op)?;
+            if !self.produces {
+                for (ring, _) in ends.iter().filter(|(_, last)| *last == Some(at)) {
+                    self.release(*ring);
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn statement(&mut self, op: &Op) -> Option<()> {
+        match op {
+            op if op.is_pure() => self.scalar(op),
+            // Checks that are there hold.
+            Op::Alloc { .. } | Op::Sync(_) | Op::Check { .. } => Some(()),
+            Op::For(f) => match ramp(f, &self.defs) {
+                Some(_) if self.produces => Some(()),
+                Some(ramp) => self.count_up(f, &ramp),
+                None => self.iterate(f),
+            },
+            Op::If(i) => self.branch(i),
+            Op::Inst(inst) if self.produces => self.produce(inst),
+            Op::Inst(inst) => self.consume(inst, op),
+            _ => None,
+        }
+    }
+
+    fn iterate(&mut self, f: &For) -> Option<()> {
+        let (lo, hi) = (self.value(f.lo)?, self.value(f.hi)?);
+        let index = self.b.mov(Type::U64, lo);
+        self.values.insert(f.index, index.into());
+        let (head, end) = (self.b.label(), self.b.label());
+        // What is known before a loop may not be known in its second iteration.
+        self.fills.clear();
+        self.b.place(head);
+        let over = self.b.setp(Cmp::Ge, Type::S64, index, hi);
+        self.b.bra_if(over, true, end);
+        self.region(&f.body)?;
+        self.b.push(Ptx::Arith(Arith::Add, Type::S64), &[index], &[index.into(), Src::Imm(1)]);
+        self.b.bra(head);
+        self.b.place(end);
+        self.fills.clear();
+        Some(())
+    }
+
+    fn branch(&mut self, i: &If) -> Option<()> {
+        let Src::Reg(cond) = self.value(i.cond)? else { return None };
+        let (otherwise, end) = (self.b.label(), self.b.label());
+        self.b.bra_if(cond, false, otherwise);
+        self.fills.clear();
+        self.region(&i.then)?;
+        self.b.bra(end);
+        self.b.place(otherwise);
+        self.fills.clear();
+        self.region(&i.els)?;
+        self.b.place(end);
+        self.fills.clear();
+        Some(())
+    }
+
+    fn produce(&mut self, inst: &Inst) -> Option<()> {
+        let [Operand::Tile(t), ..] = &inst.operands[..] else { return Some(()) };
+        match self.rings.iter().position(|r| r.filled == t.tile) {
+            Some(ring) if inst.instr.get().sem == Sem::Load => self.bring(ring),
+            _ => Some(()),
+        }
+    }
+
+    fn consume(&mut self, inst: &Inst, op: &Op) -> Option<()> {
+        if let Some((product, start)) = contraction::product(op) {
+            return self.multiply(&product, start);
+        }
+        match (inst.instr.get().sem, &inst.operands[..]) {
+            (Sem::Load, [Operand::Tile(t), _]) => {
+                let ring = self.rings.iter().position(|r| r.filled == t.tile)?;
+                self.wait_for(ring);
+                Some(())
+            }
+            // On the way from a window that is there.
+            (Sem::Move, [_, Operand::Tile(a)]) if self.rings.iter().any(|r| r.filled == a.tile) => Some(()),
+            (Sem::Move, [Operand::Tile(d), Operand::Tile(a)]) => {
+                let (from, to) = (self.tile(a.tile)?, self.tile(d.tile)?);
+                for (from, to) in from.into_iter().zip(to) {
+                    let class = self.b.class(from);
+                    self.b.set(to, copied(class), from);
+                }
+                match self.fills.get(&a.tile).copied() {
+                    Some(fill) => self.fills.insert(d.tile, fill),
+                    None => self.fills.remove(&d.tile),
+                };
+                Some(())
+            }
+            (Sem::Store, [Operand::View(v), Operand::Tile(a)]) => self.store(v, a),
+            (Sem::RowReduce(by), [Operand::Tile(d), Operand::Tile(a)]) => self.reduce(by, d, a),
+            (sem, [Operand::Tile(d), ..]) => self.elements(inst, d, &sem.expr()?),
+            _ => None,
+        }
+    }
+
+    /// The registers of a tile. Of two narrow elements a register has both; of truth values each is a predicate.
+    pub(super) fn tile(&mut self, tile: Tile) -> Option<Vec<VReg>> {
+        if let Some(known) = self.tiles.get(&tile) {
+            return Some(known.clone());
+        }
+        let count = self.layout(tile)?.elements();
+        let (count, class) = match self.kernel.tiles[tile].ty.dtype {
+            DType::F32 => (count, Class::F32),
+            DType::I32 => (count, Class::B32),
+            DType::Bool => (count, Class::Pred),
+            DType::F16 | DType::BF16 => (count / 2, Class::B32),
+            _ => return None,
+        };
+        let regs: Vec<VReg> = (0..count).map(|_| self.b.reg(class)).collect();
+        self.tiles.insert(tile, regs.clone());
+        Some(regs)
+    }
+
+    pub(super) fn layout(&self, tile: Tile) -> Option<Fragment> {
+        fragment(self.kernel, tile, self.plan.rows)
+    }
+
+    /// Fills a column or a row by what is computed of the number of each element.
+    fn count_up(&mut self, f: &For, ramp: &Ramp) -> Option<()> {
+        let regs = self.tile(ramp.tile.tile)?;
+        let from = if ramp.column { self.row } else { self.column };
+        let from = self.long(from);
+        for (n, reg) in regs.into_iter().enumerate() {
+            let n = if ramp.column { 8 * n } else { 8 * (n / 2) + n % 2 };
+            let index = self.b.arith(Arith::Add, Type::U64, &[from.into(), Src::Imm(n as u64)]);
+            self.values.insert(f.index, index.into());
+            for stmt in f.body.iter().filter(|s| s.op.is_pure()) {
+                self.scalar(&stmt.op)?;
+            }
+            let value = self.value(ramp.value)?;
+            let class = self.b.class(reg);
+            self.b.set(reg, copied(class), value);
+        }
+        self.fills.remove(&ramp.tile.tile);
+        Some(())
+    }
+}
+
+/// The type of a copy.
+pub(super) fn copied(class: Class) -> Type {
+    match class {
+        Class::F32 => Type::F32,
+        Class::Pred => Type::Pred,
+        Class::B64 => Type::B64,
+        _ => Type::B32,
+    }
+}
+
+/// Whether a statement itself loads a tile.
+fn fills(stmt: &Stmt, tile: Tile) -> bool {
+    contraction::load(&stmt.op).is_some_and(|(t, _)| t.tile == tile)
+}
+
+/// Whether a statement, or one in it, is a product of a tile.
+fn multiplies(stmt: &Stmt, tile: Tile) -> bool {
+    let own = contraction::product(&stmt.op).is_some_and(|(p, _)| p.a.tile == tile || p.b.tile == tile);
+    own || stmt.op.regions().flatten().any(|s| multiplies(s, tile))
+}

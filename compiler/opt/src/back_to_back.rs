@@ -1,0 +1,242 @@
+//! Kernels of several products whose tiles stay in registers between them, as attention has them: which they are. The
+//! code generator and the reference interpreter ask the same, as for kernels that are one product
+//! ([`crate::matrix_unit`]).
+//!
+//! Not names decide, but what happens to tiles: a block has 64 or 128 rows; operands of products are windows of arrays,
+//! or rows that were computed; everything else is done row by row: element-wise instructions, reductions of rows,
+//! columns and rows that are repeated. A warp-group then has 64 rows of every tile in the registers of its threads, in
+//! the one arrangement that products leave, and that they take on their left.
+
+mod loads;
+mod pressure;
+mod scalars;
+mod steps;
+
+pub use loads::{OperandLoad, PART};
+pub use scalars::{Ramp, ramp};
+
+use crate::contraction;
+use crate::matrix_unit::asks;
+use ptoc_diagnostics::Span;
+use ptoc_ir::analysis::poly::Definitions;
+use ptoc_ir::tile::{Kernel, Op, Region, TensorDir, TensorId, Tile, TileRef, Value};
+use ptoc_isa::{Loc, Target};
+use ptoc_placement::access::{AccessMode, is_private, is_whole, tile_accesses};
+use ptoc_tensor::DType;
+use ptoc_tensor::matrix_unit::SumProfile;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// A kernel of that kind.
+#[derive(Clone, Debug)]
+pub struct BackToBack {
+    /// Of all operands.
+    pub factors: DType,
+    /// How their products are added.
+    pub profile: SumProfile,
+    /// Rows of a block.
+    pub rows: u32,
+    /// Operands that are windows of arrays.
+    pub loads: Vec<OperandLoad>,
+    /// Values of the prologue that a block needs.
+    pub needed: FxHashSet<Value>,
+    /// The source of the first product.
+    pub span: Span,
+}
+
+/// How a tile lies in the registers of a warp-group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fragment {
+    /// Rows of a block, by so many columns.
+    Full(u32),
+    /// Its rows by one column.
+    Column,
+    /// One row of so many columns.
+    Row(u32),
+}
+
+impl Fragment {
+    /// Elements of a thread.
+    pub fn elements(self) -> u32 {
+        match self {
+            Fragment::Full(columns) => columns / 2,
+            Fragment::Column => 2,
+            Fragment::Row(columns) => columns / 4,
+        }
+    }
+}
+
+/// How a tile of a kernel whose blocks have so many rows lies; `None` if it has another shape.
+pub fn fragment(kernel: &Kernel, tile: Tile, rows: u32) -> Option<Fragment> {
+    let ty = &kernel.tiles[tile].ty;
+    match (ty.rows, ty.cols) {
+        (r, 1) if r == rows => Some(Fragment::Column),
+        (r, c) if r == rows && c.is_multiple_of(16) && c <= 256 => Some(Fragment::Full(c)),
+        (1, c) if c.is_multiple_of(16) && c <= 256 => Some(Fragment::Row(c)),
+        _ => None,
+    }
+}
+
+/// A kernel of that kind.
+///
+/// # Errors
+/// Why it is none; empty if it has no two products for the unit.
+pub fn find(kernel: &Kernel, target: &Target) -> Result<BackToBack, String> {
+    let mut products = Vec::new();
+    gather(&kernel.body, &mut products);
+    if target.matrix_unit.is_empty() || !asks(kernel, target) || products.len() < 2 {
+        return Err(String::new());
+    }
+    if kernel.grid.is_empty() || kernel.on.is_some() || !kernel.roles.is_empty() {
+        return no("a grid of one block, or one with roles or places");
+    }
+    if kernel.tensors.values().any(|t| t.dir == TensorDir::Scratch || t.stored.is_some()) {
+        return no("an argument has a layout of its own, or a tile goes through memory");
+    }
+    let (span, first) = products[0];
+    let rows = kernel.tiles[first.d.tile].ty.rows;
+    if ![64, 128].contains(&rows) {
+        return no(format!("a block has {rows} rows, and the unit takes 64 or 128"));
+    }
+    let mut finder = Finder {
+        kernel,
+        defs: Definitions::new(kernel),
+        rows,
+        uses: FxHashMap::default(),
+        valid: FxHashMap::default(),
+        loads: Vec::new(),
+        filled: FxHashSet::default(),
+        factors: None,
+        computed: FxHashSet::default(),
+        stored: FxHashSet::default(),
+        loops: 0,
+        bounds: kernel.grid.iter().map(|d| (d.index, d.extent)).collect(),
+    };
+    finder.count(&kernel.body)?;
+    finder.loads(&kernel.body, 1, false)?;
+    finder.slots(target.memory(Loc::Mat).capacity)?;
+    finder.region(&kernel.body, false)?;
+    let Some(factors) = finder.factors else { return no("its products are of no type that the unit has") };
+    let Some(profile) = target.sum_profile(factors) else {
+        return no(format!("the unit has no products of {factors}"));
+    };
+    finder.fits(&kernel.body)?;
+    let needed = finder.needed()?;
+    Ok(BackToBack { factors, profile, rows, loads: finder.loads, needed, span })
+}
+
+fn no<T>(why: impl Into<String>) -> Result<T, String> {
+    Err(why.into())
+}
+
+fn gather(region: &Region, out: &mut Vec<(Span, contraction::Product)>) {
+    for stmt in region {
+        out.extend(contraction::product(&stmt.op).map(|(p, _)| (stmt.span, p)));
+        stmt.op.regions().for_each(|r| gather(r, out));
+    }
+}
+
+/// How often a tile is read and written.
+#[derive(Clone, Copy, Default)]
+struct Uses {
+    reads: u32,
+    writes: u32,
+}
+
+struct Finder<'k> {
+    kernel: &'k Kernel,
+    defs: Definitions<'k>,
+    rows: u32,
+    uses: FxHashMap<Tile, Uses>,
+    /// Every tile is always used as the same window.
+    valid: FxHashMap<Tile, (Value, Value)>,
+    loads: Vec<OperandLoad>,
+    /// Tiles that only hold what is loaded, on its way to an operand.
+    filled: FxHashSet<Tile>,
+    factors: Option<DType>,
+    /// Arrays that are stored to.
+    stored: FxHashSet<TensorId>,
+    /// How many loops are around.
+    loops: u32,
+    /// Tiles of results, beside those that only repeat something.
+    computed: FxHashSet<Tile>,
+    /// One past the last number that indices of loops and of the grid have, which begin at 0.
+    bounds: FxHashMap<Value, Value>,
+}
+
+impl Finder<'_> {
+    /// Accesses of each tile, of which nobody else sees the elements.
+    fn count(&mut self, region: &Region) -> Result<(), String> {
+        for stmt in region {
+            for (access, tile) in tile_accesses(self.kernel, stmt) {
+                let uses = self.uses.entry(tile.tile).or_default();
+                match access {
+                    AccessMode::Read => uses.reads += 1,
+                    AccessMode::Write => uses.writes += 1,
+                }
+                let scratch = matches!(&stmt.op, Op::Inst(inst) if inst.scratch.contains(&tile));
+                if !scratch {
+                    self.alone(&tile)?;
+                }
+            }
+            if let Op::For(f) = &stmt.op
+                && self.defs.number(f.lo) == Some(0)
+            {
+                self.bounds.insert(f.index, f.hi);
+            }
+            stmt.op.regions().try_for_each(|r| self.count(r))?;
+        }
+        Ok(())
+    }
+
+    /// The whole of a tile of its own, valid as everywhere else.
+    fn alone(&mut self, t: &TileRef) -> Result<(), String> {
+        let name = &self.kernel.tiles[t.tile].name;
+        let same = *self.valid.entry(t.tile).or_insert(t.valid) == t.valid;
+        if t.element.is_some() || !is_whole(self.kernel, t) || !is_private(self.kernel, t.tile) {
+            return no(format!("`{name}` is a part of a tile, or shares its bytes"));
+        }
+        if !same {
+            return no(format!("`{name}` is valid in several shapes"));
+        }
+        Ok(())
+    }
+
+    fn fragment(&self, tile: Tile) -> Result<Fragment, String> {
+        let data = &self.kernel.tiles[tile];
+        let (rows, cols) = (data.ty.rows, data.ty.cols);
+        let why = || format!("`{}` has {rows} x {cols} elements, which threads do not share out", data.name);
+        fragment(self.kernel, tile, self.rows).ok_or_else(why)
+    }
+
+    fn ty(&self, tile: Tile) -> (Loc, DType) {
+        let ty = &self.kernel.tiles[tile].ty;
+        (ty.loc, ty.dtype)
+    }
+
+    /// What of the prologue a block needs: it can be computed there.
+    fn needed(&self) -> Result<FxHashSet<Value>, String> {
+        let mut needed = FxHashSet::default();
+        uses(&self.kernel.body, &mut needed);
+        for load in &self.loads {
+            needed.extend(load.at.iter().flat_map(|p| p.symbols()));
+        }
+        for stmt in self.kernel.prologue.iter().rev() {
+            if stmt.op.def().is_some_and(|v| needed.contains(&v)) {
+                self.scalar(&stmt.op)?;
+                stmt.op.for_each_use(&mut |v| {
+                    needed.insert(v);
+                });
+            }
+        }
+        Ok(needed)
+    }
+}
+
+fn uses(region: &Region, out: &mut FxHashSet<Value>) {
+    for stmt in region {
+        stmt.op.for_each_use(&mut |v| {
+            out.insert(v);
+        });
+        stmt.op.regions().for_each(|r| uses(r, out));
+    }
+}

@@ -1,0 +1,171 @@
+//! Operands that are windows of arrays: where they lie, as boxes of an array whose rows are dense.
+
+use super::{Finder, no};
+use crate::contraction::{load, moved, product};
+use crate::matrix_unit::{Number, launch_number};
+use ptoc_ir::analysis::poly::Poly;
+use ptoc_ir::tile::{Op, Region, Stmt, TensorDir, Tile, TileRef, ViewRef};
+use ptoc_isa::Loc;
+
+/// An operand that bulk copies bring.
+#[derive(Clone, Debug)]
+pub struct OperandLoad {
+    /// The operand.
+    pub operand: Tile,
+    /// The tile that is loaded: the operand, or one that is moved to it.
+    pub filled: Tile,
+    /// The array.
+    pub tensor: u32,
+    /// Elements from one dense row of the array to the next, and all of its elements.
+    pub pitch: Number,
+    /// See above.
+    pub total: Number,
+    /// The window's first element: its place in its dense row, and which row that is.
+    pub at: [Poly; 2],
+    /// Neighbours in memory are neighbours in a column of the tile, not in a row.
+    pub turned: bool,
+    /// Dense lines of a window, and elements of each.
+    pub lines: u32,
+    /// See above.
+    pub length: u32,
+    /// Slots of shared memory: iterations that the author wants under way at once; 1 outside of loops.
+    pub slots: u32,
+}
+
+/// Elements of a part of a line: 128 bytes, what swizzles exchange within.
+pub const PART: u32 = 64;
+
+/// What parts are multiples of: the swizzle's pattern.
+const PATTERN: u32 = 1024;
+
+/// Slots of a loop at most.
+const SLOTS: u32 = 4;
+
+impl OperandLoad {
+    /// Parts of each line.
+    pub fn parts(&self) -> u32 {
+        self.length.div_ceil(PART)
+    }
+
+    /// Bytes of the parts of all lines that lie in front of the next ones.
+    pub fn part_bytes(&self) -> u32 {
+        (self.lines * 2 * PART).next_multiple_of(PATTERN)
+    }
+
+    /// Bytes of all slots, and of two barriers each.
+    pub fn bytes(&self) -> u32 {
+        self.slots * (self.parts() * self.part_bytes() + 16)
+    }
+}
+
+/// What rows of an array are multiples of, in elements of two bytes: 16 bytes, for bulk copies.
+const ALIGNED: i64 = 8;
+
+impl Finder<'_> {
+    /// As many slots as shared memory has room for.
+    pub(super) fn slots(&mut self, capacity: u64) -> Result<(), String> {
+        let bytes =
+            |loads: &[OperandLoad]| u64::from(PATTERN) + loads.iter().map(|l| u64::from(l.bytes())).sum::<u64>();
+        while bytes(&self.loads) > capacity {
+            let Some(most) = self.loads.iter_mut().max_by_key(|l| l.slots).filter(|l| l.slots > 1) else {
+                return no(format!("operands take {} bytes of shared memory", bytes(&self.loads)));
+            };
+            most.slots -= 1;
+        }
+        Ok(())
+    }
+
+    /// Every load of a region: to operands of products, on the shortest way.
+    pub(super) fn loads(&mut self, region: &Region, slots: u32, conditional: bool) -> Result<(), String> {
+        for stmt in region {
+            if let Some((tile, view)) = load(&stmt.op) {
+                if conditional {
+                    return no("a load depends on a condition");
+                }
+                self.load(&tile, view, region, slots)?;
+            }
+            match &stmt.op {
+                Op::For(f) => self.loads(&f.body, f.stages.clamp(2, SLOTS), conditional)?,
+                Op::If(i) => [&i.then, &i.els].into_iter().try_for_each(|r| self.loads(r, slots, true))?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, tile: &TileRef, view: &ViewRef, region: &[Stmt], slots: u32) -> Result<(), String> {
+        let kernel = self.kernel;
+        let tensor = &kernel.tensors[view.tensor];
+        let name = &kernel.tiles[tile.tile].name;
+        let uses = |t| self.uses.get(&t).copied().unwrap_or_default();
+        let mut operand = *tile;
+        if matches!(self.ty(tile.tile).0, Loc::Mat | Loc::Vec) {
+            let mut moves = region.iter().filter_map(|s| moved(&s.op)).filter(|(_, from)| from.tile == tile.tile);
+            match (moves.next(), moves.next()) {
+                (Some((to, _)), None) if uses(tile.tile).reads == 1 => operand = to,
+                _ => return no(format!("`{name}` is not moved once, to an operand")),
+            }
+        }
+        let products = reads(region, operand.tile);
+        let fits = matches!(self.ty(operand.tile).0, Loc::Left | Loc::Right)
+            && self.ty(operand.tile).1 == tensor.dtype
+            && self.ty(tile.tile).1 == tensor.dtype
+            && operand.valid == tile.valid
+            && (operand.rows, operand.cols) == (tile.rows, tile.cols);
+        if !fits || products == 0 || products != uses(operand.tile).reads {
+            return no(format!("`{name}` is loaded, and is no operand of products alone"));
+        }
+        if uses(operand.tile).writes != 1 || uses(tile.tile).writes != 1 || tensor.dir != TensorDir::In {
+            return no(format!("`{name}` is written more than once, or is no input"));
+        }
+        let place = self.place(tile, view).ok_or_else(|| {
+            format!("where the rows of `{}` lie does not follow from the launch, as bulk copies need it", tensor.name)
+        })?;
+        let (operand, filled) = (operand.tile, tile.tile);
+        self.filled.extend((filled != operand).then_some(filled));
+        self.loads.push(OperandLoad { operand, filled, tensor: view.tensor.as_u32(), slots, ..place });
+        Ok(())
+    }
+
+    /// The window as lines of an array with dense rows.
+    fn place(&self, tile: &TileRef, view: &ViewRef) -> Option<OperandLoad> {
+        let [rows, cols] = view.shape[..] else { return None };
+        if (rows, cols) != tile.valid || view.strides.len() != 2 {
+            return None;
+        }
+        let strides = [self.defs.poly(view.strides[0])?, self.defs.poly(view.strides[1])?];
+        let turned = strides[1].number() != Some(1);
+        let (dense, pitch) = if turned { (&strides[0], &strides[1]) } else { (&strides[1], &strides[0]) };
+        let (lines, length) = if turned { (tile.cols, tile.rows) } else { (tile.rows, tile.cols) };
+        let aligned = pitch.terms().iter().all(|(_, n)| n % ALIGNED == 0) && !pitch.terms().is_empty();
+        if dense.number() != Some(1) || !aligned || pitch.terms().len() != 1 || lines > 256 {
+            return None;
+        }
+        let mut total = Poly::constant(1);
+        for extent in &self.kernel.tensors[view.tensor].shape {
+            total = total.times(&self.defs.poly(*extent)?)?;
+        }
+        let mut at = [Poly::constant(0), Poly::constant(0)];
+        for term in self.defs.poly(view.offset)?.terms() {
+            let term = Poly::sum_of(vec![term.clone()])?;
+            match term.divided(pitch) {
+                Some(row) => at[1] = at[1].plus(&row, 1)?,
+                None => at[0] = at[0].plus(&term, 1)?,
+            }
+        }
+        let (pitch, total) = (launch_number(self.kernel, pitch)?, launch_number(self.kernel, &total)?);
+        let (operand, filled) = (tile.tile, tile.tile);
+        let (tensor, slots) = (0, 1);
+        Some(OperandLoad { operand, filled, tensor, pitch, total, at, turned, lines, length, slots })
+    }
+}
+
+/// How many products of a region, and of loops in it, have a tile as an operand.
+fn reads(region: &[Stmt], tile: Tile) -> u32 {
+    let of = |stmt: &Stmt| -> u32 {
+        let own = product(&stmt.op).is_some_and(|(p, _)| p.a.tile == tile || p.b.tile == tile);
+        let inside = if let Op::For(f) = &stmt.op { reads(&f.body, tile) } else { 0 };
+        u32::from(own) + inside
+    };
+    region.iter().map(of).sum()
+}

@@ -1,0 +1,97 @@
+//! Scalar code that every thread computes alike, and tiles that count up.
+
+use super::{Finder, no};
+use ptoc_ir::analysis::poly::{Definitions, Poly};
+use ptoc_ir::tile::{For, Op, Region, TileRef, Ty, Value};
+use ptoc_isa::{BinOp, CmpOp, RoundMode, UnOp};
+use ptoc_tensor::DType;
+
+const I32: Ty = Ty::D(DType::I32);
+const F32: Ty = Ty::D(DType::F32);
+
+/// A loop over rows or columns that fills a column or a row with what it computes of the number of each.
+#[derive(Clone, Copy, Debug)]
+pub struct Ramp {
+    /// The tile.
+    pub tile: TileRef,
+    /// What each element is.
+    pub value: Value,
+    /// It counts rows.
+    pub column: bool,
+}
+
+/// What a loop fills that way.
+pub fn ramp(f: &For, defs: &Definitions<'_>) -> Option<Ramp> {
+    let zero = |v: Value| defs.number(v) == Some(0);
+    let (last, before) = f.body.split_last()?;
+    let Op::TileSet { tile, row, col, value } = last.op else { return None };
+    let column = row == f.index && zero(col);
+    let along = if column { tile.valid.0 } else { tile.valid.1 };
+    let fills = (column || (zero(row) && col == f.index)) && zero(f.lo) && f.hi == along;
+    (fills && before.iter().all(|s| s.op.is_pure())).then_some(Ramp { tile, value, column })
+}
+
+impl Finder<'_> {
+    /// Whether a condition always holds: that a block of `tiles(whole, size)` is not empty.
+    pub(super) fn holds(&self, cond: Value) -> bool {
+        match self.defs.of(cond) {
+            Some(Op::Compare { op: CmpOp::Lt, a, b, .. }) if self.defs.number(*a) == Some(0) => self.is_a_block(*b),
+            _ => false,
+        }
+    }
+
+    /// `min(whole - size * n, size)` for n below `(whole + size - 1) / size`.
+    fn is_a_block(&self, v: Value) -> bool {
+        let found = || {
+            let (x, y) = self.defs.binary(v, BinOp::Min)?;
+            let (rest, size) = match (self.defs.number(x), self.defs.number(y)) {
+                (None, Some(n)) => (x, n),
+                (Some(n), None) => (y, n),
+                _ => return None,
+            };
+            let rest = self.defs.poly(rest)?;
+            let of = |n: &Value| {
+                let whole = rest.plus(&Poly::symbol(*n), size)?;
+                let (sum, by) = self.defs.binary(*self.bounds.get(n)?, BinOp::Div)?;
+                let blocks = self.defs.poly(sum)? == whole.plus(&Poly::constant(size - 1), 1)?;
+                Some(blocks && size > 0 && self.defs.number(by) == Some(size) && whole.symbols().all(|s| s != *n))
+            };
+            Some(rest.symbols().any(|n| of(&n) == Some(true)))
+        };
+        found() == Some(true)
+    }
+
+    pub(super) fn pure(&self, region: &Region) -> Result<(), String> {
+        region.iter().filter(|s| s.op.is_pure()).try_for_each(|s| self.scalar(&s.op))
+    }
+
+    /// Scalar code of a kind that is emitted.
+    pub(super) fn scalar(&self, op: &Op) -> Result<(), String> {
+        let ty = |v: Value| self.kernel.values[v].ty;
+        let whole = |t: Ty| t == Ty::Index || t == I32;
+        let known = |t: Ty| whole(t) || t == F32 || t == Ty::BOOL;
+        let good = match op {
+            Op::Const { value, .. } => known(value.ty),
+            Op::Unary { op: UnOp::Neg, a, .. } => whole(ty(*a)) || ty(*a) == F32,
+            Op::Unary { op: UnOp::Not, a, .. } => ty(*a) == Ty::BOOL,
+            Op::Binary { op, a, b, .. } => match (op, ty(*a)) {
+                (BinOp::Add | BinOp::Sub | BinOp::Mul | BinOp::Max | BinOp::Min, t) => whole(t) || t == F32,
+                (BinOp::And | BinOp::Or | BinOp::Xor, t) => whole(t) || t == Ty::BOOL,
+                (BinOp::Div, Ty::Index) => self.defs.number(*b).is_some_and(|n| n > 0),
+                (BinOp::Div, t) => t == F32,
+                _ => false,
+            },
+            Op::Compare { a, .. } => whole(ty(*a)) || ty(*a) == F32,
+            Op::Select { a, .. } => whole(ty(*a)) || ty(*a) == F32,
+            Op::Convert { dst, a, round, saturate } => match (ty(*a), ty(*dst)) {
+                (from, to) if from == to => known(to),
+                (Ty::Index, I32) => !saturate,
+                (I32, Ty::Index) => true,
+                (from, F32) => whole(from) && *round == RoundMode::Rint,
+                _ => false,
+            },
+            _ => false,
+        };
+        if good { Ok(()) } else { no("scalar code of a kind that has no translation beside products") }
+    }
+}

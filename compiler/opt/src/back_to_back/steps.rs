@@ -1,0 +1,236 @@
+//! What may happen to tiles between products: everything that a thread does with its own elements of a row, and with
+//! those of the three threads that share its rows.
+
+use super::{Finder, Fragment, no, ramp};
+use crate::contraction::{self, From, Product};
+use ptoc_ir::formula;
+use ptoc_ir::tile::{Inst, InstAttrs, Op, Operand, Region, TensorDir, TileRef, Ty, ViewRef};
+use ptoc_isa::{BinOp, Expr, Loc, Read, Reduce, RoundMode, Sem, To, UnOp};
+use ptoc_placement::access::{AccessMode, inst_operands};
+use ptoc_tensor::DType;
+
+impl Finder<'_> {
+    pub(super) fn region(&mut self, region: &Region, conditional: bool) -> Result<(), String> {
+        for stmt in region {
+            self.note_results(&stmt.op);
+            match &stmt.op {
+                op if op.is_pure() => self.scalar(op)?,
+                Op::Alloc { .. } | Op::Sync(_) => {}
+                Op::Inst(inst) => self.inst(inst, &stmt.op, conditional)?,
+                Op::For(f) => match ramp(f, &self.defs) {
+                    Some(ramp) => {
+                        self.pure(&f.body)?;
+                        let fits = match self.fragment(ramp.tile.tile)? {
+                            Fragment::Column => ramp.column,
+                            Fragment::Row(_) => !ramp.column,
+                            Fragment::Full(_) => false,
+                        };
+                        let value = self.kernel.values[ramp.value].ty;
+                        if !fits || value != Ty::D(self.ty(ramp.tile.tile).1) || !self.numbers(ramp.tile) {
+                            return no("a tile is filled element by element");
+                        }
+                    }
+                    None => {
+                        self.loops += 1;
+                        self.region(&f.body, conditional)?;
+                        self.loops -= 1;
+                    }
+                },
+                Op::If(i) => [&i.then, &i.els].into_iter().try_for_each(|r| self.region(r, true))?,
+                Op::Check { cond, .. } if self.holds(*cond) => {}
+                Op::Check { .. } => return no("a condition is checked beside the products"),
+                _ => return no("there is more in the kernel than products and what is done row by row"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whose elements are not those of other tiles, or one number.
+    fn note_results(&mut self, op: &Op) {
+        let repeats = |sem| matches!(sem, Sem::Expand | Sem::RowExpand | Sem::ColExpand);
+        match op {
+            Op::Inst(inst) if !repeats(inst.instr.get().sem) => {
+                let results = inst_operands(inst).filter(|(access, _)| *access == AccessMode::Write);
+                self.computed.extend(results.filter_map(|(_, operand)| match operand {
+                    Operand::Tile(t) => Some(t.tile),
+                    _ => None,
+                }));
+            }
+            Op::For(f) => self.computed.extend(ramp(f, &self.defs).map(|ramp| ramp.tile.tile)),
+            _ => {}
+        }
+    }
+
+    /// Elements of f32, i32 or truth values, in registers.
+    fn numbers(&self, t: TileRef) -> bool {
+        let (loc, dtype) = self.ty(t.tile);
+        matches!(loc, Loc::Vec | Loc::Acc) && matches!(dtype, DType::F32 | DType::I32 | DType::Bool)
+    }
+
+    fn inst(&mut self, inst: &Inst, op: &Op, conditional: bool) -> Result<(), String> {
+        let row = inst.instr.get();
+        let plain = inst.attrs == InstAttrs::default();
+        if let Some((product, start)) = contraction::product(op) {
+            return match conditional {
+                true => no("a product depends on a condition"),
+                false => self.product(&product, start),
+            };
+        }
+        match (row.sem, &inst.operands[..]) {
+            // Those were looked at as loads.
+            (Sem::Load, [Operand::Tile(t), _]) if self.is_loaded(t) => Ok(()),
+            (Sem::Move, [Operand::Tile(d), Operand::Tile(a)]) if plain => match self.filled.contains(&a.tile) {
+                true => Ok(()),
+                false => self.moved(d, a),
+            },
+            (Sem::Store, [Operand::View(v), Operand::Tile(a)]) if plain => self.stored(v, a),
+            (Sem::RowReduce(Reduce::Sum | Reduce::Max | Reduce::Min), [Operand::Tile(d), Operand::Tile(a)]) => {
+                let f32 = self.ty(a.tile).1 == DType::F32 && self.numbers(*a) && self.numbers(*d);
+                let full = matches!(self.fragment(a.tile)?, Fragment::Full(_));
+                match full && f32 && self.fragment(d.tile)? == Fragment::Column && plain {
+                    true => Ok(()),
+                    false => no(format!("{} of this type or shape", row.name)),
+                }
+            }
+            (sem, [Operand::Tile(d), sources @ ..]) => match sem.expr() {
+                Some(expr) => self.elements(inst, d, &expr, sources),
+                None => no(format!("{} has no translation beside products", row.name)),
+            },
+            _ => no(format!("{} has no translation beside products", row.name)),
+        }
+    }
+
+    fn is_loaded(&self, t: &TileRef) -> bool {
+        self.loads.iter().any(|l| l.filled == t.tile)
+    }
+
+    /// From accumulators, and to left operands, which lie the same way.
+    fn moved(&self, d: &TileRef, a: &TileRef) -> Result<(), String> {
+        let ((to, dtype), (from, same)) = (self.ty(d.tile), self.ty(a.tile));
+        let ways = matches!((from, to), (Loc::Acc | Loc::Vec, Loc::Vec) | (Loc::Vec, Loc::Left));
+        match ways && dtype == same && self.fragment(d.tile)? == self.fragment(a.tile)? {
+            true => Ok(()),
+            false => no(format!("`{}` is moved, converted or to another memory", self.kernel.tiles[a.tile].name)),
+        }
+    }
+
+    /// Threads store what they have, in no order: so each element of an array is stored once.
+    fn stored(&mut self, view: &ViewRef, a: &TileRef) -> Result<(), String> {
+        let tensor = &self.kernel.tensors[view.tensor];
+        let (loc, dtype) = self.ty(a.tile);
+        let fits = matches!(loc, Loc::Vec | Loc::Acc)
+            && dtype == tensor.dtype
+            && matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
+            && matches!(self.fragment(a.tile)?, Fragment::Full(_))
+            && view.strides.len() == 2
+            && view.shape[..] == [a.valid.0, a.valid.1]
+            && tensor.dir == TensorDir::Out;
+        match fits && self.loops == 0 && self.stored.insert(view.tensor) {
+            true => Ok(()),
+            false => no(format!("`{}` is stored more than once, or of another type or shape", tensor.name)),
+        }
+    }
+
+    fn product(&mut self, p: &Product, start: From) -> Result<(), String> {
+        let loaded = |t: &TileRef| self.loads.iter().find(|l| l.operand == t.tile);
+        let (d, a, b) = (self.ty(p.d.tile), self.ty(p.a.tile), self.ty(p.b.tile));
+        let shapes = p.d.valid == (p.a.valid.0, p.b.valid.1)
+            && p.a.valid.1 == p.b.valid.0
+            && (p.d.rows, p.d.cols, p.a.cols) == (self.rows, p.b.cols, p.b.rows)
+            && p.a.rows == self.rows;
+        if !shapes || !p.d.cols.is_multiple_of(16) || p.d.cols > 256 || !p.a.cols.is_multiple_of(16) {
+            return no("a product has another shape than the unit's: multiples of 16, at most 256 columns");
+        }
+        if d != (Loc::Acc, DType::F32) || a.1 != b.1 || matches!(start, From::Bias(_)) {
+            return no("factors and sums are not of the unit's types");
+        }
+        if *self.factors.get_or_insert(a.1) != a.1 {
+            return no("its products have factors of several types");
+        }
+        let Some(right) = loaded(&p.b) else { return no("the right operand of a product is no window of an array") };
+        // Elements beyond the depth are zeros on the left where they were computed; on the right whole lines.
+        match loaded(&p.a) {
+            Some(_) if self.defs.number(p.a.valid.1) == Some(i64::from(p.a.cols)) => Ok(()),
+            Some(_) => no("how deep a product of two windows is differs from block to block"),
+            None if right.turned => no("the right operand lies along the depth of a product of computed factors"),
+            None => Ok(()),
+        }
+    }
+
+    fn elements(&self, inst: &Inst, d: &TileRef, expr: &Expr, sources: &[Operand]) -> Result<(), String> {
+        let row = inst.instr.get();
+        let why = || format!("{} of this type, shape or mode has no translation beside products", row.name);
+        let kind = self.fragment(d.tile)?;
+        let mut types = vec![self.ty(d.tile).1];
+        for (k, source) in sources.iter().enumerate() {
+            types.push(match source {
+                Operand::Tile(t) => {
+                    let wanted = match row.read(k + 1) {
+                        Read::Whole => self.fragment(t.tile)? == kind,
+                        Read::Column => self.fragment(t.tile)? == Fragment::Column && !matches!(kind, Fragment::Row(_)),
+                        Read::Row => match (self.fragment(t.tile)?, kind) {
+                            (Fragment::Row(c), Fragment::Full(d) | Fragment::Row(d)) => c == d,
+                            _ => false,
+                        },
+                        Read::Turned => false,
+                    };
+                    if !wanted || !self.numbers(*t) {
+                        return Err(why());
+                    }
+                    self.ty(t.tile).1
+                }
+                Operand::Scalar(v) => match self.kernel.values[*v].ty {
+                    Ty::D(d @ (DType::F32 | DType::I32 | DType::Bool)) => d,
+                    _ => return Err(why()),
+                },
+                Operand::View(_) => return Err(why()),
+            });
+        }
+        let InstAttrs { cmp, round, saturate, reversed, .. } = inst.attrs;
+        let modes = InstAttrs { cmp, round, saturate, reversed, ..InstAttrs::default() } == inst.attrs
+            && matches!(round, None | Some(RoundMode::Rint))
+            && saturate != Some(true);
+        if reversed && types.len() == 3 {
+            types.swap(1, 2);
+        }
+        let narrow = matches!(types[0], DType::F16 | DType::BF16);
+        let good = match expr {
+            Expr::Convert(Expr::Arg(1), To::Mode) => types[1] == DType::F32 && (narrow || types[0] == DType::F32),
+            _ => !narrow && computable(expr, &types) && formula::fits(expr, &types),
+        };
+        if modes && good { Ok(()) } else { Err(why()) }
+    }
+}
+
+/// Whether each operation of an expression is one that is emitted.
+fn computable(e: &Expr, types: &[DType]) -> bool {
+    let of = |e: &Expr| computable(e, types);
+    let Some(ty) = formula::typed(e, types) else { return false };
+    let f32 = ty == DType::F32;
+    match *e {
+        Expr::Arg(_) => true,
+        Expr::Number(..) => f32 || ty == DType::I32,
+        Expr::Bin(op, a, b) => {
+            let known = match op {
+                BinOp::Add | BinOp::Sub | BinOp::Mul | BinOp::Max | BinOp::Min => f32 || ty == DType::I32,
+                BinOp::Div => f32,
+                BinOp::And | BinOp::Or | BinOp::Xor => !f32,
+                _ => false,
+            };
+            known && of(a) && of(b)
+        }
+        Expr::Un(op, a) => {
+            let known = match op {
+                UnOp::Neg | UnOp::Abs => f32 || ty == DType::I32,
+                UnOp::Relu | UnOp::Exp | UnOp::Sqrt | UnOp::Rsqrt | UnOp::Recip => f32,
+                UnOp::Not => ty == DType::Bool,
+                _ => false,
+            };
+            known && of(a)
+        }
+        Expr::Fma(a, b, c) => f32 && of(a) && of(b) && of(c),
+        Expr::Cmp(_, a, b) | Expr::CmpMode(a, b) => formula::typed(a, types) != Some(DType::Bool) && of(a) && of(b),
+        Expr::Select(c, a, b) => ty != DType::Bool && of(c) && of(a) && of(b),
+        Expr::Pow(..) | Expr::Convert(..) => false,
+    }
+}
