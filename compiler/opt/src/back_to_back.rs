@@ -8,11 +8,13 @@
 //! the one arrangement that products leave, and that they take on their left.
 
 mod loads;
+mod order;
 mod pressure;
 mod scalars;
 mod steps;
 
 pub use loads::{OperandLoad, PART};
+pub use order::ordered;
 pub use scalars::{Ramp, ramp};
 
 use crate::contraction;

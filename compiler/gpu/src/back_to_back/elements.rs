@@ -5,9 +5,9 @@ use super::scalars::{arithmetic, binary, bits, comparison};
 use super::statements::copied;
 use ptoc_ir::formula::typed;
 use ptoc_ir::tile::{Inst, Operand, TileRef, Ty};
-use ptoc_isa::{Expr, Read, To, UnOp};
+use ptoc_isa::{BinOp, Expr, Read, Sem, To, UnOp};
 use ptoc_opt::back_to_back::Fragment;
-use ptoc_ptx::{Arith, Class, Op as Ptx, Src, Type, VReg};
+use ptoc_ptx::{Arith, Class, Cmp, Op as Ptx, Src, Type, VReg};
 use ptoc_tensor::DType;
 
 /// Where the elements of an operand are.
@@ -60,6 +60,14 @@ impl Code<'_> {
             types.swap(1, 2);
         }
         let of = self.layout(d.tile)?;
+        if let (Sem::RowExpandBinary(BinOp::Mul), [Source::Tile(a, ..), Source::Tile(by, ..)]) = (row.sem, &sources[..])
+            && matches!(of, Fragment::Full(_))
+        {
+            let to = self.tile(d.tile)?;
+            self.fills.remove(&d.tile);
+            self.scale_rows(&to, a, by);
+            return Some(());
+        }
         let formula = Formula { inst, types };
         let mut values = Vec::new();
         let count = of.elements() as usize;
@@ -92,6 +100,25 @@ impl Code<'_> {
             }
         }
         Some(())
+    }
+
+    /// Rows times a column. Where a thread's rows are multiplied by 1, they stay: so it is with sums of a softmax as
+    /// long as no greater number comes.
+    fn scale_rows(&mut self, to: &[VReg], a: &[VReg], by: &[VReg]) {
+        let one = Src::Imm(1f32.to_bits().into());
+        let other = [by[0], by[1]].map(|x| self.b.setp(Cmp::Neu, Type::F32, x, one));
+        let any = self.b.arith(Arith::Or, Type::Pred, &[other[0].into(), other[1].into()]);
+        let (same, end) = (self.b.label(), self.b.label());
+        self.b.bra_if(any, false, same);
+        for (n, (to, a)) in to.iter().zip(a).enumerate() {
+            self.b.push(Ptx::Arith(Arith::MulF, Type::F32), &[*to], &[(*a).into(), by[n / 2 % 2].into()]);
+        }
+        self.b.bra(end);
+        self.b.place(same);
+        for (to, a) in to.iter().zip(a) {
+            self.b.set(*to, Type::F32, *a);
+        }
+        self.b.place(end);
     }
 
     /// The value of an expression.

@@ -101,8 +101,8 @@ impl Code<'_> {
     }
 }
 
-/// The sum y of an exponent `y - C`, `y = a * b + C`, which has the exponent in its low bits (`exponents.rs`). NaN of the
-/// exponent is NaN of what is scaled, as all of it comes from one argument.
+/// The sum y of an exponent `y - C`, `y = a * b + C`, which has the exponent in its low bits (`exponents.rs`). NaN of
+/// the exponent is NaN of what is scaled, as all of it comes from one argument.
 fn rounded_sum(program: &MathProgram, exponent: math::Id) -> Option<math::Id> {
     let op = |id: math::Id| program.ops.get(id.index());
     let constant = |id: math::Id| match op(id) {

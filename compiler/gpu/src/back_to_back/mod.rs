@@ -75,22 +75,23 @@ struct Code<'k> {
     first: VReg,
 }
 
-/// Registers of a thread: those of the producer, and of consumers.
+/// How many registers a thread has.
 struct Registers {
-    producer: u32,
-    consumer: u32,
+    /// Those of the producer and of consumers, where they differ from an equal share: whole eights.
+    moved: Option<[u32; 2]>,
     /// CTAs that a multiprocessor has room for.
     resident: u32,
 }
 
 impl Registers {
-    /// Of 65,536, in whole eights a thread. Two CTAs of one consumer are as good as one of two: while the products of
-    /// one are under way, the other computes weights.
+    /// Of 65,536. Two CTAs of one consumer are as good as one of two: while the products of one are under way, the
+    /// other computes weights.
     fn new(consumers: u32, shared: u32) -> Registers {
         match consumers {
-            1 if residents(shared) > 1 => Registers { producer: 40, consumer: 216, resident: 2 },
-            1 => Registers { producer: 40, consumer: 240, resident: 1 },
-            _ => Registers { producer: 24, consumer: 240, resident: 1 },
+            1 if residents(shared) > 1 => Registers { moved: Some([24, 232]), resident: 2 },
+            // An equal share is all that a thread can have.
+            1 => Registers { moved: None, resident: 1 },
+            _ => Registers { moved: Some([24, 240]), resident: 1 },
         }
     }
 }
@@ -204,7 +205,9 @@ impl Code<'_> {
         let group = self.u32(Arith::Shr, self.thread, GROUP.ilog2());
         let consumes = self.b.setp(Cmp::Ne, Type::U32, group, Src::Imm(0));
         self.b.bra_if(consumes, true, consumer);
-        self.b.sm90(Sm90::SetMaxReg { inc: false, count: registers.producer }, &[], &[]);
+        if let Some([count, _]) = registers.moved {
+            self.b.sm90(Sm90::SetMaxReg { inc: false, count }, &[], &[]);
+        }
         // Bulk copies are one thread's work.
         let leads = self.b.setp(Cmp::Eq, Type::U32, self.thread, Src::Imm(0));
         self.b.bra_if(leads, false, done);
@@ -213,7 +216,9 @@ impl Code<'_> {
         self.blocks(turns, abi)?;
         self.b.bra(done);
         self.b.place(consumer);
-        self.b.sm90(Sm90::SetMaxReg { inc: true, count: registers.consumer }, &[], &[]);
+        if let Some([_, count]) = registers.moved {
+            self.b.sm90(Sm90::SetMaxReg { inc: true, count }, &[], &[]);
+        }
         self.values = known;
         self.produces = false;
         self.place_lane(group);

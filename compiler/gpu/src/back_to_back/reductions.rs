@@ -2,8 +2,8 @@
 //!
 //! A sum has 64 partials, of which the l-th has the columns j = l modulo 64; then 32 of them add the other 32, 16 the
 //! other 16, and so on. A thread has two neighbours of every eight columns: so it has both sides of the steps of 32, 16
-//! and 8; those of 4 and 2 are two and one threads away; and the last two are neighbours. Four shuffles a row are all of it,
-//! and two where the order cannot be seen.
+//! and 8; those of 4 and 2 are two and one threads away; and the last two are neighbours. Four shuffles a row are all
+//! of it, and two where the order cannot be seen.
 
 use super::Code;
 use ptoc_ir::tile::{TileRef, Value};

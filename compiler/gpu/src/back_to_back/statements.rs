@@ -3,13 +3,14 @@
 use super::Code;
 use ptoc_ir::tile::{For, If, Inst, Op, Operand, Region, Stmt, Tile};
 use ptoc_isa::Sem;
-use ptoc_opt::back_to_back::{Fragment, Ramp, fragment, ramp};
+use ptoc_opt::back_to_back::{Fragment, Ramp, fragment, ordered, ramp};
 use ptoc_opt::contraction;
 use ptoc_ptx::{Arith, Class, Cmp, Op as Ptx, Src, Type, VReg};
 use ptoc_tensor::DType;
 
 impl Code<'_> {
     pub(super) fn region(&mut self, region: &Region) -> Option<()> {
+        let region = ordered(self.kernel, region);
         // Slots are free behind the last product that reads them.
         let mine = |r: &super::loads::Ring| region.iter().any(|s| fills(s, r.filled));
         let last = |r: &super::loads::Ring| region.iter().rposition(|s| multiplies(s, r.operand));

@@ -38,6 +38,9 @@ pub const PART: u32 = 64;
 /// What parts are multiples of: the swizzle's pattern.
 const PATTERN: u32 = 1024;
 
+/// Bytes of shared memory that each CTA has beside its own.
+const RESERVED: u64 = 1024;
+
 /// Slots of a loop at most.
 const SLOTS: u32 = 4;
 
@@ -62,17 +65,31 @@ impl OperandLoad {
 const ALIGNED: i64 = 8;
 
 impl Finder<'_> {
-    /// As many slots as shared memory has room for.
+    /// As many slots as the author's stages, and as shared memory has room for: of two CTAs where a block has the rows
+    /// of one warp-group, as one computes while products of the other are under way.
     pub(super) fn slots(&mut self, capacity: u64) -> Result<(), String> {
+        let wanted: Vec<u32> = self.loads.iter().map(|l| l.slots).collect();
+        if self.rows == 64 && self.shrink((capacity + RESERVED) / 2 - RESERVED) {
+            return Ok(());
+        }
+        self.loads.iter_mut().zip(wanted).for_each(|(load, slots)| load.slots = slots);
+        match self.shrink(capacity) {
+            true => Ok(()),
+            false => no("operands of its products do not fit into shared memory"),
+        }
+    }
+
+    /// Takes slots away until the rest has room; whether it has.
+    fn shrink(&mut self, room: u64) -> bool {
         let bytes =
             |loads: &[OperandLoad]| u64::from(PATTERN) + loads.iter().map(|l| u64::from(l.bytes())).sum::<u64>();
-        while bytes(&self.loads) > capacity {
-            let Some(most) = self.loads.iter_mut().max_by_key(|l| l.slots).filter(|l| l.slots > 1) else {
-                return no(format!("operands take {} bytes of shared memory", bytes(&self.loads)));
-            };
-            most.slots -= 1;
+        while bytes(&self.loads) > room {
+            match self.loads.iter_mut().max_by_key(|l| l.slots) {
+                Some(most) if most.slots > 1 => most.slots -= 1,
+                _ => return false,
+            }
         }
-        Ok(())
+        true
     }
 
     /// Every load of a region: to operands of products, on the shortest way.

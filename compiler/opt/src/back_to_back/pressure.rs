@@ -1,6 +1,6 @@
 //! Registers of tiles: a thread has 255 at most, so what is alive at once is bounded, and not left to spills.
 
-use super::{Finder, no};
+use super::{Finder, no, ordered};
 use crate::contraction::product;
 use ptoc_ir::tile::{Op, Region, Stmt, Tile};
 use ptoc_isa::Loc;
@@ -41,7 +41,7 @@ impl Finder<'_> {
 
     /// What is alive in front of a region, of what is behind it; `most` is the greatest number of registers.
     fn before(&self, region: &[Stmt], behind: Live, most: &mut u32) -> Live {
-        region.iter().rev().fold(behind, |live, stmt| {
+        ordered(self.kernel, region).into_iter().rev().fold(behind, |live, stmt| {
             let live = match &stmt.op {
                 Op::For(f) => {
                     // Once for the last iteration, once for those in front of it.
