@@ -8,7 +8,7 @@
 
 use crate::allocation::{MOST_THREADS, residents};
 use crate::back_to_back::ArrayMap;
-use crate::gemm::{GemmAbi, NUMBERS};
+use crate::gemm::GemmAbi;
 use ptoc_abi::Raster;
 use ptoc_exec::Failure;
 use ptoc_ir::loops::Module;

@@ -119,6 +119,8 @@ fn adds(factors: [DType; 2], sums: DType, target: &Target) -> Option<Option<SumP
     let [a, b] = factors.map(|f| target.sum_profile(f));
     let same = factors[0] == factors[1] || factors.iter().all(|f| f.is_f8());
     (sums == DType::F32 && same && a == b).then_some(a).filter(Option::is_some)
+}
+
 /// A polynomial in what the launch says; `None` where it has other symbols.
 pub(crate) fn launch_number(kernel: &Kernel, p: &Poly) -> Option<Number> {
     let dims = kernel.dims.values().map(|d| d.value);

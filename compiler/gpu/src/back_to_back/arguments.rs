@@ -1,10 +1,13 @@
 //! Tensor maps of whole arrays, which a launch passes.
 
 use crate::abi::Arguments;
-use crate::gemm::{FACTOR, map, value};
+use crate::gemm::{map, value};
 use ptoc_opt::back_to_back::{OperandLoad, PART};
 use ptoc_opt::matrix_unit::Number;
 use ptoc_ptx::sim::TensorMap;
+
+/// Bytes of an element.
+const HALF: u64 = 2;
 
 /// An array as a matrix with dense rows, and the boxes of a window.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,6 +28,6 @@ impl ArrayMap {
     pub(crate) fn map(&self, a: &Arguments<'_>) -> TensorMap {
         let number = |n: &Number| u64::try_from(value(n, a.params)).unwrap_or(0);
         let (pitch, total) = (number(&self.pitch).max(8), number(&self.total));
-        map(a.tensors[self.tensor as usize], [pitch, (total / pitch).max(1)], pitch * FACTOR, [PART, self.lines])
+        map(a.tensors[self.tensor as usize], [pitch, (total / pitch).max(1)], pitch * HALF, [PART, self.lines])
     }
 }

@@ -12,7 +12,7 @@ mod consumer;
 mod epilogue;
 mod producer;
 
-pub(crate) use arguments::{FACTOR, NUMBERS, map, value};
+pub(crate) use arguments::{map, value};
 pub use arguments::{GemmAbi, Obstacle};
 
 use crate::abi::Abi;

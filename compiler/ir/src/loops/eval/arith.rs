@@ -156,7 +156,7 @@ pub(in crate::loops) fn cast(op: Cast, from: LTy, a: u64) -> u64 {
 }
 
 /// Memory's bits (zero-extended) to a register.
-pub(super) fn widen(ty: MemTy, raw: u64) -> u64 {
+pub(in super::super) fn widen(ty: MemTy, raw: u64) -> u64 {
     match ty {
         MemTy::Bool => u64::from(raw as u8 != 0),
         MemTy::I8 => u64::from(i32::from(raw as i8) as u32),
