@@ -41,6 +41,10 @@ pub struct BackToBack {
     pub loads: Vec<OperandLoad>,
     /// Values of the prologue that a block needs.
     pub needed: FxHashSet<Value>,
+    /// Registers of a thread for tiles that are alive at once.
+    pub registers: u32,
+    /// Valid rows or columns that are the same for all but the last number of a loop or of the grid: which number.
+    pub blocks: FxHashMap<Value, Value>,
     /// The source of the first product.
     pub span: Span,
 }
@@ -121,9 +125,11 @@ pub fn find(kernel: &Kernel, target: &Target) -> Result<BackToBack, String> {
     let Some(profile) = target.sum_profile(factors) else {
         return no(format!("the unit has no products of {factors}"));
     };
-    finder.fits(&kernel.body)?;
+    let registers = finder.fits(&kernel.body)?;
+    let valid = finder.valid.values().flat_map(|(rows, cols)| [*rows, *cols]);
+    let blocks = valid.filter_map(|v| Some((v, finder.block_of(v)?))).collect();
     let needed = finder.needed()?;
-    Ok(BackToBack { factors, profile, rows, loads: finder.loads, needed, span })
+    Ok(BackToBack { factors, profile, rows, loads: finder.loads, needed, registers, blocks, span })
 }
 
 fn no<T>(why: impl Into<String>) -> Result<T, String> {

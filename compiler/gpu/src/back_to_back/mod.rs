@@ -10,6 +10,7 @@ mod arguments;
 mod elements;
 mod exponentials;
 mod loads;
+mod pipelined;
 mod products;
 mod reductions;
 mod scalars;
@@ -24,6 +25,7 @@ use crate::emit::{Compiled, name};
 use crate::raster::coordinates;
 use crate::unsupported::{RefusalCode, Refused};
 use loads::Ring;
+use pipelined::Ahead;
 use ptoc_diagnostics::Span;
 use ptoc_ir::analysis::poly::Definitions;
 use ptoc_ir::loops::Module;
@@ -61,6 +63,10 @@ struct Code<'k> {
     fills: FxHashMap<Tile, u64>,
     spans: Vec<Span>,
     produces: bool,
+    /// The product of the next iteration that is issued in this one.
+    ahead: Option<Ahead>,
+    /// The index of a loop of which this is not the last iteration.
+    steady: Option<Value>,
     /// The thread among those of its role.
     thread: VReg,
     /// The warp-group of consumers, and the first row of the lane in the block.
@@ -160,6 +166,8 @@ fn kernel_code(
         fills: FxHashMap::default(),
         spans: vec![Span::default()],
         produces: true,
+        ahead: None,
+        steady: None,
         group: thread,
         row: thread,
         column: thread,

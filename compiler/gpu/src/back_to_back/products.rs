@@ -20,6 +20,19 @@ enum Factors {
 impl Code<'_> {
     /// `d = a b`, or `d + a b`.
     pub(super) fn multiply(&mut self, p: &Product, start: From) -> Option<()> {
+        self.issue(p, start)?;
+        self.wait_for_products();
+        Some(())
+    }
+
+    /// Waits for all products that were issued.
+    pub(super) fn wait_for_products(&mut self) {
+        self.b.sm90(Sm90::WgmmaCommit, &[], &[]);
+        self.b.sm90(Sm90::WgmmaWait(0), &[], &[]);
+    }
+
+    /// The same without waiting for it: what waits later for another one waits for both.
+    pub(super) fn issue(&mut self, p: &Product, start: From) -> Option<()> {
         let ring = |c: &Self, tile| c.rings.iter().position(|r| r.operand == tile);
         let right = ring(self, p.b.tile)?;
         let a = match ring(self, p.a.tile) {
@@ -33,7 +46,7 @@ impl Code<'_> {
             None => {
                 self.fill(&p.a, 0)?;
                 let valid = self.value(p.b.valid.0)?;
-                if self.defs.number(p.b.valid.0) != Some(p.b.rows.into()) {
+                if self.defs.number(p.b.valid.0) != Some(p.b.rows.into()) && !self.is_whole(p.b.valid.0) {
                     let valid = self.long_reg(valid);
                     self.clear_lines(right, valid);
                 }
@@ -62,8 +75,6 @@ impl Code<'_> {
             srcs.push(adds.into());
             self.b.sm90(Sm90::Wgmma(product), &sums, &srcs);
         }
-        self.b.sm90(Sm90::WgmmaCommit, &[], &[]);
-        self.b.sm90(Sm90::WgmmaWait(0), &[], &[]);
         self.fills.remove(&p.d.tile);
         Some(())
     }

@@ -91,7 +91,8 @@ impl Code<'_> {
     /// Puts a number beyond the valid columns of a tile, if there are such columns; nobody reads what was there.
     pub(super) fn fill(&mut self, t: &TileRef, bits: u64) -> Option<()> {
         let Fragment::Full(columns) = self.layout(t.tile)? else { return None };
-        if self.fills.get(&t.tile) == Some(&bits) || self.defs.number(t.valid.1) == Some(columns.into()) {
+        let whole = self.defs.number(t.valid.1) == Some(columns.into()) || self.is_whole(t.valid.1);
+        if whole || self.fills.get(&t.tile) == Some(&bits) {
             return Some(());
         }
         let regs = self.tile(t.tile)?;

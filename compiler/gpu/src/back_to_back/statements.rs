@@ -10,6 +10,8 @@ use ptoc_tensor::DType;
 
 impl Code<'_> {
     pub(super) fn region(&mut self, region: &Region) -> Option<()> {
+        // Regions inside have none of their own.
+        let ahead = self.ahead.take();
         let region = ordered(self.kernel, region);
         // Slots are free behind the last product that reads them.
         let mine = |r: &super::loads::Ring| region.iter().any(|s| fills(s, r.filled));
@@ -21,7 +23,10 @@ impl Code<'_> {
                 self.spans.push(stmt.span);
             }
             self.b.site = (self.spans.len() - 1) as u32;
-            self.statement(&stmt.op)?;
+            match ahead.clone() {
+                Some(ahead) => self.statement_behind(&ahead, at, &stmt.op)?,
+                None => self.statement(&stmt.op)?,
+            }
             if !self.produces {
                 for (ring, _) in ends.iter().filter(|(_, last)| *last == Some(at)) {
                     self.release(*ring);
@@ -31,7 +36,7 @@ impl Code<'_> {
         Some(())
     }
 
-    fn statement(&mut self, op: &Op) -> Option<()> {
+    pub(super) fn statement(&mut self, op: &Op) -> Option<()> {
         match op {
             op if op.is_pure() => self.scalar(op),
             // Checks that are there hold.
@@ -50,6 +55,9 @@ impl Code<'_> {
 
     fn iterate(&mut self, f: &For) -> Option<()> {
         let (lo, hi) = (self.value(f.lo)?, self.value(f.hi)?);
+        if let Some(ahead) = self.ahead_in(f) {
+            return self.pipelined(f, (lo, hi), ahead);
+        }
         let index = self.b.mov(Type::U64, lo);
         self.values.insert(f.index, index.into());
         let (head, end) = (self.b.label(), self.b.label());

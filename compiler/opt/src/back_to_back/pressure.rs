@@ -15,12 +15,12 @@ const MOST: u32 = 192;
 type Live = FxHashSet<Tile>;
 
 impl Finder<'_> {
-    /// Tiles that are alive at once have registers.
-    pub(super) fn fits(&self, region: &Region) -> Result<(), String> {
+    /// Tiles that are alive at once have registers: as many as this.
+    pub(super) fn fits(&self, region: &Region) -> Result<u32, String> {
         let mut most = 0;
         self.before(region, Live::default(), &mut most);
         match most <= MOST {
-            true => Ok(()),
+            true => Ok(most),
             false => no(format!("tiles take {most} registers of a thread at once, and it has {MOST} for them")),
         }
     }

@@ -35,30 +35,30 @@ impl Finder<'_> {
     /// Whether a condition always holds: that a block of `tiles(whole, size)` is not empty.
     pub(super) fn holds(&self, cond: Value) -> bool {
         match self.defs.of(cond) {
-            Some(Op::Compare { op: CmpOp::Lt, a, b, .. }) if self.defs.number(*a) == Some(0) => self.is_a_block(*b),
+            Some(Op::Compare { op: CmpOp::Lt, a, b, .. }) if self.defs.number(*a) == Some(0) => {
+                self.block_of(*b).is_some()
+            }
             _ => false,
         }
     }
 
-    /// `min(whole - size * n, size)` for n below `(whole + size - 1) / size`.
-    fn is_a_block(&self, v: Value) -> bool {
-        let found = || {
-            let (x, y) = self.defs.binary(v, BinOp::Min)?;
-            let (rest, size) = match (self.defs.number(x), self.defs.number(y)) {
-                (None, Some(n)) => (x, n),
-                (Some(n), None) => (y, n),
-                _ => return None,
-            };
-            let rest = self.defs.poly(rest)?;
-            let of = |n: &Value| {
-                let whole = rest.plus(&Poly::symbol(*n), size)?;
-                let (sum, by) = self.defs.binary(*self.bounds.get(n)?, BinOp::Div)?;
-                let blocks = self.defs.poly(sum)? == whole.plus(&Poly::constant(size - 1), 1)?;
-                Some(blocks && size > 0 && self.defs.number(by) == Some(size) && whole.symbols().all(|s| s != *n))
-            };
-            Some(rest.symbols().any(|n| of(&n) == Some(true)))
+    /// The n of `min(whole - size * n, size)`, for n below `(whole + size - 1) / size`: for all but the last of them it
+    /// is `size`.
+    pub(super) fn block_of(&self, v: Value) -> Option<Value> {
+        let (x, y) = self.defs.binary(v, BinOp::Min)?;
+        let (rest, size) = match (self.defs.number(x), self.defs.number(y)) {
+            (None, Some(n)) => (x, n),
+            (Some(n), None) => (y, n),
+            _ => return None,
         };
-        found() == Some(true)
+        let rest = self.defs.poly(rest)?;
+        let of = |n: &Value| {
+            let whole = rest.plus(&Poly::symbol(*n), size)?;
+            let (sum, by) = self.defs.binary(*self.bounds.get(n)?, BinOp::Div)?;
+            let blocks = self.defs.poly(sum)? == whole.plus(&Poly::constant(size - 1), 1)?;
+            Some(blocks && size > 0 && self.defs.number(by) == Some(size) && whole.symbols().all(|s| s != *n))
+        };
+        rest.symbols().find(|n| of(n) == Some(true))
     }
 
     pub(super) fn pure(&self, region: &Region) -> Result<(), String> {
