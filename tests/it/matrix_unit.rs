@@ -8,7 +8,7 @@ use crate::ptx::{Ptx, build_unit};
 use ptoc_isa::Target;
 use ptoc_opt::matrix_unit::find;
 use ptoc_ptx::{MmaType, Op, Sm90};
-use ptoc_tensor::matrix_unit::SumProfile;
+use ptoc_tensor::matrix_unit::{FactorType, SumProfile};
 use ptoc_tensor::{DType, Tensor};
 use ptoc_tests_budget::cases;
 
@@ -164,6 +164,19 @@ fn products_of_bytes() {
     assert_eq!((product.factors, product.profile), ([e5m2; 2], MmaType::E5m2.profile()));
 }
 
+/// Few rows: the product is turned round.
+#[test]
+fn products_of_few_rows() {
+    for (tile, turned) in [([16, 64, 64], [false; 2]), ([32, 128, 32], [true, true]), ([16, 128, 64], [false, true])] {
+        let product = Product { turned, result: DType::F16, ..Product::new(tile) };
+        for size in [[8, 136, 200], [33, 65, 97], [16, 64, 64]] {
+            product.check(size, Content::Tame, 1..2).unwrap_or_else(|e| panic!("{e}"));
+        }
+    }
+    let bytes = Product { turned: [false, true], ..Product::bytes([DType::F8E4M3, DType::F8E5M2], [16, 64, 64]) };
+    bytes.check([9, 72, 144], Content::Tame, 1..2).unwrap_or_else(|e| panic!("{e}"));
+}
+
 /// Shapes, sizes and orders that look random.
 #[test]
 fn random_products() {
@@ -237,7 +250,8 @@ fn what_does_not_fit() {
     };
     let product = |tile| Product::new(tile).text();
     for (text, why) in [
-        (product([32, 64, 64]), "a block has 32 rows"),
+        (product([48, 64, 64]), "a block has 48 rows"),
+        (product([32, 48, 64]), "a block of 32 rows has 48 columns"),
         (product([64, 272, 64]), "a block has 272 columns"),
         (product([64, 64, 40]), "a loop is not one product over k"),
         (product([64, 40, 64]), "a loop is not one product over k"),
@@ -279,4 +293,35 @@ fn sums_are_the_units() {
     assert_eq!(of(DType::F8E5M2), MmaType::E5m2.profile());
     assert_eq!(MmaType::S8.profile(), None::<SumProfile>);
     assert_eq!(of(DType::F32), None::<SumProfile>);
+}
+
+/// Sums of 8-bit floats are as near as `spec/numerics.md` says.
+#[test]
+fn sums_of_bytes_have_a_bound() {
+    let profile = target().sum_profile(DType::F8E4M3).expect("it has one");
+    for (seed, depth) in [(1, 32), (2, 100), (3, 1000), (4, 4096)] {
+        let [a, b] = [0, 1].map(|n| ptoc_tensor::random(DType::F8E4M3, &[depth], seed + n, "a").expect("small"));
+        let values = |t: &Tensor| -> Vec<f64> {
+            (0..depth).map(|i| f64::from(ptoc_ir::scalar::to_f32(DType::F8E4M3, t.get_bits(i)))).collect()
+        };
+        let factors =
+            |t: &Tensor| -> Vec<_> { (0..depth).map(|i| FactorType::E4m3.factor(t.get_bits(i) as u32)).collect() };
+        let (x, y) = (values(&a), values(&b));
+        let (left, right) = (factors(&a), factors(&b));
+        let (mut sum, mut exact, mut greatest) = (0, 0.0, 0f64);
+        for block in 0..depth.div_ceil(32) {
+            let part = 32 * block..depth.min(32 * (block + 1));
+            let types = (FactorType::E4m3, FactorType::E4m3);
+            sum = profile.add(types, &left[part.clone()], &right[part.clone()], sum);
+            for k in part {
+                exact += x[k] * y[k];
+                greatest = greatest.max((x[k] * y[k]).abs());
+            }
+            greatest = greatest.max(f64::from(f32::from_bits(sum)).abs());
+        }
+        let off = (f64::from(f32::from_bits(sum)) - exact).abs();
+        let bound = 34.0 * depth.div_ceil(32) as f64 * 2f64.powi(-13) * greatest;
+        assert!(off < bound, "{depth}: {off} and {bound}");
+        assert!(depth < 1000 || off > 0.0, "it is exact");
+    }
 }

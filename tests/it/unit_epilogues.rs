@@ -171,6 +171,9 @@ fn biases_are_where_sums_start() {
         ..CASE
     };
     start.check(&SIZES);
+    Case { name: "start_few", tile: [16, 64], ..start }.check(&SIZES);
+    let once = format!("let row = Bias(bias.tile(n)); {}", product.replace("Bias(bias.tile(n))", "row"));
+    Case { name: "start_once", product: Some(&once), ..start }.check(&SIZES);
     Case { name: "start_silu", body: "TSTORE(c.tile(m, n), silu(Vec(acc)));", ..start }.check(&SIZES);
 }
 
@@ -205,6 +208,13 @@ fn subtiles() {
         ),
     ];
     cases.iter().for_each(|c| c.check(&SIZES));
+    let few = store(
+        "few",
+        "bias: in f32[N], r: in bf16[M, N], c: out bf16[M, N]",
+        "store<EM = 16, EN = 32>(c.tile(m, n), acc,
+             activated(gelu, biased(bias.tile(n), linear(1.0, 0.5, r.tile(m, n)))));",
+    );
+    Case { tile: [32, 64], ..few }.check(&SIZES);
     let large = Case {
         factors: DType::BF16,
         tile: [128, 256],

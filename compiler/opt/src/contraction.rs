@@ -88,8 +88,8 @@ struct Uses {
 
 struct Finder<'k> {
     kernel: &'k Kernel,
-    /// Factors of 8-bit floats are read where they are, too.
-    f8: bool,
+    /// For a unit that multiplies 8-bit floats, and takes biases that are loaded in front of the loop.
+    unit: bool,
     defs: Definitions<'k>,
     uses: FxHashMap<Tile, Uses>,
     out: Products<'k>,
@@ -163,14 +163,14 @@ pub fn find(kernel: &Kernel) -> Products<'_> {
     found(kernel, false)
 }
 
-/// The same for a unit that multiplies 8-bit floats.
+/// The same for a unit that multiplies 8-bit floats, and takes biases that are loaded in front of the loop.
 pub(crate) fn find_for_unit(kernel: &Kernel) -> Products<'_> {
     found(kernel, true)
 }
 
-fn found(kernel: &Kernel, f8: bool) -> Products<'_> {
+fn found(kernel: &Kernel, unit: bool) -> Products<'_> {
     let defs = Definitions::new(kernel);
-    let mut finder = Finder { kernel, f8, defs, uses: FxHashMap::default(), out: Products::default() };
+    let mut finder = Finder { kernel, unit, defs, uses: FxHashMap::default(), out: Products::default() };
     finder.count(&kernel.body);
     finder.windows(&kernel.body);
     finder.settle();
@@ -251,7 +251,7 @@ impl<'k> Finder<'k> {
                 let fits = matches!(
                     (self.kernel.tiles[p.d.tile].ty.dtype, self.kernel.tiles[t.tile].ty.dtype),
                     (DType::F32, DType::F32 | DType::F16 | DType::BF16) | (DType::I32, DType::I8)
-                ) || (self.f8 && self.kernel.tiles[t.tile].ty.dtype.is_f8());
+                ) || (self.unit && self.kernel.tiles[t.tile].ty.dtype.is_f8());
                 let bias = matches!(from, From::Bias(b) if b == *t);
                 let same = self.kernel.tiles[p.d.tile].ty.dtype == self.kernel.tiles[t.tile].ty.dtype;
                 let role = match self.kernel.tiles[t.tile].ty.loc {
@@ -264,6 +264,12 @@ impl<'k> Finder<'k> {
             }
             if let Op::If(i) = &stmt.op {
                 count += self.read_by(t, &i.then) + self.read_by(t, &i.els);
+            }
+            if let Op::For(f) = &stmt.op
+                && self.unit
+                && self.kernel.tiles[t.tile].ty.loc == Loc::Bias
+            {
+                count += self.read_by(t, &f.body);
             }
         }
         count

@@ -66,7 +66,7 @@ pub struct UnitProduct<'k> {
     pub a: ArrayMatrix,
     /// k by columns.
     pub b: ArrayMatrix,
-    /// The row of f32 where sums start, if that is not zero.
+    /// The row where sums start, if that is not zero; a column of a product that is turned round.
     pub bias: Option<ArrayMatrix>,
     /// What becomes of the sums.
     pub epilogue: Epilogue<'k>,
@@ -74,8 +74,34 @@ pub struct UnitProduct<'k> {
     pub span: Span,
 }
 
+impl ArrayMatrix {
+    fn turned(self) -> ArrayMatrix {
+        let [rows, cols] = self.strides;
+        ArrayMatrix { strides: [cols, rows], ..self }
+    }
+}
+
+impl UnitProduct<'_> {
+    /// The product whose rows are this one's columns. Its sums have the same products in the same order.
+    fn turned(mut self) -> Self {
+        self.tile.reverse();
+        self.grid.reverse();
+        self.extents.reverse();
+        self.factors.reverse();
+        (self.a, self.b) = (self.b.turned(), self.a.turned());
+        self.bias = self.bias.map(ArrayMatrix::turned);
+        for array in &mut self.epilogue.arrays {
+            array.matrix.strides.reverse();
+            array.has.reverse();
+        }
+        self
+    }
+}
+
 /// Rows of an instruction, and of a block at most.
 const ROWS: [u32; 2] = [64, 128];
+/// Rows that are so few that the product is computed turned round: the right operand's columns are the unit's rows.
+const FEW_ROWS: [u32; 2] = [16, 32];
 /// What columns are a multiple of, and at most. (The unit has multiples of 8; tiles are padded to boxes of 16.)
 const COLUMNS: (u32, u32) = (16, 256);
 
@@ -198,7 +224,9 @@ impl<'k, 'p> Finder<'k, 'p> {
         }
         let stages = (k.of.stages.max(1), u32::try_from(deep).unwrap_or(u32::MAX));
         let span = k.span;
-        Ok(UnitProduct { factors, sums, profile, tile, grid, extents, depth, stages, a, b, bias, epilogue, span })
+        let found =
+            UnitProduct { factors, sums, profile, tile, grid, extents, depth, stages, a, b, bias, epilogue, span };
+        Ok(if FEW_ROWS.contains(&tile[0]) { found.turned() } else { found })
     }
 
     /// The accumulators have as many rows and columns as the unit takes.
@@ -206,8 +234,16 @@ impl<'k, 'p> Finder<'k, 'p> {
         let (step, most) = COLUMNS;
         for tile in self.kernel.tiles.values().filter(|t| t.ty.loc == Loc::Acc) {
             let (rows, cols) = (tile.ty.rows, tile.ty.cols);
+            if FEW_ROWS.contains(&rows) && !ROWS.contains(&cols) {
+                return no(format!(
+                    "a block of {rows} rows has {cols} columns, and the unit takes 64 or 128 of so few"
+                ));
+            }
+            if FEW_ROWS.contains(&rows) {
+                continue;
+            }
             if !ROWS.contains(&rows) {
-                return no(format!("a block has {rows} rows, and the unit takes 64 or 128"));
+                return no(format!("a block has {rows} rows, and the unit takes 16, 32, 64 or 128"));
             }
             if !cols.is_multiple_of(step) || cols > most {
                 return no(format!("a block has {cols} columns, and the unit takes multiples of {step} up to {most}"));

@@ -41,7 +41,7 @@ impl Gemm {
         let yes = self.b.setp(Cmp::Eq, Type::U32, self.lane, self.lane);
         let first = self.b.setp(Cmp::Eq, Type::U32, self.lane, Src::Imm(0));
         let (head, at) = self.blocks(done);
-        self.start(at[1], &sums);
+        self.start((mine, at), &sums);
         // The barrier of the slot before, which is free when its products are done.
         let last = self.b.mov(Type::U32, Src::Imm(0));
         self.steps(|g, k| {
@@ -71,16 +71,30 @@ impl Gemm {
         self.next_block(head);
     }
 
-    /// Sums start at zero, or at the bias of their column.
-    fn start(&mut self, column: VReg, sums: &[VReg]) {
+    /// Sums start at zero, or at the bias of their column; of a product that is turned round, of their row.
+    fn start(&mut self, (mine, at): (VReg, [VReg; 2]), sums: &[VReg]) {
         let ty = if self.plan.factors[0].sum() == Class::F32 { Type::F32 } else { Type::B32 };
         sums.iter().for_each(|sum| self.b.set(*sum, ty, Src::Imm(0)));
         if !self.plan.biased {
             return;
         }
-        let (bias, [_, along]) = self.arrays[self.arrays.len() - 1];
-        let column = self.lane_column(column);
-        let at = self.b.arith(Arith::MadLo, Type::U64, &[column.into(), along.into(), bias.into()]);
+        let f = self.fragment(mine, at);
+        let n = self.arrays.len() - 1;
+        let (_, [down, along]) = self.arrays[n];
+        let (column, at) = (f.column, self.array_at(n, &f));
+        if self.plan.arrays[n].has[0] {
+            let below = self.b.arith(Arith::Shl, Type::B64, &[down.into(), Src::Imm(3)]);
+            let below = self.u64(Arith::Add, at, below);
+            for (row, at) in [at, below].into_iter().enumerate() {
+                let of_row = sums.iter().enumerate().filter(|(n, _)| n / 2 % 2 == row).map(|(_, sum)| *sum);
+                let of_row: Vec<VReg> = of_row.collect();
+                self.b.guard = Some((f.rows[row], true));
+                self.b.push(Ptx::Ld(Space::Global, ty), &[of_row[0]], &[Src::Addr(Address::at(at))]);
+                self.b.guard = None;
+                of_row[1..].iter().for_each(|sum| self.b.set(*sum, ty, of_row[0]));
+            }
+            return;
+        }
         for (n, four) in sums.chunks(4).enumerate() {
             for c in 0..2u64 {
                 let further = 8 * n as u64 + c;
@@ -173,9 +187,6 @@ impl Gemm {
     fn store(&mut self, f: &Fragment, sums: &[VReg]) {
         let n = self.plan.plain.unwrap_or_default();
         let results = Results { n, at: self.array_at(n, f), rows: f.rows, column: f.column };
-        if !self.plan.arrays[n].dense {
-            return self.store_elements(&results, sums);
-        }
         let (elements, done) = (self.b.label(), self.b.label());
         let aligned = self.pairs_are_aligned(n);
         self.b.bra_if(aligned, false, elements);

@@ -195,10 +195,11 @@ impl Work<'_, '_> {
         let has = self.arrays[n].plan.has;
         if !has[1] {
             for row in 0..2 {
-                if !out.contains_key(&(n, row, 0)) {
-                    let value = self.load_element(n, ty, row, 0);
-                    out.insert((n, row, 0), value);
+                if out.contains_key(&(n, row, 0)) {
+                    continue;
                 }
+                let value = self.load_element(n, ty, row, 0);
+                out.insert((n, row, 0), value);
             }
             return;
         }

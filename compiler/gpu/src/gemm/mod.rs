@@ -28,7 +28,7 @@ use ptoc_ir::loops::{MemTy, Module};
 use ptoc_ir::tile::Kernel;
 use ptoc_isa::Target;
 use ptoc_opt::back_to_back::find as several;
-use ptoc_opt::matrix_unit::{self, ArrayMatrix, UnitProduct};
+use ptoc_opt::matrix_unit::{self, ArrayMatrix, Number, UnitProduct};
 use ptoc_ptx::{
     Address, Arith, Builder, Class, Cmp, Label, MmaType, Op as Ptx, Round, Sm90, Space, Special, Src, Symbol, Type,
     VReg,
@@ -41,6 +41,9 @@ const GROUP: u32 = 128;
 /// Slots of the ring at most, and where the author asks for no pipeline.
 const SLOTS: u32 = 8;
 const PLAIN_SLOTS: u32 = 4;
+/// The same of a step that is small: what counts is how much is under way.
+const SMALL_SLOTS: u32 = 16;
+const SMALL: u32 = 12 << 10;
 
 /// What slots are multiples of: the swizzle's pattern.
 const PATTERN: u32 = 1024;
@@ -85,7 +88,7 @@ struct Plan {
     /// Arrays of the epilogue, and behind them the bias, if there is one.
     arrays: Vec<PlanArray>,
     biased: bool,
-    /// The array where sums are stored as they are, if that is all.
+    /// The array where sums are stored as they are, if that is all, and its rows are dense.
     plain: Option<usize>,
     raster: Option<Raster>,
 }
@@ -116,24 +119,28 @@ impl Plan {
         let [a, b] = abi.operands.clone();
         let depth = ROW / a.factor;
         let wanted = match p.stages {
+            (1, _) if a.bytes() + b.bytes() <= SMALL => SMALL_SLOTS,
             (1, _) => PLAIN_SLOTS,
             (stages, deep) => stages.saturating_mul(deep.div_ceil(depth)),
         };
         let dense = |m: &ArrayMatrix| m.strides[1].number() == Some(1);
         let arrays = p.epilogue.arrays.iter().map(|a| (a.dtype, dense(&a.matrix), a.has));
-        let bias = p.bias.iter().map(|m| (p.sums, dense(m), [false, true]));
-        let arrays = arrays.chain(bias).map(|(dtype, dense, has)| PlanArray { dtype, dense, has }).collect();
+        let zero = |n: &Number| n.number() == Some(0);
+        let bias = p.bias.iter().map(|m| (p.sums, dense(m), [0, 1].map(|side| !zero(&m.strides[side]))));
+        let arrays: Vec<PlanArray> =
+            arrays.chain(bias).map(|(dtype, dense, has)| PlanArray { dtype, dense, has }).collect();
         let room = (MOST_SHARED - PATTERN) / (a.bytes() + b.bytes() + 16);
         Plan {
             tile: p.tile,
             grid: p.grid,
             consumers: p.tile[0] / 64,
-            slots: wanted.clamp(2, SLOTS).min(room),
+            slots: wanted.clamp(2, if a.bytes() + b.bytes() <= SMALL { SMALL_SLOTS } else { SLOTS }).min(room),
             factors: p.factors.map(mma_type),
             depth,
+            // Of others `ptxas` would convert sums before products are waited for (C7514), if nothing branched there.
+            plain: p.epilogue.plain().filter(|n| arrays[*n].dense),
             arrays,
             biased: p.bias.is_some(),
-            plain: p.epilogue.plain(),
             raster,
             a,
             b,

@@ -151,25 +151,24 @@ impl<'k> EpilogueFinder<'_, 'k, '_> {
         self.out.steps = steps;
         let mut count = 0;
         let mut stored = FxHashSet::default();
-        let mut twice = false;
-        self.out.steps.iter().for_each(|s| {
-            s.each(&mut |s| {
-                count += 1;
-                if let EpilogueStep::Inst { to: Place::Array(n), .. } = s {
-                    stored.insert(*n);
-                }
-            });
-        });
-        let tensors: FxHashSet<u32> = stored.iter().map(|n| self.out.arrays[*n].matrix.tensor).collect();
-        twice |= tensors.len() != stored.len();
-        match () {
-            () if stored.is_empty() => no("there is no product that is stored"),
-            () if twice => no("an array is stored to at two places"),
-            () if count > LONGEST => {
-                no(format!("what becomes of an element has {count} steps, and {LONGEST} are taken"))
+        let mut look = |step: &EpilogueStep<'_>| {
+            count += 1;
+            if let EpilogueStep::Inst { to: Place::Array(n), .. } = step {
+                stored.insert(*n);
             }
-            () => Ok(self.out),
+        };
+        self.out.steps.iter().for_each(|step| step.each(&mut look));
+        let tensors: FxHashSet<u32> = stored.iter().map(|n| self.out.arrays[*n].matrix.tensor).collect();
+        if stored.is_empty() {
+            return no("there is no product that is stored");
         }
+        if tensors.len() != stored.len() {
+            return no("an array is stored to at two places");
+        }
+        if count > LONGEST {
+            return no(format!("what becomes of an element has {count} steps, and {LONGEST} are taken"));
+        }
+        Ok(self.out)
     }
 
     fn region(
