@@ -1,9 +1,9 @@
 //! What the host of a program computes between launches, against a kernel that computes the same: random functions
-//! with `if`, `&&`, `||` and early returns.
+//! with `if`, `&&`, `||` and early returns, and random statements with variables and loops that data leave.
 //!
-//! The full budget is 300 functions.
+//! The full budget is 300 of each.
 
-use ptoc_driver::backend::{CPU, INTERP};
+use ptoc_driver::backend::{BackendRef, CPU, INTERP};
 use ptoc_driver::launch::{CompiledPlan, RunOptions};
 use ptoc_tests::programs::runs_of;
 use std::fmt::Write;
@@ -79,6 +79,92 @@ impl Choices {
             }
         }
     }
+
+    /// Statements with loops: those of a kernel are those of a program. `loops` are around, `made` are there so far.
+    fn looping(&mut self, depth: u32, loops: u32, made: &mut u32, out: &mut String) {
+        let say = |out: &mut String, line: String| writeln!(out, "{line}").expect("a string");
+        for _ in 0..1 + self.below(3) {
+            match self.below(9) {
+                0 | 1 => say(out, format!("{} = {};", self.name(), self.number(2))),
+                2 => say(out, format!("{} += {};", self.name(), self.number(1))),
+                3 if loops > 0 => {
+                    let word = ["break", "continue"][self.below(2) as usize];
+                    say(out, format!("if {} {{ {} = {}; {word}; }}", self.truth(1), self.name(), self.number(1)));
+                }
+                4 => {
+                    *made += 1;
+                    say(out, format!("let t{made} = {};", self.number(1)));
+                    say(out, format!("{} -= 1;", self.name()));
+                    say(out, format!("{} = t{made};", self.name()));
+                }
+                5 | 6 if depth > 0 => {
+                    *made += 1;
+                    let q = *made;
+                    match self.below(3) {
+                        0 => say(out, format!("for q{q} in 0..3 {{ {} += i32(q{q});", self.name())),
+                        1 => {
+                            let (end, sum) = (self.name(), self.name());
+                            say(out, format!("for q{q} in 0..index({end} & 3) {{ {sum} += i32(q{q});"));
+                        }
+                        _ => {
+                            let condition = ["true".to_owned(), self.truth(1)][self.below(2) as usize].clone();
+                            say(out, format!("var q{q} = i32(0);"));
+                            say(out, format!("while q{q} < 4 && {condition} {{ q{q} += 1;"));
+                        }
+                    }
+                    self.looping(depth - 1, loops + 1, made, out);
+                    say(out, "}".to_owned());
+                }
+                _ if depth > 0 => {
+                    say(out, format!("if {} {{", self.truth(1)));
+                    self.looping(depth - 1, loops, made, out);
+                    if self.below(2) == 0 {
+                        say(out, "} else {".to_owned());
+                        self.looping(depth - 1, loops, made, out);
+                    }
+                    say(out, "}".to_owned());
+                }
+                _ => say(out, format!("{} = {};", self.name(), self.number(1))),
+            }
+        }
+    }
+}
+
+fn looping_program(choices: &mut Choices, seed: u64) -> String {
+    choices.names = &["a", "b", "c", "d"];
+    let mut body = String::new();
+    choices.looping(3, 0, &mut 0, &mut body);
+    format!(
+        "// run: p interp seed={seed}
+kernel numbers(x: in i32[3], n: out i32[3]) {{
+    for i in 0..3 {{ n[i] = (x[i] & 15) - 4; }}
+}}
+
+kernel by_kernel(n: in i32[3], y: out i32[2]) {{
+    var a = n[0];
+    var b = n[1];
+    var c = n[2];
+    var d = i32(2);
+{body}
+    y[0] = a ^ b;
+    y[1] = c - d;
+}}
+
+kernel by_host(z: out i32[2], v: i32, w: i32) {{ z[0] = v; z[1] = w; }}
+
+program p(x: in i32[3], y: out i32[2], z: out i32[2]) {{
+    let n = tensor i32[3];
+    numbers(x, n);
+    by_kernel(n, y);
+    var a = n[0];
+    var b = n[1];
+    var c = n[2];
+    var d = i32(2);
+{body}
+    by_host(z, a ^ b, c - d);
+}}
+"
+    )
 }
 
 fn program(choices: &mut Choices, seed: u64) -> String {
@@ -120,8 +206,8 @@ program p(x: in i32[3], y: out i32[2], z: out i32[2]) {{
     )
 }
 
-#[test]
-fn the_host_computes_what_kernels_compute() {
+/// Runs programs, whose second and third arguments have equal bits afterwards.
+fn the_same_by_both(program: impl Fn(&mut Choices, u64) -> String, backends: &[BackendRef]) {
     let mut choices = Choices { state: 7, names: &[] };
     let options = RunOptions { threads: 1, ..RunOptions::default() };
     for seed in 0..ptoc_tests_budget::cases::<u64>(60, 300) {
@@ -129,12 +215,22 @@ fn the_host_computes_what_kernels_compute() {
         let mut runs = runs_of(Path::new("host.tile"), &text);
         assert_eq!(runs.len(), 1, "is not taken:\n{text}");
         let run = &mut runs[0];
-        for backend in [INTERP, CPU] {
-            let compiled = CompiledPlan::new(&mut run.session, &run.plan, backend).expect("compiles");
+        for backend in backends {
+            let compiled = CompiledPlan::new(&mut run.session, &run.plan, *backend).expect("compiles");
             let mut tensors = run.before.clone();
             compiled.run(&mut run.session, &mut tensors, &options, &mut |_| {}, None).expect("runs");
             let [x, y, z] = &tensors[..] else { panic!("three arguments") };
             assert_eq!(y.bytes(), z.bytes(), "{:?} of x = {:?}\n{text}", backend.name(), x.bytes());
         }
     }
+}
+
+#[test]
+fn the_host_computes_what_kernels_compute() {
+    the_same_by_both(program, &[INTERP, CPU]);
+}
+
+#[test]
+fn programs_loop_as_kernels_do() {
+    the_same_by_both(looping_program, &[INTERP, CPU]);
 }

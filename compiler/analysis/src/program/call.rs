@@ -225,9 +225,11 @@ impl ProgramElaborator<'_> {
             self.elab.env.define(p.name.name.clone(), Binding::Let(v), p.name.span);
         }
         self.called_wheres(k, parts)?;
+        let around = std::mem::take(&mut parts.loops);
         self.elab.env.push();
         let flow = self.program_stmts(&k.body, parts);
         self.elab.env.pop();
+        parts.loops = around;
         flow.map(|_| ())
     }
 }

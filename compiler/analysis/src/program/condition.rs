@@ -10,7 +10,7 @@ use ptoc_ir::tile::{Const, Region, Ty, Value};
 use ptoc_isa::{BinOp, CmpOp, RoundMode, UnOp};
 use ptoc_syntax::ast::{BinaryOp, Expr, ExprKind};
 use ptoc_tensor::DType;
-use ptoc_values::{RecordVal, Val};
+use ptoc_values::{RecordVal, TilesDomain, Val};
 use std::sync::Arc;
 
 /// What runs in which order.
@@ -26,6 +26,15 @@ pub enum ProgramNode {
     New(usize),
     /// A `where` of a program that is launched here.
     Require(Arc<Demand>),
+    /// Statements that a [`ProgramNode::Leave`] of this label ends.
+    Scope {
+        /// Its own; scopes one behind the other may share one.
+        label: usize,
+        /// The statements.
+        body: Vec<ProgramNode>,
+    },
+    /// Goes on behind the scope around that has this label.
+    Leave(usize),
     /// As long as the condition holds.
     While {
         /// Evaluated before each iteration.
@@ -103,6 +112,20 @@ impl HostExpr {
                 scalar::convert(*from, *to, of(a)?, *round, *saturate)
             }
         })
+    }
+
+    /// Calls `f` with each slot that it reads.
+    pub(super) fn slots(&self, f: &mut dyn FnMut(usize)) {
+        match self {
+            HostExpr::Const(_) | HostExpr::Element { .. } => {}
+            HostExpr::Slot(slot) => f(*slot),
+            HostExpr::Unary(_, _, a) | HostExpr::Convert { a, .. } => a.slots(f),
+            HostExpr::Binary(_, _, a, b) | HostExpr::Compare(_, _, a, b) => {
+                a.slots(f);
+                b.slots(f);
+            }
+            HostExpr::Select(c, a, b) => [c, a, b].into_iter().for_each(|e| e.slots(f)),
+        }
     }
 
     /// Calls `f` with each element that it reads.
@@ -201,24 +224,43 @@ impl ProgramElaborator<'_> {
     /// stays as it is, and so does what is in a tuple or record and no scalar.
     pub(super) fn kept(&mut self, v: Val, at: Span, parts: &mut Parts) -> ElabResult<Val> {
         Ok(match v {
-            Val::Scalar(x) if self.is_late(x) && !parts.slots.contains_key(&x) => {
-                let host = self.computed_late(x, &Region::default(), at, parts)?;
-                Val::Scalar(self.slot(host, self.elab.ty(x), at, parts))
+            Val::Scalar(x) => Val::Scalar(self.kept_scalar(x, at, parts)?),
+            Val::Range(lo, hi) => Val::Range(self.kept_scalar(lo, at, parts)?, self.kept_scalar(hi, at, parts)?),
+            Val::Tiles(t) if [t.n, t.count].iter().any(|x| self.is_late(*x)) => {
+                let [n, count] = [t.n, t.count].map(|x| self.kept_scalar(x, at, parts));
+                Val::Tiles(TilesDomain { n: n?, size: t.size, count: count? }.into())
             }
             Val::Tuple(l) => Val::Tuple(l.into_iter().map(|v| self.kept(v, at, parts)).collect::<ElabResult<_>>()?),
             Val::Record(r) => {
                 let fields = r.fields.iter().map(|(n, v)| Ok((n.clone(), self.kept(v.clone(), at, parts)?)));
                 Val::Record(RecordVal::new(fields.collect::<ElabResult<_>>()?).into())
             }
+            Val::Closure(c) => {
+                let mut c = (*c).clone();
+                for (_, v, _) in &mut c.captured {
+                    *v = self.kept(v.clone(), at, parts)?;
+                }
+                Val::Closure(c.into())
+            }
             known => known,
         })
+    }
+
+    fn kept_scalar(&mut self, x: Value, at: Span, parts: &mut Parts) -> ElabResult<Value> {
+        let known = parts.slots.get(&x).is_some_and(|slot| !parts.variables.contains(slot));
+        if known || !self.is_late(x) {
+            return Ok(x);
+        }
+        let host = self.computed_late(x, &Region::default(), at, parts)?;
+        Ok(self.slot(host, self.elab.ty(x), at, parts))
     }
 
     /// A new slot that is set here, as a value.
     pub(super) fn slot(&mut self, host: HostExpr, ty: Ty, at: Span, parts: &mut Parts) -> Value {
         let x = self.elab.b.new_value(ty, None, at);
         self.elab.b.define_here(x);
-        let number = parts.slots.len();
+        let number = parts.slot_types.len();
+        parts.slot_types.push(ty);
         parts.slots.insert(x, number);
         parts.order.push(ProgramNode::Set(number, host));
         x

@@ -125,9 +125,7 @@ impl ProgramElaborator<'_> {
             return Err(ErrorReported);
         };
         self.units_can_test(&tensors, e.span, parts)?;
-        let mut slots: Vec<_> = parts.slots.iter().map(|(x, slot)| (*slot, self.elab.ty(*x))).collect();
-        slots.sort_unstable_by_key(|(slot, _)| *slot);
-        let slots = slots.into_iter().map(|(_, ty)| ty).collect();
+        let slots = parts.slot_types.clone();
         self.demand(Demanded::Contents { condition, tensors, slots }, e.span, parts);
         Ok(())
     }

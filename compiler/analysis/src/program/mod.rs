@@ -7,8 +7,10 @@ mod condition;
 mod demands;
 mod host;
 mod launch;
+mod loops;
 mod places;
 mod stmts;
+mod variables;
 mod windows;
 mod written;
 
@@ -20,14 +22,14 @@ use crate::oracle::OracleElaborator;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_elab::{Bindings, ElabResult, ElaborationOutcome, Elaborator, ErrorReported, ScalarArg, TensorArg};
 use ptoc_ir::oracle::{Clause, Condition as OracleCondition};
-use ptoc_ir::tile::{ElementPlacement, TensorDir, TensorId, Value};
+use ptoc_ir::tile::{ElementPlacement, TensorDir, TensorId, Ty, Value};
 use ptoc_isa::Target;
 use ptoc_layout::Storage;
 use ptoc_names::{ItemId, Modules};
 use ptoc_syntax::ast::*;
 use ptoc_tensor::DType;
 use ptoc_values::{Binding, Val};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use written::{OnSomePaths, Written};
 
 /// A tensor that a program makes.
@@ -163,8 +165,12 @@ struct Parts {
     steps: Vec<ProgramStep>,
     /// What runs in which order, inside of the innermost statement that is decided late.
     order: Vec<ProgramNode>,
-    /// Statements around that are decided late: their first definitions in `vars`.
-    late: Vec<usize>,
+    /// How many statements around are decided late.
+    late: usize,
+    /// Loops around, the innermost last.
+    loops: Vec<loops::OpenLoop>,
+    /// Labels that scopes of the order have.
+    labels: usize,
     /// Tensors that have a value by now: inputs, filled ones, and what a launch has written.
     written: FxHashMap<TensorSource, Written>,
     /// Where tensors are, and who says so: their declaration, or the first kernel that places its parameter.
@@ -175,6 +181,10 @@ struct Parts {
     vars: Vec<Span>,
     /// Values that the host keeps while the program runs, with their slots.
     slots: FxHashMap<Value, usize>,
+    /// The type of each slot.
+    slot_types: Vec<Ty>,
+    /// Slots of variables, which are set again: a `let` takes what they hold.
+    variables: FxHashSet<usize>,
     /// Tensors of which a launch writes elements on one of two paths, each with what decides over them.
     on_some_paths: Vec<(TensorSource, OnSomePaths)>,
     /// A launch was refused: who writes what is not known any more.
@@ -228,12 +238,16 @@ impl Parts {
             locals: Vec::new(),
             steps: Vec::new(),
             order: Vec::new(),
-            late: Vec::new(),
+            late: 0,
+            loops: Vec::new(),
+            labels: 0,
             written: FxHashMap::default(),
             places: Vec::new(),
             instances: FxHashMap::default(),
             vars: Vec::new(),
             slots: FxHashMap::default(),
+            slot_types: Vec::new(),
+            variables: FxHashSet::default(),
             on_some_paths: Vec::new(),
             failed: false,
             waiting: false,
@@ -326,7 +340,7 @@ impl ProgramElaborator<'_> {
             locals: parts.locals,
             steps: parts.steps,
             order: parts.order,
-            slots: parts.slots.len(),
+            slots: parts.slot_types.len(),
             fixed,
             ensures,
             conditions,

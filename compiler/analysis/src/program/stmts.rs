@@ -1,15 +1,14 @@
-//! Statements of a program: declarations, launches, and what decides over launches. Conditions and ranges are evaluated
-//! while the program is elaborated, so a loop is the launches of its iterations, one behind the other; conditions over
-//! elements of tensors are decided when it runs.
+//! Statements of a program: declarations, launches, and what decides over launches. Conditions are evaluated while the
+//! program is elaborated; those over elements of tensors are decided when it runs.
 
 use super::condition::Decision;
 use super::host::only_computes;
-use super::written::{OnSomePaths, Written};
-use super::{HostExpr, Parts, Placed, ProgramElaborator, ProgramNode, ProgramTensor, Source, TensorSource};
+use super::variables::Outward;
+use super::written::{OnSomePaths, Written, both};
+use super::{Parts, Placed, ProgramElaborator, ProgramNode, ProgramTensor, Source, TensorSource};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_elab::{ElabResult, ErrorReported};
-use ptoc_ir::tile::{Const, Region, TensorDir, Ty, Value};
-use ptoc_isa::{BinOp, CmpOp};
+use ptoc_ir::tile::TensorDir;
 use ptoc_syntax::ast::*;
 use ptoc_values::{Binding, Val};
 use std::slice;
@@ -23,6 +22,8 @@ pub(super) enum Flow {
     Break,
     /// The loop's next iteration.
     Continue,
+    /// Nothing: on every path data have decided that the loop or its iteration ends.
+    Left,
 }
 
 /// The help for statements that programs do not have.
@@ -111,7 +112,7 @@ impl ProgramElaborator<'_> {
             StmtKind::Var { name, ty, value } => {
                 let v = match &*value.kind {
                     ExprKind::Tensor { .. } => self.local_tensor(name, value, parts),
-                    _ => self.variable_value(ty.as_ref(), value),
+                    _ => self.first_value(ty.as_ref(), value, parts),
                 };
                 parts.vars.push(name.span);
                 let known = v.as_ref().map_or(Val::Poison, Clone::clone);
@@ -130,8 +131,8 @@ impl ProgramElaborator<'_> {
             StmtKind::For { attrs, .. } if !attrs.is_empty() => self.elab.not_yet(attrs[0].span, "attributes of loops"),
             StmtKind::For { var, range, body, .. } => self.program_for(var, range, body, parts).map(done),
             StmtKind::While { cond, body } => self.program_while(cond, body, parts).map(done),
-            StmtKind::Break => Ok(Flow::Break),
-            StmtKind::Continue => Ok(Flow::Continue),
+            StmtKind::Break => self.leave(Flow::Break, s, parts),
+            StmtKind::Continue => self.leave(Flow::Continue, s, parts),
             StmtKind::Error => Err(ErrorReported),
             _ => {
                 let message = "a program declares tensors and launches kernels";
@@ -146,89 +147,43 @@ impl ProgramElaborator<'_> {
         launched
     }
 
-    /// The value of a `var`, which is known like everything else that decides over launches.
-    fn variable_value(&mut self, ty: Option<&Expr>, value: &Expr) -> ElabResult<Val> {
-        let mut v = self.elab.expr(value)?;
-        if let Some(t) = ty {
-            let ty = self.elab.scalar_type(t)?;
-            v = Val::Scalar(self.elab.scalar_of(&v, ty, value.span)?);
-        }
-        match v {
-            Val::Poison => Err(ErrorReported),
-            Val::Scalar(x) if self.is_late(x) => {
-                let message = "a `var` of a program is known before its first launch";
-                let d = Diagnostic::error(codes::NOT_CONSTANT, value.span, message)
-                    .with_label("known when the program runs")
-                    .with_help(
-                        "keep it with `let`; what changes from launch to launch is an element that a kernel writes",
-                    );
-                self.elab.report(d)
-            }
-            Val::Scalar(x) if self.elab.b.const_of(x).is_none() => {
-                self.elab.static_int(&v, value.span, "the value of a `var` of a program")?;
-                Ok(v)
-            }
-            _ => Ok(v),
-        }
-    }
-
-    fn program_assign(&mut self, target: &Expr, value: &Expr, parts: &mut Parts) -> ElabResult<()> {
-        let ExprKind::Name(n) = &*target.kind else {
-            let d = Diagnostic::error(codes::NOT_ASSIGNABLE, target.span, "a program assigns to its `var`s alone")
-                .with_label("no `var`")
-                .with_help("kernels write tensors: launch one that stores this");
-            return self.elab.report(d);
-        };
-        let Some((known, at)) = self.elab.env.get(n).map(|(b, s)| (b.clone(), s)) else { return Err(ErrorReported) };
-        if !parts.vars.contains(&at) {
-            let v = match known {
-                Binding::Let(Val::Poison) => return Err(ErrorReported),
-                Binding::Let(v) => v,
-                Binding::Var(..) => return Err(ErrorReported),
-            };
-            return self.elab.unchanging(n, &v, target.span, at);
-        }
-        let declared = parts.vars.iter().position(|v| *v == at).unwrap_or(0);
-        if parts.late.iter().any(|first| declared < *first) {
-            let message = format!("`{n}` would be known only when the program runs");
-            let d = Diagnostic::error(codes::NOT_CONSTANT, target.span, message)
-                .with_label("inside of what is decided late")
-                .with_secondary(at, "declared outside of it")
-                .with_note("a `var` of a program is known before its first launch")
-                .with_help("let a kernel count, in a tensor of one element: `let n = tensor u32[1] fill 0;`");
-            return self.elab.report(d);
-        }
-        // A number stays of the type that the declaration gave it.
-        let v = match known {
-            Binding::Let(Val::Scalar(x)) => {
-                let ty = self.elab.ty(x);
-                let v = self.elab.expr(value)?;
-                Val::Scalar(self.elab.scalar_of(&v, ty, value.span)?)
-            }
-            _ => self.variable_value(None, value)?,
-        };
-        self.elab.env.assign(n, v);
-        Ok(())
-    }
-
     fn program_if(&mut self, i: &IfStmt, parts: &mut Parts) -> ElabResult<Flow> {
         let cond = match self.decided(&i.cond, parts)? {
             Decision::Known(true) => return self.program_block(&i.then, parts),
             Decision::Known(false) => return self.program_else(i, parts),
             Decision::Late(cond) => cond,
         };
+        let mut outward = Outward::of_branches(i);
+        if let Some(l) = parts.loops.last().filter(|_| outward.leaves) {
+            outward.names.extend(l.outward.names.iter().cloned());
+        }
+        self.become_late(&outward.names, i.cond.span, parts)?;
+        let tensors = self.tensors_of(&outward.names, parts);
         let before = parts.written.clone();
-        let then = self.decided_late(i.cond.span, parts, |s, parts| s.program_block(&i.then, parts));
+        let then = self.decided_late(parts, |s, parts| s.program_block(&i.then, parts));
         let after_then = std::mem::replace(&mut parts.written, before);
-        let els = self.decided_late(i.cond.span, parts, |s, parts| s.program_else(i, parts));
+        let tensors_then = self.tensors_of(&outward.names, parts);
+        self.stand_for(&tensors);
+        let els = self.decided_late(parts, |s, parts| s.program_else(i, parts));
         let after_else = std::mem::take(&mut parts.written);
-        let both = after_then.iter().filter_map(|(source, w)| Some((*source, w.both(after_else.get(source)?))));
-        let both = both.collect();
-        parts.note_paths(&after_then, &both, OnSomePaths::Then(i.cond.span));
-        parts.note_paths(&after_else, &both, OnSomePaths::Else(i.cond.span));
-        parts.written = both;
-        parts.order.push(ProgramNode::If { cond, then: then?, els: els? });
-        Ok(Flow::Next)
+        let ((then, flow_then), (els, flow_else)) = (then?, els?);
+        parts.order.push(ProgramNode::If { cond, then, els });
+        parts.written = match (flow_then, flow_else) {
+            (Flow::Left, _) => after_else,
+            (_, Flow::Left) => {
+                self.stand_for(&tensors_then);
+                after_then
+            }
+            _ => {
+                let met = both(&after_then, &after_else);
+                parts.note_paths(&after_then, &met, OnSomePaths::Then(i.cond.span));
+                parts.note_paths(&after_else, &met, OnSomePaths::Else(i.cond.span));
+                let tensors_else = self.tensors_of(&outward.names, parts);
+                self.same_tensors(&tensors_then, &tensors_else, i.cond.span)?;
+                met
+            }
+        };
+        Ok(if flow_then == Flow::Left && flow_else == Flow::Left { Flow::Left } else { Flow::Next })
     }
 
     fn program_else(&mut self, i: &IfStmt, parts: &mut Parts) -> ElabResult<Flow> {
@@ -240,144 +195,17 @@ impl ProgramElaborator<'_> {
     }
 
     /// Statements of which it is known when the program runs whether they do, and how often.
-    fn decided_late(
+    pub(super) fn decided_late(
         &mut self,
-        at: Span,
         parts: &mut Parts,
         f: impl FnOnce(&mut Self, &mut Parts) -> ElabResult<Flow>,
-    ) -> ElabResult<Vec<ProgramNode>> {
+    ) -> ElabResult<(Vec<ProgramNode>, Flow)> {
         let around = std::mem::take(&mut parts.order);
-        parts.late.push(parts.vars.len());
+        parts.late += 1;
         let flow = f(self, parts);
-        parts.late.pop();
+        parts.late -= 1;
         let order = std::mem::replace(&mut parts.order, around);
-        if flow? != Flow::Next {
-            let message = "a loop is not left by what is known when the program runs";
-            let d = Diagnostic::error(codes::NOT_CONSTANT, at, message)
-                .with_label("decides over a `break` or `continue`")
-                .with_help("let the loop's own condition say it: `while n[0] > 0 { .. }`");
-            return self.elab.report(d);
-        }
-        Ok(order)
-    }
-
-    fn program_for(&mut self, var: &Ident, range: &Expr, body: &Block, parts: &mut Parts) -> ElabResult<()> {
-        let known = |s: &mut Self, x| {
-            if s.is_late(x) {
-                let message = "the blocks that a program loops over are known before the program runs";
-                let d = Diagnostic::error(codes::NOT_CONSTANT, range.span, message)
-                    .with_label("known when it runs")
-                    .with_help("loop over numbers, `for i in 0..n[0] { .. }`, and pass `i` to the kernel");
-                return s.elab.report(d);
-            }
-            let i = s.elab.static_int(&Val::Scalar(x), range.span, "the range of a loop in a program")?;
-            i64::try_from(i).map_err(|_| ErrorReported)
-        };
-        let (lo, hi, tiles) = match self.elab.range(range)? {
-            Val::List(items) => {
-                for v in items {
-                    if self.iteration(var, v, body, parts)? == Flow::Break {
-                        break;
-                    }
-                }
-                return Ok(());
-            }
-            Val::Range(lo, hi) if self.waits_with(lo) || self.waits_with(hi) => return Err(ErrorReported),
-            Val::Range(lo, hi) if self.is_late(lo) || self.is_late(hi) => {
-                return self.for_late((var, range.span), (lo, hi), body, parts);
-            }
-            Val::Range(lo, hi) => (known(self, lo)?, known(self, hi)?, None),
-            Val::Tiles(t) => (0, known(self, t.count)?, Some(t)),
-            Val::Block(b) => match &b.place {
-                Some(p) => (known(self, p.start)?, known(self, p.end)?, None),
-                None => (0, known(self, b.len)?, None),
-            },
-            other => return self.elab.not_looped(&other, range),
-        };
-        for i in lo..hi {
-            let i = self.elab.idx(i);
-            let v = match &tiles {
-                Some(t) => self.elab.block_at(t, i, range.span),
-                None => Val::Scalar(i),
-            };
-            if self.iteration(var, v, body, parts)? == Flow::Break {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// A loop whose range the host computes before it: one body, with the number in a slot.
-    fn for_late(
-        &mut self,
-        (var, at): (&Ident, Span),
-        (lo, hi): (Value, Value),
-        body: &Block,
-        parts: &mut Parts,
-    ) -> ElabResult<()> {
-        let lo = self.computed_late(lo, &Region::default(), at, parts)?;
-        let hi = self.computed_late(hi, &Region::default(), at, parts)?;
-        let number = self.slot(lo, Ty::Index, at, parts);
-        let end = self.slot(hi, Ty::Index, at, parts);
-        let [number_slot, end_slot] = [number, end].map(|x| parts.slots[&x]);
-        let slot = |n| Box::new(HostExpr::Slot(n));
-        let before = parts.written.clone();
-        let body = self.decided_late(at, parts, |s, parts| s.iteration(var, Val::Scalar(number), body, parts));
-        parts.may_not_run(before, at);
-        let mut body = body?;
-        let one = Box::new(HostExpr::Const(Const::index(1)));
-        body.push(ProgramNode::Set(number_slot, HostExpr::Binary(BinOp::Add, Ty::Index, slot(number_slot), one)));
-        let cond = HostExpr::Compare(CmpOp::Lt, Ty::Index, slot(number_slot), slot(end_slot));
-        parts.order.push(ProgramNode::While { cond, body });
-        Ok(())
-    }
-
-    fn iteration(&mut self, var: &Ident, v: Val, body: &Block, parts: &mut Parts) -> ElabResult<Flow> {
-        self.elab.step(body.span)?;
-        self.elab.env.push();
-        self.elab.env.define(var.name.clone(), Binding::Let(v), var.span);
-        self.elab.begin_unrolled();
-        let flow = self.program_block(body, parts);
-        self.elab.end_unrolled();
-        self.elab.env.pop();
-        flow
-    }
-
-    fn program_while(&mut self, cond: &Expr, body: &Block, parts: &mut Parts) -> ElabResult<()> {
-        loop {
-            match self.decided(cond, parts)? {
-                Decision::Known(false) => return Ok(()),
-                Decision::Known(true) => {}
-                Decision::Late(late) => {
-                    let mut changes = false;
-                    late.elements(&mut |_, _| changes = true);
-                    if !changes {
-                        let message = "nothing that this loop's condition reads can change";
-                        let d = Diagnostic::error(codes::OUT_OF_FUEL, cond.span, message)
-                            .with_label("kept since before the loop")
-                            .with_note("a `let` keeps the number that it was given")
-                            .with_help("read the element in the condition itself: `while n[0] > 0 { .. }`");
-                        return self.elab.report(d);
-                    }
-                    return self.while_late((late, cond.span), body, parts);
-                }
-            }
-            self.elab.step(cond.span)?;
-            self.elab.begin_unrolled();
-            let flow = self.program_block(body, parts);
-            self.elab.end_unrolled();
-            if flow? == Flow::Break {
-                return Ok(());
-            }
-        }
-    }
-
-    fn while_late(&mut self, (cond, at): (HostExpr, Span), body: &Block, parts: &mut Parts) -> ElabResult<()> {
-        let before = parts.written.clone();
-        let body = self.decided_late(body.span, parts, |s, parts| s.program_block(body, parts));
-        parts.may_not_run(before, at);
-        parts.order.push(ProgramNode::While { cond, body: body? });
-        Ok(())
+        Ok((order, flow?))
     }
 
     fn local_tensor(&mut self, n: &Ident, e: &Expr, parts: &mut Parts) -> ElabResult<Val> {
@@ -444,7 +272,7 @@ impl ProgramElaborator<'_> {
         if fill.is_some() {
             parts.written.insert(source, Written::Whole);
             parts.order.push(ProgramNode::Fill(parts.locals.len()));
-        } else if !parts.late.is_empty() {
+        } else if parts.late > 0 {
             parts.order.push(ProgramNode::New(parts.locals.len()));
         }
         let place = self.elab.b.kernel().tensors[id].place.clone();

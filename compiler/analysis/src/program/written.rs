@@ -99,6 +99,14 @@ impl Written {
     }
 }
 
+/// What has a value on both of two paths.
+pub(super) fn both(
+    a: &FxHashMap<TensorSource, Written>,
+    b: &FxHashMap<TensorSource, Written>,
+) -> FxHashMap<TensorSource, Written> {
+    a.iter().filter_map(|(source, w)| Some((*source, w.both(b.get(source)?)))).collect()
+}
+
 fn whole(len: u64) -> Range<usize> {
     0..usize::try_from(len).unwrap_or(usize::MAX)
 }
@@ -112,6 +120,8 @@ pub(super) enum OnSomePaths {
     Else(Span),
     /// They are launched in a loop that may not run at all.
     Loop(Span),
+    /// They are launched where the loop or its iteration has not ended here.
+    Left(Span),
 }
 
 impl Parts {
@@ -145,6 +155,7 @@ impl Parts {
             OnSomePaths::Then(at) => d.with_secondary(at, "written where this holds"),
             OnSomePaths::Else(at) => d.with_secondary(at, "written where this does not hold"),
             OnSomePaths::Loop(at) => d.with_secondary(at, "written in this loop, which may not run at all"),
+            OnSomePaths::Left(at) => d.with_secondary(at, "written where this has not ended the loop or its iteration"),
         })
     }
 }

@@ -48,11 +48,12 @@ impl PlanStep {
 /// The list for a program.
 pub(crate) fn linear(nodes: &[ProgramNode]) -> Vec<PlanStep> {
     let mut out = Vec::new();
-    append(nodes, &mut out);
+    append(nodes, &mut out, &mut Vec::new());
     out
 }
 
-fn append(nodes: &[ProgramNode], out: &mut Vec<PlanStep>) {
+/// `left` are the jumps of a [`ProgramNode::Leave`] whose scope goes on, with its label.
+fn append(nodes: &[ProgramNode], out: &mut Vec<PlanStep>, left: &mut Vec<(usize, usize)>) {
     for node in nodes {
         match node {
             ProgramNode::Launch(n) => out.push(PlanStep::Launch(*n)),
@@ -60,21 +61,31 @@ fn append(nodes: &[ProgramNode], out: &mut Vec<PlanStep>) {
             ProgramNode::Set(slot, value) => out.push(PlanStep::Set(*slot, value.clone())),
             ProgramNode::New(k) => out.push(PlanStep::New(*k)),
             ProgramNode::Require(demand) => out.push(PlanStep::Require(Arc::clone(demand))),
+            ProgramNode::Scope { label, body } => {
+                append(body, out, left);
+                for (_, jump) in left.extract_if(.., |(of, _)| of == label) {
+                    lead(out, jump);
+                }
+            }
+            ProgramNode::Leave(label) => {
+                left.push((*label, out.len()));
+                out.push(PlanStep::Jump(0));
+            }
             ProgramNode::While { cond, body } => {
                 let head = out.len();
                 out.push(PlanStep::Branch { cond: cond.clone(), otherwise: 0 });
-                append(body, out);
+                append(body, out, left);
                 out.push(PlanStep::Jump(head));
                 lead(out, head);
             }
             ProgramNode::If { cond, then, els } => {
                 let head = out.len();
                 out.push(PlanStep::Branch { cond: cond.clone(), otherwise: 0 });
-                append(then, out);
+                append(then, out, left);
                 let end = out.len();
                 out.push(PlanStep::Jump(0));
                 lead(out, head);
-                append(els, out);
+                append(els, out, left);
                 lead(out, end);
             }
         }
