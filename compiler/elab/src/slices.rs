@@ -7,6 +7,12 @@ use ptoc_isa::BinOp;
 use ptoc_layout::Int;
 use ptoc_values::{TileVal, Val, WindowMap, WindowMode};
 
+/// Bounds that are looked at for one extent, one above the other.
+const DEPTH: u32 = 6;
+
+/// Rows or columns that a tile has room for, at most, where their number is not known.
+const MOST: u32 = 1 << 16;
+
 impl Elaborator<'_> {
     /// The indices `lo .. hi` of a mode, which `out` begins with. `what` is the mode.
     pub(crate) fn slice_mode(
@@ -41,7 +47,57 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    /// `t[a .. b, _]`: rows or columns of a tile, as many as a constant.
+    /// The rows or columns of a tile that has room for a window: its extent, or the most that this can be.
+    pub(crate) fn most_of(&mut self, extent: Value, at: Span, what: &str) -> ElabResult<u32> {
+        let fixed = self.const_index(extent).is_some() || self.is_dimensional(extent);
+        if let Some(most) = self.bound_of(extent).filter(|_| !fixed) {
+            self.facts.le_const(extent, i64::from(most));
+            return Ok(most);
+        }
+        let told = self.diags.len();
+        let known = self.static_extent(&Val::Scalar(extent), at, what);
+        if known.is_err()
+            && self.diags.len() > told
+            && let Some(d) = self.diags.pop()
+        {
+            let d = d
+                .with_help("say the most that it can be, and the tile has room for that: `where n <= 64`, `min(n, 64)`")
+                .with_help("or take it by blocks: `for i in tiles(n, 64) { .. x[a .. b, _].tile(i, _) .. }`");
+            self.diags.push(d);
+        }
+        known
+    }
+
+    /// The most that an extent can be, if that is a size for a tile.
+    fn bound_of(&self, extent: Value) -> Option<u32> {
+        let known = self.facts.max_of(extent);
+        let apart = match self.facts.definition(extent) {
+            Some((BinOp::Sub, hi, lo)) => self.most_apart(lo, hi, DEPTH),
+            _ => None,
+        };
+        let most = known.into_iter().chain(apart).min()?;
+        u32::try_from(most.max(1)).ok().filter(|most| *most <= MOST)
+    }
+
+    /// The most that `hi - lo` can be, by what `hi` is at most.
+    fn most_apart(&self, lo: Value, hi: Value, depth: u32) -> Option<i64> {
+        if lo == hi {
+            return Some(0);
+        }
+        let depth = depth.checked_sub(1)?;
+        let above = self.facts.above(hi).filter_map(|(v, c)| self.most_apart(lo, v?, depth)?.checked_add(c));
+        let by_definition = match self.facts.definition(hi) {
+            Some((BinOp::Add, a, b)) => {
+                let plus = |v, n| self.most_apart(lo, v, depth)?.checked_add(self.facts.max_of(n)?);
+                plus(a, b).or_else(|| plus(b, a))
+            }
+            Some((BinOp::Min, a, b)) => [a, b].into_iter().filter_map(|v| self.most_apart(lo, v, depth)).min(),
+            _ => None,
+        };
+        above.chain(by_definition).min()
+    }
+
+    /// `t[a .. b, _]`: rows or columns of a tile.
     pub(crate) fn slice_tile(
         &mut self,
         t: &TileVal,
@@ -57,9 +113,19 @@ impl Elaborator<'_> {
             let begin = match v {
                 Val::Hole => continue,
                 Val::Range(lo, hi) => {
-                    self.inside(extents[k], (*lo, *hi), what, place)?;
+                    let all = extents[k];
+                    self.inside(all, (*lo, *hi), what, place)?;
                     extents[k] = self.distance(*lo, *hi, place);
-                    caps[k] = self.static_extent(&Val::Scalar(extents[k]), place, "the size of a slice of a tile")?;
+                    if self.const_index(extents[k]).is_none() {
+                        self.facts.ge_const(extents[k], 0);
+                        self.facts.le(extents[k], all, 0);
+                    }
+                    caps[k] = match self.const_index(extents[k]) {
+                        Some(_) => {
+                            self.static_extent(&Val::Scalar(extents[k]), place, "the size of a slice of a tile")?
+                        }
+                        None => self.bound_of(extents[k]).map_or(caps[k], |most| most.min(caps[k])),
+                    };
                     *lo
                 }
                 v => {

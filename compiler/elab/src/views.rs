@@ -396,7 +396,7 @@ impl Elaborator<'_> {
         {
             *cap = match m.cap {
                 Some(c) => c,
-                None => self.static_extent(&Val::Scalar(m.extent), span, what)?,
+                None => self.most_of(m.extent, span, what)?,
             };
         }
         Ok((caps[0], caps[1]))
