@@ -8,6 +8,7 @@
 pub const MODULES: &[(&[&str], &str, &str)] = &[
     (&["act"], "<std>/act.tile", include_str!("../act.tile")),
     (&["atoms"], "<std>/atoms.tile", include_str!("../atoms.tile")),
+    (&["copies"], "<std>/copies.tile", include_str!("../copies.tile")),
     (&["curve"], "<std>/curve.tile", include_str!("../curve.tile")),
     (&["epilogue"], "<std>/epilogue.tile", include_str!("../epilogue.tile")),
     (&["gemm"], "<std>/gemm.tile", include_str!("../gemm.tile")),

@@ -120,7 +120,8 @@ impl Elaborator<'_> {
     /// `t = value;`: the value is computed into `t`'s storage.
     pub(crate) fn assign_tile(&mut self, t: &TileVal, value: &Expr, span: Span) -> ElabResult<()> {
         // The last instruction may write `t` directly unless `t` is a window of something else it reads.
-        let r = self.expr_into(value, Some(*t)).and_then(|v| self.write_tile(t, v, span, value.span));
+        let dest = Some(*t).filter(|t| !t.is_laid_out());
+        let r = self.expr_into(value, dest).and_then(|v| self.write_tile(t, v, span, value.span));
         if r.is_err() {
             self.forget(&tile(*t, span));
         }
@@ -137,6 +138,12 @@ impl Elaborator<'_> {
                 self.write_tile(t, Val::Tile(m), span, at)
             }
             Val::Tile(x) if x.tile == t.tile && x.element == t.element && x.origin == t.origin => Ok(()),
+            // Instructions walk rows, a copy follows the layout.
+            Val::Tile(_) | Val::Scalar(_) | Val::Int(_) | Val::Float(_) if t.is_laid_out() => {
+                let shape = self.valid_of(t, span)?;
+                let all = self.tile_part(t, shape);
+                self.write_part(&all, v, span, (span, at))
+            }
             Val::Tile(x) => {
                 if x.ty.dtype != t.ty.dtype {
                     let d = Diagnostic::error(
@@ -268,6 +275,11 @@ impl Elaborator<'_> {
                     .with_label("in Acc")
                     .with_help("accumulate products: `TMATMUL_ACC(acc, acc, left, right);`");
                 self.report(d)
+            }
+            Val::Tile(t) if t.is_laid_out() => {
+                let shape = self.valid_of(&t, target.span)?;
+                let all = self.tile_part(&t, shape);
+                self.update_part(&all, (target, value), op, span)
             }
             Val::Tile(t) => {
                 self.tile_destination(&t, target)?;

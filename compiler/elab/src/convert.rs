@@ -154,6 +154,12 @@ impl Elaborator<'_> {
             }
             // A part is a tile of its own afterwards, whatever the layout that cut it; a whole tile is there already.
             Val::Tile(t) if t.ty.loc == loc && t.origin.is_some() => self.window_to_tile(loc, t, dest, span, at),
+            // Of one with a layout of its own, a tile in the order of rows.
+            Val::Tile(t) if t.ty.loc == loc && t.is_laid_out() => {
+                let shape = self.valid_of(&t, at)?;
+                let all = self.tile_part(&t, shape);
+                self.part_to_tile(&all, span, at).map(Val::Tile)
+            }
             Val::Tile(t) if t.ty.loc == loc => Ok(Val::Tile(t)),
             Val::Part(p) => {
                 let t = self.part_to_tile(&p, span, at)?;

@@ -180,7 +180,7 @@ impl Elaborator<'_> {
         self.write_part(p, r, span, (target.span, value.span))
     }
 
-    fn write_part(&mut self, p: &TilePartition, v: Val, span: Span, at: (Span, Span)) -> ElabResult<()> {
+    pub(crate) fn write_part(&mut self, p: &TilePartition, v: Val, span: Span, at: (Span, Span)) -> ElabResult<()> {
         let v = match v {
             Val::Mask(m, false) => Val::Tile(m),
             v => v,

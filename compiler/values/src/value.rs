@@ -3,7 +3,7 @@
 use crate::window::{View, WindowMap};
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{Event, EventKind, Tile, Value, Var};
-use ptoc_isa::{InstrId, Pipe, TileType};
+use ptoc_isa::{InstrId, Loc, Pipe, TileType};
 use ptoc_names::builtins::{Builtin, Word};
 use ptoc_names::{ItemId, ModuleId};
 use ptoc_syntax::ast::{Closure, Name};
@@ -250,6 +250,13 @@ pub struct TileVal {
     pub valid: Option<(Value, Value)>,
     /// A result that nothing names yet.
     pub temp: bool,
+}
+
+impl TileVal {
+    /// Whether it lies in Vec in an order of its own, which copies and access to elements follow and no instruction.
+    pub fn is_laid_out(&self) -> bool {
+        self.ty.loc == Loc::Vec && self.ty.layout.is_some()
+    }
 }
 
 /// A tile's elements through a layout.

@@ -36,6 +36,6 @@ impl LayoutViolation {
         Diagnostic::error(codes::OPERAND_LAYOUT, span, message)
             .with_label(format!("layout {layout}"))
             .with_note("only TLOAD, TSTORE, `copy` and access to single elements follow a tile's layout")
-            .with_help(format!("`copy` between it and a plain tile of {rows} x {cols} {dtype}, and use that here"))
+            .with_help(format!("`Vec(..)` of it is a plain tile of {rows} x {cols} {dtype}, and `=` copies one to it"))
     }
 }
