@@ -595,11 +595,22 @@ impl Elaborator<'_> {
         out
     }
 
+    /// A `const` of the file.
+    fn constant_of_file(&mut self, name: &str) -> Option<Val> {
+        let id = *self.modules.get(self.module).scope.get(name)?;
+        let is_constant = matches!(self.modules.item(id).kind, ItemKind::Const(_));
+        if is_constant { self.name(&Name::from(name), Span::default()).ok() } else { None }
+    }
+
     /// The text of a name, or of a part of what it names.
     fn shown_at(&mut self, path: &str) -> Option<String> {
         let mut parts = path.split('.').map(str::trim);
-        let Some((Binding::Let(v), _)) = self.env.get(parts.next()?).map(|(b, s)| (b.clone(), s)) else { return None };
-        let mut v = v;
+        let name = parts.next()?;
+        let mut v = match self.env.get(name).map(|(b, _)| b.clone()) {
+            Some(Binding::Let(v)) => v,
+            Some(Binding::Var(..)) => return None,
+            None => self.constant_of_file(name)?,
+        };
         for p in parts {
             v = match (v, p.parse::<usize>()) {
                 (Val::Tuple(l), Ok(k)) if k < l.len() => l[k].clone(),
