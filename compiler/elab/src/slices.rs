@@ -158,6 +158,11 @@ impl Elaborator<'_> {
         self.require_le(hi, extent, codes::VIEW_OUT_OF_BOUNDS, message, at)
     }
 
+    /// `hi - lo`, where that is a constant.
+    pub fn constant_distance(&mut self, lo: Value, hi: Value) -> Option<i64> {
+        self.int_distance(lo, hi)?.as_const()
+    }
+
     fn int_distance(&mut self, lo: Value, hi: Value) -> Option<Int> {
         let (lo, hi) = (self.int_of(lo), self.int_of(hi));
         hi.sub(&lo).ok().map(|n| self.cx.normal(&n))

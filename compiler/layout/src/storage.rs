@@ -226,6 +226,16 @@ impl Storage {
         side_by_side.then_some(self.offset)
     }
 
+    /// The same elements, that many places further on; `None` beyond what a buffer can have.
+    pub fn moved(&self, by: u64) -> Option<Storage> {
+        if self.swizzle.is_some() {
+            return None;
+        }
+        let far = |n: u64| n.checked_add(by).filter(|n| i128::from(*n) <= MOST);
+        let len = if self.size == 0 { 0 } else { far(self.len)? };
+        Some(Storage { offset: far(self.offset)?, len, ..self.clone() })
+    }
+
     /// The distance of neighbours along each mode, if the first element is the buffer's first and each mode is one
     /// walk: what an array in memory can be. Of a mode of one element it is 0.
     pub fn strides(&self) -> Option<Vec<u64>> {

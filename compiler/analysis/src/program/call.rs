@@ -59,6 +59,7 @@ impl ProgramElaborator<'_> {
         self.elab.module = outside;
         let statics = statics?;
         let tensors = self.given_tensors(k, &given, parts)?;
+        self.demand_checks(parts)?;
         self.tensors_do_not_alias(&tensors)?;
         self.inputs_are_written(k, &tensors, parts)?;
         // An `out` argument starts without a value.
@@ -159,8 +160,14 @@ impl ProgramElaborator<'_> {
             }
             let Some((Val::View(view), at)) = v else { continue };
             let source = self.tensor_source(view, param, *at, parts)?;
-            let window = self.passed_window(view, source.len, *at)?;
-            let passed = Passed { source: source.source, window, dtype: view.dtype, at: *at };
+            let passed = self.passed(view, (source.source, source.len), *at, parts)?;
+            if passed.moved.is_some() && matches!(param.dir, Some((Dir::Out, _))) {
+                let message = "a window that the program finds when it runs is no `out` argument of a program";
+                let d = Diagnostic::error(codes::LAUNCH_WINDOW, *at, message)
+                    .with_secondary(param.span, "the parameter")
+                    .with_help("declare it `inout`, or launch the kernels on the window");
+                return self.elab.report(d);
+            }
             self.inputs_stay(param, &passed, parts)?;
             out.push(GivenTensor { param, source, passed });
         }
@@ -170,7 +177,7 @@ impl ProgramElaborator<'_> {
     fn tensors_do_not_alias(&mut self, tensors: &[GivenTensor<'_>]) -> ElabResult<()> {
         for (n, t) in tensors.iter().enumerate() {
             for other in &tensors[..n] {
-                if !(t.is(Dir::In) && other.is(Dir::In)) && t.passed.meets(&other.passed) {
+                if !(t.is(Dir::In) && other.is(Dir::In)) && self.meet_in(&t.passed, &other.passed) {
                     let names = (&other.param.name.name, &t.param.name.name);
                     return self.aliasing(&t.source.name, names, (&other.passed, &t.passed));
                 }
@@ -192,7 +199,7 @@ impl ProgramElaborator<'_> {
             return Ok(());
         }
         let inputs = parts.called.last().map_or(&[][..], |c| &c.inputs[..]);
-        let Some((name, _)) = inputs.iter().find(|(_, input)| input.meets(passed)) else { return Ok(()) };
+        let Some((name, _)) = inputs.iter().find(|(_, input)| self.meet_in(input, passed)) else { return Ok(()) };
         let message = format!("`{name}` is `in`, and `{}` is written", p.name.name);
         let d = Diagnostic::error(codes::NOT_WRITABLE, passed.at, message)
             .with_help("declare it `inout`, or pass a tensor of the program");

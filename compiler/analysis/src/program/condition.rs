@@ -10,7 +10,8 @@ use ptoc_ir::tile::{Const, Region, Ty, Value};
 use ptoc_isa::{BinOp, CmpOp, RoundMode, UnOp};
 use ptoc_syntax::ast::{BinaryOp, Expr, ExprKind};
 use ptoc_tensor::DType;
-use ptoc_values::{RecordVal, TilesDomain, Val};
+use ptoc_values::{RecordVal, TilesDomain, Val, View};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// What runs in which order.
@@ -230,6 +231,7 @@ impl ProgramElaborator<'_> {
                 let [n, count] = [t.n, t.count].map(|x| self.kept_scalar(x, at, parts));
                 Val::Tiles(TilesDomain { n: n?, size: t.size, count: count? }.into())
             }
+            Val::View(view) if self.is_late(view.offset()) => Val::View(self.kept_place(view, at, parts)?),
             Val::Tuple(l) => Val::Tuple(l.into_iter().map(|v| self.kept(v, at, parts)).collect::<ElabResult<_>>()?),
             Val::Record(r) => {
                 let fields = r.fields.iter().map(|(n, v)| Ok((n.clone(), self.kept(v.clone(), at, parts)?)));
@@ -244,6 +246,20 @@ impl ProgramElaborator<'_> {
             }
             known => known,
         })
+    }
+
+    /// A window that stays where it begins now, whatever becomes of the numbers that say so.
+    fn kept_place(&mut self, view: Rc<View>, at: Span, parts: &mut Parts) -> ElabResult<Rc<View>> {
+        let host = self.computed_late(view.offset(), &Region::default(), at, parts)?;
+        let mut changes = false;
+        host.elements(&mut |_, _| changes = true);
+        host.slots(&mut |slot| changes |= parts.variables.contains(&slot));
+        if !changes {
+            return Ok(view);
+        }
+        let mut view = (*view).clone();
+        view.window.starts[0] = self.slot(host, Ty::Index, at, parts);
+        Ok(view.into())
     }
 
     fn kept_scalar(&mut self, x: Value, at: Span, parts: &mut Parts) -> ElabResult<Value> {

@@ -7,7 +7,7 @@ use crate::oracle::OracleElaborator;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_elab::{ElabResult, ErrorReported};
 use ptoc_ir::oracle::{Condition, Rewrite};
-use ptoc_ir::tile::{Region, TensorDir, Ty};
+use ptoc_ir::tile::{CheckData, Op, Region, TensorDir, Ty};
 use ptoc_syntax::ast::{Expr, KernelItem, Name};
 use ptoc_values::Val;
 use std::cell::RefCell;
@@ -38,6 +38,15 @@ pub enum Demanded {
         /// Types of the scalars that the host keeps, by slot: what its numbers of scalars stand for.
         slots: Vec<Ty>,
     },
+    /// A test of the elaborator's: an index of a window is inside.
+    Check {
+        /// What must hold.
+        holds: HostExpr,
+        /// What is said if it does not.
+        data: CheckData,
+        /// The numbers that are said with it.
+        shown: Vec<HostExpr>,
+    },
 }
 
 impl Demand {
@@ -45,6 +54,9 @@ impl Demand {
     pub fn reads(&self, f: &mut dyn FnMut(TensorSource)) {
         match &self.condition {
             Demanded::Scalars(value) => value.elements(&mut |source, _| f(source)),
+            Demanded::Check { holds, shown, .. } => {
+                shown.iter().chain([holds]).for_each(|value| value.elements(&mut |source, _| f(source)));
+            }
             Demanded::Contents { tensors, .. } => tensors.iter().for_each(|source| f(*source)),
         }
     }
@@ -151,6 +163,26 @@ impl ProgramElaborator<'_> {
             .with_secondary(written, "written here")
             .with_help("launch the program before this is written, or test it in a kernel of the host, `#[on(host)]`");
         self.elab.report(d)
+    }
+
+    /// Tests that the elaborator has made of what the host computes, since this was last asked: they are made where it
+    /// comes to that.
+    pub(super) fn demand_checks(&mut self, parts: &mut Parts) -> ElabResult<()> {
+        let made = self.elab.b.since(parts.tested).iter().filter_map(|s| match &s.op {
+            Op::Check { cond, check, args } => Some((*cond, *check, args.clone(), s.span)),
+            _ => None,
+        });
+        let made: Vec<_> = made.filter(|(cond, ..)| self.is_late(*cond)).collect();
+        parts.tested = self.elab.b.len();
+        for (cond, check, args, at) in made {
+            let data = self.elab.b.kernel().checks[check].clone();
+            let holds = self.computed_late(cond, &Region::default(), at, parts)?;
+            let shown = args.into_iter().map(|x| self.computed_late(x, &Region::default(), at, parts));
+            let shown = shown.collect::<ElabResult<_>>()?;
+            parts.demanded.insert(check);
+            self.demand(Demanded::Check { holds, data, shown }, at, parts);
+        }
+        Ok(())
     }
 
     fn demand(&mut self, condition: Demanded, span: Span, parts: &mut Parts) {

@@ -85,8 +85,7 @@ impl ProgramElaborator<'_> {
                     let Source { source, len, .. } = self.tensor_source(view, p, *at, parts)?;
                     let batch = self.as_batch(id, p, view, *at);
                     let passed_as = batch.as_ref().filter(|_| !self.elab.is_whole(view)).unwrap_or(view);
-                    let window = self.passed_window(passed_as, len, *at)?;
-                    let one = Passed { source, window, dtype: view.dtype, at: *at };
+                    let one = self.passed(passed_as, (source, len), *at, parts)?;
                     self.inputs_stay(p, &one, parts)?;
                     self.bind_dims(id, p, batch.as_ref().unwrap_or(view), *at, &mut bindings)?;
                     if p.default.is_some() {
@@ -129,10 +128,17 @@ impl ProgramElaborator<'_> {
         for (t, p) in instance.tensors.iter().zip(&passed).filter(|(t, _)| t.dir != TensorDir::In) {
             let len = parts.sources.iter().find(|s| s.source == p.source).map_or(0, |s| s.len);
             debug_assert_eq!(t.dtype, p.dtype);
-            let written = Written::with(parts.written.remove(&p.source), p.window.as_ref(), len);
-            parts.written.insert(p.source, written);
+            // Which elements a window has that is moved is not known: it adds none.
+            if p.moved.is_some() {
+                parts.note_moved(p.source, p.at);
+            } else {
+                let written = Written::with(parts.written.remove(&p.source), p.window.as_ref(), len);
+                parts.written.insert(p.source, written);
+            }
         }
         let sites = self.launch_sites(k, &bindings, e.span);
+        self.demand_checks(parts)?;
+        let moved = passed.iter().enumerate().filter_map(|(n, p)| Some((n, p.moved.as_ref()?.host.clone()))).collect();
         let (tensors, windows) = passed.into_iter().map(|p| (p.source, p.window)).unzip();
         parts.order.push(ProgramNode::Launch(parts.steps.len()));
         parts.steps.push(ProgramStep {
@@ -141,6 +147,7 @@ impl ProgramElaborator<'_> {
             bindings,
             tensors,
             windows,
+            moved,
             scalars,
             elsewhere: Vec::new(),
             span: e.span,
@@ -237,7 +244,7 @@ impl ProgramElaborator<'_> {
             let source = parts.sources.iter().find(|s| s.source == p.source);
             let name = source.map_or_else(|| "?".into(), |s| s.name.clone());
             for (other, q) in &arguments[..n] {
-                if (t.dir == TensorDir::In && other.dir == TensorDir::In) || !p.meets(q) {
+                if (t.dir == TensorDir::In && other.dir == TensorDir::In) || !self.meet_in(p, q) {
                     continue;
                 }
                 return self.aliasing(&name, (&other.name, &t.name), (q, p));
@@ -253,13 +260,20 @@ impl ProgramElaborator<'_> {
         (first, second): (&Name, &Name),
         (q, p): (&Passed, &Passed),
     ) -> ElabResult<T> {
+        let moved = p.moved.is_some() || q.moved.is_some();
         let message = match p.window.is_some() || q.window.is_some() {
+            true if moved => format!("windows of `{name}` for `{first}` and `{second}` may have elements in common"),
             true => format!("windows of `{name}` for `{first}` and `{second}` have elements in common"),
             false => format!("`{name}` is passed twice, the second time for `{second}`"),
         };
         let d = Diagnostic::error(codes::ALIASING_ARGUMENTS, p.at, message)
             .with_label("passed again")
-            .with_secondary(q.at, format!("for `{first}`"))
+            .with_secondary(q.at, format!("for `{first}`"));
+        let d = match moved {
+            true => d.with_note("where they begin is known when the program runs, and not how far they are apart"),
+            false => d,
+        };
+        let d = d
             .with_note("what a launch writes is no other argument of it; one tensor may be several `in` arguments")
             .with_help("pass a tensor of the program's own: `let t = tensor f32[M, N];`");
         self.elab.report(d)
@@ -287,7 +301,7 @@ impl ProgramElaborator<'_> {
         parts: &Parts,
     ) -> ElabResult<()> {
         let name = &source.name;
-        let message = match parts.written.get(&p.source).map(|w| w.lacks(p.window.as_ref(), source.len)) {
+        let message = match parts.written.get(&p.source).map(|w| w.lacks(p.fixed(), source.len)) {
             Some(None) => return Ok(()),
             Some(Some(gap)) => {
                 let at = self.coordinates(source.id, gap);

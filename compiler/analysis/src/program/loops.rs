@@ -134,7 +134,9 @@ impl ProgramElaborator<'_> {
     ) -> ElabResult<()> {
         let around = std::mem::take(&mut parts.order);
         parts.open_loop(body);
+        let mark = self.elab.facts.mark();
         let result = self.until_the_last(parts, &mut iteration);
+        self.elab.facts.forget(mark);
         let closed = parts.loops.pop().ok_or(ErrorReported)?;
         let nodes = std::mem::replace(&mut parts.order, around);
         parts.order.extend(scope(closed.labels.0, !closed.left.is_empty(), nodes));

@@ -22,7 +22,7 @@ use crate::oracle::OracleElaborator;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_elab::{Bindings, ElabResult, ElaborationOutcome, Elaborator, ErrorReported, ScalarArg, TensorArg};
 use ptoc_ir::oracle::{Clause, Condition as OracleCondition};
-use ptoc_ir::tile::{ElementPlacement, TensorDir, TensorId, Ty, Value};
+use ptoc_ir::tile::{CheckId, ElementPlacement, TensorDir, TensorId, Ty, Value};
 use ptoc_isa::Target;
 use ptoc_layout::Storage;
 use ptoc_names::{ItemId, Modules};
@@ -91,6 +91,8 @@ pub struct ProgramStep {
     pub tensors: Vec<TensorSource>,
     /// Which elements of it, as places in its C order; `None`: all.
     pub windows: Vec<Option<Storage>>,
+    /// How far windows are moved when it comes to the launch, by the number of the argument.
+    pub moved: Vec<(usize, HostExpr)>,
     /// Scalar arguments that are given.
     pub scalars: Vec<(Name, ScalarSource)>,
     /// Tensors of the kernel that have their placement from elsewhere in the program.
@@ -167,6 +169,9 @@ struct Parts {
     order: Vec<ProgramNode>,
     /// How many statements around are decided late.
     late: usize,
+    /// Statements of the elaborator whose checks are steps of the program, and these checks.
+    tested: usize,
+    demanded: FxHashSet<CheckId>,
     /// Loops around, the innermost last.
     loops: Vec<loops::OpenLoop>,
     /// Labels that scopes of the order have.
@@ -239,6 +244,8 @@ impl Parts {
             steps: Vec::new(),
             order: Vec::new(),
             late: 0,
+            tested: 0,
+            demanded: FxHashSet::default(),
             loops: Vec::new(),
             labels: 0,
             written: FxHashMap::default(),
@@ -302,7 +309,7 @@ impl ProgramElaborator<'_> {
         let ensures = OracleElaborator::new(&mut self.elab).ensures(k, &tensors)?;
         self.elab.argument_places(k)?;
         self.elab.in_prologue = false;
-        let mut parts = Parts::new(id);
+        let mut parts = Parts { tested: self.elab.b.len(), ..Parts::new(id) };
         for (i, t) in tensors.iter().enumerate() {
             let len = self.length_of(t.id);
             // What launches have written of an `out` argument can be read.

@@ -8,7 +8,7 @@ use super::written::{OnSomePaths, Written, both};
 use super::{Parts, Placed, ProgramElaborator, ProgramNode, ProgramTensor, Source, TensorSource};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_elab::{ElabResult, ErrorReported};
-use ptoc_ir::tile::TensorDir;
+use ptoc_ir::tile::{Op, Stmt as IrStmt, TensorDir};
 use ptoc_syntax::ast::*;
 use ptoc_values::{Binding, Val};
 use std::slice;
@@ -59,16 +59,21 @@ impl ProgramElaborator<'_> {
     fn program_stmt(&mut self, s: &Stmt, parts: &mut Parts) -> ElabResult<Flow> {
         let (begin, tiles) = (self.elab.b.len(), self.elab.b.kernel().tiles.len());
         let flow = self.program_statement(s, parts)?;
+        self.demand_checks(parts)?;
         let own = !matches!(s.kind, StmtKind::If(_) | StmtKind::For { .. } | StmtKind::While { .. });
         if own && self.elab.waits.is_empty() && !parts.waiting && !parts.failed {
-            self.no_effect(begin, tiles, s.span)?;
+            self.no_effect(begin, tiles, s.span, parts)?;
         }
         Ok(flow)
     }
 
     /// Refuses what does something where no kernel is: stores, tiles, prints, checks that are decided late.
-    fn no_effect(&mut self, begin: usize, tiles: usize, at: Span) -> ElabResult<()> {
-        let does = self.elab.b.since(begin).iter().find(|s| !only_computes(slice::from_ref(s))).map(|s| s.span);
+    fn no_effect(&mut self, begin: usize, tiles: usize, at: Span, parts: &Parts) -> ElabResult<()> {
+        let is_effect = |s: &&IrStmt| match &s.op {
+            Op::Check { check, .. } => !parts.demanded.contains(check),
+            _ => !only_computes(slice::from_ref(*s)),
+        };
+        let does = self.elab.b.since(begin).iter().find(is_effect).map(|s| s.span);
         let tile = (self.elab.b.kernel().tiles.len() > tiles).then_some(at);
         let Some(place) = does.or(tile) else { return Ok(()) };
         let open = self.elab.dims.values().any(|n| !self.elab.bindings.dims.contains_key(n));
@@ -202,7 +207,10 @@ impl ProgramElaborator<'_> {
     ) -> ElabResult<(Vec<ProgramNode>, Flow)> {
         let around = std::mem::take(&mut parts.order);
         parts.late += 1;
+        // What is tested there, or decided, is not known behind it.
+        let mark = self.elab.facts.mark();
         let flow = f(self, parts);
+        self.elab.facts.forget(mark);
         parts.late -= 1;
         let order = std::mem::replace(&mut parts.order, around);
         Ok((order, flow?))

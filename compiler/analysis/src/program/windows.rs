@@ -1,10 +1,10 @@
 //! Windows as arguments of launches: which elements of a tensor the kernel gets, and whether two arguments share some.
 
 use super::written::added;
-use super::{ProgramElaborator, TensorSource};
+use super::{HostExpr, Parts, ProgramElaborator, TensorSource};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_elab::ElabResult;
-use ptoc_ir::tile::Elem;
+use ptoc_ir::tile::{Elem, Region, Value};
 use ptoc_layout::Storage;
 use ptoc_tensor::DType;
 use ptoc_values::View;
@@ -16,41 +16,86 @@ pub(super) struct Passed {
     pub source: TensorSource,
     /// The elements, in C order of the tensor; `None`: all of it.
     pub window: Option<Storage>,
+    /// Where the window begins, if that is known only when it comes to the launch: its elements are moved there.
+    pub moved: Option<Moved>,
     /// Element type.
     pub dtype: DType,
     /// The argument.
     pub at: Span,
 }
 
+/// How far a window is moved.
+pub(super) struct Moved {
+    /// As the elaborator has it.
+    pub value: Value,
+    /// As the host computes it.
+    pub host: HostExpr,
+}
+
 impl Passed {
-    /// Whether both have an element in common. What is too large to be followed counts as if.
-    pub fn meets(&self, other: &Passed) -> bool {
-        if self.source != other.source {
-            return false;
-        }
-        let (Some(a), Some(b)) = (&self.window, &other.window) else { return true };
-        let bounds = |s: &Storage| {
-            let (mut low, mut high) = (u64::MAX, 0);
-            s.runs(|place, count| {
-                low = low.min(place as u64);
-                high = high.max((place + count) as u64);
-            });
-            (low, high)
-        };
-        let (a_bounds, b_bounds) = (bounds(a), bounds(b));
-        if a_bounds.1 <= b_bounds.0 || b_bounds.1 <= a_bounds.0 {
-            return false;
-        }
-        let Some(taken) = added(RangeSet::new(), a) else { return true };
-        let mut meets = false;
-        b.runs(|place, count| meets |= taken.overlaps(&(place..place + count)));
-        meets
+    /// The window, if its place is known.
+    pub fn fixed(&self) -> Option<&Storage> {
+        self.window.as_ref().filter(|_| self.moved.is_none())
     }
 }
 
+/// Whether both have an element in common. What is too large to be followed counts as if.
+fn have_in_common(a: &Storage, b: &Storage) -> bool {
+    let bounds = |s: &Storage| {
+        let (mut low, mut high) = (u64::MAX, 0);
+        s.runs(|place, count| {
+            low = low.min(place as u64);
+            high = high.max((place + count) as u64);
+        });
+        (low, high)
+    };
+    let (a_bounds, b_bounds) = (bounds(a), bounds(b));
+    if a_bounds.1 <= b_bounds.0 || b_bounds.1 <= a_bounds.0 {
+        return false;
+    }
+    let Some(taken) = added(RangeSet::new(), a) else { return true };
+    let mut meets = false;
+    b.runs(|place, count| meets |= taken.overlaps(&(place..place + count)));
+    meets
+}
+
 impl ProgramElaborator<'_> {
+    /// Whether both have an element in common. What is not known counts as if.
+    pub(super) fn meet_in(&mut self, p: &Passed, q: &Passed) -> bool {
+        if p.source != q.source {
+            return false;
+        }
+        let (Some(a), Some(b)) = (&p.window, &q.window) else { return true };
+        let apart = match (&p.moved, &q.moved) {
+            (None, None) => return have_in_common(a, b),
+            (Some(p), Some(q)) => self.elab.constant_distance(p.value, q.value),
+            _ => None,
+        };
+        let Some(apart) = apart else { return true };
+        let (forward, back) = (apart.max(0) as u64, apart.min(0).unsigned_abs());
+        a.moved(back).zip(b.moved(forward)).is_none_or(|(a, b)| have_in_common(&a, &b))
+    }
+
+    /// What a launch gets for a view of a tensor with `len` elements.
+    pub(super) fn passed(
+        &mut self,
+        view: &View,
+        (source, len): (TensorSource, u64),
+        at: Span,
+        parts: &Parts,
+    ) -> ElabResult<Passed> {
+        let offset = view.offset();
+        let moved = match !self.elab.is_whole(view) && self.is_late(offset) && view.swizzle.is_none() {
+            true => Some(Moved { value: offset, host: self.computed_late(offset, &Region::default(), at, parts)? }),
+            false => None,
+        };
+        let window = self.passed_window(view, len, moved.is_some(), at)?;
+        Ok(Passed { source, window, moved, dtype: view.dtype, at })
+    }
+
     /// The elements of its tensor that a view has, which has `len` of them; `None` for the tensor as it was declared.
-    pub(super) fn passed_window(&mut self, view: &View, len: u64, at: Span) -> ElabResult<Option<Storage>> {
+    /// What is moved there later begins with the first one.
+    fn passed_window(&mut self, view: &View, len: u64, moved: bool, at: Span) -> ElabResult<Option<Storage>> {
         if self.elab.is_whole(view) {
             return Ok(None);
         }
@@ -88,7 +133,7 @@ impl ProgramElaborator<'_> {
             }
             modes.push(leaves);
         }
-        let offset = self.known_number(view.offset(), at)?;
+        let offset = if moved { 0 } else { self.known_number(view.offset(), at)? };
         match Storage::of_numbers(&modes, view.swizzle, offset) {
             Ok(s) if s.len() <= len => Ok(Some(s)),
             Ok(s) => {
@@ -104,7 +149,7 @@ impl ProgramElaborator<'_> {
         }
     }
 
-    fn known_number(&mut self, v: ptoc_ir::tile::Value, at: Span) -> ElabResult<i128> {
+    fn known_number(&mut self, v: Value, at: Span) -> ElabResult<i128> {
         self.elab.static_int(&ptoc_values::Val::Scalar(v), at, "a window that is an argument of a launch")
     }
 }

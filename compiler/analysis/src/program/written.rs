@@ -122,6 +122,8 @@ pub(super) enum OnSomePaths {
     Loop(Span),
     /// They are launched where the loop or its iteration has not ended here.
     Left(Span),
+    /// This window has them, whose place is known when the program runs.
+    Moved(Span),
 }
 
 impl Parts {
@@ -135,6 +137,14 @@ impl Parts {
         let more = path.iter().filter(|(source, w)| met.get(source) != Some(w)).map(|(source, _)| (*source, decides));
         let more: Vec<_> = more.filter(|m| !self.on_some_paths.contains(m)).collect();
         self.on_some_paths.extend(more);
+    }
+
+    /// Notes that a launch writes a window whose place is not known.
+    pub fn note_moved(&mut self, source: TensorSource, at: Span) {
+        let note = (source, OnSomePaths::Moved(at));
+        if !self.on_some_paths.contains(&note) {
+            self.on_some_paths.push(note);
+        }
     }
 
     /// Behind a loop that may not run at all, what had a value before it has one.
@@ -155,6 +165,7 @@ impl Parts {
             OnSomePaths::Then(at) => d.with_secondary(at, "written where this holds"),
             OnSomePaths::Else(at) => d.with_secondary(at, "written where this does not hold"),
             OnSomePaths::Loop(at) => d.with_secondary(at, "written in this loop, which may not run at all"),
+            OnSomePaths::Moved(at) => d.with_secondary(at, "which elements this is, is known when the program runs"),
             OnSomePaths::Left(at) => d.with_secondary(at, "written where this has not ended the loop or its iteration"),
         })
     }

@@ -31,6 +31,22 @@ impl Position<'_> {
                 let message = "this `where` condition does not hold";
                 Diagnostic::error(codes::WHERE_VIOLATED, demand.span, message).with_label("this is false")
             }
+            Demanded::Check { holds, data, shown } => {
+                let mut used = Used::of(tensors, locals);
+                if self.value(holds, demand.span, code, &mut used)? != 0 {
+                    return Ok(());
+                }
+                let mut message = data.message.clone();
+                for (n, value) in shown.iter().enumerate() {
+                    let bits = self.value(value, demand.span, code, &mut used)?;
+                    message = message.replace(&format!("{{{n}}}"), &(bits as i64).to_string());
+                }
+                let d = Diagnostic::error(data.code, data.span, message).with_label("when it came to this launch");
+                match &data.help {
+                    Some(help) => d.with_help(help.clone()),
+                    None => d,
+                }
+            }
             Demanded::Contents { tensors: sources, .. } => {
                 if !self.tests_contents {
                     return Ok(());

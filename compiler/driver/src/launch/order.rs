@@ -142,7 +142,12 @@ impl<'c> Position<'c> {
                     let mut used = Used::of(tensors, locals);
                     let values = late.values.iter().map(|(_, v)| self.value(v, step.span, code, &mut used));
                     let bits = values.collect::<Result<Vec<u64>, _>>()?;
-                    return Ok(Some((*number, Cow::Owned(step.with_scalars(late, &bits)?))));
+                    let mut ready = step.with_scalars(late, &bits)?;
+                    for (n, by) in &late.moved {
+                        let by = self.value(by, step.span, code, &mut used)? as i64;
+                        ready.move_window(*n, by, used.get(step.tensors[*n]).len())?;
+                    }
+                    return Ok(Some((*number, Cow::Owned(ready))));
                 }
                 PlanStep::Set(slot, value) => {
                     let bits = self.value(value, Span::default(), code, &mut Used::of(tensors, locals))?;

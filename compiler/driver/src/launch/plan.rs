@@ -3,7 +3,7 @@
 use super::arrays::{Arrays, for_argument};
 use super::bind::{bind_dimensions, describe};
 use super::order::PlanStep;
-use super::planned::{Contents, PlannedLaunch};
+use super::planned::{Contents, LateValues, PlannedLaunch};
 use super::random::Bounds;
 use super::tensors::ArgWindow;
 use super::workspace::Workspace;
@@ -156,7 +156,8 @@ impl Plan {
         let types: Vec<Ty> = instance.scalars.iter().map(|s| s.ty).collect();
         let origin = RepairOrigin { unit, kernel: entry.id, bindings };
         let before = std::mem::take(&mut session.diagnostics);
-        let made = PlannedLaunch::new(session, instance, &origin, &declared, (dims, &scalars), Vec::new());
+        let late = (Vec::new(), Vec::new());
+        let made = PlannedLaunch::new(session, instance, &origin, &declared, (dims, &scalars), late);
         let told = std::mem::replace(&mut session.diagnostics, before);
         let mut step = match made {
             Ok(made) => made,
@@ -245,6 +246,7 @@ impl Plan {
             let declared = s.instance.tensors.clone();
             let contents = contents_of(unit, &s);
             let origin = RepairOrigin { unit, kernel: s.kernel, bindings: &s.bindings };
+            let late = (late, s.moved);
             let step = PlannedLaunch::new(session, s.instance, &origin, &declared, (dims, &scalars), late)?;
             let step = PlannedLaunch { span: s.span, sites: s.sites.into(), ..step };
             let step = step.takes(shapes).or_else(|d| session.fail(*d))?;
@@ -312,7 +314,7 @@ impl Plan {
         Workspace::plan(&self.locals, &self.order, &|number| {
             let step = &self.steps[number];
             let part = |n: usize| step.windows[n].is_some();
-            let late = step.late.iter().flat_map(|late| &late.values).map(|(_, value)| value);
+            let late = step.late.iter().flat_map(|late| late.values.iter().chain(&late.moved)).map(|(_, value)| value);
             super::workspace::accesses(&step.kernel, &step.tensors, late, &part, &unfilled[number])
         })
     }
@@ -440,8 +442,6 @@ pub(crate) fn step_dims(instance: &Instance, shapes: &[Vec<usize>]) -> Vec<i64> 
 
 /// Bits by name.
 type KnownScalars = Vec<(Name, u64)>;
-/// What the host computes, by the scalar's number.
-type LateValues = Vec<(usize, HostExpr)>;
 
 /// The scalar arguments of a program's launch that are known, and those that the host computes, by number.
 fn known_and_late(step: &ProgramStep) -> (KnownScalars, LateValues) {

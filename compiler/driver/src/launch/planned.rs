@@ -13,11 +13,17 @@ use ptoc_placement::Placement;
 use ptoc_syntax::ast::Name;
 use std::sync::Arc;
 
-/// Scalar arguments that the host computes before a launch of a program, and what their kernel is sized by then.
+/// What the host computes before a launch, by the numbers of what it is for.
+pub(super) type LateValues = Vec<(usize, HostExpr)>;
+
+/// Scalar arguments and places of windows that the host computes before a launch of a program, and what its kernel is
+/// sized by then.
 #[derive(Clone, Debug)]
 pub struct LateScalars {
     /// What they are, by their numbers.
-    pub values: Vec<(usize, HostExpr)>,
+    pub values: LateValues,
+    /// How far windows are moved, by the numbers of the arguments.
+    pub moved: LateValues,
     /// Bits of the others; `None`: the default.
     known: Vec<Option<u64>>,
     /// Layouts of the arguments that have one.
@@ -123,7 +129,7 @@ impl PlannedLaunch {
         origin: &RepairOrigin<'_>,
         declared: &[TensorArg],
         (dims, scalars): (Vec<i64>, &[Option<u64>]),
-        late: Vec<(usize, HostExpr)>,
+        (late, moved): (LateValues, LateValues),
     ) -> Result<PlannedLaunch, Failed> {
         let debug = Arc::new(std::mem::take(&mut instance.debug));
         let sizes = LaunchSizes { dims: &dims, scalars, all_known: late.is_empty() };
@@ -151,10 +157,10 @@ impl PlannedLaunch {
             sites: Arc::new([]),
             watched,
         };
-        if late.is_empty() {
+        if late.is_empty() && moved.is_empty() {
             step.size(scalars, &layouts).or_else(|d| session.fail(*d))?;
         } else {
-            step.late = Some(Box::new(LateScalars { values: late, known: scalars.to_vec(), layouts }));
+            step.late = Some(Box::new(LateScalars { values: late, moved, known: scalars.to_vec(), layouts }));
         }
         Ok(step)
     }
@@ -219,6 +225,19 @@ impl PlannedLaunch {
             }
         }
         Ok(self)
+    }
+
+    /// Moves the window of an argument, whose tensor has `len` elements.
+    pub(super) fn move_window(&mut self, argument: usize, by: i64, len: usize) -> Result<(), Box<Diagnostic>> {
+        let dtype = self.dtype(argument);
+        let Some(window) = &mut self.windows[argument] else { return Ok(()) };
+        let moved = u64::try_from(by).ok().and_then(|by| window.elements.moved(by)).filter(|m| m.len() <= len as u64);
+        let Some(elements) = moved else {
+            let message = format!("this launch gets a window from element {by} on, and the tensor has {len} elements");
+            return Err(Box::new(Diagnostic::error(codes::VIEW_OUT_OF_BOUNDS, self.span, message)));
+        };
+        *window = ArgWindow::new(elements, dtype);
+        Ok(())
     }
 
     /// The launch with its late scalars, of which `bits` are those of [`LateScalars::values`].

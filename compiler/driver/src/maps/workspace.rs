@@ -22,6 +22,7 @@ pub fn map(session: &mut Session, program: &ProgramInstance, span: Span) -> Memo
                 ScalarSource::Late(value) => Some(value),
                 ScalarSource::Known(_) => None,
             });
+            let late = late.chain(step.moved.iter().map(|(_, by)| by));
             accesses(kernel, &step.tensors, late, &|n| step.windows[n].is_some(), &session.unfilled(kernel))
         })
         .collect();
