@@ -185,7 +185,7 @@ impl<'k> HazardProgram<'k> {
         moduli.extend(counts.map(i64::from).filter(|n| (2..=SMALL).contains(n)));
         for &value in wanted {
             let small = |v: Value| match self.defs[v] {
-                Def::Const(n) => n.constant().filter(|n| n.abs() <= SMALL),
+                Def::Const(n) => n.constant().filter(|n| (-SMALL..=SMALL).contains(n)),
                 _ => None,
             };
             match self.defs[value] {
@@ -199,7 +199,9 @@ impl<'k> HazardProgram<'k> {
                 }
                 Def::Binary(BinOp::And, a, b) => moduli
                     .extend([a, b].into_iter().filter_map(small).filter(|n| *n > 0 && (n + 1) & n == 0).map(|n| n + 1)),
-                Def::AtMost(a, b, n) if n.abs() <= SMALL && (self.counts(a, true, 0) || self.counts(b, true, 0)) => {
+                Def::AtMost(a, b, n)
+                    if (-SMALL..=SMALL).contains(&n) && (self.counts(a, true, 0) || self.counts(b, true, 0)) =>
+                {
                     self.told = self.told.max(n.abs() + 1);
                 }
                 Def::Binary(BinOp::Add | BinOp::Sub, a, b) | Def::Compare(_, a, b)

@@ -75,7 +75,7 @@ impl Bounded<'_, '_> {
             return true;
         }
         match self.defs.of(v) {
-            Some(Op::Const { value, .. }) => value.as_index().is_some_and(|n| n.abs() < 1 << 40),
+            Some(Op::Const { value, .. }) => value.as_index().is_some_and(|n| n.unsigned_abs() < 1 << 40),
             Some(op) if op.is_pure() && depth < 8 => {
                 let mut all = true;
                 op.for_each_use(&mut |u| all = all && self.is_small(u, depth + 1));
