@@ -53,3 +53,13 @@ fn digits(value: f64) -> String {
 pub fn percent(share: f64) -> String {
     if share < 0.1 { format!("{:.1} %", share * 100.0) } else { format!("{:.0} %", share * 100.0) }
 }
+
+/// `-D BM=64`, as a shell takes it.
+pub fn flag(name: &str, value: &str) -> String {
+    let definition = format!("{name}={value}");
+    let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
+    match definition.chars().all(plain) {
+        true => format!("-D {definition}"),
+        false => format!("-D '{}'", definition.replace('\'', "'\\''")),
+    }
+}

@@ -1,12 +1,12 @@
 //! A table on disk that grows problem by problem, so that a run that is interrupted can go on where it was.
 
-use crate::profile::Row;
-use crate::table::Heading;
+use crate::profile::Cases;
+use crate::table::{Heading, Line};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_driver::files::{Outputs, reason};
-use std::collections::HashSet;
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// What is done with a file that is there.
@@ -16,22 +16,30 @@ pub enum Existing {
     Refuse,
     /// Rows are added.
     Append,
-    /// Problems that it has all rows of are not measured again, of others its rows are dropped.
+    /// Problems of which all rows were measured are not measured again, of others its rows are dropped.
     Resume,
 }
 
 /// The file.
 pub struct Journal {
     path: PathBuf,
-    file: File,
-    /// Keys of the rows that are there.
-    done: HashSet<Vec<String>>,
+    /// Cells of the rows that need not be measured again, by their key.
+    done: HashMap<Vec<String>, Vec<String>>,
     /// Columns that tell cases apart.
     keys: usize,
+    header: Vec<String>,
+}
+
+/// A file as it was found.
+struct Found {
+    rows: Vec<Vec<String>>,
+    /// Its text is what these rows would be written as.
+    whole: bool,
 }
 
 impl Journal {
-    /// Opens or makes the file, which is none of the sources.
+    /// Looks at the file, which is none of the sources. It is made, or its interrupted rows are dropped, when the first
+    /// row is added.
     ///
     /// # Errors
     /// It cannot be read or written, is there and was not expected, or is another table.
@@ -42,85 +50,133 @@ impl Journal {
         sources: &[PathBuf],
     ) -> Result<Journal, Box<Diagnostic>> {
         let header = heading.header();
-        let keys = heading.about.len() + heading.cases.names.len();
-        let mut text = String::new();
-        match File::open(path).and_then(|mut file| file.read_to_string(&mut text)) {
-            Ok(_) => {}
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-            Err(e) => return Err(cannot(path, &e)),
-        }
-        if existing == Existing::Refuse && !text.is_empty() {
+        let keys = header.len() - Line::CELLS;
+        let mut outputs = Outputs::new();
+        outputs.keep_sources(sources)?;
+        let planned = outputs.plan(path)?;
+        let mut journal = Journal { path: path.to_owned(), done: HashMap::new(), keys, header };
+        let Some(found) = journal.read(existing)? else { return Ok(journal) };
+        if existing == Existing::Refuse {
             let message = format!("cannot write `{}`: it is there, and may be the work of hours", path.display());
             let d = Diagnostic::global(codes::CANNOT_WRITE, message);
             return Err(Box::new(
                 d.with_help("`--resume` goes on with it, `--append` adds rows; or name another file"),
             ));
         }
-        // The end of a line is written last: what follows the last one was interrupted.
-        let whole = text.rfind('\n').map_or(0, |at| at + 1);
-        let rows = records(&text[..whole]).map_err(|e| other(path, &e))?;
-        let mut rows = rows.into_iter();
-        match rows.next() {
-            Some(first) if first != header => {
-                let first = first.iter().zip(&header).find(|(a, b)| a != b);
-                let why = first.map_or("it has another number of columns".to_owned(), |(a, b)| {
+        let Found { mut rows, whole } = found;
+        let before = rows.len();
+        if existing == Existing::Resume {
+            rows.retain(|row| row[..keys].iter().zip(heading.about()).any(|(a, b)| *a != b) || is_settled(row));
+            journal.drop_parts(&mut rows, heading.cases, &heading.about());
+            journal.done = rows.iter().map(|row| (row[..keys].to_vec(), row[keys..].to_vec())).collect();
+        }
+        if !whole || rows.len() < before {
+            let text = lines(std::iter::once(&journal.header).chain(&rows));
+            outputs.write(planned, text.as_bytes())?;
+            outputs.commit()?;
+        }
+        Ok(journal)
+    }
+
+    /// What is in the file; `None`: there is none, or nothing in it.
+    fn read(&self, existing: Existing) -> Result<Option<Found>, Box<Diagnostic>> {
+        let path = &self.path;
+        match std::fs::metadata(path) {
+            Ok(known) if !known.is_file() => return Err(self.other("it is no plain file")),
+            Ok(_) => {}
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(cannot(path, &e)),
+        }
+        let bytes = std::fs::read(path).map_err(|e| cannot(path, &e))?;
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        if existing == Existing::Refuse {
+            return Ok(Some(Found { rows: Vec::new(), whole: true }));
+        }
+        // The end of a line is written last: what follows the last one was interrupted, if it is no row.
+        let end = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+        let (kept, rest) = bytes.split_at(end);
+        let text = std::str::from_utf8(kept).map_err(|_| self.other("it is no text"))?;
+        let mut rows = records(text).map_err(|e| self.other(&e))?;
+        let last = std::str::from_utf8(rest).ok().and_then(|rest| records(rest).ok()).unwrap_or_default();
+        let wanted = lines(std::iter::once(&self.header));
+        match rows.first() {
+            None if wanted.as_bytes().starts_with(rest) => return Ok(Some(Found { rows, whole: false })),
+            None => return Err(self.other("its first line is not this table's")),
+            Some(first) if *first != self.header => {
+                let differ = first.iter().zip(&self.header).find(|(a, b)| a != b);
+                return Err(self.other(&differ.map_or("it has another number of columns".to_owned(), |(a, b)| {
                     format!("it has a column `{a}` where this table has `{b}`")
-                });
-                return Err(other(path, &why));
+                })));
+            }
+            Some(_) => rows.remove(0),
+        };
+        if let Some(n) = rows.iter().position(|row| row.len() != self.header.len()) {
+            let message =
+                format!("line {} has {} cells, and the first line {}", n + 2, rows[n].len(), self.header.len());
+            return Err(self.other(&message));
+        }
+        match last.into_iter().next() {
+            Some(row) if row.len() == self.header.len() && existing == Existing::Append => rows.push(row),
+            Some(_) if existing == Existing::Append => {
+                let message = "its last line was interrupted: `--resume` drops it";
+                return Err(self.other(message));
             }
             _ => {}
         }
-        let kept: Vec<Vec<String>> =
-            rows.filter(|row| existing == Existing::Append || complete(row, heading)).collect();
-        let kept = if existing == Existing::Resume { whole_problems(kept, keys, heading) } else { kept };
-        let done = kept.iter().filter(|_| existing == Existing::Resume).map(|row| row[..keys].to_vec()).collect();
-        let wanted = lines(std::iter::once(&header).chain(&kept));
-        if wanted != text {
-            let mut outputs = Outputs::new();
-            outputs.keep_sources(sources)?;
-            let n = outputs.plan(path)?;
-            outputs.write(n, wanted.as_bytes())?;
-            outputs.commit()?;
-        }
-        let file = OpenOptions::new().append(true).open(path).map_err(|e| cannot(path, &e))?;
-        Ok(Journal { path: path.to_owned(), file, done, keys })
+        Ok(Some(Found { rows, whole: rest.is_empty() }))
     }
 
-    /// Whether all rows of a problem are there.
-    pub fn has(&self, heading: &Heading<'_>, rows: &[Row]) -> bool {
-        rows.iter().all(|row| self.done.contains(&heading.cells(row)[..self.keys]))
+    /// Drops the rows of problems of this table of which some are missing: a problem is measured as a whole.
+    fn drop_parts(&self, rows: &mut Vec<Vec<String>>, cases: &Cases, about: &[String]) {
+        let mut there: HashMap<Vec<String>, usize> = HashMap::new();
+        rows.iter().for_each(|row| *there.entry(row[..self.keys].to_vec()).or_default() += 1);
+        for (number, problem) in cases.problems.iter().enumerate() {
+            let key = |line: &Line| about.iter().chain(&line.values).cloned().collect::<Vec<String>>();
+            let all: Vec<Vec<String>> =
+                problem.listed(number, &cases.names).iter().map(|row| key(&row.into())).collect();
+            if !all.iter().all(|key| there.get(key) == Some(&1)) {
+                rows.retain(|row| !all.iter().any(|key| row[..self.keys] == key[..]));
+            }
+        }
+    }
+
+    /// The rows of a problem, if all are there.
+    pub fn rows_of(&self, heading: &Heading<'_>, listed: &[Line]) -> Option<Vec<Line>> {
+        let about = heading.about();
+        let row = |line: &Line| {
+            let key: Vec<String> = about.iter().chain(&line.values).cloned().collect();
+            Some(line.with_cells(self.done.get(&key)?))
+        };
+        listed.iter().map(row).collect()
     }
 
     /// Adds the rows of a problem, and waits until the disk has them.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn add(&mut self, heading: &Heading<'_>, rows: &[Row]) -> Result<(), Box<Diagnostic>> {
-        let cells: Vec<Vec<String>> = rows.iter().map(|row| heading.cells(row)).collect();
-        let text = lines(cells.iter());
-        let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data());
-        written.map_err(|e| cannot(&self.path, &e))
+    pub fn add(&mut self, heading: &Heading<'_>, rows: &[Line]) -> Result<(), Box<Diagnostic>> {
+        let add = || {
+            let mut file = OpenOptions::new().append(true).create(true).open(&self.path)?;
+            let first = if file.metadata()?.len() == 0 { Some(&self.header) } else { None };
+            let cells: Vec<Vec<String>> = rows.iter().map(|row| heading.cells(row)).collect();
+            file.write_all(lines(first.into_iter().chain(&cells)).as_bytes())?;
+            file.sync_data()
+        };
+        add().map_err(|e| cannot(&self.path, &e))
+    }
+
+    fn other(&self, why: &str) -> Box<Diagnostic> {
+        let message = format!("cannot write `{}`: it is another table: {why}", self.path.display());
+        Box::new(Diagnostic::global(codes::CANNOT_WRITE, message).with_help("name another file"))
     }
 }
 
-/// Whether a row has as many cells as the header.
-fn complete(row: &[String], heading: &Heading<'_>) -> bool {
-    row.len() == heading.header().len()
-}
-
-/// The rows but those of this table's problems of which some are missing.
-fn whole_problems(rows: Vec<Vec<String>>, keys: usize, heading: &Heading<'_>) -> Vec<Vec<String>> {
-    let key = |values: Vec<String>| heading.about.iter().map(|(_, v)| v.clone()).chain(values).collect::<Vec<_>>();
-    let there: HashSet<Vec<String>> = rows.iter().map(|row| row[..keys].to_vec()).collect();
-    let mut dropped = HashSet::new();
-    for problem in &heading.cases.problems {
-        let all: Vec<Vec<String>> =
-            (problem.configurations.iter()).map(|c| key(problem.values(&heading.cases.names, c))).collect();
-        if !all.iter().all(|k| there.contains(k)) {
-            dropped.extend(all);
-        }
-    }
-    rows.into_iter().filter(|row| !dropped.contains(&row[..keys])).collect()
+/// Whether a row is of a case that was measured, or never will be: not one that was only listed, or that failed.
+fn is_settled(row: &[String]) -> bool {
+    let status = &row[row.len() - Line::CELLS];
+    matches!(status.as_str(), "ok" | "wrong" | "refused")
 }
 
 fn records(text: &str) -> Result<Vec<Vec<String>>, String> {
@@ -131,7 +187,7 @@ fn records(text: &str) -> Result<Vec<Vec<String>>, String> {
 
 /// Rows as text. Cells have no line ends, so that a line is a row.
 fn lines<'r>(rows: impl Iterator<Item = &'r Vec<String>>) -> String {
-    let mut writer = csv::Writer::from_writer(Vec::new());
+    let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
     for row in rows {
         let flat: Vec<String> = row.iter().map(|cell| cell.replace(['\n', '\r'], " ")).collect();
         writer.write_record(&flat).expect("memory takes what is written");
@@ -142,9 +198,4 @@ fn lines<'r>(rows: impl Iterator<Item = &'r Vec<String>>) -> String {
 fn cannot(path: &Path, error: &std::io::Error) -> Box<Diagnostic> {
     let message = format!("cannot write `{}`: {}", path.display(), reason(error));
     Box::new(Diagnostic::global(codes::CANNOT_WRITE, message).with_help("choose another file"))
-}
-
-fn other(path: &Path, why: &str) -> Box<Diagnostic> {
-    let message = format!("cannot write `{}`: it is another table: {why}", path.display());
-    Box::new(Diagnostic::global(codes::CANNOT_WRITE, message).with_help("name another file"))
 }

@@ -1,8 +1,8 @@
 //! Measured launches.
 //!
-//! [`setup`] says what is measured, and on what; [`sample`] launches, and [`race`] launches many in turns. [`bench`] is
-//! one kernel held against the machine's [`limits`], [`tune`] all configurations of its `tune` lists, [`profile`] a
-//! table of problems and configurations, each of which is [verified](verify) before it is measured.
+//! [`setup`] says what is measured, and on what; [`sample`] launches, and [`race`] launches many in turns.
+//! [`mod@bench`] is one kernel held against the machine's [`limits`], [`tune`] all configurations of its `tune` lists,
+//! [`profile`] a table of problems and configurations, each of which is [verified](verify) before it is measured.
 
 #![forbid(unsafe_code)]
 
@@ -11,6 +11,7 @@ pub mod best;
 mod format;
 pub mod journal;
 mod limits;
+mod line;
 mod measured;
 pub mod profile;
 mod race;

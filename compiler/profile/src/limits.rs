@@ -53,7 +53,7 @@ impl Limits {
         }
     }
 
-    /// Seconds that a launch takes at least: with all operations at the peak, or with all bytes of the arguments copied.
+    /// Seconds that a launch takes at least: all operations at the peak, or all bytes of the arguments copied.
     pub fn least(&self, work: &OpCount, bytes: u64) -> f64 {
         (work.total() as f64 / self.arithmetic(work).1).max(bytes as f64 / self.copy)
     }

@@ -3,16 +3,17 @@
 
 use crate::race::{Entrant, Laps, fastest, race};
 use crate::sample::{Rehearsal, percentile};
-use crate::setup::{Machine, Setup, bytes, first_error, operations};
+use crate::setup::{Machine, Setup, bytes, first_error, operations, tell};
 use crate::sweep::{Values, combinations};
-use crate::tune::listed;
+use crate::tune::{listed, nothing_to_tune};
 use crate::verify::{Rejected, checked};
-use ptoc_diagnostics::Diagnostic;
+use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_driver::launch::{Arrays, CompiledPlan, Plan, open_arrays};
 use ptoc_driver::session::{EntryPoint, Failed, Session};
 use ptoc_ir::loops::work::OpCount;
 use ptoc_tensor::Tensor;
 use sha2::{Digest, Sha256};
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// What a table orders by.
@@ -67,11 +68,16 @@ pub struct Problem {
 pub struct Cases {
     /// The kernel.
     pub kernel: String,
-    /// Names of the columns.
+    /// Definitions that all cases have.
+    pub fixed: Definitions,
+    /// Names of the others, which are columns.
     pub names: Vec<String>,
     /// The problems.
     pub problems: Vec<Problem>,
 }
+
+/// Cases at most.
+const MOST: usize = 1 << 20;
 
 /// What became of a case.
 #[derive(Clone, Debug)]
@@ -137,6 +143,15 @@ pub fn cases(setup: &Setup, request: &Request, session: &mut Session) -> Result<
     let (unit, _) = setup.load(session)?;
     let entry = unit.entry(setup.kernel.as_deref(), setup.command).or_else(|d| session.fail(*d))?;
     let mut axes = request.axes.clone();
+    if let Some((name, _)) = request
+        .configurations
+        .iter()
+        .flatten()
+        .find(|(name, _)| axes.iter().any(|a| a.name == *name) || setup.define.iter().any(|(n, _)| n == name))
+    {
+        let message = format!("`-D {name}` is given, and the file of configurations sets it too");
+        return session.fail(Diagnostic::global(codes::DEFINED_TWICE, message).with_help("leave one of them out"));
+    }
     if request.tune {
         let taken = |name: &str| {
             axes.iter().any(|a| a.name == name)
@@ -144,36 +159,63 @@ pub fn cases(setup: &Setup, request: &Request, session: &mut Session) -> Result<
                 || request.configurations.iter().flatten().any(|(n, _)| n == name)
         };
         let more: Vec<Values> = listed(session, entry.item).into_iter().filter(|v| !taken(&v.name)).collect();
+        if more.is_empty() {
+            return session.fail(nothing_to_tune(entry.item));
+        }
         axes.extend(more);
     }
-    let (configuring, sizes): (Vec<Values>, Vec<Values>) = axes.into_iter().partition(|a| is_constant(&entry, &a.name));
-    let mut configurations = combinations(&configuring);
-    if !request.configurations.is_empty() {
-        let each = |one: &Definitions| {
-            request.configurations.iter().map(|more| one.iter().chain(more).cloned().collect()).collect::<Vec<_>>()
-        };
-        configurations = configurations.iter().flat_map(each).collect();
+    let all = axes.iter().map(|a| a.values.len()).chain([request.configurations.len().max(1)]);
+    let all = all.fold(1usize, usize::saturating_mul);
+    if all > MOST {
+        let message = format!("there are {all} cases, and at most {MOST} are tried");
+        let d = Diagnostic::global(codes::TOO_MANY_CONFIGURATIONS, message);
+        return session.fail(d.with_help("give fewer values: a range may have a larger step, `FIRST:LAST:STEP`"));
     }
-    let problems: Vec<Problem> = combinations(&sizes)
-        .into_iter()
-        .map(|sizes| Problem { sizes, configurations: configurations.clone() })
-        .collect();
-    let first = problems.first().map(|p| p.sizes.iter().chain(p.configurations.iter().flatten()));
+    let problems = problems(&entry, &axes, &request.configurations);
     let mut names: Vec<String> = Vec::new();
-    for (name, _) in first.into_iter().flatten() {
+    for (name, _) in problems.iter().take(1).flat_map(|p| p.sizes.iter().chain(p.configurations.iter().flatten())) {
         if !names.contains(name) {
             names.push(name.clone());
         }
     }
-    Ok(Cases { kernel: entry.item.name.name.to_string(), names, problems })
+    Ok(Cases { kernel: entry.item.name.name.to_string(), fixed: setup.define.clone(), names, problems })
+}
+
+/// The cases of axes and of whole configurations: what no parameter of the kernel takes is the problem.
+fn problems(entry: &EntryPoint<'_>, axes: &[Values], configurations: &[Definitions]) -> Vec<Problem> {
+    let (configuring, sizes): (Vec<Values>, Vec<Values>) =
+        axes.iter().cloned().partition(|a| is_constant(entry, &a.name));
+    let (sizes, configuring) = (combinations(&sizes), combinations(&configuring));
+    let none = [Definitions::new()];
+    let rows = if configurations.is_empty() { &none[..] } else { configurations };
+    let mut out: Vec<Problem> = Vec::new();
+    let mut known: HashMap<Definitions, usize> = HashMap::new();
+    for sizes in &sizes {
+        for more in &configuring {
+            for row in rows {
+                let (own, open): (Definitions, Definitions) =
+                    row.iter().cloned().partition(|(name, _)| is_constant(entry, name));
+                let sizes: Definitions = sizes.iter().cloned().chain(open).collect();
+                let number = *known.entry(sizes.clone()).or_insert_with(|| {
+                    out.push(Problem { sizes, configurations: Vec::new() });
+                    out.len() - 1
+                });
+                let configuration: Definitions = more.iter().cloned().chain(own).collect();
+                if !out[number].configurations.contains(&configuration) {
+                    out[number].configurations.push(configuration);
+                }
+            }
+        }
+    }
+    out
 }
 
 impl Problem {
     /// The values of a configuration, in the order of the columns.
     pub fn values(&self, names: &[String], configuration: &Definitions) -> Vec<String> {
         let value = |name: &String| {
-            let all = self.sizes.iter().chain(configuration);
-            all.filter(|(n, _)| n == name).last().map(|(_, v)| v.clone()).unwrap_or_default()
+            let all = self.sizes.iter().chain(configuration.iter());
+            all.rev().find(|(n, _)| n == name).map(|(_, v)| v.clone()).unwrap_or_default()
         };
         names.iter().map(value).collect()
     }
@@ -189,10 +231,11 @@ impl Problem {
 /// program.
 pub fn digest(setup: &Setup, on: &Machine, session: &Session) -> String {
     let mut hash = Sha256::new();
-    for path in &session.read {
+    for path in session.read.iter().chain(setup.input.iter().map(|(_, path)| path)) {
         hash.update(std::fs::read(path).unwrap_or_default());
     }
-    let rest = (&setup.define, &setup.input, setup.random, setup.vectors, setup.exact, on.threads);
+    let arrays: Vec<&String> = setup.input.iter().map(|(name, _)| name).collect();
+    let rest = (&setup.define, arrays, setup.random, setup.vectors, setup.exact, on.threads, setup.verify);
     hash.update(format!("{rest:?}"));
     hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
@@ -238,7 +281,10 @@ fn measure(
     for (n, configuration) in problem.configurations.iter().enumerate() {
         let definitions: Definitions = problem.sizes.iter().chain(configuration).cloned().collect();
         match given(setup, session).and_then(|arrays| setup.plan(&definitions, &arrays)) {
-            Ok((own, plan)) => planned.push((n, own, plan)),
+            Ok((mut own, plan)) => {
+                tell(&mut own, session);
+                planned.push((n, own, plan));
+            }
             Err(why) => outcomes[n] = refused(why),
         }
     }

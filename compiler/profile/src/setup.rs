@@ -77,6 +77,10 @@ impl Setup {
         let mut session = self.session(more)?;
         let plan = session.load_code(&self.file).and_then(|unit: CompilationUnit| {
             let entry = unit.entry(self.kernel.as_deref(), self.command).or_else(|d| session.fail(*d))?;
+            session.check_definitions(&[entry], &unit);
+            if session.diagnostics.has_errors() {
+                return Err(Failed);
+            }
             Plan::new(&mut session, &unit, &entry, arrays, true)
         });
         plan.map_err(|Failed| Box::new(first_error(&mut session))).map(|plan| (session, plan))
@@ -92,6 +96,16 @@ impl Setup {
         let tensors = plan.tensors(session, arrays, self.random)?;
         plan.check_inputs(session, &tensors)?;
         Ok(tensors)
+    }
+}
+
+/// Moves what a session has found, but for errors, to another one, each once.
+pub(crate) fn tell(found: &mut Session, session: &mut Session) {
+    for d in std::mem::take(&mut found.diagnostics).iter().filter(|d| !d.is_error()) {
+        let same = |other: &Diagnostic| (other.code, &other.message, other.span) == (d.code, &d.message, d.span);
+        if !session.diagnostics.iter().any(same) {
+            session.diagnostics.push(d.clone());
+        }
     }
 }
 

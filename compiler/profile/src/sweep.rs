@@ -10,6 +10,8 @@ pub struct Values {
 }
 
 /// Values at most that one name takes.
+///
+/// A value is one line: the rows of tables are.
 const MOST: usize = 4096;
 
 /// The values of `256:4096:256` (both ends and a step), `64:4096:*2` (a factor), or a list of these and of expressions.
@@ -24,7 +26,7 @@ pub fn sizes(text: &str) -> Result<Vec<String>, String> {
         }
         let some = match range(part) {
             Some(range) => range?,
-            None => vec![part.to_owned()],
+            None => vec![part.replace(char::is_control, " ")],
         };
         for value in some {
             if !all.contains(&value) {
@@ -56,19 +58,34 @@ fn parts(text: &str) -> Vec<&str> {
     out
 }
 
-/// Whole numbers from one to another; `None`: it is no range.
+/// A whole number, as the language writes it.
+fn number(field: &str) -> Option<u64> {
+    let digits = field.replace('_', "");
+    match digits.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => digits.parse().ok(),
+    }
+}
+
+/// Whole numbers from one to another; `None`: it is no range. What begins with a number and a colon is meant to be one.
 fn range(text: &str) -> Option<Result<Vec<String>, String>> {
     let fields: Vec<&str> = text.split(':').map(str::trim).collect();
-    let number = |field: &str| field.replace('_', "").parse::<u64>().ok();
-    let (first, last, step) = match *fields {
-        [first, last] => (first, last, "1"),
-        [first, last, step] => (first, last, step),
-        _ => return None,
+    let (first, rest) = fields
+        .split_first()
+        .filter(|(first, rest)| (first.is_empty() || number(first).is_some()) && !rest.is_empty())?;
+    let (last, step) = match *rest {
+        [last] => (last, "1"),
+        [last, step] => (last, step),
+        _ => ("", ""),
     };
-    let (first, last) = (number(first)?, number(last)?);
     let (factor, step) = match step.strip_prefix('*') {
-        Some(factor) => (true, number(factor)?),
-        None => (false, number(step)?),
+        Some(factor) => (true, number(factor)),
+        None => (false, number(step)),
+    };
+    let (Some(first), Some(last), Some(step)) = (number(first), number(last), step) else {
+        return Some(Err(format!(
+            "`{text}` is no range: `FIRST:LAST`, `FIRST:LAST:STEP` or `FIRST:LAST:*FACTOR`, whole numbers"
+        )));
     };
     Some(match (factor, step) {
         _ if first > last => Err(format!("`{text}` ends before it begins")),
@@ -96,10 +113,27 @@ pub fn configurations(text: &str) -> Result<Vec<Vec<(String, String)>>, String> 
     if let Some(twice) = names.iter().enumerate().find(|(n, name)| names[..*n].contains(name)) {
         return Err(format!("`{}` stands twice in the line of names", twice.1));
     }
-    let mut all = Vec::new();
+    if names.iter().any(String::is_empty) {
+        return Err("a name in the line of names is empty".into());
+    }
+    let mut all: Vec<Vec<(String, String)>> = Vec::new();
     for record in reader.records() {
-        let record = record.map_err(|e| e.to_string())?;
-        all.push(names.iter().cloned().zip(record.iter().map(str::to_owned)).collect());
+        let record = record.map_err(|e| match e.kind() {
+            csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
+                let line = pos.as_ref().map_or(0, csv::Position::line);
+                format!("line {line} has {len} values, and there are {expected_len} names")
+            }
+            _ => e.to_string(),
+        })?;
+        let values = record.iter().map(|value| value.replace(char::is_control, " "));
+        let one: Vec<(String, String)> = names.iter().cloned().zip(values).collect();
+        if let Some((name, _)) = one.iter().find(|(_, value)| value.is_empty()) {
+            let line = record.position().map_or(0, csv::Position::line);
+            return Err(format!("line {line} has no value for `{name}`"));
+        }
+        if !all.contains(&one) {
+            all.push(one);
+        }
     }
     if all.is_empty() { Err("there are names, and no line of values".into()) } else { Ok(all) }
 }
@@ -124,6 +158,7 @@ mod tests {
         assert_eq!(list("256:1024:256"), "256 512 768 1024");
         assert_eq!(list("64:1000:*2"), "64 128 256 512");
         assert_eq!(list("3:5"), "3 4 5");
+        assert_eq!(list("0x40:0x80:0x40"), "64 128");
         assert_eq!(list("100, 64:256:*4, 64"), "100 64 256");
         assert_eq!(list("f16,bf16"), "f16 bf16");
         assert_eq!(list("max(3, 4)"), "max(3, 4)");
@@ -141,6 +176,9 @@ mod tests {
             ("0:9:*2", "begins with 0"),
             ("1,,2", "nothing between"),
             ("0:100000", "more than 4096"),
+            ("256:64:-64", "no range"),
+            ("1:2:3:4", "no range"),
+            (":", "no range"),
         ] {
             assert!(sizes(text).unwrap_err().contains(why), "{text}: {:?}", sizes(text));
         }
@@ -151,9 +189,13 @@ mod tests {
         let all = configurations("BM, BN\n# the usual\n64, 128\n\n128,64\n").unwrap();
         let text: Vec<String> = all.iter().map(|c| c.iter().map(|(n, v)| format!("{n}={v} ")).collect()).collect();
         assert_eq!(text, ["BM=64 BN=128 ", "BM=128 BN=64 "]);
-        for (text, why) in
-            [("", "no line of names"), ("A,A\n1,2", "twice"), ("A,B\n1", "fields"), ("A", "no line of v")]
-        {
+        for (text, why) in [
+            ("", "no line of names"),
+            ("A,A\n1,2", "twice"),
+            ("A,B\n1", "line 2 has 1 values"),
+            ("A,B\n1,", "no value for `B`"),
+            ("A", "no line of v"),
+        ] {
             assert!(configurations(text).unwrap_err().contains(why), "{text}: {:?}", configurations(text));
         }
     }

@@ -1,127 +1,67 @@
-//! Rows as text, CSV, JSON, Markdown and JUnit: one list of columns for all.
+//! Rows as text, CSV, JSON, Markdown and JUnit.
+
+pub use crate::line::Line;
 
 use crate::format::{percent, scaled, time};
-use crate::profile::{By, Cases, Outcome, Row};
+use crate::profile::{By, Cases};
 use ptoc_views::junit::{self, Case, Verdict};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
-/// A column of what was measured.
-pub struct Column {
-    /// Its name.
-    pub name: &'static str,
-    /// What a row has there.
-    pub of: fn(&Row) -> Value,
-}
-
-fn figure<T: Into<Value>>(row: &Row, of: impl Fn(&crate::profile::Figures) -> Option<T>) -> Value {
-    match &row.outcome {
-        Outcome::Measured(figures) => of(figures).map_or(Value::Null, Into::into),
-        _ => Value::Null,
-    }
-}
-
-fn percentile(row: &Row, n: usize) -> Value {
-    figure(row, |f| f.times().map(|times| times[n] * 1e3))
-}
-
-/// What stands behind the values of a case. Times are milliseconds, rates a second.
-pub const COLUMNS: [Column; 16] = [
-    Column { name: "status", of: |row| status(row).into() },
-    Column { name: "median_ms", of: |row| percentile(row, 1) },
-    Column { name: "best_ms", of: |row| percentile(row, 0) },
-    Column { name: "p90_ms", of: |row| percentile(row, 2) },
-    Column { name: "launches", of: |row| figure(row, |f| f.laps.as_ref().map(|l| l.times.len())) },
-    Column { name: "cycles", of: |row| figure(row, |f| f.cycles) },
-    Column { name: "operations", of: |row| figure(row, |f| f.work.map(|w| w.total())) },
-    Column {
-        name: "operations_per_second",
-        of: |row| figure(row, |f| f.work.zip(f.times()).map(|(w, t)| w.total() as f64 / t[1])),
-    },
-    Column { name: "bytes", of: |row| figure(row, |f| Some(f.bytes)) },
-    Column { name: "bytes_per_second", of: |row| figure(row, |f| f.times().map(|t| f.bytes as f64 / t[1])) },
-    Column { name: "of_limit", of: |row| figure(row, |f| f.least.zip(f.times()).map(|(least, t)| least / t[1])) },
-    Column { name: "compared", of: |row| figure(row, |f| f.right.map(|(elements, _)| elements)) },
-    Column { name: "max_error", of: |row| figure(row, |f| f.right.map(|(_, error)| error)) },
-    Column { name: "fastest", of: |row| figure(row, |f| Some(f.fastest)) },
-    Column { name: "code", of: |row| why(row).map_or(Value::Null, |d| d.code.as_str().into()) },
-    Column { name: "message", of: |row| why(row).map_or(Value::Null, |d| d.message.as_str().into()) },
-];
-
-fn why(row: &Row) -> Option<&ptoc_diagnostics::Diagnostic> {
-    match &row.outcome {
-        Outcome::Rejected { why, .. } => Some(why),
-        _ => None,
-    }
-}
-
-/// `listed`, `compiles`, `ok`, `refused`, `failed`, `wrong`.
-pub fn status(row: &Row) -> &'static str {
-    match &row.outcome {
-        Outcome::Listed => "listed",
-        Outcome::Compiles => "compiles",
-        Outcome::Measured(_) => "ok",
-        Outcome::Rejected { status, .. } => status,
-    }
-}
-
 /// What a table is of.
 pub struct Heading<'h> {
     /// The kernel, the backend, the target, and the sources' digest.
-    pub about: [(&'static str, String); 4],
+    pub of: [(&'static str, String); 4],
     /// The cases.
     pub cases: &'h Cases,
 }
 
 impl Heading<'_> {
+    /// The cells that all rows have in common.
+    pub fn about(&self) -> Vec<String> {
+        let fixed = self.cases.fixed.iter().map(|(_, value)| value.clone());
+        self.of.iter().map(|(_, value)| value.clone()).chain(fixed).collect()
+    }
+
     /// Names of all columns.
     pub fn header(&self) -> Vec<String> {
-        let about = self.about.iter().map(|(name, _)| (*name).to_owned());
-        let measured = COLUMNS.iter().map(|c| c.name.to_owned());
-        about.chain(self.cases.names.iter().cloned()).chain(measured).collect()
+        let of = self.of.iter().map(|(name, _)| (*name).to_owned());
+        let fixed = self.cases.fixed.iter().map(|(name, _)| name.clone());
+        let cells = Line::names().map(str::to_owned);
+        of.chain(fixed).chain(self.cases.names.iter().cloned()).chain(cells).collect()
     }
 
     /// A row's cells, as text.
-    pub fn cells(&self, row: &Row) -> Vec<String> {
-        let text = |value: Value| match value {
-            Value::Null => String::new(),
-            Value::String(text) => text,
-            other => other.to_string(),
-        };
-        let about = self.about.iter().map(|(_, value)| value.clone());
-        about.chain(row.values.iter().cloned()).chain(COLUMNS.iter().map(|c| text((c.of)(row)))).collect()
+    pub fn cells(&self, row: &Line) -> Vec<String> {
+        self.about().into_iter().chain(row.values.iter().cloned()).chain(row.texts()).collect()
     }
 
     /// A test case for each row, as JUnit has them.
-    pub fn junit(&self, rows: &[Row]) -> String {
-        let case = |row: &Row| {
+    pub fn junit(&self, rows: &[Line]) -> String {
+        let case = |row: &Line| {
             let names = self.cases.names.iter().zip(&row.values).map(|(name, value)| format!("{name}={value}"));
-            let seconds = match &row.outcome {
-                Outcome::Measured(figures) => figures.times().map_or(0.0, |times| times[1]),
-                _ => 0.0,
-            };
-            let verdict = match &row.outcome {
-                Outcome::Rejected { status: "refused", why } => {
-                    Verdict::Skipped(format!("{}: {}", why.code, why.message))
-                }
-                Outcome::Rejected { why, .. } => Verdict::Failed(format!("{}: {}", why.code, why.message)),
+            let verdict = match row.status() {
+                "refused" => Verdict::Skipped(row.why()),
+                "failed" | "wrong" => Verdict::Failed(row.why()),
                 _ => Verdict::Passed,
             };
-            let name = names.collect::<Vec<_>>().join(" ");
+            let (name, seconds) = (names.collect::<Vec<_>>().join(" "), row.number("median_ms").unwrap_or(0.0) / 1e3);
             Case { group: self.cases.kernel.clone(), name, seconds, verdict }
         };
         junit::suite(&self.cases.kernel, &rows.iter().map(case).collect::<Vec<_>>())
     }
 
     /// All rows as one JSON object.
-    pub fn json(&self, rows: &[Row]) -> String {
-        let mut object: Map<String, Value> =
-            self.about.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
-        let row = |row: &Row| -> Value {
-            let values: Map<String, Value> =
-                self.cases.names.iter().cloned().zip(row.values.iter().map(|v| json!(v))).collect();
+    pub fn json(&self, rows: &[Line]) -> String {
+        let pairs = |pairs: &mut dyn Iterator<Item = (String, String)>| -> Map<String, Value> {
+            pairs.map(|(name, value)| (name, json!(value))).collect()
+        };
+        let mut object = pairs(&mut self.of.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        object.insert("definitions".into(), Value::Object(pairs(&mut self.cases.fixed.iter().cloned())));
+        let row = |row: &Line| -> Value {
+            let values = pairs(&mut self.cases.names.iter().cloned().zip(row.values.iter().cloned()));
             let mut fields = Map::from_iter([("values".to_owned(), Value::Object(values))]);
-            fields.extend(COLUMNS.iter().map(|c| (c.name.to_owned(), (c.of)(row))));
+            fields.extend(row.cells().map(|(name, value)| (name.to_owned(), value.clone())));
             Value::Object(fields)
         };
         object.insert("rows".into(), rows.iter().map(row).collect());
@@ -139,11 +79,13 @@ pub struct Text<'t> {
 impl Text<'_> {
     /// A table of these cases.
     pub fn new(cases: &Cases, by: By) -> Text<'_> {
-        let value = |name: &String| {
-            let all = cases.problems.iter().flat_map(|p| p.sizes.iter().chain(p.configurations.iter().flatten()));
-            all.filter(|(n, _)| n == name).map(|(_, v)| v.chars().count()).max().unwrap_or(0)
-        };
-        let widths = cases.names.iter().map(|name| value(name).max(name.chars().count())).collect();
+        let mut widths: Vec<usize> = cases.names.iter().map(|name| name.chars().count()).collect();
+        for problem in &cases.problems {
+            for configuration in &problem.configurations {
+                let values = problem.values(&cases.names, configuration);
+                widths.iter_mut().zip(values).for_each(|(width, value)| *width = (*width).max(value.chars().count()));
+            }
+        }
         Text { cases, widths, by }
     }
 
@@ -161,7 +103,7 @@ impl Text<'_> {
     }
 
     /// All rows as a table of Markdown.
-    pub fn markdown(&self, rows: &[Row]) -> String {
+    pub fn markdown(&self, rows: &[Line]) -> String {
         let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let names = self.cases.names.iter().cloned();
         let figures: &[&str] = match self.by {
@@ -180,7 +122,7 @@ impl Text<'_> {
     }
 
     /// A row.
-    pub fn row(&self, row: &Row) -> String {
+    pub fn row(&self, row: &Line) -> String {
         let mut out = self.row_of(&row.values);
         let (figures, result) = self.figures(row);
         let widths: &[usize] = match self.by {
@@ -197,33 +139,29 @@ impl Text<'_> {
     }
 
     /// What was measured, none if nothing was, and what became of the results.
-    fn figures(&self, row: &Row) -> (Vec<String>, String) {
-        let figures = match &row.outcome {
-            Outcome::Measured(figures) => figures,
-            Outcome::Rejected { status, why } => {
-                return (Vec::new(), format!("{status}: {}: {}", why.code, why.message));
-            }
-            Outcome::Compiles => return (Vec::new(), "compiles".into()),
-            Outcome::Listed => return (Vec::new(), String::new()),
-        };
-        let cells = match (self.by, figures.times()) {
-            (By::Time, Some([best, median, _])) => {
-                let rate = match figures.work {
-                    Some(work) if work.total() > 0 => {
-                        let unit = if work.product_ints + work.ints > 0 { "OP/s" } else { "FLOP/s" };
-                        scaled(work.total() as f64 / median, unit)
-                    }
-                    _ => scaled(figures.bytes as f64 / median, "B/s"),
+    fn figures(&self, row: &Line) -> (Vec<String>, String) {
+        match row.status() {
+            "ok" => {}
+            "listed" => return (Vec::new(), String::new()),
+            "compiles" => return (Vec::new(), "compiles".into()),
+            status => return (Vec::new(), format!("{status}: {}", row.why())),
+        }
+        let seconds = |name: &str| row.number(name).map_or(String::new(), |ms| time(ms / 1e3));
+        let cells = match self.by {
+            By::Time => {
+                let rate = match row.number("operations_per_second") {
+                    Some(rate) if rate > 0.0 => scaled(rate, if row.says("integers") { "OP/s" } else { "FLOP/s" }),
+                    _ => row.number("bytes_per_second").map_or(String::new(), |rate| scaled(rate, "B/s")),
                 };
-                let limit = figures.least.map_or(String::new(), |least| percent(least / median));
-                vec![time(median), time(best), rate, limit]
+                let limit = row.number("of_limit").map_or(String::new(), percent);
+                vec![seconds("median_ms"), seconds("best_ms"), rate, limit]
             }
-            _ => vec![figures.cycles.map_or("not counted".into(), |n| n.to_string())],
+            By::Cycles => vec![row.number("cycles").map_or("not counted".into(), |n| format!("{n:.0}"))],
         };
-        let result = match figures.right {
-            Some((_, 0.0)) => "exact".into(),
-            Some((_, error)) => format!("error {error:.1e}"),
-            None => "not verified".into(),
+        let result = match (row.number("compared"), row.number("max_error")) {
+            (Some(_), Some(0.0)) => "exact".into(),
+            (Some(_), Some(error)) => format!("error {error:.1e}"),
+            _ => "not verified".into(),
         };
         (cells, result)
     }

@@ -3,10 +3,10 @@
 //! What the target's checks refuse is discarded before any code is generated; the others are compiled, and launched in
 //! turns, so that a disturbance of the machine meets all of them.
 
-use crate::format::time;
+use crate::format::{flag, time};
 use crate::race::{Entrant, Laps, fastest, race};
 use crate::sample::{Rehearsal, percentile};
-use crate::setup::{Machine, Setup, first_error};
+use crate::setup::{Machine, Setup, first_error, tell};
 use crate::sweep::Values;
 use crate::verify::{Rejected, checked};
 use ptoc_diagnostics::{Diagnostic, Edit, codes, plural};
@@ -45,7 +45,10 @@ pub fn tune(setup: &Setup, on: &Machine, session: &mut Session, json: bool) -> R
     let mut refused: Vec<(Choice, Diagnostic)> = Vec::new();
     for choice in choices {
         match setup.plan(&definitions(&axes, &choice), &arrays) {
-            Ok((session, plan)) => sessions.push((choice, session, plan)),
+            Ok((mut own, plan)) => {
+                tell(&mut own, session);
+                sessions.push((choice, own, plan));
+            }
             Err(d) => refused.push((choice, *d)),
         }
     }
@@ -96,11 +99,12 @@ pub fn tune(setup: &Setup, on: &Machine, session: &mut Session, json: bool) -> R
     };
     drop(entrants);
     let equal: Vec<Choice> = fastest(&laps).into_iter().map(|n| tried[n].clone()).collect();
+    let verified = setup.verify.is_some() && !entry.item.ensures.is_empty();
     let default = equal.iter().find(|choice| is_default(session, &axes, choice));
     let best = default.or(equal.first()).cloned().unwrap_or_default();
     let mut measured: Vec<(Choice, Laps)> = tried.into_iter().zip(laps).collect();
     measured.sort_by(|a, b| a.1.median().total_cmp(&b.1.median()));
-    let result = Tuned { on, session, unit: &unit, item: entry.item, axes, measured, equal, best, refused };
+    let result = Tuned { on, session, unit: &unit, item: entry.item, axes, measured, equal, verified, best, refused };
     Ok(if json { result.json() } else { result.text() })
 }
 
@@ -137,15 +141,7 @@ fn axes<'u>(session: &mut Session, item: &'u KernelItem) -> Result<Vec<TuneAxis<
         return session.fail(d.with_help(format!("leave out `-D {}`", first.name.name)));
     }
     if axes.is_empty() {
-        let message = format!("there is nothing to tune: no parameter of `{}` has a `tune` list", name.name);
-        let d = Diagnostic::error(codes::NOTHING_TO_TUNE, name.span, message).with_label("this kernel");
-        return session.fail(match item.statics.iter().find(|p| matches!(p.kind, StaticKind::Const { .. })) {
-            Some(p) => d.with_help(format!(
-                "name the values to try after a parameter's default: `const {} = .. tune [64, 128]`",
-                p.name.name
-            )),
-            None => d.with_help("`kernel NAME<const BM = 64 tune [64, 128]>(..)` names the values to try"),
-        });
+        return session.fail(nothing_to_tune(item));
     }
     let all = axes.iter().map(|a| a.values.len()).fold(1usize, usize::saturating_mul);
     if all > MOST {
@@ -157,6 +153,20 @@ fn axes<'u>(session: &mut Session, item: &'u KernelItem) -> Result<Vec<TuneAxis<
         return session.fail(d.with_help(format!("fix one of them: `-D {}=..`", axes[0].param.name.name)));
     }
     Ok(axes)
+}
+
+/// A kernel without `tune` lists.
+pub(crate) fn nothing_to_tune(item: &KernelItem) -> Diagnostic {
+    let name = &item.name;
+    let message = format!("there is nothing to tune: no parameter of `{}` has a `tune` list", name.name);
+    let d = Diagnostic::error(codes::NOTHING_TO_TUNE, name.span, message).with_label("this kernel");
+    match item.statics.iter().find(|p| matches!(p.kind, StaticKind::Const { .. })) {
+        Some(p) => d.with_help(format!(
+            "name the values to try after a parameter's default: `const {} = .. tune [64, 128]`",
+            p.name.name
+        )),
+        None => d.with_help("`kernel NAME<const BM = 64 tune [64, 128]>(..)` names the values to try"),
+    }
 }
 
 /// The values of a parameter's `tune` list, as they are written.
@@ -185,27 +195,35 @@ fn choices(axes: &[TuneAxis<'_>]) -> Vec<Choice> {
     })
 }
 
-/// `BM=64 BN=128`
-fn words(axes: &[TuneAxis<'_>], choice: &Choice) -> String {
-    let words: Vec<String> =
-        axes.iter().zip(choice).map(|(a, &n)| format!("{}={}", a.param.name.name, a.values[n])).collect();
-    words.join(" ")
+/// `-D BM=64 -D BN=128`
+fn flags(axes: &[TuneAxis<'_>], choice: &Choice) -> String {
+    let flags = axes.iter().zip(choice).map(|(a, &n)| flag(&a.param.name.name, &a.values[n]));
+    flags.collect::<Vec<_>>().join(" ")
 }
 
 fn nothing_fits(item: &KernelItem, axes: &[TuneAxis<'_>], refused: Vec<(Choice, Diagnostic)>) -> Diagnostic {
-    let message = match refused.len() {
-        1 => format!("the only configuration of `{}` cannot be run", item.name.name),
-        n => format!("none of the {n} configurations of `{}` can be run", item.name.name),
+    let (name, all) = (&item.name.name, refused.len());
+    let is_wrong = |d: &Diagnostic| d.code == codes::EXPECTED_VALUES;
+    let wrong = refused.iter().filter(|(_, d)| is_wrong(d)).count();
+    let Some((choice, why)) = refused.first() else {
+        return Diagnostic::error(codes::NO_CONFIGURATION, item.name.span, format!("`{name}` has no configuration"));
     };
-    let mut d = Diagnostic::error(codes::NO_CONFIGURATION, item.name.span, message).with_label("this kernel");
-    let first = refused.into_iter().next();
-    if let Some((choice, why)) = first {
-        let words = words(axes, &choice);
-        d = d.with_note(format!("with {words}: error[{}]: {}", why.code, why.message));
-        let flags = words.split(' ').map(|w| format!("-D {w}")).collect::<Vec<_>>().join(" ");
-        d = d.with_help(format!("`ptoc check` with `{flags}` says more"));
+    // What is wrong with all of them is no matter of configurations.
+    if all > 1 && wrong == 0 && refused.iter().all(|(_, d)| (d.code, &d.message) == (why.code, &why.message)) {
+        return why.clone().with_note(format!("so it is with all {all} configurations"));
     }
-    d
+    let message = match (all, wrong) {
+        (1, 0) => format!("the only configuration of `{name}` cannot be run"),
+        (1, _) => format!("the only configuration of `{name}` is wrong"),
+        (_, 0) => format!("none of the {all} configurations of `{name}` can be run"),
+        _ => format!("none of the {all} configurations of `{name}` can be run and is right"),
+    };
+    let flags = flags(axes, choice);
+    let command = if is_wrong(why) { "ptoc run --verify --random 1" } else { "ptoc check" };
+    Diagnostic::error(codes::NO_CONFIGURATION, item.name.span, message)
+        .with_label("this kernel")
+        .with_note(format!("with {}: error[{}]: {}", flags.replace("-D ", ""), why.code, why.message))
+        .with_help(format!("`{command}` with `{flags}` says more"))
 }
 
 /// All that was tried.
@@ -219,6 +237,8 @@ struct Tuned<'t> {
     measured: Vec<(Choice, Laps)>,
     /// Those that none is faster than.
     equal: Vec<Choice>,
+    /// Results were compared.
+    verified: bool,
     /// Of these the one that the source has, or else the first.
     best: Choice,
     refused: Vec<(Choice, Diagnostic)>,
@@ -262,8 +282,10 @@ impl Tuned<'_> {
             let _ =
                 writeln!(out, "tie: {} are as fast as each other; {kept}", plural(self.equal.len(), "configuration"));
         }
-        let flags: Vec<String> = words(&self.axes, &self.best).split(' ').map(|w| format!("-D {w}")).collect();
-        let _ = writeln!(out, "best: {}", flags.join(" "));
+        let _ = writeln!(out, "best: {}", flags(&self.axes, &self.best));
+        if !self.verified {
+            let _ = writeln!(out, "not verified: `{}` has no `ensures`", self.item.name.name);
+        }
         match self.source(&self.best) {
             lines if lines.is_empty() => out += "which are the defaults\n",
             lines => {

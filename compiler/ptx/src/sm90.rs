@@ -69,7 +69,7 @@ impl MmaType {
         }
     }
 
-    /// How an H100 adds products of such factors: a block is 32 bytes of them. `None` of integers, whose sums are exact.
+    /// How an H100 adds products of such factors: a block is 32 bytes of them. `None` for integers: sums are exact.
     pub fn profile(self) -> Option<SumProfile> {
         let (addend_digits, sum_digits) = if self.size() == 1 { (13, 13) } else { (25, 23) };
         self.factors().map(|_| SumProfile { block: 32 / self.size(), addend_digits, sum_digits })

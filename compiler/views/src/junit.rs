@@ -31,7 +31,7 @@ pub struct Case {
 pub fn suite(name: &str, cases: &[Case]) -> String {
     let failures = cases.iter().filter(|c| matches!(c.verdict, Verdict::Failed(_))).count();
     let skipped = cases.iter().filter(|c| matches!(c.verdict, Verdict::Skipped(_))).count();
-    let seconds: f64 = cases.iter().map(|c| c.seconds).sum();
+    let seconds = cases.iter().fold(0.0, |sum, c| sum + c.seconds);
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let _ = writeln!(
         out,

@@ -247,7 +247,13 @@ impl Plan {
             let contents = contents_of(unit, &s);
             let origin = RepairOrigin { unit, kernel: s.kernel, bindings: &s.bindings };
             let late = (late, s.moved);
-            let step = PlannedLaunch::new(session, s.instance, &origin, &declared, (dims, &scalars), late)?;
+            let names = s.instance.kernel.dims.values().map(|d| d.name.clone());
+            let sizes: IndexMap<Name, i64> = names.zip(dims.iter().copied()).collect();
+            let mut step = PlannedLaunch::new(session, s.instance, &origin, &declared, (dims, &scalars), late)?;
+            if step.watched && !session.watched {
+                let bindings = Bindings { dims: sizes, ..s.bindings.clone() };
+                step.watched &= !proved_for_these(session, &RepairOrigin { bindings: &bindings, ..origin });
+            }
             let step = PlannedLaunch { span: s.span, sites: s.sites.into(), ..step };
             let step = step.takes(shapes).or_else(|d| session.fail(*d))?;
             let elsewhere = s.elsewhere.iter().map(|t| t.as_u32()).collect();

@@ -12,8 +12,8 @@ mod consumer;
 mod epilogue;
 mod producer;
 
-pub(crate) use arguments::{map, value};
 pub use arguments::{GemmAbi, Obstacle};
+pub(crate) use arguments::{map, value};
 
 use crate::abi::Abi;
 use crate::allocation::MOST_SHARED;

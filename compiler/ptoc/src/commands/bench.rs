@@ -19,7 +19,7 @@ pub fn bench(args: &BenchArgs, io: &mut Io<'_>) -> u8 {
     };
     session.vectors = args.vectors;
     session.exact = args.exact;
-    let on = match machine(&session.target, args.backend, args.threads) {
+    let on = match machine("bench", &session.target, args.backend, args.threads) {
         Ok(on) => on,
         Err(d) => return refuse(*d, io, args.compile.message_format),
     };
@@ -73,11 +73,16 @@ pub(super) fn tolerance(rtol: Option<f64>, atol: Option<f64>) -> Tolerance {
 ///
 /// # Errors
 /// The target does not have the backend, or nobody's time can be taken.
-pub(super) fn machine(target: &Target, asked: Option<BackendRef>, threads: usize) -> Result<Machine, Box<Diagnostic>> {
+pub(super) fn machine(
+    command: &str,
+    target: &Target,
+    asked: Option<BackendRef>,
+    threads: usize,
+) -> Result<Machine, Box<Diagnostic>> {
     let backend = backend::choose(target, asked)?;
     let Some(timed) = backend.capabilities().timed else {
         let what = if asked.is_some() { backend.name() } else { &target.name };
-        let message = format!("`ptoc bench` measures machine code, and {what} has none");
+        let message = format!("`ptoc {command}` measures machine code, and {what} has none");
         let d = Diagnostic::global(codes::BACKEND_TARGET, message).with_help(
             "`ptoc run --stats` shows the cycles of a run on units in memory, `ptoc profile --by cycles` those of many",
         );

@@ -10,11 +10,11 @@ use ptoc_driver::backend::{self, Timed};
 use ptoc_driver::files::{self, Outputs};
 use ptoc_driver::session::{Failed, Session};
 use ptoc_profile::Values;
-use ptoc_profile::best::{summary, top};
+use ptoc_profile::best::{rejected, summary, top};
 use ptoc_profile::journal::{Existing, Journal};
-use ptoc_profile::profile::{By, Cases, Definitions, Depth, Outcome, Request, Row, cases, digest, rows};
+use ptoc_profile::profile::{By, Cases, Definitions, Depth, Request, cases, digest, rows};
 use ptoc_profile::setup::{Machine, Setup};
-use ptoc_profile::table::{Heading, Text};
+use ptoc_profile::table::{Heading, Line, Text};
 use std::path::PathBuf;
 
 /// Enumerates, checks or measures all cases.
@@ -97,7 +97,7 @@ fn read(path: &PathBuf) -> Result<Vec<Definitions>, Box<Diagnostic>> {
 fn measured_on(args: &ProfileArgs, session: &Session) -> Result<Machine, Box<Diagnostic>> {
     let target = &session.target;
     if args.by == By::Time && !args.enumerate && !args.dry_run {
-        return machine(target, args.backend, args.threads);
+        return machine("profile", target, args.backend, args.threads);
     }
     let backend = match args.by {
         By::Cycles if args.backend.is_none() && !target.has_units() => backend::INTERP,
@@ -108,7 +108,10 @@ fn measured_on(args: &ProfileArgs, session: &Session) -> Result<Machine, Box<Dia
     if args.by == By::Cycles && !counts {
         let message = format!("`--by cycles`: {} on {} counts no cycles", backend.name(), target.name);
         let d = Diagnostic::global(codes::BACKEND_TARGET, message);
-        return Err(Box::new(d.with_help("leave `--backend` out, or name a target with a model of time: a2a3, a5")));
+        return Err(Box::new(match target.has_units() {
+            true => d.with_help("leave `--backend` out: the simulated device counts them"),
+            false => d.with_help("leave `--backend` out, or name a target with a model of time: a2a3, a5"),
+        }));
     }
     Ok(Machine { backend, timed: Timed::Host, threads: host_threads(args.threads) })
 }
@@ -133,7 +136,7 @@ impl Run<'_> {
         let args = self.args;
         let cases = cases(self.setup, self.request, session)?;
         let heading = Heading {
-            about: [
+            of: [
                 ("kernel", cases.kernel.clone()),
                 ("backend", self.on.backend.name().to_owned()),
                 ("target", session.target.name.clone()),
@@ -141,36 +144,43 @@ impl Run<'_> {
             ],
             cases: &cases,
         };
-        let (journal, mut written) = self.files(&heading, session)?;
-        let mut journal = journal;
+        let (mut journal, mut written) = self.files(&heading, session)?;
         let text = Text::new(&cases, args.by);
-        let shown = !args.json && args.top.is_none();
+        // Of what is only listed or compiled none is the best.
+        let top = args.top.filter(|_| self.request.depth == Depth::Measure);
+        let shown = !args.json && top.is_none();
         if shown {
             io.print(&format!("{}\n", text.header()));
         }
-        let mut all: Vec<Row> = Vec::new();
+        let mut all: Vec<Line> = Vec::new();
         let mut skipped = 0;
         for number in 0..cases.problems.len() {
             let listed = cases.problems[number].listed(number, &cases.names);
-            if journal.as_ref().is_some_and(|j| j.has(&heading, &listed)) {
-                skipped += listed.len();
-                continue;
-            }
-            let rows = rows(self.setup, self.on, self.request, &cases, number, session)?;
+            let listed: Vec<Line> = listed.iter().map(Line::from).collect();
+            let rows = match journal.as_ref().and_then(|j| j.rows_of(&heading, &listed)) {
+                Some(kept) => {
+                    skipped += kept.len();
+                    kept
+                }
+                None => {
+                    let rows = rows(self.setup, self.on, self.request, &cases, number, session)?;
+                    let rows: Vec<Line> = rows.iter().map(Line::from).collect();
+                    if let Some(journal) = &mut journal {
+                        journal.add(&heading, &rows).or_else(|d| session.fail(*d))?;
+                    }
+                    rows
+                }
+            };
             report.flush(session, io);
-            if let Some(journal) = &mut journal {
-                journal.add(&heading, &rows).or_else(|d| session.fail(*d))?;
-            }
             for row in rows.iter().filter(|_| shown) {
                 io.print(&format!("{}\n", text.row(row)));
             }
             all.extend(rows);
         }
         self.finish(&cases, &heading, &all, &mut written).or_else(|d| session.fail(*d))?;
-        self.print(&cases, &heading, &all, skipped, io);
-        let wrong = |row: &Row| matches!(&row.outcome, Outcome::Rejected { status, .. } if *status != "refused");
-        let measured = |row: &Row| !matches!(&row.outcome, Outcome::Rejected { .. });
-        Ok(all.iter().any(wrong) || (!all.is_empty() && !all.iter().any(measured)))
+        self.print(&cases, &heading, &all, (skipped, top), io);
+        let wrong = |row: &Line| matches!(row.status(), "wrong" | "failed");
+        Ok(all.iter().any(wrong) || all.iter().all(|row| row.status() == "refused"))
     }
 
     /// The places of all files.
@@ -183,13 +193,18 @@ impl Run<'_> {
             _ => Existing::Refuse,
         };
         written.outputs.keep_sources(&session.read).or_else(|d| session.fail(d))?;
-        for path in &args.out {
+        let is_table = |path: &PathBuf| path.extension().is_some_and(|e| e == "csv");
+        let tables: Vec<&PathBuf> = args.out.iter().filter(|path| is_table(path)).collect();
+        if tables.len() > 1 || (tables.is_empty() && existing != Existing::Refuse) {
+            let message = match tables.len() {
+                0 => "`--resume` and `--append` go on with a .csv, and `--out` names none".to_owned(),
+                n => format!("`--out` names {n} .csv files, and rows are kept in one"),
+            };
+            let d = Diagnostic::global(codes::CANNOT_WRITE, message);
+            return session.fail(d.with_help("give `--out` with one name that ends in .csv"));
+        }
+        for path in args.out.iter().filter(|path| !is_table(path)) {
             let form = match path.extension().and_then(|e| e.to_str()) {
-                Some("csv") => {
-                    let opened = Journal::open(path, existing, heading, &session.read);
-                    journal = Some(opened.or_else(|d| session.fail(*d))?);
-                    continue;
-                }
                 Some("json") => "json",
                 Some("md") => "md",
                 Some("xml") => "xml",
@@ -202,6 +217,11 @@ impl Run<'_> {
             let n = written.outputs.plan(path).or_else(|d| session.fail(d))?;
             written.files.push((n, form));
         }
+        // Last, so that nothing is left over if something else is wrong.
+        for path in tables {
+            let opened = Journal::open(path, existing, heading, &session.read);
+            journal = Some(opened.or_else(|d| session.fail(*d))?);
+        }
         Ok((journal, written))
     }
 
@@ -210,7 +230,7 @@ impl Run<'_> {
         &self,
         cases: &Cases,
         heading: &Heading<'_>,
-        all: &[Row],
+        all: &[Line],
         written: &mut Written,
     ) -> Result<(), Box<Diagnostic>> {
         for (n, form) in &written.files {
@@ -224,14 +244,21 @@ impl Run<'_> {
         Ok(std::mem::take(&mut written.outputs).commit()?)
     }
 
-    fn print(&self, cases: &Cases, heading: &Heading<'_>, all: &[Row], skipped: usize, io: &mut Io<'_>) {
+    fn print(
+        &self,
+        cases: &Cases,
+        heading: &Heading<'_>,
+        all: &[Line],
+        (skipped, most): (usize, Option<u32>),
+        io: &mut Io<'_>,
+    ) {
         let args = self.args;
         if args.json {
-            let best = args.top.map(|most| top(all, args.by, most as usize));
+            let best = most.map(|most| top(all, args.by, most as usize));
             io.print(&heading.json(best.as_deref().unwrap_or(all)));
             return;
         }
-        if let Some(most) = args.top {
+        if let Some(most) = most {
             let text = Text::new(cases, args.by);
             io.print(&format!("{}\n", text.header()));
             for row in top(all, args.by, most as usize) {
@@ -239,6 +266,9 @@ impl Run<'_> {
             }
         }
         io.print(&summary(cases, all));
+        if let (Some(_), Some(rejected)) = (most, rejected(all)) {
+            io.note(&format!("{rejected}: without `--top` they are shown\n"));
+        }
         if skipped > 0 {
             io.note(&format!("{skipped} rows were there already\n"));
         }

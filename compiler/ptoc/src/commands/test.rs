@@ -175,6 +175,14 @@ impl Tally {
     }
 }
 
+impl TestLine {
+    /// What is wrong with a file before its lines are run.
+    fn of_file(path: &Path, line: u32, text: &str, reason: Option<String>) -> TestLine {
+        let (file, text) = (path.display().to_string(), text.to_owned());
+        TestLine { file, line, text, result: "failed", reason, time: Duration::ZERO }
+    }
+}
+
 /// Why a test line failed, in one line; details are among the session's diagnostics.
 struct Failure {
     reason: String,
@@ -203,7 +211,9 @@ fn test_file(path: &Path, args: &TestArgs, tally: &mut Tally, io: &mut Io<'_>) {
         Err(d) => {
             let mut found = Diagnostics::new();
             found.push(d);
+            let reason = found.iter().next().map(|d| format!("{}: {}", d.code, d.message));
             tally.failed += io.report(found, &sources, args.message_format).errors;
+            tally.lines.push(TestLine::of_file(path, 0, "the file", reason));
             return;
         }
     };
@@ -212,6 +222,10 @@ fn test_file(path: &Path, args: &TestArgs, tally: &mut Tally, io: &mut Io<'_>) {
     // Malformed test lines would be tests that never run.
     let mut malformed = Diagnostics::new();
     malformed.extend(parsed.diagnostics.into_iter().filter(is_of_lines));
+    for d in malformed.iter().filter(|d| d.is_error()) {
+        let line = d.span.map_or(0, |span| sources.position(id, span.start).line);
+        tally.lines.push(TestLine::of_file(path, line, "a test line", Some(format!("{}: {}", d.code, d.message))));
+    }
     tally.failed += io.report(malformed, &sources, args.message_format).errors;
     let mut file = File { path, text: &text, args, told: Vec::new() };
     for directive in &parsed.directives {
@@ -226,16 +240,15 @@ fn test_file(path: &Path, args: &TestArgs, tally: &mut Tally, io: &mut Io<'_>) {
         let (result, reason) = match file.line(directive, tally, io) {
             None => {
                 // Only the interpreter looks for what `trap:` lines are about.
-                tally.skipped += usize::from(matches!(directive, Directive::Run(_) | Directive::Trap(_)));
-                continue;
+                if !matches!(directive, Directive::Run(_) | Directive::Trap(_)) {
+                    continue;
+                }
+                tally.skipped += 1;
+                ("skipped", Some("it is for other machines".to_owned()))
             }
             Some((Ok(()), _)) => {
                 tally.passed += 1;
-                let time = match args.times {
-                    true => format!("   {:.0} ms", begin.elapsed().as_secs_f64() * 1e3),
-                    false => String::new(),
-                };
-                file.say(&format!("ok {place}{time}\n"), io);
+                file.say(&format!("ok {place}{}\n", time_of(args, begin)), io);
                 ("passed", None)
             }
             Some((Err(Failure { reason, elsewhere: true }), _)) => {
@@ -245,13 +258,21 @@ fn test_file(path: &Path, args: &TestArgs, tally: &mut Tally, io: &mut Io<'_>) {
             }
             Some((Err(Failure { reason, .. }), sessions)) => {
                 tally.failed += 1;
-                file.say(&format!("FAILED {place}: {reason}\n"), io);
+                file.say(&format!("FAILED {place}{}: {reason}\n", time_of(args, begin)), io);
                 sessions.into_iter().for_each(|session| file.report(session, io));
                 ("failed", Some(reason))
             }
         };
         let (file, text, time) = (path.display().to_string(), shown, begin.elapsed());
         tally.lines.push(TestLine { file, line, text, result, reason, time });
+    }
+}
+
+/// `   12 ms`, if that is asked for.
+fn time_of(args: &TestArgs, begin: Instant) -> String {
+    match args.times {
+        true => format!("   {:.0} ms", begin.elapsed().as_secs_f64() * 1e3),
+        false => String::new(),
     }
 }
 

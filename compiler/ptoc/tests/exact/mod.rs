@@ -51,7 +51,7 @@ fn bits_and_their_bound() {
 fn tensor_cores() {
     let s = Sandbox::new();
     s.file("k.tile", PRODUCT);
-    s.file("small.tile", PRODUCT.replace("tiles(M, 64)", "tiles(M, 32)"));
+    s.file("small.tile", PRODUCT.replace("tiles(M, 64)", "tiles(M, 48)"));
     let run = |how: &str| {
         let args =
             format!("run k.tile product -D M=70 -D N=40 -D K={K} --random 5 --out C=c.npy --backend interp {how}");
@@ -74,6 +74,6 @@ fn tensor_cores() {
     assert!(emit("k.tile").contains("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16"));
     assert!(!emit("k.tile --exact").contains("wgmma"));
     let text = emit("small.tile");
-    let why = "// Products are chains of multiply-adds, not on the tensor cores: a block has 32 rows,";
+    let why = "// Products are chains of multiply-adds, not on the tensor cores: a block has 48 rows,";
     assert!(text.starts_with(why) && !text.contains("wgmma"), "{text}");
 }

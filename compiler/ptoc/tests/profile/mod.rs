@@ -207,6 +207,77 @@ fn an_interrupted_table_is_resumed() {
     assert_eq!(keys(&fs::read_to_string(&path).unwrap()).len(), 1 + 16);
 }
 
+/// What was kept counts: for the status, the best, and the other files. What was only listed is measured.
+#[test]
+fn what_a_file_has_counts() {
+    let s = sandbox();
+    let args = "wrong -D M=64 -D N=64 -D B=16,32 --out t.csv";
+    assert_eq!(profile(&s, &format!("{args} --enumerate")).0, Some(0));
+    let (status, out, _) = profile(&s, &format!("{args} --resume"));
+    assert!(status == Some(1) && out.contains("exact") && out.contains("wrong:"), "{out}");
+    let (status, again, err) = profile(&s, &format!("{args} --resume --out t.xml"));
+    assert!(status == Some(1) && err.contains("2 rows were there already"), "{err}");
+    assert_eq!(again, out);
+    let junit = fs::read_to_string(s.path().join("t.xml")).unwrap();
+    assert!(junit.contains("tests=\"2\" failures=\"1\""), "{junit}");
+    // Another tolerance is another table.
+    let report = json(&s, &format!("{args} --resume --rtol 0.01"));
+    assert_eq!(rows(&report), ["16 ok", "32 ok"]);
+}
+
+/// What is in the file by hand, or by half, is told, and not mended in silence.
+#[test]
+fn other_files_are_left_alone() {
+    let s = sandbox();
+    let args = "scale -D M=64,100 -D N=64 -D B=8 --by cycles --target a5 --out t.csv";
+    assert_eq!(profile(&s, args).0, Some(0));
+    let path = s.path().join("t.csv");
+    let whole = fs::read(&path).unwrap();
+    for (text, words) in [
+        ([&whole[..], b"a note\n"].concat(), "line 4 has 1 cells"),
+        (b"garbage".to_vec(), "its first line is not this table's"),
+        (b"\xff\xfe\n".to_vec(), "it is no text"),
+    ] {
+        for option in ["--append", "--resume"] {
+            fs::write(&path, &text).unwrap();
+            let (status, _, err) = profile(&s, &format!("{args} {option}"));
+            assert!(status == Some(1) && err.contains(words), "{err}");
+            assert_eq!(fs::read(&path).unwrap(), text);
+        }
+    }
+    // A row without its line end is a row, and one that ends within a letter is none.
+    fs::write(&path, &whole[..whole.len() - 1]).unwrap();
+    assert_eq!(profile(&s, &format!("{args} --append")).0, Some(0));
+    assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 1 + 4);
+    let torn = [&whole[..], "wrong,\u{e9}".as_bytes()].concat();
+    fs::write(&path, &torn[..torn.len() - 1]).unwrap();
+    assert_eq!(profile(&s, &format!("{args} --resume")).0, Some(0));
+    assert_eq!(fs::read(&path).unwrap(), whole);
+    // Nothing is left over where something else is wrong.
+    for more in ["--out no.csv --out no.txt", "--out no.csv --out none/x.json", "--out no.csv --out two.csv"] {
+        let (status, _, err) = profile(&s, &format!("scale -D M=64,100 -D N=64 --by cycles {more}"));
+        assert!(status == Some(1) && err.matches("error[").count() == 1, "{err}");
+        assert!(!s.path().join("no.csv").exists(), "{more}");
+    }
+}
+
+#[test]
+fn values_that_are_none_are_refused() {
+    let s = sandbox();
+    let report = json(&s, "scale -D M=64 -D N=64 -D B=8,(3 --dry-run");
+    assert_eq!(rows(&report), ["8 compiles", "(3 refused"]);
+    // Sizes in a file are problems, like sizes elsewhere.
+    s.file("c.csv", "M,B\n64,8\n64,16\n128,8\n64,8\n");
+    let (_, out, _) = profile(&s, "scale -D N=64 --configurations c.csv --by cycles --target a5");
+    assert!(out.lines().count() == 1 + 3 + 1 && out.contains("best for M=64: -D B="), "{out}");
+    let (status, _, err) = profile(&s, "scale -D M=64 -D N=64 --configurations c.csv");
+    assert!(status == Some(1) && err.contains("error[E0718]"), "{err}");
+    let (status, _, err) = profile(&s, "scale -D M=1:4000 -D N=1:4000 -D B=8 --enumerate");
+    assert!(status == Some(1) && err.contains("error[E0715]"), "{err}");
+    let (status, _, err) = profile(&s, "wrong -D M=64 -D N=64 --tune");
+    assert!(status == Some(1) && err.contains("error[E0714]"), "{err}");
+}
+
 #[test]
 fn tables_of_other_forms() {
     let s = sandbox();

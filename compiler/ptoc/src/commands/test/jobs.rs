@@ -5,17 +5,49 @@ use crate::args::TestArgs;
 use crate::io::Io;
 use ptoc_driver::STACKS;
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Builder, Scope};
 
 /// What one file has come to.
 struct Tested {
     number: usize,
     tally: Tally,
-    out: Vec<u8>,
-    err: Vec<u8>,
+    said: Said,
+}
+
+/// What was said, in its order.
+type Said = Vec<(Stream, Vec<u8>)>;
+
+/// Where something was said.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stream {
+    Out,
+    Err,
+}
+
+/// One of the two streams of a file: what is said on both keeps its order.
+struct Recorder {
+    stream: Stream,
+    said: Arc<Mutex<Said>>,
+}
+
+impl Write for Recorder {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        match said.last_mut() {
+            Some((stream, text)) if *stream == self.stream => text.extend(bytes),
+            _ => said.push((self.stream, bytes.to_vec())),
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Tests all files, as many at a time as was asked for.
@@ -40,8 +72,16 @@ pub fn test_files(files: &[PathBuf], args: &TestArgs, tally: &mut Tally, io: &mu
         for tested in receiver.iter().take(if begun == 0 { 0 } else { files.len() }) {
             waiting.insert(tested.number, tested);
             while let Some(tested) = waiting.remove(&shown) {
-                io.note(&String::from_utf8_lossy(&tested.err));
-                io.print(&String::from_utf8_lossy(&tested.out));
+                for (stream, text) in &tested.said {
+                    let text = String::from_utf8_lossy(text);
+                    match stream {
+                        Stream::Out => io.print(&text),
+                        Stream::Err => {
+                            io.flush();
+                            io.note(&text);
+                        }
+                    }
+                }
                 tally.add(tested.tally);
                 shown += 1;
             }
@@ -75,11 +115,14 @@ impl<'w> Worker<'w> {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(path) = self.files.get(number) else { return };
-            let (mut tally, mut out, mut err) = (Tally::default(), Vec::new(), Vec::new());
+            let (mut tally, said) = (Tally::default(), Arc::new(Mutex::new(Said::new())));
+            let recorder = |stream| Recorder { stream, said: Arc::clone(&said) };
+            let (mut out, mut err) = (recorder(Stream::Out), recorder(Stream::Err));
             let mut io = Io::new(&mut out, &mut err);
             (io.color, io.width) = (self.color, self.width);
             test_file(path, self.args, &mut tally, &mut io);
-            if sender.send(Tested { number, tally, out, err }).is_err() {
+            let said = std::mem::take(&mut *said.lock().unwrap_or_else(PoisonError::into_inner));
+            if sender.send(Tested { number, tally, said }).is_err() {
                 return;
             }
         }
