@@ -368,8 +368,12 @@ fn refuse_watched(session: &mut Session, plan: &Plan) -> Result<(), Failed> {
     let name = &step.kernel.name;
     let message = format!("what `{name}` does with its bytes is not proved, and this backend watches no access");
     let d = Diagnostic::error(codes::BACKEND_TARGET, step.span, message);
-    session.fail(d.with_help("`--backend interp` runs it, and finds what is wrong"))
+    session.fail(d.with_help(PROVABLE).with_help("`--backend interp` runs it, and finds what is wrong"))
 }
+
+/// How a kernel is written whose bytes are proved.
+const PROVABLE: &str = "fill what is read before it is read: of an array of tiles all, `tile Vec<f32, 8, 32>[2]` by \
+    `for n in 0..2 { t[n] = 0.0; }`, and use parts of them, `t[b].valid(i, j)`";
 
 /// Loop IR as text, with the places of what it is in bounds by.
 fn loop_text(session: &Session, prepared: &Prepared, module: &loops::Module) -> String {

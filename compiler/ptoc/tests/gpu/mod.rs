@@ -115,6 +115,31 @@ fn what_has_no_ptx_is_told_with_its_place() {
     }
 }
 
+/// What is refused on a card, since no access is watched there, is told by `check`, with a remedy that helps.
+#[test]
+fn what_is_not_proved_is_told_before() {
+    let machine = Machine::new();
+    let kernel = |tiles: &str, fill: &str, part: &str| {
+        format!(
+            "kernel pick(x: in f32[M, N], y: out f32[M, N], b: index) where 0 <= b, b < 2 {{\n    \
+             grid (i in tiles(M, 8), j in tiles(N, 32));\n    let t = {tiles};\n    {fill}TLOAD(t[0]{part}, x.tile(i, j));\n    \
+             TMULS(t[1]{part}, t[0]{part}, 2.0);\n    TSTORE(y.tile(i, j), t[b]{part});\n}}\n"
+        )
+    };
+    machine.sandbox.file("open.tile", kernel("tile Vec<f32, i, j>[2]", "", ""));
+    let fill = "for n in 0..2 { t[n] = 0.0; }\n    ";
+    machine.sandbox.file("whole.tile", kernel("tile Vec<f32, 8, 32>[2]", fill, ".valid(i, j)"));
+    let said = |args: &str| {
+        let output = machine.output(args, "none");
+        String::from_utf8([output.stdout, output.stderr].concat()).expect("UTF-8")
+    };
+    let sizes = "--target sm90 -D M=19 -D N=70 -D b=1";
+    let open = said("check open.tile --target sm90");
+    assert!(open.contains("warning[E1307]") && open.contains("tile Vec<f32, 8, 32>[2]"), "{open}");
+    assert!(said(&format!("run open.tile {sizes} --random 1")).contains("error[E1307]"));
+    assert!(said(&format!("run whole.tile {sizes} --random 1")).contains("error[E0731]"), "only the card is missing");
+}
+
 /// A test line takes the interpreter of PTX where the card cannot run it, and says why.
 #[test]
 fn the_stand_in_says_why() {

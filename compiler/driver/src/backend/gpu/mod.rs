@@ -67,9 +67,20 @@ impl Backend for Gpu {
     }
 
     fn refuses(&self, prepared: &Prepared) -> Option<Box<Diagnostic>> {
-        let module = prepared.module.as_ref()?;
-        let refused = ptoc_gpu::compile(module, &Options::default()).err()?;
-        Some(Box::new(told(refused, &prepared.placed.kernel)))
+        let (module, kernel) = (prepared.module.as_ref()?, &prepared.placed.kernel);
+        if let Err(refused) = ptoc_gpu::compile(module, &Options::default()) {
+            return Some(Box::new(told(refused, kernel)));
+        }
+        // The sizes of a launch may prove it.
+        let unproved = || {
+            let message = format!(
+                "what `{}` does with its bytes is not proved: launches on a GPU, where no access is watched, are refused \
+                 unless their sizes prove it",
+                kernel.name
+            );
+            Diagnostic::warning(codes::BACKEND_TARGET, kernel.span, message).with_help(super::PROVABLE)
+        };
+        prepared.placed.watched.then(|| Box::new(unproved()))
     }
 
     fn emit_kernel(&self, session: &mut Session, prepared: &Prepared, stage: &BackendStage) -> Result<String, Failed> {
