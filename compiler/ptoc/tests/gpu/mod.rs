@@ -122,7 +122,8 @@ fn what_is_not_proved_is_told_before() {
     let kernel = |tiles: &str, fill: &str, part: &str| {
         format!(
             "kernel pick(x: in f32[M, N], y: out f32[M, N], b: index) where 0 <= b, b < 2 {{\n    \
-             grid (i in tiles(M, 8), j in tiles(N, 32));\n    let t = {tiles};\n    {fill}TLOAD(t[0]{part}, x.tile(i, j));\n    \
+             grid (i in tiles(M, 8), j in tiles(N, 32));\n    let t = {tiles};\n    {fill}\
+             TLOAD(t[0]{part}, x.tile(i, j));\n    \
              TMULS(t[1]{part}, t[0]{part}, 2.0);\n    TSTORE(y.tile(i, j), t[b]{part});\n}}\n"
         )
     };

@@ -74,8 +74,8 @@ impl Backend for Gpu {
         // The sizes of a launch may prove it.
         let unproved = || {
             let message = format!(
-                "what `{}` does with its bytes is not proved: launches on a GPU, where no access is watched, are refused \
-                 unless their sizes prove it",
+                "what `{}` does with its bytes is not proved: launches on a GPU, where no access is watched, are \
+                 refused unless their sizes prove it",
                 kernel.name
             );
             Diagnostic::warning(codes::BACKEND_TARGET, kernel.span, message).with_help(super::PROVABLE)
