@@ -6,19 +6,9 @@ use ptoc_driver::backend::BackendRef;
 use ptoc_profile::profile::By;
 use std::path::PathBuf;
 
-/// `ptoc bench`
+/// Arguments of a kernel that is measured, and what launches it.
 #[derive(Args, Debug)]
-#[command(after_help = "What the figures mean: spec/bench.md.")]
-pub struct BenchArgs {
-    /// Source file
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub file: PathBuf,
-    /// Kernel or program; may be left out if the file has only one
-    #[arg(value_name = "KERNEL")]
-    pub kernel: Option<String>,
-    /// Target, definitions, diagnostics.
-    #[command(flatten)]
-    pub compile: CompileArgs,
+pub struct LaunchArgs {
     /// Read the array of an argument; inputs that are not given are random
     #[arg(long = "in", value_name = "NAME=F.npy", value_parser = parse_file)]
     pub input: Vec<(String, PathBuf)>,
@@ -37,6 +27,24 @@ pub struct BenchArgs {
     /// Make f16 and bf16 matrix products chains of multiply-adds: do not use a matrix unit (AMX, tensor cores)
     #[arg(long)]
     pub exact: bool,
+}
+
+/// `ptoc bench`
+#[derive(Args, Debug)]
+#[command(after_help = "What the figures mean: spec/bench.md.")]
+pub struct BenchArgs {
+    /// Source file
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Kernel or program; may be left out if the file has only one
+    #[arg(value_name = "KERNEL")]
+    pub kernel: Option<String>,
+    /// Target, definitions, diagnostics.
+    #[command(flatten)]
+    pub compile: CompileArgs,
+    /// Arguments, and what launches them.
+    #[command(flatten)]
+    pub launch: LaunchArgs,
     /// How long to launch the kernel again and again
     #[arg(long, value_name = "S", default_value = "1", value_parser = parse_seconds)]
     pub seconds: f64,
@@ -75,24 +83,9 @@ pub struct ProfileArgs {
     /// Try the values of `tune` lists that nothing else sets
     #[arg(long)]
     pub tune: bool,
-    /// Read the array of an argument; inputs that are not given are random
-    #[arg(long = "in", value_name = "NAME=F.npy", value_parser = parse_file)]
-    pub input: Vec<(String, PathBuf)>,
-    /// Where random inputs start from
-    #[arg(long, value_name = "SEED", default_value = "1")]
-    pub random: u64,
-    /// What executes it, of those that its target has (default: the target's own)
-    #[arg(long, value_parser = OneBackend, value_name = "BACKEND")]
-    pub backend: Option<BackendRef>,
-    /// Threads (0: one a core)
-    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_threads)]
-    pub threads: usize,
-    /// Bits of the vectors in machine code: auto, 128, 256 or 512
-    #[arg(long, value_name = "BITS", default_value = "auto", value_parser = parse_vectors)]
-    pub vectors: ptoc_cpu::Vectors,
-    /// Make f16 and bf16 matrix products chains of multiply-adds: do not use a matrix unit (AMX, tensor cores)
-    #[arg(long)]
-    pub exact: bool,
+    /// Arguments, and what launches them.
+    #[command(flatten)]
+    pub launch: LaunchArgs,
     /// What counts: the clock, or cycles of the simulated device (else of the target's model of time), which are the
     /// same in every run
     #[arg(long, value_name = "WHAT", value_parser = parse_by, default_value = "time")]

@@ -17,9 +17,9 @@ pub fn bench(args: &BenchArgs, io: &mut Io<'_>) -> u8 {
         Ok(begun) => begun,
         Err(status) => return status,
     };
-    session.vectors = args.vectors;
-    session.exact = args.exact;
-    let on = match machine("bench", &session.target, args.backend, args.threads) {
+    session.vectors = args.launch.vectors;
+    session.exact = args.launch.exact;
+    let on = match machine("bench", &session.target, args.launch.backend, args.launch.threads) {
         Ok(on) => on,
         Err(d) => return refuse(*d, io, args.compile.message_format),
     };
@@ -29,10 +29,10 @@ pub fn bench(args: &BenchArgs, io: &mut Io<'_>) -> u8 {
         kernel: args.kernel.clone(),
         target: args.compile.target.clone(),
         define: args.compile.define.clone(),
-        input: args.input.clone(),
-        random: args.random,
-        vectors: args.vectors,
-        exact: args.exact,
+        input: args.launch.input.clone(),
+        random: args.launch.random,
+        vectors: args.launch.vectors,
+        exact: args.launch.exact,
         seconds: args.seconds,
         verify: Some(tolerance(args.rtol, args.atol)),
     };

@@ -38,8 +38,8 @@ pub fn profile(args: &ProfileArgs, io: &mut Io<'_>) -> u8 {
         Ok(begun) => begun,
         Err(status) => return status,
     };
-    session.vectors = args.vectors;
-    session.exact = args.exact;
+    session.vectors = args.launch.vectors;
+    session.exact = args.launch.exact;
     let on = match measured_on(args, &session) {
         Ok(on) => on,
         Err(d) => return refuse(*d, io, args.compile.message_format),
@@ -50,10 +50,10 @@ pub fn profile(args: &ProfileArgs, io: &mut Io<'_>) -> u8 {
         kernel: args.kernel.clone(),
         target: args.compile.target.clone(),
         define,
-        input: args.input.clone(),
-        random: args.random,
-        vectors: args.vectors,
-        exact: args.exact,
+        input: args.launch.input.clone(),
+        random: args.launch.random,
+        vectors: args.launch.vectors,
+        exact: args.launch.exact,
         seconds: args.seconds,
         verify: (!args.no_verify).then(|| tolerance(args.rtol, args.atol)),
     };
@@ -97,11 +97,11 @@ fn read(path: &PathBuf) -> Result<Vec<Definitions>, Box<Diagnostic>> {
 fn measured_on(args: &ProfileArgs, session: &Session) -> Result<Machine, Box<Diagnostic>> {
     let target = &session.target;
     if args.by == By::Time && !args.enumerate && !args.dry_run {
-        return machine("profile", target, args.backend, args.threads);
+        return machine("profile", target, args.launch.backend, args.launch.threads);
     }
     let backend = match args.by {
-        By::Cycles if args.backend.is_none() && !target.has_units() => backend::INTERP,
-        _ => backend::choose(target, args.backend)?,
+        By::Cycles if args.launch.backend.is_none() && !target.has_units() => backend::INTERP,
+        _ => backend::choose(target, args.launch.backend)?,
     };
     let counts =
         backend.capabilities().units || (backend.name() == backend::INTERP.name() && target.pipes.time.is_some());
@@ -113,7 +113,7 @@ fn measured_on(args: &ProfileArgs, session: &Session) -> Result<Machine, Box<Dia
             false => d.with_help("leave `--backend` out, or name a target with a model of time: a2a3, a5"),
         }));
     }
-    Ok(Machine { backend, timed: Timed::Host, threads: host_threads(args.threads) })
+    Ok(Machine { backend, timed: Timed::Host, threads: host_threads(args.launch.threads) })
 }
 
 struct Run<'r> {
