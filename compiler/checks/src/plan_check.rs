@@ -17,7 +17,7 @@ mod fault;
 pub use fault::PlanFault;
 
 use ptoc_diagnostics::Span;
-use ptoc_ir::tile::{AddrKind, Inst, Kernel, Op, Operand, Stmt, Tile, TileData, TileRef};
+use ptoc_ir::tile::{AddrKind, Inst, Kernel, Op, Operand, Stmt, SyncMode, Tile, TileData, TileRef};
 use ptoc_isa::{Loc, ShapeRule, Target};
 use ptoc_placement::Placement;
 use ptoc_placement::access::{AccessMode, regions, tile_accesses};
@@ -83,6 +83,7 @@ pub fn check(kernel: &Kernel, placement: &Placement, target: &Target) -> Vec<Pla
     };
     flow.backward(&kernel.body, Set::default());
     flow.faults.extend(pipelined_overlaps(kernel, target, &flow.ranges));
+    flow.faults.extend(unordered_overlaps(kernel, target, &flow.ranges));
     let mut written = Set::default();
     flow.forward(&kernel.body, &mut written);
     let mut seen = FxHashSet::default();
@@ -144,6 +145,37 @@ fn pipelined_overlaps(kernel: &Kernel, target: &Target, ranges: &FxHashMap<Tile,
             let told = |b: &&Tile| kernel.tiles[**b].stages <= 1 || a < **b || !own.iter().any(|(t, _)| t == *b);
             faults.extend(touched.iter().filter(meets).filter(told).map(|&b| PlanFault::Clobber(a, b, span)));
         }
+    }
+    faults
+}
+
+/// Overlaps of a kernel whose author orders the pipes. Events order the accesses to a tile, and nothing orders those to
+/// another tile on its bytes, in whatever order the statements stand: a tile that the planner placed shares no bytes.
+fn unordered_overlaps(kernel: &Kernel, target: &Target, ranges: &FxHashMap<Tile, Vec<Range>>) -> Vec<PlanFault> {
+    fn declarations(region: &[Stmt], out: &mut Vec<(Tile, Span)>) {
+        for stmt in region {
+            if let Op::Alloc { tile } = stmt.op {
+                out.push((tile, stmt.span));
+            }
+            regions(&stmt.op).into_iter().for_each(|r| declarations(r, out));
+        }
+    }
+    if kernel.sync != SyncMode::Manual {
+        return Vec::new();
+    }
+    let mut declared = Vec::new();
+    declarations(&kernel.body, &mut declared);
+    let planned = |tile: &Tile| kernel.tiles[*tile].addr == AddrKind::Auto;
+    let mut faults = Vec::new();
+    for &(a, span) in declared.iter().filter(|(a, _)| planned(a)) {
+        let meets = |b: &Tile| {
+            // Two of the planner's are told of once.
+            *b != a
+                && (a < *b || !planned(b))
+                && one_memory(target, &kernel.tiles[a], &kernel.tiles[*b])
+                && overlap(ranges.get(&a), ranges.get(b))
+        };
+        faults.extend(kernel.tiles.keys().filter(meets).map(|b| PlanFault::Clobber(a, b, span)));
     }
     faults
 }
