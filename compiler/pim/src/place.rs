@@ -19,7 +19,7 @@ pub fn of_author(p: &IrPlacement) -> Option<ArrayPlacement> {
         Some(l.coord.map_or(leaf(extent, Coord::Byte, 0), |c| leaf(extent, c, stride)))
     };
     let dims = p.dims.iter().map(|d| d.iter().map(part).collect()).collect::<Option<_>>()?;
-    Some(ArrayPlacement { dims, row: 0, replicated: p.replicated })
+    Some(ArrayPlacement { dims, row: 0, replicated: p.replicated, ..ArrayPlacement::default() })
 }
 
 /// Bursts of `count` slots of `size` bursts each, one behind the other in a bank, as parts of the dimension that counts
@@ -100,7 +100,7 @@ pub fn interleaved(shape: &[u32], size: u32, g: &Geometry) -> ArrayPlacement {
         dims.push(leaves);
     }
     dims.reverse();
-    ArrayPlacement { dims, row: 0, replicated: false }
+    ArrayPlacement { dims, row: 0, replicated: false, ..ArrayPlacement::default() }
 }
 
 #[cfg(test)]

@@ -53,6 +53,11 @@ impl FreeRows {
         self.here.push((number, shape.to_vec(), laid.clone()));
     }
 
+    /// Where tensor `number` of the launch is already.
+    pub fn known(&self, number: u32) -> impl Iterator<Item = (&[u32], &Laid)> {
+        self.here.iter().filter(move |(n, ..)| *n == number).map(|(_, shape, laid)| (&shape[..], laid))
+    }
+
     /// The first row for a tensor of the launch with this placement, which takes so many: that where it lies, or free
     /// ones. `None` is for what the launch needs beside its tensors. Returns `None` if there are none in one piece.
     pub fn take(&mut self, tensor: Option<u32>, placement: &ArrayPlacement, rows: u32) -> Option<u32> {
@@ -86,7 +91,8 @@ pub fn reach(p: &ArrayPlacement) -> u32 {
 
 /// Whether the elements of an array of this shape lie alike in both, from whatever row on.
 pub fn same(a: &ArrayPlacement, b: &ArrayPlacement, shape: &[u32]) -> bool {
-    a.replicated == b.replicated && normal(a, shape) == normal(b, shape)
+    let begins = |p: &ArrayPlacement| (p.replicated, p.bank, p.col);
+    begins(a) == begins(b) && normal(a, shape) == normal(b, shape)
 }
 
 /// Each dimension's parts without those that nothing moves along; what goes on along the same coordinate is one.
@@ -118,7 +124,7 @@ mod tests {
     use crate::place::leaf;
 
     fn placed(dims: Vec<Vec<Leaf>>, row: u32) -> ArrayPlacement {
-        ArrayPlacement { dims, row, replicated: false }
+        ArrayPlacement { dims, row, replicated: false, ..ArrayPlacement::default() }
     }
 
     #[test]

@@ -128,7 +128,7 @@ fn a_product_reads_each_burst_once() {
     assert_eq!(commands(&stream), (2 * (8 * 32 + 8), 2 * (8 * 32 + 8)));
     let text = stream.to_text();
     let program = "crf MAC GRF_B[0], EVEN_BANK, GRF_A[0] auto; JUMP -1, 7; MAC GRF_B[0], ODD_BANK, GRF_A[0] auto; \
-                   JUMP -1, 7; JUMP -4, 1; MOV EVEN_BANK, GRF_B[0] auto; JUMP -6, 1; EXIT";
+                   JUMP -1, 7; JUMP -4, 1; MOV ODD_BANK, GRF_B[0] auto; JUMP -6, 1; EXIT";
     assert!(text.contains(program), "{text}");
     assert!(outcome.report.ticks > 0);
 }
@@ -142,13 +142,14 @@ fn element_wise_work_comes_in_eights() {
     }
 }
 
-/// The vendor's own program for a sum of 2048 elements takes 731 cycles from its first mode switch to its last.
+/// The vendor's own program for a sum of 2048 elements takes 731 cycles from its first mode switch to its last. Ours
+/// changes rows twice, and computes in both register files.
 #[test]
-fn a_sum_takes_the_time_of_the_vendors() {
+fn a_sum_is_faster_than_the_vendors() {
     let (stream, outcome) = same(include_str!("kernels/sum2048.ir"), 0);
     let exec = stream.steps.iter().position(|s| matches!(s.action, Action::Exec(_))).expect("units work");
     let (begin, end) = outcome.report.steps[exec];
-    assert!((600..900).contains(&(end - begin)), "{} cycles", end - begin);
+    assert!((400..550).contains(&(end - begin)), "{} cycles", end - begin);
     assert_eq!(commands(&stream), (48, 48));
 }
 

@@ -180,7 +180,11 @@ impl Writer {
             w.list(leaves, |w, l| w.nums(&[l.extent, l.coord as u32, l.stride]));
         });
         self.num(u64::from(p.row));
-        self.num(u64::from(p.replicated));
+        let within = p.bank != 0 || p.col != 0;
+        self.num(u64::from(p.replicated) | u64::from(within) << 1);
+        if within {
+            self.nums(&[p.bank, p.col]);
+        }
     }
 
     fn burst(&mut self, at: &Burst, count: u32) {
@@ -412,11 +416,17 @@ impl<'b> Reader<'b> {
                 })
             })
         })?;
-        Ok(ArrayPlacement {
-            dims,
-            row: self.small("the first row")?,
-            replicated: self.flag("the mark of a replicated array")?,
-        })
+        let row = self.small("the first row")?;
+        let marks = self.one_of(&[0u8, 1, 2, 3], "the marks of a placement")?;
+        let (bank, col) = match marks & 2 {
+            0 => (0, 0),
+            _ => (self.small("the bank of a placement")?, self.small("the column of a placement")?),
+        };
+        // Each placement has one form.
+        if marks & 2 != 0 && (bank, col) == (0, 0) {
+            return self.fail("a placement that begins in bank 0 and column 0 has no mark that says so".into());
+        }
+        Ok(ArrayPlacement { dims, row, bank, col, replicated: marks & 1 != 0 })
     }
 
     fn burst(&mut self) -> Read<(Burst, u32)> {

@@ -106,6 +106,10 @@ pub struct ArrayPlacement {
     pub dims: Vec<Vec<Leaf>>,
     /// Added to the row.
     pub row: u32,
+    /// Added to the bank: of a unit with several, the one that it begins in.
+    pub bank: u32,
+    /// Added to the column, so that arrays can share rows.
+    pub col: u32,
     /// There is a copy in every bank that a unit has; the placement is within a bank.
     pub replicated: bool,
 }
@@ -153,7 +157,18 @@ impl ArrayPlacement {
             true => (0..unit.count(g)).map(|n| g.address(unit.home(n, g), 0, 0)).collect(),
             false => Vec::new(),
         };
-        Ok(Placed { dims, base: u64::from(self.row) * g.row_bytes(), homes, elements })
+        let (bank, row) = (u64::from(self.bank) * g.bank_bytes(), u64::from(self.row) * g.row_bytes());
+        Ok(Placed { dims, base: bank + row + u64::from(self.col) * u64::from(g.burst), homes, elements })
+    }
+
+    /// Where elements begin along a coordinate.
+    fn first(&self, coord: Coord) -> u32 {
+        match coord {
+            Coord::Row => self.row,
+            Coord::Bank => self.bank,
+            Coord::Col => self.col,
+            _ => 0,
+        }
     }
 
     fn uses(&self, coord: Coord) -> bool {
@@ -176,7 +191,8 @@ impl ArrayPlacement {
                 let per = u64::from(g.pch);
                 own.extend(moves(Coord::Channel).map(|l| (u64::from(l.extent), u64::from(l.stride) * per)));
             }
-            if own.is_empty() && coord != Coord::Row {
+            let first = self.first(coord);
+            if own.is_empty() && first == 0 && coord != Coord::Row {
                 continue;
             }
             own.sort_by_key(|(_, stride)| *stride);
@@ -192,7 +208,7 @@ impl ArrayPlacement {
                 Coord::Unit => unit.count(g),
             };
             let above = matches!(coord, Coord::Channel | Coord::Pch | Coord::Bg | Coord::Bank | Coord::Unit);
-            if let (true, true, Some(_)) = (self.replicated, above, own.first()) {
+            if self.replicated && above && (first > 0 || !own.is_empty()) {
                 return Err(format!("a replicated array lies within a bank, and this one moves {}", coord.name()));
             }
             if let (true, Coord::Channel | Coord::Pch | Coord::Bg, Some(_)) = (units, coord, own.first()) {
@@ -200,7 +216,6 @@ impl ArrayPlacement {
             }
             // What the parts so far reach: a further part must step over it.
             let step = if coord == Coord::Byte { size } else { 1 };
-            let first = if coord == Coord::Row { u64::from(self.row) } else { 0 };
             let mut reach = u64::from(step);
             for (extent, stride) in own {
                 if stride < reach {
@@ -215,7 +230,7 @@ impl ArrayPlacement {
                 }
                 reach = reach.saturating_add((extent - 1).saturating_mul(stride));
             }
-            let end = reach.saturating_add(first);
+            let end = reach.saturating_add(u64::from(first));
             if end > u64::from(bound) {
                 let most = end - u64::from(step);
                 return Err(format!("{} {most} is not below {bound}", coord.name()));
@@ -307,7 +322,12 @@ mod tests {
     fn pseudo_channels_are_counted_through_all_channels() {
         let g = Geometry { channel: 4, pch: 2, bg: 4, bank: 4, row: 16, col: 32, burst: 32 };
         let leaf = |extent, coord, stride| Leaf { extent, coord, stride };
-        let place = |leaves: Vec<Leaf>| ArrayPlacement { dims: vec![leaves], row: 0, replicated: false };
+        let place = |leaves: Vec<Leaf>| ArrayPlacement {
+            dims: vec![leaves],
+            row: 0,
+            replicated: false,
+            ..ArrayPlacement::default()
+        };
         let through = place(vec![leaf(8, Coord::Pch, 1)]);
         let split = place(vec![leaf(2, Coord::Pch, 1), leaf(4, Coord::Channel, 1)]);
         let [a, b] = [through, split].map(|p| p.resolve(&[8], 2, &g, &UnitConfig::None).unwrap());
@@ -330,7 +350,7 @@ mod tests {
             vec![leaf(2, 1, Coord::Pch), leaf(3, 2, Coord::Row)],
             vec![leaf(16, 2, Coord::Byte), leaf(4, 8, Coord::Col)],
         ];
-        ArrayPlacement { dims, row: 5, replicated: false }
+        ArrayPlacement { dims, row: 5, replicated: false, ..ArrayPlacement::default() }
     }
 
     #[test]
@@ -353,6 +373,7 @@ mod tests {
             dims: vec![vec![leaf(6, 3, Coord::Unit)], vec![leaf(8, 4, Coord::Byte)]],
             row: 1,
             replicated: false,
+            ..ArrayPlacement::default()
         };
         let unit = UnitConfig::GeoPim(GeoPim::default());
         let placed = p.resolve(&[6, 8], 4, &G, &unit).unwrap();
@@ -371,7 +392,8 @@ mod tests {
         assert!(says(&rows(), &[6, 65], 2, &none).contains("dimension 1 multiply to 64, the array has 65"));
         assert!(says(&rows(), &[6, 64], 4, &none).contains("two elements would lie in one place"));
         assert_eq!(says(&ArrayPlacement { row: 60, ..rows() }, &[6, 64], 2, &none), "row 64 is not below 64");
-        let one = |l: Leaf| ArrayPlacement { dims: vec![vec![l]], row: 0, replicated: false };
+        let one =
+            |l: Leaf| ArrayPlacement { dims: vec![vec![l]], row: 0, replicated: false, ..ArrayPlacement::default() };
         assert_eq!(says(&one(leaf(3, 1, Coord::Channel)), &[3], 2, &none), "channel 2 is not below 2");
         assert!(says(&one(leaf(4, 0, Coord::Row)), &[4], 2, &none).contains("moves row by 0"));
         assert!(says(&one(leaf(4, 3, Coord::Byte)), &[4], 2, &none).contains("3 bytes apart"));
@@ -382,6 +404,7 @@ mod tests {
             dims: vec![vec![leaf(2, 1, Coord::Unit)], vec![leaf(2, 1, Coord::Bg)]],
             row: 0,
             replicated: false,
+            ..ArrayPlacement::default()
         };
         assert!(says(&both, &[2, 2], 2, &hbm).contains("both bg and unit"));
         let copies = ArrayPlacement { replicated: true, ..one(leaf(2, 1, Coord::Bank)) };

@@ -36,7 +36,7 @@ impl ArrayPlacement {
             }
             let home = if units { banks_of(number, unit, g).start } else { 0 };
             // It is below the number of banks.
-            out.insert(bank as u32 + home, rows);
+            out.insert(bank as u32 + home + self.bank, rows);
         }
         out
     }
@@ -120,7 +120,7 @@ mod tests {
         #[test]
         fn rows_are_those_of_the_elements(
             dims in proptest::collection::vec((proptest::collection::vec(leaf(), 1..4), 0u32..9), 1..4),
-            row in 0u32..40, geopim: bool, spread in 0u32..2,
+            row in 0u32..40, bank in 0u32..4, col in 0u32..20, geopim: bool, spread in 0u32..2,
         ) {
             let unit = match geopim {
                 true => UnitConfig::GeoPim(GeoPim { spread, units: 40, ..GeoPim::default() }),
@@ -130,7 +130,8 @@ mod tests {
                 let all: u32 = leaves.iter().map(|l| l.extent).product();
                 all - less.min(&all)
             }).collect();
-            let p = ArrayPlacement { dims: dims.into_iter().map(|(d, _)| d).collect(), row, replicated: false };
+            let dims = dims.into_iter().map(|(d, _)| d).collect();
+            let p = ArrayPlacement { dims, row, bank, col, replicated: false };
             let Ok(placed) = p.resolve(&shape, 2, &G, &unit) else { return Ok(()) };
             let mut wanted: BTreeMap<u32, Range<u64>> = BTreeMap::new();
             placed.for_each(|a| {

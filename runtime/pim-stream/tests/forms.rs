@@ -20,8 +20,9 @@ fn placement() -> impl Strategy<Value = ArrayPlacement> {
         coord: Coord::ALL[c],
         stride,
     });
-    (vec(vec(leaf, 0..4), 0..4), prop_oneof![Just(0), any::<u32>()], any::<bool>())
-        .prop_map(|(dims, row, replicated)| ArrayPlacement { dims, row, replicated })
+    let first = || prop_oneof![Just(0), any::<u32>()];
+    (vec(vec(leaf, 0..4), 0..4), first(), first(), first(), any::<bool>())
+        .prop_map(|(dims, row, bank, col, replicated)| ArrayPlacement { dims, row, bank, col, replicated })
 }
 
 /// `tensors` is how many there are.

@@ -132,6 +132,6 @@ impl Plan<'_> {
         };
         let items = [(i64::from(self.batch), vec![item]), (1, Vec::new())];
         let dims = self.forms[0].as_ref()?.dims(items, &pixels)?;
-        Some(ArrayPlacement { dims, row: 0, replicated: true })
+        Some(ArrayPlacement { dims, row: 0, replicated: true, ..ArrayPlacement::default() })
     }
 }

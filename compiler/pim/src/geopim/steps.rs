@@ -25,7 +25,7 @@ impl Plan<'_> {
         let items = (i64::from(self.batch), vec![leaf(self.batch, Coord::Unit, self.units)]);
         let form = self.forms[role as usize].as_ref()?;
         let dims = form.dims([items, (form.count() / i64::from(self.batch), queries)], inner)?;
-        Some(ArrayPlacement { dims, row: 0, replicated: false })
+        Some(ArrayPlacement { dims, row: 0, replicated: false, ..ArrayPlacement::default() })
     }
 
     pub(super) fn piece(&self, lines: Lines<'_>, mut memory: FreeRows) -> Result<LaunchFragment, Refused> {

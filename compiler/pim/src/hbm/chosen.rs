@@ -4,6 +4,7 @@
 
 use super::Res;
 use super::places::{self, pad, room};
+use super::row_sharing::RowWindow;
 use super::trace::{LANES, is_down};
 use crate::eval::{BlockScalars, Visitor};
 use ptoc_abi::Coord;
@@ -90,17 +91,31 @@ fn grow(numbers: &BlockScalars<'_>, v: &ViewRef, shape: &[i64], found: &mut Touc
     Ok(())
 }
 
-/// A placement in which each block's box is in its unit. `None`: all blocks read the same, or nobody anything, so the
+/// The part of a tensor that each block has in its unit.
+#[derive(Debug)]
+pub struct BlockParts<'k> {
+    /// The argument.
+    span: Span,
+    name: &'k str,
+    /// Extents of the tensor.
+    shape: Vec<i64>,
+    /// Extents of a part.
+    sizes: Vec<i64>,
+    /// The dimension whose elements lie in lanes.
+    lanes: usize,
+    /// The dimension of the grid along which the parts of each dimension follow each other.
+    axes: Vec<Option<usize>>,
+}
+
+/// The part of a tensor that each block has in its unit. `None`: all blocks read the same, or nobody anything, so the
 /// host keeps it.
-pub fn chosen(
-    kernel: &Kernel,
+pub fn chosen<'k>(
+    kernel: &'k Kernel,
     id: TensorId,
     shape: &[i64],
     boxes: &[Touched],
-    on: &tile::ElementPlacement,
     blocks: &[Vec<i64>],
-    g: &Geometry,
-) -> Res<Option<ArrayPlacement>> {
+) -> Res<Option<BlockParts<'k>>> {
     let t = &kernel.tensors[id];
     let used: Vec<(&Vec<i64>, &Corners)> =
         blocks.iter().zip(boxes).filter_map(|(at, b)| b.as_ref().map(|b| (at, b))).collect();
@@ -157,7 +172,7 @@ pub fn chosen(
         true => shape.iter().rposition(|&e| e != 1).unwrap_or_default(),
         false => shape.len().saturating_sub(1),
     };
-    lay_out((t.span, &t.name), shape, &sizes, lanes, &axes, on, g).map(Some)
+    Ok(Some(BlockParts { span: t.span, name: &t.name, shape: shape.to_vec(), sizes, lanes, axes }))
 }
 
 /// Whether there is a load into such a tile, or a store from one.
@@ -196,90 +211,87 @@ fn row_share(extent: i64, most: i64, last: bool) -> Option<i64> {
     (each > 1).then_some(each)
 }
 
-/// Boxes of these sizes in their units: lanes, which are elements along one dimension, then columns of the even bank,
-/// then rows; a unit's further blocks behind the first, in the same row where there is room.
-fn lay_out(
-    (span, name): (Span, &str),
-    shape: &[i64],
-    sizes: &[i64],
-    along: usize,
-    axes: &[Option<usize>],
-    on: &tile::ElementPlacement,
-    g: &Geometry,
-) -> Res<ArrayPlacement> {
-    let columns = i64::from(g.col);
-    let mut dims: Vec<Vec<Leaf>> = vec![Vec::new(); sizes.len()];
-    // Bursts from one step of the next part to the next.
-    let mut step = 1i64;
-    // `last`: nothing moves along the dimension behind it, so that the last row may be filled in part.
-    let mut place = |extent: i64, last: bool, out: &mut Vec<Leaf>| -> Option<()> {
-        if extent <= 1 {
-            return Some(());
-        }
-        let mut part = |extent: i64, coord, stride: i64| -> Option<()> {
-            out.push(Leaf { extent: u32::try_from(extent).ok()?, coord, stride: u32::try_from(stride).ok()? });
+impl BlockParts<'_> {
+    /// Parts in their units, from row 0 on: lanes, which are elements along one dimension, then columns of the window,
+    /// then rows; a unit's further blocks behind the first, in the same row where there is room.
+    pub fn lay_out(&self, window: RowWindow, on: &tile::ElementPlacement, g: &Geometry) -> Res<ArrayPlacement> {
+        let BlockParts { span, name, shape, sizes, lanes: along, axes } = self;
+        let (span, along) = (*span, *along);
+        let columns = i64::from(window.columns);
+        let mut dims: Vec<Vec<Leaf>> = vec![Vec::new(); sizes.len()];
+        // Bursts from one step of the next part to the next.
+        let mut step = 1i64;
+        // `last`: nothing moves along the dimension behind it, so that the last row may be filled in part.
+        let mut place = |extent: i64, last: bool, out: &mut Vec<Leaf>| -> Option<()> {
+            if extent <= 1 {
+                return Some(());
+            }
+            let mut part = |extent: i64, coord, stride: i64| -> Option<()> {
+                out.push(Leaf { extent: u32::try_from(extent).ok()?, coord, stride: u32::try_from(stride).ok()? });
+                Some(())
+            };
+            let here = columns / step.min(columns);
+            if step < columns && extent <= here {
+                part(extent, Coord::Col, step)?;
+                step *= extent;
+                step = u64::try_from(step).unwrap_or(1).next_power_of_two() as i64;
+            } else if let Some(each) = row_share(extent, here, last) {
+                let rows = (extent + each - 1) / each;
+                part(each, Coord::Col, step)?;
+                part(rows, Coord::Row, 1)?;
+                step = columns * rows;
+            } else {
+                step = (step + columns - 1) / columns * columns;
+                part(extent, Coord::Row, step / columns)?;
+                step = step.checked_mul(extent)?;
+            }
             Some(())
         };
-        let here = columns / step.min(columns);
-        if step < columns && extent <= here {
-            part(extent, Coord::Col, step)?;
-            step *= extent;
-            step = u64::try_from(step).unwrap_or(1).next_power_of_two() as i64;
-        } else if let Some(each) = row_share(extent, here, last) {
-            let rows = (extent + each - 1) / each;
-            part(each, Coord::Col, step)?;
-            part(rows, Coord::Row, 1)?;
-            step = columns * rows;
-        } else {
-            step = (step + columns - 1) / columns * columns;
-            part(extent, Coord::Row, step / columns)?;
-            step = step.checked_mul(extent)?;
-        }
-        Some(())
-    };
-    let many = || Diagnostic::error(codes::UNIT_ROOM, span, format!("`{name}` takes too many rows"));
-    let many = || Box::new(many().with_label("no place for it").with_help("make the arrays smaller"));
-    for (d, &size) in sizes.iter().enumerate().rev() {
-        let mut out = Vec::new();
-        if d == along {
-            let lanes = size.min(i64::from(LANES));
-            out.push(Leaf { extent: lanes as u32, coord: Coord::Byte, stride: 2 });
-            let bursts = (size + lanes - 1) / lanes;
-            if size % lanes != 0 && axes[d].is_some() {
-                let message =
-                    format!("the blocks' parts of `{name}` are {size} elements wide, and a burst has {LANES}");
-                return room(
-                    span,
-                    message,
-                    "tiles of a multiple of 16 columns fill bursts; one block for all of them may have any number",
-                );
-            }
-            place(bursts, axes[d].is_none(), &mut out).ok_or_else(many)?;
-        } else {
-            place(size, axes[d].is_none(), &mut out).ok_or_else(many)?;
-        }
-        dims[d] = out;
-    }
-    let Some(above) = one_by_one(on, g) else {
-        return room(span, format!("the units of `on` do not hold `{name}`"), "say where it is: `at LAYOUT`");
-    };
-    for (d, axis) in axes.iter().enumerate() {
-        let Some(e) = axis else { continue };
-        // What lies beyond the last block's part comes behind all of them, part by part on the same units.
-        let held: i64 = on.dims[*e].iter().map(|leaf| leaf.extent).product::<i64>() * sizes[d];
-        let rounds = (shape[d] + held - 1) / held.max(1);
-        let leaves = on.dims[*e].iter().zip(&above[*e]).enumerate();
-        for (n, (leaf, parts)) in leaves {
-            match (leaf.coord, leaf.stride) {
-                // A unit's further blocks are behind its first one.
-                (None, _) | (_, 0) => {
-                    let last = n + 1 == on.dims[*e].len() && rounds <= 1;
-                    place(leaf.extent, last, &mut dims[d]).ok_or_else(many)?;
+        let many = || Diagnostic::error(codes::UNIT_ROOM, span, format!("`{name}` takes too many rows"));
+        let many = || Box::new(many().with_label("no place for it").with_help("make the arrays smaller"));
+        for (d, &size) in sizes.iter().enumerate().rev() {
+            let mut out = Vec::new();
+            if d == along {
+                let lanes = size.min(i64::from(LANES));
+                out.push(Leaf { extent: lanes as u32, coord: Coord::Byte, stride: 2 });
+                let bursts = (size + lanes - 1) / lanes;
+                if size % lanes != 0 && axes[d].is_some() {
+                    let message =
+                        format!("the blocks' parts of `{name}` are {size} elements wide, and a burst has {LANES}");
+                    return room(
+                        span,
+                        message,
+                        "tiles of a multiple of 16 columns fill bursts; one block for all of them may have any number",
+                    );
                 }
-                _ => dims[d].extend(parts),
+                place(bursts, axes[d].is_none(), &mut out).ok_or_else(many)?;
+            } else {
+                place(size, axes[d].is_none(), &mut out).ok_or_else(many)?;
             }
+            dims[d] = out;
         }
-        place(rounds, true, &mut dims[d]).ok_or_else(many)?;
+        let Some(above) = one_by_one(on, g) else {
+            return room(span, format!("the units of `on` do not hold `{name}`"), "say where it is: `at LAYOUT`");
+        };
+        for (d, axis) in axes.iter().enumerate() {
+            let Some(e) = axis else { continue };
+            // What lies beyond the last block's part comes behind all of them, part by part on the same units.
+            let held: i64 = on.dims[*e].iter().map(|leaf| leaf.extent).product::<i64>() * sizes[d];
+            let rounds = (shape[d] + held - 1) / held.max(1);
+            let leaves = on.dims[*e].iter().zip(&above[*e]).enumerate();
+            for (n, (leaf, parts)) in leaves {
+                match (leaf.coord, leaf.stride) {
+                    // A unit's further blocks are behind its first one.
+                    (None, _) | (_, 0) => {
+                        let last = n + 1 == on.dims[*e].len() && rounds <= 1;
+                        place(leaf.extent, last, &mut dims[d]).ok_or_else(many)?;
+                    }
+                    _ => dims[d].extend(parts),
+                }
+            }
+            place(rounds, true, &mut dims[d]).ok_or_else(many)?;
+        }
+        let dims = dims.into_iter().map(pad).collect();
+        Ok(ArrayPlacement { dims, row: 0, bank: window.bank, col: window.col, replicated: false })
     }
-    Ok(ArrayPlacement { dims: dims.into_iter().map(pad).collect(), row: 0, replicated: false })
 }

@@ -94,8 +94,8 @@ pub struct Choice {
 impl Choice {
     /// What is tried, in this order, for a block of so many stores.
     pub fn all(stores: usize) -> Vec<Choice> {
-        let mut sizes = vec![8, 4, 2, 1];
-        if stores > 8 {
+        let mut sizes = vec![2 * REGISTERS, REGISTERS, 4, 2, 1];
+        if stores > 2 * REGISTERS {
             sizes.push(stores);
         }
         let of_source = sizes.iter().flat_map(|&stores| [true, false].map(|early| (stores, early, false)));

@@ -49,6 +49,9 @@ struct Emitter<'l> {
     ops: Vec<ColumnOp>,
     /// What stands behind the last fence.
     open: Option<Kept>,
+    /// The bank through which the host writes registers. Any will do, so it is one beside those that are stepped next:
+    /// the reserved row and the data's row are both open then.
+    registers: u16,
     lines: Lines<'l>,
     place: SourceLine,
 }
@@ -78,9 +81,14 @@ impl Emitter<'_> {
             for (out, word) in bytes.chunks_exact_mut(4).zip(part) {
                 out.copy_from_slice(&word.encode()?.to_le_bytes());
             }
-            self.ops.push(control(0, REGISTER_ROW, CRF_COLUMNS.start() + n, Data::Bytes(bytes)));
+            self.ops.push(control(self.registers, REGISTER_ROW, CRF_COLUMNS.start() + n, Data::Bytes(bytes)));
         }
         Ok(())
+    }
+
+    fn configure(&mut self, bytes: [u8; BURST]) {
+        self.next(Kept::Control);
+        self.ops.push(control(self.registers, REGISTER_ROW, CONFIG_COLUMN, Data::Bytes(bytes)));
     }
 
     fn group(&mut self, group: &UnitGroup) {
@@ -100,14 +108,14 @@ impl Emitter<'_> {
                 let col = first + u32::from(index);
                 // Successive registers from successive bytes are one operation.
                 if let Some(ColumnOp::Wr { at, count, data: old }) = self.ops.last_mut()
-                    && at.row == REGISTER_ROW
+                    && (at.row, at.bank) == (REGISTER_ROW, self.registers)
                     && at.col + *count == col
                     && follows(old, &data, *count)
                 {
                     *count += 1;
                     return;
                 }
-                self.ops.push(control(0, REGISTER_ROW, col, data));
+                self.ops.push(control(self.registers, REGISTER_ROW, col, data));
             }
             UnitGroup::Host(HostWrite::Scalars(products, sums), span) => {
                 self.next(Kept::Control);
@@ -116,12 +124,12 @@ impl Emitter<'_> {
                 for (n, lane) in bytes.chunks_exact_mut(2).enumerate() {
                     lane.copy_from_slice(&if n < 8 { products } else { sums }.to_le_bytes());
                 }
-                self.ops.push(control(0, REGISTER_ROW, SRF_COLUMN, Data::Bytes(bytes)));
+                self.ops.push(control(self.registers, REGISTER_ROW, SRF_COLUMN, Data::Bytes(bytes)));
             }
             UnitGroup::Host(HostWrite::Elements(tensor, offset), span) => {
                 self.next(Kept::Control);
                 self.line(span);
-                self.ops.push(control(0, REGISTER_ROW, SRF_COLUMN, Data::Tensor { tensor, offset }));
+                self.ops.push(control(self.registers, REGISTER_ROW, SRF_COLUMN, Data::Tensor { tensor, offset }));
             }
             UnitGroup::Steps { write, at: BankBurst { odd, row, col }, count, span, .. } => {
                 self.next(Kept::Steps { odd, row, write });
@@ -143,6 +151,20 @@ impl Emitter<'_> {
     }
 }
 
+/// For each group a bank of the parity that the next steps, from it on, do not use.
+fn banks_beside(groups: &[UnitGroup]) -> Vec<u16> {
+    let mut bank = 0;
+    let mut out: Vec<u16> = Vec::with_capacity(groups.len());
+    for group in groups.iter().rev() {
+        if let UnitGroup::Steps { at, .. } = group {
+            bank = 1 - u16::from(at.odd);
+        }
+        out.push(bank);
+    }
+    out.reverse();
+    out
+}
+
 /// The burst `count` columns further.
 fn on(at: &Burst, count: u32) -> Burst {
     Burst { col: at.col + count, ..*at }
@@ -161,7 +183,7 @@ fn follows(old: &Data, new: &Data, count: u32) -> bool {
 
 /// Column commands of all programs.
 pub fn exec(segments: &[Segment], lines: Lines<'_>) -> Result<Vec<ColumnOp>, WordError> {
-    let mut e = Emitter { ops: Vec::new(), open: None, lines, place: SourceLine { file: 0, line: 0 } };
+    let mut e = Emitter { ops: Vec::new(), open: None, registers: 0, lines, place: SourceLine { file: 0, line: 0 } };
     if segments.is_empty() {
         return Ok(e.ops);
     }
@@ -169,15 +191,18 @@ pub fn exec(segments: &[Segment], lines: Lines<'_>) -> Result<Vec<ColumnOp>, Wor
     (0..4).for_each(|bank| e.ops.push(control(bank, ENTER_ROW, SWITCH_COLUMN, Data::Bytes([0; BURST]))));
     for (n, segment) in segments.iter().enumerate() {
         if n > 0 {
-            e.next(Kept::Control);
-            e.ops.push(control(0, REGISTER_ROW, CONFIG_COLUMN, Data::Bytes(STOP)));
+            e.configure(STOP);
         }
+        let beside = banks_beside(&segment.groups);
+        e.registers = beside.first().copied().unwrap_or(e.registers);
         e.program(&segment.words)?;
-        e.ops.push(control(0, REGISTER_ROW, CONFIG_COLUMN, Data::Bytes(ENTER)));
-        segment.groups.iter().for_each(|g| e.group(g));
+        e.configure(ENTER);
+        for (group, bank) in segment.groups.iter().zip(beside) {
+            e.registers = bank;
+            e.group(group);
+        }
     }
-    e.next(Kept::Control);
-    e.ops.push(control(0, REGISTER_ROW, CONFIG_COLUMN, Data::Bytes(STOP)));
+    e.configure(STOP);
     (0..2).for_each(|bank| e.ops.push(control(bank, LEAVE_ROW, SWITCH_COLUMN, Data::Bytes([0; BURST]))));
     Ok(e.ops)
 }

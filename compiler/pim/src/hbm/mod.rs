@@ -14,6 +14,7 @@ pub mod node;
 pub mod order;
 pub mod places;
 pub mod program;
+mod row_sharing;
 mod schedule;
 mod sums;
 pub mod trace;

@@ -4,12 +4,13 @@
 use super::Res;
 use super::chosen::{chosen, touched};
 use super::node::BankBurst;
+use super::row_sharing::{self, RowWindow};
 use super::schedule::Stored;
 use crate::eval::BlockScalars;
 use crate::rows::{FreeRows, reach};
 use ptoc_abi::Coord;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::tile::{self, Kernel, PlaceLeaf};
+use ptoc_ir::tile::{self, Kernel, PlaceLeaf, TensorData, TensorDir, TensorId};
 use ptoc_pim_stream::placement::{ArrayPlacement, Leaf, Placed};
 use ptoc_pim_stream::stream::Pch;
 use ptoc_pim_stream::{Geometry, UnitConfig};
@@ -49,12 +50,15 @@ struct Entry {
     placement: ArrayPlacement,
     placed: Placed,
     replicated: bool,
+    /// What it has of its rows; all of them where the author has placed it.
+    window: Option<RowWindow>,
 }
 
 impl Entry {
-    /// Rows of its own.
-    fn rows(&self) -> Range<u32> {
-        self.placement.row..self.placement.row + reach(&self.placement)
+    /// Whether the burst of a unit is one that no other array has.
+    fn has(&self, at: BankBurst) -> bool {
+        let rows = self.placement.row..self.placement.row + reach(&self.placement);
+        rows.contains(&at.row) && self.window.is_none_or(|w| w.contains(at))
     }
 }
 
@@ -109,9 +113,9 @@ impl Places {
         }
     }
 
-    /// A burst of a unit in words: arrays have rows of their own.
+    /// A burst of a unit in words: it is one array's.
     pub fn show(&self, kernel: &Kernel, at: BankBurst) -> String {
-        let has = |e: &Option<Entry>| e.as_ref().is_some_and(|e| e.rows().contains(&at.row));
+        let has = |e: &Option<Entry>| e.as_ref().is_some_and(|e| e.has(at));
         match self.entries.iter().zip(kernel.tensors.values()).find(|(e, _)| has(e)) {
             Some((_, t)) => format!("`{}` ({at})", t.name),
             None => at.to_string(),
@@ -122,7 +126,7 @@ impl Places {
     pub fn covered(&self, stored: &Stored) -> Vec<bool> {
         let mut held = vec![0u64; self.entries.len()];
         for &(home, at) in stored {
-            if let Some(n) = self.entries.iter().position(|e| e.as_ref().is_some_and(|e| e.rows().contains(&at.row))) {
+            if let Some(n) = self.entries.iter().position(|e| e.as_ref().is_some_and(|e| e.has(at))) {
                 held[n] += u64::from(self.elements(home, at));
             }
         }
@@ -242,7 +246,7 @@ pub fn dims(of: &[Vec<PlaceLeaf>], g: &Geometry) -> Option<Vec<Vec<Leaf>>> {
 /// The author's placement, from row 0 on. `None`: it cannot be split into units and their banks.
 pub fn of_author(place: &tile::ElementPlacement, g: &Geometry) -> Option<ArrayPlacement> {
     let dims = dims(&place.dims, g)?.into_iter().map(pad).collect();
-    Some(ArrayPlacement { dims, row: 0, replicated: place.replicated })
+    Some(ArrayPlacement { dims, row: 0, replicated: place.replicated, ..ArrayPlacement::default() })
 }
 
 /// The unit of each block, and which of the unit's blocks it is is their order.
@@ -305,56 +309,90 @@ pub fn plan(
     }
     let boxes = touched(kernel, numbers, &shapes, blocks)?;
     let mut places = Places { g: *g, entries: Vec::new(), elements: FxHashMap::default(), free: 0..0 };
+    let mut found: Vec<Option<(ArrayPlacement, Option<RowWindow>)>> = vec![None; shapes.len()];
+    let mut operands = Vec::new();
     for ((id, t), shape) in kernel.tensors.iter().zip(&shapes) {
         let n = id.as_u32() as usize;
-        let mut placement = match &t.place {
-            Some(place) => match of_author(place, g) {
-                Some(placement) => placement,
-                None => {
-                    let message = format!("the placement of `{}` cannot be split into units and their banks", t.name);
-                    return room(t.span, message, "a unit has two banks: let extents along `bank` be even");
-                }
-            },
-            None => match chosen(kernel, id, shape, &boxes[n], on, blocks, g)? {
-                Some(p) => p,
-                None => {
-                    places.entries.push(None);
-                    continue;
-                }
-            },
-        };
-        let extents: Vec<u32> = shape.iter().map(|&e| e as u32).collect();
-        // What does not fit by itself is told with the coordinate that it leaves.
-        let needed = reach(&placement);
-        if needed > g.row {
-            let message = format!("`{}` takes {needed} rows of every bank, and a bank has {} for data", t.name, g.row);
-            let d = Diagnostic::error(codes::UNIT_ROOM, t.span, message).with_label("no place for it");
-            let d = d.with_note(share(&placement, &extents, u64::from(t.dtype.size() as u32), g, needed));
-            return Err(Box::new(d.with_help("make the arrays smaller, or give more units a part (`at`, `on`)")));
+        if let Some(place) = &t.place {
+            let Some(placement) = of_author(place, g) else {
+                let message = format!("the placement of `{}` cannot be split into units and their banks", t.name);
+                return room(t.span, message, "a unit has two banks: let extents along `bank` be even");
+            };
+            found[n] = Some((in_rows_of_its_own(t, n, placement, shape, &mut rows, g)?, None));
+        } else if let Some(parts) = chosen(kernel, id, shape, &boxes[n], blocks)? {
+            let operand = row_sharing::Operand { tensor: n as u32, written: t.dir != TensorDir::In, parts };
+            match operand.resident(&rows, on, g)? {
+                Some((placement, window)) => found[n] = Some((placement, Some(window))),
+                None => operands.push(operand),
+            }
         }
-        let Some(row) = rows.take(Some(n as u32), &placement, needed.min(g.row)) else {
-            let message = format!(
-                "`{}` takes {needed} row{} of every bank, and {} of {} are free in one piece",
-                t.name,
-                if needed == 1 { "" } else { "s" },
-                rows.longest(),
-                g.row
-            );
-            return room(t.span, message, "make the arrays smaller, or give more units a part (`at`, `on`)");
+    }
+    match row_sharing::shared(&operands, &mut rows, on, g)? {
+        Some(all) => all.into_iter().for_each(|(n, (p, window))| found[n as usize] = Some((p, Some(window)))),
+        None => {
+            let window = RowWindow::whole(0, g);
+            for operand in &operands {
+                let n = operand.tensor as usize;
+                let t = &kernel.tensors[TensorId::from_u32(operand.tensor)];
+                let placement = operand.parts.lay_out(window, on, g)?;
+                found[n] = Some((in_rows_of_its_own(t, n, placement, &shapes[n], &mut rows, g)?, Some(window)));
+            }
+        }
+    }
+    for ((t, shape), found) in kernel.tensors.values().zip(&shapes).zip(found) {
+        let Some((placement, window)) = found else {
+            places.entries.push(None);
+            continue;
         };
-        placement.row = row;
-        let placed = match placement.resolve(&extents, t.dtype.size() as u32, g, unit) {
+        let placed = match placement.resolve(&extents(shape), t.dtype.size() as u32, g, unit) {
             Ok(placed) => placed,
             Err(e) => {
                 let message = format!("`{}` does not fit into the memory: {e}", t.name);
-                return room(t.span, message, "make the arrays smaller, or give more units a part (`at`, `on`)");
+                return room(t.span, message, SMALLER);
             }
         };
         placed.for_each(|a| *places.elements.entry(a / u64::from(g.burst)).or_default() += 1);
-        places.entries.push(Some(Entry { replicated: placement.replicated, placement, placed }));
+        places.entries.push(Some(Entry { replicated: placement.replicated, placement, placed, window }));
     }
     places.free = rows.longest_piece();
     Ok(places)
+}
+
+/// What helps where there is no room.
+const SMALLER: &str = "make the arrays smaller, or give more units a part (`at`, `on`)";
+
+fn extents(shape: &[i64]) -> Vec<u32> {
+    shape.iter().map(|&e| e as u32).collect()
+}
+
+/// The placement of tensor `n` in rows that no other array has.
+fn in_rows_of_its_own(
+    t: &TensorData,
+    n: usize,
+    placement: ArrayPlacement,
+    shape: &[i64],
+    rows: &mut FreeRows,
+    g: &Geometry,
+) -> Res<ArrayPlacement> {
+    // What does not fit by itself is told with the coordinate that it leaves.
+    let needed = reach(&placement);
+    if needed > g.row {
+        let message = format!("`{}` takes {needed} rows of every bank, and a bank has {} for data", t.name, g.row);
+        let d = Diagnostic::error(codes::UNIT_ROOM, t.span, message).with_label("no place for it");
+        let d = d.with_note(share(&placement, &extents(shape), u64::from(t.dtype.size() as u32), g, needed));
+        return Err(Box::new(d.with_help(SMALLER)));
+    }
+    let Some(row) = rows.take(Some(n as u32), &placement, needed) else {
+        let message = format!(
+            "`{}` takes {needed} row{} of every bank, and {} of {} are free in one piece",
+            t.name,
+            if needed == 1 { "" } else { "s" },
+            rows.longest(),
+            g.row
+        );
+        return room(t.span, message, SMALLER);
+    };
+    Ok(ArrayPlacement { row, ..placement })
 }
 
 /// How much of its rows an array fills, in how many of the banks.
@@ -419,7 +457,8 @@ mod tests {
                     let leaf = PlaceLeaf { extent, coord: Some(coord), stride };
                     let Some(parts) = leaves(&leaf, &G) else { continue };
                     split_up += usize::from(parts.len() > 1);
-                    let p = ArrayPlacement { dims: vec![parts], row: 0, replicated: false };
+                    let p =
+                        ArrayPlacement { dims: vec![parts], row: 0, replicated: false, ..ArrayPlacement::default() };
                     let placed = p.resolve(&[extent as u32], 2, &G, &config).unwrap_or_else(|e| panic!("{leaf}: {e}"));
                     let blocks = on(vec![vec![(extent, Some(coord), stride)]]);
                     for n in 0..extent {

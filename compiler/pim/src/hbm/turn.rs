@@ -116,6 +116,7 @@ impl Turn {
             dims: vec![dealt.clone(), vec![leaf(self.slots, Coord::Row, 2)], vec![burst], vec![lane]],
             row,
             replicated: false,
+            ..ArrayPlacement::default()
         };
         let (columns, bytes) = (leaf(LANES, Coord::Col, 1), leaf(LANES, Coord::Byte, size));
         let decl = TensorDecl {

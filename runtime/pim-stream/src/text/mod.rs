@@ -231,8 +231,10 @@ impl Display for ArrayPlacement {
             }
             f.write_str(")")?;
         }
-        if self.row != 0 {
-            write!(f, " row={}", self.row)?;
+        for (name, first) in [("row", self.row), ("bank", self.bank), ("col", self.col)] {
+            if first != 0 {
+                write!(f, " {name}={first}")?;
+            }
         }
         f.write_str(if self.replicated { " replicated" } else { "" })
     }

@@ -477,7 +477,7 @@ fn placed(c: &mut Cursor<'_>) -> Read<ArrayPlacement> {
     }
 }
 
-/// `(16,(8,4)):(2@byte,(1@col,1@row)) row=4 replicated`
+/// `(16,(8,4)):(2@byte,(1@col,1@row)) row=4 bank=1 col=16 replicated`
 fn placement(c: &mut Cursor<'_>) -> Read<ArrayPlacement> {
     c.space();
     let start = c.at;
@@ -491,14 +491,12 @@ fn placement(c: &mut Cursor<'_>) -> Read<ArrayPlacement> {
     }
     let leaf = |(extent, (stride, coord)): (u32, (u32, Coord))| Leaf { extent, coord, stride };
     let dims = extents.into_iter().zip(strides).map(|(e, s)| e.into_iter().zip(s).map(leaf).collect()).collect();
-    let row = match c.eat_word("row") {
-        true => {
-            c.expect("=")?;
-            c.small("the first row")?
-        }
-        false => 0,
+    let mut first = |name: &str, what: &str| match c.eat_word(name) {
+        true => c.expect("=").and_then(|()| c.small(what)),
+        false => Ok(0),
     };
-    Ok(ArrayPlacement { dims, row, replicated: c.eat_word("replicated") })
+    let (row, bank, col) = (first("row", "the first row")?, first("bank", "the bank")?, first("col", "the column")?);
+    Ok(ArrayPlacement { dims, row, bank, col, replicated: c.eat_word("replicated") })
 }
 
 /// One part of a dimension, or several in parentheses.

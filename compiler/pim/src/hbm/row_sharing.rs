@@ -1,0 +1,113 @@
+//! Rows that operands share: which columns of which bank each array of a launch gets.
+//!
+//! To go on in another row costs PRE and ACT, and to turn from reads to writes costs as much as the data bus says. So
+//! what a launch reads lies in the even banks, operand beside operand in the same rows: one ACT serves all of them.
+//! What it writes lies in the odd banks, where a row stays open while the even one is read.
+
+use super::Res;
+use super::chosen::BlockParts;
+use super::node::BankBurst;
+use crate::rows::{FreeRows, Laid, reach, same};
+use ptoc_ir::tile;
+use ptoc_pim_stream::{ArrayPlacement, Geometry};
+
+/// Columns of the rows of one of a unit's banks, which an array has to itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RowWindow {
+    /// 0 is the even bank, 1 the odd one.
+    pub bank: u32,
+    /// The first column.
+    pub col: u32,
+    /// How many.
+    pub columns: u32,
+}
+
+/// Arrays that share a row, at most: a quarter has the eight columns of an instruction with automatic indices.
+const SHARES: u32 = 4;
+
+impl RowWindow {
+    /// Whole rows of a bank.
+    pub fn whole(bank: u32, g: &Geometry) -> RowWindow {
+        RowWindow { bank, col: 0, columns: g.col }
+    }
+
+    /// Windows beside each other for so many arrays, at most [`SHARES`].
+    fn beside(arrays: usize, bank: u32, g: &Geometry) -> impl Iterator<Item = RowWindow> {
+        let columns = (g.col / (arrays as u32).next_power_of_two()).max(1);
+        (0..).map(move |n| RowWindow { bank, col: n * columns, columns })
+    }
+
+    /// All windows that an array may have.
+    fn all(g: &Geometry) -> impl Iterator<Item = RowWindow> {
+        let shares = (0..=SHARES.ilog2()).map(|n| 1usize << n);
+        shares.flat_map(move |n| (0..2).flat_map(move |bank| RowWindow::beside(n, bank, g).take(n)))
+    }
+
+    /// Whether the burst is in these columns.
+    pub fn contains(&self, at: BankBurst) -> bool {
+        u32::from(at.odd) == self.bank && (self.col..self.col + self.columns).contains(&at.col)
+    }
+}
+
+/// An array's place, and the window of its rows that it has.
+pub type Windowed = (ArrayPlacement, RowWindow);
+
+/// An array of the launch that has no place yet.
+#[derive(Debug)]
+pub struct Operand<'k> {
+    /// Its number.
+    pub tensor: u32,
+    /// The launch stores to it.
+    pub written: bool,
+    /// What each block has of it.
+    pub parts: BlockParts<'k>,
+}
+
+impl Operand<'_> {
+    /// The array where it lies already, if each block finds its part there.
+    pub fn resident(&self, rows: &FreeRows, on: &tile::ElementPlacement, g: &Geometry) -> Res<Option<Windowed>> {
+        let known: Vec<(&[u32], &Laid)> = rows.known(self.tensor).collect();
+        if known.is_empty() {
+            return Ok(None);
+        }
+        for window in RowWindow::all(g) {
+            let placement = self.parts.lay_out(window, on, g)?;
+            let there = |(shape, laid): &&(&[u32], &Laid)| {
+                laid.rows >= reach(&placement) && same(&laid.placement, &placement, shape)
+            };
+            if let Some((_, laid)) = known.iter().find(there) {
+                return Ok(Some((ArrayPlacement { row: laid.placement.row, ..placement }, window)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Places with shared rows for the operands, by number; `None` if there are not as many rows in one piece.
+pub fn shared(
+    operands: &[Operand<'_>],
+    rows: &mut FreeRows,
+    on: &tile::ElementPlacement,
+    g: &Geometry,
+) -> Res<Option<Vec<(u32, Windowed)>>> {
+    let of = |written: bool| -> Vec<&Operand<'_>> { operands.iter().filter(|o| o.written == written).collect() };
+    let (reads, writes) = (of(false), of(true));
+    let groups = |all: &[&Operand<'_>]| all.len().div_ceil(SHARES as usize);
+    let mut free = rows.clone();
+    let mut out = Vec::new();
+    for n in 0..groups(&reads).max(groups(&writes)) {
+        let mut group: Vec<(u32, Windowed)> = Vec::new();
+        for (bank, all) in [(0, &reads), (1, &writes)] {
+            let Some(beside) = all.chunks(SHARES as usize).nth(n) else { continue };
+            for (operand, window) in beside.iter().zip(RowWindow::beside(beside.len(), bank, g)) {
+                group.push((operand.tensor, (operand.parts.lay_out(window, on, g)?, window)));
+            }
+        }
+        let needed = group.iter().map(|(_, (placement, _))| reach(placement)).max().unwrap_or(0);
+        let Some(row) = free.take(None, &ArrayPlacement::default(), needed) else { return Ok(None) };
+        group.iter_mut().for_each(|(_, (placement, _))| placement.row = row);
+        out.extend(group);
+    }
+    *rows = free;
+    Ok(Some(out))
+}
