@@ -287,6 +287,30 @@ def test_exceptions_travel(lib):
         assert again.diagnostics == e.value.diagnostics
 
 
+def test_outputs_with_holes():
+    """Where data decide what is written, each call says what is not, also by code that is kept from the first."""
+    lib = ptoc.tile(
+        "kernel put(x: in f32[N], at: in u32[N], y: out f32[N]) {"
+        " for i in 0..N { y[min(index(at[i]), N - 1)] = x[i]; } }\n"
+        "program twice(x: in f32[N], at: in u32[N], y: out f32[N]) {"
+        " let t = tensor f32[N]; put(x, at, t); put(t, at, y); }"
+    )
+    x, turned, one = f32(8), np.arange(8, dtype=np.uint32)[::-1].copy(), np.zeros(8, np.uint32)
+    with warnings.catch_warnings():
+        # What is compiled says that it could not prove it.
+        warnings.simplefilter("ignore")
+        lib.put(x, turned), lib.twice(x, turned)
+    for _ in range(3):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert (lib.put(x, turned) == x[::-1]).all() and (lib.twice(x, turned) == x).all()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            y = lib.put(x, one)
+        assert len(caught) == 1 and "7 elements of `y` were never written, first [1]" in str(caught[0].message)
+        assert y[0] == x[7] and (y[1:] == 0).all()
+
+
 def test_warnings():
     lib = ptoc.tile("kernel part(x: in f32[N], y: out f32[N]) { grid (i in tiles(N, 8));"
                     " if i.first { TSTORE(y.tile(i), Vec(x.tile(i))); } }", name="part.tile")

@@ -305,11 +305,11 @@ def decode():
     run = ptoc.load(str(ROOT / "examples/attention.tile")).attention(D=128, BM=16, BN=64)
     run(q, k, v, out=o)
     read = ptoc.tile(
-        "kernel top(x: in u32[M, N], y: out u32[M]) { grid (m in tiles(M, 1));"
-        " let a = tile Vec<u32, m, 2048>; a = 0; for n in tiles(N, 2048) { a |= Vec(x.tile(m, n)); }"
+        "kernel top(x: in i32[M, N], y: out i32[M]) { grid (m in tiles(M, 1));"
+        " let a = tile Vec<i32, m, 2048>; a = 0; for n in tiles(N, 2048) { a |= Vec(x.tile(m, n)); }"
         " TSTORE(col(y).tile(m, _), rowmax(a)); }").top
-    kw, vw = (a.reshape(256, -1).view(np.uint32) for a in (k, v))
-    y = np.empty(256, np.uint32)
+    kw, vw = (a.reshape(256, -1).view(np.int32) for a in (k, v))
+    y = np.empty(256, np.int32)
 
     def reading():
         read(kw, out=y)

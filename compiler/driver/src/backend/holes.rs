@@ -29,29 +29,45 @@ fn pattern(dtype: DType, second: bool) -> [u8; 8] {
 }
 
 /// Execution of the code of a launch on its arrays. Gets who is told what the kernel prints.
-pub(super) type Execute<'e> =
+pub(crate) type Execute<'e> =
     dyn Fn(&mut Used<'_>, &mut [Option<Tensor>], Option<&mut dyn FnMut(&str)>) -> Result<(), Box<Diagnostic>> + 'e;
 
 /// Launches code, and reports what it has left unwritten of tensors that it is not known to fill.
 pub(super) fn launch(launch: &mut BackendLaunch<'_, '_>, execute: &Execute) -> Result<(), Box<Diagnostic>> {
-    let (used, buffers) = (&mut *launch.used, &mut *launch.buffers);
-    let Some(holes) = Holes::new(launch.step, launch.unfilled) else {
-        return execute(used, buffers, lent(&mut launch.print));
-    };
-    let before = holes.fill(used, buffers, launch.program);
-    execute(used, buffers, lent(&mut launch.print))?;
-    // What it prints has been seen.
-    for hole in holes.found(used, buffers, &before, |used, buffers| execute(used, buffers, None))? {
-        launch.session.diagnostics.push(unwritten(launch.step, &hole));
-    }
+    let print = launch.print.as_mut().map(|print| &mut **print as &mut dyn FnMut(&str));
+    let open = OpenLaunch { step: launch.step, unfilled: launch.unfilled, program: launch.program };
+    let left = open.run(launch.used, launch.buffers, print, execute)?;
+    launch.session.diagnostics.extend(left);
     Ok(())
 }
 
-/// Who gets what is printed, lent out.
-fn lent<'p>(print: &'p mut Option<&mut dyn FnMut(&str)>) -> Option<&'p mut dyn FnMut(&str)> {
-    match print {
-        Some(print) => Some(&mut **print),
-        None => None,
+/// A launch that may leave elements of `out` tensors unwritten.
+pub(crate) struct OpenLaunch<'s> {
+    /// The launch.
+    pub step: &'s PlannedLaunch,
+    /// Tensors that it is not known to fill.
+    pub unfilled: &'s [TensorId],
+    /// It is one of a program's.
+    pub program: bool,
+}
+
+impl OpenLaunch<'_> {
+    /// Launches code; what it has left unwritten, as diagnostics.
+    pub fn run(
+        &self,
+        used: &mut Used<'_>,
+        buffers: &mut [Option<Tensor>],
+        print: Option<&mut dyn FnMut(&str)>,
+        execute: &Execute,
+    ) -> Result<Vec<Diagnostic>, Box<Diagnostic>> {
+        let Some(holes) = Holes::new(self.step, self.unfilled) else {
+            return execute(used, buffers, print).map(|()| Vec::new());
+        };
+        let before = holes.fill(used, buffers, self.program);
+        execute(used, buffers, print)?;
+        // What it prints has been seen.
+        let found = holes.found(used, buffers, &before, |used, buffers| execute(used, buffers, None))?;
+        Ok(found.iter().map(|hole| unwritten(self.step, hole)).collect())
     }
 }
 

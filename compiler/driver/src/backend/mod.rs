@@ -8,7 +8,7 @@ mod cpu;
 mod failure;
 #[cfg(feature = "gpu")]
 mod gpu;
-mod holes;
+pub(crate) mod holes;
 mod interp;
 mod left_out;
 #[cfg(feature = "pim")]
@@ -323,14 +323,14 @@ pub trait Launches {
 
 /// Code of a launch that threads of one process share.
 pub trait SharedCode: Send + Sync {
-    /// Executes the launch on the tensors that it chooses from. `print` gets what the kernel prints.
+    /// Executes the launch on the tensors that it chooses from. `print` gets what the kernel prints, if anyone does.
     fn execute(
         &self,
         step: &PlannedLaunch,
         used: &mut Used<'_>,
         buffers: &mut [Option<Tensor>],
         threads: usize,
-        print: &mut dyn FnMut(&str),
+        print: Option<&mut dyn FnMut(&str)>,
     ) -> Result<(), Box<Diagnostic>>;
 }
 

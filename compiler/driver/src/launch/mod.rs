@@ -33,7 +33,8 @@ pub(crate) use plan::{extent, step_dims};
 pub use planned::{LateScalars, PlannedLaunch};
 pub(crate) use random::has_index;
 pub use run::{
-    BackendLaunch, CompiledPlan, Keep, LaunchTimes, Observers, RunOptions, RunOutcome, Total, counts, unwritten,
+    BackendLaunch, CompiledPlan, Keep, LaunchTimes, Observers, RunOptions, RunOutcome, SharedLaunch, Total, counts,
+    unwritten,
 };
 pub use tensors::Used;
 pub use tolerance::Tolerance;

@@ -6,6 +6,7 @@ use super::plan::Plan;
 use super::planned::PlannedLaunch;
 use super::tensors::Used;
 use super::workspace::{Locals, Workspace};
+use crate::backend::holes::OpenLaunch;
 use crate::backend::{BackendRef, Compiled, DeviceCode, Ending, ProgramRun, SharedCode, pim, wrong_backend};
 use crate::session::{Failed, Session};
 use crate::trace::milliseconds;
@@ -48,6 +49,32 @@ pub struct CompiledPlan<'p> {
     unfilled: Vec<Vec<TensorId>>,
     /// Where the program's own tensors are.
     workspace: Workspace,
+}
+
+/// The code of a launch that threads of one process share.
+#[derive(Clone)]
+pub struct SharedLaunch {
+    code: Arc<dyn SharedCode>,
+    /// Tensors that it is not known to fill.
+    unfilled: Vec<TensorId>,
+}
+
+impl SharedLaunch {
+    /// Executes the launch on the tensors that it chooses from; what it has left unwritten, as diagnostics. `program`:
+    /// it is one of several. `print` gets what the kernel prints.
+    pub fn execute(
+        &self,
+        (step, program): (&PlannedLaunch, bool),
+        used: &mut Used<'_>,
+        buffers: &mut [Option<Tensor>],
+        threads: usize,
+        print: &mut dyn FnMut(&str),
+    ) -> Result<Vec<Diagnostic>, Box<Diagnostic>> {
+        let open = OpenLaunch { step, unfilled: &self.unfilled, program };
+        open.run(used, buffers, Some(print), &|used, buffers, print| {
+            self.code.execute(step, used, buffers, threads, print)
+        })
+    }
 }
 
 /// Whoever looks on at a run: an observer for each launch that the interpreter executes.
@@ -313,11 +340,10 @@ impl<'p> CompiledPlan<'p> {
 
     /// The code of each launch for any thread, where every launch is known to fill its outputs: see
     /// [`Launches::shared`](crate::backend::Launches::shared).
-    pub fn shared(&self) -> Option<Vec<Arc<dyn SharedCode>>> {
-        match &self.code {
-            Compiled::Launches(code) if self.unfilled.iter().all(Vec::is_empty) => code.shared(),
-            _ => None,
-        }
+    pub fn shared(&self) -> Option<Vec<SharedLaunch>> {
+        let Compiled::Launches(code) = &self.code else { return None };
+        let launches = code.shared()?.into_iter().zip(&self.unfilled);
+        Some(launches.map(|(code, unfilled)| SharedLaunch { code, unfilled: unfilled.clone() }).collect())
     }
 
     /// The code of all launches for arrays that are on a device already.

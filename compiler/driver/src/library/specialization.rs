@@ -3,10 +3,12 @@
 use super::arrays::{ArrayView, Call, Device};
 use super::rebinding::Rebinding;
 use super::{Callable, Report, on_large_stack};
-use crate::backend::{BackendRef, DeviceCall, DeviceCode, SharedCode};
-use crate::launch::{Argument, CompiledPlan, Plan, PlanStep, PlannedLaunch, Position, RunOptions, Used, Workspace};
+use crate::backend::{BackendRef, DeviceCall, DeviceCode};
+use crate::launch::{
+    Argument, CompiledPlan, Plan, PlanStep, PlannedLaunch, Position, RunOptions, SharedLaunch, Used, Workspace,
+};
 use crate::session::Failed;
-use ptoc_diagnostics::{Diagnostic, SourceMap, Span, codes};
+use ptoc_diagnostics::{Diagnostic, Diagnostics, SourceMap, Span, codes};
 use ptoc_layout::Storage;
 use ptoc_tensor::{DType, Tensor};
 use std::fmt;
@@ -18,7 +20,7 @@ pub(super) type Made = (Plan, SpecialCode);
 /// The code of a plan for any thread, as far as the backend has such.
 pub(super) struct SpecialCode {
     /// On the host, by launch.
-    pub shared: Option<Vec<Arc<dyn SharedCode>>>,
+    pub shared: Option<Vec<SharedLaunch>>,
     /// On arrays of a device.
     pub device: Option<Arc<dyn DeviceCode>>,
     /// Where the tensors of a program are.
@@ -122,7 +124,8 @@ impl Specialization {
             Some(code) if self.conditions().next().is_none() => {
                 // SAFETY: the caller's promise.
                 let ended = unsafe { self.run_shared(code, rebound.as_ref(), &views, threads, print) };
-                ended.map_err(|d| self.report(*d)).map(|()| None)
+                let left = ended.map_err(|d| self.report(*d))?;
+                Ok((!left.is_empty()).then(|| Report::new(left, Arc::clone(&self.sources))))
             }
             _ => {
                 let print = Mutex::new(print);
@@ -197,39 +200,42 @@ impl Specialization {
         unsafe { code.start(call) }
     }
 
-    /// Executes the launches here and now; that of a kernel may be another one with the same arguments.
+    /// Executes the launches here and now; that of a kernel may be another one with the same arguments. Returns what
+    /// they leave unwritten.
     ///
     /// # Safety
     /// As for [`Specialization::run`].
     unsafe fn run_shared(
         &self,
-        code: &[Arc<dyn SharedCode>],
+        code: &[SharedLaunch],
         step: Option<&PlannedLaunch>,
         views: &[Option<&ArrayView>],
         threads: usize,
         print: &mut dyn FnMut(&str),
-    ) -> Result<(), Box<Diagnostic>> {
+    ) -> Result<Diagnostics, Box<Diagnostic>> {
         // SAFETY: the caller's promise. A kernel gets arguments with a layout as the buffers below; a program's are all
         // in C order.
         let mut tensors = unsafe { self.lent(views) }?;
         let mut locals = self.code.workspace.allocate(&self.plan.locals)?;
         let locals = &mut locals.tensors[..];
+        let mut left = Diagnostics::default();
         if !self.plan.program {
             let step = step.unwrap_or(&self.plan.steps[0]);
             // SAFETY: the caller's promise.
             let mut buffers = unsafe { self.laid_out(views) }?;
             let mut used = Used::of(&mut tensors, locals);
-            return code[0].execute(step, &mut used, &mut buffers, threads, print);
+            left.extend(code[0].execute((step, false), &mut used, &mut buffers, threads, print)?);
+            return Ok(left);
         }
         let mut position = Position::start(&self.plan, &self.code.workspace);
         while let Some((number, step)) = position.next(None, &mut tensors, locals)? {
             let step = &*step;
             let mut used = Used::of(&mut tensors, locals);
             let mut buffers = step.buffers(&mut used)?;
-            code[number].execute(step, &mut used, &mut buffers, threads, print)?;
+            left.extend(code[number].execute((step, true), &mut used, &mut buffers, threads, print)?);
             step.collect(&mut used, &buffers);
         }
-        Ok(())
+        Ok(left)
     }
 
     /// Arguments with a layout as buffers, which are the caller's memory: it lies as the layout says.

@@ -229,9 +229,9 @@ impl SharedCode for Shared {
         used: &mut Used<'_>,
         buffers: &mut [Option<Tensor>],
         threads: usize,
-        print: &mut dyn FnMut(&str),
+        print: Option<&mut dyn FnMut(&str)>,
     ) -> Result<(), Box<Diagnostic>> {
-        execute(step, &self.0, used, buffers, threads, Some(print)).map(drop)
+        execute(step, &self.0, used, buffers, threads, print).map(drop)
     }
 }
 
