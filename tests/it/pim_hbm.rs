@@ -224,6 +224,23 @@ fn small_blocks_share_rows() {
     }
 }
 
+/// A product with a vector as one would write it anywhere is as fast as one whose author names banks and registers.
+#[test]
+fn a_natural_gemv_is_as_fast_as_a_placed_one() {
+    let cycles = |file: &str, kernel: &str, defs: &[&str]| {
+        let path = format!("{}/../examples/{file}", env!("CARGO_MANIFEST_DIR"));
+        let mut words = vec!["run", &path, kernel, "--target", "hbm-pim", "--random", "1", "--json"];
+        defs.iter().for_each(|d| words.extend(["-D", d]));
+        let outcome = command(&words);
+        assert_eq!(outcome.status, 0, "{}", outcome.err);
+        let value: Value = serde_json::from_str(&outcome.out).expect("JSON");
+        value["stats"]["report"]["kinds"]["exec"]["cycles"].as_f64().expect("cycles")
+    };
+    let natural = cycles("hbm_pim.tile", "gemv", &["M=1024", "K=1024"]);
+    let placed = cycles("hbm_gemm.tile", "gemm", &["N=1024", "K=1024", "B=1"]);
+    assert!(natural < 1.1 * placed, "{natural} and {placed} cycles");
+}
+
 /// What a kernel wrote to the odd banks, or has read from a part of its rows, the next one finds there.
 #[test]
 fn arrays_stay_where_they_are() {

@@ -3,6 +3,7 @@
 //! host, which brings it.
 
 use super::Res;
+use super::code::REGISTERS;
 use super::places::{self, pad, room};
 use super::row_sharing::RowWindow;
 use super::trace::{LANES, is_down};
@@ -214,7 +215,14 @@ fn row_share(extent: i64, most: i64, last: bool) -> Option<i64> {
 impl BlockParts<'_> {
     /// Parts in their units, from row 0 on: lanes, which are elements along one dimension, then columns of the window,
     /// then rows; a unit's further blocks behind the first, in the same row where there is room.
-    pub fn lay_out(&self, window: RowWindow, on: &tile::ElementPlacement, g: &Geometry) -> Res<ArrayPlacement> {
+    ///
+    /// `beside`: eight rows lie beside each other, burst by burst, as a MAC with automatic indices goes through them.
+    pub fn lay_out(
+        &self,
+        (window, beside): (RowWindow, bool),
+        on: &tile::ElementPlacement,
+        g: &Geometry,
+    ) -> Res<ArrayPlacement> {
         let BlockParts { span, name, shape, sizes, lanes: along, axes } = self;
         let (span, along) = (*span, *along);
         let columns = i64::from(window.columns);
@@ -249,8 +257,15 @@ impl BlockParts<'_> {
         };
         let many = || Diagnostic::error(codes::UNIT_ROOM, span, format!("`{name}` takes too many rows"));
         let many = || Box::new(many().with_label("no place for it").with_help("make the arrays smaller"));
+        let eight = REGISTERS as i64;
+        let rows =
+            sizes.iter().enumerate().rposition(|(d, &size)| beside && d != along && size % eight == 0 && size > 0);
+        if let Some(d) = rows {
+            place(eight, false, &mut dims[d]).ok_or_else(many)?;
+        }
         for (d, &size) in sizes.iter().enumerate().rev() {
-            let mut out = Vec::new();
+            let mut out = std::mem::take(&mut dims[d]);
+            let size = if rows == Some(d) { size / eight } else { size };
             if d == along {
                 let lanes = size.min(i64::from(LANES));
                 out.push(Leaf { extent: lanes as u32, coord: Coord::Byte, stride: 2 });

@@ -86,9 +86,21 @@ pub struct Choice {
     pub stores: usize,
     /// The host brings vectors when the source loads them, not when they are needed.
     pub early: bool,
-    /// Values are computed one store after the other, each just before it is used, and not in the order of the source:
-    /// fewer are live at once, but equal operations stand apart.
-    pub on_demand: bool,
+    /// In which order values are computed.
+    pub order: ValueOrder,
+}
+
+/// In which order the values of a strip are computed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ValueOrder {
+    /// That of the source.
+    Source,
+    /// By the longest path to them from what is read: sums that grow side by side, such as those of the rows of a
+    /// product, take one factor all together, so that it is brought once and not kept.
+    Level,
+    /// One store after the other, each value just before it is used: fewest are live at once, but equal operations
+    /// stand apart.
+    OnDemand,
 }
 
 impl Choice {
@@ -98,10 +110,17 @@ impl Choice {
         if stores > 2 * REGISTERS {
             sizes.push(stores);
         }
-        let of_source = sizes.iter().flat_map(|&stores| [true, false].map(|early| (stores, early, false)));
-        let on_demand = sizes.iter().map(|&stores| (stores, false, true));
-        let all = of_source.chain(on_demand);
-        all.map(|(stores, early, on_demand)| Choice { stores, early, on_demand }).collect()
+        let of_source = |sizes: &[usize]| -> Vec<(usize, bool, ValueOrder)> {
+            sizes.iter().flat_map(|&stores| [true, false].map(|early| (stores, early, ValueOrder::Source))).collect()
+        };
+        let late = |sizes: &[usize], order| -> Vec<(usize, bool, ValueOrder)> {
+            sizes.iter().map(|&stores| (stores, false, order)).collect()
+        };
+        // Eight at once are one instruction, in whatever order their values are computed.
+        let (wide, narrow) = sizes.split_at(2);
+        let all =
+            [of_source(wide), late(wide, ValueOrder::Level), of_source(narrow), late(&sizes, ValueOrder::OnDemand)];
+        all.concat().into_iter().map(|(stores, early, order)| Choice { stores, early, order }).collect()
     }
 }
 
@@ -150,7 +169,7 @@ pub fn round(
             last: strip[0].at,
             events: Vec::new(),
         };
-        let order = coder.closure(strip, choice.on_demand);
+        let order = coder.closure(strip, choice.order);
         for &id in &order {
             if let Node::Bank { at } = nodes.get(id)
                 && overwritten.contains(&at)
@@ -169,7 +188,7 @@ pub fn round(
 
 impl Coder<'_> {
     /// What the stores need, operands first, and how often each is used.
-    fn closure(&mut self, strip: &[Store], on_demand: bool) -> Vec<NodeId> {
+    fn closure(&mut self, strip: &[Store], by: ValueOrder) -> Vec<NodeId> {
         let (mut seen, mut order): (FxHashSet<NodeId>, Vec<NodeId>) = Default::default();
         for s in strip {
             *self.uses.entry(s.node).or_default() += 1;
@@ -188,8 +207,10 @@ impl Coder<'_> {
                 }
             }
         }
-        if !on_demand {
-            order.sort_unstable();
+        match by {
+            ValueOrder::OnDemand => {}
+            ValueOrder::Source => order.sort_unstable(),
+            ValueOrder::Level => self.by_level(&mut order),
         }
         // Products that become part of a MAC.
         for &id in &order {
@@ -200,6 +221,17 @@ impl Coder<'_> {
             }
         }
         order
+    }
+
+    /// Sorts values, operands first, by the longest path to them; equal ones as in the source.
+    fn by_level(&self, order: &mut [NodeId]) {
+        let mut levels: FxHashMap<NodeId, u32> = FxHashMap::default();
+        for &id in order.iter() {
+            let below = self.nodes.get(id).operands().map(|o| levels[&o] + 1);
+            let level = below.max().unwrap_or(0);
+            levels.insert(id, level);
+        }
+        order.sort_unstable_by_key(|id| (levels[id], *id));
     }
 
     /// Sum and product of an addition that is a MAC.

@@ -181,6 +181,35 @@ fn follows(old: &Data, new: &Data, count: u32) -> bool {
     }
 }
 
+/// Clocks that commands take, roughly, on the shipped device: what two ways to place the same kernel are compared by.
+pub fn clocks(ops: &[ColumnOp]) -> u64 {
+    /// tCCD_L.
+    const COLUMN: u64 = 4;
+    /// RL + BL/2: a fence waits for the data.
+    const FENCE: u64 = 22;
+    /// tRP + tRCD.
+    const ROW: u64 = 28;
+    /// The data bus from reads to writes, or back.
+    const TURN: u64 = 15;
+    let (mut clocks, mut open, mut writes) = (0, [None; 2], false);
+    for op in ops {
+        let (at, count, write) = match op {
+            ColumnOp::Rd { at, count } => (at, *count, false),
+            ColumnOp::Wr { at, count, .. } => (at, *count, true),
+            ColumnOp::Fence => {
+                clocks += FENCE;
+                continue;
+            }
+            ColumnOp::Line(_) => continue,
+        };
+        let row = &mut open[usize::from(at.bank % 2)];
+        clocks += if row.replace(at.row) == Some(at.row) { 0 } else { ROW };
+        clocks += if std::mem::replace(&mut writes, write) == write { 0 } else { TURN };
+        clocks += COLUMN * u64::from(count);
+    }
+    clocks
+}
+
 /// Column commands of all programs.
 pub fn exec(segments: &[Segment], lines: Lines<'_>) -> Result<Vec<ColumnOp>, WordError> {
     let mut e = Emitter { ops: Vec::new(), open: None, registers: 0, lines, place: SourceLine { file: 0, line: 0 } };

@@ -25,11 +25,12 @@ use crate::rows::{FreeRows, Laid, reach};
 use crate::{LaunchFragment, Lines, TensorPlace};
 use places::{Home, Places};
 use ptoc_diagnostics::{Diagnostic, codes};
-use ptoc_ir::tile::{ElementPlacement, Kernel, TensorDir};
-use ptoc_isa::{Loc, Target};
+use ptoc_ir::tile::{ElementPlacement, Kernel, Op, Stmt, TensorDir};
+use ptoc_isa::{Loc, Reduce, Sem, Target};
 use ptoc_pim_stream::stream::{Action, ColumnOp, Data, Exec, Pch, StreamStep, TensorDecl};
 use ptoc_pim_stream::unit::HbmPim;
 use ptoc_pim_stream::{Geometry, UnitConfig};
+use row_sharing::Layouts;
 use schedule::{ScheduledLaunch, ScheduledWork, Stored};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,16 +57,57 @@ pub fn compile(
             std::iter::once(None).chain(single).map(|only| places::choose(&grid, only, &g)).collect()
         }
     };
+    // Rows that lie beside each other are for sums along them. Where those are not all that a kernel stores, both ways
+    // are emitted and compared.
+    let sums = count(&kernel.body, &|sem| matches!(sem, Sem::RowReduce(Reduce::Sum)));
+    let compared = count(&kernel.body, &|sem| matches!(sem, Sem::Store)) > sums;
+    let ways: &[bool] = if sums > 0 { &[true, false] } else { &[false] };
     let mut refused = None;
     for together in [true, false] {
         for on in &choices {
-            match on_units(kernel, target, &mut numbers, &blocks, on, together, lines, rows) {
-                Err(d) if [codes::LOCK_STEP, codes::UNIT_ROOM].contains(&d.code) => refused = refused.or(Some(d)),
-                other => return other,
+            let of = |beside| {
+                let layouts = Layouts { on, beside, g: &g };
+                on_units(kernel, target, &mut numbers, &blocks, layouts, together, lines, rows)
+            };
+            let (mut best, mut failed) = (None, None);
+            for made in ways.iter().copied().map(of) {
+                match made {
+                    Ok(made) if !compared => return Ok(made),
+                    Ok(made) => best = Some(made).into_iter().chain(best).min_by_key(LaunchFragment::clocks),
+                    Err(d) => failed = Some(d),
+                }
+            }
+            match (best, failed) {
+                (Some(best), _) => return Ok(best),
+                (None, Some(d)) if [codes::LOCK_STEP, codes::UNIT_ROOM].contains(&d.code) => {
+                    refused = refused.or(Some(d));
+                }
+                (None, Some(d)) => return Err(d),
+                (None, None) => {}
             }
         }
     }
     Err(refused.unwrap_or_else(|| room(kernel, "there are no blocks".to_owned())))
+}
+
+/// Instructions of a meaning, wherever they stand.
+fn count(region: &[Stmt], is: &dyn Fn(&Sem) -> bool) -> usize {
+    let of = |stmt: &Stmt| match &stmt.op {
+        Op::Inst(inst) => usize::from(is(&inst.instr.get().sem)),
+        op => op.regions().map(|r| count(r, is)).sum(),
+    };
+    region.iter().map(of).sum()
+}
+
+impl LaunchFragment {
+    /// Clocks that its column commands take, roughly.
+    fn clocks(&self) -> u64 {
+        let of = |step: &StreamStep| match &step.action {
+            Action::Exec(e) => emit::clocks(&e.ops),
+            _ => 0,
+        };
+        self.steps.iter().map(of).sum()
+    }
 }
 
 /// The launch with blocks on these units: one list of commands for all pseudo-channels, or for each of them its own.
@@ -75,17 +117,17 @@ fn on_units(
     target: &Target,
     numbers: &mut BlockScalars<'_>,
     blocks: &[Vec<i64>],
-    on: &ElementPlacement,
+    layouts: Layouts<'_>,
     together: bool,
     lines: Lines<'_>,
     rows: &FreeRows,
 ) -> Res<LaunchFragment> {
     let unit = UnitConfig::HbmPim(HbmPim::default());
-    let g = &geometry(kernel, target)?;
+    let Layouts { on, g, .. } = layouts;
     // As many vectors as were left of each file.
     let registers =
         [Loc::GrfA, Loc::GrfB].map(|file| (target.capacity(file) / ptoc_pim_stream::stream::BURST as u64) as usize);
-    let places = places::plan(kernel, g, &unit, numbers, on, blocks, rows.clone())?;
+    let places = places::plan(kernel, &unit, numbers, layouts, blocks, rows.clone())?;
     // A unit's blocks in order.
     let mut dealt: BTreeMap<Home, Vec<usize>> = BTreeMap::new();
     for (n, at) in blocks.iter().enumerate() {

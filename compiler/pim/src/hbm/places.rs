@@ -4,7 +4,7 @@
 use super::Res;
 use super::chosen::{chosen, touched};
 use super::node::BankBurst;
-use super::row_sharing::{self, RowWindow};
+use super::row_sharing::{self, Layouts, RowWindow};
 use super::schedule::Stored;
 use crate::eval::BlockScalars;
 use crate::rows::{FreeRows, reach};
@@ -295,13 +295,13 @@ pub fn choose(grid: &[i64], only: Option<usize>, g: &Geometry) -> tile::ElementP
 /// Places all tensors. `blocks` are the grid's coordinates in order.
 pub fn plan(
     kernel: &Kernel,
-    g: &Geometry,
     unit: &UnitConfig,
     numbers: &mut BlockScalars<'_>,
-    on: &tile::ElementPlacement,
+    layouts: Layouts<'_>,
     blocks: &[Vec<i64>],
     mut rows: FreeRows,
 ) -> Res<Places> {
+    let g = layouts.g;
     let mut shapes = Vec::new();
     for t in kernel.tensors.values() {
         let extents: Res<Vec<i64>> = t.shape.iter().map(|&v| numbers.known_index(v, t.span)).collect();
@@ -321,20 +321,20 @@ pub fn plan(
             found[n] = Some((in_rows_of_its_own(t, n, placement, shape, &mut rows, g)?, None));
         } else if let Some(parts) = chosen(kernel, id, shape, &boxes[n], blocks)? {
             let operand = row_sharing::Operand { tensor: n as u32, written: t.dir != TensorDir::In, parts };
-            match operand.resident(&rows, on, g)? {
+            match operand.resident(&rows, layouts)? {
                 Some((placement, window)) => found[n] = Some((placement, Some(window))),
                 None => operands.push(operand),
             }
         }
     }
-    match row_sharing::shared(&operands, &mut rows, on, g)? {
+    match row_sharing::shared(&operands, &mut rows, layouts)? {
         Some(all) => all.into_iter().for_each(|(n, (p, window))| found[n as usize] = Some((p, Some(window)))),
         None => {
             let window = RowWindow::whole(0, g);
             for operand in &operands {
                 let n = operand.tensor as usize;
                 let t = &kernel.tensors[TensorId::from_u32(operand.tensor)];
-                let placement = operand.parts.lay_out(window, on, g)?;
+                let placement = operand.lay_out(window, layouts)?;
                 found[n] = Some((in_rows_of_its_own(t, n, placement, &shapes[n], &mut rows, g)?, Some(window)));
             }
         }

@@ -52,6 +52,17 @@ impl RowWindow {
 /// An array's place, and the window of its rows that it has.
 pub type Windowed = (ArrayPlacement, RowWindow);
 
+/// Who has a block, and how rows of a matrix lie.
+#[derive(Clone, Copy, Debug)]
+pub struct Layouts<'l> {
+    /// The unit of each block.
+    pub on: &'l tile::ElementPlacement,
+    /// Eight rows of what is read lie beside each other.
+    pub beside: bool,
+    /// The device.
+    pub g: &'l Geometry,
+}
+
 /// An array of the launch that has no place yet.
 #[derive(Debug)]
 pub struct Operand<'k> {
@@ -64,14 +75,19 @@ pub struct Operand<'k> {
 }
 
 impl Operand<'_> {
+    /// The placement in a window, from row 0 on.
+    pub fn lay_out(&self, window: RowWindow, layouts: Layouts<'_>) -> Res<ArrayPlacement> {
+        self.parts.lay_out((window, layouts.beside && !self.written), layouts.on, layouts.g)
+    }
+
     /// The array where it lies already, if each block finds its part there.
-    pub fn resident(&self, rows: &FreeRows, on: &tile::ElementPlacement, g: &Geometry) -> Res<Option<Windowed>> {
+    pub fn resident(&self, rows: &FreeRows, layouts: Layouts<'_>) -> Res<Option<Windowed>> {
         let known: Vec<(&[u32], &Laid)> = rows.known(self.tensor).collect();
         if known.is_empty() {
             return Ok(None);
         }
-        for window in RowWindow::all(g) {
-            let placement = self.parts.lay_out(window, on, g)?;
+        for window in RowWindow::all(layouts.g) {
+            let placement = self.lay_out(window, layouts)?;
             let there = |(shape, laid): &&(&[u32], &Laid)| {
                 laid.rows >= reach(&placement) && same(&laid.placement, &placement, shape)
             };
@@ -87,8 +103,7 @@ impl Operand<'_> {
 pub fn shared(
     operands: &[Operand<'_>],
     rows: &mut FreeRows,
-    on: &tile::ElementPlacement,
-    g: &Geometry,
+    layouts: Layouts<'_>,
 ) -> Res<Option<Vec<(u32, Windowed)>>> {
     let of = |written: bool| -> Vec<&Operand<'_>> { operands.iter().filter(|o| o.written == written).collect() };
     let (reads, writes) = (of(false), of(true));
@@ -99,8 +114,8 @@ pub fn shared(
         let mut group: Vec<(u32, Windowed)> = Vec::new();
         for (bank, all) in [(0, &reads), (1, &writes)] {
             let Some(beside) = all.chunks(SHARES as usize).nth(n) else { continue };
-            for (operand, window) in beside.iter().zip(RowWindow::beside(beside.len(), bank, g)) {
-                group.push((operand.tensor, (operand.parts.lay_out(window, on, g)?, window)));
+            for (operand, window) in beside.iter().zip(RowWindow::beside(beside.len(), bank, layouts.g)) {
+                group.push((operand.tensor, (operand.lay_out(window, layouts)?, window)));
             }
         }
         let needed = group.iter().map(|(_, (placement, _))| reach(placement)).max().unwrap_or(0);
