@@ -14,6 +14,19 @@ use std::collections::{HashMap, HashSet};
 use std::io::Cursor;
 use strip::stripped;
 
+/// Bytes by DEFLATE, with a checksum: a program that carries a library is smaller by most of it.
+pub fn packed(bytes: &[u8]) -> Vec<u8> {
+    miniz_oxide::deflate::compress_to_vec_zlib(bytes, 9)
+}
+
+/// What was [packed].
+///
+/// # Errors
+/// It is damaged.
+pub fn unpacked(bytes: &[u8]) -> Result<Vec<u8>, impl std::fmt::Display + use<>> {
+    miniz_oxide::inflate::decompress_to_vec_zlib(bytes)
+}
+
 /// What is needed of a library.
 #[derive(Debug)]
 pub struct Parts {

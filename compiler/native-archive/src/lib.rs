@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 /// The crate of the routines, as the compiler calls it.
 const CRATE: &str = "ptoc_native";
 
-/// `Some(bytes)`, an archive of the routines and of what they need; `None` where there is no code yet, as in
-/// `cargo check`.
+/// `Some(bytes)`, an archive of the routines and of what they need, [packed](ptoc_archive::packed); `None` where there
+/// is no code yet, as in `cargo check`.
 #[proc_macro]
 pub fn routines(_: TokenStream) -> TokenStream {
     let text = match library_of(&std::env::args().collect::<Vec<_>>()) {
@@ -50,7 +50,7 @@ fn reduced(library: &Path) -> Result<PathBuf, Box<dyn std::error::Error>> {
     let out = std::path::absolute(library)?.with_extension("routines");
     // Another build may read it.
     let own = library.with_extension(format!("routines.{}", std::process::id()));
-    fs::write(&own, ptoc_archive::written(&parts.members)?)?;
+    fs::write(&own, ptoc_archive::packed(&ptoc_archive::written(&parts.members)?))?;
     fs::rename(&own, &out)?;
     Ok(out)
 }
@@ -58,6 +58,16 @@ fn reduced(library: &Path) -> Result<PathBuf, Box<dyn std::error::Error>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_packed_comes_back_whole_or_not_at_all() {
+        let bytes: Vec<u8> = (0..100_000u32).map(|n| (n / 100) as u8).collect();
+        let mut small = ptoc_archive::packed(&bytes);
+        assert!(small.len() < bytes.len() / 10);
+        assert_eq!(ptoc_archive::unpacked(&small).ok(), Some(bytes));
+        small[50] ^= 1;
+        assert!(ptoc_archive::unpacked(&small).is_err());
+    }
 
     #[test]
     fn the_library_is_beside_what_the_compiler_was_told_of() {

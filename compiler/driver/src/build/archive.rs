@@ -3,7 +3,6 @@
 use super::RUNTIME;
 use ptoc_archive::{names, needed, written};
 use ptoc_diagnostics::{Diagnostic, codes};
-use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -75,13 +74,14 @@ fn soname(name: &str) -> OsString {
 /// A library of routines, and where it is.
 struct Library {
     path: PathBuf,
-    bytes: Cow<'static, [u8]>,
+    bytes: Vec<u8>,
 }
 
-/// The library that this program carries, if it carries one.
+/// The library that this program carries, packed, if it carries one.
 static CARRIED: OnceLock<&'static [u8]> = OnceLock::new();
 
-/// The program carries a library of routines of its own version: an installed one has no files beside it.
+/// The program carries a library of routines of its own version, [packed](ptoc_archive::packed): an installed one has
+/// no files beside it.
 pub fn carry(library: &'static [u8]) {
     let _ = CARRIED.set(library);
 }
@@ -90,10 +90,11 @@ pub fn carry(library: &'static [u8]) {
 fn runtime() -> Result<Library, Box<Diagnostic>> {
     let named = std::env::var_os(RUNTIME_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
     if let (None, Some(carried)) = (&named, CARRIED.get()) {
-        return Ok(Library { path: RUNTIME.into(), bytes: Cow::Borrowed(carried) });
+        let bytes = ptoc_archive::unpacked(carried).map_err(|e| broken(Path::new(RUNTIME), &e.to_string()))?;
+        return Ok(Library { path: RUNTIME.into(), bytes });
     }
     let path = named.map_or_else(beside, Ok)?;
-    Ok(Library { bytes: read(&path)?.into(), path })
+    Ok(Library { bytes: read(&path)?, path })
 }
 
 /// The library of routines beside this program, where installations and Cargo put it.
