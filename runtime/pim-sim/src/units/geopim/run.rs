@@ -323,7 +323,9 @@ impl<S: FnMut(Issued)> Engine<'_, '_, S> {
                 end = end.max(at + gaps.own(Command::PreAb, Command::Act));
             }
         }
-        let units = self.jobs.iter().zip(self.units.drain(..)).zip(ends).map(|((job, mut unit), through)| {
+        let units = self.jobs.iter().zip(self.units.drain(..)).zip(ends).map(|((job, mut unit), end_of_bank)| {
+            // From then on the unit is idle, whatever becomes of its bank.
+            let through = unit.through().unwrap_or(end_of_bank);
             unit.ledger.wait(through, TickLabel::Operand);
             unit.ledger.spend(end, TickLabel::Idle);
             unit.enter(UnitPhase::Done, through);

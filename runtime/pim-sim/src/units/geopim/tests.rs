@@ -175,6 +175,25 @@ fn cycles(report: &Report, n: usize) -> f64 {
         / 2.0
 }
 
+/// A unit that is through is idle, and not refreshed: how long others work makes no other difference to its account.
+#[test]
+fn a_unit_that_is_through_is_idle() {
+    let queries: Vec<(Query, u16)> = (0..12).map(|n| (at(1.5 + 0.25 * n as f32, 4.25), 64)).collect();
+    for refresh in [Refresh::AllBank, Refresh::PerBank] {
+        let accounts = [4, 12].map(|others| {
+            let mut s = setup(kernel(false, Order::TileMajor), &[0, 5], &queries, true);
+            (s.jobs[0].queries, s.jobs[1].queries) = (others, 1);
+            let (report, _) = s.run(refresh);
+            for unit in &report.units {
+                assert_eq!(unit.ledger.of(TickLabel::Idle), report.end - unit.end, "{refresh:?}");
+            }
+            assert!(report.refreshes >= u64::from(others) / 4, "{refresh:?}: {}", report.refreshes);
+            TickLabel::ALL.map(|l| if l == TickLabel::Idle { 0 } else { report.units[1].ledger.of(l) })
+        });
+        assert_eq!(accounts[0], accounts[1], "{refresh:?}");
+    }
+}
+
 /// Row 76: the sample lies in one patch, so every access of the map but the first finds its row open; a tile of 16
 /// channels takes ten cycles and there are eight of them.
 #[test]

@@ -105,6 +105,8 @@ pub struct GeoPimUnit<'k> {
     restoring: bool,
     /// The unit lets the others go first at every group.
     yielding: bool,
+    /// When it was through with everything.
+    through: Option<u64>,
 }
 
 impl<'k> GeoPimUnit<'k> {
@@ -132,6 +134,7 @@ impl<'k> GeoPimUnit<'k> {
             displaced: None,
             restoring: false,
             yielding,
+            through: None,
         }
     }
 
@@ -148,6 +151,7 @@ impl<'k> GeoPimUnit<'k> {
             if self.at == self.group.bursts.len() {
                 self.finish(fixed);
                 if !self.walk.next(banks, &mut self.group, self.bank.open, fixed.row)? {
+                    self.through = Some(self.end(&fixed.clock));
                     return Ok(Pause::Done);
                 }
                 self.prepare(fixed);
@@ -249,7 +253,12 @@ impl<'k> GeoPimUnit<'k> {
         trace(tick, command, row, column);
     }
 
-    /// When the unit is through with everything.
+    /// When it was through with everything; refreshes of its bank come later, too, as long as others work.
+    pub fn through(&self) -> Option<u64> {
+        self.through
+    }
+
+    /// When the unit, and its bank, are through with everything.
     pub fn end(&self, clock: &Clock) -> u64 {
         clock.tick(self.lanes).max(self.arrival).max(self.cursor)
     }
