@@ -1,6 +1,7 @@
 //! Instances: kernels with their static parameters fixed. A kernel is elaborated until no dimension that sizes a tile
 //! is open.
 
+use crate::channel_order::channels_first;
 use crate::oracle::OracleElaborator;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_elab::{
@@ -61,6 +62,9 @@ pub fn instantiate(
             if target.has_banks() && (instance.is_err() || !waits.is_empty()) {
                 let kernel = instance.as_ref().map_or(e.b.kernel(), |i| &i.kernel);
                 diagnostics.extend(too_large(kernel, target));
+            }
+            if let (Ok(instance), ItemKind::Kernel(k)) = (&instance, &modules.item(id).kind) {
+                diagnostics.extend(channels_first(k, &instance.kernel));
             }
             let errors = diagnostics.iter().any(Diagnostic::is_error);
             if !e.absent_places.is_empty() && bindings.retyped.is_empty() && !whole.has_units() {

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod channel_order;
 mod derived;
 mod instance;
 mod oracle;

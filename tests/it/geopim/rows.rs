@@ -76,9 +76,10 @@ fn channels_come_last() {
              TSAMPLE(acc, {map}, geo[b, i, _], attn[b, i, _]);\n        TSTORE(y[b, i, _], f16(acc));\n    }}\n}}\n"
         )
     };
-    let sizes = "B=1 H=4 W=6 Q=3 S=4";
+    // As many columns as channels, so that no size tells.
+    let sizes = "B=1 H=4 W=32 Q=3 S=4";
     for (map, code, words) in [
-        ("feat[b, _, _, _]", "E0203", "32 and 6"),
+        ("feat[b, _, _, _]", "E0203", "the channels of `feat` come first: `C`, and TSAMPLE has `W` last"),
         (
             "modes(feat[b, _, _, _], (1, 2, 0))",
             "E1322",
