@@ -254,8 +254,8 @@ fn said_block(stop: &StopPlace<'_>) -> String {
     format!("block {}, number {} of {count} ({grid})\n", stop.program.block(&state), state.block_number() + 1)
 }
 
-/// `i=2 j=0`, or `2 0`.
-fn block(stop: &StopPlace<'_>, text: &str) -> Result<ResumeMode, String> {
+/// The mode that runs on to a block of the grid: `i=2 j=0`, or `2 0`.
+pub fn block(stop: &StopPlace<'_>, text: &str) -> Result<ResumeMode, String> {
     let (state, kernel) = (stop.look.state, stop.look.state.kernel());
     let names: Vec<&str> = kernel.grid.iter().map(|d| d.name.as_str()).collect();
     let mut want: Vec<(usize, i64)> = Vec::new();
@@ -309,7 +309,7 @@ fn said_where(stop: &StopPlace<'_>, level: usize) -> String {
     text + &stop.excerpt(CONTEXT)
 }
 
-/// `print`: something with elements, another name, or an expression.
+/// `print`: something with elements, another name, a property, or an expression.
 fn print(stop: &StopPlace<'_>, text: &str) -> Result<String, String> {
     if text.is_empty() {
         return Err(
@@ -318,6 +318,9 @@ fn print(stop: &StopPlace<'_>, text: &str) -> Result<String, String> {
     }
     if let Some(slice) = Slice::parse(text)? {
         return stop.look.print(&slice, &|span| stop.program.place(span));
+    }
+    if let Some(value) = stop.look.property(text)? {
+        return Ok(format!("{text} = {value}\n"));
     }
     let value = condition::evaluate(stop.look, &condition::parse(text)?)?;
     Ok(format!("{text} = {value}\n"))

@@ -3,9 +3,8 @@
 use super::command::is_name;
 use super::condition;
 use super::statements::StatementId;
-use super::touches::{ALIASES, Stored, WORDS};
+use super::touches::{ALIASES, Stored, WORDS, stored};
 use super::watcher::DebuggedProgram;
-use ptoc_analysis::debug::NameMeaning;
 use ptoc_diagnostics::{FileId, suggest};
 use ptoc_syntax::ast::Expr;
 
@@ -31,8 +30,54 @@ pub struct Breakpoint {
     pub target: Target,
     /// `if EXPR`, as typed.
     pub condition: Option<(String, Expr)>,
-    /// How often it has stopped the run.
+    /// Of the times that it is hit those at which it stops the run; `None` is all of them.
+    pub hit_count: Option<HitCount>,
+    /// A log point: this is printed, with the values of what stands in braces, and the run does not stop.
+    pub log: Option<String>,
+    /// How often it was hit.
     pub hits: u64,
+}
+
+/// Some of the numbers from 1 on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HitCount {
+    /// `3`, `= 3`, `== 3`
+    Exactly(u64),
+    /// `>= 3`, and `> 2`
+    From(u64),
+    /// `<= 3`, and `< 4`
+    UpTo(u64),
+    /// `% 3`
+    Every(u64),
+}
+
+impl HitCount {
+    /// What was typed.
+    pub fn parse(text: &str) -> Result<HitCount, String> {
+        let text = text.trim();
+        let (op, number) = text.split_at(text.find(|c: char| c.is_ascii_digit()).unwrap_or(text.len()));
+        let wrong = || format!("`{text}` is no hit count: those are `3`, `>= 3`, `> 3`, `<= 3`, `< 3` and `% 3`");
+        let n: u64 = number.trim().parse().map_err(|_| wrong())?;
+        match op.trim() {
+            "" | "=" | "==" if n > 0 => Ok(HitCount::Exactly(n)),
+            ">=" => Ok(HitCount::From(n)),
+            ">" => Ok(HitCount::From(n.saturating_add(1))),
+            "<=" if n > 0 => Ok(HitCount::UpTo(n)),
+            "<" if n > 1 => Ok(HitCount::UpTo(n - 1)),
+            "%" if n > 0 => Ok(HitCount::Every(n)),
+            _ => Err(wrong()),
+        }
+    }
+
+    /// Whether the hit of this number is one of them.
+    pub fn holds(self, hits: u64) -> bool {
+        match self {
+            HitCount::Exactly(n) => hits == n,
+            HitCount::From(n) => hits >= n,
+            HitCount::UpTo(n) => hits <= n,
+            HitCount::Every(n) => hits.is_multiple_of(n),
+        }
+    }
 }
 
 impl DebuggedProgram<'_> {
@@ -168,14 +213,7 @@ impl DebuggedProgram<'_> {
         let launches = self.launches.iter().enumerate();
         let named = launches.flat_map(|(n, l)| l.step.debug.scopes.iter().flat_map(|s| &s.names).map(move |s| (n, s)));
         named.flat_map(|(launch, named)| {
-            let list = match &named.what {
-                NameMeaning::Tile(t) | NameMeaning::TileArray(t, _) => vec![Stored::Tile(t.tile)],
-                NameMeaning::View(w) => vec![Stored::Tensor(w.tensor())],
-                NameMeaning::Var(v) => vec![Stored::Var(*v)],
-                NameMeaning::Event(e) => vec![Stored::Event(e.event)],
-                NameMeaning::Ring(r) => vec![Stored::Event(r.events.0), Stored::Event(r.events.1)],
-                _ => Vec::new(),
-            };
+            let list = stored(&named.what);
             list.into_iter().map(move |stored| (named.name.as_str(), (launch, stored)))
         })
     }
@@ -187,6 +225,29 @@ impl DebuggedProgram<'_> {
             None => (text.trim(), None),
         };
         let (target, said) = self.target(place, file)?;
-        Ok((Breakpoint { id, target, condition, hits: 0 }, said))
+        Ok((Breakpoint { id, target, condition, hit_count: None, log: None, hits: 0 }, said))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::HitCount;
+
+    #[test]
+    fn hit_counts() {
+        let hits = |text: &str| -> Vec<u64> {
+            let count = HitCount::parse(text).unwrap();
+            (1..=6).filter(|&n| count.holds(n)).collect()
+        };
+        assert_eq!(hits("3"), [3]);
+        assert_eq!(hits(" == 3"), [3]);
+        assert_eq!(hits("> 3"), [4, 5, 6]);
+        assert_eq!(hits(">=3"), [3, 4, 5, 6]);
+        assert_eq!(hits("< 3"), [1, 2]);
+        assert_eq!(hits("<= 3"), [1, 2, 3]);
+        assert_eq!(hits("% 3"), [3, 6]);
+        for wrong in ["", "0", "< 1", "% 0", "three", "3 4", "!= 3", "-1"] {
+            assert!(HitCount::parse(wrong).unwrap_err().contains("is no hit count"), "{wrong}");
+        }
     }
 }

@@ -1,22 +1,27 @@
-//! `ptoc run --step` and `--print-tile`: a debugger over the reference interpreter.
+//! A debugger over the reference interpreter, for `ptoc run --step`, `--print-tile` and `ptoc dap`.
 //!
-//! Pure but for a [`Console`]. [`statements`] are those of the source; [`points`] say for each statement of IR which of
+//! Pure but for a [`Frontend`], of which [`command_line`] is one, over a [`Console`]. [`statements`] are those of the source; [`points`] say for each statement of IR which of
 //! them it belongs to, [`touches`] what it does; [`names`], [`values`] and [`overview`] say what a name holds;
-//! [`debugger`] decides where to stop and [`actions`] does what is typed there; [`print_tile`] prints without stopping.
+//! [`debugger`] decides where to stop, [`replay`] goes back by running again, [`actions`] does what is typed;
+//! [`print_tile`] prints without stopping.
 
 #![forbid(unsafe_code)]
 
 pub mod actions;
 pub mod breakpoints;
 pub mod command;
+pub mod command_line;
 pub mod condition;
 pub mod debugger;
 pub mod events;
+pub mod frontend;
+pub mod inspect;
 pub mod names;
 pub mod numbers;
 pub mod overview;
 pub mod points;
 pub mod print_tile;
+pub mod replay;
 pub mod slice;
 pub mod statements;
 pub mod stop;
@@ -25,7 +30,9 @@ pub mod values;
 pub mod watch;
 pub mod watcher;
 
+pub use command_line::CommandLine;
 pub use debugger::Debugger;
+pub use frontend::{Frontend, StopReason};
 pub use print_tile::{PrintTile, Prints};
 pub use watcher::{DebuggedProgram, Onlookers};
 
@@ -42,4 +49,9 @@ pub trait Console {
 
     /// Whether it is a person at a terminal.
     fn is_terminal(&self) -> bool;
+
+    /// Whether that person has asked for the run to stop, since this was asked last.
+    fn interrupted(&mut self) -> bool {
+        false
+    }
 }

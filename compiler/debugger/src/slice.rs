@@ -3,7 +3,7 @@
 use super::command::is_name;
 use super::condition::{self, Scalar};
 use super::values::Look;
-use ptoc_syntax::ast::Expr;
+use ptoc_syntax::ast::{Expr, ExprKind};
 use std::ops::Range;
 
 /// An index: an expression as typed, or its value.
@@ -11,7 +11,7 @@ use std::ops::Range;
 pub enum Index<T = i64> {
     /// `3`: the axis is left out.
     At(T),
-    /// `0:4`, `:4`, `2:`, `:`, and `_` for all of it.
+    /// `0:4` or `0..4`, `:4`, `2:`, `:`, and `_` for all of it.
     Range(Option<T>, Option<T>),
 }
 
@@ -121,7 +121,11 @@ fn index(part: &str, whole: &str) -> Result<Index<Expr>, String> {
     let end = |s: &str| if s.trim().is_empty() { Ok(None) } else { expr(s).map(Some) };
     match split(part, ':')[..] {
         ["_"] => Ok(Index::Range(None, None)),
-        [one] => expr(one).map(Index::At),
+        // `0..4`, as the language has it.
+        [one] => expr(one).map(|e| match *e.kind {
+            ExprKind::Range(lo, hi) => Index::Range(Some(lo), Some(hi)),
+            kind => Index::At(Expr { kind: Box::new(kind), ..e }),
+        }),
         [lo, hi] => Ok(Index::Range(end(lo)?, end(hi)?)),
         _ => Err(format!("`{part}` in `{whole}` has a step; a range is `LO:HI`")),
     }

@@ -1,6 +1,7 @@
 //! What a statement of tile IR does, as far as a breakpoint can ask for it: its name, its pipe, what it writes.
 
 use super::points::StatementPart;
+use ptoc_analysis::debug::NameMeaning;
 use ptoc_ir::tile::{Event, Kernel, NestAccess, Op, Operand, Purpose, Stmt, SyncOp, TensorId, Tile, Var, pipe_of_op};
 use ptoc_placement::access;
 use ptoc_placement::access::{inst_operands, tile_accesses};
@@ -16,6 +17,18 @@ pub enum Stored {
     Var(Var),
     /// An event, or an array of events.
     Event(Event),
+}
+
+/// What changes when what has this meaning does.
+pub fn stored(what: &NameMeaning) -> Vec<Stored> {
+    match what {
+        NameMeaning::Tile(t) | NameMeaning::TileArray(t, _) => vec![Stored::Tile(t.tile)],
+        NameMeaning::View(w) => vec![Stored::Tensor(w.tensor())],
+        NameMeaning::Var(v) => vec![Stored::Var(*v)],
+        NameMeaning::Event(e) => vec![Stored::Event(e.event)],
+        NameMeaning::Ring(r) => vec![Stored::Event(r.events.0), Stored::Event(r.events.1)],
+        _ => Vec::new(),
+    }
 }
 
 /// Words for operations that are no instructions of the table.

@@ -247,9 +247,13 @@ impl<'a> Look<'a> {
 
     /// The lines of an array: title and elements.
     pub fn show(&self, a: &Array) -> String {
+        format!("{}\n{}\n", a.title, self.elements(a))
+    }
+
+    /// The elements of an array as text.
+    pub fn elements(&self, a: &Array) -> String {
         let limits = if a.sliced { Limits::SLICE } else { Limits::GLANCE };
-        let text = array(a.dtype, &a.shape(), limits, &|at| self.cell(&a.source, &a.index(at)));
-        format!("{}\n{text}\n", a.title)
+        array(a.dtype, &a.shape(), limits, &|at| self.cell(&a.source, &a.index(at)))
     }
 
     /// A name and its value on one line; of what has elements only the title.
@@ -282,6 +286,16 @@ impl<'a> Look<'a> {
             NameMeaning::Text(_) | NameMeaning::Range(..) | NameMeaning::Tuple(_) => {
                 format!("{name} = {}", self.value(what))
             }
+        }
+    }
+
+    /// The type of a scalar.
+    pub fn type_of(&self, what: &NameMeaning) -> Option<String> {
+        match what {
+            NameMeaning::Scalar(v) => Some(self.scalar(*v).0.to_string()),
+            NameMeaning::Var(v) => Some(self.state.kernel().vars[*v].ty.to_string()),
+            NameMeaning::Block(_) => Some("block".into()),
+            _ => None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Watchpoints: elements, variables and events whose changes stop the run.
 
+use super::breakpoints::HitCount;
 use super::names::find;
 use super::numbers::{Cell, element};
 use super::slice::{Index, Selection, Slice};
@@ -7,6 +8,7 @@ use super::values::{Array, ArraySource, Look};
 use ptoc_analysis::debug::NameMeaning;
 use ptoc_interp::Unread;
 use ptoc_ir::tile::{Elem, Event, Op, Stmt, TensorId, Tile, Ty, Var};
+use ptoc_syntax::ast::Expr;
 use ptoc_tensor::DType;
 
 /// Elements that one watchpoint may have.
@@ -48,6 +50,12 @@ pub struct Watch {
     pub text: String,
     /// The launch whose kernel has the name.
     pub launch: usize,
+    /// A change counts only where this holds.
+    pub condition: Option<(String, Expr)>,
+    /// Of the changes that count those which stop the run; `None` is all of them.
+    pub hit_count: Option<HitCount>,
+    /// How many changes have counted.
+    pub hits: u64,
     watched: Watched,
 }
 
@@ -74,7 +82,7 @@ impl Watch {
             _ => elements(look, selection)?,
         };
         watched.update(look);
-        Ok(Watch { id, text: text.trim().into(), launch, watched })
+        Ok(Watch { id, text: text.trim().into(), launch, condition: None, hit_count: None, hits: 0, watched })
     }
 
     /// Takes the values as they are.

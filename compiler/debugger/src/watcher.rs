@@ -1,9 +1,9 @@
 //! The observer of a launch: keeps what the interpreter does not (valid shapes), and tells the debugger and those who
 //! print.
 
-use super::Console;
 use super::debugger::Debugger;
 use super::events::Events;
+use super::frontend::Frontend;
 use super::names::Viewpoint;
 use super::points::{Point, Points};
 use super::print_tile::Prints;
@@ -142,8 +142,8 @@ pub struct Onlookers<'w, 'p> {
     pub program: &'w DebuggedProgram<'p>,
     /// Stops, if somebody debugs.
     pub debugger: Option<&'w mut Debugger>,
-    /// Who is asked.
-    pub console: &'w mut dyn Console,
+    /// Who is told.
+    pub front: &'w mut dyn Frontend,
     /// Prints.
     pub prints: &'w mut Prints,
 }
@@ -154,7 +154,7 @@ impl Observers for Onlookers<'_, '_> {
             program: self.program,
             launch,
             debugger: self.debugger.as_deref_mut(),
-            console: &mut *self.console,
+            front: &mut *self.front,
             prints: &mut *self.prints,
             shapes: Shapes::default(),
             events: Events::default(),
@@ -170,8 +170,8 @@ pub struct Watcher<'w, 'p> {
     pub launch: usize,
     /// Stops, if somebody debugs.
     pub debugger: Option<&'w mut Debugger>,
-    /// Who is asked.
-    pub console: &'w mut dyn Console,
+    /// Who is told.
+    pub front: &'w mut dyn Frontend,
     /// Prints.
     pub prints: &'w mut Prints,
     /// Valid shapes.
@@ -239,7 +239,7 @@ impl Observer for Watcher<'_, '_> {
             return ControlFlow::Continue(());
         };
         let look = Self::look(self.program, self.launch, (&self.shapes, &self.events), *state, point, false);
-        debugger.before(self.program, self.launch, point, &look, self.console)
+        debugger.before(self.program, self.launch, point, &look, self.front)
     }
 
     fn after(&mut self, state: &RunningKernel<'_>, stmt: &Stmt) -> ControlFlow<()> {
@@ -251,11 +251,12 @@ impl Observer for Watcher<'_, '_> {
         let look = Self::look(self.program, self.launch, (&self.shapes, &self.events), *state, point, true);
         self.prints.after(self.program, self.launch, point, &look);
         let text = self.prints.take();
-        if !text.is_empty() {
-            self.console.note(&text);
+        let said = self.debugger.as_ref().is_some_and(|d| d.is_replaying());
+        if !text.is_empty() && !said {
+            self.front.note(&text);
         }
         match &mut self.debugger {
-            Some(debugger) => debugger.after(self.program, self.launch, point, stmt, &look, self.console),
+            Some(debugger) => debugger.after(self.program, self.launch, point, stmt, &look, self.front),
             None => ControlFlow::Continue(()),
         }
     }
@@ -265,7 +266,7 @@ impl Observer for Watcher<'_, '_> {
             && let Some(point) = debugger.last_point()
         {
             let look = Self::look(self.program, self.launch, (&self.shapes, &self.events), *state, point, false);
-            debugger.trapped(self.program, self.launch, point, trap, &look, self.console);
+            debugger.trapped(self.program, self.launch, point, trap, &look, self.front);
         }
     }
 }

@@ -8,20 +8,14 @@
 
 use super::work::{AnalysisJob, Done};
 use super::{Failure, Message, Pace, Reply, Server};
+use ptoc_base_protocol::{Malformed, MessageReader, write};
 use serde_json::{Value, json};
-use std::fmt::Display;
-use std::io::{self, BufRead, Read as _, Write};
+use std::io::{self, BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-
-/// Bytes of a line of a message's header, less one.
-const LONGEST_HEADER: u64 = 1 << 16;
-
-/// Bytes of a message at most: more than any editor sends, and less than the machine has.
-const LARGEST: usize = 256 << 20;
 
 /// What the reader has read.
 enum Incoming {
@@ -61,58 +55,28 @@ impl Incoming {
     }
 }
 
-/// The next message; none at the end of the input. `over` are bytes of a message before that was too long: they are
-/// passed over without being kept, and its sender knows already.
-fn read(input: &mut impl BufRead, over: &mut u64) -> io::Result<Option<Incoming>> {
-    io::copy(&mut input.take(std::mem::take(over)), &mut io::sink())?;
-    let failure = |code, why: &str| Ok(Some(Incoming::Malformed(Value::Null, Failure::new(code, why))));
-    // White space between messages is no message.
-    let (mut length, mut headers) = (None, 0);
-    loop {
-        let mut line = Vec::new();
-        let read = input.take(LONGEST_HEADER).read_until(b'\n', &mut line)? as u64;
-        // A sender without line ends speaks no protocol, as at the end of the input.
-        if read == 0 || read == LONGEST_HEADER && !line.ends_with(b"\n") {
-            return Ok(None);
+/// The next message; none at the end of the input.
+fn read(input: &mut MessageReader<impl BufRead>) -> io::Result<Option<Incoming>> {
+    Ok(input.next_message()?.map(|read| match read {
+        Ok(message) => Incoming::of(message),
+        Err(malformed) => {
+            let code = match malformed {
+                Malformed::Header(_) => Failure::INVALID_REQUEST,
+                Malformed::Content(_) => Failure::PARSE,
+            };
+            Incoming::Malformed(Value::Null, Failure::new(code, malformed.reason()))
         }
-        let text = String::from_utf8_lossy(&line);
-        match text.trim().split_once(':') {
-            Some((name, value)) => {
-                headers += 1;
-                if name.trim().eq_ignore_ascii_case("content-length") {
-                    length = value.trim().parse::<usize>().ok();
-                }
-            }
-            None if text.trim().is_empty() && headers > 0 => break,
-            None if text.trim().is_empty() => {}
-            // Nothing says where this ends but the end of its line.
-            None => return failure(Failure::INVALID_REQUEST, "a header is `Name: value`"),
-        }
-    }
-    let Some(length) = length else {
-        return failure(Failure::INVALID_REQUEST, "a message needs `Content-Length`, its number of bytes");
-    };
-    if length > LARGEST {
-        *over = length as u64;
-        let why = format!("a message has at most {LARGEST} bytes; the next {length} are passed over");
-        return failure(Failure::INVALID_REQUEST, &why);
-    }
-    let mut body = vec![0; length];
-    input.read_exact(&mut body)?;
-    match serde_json::from_slice(&body) {
-        Ok(message) => Ok(Some(Incoming::of(message))),
-        Err(e) => failure(Failure::PARSE, &format!("the message is no JSON: {e}")),
-    }
+    }))
 }
 
 /// Serves until `exit`, or until the client is gone. Returns the process's exit status: 0 after `shutdown`, else 1.
-pub fn serve(mut input: impl BufRead + Send + 'static, output: &mut dyn Write) -> u8 {
+pub fn serve(input: impl BufRead + Send + 'static, output: &mut dyn Write) -> u8 {
     let (sender, events) = channel();
     let (jobs, work) = channel::<AnalysisJob>();
     let (incoming, finished) = (sender.clone(), sender.clone());
     let reader = move || {
-        let mut over = 0;
-        while let Ok(Some(message)) = read(&mut input, &mut over) {
+        let mut input = MessageReader::new(input);
+        while let Ok(Some(message)) = read(&mut input) {
             if incoming.send(Event::Incoming(message)).is_err() {
                 return;
             }
@@ -415,10 +379,4 @@ fn cancelled(batch: &[Event]) -> Vec<Value> {
         _ => None,
     });
     ids.collect()
-}
-
-fn write(output: &mut dyn Write, message: impl Display) -> io::Result<()> {
-    let text = message.to_string();
-    write!(output, "Content-Length: {}\r\n\r\n{text}", text.len())?;
-    output.flush()
 }

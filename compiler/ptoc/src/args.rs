@@ -16,6 +16,7 @@ pub use profile::{BenchArgs, ProfileArgs};
 #[cfg(feature = "debugger")]
 use ptoc_debugger::PrintTile;
 use ptoc_driver::backend::{self, BackendRef};
+use ptoc_driver::launch::parse_order;
 use ptoc_driver::session::DEFAULT_TARGET;
 use ptoc_driver::stages::{self, Stage};
 use ptoc_interp::Order;
@@ -132,6 +133,19 @@ pub enum Command {
     /// Serve an editor by the Language Server Protocol, over standard input and output
     #[cfg(feature = "server")]
     Lsp(LspArgs),
+    /// Debug kernels from an editor by the Debug Adapter Protocol, over standard input and output
+    #[cfg(feature = "debugger")]
+    Dap(DapArgs),
+}
+
+/// `ptoc dap`
+#[cfg(feature = "debugger")]
+#[derive(Args, Debug)]
+#[command(after_help = "What can be launched, and how editors are set up: spec/debugging.md.")]
+pub struct DapArgs {
+    /// What editors add to name the way; there is no other
+    #[arg(long, hide = true)]
+    pub stdio: bool,
 }
 
 /// `ptoc lsp`
@@ -301,7 +315,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub sanitize: bool,
     /// In which order the interpreter runs the pipes of a kernel: `program`, `late` or `random[:SEED]`
-    #[arg(long, value_name = "ORDER", value_parser = parse_schedule)]
+    #[arg(long, value_name = "ORDER", value_parser = parse_order)]
     pub schedule: Option<Order>,
     /// Show times and counts
     #[arg(long)]
@@ -629,15 +643,6 @@ fn parse_definition(text: &str) -> Result<(String, String), String> {
 
 fn parse_file(text: &str) -> Result<(String, PathBuf), String> {
     split(text).map(|(name, value)| (name.to_owned(), PathBuf::from(value)))
-}
-
-fn parse_schedule(text: &str) -> Result<Order, String> {
-    match text.split_once(':').unwrap_or((text, "0")) {
-        ("program", "0") if text == "program" => Ok(Order::Program),
-        ("late", "0") if text == "late" => Ok(Order::Late),
-        ("random", seed) => seed.parse().map(Order::Random).map_err(|e| format!("the seed: {e}")),
-        _ => Err("it is `program`, `late`, `random` or `random:SEED`".into()),
-    }
 }
 
 fn parse_threads(text: &str) -> Result<usize, String> {

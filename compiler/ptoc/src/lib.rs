@@ -129,6 +129,8 @@ fn dispatch(command: &Command, io: &mut Io<'_>) -> u8 {
         Command::Fmt(args) => commands::fmt::fmt(args, io),
         #[cfg(feature = "server")]
         Command::Lsp(_) => ptoc_lsp::stdio::serve(std::io::BufReader::new(std::io::stdin()), io.out),
+        #[cfg(feature = "debugger")]
+        Command::Dap(_) => ptoc_dap::serve(std::io::BufReader::new(std::io::stdin()), io.out),
     }
 }
 

@@ -5,6 +5,8 @@ mod asm;
 mod bench;
 mod build;
 mod check;
+#[cfg(feature = "debugger")]
+mod dap;
 mod debug;
 mod dram;
 mod emit;

@@ -1,4 +1,4 @@
-// The extension: the language server, and commands for what only ptoc shows.
+// The extension: the language server, commands for what only ptoc shows, the debugger, tests.
 
 import { randomBytes } from "node:crypto";
 import {
@@ -6,9 +6,11 @@ import {
 } from "vscode";
 import type { LanguageClient } from "vscode-languageclient/node";
 
+import { debugKernel, registerDebugger } from "./debug";
 import { type At, IR, type IrParams, LAYOUT, MEMORY_MAP, PIM, type Page, type Text } from "./requests";
 import { client as connect, program, settings } from "./server";
-import { framed, problem, runCommand } from "./views";
+import { registerTests } from "./tests";
+import { framed, kernels, problem, runCommand } from "./views";
 
 let server: LanguageClient | undefined;
 
@@ -21,7 +23,10 @@ export async function activate(context: ExtensionContext): Promise<void> {
   on("ptoc.showIr", (at?: At, stage?: string) => showIr(at, stage));
   on("ptoc.showPim", (at?: At) => showText(PIM, at));
   on("ptoc.run", (at?: At, kernel?: string) => run(at, kernel));
+  on("ptoc.debug", async (at?: At, kernel?: string) => debugKernel(place(at), kernel));
   on("ptoc.restart", restart);
+  registerDebugger(context);
+  registerTests(context);
   context.subscriptions.push(
     // Modules of the standard library and the pages of codes: the server has their texts.
     workspace.registerTextDocumentContentProvider("ptoc-std", {
@@ -139,8 +144,3 @@ async function run(given: At | undefined, kernel: string | undefined): Promise<v
     terminal.sendText(runCommand(program(), document.fileName, name, target, define));
   }
 }
-
-function kernels(text: string): string[] {
-  return [...text.matchAll(/\b(?:kernel|program)\s+(\w+)/g)].map((m) => m[1]);
-}
-

@@ -32,3 +32,59 @@ export function runCommand(program: string, file: string, kernel: string, target
   const words = [program, "run", file, kernel, "--target", target, ...define.flatMap((d) => ["-D", d])];
   return words.map(quoted).join(" ");
 }
+
+/** Names of the kernels and programs of a text. */
+export function kernels(text: string): string[] {
+  return [...text.matchAll(/\b(?:kernel|program)\s+(\w+)/g)].map((m) => m[1]);
+}
+
+/** A test line of a text. */
+export interface TestLine {
+  /** From 0. */
+  line: number;
+  word: "run" | "check" | "trap";
+  text: string;
+}
+
+/** The `// run:`, `// check:` and `// trap:` lines of a text. */
+export function testLines(text: string): TestLine[] {
+  const lines = text.split(/\r?\n/);
+  return lines.flatMap((content, line) => {
+    const found = /^\s*\/\/ (run|check|trap):\s*(.*)$/.exec(content);
+    // What follows a second `//` is a remark.
+    return found ? [{ line, word: found[1] as TestLine["word"], text: found[2].replace(/\s*\/\/.*$/, "").trim() }] : [];
+  });
+}
+
+/** What a `// run:` line says of a launch. */
+export interface RunLine {
+  kernel: string;
+  define: Record<string, string>;
+  inputs: Record<string, string>;
+  random: number;
+  target?: string;
+}
+
+/** Settings of the comparison, which a launch has no use for. */
+const COMPARISON = new Set(["rtol", "atol"]);
+
+export function runLine(text: string): RunLine {
+  const words = text.split(/\s+/);
+  const found: RunLine = { kernel: words[0], define: {}, inputs: {}, random: 0 };
+  for (const word of words.slice(1)) {
+    const [, name, value] = /^([\w.]+)=([^=].*)$/.exec(word) ?? [];
+    if (!name || COMPARISON.has(name)) {
+      continue;
+    }
+    if (name === "seed") {
+      found.random = Number(value);
+    } else if (name === "target") {
+      found.target = value;
+    } else if (value.endsWith(".npy")) {
+      found.inputs[name] = value;
+    } else {
+      found.define[name] = value;
+    }
+  }
+  return found;
+}

@@ -27,7 +27,7 @@ pub use mismatch::explain;
 pub use order::PlanStep;
 pub(crate) use order::{Position, linear};
 pub(crate) use pipes::stats as pipe_stats;
-pub use pipes::{Schedule, Timed};
+pub use pipes::{Schedule, Timed, parse_order};
 pub use plan::{Argument, Plan};
 pub(crate) use plan::{extent, step_dims};
 pub use planned::{LateScalars, PlannedLaunch};

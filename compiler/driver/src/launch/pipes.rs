@@ -21,6 +21,19 @@ pub struct Schedule {
     pub time: bool,
 }
 
+/// The order that a word names: `program`, `late`, `random`, `random:SEED`.
+///
+/// # Errors
+/// What such a word is, for a message.
+pub fn parse_order(text: &str) -> Result<Order, String> {
+    match text.split_once(':').unwrap_or((text, "0")) {
+        ("program", "0") if text == "program" => Ok(Order::Program),
+        ("late", "0") if text == "late" => Ok(Order::Late),
+        ("random", seed) => seed.parse().map(Order::Random).map_err(|e| format!("the seed: {e}")),
+        _ => Err("it is `program`, `late`, `random` or `random:SEED`".into()),
+    }
+}
+
 /// The model's word on one launch.
 #[derive(Clone, Debug)]
 pub struct Timed {

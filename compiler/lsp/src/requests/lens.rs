@@ -35,6 +35,7 @@ pub fn lenses(world: &mut World, params: Value) -> Result<Reply, Failure> {
         };
         let name = &k.name.name;
         lens("run", "ptoc.run", Some(json!(name.as_str())));
+        lens("debug", "ptoc.debug", Some(json!(name.as_str())));
         let errors = context
             .analysis
             .diagnostics

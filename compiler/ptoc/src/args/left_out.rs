@@ -18,7 +18,7 @@ struct Words {
 /// The language server.
 const SERVER: Part = Part { feature: "server", about: "the language server" };
 /// The debugger.
-const DEBUGGER: Part = Part { feature: "debugger", about: "the debugger of `ptoc run`" };
+const DEBUGGER: Part = Part { feature: "debugger", about: "the debugger" };
 
 /// Measurements.
 const PROFILE: Part = Part { feature: "profile", about: "measurements" };
@@ -32,7 +32,7 @@ static WORDS: [Words; 5] = [
     Words {
         part: DEBUGGER,
         present: cfg!(feature = "debugger"),
-        commands: &[],
+        commands: &["dap"],
         flags: &[("run", "--step"), ("run", "--print-tile")],
     },
 ];

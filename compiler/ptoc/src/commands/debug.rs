@@ -2,7 +2,7 @@
 
 use crate::args::RunArgs;
 use crate::io::Io;
-use ptoc_debugger::{Console, DebuggedProgram, Debugger, Onlookers, Prints};
+use ptoc_debugger::{CommandLine, Console, DebuggedProgram, Debugger, Onlookers, Prints};
 use ptoc_driver::launch::{CompiledPlan, Plan, RunOptions, RunOutcome};
 use ptoc_driver::session::{CompilationUnit, Failed, Session};
 use ptoc_tensor::Tensor;
@@ -28,8 +28,9 @@ pub(super) fn observed(
     let mut debugger = args.debug.step.then(Debugger::default);
     let io = RefCell::new(io);
     let mut console = Terminal { io: &io };
+    let mut front = CommandLine { console: &mut console };
     let mut onlookers =
-        Onlookers { program: &program, debugger: debugger.as_mut(), console: &mut console, prints: &mut prints };
+        Onlookers { program: &program, debugger: debugger.as_mut(), front: &mut front, prints: &mut prints };
     let options = RunOptions { threads: args.threads, ..RunOptions::default() };
     let mut print = |line: &str| io.borrow_mut().note(line);
     let outcome = compiled.run(session, tensors, &options, &mut print, Some(&mut onlookers))?;

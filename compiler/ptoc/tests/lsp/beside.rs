@@ -154,7 +154,7 @@ fn requests_are_answered_while_a_text_is_analysed() {
     }
     assert!(place_of(lenses).is_none());
     assert!(answers[&renamed]["changes"][URI].as_array().unwrap().len() >= 2);
-    assert!(answers[&lenses][1]["command"]["title"].as_str().unwrap().contains("cycles"));
+    assert!(answers[&lenses][2]["command"]["title"].as_str().unwrap().contains("cycles"));
     c.end();
 }
 
