@@ -12,8 +12,8 @@ use ptoc_driver::files::Outputs;
 use ptoc_driver::launch::{
     Arrays, CompiledPlan, Plan, RunOptions, RunOutcome, Schedule, check_outputs, open_arrays, parse_order,
 };
-use ptoc_driver::preview;
-use ptoc_driver::session::{DEFAULT_TARGET, EntryPoint, Failed, Session};
+use ptoc_driver::session::{EntryPoint, Failed, Session};
+use ptoc_driver::{preview, project};
 use ptoc_interp::Order;
 use ptoc_tensor::{Tensor, npy};
 use serde_json::{Map, Value, json};
@@ -52,7 +52,7 @@ const KEYS: [&str; 11] = [
 struct Arguments {
     program: PathBuf,
     kernel: Option<String>,
-    target: String,
+    target: Option<String>,
     define: Vec<Definition>,
     inputs: Vec<(String, PathBuf)>,
     outputs: Vec<(String, PathBuf)>,
@@ -96,7 +96,7 @@ impl Arguments {
         Ok(Arguments {
             program: cwd.join(program),
             kernel: text("kernel")?,
-            target: text("target")?.unwrap_or_else(|| DEFAULT_TARGET.into()),
+            target: text("target")?,
             define: definitions(set("define"))?,
             inputs: files(set("inputs"), "inputs", &cwd)?,
             outputs: files(set("outputs"), "outputs", &cwd)?,
@@ -161,13 +161,14 @@ pub(crate) fn launch(connection: &Connection<'_>, request: &Request) -> Ended {
             return Ended::Refused;
         }
     };
-    let mut session = match Session::new(&arguments.target, &arguments.define) {
-        Ok(session) => session,
-        Err(d) => {
-            connection.fail(request, &render::terminal(&d, &SourceMap::new(), false, WIDTH));
-            return Ended::Refused;
-        }
-    };
+    let mut session =
+        match Session::in_project(project::find(&arguments.program), arguments.target.as_deref(), &arguments.define) {
+            Ok(session) => session,
+            Err(d) => {
+                connection.fail(request, &render::terminal(&d, &SourceMap::new(), false, WIDTH));
+                return Ended::Refused;
+            }
+        };
     match debug(connection, request, &arguments, &mut session) {
         Ok(ended) => ended,
         Err(Failed) => {

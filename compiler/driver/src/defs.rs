@@ -1,11 +1,12 @@
 //! `-D NAME=VALUE`: values as expressions, capacities, settings of units in memory, and the whole numbers among them.
 
-use crate::backend;
+use crate::{backend, project};
 use indexmap::IndexMap;
 use ptoc_diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span, codes};
-use ptoc_isa::{Allowed, Target};
+use ptoc_isa::{Allowed, Loc, Target};
 use ptoc_syntax::ast::{BinaryOp, Expr, ExprKind, Name, UnaryOp};
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 /// One definition as it came: from the command line or from a test line.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -23,6 +24,8 @@ pub struct Definitions {
     pub values: IndexMap<Name, Expr>,
     /// Where each stands, for messages.
     pub places: IndexMap<Name, Span>,
+    /// Those of `ptoc.toml`, which hold where there is something of that name.
+    pub of_project: HashSet<Name>,
 }
 
 impl Definitions {
@@ -32,20 +35,27 @@ impl Definitions {
     }
 
     /// Parses definitions, each as a source file of its own called `<-D NAME>`, and applies capacities and settings to
-    /// the target.
+    /// the target. Of those of the project, which come first and give way to others of their names, a capacity or
+    /// setting that the target does not have is passed over.
     pub fn parse(
         definitions: &[Definition],
+        project: &[Definition],
         target: &mut Target,
         sources: &mut SourceMap,
         out: &mut Diagnostics,
     ) -> Definitions {
         let mut parsed = Definitions::default();
         // The DRAM decides what its numbers may be.
-        let (first, rest): (Vec<_>, Vec<_>) = definitions.iter().partition(|d| d.name == PRESET);
+        let given = |d: &&Definition| definitions.iter().any(|own| own.name == d.name);
+        let project: Vec<&Definition> = project.iter().filter(|d| !given(d) && applies(target, &d.name)).collect();
+        let all = project.iter().copied().chain(definitions);
+        let (first, rest): (Vec<_>, Vec<_>) = all.partition(|d| d.name == PRESET);
         let before = out.error_count();
         for d in first.into_iter().chain(rest) {
             let text = spelled(&d.value);
-            let file = sources.add(format!("<-D {}>", d.name), &*text);
+            let own = project.iter().any(|p| std::ptr::eq(*p, d));
+            let origin = if own { project::FILE } else { "-D" };
+            let file = sources.add(format!("<{origin} {}>", d.name), &*text);
             if d.name.starts_with("unit.") || d.name.starts_with("device.") {
                 let span = Span::new(file, 0, d.value.len() as u32);
                 if let Err(problem) = setting(target, d, file, span) {
@@ -68,6 +78,9 @@ impl Definitions {
                 },
                 None => {
                     let span = Span::new(file, 0, text.len() as u32);
+                    if own {
+                        parsed.of_project.insert(Name::new(&d.name));
+                    }
                     parsed.values.insert(Name::new(&d.name), expr);
                     parsed.places.insert(Name::new(&d.name), span);
                 }
@@ -79,6 +92,15 @@ impl Definitions {
             out.push(problem);
         }
         parsed
+    }
+}
+
+/// Whether the target has what a capacity or setting is of. Other names are those of kernels.
+fn applies(target: &Target, name: &str) -> bool {
+    match name.strip_prefix("capacity.") {
+        Some(location) => Loc::from_name(location).is_none_or(|loc| target.capacity(loc) > 0),
+        None if name.starts_with("unit.") || name.starts_with("device.") => target.setting(name).is_ok(),
+        None => true,
     }
 }
 

@@ -16,9 +16,11 @@ pub mod launch;
 pub mod library;
 pub mod maps;
 pub mod preview;
+pub mod project;
 pub mod repair;
 pub mod session;
 #[cfg(feature = "pim")]
+pub mod signals;
 pub mod simulator;
 pub mod stages;
 pub mod trace;

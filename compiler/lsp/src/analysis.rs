@@ -8,6 +8,7 @@ use ptoc_analysis::NameFact;
 use ptoc_diagnostics::{Budget, Diagnostic, FileId, SourceMap, Span};
 use ptoc_driver::check::{Checked, Whole, check_entry};
 use ptoc_driver::files::OpenTexts;
+use ptoc_driver::project::FoundProject;
 use ptoc_driver::session::{CompilationUnit, DEFAULT_TARGET, EntryPoint, Session};
 use ptoc_interp::cost::BlockCost;
 use ptoc_names::index::NameIndex;
@@ -86,8 +87,10 @@ impl Loaded {
 
 /// A session with the client's settings. They were read with this target, so it exists.
 pub fn session(settings: &Settings, open: &OpenTexts) -> Session {
-    let target = ptoc_isa::Target::builtin(&settings.target).map_or(DEFAULT_TARGET, |t| t.name.as_str());
-    let mut session = Session::new(target, &settings.define).expect("there is such a target");
+    let target = ptoc_isa::Target::builtin(settings.target()).map_or(DEFAULT_TARGET, |t| t.name.as_str());
+    let found = FoundProject { project: settings.project.clone(), ..FoundProject::default() };
+    let mut session = Session::in_project(found, Some(target), &settings.define).expect("there is such a target");
+    session.diagnostics.extend(settings.wrong.iter().cloned());
     session.open = open.clone();
     session
 }
@@ -170,7 +173,9 @@ pub fn analyse(
     }
     names.sort_by_key(|n| n.span);
     names.dedup();
-    let diagnostics = std::mem::take(&mut session.diagnostics).into_sorted();
+    let mut diagnostics = std::mem::take(&mut session.diagnostics);
+    session.lints.apply(&mut diagnostics);
+    let diagnostics = diagnostics.into_sorted();
     let loaded = Loaded::new(session.sources, unit, errors);
     Some(Analysis { loaded, diagnostics, maps, costs, names, whole: true })
 }

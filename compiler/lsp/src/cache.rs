@@ -116,8 +116,8 @@ impl<'a> Round<'a> {
         found: &[Diagnostic],
     ) -> Round<'a> {
         let mut hash = DefaultHasher::new();
-        settings.target.hash(&mut hash);
-        for d in &settings.define {
+        settings.target().hash(&mut hash);
+        for d in settings.project.define.iter().chain(&settings.define) {
             (&d.name, &d.value).hash(&mut hash);
         }
         for (_, module) in unit.modules.all() {

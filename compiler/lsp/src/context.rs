@@ -7,6 +7,7 @@ use super::world::World;
 use lsp_types::{Location, Position, Range, Uri};
 use ptoc_analysis::Fact;
 use ptoc_diagnostics::{FileId, Span};
+use ptoc_isa::Target;
 use ptoc_names::index::{Definition, DefinitionKind, Meaning, Occurrence};
 use ptoc_names::item_name;
 use ptoc_syntax::ast::Item;
@@ -29,6 +30,11 @@ impl<'a> Context<'a> {
     /// The text with its imports.
     pub fn loaded(self) -> &'a Loaded {
         &self.analysis.loaded
+    }
+
+    /// The target that it is looked at for.
+    pub fn target(self) -> &'static Target {
+        self.world.target(self.uri)
     }
 
     /// The text.

@@ -235,7 +235,7 @@ impl Server {
         let stop = CancelToken::default();
         self.running = Some((uri.clone(), stop.clone()));
         let cache = self.world.caches.remove(&uri).unwrap_or_default();
-        let (settings, texts) = (self.world.settings.clone(), self.world.texts());
+        let (settings, texts) = (self.world.settings.of(&path(&uri)), self.world.texts());
         Some(AnalysisJob { path: path(&uri), uri, state, settings, texts, cache, stop })
     }
 
@@ -261,7 +261,7 @@ impl Server {
         }
         match method {
             "initialized" if self.world.client.watches => {
-                let watchers = json!({"watchers": [{"globPattern": "**/*.tile"}]});
+                let watchers = json!({"watchers": [{"globPattern": "**/*.tile"}, {"globPattern": "**/ptoc.toml"}]});
                 let watch =
                     json!({"id": "files", "method": "workspace/didChangeWatchedFiles", "registerOptions": watchers});
                 self.ask("client/registerCapability", json!({"registrations": [watch]}));

@@ -1,19 +1,26 @@
 //! What the client has set.
 
-use ptoc_diagnostics::suggest;
+use ptoc_diagnostics::{Diagnostic, suggest};
 use ptoc_driver::defs::Definition;
+use ptoc_driver::project::{self, FoundProject, Project};
+use ptoc_driver::session::DEFAULT_TARGET;
 use ptoc_isa::Target;
 use serde_json::Value;
+use std::path::Path;
 
-/// Settings, the same for all texts.
+/// Settings: those of the client, the same for all texts, and below them those of a text's project.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Settings {
-    /// The target.
-    pub target: String,
+    /// The target, if the client has one.
+    pub target: Option<String>,
     /// Definitions, as `-D` takes them.
     pub define: Vec<Definition>,
     /// Which inlay hints are shown.
     pub hints: Hints,
+    /// What `ptoc.toml` says, where a text is looked at.
+    pub project: Project,
+    /// What is wrong with it.
+    pub wrong: Vec<Diagnostic>,
 }
 
 /// Kinds of inlay hints.
@@ -32,7 +39,29 @@ pub struct Hints {
 impl Default for Settings {
     fn default() -> Settings {
         let hints = Hints { types: true, addresses: true, bytes: true, budget: true };
-        Settings { target: ptoc_driver::session::DEFAULT_TARGET.into(), define: Vec::new(), hints }
+        Settings { target: None, define: Vec::new(), hints, project: Project::default(), wrong: Vec::new() }
+    }
+}
+
+impl Settings {
+    /// With what holds for a file by its project.
+    pub fn of(&self, path: &Path) -> Settings {
+        let FoundProject { project, sources, diagnostics } = project::find(path);
+        // The text that is shown is another one: the place is a part of the message.
+        let placed = |d: &Diagnostic| {
+            let place = d.span.map_or(String::new(), |span| {
+                format!("{}:{}: ", sources.name(span.file), sources.position(span.file, span.start).line)
+            });
+            let near = d.fixes.first().map_or(String::new(), |fix| format!("; {}", fix.message));
+            Diagnostic::global(d.code, format!("{place}{}{near}", d.message))
+        };
+        let wrong = diagnostics.iter().map(placed).collect();
+        Settings { project, wrong, ..self.clone() }
+    }
+
+    /// The name of the target.
+    pub fn target(&self) -> &str {
+        self.target.as_deref().or(self.project.target.as_deref()).unwrap_or(DEFAULT_TARGET)
     }
 }
 
@@ -80,7 +109,7 @@ impl Settings {
         let mut settings = Settings::default();
         let set = |key: &str| given.get(key).filter(|v| !v.is_null());
         if let Some(value) = set("target") {
-            settings.target = target(value).unwrap_or_else(|why| {
+            settings.target = target(value).map(Some).unwrap_or_else(|why| {
                 problems.push(Problem::Wrong(why));
                 self.target.clone()
             });

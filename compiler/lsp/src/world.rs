@@ -102,16 +102,20 @@ impl World {
             return;
         }
         let texts = self.texts();
+        let place = path(uri);
+        let settings = self.settings.of(&place);
         let cache = self.caches.entry(uri.clone()).or_default();
         let analysis =
-            analyse(&path(uri), &self.open[uri].document.text, &self.settings, &texts, cache, &CancelToken::default());
+            analyse(&place, &self.open[uri].document.text, &settings, &texts, cache, &CancelToken::default());
         self.open.get_mut(uri).expect("it is open").analysis = analysis;
     }
 
     /// Makes sure that the names of a text that is open are known, with what was known of them before the last edits.
     fn glance(&mut self, uri: &Uri) {
         let Some(opened) = self.open.get(uri).filter(|o| o.analysis.is_none()) else { return };
-        let glanced = glance(&path(uri), &opened.document.text, &self.settings, &self.texts(), opened.before.as_ref());
+        let place = path(uri);
+        let settings = self.settings.of(&place);
+        let glanced = glance(&place, &opened.document.text, &settings, &self.texts(), opened.before.as_ref());
         self.open.get_mut(uri).expect("it is open").analysis = Some(glanced);
     }
 
@@ -138,10 +142,15 @@ impl World {
         }
     }
 
-    /// The target that the client has chosen, without the capacities of its definitions.
-    pub fn target(&self) -> &'static Target {
+    /// The target of what is about no text.
+    pub fn default_target(&self) -> &'static Target {
+        Target::builtin(self.settings.target()).unwrap_or_else(|_| &Target::all()[0])
+    }
+
+    /// The target that the client or the project has chosen for a text, without the capacities of definitions.
+    pub fn target(&self, uri: &Uri) -> &'static Target {
         // The settings were read with it.
-        Target::builtin(&self.settings.target).unwrap_or_else(|_| &Target::all()[0])
+        Target::builtin(self.settings.of(&path(uri)).target()).unwrap_or_else(|_| &Target::all()[0])
     }
 
     /// All texts that are open.

@@ -7,6 +7,7 @@ use ptoc_diagnostics::{Diagnostic, plural};
 use ptoc_driver::backend::{BackendRef, Timed};
 use ptoc_driver::defs::Definition;
 use ptoc_driver::launch::{Arrays, Plan, PlannedLaunch, Tolerance, open_arrays};
+use ptoc_driver::project;
 use ptoc_driver::session::{CompilationUnit, Failed, Session};
 use ptoc_ir::loops::work::{self, OpCount, Unknown};
 use ptoc_tensor::Tensor;
@@ -24,8 +25,8 @@ pub struct Setup {
     pub file: PathBuf,
     /// Kernel or program; the only one if there is no name.
     pub kernel: Option<String>,
-    /// The target's name.
-    pub target: String,
+    /// The target's name; else the project says it.
+    pub target: Option<String>,
     /// Definitions.
     pub define: Vec<(String, String)>,
     /// Arrays of arguments; inputs that are not given are random.
@@ -51,7 +52,7 @@ impl Setup {
         let all = self.define.iter().chain(more);
         let definitions: Vec<Definition> =
             all.map(|(name, value)| Definition { name: name.clone(), value: value.clone() }).collect();
-        let mut session = Session::new(&self.target, &definitions)?;
+        let mut session = Session::in_project(project::find(&self.file), self.target.as_deref(), &definitions)?;
         session.vectors = self.vectors;
         session.exact = self.exact;
         Ok(session)

@@ -17,7 +17,6 @@ pub use profile::{BenchArgs, ProfileArgs};
 use ptoc_debugger::PrintTile;
 use ptoc_driver::backend::{self, BackendRef};
 use ptoc_driver::launch::parse_order;
-use ptoc_driver::session::DEFAULT_TARGET;
 use ptoc_driver::stages::{self, Stage};
 use ptoc_interp::Order;
 use std::path::{Path, PathBuf};
@@ -108,6 +107,8 @@ pub enum Command {
     Mem(MemArgs),
     /// Run the `// run:`, `// check:` and `// trap:` lines of source files
     Test(TestArgs),
+    /// Write a ptoc.toml to begin with
+    Init(InitArgs),
     /// Explain a diagnostic code or an instruction
     Explain(ExplainArgs),
     /// List the targets and their memories
@@ -161,9 +162,9 @@ pub struct LspArgs {
 /// What every command that compiles takes.
 #[derive(Args, Clone, Debug)]
 pub struct CompileArgs {
-    /// Target to compile for; `ptoc targets` lists them
-    #[arg(long, value_name = "T", default_value = DEFAULT_TARGET)]
-    pub target: String,
+    /// Target to compile for; `ptoc targets` lists them [default: that of ptoc.toml, else a2a3]
+    #[arg(long, value_name = "T")]
+    pub target: Option<String>,
     /// Set a const, type or fn parameter, a scalar argument, a dimension, a capacity (-D capacity.Vec=262144), or a
     /// number of units in memory or of that memory (-D unit.clock=300, -D device.stacks=6; spec/targets.md lists them)
     #[arg(short = 'D', value_name = "NAME=VALUE", value_parser = parse_definition)]
@@ -187,8 +188,8 @@ impl CompileArgs {
     pub fn command(&self, what: &str, file: &Path, kernel: Option<&str>) -> String {
         let mut words = vec!["ptoc".to_owned(), what.to_owned(), quoted(&file.display().to_string())];
         words.extend(kernel.map(quoted));
-        if self.target != DEFAULT_TARGET {
-            words.extend(["--target".to_owned(), quoted(&self.target)]);
+        if let Some(target) = &self.target {
+            words.extend(["--target".to_owned(), quoted(target)]);
         }
         for (name, value) in &self.define {
             words.extend(["-D".to_owned(), quoted(&format!("{name}={value}"))]);
@@ -577,6 +578,15 @@ pub struct FmtArgs {
     /// Form of the diagnostics on standard error
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "human")]
     pub message_format: MessageFormat,
+}
+
+/// `ptoc init`
+#[derive(Args, Debug)]
+#[command(after_help = "What it may say: spec/project.md.")]
+pub struct InitArgs {
+    /// The folder
+    #[arg(value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    pub folder: PathBuf,
 }
 
 /// `ptoc explain`

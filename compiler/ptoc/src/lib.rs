@@ -42,6 +42,7 @@ pub fn execute_here(args: impl IntoIterator<Item = OsString>) -> u8 {
     let mut io = Io::new(&mut out, &mut err);
     io.input = Some(&mut input);
     io.interactive = interactive;
+    io.terminal = interactive && std::env::var_os("TERM").is_none_or(|t| t != "dumb");
     io.color = color;
     io.color_out = color_out;
     io.width = columns.unwrap_or(io.width);
@@ -113,6 +114,7 @@ fn dispatch(command: &Command, io: &mut Io<'_>) -> u8 {
         #[cfg(feature = "objects")]
         Command::Build(args) => commands::build::build(args, io),
         Command::Test(args) => commands::test::test(args, io),
+        Command::Init(args) => commands::init::init(args, io),
         Command::Explain(args) => commands::explain::explain(args, io),
         Command::Targets(args) => commands::targets::targets(args, io),
         Command::Completions(args) => commands::completions(args.shell, io),

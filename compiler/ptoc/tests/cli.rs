@@ -22,6 +22,7 @@ mod lsp;
 mod overflow;
 mod pipes;
 mod profile;
+mod project;
 mod readme;
 mod run;
 mod sanitize;

@@ -24,6 +24,15 @@ pub enum Directive {
 }
 
 impl Directive {
+    /// What it sets, to be changed.
+    pub fn settings_mut(&mut self) -> &mut Settings {
+        match self {
+            Directive::Run(line) => &mut line.settings,
+            Directive::Check(line) => &mut line.settings,
+            Directive::Trap(line) => &mut line.settings,
+        }
+    }
+
     /// The kernel or program that is meant.
     pub fn kernel(&self) -> &Ident {
         match self {

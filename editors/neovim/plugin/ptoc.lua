@@ -109,7 +109,9 @@ end
 local function run(at, kernel)
   local file = vim.uri_to_fname(at.textDocument.uri)
   local words = { program, "run", file, kernel }
-  vim.list_extend(words, { "--target", (options.settings or {}).target or "a2a3" })
+  if (options.settings or {}).target then
+    vim.list_extend(words, { "--target", options.settings.target })
+  end
   for _, definition in ipairs((options.settings or {}).define or {}) do
     vim.list_extend(words, { "-D", definition })
   end

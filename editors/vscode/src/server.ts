@@ -5,14 +5,15 @@ import { LanguageClient, type LanguageClientOptions, type ServerOptions } from "
 
 /** What the settings of the editor say to the server. */
 export interface Settings {
-  target: string;
+  /** Nothing: the project's, or the default. */
+  target?: string;
   define: string[];
   hints: Record<string, boolean>;
 }
 
 export function settings(): Settings {
   const here = workspace.getConfiguration("ptoc");
-  return { target: here.get("target", "a2a3"), define: here.get<string[]>("define", []), hints: here.get("hints", {}) };
+  return { target: here.get<string | null>("target") || undefined, define: here.get<string[]>("define", []), hints: here.get("hints", {}) };
 }
 
 export function program(): string {
@@ -25,7 +26,7 @@ export function client(): LanguageClient {
   const options: LanguageClientOptions = {
     documentSelector: [{ language: "tile" }],
     initializationOptions: settings(),
-    synchronize: { fileEvents: workspace.createFileSystemWatcher("**/*.tile") },
+    synchronize: { fileEvents: workspace.createFileSystemWatcher("**/{*.tile,ptoc.toml}") },
   };
   return new LanguageClient("ptoc", "ptoc", server, options);
 }

@@ -28,8 +28,8 @@ export function quoted(word: string): string {
 }
 
 /** The command line that runs a kernel as the editor checks it. */
-export function runCommand(program: string, file: string, kernel: string, target: string, define: string[]): string {
-  const words = [program, "run", file, kernel, "--target", target, ...define.flatMap((d) => ["-D", d])];
+export function runCommand(program: string, file: string, kernel: string, target: string | undefined, define: string[]): string {
+  const words = [program, "run", file, kernel, ...(target ? ["--target", target] : []), ...define.flatMap((d) => ["-D", d])];
   return words.map(quoted).join(" ");
 }
 

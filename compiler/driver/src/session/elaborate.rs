@@ -37,7 +37,8 @@ impl Session {
     pub fn check_known(&mut self, known: &[Name], who: &str) {
         let mut seen: HashSet<&str> = HashSet::new();
         let names: Vec<&str> = known.iter().map(Name::as_str).filter(|n| seen.insert(n)).collect();
-        for name in self.definitions.values.keys().filter(|n| !seen.contains(n.as_str())) {
+        let given = self.definitions.values.keys().filter(|n| !self.definitions.of_project.contains(*n));
+        for name in given.filter(|n| !seen.contains(n.as_str())) {
             let mut d = Diagnostic::global(codes::UNKNOWN_DEFINITION, format!("-D {name}: {who} called `{name}`"));
             d = match names.is_empty() {
                 true => d.with_note("nothing can be set but capacities, such as `-D capacity.Vec=262144`"),

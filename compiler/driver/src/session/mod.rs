@@ -13,6 +13,7 @@ use crate::cache::Cache;
 use crate::defs::{Definition, Definitions};
 use crate::files::{self, FileLoader, OpenTexts};
 use crate::library::Scalar;
+use crate::project::{FoundProject, Lints};
 use crate::trace::Clock;
 use ptoc_analysis::NameFact;
 use ptoc_diagnostics::{Budget, Diagnostic, Diagnostics, SourceMap, codes, list};
@@ -91,6 +92,8 @@ pub struct Session {
     pub exact: bool,
     /// The source files that were read, which no output may replace.
     pub read: Vec<PathBuf>,
+    /// Levels of warnings.
+    pub lints: Lints,
     /// Who asks.
     pub front: Front,
     /// Scalar arguments that only the launch is told, and the compilation is not.
@@ -118,9 +121,20 @@ impl Session {
     /// A session for a target and definitions. An unknown target is the caller's mistake and not the input's, so it is
     /// returned; what is wrong with a definition is among the diagnostics.
     pub fn new(target: &str, definitions: &[Definition]) -> Result<Session, Box<Diagnostic>> {
+        Session::in_project(FoundProject::default(), Some(target), definitions)
+    }
+
+    /// A session for a file of a project, whose target and definitions count where none are given. What is wrong with
+    /// the project is among the diagnostics.
+    pub fn in_project(
+        found: FoundProject,
+        target: Option<&str>,
+        definitions: &[Definition],
+    ) -> Result<Session, Box<Diagnostic>> {
+        let FoundProject { project, mut sources, mut diagnostics } = found;
+        let target = target.or(project.target.as_deref()).unwrap_or(DEFAULT_TARGET);
         let mut target = Target::builtin(target)?.clone();
-        let (mut sources, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-        let definitions = Definitions::parse(definitions, &mut target, &mut sources, &mut diagnostics);
+        let definitions = Definitions::parse(definitions, &project.define, &mut target, &mut sources, &mut diagnostics);
         let pipeline = backend::default_of(&target).pipeline().unwrap_or(Pipeline::Placed);
         Ok(Session {
             sources,
@@ -143,7 +157,8 @@ impl Session {
             front: Front::default(),
             scalars: Vec::new(),
             open: OpenTexts::default(),
-            read: Vec::new(),
+            read: project.files,
+            lints: project.lints,
         })
     }
 

@@ -58,7 +58,7 @@ fn name(context: Context<'_>, meaning: Meaning, bytes: Range<usize>) -> Option<S
     let word = &context.text()[bytes];
     match meaning {
         Meaning::Source(name) => Some(definition(context, context.loaded().index.definition(name)?)),
-        Meaning::Known(known) => about_known(context.world.target(), known, word),
+        Meaning::Known(known) => about_known(context.target(), known, word),
         Meaning::Module(file) => {
             let module = context.loaded().unit.modules.all().find(|(_, m)| m.file == file)?.1;
             let name: Vec<&str> = module.path.iter().map(|n| n.as_str()).collect();
@@ -195,7 +195,7 @@ fn definition(context: Context<'_>, d: &Definition) -> String {
 /// What a block keeps each pipe busy for, in a table: once, and for each turn of loops whose turns only the launch
 /// knows.
 fn costs(context: Context<'_>, cost: &BlockCost, out: &mut String) {
-    let target = &context.world.target().name;
+    let target = &context.target().name;
     let _ = writeln!(
         out,
         "\nbusy pipes of a whole block, by the model of time of {target} (not measured):\n\n| | cycles |\n|---|---|"

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 pub fn lenses(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: DocumentSymbolParams = read(params)?;
     let context = world.known(&params.text_document.uri)?;
-    let target = context.world.target();
+    let target = context.target();
     let mut found = Vec::new();
     for item in &context.loaded().unit.modules.root().ast.items {
         let (ItemKind::Kernel(k) | ItemKind::Program(k)) = &item.kind else { continue };
@@ -125,7 +125,7 @@ pub fn resolve(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let data: Data = read(lens.get("data").cloned().unwrap_or_default())?;
     let target = Target::builtin(&data.target).map_err(|d| Failure::new(Failure::INVALID_PARAMS, d.message.clone()))?;
     let text = world.opened(&data.uri)?.document.text.clone();
-    let settings = Settings { target: target.name.to_string(), ..world.settings.clone() };
+    let settings = Settings { target: Some(target.name.to_string()), ..world.settings.of(&path(&data.uri)) };
     let mut session = session(&settings, &world.texts());
     let unit = session.load_text(&path(&data.uri), text);
     let entries = unit.entries();

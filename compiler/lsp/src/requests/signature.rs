@@ -68,7 +68,7 @@ fn signatures(context: Context<'_>, cursor: &Cursor<'_>, call: &Call) -> Vec<Sig
         return vec![instruction(context, id.get())];
     }
     if let Some(loc) = ptoc_isa::Loc::from_name(&call.name).filter(|_| call.statics) {
-        let doc = format!("A tile of rows x columns elements in {}.", context.world.target().memory(loc).name);
+        let doc = format!("A tile of rows x columns elements in {}.", context.target().memory(loc).name);
         return vec![written(&format!("{loc}<dtype, rows, columns>"), &doc)];
     }
     let Some((usages, doc)) = ptoc_names::reference(&call.name).filter(|_| !call.method) else { return Vec::new() };
@@ -103,7 +103,7 @@ fn written(usage: &str, doc: &str) -> Signature {
 
 /// An instruction of the table, with what each operand may be on the target.
 fn instruction(context: Context<'_>, i: &Instr) -> Signature {
-    let target = context.world.target();
+    let target = context.target();
     let mut params: Vec<(String, String)> = Vec::new();
     for o in i.written() {
         let what = match o.kind {

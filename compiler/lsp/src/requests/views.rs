@@ -47,7 +47,7 @@ struct Chosen {
 fn choose(world: &mut World, at: &At) -> Result<Chosen, Failure> {
     let context = world.known(&at.text_document.uri)?;
     let offset = at.position.map(|p| context.offset(p) as u32);
-    let mut session = session(&context.world.settings, &context.world.texts());
+    let mut session = session(&context.world.settings.of(&path(context.uri)), &context.world.texts());
     let unit = session.load_text(&path(context.uri), context.text().to_owned());
     let entries = unit.entries();
     let around = |e: &&EntryPoint<'_>| {

@@ -13,7 +13,7 @@ use ptoc_profile::setup::{Machine, Setup};
 
 /// Measures a kernel, or all its configurations, and reports.
 pub fn bench(args: &BenchArgs, io: &mut Io<'_>) -> u8 {
-    let (mut session, mut report) = match Report::begin(&args.compile, io) {
+    let (mut session, mut report) = match Report::begin(&args.compile, &args.file, io) {
         Ok(begun) => begun,
         Err(status) => return status,
     };

@@ -10,7 +10,7 @@ use ptoc_driver::session::{Failed, Session};
 
 /// Compiles a kernel to a file that other programs link or load.
 pub fn build(args: &BuildArgs, io: &mut Io<'_>) -> u8 {
-    let (mut session, mut report) = match Report::begin(&args.compile, io) {
+    let (mut session, mut report) = match Report::begin(&args.compile, &args.file, io) {
         Ok(begun) => begun,
         Err(status) => return status,
     };

@@ -11,6 +11,7 @@ use ptoc_driver::session::{CompilationUnit, Failed, Session};
 use ptoc_placement::MemoryMap;
 use ptoc_syntax::ast::Name;
 use ptoc_views::memory::lines::Lines;
+use std::collections::HashSet;
 use std::path::Path;
 
 /// Checks each file on its own; only the definitions are for all of them.
@@ -24,17 +25,18 @@ pub fn check(args: &CheckArgs, io: &mut Io<'_>) -> u8 {
     }
     let mut status =
         if io.report(problems, &SourceMap::new(), args.compile.message_format).errors > 0 { ERRORS } else { DONE };
-    let mut loaded = Vec::new();
-    for (n, path) in files.iter().enumerate() {
+    let (mut loaded, mut told) = (Vec::new(), HashSet::new());
+    for path in &files {
         // A wrong call is wrong for every file.
-        let (mut session, report) = match Report::begin(&args.compile, io) {
+        let (mut session, report) = match Report::begin(&args.compile, path, io) {
             Ok(begun) => begun,
             Err(wrong) => return wrong,
         };
-        if n > 0 {
-            // What is wrong with a definition is said with the first file.
-            session.diagnostics = Diagnostics::new();
-        }
+        // What is wrong with a definition, or with a project, is said with the first file that it is about.
+        session.diagnostics.retain(|d| {
+            let place = d.span.map(|s| (session.sources.name(s.file).to_owned(), s.start));
+            told.insert((d.code, place, d.message.clone()))
+        });
         let unit = if path.as_os_str() == "-" { piped(&mut session, io) } else { session.load(path) };
         loaded.push((session, report, unit));
     }

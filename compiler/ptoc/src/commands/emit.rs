@@ -23,7 +23,7 @@ pub fn emit(args: &EmitArgs, io: &mut Io<'_>) -> u8 {
         show(d.with_help("`ptoc emit --help` lists the stages"), io, args.compile.message_format);
         return ERRORS;
     }
-    let (mut session, mut report) = match Report::begin(&args.compile, io) {
+    let (mut session, mut report) = match Report::begin(&args.compile, &args.file, io) {
         Ok(begun) => begun,
         Err(status) => return status,
     };

@@ -12,6 +12,7 @@ pub mod dram;
 pub mod emit;
 pub mod explain;
 pub mod fmt;
+pub mod init;
 pub mod layout;
 pub mod mem;
 #[cfg(feature = "profile")]
@@ -30,7 +31,9 @@ use crate::{DONE, ERRORS, WRONG_CALL};
 use clap::CommandFactory;
 use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, Severity, SourceMap, codes, suggest};
 use ptoc_driver::defs::Definition;
+use ptoc_driver::project::{self, Level, Lints};
 use ptoc_driver::session::Session;
+use std::path::Path;
 
 /// Prints the completion script of a shell.
 pub fn completions(shell: clap_complete::Shell, io: &mut Io<'_>) -> u8 {
@@ -47,46 +50,30 @@ pub(crate) fn show(d: Diagnostic, io: &mut Io<'_>, format: MessageFormat) {
     io.report(found, &SourceMap::new(), format);
 }
 
-/// Which warnings are errors.
-#[derive(Debug)]
-struct Deny {
-    all: bool,
-    codes: Vec<Code>,
-}
-
-impl Deny {
-    fn parse(words: &[String]) -> Result<Deny, Diagnostic> {
-        let mut deny = Deny { all: false, codes: Vec::new() };
-        for word in words {
-            if word == "warnings" {
-                deny.all = true;
-                continue;
+/// Which warnings are errors by `--deny`.
+fn denied(words: &[String]) -> Result<Lints, Box<Diagnostic>> {
+    let mut lints = Lints::default();
+    for word in words {
+        let code = match (word.as_str(), Code::find(word)) {
+            ("warnings", _) => None,
+            (_, Some(info)) => Some(info.code),
+            (_, None) => {
+                let d = Diagnostic::global(codes::UNKNOWN_CODE, format!("--deny {word}: there is no such code"));
+                let known = Code::all().iter().map(|c| c.code.as_str()).chain(["warnings"]);
+                return Err(Box::new(match suggest(word, known) {
+                    Some(near) => d.with_help(format!("did you mean `{near}`?")),
+                    None => d.with_help("`ptoc explain --list` lists the codes; `--deny warnings` means all"),
+                }));
             }
-            match Code::find(word) {
-                Some(info) => deny.codes.push(info.code),
-                None => {
-                    let mut d =
-                        Diagnostic::global(codes::UNKNOWN_CODE, format!("--deny {word}: there is no such code"));
-                    let known = Code::all().iter().map(|c| c.code.as_str()).chain(["warnings"]);
-                    d = match suggest(word, known) {
-                        Some(near) => d.with_help(format!("did you mean `{near}`?")),
-                        None => d.with_help("`ptoc explain --list` lists the codes; `--deny warnings` means all"),
-                    };
-                    return Err(d);
-                }
-            }
-        }
-        Ok(deny)
+        };
+        lints.set(code, Level::Deny);
     }
-
-    fn apply(&self, found: &mut Diagnostics) {
-        found.deny(|d| self.all || self.codes.contains(&d.code));
-    }
+    Ok(lints)
 }
 
 /// What a command that compiles does with its diagnostics.
 struct Report {
-    deny: Deny,
+    deny: Lints,
     format: MessageFormat,
     /// Remarks about how a target does things are shown. `check` is the place for them.
     notes: bool,
@@ -96,12 +83,12 @@ struct Report {
 }
 
 impl Report {
-    /// Session and report for the flags of a call; `Err` is the exit status.
-    fn begin(args: &CompileArgs, io: &mut Io<'_>) -> Result<(Session, Report), u8> {
+    /// Session and report for the flags of a call on a source file; `Err` is the exit status.
+    fn begin(args: &CompileArgs, source: &Path, io: &mut Io<'_>) -> Result<(Session, Report), u8> {
         let definitions: Vec<Definition> =
             args.define.iter().map(|(name, value)| Definition { name: name.clone(), value: value.clone() }).collect();
-        let made = Deny::parse(&args.deny).map_err(Box::new);
-        let made = made.and_then(|deny| Ok((Session::new(&args.target, &definitions)?, deny)));
+        let session = || Session::in_project(project::find(source), args.target.as_deref(), &definitions);
+        let made = denied(&args.deny).and_then(|deny| Ok((session()?, deny)));
         match made {
             Ok((mut session, deny)) => {
                 let (format, counts, time_passes) = (args.message_format, Counts::default(), args.time_passes);
@@ -121,7 +108,9 @@ impl Report {
         if !self.notes {
             found.retain(|d| d.severity != Severity::Note);
         }
-        self.deny.apply(&mut found);
+        let mut lints = session.lints.clone();
+        lints.overlay(self.deny.clone());
+        lints.apply(&mut found);
         let counts = io.report(found, &session.sources, self.format);
         self.counts += counts;
         counts

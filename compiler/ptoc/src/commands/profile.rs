@@ -34,7 +34,7 @@ pub fn profile(args: &ProfileArgs, io: &mut Io<'_>) -> u8 {
     // The session that reads the file has the definitions of the first case.
     let first = axes.iter().map(one).chain(configurations.first().into_iter().flatten().cloned());
     let compile = CompileArgs { define: define.iter().cloned().chain(first).collect(), ..args.compile.clone() };
-    let (mut session, mut report) = match Report::begin(&compile, io) {
+    let (mut session, mut report) = match Report::begin(&compile, &args.file, io) {
         Ok(begun) => begun,
         Err(status) => return status,
     };

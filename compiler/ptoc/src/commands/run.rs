@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 /// Compiles a kernel, runs it, compares and shows or writes its results.
 pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
-    let (mut session, mut report) = match Report::begin(&args.compile, io) {
+    let (mut session, mut report) = match Report::begin(&args.compile, &args.file, io) {
         Ok(begun) => begun,
         Err(status) => return status,
     };

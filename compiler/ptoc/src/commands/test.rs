@@ -12,8 +12,10 @@ use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, SourceMap, codes, plural};
 use ptoc_driver::backend::Capabilities;
 use ptoc_driver::defs::Definition;
 use ptoc_driver::files::{self, Outputs};
+use ptoc_driver::project::{self, FoundProject, Project};
 use ptoc_driver::session::{CompilationUnit, DEFAULT_TARGET, Session};
 use ptoc_syntax::Directive;
+use ptoc_syntax::ast::{Ident, Name};
 use ptoc_syntax::directive::{Binding, Settings};
 use ptoc_views::junit::{self, Case, Verdict};
 use run::Share;
@@ -200,6 +202,7 @@ impl From<String> for Failure {
 struct File<'f> {
     path: &'f Path,
     text: &'f str,
+    project: Project,
     args: &'f TestArgs,
     told: Vec<(Code, String, Option<u32>)>,
 }
@@ -227,8 +230,18 @@ fn test_file(path: &Path, args: &TestArgs, tally: &mut Tally, io: &mut Io<'_>) {
         tally.lines.push(TestLine::of_file(path, line, "a test line", Some(format!("{}: {}", d.code, d.message))));
     }
     tally.failed += io.report(malformed, &sources, args.message_format).errors;
-    let mut file = File { path, text: &text, args, told: Vec::new() };
-    for directive in &parsed.directives {
+    let FoundProject { project, sources: texts, diagnostics } = project::find(path);
+    tally.failed += io.report(diagnostics, &texts, args.message_format).errors;
+    let mut directives = parsed.directives;
+    // A line that names no target is for the project's.
+    if let Some(target) = &project.target {
+        for directive in &mut directives {
+            let span = directive.span();
+            directive.settings_mut().target.get_or_insert_with(|| Ident { name: Name::new(target), span });
+        }
+    }
+    let mut file = File { path, text: &text, project, args, told: Vec::new() };
+    for directive in &directives {
         let line = sources.position(id, directive.span().start).line;
         let shown = sources.slice(directive.span()).split_whitespace().collect::<Vec<_>>().join(" ");
         let place = format!("{}:{line}: {shown}", path.display());
@@ -323,7 +336,9 @@ impl File<'_> {
 
     /// A session for a line on a target, and the file in it.
     fn session(&self, target: &str, settings: &Settings) -> Result<(Session, CompilationUnit), Failure> {
-        let mut session = Session::new(target, &definitions(settings, target)).map_err(|d| d.message)?;
+        let found = FoundProject { project: self.project.clone(), ..FoundProject::default() };
+        let mut session =
+            Session::in_project(found, Some(target), &definitions(settings, target)).map_err(|d| d.message)?;
         session.vectors = self.args.vectors;
         session.stand_in = true;
         let unit = session.load_text(self.path, self.text.to_owned());

@@ -101,7 +101,7 @@ fn dtypes(context: Context<'_>, visible: &[&Definition], instr: &Instr, call: &C
         }
     }
     match instr.dtypes {
-        DTypeRule::Same => ptoc_isa::allowed_dtypes(context.world.target(), instr),
+        DTypeRule::Same => ptoc_isa::allowed_dtypes(context.target(), instr),
         _ => None,
     }
 }

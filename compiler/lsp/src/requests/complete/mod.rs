@@ -158,7 +158,7 @@ pub fn resolve(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let Some(label) = item.get("label").and_then(Value::as_str) else {
         return Err(Failure::new(Failure::INVALID_PARAMS, "a proposal has a label"));
     };
-    if let Some(page) = known(label).and_then(|k| hover::about_known(world.target(), k, label)) {
+    if let Some(page) = known(label).and_then(|k| hover::about_known(world.default_target(), k, label)) {
         item["documentation"] = json!({"kind": "markdown", "value": page});
     }
     result(item)

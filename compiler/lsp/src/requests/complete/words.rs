@@ -119,7 +119,7 @@ pub fn types(context: Context<'_>, directed: bool) -> Vec<Proposal> {
 
 /// All instructions that the target has, with places for their operands.
 pub fn instructions(context: Context<'_>) -> Vec<Proposal> {
-    let target = context.world.target();
+    let target = context.target();
     TABLE.iter().filter(|i| there(target, i)).map(instruction).collect()
 }
 
@@ -170,7 +170,7 @@ pub fn functions(_: Context<'_>) -> Vec<Proposal> {
 
 /// Locations that the target has; behind `tile` with the rest of the type.
 pub fn locations(context: Context<'_>, rank: Rank, of_tile: bool) -> Vec<Proposal> {
-    let target = context.world.target();
+    let target = context.target();
     let there = Loc::ALL.into_iter().filter(|l| target.capacity(*l) > 0 && *l != Loc::Lanes);
     there
         .map(|l| {
@@ -202,7 +202,7 @@ pub fn tile_options(call: &Call) -> Vec<Proposal> {
 
 /// Dtypes that the target has.
 pub fn dtypes(context: Context<'_>, rank: Rank) -> Vec<Proposal> {
-    let target = context.world.target();
+    let target = context.target();
     let there = DType::ALL.iter().filter(|d| target.has_dtype(**d) || **d == DType::Bool);
     there
         .map(|d| Proposal::new(d.name(), kinds::CLASS, rank, format!("{} bits", 8 * d.size())))

@@ -13,7 +13,7 @@ use ptoc_views::memory::{Maps, html, json, svg, table};
 
 /// Shows where the tiles of a kernel are and when.
 pub fn mem(args: &MemArgs, io: &mut Io<'_>) -> u8 {
-    let (mut session, mut report) = match Report::begin(&args.compile, io) {
+    let (mut session, mut report) = match Report::begin(&args.compile, &args.file, io) {
         Ok(begun) => begun,
         Err(status) => return status,
     };
