@@ -29,6 +29,7 @@ mod gemms;
 mod geopim;
 mod golden;
 mod gpu;
+mod grouped;
 mod growth;
 mod half_bytes;
 mod hazards;

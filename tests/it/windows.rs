@@ -1,6 +1,6 @@
 //! Random views: what a kernel copies through a chain of layout operations, on both backends, against indices counted
-//! one by one. Sizes are constants or symbols of the launch; tiles need not divide. The chain is one of windows of a
-//! tensor, or of parts of a tile, which are read or written.
+//! one by one. Sizes are constants or symbols of the launch, bounds of slices are numbers that the kernel reads, too;
+//! tiles need not divide. The chain is one of windows of a tensor, or of parts of a tile, which are read or written.
 
 use crate::engine::{Noise, agree, build};
 use ptoc_tensor::{DType, Tensor};
@@ -191,6 +191,21 @@ impl Chain {
         self.at_mode(k, end - first, move |i| i + first);
     }
 
+    /// The same between two numbers that the kernel reads: `x[index(b[0]) .. index(b[1]), _]`.
+    fn late_slice(&mut self) -> Vec<i32> {
+        let rank = self.model.sizes.len();
+        if rank == 0 || self.model.ragged || self.model.joined || self.base != Base::Tensor || self.below(2) > 0 {
+            return Vec::new();
+        }
+        let k = self.below(rank);
+        let n = self.model.sizes[k];
+        let first = self.below(n + 1);
+        let end = first + self.below(n - first + 1);
+        self.text = format!("{}[{}]", self.text, self.coordinates(k, "index(b[0]) .. index(b[1])"));
+        self.at_mode(k, end - first, move |i| i + first);
+        vec![first as i32, end as i32]
+    }
+
     /// Every d-th index: `composition(x, <n:d, _>)`
     fn every(&mut self, k: usize) {
         let n = self.model.sizes[k];
@@ -306,6 +321,7 @@ fn case(seed: u64) -> Result<bool, String> {
     for _ in 0..steps {
         chain.step();
     }
+    let bounds = chain.late_slice();
     let names = ["A", "B", "C"];
     let extents: Vec<String> =
         shape.iter().zip(names).map(|(n, s)| if symbolic { s.to_string() } else { n.to_string() }).collect();
@@ -333,7 +349,8 @@ fn case(seed: u64) -> Result<bool, String> {
         return Ok(false);
     }
     let (from, to) = (extents.join(", "), list(&sizes));
-    let text = format!("kernel k(x: in f32[{from}], y: inout f32[{to}]) {{\n    {body}\n}}\n");
+    let table = if bounds.is_empty() { "" } else { ", b: in i32[2]" };
+    let text = format!("kernel k(x: in f32[{from}], y: inout f32[{to}]{table}) {{\n    {body}\n}}\n");
     let dims: Vec<(&str, i64)> =
         if symbolic { names.into_iter().zip(shape.iter().map(|&n| n as i64)).collect() } else { Vec::new() };
     let built = match build(&text, "a2a3", &[], &dims) {
@@ -368,7 +385,12 @@ fn case(seed: u64) -> Result<bool, String> {
             _ => want[flat] = values[from],
         }
     }
-    let got = match agree(&built, &dims, &[x, y], &[1])? {
+    let mut tensors = vec![x, y];
+    if !bounds.is_empty() {
+        let bytes: Vec<u8> = bounds.iter().flat_map(|n| n.to_le_bytes()).collect();
+        tensors.push(Tensor::from_bytes(DType::I32, &[2], &bytes).map_err(|e| e.to_string())?);
+    }
+    let got = match agree(&built, &dims, &tensors, &[1])? {
         Ok(got) => got,
         Err((code, message)) => return Err(format!("{text}stops with {code}: {message} for {shape:?}")),
     };

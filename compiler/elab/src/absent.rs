@@ -68,7 +68,7 @@ impl Elaborator<'_> {
     pub(crate) fn compare_none(&mut self, op: BinaryOp, x: &Expr) -> ElabResult<Val> {
         let absent = match self.maybe_absent(x)? {
             Val::Absent(_) | Val::Nothing => true,
-            Val::View(_) => false,
+            Val::View(_) | Val::Cut(_) => false,
             Val::Poison => return Err(ErrorReported),
             other => {
                 let message = format!("{} is always there", other.describe());

@@ -78,7 +78,7 @@ impl Elaborator<'_> {
             Val::Word(Word::Loc(l)) => {
                 let e = self.exactly(args, 1, &format!("{l}(x)"), span)?[0];
                 let v = self.expr(e)?;
-                let loads = matches!(v, Val::View(_));
+                let loads = matches!(v, Val::View(_) | Val::Cut(_));
                 let there = self.to_location(l, v, dest, span, e.span)?;
                 if let (true, Val::Tile(t)) = (loads, &there) {
                     self.loads.push((t.tile, span, base.span));
@@ -102,7 +102,7 @@ impl Elaborator<'_> {
         let v = self.expr(base)?;
         match (&v, method.name.as_str()) {
             (Val::Poison, _) => Err(ErrorReported),
-            (Val::View(view), "tile") => self.tile_view(&view.clone(), args, span),
+            (Val::View(view) | Val::Cut(view), "tile") => self.tile_view(&view.clone(), args, span),
             (Val::Tile(t), "tile") => self.tile_window(&t.clone(), args, span),
             (Val::Tile(t), "valid") => self.revalid(&t.clone(), args, span),
             (Val::Record(r), _) => match self.record_field(&r.clone(), method)? {
@@ -277,7 +277,7 @@ impl Elaborator<'_> {
                 let e = self.exactly(args, 1, "transpose(t)", span)?[0];
                 match self.expr(e)? {
                     Val::Tile(t) => self.tile_transpose(t, dest, span, e.span),
-                    Val::View(v) => self.transpose_view(&v, span),
+                    Val::View(v) | Val::Cut(v) => self.transpose_view(&v, span),
                     Val::Poison => Err(ErrorReported),
                     other => self.error(
                         codes::TYPE_MISMATCH,

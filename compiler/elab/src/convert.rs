@@ -1,6 +1,5 @@
 //! Dtypes and locations applied to values: `f32(x)`, `index(i)`, `Left(view)`, `Vec(acc)`.
 
-use super::copies::CopyEnd;
 use super::inst::{Opnd, instr_for};
 use super::tileops::tile;
 use super::{ElabResult, Elaborator, ErrorReported};
@@ -9,7 +8,7 @@ use ptoc_ir::tile::{Elem, InstAttrs, Ty};
 use ptoc_isa::{Hop, InstrId, Loc, MemorySpace, Order, Sem, TileType};
 use ptoc_names::builtins::Word;
 use ptoc_tensor::DType;
-use ptoc_values::{Quantity, TileVal, Val, View, WindowMap, WindowMode};
+use ptoc_values::{Quantity, TileVal, Val, View, WindowMap};
 
 impl Elaborator<'_> {
     /// `f32(x)`, `index(x)`
@@ -147,7 +146,7 @@ impl Elaborator<'_> {
         self.outside_prologue(span)?;
         match v {
             Val::Poison => Err(ErrorReported),
-            Val::View(view) => {
+            Val::View(view) | Val::Cut(view) => {
                 self.readable(&view, at)?;
                 let view = self.matrix(&view, at)?;
                 self.load_view(loc, view, dest, span, at)
@@ -232,12 +231,6 @@ impl Elaborator<'_> {
                         self.apply(load, vec![tile(t, span), Opnd::View(straight, at)], InstAttrs::default(), span)?;
                         let Val::Tile(t) = self.tile_transpose(t, None, span, at)? else { return Err(ErrorReported) };
                         t
-                    } else if l == Loc::Vec && self.lies_apart(&view, rows, cols) {
-                        let ty = self.sized_for(l, loc, view.dtype, rows, cols);
-                        let t = self.named_hidden(l, ty, (rows, cols), shape, span)?;
-                        let to = CopyEnd::Part(self.tile_part(&t, shape));
-                        self.copy_sides(&to, &CopyEnd::View(view.clone()), None, true, span, (at, at))?;
-                        t
                     } else {
                         let ty = self.sized_for(l, loc, view.dtype, rows, cols);
                         let t = match Self::registers(dest, l, view.dtype, (rows, cols)) {
@@ -265,13 +258,6 @@ impl Elaborator<'_> {
             && cols != 1
             && view.stride(1).is_some_and(|s| self.const_index(s) != Some(1))
             && view.stride(0).is_some_and(|s| self.const_index(s) == Some(1))
-    }
-
-    /// Whether neither its columns nor its rows are adjacent in memory: no load knows such a window, and it is copied
-    /// element by element.
-    fn lies_apart(&self, view: &View, rows: u32, cols: u32) -> bool {
-        let apart = |m: &WindowMode| m.plain().is_some_and(|l| self.const_index(l.by[0]) != Some(1));
-        rows != 1 && cols != 1 && view.modes.iter().all(|m| apart(m) && m.cap != Some(1))
     }
 
     fn move_tile(&mut self, loc: Loc, t: TileVal, dest: Option<TileVal>, span: Span, at: Span) -> ElabResult<Val> {

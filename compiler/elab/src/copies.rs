@@ -106,6 +106,7 @@ impl Elaborator<'_> {
         let ([r, c], None) = (&extents[..], t.valid) else {
             return self.copy_sides(&to, &from, zero, true, span, at);
         };
+        self.block_fits(t, &from, at)?;
         let shape = self.write_valid(t, (*r, *c), span)?;
         let (pad, to) = match (self.pads.get(&t.tile).copied(), &from) {
             (Some(pad), CopyEnd::View(v)) => {
@@ -117,6 +118,29 @@ impl Elaborator<'_> {
             _ => (zero, CopyEnd::Part(self.tile_part(t, shape))),
         };
         self.copy_sides(&to, &from, pad, true, span, at)
+    }
+
+    /// Refuses a tile that has no room for a whole block: it would hold the last ones alone.
+    fn block_fits(&mut self, t: &TileVal, from: &CopyEnd, at: (Span, Span)) -> ElabResult<()> {
+        let (CopyEnd::View(view), None) = (from, t.origin) else { return Ok(()) };
+        for (k, (m, room)) in view.modes.iter().zip([t.rows, t.cols]).enumerate() {
+            let Some(block) = m.cap.filter(|block| *block > room) else { continue };
+            if self.facts.max_of(m.extent).is_some_and(|most| most <= i64::from(room)) {
+                continue;
+            }
+            let what = ["rows", "columns"][k];
+            let message = format!(
+                "`copy`: mode {k}: blocks of {block}{}, and {room} {what}{}",
+                self.of_side(from),
+                self.of_tile(t)
+            );
+            let d = Diagnostic::error(codes::EXCEEDS_CAPACITY, at.1, message)
+                .with_label(format!("blocks of {block} in mode {k}"))
+                .with_secondary(at.0, format!("a tile of {room} {what}"))
+                .with_help("give the tile the size of the block");
+            return self.report(d);
+        }
+        Ok(())
     }
 
     /// What entries outside a table of `oob = Zero` stand for.
@@ -145,7 +169,7 @@ impl Elaborator<'_> {
     fn side(&mut self, v: &Val, at: Span, written: bool) -> ElabResult<CopyEnd> {
         match v {
             Val::Poison => Err(ErrorReported),
-            Val::View(view) => {
+            Val::View(view) | Val::Cut(view) => {
                 if written {
                     self.writable(view, at)?;
                     if !matches!(view.elem, ptoc_ir::tile::Elem::Whole(_)) {
@@ -245,7 +269,7 @@ impl Elaborator<'_> {
             .with_help("a copy keeps bits: convert a tile by name, as in `f16(t)`");
             return self.report(d);
         }
-        let (d, s) = (dst.window().clone(), src.window().clone());
+        let (d, s) = (dst.window(), src.window());
         if d.modes.len() != s.modes.len() {
             let modes = |w: &WindowMap| super::labels::count(w.modes.len(), "mode", "modes");
             let e = Diagnostic::error(
@@ -260,25 +284,28 @@ impl Elaborator<'_> {
         if let CopyEnd::Part(p) = dst {
             self.named_once(p, at.0)?;
         }
-        let mut axes = Vec::new();
-        let mut prefixes: Vec<(std::ops::Range<usize>, Value)> = Vec::new();
         for k in 0..d.modes.len() {
             self.same_extent(k, (dst, src), span, at)?;
+        }
+        // What is filled where a guard fails would be beside the block.
+        if fill.is_some() {
+            for w in [d, s] {
+                self.not_cut(&w.clone(), "what is missing in them cannot be filled", at.1)?;
+            }
+        }
+        let (d, s) = self.in_pieces((dst, src), span, at)?;
+        let mut axes = Vec::new();
+        let mut counted: Vec<(std::ops::Range<usize>, WindowMode)> = Vec::new();
+        for k in 0..d.modes.len() {
             let first = axes.len();
-            if self.align(k, &d.modes[k], &s.modes[k], &mut axes, span, at)? {
-                prefixes.push((first..axes.len(), d.modes[k].extent));
+            if self.align(k, &d.modes[k], &s.modes[k], &mut axes, span, at)? || d.modes[k].skip.is_some() {
+                counted.push((first..axes.len(), d.modes[k].clone()));
             }
         }
         let zero = self.idx(0);
         let mut guards = Vec::new();
-        for (range, bound) in prefixes {
-            let mut strides = vec![zero; axes.len()];
-            let mut step = self.idx(1);
-            for k in range {
-                strides[k] = step;
-                step = self.bin(BinOp::Mul, step, axes[k].extent, span);
-            }
-            guards.push(Guard { at: Affine { start: zero, strides }, bound });
+        for (range, mode) in counted {
+            guards.extend(self.mode_guards(range, &mode, &axes, span));
         }
         // So far they leave out what is no part of the destination.
         let own = guards.len();
@@ -295,14 +322,37 @@ impl Elaborator<'_> {
         }
         let copy = Copy {
             extents: axes.iter().map(|a| a.extent).collect(),
-            dst: self.access(dst, &axes, true),
-            src: self.access(src, &axes, false),
+            dst: self.access(dst, &d, &axes, true),
+            src: self.access(src, &s, &axes, false),
             covers: covers && (fill.is_some() || guards.len() == own),
             guards,
             fill,
         };
         self.emit(Op::Copy(Box::new(copy)), span);
         Ok(())
+    }
+
+    /// Guards by which the index that these axes count is one of the mode's.
+    fn mode_guards(
+        &mut self,
+        range: std::ops::Range<usize>,
+        mode: &WindowMode,
+        axes: &[CopyLoop],
+        span: Span,
+    ) -> Vec<Guard> {
+        let (zero, one) = (self.idx(0), self.idx(1));
+        let (mut up, mut down) = (vec![zero; axes.len()], vec![zero; axes.len()]);
+        let mut step = one;
+        for k in range {
+            up[k] = step;
+            down[k] = self.bin(BinOp::Sub, zero, step, span);
+            step = self.bin(BinOp::Mul, step, axes[k].extent, span);
+        }
+        let first = mode.skip.unwrap_or(zero);
+        let behind = self.bin(BinOp::Add, first, mode.extent, span);
+        let end = Guard { at: Affine { start: zero, strides: up }, bound: behind };
+        let begin = mode.skip.map(|skip| Guard { at: Affine { start: skip, strides: down }, bound: one });
+        [end].into_iter().chain(begin).collect()
     }
 
     /// " of `x`", for what has a name.
@@ -432,15 +482,16 @@ impl Elaborator<'_> {
         Ok(whole != d.extent && !self.facts.le_certain(whole, d.extent, 0))
     }
 
-    fn access(&mut self, side: &CopyEnd, axes: &[CopyLoop], of_dst: bool) -> NestAccess {
-        let w = side.window();
+    /// One side over the axes; `w` is its window as the axes count it.
+    fn access(&mut self, side: &CopyEnd, w: &WindowMap, axes: &[CopyLoop], of_dst: bool) -> NestAccess {
         match side {
             CopyEnd::Part(p) => {
                 // A tile as such is used as far as it is valid, and a part is read as far as the tile was valid that it
                 // was cut from. What is written may set the valid shape, if that is not fixed: it ranges over the
                 // capacity.
-                let shape = match (&w.modes[..], p.within) {
-                    ([r, c], _) if w.pattern.is_none() && self.in_order(w) => (r.extent, c.extent),
+                let own = &p.window;
+                let shape = match (&own.modes[..], p.within) {
+                    ([r, c], _) if own.pattern.is_none() && self.in_order(own) => (r.extent, c.extent),
                     (_, Some(within)) if !of_dst || p.tile.valid.is_some() => within,
                     _ => (self.idx(i64::from(p.tile.rows)), self.idx(i64::from(p.tile.cols))),
                 };

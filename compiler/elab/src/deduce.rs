@@ -71,7 +71,7 @@ impl Elaborator<'_> {
             (ExprKind::Index(element, _), v) if matches!(&*element.kind, ExprKind::Static(..)) => {
                 self.dtype_by(element, name, &self.first_tile(v)?)
             }
-            (ExprKind::Index(base, _), Val::View(view)) if is_name(base, name) => Some(view.dtype),
+            (ExprKind::Index(base, _), Val::View(view) | Val::Cut(view)) if is_name(base, name) => Some(view.dtype),
             (ExprKind::Tuple(types), v) => {
                 parts_of(ty, types, v).into_iter().find_map(|(ty, v)| self.dtype_by(ty, name, v))
             }
@@ -109,7 +109,7 @@ impl Elaborator<'_> {
                 }
                 self.first_tile(v).map_or(Ok(None), |first| self.extent_by(element, p, &first, at))
             }
-            (ExprKind::Index(_, dims), Val::View(view)) if dims.len() == view.modes.len() => {
+            (ExprKind::Index(_, dims), Val::View(view) | Val::Cut(view)) if dims.len() == view.modes.len() => {
                 let Some(mode) = dims.iter().position(|d| is_name(&d.value, name)) else { return Ok(None) };
                 let extent = Val::Scalar(view.modes[mode].extent);
                 Ok(Some(Val::Int(self.static_int(&extent, at, &format!("`{name}`"))?)))

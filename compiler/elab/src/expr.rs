@@ -207,7 +207,7 @@ impl Elaborator<'_> {
     pub fn is_constant(&self, v: &Val) -> bool {
         match v {
             Val::Scalar(x) => self.b.const_of(*x).is_some(),
-            Val::Tile(_) | Val::View(_) | Val::Mask(..) | Val::Part(_) => false,
+            Val::Tile(_) | Val::View(_) | Val::Cut(_) | Val::Mask(..) | Val::Part(_) => false,
             Val::Record(r) => r.fields.iter().all(|(_, v)| self.is_constant(v)),
             Val::Closure(c) => c.captured.iter().all(|(_, v, _)| self.is_constant(v)),
             _ => true,
@@ -373,6 +373,10 @@ impl Elaborator<'_> {
         self.no_names(args)?;
         match self.operand_value(base)? {
             Val::View(v) => self.index_view(&v, args, span),
+            Val::Cut(v) => {
+                self.not_cut(&v.window, "none of their elements or rows is chosen by itself", span)?;
+                Err(ErrorReported)
+            }
             // Coordinates inside the values of a fragment.
             Val::Tile(t)
                 if self.patterns.contains_key(&t.tile)
@@ -447,7 +451,9 @@ impl Elaborator<'_> {
             Val::Algebra(a) => return self.algebra_member(&a.clone(), name),
             Val::Record(r) => return self.record_field(&r.clone(), name),
             Val::Block(b) => return self.block_member(&b.clone(), &name.name, name.span),
-            Val::View(view) if name.name == "T" => return self.transpose_view(&view.clone(), name.span),
+            Val::View(view) | Val::Cut(view) if name.name == "T" => {
+                return self.transpose_view(&view.clone(), name.span);
+            }
             Val::Part(p) if name.name == "T" => return self.transpose_part(&p.clone(), name.span),
             Val::Tile(t) if name.name == "T" => return self.tile_transpose(*t, None, name.span, base.span),
             Val::Tiles(t) if name.name == "count" => return Ok(Val::Scalar(t.count)),
@@ -525,6 +531,7 @@ impl Elaborator<'_> {
                 v,
                 Val::Tile(_)
                     | Val::View(_)
+                    | Val::Cut(_)
                     | Val::Part(_)
                     | Val::Block(_)
                     | Val::Tuple(_)

@@ -109,7 +109,7 @@ impl Elaborator<'_> {
             }
             k += 1;
         }
-        Ok(Val::View(out.into()))
+        Ok(super::cut_blocks::window_value(out))
     }
 
     /// A tile as a table: a column or a row of integers, kept in scratch memory.
@@ -152,7 +152,7 @@ impl Elaborator<'_> {
         let mut by = vec![zero; out.quantities.len()];
         by[q] = entries.plain().map_or(zero, |l| l.by[0]);
         let tree = Tuple::Leaf(Leaf { extent: entries.extent, by });
-        out.window.modes[k] = WindowMode { extent: entries.extent, cap: entries.cap, tree };
+        out.window.modes[k] = WindowMode { extent: entries.extent, cap: entries.cap, tree, skip: None };
         Ok(())
     }
 }

@@ -312,7 +312,7 @@ impl Elaborator<'_> {
                 Ok(Val::Tile(t))
             }
             (ExprKind::Index(base, _), v) if matches!(&*base.kind, ExprKind::Static(..)) => self.typed_array(f, ret, v),
-            (_, Val::View(v)) => Ok(Val::View(v)),
+            (_, v @ (Val::View(_) | Val::Cut(_))) => Ok(v),
             (_, v @ (Val::Record(_) | Val::Closure(_) | Val::Fn(_))) => {
                 let message = format!("the function returns {}, and declares another type", v.describe());
                 let d = self.bad_return::<Val>(f, ret, message);

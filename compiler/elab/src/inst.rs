@@ -7,6 +7,7 @@ mod shapes;
 mod siblings;
 pub(crate) mod statics;
 
+use self::legal::OrderKept;
 use self::modes::{form_of, mode_name};
 use self::siblings::Written;
 use super::cells::pads;
@@ -194,7 +195,8 @@ impl Elaborator<'_> {
         if let [(first, e), (second, _)] = &operands[..]
             && matches!(
                 (instr.sem, first, second),
-                (Sem::Load, Val::View(_), Val::Tile(_)) | (Sem::Store, Val::Tile(_), Val::View(_))
+                (Sem::Load, Val::View(_) | Val::Cut(_), Val::Tile(_))
+                    | (Sem::Store, Val::Tile(_), Val::View(_) | Val::Cut(_))
             )
         {
             let from =
@@ -280,6 +282,14 @@ impl Elaborator<'_> {
                 let whole = matches!(instr.sem, Sem::Gather | Sem::ScatterTo);
                 let view = if whole { (*view).clone() } else { self.matrix(&view, e.span)? };
                 Ok(Opnd::View(view, e.span))
+            }
+            (OperandKind::View, Val::Cut(view)) if matches!(instr.sem, Sem::Load | Sem::Store | Sem::Fixpipe(_)) => {
+                if spec.role == Role::Dst {
+                    self.writable(&view, e.span)?
+                } else {
+                    self.readable(&view, e.span)?
+                }
+                Ok(Opnd::View(self.matrix(&view, e.span)?, e.span))
             }
             (OperandKind::Scalar(_), v @ (Val::Scalar(_) | Val::Int(_) | Val::Float(_) | Val::Bool(_))) => {
                 Ok(Opnd::Scalar(v, e.span))
@@ -531,6 +541,7 @@ impl Elaborator<'_> {
         !view.is_strided()
             || self.b.kernel().tensors[view.tensor].dtype != view.dtype
             || tile.ty.layout.is_some()
+            || (!matches!(id.get().sem, Sem::Fixpipe(_)) && self.order_kept(view, tile) == OrderKept::Apart)
             || (id.get().sem == Sem::Load && self.pads.contains_key(&tile.tile))
     }
 
@@ -590,14 +601,14 @@ impl Elaborator<'_> {
     fn no_distances(&mut self, id: InstrId, what: &str, at: Span) -> ElabResult<()> {
         let name = id.get().written_name();
         let message =
-            format!("{name} with {what} writes rows and columns at fixed distances, and this window has others");
+            format!("{name} with {what} writes rows of neighbours at a fixed distance, and this window has others");
         let through = match self.target.move_rule(MemorySpace::Tile(Loc::Acc), MemorySpace::Tile(Loc::Vec)) {
             _ if what == "`atomic`" => "add to windows of it that have fixed distances, with a TSTORE for each",
             Some(_) => "move the tile so to one in Vec (`TMOV(t, a, ..)`), and `copy(window, t)`",
             None => "store it so to a tensor of rows, load that, and `copy(window, tile)`",
         };
         let d = Diagnostic::error(codes::OPERAND_LAYOUT, at, message)
-            .with_label("no fixed distances")
+            .with_label("other distances")
             .with_note("PTO's store knows a distance from row to row, on every target; `copy` follows any window")
             .with_help(through);
         self.report(d)

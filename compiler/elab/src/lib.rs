@@ -16,6 +16,7 @@ mod consts;
 mod control;
 mod convert;
 mod copies;
+mod cut_blocks;
 mod deduce;
 mod destination;
 mod elements;

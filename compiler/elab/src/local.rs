@@ -87,7 +87,7 @@ impl Elaborator<'_> {
                     let tree = Tuple::Node(picked.into_iter().map(|m| m.tree).collect());
                     let extent = self.span_of(&tree, span);
                     let cap = self.const_index(extent).and_then(|n| u32::try_from(n).ok());
-                    self.coalesce_mode(&WindowMode { extent, cap, tree }, span)
+                    self.coalesce_mode(&WindowMode { extent, cap, tree, skip: None }, span)
                 }
                 _ => picked.remove(0),
             };
@@ -262,7 +262,7 @@ impl Elaborator<'_> {
         for tree in mode.tree.modes() {
             let extent = self.span_of(tree, span);
             let cap = self.const_index(extent).and_then(|n| u32::try_from(n).ok());
-            out.modes.push(WindowMode { extent, cap, tree: tree.clone() });
+            out.modes.push(WindowMode { extent, cap, tree: tree.clone(), skip: None });
         }
     }
 

@@ -109,7 +109,9 @@ impl Elaborator<'_> {
                 shape: (a.rows, a.cols),
                 valid: None,
             }),
-            Val::View(v) => Fact::Tensor(v.dtype, v.window.modes.iter().map(|m| self.size_shown(m.extent)).collect()),
+            Val::View(v) | Val::Cut(v) => {
+                Fact::Tensor(v.dtype, v.window.modes.iter().map(|m| self.size_shown(m.extent)).collect())
+            }
             Val::Ring(r) => {
                 let full = &self.b.kernel().events[r.events.0];
                 Fact::Ring(full.from, full.to, r.count)

@@ -54,7 +54,7 @@ impl Elaborator<'_> {
                 v => mismatch(self, "a function", &v),
             },
             (ExprKind::Name(n), v) if n == "view" => match v {
-                Val::View(_) => Ok(v),
+                Val::View(_) | Val::Cut(_) => Ok(v),
                 v => mismatch(self, "a window of a tensor", &v),
             },
             (ExprKind::Static(loc, args), v) => {
@@ -66,9 +66,9 @@ impl Elaborator<'_> {
                 self.bind_tiles((base, dims), v, p, at)
             }
             (ExprKind::Index(base, dims), v) => {
-                let Val::View(view) = v else { return mismatch(self, "a window of a tensor", &v) };
-                self.bind_view(base, dims, &view, p, at)?;
-                Ok(Val::View(view))
+                let (Val::View(view) | Val::Cut(view)) = &v else { return mismatch(self, "a window of a tensor", &v) };
+                self.bind_view(base, dims, view, p, at)?;
+                Ok(v)
             }
             (_, v) => {
                 let ty = self.scalar_type(&p.ty)?;

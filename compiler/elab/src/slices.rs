@@ -35,6 +35,10 @@ impl Elaborator<'_> {
         self.facts.ge_const(extent, 0);
         if self.const_index(extent).is_none() {
             self.facts.le(extent, mode.extent, 0);
+            // It ends inside, and so is no longer than what is left there.
+            if let (Some(all), Some(before)) = (self.facts.max_of(mode.extent), self.facts.min_of(lo)) {
+                self.facts.le_const(extent, all.saturating_sub(before).max(0));
+            }
         }
         let mut window = self.axis(extent, None, leaf.by.clone());
         // What is as long as the whole is as large.

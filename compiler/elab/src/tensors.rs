@@ -180,7 +180,7 @@ impl Elaborator<'_> {
             let tree = self.stored_tree(&m, span);
             let extent = self.span_of(&tree, span);
             let cap = self.const_index(extent).and_then(|n| u32::try_from(n).ok());
-            modes.push(WindowMode { extent, cap, tree });
+            modes.push(WindowMode { extent, cap, tree, skip: None });
         }
         let offset = self.value_of(&l.offset, span);
         let window = WindowMap::new(vec![Quantity::Offset], vec![offset], modes);
@@ -239,7 +239,8 @@ impl Elaborator<'_> {
         let mut stride = self.idx(1);
         let mut modes = Vec::new();
         for v in shape.iter().rev() {
-            modes.push(WindowMode { extent: *v, cap: None, tree: Tuple::Leaf(Leaf { extent: *v, by: vec![stride] }) });
+            let tree = Tuple::Leaf(Leaf { extent: *v, by: vec![stride] });
+            modes.push(WindowMode { extent: *v, cap: None, tree, skip: None });
             stride = self.bin(BinOp::Mul, stride, *v, span);
         }
         modes.reverse();

@@ -15,6 +15,10 @@ impl Elaborator<'_> {
     pub(crate) fn windowed(&mut self, v: &Val, at: Span) -> ElabResult<Option<CopyEnd>> {
         Ok(match v {
             Val::View(view) => Some(CopyEnd::View((**view).clone())),
+            Val::Cut(view) => {
+                self.not_cut(&view.window, "no layout cuts them further", at)?;
+                None
+            }
             Val::Part(p) if p.window.pattern.is_none() => Some(CopyEnd::Part((**p).clone())),
             Val::Tile(t) if self.patterns.contains_key(&t.tile) => None,
             Val::Tile(t) => {

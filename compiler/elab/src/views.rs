@@ -1,6 +1,7 @@
 //! Windows of tensors: slicing, `.tile`, `.T`, `col`; element access. Bounds are proved or checked where a window is
 //! made, so that a view never reaches outside its tensor.
 
+use super::cut_blocks::window_value;
 use super::{ElabResult, Elaborator, ErrorReported};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Elem, TensorDir, Value, ViewRef};
@@ -156,7 +157,7 @@ impl Elaborator<'_> {
                 Val::Hole => {
                     let extent = self.span_of(tree, at);
                     let cap = self.const_index(extent).and_then(|n| u32::try_from(n).ok());
-                    out.modes.push(WindowMode { extent, cap, tree: tree.clone() });
+                    out.modes.push(WindowMode { extent, cap, tree: tree.clone(), skip: None });
                 }
                 Val::Tuple(parts) => self.index_tree(out, tree, parts, &what, at)?,
                 v => {
@@ -223,7 +224,7 @@ impl Elaborator<'_> {
             }
         }
         self.diags.extend(exchanged);
-        Ok(Val::View(out.into()))
+        Ok(window_value(out))
     }
 
     /// Mode `k` becomes the block `b` of it.
@@ -234,8 +235,13 @@ impl Elaborator<'_> {
         let name = self.tensor_name(view);
         let what = format!("mode {k} of `{name}`: the block ends at {{0}}, the extent is {{1}}");
         self.require_le(place.end, view.window.modes[k].extent, codes::VIEW_OUT_OF_BOUNDS, what, at)?;
+        self.not_cut(
+            &WindowMap { modes: vec![view.window.modes[k].clone()], ..view.window.clone() },
+            "blocks are cut once",
+            at,
+        )?;
         let w = &mut view.window;
-        self.tile_mode(w, k, b.cap, (place.start, place.index), at)?;
+        self.tile_mode(w, k, b, (place.start, place.index), at)?;
         w.modes[k].extent = b.len;
         w.modes[k].cap = Some(b.cap);
         if let Tuple::Leaf(l) = &mut w.modes[k].tree {
@@ -244,16 +250,26 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    /// Mode `k` becomes its block of `cap` indices from `start`, which is block number `index`.
-    fn tile_mode(&mut self, w: &mut WindowMap, k: usize, cap: u32, at: (Value, Value), span: Span) -> ElabResult<()> {
-        let (start, index) = at;
+    /// Mode `k` becomes its block `b` from `start`, which is block number `index`.
+    fn tile_mode(
+        &mut self,
+        w: &mut WindowMap,
+        k: usize,
+        b: &TileBlock,
+        at: (Value, Value),
+        span: Span,
+    ) -> ElabResult<()> {
+        let ((start, index), cap) = (at, b.cap);
         let mode = w.modes[k].clone();
         if let Some(l) = mode.plain() {
             let by = l.by.clone();
             self.advance(w, &by, start, span);
             return Ok(());
         }
-        self.blocks_fit(&mode.tree, cap, k, span)?;
+        if !self.blocks_fit(&mode.tree, cap, k, span)? {
+            self.cut_mode(w, k, (b, start), span);
+            return Ok(());
+        }
         // The block's own length says where it ends; that the last one runs over the end of the last axis is no matter.
         let extent = self.span_of(&mode.tree, span);
         let one = WindowMap { modes: vec![WindowMode { extent, ..mode.clone() }], ..w.clone() };
@@ -274,39 +290,24 @@ impl Elaborator<'_> {
         Ok(())
     }
 
-    /// Blocks of `cap` indices must not be cut by the ends of the axes within a mode (the last one aside): what all
-    /// axes but the last span is a multiple of the block, or the block of it.
-    fn blocks_fit(&mut self, tree: &Tuple<Leaf>, cap: u32, k: usize, span: Span) -> ElabResult<()> {
+    /// Whether no end of an axis within a mode (the last one's aside) cuts a block of `cap` indices: what all axes but
+    /// the last span is a multiple of the block, or the block of it. Tested when the kernel runs, where only the launch
+    /// knows it.
+    fn blocks_fit(&mut self, tree: &Tuple<Leaf>, cap: u32, k: usize, span: Span) -> ElabResult<bool> {
         let block = Int::Const(i64::from(cap));
         let leaves = tree.leaves();
         let mut inner = self.idx(1);
+        let mut unknown = Vec::new();
         for l in &leaves[..leaves.len().saturating_sub(1)] {
             inner = self.bin(BinOp::Mul, inner, l.extent, span);
             let n = self.int_of(inner);
-            let (fits, holds) = (self.cx.divides(&block, &n), self.cx.divides(&n, &block));
-            if fits == Truth::Yes || holds == Truth::Yes {
-                continue;
+            match (self.cx.divides(&block, &n), self.cx.divides(&n, &block)) {
+                (Truth::Yes, _) | (_, Truth::Yes) => {}
+                (Truth::No, Truth::No) => return Ok(false),
+                _ => unknown.push(inner),
             }
-            if fits == Truth::No && holds == Truth::No {
-                if self.assertion_failed() {
-                    return Err(ErrorReported);
-                }
-                let message = format!("a block of {cap} is cut by the end of an axis of {n} inside mode {k}");
-                let d = Diagnostic::error(codes::LAYOUT_DIVISIBILITY, span, message)
-                    .with_label(format!("neither of {cap} and {n} divides the other"))
-                    .with_help(
-                        "choose a block that divides, or cut the axes by themselves: \
-                         `x.tile(i, j)` before the modes are grouped, or `zipped_divide`",
-                    );
-                let backwards = self.side_by_side_backwards(tree, span);
-                return self.report(match backwards {
-                    true => d.with_note(
-                        "the first axis of a group is the fastest; taken the other way round these lie side by side, \
-                         and nothing cuts a block: `modes(x, ((1, 0), 2))` in place of `group(x, 0, 2)`",
-                    ),
-                    false => d,
-                });
-            }
+        }
+        for inner in unknown {
             let size = self.idx(i64::from(cap));
             let (over, under) = (self.bin(BinOp::Rem, inner, size, span), self.bin(BinOp::Rem, size, inner, span));
             // One of the remainders is 0 exactly if their product is.
@@ -317,19 +318,11 @@ impl Elaborator<'_> {
                 code: codes::LAYOUT_CONDITION,
                 message: format!("a block of {{1}} is cut by the end of an axis of {{0}} inside mode {k}"),
                 span,
-                help: None,
+                help: Some("of an axis whose extent is a constant, blocks may be cut".into()),
             };
             self.check(cond, data, vec![inner, size], span)?;
         }
-        Ok(())
-    }
-
-    /// Whether the axes of a mode, from the last to the first, are one walk through memory.
-    fn side_by_side_backwards(&mut self, tree: &Tuple<Leaf>, span: Span) -> bool {
-        let leaves = tree.leaves().into_iter().rev().cloned().map(Tuple::Leaf).collect();
-        let tree = Tuple::Node(leaves);
-        let extent = self.span_of(&tree, span);
-        self.coalesce_mode(&WindowMode { extent, cap: None, tree }, span).plain().is_some()
+        Ok(true)
     }
 
     /// `view.T`
@@ -341,7 +334,7 @@ impl Elaborator<'_> {
         let mut out = view.clone();
         out.window.modes.swap(0, 1);
         out.window.threads = view.threads.as_ref().and_then(|p| p.transposed()).map(Into::into);
-        Ok(Val::View(out.into()))
+        Ok(window_value(out))
     }
 
     /// `col(view)`: a vector as a column.

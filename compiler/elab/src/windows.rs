@@ -16,7 +16,7 @@ impl Elaborator<'_> {
     /// A mode of one axis.
     pub(crate) fn axis(&mut self, extent: Value, cap: Option<u32>, by: Vec<Value>) -> WindowMode {
         let cap = cap.or_else(|| self.const_index(extent).and_then(|n| u32::try_from(n).ok()));
-        WindowMode { extent, cap, tree: Tuple::Leaf(Leaf { extent, by }) }
+        WindowMode { extent, cap, tree: Tuple::Leaf(Leaf { extent, by }), skip: None }
     }
 
     /// Adds a quantity that nothing moves yet.
@@ -201,7 +201,7 @@ impl Elaborator<'_> {
             let tree = self.relabel_tree(&mode, &axes, &mut reach, zero, w.quantities.len(), span);
             let extent = self.span_of(&tree, span);
             let cap = self.const_index(extent).and_then(|n| u32::try_from(n).ok());
-            out.modes.push(WindowMode { extent, cap, tree });
+            out.modes.push(WindowMode { extent, cap, tree, skip: None });
         }
         for (axis, reach) in reach.into_iter().enumerate() {
             let bound = self.int_of(axes[axis].extent);
@@ -291,7 +291,7 @@ impl Elaborator<'_> {
         {
             l.extent = m.extent;
         }
-        WindowMode { extent: m.extent, cap: m.cap, tree }
+        WindowMode { extent: m.extent, cap: m.cap, tree, skip: m.skip }
     }
 
     /// Guards that say no more than "the first so many of a mode" become its valid extent; those that always hold go.

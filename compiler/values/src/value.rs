@@ -51,6 +51,8 @@ pub enum Val {
     Range(Value, Value),
     /// A window of a tensor.
     View(Rc<View>),
+    /// A window of blocks of which the ends of axes cut some: it is loaded, stored and copied.
+    Cut(Rc<View>),
     /// A tile.
     Tile(TileVal),
     /// `tile T[n]`
@@ -349,6 +351,7 @@ impl Val {
             Val::Tiles(_) => "a set of blocks",
             Val::Range(..) => "a range",
             Val::View(_) => "a window of a tensor",
+            Val::Cut(_) => "a window whose blocks the end of an axis cuts",
             Val::Tile(_) => "a tile",
             Val::TileArray(_) => "an array of tiles",
             Val::Mask(..) => "a mask",

@@ -58,6 +58,9 @@ pub struct WindowMode {
     pub cap: Option<u32>,
     /// The leaves.
     pub tree: Tuple<Leaf>,
+    /// Of a block that the end of an axis cuts: how many indices of the leaves come before its first one. Only windows
+    /// of [`Val::Cut`](crate::Val::Cut) have such modes.
+    pub skip: Option<Value>,
 }
 
 impl WindowMode {

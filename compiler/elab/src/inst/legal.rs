@@ -8,6 +8,18 @@ use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::InstAttrs;
 use ptoc_isa::{InstrId, Loc, MemorySpace, OperandKind, Order, PipeRule, Role, RoundMode, Sem, Target, TileType, text};
 use ptoc_tensor::DType;
+use ptoc_values::{TileVal, View};
+
+/// How the elements of a window lie for a tile.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OrderKept {
+    /// Neighbours in the tile's lines are neighbours in memory.
+    Straight,
+    /// Those in its other direction are: it would have to be transposed.
+    Turned,
+    /// None are.
+    Apart,
+}
 
 impl Elaborator<'_> {
     pub(crate) fn locations(&mut self, id: InstrId, ops: &[Opnd]) -> ElabResult<()> {
@@ -413,6 +425,22 @@ impl Elaborator<'_> {
         }
     }
 
+    /// How the elements of a window lie for a tile in Vec.
+    pub(crate) fn order_kept(&self, v: &View, t: &TileVal) -> OrderKept {
+        let neighbours = |m: &ptoc_values::WindowMode| m.plain().is_some_and(|l| self.const_index(l.by[0]) == Some(1));
+        let [first, second] = [0, 1].map(|k| &v.modes[k]);
+        let (lines, across) = if t.ty.order == Order::Nd { (second, first) } else { (first, second) };
+        // Modes of several axes and rows of one element are loop nests, whatever their distances are.
+        let straight = lines.plain().is_none() || lines.cap == Some(1) || neighbours(lines);
+        let turned = across.cap == Some(1) || neighbours(across);
+        match (straight, turned) {
+            _ if t.ty.loc != Loc::Vec || t.rows == 1 || t.cols == 1 => OrderKept::Straight,
+            (true, _) => OrderKept::Straight,
+            (false, true) => OrderKept::Turned,
+            (false, false) => OrderKept::Apart,
+        }
+    }
+
     /// PTO's limits on extents, from the target's file; on capacities, so that they hold for every valid shape.
     pub(crate) fn limits(&mut self, id: InstrId, ops: &[Opnd], span: Span) -> ElabResult<()> {
         let instr = id.get();
@@ -430,26 +458,17 @@ impl Elaborator<'_> {
             _ => return Ok(()),
         };
         let (Opnd::View(v, at), Opnd::Tile(t, _)) = (view, tile) else { return Ok(()) };
-        if t.ty.loc != Loc::Vec || t.rows == 1 || t.cols == 1 {
-            return Ok(());
-        }
-        let unit = |m: &ptoc_values::WindowMode| {
-            m.plain().is_none_or(|l| self.const_index(l.by[0]) == Some(1)) || m.cap == Some(1)
-        };
-        let straight = if t.ty.order == Order::Nd { unit(&v.modes[1]) } else { unit(&v.modes[0]) };
-        if straight {
+        // What is turned around or apart: the first is the author's to say, the second is a loop nest.
+        if self.order_kept(v, t) != OrderKept::Turned {
             return Ok(());
         }
         let load = instr.sem == Sem::Load;
-        // Turned around, some windows lie as the tile does.
-        let turned = if t.ty.order == Order::Nd { unit(&v.modes[0]) } else { unit(&v.modes[1]) };
         let d = Diagnostic::error(
             codes::TRANSPOSING_LOAD,
             *at,
-            format!("`{}` cannot transpose or stride on the way", instr.written_name()),
+            format!("`{}` cannot transpose on the way", instr.written_name()),
         )
         .with_label(match t.ty.order {
-            _ if !turned => "neither its columns nor its rows are adjacent in memory",
             Order::Nd => "consecutive columns are not adjacent in memory",
             Order::Dn => "the columns of the tile lie one behind the other, and not these",
         });
@@ -461,8 +480,7 @@ impl Elaborator<'_> {
                 "TTRANS the tile, and store it to the untransposed window: `TSTORE(view, transpose(t))`"
             }
         };
-        let d = if turned { d.with_help(turn) } else { d };
-        self.report(d.with_help(match load {
+        self.report(d.with_help(turn).with_help(match load {
             true => "`copy(tile, window)` and `Vec(window)` follow any strides, element by element",
             false => "`copy(window, tile)` follows any strides, element by element",
         }))
