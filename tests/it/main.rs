@@ -78,6 +78,7 @@ mod sooner;
 mod spec;
 mod standard;
 mod sync;
+mod tutorial;
 mod ui;
 mod unit_epilogues;
 mod vectors;

@@ -15,8 +15,8 @@ mod program;
 pub use derived::derived_dimensions;
 pub use instance::{Instance, instantiate};
 pub use program::{
-    Demand, Demanded, HostExpr, LaunchSite, ProgramInstance, ProgramNode, ProgramStep, ProgramTensor, ScalarSource,
-    TensorSource, instantiate_program,
+    Demand, Demanded, HostExpr, HostFault, LateWindow, LaunchSite, ProgramInstance, ProgramNode, ProgramStep,
+    ProgramTensor, ScalarSource, TensorSource, instantiate_program,
 };
 pub use ptoc_elab::{ArgDim, ArgLayout, Bindings, ElaborationOutcome, Fact, NameFact, ScalarArg, TensorArg, TileFact};
 pub use ptoc_values::debug;

@@ -161,7 +161,7 @@ impl ProgramElaborator<'_> {
             let Some((Val::View(view), at)) = v else { continue };
             let source = self.tensor_source(view, param, *at, parts)?;
             let passed = self.passed(view, (source.source, source.len), *at, parts)?;
-            if passed.moved.is_some() && matches!(param.dir, Some((Dir::Out, _))) {
+            if !passed.is_known() && matches!(param.dir, Some((Dir::Out, _))) {
                 let message = "a window that the program finds when it runs is no `out` argument of a program";
                 let d = Diagnostic::error(codes::LAUNCH_WINDOW, *at, message)
                     .with_secondary(param.span, "the parameter")

@@ -2,12 +2,13 @@
 //! scalar arguments, ranges and `let`s are such.
 
 use super::host::{self, Unhosted};
-use super::{Demand, Parts, ProgramElaborator, TensorSource};
+use super::{Demand, HostLoop, Parts, ProgramElaborator, TensorSource};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_elab::{ElabResult, ErrorReported};
 use ptoc_ir::scalar;
 use ptoc_ir::tile::{Const, Region, Ty, Value};
 use ptoc_isa::{BinOp, CmpOp, RoundMode, UnOp};
+use ptoc_layout::Tuple;
 use ptoc_syntax::ast::{BinaryOp, Expr, ExprKind};
 use ptoc_tensor::DType;
 use ptoc_values::{RecordVal, TilesDomain, Val, View};
@@ -91,19 +92,34 @@ pub enum HostExpr {
         /// What is converted.
         a: Box<HostExpr>,
     },
+    /// What a variable holds behind loops.
+    Loop(Arc<HostLoop>),
+}
+
+/// Why the host gets no value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HostFault {
+    /// An operation has none for its operands.
+    NoValue,
+    /// The loop of a function there goes on for too long.
+    TooLong(Span),
 }
 
 impl HostExpr {
-    /// Its bits; `element` gives those of an element, `slots` what was kept. `None` where an operation has no value
-    /// for its operands.
-    pub fn evaluate(&self, slots: &[u64], element: &mut dyn FnMut(TensorSource, usize) -> u64) -> Option<u64> {
+    /// Its bits; `element` gives those of an element, `slots` what was kept.
+    pub fn evaluate(
+        &self,
+        slots: &[u64],
+        element: &mut dyn FnMut(TensorSource, usize) -> u64,
+    ) -> Result<u64, HostFault> {
         let mut of = |e: &HostExpr| e.evaluate(slots, element);
-        Some(match self {
+        let some = |bits: Option<u64>| bits.ok_or(HostFault::NoValue);
+        Ok(match self {
             HostExpr::Const(c) => c.bits,
             HostExpr::Element { source, at, .. } => element(*source, *at),
             HostExpr::Slot(n) => slots[*n],
-            HostExpr::Unary(op, ty, a) => scalar::unary(*op, *ty, of(a)?)?,
-            HostExpr::Binary(op, ty, a, b) => scalar::binary(*op, *ty, of(a)?, of(b)?)?,
+            HostExpr::Unary(op, ty, a) => some(scalar::unary(*op, *ty, of(a)?))?,
+            HostExpr::Binary(op, ty, a, b) => some(scalar::binary(*op, *ty, of(a)?, of(b)?))?,
             HostExpr::Compare(op, ty, a, b) => u64::from(scalar::compare(*op, *ty, of(a)?, of(b)?)),
             HostExpr::Select(c, a, b) => {
                 let taken = if of(c)? != 0 { a } else { b };
@@ -112,6 +128,7 @@ impl HostExpr {
             HostExpr::Convert { from, to, round, saturate, a } => {
                 scalar::convert(*from, *to, of(a)?, *round, *saturate)
             }
+            HostExpr::Loop(l) => l.evaluate(&mut of)?,
         })
     }
 
@@ -126,6 +143,7 @@ impl HostExpr {
                 b.slots(f);
             }
             HostExpr::Select(c, a, b) => [c, a, b].into_iter().for_each(|e| e.slots(f)),
+            HostExpr::Loop(l) => l.taken().for_each(|e| e.slots(f)),
         }
     }
 
@@ -140,6 +158,7 @@ impl HostExpr {
                 b.elements(f);
             }
             HostExpr::Select(c, a, b) => [c, a, b].into_iter().for_each(|e| e.elements(f)),
+            HostExpr::Loop(l) => l.taken().for_each(|e| e.elements(f)),
         }
     }
 }
@@ -231,7 +250,7 @@ impl ProgramElaborator<'_> {
                 let [n, count] = [t.n, t.count].map(|x| self.kept_scalar(x, at, parts));
                 Val::Tiles(TilesDomain { n: n?, size: t.size, count: count? }.into())
             }
-            Val::View(view) if self.is_late(view.offset()) => Val::View(self.kept_place(view, at, parts)?),
+            Val::View(view) => Val::View(self.kept_window(view, at, parts)?),
             Val::Tuple(l) => Val::Tuple(l.into_iter().map(|v| self.kept(v, at, parts)).collect::<ElabResult<_>>()?),
             Val::Record(r) => {
                 let fields = r.fields.iter().map(|(n, v)| Ok((n.clone(), self.kept(v.clone(), at, parts)?)));
@@ -248,18 +267,39 @@ impl ProgramElaborator<'_> {
         })
     }
 
-    /// A window that stays where it begins now, whatever becomes of the numbers that say so.
-    fn kept_place(&mut self, view: Rc<View>, at: Span, parts: &mut Parts) -> ElabResult<Rc<View>> {
-        let host = self.computed_late(view.offset(), &Region::default(), at, parts)?;
+    /// A window that stays where it begins now, and as long as it is, whatever becomes of the numbers that say so.
+    fn kept_window(&mut self, view: Rc<View>, at: Span, parts: &mut Parts) -> ElabResult<Rc<View>> {
+        let offset = self.kept_number(view.offset(), at, parts)?;
+        let mut kept = (*view).clone();
+        kept.window.starts[0] = offset;
+        for (k, m) in view.modes.iter().enumerate() {
+            let extent = self.kept_number(m.extent, at, parts)?;
+            if let (true, Tuple::Leaf(l)) = (extent != m.extent, &mut kept.window.modes[k].tree) {
+                l.extent = extent;
+                kept.window.modes[k].extent = extent;
+            }
+        }
+        Ok(if kept == *view { view } else { kept.into() })
+    }
+
+    /// A number of a window: as it is if nothing changes it.
+    fn kept_number(&mut self, x: Value, at: Span, parts: &mut Parts) -> ElabResult<Value> {
+        if !self.is_late(x) {
+            return Ok(x);
+        }
+        let host = self.computed_late(x, &Region::default(), at, parts)?;
         let mut changes = false;
         host.elements(&mut |_, _| changes = true);
         host.slots(&mut |slot| changes |= parts.variables.contains(&slot));
         if !changes {
-            return Ok(view);
+            return Ok(x);
         }
-        let mut view = (*view).clone();
-        view.window.starts[0] = self.slot(host, Ty::Index, at, parts);
-        Ok(view.into())
+        let kept = self.slot(host, Ty::Index, at, parts);
+        // Windows are as long as the most that their extents can be.
+        let (least, most) = (self.elab.facts.min_of(x), self.elab.facts.max_of(x));
+        least.into_iter().for_each(|n| self.elab.facts.ge_const(kept, n));
+        most.into_iter().for_each(|n| self.elab.facts.le_const(kept, n));
+        Ok(kept)
     }
 
     fn kept_scalar(&mut self, x: Value, at: Span, parts: &mut Parts) -> ElabResult<Value> {
@@ -305,15 +345,20 @@ impl ProgramElaborator<'_> {
         self.elab.report(match why {
             Unhosted::MoreThanScalars => d
                 .with_label("more than arithmetic over elements")
-                .with_note("what the host computes reads elements at known places, `n[0] > 0`; it has no loops")
+                .with_note("what the host computes reads elements at known places, `n[0] > 0`")
                 .with_help(kernel),
             Unhosted::TooLarge => d
                 .with_label("too many operations")
                 .with_note("each use of a number in a function counts all that the number is computed from")
                 .with_help(format!("keep what is used often with a `let` of the program, or {kernel}")),
             Unhosted::Place(offset) => {
-                let what = "the place of an element that a program reads";
-                return self.elab.static_int(&Val::Scalar(offset), at, what).and(Err(ErrorReported));
+                let (what, told) = ("the place of an element that a program reads", self.elab.diags.len());
+                let known = self.elab.static_int(&Val::Scalar(offset), at, what);
+                if known.is_err() && self.elab.diags.len() > told {
+                    let d = self.elab.diags.pop();
+                    self.elab.diags.extend(d.map(|d| d.with_help(kernel)));
+                }
+                return Err(ErrorReported);
             }
             Unhosted::Outside => return Err(ErrorReported),
             Unhosted::Unwritten(tensor, place) => {

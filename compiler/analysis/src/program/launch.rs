@@ -79,6 +79,8 @@ impl ProgramElaborator<'_> {
         }
         let mut passed: Vec<Passed> = Vec::new();
         let mut scalars = Vec::new();
+        // Dimensions that only windows of late extents have.
+        let mut late = Vec::new();
         for (p, v) in k.params.iter().zip(&given) {
             match (is_tensor(&p.ty), v) {
                 (true, Some((Val::View(view), at))) => {
@@ -87,7 +89,7 @@ impl ProgramElaborator<'_> {
                     let passed_as = batch.as_ref().filter(|_| !self.elab.is_whole(view)).unwrap_or(view);
                     let one = self.passed(passed_as, (source, len), *at, parts)?;
                     self.inputs_stay(p, &one, parts)?;
-                    self.bind_dims(id, p, batch.as_ref().unwrap_or(view), *at, &mut bindings)?;
+                    self.bind_dims(id, p, batch.as_ref().unwrap_or(view), &one, (&mut bindings, &mut late))?;
                     if p.default.is_some() {
                         bindings.given.push(p.name.name.clone());
                     }
@@ -119,8 +121,9 @@ impl ProgramElaborator<'_> {
                 (_, None) => return self.kernel_arity(k, args.len(), e.span),
             }
         }
-        let mut instance = self.instance(id, &bindings, e.span, parts)?;
-        self.all_bound(&instance, &bindings, e.span)?;
+        late.retain(|n: &Name| !bindings.dims.contains_key(n));
+        let mut instance = self.instance(id, (&bindings, &late), e.span, parts)?;
+        self.all_bound(&instance, (&bindings, &late), e.span)?;
         self.dtypes_agree(k, &instance, &passed, &bindings)?;
         self.do_not_alias(&instance, &passed, parts)?;
         self.are_written(k, &instance, &passed, parts)?;
@@ -128,8 +131,8 @@ impl ProgramElaborator<'_> {
         for (t, p) in instance.tensors.iter().zip(&passed).filter(|(t, _)| t.dir != TensorDir::In) {
             let len = parts.sources.iter().find(|s| s.source == p.source).map_or(0, |s| s.len);
             debug_assert_eq!(t.dtype, p.dtype);
-            // Which elements a window has that is moved is not known: it adds none.
-            if p.moved.is_some() {
+            // Which elements a window has that is moved, or of late extents, is not known: it adds none.
+            if !p.is_known() {
                 parts.note_moved(p.source, p.at);
             } else {
                 let written = Written::with(parts.written.remove(&p.source), p.window.as_ref(), len);
@@ -139,6 +142,7 @@ impl ProgramElaborator<'_> {
         let sites = self.launch_sites(k, &bindings, e.span);
         self.demand_checks(parts)?;
         let moved = passed.iter().enumerate().filter_map(|(n, p)| Some((n, p.moved.as_ref()?.host.clone()))).collect();
+        let lengths = passed.iter().enumerate().filter_map(|(n, p)| Some((n, p.lengths.clone()?))).collect();
         let (tensors, windows) = passed.into_iter().map(|p| (p.source, p.window)).unzip();
         parts.order.push(ProgramNode::Launch(parts.steps.len()));
         parts.steps.push(ProgramStep {
@@ -148,6 +152,7 @@ impl ProgramElaborator<'_> {
             tensors,
             windows,
             moved,
+            lengths,
             scalars,
             elsewhere: Vec::new(),
             span: e.span,
@@ -173,7 +178,13 @@ impl ProgramElaborator<'_> {
     }
 
     /// The kernel, elaborated once for equal bindings of one place.
-    fn instance(&mut self, id: ItemId, bindings: &Bindings, at: Span, parts: &mut Parts) -> ElabResult<Instance> {
+    fn instance(
+        &mut self,
+        id: ItemId,
+        (bindings, late): (&Bindings, &[Name]),
+        at: Span,
+        parts: &mut Parts,
+    ) -> ElabResult<Instance> {
         if parts.steps.len() == MOST_LAUNCHES {
             let message = format!("the program has more than {MOST_LAUNCHES} launches");
             let d = Diagnostic::error(codes::OUT_OF_FUEL, at, message)
@@ -188,10 +199,24 @@ impl ProgramElaborator<'_> {
             return Ok(known.clone());
         }
         let outcome = instantiate(self.elab.modules, id, self.elab.target, bindings);
+        if let Some(waited) = outcome.waits.iter().find(|n| late.contains(n)) {
+            let sizes = outcome.diagnostics.iter().find(|d| d.code == codes::DEPENDS_ON_DIMENSION);
+            let sizes = sizes.and_then(|d| d.span);
+            return self.late_size(waited, sizes, at);
+        }
         self.elab.diags.extend(outcome.diagnostics);
         let instance = outcome.result.ok_or(ErrorReported)?;
         parts.instances.insert(key, instance.clone());
         Ok(instance)
+    }
+
+    /// A dimension that sizes tiles, and that only windows of late extents have.
+    fn late_size<T>(&mut self, name: &Name, sizes: Option<Span>, at: Span) -> ElabResult<T> {
+        let message = format!("`{name}` sizes a tile, and is known only when the program runs");
+        let d = Diagnostic::error(codes::NOT_CONSTANT, at, message).with_label("a window whose extent is computed");
+        let d = sizes.into_iter().fold(d, |d, sizes| d.with_secondary(sizes, format!("`{name}` has to be known here")));
+        let blocks = format!("take blocks of it in the kernel, `i in tiles({name}, 16)`");
+        self.elab.report(d.with_help(format!("{blocks}, or pass a window of a length that is known")))
     }
 
     /// The type of a scalar parameter, which may be a `type` parameter of its kernel.
@@ -261,8 +286,11 @@ impl ProgramElaborator<'_> {
         (q, p): (&Passed, &Passed),
     ) -> ElabResult<T> {
         let moved = p.moved.is_some() || q.moved.is_some();
+        let longest = p.lengths.is_some() || q.lengths.is_some();
         let message = match p.window.is_some() || q.window.is_some() {
-            true if moved => format!("windows of `{name}` for `{first}` and `{second}` may have elements in common"),
+            true if moved || longest => {
+                format!("windows of `{name}` for `{first}` and `{second}` may have elements in common")
+            }
             true => format!("windows of `{name}` for `{first}` and `{second}` have elements in common"),
             false => format!("`{name}` is passed twice, the second time for `{second}`"),
         };
@@ -271,6 +299,12 @@ impl ProgramElaborator<'_> {
             .with_secondary(q.at, format!("for `{first}`"));
         let d = match moved {
             true => d.with_note("where they begin is known when the program runs, and not how far they are apart"),
+            false => d,
+        };
+        let d = match longest {
+            true => d.with_note(
+                "how long they are is known when the program runs: until then they are as long as they can be",
+            ),
             false => d,
         };
         let d = d
@@ -370,9 +404,10 @@ impl ProgramElaborator<'_> {
         kernel: ItemId,
         p: &Param,
         view: &View,
-        at: Span,
-        bindings: &mut Bindings,
+        passed: &Passed,
+        (bindings, late): (&mut Bindings, &mut Vec<Name>),
     ) -> ElabResult<()> {
+        let at = passed.at;
         let Some(axes) = axes(&p.ty, |n| self.names_value(kernel, n)) else { return Ok(()) };
         if axes.len() != view.modes.len() {
             let message = format!(
@@ -384,8 +419,12 @@ impl ProgramElaborator<'_> {
             let d = Diagnostic::error(codes::RANK_MISMATCH, at, message).with_secondary(p.span, "the parameter");
             return self.elab.report(d);
         }
-        for (d, m) in axes.into_iter().zip(&view.modes) {
+        for (mode, (d, m)) in axes.into_iter().zip(&view.modes).enumerate() {
             let ExprKind::Name(n) = &*d.kind else { continue };
+            if passed.is_late(mode) {
+                late.push(n.clone());
+                continue;
+            }
             let i = self.elab.static_int(&Val::Scalar(m.extent), at, "an extent")?;
             let i = i64::try_from(i).map_err(|_| ErrorReported)?;
             match bindings.dims.insert(n.clone(), i) {
@@ -415,8 +454,9 @@ impl ProgramElaborator<'_> {
     }
 
     /// Every dimension of a launch comes from the extents of its arguments.
-    fn all_bound(&mut self, instance: &Instance, bindings: &Bindings, at: Span) -> ElabResult<()> {
-        let missing = instance.kernel.dims.values().find(|d| !bindings.dims.contains_key(&d.name));
+    fn all_bound(&mut self, instance: &Instance, (bindings, late): (&Bindings, &[Name]), at: Span) -> ElabResult<()> {
+        let bound = |name: &str| bindings.dims.contains_key(name) || late.iter().any(|n| n == name);
+        let missing = instance.kernel.dims.values().find(|d| !bound(&d.name));
         let Some(d) = missing else { return Ok(()) };
         let (name, place) = (d.name.clone(), d.span);
         let d = Diagnostic::error(

@@ -6,6 +6,7 @@ mod call;
 mod condition;
 mod demands;
 mod host;
+mod host_loop;
 mod launch;
 mod loops;
 mod places;
@@ -14,8 +15,10 @@ mod variables;
 mod windows;
 mod written;
 
-pub use condition::{HostExpr, ProgramNode};
+pub use condition::{HostExpr, HostFault, ProgramNode};
 pub use demands::{Demand, Demanded};
+pub use host_loop::HostLoop;
+pub use windows::LateWindow;
 
 use crate::instance::{Instance, wheres};
 use crate::oracle::OracleElaborator;
@@ -93,6 +96,8 @@ pub struct ProgramStep {
     pub windows: Vec<Option<Storage>>,
     /// How far windows are moved when it comes to the launch, by the number of the argument.
     pub moved: Vec<(usize, HostExpr)>,
+    /// Windows of which extents are known when it comes to the launch, by the number of the argument.
+    pub lengths: Vec<(usize, LateWindow)>,
     /// Scalar arguments that are given.
     pub scalars: Vec<(Name, ScalarSource)>,
     /// Tensors of the kernel that have their placement from elsewhere in the program.

@@ -18,6 +18,8 @@ pub(super) struct Passed {
     pub window: Option<Storage>,
     /// Where the window begins, if that is known only when it comes to the launch: its elements are moved there.
     pub moved: Option<Moved>,
+    /// Extents that are known only when it comes to the launch; the window has the most that they can be.
+    pub lengths: Option<LateWindow>,
     /// Element type.
     pub dtype: DType,
     /// The argument.
@@ -32,12 +34,36 @@ pub(super) struct Moved {
     pub host: HostExpr,
 }
 
+/// A window of which extents are known only when it comes to the launch.
+#[derive(Clone, Debug)]
+pub struct LateWindow {
+    /// Extent and stride of each leaf, mode by mode, with the most that extents can be.
+    pub modes: Vec<Vec<(i128, i128)>>,
+    /// The first element.
+    pub offset: i128,
+    /// Extents as the host computes them, by the numbers of their modes, which have one leaf each.
+    pub lengths: Vec<(usize, HostExpr)>,
+}
+
 impl Passed {
-    /// The window, if its place is known.
+    /// Whether it is known which elements it has.
+    pub fn is_known(&self) -> bool {
+        self.moved.is_none() && self.lengths.is_none()
+    }
+
+    /// Whether the extent of a mode is known only when it comes to the launch.
+    pub fn is_late(&self, mode: usize) -> bool {
+        self.lengths.as_ref().is_some_and(|l| l.lengths.iter().any(|(m, _)| *m == mode))
+    }
+
+    /// The window at its longest, if its place is known.
     pub fn fixed(&self) -> Option<&Storage> {
         self.window.as_ref().filter(|_| self.moved.is_none())
     }
 }
+
+/// Extent and stride of each leaf, mode by mode, and the first element.
+type LeavesAt = (Vec<Vec<(i128, i128)>>, i128);
 
 /// Whether both have an element in common. What is too large to be followed counts as if.
 fn have_in_common(a: &Storage, b: &Storage) -> bool {
@@ -89,13 +115,32 @@ impl ProgramElaborator<'_> {
             true => Some(Moved { value: offset, host: self.computed_late(offset, &Region::default(), at, parts)? }),
             false => None,
         };
-        let window = self.passed_window(view, len, moved.is_some(), at)?;
-        Ok(Passed { source, window, moved, dtype: view.dtype, at })
+        let mut lengths = Vec::new();
+        for (mode, m) in view.modes.iter().enumerate() {
+            if m.plain().is_some()
+                && view.swizzle.is_none()
+                && self.is_late(m.extent)
+                && self.elab.facts.max_of(m.extent).is_some()
+            {
+                lengths.push((mode, self.computed_late(m.extent, &Region::default(), at, parts)?));
+            }
+        }
+        let (window, modes) = self.passed_window(view, len, moved.is_some(), at)?.unzip();
+        let late = modes.filter(|_| !lengths.is_empty());
+        let lengths = late.map(|(modes, offset)| LateWindow { modes, offset, lengths });
+        Ok(Passed { source, window, moved, lengths, dtype: view.dtype, at })
     }
 
     /// The elements of its tensor that a view has, which has `len` of them; `None` for the tensor as it was declared.
-    /// What is moved there later begins with the first one.
-    fn passed_window(&mut self, view: &View, len: u64, moved: bool, at: Span) -> ElabResult<Option<Storage>> {
+    /// What is moved there later begins with the first one, and extents that are known later are the most that they can
+    /// be.
+    fn passed_window(
+        &mut self,
+        view: &View,
+        len: u64,
+        moved: bool,
+        at: Span,
+    ) -> ElabResult<Option<(Storage, LeavesAt)>> {
         if self.elab.is_whole(view) {
             return Ok(None);
         }
@@ -118,10 +163,11 @@ impl ProgramElaborator<'_> {
         let mut modes = Vec::new();
         for m in &view.modes {
             let mut leaves = Vec::new();
+            let extent = self.most(m.extent, at)?;
             for l in m.tree.leaves() {
-                leaves.push((self.known_number(l.extent, at)?, self.known_number(l.by[0], at)?));
+                let own = if l.extent == m.extent { extent } else { self.known_number(l.extent, at)? };
+                leaves.push((own, self.known_number(l.by[0], at)?));
             }
-            let extent = self.known_number(m.extent, at)?;
             if let [only] = &mut leaves[..] {
                 only.0 = extent;
             } else if leaves.iter().map(|l| l.0).product::<i128>() != extent {
@@ -135,7 +181,7 @@ impl ProgramElaborator<'_> {
         }
         let offset = if moved { 0 } else { self.known_number(view.offset(), at)? };
         match Storage::of_numbers(&modes, view.swizzle, offset) {
-            Ok(s) if s.len() <= len => Ok(Some(s)),
+            Ok(s) if s.len() <= len => Ok(Some((s, (modes, offset)))),
             Ok(s) => {
                 let message = format!("this window reaches element {}, and the tensor has {len}", s.len() - 1);
                 self.elab.error(codes::VIEW_OUT_OF_BOUNDS, at, message)
@@ -146,6 +192,14 @@ impl ProgramElaborator<'_> {
                         .with_help("pass the tensor, and take this window in the kernel");
                 self.elab.report(d)
             }
+        }
+    }
+
+    /// An extent, or the most that it can be if the host computes it.
+    fn most(&mut self, extent: Value, at: Span) -> ElabResult<i128> {
+        match self.elab.facts.max_of(extent).filter(|_| self.is_late(extent)) {
+            Some(most) => Ok(most.max(0).into()),
+            None => self.known_number(extent, at),
         }
     }
 

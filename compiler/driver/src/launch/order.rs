@@ -5,7 +5,7 @@ use super::planned::PlannedLaunch;
 use super::tensors::Used;
 use super::workspace::Workspace;
 use crate::backend::Launches;
-use ptoc_analysis::{Demand, Demanded, HostExpr, ProgramNode, TensorSource};
+use ptoc_analysis::{Demand, Demanded, HostExpr, HostFault, ProgramNode, TensorSource};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_tensor::Tensor;
 use std::borrow::Cow;
@@ -140,10 +140,8 @@ impl<'c> Position<'c> {
                     let step = &plan.steps[*number];
                     let Some(late) = &step.late else { return Ok(Some((*number, Cow::Borrowed(step)))) };
                     let mut used = Used::of(tensors, locals);
-                    let values = late.values.iter().map(|(_, v)| self.value(v, step.span, code, &mut used));
-                    let bits = values.collect::<Result<Vec<u64>, _>>()?;
-                    let mut ready = step.with_scalars(late, &bits)?;
-                    for (n, by) in &late.moved {
+                    let mut ready = step.ready(late, &mut |v| self.value(v, step.span, code, &mut used))?;
+                    for (n, by) in &late.late.moved {
                         let by = self.value(by, step.span, code, &mut used)? as i64;
                         ready.move_window(*n, by, used.get(step.tensors[*n]).len())?;
                     }
@@ -192,9 +190,18 @@ impl<'c> Position<'c> {
         if let (Some(step), Some(code), false) = (self.plan.steps.first(), code, read.is_empty()) {
             code.fetch(step, used, &|source| read.contains(&source))?;
         }
-        value.evaluate(&self.slots, &mut |source, at| used.get(source).get_bits(at)).ok_or_else(|| {
-            let message = "what the program computes between launches has no value for these elements";
-            Box::new(Diagnostic::error(codes::SIM_SELF_CHECK, at, message))
+        value.evaluate(&self.slots, &mut |source, at| used.get(source).get_bits(at)).map_err(|fault| match fault {
+            HostFault::NoValue => {
+                let message = "what the program computes between launches has no value for these elements";
+                Box::new(Diagnostic::error(codes::SIM_SELF_CHECK, at, message))
+            }
+            HostFault::TooLong(at) => {
+                let message = "between launches, a loop of a function goes on for too long";
+                let d = Diagnostic::error(codes::TRAP_OUT_OF_FUEL, at, message)
+                    .with_label("stopped here")
+                    .with_help("see that it ends for all data, or compute it in a kernel");
+                Box::new(d)
+            }
         })
     }
 }

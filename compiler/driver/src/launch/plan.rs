@@ -3,7 +3,7 @@
 use super::arrays::{Arrays, for_argument};
 use super::bind::{bind_dimensions, describe};
 use super::order::PlanStep;
-use super::planned::{Contents, LateValues, PlannedLaunch};
+use super::planned::{Contents, Late, LateValues, PlannedLaunch};
 use super::random::Bounds;
 use super::tensors::ArgWindow;
 use super::workspace::Workspace;
@@ -156,7 +156,7 @@ impl Plan {
         let types: Vec<Ty> = instance.scalars.iter().map(|s| s.ty).collect();
         let origin = RepairOrigin { unit, kernel: entry.id, bindings };
         let before = std::mem::take(&mut session.diagnostics);
-        let late = (Vec::new(), Vec::new());
+        let late = Late::default();
         let made = PlannedLaunch::new(session, instance, &origin, &declared, (dims, &scalars), late);
         let told = std::mem::replace(&mut session.diagnostics, before);
         let mut step = match made {
@@ -246,11 +246,13 @@ impl Plan {
             let declared = s.instance.tensors.clone();
             let contents = contents_of(unit, &s);
             let origin = RepairOrigin { unit, kernel: s.kernel, bindings: &s.bindings };
-            let late = (late, s.moved);
+            let dims_of = late_dims(&s);
+            let late = Late { values: late, moved: s.moved, windows: s.lengths, dims: dims_of };
+            let sized = late.windows.is_empty();
             let names = s.instance.kernel.dims.values().map(|d| d.name.clone());
             let sizes: IndexMap<Name, i64> = names.zip(dims.iter().copied()).collect();
             let mut step = PlannedLaunch::new(session, s.instance, &origin, &declared, (dims, &scalars), late)?;
-            if step.watched && !session.watched {
+            if step.watched && !session.watched && sized {
                 let bindings = Bindings { dims: sizes, ..s.bindings.clone() };
                 step.watched &= !proved_for_these(session, &RepairOrigin { bindings: &bindings, ..origin });
             }
@@ -320,7 +322,7 @@ impl Plan {
         Workspace::plan(&self.locals, &self.order, &|number| {
             let step = &self.steps[number];
             let part = |n: usize| step.windows[n].is_some();
-            let late = step.late.iter().flat_map(|late| late.values.iter().chain(&late.moved)).map(|(_, value)| value);
+            let late = step.late.iter().flat_map(|late| late.late.computed());
             super::workspace::accesses(&step.kernel, &step.tensors, late, &part, &unfilled[number])
         })
     }
@@ -448,6 +450,16 @@ pub(crate) fn step_dims(instance: &Instance, shapes: &[Vec<usize>]) -> Vec<i64> 
 
 /// Bits by name.
 type KnownScalars = Vec<(Name, u64)>;
+
+/// For each dimension of a program's launch that only windows of late extents have, an argument and its mode.
+fn late_dims(step: &ProgramStep) -> Vec<Option<(usize, usize)>> {
+    let found = |name: &str| {
+        let tensors = step.instance.tensors.iter().enumerate();
+        tensors.filter_map(|(n, t)| Some((n, t.dims.iter().position(|d| d.is_dim(name))?))).next()
+    };
+    let known = |name: &str| step.bindings.dims.contains_key(name);
+    step.instance.kernel.dims.values().map(|d| found(&d.name).filter(|_| !known(&d.name))).collect()
+}
 
 /// The scalar arguments of a program's launch that are known, and those that the host computes, by number.
 fn known_and_late(step: &ProgramStep) -> (KnownScalars, LateValues) {

@@ -3,7 +3,7 @@
 use super::tensors::ArgWindow;
 use crate::session::{Failed, LaunchSizes, RepairOrigin, Session};
 use ptoc_analysis::debug::DebugInfo;
-use ptoc_analysis::{ArgLayout, HostExpr, Instance, LaunchSite, TensorArg, TensorSource};
+use ptoc_analysis::{ArgLayout, HostExpr, Instance, LateWindow, LaunchSite, TensorArg, TensorSource};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::loops::Module;
 use ptoc_ir::oracle::Condition;
@@ -16,14 +16,37 @@ use std::sync::Arc;
 /// What the host computes before a launch, by the numbers of what it is for.
 pub(super) type LateValues = Vec<(usize, HostExpr)>;
 
-/// Scalar arguments and places of windows that the host computes before a launch of a program, and what its kernel is
-/// sized by then.
+/// What of a launch the host computes before it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Late {
+    /// Scalar arguments.
+    pub values: LateValues,
+    /// How far windows are moved.
+    pub moved: LateValues,
+    /// Windows whose extents are computed, by argument.
+    pub windows: Vec<(usize, LateWindow)>,
+    /// Where dimensions are found that are known by then: the argument and its mode, by dimension.
+    pub dims: Vec<Option<(usize, usize)>>,
+}
+
+impl Late {
+    fn is_empty(&self) -> bool {
+        self.values.is_empty() && self.moved.is_empty() && self.windows.is_empty()
+    }
+
+    /// What the host computes.
+    pub fn computed(&self) -> impl Iterator<Item = &HostExpr> {
+        let lengths = self.windows.iter().flat_map(|(_, w)| &w.lengths);
+        self.values.iter().chain(&self.moved).chain(lengths).map(|(_, value)| value)
+    }
+}
+
+/// Scalar arguments, places and extents of windows that the host computes before a launch of a program, and what its
+/// kernel is sized by then.
 #[derive(Clone, Debug)]
 pub struct LateScalars {
-    /// What they are, by their numbers.
-    pub values: LateValues,
-    /// How far windows are moved, by the numbers of the arguments.
-    pub moved: LateValues,
+    /// What is computed.
+    pub(super) late: Late,
     /// Bits of the others; `None`: the default.
     known: Vec<Option<u64>>,
     /// Layouts of the arguments that have one.
@@ -129,10 +152,10 @@ impl PlannedLaunch {
         origin: &RepairOrigin<'_>,
         declared: &[TensorArg],
         (dims, scalars): (Vec<i64>, &[Option<u64>]),
-        (late, moved): (LateValues, LateValues),
+        late: Late,
     ) -> Result<PlannedLaunch, Failed> {
         let debug = Arc::new(std::mem::take(&mut instance.debug));
-        let sizes = LaunchSizes { dims: &dims, scalars, all_known: late.is_empty() };
+        let sizes = LaunchSizes { dims: &dims, scalars, all_known: late.values.is_empty() && late.windows.is_empty() };
         let Some(prepared) = session.prepare_to_run(instance, origin, sizes) else { return Err(Failed) };
         let ptoc_placement::PlacedKernel { kernel, placement, watched } = prepared.placed;
         let layouts: Vec<_> = declared.iter().map(|t| t.layout.clone()).collect();
@@ -157,10 +180,10 @@ impl PlannedLaunch {
             sites: Arc::new([]),
             watched,
         };
-        if late.is_empty() && moved.is_empty() {
+        if late.is_empty() {
             step.size(scalars, &layouts).or_else(|d| session.fail(*d))?;
         } else {
-            step.late = Some(Box::new(LateScalars { values: late, moved, known: scalars.to_vec(), layouts }));
+            step.late = Some(Box::new(LateScalars { late, known: scalars.to_vec(), layouts }));
         }
         Ok(step)
     }
@@ -227,6 +250,31 @@ impl PlannedLaunch {
         Ok(self)
     }
 
+    /// Gives the window of an argument the extents of these modes. That they are inside was tested before.
+    fn shorten(
+        &mut self,
+        argument: usize,
+        window: &LateWindow,
+        lengths: &[(usize, i64)],
+    ) -> Result<(), Box<Diagnostic>> {
+        let mut modes = window.modes.clone();
+        for &(mode, n) in lengths {
+            let most = modes[mode][0].0;
+            let Some(extent) = usize::try_from(n).ok().filter(|n| *n as i128 <= most) else {
+                let message = format!("this launch gets a window of {n} in mode {mode}, of which there are {most}");
+                return Err(Box::new(Diagnostic::error(codes::VIEW_OUT_OF_BOUNDS, self.span, message)));
+            };
+            modes[mode][0].0 = n.into();
+            self.shapes[argument][mode] = extent;
+        }
+        let elements = Storage::of_numbers(&modes, None, window.offset).map_err(|e| {
+            let message = format!("this window is no argument of a launch: {e}");
+            Box::new(Diagnostic::error(codes::LAUNCH_WINDOW, self.span, message))
+        })?;
+        self.windows[argument] = Some(ArgWindow::new(elements, self.dtype(argument)));
+        Ok(())
+    }
+
     /// Moves the window of an argument, whose tensor has `len` elements.
     pub(super) fn move_window(&mut self, argument: usize, by: i64, len: usize) -> Result<(), Box<Diagnostic>> {
         let dtype = self.dtype(argument);
@@ -240,13 +288,27 @@ impl PlannedLaunch {
         Ok(())
     }
 
-    /// The launch with its late scalars, of which `bits` are those of [`LateScalars::values`].
-    pub(super) fn with_scalars(&self, late: &LateScalars, bits: &[u64]) -> Result<PlannedLaunch, Box<Diagnostic>> {
+    /// The launch with what `value` computes for it, but for where its windows are.
+    pub(super) fn ready(
+        &self,
+        late: &LateScalars,
+        value: &mut dyn FnMut(&HostExpr) -> Result<u64, Box<Diagnostic>>,
+    ) -> Result<PlannedLaunch, Box<Diagnostic>> {
         let mut scalars = late.known.clone();
-        for ((n, _), bits) in late.values.iter().zip(bits) {
-            scalars[*n] = Some(*bits);
+        for (n, expr) in &late.late.values {
+            scalars[*n] = Some(value(expr)?);
         }
         let mut step = PlannedLaunch { late: None, ..self.clone() };
+        for (argument, window) in &late.late.windows {
+            let lengths = window.lengths.iter().map(|(mode, expr)| Ok((*mode, value(expr)? as i64)));
+            let lengths: Vec<_> = lengths.collect::<Result<_, Box<Diagnostic>>>()?;
+            step.shorten(*argument, window, &lengths)?;
+        }
+        for (dim, place) in late.late.dims.iter().enumerate() {
+            if let Some((argument, mode)) = place {
+                step.dims[dim] = step.shapes[*argument][*mode] as i64;
+            }
+        }
         let given = std::mem::take(&mut step.shapes);
         let told =
             |d: Box<Diagnostic>| Box::new(d.with_secondary(self.span, "this launch, with scalars of earlier ones"));

@@ -23,6 +23,7 @@ pub fn map(session: &mut Session, program: &ProgramInstance, span: Span) -> Memo
                 ScalarSource::Known(_) => None,
             });
             let late = late.chain(step.moved.iter().map(|(_, by)| by));
+            let late = late.chain(step.lengths.iter().flat_map(|(_, w)| &w.lengths).map(|(_, n)| n));
             accesses(kernel, &step.tensors, late, &|n| step.windows[n].is_some(), &session.unfilled(kernel))
         })
         .collect();
