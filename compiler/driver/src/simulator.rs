@@ -7,9 +7,10 @@ use ptoc_pim_sim::dram::{Config, Issued};
 use ptoc_pim_sim::machine::{Fail, MachineOutcome};
 use ptoc_pim_stream::Stream;
 use ptoc_pim_stream::stream::Refresh;
+use ptoc_trace::Trace;
 
 /// The timeline; its commands are held to the rules once more.
-pub fn timeline(stream: &Stream, config: &Config, outcome: &MachineOutcome) -> Result<String, Diagnostic> {
+pub fn timeline(stream: &Stream, config: &Config, outcome: &MachineOutcome) -> Result<Trace, Diagnostic> {
     rules_kept(stream, config, outcome)?;
     Ok(outcome.report.timeline(config))
 }

@@ -1,6 +1,7 @@
-//! When each phase of a call ran, and the Chrome trace of it.
+//! When each phase of a call ran, and the trace of it.
 
-use serde_json::{Value, json};
+use ptoc_trace::{Arguments, Process, Slice, Trace, Track};
+use std::cmp::Reverse;
 use std::time::{Duration, Instant};
 
 /// A phase that is over.
@@ -78,19 +79,29 @@ impl Clock {
         out
     }
 
-    /// The trace: complete events (`"ph": "X"`) with times in microseconds, as Perfetto and chrome://tracing read it.
-    /// `more` are events of other processes than number 1.
-    pub fn chrome_trace(&self, more: Vec<Value>) -> String {
-        let micros = |d: Duration| d.as_nanos() as f64 / 1000.0;
-        let mut events = vec![json!({"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "ptoc"}})];
-        events.extend(self.phases.iter().map(|p| {
-            let category = if p.name.starts_with("run") { "run" } else { "compile" };
-            let (ts, dur) = (micros(p.begin), micros(p.length));
-            json!({"name": p.name, "cat": category, "ph": "X", "pid": 1, "tid": 1, "ts": ts, "dur": dur})
-        }));
-        events.extend(more);
-        let trace: Value = json!({"traceEvents": events, "displayTimeUnit": "ms"});
-        format!("{trace}\n")
+    /// The phases as a process of a trace: parts lie in what they are parts of.
+    pub fn trace(&self) -> Trace {
+        let mut trace = Trace::default();
+        let mut ordered: Vec<&Phase> = self.phases.iter().collect();
+        ordered.sort_by_key(|p| (p.begin, Reverse(p.begin + p.length), p.part));
+        let mut open: Vec<u64> = Vec::new();
+        let mut slices = Vec::new();
+        for p in ordered {
+            let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+            let (begin, end) = (nanoseconds(p.begin), nanoseconds(p.begin + p.length));
+            while open.last().is_some_and(|around| *around <= begin) {
+                open.pop();
+            }
+            let end = open.last().map_or(end, |around| end.min(*around));
+            let class = if p.name.starts_with("run") { "run" } else { "compile" };
+            let (name, class) = (trace.text(&p.name), trace.text(class));
+            let depth = u8::try_from(open.len()).unwrap_or(u8::MAX);
+            slices.push(Slice { begin, end, name, class, depth, arguments: Arguments::default() });
+            open.push(end);
+        }
+        let tracks = vec![Track { name: "phases".into(), slices }];
+        trace.push(Process { name: "ptoc".into(), picoseconds: 1000, ticks: 1, tick: "", tracks });
+        trace
     }
 }
 

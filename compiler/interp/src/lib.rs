@@ -43,7 +43,10 @@ pub(crate) mod wording;
 
 pub use launch::{InterpreterLaunch, InterpreterOutcome, Options, Stats, TensorArg, Unwritten};
 pub use observe::{End, Observer, RunningKernel, Storage, Unread};
-pub use pipes::{Cause, Lane, Order, Pipes, Slice, Stall, Timing, UnitUse};
+pub use pipes::{
+    BlockTimeline, Cause, EventElement, Lane, Moment, Order, Pipes, Signal, Slice, Stall, StallInterval, Timing,
+    UnitUse,
+};
 pub use tensors::coordinates;
 pub use trap::Trap;
 

@@ -328,12 +328,13 @@ pub struct RunArgs {
     #[cfg(feature = "debugger")]
     #[command(flatten)]
     pub debug: DebugArgs,
-    /// Write one page about a run on units in memory: time, rows, bandwidth, energy
-    #[cfg(feature = "pim")]
+    /// Write one page about the run: pipes, flags and stalls in the model's time; on units in memory time, rows,
+    /// bandwidth, energy
     #[arg(long, value_name = "F", value_hint = ValueHint::FilePath)]
+    #[cfg_attr(feature = "debugger", arg(conflicts_with_all = ["step", "print_tile"]))]
     pub html: Option<PathBuf>,
-    /// Write a Chrome trace of the compilation and the run
-    #[arg(long, value_name = "F.json", value_hint = ValueHint::FilePath)]
+    /// Write a trace of the compilation and the run: Perfetto's format to F.perfetto-trace, otherwise Chrome's JSON
+    #[arg(long, value_name = "F", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
 }
 
@@ -348,18 +349,6 @@ impl RunArgs {
     /// There is none.
     #[cfg(not(feature = "debugger"))]
     pub fn looks_on(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// `--html`
-    #[cfg(feature = "pim")]
-    pub fn html(&self) -> Option<&PathBuf> {
-        self.html.as_ref()
-    }
-
-    /// There is none.
-    #[cfg(not(feature = "pim"))]
-    pub fn html(&self) -> Option<&PathBuf> {
         None
     }
 }

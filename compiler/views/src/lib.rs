@@ -1,4 +1,4 @@
-//! What is drawn: memory maps, runs on units in memory, layouts, the pages of codes and instructions; as text, JSON,
+//! What is drawn: memory maps, pipes in time, runs on units in memory, layouts, the pages of codes and instructions; as text, JSON,
 //! SVG and HTML.
 //!
 //! Every view is a function of what was found to a text: nothing is compiled here, and no file is read or written. The
@@ -12,6 +12,7 @@ pub mod junit;
 pub mod layout;
 pub mod memory;
 pub mod page;
+pub mod pipes;
 mod pto_ids;
 #[cfg(feature = "pim")]
 pub mod sim;

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("page/base.css");
 const TIP: &str = include_str!("page/tip.js");
+/// Script of pages that show a stretch of time: `timeAxis` moves and zooms it.
+pub(crate) const TIME_AXIS: &str = include_str!("page/time.js");
 
 /// A page and its parts, which are HTML but for the title.
 #[derive(Debug, Default)]

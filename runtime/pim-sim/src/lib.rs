@@ -14,5 +14,5 @@ pub mod dram;
 pub mod energy;
 pub mod located;
 pub mod machine;
-pub mod perfetto;
+pub mod timeline;
 pub mod units;

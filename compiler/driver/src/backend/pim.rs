@@ -22,6 +22,7 @@ use ptoc_pim_sim::machine::{self, Fail, MachineStop, Options, device};
 use ptoc_pim_stream::Stream;
 use ptoc_pim_stream::stream::{Device, Role, SourceLine};
 use ptoc_tensor::Tensor;
+use ptoc_trace::Trace;
 use serde_json::{Map, Value, json};
 use std::cell::RefCell;
 
@@ -44,7 +45,7 @@ pub struct Simulated {
     /// The numbers.
     pub report: Report,
     /// The timeline, empty if it was not wanted.
-    pub timeline: Result<String, Diagnostic>,
+    pub timeline: Result<Trace, Diagnostic>,
 }
 
 /// The backend: a plan becomes one command stream, which the simulator executes.
@@ -485,7 +486,7 @@ fn simulate(
     if rules && !keep.trace {
         simulator::rules_kept(stream, config, &outcome)?;
     }
-    let timeline = if keep.trace { simulator::timeline(stream, config, &outcome) } else { Ok(String::new()) };
+    let timeline = if keep.trace { simulator::timeline(stream, config, &outcome) } else { Ok(Trace::default()) };
     for (tensor, output) in tensors.iter_mut().zip(outcome.outputs) {
         if let Some(output) = output {
             *tensor = output;

@@ -6,6 +6,8 @@ use ptoc_diagnostics::{SourceMap, Span};
 use ptoc_interp::{Cause, Order, Pipes, Slice, Timing};
 use ptoc_ir::tile::{Kernel, SyncMode};
 use ptoc_isa::Target;
+use ptoc_trace::Value::Number;
+use ptoc_trace::{Process, Trace, Track};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
@@ -41,6 +43,8 @@ pub struct Timed {
     pub kernel: String,
     /// Names of its roles.
     pub roles: Vec<String>,
+    /// Names of its events, by their numbers, and whether each is an array.
+    pub events: Vec<(String, bool)>,
     /// The numbers.
     pub timing: Timing,
 }
@@ -49,7 +53,8 @@ impl Timed {
     /// Of a launch of `kernel`.
     pub fn new(kernel: &Kernel, timing: Timing) -> Timed {
         let roles = kernel.roles.values().map(|r| r.name.to_string()).collect();
-        Timed { kernel: kernel.name.to_string(), roles, timing }
+        let events = kernel.events.values().map(|e| (e.name.to_string(), e.count > 1)).collect();
+        Timed { kernel: kernel.name.to_string(), roles, events, timing }
     }
 
     /// `V`, `V of loader`
@@ -136,29 +141,37 @@ impl Timed {
         role.checked_sub(1).and_then(|n| self.roles.get(n as usize)).map(String::as_str)
     }
 
-    /// The first block as events of a Chrome trace, a lane for each unit, which shows who had it when; `process` is
-    /// free in the trace.
-    pub fn trace(&self, sources: &SourceMap, process: usize) -> Vec<Value> {
-        let name = format!("first block of {} (model)", self.kernel);
-        let mut events = vec![json!({"name": "process_name", "ph": "M", "pid": process, "args": {"name": name}})];
-        let mut lanes: Vec<ptoc_isa::Pipe> = self.timing.slices.iter().map(|s| s.pipe).collect();
-        lanes.sort_unstable();
-        lanes.dedup();
-        for (at, unit) in lanes.iter().enumerate() {
-            let name = unit.name();
-            events
-                .push(json!({"name": "thread_name", "ph": "M", "pid": process, "tid": at + 1, "args": {"name": name}}));
+    /// The first block as a process of a trace, with a track for each unit, which shows who had it when.
+    pub fn trace(&self, sources: &SourceMap, trace: &mut Trace) {
+        let mut units: Vec<ptoc_isa::Pipe> = self.timing.first.slices.iter().map(|s| s.pipe).collect();
+        units.sort_unstable();
+        units.dedup();
+        let mut tracks: Vec<Track> =
+            units.iter().map(|unit| Track { name: unit.name().into(), slices: Vec::new() }).collect();
+        for s in &self.timing.first.slices {
+            let at = units.iter().position(|unit| *unit == s.pipe).unwrap_or(0);
+            tracks[at].slices.push(self.slice(s, sources, trace));
         }
-        let slice = |s: &Slice| {
-            let lane = lanes.iter().position(|&l| l == s.pipe).map_or(0, |at| at + 1);
-            let role = self.role(s.role);
-            let name = role.map_or(s.name.to_owned(), |role| format!("{} of {role}", s.name));
-            json!({"name": name, "cat": role.unwrap_or("model"), "ph": "X", "pid": process, "tid": lane,
-                   "ts": self.micros(s.begin), "dur": self.micros(s.free - s.begin),
-                   "args": {"line": line(sources, s.span), "cycle": s.begin, "done": s.end, "role": role}})
-        };
-        events.extend(self.timing.slices.iter().map(slice));
-        events
+        let (name, clock) = (format!("first block of {} (model)", self.kernel), u64::from(self.timing.clock));
+        trace.push(Process { name, picoseconds: 1_000_000, ticks: clock, tick: "cycle", tracks });
+    }
+
+    fn slice(&self, s: &Slice, sources: &SourceMap, trace: &mut Trace) -> ptoc_trace::Slice {
+        let role = self.role(s.role);
+        let name = role.map_or(s.name.to_owned(), |role| format!("{} of {role}", s.name));
+        let arguments = vec![
+            ("line", Number(u64::from(line(sources, s.span)))),
+            ("done", Number(s.end)),
+            ("role", ptoc_trace::Value::Text(role.map(str::to_owned))),
+        ];
+        ptoc_trace::Slice {
+            begin: s.begin,
+            end: s.free,
+            name: trace.text(&name),
+            class: trace.text(s.name),
+            depth: 0,
+            arguments: trace.arguments(arguments),
+        }
     }
 }
 

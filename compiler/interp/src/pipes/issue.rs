@@ -5,6 +5,7 @@ use super::protocol::{Breach, Name, Queued};
 use super::races::Use;
 use super::report::Stuck;
 use super::schedule::Deferred;
+use super::time::EventElement;
 use super::touches::{TouchKind, Touches};
 use super::{Order, Running, time};
 use crate::machine::Machine;
@@ -78,7 +79,7 @@ impl<'k> Machine<'k, '_> {
         r.schedule.ran(writes);
         let item = r.item(op, span, writes);
         if let Some(timeline) = &mut r.timeline {
-            timeline.scalar(writes);
+            timeline.scalar(writes, time::name_of(op), span);
         }
         self.watched(r, op, &Now { item, reads, writes, knowledge: &knowledge })
     }
@@ -217,8 +218,11 @@ impl<'k> Machine<'k, '_> {
         }
         if let Some(timeline) = &mut r.timeline {
             match sync.waits() {
-                true => timeline.wait(stamp, &effect.after, data.from, span),
-                false => timeline.announce(stamp),
+                true => {
+                    let event = EventElement { event: event.event.as_u32(), element: name.element };
+                    timeline.wait(stamp, &effect.after, data.from, event, span);
+                }
+                false => timeline.announce(stamp, span),
             }
         }
         if pipe == Pipe::S {

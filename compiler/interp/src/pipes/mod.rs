@@ -32,7 +32,9 @@ use report::Stuck;
 use schedule::Schedule;
 use std::rc::Rc;
 use time::Timeline;
-pub use time::{Cause, Lane, Slice, Stall, Timing, UnitUse};
+pub use time::{
+    BlockTimeline, Cause, EventElement, Lane, Moment, Signal, Slice, Stall, StallInterval, Timing, UnitUse,
+};
 use touches::Object;
 
 /// In which order what was queued is executed.

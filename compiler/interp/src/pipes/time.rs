@@ -4,9 +4,9 @@
 
 mod core;
 
-pub use self::core::Cause;
+pub use self::core::{Cause, EventElement};
 
-use self::core::{Core, QueuedInst};
+use self::core::{Core, Grant, Pause, QueuedInst, Seen};
 use super::clocks::{Stamp, place, stream};
 use super::report::word;
 use crate::cost;
@@ -66,6 +66,62 @@ pub struct Slice {
     pub span: Span,
 }
 
+/// A pipe that stood still in the first block.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StallInterval {
+    /// As in [`Lane`].
+    pub role: u32,
+    /// Who stood still.
+    pub pipe: Pipe,
+    /// What for.
+    pub cause: Cause,
+    /// First cycle.
+    pub begin: u64,
+    /// One past the last cycle.
+    pub end: u64,
+    /// The statement that waited, or that came late.
+    pub span: Span,
+}
+
+/// A point in time of a pipe, and the statement that comes there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Moment {
+    /// As in [`Lane`].
+    pub role: u32,
+    /// The pipe.
+    pub pipe: Pipe,
+    /// The cycle.
+    pub cycle: u64,
+    /// The statement.
+    pub span: Span,
+}
+
+/// A flag of the first block, from the set to the wait that it ends.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Signal {
+    /// Which.
+    pub event: EventElement,
+    /// Set here, or, of a barrier, arrived at.
+    pub set: Moment,
+    /// The wait goes on here.
+    pub wait: Moment,
+}
+
+/// The first block in full, as far as it is kept.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct BlockTimeline {
+    /// Instructions by begin, those of S among them; at most [`MOST_SLICES`].
+    pub slices: Vec<Slice>,
+    /// As they came about; at most [`MOST_SLICES`].
+    pub stalls: Vec<StallInterval>,
+    /// As the waits ended; at most [`MOST_SLICES`].
+    pub signals: Vec<Signal>,
+    /// Cycles of the block.
+    pub cycles: u64,
+    /// The first cycle of an instruction that was not kept.
+    pub lost_from: Option<u64>,
+}
+
 /// What the model says of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Timing {
@@ -85,8 +141,8 @@ pub struct Timing {
     pub lanes: Vec<Lane>,
     /// The longest first.
     pub stalls: Vec<Stall>,
-    /// The first block, by begin; at most [`MOST_SLICES`].
-    pub slices: Vec<Slice>,
+    /// What the units did when, in the first block.
+    pub first: BlockTimeline,
 }
 
 /// Slices that are kept.
@@ -118,13 +174,42 @@ impl Timing {
     }
 }
 
+impl BlockTimeline {
+    fn slice(&mut self, grant: &Grant) {
+        if self.slices.len() >= MOST_SLICES {
+            self.lost_from = Some(self.lost_from.map_or(grant.begin, |at| at.min(grant.begin)));
+            return;
+        }
+        let ((role, pipe), (name, span)) = (place(grant.stream), grant.what);
+        self.slices.push(Slice { role, pipe, name, begin: grant.begin, free: grant.free, end: grant.done, span });
+    }
+
+    fn stall(&mut self, pause: &Pause) {
+        if self.stalls.len() < MOST_SLICES {
+            let ((role, pipe), end) = (place(pause.stream), pause.begin + pause.cycles);
+            let (cause, begin, span) = (pause.cause, pause.begin, pause.span);
+            self.stalls.push(StallInterval { role, pipe, cause, begin, end, span });
+        }
+    }
+
+    fn signal(&mut self, seen: &Seen) {
+        if self.signals.len() < MOST_SLICES {
+            let moment = |(stream, cycle, span): (u32, u64, Span)| {
+                let (role, pipe) = place(stream);
+                Moment { role, pipe, cycle, span }
+            };
+            self.signals.push(Signal { event: seen.event, set: moment(seen.set), wait: moment(seen.wait) });
+        }
+    }
+}
+
 pub(super) struct Timeline {
     clock: u32,
     cores: u32,
     core: Core,
     lanes: FxHashMap<u32, (u64, u64)>,
     stalls: FxHashMap<(Span, u32, Cause), u64>,
-    slices: Vec<Slice>,
+    first: BlockTimeline,
     blocks: Vec<u64>,
 }
 
@@ -136,14 +221,14 @@ impl Timeline {
             core: Core::new(times, streams, roles, loose),
             lanes: FxHashMap::default(),
             stalls: FxHashMap::default(),
-            slices: Vec::new(),
+            first: BlockTimeline::default(),
             blocks: Vec::new(),
         }
     }
 
     /// S does something by itself.
-    pub fn scalar(&mut self, stamp: Stamp) {
-        self.push(stamp.stream, QueuedInst::Scalar);
+    pub fn scalar(&mut self, stamp: Stamp, name: &'static str, span: Span) {
+        self.push(stamp.stream, QueuedInst::Scalar { name, span });
     }
 
     /// An instruction.
@@ -153,13 +238,13 @@ impl Timeline {
     }
 
     /// A set, or a step of a barrier, after all that its pipe has.
-    pub fn announce(&mut self, stamp: Stamp) {
-        self.push(stamp.stream, QueuedInst::Announce(stamp));
+    pub fn announce(&mut self, stamp: Stamp, span: Span) {
+        self.push(stamp.stream, QueuedInst::Announce(stamp, span));
     }
 
     /// A wait for announcements of `from`.
-    pub fn wait(&mut self, stamp: Stamp, after: &[Stamp], from: Pipe, span: Span) {
-        self.push(stamp.stream, QueuedInst::Wait { after: after.to_vec(), from, span });
+    pub fn wait(&mut self, stamp: Stamp, after: &[Stamp], from: Pipe, event: EventElement, span: Span) {
+        self.push(stamp.stream, QueuedInst::Wait { after: after.to_vec(), from, event, span });
     }
 
     /// A pipe waits for itself.
@@ -180,30 +265,31 @@ impl Timeline {
     pub fn end_block(&mut self) {
         let last = self.core.end_block();
         self.note();
+        if self.blocks.is_empty() {
+            self.first.cycles = last;
+        }
         self.blocks.push(last);
     }
 
     /// Adds up what the units have done since the last time.
     fn note(&mut self) {
-        for (span, stream, cause, cycles) in self.core.pauses.drain(..) {
-            *self.stalls.entry((span, stream, cause)).or_default() += cycles;
+        let mut kept = self.blocks.is_empty().then_some(&mut self.first);
+        for pause in self.core.pauses.drain(..) {
+            *self.stalls.entry((pause.span, pause.stream, pause.cause)).or_default() += pause.cycles;
+            if let Some(first) = &mut kept {
+                first.stall(&pause);
+            }
         }
         for grant in self.core.grants.drain(..) {
             let lane = self.lanes.entry(grant.stream).or_default();
             *lane = (lane.0 + grant.free - grant.begin, lane.1 + 1);
-            let kept = self.blocks.is_empty() && self.slices.len() < MOST_SLICES;
-            if let (true, Some((name, span))) = (kept, grant.what) {
-                let (role, pipe) = place(grant.stream);
-                self.slices.push(Slice {
-                    role,
-                    pipe,
-                    name,
-                    begin: grant.begin,
-                    free: grant.free,
-                    end: grant.done,
-                    span,
-                });
+            if let Some(first) = &mut kept {
+                first.slice(&grant);
             }
+        }
+        match kept {
+            Some(first) => self.core.seen.drain(..).for_each(|seen| first.signal(&seen)),
+            None => self.core.seen.clear(),
         }
     }
 
@@ -220,8 +306,8 @@ impl Timeline {
         lanes.sort_unstable();
         let mut stalls: Vec<((Span, u32, Cause), u64)> = self.stalls.into_iter().collect();
         stalls.sort_unstable_by_key(|&((span, stream, cause), cycles)| (Reverse(cycles), span.start, stream, cause));
-        let mut slices = self.slices;
-        slices.sort_by_key(|s| (s.begin, s.end, s.role, s.pipe));
+        let mut first = self.first;
+        first.slices.sort_by_key(|s| (s.begin, s.end, s.role, s.pipe));
         Timing {
             clock: self.clock,
             cores: self.cores,
@@ -243,7 +329,7 @@ impl Timeline {
                     Stall { span, role, pipe, cause, cycles }
                 })
                 .collect(),
-            slices,
+            first,
         }
     }
 }

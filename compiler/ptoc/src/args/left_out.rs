@@ -26,7 +26,7 @@ const PROFILE: Part = Part { feature: "profile", about: "measurements" };
 /// All of them. Backends and stages are values, which their arguments know.
 static WORDS: [Words; 5] = [
     Words { part: Part::OBJECTS, present: cfg!(feature = "objects"), commands: &["build"], flags: &[] },
-    Words { part: Part::PIM, present: cfg!(feature = "pim"), commands: &["sim", "dram"], flags: &[("run", "--html")] },
+    Words { part: Part::PIM, present: cfg!(feature = "pim"), commands: &["sim", "dram"], flags: &[] },
     Words { part: PROFILE, present: cfg!(feature = "profile"), commands: &["bench", "profile"], flags: &[] },
     Words { part: SERVER, present: cfg!(feature = "server"), commands: &["lsp"], flags: &[] },
     Words {

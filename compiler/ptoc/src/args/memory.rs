@@ -29,7 +29,8 @@ pub struct SimArgs {
     /// Write one page with timeline, rows, roofline, attribution and energy
     #[arg(long, value_name = "F", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
-    /// Write the timeline as Chrome trace events, which Perfetto opens: a track for each bank and unit
+    /// Write the timeline, a track for each bank and unit: Perfetto's format to F.perfetto-trace, otherwise Chrome's
+    /// JSON
     #[arg(long, value_name = "F.json", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
     /// Form of the diagnostics on standard error
@@ -78,7 +79,7 @@ pub struct DramArgs {
     /// With --check-trace, check also what device models leave to the controller
     #[arg(long, requires = "check_trace")]
     pub strict: bool,
-    /// Write the commands as Chrome trace events, which Perfetto opens
+    /// Write the commands as a timeline: Perfetto's format to F.perfetto-trace, otherwise Chrome's JSON
     #[arg(long, value_name = "F.json", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
     /// Print the results as JSON

@@ -17,7 +17,8 @@ use ptoc_pim_sim::dram::presets::PRESETS;
 use ptoc_pim_sim::dram::trace::write_commands;
 use ptoc_pim_sim::dram::{ChannelOutcome, Config, Controller, Issued, Policy, Refresh, SimError, simulate_channels};
 use ptoc_pim_sim::energy::Model;
-use ptoc_pim_sim::perfetto;
+use ptoc_pim_sim::timeline;
+use ptoc_trace::Format;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -134,7 +135,7 @@ fn simulate(args: &DramArgs, inputs: &mut Inputs, io: &mut Io<'_>) -> Result<(),
         outputs.write(n, write_commands(traces.iter().copied()).as_bytes())?;
     }
     if let Some(n) = trace {
-        outputs.write(n, perfetto_json(&run.config, &traces).as_bytes())?;
+        outputs.write(n, &traced(&run.config, &traces, args.trace.as_deref()))?;
     }
     outputs.commit()?;
     let text = match args.json {
@@ -230,10 +231,9 @@ fn failed(config: &Config, channel: usize, e: &SimError) -> Diagnostic {
     }
 }
 
-fn perfetto_json(config: &Config, channels: &[&[Issued]]) -> String {
-    let mut out = String::new();
-    perfetto::write(&mut out, config, channels).expect("a string takes everything");
-    out
+/// The bytes of the file of `--trace`.
+fn traced(config: &Config, channels: &[&[Issued]], path: Option<&Path>) -> Vec<u8> {
+    timeline::of_commands(config, channels).write(path.map_or(Format::Chrome, Format::of))
 }
 
 /// The name of a file as the user wrote it.

@@ -4,7 +4,7 @@ use super::{Report, show};
 use crate::args::{MessageFormat, RunArgs};
 use crate::io::Io;
 use crate::{ERRORS, commands::units};
-use ptoc_diagnostics::{Diagnostic, codes, plural};
+use ptoc_diagnostics::{Diagnostic, SourceMap, codes, plural};
 use ptoc_driver::backend::{self, BackendRef, Capabilities, pim};
 use ptoc_driver::files::{self, Outputs};
 use ptoc_driver::launch::{
@@ -15,6 +15,8 @@ use ptoc_driver::preview;
 use ptoc_driver::session::{EntryPoint, Failed, Session};
 use ptoc_isa::Target;
 use ptoc_tensor::{Tensor, compare, npy, scalar};
+use ptoc_trace::Format;
+use ptoc_views::pipes::{self, PipeRun};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -32,13 +34,10 @@ pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
             return ERRORS;
         }
     };
-    if args.html().is_some() && !backend.capabilities().units {
-        let message = format!("`--html` writes of runs on units in memory, and the backend is `{}`", backend.name());
-        let help = match session.target.has_units() {
-            true => "leave `--backend` out, or write `--backend pim`",
-            false => "`ptoc mem --html` shows a kernel's memories; targets with units in memory are hbm-pim and geopim",
-        };
-        show(Diagnostic::global(codes::BACKEND_TARGET, message).with_help(help), io, args.compile.message_format);
+    if args.html.is_some()
+        && let Err(d) = has_page(backend, &session.target)
+    {
+        show(*d, io, args.compile.message_format);
         return ERRORS;
     }
     let Capabilities { sanitizer, watches, .. } = backend.capabilities();
@@ -66,7 +65,9 @@ pub(super) fn no_sanitizer(backend: BackendRef) -> Diagnostic {
 
 /// The backend that is asked for, or the target's first; the interpreter for who wants to look on.
 fn choose(args: &RunArgs, target: &Target) -> Result<BackendRef, Box<Diagnostic>> {
-    let looks_on = args.looks_on();
+    // A page of pipes has the interpreter's model of time.
+    let pipes = args.html.is_some() && !target.has_units() && target.pipes.time.is_some();
+    let looks_on = args.looks_on().or(pipes.then_some("--html"));
     match (args.backend, looks_on) {
         (Some(other), Some(option)) if other.left_out().is_none() && !other.capabilities().observed => {
             let name = other.name();
@@ -77,6 +78,26 @@ fn choose(args: &RunArgs, target: &Target) -> Result<BackendRef, Box<Diagnostic>
         (None, Some(_)) => Ok(backend::INTERP),
         (asked, _) => backend::choose(target, asked),
     }
+}
+
+/// Whether there is something to draw of a run on this backend.
+fn has_page(backend: BackendRef, target: &Target) -> Result<(), Box<Diagnostic>> {
+    let interpreted = backend.name() == backend::INTERP.name() && target.pipes.time.is_some();
+    if backend.capabilities().units || interpreted && !target.has_units() {
+        return Ok(());
+    }
+    let message = match target.has_units() {
+        true => format!("`--html` writes of runs on units in memory, and the backend is `{}`", backend.name()),
+        false => format!("`--html` draws a model of time, and target `{}` has none", target.name),
+    };
+    let help = match target.has_units() {
+        true => "leave `--backend` out, or write `--backend pim`",
+        false => {
+            "targets with a model of time are those of `[pipes.time]` in spec/targets.md, such as a5; `ptoc mem \
+            --html` shows a kernel's memories"
+        }
+    };
+    Err(Diagnostic::global(codes::BACKEND_TARGET, message).with_help(help).into())
 }
 
 struct Runner<'r, 'i> {
@@ -152,10 +173,10 @@ impl Runner<'_, '_> {
         let before = if args.verify { tensors.clone() } else { Vec::new() };
         let schedule = Schedule {
             order: args.schedule,
-            insert: args.schedule.is_some() || args.stats,
-            time: args.stats || args.json || args.trace.is_some(),
+            insert: args.schedule.is_some() || args.stats || args.html.is_some(),
+            time: args.stats || args.json || args.trace.is_some() || args.html.is_some(),
         };
-        let keep = Keep { trace: args.trace.is_some(), history: args.html().is_some() };
+        let keep = Keep { trace: args.trace.is_some(), history: args.html.is_some() };
         let options = RunOptions { threads: args.threads, schedule, keep, rules: false };
         let outcome = match args.looks_on() {
             #[cfg(feature = "debugger")]
@@ -227,7 +248,7 @@ impl Runner<'_, '_> {
                 }
             }
         }
-        for (path, place) in [(args.trace.as_ref(), &mut files.trace), (args.html(), &mut files.html)] {
+        for (path, place) in [(args.trace.as_ref(), &mut files.trace), (args.html.as_ref(), &mut files.html)] {
             let Some(path) = path else { continue };
             match files.outputs.plan(path) {
                 Ok(n) => *place = Some(n),
@@ -336,23 +357,26 @@ impl Runner<'_, '_> {
         self.session.clock.phase("write arrays", begin);
         if let Some(n) = files.trace {
             let sources = &self.session.sources;
-            let blocks = outcome.timed.iter().enumerate().flat_map(|(k, t)| t.trace(sources, k + 2)).collect();
-            let text = match &outcome.simulated {
-                None => self.session.clock.chrome_trace(blocks),
-                Some(simulated) => match units::timeline(simulated) {
-                    Ok(text) => text,
-                    Err(d) => return self.session.fail(*d),
-                },
+            let mut trace = match outcome.simulated.as_ref().map(units::timeline) {
+                None => self.session.clock.trace(),
+                Some(Ok(trace)) => trace,
+                Some(Err(d)) => return self.session.fail(*d),
             };
-            if let Err(d) = files.outputs.write(n, text.as_bytes()) {
+            outcome.timed.iter().for_each(|t| t.trace(sources, &mut trace));
+            let format = self.args.trace.as_deref().map_or(Format::Chrome, Format::of);
+            if let Err(d) = files.outputs.write(n, &trace.write(format)) {
                 return self.session.fail(d);
             }
         }
-        if let Some(n) = files.html
-            && let Some(simulated) = &outcome.simulated
-            && let Err(d) = files.outputs.write(n, units::page(&plan.name, simulated, &self.session.sources).as_bytes())
-        {
-            return self.session.fail(d);
+        if let Some(n) = files.html {
+            let sources = &self.session.sources;
+            let page = match &outcome.simulated {
+                Some(simulated) => units::page(&plan.name, simulated, sources),
+                None => page_of_pipes(&plan.name, &self.session.target, &outcome.timed, sources),
+            };
+            if let Err(d) = files.outputs.write(n, page.as_bytes()) {
+                return self.session.fail(d);
+            }
         }
         Ok(())
     }
@@ -450,6 +474,15 @@ impl Runner<'_, '_> {
             self.io.note(&line);
         }
     }
+}
+
+/// The page of launches that the model of time has seen.
+fn page_of_pipes(title: &str, target: &Target, timed: &[Timed], sources: &SourceMap) -> String {
+    let runs: Vec<PipeRun<'_>> = timed
+        .iter()
+        .map(|t| PipeRun { kernel: &t.kernel, roles: &t.roles, events: &t.events, timing: &t.timing })
+        .collect();
+    pipes::page(title, &target.name, &runs, sources)
 }
 
 /// Which of the launches on a target with units in memory are the host's: one by itself is easily taken for theirs.

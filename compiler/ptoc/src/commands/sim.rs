@@ -14,6 +14,7 @@ use ptoc_pim_stream::stream::{Action, Refresh, Role, TensorDecl};
 use ptoc_pim_stream::text::{HEADER, Parsed};
 use ptoc_pim_stream::{FaultKind, Geometry, Site, Stream, StreamFault, Unordered, Unwritten};
 use ptoc_tensor::{DType, Tensor, npy};
+use ptoc_trace::Format;
 use ptoc_views::sim::report;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -100,7 +101,8 @@ fn simulate(args: &SimArgs, inputs: &mut Inputs, io: &mut Io<'_>) -> Result<(), 
         }
     }
     if let Some(place) = trace {
-        outputs.write(place, timeline(&source.stream, &config, &outcome)?.as_bytes())?;
+        let format = args.trace.as_deref().map_or(Format::Chrome, Format::of);
+        outputs.write(place, &timeline(&source.stream, &config, &outcome)?.write(format))?;
     }
     if let Some(place) = page {
         outputs

@@ -7,9 +7,10 @@ pub(super) use shown::{page, report, timeline};
 mod shown {
     use ptoc_diagnostics::{Diagnostic, SourceMap};
     use ptoc_driver::backend::pim::Simulated;
+    use ptoc_trace::Trace;
 
-    /// The timeline, as Chrome trace events.
-    pub fn timeline(simulated: &Simulated) -> Result<String, Box<Diagnostic>> {
+    /// The timeline.
+    pub fn timeline(simulated: &Simulated) -> Result<Trace, Box<Diagnostic>> {
         simulated.timeline.clone().map_err(Box::new)
     }
 
@@ -36,8 +37,9 @@ mod shown {
 mod shown {
     use ptoc_diagnostics::{Diagnostic, SourceMap};
     use ptoc_driver::backend::pim::Simulated;
+    use ptoc_trace::Trace;
 
-    pub fn timeline(simulated: &Simulated) -> Result<String, Box<Diagnostic>> {
+    pub fn timeline(simulated: &Simulated) -> Result<Trace, Box<Diagnostic>> {
         match *simulated {}
     }
 

@@ -169,6 +169,58 @@ fn traces() {
     assert_eq!((count("TLOAD"), count("TMULS"), count("TSTORE")), (8, 8, 8));
 }
 
+/// The page of a run: the block that the trace has, its flags and stalls, beside the source. It is the interpreter's,
+/// also where nobody names a backend, and the same each time.
+#[test]
+fn pages() {
+    let s = sandbox();
+    let said = s.run(&format!("run ring.tile --target a5 --html p.html {CALL}"));
+    assert!(said.contains("exit 0") && said.contains("on interp (a5"), "{said}");
+    let page = fs::read_to_string(s.path().join("p.html")).unwrap();
+    s.run(&format!("run ring.tile --target a5 --html q.html --trace t.json {CALL}"));
+    assert!(page == fs::read_to_string(s.path().join("q.html")).unwrap(), "two runs write two pages");
+    let data = page.split("class=\"data\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let data: Value = serde_json::from_str(data).unwrap();
+    let lanes = data["lanes"].as_array().unwrap();
+    let pipes: Vec<&str> = lanes.iter().map(|lane| lane["pipe"].as_str().unwrap()).collect();
+    assert_eq!(pipes, ["V", "MTE2", "MTE3"]);
+    let count = |key: &str, width: usize| {
+        lanes.iter().map(|lane| lane[key].as_array().unwrap().len() / width).collect::<Vec<_>>()
+    };
+    assert_eq!(count("slices", 5), [8, 8, 8]);
+    assert!(count("stalls", 4).iter().all(|n| *n > 0), "{:?}", count("stalls", 4));
+    // Each of eight steps waits for a load, a place to store to, and a result; loads wait from the third on, as there
+    // are two buffers.
+    let signals = data["signals"].as_array().unwrap().len() / 7;
+    assert!(signals >= 4 * 8 - 2 * 2, "{signals}");
+    let json = json(&s, &format!("run ring.tile --target a5 --backend interp --json {CALL}"));
+    let trace: Value = serde_json::from_slice(&fs::read(s.path().join("t.json")).unwrap()).unwrap();
+    let of_trace = trace["traceEvents"].as_array().unwrap().iter().filter(|e| e["ph"] == "X" && e["pid"] == 2).count();
+    assert_eq!(of_trace, 24);
+    assert!(data["cycles"].as_u64() <= json["stats"]["pipes"][0]["block_cycles"].as_u64());
+    for wanted in ["ring.tile:13", "for a flag of MTE2", "a model of time, not a measurement", "waits "] {
+        assert!(page.contains(wanted), "{wanted}");
+    }
+    insta::assert_snapshot!(s.runs(&[
+        &format!("run ring.tile --backend cpu --html p.html {CALL}"),
+        &format!("run ring.tile --target sm90 --html p.html {CALL}"),
+        &format!("run ring.tile --html p.html --step {CALL}"),
+    ]));
+}
+
+/// Perfetto's own format has what the JSON has.
+#[test]
+fn traces_of_perfetto() {
+    let s = sandbox();
+    s.run(&format!("run ring.tile --backend interp --trace t.pftrace {CALL}"));
+    let bytes = fs::read(s.path().join("t.pftrace")).unwrap();
+    // `Trace.packet`, and no JSON.
+    assert_eq!(bytes[0], 0x0a);
+    for name in ["first block of scale (model)", "TMULS", "MTE3", "ptoc"] {
+        assert!(bytes.windows(name.len()).any(|w| w == name.as_bytes()), "{name}");
+    }
+}
+
 #[test]
 fn races_are_the_same_in_every_order() {
     let s = sandbox();

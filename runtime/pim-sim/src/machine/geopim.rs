@@ -9,12 +9,12 @@ mod order;
 
 use super::account::{Bucket, Buckets};
 use super::lanes::{CommandSource, Effect, Rules, Want};
-use super::log::{Log, Slice};
+use super::log::{Log, UnitTrace};
 use super::memory::Memory;
 use super::{Fail, Machine, MachineStop};
 use crate::dram::{Command, Issued, Refresh};
 use crate::units::geopim::{
-    Banks, Border, GeoPimFault, GeoPimKernel, Job, Map, MapPlace, Order, Report, TickLabel, UnitConfig, run,
+    Banks, Border, GeoPimFault, GeoPimKernel, Job, Map, MapPlace, Order, Report, Start, TickLabel, UnitConfig, run,
 };
 use ptoc_pim_stream::Geometry;
 use ptoc_pim_stream::driver::{self, CommandKind};
@@ -231,8 +231,9 @@ impl Machine<'_> {
         }
         let kernel = GeoPimKernel { replicated: self.replicated(kernel, &jobs[..wanted], &homes), ..kernel.clone() };
         let mut commands: Vec<Issued> = Vec::new();
+        let began = Start { tick: begin, timed: self.dram.log.unit_traces.is_some() };
         let mut view = View { memory: &mut self.dram.memory, homes, full: false };
-        let report = run(&self.dram.config, self.dram.controller.refresh, &kernel, &jobs, &mut view, begin, |i| {
+        let report = run(&self.dram.config, self.dram.controller.refresh, &kernel, &jobs, &mut view, began, |i| {
             commands.push(i)
         });
         let report = report.map_err(|f: GeoPimFault| {
@@ -248,16 +249,15 @@ impl Machine<'_> {
             self.dram.log.issued(channel, i, 1, false, place);
         }
         self.charge(place, channel, wanted, &kernel, &report);
-        let per_pc = g.banks_of_pch() as usize;
-        for unit in &report.units[..wanted] {
-            self.dram.log.slice(Slice {
-                pch: channel * pcs + unit.bank / per_pc,
-                unit: Some(channel * pcs * per_pc + unit.bank),
-                start: report.start,
-                end: unit.end,
-                bucket: Bucket::Compute,
+        if let Some(traces) = &mut self.dram.log.unit_traces {
+            let first = channel * pcs * g.banks_of_pch() as usize;
+            traces.extend(report.units.into_iter().take(wanted).map(|unit| UnitTrace {
+                bank: first + unit.bank,
                 place,
-            });
+                phases: unit.phases,
+                tiles: unit.tiles,
+                end: report.end,
+            }));
         }
         Ok(report.end)
     }

@@ -10,7 +10,7 @@ use ptoc_pim_stream::stream::SourceLine;
 /// Bins of a bank, at most; when time goes beyond them they become twice as wide.
 const BINS: u64 = 512;
 /// Commands that are given one by one, over all channels.
-const KEPT: usize = 16 << 10;
+const KEPT: usize = 32 << 10;
 
 /// What is counted in a bin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -320,7 +320,7 @@ impl Channel<'_> {
             let per_channel = self.session.banks();
             history.stepped(self.number * per_channel + index, u64::from(banks), tick, busy, effect.place);
         }
-        self.log.slice(Slice { pch, unit: None, start: tick, end: busy, bucket: effect.bucket, place: effect.place });
+        self.log.slice(Slice { pch, start: tick, end: busy, bucket: effect.bucket, place: effect.place });
         let wait = match effect.bucket {
             Bucket::Mode => Bucket::Mode,
             _ if std::mem::take(&mut lane.weighed) => Bucket::Faw,

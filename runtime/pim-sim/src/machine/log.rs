@@ -6,6 +6,7 @@ use super::geopim::UnitTime;
 use super::history::History;
 use crate::dram::{Command, Config, Issued};
 use crate::energy::{Energy, Model, UnitModel};
+use crate::units::geopim::{Phase, TileTime};
 use ptoc_pim_stream::stream::SourceLine;
 use std::collections::BTreeMap;
 
@@ -33,13 +34,11 @@ pub struct Bytes {
     pub unit_moved: u64,
 }
 
-/// Something on the timeline of a pseudo-channel's units.
+/// Something on the timeline of a pseudo-channel's units, which take commands together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
     /// Pseudo-channel of the device, counted through.
     pub pch: usize,
-    /// The bank of the unit, counted through; `None` for all units of the pseudo-channel, which take commands together.
-    pub unit: Option<usize>,
     /// From this tick.
     pub start: u64,
     /// To this one.
@@ -48,6 +47,21 @@ pub struct Slice {
     pub bucket: Bucket,
     /// The line.
     pub place: SourceLine,
+}
+
+/// What a unit with a sequencer did in one execution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitTrace {
+    /// Its bank, counted through the device.
+    pub bank: usize,
+    /// The line.
+    pub place: SourceLine,
+    /// Its states in order.
+    pub phases: Vec<Phase>,
+    /// Half buffers in order.
+    pub tiles: Vec<TileTime>,
+    /// The end of the execution.
+    pub end: u64,
 }
 
 /// Everything that is noted.
@@ -79,6 +93,8 @@ pub struct Log {
     pub internal: Option<Vec<Vec<bool>>>,
     /// The units' timeline, if it is wanted.
     pub slices: Option<Vec<Slice>>,
+    /// What units with sequencers did when, if it is wanted.
+    pub unit_traces: Option<Vec<UnitTrace>>,
     /// The last slice of each pseudo-channel.
     last_slice: Vec<usize>,
     model: Model,
@@ -118,6 +134,7 @@ impl Log {
             trace: options.trace.then(|| vec![Vec::new(); org.channel as usize]),
             internal: options.trace.then(|| vec![Vec::new(); org.channel as usize]),
             slices: options.trace.then(Vec::new),
+            unit_traces: (options.trace || options.history).then(Vec::new),
             last_slice: vec![usize::MAX; pchs],
             model,
             unit_model: UnitModel::of(config),
@@ -212,9 +229,6 @@ impl Log {
     /// otherwise.
     pub fn slice(&mut self, slice: Slice) {
         let Some(slices) = &mut self.slices else { return };
-        if slice.unit.is_some() {
-            return slices.push(slice);
-        }
         let last = &mut self.last_slice[slice.pch];
         if let Some(s) = slices.get_mut(*last) {
             s.end = s.end.min(slice.start.max(s.start));

@@ -10,7 +10,7 @@ use super::geopim::UnitTime;
 use super::history::History;
 use super::lanes::Dram;
 use super::launches::{self, LaunchTime};
-use super::log::{BankCount, Bytes, Log, Slice};
+use super::log::{BankCount, Bytes, Log, Slice, UnitTrace};
 use crate::dram::{Command, Config, Issued};
 use crate::energy::Energy;
 use crate::units::vector::LANES;
@@ -73,6 +73,8 @@ pub struct Report {
     pub internal: Option<Vec<Vec<bool>>>,
     /// What column commands in order did, if it was wanted.
     pub slices: Option<Vec<Slice>>,
+    /// What units with sequencers did when, if it was wanted.
+    pub unit_traces: Option<Vec<UnitTrace>>,
     /// What the memory and its units could do at most.
     pub peaks: Peaks,
     /// Ticks of a burst on a bus, from ACT to RD, from PRE to ACT, of a refresh of all banks, and of one.
@@ -194,6 +196,7 @@ impl Report {
             trace: log.trace,
             internal: log.internal,
             slices: log.slices,
+            unit_traces: log.unit_traces,
             history: log.history,
             peaks: Peaks::new(stream, config),
             lengths: [t.bl, t.rcd_rd, t.rp, t.rfc, t.rfc_pb].map(|n| config.ticks(n)),

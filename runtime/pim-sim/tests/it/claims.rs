@@ -83,7 +83,8 @@ fn measure(s: Setting, places: &[(f32, f32)], samples: u16) -> Measured {
             Job { bank, place: place.clone(), queries: places.len() as u16, params: 1024, output: 0x40_0000 }
         })
         .collect();
-    let report = run(&config, s.refresh, &kernel, &jobs, &mut entries, 0, |_| {}).unwrap();
+    let report =
+        run(&config, s.refresh, &kernel, &jobs, &mut entries, Start { tick: 0, timed: false }, |_| {}).unwrap();
     let (mut map_ticks, mut all_ticks, mut work, mut hits, mut reads) = (0, 0, 0, 0, 0);
     for unit in &report.units {
         let idle = unit.ledger.of(TickLabel::Idle);

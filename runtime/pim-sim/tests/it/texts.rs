@@ -2,7 +2,7 @@
 
 use ptoc_pim_sim::check::CommandTrace;
 use ptoc_pim_sim::dram::{Command, Config};
-use ptoc_pim_sim::perfetto;
+use ptoc_pim_sim::timeline;
 use std::fmt::Write as _;
 
 use crate::checker::at;
@@ -51,8 +51,8 @@ type Slice = (u64, u64, String, u64, u64);
 
 /// The slices of a trace, and its text.
 fn slices(config: &Config, channels: &[&[ptoc_pim_sim::dram::Issued]]) -> (String, Vec<Slice>) {
-    let mut text = String::new();
-    perfetto::write(&mut text, config, channels).unwrap();
+    let file = timeline::of_commands(config, channels).write(ptoc_trace::Format::Chrome);
+    let text = String::from_utf8(file).unwrap();
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     let nanos = |v: &serde_json::Value| (v.as_f64().unwrap() * 1000.0).round() as u64;
     let slice = |e: &serde_json::Value| {
@@ -66,7 +66,7 @@ fn slices(config: &Config, channels: &[&[ptoc_pim_sim::dram::Issued]]) -> (Strin
 }
 
 #[test]
-fn perfetto_traces() {
+fn timelines() {
     use Command::{Act, PreAb, PrePb, Rd, RdA, RefAb, RefPb, Wr};
     let mut config = preset("hbm2_2000");
     config.org.bankgroup = 2;

@@ -29,7 +29,7 @@ fn unit(t: &Timing, pipe: Pipe) -> u64 {
 /// No unit does two things at a time, and none is busy for longer than the block takes.
 fn sound(t: &Timing) {
     for u in t.units() {
-        let mut spans: Vec<_> = t.slices.iter().filter(|s| s.pipe == u.unit).map(|s| (s.begin, s.free)).collect();
+        let mut spans: Vec<_> = t.first.slices.iter().filter(|s| s.pipe == u.unit).map(|s| (s.begin, s.free)).collect();
         spans.sort_unstable();
         assert!(spans.windows(2).all(|w| w[0].1 <= w[1].0), "{:?}: {spans:?}", u.unit);
         if u.unit != Pipe::S {
@@ -56,7 +56,7 @@ fn roles_share_the_units() {
 #[test]
 fn two_roles_by_hand() {
     let t = timing(&multiplying(2, 1));
-    let slices: Vec<_> = t.slices.iter().map(|s| (s.role, s.pipe, s.begin, s.free, s.end)).collect();
+    let slices: Vec<_> = t.first.slices.iter().map(|s| (s.role, s.pipe, s.begin, s.free, s.end)).collect();
     assert_eq!(
         slices,
         [

@@ -67,7 +67,7 @@ fn a_trace_by_hand() {
         "tile a 0x0\ntile b 0x100\nevent e MTE2 V\nevent f V MTE3\nload a 0\nset e\nwait e\nmuls b a\nset f\nwait f\n\
         store 0 b",
     );
-    let slices: Vec<_> = t.slices.iter().map(|s| (s.pipe, s.begin, s.end, s.span.start)).collect();
+    let slices: Vec<_> = t.first.slices.iter().map(|s| (s.pipe, s.begin, s.end, s.span.start)).collect();
     assert_eq!(slices, [(Pipe::Mte2, 1, 53, 5), (Pipe::V, 55, 81, 8), (Pipe::Mte3, 83, 135, 11)]);
     assert_eq!(t.longest, 135);
     let stalls: Vec<_> = t.stalls.iter().map(|s| (s.pipe, s.cause, s.cycles, s.span.start)).collect();
@@ -78,12 +78,12 @@ fn a_trace_by_hand() {
 fn barriers_and_the_issuer() {
     let t =
         timing("tile a 0x0\ntile b 0x100\ntile c 0x200\nload a 0\nbarrier\nmuls b a\nmuls c a\nbarrier V\nmuls a b");
-    let slices: Vec<_> = t.slices.iter().map(|s| (s.begin, s.end)).collect();
+    let slices: Vec<_> = t.first.slices.iter().map(|s| (s.begin, s.end)).collect();
     // V starts the second before the first is done, and the third only after all.
     assert_eq!(slices, [(1, 53), (54, 80), (70, 96), (96, 122)]);
     let t = timing("tile a 0x0\nevent e MTE2 S\nload a 0\nset e\nwait e\nget a\nload a 1");
-    let slices: Vec<_> = t.slices.iter().map(|s| (s.begin, s.end)).collect();
-    assert_eq!(slices, [(1, 53), (61, 113)]);
+    let slices: Vec<_> = t.first.slices.iter().map(|s| (s.begin, s.end)).collect();
+    assert_eq!(slices, [(1, 53), (56, 60), (61, 113)]);
 }
 
 /// Time does not depend on the order of execution, and nothing else on the model of time.

@@ -11,6 +11,7 @@ use ptoc_diagnostics::Span;
 use ptoc_isa::{Pipe, PipeTimes};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// What a pipe stood still for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -29,13 +30,13 @@ pub enum Cause {
 #[derive(Debug)]
 pub(super) enum QueuedInst {
     /// S does something by itself.
-    Scalar,
+    Scalar { name: &'static str, span: Span },
     /// An instruction of so many cycles, without the startup.
     Work { cycles: u64, name: &'static str, span: Span },
     /// A set, or a step of a barrier, after all that its pipe has.
-    Announce(Stamp),
+    Announce(Stamp, Span),
     /// A wait for announcements of a pipe.
-    Wait { after: Vec<Stamp>, from: Pipe, span: Span },
+    Wait { after: Vec<Stamp>, from: Pipe, event: EventElement, span: Span },
     /// A pipe waits for itself.
     Barrier(Span),
     /// The issuer waits for all pipes of its role.
@@ -52,12 +53,40 @@ pub(super) struct Grant {
     pub free: u64,
     /// From here on the result is there.
     pub done: u64,
-    /// Mnemonic and statement; none of what S does by itself.
-    pub what: Option<(&'static str, Span)>,
+    /// Mnemonic and statement.
+    pub what: (&'static str, Span),
 }
 
-/// A pipe stood still: the statement, the pipe, what for and how long.
-pub(super) type Pause = (Span, u32, Cause, u64);
+/// An element of an array of events, by their numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct EventElement {
+    /// The event in the kernel's list.
+    pub event: u32,
+    /// 0 of a single one.
+    pub element: u32,
+}
+
+/// A pipe stood still.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Pause {
+    /// The statement that waited, or that came late.
+    pub span: Span,
+    pub stream: u32,
+    pub cause: Cause,
+    /// First cycle.
+    pub begin: u64,
+    pub cycles: u64,
+}
+
+/// An announcement that a wait was for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Seen {
+    pub event: EventElement,
+    /// Who set it, when and in which statement.
+    pub set: (u32, u64, Span),
+    /// Who waited, the cycle in which it went on, and the statement.
+    pub wait: (u32, u64, Span),
+}
 
 /// The queues of a pipe of a role.
 #[derive(Default)]
@@ -69,7 +98,7 @@ struct Stream {
     /// When all that it has is complete.
     done: u64,
     /// Pauses that nothing has come after yet. A pipe without further work does not stand still.
-    open: Vec<(Span, Cause, u64)>,
+    open: Vec<Pause>,
 }
 
 /// A role: what its issuer has still to come to, by stream, and when it comes to the next.
@@ -100,10 +129,11 @@ pub(super) struct Core {
     units: [u64; Pipe::ALL.len()],
     issuers: Vec<Issuer>,
     streams: Vec<Stream>,
-    /// When announcements are made; `None`: not known yet.
-    announced: FxHashMap<Stamp, Option<u64>>,
+    /// When announcements are made, and in which statement; `None`: not known yet.
+    announced: FxHashMap<Stamp, Option<(u64, Span)>>,
     pub grants: Vec<Grant>,
     pub pauses: Vec<Pause>,
+    pub seen: Vec<Seen>,
 }
 
 impl Core {
@@ -117,6 +147,7 @@ impl Core {
             announced: FxHashMap::default(),
             grants: Vec::new(),
             pauses: Vec::new(),
+            seen: Vec::new(),
         }
     }
 
@@ -127,7 +158,7 @@ impl Core {
     /// A role issues something, in program order.
     pub fn push(&mut self, stream: u32, mut step: QueuedInst) {
         match &mut step {
-            QueuedInst::Announce(stamp) => drop(self.announced.insert(*stamp, None)),
+            QueuedInst::Announce(stamp, _) => drop(self.announced.insert(*stamp, None)),
             // What was not announced in the program's order never is.
             QueuedInst::Wait { after, .. } => after.retain(|s| self.announced.contains_key(s)),
             _ => {}
@@ -198,10 +229,10 @@ impl Core {
     /// Whether all is known that this depends on, and it needs no unit.
     fn goes(&self, role: usize, step: &QueuedInst) -> bool {
         match step {
-            QueuedInst::Scalar | QueuedInst::Work { .. } => false,
+            QueuedInst::Scalar { .. } | QueuedInst::Work { .. } => false,
             QueuedInst::Wait { after, .. } => after.iter().all(|s| matches!(self.announced.get(s), Some(Some(_)))),
             QueuedInst::BarrierOfAll(_) => self.own(role).all(|s| s.queue.is_empty()),
-            QueuedInst::Announce(_) | QueuedInst::Barrier(_) => true,
+            QueuedInst::Announce(..) | QueuedInst::Barrier(_) => true,
         }
     }
 
@@ -218,13 +249,20 @@ impl Core {
         let begin = issued.max(self.streams[at].free);
         let done = self.streams[at].done;
         let (goes, span, cause) = match step {
-            QueuedInst::Announce(stamp) => {
-                self.announced.insert(stamp, Some(begin.max(done)));
+            QueuedInst::Announce(stamp, span) => {
+                self.announced.insert(stamp, Some((begin.max(done), span)));
                 return;
             }
-            QueuedInst::Wait { after, from, span } => {
-                let came = after.iter().filter_map(|s| *self.announced.get(s)?).max();
+            QueuedInst::Wait { after, from, event, span } => {
+                let sets = after.iter().filter_map(|s| Some((s.stream, (*self.announced.get(s)?)?)));
+                let sets: Vec<(u32, (u64, Span))> = sets.collect();
+                let came = sets.iter().map(|(_, (time, _))| *time).max();
                 let goes = came.map_or(begin, |t| begin.max(t + u64::from(self.times.sync)));
+                self.seen.extend(sets.into_iter().map(|(setter, (time, set))| Seen {
+                    event,
+                    set: (setter, time, set),
+                    wait: (stream, goes, span),
+                }));
                 // S is the issuer: what it waits for holds up all that comes later.
                 if pipe == Pipe::S {
                     self.issuers[role].time = goes;
@@ -234,26 +272,27 @@ impl Core {
             QueuedInst::Barrier(span) => (begin.max(done), span, Cause::Barrier),
             QueuedInst::BarrierOfAll(span) => {
                 let goes = self.own(role).map(|s| s.done).fold(begin, u64::max);
-                self.pause(at, span, Cause::Barrier, goes - begin);
+                self.pause(at, span, Cause::Barrier, begin..goes);
                 self.issuers[role].time = goes;
                 return;
             }
-            QueuedInst::Scalar | QueuedInst::Work { .. } => unreachable!("work needs a unit"),
+            QueuedInst::Scalar { .. } | QueuedInst::Work { .. } => unreachable!("work needs a unit"),
         };
-        self.pause(at, span, cause, goes - begin);
+        self.pause(at, span, cause, begin..goes);
         self.streams[at].free = goes;
     }
 
-    fn pause(&mut self, stream: usize, span: Span, cause: Cause, cycles: u64) {
-        if cycles > 0 {
-            self.streams[stream].open.push((span, cause, cycles));
+    fn pause(&mut self, stream: usize, span: Span, cause: Cause, time: Range<u64>) {
+        if !time.is_empty() {
+            let (begin, cycles) = (time.start, time.end - time.start);
+            self.streams[stream].open.push(Pause { span, stream: stream as u32, cause, begin, cycles });
         }
     }
 
     /// What begins next.
     fn first(&self) -> Option<Ready> {
         let issuers = self.issuers.iter().enumerate().filter_map(|(role, issuer)| {
-            let work = matches!(issuer.ahead.front()?.1, QueuedInst::Scalar | QueuedInst::Work { .. });
+            let work = matches!(issuer.ahead.front()?.1, QueuedInst::Scalar { .. } | QueuedInst::Work { .. });
             let since = issuer.time;
             work.then(|| Ready { begin: since.max(self.units[Pipe::S as usize]), since, role, pipe: None })
         });
@@ -280,10 +319,10 @@ impl Core {
         let Some((stream, step)) = self.issuers[ready.role].ahead.pop_front() else { return };
         let (at, mut end) = (stream as usize, ready.begin + u64::from(self.times.issue));
         match step {
-            QueuedInst::Scalar => {
+            QueuedInst::Scalar { name, span } => {
                 let begin = end.max(self.streams[at].free);
                 end = begin + u64::from(self.times.startup[Pipe::S as usize]);
-                self.occupy(Grant { stream, begin, free: end, done: end, what: None });
+                self.occupy(Grant { stream, begin, free: end, done: end, what: (name, span) });
             }
             step => self.streams[at].queue.push_back((end, step)),
         }
@@ -299,20 +338,19 @@ impl Core {
         let (begin, idle) = (ready.begin, self.streams[at].free);
         // Before its first work a pipe does not stand still.
         if idle > 0 {
-            self.pause(at, span, Cause::Issue, ready.since - idle);
+            self.pause(at, span, Cause::Issue, idle..ready.since);
         }
-        self.pause(at, span, Cause::Unit, begin - ready.since);
+        self.pause(at, span, Cause::Unit, ready.since..begin);
         let done = begin + u64::from(self.times.startup[pipe as usize]) + cycles;
         // A loose pipe starts the next while this one is on its way.
         let free = if self.loose[pipe as usize] { begin + cycles } else { done };
-        self.occupy(Grant { stream, begin, free, done, what: Some((name, span)) });
+        self.occupy(Grant { stream, begin, free, done, what: (name, span) });
         self.units[pipe as usize] = free;
     }
 
     fn occupy(&mut self, grant: Grant) {
         let stream = &mut self.streams[grant.stream as usize];
-        let open = stream.open.drain(..).map(|(span, cause, cycles)| (span, grant.stream, cause, cycles));
-        self.pauses.extend(open);
+        self.pauses.append(&mut stream.open);
         stream.free = grant.free;
         stream.done = stream.done.max(grant.done);
         self.grants.push(grant);

@@ -1,6 +1,6 @@
 //! Random schedules of roles: what holds of all of them, and what one role alone takes, by a program of its own.
 
-use super::{Timeline, Timing};
+use super::{EventElement, Timeline, Timing};
 use crate::cost::Work;
 use crate::pipes::clocks::{Stamp, place, stream};
 use ptoc_diagnostics::{FileId, Span};
@@ -69,16 +69,33 @@ fn timed(calls: &[Call], times: &PipeTimes, roles: u32) -> Timing {
     let span = Span::new(FileId(0), 0, 0);
     for call in calls {
         match call {
-            Call::Scalar(s) => t.scalar(*s),
+            Call::Scalar(s) => t.scalar(*s, "S", span),
             Call::Work(s, cycles) => t.work(*s, Work::Bytes(*cycles), "TADD", span),
-            Call::Announce(s) => t.announce(*s),
-            Call::Wait(s, after) => t.wait(*s, after, place(after[0].stream).1, span),
+            Call::Announce(s) => t.announce(*s, span),
+            Call::Wait(s, after) => t.wait(*s, after, place(after[0].stream).1, EventElement::default(), span),
             Call::Barrier(s) => t.barrier(*s, span),
             Call::All(role) => t.barrier_of_all(*role, span),
         }
     }
     t.end_block();
     t.finish()
+}
+
+/// The picture of the first block is the account of it: stalls add up to the totals and lie between instructions of
+/// their pipe, and flags go from a set to a later time.
+fn pictured(t: &Timing) {
+    let first = &t.first;
+    assert_eq!((first.cycles, first.lost_from), (t.longest, None));
+    let total: u64 = t.stalls.iter().map(|s| s.cycles).sum();
+    assert_eq!(first.stalls.iter().map(|s| s.end - s.begin).sum::<u64>(), total);
+    for stall in &first.stalls {
+        assert!(stall.begin < stall.end && stall.end <= first.cycles, "{stall:?}");
+        let lane = first.slices.iter().filter(|s| (s.role, s.pipe) == (stall.role, stall.pipe));
+        let meets = lane.filter(|s| s.begin < stall.end && stall.begin < s.free);
+        // S is busy with what it issues to others, too; what it does by itself waits for that.
+        assert!(stall.pipe == Pipe::S || meets.count() == 0, "{stall:?} {:?}", first.slices);
+    }
+    assert!(first.signals.iter().all(|s| s.set.cycle <= s.wait.cycle));
 }
 
 /// The longest block of one role: in program order, as nobody else has the units.
@@ -145,12 +162,14 @@ fn roles_never_share_a_unit_at_a_time() {
         assert_eq!(t, timed(&calls, &times, roles));
         for u in t.units() {
             assert!(t.longest >= u.busy, "{n}: {u:?} of {}", t.longest);
-            let mut spans: Vec<_> = t.slices.iter().filter(|s| s.pipe == u.unit).map(|s| (s.begin, s.free)).collect();
+            let mut spans: Vec<_> =
+                t.first.slices.iter().filter(|s| s.pipe == u.unit).map(|s| (s.begin, s.free)).collect();
             spans.sort_unstable();
             assert!(spans.windows(2).all(|w| w[0].1 <= w[1].0), "{n}: {:?} {spans:?}", u.unit);
         }
-        let works = calls.iter().filter(|c| matches!(c, Call::Work(..))).count();
-        assert_eq!(t.slices.len(), works, "all that is issued is done");
+        let works = calls.iter().filter(|c| matches!(c, Call::Work(..) | Call::Scalar(_))).count();
+        assert_eq!(t.first.slices.len(), works, "all that is issued is done");
+        pictured(&t);
         contended += usize::from(t.stalls.iter().any(|s| s.cause == super::Cause::Unit));
         // A role is never faster beside others than alone: what it issues, without waiting for the others.
         for role in 0..roles {

@@ -1,7 +1,7 @@
 //! `ptoc dram --check-trace`: a command trace held to the rules, and to the requests that it should serve.
 
 use super::input::Inputs;
-use super::perfetto_json;
+use super::traced;
 use crate::args::{DramArgs, DramRefresh};
 use crate::io::Io;
 use ptoc_diagnostics::{Diagnostic, FileId, Span, codes, plural};
@@ -27,7 +27,7 @@ pub(super) fn check_trace(
     io: &mut Io<'_>,
 ) -> Result<(), Diagnostic> {
     let mut outputs = Outputs::new();
-    let perfetto = args.trace.as_deref().map(|path| outputs.plan(path)).transpose()?;
+    let timeline = args.trace.as_deref().map(|path| outputs.plan(path)).transpose()?;
     let Some(config) = inputs.config(args.config.as_deref().unwrap_or(DEFAULT))? else { return Ok(()) };
     let file = inputs.text(path, "command trace", ".json")?;
     let mut trace = match CommandTrace::parse(&config, inputs.sources.text(file)) {
@@ -74,10 +74,10 @@ pub(super) fn check_trace(
             served(&config, file, channel, requests, &trace, inputs);
         }
     }
-    if let Some(n) = perfetto {
+    if let Some(n) = timeline {
         trace.channels.iter_mut().for_each(|c| c.sort_by_key(|issued| issued.tick));
         let channels: Vec<&[Issued]> = trace.channels.iter().map(|c| &c[..]).collect();
-        outputs.write(n, perfetto_json(&config, &channels).as_bytes())?;
+        outputs.write(n, &traced(&config, &channels, args.trace.as_deref()))?;
     }
     outputs.commit()?;
     let by_rule: serde_json::Map<String, serde_json::Value> =

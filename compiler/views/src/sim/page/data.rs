@@ -2,6 +2,7 @@
 
 use super::super::report::short;
 use super::bytes;
+use super::units::{self, Units};
 use crate::page::escape;
 use ptoc_diagnostics::plural;
 use ptoc_pim_sim::dram::Command;
@@ -68,6 +69,7 @@ impl Timeline {
         let mut places = Places::default();
         let (commands, until) = self.history.commands();
         let data = self.data(r, &commands, until, &mut places).to_string().replace("</", "<\\/");
+        let has_states = r.unit_traces.iter().flatten().next().is_some();
         let mut out = String::from("<h2>Time of every bank</h2>\n<p class=\"note\">");
         let left = self.history.banks() - self.banks.len() - self.aside;
         if self.joined {
@@ -99,12 +101,24 @@ impl Timeline {
         out.push_str("A command for many banks is drawn at each.</p>\n");
         out.push_str(
             "<div class=\"tools\"><button data-zoom=\"0.5\">zoom in</button><button data-zoom=\"2\">zoom out</button>\
-             <button data-zoom=\"0\">all</button> <span>drag to move, double-click or Ctrl and wheel to zoom, + - 0 \
+             <button data-zoom=\"0\">all</button> <button data-open=\"all\">open all</button><button data-open=\"none\">\
+             close all</button> <span>drag to move, double-click or Ctrl and wheel to zoom, + - 0 \
              and arrow keys do the same</span></div>\n\
-             <p class=\"key\">upper part of a bank: <span><i class=\"c-compute\"></i>its unit computes;</span> lower \
+             <p class=\"key\">banks stand under their pseudo-channel, whose lane has their means; a click on its name opens \
+             and closes it; upper part of a bank: <span><i class=\"c-compute\"></i>its unit computes;</span> lower \
              part: <span><i class=\"c-column\"></i>bursts</span> <span><i class=\"c-row\"></i>rows opened</span> \
-             <span><i class=\"c-refresh\"></i>refresh</span></p>\n\
-             <div class=\"lanes\"><canvas class=\"time\" tabindex=\"0\" role=\"img\" aria-label=\"Time of every bank; \
+             <span><i class=\"c-refresh\"></i>refresh</span></p>\n",
+        );
+        if has_states {
+            out.push_str(
+                "<p class=\"key\">above that the state of its unit: <span><i class=\"c-mode\"></i>LOAD</span> \
+                 <span><i class=\"c-energy\"></i>PROCESS</span> <span><i class=\"c-operand\"></i>OUTPUT</span> \
+                 <span><i class=\"c-idle\"></i>DONE</span>; zoomed in, tiles with their numbers: when each is computed, \
+                 and below when it is fetched</p>\n",
+            );
+        }
+        out.push_str(
+            "<div class=\"lanes\"><canvas class=\"time\" tabindex=\"0\" role=\"img\" aria-label=\"Time of every bank; \
              the table below has its numbers\"></canvas></div>\n\
              <h2>Rows found open</h2>\n<p class=\"key\">of the accesses of a bank: <span><i class=\"c-hit\"></i>hits \
              (no command to the row since the access before)</span> <span><i class=\"c-miss\"></i>misses (ACT)</span> \
@@ -124,6 +138,7 @@ impl Timeline {
         until: Option<u64>,
         places: &mut Places,
     ) -> Value {
+        let units = Units::new(r);
         let banks: Vec<Value> = self
             .banks
             .iter()
@@ -138,7 +153,8 @@ impl Timeline {
                         json!(row)
                     })
                     .collect();
-                json!([bank, name(r, *bank), bins])
+                let (states, tiles) = units.of(*bank);
+                json!([bank, name(r, *bank), bins, states, tiles])
             })
             .collect();
         let kept: Vec<Value> = commands
@@ -155,7 +171,8 @@ impl Timeline {
             "perPch": r.shape[1] * r.shape[2],
             "lengths": {"burst": burst, "act": act, "pre": pre, "refreshAll": refresh_all, "refreshOne": refresh_one},
             "commands": Command::ALL.iter().map(|c| c.name()).collect::<Vec<_>>(),
-            "steps": steps, "banks": banks, "kept": kept, "until": until,
+            "steps": steps, "banks": banks, "kept": kept, "until": until, "tilesUntil": units.until(),
+            "stateNames": units::names(),
             "places": places.0.iter()
                 .map(|p| if p.file == 0 { String::new() } else { short(r, *p) })
                 .collect::<Vec<_>>(),

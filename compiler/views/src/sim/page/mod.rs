@@ -4,9 +4,10 @@
 mod charts;
 mod data;
 mod roofline;
+mod units;
 
 use super::report::percent;
-use crate::page::{Page, escape, listing};
+use crate::page::{Page, TIME_AXIS, escape, listing};
 use ptoc_pim_sim::machine::account::{Bucket, Buckets};
 use ptoc_pim_sim::machine::report::Report;
 use std::collections::BTreeMap;
@@ -36,7 +37,7 @@ pub fn page(title: &str, runs: &[(&str, &Report)], texts: &[(&str, &str)]) -> St
         header: format!("<h1>{}</h1><p>{device}</p>", escape(title)),
         main,
         source: source(runs, texts),
-        script: SCRIPT.into(),
+        script: format!("{TIME_AXIS}{SCRIPT}"),
     };
     page.html()
 }

@@ -1,34 +1,46 @@
-// Draws the timeline and the row map of each run from its data: bins of time, and the first commands one by one. Both show the
-// same stretch of time.
+// Draws the timeline and the row map of each run from its data: bins of time, and the first commands one by one. Both
+// show the same stretch of time, and the same lanes: pseudo-channels, and the banks of those that are open.
 (() => {
-  const LEFT = 88, AXIS = 22, STEP = 16;
+  const LEFT = 96, AXIS = 22, STEP = 16;
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+  const NAMES = ["compute", "column", "row", "refresh", "hit", "miss", "conflict", "idle", "mode", "operand", "energy", "ink", "dim", "edge", "panel", "paper"];
   // Fields of a bin and of a command.
   const [BIN, ACT, RD, WR, HIT, MISS, CONFLICT, COMPUTE, REFRESH, PLACE, OTHERS] = [...Array(11).keys()];
   const [TICK, COMMAND, BANK, BANKS, ROW, COL, UNIT, LINE] = [...Array(8).keys()];
+  // Colours of IDLE, LOAD, PROCESS, OUTPUT, DONE and of several states in one.
+  const STATES = ["panel", "mode", "energy", "operand", "idle", "dim"];
+
+  // A flat list of so many numbers an item, of which the first is the difference to the item before.
+  const items = (flat, width, make) => {
+    const out = [];
+    for (let n = 0, at = 0; n < flat.length; n += width) out.push(make((at += flat[n]), flat.slice(n + 1, n + width)));
+    return out;
+  };
 
   function run(section) {
     const script = section.querySelector("script.data");
     if (!script) return;
     const data = JSON.parse(script.textContent);
-    const { banks, width, lengths, places, steps, kept } = data;
+    const { width, lengths, places, steps, kept, stateNames } = data;
     const end = Math.max(data.ticks, 1);
     const until = data.until === null ? end : data.until;
-    const view = { from: 0, to: end };
-    const height = Math.max(4, Math.min(18, Math.floor(620 / Math.max(banks.length, 1))));
-    const lane = new Map(banks.map(([number], n) => [number, n]));
+    const tilesUntil = data.tilesUntil === null ? end : data.tilesUntil;
     const column = data.commands.map((c) => /^(RD|WR)/.test(c));
     const time = section.querySelector("canvas.time"), rows = section.querySelector("canvas.rows");
 
-    // What each lane has of the commands one by one: begin, end, command.
-    const own = banks.map(() => []);
+    // Banks, and what each has of the commands one by one: begin, end, command.
+    const banks = data.banks.map(([number, name, bins, states, tiles]) => ({
+      number, name, bins, own: [],
+      states: items(states, 5, (begin, [length, state, samples, tiles]) => ({ begin, end: begin + length, state, samples, tiles })),
+      tiles: items(tiles, 4, (fetch, [there, wait, length]) => ({ fetch, there: fetch + there, begin: fetch + there + wait, end: fetch + there + wait + length })),
+    }));
+    const byNumber = new Map(banks.map((bank) => [bank.number, bank]));
+    const withUnits = banks.some((bank) => bank.states.length > 0);
     for (const k of kept) {
       const name = data.commands[k[COMMAND]];
       const length = column[k[COMMAND]] ? lengths.burst : name === "ACT" ? lengths.act : name.startsWith("PRE") ? lengths.pre
         : name.endsWith("ab") ? lengths.refreshAll : lengths.refreshOne;
-      for (const number of followers(k[BANK], k[BANKS])) {
-        if (lane.has(number)) own[lane.get(number)].push([k[TICK], k[TICK] + length, k]);
-      }
+      for (const number of followers(k[BANK], k[BANKS])) byNumber.get(number)?.own.push([k[TICK], k[TICK] + length, k]);
     }
 
     function followers(bank, count) {
@@ -40,61 +52,71 @@
       return out;
     }
 
-    function prepare(canvas) {
-      const w = canvas.parentElement.clientWidth, h = AXIS + STEP + banks.length * height + 4, scale = devicePixelRatio || 1;
-      canvas.width = w * scale;
-      canvas.height = h * scale;
-      canvas.style.height = h + "px";
-      const g = canvas.getContext("2d");
-      g.scale(scale, scale);
-      g.clearRect(0, 0, w, h);
-      g.font = "11px ui-monospace, monospace";
-      g.textBaseline = "middle";
-      const x = (tick) => LEFT + (tick - view.from) / (view.to - view.from) * (w - LEFT - 6);
-      return { g, w, h, x };
+    // Pseudo-channels with the means of their banks.
+    const groups = [];
+    for (const bank of banks) {
+      const pch = Math.floor(bank.number / data.perPch);
+      if (groups.at(-1)?.pch !== pch) groups.push({ pch, name: bank.name.split(".").slice(0, 2).join("."), banks: [] });
+      groups.at(-1).banks.push(bank);
+    }
+    for (const group of groups) {
+      const sums = new Map();
+      for (const bank of group.banks) {
+        for (const bin of bank.bins) {
+          const sum = sums.get(bin[BIN]);
+          if (!sum) sums.set(bin[BIN], bin.slice());
+          else for (let n = ACT; n <= REFRESH; n++) sum[n] += bin[n];
+        }
+      }
+      group.bins = [...sums.values()].sort((a, b) => a[BIN] - b[BIN]);
+      group.open = groups.length === 1 || banks.length <= 32;
     }
 
-    function frame({ g, w, h, x }) {
-      const span = view.to - view.from;
-      let step = 10 ** Math.floor(Math.log10(span / 4 + 1));
-      for (const more of [2, 5, 10]) if (span / step > 9) step = 10 ** Math.floor(Math.log10(step)) * more;
-      step = Math.max(1, step);
-      g.strokeStyle = colour("edge");
-      for (let t = Math.ceil(view.from / step) * step; t <= view.to; t += step) {
-        const at = Math.round(x(t)) + .5;
-        g.beginPath();
-        g.moveTo(at, AXIS - 4);
-        g.lineTo(at, h);
-        g.stroke();
-        g.fillStyle = colour("dim");
-        g.textAlign = at > w - 40 ? "right" : "center";
-        g.fillText(t.toLocaleString("en"), Math.min(at, w - 4), AXIS / 2);
+    // Lanes from top to bottom with their places.
+    let lanes = [], height = 0;
+    function lay() {
+      lanes = [];
+      let y = AXIS + STEP;
+      const put = (lane, h) => {
+        lanes.push({ ...lane, y, h });
+        y += h;
+      };
+      for (const group of groups) {
+        if (groups.length > 1) put({ group, bins: group.bins, of: group.banks.length, label: (group.open ? "\u25be " : "\u25b8 ") + group.name }, 22);
+        if (!group.open) continue;
+        for (const bank of group.banks) put({ bank, bins: bank.bins, of: 1, label: bank.name }, withUnits ? 32 : 18);
       }
+      height = y + 4;
+    }
+    lay();
+
+    const axis = timeAxis({ section, canvases: [time, rows], end, left: LEFT, least: 16, draw, say, pick });
+    const { view } = axis;
+    let palette = {};
+
+    function frame(p) {
+      const { g, w, h, x } = p;
+      axis.ticks(p, AXIS, palette.edge, palette.dim);
       g.textAlign = "right";
-      const label = Math.ceil(12 / height);
-      banks.forEach(([, name], n) => {
-        const y = AXIS + STEP + n * height;
-        if (n % label === 0) {
-          g.fillStyle = colour("dim");
-          g.fillText(name, LEFT - 8, y + Math.min(height, 12) / 2 + 1);
-        }
-        if (height >= 8) {
-          g.strokeStyle = colour("edge");
-          g.beginPath();
-          g.moveTo(LEFT, y + .5);
-          g.lineTo(w, y + .5);
-          g.stroke();
-        }
-      });
+      for (const lane of lanes) {
+        g.fillStyle = lane.group ? palette.ink : palette.dim;
+        g.fillText(lane.label, LEFT - 8, lane.y + lane.h / 2);
+        g.strokeStyle = palette.edge;
+        g.beginPath();
+        g.moveTo(LEFT, lane.y + .5);
+        g.lineTo(w, lane.y + .5);
+        g.stroke();
+      }
+      g.fillStyle = palette.dim;
       g.fillText("steps", LEFT - 8, AXIS + STEP / 2);
       steps.forEach(([from, to, name, place], n) => {
         if (to < view.from || from > view.to) return;
         const a = Math.max(x(from), LEFT), b = Math.min(x(to), w);
-        g.fillStyle = colour(n % 2 ? "panel" : "edge");
+        g.fillStyle = palette[n % 2 ? "panel" : "edge"];
         g.fillRect(a, AXIS + 1, Math.max(b - a, 1), STEP - 3);
         const text = places[place] ? name + " " + places[place] : name;
         const fits = g.measureText(text).width < b - a - 6 ? text : g.measureText(name).width < b - a - 6 ? name : "";
-        g.fillStyle = colour("ink");
+        g.fillStyle = palette.ink;
         g.textAlign = "left";
         if (fits) g.fillText(fits, a + 3, AXIS + STEP / 2);
         g.textAlign = "right";
@@ -108,12 +130,11 @@
     // Are commands drawn one by one?
     const closely = (x) => x(width) - x(0) > 5 || width === 1;
 
-    function bins(p, n, paint) {
-      const from = closely(p.x) ? until : 0;
-      for (const bin of banks[n][2]) {
+    function bins(p, lane, from, paint) {
+      for (const bin of lane.bins) {
         const a = bin[BIN] * width, b = Math.min(a + width, end);
         if (b <= view.from || a >= view.to || b <= from) continue;
-        paint(bin, p.x(Math.max(a, from)), Math.max(p.x(b) - p.x(Math.max(a, from)), 1), b - a);
+        paint(bin, p.x(Math.max(a, from)), Math.max(p.x(b) - p.x(Math.max(a, from)), 1), (b - a) * lane.of);
       }
     }
 
@@ -129,165 +150,154 @@
       }
     }
 
-    let palette = {};
+    // Heights of a lane's parts: the unit's state, what it computes, its bank.
+    const parts = (lane) => {
+      const state = lane.bank?.states.length ? 5 : 0, rest = lane.h - 3 - state;
+      const top = Math.max(2, Math.floor(rest * (state ? .55 : .42)));
+      return { state, top, low: rest - top, y: lane.y + 2 };
+    };
+
     function drawTime() {
-      const p = prepare(time), { g } = p;
+      const p = axis.prepare(time, height), { g, x } = p;
       frame(p);
-      const top = Math.max(1, Math.floor(height * .4)), low = height - top - (height >= 8 ? 2 : 0);
-      banks.forEach((_, n) => {
-        const y = AXIS + STEP + n * height + (height >= 8 ? 1 : 0);
-        bins(p, n, (bin, x, w, ticks) => {
-          if (bin[COMPUTE]) {
-            g.globalAlpha = .25 + .75 * Math.min(1, bin[COMPUTE] / ticks);
-            g.fillStyle = palette.compute;
-            g.fillRect(x, y, w, top);
-            g.globalAlpha = 1;
-          }
+      for (const lane of lanes) {
+        const { state, top, low, y } = parts(lane), at = y + state, near = lane.bank && closely(x);
+        if (lane.bank) drawStates(p, lane.bank, y, state);
+        bins(p, lane, near ? until : 0, (bin, a, w, ticks) => {
           const columns = (bin[RD] + bin[WR]) * lengths.burst / ticks;
-          stack(g, [["column", columns], ["row", bin[ACT] * lengths.act / ticks], ["refresh", bin[REFRESH] / ticks]], x, w, y + top, low);
+          stack(g, [["column", columns], ["row", bin[ACT] * lengths.act / ticks], ["refresh", bin[REFRESH] / ticks]], a, w, at + top, low);
         });
-        if (!closely(p.x)) return;
-        for (const [from, to, k] of own[n]) {
-          if (to < view.from || from > view.to) continue;
-          const name = data.commands[k[COMMAND]], x = p.x(from), w = Math.max(p.x(to) - x - .5, 1);
-          if (name.startsWith("PRE")) continue;
-          g.fillStyle = palette[column[k[COMMAND]] ? "column" : name === "ACT" ? "row" : "refresh"];
-          g.fillRect(x, y + top, w, low);
-          if (k[UNIT]) {
-            g.fillStyle = palette.compute;
-            g.fillRect(x, y, Math.max(p.x(from + k[UNIT]) - x, 1), top);
-          }
-        }
-        // Computing that no command started is known by bins alone.
-        for (const bin of banks[n][2]) {
-          const a = bin[BIN] * width;
-          if (bin[COMPUTE] && a < until && a < view.to && a + width > view.from && !own[n].some((o) => o[2][UNIT])) {
-            g.globalAlpha = .25 + .75 * Math.min(1, bin[COMPUTE] / width);
-            g.fillStyle = palette.compute;
-            g.fillRect(p.x(a), y, Math.max(p.x(Math.min(a + width, until)) - p.x(a), 1), top);
-            g.globalAlpha = 1;
-          }
+        const tiles = near && lane.bank.tiles.length > 0;
+        bins(p, lane, tiles ? tilesUntil : near && lane.bank.own.some((o) => o[2][UNIT]) ? until : 0, (bin, a, w, ticks) => {
+          if (!bin[COMPUTE]) return;
+          g.globalAlpha = .25 + .75 * Math.min(1, bin[COMPUTE] / ticks);
+          g.fillStyle = palette.compute;
+          g.fillRect(a, at, w, top);
+          g.globalAlpha = 1;
+        });
+        if (tiles) drawTiles(p, lane.bank, at, top);
+        if (near) drawCommands(p, lane.bank, at, top, low);
+      }
+      g.restore();
+    }
+
+    // A state that is too short to be seen is left to those beside it.
+    function drawStates({ g, x }, bank, y, h) {
+      let last = -1;
+      for (const s of bank.states) {
+        if (s.end < view.from || s.begin > view.to) continue;
+        const a = x(s.begin), b = x(s.end);
+        if (b - a < .5 && Math.floor(a) === last) continue;
+        last = Math.floor(a);
+        g.fillStyle = palette[STATES[s.state]];
+        g.fillRect(a, y, Math.max(b - a, 1), h - 1);
+      }
+    }
+
+    function drawTiles({ g, x }, bank, y, h) {
+      bank.tiles.forEach((t, n) => {
+        if (t.end < view.from || t.fetch > view.to) return;
+        const a = x(t.begin), b = x(t.end);
+        g.fillStyle = palette.compute;
+        g.globalAlpha = n % 2 ? .75 : 1;
+        g.fillRect(a, y, Math.max(b - a - .5, .7), h - 3);
+        g.globalAlpha = 1;
+        g.fillStyle = palette.column;
+        g.fillRect(x(t.fetch), y + h - 2, Math.max(x(t.there) - x(t.fetch) - .5, .7), 2);
+        const text = "" + n;
+        if (b - a > 14 && g.measureText(text).width < b - a - 4) {
+          g.fillStyle = palette.paper;
+          g.textAlign = "left";
+          g.fillText(text, a + 2, y + (h - 3) / 2);
         }
       });
-      g.restore();
+    }
+
+    function drawCommands({ g, x }, bank, y, top, low) {
+      for (const [from, to, k] of bank.own) {
+        if (to < view.from || from > view.to) continue;
+        const name = data.commands[k[COMMAND]], a = x(from), w = Math.max(x(to) - a - .5, 1);
+        if (name.startsWith("PRE")) continue;
+        g.fillStyle = palette[column[k[COMMAND]] ? "column" : name === "ACT" ? "row" : "refresh"];
+        g.fillRect(a, y + top, w, low);
+        if (k[UNIT]) {
+          g.fillStyle = palette.compute;
+          g.fillRect(a, y, Math.max(x(from + k[UNIT]) - a, 1), top);
+        }
+      }
     }
 
     function drawRows() {
-      const p = prepare(rows), { g } = p;
+      const p = axis.prepare(rows, height), { g, x } = p;
       frame(p);
-      banks.forEach((_, n) => {
-        const y = AXIS + STEP + n * height + (height >= 8 ? 1 : 0), h = height - (height >= 8 ? 2 : 0);
-        for (const bin of banks[n][2]) {
+      for (const lane of lanes) {
+        for (const bin of lane.bins) {
           const all = bin[HIT] + bin[MISS] + bin[CONFLICT], a = bin[BIN] * width;
           if (!all || a + width <= view.from || a >= view.to) continue;
-          const x = p.x(a), w = Math.max(p.x(Math.min(a + width, end)) - x, 1);
-          stack(g, [["conflict", bin[CONFLICT] / all], ["miss", bin[MISS] / all], ["hit", bin[HIT] / all]], x, w, y, h);
+          const w = Math.max(x(Math.min(a + width, end)) - x(a), 1);
+          stack(g, [["conflict", bin[CONFLICT] / all], ["miss", bin[MISS] / all], ["hit", bin[HIT] / all]], x(a), w, lane.y + 2, lane.h - 3);
         }
-      });
+      }
       g.restore();
     }
 
-    let wanted = false;
     function draw() {
-      if (wanted) return;
-      wanted = true;
-      requestAnimationFrame(() => {
-        wanted = false;
-        palette = {};
-        for (const name of ["compute", "column", "row", "refresh", "hit", "miss", "conflict"]) palette[name] = colour(name);
-        drawTime();
-        drawRows();
-      });
-    }
-
-    function zoom(factor, at = (view.from + view.to) / 2) {
-      if (factor === 0) {
-        Object.assign(view, { from: 0, to: end });
-      } else {
-        const span = Math.min(end, Math.max(16, (view.to - view.from) * factor));
-        const share = (at - view.from) / (view.to - view.from);
-        view.from = Math.max(0, Math.min(end - span, at - span * share));
-        view.to = view.from + span;
-      }
-      draw();
-    }
-
-    function move(ticks) {
-      const span = view.to - view.from;
-      view.from = Math.max(0, Math.min(end - span, view.from + ticks));
-      view.to = view.from + span;
-      draw();
+      palette = {};
+      for (const name of NAMES) palette[name] = colour(name);
+      drawTime();
+      drawRows();
     }
 
     const count = (n, one) => n + " " + one + (n === 1 ? "" : one.endsWith("s") ? "es" : "s");
+    const laneAt = (canvas, e) => {
+      const y = e.clientY - canvas.getBoundingClientRect().top;
+      return { y, lane: lanes.find((l) => l.y <= y && y < l.y + l.h) };
+    };
+
     function say(canvas, e) {
-      const box = canvas.getBoundingClientRect();
-      const x = e.clientX - box.left, y = e.clientY - box.top;
-      const tick = view.from + (x - LEFT) / (box.width - LEFT - 6) * (view.to - view.from);
-      if (x < LEFT || tick < 0 || tick > end) return "";
+      const box = canvas.getBoundingClientRect(), tick = axis.under(canvas, e), { y, lane } = laneAt(canvas, e);
+      if (e.clientX - box.left < LEFT) return lane?.group ? `pseudo-channel ${lane.group.name}: ${count(lane.of, "bank")}; a click ${lane.group.open ? "closes" : "opens"} it` : "";
+      if (tick < 0 || tick > end) return "";
       const step = steps.find(([from, to]) => from <= tick && tick < to);
       const during = step ? "step: " + step[2] + (places[step[3]] ? " " + places[step[3]] : "") : "";
       const at = (t) => "tick " + Math.floor(t).toLocaleString("en") + " (" + (t * data.ns / 1000).toFixed(3) + " us)";
-      const n = Math.floor((y - AXIS - STEP) / height);
-      if (n < 0) return step ? `${during}\n${at(step[0])} to ${at(step[1])}` : at(tick);
-      if (n >= banks.length) return "";
-      const bank = "bank " + banks[n][1];
-      const scale = (t) => LEFT + (t - view.from) / (view.to - view.from) * (box.width - LEFT - 6);
-      if (canvas === time && tick < until && closely(scale)) {
-        const near = own[n].filter(([from, to]) => from <= tick && tick < to).pop();
+      if (!lane) return y < AXIS + STEP && step ? `${during}\n${at(step[0])} to ${at(step[1])}` : y < AXIS + STEP ? at(tick) : "";
+      const who = lane.bank ? "bank " + lane.bank.name : `pseudo-channel ${lane.group.name}, means of ${count(lane.of, "bank")}`;
+      const state = lane.bank?.states.find((s) => s.begin <= tick && tick < s.end);
+      const unit = state ? `its unit: ${stateNames[state.state]}${state.tiles ? `, ${count(state.samples, "sample")} of ${count(state.tiles, "tile")}` : ""}, ${at(state.begin)} to ${at(state.end)}` : "";
+      if (canvas === time && lane.bank && closely(axis.scale(box.width))) {
+        const number = lane.bank.tiles.findIndex((t) => t.fetch <= tick && tick < t.end);
+        const tile = lane.bank.tiles[number];
+        const said = tile ? `tile ${number}: fetched ${at(tile.fetch)} to ${at(tile.there)}, computed ${at(tile.begin)} to ${at(tile.end)}` : "";
+        const near = tick < until ? lane.bank.own.filter(([from, to]) => from <= tick && tick < to).pop() : undefined;
         if (near) {
           const k = near[2], line = places[k[LINE]];
           const where = column[k[COMMAND]] ? ` row ${k[ROW]} column ${k[COL]}` : data.commands[k[COMMAND]] === "ACT" ? ` row ${k[ROW]}` : "";
-          return [bank, data.commands[k[COMMAND]] + where, at(k[TICK]), k[BANKS] > 1 ? "for " + count(k[BANKS], "bank") : "",
-            k[UNIT] ? "its unit computes" : "", during, line ? "line " + line : ""].filter(Boolean).join("\n");
+          return [who, data.commands[k[COMMAND]] + where, at(k[TICK]), k[BANKS] > 1 ? "for " + count(k[BANKS], "bank") : "",
+            k[UNIT] ? "its unit computes" : "", said, unit, during, line ? "line " + line : ""].filter(Boolean).join("\n");
         }
+        if (tile) return [who, said, unit, during].filter(Boolean).join("\n");
       }
-      const bin = banks[n][2].find((b) => b[BIN] * width <= tick && tick < (b[BIN] + 1) * width);
-      if (!bin) return [bank, at(tick), "nothing", during].filter(Boolean).join("\n");
+      const bin = lane.bins.find((b) => b[BIN] * width <= tick && tick < (b[BIN] + 1) * width);
+      if (!bin) return [who, at(tick), "nothing", unit, during].filter(Boolean).join("\n");
       const line = places[bin[PLACE]] ? "line " + places[bin[PLACE]] + (bin[OTHERS] ? " and others" : "") : "";
-      return [bank, `ticks ${(bin[BIN] * width).toLocaleString("en")} to ${Math.min((bin[BIN] + 1) * width, end).toLocaleString("en")}`,
+      return [who, `ticks ${(bin[BIN] * width).toLocaleString("en")} to ${Math.min((bin[BIN] + 1) * width, end).toLocaleString("en")}`,
         `${bin[ACT]} ACT, ${bin[RD]} RD, ${bin[WR]} WR`, `${count(bin[HIT], "hit")}, ${count(bin[MISS], "miss")}, ${count(bin[CONFLICT], "conflict")}`,
-        bin[COMPUTE] ? "its unit computes in " + count(bin[COMPUTE], "tick") : "", bin[REFRESH] ? "refresh in " + count(bin[REFRESH], "tick") : "",
-        during, line].filter(Boolean).join("\n");
+        bin[COMPUTE] ? "computing in " + count(bin[COMPUTE], "tick") : "", bin[REFRESH] ? "refresh in " + count(bin[REFRESH], "tick") : "",
+        unit, during, line].filter(Boolean).join("\n");
     }
 
-    for (const canvas of [time, rows]) {
-      let grip = null;
-      canvas.addEventListener("pointerdown", (e) => {
-        grip = e.clientX;
-        canvas.setPointerCapture(e.pointerId);
-      });
-      canvas.addEventListener("pointerup", () => (grip = null));
-      canvas.addEventListener("pointermove", (e) => {
-        const per = (view.to - view.from) / (canvas.clientWidth - LEFT - 6);
-        if (grip !== null) {
-          move((grip - e.clientX) * per);
-          grip = e.clientX;
-        }
-        const text = say(canvas, e);
-        text ? tip.show(text, e) : tip.hide();
-      });
-      canvas.addEventListener("pointerleave", tip.hide);
-      const under = (e) => view.from + (e.clientX - canvas.getBoundingClientRect().left - LEFT) / (canvas.clientWidth - LEFT - 6) * (view.to - view.from);
-      canvas.addEventListener("dblclick", (e) => zoom(.4, under(e)));
-      canvas.addEventListener("wheel", (e) => {
-        if (!e.ctrlKey) return;
-        e.preventDefault();
-        zoom(e.deltaY > 0 ? 1.3 : 1 / 1.3, under(e));
-      }, { passive: false });
-      canvas.addEventListener("keydown", (e) => {
-        const span = view.to - view.from;
-        const keys = { "+": () => zoom(.5), "=": () => zoom(.5), "-": () => zoom(2), "0": () => zoom(0), ArrowLeft: () => move(-span / 8), ArrowRight: () => move(span / 8) };
-        if (keys[e.key]) {
-          e.preventDefault();
-          keys[e.key]();
-        }
-      });
+    function open(which, all) {
+      which.forEach((group) => (group.open = all));
+      lay();
+      axis.soon();
     }
-    section.querySelectorAll("[data-zoom]").forEach((b) => b.addEventListener("click", () => zoom(+b.dataset.zoom)));
-    addEventListener("resize", draw);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-    draw();
+    function pick(canvas, e) {
+      const { lane } = laneAt(canvas, e);
+      if (lane?.group) open([lane.group], !lane.group.open);
+    }
+    section.querySelectorAll("[data-open]").forEach((b) => b.addEventListener("click", () => open(groups, b.dataset.open === "all")));
+    if (location.hash.includes("&open")) open(groups, true);
   }
   document.querySelectorAll(".run").forEach(run);
 })();

@@ -6,7 +6,7 @@ use crate::dram::Command;
 use crate::machine::Options;
 use crate::machine::account::Bucket;
 use crate::machine::report::UnitReport;
-use crate::machine::tests::nested;
+use crate::machine::tests::{json_of, nested};
 use crate::units::geopim::{Accumulators, Border, Map, Query};
 use ptoc_pim_stream::stream::{Refresh, Stream};
 use ptoc_tensor::{DType, Tensor, random};
@@ -157,16 +157,25 @@ fn the_time_of_units() {
         let kinds = ["driver execute", "driver load", "driver read", "read"].map(|k| r.kinds[k].steps);
         assert_eq!(kinds, [1; 4]);
         let config = device::config(&Stream::parse(&text).unwrap().stream.device).unwrap();
-        let timeline = r.timeline(&config);
+        let timeline = json_of(r.timeline(&config));
         let names = nested(&timeline);
-        assert!(names.iter().any(|n| n == "unit of bank group 0 bank 0"), "{names:?}");
-        // What units read is on their tracks, and on no bus.
+        assert!(names.iter().any(|n| n == "unit of bank group 0 bank 0: state"), "{names:?}");
         let json: serde_json::Value = serde_json::from_str(&timeline).unwrap();
-        let named = |e: &serde_json::Value, what: &str| e["name"].as_str().unwrap().starts_with(what);
         let events = json["traceEvents"].as_array().unwrap();
-        let (units, _): (Vec<_>, Vec<_>) = events.iter().filter(|e| e["ph"] == "X").partition(|e| named(e, "RD row"));
+        // Row 77: the states of all units are there, with all samples and tiles.
+        let state = |name: &str| events.iter().filter(|e| e["cat"] == name).collect::<Vec<_>>();
+        let queries = (B * Q) as u64;
+        assert!(["IDLE", "LOAD", "PROCESS", "DONE"].iter().all(|s| state(s).len() >= r.units.len()), "{device}");
+        assert_eq!(state("OUTPUT").len() as u64, queries);
+        let sum = |key: &str| state("PROCESS").iter().map(|e| e["args"][key].as_u64().unwrap()).sum::<u64>();
+        let work = |n: usize| r.units.iter().map(|u| u.sequencer.unwrap().work[n]).sum::<u64>();
+        assert_eq!((sum("samples"), sum("tiles")), (queries * S as u64, work(2)));
+        // Row 78: each tile is fetched once, and computed once.
+        assert_eq!(state("tile").len() as u64, 2 * work(2));
+        // What units read is on their banks, and on no bus.
         let reads: u64 = r.units.iter().map(|u| u.sequencer.unwrap().map[0]).sum();
-        assert!(units.len() as u64 >= reads, "{} {reads}", units.len());
+        let of_banks = events.iter().filter(|e| e["name"].as_str().unwrap().starts_with("RD column"));
+        assert!(of_banks.count() as u64 >= reads, "{reads}");
         let data =
             events.iter().filter(|e| e["ph"] == "X" && e["tid"] == 1 && e["name"].as_str().unwrap().contains(" row "));
         let host = r.bytes.host_moved / 32;

@@ -2,82 +2,91 @@
 
 use super::Report;
 use crate::dram::Config;
-use crate::machine::log::Slice;
-use crate::perfetto::{self, Channel, Track};
+use crate::machine::log::{Slice, UnitTrace};
+use crate::timeline::{self, Channel, NamedSlice, Track};
 use ptoc_pim_stream::stream::SourceLine;
+use ptoc_trace::Trace;
 use std::collections::BTreeMap;
 
 impl Report {
     /// The whole timeline, if the run kept its commands: banks and buses, steps, units.
-    pub fn timeline(&self, config: &Config) -> String {
+    pub fn timeline(&self, config: &Config) -> Trace {
         let mut internal = self.internal.iter().flatten();
         let channels = self.trace.iter().flatten();
         let channels: Vec<Channel<'_>> =
             channels.map(|issued| Channel { issued, internal: internal.next().map_or(&[], |i| &i[..]) }).collect();
-        let mut out = String::new();
-        perfetto::write_with(&mut out, config, &channels, &self.tracks(config)).expect("a string takes everything");
-        out
+        timeline::with_tracks(config, &channels, &self.tracks())
     }
 
-    /// A track for the steps, one for the kernels of a program, and one for each unit. The units of a pseudo-channel
-    /// that take commands together do the same.
-    pub fn tracks(&self, config: &Config) -> Vec<Track> {
+    /// A track for the steps, one for the kernels of a program, and those of the units. The units of a pseudo-channel
+    /// that take commands together do the same; one with a sequencer has its states, and the tiles that it fetches and
+    /// computes.
+    pub fn tracks(&self) -> Vec<Track> {
         let steps = self.steps.iter().zip(&self.names);
-        let slices = steps.map(|((from, to), (name, place))| (*from, *to, format!("{name}{}", self.suffix(*place))));
+        let slices = steps.map(|((from, to), (name, place))| self.slice((*from, *to), name, name, *place));
         let mut tracks = vec![Track { pch: None, name: "steps".into(), slices: slices.collect() }];
         if !self.launches.is_empty() {
             let launches = self.launches.iter();
-            let slices = launches.map(|l| (l.start, l.end, format!("{}{}", l.kernel, self.suffix(l.place))));
+            let slices = launches.map(|l| self.slice((l.start, l.end), "launch", &l.kernel, l.place));
             tracks.push(Track { pch: None, name: "launches".into(), slices: slices.collect() });
         }
         let per_pch = (self.shape[1] * self.shape[2]) as usize;
-        let mut own: BTreeMap<(usize, Option<usize>), Vec<_>> = BTreeMap::new();
+        let mut own: BTreeMap<usize, Vec<NamedSlice>> = BTreeMap::new();
         for s in self.slices.iter().flatten() {
-            own.entry((s.pch, s.unit)).or_default().push(self.named(s));
+            own.entry(s.pch).or_default().push(self.named(s));
         }
-        let mut accesses = self.accesses(config);
-        for ((pch, unit), slices) in own {
-            match unit {
-                Some(number) => {
-                    let [.., group, bank] = self.bank(number);
-                    let name = format!("unit of bank group {group} bank {bank}");
-                    let mut slices = slices;
-                    slices.extend(accesses.remove(&number).unwrap_or_default());
-                    slices.sort_by_key(|(from, to, _)| (*from, std::cmp::Reverse(*to)));
-                    tracks.push(Track { pch: Some(pch), name, slices });
-                }
-                None if self.unit == "hbm-pim" => (0..per_pch / 2).for_each(|unit| {
+        for (pch, slices) in own {
+            match self.unit {
+                "hbm-pim" => (0..per_pch / 2).for_each(|unit| {
                     tracks.push(Track { pch: Some(pch), name: format!("unit {unit}"), slices: slices.clone() });
                 }),
                 // Broadcasts.
-                None => tracks.push(Track { pch: Some(pch), name: "all banks".into(), slices }),
+                _ => tracks.push(Track { pch: Some(pch), name: "all banks".into(), slices }),
             }
+        }
+        let mut units: BTreeMap<usize, Vec<&UnitTrace>> = BTreeMap::new();
+        self.unit_traces.iter().flatten().for_each(|unit| units.entry(unit.bank).or_default().push(unit));
+        for (bank, executions) in units {
+            let [.., group, in_group] = self.bank(bank);
+            let name = |what: &str| format!("unit of bank group {group} bank {in_group}: {what}");
+            let track = |what, slices| Track { pch: Some(bank / per_pch), name: name(what), slices };
+            tracks.push(track("state", executions.iter().flat_map(|u| self.states(u)).collect()));
+            tracks.push(track("fetch", executions.iter().flat_map(|u| tiles(u, |t| t.fetch)).collect()));
+            tracks.push(track("compute", executions.iter().flat_map(|u| tiles(u, |t| t.compute)).collect()));
         }
         tracks
     }
 
-    /// What units with sequencers read and wrote, by bank.
-    fn accesses(&self, config: &Config) -> BTreeMap<usize, Vec<(u64, u64, String)>> {
-        let mut out: BTreeMap<usize, Vec<_>> = BTreeMap::new();
-        let [pchs, groups, banks] = self.shape.map(|n| n as usize);
-        let moved = config.ticks(config.timing.bl);
-        let channels = self.trace.iter().flatten().zip(self.internal.iter().flatten()).enumerate();
-        for (channel, (issued, internal)) in channels.filter(|_| self.unit == "geopim") {
-            for (i, _) in issued.iter().zip(internal).filter(|(i, internal)| **internal && i.command.is_column()) {
-                let a = &i.address;
-                let group = (channel * pchs + usize::from(a.pc)) * groups + usize::from(a.bankgroup);
-                let name = format!("{} row {} column {}", i.command.name(), a.row, a.column);
-                out.entry(group * banks + usize::from(a.bank)).or_default().push((i.tick, i.tick + moved, name));
-            }
-        }
-        out
+    /// The states of a unit, each until the next begins.
+    fn states(&self, unit: &UnitTrace) -> Vec<NamedSlice> {
+        let ends = unit.phases.iter().skip(1).map(|p| p.begin).chain([unit.end]);
+        let slice = |(phase, end): (&crate::units::geopim::Phase, u64)| NamedSlice {
+            numbers: vec![("samples", phase.samples), ("tiles", phase.tiles)],
+            ..self.slice((phase.begin, end), phase.state.name(), phase.state.name(), unit.place)
+        };
+        unit.phases.iter().zip(ends).map(slice).collect()
+    }
+
+    fn slice(&self, ticks: (u64, u64), class: &'static str, name: &str, place: SourceLine) -> NamedSlice {
+        NamedSlice { ticks, name: format!("{name}{}", self.suffix(place)), class, numbers: Vec::new() }
     }
 
     fn suffix(&self, place: SourceLine) -> String {
         if place.file == 0 { String::new() } else { format!(" {}", self.place(place)) }
     }
 
-    fn named(&self, s: &Slice) -> (u64, u64, String) {
-        (s.start, s.end, format!("{}{}", s.bucket.name(), self.suffix(s.place)))
+    fn named(&self, s: &Slice) -> NamedSlice {
+        self.slice((s.start, s.end), s.bucket.name(), s.bucket.name(), s.place)
     }
+}
+
+/// The tiles of a unit by their numbers.
+fn tiles(unit: &UnitTrace, ticks: impl Fn(&crate::units::geopim::TileTime) -> (u64, u64)) -> Vec<NamedSlice> {
+    let slice = |(number, tile)| NamedSlice {
+        ticks: ticks(tile),
+        name: "tile".into(),
+        class: "tile",
+        numbers: vec![("tile", number)],
+    };
+    (0..).zip(&unit.tiles).map(slice).collect()
 }

@@ -10,7 +10,7 @@ use super::ledger::{Ledger, TickLabel};
 use super::rows::{Gaps, Shared};
 use super::scratchpad::Scratchpad;
 use super::unit::{Counts, Fixed, GeoPimUnit, Pause};
-use super::walk::{JobCursor, Phase, States, UnitPhase};
+use super::walk::{JobCursor, Phase, States, TileTime, UnitPhase};
 use crate::dram::trace::Issued;
 use crate::dram::{Address, Command, Config, Controller, Refresh};
 use std::cmp::Reverse;
@@ -29,6 +29,8 @@ pub struct UnitReport {
     pub states: States,
     /// The states in order, from the start to the end.
     pub phases: Vec<Phase>,
+    /// The half buffers in order, if they were wanted.
+    pub tiles: Vec<TileTime>,
     /// Its accesses.
     pub counts: Counts,
     /// Where its time went, from the start to the end of the execution.
@@ -50,15 +52,23 @@ pub struct Report {
     pub due: (u64, usize),
 }
 
-/// Runs the units of a channel from tick `start`, at which its banks are closed and may be activated. Commands go to
-/// `sink` in no order between banks.
+/// When an execution begins, and what is kept of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// The banks are closed and may be activated at this tick.
+    pub tick: u64,
+    /// The times of tiles are wanted.
+    pub timed: bool,
+}
+
+/// Runs the units of a channel. Commands go to `sink` in no order between banks.
 pub fn run(
     config: &Config,
     refresh: Refresh,
     kernel: &GeoPimKernel,
     jobs: &[Job],
     banks: &mut impl Banks,
-    start: u64,
+    Start { tick: start, timed }: Start,
     mut sink: impl FnMut(Issued),
 ) -> Result<Report, GeoPimFault> {
     let org = &config.org;
@@ -70,7 +80,7 @@ pub fn run(
         let message = format!("units read bursts of {BURST} bytes; this device's have {}", org.burst_bytes());
         return Err(GeoPimFault { bank: None, refresh: false, message });
     }
-    let fixed = Fixed { kernel, gaps: Gaps::new(config), clock: Clock::new(kernel.unit.clock_khz, config), row };
+    let fixed = Fixed { kernel, gaps: Gaps::new(config), clock: Clock::new(kernel.unit.clock_khz, config), row, timed };
     let pad = if kernel.replicated { Scratchpad::new(kernel.unit.scratchpad_bytes) } else { None };
     let units = jobs
         .iter()
@@ -335,6 +345,7 @@ impl<S: FnMut(Issued)> Engine<'_, '_, S> {
                 first_product: unit.first_product,
                 states: unit.walk.states,
                 phases: unit.phases,
+                tiles: unit.tiles,
                 counts: unit.counts,
                 ledger: unit.ledger,
             }

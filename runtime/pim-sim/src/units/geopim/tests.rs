@@ -131,7 +131,11 @@ impl Setup {
     fn run(&mut self, refresh: Refresh) -> (Report, Vec<Issued>) {
         let config = Config::preset("hbm2_2000").unwrap();
         let mut trace = Vec::new();
-        let report = run(&config, refresh, &self.kernel, &self.jobs, &mut self.memory, 100, |c| trace.push(c)).unwrap();
+        let report =
+            run(&config, refresh, &self.kernel, &self.jobs, &mut self.memory, Start { tick: 100, timed: true }, |c| {
+                trace.push(c)
+            })
+            .unwrap();
         trace.sort_by_key(|c| c.tick);
         for unit in &report.units {
             let sum: u64 = TickLabel::ALL.map(|l| unit.ledger.of(l)).iter().sum();
@@ -308,6 +312,16 @@ fn two_halves_overlap() {
     };
     let ((two, fetched, a), (one, alone, b)) = (run_with(2), run_with(1));
     assert_eq!(a, b);
+    // The times of tiles say the same: with two halves a tile is fetched while the one before is computed.
+    let overlaps = |report: &Report| {
+        let tiles = &report.units[0].tiles;
+        assert_eq!(tiles.len() as u64, TILES);
+        assert!(tiles.iter().all(|t| t.fetch.0 < t.fetch.1 && t.fetch.1 <= t.compute.0 && t.compute.0 < t.compute.1));
+        assert!(tiles.windows(2).all(|t| t[0].fetch.1 <= t[1].fetch.0 && t[0].compute.1 <= t[1].compute.0));
+        tiles.windows(2).filter(|t| t[1].fetch.0 < t[0].compute.1 && t[1].fetch.1 > t[0].compute.0).count() as u64
+    };
+    assert_eq!((overlaps(&two), overlaps(&one)), (TILES - 1, 0));
+    assert!(one.units[0].end > two.units[0].end);
     // Ten cycles, 20 ticks, a tile, one after the other: when tile n is computed is known from the first.
     let first = two.units[0].first_product.unwrap();
     for n in 1..TILES {
@@ -330,7 +344,8 @@ fn sixteen_accumulators() {
     let mut s = setup(kernel(false, Order::TileMajor), &[0], &[(at(1.0, 1.0), 4)], true);
     s.kernel.unit.accumulators = 16;
     let config = Config::preset("hbm2_2000").unwrap();
-    let fault = run(&config, Refresh::Off, &s.kernel, &s.jobs, &mut s.memory, 0, |_| {}).unwrap_err();
+    let fault = run(&config, Refresh::Off, &s.kernel, &s.jobs, &mut s.memory, Start { tick: 0, timed: false }, |_| {})
+        .unwrap_err();
     assert_eq!(fault.to_string(), "128 channels need 128 accumulators (512 B); the unit has 16 (64 B)");
 }
 
@@ -442,7 +457,7 @@ proptest! {
         config.timing.refi_pb = 4 * config.timing.rfc_pb;
         config.derive();
         let mut trace = Vec::new();
-        let report = run(&config, refresh, &s.kernel, &s.jobs, &mut s.memory, 1000, |c| trace.push(c)).unwrap();
+        let report = run(&config, refresh, &s.kernel, &s.jobs, &mut s.memory, Start { tick: 1000, timed: true }, |c| trace.push(c)).unwrap();
         for unit in &report.units {
             let sum: u64 = TickLabel::ALL.map(|l| unit.ledger.of(l)).iter().sum();
             prop_assert_eq!(sum, report.end - report.start);

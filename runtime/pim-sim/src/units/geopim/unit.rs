@@ -12,7 +12,7 @@ use super::kernel::{Banks, GeoPimFault, GeoPimKernel};
 use super::ledger::{Ledger, TickLabel};
 use super::rows::{Bank, Gaps};
 use super::scratchpad::Scratchpad;
-use super::walk::{BurstGroup, BurstPurpose, JobCursor, Phase, UnitPhase};
+use super::walk::{BurstGroup, BurstPurpose, JobCursor, Phase, TileTime, UnitPhase};
 use crate::dram::Command;
 use std::collections::VecDeque;
 
@@ -24,6 +24,8 @@ pub struct Fixed<'k> {
     pub clock: Clock,
     /// Bursts of a row.
     pub row: u64,
+    /// When tiles were fetched and computed is kept.
+    pub timed: bool,
 }
 
 /// Why a unit's sequencer stands still.
@@ -80,8 +82,12 @@ pub struct GeoPimUnit<'k> {
     pub first_product: Option<u64>,
     /// The states that it was in, in order.
     pub phases: Vec<Phase>,
+    /// The half buffers in order, if they are wanted.
+    pub tiles: Vec<TileTime>,
     /// Samples and half buffers of the phases before the last.
     told: (u64, u64),
+    /// The first command of the group at hand.
+    first: Option<u64>,
     group: BurstGroup,
     /// The next burst of the group.
     at: usize,
@@ -120,7 +126,9 @@ impl<'k> GeoPimUnit<'k> {
             counts: Counts::default(),
             first_product: None,
             phases: vec![Phase { state: UnitPhase::Idle, begin: start, samples: 0, tiles: 0 }],
+            tiles: Vec::new(),
             told: (0, 0),
+            first: None,
             group: BurstGroup::default(),
             at: 0,
             begin: start,
@@ -168,6 +176,7 @@ impl<'k> GeoPimUnit<'k> {
                 let cycles = u64::from(fixed.kernel.unit.scratchpad_cycles.max(1));
                 if let Some(there) = pad.serve(burst, asked, cycles) {
                     let there = fixed.clock.tick(there);
+                    self.first.get_or_insert(fixed.clock.tick(asked));
                     self.ledger.note(self.cursor, there, TickLabel::Column);
                     self.arrival = self.arrival.max(there);
                     self.cursor = self.cursor.max(fixed.clock.tick(asked)) + 1;
@@ -250,6 +259,7 @@ impl<'k> GeoPimUnit<'k> {
     /// A command to the bank.
     pub fn issue(&mut self, command: Command, row: u32, column: u32, tick: u64, trace: Trace<'_>) {
         self.bank.issue(command, row, tick);
+        self.first.get_or_insert(tick);
         trace(tick, command, row, column);
     }
 
@@ -296,7 +306,7 @@ impl<'k> GeoPimUnit<'k> {
 
     /// Prepares a new group: from when its commands may be issued.
     fn prepare(&mut self, fixed: &Fixed<'_>) {
-        (self.at, self.restoring) = (0, false);
+        (self.at, self.restoring, self.first) = (0, false, None);
         self.begin = match self.group.kind {
             BurstPurpose::Params | BurstPurpose::Weights | BurstPurpose::Offsets => 0,
             BurstPurpose::Output => fixed.clock.tick(self.lanes),
@@ -328,6 +338,14 @@ impl<'k> GeoPimUnit<'k> {
         self.phases.push(Phase { state, begin, samples: 0, tiles: 0 });
     }
 
+    /// The group at hand was a half buffer that the lanes compute in these ticks. A row may be opened for it while the
+    /// last burst of the one before is on its way; one that lies outside the map has no bursts.
+    fn note_tile(&mut self, compute: (u64, u64)) {
+        let before = self.tiles.last().map_or(0, |t| t.fetch.1);
+        let begin = self.first.unwrap_or(self.arrival).max(before);
+        self.tiles.push(TileTime { fetch: (begin, self.arrival.max(begin)), compute });
+    }
+
     /// All bursts of the group are there, or written.
     fn finish(&mut self, fixed: &Fixed<'_>) {
         let clock = &fixed.clock;
@@ -350,6 +368,9 @@ impl<'k> GeoPimUnit<'k> {
                 self.lanes = from + self.group.cycles;
                 self.counts.cycles += self.group.cycles;
                 self.ledger.spend(clock.tick(self.lanes), TickLabel::Compute);
+                if fixed.timed {
+                    self.note_tile((clock.tick(from), clock.tick(self.lanes)));
+                }
                 self.ends.push_back(self.lanes);
                 if self.ends.len() > 2 {
                     self.ends.pop_front();

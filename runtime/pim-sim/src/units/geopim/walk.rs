@@ -68,6 +68,22 @@ pub enum UnitPhase {
     Done,
 }
 
+impl UnitPhase {
+    /// The name in timelines.
+    pub fn name(self) -> &'static str {
+        ["IDLE", "LOAD", "PROCESS", "OUTPUT", "DONE"][self as usize]
+    }
+}
+
+/// When a half buffer was filled, and when the lanes computed what it held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TileTime {
+    /// From its first command, or from when the burst before it was there, until its last burst is there.
+    pub fetch: (u64, u64),
+    /// From the first product to the last.
+    pub compute: (u64, u64),
+}
+
 /// A state from its first tick to the next one's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Phase {
