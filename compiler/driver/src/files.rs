@@ -8,6 +8,7 @@ mod temporary;
 pub use arrays::{ArrayFile, read_array, stream};
 pub use outputs::Outputs;
 
+use crate::pto;
 use crate::trees::Trees;
 use ptoc_diagnostics::{Code, Diagnostic, FileId, SourceMap, codes};
 use ptoc_names::{Loader, Tree};
@@ -141,7 +142,7 @@ pub fn read_module(path: &Path) -> Result<String, Diagnostic> {
     }
 }
 
-/// A file as it is, a directory's `.tile` files sorted, all levels.
+/// A file as it is, a directory's `.tile` and `.pto` files sorted, all levels.
 pub fn collect(path: &Path, found: &mut Vec<PathBuf>) -> Result<(), Diagnostic> {
     if !path.is_dir() {
         // Reading it says what is wrong with it, if anything is.
@@ -159,7 +160,7 @@ pub fn collect(path: &Path, found: &mut Vec<PathBuf>) -> Result<(), Diagnostic> 
         let directory = fs::symlink_metadata(&child).is_ok_and(|m| m.is_dir());
         if directory {
             collect(&child, found)?;
-        } else if child.extension().is_some_and(|x| x == "tile") {
+        } else if child.extension().is_some_and(|x| x == "tile" || x == "pto") {
             found.push(child);
         }
     }
@@ -273,9 +274,10 @@ impl Loader for FileLoader<'_> {
     }
 
     fn tree(&mut self, file: FileId, text: &str) -> Arc<Tree> {
+        let parse = if pto::is_pto(self.sources.name(file)) { pto::tree } else { Tree::new };
         match &self.open.trees {
-            Some(trees) => trees.tree(file, text),
-            None => Arc::new(Tree::new(file, text)),
+            Some(trees) => trees.tree(file, text, parse),
+            None => Arc::new(parse(file, text)),
         }
     }
 }

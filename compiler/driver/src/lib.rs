@@ -17,6 +17,7 @@ pub mod library;
 pub mod maps;
 pub mod preview;
 pub mod project;
+pub mod pto;
 pub mod repair;
 pub mod session;
 #[cfg(feature = "pim")]

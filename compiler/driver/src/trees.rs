@@ -30,13 +30,13 @@ struct One {
 }
 
 impl Trees {
-    /// The tree of a text.
-    pub fn tree(&self, file: FileId, text: &str) -> Arc<Tree> {
+    /// The tree of a text, which `parse` makes. A file of one number in its unit is always parsed by the same function.
+    pub fn tree(&self, file: FileId, text: &str, parse: fn(FileId, &str) -> Tree) -> Arc<Tree> {
         if let Some(tree) = self.with(|kept| kept.find(file, text)) {
             return tree;
         }
         // Others need not wait for this.
-        let tree = Arc::new(Tree::new(file, text));
+        let tree = Arc::new(parse(file, text));
         self.with(|kept| kept.put(One { file, text: text.into(), tree: Arc::clone(&tree) }));
         tree
     }
@@ -78,12 +78,12 @@ mod tests {
     #[test]
     fn one_text_has_one_tree() {
         let trees = Trees::default();
-        let first = trees.tree(FileId(1), "const A = 1;");
-        assert!(Arc::ptr_eq(&first, &trees.clone().tree(FileId(1), "const A = 1;")));
+        let first = trees.tree(FileId(1), "const A = 1;", Tree::new);
+        assert!(Arc::ptr_eq(&first, &trees.clone().tree(FileId(1), "const A = 1;", Tree::new)));
         assert_eq!(trees.parsed(), 1);
         // Another text, and the same one as another file, whose places are others.
-        assert_ne!(trees.tree(FileId(1), "const A = 2;").ast, first.ast);
-        assert_eq!(trees.tree(FileId(2), "const A = 1;").ast.items[0].span.file, FileId(2));
+        assert_ne!(trees.tree(FileId(1), "const A = 2;", Tree::new).ast, first.ast);
+        assert_eq!(trees.tree(FileId(2), "const A = 1;", Tree::new).ast.items[0].span.file, FileId(2));
         assert_eq!(trees.parsed(), 3);
     }
 
@@ -91,19 +91,19 @@ mod tests {
     fn what_nobody_asks_for_is_dropped() {
         let trees = Trees::default();
         let large = " ".repeat(BYTES / 4);
-        trees.tree(FileId(0), "const A = 1;");
+        trees.tree(FileId(0), "const A = 1;", Tree::new);
         for n in 0..6 {
-            trees.tree(FileId(0), "const A = 1;");
-            trees.tree(FileId(0), &format!("{large}{n}"));
+            trees.tree(FileId(0), "const A = 1;", Tree::new);
+            trees.tree(FileId(0), &format!("{large}{n}"), Tree::new);
         }
         assert_eq!(trees.parsed(), 7);
-        trees.tree(FileId(0), &format!("{large}0"));
+        trees.tree(FileId(0), &format!("{large}0"), Tree::new);
         assert_eq!(trees.parsed(), 8);
         assert!(
             trees
                 .with(|kept| kept.bytes <= BYTES && kept.bytes == kept.all.iter().map(|o| o.text.len()).sum::<usize>())
         );
-        (0..2 * TEXTS).for_each(|n| drop(trees.tree(FileId(0), &format!("const A = {n};"))));
+        (0..2 * TEXTS).for_each(|n| drop(trees.tree(FileId(0), &format!("const A = {n};"), Tree::new)));
         assert!(
             trees
                 .with(|kept| kept.all.len() == TEXTS

@@ -22,6 +22,7 @@ mod parse;
 pub mod places;
 pub mod print;
 mod recover;
+pub mod respan;
 mod similar;
 mod situation;
 mod source;

@@ -5,7 +5,8 @@ use crate::io::Io;
 use crate::{DONE, ERRORS};
 use ptoc_diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, codes};
 use ptoc_driver::files::{self, Outputs};
-use ptoc_syntax::format::{Refused, format};
+use ptoc_driver::pto;
+use ptoc_syntax::format::Refused;
 use std::path::Path;
 
 /// What has become of the files.
@@ -102,7 +103,7 @@ fn file(path: &Path, args: &FmtArgs, io: &mut Io<'_>, tally: &mut Tally) {
 fn formatted(name: &str, text: &str, args: &FmtArgs, io: &mut Io<'_>, tally: &mut Tally) -> Option<String> {
     let mut sources = SourceMap::new();
     let file: FileId = sources.add(name, text);
-    match format(file, text) {
+    match pto::format(name, file, text) {
         Ok(formatted) => Some(formatted),
         Err(Refused::Broken(errors)) => {
             let mut found = Diagnostics::new();

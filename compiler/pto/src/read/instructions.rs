@@ -1,0 +1,273 @@
+//! Instructions: the row says which it is and the order of its operands; what differs is here.
+
+use super::meaning::{Meaning, Tile};
+use super::{Reader, Res, not_read};
+use crate::attr::AttrValue;
+use crate::ops::Form;
+use crate::tree::{Op, Operand};
+use crate::types::{Type, dtype_of};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+
+/// A statement, each piece with the place that it stems from.
+type Pieces = Vec<(String, Span)>;
+
+/// `NAME(a, b, modes);`
+fn statement(op: &Op, name: &str, args: Pieces, modes: &[String]) -> Pieces {
+    let mut pieces = vec![(format!("{name}("), op.name_span)];
+    for (i, (text, span)) in args.into_iter().enumerate() {
+        if i > 0 {
+            pieces.push((", ".into(), op.name_span));
+        }
+        pieces.push((text, span));
+    }
+    let modes: String = modes.iter().map(|m| format!(", {m}")).collect();
+    pieces.push((format!("{modes});"), op.name_span));
+    pieces
+}
+
+impl Reader<'_> {
+    pub(super) fn instruction(&mut self, op: &Op) -> Res<()> {
+        let text = match op.row.name {
+            "pto.tload" | "pto.tprefetch" => self.load(op)?,
+            "pto.tstore" => self.store(op)?,
+            "pto.tmov" => self.mov(op)?,
+            "pto.tcvt" => self.convert(op)?,
+            "pto.tcmp" | "pto.tcmps" => {
+                let mode = self.word_of(op, "cmpMode").unwrap_or("eq").to_uppercase();
+                self.plain(op, &[mode])?
+            }
+            "pto.tci" if flag(op, "descending") => self.plain(op, &["Down".into()])?,
+            "pto.ttri" => {
+                let upper = op.attr("upperOrLower").and_then(|a| a.value.as_ref()).and_then(AttrValue::int);
+                self.plain(op, &[if upper == Some(1) { "Upper" } else { "Lower" }.into()])?
+            }
+            "pto.tfillpad" | "pto.tfillpad_expand" | "pto.tfillpad_inplace" => self.fill_pad(op)?,
+            "pto.tgather" => self.gather(op)?,
+            "pto.tmrgsort" => self.merge_sort(op)?,
+            "pto.tquant" => self.quantize(op)?,
+            "pto.tcolsum" => self.plain(op, &[])?,
+            "pto.mgather" | "pto.mscatter" => self.indexed(op)?,
+            "pto.thistogram" | "pto.trandom" => return self.unread(op),
+            _ if op.attrs.iter().any(|a| !a.name.contains('.')) => {
+                let attr = &op.attrs[0];
+                return not_read(attr.span, format!("`{}` of `{}` is not read", attr.name, op.row.name));
+            }
+            _ => self.plain(op, &[])?,
+        };
+        let pieces: Vec<(&str, Span)> = text.iter().map(|(text, span)| (text.as_str(), *span)).collect();
+        self.out.pieces_line(&pieces, op.span);
+        Ok(())
+    }
+
+    fn unread<T>(&self, op: &Op) -> Res<T> {
+        let d = Diagnostic::error(codes::PTO_NOT_READ, op.name_span, format!("`{}` is not read", op.row.name));
+        let note = match op.row.name {
+            n if n.contains("push") || n.contains("pop") || n.contains("pipe") || n.contains("tfree") => {
+                "it is about the pipe between the cube core and the vector cores"
+            }
+            n if n.contains("buffer") => "it reserves memory that another core writes",
+            n if n.contains("async") => "it is about memory of other devices",
+            n if n.contains("eventid") || n.contains("_dyn") => "a flag whose number the launch knows is not read",
+            n if n.contains("subblock") => "a kernel runs on one vector core of a block",
+            n if n.contains(".mx") || n.contains("scale_addr") => "block-scaled products are not in the language",
+            n if n.contains("sync.") || n.ends_with("_buf") => "it orders cores, or buffers by tokens",
+            _ => return Err(Box::new(d)),
+        };
+        Err(Box::new(d.with_note(note)))
+    }
+
+    fn word_of<'o>(&self, op: &'o Op, attr: &str) -> Option<&'o str> {
+        op.attr(attr).and_then(|a| a.value.as_ref()).and_then(AttrValue::word)
+    }
+
+    /// `TADD(d, a, b, modes)`: what is written, then what is read, without storage to work in.
+    fn plain(&mut self, op: &Op, modes: &[String]) -> Res<Pieces> {
+        let (Some(instr), Form::Dps(dps)) = (op.row.instr, &op.row.form) else { return self.unread(op) };
+        let outs = op.operands.iter().filter(|o| dps.outs.iter().any(|s| s.name == o.slot));
+        let ins = op.operands.iter().filter(|o| o.slot != "tmp" && dps.ins.iter().any(|s| s.name == o.slot));
+        let mut args = Vec::new();
+        for operand in outs.chain(ins) {
+            args.push(self.argument(op, operand)?);
+        }
+        Ok(statement(op, instr.get().written_name(), args, modes))
+    }
+
+    fn argument(&self, op: &Op, operand: &Operand) -> Res<(String, Span)> {
+        let text = match self.meaning(&operand.value)? {
+            Meaning::Tile(tile) => tile.text.clone(),
+            Meaning::Scalar(s) => self.typed(op, &s.text, &s.ty),
+            Meaning::View(_) | Meaning::Part(_) => self.window(&operand.value, false)?,
+            Meaning::Pointer(_) => return not_read(operand.value.span, "a pointer as an operand is not read"),
+        };
+        Ok((text, operand.value.span))
+    }
+
+    /// A scalar in the dtype of the tiles: integers of the text have no sign of their own.
+    fn typed(&self, op: &Op, text: &str, ty: &Type) -> String {
+        let dtype = |ty: &Type| ty.element().and_then(|e| dtype_of(e));
+        let tiles = op.operands.iter().filter_map(|o| o.ty.as_ref());
+        let tile = tiles.filter(|t| matches!(t.ty, Type::TileBuf(_))).find_map(|t| dtype(&t.ty));
+        match (dtype(ty), tile) {
+            (Some(own), Some(tile)) if own != tile && own.is_int() && tile.is_int() && own.size() == tile.size() => {
+                format!("{tile}({text})")
+            }
+            _ => text.to_string(),
+        }
+    }
+
+    fn tile_at(&self, op: &Op, slot: &str) -> Res<Tile> {
+        self.tile(&self.operand(op, slot)?.value)
+    }
+
+    /// The tile in a slot as an argument.
+    fn tile_argument(&self, op: &Op, slot: &str) -> Res<(String, Span)> {
+        let value = &self.operand(op, slot)?.value;
+        Ok((self.tile(value)?.text, value.span))
+    }
+
+    fn load(&mut self, op: &Op) -> Res<Pieces> {
+        for attr in &op.attrs {
+            let padded = !attr.name.contains('.') && attr.value != Some(AttrValue::Bool(false));
+            if padded && self.word_of(op, &attr.name) != Some("PadNull") {
+                return not_read(attr.span, format!("`{}` of `{}` is not read", attr.name, op.row.name));
+            }
+        }
+        let tile = self.tile_at(op, "dst")?;
+        if tile.ty.pad > 1 && tile.ty.valid != (Some(tile.ty.rows), Some(tile.ty.cols)) {
+            return not_read(op.span, "a load that pads with other than zeros is not read");
+        }
+        let src = &self.operand(op, "src")?.value;
+        let window = (self.window(src, tile.ty.cols == 1)?, src.span);
+        Ok(statement(op, "TLOAD", vec![self.tile_argument(op, "dst")?, window], &[]))
+    }
+
+    fn store(&mut self, op: &Op) -> Res<Pieces> {
+        if let Some(scalar) = op.operand("preQuantScalar") {
+            return not_read(scalar.value.span, "a store that quantises by a scalar's bits is not read");
+        }
+        let tile = self.tile_at(op, "src")?;
+        let dst = &self.operand(op, "dst")?.value;
+        let window = (self.window(dst, tile.ty.cols == 1)?, dst.span);
+        let mut modes = Vec::new();
+        if self.word_of(op, "atomicType") == Some("atomic_add") {
+            modes.push("atomic = true".to_string());
+        }
+        modes.extend(self.relu(op));
+        Ok(statement(op, "TSTORE", vec![window, self.tile_argument(op, "src")?], &modes))
+    }
+
+    fn relu(&self, op: &Op) -> Option<String> {
+        (self.word_of(op, "reluPreMode") == Some("normal_relu")).then(|| "Relu".to_string())
+    }
+
+    fn mov(&mut self, op: &Op) -> Res<Pieces> {
+        if let Some(scalar) = op.operand("preQuantScalar") {
+            return not_read(scalar.value.span, "a move that quantises by a scalar's bits is not read");
+        }
+        if let Some(attr) =
+            op.attr("accToVecMode").filter(|_| self.word_of(op, "accToVecMode") != Some("single_mode_vec0"))
+        {
+            return not_read(attr.span, "a move to two vector cores is not read");
+        }
+        let modes: Vec<String> = self.relu(op).into_iter().collect();
+        let mut args = vec![self.tile_argument(op, "dst")?, self.tile_argument(op, "src")?];
+        let name = if op.operand("fp").is_some() { "TMOV_FP" } else { "TMOV" };
+        if op.operand("fp").is_some() {
+            args.push(self.tile_argument(op, "fp")?);
+        }
+        Ok(statement(op, name, args, &modes))
+    }
+
+    fn convert(&mut self, op: &Op) -> Res<Pieces> {
+        // The default of the text rounds to nearest even, also to integers.
+        let round = match self.word_of(op, "rmode") {
+            None | Some("NONE" | "RINT" | "CAST_RINT") => "Rint",
+            Some("ROUND") => "Round",
+            Some("FLOOR") => "Floor",
+            Some("CEIL") => "Ceil",
+            Some("TRUNC") => "Trunc",
+            Some("ODD") => "Odd",
+            Some(other) => return not_read(op.span, format!("the rounding mode `{other}` is not read")),
+        };
+        let mut modes = vec![round.to_string()];
+        match self.word_of(op, "sat_mode") {
+            Some("ON") => modes.push("saturate = true".into()),
+            Some("OFF") => modes.push("saturate = false".into()),
+            _ => {}
+        }
+        self.plain(op, &modes)
+    }
+
+    fn fill_pad(&mut self, op: &Op) -> Res<Pieces> {
+        let pad = match self.tile_at(op, "dst")?.ty.pad {
+            1 => "Zero",
+            2 => "Max",
+            3 => "Min",
+            _ => return not_read(op.span, "the destination says with `pad` what fills it, and this one has `pad=0`"),
+        };
+        self.plain(op, &[pad.into()])
+    }
+
+    fn gather(&mut self, op: &Op) -> Res<Pieces> {
+        if op.operand("cdst").is_some() {
+            return not_read(op.span, "`pto.tgather` with a comparison is not read");
+        }
+        match self.word_of(op, "maskPattern") {
+            Some(pattern) => self.plain(op, &[pattern.to_string()]),
+            None => self.plain(op, &[]),
+        }
+    }
+
+    fn merge_sort(&mut self, op: &Op) -> Res<Pieces> {
+        if flag(op, "exhausted") {
+            return not_read(op.span, "`pto.tmrgsort` that stops with the first list is not read");
+        }
+        let mut args = vec![self.tile_argument(op, "dst")?];
+        let srcs: Vec<&Operand> = op.operands_of("srcs").collect();
+        let length = op.operand("blockLen");
+        // Of several lists the last tile is storage to work in.
+        let lists = if length.is_some() { srcs.len() } else { srcs.len().saturating_sub(1) };
+        for src in &srcs[..lists] {
+            args.push((self.tile(&src.value)?.text, src.value.span));
+        }
+        if let Some(length) = length {
+            let of = self.scalar(&length.value)?;
+            let text = of.constant.map_or_else(|| format!("index({})", of.text), |n| n.to_string());
+            args.push((text, length.value.span));
+        }
+        Ok(statement(op, "TMRGSORT", args, &[]))
+    }
+
+    fn quantize(&mut self, op: &Op) -> Res<Pieces> {
+        let asymmetric = self.word_of(op, "quant_type") == Some("INT8_ASYM");
+        if asymmetric != op.operand("offset").is_some() {
+            return not_read(op.span, "`pto.tquant` has an offset with `INT8_ASYM`, and none with `INT8_SYM`");
+        }
+        self.plain(op, &[])
+    }
+
+    fn indexed(&mut self, op: &Op) -> Res<Pieces> {
+        let word = self.word_of(op, "gatherOob").or(self.word_of(op, "scatterOob"));
+        let mut modes = Vec::new();
+        match word {
+            None | Some("undefined") => {}
+            Some("clamp") => modes.push("oob = Clamp".to_string()),
+            Some("wrap") => modes.push("oob = Wrap".to_string()),
+            Some("zero") => modes.push("oob = Zero".to_string()),
+            Some("skip") => modes.push("oob = Skip".to_string()),
+            Some(other) => return not_read(op.span, format!("`{other}` is not read here")),
+        }
+        match self.word_of(op, "scatterAtomicOp") {
+            None | Some("none") => {}
+            Some("add") => modes.push("atomic = Add".to_string()),
+            Some("max") => modes.push("atomic = Max".to_string()),
+            Some("min") => modes.push("atomic = Min".to_string()),
+            Some(other) => return not_read(op.span, format!("`{other}` is not read here")),
+        }
+        self.plain(op, &modes)
+    }
+}
+
+fn flag(op: &Op, attr: &str) -> bool {
+    op.attr(attr).and_then(|a| a.value.as_ref()) == Some(&AttrValue::Bool(true))
+}

@@ -1,0 +1,306 @@
+//! PTO text to the language: each function becomes a kernel, written as source text whose pieces know where they stem
+//! from. The front end elaborates that text as any other, so names, types, legality on the target and all later checks
+//! are those of `.tile` files, and what they report points into the `.pto` file.
+//!
+//! What has no counterpart is E1404 at its place. A function has one such error at most.
+
+mod arith;
+mod control;
+mod instructions;
+mod meaning;
+mod names;
+mod out;
+mod params;
+mod sync;
+mod tiles;
+mod views;
+
+use crate::lexer::Word;
+use crate::tree::{BlockArg, Function, Module, Op, Operand, Region, Value};
+use crate::types::{Type, dtype_of};
+use meaning::{Meaning, Scalar};
+use names::Names;
+pub use out::Source;
+use params::{Facts, Shape};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use rustc_hash::FxHashMap;
+
+/// What was made of a module.
+#[derive(Debug)]
+pub struct Reading {
+    /// Kernels as source text.
+    pub source: Source,
+    /// What could not be translated.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Translates a verified module. `reserved` says which names the language knows.
+pub fn read(module: &Module, reserved: &dyn Fn(&str) -> bool) -> Reading {
+    let mut source = Source::new(module.span);
+    let mut diagnostics = Vec::new();
+    let mut kernels = Names::default();
+    for f in module.functions() {
+        let Some(body) = &f.body else { continue };
+        let mut reader = Reader::new(f, reserved);
+        let name = kernels.give(&f.name, reserved);
+        match reader.function(f, body, &name) {
+            Ok(()) => {
+                if !source.text.is_empty() {
+                    source.put("\n", module.span);
+                }
+                let end = source.text.len();
+                source.insert(end, &reader.out);
+            }
+            Err(d) => diagnostics.push(*d),
+        }
+    }
+    Reading { source, diagnostics }
+}
+
+pub(super) type Res<T> = Result<T, Box<Diagnostic>>;
+
+/// What is right, but has no counterpart.
+pub(super) fn not_read<T>(span: Span, message: impl Into<String>) -> Res<T> {
+    Err(Box::new(Diagnostic::error(codes::PTO_NOT_READ, span, message)))
+}
+
+/// The translation of one function.
+pub(super) struct Reader<'r> {
+    out: Source,
+    /// Declarations for the beginning of the kernel, and where that is.
+    top: Source,
+    top_at: usize,
+    names: Names,
+    reserved: &'r dyn Fn(&str) -> bool,
+    scopes: Vec<FxHashMap<Word, Vec<Meaning>>>,
+    facts: Facts,
+    /// The names of arguments in the language.
+    arguments: FxHashMap<Word, Word>,
+    /// Events that are declared: the pipes, the number, and the name.
+    events: FxHashMap<(String, String, String), Word>,
+    /// The number of this block, and how many there are.
+    block: Option<(Word, Word)>,
+}
+
+impl<'r> Reader<'r> {
+    fn new(f: &Function, reserved: &'r dyn Fn(&str) -> bool) -> Reader<'r> {
+        Reader {
+            out: Source::new(f.span),
+            top: Source::new(f.span),
+            top_at: 0,
+            names: Names::default(),
+            reserved,
+            scopes: vec![FxHashMap::default()],
+            facts: Facts::of(f),
+            arguments: FxHashMap::default(),
+            events: FxHashMap::default(),
+            block: None,
+        }
+    }
+
+    fn give(&mut self, name: &str) -> Word {
+        self.names.give(name, self.reserved)
+    }
+
+    // ---- values ----------------------------------------------------------------------------------------------------
+
+    fn define(&mut self, name: &Word, meanings: Vec<Meaning>) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.insert(name.clone(), meanings);
+        }
+    }
+
+    /// Defines what an operation gives, in one value.
+    fn result(&mut self, op: &Op, meaning: Meaning) {
+        if let Some(result) = op.results.first() {
+            self.define(&result.name.clone(), vec![meaning]);
+        }
+    }
+
+    fn meaning(&self, value: &Value) -> Res<&Meaning> {
+        let found = self.scopes.iter().rev().find_map(|s| s.get(&value.name));
+        match found.and_then(|m| m.get(value.index.unwrap_or(0) as usize)) {
+            Some(meaning) => Ok(meaning),
+            None => not_read(value.span, format!("`%{}` is of a type that is not read", value.name)),
+        }
+    }
+
+    /// The operand in a slot, which the verifier or the parser has seen to.
+    fn operand<'o>(&self, op: &'o Op, slot: &str) -> Res<&'o Operand> {
+        match op.operand(slot) {
+            Some(operand) => Ok(operand),
+            None => not_read(op.span, format!("`{}` without `{slot}` is not read", op.row.name)),
+        }
+    }
+
+    fn scalar(&self, value: &Value) -> Res<Scalar> {
+        match self.meaning(value)? {
+            Meaning::Scalar(s) => Ok(s.clone()),
+            _ => not_read(value.span, format!("`%{}` is no number", value.name)),
+        }
+    }
+
+    fn scalars(&self, op: &Op, slot: &str) -> Res<Vec<Scalar>> {
+        op.operands_of(slot).map(|o| self.scalar(&o.value)).collect()
+    }
+
+    // ---- functions -------------------------------------------------------------------------------------------------
+
+    fn function(&mut self, f: &Function, body: &Region, name: &Word) -> Res<()> {
+        if let Some(result) = f.results.first() {
+            return not_read(result.span, "a function with results is not read: a kernel has none");
+        }
+        if self.facts.flags {
+            self.out.line("#[sync(manual)]", f.name_span);
+        }
+        let mut params = Vec::new();
+        for param in &f.params {
+            let given = self.give(&param.name);
+            self.arguments.insert(param.name.clone(), given);
+        }
+        for param in &f.params {
+            if let Some(text) = self.param(param)? {
+                params.push((text, param.span));
+            }
+        }
+        if self.facts.blocks {
+            let (index, count) = (self.give("block_idx"), self.give("block_num"));
+            params.push((format!("{count}: index = 1"), f.name_span));
+            self.block = Some((index, count));
+        }
+        self.out.put("kernel ", f.name_span);
+        self.out.put(name, f.name_span);
+        self.out.put("(", f.name_span);
+        for (i, (text, span)) in params.iter().enumerate() {
+            self.out.put(if i > 0 { ", " } else { "" }, *span);
+            self.out.put(text, *span);
+        }
+        self.out.open(") {", f.name_span);
+        let grid = control::grid(body);
+        if grid.is_none()
+            && let Some((index, count)) = self.block.clone()
+        {
+            self.out.line(&format!("grid ({index} in 0..{count});"), f.name_span);
+        }
+        self.top_at = self.out.text.len();
+        self.top = self.out.at_depth();
+        self.ops(body)?;
+        self.out.close("}", f.span);
+        let top = self.top.clone();
+        self.out.insert(self.top_at, &top);
+        Ok(())
+    }
+
+    /// The declaration of an argument; none of one that is an extent.
+    fn param(&mut self, param: &BlockArg) -> Res<Option<String>> {
+        let name = self.arguments[&param.name].clone();
+        let Some(ty) = &param.ty else { return Ok(None) };
+        match &ty.ty {
+            Type::Ptr(element) => {
+                let Some(dtype) = dtype_of(element) else {
+                    return not_read(ty.span, format!("elements of `{element}` are not read"));
+                };
+                let pointer = meaning::Pointer { argument: param.name.clone(), offset: None };
+                self.define(&param.name, vec![Meaning::Pointer(pointer)]);
+                let tensor = self.facts.tensors[&param.name].clone();
+                let dir = match (tensor.read, tensor.written) {
+                    (_, false) => "in",
+                    (false, true) => "out",
+                    (true, true) => "inout",
+                };
+                let shape = match &tensor.shape {
+                    Shape::Rows(extents) => self.product_list(extents),
+                    Shape::Strided(extents, strides) => {
+                        format!("({}) : ({})", self.product_list(extents), self.product_list(strides))
+                    }
+                    Shape::Flat => format!("{}_len", name),
+                };
+                Ok(Some(format!("{name}: {dir} {dtype}[{shape}]")))
+            }
+            Type::Index => {
+                let product = Some(meaning::Product::argument(&param.name));
+                let natural = self.facts.extents.contains(&param.name);
+                let (text, ty) = (name.to_string(), Type::Index);
+                let scalar = Scalar { text, ty, constant: None, natural, product };
+                self.define(&param.name, vec![Meaning::Scalar(scalar)]);
+                Ok((!natural).then(|| format!("{name}: index")))
+            }
+            Type::Element(element) => {
+                let Some(dtype) = dtype_of(element) else {
+                    return not_read(ty.span, format!("numbers of `{element}` are not read"));
+                };
+                let extent = self.facts.extents.contains(&param.name);
+                let text = if extent { format!("{dtype}({name})") } else { name.to_string() };
+                let scalar = Scalar { text, ty: ty.ty.clone(), constant: None, natural: extent, product: None };
+                self.define(&param.name, vec![Meaning::Scalar(scalar)]);
+                Ok((!extent).then(|| format!("{name}: {dtype}")))
+            }
+            other => not_read(ty.span, format!("an argument of type `{other}` is not read")),
+        }
+    }
+
+    /// Products with the arguments' names in the language.
+    fn product_list(&self, products: &[meaning::Product]) -> String {
+        let named = products.iter().map(|p| {
+            let of = p.of.iter().map(|n| self.arguments.get(n).unwrap_or(n).clone()).collect();
+            meaning::Product { factor: p.factor, of }.text()
+        });
+        named.collect::<Vec<_>>().join(", ")
+    }
+
+    // ---- operations ------------------------------------------------------------------------------------------------
+
+    fn ops(&mut self, region: &Region) -> Res<()> {
+        region.ops.iter().try_for_each(|op| self.op(op))
+    }
+
+    fn op(&mut self, op: &Op) -> Res<()> {
+        match op.row.name {
+            name if name.starts_with("arith.") => self.arith(op),
+            name if name.starts_with("scf.") => self.control(op),
+            "func.return" => Ok(()),
+            "pto.section.cube" | "pto.section.vector" => {
+                self.scopes.push(FxHashMap::default());
+                op.regions.iter().try_for_each(|r| self.ops(r))?;
+                self.scopes.pop();
+                Ok(())
+            }
+            "pto.addptr"
+            | "pto.make_tensor_view"
+            | "pto.partition_view"
+            | "pto.get_tensor_view_dim"
+            | "pto.load_scalar"
+            | "pto.store_scalar" => self.view(op),
+            "pto.alloc_tile" | "pto.subset" | "pto.set_validshape" | "pto.treshape" | "pto.bitcast" | "pto.tassign"
+            | "pto.declare_tile" | "pto.tgetval" | "pto.tsetval" => self.tile_op(op),
+            "pto.get_block_idx" | "pto.get_block_num" => self.block_number(op),
+            "pto.set_flag" | "pto.wait_flag" | "pto.record_event" | "pto.wait_event" | "pto.barrier"
+            | "pto.barrier_sync" => self.sync(op),
+            "pto.print" | "pto.tprint" | "pto.trap" => self.print(op),
+            _ => self.instruction(op),
+        }
+    }
+
+    fn block_number(&mut self, op: &Op) -> Res<()> {
+        let Some((index, count)) = self.block.clone() else { return Ok(()) };
+        let name = if op.row.name == "pto.get_block_idx" { index } else { count };
+        let ty = Type::Element(Word::new_static("i64"));
+        let scalar = Scalar { text: format!("i64({name})"), ty, constant: None, natural: true, product: None };
+        self.result(op, Meaning::Scalar(scalar));
+        Ok(())
+    }
+
+    fn print(&mut self, op: &Op) -> Res<()> {
+        let text = match op.row.name {
+            "pto.tprint" => format!("print({});", self.tile(&self.operand(op, "src")?.value)?.text),
+            "pto.print" => {
+                let scalar = self.scalar(&self.operand(op, "scalar")?.value)?;
+                let format = op.attr("format").and_then(|a| a.value.as_ref()).map(ToString::to_string);
+                format!("print({}, {});", format.unwrap_or_default(), scalar.text)
+            }
+            name => return not_read(op.name_span, format!("`{name}` is not read")),
+        };
+        self.out.line(&text, op.span);
+        Ok(())
+    }
+}

@@ -1,0 +1,260 @@
+//! What a tree has to be beyond its syntax: values are defined once and before their use, operands have the types that
+//! the text says, and blocks end as they must.
+
+mod rules;
+
+use crate::attr::AttrValue;
+use crate::lexer::Word;
+use crate::tree::{Function, Module, Op, Operand, Region, Value};
+use crate::types::{Extent, TileBuf, Type, Typed};
+use ptoc_diagnostics::{Diagnostic, Span, codes, suggest};
+use rustc_hash::FxHashMap;
+
+/// What is wrong with a module, at most one error a function.
+pub fn check(module: &Module) -> Vec<Diagnostic> {
+    let functions = module.functions();
+    let mut out = Vec::new();
+    let mut names: FxHashMap<&str, Span> = FxHashMap::default();
+    for f in functions {
+        if let Some(first) = names.insert(&f.name, f.name_span) {
+            // Modules in a module may repeat a name: one has the other's declaration.
+            if !module.items.iter().any(|i| matches!(i, crate::tree::Item::Module(_))) {
+                let d = Diagnostic::error(codes::PTO_VALUE, f.name_span, format!("`@{}` is defined twice", f.name));
+                out.push(d.with_secondary(first, "first definition"));
+                continue;
+            }
+        }
+        let mut checker = Checker { module, scopes: vec![FxHashMap::default()] };
+        if let Err(d) = checker.function(f) {
+            out.push(*d);
+        }
+    }
+    out
+}
+
+type Res<T> = Result<T, Box<Diagnostic>>;
+
+pub(crate) fn err<T>(code: ptoc_diagnostics::Code, span: Span, message: impl Into<String>) -> Res<T> {
+    Err(Box::new(Diagnostic::error(code, span, message)))
+}
+
+struct Definition {
+    types: Vec<Option<Type>>,
+    span: Span,
+}
+
+struct Checker<'m> {
+    module: &'m Module,
+    /// What is defined, inner regions last.
+    scopes: Vec<FxHashMap<Word, Definition>>,
+}
+
+impl Checker<'_> {
+    fn function(&mut self, f: &Function) -> Res<()> {
+        for param in &f.params {
+            self.define(&param.name, vec![param.ty.as_ref().map(|t| t.ty.clone())], param.span)?;
+        }
+        match &f.body {
+            Some(body) => {
+                self.ops(body)?;
+                self.ends(body, "func.return", &f.results, f.span)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn define(&mut self, name: &Word, types: Vec<Option<Type>>, span: Span) -> Res<()> {
+        // MLIR allows a name once in a function, outside of regions that do not see each other.
+        if let Some(first) = self.scopes.iter().rev().find_map(|s| s.get(name)) {
+            let d = Diagnostic::error(codes::PTO_VALUE, span, format!("`%{name}` is defined twice"));
+            return Err(Box::new(d.with_label("second definition").with_secondary(first.span, "first definition")));
+        }
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.insert(name.clone(), Definition { types, span });
+        }
+        Ok(())
+    }
+
+    fn region(&mut self, region: &Region) -> Res<()> {
+        self.scopes.push(FxHashMap::default());
+        for arg in &region.args {
+            self.define(&arg.name, vec![arg.ty.as_ref().map(|t| t.ty.clone())], arg.span)?;
+        }
+        self.ops(region)?;
+        self.scopes.pop();
+        Ok(())
+    }
+
+    fn ops(&mut self, region: &Region) -> Res<()> {
+        region.ops.iter().try_for_each(|op| self.op(op))
+    }
+
+    /// The type of a value where it is used; `None` if the text does not say it.
+    fn type_of(&self, value: &Value) -> Res<Option<Type>> {
+        let Some(found) = self.scopes.iter().rev().find_map(|s| s.get(&value.name)) else {
+            let mut d = Diagnostic::error(codes::PTO_VALUE, value.span, format!("nothing defines `%{}`", value.name));
+            let known = self.scopes.iter().flat_map(|s| s.keys()).map(|n| n.as_str());
+            if let Some(near) = suggest(&value.name, known) {
+                d = d.with_help(format!("did you mean `%{near}`?"));
+            }
+            return Err(Box::new(d));
+        };
+        let index = value.index.unwrap_or(0) as usize;
+        match found.types.get(index) {
+            Some(ty) => Ok(ty.clone()),
+            None => {
+                let message = format!("`%{}` is {} values, and this is number {index}", value.name, found.types.len());
+                err(codes::PTO_VALUE, value.span, message)
+            }
+        }
+    }
+
+    fn op(&mut self, op: &Op) -> Res<()> {
+        let mut types = Vec::with_capacity(op.operands.len());
+        for operand in &op.operands {
+            let ty = self.operand(operand)?;
+            types.push(ty);
+        }
+        rules::check(op, &types, self.module)?;
+        for region in &op.regions {
+            self.region(region)?;
+        }
+        self.regions_end(op)?;
+        let results = result_types(op, &types);
+        self.results(op, results)
+    }
+
+    fn operand(&self, operand: &Operand) -> Res<Option<Type>> {
+        let defined = self.type_of(&operand.value)?;
+        match (&operand.ty, defined) {
+            (Some(said), Some(defined)) if !same(&said.ty, &defined) => {
+                let message = format!("`%{}` is a `{defined}`, and not a `{}`", operand.value.name, said.ty);
+                let mut d = Diagnostic::error(codes::PTO_TYPE, said.span, message);
+                if matches!(
+                    (&said.ty, &defined),
+                    (Type::Tile(..), Type::TileBuf(_)) | (Type::TileBuf(_), Type::Tile(..))
+                ) {
+                    d = d.with_note("`!pto.tile` is a value (level 1), `!pto.tile_buf` a buffer (levels 2 and 3)");
+                }
+                Err(Box::new(d.with_secondary(operand.value.span, "used here")))
+            }
+            (Some(said), None) => Ok(Some(said.ty.clone())),
+            (_, defined) => Ok(defined),
+        }
+    }
+
+    fn results(&mut self, op: &Op, types: Vec<Option<Type>>) -> Res<()> {
+        let named: usize = op.results.iter().map(|r| r.count.unwrap_or(1) as usize).sum();
+        if named != types.len() && !(op.results.is_empty() && !types.is_empty()) {
+            let (name, n) = (op.row.name, types.len());
+            let message = format!("`{name}` has {n} results here, and {named} are named");
+            return err(codes::PTO_VALUE, op.span, message);
+        }
+        let mut types = types.into_iter();
+        for result in &op.results {
+            let own: Vec<_> = types.by_ref().take(result.count.unwrap_or(1) as usize).collect();
+            self.define(&result.name, own, result.span)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the blocks of control flow yield what they must.
+    fn regions_end(&self, op: &Op) -> Res<()> {
+        match op.row.name {
+            "scf.if" => {
+                if !op.result_types.is_empty() && op.regions.len() < 2 {
+                    return err(codes::PTO_TYPE, op.span, "an `scf.if` with results has an `else`");
+                }
+                op.regions.iter().try_for_each(|r| self.ends(r, "scf.yield", &op.result_types, op.span))
+            }
+            "scf.for" => self.ends(&op.regions[0], "scf.yield", &op.result_types, op.span),
+            "scf.while" => {
+                self.ends(&op.regions[0], "scf.condition", &op.result_types, op.span)?;
+                let carried: Vec<Typed> = op.regions[0].args.iter().filter_map(|a| a.ty.clone()).collect();
+                self.ends(&op.regions[1], "scf.yield", &carried, op.span)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a block ends with that operation and values of those types. It may be left out where there are none.
+    fn ends(&self, region: &Region, with: &str, types: &[Typed], whole: Span) -> Res<()> {
+        let early = region.ops.iter().rev().skip(1).find(|op| ENDS.contains(&op.row.name));
+        if let Some(early) = early {
+            return err(codes::PTO_TYPE, early.name_span, format!("`{}` stands at the end of a block", early.row.name));
+        }
+        let last = region.ops.last().filter(|op| ENDS.contains(&op.row.name));
+        let Some(last) = last else {
+            let optional = types.is_empty() && with != "scf.condition";
+            return if optional {
+                Ok(())
+            } else {
+                err(codes::PTO_TYPE, whole, format!("a block here ends with `{with}`"))
+            };
+        };
+        if last.row.name != with {
+            let message = format!("this block ends with `{with}`, and not with `{}`", last.row.name);
+            return err(codes::PTO_TYPE, last.name_span, message);
+        }
+        let given: Vec<&Operand> = last.operands_of("values").collect();
+        if given.len() != types.len() {
+            let message = format!("{} values are needed here, and there are {}", types.len(), given.len());
+            return err(codes::PTO_TYPE, last.span, message);
+        }
+        for (operand, ty) in given.iter().zip(types) {
+            if let Some(said) = operand.ty.as_ref().filter(|said| !same(&said.ty, &ty.ty)) {
+                let message = format!("this is a `{}`, and a `{}` is needed", said.ty, ty.ty);
+                return err(codes::PTO_TYPE, said.span, message);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What ends blocks.
+const ENDS: [&str; 3] = ["func.return", "scf.yield", "scf.condition"];
+
+/// Whether two types are one, however they are spelled.
+pub(crate) fn same(a: &Type, b: &Type) -> bool {
+    match (a, b) {
+        (Type::TileBuf(a), Type::TileBuf(b)) => TileBuf { short: b.short, ..(**a).clone() } == **b,
+        _ => a == b,
+    }
+}
+
+/// Types of what an operation defines; `None` where the text does not say it.
+pub(crate) fn result_types(op: &Op, operands: &[Option<Type>]) -> Vec<Option<Type>> {
+    if !op.result_types.is_empty() {
+        return op.result_types.iter().map(|t| Some(t.ty.clone())).collect();
+    }
+    let first = || operands.first().cloned().flatten();
+    match op.row.name {
+        "arith.constant" => vec![match op.attr("value").and_then(|a| a.value.as_ref()) {
+            Some(AttrValue::Int(_, ty) | AttrValue::Float(_, ty)) => ty.clone(),
+            _ => Some(Type::Element(Word::new_static("i1"))),
+        }],
+        "arith.cmpi" | "arith.cmpf" => vec![Some(Type::Element(Word::new_static("i1")))],
+        "arith.select" => vec![operands.get(1).cloned().flatten()],
+        "pto.get_block_idx" | "pto.get_block_num" | "pto.get_subblock_idx" | "pto.get_subblock_num" => {
+            vec![Some(Type::Element(Word::new_static("i64")))]
+        }
+        "pto.eventid_array_get" => vec![Some(Type::Index)],
+        "pto.subset" => vec![first().map(|ty| subset(op, ty))],
+        name if name.starts_with("arith.") => vec![first()],
+        _ => Vec::new(),
+    }
+}
+
+/// The type of a part of a tile.
+fn subset(op: &Op, ty: Type) -> Type {
+    let sizes: Vec<Extent> = match op.attr("sizes").and_then(|a| a.value.as_ref()) {
+        Some(AttrValue::Array(list)) => list.iter().map(|v| v.int().and_then(|n| i64::try_from(n).ok())).collect(),
+        _ => Vec::new(),
+    };
+    match (ty, &sizes[..]) {
+        (Type::TileBuf(tile), [Some(rows), Some(cols)]) => {
+            Type::TileBuf(Box::new(TileBuf { rows: *rows, cols: *cols, valid: (Some(*rows), Some(*cols)), ..*tile }))
+        }
+        (ty, _) => ty,
+    }
+}

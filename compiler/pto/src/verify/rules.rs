@@ -1,0 +1,203 @@
+//! Rules of single operations that the language has no words for: shapes of views, forms of types.
+
+use super::{Res, err, same};
+use crate::attr::AttrValue;
+use crate::ops::Form;
+use crate::tree::{Module, Op};
+use crate::types::{Extent, TileBuf, Type};
+use ptoc_diagnostics::{Diagnostic, codes, list, suggest};
+
+pub(super) fn check(op: &Op, types: &[Option<Type>], module: &Module) -> Res<()> {
+    attributes(op)?;
+    levels(op, types)?;
+    match op.row.name {
+        "pto.make_tensor_view" => make_tensor_view(op, types),
+        "pto.partition_view" => partition_view(op),
+        "pto.alloc_tile" => alloc_tile(op),
+        "pto.tload" | "pto.tstore" => transfer(op, types),
+        "pto.addptr" => match (&types[0], op.result_types.first()) {
+            (Some(ptr @ Type::Ptr(_)), Some(result)) if same(ptr, &result.ty) => Ok(()),
+            _ => err(codes::PTO_TYPE, op.span, "`pto.addptr` gives a pointer of the type that it is given"),
+        },
+        "func.call" => call(op, module),
+        name if name.starts_with("arith.") => arithmetic(op, types),
+        _ => Ok(()),
+    }
+}
+
+/// An operation in destination-passing style has no other attributes than those of its definition.
+fn attributes(op: &Op) -> Res<()> {
+    let Form::Dps(dps) = &op.row.form else { return Ok(()) };
+    for attr in &op.attrs {
+        // PTOAS keeps what stands in another dialect's name space.
+        if dps.attrs.contains(&attr.name.as_str()) || attr.name.contains('.') {
+            continue;
+        }
+        let message = format!("`{}` has no attribute `{}`", op.row.name, attr.name);
+        let mut d = Diagnostic::error(codes::PTO_UNKNOWN, attr.span, message);
+        d = match suggest(&attr.name, dps.attrs.iter().copied()) {
+            Some(near) => d.with_help(format!("did you mean `{near}`?")),
+            None if dps.attrs.is_empty() => d.with_note("it has none"),
+            None => d.with_note(format!("it has {}", list(dps.attrs.iter().copied()))),
+        };
+        return Err(Box::new(d));
+    }
+    Ok(())
+}
+
+/// Buffers are operands of buffers' operations, and not of values'.
+fn levels(op: &Op, types: &[Option<Type>]) -> Res<()> {
+    if !matches!(op.row.form, Form::Dps(_)) {
+        return Ok(());
+    }
+    for (operand, ty) in op.operands.iter().zip(types) {
+        if let Some(Type::Tile(..)) = ty {
+            let message = format!("`{}` with `ins` and `outs` is about buffers, and this is a value", op.row.name);
+            let d = Diagnostic::error(codes::PTO_TYPE, operand.value.span, message);
+            let note = "`!pto.tile` is a value (level 1), `!pto.tile_buf` a buffer (levels 2 and 3)";
+            return Err(Box::new(d.with_note(note)));
+        }
+    }
+    Ok(())
+}
+
+fn make_tensor_view(op: &Op, types: &[Option<Type>]) -> Res<()> {
+    let Some(Type::TensorView(extents, element)) = op.result_types.first().map(|t| &t.ty) else {
+        return err(codes::PTO_TYPE, op.span, "`pto.make_tensor_view` gives a `!pto.tensor_view`");
+    };
+    for slot in ["shape", "strides"] {
+        let given = op.operands_of(slot).count();
+        if given != extents.len() {
+            let message = format!("the view has {} modes, and {given} numbers in `{slot}`", extents.len());
+            return err(codes::PTO_TYPE, op.span, message);
+        }
+    }
+    match types.first() {
+        Some(Some(Type::Ptr(of))) if of == element => Ok(()),
+        Some(Some(Type::Ptr(of))) => {
+            let message = format!("a view of `{element}` is made of a pointer to `{of}`");
+            let d = Diagnostic::error(codes::PTO_TYPE, op.operands[0].value.span, message);
+            Err(Box::new(d.with_help(format!("bind it to a `!pto.ptr<{element}>`"))))
+        }
+        Some(Some(Type::Index | Type::Element(_))) => {
+            err(codes::PTO_TYPE, op.operands[0].value.span, "a view is made of a pointer, and this is a number")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn partition_view(op: &Op) -> Res<()> {
+    let (Some(Type::TensorView(of, from)), Some(Type::PartitionView(extents, to))) =
+        (op.operands[0].ty.as_ref().map(|t| &t.ty), op.result_types.first().map(|t| &t.ty))
+    else {
+        let message = "`pto.partition_view` makes a `!pto.partition_tensor_view` of a `!pto.tensor_view`";
+        return err(codes::PTO_TYPE, op.span, message);
+    };
+    if from != to {
+        return err(codes::PTO_TYPE, op.span, format!("a part of a view of `{from}` has no elements of `{to}`"));
+    }
+    for slot in ["offsets", "sizes"] {
+        let given = op.operands_of(slot).count();
+        if given != of.len() {
+            let message = format!("the view has {} modes, and {given} numbers in `{slot}`", of.len());
+            return err(codes::PTO_TYPE, op.span, message);
+        }
+    }
+    if extents.len() > of.len() {
+        return err(codes::PTO_TYPE, op.span, "a part has no more modes than its view");
+    }
+    Ok(())
+}
+
+/// Operands of `alloc_tile` stand for what is `?` in the type, and for nothing else.
+fn alloc_tile(op: &Op) -> Res<()> {
+    let Some(Type::TileBuf(tile)) = op.result_types.first().map(|t| &t.ty) else {
+        return err(codes::PTO_TYPE, op.span, "`pto.alloc_tile` gives a `!pto.tile_buf`");
+    };
+    shape(op, tile)?;
+    for (slot, extent) in [("valid_row", tile.valid.0), ("valid_col", tile.valid.1)] {
+        match (op.operand(slot), extent) {
+            (Some(operand), Some(n)) => {
+                let message = format!("`{slot}` is given, and the type has {n} for it");
+                let d = Diagnostic::error(codes::PTO_TYPE, operand.value.span, message);
+                return Err(Box::new(d.with_help(format!("write `?` in the type, or leave `{slot}` out"))));
+            }
+            (None, None) => {
+                let message = format!("the type has `?` for what is valid, and `{slot}` is not given");
+                return err(codes::PTO_TYPE, op.span, message);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn shape(op: &Op, tile: &TileBuf) -> Res<()> {
+    for (what, valid, capacity) in [("rows", tile.valid.0, tile.rows), ("columns", tile.valid.1, tile.cols)] {
+        if let Some(valid) = valid.filter(|v| *v > capacity) {
+            let message = format!("{valid} {what} are valid, and the tile has {capacity}");
+            return err(codes::PTO_TYPE, op.span, message);
+        }
+    }
+    Ok(())
+}
+
+/// What is loaded or stored has as many elements as the tile's valid part, where both are known.
+fn transfer(op: &Op, types: &[Option<Type>]) -> Res<()> {
+    let (mut view, mut tile) = (None, None);
+    for ty in types.iter().flatten() {
+        match ty {
+            Type::PartitionView(extents, _) => view = Some(extents),
+            Type::TileBuf(t) => tile = Some(t),
+            _ => {}
+        }
+    }
+    let (Some(view), Some(tile)) = (view, tile) else { return Ok(()) };
+    let (Some(elements), Some(rows), Some(cols)) = (product(view), tile.valid.0, tile.valid.1) else { return Ok(()) };
+    if elements != rows.checked_mul(cols) {
+        let extents: Vec<String> = view.iter().map(|e| e.unwrap_or_default().to_string()).collect();
+        let message = format!("the view is {}, and {rows}x{cols} of the tile are valid", extents.join("x"));
+        return err(codes::PTO_TYPE, op.span, message);
+    }
+    Ok(())
+}
+
+/// `Some(None)` if it is too large.
+fn product(extents: &[Extent]) -> Option<Option<i64>> {
+    let all: Option<Vec<i64>> = extents.iter().copied().collect();
+    Some(all?.into_iter().try_fold(1i64, i64::checked_mul))
+}
+
+fn call(op: &Op, module: &Module) -> Res<()> {
+    let Some(AttrValue::Symbol(callee)) = op.attr("callee").and_then(|a| a.value.as_ref()) else { return Ok(()) };
+    let functions = module.functions();
+    if functions.iter().any(|f| f.name == *callee) {
+        return Ok(());
+    }
+    let message = format!("there is no function `@{callee}`");
+    let mut d = Diagnostic::error(codes::PTO_VALUE, op.span, message);
+    if let Some(near) = suggest(callee, functions.iter().map(|f| f.name.as_str())) {
+        d = d.with_help(format!("did you mean `@{near}`?"));
+    }
+    Err(Box::new(d))
+}
+
+/// Both sides have one type, and the operation is about it.
+fn arithmetic(op: &Op, types: &[Option<Type>]) -> Res<()> {
+    let (Some(a), Some(b)) = (op.operand("lhs"), op.operand("rhs")) else { return Ok(()) };
+    let [Some(ta), Some(tb)] = types else { return Ok(()) };
+    let said = a.ty.as_ref().map(|t| &t.ty);
+    for (operand, ty) in [(a, ta), (b, tb)] {
+        if let Some(said) = said.filter(|said| !same(said, ty)) {
+            let message = format!("`%{}` is a `{ty}`, and `{}` is of `{said}`", operand.value.name, op.row.name);
+            return err(codes::PTO_TYPE, operand.value.span, message);
+        }
+    }
+    let of_floats = op.row.name.ends_with('f');
+    let is_float = matches!(ta, Type::Element(e) if e.contains('f'));
+    if of_floats != is_float {
+        let kind = if of_floats { "floats" } else { "integers" };
+        return err(codes::PTO_TYPE, op.span, format!("`{}` is of {kind}, and this is a `{ta}`", op.row.name));
+    }
+    Ok(())
+}

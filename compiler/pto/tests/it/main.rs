@@ -1,0 +1,5 @@
+//! Tests of PTO text.
+
+mod hostile;
+mod pages;
+mod texts;
