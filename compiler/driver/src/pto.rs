@@ -2,7 +2,7 @@
 
 use ptoc_diagnostics::{Diagnostic, FileId, Span};
 use ptoc_isa::Loc;
-use ptoc_names::{FUNCTION_NAMES, Tree, UsePlace, WORD_NAMES};
+use ptoc_names::{Tree, UsePlace, WORD_NAMES};
 use ptoc_pto::read::Reading;
 use ptoc_syntax::ast;
 use ptoc_syntax::format::Refused;
@@ -23,7 +23,6 @@ pub fn translate(file: FileId, text: &str) -> (Option<Reading>, Vec<Diagnostic>)
 /// Names that mean something in the language.
 fn is_known(name: &str) -> bool {
     WORD_NAMES.contains(&name)
-        || FUNCTION_NAMES.contains(&name)
         || DType::from_name(name).is_some()
         || Loc::from_name(name).is_some()
         || ptoc_isa::lookup(name).is_some()

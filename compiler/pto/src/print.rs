@@ -165,7 +165,13 @@ impl Printer {
             op.operands.iter().filter(|o| slots.iter().any(|s| s.name == o.slot)).collect()
         };
         self.out.push_str(" ins(");
-        self.group(&of(&dps.ins), if dps.inside { &op.attrs } else { &[] });
+        let apart = |o: &&Operand| dps.ins.iter().any(|s| s.apart && s.name == o.slot);
+        let (behind, together): (Vec<_>, Vec<_>) = of(&dps.ins).into_iter().partition(apart);
+        self.group(&together, if dps.inside { &op.attrs } else { &[] });
+        for operand in behind {
+            self.out.push_str(", ");
+            self.group(&[operand], &[]);
+        }
         self.out.push_str(") outs(");
         self.group(&of(&dps.outs), &[]);
         self.out.push(')');

@@ -145,7 +145,7 @@ impl Checker<'_> {
 
     fn results(&mut self, op: &Op, types: Vec<Option<Type>>) -> Res<()> {
         let named: usize = op.results.iter().map(|r| r.count.unwrap_or(1) as usize).sum();
-        if named != types.len() && !(op.results.is_empty() && !types.is_empty()) {
+        if named != types.len() && (types.is_empty() || !op.results.is_empty()) {
             let (name, n) = (op.row.name, types.len());
             let message = format!("`{name}` has {n} results here, and {named} are named");
             return err(codes::PTO_VALUE, op.span, message);

@@ -17,7 +17,7 @@ pub use profile::{BenchArgs, ProfileArgs};
 use ptoc_debugger::PrintTile;
 use ptoc_driver::backend::{self, BackendRef};
 use ptoc_driver::launch::parse_order;
-use ptoc_driver::stages::{self, Stage};
+use ptoc_driver::stages::{self, Level, Stage};
 use ptoc_interp::Order;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -444,12 +444,35 @@ pub struct EmitArgs {
     /// For a GPU: show code that uses no tensor cores, as `run --exact` launches it
     #[arg(long)]
     pub exact: bool,
+    /// For PTO text: what it says of places and order
+    #[arg(long, value_name = "LEVEL", default_value = "2")]
+    pub pto_level: PtoLevel,
     /// Target, definitions, diagnostics.
     #[command(flatten)]
     pub compile: CompileArgs,
     /// Write to a file instead of standard output
     #[arg(short = 'o', value_name = "F", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
+}
+
+/// `--pto-level`. Level 1 is of values instead of buffers; PTOAS reads no text of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum PtoLevel {
+    /// Buffers without addresses and flags: PTOAS places them and orders the pipes
+    #[value(name = "2")]
+    Automatic,
+    /// Buffers with the addresses of ptoc's plan, and flags where they are needed
+    #[value(name = "3")]
+    Explicit,
+}
+
+impl From<PtoLevel> for Level {
+    fn from(level: PtoLevel) -> Level {
+        match level {
+            PtoLevel::Automatic => Level::Automatic,
+            PtoLevel::Explicit => Level::Explicit,
+        }
+    }
 }
 
 /// `--stage`

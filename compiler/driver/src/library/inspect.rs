@@ -54,9 +54,9 @@ impl Callable {
     /// # Errors
     /// There is no such stage, it is refused, or a size is missing.
     pub fn stage(&self, name: &str) -> Result<String, Report> {
-        let Some(stage) = Stage::named(name).filter(|s| !matches!(s, Stage::Tokens | Stage::Ast | Stage::Pto)) else {
+        let Some(stage) = Stage::named(name).filter(|s| !matches!(s, Stage::Tokens | Stage::Ast)) else {
             let all = Stage::all();
-            let known = all.iter().filter(|(s, ..)| !matches!(s, Stage::Tokens | Stage::Ast | Stage::Pto));
+            let known = all.iter().filter(|(s, ..)| !matches!(s, Stage::Tokens | Stage::Ast));
             let d = Diagnostic::global(codes::BACKEND_TARGET, format!("a kernel has no stage `{name}`"));
             return Err(self.report(d.with_help(format!("the stages are {}", list(known.map(|(_, name, _)| *name))))));
         };

@@ -21,6 +21,7 @@ use ptoc_isa::Target;
 use ptoc_names::Modules;
 use ptoc_opt::pass::Recorder;
 use ptoc_passes::pipeline::Pipeline;
+use ptoc_pto::write::Level;
 use ptoc_syntax::ast::Name;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -110,6 +111,8 @@ pub struct Session {
     pub recorder: Option<Recorder>,
     /// Where a backend's machine is not there, a model of it will do, if the backend has one: what tests ask for.
     pub stand_in: bool,
+    /// How much PTO text says of places and order.
+    pub pto_level: Level,
     /// The command, as far as one would write it again, for what is shown of a kernel.
     pub command: Option<String>,
 }
@@ -152,6 +155,7 @@ impl Session {
             verify_ir: false,
             recorder: None,
             stand_in: false,
+            pto_level: Level::Automatic,
             command: None,
             names: Vec::new(),
             front: Front::default(),

@@ -1,6 +1,7 @@
 //! Stages of a compilation as text: what `ptoc emit` prints, and what an editor shows.
 
 mod order;
+mod pto;
 
 use crate::backend::{self, BackendRef, wrong_stage};
 use crate::session::{CompilationUnit, EntryPoint, Failed, RepairOrigin, Session, Waiting};
@@ -11,6 +12,7 @@ use ptoc_ir::{loops, tile};
 use ptoc_names::ItemId;
 use ptoc_opt::pass::{Recorder, Snapshot};
 use ptoc_placement::PlacedKernel;
+pub use ptoc_pto::write::Level;
 use ptoc_syntax::ast::Name;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -43,7 +45,7 @@ pub enum Stage {
     Sync,
     /// A stage of a backend.
     Of(BackendRef, &'static BackendStage),
-    /// PTO C++.
+    /// PTO text.
     Pto,
 }
 
@@ -70,7 +72,7 @@ impl Stage {
             let new = backend.stages().iter().filter(|s| !known.contains(&s.name));
             all.extend(new.map(|s| (Stage::Of(backend, s), s.name, s.about)));
         }
-        all.push((Stage::Pto, "pto", "PTO C++ (not yet)"));
+        all.push((Stage::Pto, "pto", "PTO text, as PTOAS takes it (--pto-level)"));
         all
     }
 
@@ -251,8 +253,9 @@ pub fn text_of(
                 };
                 out.push_str(&backend.emit_kernel(session, &prepared, stage)?);
             }
-            // They are shown before there is an instance, or not yet.
-            Stage::Tokens | Stage::Ast | Stage::Ir | Stage::Pto => {}
+            Stage::Pto => out.push_str(&pto::text(session, &prepared.placed)?),
+            // They are shown before there is an instance, or before it is prepared.
+            Stage::Tokens | Stage::Ast | Stage::Ir => {}
         }
     }
     Ok(out)

@@ -100,7 +100,7 @@ pub fn memory_map(world: &mut World, params: Value) -> Result<Reply, Failure> {
 pub fn ir(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let at: At = read(params)?;
     let word = at.stage.clone().unwrap_or_else(|| "ir".into());
-    let stage = Stage::named(&word).filter(|s| *s != Stage::Pto);
+    let stage = Stage::named(&word);
     let stage =
         stage.ok_or_else(|| Failure::new(Failure::INVALID_PARAMS, format!("`{word}` is no stage that ptoc has")))?;
     if stage.name() == "pim" {

@@ -50,6 +50,8 @@ pub struct Slot {
     pub kind: Kind,
     /// How many.
     pub count: Count,
+    /// Whether its type stands behind it, and not behind all operands.
+    pub apart: bool,
 }
 
 /// What may stand in a slot.
@@ -147,6 +149,7 @@ fn dps(words: &[&'static str]) -> Dps {
 }
 
 fn slot(word: &'static str) -> Slot {
+    let (apart, word) = word.strip_prefix('+').map_or((false, word), |word| (true, word));
     let (kind, word) = match word.as_bytes()[0] {
         b'$' => (Kind::Scalar, &word[1..]),
         b'#' => (Kind::Index, &word[1..]),
@@ -154,7 +157,7 @@ fn slot(word: &'static str) -> Slot {
         _ => (Kind::Shaped, word),
     };
     let (name, count) = counted(word);
-    Slot { name, kind, count }
+    Slot { name, kind, count, apart }
 }
 
 fn counted(word: &'static str) -> (&'static str, Count) {

@@ -30,6 +30,9 @@ impl Parser<'_> {
         };
         if !typed {
             let span = self.since(start);
+            if matches!(value, AttrValue::Other(_)) {
+                return self.wrong(codes::PTO_NOT_READ, span, "a constant that is no number is not read");
+            }
             return self.wrong(codes::PTO_SYNTAX, span, "a constant is a number and its type, as in `1 : index`");
         }
         op.attrs.push(Attr { name: Word::new("value"), value: Some(value), span: self.since(start) });

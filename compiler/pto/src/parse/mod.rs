@@ -181,7 +181,7 @@ impl<'t> Parser<'t> {
 
     /// Items up to `close` (the end of the text if that is empty), which is not taken.
     fn items(&mut self, items: &mut Vec<Item>, close: &str) {
-        while self.token.tok != Tok::End && !(self.is(close) && !close.is_empty()) {
+        while self.token.tok != Tok::End && (close.is_empty() || !self.is(close)) {
             let before = self.token.start;
             match self.item() {
                 Ok(Some(item)) => items.push(item),

@@ -118,7 +118,16 @@ impl Parser<'_> {
             op.attrs.extend(attrs);
         }
         self.expect(":", "and the operands' types")?;
-        let types = self.list(")", |p| p.ty())?;
+        let mut types = vec![self.ty()?];
+        while self.eat(",") {
+            if self.token.tok == Tok::Value {
+                let value = self.value()?;
+                operands.push(Operand { slot: UNPLACED, value, ty: None });
+                self.expect(":", "and the operand's type")?;
+            }
+            types.push(self.ty()?);
+        }
+        self.expect(")", "or `,` here")?;
         if types.len() != operands.len() {
             let message = format!("{} operands have {} types", operands.len(), types.len());
             return self.wrong(codes::PTO_TYPE, self.since(start), message);

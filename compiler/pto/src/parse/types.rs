@@ -28,6 +28,8 @@ impl Parser<'_> {
                 self.advance();
                 return Ok(Type::Element(Word::new(word)));
             }
+            // Where an operation takes one type alone, its name may be left out.
+            Tok::Mark if word == "<" => return self.elided(),
             Tok::Name if ["memref", "tensor", "vector", "none"].contains(&word) => return self.opaque(),
             _ => return self.fail("expected a type, as in `index`, `f32` or `!pto.tile_buf<vec, 16x64xf32>`".into()),
         }
@@ -56,6 +58,17 @@ impl Parser<'_> {
                 self.report(d)
             }
         }
+    }
+
+    /// `<f32>`, a pointer, or `<loc=..>`, a tile buffer.
+    fn elided(&mut self) -> Res<Type> {
+        self.advance();
+        if self.is("loc") || LOCS.iter().any(|(word, _)| self.is(word)) {
+            return self.tile_buf_fields().map(|t| Type::TileBuf(Box::new(t)));
+        }
+        let element = self.element()?;
+        self.expect(">", "to end the type")?;
+        Ok(Type::Ptr(element))
     }
 
     /// A type that is kept as it is written: its name, and what stands in `<..>` behind it.
@@ -134,6 +147,10 @@ impl Parser<'_> {
     fn tile_buf(&mut self) -> Res<TileBuf> {
         self.advance();
         self.expect("<", "and what the tile buffer is")?;
+        self.tile_buf_fields()
+    }
+
+    fn tile_buf_fields(&mut self) -> Res<TileBuf> {
         if self.eat("loc") {
             self.expect("=", "behind `loc`")?;
             return self.long_tile_buf();

@@ -71,7 +71,7 @@ impl Reader<'_> {
                 let ty = Type::Element(Word::new_static("i1"));
                 Ok(Scalar { text: b.to_string(), ty, constant: None, natural: true, product: None })
             }
-            Some(AttrValue::Int(n, Some(ty))) if ty == Type::Index => Ok(number(n)),
+            Some(AttrValue::Int(n, Some(Type::Index))) => Ok(number(n)),
             Some(AttrValue::Int(n, Some(ty))) => {
                 let Some(name) = type_name(&ty) else {
                     return not_read(op.span, format!("numbers of `{ty}` are not read"));

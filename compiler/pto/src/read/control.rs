@@ -9,29 +9,6 @@ use crate::types::Type;
 use ptoc_diagnostics::Span;
 use rustc_hash::FxHashMap;
 
-/// The loop over the blocks of a grid, which [`crate::write`] makes of one: each block begins at its own number and goes
-/// on by the number of blocks.
-pub(super) fn grid(body: &Region) -> Option<&Op> {
-    let of = |name: &Word, what: &str| -> bool {
-        let by = |n: &Word| body.ops.iter().find(|op| op.results.first().is_some_and(|r| r.name == *n));
-        let Some(cast) = by(name).filter(|op| op.row.name == "arith.index_cast") else { return false };
-        cast.operands.first().and_then(|o| by(&o.value.name)).is_some_and(|op| op.row.name == what)
-    };
-    let last = body.ops.iter().rev().find(|op| op.row.name != "func.return")?;
-    let name = |slot| last.operand(slot).map(|o| &o.value.name);
-    let is_grid = last.row.name == "scf.for"
-        && last.result_types.is_empty()
-        && name("lower").is_some_and(|n| of(n, "pto.get_block_idx"))
-        && name("step").is_some_and(|n| of(n, "pto.get_block_num"));
-    // What stands in front of it is done once for all blocks.
-    let pure = |op: &Op| {
-        op.row.name.starts_with("arith.")
-            || matches!(op.row.name, "pto.get_block_idx" | "pto.get_block_num")
-            || matches!(op.row.name, "pto.make_tensor_view" | "pto.get_tensor_view_dim" | "func.return")
-    };
-    (is_grid && body.ops.iter().all(|op| std::ptr::eq(op, last) || pure(op))).then_some(last)
-}
-
 /// A variable that a loop or a branch gives values to; a tile is always the same one.
 enum Carried {
     Var { name: Word, ty: Type },
@@ -116,13 +93,13 @@ impl Reader<'_> {
     }
 
     fn for_loop(&mut self, op: &Op) -> Res<()> {
+        if let Some(grid) = self.grid.take_if(|g| std::ptr::eq(g.looped, op)) {
+            return self.grid_loop(&grid);
+        }
         let region = &op.regions[0];
         let (index, args) = (&region.args[0], &region.args[1..]);
         let bound = |r: &Self, slot| r.scalar(&r.operand(op, slot)?.value);
         let (lower, upper, step) = (bound(self, "lower")?, bound(self, "upper")?, bound(self, "step")?);
-        if self.block.is_some() && self.facts.blocks && self.is_grid_loop(&lower, &step) {
-            return self.grid_loop(op, &upper);
-        }
         let inits = self.meanings(op, "inits")?;
         let carried = self.carry(args, inits, op.name_span)?;
         self.scopes.push(FxHashMap::default());
@@ -173,22 +150,6 @@ impl Reader<'_> {
         let at = if lo == "0" { format!("{n} * {step}") } else { format!("{lo} + {n} * {step}") };
         self.out.line(&format!("let {i} = {at};"), span);
         (typed(i.to_string()), natural)
-    }
-
-    fn is_grid_loop(&self, lower: &Scalar, step: &Scalar) -> bool {
-        let Some((index, count)) = &self.block else { return false };
-        lower.text == index.as_str() && step.text == count.as_str() && self.scopes.len() == 1
-    }
-
-    /// The loop over all blocks: a grid of them.
-    fn grid_loop(&mut self, op: &Op, upper: &Scalar) -> Res<()> {
-        let region = &op.regions[0];
-        let i = self.give(&region.args[0].name);
-        self.out.line(&format!("grid ({i} in 0 .. {});", upper.text), op.name_span);
-        self.top_at = self.out.text.len();
-        let scalar = Scalar { text: i.to_string(), ty: Type::Index, constant: None, natural: true, product: None };
-        self.define(&region.args[0].name, vec![Meaning::Scalar(scalar)]);
-        self.ops(region)
     }
 
     fn branch(&mut self, op: &Op) -> Res<()> {

@@ -6,6 +6,7 @@
 
 mod arith;
 mod control;
+mod grid;
 mod instructions;
 mod meaning;
 mod names;
@@ -42,7 +43,8 @@ pub fn read(module: &Module, reserved: &dyn Fn(&str) -> bool) -> Reading {
     for f in module.functions() {
         let Some(body) = &f.body else { continue };
         let mut reader = Reader::new(f, reserved);
-        let name = kernels.give(&f.name, reserved);
+        // Kernels may have the names of functions of the language.
+        let name = kernels.give(&f.name, &|_| false);
         match reader.function(f, body, &name) {
             Ok(()) => {
                 if !source.text.is_empty() {
@@ -80,10 +82,12 @@ pub(super) struct Reader<'r> {
     events: FxHashMap<(String, String, String), Word>,
     /// The number of this block, and how many there are.
     block: Option<(Word, Word)>,
+    /// The loop over all blocks, if the function is one.
+    grid: Option<grid::Grid<'r>>,
 }
 
 impl<'r> Reader<'r> {
-    fn new(f: &Function, reserved: &'r dyn Fn(&str) -> bool) -> Reader<'r> {
+    fn new(f: &'r Function, reserved: &'r dyn Fn(&str) -> bool) -> Reader<'r> {
         Reader {
             out: Source::new(f.span),
             top: Source::new(f.span),
@@ -95,6 +99,7 @@ impl<'r> Reader<'r> {
             arguments: FxHashMap::default(),
             events: FxHashMap::default(),
             block: None,
+            grid: None,
         }
     }
 
@@ -146,7 +151,7 @@ impl<'r> Reader<'r> {
 
     // ---- functions -------------------------------------------------------------------------------------------------
 
-    fn function(&mut self, f: &Function, body: &Region, name: &Word) -> Res<()> {
+    fn function(&mut self, f: &'r Function, body: &'r Region, name: &Word) -> Res<()> {
         if let Some(result) = f.results.first() {
             return not_read(result.span, "a function with results is not read: a kernel has none");
         }
@@ -163,9 +168,12 @@ impl<'r> Reader<'r> {
                 params.push((text, param.span));
             }
         }
+        let grid = grid::of(body);
         if self.facts.blocks {
             let (index, count) = (self.give("block_idx"), self.give("block_num"));
-            params.push((format!("{count}: index = 1"), f.name_span));
+            if grid.is_none() {
+                params.push((format!("{count}: index = 1"), f.name_span));
+            }
             self.block = Some((index, count));
         }
         self.out.put("kernel ", f.name_span);
@@ -176,12 +184,12 @@ impl<'r> Reader<'r> {
             self.out.put(text, *span);
         }
         self.out.open(") {", f.name_span);
-        let grid = control::grid(body);
         if grid.is_none()
             && let Some((index, count)) = self.block.clone()
         {
             self.out.line(&format!("grid ({index} in 0..{count});"), f.name_span);
         }
+        self.grid = grid;
         self.top_at = self.out.text.len();
         self.top = self.out.at_depth();
         self.ops(body)?;

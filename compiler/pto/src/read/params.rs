@@ -38,6 +38,8 @@ pub(super) struct Facts {
     pub extents: FxHashSet<Word>,
     /// How often each value is used.
     pub uses: FxHashMap<Word, u32>,
+    /// How often each is used as storage to work in.
+    pub scratch: FxHashMap<Word, u32>,
     /// Whether the author orders the pipes.
     pub flags: bool,
     /// Whether the function knows in which block it runs.
@@ -102,7 +104,11 @@ impl Walk {
 
     fn op(&mut self, op: &Op) {
         for operand in &op.operands {
-            *self.facts.uses.entry(operand.value.name.clone()).or_default() += 1;
+            let name = operand.value.name.clone();
+            if operand.slot == "tmp" {
+                *self.facts.scratch.entry(name.clone()).or_default() += 1;
+            }
+            *self.facts.uses.entry(name).or_default() += 1;
         }
         match op.row.name {
             "arith.constant" => {

@@ -70,6 +70,11 @@ impl Reader<'_> {
 
     fn alloc(&mut self, op: &Op) -> Res<()> {
         let ty = self.tile_type(op)?;
+        let name = op.results.first().map(|r| r.name.clone()).unwrap_or_default();
+        if self.facts.scratch.contains_key(&name) && self.facts.scratch.get(&name) == self.facts.uses.get(&name) {
+            // Storage to work in is the compiler's business.
+            return Ok(());
+        }
         let addr = match op.operand("addr") {
             Some(addr) => Some(self.scalar(&addr.value)?),
             None => None,

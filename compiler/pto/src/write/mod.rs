@@ -1,1 +1,240 @@
-//! Tile IR to PTO text.
+//! Tile IR to PTO text: one function a kernel.
+//!
+//! * The grid is a loop from `get_block_idx` in steps of `get_block_num`, so that any number of cores runs all blocks.
+//! * Mutable scalars become values that loops and branches carry.
+//! * A window of a tensor is a part of a view of all of it where its strides are the tensor's own, else a view of its
+//!   own from where it begins.
+//! * Run-time checks are left out: the text has none. What the dialect has no words for is E1405 at its place.
+
+mod build;
+mod control;
+mod dead;
+mod instructions;
+mod scalars;
+mod sync;
+mod tiles;
+mod views;
+
+use crate::attr::{Attr, AttrValue, Source};
+use crate::lexer::Word;
+use crate::tree::{BlockArg, Function, Item, Module, Op, Region};
+use crate::types::{Type, Typed, element_word};
+use build::Names;
+use cranelift_entity::EntityRef;
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_ir::analysis::poly::{Definitions, Poly};
+use ptoc_ir::tile::{Kernel, SyncMode, TensorDir, TensorId, Tile, Ty, Value, Var};
+use ptoc_isa::Loc;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Who places tiles and orders the pipes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Level {
+    /// PTOAS does both.
+    Automatic,
+    /// The text does: tiles have addresses, and flags stand where they are needed.
+    Explicit,
+}
+
+/// Where a place in the source is, as the text says it.
+pub type Places<'p> = dyn Fn(Span) -> Option<Source> + 'p;
+
+/// The module of one kernel. At [`Level::Explicit`] its tiles have addresses and its pipes are ordered.
+pub fn write(kernel: &Kernel, level: Level, places: &Places<'_>) -> Result<Module, Box<Diagnostic>> {
+    let mut writer = Writer::new(kernel, level, places);
+    let function = writer.function()?;
+    let mut attrs = Vec::new();
+    if ["a2a3", "a5"].contains(&kernel.target.as_str()) {
+        let value = Some(AttrValue::Str(Word::new(format!("\"{}\"", kernel.target))));
+        attrs.push(Attr { name: Word::new_static("pto.target_arch"), value, span: kernel.span });
+    }
+    Ok(Module { attrs, items: vec![Item::Function(function)], written: true, span: kernel.span })
+}
+
+type Res<T> = Result<T, Box<Diagnostic>>;
+
+/// What the dialect has no words for.
+fn unsaid<T>(span: Span, what: impl Into<String>) -> Res<T> {
+    let what = what.into();
+    Err(Box::new(Diagnostic::error(codes::PTO_UNSAID, span, format!("PTO text has no words for {what}"))))
+}
+
+/// Constants stand by type and value, whatever asked for them first.
+fn constant_order(op: &Op) -> (String, i128, String) {
+    match op.attr("value").and_then(|a| a.value.as_ref()) {
+        Some(AttrValue::Int(n, ty)) => (ty.as_ref().map(ToString::to_string).unwrap_or_default(), *n, String::new()),
+        other => ("other".into(), 0, other.map(ToString::to_string).unwrap_or_default()),
+    }
+}
+
+struct Writer<'k> {
+    kernel: &'k Kernel,
+    level: Level,
+    places: &'k Places<'k>,
+    defs: Definitions<'k>,
+    /// Open regions, the function's first.
+    regions: Vec<Vec<Op>>,
+    /// Constants, which stand at the beginning.
+    constants: Vec<Op>,
+    constant_names: FxHashMap<(String, String), Word>,
+    names: Names,
+    values: FxHashMap<Value, Word>,
+    /// Values that are defined in each open region.
+    visible: Vec<Vec<Value>>,
+    polys: FxHashMap<Value, Option<Poly>>,
+    vars: FxHashMap<Var, Word>,
+    tiles: FxHashMap<(Tile, u32), tiles::TileState>,
+    tensors: FxHashMap<TensorId, Word>,
+    views: FxHashMap<TensorId, Word>,
+    events: FxHashMap<ptoc_ir::tile::Event, u32>,
+    /// Shapes with which each tile is used.
+    shapes: FxHashMap<Tile, Vec<(Value, Value)>>,
+    /// Values that are seen not to be negative.
+    naturals: FxHashSet<Value>,
+    /// The statement that is being written.
+    span: Span,
+}
+
+impl<'k> Writer<'k> {
+    fn new(kernel: &'k Kernel, level: Level, places: &'k Places<'k>) -> Writer<'k> {
+        Writer {
+            kernel,
+            level,
+            places,
+            defs: Definitions::new(kernel),
+            regions: vec![Vec::new()],
+            constants: Vec::new(),
+            constant_names: FxHashMap::default(),
+            names: Names::default(),
+            values: FxHashMap::default(),
+            visible: vec![Vec::new()],
+            polys: FxHashMap::default(),
+            vars: FxHashMap::default(),
+            tiles: FxHashMap::default(),
+            tensors: FxHashMap::default(),
+            views: FxHashMap::default(),
+            events: FxHashMap::default(),
+            shapes: tiles::shapes(kernel),
+            naturals: kernel.dims.values().map(|d| d.value).collect(),
+            span: kernel.span,
+        }
+    }
+
+    fn function(&mut self) -> Res<Function> {
+        self.fits()?;
+        let params = self.params()?;
+        self.statements(&self.kernel.prologue)?;
+        self.grid()?;
+        self.simple("func.return", &[]);
+        let mut ops = std::mem::take(&mut self.constants);
+        ops.sort_by_cached_key(constant_order);
+        ops.append(&mut self.regions[0]);
+        dead::eliminate(&mut ops);
+        dead::renumber(&mut ops);
+        let entry = Attr { name: Word::new_static("pto.entry"), value: None, span: self.kernel.span };
+        Ok(Function {
+            visibility: None,
+            name: Word::new(build::cleaned(&self.kernel.name)),
+            name_span: self.kernel.span,
+            params,
+            results: Vec::new(),
+            attrs: vec![entry],
+            body: Some(Region { args: Vec::new(), ops }),
+            span: self.kernel.span,
+            source: (self.places)(self.kernel.span),
+        })
+    }
+
+    /// What is known of the whole kernel that the dialect does not have.
+    fn fits(&self) -> Res<()> {
+        let kernel = self.kernel;
+        for (_, tile) in &kernel.tiles {
+            if Loc::UNIT.contains(&tile.ty.loc) || crate::types::loc_word(tile.ty.loc).is_none() {
+                return unsaid(tile.span, format!("tiles in {}", tile.ty.loc));
+            }
+            if tile.ty.layout.is_some() {
+                return unsaid(
+                    tile.span,
+                    format!("the layout of `{}`: a tile's order is row- or column-major", tile.name),
+                );
+            }
+        }
+        if let Some((_, role)) = kernel.roles.iter().next() {
+            return unsaid(role.span, "roles: a function issues its instructions in one order");
+        }
+        for (_, tensor) in &kernel.tensors {
+            if tensor.dir == TensorDir::Scratch {
+                return unsaid(tensor.span, "memory of its own: this is moved through global memory");
+            }
+            if tensor.place.is_some() {
+                return unsaid(tensor.span, "where a tensor is in a memory with units");
+            }
+        }
+        if self.level == Level::Automatic && kernel.sync == SyncMode::Manual {
+            let d = Diagnostic::error(
+                codes::PTO_UNSAID,
+                kernel.span,
+                "text of level 2 has no flags, and the author of this kernel orders the pipes",
+            );
+            return Err(Box::new(d.with_help("write text of level 3: `--pto-level 3`")));
+        }
+        self.addresses_fit()
+    }
+
+    fn params(&mut self) -> Res<Vec<BlockArg>> {
+        let mut params = Vec::new();
+        let span = self.kernel.span;
+        let arg = |name: Word, ty: Type, span| BlockArg { name, span, ty: Some(Typed { ty, span }), attrs: Vec::new() };
+        for (id, tensor) in &self.kernel.tensors {
+            let Some(element) = element_word(tensor.dtype) else {
+                return unsaid(tensor.span, format!("elements of {}", tensor.dtype));
+            };
+            let name = self.names.give(&tensor.name);
+            self.tensors.insert(id, name.clone());
+            params.push(arg(name, Type::Ptr(Word::new_static(element)), tensor.span));
+        }
+        for (_, dim) in &self.kernel.dims {
+            let name = self.names.give(&dim.name);
+            self.values.insert(dim.value, name.clone());
+            self.visible[0].push(dim.value);
+            params.push(arg(name, Type::Index, dim.span));
+        }
+        for scalar in &self.kernel.scalars {
+            let name = self.names.give(&scalar.name);
+            self.values.insert(scalar.value, name.clone());
+            self.visible[0].push(scalar.value);
+            params.push(arg(name, self.ty(scalar.value, span)?, scalar.span));
+        }
+        Ok(params)
+    }
+
+    /// The type of a scalar.
+    fn ty(&self, value: Value, span: Span) -> Res<Type> {
+        self.scalar_type(self.kernel.values[value].ty, span)
+    }
+
+    fn scalar_type(&self, ty: Ty, span: Span) -> Res<Type> {
+        match ty {
+            Ty::Index => Ok(Type::Index),
+            // Integers of `arith` have no sign: operations have.
+            Ty::D(dtype) if dtype.is_int() => Ok(Type::Element(Word::new(format!("i{}", 8 * dtype.size())))),
+            Ty::D(dtype) => match element_word(dtype) {
+                Some(word) => Ok(Type::Element(Word::new_static(word))),
+                None => unsaid(span, format!("numbers of {dtype}")),
+            },
+        }
+    }
+
+    /// The name of a value that is defined.
+    fn value(&self, value: Value) -> Res<Word> {
+        match self.values.get(&value) {
+            Some(name) => Ok(name.clone()),
+            None => unsaid(self.span, format!("the value v{} here", value.index())),
+        }
+    }
+
+    fn poly(&mut self, value: Value) -> Option<Poly> {
+        let defs = &self.defs;
+        self.polys.entry(value).or_insert_with(|| defs.poly(value)).clone()
+    }
+}

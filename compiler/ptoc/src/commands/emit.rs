@@ -1,7 +1,6 @@
 //! `ptoc emit`
 
-use super::{Report, show, trace};
-use crate::ERRORS;
+use super::{Report, trace};
 use crate::args::{EmitArgs, StageArg};
 use crate::io::Io;
 use ptoc_diagnostics::{Diagnostic, codes};
@@ -13,22 +12,13 @@ use ptoc_driver::stages::{BackendStage, Stage, after_passes, text_of};
 
 /// Shows what a stage makes of a kernel.
 pub fn emit(args: &EmitArgs, io: &mut Io<'_>) -> u8 {
-    let later = match args.stage {
-        Some(StageArg::Stage(Stage::Pto)) => Some(("pto", "output as PTO C++")),
-        _ => None,
-    };
-    if let Some((stage, what)) = later {
-        let message = format!("--stage {stage}: ptoc does not have {what} yet");
-        let d = Diagnostic::global(codes::NOT_YET, message);
-        show(d.with_help("`ptoc emit --help` lists the stages"), io, args.compile.message_format);
-        return ERRORS;
-    }
     let (mut session, mut report) = match Report::begin(&args.compile, &args.file, io) {
         Ok(begun) => begun,
         Err(status) => return status,
     };
     session.vectors = args.vectors;
     session.exact = args.exact;
+    session.pto_level = args.pto_level.into();
     let mut outputs = Outputs::new();
     let place = args.output.as_ref().or(args.html.as_ref()).map(|path| outputs.plan(path)).transpose();
     let place = match place {

@@ -1,0 +1,186 @@
+//! Instructions.
+
+use super::build::Given;
+use super::{Res, Writer, unsaid};
+use crate::attr::{Attr, AttrValue, Spelling};
+use crate::lexer::Word;
+use crate::ops::{Count, Dps, Form, OPS, Op as Row};
+use crate::types::Type;
+use ptoc_ir::tile::{Inst, InstAttrs, Operand};
+use ptoc_isa::{AtomicOp, Instr, Loc, Oob, OperandKind, RoundMode};
+
+/// Second forms of rows that are written as the first one is.
+const SAME_FORM: [&str; 5] =
+    ["TEXTRACT_TO_LEFT", "TEXTRACT_TO_RIGHT", "TEXTRACT_FROM_ACC", "TINSERT_TO_MAT", "TINSERT_FROM_ACC"];
+
+/// A word as an attribute of an enumeration that MLIR prints.
+fn word(of: &'static str, word: &str) -> AttrValue {
+    AttrValue::Enum(Spelling::Inner, Word::new_static(of), Word::new(word))
+}
+
+impl Writer<'_> {
+    pub(super) fn instruction(&mut self, inst: &Inst) -> Res<()> {
+        let instr = inst.instr.get();
+        let row = OPS.iter().find(|op| op.instr.is_some_and(|i| i.get().name == self.row_name(instr)));
+        let Some((row, Form::Dps(dps))) = row.map(|row| (row, &row.form)) else {
+            return unsaid(self.span, format!("`{}`", instr.name));
+        };
+        if instr.name == "TEXPANDS"
+            && let Some(Operand::Tile(t)) = inst.operands.first()
+            && self.kernel.tiles[t.tile].ty.loc == Loc::Acc
+        {
+            let what = "an accumulator that starts at a number: begin with `if k.first { TMATMUL(..) } else { TMATMUL_ACC(..) }`";
+            return unsaid(self.span, what);
+        }
+        let (attrs, skipped) = self.attributes(row, inst)?;
+        let mut given: Vec<Given> = Vec::new();
+        for operand in inst.operands.iter().take(inst.operands.len() - skipped) {
+            let (name, ty) = self.argument(operand)?;
+            given.push(("", name, Some(ty)));
+        }
+        self.slots(dps, instr, &mut given)?;
+        self.scratch(dps, inst, &mut given)?;
+        let order = |slot: &str| dps.ins.iter().chain(&dps.outs).position(|s| s.name == slot);
+        given.sort_by_key(|g| order(g.0));
+        let mut op = self.row_op(row, given);
+        op.attrs = attrs;
+        self.push(op);
+        Ok(())
+    }
+
+    /// The name of the table's row that stands in `ops.txt` for this one.
+    fn row_name(&self, instr: &Instr) -> &'static str {
+        match instr.name {
+            n if SAME_FORM.contains(&n) => instr.written_name(),
+            "TGATHER_MASK" => "TGATHER",
+            n => n,
+        }
+    }
+
+    fn argument(&mut self, operand: &Operand) -> Res<(Word, Type)> {
+        match operand {
+            Operand::Tile(tile) => self.tile(tile),
+            Operand::View(view) => self.view(view),
+            Operand::Scalar(v) => Ok((self.value(*v)?, self.ty(*v, self.span)?)),
+        }
+    }
+
+    /// Operands in the order of the table are what is written, then what is read, without storage to work in.
+    fn slots(&self, dps: &Dps, instr: &Instr, given: &mut [Given]) -> Res<()> {
+        let slots: Vec<&str> = dps
+            .outs
+            .iter()
+            .chain(&dps.ins)
+            .filter(|s| s.name != "tmp" && s.count == Count::One)
+            .map(|s| s.name)
+            .collect();
+        // A slot that may be left out is taken if there is one operand more.
+        let optional = dps.ins.iter().filter(|s| s.name != "tmp" && s.count == Count::Optional).map(|s| s.name);
+        let slots: Vec<&str> = slots.into_iter().chain(optional).take(given.len()).collect();
+        if slots.len() != given.len() {
+            return unsaid(self.span, format!("`{}` with {} operands", instr.name, given.len()));
+        }
+        given.iter_mut().zip(slots).for_each(|(g, slot)| g.0 = slot);
+        Ok(())
+    }
+
+    /// Storage to work in: what the target wants, or a source's tile where the text wants a name and the target none.
+    fn scratch(&mut self, dps: &Dps, inst: &Inst, given: &mut Vec<Given>) -> Res<()> {
+        let Some(slot) = dps.ins.iter().find(|s| s.name == "tmp") else { return Ok(()) };
+        if let Some(tile) = inst.scratch.first() {
+            let (name, ty) = self.tile(tile)?;
+            given.push(("tmp", name, Some(ty)));
+        } else if slot.count == Count::One {
+            let source =
+                given.iter().find(|g| dps.ins.iter().any(|s| s.name == g.0) && matches!(g.2, Some(Type::TileBuf(_))));
+            match source.cloned() {
+                Some((_, name, ty)) => given.push(("tmp", name, ty)),
+                None => return unsaid(self.span, format!("`{}` without storage to work in", inst.instr.get().name)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Attributes, and how many operands at the end they stand for.
+    fn attributes(&mut self, row: &Row, inst: &Inst) -> Res<(Vec<Attr>, usize)> {
+        let instr = inst.instr.get();
+        let InstAttrs { cmp, round, saturate, reversed, oob, fold, atomic, factors, relu, stepwise } = inst.attrs;
+        if reversed || fold.is_some() || factors.is_some() || stepwise {
+            return unsaid(self.span, format!("this mode of `{}`", instr.name));
+        }
+        let mut attrs = Vec::new();
+        if let Some(cmp) = cmp {
+            attrs.push(self.attr("cmpMode", word("cmp", cmp.name())));
+        }
+        if let Some(round) = round {
+            let name = match round {
+                RoundMode::Rint => "RINT",
+                RoundMode::Round => "ROUND",
+                RoundMode::Floor => "FLOOR",
+                RoundMode::Ceil => "CEIL",
+                RoundMode::Trunc => "TRUNC",
+                RoundMode::Odd => "ODD",
+            };
+            attrs.push(self.attr("rmode", word("round_mode", name)));
+        }
+        if let Some(saturate) = saturate {
+            attrs.push(self.attr("sat_mode", word("saturation_mode", if saturate { "ON" } else { "OFF" })));
+        }
+        let scatters = row.name == "pto.mscatter";
+        if let Some(oob) = oob {
+            let name = match oob {
+                Oob::Undefined => "undefined",
+                Oob::Clamp => "clamp",
+                Oob::Wrap => "wrap",
+                Oob::Zero => "zero",
+            };
+            let (attr, of) = if scatters { ("scatterOob", "scatter_oob") } else { ("gatherOob", "gather_oob") };
+            attrs.push(self.attr(attr, word(of, name)));
+        }
+        match atomic {
+            None => {}
+            Some(AtomicOp::Add) if !scatters => attrs.push(self.attr("atomicType", word("atomic_type", "atomic_add"))),
+            Some(op @ (AtomicOp::Add | AtomicOp::Max | AtomicOp::Min)) if scatters => {
+                attrs.push(self.attr("scatterAtomicOp", word("scatter_atomic_op", op.name())));
+            }
+            Some(op) => return unsaid(self.span, format!("a `{}` that updates by `{op}`", instr.name)),
+        }
+        if relu {
+            attrs.push(self.attr("reluPreMode", word("relu_pre_mode", "normal_relu")));
+        }
+        let skipped = self.choice(inst, &mut attrs)?;
+        let Form::Dps(dps) = &row.form else { return Ok((attrs, skipped)) };
+        if let Some(attr) = attrs.iter().find(|a| !dps.attrs.contains(&a.name.as_str())) {
+            return unsaid(self.span, format!("this mode of `{}` (`{}`)", instr.name, attr.name));
+        }
+        Ok((attrs, skipped))
+    }
+
+    /// An operand that is a word in the language, and an attribute in the text.
+    fn choice(&mut self, inst: &Inst, attrs: &mut Vec<Attr>) -> Res<usize> {
+        let instr = inst.instr.get();
+        let Some((spec, operand)) = instr.operands.last().zip(inst.operands.last()) else { return Ok(0) };
+        if spec.kind == OperandKind::Pad {
+            return unsaid(self.span, format!("what `{}` fills with: the text has it in the tile's type", instr.name));
+        }
+        let (OperandKind::Choice(words), Operand::Scalar(v)) = (spec.kind, operand) else { return Ok(0) };
+        let number = self.defs.number(*v);
+        let Some((chosen, _)) = words.iter().find(|(_, n)| Some(*n) == number) else {
+            return unsaid(self.span, format!("this `{}` of `{}`", spec.name, instr.name));
+        };
+        match (instr.name, *chosen) {
+            ("TCI", "Down") => attrs.push(self.attr("descending", AttrValue::Bool(true))),
+            ("TCI", _) => {}
+            ("TTRI", side) => {
+                let upper = AttrValue::Int(i128::from(side == "Upper"), Some(Type::Element(Word::new_static("i32"))));
+                attrs.push(self.attr("upperOrLower", upper));
+            }
+            ("TGATHER_MASK", pattern) => {
+                let value = AttrValue::Enum(Spelling::Dotted, Word::new_static("mask_pattern"), Word::new(pattern));
+                attrs.push(self.attr("maskPattern", value));
+            }
+            _ => return unsaid(self.span, format!("`{}` of `{}`", spec.name, instr.name)),
+        }
+        Ok(1)
+    }
+}

@@ -1,0 +1,269 @@
+//! Tiles: buffers, what of them is valid, parts and elements.
+
+use super::build::is_numbered;
+use super::{Level, Res, Writer, unsaid};
+use crate::attr::AttrValue;
+use crate::lexer::Word;
+use crate::types::{Extent, FRACTAL, Major, TileBuf, Type, element_word};
+use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_ir::tile::{AddrKind, Kernel, Op, Operand, PrintPart, Region, Tile, TileData, TileRef, Value};
+use ptoc_isa::{Loc, Order};
+use ptoc_tensor::DType;
+use rustc_hash::FxHashMap;
+
+/// A buffer that was allocated.
+pub(super) struct TileState {
+    name: Word,
+    ty: TileBuf,
+    /// Whether what is valid changes.
+    moving: bool,
+    /// What is valid here, if that is known.
+    now: Option<(Value, Value)>,
+}
+
+/// Shapes with which tiles are used as a whole, each once.
+pub(super) fn shapes(kernel: &Kernel) -> FxHashMap<Tile, Vec<(Value, Value)>> {
+    let mut shapes = FxHashMap::default();
+    region(&kernel.body, &mut shapes);
+    shapes
+}
+
+fn region(region_: &Region, shapes: &mut FxHashMap<Tile, Vec<(Value, Value)>>) {
+    let mut note = |t: &TileRef| {
+        let list = shapes.entry(t.tile).or_default();
+        if t.origin.is_none() && !list.contains(&t.valid) {
+            list.push(t.valid);
+        }
+    };
+    for stmt in region_ {
+        match &stmt.op {
+            Op::Inst(inst) => {
+                let tiles = inst.operands.iter().filter_map(|o| if let Operand::Tile(t) = o { Some(t) } else { None });
+                tiles.chain(&inst.scratch).for_each(&mut note);
+            }
+            Op::TileGet { tile, .. } | Op::TileSet { tile, .. } => note(tile),
+            Op::Print { parts } => {
+                parts.iter().for_each(|p| {
+                    if let PrintPart::Tile(t) = p {
+                        note(t)
+                    }
+                });
+            }
+            _ => {}
+        }
+    }
+    for stmt in region_ {
+        stmt.op.regions().for_each(|r| region(r, shapes));
+    }
+}
+
+impl Writer<'_> {
+    /// Whether the addresses that the author gave can be said at this level.
+    pub(super) fn addresses_fit(&self) -> Res<()> {
+        let tiles = || self.kernel.tiles.iter();
+        if let Some((_, tile)) = tiles().find(|(_, t)| t.addr == AddrKind::Dynamic) {
+            return unsaid(tile.span, format!("an address that the launch gives: that of `{}`", tile.name));
+        }
+        if self.level == Level::Explicit {
+            return Ok(());
+        }
+        let bytes = |t: &TileData| match &t.addr {
+            AddrKind::Fixed(at) => at.iter().map(|at| (*at, at + t.ty.bytes())).collect(),
+            _ => Vec::new(),
+        };
+        for (n, tile) in tiles() {
+            let meets = |a: (u64, u64), b: (u64, u64)| a.0 < b.1 && b.0 < a.1;
+            let others = tiles().filter(|(m, o)| *m > n && o.ty.loc == tile.ty.loc);
+            let shared = others
+                .map(|(_, o)| o)
+                .find(|o| bytes(o).into_iter().any(|b| bytes(tile).into_iter().any(|a| meets(a, b))));
+            if let Some(other) = shared {
+                let message = format!(
+                    "text of level 2 has no addresses, and the author puts `{}` and `{}` on common bytes",
+                    tile.name, other.name
+                );
+                let d = Diagnostic::error(codes::PTO_UNSAID, other.span, message)
+                    .with_secondary(tile.span, "the other one");
+                return Err(Box::new(d.with_help("write text of level 3: `--pto-level 3`")));
+            }
+        }
+        Ok(())
+    }
+
+    /// A buffer for each element of an array.
+    pub(super) fn alloc(&mut self, tile: Tile) -> Res<()> {
+        (0..self.kernel.tiles[tile].count).try_for_each(|element| self.alloc_one(tile, element))
+    }
+
+    fn alloc_one(&mut self, tile: Tile, element: u32) -> Res<()> {
+        let data = &self.kernel.tiles[tile];
+        let (mut ty, moving, operands) = self.tile_buf(tile)?;
+        let mut given = Vec::new();
+        if self.level == Level::Explicit {
+            let AddrKind::Fixed(addresses) = &data.addr else {
+                return unsaid(data.span, format!("`{}` without an address", data.name));
+            };
+            let at = addresses.get(element as usize).copied().unwrap_or_default();
+            let i64 = Type::Element(Word::new_static("i64"));
+            let addr = self.constant(AttrValue::Int(i128::from(at), Some(i64.clone())), &i64);
+            given.push(("addr", addr, None));
+        }
+        if moving {
+            ty.valid = (None, None);
+            let (rows, cols) = (self.index(ty.rows), self.index(ty.cols));
+            given.extend([("valid_row", rows, None), ("valid_col", cols, None)]);
+        } else {
+            for (slot, value) in ["valid_row", "valid_col"].into_iter().zip(operands) {
+                if let Some(value) = value {
+                    given.push((slot, self.value(value)?, None));
+                }
+            }
+        }
+        let op = self.at(data.span, |w| w.op("pto.alloc_tile", given));
+        let name = match data.hidden || is_numbered(&data.name) {
+            true => self.names.number(),
+            false => self.names.give(&data.name),
+        };
+        let name = self.define(op, name, Some(Type::TileBuf(Box::new(ty.clone()))));
+        self.tiles.insert((tile, element), TileState { name, ty, moving, now: None });
+        Ok(())
+    }
+
+    /// The type of a tile's buffer, whether what is valid changes, and else the values that say it.
+    fn tile_buf(&mut self, tile: Tile) -> Res<(TileBuf, bool, [Option<Value>; 2])> {
+        let data = &self.kernel.tiles[tile];
+        let ty = data.ty;
+        if ty.dtype == DType::Bool {
+            // A bit an element, in whole rows of 32 bytes.
+            let bytes = i64::from(ty.cols.div_ceil(8).next_multiple_of(32));
+            return Ok((TileBuf::plain(ty.loc, "ui8", i64::from(ty.rows), bytes), false, [None, None]));
+        }
+        let Some(element) = element_word(ty.dtype) else {
+            return unsaid(data.span, format!("tiles of {}", ty.dtype));
+        };
+        let mut buf = TileBuf::plain(ty.loc, element, i64::from(ty.rows), i64::from(ty.cols));
+        (buf.blayout, buf.slayout, buf.fractal) = match ty.loc {
+            Loc::Mat => (Major::Col, Some(Major::Row), FRACTAL),
+            Loc::Left if self.kernel.target == "a2a3" => (Major::Row, Some(Major::Row), FRACTAL),
+            Loc::Left => (Major::Col, Some(Major::Row), FRACTAL),
+            Loc::Right => (Major::Row, Some(Major::Col), FRACTAL),
+            Loc::Acc => (Major::Col, Some(Major::Row), 1024),
+            _ if ty.order == Order::Dn => (Major::Col, None, FRACTAL),
+            _ => (Major::Row, None, FRACTAL),
+        };
+        let shapes = self.shapes.get(&tile).cloned().unwrap_or_default();
+        let Some((first, rest)) = shapes.split_first() else { return Ok((buf, false, [None, None])) };
+        let number = |v: Value| self.defs.number(v);
+        let same = |a: Value, b: Value| a == b || (number(a).is_some() && number(a) == number(b));
+        let one = rest.iter().all(|s| same(s.0, first.0) && same(s.1, first.1));
+        let extent = |v: Value| -> Extent { number(v) };
+        let operand = |v: Value| number(v).is_none().then_some(v);
+        let operands = [operand(first.0), operand(first.1)];
+        let here = operands.iter().flatten().all(|v| self.visible.iter().flatten().any(|x| x == v));
+        buf.valid = (extent(first.0), extent(first.1));
+        Ok((buf, !(one && here), operands))
+    }
+
+    /// A tile as an operand.
+    pub(super) fn tile(&mut self, tile: &TileRef) -> Res<(Word, Type)> {
+        let element = match tile.element {
+            None => 0,
+            Some(v) => match self.defs.number(v).and_then(|n| u32::try_from(n).ok()) {
+                Some(n) => n,
+                None => return unsaid(self.span, "a tile of an array whose number is not a constant"),
+            },
+        };
+        let key = (tile.tile, element);
+        if !self.tiles.contains_key(&key) {
+            return unsaid(self.span, format!("`{}` before it is declared", self.kernel.tiles[tile.tile].name));
+        }
+        let state = &self.tiles[&key];
+        let (name, ty) = (state.name.clone(), state.ty.clone());
+        if let Some((row, col)) = tile.origin {
+            return self.subset(tile, name, ty, row, col);
+        }
+        if state.moving && state.now != Some(tile.valid) {
+            let full = Type::TileBuf(Box::new(ty.clone()));
+            let given = vec![
+                ("source", name.clone(), Some(full)),
+                ("valid_row", self.value(tile.valid.0)?, None),
+                ("valid_col", self.value(tile.valid.1)?, None),
+            ];
+            let op = self.op("pto.set_validshape", given);
+            self.push(op);
+            if let Some(state) = self.tiles.get_mut(&key) {
+                state.now = Some(tile.valid);
+            }
+        }
+        Ok((name, Type::TileBuf(Box::new(ty))))
+    }
+
+    /// A window, of which all is valid.
+    fn subset(&mut self, tile: &TileRef, of: Word, ty: TileBuf, row: Value, col: Value) -> Res<(Word, Type)> {
+        let (rows, cols) = (i64::from(tile.rows), i64::from(tile.cols));
+        if self.defs.number(tile.valid.0) != Some(rows) || self.defs.number(tile.valid.1) != Some(cols) {
+            return unsaid(self.span, "a window of a tile of which a part is valid");
+        }
+        let source = Type::TileBuf(Box::new(ty.clone()));
+        let given = vec![
+            ("source", of, Some(source)),
+            ("offsets", self.value(row)?, None),
+            ("offsets", self.value(col)?, None),
+        ];
+        let mut op = self.op("pto.subset", given);
+        let sizes = [rows, cols].map(|n| AttrValue::Int(i128::from(n), None));
+        op.attrs.push(self.attr("sizes", AttrValue::Array(sizes.to_vec())));
+        let name = self.names.number();
+        let name = self.define(op, name, None);
+        let part = TileBuf { rows, cols, valid: (Some(rows), Some(cols)), ..ty };
+        Ok((name, Type::TileBuf(Box::new(part))))
+    }
+
+    /// Behind a branch or a loop it is not known what is valid.
+    pub(super) fn forget_shapes(&mut self) {
+        self.tiles.values_mut().for_each(|t| t.now = None);
+    }
+
+    /// One element, by its number in the buffer.
+    pub(super) fn tile_element(
+        &mut self,
+        tile: &TileRef,
+        row: Value,
+        col: Value,
+        dst: Option<Value>,
+        value: Option<Value>,
+    ) -> Res<()> {
+        let (name, ty) = self.tile(tile)?;
+        let Type::TileBuf(buf) = &ty else { return unsaid(self.span, "an element of this") };
+        if self.kernel.tiles[tile.tile].ty.dtype == DType::Bool {
+            return unsaid(self.span, "an element of a mask");
+        }
+        let defs = &self.defs;
+        let (row, col) = (defs.poly(row), defs.poly(col));
+        let (major, minor, width) = match buf.blayout {
+            Major::Row => (row, col, buf.cols),
+            Major::Col => (col, row, buf.rows),
+        };
+        let width = ptoc_ir::analysis::poly::Poly::constant(width);
+        let number = major.zip(minor).and_then(|(major, minor)| major.times(&width)?.plus(&minor, 1));
+        let Some(number) = number else { return unsaid(self.span, "the number of this element") };
+        let at = self.sum(&number)?;
+        if let Some(dst) = dst {
+            let scalar = self.ty(dst, self.span)?;
+            let op = self.op("pto.tgetval", vec![("src", name, Some(ty)), ("offset", at, Some(Type::Index))]);
+            let name = self.name_of(dst);
+            let name = self.define(op, name, Some(scalar));
+            self.known(dst, name);
+            return Ok(());
+        }
+        let Some(value) = value else { return Ok(()) };
+        let given = vec![
+            ("offset", at, Some(Type::Index)),
+            ("val", self.value(value)?, Some(self.ty(value, self.span)?)),
+            ("dst", name, Some(ty)),
+        ];
+        let op = self.op("pto.tsetval", given);
+        self.push(op);
+        Ok(())
+    }
+}
