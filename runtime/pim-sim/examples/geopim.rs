@@ -4,7 +4,7 @@
 //! `cargo run --release -p ptoc-pim-sim --example geopim`
 
 use ptoc_pim_sim::dram::{Config, Refresh};
-use ptoc_pim_sim::units::geopim::{Banks, Border, GeoPimKernel, Job, Map, MapPlace, Order, UnitConfig, run};
+use ptoc_pim_sim::units::geopim::{Banks, Border, GeoPimKernel, Job, Map, MapPlace, Order, Start, UnitConfig, run};
 use ptoc_pim_stream::register::Parameters;
 use std::collections::HashMap;
 use std::time::Instant;
@@ -70,7 +70,8 @@ fn main() {
                     Job { bank, place: place.clone(), queries: 4, params: 1024, output: 0x8000 }
                 })
                 .collect();
-            let report = run(&config, Refresh::AllBank, &kernel, &jobs, &mut memory, 0, |_| {}).expect("it runs");
+            let start = Start { tick: 0, timed: false };
+            let report = run(&config, Refresh::AllBank, &kernel, &jobs, &mut memory, start, |_| {}).expect("it runs");
             ticks = ticks.max(report.end);
             for unit in &report.units {
                 samples += unit.states.samples;
