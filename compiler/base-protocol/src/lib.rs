@@ -1,5 +1,5 @@
-//! The base protocol that the Language Server Protocol and the Debug Adapter Protocol share: a header with the length of
-//! the content, an empty line, and JSON.
+//! The base protocol that the Language Server Protocol and the Debug Adapter Protocol share: a header with the length
+//! of the content, an empty line, and JSON.
 
 #![forbid(unsafe_code)]
 

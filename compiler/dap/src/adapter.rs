@@ -411,7 +411,9 @@ fn completions(stop: &StopPlace<'_>, request: &Request) -> Result<Value, String>
             }
         };
         let fits = names.into_iter().filter(|(name, _)| name.starts_with(word));
-        let one = |(label, kind): (String, &str)| json!({"label": label, "type": kind, "start": head.chars().count(), "length": word.chars().count()});
+        let (start, length) = (head.chars().count(), word.chars().count());
+        let one =
+            |(label, kind): (String, &str)| json!({"label": label, "type": kind, "start": start, "length": length});
         Ok(json!({"targets": fits.map(one).collect::<Vec<_>>()}))
     })
 }

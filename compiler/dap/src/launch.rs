@@ -174,7 +174,10 @@ pub(crate) fn launch(connection: &Connection<'_>, request: &Request) -> Ended {
         Err(Failed) => {
             let mut text = rendered(&mut session.diagnostics, &session.sources);
             if FLAGS.iter().any(|flag| text.contains(flag)) {
-                text.push_str("In a launch configuration, `define`, `inputs` and `random` are what `-D`, `--in` and `--random` are.");
+                text.push_str(
+                    "In a launch configuration, `define`, `inputs` and `random` are what `-D`, `--in` and `--random` \
+                     are.",
+                );
             }
             connection.output("stderr", &text);
             connection.fail(request, text.trim_end());

@@ -1,9 +1,9 @@
 //! A debugger over the reference interpreter, for `ptoc run --step`, `--print-tile` and `ptoc dap`.
 //!
-//! Pure but for a [`Frontend`], of which [`command_line`] is one, over a [`Console`]. [`statements`] are those of the source; [`points`] say for each statement of IR which of
-//! them it belongs to, [`touches`] what it does; [`names`], [`values`] and [`overview`] say what a name holds;
-//! [`debugger`] decides where to stop, [`replay`] goes back by running again, [`actions`] does what is typed;
-//! [`print_tile`] prints without stopping.
+//! Pure but for a [`Frontend`], of which [`command_line`] is one, over a [`Console`]. [`statements`] are those of the
+//! source; [`points`] say for each statement of IR which of them it belongs to, [`touches`] what it does; [`names`],
+//! [`values`] and [`overview`] say what a name holds; [`debugger`] decides where to stop, [`replay`] goes back by
+//! running again, [`actions`] does what is typed; [`print_tile`] prints without stopping.
 
 #![forbid(unsafe_code)]
 

@@ -21,7 +21,6 @@ pub mod pto;
 pub mod repair;
 pub mod session;
 #[cfg(feature = "pim")]
-pub mod signals;
 pub mod simulator;
 pub mod stages;
 pub mod trace;

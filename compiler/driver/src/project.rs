@@ -1,7 +1,7 @@
 //! `ptoc.toml`: target, definitions and lints of a project, its folders and files.
 //!
-//! A source file has the files of that name in its folder and in those around it, up to one that says `root = true`. The
-//! nearest counts first; in each, tables of `[[files]]` whose pattern fits count before what is said for all files.
+//! A source file has the files of that name in its folder and in those around it, up to one that says `root = true`.
+//! The nearest counts first; in each, tables of `[[files]]` whose pattern fits count before what is said for all files.
 
 mod lints;
 mod read;

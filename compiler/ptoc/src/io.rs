@@ -15,8 +15,6 @@ pub struct Io<'a> {
     pub input: Option<&'a mut (dyn BufRead + Send)>,
     /// A person types them and reads the results.
     pub interactive: bool,
-    /// They come from the terminal of this process, where lines can be edited.
-    pub terminal: bool,
     /// Diagnostics may be coloured. `--color` overrides it.
     pub color: bool,
     /// Results may be coloured. `--color` overrides it.
@@ -37,7 +35,6 @@ impl<'a> Io<'a> {
             err,
             input: None,
             interactive: false,
-            terminal: false,
             color: false,
             color_out: false,
             width: render::DEFAULT_WIDTH,

@@ -42,7 +42,6 @@ pub fn execute_here(args: impl IntoIterator<Item = OsString>) -> u8 {
     let mut io = Io::new(&mut out, &mut err);
     io.input = Some(&mut input);
     io.interactive = interactive;
-    io.terminal = interactive && std::env::var_os("TERM").is_none_or(|t| t != "dumb");
     io.color = color;
     io.color_out = color_out;
     io.width = columns.unwrap_or(io.width);

@@ -72,7 +72,16 @@ fn a_run_that_fails_stops_where_it_fails() {
 /// A loop that takes long.
 fn endless(dir: &TempDir) -> Value {
     let path = dir.path().join("long.tile");
-    let text = "kernel long(y: out f32[8, 64]) {\n    let t = tile Vec<f32, 8, 64>;\n    t = 0.0;\n    for i in 0..100000000 {\n        TADDS(t, t, 1.0);\n    }\n    TSTORE(y, t);\n}\n";
+    let text = "\
+kernel long(y: out f32[8, 64]) {
+    let t = tile Vec<f32, 8, 64>;
+    t = 0.0;
+    for i in 0..100000000 {
+        TADDS(t, t, 1.0);
+    }
+    TSTORE(y, t);
+}
+";
     fs::write(&path, text).unwrap();
     json!({"program": path})
 }
