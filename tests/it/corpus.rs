@@ -2,7 +2,7 @@
 //! every program in the repository.
 
 #[path = "../fuzz/src/lib.rs"]
-mod properties;
+pub(crate) mod properties;
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};

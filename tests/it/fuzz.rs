@@ -1,5 +1,7 @@
-//! The front end on programs that are nearly right, and on monstrous ones: no panic, no flood, no silence.
+//! The front end on programs that are nearly right, and on monstrous ones: no panic, no flood, no silence. What is nearly
+//! right keeps the properties of the fuzz targets, too.
 
+use crate::corpus::properties;
 use proptest::prelude::*;
 use ptoc_diagnostics::SourceMap;
 use ptoc_tests::front::{Checked, Flags, check};
@@ -246,6 +248,28 @@ proptest! {
         let entries = kernels(&text);
         prop_assert!(entries == 0 || checked.compiled > 0 || !checked.diagnostics.is_empty(), "refused without a \
             word:\n{text}");
+    }
+
+    #[test]
+    fn changed_programs_to_ir(
+        program in any::<prop::sample::Index>(),
+        changes in prop::collection::vec(change(), 1..6),
+    ) {
+        let mut words = PROGRAMS[program.index(PROGRAMS.len())].clone();
+        changes.iter().for_each(|c| apply(&mut words, c));
+        let text: String = words.concat();
+        on_large_stack(move || properties::source_to_ir(text.as_bytes()));
+    }
+
+    #[test]
+    fn changed_programs_formatted(
+        program in any::<prop::sample::Index>(),
+        changes in prop::collection::vec(change(), 1..6),
+    ) {
+        let mut words = PROGRAMS[program.index(PROGRAMS.len())].clone();
+        changes.iter().for_each(|c| apply(&mut words, c));
+        let text: String = words.concat();
+        on_large_stack(move || properties::format_text(text.as_bytes()));
     }
 }
 

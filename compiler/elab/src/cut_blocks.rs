@@ -34,10 +34,12 @@ impl Elaborator<'_> {
         let piece = piece.into_iter().fold(one, |n, extent| self.bin(BinOp::Mul, n, extent, span));
         let (first, skip) = (self.bin(BinOp::Div, start, piece, span), self.bin(BinOp::Rem, start, piece, span));
         self.advance(w, &last.by, first, span);
-        let behind = self.bin(BinOp::Add, skip, b.len, span);
+        // Up to the piece that the block ends in: from where blocks end it is seen that this is one of the last axis.
+        let end = self.bin(BinOp::Add, start, b.len, span);
         let short = self.bin(BinOp::Sub, piece, one, span);
-        let up = self.bin(BinOp::Add, behind, short, span);
-        let pieces = self.bin(BinOp::Div, up, piece, span);
+        let up = self.bin(BinOp::Add, end, short, span);
+        let behind = self.bin(BinOp::Div, up, piece, span);
+        let pieces = self.bin(BinOp::Sub, behind, first, span);
         self.facts.ge_const(pieces, 1);
         leaves.push(Leaf { extent: pieces, by: last.by });
         w.modes[k].tree = Tuple::Node(leaves.into_iter().map(Tuple::Leaf).collect());

@@ -249,7 +249,7 @@ impl Elaborator<'_> {
             .with_secondary(p.span, "the parameter");
             return self.report(d);
         }
-        for (d, m) in dims.iter().zip(&view.modes) {
+        for (mode, (d, m)) in dims.iter().zip(&view.modes).enumerate() {
             if let ExprKind::Name(n) = &*d.value.kind
                 && self.env.get(n).is_none()
                 && !self.names_constant(n)
@@ -262,6 +262,14 @@ impl Elaborator<'_> {
                 Val::Block(b) => b.len,
                 v => self.index_of(&v, d.value.span)?,
             };
+            if self.lengths_differ(v, m.extent) {
+                let (want, have) = (self.size_shown(v), self.size_shown(m.extent));
+                let message = format!("`{}` has {want} elements in mode {mode}, and this window {have}", p.name.name);
+                let e = Diagnostic::error(codes::SHAPE_MISMATCH, at, message)
+                    .with_label(format!("{have} in mode {mode}"))
+                    .with_secondary(d.value.span, format!("the parameter: {want}"));
+                return self.report(e);
+            }
             self.same_length(v, m.extent, "extents", at, None)?;
         }
         Ok(())

@@ -182,6 +182,14 @@ impl Elaborator<'_> {
         a == b || (self.facts.le_certain(a, b, 0) && self.facts.le_certain(b, a, 0))
     }
 
+    /// Whether two lengths are known to differ.
+    pub(crate) fn lengths_differ(&self, a: Value, b: Value) -> bool {
+        match (self.const_index(a), self.const_index(b)) {
+            (Some(x), Some(y)) => x != y,
+            _ => self.facts.le_certain(a, b, -1) || self.facts.le_certain(b, a, -1),
+        }
+    }
+
     /// Whether two shapes are known to be equal.
     pub(crate) fn shapes_agree(&self, a: Shape, b: Shape) -> bool {
         self.lengths_agree(a.0, b.0) && self.lengths_agree(a.1, b.1)
