@@ -26,8 +26,8 @@ pub fn bounded(mut trace: Trace, most: usize) -> (Trace, Option<String>) {
     trace.processes = processes;
     let after = trace.slices();
     let note = format!(
-        "{before} slices are {after} here: on {tracks} of the tracks what lies within up to {widest} ticks is one slice, \
-         which says how many of what it stands for"
+        "{before} slices are {after} here: on {tracks} of the tracks what lies within up to {widest} ticks is one \
+         slice, which says how many of what it stands for"
     );
     (trace, Some(note))
 }

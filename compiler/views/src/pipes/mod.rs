@@ -99,7 +99,8 @@ fn cards(out: &mut String, run: &PipeRun<'_>) {
         let value = format!("{share:.1} % busy");
         writeln!(
             out,
-            "<div class=\"card\"><b>{}</b> <span>{value}</span><i><u style=\"width:{:.1}%\"></u></i><small>{more}</small></div>",
+            "<div class=\"card\"><b>{}</b> <span>{value}</span><i><u \
+             style=\"width:{:.1}%\"></u></i><small>{more}</small></div>",
             unit.unit,
             share.min(100.0)
         )
@@ -123,12 +124,13 @@ fn timeline(out: &mut String, run: &PipeRun<'_>, places: &mut Places<'_>) {
     out.push_str(
         "<div class=\"tools\"><button data-zoom=\"0.5\">zoom in</button><button data-zoom=\"2\">zoom out</button>\
          <button data-zoom=\"0\">all</button> <label>from cycle <input class=\"at\" type=\"number\" min=\"0\"></label> \
-         <label><input class=\"flags\" type=\"checkbox\" checked> flags</label> <span>drag to move, double-click or Ctrl \
-         and wheel to zoom, + - 0 and arrow keys do the same; a click shows the line</span></div>\n\
-         <p class=\"key\"><span><i class=\"k-work\"></i>the unit is at work</span> <span><i class=\"k-tail\"></i>the result \
-         is on its way</span> <span><i class=\"k-event\"></i>waits for a flag</span> <span><i class=\"k-barrier\"></i>at a \
-         barrier</span> <span><i class=\"k-issue\"></i>for the issuer</span> <span><i class=\"k-unit\"></i>for its unit, which \
-         another role has</span> <span><i class=\"k-flag\"></i>a flag, from set to wait: strong \
+         <label><input class=\"flags\" type=\"checkbox\" checked> flags</label> <span>drag to move, double-click or \
+         Ctrl and wheel to zoom, + - 0 and arrow keys do the same; a click shows the line</span></div>\n\
+         <p class=\"key\"><span><i class=\"k-work\"></i>the unit is at work</span> <span><i class=\"k-tail\"></i>the \
+         result is on its way</span> <span><i class=\"k-event\"></i>waits for a flag</span> <span><i \
+         class=\"k-barrier\"></i>at a \
+         barrier</span> <span><i class=\"k-issue\"></i>for the issuer</span> <span><i class=\"k-unit\"></i>for its \
+         unit, which another role has</span> <span><i class=\"k-flag\"></i>a flag, from set to wait: strong \
          where it ended a wait</span></p>\n\
          <div class=\"lanes\"><canvas class=\"time\" tabindex=\"0\" role=\"img\" aria-label=\"Pipes in time; the table \
          below has the stalls\"></canvas></div>\n",
@@ -207,8 +209,8 @@ fn source(runs: &[PipeRun<'_>], places: &Places<'_>) -> String {
         }));
     }
     out.push_str(
-        "<p class=\"note\">Shares are of the first block's cycles; pipes work at the same time, so they may come to more \
-         than 100 %.</p>\n",
+        "<p class=\"note\">Shares are of the first block's cycles; pipes work at the same time, so they may come to \
+         more than 100 %.</p>\n",
     );
     out
 }

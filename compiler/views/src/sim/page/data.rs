@@ -101,20 +101,21 @@ impl Timeline {
         out.push_str("A command for many banks is drawn at each.</p>\n");
         out.push_str(
             "<div class=\"tools\"><button data-zoom=\"0.5\">zoom in</button><button data-zoom=\"2\">zoom out</button>\
-             <button data-zoom=\"0\">all</button> <button data-open=\"all\">open all</button><button data-open=\"none\">\
+             <button data-zoom=\"0\">all</button> <button data-open=\"all\">open all</button><button \
+             data-open=\"none\">\
              close all</button> <span>drag to move, double-click or Ctrl and wheel to zoom, + - 0 \
              and arrow keys do the same</span></div>\n\
-             <p class=\"key\">banks stand under their pseudo-channel, whose lane has their means; a click on its name opens \
-             and closes it; upper part of a bank: <span><i class=\"c-compute\"></i>its unit computes;</span> lower \
-             part: <span><i class=\"c-column\"></i>bursts</span> <span><i class=\"c-row\"></i>rows opened</span> \
+             <p class=\"key\">banks stand under their pseudo-channel, whose lane has their means; a click on its name \
+             opens and closes it; upper part of a bank: <span><i class=\"c-compute\"></i>its unit computes;</span> \
+             lower part: <span><i class=\"c-column\"></i>bursts</span> <span><i class=\"c-row\"></i>rows opened</span> \
              <span><i class=\"c-refresh\"></i>refresh</span></p>\n",
         );
         if has_states {
             out.push_str(
                 "<p class=\"key\">above that the state of its unit: <span><i class=\"c-mode\"></i>LOAD</span> \
                  <span><i class=\"c-energy\"></i>PROCESS</span> <span><i class=\"c-operand\"></i>OUTPUT</span> \
-                 <span><i class=\"c-idle\"></i>DONE</span>; zoomed in, tiles with their numbers: when each is computed, \
-                 and below when it is fetched</p>\n",
+                 <span><i class=\"c-idle\"></i>DONE</span>; zoomed in, tiles with their numbers: when each is \
+                 computed, and below when it is fetched</p>\n",
             );
         }
         out.push_str(

@@ -457,7 +457,8 @@ proptest! {
         config.timing.refi_pb = 4 * config.timing.rfc_pb;
         config.derive();
         let mut trace = Vec::new();
-        let report = run(&config, refresh, &s.kernel, &s.jobs, &mut s.memory, Start { tick: 1000, timed: true }, |c| trace.push(c)).unwrap();
+        let start = Start { tick: 1000, timed: true };
+        let report = run(&config, refresh, &s.kernel, &s.jobs, &mut s.memory, start, |c| trace.push(c)).unwrap();
         for unit in &report.units {
             let sum: u64 = TickLabel::ALL.map(|l| unit.ledger.of(l)).iter().sum();
             prop_assert_eq!(sum, report.end - report.start);
