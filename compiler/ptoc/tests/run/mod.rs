@@ -3,6 +3,7 @@
 use super::{ADD, Sandbox, snapshot};
 use ptoc_tensor::{DType, Tensor, npy};
 use std::fs;
+use std::process::Stdio;
 
 /// What is too large for an 8-bit float becomes the largest number of it, by whatever way, and `ensures` says the same.
 #[test]
@@ -376,4 +377,33 @@ program outer(y: out i32[8], top: i32, last: i32) {
         "run p.tile outer -D top=10 -D last=4",
         "run p.tile outer -D top=10 -D last=4 --backend interp",
     ]));
+}
+
+/// `perf` finds the functions of machine code by name, where its variable is set.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_map_for_perf() {
+    let s = Sandbox::new();
+    let call = |set: bool| {
+        let mut command = s.command("run add.tile add --in a=a.npy --in b=b.npy");
+        match set {
+            true => command.env("PERF_BUILDID_DIR", s.path()),
+            false => command.env_remove("PERF_BUILDID_DIR"),
+        };
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let map = std::path::PathBuf::from(format!("/tmp/perf-{}.map", child.id()));
+        assert!(child.wait().unwrap().success());
+        let text = fs::read_to_string(&map).ok();
+        let _ = fs::remove_file(&map);
+        text
+    };
+    let text = call(true).expect("a map");
+    for line in text.lines() {
+        let fields: Vec<&str> = line.splitn(3, ' ').collect();
+        assert!(u64::from_str_radix(fields[0], 16).is_ok() && u64::from_str_radix(fields[1], 16).is_ok(), "{line}");
+    }
+    for name in ["add.launch", "add.block", "nest"] {
+        assert!(text.contains(name), "{name}: {text}");
+    }
+    assert_eq!(call(false), None);
 }
