@@ -25,6 +25,7 @@ pub mod simulator;
 pub mod stages;
 pub mod trace;
 pub mod trees;
+pub mod tuning;
 mod unwritten;
 
 /// Bytes of stack of a thread that compiles. Passes recurse over trees of bounded height, and the first size is room

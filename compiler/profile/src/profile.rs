@@ -4,7 +4,7 @@
 use crate::race::{Entrant, Laps, fastest, race};
 use crate::sample::{Rehearsal, percentile};
 use crate::setup::{Machine, Setup, bytes, first_error, operations, tell};
-use crate::sweep::{Values, combinations};
+use crate::sweep::{Values, alike, combinations};
 use crate::tune::{listed, nothing_to_tune};
 use crate::verify::{Rejected, checked};
 use ptoc_diagnostics::{Diagnostic, codes};
@@ -13,7 +13,6 @@ use ptoc_driver::session::{EntryPoint, Failed, Session};
 use ptoc_ir::loops::work::OpCount;
 use ptoc_tensor::Tensor;
 use sha2::{Digest, Sha256};
-use std::collections::HashMap;
 use std::time::Duration;
 
 /// What a table orders by.
@@ -189,19 +188,18 @@ fn problems(entry: &EntryPoint<'_>, axes: &[Values], configurations: &[Definitio
     let none = [Definitions::new()];
     let rows = if configurations.is_empty() { &none[..] } else { configurations };
     let mut out: Vec<Problem> = Vec::new();
-    let mut known: HashMap<Definitions, usize> = HashMap::new();
     for sizes in &sizes {
         for more in &configuring {
             for row in rows {
                 let (own, open): (Definitions, Definitions) =
                     row.iter().cloned().partition(|(name, _)| is_constant(entry, name));
                 let sizes: Definitions = sizes.iter().cloned().chain(open).collect();
-                let number = *known.entry(sizes.clone()).or_insert_with(|| {
+                let number = out.iter().position(|p| alike(&p.sizes, &sizes)).unwrap_or_else(|| {
                     out.push(Problem { sizes, configurations: Vec::new() });
                     out.len() - 1
                 });
                 let configuration: Definitions = more.iter().cloned().chain(own).collect();
-                if !out[number].configurations.contains(&configuration) {
+                if !out[number].configurations.iter().any(|known| alike(known, &configuration)) {
                     out[number].configurations.push(configuration);
                 }
             }
@@ -267,6 +265,26 @@ pub fn rows(
     Ok(rows)
 }
 
+/// What is wrong with all cases alike, and so with none in particular: it is told once. Cases of sizes come first.
+pub fn mistake(setup: &Setup, cases: &Cases, session: &mut Session) -> Option<Diagnostic> {
+    let all: usize = cases.problems.iter().map(|p| p.configurations.len()).sum();
+    let mut first: Option<Diagnostic> = None;
+    for problem in &cases.problems {
+        for configuration in &problem.configurations {
+            let definitions: Definitions = problem.sizes.iter().chain(configuration).cloned().collect();
+            let arrays = given(setup, session).ok()?;
+            let why = *setup.plan(&definitions, &arrays).err()?;
+            match &first {
+                Some(first) if (first.code, &first.message) != (why.code, &why.message) => return None,
+                Some(_) => {}
+                None => first = Some(why),
+            }
+        }
+    }
+    let first = first.filter(|_| all > 1)?;
+    Some(first.with_note(format!("so it is with all {all} cases")))
+}
+
 /// What becomes of each configuration of a problem.
 fn measure(
     setup: &Setup,
@@ -323,6 +341,8 @@ fn measure(
             Err(rejected) => {
                 let (status, why) = match rejected {
                     Rejected::Wrong(why) => ("wrong", why),
+                    // It is no matter of cases that the machine is not there.
+                    Rejected::Failed(why) if why.code == codes::GPU_UNAVAILABLE => return session.fail(*why),
                     Rejected::Failed(why) => ("failed", why),
                 };
                 outcomes[*n] = Outcome::Rejected { status, why };

@@ -29,7 +29,7 @@ pub fn sizes(text: &str) -> Result<Vec<String>, String> {
             None => vec![part.replace(char::is_control, " ")],
         };
         for value in some {
-            if !all.contains(&value) {
+            if !all.iter().any(|known| same(known, &value)) {
                 all.push(value);
             }
         }
@@ -65,6 +65,16 @@ fn number(field: &str) -> Option<u64> {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
         None => digits.parse().ok(),
     }
+}
+
+/// Whether two values are the same, however whole numbers are spelled: `64` is `0x40`.
+pub(crate) fn same(one: &str, other: &str) -> bool {
+    one == other || number(one).is_some_and(|n| number(other) == Some(n))
+}
+
+/// Whether two lists of definitions give the same names the same values.
+pub(crate) fn alike(one: &[(String, String)], other: &[(String, String)]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(a, b)| a.0 == b.0 && same(&a.1, &b.1))
 }
 
 /// Whole numbers from one to another; `None`: it is no range. What begins with a number and a colon is meant to be one.

@@ -5,9 +5,10 @@
 
 use crate::format::{flag, time};
 use crate::race::{Entrant, Laps, fastest, race};
+use crate::recall::{self, Memory};
 use crate::sample::{Rehearsal, percentile};
 use crate::setup::{Machine, Setup, first_error, tell};
-use crate::sweep::Values;
+use crate::sweep::{Values, same};
 use crate::verify::{Rejected, checked};
 use ptoc_diagnostics::{Diagnostic, Edit, codes, plural};
 use ptoc_driver::launch::CompiledPlan;
@@ -24,22 +25,27 @@ const MOST: usize = 1024;
 const SHARE: f64 = 0.25;
 
 /// A parameter with its candidates, as they are written.
-struct TuneAxis<'u> {
-    param: &'u StaticParam,
-    values: Vec<String>,
+pub(crate) struct TuneAxis<'u> {
+    pub param: &'u StaticParam,
+    pub values: Vec<String>,
 }
 
 /// A value for each axis.
 type Choice = Vec<usize>;
 
-/// Measures all configurations, and reports, as text or as JSON.
+/// Measures all configurations, and reports, as text or as JSON. What is stored for the same text, sizes and machine is
+/// not measured, but `again`; what was measured is stored.
 ///
 /// # Errors
 /// What is wrong is among the diagnostics.
-pub fn tune(setup: &Setup, on: &Machine, session: &mut Session, json: bool) -> Result<String, Failed> {
+pub fn tune(setup: &Setup, on: &Machine, session: &mut Session, (json, again): (bool, bool)) -> Result<String, Failed> {
     let (unit, mut arrays) = setup.load(session)?;
     let entry = unit.entry(setup.kernel.as_deref(), setup.command).or_else(|d| session.fail(*d))?;
     let axes = axes(session, entry.item)?;
+    let memory = Memory::of(session, on, (&unit, &entry), &arrays)?;
+    if let Some(stored) = memory.as_ref().filter(|_| !again).and_then(|memory| memory.recall(&axes)) {
+        return Ok(if json { recall::json(on, &stored) } else { recall::text(on, &stored) });
+    }
     let choices = choices(&axes);
     let mut sessions = Vec::new();
     let mut refused: Vec<(Choice, Diagnostic)> = Vec::new();
@@ -104,6 +110,9 @@ pub fn tune(setup: &Setup, on: &Machine, session: &mut Session, json: bool) -> R
     let best = default.or(equal.first()).cloned().unwrap_or_default();
     let mut measured: Vec<(Choice, Laps)> = tried.into_iter().zip(laps).collect();
     measured.sort_by(|a, b| a.1.median().total_cmp(&b.1.median()));
+    if let (Some(memory), Some((_, laps))) = (&memory, measured.iter().find(|(choice, _)| *choice == best)) {
+        memory.keep(session, definitions(&axes, &best), laps.median(), verified);
+    }
     let result = Tuned { on, session, unit: &unit, item: entry.item, axes, measured, equal, verified, best, refused };
     Ok(if json { result.json() } else { result.text() })
 }
@@ -174,7 +183,7 @@ fn candidates(session: &Session, param: &StaticParam) -> Vec<String> {
     let StaticKind::Const { tune, .. } = &param.kind else { return Vec::new() };
     let mut values: Vec<String> = Vec::new();
     for value in tune.iter().map(|e| session.sources.slice(e.span).to_owned()) {
-        if !values.contains(&value) {
+        if !values.iter().any(|known| same(known, &value)) {
             values.push(value);
         }
     }

@@ -129,6 +129,8 @@ pub enum Command {
     /// Verify and measure a table of problem sizes and configurations
     #[cfg(feature = "profile")]
     Profile(Box<ProfileArgs>),
+    /// Show, export, import or drop stored results of tuning
+    Tune(TuneArgs),
     /// Put source files into canonical form
     Fmt(FmtArgs),
     /// Serve an editor by the Language Server Protocol, over standard input and output
@@ -413,6 +415,31 @@ fn forms_help() -> String {
     let forms = ptoc_driver::build::forms();
     let lines: Vec<String> = forms.iter().map(|f| format!("  .{:<6} {}", f.extension, f.about)).collect();
     format!("The file that is written; its name says what it is:\n{}", lines.join("\n"))
+}
+
+/// `ptoc tune`
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("what").required(true))]
+#[command(after_help = "What is stored, where, and when it is used: spec/profile.md.")]
+pub struct TuneArgs {
+    /// Only results of this kernel
+    #[arg(value_name = "KERNEL")]
+    pub kernel: Option<String>,
+    /// Show the results
+    #[arg(long, group = "what")]
+    pub list: bool,
+    /// Write the results to a file, one line of JSON each
+    #[arg(long, value_name = "F", value_hint = ValueHint::FilePath, group = "what")]
+    pub export: Option<PathBuf>,
+    /// Add the results of files that were exported; of two for the same the newer one stays
+    #[arg(long, value_name = "F", value_hint = ValueHint::FilePath, group = "what", num_args = 1..)]
+    pub import: Vec<PathBuf>,
+    /// Drop the results
+    #[arg(long, group = "what")]
+    pub clear: bool,
+    /// Print the results as JSON
+    #[arg(long, requires = "list")]
+    pub json: bool,
 }
 
 /// `ptoc emit`

@@ -127,6 +127,7 @@ fn dispatch(command: &Command, io: &mut Io<'_>) -> u8 {
         Command::Bench(args) => commands::bench::bench(args, io),
         #[cfg(feature = "profile")]
         Command::Profile(args) => commands::profile::profile(args, io),
+        Command::Tune(args) => commands::tune::tune(args, io),
         Command::Fmt(args) => commands::fmt::fmt(args, io),
         #[cfg(feature = "server")]
         Command::Lsp(_) => ptoc_lsp::stdio::serve(std::io::BufReader::new(std::io::stdin()), io.out),

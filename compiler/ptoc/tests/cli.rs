@@ -31,6 +31,7 @@ mod sources;
 mod tensors;
 mod terminal;
 mod test_lines;
+mod tune;
 mod units;
 mod words;
 
@@ -94,7 +95,7 @@ impl Sandbox {
     fn command(&self, args: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ptoc"));
         command.current_dir(self.path()).args(args.split_whitespace());
-        command.env_remove("COLUMNS").env_remove("NO_COLOR");
+        command.env_remove("COLUMNS").env_remove("NO_COLOR").env("PTOC_TUNING", "off");
         command
     }
 

@@ -253,6 +253,9 @@ impl Kernel {
         }
         let made = py.detach(|| self.callable.specialize(call)).map_err(|report| errors::raised(py, &report))?;
         errors::warn(py, &made.warnings)?;
+        for note in made.take_notes() {
+            py.import("sys")?.getattr("stderr")?.call_method1("write", (format!("{note}\n"),))?;
+        }
         Ok(made)
     }
 

@@ -84,6 +84,7 @@ impl<'a> Launch<'a> {
             Some(print) => &mut **print,
             None => &mut to_stderr,
         };
+        code.take_notes().iter().for_each(|note| print(&format!("{note}\n")));
         // SAFETY: each array is a slice that is borrowed until the launch is dropped, those that are written
         // exclusively, and is inside of it; or it is one of the outputs, which nobody else knows. Slices of bools hold
         // 0 and 1.

@@ -121,11 +121,11 @@ impl Plan {
         bindings.dims = dims.clone();
         bindings.given = given;
         let bounds = Bounds::of(entry, &dims);
-        let mut plan = if entry.program {
-            Plan::program(session, unit, entry, &bindings, arrays)?
-        } else {
-            Plan::kernel(session, unit, entry, &bindings, arrays)?
+        let mut make = |session: &mut Session, bindings: &Bindings| match entry.program {
+            true => Plan::program(session, unit, entry, bindings, arrays),
+            false => Plan::kernel(session, unit, entry, bindings, arrays),
         };
+        let mut plan = session.with_stored(unit, entry, &bindings, &mut make)?;
         plan.dims = dims;
         plan.bounds = bounds;
         Ok(plan)

@@ -12,6 +12,7 @@ use crate::files::ArrayFile;
 use crate::launch::{Arrays, CompiledPlan, Plan};
 use crate::lock;
 use crate::session::{CompilationUnit, EntryPoint, Failed, Front, Session};
+use crate::tuning::TuningUse;
 use ptoc_diagnostics::{Diagnostic, codes, list, suggest};
 use ptoc_syntax::ast::Name;
 use rustc_hash::FxHashMap;
@@ -268,6 +269,7 @@ impl Callable {
         session.select(self.backend);
         session.watched = self.backend.capabilities().watches;
         session.exact = self.options.exact;
+        session.tuning = TuningUse::of(self.backend, ptoc_exec::Pool::default_threads());
         Ok(session)
     }
 
@@ -302,7 +304,9 @@ impl Callable {
                 };
                 let sources = Arc::new(std::mem::take(&mut session.sources));
                 let warnings = Report::new(warnings, Arc::clone(&sources));
-                Ok(Specialization::new(made, rebinding, self, sources, warnings))
+                let mut made = Specialization::new(made, rebinding, self, sources, warnings);
+                made.notes = Mutex::new(std::mem::take(&mut session.notes));
+                Ok(made)
             }
             Ok(Err(d)) => Err(self.report(*d)),
             Err(Failed) => Err(Report::of_session(&mut session)),

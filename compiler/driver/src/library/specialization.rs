@@ -39,6 +39,8 @@ pub struct Specialization {
     sources: Arc<SourceMap>,
     /// What is worth a warning.
     pub warnings: Report,
+    /// See [`Specialization::take_notes`].
+    pub(super) notes: Mutex<Vec<String>>,
 }
 
 impl fmt::Debug for Specialization {
@@ -58,7 +60,16 @@ impl Specialization {
         let declared = &callable.signature().parameters;
         let number = |a: &Argument| declared.iter().position(|p| a.name == *p.name).unwrap_or(usize::MAX);
         let parameters = plan.arguments.iter().map(number).collect();
-        Specialization { plan, code, backend: callable.backend(), parameters, rebinding, sources, warnings }
+        Specialization {
+            plan,
+            code,
+            backend: callable.backend(),
+            parameters,
+            rebinding,
+            sources,
+            warnings,
+            notes: Mutex::default(),
+        }
     }
 
     /// The launches, with shapes and dimensions.
@@ -133,6 +144,11 @@ impl Specialization {
                 on_large_stack(|| unsafe { self.run_session(callable, call, &views, threads, &print) })
             }
         }
+    }
+
+    /// What is worth a line, once: the stored results of tuning that it was compiled with.
+    pub fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut *crate::lock(&self.notes))
     }
 
     /// The arrays of the plan's arguments.

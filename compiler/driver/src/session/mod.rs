@@ -15,6 +15,7 @@ use crate::files::{self, FileLoader, OpenTexts};
 use crate::library::Scalar;
 use crate::project::{FoundProject, Lints};
 use crate::trace::Clock;
+use crate::tuning::TuningUse;
 use ptoc_analysis::NameFact;
 use ptoc_diagnostics::{Budget, Diagnostic, Diagnostics, SourceMap, codes, list};
 use ptoc_isa::Target;
@@ -113,6 +114,10 @@ pub struct Session {
     pub stand_in: bool,
     /// How much PTO text says of places and order.
     pub pto_level: Level,
+    /// Stored results of tuning that launches may use.
+    pub tuning: Option<TuningUse>,
+    /// What is worth a line and no diagnostic: stored results that were used.
+    pub notes: Vec<String>,
     /// The command, as far as one would write it again, for what is shown of a kernel.
     pub command: Option<String>,
 }
@@ -156,6 +161,8 @@ impl Session {
             recorder: None,
             stand_in: false,
             pto_level: Level::Automatic,
+            tuning: None,
+            notes: Vec::new(),
             command: None,
             names: Vec::new(),
             front: Front::default(),

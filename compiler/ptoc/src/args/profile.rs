@@ -51,6 +51,9 @@ pub struct BenchArgs {
     /// Try every combination of the `tune` lists that `-D` leaves open, and show the best as source
     #[arg(long)]
     pub tune: bool,
+    /// With --tune, measure again what is stored for these sizes
+    #[arg(long, requires = "tune")]
+    pub retune: bool,
     /// Relative tolerance of the `ensures` that `--tune` holds results to (default: what roundings may come to)
     #[arg(long, value_name = "R", value_parser = parse_tolerance, allow_negative_numbers = true)]
     pub rtol: Option<f64>,
@@ -114,6 +117,12 @@ pub struct ProfileArgs {
     /// Write the table to a file: .csv (row by row, as they are measured), .json, .md, or .xml (JUnit)
     #[arg(long, value_name = "F", value_hint = ValueHint::FilePath)]
     pub out: Vec<PathBuf>,
+    /// Draw speed over size: a line for each configuration, or of more than six for the best
+    #[arg(long, value_name = "F.svg", value_hint = ValueHint::FilePath, conflicts_with_all = ["enumerate", "dry_run"])]
+    pub plot: Option<PathBuf>,
+    /// Lines of others in the plot: a line of names (sizes and peers), then sizes and milliseconds
+    #[arg(long, value_name = "F.csv", value_hint = ValueHint::FilePath, requires = "plot")]
+    pub peers: Option<PathBuf>,
     /// Go on with the .csv file of an interrupted call: what it has is not measured again
     #[arg(long, conflicts_with = "append")]
     pub resume: bool,

@@ -1,13 +1,14 @@
 //! `ptoc bench`: a kernel launched again and again by its target's backend, and held against what the machine can do
 //! whose time a launch takes: this host, or its device.
 
-use super::{Report, show};
+use super::{Report, host_threads, show};
 use crate::args::{BenchArgs, MessageFormat};
 use crate::io::Io;
 use crate::{DONE, ERRORS};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_driver::backend::{self, BackendRef};
 use ptoc_driver::launch::Tolerance;
+use ptoc_driver::tuning::TuningUse;
 use ptoc_isa::Target;
 use ptoc_profile::setup::{Machine, Setup};
 
@@ -23,6 +24,10 @@ pub fn bench(args: &BenchArgs, io: &mut Io<'_>) -> u8 {
         Ok(on) => on,
         Err(d) => return refuse(*d, io, args.compile.message_format),
     };
+    // A tuner begins with what the source has.
+    if !args.tune {
+        session.tuning = TuningUse::of(on.backend, on.threads);
+    }
     let setup = Setup {
         command: "bench",
         file: args.file.clone(),
@@ -38,7 +43,7 @@ pub fn bench(args: &BenchArgs, io: &mut Io<'_>) -> u8 {
     };
     // Everything that is wrong is among the diagnostics. Warnings come before the wait.
     let text = match args.tune {
-        true => ptoc_profile::tune::tune(&setup, &on, &mut session, args.json),
+        true => ptoc_profile::tune::tune(&setup, &on, &mut session, (args.json, args.retune)),
         false => {
             let mut warn = |session: &mut _| {
                 report.flush(session, io);
@@ -89,9 +94,4 @@ pub(super) fn machine(
         return Err(Box::new(d));
     };
     Ok(Machine { backend, timed, threads: host_threads(threads) })
-}
-
-/// Threads of this host that `--threads` means.
-pub(super) fn host_threads(asked: usize) -> usize {
-    if asked == 0 { ptoc_exec::Pool::default_threads() } else { asked }
 }

@@ -23,6 +23,7 @@ pub mod sim;
 pub mod targets;
 pub mod test;
 mod trace;
+pub mod tune;
 mod units;
 
 use crate::args::{Cli, CompileArgs, MessageFormat};
@@ -71,6 +72,11 @@ fn denied(words: &[String]) -> Result<Lints, Box<Diagnostic>> {
     Ok(lints)
 }
 
+/// Threads of this host that `--threads` means.
+fn host_threads(asked: usize) -> usize {
+    if asked == 0 { ptoc_exec::Pool::default_threads() } else { asked }
+}
+
 /// What a command that compiles does with its diagnostics.
 struct Report {
     deny: Lints,
@@ -113,6 +119,11 @@ impl Report {
         lints.apply(&mut found);
         let counts = io.report(found, &session.sources, self.format);
         self.counts += counts;
+        for note in std::mem::take(&mut session.notes) {
+            if self.format == MessageFormat::Human {
+                io.note(&format!("{note}\n"));
+            }
+        }
         counts
     }
 

@@ -1,7 +1,7 @@
 //! `ptoc profile`: a table of problems and configurations, each verified before it is measured.
 
-use super::Report;
-use super::bench::{host_threads, machine, refuse, tolerance};
+use super::bench::{machine, refuse, tolerance};
+use super::{Report, host_threads};
 use crate::args::{CompileArgs, ProfileArgs};
 use crate::io::Io;
 use crate::{DONE, ERRORS};
@@ -12,7 +12,8 @@ use ptoc_driver::session::{Failed, Session};
 use ptoc_profile::Values;
 use ptoc_profile::best::{rejected, summary, top};
 use ptoc_profile::journal::{Existing, Journal};
-use ptoc_profile::profile::{By, Cases, Definitions, Depth, Request, cases, digest, rows};
+use ptoc_profile::plot::{Peers, peers, svg};
+use ptoc_profile::profile::{By, Cases, Definitions, Depth, Request, cases, digest, mistake, rows};
 use ptoc_profile::setup::{Machine, Setup};
 use ptoc_profile::table::{Heading, Line, Text};
 use std::path::PathBuf;
@@ -21,6 +22,10 @@ use std::path::PathBuf;
 pub fn profile(args: &ProfileArgs, io: &mut Io<'_>) -> u8 {
     let configurations = match args.configurations.as_ref().map(read).transpose() {
         Ok(read) => read.unwrap_or_default(),
+        Err(d) => return refuse(*d, io, args.compile.message_format),
+    };
+    let peers = match args.peers.as_ref().map(others).transpose() {
+        Ok(peers) => peers,
         Err(d) => return refuse(*d, io, args.compile.message_format),
     };
     let values = |(name, text): &(String, String)| {
@@ -68,7 +73,7 @@ pub fn profile(args: &ProfileArgs, io: &mut Io<'_>) -> u8 {
             _ => Depth::Measure,
         },
     };
-    let run = Run { args, setup: &setup, request: &request, on: &on };
+    let run = Run { args, setup: &setup, request: &request, on: &on, peers: peers.as_ref() };
     let made = run.all(&mut session, &mut report, io);
     report.flush(&mut session, io);
     report.times(&session, io);
@@ -80,17 +85,27 @@ pub fn profile(args: &ProfileArgs, io: &mut Io<'_>) -> u8 {
 
 /// The configurations of a file.
 fn read(path: &PathBuf) -> Result<Vec<Definitions>, Box<Diagnostic>> {
+    let help = "the first line names parameters, each other line is a configuration: `BM,BN` and `64,128`";
+    table(path, help, ptoc_profile::configurations)
+}
+
+/// The peers of a file.
+fn others(path: &PathBuf) -> Result<Peers, Box<Diagnostic>> {
+    table(
+        path,
+        "the first line names sizes and peers, the others have sizes and milliseconds: `M,peer` and `512,0.8`",
+        peers,
+    )
+}
+
+/// What a file of a table says.
+fn table<T>(path: &PathBuf, help: &str, parse: fn(&str) -> Result<T, String>) -> Result<T, Box<Diagnostic>> {
     let cannot = |why: String| {
         let message = format!("cannot read `{}`: {why}", path.display());
         Box::new(Diagnostic::global(codes::CANNOT_READ, message))
     };
     let text = std::fs::read_to_string(path).map_err(|e| cannot(files::reason(&e)))?;
-    ptoc_profile::configurations(&text).map_err(|why| {
-        let d = cannot(why);
-        Box::new(
-            d.with_help("the first line names parameters, each other line is a configuration: `BM,BN` and `64,128`"),
-        )
-    })
+    parse(&text).map_err(|why| Box::new(cannot(why).with_help(help)))
 }
 
 /// What cases are measured on. By cycles: the simulated units, or the interpreter with the target's model of time.
@@ -121,6 +136,7 @@ struct Run<'r> {
     setup: &'r Setup,
     request: &'r Request,
     on: &'r Machine,
+    peers: Option<&'r Peers>,
 }
 
 /// Files that are written when all rows are there.
@@ -128,6 +144,8 @@ struct Written {
     outputs: Outputs,
     /// Number of each, with what it is.
     files: Vec<(usize, &'static str)>,
+    /// The plot.
+    plot: Option<(Outputs, usize)>,
 }
 
 impl Run<'_> {
@@ -135,6 +153,11 @@ impl Run<'_> {
     fn all(&self, session: &mut Session, report: &mut Report, io: &mut Io<'_>) -> Result<bool, Failed> {
         let args = self.args;
         let cases = cases(self.setup, self.request, session)?;
+        if self.request.depth > Depth::Enumerate
+            && let Some(why) = mistake(self.setup, &cases, session)
+        {
+            return session.fail(why);
+        }
         let heading = Heading {
             of: [
                 ("kernel", cases.kernel.clone()),
@@ -186,7 +209,7 @@ impl Run<'_> {
     /// The places of all files.
     fn files(&self, heading: &Heading<'_>, session: &mut Session) -> Result<(Option<Journal>, Written), Failed> {
         let args = self.args;
-        let (mut journal, mut written) = (None, Written { outputs: Outputs::new(), files: Vec::new() });
+        let (mut journal, mut written) = (None, Written { outputs: Outputs::new(), files: Vec::new(), plot: None });
         let existing = match (args.resume, args.append) {
             (true, _) => Existing::Resume,
             (_, true) => Existing::Append,
@@ -202,6 +225,16 @@ impl Run<'_> {
             };
             let d = Diagnostic::global(codes::CANNOT_WRITE, message);
             return session.fail(d.with_help("give `--out` with one name that ends in .csv"));
+        }
+        if let Some(path) = &args.plot {
+            if path.extension().is_none_or(|e| e != "svg") {
+                let message = format!("cannot write `{}`: a plot's name ends in .svg", path.display());
+                return session.fail(Diagnostic::global(codes::CANNOT_WRITE, message));
+            }
+            let mut outputs = Outputs::new();
+            outputs.keep_sources(&session.read).or_else(|d| session.fail(d))?;
+            let n = outputs.plan(path).or_else(|d| session.fail(d))?;
+            written.plot = Some((outputs, n));
         }
         for path in args.out.iter().filter(|path| !is_table(path)) {
             let form = match path.extension().and_then(|e| e.to_str()) {
@@ -241,7 +274,23 @@ impl Run<'_> {
             };
             written.outputs.write(*n, text.as_bytes())?;
         }
-        Ok(std::mem::take(&mut written.outputs).commit()?)
+        std::mem::take(&mut written.outputs).commit()?;
+        // Last: where there is nothing to plot, the table is there all the same.
+        if let Some((mut outputs, n)) = written.plot.take() {
+            outputs.write(n, self.plot(cases, heading, all)?.as_bytes())?;
+            outputs.commit()?;
+        }
+        Ok(())
+    }
+
+    fn plot(&self, cases: &Cases, heading: &Heading<'_>, all: &[Line]) -> Result<String, Box<Diagnostic>> {
+        let of = |name: &str| heading.of.iter().find(|(n, _)| *n == name).map_or("", |(_, value)| value.as_str());
+        let title = format!("{} on {} ({})", cases.kernel, of("backend"), of("target"));
+        svg(&title, cases, all, self.args.by, self.peers).map_err(|why| {
+            let message = format!("there is nothing to plot: {why}");
+            let d = Diagnostic::global(codes::CANNOT_WRITE, message);
+            Box::new(d.with_help("a plot is of several sizes: `-D M=256:4096:*2`"))
+        })
     }
 
     fn print(

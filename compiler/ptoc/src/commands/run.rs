@@ -1,6 +1,6 @@
 //! `ptoc run`
 
-use super::{Report, show};
+use super::{Report, host_threads, show};
 use crate::args::{MessageFormat, RunArgs};
 use crate::io::Io;
 use crate::{ERRORS, commands::units};
@@ -13,6 +13,7 @@ use ptoc_driver::launch::{
 };
 use ptoc_driver::preview;
 use ptoc_driver::session::{EntryPoint, Failed, Session};
+use ptoc_driver::tuning::TuningUse;
 use ptoc_isa::Target;
 use ptoc_tensor::{Tensor, compare, npy, scalar};
 use ptoc_trace::Format;
@@ -49,6 +50,7 @@ pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
     session.watched = watches || args.sanitize;
     session.vectors = args.vectors;
     session.exact = args.exact;
+    session.tuning = TuningUse::of(backend, host_threads(args.threads));
     // Everything that is wrong is among the diagnostics.
     let _ = Runner { args, backend, session: &mut session, report: &mut report, io }.run();
     report.flush(&mut session, io);

@@ -309,3 +309,74 @@ fn wrong_calls() {
     let (status, _, err) = profile(&s, "scale -D M=64 -D N=64 --by cycles --backend cpu");
     assert!(status == Some(1) && err.contains("counts no cycles"), "{err}");
 }
+
+/// Speed over size: a line for each configuration, and those of others.
+#[test]
+fn plots() {
+    let s = sandbox();
+    let cycles = "scale -D M=64:256:*2 -D N=64 -D B=8,16 --by cycles --target a5 --backend interp";
+    let (status, _, err) = profile(&s, &format!("{cycles} --plot p.svg"));
+    assert_eq!(status, Some(0), "{err}");
+    let svg = fs::read_to_string(s.path().join("p.svg")).unwrap();
+    for wanted in ["scale on interp (a5)", "cycles (less is better)", ">B=8<", ">B=16<", ">64<", ">256<", ">M<"] {
+        assert!(svg.contains(wanted), "{wanted}: {svg}");
+    }
+    // Three points for each of two configurations, and one each in the legend.
+    assert_eq!(svg.matches("<circle").count(), 2 * 3 + 2);
+    profile(&s, &format!("{cycles} --plot q.svg"));
+    assert_eq!(svg, fs::read_to_string(s.path().join("q.svg")).unwrap(), "two calls write two pictures");
+    // Others by the clock, at the sizes that they have; `0x40` is 64.
+    s.file("peers.csv", "M,other,third\n0x40,0.5,0.25\n128,0.6,0.3\n4096,1,1\n");
+    let (status, _, err) =
+        profile(&s, "scale -D M=64:256:*2 -D N=64 -D B=16 --plot p.svg --peers peers.csv --out t.csv");
+    assert_eq!(status, Some(0), "{err}");
+    let svg = fs::read_to_string(s.path().join("p.svg")).unwrap();
+    assert!(svg.contains("GOP/s (more is better)") && svg.contains(">other<") && svg.contains(">third<"), "{svg}");
+    assert_eq!((svg.matches("<circle").count(), svg.matches("<rect x").count()), (3 + 1, 2 * (2 + 1)));
+    assert!(s.path().join("t.csv").exists());
+    s.file("bad.csv", "M,other\n64,fast\n");
+    s.file("far.csv", "M,other\n65,1\n");
+    let one = "scale -D M=64 -D N=64 -D B=8,16 --by cycles --target a5 --backend interp --plot r.svg --out r.json";
+    for (args, why) in [
+        (one.to_owned(), "there is nothing to plot: there are no two sizes"),
+        (format!("{cycles} --plot r.png"), "a plot's name ends in .svg"),
+        (format!("{cycles} --plot r.svg --peers peers.csv"), "peers have milliseconds, and the table has cycles"),
+        ("scale -D M=64,128 -D N=64 --plot r.svg --peers bad.csv".to_owned(), "`fast` of peer `other` is no number"),
+        ("scale -D M=64,128 -D N=64 --plot r.svg --peers far.csv".to_owned(), "peer `other` has no size of the table"),
+        ("scale -D M=64,128 -D N=64 --plot r.svg --peers none.csv".to_owned(), "cannot read `none.csv`"),
+    ] {
+        let (status, _, err) = profile(&s, &args);
+        assert!(status == Some(1) && err.contains(why), "{args}: {err}");
+        assert!(!s.path().join("r.svg").exists(), "{args}");
+    }
+    // The table is there though there was nothing to plot.
+    assert!(s.path().join("r.json").exists());
+}
+
+#[test]
+fn equal_values_are_one() {
+    let s = sandbox();
+    // A size with one value is no column.
+    assert_eq!(rows(&json(&s, "scale -D M=64 -D N=64,0x40,6_4 -D B=8,0x8,16 --enumerate")), ["8 listed", "16 listed"]);
+    s.file("c.csv", "B,N\n8,64\n0x8,0x40\n");
+    assert_eq!(rows(&json(&s, "scale -D M=64 --configurations c.csv --enumerate")), ["64 8 listed"]);
+}
+
+/// A mistake that all cases have is told once, and nothing is measured.
+#[test]
+fn one_mistake_is_told_once() {
+    let s = sandbox();
+    s.file("k.tile", KERNELS.replace("Vec(x.tile(i, j)) * 2)", "Vec(x.tile(i, j)) * z)"));
+    let (status, out, err) = profile(&s, "scale -D M=64,128 -D N=64 -D B=8,16");
+    assert!(status == Some(1) && !out.contains("refused"), "{out}{err}");
+    assert_eq!(err.matches("error[").count(), 1, "{err}");
+    // One that elaboration finds.
+    s.file("k.tile", KERNELS.replace("j in tiles(N, 64)", "j in tiles(N, 0)"));
+    let (status, out, err) = profile(&s, "scale -D M=64,128 -D N=64 -D B=8,16");
+    assert!(status == Some(1) && out.is_empty(), "{out}{err}");
+    assert!(err.matches("error[").count() == 1 && err.contains("so it is with all 4 cases"), "{err}");
+    // What is wrong with some is no reason to leave out the others.
+    s.file("k.tile", KERNELS);
+    let (status, out, _) = profile(&s, "wrong -D M=64 -D N=64 -D B=16,32");
+    assert!(status == Some(1) && out.contains("exact") && out.contains("wrong"), "{out}");
+}

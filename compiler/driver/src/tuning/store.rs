@@ -1,0 +1,214 @@
+//! The file of stored results: one line of JSON for each, in a directory of the user's data.
+
+use super::{TuningKey, TuningResult};
+use crate::files::{Outputs, reason};
+use ptoc_diagnostics::{Diagnostic, codes};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::env;
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// The variable that names the directory; `off` is for none.
+pub const VARIABLE: &str = "PTOC_TUNING";
+/// The file in it.
+const FILE: &str = "tuning.jsonl";
+/// What keeps two processes from writing at the same time.
+const LOCK: &str = "tuning.lock";
+/// The form of lines.
+const VERSION: u64 = 1;
+
+/// Where results are stored.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TuningStore {
+    directory: PathBuf,
+}
+
+/// What keeps results from being read or written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StoreError {
+    message: String,
+    help: String,
+}
+
+impl StoreError {
+    /// The error.
+    pub fn diagnostic(&self) -> Diagnostic {
+        Diagnostic::global(codes::TUNING_STORE, self.message.clone()).with_help(self.help.clone())
+    }
+
+    /// The same, where a launch goes on without results.
+    pub fn warning(&self) -> Diagnostic {
+        let d = Diagnostic::global(codes::TUNING_NOT_USED, self.message.clone()).with_help(self.help.clone());
+        Diagnostic { severity: ptoc_diagnostics::Severity::Warning, ..d }
+    }
+
+    fn of(path: &Path, what: &str, error: &std::io::Error) -> StoreError {
+        StoreError {
+            message: format!("cannot {what} `{}`: {}", path.display(), reason(error)),
+            help: format!("name another directory by the variable `{VARIABLE}`, or `{VARIABLE}=off` for none"),
+        }
+    }
+}
+
+/// What became of results that were added.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Merged {
+    /// New ones.
+    pub added: usize,
+    /// Those that took the place of older ones.
+    pub replaced: usize,
+    /// Those that were not newer than what was there.
+    pub kept: usize,
+}
+
+impl TuningStore {
+    /// The directory of the variable `PTOC_TUNING`, or `ptoc` among the user's data; `None` if it is `off`, or nobody
+    /// says where such data are.
+    pub fn of_environment() -> Option<TuningStore> {
+        let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let directory = match env::var_os(VARIABLE) {
+            Some(off) if off.is_empty() || off == "off" => return None,
+            Some(directory) => PathBuf::from(directory),
+            None => absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")))?.join("ptoc"),
+        };
+        Some(TuningStore { directory })
+    }
+
+    /// A store in a directory, which need not be there.
+    pub fn new(directory: impl Into<PathBuf>) -> TuningStore {
+        TuningStore { directory: directory.into() }
+    }
+
+    /// The file.
+    pub fn path(&self) -> PathBuf {
+        self.directory.join(FILE)
+    }
+
+    /// Whether anything was ever stored.
+    pub fn exists(&self) -> bool {
+        self.path().exists()
+    }
+
+    /// All results; none if there is no file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or a line is none of ptoc's.
+    pub fn read(&self) -> Result<Vec<TuningResult>, StoreError> {
+        read(&self.path(), true)
+    }
+
+    /// All results of a file that was exported.
+    ///
+    /// # Errors
+    /// As for [`TuningStore::read`], and if there is no file.
+    pub fn read_export(path: &Path) -> Result<Vec<TuningResult>, StoreError> {
+        read(path, false)
+    }
+
+    /// Adds results: of two for the same key the newer one stays.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn add(&self, results: Vec<TuningResult>) -> Result<Merged, StoreError> {
+        self.change(|all| {
+            let mut merged = Merged::default();
+            for result in results {
+                match all.get(&result.key) {
+                    Some(old) if old.stored >= result.stored => merged.kept += 1,
+                    Some(_) => {
+                        merged.replaced += 1;
+                        all.insert(result.key.clone(), result);
+                    }
+                    None => {
+                        merged.added += 1;
+                        all.insert(result.key.clone(), result);
+                    }
+                }
+            }
+            merged
+        })
+    }
+
+    /// Drops results, and returns how many.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn drop_if(&self, dropped: impl Fn(&TuningResult) -> bool) -> Result<usize, StoreError> {
+        if !self.exists() {
+            return Ok(0);
+        }
+        self.change(|all| {
+            let before = all.len();
+            all.retain(|_, result| !dropped(result));
+            before - all.len()
+        })
+    }
+
+    /// Rewrites the file while no other process does. It appears whole or not at all.
+    fn change<T>(&self, change: impl FnOnce(&mut BTreeMap<TuningKey, TuningResult>) -> T) -> Result<T, StoreError> {
+        fs::create_dir_all(&self.directory).map_err(|e| StoreError::of(&self.directory, "make", &e))?;
+        let at = self.directory.join(LOCK);
+        let lock = File::options().create(true).truncate(false).write(true).open(&at);
+        let lock = lock.and_then(|lock| lock.lock().map(|()| lock)).map_err(|e| StoreError::of(&at, "write", &e))?;
+        let mut all: BTreeMap<TuningKey, TuningResult> = BTreeMap::new();
+        for result in self.read()? {
+            all.insert(result.key.clone(), result);
+        }
+        let changed = change(&mut all);
+        let told = |d: Diagnostic| StoreError {
+            message: d.message,
+            help: format!("name another directory by the variable `{VARIABLE}`, or `{VARIABLE}=off` for none"),
+        };
+        let mut outputs = Outputs::new();
+        let place = outputs.plan(&self.path()).map_err(told)?;
+        outputs.write(place, lines(all.values()).as_bytes()).map_err(told)?;
+        outputs.commit().map_err(told)?;
+        drop(lock);
+        Ok(changed)
+    }
+}
+
+/// Results as lines.
+pub fn lines<'r>(results: impl Iterator<Item = &'r TuningResult>) -> String {
+    let line = |result: &TuningResult| {
+        let mut value = serde_json::to_value(result).unwrap_or_default();
+        value["version"] = VERSION.into();
+        format!("{value}\n")
+    };
+    results.map(line).collect()
+}
+
+fn read(path: &Path, may_be_missing: bool) -> Result<Vec<TuningResult>, StoreError> {
+    let text = match fs::read(path) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(e) if may_be_missing && e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) if may_be_missing => return Err(StoreError::of(path, "read", &e)),
+        Err(e) => {
+            let help = "name a file that `ptoc tune --export` has written".into();
+            return Err(StoreError { help, ..StoreError::of(path, "read", &e) });
+        }
+    };
+    let help = match may_be_missing {
+        true => "remove the line, or the file: `ptoc bench --tune` measures anew",
+        false => "name a file that `ptoc tune --export` has written",
+    };
+    let mut results = Vec::new();
+    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+        results.push(parsed(line).map_err(|why| StoreError {
+            message: format!("line {number} of `{}` is no result of tuning: {why}", path.display()),
+            help: help.into(),
+        })?);
+    }
+    Ok(results)
+}
+
+fn parsed(line: &str) -> Result<TuningResult, String> {
+    let value: Value = serde_json::from_str(line).map_err(|e| format!("it is no JSON ({e})"))?;
+    match value["version"].as_u64() {
+        Some(VERSION) => serde_json::from_value(value).map_err(|e| e.to_string()),
+        Some(other) => Err(format!("it has version {other}, and this ptoc reads version {VERSION}")),
+        None => Err("it has no `version`".into()),
+    }
+}

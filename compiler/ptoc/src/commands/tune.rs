@@ -1,0 +1,92 @@
+//! `ptoc tune`: stored results of tuning.
+
+use super::show;
+use crate::args::{MessageFormat, TuneArgs};
+use crate::io::Io;
+use crate::{DONE, ERRORS};
+use ptoc_diagnostics::{Diagnostic, codes, plural};
+use ptoc_driver::files::Outputs;
+use ptoc_driver::tuning::{TuningResult, TuningStore, VARIABLE, lines};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Shows, exports, imports or drops results.
+pub fn tune(args: &TuneArgs, io: &mut Io<'_>) -> u8 {
+    match carried_out(args) {
+        Ok(text) => {
+            io.print(&text);
+            DONE
+        }
+        Err(d) => {
+            show(*d, io, MessageFormat::Human);
+            ERRORS
+        }
+    }
+}
+
+fn carried_out(args: &TuneArgs) -> Result<String, Box<Diagnostic>> {
+    let store = TuningStore::of_environment().ok_or_else(|| {
+        let message = format!("results of tuning are not stored: `{VARIABLE}` is `off`, or there is no home directory");
+        Box::new(
+            Diagnostic::global(codes::TUNING_STORE, message)
+                .with_help(format!("name a directory: `{VARIABLE}=DIRECTORY ptoc tune --list`")),
+        )
+    })?;
+    let wanted = |result: &TuningResult| args.kernel.as_ref().is_none_or(|kernel| *kernel == result.key.kernel);
+    let place = store.path();
+    if args.clear {
+        let dropped = store.drop_if(wanted).map_err(|e| e.diagnostic())?;
+        return Ok(format!("{} dropped from {}\n", plural(dropped, "result"), place.display()));
+    }
+    if !args.import.is_empty() {
+        let mut results = Vec::new();
+        for file in &args.import {
+            results.extend(TuningStore::read_export(file).map_err(|e| e.diagnostic())?);
+        }
+        results.retain(wanted);
+        let m = store.add(results).map_err(|e| e.diagnostic())?;
+        let rest = format!("{} replaced, {} not newer than what was there", m.replaced, m.kept);
+        return Ok(format!("{} added to {}, {rest}\n", plural(m.added, "result"), place.display()));
+    }
+    let mut results = store.read().map_err(|e| e.diagnostic())?;
+    results.retain(wanted);
+    match &args.export {
+        Some(file) => export(file, &results),
+        None if args.json => Ok(lines(results.iter())),
+        None => Ok(listed(&results, &place)),
+    }
+}
+
+fn export(file: &Path, results: &[TuningResult]) -> Result<String, Box<Diagnostic>> {
+    let mut outputs = Outputs::new();
+    let n = outputs.plan(file)?;
+    outputs.write(n, lines(results.iter()).as_bytes())?;
+    outputs.commit()?;
+    Ok(format!("{} written to {}\n", plural(results.len(), "result"), file.display()))
+}
+
+fn listed(results: &[TuningResult], place: &Path) -> String {
+    if results.is_empty() {
+        return format!("no results in {}\n", place.display());
+    }
+    let mut out = String::new();
+    for r in results {
+        let key = &r.key;
+        let sizes = key.sizes.iter().map(|(name, n)| format!("{name}={n}"));
+        let set = key.set.iter().map(|(name, value)| format!("{name}={value}"));
+        let of: Vec<String> = sizes.chain(set).collect();
+        writeln!(out, "{} {} on {} ({}): {}", key.kernel, of.join(" "), key.backend, key.target, r.values()).ok();
+        let verified = if r.verified { "" } else { ", not verified" };
+        writeln!(
+            out,
+            "    {:.3} ms a launch{verified}, stored {}, {} of source {}, {}",
+            r.median * 1e3,
+            r.date(),
+            r.file,
+            key.source,
+            key.machine
+        )
+        .ok();
+    }
+    out
+}
