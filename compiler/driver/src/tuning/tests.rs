@@ -62,7 +62,11 @@ fn many_writers_lose_nothing() {
     thread::scope(|scope| {
         for n in 0..8 {
             let store = &store;
-            scope.spawn(move || (0..8).for_each(|k| drop(store.add(vec![result(8 * n + k, "32", 1)]).unwrap())));
+            scope.spawn(move || {
+                for k in 0..8 {
+                    store.add(vec![result(8 * n + k, "32", 1)]).unwrap();
+                }
+            });
         }
     });
     assert_eq!(store.read().unwrap().len(), 64);
