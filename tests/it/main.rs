@@ -66,6 +66,7 @@ mod plans;
 mod pools;
 mod products;
 mod programs;
+mod pto;
 mod ptx;
 mod quants;
 mod random;

@@ -22,6 +22,7 @@ pub mod read;
 pub mod tree;
 pub mod types;
 pub mod verify;
+pub mod words;
 pub mod write;
 
 pub use parse::{Parsed, parse};

@@ -39,8 +39,8 @@ impl Reader<'_> {
                     self.out.line(&format!("var {name}: {ty} = {};", s.text), span);
                     Carried::Var { name, ty: s.ty }
                 }
-                Meaning::Tile(_) => Carried::Same(init),
-                _ => return not_read(arg.span, "a loop that carries a view is not read"),
+                Meaning::Tile(_) | Meaning::View(_) => Carried::Same(init),
+                _ => return not_read(arg.span, "a loop that carries a pointer or a part is not read"),
             });
         }
         Ok(carried)
@@ -72,9 +72,9 @@ impl Reader<'_> {
             match (carried, value) {
                 (Carried::Var { name, .. }, Meaning::Scalar(s)) if s.text == name.as_str() => {}
                 (Carried::Var { name, .. }, Meaning::Scalar(s)) => assignments.push((name.clone(), s.text)),
-                (Carried::Same(first), value) if same_tile(first, &value) => {}
+                (Carried::Same(first), value) if same_storage(first, &value) => {}
                 _ => {
-                    let message = "a tile that is another one after each iteration or branch is not read";
+                    let message = "a tile or view that is another one after each iteration is not read";
                     return not_read(end.span, message);
                 }
             }
@@ -187,10 +187,12 @@ impl Reader<'_> {
                 Some(carried) => results.push(Self::carried_meaning(carried)),
                 None => {
                     let all: Vec<&Meaning> = tiles.iter().filter_map(|t| t.get(i)).collect();
-                    let same = all.len() == 2 && same_tile(all[0], all[1]);
+                    let same = all.len() == 2 && same_storage(all[0], all[1]);
                     match all.first().filter(|_| same) {
                         Some(first) => results.push((*first).clone()),
-                        None => return not_read(op.name_span, "a branch that gives one of two tiles is not read"),
+                        None => {
+                            return not_read(op.name_span, "a branch that gives one of two tiles or views is not read");
+                        }
                     }
                 }
             }
@@ -269,6 +271,13 @@ impl Reader<'_> {
     }
 }
 
-fn same_tile(a: &Meaning, b: &Meaning) -> bool {
-    matches!((a, b), (Meaning::Tile(a), Meaning::Tile(b)) if a.text == b.text)
+/// Whether two values are one tile, tiles of one type at one address, or one view.
+fn same_storage(a: &Meaning, b: &Meaning) -> bool {
+    match (a, b) {
+        (Meaning::Tile(a), Meaning::Tile(b)) => {
+            a.text == b.text || (a.addr.is_some() && a.addr == b.addr && a.ty == b.ty && a.is_whole() && b.is_whole())
+        }
+        (Meaning::View(a), Meaning::View(b)) => a == b,
+        _ => false,
+    }
 }

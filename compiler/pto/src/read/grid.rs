@@ -1,5 +1,5 @@
-//! The grid: the loop over all blocks that [`crate::write`] makes of one. Each core begins at its own number and goes on
-//! by the number of cores; the number of a block is taken apart, the last dimension fastest.
+//! The grid: the loop over all blocks that [`crate::write`] makes of one. Each core begins at its own number and goes
+//! on by the number of cores; the number of a block is taken apart, the last dimension fastest.
 
 use super::meaning::{Meaning, Scalar};
 use super::{Reader, Res};

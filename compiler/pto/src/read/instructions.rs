@@ -47,7 +47,6 @@ impl Reader<'_> {
             "pto.tquant" => self.quantize(op)?,
             "pto.tcolsum" => self.plain(op, &[])?,
             "pto.mgather" | "pto.mscatter" => self.indexed(op)?,
-            "pto.thistogram" | "pto.trandom" => return self.unread(op),
             _ if op.attrs.iter().any(|a| !a.name.contains('.')) => {
                 let attr = &op.attrs[0];
                 return not_read(attr.span, format!("`{}` of `{}` is not read", attr.name, op.row.name));
@@ -59,7 +58,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn unread<T>(&self, op: &Op) -> Res<T> {
+    pub(super) fn unread<T>(&self, op: &Op) -> Res<T> {
         let d = Diagnostic::error(codes::PTO_NOT_READ, op.name_span, format!("`{}` is not read", op.row.name));
         let note = match op.row.name {
             n if n.contains("push") || n.contains("pop") || n.contains("pipe") || n.contains("tfree") => {

@@ -69,6 +69,13 @@ pub(super) struct Tile {
     pub addr: Option<i128>,
 }
 
+impl Tile {
+    /// Whether it is all of what was declared, valid as declared.
+    pub fn is_whole(&self) -> bool {
+        self.text == self.name.as_str()
+    }
+}
+
 /// A pointer: an argument, and elements behind its beginning.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Pointer {

@@ -59,6 +59,54 @@ pub fn read(module: &Module, reserved: &dyn Fn(&str) -> bool) -> Reading {
     Reading { source, diagnostics }
 }
 
+/// Operations that are no instructions, and are read.
+const READ: [&str; 33] = [
+    "func.return",
+    "pto.section.cube",
+    "pto.section.vector",
+    "pto.addptr",
+    "pto.make_tensor_view",
+    "pto.partition_view",
+    "pto.get_tensor_view_dim",
+    "pto.load_scalar",
+    "pto.store_scalar",
+    "pto.alloc_tile",
+    "pto.declare_tile",
+    "pto.subset",
+    "pto.set_validshape",
+    "pto.treshape",
+    "pto.bitcast",
+    "pto.tassign",
+    "pto.tgetval",
+    "pto.tsetval",
+    "pto.get_block_idx",
+    "pto.get_block_num",
+    "pto.set_flag",
+    "pto.wait_flag",
+    "pto.record_event",
+    "pto.wait_event",
+    "pto.barrier",
+    "pto.barrier_sync",
+    "pto.print",
+    "pto.tprint",
+    "pto.tprefetch",
+    "scf.for",
+    "scf.if",
+    "scf.while",
+    "scf.yield",
+];
+
+/// Instructions whose text is another form than the language has.
+const UNREAD: [&str; 2] = ["pto.thistogram", "pto.trandom"];
+
+/// Whether an operation has a translation. Some of its forms may have none.
+pub fn is_read(row: &crate::ops::Op) -> bool {
+    row.name.starts_with("arith.")
+        || READ.contains(&row.name)
+        || row.name == "scf.condition"
+        || (row.instr.is_some() && !UNREAD.contains(&row.name))
+}
+
 pub(super) type Res<T> = Result<T, Box<Diagnostic>>;
 
 /// What is right, but has no counterpart.
@@ -263,6 +311,9 @@ impl<'r> Reader<'r> {
     }
 
     fn op(&mut self, op: &Op) -> Res<()> {
+        if !is_read(op.row) {
+            return self.unread(op);
+        }
         match op.row.name {
             name if name.starts_with("arith.") => self.arith(op),
             name if name.starts_with("scf.") => self.control(op),

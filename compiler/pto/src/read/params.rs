@@ -38,6 +38,8 @@ pub(super) struct Facts {
     pub extents: FxHashSet<Word>,
     /// How often each value is used.
     pub uses: FxHashMap<Word, u32>,
+    /// Tiles of a bit an element, and how many columns these are of.
+    pub masks: FxHashMap<Word, i64>,
     /// How often each is used as storage to work in.
     pub scratch: FxHashMap<Word, u32>,
     /// Whether the author orders the pipes.
@@ -65,6 +67,7 @@ impl Facts {
         if let Some(body) = &f.body {
             walk.region(body);
         }
+        walk.spread_masks();
         let mut facts = std::mem::take(&mut walk.facts);
         for param in &f.params {
             if let Some(views) = walk.views.get(&param.name) {
@@ -93,6 +96,8 @@ struct Walk {
     /// Values that are pointers, views of them or parts of these: the argument.
     pointers: FxHashMap<Word, Word>,
     views: FxHashMap<Word, Vec<Seen>>,
+    /// Tiles of one bitwise operation each.
+    bitwise: Vec<Vec<Word>>,
     read: FxHashSet<Word>,
     written: FxHashSet<Word>,
 }
@@ -138,6 +143,13 @@ impl Walk {
                 self.flat(op);
                 self.touches(op, &["ptr"], true);
             }
+            "pto.tcmp" | "pto.tcmps" => self.mask(op, "dst", if op.row.name == "pto.tcmp" { "src0" } else { "src" }),
+            "pto.tand" | "pto.tor" | "pto.txor" | "pto.tnot" => {
+                let tiles = op.operands.iter().filter(|o| o.slot != "tmp");
+                self.bitwise.push(tiles.map(|o| o.value.name.clone()).collect());
+            }
+            "pto.tsel" => self.mask(op, "mask", "src0"),
+            "pto.tsels" => self.mask(op, "mask", "src"),
             "pto.set_flag" | "pto.wait_flag" | "pto.record_event" | "pto.wait_event" => self.facts.flags = true,
             "pto.get_block_idx" | "pto.get_block_num" => self.facts.blocks = true,
             "pto.tstore" => {
@@ -157,6 +169,32 @@ impl Walk {
             _ => {}
         }
         op.regions.iter().for_each(|r| self.region(r));
+    }
+
+    /// What is made of masks bit by bit is one.
+    fn spread_masks(&mut self) {
+        loop {
+            let before = self.facts.masks.len();
+            for tiles in &self.bitwise {
+                if let Some(cols) = tiles.iter().find_map(|t| self.facts.masks.get(t)).copied() {
+                    tiles.iter().for_each(|t| drop(self.facts.masks.insert(t.clone(), cols)));
+                }
+            }
+            if self.facts.masks.len() == before {
+                return;
+            }
+        }
+    }
+
+    /// What stands in a slot has a bit for each element of another tile.
+    fn mask(&mut self, op: &Op, slot: &str, of: &str) {
+        let cols = match op.operand(of).and_then(|o| o.ty.as_ref()).map(|t| &t.ty) {
+            Some(Type::TileBuf(tile)) => tile.cols,
+            _ => return,
+        };
+        if let Some(mask) = op.operand(slot) {
+            self.facts.masks.insert(mask.value.name.clone(), cols);
+        }
     }
 
     fn product(&mut self, op: &Op, product: Option<Product>) {

@@ -3,6 +3,7 @@
 use super::meaning::{Meaning, Scalar, Tile};
 use super::{Reader, Res, not_read};
 use crate::attr::AttrValue;
+use crate::lexer::Word;
 use crate::tree::{Op, Value};
 use crate::types::{Major, TileBuf, Type, dtype_of};
 use ptoc_diagnostics::Span;
@@ -28,9 +29,19 @@ impl Reader<'_> {
         }
     }
 
+    /// The type in the text; a mask counts elements, and not bytes.
     fn tile_type(&self, op: &Op) -> Res<TileBuf> {
+        let mask = op.results.first().and_then(|r| self.facts.masks.get(&r.name));
         match op.result_types.first().map(|t| &t.ty) {
-            Some(Type::TileBuf(tile)) => Ok((**tile).clone()),
+            Some(Type::TileBuf(tile)) => {
+                match mask.filter(|_| matches!(dtype_of(&tile.dtype), Some(DType::I8 | DType::U8))) {
+                    Some(cols) => {
+                        let valid = (Some(tile.rows), Some(*cols));
+                        Ok(TileBuf { dtype: Word::new_static("i1"), cols: *cols, valid, ..(**tile).clone() })
+                    }
+                    None => Ok((**tile).clone()),
+                }
+            }
             _ => not_read(op.span, format!("`{}` without a tile buffer is not read", op.row.name)),
         }
     }
@@ -41,9 +52,6 @@ impl Reader<'_> {
             return not_read(span, format!("tiles of `{}` are not read", tile.dtype));
         };
         let (rows, cols) = (tile.rows, tile.cols);
-        if dtype == DType::Bool {
-            return not_read(span, "tiles of `i1` are not read: a mask is of `i8` or `ui8`, a bit an element");
-        }
         let mut text = format!("tile {}<{dtype}, {rows}, {cols}", tile.loc);
         if tile.loc == Loc::Vec {
             if tile.slayout.is_some() {

@@ -5,10 +5,12 @@ use crate::attr::AttrValue;
 use crate::ops::Form;
 use crate::tree::{Module, Op};
 use crate::types::{Extent, TileBuf, Type};
+use crate::words::{ENUMERATIONS, enumeration};
 use ptoc_diagnostics::{Diagnostic, codes, list, suggest};
 
 pub(super) fn check(op: &Op, types: &[Option<Type>], module: &Module) -> Res<()> {
     attributes(op)?;
+    enumerations(op)?;
     levels(op, types)?;
     match op.row.name {
         "pto.make_tensor_view" => make_tensor_view(op, types),
@@ -23,6 +25,28 @@ pub(super) fn check(op: &Op, types: &[Option<Type>], module: &Module) -> Res<()>
         name if name.starts_with("arith.") => arithmetic(op, types),
         _ => Ok(()),
     }
+}
+
+/// A word of an enumeration is one that it has. Without a name any of them may be meant.
+fn enumerations(op: &Op) -> Res<()> {
+    for attr in &op.attrs {
+        let Some(AttrValue::Enum(_, of, word)) = &attr.value else { continue };
+        let known: Vec<&str> = match enumeration(of) {
+            Some(enumeration) => enumeration.words.clone(),
+            None if of.is_empty() => ENUMERATIONS.iter().flat_map(|e| e.words.iter().copied()).collect(),
+            None => return err(codes::PTO_UNKNOWN, attr.span, format!("the dialect has no attribute `#pto.{of}`")),
+        };
+        if known.contains(&word.as_str()) {
+            continue;
+        }
+        let d = Diagnostic::error(codes::PTO_UNKNOWN, attr.span, format!("`{word}` is no word of `{}`", attr.name));
+        return Err(Box::new(match suggest(word, known.iter().copied()) {
+            Some(near) => d.with_help(format!("did you mean `{near}`?")),
+            None if of.is_empty() => d,
+            None => d.with_note(format!("it has {}", list(known.iter().copied()))),
+        }));
+    }
+    Ok(())
 }
 
 /// An operation in destination-passing style has no other attributes than those of its definition.

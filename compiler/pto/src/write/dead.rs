@@ -1,5 +1,5 @@
-//! Dead code elimination: values that nothing uses, as those that only run-time checks wanted. Then values without a name
-//! are numbered without gaps.
+//! Dead code elimination: values that nothing uses, as those that only run-time checks wanted. Then values without a
+//! name are numbered without gaps.
 
 use crate::lexer::Word;
 use crate::tree::Op;

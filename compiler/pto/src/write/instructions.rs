@@ -13,6 +13,50 @@ use ptoc_isa::{AtomicOp, Instr, Loc, Oob, OperandKind, RoundMode};
 const SAME_FORM: [&str; 5] =
     ["TEXTRACT_TO_LEFT", "TEXTRACT_TO_RIGHT", "TEXTRACT_FROM_ACC", "TINSERT_TO_MAT", "TINSERT_FROM_ACC"];
 
+/// Instructions whose text is another form than the language has.
+const UNSAID: [&str; 6] = ["TFILLPAD", "TFILLPAD_INPLACE", "TFILLPAD_EXPAND", "THISTOGRAM", "TRANDOM", "TMRGSORT"];
+
+/// Operations that are no instructions, and are written.
+const WRITTEN: [&str; 28] = [
+    "func.return",
+    "pto.addptr",
+    "pto.make_tensor_view",
+    "pto.partition_view",
+    "pto.load_scalar",
+    "pto.store_scalar",
+    "pto.alloc_tile",
+    "pto.subset",
+    "pto.set_validshape",
+    "pto.tgetval",
+    "pto.tsetval",
+    "pto.get_block_idx",
+    "pto.get_block_num",
+    "pto.set_flag",
+    "pto.wait_flag",
+    "pto.set_flag_dyn",
+    "pto.wait_flag_dyn",
+    "pto.barrier",
+    "pto.tprint",
+    "arith.constant",
+    "arith.select",
+    "arith.negf",
+    "scf.for",
+    "scf.if",
+    "scf.while",
+    "scf.yield",
+    "scf.condition",
+    "arith.index_cast",
+];
+
+/// Whether the writer has a use for an operation.
+pub fn is_written(row: &Row) -> bool {
+    let never =
+        ["arith.ceildivsi", "arith.ceildivui", "arith.maxnumf", "arith.minnumf", "arith.fptosi", "arith.fptoui"];
+    WRITTEN.contains(&row.name)
+        || (row.name.starts_with("arith.") && !never.contains(&row.name) && row.name != "arith.index_castui")
+        || row.instr.is_some_and(|i| !UNSAID.contains(&i.get().name) && row.name != "pto.treshape")
+}
+
 /// A word as an attribute of an enumeration that MLIR prints.
 fn word(of: &'static str, word: &str) -> AttrValue {
     AttrValue::Enum(Spelling::Inner, Word::new_static(of), Word::new(word))
@@ -21,6 +65,9 @@ fn word(of: &'static str, word: &str) -> AttrValue {
 impl Writer<'_> {
     pub(super) fn instruction(&mut self, inst: &Inst) -> Res<()> {
         let instr = inst.instr.get();
+        if UNSAID.contains(&instr.name) {
+            return unsaid(self.span, format!("`{}` as the language has it", instr.name));
+        }
         let row = OPS.iter().find(|op| op.instr.is_some_and(|i| i.get().name == self.row_name(instr)));
         let Some((row, Form::Dps(dps))) = row.map(|row| (row, &row.form)) else {
             return unsaid(self.span, format!("`{}`", instr.name));
@@ -29,7 +76,8 @@ impl Writer<'_> {
             && let Some(Operand::Tile(t)) = inst.operands.first()
             && self.kernel.tiles[t.tile].ty.loc == Loc::Acc
         {
-            let what = "an accumulator that starts at a number: begin with `if k.first { TMATMUL(..) } else { TMATMUL_ACC(..) }`";
+            let what = "an accumulator that starts at a number: begin with `if k.first { TMATMUL(..) } else { \
+                TMATMUL_ACC(..) }`";
             return unsaid(self.span, what);
         }
         let (attrs, skipped) = self.attributes(row, inst)?;
@@ -126,6 +174,9 @@ impl Writer<'_> {
         if let Some(saturate) = saturate {
             attrs.push(self.attr("sat_mode", word("saturation_mode", if saturate { "ON" } else { "OFF" })));
         }
+        if row.name == "pto.tquant" {
+            attrs.push(self.attr("quant_type", word("quant_type", "INT8_SYM")));
+        }
         let scatters = row.name == "pto.mscatter";
         if let Some(oob) = oob {
             let name = match oob {
@@ -160,9 +211,6 @@ impl Writer<'_> {
     fn choice(&mut self, inst: &Inst, attrs: &mut Vec<Attr>) -> Res<usize> {
         let instr = inst.instr.get();
         let Some((spec, operand)) = instr.operands.last().zip(inst.operands.last()) else { return Ok(0) };
-        if spec.kind == OperandKind::Pad {
-            return unsaid(self.span, format!("what `{}` fills with: the text has it in the tile's type", instr.name));
-        }
         let (OperandKind::Choice(words), Operand::Scalar(v)) = (spec.kind, operand) else { return Ok(0) };
         let number = self.defs.number(*v);
         let Some((chosen, _)) = words.iter().find(|(_, n)| Some(*n) == number) else {

@@ -21,6 +21,7 @@ use crate::tree::{BlockArg, Function, Item, Module, Op, Region};
 use crate::types::{Type, Typed, element_word};
 use build::Names;
 use cranelift_entity::EntityRef;
+pub use instructions::is_written;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::analysis::poly::{Definitions, Poly};
 use ptoc_ir::tile::{Kernel, SyncMode, TensorDir, TensorId, Tile, Ty, Value, Var};

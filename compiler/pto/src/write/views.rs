@@ -183,6 +183,10 @@ impl Writer<'_> {
         dst: Option<Value>,
         value: Option<Value>,
     ) -> Res<()> {
+        let dtype = self.kernel.tensors[tensor].dtype;
+        if dtype.is_int() && !dtype.is_signed_int() {
+            return unsaid(self.span, format!("an element of {dtype}: numbers of the text have no sign"));
+        }
         let ptr = ("ptr", self.tensors[&tensor].clone(), Some(Type::Ptr(self.element(tensor))));
         let at = ("offset", self.value(offset)?, None);
         if let Some(dst) = dst {

@@ -1,0 +1,123 @@
+//! Kernels as PTO text and back: what is written is read, and written again as the same text; both compute the same.
+
+use ptoc_driver::session::Session;
+use ptoc_driver::stages::{Level, Stage, text_of};
+use std::path::{Path, PathBuf};
+
+/// The PTO text of a kernel, or the first error.
+fn written(path: &Path, text: String, kernel: Option<&str>, target: &str, level: Level) -> Result<String, String> {
+    let mut session = Session::new(target, &[]).expect("a target");
+    session.pto_level = level;
+    let unit = session.load_text(path, text);
+    let made = match unit.entry(kernel, "emit") {
+        Ok(entry) => text_of(&mut session, &unit, &entry, Stage::Pto, Vec::new()).ok(),
+        Err(_) => None,
+    };
+    let error = session.diagnostics.iter().find(|d| d.is_error());
+    match (made, error) {
+        (Some(text), None) => Ok(text),
+        (_, error) => Err(error.map_or("nothing was made".into(), |d| format!("{} {}", d.code, d.message))),
+    }
+}
+
+/// The text without the places that its operations stem from, which are of two files.
+fn placeless(text: &str) -> String {
+    text.lines().map(|l| format!("{}\n", l.split(" loc(").next().unwrap_or_default())).collect()
+}
+
+/// Every kernel of the examples, with its file.
+fn kernels() -> Vec<(PathBuf, String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    let files = std::fs::read_dir(folder).expect("examples").map(|e| e.expect("an entry").path());
+    let mut files: Vec<PathBuf> = files.filter(|p| p.extension().is_some_and(|e| e == "tile")).collect();
+    files.sort();
+    let mut found = Vec::new();
+    for path in files {
+        let text = std::fs::read_to_string(&path).expect("readable");
+        let names = text.lines().filter_map(|l| l.strip_prefix("kernel ")?.split(['(', '<', ' ']).next());
+        found.extend(names.map(|name| (path.clone(), name.to_owned(), text.clone())));
+    }
+    found
+}
+
+/// What becomes of a kernel at a level.
+fn fate(path: &Path, name: &str, text: &str, level: Level) -> String {
+    let target = ["a2a3", "a5"]
+        .into_iter()
+        .map(|target| (target, written(path, text.to_owned(), Some(name), target, level)))
+        .reduce(|first, second| if first.1.is_ok() { first } else { second });
+    let Some((target, made)) = target else { return String::new() };
+    let first = match made {
+        Ok(text) => text,
+        Err(why) => return format!("not said: {why}"),
+    };
+    match written(Path::new("read.pto"), first.clone(), None, target, level) {
+        Err(why) => format!("not read: {why}"),
+        Ok(second) if placeless(&first) == placeless(&second) => "the same".into(),
+        Ok(_) => "read, and written in another way".into(),
+    }
+}
+
+#[test]
+fn examples_are_written_and_read() {
+    let mut table = String::new();
+    for (path, name, text) in kernels() {
+        let file = path.file_name().expect("a name").to_string_lossy();
+        table += &format!("{file} {name}: {}\n", fate(&path, &name, &text, Level::Automatic));
+    }
+    // What is said less than before is a step back.
+    let count = |what: &str| table.lines().filter(|l| l.contains(what)).count();
+    let (same, other) = (count(": the same"), count(": read, and written in another way"));
+    assert!(same >= 31 && same + other >= 36, "{same} are the same, {other} others are read\n{table}");
+    let said = table.lines().count() - count(": not said: ");
+    assert!(said >= 43, "{said} are said\n{table}");
+    assert_eq!(
+        count("not said: E14") + count("not said: E0307") + count("not said: E13"),
+        count(": not said: "),
+        "{table}"
+    );
+}
+
+/// The bytes of an output, as a launch on random arrays leaves it.
+fn outputs(file: &Path, kernel: &str, target: &str, sizes: &[&str], out: &str, folder: &Path) -> Vec<u8> {
+    let array = folder.join("out.npy");
+    let mut args: Vec<String> = ["ptoc", "run"].map(String::from).to_vec();
+    args.extend([file.display().to_string(), kernel.into(), "--target".into(), target.into()]);
+    args.extend(["--backend".into(), "interp".into()]);
+    args.extend(["--random".into(), "7".into(), "--out".into(), format!("{out}={}", array.display())]);
+    args.extend(sizes.iter().flat_map(|s| ["-D".to_string(), (*s).to_string()]));
+    let (mut shown, mut err) = (Vec::new(), Vec::new());
+    let mut io = ptoc_cli::io::Io::new(&mut shown, &mut err);
+    let status = ptoc_cli::execute(args.into_iter().map(Into::into), &mut io);
+    assert_eq!(status, ptoc_cli::DONE, "{}", String::from_utf8_lossy(&err));
+    std::fs::read(array).expect("the array")
+}
+
+#[test]
+fn what_is_written_computes_the_same() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    let folder = tempfile::tempdir().expect("a folder");
+    const BOTH: &[Level] = &[Level::Automatic, Level::Explicit];
+    const ONE: &[Level] = &[Level::Automatic];
+    // A tile with copies whose number the loop knows has no address that the text can say.
+    let cases: [(&str, &str, &str, &[&str], &str, &[Level]); 6] = [
+        ("a2a3", "add.tile", "add_auto", &["M=33", "N=65"], "c", BOTH),
+        ("a2a3", "softmax.tile", "softmax_long", &["M=13", "N=700"], "y", ONE),
+        ("a2a3", "transpose.tile", "transpose", &["M=70", "N=130"], "y", BOTH),
+        ("a2a3", "reduce.tile", "row_sums", &["M=19", "N=300"], "y", BOTH),
+        ("a5", "gemm.tile", "gemm_bias_act", &["M=40", "N=70", "K=50"], "C", BOTH),
+        ("a2a3", "rope.tile", "rope_halves", &["M=9"], "y", BOTH),
+    ];
+    for (target, file, kernel, sizes, out, levels) in cases {
+        let path = examples.join(file);
+        let text = std::fs::read_to_string(&path).expect("readable");
+        let expected = outputs(&path, kernel, target, sizes, out, folder.path());
+        for level in levels.iter().copied() {
+            let pto = written(&path, text.clone(), Some(kernel), target, level).expect("it can be said");
+            let copy = folder.path().join("copy.pto");
+            std::fs::write(&copy, pto).expect("a file");
+            let read = outputs(&copy, kernel, target, sizes, out, folder.path());
+            assert_eq!(read, expected, "{file} {kernel} {level:?}");
+        }
+    }
+}
