@@ -177,7 +177,7 @@ impl Walk {
             let before = self.facts.masks.len();
             for tiles in &self.bitwise {
                 if let Some(cols) = tiles.iter().find_map(|t| self.facts.masks.get(t)).copied() {
-                    tiles.iter().for_each(|t| drop(self.facts.masks.insert(t.clone(), cols)));
+                    self.facts.masks.extend(tiles.iter().map(|t| (t.clone(), cols)));
                 }
             }
             if self.facts.masks.len() == before {
