@@ -131,8 +131,12 @@ impl Reader<'_> {
             "minsi" => (call("min"), both),
             "maxui" if both => (call("max"), true),
             "minui" if both => (call("min"), true),
-            "maximumf" | "maxnumf" => (call("max"), false),
-            "minimumf" | "minnumf" => (call("min"), false),
+            "maximumf" => (call("max"), false),
+            "minimumf" => (call("min"), false),
+            "maxnumf" | "minnumf" => {
+                let message = format!("`{}` takes the number where the other one is NaN; that is not read", op.row.name);
+                return not_read(op.span, message);
+            }
             _ => return not_read(op.span, format!("`{}` of numbers that may be negative is not read", op.row.name)),
         };
         let constant = match (a.constant, b.constant, name) {

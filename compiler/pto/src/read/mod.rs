@@ -101,7 +101,7 @@ const UNREAD: [&str; 2] = ["pto.thistogram", "pto.trandom"];
 
 /// Whether an operation has a translation. Some of its forms may have none.
 pub fn is_read(row: &crate::ops::Op) -> bool {
-    row.name.starts_with("arith.")
+    (row.name.starts_with("arith.") && !["arith.maxnumf", "arith.minnumf"].contains(&row.name))
         || READ.contains(&row.name)
         || row.name == "scf.condition"
         || (row.instr.is_some() && !UNREAD.contains(&row.name))
