@@ -1,5 +1,5 @@
-//! The front end on programs that are nearly right, and on monstrous ones: no panic, no flood, no silence. What is nearly
-//! right keeps the properties of the fuzz targets, too.
+//! The front end on programs that are nearly right, and on monstrous ones: no panic, no flood, no silence. What is
+//! nearly right keeps the properties of the fuzz targets, too.
 
 use crate::corpus::properties;
 use proptest::prelude::*;

@@ -49,8 +49,12 @@ fn places(map: &Value) -> Vec<String> {
     out
 }
 
-fn map(file: &Path, kernel: &str) -> Option<Value> {
-    let outcome = command(&["mem", &file.display().to_string(), kernel, "--json"]);
+/// The map for a target; without one for that of the file's project.
+fn map(file: &Path, kernel: &str, target: Option<&str>) -> Option<Value> {
+    let file = file.display().to_string();
+    let mut words = vec!["mem", &file, kernel, "--json"];
+    words.extend(target.into_iter().flat_map(|t| ["--target", t]));
+    let outcome = command(&words);
     (outcome.status == 0).then(|| serde_json::from_str(&outcome.out).expect("JSON"))
 }
 
@@ -88,13 +92,15 @@ fn every_plan_can_be_printed_and_comes_to_the_same_placement() {
     for path in sources() {
         let text = std::fs::read_to_string(&path).expect("UTF-8");
         for name in items(&text) {
-            let Some(before) = map(&path, &name) else { continue };
+            let Some(before) = map(&path, &name, None) else { continue };
             let what = format!("{} {name}", path.display());
             let outcome = command(&["mem", &path.display().to_string(), &name, "--source"]);
             assert_eq!(outcome.status, 0, "{what}: {}", outcome.err);
             let file = folder.path().join("planned.tile");
             std::fs::write(&file, &outcome.out).expect("written");
-            let after = map(&file, &name).unwrap_or_else(|| panic!("{what}: is refused"));
+            let of = if before["kernels"].is_array() { &before["kernels"][0] } else { &before };
+            let target = of["target"].as_str().expect("a target");
+            let after = map(&file, &name, Some(target)).unwrap_or_else(|| panic!("{what}: is refused"));
             assert_eq!(places(&before), places(&after), "{what}");
             assert_eq!(automatic(&after), 0, "{what}: a tile in use is left to the planner");
             if automatic(&before) == 0 {
@@ -104,7 +110,7 @@ fn every_plan_can_be_printed_and_comes_to_the_same_placement() {
                 printed += 1;
                 tiles += automatic(&before);
                 // Once more changes nothing.
-                let again = command(&["mem", &file.display().to_string(), &name, "--source"]);
+                let again = command(&["mem", &file.display().to_string(), &name, "--source", "--target", target]);
                 assert_eq!((again.status, &again.out), (0, &outcome.out), "{what}: {}", again.err);
             }
             if !text.contains("TASSIGN") && !text.contains("#[place(") {

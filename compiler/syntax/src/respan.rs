@@ -270,13 +270,14 @@ mod tests {
     /// Every span of a tree is reached: its printed form has no other place left.
     #[test]
     fn every_place_is_another_one() {
-        let text = "//! f\nuse a::b;\nconst N: f32 = 1;\natom A { x = 1; }\nfn f<const N = 1, type T = f16, fn g = h>(x: in \
-            f32[N]) -> f32 { if x > 1 { return x; } else if x < 2 { 1 } else { 2 } }\n#[disjoint(y, \"z\")]\nkernel \
-            k(x: in f32[M, (2, 3) : (3, 1)], s: f32 = 1.0) where M > 1 ensures y[i] == x[i] {\n grid (i in tiles(M, 16)) \
-            raster(along = i);\n let a, b: f32 = x.0; let (c, d) = (x = 1, y = 2); var e = 1; e += 2; e = [1, <2>]; \n \
-            for p in 0..3 { break; } pipeline(stages = 2) for p in i { continue; } while e > 1 { print(\"a\"); } role r \
-            { } let t = tile Vec<f32, i, 3>[2] at 0x0; let g = tensor f32[M] at 1@r over u fill 0; let w = |v: f32| -v; \
-            return;\n}\n";
+        let text = "//! f\nuse a::b;\nconst N: f32 = 1;\natom A { x = 1; }\nfn f<const N = 1, type T = f16, \
+            fn g = h>(x: in f32[N]) -> f32 { if x > 1 { return x; } else if x < 2 { 1 } else { 2 } \
+            }\n#[disjoint(y, \"z\")]\nkernel k(x: in f32[M, (2, 3) : (3, 1)], s: f32 = 1.0) where M > 1 \
+            ensures y[i] == x[i] {\n grid (i in tiles(M, 16)) raster(along = i);\n let a, b: f32 = x.0; let \
+            (c, d) = (x = 1, y = 2); var e = 1; e += 2; e = [1, <2>]; \n for p in 0..3 { break; } \
+            pipeline(stages = 2) for p in i { continue; } while e > 1 { print(\"a\"); } role r { } let t = \
+            tile Vec<f32, i, 3>[2] at 0x0; let g = tensor f32[M] at 1@r over u fill 0; let w = \
+            |v: f32| -v; return;\n}\n";
         let mut file = crate::parse(FileId(0), text).file;
         let one = Span::new(FileId(7), 1234, 1235);
         super::respan(&mut file, &|_| one);

@@ -1,6 +1,6 @@
 //! What the host computes for a value of a program: statements of the prologue, read backwards from the value. Where
-//! paths of `&&`, `if` and early returns meet, a variable is a selection between what it is on each of them; where there
-//! are loops, or too many selections, statements are executed.
+//! paths of `&&`, `if` and early returns meet, a variable is a selection between what it is on each of them; where
+//! there are loops, or too many selections, statements are executed.
 
 use super::{HostExpr, HostLoop, Parts, Source};
 use ptoc_ir::tile::{Builder, If, Label, Op, Region, Scope, Stmt, TensorId, Value, Var};

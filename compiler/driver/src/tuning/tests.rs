@@ -169,7 +169,8 @@ fn what_is_refused_is_not_used() {
     let (_, said, found) = planned(&store, SOURCE, 576, &[]);
     assert_eq!(said, ["9"]);
     assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].starts_with("W0769: what was stored on 1970-01-02 (BN=128) is refused here: PA-1105"), "{found:?}");
+    let refused = "W0769: what was stored on 1970-01-02 (BN=128) is refused here: PA-1105";
+    assert!(found[0].starts_with(refused), "{found:?}");
 }
 
 #[test]

@@ -134,8 +134,8 @@ impl Reader<'_> {
             "maximumf" => (call("max"), false),
             "minimumf" => (call("min"), false),
             "maxnumf" | "minnumf" => {
-                let message = format!("`{}` takes the number where the other one is NaN; that is not read", op.row.name);
-                return not_read(op.span, message);
+                let what = "takes the number where the other one is NaN; that is not read";
+                return not_read(op.span, format!("`{}` {what}", op.row.name));
             }
             _ => return not_read(op.span, format!("`{}` of numbers that may be negative is not read", op.row.name)),
         };

@@ -10,9 +10,9 @@ use std::fmt::Write as _;
 
 fn page() -> String {
     let mut out = String::from(
-        "# Coverage of PTO text\n\nGenerated from `compiler/pto` (`UPDATE_SPEC=1 cargo test -p ptoc-pto coverage`). Do not \
-        edit. Definitions are\nrecords of PTOAS at a56b18c3 (`include/PTO/IR/PTOOps.td`, `PTOAttrs.td`) or classes of \
-        MLIR. What is *read* has a\ntranslation for most of its forms; [pto.md](pto.md) says which are left out.\n",
+        "# Coverage of PTO text\n\nGenerated from `compiler/pto` (`UPDATE_SPEC=1 cargo test -p ptoc-pto coverage`). Do \
+        not edit. Definitions are\nrecords of PTOAS at a56b18c3 (`include/PTO/IR/PTOOps.td`, `PTOAttrs.td`) or classes \
+        of MLIR. What is *read* has a\ntranslation for most of its forms; [pto.md](pto.md) says which are left out.\n",
     );
     let mark = |yes: bool| if yes { "yes" } else { "" };
     let all: Vec<_> = OPS.iter().collect();
