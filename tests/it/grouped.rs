@@ -132,7 +132,7 @@ fn case(seed: u64) -> Result<bool, String> {
     if got[1].bytes() != array(&to.shape, &want)?.bytes() {
         return Err(told(format!("wanted {want:?}")));
     }
-    if seed % 4 == 0 {
+    if seed.is_multiple_of(4) {
         let ptx = crate::ptx::build(&text, "a2a3", &dims, seed).map_err(told)?;
         ptx.gives(&dims, &tensors, &got, (&format!("grouped_{seed}"), seed)).map_err(told)?;
     }

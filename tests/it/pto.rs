@@ -100,7 +100,9 @@ fn what_is_written_computes_the_same() {
     const BOTH: &[Level] = &[Level::Automatic, Level::Explicit];
     const ONE: &[Level] = &[Level::Automatic];
     // A tile with copies whose number the loop knows has no address that the text can say.
-    let cases: [(&str, &str, &str, &[&str], &str, &[Level]); 6] = [
+    /// Target, file, kernel, sizes, result, levels.
+    type Case = (&'static str, &'static str, &'static str, &'static [&'static str], &'static str, &'static [Level]);
+    let cases: [Case; 6] = [
         ("a2a3", "add.tile", "add_auto", &["M=33", "N=65"], "c", BOTH),
         ("a2a3", "softmax.tile", "softmax_long", &["M=13", "N=700"], "y", ONE),
         ("a2a3", "transpose.tile", "transpose", &["M=70", "N=130"], "y", BOTH),

@@ -272,13 +272,10 @@ impl Elaborator<'_> {
         let (d, s) = (dst.window(), src.window());
         if d.modes.len() != s.modes.len() {
             let modes = |w: &WindowMap| super::labels::count(w.modes.len(), "mode", "modes");
-            let e = Diagnostic::error(
-                codes::RANK_MISMATCH,
-                at.1,
-                format!("`copy` between {} and {}", modes(&s), modes(&d)),
-            )
-            .with_label(modes(&s))
-            .with_secondary(at.0, modes(&d));
+            let e =
+                Diagnostic::error(codes::RANK_MISMATCH, at.1, format!("`copy` between {} and {}", modes(s), modes(d)))
+                    .with_label(modes(s))
+                    .with_secondary(at.0, modes(d));
             return self.report(e);
         }
         if let CopyEnd::Part(p) = dst {

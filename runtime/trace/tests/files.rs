@@ -49,7 +49,7 @@ fn number(fields: &[Field], wanted: u64) -> Option<u64> {
     })
 }
 
-fn all<'f>(fields: &'f [Field], wanted: u64) -> impl Iterator<Item = &'f [u8]> {
+fn all(fields: &[Field], wanted: u64) -> impl Iterator<Item = &[u8]> {
     fields.iter().filter_map(move |f| match f {
         Field::Bytes(n, bytes) if *n == wanted => Some(&bytes[..]),
         _ => None,
