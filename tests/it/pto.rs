@@ -123,3 +123,15 @@ fn what_is_written_computes_the_same() {
         }
     }
 }
+
+/// Numbers of PTO text that only the order of blocks needs are worth no warning: nobody chose their names.
+#[test]
+fn numbers_that_are_not_needed_are_worth_no_warning() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/add.tile");
+    let text = std::fs::read_to_string(&path).expect("readable");
+    let made = written(&path, text, Some("add_auto"), "a2a3", Level::Automatic).expect("it can be said");
+    let mut session = Session::new("a2a3", &[]).expect("a target");
+    session.load_text(Path::new("add.pto"), made);
+    let said: Vec<String> = session.diagnostics.iter().map(|d| format!("{} {}", d.code, d.message)).collect();
+    assert_eq!(said, [""; 0]);
+}

@@ -36,6 +36,8 @@ pub struct Diagnostics {
     conditional: BTreeSet<Place>,
     errors: BTreeSet<Place>,
     seen: HashSet<(Code, Result<crate::Span, String>)>,
+    /// Files that no edit fits.
+    unedited: HashSet<crate::FileId>,
 }
 
 impl Diagnostics {
@@ -44,8 +46,16 @@ impl Diagnostics {
         Diagnostics::default()
     }
 
+    /// Edits of this file are left out: it is a translation that was checked, and they are in that one's words.
+    pub fn leave_unedited(&mut self, file: crate::FileId) {
+        self.unedited.insert(file);
+    }
+
     /// Adds one unless it is a repetition. Says whether it was added.
-    pub fn push(&mut self, diagnostic: Diagnostic) -> bool {
+    pub fn push(&mut self, mut diagnostic: Diagnostic) -> bool {
+        if diagnostic.span.is_some_and(|span| self.unedited.contains(&span.file)) {
+            diagnostic.fixes.clear();
+        }
         let place = diagnostic.span.ok_or_else(|| diagnostic.message.clone());
         if !self.seen.insert((diagnostic.code, place)) {
             return false;
