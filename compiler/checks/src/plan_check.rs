@@ -152,30 +152,17 @@ fn pipelined_overlaps(kernel: &Kernel, target: &Target, ranges: &FxHashMap<Tile,
 /// Overlaps of a kernel whose author orders the pipes. Events order the accesses to a tile, and nothing orders those to
 /// another tile on its bytes, in whatever order the statements stand: a tile that the planner placed shares no bytes.
 fn unordered_overlaps(kernel: &Kernel, target: &Target, ranges: &FxHashMap<Tile, Vec<Range>>) -> Vec<PlanFault> {
-    fn declarations(region: &[Stmt], out: &mut Vec<(Tile, Span)>) {
-        for stmt in region {
-            if let Op::Alloc { tile } = stmt.op {
-                out.push((tile, stmt.span));
-            }
-            regions(&stmt.op).into_iter().for_each(|r| declarations(r, out));
-        }
-    }
     if kernel.sync != SyncMode::Manual {
         return Vec::new();
     }
-    let mut declared = Vec::new();
-    declarations(&kernel.body, &mut declared);
-    let planned = |tile: &Tile| kernel.tiles[*tile].addr == AddrKind::Auto;
+    let planned = |data: &TileData| data.addr == AddrKind::Auto;
     let mut faults = Vec::new();
-    for &(a, span) in declared.iter().filter(|(a, _)| planned(a)) {
-        let meets = |b: &Tile| {
+    for (a, x) in kernel.tiles.iter().filter(|(_, x)| planned(x)) {
+        let meets = |(b, y): &(Tile, &TileData)| {
             // Two of the planner's are told of once.
-            *b != a
-                && (a < *b || !planned(b))
-                && one_memory(target, &kernel.tiles[a], &kernel.tiles[*b])
-                && overlap(ranges.get(&a), ranges.get(b))
+            *b != a && (a < *b || !planned(y)) && one_memory(target, x, y) && overlap(ranges.get(&a), ranges.get(b))
         };
-        faults.extend(kernel.tiles.keys().filter(meets).map(|b| PlanFault::Clobber(a, b, span)));
+        faults.extend(kernel.tiles.iter().filter(meets).map(|(b, _)| PlanFault::Clobber(a, b, x.span)));
     }
     faults
 }

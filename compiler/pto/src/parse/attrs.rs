@@ -116,16 +116,7 @@ impl Parser<'_> {
                         return Ok(AttrValue::Enum(Spelling::Dotted, Word::new(of), value));
                     }
                 }
-                let mut open = 1;
-                while open > 0 {
-                    match self.word() {
-                        _ if self.token.tok == Tok::End => return self.fail("expected `>` to end this".into()),
-                        "<" => open += 1,
-                        ">" => open -= 1,
-                        _ => {}
-                    }
-                    self.advance();
-                }
+                self.skip_angles("this")?;
             }
             return Ok(AttrValue::Other(Word::new(&self.text[start..self.taken])));
         }
@@ -136,21 +127,24 @@ impl Parser<'_> {
     fn verbatim(&mut self) -> Res<AttrValue> {
         let start = self.token.start;
         self.advance();
-        if self.is("<") {
-            let mut open = 0;
-            loop {
-                match self.word() {
-                    _ if self.token.tok == Tok::End => return self.fail("expected `>` to end this".into()),
-                    "<" => open += 1,
-                    ">" => open -= 1,
-                    _ => {}
-                }
-                self.advance();
-                if open == 0 {
-                    break;
-                }
-            }
+        if self.eat("<") {
+            self.skip_angles("this")?;
         }
         Ok(AttrValue::Other(Word::new(&self.text[start..self.taken])))
+    }
+
+    /// Skips what stands behind a `<` that was taken, up to the `>` that closes it, and that one.
+    pub(super) fn skip_angles(&mut self, what: &str) -> Res<()> {
+        let mut open = 1;
+        while open > 0 {
+            match self.word() {
+                _ if self.token.tok == Tok::End => return self.fail(format!("expected `>` to end {what}")),
+                "<" => open += 1,
+                ">" => open -= 1,
+                _ => {}
+            }
+            self.advance();
+        }
+        Ok(())
     }
 }

@@ -75,20 +75,8 @@ impl Parser<'_> {
     fn opaque(&mut self) -> Res<Type> {
         let start = self.token.start;
         self.advance();
-        if self.is("<") {
-            let mut open = 0;
-            loop {
-                match self.word() {
-                    _ if self.token.tok == Tok::End => return self.fail("expected `>` to end the type".into()),
-                    "<" => open += 1,
-                    ">" => open -= 1,
-                    _ => {}
-                }
-                self.advance();
-                if open == 0 {
-                    break;
-                }
-            }
+        if self.eat("<") {
+            self.skip_angles("the type")?;
         }
         Ok(Type::Other(Word::new(self.text[start..self.taken].split_whitespace().collect::<Vec<_>>().join(" "))))
     }

@@ -206,17 +206,7 @@ impl Reader<'_> {
             Major::Row => format!("{}[{major}, {minor}]", tile.text),
             Major::Col => format!("{}[{minor}, {major}]", tile.text),
         };
-        if set {
-            let value = self.scalar(&self.operand(op, "val")?.value)?;
-            self.out.line(&format!("{place} = {};", value.text), op.span);
-            return Ok(());
-        }
-        let Some(ty) = op.result_types.first().map(|t| t.ty.clone()) else { return Ok(()) };
-        let value = self.give(op.results.first().map_or("element", |r| &r.name));
-        self.out.line(&format!("let {value} = {place};"), op.span);
-        let scalar = Scalar { text: value.to_string(), ty, constant: None, natural: false, product: None };
-        self.result(op, Meaning::Scalar(scalar));
-        Ok(())
+        self.access(op, &place, set.then_some("val"))
     }
 }
 

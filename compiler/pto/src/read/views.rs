@@ -96,13 +96,17 @@ impl Reader<'_> {
             Some(offset) => format!("{name}[{} + {}]", offset.text, at.text),
             None => format!("{name}[{}]", at.text),
         };
-        if op.row.name == "pto.store_scalar" {
-            let value = self.scalar(&self.operand(op, "value")?.value)?;
+        self.access(op, &place, (op.row.name == "pto.store_scalar").then_some("value"))
+    }
+
+    /// An element that is written with an operand, or read: where the operation stands, and not where it is used.
+    pub(super) fn access(&mut self, op: &Op, place: &str, written: Option<&str>) -> Res<()> {
+        if let Some(operand) = written {
+            let value = self.scalar(&self.operand(op, operand)?.value)?;
             self.out.line(&format!("{place} = {};", value.text), op.span);
             return Ok(());
         }
         let Some(ty) = op.result_types.first().map(|t| t.ty.clone()) else { return Ok(()) };
-        // It is read where it stands, and not where it is used.
         let value = self.give(op.results.first().map_or("element", |r| &r.name));
         self.out.line(&format!("let {value} = {place};"), op.span);
         let scalar = Scalar { text: value.to_string(), ty, constant: None, natural: false, product: None };
