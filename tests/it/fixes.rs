@@ -1,21 +1,11 @@
 //! Edits that an editor may apply. For every diagnostic of the corpus and of its kernels with one synchronisation less:
 //! the text with the edits parses, names and types are right, and what was reported is gone.
 
+use ptoc_diagnostics::fixes::applied;
 use ptoc_diagnostics::{Diagnostic, Fix};
 use ptoc_syntax::ast::ItemKind;
 use ptoc_tests::front::{Checked, Flags, check};
 use std::path::{Path, PathBuf};
-
-/// The text with the edits.
-fn applied(text: &str, fix: &Fix) -> String {
-    let mut edits = fix.edits.clone();
-    edits.sort_by_key(|e| std::cmp::Reverse((e.span.start, e.span.end)));
-    let mut out = text.to_owned();
-    for e in &edits {
-        out.replace_range(e.span.range(), &e.text);
-    }
-    out
-}
 
 struct Trial<'t> {
     name: &'t str,
@@ -74,7 +64,7 @@ impl Trial<'_> {
                     wrong.push(format!("{}: `{}` changes another file", self.name, fix.message));
                     continue;
                 }
-                let text = applied(self.text, fix);
+                let text = applied(self.text, &fix.edits);
                 let after = self.check(&text);
                 if !self.mends(d, fix, (&before, &after)) {
                     wrong.push(format!(

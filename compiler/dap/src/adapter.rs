@@ -7,14 +7,13 @@ use super::requests::{self, Completions, Evaluate, Granularity, Scopes, SourceTe
 use super::sources::Sources;
 use super::variables::Handles;
 use super::{idle, picture};
-use ptoc_debugger::actions::block;
+use ptoc_debugger::actions::{block, written};
 use ptoc_debugger::debugger::ResumeMode;
 use ptoc_debugger::frontend::{Frontend, StopReason};
 use ptoc_debugger::inspect::PROPERTIES;
-use ptoc_debugger::names::{find, visible};
+use ptoc_debugger::names::visible;
 use ptoc_debugger::replay::Wanted;
 use ptoc_debugger::stop::StopPlace;
-use ptoc_debugger::touches::stored;
 use ptoc_debugger::values::Look;
 use ptoc_debugger::{Console, DebuggedProgram, Debugger, command_line};
 use ptoc_diagnostics::Span;
@@ -279,14 +278,7 @@ impl<'c, 'o, 'p> Adapter<'c, 'o, 'p> {
     /// Back to the statement that has written something last.
     fn last_write(&mut self, debugger: &mut Debugger, stop: &StopPlace<'_>, request: &Request) -> Outcome {
         let asked: Evaluate = read(request)?;
-        let name = asked.expression.trim().split(['[', '.']).next().unwrap_or("").trim().to_owned();
-        let list = in_frame(stop, asked.frame_id, |seen| {
-            let what = &find(seen.look.debug, seen.look.from, &name)?.what;
-            Ok(stored(what).into_iter().map(|s| (stop.launch, s)).collect::<Vec<_>>())
-        })?;
-        if list.is_empty() {
-            return Err(format!("`{name}` is no tile, tensor or `var`: nothing writes it"));
-        }
+        let list = in_frame(stop, asked.frame_id, |seen| written(seen, &asked.expression))?;
         debugger.go_back(Wanted::Write(list));
         Ok((Value::Null, Next::Go))
     }
@@ -430,8 +422,9 @@ fn exception(reason: &StopReason) -> Result<Value, String> {
 }
 
 /// Commands of the debugger that the console of a client takes; breakpoints are the client's own.
-const CONSOLE: [&str; 13] = [
-    "block", "continue", "events", "finish", "help", "info", "list", "next", "print", "step", "tiles", "until", "where",
+const CONSOLE: [&str; 14] = [
+    "back", "block", "continue", "events", "finish", "help", "info", "list", "next", "print", "step", "tiles", "until",
+    "where",
 ];
 
 /// Those that it does not.

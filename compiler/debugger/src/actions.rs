@@ -4,11 +4,12 @@ use super::Console;
 use super::command::{COMMANDS, resolve};
 use super::condition;
 use super::debugger::{Debugger, ResumeMode};
-use super::names::visible;
+use super::names::{find, visible};
 use super::overview::table;
+use super::replay::Wanted;
 use super::slice::Slice;
 use super::stop::StopPlace;
-use super::touches::Stored;
+use super::touches::{Stored, stored};
 use super::watch::Watch;
 use ptoc_diagnostics::{FileId, suggest};
 use ptoc_interp::Storage;
@@ -43,6 +44,13 @@ impl Debugger {
             "next" => return Ok(Some(ResumeMode::Next(count("next")?, innermost.look.debug.frame(innermost.scope())))),
             "continue" | "run" => return Ok(Some(ResumeMode::Continue(count("continue")?))),
             "finish" => return Ok(Some(ResumeMode::Finish(frame))),
+            "back" => {
+                self.go_back(match rest {
+                    "" => Wanted::Statement(stop.launch, frame),
+                    name => Wanted::Write(written(stop, name)?),
+                });
+                return Ok(Some(self.mode.clone()));
+            }
             "until" if rest.is_empty() => return Ok(Some(ResumeMode::Until(frame, stop.span()))),
             "until" => {
                 let (target, said) = stop.program.target(rest, stop.span().file)?;
@@ -307,6 +315,17 @@ fn said_where(stop: &StopPlace<'_>, level: usize) -> String {
         text.push_str(&format!("next: {runs}\n"));
     }
     text + &stop.excerpt(CONTEXT)
+}
+
+/// What a name stands for, as what statements write.
+pub fn written(stop: &StopPlace<'_>, name: &str) -> Result<Vec<(usize, Stored)>, String> {
+    let name = name.split(['[', '.']).next().unwrap_or(name).trim();
+    let what = &find(stop.look.debug, stop.look.from, name)?.what;
+    let list: Vec<(usize, Stored)> = stored(what).into_iter().map(|s| (stop.launch, s)).collect();
+    match list.is_empty() {
+        true => Err(format!("`{name}` is no tile, tensor or `var`: nothing writes it")),
+        false => Ok(list),
+    }
 }
 
 /// `print`: something with elements, another name, a property, or an expression.

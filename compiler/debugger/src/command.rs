@@ -4,7 +4,7 @@ use ptoc_diagnostics::suggest;
 
 /// Commands with what they do, in the order of `help`. A prefix that fits one of them is enough; the letters in
 /// [`SHORT`] mean what they mean in other debuggers.
-pub const COMMANDS: [(&str, &str, &str); 23] = [
+pub const COMMANDS: [(&str, &str, &str); 25] = [
     (
         "break",
         "LINE | FILE:LINE | NAME [if EXPR]",
@@ -18,6 +18,8 @@ pub const COMMANDS: [(&str, &str, &str); 23] = [
     ("step", "[N]", "run to the next statement of the source, into functions"),
     ("next", "[N]", "run to the next statement, over functions"),
     ("finish", "", "run until the function returns; in a kernel, until the block ends"),
+    ("back", "", "to the statement before, over functions; the program runs again up to there"),
+    ("back", "NAME", "before the last write to a tile, tensor or var"),
     ("until", "[LINE]", "run to a later line, out of a loop; or to LINE"),
     ("continue", "[N]", "run to the next stop, N times"),
     ("block", "[i=2 j=0]", "say which block of the grid runs; or run on until it is that one"),
@@ -88,6 +90,8 @@ mod tests {
         assert_eq!(resolve("watch"), Ok("watch"));
         assert_eq!(resolve("wh"), Ok("where"));
         assert_eq!(resolve("bl"), Ok("block"));
+        assert_eq!(resolve("back"), Ok("back"));
+        assert_eq!(resolve("bac"), Err("`bac` may be `back` or `backtrace`".into()));
         assert!(resolve("x").unwrap_err().contains("no command `x`"));
         assert!(resolve("contniue").unwrap_err().contains("did you mean `continue`"));
         for (short, name) in SHORT {

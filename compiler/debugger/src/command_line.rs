@@ -1,8 +1,10 @@
 //! The debugger at a console: a stop is told in lines, and commands are lines.
 
 use super::Console;
+use super::command::COMMANDS;
 use super::debugger::Debugger;
 use super::frontend::{Frontend, StopReason};
+use super::names::visible;
 use super::stop::StopPlace;
 use super::values::Look;
 use std::ops::ControlFlow;
@@ -17,12 +19,18 @@ impl Frontend for CommandLine<'_> {
     /// Says where the run is and takes commands until one of them goes on.
     fn stopped(&mut self, debugger: &mut Debugger, stop: &StopPlace<'_>, reason: &StopReason) -> ControlFlow<()> {
         let console = &mut *self.console;
+        if std::mem::take(&mut debugger.fruitless) {
+            console.write("nothing of that kind was before\n");
+        }
         if let Some(launch) = debugger.announce(stop) {
             console.write(&launch);
         }
         console.write(&stop.header(&reason.heading()));
         console.write(&debugger.displayed(stop));
         loop {
+            if console.is_terminal() {
+                console.offer(words(debugger, stop));
+            }
             let Some(line) = console.read("(ptoc) ") else {
                 if console.is_terminal() {
                     console.write("\n");
@@ -59,6 +67,16 @@ impl Frontend for CommandLine<'_> {
     fn note(&mut self, text: &str) {
         self.console.note(text);
     }
+}
+
+/// Commands, and the names that can be seen from where the debugger looks.
+fn words(debugger: &Debugger, stop: &StopPlace<'_>) -> Vec<String> {
+    let from = stop.views().get(debugger.level).map_or(stop.look.from, |view| view.0);
+    let names = visible(stop.look.debug, from).into_iter().map(|n| n.name.to_string());
+    let mut words: Vec<String> = COMMANDS.iter().map(|c| c.0.to_owned()).chain(names).collect();
+    words.sort();
+    words.dedup();
+    words
 }
 
 /// Does what a line says, where names are those of the function that is looked at. True if the run goes on.

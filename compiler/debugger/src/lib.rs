@@ -50,6 +50,11 @@ pub trait Console {
     /// Whether it is a person at a terminal.
     fn is_terminal(&self) -> bool;
 
+    /// What the next line may begin with or contain, for completion: commands, and names that are visible.
+    fn offer(&mut self, words: Vec<String>) {
+        let _ = words;
+    }
+
     /// Whether that person has asked for the run to stop, since this was asked last.
     fn interrupted(&mut self) -> bool {
         false

@@ -42,6 +42,15 @@ pub struct Edit {
     pub text: String,
 }
 
+/// Whether a fix may be applied without asking, in rustc's words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Applicability {
+    /// What the author meant: `ptoc check --fix` writes it.
+    MachineApplicable,
+    /// A guess, or a choice of the author's: a near name, a smaller tile, another order.
+    MaybeIncorrect,
+}
+
 /// A repair that an editor can apply; without edits it is advice.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fix {
@@ -49,6 +58,25 @@ pub struct Fix {
     pub message: String,
     /// The edits, non-overlapping.
     pub edits: Vec<Edit>,
+    /// Whether it may be applied without asking.
+    pub applicability: Applicability,
+}
+
+impl Fix {
+    /// Advice without edits.
+    pub fn advice(message: impl Into<String>) -> Fix {
+        Fix::suggestion(message, Vec::new())
+    }
+
+    /// Edits that may not be what the author wants.
+    pub fn suggestion(message: impl Into<String>, edits: Vec<Edit>) -> Fix {
+        Fix { message: message.into(), edits, applicability: Applicability::MaybeIncorrect }
+    }
+
+    /// Edits that are what the author meant.
+    pub fn certain(message: impl Into<String>, edits: Vec<Edit>) -> Fix {
+        Fix { message: message.into(), edits, applicability: Applicability::MachineApplicable }
+    }
 }
 
 /// One report about the user's input.
@@ -133,21 +161,35 @@ impl Diagnostic {
     /// Adds advice without edits.
     #[must_use]
     pub fn with_help(mut self, message: impl Into<String>) -> Diagnostic {
-        self.fixes.push(Fix { message: message.into(), edits: Vec::new() });
+        self.fixes.push(Fix::advice(message));
         self
     }
 
     /// Adds a repair that replaces `span` by `text`.
     #[must_use]
     pub fn with_fix(mut self, message: impl Into<String>, span: Span, text: impl Into<String>) -> Diagnostic {
-        self.fixes.push(Fix { message: message.into(), edits: vec![Edit { span, text: text.into() }] });
+        self.fixes.push(Fix::certain(message, vec![Edit { span, text: text.into() }]));
+        self
+    }
+
+    /// Adds a repair that replaces `span` by `text`, and that may not be what the author wants.
+    #[must_use]
+    pub fn with_suggestion(mut self, message: impl Into<String>, span: Span, text: impl Into<String>) -> Diagnostic {
+        self.fixes.push(Fix::suggestion(message, vec![Edit { span, text: text.into() }]));
         self
     }
 
     /// Adds a repair of several edits, which must not overlap.
     #[must_use]
     pub fn with_edits(mut self, message: impl Into<String>, edits: Vec<Edit>) -> Diagnostic {
-        self.fixes.push(Fix { message: message.into(), edits });
+        self.fixes.push(Fix::certain(message, edits));
+        self
+    }
+
+    /// Adds a repair of several edits, which must not overlap, and that may not be what the author wants.
+    #[must_use]
+    pub fn with_suggested_edits(mut self, message: impl Into<String>, edits: Vec<Edit>) -> Diagnostic {
+        self.fixes.push(Fix::suggestion(message, edits));
         self
     }
 

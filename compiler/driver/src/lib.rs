@@ -20,6 +20,7 @@ pub mod project;
 pub mod pto;
 pub mod repair;
 pub mod session;
+pub mod signals;
 #[cfg(feature = "pim")]
 pub mod simulator;
 pub mod stages;

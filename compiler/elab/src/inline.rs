@@ -43,7 +43,7 @@ impl Elaborator<'_> {
                         let d =
                             Diagnostic::error(codes::WRONG_ARGUMENTS, n.span, message).with_label("no such parameter");
                         let d = match suggest(&n.name, names.iter().copied()) {
-                            Some(s) => d.with_fix(format!("did you mean `{s}`?"), n.span, s),
+                            Some(s) => d.with_suggestion(format!("did you mean `{s}`?"), n.span, s),
                             None => d.with_note(format!("it has: {}", names.join(", "))),
                         };
                         return self.report(d);
@@ -317,10 +317,8 @@ impl Elaborator<'_> {
                 let message = format!("the function returns {}, and declares another type", v.describe());
                 let d = self.bad_return::<Val>(f, ret, message);
                 if let (Some(last), Val::Closure(_) | Val::Fn(_)) = (self.diags.last_mut(), &v) {
-                    last.fixes.push(ptoc_diagnostics::Fix {
-                        message: "declare that it is a function".into(),
-                        edits: vec![ptoc_diagnostics::Edit { span: ret.span, text: "fn".into() }],
-                    });
+                    let edit = ptoc_diagnostics::Edit { span: ret.span, text: "fn".into() };
+                    last.fixes.push(ptoc_diagnostics::Fix::certain("declare that it is a function", vec![edit]));
                 }
                 d
             }

@@ -159,7 +159,7 @@ impl Elaborator<'_> {
                     .with_label("not known")
                     .with_note(format!("the coordinates are {}", super::place::coordinates()));
                 if let Some(near) = near {
-                    d = d.with_fix(format!("did you mean `{near}`?"), mode.span, near);
+                    d = d.with_suggestion(format!("did you mean `{near}`?"), mode.span, near);
                 }
                 return self.report(d);
             }

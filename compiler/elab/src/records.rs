@@ -37,7 +37,7 @@ impl Elaborator<'_> {
         let d = Diagnostic::error(codes::UNKNOWN_MEMBER, name.span, format!("the record has no field `{}`", name.name))
             .with_label("no such field");
         self.report(match suggest(&name.name, r.names()) {
-            Some(s) => d.with_fix(format!("did you mean `{s}`?"), name.span, s),
+            Some(s) => d.with_suggestion(format!("did you mean `{s}`?"), name.span, s),
             None => d.with_note(format!("it has: {}", r.names().collect::<Vec<_>>().join(", "))),
         })
     }

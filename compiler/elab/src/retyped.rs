@@ -55,7 +55,7 @@ pub fn propose(
         d.fixes.clear();
         if let Some(to) = found {
             let message = ptoc_isa::instead_of(parameter.as_deref(), from, to);
-            d.fixes.push(Fix { message, edits: Vec::new() });
+            d.fixes.push(Fix::advice(message));
         }
     }
 }

@@ -448,7 +448,9 @@ impl<'a> Elaborator<'a> {
                     let modes: &[&str] =
                         if name == "sync" { &["auto", "manual"] } else { &["auto", "manual", "planned"] };
                     let d = match ptoc_diagnostics::suggest(word, modes.iter().copied()) {
-                        Some(best) if !word.is_empty() => d.with_fix(format!("did you mean `{best}`?"), span, best),
+                        Some(best) if !word.is_empty() => {
+                            d.with_suggestion(format!("did you mean `{best}`?"), span, best)
+                        }
                         _ => d,
                     };
                     return self.report(d);

@@ -97,7 +97,7 @@ impl Elaborator<'_> {
             format!("`{}` has no static parameter `{}`", name.name, n.name),
         );
         d = match suggest(&n.name, names.iter().copied()) {
-            Some(s) => d.with_fix(format!("did you mean `{s}`?"), n.span, s),
+            Some(s) => d.with_suggestion(format!("did you mean `{s}`?"), n.span, s),
             None if names.is_empty() => d.with_note("it has none"),
             None => d.with_note(format!("it has: {}", names.join(", "))),
         };

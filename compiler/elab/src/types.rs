@@ -253,7 +253,7 @@ impl Elaborator<'_> {
             for d in self.diags[before..].iter_mut().filter(sizes) {
                 let help = "or leave `layout` out: then lines and boxes are made whole, and what the program sees \
                     stays as declared";
-                d.fixes.push(ptoc_diagnostics::Fix { message: help.into(), edits: Vec::new() });
+                d.fixes.push(ptoc_diagnostics::Fix::advice(help));
             }
         }
         checked?;

@@ -97,7 +97,7 @@ fn mended(walk: &HazardInterpreter, d: Diagnostic, repair: &Repair) -> Diagnosti
     };
     match spelled.edits.is_empty() {
         true => d.with_help(help),
-        false => d.with_edits(help, spelled.edits.clone()),
+        false => d.with_suggested_edits(help, spelled.edits.clone()),
     }
 }
 
@@ -301,7 +301,7 @@ fn advice(
     }
     if let Some(Advice::NewEvent(Some(Spelled { text: Some(text), part: Some(part), edits, .. }))) = tried {
         let help = format!("give {part} a name in a statement of its own, and put `{text}` after it");
-        return d.with_edits(help, edits.clone());
+        return d.with_suggested_edits(help, edits.clone());
     }
     if within(s, t) {
         return d.with_help(format!(

@@ -130,7 +130,7 @@ pub(super) fn told(mut d: Diagnostic, r: &Retyped) -> Diagnostic {
         is.0, is.1, was.0, was.1
     );
     match &r.edit {
-        Some(edit) => d.with_edits(help, vec![edit.clone()]),
+        Some(edit) => d.with_suggested_edits(help, vec![edit.clone()]),
         None => d.with_help(help),
     }
 }

@@ -285,7 +285,7 @@ impl Modules {
             )
             .with_label("not in this module");
             if let Some(s) = suggest(&item.name, names.iter().copied()) {
-                d = d.with_fix(format!("did you mean `{s}`?"), item.span, s);
+                d = d.with_suggestion(format!("did you mean `{s}`?"), item.span, s);
             } else {
                 d = d.with_note(format!("it defines: {}", names.join(", ")));
             }

@@ -6,15 +6,18 @@ mod memory;
 #[cfg(feature = "profile")]
 mod profile;
 
+use crate::commands::complete;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::engine::ArgValueCompleter;
 #[cfg(feature = "pim")]
 pub use memory::{DramArgs, DramPage, DramPolicy, DramRefresh, SimArgs};
 #[cfg(feature = "profile")]
 pub use profile::{BenchArgs, ProfileArgs};
 #[cfg(feature = "debugger")]
 use ptoc_debugger::PrintTile;
+use ptoc_diagnostics::suggest;
 use ptoc_driver::backend::{self, BackendRef};
 use ptoc_driver::launch::parse_order;
 use ptoc_driver::stages::{self, Level, Stage};
@@ -22,10 +25,14 @@ use ptoc_interp::Order;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+/// What the exit status means.
+const STATUS: &str = "Exit status: 0 done; 1 the input has errors, or a comparison failed; 2 the call is wrong,
+and nothing was read.";
+
 /// `ptoc`
 #[derive(Parser, Debug)]
 #[command(name = "ptoc", version, about = "Compiler for tile kernels", max_term_width = 100)]
-#[command(after_help = "Exit status: 0 done; 1 the input has errors, or a comparison failed; 2 the call is wrong.")]
+#[command(after_help = STATUS)]
 pub struct Cli {
     /// When to use colours
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto")]
@@ -49,6 +56,7 @@ impl Cli {
             Command::Bench(args) => ("bench", &args.compile.define),
             #[cfg(feature = "profile")]
             Command::Profile(args) => ("profile", &args.compile.define),
+            Command::Man(ManArgs { command: Some(asked), .. }) => return known_command(asked),
             _ => return Ok(()),
         };
         let fail = |message: String| {
@@ -62,6 +70,19 @@ impl Cli {
             && !args.backend.is_some_and(|b| b.capabilities().pipes)
         {
             return fail("'--schedule' is for the pipes of the interpreter: add '--backend interp'".into());
+        }
+        if let Command::Check(args) = &self.command
+            && (args.fix || args.watch)
+            && args.files.iter().any(|file| file.as_os_str() == "-")
+        {
+            let flag = if args.fix { "--fix" } else { "--watch" };
+            return fail(format!("'{flag}' is for files, and '-' is standard input"));
+        }
+        if let Command::Check(args) = &self.command
+            && args.watch
+            && args.compile.message_format == MessageFormat::Sarif
+        {
+            return fail("a SARIF document is written at the end, and '--watch' has none".into());
         }
         #[cfg(feature = "profile")]
         if let Command::Profile(args) = &self.command {
@@ -78,6 +99,17 @@ impl Cli {
         }
         Ok(())
     }
+}
+
+/// Refuses a word that is no command.
+fn known_command(asked: &str) -> Result<(), clap::Error> {
+    let cli = Cli::command();
+    let names: Vec<&str> = cli.get_subcommands().map(clap::Command::get_name).collect();
+    if names.contains(&asked) {
+        return Ok(());
+    }
+    let near = suggest(asked, names.iter().copied()).map_or(String::new(), |near| format!("; did you mean '{near}'?"));
+    Err(Cli::command().error(ErrorKind::InvalidValue, format!("there is no command '{asked}'{near}")))
 }
 
 /// `--color`
@@ -123,6 +155,8 @@ pub enum Command {
     Sim(SimArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
+    /// Print a manual page
+    Man(ManArgs),
     /// Measure a kernel on this machine, against what the machine can do
     #[cfg(feature = "profile")]
     Bench(BenchArgs),
@@ -165,17 +199,18 @@ pub struct LspArgs {
 #[derive(Args, Clone, Debug)]
 pub struct CompileArgs {
     /// Target to compile for; `ptoc targets` lists them [default: that of ptoc.toml, else a2a3]
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", add = ArgValueCompleter::new(complete::targets))]
     pub target: Option<String>,
     /// Set a const, type or fn parameter, a scalar argument, a dimension, a capacity (-D capacity.Vec=262144), or a
     /// number of units in memory or of that memory (-D unit.clock=300, -D device.stacks=6; spec/targets.md lists them)
     #[arg(short = 'D', value_name = "NAME=VALUE", value_parser = parse_definition)]
+    #[arg(add = ArgValueCompleter::new(complete::definitions))]
     pub define: Vec<(String, String)>,
     /// Form of the diagnostics on standard error
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "human")]
     pub message_format: MessageFormat,
     /// Make errors of warnings: of one code, or of all (`warnings`)
-    #[arg(long, value_name = "CODE|warnings")]
+    #[arg(long, value_name = "CODE|warnings", add = ArgValueCompleter::new(complete::codes))]
     pub deny: Vec<String>,
     /// Show on standard error how long each phase and each pass took
     #[arg(long)]
@@ -216,6 +251,8 @@ pub enum MessageFormat {
     Human,
     /// One JSON object a line
     Json,
+    /// One SARIF 2.1.0 document
+    Sarif,
 }
 
 /// `ptoc check`
@@ -224,6 +261,12 @@ pub struct CheckArgs {
     /// Source files, and directories to search for them; `-` is standard input
     #[arg(required = true, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     pub files: Vec<PathBuf>,
+    /// Write fixes into the files, where there is one way to mend a mistake
+    #[arg(long)]
+    pub fix: bool,
+    /// Check again whenever a file changes
+    #[arg(long, conflicts_with = "fix")]
+    pub watch: bool,
     /// Target, definitions, diagnostics.
     #[command(flatten)]
     pub compile: CompileArgs,
@@ -275,7 +318,7 @@ pub struct RunArgs {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     /// Kernel or program; may be left out if the file has only one
-    #[arg(value_name = "KERNEL")]
+    #[arg(value_name = "KERNEL", add = ArgValueCompleter::new(complete::kernels))]
     pub kernel: Option<String>,
     /// What executes the kernel
     #[arg(long, value_parser = OneBackend, value_name = "BACKEND", help = backend_help())]
@@ -386,7 +429,7 @@ pub struct BuildArgs {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     /// Kernel; may be left out if the file has only one
-    #[arg(value_name = "KERNEL")]
+    #[arg(value_name = "KERNEL", add = ArgValueCompleter::new(complete::kernels))]
     pub kernel: Option<String>,
     /// The file that is written; its name says what it is
     #[arg(short = 'o', long = "output", value_name = "F", value_hint = ValueHint::FilePath)]
@@ -449,7 +492,7 @@ pub struct EmitArgs {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     /// Kernel; may be left out if the file has only one
-    #[arg(value_name = "KERNEL")]
+    #[arg(value_name = "KERNEL", add = ArgValueCompleter::new(complete::kernels))]
     pub kernel: Option<String>,
     /// Which stage
     #[arg(long, value_name = "STAGE", value_parser = StageArg::parser())]
@@ -543,7 +586,7 @@ pub struct MemArgs {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     /// Kernel or program; may be left out if the file has only one
-    #[arg(value_name = "KERNEL")]
+    #[arg(value_name = "KERNEL", add = ArgValueCompleter::new(complete::kernels))]
     pub kernel: Option<String>,
     /// Target, definitions, diagnostics.
     #[command(flatten)]
@@ -633,6 +676,7 @@ pub struct InitArgs {
 pub struct ExplainArgs {
     /// A code (SA-0353), its name, or an instruction (TADD)
     #[arg(value_name = "CODE", required_unless_present = "list", conflicts_with = "list")]
+    #[arg(add = ArgValueCompleter::new(complete::pages))]
     pub code: Option<String>,
     /// List all codes
     #[arg(long)]
@@ -643,7 +687,7 @@ pub struct ExplainArgs {
 #[derive(Args, Debug)]
 pub struct TargetsArgs {
     /// Only this target
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = ArgValueCompleter::new(complete::targets))]
     pub name: Option<String>,
     /// As JSON
     #[arg(long)]
@@ -668,6 +712,17 @@ pub struct LayoutArgs {
     /// List the operations
     #[arg(long, conflicts_with_all = ["expr", "svg", "json", "batch"])]
     pub list: bool,
+}
+
+/// `ptoc man`
+#[derive(Args, Debug)]
+pub struct ManArgs {
+    /// The command that it is about; without one, ptoc itself
+    #[arg(value_name = "COMMAND", conflicts_with = "dir")]
+    pub command: Option<String>,
+    /// Write all pages into this folder instead
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub dir: Option<PathBuf>,
 }
 
 /// `ptoc completions`

@@ -1,9 +1,13 @@
 //! Where output goes, and how diagnostics look there.
 
 use crate::args::{ColorWhen, MessageFormat};
+use crate::progress::{CLEAR, Progress};
+use ptoc_diagnostics::render::sarif;
 use ptoc_diagnostics::{DEFAULT_LIMIT, Diagnostics, SourceMap, plural, render};
 use ptoc_driver::files;
+use serde_json::Value;
 use std::io::{self, BufRead, Read, Write};
+use std::time::Instant;
 
 /// Standard output and standard error of a call, or what stands for them.
 pub struct Io<'a> {
@@ -15,10 +19,18 @@ pub struct Io<'a> {
     pub input: Option<&'a mut (dyn BufRead + Send)>,
     /// A person types them and reads the results.
     pub interactive: bool,
+    /// They come from the terminal of this process, where lines can be edited.
+    pub terminal: bool,
     /// Diagnostics may be coloured. `--color` overrides it.
     pub color: bool,
     /// Results may be coloured. `--color` overrides it.
     pub color_out: bool,
+    /// Progress is shown on standard error, which is a terminal.
+    pub progress: Option<Progress>,
+    /// A line of progress stands there.
+    pub(crate) at_foot: bool,
+    /// Results of a SARIF document, which is written at the end.
+    pub(crate) sarif: Option<Vec<Value>>,
     /// Columns of the terminal that shows the diagnostics.
     pub width: usize,
     /// Results could not be written, and whoever read them has gone: the rest is dropped in silence.
@@ -35,6 +47,10 @@ impl<'a> Io<'a> {
             err,
             input: None,
             interactive: false,
+            terminal: false,
+            progress: None,
+            at_foot: false,
+            sarif: None,
             color: false,
             color_out: false,
             width: render::DEFAULT_WIDTH,
@@ -63,8 +79,39 @@ impl<'a> Io<'a> {
         String::from_utf8(bytes).map_err(|e| format!("it is not UTF-8 at byte {}", e.utf8_error().valid_up_to()))
     }
 
+    /// Says how far the command is, if that is due and somebody sees it.
+    pub(crate) fn advance(&mut self, done: usize, all: usize, what: &str) {
+        let line = self.progress.as_mut().and_then(|p| p.line(Instant::now(), done, all, what));
+        if let Some(line) = line {
+            let _ = self.err.write_all(line.as_bytes()).and_then(|()| self.err.flush());
+            self.at_foot = true;
+        }
+    }
+
+    /// Takes the line of progress away.
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.at_foot) {
+            let _ = self.err.write_all(CLEAR.as_bytes());
+        }
+    }
+
+    /// Whether nobody reads results any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// The end of a command: what was gathered is written.
+    pub(crate) fn finish(&mut self) {
+        self.clear();
+        if let Some(results) = self.sarif.take() {
+            self.note(&sarif::document(&results, env!("CARGO_PKG_VERSION")));
+        }
+        self.flush();
+    }
+
     /// Writes results.
     pub(crate) fn print(&mut self, text: &str) {
+        self.clear();
         if self.closed || self.failed.is_some() {
             return;
         }
@@ -89,6 +136,9 @@ impl<'a> Io<'a> {
 
     /// Writes a line or more beside the results. Nobody can be told if that fails.
     pub(crate) fn note(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.clear();
+        }
         let _ = self.err.write_all(text.as_bytes());
     }
 
@@ -102,12 +152,18 @@ impl<'a> Io<'a> {
                 ptoc_diagnostics::Severity::Note => counts.notes += 1,
             }
         }
+        if format == MessageFormat::Sarif {
+            self.sarif.get_or_insert_default();
+        }
         let mut text = String::new();
         for d in found.into_report(DEFAULT_LIMIT) {
             match format {
                 MessageFormat::Human => {
                     text.push_str(&render::terminal(&d, sources, self.color, self.width));
                     text.push('\n');
+                }
+                MessageFormat::Sarif => {
+                    self.sarif.get_or_insert_default().push(sarif::result(&d, sources));
                 }
                 MessageFormat::Json => {
                     text.push_str(&render::json(&d, sources));

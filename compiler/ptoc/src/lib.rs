@@ -8,19 +8,23 @@
 pub mod args;
 pub mod commands;
 pub mod io;
+pub mod progress;
 
 // `ptoc build` puts parts of its static library into archives; so Cargo makes that library with this program.
 #[cfg(feature = "objects")]
 use ptoc_native as _;
 
 use args::{Cli, Command};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
+use clap_complete::CompleteEnv;
 use io::Io;
+use progress::Progress;
 use ptoc_diagnostics::{Diagnostic, Diagnostics, SourceMap, codes};
 use ptoc_driver::{STACKS, files};
 use std::ffi::OsString;
 use std::io::{BufReader, IsTerminal, stderr, stdin, stdout};
 use std::thread;
+use std::time::Instant;
 
 /// Done.
 pub const DONE: u8 = 0;
@@ -38,14 +42,32 @@ pub fn execute_here(args: impl IntoIterator<Item = OsString>) -> u8 {
     let (color, color_out) = (err.is_terminal() && wanted, out.is_terminal() && wanted);
     let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).filter(|&c| c > 0);
     let mut input = BufReader::new(stdin());
+    let ci = std::env::var_os("CI").is_some_and(|v| !v.is_empty());
+    let progress = err.is_terminal() && !ci;
     let interactive = stdin().is_terminal() && out.is_terminal();
     let mut io = Io::new(&mut out, &mut err);
     io.input = Some(&mut input);
     io.interactive = interactive;
+    io.progress = progress.then(|| Progress::new(Instant::now()));
+    io.terminal = interactive && std::env::var_os("TERM").is_none_or(|t| t != "dumb");
     io.color = color;
     io.color_out = color_out;
     io.width = columns.unwrap_or(io.width);
     execute(args, &mut io)
+}
+
+/// Answers a shell that asks for completions, which it does by the environment, and ends the process then.
+pub fn complete_here() {
+    if std::env::var_os(commands::COMPLETE).is_none() {
+        return;
+    }
+    let complete = || CompleteEnv::with_factory(Cli::command).var(commands::COMPLETE).complete();
+    // Files are parsed for it.
+    let worker = STACKS.iter().find_map(|&stack| thread::Builder::new().stack_size(stack).spawn(complete).ok());
+    match worker {
+        Some(worker) => drop(worker.join()),
+        None => complete(),
+    }
 }
 
 /// Carries the library of routines in a program that is installed. One that is being worked on finds it beside itself.
@@ -69,12 +91,12 @@ pub fn execute(args: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> u8 
         Err(e) => match crate::args::left_out::explained(&e, &args) {
             Some(d) => {
                 commands::show(d, io, crate::args::MessageFormat::Human);
-                ERRORS
+                WRONG_CALL
             }
             None => usage(&e, io),
         },
     };
-    io.flush();
+    io.finish();
     match io.failed.take() {
         Some(e) => {
             let d = Diagnostic::global(
@@ -116,6 +138,7 @@ fn dispatch(command: &Command, io: &mut Io<'_>) -> u8 {
         Command::Init(args) => commands::init::init(args, io),
         Command::Explain(args) => commands::explain::explain(args, io),
         Command::Targets(args) => commands::targets::targets(args, io),
+        Command::Man(args) => commands::man::man(args, io),
         Command::Completions(args) => commands::completions(args.shell, io),
         Command::Mem(args) => commands::mem::mem(args, io),
         Command::Layout(args) => commands::layout::layout(args, io),

@@ -7,5 +7,6 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    ptoc_cli::complete_here();
     ExitCode::from(ptoc_cli::execute_here(std::env::args_os()))
 }

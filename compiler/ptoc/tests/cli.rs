@@ -19,6 +19,7 @@ mod format;
 mod gpu;
 mod layout;
 mod lsp;
+mod manners;
 mod overflow;
 mod pipes;
 mod profile;

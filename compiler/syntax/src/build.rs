@@ -213,7 +213,7 @@ impl<'s> Builder<'s> {
                 self.span(l, l + 2),
                 "this `if` is a value but has no `else`",
             );
-            self.report(d.with_fix("say what the value is otherwise", at, " else { 0 }"));
+            self.report(d.with_suggestion("say what the value is otherwise", at, " else { 0 }"));
         }
         self.expr(l, ExprKind::If(i), r)
     }

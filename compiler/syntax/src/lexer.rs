@@ -432,7 +432,7 @@ impl Lexer<'_> {
             span: span(start, c),
             text: if invisible(c) { "" } else { " " }.to_owned(),
         };
-        d.fixes.push(Fix { message: "write ordinary spaces".to_owned(), edits: spaces.iter().map(edit).collect() });
+        d.fixes.push(Fix::certain("write ordinary spaces", spaces.iter().map(edit).collect()));
         self.report(d);
     }
 

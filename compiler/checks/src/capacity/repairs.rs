@@ -101,10 +101,10 @@ impl<'k> Repairs<'k> {
         out.extend(self.lifetimes(overflow));
         let others = self.targets(overflow.loc);
         if !others.is_empty() {
-            out.push(advice(format!("another target has the room: {}", others.join(", "))));
+            out.push(Fix::advice(format!("another target has the room: {}", others.join(", "))));
         }
         if out.is_empty() {
-            out.push(advice("make the tiles smaller, or end the life of one before the next is needed".into()));
+            out.push(Fix::advice("make the tiles smaller, or end the life of one before the next is needed"));
         }
         out
     }
@@ -139,7 +139,7 @@ impl<'k> Repairs<'k> {
                 None => format!("it fits with `-D {name}={value}` in place of `-D {name}={old}`{with}{reach}"),
             };
             let edits = parameter.place.map(|span| Edit { span, text: value.to_string() });
-            out.push((trial.fits, Fix { message, edits: edits.into_iter().collect() }));
+            out.push((trial.fits, Fix::suggestion(message, edits.into_iter().collect())));
         }
         // What mends everything goes first.
         out.sort_by_key(|(fits, _)| !fits);
@@ -171,7 +171,7 @@ impl<'k> Repairs<'k> {
                 }
                 Some(edits)
             });
-            return Some(Fix { message, edits: edits.unwrap_or_default() });
+            return Some(Fix::suggestion(message, edits.unwrap_or_default()));
         }
         None
     }
@@ -198,13 +198,13 @@ impl<'k> Repairs<'k> {
             let list = |all: &[u64]| all.iter().map(|a| format!("{a:#x}")).collect::<Vec<_>>().join(", ");
             let name = &kernel.tiles[tile].name;
             let (old, new) = (list(&old), list(&new));
-            return Some(advice(format!("it fits with `{name}` at {new} in place of {old}, with {extent} bytes")));
+            return Some(Fix::advice(format!("it fits with `{name}` at {new} in place of {old}, with {extent} bytes")));
         }
         let mut kernel = self.kernel.clone();
         placed.iter().for_each(|&t| kernel.tiles[t].addr = AddrKind::Auto);
         let extent = plan(&kernel).filter(|_| placed.len() > 1)?.memory(loc)?.extent;
         let names: Vec<String> = placed.iter().map(|&t| format!("`{}`", kernel.tiles[t].name)).collect();
-        Some(advice(format!("it fits without the addresses of {}, with {extent} bytes", names.join(", "))))
+        Some(Fix::advice(format!("it fits without the addresses of {}, with {extent} bytes", names.join(", "))))
     }
 
     /// Tiles that hold nothing at the fullest point, taken from there.
@@ -217,7 +217,10 @@ impl<'k> Repairs<'k> {
         let one = idle.iter().find(|&&t| self.shortened(&[t], overflow.loc).is_some());
         if let Some(&tile) = one {
             let extent = self.shortened(&[tile], overflow.loc).unwrap_or(0);
-            return Some(advice(format!("{}: it fits then, with {extent} bytes", self.how(tile, overflow.peak_point))));
+            return Some(Fix::advice(format!(
+                "{}: it fits then, with {extent} bytes",
+                self.how(tile, overflow.peak_point)
+            )));
         }
         // Others that hold something here, but nothing at a point that would be the fullest instead.
         let wasteful = |&t: &Tile| {
@@ -254,7 +257,7 @@ impl<'k> Repairs<'k> {
             }
             None => format!("give the values of {names} tiles of their own, declared where they are written"),
         };
-        Some(advice(format!("{how}: it fits then, with {extent} bytes")))
+        Some(Fix::advice(format!("{how}: it fits then, with {extent} bytes")))
     }
 
     /// The innermost loop around `point` (by number) in which all of a tile's life takes place although it is held
@@ -381,8 +384,4 @@ fn extent(kernel: &Kernel, live: &Liveness, target: &Target, stages: u32, loc: L
         Ok(plan) => plan.memory(loc).map(|m| m.extent),
         Err(overflows) => overflows.iter().all(|o| o.loc != loc).then_some(0),
     }
-}
-
-fn advice(message: String) -> Fix {
-    Fix { message, edits: Vec::new() }
 }

@@ -1,7 +1,8 @@
-//! Renderings of a [`Diagnostic`](crate::Diagnostic): text for a terminal, one JSON object a line for programs.
+//! Renderings of a [`Diagnostic`](crate::Diagnostic): text for a terminal, JSON and SARIF for programs.
 
 mod json;
 mod patch;
+pub mod sarif;
 mod snippet;
 mod terminal;
 mod text;

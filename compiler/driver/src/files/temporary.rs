@@ -5,6 +5,7 @@
 //! system calls. That name, and those of files on file systems that make only named ones, are removed when a signal
 //! ends the process.
 
+use crate::signals;
 use std::fs::{File, Metadata};
 use std::io;
 #[cfg(target_os = "linux")]
@@ -30,7 +31,7 @@ const PREFIX: &str = ".ptoc-";
 impl Temporary {
     /// A file in a directory, with the permissions of the one that it will replace, or those of a new file.
     pub fn new(directory: &Path, replaced: Option<&Metadata>) -> io::Result<Temporary> {
-        end::of_long_files_is_an_error();
+        signals::of_long_files_is_an_error();
         #[cfg(target_os = "linux")]
         if let Some(file) = unnamed(directory) {
             like(&file, replaced);
@@ -113,7 +114,7 @@ fn link(file: &File, to: &Path) -> io::Result<()> {
         done => return done,
     }
     // The signals' thread waits as long as this lock is held, so none of them ends the process between the two calls.
-    let _no_end = end::names();
+    let _no_end = signals::names();
     let directory = super::place::directory(to);
     let named = tempfile::Builder::new().prefix(PREFIX).make_in(directory, link)?;
     named.into_temp_path().persist(to).map_err(|e| e.error)
@@ -133,7 +134,7 @@ impl Named {
             // Less what the umask takes away.
             builder.permissions(std::fs::Permissions::from_mode(0o666));
         }
-        let mut names = end::names();
+        let mut names = signals::names();
         let named = builder.tempfile_in(directory)?;
         names.push(named.path().to_owned());
         Ok(Named(named))
@@ -142,72 +143,6 @@ impl Named {
     fn persist(self, to: &Path) -> io::Result<()> {
         self.0.persist(to).map(drop).map_err(|e| e.error)
     }
-}
-
-/// The end of the process by a signal.
-mod end {
-    use std::path::PathBuf;
-    use std::sync::{Mutex, MutexGuard, Once, PoisonError};
-
-    /// Temporary names. Those that are gone stay: they are random, and removing them again does nothing.
-    static NAMES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-
-    /// The names that are removed when a signal ends the process; none does while they are held.
-    pub fn names() -> MutexGuard<'static, Vec<PathBuf>> {
-        static WATCH: Once = Once::new();
-        WATCH.call_once(watch);
-        NAMES.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A file that becomes longer than the process's limit (`ulimit -f`) is an error of the write, and does not end the
-    /// process.
-    pub fn of_long_files_is_an_error() {
-        #[cfg(unix)]
-        {
-            static ONCE: Once = Once::new();
-            static SEEN: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
-            ONCE.call_once(|| drop(signal_hook::flag::register(signal_hook::consts::SIGXFSZ, &SEEN)));
-        }
-    }
-
-    /// Starts a thread that waits for the signals that end a process and that can be caught.
-    #[cfg(unix)]
-    fn watch() {
-        use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-        let (ready, installed) = std::sync::mpsc::channel::<()>();
-        let wait = move || {
-            // `nohup` and shells have some ignored, which they stay.
-            let signals = [SIGHUP, SIGINT, SIGQUIT, SIGTERM].into_iter().filter(|&s| !is_ignored(s));
-            let Ok(mut signals) = signal_hook::iterator::Signals::new(signals) else { return };
-            drop(ready);
-            if let Some(signal) = signals.forever().next() {
-                let names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-                for name in names.iter() {
-                    let _ = std::fs::remove_file(name);
-                }
-                // The process ends as it would have without this thread, and its parent sees the signal.
-                let _ = signal_hook::low_level::emulate_default_handler(signal);
-            }
-        };
-        // Without the thread nothing is installed, and signals end the process at once.
-        if std::thread::Builder::new().name("ptoc signals".into()).spawn(wait).is_ok() {
-            let _ = installed.recv();
-        }
-    }
-
-    /// Whether a signal is ignored by this process.
-    #[cfg(unix)]
-    fn is_ignored(signal: libc::c_int) -> bool {
-        let mut action = std::mem::MaybeUninit::<libc::sigaction>::uninit();
-        // SAFETY: with no new action the call changes nothing, and writes the present one to `action`, which has room
-        // for it.
-        let known = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) } == 0;
-        // SAFETY: the call succeeded, so `action` was written.
-        known && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
-    }
-
-    #[cfg(not(unix))]
-    fn watch() {}
 }
 
 #[cfg(all(test, unix))]

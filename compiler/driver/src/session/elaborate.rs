@@ -148,6 +148,6 @@ impl Session {
         d.message =
             format!("there is nothing to {verb} yet: tile sizes depend on {names}, which only the launch knows");
         d.fixes.clear();
-        d.fixes.push(Fix { message: format!("give it, for example `{command}{given}`"), edits: Vec::new() });
+        d.fixes.push(Fix::advice(format!("give it, for example `{command}{given}`")));
     }
 }

@@ -115,7 +115,7 @@ impl Elaborator<'_> {
             let best = Pipe::from_name(&upper).or_else(|| by_unit(&upper)).map(Pipe::name);
             let best = best.or_else(|| suggest(&upper, names()));
             return self.report(match best {
-                Some(best) => d.with_fix(format!("did you mean `{best}`?"), e.span, best),
+                Some(best) => d.with_suggestion(format!("did you mean `{best}`?"), e.span, best),
                 None if upper == "ALL" => d.with_help("`barrier()` is one of all pipes"),
                 None => d,
             });
@@ -172,7 +172,7 @@ impl Elaborator<'_> {
         .with_label("written by hand")
         .with_secondary(self.b.kernel().span, "this kernel has no `#[sync(manual)]`")
         .with_note("one of the two orders the pipes, the compiler or the author")
-        .with_fix("order them all by hand", at, "#[sync(manual)]\n")
+        .with_suggestion("order them all by hand", at, "#[sync(manual)]\n")
         .with_help("or remove it: without it the order is as the program's");
         self.report(d)
     }
@@ -196,7 +196,7 @@ impl Elaborator<'_> {
             SyncFn::MBarrier => {
                 let d = Diagnostic::error(codes::WRONG_ARGUMENTS, span, "a transaction barrier needs its arrivals")
                     .with_label("how many arrivals end a phase?")
-                    .with_fix("one arrival a phase", Span::new(span.file, span.end, span.end), "(arrivals = 1)");
+                    .with_suggestion("one arrival a phase", Span::new(span.file, span.end, span.end), "(arrivals = 1)");
                 self.report(d)
             }
             other => {

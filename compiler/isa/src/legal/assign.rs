@@ -241,7 +241,7 @@ impl SaViolation {
         if let Some(place) = self.literal {
             for address in &self.addresses {
                 let latest = if self.kind == SaKind::OutOfRange && addr >= 0 { " at the latest" } else { "" };
-                d = d.with_fix(format!("place it at {address:#x}{latest}"), place, format!("{address:#x}"));
+                d = d.with_suggestion(format!("place it at {address:#x}{latest}"), place, format!("{address:#x}"));
             }
         } else if !self.addresses.is_empty() {
             let list = text::either(self.addresses.iter().map(|a| format!("{a:#x}")));

@@ -375,7 +375,11 @@ impl NameResolver<'_> {
             if l.warn && !l.used && !l.name.starts_with('_') {
                 let d = Diagnostic::warning(codes::UNUSED_NAME, l.span, format!("`{}` is never used", l.name))
                     .with_label("defined, and never read")
-                    .with_fix(format!("if this is intended, call it `_{}`", l.name), l.span, format!("_{}", l.name));
+                    .with_suggestion(
+                        format!("if this is intended, call it `_{}`", l.name),
+                        l.span,
+                        format!("_{}", l.name),
+                    );
                 self.out.push(Diagnostic { unless: l.value, ..d });
             }
         }

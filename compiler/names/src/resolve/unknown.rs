@@ -100,7 +100,7 @@ impl NameResolver<'_> {
             (.., Some(b)) => {
                 // What was meant is used, too.
                 self.known(&b);
-                d.with_fix(format!("did you mean `{b}`?"), span, b)
+                d.with_suggestion(format!("did you mean `{b}`?"), span, b)
             }
             _ => match near.then(|| self.in_scope()).flatten() {
                 Some(list) => d.with_note(format!("in scope here: {list}")),
@@ -124,7 +124,7 @@ impl NameResolver<'_> {
             }
         };
         edits.push(new);
-        d.with_edits(message, edits)
+        d.with_suggested_edits(message, edits)
     }
 
     /// Whether it is something that is not there yet, and not a name of the file's own.

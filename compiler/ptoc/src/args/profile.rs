@@ -1,7 +1,9 @@
 //! Arguments of `ptoc bench` and `ptoc profile`.
 
 use super::{CompileArgs, OneBackend, parse_file, parse_threads, parse_tolerance, parse_vectors};
+use crate::commands::complete;
 use clap::{Args, ValueHint};
+use clap_complete::engine::ArgValueCompleter;
 use ptoc_driver::backend::BackendRef;
 use ptoc_profile::profile::By;
 use std::path::PathBuf;
@@ -37,7 +39,7 @@ pub struct BenchArgs {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     /// Kernel or program; may be left out if the file has only one
-    #[arg(value_name = "KERNEL")]
+    #[arg(value_name = "KERNEL", add = ArgValueCompleter::new(complete::kernels))]
     pub kernel: Option<String>,
     /// Target, definitions, diagnostics.
     #[command(flatten)]
@@ -75,7 +77,7 @@ pub struct ProfileArgs {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     /// Kernel or program; may be left out if the file has only one
-    #[arg(value_name = "KERNEL")]
+    #[arg(value_name = "KERNEL", add = ArgValueCompleter::new(complete::kernels))]
     pub kernel: Option<String>,
     /// Target, definitions, diagnostics.
     #[command(flatten)]

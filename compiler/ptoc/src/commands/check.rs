@@ -1,5 +1,8 @@
 //! `ptoc check`
 
+mod fix;
+mod watch;
+
 use super::Report;
 use crate::args::{CheckArgs, MessageFormat};
 use crate::io::Io;
@@ -8,14 +11,34 @@ use ptoc_diagnostics::{Diagnostic, Diagnostics, SourceMap, codes, plural};
 use ptoc_driver::check::{Checked, check_entry};
 use ptoc_driver::files;
 use ptoc_driver::session::{CompilationUnit, Failed, Session};
+use ptoc_driver::signals;
 use ptoc_placement::MemoryMap;
 use ptoc_syntax::ast::Name;
 use ptoc_views::memory::lines::Lines;
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Checks each file on its own; only the definitions are for all of them.
+/// Checks, once or again and again; mends files before, if that is asked for.
 pub fn check(args: &CheckArgs, io: &mut Io<'_>) -> u8 {
+    if args.watch {
+        return watch::watch(args, io);
+    }
+    if args.fix {
+        let mut files = Vec::new();
+        for path in &args.files {
+            // What cannot be read is told by the check.
+            let _ = files::collect(path, &mut files);
+        }
+        if let Err(status) = fix::fix(args, &files, io) {
+            return status;
+        }
+    }
+    once(args, io).0
+}
+
+/// Checks each file on its own; only the definitions are for all of them. Gives the exit status, and the files that
+/// were read.
+fn once(args: &CheckArgs, io: &mut Io<'_>) -> (u8, Vec<PathBuf>) {
     let mut files = Vec::new();
     let mut problems = Diagnostics::new();
     for path in &args.files {
@@ -30,7 +53,7 @@ pub fn check(args: &CheckArgs, io: &mut Io<'_>) -> u8 {
         // A wrong call is wrong for every file.
         let (mut session, report) = match Report::begin(&args.compile, path, io) {
             Ok(begun) => begun,
-            Err(wrong) => return wrong,
+            Err(wrong) => return (wrong, Vec::new()),
         };
         // What is wrong with a definition, or with a project, is said with the first file that it is about.
         session.diagnostics.retain(|d| {
@@ -48,7 +71,10 @@ pub fn check(args: &CheckArgs, io: &mut Io<'_>) -> u8 {
             _ => session.check_known(&known, "no kernel has anything"),
         }
     }
-    for (mut session, mut report, unit) in loaded {
+    let (all, mut read) = (loaded.len(), files.clone());
+    let (mut good, mut bad) = (0, 0);
+    for (n, (mut session, mut report, unit)) in loaded.into_iter().enumerate() {
+        io.advance(n, all, "files");
         report.notes = true;
         let one = match unit {
             Ok(unit) => check_one(args, &mut session, &mut report, &unit, io),
@@ -57,9 +83,16 @@ pub fn check(args: &CheckArgs, io: &mut Io<'_>) -> u8 {
                 ERRORS
             }
         };
+        read.append(&mut session.read);
         status = status.max(one);
+        *(if one == DONE { &mut good } else { &mut bad }) += 1;
+        if args.compile.message_format == MessageFormat::Human {
+            let left = plural(all - n - 1, "file");
+            signals::say_at_the_end(format!("interrupted: {good} without errors, {bad} with; {left} not checked"));
+        }
     }
-    status
+    signals::say_at_the_end(String::new());
+    (status, read)
 }
 
 /// What is piped in. Imports are looked for in the working directory.

@@ -2,12 +2,23 @@
 
 use crate::args::RunArgs;
 use crate::io::Io;
-use ptoc_debugger::{CommandLine, Console, DebuggedProgram, Debugger, Onlookers, Prints};
+use ptoc_debugger::stop::StopPlace;
+use ptoc_debugger::{CommandLine, Console, DebuggedProgram, Debugger, Frontend, Onlookers, Prints, StopReason};
+use ptoc_diagnostics::Diagnostics;
 use ptoc_driver::launch::{CompiledPlan, Plan, RunOptions, RunOutcome};
 use ptoc_driver::session::{CompilationUnit, Failed, Session};
+use ptoc_driver::signals::Interrupts;
 use ptoc_tensor::Tensor;
-use std::cell::RefCell;
+use rustyline::completion::Completer;
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::DefaultHistory;
+use rustyline::validate::Validator;
+use rustyline::{CompletionType, Config, Context, Editor, Helper};
+use std::cell::{Cell, RefCell};
 use std::io::{BufRead as _, Read as _};
+use std::ops::ControlFlow;
 
 /// Runs with a debugger, or with tiles to print.
 pub(super) fn observed(
@@ -27,13 +38,31 @@ pub(super) fn observed(
     };
     let mut debugger = args.debug.step.then(Debugger::default);
     let io = RefCell::new(io);
-    let mut console = Terminal { io: &io };
-    let mut front = CommandLine { console: &mut console };
-    let mut onlookers =
-        Onlookers { program: &program, debugger: debugger.as_mut(), front: &mut front, prints: &mut prints };
+    let interrupts = if debugger.is_some() && io.borrow().terminal { Interrupts::new() } else { None };
+    let mut console = Terminal { io: &io, editor: None, interrupts };
+    if debugger.is_some() {
+        console.edit();
+    }
     let options = RunOptions { threads: args.threads, ..RunOptions::default() };
-    let mut print = |line: &str| io.borrow_mut().note(line);
-    let outcome = compiled.run(session, tensors, &options, &mut print, Some(&mut onlookers))?;
+    let initial = debugger.is_some().then(|| tensors.to_vec());
+    let outcome = loop {
+        // What is printed a second time was seen.
+        let replays = Cell::new(false);
+        let mut front = Front { line: CommandLine { console: &mut console }, replays: &replays };
+        let mut onlookers =
+            Onlookers { program: &program, debugger: debugger.as_mut(), front: &mut front, prints: &mut prints };
+        let mut print = |line: &str| {
+            if !replays.get() {
+                io.borrow_mut().note(line);
+            }
+        };
+        let outcome = compiled.run(session, tensors, &options, &mut print, Some(&mut onlookers));
+        if !debugger.as_mut().is_some_and(Debugger::begins_anew) {
+            break outcome?;
+        }
+        session.diagnostics = Diagnostics::new();
+        tensors.clone_from_slice(initial.as_deref().unwrap_or_default());
+    };
     if debugger.is_some_and(|d| d.is_attached()) {
         console.write("The run is complete.\n");
     }
@@ -43,17 +72,100 @@ pub(super) fn observed(
     }
 }
 
+/// The command line, and whether the run is where it was before.
+struct Front<'f, 'c> {
+    line: CommandLine<'c>,
+    replays: &'f Cell<bool>,
+}
+
+impl Frontend for Front<'_, '_> {
+    fn stopped(&mut self, debugger: &mut Debugger, stop: &StopPlace<'_>, reason: &StopReason) -> ControlFlow<()> {
+        self.line.stopped(debugger, stop, reason)
+    }
+
+    fn passing(&mut self, debugger: &mut Debugger, stop: &StopPlace<'_>) -> ControlFlow<(), bool> {
+        self.replays.set(debugger.is_replaying());
+        self.line.passing(debugger, stop)
+    }
+
+    fn write(&mut self, text: &str) {
+        self.line.write(text);
+    }
+
+    fn note(&mut self, text: &str) {
+        self.line.note(text);
+    }
+}
+
 /// Bytes of a line that a debugger's command may have.
 const LONGEST_COMMAND: u64 = 1 << 16;
+
+/// What ends a line that is to be passed over: an empty one would repeat the last command.
+const NOTHING: &str = "#";
 
 /// The debugger's user: standard input and output.
 struct Terminal<'t, 'r, 'i> {
     io: &'t RefCell<&'r mut Io<'i>>,
+    /// Edits lines and keeps those before, at a terminal.
+    editor: Option<Editor<Words, DefaultHistory>>,
+    /// Ctrl-C stops the run, as long as there is somebody to type what comes next.
+    interrupts: Option<Interrupts>,
+}
+
+/// What Tab completes.
+struct Words(Vec<String>);
+
+impl Helper for Words {}
+impl Highlighter for Words {}
+impl Validator for Words {}
+
+impl Hinter for Words {
+    type Hint = String;
+}
+
+impl Terminal<'_, '_, '_> {
+    /// Lines are edited from now on, at a terminal.
+    fn edit(&mut self) {
+        if !self.io.borrow().terminal {
+            return;
+        }
+        let config = Config::builder().completion_type(CompletionType::List).auto_add_history(true).build();
+        // A terminal that cannot be set up takes lines as they are.
+        self.editor = Editor::with_config(config).ok();
+        if let Some(editor) = &mut self.editor {
+            editor.set_helper(Some(Words(Vec::new())));
+        }
+    }
+}
+
+impl Completer for Words {
+    type Candidate = String;
+
+    fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
+        let before = &line[..at];
+        let begin = before
+            .rfind(|c: char| !(c.is_alphanumeric() || c == '_'))
+            .map_or(0, |n| n + before[n..].chars().next().map_or(1, char::len_utf8));
+        let word = &before[begin..];
+        Ok((begin, self.0.iter().filter(|w| w.starts_with(word)).cloned().collect()))
+    }
 }
 
 impl Console for Terminal<'_, '_, '_> {
     fn read(&mut self, prompt: &str) -> Option<String> {
         let mut io = self.io.borrow_mut();
+        if let Some(editor) = &mut self.editor {
+            io.flush();
+            return match editor.readline(prompt) {
+                Ok(line) => Some(line),
+                // Ctrl-C drops the line.
+                Err(ReadlineError::Interrupted) => Some(NOTHING.into()),
+                Err(_) => {
+                    self.interrupts = None;
+                    None
+                }
+            };
+        }
         if io.interactive {
             io.print(prompt);
         }
@@ -78,5 +190,15 @@ impl Console for Terminal<'_, '_, '_> {
 
     fn is_terminal(&self) -> bool {
         self.io.borrow().interactive
+    }
+
+    fn offer(&mut self, words: Vec<String>) {
+        if let Some(helper) = self.editor.as_mut().and_then(Editor::helper_mut) {
+            helper.0 = words;
+        }
+    }
+
+    fn interrupted(&mut self) -> bool {
+        self.interrupts.as_ref().is_some_and(Interrupts::raised)
     }
 }

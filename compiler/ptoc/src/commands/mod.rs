@@ -5,6 +5,7 @@ pub mod bench;
 #[cfg(feature = "objects")]
 pub mod build;
 pub mod check;
+pub mod complete;
 #[cfg(feature = "debugger")]
 mod debug;
 #[cfg(feature = "pim")]
@@ -14,6 +15,7 @@ pub mod explain;
 pub mod fmt;
 pub mod init;
 pub mod layout;
+pub mod man;
 pub mod mem;
 #[cfg(feature = "profile")]
 pub mod profile;
@@ -36,10 +38,22 @@ use ptoc_driver::project::{self, Level, Lints};
 use ptoc_driver::session::Session;
 use std::path::Path;
 
+/// The variable of the environment by which a shell asks for completions.
+pub const COMPLETE: &str = "COMPLETE";
+
 /// Prints the completion script of a shell.
 pub fn completions(shell: clap_complete::Shell, io: &mut Io<'_>) -> u8 {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "ptoc", &mut script);
+    let (mut script, name) = (Vec::new(), shell.to_string());
+    let shells = clap_complete::env::Shells::builtins();
+    let written = match shells.completer(&name) {
+        // It asks this program, which knows kernels, targets and codes.
+        Some(completer) => completer.write_registration(COMPLETE, "ptoc", "ptoc", "ptoc", &mut script).is_ok(),
+        None => false,
+    };
+    if !written {
+        script.clear();
+        clap_complete::generate(shell, &mut Cli::command(), "ptoc", &mut script);
+    }
     io.print(&String::from_utf8_lossy(&script));
     DONE
 }

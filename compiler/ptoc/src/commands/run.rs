@@ -3,7 +3,7 @@
 use super::{Report, host_threads, show};
 use crate::args::{MessageFormat, RunArgs};
 use crate::io::Io;
-use crate::{ERRORS, commands::units};
+use crate::{WRONG_CALL, commands::units};
 use ptoc_diagnostics::{Diagnostic, SourceMap, codes, plural};
 use ptoc_driver::backend::{self, BackendRef, Capabilities, pim};
 use ptoc_driver::files::{self, Outputs};
@@ -32,19 +32,19 @@ pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
         Ok(backend) => backend,
         Err(d) => {
             show(*d, io, args.compile.message_format);
-            return ERRORS;
+            return WRONG_CALL;
         }
     };
     if args.html.is_some()
         && let Err(d) = has_page(backend, &session.target)
     {
         show(*d, io, args.compile.message_format);
-        return ERRORS;
+        return WRONG_CALL;
     }
     let Capabilities { sanitizer, watches, .. } = backend.capabilities();
     if args.sanitize && !sanitizer && !watches {
         show(no_sanitizer(backend), io, args.compile.message_format);
-        return ERRORS;
+        return WRONG_CALL;
     }
     session.select(backend);
     session.watched = watches || args.sanitize;

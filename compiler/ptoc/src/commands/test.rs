@@ -5,15 +5,16 @@ mod jobs;
 mod run;
 mod trap;
 
-use crate::args::TestArgs;
+use crate::args::{MessageFormat, TestArgs};
 use crate::io::Io;
-use crate::{DONE, ERRORS};
+use crate::{DONE, ERRORS, WRONG_CALL};
 use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, SourceMap, codes, plural};
 use ptoc_driver::backend::Capabilities;
 use ptoc_driver::defs::Definition;
 use ptoc_driver::files::{self, Outputs};
 use ptoc_driver::project::{self, FoundProject, Project};
 use ptoc_driver::session::{CompilationUnit, DEFAULT_TARGET, Session};
+use ptoc_driver::signals;
 use ptoc_syntax::Directive;
 use ptoc_syntax::ast::{Ident, Name};
 use ptoc_syntax::directive::{Binding, Settings};
@@ -34,14 +35,14 @@ pub fn test(args: &TestArgs, io: &mut Io<'_>) -> u8 {
     if let Some(part) = args.backend.and_then(|b| b.left_out()) {
         problems.push(part.refused());
         io.report(problems, &SourceMap::new(), args.message_format);
-        return ERRORS;
+        return WRONG_CALL;
     }
     if let Some(backend) = args.backend.filter(|_| args.sanitize) {
         let Capabilities { sanitizer, watches, .. } = backend.capabilities();
         if !sanitizer && !watches {
             problems.push(super::run::no_sanitizer(backend));
             io.report(problems, &SourceMap::new(), args.message_format);
-            return ERRORS;
+            return WRONG_CALL;
         }
     }
     for path in &args.paths {
@@ -66,6 +67,7 @@ pub fn test(args: &TestArgs, io: &mut Io<'_>) -> u8 {
         }
     };
     jobs::test_files(&found, args, &mut tally, io);
+    signals::say_at_the_end(String::new());
     if tally.matched == 0 && !args.filter.is_empty() && tally.failed == 0 {
         let d = Diagnostic::global(codes::NO_TEST_LINE, format!("no test line has {}", either(&args.filter)));
         problem(d.with_help("a filter is a part of a line's text, or of its file's name"), args, io);
@@ -121,6 +123,21 @@ struct TestLine {
 }
 
 impl Tally {
+    /// Sets what is printed if a signal ends the tests now, before their results are printed.
+    fn interrupted(&self, args: &TestArgs) {
+        let Tally { passed, failed, .. } = self;
+        if args.message_format == MessageFormat::Human {
+            signals::say_at_the_end(format!("interrupted: {passed} passed, {failed} failed; the rest was not tested"));
+        }
+    }
+
+    /// The same, unless files are tested at the same time: then whoever gathers them knows how far they are.
+    fn interrupted_here(&self, args: &TestArgs) {
+        if args.jobs == 1 {
+            self.interrupted(args);
+        }
+    }
+
     fn text(&self, files: usize) -> String {
         let Tally { passed, failed, skipped, machines, .. } = self;
         let mut text = format!("{passed} passed, {failed} failed in {}", plural(files, "file"));
@@ -261,6 +278,7 @@ fn test_file(path: &Path, args: &TestArgs, tally: &mut Tally, io: &mut Io<'_>) {
             }
             Some((Ok(()), _)) => {
                 tally.passed += 1;
+                tally.interrupted_here(args);
                 file.say(&format!("ok {place}{}\n", time_of(args, begin)), io);
                 ("passed", None)
             }
@@ -271,6 +289,7 @@ fn test_file(path: &Path, args: &TestArgs, tally: &mut Tally, io: &mut Io<'_>) {
             }
             Some((Err(Failure { reason, .. }), sessions)) => {
                 tally.failed += 1;
+                tally.interrupted_here(args);
                 file.say(&format!("FAILED {place}{}: {reason}\n", time_of(args, begin)), io);
                 sessions.into_iter().for_each(|session| file.report(session, io));
                 ("failed", Some(reason))

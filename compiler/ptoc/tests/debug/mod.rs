@@ -319,6 +319,27 @@ fn quitting_writes_nothing() {
     assert!(Path::new(&path).exists());
 }
 
+/// Back by statements and to writes, and forwards again to the same results.
+#[test]
+fn the_way_back() {
+    insta::assert_snapshot!(session(
+        "run calls.tile --step -D M=8 --random 1",
+        "break 36
+         continue
+         back
+         back
+         print t[0, 0:2]
+         back t
+         print t[0, 0:2]
+         back t
+         next
+         back nowhere
+         back a
+         continue
+         continue"
+    ));
+}
+
 /// A flag that is waited for in vain, phases of a barrier, slots of a ring.
 #[test]
 fn events_of_manual_kernels() {

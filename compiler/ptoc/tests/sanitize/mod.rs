@@ -83,7 +83,7 @@ fn backends() {
     };
     assert_eq!(run("--sanitize --backend interp").0, Some(0));
     let (status, told) = run("--sanitize --target hbm-pim");
-    assert!(status == Some(1) && told.contains("`--sanitize` watches machine code"), "{told}");
+    assert!(status == Some(2) && told.contains("`--sanitize` watches machine code"), "{told}");
     let (status, told) = run("--sanitize --step");
     assert!(status == Some(2) && told.contains("--sanitize"), "{told}");
 }

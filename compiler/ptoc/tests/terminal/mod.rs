@@ -1,5 +1,8 @@
 //! Arguments, and where output goes.
 
+#[cfg(all(target_os = "linux", feature = "debugger"))]
+mod pty;
+
 use super::{Sandbox, snapshot};
 use std::fs;
 use std::process::Stdio;
@@ -59,4 +62,59 @@ fn a_full_disk_is_told() {
     let output = s.command("targets").stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("E0742"));
+}
+
+/// The debugger at a terminal: lines are edited and completed, those before come back, and Ctrl-C stops the run.
+#[cfg(all(target_os = "linux", feature = "debugger"))]
+#[test]
+fn the_debugger_edits_lines() {
+    let s = Sandbox::new();
+    s.file(
+        "long.tile",
+        "kernel long(y: out f32[8, 64]) {
+    let counter = tile Vec<f32, 8, 64>;
+    counter = 0.0;
+    for i in 0..100000000 {
+        TADDS(counter, counter, 1.0);
+    }
+    TSTORE(y, counter);
+}
+",
+    );
+    let mut t = pty::Terminal::start(s.command("run long.tile --step"));
+    t.until("long.tile:2 in long");
+    t.until("(ptoc) ");
+    t.press("next\r");
+    t.until("long.tile:3 in long");
+    t.until("(ptoc) ");
+    // Tab completes a name, and Backspace takes a letter away.
+    t.press("print cou\tX\x7f.shape\r");
+    t.until("counter.shape = (8, 64)");
+    t.until("(ptoc) ");
+    // The line before comes back.
+    t.press("\x1b[A\r");
+    t.until("counter.shape = (8, 64)");
+    t.until("(ptoc) ");
+    // At the prompt Ctrl-C drops the line.
+    t.press("quit\x03");
+    t.until("(ptoc) ");
+    t.press("continue\r");
+    // While the program runs it stops the run.
+    while !t.shows("Interrupted at ") {
+        t.press("\x03");
+    }
+    t.until("in long");
+    t.until("(ptoc) ");
+    t.press("print i > 0\r");
+    t.until("i > 0 = true");
+    t.press("back counter\r");
+    t.until("long.tile:5 in long");
+    t.until("(ptoc) ");
+    // At the end of the input the run goes on, and Ctrl-C ends it, as it ends every program.
+    t.press("\x04");
+    assert_eq!(t.end_by("\x03"), Some(libc::SIGINT));
+    let mut t = pty::Terminal::start(s.command("run long.tile --step"));
+    t.until("(ptoc) ");
+    t.press("quit\r");
+    assert_eq!(t.end(), Some(0));
 }

@@ -418,5 +418,5 @@ fn missing_operand(v: &View<'_, '_>) -> Option<Situation> {
 /// A fix of several edits.
 pub(super) fn edits(message: impl Into<String>, edits: Vec<(Span, &str)>) -> Fix {
     let edit = |(span, text): (Span, &str)| Edit { span, text: text.to_owned() };
-    Fix { message: message.into(), edits: edits.into_iter().map(edit).collect() }
+    Fix::certain(message, edits.into_iter().map(edit).collect())
 }

@@ -345,7 +345,7 @@ fn header(v: &View<'_, '_>, word: usize, tok: Tok) -> Option<Situation> {
             let (word, meant) = meant_clause(v)?;
             let message = format!("a {kind} has no `{}`", v.text(at));
             let d = v.error(codes::UNEXPECTED_TOKEN, v.here(), message);
-            let d = d.with_fix(format!("did you mean `{word}`?"), v.here(), word);
+            let d = d.with_suggestion(format!("did you mean `{word}`?"), v.here(), word);
             Situation::replace(d, at..at + 1, vec![v.made(meant, v.here())])
         }
         _ if v.wants.block && v.starts_operand(at) && v.prev_tok() == Some(Tok::RParen) && has_block_later(v) => {

@@ -207,7 +207,7 @@ fn pipeline(v: &View<'_, '_>) -> Option<Situation> {
     let d = match v.at {
         1 => {
             let d = v.error(codes::UNEXPECTED_TOKEN, v.after_prev(), "`pipeline` needs its number of stages");
-            d.with_fix("insert `(stages = 2)`", v.after_prev(), "(stages = 2)")
+            d.with_suggestion("insert `(stages = 2)`", v.after_prev(), "(stages = 2)")
         }
         _ => {
             let d = v.error(codes::UNEXPECTED_TOKEN, v.here(), "`pipeline(..)` stands before a `for` loop");

@@ -4,6 +4,7 @@ use super::{Tally, test_file};
 use crate::args::TestArgs;
 use crate::io::Io;
 use ptoc_driver::STACKS;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -17,6 +18,8 @@ struct Tested {
     number: usize,
     tally: Tally,
     said: Said,
+    /// Its part of a SARIF document.
+    sarif: Option<Vec<Value>>,
 }
 
 /// What was said, in its order.
@@ -58,7 +61,10 @@ pub fn test_files(files: &[PathBuf], args: &TestArgs, tally: &mut Tally, io: &mu
     };
     let jobs = jobs.min(files.len());
     if jobs <= 1 {
-        files.iter().for_each(|path| test_file(path, args, tally, io));
+        for (n, path) in files.iter().enumerate() {
+            io.advance(n, files.len(), "files");
+            test_file(path, args, tally, io);
+        }
         return;
     }
     let (next, (color, width)) = (AtomicUsize::new(0), (io.color, io.width));
@@ -82,8 +88,13 @@ pub fn test_files(files: &[PathBuf], args: &TestArgs, tally: &mut Tally, io: &mu
                         }
                     }
                 }
+                if let Some(results) = tested.sarif {
+                    io.sarif.get_or_insert_default().extend(results);
+                }
                 tally.add(tested.tally);
                 shown += 1;
+                tally.interrupted(args);
+                io.advance(shown, files.len(), "files");
             }
         }
         // No thread could be had.
@@ -121,8 +132,9 @@ impl<'w> Worker<'w> {
             let mut io = Io::new(&mut out, &mut err);
             (io.color, io.width) = (self.color, self.width);
             test_file(path, self.args, &mut tally, &mut io);
+            let sarif = io.sarif.take();
             let said = std::mem::take(&mut *said.lock().unwrap_or_else(PoisonError::into_inner));
-            if sender.send(Tested { number, tally, said }).is_err() {
+            if sender.send(Tested { number, tally, said, sarif }).is_err() {
                 return;
             }
         }

@@ -1,0 +1,118 @@
+//! Signal handling: temporary files that are removed and the line that is printed when a signal ends the process, and
+//! Ctrl-C as an interrupt of the debugger.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+
+/// Temporary names. Those that are gone stay: they are random, and removing them again does nothing.
+static NAMES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// What has been done so far, printed when a signal ends the process.
+static DONE: Mutex<String> = Mutex::new(String::new());
+
+/// Ctrl-C raises a flag instead of ending the process.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Waits for signals from the first call on.
+fn start() {
+    static WATCH: Once = Once::new();
+    WATCH.call_once(watch);
+}
+
+/// The names that are removed when a signal ends the process; none does while they are held.
+pub(crate) fn names() -> MutexGuard<'static, Vec<PathBuf>> {
+    start();
+    NAMES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sets what is said on standard error if a signal ends the process from now on; nothing, if it is empty.
+pub fn say_at_the_end(done: String) {
+    start();
+    *DONE.lock().unwrap_or_else(PoisonError::into_inner) = done;
+}
+
+/// Ctrl-C as an interrupt: while this lives, Ctrl-C raises a flag and does not end the process.
+#[derive(Debug)]
+pub struct Interrupts(Arc<AtomicBool>);
+
+impl Interrupts {
+    /// From now on. None where there are no such signals.
+    pub fn new() -> Option<Interrupts> {
+        let flag = Arc::new(AtomicBool::new(false));
+        start();
+        #[cfg(unix)]
+        signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&flag)).ok()?;
+        TAKEN.store(cfg!(unix), Ordering::SeqCst);
+        cfg!(unix).then_some(Interrupts(flag))
+    }
+
+    /// Whether Ctrl-C was typed since this was asked last.
+    pub fn raised(&self) -> bool {
+        self.0.swap(false, Ordering::SeqCst)
+    }
+}
+
+impl Drop for Interrupts {
+    fn drop(&mut self) {
+        TAKEN.store(false, Ordering::SeqCst);
+    }
+}
+
+/// A file that becomes longer than the process's limit (`ulimit -f`) is an error of the write, and does not end the
+/// process.
+pub(crate) fn of_long_files_is_an_error() {
+    #[cfg(unix)]
+    {
+        static ONCE: Once = Once::new();
+        static SEEN: AtomicBool = AtomicBool::new(false);
+        ONCE.call_once(|| drop(signal_hook::flag::register(signal_hook::consts::SIGXFSZ, &SEEN)));
+    }
+}
+
+/// Starts a thread that waits for the signals that end a process and that can be caught.
+#[cfg(unix)]
+fn watch() {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    use std::io::Write as _;
+    let (ready, installed) = std::sync::mpsc::channel::<()>();
+    let wait = move || {
+        // `nohup` and shells have some ignored, which they stay.
+        let signals = [SIGHUP, SIGINT, SIGQUIT, SIGTERM].into_iter().filter(|&s| !is_ignored(s));
+        let Ok(mut signals) = signal_hook::iterator::Signals::new(signals) else { return };
+        drop(ready);
+        for signal in signals.forever() {
+            if signal == SIGINT && TAKEN.load(Ordering::SeqCst) {
+                continue;
+            }
+            let names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+            for name in names.iter() {
+                let _ = std::fs::remove_file(name);
+            }
+            let done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
+            if !done.is_empty() {
+                let _ = writeln!(std::io::stderr(), "{done}");
+            }
+            // The process ends as it would have without this thread, and its parent sees the signal.
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+        }
+    };
+    // Without the thread nothing is installed, and signals end the process at once.
+    if std::thread::Builder::new().name("ptoc signals".into()).spawn(wait).is_ok() {
+        let _ = installed.recv();
+    }
+}
+
+/// Whether a signal is ignored by this process.
+#[cfg(unix)]
+fn is_ignored(signal: libc::c_int) -> bool {
+    let mut action = std::mem::MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: with no new action the call changes nothing, and writes the present one to `action`, which has room
+    // for it.
+    let known = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) } == 0;
+    // SAFETY: the call succeeded, so `action` was written.
+    known && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
+}
+
+#[cfg(not(unix))]
+fn watch() {}

@@ -1,0 +1,59 @@
+//! `ptoc check --fix`: fixes that are certain are written into the files.
+
+use super::super::{Report, show};
+use crate::ERRORS;
+use crate::args::{CheckArgs, MessageFormat};
+use crate::io::Io;
+use ptoc_diagnostics::fixes::{applied, certain};
+use ptoc_diagnostics::plural;
+use ptoc_driver::check::check_entry;
+use ptoc_driver::files::Outputs;
+use ptoc_driver::pto::is_pto;
+use std::path::{Path, PathBuf};
+
+/// Rounds for one file: what one fix shows, another mends.
+const ROUNDS: usize = 16;
+
+/// Mends all files. What is left is found by the check that follows. `Err` is the status of a wrong call, or of a file
+/// that cannot be written. Fixes in `.pto` files may be words of the language, so these are left as they are, and so is
+/// what is no file: pipes, modules of the standard library.
+pub fn fix(args: &CheckArgs, files: &[PathBuf], io: &mut Io<'_>) -> Result<(), u8> {
+    for path in files.iter().filter(|path| path.is_file() && !is_pto(&path.to_string_lossy())) {
+        let mut mended = 0;
+        for _ in 0..ROUNDS {
+            match round(args, path, io)? {
+                0 => break,
+                n => mended += n,
+            }
+        }
+        if mended > 0 && args.compile.message_format == MessageFormat::Human {
+            io.print(&format!("{}: {} mended\n", path.display(), plural(mended, "mistake")));
+        }
+    }
+    Ok(())
+}
+
+/// The number of mistakes that one round has mended.
+fn round(args: &CheckArgs, path: &Path, io: &mut Io<'_>) -> Result<usize, u8> {
+    let (mut session, _) = Report::begin(&args.compile, path, io)?;
+    let Ok(unit) = session.load(path) else { return Ok(0) };
+    for entry in &unit.entries() {
+        check_entry(&mut session, &unit, entry);
+    }
+    let mut found = std::mem::take(&mut session.diagnostics);
+    session.lints.apply(&mut found);
+    let (edits, mended) = certain(found.iter(), unit.file);
+    if mended == 0 {
+        return Ok(0);
+    }
+    let text = applied(session.sources.text(unit.file), &edits);
+    let mut outputs = Outputs::new();
+    let written = outputs.plan(path).and_then(|n| outputs.write(n, text.as_bytes())).and_then(|()| outputs.commit());
+    match written {
+        Ok(()) => Ok(mended),
+        Err(d) => {
+            show(d, io, args.compile.message_format);
+            Err(ERRORS)
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Every command of `ptoc --help`: in a pipe, with wrong arguments, without its file, interrupted. `check --fix`,
+//! `--watch`, SARIF, completions, manual pages.
+
+mod fixes;
+
+use super::Sandbox;
+use std::process::{Output, Stdio};
+
+/// A command, with arguments by which it reads the file `FILE`; without any, it reads standard input or no file.
+const COMMANDS: [(&str, &str); 20] = [
+    ("check", "FILE"),
+    ("run", "FILE"),
+    ("emit", "FILE --stage ir"),
+    ("build", "FILE -o out.o"),
+    ("mem", "FILE"),
+    ("test", "FILE"),
+    ("explain", ""),
+    ("targets", ""),
+    ("layout", ""),
+    ("dram", "FILE --config hbm2_2000"),
+    ("sim", "FILE"),
+    ("completions", ""),
+    ("man", ""),
+    ("bench", "FILE"),
+    ("profile", "FILE"),
+    ("tune", ""),
+    ("fmt", "FILE"),
+    ("init", ""),
+    ("lsp", ""),
+    ("dap", ""),
+];
+
+fn output(s: &Sandbox, args: &str) -> Output {
+    s.command(args).stdin(Stdio::null()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// The table has all commands that there are.
+#[test]
+fn the_table_is_whole() {
+    let help = text(&output(&Sandbox::new(), "--help").stdout);
+    let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let mut named: Vec<&str> =
+        list.lines().filter_map(|l| l.split_whitespace().next()).filter(|n| *n != "help").collect();
+    let mut known: Vec<&str> = COMMANDS.iter().map(|c| c.0).collect();
+    named.retain(|n| help.contains(&format!("\n  {n} ")));
+    named.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(named, known);
+}
+
+#[test]
+fn help_in_a_pipe() {
+    let s = Sandbox::new();
+    for (command, _) in COMMANDS {
+        for flag in ["--help", "-h"] {
+            let found = output(&s, &format!("{command} {flag}"));
+            let (out, err) = (text(&found.stdout), text(&found.stderr));
+            assert_eq!((found.status.code(), err.as_str()), (Some(0), ""), "{command} {flag}");
+            assert!(out.contains("Usage: ptoc") && !out.contains('\x1b'), "{command} {flag}: {out}");
+        }
+    }
+}
+
+/// Status 2: the words of the call are wrong, and nothing was read.
+#[test]
+fn wrong_arguments() {
+    let s = Sandbox::new();
+    for (command, _) in COMMANDS {
+        let found = output(&s, &format!("{command} --no-such-flag"));
+        let (out, err) = (text(&found.stdout), text(&found.stderr));
+        assert_eq!((found.status.code(), out.as_str()), (Some(2), ""), "{command}: {err}");
+        assert!(err.starts_with("error: ") && err.contains("--no-such-flag"), "{command}: {err}");
+        assert!(!err.contains('\x1b'), "{command}: {err}");
+    }
+    for call in [
+        "",
+        "frobnicate",
+        "check",
+        "check - --fix",
+        "check - --watch",
+        "check missing.tile --target a6",
+        "check missing.tile --deny W9999",
+        "run missing.tile -D M=1 -D M=2",
+        "run missing.tile --schedule late",
+        "run missing.tile --step --backend cpu",
+        "run missing.tile --sanitize --backend pim",
+        "check missing.tile --watch --message-format sarif",
+        "run missing.tile --html page.html --backend cpu",
+        "test missing.tile --sanitize --backend pim",
+        "man frobnicate",
+        "explain",
+        "explain E9999",
+        "layout",
+    ] {
+        let found = output(&s, call);
+        assert_eq!(found.status.code(), Some(2), "{call}: {}", text(&found.stderr));
+        assert_eq!(text(&found.stdout), "", "{call}");
+        assert!(!text(&found.stderr).is_empty(), "{call}");
+    }
+}
+
+/// Status 1: what the call names is wrong.
+#[test]
+fn files_that_are_not_there() {
+    let s = Sandbox::new();
+    let before = s.listing();
+    for (command, args) in COMMANDS.iter().filter(|(_, args)| args.contains("FILE")) {
+        let found = output(&s, &format!("{command} {}", args.replace("FILE", "missing.tile")));
+        let err = text(&found.stderr);
+        assert_eq!(found.status.code(), Some(1), "{command}: {err}");
+        assert!(err.contains("missing.tile") && err.contains("error[E"), "{command}: {err}");
+    }
+    for call in ["layout (1", "init nowhere", "man --dir nowhere", "run add.tile nothing"] {
+        let found = output(&s, call);
+        assert_eq!(found.status.code(), Some(1), "{call}: {}", text(&found.stderr));
+    }
+    assert_eq!(s.listing(), before);
+}
+
+/// A command that waits for its file, a pipe that nobody writes to, ends by the signal and leaves nothing.
+#[cfg(unix)]
+#[test]
+fn signals() {
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    use std::time::Duration;
+    let s = Sandbox::new();
+    assert!(std::process::Command::new("mkfifo").arg(s.path().join("pipe.tile")).status().unwrap().success());
+    let before = s.listing();
+    let waits = COMMANDS.iter().filter(|(name, args)| args.contains("FILE") || ["lsp", "dap"].contains(name));
+    for (command, args) in waits {
+        for (name, number) in [("INT", libc::SIGINT), ("TERM", libc::SIGTERM)] {
+            let mut call = s.command(&format!("{command} {}", args.replace("FILE", "pipe.tile")));
+            call.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            // SAFETY: `signal` may be called between fork and exec.
+            unsafe {
+                call.pre_exec(move || {
+                    libc::signal(number, libc::SIG_DFL);
+                    Ok(())
+                });
+            }
+            let mut child = call.spawn().unwrap();
+            let input = child.stdin.take();
+            std::thread::sleep(Duration::from_millis(300));
+            // Whoever has ended before does not wait for its file.
+            assert!(child.try_wait().unwrap().is_none(), "{command} does not read its file");
+            let killed =
+                std::process::Command::new("kill").arg(format!("-{name}")).arg(child.id().to_string()).status();
+            assert!(killed.unwrap().success());
+            let found = child.wait_with_output().unwrap();
+            drop(input);
+            assert_eq!(found.status.signal(), Some(number), "{command}: {}", text(&found.stderr));
+            assert_eq!(s.listing(), before, "{command}");
+        }
+    }
+}
+
+/// Who interrupts tests is told how far they were.
+#[cfg(unix)]
+#[test]
+fn what_was_done_is_said() {
+    use std::io::{BufRead, BufReader};
+    let s = Sandbox::new();
+    let long = "kernel long(y: out f32[8, 64]) {
+    let t = tile Vec<f32, 8, 64>;
+    t = 0.0;
+    for i in 0..100000000 { TADDS(t, t, 1.0); }
+    TSTORE(y, t);
+}
+kernel short(y: out f32[8, 64]) {
+    let t = tile Vec<f32, 8, 64>;
+    t = 0.0;
+    TSTORE(y, t);
+}
+";
+    s.file("long.tile", format!("// run: short interp seed=1\n// run: long interp seed=1\n{long}"));
+    let mut child = s.command("test long.tile").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    out.read_line(&mut line).unwrap();
+    assert!(line.contains("long.tile:1"), "{line}");
+    assert!(std::process::Command::new("kill").arg("-INT").arg(child.id().to_string()).status().unwrap().success());
+    let found = child.wait_with_output().unwrap();
+    let (passed, failed) = if line.starts_with("ok") { (1, 0) } else { (0, 1) };
+    let said = format!("interrupted: {passed} passed, {failed} failed; the rest was not tested");
+    assert!(text(&found.stderr).contains(&said), "{}", text(&found.stderr));
+}
+
+#[test]
+fn manual_pages() {
+    let s = Sandbox::new();
+    let page = text(&output(&s, "man").stdout);
+    assert!(page.contains(".TH ptoc 1") && page.contains("ptoc\\-check(1)"), "{page}");
+    let check = text(&output(&s, "man check").stdout);
+    assert!(check.contains("\\-\\-watch") && check.contains(".SH SYNOPSIS"), "{check}");
+    std::fs::create_dir(s.path().join("man1")).unwrap();
+    assert!(text(&output(&s, "man --dir man1").stdout).contains(&format!("{} pages", COMMANDS.len() + 1)));
+    for (command, _) in COMMANDS {
+        assert!(s.path().join(format!("man1/ptoc-{command}.1")).exists(), "{command}");
+    }
+}
+
+/// What a shell asks for is asked by the environment.
+#[test]
+fn completions_know_the_file() {
+    let s = Sandbox::new();
+    let complete = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let mut command = s.command("");
+        command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", (words.len() - 1).to_string());
+        command.env("_CLAP_COMPLETE_COMP_TYPE", "9").env("_CLAP_COMPLETE_SPACE", "true").env("_CLAP_IFS", "\n");
+        let found = command.arg("--").args(&words).output().unwrap();
+        assert!(found.status.success(), "{}", text(&found.stderr));
+        text(&found.stdout)
+    };
+    assert_eq!(complete("ptoc run add.tile a").lines().next(), Some("add"));
+    assert!(complete("ptoc run add.tile add --target kirin").contains("kirin9030"));
+    let names = complete("ptoc run add.tile add -D ");
+    assert!(names.contains("ROWS=") && names.contains("M="), "{names}");
+    assert!(complete("ptoc explain E076").contains("E0767"));
+    assert!(complete("ptoc explain TAD").contains("TADD"));
+    assert!(complete("ptoc check add.tile --deny W07").contains("W0760"));
+    assert!(complete("ptoc che").contains("check"));
+}
