@@ -104,7 +104,7 @@ pub fn build(text: &str, target: &str, defs: &[(&str, &str)], dims: &[(&str, i64
     let Middle { session: mut s, source, arguments, prepared } = prepare(text, target, defs, dims, None)?;
     let ptoc_passes::Prepared { placed, module, .. } = prepared;
     let module = module.expect("a target of PTO's");
-    let widths = [Vectors::Bits512, Vectors::Bits256, Vectors::Bits128].into_iter().filter(|v| v.available());
+    let widths = [Vectors::Bits512, Vectors::Bits256, Vectors::Bits128].into_iter().filter(|v| ptoc_cpu::available(*v));
     let compiled =
         widths.map(|vectors| ptoc_cpu::compile(&module, &ptoc_cpu::Options { vectors, ..Default::default() }));
     let code = match compiled.collect() {
@@ -310,7 +310,7 @@ impl Built {
         // dimensions, and no two are the same.
         match unsafe { code.launch(launch) } {
             Ok(()) => Ok(()),
-            Err(e) => Err(match ptoc_cpu::diagnose(e) {
+            Err(e) => Err(match ptoc_driver::backend::diagnose(e) {
                 Ok(d) => (d.code.as_str().to_owned(), d.message),
                 Err(failure) => {
                     let row = &self.module.checks[failure.check as usize];

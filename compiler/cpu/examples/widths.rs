@@ -4,7 +4,7 @@
 //!
 //! Widths take turns, and each figure is a median over the turns, in the thread's own processor time.
 
-use ptoc_cpu::{CompiledKernel, Options, Vectors, compile};
+use ptoc_cpu::{CompiledKernel, Options, Vectors, available, compile};
 use ptoc_diagnostics::FileId;
 use ptoc_exec::{LaunchArgs, TensorArg};
 use ptoc_ir::loops::text;
@@ -156,7 +156,7 @@ fn main() {
     for (name, source, ty) in bodies() {
         let module = text::parse(&source, FileId(0)).unwrap_or_else(|e| panic!("{e:?}\n{source}"));
         let (mut kernels, mut compile_times) = (Vec::new(), Vec::new());
-        for vectors in WIDTHS.into_iter().filter(|v| v.available()) {
+        for vectors in WIDTHS.into_iter().filter(|v| available(*v)) {
             let options = Options { vectors, text: asm, ..Options::default() };
             let mut times = Vec::new();
             let mut kernel = None;

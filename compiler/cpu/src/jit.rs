@@ -13,7 +13,7 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, default_libcall_names};
 use ptoc_abi::{EntryFn, MAX_GRID_RANK};
 use ptoc_diagnostics::{Diagnostic, codes};
-use ptoc_exec::{Kernel, KernelParts};
+use ptoc_exec::{Kernel, KernelParts, Vectors};
 use ptoc_ir::loops::Module;
 use std::ops::Deref;
 use std::sync::Mutex;
@@ -34,54 +34,32 @@ pub struct Options {
     pub exact: bool,
 }
 
-/// How wide the vectors of emitted code are. Results are the same, but for the payloads of NaN.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Vectors {
-    /// As wide as the machine has them.
-    #[default]
-    Auto,
-    /// None: one lane at a time, and no routines of the runtime either.
-    None,
-    /// 128 bits, on every machine that is supported.
-    Bits128,
-    /// 256 bits: AVX2 with FMA and F16C.
-    Bits256,
-    /// 512 bits: AVX-512 F, BW, DQ and VL.
-    Bits512,
+/// Whether the machine at hand supports vectors of this width.
+pub fn available(vectors: Vectors) -> bool {
+    match vectors {
+        Vectors::Auto | Vectors::None => true,
+        Vectors::Bits128 => host().is_ok_and(|host| host.vectors),
+        Vectors::Bits256 => Isa::Avx2.here(),
+        Vectors::Bits512 => Isa::Avx512.here(),
+    }
 }
 
-impl Vectors {
-    /// The widths that a user may ask for, with their names.
-    pub const NAMES: [(&'static str, Vectors); 4] =
-        [("auto", Vectors::Auto), ("128", Vectors::Bits128), ("256", Vectors::Bits256), ("512", Vectors::Bits512)];
-
-    /// Whether the machine at hand supports them.
-    pub fn available(self) -> bool {
-        match self {
-            Vectors::Auto | Vectors::None => true,
-            Vectors::Bits128 => host().is_ok_and(|host| host.vectors),
-            Vectors::Bits256 => Isa::Avx2.here(),
-            Vectors::Bits512 => Isa::Avx512.here(),
-        }
+/// What full-width code is made for.
+fn isa(vectors: Vectors) -> Option<Isa> {
+    match vectors {
+        Vectors::Auto => [Isa::Avx512, Isa::Avx2].into_iter().find(|isa| isa.here()),
+        Vectors::None | Vectors::Bits128 => None,
+        Vectors::Bits256 => Some(Isa::Avx2),
+        Vectors::Bits512 => Some(Isa::Avx512),
     }
+}
 
-    /// What full-width code is made for.
-    fn isa(self) -> Option<Isa> {
-        match self {
-            Vectors::Auto => [Isa::Avx512, Isa::Avx2].into_iter().find(|isa| isa.here()),
-            Vectors::None | Vectors::Bits128 => None,
-            Vectors::Bits256 => Some(Isa::Avx2),
-            Vectors::Bits512 => Some(Isa::Avx512),
-        }
-    }
-
-    /// What a machine needs for them.
-    fn needs(self) -> &'static str {
-        match self {
-            Vectors::Bits512 => "AVX-512 F, BW, DQ and VL",
-            Vectors::Bits256 => "AVX2, FMA and F16C",
-            _ => "SSE 4.2",
-        }
+/// What a machine needs for vectors of this width.
+fn needs(vectors: Vectors) -> &'static str {
+    match vectors {
+        Vectors::Bits512 => "AVX-512 F, BW, DQ and VL",
+        Vectors::Bits256 => "AVX2, FMA and F16C",
+        _ => "SSE 4.2",
     }
 }
 
@@ -158,9 +136,9 @@ pub fn compile(module: &Module, options: &Options) -> Result<CompiledKernel, Dia
     let host = host().map_err(|why| {
         Diagnostic::global(codes::HOST_NOT_SUPPORTED, format!("no machine code can be made for this machine: {why}"))
     })?;
-    if !options.vectors.available() {
+    if !available(options.vectors) {
         let bits = Vectors::NAMES.iter().find(|(_, v)| *v == options.vectors).map_or("", |(name, _)| name);
-        let needs = options.vectors.needs();
+        let needs = needs(options.vectors);
         let message = format!("this machine has no {bits}-bit vectors: they need {needs}");
         return Err(Diagnostic::global(codes::HOST_NOT_SUPPORTED, message)
             .with_help("`--vectors auto` takes the widest that there are"));
@@ -171,7 +149,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<CompiledKernel, Dia
     let output = Output::Memory(Box::new(JITModule::new(builder)));
     let link = Link::new(output, String::new(), host.optimised.default_call_conv(), options.exact, written);
     let vectors = options.vectors != Vectors::None && host.vectors;
-    let wide = options.vectors.isa().filter(|_| host.optimised.default_call_conv() == CallConv::SystemV);
+    let wide = isa(options.vectors).filter(|_| host.optimised.default_call_conv() == CallConv::SystemV);
     let settings = Settings { host, vectors, wide, text: options.text, linked: true };
     let (made, output) = emit(module, settings, link).map_err(|why| too_large(module, &why))?;
     let Emitted { launch, block, prints, text, code_size, panels, nests, .. } = made;

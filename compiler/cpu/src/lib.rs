@@ -6,7 +6,6 @@
 mod analyse;
 mod codegen;
 mod contract;
-mod diagnose;
 mod effects;
 mod func;
 mod half;
@@ -26,5 +25,5 @@ mod routines;
 mod shape;
 mod wide;
 
-pub use diagnose::diagnose;
-pub use jit::{CompiledKernel, KernelText, Options, Vectors, compile};
+pub use jit::{CompiledKernel, KernelText, Options, available, compile};
+pub use ptoc_exec::Vectors;

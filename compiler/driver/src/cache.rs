@@ -5,7 +5,7 @@
 //! of it, since a session has one target; so elaborated kernels are what is compared, with the places in the source
 //! that they point to.
 
-use ptoc_cpu::CompiledKernel;
+use ptoc_exec::Vectors;
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::{Kernel, TensorId};
 use ptoc_passes::Prepared;
@@ -16,8 +16,8 @@ use std::sync::Arc;
 /// Launches that are kept, the last ones first.
 const KEPT: usize = 64;
 
-/// What machine code was asked for: its vectors, and whether f16 and bf16 have the interpreter's bits.
-pub type CodeKind = (ptoc_cpu::Vectors, bool);
+/// What code was asked for: its vectors, and whether f16 and bf16 have the interpreter's bits.
+pub type CodeKind = (Vectors, bool);
 
 /// How a kernel was prepared: `watched` of the session, and the pipeline.
 pub type PreparedKind = (bool, Pipeline);
@@ -37,9 +37,8 @@ struct Entry {
     kernel: Kernel,
     kind: PreparedKind,
     prepared: Prepared,
-    code: Vec<(CodeKind, Arc<CompiledKernel>)>,
-    /// What another backend has made of it, by type, and whether with the order of sums of `--exact`.
-    others: Vec<(bool, Arc<dyn Any + Send + Sync>)>,
+    /// What backends have made of it, each by its own type.
+    code: Vec<(CodeKind, Arc<dyn Any + Send + Sync>)>,
 }
 
 impl Cache {
@@ -61,37 +60,22 @@ impl Cache {
 
     /// Keeps what the passes made of a kernel.
     pub fn keep(&mut self, kernel: Kernel, kind: PreparedKind, prepared: &Prepared) {
-        self.entries
-            .insert(0, Entry { kernel, kind, prepared: prepared.clone(), code: Vec::new(), others: Vec::new() });
+        self.entries.insert(0, Entry { kernel, kind, prepared: prepared.clone(), code: Vec::new() });
         self.entries.truncate(KEPT);
     }
 
-    /// The machine code of a module that was prepared.
-    pub fn code(&self, module: &Arc<Module>, kind: CodeKind) -> Option<Arc<CompiledKernel>> {
-        let entry = self.entries.iter().find(|e| e.is_of(module))?;
-        entry.code.iter().find(|(k, _)| *k == kind).map(|(_, code)| Arc::clone(code))
-    }
-
-    /// Keeps the machine code of a module, if it was prepared here.
-    pub fn keep_code(&mut self, module: &Arc<Module>, kind: CodeKind, code: &Arc<CompiledKernel>) {
-        if let Some(entry) = self.entries.iter_mut().find(|e| e.is_of(module)) {
-            entry.code.push((kind, Arc::clone(code)));
-        }
-    }
-
     /// The code of this type for a module that was prepared: that of the backend whose type it is.
-    /// `exact`: with the order of sums of `--exact`.
-    pub fn other<C: Any + Send + Sync>(&self, module: &Arc<Module>, exact: bool) -> Option<Arc<C>> {
+    pub fn code<C: Any + Send + Sync>(&self, module: &Arc<Module>, kind: CodeKind) -> Option<Arc<C>> {
         let entry = self.entries.iter().find(|e| e.is_of(module))?;
-        let mut of_kind = entry.others.iter().filter(|(kind, _)| *kind == exact);
+        let mut of_kind = entry.code.iter().filter(|(known, _)| *known == kind);
         of_kind.find_map(|(_, code)| Arc::clone(code).downcast().ok())
     }
 
-    /// Keeps the code of a module for a backend of a type of its own, if it was prepared here.
-    pub fn keep_other<C: Any + Send + Sync>(&mut self, module: &Arc<Module>, exact: bool, code: &Arc<C>) {
+    /// Keeps a backend's code of a module, if it was prepared here.
+    pub fn keep_code<C: Any + Send + Sync>(&mut self, module: &Arc<Module>, kind: CodeKind, code: &Arc<C>) {
         let code: Arc<dyn Any + Send + Sync> = Arc::clone(code) as _;
         if let Some(entry) = self.entries.iter_mut().find(|e| e.is_of(module)) {
-            entry.others.push((exact, code));
+            entry.code.push((kind, code));
         }
     }
 }

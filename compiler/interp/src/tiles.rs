@@ -264,7 +264,7 @@ impl Tiles {
     pub fn home(&self, slot: &Slot) -> Home {
         let bytes = slot.ty.bytes();
         match slot.place {
-            TileStorage::Private(n) => Home::Private(n, self.private[n].data.len() as u64),
+            TileStorage::Private(n) => Home::Private(n as u64, self.private[n].data.len() as u64),
             TileStorage::Space(base) if slot.ty.dtype == DType::Bool => {
                 Home::Masks(slot.ty.loc, base as u64 * 8..(base as u64 + bytes) * 8)
             }

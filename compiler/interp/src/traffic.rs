@@ -10,7 +10,7 @@ use std::ops::Range;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Home {
     Tensor(TensorId, u64),
-    Private(usize, u64),
+    Private(u64, u64),
     Space(Loc, Range<u64>),
     Masks(Loc, Range<u64>),
 }

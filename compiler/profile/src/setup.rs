@@ -2,13 +2,13 @@
 
 use crate::limits::Limits;
 use ptoc_analysis::TensorSource;
-use ptoc_cpu::Vectors;
 use ptoc_diagnostics::{Diagnostic, plural};
 use ptoc_driver::backend::{BackendRef, Timed};
 use ptoc_driver::defs::Definition;
 use ptoc_driver::launch::{Arrays, Plan, PlannedLaunch, Tolerance, open_arrays};
 use ptoc_driver::project;
 use ptoc_driver::session::{CompilationUnit, Failed, Session};
+use ptoc_exec::Vectors;
 use ptoc_ir::loops::work::{self, OpCount, Unknown};
 use ptoc_tensor::Tensor;
 use std::path::PathBuf;

@@ -352,7 +352,7 @@ pub struct RunArgs {
     pub threads: usize,
     /// Bits of the vectors in machine code: auto, 128, 256 or 512
     #[arg(long, value_name = "BITS", default_value = "auto", value_parser = parse_vectors)]
-    pub vectors: ptoc_cpu::Vectors,
+    pub vectors: ptoc_exec::Vectors,
     /// Make f16 and bf16 matrix products chains of multiply-adds: do not use a matrix unit (AMX, tensor cores)
     #[arg(long)]
     pub exact: bool,
@@ -510,7 +510,7 @@ pub struct EmitArgs {
     pub given: Vec<String>,
     /// Bits of the vectors in machine code: auto, 128, 256 or 512
     #[arg(long, value_name = "BITS", default_value = "auto", value_parser = parse_vectors)]
-    pub vectors: ptoc_cpu::Vectors,
+    pub vectors: ptoc_exec::Vectors,
     /// For a GPU: show code that uses no tensor cores, as `run --exact` launches it
     #[arg(long)]
     pub exact: bool,
@@ -619,7 +619,7 @@ pub struct TestArgs {
     pub threads: usize,
     /// Bits of the vectors in machine code: auto, 128, 256 or 512
     #[arg(long, value_name = "BITS", default_value = "auto", value_parser = parse_vectors)]
-    pub vectors: ptoc_cpu::Vectors,
+    pub vectors: ptoc_exec::Vectors,
     /// Run machine code a second time, with the sanitizer, which watches each access to tiles and tensors
     #[arg(long)]
     pub sanitize: bool,
@@ -757,8 +757,8 @@ fn parse_threads(text: &str) -> Result<usize, String> {
     }
 }
 
-fn parse_vectors(text: &str) -> Result<ptoc_cpu::Vectors, String> {
-    let names = ptoc_cpu::Vectors::NAMES;
+fn parse_vectors(text: &str) -> Result<ptoc_exec::Vectors, String> {
+    let names = ptoc_exec::Vectors::NAMES;
     let found = names.iter().find(|(name, _)| *name == text).map(|(_, vectors)| *vectors);
     found.ok_or_else(|| "it is `auto`, `128`, `256` or `512`".into())
 }

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 /// Compilation is many small allocations that live briefly.
+#[cfg(not(target_family = "wasm"))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -11,9 +11,11 @@ pub mod matrix;
 mod monitor;
 mod pool;
 mod print;
+mod vectors;
 
 pub use arena::ARENA_ALIGN;
 pub use interrupt::interruptible;
 pub use kernel::{Failure, Kernel, KernelParts, LaunchArgs, LaunchError, TensorArg};
 pub use pool::Pool;
 pub use print::{PrintEvent, PrintValue};
+pub use vectors::Vectors;

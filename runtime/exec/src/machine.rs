@@ -31,12 +31,12 @@ pub enum Operation {
 pub fn name() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find_map(|l| Some(l.strip_prefix("model name")?.split_once(':')?.1.trim().to_owned()));
-    let mut name = model.unwrap_or_else(|| std::env::consts::ARCH.to_owned());
+    let name = model.unwrap_or_else(|| std::env::consts::ARCH.to_owned());
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("avx512f") {
-        name += ", AVX-512";
+        return name + ", AVX-512";
     } else if std::is_x86_feature_detected!("avx2") {
-        name += ", AVX2";
+        return name + ", AVX2";
     }
     name
 }

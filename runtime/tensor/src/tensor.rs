@@ -96,10 +96,11 @@ pub const MAX_BYTES_BITS: u32 = 48;
 /// Zero extents are left out of the product, so that strides of an accepted shape never overflow either.
 pub(crate) fn element_count(dtype: DType, shape: &[usize]) -> Option<usize> {
     let extents = shape.iter().copied().filter(|&extent| extent != 0);
-    let product = extents.into_iter().try_fold(dtype.size(), usize::checked_mul)?;
+    let product = extents.into_iter().try_fold(dtype.size() as u64, |bytes, n| bytes.checked_mul(n as u64))?;
     if product >> MAX_BYTES_BITS != 0 {
         return None;
     }
+    let product = usize::try_from(product).ok()?;
     Some(if shape.contains(&0) { 0 } else { product / dtype.size() })
 }
 

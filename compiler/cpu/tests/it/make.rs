@@ -24,7 +24,9 @@ fn compiled_with(module: &Module, options: Options) -> CompiledKernel {
 
 /// Every width that the machine has.
 pub fn widths() -> impl Iterator<Item = Vectors> {
-    [Vectors::Bits128, Vectors::Bits256, Vectors::Bits512, Vectors::None].into_iter().filter(|v| v.available())
+    [Vectors::Bits128, Vectors::Bits256, Vectors::Bits512, Vectors::None]
+        .into_iter()
+        .filter(|v| ptoc_cpu::available(*v))
 }
 
 /// Runs the block on both sides and compares status and tensors.

@@ -161,7 +161,7 @@ fn partials_of_rows_are_those_of_steps() {
 fn nests_take_the_full_width() {
     let module = random_nest(&[1, 2, 3, 4], None, None, 0);
     for (vectors, wide) in [(Vectors::Bits128, 0), (Vectors::Bits256, 1), (Vectors::Bits512, 1)] {
-        if vectors.available() {
+        if ptoc_cpu::available(vectors) {
             assert_eq!(compiled(&module, vectors).nests(), (wide, 1), "{vectors:?}");
         }
     }

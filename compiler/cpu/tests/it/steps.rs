@@ -61,13 +61,13 @@ fn long_steps_are_those_of_lanes() {
     }
     // What is loaded once a step says how many there are.
     for steps in [4, 3, 2, 0] {
-        assert!(!Vectors::Bits256.available() || lanes.contains(&(true, steps)), "{steps} steps: {lanes:?}");
+        assert!(!ptoc_cpu::available(Vectors::Bits256) || lanes.contains(&(true, steps)), "{steps} steps: {lanes:?}");
     }
 }
 
 /// The instructions of a module's turn with AVX2; none if it has no turn, or the machine no AVX2.
 fn turn(module: &Module) -> String {
-    if !Vectors::Bits256.available() {
+    if !ptoc_cpu::available(Vectors::Bits256) {
         return String::new();
     }
     let options = Options { text: true, vectors: Vectors::Bits256, ..Options::default() };
@@ -173,7 +173,11 @@ fn exponentials_near_and_beyond_their_bounds() {
         let text = format!("{load}{body}{store}");
         let module = joining(joins, &text, None);
         let turn = turn(&module);
-        assert_eq!(turn.contains("go on with whole"), guarded && Vectors::Bits256.available(), "{body}\n{turn}");
+        assert_eq!(
+            turn.contains("go on with whole"),
+            guarded && ptoc_cpu::available(Vectors::Bits256),
+            "{body}\n{turn}"
+        );
         // Eight steps with partials are two groups of four, if nothing else lives: whole exponentials take no more
         // registers than short ones.
         let guards = turn.matches("go on with whole").count();

@@ -7,7 +7,7 @@
 //! numbers that hardly any launch computes; of 8 bits there are none such, and an output of bytes is more often
 //! launched twice.
 
-use crate::launch::{BackendLaunch, PlannedLaunch, Used, unwritten};
+use crate::launch::{PlannedLaunch, Used, unwritten};
 use ptoc_diagnostics::Diagnostic;
 use ptoc_interp::Unwritten;
 use ptoc_ir::tile::{TensorDir, TensorId};
@@ -33,7 +33,11 @@ pub(crate) type Execute<'e> =
     dyn Fn(&mut Used<'_>, &mut [Option<Tensor>], Option<&mut dyn FnMut(&str)>) -> Result<(), Box<Diagnostic>> + 'e;
 
 /// Launches code, and reports what it has left unwritten of tensors that it is not known to fill.
-pub(super) fn launch(launch: &mut BackendLaunch<'_, '_>, execute: &Execute) -> Result<(), Box<Diagnostic>> {
+#[cfg(any(feature = "cpu", feature = "gpu"))]
+pub(super) fn launch(
+    launch: &mut crate::launch::BackendLaunch<'_, '_>,
+    execute: &Execute,
+) -> Result<(), Box<Diagnostic>> {
     let print = launch.print.as_mut().map(|print| &mut **print as &mut dyn FnMut(&str));
     let open = OpenLaunch { step: launch.step, unfilled: launch.unfilled, program: launch.program };
     let left = open.run(launch.used, launch.buffers, print, execute)?;

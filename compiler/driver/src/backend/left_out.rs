@@ -4,6 +4,8 @@
 //! the machine gets a diagnostic that says how ptoc is built with it, and never another backend in its place.
 
 use super::{Backend, BackendRef, Compiled, Listing};
+#[cfg(any(test, not(feature = "cpu")))]
+use crate::build::CPU_FORMS;
 use crate::build::Form;
 use crate::launch::Plan;
 use crate::session::{Failed, Session};
@@ -23,6 +25,8 @@ pub struct Part {
 }
 
 impl Part {
+    /// Machine code on this host.
+    pub const CPU: Part = Part { feature: "cpu", about: "machine code for this processor" };
     /// PTX on NVIDIA's cards.
     pub const GPU: Part = Part { feature: "gpu", about: "PTX on an NVIDIA GPU" };
     /// Units in memory.
@@ -43,7 +47,10 @@ impl Part {
 }
 
 /// A backend that was left out: who it would be, and nothing of what it does.
-#[cfg_attr(all(feature = "gpu", feature = "pim", not(test)), allow(dead_code, reason = "all machines are there"))]
+#[cfg_attr(
+    all(feature = "cpu", feature = "gpu", feature = "pim", not(test)),
+    allow(dead_code, reason = "all machines are there")
+)]
 pub(super) struct LeftOut {
     part: Part,
     name: &'static str,
@@ -52,6 +59,17 @@ pub(super) struct LeftOut {
     stages: &'static [BackendStage],
     forms: &'static [Form],
 }
+
+/// In place of [`CPU`](super::CPU).
+#[cfg(any(test, not(feature = "cpu")))]
+pub(super) const CPU: LeftOut = LeftOut {
+    part: Part::CPU,
+    name: "cpu",
+    serves: |target| !target.is_pim() && target.gpu.is_none(),
+    home: Some("a2a3"),
+    stages: &[stage("clif", false), stage("asm", false)],
+    forms: &CPU_FORMS,
+};
 
 /// In place of [`GPU`](super::GPU).
 #[cfg(any(test, not(feature = "gpu")))]
@@ -75,7 +93,7 @@ pub(super) const PIM: LeftOut = LeftOut {
     forms: &[],
 };
 
-#[cfg(any(test, not(all(feature = "gpu", feature = "pim"))))]
+#[cfg(any(test, not(all(feature = "cpu", feature = "gpu", feature = "pim"))))]
 const fn stage(name: &'static str, plan: bool) -> BackendStage {
     BackendStage { name, about: "", plan, extension: None }
 }
@@ -145,10 +163,12 @@ mod tests {
     use crate::backend;
 
     /// What stands for a machine has its name, its targets, its stages and its files.
-    #[cfg(all(feature = "gpu", feature = "pim"))]
+    #[cfg(all(feature = "cpu", feature = "gpu", feature = "pim"))]
     #[test]
     fn stand_ins_agree_with_their_machines() {
-        for (left_out, machine) in [(&GPU as BackendRef, backend::GPU), (&PIM as BackendRef, backend::PIM)] {
+        for (left_out, machine) in
+            [(&CPU as BackendRef, backend::CPU), (&GPU as BackendRef, backend::GPU), (&PIM as BackendRef, backend::PIM)]
+        {
             assert_eq!(left_out.name(), machine.name());
             assert_eq!(left_out.home(), machine.home());
             for target in Target::all() {

@@ -4,7 +4,9 @@
 //! is launched. It says which targets have its numbers, which stages of its own `ptoc emit` shows, and what it can do
 //! beyond executing. Commands ask for these things, and never which backend it is.
 
+#[cfg(feature = "cpu")]
 mod cpu;
+#[cfg(any(feature = "cpu", feature = "gpu"))]
 mod failure;
 #[cfg(feature = "gpu")]
 mod gpu;
@@ -34,10 +36,12 @@ use crate::build::{BuildUnit, Built, Form, Request};
 use crate::launch::{BackendLaunch, Plan, PlannedLaunch, RunOptions, RunOutcome, Total, Used, Workspace};
 use crate::session::{Failed, Session};
 use crate::stages::BackendStage;
+#[cfg(any(feature = "cpu", feature = "gpu"))]
+pub use failure::diagnose;
+#[cfg(any(feature = "cpu", feature = "gpu"))]
 use failure::failed;
 use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, SourceMap, Span, codes};
-use ptoc_ir::loops;
 use ptoc_ir::tile::TensorId;
 use ptoc_isa::{Preset, Target};
 use ptoc_passes::Prepared;
@@ -376,15 +380,17 @@ const PROVABLE: &str = "fill what is read before it is read: of an array of tile
     `for n in 0..2 { t[n] = 0.0; }`, and use parts of them, `t[b].valid(i, j)`";
 
 /// Loop IR as text, with the places of what it is in bounds by.
-fn loop_text(session: &Session, prepared: &Prepared, module: &loops::Module) -> String {
+#[cfg(any(feature = "cpu", feature = "gpu"))]
+fn loop_text(session: &Session, prepared: &Prepared, module: &ptoc_ir::loops::Module) -> String {
+    use ptoc_ir::loops::{SourcePosition, text};
     let mut module = module.clone();
     let own = prepared.placed.kernel.span.file;
     module.locate(|span| {
         let at = session.sources.position(span.file, span.start);
         let file = (span.file != own).then(|| session.sources.name(span.file).into());
-        loops::SourcePosition { file, line: at.line, column: at.column }
+        SourcePosition { file, line: at.line, column: at.column }
     });
-    loops::text::print(&module, false)
+    text::print(&module, false)
 }
 
 /// A plan as one artefact.

@@ -2,13 +2,17 @@
 //! stand-in in the table, which can be asked for, and is not offered.
 
 use super::left_out::present;
-use super::{BackendRef, Refusal, cpu, interp};
+use super::{BackendRef, Refusal, interp};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_isa::Target;
 use std::sync::RwLock;
 
 /// Machine code on this host.
-pub const CPU: BackendRef = &cpu::Cpu;
+#[cfg(feature = "cpu")]
+pub const CPU: BackendRef = &super::cpu::Cpu;
+/// Who says that it was left out.
+#[cfg(not(feature = "cpu"))]
+pub const CPU: BackendRef = &super::left_out::CPU;
 /// PTX on an NVIDIA GPU.
 #[cfg(feature = "gpu")]
 pub const GPU: BackendRef = &super::gpu::Gpu;

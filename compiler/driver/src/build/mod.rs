@@ -5,9 +5,13 @@
 
 #[cfg(feature = "objects")]
 pub mod archive;
+#[cfg(feature = "cpu")]
 mod c;
+pub mod comment;
+#[cfg(feature = "cpu")]
 pub mod header;
 
+#[cfg(feature = "cpu")]
 pub use c::{CFunction, Misnamed};
 
 use crate::backend::{self, BackendRef, Part};

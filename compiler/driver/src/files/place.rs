@@ -11,6 +11,7 @@ const LINKS: usize = 40;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Identity {
     /// Device and number of a file that is there: hard links to it have the same.
+    #[cfg(unix)]
     Inode(u64, u64),
     /// Where a file would be: the directory as the system spells it, and the name.
     Path(PathBuf),

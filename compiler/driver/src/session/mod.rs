@@ -89,7 +89,7 @@ pub struct Session {
     /// What is made of a placed kernel: for the target's default backend, or for one that was selected.
     pub pipeline: Pipeline,
     /// Of machine code.
-    pub vectors: ptoc_cpu::Vectors,
+    pub vectors: ptoc_exec::Vectors,
     /// Machine code has the interpreter's bits in products of f16 and bf16 too.
     pub exact: bool,
     /// The source files that were read, which no output may replace.
@@ -154,7 +154,7 @@ impl Session {
             clock: Clock::start(),
             watched: false,
             pipeline,
-            vectors: ptoc_cpu::Vectors::Auto,
+            vectors: ptoc_exec::Vectors::Auto,
             exact: true,
             cache: Cache::default(),
             verify_ir: false,

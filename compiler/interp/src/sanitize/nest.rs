@@ -304,7 +304,7 @@ impl<'s> Worker<'s> {
             BoundSide::Tile { w, .. } => match (w.slot.place, w.slot.place_in_memory()) {
                 // Tiles with marks of their own are apart, and so are their elements.
                 (TileStorage::Private(tile, first), _) => {
-                    let number = (tile.as_u32() as usize) << 32 | first;
+                    let number = u64::from(tile.as_u32()) << 32 | first as u64;
                     let size = w.slot.ty.dtype.size() as u64;
                     Home::Private(number, w.slot.room() as u64 * size)
                 }

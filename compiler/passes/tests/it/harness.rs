@@ -290,7 +290,7 @@ pub fn agree(kernel: &Kernel, target: &Target, args: &Args) {
     let letters: u64 = kernel.to_string().bytes().map(u64::from).sum();
     if letters.is_multiple_of(3) {
         // One of the widths that the machine has.
-        let widths = ptoc_cpu::Vectors::NAMES.map(|(_, v)| v).into_iter().filter(|v| v.available());
+        let widths = ptoc_cpu::Vectors::NAMES.map(|(_, v)| v).into_iter().filter(|v| ptoc_cpu::available(*v));
         let widths: Vec<_> = widths.collect();
         let machine = run_machine(&prepared, args, widths[letters as usize / 3 % widths.len()]);
         compare(args, got, &machine, &show);

@@ -25,7 +25,7 @@ pub struct LaunchArgs {
     pub threads: usize,
     /// Bits of the vectors in machine code: auto, 128, 256 or 512
     #[arg(long, value_name = "BITS", default_value = "auto", value_parser = parse_vectors)]
-    pub vectors: ptoc_cpu::Vectors,
+    pub vectors: ptoc_exec::Vectors,
     /// Make f16 and bf16 matrix products chains of multiply-adds: do not use a matrix unit (AMX, tensor cores)
     #[arg(long)]
     pub exact: bool,

@@ -116,7 +116,7 @@ impl Backend for Cpu {
                 return session.fail(d);
             };
             let kind = (session.vectors, session.exact);
-            if let Some(code) = session.cache.code(module, kind) {
+            if let Some(code) = session.cache.code::<ptoc_cpu::CompiledKernel>(module, kind) {
                 kernels.push(code);
                 continue;
             }

@@ -2,7 +2,7 @@
 
 use super::{sass, told};
 use crate::backend::wrong_backend;
-use crate::build::{BuildUnit, Built, Form, Request, header};
+use crate::build::{BuildUnit, Built, Form, Request, comment};
 use crate::session::Session;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_gpu::{Abi, Options};
@@ -48,7 +48,7 @@ pub(super) fn build(session: &Session, unit: &BuildUnit, request: &Request) -> R
 /// How the kernel is launched, line by line.
 fn launch(unit: &BuildUnit, name: &str, abi: &Abi, request: &Request) -> Vec<String> {
     let kernel = &unit.prepared.placed.kernel;
-    let mut lines = header::heading(unit, request);
+    let mut lines = comment::heading(unit, request);
     lines.push(format!(
         "Launch `{name}` with CTAs of ({}, 1, 1) threads in a grid of (CTAS, 1, 1), of any",
         abi.threads
@@ -93,7 +93,7 @@ fn launch(unit: &BuildUnit, name: &str, abi: &Abi, request: &Request) -> Vec<Str
 /// What a launch in C has to know, as constants.
 fn defines(name: &str, abi: &Abi, about: &[String]) -> String {
     let upper = name.to_uppercase();
-    let mut out = header::comment(about);
+    let mut out = comment::comment(about);
     out += &format!("#ifndef PTOC_{upper}_LAUNCH_H\n#define PTOC_{upper}_LAUNCH_H\n\n");
     out += &format!("#define {upper}_NAME \"{name}\"\n#define {upper}_THREADS {}\n", abi.threads);
     out += &format!("#define {upper}_SHARED_BYTES {}\n#define {upper}_SCRATCH_BYTES {}\n", abi.shared, abi.scratch);

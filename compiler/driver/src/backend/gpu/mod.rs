@@ -133,7 +133,7 @@ impl Backend for Gpu {
                 kernels.push(Arc::clone(&kernels[known]));
                 continue;
             }
-            if let Some(known) = session.cache.other::<Code>(module, session.exact) {
+            if let Some(known) = session.cache.code::<Code>(module, (session.vectors, session.exact)) {
                 kernels.push(known);
                 continue;
             }
@@ -142,7 +142,7 @@ impl Backend for Gpu {
             match compiled {
                 Ok(code) => {
                     let code = Arc::new(Code::new(code));
-                    session.cache.keep_other(module, session.exact, &code);
+                    session.cache.keep_code(module, (session.vectors, session.exact), &code);
                     kernels.push(code);
                 }
                 Err(refused) => return session.fail(told(refused, &step.kernel)),
