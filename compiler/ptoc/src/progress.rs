@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(p.line(at(2050), 3, 10, "lines"), None);
         assert_eq!(p.line(at(3000), 10, 10, "lines"), None);
         assert_eq!(p.line(at(9000), 0, 10, "lines").unwrap(), format!("{CLEAR}0 of 10 lines"));
-        assert_eq!(p.line(at(600_000), 1, 10, "lines").unwrap(), format!("{CLEAR}1 of 10 lines, about 90 min left"));
+        assert_eq!(p.line(at(600_000), 1, 10, "lines").unwrap(), format!("{CLEAR}1 of 10 lines, about 1.5 h left"));
         assert_eq!(duration(7200.0), "2.0 h");
     }
 }

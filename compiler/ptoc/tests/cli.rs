@@ -22,6 +22,7 @@ mod lsp;
 mod manners;
 mod overflow;
 mod pipes;
+mod playground;
 mod profile;
 mod project;
 mod readme;

@@ -4,7 +4,7 @@
 mod fixes;
 
 use super::Sandbox;
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// A command, with arguments by which it reads the file `FILE`; without any, it reads standard input or no file.
 const COMMANDS: [(&str, &str); 20] = [
@@ -121,11 +121,24 @@ fn files_that_are_not_there() {
     assert_eq!(s.listing(), before);
 }
 
+/// Lets a signal end a process, also where these tests run with that signal ignored (a job in the background).
+#[cfg(unix)]
+fn takes_signal(call: &mut Command, number: i32) {
+    use std::os::unix::process::CommandExt;
+    // SAFETY: `signal` may be called between fork and exec.
+    unsafe {
+        call.pre_exec(move || {
+            libc::signal(number, libc::SIG_DFL);
+            Ok(())
+        });
+    }
+}
+
 /// A command that waits for its file, a pipe that nobody writes to, ends by the signal and leaves nothing.
 #[cfg(unix)]
 #[test]
 fn signals() {
-    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    use std::os::unix::process::ExitStatusExt;
     use std::time::Duration;
     let s = Sandbox::new();
     assert!(std::process::Command::new("mkfifo").arg(s.path().join("pipe.tile")).status().unwrap().success());
@@ -135,13 +148,7 @@ fn signals() {
         for (name, number) in [("INT", libc::SIGINT), ("TERM", libc::SIGTERM)] {
             let mut call = s.command(&format!("{command} {}", args.replace("FILE", "pipe.tile")));
             call.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-            // SAFETY: `signal` may be called between fork and exec.
-            unsafe {
-                call.pre_exec(move || {
-                    libc::signal(number, libc::SIG_DFL);
-                    Ok(())
-                });
-            }
+            takes_signal(&mut call, number);
             let mut child = call.spawn().unwrap();
             let input = child.stdin.take();
             std::thread::sleep(Duration::from_millis(300));
@@ -177,7 +184,9 @@ kernel short(y: out f32[8, 64]) {
 }
 ";
     s.file("long.tile", format!("// run: short interp seed=1\n// run: long interp seed=1\n{long}"));
-    let mut child = s.command("test long.tile").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut call = s.command("test long.tile");
+    takes_signal(&mut call, libc::SIGINT);
+    let mut child = call.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     out.read_line(&mut line).unwrap();

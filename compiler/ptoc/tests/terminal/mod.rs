@@ -87,6 +87,11 @@ fn the_debugger_edits_lines() {
     t.press("next\r");
     t.until("long.tile:3 in long");
     t.until("(ptoc) ");
+    t.press("next\r");
+    t.until("(ptoc) ");
+    t.press("back counter\r");
+    t.until("long.tile:3 in long");
+    t.until("(ptoc) ");
     // Tab completes a name, and Backspace takes a letter away.
     t.press("print cou\tX\x7f.shape\r");
     t.until("counter.shape = (8, 64)");
@@ -107,8 +112,6 @@ fn the_debugger_edits_lines() {
     t.until("(ptoc) ");
     t.press("print i > 0\r");
     t.until("i > 0 = true");
-    t.press("back counter\r");
-    t.until("long.tile:5 in long");
     t.until("(ptoc) ");
     // At the end of the input the run goes on, and Ctrl-C ends it, as it ends every program.
     t.press("\x04");

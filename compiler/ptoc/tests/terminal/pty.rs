@@ -31,9 +31,11 @@ impl Terminal {
         let (master, slave) = unsafe { (OwnedFd::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
         let end = || slave.try_clone().unwrap();
         command.stdin(end()).stdout(end()).stderr(end()).env("TERM", "xterm").env_remove("CI");
-        // SAFETY: both may be called between fork and exec.
+        // SAFETY: all three may be called between fork and exec.
         unsafe {
             command.pre_exec(|| {
+                // A job in the background ignores it.
+                libc::signal(libc::SIGINT, libc::SIG_DFL);
                 libc::setsid();
                 libc::ioctl(0, libc::TIOCSCTTY, 0);
                 Ok(())
