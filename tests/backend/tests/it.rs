@@ -68,7 +68,7 @@ fn it_refuses_what_it_cannot_do() {
     assert_eq!(status, ptoc_cli::ERRORS);
     assert!(err.contains("executes element-wise kernels, and `total`"), "{err}");
     let (status, _, err) = call("target", &["run", "FILE", "saxpy", "--backend", "record", "--target", "geopim"]);
-    assert_eq!(status, ptoc_cli::ERRORS);
+    assert_eq!(status, ptoc_cli::WRONG_CALL);
     assert!(err.contains("the backend `record` does not run kernels for geopim"), "{err}");
     assert!(err.contains("use `--backend pim` or `--backend interp`"), "{err}");
 }

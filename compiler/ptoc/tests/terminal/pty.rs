@@ -94,9 +94,10 @@ impl Terminal {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status.signal();
             }
-            assert!(begin.elapsed() < PATIENCE, "it does not end; so far {:?}", self.shown);
+            assert!(begin.elapsed() < PATIENCE, "it does not end; so far {} bytes", self.shown.len());
             // It may have ended since.
             let _ = self.keyboard.write_all(keys.as_bytes());
+            std::thread::sleep(Duration::from_millis(200));
             self.look();
         }
     }
