@@ -34,6 +34,7 @@ mod tensors;
 mod terminal;
 mod test_lines;
 mod tune;
+mod tutorial;
 mod units;
 mod words;
 

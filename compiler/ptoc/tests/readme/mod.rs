@@ -12,7 +12,15 @@ fn blocks(language: &str) -> Vec<&'static str> {
     README.split(&open).skip(1).map(|rest| rest.split("```").next().expect("its beginning")).collect()
 }
 
-/// Commands that only read files are run; `...` stands for lines that are left out, and times are not compared.
+/// The first line of a session that was not printed, or not in this order. `...` stands for lines that are left out, and
+/// times are not compared.
+pub(super) fn missing<'a>(shown: &'a str, printed: &str) -> Option<&'a str> {
+    let mut rest = printed.lines();
+    let compared = |l: &&str| !l.trim().is_empty() && *l != "..." && !l.contains("compiled in");
+    shown.lines().filter(compared).find(|line| !rest.any(|p| p.trim_end() == line.trim_end()))
+}
+
+/// Commands that only read files are run.
 #[test]
 fn commands_print_what_it_shows() {
     let s = Sandbox::new();
@@ -31,13 +39,8 @@ fn commands_print_what_it_shows() {
             continue;
         }
         let printed = s.run(command);
-        let mut rest: Vec<&str> = printed.lines().collect();
-        for line in shown.lines().filter(|l| !l.trim().is_empty() && *l != "..." && !l.contains("compiled in")) {
-            let at = rest.iter().position(|p| p.trim_end() == line.trim_end());
-            let Some(at) = at else {
-                panic!("`ptoc {command}` does not print, or not in this order:\n{line}\n{printed}")
-            };
-            rest.drain(..=at);
+        if let Some(line) = missing(shown, &printed) {
+            panic!("`ptoc {command}` does not print, or not in this order:\n{line}\n{printed}");
         }
         ran += 1;
     }
