@@ -6,7 +6,14 @@ use std::fs::{self, File};
 use std::path::Path;
 
 /// Pages of `spec/`, each with the fewest programs with `run:` lines and the fewest commands that it has.
-const PAGES: [(&str, usize, usize); 2] = [("tutorial", 10, 15), ("idioms", 10, 0)];
+const PAGES: [(&str, usize, usize); 6] = [
+    ("tutorial", 10, 15),
+    ("idioms", 10, 0),
+    ("from_triton", 2, 0),
+    ("from_cuda", 2, 0),
+    ("from_cute", 2, 0),
+    ("from_pto", 2, 0),
+];
 
 /// A fenced block, with the file that the line above it names, as in `` `add.tile`: ``.
 struct Block<'a> {
