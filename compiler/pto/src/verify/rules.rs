@@ -4,7 +4,7 @@ use super::{Res, err, same};
 use crate::attr::AttrValue;
 use crate::ops::Form;
 use crate::tree::{Module, Op};
-use crate::types::{Extent, TileBuf, Type};
+use crate::types::{Extent, TileBuf, Type, dtype_of};
 use crate::words::{ENUMERATIONS, enumeration};
 use ptoc_diagnostics::{Diagnostic, codes, list, suggest};
 
@@ -21,9 +21,48 @@ pub(super) fn check(op: &Op, types: &[Option<Type>], module: &Module) -> Res<()>
             (Some(ptr @ Type::Ptr(_)), Some(result)) if same(ptr, &result.ty) => Ok(()),
             _ => err(codes::PTO_TYPE, op.span, "`pto.addptr` gives a pointer of the type that it is given"),
         },
+        "pto.tassign" => tassign(op, types),
         "func.call" => call(op, module),
         name if name.starts_with("arith.") => arithmetic(op, types),
         _ => Ok(()),
+    }
+}
+
+/// A buffer is bound to an integer, a view to a pointer with its elements.
+fn tassign(op: &Op, types: &[Option<Type>]) -> Res<()> {
+    let (Some(Some(bound)), Some(Some(to)), Some(operand)) = (types.first(), types.get(1), op.operand("addr")) else {
+        return Ok(());
+    };
+    let refused = |message: String, help: &str| {
+        let d = Diagnostic::error(codes::PTO_TASSIGN, operand.value.span, message);
+        Err(Box::new(d.with_help(help)))
+    };
+    let name = &operand.value.name;
+    let integer = matches!(to, Type::Index)
+        || matches!(to, Type::Element(word) if dtype_of(word).is_some_and(|d| d.is_int() && d.size() > 1));
+    match (bound, to) {
+        (Type::TensorView(_, own) | Type::PartitionView(_, own), Type::Ptr(other)) if own != other => refused(
+            format!("a view of `{own}` is bound to a pointer, `%{name}`, whose elements are `{other}`"),
+            "bind it to a pointer with elements of its own type",
+        ),
+        (Type::TensorView(..) | Type::PartitionView(..), Type::Ptr(_)) => Ok(()),
+        (Type::TensorView(..) | Type::PartitionView(..), _) if integer => refused(
+            format!("a view of global memory is bound to a pointer, and `%{name}` is a number"),
+            "where an array is the launch knows: bind the view to an argument of type `!pto.ptr`",
+        ),
+        (Type::TensorView(..) | Type::PartitionView(..), to) => refused(
+            format!("a view of global memory is bound to a pointer, and `%{name}` is a `{to}`"),
+            "bind it to one",
+        ),
+        (_, Type::Ptr(_)) => refused(
+            format!("a tile is bound to a byte offset in its memory, and `%{name}` is a pointer into global memory"),
+            "load what it points to: `pto.tload`",
+        ),
+        _ if integer => Ok(()),
+        (_, to) => refused(
+            format!("a tile is bound to a byte offset in its memory, an integer, and `%{name}` is a `{to}`"),
+            "give the offset as an `i64`",
+        ),
     }
 }
 

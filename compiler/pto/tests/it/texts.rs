@@ -50,3 +50,36 @@ fn formatting_changes_white_space_alone() {
         assert_eq!(ptoc_pto::format::format(&formatted), formatted, "{name}");
     }
 }
+
+/// What the verifier says of `tassign` to an operand of that type.
+fn bound(tile: &str, to: &str) -> Vec<String> {
+    let text = format!(
+        "module {{\n  func.func @f(%t: {tile}, %a: {to}) {{\n    %r = pto.tassign %t, %a : {tile} -> {tile}\n    \
+         return\n  }}\n}}\n"
+    );
+    let mut sources = ptoc_diagnostics::SourceMap::new();
+    let file = sources.add("k.pto", text.as_str());
+    let parsed = ptoc_pto::parse(file, &text);
+    assert!(parsed.diagnostics.is_empty(), "{:?}", parsed.diagnostics);
+    let found = ptoc_pto::verify::check(&parsed.module);
+    found.iter().map(|d| format!("{} {}", d.code, d.message)).collect()
+}
+
+#[test]
+fn operands_of_tassign_have_messages_of_their_own() {
+    let (tile, view) = ("!pto.tile_buf<vec, 16x16xf32>", "!pto.tensor_view<16x16xf16>");
+    for fine in [(tile, "i64"), (tile, "i32"), (tile, "index"), (view, "!pto.ptr<f16>")] {
+        assert_eq!(bound(fine.0, fine.1), [""; 0], "{fine:?}");
+    }
+    let refused = [
+        (tile, "f32", "an integer, and `%a` is a `f32`"),
+        (tile, "!pto.ptr<f32>", "`%a` is a pointer into global memory"),
+        (view, "!pto.ptr<f32>", "whose elements are `f32`"),
+        (view, "i64", "and `%a` is a number"),
+        (view, "f32", "bound to a pointer, and `%a` is a `f32`"),
+    ];
+    for (bound_to, operand, part) in refused {
+        let said = bound(bound_to, operand);
+        assert!(said.len() == 1 && said[0].starts_with("E1409 ") && said[0].contains(part), "{said:?}");
+    }
+}
