@@ -67,6 +67,7 @@ mod pools;
 mod products;
 mod programs;
 mod pto;
+mod pto_cpp;
 mod ptx;
 mod quants;
 mod random;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// The PTO text of a kernel, or the first error.
 fn written(path: &Path, text: String, kernel: Option<&str>, target: &str, level: Level) -> Result<String, String> {
     let mut session = Session::new(target, &[]).expect("a target");
-    session.pto_level = level;
+    session.pto_level = Some(level);
     let unit = session.load_text(path, text);
     let made = match unit.entry(kernel, "emit") {
         Ok(entry) => text_of(&mut session, &unit, &entry, Stage::Pto, Vec::new()).ok(),

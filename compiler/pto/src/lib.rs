@@ -4,6 +4,7 @@
 //! .pto text --lexer, parse--> tree::Module --verify--> the same --read--> source text of the language
 //!                                 ^   |                                   and its syntax tree
 //!             tile IR --write-----+   +--print--> .pto text
+//!                                     +--cpp::print--> C++ against pto-isa's headers
 //! ```
 //!
 //! What the dialect has is data: a row of [`ops::OPS`] for each operation, with the name of its definition in PTOAS.
@@ -13,7 +14,9 @@
 #![forbid(unsafe_code)]
 
 pub mod attr;
+pub mod cpp;
 pub mod format;
+pub mod highlight;
 mod lexer;
 pub mod ops;
 mod parse;

@@ -447,6 +447,9 @@ pub struct BuildArgs {
     /// An optional tensor argument (`= none`) that callers give; without it, it is absent
     #[arg(long, value_name = "NAME")]
     pub given: Vec<String>,
+    /// For PTO C++ (3 if not given): what it says of places and order
+    #[arg(long, value_name = "LEVEL")]
+    pub pto_level: Option<PtoLevel>,
     /// Target, definitions, diagnostics.
     #[command(flatten)]
     pub compile: CompileArgs,
@@ -455,8 +458,10 @@ pub struct BuildArgs {
 /// The forms that can be built.
 #[cfg(feature = "objects")]
 fn forms_help() -> String {
-    let forms = ptoc_driver::build::forms();
-    let lines: Vec<String> = forms.iter().map(|f| format!("  .{:<6} {}", f.extension, f.about)).collect();
+    use ptoc_driver::build;
+    let forms = build::forms();
+    let mut lines: Vec<String> = forms.iter().map(|f| format!("  .{:<6} {}", f.extension, f.about)).collect();
+    lines.push(format!("  {} C++ against the headers of pto-isa, for a compiler of PTO's targets", build::PTO_SUFFIX));
     format!("The file that is written; its name says what it is:\n{}", lines.join("\n"))
 }
 
@@ -514,9 +519,9 @@ pub struct EmitArgs {
     /// For a GPU: show code that uses no tensor cores, as `run --exact` launches it
     #[arg(long)]
     pub exact: bool,
-    /// For PTO text: what it says of places and order
-    #[arg(long, value_name = "LEVEL", default_value = "2")]
-    pub pto_level: PtoLevel,
+    /// For PTO text (2 if not given) and PTO C++ (3): what it says of places and order
+    #[arg(long, value_name = "LEVEL")]
+    pub pto_level: Option<PtoLevel>,
     /// Target, definitions, diagnostics.
     #[command(flatten)]
     pub compile: CompileArgs,
@@ -525,10 +530,11 @@ pub struct EmitArgs {
     pub output: Option<PathBuf>,
 }
 
-/// `--pto-level`. Level 1 is of values instead of buffers; PTOAS reads no text of it.
+/// `--pto-level`. Level 1 is of values instead of buffers; PTOAS reads no text of it. In C++ level 2 is the automatic
+/// form, and level 3 the manual one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum PtoLevel {
-    /// Buffers without addresses and flags: PTOAS places them and orders the pipes
+    /// Buffers without addresses and flags: who compiles the text places them and orders the pipes
     #[value(name = "2")]
     Automatic,
     /// Buffers with the addresses of ptoc's plan, and flags where they are needed

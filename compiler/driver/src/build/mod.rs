@@ -10,9 +10,11 @@ mod c;
 pub mod comment;
 #[cfg(feature = "cpu")]
 pub mod header;
+mod pto;
 
 #[cfg(feature = "cpu")]
 pub use c::{CFunction, Misnamed};
+pub use pto::SUFFIX as PTO_SUFFIX;
 
 use crate::backend::{self, BackendRef, Part};
 use crate::session::{CompilationUnit, EntryPoint, Failed, RepairOrigin, Session, Waiting, extents};
@@ -28,7 +30,7 @@ pub const RUNTIME: &str = "libptoc_native.a";
 /// A kind of file that a backend makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Form {
-    /// What the names of such files end with.
+    /// What the names of such files end with, behind a dot.
     pub extension: &'static str,
     /// What it is, in some words.
     pub about: &'static str,
@@ -136,6 +138,9 @@ pub fn build(
     given: Vec<Name>,
     request: &Request,
 ) -> Result<Built, Failed> {
+    if pto::is_meant(&request.file) {
+        return pto::build(session, unit, entry, given, request);
+    }
     let backend = match maker(session, &request.extension) {
         Ok(backend) => backend,
         Err(d) => return session.fail(*d),

@@ -112,8 +112,8 @@ pub struct Session {
     pub recorder: Option<Recorder>,
     /// Where a backend's machine is not there, a model of it will do, if the backend has one: what tests ask for.
     pub stand_in: bool,
-    /// How much PTO text says of places and order.
-    pub pto_level: Level,
+    /// How much PTO text or PTO C++ says of places and order; each has its own default.
+    pub pto_level: Option<Level>,
     /// Stored results of tuning that launches may use.
     pub tuning: Option<TuningUse>,
     /// What is worth a line and no diagnostic: stored results that were used.
@@ -160,7 +160,7 @@ impl Session {
             verify_ir: false,
             recorder: None,
             stand_in: false,
-            pto_level: Level::Automatic,
+            pto_level: None,
             tuning: None,
             notes: Vec::new(),
             command: None,

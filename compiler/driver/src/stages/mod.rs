@@ -5,6 +5,7 @@ mod pto;
 
 use crate::backend::{self, BackendRef, wrong_stage};
 use crate::session::{CompilationUnit, EntryPoint, Failed, RepairOrigin, Session, Waiting};
+pub use pto::Cpp;
 use ptoc_analysis::{Bindings, Instance};
 use ptoc_diagnostics::{SourceMap, Span};
 use ptoc_ir::tile::text::Spans;
@@ -47,6 +48,8 @@ pub enum Stage {
     Of(BackendRef, &'static BackendStage),
     /// PTO text.
     Pto,
+    /// C++ against the headers of pto-isa.
+    PtoCpp,
 }
 
 impl Stage {
@@ -73,6 +76,7 @@ impl Stage {
             all.extend(new.map(|s| (Stage::Of(backend, s), s.name, s.about)));
         }
         all.push((Stage::Pto, "pto", "PTO text, as PTOAS takes it (--pto-level)"));
+        all.push((Stage::PtoCpp, "pto-cpp", "C++ against the headers of pto-isa (--pto-level)"));
         all
     }
 
@@ -193,6 +197,22 @@ pub fn instances(
     Ok(instances)
 }
 
+/// A kernel in C++ against the headers of pto-isa; `launcher` is the name of the function that runs it.
+pub fn cpp_of(
+    session: &mut Session,
+    unit: &CompilationUnit,
+    entry: &EntryPoint<'_>,
+    given: Vec<Name>,
+    launcher: Option<&str>,
+) -> Result<pto::Cpp, Failed> {
+    let Some((instance, kernel, bindings)) = instances(session, unit, entry, given)?.into_iter().next() else {
+        return Err(Failed);
+    };
+    let origin = RepairOrigin { unit, kernel, bindings: &bindings };
+    let prepared = session.prepare(instance.kernel, &instance.debug, &origin).ok_or(Failed)?;
+    pto::cpp(session, &prepared.placed, launcher)
+}
+
 /// What a stage from tile IR to machine code makes of a kernel, or of the launches of a program.
 pub fn text_of(
     session: &mut Session,
@@ -254,6 +274,7 @@ pub fn text_of(
                 out.push_str(&backend.emit_kernel(session, &prepared, stage)?);
             }
             Stage::Pto => out.push_str(&pto::text(session, &prepared.placed)?),
+            Stage::PtoCpp => out.push_str(&pto::cpp(session, &prepared.placed, None)?.unit),
             // They are shown before there is an instance, or before it is prepared.
             Stage::Tokens | Stage::Ast | Stage::Ir => {}
         }

@@ -7,7 +7,7 @@ use crate::ops::{self, Op as Row};
 use crate::tree::{Op, Operand, Region, ResultName, Value as Use};
 use crate::types::{Type, Typed};
 use ptoc_diagnostics::Span;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Names of values, each given once.
 #[derive(Default)]
@@ -17,7 +17,7 @@ pub(super) struct Names {
 }
 
 /// A name with the letters that MLIR has.
-pub(super) fn cleaned(name: &str) -> String {
+pub(crate) fn cleaned(name: &str) -> String {
     let clean: String = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
     if clean.is_empty() || clean.starts_with(|c: char| c.is_ascii_digit()) { format!("v{clean}") } else { clean }
 }
@@ -135,8 +135,10 @@ impl Writer<'_> {
     pub(super) fn block<T>(&mut self, f: impl FnOnce(&mut Self) -> super::Res<T>) -> super::Res<(Region, T)> {
         self.regions.push(Vec::new());
         self.visible.push(Vec::new());
+        self.chosen.push(FxHashMap::default());
         let result = f(self);
         self.visible.pop();
+        self.chosen.pop();
         let ops = self.regions.pop().unwrap_or_default();
         Ok((Region { args: Vec::new(), ops }, result?))
     }

@@ -89,7 +89,7 @@ impl Writer<'_> {
         self.define(op, index, Some(Type::Index))
     }
 
-    fn index_op(&mut self, name: &'static str, a: Word, b: Word) -> Word {
+    pub(super) fn index_op(&mut self, name: &'static str, a: Word, b: Word) -> Word {
         self.named_index_op(name, a, b, "")
     }
 
@@ -125,6 +125,7 @@ impl Writer<'_> {
             Op::Inst(inst) => self.instruction(inst),
             Op::Sync(sync) if self.level == Level::Explicit => self.sync(sync),
             Op::Sync(_) => unsaid(self.span, "flags at level 2"),
+            Op::Check { cond, check, .. } if self.traps.contains(check) => self.trap(*cond),
             // What has to hold is the reader's to check again.
             Op::Check { .. } => Ok(()),
             Op::For(f) => self.for_loop(f),
@@ -141,6 +142,24 @@ impl Writer<'_> {
             Op::Print { parts } => self.print(parts),
             _ => self.scalar(op),
         }
+    }
+
+    /// The end of the launch unless the condition holds.
+    fn trap(&mut self, cond: Value) -> Res<()> {
+        let ty = Type::Element(Word::new_static("i1"));
+        let yes = self.constant(AttrValue::Bool(true), &ty);
+        let operands = vec![("lhs", self.value(cond)?, Some(ty.clone())), ("rhs", yes, Some(ty))];
+        let not = self.op("arith.xori", operands);
+        let number = self.names.number();
+        let broken = self.define(not, number, None);
+        let (region, ()) = self.block(|w| {
+            w.simple("pto.trap", &[]);
+            Ok(())
+        })?;
+        let mut op = self.op("scf.if", vec![("condition", broken, None)]);
+        op.regions.push(region);
+        self.push(op);
+        Ok(())
     }
 
     fn print(&mut self, parts: &[PrintPart]) -> Res<()> {

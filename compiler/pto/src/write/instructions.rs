@@ -17,7 +17,7 @@ const SAME_FORM: [&str; 5] =
 const UNSAID: [&str; 6] = ["TFILLPAD", "TFILLPAD_INPLACE", "TFILLPAD_EXPAND", "THISTOGRAM", "TRANDOM", "TMRGSORT"];
 
 /// Operations that are no instructions, and are written.
-const WRITTEN: [&str; 28] = [
+const WRITTEN: [&str; 30] = [
     "func.return",
     "pto.addptr",
     "pto.make_tensor_view",
@@ -36,6 +36,8 @@ const WRITTEN: [&str; 28] = [
     "pto.set_flag_dyn",
     "pto.wait_flag_dyn",
     "pto.barrier",
+    "pto.trap",
+    "pto.tassign",
     "pto.tprint",
     "arith.constant",
     "arith.select",
@@ -57,6 +59,15 @@ pub fn is_written(row: &Row) -> bool {
         || row.instr.is_some_and(|i| !UNSAID.contains(&i.get().name) && row.name != "pto.treshape")
 }
 
+/// The slot of an operand of an instruction whose sources change places.
+fn turned(slot: &'static str) -> &'static str {
+    match slot {
+        "src" => "scalar",
+        "scalar" => "src",
+        slot => slot,
+    }
+}
+
 /// A word as an attribute of an enumeration that MLIR prints.
 fn word(of: &'static str, word: &str) -> AttrValue {
     AttrValue::Enum(Spelling::Inner, Word::new_static(of), Word::new(word))
@@ -76,8 +87,8 @@ impl Writer<'_> {
             && let Some(Operand::Tile(t)) = inst.operands.first()
             && self.kernel.tiles[t.tile].ty.loc == Loc::Acc
         {
-            let what = "an accumulator that starts at a number: begin with `if k.first { TMATMUL(..) } else { \
-                TMATMUL_ACC(..) }`";
+            let what = "an accumulator that starts at a number, unless that is 0 and what uses it first is a product \
+                which every iteration comes to; begin with `if k.first { TMATMUL(..) } else { TMATMUL_ACC(..) }`";
             return unsaid(self.span, what);
         }
         let (attrs, skipped) = self.attributes(row, inst)?;
@@ -87,6 +98,9 @@ impl Writer<'_> {
             given.push(("", name, Some(ty)));
         }
         self.slots(dps, instr, &mut given)?;
+        if inst.attrs.reversed {
+            given.iter_mut().for_each(|g| g.0 = turned(g.0));
+        }
         self.scratch(dps, inst, &mut given)?;
         let order = |slot: &str| dps.ins.iter().chain(&dps.outs).position(|s| s.name == slot);
         given.sort_by_key(|g| order(g.0));
@@ -153,6 +167,8 @@ impl Writer<'_> {
     fn attributes(&mut self, row: &Row, inst: &Inst) -> Res<(Vec<Attr>, usize)> {
         let instr = inst.instr.get();
         let InstAttrs { cmp, round, saturate, reversed, oob, fold, atomic, factors, relu, stepwise } = inst.attrs;
+        // A scalar in front of the tile is divided by it.
+        let reversed = reversed && row.name != "pto.tdivs";
         if reversed || fold.is_some() || factors.is_some() || stepwise {
             return unsaid(self.span, format!("this mode of `{}`", instr.name));
         }

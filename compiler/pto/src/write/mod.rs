@@ -6,6 +6,7 @@
 //!   own from where it begins.
 //! * Run-time checks are left out: the text has none. What the dialect has no words for is E1405 at its place.
 
+mod accumulators;
 mod build;
 mod control;
 mod dead;
@@ -20,11 +21,12 @@ use crate::lexer::Word;
 use crate::tree::{BlockArg, Function, Item, Module, Op, Region};
 use crate::types::{Type, Typed, element_word};
 use build::Names;
+pub(crate) use build::cleaned;
 use cranelift_entity::EntityRef;
 pub use instructions::is_written;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::analysis::poly::{Definitions, Poly};
-use ptoc_ir::tile::{Kernel, SyncMode, TensorDir, TensorId, Tile, Ty, Value, Var};
+use ptoc_ir::tile::{CheckId, Kernel, SyncMode, TensorDir, TensorId, Tile, Ty, Value, Var};
 use ptoc_isa::Loc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -37,12 +39,27 @@ pub enum Level {
     Explicit,
 }
 
+/// What is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// PTO text.
+    Text,
+    /// C++, which [`crate::cpp`] makes of the tree.
+    Cpp,
+}
+
 /// Where a place in the source is, as the text says it.
 pub type Places<'p> = dyn Fn(Span) -> Option<Source> + 'p;
 
 /// The module of one kernel. At [`Level::Explicit`] its tiles have addresses and its pipes are ordered.
-pub fn write(kernel: &Kernel, level: Level, places: &Places<'_>) -> Result<Module, Box<Diagnostic>> {
-    let mut writer = Writer::new(kernel, level, places);
+pub fn write(kernel: &Kernel, form: Form, level: Level, places: &Places<'_>) -> Result<Module, Box<Diagnostic>> {
+    let begun = accumulators::begin(kernel);
+    let (kernel, traps) = match &begun {
+        Some((kernel, traps)) => (kernel, traps.clone()),
+        None => (kernel, FxHashSet::default()),
+    };
+    let mut writer = Writer::new(kernel, form, level, places);
+    writer.traps = traps;
     let function = writer.function()?;
     let mut attrs = Vec::new();
     if ["a2a3", "a5"].contains(&kernel.target.as_str()) {
@@ -70,6 +87,7 @@ fn constant_order(op: &Op) -> (String, i128, String) {
 
 struct Writer<'k> {
     kernel: &'k Kernel,
+    form: Form,
     level: Level,
     places: &'k Places<'k>,
     defs: Definitions<'k>,
@@ -85,6 +103,8 @@ struct Writer<'k> {
     polys: FxHashMap<Value, Option<Poly>>,
     vars: FxHashMap<Var, Word>,
     tiles: FxHashMap<(Tile, u32), tiles::TileState>,
+    /// Tiles of arrays whose number is no constant, in each open region.
+    chosen: Vec<FxHashMap<(Tile, Value), Word>>,
     tensors: FxHashMap<TensorId, Word>,
     views: FxHashMap<TensorId, Word>,
     events: FxHashMap<ptoc_ir::tile::Event, u32>,
@@ -92,14 +112,17 @@ struct Writer<'k> {
     shapes: FxHashMap<Tile, Vec<(Value, Value)>>,
     /// Values that are seen not to be negative.
     naturals: FxHashSet<Value>,
+    /// Checks that are traps.
+    traps: FxHashSet<CheckId>,
     /// The statement that is being written.
     span: Span,
 }
 
 impl<'k> Writer<'k> {
-    fn new(kernel: &'k Kernel, level: Level, places: &'k Places<'k>) -> Writer<'k> {
+    fn new(kernel: &'k Kernel, form: Form, level: Level, places: &'k Places<'k>) -> Writer<'k> {
         Writer {
             kernel,
+            form,
             level,
             places,
             defs: Definitions::new(kernel),
@@ -112,11 +135,13 @@ impl<'k> Writer<'k> {
             polys: FxHashMap::default(),
             vars: FxHashMap::default(),
             tiles: FxHashMap::default(),
+            chosen: vec![FxHashMap::default()],
             tensors: FxHashMap::default(),
             views: FxHashMap::default(),
             events: FxHashMap::default(),
             shapes: tiles::shapes(kernel),
             naturals: kernel.dims.values().map(|d| d.value).collect(),
+            traps: FxHashSet::default(),
             span: kernel.span,
         }
     }
@@ -135,7 +160,7 @@ impl<'k> Writer<'k> {
         let entry = Attr { name: Word::new_static("pto.entry"), value: None, span: self.kernel.span };
         Ok(Function {
             visibility: None,
-            name: Word::new(build::cleaned(&self.kernel.name)),
+            name: Word::new(cleaned(&self.kernel.name)),
             name_span: self.kernel.span,
             params,
             results: Vec::new(),

@@ -223,6 +223,13 @@ impl Writer<'_> {
             {
                 return self.through_i64(dst, a);
             }
+            if let Ty::D(unsigned) = from
+                && to == Ty::Index
+                && unsigned.is_int()
+                && unsigned.size() < 8
+            {
+                return self.through_wide(dst, a);
+            }
             return if fine { self.cast("arith.index_cast", dst, a) } else { unsaid(self.span, what) };
         };
         let signed = f.is_signed_int();
@@ -253,6 +260,17 @@ impl Writer<'_> {
             _ => return unsaid(self.span, what),
         };
         self.cast(name, dst, a)
+    }
+
+    /// An `index` of an integer without a sign, whose bits are widened first.
+    fn through_wide(&mut self, dst: Value, a: Value) -> Res<Word> {
+        let i64 = Type::Element(Word::new_static("i64"));
+        let op = self.op("arith.extui", vec![("in", self.value(a)?, Some(self.ty(a, self.span)?))]);
+        let name = self.names.number();
+        let wide = self.define(op, name, Some(i64.clone()));
+        let op = self.op("arith.index_cast", vec![("in", wide, Some(i64))]);
+        let name = self.name_of(dst);
+        Ok(self.define(op, name, Some(Type::Index)))
     }
 
     /// A float of an `index`, whose 64 bits are rounded once.

@@ -1,7 +1,7 @@
 //! Tiles: buffers, what of them is valid, parts and elements.
 
 use super::build::is_numbered;
-use super::{Level, Res, Writer, unsaid};
+use super::{Form, Level, Res, Writer, unsaid};
 use crate::attr::AttrValue;
 use crate::lexer::Word;
 use crate::types::{Extent, FRACTAL, Major, TileBuf, Type, element_word};
@@ -136,7 +136,9 @@ impl Writer<'_> {
         if ty.dtype == DType::Bool {
             // A bit an element, in whole rows of 32 bytes.
             let bytes = i64::from(ty.cols.div_ceil(8).next_multiple_of(32));
-            return Ok((TileBuf::plain(ty.loc, "ui8", i64::from(ty.rows), bytes), false, [None, None]));
+            let buf = TileBuf::plain(ty.loc, "ui8", i64::from(ty.rows), bytes);
+            // Functions of the headers go through the valid bytes of a mask, one row after the other.
+            return Ok((buf, self.form == Form::Cpp, [None, None]));
         }
         let Some(element) = element_word(ty.dtype) else {
             return unsaid(data.span, format!("tiles of {}", ty.dtype));
@@ -170,27 +172,21 @@ impl Writer<'_> {
             None => 0,
             Some(v) => match self.defs.number(v).and_then(|n| u32::try_from(n).ok()) {
                 Some(n) => n,
-                None => return unsaid(self.span, "a tile of an array whose number is not a constant"),
+                None => return self.chosen_tile(tile, v),
             },
         };
         let key = (tile.tile, element);
         if !self.tiles.contains_key(&key) {
             return unsaid(self.span, format!("`{}` before it is declared", self.kernel.tiles[tile.tile].name));
         }
+        let mask = self.kernel.tiles[tile.tile].ty.dtype == DType::Bool;
         let state = &self.tiles[&key];
         let (name, ty) = (state.name.clone(), state.ty.clone());
         if let Some((row, col)) = tile.origin {
             return self.subset(tile, name, ty, row, col);
         }
         if state.moving && state.now != Some(tile.valid) {
-            let full = Type::TileBuf(Box::new(ty.clone()));
-            let given = vec![
-                ("source", name.clone(), Some(full)),
-                ("valid_row", self.value(tile.valid.0)?, None),
-                ("valid_col", self.value(tile.valid.1)?, None),
-            ];
-            let op = self.op("pto.set_validshape", given);
-            self.push(op);
+            self.set_valid(&name, &ty, tile.valid, mask)?;
             if let Some(state) = self.tiles.get_mut(&key) {
                 state.now = Some(tile.valid);
             }
@@ -198,18 +194,120 @@ impl Writer<'_> {
         Ok((name, Type::TileBuf(Box::new(ty))))
     }
 
-    /// A window, of which all is valid.
+    fn set_valid(&mut self, name: &Word, ty: &TileBuf, valid: (Value, Value), mask: bool) -> Res<()> {
+        let cols = if mask { self.mask_bytes(valid.1)? } else { self.value(valid.1)? };
+        let given = vec![
+            ("source", name.clone(), Some(Type::TileBuf(Box::new(ty.clone())))),
+            ("valid_row", self.value(valid.0)?, None),
+            ("valid_col", cols, None),
+        ];
+        let op = self.op("pto.set_validshape", given);
+        self.push(op);
+        Ok(())
+    }
+
+    /// Bytes of a row of a mask, a bit an element.
+    fn mask_bytes(&mut self, cols: Value) -> Res<Word> {
+        if let Some(n) = self.defs.number(cols) {
+            return Ok(self.index(n.div_euclid(8) + i64::from(n % 8 != 0)));
+        }
+        let (cols, seven, eight) = (self.value(cols)?, self.index(7), self.index(8));
+        let more = self.index_op("arith.addi", cols, seven);
+        Ok(self.index_op("arith.divsi", more, eight))
+    }
+
+    /// A tile of an array whose number a loop knows: its first tile, bound to the address of that number.
+    fn chosen_tile(&mut self, tile: &TileRef, element: Value) -> Res<(Word, Type)> {
+        let data = &self.kernel.tiles[tile.tile];
+        let (AddrKind::Fixed(addresses), Level::Explicit) = (&data.addr, self.level) else {
+            return unsaid(self.span, "a tile of an array whose number is not a constant");
+        };
+        let Some(state) = self.tiles.get(&(tile.tile, 0)) else {
+            return unsaid(self.span, format!("`{}` before it is declared", data.name));
+        };
+        let (first, ty, moving) = (state.name.clone(), state.ty.clone(), state.moving);
+        let key = (tile.tile, element);
+        let full = Type::TileBuf(Box::new(ty.clone()));
+        let name = match self.chosen.iter().rev().find_map(|c| c.get(&key)) {
+            Some(name) => name.clone(),
+            None => {
+                let addr = self.address(addresses, element)?;
+                let op = self.op("pto.tassign", vec![("tile", first, Some(full.clone())), ("addr", addr, None)]);
+                let number = self.names.number();
+                let name = self.define(op, number, Some(full.clone()));
+                if let Some(chosen) = self.chosen.last_mut() {
+                    chosen.insert(key, name.clone());
+                }
+                name
+            }
+        };
+        if let Some((row, col)) = tile.origin {
+            return self.subset(tile, name, ty, row, col);
+        }
+        if moving {
+            self.set_valid(&name, &ty, tile.valid, data.ty.dtype == DType::Bool)?;
+        }
+        Ok((name, full))
+    }
+
+    /// The address with a number, of these: a sum where they are equally far apart, else a choice.
+    fn address(&mut self, addresses: &[u64], element: Value) -> Res<Word> {
+        let i64 = Type::Element(Word::new_static("i64"));
+        let at = |w: &mut Self, n: i128| w.constant(AttrValue::Int(n, Some(i64.clone())), &i64);
+        let steps: Vec<i128> = addresses.windows(2).map(|w| i128::from(w[1]) - i128::from(w[0])).collect();
+        let first = addresses.first().copied().unwrap_or_default();
+        let index = self.value(element)?;
+        if let Some(step) = steps.first().filter(|s| steps.iter().all(|o| o == *s)) {
+            let cast = self.op("arith.index_cast", vec![("in", index, Some(Type::Index))]);
+            let number = self.names.number();
+            let number = self.define(cast, number, Some(i64.clone()));
+            let step = at(self, *step);
+            let first = at(self, i128::from(first));
+            let scaled = self.i64_op("arith.muli", number, step);
+            return Ok(self.i64_op("arith.addi", scaled, first));
+        }
+        let mut chosen = at(self, i128::from(first));
+        for (n, address) in (1_i64..).zip(addresses.iter().skip(1)) {
+            let n = self.index(n);
+            let operands = vec![("lhs", index.clone(), Some(Type::Index)), ("rhs", n, Some(Type::Index))];
+            let mut is = self.op("arith.cmpi", operands);
+            is.attrs.push(self.attr("predicate", AttrValue::Other(Word::new_static("eq"))));
+            let number = self.names.number();
+            let is = self.define(is, number, None);
+            let here = at(self, i128::from(*address));
+            let choice = self.op(
+                "arith.select",
+                vec![("condition", is, None), ("true", here, Some(i64.clone())), ("false", chosen, Some(i64.clone()))],
+            );
+            let number = self.names.number();
+            chosen = self.define(choice, number, None);
+        }
+        Ok(chosen)
+    }
+
+    fn i64_op(&mut self, name: &'static str, a: Word, b: Word) -> Word {
+        let i64 = Type::Element(Word::new_static("i64"));
+        let op = self.op(name, vec![("lhs", a, Some(i64.clone())), ("rhs", b, Some(i64))]);
+        let number = self.names.number();
+        self.define(op, number, None)
+    }
+
+    /// A window. In the text all of it is valid.
     fn subset(&mut self, tile: &TileRef, of: Word, ty: TileBuf, row: Value, col: Value) -> Res<(Word, Type)> {
         let (rows, cols) = (i64::from(tile.rows), i64::from(tile.cols));
-        if self.defs.number(tile.valid.0) != Some(rows) || self.defs.number(tile.valid.1) != Some(cols) {
-            return unsaid(self.span, "a window of a tile of which a part is valid");
-        }
         let source = Type::TileBuf(Box::new(ty.clone()));
-        let given = vec![
+        let mut given = vec![
             ("source", of, Some(source)),
             ("offsets", self.value(row)?, None),
             ("offsets", self.value(col)?, None),
         ];
+        if self.defs.number(tile.valid.0) != Some(rows) || self.defs.number(tile.valid.1) != Some(cols) {
+            if self.form == Form::Text {
+                return unsaid(self.span, "a window of a tile of which a part is valid");
+            }
+            given.push(("valid_row", self.value(tile.valid.0)?, None));
+            given.push(("valid_col", self.value(tile.valid.1)?, None));
+        }
         let mut op = self.op("pto.subset", given);
         let sizes = [rows, cols].map(|n| AttrValue::Int(i128::from(n), None));
         op.attrs.push(self.attr("sizes", AttrValue::Array(sizes.to_vec())));

@@ -14,6 +14,7 @@ pub fn build(args: &BuildArgs, io: &mut Io<'_>) -> u8 {
         Ok(begun) => begun,
         Err(status) => return status,
     };
+    session.pto_level = args.pto_level.map(Into::into);
     let mut outputs = Outputs::new();
     let places = outputs.plan(&args.output).and_then(|file| {
         let header = args.header.as_ref().map(|path| outputs.plan(path)).transpose()?;

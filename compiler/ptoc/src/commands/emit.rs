@@ -18,7 +18,7 @@ pub fn emit(args: &EmitArgs, io: &mut Io<'_>) -> u8 {
     };
     session.vectors = args.vectors;
     session.exact = args.exact;
-    session.pto_level = args.pto_level.into();
+    session.pto_level = args.pto_level.map(Into::into);
     let mut outputs = Outputs::new();
     let place = args.output.as_ref().or(args.html.as_ref()).map(|path| outputs.plan(path)).transpose();
     let place = match place {

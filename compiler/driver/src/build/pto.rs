@@ -1,0 +1,38 @@
+//! `_pto.cpp`: a kernel as C++ against the headers of pto-isa, which a compiler for PTO's targets takes.
+
+use super::{Built, Request};
+use crate::session::{CompilationUnit, EntryPoint, Failed, Session};
+use crate::stages;
+use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_syntax::ast::Name;
+
+/// What the names of such files end with.
+pub const SUFFIX: &str = "_pto.cpp";
+
+/// Whether a file of this name is C++ against pto-isa.
+pub(super) fn is_meant(file: &str) -> bool {
+    file.ends_with(SUFFIX)
+}
+
+/// The translation unit, and a header with its launcher.
+pub(super) fn build(
+    session: &mut Session,
+    unit: &CompilationUnit,
+    entry: &EntryPoint<'_>,
+    given: Vec<Name>,
+    request: &Request,
+) -> Result<Built, Failed> {
+    if entry.program {
+        let name = &entry.item.name;
+        let message = format!("`{}` is a program, and only kernels are compiled ahead of time", name.name);
+        let d = Diagnostic::error(codes::NOT_AHEAD_OF_TIME, name.span, message);
+        return session.fail(d.with_help("build the kernels that it launches, and call them one after the other"));
+    }
+    let cpp = stages::cpp_of(session, unit, entry, given, request.symbol.as_deref())?;
+    let header = format!(
+        "// {}\n// Made by `{}`.\n#pragma once\n#include <cstdint>\n\n/// Runs it on that many cores.\n{};\n",
+        cpp.about, request.command, cpp.launcher
+    );
+    let remark = "it is compiled with the include folder of pto-isa: spec/pto.md".to_owned();
+    Ok(Built { bytes: cpp.unit.into_bytes(), header, about: cpp.about, remarks: vec![remark], links: String::new() })
+}

@@ -1,0 +1,179 @@
+//! Instructions: calls of the headers' functions, what is written first.
+
+use super::control::word;
+use super::{Printer, Res, unsaid};
+use crate::attr::AttrValue;
+use crate::lexer::Word;
+use crate::ops::Dps;
+use crate::tree::{Op, Operand};
+use crate::types::{Major, TileBuf, Type};
+use ptoc_isa::{InstrId, Sem};
+
+/// Operations whose tiles in these slots have one type.
+const ONE_TYPE: [(&str, &[&str]); 5] = [
+    ("pto.tsel", &["dst", "src0", "src1"]),
+    ("pto.taddc", &["dst", "src0", "src1", "src2"]),
+    ("pto.tsubc", &["dst", "src0", "src1", "src2"]),
+    ("pto.taddsc", &["dst", "src0", "src1"]),
+    ("pto.tsubsc", &["dst", "src0", "src1"]),
+];
+
+impl Printer<'_> {
+    pub(super) fn instruction(&mut self, op: &Op, dps: &Dps) -> Res<()> {
+        let order = dps.outs.iter().chain(&dps.ins);
+        let operands: Vec<&Operand> = order.flat_map(|slot| op.operands_of(slot.name)).collect();
+        let tile = operands.iter().find(|o| matches!(self.types.get(&o.value.name), Some(Type::TileBuf(_))));
+        let tile: Option<Word> = tile.map(|o| o.value.name.clone());
+        if let Some(window) = op.operands.iter().find(|o| self.windows.contains_key(&o.value.name)) {
+            return self.of_window(op, &window.value.name);
+        }
+        self.alike(op)?;
+        let columns = self.columns(op, &operands)?;
+        let mut args = Vec::new();
+        for operand in &operands {
+            let name = &operand.value.name;
+            args.push(match self.types.get(name) {
+                Some(Type::PartitionView(..)) => {
+                    let moved = tile.as_ref().filter(|_| !matches!(op.row.name, "pto.mgather" | "pto.mscatter"));
+                    self.global_tensor(name, moved, op.span)?
+                }
+                Some(Type::TileBuf(_)) if columns => match self.turned(name, op.span)? {
+                    Some(turned) => turned,
+                    None => self.value(name),
+                },
+                _ => self.value(name),
+            });
+        }
+        let call = self.call(op, &mut args)?;
+        self.line(format!("{call}({});", args.join(", ")));
+        Ok(())
+    }
+
+    /// An instruction on a window of a tile with boxes: a move out of it is an extraction.
+    fn of_window(&mut self, op: &Op, window: &Word) -> Res<()> {
+        let Some((tile, at)) = self.windows.get(window).cloned() else { return Ok(()) };
+        if op.row.name != "pto.tmov" || self.used(op, "src")?.name != *window || !op.attrs.is_empty() {
+            return unsaid(op.span, format!("`{}` on a window of a tile with boxes", op.row.name));
+        }
+        let (dst, tile) = (self.operand(op, "dst")?, self.value(&tile));
+        self.line(format!("TEXTRACT({dst}, {tile}, {});", at.join(", ")));
+        Ok(())
+    }
+
+    /// Templates with one parameter for the types of several tiles take those of one type alone.
+    fn alike(&self, op: &Op) -> Res<()> {
+        let Some((_, slots)) = ONE_TYPE.iter().find(|(name, _)| *name == op.row.name) else { return Ok(()) };
+        let mut first: Option<String> = None;
+        for slot in *slots {
+            let Type::TileBuf(ty) = self.ty(&self.used(op, slot)?.name, op.span)? else { continue };
+            let ty = super::types::tile(ty, op.span)?;
+            match &first {
+                Some(other) if *other != ty => {
+                    let name = op.row.name.trim_start_matches("pto.").to_uppercase();
+                    return unsaid(op.span, format!("`{name}` of tiles of different types, `{other}` and `{ty}`"));
+                }
+                _ => first = Some(ty),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it computes element by element, and all of its tiles are column-major.
+    fn columns(&self, op: &Op, operands: &[&Operand]) -> Res<bool> {
+        let by_element = |i: InstrId| i.get().sem != Sem::Transpose && i.get().sem.expr().is_some();
+        let types = operands.iter().filter_map(|o| self.types.get(&o.value.name));
+        let tiles: Vec<&TileBuf> =
+            types.filter_map(|ty| if let Type::TileBuf(t) = ty { Some(&**t) } else { None }).collect();
+        let Some(first) = tiles.first() else { return Ok(false) };
+        let alike = |t: &&TileBuf| {
+            let column = t.blayout == Major::Col && t.slayout.is_none();
+            column && (t.rows, t.cols) == (first.rows, first.cols)
+        };
+        Ok(op.row.instr.is_some_and(by_element) && tiles.iter().all(alike))
+    }
+
+    /// The function with the arguments of its template; arguments that are no operands are added.
+    fn call(&self, op: &Op, args: &mut Vec<String>) -> Res<String> {
+        let Some(instr) = op.row.instr else { return unsaid(op.span, format!("`{}`", op.row.name)) };
+        let name = instr.get().written_name();
+        let named: Vec<String> = args.iter().map(|a| format!("decltype({a})")).collect();
+        let own = |n: usize| named.get(n).cloned().unwrap_or_default();
+        let has = |attr: &str| op.attr(attr).is_some();
+        Ok(match op.row.name {
+            "pto.tcmp" | "pto.tcmps" => {
+                args.push(format!("CmpMode::{}", word(op, "cmpMode").to_uppercase()));
+                name.into()
+            }
+            "pto.tcvt" => {
+                let mode = if has("rmode") { word(op, "rmode") } else { "RINT".into() };
+                args.push(format!("RoundMode::CAST_{mode}"));
+                if has("sat_mode") {
+                    args.push(format!("SaturationMode::{}", word(op, "sat_mode")));
+                }
+                name.into()
+            }
+            "pto.tci" => {
+                let Some(scalar) = op.operand("S") else { return unsaid(op.span, "`TCI` without a start") };
+                let ty = super::types::scalar(self.ty(&scalar.value.name, op.span)?, op.span)?;
+                args[1] = format!("static_cast<{ty}>({})", args[1]);
+                format!("{name}<{}, {ty}, {}>", own(0), i32::from(has("descending")))
+            }
+            "pto.ttri" => {
+                let upper = op.attr("upperOrLower").and_then(|a| a.value.as_ref()).and_then(AttrValue::int);
+                format!("{name}<{}, {}>", own(0), upper.unwrap_or(0))
+            }
+            "pto.tgather" if has("maskPattern") => {
+                format!("{name}<{}, {}, MaskPattern::{}>", own(0), own(1), word(op, "maskPattern"))
+            }
+            "pto.tquant" => {
+                if op.operand("offset").is_some()
+                    && let Some(offset) = args.last_mut()
+                {
+                    *offset = format!("&{offset}");
+                }
+                format!("{name}<QuantType::{}>", word(op, "quant_type"))
+            }
+            "pto.mgather" => {
+                let outside = if has("gatherOob") { word(op, "gatherOob") } else { "undefined".into() };
+                format!("{name}<Coalesce::Elem, GatherOOB::{}>", capitalized(&outside))
+            }
+            "pto.mscatter" => {
+                let outside = if has("scatterOob") { word(op, "scatterOob") } else { "undefined".into() };
+                let update = if has("scatterAtomicOp") { word(op, "scatterAtomicOp") } else { "none".into() };
+                format!(
+                    "{name}<Coalesce::Elem, ScatterAtomicOp::{}, ScatterOOB::{}>",
+                    capitalized(&update),
+                    capitalized(&outside)
+                )
+            }
+            "pto.tstore" | "pto.tstore_fp" => {
+                let mut template = vec![own(1), own(0)];
+                if op.row.name == "pto.tstore_fp" {
+                    template.push(own(2));
+                }
+                let atomic = if has("atomicType") { "AtomicAdd" } else { "AtomicNone" };
+                match (has("reluPreMode"), has("atomicType")) {
+                    (false, false) => name.into(),
+                    (relu, _) => {
+                        template.push(format!("AtomicType::{atomic}"));
+                        if relu {
+                            template.push("ReluPreMode::NormalRelu".into());
+                        }
+                        format!("{name}<{}>", template.join(", "))
+                    }
+                }
+            }
+            _ if has("reluPreMode") => format!("{name}<{}, {}, ReluPreMode::NormalRelu>", own(0), own(1)),
+            _ => match op.attrs.first() {
+                Some(attr) => return unsaid(op.span, format!("`{}` of `{name}`", attr.name)),
+                None => name.into(),
+            },
+        })
+    }
+}
+
+/// `skip` as `Skip`.
+fn capitalized(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
