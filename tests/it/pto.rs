@@ -135,3 +135,67 @@ fn numbers_that_are_not_needed_are_worth_no_warning() {
     let said: Vec<String> = session.diagnostics.iter().map(|d| format!("{} {}", d.code, d.message)).collect();
     assert_eq!(said, [""; 0]);
 }
+
+/// Tile IR of the only kernel of a text.
+fn ir(path: &Path, text: String, target: &str) -> String {
+    let mut session = Session::new(target, &[]).expect("a target");
+    let unit = session.load_text(path, text);
+    let entry = unit.entry(None, "emit").expect("one kernel");
+    let made = text_of(&mut session, &unit, &entry, Stage::Ir, Vec::new());
+    let errors: Vec<String> =
+        session.diagnostics.iter().filter(|d| d.is_error()).map(|d| format!("{} {}", d.code, d.message)).collect();
+    assert!(errors.is_empty(), "{}: {errors:?}", path.display());
+    made.expect("it is written")
+}
+
+/// Runs `ptoc import`: its status, and what it says of mistakes.
+fn import(file: &Path, to: &Path) -> (u8, String) {
+    let (mut shown, mut err) = (Vec::new(), Vec::new());
+    let mut io = ptoc_cli::io::Io::new(&mut shown, &mut err);
+    let args = ["ptoc", "import", &file.display().to_string(), "-o", &to.display().to_string()].map(Into::into);
+    let status = ptoc_cli::execute(args.into_iter(), &mut io);
+    (status, String::from_utf8_lossy(&err).into_owned())
+}
+
+/// Source that is imported has the tile IR of the text that it was.
+#[test]
+fn what_is_imported_means_the_same() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (text, source) = (folder.path().join("k.pto"), folder.path().join("k.tile"));
+    let mut count = 0;
+    for (path, name, kernel) in kernels() {
+        let Ok(pto) = written(&path, kernel, Some(&name), "a2a3", Level::Automatic) else { continue };
+        let mut session = Session::new("a2a3", &[]).expect("a target");
+        session.load_text(&text, pto.clone());
+        if session.diagnostics.has_errors() {
+            continue;
+        }
+        std::fs::write(&text, &pto).expect("a file");
+        let (status, err) = import(&text, &source);
+        assert_eq!(status, ptoc_cli::DONE, "{name}: {err}");
+        let imported = std::fs::read_to_string(&source).expect("a file");
+        assert_eq!(ir(&source, imported, "a2a3"), ir(&text, pto, "a2a3"), "{} {name}", path.display());
+        count += 1;
+    }
+    assert!(count >= 30, "{count} were imported");
+}
+
+#[test]
+fn what_is_not_imported_leaves_no_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let to = folder.path().join("k.tile");
+    let cases = [
+        ("k.pto", "module {\n  func.func @free(%x: memref<16x16xf16>) {\n    return\n  }\n}\n", "E1404"),
+        ("k.pto", "module {\n  func.func @f() {\n    pto.barrier <PIPE_V>\n", "E1400"),
+        ("k.mlir", "module {\n}\n", "E1410"),
+    ];
+    for (name, text, code) in cases {
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).expect("a file");
+        let (status, err) = import(&file, &to);
+        assert_eq!(status, ptoc_cli::ERRORS, "{text}: {err}");
+        assert!(err.contains(code) && !to.exists(), "{text}: {err}");
+    }
+    let (status, err) = import(&folder.path().join("none.pto"), &to);
+    assert!(status == ptoc_cli::ERRORS && !to.exists(), "{err}");
+}

@@ -1,8 +1,10 @@
 //! `.pto` files as sources: PTO text becomes a syntax tree of the language, whose places are those of the `.pto` file.
 
-use ptoc_diagnostics::{Diagnostic, FileId, Span};
+use ptoc_diagnostics::{Diagnostic, FileId, Span, codes};
 use ptoc_isa::Loc;
 use ptoc_names::{Tree, UsePlace, WORD_NAMES};
+use ptoc_pto::attr::AttrValue;
+pub use ptoc_pto::highlight::{Kind, tokens};
 use ptoc_pto::read::Reading;
 use ptoc_syntax::ast;
 use ptoc_syntax::format::Refused;
@@ -28,6 +30,24 @@ fn is_known(name: &str) -> bool {
         || ptoc_isa::lookup(name).is_some()
 }
 
+/// A warning if the module says that it is for another target than the one it is compiled for.
+pub fn other_target(file: FileId, text: &str, target: &str) -> Option<Diagnostic> {
+    let parsed = ptoc_pto::parse(file, text);
+    let attr = parsed.module.attrs.iter().find(|a| a.name == "pto.target_arch")?;
+    let Some(AttrValue::Str(word)) = &attr.value else { return None };
+    let named = match word.trim_matches('"') {
+        "a2" | "a3" => "a2a3",
+        name => name,
+    };
+    let message = format!("the module is for {named}, and is compiled for {target}");
+    let d = Diagnostic::warning(codes::PTO_ARCH, attr.span, message);
+    let known = ptoc_isa::Target::all().iter().any(|t| t.name == named);
+    (named != target).then(|| match known {
+        true => d.with_help(format!("`--target {named}` compiles it for the target that it names")),
+        false => d.with_note(format!("there is no target `{named}`: `ptoc targets` lists them")),
+    })
+}
+
 /// A source text in its canonical form: of PTO text the white space of its lines, by `name`'s ending.
 pub fn format(name: &str, file: FileId, text: &str) -> Result<String, Refused> {
     if !is_pto(name) {
@@ -37,6 +57,23 @@ pub fn format(name: &str, file: FileId, text: &str) -> Result<String, Refused> {
         errors if errors.is_empty() => Ok(ptoc_pto::format::format(text)),
         errors => Err(Refused::Broken(errors)),
     }
+}
+
+/// PTO text as source of the language, in its canonical form. `name` is the file's.
+///
+/// # Errors
+/// It is wrong, or has no words in the language.
+pub fn import(file: FileId, text: &str, name: &str) -> Result<String, Vec<Diagnostic>> {
+    let (reading, diagnostics) = translate(file, text);
+    let Some(Reading { source, .. }) = reading.filter(|_| diagnostics.is_empty()) else { return Err(diagnostics) };
+    let text = format!("// PTO text of {name}, imported by ptoc.\n\n{}", source.text.trim_start());
+    ptoc_syntax::format::format(file, &text).map_err(|refused| match refused {
+        Refused::Broken(errors) => errors.into_iter().map(|d| moved(d, &|span| source.origin(span))).collect(),
+        Refused::Changed => vec![Diagnostic::global(
+            codes::FORMATTER_FAILED,
+            "a bug of ptoc: the formatted text would not mean the same",
+        )],
+    })
 }
 
 /// The tree of a text; an empty one if it is wrong.

@@ -167,6 +167,8 @@ pub enum Command {
     Tune(TuneArgs),
     /// Put source files into canonical form
     Fmt(FmtArgs),
+    /// Write PTO text as source of the language
+    Import(ImportArgs),
     /// Serve an editor by the Language Server Protocol, over standard input and output
     #[cfg(feature = "server")]
     Lsp(LspArgs),
@@ -663,6 +665,21 @@ pub struct FmtArgs {
     /// Change nothing: list the files that are not in canonical form, with their first line that is not
     #[arg(long)]
     pub check: bool,
+    /// Form of the diagnostics on standard error
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "human")]
+    pub message_format: MessageFormat,
+}
+
+/// `ptoc import`
+#[derive(Args, Debug)]
+#[command(after_help = "What becomes of PTO text: spec/pto.md.")]
+pub struct ImportArgs {
+    /// A file of PTO text, F.pto
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Write to a file instead of standard output
+    #[arg(short = 'o', long = "output", value_name = "F.tile", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
     /// Form of the diagnostics on standard error
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "human")]
     pub message_format: MessageFormat,

@@ -152,6 +152,7 @@ fn dispatch(command: &Command, io: &mut Io<'_>) -> u8 {
         Command::Profile(args) => commands::profile::profile(args, io),
         Command::Tune(args) => commands::tune::tune(args, io),
         Command::Fmt(args) => commands::fmt::fmt(args, io),
+        Command::Import(args) => commands::import::import(args, io),
         #[cfg(feature = "server")]
         Command::Lsp(_) => ptoc_lsp::stdio::serve(std::io::BufReader::new(std::io::stdin()), io.out),
         #[cfg(feature = "debugger")]

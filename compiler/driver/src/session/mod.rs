@@ -264,6 +264,7 @@ impl Session {
         let file = self.sources.add(path.display().to_string(), text.clone());
         if crate::pto::is_pto(&path.display().to_string()) {
             self.diagnostics.leave_unedited(file);
+            found.extend(crate::pto::other_target(file, &text, &self.target.name));
         }
         let mut loader = FileLoader::new(&mut self.sources, file, path, &self.open);
         let modules = Modules::load(file, &text, &mut loader, found);

@@ -11,10 +11,10 @@ use crate::failure::{Failure, read};
 use crate::position::Encoding;
 use crate::reply::{Reply, result};
 use crate::world::World;
-use lsp_types::{DocumentFormattingParams, Position, Range, TextDocumentIdentifier, TextEdit};
+use lsp_types::{DocumentFormattingParams, Position, Range, TextDocumentIdentifier, TextEdit, Uri};
 use ptoc_diagnostics::SourceMap;
 use ptoc_syntax::Tok;
-use ptoc_syntax::format::{Refused, format};
+use ptoc_syntax::format::Refused;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ use std::ops;
 pub fn document(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: DocumentFormattingParams = read(params)?;
     let document = &world.opened(&params.text_document.uri)?.document;
-    let formatted = formatted(document)?;
+    let formatted = formatted(document, &params.text_document.uri)?;
     result(edits(document, hunks(&document.text, &formatted), &formatted, world.encoding))
 }
 
@@ -38,11 +38,12 @@ struct OfRange {
 /// `textDocument/rangeFormatting`: the lines that the range touches.
 pub fn range(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: OfRange = read(params)?;
-    let document = &world.opened(&params.text_document.uri)?.document;
+    let uri = &params.text_document.uri;
+    let document = &world.opened(uri)?.document;
     let Range { start, end } = params.range;
     // A range that ends where a line begins has nothing of it.
     let last = if end.character == 0 { end.line.saturating_sub(1) } else { end.line };
-    result(of_lines(document, &formatted(document)?, start.line..=last.max(start.line), world.encoding))
+    result(of_lines(document, &formatted(document, uri)?, start.line..=last.max(start.line), world.encoding))
 }
 
 #[derive(Deserialize)]
@@ -57,8 +58,9 @@ struct OnType {
 /// the text is broken nothing is done: its author is at work.
 pub fn on_type(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: OnType = read(params)?;
-    let document = &world.opened(&params.text_document.uri)?.document;
-    let Ok(formatted) = formatted(document) else { return result(json!([])) };
+    let uri = &params.text_document.uri;
+    let document = &world.opened(uri)?.document;
+    let Ok(formatted) = formatted(document, uri) else { return result(json!([])) };
     let at = params.position;
     let lines = match params.ch.as_str() {
         "\n" => at.line.saturating_sub(1)..=at.line.saturating_sub(1),
@@ -88,11 +90,12 @@ fn opener(text: &str, at: usize) -> Option<usize> {
     None
 }
 
-/// The text in its canonical form.
-fn formatted(document: &Document) -> Result<String, Failure> {
+/// The text in its canonical form, which the name's ending tells.
+fn formatted(document: &Document, uri: &Uri) -> Result<String, Failure> {
     let mut sources = SourceMap::new();
-    let file = sources.add("format", document.text.as_str());
-    format(file, &document.text).map_err(|why| match why {
+    let name = uri.as_str();
+    let file = sources.add(name, document.text.as_str());
+    ptoc_driver::pto::format(name, file, &document.text).map_err(|why| match why {
         Refused::Broken(_) => Failure::refused("the text has syntax errors: it is left as it is"),
         Refused::Changed => {
             Failure::new(Failure::INTERNAL, "a bug of ptoc: the formatted text would not mean the same")

@@ -6,6 +6,7 @@ use crate::reply::{Reply, result};
 use crate::world::World;
 use lsp_types::{DocumentSymbolParams, SemanticTokensRangeParams, TextDocumentIdentifier};
 use ptoc_diagnostics::Span;
+use ptoc_driver::pto::Kind;
 use ptoc_names::index::{DefinitionKind, KnownName, Meaning, Occurrence, OccurrenceAccess};
 use ptoc_syntax::Tok;
 use serde::Deserialize;
@@ -96,6 +97,7 @@ fn encode(context: Context<'_>, bytes: Range<usize>) -> Vec<u32> {
     let index = context.loaded().index.file(context.file());
     let names: &[Occurrence] = index.map_or(&[], |f| &f.occurrences);
     let tokens = ptoc_syntax::tokens(context.file(), context.text());
+    let is_pto = ptoc_driver::pto::is_pto(context.loaded().sources.name(context.file()));
     let mut next = 0;
     let mut out = Vec::new();
     let mut last = (0, 0);
@@ -108,6 +110,14 @@ fn encode(context: Context<'_>, bytes: Range<usize>) -> Vec<u32> {
             last = (line, column);
         }
     };
+    if is_pto {
+        for (at, kind) in ptoc_driver::pto::tokens(context.text()) {
+            if at.end >= bytes.start && at.start <= bytes.end {
+                put(Span::new(context.file(), at.start as u32, at.end as u32), (number(of_pto(kind)), 0));
+            }
+        }
+        return out;
+    }
     for (k, (tok, span)) in tokens.iter().enumerate() {
         while names.get(next).is_some_and(|o| o.span.start < span.start) {
             next += 1;
@@ -136,6 +146,21 @@ fn encode(context: Context<'_>, bytes: Range<usize>) -> Vec<u32> {
         }
     }
     out
+}
+
+/// The type of a token of PTO text.
+fn of_pto(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Comment => "comment",
+        Kind::Value => "variable",
+        Kind::Symbol => "function",
+        Kind::Type => "type",
+        Kind::Attribute => "decorator",
+        Kind::Operation => "macro",
+        Kind::Word => "keyword",
+        Kind::Number => "number",
+        Kind::Text => "string",
+    }
 }
 
 /// A comment with the names that a test line mentions.

@@ -13,6 +13,7 @@ pub mod dram;
 pub mod emit;
 pub mod explain;
 pub mod fmt;
+pub mod import;
 pub mod init;
 pub mod layout;
 pub mod man;

@@ -7,6 +7,7 @@ mod generic;
 mod hovers;
 mod names;
 mod protocol;
+mod pto;
 mod random;
 mod views;
 

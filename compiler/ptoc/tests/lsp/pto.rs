@@ -1,0 +1,78 @@
+//! PTO text in an editor: what is wrong with it, its format, its tokens.
+
+use super::{Client, document};
+use serde_json::{Value, json};
+
+const URI: &str = "file:///nowhere/k.pto";
+
+const TEXT: &str = "\
+// Twice the row.
+module attributes {pto.target_arch = \"a2a3\"} {
+  func.func @twice(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    %two = arith.constant 2.0e+00 : f32
+    %xv = pto.make_tensor_view %x, shape = [%c1, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
+    %yv = pto.make_tensor_view %y, shape = [%c1, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
+    %xp = pto.partition_view %xv, offsets = [%c0, %c0], sizes = [%c1, %c64] : !pto.tensor_view<?x?xf32> -> \
+!pto.partition_tensor_view<1x64xf32>
+    %yp = pto.partition_view %yv, offsets = [%c0, %c0], sizes = [%c1, %c64] : !pto.tensor_view<?x?xf32> -> \
+!pto.partition_tensor_view<1x64xf32>
+    %t = pto.alloc_tile : !pto.tile_buf<vec, 1x64xf32>
+    pto.tload ins(%xp : !pto.partition_tensor_view<1x64xf32>) outs(%t : !pto.tile_buf<vec, 1x64xf32>)
+    pto.tmuls ins(%t, %two : !pto.tile_buf<vec, 1x64xf32>, f32) outs(%t : !pto.tile_buf<vec, 1x64xf32>)
+    pto.tstore ins(%t : !pto.tile_buf<vec, 1x64xf32>) outs(%yp : !pto.partition_tensor_view<1x64xf32>)
+    return
+  }
+}
+";
+
+#[test]
+fn mistakes_are_at_their_places() {
+    let mut c = Client::new(Value::Null);
+    c.open(URI, TEXT);
+    assert_eq!(c.published(), format!("{URI} version 1\n"));
+    // A value that nothing defines.
+    let line = TEXT.lines().position(|l| l.contains("pto.tmuls")).unwrap() as u32;
+    c.edit(URI, [(line, 19), (line, 21)], "%z");
+    let said = c.published();
+    assert!(said.contains(&format!("{line}:19-{line}:21 1 E14")), "{said}");
+    c.edit(URI, [(line, 19), (line, 21)], "%t");
+    assert_eq!(c.published(), format!("{URI} version 3\n"));
+    // A module for another target.
+    c.edit(URI, [(1, 38), (1, 42)], "a5");
+    let said = c.published();
+    assert!(said.contains("2 W1408: the module is for a5, and is compiled for a2a3"), "{said}");
+}
+
+#[test]
+fn lines_are_indented() {
+    let mut c = Client::new(Value::Null);
+    let messy = TEXT.replace("    pto.tstore", "\t  pto.tstore");
+    c.open(URI, &messy);
+    c.published();
+    let mut params = document(URI);
+    params["options"] = json!({"tabSize": 4, "insertSpaces": true});
+    let edits = c.ask("textDocument/formatting", params);
+    let [edit] = &edits.as_array().unwrap()[..] else { panic!("{edits}") };
+    let line = messy.lines().position(|l| l.contains("\t  pto.tstore")).unwrap();
+    assert_eq!(edit["range"]["start"]["line"], line);
+    assert!(edit["newText"].as_str().unwrap().starts_with("    pto.tstore ins(%t"), "{edit}");
+}
+
+/// The first line is a comment, the second begins with a word, and both have types of their own.
+#[test]
+fn tokens_are_those_of_pto_text() {
+    let mut c = Client::new(Value::Null);
+    c.open(URI, TEXT);
+    c.published();
+    let tokens = c.ask("textDocument/semanticTokens/full", document(URI));
+    let data: Vec<u64> = tokens["data"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect();
+    let (comment, keyword, string) = (0, 1, 3);
+    assert_eq!(data[..5], [0, 0, 17, comment, 0]);
+    assert_eq!(data[5..10], [1, 0, 6, keyword, 0], "module");
+    assert!(data.chunks(5).any(|t| t[3] == string), "{data:?}");
+    // Four constants, four views, a tile, three instructions, the function and its end.
+    assert_eq!(data.chunks(5).filter(|t| t[3] == 6).count(), 14, "operations: {data:?}");
+}
