@@ -97,7 +97,7 @@ fn addresses_are_those_of_the_plan() {
 
 #[test]
 fn the_automatic_form_has_neither_addresses_nor_flags() {
-    for (file, kernel) in [("add.tile", "add_auto"), ("gemm.tile", "gemm"), ("softmax.tile", "softmax")] {
+    for (file, kernel) in [("add.tile", "add_auto"), ("gemm.tile", "gemm"), ("rmsnorm.tile", "rmsnorm")] {
         let text = cpp(file, kernel, "a2a3", Level::Automatic);
         assert!(!text.contains("TASSIGN") && !text.contains("_flag(") && !text.contains("_barrier("), "{text}");
         assert!(text.contains("#ifndef __PTO_AUTO__"), "{text}");

@@ -205,6 +205,9 @@ pub fn cpp_of(
     given: Vec<Name>,
     launcher: Option<&str>,
 ) -> Result<pto::Cpp, Failed> {
+    if let Some(d) = pto::foreign(session, entry.item.name.span) {
+        return session.fail(d);
+    }
     let Some((instance, kernel, bindings)) = instances(session, unit, entry, given)?.into_iter().next() else {
         return Err(Failed);
     };
@@ -224,6 +227,11 @@ pub fn text_of(
     let mut out = String::new();
     if let Stage::Of(backend, _) = stage {
         session.select(backend);
+    }
+    if matches!(stage, Stage::Pto | Stage::PtoCpp)
+        && let Some(d) = pto::foreign(session, entry.item.name.span)
+    {
+        return session.fail(d);
     }
     for (instance, kernel, bindings) in instances(session, unit, entry, given)? {
         if stage == Stage::Ir {

@@ -49,9 +49,6 @@ pub fn cpp(session: &mut Session, placed: &PlacedKernel, launcher: Option<&str>)
 
 /// The kernel as a tree of the dialect.
 fn tree(session: &mut Session, placed: &PlacedKernel, form: Form, level: Level) -> Result<Module, Failed> {
-    if let Some(d) = foreign(session, placed.kernel.span) {
-        return session.fail(d);
-    }
     let kernel = match level {
         Level::Automatic => placed.kernel.clone(),
         Level::Explicit => {
@@ -69,7 +66,7 @@ fn tree(session: &mut Session, placed: &PlacedKernel, form: Form, level: Level) 
 }
 
 /// What is wrong with a target that is none of PTO's.
-fn foreign(session: &Session, span: Span) -> Option<Diagnostic> {
+pub(super) fn foreign(session: &Session, span: Span) -> Option<Diagnostic> {
     let target = &session.target;
     let what = match () {
         () if target.gpu.is_some() => "a GPU, whose tiles are in registers and shared memory",
