@@ -83,11 +83,23 @@ pub struct KernelText {
 pub struct CompiledKernel {
     kernel: Kernel,
     text: Option<KernelText>,
+    /// Where the functions of the text are in memory, by their addresses.
+    functions: Vec<usize>,
     code_size: usize,
     nests: (usize, usize),
 }
 
 impl CompiledKernel {
+    /// The functions with their bytes in memory, if [`Options::text`] asked for the text.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = (&FunctionListing, &[u8])> {
+        let listings = self.text.iter().flat_map(|text| &text.code);
+        listings.zip(&self.functions).map(|(listing, at)| {
+            let code = std::ptr::with_exposed_provenance(*at);
+            // SAFETY: so many bytes were put there, the kernel owns them, and nothing writes them any more.
+            (listing, unsafe { std::slice::from_raw_parts(code, listing.size) })
+        })
+    }
+
     /// Loop nests that are functions of their own: those at full vector width, and all.
     pub fn nests(&self) -> (usize, usize) {
         self.nests
@@ -152,8 +164,9 @@ pub fn compile(module: &Module, options: &Options) -> Result<CompiledKernel, Dia
     let wide = isa(options.vectors).filter(|_| host.optimised.default_call_conv() == CallConv::SystemV);
     let settings = Settings { host, vectors, wide, text: options.text, linked: true };
     let (made, output) = emit(module, settings, link).map_err(|why| too_large(module, &why))?;
-    let Emitted { launch, block, prints, text, code_size, panels, nests, .. } = made;
+    let Emitted { launch, block, prints, text, functions, code_size, panels, nests, .. } = made;
     let jit = output.into_memory().map_err(|why| too_large(module, &why))?;
+    let functions = functions.into_iter().map(|id| jit.get_finalized_function(id).expose_provenance()).collect();
     let entry = |id: FuncId| {
         let code = jit.get_finalized_function(id);
         // SAFETY: the function was compiled with exactly this signature and the host's default convention.
@@ -176,7 +189,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<CompiledKernel, Dia
     };
     // SAFETY: both functions were emitted for `Frame`, the parts own the code, and it has no state of its own.
     let kernel = unsafe { Kernel::new(parts) };
-    Ok(CompiledKernel { kernel, text, code_size, nests })
+    Ok(CompiledKernel { kernel, text, functions, code_size, nests })
 }
 
 /// Dimensions of a module's grid.

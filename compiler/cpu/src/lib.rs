@@ -11,6 +11,7 @@ mod func;
 mod half;
 mod host;
 mod jit;
+pub mod jitdump;
 mod lanes;
 mod launch_invariant;
 mod link;

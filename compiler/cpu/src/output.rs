@@ -57,6 +57,8 @@ pub(crate) struct Emitted {
     pub(crate) block: FuncId,
     pub(crate) prints: Vec<Vec<PrintItem>>,
     pub(crate) text: Option<KernelText>,
+    /// The functions, in the order of the text.
+    pub(crate) functions: Vec<FuncId>,
     pub(crate) code_size: usize,
     pub(crate) panels: bool,
     pub(crate) nests: (usize, usize),
@@ -94,6 +96,7 @@ pub(crate) fn emit(module: &Module, settings: Settings, mut link: Link) -> Resul
     let routines = link.routines.keys().map(|r| r.name()).collect();
     let mut output = link.output;
     let mut text = settings.text.then(KernelText::default);
+    let mut functions = Vec::new();
     let mut code_size = 0;
     let mut nests = (0, 0);
     // On this thread alone: a few milliseconds are less than what another thread may have to wait for a processor.
@@ -104,14 +107,14 @@ pub(crate) fn emit(module: &Module, settings: Settings, mut link: Link) -> Resul
         if let Some(wide) = made.nest {
             nests = (nests.0 + usize::from(wide), nests.1 + 1);
         }
-        let functions = output.module();
+        functions.push(made.id);
+        let code = output.module();
         if let Some(text) = &mut text {
             text.clif += &made.text.clif;
-            text.code.push(FunctionListing::new(&made, name, &sources, functions.declarations()));
+            text.code.push(FunctionListing::new(&made, name, &sources, code.declarations()));
         }
-        functions
-            .define_function_bytes(made.id, made.alignment, &made.bytes, &made.relocs)
-            .map_err(|e| e.to_string())?;
+        code.define_function_bytes(made.id, made.alignment, &made.bytes, &made.relocs).map_err(|e| e.to_string())?;
     }
-    Ok((Emitted { launch: ids[0], block: ids[1], prints, text, code_size, panels, nests, routines }, output))
+    let (launch, block) = (ids[0], ids[1]);
+    Ok((Emitted { launch, block, prints, text, functions, code_size, panels, nests, routines }, output))
 }

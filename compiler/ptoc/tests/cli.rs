@@ -21,6 +21,7 @@ mod layout;
 mod lsp;
 mod manners;
 mod overflow;
+mod perf;
 mod pipes;
 mod playground;
 mod profile;

@@ -11,6 +11,7 @@
 mod builder;
 mod inst;
 mod kernel;
+mod lines;
 mod parse;
 mod print;
 pub mod sim;
@@ -22,8 +23,9 @@ mod verify;
 pub use builder::Builder;
 pub use inst::{AddrBase, Address, AtomOp, Cmp, Inst, InstForm, Op, OperandClass, Round, Shfl, Special, Src};
 pub use kernel::{BodyItem, Label, Param, PtxKernel, Symbol, VReg};
+pub use lines::LineTable;
 pub use parse::{ParseError, parse};
-pub use print::print;
+pub use print::{print, print_with_lines};
 pub use sm90::{MmaType, Slot, Sm90, Wgmma};
 pub use table::{Arith, InstInfo, Operands, TABLE};
 pub use types::{Class, Space, Type};

@@ -1,7 +1,7 @@
 //! The parser of what [`print()`](crate::print::print) prints: one kernel a module, an instruction a line.
 //!
-//! It is for tests and tools that begin with text. What it reads prints as the same text; registers may have other
-//! numbers among all classes, since text numbers each class apart.
+//! It is for tests and tools that begin with text. What it reads prints as the same text, without its line table;
+//! registers may have other numbers among all classes, since text numbers each class apart.
 
 use crate::inst::{AddrBase, Address, AtomOp, Cmp, Inst, Op, Round, Shfl, Special, Src};
 use crate::kernel::{BodyItem, Label, Param, PtxKernel, Symbol, VReg};
@@ -151,8 +151,9 @@ impl Parser {
     }
 
     fn line(&mut self, line: &str) -> Result<(), ParseError> {
-        let header = [".version", ".target", ".address_size"].iter().any(|word| line.starts_with(word));
-        if line.is_empty() || header || matches!(line, "{" | "}" | ")" | ".explicitcluster") {
+        let skipped = [".version", ".target", ".address_size", ".file ", ".loc "];
+        let skipped = skipped.iter().any(|word| line.starts_with(word));
+        if line.is_empty() || skipped || matches!(line, "{" | "}" | ")" | ".explicitcluster") {
             return Ok(());
         }
         if let Some(comment) = line.strip_prefix("//") {

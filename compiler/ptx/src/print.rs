@@ -2,6 +2,7 @@
 
 use crate::inst::{AddrBase, Address, Inst, Op, Src};
 use crate::kernel::{BodyItem, Param, PtxKernel, VReg};
+use crate::lines::LineTable;
 use crate::sm90::{Slot, Sm90};
 use crate::types::{Class, Space, Type};
 use cranelift_entity::{EntityRef, SecondaryMap};
@@ -12,6 +13,11 @@ const HEADER: &str = ".version 8.3\n.target sm_90a\n.address_size 64\n";
 
 /// A module with this kernel.
 pub fn print(kernel: &PtxKernel) -> String {
+    print_with_lines(kernel, &LineTable::default())
+}
+
+/// A module with this kernel, and the places in the source that its instructions are made for.
+pub fn print_with_lines(kernel: &PtxKernel, lines: &LineTable) -> String {
     let mut out = String::from(HEADER);
     let text = Text { kernel, numbers: numbers(kernel) };
     for symbol in kernel.symbols.iter().filter(|s| s.size.is_none()) {
@@ -39,7 +45,14 @@ pub fn print(kernel: &PtxKernel) -> String {
             let _ = writeln!(out, "    .{space} .align {} .b8 {}[{size}];", symbol.align, symbol.name);
         }
     }
+    let mut place = None;
     for item in &kernel.body {
+        if let BodyItem::Inst(inst) = item
+            && let Some(next) = lines.directive(inst.site).filter(|next| place.as_ref() != Some(next))
+        {
+            let _ = writeln!(out, "    {next}");
+            place = Some(next);
+        }
         let _ = match item {
             BodyItem::Label(label) => writeln!(out, "$L{}:", label.index()),
             BodyItem::Comment(line) => writeln!(out, "    // {}", line.replace('\n', " ")),
@@ -47,6 +60,7 @@ pub fn print(kernel: &PtxKernel) -> String {
         };
     }
     out.push_str("}\n");
+    out.push_str(&lines.files());
     out
 }
 

@@ -9,6 +9,8 @@ use std::ptr::null_mut;
 /// `CU_JIT_ERROR_LOG_BUFFER`, and its size.
 const ERROR_LOG: c_int = 5;
 const ERROR_LOG_SIZE: c_int = 6;
+/// `CU_JIT_GENERATE_LINE_INFO`: profilers show the places of `.loc` directives.
+const LINE_INFO: c_int = 13;
 /// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`
 const DYNAMIC_SHARED: c_int = 8;
 /// `CU_FUNC_ATTRIBUTE_NUM_REGS`, `CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES`
@@ -19,24 +21,25 @@ const MULTIPROCESSORS: c_int = 16;
 const MAJOR: c_int = 75;
 const MINOR: c_int = 76;
 
-/// What the assembler says.
+/// What the assembler says, and what it is asked for.
 struct Log {
     text: Vec<u8>,
-    options: [c_int; 2],
-    values: [*mut c_void; 2],
+    options: [c_int; 3],
+    values: [*mut c_void; 3],
 }
 
 impl Log {
     /// How many options it takes.
-    const OPTIONS: u32 = 2;
+    const OPTIONS: u32 = 3;
 
     fn new() -> Log {
-        Log { text: vec![0; 1 << 14], options: [ERROR_LOG, ERROR_LOG_SIZE], values: [null_mut(); 2] }
+        Log { text: vec![0; 1 << 14], options: [ERROR_LOG, ERROR_LOG_SIZE, LINE_INFO], values: [null_mut(); 3] }
     }
 
-    /// The options that have the driver write here.
+    /// The options that have the driver write here, and keep the line table.
     fn options(&mut self) -> (*mut c_int, *mut *mut c_void) {
-        self.values = [self.text.as_mut_ptr().cast(), std::ptr::without_provenance_mut(self.text.len())];
+        let number = std::ptr::without_provenance_mut;
+        self.values = [self.text.as_mut_ptr().cast(), number(self.text.len()), number(1)];
         (self.options.as_mut_ptr(), self.values.as_mut_ptr())
     }
 

@@ -15,7 +15,8 @@ use crate::session::{DEFAULT_TARGET, Failed, Session};
 use crate::stages::BackendStage;
 use crate::stages::quoted;
 use ptoc_analysis::TensorSource;
-use ptoc_diagnostics::{Diagnostic, SourceMap};
+use ptoc_cpu::jitdump::{self, SourcePlace};
+use ptoc_diagnostics::{Diagnostic, Severity, SourceMap, Span, codes};
 use ptoc_exec::PrintEvent;
 use ptoc_interp::sanitize;
 use ptoc_ir::tile::TensorId;
@@ -121,12 +122,14 @@ impl Backend for Cpu {
                 continue;
             }
             let (vectors, exact) = kind;
-            let options = ptoc_cpu::Options { vectors, exact, ..Default::default() };
+            let text = jitdump::wanted();
+            let options = ptoc_cpu::Options { vectors, exact, text, ..Default::default() };
             let compiled = ptoc_cpu::compile(module, &options);
             session.clock.phase("machine code", begin);
             match compiled {
                 Ok(code) => {
                     let code = Arc::new(code);
+                    tell_perf(session, &code, &module.name);
                     session.cache.keep_code(module, kind, &code);
                     kernels.push(code);
                 }
@@ -216,6 +219,24 @@ impl Launches for Code {
         stats.insert("code_bytes".into(), json!(self.code_bytes()));
         let arenas = self.kernels.iter().map(|k| k.arena()).chain(self.watched.iter().map(|w| w.arena()));
         stats.insert("arena_bytes".into(), json!(arenas.max().unwrap_or(0)));
+    }
+}
+
+/// Writes a kernel's functions for `perf`, where that is asked for. Why it cannot be done is a warning.
+fn tell_perf(session: &mut Session, code: &ptoc_cpu::CompiledKernel, name: &str) {
+    if !jitdump::wanted() {
+        return;
+    }
+    let sources = &session.sources;
+    let place = |span: Span| {
+        let at = sources.position(span.file, span.start);
+        SourcePlace { file: sources.name(span.file).to_owned(), line: at.line, column: at.column }
+    };
+    if let Err(why) = jitdump::add(code, name, place) {
+        let d = Diagnostic::global(codes::PERF_NOT_TOLD, why);
+        let d = Diagnostic { severity: Severity::Warning, ..d };
+        let remedy = format!("name another directory by the variable `{}`, or unset it", jitdump::VARIABLE);
+        session.diagnostics.push(d.with_help(remedy));
     }
 }
 

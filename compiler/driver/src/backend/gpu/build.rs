@@ -1,6 +1,6 @@
 //! Kernels as files for who launches them by NVIDIA's driver: PTX, and what `ptxas` assembles of it.
 
-use super::{sass, told};
+use super::{sass, text, told};
 use crate::backend::wrong_backend;
 use crate::build::{BuildUnit, Built, Form, Request, comment};
 use crate::session::Session;
@@ -27,7 +27,7 @@ pub(super) fn build(session: &Session, unit: &BuildUnit, request: &Request) -> R
     let compiled = ptoc_gpu::compile(module, &Options::default()).map_err(refused)?;
     let name = compiled.kernel.name.to_string();
     let about = launch(unit, &name, &compiled.abi, request);
-    let ptx = ptoc_ptx::print(&compiled.kernel);
+    let ptx = text(&session.sources, &compiled, &unit.prepared.placed.kernel);
     let bytes = match &*request.extension {
         "cubin" => sass::assembled(&ptx).map_err(Box::new)?,
         _ => about.iter().map(|l| format!("// {l}").trim_end().to_owned() + "\n").collect::<String>().into_bytes(),

@@ -246,12 +246,7 @@ impl Kernels {
 }
 
 impl Code {
-    pub(super) fn new(compiled: ptoc_gpu::Compiled) -> Code {
-        Code {
-            ptx: ptoc_ptx::print(&compiled.kernel),
-            compiled,
-            loaded: card::Loaded::default(),
-            devices: resident::Devices::default(),
-        }
+    pub(super) fn new(compiled: ptoc_gpu::Compiled, ptx: String) -> Code {
+        Code { ptx, compiled, loaded: card::Loaded::default(), devices: resident::Devices::default() }
     }
 }

@@ -17,7 +17,7 @@ use crate::session::{Failed, Session};
 use crate::stages::BackendStage;
 use arrays::Arrays;
 use launch::{Code, Kernels, Machine};
-use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_diagnostics::{Diagnostic, SourceMap, Span, codes};
 use ptoc_gpu::{GPU_PASSES, Options, RefusalCode, Refused};
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::Kernel;
@@ -25,6 +25,7 @@ use ptoc_isa::Target;
 use ptoc_opt::{back_to_back, matrix_unit};
 use ptoc_passes::Prepared;
 use ptoc_passes::pipeline::Pipeline;
+use ptoc_ptx::LineTable;
 use std::sync::Arc;
 
 /// The backend: loop IR to PTX, which the driver assembles, and launches on the first device.
@@ -94,7 +95,7 @@ impl Backend for Gpu {
         let kernel = &prepared.placed.kernel;
         match compiled(session, kernel, module) {
             Ok(code) => {
-                let text = reason(session, kernel) + &ptoc_ptx::print(&code.kernel);
+                let text = reason(session, kernel) + &text(&session.sources, &code, kernel);
                 if stage.name == "ptx" {
                     return Ok(text);
                 }
@@ -141,7 +142,8 @@ impl Backend for Gpu {
             session.clock.phase("PTX", begin);
             match compiled {
                 Ok(code) => {
-                    let code = Arc::new(Code::new(code));
+                    let ptx = text(&session.sources, &code, &step.kernel);
+                    let code = Arc::new(Code::new(code, ptx));
                     session.cache.keep_code(module, (session.vectors, session.exact), &code);
                     kernels.push(code);
                 }
@@ -173,6 +175,18 @@ impl Backend for Gpu {
 /// A kernel as PTX: on the tensor cores, if it is a product that they take, and the session allows it.
 fn compiled(session: &Session, kernel: &Kernel, module: &Module) -> Result<ptoc_gpu::Compiled, Refused> {
     ptoc_gpu::compile_kernel(kernel, &session.target, module, session.exact, &Options::default())
+}
+
+/// The text of a kernel, with the places that its instructions are made for. What is made for none in particular, such
+/// as the loop over blocks, is at the kernel's name.
+fn text(sources: &SourceMap, code: &ptoc_gpu::Compiled, kernel: &Kernel) -> String {
+    let mut lines = LineTable::default();
+    for site in &code.sites {
+        let span = if *site == Span::default() { kernel.span } else { *site };
+        let at = sources.position(span.file, span.start);
+        lines.push(sources.name(span.file), at.line, at.column);
+    }
+    ptoc_ptx::print_with_lines(&code.kernel, &lines)
 }
 
 /// A comment that says why the products of a kernel are not on the tensor cores, if they could be.

@@ -19,7 +19,7 @@ pub(super) fn of(ptx: &str) -> Result<String, Diagnostic> {
     Ok(instructions(&String::from_utf8_lossy(&text)))
 }
 
-/// What `ptxas` makes of PTX.
+/// What `ptxas` makes of PTX, with its line table.
 ///
 /// # Errors
 /// There is no `ptxas`, or it says that it cannot.
@@ -30,7 +30,7 @@ pub(super) fn assembled(ptx: &str) -> Result<Vec<u8>, Diagnostic> {
             .with_help("it is part of the CUDA toolkit, and of the PyPI package nvidia-cuda-nvcc")
             .with_help("`.ptx` needs no tool"));
     };
-    piped(&ptxas, &["-arch=sm_90a", "/dev/stdin", "-o", "/dev/stdout"], ptx.as_bytes())
+    piped(&ptxas, &["-arch=sm_90a", "-lineinfo", "/dev/stdin", "-o", "/dev/stdout"], ptx.as_bytes())
 }
 
 /// A program on `PATH`, or of a toolkit where toolkits are.
