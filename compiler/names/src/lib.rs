@@ -10,6 +10,7 @@ pub mod builtins;
 pub mod foreign;
 mod functions;
 pub mod index;
+mod launched;
 mod layout_codes;
 mod library;
 mod modules;
@@ -21,6 +22,7 @@ pub use atoms::{EXAMPLES as FIELD_EXAMPLES, atom, standard as standard_atoms, st
 pub use builtins::{FUNCTION_NAMES, SyncFn, WORD_NAMES};
 pub use foreign::spelled_otherwise;
 pub use functions::{ATTRIBUTES, FUNCTIONS, FunctionDoc, reference};
+pub use launched::launched;
 pub use layout_codes::code as layout_code;
 pub use library::{Exported, UsePlace, exported, library};
 pub use modules::{ItemId, Loader, Module, ModuleId, Modules, NoImports, Tree, item_name};

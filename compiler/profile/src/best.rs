@@ -29,16 +29,20 @@ pub fn summary(cases: &Cases, rows: &[Line]) -> String {
     for of in rows.chunk_by(|a, b| a.problem == b.problem).filter(|of| of.len() > 1) {
         let sizes = &cases.problems[of[0].problem].sizes;
         let fastest: Vec<&Line> = of.iter().filter(|row| row.says("fastest")).collect();
-        let Some(first) = fastest.first() else { continue };
+        // Of those that tie the source's own values stay.
+        let default = cases.lists.as_ref().and_then(|lists| of.get(lists.default_number()));
+        let default = default.filter(|row| row.says("fastest"));
+        let Some(first) = default.or(fastest.first().copied()) else { continue };
         let flags: Vec<String> = (cases.names.iter().zip(&first.values))
             .filter(|(name, _)| !sizes.iter().any(|(n, _)| n == *name))
             .map(|(name, value)| flag(name, value))
             .collect();
         let of: Vec<String> = sizes.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let of = if of.is_empty() { "best".to_owned() } else { format!("best for {}", of.join(" ")) };
-        let tie = match fastest.len() {
-            1 => String::new(),
-            n => format!(" (a tie of {n}: the first of them)"),
+        let tie = match (fastest.len(), default) {
+            (1, _) => String::new(),
+            (n, Some(_)) => format!(" (a tie of {n}: the defaults are among them, and stay)"),
+            (n, None) => format!(" (a tie of {n}: the first of them)"),
         };
         out += &format!("{of}: {}{tie}\n", flags.join(" "));
     }

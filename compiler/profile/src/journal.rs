@@ -176,7 +176,7 @@ impl Journal {
 /// Whether a row is of a case that was measured, or never will be: not one that was only listed, or that failed.
 fn is_settled(row: &[String]) -> bool {
     let status = &row[row.len() - Line::CELLS];
-    matches!(status.as_str(), "ok" | "wrong" | "refused")
+    matches!(status.as_str(), "ok" | "wrong" | "refused" | "stored" | "skipped")
 }
 
 fn records(text: &str) -> Result<Vec<Vec<String>>, String> {

@@ -17,6 +17,9 @@ fn figure<T: Into<Value>>(row: &Row, of: impl Fn(&Figures) -> Option<T>) -> Valu
 }
 
 fn percentile(row: &Row, n: usize) -> Value {
+    if let (Outcome::Stored { median, .. }, 1) = (&row.outcome, n) {
+        return (median * 1e3).into();
+    }
     figure(row, |f| f.times().map(|times| times[n] * 1e3))
 }
 
@@ -27,11 +30,29 @@ fn why(row: &Row) -> Option<&ptoc_diagnostics::Diagnostic> {
     }
 }
 
+fn message(row: &Row) -> Value {
+    match &row.outcome {
+        Outcome::Rejected { why, .. } => why.message.as_str().into(),
+        Outcome::Stored { date, .. } => format!("stored {date}").into(),
+        Outcome::Skipped(why) => (*why).into(),
+        _ => Value::Null,
+    }
+}
+
+fn fastest(row: &Row) -> Value {
+    match &row.outcome {
+        Outcome::Stored { .. } => true.into(),
+        _ => figure(row, |f| Some(f.fastest)),
+    }
+}
+
 fn status(row: &Row) -> &'static str {
     match &row.outcome {
         Outcome::Listed => "listed",
         Outcome::Compiles => "compiles",
         Outcome::Measured(_) => "ok",
+        Outcome::Stored { .. } => "stored",
+        Outcome::Skipped(_) => "skipped",
         Outcome::Rejected { status, .. } => status,
     }
 }
@@ -55,9 +76,9 @@ const COLUMNS: [Column; 17] = [
     Column { name: "of_limit", of: |row| figure(row, |f| f.least.zip(f.times()).map(|(least, t)| least / t[1])) },
     Column { name: "compared", of: |row| figure(row, |f| f.right.map(|(elements, _)| elements)) },
     Column { name: "max_error", of: |row| figure(row, |f| f.right.map(|(_, error)| error)) },
-    Column { name: "fastest", of: |row| figure(row, |f| Some(f.fastest)) },
+    Column { name: "fastest", of: fastest },
     Column { name: "code", of: |row| why(row).map_or(Value::Null, |d| d.code.as_str().into()) },
-    Column { name: "message", of: |row| why(row).map_or(Value::Null, |d| d.message.as_str().into()) },
+    Column { name: "message", of: message },
 ];
 
 /// A row.
@@ -115,7 +136,7 @@ impl Line {
         self.cells().find(|(n, _)| *n == name).map_or(&Value::Null, |(_, value)| value)
     }
 
-    /// `listed`, `compiles`, `ok`, `refused`, `failed`, `wrong`.
+    /// `listed`, `compiles`, `ok`, `stored`, `skipped`, `refused`, `failed`, `wrong`.
     pub fn status(&self) -> &str {
         self.cell("status").as_str().unwrap_or_default()
     }
@@ -130,9 +151,12 @@ impl Line {
         self.cell(name).as_bool() == Some(true)
     }
 
-    /// `E0713: ..`
+    /// `E0713: ..`; of what has no code, the words.
     pub fn why(&self) -> String {
         let text = |name| self.cell(name).as_str().unwrap_or_default();
-        format!("{}: {}", text("code"), text("message"))
+        match text("code") {
+            "" => text("message").to_owned(),
+            code => format!("{code}: {}", text("message")),
+        }
     }
 }

@@ -1,19 +1,18 @@
-//! A table of problems and configurations: each is checked, compiled, verified, and then measured, by the clock in
-//! turns with the other configurations of its problem, or by the cycles of a simulation.
+//! A table of problems and configurations: each is checked, compiled, verified, and then [measured](crate::measure), by
+//! the clock in turns with the other configurations of its problem, or by the cycles of a simulation.
 
-use crate::race::{Entrant, Laps, fastest, race};
-use crate::sample::{Rehearsal, percentile};
-use crate::setup::{Machine, Setup, bytes, first_error, operations, tell};
-use crate::sweep::{Values, alike, combinations};
+use crate::measure::Measure;
+use crate::race::Laps;
+use crate::recall;
+use crate::sample::percentile;
+use crate::setup::{Machine, Setup};
+use crate::sweep::{Values, alike, combinations, same};
 use crate::tune::{listed, nothing_to_tune};
-use crate::verify::{Rejected, checked};
 use ptoc_diagnostics::{Diagnostic, codes};
-use ptoc_driver::launch::{Arrays, CompiledPlan, Plan, open_arrays};
-use ptoc_driver::session::{EntryPoint, Failed, Session};
+use ptoc_driver::session::{CompilationUnit, EntryPoint, Failed, Session};
+use ptoc_driver::tuning::TuningSlot;
 use ptoc_ir::loops::work::OpCount;
-use ptoc_tensor::Tensor;
 use sha2::{Digest, Sha256};
-use std::time::Duration;
 
 /// What a table orders by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,6 +46,12 @@ pub struct Request {
     pub configurations: Vec<Definitions>,
     /// `tune` lists that nothing else sets are axes too.
     pub tune: bool,
+    /// Of `tune` lists every combination, however many there are.
+    pub exhaustive: bool,
+    /// What is stored of tuning is measured again.
+    pub again: bool,
+    /// How many times the cycles of the best a configuration may have by the target's model of time.
+    pub margin: Option<f64>,
     /// What counts.
     pub by: By,
     /// How far.
@@ -62,9 +67,32 @@ pub struct Problem {
     pub configurations: Vec<Definitions>,
 }
 
+/// The `tune` lists whose combinations are the configurations.
+#[derive(Clone, Debug)]
+pub(crate) struct Lists {
+    /// How many values each has.
+    pub lengths: Vec<usize>,
+    /// The numbers of the values that the source has; 0 where it has another.
+    pub start: Vec<usize>,
+}
+
+impl Lists {
+    /// The number of a combination among all, the last list fastest.
+    pub fn number(&self, choice: &[usize]) -> usize {
+        choice.iter().zip(&self.lengths).fold(0, |at, (n, of)| at * of + n)
+    }
+
+    /// That of the source's own values.
+    pub fn default_number(&self) -> usize {
+        self.number(&self.start)
+    }
+}
+
 /// All cases, problem by problem.
 #[derive(Clone, Debug)]
 pub struct Cases {
+    /// What is tuned, if `tune` lists alone vary.
+    pub(crate) lists: Option<Lists>,
     /// The kernel.
     pub kernel: String,
     /// Definitions that all cases have.
@@ -87,6 +115,15 @@ pub enum Outcome {
     Compiles,
     /// It was measured.
     Measured(Box<Figures>),
+    /// It is the best of a problem that was tuned before.
+    Stored {
+        /// Seconds of a launch.
+        median: f64,
+        /// When.
+        date: String,
+    },
+    /// It was not looked at.
+    Skipped(&'static str),
     /// It was not.
     Rejected {
         /// `refused` by a check, `failed` in a launch, `wrong`: its results are.
@@ -151,16 +188,23 @@ pub fn cases(setup: &Setup, request: &Request, session: &mut Session) -> Result<
         let message = format!("`-D {name}` is given, and the file of configurations sets it too");
         return session.fail(Diagnostic::global(codes::DEFINED_TWICE, message).with_help("leave one of them out"));
     }
+    let mut lists = None;
     if request.tune {
         let taken = |name: &str| {
             axes.iter().any(|a| a.name == name)
                 || setup.define.iter().any(|(n, _)| n == name)
                 || request.configurations.iter().flatten().any(|(n, _)| n == name)
         };
-        let more: Vec<Values> = listed(session, entry.item).into_iter().filter(|v| !taken(&v.name)).collect();
+        let more = listed(session, &unit, &entry).into_iter().filter(|(v, _)| !taken(&v.name));
+        let (more, start): (Vec<Values>, Vec<Option<usize>>) = more.unzip();
         if more.is_empty() {
             return session.fail(nothing_to_tune(entry.item));
         }
+        let others = axes.iter().any(|a| is_constant(&unit, &entry, &a.name)) || !request.configurations.is_empty();
+        lists = (!others).then(|| Lists {
+            lengths: more.iter().map(|v| v.values.len()).collect(),
+            start: start.into_iter().map(Option::unwrap_or_default).collect(),
+        });
         axes.extend(more);
     }
     let all = axes.iter().map(|a| a.values.len()).chain([request.configurations.len().max(1)]);
@@ -170,20 +214,25 @@ pub fn cases(setup: &Setup, request: &Request, session: &mut Session) -> Result<
         let d = Diagnostic::global(codes::TOO_MANY_CONFIGURATIONS, message);
         return session.fail(d.with_help("give fewer values: a range may have a larger step, `FIRST:LAST:STEP`"));
     }
-    let problems = problems(&entry, &axes, &request.configurations);
+    let problems = problems(&unit, &entry, &axes, &request.configurations);
     let mut names: Vec<String> = Vec::new();
     for (name, _) in problems.iter().take(1).flat_map(|p| p.sizes.iter().chain(p.configurations.iter().flatten())) {
         if !names.contains(name) {
             names.push(name.clone());
         }
     }
-    Ok(Cases { kernel: entry.item.name.name.to_string(), fixed: setup.define.clone(), names, problems })
+    Ok(Cases { lists, kernel: entry.item.name.name.to_string(), fixed: setup.define.clone(), names, problems })
 }
 
 /// The cases of axes and of whole configurations: what no parameter of the kernel takes is the problem.
-fn problems(entry: &EntryPoint<'_>, axes: &[Values], configurations: &[Definitions]) -> Vec<Problem> {
+fn problems(
+    unit: &CompilationUnit,
+    entry: &EntryPoint<'_>,
+    axes: &[Values],
+    configurations: &[Definitions],
+) -> Vec<Problem> {
     let (configuring, sizes): (Vec<Values>, Vec<Values>) =
-        axes.iter().cloned().partition(|a| is_constant(entry, &a.name));
+        axes.iter().cloned().partition(|a| is_constant(unit, entry, &a.name));
     let (sizes, configuring) = (combinations(&sizes), combinations(&configuring));
     let none = [Definitions::new()];
     let rows = if configurations.is_empty() { &none[..] } else { configurations };
@@ -192,7 +241,7 @@ fn problems(entry: &EntryPoint<'_>, axes: &[Values], configurations: &[Definitio
         for more in &configuring {
             for row in rows {
                 let (own, open): (Definitions, Definitions) =
-                    row.iter().cloned().partition(|(name, _)| is_constant(entry, name));
+                    row.iter().cloned().partition(|(name, _)| is_constant(unit, entry, name));
                 let sizes: Definitions = sizes.iter().cloned().chain(open).collect();
                 let number = out.iter().position(|p| alike(&p.sizes, &sizes)).unwrap_or_else(|| {
                     out.push(Problem { sizes, configurations: Vec::new() });
@@ -238,9 +287,9 @@ pub fn digest(setup: &Setup, on: &Machine, session: &Session) -> String {
     hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether a name is a parameter of the kernel that only the compilation knows.
-fn is_constant(entry: &EntryPoint<'_>, name: &str) -> bool {
-    entry.item.statics.iter().any(|p| *p.name.name == *name)
+/// Whether a name is a parameter of the kernel, or of what a program launches, that only the compilation knows.
+fn is_constant(unit: &CompilationUnit, entry: &EntryPoint<'_>, name: &str) -> bool {
+    entry.static_params(unit).iter().any(|(known, _)| **known == *name)
 }
 
 /// The rows of a problem.
@@ -256,13 +305,78 @@ pub fn rows(
     session: &mut Session,
 ) -> Result<Vec<Row>, Failed> {
     let problem = &cases.problems[number];
-    let mut outcomes: Vec<Outcome> = vec![Outcome::Listed; problem.configurations.len()];
-    if request.depth > Depth::Enumerate {
-        measure(setup, on, request, problem, session, &mut outcomes)?;
-    }
     let mut rows = problem.listed(number, &cases.names);
+    if request.depth == Depth::Enumerate {
+        return Ok(rows);
+    }
+    let slot = match cases.lists.is_some() && request.by == By::Time && request.depth == Depth::Measure {
+        true => Some(place(setup, on, problem, session)?),
+        false => None,
+    };
+    let stored = slot.as_ref().filter(|_| !request.again).and_then(|(slot, _)| stored(slot.as_ref()?, problem));
+    let outcomes = match stored {
+        Some(outcomes) => outcomes,
+        None => {
+            let mut measure = Measure::new(setup, on, request, problem);
+            measure.all(cases.lists.as_ref().filter(|_| request.tune && !request.exhaustive), session)?;
+            let outcomes = measure.outcomes;
+            if let Some((Some(slot), verified)) = &slot {
+                keep(slot, *verified && setup.verify.is_some(), (problem, cases.lists.as_ref()), &outcomes, session);
+            }
+            outcomes
+        }
+    };
     rows.iter_mut().zip(outcomes).for_each(|(row, outcome)| row.outcome = outcome);
     Ok(rows)
+}
+
+/// Where results for the sizes of a problem are stored, if they are, and whether the kernel says what is right.
+fn place(
+    setup: &Setup,
+    on: &Machine,
+    problem: &Problem,
+    session: &mut Session,
+) -> Result<(Option<TuningSlot>, bool), Failed> {
+    let mut own = setup.session(&problem.sizes).or_else(|d| session.fail(*d))?;
+    let made = setup.load(&mut own).and_then(|(unit, arrays)| {
+        let entry = unit.entry(setup.kernel.as_deref(), setup.command).or_else(|d| own.fail(*d))?;
+        let slot = TuningSlot::of(&mut own, (&unit, &entry), &arrays, (on.backend, on.threads))?;
+        Ok((slot, !entry.item.ensures.is_empty()))
+    });
+    // What is wrong with the sizes, the row says.
+    Ok(made.unwrap_or_default())
+}
+
+/// What is stored for a problem: its best, and all others are skipped.
+fn stored(slot: &TuningSlot, problem: &Problem) -> Option<Vec<Outcome>> {
+    let result = slot.stored()?;
+    let is = |configuration: &Definitions| {
+        let best = |name: &String, value: &String| result.best.get(name).is_some_and(|best| same(best, value));
+        configuration.len() == result.best.len() && configuration.iter().all(|(name, value)| best(name, value))
+    };
+    let best = problem.configurations.iter().position(is)?;
+    let outcome = |n| match n == best {
+        true => Outcome::Stored { median: result.median, date: result.date() },
+        false => Outcome::Skipped("the problem was tuned before; `--retune` measures it"),
+    };
+    Some((0..problem.configurations.len()).map(outcome).collect())
+}
+
+/// Stores the fastest of a problem: the source's own values if they are among those that tie.
+fn keep(
+    slot: &TuningSlot,
+    verified: bool,
+    (problem, lists): (&Problem, Option<&Lists>),
+    outcomes: &[Outcome],
+    session: &mut Session,
+) {
+    let fastest = |n: &usize| matches!(&outcomes[*n], Outcome::Measured(figures) if figures.fastest);
+    let default = lists.map(Lists::default_number);
+    let best = default.into_iter().filter(|n| *n < outcomes.len()).chain(0..outcomes.len()).find(fastest);
+    let Some((best, Outcome::Measured(figures))) = best.map(|n| (n, &outcomes[n])) else { return };
+    if let Some(laps) = &figures.laps {
+        recall::keep(slot, session, problem.configurations[best].clone(), (laps.median(), verified));
+    }
 }
 
 /// What is wrong with all cases alike, and so with none in particular: it is told once. Cases of sizes come first.
@@ -272,7 +386,7 @@ pub fn mistake(setup: &Setup, cases: &Cases, session: &mut Session) -> Option<Di
     for problem in &cases.problems {
         for configuration in &problem.configurations {
             let definitions: Definitions = problem.sizes.iter().chain(configuration).cloned().collect();
-            let arrays = given(setup, session).ok()?;
+            let arrays = setup.given(session).ok()?;
             let why = *setup.plan(&definitions, &arrays).err()?;
             match &first {
                 Some(first) if (first.code, &first.message) != (why.code, &why.message) => return None,
@@ -283,150 +397,4 @@ pub fn mistake(setup: &Setup, cases: &Cases, session: &mut Session) -> Option<Di
     }
     let first = first.filter(|_| all > 1)?;
     Some(first.with_note(format!("so it is with all {all} cases")))
-}
-
-/// What becomes of each configuration of a problem.
-fn measure(
-    setup: &Setup,
-    on: &Machine,
-    request: &Request,
-    problem: &Problem,
-    session: &mut Session,
-    outcomes: &mut [Outcome],
-) -> Result<(), Failed> {
-    let refused = |why: Box<Diagnostic>| Outcome::Rejected { status: "refused", why };
-    let mut planned: Vec<(usize, Session, Plan)> = Vec::new();
-    for (n, configuration) in problem.configurations.iter().enumerate() {
-        let definitions: Definitions = problem.sizes.iter().chain(configuration).cloned().collect();
-        match given(setup, session).and_then(|arrays| setup.plan(&definitions, &arrays)) {
-            Ok((mut own, plan)) => {
-                tell(&mut own, session);
-                planned.push((n, own, plan));
-            }
-            Err(why) => outcomes[n] = refused(why),
-        }
-    }
-    let mut compiled: Vec<(usize, &mut Session, CompiledPlan<'_>)> = Vec::new();
-    for (n, own, plan) in &mut planned {
-        match CompiledPlan::new(own, plan, on.backend) {
-            Ok(code) => {
-                outcomes[*n] = Outcome::Compiles;
-                compiled.push((*n, own, code));
-            }
-            Err(Failed) => outcomes[*n] = refused(Box::new(first_error(own))),
-        }
-    }
-    if request.depth < Depth::Measure {
-        return Ok(());
-    }
-    let mut arrays = ArraySets::default();
-    let mut entrants: Vec<Entrant<'_, '_, '_>> = Vec::new();
-    let mut ready: Vec<(usize, Figures)> = Vec::new();
-    for (n, own, code) in &mut compiled {
-        let of = match arrays.of(setup, own, code.plan()) {
-            Ok(of) => of,
-            Err(Failed) => {
-                outcomes[*n] = refused(Box::new(first_error(own)));
-                continue;
-            }
-        };
-        let cycles = request.by == By::Cycles;
-        let mut figures = match checked(own, code, &arrays.sets[of], on.threads, setup.verify, cycles) {
-            Ok(checked) => Figures {
-                cycles: checked.cycles().filter(|_| cycles),
-                right: checked.right,
-                bytes: bytes(code.plan()) as u64,
-                ..Figures::default()
-            },
-            Err(rejected) => {
-                let (status, why) = match rejected {
-                    Rejected::Wrong(why) => ("wrong", why),
-                    // It is no matter of cases that the machine is not there.
-                    Rejected::Failed(why) if why.code == codes::GPU_UNAVAILABLE => return session.fail(*why),
-                    Rejected::Failed(why) => ("failed", why),
-                };
-                outcomes[*n] = Outcome::Rejected { status, why };
-                continue;
-            }
-        };
-        if cycles {
-            outcomes[*n] = Outcome::Measured(Box::new(figures));
-            continue;
-        }
-        figures.work = operations(code.plan(), &arrays.sets[of]).ok();
-        match Rehearsal::new(own, code, &arrays.sets[of], on.threads) {
-            Ok(rehearsal) => {
-                entrants.push(Entrant { session: own, rehearsal, arrays: of });
-                ready.push((*n, figures));
-            }
-            Err(Failed) => {
-                outcomes[*n] = Outcome::Rejected { status: "failed", why: Box::new(first_error(own)) };
-            }
-        }
-    }
-    if request.by == By::Cycles {
-        fewest(outcomes);
-        return Ok(());
-    }
-    let most = ready.iter().map(|(_, figures)| figures.bytes).max().unwrap_or(0) as usize;
-    let limits = || on.limits(most, setup.exact);
-    let before = if ready.is_empty() { None } else { limits() };
-    let laps = match race(&mut entrants, &mut arrays.sets, Duration::from_secs_f64(setup.seconds), false) {
-        Ok(laps) => laps,
-        Err((_, why)) => return session.fail(*why),
-    };
-    let limits = before.and_then(|before| limits().map(|after| before.best(&after)));
-    let best = fastest(&laps);
-    for (at, ((n, mut figures), laps)) in ready.into_iter().zip(laps).enumerate() {
-        figures.fastest = best.contains(&at);
-        figures.least = limits.as_ref().zip(figures.work).map(|(limits, work)| limits.least(&work, figures.bytes));
-        figures.laps = Some(laps);
-        outcomes[n] = Outcome::Measured(Box::new(figures));
-    }
-    Ok(())
-}
-
-/// The arrays that are given, opened anew: a plan takes them.
-fn given(setup: &Setup, session: &mut Session) -> Result<Arrays, Box<Diagnostic>> {
-    let opened = session.load_code(&setup.file).and_then(|unit| {
-        let entry = unit.entry(setup.kernel.as_deref(), setup.command).or_else(|d| session.fail(*d))?;
-        open_arrays(session, &entry, "--in", &setup.input)
-    });
-    opened.map_err(|Failed| Box::new(first_error(session)))
-}
-
-/// Of all that were measured by cycles, those that take the fewest.
-fn fewest(outcomes: &mut [Outcome]) {
-    let cycles = |outcome: &Outcome| match outcome {
-        Outcome::Measured(figures) => figures.cycles,
-        _ => None,
-    };
-    let least = outcomes.iter().filter_map(cycles).min();
-    for outcome in outcomes {
-        if let Outcome::Measured(figures) = outcome {
-            figures.fastest = figures.cycles.is_some() && figures.cycles == least;
-        }
-    }
-}
-
-/// Arrays of launches, shared by those whose arguments have the same types.
-#[derive(Default)]
-struct ArraySets {
-    signatures: Vec<Vec<String>>,
-    sets: Vec<Vec<Tensor>>,
-}
-
-impl ArraySets {
-    /// The number of a plan's set.
-    fn of(&mut self, setup: &Setup, session: &mut Session, plan: &Plan) -> Result<usize, Failed> {
-        let signature: Vec<String> = plan.arguments.iter().map(|a| format!("{}{:?}", a.dtype, a.shape)).collect();
-        if let Some(known) = self.signatures.iter().position(|s| *s == signature) {
-            return Ok(known);
-        }
-        let mut arrays = given(setup, session).or_else(|d| session.fail(*d))?;
-        let tensors = setup.inputs(session, plan, &mut arrays)?;
-        self.signatures.push(signature);
-        self.sets.push(tensors);
-        Ok(self.sets.len() - 1)
-    }
 }

@@ -3,57 +3,33 @@
 use crate::format::{flag, time};
 use crate::setup::Machine;
 use crate::tune::TuneAxis;
-use ptoc_driver::launch::{Arrays, bind_dimensions};
-use ptoc_driver::session::{CompilationUnit, EntryPoint, Failed, Session};
-use ptoc_driver::tuning::{self, TuningKey, TuningResult, TuningStore};
+use ptoc_driver::session::Session;
+use ptoc_driver::tuning::{TuningResult, TuningSlot};
 use serde_json::{Map, Value, json};
-use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The store, and what results of this call are of.
-pub(crate) struct Memory {
-    store: TuningStore,
-    key: TuningKey,
-    file: String,
+/// What is stored for exactly this call, if it names a value of each list.
+pub(crate) fn recall(slot: &TuningSlot, axes: &[TuneAxis<'_>]) -> Option<TuningResult> {
+    let result = slot.stored()?;
+    let of = |axis: &TuneAxis<'_>| result.best.get(&axis.name).is_some_and(|value| axis.values.contains(value));
+    (result.best.len() == axes.len() && axes.iter().all(of)).then_some(result)
 }
 
-impl Memory {
-    /// Of a call; `None` if results are not stored.
-    ///
-    /// # Errors
-    /// Sizes are missing, or disagree.
-    pub fn of(
-        session: &mut Session,
-        on: &Machine,
-        (unit, entry): (&CompilationUnit, &EntryPoint<'_>),
-        arrays: &Arrays,
-    ) -> Result<Option<Memory>, Failed> {
-        let machine = tuning::machine(on.backend, on.threads);
-        let (Some(store), Some(machine)) = (TuningStore::of_environment(), machine) else { return Ok(None) };
-        let sizes = bind_dimensions(session, unit, entry, arrays, true)?;
-        let key = tuning::key(session, unit, entry, &sizes, (on.backend.name(), &machine));
-        Ok(Some(Memory { store, key, file: unit.path.display().to_string() }))
-    }
-
-    /// What is stored for exactly this call, if it names a value of each list.
-    pub fn recall(&self, axes: &[TuneAxis<'_>]) -> Option<TuningResult> {
-        let all = self.store.read().ok()?;
-        let result = all.into_iter().filter(|r| r.key == self.key).max_by_key(|r| r.stored)?;
-        let of = |axis: &TuneAxis<'_>| {
-            result.best.get(axis.param.name.name.as_str()).is_some_and(|value| axis.values.contains(value))
-        };
-        (result.best.len() == axes.len() && axes.iter().all(of)).then_some(result)
-    }
-
-    /// Stores a result. What keeps it from being stored is a warning: the measurement is done.
-    pub fn keep(&self, session: &mut Session, best: Vec<(String, String)>, median: f64, verified: bool) {
-        let stored = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let best = best.into_iter().collect();
-        let (key, file) = (self.key.clone(), self.file.clone());
-        match self.store.add(vec![TuningResult { key, file, best, median, verified, stored }]) {
-            Ok(_) => session.notes.push(format!("stored in {}", self.store.path().display())),
-            Err(e) => {
-                session.diagnostics.push(e.warning());
+/// Stores a result. What keeps it from being stored is a warning: the measurement is done.
+pub(crate) fn keep(
+    slot: &TuningSlot,
+    session: &mut Session,
+    best: Vec<(String, String)>,
+    (median, verified): (f64, bool),
+) {
+    match slot.keep(best, median, verified) {
+        Ok(path) => {
+            let note = format!("stored in {}", path.display());
+            if !session.notes.contains(&note) {
+                session.notes.push(note);
             }
+        }
+        Err(e) => {
+            session.diagnostics.push(e.warning());
         }
     }
 }

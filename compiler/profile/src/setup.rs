@@ -73,6 +73,15 @@ impl Setup {
         Ok((unit, arrays?))
     }
 
+    /// The arrays that are given, opened anew: a plan takes them.
+    pub(crate) fn given(&self, session: &mut Session) -> Result<Arrays, Box<Diagnostic>> {
+        let opened = session.load_code(&self.file).and_then(|unit| {
+            let entry = unit.entry(self.kernel.as_deref(), self.command).or_else(|d| session.fail(*d))?;
+            open_arrays(session, &entry, "--in", &self.input)
+        });
+        opened.map_err(|Failed| Box::new(first_error(session)))
+    }
+
     /// A plan with more definitions, in a session of its own; the first error if it is refused.
     pub(crate) fn plan(&self, more: &[(String, String)], arrays: &Arrays) -> Result<(Session, Plan), Box<Diagnostic>> {
         let mut session = self.session(more)?;

@@ -41,7 +41,7 @@ impl Heading<'_> {
         let case = |row: &Line| {
             let names = self.cases.names.iter().zip(&row.values).map(|(name, value)| format!("{name}={value}"));
             let verdict = match row.status() {
-                "refused" => Verdict::Skipped(row.why()),
+                "refused" | "skipped" => Verdict::Skipped(row.why()),
                 "failed" | "wrong" => Verdict::Failed(row.why()),
                 _ => Verdict::Passed,
             };
@@ -144,6 +144,10 @@ impl Text<'_> {
             "ok" => {}
             "listed" => return (Vec::new(), String::new()),
             "compiles" => return (Vec::new(), "compiles".into()),
+            "stored" => {
+                let median = row.number("median_ms").map_or(String::new(), |ms| time(ms / 1e3));
+                return (vec![median], row.why());
+            }
             status => return (Vec::new(), format!("{status}: {}", row.why())),
         }
         let seconds = |name: &str| row.number(name).map_or(String::new(), |ms| time(ms / 1e3));

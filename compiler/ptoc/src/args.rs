@@ -14,7 +14,7 @@ use clap_complete::engine::ArgValueCompleter;
 #[cfg(feature = "pim")]
 pub use memory::{DramArgs, DramPage, DramPolicy, DramRefresh, SimArgs};
 #[cfg(feature = "profile")]
-pub use profile::{BenchArgs, ProfileArgs};
+pub use profile::{BenchArgs, Margin, ProfileArgs};
 #[cfg(feature = "debugger")]
 use ptoc_debugger::PrintTile;
 use ptoc_diagnostics::suggest;

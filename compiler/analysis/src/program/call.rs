@@ -112,9 +112,13 @@ impl ProgramElaborator<'_> {
         let types = self.elab.deduce_types(&k.statics, &k.params, arguments, |_| false)?;
         for (p, given) in k.statics.iter().zip(given) {
             let deduced = || types.iter().find(|(q, ..)| q.span == p.span).map(|(_, v, at)| (v.clone(), *at));
-            let v = match given.or_else(deduced) {
-                Some((v, at)) => self.elab.static_value(p, v, at)?,
-                None => self.elab.static_default(p, &k.name)?,
+            let v = match (given.or_else(deduced), self.set_for(k, p)) {
+                (Some((v, at)), _) => self.elab.static_value(p, v, at)?,
+                (None, Some(set)) => {
+                    let v = self.elab.expr(&set)?;
+                    self.elab.static_value(p, v, set.span)?
+                }
+                (None, None) => self.elab.static_default(p, &k.name)?,
             };
             out.push((p.name.name.clone(), v, p.name.span));
         }

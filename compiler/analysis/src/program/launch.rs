@@ -71,8 +71,13 @@ impl ProgramElaborator<'_> {
             bindings.statics.insert(p.name.name.clone(), v);
             bindings.places.insert(p.name.name.clone(), a.value.span);
         }
+        for p in &k.statics {
+            if let Some(set) = self.set_for(k, p).filter(|_| !bindings.statics.contains_key(&p.name.name)) {
+                bindings.defs.insert(p.name.name.clone(), set);
+            }
+        }
         let given = self.launch_arguments(k, args, e.span)?;
-        let known = |n: &Name| bindings.statics.contains_key(n);
+        let known = |n: &Name| bindings.statics.contains_key(n) || bindings.defs.contains_key(n);
         for (p, v, at) in self.elab.deduce_types(&k.statics, &k.params, &given, known)? {
             bindings.statics.insert(p.name.name.clone(), v);
             bindings.places.insert(p.name.name.clone(), at);
@@ -161,6 +166,15 @@ impl ProgramElaborator<'_> {
         Ok(())
     }
 
+    /// What a definition `KERNEL.NAME` says of a static parameter, for launches that do not give it.
+    pub(super) fn set_for(&self, k: &KernelItem, p: &StaticParam) -> Option<Expr> {
+        let defs = &self.elab.bindings.defs;
+        let dotted = |name: &Name| {
+            name.split_once('.').is_some_and(|(of, own)| of == k.name.name.as_str() && own == p.name.name.as_str())
+        };
+        defs.iter().find(|(name, _)| dotted(name)).map(|(_, set)| set.clone())
+    }
+
     /// A launch and the calls that lead there, with what is known of their parameters.
     fn launch_sites(&self, k: &KernelItem, bindings: &Bindings, span: Span) -> Vec<LaunchSite> {
         let known = |name: &Name, v: &Val| Some(format!("{name} = {}", self.elab.known_text(v)?));
@@ -193,8 +207,8 @@ impl ProgramElaborator<'_> {
                 .with_help("loop inside of the kernel: `for k in 0..n { .. }`");
             return self.elab.report(d);
         }
-        let Bindings { dims, given, statics, places, .. } = bindings;
-        let key = (id, format!("{dims:?} {given:?} {statics:?} {places:?}"));
+        let Bindings { defs, dims, given, statics, places, .. } = bindings;
+        let key = (id, format!("{defs:?} {dims:?} {given:?} {statics:?} {places:?}"));
         if let Some(known) = parts.instances.get(&key) {
             return Ok(known.clone());
         }

@@ -43,7 +43,9 @@ impl Session {
             d = match names.is_empty() {
                 true => d.with_note("nothing can be set but capacities, such as `-D capacity.Vec=262144`"),
                 false => {
-                    let all = list(names.iter().copied());
+                    // Those of what is launched would be the longer part.
+                    let own = names.iter().copied().filter(|name| !name.contains('.'));
+                    let all = list(own);
                     d.with_note(format!("`-D` sets {all}, or a capacity such as `capacity.Vec`"))
                 }
             };

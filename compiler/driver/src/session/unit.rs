@@ -4,7 +4,7 @@ use crate::defs::Definitions;
 use ptoc_diagnostics::{Diagnostic, FileId, Span, codes, list, suggest};
 use ptoc_isa::Loc;
 use ptoc_names::{ItemId, ModuleId, Modules, WORD_NAMES};
-use ptoc_syntax::ast::{Expr, ExprKind, Ident, ItemKind, KernelItem, Name, Param};
+use ptoc_syntax::ast::{Expr, ExprKind, Ident, ItemKind, KernelItem, Name, Param, StaticParam};
 use ptoc_tensor::DType;
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -151,11 +151,29 @@ impl EntryPoint<'_> {
             && is_free(name, unit, self.id.module)
     }
 
-    /// Everything that `-D` can set: static parameters, scalar arguments, dimensions.
+    /// Everything that `-D` can set: static parameters, also of what a program launches, scalar arguments, dimensions.
     pub fn settable(&self, unit: &CompilationUnit) -> Vec<Name> {
-        let statics = self.item.statics.iter().map(|s| s.name.name.clone());
+        let statics = self.static_params(unit).into_iter().map(|(name, _)| name);
         let scalars = self.item.params.iter().filter(|p| extents(p).is_none()).map(|p| p.name.name.clone());
         statics.chain(scalars).chain(self.dimensions(unit).into_iter().map(|d| d.name)).collect()
+    }
+
+    /// Static parameters, by the names that set them: its own, and those of what a program launches as `KERNEL.NAME`,
+    /// for launches that do not give them.
+    pub fn static_params<'u>(&self, unit: &'u CompilationUnit) -> Vec<(Name, &'u StaticParam)>
+    where
+        Self: 'u,
+    {
+        let (ItemKind::Kernel(item) | ItemKind::Program(item)) = &unit.modules.item(self.id).kind else {
+            return Vec::new();
+        };
+        let own = item.statics.iter().map(|s| (s.name.name.clone(), s));
+        let launched = ptoc_names::launched(&unit.modules, self.id);
+        let theirs = launched
+            .iter()
+            .flat_map(|(_, k)| k.statics.iter().map(|s| (Name::new(&format!("{}.{}", k.name.name, s.name.name)), s)));
+        let mut seen = HashSet::new();
+        own.chain(theirs).filter(|(name, _)| seen.insert(name.clone())).collect()
     }
 
     /// The tensor arguments in order.

@@ -6,8 +6,10 @@
 //! made it slow, or wrong. What was used is said ([`Session::notes`]).
 
 mod date;
+mod slot;
 mod store;
 
+pub use slot::TuningSlot;
 pub use store::{Merged, StoreError, TuningStore, VARIABLE, lines};
 
 use crate::backend::{BackendRef, Timed};
@@ -178,7 +180,8 @@ impl Session {
         bindings: &Bindings,
     ) -> Option<Stored> {
         let used = self.tuning.clone()?;
-        if entry.item.statics.is_empty() {
+        let statics = entry.static_params(unit);
+        if statics.is_empty() {
             return None;
         }
         let all = match used.store.read() {
@@ -195,7 +198,7 @@ impl Session {
         };
         let mut bindings = bindings.clone();
         for (name, value) in &result.best {
-            let known = entry.item.statics.iter().any(|p| *p.name.name == **name);
+            let known = statics.iter().any(|(known, _)| **known == **name);
             let file = self.sources.add(format!("<tuned {name}>"), value.as_str());
             let (expr, found) = ptoc_syntax::parse_expr(file, value);
             // Somebody has changed the file by hand.

@@ -133,7 +133,8 @@ pub fn each_name(e: &Expr, f: &mut dyn FnMut(&str)) {
     }
 }
 
-fn each_name_of_block(b: &Block, f: &mut dyn FnMut(&str)) {
+/// Every name in a block.
+pub(crate) fn each_name_of_block(b: &Block, f: &mut dyn FnMut(&str)) {
     b.stmts.iter().for_each(|s| scopes::parts(s, &mut |part| each_name_of_part(part, f)));
     b.tail.iter().for_each(|e| each_name(e, f));
 }

@@ -6,6 +6,7 @@ mod pto;
 mod unknown;
 mod walk;
 
+pub(crate) use expressions::each_name_of_block;
 pub use expressions::{claimed, close_args, damaged, each_name, index_names, interpolated, mentions, ranges_over};
 pub use pto::{left_out, otherwise, respelled};
 

@@ -31,6 +31,25 @@ pub struct LaunchArgs {
     pub exact: bool,
 }
 
+/// How values of `tune` lists are tried.
+#[derive(Args, Debug)]
+pub struct TuneSearchArgs {
+    /// With --tune, measure again what is stored for these sizes
+    #[arg(long, requires = "tune")]
+    pub retune: bool,
+    /// With --tune, try every combination: of more than 64 a search chooses some otherwise
+    #[arg(long, requires = "tune")]
+    pub exhaustive: bool,
+    /// Leave out what takes FACTOR times the cycles of the best by the target's model of time; `off` leaves out nothing
+    /// [default: 2 for `bench --tune --target T`, else off]
+    #[arg(long, value_name = "FACTOR", value_parser = parse_margin)]
+    pub prune: Option<Margin>,
+}
+
+/// A factor, or none.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Margin(pub Option<f64>);
+
 /// `ptoc bench`
 #[derive(Args, Debug)]
 #[command(after_help = "What the figures mean: spec/bench.md.")]
@@ -50,12 +69,12 @@ pub struct BenchArgs {
     /// How long to launch the kernel again and again
     #[arg(long, value_name = "S", default_value = "1", value_parser = parse_seconds)]
     pub seconds: f64,
-    /// Try every combination of the `tune` lists that `-D` leaves open, and show the best as source
+    /// Try combinations of the `tune` lists that `-D` leaves open, and show the best as source
     #[arg(long)]
     pub tune: bool,
-    /// With --tune, measure again what is stored for these sizes
-    #[arg(long, requires = "tune")]
-    pub retune: bool,
+    /// How to tune.
+    #[command(flatten)]
+    pub search: TuneSearchArgs,
     /// Relative tolerance of the `ensures` that `--tune` holds results to (default: what roundings may come to)
     #[arg(long, value_name = "R", value_parser = parse_tolerance, allow_negative_numbers = true)]
     pub rtol: Option<f64>,
@@ -88,6 +107,9 @@ pub struct ProfileArgs {
     /// Try the values of `tune` lists that nothing else sets
     #[arg(long)]
     pub tune: bool,
+    /// How to tune.
+    #[command(flatten)]
+    pub search: TuneSearchArgs,
     /// Arguments, and what launches them.
     #[command(flatten)]
     pub launch: LaunchArgs,
@@ -134,6 +156,14 @@ pub struct ProfileArgs {
     /// Print the table as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+fn parse_margin(text: &str) -> Result<Margin, String> {
+    match text.parse::<f64>() {
+        _ if text == "off" => Ok(Margin(None)),
+        Ok(x) if x >= 1.0 && x.is_finite() => Ok(Margin(Some(x))),
+        _ => Err("it is a factor of 1 or more, or `off`".into()),
+    }
 }
 
 fn parse_by(text: &str) -> Result<By, String> {

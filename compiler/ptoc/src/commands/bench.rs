@@ -2,7 +2,7 @@
 //! whose time a launch takes: this host, or its device.
 
 use super::{Report, host_threads, show};
-use crate::args::{BenchArgs, MessageFormat};
+use crate::args::{BenchArgs, Margin, MessageFormat};
 use crate::io::Io;
 use crate::{DONE, ERRORS};
 use ptoc_diagnostics::{Diagnostic, codes};
@@ -10,7 +10,9 @@ use ptoc_driver::backend::{self, BackendRef};
 use ptoc_driver::launch::Tolerance;
 use ptoc_driver::tuning::TuningUse;
 use ptoc_isa::Target;
+use ptoc_profile::model::MARGIN;
 use ptoc_profile::setup::{Machine, Setup};
+use ptoc_profile::tune::TuneOptions;
 
 /// Measures a kernel, or all its configurations, and reports.
 pub fn bench(args: &BenchArgs, io: &mut Io<'_>) -> u8 {
@@ -43,7 +45,7 @@ pub fn bench(args: &BenchArgs, io: &mut Io<'_>) -> u8 {
     };
     // Everything that is wrong is among the diagnostics. Warnings come before the wait.
     let text = match args.tune {
-        true => ptoc_profile::tune::tune(&setup, &on, &mut session, (args.json, args.retune)),
+        true => ptoc_profile::tune::tune(&setup, &on, &mut session, options(args)),
         false => {
             let mut warn = |session: &mut _| {
                 report.flush(session, io);
@@ -58,6 +60,17 @@ pub fn bench(args: &BenchArgs, io: &mut Io<'_>) -> u8 {
     }
     report.times(&session, io);
     report.status()
+}
+
+/// How to tune. A target that is asked for is what is tuned for: its model of time counts.
+fn options(args: &BenchArgs) -> TuneOptions {
+    let usual = Margin(args.compile.target.as_ref().map(|_| MARGIN));
+    TuneOptions {
+        json: args.json,
+        again: args.search.retune,
+        exhaustive: args.search.exhaustive,
+        margin: args.search.prune.unwrap_or(usual).0,
+    }
 }
 
 /// Shows what keeps a call from beginning.

@@ -5,7 +5,7 @@ use super::{Report, host_threads};
 use crate::args::{CompileArgs, ProfileArgs};
 use crate::io::Io;
 use crate::{DONE, ERRORS};
-use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_diagnostics::{Diagnostic, codes, plural};
 use ptoc_driver::backend::{self, Timed};
 use ptoc_driver::files::{self, Outputs};
 use ptoc_driver::session::{Failed, Session};
@@ -16,6 +16,7 @@ use ptoc_profile::plot::{Peers, peers, svg};
 use ptoc_profile::profile::{By, Cases, Definitions, Depth, Request, cases, digest, mistake, rows};
 use ptoc_profile::setup::{Machine, Setup};
 use ptoc_profile::table::{Heading, Line, Text};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Enumerates, checks or measures all cases.
@@ -66,6 +67,9 @@ pub fn profile(args: &ProfileArgs, io: &mut Io<'_>) -> u8 {
         axes,
         configurations,
         tune: args.tune,
+        exhaustive: args.search.exhaustive,
+        again: args.search.retune,
+        margin: args.search.prune.and_then(|margin| margin.0),
         by: args.by,
         depth: match (args.enumerate, args.dry_run) {
             (true, _) => Depth::Enumerate,
@@ -139,6 +143,15 @@ struct Run<'r> {
     peers: Option<&'r Peers>,
 }
 
+/// How many rows were skipped, by the reason.
+fn left_out(all: &[Line]) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for row in all.iter().filter(|row| row.status() == "skipped") {
+        *counts.entry(row.why()).or_default() += 1;
+    }
+    counts
+}
+
 /// Files that are written when all rows are there.
 struct Written {
     outputs: Outputs,
@@ -195,7 +208,7 @@ impl Run<'_> {
                 }
             };
             report.flush(session, io);
-            for row in rows.iter().filter(|_| shown) {
+            for row in rows.iter().filter(|row| shown && row.status() != "skipped") {
                 io.print(&format!("{}\n", text.row(row)));
             }
             all.extend(rows);
@@ -317,6 +330,9 @@ impl Run<'_> {
         io.print(&summary(cases, all));
         if let (Some(_), Some(rejected)) = (most, rejected(all)) {
             io.note(&format!("{rejected}: without `--top` they are shown\n"));
+        }
+        for (why, count) in left_out(all) {
+            io.note(&format!("{} not shown: {why}\n", plural(count, "row")));
         }
         if skipped > 0 {
             io.note(&format!("{skipped} rows were there already\n"));

@@ -182,7 +182,7 @@ fn mistakes_of_calls() {
             "bench k.tile twice -D M=16 -D N=64 --tune",
             "bench k.tile scale -D M=16 -D N=64 -D BM=8 -D BN=64 --tune",
             "bench k.tile product -D M=16 -D N=64 -D K=8 --tune",
-            "bench long.tile scale -D M=16 -D N=64 --tune",
+            "bench long.tile scale -D M=16 -D N=64 --tune --exhaustive",
             "bench k.tile scale -D M=16",
             "bench k.tile",
             "bench k.tile scale -D M=16 -D N=16 --seconds 0",

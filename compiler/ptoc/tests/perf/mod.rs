@@ -1,5 +1,5 @@
-//! Symbols and lines of generated code for others' profilers: the jitdump file of Linux's `perf`, read here by a decoder
-//! of its own, and the line table of PTX.
+//! Symbols and lines of generated code for others' profilers: the jitdump file of Linux's `perf`, read here by a
+//! decoder of its own, and the line table of PTX.
 
 use super::Sandbox;
 use std::collections::BTreeSet;

@@ -67,6 +67,189 @@ fn a_second_process_tunes_nothing() {
     assert!(good(&s, TUNE).0.contains("2 configurations of BN"));
 }
 
+/// A program has the lists of the kernels that it launches; what is stored for it is used by its launches.
+#[test]
+fn a_program_is_tuned_through_its_kernels() {
+    let s = Sandbox::new();
+    let program = "\nprogram twice(x: in f32[N], y: out f32[N])\n    ensures y[i] == x[i] * 4.0\n{\n    \
+        let t = tensor f32[N];\n    scale(x, t);\n    scale(t, y);\n}\n\n\
+        program four(x: in f32[N], y: out f32[N]) {\n    let t = tensor f32[N];\n    twice(x, t);\n    \
+        scale<BN = 64>(t, y);\n}\n";
+    s.file("scale.tile", format!("{SCALE}{program}"));
+    let tune = "bench scale.tile twice -D N=4096 --tune --seconds 0.01";
+    let (first, said) = good(&s, tune);
+    assert!(first.contains("2 configurations of scale.BN") && said.contains("stored in "), "{first}{said}");
+    assert!(first.contains("best: -D scale.BN=") && !first.contains("not verified"), "{first}");
+    assert!(good(&s, tune).0.contains("tuned before, nothing was measured"));
+    let path = s.path().join("data/tuning.jsonl");
+    let stored = fs::read_to_string(&path).unwrap().replace("\"scale.BN\":\"64\"", "\"scale.BN\":\"32\"");
+    fs::write(&path, stored).unwrap();
+    let blocks = |args: &str| {
+        let (out, err) = good(&s, &format!("run scale.tile {args} --random 1 -D N=4096 --json"));
+        let json: Value = serde_json::from_str(&out).unwrap();
+        (json["stats"]["blocks"].as_u64().unwrap(), err.contains("tuned: scale.BN=32, stored "))
+    };
+    // What is set counts, for launches that do not give it, also in programs that are launched.
+    assert_eq!(blocks("twice --verify"), (2 * 128, true));
+    assert_eq!(blocks("twice --verify -D scale.BN=64"), (2 * 64, false));
+    assert_eq!(blocks("four -D scale.BN=32"), (2 * 128 + 64, false));
+    let (success, _, err) = call(&s, "run scale.tile twice --random 1 -D N=4096 -D scale.BM=32");
+    assert!(!success && err.contains("did you mean `-D scale.BN=..`?"), "{err}");
+    // The tables of `profile` have the same lists.
+    let (table, _) = good(&s, "profile scale.tile twice -D N=64,128 -D scale.BN=32,64 --seconds 0.005");
+    assert_eq!(table.matches("exact").count(), 4, "{table}");
+}
+
+/// What `profile --tune` measures is stored for each size, and neither it nor the tuner measures that again.
+#[test]
+fn a_table_of_tune_lists_is_stored() {
+    let s = sandbox();
+    let table = "profile scale.tile -D N=2048,8192 --tune --seconds 0.005";
+    let (first, said) = good(&s, table);
+    assert!(first.matches("exact").count() == 4 && said.matches("stored in ").count() == 2, "{first}{said}");
+    let best = |text: &str| -> Vec<String> {
+        let flags = |line: &str| line.split(" (a tie").next().unwrap().to_owned();
+        text.lines().filter(|line| line.starts_with("best for")).map(flags).collect()
+    };
+    let kept = fs::read_to_string(s.path().join("data/tuning.jsonl")).unwrap();
+    assert_eq!(kept.lines().count(), 2);
+    let (second, said) = good(&s, table);
+    assert!(second.matches("stored 20").count() == 2 && !second.contains("exact"), "{second}");
+    assert!(said.contains("2 rows not shown: the problem was tuned before; `--retune` measures it"), "{said}");
+    assert_eq!(best(&first), best(&second));
+    assert_eq!(fs::read_to_string(s.path().join("data/tuning.jsonl")).unwrap(), kept);
+    assert!(good(&s, &TUNE.replace("4096", "2048")).0.contains("tuned before"));
+    assert!(good(&s, "run scale.tile --random 1 -D N=8192").1.contains("tuned: BN="));
+    // And the other way round.
+    good(&s, TUNE);
+    assert!(good(&s, "profile scale.tile -D N=4096 --tune --seconds 0.005").0.contains("stored 20"));
+    assert_eq!(good(&s, &format!("{table} --retune")).0.matches("exact").count(), 4);
+    // Other lists than those of the source are a table, and no tuning.
+    let (listed, said) = good(&s, "profile scale.tile -D N=1024 -D BN=32,64 --seconds 0.005");
+    assert!(listed.matches("exact").count() == 2 && !said.contains("stored"), "{listed}{said}");
+    // In a file the problem is complete.
+    good(&s, &format!("{table} --out t.csv"));
+    let (_, said) = good(&s, &format!("{table} --out t.csv --resume"));
+    assert!(said.contains("4 rows were there already"), "{said}");
+}
+
+/// Three tunes agree, or one of them says that there is a tie.
+#[test]
+fn three_tunes_agree_or_say_tie() {
+    let s = Sandbox::new();
+    // What `A` is makes no difference, and `B` makes one that no disturbance hides.
+    let kernel = "kernel turns<const A = 1 tune [1, 2, 3], const B = 1 tune [1, 400]>\n    \
+        (x: in f32[N], y: out f32[N])\n    \
+        ensures y[i] == x[i]\n{\n    static_assert(A > 0, \"{A}\");\n    grid (i in tiles(N, 1024));\n    \
+        let t = Vec(x.tile(i));\n    for k in 0..B { t = max(t, -t); t = Vec(x.tile(i)); }\n    \
+        TSTORE(y.tile(i), t);\n}\n";
+    s.file("turns.tile", kernel);
+    let reports: Vec<Value> = (0..3)
+        .map(|_| {
+            let (json, _) = good(&s, "bench turns.tile -D N=1024 --tune --retune --seconds 0.2 --threads 1 --json");
+            serde_json::from_str(&json).unwrap()
+        })
+        .collect();
+    let ties = |report: &Value| report["measured"].as_array().unwrap().iter().filter(|m| m["fastest"] == true).count();
+    let agree = reports.iter().all(|report| report["best"] == reports[0]["best"]);
+    assert!(agree || reports.iter().any(|report| ties(report) > 1), "{reports:?}");
+    assert!(reports.iter().all(|report| report["best"]["B"] == "1"), "{reports:?}");
+}
+
+/// A kernel that leaves out the last of the products: no configuration is measured, and the error says where.
+#[test]
+fn a_wrong_product_is_excluded() {
+    let s = Sandbox::new();
+    let product = "kernel product<const BM = 32 tune [16, 32], const LAST = 0 tune [0, 1]>\n    \
+        (a: in f32[M, K], b: in f32[K, N], c: out f32[M, N])\n    ensures c[m, n] == sum<k>(a[m, k] * b[k, n])\n{\n    \
+        grid (m in tiles(M, BM), n in tiles(N, 32));\n    let acc = tile Acc<f32, m, n>;\n    acc = 0.0;\n    \
+        for k in tiles(K - LAST, 32) { TMATMUL_ACC(acc, acc, Left(a.tile(m, k)), Right(b.tile(k, n))); }\n    \
+        TSTORE(c.tile(m, n), acc);\n}\n";
+    s.file("product.tile", product);
+    let sizes = "product.tile -D M=32 -D N=32 -D K=33 --seconds 0.01";
+    let (tuned, _) = good(&s, &format!("bench {sizes} --tune"));
+    let wrong: Vec<&str> = tuned.lines().filter(|line| line.contains("discarded: E0713")).collect();
+    assert_eq!(wrong.len(), 2, "{tuned}");
+    let places = |line: &str| line.contains("the worst is [") && line.contains("error ") && line.contains("expected ");
+    assert!(wrong.iter().all(|line| places(line)) && tuned.contains("-D LAST=0\n"), "{tuned}");
+    let (success, _, err) = call(&s, &format!("bench {sizes} --tune -D LAST=1"));
+    assert!(!success && err.contains("error[E0716]") && err.contains("the worst is ["), "{err}");
+    let (success, table, _) = call(&s, &format!("profile {sizes} --tune --retune"));
+    assert!(!success && table.matches("wrong: E0713").count() == 2 && table.contains("-D LAST=0"), "{table}");
+}
+
+const LISTS: &str = "\
+kernel scale<const BM = 16 tune [1, 2, 4, 8, 16],
+             const BN = 64 tune [32, 64, 128, 256, 512], const U = 0 tune [0, 1, 2]>
+    (x: in f32[M, N], y: out f32[M, N])
+    ensures y[i, j] == 2 * x[i, j]
+{
+    static_assert(BM * BN <= 4096, \"a tile of {BM} rows is too large\");
+    grid (i in tiles(M, BM), j in tiles(N, BN));
+    let t = Vec(x.tile(i, j));
+    for k in 0..U {
+        t = t * 2.0;
+        t = t * 0.5;
+    }
+    TSTORE(y.tile(i, j), t * 2.0);
+}
+";
+
+/// Of 75 configurations a search looks at some. By cycles it is the same each time, and comes to what all come to.
+#[test]
+fn a_search_tries_some_of_many() {
+    let s = Sandbox::new();
+    s.file("lists.tile", LISTS);
+    let table = "profile lists.tile -D M=64 -D N=512 --tune --by cycles --target a5";
+    let rows = |args: &str| -> Vec<Value> {
+        let json: Value = serde_json::from_str(&good(&s, &format!("{table} --json {args}")).0).unwrap();
+        json["rows"].as_array().unwrap().clone()
+    };
+    let (some, all) = (rows(""), rows("--exhaustive"));
+    let of = |rows: &[Value], status: &str| rows.iter().filter(|row| row["status"] == status).count();
+    assert_eq!((some.len(), all.len(), of(&all, "skipped"), of(&all, "refused")), (75, 75, 0, 3));
+    assert!(of(&some, "skipped") > 20 && of(&some, "ok") > 20, "{some:?}");
+    let least = |rows: &[Value]| rows.iter().filter_map(|row| row["cycles"].as_u64()).min().unwrap();
+    let fastest = some.iter().find(|row| row["fastest"] == true).unwrap();
+    assert_eq!((least(&some), fastest["cycles"].as_u64().unwrap()), (least(&all), least(&all)));
+    assert_eq!(rows(""), some);
+    let (text, said) = good(&s, table);
+    assert!(said.contains(" rows not shown: the search did not look at it") && !text.contains("skipped"), "{said}");
+    // By the clock.
+    let tune = "bench lists.tile -D M=64 -D N=512 --tune --seconds 0.02 --threads 1";
+    let json: Value = serde_json::from_str(&good(&s, &format!("{tune} --json")).0).unwrap();
+    let search = &json["search"];
+    assert!(search["configurations"] == 75 && search["tried"].as_u64().unwrap() < 75, "{search}");
+    assert!(search["starts"] == 4 && search["optima"].as_u64().unwrap() > 0, "{search}");
+    let (text, _) = good(&s, &format!("{tune} --retune --exhaustive"));
+    assert!(text.contains("75 configurations of BM, BN, U") && !text.contains("search: "), "{text}");
+    assert_eq!(text.matches("discarded: E0302").count(), 3, "{text}");
+}
+
+/// What the model of time leaves no hope for is not measured, by a margin that is said.
+#[test]
+fn the_model_of_time_prunes() {
+    let s = Sandbox::new();
+    s.file("lists.tile", LISTS);
+    let tune = "bench lists.tile -D M=64 -D N=512 -D BN=64 -D U=0 --tune --retune --seconds 0.01";
+    let dropped = |args: &str| -> Vec<String> {
+        let json: Value = serde_json::from_str(&good(&s, &format!("{tune} --json {args}")).0).unwrap();
+        let discarded = json["discarded"].as_array().unwrap().iter().filter(|d| d["code"] == "E0770");
+        discarded.map(|d| format!("{}: {}", d["values"]["BM"], d["message"])).collect()
+    };
+    // Without a target that is asked for, and with `off`, the clock alone counts.
+    assert!(dropped("").is_empty() && dropped("--target a5 --prune off").is_empty());
+    let by_two = dropped("--target a5");
+    assert_eq!(by_two.len(), 3, "{by_two:?}");
+    assert!(by_two[0].starts_with("\"1\": ") && by_two[0].contains(" cycles by the target's model of time, "));
+    assert!(by_two[0].contains(" of -D BM=16; the margin is 2"), "{by_two:?}");
+    assert!(dropped("--target a5 --prune 1").len() == 4 && dropped("--target a5 --prune 4").len() < 3);
+    let table = "profile lists.tile -D M=64 -D N=512 -D BN=64 -D U=0 -D BM=1,16 --seconds 0.01 --target a5";
+    assert!(!good(&s, table).0.contains("E0770"));
+    let (text, _) = good(&s, &format!("{table} --prune 2"));
+    assert!(text.contains("refused: E0770") && text.contains("best: -D BM=16"), "{text}");
+}
+
 #[test]
 fn launches_use_what_is_stored_and_say_so() {
     let s = sandbox();

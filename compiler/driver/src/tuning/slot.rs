@@ -1,0 +1,55 @@
+//! The place of a call's result in the store.
+
+use super::{StoreError, TuningKey, TuningResult, TuningStore, key, machine};
+use crate::backend::BackendRef;
+use crate::launch::{Arrays, bind_dimensions};
+use crate::session::{CompilationUnit, EntryPoint, Failed, Session};
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The store, and what results of a call are of.
+#[derive(Clone, Debug)]
+pub struct TuningSlot {
+    store: TuningStore,
+    key: TuningKey,
+    file: String,
+}
+
+impl TuningSlot {
+    /// Of launches of an entry point with these arrays, by a backend with so many threads of this host; `None` if
+    /// results are not stored.
+    ///
+    /// # Errors
+    /// Sizes are missing, or disagree.
+    pub fn of(
+        session: &mut Session,
+        (unit, entry): (&CompilationUnit, &EntryPoint<'_>),
+        arrays: &Arrays,
+        (backend, threads): (BackendRef, usize),
+    ) -> Result<Option<TuningSlot>, Failed> {
+        let (Some(store), Some(machine)) = (TuningStore::of_environment(), machine(backend, threads)) else {
+            return Ok(None);
+        };
+        let sizes = bind_dimensions(session, unit, entry, arrays, true)?;
+        let key = key(session, unit, entry, &sizes, (backend.name(), &machine));
+        Ok(Some(TuningSlot { store, key, file: unit.path.display().to_string() }))
+    }
+
+    /// What is stored for exactly this call.
+    pub fn stored(&self) -> Option<TuningResult> {
+        let all = self.store.read().ok()?;
+        all.into_iter().filter(|r| r.key == self.key).max_by_key(|r| r.stored)
+    }
+
+    /// Stores the best values, and returns the file.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn keep(&self, best: Vec<(String, String)>, median: f64, verified: bool) -> Result<PathBuf, StoreError> {
+        let stored = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let (key, file) = (self.key.clone(), self.file.clone());
+        let best = best.into_iter().collect();
+        self.store.add(vec![TuningResult { key, file, best, median, verified, stored }])?;
+        Ok(self.store.path())
+    }
+}

@@ -1,0 +1,156 @@
+//! Configurations of one kernel on the same arrays: each is checked, compiled and verified before it is launched, and
+//! those that are raced together are launched in turns.
+
+use crate::model::Model;
+use crate::race::{Entrant, Laps, fastest, race};
+use crate::sample::Rehearsal;
+use crate::search::Choice;
+use crate::setup::{Machine, Setup, first_error, tell};
+use crate::verify::{Rejected, checked};
+use ptoc_diagnostics::Diagnostic;
+use ptoc_driver::launch::{CompiledPlan, Plan};
+use ptoc_driver::session::{Failed, Session};
+use ptoc_tensor::Tensor;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Of the seconds of a measurement, what one configuration gets.
+const SHARE: f64 = 0.25;
+
+/// What is known of configurations so far.
+pub(crate) struct Contest<'c> {
+    setup: &'c Setup,
+    on: &'c Machine,
+    /// A configuration as definitions.
+    definitions: &'c dyn Fn(&Choice) -> Vec<(String, String)>,
+    model: Option<Model>,
+    /// The arrays, which are the same for all.
+    tensors: Vec<Tensor>,
+    /// Those whose results are right.
+    right: BTreeSet<Choice>,
+    /// Times of the last race of each.
+    pub laps: BTreeMap<Choice, Laps>,
+    /// Why others are not measured.
+    pub refused: BTreeMap<Choice, Diagnostic>,
+    /// Why the first launch that failed did so, which may be no matter of configurations.
+    pub stopped: Option<Diagnostic>,
+}
+
+/// A configuration of a race: its number there, and its compilation.
+type Planned = (usize, Session, Plan);
+
+impl<'c> Contest<'c> {
+    /// Nothing is known yet.
+    pub fn new(
+        setup: &'c Setup,
+        on: &'c Machine,
+        definitions: &'c dyn Fn(&Choice) -> Vec<(String, String)>,
+        model: Option<Model>,
+    ) -> Contest<'c> {
+        let (tensors, right) = (Vec::new(), BTreeSet::new());
+        let (laps, refused) = (BTreeMap::new(), BTreeMap::new());
+        Contest { setup, on, definitions, model, tensors, right, laps, refused, stopped: None }
+    }
+
+    /// Launches these in turns: the numbers of those that none is faster than. Those that are refused are left out.
+    ///
+    /// # Errors
+    /// What is wrong with the arrays or the machine.
+    pub fn race(&mut self, session: &mut Session, choices: &[Choice]) -> Result<Vec<usize>, Failed> {
+        let mut planned = self.plans(session, choices)?;
+        self.leave_out_dominated(&mut planned, choices);
+        let mut compiled = Vec::new();
+        for (n, own, plan) in &mut planned {
+            match CompiledPlan::new(own, plan, self.on.backend) {
+                Ok(code) => compiled.push((*n, own, code)),
+                Err(Failed) => {
+                    self.refused.insert(choices[*n].clone(), first_error(own));
+                }
+            }
+        }
+        let (mut entrants, mut numbers) = (Vec::new(), Vec::new());
+        for (n, own, code) in &mut compiled {
+            match self.rehearsed(&choices[*n], own, code) {
+                Ok(rehearsal) => {
+                    entrants.push(Entrant { session: own, rehearsal, arrays: 0 });
+                    numbers.push(*n);
+                }
+                Err(rejected) => self.reject(&choices[*n], rejected),
+            }
+        }
+        let length = Duration::from_secs_f64(self.setup.seconds * SHARE);
+        let mut arrays = [std::mem::take(&mut self.tensors)];
+        let raced = race(&mut entrants, &mut arrays, length, true);
+        [self.tensors] = arrays;
+        let laps = raced.or_else(|(_, why)| session.fail(*why))?;
+        let best = fastest(&laps).into_iter().map(|n| numbers[n]).collect();
+        self.laps.extend(numbers.iter().map(|n| choices[*n].clone()).zip(laps));
+        Ok(best)
+    }
+
+    /// The plans of those that the target's checks take.
+    fn plans(&mut self, session: &mut Session, choices: &[Choice]) -> Result<Vec<Planned>, Failed> {
+        let mut planned = Vec::new();
+        let arrays = self.setup.given(session).or_else(|d| session.fail(*d))?;
+        for (n, choice) in choices.iter().enumerate() {
+            if self.refused.contains_key(choice) {
+                continue;
+            }
+            match self.setup.plan(&(self.definitions)(choice), &arrays) {
+                Ok((mut own, plan)) => {
+                    tell(&mut own, session);
+                    planned.push((n, own, plan));
+                }
+                Err(why) => {
+                    self.refused.insert(choice.clone(), *why);
+                }
+            }
+        }
+        if let (true, Some((_, _, plan))) = (self.tensors.is_empty(), planned.first()) {
+            let mut arrays = self.setup.given(session).or_else(|d| session.fail(*d))?;
+            self.tensors = self.setup.inputs(session, plan, &mut arrays)?;
+        }
+        Ok(planned)
+    }
+
+    /// Drops those that the model of time leaves no hope for.
+    fn leave_out_dominated(&mut self, planned: &mut Vec<Planned>, choices: &[Choice]) {
+        let Some(model) = &mut self.model else { return };
+        for (n, own, plan) in planned.iter_mut() {
+            model.ask(&(self.definitions)(&choices[*n]), own, (plan, &self.tensors));
+        }
+        planned.retain(|(n, ..)| match model.dominated(&(self.definitions)(&choices[*n])) {
+            Some(why) => {
+                self.refused.insert(choices[*n].clone(), why);
+                false
+            }
+            None => true,
+        });
+    }
+
+    /// A configuration that has run once, and whose results were compared if they had not been.
+    fn rehearsed<'k, 'p>(
+        &mut self,
+        choice: &Choice,
+        own: &mut Session,
+        code: &'k CompiledPlan<'p>,
+    ) -> Result<Rehearsal<'k, 'p>, Rejected> {
+        if !self.right.contains(choice) {
+            checked(own, code, &self.tensors, self.on.threads, self.setup.verify, false)?;
+            self.right.insert(choice.clone());
+        }
+        Rehearsal::new(own, code, &self.tensors, self.on.threads)
+            .map_err(|Failed| Rejected::Failed(Box::new(first_error(own))))
+    }
+
+    fn reject(&mut self, choice: &Choice, rejected: Rejected) {
+        let why = match rejected {
+            Rejected::Wrong(why) => why,
+            Rejected::Failed(why) => {
+                self.stopped.get_or_insert_with(|| (*why).clone());
+                why
+            }
+        };
+        self.refused.insert(choice.clone(), *why);
+    }
+}
