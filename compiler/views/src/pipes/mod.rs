@@ -199,18 +199,20 @@ fn source(runs: &[PipeRun<'_>], places: &Places<'_>) -> String {
         writeln!(out, "<h3>{}</h3>", escape(name)).ok();
         out.push_str(&listing(text, &format!("F{n}L"), |line| {
             let Some((busy, waited)) = spent.get(&(file, line)) else { return String::new() };
-            let words = match (*busy, *waited) {
-                (0, waited) => format!("waits {:.1} %", percent(waited)),
-                (busy, 0) => format!("{:.1} %", percent(busy)),
-                (busy, waited) => format!("{:.1} %, waits {:.1} %", percent(busy), percent(waited)),
+            let (work, waits) = (percent(*busy), percent(*waited));
+            let short = match (*busy, *waited) {
+                (0, _) => format!("+ {waits:.1} %"),
+                (_, 0) => format!("{work:.1} %"),
+                _ => format!("{work:.1} + {waits:.1} %"),
             };
-            let share = percent(busy + waited).min(100.0);
-            format!("<span class=\"heat\" style=\"--share:{share:.1}%\">{words}</span>")
+            let words = format!("works for {work:.1} %, waits for {waits:.1} % of the first block's cycles");
+            let share = (work + waits).min(100.0);
+            format!("<span class=\"heat\" style=\"--share:{share:.1}%\" title=\"{words}\">{short}</span>")
         }));
     }
     out.push_str(
-        "<p class=\"note\">Shares are of the first block's cycles; pipes work at the same time, so they may come to \
-         more than 100 %.</p>\n",
+        "<p class=\"note\">Work + waits of a line, in shares of the first block's cycles; pipes work at the same time, \
+         so they may come to more than 100 %.</p>\n",
     );
     out
 }

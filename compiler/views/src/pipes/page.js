@@ -1,7 +1,7 @@
 // Draws the pipes of the first block of each launch: a lane for each pipe of each role, instructions and stalls in it,
 // and flags as arrows between them.
 (() => {
-  const LEFT = 132, AXIS = 22, LANE = 34, GAP = 8, ARROWS = 160;
+  const LEFT = 132, AXIS = 22, LANE = 34, GAP = 8, ARROWS = 160, NAMED = 16;
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   let palette = {};
 
@@ -148,8 +148,7 @@
 
     function drawFlags({ g, w, x }) {
       const all = inView(), many = all.length > ARROWS;
-      // Where names stand already.
-      const taken = [];
+      const named = [];
       for (const s of all.sort((one, other) => one.decides - other.decides)) {
         const a = x(s.set), b = x(s.seen), from = middle(s.from), to = middle(s.to);
         const faint = !s.decides || many;
@@ -167,13 +166,23 @@
         g.lineTo(b - 3.5, near - down * 6);
         g.lineTo(b + 3.5, near - down * 6);
         g.fill();
-        const name = events[s.event], width = g.measureText(name).width + 10, y = near - down * 9;
-        const free = !taken.some(([l, r, t]) => l < b + width && b < r && Math.abs(t - y) < 12);
-        if (name && !many && b >= LEFT && b + width < w && free) {
-          taken.push([b, b + width, y]);
-          g.textAlign = "left";
-          g.fillText(name, b + 5, y);
-        }
+        if (!many && (s.decides || all.length <= NAMED)) named.push([s, b, near - down * 9]);
+      }
+      g.globalAlpha = 1;
+      // Names come last, those of flags that ended a wait first, each where no other name is, on a ground of its own.
+      const taken = [];
+      g.textAlign = "left";
+      g.strokeStyle = palette.paper;
+      g.lineJoin = "round";
+      g.lineWidth = 4;
+      for (const [s, b, y] of named.sort(([one], [other]) => other.decides - one.decides)) {
+        const name = events[s.event], width = g.measureText(name).width + 10;
+        const free = !taken.some(([l, r, t]) => l < b + width && b < r && Math.abs(t - y) < 14);
+        if (!name || b < LEFT || b + width >= w || !free) continue;
+        taken.push([b, b + width, y]);
+        g.strokeText(name, b + 5, y);
+        g.fillStyle = palette.flag;
+        g.fillText(name, b + 5, y);
       }
       g.globalAlpha = 1;
       g.lineWidth = 1;

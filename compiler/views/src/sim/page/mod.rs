@@ -153,13 +153,15 @@ fn source(runs: &[(&str, &Report)], texts: &[(&str, &str)]) -> String {
             let share = percent(busy(buckets) as f64, whole as f64);
             let parts = shares(buckets).into_iter().filter(|(b, _)| *b != Bucket::Idle);
             let most = parts.max_by_key(|(b, n)| (*n, std::cmp::Reverse(*b)));
-            let most = most.map_or(String::new(), |(b, _)| format!(", most of it {}", b.name()));
-            format!("<span class=\"heat\" style=\"--share:{share:.1}%\">{share:.1} %{most}</span>")
+            let most = most.map_or("", |(b, _)| b.name());
+            let words = format!("{share:.1} %, most of it {most}");
+            format!("<span class=\"heat\" style=\"--share:{share:.1}%\" title=\"{words}\">{share:.1} % {most}</span>")
         }));
     }
     if !texts.is_empty() {
         out.push_str(
-            "<p class=\"note\">Shares are of what the pseudo-channels did, waits and all, beside standing idle.</p>\n",
+            "<p class=\"note\">Shares are of what the pseudo-channels did, waits and all, beside standing idle; with \
+             what took most of it.</p>\n",
         );
     }
     out
