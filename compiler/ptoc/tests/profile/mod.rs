@@ -5,6 +5,8 @@ use super::Sandbox;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 /// A kernel, one that is wrong for every size, and one that is wrong where `B` is 32.
 const KERNELS: &str = "\
@@ -205,6 +207,60 @@ fn an_interrupted_table_is_resumed() {
     let (status, _, err) = profile(&s, &format!("{args} --out t.csv --resume"));
     assert_eq!(status, Some(0), "{err}");
     assert_eq!(keys(&fs::read_to_string(&path).unwrap()).len(), 1 + 16);
+}
+
+/// A sweep that is ended at any moment, again and again, and resumed: each row is there once.
+#[cfg(unix)]
+#[test]
+fn a_sweep_that_is_killed_is_resumed() {
+    let s = Sandbox::new();
+    s.file(
+        "gemm.tile",
+        "kernel gemm<const BM = 16, const BN = 16, const BK = 16>\n    \
+         (a: in f32[M, K], b: in f32[K, N], c: out f32[M, N])\n    \
+         ensures c[m, n] == sum<k>(a[m, k] * b[k, n])\n{\n    grid (m in tiles(M, BM), n in tiles(N, BN));\n    \
+         let acc = tile Acc<f32, m, n>;\n    acc = 0.0;\n    for k in tiles(K, BK) {\n        \
+         TMATMUL_ACC(acc, acc, Left(a.tile(m, k)), Right(b.tile(k, n)));\n    }\n    TSTORE(c.tile(m, n), acc);\n}\n",
+    );
+    // 20 problems of 6 configurations.
+    let args = "profile gemm.tile -D M=16:80:16 -D N=16:64:16 -D K=32 -D BM=16,32 -D BN=16 -D BK=16,32,64 \
+                --by cycles --target a5 --out t.csv --resume";
+    let path = s.path().join("t.csv");
+    let length = || fs::metadata(&path).map_or(0, |m| m.len());
+    let keys = |text: &str| -> Vec<String> {
+        let cells = |line: &str| line.split(',').take(10).collect::<Vec<_>>().join(",");
+        text.lines().skip(1).map(cells).collect()
+    };
+    let mut kills = 0;
+    for n in 0..8u64 {
+        let mut child = s.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // Some time after it has written something: moments that have nothing to do with problems.
+        let (before, begin) = (length(), Instant::now());
+        let ended = loop {
+            match child.try_wait().unwrap() {
+                Some(status) => break Some(status),
+                None if length() > before && begin.elapsed().as_millis() as u64 % 23 == n * 3 => break None,
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+        };
+        if let Some(status) = ended {
+            assert!(status.success());
+            break;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        kills += 1;
+    }
+    assert!(kills > 0);
+    let table = s.command(args).output().unwrap();
+    assert!(table.status.success());
+    let there = String::from_utf8(table.stderr).unwrap();
+    assert!(there.contains(" rows were there already"), "{there}");
+    let whole = keys(&fs::read_to_string(&path).unwrap());
+    assert_eq!(whole.len(), 20 * 6, "after {kills} kills");
+    assert_eq!(whole.iter().collect::<HashSet<_>>().len(), 20 * 6);
+    let again = s.command(args).output().unwrap();
+    assert!(String::from_utf8(again.stderr).unwrap().contains("120 rows were there already"));
 }
 
 /// What was kept counts: for the status, the best, and the other files. What was only listed is measured.
