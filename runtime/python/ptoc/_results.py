@@ -53,6 +53,8 @@ class Tuned(NamedTuple):
 
     kernel: Any
     trials: list[Trial]
+    #: When the best was stored, if it was, and nothing was measured.
+    stored: str | None = None
 
     @property
     def constants(self) -> dict[str, str]:

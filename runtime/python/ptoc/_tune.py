@@ -19,8 +19,11 @@ MOST = 1024
 _Choice = tuple[tuple[str, str], ...]
 
 
-def tune(kernel: Kernel, args: tuple[Any, ...], out: Any, seconds: float, named: dict[str, Any]) -> Tuned:
-    """Measures a kernel with every combination of the values that its open `tune` lists name."""
+def tune(
+    kernel: Kernel, args: tuple[Any, ...], out: Any, how: tuple[float, bool], named: dict[str, Any]
+) -> Tuned:
+    """Measures a kernel with every combination of the values that its open `tune` lists name, and stores the best."""
+    seconds, retune = how
     given = {name: named.pop(name) for name in kernel.constant_names if name in named}
     kernel = kernel.bind(**given) if given else kernel
     lists = {name: values for name, values in kernel.tune_lists.items() if name not in kernel.constants}
@@ -28,11 +31,13 @@ def tune(kernel: Kernel, args: tuple[Any, ...], out: Any, seconds: float, named:
         message = f"there is nothing to tune: `{kernel.__name__}` has no `tune` list that is open"
         remedy = "name the values to try after a parameter's default: `const BM = 64 tune [32, 64, 128]`"
         raise _errors.of_words("E0714", message, remedy)
+    if not retune and (known := _recalled(kernel, lists, args, out, named)):
+        return known
     choices = [dict(zip(lists, values)) for values in itertools.product(*lists.values())]
     if len(choices) > MOST:
         message = f"`{kernel.__name__}` has {len(choices)} configurations, and at most {MOST} are tried"
         raise _errors.of_words("E0715", message, f"fix one of them: `{next(iter(lists))}=..`")
-    measured, refused = _compiled(kernel, choices, args, out, named)
+    measured, refused, verified = _compiled(kernel, choices, args, out, named)
     if not measured:
         raise next(iter(refused.values()))
     for _ in range(ROUNDS):
@@ -41,13 +46,30 @@ def tune(kernel: Kernel, args: tuple[Any, ...], out: Any, seconds: float, named:
     ranked = sorted(((_merged(timings), choice) for choice, (_, timings) in measured.items()), key=_median)
     trials = [Trial(dict(choice), timing, None) for timing, choice in ranked]
     trials += [Trial(dict(choice), None, e) for choice, e in refused.items()]
-    return Tuned(measured[ranked[0][1]][0], trials)
+    best, median = ranked[0][1], ranked[0][0].median
+    kernel._keep((list(best), median, verified), *args, out=out, **named)
+    return Tuned(measured[best][0], trials)
+
+
+def _recalled(
+    kernel: Kernel, lists: dict[str, list[str]], args: tuple[Any, ...], out: Any, named: dict[str, Any]
+) -> Tuned | None:
+    """What was stored for calls like this one, if it is a value of each list."""
+    found = kernel._stored(*args, out=out, **named)
+    if found is None:
+        return None
+    best, median, date = found
+    if best.keys() != lists.keys() or any(value not in lists[name] for name, value in best.items()):
+        return None
+    return Tuned(kernel.bind(**best), [Trial(best, Timing(0, median, median), None)], date)
 
 
 def _compiled(
     kernel: Kernel, choices: list[dict[str, str]], args: tuple[Any, ...], out: Any, named: dict[str, Any]
-) -> tuple[dict[_Choice, tuple[Kernel, list[Timing]]], dict[_Choice, Exception]]:
-    """The kernels that can be run on these arguments, by their constants, and why others cannot."""
+) -> tuple[dict[_Choice, tuple[Kernel, list[Timing]]], dict[_Choice, Exception], bool]:
+    """The kernels that can be run on these arguments and are right, by their constants, and why others are not; and
+    whether `ensures` says what is right."""
+    verified = False
     measured: dict[_Choice, tuple[Kernel, list[Timing]]] = {}
     refused: dict[_Choice, Exception] = {}
     for choice in choices:
@@ -55,6 +77,7 @@ def _compiled(
         try:
             candidate = kernel.bind(**choice)
             candidate.bench(*args, out=out, seconds=0.0, **named)
+            verified = candidate._holds(*args, **named) or verified
         except (_errors.ArgumentError, _errors.DtypeError):
             # What is wrong with the arrays is no matter of configurations.
             raise
@@ -62,7 +85,7 @@ def _compiled(
             refused[key] = e
         else:
             measured[key] = (candidate, [])
-    return measured, refused
+    return measured, refused, verified
 
 
 def _median(ranked: tuple[Timing, _Choice]) -> float:

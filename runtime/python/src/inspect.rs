@@ -2,7 +2,7 @@
 
 use crate::{errors, signals, threads};
 use ptoc_diagnostics::{Diagnostic, codes};
-use ptoc_driver::launch::Verified;
+use ptoc_driver::launch::{Tolerance, Verified};
 use ptoc_driver::library::{Call, Callable, Memories, Specialization};
 use ptoc_views::memory::{Maps, html, json, lines::Lines, svg, table};
 use pyo3::prelude::*;
@@ -104,12 +104,23 @@ pub fn verify<'py>(
     }
     let threads = threads::of_call(py)?;
     // SAFETY: the caller keeps the arrays, which are only read.
-    let ended = py.detach(|| unsafe { code.verify(callable, call, tolerance, threads) });
+    let ended = py.detach(|| unsafe { code.verify(callable, call, tolerance.into(), threads) });
     let class = py.import("ptoc._results")?.getattr("Verified")?;
     let row = |v: Verified| class.call1((v.name, v.stats.elements, v.stats.max_error, v.left_out));
     let list = ended.map_err(|report| errors::raised(py, &report))?;
     let rows = list.into_iter().map(row).collect::<PyResult<Vec<_>>>()?;
     Ok(PyList::new(py, rows)?.into_any())
+}
+
+/// Whether the results of a launch are held to `ensures`, within what roundings come to.
+pub fn holds(py: Python<'_>, callable: &Callable, code: &Specialization, call: &Call) -> PyResult<bool> {
+    if code.plan().specification.ensures.is_empty() {
+        return Ok(false);
+    }
+    let threads = threads::of_call(py)?;
+    // SAFETY: the caller keeps the arrays, which are only read.
+    let ended = py.detach(|| unsafe { code.verify(callable, call, Tolerance::Rounding, threads) });
+    ended.map(|_| true).map_err(|report| errors::raised(py, &report))
 }
 
 /// How long a run takes.

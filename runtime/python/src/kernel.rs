@@ -8,6 +8,7 @@ use ptoc_driver::defs::Definition;
 use ptoc_driver::library::{Argument, Call, Callable, Device, Dir, Parameter, ParameterKind, Specialization};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A kernel or program. Called with arrays it runs; called with constants alone it gives the kernel with these.
@@ -438,18 +439,67 @@ impl Kernel {
     }
 
     /// Runs the kernel on these arrays with every combination of the constants that its `tune` lists name, and returns
-    /// the fastest, for about so many seconds a configuration.
-    #[pyo3(signature = (*args, out = None, seconds = 0.2, **named))]
+    /// the fastest, for about so many seconds a configuration. The best is stored, and measured again only with
+    /// `retune`.
+    #[pyo3(signature = (*args, out = None, seconds = 0.2, retune = false, **named))]
     fn tune<'py>(
         slf: &Bound<'py, Self>,
         args: &Bound<'py, PyTuple>,
         out: Option<Bound<'py, PyAny>>,
         seconds: f64,
+        retune: bool,
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let named = named.map_or_else(|| Ok(PyDict::new(py)), |named| named.copy())?;
-        py.import("ptoc._tune")?.getattr("tune")?.call1((slf, args, out, seconds, named))
+        py.import("ptoc._tune")?.getattr("tune")?.call1((slf, args, out, (seconds, retune), named))
+    }
+
+    /// What was stored of tuning for calls like this one: constants, seconds of a launch, and when; or nothing.
+    #[pyo3(signature = (*args, out = None, **named))]
+    fn _stored<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        out: Option<Bound<'py, PyAny>>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Option<(BTreeMap<String, String>, f64, String)>> {
+        let (kernel, given) = self.prepared(py, args, out, named)?;
+        let slot = kernel.callable.tuning_slot(&given.call).map_err(|report| errors::raised(py, &report))?;
+        Ok(slot.and_then(|slot| slot.stored()).map(|r| (r.best.clone(), r.median, r.date())))
+    }
+
+    /// Stores what tuning for calls like this one has come to.
+    #[pyo3(signature = (best, *args, out = None, **named))]
+    fn _keep<'py>(
+        &self,
+        py: Python<'py>,
+        best: (Vec<(String, String)>, f64, bool),
+        args: &Bound<'py, PyTuple>,
+        out: Option<Bound<'py, PyAny>>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<()> {
+        let (kernel, given) = self.prepared(py, args, out, named)?;
+        let slot = kernel.callable.tuning_slot(&given.call).map_err(|report| errors::raised(py, &report))?;
+        let (best, median, verified) = best;
+        match slot.map(|slot| slot.keep(best, median, verified)) {
+            Some(Err(e)) => errors::warn(py, &kernel.callable.report(e.warning())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a launch on copies of the arrays is held to `ensures`; raises where the results are wrong.
+    #[pyo3(signature = (*args, **named))]
+    fn _holds<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<bool> {
+        let (kernel, given) = self.prepared(py, args, None, named)?;
+        self.on_host(py, &given, "tune")?;
+        let code = kernel.code(py, &given.call)?;
+        inspect::holds(py, &kernel.callable, &code, &given.call)
     }
 
     /// The values that `tune` lists of static parameters name, as expressions of the language.

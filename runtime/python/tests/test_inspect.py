@@ -1,6 +1,10 @@
 """Programs, and what kernels say of themselves."""
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import ptoc
@@ -153,6 +157,49 @@ def test_tune_tells_what_does_not_fit():
             TSTORE(y.tile(i), Vec(x.tile(i)) + 1.0);
         }
         """).k.tune(np.ones(100, np.float32))
+
+
+def test_tune_is_stored(examples, monkeypatch, tmp_path, capfd):
+    monkeypatch.setenv("PTOC_TUNING", str(tmp_path))
+    softmax = ptoc.load(examples / "softmax.tile").softmax
+    x = rng().standard_normal((32, 300), np.float32)
+    first = softmax.tune(x, seconds=0.01)
+    assert first.stored is None and len(first.trials) == 3
+    kept = (tmp_path / "tuning.jsonl").read_text()
+    assert kept.count("\n") == 1 and '"verified":true' in kept
+    # Another process does the same: nothing is measured, and calls use it.
+    text = (
+        "import numpy as np, ptoc, sys\n"
+        f"softmax = ptoc.load({str(examples / 'softmax.tile')!r}).softmax\n"
+        "x = np.ones((32, 300), np.float32)\n"
+        "found = softmax.tune(x)\n"
+        "assert found.stored and found.trials[0].timing.runs == 0 and len(found.trials) == 1\n"
+        "print(found.constants['BN'])\n"
+        "softmax(x)\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(ptoc.__file__).parent.parent)}
+    ran = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env=environment)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.strip() == first.constants["BN"]
+    assert f"tuned: BN={first.constants['BN']}, stored " in ran.stderr
+    assert (tmp_path / "tuning.jsonl").read_text() == kept
+    assert softmax.tune(x, seconds=0.01, retune=True).stored is None
+    assert len(softmax.tune(x[:5], seconds=0.01).trials) == 3
+
+
+def test_tune_excludes_what_is_wrong():
+    wrong = ptoc.tile("""
+    kernel wrong<const B = 16 tune [16, 32]>(x: in f32[N], y: out f32[N])
+        ensures y[i] == x[i] * 2.0
+    {
+        grid (i in tiles(N, B));
+        if B == 32 { TSTORE(y.tile(i), Vec(x.tile(i)) * 2.001); } else { TSTORE(y.tile(i), Vec(x.tile(i)) * 2.0); }
+    }
+    """).wrong
+    found = wrong.tune(np.ones(100, np.float32), seconds=0.01)
+    assert found.constants == {"B": "16"}
+    refused = found.trials[1].refused
+    assert isinstance(refused, ptoc.VerificationError) and "the worst is [" in str(refused)
 
 
 def test_layouts():

@@ -100,7 +100,7 @@ impl<'a> Launch<'a> {
     pub fn verify(self, rtol: f64, atol: f64) -> Result<Vec<Verified>, Error> {
         let code = self.code()?;
         // SAFETY: as for `run`; nothing is written.
-        Ok(unsafe { code.verify(self.kernel.callable(), &self.call, (rtol, atol), self.threads) }?)
+        Ok(unsafe { code.verify(self.kernel.callable(), &self.call, (rtol, atol).into(), self.threads) }?)
     }
 
     /// The number of a parameter that is a tensor, or a scalar.

@@ -12,7 +12,7 @@ use crate::files::ArrayFile;
 use crate::launch::{Arrays, CompiledPlan, Plan};
 use crate::lock;
 use crate::session::{CompilationUnit, EntryPoint, Failed, Front, Session};
-use crate::tuning::TuningUse;
+use crate::tuning::{TuningSlot, TuningUse};
 use ptoc_diagnostics::{Diagnostic, codes, list, suggest};
 use ptoc_syntax::ast::Name;
 use rustc_hash::FxHashMap;
@@ -233,6 +233,23 @@ impl Callable {
         }
         compiled.insert(key[..].into(), Arc::clone(&made));
         Ok(made)
+    }
+
+    /// The place of the results of tuning of calls like this one; `None` if they are not stored.
+    ///
+    /// # Errors
+    /// The arguments do not fit the kernel.
+    pub fn tuning_slot(&self, call: &Call) -> Result<Option<TuningSlot>, Report> {
+        on_large_stack(|| {
+            let mut session = self.session(call)?;
+            let made = self.load(&mut session).and_then(|unit| {
+                let entry = unit.entry(Some(&self.signature.name), "run").or_else(|d| session.fail(*d))?;
+                let arrays = self.heads(&mut session, &unit, &entry, call);
+                let on = (self.backend, ptoc_exec::Pool::default_threads());
+                TuningSlot::of(&mut session, (&unit, &entry), &arrays, on)
+            });
+            made.map_err(|Failed| Report::of_session(&mut session))
+        })
     }
 
     /// The code for this call and its values of scalars, whatever there is for others; it is not kept.

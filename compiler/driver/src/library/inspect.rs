@@ -3,7 +3,7 @@
 use super::arrays::Call;
 use super::{Callable, Report, Specialization, on_large_stack};
 use crate::check::check_entry;
-use crate::launch::{CompiledPlan, Plan, RunOptions, Verified, verify};
+use crate::launch::{CompiledPlan, Plan, RunOptions, Tolerance, Verified, verify};
 use crate::maps::maps_of;
 use crate::session::{CompilationUnit, EntryPoint, Failed, Session};
 use crate::stages::{Stage, text_of};
@@ -108,13 +108,13 @@ impl Specialization {
         &self,
         callable: &Callable,
         call: &Call,
-        (rtol, atol): (f64, f64),
+        tolerance: Tolerance,
         threads: usize,
     ) -> Result<Vec<Verified>, Report> {
         if !self.has_values_of(call) {
             let exact = callable.specialize_exactly(call)?;
             // SAFETY: the caller's promise, for code of this very call.
-            return unsafe { exact.verify(callable, call, (rtol, atol), threads) };
+            return unsafe { exact.verify(callable, call, tolerance, threads) };
         }
         if self.plan().specification.ensures.is_empty() {
             let name = &callable.signature().name;
@@ -133,7 +133,7 @@ impl Specialization {
                 let compiled = CompiledPlan::new(&mut session, self.plan(), callable.backend())?;
                 let options = RunOptions { threads, ..RunOptions::default() };
                 compiled.run(&mut session, &mut tensors, &options, &mut |_| {}, None)?;
-                verify(&mut session, self.plan(), &before, &tensors, (rtol, atol).into())
+                verify(&mut session, self.plan(), &before, &tensors, tolerance)
             };
             let verified = run();
             let found = std::mem::take(&mut session.diagnostics);
