@@ -38,9 +38,12 @@ impl Currents {
     /// The currents of the public HBM2 models. They have IDD4W = 500 mA beside IDD4R = 390 mA.
     pub const HBM2: Currents =
         Currents { vdd: 1.2, idd0: 65.0, idd2n: 40.0, idd3n: 55.0, idd4r: 390.0, idd4w: 500.0, idd5ab: 250.0 };
-    /// Bytes of a burst when IDD4R and IDD4W were taken.
+    /// None, for standards whose configurations give all of them.
+    const NONE: Currents =
+        Currents { vdd: 0.0, idd0: 0.0, idd2n: 0.0, idd3n: 0.0, idd4r: 0.0, idd4w: 0.0, idd5ab: 0.0 };
+    /// Bytes of a burst when HBM2's IDD4R and IDD4W were taken.
     pub const BURST_BYTES: f64 = 64.0;
-    /// Bits of the channel whose currents they are.
+    /// Bits of the channel whose currents HBM2's are. Those of other standards are of the channel that is described.
     pub const CHANNEL_BITS: f64 = 128.0;
 }
 
@@ -125,11 +128,12 @@ impl Model {
     pub fn idd(c: &Currents, config: &Config) -> Model {
         let t = &config.timing;
         let ns = |clocks: u32| f64::from(clocks) * f64::from(t.tck_ps) / 1000.0;
-        let half = f64::from(config.org.channel_width) / Currents::CHANNEL_BITS;
+        let stacked = config.standard.has_stack_levels();
+        let half = if stacked { f64::from(config.org.channel_width) / Currents::CHANNEL_BITS } else { 1.0 };
         // Each loop's current less what flows anyway. IDD0 runs over a whole tRC = tRAS + tRP, with a row open in tRAS
         // and closed in tRP; it is not tRP alone, which would make the difference negative.
         let activate = c.vdd * (c.idd0 * (ns(t.ras) + ns(t.rp)) - c.idd3n * ns(t.ras) - c.idd2n * ns(t.rp));
-        let share = f64::from(config.org.burst_bytes()) / Currents::BURST_BYTES;
+        let share = if stacked { f64::from(config.org.burst_bytes()) / Currents::BURST_BYTES } else { 1.0 };
         let refresh_all = c.vdd * (c.idd5ab - c.idd3n) * ns(t.rfc) * half;
         Model {
             activate,
@@ -153,7 +157,14 @@ impl Model {
 
     /// The model that the configuration's `energy` table chooses and sets; its keys are [`KEYS`].
     pub fn of(config: &Config) -> Result<Model, TableError> {
-        let (mut c, mut b, mut per_bit) = (Currents::HBM2, PerBit::HBM2, false);
+        let stacked = config.standard.has_stack_levels();
+        let known = if stacked { Currents::HBM2 } else { Currents::NONE };
+        let (mut c, mut b, mut per_bit) = (known, PerBit::HBM2, false);
+        let missing = KEYS.iter().map(|(key, _)| *key).filter(|key| !key.ends_with("_per_bit"));
+        if let Some(key) = missing.into_iter().find(|key| !stacked && !config.energy.contains_key(*key)) {
+            let message = format!("{} has no currents of its own, so a file gives all of them", config.standard.name());
+            return Err(TableError { key: key.into(), message });
+        }
         for (key, &value) in &config.energy {
             let error = |message: String| TableError { key: key.clone(), message };
             let place = match key.as_str() {

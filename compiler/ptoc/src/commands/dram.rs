@@ -225,6 +225,8 @@ fn failed(config: &Config, channel: usize, e: &SimError) -> Diagnostic {
         SimError::OutOfRange { .. } => Diagnostic::global(codes::DRAM_PLACE, message),
         SimError::RefreshStarves { .. } => Diagnostic::global(codes::DRAM_SIMULATION, message)
             .with_help("give a longer interval, a shorter refresh, or `--refresh off`"),
+        SimError::NoBankRefresh { .. } => Diagnostic::global(codes::DRAM_SIMULATION, message)
+            .with_help("give `--refresh on`, which refreshes all banks, or `--refresh off`"),
         SimError::Stuck { .. } => Diagnostic::global(codes::DRAM_SIMULATION, message)
             .with_help("this is an error in ptoc; please report it with the trace and the configuration"),
         SimError::Controller(_) => Diagnostic::global(codes::DRAM_SIMULATION, message),

@@ -27,6 +27,6 @@ pub fn check_autonomous(config: &Config, trace: &[Issued], options: Options) -> 
     let rows: Vec<Issued> = trace.iter().filter(shared).copied().collect();
     // Without PREs banks look open: their state was checked above.
     let rows = check(config, &rows, Options { state: false, ..options });
-    out.extend(rows.into_iter().filter(|v| !matches!(v.rule, Rule::RowBus | Rule::Ppd)));
+    out.extend(rows.into_iter().filter(|v| !matches!(v.rule, Rule::RowBus | Rule::CommandBus | Rule::Ppd)));
     out
 }

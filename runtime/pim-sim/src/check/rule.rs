@@ -4,7 +4,7 @@
 //! in its last one (JESD235, JESD238: the timing diagrams count from the edge that completes a command). [`Needs`] is
 //! computed from the named parameters alone.
 
-use crate::dram::Timing;
+use crate::dram::{Standard, Timing};
 
 /// What a command may have broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,6 +17,7 @@ pub enum Rule {
     RefreshOpen,
     RowBus,
     ColumnBus,
+    CommandBus,
     DataBus,
     BurstLength,
     Rcd,
@@ -40,6 +41,7 @@ pub enum Rule {
     Rfc,
     RfcPb,
     Rrefd,
+    Pbr2Pbr,
     RefreshCount,
 }
 
@@ -104,17 +106,18 @@ impl Rule {
             Rule::RefreshOpen => ("closed bank", &[], "what is refreshed is closed", C::Refresh),
             Rule::RowBus => ("row bus", &[], "row commands of a channel share one bus", C::Bus),
             Rule::ColumnBus => ("column bus", &[], "column commands of a channel share one bus", C::Bus),
+            Rule::CommandBus => ("command bus", &[], "commands of a channel share one bus", C::Bus),
             Rule::DataBus => ("data bus", &["nCL", "nBL", "nCWL"], "bursts of RD and WR do not overlap", C::Turnaround),
             Rule::BurstLength => ("tBL", &["nBL"], "bursts in one direction do not overlap", C::Data),
             Rule::Rcd => ("tRCD", &["nRCDRD", "nRCDWR"], "ACT to RD or WR, same bank", C::Row),
             Rule::Ras => ("tRAS", &["nRAS"], "ACT to PRE, same bank", C::Row),
             Rule::Rc => ("tRC", &["nRC"], "ACT to ACT or refresh, same bank", C::Row),
-            Rule::Rp => ("tRP", &["nRP"], "PRE to ACT or refresh, same bank", C::Row),
+            Rule::Rp => ("tRP", &["nRP", "nRPab"], "PRE to ACT or refresh, same bank", C::Row),
             Rule::RrdS => ("tRRD_S", &["nRRDS"], "ACT to ACT, other bank group", C::Faw),
             Rule::RrdL => ("tRRD_L", &["nRRDL"], "ACT to ACT, same bank group", C::Faw),
             Rule::Faw => ("tFAW", &["nFAW"], "at most four ACTs in a window", C::Faw),
             Rule::CcdS => ("tCCD_S", &["nCCDS"], "RD to RD, WR to WR, other bank group", C::Ccd),
-            Rule::CcdL => ("tCCD_L", &["nCCDL"], "RD to RD, WR to WR, same bank group", C::Ccd),
+            Rule::CcdL => ("tCCD_L", &["nCCDL", "nCCDLWR"], "RD to RD, WR to WR, same bank group", C::Ccd),
             Rule::CcdR => ("tCCD_R", &["nCCDR"], "RD to RD, WR to WR, other SID", C::Ccd),
             Rule::Rtw => ("tRTW", &["nRTW"], "RD to WR", C::Turnaround),
             Rule::WtrS => ("tWTR_S", &["nCWL", "nBL", "nWTRS"], "WR to RD, other bank group", C::Turnaround),
@@ -127,6 +130,7 @@ impl Rule {
             Rule::Rfc => ("tRFC", &["nRFC", "nRFMab"], "after REFab or RFMab", C::Refresh),
             Rule::RfcPb => ("tRFCpb", &["nRFCpb", "nRFMpb"], "after REFpb or RFMpb, same bank", C::Refresh),
             Rule::Rrefd => ("tRREFD", &["nRREFD"], "after REFpb or RFMpb, other bank", C::Refresh),
+            Rule::Pbr2Pbr => ("tpbR2pbR", &["nPBR2PBR"], "REFpb to REFpb, other bank", C::Refresh),
             Rule::RefreshCount => ("tREFI", &["nREFI"], "refreshes are not postponed by more than 8", C::Refresh),
         }
     }
@@ -168,11 +172,13 @@ pub(super) struct Needs {
     pub ras: i64,
     pub rc: i64,
     pub rp: i64,
+    pub rp_ab: i64,
     pub rrd_s: i64,
     pub rrd_l: i64,
     pub faw: i64,
     pub ccd_s: i64,
     pub ccd_l: i64,
+    pub ccd_l_wr: i64,
     pub ccd_r: i64,
     pub burst: i64,
     pub rtw: i64,
@@ -189,11 +195,12 @@ pub(super) struct Needs {
     pub rfm_ab: i64,
     pub rfm_pb: i64,
     pub rrefd: i64,
+    pub pbr2pbr: i64,
 }
 
 impl Needs {
     /// In ticks: every clock count times the ticks of a clock.
-    pub fn new(t: &Timing, ticks: u32) -> Needs {
+    pub fn new(standard: Standard, t: &Timing, ticks: u32) -> Needs {
         let m = |clocks: i64| clocks * i64::from(ticks);
         let n = |clocks: u32| m(i64::from(clocks));
         let write_data = i64::from(t.cwl) + i64::from(t.bl);
@@ -203,11 +210,13 @@ impl Needs {
             ras: n(t.ras),
             rc: n(t.rc),
             rp: n(t.rp),
+            rp_ab: n(if standard == Standard::Lpddr5 { t.rp_ab } else { t.rp }),
             rrd_s: n(t.rrd_s),
             rrd_l: n(t.rrd_l),
             faw: n(t.faw),
             ccd_s: n(t.ccd_s),
             ccd_l: n(t.ccd_l),
+            ccd_l_wr: n(if standard == Standard::Ddr5 { t.ccd_l_wr } else { t.ccd_l }),
             ccd_r: n(t.ccd_r),
             burst: n(t.bl),
             rtw: n(t.rtw),
@@ -222,6 +231,7 @@ impl Needs {
             rfm_ab: n(t.rfm_ab),
             rfm_pb: n(t.rfm_pb),
             rrefd: n(t.rrefd),
+            pbr2pbr: n(t.pbr2pbr),
         }
     }
 }

@@ -87,10 +87,10 @@ pub(crate) struct Tracker {
     needs: Needs,
     held: [i64; Command::COUNT],
     strict: bool,
-    /// JESD238 keeps precharges apart (tPPD), and per-bank refreshes; JESD235 leaves the latter to the controller.
-    hbm3: bool,
+    /// JESD235 leaves the distance of per-bank refreshes to the controller; it and JESD79-4 know no tPPD.
+    standard: Standard,
     pseudo: Vec<Pseudo>,
-    /// When each bus is free, and who held it: row, column.
+    /// When each bus is free, and who held it: row (or the only one), column.
     bus: [Past; 2],
     demands: Vec<Demand>,
 }
@@ -114,10 +114,10 @@ impl Tracker {
             open: 0,
         };
         Tracker {
-            needs: Needs::new(&config.timing, config.tick_multiplier),
+            needs: Needs::new(config.standard, &config.timing, config.tick_multiplier),
             held: config.command_ticks.map(i64::from),
             strict,
-            hbm3: config.standard == Standard::Hbm3,
+            standard: config.standard,
             pseudo: vec![pseudo; org.pseudochannel as usize],
             bus: [None; 2],
             demands: Vec::with_capacity(16),
@@ -192,9 +192,10 @@ impl Tracker {
             Command::RefAb | Command::RfmAb => self.ask_refresh_all(p, &mut ask),
             Command::RefPb | Command::RfmPb => self.ask_refresh_one(p, c, &mut ask),
         }
-        let bus = usize::from(c.command.is_column());
+        let bus = self.standard.bus(c.command);
         if let Some((free, first)) = self.bus[bus] {
-            out.push(Demand { rule: [Rule::RowBus, Rule::ColumnBus][bus], first, tick: free });
+            let rule = if self.standard.one_bus() { Rule::CommandBus } else { [Rule::RowBus, Rule::ColumnBus][bus] };
+            out.push(Demand { rule, first, tick: free });
         }
         self.demands = out;
         &self.demands
@@ -208,7 +209,7 @@ impl Tracker {
         ask(Rule::RrdS, p.acts[3], n.rrd_s);
         ask(Rule::Faw, p.acts[0], n.faw);
         ask(Rule::Rp, bank.pre, n.rp);
-        ask(Rule::Rp, p.pre_all, n.rp);
+        ask(Rule::Rp, p.pre_all, n.rp_ab);
         self.ask_auto(&bank.auto, ask);
         self.ask_rfc(p.refresh, ask);
         self.ask_rfc_pb(bank.refresh, ask);
@@ -243,7 +244,7 @@ impl Tracker {
         ask(Rule::Ras, one.map_or(p.acts[3], |b| b.act), n.ras);
         ask(Rule::Rtp, one.map_or(p.plain.read, |b| b.read), n.rtp);
         ask(Rule::Wr, one.map_or(p.plain.write, |b| b.write), n.write_to_precharge);
-        if self.hbm3 && n.ppd > 0 {
+        if self.standard.precharges_apart() && n.ppd > 0 {
             ask(Rule::Ppd, p.pre, n.ppd);
         }
         if one.is_none() || self.strict {
@@ -265,7 +266,7 @@ impl Tracker {
         let read = c.command.is_read();
         let same = |columns: &Columns| if read { columns.read } else { columns.write };
         ask(Rule::Rcd, bank.act, if read { n.rcd_rd } else { n.rcd_wr });
-        ask(Rule::CcdL, same(group), n.ccd_l);
+        ask(Rule::CcdL, same(group), if read { n.ccd_l } else { n.ccd_l_wr });
         let sid = (u32::from(a.bankgroup) / self.org.bankgroup) as usize;
         for (other, columns) in p.sids.iter().enumerate() {
             if other != sid {
@@ -287,6 +288,7 @@ impl Tracker {
         let n = &self.needs;
         ask(Rule::Rc, p.acts[3], n.rc);
         ask(Rule::Rp, p.pre, n.rp);
+        ask(Rule::Rp, p.pre_all, n.rp_ab);
         self.ask_auto(&p.auto, ask);
         if self.strict {
             self.ask_rfc(p.refresh, ask);
@@ -301,13 +303,20 @@ impl Tracker {
         ask(Rule::RrdS, p.acts[3], n.rrd_s);
         ask(Rule::Rp, bank.pre, n.rp);
         if self.strict {
-            ask(Rule::Rp, p.pre_all, n.rp);
+            ask(Rule::Rp, p.pre_all, n.rp_ab);
             self.ask_auto(&bank.auto, ask);
             self.ask_rfc(p.refresh, ask);
             self.ask_rfc_pb(bank.refresh, ask);
-            self.ask_rrefd(p.refresh_one, ask);
-        } else if self.hbm3 && command == Command::RefPb {
-            ask(Rule::Rrefd, p.refresh_one.refresh, n.rrefd);
+            match self.standard {
+                Standard::Lpddr5 => ask(Rule::Pbr2Pbr, p.refresh_one.refresh, n.pbr2pbr),
+                _ => self.ask_rrefd(p.refresh_one, ask),
+            }
+        } else if command == Command::RefPb {
+            match self.standard {
+                Standard::Lpddr5 => ask(Rule::Pbr2Pbr, p.refresh_one.refresh, n.pbr2pbr),
+                Standard::Hbm3 | Standard::Gddr6 => ask(Rule::Rrefd, p.refresh_one.refresh, n.rrefd),
+                Standard::Hbm2 | Standard::Ddr4 | Standard::Ddr5 => {}
+            }
         }
     }
 
@@ -317,7 +326,7 @@ impl Tracker {
         let index = self.index(&c.address);
         let now = Some((end, number));
         // After an overlap the longer of the two still holds the bus.
-        let bus = &mut self.bus[usize::from(c.command.is_column())];
+        let bus = &mut self.bus[self.standard.bus(c.command)];
         if bus.is_none_or(|(free, _)| free < end + 1) {
             *bus = Some((end + 1, number));
         }

@@ -1,7 +1,7 @@
 //! What the checker says of a command that breaks a rule.
 
 use super::rule::Rule;
-use crate::dram::{Command, Config, Issued};
+use crate::dram::{Command, Config, Issued, Standard};
 use std::fmt;
 
 /// A rule that a command breaks.
@@ -32,6 +32,14 @@ pub(super) fn parameters(
 ) -> Vec<(&'static str, u32)> {
     let chosen: Vec<&'static str> = match rule {
         Rule::Rcd => vec![if second.is_read() { "nRCDRD" } else { "nRCDWR" }],
+        Rule::CcdL => vec![match config.standard {
+            Standard::Ddr5 if second.is_write() => "nCCDLWR",
+            _ => "nCCDL",
+        }],
+        Rule::Rp => vec![match (config.standard, first) {
+            (Standard::Lpddr5, Some(Command::PreAb)) => "nRPab",
+            _ => "nRP",
+        }],
         Rule::Rfc => vec![if first == Some(Command::RfmAb) { "nRFMab" } else { "nRFC" }],
         Rule::RfcPb => vec![if first == Some(Command::RfmPb) { "nRFMpb" } else { "nRFCpb" }],
         _ => rule.parameters().to_vec(),

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use super::command::Command;
 use super::org::Org;
 use super::rules::{self, Constraint};
-use super::timing::{Standard, Timing};
+use super::standard::Standard;
+use super::timing::Timing;
 use crate::located::InputError;
 
 /// Everything that describes a device. Build it from a text ([`Config::parse`]), from a preset
@@ -16,7 +17,7 @@ use crate::located::InputError;
 pub struct Config {
     /// A name for reports: the preset's, or the file's `name`.
     pub name: String,
-    /// The row-command rules.
+    /// The rules.
     pub standard: Standard,
     /// Counts.
     pub org: Org,
@@ -49,8 +50,8 @@ impl Config {
 
     /// Reads a configuration in JSON or TOML. `name` is for reports where the file gives none.
     ///
-    /// `org` and `timing_nCK` are tables, `tick_multiplier` a number (1 where absent), `standard` `"HBM2"` or `"HBM3"`
-    /// (where absent HBM3 if there is nPPD, nRTW or two ticks a clock). The timing parameters are the truth: a
+    /// `org` and `timing_nCK` are tables, `tick_multiplier` a number (1 where absent), `standard` the name of a
+    /// [`Standard`] (where absent HBM3 if there is nPPD, nRTW or two ticks a clock, else HBM2). The timing parameters are the truth: a
     /// `constraints` list is compared with what they give, and a difference is a warning, unless the file says
     /// `constraints_override = true`, which makes the list the truth.
     pub fn parse(name: &str, text: &str) -> Result<Loaded, Vec<InputError>> {

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::config::Config;
+use super::standard::Standard;
 use super::stats::Stats;
-use super::timing::Standard;
 use super::trace::{Issued, Request};
 use super::{frfcfs, inorder};
 
@@ -93,11 +93,14 @@ impl Controller {
     pub(crate) fn refresh_together(config: &Config) -> (usize, usize) {
         match config.standard {
             Standard::Hbm2 => (1, config.org.banks_per_pc() as usize),
-            Standard::Hbm3 => (config.org.pseudochannel as usize, config.org.banks_per_pc() as usize),
+            _ => (config.org.pseudochannel as usize, config.org.banks_per_pc() as usize),
         }
     }
 
-    fn check(&self) -> Result<(), SimError> {
+    fn check(&self, config: &Config) -> Result<(), SimError> {
+        if self.refresh == Refresh::PerBank && !config.standard.refreshes_banks() {
+            return Err(SimError::NoBankRefresh { standard: config.standard.name() });
+        }
         let queue = 1..=1024;
         let share = 0.0..=1.0;
         if !queue.contains(&self.read_queue) || !queue.contains(&self.write_queue) {
@@ -130,6 +133,11 @@ pub enum SimError {
         /// When.
         tick: u64,
     },
+    /// The controller is to refresh single banks, which the standard does not have.
+    NoBankRefresh {
+        /// Its name.
+        standard: &'static str,
+    },
     /// The controller's numbers make no sense.
     Controller(&'static str),
 }
@@ -151,6 +159,7 @@ impl fmt::Display for SimError {
                     "at tick {tick}: refreshes leave no time for data; nREFI (nREFIpb) is too short for nRFC (nRFCpb)"
                 )
             }
+            SimError::NoBankRefresh { standard } => write!(f, "{standard} has no refresh of single banks (REFpb)"),
             SimError::Stuck { tick } => {
                 write!(f, "at tick {tick}: requests wait and nothing can happen; this is a bug")
             }
@@ -170,7 +179,7 @@ pub fn simulate(
     requests: impl IntoIterator<Item = Request>,
     sink: impl FnMut(Issued),
 ) -> Result<Stats, SimError> {
-    controller.check()?;
+    controller.check(config)?;
     let mut wrong = None;
     let mut index = 0;
     let checked = requests.into_iter().map_while(|request| {

@@ -20,8 +20,8 @@ use super::device::{CLOSED, Cause};
 use super::org::Address;
 use super::queue::{Banks, Entry, Queue};
 use super::session::Session;
+use super::standard::Standard;
 use super::stats::Stats;
-use super::timing::Standard;
 use super::trace::{Issued, Request};
 
 const NEVER: u64 = u64::MAX;

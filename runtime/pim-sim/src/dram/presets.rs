@@ -16,6 +16,11 @@ pub const PRESETS: &[Preset] = &[
     Preset { name: "hbm2_2000", text: include_str!("../../presets/hbm2_2000.toml") },
     Preset { name: "hbm2_samsung_pim", text: include_str!("../../presets/hbm2_samsung_pim.toml") },
     Preset { name: "hbm3_6400", text: include_str!("../../presets/hbm3_6400.toml") },
+    Preset { name: "gddr6_14000", text: include_str!("../../presets/gddr6_14000.toml") },
+    Preset { name: "gddr6_aim", text: include_str!("../../presets/gddr6_aim.toml") },
+    Preset { name: "lpddr5_6400", text: include_str!("../../presets/lpddr5_6400.toml") },
+    Preset { name: "ddr4_3200", text: include_str!("../../presets/ddr4_3200.toml") },
+    Preset { name: "ddr5_4800", text: include_str!("../../presets/ddr5_4800.toml") },
 ];
 
 impl Config {

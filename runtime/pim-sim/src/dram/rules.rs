@@ -1,13 +1,15 @@
-//! The timing rules of HBM as one table, and the constraint list that they give for a device.
+//! The timing rules of DRAM as one table, and the constraint list that they give for a device.
 //!
 //! A rule says: after any command of `preceding`, a command of `following` to the same `level` (or, with `sibling`, to
 //! another one under the same parent) waits for `latency`. The standards count between the ends of commands; the
 //! constraint counts ticks between first cycles, so a longer preceding command adds and a longer following one
-//! subtracts. Sources: JESD235 and JESD238 as tabulated by the public HBM2 and HBM3 models of established simulators.
+//! subtracts. Sources: JESD235, JESD238, JESD79-4, JESD79-5, JESD250 and JESD209-5 as tabulated by the public
+//! models of established simulators.
 
 use super::command::{Command, CommandSet};
 use super::org::Org;
-use super::timing::{Standard, Timing};
+use super::standard::Standard;
+use super::timing::Timing;
 
 /// A level of the hierarchy at which a constraint holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,8 +64,33 @@ enum When {
     Always,
     /// HBM3 only.
     Hbm3,
+    /// DDR5 only.
+    Ddr5,
+    /// GDDR6 only.
+    Gddr6,
+    /// LPDDR5 only.
+    Lpddr5,
+    /// Standards that keep precharges apart.
+    Ppd,
+    /// Standards with refresh of single banks.
+    BankRefresh,
     /// Devices with more than one SID.
     Sids,
+}
+
+impl When {
+    fn holds(self, standard: Standard, org: &Org) -> bool {
+        match self {
+            When::Always => true,
+            When::Hbm3 => standard == Standard::Hbm3,
+            When::Ddr5 => standard == Standard::Ddr5,
+            When::Gddr6 => standard == Standard::Gddr6,
+            When::Lpddr5 => standard == Standard::Lpddr5,
+            When::Ppd => standard.precharges_apart(),
+            When::BankRefresh => standard.refreshes_banks(),
+            When::Sids => org.sid > 1,
+        }
+    }
 }
 
 /// One row of the table of rules; the latency is in clocks.
@@ -92,6 +119,7 @@ const REFAB: &[Command] = &[Command::RefAb];
 const REFPB: &[Command] = &[Command::RefPb];
 const RFMAB: &[Command] = &[Command::RfmAb];
 const RFMPB: &[Command] = &[Command::RfmPb];
+const PREA_WAITS: &[Command] = &[Command::Act, Command::RefAb];
 const AFTER_REFAB: &[Command] = &[Command::Act, Command::PreAb];
 
 const fn rule(
@@ -140,15 +168,18 @@ static RULES: &[Rule] = {
         Rule { window: 4, ..rule(PseudoChannel, ACT, ACT, "nFAW", |t| n(t.faw)) },
         rule(PseudoChannel, ACT, PREA, "nRAS", |t| n(t.ras)),
         rule(PseudoChannel, PREA, ACT, "nRP", |t| n(t.rp)),
-        only(When::Hbm3, rule(PseudoChannel, ANY_PRE, ANY_PRE, "nPPD", |t| n(t.ppd))),
+        only(When::Ppd, rule(PseudoChannel, ANY_PRE, ANY_PRE, "nPPD", |t| n(t.ppd))),
+        only(When::Lpddr5, rule(PseudoChannel, PREA, PREA_WAITS, "nRPab", |t| n(t.rp_ab))),
         rule(PseudoChannel, ACT, REFAB, "nRC", |t| n(t.rc)),
         rule(PseudoChannel, ANY_PRE, REFAB, "nRP", |t| n(t.rp)),
         rule(PseudoChannel, RDA, REFAB, "nRTPL + nRP", |t| n(t.rtp) + n(t.rp)),
         rule(PseudoChannel, WRA, REFAB, "nCWL + nBL + nWR + nRP", |t| write_recovery(t) + n(t.rp)),
         rule(PseudoChannel, REFAB, AFTER_REFAB, "nRFC", |t| n(t.rfc)),
         only(When::Hbm3, rule(PseudoChannel, REFPB, REFPB, "nRREFD", |t| n(t.rrefd))),
-        rule(PseudoChannel, REFPB, ACT, "nRREFD", |t| n(t.rrefd)),
-        rule(PseudoChannel, ACT, REFPB, "nRRDS", |t| n(t.rrd_s)),
+        only(When::Gddr6, rule(PseudoChannel, REFPB, REFPB, "nRREFD", |t| n(t.rrefd))),
+        only(When::Lpddr5, rule(PseudoChannel, REFPB, REFPB, "nPBR2PBR", |t| n(t.pbr2pbr))),
+        only(When::BankRefresh, rule(PseudoChannel, REFPB, ACT, "nRREFD", |t| n(t.rrefd))),
+        only(When::BankRefresh, rule(PseudoChannel, ACT, REFPB, "nRRDS", |t| n(t.rrd_s))),
         only(When::Hbm3, rule(PseudoChannel, ACT, RFMAB, "nRC", |t| n(t.rc))),
         only(When::Hbm3, rule(PseudoChannel, ANY_PRE, RFMAB, "nRP", |t| n(t.rp))),
         only(When::Hbm3, rule(PseudoChannel, RDA, RFMAB, "nRTPL + nRP", |t| n(t.rtp) + n(t.rp))),
@@ -158,6 +189,7 @@ static RULES: &[Rule] = {
         only(When::Hbm3, rule(PseudoChannel, ACT, RFMPB, "nRRDS", |t| n(t.rrd_s))),
         rule(BankGroup, ANY_RD, ANY_RD, "nCCDL", |t| n(t.ccd_l)),
         rule(BankGroup, ANY_WR, ANY_WR, "nCCDL", |t| n(t.ccd_l)),
+        only(When::Ddr5, rule(BankGroup, ANY_WR, ANY_WR, "nCCDLWR", |t| n(t.ccd_l_wr))),
         rule(BankGroup, ANY_WR, ANY_RD, "nCWL + nBL + nWTRL", |t| n(t.cwl) + n(t.bl) + n(t.wtr_l)),
         rule(BankGroup, ACT, ACT, "nRRDL", |t| n(t.rrd_l)),
         rule(Bank, ACT, ACT, "nRC", |t| n(t.rc)),
@@ -169,32 +201,14 @@ static RULES: &[Rule] = {
         rule(Bank, WR, PRE, "nCWL + nBL + nWR", write_recovery),
         rule(Bank, RDA, ACT, "nRTPL + nRP", |t| n(t.rtp) + n(t.rp)),
         rule(Bank, WRA, ACT, "nCWL + nBL + nWR + nRP", |t| write_recovery(t) + n(t.rp)),
-        rule(Bank, REFPB, ACT, "nRFCpb", |t| n(t.rfc_pb)),
-        rule(Bank, ACT, REFPB, "nRC", |t| n(t.rc)),
-        rule(Bank, PRE, REFPB, "nRP", |t| n(t.rp)),
+        only(When::BankRefresh, rule(Bank, REFPB, ACT, "nRFCpb", |t| n(t.rfc_pb))),
+        only(When::BankRefresh, rule(Bank, ACT, REFPB, "nRC", |t| n(t.rc))),
+        only(When::BankRefresh, rule(Bank, PRE, REFPB, "nRP", |t| n(t.rp))),
         only(When::Hbm3, rule(Bank, RFMPB, ACT, "nRFMpb", |t| n(t.rfm_pb))),
         only(When::Hbm3, rule(Bank, ACT, RFMPB, "nRC", |t| n(t.rc))),
         only(When::Hbm3, rule(Bank, PRE, RFMPB, "nRP", |t| n(t.rp))),
     ]
 };
-
-/// Ticks that each command holds its bus: the standard's, at so many ticks a clock.
-pub fn command_ticks(standard: Standard, tick_multiplier: u32) -> [u32; Command::COUNT] {
-    Command::ALL.map(|command| match standard {
-        Standard::Hbm2 if command == Command::Act => 2 * tick_multiplier,
-        Standard::Hbm3 if command == Command::Act => tick_multiplier + tick_multiplier / 2,
-        Standard::Hbm3 if !command.is_column() => (tick_multiplier / 2).max(1),
-        Standard::Hbm2 | Standard::Hbm3 => tick_multiplier,
-    })
-}
-
-/// The commands that a standard has.
-pub fn commands(standard: Standard) -> &'static [Command] {
-    match standard {
-        Standard::Hbm2 => &Command::ALL[..9],
-        Standard::Hbm3 => &Command::ALL,
-    }
-}
 
 /// The constraint list of a device: occupancy of the two command buses, then the table's rules in its order.
 ///
@@ -208,10 +222,8 @@ pub fn derive(
 ) -> Vec<Constraint> {
     let mut out = occupancy(standard, ticks);
     for rule in RULES {
-        match rule.when {
-            When::Hbm3 if standard != Standard::Hbm3 => continue,
-            When::Sids if org.sid < 2 => continue,
-            _ => {}
+        if !rule.when.holds(standard, org) {
+            continue;
         }
         let level = if rule.level == Level::Sid && org.sid < 2 { Level::PseudoChannel } else { rule.level };
         let latency = (rule.latency)(timing) * i64::from(tick_multiplier);
@@ -249,21 +261,23 @@ pub fn derive(
     out
 }
 
-/// A command of several ticks keeps the others off its bus. (One of a tick needs no rule: a bus takes one a tick.)
+/// A command of several ticks keeps the others off its bus. Where rows and columns have a bus each, one of a tick needs
+/// no rule: a bus takes one a tick. What shares one bus is kept apart here.
 fn occupancy(standard: Standard, ticks: &[u32; Command::COUNT]) -> Vec<Constraint> {
     let mut out: Vec<Constraint> = Vec::new();
-    for column in [false, true] {
-        let mut bus = CommandSet::default();
-        commands(standard).iter().filter(|c| c.is_column() == column).for_each(|c| bus.insert(*c));
+    let free = if standard.one_bus() { 0 } else { 1 };
+    for bus in 0..2 {
+        let mut of_bus = CommandSet::default();
+        standard.commands().iter().filter(|c| standard.bus(**c) == bus).for_each(|c| of_bus.insert(*c));
         let first = out.len();
-        for command in bus.iter().filter(|c| ticks[*c as usize] > 1) {
+        for command in of_bus.iter().filter(|c| ticks[*c as usize] > free) {
             let gap = n(ticks[command as usize]);
             match out[first..].iter_mut().find(|c| c.gap == gap) {
                 Some(constraint) => constraint.preceding.insert(command),
                 None => out.push(Constraint {
                     level: Level::Channel,
                     preceding: CommandSet::of(&[command]),
-                    following: bus,
+                    following: of_bus,
                     gap,
                     window: 1,
                     sibling: false,

@@ -10,8 +10,8 @@ use super::device::{CLOSED, Cause, Device};
 use super::frfcfs;
 use super::meter::Meter;
 use super::org::Address;
+use super::standard::Standard;
 use super::stats::Stats;
-use super::timing::Standard;
 use super::trace::{Issued, Request};
 
 /// A refresh may be late by so many intervals: whole rounds of rows closed and opened for it.
@@ -25,7 +25,8 @@ pub struct Session {
     pub(super) refresh_due: u64,
     pub(super) refresh_interval: u64,
     pub(super) refresh_bank: usize,
-    /// The first tick in which each bus is free: row, column.
+    standard: Standard,
+    /// The first tick in which each bus is free: row (or the only one), column.
     buses: [u64; 2],
     /// Ticks between rising clock edges, and between edges for PRE.
     edges: [u64; 2],
@@ -41,6 +42,7 @@ impl Session {
             false => 1,
         };
         Session {
+            standard: config.standard,
             meter: Meter::new(config, &device),
             device,
             refresh_due: interval,
@@ -95,7 +97,7 @@ impl Session {
             true => self.device.earliest_refresh(command, bank),
             false => self.device.earliest(command, bank),
         };
-        let at = at.max(from).max(self.buses[usize::from(command.is_column())]);
+        let at = at.max(from).max(self.buses[self.standard.bus(command)]);
         let pre = matches!(command, Command::PrePb | Command::PreAb);
         (at.max(1) - 1).next_multiple_of(self.edges[usize::from(pre)]) + 1
     }
@@ -105,7 +107,7 @@ impl Session {
     pub fn issue(&mut self, config: &Config, command: Command, bank: usize, row: u32, tick: u64, wanted: u64) -> Cause {
         let cause = self.meter.issue(&self.device, command, bank, tick, wanted);
         self.device.issue(command, bank, row, tick);
-        self.buses[usize::from(command.is_column())] = tick + u64::from(config.command_ticks[command as usize]);
+        self.buses[self.standard.bus(command)] = tick + u64::from(config.command_ticks[command as usize]);
         cause
     }
 

@@ -1,32 +1,5 @@
 //! The named timing parameters, in clocks of the device (nCK).
 
-/// The family of row-command rules that a device follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standard {
-    /// JESD235: an ACT holds the row bus for two clocks, every other command its bus for one.
-    Hbm2,
-    /// JESD238: an ACT holds the row bus for one and a half clocks, other row commands for half a clock; tPPD.
-    Hbm3,
-}
-
-impl Standard {
-    /// The name in configuration files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Standard::Hbm2 => "HBM2",
-            Standard::Hbm3 => "HBM3",
-        }
-    }
-
-    /// Columns that one RD or WR moves.
-    pub const fn prefetch(self) -> u32 {
-        match self {
-            Standard::Hbm2 => 4,
-            Standard::Hbm3 => 8,
-        }
-    }
-}
-
 /// Declares [`Timing`] and the table of its names, so that a parameter is written once.
 macro_rules! timing {
     ($($(#[doc = $doc:literal])+ $field:ident = $name:literal $(| $alias:literal)* , $need:ident;)*) => {
@@ -60,6 +33,8 @@ macro_rules! timing {
 pub enum Need {
     /// It must be there.
     Required,
+    /// It must be there where the standard refreshes single banks.
+    OfBankRefresh,
     /// It follows from others where it is absent.
     Optional,
 }
@@ -106,6 +81,8 @@ timing! {
     ccd_s = "nCCDS", Required;
     /// RD to RD or WR to WR, same bank group.
     ccd_l = "nCCDL", Required;
+    /// WR to WR, same bank group (DDR5); nCCDL where absent.
+    ccd_l_wr = "nCCDLWR" | "nCCDL_WR", Optional;
     /// RD to RD or WR to WR, other SID; nCCDS where absent.
     ccd_r = "nCCDR", Optional;
     /// ACT to ACT, other bank group.
@@ -120,21 +97,25 @@ timing! {
     wtr_l = "nWTRL", Required;
     /// RD to WR; nCL + nBL + 2 - nCWL where absent.
     rtw = "nRTW", Optional;
-    /// PRE to PRE of a pseudo-channel (HBM3); 0 is no such rule.
+    /// PREab to ACT or refresh (LPDDR5); nRP where absent.
+    rp_ab = "nRPab", Optional;
+    /// PRE to PRE of a pseudo-channel (not HBM2, DDR4); 0 is no such rule.
     ppd = "nPPD", Optional;
     /// REFab to the next command of the pseudo-channel.
     rfc = "nRFC", Required;
     /// REFpb to ACT, same bank.
-    rfc_pb = "nRFCpb", Required;
+    rfc_pb = "nRFCpb", OfBankRefresh;
     /// RFMab to the next command (HBM3); nRFC where absent.
     rfm_ab = "nRFMab", Optional;
     /// RFMpb to ACT, same bank (HBM3); nRFCpb where absent.
     rfm_pb = "nRFMpb", Optional;
     /// REFpb to ACT of another bank.
-    rrefd = "nRREFD", Required;
+    rrefd = "nRREFD", OfBankRefresh;
+    /// REFpb to REFpb of another bank (LPDDR5); nRREFD where absent.
+    pbr2pbr = "nPBR2PBR", Optional;
     /// Average interval between REFab.
     refi = "nREFI", Required;
-    /// Average interval between REFpb: HBM2 of the channel, nREFI over all its banks where absent; HBM3 of each
-    /// pseudo-channel, nREFI over its banks where absent.
+    /// Average interval between REFpb: HBM2 of the channel, nREFI over all its banks where absent; the
+    /// others of each pseudo-channel, nREFI over its banks where absent.
     refi_pb = "nREFIpb", Optional;
 }

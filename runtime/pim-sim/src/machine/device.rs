@@ -57,6 +57,11 @@ pub fn config(device: &stream::Device) -> Result<Config, DeviceError> {
         }
     };
     fits(&config)?;
+    if device.refresh == stream::Refresh::Bank && !config.standard.refreshes_banks() {
+        let name = config.standard.name();
+        let help = "refresh all banks (`refresh=all`), or none".to_owned();
+        return wrong(format!("{name} has no refresh of single banks"), help);
+    }
     Ok(config)
 }
 
@@ -107,7 +112,14 @@ mod tests {
     #[test]
     fn overrides_replace_the_presets_numbers() {
         for preset in PRESETS {
-            assert_eq!(config(&device(preset.name, &[])).unwrap(), Config::preset(preset.name).unwrap());
+            let own = Config::preset(preset.name).unwrap();
+            match config(&device(preset.name, &[])) {
+                Ok(config) => assert_eq!(config, own),
+                Err(e) => assert_eq!(
+                    (own.org.burst_bytes(), e.message),
+                    (64, "a burst of this device has 64 bytes; streams have 32".to_owned())
+                ),
+            }
         }
         let c = config(&device("hbm2_2000", &[("channel", 8), ("nFAW", 30)])).unwrap();
         assert_eq!((c.org.channel, c.timing.faw), (8, 30));

@@ -14,7 +14,7 @@ pub fn at(tick: u64, command: Command, pc: u16, bankgroup: u16, bank: u16, row: 
 }
 
 /// Two commands so far apart, the second where `scope` says.
-fn pair(first: Command, second: Command, scope: &str, gap: u64) -> [Issued; 2] {
+pub fn pair(first: Command, second: Command, scope: &str, gap: u64) -> [Issued; 2] {
     let (pc, group, bank) = match scope {
         "same_bank" => (0, 0, 0),
         "same_bankgroup" => (0, 0, 1),
@@ -65,7 +65,7 @@ fn the_gap_matrix_is_exact() {
 }
 
 /// The earliest ticks of nine ACTs to different banks, found by asking the checker.
-fn nine_acts(config: &Config) -> Vec<u64> {
+pub fn nine_acts(config: &Config) -> Vec<u64> {
     let mut trace: Vec<Issued> = Vec::new();
     for n in 0..9u16 {
         let mut next = at(trace.last().map_or(0, |c| c.tick), Command::Act, 0, n % 4, n / 4, 0);

@@ -6,15 +6,17 @@ use ptoc_pim_sim::dram::mapping::Mapping;
 use ptoc_pim_sim::dram::trace::parse_requests;
 use ptoc_pim_sim::dram::{Address, Config, Controller, Issued, Policy, Refresh, Request, simulate};
 
-use crate::support::{golden, golden_json, preset};
+use crate::support::{ONE_BUS, golden, golden_json, preset};
 
-/// Every combination that a controller has.
-fn controllers() -> Vec<Controller> {
+/// Every combination that a controller of the device has.
+fn controllers(config: &Config) -> Vec<Controller> {
     let mut out = Vec::new();
     for policy in [Policy::InOrder, Policy::FrFcfs] {
         for row_policy in [RowPolicy::Open, RowPolicy::Closed] {
             for refresh in [Refresh::Off, Refresh::AllBank, Refresh::PerBank] {
-                out.push(Controller { policy, row_policy, refresh, ..Controller::default() });
+                if refresh != Refresh::PerBank || config.standard.refreshes_banks() {
+                    out.push(Controller { policy, row_policy, refresh, ..Controller::default() });
+                }
             }
         }
     }
@@ -46,7 +48,7 @@ fn golden_traces_under_every_policy() {
         for trace in golden_json("hbm2_2000.json")["results"].as_object().unwrap().keys() {
             let text = golden(&format!("{trace}.txt"));
             let requests = parse_requests(&config, &Mapping::interleaved(&config), &text).unwrap();
-            for controller in controllers() {
+            for controller in controllers(&config) {
                 holds(&config, &controller, &requests[0], trace);
             }
         }
@@ -61,6 +63,7 @@ fn random_traces_under_every_policy() {
         ((state >> 33) % u64::from(n)) as u32
     };
     let mut configs = vec![preset("hbm2_2000"), preset("hbm3_6400")];
+    configs.extend(ONE_BUS.map(preset));
     for device in ["hbm2_2000", "hbm3_6400"] {
         let mut config = preset(device);
         config.name = format!("{device} with long windows and two SIDs");
@@ -74,7 +77,7 @@ fn random_traces_under_every_policy() {
         configs.push(config);
     }
     for config in &configs {
-        for (round, controller) in controllers().iter().enumerate() {
+        for (round, controller) in controllers(config).iter().enumerate() {
             let (rows, banks, writes) = (1 + below(4), 1 + below(4), below(10));
             let requests: Vec<Request> = (0..3000)
                 .map(|_| Request {

@@ -93,7 +93,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(ptoc_tests_budget::cases(130, 400)))]
 
     #[test]
-    fn toml_configurations(text in (0usize..3).prop_flat_map(|i| mutated(PRESETS[i].text.to_owned()))) {
+    fn toml_configurations(text in (0..PRESETS.len()).prop_flat_map(|i| mutated(PRESETS[i].text.to_owned()))) {
         read_config(&text);
     }
 

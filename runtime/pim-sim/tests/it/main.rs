@@ -10,6 +10,7 @@ mod golden;
 mod mutants;
 mod mutation;
 mod random;
+mod standards;
 mod support;
 mod texts;
 mod timing;

@@ -9,7 +9,7 @@ use ptoc_pim_sim::check::{Options, Rule, check};
 use ptoc_pim_sim::dram::device::CLOSED;
 use ptoc_pim_sim::dram::{Address, Command, Config, Constraint, Device, Issued, Level, Standard};
 
-use crate::support::{golden_json, preset};
+use crate::support::{ONE_BUS, golden_json, preset};
 
 const SEQUENCES: u64 = 1000;
 
@@ -26,7 +26,9 @@ impl Random {
 /// A few banks near each other and apart, as places.
 fn places(config: &Config) -> Vec<(u16, u16, u16)> {
     let last = config.org.bankgroups_per_pc() as u16 - 1;
-    vec![(0, 0, 0), (0, 0, 0), (0, 0, 1), (0, 1, 0), (0, last, 1), (1, 0, 0), (1, 1, 1)]
+    let mut places = vec![(0, 0, 0), (0, 0, 0), (0, 0, 1), (0, 1, 0), (0, last, 1), (1, 0, 0), (1, 1, 1)];
+    places.retain(|p| u32::from(p.0) < config.org.pseudochannel);
+    places
 }
 
 /// What the state of the bank allows.
@@ -43,7 +45,7 @@ fn allowed(config: &Config, device: &Device, place: (u16, u16, u16), index: usiz
                 RefAb
             }
         }
-        (true, 1 | 2) => {
+        (true, 1 | 2) if config.standard.refreshes_banks() => {
             if management {
                 RfmPb
             } else {
@@ -81,7 +83,7 @@ fn drive(config: &Config, seed: u64) -> Vec<Issued> {
             true if device.open_row(index) == CLOSED => Command::Act,
             _ => allowed(config, &device, place, index, &mut random),
         };
-        let slot = usize::from(command.is_column());
+        let slot = config.standard.bus(command);
         let mut tick = device.earliest(command, index).max(now);
         if bus[slot] == tick {
             tick += 1;
@@ -140,6 +142,9 @@ fn lowering_a_constraint_is_caught_or_it_is_implied() {
     // nBL = nCCDS; four tRRD are longer than tFAW.
     insta::assert_snapshot!("implied_hbm2_2000", implied(&hbm2).join("\n"));
     insta::assert_snapshot!("implied_hbm3_6400", implied(&preset("hbm3_6400")).join("\n"));
+    for name in ONE_BUS {
+        insta::assert_snapshot!(format!("implied_{name}"), implied(&preset(name)).join("\n"));
+    }
     insta::assert_snapshot!("implied_hbm2_samsung_pim", implied(&preset("hbm2_samsung_pim")).join("\n"));
 }
 
@@ -268,6 +273,7 @@ fn early_by_list(config: &Config, trace: &[Issued]) -> Vec<usize> {
 #[test]
 fn the_checker_asks_what_the_list_asks() {
     let mut configs = vec![preset("hbm2_2000"), preset("hbm2_samsung_pim"), preset("hbm3_6400")];
+    configs.extend(ONE_BUS.map(preset));
     for n in [0, 2] {
         let mut config = configs[n].clone();
         (config.org.sid, config.timing.ccd_r, config.timing.faw, config.timing.bl) = (2, 5, 70, 3);

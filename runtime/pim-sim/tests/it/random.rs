@@ -1,6 +1,7 @@
 //! Engine traces of random devices, controllers and requests obey every constraint, by brute force.
 
 use proptest::prelude::*;
+use ptoc_pim_sim::dram::presets::{PRESETS, Preset as PresetFile};
 use ptoc_pim_sim::dram::{
     Address, Command, Config, Controller, Issued, Level, Policy, Refresh, Request, RowPolicy, SimError, Timing,
     simulate, simulate_channels,
@@ -11,7 +12,7 @@ use crate::support::preset;
 fn device() -> impl Strategy<Value = Config> {
     let times = prop::collection::vec(0u32..40, Timing::PARAMETERS.len());
     (
-        prop::sample::select(vec!["hbm2_2000", "hbm2_samsung_pim", "hbm3_6400"]),
+        prop::sample::select(PRESETS.iter().map(|p| p.name).collect::<Vec<_>>()),
         times,
         1u32..3,
         1u32..3,
@@ -20,8 +21,10 @@ fn device() -> impl Strategy<Value = Config> {
     )
         .prop_map(|(name, times, pcs, sids, groups, banks)| {
             let mut config = preset(name);
-            config.org.pseudochannel = pcs;
-            config.org.sid = sids;
+            if config.standard.has_stack_levels() {
+                config.org.pseudochannel = pcs;
+                config.org.sid = sids;
+            }
             config.org.bankgroup = groups;
             config.org.bank = banks;
             for (parameter, time) in Timing::PARAMETERS.iter().zip(times) {
@@ -119,7 +122,7 @@ pub fn broken(config: &Config, commands: &[Issued]) -> Option<String> {
     for c in commands {
         let a = c.address;
         let bank = (a.pc, a.bankgroup, a.bank);
-        let slot = &mut last[usize::from(c.command.is_column())];
+        let slot = &mut last[config.standard.bus(c.command)];
         if slot.is_some_and(|t| t >= c.tick) {
             return Some(format!("two commands on one bus: {c:?}"));
         }
@@ -162,6 +165,10 @@ proptest! {
         let stats = match result {
             Ok(stats) => stats,
             Err(SimError::RefreshStarves { .. }) => return Ok(()),
+            Err(SimError::NoBankRefresh { .. }) => {
+                prop_assert!(controller.refresh == Refresh::PerBank && !config.standard.refreshes_banks());
+                return Ok(());
+            }
             Err(other) => return Err(TestCaseError::fail(other.to_string())),
         };
         let count = |write| requests.iter().filter(|r| r.write == write).count() as u64;
@@ -206,9 +213,9 @@ proptest! {
         exponents in prop::collection::vec(0u32..24, Timing::PARAMETERS.len()),
         controller in controller(),
         seeds in prop::collection::vec((any::<bool>(), any::<u16>(), 0u32..3, 0u32..6), 1..6),
-        standard in 0usize..2,
+        standard in 0..PRESETS.len(),
     ) {
-        let mut config = preset(["hbm2_2000", "hbm3_6400"][standard]);
+        let mut config = preset(PRESETS[standard].name);
         for (parameter, e) in Timing::PARAMETERS.iter().zip(exponents) {
             config.timing.set(parameter.name, (1 << e) - 1);
         }
@@ -246,15 +253,18 @@ fn refreshes_that_take_all_time_are_reported() {
 /// Each bank is refreshed once in tREFI, all-bank or per-bank.
 #[test]
 fn refresh_rates() {
-    for name in ["hbm2_2000", "hbm2_samsung_pim", "hbm3_6400"] {
+    for PresetFile { name, .. } in PRESETS {
         let config = preset(name);
         for policy in [Policy::InOrder, Policy::FrFcfs] {
             for (refresh, command) in [(Refresh::AllBank, Command::RefAb), (Refresh::PerBank, Command::RefPb)] {
+                if refresh == Refresh::PerBank && !config.standard.refreshes_banks() {
+                    continue;
+                }
                 let controller = Controller { policy, refresh, ..Controller::default() };
                 let requests = (0..60_000u32).map(|i| Request {
                     write: i % 5 == 0,
                     address: Address {
-                        pc: (i % 2) as u16,
+                        pc: (i % config.org.pseudochannel) as u16,
                         bankgroup: (i / 2 % 4) as u16,
                         bank: 0,
                         row: i / 256,
@@ -263,7 +273,8 @@ fn refresh_rates() {
                 });
                 let stats = simulate(&config, &controller, requests, |_| {}).unwrap();
                 let intervals = stats.last_cmd_tick as f64 / config.ticks(config.timing.refi) as f64;
-                let each = if command == Command::RefAb { 2.0 } else { 32.0 };
+                let pcs = f64::from(config.org.pseudochannel);
+                let each = if command == Command::RefAb { pcs } else { pcs * f64::from(config.org.banks_per_pc()) };
                 let got = stats.count(command) as f64;
                 assert!(
                     (got - intervals * each).abs() <= each * (0.02 * intervals + 1.0),

@@ -16,6 +16,9 @@ pub fn golden_json(name: &str) -> serde_json::Value {
     serde_json::from_str(&golden(name)).expect("golden JSON")
 }
 
+/// The presets of standards with one command bus.
+pub const ONE_BUS: [&str; 5] = ["ddr4_3200", "ddr5_4800", "gddr6_14000", "gddr6_aim", "lpddr5_6400"];
+
 pub fn preset(name: &str) -> Config {
     Config::preset(name).expect("a preset")
 }

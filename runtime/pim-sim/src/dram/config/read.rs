@@ -6,7 +6,8 @@ use super::{Config, Loaded};
 use crate::dram::command::{Command, CommandSet};
 use crate::dram::org::Org;
 use crate::dram::rules::{self, Constraint, Level};
-use crate::dram::timing::{Need, Parameter, Standard, Timing};
+use crate::dram::standard::Standard;
+use crate::dram::timing::{Need, Parameter, Timing};
 use crate::located::{self, InputError, Node, Value, nearest};
 
 /// Keys of the document that mean something here, or are known to mean nothing here.
@@ -126,10 +127,10 @@ impl<'a> Reader<'a> {
         let org = self.org(standard);
         let timing = self.timing(standard, org.as_ref());
         let (org, timing, tick_multiplier) = (org?, timing?, tick_multiplier?);
-        if standard == Standard::Hbm3 && tick_multiplier % 2 != 0 {
+        if standard.half_clocks() && tick_multiplier % 2 != 0 {
             let at = document.get("tick_multiplier").unwrap_or(document);
-            let error =
-                self.error(at, "tick_multiplier", "HBM3 has commands of half a clock: the ticks of a clock are even");
+            let message = format!("{} has commands of half a clock: the ticks of a clock are even", standard.name());
+            let error = self.error(at, "tick_multiplier", message);
             self.errors.push(error.help("give `tick_multiplier = 2`, or `standard = \"HBM2\"`"));
             return None;
         }
@@ -153,10 +154,12 @@ impl<'a> Reader<'a> {
     /// The given standard, or the one that the parameters speak of.
     fn standard(&mut self, tick_multiplier: u32) -> Standard {
         match self.document.get("standard") {
-            Some(Node { value: Value::Text(s), .. }) if s == "HBM2" => Standard::Hbm2,
-            Some(Node { value: Value::Text(s), .. }) if s == "HBM3" => Standard::Hbm3,
+            Some(Node { value: Value::Text(s), .. }) if Standard::from_name(s).is_some() => {
+                Standard::from_name(s).unwrap_or(Standard::Hbm2)
+            }
             Some(node) => {
-                self.fail(node, "standard", "this should be \"HBM2\" or \"HBM3\"");
+                let names: Vec<String> = Standard::ALL.iter().map(|s| format!("\"{}\"", s.name())).collect();
+                self.fail(node, "standard", format!("this should be one of {}", names.join(", ")));
                 Standard::Hbm2
             }
             None => {
@@ -238,6 +241,19 @@ impl<'a> Reader<'a> {
                 format!("{sid} x {bankgroup} x {bank} = {banks} banks are more than {}", Org::MAX_BANKS),
             );
         }
+        if !standard.has_stack_levels() {
+            for (name, count) in [("pseudochannel", pseudochannel), ("sid", sid)] {
+                if count > 1 {
+                    let node = table.get(name).unwrap_or(table);
+                    let error = self.error(
+                        node,
+                        &format!("org.{name}"),
+                        format!("{} has one rank here, and no {name}: this should be 1", standard.name()),
+                    );
+                    self.errors.push(error.help("ranks that share a bus are not modelled; describe one of them"));
+                }
+            }
+        }
         if !org.column.is_multiple_of(org.burst_length) {
             let node = table.get("column").unwrap_or(table);
             let error = self.error(
@@ -299,7 +315,12 @@ impl<'a> Reader<'a> {
         }
         let missing: Vec<&str> = Timing::PARAMETERS
             .iter()
-            .filter(|p| p.need == Need::Required && !given.contains(&p.name))
+            .filter(|p| match p.need {
+                Need::Required => true,
+                Need::OfBankRefresh => standard.refreshes_banks(),
+                Need::Optional => false,
+            })
+            .filter(|p| !given.contains(&p.name))
             .map(|p| p.name)
             .collect();
         if !missing.is_empty() {
@@ -310,6 +331,15 @@ impl<'a> Reader<'a> {
             return None;
         }
         let has = |name: &str| given.contains(&name);
+        if !has("nCCDLWR") {
+            timing.ccd_l_wr = timing.ccd_l;
+        }
+        if !has("nRPab") {
+            timing.rp_ab = timing.rp;
+        }
+        if !has("nPBR2PBR") {
+            timing.pbr2pbr = timing.rrefd;
+        }
         if !has("nCCDR") {
             timing.ccd_r = timing.ccd_s;
         }
@@ -325,7 +355,7 @@ impl<'a> Reader<'a> {
         if !has("nREFIpb") {
             let banks = org.map_or(1, |org| match standard {
                 Standard::Hbm2 => org.banks_per_pc() * org.pseudochannel,
-                Standard::Hbm3 => org.banks_per_pc(),
+                _ => org.banks_per_pc(),
             });
             timing.refi_pb = timing.refi.div_ceil(banks);
         }
@@ -336,16 +366,31 @@ impl<'a> Reader<'a> {
             let warning = self.error(node, "timing_nCK.nRTW", message);
             self.warnings.push(warning.help(format!("nCL + nBL - nCWL = {apart} clocks keep them apart")));
         }
-        if standard == Standard::Hbm2 && timing.ppd != 0 {
-            let node = table.get("nPPD").unwrap_or(table);
-            let warning = self.error(node, "timing_nCK.nPPD", "HBM2 has no rule between precharges");
-            self.warnings.push(warning.help("it is not used"));
-        }
+        self.unused(standard, table, &timing, &given);
         Some(timing)
     }
 
+    /// Parameters of rules that the standard does not have.
+    fn unused(&mut self, standard: Standard, table: &'a Node, timing: &Timing, given: &[&'static str]) {
+        let name = standard.name();
+        let rules = [
+            ("nPPD", timing.ppd != 0 && !standard.precharges_apart(), "between precharges"),
+            ("nCCDLWR", standard != Standard::Ddr5, "for writes of a bank group alone"),
+            ("nRPab", standard != Standard::Lpddr5, "for precharges of all banks alone"),
+            ("nPBR2PBR", standard != Standard::Lpddr5, "between refreshes of banks alone"),
+        ];
+        for (parameter, unused, what) in rules {
+            if unused && given.contains(&parameter) {
+                let node = table.get(parameter).unwrap_or(table);
+                let path = format!("timing_nCK.{parameter}");
+                let warning = self.error(node, &path, format!("{name} has no rule {what}"));
+                self.warnings.push(warning.help("it is not used"));
+            }
+        }
+    }
+
     fn command_ticks(&mut self, standard: Standard, tick_multiplier: u32) -> Option<[u32; Command::COUNT]> {
-        let mut ticks = rules::command_ticks(standard, tick_multiplier);
+        let mut ticks = standard.command_ticks(tick_multiplier);
         let commands = self.commands(standard)?;
         let Some(node) = self.document.get("command_cycles_ticks") else { return Some(ticks) };
         let path = "command_cycles_ticks";
@@ -365,7 +410,7 @@ impl<'a> Reader<'a> {
 
     /// The commands of the file in their order, by which its lists count.
     fn commands(&mut self, standard: Standard) -> Option<Vec<Command>> {
-        let Some(node) = self.document.get("commands") else { return Some(rules::commands(standard).to_vec()) };
+        let Some(node) = self.document.get("commands") else { return Some(standard.commands().to_vec()) };
         let Value::List(items) = &node.value else {
             self.fail(node, "commands", format!("this should be a list, not {}", node.value.kind()));
             return None;
