@@ -11,6 +11,7 @@ mod cache;
 mod calls;
 pub mod check;
 pub mod defs;
+pub mod devices;
 pub mod files;
 pub mod launch;
 pub mod library;

@@ -38,6 +38,6 @@ pub use reference::{instruction_page, instruction_text, reference_markdown, targ
 pub use table::{NOT_YET, NameLookup, TABLE, find, is_first, lookup, overloads, sibling};
 pub use target::{
     Allowed, Device, GeoUnit, HbmUnit, InstructionSet, Limits, Memory, MemorySpace, MoveRule, PipeTimes, Pipes, Pool,
-    Preset, ProcessingUnit, Setting, Target, Triple, UnitKind,
+    Preset, ProcessingUnit, Rounding, Setting, Stepping, Target, Triple, UnitKind, UnitOperation, UnitOperations,
 };
 pub use tile_type::{Loc, Order, TileType};

@@ -126,12 +126,22 @@ fn piece_of(
     lines: Lines<'_>,
     rows: &FreeRows,
 ) -> Result<LaunchFragment, Box<Diagnostic>> {
-    match target.unit.map(|u| u.kind) {
-        Some(UnitKind::GeoPim(_)) => geopim::compile(kernel, &launch.values, target, lines, rows),
-        Some(UnitKind::HbmPim(_)) => hbm::compile(kernel, &launch.values, target, lines, rows),
-        None => {
-            let message = format!("`{}` has no units in memory", target.name);
-            Err(Box::new(Diagnostic::error(codes::UNIT_CANNOT, launch.span, message)))
+    let (Some(unit), Some(device)) = (&target.unit, &target.device) else {
+        let message = format!("`{}` has no units in memory", target.name);
+        return Err(Box::new(Diagnostic::error(codes::UNIT_CANNOT, launch.span, message)));
+    };
+    match &unit.kind {
+        UnitKind::GeoPim(_) => geopim::compile(kernel, &launch.values, target, lines, rows),
+        UnitKind::HbmPim(hbm) => {
+            hbm::described::fits(kernel, unit, hbm, device)?;
+            let made = hbm::compile(kernel, &launch.values, target, lines, rows)?;
+            hbm::described::uses_what_is_there(kernel, unit, &made)?;
+            Ok(made)
+        }
+        UnitKind::Described => {
+            let operations: Vec<&str> = unit.operations.iter().map(|o| o.name()).collect();
+            let why = format!("`{}` describes them ({}), and that is all", target.name, operations.join(", "));
+            Err(hbm::described::not_coded(kernel, why))
         }
     }
 }
@@ -140,6 +150,7 @@ fn piece_of(
 fn unit(target: &Target) -> UnitConfig {
     let Some(of) = target.unit else { return UnitConfig::None };
     match of.kind {
+        UnitKind::Described => UnitConfig::None,
         UnitKind::GeoPim(geo) => geopim::unit(target, of, geo),
         UnitKind::HbmPim(hbm) => {
             UnitConfig::HbmPim(HbmPim { clock_mhz: of.clock, act_weight: hbm.act_weight, fence_data: hbm.fence_data })

@@ -121,7 +121,10 @@ pub fn compile(program: &PimProgram<'_>, target: &Target, lines: Lines<'_>) -> R
         device: Device {
             preset: d.preset.clone(),
             refresh: Refresh::ALL.iter().copied().find(|r| r.name() == d.refresh).unwrap_or(Refresh::All),
-            overrides: vec![("channel".into(), d.all_channels().min(1 << 16) as u32)],
+            overrides: {
+                let channels = ("channel".into(), d.all_channels().min(1 << 16) as u32);
+                std::iter::once(channels).chain(d.overrides.iter().cloned()).collect()
+            },
         },
         unit: crate::unit(target),
         tensors,

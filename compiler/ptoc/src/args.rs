@@ -200,7 +200,8 @@ pub struct LspArgs {
 /// What every command that compiles takes.
 #[derive(Args, Clone, Debug)]
 pub struct CompileArgs {
-    /// Target to compile for; `ptoc targets` lists them [default: that of ptoc.toml, else a2a3]
+    /// Target to compile for: a name of `ptoc targets`, or the path of a file that describes a device with units in
+    /// memory (./mydevice.toml; spec/devices.md) [default: that of ptoc.toml, else a2a3]
     #[arg(long, value_name = "T", add = ArgValueCompleter::new(complete::targets))]
     pub target: Option<String>,
     /// Set a const, type or fn parameter, a scalar argument, a dimension, a capacity (-D capacity.Vec=262144), or a

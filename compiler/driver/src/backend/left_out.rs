@@ -10,7 +10,7 @@ use crate::build::Form;
 use crate::launch::Plan;
 use crate::session::{Failed, Session};
 use crate::stages::BackendStage;
-use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_diagnostics::{Diagnostic, FileId, Span, codes};
 use ptoc_isa::{Preset, Target};
 use ptoc_passes::Prepared;
 use ptoc_passes::pipeline::Pipeline;
@@ -126,6 +126,10 @@ impl Backend for LeftOut {
 
     fn preset(&self, _: &str, at: Span) -> Result<Preset, Box<Diagnostic>> {
         Err(Box::new(Diagnostic { span: Some(at), ..self.part.refused() }))
+    }
+
+    fn memory(&self, file: FileId, _: &str, _: &Target) -> Result<Preset, Vec<Diagnostic>> {
+        Err(vec![Diagnostic { span: Some(Span::new(file, 0, 0)), ..self.part.refused() }])
     }
 
     fn pipeline(&self) -> Option<Pipeline> {

@@ -16,6 +16,8 @@ mod left_out;
 #[cfg(feature = "pim")]
 pub mod pim;
 #[cfg(feature = "pim")]
+mod pim_file;
+#[cfg(feature = "pim")]
 mod pim_windows;
 mod registry;
 
@@ -41,7 +43,7 @@ pub use failure::diagnose;
 #[cfg(any(feature = "cpu", feature = "gpu"))]
 use failure::failed;
 use ptoc_analysis::TensorSource;
-use ptoc_diagnostics::{Diagnostic, SourceMap, Span, codes};
+use ptoc_diagnostics::{Diagnostic, FileId, SourceMap, Span, codes};
 use ptoc_ir::tile::TensorId;
 use ptoc_isa::{Preset, Target};
 use ptoc_passes::Prepared;
@@ -87,6 +89,13 @@ pub trait Backend: Sync {
     fn preset(&self, name: &str, at: Span) -> Result<Preset, Box<Diagnostic>> {
         let message = format!("`{}` has no devices, and so none of the name `{name}`", self.name());
         Err(Box::new(Diagnostic::error(codes::SETTING_VALUE, at, message)))
+    }
+
+    /// The DRAM of a target that this file describes: its `[dram]`, or the preset that it names.
+    fn memory(&self, file: FileId, text: &str, target: &Target) -> Result<Preset, Vec<Diagnostic>> {
+        let _ = text;
+        let message = format!("`{}`, which `{}` would run on, has no devices", self.name(), target.name);
+        Err(vec![Diagnostic::error(codes::DEVICE_FILE, Span::new(file, 0, 0), message)])
     }
 
     /// What it can do beyond executing.

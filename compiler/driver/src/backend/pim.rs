@@ -1,9 +1,11 @@
 //! Programs on units in memory: they become one command stream, and the simulator executes what the stream's bytes say.
 
 use super::interp::interpret;
+use super::pim_file;
 use super::pim_windows::{self, StreamLaunch, WindowMove, window_moves};
 use super::registry::targets_of;
 use super::{Artefact, Backend, Capabilities, Compiled, PIM, ProgramRun, Refusal, wrong_stage};
+use crate::devices;
 use crate::launch::{BackendLaunch, Keep, Plan, PlannedLaunch, RunOutcome, Total, Used, counts, unwritten};
 use crate::session::{Failed, Session};
 use crate::simulator;
@@ -76,16 +78,28 @@ impl Backend for Pim {
         let device = Device { preset: name.to_owned(), refresh: Default::default(), overrides: Vec::new() };
         let config = device::config(&device)
             .map_err(|e| Box::new(Diagnostic::error(codes::SETTING_VALUE, at, e.message).with_help(e.help)))?;
-        let g = device::geometry(&config);
-        Ok(Preset {
-            name: name.to_owned(),
-            pseudo_channels: g.pch,
-            bank_groups: g.bg,
-            banks: g.bank,
-            rows: g.row,
-            bursts: g.col,
-            burst_bytes: g.burst,
-        })
+        Ok(preset(name.to_owned(), &config, Vec::new()))
+    }
+
+    fn memory(&self, file: FileId, text: &str, target: &Target) -> Result<Preset, Vec<Diagnostic>> {
+        let named = target.device.as_ref().map(|d| d.preset.as_str()).unwrap_or_default();
+        let place = |path: &[&str]| devices::place(file, text, path);
+        if !named.is_empty() {
+            return self.preset(named, place(&["device", "preset"])).map_err(|d| vec![*d]);
+        }
+        let config = pim_file::dram(file, text, &target.name)?;
+        if config.org.channel != 1 {
+            let message = "how many channels there are is said by `device.stacks` and `device.channels`";
+            let d = Diagnostic::error(codes::DEVICE_FILE, place(&["dram", "org", "channel"]), message);
+            return Err(vec![d.with_help("leave `channel` out of `[dram.org]`")]);
+        }
+        match device::describe(&config) {
+            Ok(Device { preset: name, overrides, .. }) => Ok(preset(name, &config, overrides)),
+            Err(e) => {
+                let d = Diagnostic::error(codes::DEVICE_FILE, place(&["dram"]), e.message);
+                Err(vec![if e.help.is_empty() { d } else { d.with_help(e.help) }])
+            }
+        }
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -195,6 +209,21 @@ impl super::CompiledProgram for Linked {
     }
 }
 
+/// A device as targets see it.
+fn preset(name: String, config: &Config, overrides: Vec<(String, u32)>) -> Preset {
+    let g = device::geometry(config);
+    Preset {
+        name,
+        pseudo_channels: g.pch,
+        bank_groups: g.bg,
+        banks: g.bank,
+        rows: g.row,
+        bursts: g.col,
+        burst_bytes: g.burst,
+        overrides,
+    }
+}
+
 /// The stream of a plan, for `emit --stage pim`.
 pub fn emit(session: &Session, plan: &Plan) -> Result<Stream, Box<Diagnostic>> {
     if !PIM.serves(&session.target) {
@@ -239,7 +268,10 @@ fn compile(session: &Session, plan: &Plan) -> Result<Linked, Box<Diagnostic>> {
     linked.stream.files = files.borrow().iter().map(|f| session.sources.name(*f).to_owned()).collect();
     let bytes = linked.stream.encode().map_err(|e| ours(plan, &e.to_string()))?;
     let stream = Stream::decode(&bytes).map_err(|e| ours(plan, &format!("byte {}: {}", e.offset, e.message)))?;
-    let config = device::config(&stream.device).map_err(|e| ours(plan, &e.message))?;
+    let mut config = device::config(&stream.device).map_err(|e| ours(plan, &e.message))?;
+    if session.target.device.as_ref().is_some_and(|d| !d.overrides.is_empty()) {
+        config.name = session.target.name.clone();
+    }
     match stream.check(&device::geometry(&config)).first() {
         Some(fault) => Err(ours(plan, &format!("{:?}: {}", fault.site, fault.message))),
         None => {

@@ -11,6 +11,7 @@ pub use unit::{CompilationUnit, EntryPoint, extents, type_span};
 use crate::backend::{self, BackendRef};
 use crate::cache::Cache;
 use crate::defs::{Definition, Definitions};
+use crate::devices;
 use crate::files::{self, FileLoader, OpenTexts};
 use crate::library::Scalar;
 use crate::project::{FoundProject, Lints};
@@ -141,7 +142,7 @@ impl Session {
     ) -> Result<Session, Box<Diagnostic>> {
         let FoundProject { project, mut sources, mut diagnostics } = found;
         let target = target.or(project.target.as_deref()).unwrap_or(DEFAULT_TARGET);
-        let mut target = Target::builtin(target)?.clone();
+        let mut target = devices::find(target, &mut sources, &mut diagnostics)?;
         let definitions = Definitions::parse(definitions, &project.define, &mut target, &mut sources, &mut diagnostics);
         let pipeline = backend::default_of(&target).pipeline().unwrap_or(Pipeline::Placed);
         Ok(Session {

@@ -133,6 +133,7 @@ fn in_memory(out: &mut String, t: &Target) {
             "{} instructions (CRF), {} vectors in each of GRF_A and GRF_B, {} scalars in each of SRF_M and SRF_A",
             h.instructions, h.registers, h.scalars
         ),
+        UnitKind::Described => "described, without code".to_owned(),
     };
     put(
         out,

@@ -16,8 +16,30 @@ const FILES: [(&str, &str); 7] = [
     ("hbm-pim.toml", include_str!("../../targets/hbm-pim.toml")),
 ];
 
-static ALL: LazyLock<Vec<Target>> = LazyLock::new(|| {
-    FILES
+/// Devices: files on the base of one of [`FILES`]. They are found by name like any target, and are not among
+/// [`Target::all`], for which pages and messages say what each has.
+const DEVICES: [(&str, &str); 2] = [
+    ("gddr6-aim.toml", include_str!("../../targets/gddr6-aim.toml")),
+    ("lpddr5-pim.toml", include_str!("../../targets/lpddr5-pim.toml")),
+];
+
+static DEVICE_TARGETS: LazyLock<Vec<Target>> = LazyLock::new(|| read_all(&DEVICES));
+
+/// The text of a target that others may be based on: one with units in memory.
+pub(super) fn base(name: &str) -> Option<&'static str> {
+    let file = |(file, _): &&(&str, &str)| file.strip_suffix(".toml") == Some(name);
+    bases().find(|b| *b == name).and_then(|_| FILES.iter().find(file)).map(|(_, text)| *text)
+}
+
+/// Names of these.
+pub(super) fn bases() -> impl Iterator<Item = &'static str> {
+    ["geopim", "hbm-pim"].into_iter()
+}
+
+static ALL: LazyLock<Vec<Target>> = LazyLock::new(|| read_all(&FILES));
+
+fn read_all(files: &[(&str, &str)]) -> Vec<Target> {
+    files
         .iter()
         .map(|(name, text)| match Target::parse(FileId(0), text) {
             Ok(target) => target,
@@ -25,13 +47,18 @@ static ALL: LazyLock<Vec<Target>> = LazyLock::new(|| {
             Err(errors) => panic!("{name}: {errors:?}"),
         })
         .collect()
-});
+}
 
 #[allow(clippy::result_large_err, reason = "at most once a run, and then the run is over")]
 impl Target {
     /// Every built-in target.
     pub fn all() -> &'static [Target] {
         &ALL
+    }
+
+    /// Devices with units in memory that are described on the base of one of them.
+    pub fn devices() -> &'static [Target] {
+        &DEVICE_TARGETS
     }
 
     /// PTO's targets among them.
@@ -42,10 +69,10 @@ impl Target {
 
     /// The built-in target called `name`, or why there is none: E0650 lists what exists.
     pub fn builtin(name: &str) -> Result<&'static Target, Diagnostic> {
-        if let Some(target) = Target::all().iter().find(|t| t.name == name) {
+        if let Some(target) = Target::all().iter().chain(Target::devices()).find(|t| t.name == name) {
             return Ok(target);
         }
-        let names = || Target::all().iter().map(|t| t.name.as_str());
+        let names = || Target::all().iter().chain(Target::devices()).map(|t| t.name.as_str());
         let mut error = Diagnostic::global(codes::UNKNOWN_TARGET, format!("there is no target `{name}`"))
             .with_note(format!("the targets are {}", text::list(names().map(|n| format!("`{n}`")))));
         if let Some(near) = text::nearest(&name.to_ascii_lowercase(), names()).first() {

@@ -73,7 +73,7 @@ impl Reader {
         let (capacity, align) = match (&raw.pool, &raw.view_of) {
             (_, Some(_)) => (0, 1),
             (Some(name), None) => self.in_pool(loc, name, &raw, pools),
-            (None, None) => (self.capacity(at, &raw), self.align(at, &raw)),
+            (None, None) => (self.capacity(loc, at, &raw), self.align(at, &raw)),
         };
         let row_align = raw.row_align.as_ref().map_or(align, |n| u64::from(self.power_of_two(n)));
         let boxed = matches!(loc, Loc::Left | Loc::Right | Loc::Acc);
@@ -116,7 +116,17 @@ impl Reader {
         (0, 1)
     }
 
-    fn capacity(&mut self, at: &Text, raw: &RawMemory) -> u64 {
+    fn capacity(&mut self, loc: Loc, at: &Text, raw: &RawMemory) -> u64 {
+        if let Some((_, follows)) = self.follows.iter().find(|(l, _)| *l == loc).copied() {
+            match &raw.capacity {
+                Some(n) if u64::try_from(*n.get_ref()) != Ok(follows) => {
+                    let message = format!("{loc} has {} by the other tables", text::bytes(follows));
+                    self.error(n.span(), message).notes.push("leave `capacity` out, which follows from them".into());
+                }
+                _ => {}
+            }
+            return follows;
+        }
         let Some(n) = &raw.capacity else {
             self.error(at.span(), format!("{} has no `capacity`, and no `pool`", at.get_ref()));
             return 0;

@@ -1,5 +1,6 @@
 //! Targets: what a machine has and allows. Each is a data file in `targets/`; nothing here knows a number.
 
+mod base;
 mod builtin;
 mod instructions;
 mod memories;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 
 pub use instructions::InstructionSet;
 pub use setting::{Allowed, Preset, Setting};
-pub use unit::{Device, GeoUnit, HbmUnit, ProcessingUnit, UnitKind};
+pub use unit::{Device, GeoUnit, HbmUnit, ProcessingUnit, Rounding, Stepping, UnitKind, UnitOperation, UnitOperations};
 
 /// Where data of a move lies: in global memory or in a tile.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

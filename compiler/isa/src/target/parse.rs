@@ -1,14 +1,16 @@
 //! From the text of a target file to a [`Target`], every mistake located.
 
+use super::base;
 use super::raw::{RawDevice, RawHost, RawMove, RawSums, RawTarget, RawTimes, RawUnit, Text};
 use super::{
     Device, GeoUnit, Gpu, HbmUnit, InstructionSet, Limits, MemorySpace, MoveRule, PipeTimes, Pipes, ProcessingUnit,
-    Target, Triple, UnitKind,
+    Rounding, Stepping, Target, Triple, UnitKind, UnitOperation, UnitOperations,
 };
 use crate::{Loc, Pipe, lookup, text};
 use ptoc_diagnostics::{Code, Diagnostic, FileId, Span, codes};
 use ptoc_tensor::DType;
 use ptoc_tensor::matrix_unit::SumProfile;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
@@ -22,11 +24,13 @@ impl Target {
 
     /// The same where `family` and `instructions` may name one of these sets too.
     pub fn parse_with(file: FileId, text: &str, own: &[Arc<InstructionSet>]) -> Result<Target, Vec<Diagnostic>> {
-        let raw: RawTarget = toml::from_str(text).map_err(|e| {
-            let span = e.span().unwrap_or(0..0);
-            vec![Diagnostic::error(codes::TARGET_SYNTAX, to_span(file, span), first_line(e.message()))]
-        })?;
+        let based = base::read(file, text).map_err(|d| vec![*d])?;
         let mut reader = Reader::new(file);
+        reader.base = based.base.map(|at| (text.len(), at));
+        let raw = RawTarget::deserialize(toml::Deserializer::from(based.document)).map_err(|e| {
+            let span = reader.within(e.span().unwrap_or(0..0));
+            vec![Diagnostic::error(codes::TARGET_SYNTAX, span, first_line(e.message()))]
+        })?;
         let target = reader.target(raw, own);
         if reader.errors.is_empty() { Ok(target) } else { Err(reader.errors) }
     }
@@ -41,6 +45,20 @@ pub(super) fn first_line(message: &str) -> String {
     message.lines().next().unwrap_or("not a target file").to_string()
 }
 
+/// The tables `[unit]`, `[device]` and `[host]`, and where `[dram]` stands.
+type MemoryTables = (Option<Spanned<RawUnit>>, Option<RawDevice>, Option<RawHost>, Option<Range<usize>>);
+
+/// Bytes of the stores whose sizes other tables give: vectors of 16 bits in the register files, rows in the bank.
+fn stores(unit: Option<&ProcessingUnit>, device: Option<&Device>) -> Vec<(Loc, u64)> {
+    let mut out = Vec::new();
+    if let Some(ProcessingUnit { kind: UnitKind::HbmPim(hbm), lanes, .. }) = unit {
+        let file = u64::from(hbm.registers).saturating_mul(u64::from(*lanes)).saturating_mul(2);
+        out.extend([(Loc::GrfA, file), (Loc::GrfB, file)]);
+    }
+    out.extend(device.map(|d| (Loc::Bank, u64::from(d.rows).saturating_mul(d.row_bytes()))));
+    out
+}
+
 /// The family of units in the memory, and the instruction set that the interpreter and the host follow there.
 const IN_MEMORY: (&str, &str) = ("pim", "a5");
 
@@ -48,13 +66,17 @@ const IN_MEMORY: (&str, &str) = ("pim", "a5");
 pub(super) struct Reader {
     file: FileId,
     pub(super) errors: Vec<Diagnostic>,
+    /// Bytes of the file, behind which the spans of its base lie, and where it names that.
+    base: Option<(usize, Range<usize>)>,
+    /// Bytes of stores that follow from the other tables of a target with units in memory.
+    pub(super) follows: Vec<(Loc, u64)>,
     /// The list `dtypes` is right, so that what is missing from it is worth a report.
     dtypes_known: bool,
 }
 
 impl Reader {
     pub(super) fn new(file: FileId) -> Reader {
-        Reader { file, errors: Vec::new(), dtypes_known: true }
+        Reader { file, errors: Vec::new(), base: None, follows: Vec::new(), dtypes_known: true }
     }
 
     pub(super) fn error(&mut self, at: Range<usize>, message: String) -> &mut Diagnostic {
@@ -62,8 +84,17 @@ impl Reader {
     }
 
     fn coded(&mut self, code: Code, at: Range<usize>, message: String) -> &mut Diagnostic {
-        self.errors.push(Diagnostic::error(code, to_span(self.file, at), message));
+        let span = self.within(at);
+        self.errors.push(Diagnostic::error(code, span, message));
         self.errors.last_mut().expect("just pushed")
+    }
+
+    /// Where something stands; what stands in the base is meant by its name.
+    fn within(&self, at: Range<usize>) -> Span {
+        match &self.base {
+            Some((end, base)) if at.start > *end => to_span(self.file, base.clone()),
+            _ => to_span(self.file, at),
+        }
     }
 
     fn target(&mut self, raw: RawTarget, own: &[Arc<InstructionSet>]) -> Target {
@@ -95,8 +126,10 @@ impl Reader {
                 u64::from(*r.start())..=u64::from(*r.end())
             },
         };
+        let tables = (raw.unit, raw.device, raw.host, raw.dram.map(|d| d.span()));
+        let (unit, device, host_vec) = self.memory_side(in_memory, raw.name.span(), tables);
+        self.follows = stores(unit.as_ref(), device.as_ref());
         let (memories, pools) = self.memories(raw.memory, raw.pool, in_memory);
-        let (unit, device, host_vec) = self.memory_side(in_memory, raw.name.span(), raw.unit, raw.device, raw.host);
         let pipes = Pipes {
             barrier: raw.pipes.barrier.iter().filter_map(|p| self.pipe(p)).collect(),
             flags: self.positive(&raw.pipes.flags),
@@ -372,9 +405,7 @@ impl Reader {
         &mut self,
         in_memory: bool,
         at: Range<usize>,
-        unit: Option<Spanned<RawUnit>>,
-        device: Option<RawDevice>,
-        host: Option<RawHost>,
+        (unit, device, host, dram): MemoryTables,
     ) -> (Option<ProcessingUnit>, Option<Device>, u64) {
         let all = [("unit", unit.is_some()), ("device", device.is_some()), ("host", host.is_some())];
         for (name, there) in all {
@@ -388,18 +419,35 @@ impl Reader {
                 _ => {}
             }
         }
-        let device = device.map(|d| Device {
-            preset: d.preset,
-            stacks: self.positive(&d.stacks),
-            channels: self.positive(&d.channels),
-            pseudo_channels: self.positive(&d.pseudo_channels),
-            bank_groups: self.positive(&d.bank_groups),
-            banks: self.positive(&d.banks),
-            rows: self.positive(&d.rows),
-            bursts: self.positive(&d.bursts),
-            burst_bytes: self.positive(&d.burst_bytes),
-            refresh: "all",
+        let device = device.map(|d| {
+            match (&d.preset, &dram) {
+                (None, None) => {
+                    let message = "the DRAM is missing: give `device.preset` or a table `[dram]`";
+                    self.error(at.clone(), message.into());
+                }
+                (Some(preset), Some(_)) => {
+                    self.error(preset.span(), "the DRAM is given twice: by `preset`, and by `[dram]`".into());
+                }
+                _ => {}
+            }
+            let mut count = |n: &Option<Spanned<i64>>| n.as_ref().map_or(0, |n| self.positive(n));
+            Device {
+                pseudo_channels: count(&d.pseudo_channels),
+                bank_groups: count(&d.bank_groups),
+                banks: count(&d.banks),
+                rows: count(&d.rows),
+                bursts: count(&d.bursts),
+                burst_bytes: count(&d.burst_bytes),
+                preset: d.preset.map(Spanned::into_inner).unwrap_or_default(),
+                stacks: self.few(&d.stacks),
+                channels: self.few(&d.channels),
+                refresh: "all",
+                overrides: Vec::new(),
+            }
         });
+        if let (None, Some(at)) = (&device, dram) {
+            self.error(at, "`[dram]` is the DRAM of a `[device]`, and there is none".into());
+        }
         let host_vec = host.map_or(0, |h| u64::from(self.positive(&h.vec)));
         let unit = unit.map(|u| self.unit(u));
         (unit, device, host_vec)
@@ -434,17 +482,81 @@ impl Reader {
                 act_weight: number("act_weight", &raw.act_weight),
                 fence_data: number("fence_data", &raw.fence_data),
             }),
+            "described" => UnitKind::Described,
             other => {
-                self.error(raw.kind.span(), format!("unit `{other}` is neither `geopim` nor `hbm-pim`"));
-                UnitKind::HbmPim(HbmUnit { instructions: 1, registers: 1, scalars: 1, act_weight: 1, fence_data: 1 })
+                self.error(raw.kind.span(), format!("unit `{other}` is none of `geopim`, `hbm-pim` and `described`"));
+                UnitKind::Described
             }
         };
+        let (rounding, stepping) = (self.rounding(&raw), self.stepping(&raw, kind));
         ProcessingUnit {
             kind,
             clock: self.positive(&raw.clock),
             lanes: self.positive(&raw.lanes),
             banks: self.positive(&raw.banks),
+            operations: self.operations(&raw.operations),
+            rounding,
+            stepping,
         }
+    }
+
+    /// A number that is multiplied with others of its kind.
+    fn few(&mut self, n: &Spanned<i64>) -> u32 {
+        let value = self.positive(n);
+        if value > 32 {
+            self.error(n.span(), format!("{value} is more than 32"));
+        }
+        value.min(32)
+    }
+
+    fn operations(&mut self, names: &[Text]) -> UnitOperations {
+        let mut out = UnitOperations::default();
+        for name in names {
+            let word = name.get_ref().as_str();
+            match UnitOperation::ALL.into_iter().find(|o| o.name() == word) {
+                Some(operation) if out.add(operation) => {}
+                Some(_) => {
+                    self.error(name.span(), format!("`{word}` is listed twice"));
+                }
+                None => {
+                    let known = text::list(UnitOperation::ALL.map(|o| format!("`{}`", o.name())));
+                    self.error(name.span(), format!("`{word}` is no operation of units: those there are {known}"));
+                }
+            }
+        }
+        out
+    }
+
+    fn rounding(&mut self, raw: &RawUnit) -> Rounding {
+        match raw.rounding.as_ref().map(|word| (word.get_ref().as_str(), word.span())) {
+            None | Some(("each", _)) => Rounding::Each,
+            Some(("fused", _)) => Rounding::Fused,
+            Some((word, at)) => {
+                self.error(at, format!("rounding `{word}` is neither `each` nor `fused`"));
+                Rounding::Each
+            }
+        }
+    }
+
+    /// Kinds with code are stepped as they are; of others the file says it.
+    fn stepping(&mut self, raw: &RawUnit, kind: UnitKind) -> Stepping {
+        let own = match kind {
+            UnitKind::GeoPim(_) => Stepping::Autonomous,
+            UnitKind::HbmPim(_) | UnitKind::Described => Stepping::LockStep,
+        };
+        let Some(word) = &raw.steps else { return own };
+        let said = match word.get_ref().as_str() {
+            "lock-step" => Stepping::LockStep,
+            "autonomous" => Stepping::Autonomous,
+            other => {
+                self.error(word.span(), format!("steps `{other}` is neither `lock-step` nor `autonomous`"));
+                return own;
+            }
+        };
+        if said != own && kind != UnitKind::Described {
+            self.error(word.span(), format!("units of kind `{}` are not stepped so", kind.name()));
+        }
+        said
     }
 
     pub(super) fn power_of_two(&mut self, n: &Spanned<i64>) -> u32 {

@@ -1,6 +1,7 @@
 //! The shape of a target file, before anything is checked but names and kinds.
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 use toml::Spanned;
 
@@ -14,6 +15,9 @@ pub(super) struct RawTarget {
     pub description: String,
     pub family: Text,
     pub instructions: Option<Text>,
+    /// Read before this ([`super::base`]).
+    #[serde(rename = "base")]
+    pub _base: Option<IgnoredAny>,
     pub dtypes: Vec<Text>,
     pub mask_unit: Text,
     pub memory: Spanned<BTreeMap<Text, RawMemory>>,
@@ -29,6 +33,8 @@ pub(super) struct RawTarget {
     pub matrix_unit: Vec<RawSums>,
     pub unit: Option<Spanned<RawUnit>>,
     pub device: Option<RawDevice>,
+    /// The DRAM, which whoever knows it reads.
+    pub dram: Option<Spanned<IgnoredAny>>,
     pub host: Option<RawHost>,
 }
 
@@ -65,20 +71,24 @@ pub(super) struct RawUnit {
     pub coordinate_cycles: Option<Spanned<i64>>,
     pub act_weight: Option<Spanned<i64>>,
     pub fence_data: Option<Spanned<i64>>,
+    pub operations: Vec<Text>,
+    pub rounding: Option<Text>,
+    pub steps: Option<Text>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawDevice {
-    pub preset: String,
+    pub preset: Option<Text>,
     pub stacks: Spanned<i64>,
     pub channels: Spanned<i64>,
-    pub pseudo_channels: Spanned<i64>,
-    pub bank_groups: Spanned<i64>,
-    pub banks: Spanned<i64>,
-    pub rows: Spanned<i64>,
-    pub bursts: Spanned<i64>,
-    pub burst_bytes: Spanned<i64>,
+    // Those of the DRAM where absent.
+    pub pseudo_channels: Option<Spanned<i64>>,
+    pub bank_groups: Option<Spanned<i64>>,
+    pub banks: Option<Spanned<i64>>,
+    pub rows: Option<Spanned<i64>>,
+    pub bursts: Option<Spanned<i64>>,
+    pub burst_bytes: Option<Spanned<i64>>,
 }
 
 #[derive(Deserialize)]

@@ -58,6 +58,7 @@ pub struct Preset {
     pub rows: u32,
     pub bursts: u32,
     pub burst_bytes: u32,
+    pub overrides: Vec<(String, u32)>,
 }
 
 /// Where a value is kept.
@@ -100,6 +101,7 @@ fn fields(t: &mut Target) -> Vec<Field<'_>> {
                 ),
                 ("unit.order", "loops of a query", ORDERS, Word(&mut u.order)),
             ]),
+            UnitKind::Described => {}
             UnitKind::HbmPim(u) => all.extend([
                 (
                     "unit.act_weight",
@@ -202,6 +204,7 @@ impl Target {
     pub fn with_preset(&mut self, preset: Preset) {
         if let Some(d) = &mut self.device {
             d.preset = preset.name;
+            d.overrides = preset.overrides;
             d.pseudo_channels = preset.pseudo_channels;
             d.bank_groups = preset.bank_groups;
             d.banks = preset.banks;

@@ -50,7 +50,8 @@ fn unknown_targets() {
     assert_eq!(unknown.code, codes::UNKNOWN_TARGET);
     assert_eq!(
         unknown.notes,
-        ["the targets are `a2a3`, `a5`, `kirin9030`, `kirinx90`, `sm90`, `geopim` and `hbm-pim`"]
+        ["the targets are `a2a3`, `a5`, `kirin9030`, `kirinx90`, `sm90`, `geopim`, `hbm-pim`, `gddr6-aim` and \
+          `lpddr5-pim`"]
     );
     assert_eq!(unknown.fixes[0].message, "did you mean `a5`?");
     assert!(Target::builtin("quantum").unwrap_err().fixes.is_empty());
@@ -244,7 +245,7 @@ fn mistakes_in_tables_of_units() {
     assert_eq!(errors(&GEOPIM.replace("buffers = 2", "")), ["a unit of this kind has a number `buffers`"]);
     assert_eq!(
         errors(&GEOPIM.replace("kind = \"geopim\"", "kind = \"geo\"")),
-        ["unit `geo` is neither `geopim` nor `hbm-pim`"]
+        ["unit `geo` is none of `geopim`, `hbm-pim` and `described`"]
     );
     let lone = GEOPIM.replace("family = \"pim\"", "family = \"a5\"");
     assert!(errors(&lone).contains(&"`[unit]` is for family `pim`".to_string()));

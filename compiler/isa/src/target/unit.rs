@@ -7,6 +7,109 @@ pub enum UnitKind {
     GeoPim(GeoUnit),
     /// Vectors of f16 that a stream of column commands steps.
     HbmPim(HbmUnit),
+    /// Described, and no code is made for it: the host computes beside it, and the interpreter says what kernels mean.
+    Described,
+}
+
+impl UnitKind {
+    /// The word in target files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            UnitKind::GeoPim(_) => "geopim",
+            UnitKind::HbmPim(_) => "hbm-pim",
+            UnitKind::Described => "described",
+        }
+    }
+}
+
+/// An operation of units, of the list from which a target file declares some.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum UnitOperation {
+    /// A vector from a bank or register to another.
+    Mov,
+    /// A vector from a bank to a register.
+    Fill,
+    /// Sum of two vectors.
+    Add,
+    /// Product of two vectors.
+    Mul,
+    /// Product added to a register.
+    Mac,
+    /// Product added to another vector.
+    Mad,
+    /// Maximum of a moved vector and 0.
+    Relu,
+    /// Sum of the products of two vectors, as one number (an adder tree).
+    Dot,
+    /// A function by interpolation in a table.
+    Table,
+    /// Bilinear samples of a feature map.
+    Sample,
+}
+
+impl UnitOperation {
+    /// All.
+    pub const ALL: [UnitOperation; 10] = {
+        use UnitOperation::*;
+        [Mov, Fill, Add, Mul, Mac, Mad, Relu, Dot, Table, Sample]
+    };
+
+    /// The word in target files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            UnitOperation::Mov => "MOV",
+            UnitOperation::Fill => "FILL",
+            UnitOperation::Add => "ADD",
+            UnitOperation::Mul => "MUL",
+            UnitOperation::Mac => "MAC",
+            UnitOperation::Mad => "MAD",
+            UnitOperation::Relu => "RELU",
+            UnitOperation::Dot => "DOT",
+            UnitOperation::Table => "TABLE",
+            UnitOperation::Sample => "SAMPLE",
+        }
+    }
+}
+
+/// The operations that units have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct UnitOperations(u16);
+
+impl UnitOperations {
+    /// Whether the operation is among them.
+    pub const fn has(self, operation: UnitOperation) -> bool {
+        self.0 & (1 << operation as u16) != 0
+    }
+
+    /// Adds one; false if it was there.
+    pub const fn add(&mut self, operation: UnitOperation) -> bool {
+        let new = !self.has(operation);
+        self.0 |= 1 << operation as u16;
+        new
+    }
+
+    /// Those that there are.
+    pub fn iter(self) -> impl Iterator<Item = UnitOperation> {
+        UnitOperation::ALL.into_iter().filter(move |o| self.has(*o))
+    }
+}
+
+/// How units round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rounding {
+    /// After each operation, so twice for a product that is added.
+    Each,
+    /// Once for a product that is added.
+    Fused,
+}
+
+/// Who says when a unit does something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stepping {
+    /// Column commands to all units of a pseudo-channel at once.
+    LockStep,
+    /// A sequencer of its own.
+    Autonomous,
 }
 
 /// What only a GeoPIM unit has.
@@ -54,6 +157,12 @@ pub struct ProcessingUnit {
     pub lanes: u32,
     /// Banks that a unit is beside of; it reaches no other.
     pub banks: u32,
+    /// What it does.
+    pub operations: UnitOperations,
+    /// How it rounds.
+    pub rounding: Rounding,
+    /// Who steps it.
+    pub stepping: Stepping,
 }
 
 /// The DRAM as placements see it. The numbers are those of its preset; `rows` may be fewer, where some are reserved.
@@ -79,6 +188,8 @@ pub struct Device {
     pub burst_bytes: u32,
     /// Who is refreshed: a word of the stream's `refresh=`.
     pub refresh: &'static str,
+    /// Numbers of the DRAM that differ from the preset's, by their names in streams.
+    pub overrides: Vec<(String, u32)>,
 }
 
 impl Device {

@@ -9,6 +9,7 @@
 
 mod chosen;
 pub mod code;
+pub mod described;
 mod emit;
 pub mod node;
 pub mod order;

@@ -3,23 +3,32 @@
 use super::show;
 use crate::args::{MessageFormat, TargetsArgs};
 use crate::io::Io;
-use crate::{DONE, WRONG_CALL};
-use ptoc_driver::backend;
-use ptoc_isa::{Loc, Target};
+use crate::{DONE, ERRORS, WRONG_CALL};
+use ptoc_diagnostics::{Diagnostics, SourceMap};
+use ptoc_driver::{backend, devices};
+use ptoc_isa::{Loc, Target, UnitKind};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
 /// Lists targets with the memory, capacity and alignment of each location, and with what `-D` sets of their units.
 pub fn targets(args: &TargetsArgs, io: &mut Io<'_>) -> u8 {
+    let described;
     let chosen: Vec<&Target> = match &args.name {
-        None => Target::all().iter().collect(),
-        Some(name) => match Target::builtin(name) {
-            Ok(target) => vec![target],
-            Err(d) => {
-                show(d, io, MessageFormat::Human);
-                return WRONG_CALL;
+        None => Target::all().iter().chain(Target::devices()).collect(),
+        Some(name) => {
+            let (mut sources, mut found) = (SourceMap::default(), Diagnostics::default());
+            described = match devices::find(name, &mut sources, &mut found) {
+                Ok(target) => target,
+                Err(d) => {
+                    show(*d, io, MessageFormat::Human);
+                    return WRONG_CALL;
+                }
+            };
+            if io.report(found, &sources, MessageFormat::Human).errors > 0 {
+                return ERRORS;
             }
-        },
+            vec![&described]
+        }
     };
     let text = match args.json {
         false => chosen.iter().map(|t| table(t)).collect::<Vec<_>>().join("\n"),
@@ -54,11 +63,28 @@ fn table(t: &Target) -> String {
     if let (Some(unit), Some(d)) = (&t.unit, &t.device) {
         let banks = if unit.banks == 1 { "each bank".to_owned() } else { format!("every {} banks", unit.banks) };
         let units = d.units(unit);
-        let _ = writeln!(out, "  {units} units, one for {banks}: {} lanes, {} MHz", unit.lanes, unit.clock);
+        let operations: Vec<&str> = unit.operations.iter().map(|o| o.name()).collect();
         let _ = writeln!(
             out,
-            "  {}: {} stacks x {} channels x {} pch x {} bg x {} banks; {} rows of {} bursts of {} bytes",
-            d.preset, d.stacks, d.channels, d.pseudo_channels, d.bank_groups, d.banks, d.rows, d.bursts, d.burst_bytes
+            "  {units} units, one for {banks}: {} lanes, {} MHz; {}{}",
+            unit.lanes,
+            unit.clock,
+            operations.join(" "),
+            if unit.kind == UnitKind::Described { "; no code is made for them" } else { "" }
+        );
+        let _ = writeln!(
+            out,
+            "  {}{}: {} stacks x {} channels x {} pch x {} bg x {} banks; {} rows of {} bursts of {} bytes",
+            d.preset,
+            if d.overrides.is_empty() { "" } else { " with other numbers" },
+            d.stacks,
+            d.channels,
+            d.pseudo_channels,
+            d.bank_groups,
+            d.banks,
+            d.rows,
+            d.bursts,
+            d.burst_bytes
         );
         let _ = writeln!(out, "  a kernel of the host has {} bytes of Vec", t.host().capacity(Loc::Vec));
     }
@@ -86,8 +112,11 @@ fn object(t: &Target) -> Value {
         object["pools"] = t.pools().iter().map(|pool| json!({"name": pool.name, "locations": names(pool)})).collect();
     }
     if let (Some(unit), Some(d)) = (&t.unit, &t.device) {
-        object["unit"] =
-            json!({"clock_mhz": unit.clock, "lanes": unit.lanes, "banks": unit.banks, "units": d.units(unit)});
+        let operations: Vec<&str> = unit.operations.iter().map(|o| o.name()).collect();
+        object["unit"] = json!({
+            "clock_mhz": unit.clock, "lanes": unit.lanes, "banks": unit.banks, "units": d.units(unit),
+            "operations": operations,
+        });
         object["device"] = json!({
             "preset": d.preset, "stacks": d.stacks, "channels": d.channels, "pseudo_channels": d.pseudo_channels,
             "bank_groups": d.bank_groups, "banks": d.banks, "rows": d.rows, "bursts": d.bursts,

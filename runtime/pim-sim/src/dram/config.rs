@@ -51,11 +51,20 @@ impl Config {
     /// Reads a configuration in JSON or TOML. `name` is for reports where the file gives none.
     ///
     /// `org` and `timing_nCK` are tables, `tick_multiplier` a number (1 where absent), `standard` the name of a
-    /// [`Standard`] (where absent HBM3 if there is nPPD, nRTW or two ticks a clock, else HBM2). The timing parameters are the truth: a
-    /// `constraints` list is compared with what they give, and a difference is a warning, unless the file says
-    /// `constraints_override = true`, which makes the list the truth.
+    /// [`Standard`] (where absent HBM3 if there is nPPD, nRTW or two ticks a clock, else HBM2). The timing parameters are
+    /// the truth: a `constraints` list is compared with what they give, and a difference is a warning, unless the file
+    /// says `constraints_override = true`, which makes the list the truth.
     pub fn parse(name: &str, text: &str) -> Result<Loaded, Vec<InputError>> {
         read::read(name, text)
+    }
+
+    /// Reads the configuration that a table of a TOML document is; other tables are somebody else's.
+    pub fn in_table(name: &str, text: &str, table: &str) -> Result<Loaded, Vec<InputError>> {
+        let document = crate::located::parse_toml(text).map_err(|e| vec![e])?;
+        match document.get(table) {
+            Some(node) => read::of_node(name, text, node),
+            None => Err(vec![InputError::whole(format!("there is no table `{table}`"))]),
+        }
     }
 
     /// Computes the constraints anew from the named timing parameters.

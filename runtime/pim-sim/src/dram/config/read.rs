@@ -31,7 +31,11 @@ const KEYS: &[&str] = &[
 
 pub(super) fn read(name: &str, text: &str) -> Result<Loaded, Vec<InputError>> {
     let document = located::parse(text).map_err(|e| vec![e])?;
-    let mut reader = Reader { text, document: &document, errors: Vec::new(), warnings: Vec::new() };
+    of_node(name, text, &document)
+}
+
+pub(super) fn of_node(name: &str, text: &str, document: &Node) -> Result<Loaded, Vec<InputError>> {
+    let mut reader = Reader { text, document, errors: Vec::new(), warnings: Vec::new() };
     let config = reader.config(name);
     match config {
         Some(config) if reader.errors.is_empty() => Ok(Loaded { config, warnings: reader.warnings }),
