@@ -171,7 +171,7 @@ impl EntryPoint<'_> {
         let launched = ptoc_names::launched(&unit.modules, self.id);
         let theirs = launched
             .iter()
-            .flat_map(|(_, k)| k.statics.iter().map(|s| (Name::new(&format!("{}.{}", k.name.name, s.name.name)), s)));
+            .flat_map(|(_, k)| k.statics.iter().map(|s| (Name::new(format!("{}.{}", k.name.name, s.name.name)), s)));
         let mut seen = HashSet::new();
         own.chain(theirs).filter(|(name, _)| seen.insert(name.clone())).collect()
     }
