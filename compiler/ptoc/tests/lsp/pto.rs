@@ -35,10 +35,10 @@ fn mistakes_are_at_their_places() {
     assert_eq!(c.published(), format!("{URI} version 1\n"));
     // A value that nothing defines.
     let line = TEXT.lines().position(|l| l.contains("pto.tmuls")).unwrap() as u32;
-    c.edit(URI, [(line, 19), (line, 21)], "%z");
+    c.edit(URI, [(line, 18), (line, 20)], "%z");
     let said = c.published();
-    assert!(said.contains(&format!("{line}:19-{line}:21 1 E14")), "{said}");
-    c.edit(URI, [(line, 19), (line, 21)], "%t");
+    assert!(said.contains(&format!("{line}:18-{line}:20 1 E14")), "{said}");
+    c.edit(URI, [(line, 18), (line, 20)], "%t");
     assert_eq!(c.published(), format!("{URI} version 3\n"));
     // A module for another target.
     c.edit(URI, [(1, 38), (1, 42)], "a5");
