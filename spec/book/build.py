@@ -51,7 +51,8 @@ def copy(src):
         top = ROOT / part
         for path in [top] if top.is_file() else sorted(top.rglob("*")):
             below = path.relative_to(ROOT)
-            wanted = path.suffix in ENDINGS and not SKIPPED.intersection(below.parts)
+            hidden = any(name.startswith(".") for name in below.parts)
+            wanted = path.suffix in ENDINGS and not hidden and not SKIPPED.intersection(below.parts)
             if part in ("compiler", "runtime") and path.suffix not in {".md", ".rs", ".toml"}:
                 wanted = False
             if path.is_file() and wanted:
@@ -109,9 +110,13 @@ def summary(src):
     for name in USE:
         chapter(src / name)
     part("Reference")
+    chapter(src / "spec/README.md")
     for name in re.findall(r"^\| \[[^\]]+\]\(([\w./]+\.md)\)", (ROOT / "spec/README.md").read_text(), re.M):
         page = (src / "spec" / name).resolve()
-        if name == "instructions.md":
+        if name == "pto.md":
+            chapter(page)
+            chapter(src / "spec/pto_coverage.md", 1)
+        elif name == "instructions.md":
             chapter(page)
             for one in sorted((src / "spec/instructions").glob("*.md")):
                 chapter(one, 1)
@@ -137,7 +142,7 @@ def summary(src):
 
 
 def links(src):
-    """Links to folders lead to the pages about them."""
+    """Links to folders lead to the pages about them, and those to `README.md` to what mdBook makes of it."""
     for page in src.rglob("*.md"):
         def mended(m):
             path, anchor = m.group(1), m.group(2) or ""
@@ -152,7 +157,15 @@ def links(src):
                 if beside.exists():
                     return f"]({path.rstrip('/')}.md{anchor})"
             return m.group()
+
+        def index(m):
+            return f"]({m.group(1) or ''}index.md{m.group(2) or ''})"
+
         text = re.sub(r"\]\(([^)\s#]+)(#[^)\s]*)?\)", mended, page.read_text())
+        if page.name != "SUMMARY.md":
+            text = re.sub(r"\]\((?!\w+:)([^)\s#]*/)?README\.md(#[^)\s]*)?\)", index, text)
+        # The language has no colours where pages are read otherwise, so some are marked as Rust there.
+        text = re.sub(r"```rust\n(?=(//[^\n]*\n)*(#\[|kernel |program |atom |const \w+ = \d))", "```tile\n", text)
         page.write_text(text)
 
 

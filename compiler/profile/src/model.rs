@@ -6,7 +6,7 @@ use crate::verify::checked;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_driver::backend;
 use ptoc_driver::launch::{CompiledPlan, Plan};
-use ptoc_driver::session::{Failed, Session};
+use ptoc_driver::session::Session;
 use ptoc_tensor::Tensor;
 use std::collections::BTreeMap;
 
@@ -73,5 +73,5 @@ fn modelled(session: &mut Session, plan: &Plan, tensors: &[Tensor]) -> Option<u6
     let ran = CompiledPlan::new(session, plan, backend::INTERP)
         .map(|code| checked(session, &code, tensors, 1, None, true).ok().and_then(|checked| checked.cycles()));
     session.diagnostics = before;
-    ran.unwrap_or_else(|Failed| None)
+    ran.unwrap_or(None)
 }

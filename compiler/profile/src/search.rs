@@ -85,7 +85,10 @@ impl<E> Search<'_, '_, E> {
                     at.clone_from(&line[*first]);
                     changed = true;
                 }
-                self.settled.insert((axis, at.clone()));
+                // Of a long list another part is near where it is now.
+                if stays || self.lengths[axis] <= LINE {
+                    self.settled.insert((axis, at.clone()));
+                }
             }
             if !changed || self.tried.len() >= BUDGET {
                 return Ok(runs.then_some(at));

@@ -264,7 +264,7 @@ pub struct CheckArgs {
     /// Source files, and directories to search for them; `-` is standard input
     #[arg(required = true, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     pub files: Vec<PathBuf>,
-    /// Write fixes into the files, where there is one way to mend a mistake
+    /// Write fixes that are certain into the files; guesses are left to you
     #[arg(long)]
     pub fix: bool,
     /// Check again whenever a file changes

@@ -18,7 +18,7 @@ use ptoc_isa::{Loc, Preset, Target};
 use ptoc_passes::pipeline::Pipeline;
 use ptoc_pim::program::{Array, LaunchWork, PimProgram};
 use ptoc_pim::{movement, program};
-use ptoc_pim_sim::dram::{Command, Config};
+use ptoc_pim_sim::dram::{Command, Config, Timing};
 use ptoc_pim_sim::machine::report::Report;
 use ptoc_pim_sim::machine::{self, Fail, MachineStop, Options, device};
 use ptoc_pim_stream::Stream;
@@ -92,6 +92,13 @@ impl Backend for Pim {
             let message = "how many channels there are is said by `device.stacks` and `device.channels`";
             let d = Diagnostic::error(codes::DEVICE_FILE, place(&["dram", "org", "channel"]), message);
             return Err(vec![d.with_help("leave `channel` out of `[dram.org]`")]);
+        }
+        if let Some((name, clocks)) = longer_than_refresh(&config) {
+            let message = format!(
+                "{name} is {clocks} clocks, longer than the {} between two refreshes: banks cannot be refreshed in time",
+                config.timing.refi
+            );
+            return Err(vec![Diagnostic::error(codes::DEVICE_FILE, place(&["dram", "timing_nCK", name]), message)]);
         }
         match device::describe(&config) {
             Ok(Device { preset: name, overrides, .. }) => Ok(preset(name, &config, overrides)),
@@ -210,6 +217,15 @@ impl super::CompiledProgram for Linked {
 }
 
 /// A device as targets see it.
+/// A timing parameter beside those of refresh that is longer than the refresh interval: of such a delay eight or more
+/// refreshes come due behind each other, which is more than may be postponed.
+fn longer_than_refresh(config: &Config) -> Option<(&'static str, u32)> {
+    let own =
+        Timing::PARAMETERS.iter().map(|p| p.name).filter(|name| !name.starts_with("nREF") && !name.starts_with("nRFC"));
+    let mut clocks = own.filter_map(|name| Some((name, config.timing.get(name)?)));
+    clocks.find(|(_, clocks)| config.timing.refi != 0 && *clocks > config.timing.refi)
+}
+
 fn preset(name: String, config: &Config, overrides: Vec<(String, u32)>) -> Preset {
     let g = device::geometry(config);
     Preset {

@@ -1,6 +1,6 @@
-//! Levels of warnings.
+//! Levels of warnings and notes.
 
-use ptoc_diagnostics::{Code, Diagnostics, Severity};
+use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, Severity};
 use std::collections::BTreeMap;
 
 /// What becomes of a warning.
@@ -46,13 +46,15 @@ impl Lints {
         self.codes.extend(other.codes);
     }
 
-    fn level(&self, code: Code) -> Level {
-        self.codes.get(&code).copied().or(self.all).unwrap_or(Level::Warn)
+    /// The level of a diagnostic. What is meant for all warnings is not meant for notes: these have one by their code.
+    fn level(&self, d: &Diagnostic) -> Level {
+        let all = if d.severity == Severity::Warning { self.all } else { None };
+        self.codes.get(&d.code).copied().or(all).unwrap_or(Level::Warn)
     }
 
-    /// Leaves warnings out, and makes errors of them.
+    /// Leaves warnings and notes out, and makes errors of them.
     pub fn apply(&self, found: &mut Diagnostics) {
-        found.retain(|d| d.severity != Severity::Warning || self.level(d.code) != Level::Allow);
-        found.deny(|d| self.level(d.code) == Level::Deny);
+        found.retain(|d| d.severity == Severity::Error || self.level(d) != Level::Allow);
+        found.deny(|d| self.level(d) == Level::Deny);
     }
 }

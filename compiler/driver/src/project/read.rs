@@ -23,7 +23,7 @@ target = \"a2a3\"
 # What becomes of warnings: allow, warn, deny.
 [lints]
 # warnings = \"deny\"
-# W0502 = \"allow\"
+# W0620 = \"allow\"
 
 # Some files.
 # [[files]]

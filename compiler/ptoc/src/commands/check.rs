@@ -73,6 +73,13 @@ fn once(args: &CheckArgs, io: &mut Io<'_>) -> (u8, Vec<PathBuf>) {
     }
     let (all, mut read) = (loaded.len(), files.clone());
     let (mut good, mut bad) = (0, 0);
+    let interrupted = |good: usize, bad: usize| {
+        if args.compile.message_format == MessageFormat::Human {
+            let left = plural(all - good - bad, "file");
+            signals::say_at_the_end(format!("interrupted: {good} without errors, {bad} with; {left} not checked"));
+        }
+    };
+    interrupted(good, bad);
     for (n, (mut session, mut report, unit)) in loaded.into_iter().enumerate() {
         io.advance(n, all, "files");
         report.notes = true;
@@ -86,12 +93,12 @@ fn once(args: &CheckArgs, io: &mut Io<'_>) -> (u8, Vec<PathBuf>) {
         read.append(&mut session.read);
         status = status.max(one);
         *(if one == DONE { &mut good } else { &mut bad }) += 1;
-        if args.compile.message_format == MessageFormat::Human {
-            let left = plural(all - n - 1, "file");
-            signals::say_at_the_end(format!("interrupted: {good} without errors, {bad} with; {left} not checked"));
-        }
+        interrupted(good, bad);
     }
     signals::say_at_the_end(String::new());
+    if all == 0 && status == DONE && args.compile.message_format == MessageFormat::Human {
+        io.print("0 files\n");
+    }
     (status, read)
 }
 

@@ -7,7 +7,7 @@ use super::Sandbox;
 use std::process::{Command, Output, Stdio};
 
 /// A command, with arguments by which it reads the file `FILE`; without any, it reads standard input or no file.
-const COMMANDS: [(&str, &str); 20] = [
+const COMMANDS: [(&str, &str); 21] = [
     ("check", "FILE"),
     ("run", "FILE"),
     ("emit", "FILE --stage ir"),
@@ -25,6 +25,7 @@ const COMMANDS: [(&str, &str); 20] = [
     ("profile", "FILE"),
     ("tune", ""),
     ("fmt", "FILE"),
+    ("import", "FILE.pto -o out.tile"),
     ("init", ""),
     ("lsp", ""),
     ("dap", ""),
@@ -141,7 +142,8 @@ fn signals() {
     use std::os::unix::process::ExitStatusExt;
     use std::time::Duration;
     let s = Sandbox::new();
-    assert!(std::process::Command::new("mkfifo").arg(s.path().join("pipe.tile")).status().unwrap().success());
+    assert!(Command::new("mkfifo").arg(s.path().join("pipe.tile")).status().unwrap().success());
+    assert!(Command::new("mkfifo").arg(s.path().join("pipe.tile.pto")).status().unwrap().success());
     let before = s.listing();
     let waits = COMMANDS.iter().filter(|(name, args)| args.contains("FILE") || ["lsp", "dap"].contains(name));
     for (command, args) in waits {

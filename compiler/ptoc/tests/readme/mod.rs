@@ -12,8 +12,8 @@ fn blocks(language: &str) -> Vec<&'static str> {
     README.split(&open).skip(1).map(|rest| rest.split("```").next().expect("its beginning")).collect()
 }
 
-/// The first line of a session that was not printed, or not in this order. `...` stands for lines that are left out, and
-/// times are not compared.
+/// The first line of a session that was not printed, or not in this order. `...` stands for lines that are left out,
+/// and times are not compared.
 pub(super) fn missing<'a>(shown: &'a str, printed: &str) -> Option<&'a str> {
     let mut rest = printed.lines();
     let compared = |l: &&str| !l.trim().is_empty() && *l != "..." && !l.contains("compiled in");

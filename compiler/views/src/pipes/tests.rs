@@ -60,7 +60,7 @@ fn lanes_stalls_and_flags_are_there() {
     assert_eq!(data["events"], serde_json::json!(["e[1]"]));
     assert_eq!(data["causes"], serde_json::json!([["event", "for a flag of MTE2"]]));
     assert_eq!(data["places"][2], serde_json::json!(["F0L3", "k.tile:3"]));
-    for wanted in ["<code>TADD(b, a, a) // &lt;b&gt;</code>", "waits 54.0 %", "54.0 %<td><a href=\"#F0L3\">"] {
+    for wanted in ["<code>TADD(b, a, a) // &lt;b&gt;</code>", "+ 54.0 %", "54.0 %<td><a href=\"#F0L3\">"] {
         assert!(page.contains(wanted), "{wanted}: {page}");
     }
 }

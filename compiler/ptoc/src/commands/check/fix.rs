@@ -20,37 +20,45 @@ const ROUNDS: usize = 16;
 pub fn fix(args: &CheckArgs, files: &[PathBuf], io: &mut Io<'_>) -> Result<(), u8> {
     for path in files.iter().filter(|path| path.is_file() && !is_pto(&path.to_string_lossy())) {
         let mut mended = 0;
+        let mut left = 0;
         for _ in 0..ROUNDS {
-            match round(args, path, io)? {
-                0 => break,
-                n => mended += n,
+            let (now, guesses) = round(args, path, io)?;
+            mended += now;
+            left = guesses;
+            if now == 0 {
+                break;
             }
         }
-        if mended > 0 && args.compile.message_format == MessageFormat::Human {
-            io.print(&format!("{}: {} mended\n", path.display(), plural(mended, "mistake")));
+        if (mended > 0 || left > 0) && args.compile.message_format == MessageFormat::Human {
+            let guesses = match left {
+                0 => String::new(),
+                n => format!("; {n} left with a fix that is a guess, or one of several"),
+            };
+            io.print(&format!("{}: {} mended{guesses}\n", path.display(), plural(mended, "mistake")));
         }
     }
     Ok(())
 }
 
-/// The number of mistakes that one round has mended.
-fn round(args: &CheckArgs, path: &Path, io: &mut Io<'_>) -> Result<usize, u8> {
+/// The number of mistakes that one round has mended, and of those that it has left though they have fixes.
+fn round(args: &CheckArgs, path: &Path, io: &mut Io<'_>) -> Result<(usize, usize), u8> {
     let (mut session, _) = Report::begin(&args.compile, path, io)?;
-    let Ok(unit) = session.load(path) else { return Ok(0) };
+    let Ok(unit) = session.load(path) else { return Ok((0, 0)) };
     for entry in &unit.entries() {
         check_entry(&mut session, &unit, entry);
     }
     let mut found = std::mem::take(&mut session.diagnostics);
     session.lints.apply(&mut found);
     let (edits, mended) = certain(found.iter(), unit.file);
+    let fixes = found.iter().filter(|d| d.fixes.iter().any(|fix| !fix.edits.is_empty())).count();
     if mended == 0 {
-        return Ok(0);
+        return Ok((0, fixes));
     }
     let text = applied(session.sources.text(unit.file), &edits);
     let mut outputs = Outputs::new();
     let written = outputs.plan(path).and_then(|n| outputs.write(n, text.as_bytes())).and_then(|()| outputs.commit());
     match written {
-        Ok(()) => Ok(mended),
+        Ok(()) => Ok((mended, fixes - mended)),
         Err(d) => {
             show(d, io, args.compile.message_format);
             Err(ERRORS)

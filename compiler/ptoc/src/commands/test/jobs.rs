@@ -60,6 +60,7 @@ pub fn test_files(files: &[PathBuf], args: &TestArgs, tally: &mut Tally, io: &mu
         n => n,
     };
     let jobs = jobs.min(files.len());
+    tally.interrupted(args);
     if jobs <= 1 {
         for (n, path) in files.iter().enumerate() {
             io.advance(n, files.len(), "files");
