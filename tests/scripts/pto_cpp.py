@@ -123,7 +123,15 @@ class Case:
         return run([self.options.ptoc, *words])
 
     def choose(self):
-        """A line that names no target is for the first that can be said in C++."""
+        """A line that names no target is for the first that can be said in C++. A scalar whose default is no number is
+        0.5: what it would be is the language's to say."""
+        text = self.path.read_text()
+        head = text[re.search(r"kernel\s+" + self.line.kernel + r"\b", text).start() :].split("{")[0]
+        given = {d.partition("=")[0] for d in self.line.definitions}
+        for name, default in re.findall(r"\b(\w+):\s*f32\s*=\s*([^,\n]+)", head):
+            if name not in given and not re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?\)*", default.strip()):
+                self.line.definitions.append(f"{name}=0.5")
+        self.defs = [w for d in self.line.definitions for w in ("-D", d)]
         if self.line.target:
             return
         for self.line.target in TARGETS:
