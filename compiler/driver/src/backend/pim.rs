@@ -94,10 +94,8 @@ impl Backend for Pim {
             return Err(vec![d.with_help("leave `channel` out of `[dram.org]`")]);
         }
         if let Some((name, clocks)) = longer_than_refresh(&config) {
-            let message = format!(
-                "{name} is {clocks} clocks, longer than the {} between two refreshes: banks cannot be refreshed in time",
-                config.timing.refi
-            );
+            let interval = config.timing.refi;
+            let message = format!("{name} is {clocks} clocks, longer than the {interval} between two refreshes");
             return Err(vec![Diagnostic::error(codes::DEVICE_FILE, place(&["dram", "timing_nCK", name]), message)]);
         }
         match device::describe(&config) {

@@ -52,8 +52,8 @@ impl Config {
     ///
     /// `org` and `timing_nCK` are tables, `tick_multiplier` a number (1 where absent), `standard` the name of a
     /// [`Standard`] (where absent HBM3 if there is nPPD, nRTW or two ticks a clock, else HBM2). The timing parameters
-    /// are the truth: a `constraints` list is compared with what they give, and a difference is a warning, unless the file
-    /// says `constraints_override = true`, which makes the list the truth.
+    /// are the truth: a `constraints` list is compared with what they give, and a difference is a warning, unless the
+    /// file says `constraints_override = true`, which makes the list the truth.
     pub fn parse(name: &str, text: &str) -> Result<Loaded, Vec<InputError>> {
         read::read(name, text)
     }
