@@ -214,16 +214,17 @@ impl super::CompiledProgram for Linked {
     }
 }
 
-/// A device as targets see it.
 /// A timing parameter beside those of refresh that is longer than the refresh interval: of such a delay eight or more
 /// refreshes come due behind each other, which is more than may be postponed.
 fn longer_than_refresh(config: &Config) -> Option<(&'static str, u32)> {
-    let own =
-        Timing::PARAMETERS.iter().map(|p| p.name).filter(|name| !name.starts_with("nREF") && !name.starts_with("nRFC"));
+    // The rate and the length of a clock are no delays.
+    let is_delay = |name: &&str| name.starts_with('n') && !name.starts_with("nREF") && !name.starts_with("nRFC");
+    let own = Timing::PARAMETERS.iter().map(|p| p.name).filter(is_delay);
     let mut clocks = own.filter_map(|name| Some((name, config.timing.get(name)?)));
     clocks.find(|(_, clocks)| config.timing.refi != 0 && *clocks > config.timing.refi)
 }
 
+/// A device as targets see it.
 fn preset(name: String, config: &Config, overrides: Vec<(String, u32)>) -> Preset {
     let g = device::geometry(config);
     Preset {
