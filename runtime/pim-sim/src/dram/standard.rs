@@ -117,7 +117,7 @@ impl Standard {
 
     /// Whether commands begin at half clocks, so that a clock has an even number of ticks.
     pub const fn half_clocks(self) -> bool {
-        self.facts().held.act % 2 != 0
+        !self.facts().held.act.is_multiple_of(2)
     }
 
     /// The commands that it has.
