@@ -85,7 +85,7 @@ fn words(made: &LaunchFragment) -> impl Iterator<Item = Instruction> + '_ {
     });
     let programs = ops.filter_map(|op| match op {
         ColumnOp::Wr { at, data: Data::Bytes(bytes), .. }
-            if at.row == REGISTER_ROW && CRF_COLUMNS.contains(&u32::from(at.col)) =>
+            if at.row == REGISTER_ROW && CRF_COLUMNS.contains(&at.col) =>
         {
             Some(bytes)
         }
