@@ -153,7 +153,7 @@ fn import(file: &Path, to: &Path) -> (u8, String) {
     let (mut shown, mut err) = (Vec::new(), Vec::new());
     let mut io = ptoc_cli::io::Io::new(&mut shown, &mut err);
     let args = ["ptoc", "import", &file.display().to_string(), "-o", &to.display().to_string()].map(Into::into);
-    let status = ptoc_cli::execute(args.into_iter(), &mut io);
+    let status = ptoc_cli::execute(args, &mut io);
     (status, String::from_utf8_lossy(&err).into_owned())
 }
 

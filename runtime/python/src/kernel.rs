@@ -314,6 +314,9 @@ fn no_scalar(parameter: &Parameter, value: &Bound<'_, PyAny>) -> Diagnostic {
         .with_help("pass a number of Python or NumPy that fits 64 bits")
 }
 
+/// Constants, seconds of a launch, and when it was stored.
+type StoredTuning = (BTreeMap<String, String>, f64, String);
+
 #[pymethods]
 impl Kernel {
     /// Runs the kernel on arrays, where they are, and returns its outputs: those that are given with `out=` or by name,
@@ -463,7 +466,7 @@ impl Kernel {
         args: &Bound<'py, PyTuple>,
         out: Option<Bound<'py, PyAny>>,
         named: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Option<(BTreeMap<String, String>, f64, String)>> {
+    ) -> PyResult<Option<StoredTuning>> {
         let (kernel, given) = self.prepared(py, args, out, named)?;
         let slot = kernel.callable.tuning_slot(&given.call).map_err(|report| errors::raised(py, &report))?;
         Ok(slot.and_then(|slot| slot.stored()).map(|r| (r.best.clone(), r.median, r.date())))
