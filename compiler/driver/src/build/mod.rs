@@ -184,6 +184,17 @@ fn left_out(extension: &str) -> Option<Part> {
     backend::with_left_out().into_iter().find(has).and_then(|b| b.left_out().copied())
 }
 
+/// Only kernels are compiled ahead of time.
+fn refuse_program(session: &mut Session, entry: &EntryPoint<'_>) -> Result<(), Failed> {
+    if !entry.program {
+        return Ok(());
+    }
+    let name = &entry.item.name;
+    let message = format!("`{}` is a program, and only kernels are compiled ahead of time", name.name);
+    let d = Diagnostic::error(codes::NOT_AHEAD_OF_TIME, name.span, message);
+    session.fail(d.with_help("build the kernels that it launches, and call them one after the other"))
+}
+
 /// Runs all passes, with what `-D` defines as constants.
 fn prepare(
     session: &mut Session,
@@ -191,12 +202,8 @@ fn prepare(
     entry: &EntryPoint<'_>,
     given: Vec<Name>,
 ) -> Result<BuildUnit, Failed> {
+    refuse_program(session, entry)?;
     let item = entry.item;
-    if entry.program {
-        let message = format!("`{}` is a program, and only kernels are compiled ahead of time", item.name.name);
-        let d = Diagnostic::error(codes::NOT_AHEAD_OF_TIME, item.name.span, message);
-        return session.fail(d.with_help("build the kernels that it launches, and call them one after the other"));
-    }
     let mut bindings = session.bindings(entry, unit)?;
     bindings.given = given;
     bindings.fixed = bindings.dims.clone();

@@ -3,7 +3,6 @@
 use super::{Built, Request};
 use crate::session::{CompilationUnit, EntryPoint, Failed, Session};
 use crate::stages;
-use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_syntax::ast::Name;
 
 /// What the names of such files end with.
@@ -22,12 +21,7 @@ pub(super) fn build(
     given: Vec<Name>,
     request: &Request,
 ) -> Result<Built, Failed> {
-    if entry.program {
-        let name = &entry.item.name;
-        let message = format!("`{}` is a program, and only kernels are compiled ahead of time", name.name);
-        let d = Diagnostic::error(codes::NOT_AHEAD_OF_TIME, name.span, message);
-        return session.fail(d.with_help("build the kernels that it launches, and call them one after the other"));
-    }
+    super::refuse_program(session, entry)?;
     let cpp = stages::cpp_of(session, unit, entry, given, request.symbol.as_deref())?;
     let header = format!(
         "// {}\n// Made by `{}`.\n#pragma once\n#include <cstdint>\n\n/// Runs it on that many cores.\n{};\n",
