@@ -5,6 +5,7 @@
 //! whose author fixes some tiles by `TASSIGN` would get these planned as well; there all automatic ones go to `rest`.
 
 use crate::args::MemArgs;
+use ptoc_diagnostics::fixes::applied;
 use ptoc_diagnostics::{Diagnostic, Diagnostics, Edit, SourceMap, Span, codes};
 use ptoc_driver::maps::instances;
 use ptoc_driver::session::{CompilationUnit, Failed, RepairOrigin, Session};
@@ -47,7 +48,7 @@ pub(super) fn print(args: &MemArgs, session: &mut Session) -> Result<String, Fai
     let mut result = None;
     for style in [Style::Named, Style::Rest] {
         let Some(edits) = all_edits(&unit, &session.sources, &kernels, &maps.list, style) else { continue };
-        let printed = apply(&text, edits);
+        let printed = applied(&text, &edits);
         why = "what can be written comes to another placement";
         if compiles_to(args, session, printed.clone(), &maps.list) {
             result = Some(printed);
@@ -260,13 +261,4 @@ impl Lets<'_> {
             None => {}
         }
     }
-}
-
-fn apply(text: &str, mut edits: Vec<Edit>) -> String {
-    edits.sort_by_key(|e| std::cmp::Reverse(e.span.start));
-    let mut out = text.to_owned();
-    for e in edits {
-        out.replace_range(e.span.range(), &e.text);
-    }
-    out
 }
