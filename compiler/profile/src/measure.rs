@@ -21,6 +21,8 @@ pub(crate) struct Measure<'m> {
     request: &'m Request,
     problem: &'m Problem,
     arrays: ArraySets,
+    /// What the target's model of time has said so far: each configuration is asked of it once.
+    model: Option<Model>,
     /// The machine's limits, as far as they are measured.
     limits: Option<Limits>,
     /// More races follow: the limits are measured again behind the last.
@@ -42,7 +44,7 @@ impl<'m> Measure<'m> {
     pub fn new(setup: &'m Setup, on: &'m Machine, request: &'m Request, problem: &'m Problem) -> Measure<'m> {
         let outcomes = vec![Outcome::Listed; problem.configurations.len()];
         let arrays = ArraySets::default();
-        Measure { setup, on, request, problem, arrays, limits: None, more: false, outcomes }
+        Measure { setup, on, request, problem, arrays, model: None, limits: None, more: false, outcomes }
     }
 
     /// What becomes of each configuration; of many combinations of `tune` lists, of those that a search looks at.
@@ -51,6 +53,7 @@ impl<'m> Measure<'m> {
     /// What has nothing to do with a case.
     pub fn all(&mut self, lists: Option<&Lists>, session: &mut Session) -> Result<(), Failed> {
         let all: Vec<usize> = (0..self.outcomes.len()).collect();
+        self.model = Model::new(self.request.margin.filter(|_| self.request.by == By::Time), session);
         let product: Option<usize> = lists.map(|lists| lists.lengths.iter().product());
         match lists {
             Some(lists) if all.len() > ALL && product == Some(all.len()) && self.request.depth == Depth::Measure => {
@@ -84,7 +87,7 @@ impl<'m> Measure<'m> {
     /// What becomes of some configurations: the numbers of those that none of them is faster than.
     fn some(&mut self, which: &[usize], session: &mut Session) -> Result<Vec<usize>, Failed> {
         let mut planned = self.plans(which, session);
-        self.leave_out_dominated(&mut planned, session)?;
+        self.leave_out_dominated(&mut planned);
         let mut compiled: Vec<Coded<'_>> = Vec::new();
         for (n, own, plan) in &mut planned {
             match CompiledPlan::new(own, plan, self.on.backend) {
@@ -145,9 +148,8 @@ impl<'m> Measure<'m> {
     }
 
     /// Drops those that the model of time leaves no hope for.
-    fn leave_out_dominated(&mut self, planned: &mut Vec<Planned>, session: &mut Session) -> Result<(), Failed> {
-        let margin = self.request.margin.filter(|_| self.request.by == By::Time);
-        let Some(mut model) = Model::new(margin, session) else { return Ok(()) };
+    fn leave_out_dominated(&mut self, planned: &mut Vec<Planned>) {
+        let Some(model) = &mut self.model else { return };
         for (n, own, plan) in planned.iter_mut() {
             if let Ok(of) = self.arrays.of(self.setup, own, plan) {
                 model.ask(&self.problem.configurations[*n], own, (plan, &self.arrays.sets[of]));
@@ -160,7 +162,6 @@ impl<'m> Measure<'m> {
             }
             None => true,
         });
-        Ok(())
     }
 
     /// The arrays of a configuration that has run once with results that are right, and its figures so far.
