@@ -21,16 +21,17 @@ impl Printer<'_> {
         }
     }
 
+    /// The parts of a tile's valid shape that the launch knows.
+    fn valid(&self, op: &Op) -> Vec<String> {
+        let operands = ["valid_row", "valid_col"].iter().filter_map(|slot| op.operand(slot));
+        operands.map(|o| self.value(&o.value.name)).collect()
+    }
+
     /// `pto.alloc_tile`
     pub(super) fn alloc(&mut self, op: &Op) -> Res<()> {
         let (name, ty) = self.result(op)?;
         let Type::TileBuf(ty) = ty else { return unsaid(op.span, "a tile of this type") };
-        let dynamic: Vec<String> = ["valid_row", "valid_col"]
-            .iter()
-            .filter_map(|s| op.operand(s))
-            .map(|o| self.value(&o.value.name))
-            .collect();
-        let given = if dynamic.is_empty() { String::new() } else { format!("({})", dynamic.join(", ")) };
+        let given = call(&self.valid(op));
         self.line(format!("{} {name}{given};", types::tile(&ty, op.span)?));
         if self.unit.level == Level::Explicit {
             let addr = self.used(op, "addr")?;
@@ -61,7 +62,7 @@ impl Printer<'_> {
                 given.push(format!("{of}.{ask}()"));
             }
         }
-        let given = if given.is_empty() { String::new() } else { format!("({})", given.join(", ")) };
+        let given = call(&given);
         let turned = self.identifiers.fresh(&format!("{of}_row"));
         self.line(format!("{} {turned}{given};", types::tile(&row, span)?));
         self.line(format!("TRESHAPE({turned}, {of});"));
@@ -78,17 +79,11 @@ impl Printer<'_> {
             self.windows.insert(op.results[0].name.clone(), (source, at));
             return Ok(());
         }
-        let valid: Vec<String> = ["valid_row", "valid_col"]
-            .iter()
-            .filter_map(|s| op.operand(s))
-            .map(|o| self.value(&o.value.name))
-            .collect();
+        let valid = self.valid(op);
         let (name, ty) = self.result(op)?;
         let Type::TileBuf(ty) = ty else { return unsaid(op.span, "a window of this") };
-        let (whole, given) = match valid.is_empty() {
-            true => ((Some(ty.rows), Some(ty.cols)), String::new()),
-            false => ((None, None), format!("({})", valid.join(", "))),
-        };
+        let whole = if valid.is_empty() { (Some(ty.rows), Some(ty.cols)) } else { (None, None) };
+        let given = call(&valid);
         let window = TileBuf { valid: whole, ..of };
         self.line(format!("{} {name}{given};", types::tile(&window, op.span)?));
         self.line(format!("TSUBVIEW({name}, {}, {});", self.value(&source), at.join(", ")));
@@ -211,4 +206,9 @@ impl Printer<'_> {
         }
         text
     }
+}
+
+/// Arguments of a constructor in parentheses; nothing where there are none.
+fn call(arguments: &[String]) -> String {
+    if arguments.is_empty() { String::new() } else { format!("({})", arguments.join(", ")) }
 }

@@ -43,16 +43,19 @@ pub fn targets(current: &OsStr) -> Vec<CompletionCandidate> {
     fitting(current, Target::all().iter().map(|t| (t.name.clone(), None)))
 }
 
+/// Codes with their titles.
+fn known_codes() -> impl Iterator<Item = (String, Option<String>)> {
+    Code::all().iter().map(|info| (info.code.as_str().to_owned(), Some(info.title.to_owned())))
+}
+
 /// Codes of diagnostics.
 pub fn codes(current: &OsStr) -> Vec<CompletionCandidate> {
-    let all = Code::all().iter().map(|info| (info.code.as_str().to_owned(), Some(info.title.to_owned())));
-    fitting(current, all)
+    fitting(current, known_codes())
 }
 
 /// Codes, and instructions.
 pub fn pages(current: &OsStr) -> Vec<CompletionCandidate> {
-    let codes = Code::all().iter().map(|info| (info.code.as_str().to_owned(), Some(info.title.to_owned())));
     let rows = ptoc_isa::TABLE.iter().filter(|row| row.written_name() == row.name);
     let instructions = rows.map(|row| (row.name.to_owned(), Some("instruction".to_owned())));
-    fitting(current, codes.chain(instructions))
+    fitting(current, known_codes().chain(instructions))
 }
