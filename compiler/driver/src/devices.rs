@@ -151,8 +151,7 @@ pub(crate) fn place(file: FileId, text: &str, path: &[&str]) -> Span {
     let Ok(document) = DeTable::parse(text) else { return whole };
     let (mut table, mut found) = (Some(document.get_ref()), whole);
     for key in path {
-        let entry = table.and_then(|t| t.iter().find(|(k, _)| k.get_ref() == *key));
-        let Some((_, value)) = entry else { break };
+        let Some(value) = table.and_then(|t| t.get(*key)) else { break };
         // Texts are at most 4 GiB.
         found = Span::new(file, value.span().start as u32, value.span().end as u32);
         table = value.get_ref().as_table();

@@ -28,7 +28,7 @@ pub(super) fn read(file: FileId, text: &str) -> Result<Based<'_>, Box<Diagnostic
         Box::new(Diagnostic::error(codes::TARGET_SYNTAX, span, super::parse::first_line(e.message())))
     };
     let document = DeTable::parse(text).map_err(syntax)?;
-    let Some((_, name)) = document.get_ref().iter().find(|(key, _)| key.get_ref() == "base") else {
+    let Some(name) = document.get_ref().get("base") else {
         return Ok(Based { document, base: None });
     };
     let at = name.span();
@@ -53,47 +53,32 @@ fn wrong(file: FileId, at: Range<usize>, message: String) -> Box<Diagnostic> {
 
 /// The table `name`, if it is one.
 fn table<'d, 't>(document: &'d DeTable<'t>, name: &str) -> Option<&'d DeTable<'t>> {
-    let (_, value) = document.iter().find(|(key, _)| key.get_ref() == name)?;
-    value.get_ref().as_table()
-}
-
-fn without(document: &mut DeTable<'_>, drop: &dyn Fn(&str) -> bool) {
-    let kept = std::mem::take(document).into_iter().filter(|(key, _)| !drop(key.get_ref()));
-    *document = kept.collect();
+    document.get(name)?.get_ref().as_table()
 }
 
 /// The whole document. Another DRAM has counts of its own, and another kind of unit numbers of its own.
 fn on_base<'t>(own: DeTable<'t>, mut base: DeTable<'t>) -> DeTable<'t> {
-    let kind = |d: &DeTable<'t>| {
-        let unit = table(d, "unit")?;
-        unit.iter().find(|(key, _)| key.get_ref() == "kind").map(|(_, kind)| kind.get_ref().as_str().map(str::to_owned))
-    };
-    let other_dram = table(&own, "dram").is_some() || table(&own, "device").is_some_and(|d| has(d, "preset"));
+    let kind = |d: &DeTable<'t>| Some(table(d, "unit")?.get("kind")?.get_ref().as_str().map(str::to_owned));
+    let other_dram = table(&own, "dram").is_some() || table(&own, "device").is_some_and(|d| d.contains_key("preset"));
     let other_unit = kind(&own).is_some_and(|own| Some(own) != kind(&base));
-    without(&mut base, &|key| OWN.contains(&key) || key == "unit" && other_unit);
-    let device = base.iter().find(|(key, _)| key.get_ref() == "device").map(|(key, _)| key.clone());
-    if let (true, Some(key)) = (other_dram, device)
-        && let Some(value) = base.get_mut(&key)
+    let dropped = OWN.into_iter().chain(other_unit.then_some("unit"));
+    dropped.for_each(|key| drop(base.remove(key)));
+    if other_dram
+        && let Some(value) = base.get_mut("device")
         && let DeValue::Table(device) = value.get_mut()
     {
-        without(device, &|key| OF_DRAM.contains(&key));
+        OF_DRAM.into_iter().for_each(|key| drop(device.remove(key)));
     }
     merged(own, base)
-}
-
-fn has(table: &DeTable<'_>, name: &str) -> bool {
-    table.iter().any(|(key, _)| key.get_ref() == name)
 }
 
 fn merged<'t>(own: DeTable<'t>, base: DeTable<'t>) -> DeTable<'t> {
     let mut out = own;
     for (key, theirs) in base {
-        let there = out.iter().find(|(k, _)| k.get_ref() == key.get_ref()).map(|(k, _)| k.clone());
-        let Some(there) = there else {
+        let Some(value) = out.get_mut(&**key.get_ref()) else {
             out.insert(key, theirs);
             continue;
         };
-        let Some(value) = out.get_mut(&there) else { continue };
         if let (DeValue::Table(ours), DeValue::Table(theirs)) = (value.get_mut(), theirs.into_inner()) {
             *ours = merged(std::mem::take(ours), theirs);
         }
