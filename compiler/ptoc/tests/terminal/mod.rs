@@ -103,17 +103,12 @@ fn the_debugger_edits_lines() {
     // At the prompt Ctrl-C drops the line.
     t.press("quit\x03");
     t.until("(ptoc) ");
-    t.press("continue\r");
-    // While the program runs it stops the run.
-    while !t.shows("Interrupted at ") {
-        t.press("\x03");
-    }
+    // While the program runs Ctrl-C stops the run. Keys that come between two modes of the terminal may be lost.
+    t.press_until(&["continue\r", "\x03"], "Interrupted at ");
     t.until("in long");
     t.until("(ptoc) ");
     // A Ctrl-C more may have come to the prompt, where it drops the line.
-    while !t.shows("i > 0 = true") {
-        t.press("print i > 0\r");
-    }
+    t.press_until(&["print i > 0\r"], "i > 0 = true");
     t.until("i > 0 = true");
     t.until("(ptoc) ");
     // At the end of the input the run goes on, and Ctrl-C ends it, as it ends every program.

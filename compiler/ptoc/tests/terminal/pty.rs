@@ -75,16 +75,26 @@ impl Terminal {
         }
     }
 
-    /// Takes what is shown within a moment; whether the text is among it.
-    pub fn shows(&mut self, text: &str) -> bool {
-        self.look();
-        self.shown.contains(text)
+    /// Presses keys in turns, each when nothing more comes of those before, until text is shown.
+    pub fn press_until(&mut self, turns: &[&str], text: &str) {
+        let begin = Instant::now();
+        for keys in turns.iter().cycle() {
+            self.press(keys);
+            while self.look() {}
+            if self.shown.contains(text) {
+                return;
+            }
+            assert!(begin.elapsed() < PATIENCE, "`{text}` does not come; so far {:?}", self.shown);
+        }
     }
 
-    fn look(&mut self) {
-        if let Ok(bytes) = self.screen.recv_timeout(Duration::from_millis(200)) {
-            self.shown.push_str(&String::from_utf8_lossy(&bytes));
+    /// Takes what is shown within a moment; whether anything was.
+    fn look(&mut self) -> bool {
+        let bytes = self.screen.recv_timeout(Duration::from_millis(200));
+        if let Ok(bytes) = &bytes {
+            self.shown.push_str(&String::from_utf8_lossy(bytes));
         }
+        bytes.is_ok()
     }
 
     /// Presses keys until it ends, and gives the signal that ended it.
