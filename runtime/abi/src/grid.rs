@@ -9,6 +9,14 @@ pub const MAX_GRID_RANK: usize = 16;
 /// more marks; a launch that nobody watches is refused alike.
 pub const MOST_BLOCKS: u32 = u32::MAX - 2;
 
+/// Calls of the block function that each thread gets at least, where blocks join: threads are not equally fast, and
+/// one that is done takes calls of another.
+pub const CALLS_PER_THREAD: i64 = 8;
+
+/// How many blocks of another dimension count as much as one of the last, where blocks join along both. The last are
+/// the columns of a product: a call packs its columns once for all of its rows, so it is to have more of these.
+pub const COLUMN_WEIGHT: i64 = 4;
+
 /// A grid of these extents has more than [`MOST_BLOCKS`] blocks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TooManyBlocks(pub Vec<i64>);

@@ -16,7 +16,7 @@ mod reduction;
 
 pub use coord::Coord;
 pub use frame::{EntryFn, Frame, PrintHook, STOPPED, Status, WatchHook};
-pub use grid::{MAX_GRID_RANK, MOST_BLOCKS, TooManyBlocks, count};
+pub use grid::{CALLS_PER_THREAD, COLUMN_WEIGHT, MAX_GRID_RANK, MOST_BLOCKS, TooManyBlocks, count};
 pub use monitor::{Monitor, Watcher};
 pub use oob::Oob;
 pub use print::PrintItem;

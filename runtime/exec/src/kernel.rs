@@ -6,11 +6,15 @@ use crate::interrupt::Interrupts;
 use crate::monitor::{Seat, tell};
 use crate::pool::Pool;
 use crate::print::{PrintEvent, PrintLog, record};
-use ptoc_abi::{EntryFn, Frame, MAX_GRID_RANK, Monitor, PrintItem, Raster, STOPPED, Status, TooManyBlocks, count};
+use crate::ranges::Ranges;
+use ptoc_abi::{
+    CALLS_PER_THREAD, COLUMN_WEIGHT, EntryFn, Frame, MAX_GRID_RANK, Monitor, PrintItem, Raster, STOPPED, Status,
+    TooManyBlocks, count,
+};
 use std::any::Any;
 use std::fmt;
 use std::ptr::{null, null_mut};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// What the compiler made.
@@ -189,11 +193,12 @@ impl Kernel {
     }
 
     /// Runs the launch function, then every block of the grid, in the order of its raster (without one the last
-    /// dimension moves fastest). An empty grid runs nothing.
+    /// dimension moves fastest, or the first of two along which blocks join). An empty grid runs nothing.
     ///
-    /// Blocks are handed out in ascending chunks. When a block fails, blocks above it are no longer started and all
-    /// below it still run, so for any number of threads the reported failure is that of the lowest failing block.
-    /// Which blocks above it have run, and so the contents of outputs after a failure, is not specified.
+    /// Each thread has a range of blocks, and takes blocks of others when it is done. When a block fails, blocks above
+    /// it are no longer started and all below it still run, so for any number of threads the reported failure is that
+    /// of the lowest failing block. Which blocks above it have run, and so the contents of outputs after a failure, is
+    /// not specified.
     ///
     /// # Safety
     /// The tensors' memory is valid for reads and writes of the lengths given and not otherwise used during the launch,
@@ -231,8 +236,6 @@ impl Kernel {
         }
         let blocks: u64 = calls.iter().map(|&c| c as u64).product();
         let threads = (blocks as usize).min(threads);
-        // Chunks small enough to balance, large enough that the counter is not contended.
-        let chunk = if threads == 1 { blocks } else { (blocks / (threads as u64 * 8)).clamp(1, 64) };
         let grid = Grid {
             kernel: &self.parts,
             params: launch.params,
@@ -241,9 +244,10 @@ impl Kernel {
             extents,
             spans: &spans,
             calls: &calls[..self.parts.rank],
-            blocks,
-            chunk,
-            next: AtomicU64::new(0),
+            order: order(self.parts.rank, &self.parts.spread),
+            // At most `MOST_BLOCKS`.
+            ranges: Ranges::new(blocks as u32, threads),
+            threads: AtomicUsize::new(0),
             failed: AtomicU64::new(u64::MAX),
             out_of_memory: AtomicBool::new(false),
             interrupted: AtomicBool::new(false),
@@ -330,19 +334,34 @@ impl Kernel {
     }
 }
 
-/// How many blocks a call runs along each dimension: all, of those along which blocks join, or as many as leave two
-/// calls for every thread. The last of these dimensions is divided first.
+/// How many blocks a call runs along each dimension: all, of those along which blocks join, or as few as leave enough
+/// calls for every thread. What weighs most is halved first.
 fn spans(extents: &[i64], spread: &[usize], threads: usize) -> [i64; MAX_GRID_RANK] {
     let mut spans = [1; MAX_GRID_RANK];
-    let others = (0..extents.len()).filter(|d| !spread.contains(d));
-    let others = others.fold(1i64, |n, d| n.saturating_mul(extents[d]));
-    let wanted = if threads == 1 { 1 } else { i64::try_from(2 * threads).unwrap_or(i64::MAX) };
-    let mut wanted = (wanted - 1) / others + 1;
-    for &d in spread.iter().rev() {
-        spans[d] = (extents[d] - 1) / wanted.min(extents[d]) + 1;
-        wanted = (wanted - 1) / ((extents[d] - 1) / spans[d] + 1) + 1;
+    spread.iter().for_each(|&d| spans[d] = extents[d]);
+    if threads == 1 {
+        return spans;
     }
-    spans
+    let wanted = CALLS_PER_THREAD.saturating_mul(i64::try_from(threads).unwrap_or(i64::MAX));
+    let weight = |spans: &[i64], d: usize| (spans[d] - 1) * if spread.last() == Some(&d) { COLUMN_WEIGHT } else { 1 };
+    loop {
+        let calls = extents.iter().zip(spans).fold(1i64, |n, (e, span)| n.saturating_mul((e - 1) / span + 1));
+        let Some(&widest) = spread.iter().max_by_key(|&&d| weight(&spans, d)) else { return spans };
+        if calls >= wanted || spans[widest] == 1 {
+            return spans;
+        }
+        spans[widest] = (spans[widest] - 1) / 2 + 1;
+    }
+}
+
+/// The order of a grid's dimensions, the one that moves fastest last. Where blocks join, the rows of a product move
+/// fastest: calls with the same columns follow one another on a thread, and find these packed.
+fn order(rank: usize, spread: &[usize]) -> [usize; MAX_GRID_RANK] {
+    let mut order: [usize; MAX_GRID_RANK] = std::array::from_fn(|d| d);
+    if let [rows, .., cols] = *spread {
+        order[..rank].swap(rows, cols);
+    }
+    order
 }
 
 /// Which tensors are written past the caches: of the first 64, those of at least so many bytes.
@@ -402,11 +421,12 @@ struct Grid<'a> {
     /// Blocks that a call runs along each dimension, and the number of calls.
     spans: &'a [i64],
     calls: &'a [i64],
-    /// Calls in all.
-    blocks: u64,
-    chunk: u64,
-    /// First block that nobody took yet.
-    next: AtomicU64,
+    /// Dimensions of the calls, the one that moves fastest last.
+    order: [usize; MAX_GRID_RANK],
+    /// Calls that nobody has taken.
+    ranges: Ranges,
+    /// Threads that have begun.
+    threads: AtomicUsize,
     /// Lowest block that failed so far.
     failed: AtomicU64,
     out_of_memory: AtomicBool,
@@ -442,6 +462,27 @@ struct Outcome {
 unsafe impl Sync for Grid<'_> {}
 
 impl Grid<'_> {
+    /// The place of a call.
+    fn place(&self, number: u64, at: &mut [i64; MAX_GRID_RANK]) {
+        let mut rest = number;
+        for &d in self.order[..self.calls.len()].iter().rev() {
+            let calls = self.calls[d] as u64;
+            at[d] = (rest % calls) as i64;
+            rest /= calls;
+        }
+    }
+
+    /// The place of the call behind it.
+    fn step(&self, at: &mut [i64; MAX_GRID_RANK]) {
+        for &d in self.order[..self.calls.len()].iter().rev() {
+            at[d] += 1;
+            if at[d] < self.calls[d] {
+                return;
+            }
+            at[d] = 0;
+        }
+    }
+
     /// Takes chunks until none are left.
     ///
     /// # Safety
@@ -469,81 +510,65 @@ impl Grid<'_> {
         let mut seat = Seat::new(self.monitor);
         let seat_ptr = &raw mut seat;
         let mut interrupts = Interrupts::here();
-        'chunks: loop {
-            let first = self.next.fetch_add(self.chunk, Ordering::Relaxed);
-            if first >= self.blocks {
+        let thread = self.threads.fetch_add(1, Ordering::Relaxed);
+        // The call that `at` is the place of.
+        let mut here = None;
+        while let Some(call) = self.ranges.next(thread, || self.failed.load(Ordering::Relaxed)) {
+            let block = u64::from(call);
+            match raster {
+                Some(raster) => raster.place(block, self.calls, &mut at),
+                None if here.is_some_and(|before: u64| before + 1 == block) => self.step(&mut at),
+                None => self.place(block, &mut at),
+            }
+            here = Some(block);
+            for d in 0..rank {
+                coords[d] = at[d] * self.spans[d];
+                coords[rank + d] = self.spans[d].min(self.extents[d] - coords[d]);
+            }
+            let frame = Frame {
+                params: self.params.as_ptr(),
+                tensors: self.tensors.as_ptr(),
+                arena: arena.as_ptr(),
+                coords: coords.as_ptr(),
+                results: null_mut(),
+                non_temporal: self.non_temporal,
+                status: status_ptr,
+                print: record,
+                print_ctx: log_ptr.cast(),
+                watch: tell,
+                watch_ctx: seat_ptr.cast(),
+            };
+            // SAFETY: `log`, `seat` and `status` are only used through these pointers while compiled code runs; the
+            // rest is `Kernel::new`'s and the caller's promise.
+            let code = unsafe {
+                (*log_ptr).block = Some(block);
+                (*seat_ptr).block(block, &coords[..rank]);
+                enter(self.kernel.block, &frame)
+            };
+            if let Some(sink) = sink.as_mut() {
+                // SAFETY: no compiled code runs now.
+                unsafe { &mut *log_ptr }.events.drain(..).for_each(sink);
+            }
+            if code != 0 {
+                self.failed.fetch_min(block, Ordering::Relaxed);
+                let found = match code {
+                    STOPPED => End::Stopped(block),
+                    _ => {
+                        // SAFETY: no compiled code runs now.
+                        let status = unsafe { &*status_ptr };
+                        End::Check(failure(status, Some(block), &coords[..rank]))
+                    }
+                };
+                let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+                if outcome.failure.as_ref().is_none_or(|old| old.block() > block) {
+                    outcome.failure = Some(found);
+                }
+            }
+            if interrupts.stop() {
+                self.interrupted.store(true, Ordering::Relaxed);
+                // No other block is started, on any thread.
+                self.failed.store(0, Ordering::Relaxed);
                 break;
-            }
-            let mut rest = first;
-            for d in (0..rank).rev() {
-                let calls = self.calls[d] as u64;
-                at[d] = (rest % calls) as i64;
-                rest /= calls;
-            }
-            for block in first..self.blocks.min(first.saturating_add(self.chunk)) {
-                if block > self.failed.load(Ordering::Relaxed) {
-                    break 'chunks;
-                }
-                if let Some(raster) = raster {
-                    raster.place(block, self.calls, &mut at);
-                }
-                for d in 0..rank {
-                    coords[d] = at[d] * self.spans[d];
-                    coords[rank + d] = self.spans[d].min(self.extents[d] - coords[d]);
-                }
-                let frame = Frame {
-                    params: self.params.as_ptr(),
-                    tensors: self.tensors.as_ptr(),
-                    arena: arena.as_ptr(),
-                    coords: coords.as_ptr(),
-                    results: null_mut(),
-                    non_temporal: self.non_temporal,
-                    status: status_ptr,
-                    print: record,
-                    print_ctx: log_ptr.cast(),
-                    watch: tell,
-                    watch_ctx: seat_ptr.cast(),
-                };
-                // SAFETY: `log`, `seat` and `status` are only used through these pointers while compiled code runs; the
-                // rest is `Kernel::new`'s and the caller's promise.
-                let code = unsafe {
-                    (*log_ptr).block = Some(block);
-                    (*seat_ptr).block(block, &coords[..rank]);
-                    enter(self.kernel.block, &frame)
-                };
-                if let Some(sink) = sink.as_mut() {
-                    // SAFETY: no compiled code runs now.
-                    unsafe { &mut *log_ptr }.events.drain(..).for_each(sink);
-                }
-                if code != 0 {
-                    self.failed.fetch_min(block, Ordering::Relaxed);
-                    let found = match code {
-                        STOPPED => End::Stopped(block),
-                        _ => {
-                            // SAFETY: no compiled code runs now.
-                            let status = unsafe { &*status_ptr };
-                            End::Check(failure(status, Some(block), &coords[..rank]))
-                        }
-                    };
-                    let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
-                    if outcome.failure.as_ref().is_none_or(|old| old.block() > block) {
-                        outcome.failure = Some(found);
-                    }
-                    break 'chunks;
-                }
-                if interrupts.stop() {
-                    self.interrupted.store(true, Ordering::Relaxed);
-                    // No other block is started, on any thread.
-                    self.failed.store(0, Ordering::Relaxed);
-                    break 'chunks;
-                }
-                for d in (0..rank).rev() {
-                    at[d] += 1;
-                    if at[d] < self.calls[d] {
-                        break;
-                    }
-                    at[d] = 0;
-                }
             }
         }
         if self.non_temporal != 0 {
@@ -555,5 +580,27 @@ impl Grid<'_> {
         if !events.is_empty() {
             self.outcome.lock().unwrap_or_else(PoisonError::into_inner).events.append(events);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spans;
+
+    #[test]
+    fn calls_have_more_rows_than_columns_and_are_enough_for_all_threads() {
+        let calls =
+            |extents: &[i64], spread: &[usize], threads| spans(extents, spread, threads)[..extents.len()].to_vec();
+        // One thread: all at once.
+        assert_eq!(calls(&[32, 32], &[0, 1], 1), [32, 32]);
+        // 128 calls for 16 threads.
+        assert_eq!(calls(&[32, 32], &[0, 1], 16), [4, 2]);
+        assert_eq!(calls(&[64, 1], &[0, 1], 2), [4, 1]);
+        assert_eq!(calls(&[1, 64], &[0, 1], 2), [1, 4]);
+        // What does not join makes calls of its own.
+        assert_eq!(calls(&[8, 32, 32], &[1, 2], 2), [1, 32, 16]);
+        assert_eq!(calls(&[100, 3], &[], 4), [1, 1]);
+        // No more calls than blocks.
+        assert_eq!(calls(&[3, 5], &[0, 1], 64), [1, 1]);
     }
 }

@@ -11,6 +11,7 @@ pub mod matrix;
 mod monitor;
 mod pool;
 mod print;
+mod ranges;
 mod vectors;
 
 pub use arena::ARENA_ALIGN;

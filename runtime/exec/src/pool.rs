@@ -1,10 +1,22 @@
 //! Persistent worker threads: created when first needed, parked between launches, never more than were asked for.
 
+use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a thread looks for work, or for the end of it, before it sleeps; and how long before it lets other threads
+/// of the machine go first.
+const SPIN: Duration = Duration::from_millis(1);
+const ALONE: Duration = Duration::from_micros(50);
+
+/// Sleeping threads that a launch wakes, and that each of these wakes: sixteen are awake after two steps, and the
+/// caller of a small launch pays for three.
+const WAKES: [u64; 2] = [3, 4];
 
 /// A borrowed closure with its lifetime erased. [`Pool::run`] does not return before every worker is done with it.
 #[derive(Clone, Copy)]
@@ -14,31 +26,156 @@ struct Work(*const (dyn Fn() + Sync));
 // `Pool::run`'s obligation.
 unsafe impl Send for Work {}
 
-#[derive(Default)]
-struct State {
-    /// The work at hand and how many workers may still start on it.
-    work: Option<(Work, usize)>,
-    /// Workers that run it now.
-    running: usize,
-    /// A worker has panicked.
-    panicked: bool,
-    /// The pool is going away.
-    closing: bool,
+/// The launch at hand: how many more workers may start on it, and how many run it now.
+#[derive(Clone, Copy)]
+struct Ticket(u64);
+
+impl Ticket {
+    const OPEN: u64 = 1 << 32;
+    const RUNNING: u64 = 1;
+
+    fn open(self) -> u64 {
+        self.0 / Self::OPEN
+    }
+
+    fn running(self) -> u64 {
+        self.0 % Self::OPEN
+    }
 }
 
-#[derive(Default)]
+/// What the caller and the workers share. A launch is offered by its ticket alone, so that workers that spin need no
+/// lock; the lock is for those that sleep.
 struct Shared {
-    state: Mutex<State>,
+    ticket: AtomicU64,
+    /// What to run: written while nobody runs or may start, read by those that have started.
+    work: UnsafeCell<Option<Work>>,
+    /// A worker has panicked.
+    panicked: AtomicBool,
+    /// The pool is going away.
+    closing: AtomicBool,
+    /// Workers that sleep, or are about to.
+    parked: AtomicUsize,
+    /// The caller sleeps, or is about to.
+    waiting: AtomicBool,
+    /// There are more threads than cores: one that spins may keep another from its work.
+    crowded: AtomicBool,
+    sleep: Mutex<()>,
     /// Signalled when there is work, or at the end.
     start: Condvar,
-    /// Signalled when a worker is done.
+    /// Signalled when the last worker is done.
     done: Condvar,
 }
 
+// SAFETY: `work` is written by the one caller that has the pool, before it offers the ticket and after all that took
+// one are done.
+unsafe impl Sync for Shared {}
+
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn new() -> Shared {
+        Shared {
+            ticket: AtomicU64::new(0),
+            work: UnsafeCell::new(None),
+            panicked: AtomicBool::new(false),
+            closing: AtomicBool::new(false),
+            parked: AtomicUsize::new(0),
+            waiting: AtomicBool::new(false),
+            crowded: AtomicBool::new(false),
+            sleep: Mutex::default(),
+            start: Condvar::default(),
+            done: Condvar::default(),
+        }
+    }
+
+    fn ticket(&self) -> Ticket {
+        Ticket(self.ticket.load(SeqCst))
+    }
+
+    /// Starts on the launch at hand, if there is one that wants more workers; how many more it wants.
+    fn claim(&self) -> Option<u64> {
+        let taken = |t| (Ticket(t).open() > 0).then(|| t - Ticket::OPEN + Ticket::RUNNING);
+        self.ticket.fetch_update(SeqCst, SeqCst, taken).ok().map(|t| Ticket(t).open() - 1)
+    }
+
+    /// Ends a worker's share.
+    fn finish(&self) {
+        let left = Ticket(self.ticket.fetch_sub(Ticket::RUNNING, SeqCst) - Ticket::RUNNING);
+        if left.running() == 0 && self.waiting.load(SeqCst) {
+            drop(self.lock());
+            self.done.notify_one();
+        }
+    }
+
+    /// Wakes up to so many workers, if any sleep.
+    fn wake(&self, workers: u64) {
+        if workers > 0 && self.parked.load(SeqCst) > 0 {
+            // Whoever counts as parked holds the lock until it sleeps.
+            drop(self.lock());
+            (0..workers).for_each(|_| self.start.notify_one());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ()> {
         // Nothing that can panic runs under this lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sleep.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for work and starts on it; none when the pool goes away. Workers spin for a while before they sleep.
+    fn next(&self) -> Option<u64> {
+        let ready = || self.ticket().open() > 0 || self.closing.load(SeqCst);
+        loop {
+            if !self.spin(ready) {
+                let mut guard = self.lock();
+                self.parked.fetch_add(1, SeqCst);
+                while !ready() {
+                    guard = self.start.wait(guard).unwrap_or_else(PoisonError::into_inner);
+                }
+                self.parked.fetch_sub(1, SeqCst);
+            }
+            if self.closing.load(SeqCst) {
+                return None;
+            }
+            if let Some(more) = self.claim() {
+                return Some(more);
+            }
+        }
+    }
+
+    /// Waits until no worker runs.
+    fn join(&self) {
+        let done = || self.ticket().running() == 0;
+        if self.spin(done) {
+            return;
+        }
+        let mut guard = self.lock();
+        self.waiting.store(true, SeqCst);
+        while !done() {
+            guard = self.done.wait(guard).unwrap_or_else(PoisonError::into_inner);
+        }
+        self.waiting.store(false, SeqCst);
+    }
+
+    /// Looks at a condition again and again for [`SPIN`], and whether it came to hold. Waking a thread that sleeps
+    /// takes as long as a small launch, so the next launch of a program or of a loop finds the workers awake.
+    fn spin(&self, ready: impl Fn() -> bool) -> bool {
+        /// Looks between two readings of the clock.
+        const LOOKS: u32 = 32;
+        if self.crowded.load(SeqCst) {
+            return ready();
+        }
+        let begin = Instant::now();
+        loop {
+            for _ in 0..LOOKS {
+                if ready() {
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            match begin.elapsed() {
+                spun if spun >= SPIN => return false,
+                spun if spun >= ALONE => thread::yield_now(),
+                _ => {}
+            }
+        }
     }
 }
 
@@ -52,7 +189,7 @@ pub struct Pool {
 impl Pool {
     /// A pool without workers yet.
     pub fn new() -> Pool {
-        Pool { shared: Arc::default(), workers: Mutex::default() }
+        Pool { shared: Arc::new(Shared::new()), workers: Mutex::default() }
     }
 
     /// The process's pool. After a fork the child has none of its parent's threads, so it gets a pool of its own; the
@@ -102,6 +239,9 @@ impl Pool {
                 Err(_) => break,
             }
         }
+        if workers.len() >= Pool::default_threads() {
+            self.shared.crowded.store(true, SeqCst);
+        }
         let helpers = workers.len().min(threads.saturating_sub(1));
         if helpers == 0 {
             return work();
@@ -111,19 +251,16 @@ impl Pool {
         let erased = Work(unsafe {
             std::mem::transmute::<*const (dyn Fn() + Sync + '_), *const (dyn Fn() + Sync + 'static)>(work)
         });
-        self.shared.lock().work = Some((erased, helpers));
-        // Whoever takes a share wakes others, so the caller of a small launch pays for one wake, and is done with all
-        // blocks before a second would have come.
-        self.shared.start.notify_one();
+        let shared = &*self.shared;
+        // SAFETY: nobody runs, and none may start before the ticket is offered.
+        unsafe { *shared.work.get() = Some(erased) };
+        shared.ticket.store(helpers as u64 * Ticket::OPEN, SeqCst);
+        shared.wake(WAKES[0].min(helpers as u64));
         let own = catch_unwind(AssertUnwindSafe(work));
-        let mut state = self.shared.lock();
         // The grid is finished, so workers that have not woken yet need not start.
-        state.work = None;
-        while state.running > 0 {
-            state = self.shared.done.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        let panicked = std::mem::take(&mut state.panicked);
-        drop(state);
+        shared.ticket.fetch_and(Ticket::OPEN - 1, SeqCst);
+        shared.join();
+        let panicked = shared.panicked.swap(false, SeqCst);
         drop(workers);
         if let Err(panic) = own {
             resume_unwind(panic);
@@ -140,7 +277,8 @@ impl Default for Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.shared.lock().closing = true;
+        self.shared.closing.store(true, SeqCst);
+        drop(self.shared.lock());
         self.shared.start.notify_all();
         for handle in self.workers.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
             // A worker catches panics, so joining cannot fail; and nothing could be done if it did.
@@ -150,26 +288,18 @@ impl Drop for Pool {
 }
 
 fn worker(shared: &Shared) {
-    let mut state = shared.lock();
-    loop {
-        if state.closing {
-            return;
+    while let Some(more) = shared.next() {
+        shared.wake(WAKES[1].min(more));
+        // SAFETY: this share was claimed, so `Pool::run` waits for its end.
+        let outcome = catch_unwind(AssertUnwindSafe(|| unsafe {
+            if let Some(work) = *shared.work.get() {
+                (*work.0)();
+            }
+        }));
+        if outcome.is_err() {
+            shared.panicked.store(true, SeqCst);
         }
-        let Some((work, left)) = state.work else {
-            state = shared.start.wait(state).unwrap_or_else(PoisonError::into_inner);
-            continue;
-        };
-        state.work = (left > 1).then_some((work, left - 1));
-        state.running += 1;
-        drop(state);
-        // Two each: sixteen threads are awake after four steps.
-        (1..left.min(3)).for_each(|_| shared.start.notify_one());
-        // SAFETY: `running` was raised under the lock while the work was offered, so `Pool::run` still waits.
-        let outcome = catch_unwind(AssertUnwindSafe(|| unsafe { (*work.0)() }));
-        state = shared.lock();
-        state.running -= 1;
-        state.panicked |= outcome.is_err();
-        shared.done.notify_one();
+        shared.finish();
     }
 }
 
@@ -198,6 +328,28 @@ mod tests {
             }
         }
         assert_eq!(pool.workers.lock().unwrap().len(), 7);
+    }
+
+    #[test]
+    fn workers_sleep_and_wake() {
+        let pool = Pool::new();
+        let started = AtomicUsize::new(0);
+        for round in 0..20 {
+            // Half of the launches come when the workers have gone to sleep.
+            thread::sleep(if round % 2 == 0 { 5 * SPIN } else { Duration::ZERO });
+            let others = AtomicUsize::new(0);
+            pool.run(2, &|| {
+                started.fetch_add(1, Ordering::Relaxed);
+                // The caller leaves the work to the worker.
+                if thread::current().name().is_some_and(|n| n.starts_with("ptoc-")) {
+                    others.store(1, Ordering::Release);
+                }
+                while others.load(Ordering::Acquire) == 0 {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        assert_eq!(started.into_inner(), 40);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, I8, I16, I32, I64, Type};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value};
 use cranelift_module::{FuncId, Linkage};
-use ptoc_abi::{Frame, MOST_BLOCKS, Status};
+use ptoc_abi::{CALLS_PER_THREAD, COLUMN_WEIGHT, Frame, MOST_BLOCKS, Status};
 use ptoc_ir::loops::{Base, Module, Op, Region};
 use std::mem::{offset_of, size_of};
 
@@ -399,25 +399,54 @@ impl Entry<'_, '_, '_> {
         let code = &mut *self.code;
         let spread: Vec<usize> = self.launched.module.spread.iter().map(|d| *d as usize).collect();
         let one = code.int(1);
-        let mut others = one;
+        let mut spans = Vec::new();
         for d in 0..rank {
-            code.store(one, job, Job::span(rank, d));
-            if !spread.contains(&d) {
-                let extent = code.load(job, Job::extent(d));
-                others = code.b.ins().imul(others, extent);
-            }
+            let extent = code.load(job, Job::extent(d));
+            let first = if spread.contains(&d) { extent } else { one };
+            spans.push(code.variable(first));
         }
         let alone = code.is_int(IntCC::Equal, threads, 1);
-        let two = code.b.ins().imul_imm_s(threads, 2);
-        let wanted = code.b.ins().select(alone, one, two);
-        let mut wanted = code.over(wanted, others);
-        for &d in spread.iter().rev() {
-            let extent = code.load(job, Job::extent(d));
-            let parts = code.b.ins().umin(wanted, extent);
-            let span = code.over(extent, parts);
+        let each = code.b.ins().imul_imm_s(threads, CALLS_PER_THREAD);
+        let wanted = code.b.ins().select(alone, one, each);
+        code.repeat(|code, end| {
+            let mut calls = one;
+            for (d, &span) in spans.iter().enumerate() {
+                let (extent, span) = (code.load(job, Job::extent(d)), code.get(span));
+                let along = code.over(extent, span);
+                calls = code.b.ins().imul(calls, along);
+            }
+            let enough = code.is(IntCC::UnsignedGreaterThanOrEqual, calls, wanted);
+            code.until(enough, end);
+            // What weighs most, and the last of those that weigh the same.
+            let mut most = code.int(0);
+            let mut weights = Vec::new();
+            for &d in &spread {
+                let more = code.get(spans[d]);
+                let more = code.plus(more, -1);
+                let times = if spread.last() == Some(&d) { COLUMN_WEIGHT } else { 1 };
+                let weight = code.b.ins().imul_imm_s(more, times);
+                most = code.b.ins().umax(most, weight);
+                weights.push(weight);
+            }
+            let none = code.is_int(IntCC::Equal, most, 0);
+            code.until(none, end);
+            let mut halved = code.int(0);
+            for (&d, weight) in spread.iter().zip(weights).rev() {
+                let widest = code.is(IntCC::Equal, weight, most);
+                let first = code.is_int(IntCC::Equal, halved, 0);
+                let this = code.b.ins().band(widest, first);
+                let span = code.get(spans[d]);
+                let less = code.plus(span, -1);
+                let half = code.b.ins().ushr_imm_u(less, 1);
+                let half = code.plus(half, 1);
+                let span = code.b.ins().select(this, half, span);
+                code.set(spans[d], span);
+                halved = code.b.ins().select(this, one, halved);
+            }
+        });
+        for (d, span) in spans.into_iter().enumerate() {
+            let span = code.get(span);
             code.store(span, job, Job::span(rank, d));
-            let calls = code.over(extent, span);
-            wanted = code.over(wanted, calls);
         }
     }
 
