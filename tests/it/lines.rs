@@ -1,5 +1,6 @@
 //! Sizes of the source: lines of at most 120 columns, in every Rust file (rustfmt leaves comments, strings and macros
-//! as they are), and crates of at most 20,000 lines. What Cargo is told of tests in a library is true.
+//! as they are), and crates of at most 20,000 lines. What Cargo is told of tests in a library is true, and the lock of
+//! the benchmarks is not old.
 
 use std::path::{Path, PathBuf};
 
@@ -102,4 +103,39 @@ fn has_examples(text: &str) -> bool {
         }
     }
     false
+}
+
+/// Names in the `[dependencies]` of a manifest.
+fn dependencies(manifest: &str) -> impl Iterator<Item = &str> {
+    let section = manifest.split("\n[dependencies]\n").nth(1).unwrap_or_default();
+    let section = section.split("\n[").next().unwrap_or_default();
+    section.lines().filter_map(|line| Some(line.split_once(['.', ' '])?.0)).filter(|name| !name.starts_with('#'))
+}
+
+/// The benchmark program is no member of the workspace, so no build here notices that its lock is old. It is built with
+/// `--locked`.
+#[test]
+fn the_lock_of_the_benchmarks_knows_what_crates_depend_on() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let text = |path: &Path| std::fs::read_to_string(path).expect("readable");
+    let (lock, workspace) = (text(&root.join("tests/bench/Cargo.lock")), text(&root.join("Cargo.toml")));
+    // Some are known by another name here.
+    let package = |d: &str| {
+        let line = workspace.lines().find(|l| l.starts_with(&format!("{d} = "))).unwrap_or_default();
+        line.split("package = \"").nth(1).and_then(|l| l.split('"').next()).unwrap_or(d).to_owned()
+    };
+    let mut missing = Vec::new();
+    for folder in ["compiler", "runtime"] {
+        for entry in std::fs::read_dir(root.join(folder)).expect("a folder") {
+            let manifest = entry.expect("an entry").path().join("Cargo.toml");
+            let Some(manifest) = manifest.exists().then(|| text(&manifest)) else { continue };
+            let name = manifest.split("name = \"").nth(1).and_then(|t| t.split('"').next()).expect("a name");
+            let locked = lock.split("[[package]]\n").find(|p| p.starts_with(&format!("name = \"{name}\"\n")));
+            let Some(locked) = locked else { continue };
+            // A name stands alone, or with the version that tells it from others.
+            let has = |d: &String| locked.contains(&format!(" \"{d}\"")) || locked.contains(&format!(" \"{d} "));
+            missing.extend(dependencies(&manifest).map(package).filter(|d| !has(d)).map(|d| format!("{name}: {d}")));
+        }
+    }
+    assert!(missing.is_empty(), "run `cargo update --workspace` in tests/bench: {missing:?}");
 }

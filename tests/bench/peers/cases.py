@@ -5,6 +5,7 @@ once, and the arrays that it was given, as numpy sees them. What a library prepa
 happens in the first call; what it packed then is its own.
 """
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable
@@ -13,6 +14,10 @@ import ml_dtypes
 import numpy as np
 
 BF16 = ml_dtypes.bfloat16
+# Of every library, and of ptoc: what `--threads` of peers.py gives to its process.
+THREADS = int(os.environ.get("PEERS_THREADS", "1"))
+# Products that one thread takes seconds for.
+LARGE = [(4096, 4096, 4096, 1.0)] if "PEERS_THREADS" in os.environ else []
 
 
 @dataclass
@@ -74,7 +79,7 @@ def torch_call(function, *names, prepare=None):
     def make(arrays):
         import torch
 
-        torch.set_num_threads(1)
+        torch.set_num_threads(THREADS)
         given = [as_torch(arrays[n]) for n in names]
         call = function(torch, *given) if prepare else None
 
@@ -88,12 +93,12 @@ def torch_call(function, *names, prepare=None):
 
 
 def torch_compiled(function, *names):
-    """The same through torch.compile, which sees one thread."""
+    """The same through torch.compile, which sees as many threads."""
 
     def make(arrays):
         import torch
 
-        torch.set_num_threads(1)
+        torch.set_num_threads(THREADS)
         given = [as_torch(arrays[n]) for n in names]
         compiled = torch.compile(lambda *a: function(torch, *a), dynamic=False)
 
@@ -147,7 +152,7 @@ def onnx_call(node, names, kinds, **attributes):
         graph = onnx.helper.make_graph([onnx.helper.make_node(node, names, ["out"], **attributes)], "one", inputs, [output])
         model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=10)
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.intra_op_num_threads, options.inter_op_num_threads = THREADS, 1
         session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         feed = {n: arrays[n] for n in names}
 
@@ -216,7 +221,7 @@ FLOAT, INT32 = 1, 6  # onnx.TensorProto
 def products():
     for m, n, k, goal in [
         (512, 512, 512, 1.0), (1024, 1024, 1024, 1.0), (2048, 2048, 2048, 1.0),
-        (1000, 777, 333, 1.0), (4096, 64, 64, 1.0), (8, 4096, 4096, 1.4),
+        (1000, 777, 333, 1.0), (4096, 64, 64, 1.0), (8, 4096, 4096, 1.4), *LARGE,
     ]:
         yield Case(
             f"f32 GEMM {m}x{n}x{k}", "gemm.tile", "gemm", dict(M=m, N=n, K=k),
@@ -225,12 +230,13 @@ def products():
             peers={
                 "numpy (OpenBLAS)": numpy_call(lambda np, a, b: a @ b, "A", "B"),
                 "PyTorch": torch_call(lambda t, a, b: a @ b, "A", "B"),
+                "PyTorch, prepacked": torch_call(prepacked, "A", "B", prepare=True),
                 "JAX": jax_call(lambda j, a, b: a @ b, "A", "B"),
                 "ONNX Runtime": onnx_call("MatMul", ["A", "B"], FLOAT),
             },
             crates=("gemm", "faer", "matrixmultiply"),
         )
-    for size in (1024, 2048):
+    for size in (1024, 2048, *(m for m, *_ in LARGE)):
         cube = dict(M=size, N=size, K=size)
         yield Case(
             f"bf16 GEMM {size}", "gemm.tile", "gemm_f16", cube,
@@ -260,7 +266,7 @@ def products():
 
 
 def prepacked(torch, a, b):
-    """oneDNN packs the weights once."""
+    """oneDNN's product; it packs the weights once."""
     linear = torch.nn.Linear(b.shape[0], b.shape[1], bias=False, dtype=b.dtype)
     with torch.no_grad():
         linear.weight.copy_(b.T)
@@ -340,27 +346,27 @@ def rows():
     def chain(of, x):
         return of.sqrt(of.clip((x * 1.5 + 0.25) * x - 0.125, 0.0, None))
 
-    yield Case(
-        "chain of 6 operations 256x4096", "elementwise.tile", "map", dict(M=256, N=4096),
-        dict(x=random((256, 4096), np.float32, 1)), ("y", (256, 4096), np.float32), 8.0 * 256 * 4096, "byte", 1.3,
-        defs=dict(f="six"),
-        peers={
-            "PyTorch": torch_call(chain, "x"),
-            "torch.compile": torch_compiled(chain, "x"),
-            "JAX": jax_call(lambda j, x: chain(j.numpy, x), "x"),
-            "numpy": numpy_call(chain, "x"),
-            "Halide": halide_rows(halide_chain, "x"),
-        },
-    )
+    for m in (256, *(m for m, *_ in LARGE)):
+        yield Case(
+            f"chain of 6 operations {m}x4096", "elementwise.tile", "map", dict(M=m, N=4096),
+            dict(x=random((m, 4096), np.float32, 1)), ("y", (m, 4096), np.float32), 8.0 * m * 4096, "byte", 1.3,
+            defs=dict(f="six"),
+            peers={
+                "PyTorch": torch_call(chain, "x"),
+                "torch.compile": torch_compiled(chain, "x"),
+                "JAX": jax_call(lambda j, x: chain(j.numpy, x), "x"),
+                "numpy": numpy_call(chain, "x"),
+                "Halide": halide_rows(halide_chain, "x"),
+            },
+        )
 
 
 def attention():
-    # From the tune list, by the machine's vectors.
+    # From the tune lists, by the machine's vectors: f32 and bf16, all keys and causal.
     wide = "avx512f" in Path("/proc/cpuinfo").read_text()
-    blocks = {
-        ("f32", False): dict(BM="128", BN="64") if wide else dict(BM="64", BN="128"), ("f32", True): dict(BM="64", BN="64"),
-        ("bf16", False): dict(BM="64", BN="128"), ("bf16", True): dict(BM="64", BN="64"),
-    }
+    best = [(32, 256), (32, 64), (32, 256), (32, 128)] if wide else [(64, 128), (64, 64), (64, 128), (64, 64)]
+    kinds = [(ty, causal) for ty in ("f32", "bf16") for causal in (False, True)]
+    blocks = {kind: dict(BM=str(m), BN=str(n)) for kind, (m, n) in zip(kinds, best)}
     for name, dtype, goal in (("f32", np.float32, 2.0), ("bf16", BF16, 2.5)):
         for causal in (False, True):
             shape = (8, 1024, 64)

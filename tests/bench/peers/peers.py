@@ -10,8 +10,9 @@ right before, its inputs are read, since some contenders share arrays and others
 caches as far as they fit. A time is processor time of the contender's process, the figure the median over the rounds. Results must agree. What is not
 installed has no row. Writes `peers.md`, `peers.json` and `peers.svg` into the folder.
 
-`--threads 2` adds a table of ptoc on two threads: the same kernels on one and on two, by the clock, in turns with fused multiply-adds
-in registers, which say what a second thread is worth on this machine at that time.
+`--threads 1,2,4,8,16` measures all rows on so many threads instead, each number in a process of its own that has as many cores, and
+writes `threads.md`, `threads.json` and `threads.svg`: times are the clock's, after a pause, in which the threads of others go to
+sleep, and a run that wakes one's own.
 """
 
 import argparse
@@ -27,13 +28,21 @@ from importlib import metadata
 from pathlib import Path
 
 CORE = int(os.environ.get("CPU", "0"))
-CORES = os.sched_getaffinity(0)
-os.sched_setaffinity(0, {CORE})
+# None: one thread, by processor time.
+THREADS = int(os.environ["PEERS_THREADS"]) if "PEERS_THREADS" in os.environ else None
+if THREADS:
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])
+elif "--threads" not in sys.argv:
+    os.sched_setaffinity(0, {CORE})
+MANY = str(THREADS or 1)
 for name, value in {
-    "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": MANY, "OPENBLAS_NUM_THREADS": MANY, "MKL_NUM_THREADS": MANY,
+    # Cycles that threads of OpenBLAS look for work, as a power of two: by default they would do so through the turns of others.
+    "OPENBLAS_THREAD_TIMEOUT": "20",
     # OpenBLAS does not know every AVX-512 machine by itself.
     "OPENBLAS_CORETYPE": "SkylakeX" if "avx512f" in Path("/proc/cpuinfo").read_text() else os.environ.get("OPENBLAS_CORETYPE", ""),
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1", "JAX_PLATFORMS": "cpu",
+    # On several threads XLA takes as many as there are cores.
+    "XLA_FLAGS": "" if THREADS else "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1", "JAX_PLATFORMS": "cpu",
 }.items():
     if value:
         os.environ[name] = value
@@ -45,20 +54,19 @@ import cases  # noqa: E402
 # Bytes that a cache fetches at once.
 LINE = 64
 HERE = Path(__file__).resolve().parent
-ROUNDS_SECONDS, LEAST, MOST = 3.0, 7, 101
-# A contender that takes longer than this for one run has as few rounds as a median needs.
+ROUNDS_SECONDS, LEAST, MOST = float(os.environ.get("SECONDS", "3")), 7, 101
+# A contender that takes longer than this for one run has as few rounds as a median needs, and so have those that take longer together
+# than all rounds are to.
 SLOW, LEAST_SLOW = 2.0, 3
-# What is measured on several threads too, and how often.
-SCALED, SCALED_ROUNDS = ("f32 GEMM 1024x1024x1024", "attention H8 S1024 D64, f32"), 41
+# By the clock: before a turn, longer than the threads of a library look for work.
+PAUSE = 0.02
 
 
 class Ptoc:
     """The benchmark program, which has the kernels and the peers that are Rust crates."""
 
-    def __init__(self, program, cores=None):
+    def __init__(self, program):
         self.child = subprocess.Popen([program, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        if cores:
-            os.sched_setaffinity(self.child.pid, cores)
 
     def ask(self, **request):
         self.child.stdin.write(json.dumps(request) + "\n")
@@ -72,10 +80,14 @@ class Ptoc:
         return answer
 
 
-def processor_time(once):
-    start = time.process_time()
+def timed(once):
+    """Seconds of one run: processor time on one thread, the clock's on many, right behind a run that wakes them."""
+    clock = time.perf_counter if THREADS else time.process_time
+    if THREADS:
+        once()
+    start = clock()
     once()
-    return time.process_time() - start
+    return clock() - start
 
 
 def read(arrays):
@@ -91,7 +103,7 @@ def difference(a, b):
     return float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-30))
 
 
-def compare(case, ptoc, folder):
+def compare(case, ptoc, folder, without):
     """One case: contenders by name with their median seconds."""
     inputs = {}
     for name, array in case.arrays.items():
@@ -100,7 +112,8 @@ def compare(case, ptoc, folder):
     loaded = ptoc.ask(do="load", id="k", file=case.file, kernel=case.kernel, dims=case.dims, defs=case.defs, target=case.target, inputs=inputs)
     # Of each: what reads its inputs, and what does the work and says how long it took.
     own = lambda: ptoc.ask(do="read", id="k", arrays=list(inputs))
-    contenders = {"ptoc": (own, lambda: ptoc.ask(do="run", id="k", times=1)["seconds"][0])}
+    how = {"times": 2, "threads": THREADS} if THREADS else {"times": 1}
+    contenders = {"ptoc": (own, lambda: ptoc.ask(do="run", id="k", **how)["seconds"][-1])}
     name, shape, dtype = case.output
 
     def stored():
@@ -109,7 +122,7 @@ def compare(case, ptoc, folder):
 
     ptoc.ask(do="run", id="k", times=1)
     ours = stored()
-    for crate in case.crates:
+    for crate in () if THREADS else case.crates:
         run = lambda crate=crate: ptoc.ask(do="product", id="k", times=1, dims=case.dims, **{"with": crate})["seconds"][0]
         run()
         if (off := difference(ours, stored())) > case.tolerance:
@@ -117,6 +130,8 @@ def compare(case, ptoc, folder):
         contenders[f"{crate} (crate)"] = own, run
     missing = {}
     for peer, make in case.peers.items():
+        if peer in without:
+            continue
         try:
             result, once, reads = make(case.arrays)
             off = difference(ours, result())
@@ -124,11 +139,12 @@ def compare(case, ptoc, folder):
             missing[peer] = f"{type(why).__name__}: {str(why).splitlines()[0][:120]}" if str(why) else type(why).__name__
             continue
         if off > case.tolerance:
-            raise SystemExit(f"{case.name}: {peer} differs by {off:.3g} of the largest value")
-        contenders[peer] = lambda reads=reads: read(reads), lambda once=once: processor_time(once)
+            missing[peer] = f"its result is {off:.1g} of the largest value away"
+            continue
+        contenders[peer] = lambda reads=reads: read(reads), lambda once=once: timed(once)
 
     first = {n: run() for n, (_, run) in contenders.items()}
-    least = LEAST_SLOW if max(first.values()) > SLOW else LEAST
+    least = LEAST_SLOW if max(first.values()) > SLOW or sum(first.values()) > ROUNDS_SECONDS else LEAST
     rounds = max(least, min(MOST, int(ROUNDS_SECONDS / max(sum(first.values()), 1e-6))))
     times = {n: [] for n in contenders}
     order, shuffled = list(contenders), random.Random(1)
@@ -137,38 +153,13 @@ def compare(case, ptoc, folder):
         shuffled.shuffle(order)
         for n in order:
             inputs_read, run = contenders[n]
-            inputs_read()
+            if THREADS:
+                time.sleep(PAUSE)
+            else:
+                inputs_read()
             times[n].append(run())
     seconds = {n: statistics.median(t) for n, t in times.items()}
     return {"case": case.name, "rounds": rounds, "seconds": seconds, "missing": missing, "compile_ms": loaded["compile_ms"]}
-
-
-def scaling(case, program, threads):
-    """The case on one thread and on several."""
-    ptoc = Ptoc(program, CORES)
-    with tempfile.TemporaryDirectory() as folder:
-        inputs = {}
-        for name, array in case.arrays.items():
-            inputs[name] = str(Path(folder) / name)
-            array.tofile(inputs[name])
-        ptoc.ask(do="load", id="k", file=case.file, kernel=case.kernel, dims=case.dims, defs=case.defs, target=case.target, inputs=inputs)
-    # The first round warms up.
-    found = {n: v[1:] for n, v in ptoc.ask(do="scaling", id="k", threads=threads, rounds=SCALED_ROUNDS + 1).items()}
-    ptoc.child.stdin.close()
-    ptoc.child.wait()
-    middle = {n: statistics.median(v) for n, v in found.items()}
-    rates = {n: case.work / middle[n] / 1e9 for n in ("one", "many")}
-    peak = statistics.median(m / o for o, m in zip(found["peak_one"], found["peak_many"]))
-    ratio = statistics.median(o / m for o, m in zip(found["one"], found["many"]))
-    return {"case": case.name, "threads": threads, **rates, "ratio": ratio, "peak_ratio": peak}
-
-
-def scaling_markdown(rows):
-    threads = rows[0]["threads"]
-    out = ["", f"| work | one thread | {threads} threads | ratio | ratio of the multiply-adds in registers |", "|---|--:|--:|--:|--:|"]
-    for r in rows:
-        out.append(f"| {r['case']} | {r['one']:.1f} GFLOP/s | {r['many']:.1f} GFLOP/s | {r['ratio']:.2f} | {r['peak_ratio']:.2f} |")
-    return "\n".join(out) + "\n"
 
 
 def summary(case, row):
@@ -179,6 +170,7 @@ def summary(case, row):
     row["rate"] = case.work / seconds["ptoc"] / 1e9
     row["unit"] = {"flop": "GFLOP/s", "iop": "GOP/s", "byte": "GB/s"}[case.unit]
     row["best"] = best
+    row["peer"] = case.work / peers[best] / 1e9 if best else None
     row["ratio"] = peers[best] / seconds["ptoc"] if best else None
     row["goal"] = case.goal
     return row
@@ -222,29 +214,110 @@ def plot(rows, path):
     figure.savefig(path)
 
 
+def on_threads(chosen):
+    """All rows on one number of threads after the other: what each process has written, by the number."""
+    found = {}
+    for threads in (int(n) for n in chosen.threads.split(",")):
+        with tempfile.TemporaryDirectory() as folder:
+            own = [sys.executable, __file__, "--out", folder, "--only", chosen.only, "--without", chosen.without, "--program", str(chosen.program)]
+            subprocess.run(own, env={**os.environ, "PEERS_THREADS": str(threads)}, check=True, stdout=subprocess.DEVNULL)
+            found[threads] = json.loads((Path(folder) / "peers.json").read_text())
+    return found
+
+
+def by_threads(found):
+    """Of each case the rows by the number of threads."""
+    rows = {}
+    for threads, one in found.items():
+        for row in one["rows"]:
+            rows.setdefault(row["case"], {})[threads] = row
+    return rows
+
+
+def efficiency(rows, value="rate"):
+    """Speed on each number of threads, as a share of so many times that on the least."""
+    least = min(rows)
+    return {n: row[value] / rows[least][value] * least / n for n, row in rows.items() if row[value] and rows[least][value]}
+
+
+def threads_markdown(found):
+    numbers = sorted(found)
+    heads = " | ".join(f"{n} thread" + "s" * (n > 1) for n in numbers)
+    out = [found[max(numbers)]["machine"], "", f"| work | {heads} | efficiency | of the limit | best peers |"]
+    out.append("|---|" + "--:|" * (len(numbers) + 2) + "---|")
+    for case, rows in by_threads(found).items():
+        ratio = lambda r: f", {r['ratio']:.2f}" if r["ratio"] else ""
+        cells = [f"{rows[n]['rate']:.0f} {rows[n]['unit']}{ratio(rows[n])}" if n in rows else "" for n in numbers]
+        most = max(rows)
+        share = lambda value: f"{efficiency(rows, value).get(most, float('nan')):.2f}"
+        best = ", ".join(dict.fromkeys(r["best"] for r in rows.values() if r["best"]))
+        left_out = dict.fromkeys(f"{n}: none ({why})" for r in rows.values() for n, why in r["missing"].items())
+        out.append(f"| {case} | {' | '.join(cells)} | {share('rate')} | {share('limit')} | {'; '.join([best, *left_out])} |")
+    return "\n".join(out) + "\n"
+
+
+def threads_plot(found, path):
+    """A curve of efficiency for each case, beside that of the limit."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    import matplotlib.pyplot as plt
+
+    cases_ = by_threads(found)
+    columns = 4
+    lines = -(-len(cases_) // columns)
+    figure, axes = plt.subplots(lines, columns, figsize=(11, 1.9 * lines), sharex=True, sharey=True, squeeze=False)
+    for axis in axes.flat[len(cases_):]:
+        axis.set_visible(False)
+    for axis, (case, rows) in zip(axes.flat, cases_.items()):
+        for value, label, style in (("rate", "ptoc", "-o"), ("limit", "limit", "--"), ("peer", "best peer", "-")):
+            curve = efficiency(rows, value)
+            if curve:
+                axis.plot(list(curve), list(curve.values()), style, label=label, markersize=3, linewidth=1)
+        axis.set_title(case, fontsize=7)
+        axis.set_xscale("log", base=2)
+        axis.set_xticks(sorted(found), [str(n) for n in sorted(found)], fontsize=7)
+        axis.set_ylim(0, 1.25)
+        axis.tick_params(labelsize=7)
+        axis.grid(linewidth=0.3)
+    axes.flat[0].legend(fontsize=6)
+    figure.supxlabel("threads", fontsize=8)
+    figure.supylabel("speed as a share of so many times that of one thread", fontsize=8)
+    figure.tight_layout()
+    figure.savefig(path)
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--out", default=".", type=Path, help="folder of the results")
     options.add_argument("--only", default="", help="cases whose name contains one of these words, separated by commas")
-    options.add_argument("--threads", default=1, type=int, help="more than 1: measure products and attention on as many threads, too")
+    options.add_argument("--without", default="", help="peers to leave out, separated by commas")
+    options.add_argument("--threads", default="", help="numbers of threads, separated by commas: measure on these instead")
     options.add_argument("--program", default=HERE.parent / "target/release/ptoc-bench", help="the built benchmark program")
     chosen = options.parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)
+    if chosen.threads:
+        found = on_threads(chosen)
+        text = threads_markdown(found)
+        (chosen.out / "threads.md").write_text(text)
+        (chosen.out / "threads.json").write_text(json.dumps(found, indent=1) + "\n")
+        threads_plot(found, chosen.out / "threads.svg")
+        print(text)
+        return
     ptoc = Ptoc(str(chosen.program))
-    rows, scaled = [], []
+    rows = []
     for case in cases.all_cases():
         if not any(word in case.name for word in chosen.only.split(",")):
             continue
         with tempfile.TemporaryDirectory() as folder:
-            row = summary(case, compare(case, ptoc, Path(folder)))
-        limits = ptoc.ask(do="limits", bytes=int(case.work) if case.unit == "byte" else 1 << 24)
+            row = summary(case, compare(case, ptoc, Path(folder), chosen.without.split(",")))
+        limits = ptoc.ask(do="limits", bytes=int(case.work) if case.unit == "byte" else 1 << 24, threads=THREADS or 1)
         halves = next((ty for ty in ("bf16", "f16") if ty in case.name), "f32")
         limit = limits[{"flop": halves, "iop": "i8", "byte": "copy"}[case.unit]]
         # Not every machine has a limit for every type: no dot products of i8, say.
+        row["limit"] = limit / 1e9 if limit else None
         row["of_limit"] = row["rate"] * 1e9 / limit if limit else None
         rows.append(row)
-        if chosen.threads > 1 and case.name in SCALED:
-            scaled.append(scaling(case, str(chosen.program), chosen.threads))
         print(f"{row['case']}: {row['rate']:.1f} {row['unit']}, {row['ratio'] or 0:.2f} of {row['best']}", file=sys.stderr, flush=True)
     model = next((l.split(":", 1)[1].strip() for l in Path("/proc/cpuinfo").read_text().splitlines() if l.startswith("model name")), "")
     versions = []
@@ -253,11 +326,13 @@ def main():
             versions.append(f"{module} {metadata.version(module)}")
         except metadata.PackageNotFoundError:
             continue
-    machine = f"{model}, one core, one thread, {time.strftime('%Y-%m-%d')}; {', '.join(versions)}."
-    text = markdown(rows, machine) + (scaling_markdown(scaled) if scaled else "")
+    cores = f"{THREADS} cores" if THREADS else "one core, one thread"
+    machine = f"{model}, {cores}, {time.strftime('%Y-%m-%d')}; {', '.join(versions)}."
+    text = markdown(rows, machine)
     (chosen.out / "peers.md").write_text(text)
-    (chosen.out / "peers.json").write_text(json.dumps({"machine": machine, "rows": rows, "threads": scaled}, indent=1) + "\n")
-    plot(rows, chosen.out / "peers.svg")
+    (chosen.out / "peers.json").write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
+    if not THREADS:
+        plot(rows, chosen.out / "peers.svg")
     print(text)
 
 

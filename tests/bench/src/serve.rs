@@ -5,15 +5,13 @@
 //! | request | answer |
 //! |---|---|
 //! | `load`: `id`, `file`, `kernel`, `dims`, `defs`, `inputs` (name to file) | `compile_ms`, `arrays` (name to bytes) |
-//! | `run`: `id`, `times` | `seconds`: processor time of each launch, one thread |
+//! | `run`: `id`, `times`, `threads` | `seconds` of each launch: by the clock, or processor time without `threads` |
 //! | `read`: `id`, `arrays` | reads them, so that they are in the caches as far as they fit |
 //! | `store`: `id`, `array`, `path` | |
 //! | `product`: `id`, `with` (a crate), `times`; of a loaded f32 product A B = C | `seconds` |
-//! | `scaling`: `id`, `threads`, `rounds` | `one`, `many`: seconds of each launch; `peak_one`, `peak_many`: its rate |
-//! | `limits`: `bytes` | `fma`, `dot_i8` (operations a second), `copy` (bytes a second) |
+//! | `limits`: `bytes`, `threads` | `f32`, `bf16`, `f16`, `i8` (operations a second), `copy` (bytes a second) |
 //!
-//! A file has an input's raw bytes. `scaling` launches with one thread and with many in turns and takes the time of the
-//! clock; its rates are operations a second. What goes wrong is answered by `error`.
+//! A file has an input's raw bytes. What goes wrong is answered by `error`.
 
 use std::collections::HashMap;
 use std::fs;
@@ -66,29 +64,29 @@ fn answer(dir: &str, kernels: &mut HashMap<String, Ready>, request: &Value) -> R
         }
         "limits" => {
             let bytes = request["bytes"].as_u64().unwrap_or(1 << 24) as usize;
-            let (f32, tiles) = (peak(Operation::FmaF32, 1), peak(Operation::TilesBf16, 1));
-            let i8 = peak(Operation::TilesI8, 1).or(peak(Operation::DotI8, 1));
+            let threads = request["threads"].as_u64().unwrap_or(1) as usize;
+            let (f32, tiles) = (peak(Operation::FmaF32, threads), peak(Operation::TilesBf16, threads));
+            let i8 = peak(Operation::TilesI8, threads).or(peak(Operation::DotI8, threads));
             // f16 take the matrix unit four products for one.
             let f16 = f32.zip(tiles).map(|(f32, tiles)| f32.max(tiles / 4.0));
             Ok(json!({
-                "f32": f32, "bf16": tiles.or(f32), "f16": f16.or(f32), "i8": i8, "copy": copy_bandwidth(bytes, 1),
+                "f32": f32, "bf16": tiles.or(f32), "f16": f16.or(f32), "i8": i8, "copy": copy_bandwidth(bytes, threads),
             }))
         }
         what => {
             let id = word("id")?;
             let kernel = kernels.get_mut(id).ok_or_else(|| format!("`{id}` is not loaded"))?;
             match what {
-                "run" => Ok(json!({ "seconds": measured(times(), || kernel.run(1)) })),
+                "run" => Ok(json!({ "seconds": match request["threads"].as_u64() {
+                    Some(threads) => by_the_clock(times(), || kernel.run(threads as usize)),
+                    None => measured(times(), || kernel.run(1)),
+                } })),
                 "read" => {
                     for name in request["arrays"].as_array().into_iter().flatten() {
                         let bytes = kernel.array(name.as_str().ok_or("an array is a name")?)?;
                         black_box(bytes.iter().step_by(LINE).fold(0, |all, byte| all ^ byte));
                     }
                     Ok(json!({}))
-                }
-                "scaling" => {
-                    let threads = request["threads"].as_u64().ok_or("`threads` is missing")? as usize;
-                    Ok(scaling(kernel, threads, request["rounds"].as_u64().unwrap_or(1)))
                 }
                 "store" => {
                     let (array, path) = (kernel.array(word("array")?)?, word("path")?);
@@ -131,21 +129,13 @@ fn measured(times: u64, mut once: impl FnMut()) -> Vec<f64> {
     (0..times).map(|_| one()).map(|d: Duration| d.as_secs_f64()).collect()
 }
 
-/// The kernel and fused multiply-adds in registers on one thread and on several, in turns.
-fn scaling(kernel: &mut Ready, threads: usize, rounds: u64) -> Value {
-    let (mut seconds, mut peaks) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
-    // Threads start, and the arrays are touched.
-    kernel.run(threads);
-    for _ in 0..rounds {
-        for (n, threads) in [1, threads].into_iter().enumerate() {
-            peaks[n].push(peak(Operation::FmaF32, threads));
-            let start = Instant::now();
-            kernel.run(threads);
-            seconds[n].push(start.elapsed().as_secs_f64());
-        }
-    }
-    let ([one, many], [peak_one, peak_many]) = (seconds, peaks);
-    json!({ "one": one, "many": many, "peak_one": peak_one, "peak_many": peak_many })
+fn by_the_clock(times: u64, mut once: impl FnMut()) -> Vec<f64> {
+    let mut one = || {
+        let start = Instant::now();
+        once();
+        start.elapsed().as_secs_f64()
+    };
+    (0..times).map(|_| one()).collect()
 }
 
 /// The same product by a crate, on the kernel's own arrays A, B and into C.
