@@ -11,6 +11,7 @@ use ptoc_diagnostics::{Diagnostic, FileId, Span, codes};
 use std::collections::HashMap;
 
 use crate::ast::{Ident, Name};
+use crate::similar::nearest;
 
 /// A test line.
 #[derive(Clone, PartialEq, Debug)]
@@ -146,8 +147,11 @@ pub struct Binding {
 pub(crate) fn read(comment: Span, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Option<Directive> {
     let body = text.strip_prefix("//")?;
     let lead = body.len() - body.trim_start().len();
-    let (kind, rest) =
-        DirectiveKind::ALL.into_iter().find_map(|k| Some((k, body.trim_start().strip_prefix(k.mark())?)))?;
+    let marked = DirectiveKind::ALL.into_iter().find_map(|k| Some((k, body.trim_start().strip_prefix(k.mark())?)));
+    let Some((kind, rest)) = marked else {
+        diagnostics.extend(misspelt(comment, body));
+        return None;
+    };
     let offset = comment.start + (2 + lead + kind.mark().len()) as u32;
     let mut reader = Reader { file: comment.file, kind, diagnostics, ok: true, first: HashMap::new() };
     // A remark begins at a word that starts with `//`.
@@ -156,6 +160,30 @@ pub(crate) fn read(comment: Span, text: &str, diagnostics: &mut Vec<Diagnostic>)
     let end = offset + rest.trim_end().len() as u32;
     let span = Span::new(comment.file, comment.start + (2 + lead) as u32, end);
     reader.line(rest, offset, span)
+}
+
+/// A comment that is a test line but for its mark: the word is nearly one, or lacks the colon, and what follows is a
+/// kernel with backends or settings.
+fn misspelt(comment: Span, body: &str) -> Option<Diagnostic> {
+    let marks = DirectiveKind::ALL.map(|k| k.mark());
+    let mut words = words(body, comment.start + 2, comment.file);
+    let (mark, _kernel) = (words.next()?, words.next()?);
+    let backends = |word: &str| word.split(',').all(|name| BACKENDS.contains(&name));
+    let mut settings = words.clone().take_while(|w| !w.name.starts_with("//"));
+    let colon = mark.name.ends_with(':');
+    let is_line = if colon {
+        settings.any(|w| backends(&w.name) || w.name.contains('='))
+    } else {
+        settings.next().is_some_and(|w| backends(&w.name))
+    };
+    let meant = nearest(mark.name.trim_end_matches(':'), &marks.map(|m| m.trim_end_matches(':')));
+    let meant = meant.filter(|_| is_line)?;
+    let message = format!("this comment is no test: its first word is `{}`", mark.name);
+    Some(
+        Diagnostic::warning(codes::MISSPELT_DIRECTIVE, mark.span, message)
+            .with_label(format!("`{meant}:` is meant?"))
+            .with_suggestion("make it a test", mark.span, format!("{meant}:")),
+    )
 }
 
 /// The words of `text`, which starts at byte `offset` of the file.
