@@ -54,6 +54,7 @@ mod pages;
 mod parts;
 mod physical;
 mod pim_backend;
+mod pim_bounds;
 mod pim_devices;
 mod pim_hbm;
 mod pim_hbm_reference;

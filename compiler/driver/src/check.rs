@@ -47,7 +47,10 @@ fn check_alone(session: &mut Session, unit: &CompilationUnit, entry: &EntryPoint
     if !backend::default_of(&session.target).capabilities().limits || session.diagnostics.has_errors() {
         return checked;
     }
-    let Checked::Whole(found) = checked else { return checked };
+    let Checked::Whole(found) = checked else {
+        refused_at_any_size(session, unit, entry);
+        return checked;
+    };
     let mut whole = check_units(session, unit, entry, &[]);
     let optional = optional(entry);
     if whole && !optional.is_empty() && !session.diagnostics.has_errors() {
@@ -84,6 +87,28 @@ fn check_units(session: &mut Session, unit: &CompilationUnit, entry: &EntryPoint
             false
         }
     }
+}
+
+/// Says why the units refuse the kernel, or one that the program launches, if they do whatever sizes are given. Without
+/// a memory the target asks for no sizes.
+fn refused_at_any_size(session: &mut Session, unit: &CompilationUnit, entry: &EntryPoint<'_>) {
+    let before = std::mem::take(&mut session.diagnostics);
+    let device = session.target.device.take();
+    let kernels: Vec<Kernel> = match session.bindings(entry, unit) {
+        Ok(bindings) if entry.program => {
+            let program = session.instantiate_program(unit, entry.id, &bindings, Waiting::IsNote);
+            program.map_or_else(Vec::new, |p| p.steps.into_iter().map(|s| s.instance.kernel).collect())
+        }
+        Ok(bindings) => {
+            let instance = session.instantiate(unit, entry.id, &bindings, Waiting::IsNote);
+            instance.map(|i| i.kernel).into_iter().collect()
+        }
+        Err(_) => Vec::new(),
+    };
+    (session.diagnostics, session.target.device) = (before, device);
+    let backend = backend::default_of(&session.target);
+    let refused = kernels.iter().find_map(|kernel| backend.refuses_at_any_size(&session.target, kernel));
+    session.diagnostics.extend(refused.map(|d| *d));
 }
 
 /// Everything but what units in memory can do.

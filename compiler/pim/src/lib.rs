@@ -138,11 +138,21 @@ fn piece_of(
             hbm::described::uses_what_is_there(kernel, unit, &made)?;
             Ok(made)
         }
-        UnitKind::Described => {
-            let operations: Vec<&str> = unit.operations.iter().map(|o| o.name()).collect();
-            let why = format!("`{}` describes them ({}), and that is all", target.name, operations.join(", "));
-            Err(hbm::described::not_coded(kernel, why))
+        UnitKind::Described => Err(hbm::described::only_described(kernel, target, unit)),
+    }
+}
+
+/// Why no launch of a kernel can run on the units of a target, whatever its sizes, as far as that is seen without them.
+pub fn refused_at_any_size(kernel: &Kernel, target: &Target) -> Option<Box<Diagnostic>> {
+    let (unit, device) = (target.unit.as_ref()?, target.device.as_ref()?);
+    match &unit.kind {
+        _ if kernel.host => None,
+        UnitKind::HbmPim(hbm) => {
+            let fits = hbm::described::fits(kernel, unit, hbm, device);
+            fits.err().or_else(|| hbm::refusals::at_any_size(kernel))
         }
+        UnitKind::Described => Some(hbm::described::only_described(kernel, target, unit)),
+        UnitKind::GeoPim(_) => None,
     }
 }
 

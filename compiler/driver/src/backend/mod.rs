@@ -44,7 +44,7 @@ pub use failure::diagnose;
 use failure::failed;
 use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, FileId, SourceMap, Span, codes};
-use ptoc_ir::tile::TensorId;
+use ptoc_ir::tile::{Kernel, TensorId};
 use ptoc_isa::{Preset, Target};
 use ptoc_passes::Prepared;
 use ptoc_passes::pipeline::Pipeline;
@@ -123,6 +123,13 @@ pub trait Backend: Sync {
     /// would say.
     fn refuses(&self, prepared: &Prepared) -> Option<Box<Diagnostic>> {
         let _ = prepared;
+        None
+    }
+
+    /// The same of a kernel whose sizes are not known, for a back end that compiles whole launches: what none of them
+    /// can have code for.
+    fn refuses_at_any_size(&self, target: &Target, kernel: &Kernel) -> Option<Box<Diagnostic>> {
+        let _ = (target, kernel);
         None
     }
 

@@ -13,7 +13,7 @@ use crate::stages::BackendStage;
 use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, FileId, Span, codes};
 use ptoc_interp::Unwritten;
-use ptoc_ir::tile::{TensorDir, TensorId};
+use ptoc_ir::tile::{Kernel, TensorDir, TensorId};
 use ptoc_isa::{Loc, Preset, Target};
 use ptoc_passes::pipeline::Pipeline;
 use ptoc_pim::program::{Array, LaunchWork, PimProgram};
@@ -131,6 +131,10 @@ impl Backend for Pim {
     fn check(&self, session: &Session, plan: &Plan) -> Result<(), Box<Diagnostic>> {
         // A kernel of the host alone has no stream.
         if plan.is_host() { Ok(()) } else { compile(session, plan).map(drop) }
+    }
+
+    fn refuses_at_any_size(&self, target: &Target, kernel: &Kernel) -> Option<Box<Diagnostic>> {
+        ptoc_pim::refused_at_any_size(kernel, target)
     }
 
     fn compile(&self, session: &mut Session, plan: &Plan) -> Result<Compiled, Failed> {

@@ -4,7 +4,7 @@ use super::Res;
 use crate::LaunchFragment;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::tile::Kernel;
-use ptoc_isa::{Device, HbmUnit, ProcessingUnit, Rounding, UnitOperation};
+use ptoc_isa::{Device, HbmUnit, ProcessingUnit, Rounding, Target, UnitOperation};
 use ptoc_pim_stream::crf::{Alu, ENTRIES, Instruction};
 use ptoc_pim_stream::mode::{CRF_COLUMNS, GRF_B_COLUMNS, REGISTER_ROW};
 use ptoc_pim_stream::stream::{Action, BURST, ColumnOp, Data};
@@ -60,6 +60,13 @@ pub fn not_coded(kernel: &Kernel, why: String) -> Box<Diagnostic> {
                 "the interpreter says what the kernel means: `--backend interp`; or let the host run it: `#[on(host)]`",
             ),
     )
+}
+
+/// Units of a kind that has no generator.
+pub fn only_described(kernel: &Kernel, target: &Target, unit: &ProcessingUnit) -> Box<Diagnostic> {
+    let operations: Vec<&str> = unit.operations.iter().map(UnitOperation::name).collect();
+    let why = format!("`{}` describes them ({}), and that is all", target.name, operations.join(", "));
+    not_coded(kernel, why)
 }
 
 /// Refuses code whose programs use an operation that the target does not list.

@@ -15,6 +15,7 @@ pub mod node;
 pub mod order;
 pub mod places;
 pub mod program;
+pub mod refusals;
 mod row_sharing;
 mod schedule;
 mod sums;

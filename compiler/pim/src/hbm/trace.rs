@@ -9,6 +9,7 @@ mod arithmetic;
 use super::Res;
 use super::node::{BankBurst, Node, NodeId, Nodes};
 use super::places::{Home, Places};
+use super::refusals;
 use super::turn::Turns;
 use crate::advice;
 use crate::eval::{BlockScalars, Visitor};
@@ -142,46 +143,12 @@ impl<'t> Tracer<'t> {
     }
 
     fn cannot<T>(&self, span: Span, message: String) -> Res<T> {
-        Err(Box::new(
-            Diagnostic::error(codes::UNIT_CANNOT, span, message)
-                .with_label("no instruction of the unit")
-                .with_note(
-                    "a unit adds and multiplies 16 lanes of f16, and takes their max with 0; every operation rounds",
-                )
-                .with_help(advice::host(self.kernel)),
-        ))
-    }
-
-    /// A nest of loops over elements, which TLOAD and TSTORE may do as well.
-    fn no_copy<T>(&self, span: Span) -> Res<T> {
-        let message = "an HBM-PIM unit has no `copy` of element by element";
-        Err(Box::new(
-            Diagnostic::error(codes::UNIT_CANNOT, span, message)
-                .with_label("no instruction of the unit")
-                .with_note("a unit reads and writes bursts of 16 elements of its own banks")
-                .with_help(format!(
-                    "where rows stay rows, copy by a tile: `TSTORE(to, Vec(from))`; or {}",
-                    advice::host(self.kernel)
-                )),
-        ))
-    }
-
-    /// A unit's MAD and MAC round the product.
-    fn no_fused<T>(&self, span: Span, name: &str) -> Res<T> {
-        Err(Box::new(
-            Diagnostic::error(codes::UNIT_CANNOT, span, format!("an HBM-PIM unit has no {name}"))
-                .with_label("no instruction of the unit")
-                .with_note(format!("{name} rounds once; a unit's MAC rounds the product and then the sum"))
-                .with_help(format!(
-                    "write `z + a * s` if two roundings will do, which units have; or {}",
-                    advice::host(self.kernel)
-                )),
-        ))
+        Err(refusals::cannot(self.kernel, span, message))
     }
 
     /// There is no such instruction.
     fn lacks<T>(&self, span: Span, name: &str) -> Res<T> {
-        self.cannot(span, format!("an HBM-PIM unit has no {name}"))
+        Err(refusals::lacks(self.kernel, span, name))
     }
 
     /// A tile in words: what an expression computes has no name of the author's.
@@ -299,7 +266,7 @@ impl<'t> Tracer<'t> {
                     _ => None,
                 };
                 if matches!(row.sem.expr(), Some(Expr::Fma(..))) {
-                    return self.no_fused(span, row.name);
+                    return Err(refusals::no_fused(self.kernel, span, row.name));
                 }
                 if rest.len() > 1 {
                     return self.lacks(span, row.name);
@@ -450,7 +417,7 @@ impl Visitor for Tracer<'_> {
         let what = match &stmt.op {
             // What depends on it is an error where it decides something.
             Op::Load { .. } | Op::TileGet { .. } => return Ok(()),
-            Op::Copy(_) => return self.no_copy(stmt.span),
+            Op::Copy(_) => return Err(refusals::no_copy(self.kernel, stmt.span)),
             Op::Mma(_) => "matrix product",
             Op::Store { .. } | Op::TileSet { .. } => "way to write a single element",
             Op::Atomic { .. } => "atomic access",

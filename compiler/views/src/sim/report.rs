@@ -2,7 +2,7 @@
 
 use ptoc_diagnostics::plural;
 use ptoc_pim_sim::dram::Command;
-use ptoc_pim_sim::machine::account::{Bucket, Buckets};
+use ptoc_pim_sim::machine::account::{Bucket, Buckets, KindTotals};
 use ptoc_pim_sim::machine::baseline::Traffic;
 use ptoc_pim_sim::machine::report::Report;
 use ptoc_pim_stream::stream::SourceLine;
@@ -24,6 +24,14 @@ pub fn time(r: &Report) -> String {
 
 pub(crate) fn percent(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { 100.0 * part / whole } else { 0.0 }
+}
+
+/// How far steps are from what their bytes, rows and activations take on any schedule.
+fn of_bound(r: &Report, k: &KindTotals) -> String {
+    match k.bound.factor(k.ticks) {
+        Some(factor) => format!(", {factor:.2} of the bound ({} by {})", r.clocks(k.bound.ticks), k.bound.by().name()),
+        None => String::new(),
+    }
 }
 
 /// Shares of time, without those that are 0.
@@ -173,7 +181,7 @@ pub fn text(name: &str, r: &Report) -> String {
         let steps = plural(k.steps as usize, "step");
         let text = match *kind {
             "host" => format!("{steps}: ran on the host, not timed"),
-            _ => format!("{steps}, {} cycles: {}", r.clocks(k.ticks), at_work(&k.buckets)),
+            _ => format!("{steps}, {} cycles{}: {}", r.clocks(k.ticks), of_bound(r, k), at_work(&k.buckets)),
         };
         line(&format!("  {kind}"), text);
     }

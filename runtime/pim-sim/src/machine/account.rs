@@ -1,6 +1,7 @@
 //! Where the time went. Every tick of every pseudo-channel is in exactly one bucket, and is charged to the kind of step
 //! and the line of the source that it was spent on.
 
+use super::bound::LowerBound;
 use crate::dram::Cause;
 use ptoc_pim_stream::stream::SourceLine;
 use std::collections::BTreeMap;
@@ -119,6 +120,8 @@ pub struct KindTotals {
     pub ticks: u64,
     /// Ticks of the pseudo-channels in them.
     pub buckets: Buckets,
+    /// What they would have taken at least.
+    pub bound: LowerBound,
 }
 
 impl Account {
@@ -142,6 +145,16 @@ impl Account {
     /// A step begins.
     pub fn begin(&mut self, kind: &'static str) {
         self.kind = kind;
+    }
+
+    /// The kind of the current step.
+    pub fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// What the current step takes at least.
+    pub fn bound(&mut self, bound: &LowerBound) {
+        self.kinds.entry(self.kind).or_default().bound.add(bound);
     }
 
     /// What the pseudo-channel did before, for a command that waits for nothing else.

@@ -36,6 +36,7 @@ impl Machine<'_> {
     /// Executes column commands on the pseudo-channels that they name; returns the tick when all are done.
     pub(super) fn exec(&mut self, place: SourceLine, e: &Exec, unit: &HbmPim, start: u64) -> Result<u64, MachineStop> {
         let rules = Rules { act_weight: unit.act_weight, fence_data: unit.fence_data != 0 };
+        self.dram.log.bounds.rules(&rules);
         let mut end = start;
         let mut rest = &e.pchs[..];
         while let Some(first) = rest.first() {

@@ -2,9 +2,10 @@
 
 use super::Options;
 use super::account::{Account, Bucket};
+use super::bound::BoundMeter;
 use super::geopim::UnitTime;
 use super::history::History;
-use crate::dram::{Command, Config, Issued};
+use crate::dram::{Command, Config, Controller, Issued};
 use crate::energy::{Energy, Model, UnitModel};
 use crate::units::geopim::{Phase, TileTime};
 use ptoc_pim_stream::stream::SourceLine;
@@ -95,6 +96,8 @@ pub struct Log {
     pub slices: Option<Vec<Slice>>,
     /// What units with sequencers did when, if it is wanted.
     pub unit_traces: Option<Vec<UnitTrace>>,
+    /// What the current step takes at least.
+    pub bounds: BoundMeter,
     /// The last slice of each pseudo-channel.
     last_slice: Vec<usize>,
     model: Model,
@@ -116,7 +119,7 @@ struct Open {
 
 impl Log {
     /// Nothing has happened.
-    pub fn new(config: &Config, model: Model, options: Options) -> Log {
+    pub fn new(config: &Config, controller: &Controller, model: Model, options: Options) -> Log {
         let org = &config.org;
         let pchs = (org.channel * org.pseudochannel) as usize;
         let banks_of_pch = org.banks_per_pc() as usize;
@@ -135,6 +138,7 @@ impl Log {
             internal: options.trace.then(|| vec![Vec::new(); org.channel as usize]),
             slices: options.trace.then(Vec::new),
             unit_traces: (options.trace || options.history).then(Vec::new),
+            bounds: BoundMeter::new(config, controller),
             last_slice: vec![usize::MAX; pchs],
             model,
             unit_model: UnitModel::of(config),
@@ -187,6 +191,9 @@ impl Log {
             (1.., 0) => open.ticks += i.tick.saturating_sub(open.since),
             _ => {}
         }
+        if i.command.is_column() {
+            self.bounds.column(channel, i, banks);
+        }
         if let Some(history) = &mut self.history {
             history.issued(channel, i, banks, place);
         }
@@ -195,6 +202,15 @@ impl Log {
         }
         if let Some(internal) = &mut self.internal {
             internal[channel].push(!host);
+        }
+    }
+
+    /// A step is over: what it would have taken at least belongs to its kind. Units with sequencers use no buses, so
+    /// there is no bound of theirs.
+    pub fn bound(&mut self) {
+        let bound = self.bounds.take();
+        if self.account.kind() != "driver execute" {
+            self.account.bound(&bound);
         }
     }
 

@@ -8,6 +8,7 @@
 
 pub mod account;
 pub mod baseline;
+pub mod bound;
 pub mod device;
 pub mod geopim;
 mod hbm;
@@ -148,9 +149,9 @@ pub fn run_with(
     let dram = Dram {
         config: config.clone(),
         sessions: (0..geometry.channel).map(|_| Session::new(config, &controller)).collect(),
+        log: Log::new(config, &controller, model, options),
         controller,
         memory: Memory::new(geometry.row_bytes()),
-        log: Log::new(config, model, options),
     };
     let pchs = geometry.channel * geometry.pch;
     let mut machine = Machine {
@@ -177,6 +178,7 @@ pub fn run_with(
         };
         let end = end.map_err(|stop| MachineStop { step: Some(n), ..stop })?;
         machine.dram.log.account.end(now, end, step.place);
+        machine.dram.log.bound();
         times.push((now, end));
         now = end;
     }

@@ -1,9 +1,9 @@
 //! Operations on bursts as expressions, with what the unit has in place of those that it lacks.
 
 use super::super::node::{MINUS_ONE, Node, NodeId, Nodes};
+use super::super::refusals;
 use super::{Number, Res, Tracer};
-use crate::advice;
-use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_diagnostics::Span;
 use ptoc_isa::BinOp;
 
 impl Tracer<'_> {
@@ -19,25 +19,8 @@ impl Tracer<'_> {
         })
     }
 
-    /// Operations that the units lack, with what they would do instead.
     fn cannot_combine<T>(&self, op: BinOp, name: &str, span: Span) -> Res<T> {
-        if !matches!(op, BinOp::Max | BinOp::Min) {
-            return self.lacks(span, name);
-        }
-        let (word, instead) = match op {
-            BinOp::Max => ("max", "a + max(b - a, 0.0)"),
-            _ => ("min", "a - max(a - b, 0.0)"),
-        };
-        let message = format!("an HBM-PIM unit has no {name}");
-        Err(Box::new(
-            Diagnostic::error(codes::UNIT_CANNOT, span, message)
-                .with_label("no instruction of the unit")
-                .with_note(format!(
-                    "a unit compares with 0 alone, by MOV with relu; `{instead}` is `{word}(a, b)` only where no \
-                     operation rounds, and may be NaN for infinities"
-                ))
-                .with_help(format!("write `{instead}` if that will do, or {}", advice::host(self.kernel))),
-        ))
+        Err(refusals::cannot_combine(self.kernel, op, name, span))
     }
 
     /// a + b. What all lanes have alike is a scalar, which needs no register; but a product is added to a register, by

@@ -85,8 +85,12 @@ impl Report {
 
     fn kinds_json(&self) -> Value {
         let kinds = self.kinds.iter().map(|(name, k)| {
-            let value =
+            let mut value =
                 json!({"steps": k.steps, "cycles": self.cycles_json(k.ticks), "attribution": buckets(&k.buckets)});
+            if let Some(factor) = k.bound.factor(k.ticks) {
+                value["bound"] =
+                    json!({"cycles": self.cycles_json(k.bound.ticks), "by": k.bound.by().name(), "factor": factor});
+            }
             ((*name).to_owned(), value)
         });
         kinds.collect::<Map<_, _>>().into()

@@ -1,0 +1,110 @@
+//! How far streams of HBM-PIM are from what their bytes, rows and activations take on any schedule; and what
+//! units refuse whatever the sizes.
+
+use crate::engine::command;
+use proptest::prelude::*;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+fn file(name: &str, text: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("pim_bounds");
+    std::fs::create_dir_all(&folder).expect("a folder for tests");
+    let path = folder.join(name);
+    std::fs::write(&path, text).expect("written");
+    path
+}
+
+fn run(path: &Path, kernel: &str, backend: &str, defs: &[&str]) -> Value {
+    let path = path.display().to_string();
+    let mut words = vec!["run", &path, kernel, "--target", "hbm-pim", "--backend", backend, "--random", "5", "--json"];
+    defs.iter().for_each(|d| words.extend(["-D", d]));
+    let o = command(&words);
+    assert_eq!(o.status, 0, "{kernel} {defs:?}: {}", o.err);
+    serde_json::from_str(&o.out).expect("JSON")
+}
+
+/// So many times the bound, of each kind of step.
+fn factors(ran: &Value) -> Vec<(String, f64)> {
+    let kinds = ran["stats"]["report"]["kinds"].as_object().expect("kinds");
+    kinds.iter().filter_map(|(name, k)| Some((name.clone(), k["bound"]["factor"].as_f64()?))).collect()
+}
+
+/// Kernels of the examples with the most that their column commands take. The bound knows no mode, fence or turn of the
+/// bus, and so small sizes are far from it; the list is of what is over 1.1, and each number may only go down.
+const EXAMPLES: [(&str, &str, &[&str], f64); 9] = [
+    ("examples/hbm_pim.tile", "add", &["N=1048576"], 1.42),
+    ("examples/hbm_pim.tile", "mul", &["N=1048576"], 1.42),
+    ("examples/hbm_pim.tile", "relu", &["N=1048576"], 1.55),
+    ("examples/hbm_pim.tile", "axpy", &["N=1048576"], 1.42),
+    ("examples/hbm_pim.tile", "sub", &["N=1048576"], 1.42),
+    ("examples/hbm_pim.tile", "col_sums", &["M=256", "N=4096"], 2.55),
+    ("examples/hbm_pim.tile", "row_sums", &["M=1024", "N=1024"], 1.52),
+    ("examples/hbm_pim.tile", "gemv", &["M=1024", "K=1024"], 1.67),
+    ("examples/hbm_gemm.tile", "gemm", &["N=1024", "K=1024", "B=1"], 1.62),
+];
+
+#[test]
+fn examples_against_their_bounds() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut wrong = Vec::new();
+    for (path, kernel, defs, most) in EXAMPLES {
+        let ran = run(&root.join(path), kernel, "pim", defs);
+        for (kind, factor) in factors(&ran) {
+            assert!(factor >= 1.0, "{kernel} {kind}: {factor}");
+            // What the host moves is served by its own policy.
+            if kind == "exec" && (factor > most || factor < most - 0.1) {
+                wrong.push(format!("{kernel}: {factor:.3}, and {most} is stated"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(ptoc_tests_budget::cases(8, 40)))]
+
+    /// Nothing is faster than the bound, whatever the memory and who is refreshed.
+    #[test]
+    fn no_stream_is_under_its_bound(
+        n in 1u32..60_000,
+        preset in prop::sample::select(vec!["hbm2_2000", "hbm2_samsung_pim", "hbm3_6400", "lpddr5_6400"]),
+        refresh in prop::sample::select(vec!["off", "all", "bank"]),
+        weight in 1u32..9,
+        kernel in prop::sample::select(vec!["add", "axpy", "relu"]),
+    ) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/hbm_pim.tile");
+        let defs = [format!("N={n}"), format!("device.preset={preset}"), format!("device.refresh={refresh}"),
+            format!("unit.act_weight={weight}")];
+        let defs: Vec<&str> = defs.iter().map(String::as_str).collect();
+        let ran = run(&path, kernel, "pim", &defs);
+        for (kind, factor) in factors(&ran) {
+            prop_assert!(factor >= 1.0, "{kind}: {factor}");
+        }
+    }
+}
+
+/// What no size mends is refused without sizes; what a condition keeps from happening is left to the launch.
+#[test]
+fn refusals_without_sizes() {
+    let check = |body: &str, target: &str| {
+        let text = format!(
+            "kernel k(a: in f16[N], c: out f16[N], s: i32 = 0) {{\n    grid (i in tiles(N, 64));\n    let x = \
+             Vec(a.tile(i));\n    {body}\n}}\n"
+        );
+        let path = file("unsized.tile", &text).display().to_string();
+        let o = command(&["check", &path, "--target", target]);
+        (o.status, o.err)
+    };
+    let store = "TSTORE(c.tile(i), x);";
+    for body in ["x = exp(x);", "x = x / (x + 1.0);", "x = min(x, x * x);", "for j in 0..2 { x = sqrt(x); }"] {
+        let (status, told) = check(&format!("{body} {store}"), "hbm-pim");
+        assert!(status == 1 && told.contains("error[E1320]"), "{body}: {status} {told}");
+        assert_eq!(told.matches("error[").count(), 1, "{told}");
+    }
+    for body in ["x = max(x, 0.0);", "x = x * x - 1.0;", "if s > 0 { x = exp(x); }"] {
+        let (status, told) = check(&format!("{body} {store}"), "hbm-pim");
+        assert!(status == 0 && !told.contains("error["), "{body}: {told}");
+    }
+    let (status, told) = check(store, "gddr6-aim");
+    assert!(status == 1 && told.contains("error[E1326]"), "{told}");
+}
