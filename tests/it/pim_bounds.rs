@@ -81,6 +81,59 @@ proptest! {
             prop_assert!(factor >= 1.0, "{kind}: {factor}");
         }
     }
+
+    /// Tiles at numbers, some of which have registers in common: the bits of the interpreter, which has bytes.
+    #[test]
+    fn tiles_bound_to_registers(
+        places in prop::collection::vec(0u32..7, 3),
+        (m, rows) in (1u32..40, 1u32..3),
+        store in prop::sample::select(vec!["GrfA", "GrfB", "Vec"]),
+    ) {
+        let [a, b, c] = [0, 1, 2].map(|n| 32 * (places[n] % (9 - rows)));
+        // What is loaded to registers comes from the host, and to all units at once.
+        let load = |to: &str, from: &str| match store {
+            "Vec" => format!("TLOAD({to}, {from}.tile(i, _));\n"),
+            _ => format!("TMOV({to}, Bank({from}.tile(i, _)));\n"),
+        };
+        let text = format!(
+            "kernel k(p: in f16[M, 16], q: in f16[M, 16], y: out f16[M, 16], z: out f16[M, 16]) {{\n\
+             grid (i in tiles(M, {rows}));\n\
+             let s = tile {store}<f16, i, 16>;\nlet t = tile {store}<f16, i, 16>;\nlet u = tile {store}<f16, i, 16>;\n\
+             TASSIGN(s, {a});\nTASSIGN(t, {b});\nTASSIGN(u, {c});\n\
+             {}TADDS(u, s, 1.0);\nTSTORE(y.tile(i, _), u);\n\
+             {}TMULS(u, t, 0.5);\nTSTORE(z.tile(i, _), u);\n}}\n",
+            load("s", "p"),
+            load("t", "q")
+        );
+        let path = file(&format!("bound_{a}_{b}_{c}_{m}_{rows}_{store}.tile"), &text);
+        let size = format!("M={m}");
+        let [interp, pim] = ["interp", "pim"].map(|backend| run(&path, "k", backend, &[&size]));
+        for output in ["y", "z"] {
+            prop_assert!(interp["outputs"][output]["sha256"].is_string());
+            prop_assert_eq!(&interp["outputs"][output]["sha256"], &pim["outputs"][output]["sha256"]);
+        }
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// TADD on bound tiles, as in PTO's memories.
+#[test]
+fn a_sum_of_bound_tiles() {
+    let text = "kernel k(a: in f16[N], b: in f16[N], c: out f16[N]) {\n    grid (i in tiles(N, 64));\n    \
+        let x = tile Vec<f16, 1, i>;\n    let y = tile Vec<f16, 1, i>;\n    let z = tile Vec<f16, 1, i>;\n    \
+        TASSIGN(x, 0x0);\n    TASSIGN(y, 0x80);\n    TASSIGN(z, 0x100);\n    TLOAD(x, a.tile(i));\n    \
+        TLOAD(y, b.tile(i));\n    TADD(z, x, y);\n    TSTORE(c.tile(i), z);\n}\n";
+    let path = file("bound_sum.tile", text);
+    let on = |target: &str, backend: &str| {
+        let path = path.display().to_string();
+        let words =
+            ["run", &path, "k", "--target", target, "--backend", backend, "--random", "5", "--json", "-D", "N=4096"];
+        let o = command(&words);
+        assert_eq!(o.status, 0, "{target}: {}", o.err);
+        serde_json::from_str::<Value>(&o.out).expect("JSON")["outputs"]["c"]["sha256"].as_str().map(str::to_owned)
+    };
+    let all = [on("hbm-pim", "pim"), on("hbm-pim", "interp"), on("a5", "cpu")];
+    assert!(all[0].is_some() && all.iter().all(|hash| *hash == all[0]), "{all:?}");
 }
 
 /// What no size mends is refused without sizes; what a condition keeps from happening is left to the launch.

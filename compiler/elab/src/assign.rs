@@ -388,6 +388,30 @@ impl Elaborator<'_> {
         }
     }
 
+    /// Units in memory have registers: what they hold when is the compiler's, and their numbers are no variables.
+    fn no_such_address(&mut self, ty: TileType, at: Span) -> ElabResult<()> {
+        let name = &self.target.name;
+        let (message, note, help) = match self.binds_tiles() {
+            true => (
+                format!("an address in a store of {name} is a number, given once"),
+                "units have registers, which no program counts through: the blocks of a loop are the same instructions",
+                "give a number before loops and conditions, or leave the address out",
+            ),
+            false => (
+                format!("the stores of {name} have no addresses"),
+                "units in memory have registers, which the compiler gives out",
+                "leave the address out",
+            ),
+        };
+        let d = Diagnostic::error(codes::ASSIGN_IN_UNIT, at, message).with_label(format!("for a tile in {}", ty.loc));
+        self.report(d.with_note(note).with_help(help))
+    }
+
+    /// Whether tiles of the units may be bound to numbers all the same: they say which tiles have a register in common.
+    fn binds_tiles(&self) -> bool {
+        self.target.unit.is_some_and(|u| matches!(u.kind, ptoc_isa::UnitKind::HbmPim(_)))
+    }
+
     /// Binds (an element of) a tile to an address, which stands `at` its place and is perhaps a number there.
     pub(crate) fn place_tile(
         &mut self,
@@ -403,18 +427,11 @@ impl Elaborator<'_> {
             _ => None,
         };
         let a = shared.as_ref().unwrap_or(a);
-        if !self.target.has_addresses() {
-            let d = Diagnostic::error(
-                codes::ASSIGN_IN_UNIT,
-                at,
-                format!("the stores of {} have no addresses", self.target.name),
-            )
-            .with_label(format!("for a tile in {}", ty.loc))
-            .with_note("units in memory have registers, which the compiler gives out")
-            .with_help("leave the address out");
-            return self.report(d);
-        }
         let known = self.int_const(a);
+        let straight = self.loops.is_empty() && self.b.region_depth() <= 2;
+        if !self.target.has_addresses() && !(known.is_some() && straight && self.binds_tiles()) {
+            return self.no_such_address(ty, at);
+        }
         if let Some(addr) = known {
             let violations = ptoc_isa::check_address(self.target, ty, addr);
             if !violations.is_empty() {
@@ -456,7 +473,6 @@ impl Elaborator<'_> {
         }
         self.outside_prologue(span)?;
         let count = self.b.kernel().tiles[t].count as usize;
-        let straight = self.loops.is_empty() && self.b.region_depth() <= 2;
         match known {
             Some(addr) if straight => {
                 let data = &mut self.b.kernel_mut().tiles[t];

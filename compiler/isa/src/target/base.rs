@@ -40,6 +40,9 @@ pub(super) fn read(file: FileId, text: &str) -> Result<Based<'_>, Box<Diagnostic
         let message = format!("`{name}` is no base: those there are {}", crate::text::list(names));
         return Err(wrong(file, at, message));
     };
+    if let Some((family, _)) = document.get_ref().iter().find(|(key, _)| key.get_ref() == "family") {
+        return Err(wrong(file, family.span(), "the family is that of the base: leave it out".into()));
+    }
     let base = shifted(DeTable::parse(base).map_err(syntax)?.into_inner(), text.len() + 1);
     let (span, own) = (document.span(), document.into_inner());
     let document = Spanned::new(span, on_base(own, base));

@@ -15,7 +15,8 @@ use crate::advice;
 use crate::eval::{BlockScalars, Visitor};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{AddrKind, Inst, Kernel, Op, Operand, Stmt, TensorDir, TensorId, Tile, TileRef, Value};
-use ptoc_isa::{Expr, Order, Reduce, Sem, TileType, UnOp};
+use ptoc_isa::{Expr, Loc, Order, Reduce, Sem, TileType, UnOp};
+use ptoc_pim_stream::stream::BURST;
 use ptoc_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -109,11 +110,19 @@ pub struct Tracer<'t> {
     pub turns: &'t mut Turns,
     /// The block's unit.
     pub home: Home,
-    tiles: FxHashMap<(Tile, u32, u32), Slot>,
+    tiles: FxHashMap<BurstKey, Slot>,
     /// What this block has stored.
     written: FxHashMap<BankBurst, Slot>,
     /// The result.
     pub trace: BlockTrace,
+}
+
+/// Where a burst of a tile is: in the tile, which has storage of its own; or, of one that is bound to an address, in the
+/// store, where another tile may have it too.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum BurstKey {
+    Own(Tile, u32, u32),
+    Bound(Loc, u64),
 }
 
 fn error<T>(code: ptoc_diagnostics::Code, span: Span, message: String, label: &str, help: &str) -> Res<T> {
@@ -127,6 +136,11 @@ pub(in crate::hbm) enum Number {
     Known(u16),
     /// An element of an array of the host, by the array's number and the element's first byte.
     Element { tensor: u32, offset: u64, read: Span },
+}
+
+/// Lines of a tile, and elements of one: its rows, or the columns of a column tile.
+fn lines(ty: &TileType) -> (u32, u32) {
+    if is_down(ty) { (ty.cols, ty.rows) } else { (ty.rows, ty.cols) }
 }
 
 impl<'t> Tracer<'t> {
@@ -208,7 +222,7 @@ impl<'t> Tracer<'t> {
 
     pub(super) fn take(&self, w: &BurstWindow, i: u32, b: u32, span: Span) -> Res<NodeId> {
         let name = self.named(w.tile);
-        match self.tiles.get(&(w.tile, w.row + i, w.burst + b)) {
+        match self.tiles.get(&self.key(w, i, b)) {
             Some(slot) if slot.lanes >= w.lanes(b) => Ok(slot.node),
             Some(slot) => error(
                 codes::UNIT_LANES,
@@ -221,8 +235,34 @@ impl<'t> Tracer<'t> {
         }
     }
 
+    fn key(&self, w: &BurstWindow, i: u32, b: u32) -> BurstKey {
+        let (row, burst) = (w.row + i, w.burst + b);
+        let data = &self.kernel.tiles[w.tile];
+        let AddrKind::Fixed(addresses) = &data.addr else { return BurstKey::Own(w.tile, row, burst) };
+        // Lines are whole bursts ([`Tracer::bound`]).
+        let (lines, line) = lines(&data.ty);
+        let address = addresses.get((row / lines.max(1)) as usize).copied().unwrap_or(0);
+        BurstKey::Bound(data.ty.loc, address / BURST as u64 + u64::from(row % lines.max(1) * (line / LANES) + burst))
+    }
+
+    /// A tile that is bound to an address lies in whole registers.
+    fn bound(&self, tile: Tile, span: Span) -> Res {
+        let data = &self.kernel.tiles[tile];
+        let (_, line) = lines(&data.ty);
+        if line.is_multiple_of(LANES) {
+            return Ok(());
+        }
+        error(
+            codes::UNIT_LANES,
+            span,
+            format!("tile `{}` is bound to an address, and its lines have {line} elements", data.name),
+            "no whole registers",
+            "give it lines of a multiple of 16 elements, or leave the address out",
+        )
+    }
+
     fn put(&mut self, w: &BurstWindow, i: u32, b: u32, node: NodeId, span: Span) -> Res {
-        let (key, lanes) = ((w.tile, w.row + i, w.burst + b), w.lanes(b));
+        let (key, lanes) = (self.key(w, i, b), w.lanes(b));
         if let Some(old) = self.tiles.get(&key).filter(|old| old.lanes > lanes && old.node != node) {
             return error(
                 codes::UNIT_LANES,
@@ -390,10 +430,13 @@ impl<'t> Tracer<'t> {
 impl Visitor for Tracer<'_> {
     fn alloc(&mut self, tile: Tile, span: Span) -> Res {
         let data = &self.kernel.tiles[tile];
-        if data.addr != AddrKind::Auto || self.kernel.aliases.iter().any(|(a, b)| *a == tile || *b == tile) {
-            return self.cannot(span, format!("tile `{}` has an address of its own", data.name));
+        let aliased = self.kernel.aliases.iter().any(|(a, b)| *a == tile || *b == tile);
+        match data.addr {
+            AddrKind::Fixed(_) => return self.bound(tile, span),
+            AddrKind::Auto if !aliased => {}
+            _ => return self.cannot(span, format!("tile `{}` has an address of its own", data.name)),
         }
-        self.tiles.retain(|(t, ..), _| *t != tile);
+        self.tiles.retain(|key, _| !matches!(key, BurstKey::Own(t, ..) if *t == tile));
         Ok(())
     }
 
