@@ -1,5 +1,6 @@
 //! Blocks, carried out as far as indices go: loops and conditions are followed, tile instructions are handed out.
 
+use crate::slopes::{FLAT, GridBox, Linear, Slope, Slopes, sizes};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_interp::Trap;
 use ptoc_ir::scalar;
@@ -43,6 +44,8 @@ pub struct BlockScalars<'k> {
     /// Scalars that are an element of a tensor as it is: its number and the element's.
     loads: Vec<Option<(u32, i64)>>,
     fuel: Fuel,
+    /// How they move from block to block, if that is asked.
+    slopes: Option<Slopes>,
 }
 
 /// Statements that may still be followed.
@@ -108,6 +111,7 @@ impl<'k> BlockScalars<'k> {
             data_vars: vec![None; vars],
             loads,
             fuel: Fuel::FULL,
+            slopes: None,
         }
     }
 
@@ -180,6 +184,36 @@ impl<'k> BlockScalars<'k> {
 
     /// Goes through the block with these coordinates.
     pub fn block(&mut self, at: &[i64], visitor: &mut dyn Visitor) -> Result<(), Box<Diagnostic>> {
+        self.slopes = None;
+        self.follow(at, visitor)
+    }
+
+    /// The same, and finds out whether the block stands for all that are around it: whether what differs between them
+    /// is where windows begin. That moves by [`BlockScalars::slope`].
+    pub fn block_for(
+        &mut self,
+        at: &[i64],
+        around: GridBox,
+        visitor: &mut dyn Visitor,
+    ) -> Result<bool, Box<Diagnostic>> {
+        let mut slopes = Slopes::new(around, self.values.len(), self.vars.len());
+        for (d, dim) in self.kernel.grid.iter().enumerate() {
+            let mut own = FLAT;
+            own[d] = 1;
+            slopes.set(dim.index, Some(own));
+        }
+        self.slopes = Some(slopes);
+        self.follow(at, visitor)?;
+        Ok(self.slopes.take().is_some_and(|s| !s.is_alone()))
+    }
+
+    /// By how much a scalar moves from block to block, in a block that may stand for others; `None` where it may not,
+    /// or the scalar moves otherwise.
+    pub fn slope(&self, v: Value) -> Option<Slope> {
+        self.slopes.as_ref()?.of(v)
+    }
+
+    fn follow(&mut self, at: &[i64], visitor: &mut dyn Visitor) -> Result<(), Box<Diagnostic>> {
         let kernel = self.kernel;
         for (dim, i) in kernel.grid.iter().zip(at) {
             self.set(dim.index, *i as u64);
@@ -209,7 +243,58 @@ impl<'k> BlockScalars<'k> {
         Ok(RegionExit::On)
     }
 
+    /// The slopes of what a statement computes, and whether what it decides is the same in all blocks.
+    fn move_slopes(&mut self, op: &Op) {
+        let Some(mut slopes) = self.slopes.take() else { return };
+        let of = |v: Value| slopes.of(v);
+        let flat = |v: Value| of(v) == Some(FLAT);
+        let line = |v: Value| Some(Linear { at: self.index(v), slope: of(v)? }).filter(|_| self.ty(v) == Ty::Index);
+        let lines = |a: Value, b: Value| line(a).zip(line(b));
+        match op {
+            Op::Const { dst, .. } => slopes.set(*dst, Some(FLAT)),
+            Op::Unary { dst, a, .. } | Op::Convert { dst, a, .. } | Op::Bitcast { dst, a } => {
+                let own = flat(*a).then_some(FLAT);
+                slopes.set(*dst, own);
+            }
+            Op::Binary { dst, a, b, .. } | Op::Compare { dst, a, b, .. } if flat(*a) && flat(*b) => {
+                slopes.set(*dst, Some(FLAT));
+            }
+            Op::Binary { dst, op, a, b } => {
+                let own = lines(*a, *b).and_then(|(a, b)| slopes.binary(*op, a, b));
+                slopes.set(*dst, own);
+            }
+            Op::Compare { dst, op, a, b } => {
+                let decided = lines(*a, *b).and_then(|(a, b)| slopes.decided(*op, a, b));
+                slopes.set(*dst, decided.map(|_| FLAT));
+            }
+            Op::Select { dst, cond, a, b } => {
+                let taken = of(if self.bits(*cond) != 0 { *a } else { *b });
+                let own = taken.filter(|_| flat(*cond));
+                slopes.set(*dst, own);
+            }
+            Op::Get { dst, var } => slopes.set(*dst, slopes.of_var(*var)),
+            Op::Set { var, value } => slopes.set_var(*var, slopes.of(*value)),
+            Op::Load { dst, offset, .. } => {
+                slopes.decides(*offset);
+                slopes.set(*dst, Some(FLAT));
+            }
+            Op::Check { cond, .. } => slopes.decides(*cond),
+            Op::For(f) => {
+                [f.lo, f.hi].into_iter().for_each(|v| slopes.decides(v));
+                slopes.set(f.index, Some(FLAT));
+            }
+            Op::If(i) => slopes.decides(i.cond),
+            Op::Inst(inst) => sizes(inst, &mut |v| slopes.decides(v)),
+            // Its condition is computed later.
+            Op::While(_) | Op::Alloc { .. } | Op::Sync(_) | Op::Scope(_) => {}
+            Op::Break(_) | Op::Continue(_) | Op::Leave(_) => {}
+            _ => slopes.stands_alone(),
+        }
+        self.slopes = Some(slopes);
+    }
+
     fn stmt(&mut self, stmt: &Stmt, visitor: &mut dyn Visitor) -> Result<RegionExit, Box<Diagnostic>> {
+        self.move_slopes(&stmt.op);
         match &stmt.op {
             Op::Unary { dst, a, .. } | Op::Convert { dst, a, .. } | Op::Bitcast { dst, a } => self.depends(*dst, &[*a]),
             Op::Binary { dst, a, b, .. } | Op::Compare { dst, a, b, .. } => self.depends(*dst, &[*a, *b]),
@@ -283,6 +368,9 @@ impl<'k> BlockScalars<'k> {
                 let flow = self.region(&w.head, visitor)?;
                 if flow != RegionExit::On {
                     return Ok(flow);
+                }
+                if let Some(slopes) = &mut self.slopes {
+                    slopes.decides(w.cond);
                 }
                 if self.known(w.cond, stmt.span)? == 0 {
                     break;

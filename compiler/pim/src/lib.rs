@@ -19,6 +19,7 @@ pub mod movement;
 mod place;
 pub mod program;
 pub mod rows;
+pub mod slopes;
 
 use program::{Array, LaunchWork, PimProgram, ProgramLaunch};
 use ptoc_diagnostics::{Diagnostic, Span, codes};

@@ -120,6 +120,71 @@ macro_rules! bit_for_bit {
 
 bit_for_bit!(add axpy chain relu bias rounds shared rows placed twice gemv_lanes);
 
+/// The same kernel, with the coordinates of its blocks behind an operation of which no slope is known: every block is
+/// gone through.
+fn one_by_one(text: &str) -> String {
+    let number = |word: &str| word.strip_prefix('v').and_then(|n| n.parse::<u32>().ok());
+    let words = |line: &str| -> Vec<String> {
+        let mut out: Vec<String> = Vec::new();
+        for c in line.chars() {
+            match out.last_mut() {
+                Some(word) if c.is_alphanumeric() && word.chars().all(char::is_alphanumeric) => word.push(c),
+                _ => out.push(c.to_string()),
+            }
+        }
+        out
+    };
+    let most = text.lines().flat_map(words).filter_map(|w| number(&w)).max().expect("values");
+    let (mut own, mut body, mut out) = (Vec::new(), false, Vec::new());
+    for line in text.lines() {
+        let mut line = line.to_owned();
+        if line.starts_with("grid [") {
+            own = line["grid [".len()..].split(", ").filter_map(|d| number(d.split(' ').next()?)).collect();
+        }
+        if body {
+            let renamed = |w: String| match number(&w).and_then(|n| own.iter().position(|o| *o == n)) {
+                Some(k) => format!("v{}", most as usize + 2 + k),
+                None => w,
+            };
+            line = words(&line).into_iter().map(renamed).collect();
+        }
+        out.push(line.clone());
+        match line.as_str() {
+            "prologue {" => out.push(format!("  v{}: index = const 0", most + 1)),
+            "body {" => {
+                body = true;
+                let xor =
+                    |(k, v): (usize, &u32)| format!("  v{}: index = xor v{v}, v{}", most as usize + 2 + k, most + 1);
+                out.extend(own.iter().enumerate().map(xor));
+            }
+            _ => {}
+        }
+    }
+    out.join("\n") + "\n"
+}
+
+/// Blocks that are congruent to one that was gone through do what they would do if they were gone through themselves.
+#[test]
+fn congruent_blocks_do_the_same() {
+    let kernels = [
+        include_str!("kernels/add.ir"),
+        include_str!("kernels/axpy.ir"),
+        include_str!("kernels/bias.ir"),
+        include_str!("kernels/gemv_lanes.ir"),
+        include_str!("kernels/placed.ir"),
+        include_str!("kernels/rounds.ir"),
+        include_str!("kernels/rows.ir"),
+        include_str!("kernels/shared.ir"),
+        include_str!("kernels/twice.ir"),
+        include_str!("kernels/uneven.ir"),
+    ];
+    for text in kernels {
+        let apart = one_by_one(text);
+        let of = |text: &str| stream(&kernel(text)).map_err(|d| (d.code, d.message.clone(), d.notes.clone()));
+        assert_eq!(of(text), of(&apart), "{apart}");
+    }
+}
+
 /// Every command of the product reads a burst of the matrix, eight at a time, and the program is a loop.
 #[test]
 fn a_product_reads_each_burst_once() {

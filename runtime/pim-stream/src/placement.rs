@@ -122,6 +122,47 @@ pub struct Placed {
     /// Address of each unit's home; empty where the placement has no units.
     homes: Vec<u64>,
     elements: u64,
+    /// From addresses back to elements.
+    back: Inverse,
+}
+
+/// The parts of all dimensions, for the way from addresses to elements: parts that move a coordinate step over all that
+/// move it by less, so that digits are found from the largest step down.
+#[derive(Clone, Debug, Default)]
+struct Inverse {
+    /// Parts that move the address, and those that move the unit.
+    steps: [Vec<Step>; 2],
+    /// Homes in the order of their addresses, and their units.
+    homes: Vec<(u64, u64)>,
+}
+
+/// A part of a dimension.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    dim: usize,
+    /// By how much it moves.
+    by: u64,
+    extent: u64,
+    /// Values of the dimension from one of its own to the next.
+    below: u64,
+}
+
+impl Inverse {
+    fn new(dims: &[Dim], homes: &[u64]) -> Inverse {
+        let mut steps = [Vec::new(), Vec::new()];
+        for (dim, d) in dims.iter().enumerate() {
+            let mut below = 1;
+            for &(extent, moved, units) in &d.parts {
+                let of_unit = usize::from(units > 0);
+                steps[of_unit].push(Step { dim, by: moved.max(u64::from(units)), extent, below });
+                below *= extent;
+            }
+        }
+        steps.iter_mut().for_each(|s| s.sort_by_key(|s| std::cmp::Reverse(s.by)));
+        let mut homes: Vec<(u64, u64)> = homes.iter().zip(0..).map(|(home, unit)| (*home, unit)).collect();
+        homes.sort_unstable();
+        Inverse { steps, homes }
+    }
 }
 
 impl ArrayPlacement {
@@ -158,7 +199,8 @@ impl ArrayPlacement {
             false => Vec::new(),
         };
         let (bank, row) = (u64::from(self.bank) * g.bank_bytes(), u64::from(self.row) * g.row_bytes());
-        Ok(Placed { dims, base: bank + row + u64::from(self.col) * u64::from(g.burst), homes, elements })
+        let base = bank + row + u64::from(self.col) * u64::from(g.burst);
+        Ok(Placed { back: Inverse::new(&dims, &homes), dims, base, homes, elements })
     }
 
     /// Where elements begin along a coordinate.
@@ -297,6 +339,70 @@ impl Placed {
         address + self.homes.get(unit as usize).copied().unwrap_or(0)
     }
 
+    /// The element that begins at an address, if one does.
+    pub fn element_at(&self, address: u64) -> Option<u64> {
+        let (home, unit) = match self.back.homes.partition_point(|(home, _)| *home <= address) {
+            0 if self.back.homes.is_empty() => (0, 0),
+            n => self.back.homes[n.checked_sub(1)?],
+        };
+        let mut index = vec![0u64; self.dims.len()];
+        let rests = [address.checked_sub(home)?.checked_sub(self.base)?, unit];
+        for (steps, mut rest) in self.back.steps.iter().zip(rests) {
+            for step in steps {
+                // No part moves by 0 ([`ArrayPlacement::fits`]).
+                let digit = (rest / step.by.max(1)).min(step.extent - 1);
+                rest -= digit * step.by;
+                index[step.dim] += digit * step.below;
+            }
+            if rest > 0 {
+                return None;
+            }
+        }
+        let mut n = 0;
+        for (dim, i) in self.dims.iter().zip(index) {
+            if i >= dim.extent {
+                return None;
+            }
+            n = n * dim.extent + i;
+        }
+        Some(n)
+    }
+
+    /// How many elements of `size` bytes begin in the bytes from an address on.
+    pub fn elements_in(&self, address: u64, bytes: u32, size: u32) -> u32 {
+        let all = bytes / size.max(1);
+        match self.element_at(address) {
+            Some(n) if n + u64::from(all) <= self.elements && self.is_straight(n, all, size) => all,
+            _ => (0..all).filter(|k| self.element_at(address + u64::from(k * size)).is_some()).count() as u32,
+        }
+    }
+
+    /// Whether the elements from `n` on, which there are, lie next to each other.
+    pub fn is_straight(&self, n: u64, count: u32, size: u32) -> bool {
+        let (count, step) = (u64::from(count), u64::from(size));
+        if let Some(dim) = self.dims.last()
+            && let Some(&(extent, moved, 0)) = dim.parts.first()
+            && moved == step
+        {
+            let i = n % dim.extent;
+            if i % extent + count <= extent && i + count <= dim.extent {
+                return true;
+            }
+        }
+        let first = self.address(n);
+        (1..count).all(|k| self.address(n + k) == first + k * step)
+    }
+
+    /// Whether the values `first..=last` of a dimension all move alike, in address and unit, to those `by` further on.
+    pub fn moves_alike(&self, dim: usize, [first, last]: [u64; 2], by: i64) -> bool {
+        let Some(dim) = self.dims.get(dim) else { return by == 0 };
+        let step = |n: u64| {
+            let (from, to) = (dim.at(n), dim.at(n.wrapping_add_signed(by)));
+            (to.0.wrapping_sub(from.0), to.1.wrapping_sub(from.1))
+        };
+        by == 0 || (first..=last).all(|n| step(n) == step(first))
+    }
+
     /// Calls `f` with the address of every element in C order.
     pub fn for_each(&self, mut f: impl FnMut(u64)) {
         match self.dims.last() {
@@ -365,6 +471,53 @@ mod tests {
         p.for_each(|a| seen.push(a));
         assert_eq!(seen, (0..384).map(|n| p.address(n)).collect::<Vec<_>>());
         assert_eq!(seen.iter().collect::<HashSet<_>>().len(), 384);
+    }
+
+    /// Every address that an element has leads back to it, and no other byte to any: of random layouts, with room that
+    /// no element takes, in units and in banks.
+    #[test]
+    fn addresses_lead_back() {
+        let mut seed = 5u64;
+        let mut next = |n: u32| {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            ((seed >> 33) % u64::from(n)) as u32
+        };
+        let (mut placed_well, mut straight) = (0, 0);
+        for _ in 0..4000 {
+            let coords = [Coord::Channel, Coord::Pch, Coord::Bg, Coord::Bank, Coord::Unit, Coord::Row, Coord::Col];
+            let mut dims: Vec<Vec<Leaf>> = (0..=next(2))
+                .map(|_| (0..=next(2)).map(|_| leaf(1 + next(4), 1 + next(4), coords[next(7) as usize])).collect())
+                .collect();
+            let lanes = leaf(1 + next(16), 2, Coord::Byte);
+            dims.last_mut().expect("one at least").insert(0, lanes);
+            let shape: Vec<u32> = dims
+                .iter()
+                .map(|d| d.iter().map(|l| l.extent).product::<u32>())
+                .map(|most| most - next(most.min(5)))
+                .collect();
+            let p = ArrayPlacement { dims, row: next(3), bank: next(2), col: next(3), replicated: false };
+            let Ok(placed) = p.resolve(&shape, 2, &G, &UnitConfig::HbmPim(HbmPim::default())) else { continue };
+            if placed.elements() > 600 {
+                continue;
+            }
+            placed_well += 1;
+            let all: Vec<u64> = (0..placed.elements()).map(|n| placed.address(n)).collect();
+            for (n, &a) in all.iter().enumerate() {
+                assert_eq!(placed.element_at(a), Some(n as u64), "{p:?} {shape:?}");
+                let burst = a / 32 * 32;
+                let held = all.iter().filter(|b| (burst..burst + 32).contains(b)).count();
+                assert_eq!(placed.elements_in(burst, 32, 2), held as u32, "{p:?} {shape:?}");
+                let count = 1 + next(16).min((all.len() - n - 1) as u32);
+                let beside = (1..count as usize).all(|k| all[n + k] == a + 2 * k as u64);
+                assert_eq!(placed.is_straight(n as u64, count, 2), beside, "{p:?} {shape:?}");
+                straight += usize::from(beside && count > 1);
+                for other in [a.wrapping_sub(2), a + 1, a + 2, a + 32, a + 1024] {
+                    let there = all.iter().position(|b| *b == other).map(|n| n as u64);
+                    assert_eq!(placed.element_at(other), there, "{p:?} {shape:?}");
+                }
+            }
+        }
+        assert!(placed_well > 500 && straight > 5000, "{placed_well} {straight}");
     }
 
     #[test]

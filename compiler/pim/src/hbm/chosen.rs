@@ -4,16 +4,19 @@
 
 use super::Res;
 use super::code::REGISTERS;
+use super::congruent::{Hull, Hulls, follow};
 use super::places::{self, pad, room};
 use super::row_sharing::RowWindow;
 use super::trace::{LANES, is_down};
 use crate::eval::{BlockScalars, Visitor};
+use crate::slopes;
 use ptoc_abi::Coord;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{self, Inst, Kernel, Op, Operand, Stmt, TensorDir, TensorId, ViewRef};
 use ptoc_isa::{Loc, Sem, TileType};
 use ptoc_pim_stream::Geometry;
 use ptoc_pim_stream::placement::{ArrayPlacement, Leaf};
+use rustc_hash::FxHashMap;
 
 /// The smallest box of a tensor that a block touches.
 pub type Touched = Option<Corners>;
@@ -32,13 +35,42 @@ pub fn touched(
     if kernel.tensors.values().all(|t| t.place.is_some()) {
         return Ok(out);
     }
-    let mut boxes = Boxes { kernel, shapes, block: 0, out };
+    let mut boxes = Boxes { kernel, shapes, block: 0, out, hulls: Hulls::default() };
     numbers.again();
+    let grid = numbers.grid();
+    // By class: a block that was gone through, and what it touches, if it stands for others.
+    let mut known: FxHashMap<u32, Option<(&[i64], Vec<Hull>)>> = FxHashMap::default();
     for (n, at) in blocks.iter().enumerate() {
         boxes.block = n;
-        numbers.block(at, &mut boxes)?;
+        let class = slopes::around(&grid, at);
+        let leader = class.and_then(|(c, _)| known.get(&c));
+        if let Some(Some((from, hulls))) = leader
+            && boxes.moved(from, at, hulls).is_some()
+        {
+            continue;
+        }
+        boxes.hulls = Hulls::default();
+        let stands = follow(numbers, at, class.filter(|_| leader.is_none()), &mut boxes)?.is_some();
+        if let (Some((class, _)), None) = (class, leader) {
+            let hulls = std::mem::take(&mut boxes.hulls);
+            known.insert(class, (stands && !hulls.unknown).then_some((at, hulls.list)));
+        }
     }
     Ok(boxes.out)
+}
+
+impl Boxes<'_> {
+    /// What the block touches, from what another one does; `None` if that does not move as a whole.
+    fn moved(&mut self, from: &[i64], to: &[i64], hulls: &[Hull]) -> Option<()> {
+        let mut found: Vec<(usize, Corners)> = Vec::new();
+        for hull in hulls {
+            let steps = hull.moved(&self.shapes[hull.tensor as usize], slopes::moved(&hull.slope, from, to)?)?;
+            let [lo, hi] = [0, 1].map(|n| hull.corners[n].iter().zip(&steps).map(|(c, s)| c + s).collect());
+            found.push((hull.tensor as usize, (lo, hi)));
+        }
+        found.into_iter().for_each(|(t, corners)| join(&mut self.out[t][self.block], corners));
+        Some(())
+    }
 }
 
 /// Collects what a block touches.
@@ -47,6 +79,8 @@ struct Boxes<'k> {
     shapes: &'k [Vec<i64>],
     block: usize,
     out: Vec<Vec<Touched>>,
+    /// Of the block at hand.
+    hulls: Hulls,
 }
 
 impl Visitor for Boxes<'_> {
@@ -55,7 +89,12 @@ impl Visitor for Boxes<'_> {
             let (Operand::View(v), Sem::Load | Sem::Store) = (operand, inst.instr.get().sem) else { continue };
             let t = v.tensor.as_u32() as usize;
             if self.kernel.tensors[v.tensor].place.is_none() {
-                grow(numbers, v, &self.shapes[t], &mut self.out[t][self.block], span)?;
+                let shape = &self.shapes[t];
+                if let Some(ends) = ends(numbers, v, span)? {
+                    self.hulls.add(v.tensor.as_u32(), numbers.slope(v.offset), shape, ends);
+                    let [lo, hi] = ends.map(|n| corner(n, shape));
+                    join(&mut self.out[t][self.block], (lo, hi));
+                }
             }
         }
         Ok(())
@@ -67,21 +106,30 @@ impl Visitor for Boxes<'_> {
     }
 }
 
-fn grow(numbers: &BlockScalars<'_>, v: &ViewRef, shape: &[i64], found: &mut Touched, span: Span) -> Res {
-    let (mut first, mut last) = (numbers.known_index(v.offset, span)?, 0);
+/// First and last element of a window, if it has any.
+fn ends(numbers: &BlockScalars<'_>, v: &ViewRef, span: Span) -> Res<Option<[i64; 2]>> {
+    let first = numbers.known_index(v.offset, span)?;
+    let mut last = first;
     for (extent, stride) in v.shape.iter().zip(&v.strides) {
         let (extent, stride) = (numbers.known_index(*extent, span)?, numbers.known_index(*stride, span)?);
         if extent == 0 {
-            return Ok(());
+            return Ok(None);
         }
         last += (extent - 1) * stride;
     }
-    last += first;
-    let (mut lo, mut hi) = (vec![0; shape.len()], vec![0; shape.len()]);
+    Ok(Some([first, last]))
+}
+
+/// Coordinates of an element of a tensor.
+fn corner(mut n: i64, shape: &[i64]) -> Vec<i64> {
+    let mut out = vec![0; shape.len()];
     for (d, &extent) in shape.iter().enumerate().rev() {
-        (lo[d], first) = (first % extent.max(1), first / extent.max(1));
-        (hi[d], last) = (last % extent.max(1), last / extent.max(1));
+        (out[d], n) = (n % extent.max(1), n / extent.max(1));
     }
+    out
+}
+
+fn join(found: &mut Touched, (lo, hi): Corners) {
     match found {
         None => *found = Some((lo, hi)),
         Some((a, b)) => {
@@ -89,7 +137,6 @@ fn grow(numbers: &BlockScalars<'_>, v: &ViewRef, shape: &[i64], found: &mut Touc
             b.iter_mut().zip(hi).for_each(|(b, h)| *b = h.max(*b));
         }
     }
-    Ok(())
 }
 
 /// The part of a tensor that each block has in its unit.

@@ -9,6 +9,7 @@
 
 mod chosen;
 pub mod code;
+mod congruent;
 pub mod described;
 mod emit;
 pub mod node;

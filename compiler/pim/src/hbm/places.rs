@@ -3,6 +3,7 @@
 
 use super::Res;
 use super::chosen::{chosen, touched};
+use super::congruent::Hull;
 use super::node::BankBurst;
 use super::row_sharing::{self, Layouts, RowWindow};
 use super::schedule::Stored;
@@ -14,7 +15,6 @@ use ptoc_ir::tile::{self, Kernel, PlaceLeaf, TensorData, TensorDir, TensorId};
 use ptoc_pim_stream::placement::{ArrayPlacement, Leaf, Placed};
 use ptoc_pim_stream::stream::Pch;
 use ptoc_pim_stream::{Geometry, UnitConfig};
-use rustc_hash::FxHashMap;
 use std::fmt;
 use std::ops::Range;
 
@@ -50,6 +50,8 @@ struct Entry {
     placement: ArrayPlacement,
     placed: Placed,
     replicated: bool,
+    /// Bytes of an element.
+    size: u32,
     /// What it has of its rows; all of them where the author has placed it.
     window: Option<RowWindow>,
 }
@@ -66,8 +68,8 @@ impl Entry {
 pub struct Places {
     g: Geometry,
     entries: Vec<Option<Entry>>,
-    /// Elements in a burst, by its address over the bytes of a burst.
-    elements: FxHashMap<u64, u32>,
+    /// Extents of all tensors.
+    shapes: Vec<Vec<i64>>,
     /// Rows of the banks that no tensor has.
     pub free: Range<u32>,
 }
@@ -103,8 +105,7 @@ impl Places {
         }
         let address = entry.placed.address(at);
         let (there, burst, lane) = split(&self.g, address);
-        let straight = (1..u64::from(lanes)).all(|n| entry.placed.address(at + n) == address + 2 * n);
-        if lane != 0 || !straight {
+        if lane != 0 || !entry.placed.is_straight(at, lanes, 2) {
             return Where::Lanes;
         }
         match entry.replicated || there == home {
@@ -139,7 +140,38 @@ impl Places {
         let bank = 2 * home.unit + u32::from(at.odd);
         let place = [u32::from(home.pch.channel), u32::from(home.pch.pc), bank / self.g.bank, bank % self.g.bank];
         let address = self.g.address(place, at.row, at.col);
-        self.elements.get(&(address / u64::from(self.g.burst))).copied().unwrap_or(0)
+        let owner = self.entries.iter().flatten().find(|e| e.has(at));
+        owner.map_or(0, |e| e.placed.elements_in(address, self.g.burst, e.size))
+    }
+
+    /// Extents of a tensor.
+    pub fn shape(&self, tensor: u32) -> &[i64] {
+        &self.shapes[tensor as usize]
+    }
+
+    /// Whether the elements of a hull that are in bursts of the first unit, moved by so many, are in the same bursts of
+    /// the second one; those of an array with the host must not move.
+    pub fn carries(&self, hull: &Hull, by: i64, [from, to]: [Home; 2]) -> bool {
+        let Some(entry) = &self.entries[hull.tensor as usize] else { return by == 0 };
+        let Some(steps) = hull.moved(self.shape(hull.tensor), by) else { return false };
+        let [low, high] = &hull.corners;
+        let alike =
+            |(dim, step): (usize, &i64)| entry.placed.moves_alike(dim, [low[dim], high[dim]].map(|i| i as u64), *step);
+        let all_alike = steps.iter().enumerate().all(alike);
+        let address = |n: i64| entry.placed.address(n as u64);
+        let moved = address(hull.some + by).wrapping_sub(address(hull.some));
+        let banks = match entry.replicated {
+            true => 0,
+            false => self.bank(to).wrapping_sub(self.bank(from)),
+        };
+        all_alike && moved == banks
+    }
+
+    /// The address of a unit's even bank.
+    fn bank(&self, home: Home) -> u64 {
+        let bank = 2 * home.unit;
+        let place = [u32::from(home.pch.channel), u32::from(home.pch.pc), bank / self.g.bank, bank % self.g.bank];
+        self.g.address(place, 0, 0)
     }
 }
 
@@ -308,7 +340,7 @@ pub fn plan(
         shapes.push(extents?);
     }
     let boxes = touched(kernel, numbers, &shapes, blocks)?;
-    let mut places = Places { g: *g, entries: Vec::new(), elements: FxHashMap::default(), free: 0..0 };
+    let mut places = Places { g: *g, entries: Vec::new(), shapes: shapes.clone(), free: 0..0 };
     let mut found: Vec<Option<(ArrayPlacement, Option<RowWindow>)>> = vec![None; shapes.len()];
     let mut operands = Vec::new();
     for ((id, t), shape) in kernel.tensors.iter().zip(&shapes) {
@@ -351,8 +383,8 @@ pub fn plan(
                 return room(t.span, message, SMALLER);
             }
         };
-        placed.for_each(|a| *places.elements.entry(a / u64::from(g.burst)).or_default() += 1);
-        places.entries.push(Some(Entry { replicated: placement.replicated, placement, placed, window }));
+        let (replicated, size) = (placement.replicated, t.dtype.size() as u32);
+        places.entries.push(Some(Entry { replicated, placement, placed, size, window }));
     }
     places.free = rows.longest_piece();
     Ok(places)

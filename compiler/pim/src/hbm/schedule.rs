@@ -2,6 +2,7 @@
 
 use super::chosen::moves;
 use super::code::{self, Choice, Scalars, Trouble};
+use super::congruent::{Leader, follow};
 use super::node::{BankBurst, Nodes};
 use super::places::{Home, Places};
 use super::program::{self, UnitGroup};
@@ -10,6 +11,7 @@ use super::turn::{Turn, Turns};
 use super::{Res, emit, order, room};
 use crate::Lines;
 use crate::eval::BlockScalars;
+use crate::slopes;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::tile::{Kernel, TensorId};
 use ptoc_isa::Loc;
@@ -18,9 +20,10 @@ use ptoc_pim_stream::stream::{ColumnOp, Pch};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
-/// A block's number and what it stores.
-type Traced = (Home, usize, Vec<Store>);
+/// A block's unit and number, and what it stores.
+type Traced = (Home, usize, Rc<Vec<Store>>);
 
 /// Bursts that blocks store to, each in a bank of its unit.
 pub type Stored = FxHashSet<(Home, BankBurst)>;
@@ -89,6 +92,7 @@ impl ScheduledLaunch<'_> {
         let mut waiting = Waiting::default();
         let own: Vec<(&Home, &Vec<usize>)> = dealt.iter().filter(|(h, _)| pchs.contains(&h.pch)).collect();
         let rounds = own.iter().map(|(_, blocks)| blocks.len()).max().unwrap_or(0);
+        let grid = numbers.grid();
         for round in 0..rounds {
             // Blocks are compared within a round; the order of nodes is that of the source then.
             let first = now.nodes.next();
@@ -96,10 +100,28 @@ impl ScheduledLaunch<'_> {
             let mut here: Vec<(usize, Home)> =
                 own.iter().filter_map(|(home, blocks)| blocks.get(round).map(|n| (*n, **home))).collect();
             here.sort_unstable_by_key(|(n, _)| *n);
+            let (mut leaders, mut led): (Vec<Leader<'_>>, FxHashSet<u32>) = Default::default();
             for (n, home) in here {
-                let mut tracer = Tracer::new(kernel, &mut now.nodes, places, &mut now.turns, home);
-                numbers.block(&blocks[n], &mut tracer)?;
-                let stores = tracer.trace.last_stores();
+                let at = &blocks[n];
+                let class = slopes::around(&grid, at);
+                let alike =
+                    |l: &&Leader<'_>| class.is_some_and(|(c, _)| l.class == c) && l.stands_for(at, home, places);
+                let stores = match leaders.iter().find(alike) {
+                    Some(leader) => Rc::clone(&leader.stores),
+                    None => {
+                        let mut tracer = Tracer::new(kernel, &mut now.nodes, places, &mut now.turns, home);
+                        // One of a class is enough: where it does not stand for the others, they are different.
+                        let class = class.filter(|(c, _)| led.insert(*c));
+                        let class = follow(numbers, at, class, &mut tracer)?;
+                        let (hulls, stores) = (tracer.hulls, Rc::new(tracer.trace.last_stores()));
+                        if let (Some(class), false) = (class, hulls.unknown) {
+                            let held = stores.iter().map(|s| places.elements(home, s.at)).collect();
+                            let (hulls, stores) = (hulls.list, Rc::clone(&stores));
+                            leaders.push(Leader { class, at, home, hulls, stores, held });
+                        }
+                        stores
+                    }
+                };
                 stored.extend(stores.iter().map(|s| (home, s.at)));
                 traced.push((home, n, stores));
             }
@@ -216,9 +238,9 @@ fn lock_step(launch: &ScheduledLaunch<'_>, nodes: &Nodes, traced: &[Traced]) -> 
     let Some((_, leader, longest)) = traced.iter().max_by_key(|(_, n, s)| (s.len(), usize::MAX - n)) else {
         return Ok(Vec::new());
     };
-    for (_, n, stores) in traced {
+    for (_, n, stores) in traced.iter().filter(|(.., stores)| !Rc::ptr_eq(stores, longest)) {
         let mut rest = longest.iter();
-        for s in stores {
+        for s in stores.iter() {
             let mut skipped = None;
             let found = rest.by_ref().any(|l| {
                 let same = (l.at, l.node) == (s.at, s.node);
@@ -280,17 +302,17 @@ fn lock_step(launch: &ScheduledLaunch<'_>, nodes: &Nodes, traced: &[Traced]) -> 
             return Err(Box::new(d.with_help(help)));
         }
     }
-    Ok(longest.clone())
+    Ok(longest.to_vec())
 }
 
 /// Units that have no block, or a shorter one, store what the others do: it must meet no element.
 fn idle_units(launch: &ScheduledLaunch<'_>, pchs: &BTreeSet<Pch>, traced: &[Traced], stores: &[Store]) -> Res {
     let ScheduledLaunch { kernel, g, places, blocks, .. } = *launch;
-    let own: BTreeMap<Home, &Vec<Store>> = traced.iter().map(|(h, _, s)| (*h, s)).collect();
+    let own: BTreeMap<Home, &[Store]> = traced.iter().map(|(h, _, s)| (*h, &s[..])).collect();
     for &pch in pchs {
         for unit in 0..g.banks_of_pch() / 2 {
             let home = Home { pch, unit };
-            let done = own.get(&home).map_or(&[][..], |s| s);
+            let done = own.get(&home).copied().unwrap_or_default();
             if done.len() == stores.len() {
                 continue;
             }

@@ -7,6 +7,7 @@ mod access;
 mod arithmetic;
 
 use super::Res;
+use super::congruent::Hulls;
 use super::node::{BankBurst, Node, NodeId, Nodes};
 use super::places::{Home, Places};
 use super::refusals;
@@ -113,12 +114,14 @@ pub struct Tracer<'t> {
     tiles: FxHashMap<BurstKey, Slot>,
     /// What this block has stored.
     written: FxHashMap<BankBurst, Slot>,
+    /// What this block touches, if it may stand for others.
+    pub hulls: Hulls,
     /// The result.
     pub trace: BlockTrace,
 }
 
-/// Where a burst of a tile is: in the tile, which has storage of its own; or, of one that is bound to an address, in the
-/// store, where another tile may have it too.
+/// Where a burst of a tile is: in the tile, which has storage of its own; or, of one that is bound to an address, in
+/// the store, where another tile may have it too.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum BurstKey {
     Own(Tile, u32, u32),
@@ -153,7 +156,7 @@ impl<'t> Tracer<'t> {
         home: Home,
     ) -> Tracer<'t> {
         let (tiles, written, trace) = (FxHashMap::default(), FxHashMap::default(), BlockTrace::default());
-        Tracer { kernel, nodes, places, turns, home, tiles, written, trace }
+        Tracer { kernel, nodes, places, turns, home, tiles, written, hulls: Hulls::default(), trace }
     }
 
     fn cannot<T>(&self, span: Span, message: String) -> Res<T> {

@@ -44,11 +44,23 @@ impl Tracer<'_> {
         Ok(out)
     }
 
+    /// Notes the elements of bursts of a window.
+    fn touches(&mut self, numbers: &BlockScalars<'_>, v: &ViewRef, windows: &[(u32, u32, u32, u64)]) {
+        let (tensor, slope) = (v.tensor.as_u32(), numbers.slope(v.offset));
+        let shape = self.places.shape(tensor);
+        for &(_, _, lanes, at) in windows.iter().filter(|(_, _, lanes, _)| *lanes > 0) {
+            let first = at as i64;
+            self.hulls.add(tensor, slope, shape, [first, first + i64::from(lanes) - 1]);
+        }
+    }
+
     pub(super) fn load(&mut self, numbers: &BlockScalars<'_>, d: &TileRef, v: &ViewRef, span: Span) -> Res {
         let w = self.window(numbers, d, span)?;
         let file_b = self.kernel.tiles[d.tile].ty.loc == Loc::GrfB;
         let tensor = v.tensor.as_u32();
-        for (i, b, lanes, at) in self.view(numbers, v, &w, span)? {
+        let windows = self.view(numbers, v, &w, span)?;
+        self.touches(numbers, v, &windows);
+        for (i, b, lanes, at) in windows {
             let node = match self.places.find(tensor, at, lanes, self.home) {
                 Where::Host => Node::Host { tensor, offset: 2 * at, file_b },
                 Where::Bank(at) => match self.written.get(&at) {
@@ -86,7 +98,9 @@ impl Tracer<'_> {
                     .with_help("place what blocks write once: leave `over unit` out"),
             ));
         }
-        for (i, b, lanes, at) in self.view(numbers, v, &w, span)? {
+        let windows = self.view(numbers, v, &w, span)?;
+        self.touches(numbers, v, &windows);
+        for (i, b, lanes, at) in windows {
             let node = self.take(&w, i, b, span)?;
             let to = match self.places.find(v.tensor.as_u32(), at, lanes, self.home) {
                 Where::Bank(to) => to,
