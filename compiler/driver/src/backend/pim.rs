@@ -6,7 +6,7 @@ use super::pim_windows::{self, StreamLaunch, WindowMove, window_moves};
 use super::registry::targets_of;
 use super::{Artefact, Backend, Capabilities, Compiled, PIM, ProgramRun, Refusal, wrong_stage};
 use crate::devices;
-use crate::launch::{BackendLaunch, Keep, Plan, PlannedLaunch, RunOutcome, Total, Used, counts, unwritten};
+use crate::launch::{BackendLaunch, Plan, PlannedLaunch, RunOptions, RunOutcome, Total, Used, counts, unwritten};
 use crate::session::{Failed, Session};
 use crate::simulator;
 use crate::stages::BackendStage;
@@ -172,7 +172,7 @@ impl super::CompiledProgram for Linked {
         let mut total = Total::default();
         let args = tensors.len();
         // Kernels of the host run where their numbers are defined, on the interpreter.
-        let result = simulate(plan, self, tensors, options.keep, options.rules, &mut |launch, arrays| {
+        let result = simulate(plan, self, tensors, options, &mut |launch, arrays| {
             let number = match launch {
                 StreamLaunch::Kernel(number) => number,
                 StreamLaunch::Window { step, argument, whole, part, fills } => {
@@ -504,20 +504,20 @@ fn moves(step: &PlannedLaunch, target: &Target) -> Option<Vec<movement::Nest>> {
 /// Carries out the launch with this number on the host's arrays: arguments, then tensors of the program.
 type HostLaunch<'h> = &'h mut dyn FnMut(StreamLaunch, &mut [Option<Tensor>]) -> Result<(), Box<Diagnostic>>;
 
-/// Runs a program on its arguments, which hold the results afterwards. With `rules` the commands of its DRAM are held
+/// Runs a program on its arguments, which hold the results afterwards. With `run.rules` the commands of its DRAM are held
 /// to the rules by the independent checker.
 fn simulate(
     plan: &Plan,
     compiled: &Linked,
     tensors: &mut [Tensor],
-    keep: Keep,
-    rules: bool,
+    run: &RunOptions,
     host: HostLaunch<'_>,
 ) -> Result<Simulated, Box<Diagnostic>> {
     let Linked { stream, config, hosted, .. } = compiled;
     let given = stream.tensors.iter().zip(tensors.iter());
     let given = given.map(|(t, a)| matches!(t.role, Role::In | Role::InOut).then(|| a.clone())).collect();
-    let options = Options { trace: keep.trace || rules, history: keep.history };
+    let &RunOptions { keep, rules, threads, .. } = run;
+    let options = Options { trace: keep.trace || rules, history: keep.history, threads };
     let mut hosted = hosted.iter();
     let mut failed = None;
     let outcome = machine::run_with(stream, config, given, options, &mut |kernel, arrays| {

@@ -26,6 +26,9 @@ pub struct SimArgs {
     /// Print the same as JSON
     #[arg(long)]
     pub json: bool,
+    /// Threads on which channels are simulated, with the same results (0: one a core)
+    #[arg(long, value_name = "N", default_value = "0", value_parser = super::parse_threads)]
+    pub threads: usize,
     /// Write one page with timeline, rows, roofline, attribution and energy
     #[arg(long, value_name = "F", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,

@@ -194,15 +194,20 @@ impl Session {
     /// are not counted. Of those that are too old to matter only the rows that they opened and closed are taken.
     pub fn replay(&mut self, config: &Config, commands: &[Issued]) {
         let Some(last) = commands.last() else { return };
-        let longest = config.constraints.iter().map(|c| u64::try_from(c.gap).unwrap_or(0)).max().unwrap_or(0);
-        // A window of four activations reaches back further than its length if they are rare; then it holds nobody.
-        let old = last.tick.saturating_sub(longest + self.device.refresh_spacing());
+        let old = last.tick.saturating_sub(self.reach(config));
         for i in commands {
             let rows = matches!(i.command, Command::Act | Command::PrePb | Command::PreAb);
             if i.tick >= old || rows {
                 self.device.issue(i.command, Session::bank_index(config, i.address), i.address.row, i.tick);
             }
         }
+    }
+
+    /// Ticks after which a command matters to no other, but for the row that it opened or closed.
+    pub fn reach(&self, config: &Config) -> u64 {
+        let longest = config.constraints.iter().map(|c| u64::try_from(c.gap).unwrap_or(0)).max().unwrap_or(0);
+        // A window of four activations reaches back further than its length if they are rare; then it holds nobody.
+        longest + self.device.refresh_spacing()
     }
 
     /// Counts accesses of units: those that found their row open, their bank closed, another row open; reads and

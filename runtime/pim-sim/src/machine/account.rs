@@ -147,11 +147,6 @@ impl Account {
         self.kind = kind;
     }
 
-    /// The kind of the current step.
-    pub fn kind(&self) -> &'static str {
-        self.kind
-    }
-
     /// What the current step takes at least.
     pub fn bound(&mut self, bound: &LowerBound) {
         self.kinds.entry(self.kind).or_default().bound.add(bound);
@@ -206,6 +201,19 @@ impl Account {
             .zip(clock.buckets)
             .zip(before)
             .for_each(|((apart, after), before)| *apart += after - before);
+    }
+
+    /// The accounts of the channels of a device, whose steps are the same, as one.
+    pub fn joined(channels: impl Iterator<Item = Account>) -> Option<Account> {
+        fn add(all: &mut Buckets, own: &Buckets) {
+            all.iter_mut().zip(own).for_each(|(a, b)| *a += b);
+        }
+        channels.reduce(|mut all, mut own| {
+            all.clocks.append(&mut own.clocks);
+            own.kinds.iter().for_each(|(kind, k)| add(&mut all.kinds.entry(kind).or_default().buckets, &k.buckets));
+            own.lines.iter().for_each(|(line, b)| add(all.lines.entry(*line).or_insert(NONE), b));
+            all
+        })
     }
 
     /// The step that began at `start` ends; all pseudo-channels meet. Data still move, then there is nothing to do.

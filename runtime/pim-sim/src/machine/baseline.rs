@@ -94,11 +94,11 @@ impl Requests {
     }
 
     /// Serves them. None if there are none, or if the controllers cannot.
-    pub(super) fn serve(self, stream: &Stream, config: &Config) -> Option<Traffic> {
+    pub(super) fn serve(self, stream: &Stream, config: &Config, threads: usize) -> Option<Traffic> {
         if self.all == 0 {
             return None;
         }
-        let outcomes = simulate_channels(config, &controller(&stream.device), &self.channels, false, 1).ok()?;
+        let outcomes = simulate_channels(config, &controller(&stream.device), &self.channels, false, threads).ok()?;
         let ticks = outcomes.iter().map(|o| o.stats.end_tick).max().unwrap_or(0);
         let busy: u64 = outcomes.iter().flat_map(|o| &o.stats.data_busy).sum();
         let buses = u64::from(config.org.channel * config.org.pseudochannel);
@@ -123,7 +123,7 @@ pub(super) struct Reading {
 }
 
 /// Each array that goes in, then each that comes out, one behind the other.
-pub(super) fn streaming(stream: &Stream, config: &Config) -> Option<Traffic> {
+pub(super) fn streaming(stream: &Stream, config: &Config, threads: usize) -> Option<Traffic> {
     let mut requests = Requests::new(config);
     let mut at = 0;
     for write in [false, true] {
@@ -133,5 +133,5 @@ pub(super) fn streaming(stream: &Stream, config: &Config) -> Option<Traffic> {
             at = (at + bytes).next_multiple_of(BURST as u64);
         }
     }
-    requests.serve(stream, config)
+    requests.serve(stream, config, threads)
 }

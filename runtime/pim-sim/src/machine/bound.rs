@@ -8,7 +8,7 @@
 
 use super::lanes::Rules;
 use crate::dram::{Config, Controller, Issued, Refresh};
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 /// What a bound is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,16 +65,17 @@ impl LowerBound {
 struct Needs {
     columns: u64,
     /// Bank, row.
-    rows: HashSet<(u32, u32)>,
+    rows: FxHashSet<(u32, u32)>,
+    /// The row that each bank had last: most commands are to that one.
+    last: Vec<u32>,
     /// Of them those of commands to many banks.
     wide: u64,
 }
 
-/// The needs of the current step.
+/// The needs of the current step on a channel.
 #[derive(Clone, Debug)]
 pub struct BoundMeter {
     pchs: Vec<Needs>,
-    of_channel: usize,
     banks_of_group: u32,
     short: u64,
     long: u64,
@@ -85,6 +86,8 @@ pub struct BoundMeter {
     between: u64,
     refresh: Option<(u64, u64)>,
     act_weight: u32,
+    /// The step has a bound.
+    counts: bool,
 }
 
 impl BoundMeter {
@@ -92,8 +95,7 @@ impl BoundMeter {
         let (org, t) = (&config.org, &config.timing);
         let refresh = (controller.refresh == Refresh::AllBank).then(|| (config.ticks(t.refi), config.ticks(t.rfc)));
         BoundMeter {
-            pchs: vec![Needs::default(); (org.channel * org.pseudochannel) as usize],
-            of_channel: org.pseudochannel as usize,
+            pchs: vec![Needs::default(); org.pseudochannel as usize],
             banks_of_group: org.bank,
             short: config.ticks(t.bl.max(t.ccd_s)),
             long: config.ticks(t.ccd_l),
@@ -103,7 +105,13 @@ impl BoundMeter {
             between: config.ticks(t.rrd_s),
             refresh: refresh.filter(|(interval, length)| *interval > *length),
             act_weight: 1,
+            counts: false,
         }
+    }
+
+    /// A step begins, which has a bound or none: units with sequencers use no buses.
+    pub(super) fn begin(&mut self, counts: bool) {
+        self.counts = counts;
     }
 
     /// How activations of commands to many banks count, from here on.
@@ -112,19 +120,29 @@ impl BoundMeter {
     }
 
     /// A column command was issued, which so many banks follow.
-    pub(super) fn column(&mut self, channel: usize, i: &Issued, banks: u64) {
+    pub(super) fn column(&mut self, i: &Issued, banks: u64) {
+        if !self.counts {
+            return;
+        }
         let a = &i.address;
-        let needs = &mut self.pchs[channel * self.of_channel + usize::from(a.pc)];
+        let needs = &mut self.pchs[usize::from(a.pc)];
         needs.columns += if banks > 1 { self.long } else { self.short };
         let bank = u32::from(a.bankgroup) * self.banks_of_group + u32::from(a.bank);
+        let at = bank as usize;
+        if needs.last.len() <= at {
+            needs.last.resize(at + 1, u32::MAX);
+        }
+        if std::mem::replace(&mut needs.last[at], a.row) == a.row {
+            return;
+        }
         let new = needs.rows.insert((bank, a.row));
         needs.wide += u64::from(new && banks > 1);
     }
 
     /// The bound of the step, which is over.
     pub(super) fn take(&mut self) -> LowerBound {
-        let all: Vec<LowerBound> = (0..self.pchs.len()).map(|n| self.of(n)).collect();
-        let most = all.into_iter().max_by_key(|b| b.ticks).unwrap_or_default();
+        let all = (0..self.pchs.len()).map(|n| self.of(n));
+        let most = all.max_by_key(|b| b.ticks).unwrap_or_default();
         self.pchs.iter_mut().for_each(|n| *n = Needs::default());
         most
     }
@@ -158,7 +176,7 @@ impl BoundMeter {
 
     /// All activations, of which each bank may have one from before.
     fn activations(&self, needs: &Needs) -> u64 {
-        let banks: HashSet<u32> = needs.rows.iter().map(|(bank, _)| *bank).collect();
+        let banks: FxHashSet<u32> = needs.rows.iter().map(|(bank, _)| *bank).collect();
         let acts = (needs.rows.len() - banks.len()) as u64;
         if acts == 0 {
             return 0;

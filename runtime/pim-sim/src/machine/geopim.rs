@@ -8,14 +8,15 @@ mod gather;
 mod order;
 
 use super::account::{Bucket, Buckets};
-use super::lanes::{CommandSource, Effect, Rules, Want};
+use super::lanes::{Channel, CommandSource, Effect, Rules, Want};
 use super::log::{Log, UnitTrace};
-use super::memory::Memory;
+use super::memory::ChannelMemory;
 use super::{Fail, Machine, MachineStop};
-use crate::dram::{Command, Issued, Refresh};
+use crate::dram::{Command, Refresh};
 use crate::units::geopim::{
     Banks, Border, GeoPimFault, GeoPimKernel, Job, Map, MapPlace, Order, Report, Start, TickLabel, UnitConfig, run,
 };
+use order::Commands;
 use ptoc_pim_stream::Geometry;
 use ptoc_pim_stream::driver::{self, CommandKind};
 use ptoc_pim_stream::register::{self, Parameters};
@@ -61,13 +62,13 @@ impl UnitTime {
 }
 
 /// The banks of a channel, for the units.
-struct View<'m> {
-    memory: &'m mut Memory,
+struct View<'v, 'm> {
+    memory: &'v mut ChannelMemory<'m>,
     homes: Vec<u64>,
     full: bool,
 }
 
-impl Banks for View<'_> {
+impl Banks for View<'_, '_> {
     fn read(&self, bank: usize, burst: u64) -> [u8; BURST] {
         self.memory.read(self.homes[bank] + burst * BURST as u64)
     }
@@ -92,7 +93,7 @@ impl CommandSource for Closing {
         if self.done { Want::End } else { Want::Close }
     }
 
-    fn done(&mut self, _: &mut Memory, _: &mut Log) -> Result<Effect, MachineStop> {
+    fn done(&mut self, _: &mut ChannelMemory<'_>, _: &mut Log) -> Result<Effect, MachineStop> {
         self.done = true;
         Ok(Effect { bucket: Bucket::Row, place: self.place, host: false })
     }
@@ -149,7 +150,7 @@ impl Machine<'_> {
         if full {
             return Err(MachineStop::new(Fail::Size, super::FULL.into()));
         }
-        self.dram.log.bytes.host_useful += (bursts.len() * register::SIZE) as u64;
+        self.dram.bytes().host_useful += (bursts.len() * register::SIZE) as u64;
         self.serve(place, &bursts, true, start)
     }
 
@@ -193,48 +194,50 @@ impl Machine<'_> {
                 output: c.output,
             });
         }
-        let mut end = start;
-        for (channel, jobs) in jobs.into_iter().enumerate() {
-            if !jobs.is_empty() {
-                end = end.max(self.execute_channel(place, channel, &kernel, jobs, start)?);
-            }
-        }
-        Ok(end)
+        let own = jobs.into_iter().enumerate().filter(|(_, own)| !own.is_empty());
+        let ends = self
+            .dram
+            .each(own, (start, usize::MAX), |channel, jobs| channel.execute(&g, place, &kernel, jobs, start))?;
+        Ok(ends.into_iter().max().unwrap_or(start))
     }
+}
 
-    fn execute_channel(
+impl Channel<'_> {
+    /// The units of the channel work.
+    fn execute(
         &mut self,
+        g: &Geometry,
         place: SourceLine,
-        channel: usize,
         kernel: &GeoPimKernel,
         mut jobs: Vec<Job>,
         start: u64,
     ) -> Result<u64, MachineStop> {
-        let g = self.geometry;
-        let pcs = g.pch as usize;
-        let begin = self.close(place, channel, start)?;
-        for pc in 0..pcs {
-            self.dram.log.account.spend(channel * pcs + pc, begin, Bucket::Row, place);
+        let begin = self.close(g, place, start)?;
+        for pc in 0..g.pch as usize {
+            self.log.account.spend(pc, begin, Bucket::Row, place);
         }
         let homes: Vec<u64> = (0..g.pch * g.banks_of_pch())
             .map(|n| {
                 let (pch, in_pch) = (n / g.banks_of_pch(), n % g.banks_of_pch());
-                g.address([channel as u32, pch, in_pch / g.bank, in_pch % g.bank], 0, 0)
+                g.address([self.number as u32, pch, in_pch / g.bank, in_pch % g.bank], 0, 0)
             })
             .collect();
         let wanted = jobs.len();
-        if self.dram.controller.refresh == Refresh::PerBank {
+        if self.controller.refresh == Refresh::PerBank {
             // Banks without work take their turns too.
             let idle: Vec<usize> = (0..homes.len()).filter(|b| jobs.iter().all(|j| j.bank != *b)).collect();
             let job = jobs[0].clone();
             jobs.extend(idle.into_iter().map(|bank| Job { bank, queries: 0, ..job.clone() }));
         }
-        let kernel = GeoPimKernel { replicated: self.replicated(kernel, &jobs[..wanted], &homes), ..kernel.clone() };
-        let mut commands: Vec<Issued> = Vec::new();
-        let began = Start { tick: begin, timed: self.dram.log.unit_traces.is_some() };
-        let mut view = View { memory: &mut self.dram.memory, homes, full: false };
-        let report = run(&self.dram.config, self.dram.controller.refresh, &kernel, &jobs, &mut view, began, |i| {
-            commands.push(i)
+        let kernel = GeoPimKernel { replicated: self.replicated(g, kernel, &jobs[..wanted], &homes), ..kernel.clone() };
+        let mut issued = Commands::new(self.session.reach(self.config), self.log.wants_order());
+        let began = Start { tick: begin, timed: self.log.unit_traces.is_some() };
+        let mut view = View { memory: &mut self.memory, homes, full: false };
+        let log = &mut *self.log;
+        let report = run(self.config, self.controller.refresh, &kernel, &jobs, &mut view, began, |i| {
+            if !issued.keeps(i) {
+                log.issued(&i, 1, false, place);
+            }
         });
         let report = report.map_err(|f: GeoPimFault| {
             MachineStop::new(if f.refresh { Fail::Time } else { Fail::Unit }, f.to_string())
@@ -242,17 +245,16 @@ impl Machine<'_> {
         if view.full {
             return Err(MachineStop::new(Fail::Size, super::FULL.into()));
         }
-        self.dram.sessions[channel].resume(report.end, report.due, &self.dram.config, &self.dram.controller);
-        order::by_tick(&mut commands);
-        self.dram.sessions[channel].replay(&self.dram.config, &commands);
-        for i in &commands {
-            self.dram.log.issued(channel, i, 1, false, place);
+        self.session.resume(report.end, report.due, self.config, self.controller);
+        let (commands, noted) = issued.by_tick();
+        self.session.replay(self.config, &commands);
+        for i in commands.iter().filter(|i| !(noted && i.command.is_column())) {
+            self.log.issued(i, 1, false, place);
         }
-        self.charge(place, channel, wanted, &kernel, &report);
-        if let Some(traces) = &mut self.dram.log.unit_traces {
-            let first = channel * pcs * g.banks_of_pch() as usize;
+        self.charge(g, place, wanted, &kernel, &report);
+        if let Some(traces) = &mut self.log.unit_traces {
             traces.extend(report.units.into_iter().take(wanted).map(|unit| UnitTrace {
-                bank: first + unit.bank,
+                bank: unit.bank,
                 place,
                 phases: unit.phases,
                 tiles: unit.tiles,
@@ -264,15 +266,14 @@ impl Machine<'_> {
 
     /// Closes all banks of a channel; the tick from which they may be activated, or refreshed (a refresh has one cycle
     /// less than an ACT, and so waits for longer).
-    fn close(&mut self, place: SourceLine, channel: usize, start: u64) -> Result<u64, MachineStop> {
-        self.dram.catch_up(channel, start)?;
-        let mut closing: Vec<Closing> = (0..self.geometry.pch).map(|_| Closing { done: false, place }).collect();
+    fn close(&mut self, g: &Geometry, place: SourceLine, start: u64) -> Result<u64, MachineStop> {
+        let mut closing: Vec<Closing> = (0..g.pch).map(|_| Closing { done: false, place }).collect();
         let rules = Rules { act_weight: 1, fence_data: true };
         let sources = closing.iter_mut().enumerate().map(|(pc, s)| (pc, s as &mut dyn CommandSource));
-        let closed = self.dram.channel(channel).run(rules, start, sources)?;
-        let session = &self.dram.sessions[channel];
-        let banks = (self.geometry.pch * self.geometry.banks_of_pch()) as usize;
-        let first: &[Command] = match self.dram.controller.refresh {
+        let closed = self.run(rules, start, sources)?;
+        let session = &*self.session;
+        let banks = (g.pch * g.banks_of_pch()) as usize;
+        let first: &[Command] = match self.controller.refresh {
             Refresh::Off => &[Command::Act],
             Refresh::AllBank => &[Command::Act, Command::RefAb],
             Refresh::PerBank => &[Command::Act, Command::RefPb],
@@ -283,52 +284,50 @@ impl Machine<'_> {
 
     /// Whether the units have a scratchpad, and the banks of all jobs hold the same map in the same place. Then they
     /// may share what they have read.
-    fn replicated(&self, kernel: &GeoPimKernel, jobs: &[Job], homes: &[u64]) -> bool {
+    fn replicated(&self, g: &Geometry, kernel: &GeoPimKernel, jobs: &[Job], homes: &[u64]) -> bool {
         if kernel.unit.scratchpad_bytes == 0 {
             return false;
         }
-        let row = self.geometry.row_bytes();
+        let row = g.row_bytes();
         let first = homes[jobs[0].bank];
         let Map { width, height, .. } = kernel.map;
         jobs.iter().all(|job| {
             let corners = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
             corners.into_iter().all(|at| {
                 let row = job.place.burst(at, 0) * BURST as u64 / row * row;
-                self.dram.memory.is_copy(first + row, homes[job.bank] + row)
+                self.memory.is_copy(first + row, homes[job.bank] + row)
             })
         })
     }
 
     /// Notes what the units did: counts, energy, and the time of every pseudo-channel, which is that of its slowest
     /// unit.
-    fn charge(&mut self, place: SourceLine, channel: usize, units: usize, kernel: &GeoPimKernel, report: &Report) {
-        let per_pc = self.geometry.banks_of_pch() as usize;
-        let pcs = self.geometry.pch as usize;
-        let first = channel * pcs * per_pc;
+    fn charge(&mut self, g: &Geometry, place: SourceLine, units: usize, kernel: &GeoPimKernel, report: &Report) {
+        let per_pc = g.banks_of_pch() as usize;
         for unit in &report.units[..units] {
             let c = &unit.counts;
             let accesses = c.map_reads + c.operand_reads + c.writes;
-            self.dram.sessions[channel].count_units([c.hits, c.misses, c.conflicts], [accesses - c.writes, c.writes]);
-            self.dram.log.worked(first + unit.bank, accesses, c.cycles * u64::from(kernel.unit.lanes));
+            self.session.count_units([c.hits, c.misses, c.conflicts], [accesses - c.writes, c.writes]);
+            self.log.worked(unit.bank, accesses, c.cycles * u64::from(kernel.unit.lanes));
             let ticks = TickLabel::ALL.map(|l| unit.ledger.of(l));
-            if let Some(history) = &mut self.dram.log.history {
-                history.computed(first + unit.bank, unit.ledger.busy(), place);
+            if let Some(history) = &mut self.log.history {
+                history.computed(unit.bank, unit.ledger.busy(), place);
             }
             let s = &unit.states;
-            self.dram.log.units.entry(first + unit.bank).or_default().add(&UnitTime {
+            self.log.units.entry(unit.bank).or_default().add(&UnitTime {
                 ticks,
                 work: [s.queries, s.samples, s.tiles],
                 map: [c.map_reads, c.map_hits],
                 shared: c.shared,
             });
         }
-        for pc in 0..pcs {
+        for pc in 0..g.pch as usize {
             let of_pc = report.units[..units].iter().filter(|u| u.bank / per_pc == pc);
             let Some(slowest) = of_pc.max_by_key(|u| u.end) else { continue };
             let mut at = report.start;
             for label in TickLabel::ALL {
                 at += slowest.ledger.of(label);
-                self.dram.log.account.spend_apart(channel * pcs + pc, at, bucket(label), place);
+                self.log.account.spend_apart(pc, at, bucket(label), place);
             }
         }
     }

@@ -8,7 +8,7 @@
 use super::account::Bucket;
 use super::lanes::{CommandSource, Effect, Rules, Want};
 use super::log::Log;
-use super::memory::Memory;
+use super::memory::ChannelMemory;
 use super::{Fail, Machine, MachineStop};
 use crate::units::hbm_pim::{ColumnAccess, Control, HbmPimFault, HbmPimUnit, ModeMachine, PimMode, StepResult};
 use crate::units::vector::{LANES, Vector};
@@ -36,39 +36,28 @@ impl Machine<'_> {
     /// Executes column commands on the pseudo-channels that they name; returns the tick when all are done.
     pub(super) fn exec(&mut self, place: SourceLine, e: &Exec, unit: &HbmPim, start: u64) -> Result<u64, MachineStop> {
         let rules = Rules { act_weight: unit.act_weight, fence_data: unit.fence_data != 0 };
-        self.dram.log.bounds.rules(&rules);
-        let mut end = start;
-        let mut rest = &e.pchs[..];
-        while let Some(first) = rest.first() {
-            // Pseudo-channels ascend, so those of a channel are together.
-            let (own, others) = rest.split_at(rest.iter().take_while(|p| p.channel == first.channel).count());
-            rest = others;
-            let number = usize::from(first.channel);
-            self.dram.catch_up(number, start)?;
-            let mut lanes: Vec<ExecLane<'_>> = Vec::new();
-            let per_channel = self.geometry.pch as usize;
-            let all = &mut self.hbm[number * per_channel..(number + 1) * per_channel];
-            for (pc, units) in all.iter_mut().enumerate() {
-                if own.iter().any(|p| usize::from(p.pc) == pc) {
-                    lanes.push(ExecLane {
-                        ops: &e.ops,
-                        op: 0,
-                        at: 0,
-                        close: false,
-                        units,
-                        place,
-                        arrays: &self.arrays,
-                        g: &self.geometry,
-                        home: [number as u32, pc as u32],
-                    });
-                    lanes.last_mut().expect("just pushed").settle();
-                }
-            }
+        let per_channel = self.geometry.pch as usize;
+        let channels = self.hbm.chunks_mut(per_channel).enumerate();
+        let own = channels.filter(|(n, _)| e.pchs.iter().any(|p| usize::from(p.channel) == *n));
+        let (arrays, g) = (&self.arrays, &self.geometry);
+        let count = e.pchs.len() * e.ops.len();
+        let ends = self.dram.each(own, (start, count), |channel, all| {
+            channel.log.bounds.rules(&rules);
+            let number = channel.number;
+            let works = |pc: usize| e.pchs.iter().any(|p| (usize::from(p.channel), usize::from(p.pc)) == (number, pc));
+            let units = all.iter_mut().enumerate().filter(|(pc, _)| works(*pc));
+            let mut lanes: Vec<ExecLane<'_>> = units
+                .map(|(pc, units)| {
+                    let home = [number as u32, pc as u32];
+                    let mut lane = ExecLane { ops: &e.ops, op: 0, at: 0, close: false, units, place, arrays, g, home };
+                    lane.settle();
+                    lane
+                })
+                .collect();
             let sources = lanes.iter_mut().map(|l| (l.home[1] as usize, l as &mut dyn CommandSource));
-            let done = self.dram.channel(number).run(rules, start, sources)?;
-            end = end.max(done);
-        }
-        Ok(end)
+            channel.run(rules, start, sources)
+        })?;
+        Ok(ends.into_iter().max().unwrap_or(start))
     }
 }
 
@@ -144,7 +133,7 @@ impl ExecLane<'_> {
         at: &Burst,
         col: u32,
         write: bool,
-        memory: &mut Memory,
+        memory: &mut ChannelMemory<'_>,
         log: &mut Log,
     ) -> Result<bool, MachineStop> {
         let odd = bank % 2;
@@ -171,7 +160,7 @@ impl ExecLane<'_> {
         }
         let Some(instruction) = executed else { return Ok(false) };
         let g = self.g;
-        let first = ((self.home[0] * g.pch + self.home[1]) * g.banks_of_pch() + odd) as usize;
+        let first = (self.home[1] * g.banks_of_pch() + odd) as usize;
         let (ops, access) = cost(&instruction);
         log.stepped((0..self.units.units.len()).map(|n| first + 2 * n), ops, access);
         Ok(true)
@@ -182,7 +171,7 @@ impl ExecLane<'_> {
         at: Burst,
         count: u32,
         data: Option<&Data>,
-        memory: &mut Memory,
+        memory: &mut ChannelMemory<'_>,
         log: &mut Log,
     ) -> Result<Effect, MachineStop> {
         let place = self.place;
@@ -226,7 +215,7 @@ impl ExecLane<'_> {
         at: &Burst,
         col: u32,
         bytes: &[u8; BURST],
-        memory: &mut Memory,
+        memory: &mut ChannelMemory<'_>,
     ) -> Result<(), MachineStop> {
         let full = |_| self.stop(Fail::Size, super::FULL.into());
         if mode == PimMode::SingleBank {
@@ -257,7 +246,7 @@ impl CommandSource for ExecLane<'_> {
         Want::Column { bank: [at.bg, at.bank], row: at.row, col: at.col + self.at, write, banks: self.banks() }
     }
 
-    fn done(&mut self, memory: &mut Memory, log: &mut Log) -> Result<Effect, MachineStop> {
+    fn done(&mut self, memory: &mut ChannelMemory<'_>, log: &mut Log) -> Result<Effect, MachineStop> {
         let nothing = Effect { bucket: Bucket::Column, place: self.place, host: false };
         if std::mem::take(&mut self.close) {
             return Ok(nothing);

@@ -144,7 +144,7 @@ pub struct Moment {
     pub place: SourceLine,
 }
 
-/// The past of all banks.
+/// The past of the banks of a channel; after [`History::joined`] of all.
 #[derive(Clone, Debug)]
 pub struct History {
     banks: Vec<Bins>,
@@ -154,26 +154,23 @@ pub struct History {
     /// Of each channel, the first tick of which a command was not kept.
     lost: Vec<u64>,
     per_pch: usize,
-    per_channel: usize,
     bank: usize,
     /// Ticks of a refresh of all banks, and of one.
     refresh: [u64; 2],
 }
 
 impl History {
-    /// Nothing has happened.
+    /// Nothing has happened in a channel.
     pub fn new(config: &Config) -> History {
         let org = &config.org;
         let per_pch = org.banks_per_pc() as usize;
         let per_channel = per_pch * org.pseudochannel as usize;
-        let channels = org.channel as usize;
         History {
-            banks: vec![Bins::default(); channels * per_channel],
-            rows: vec![[false; 2]; channels * per_channel],
-            kept: vec![Vec::new(); channels],
-            lost: vec![u64::MAX; channels],
+            banks: vec![Bins::default(); per_channel],
+            rows: vec![[false; 2]; per_channel],
+            kept: vec![Vec::new()],
+            lost: vec![u64::MAX],
             per_pch,
-            per_channel,
             bank: org.bank as usize,
             refresh: [config.timing.rfc, config.timing.rfc_pb].map(|n| config.ticks(n)),
         }
@@ -192,18 +189,18 @@ impl History {
     }
 
     /// A command was issued, and so many banks follow it.
-    pub fn issued(&mut self, channel: usize, i: &Issued, banks: u64, place: SourceLine) {
+    pub fn issued(&mut self, i: &Issued, banks: u64, place: SourceLine) {
         let a = &i.address;
-        let pch = channel * (self.per_channel / self.per_pch) + usize::from(a.pc);
+        let pch = usize::from(a.pc);
         let bank = pch * self.per_pch + usize::from(a.bankgroup) * self.bank + usize::from(a.bank);
         let all = self.per_pch as u64;
         let banks = if matches!(i.command, Command::PreAb | Command::RefAb | Command::RfmAb) { all } else { banks };
         for n in self.followers(bank, banks) {
             self.note(n, i, place);
         }
-        let kept = &mut self.kept[channel];
+        let kept = &mut self.kept[0];
         // Between successive steps refreshes may come late.
-        match kept.len() < KEPT && self.lost[channel] == u64::MAX {
+        match kept.len() < KEPT && self.lost[0] == u64::MAX {
             true => kept.push(Moment {
                 tick: i.tick,
                 command: i.command,
@@ -213,7 +210,7 @@ impl History {
                 compute: 0,
                 place,
             }),
-            false => self.lost[channel] = self.lost[channel].min(i.tick),
+            false => self.lost[0] = self.lost[0].min(i.tick),
         }
     }
 
@@ -254,7 +251,7 @@ impl History {
         for n in self.followers(bank, banks) {
             self.banks[n].fill(from, to, Count::Compute, place);
         }
-        if let Some(last) = self.kept[bank / self.per_channel].last_mut()
+        if let Some(last) = self.kept[0].last_mut()
             && (last.tick, last.bank as usize) == (from, bank)
         {
             last.compute = u32::try_from(to - from).unwrap_or(u32::MAX);
@@ -293,6 +290,19 @@ impl History {
 
     fn filled(&self) -> usize {
         self.banks.iter().flat_map(|b| &b.bins).filter(|b| b.counts != [0; Count::COUNT]).count()
+    }
+
+    /// Those of the channels of a device, one after the other.
+    pub fn joined(channels: impl Iterator<Item = History>) -> Option<History> {
+        channels.reduce(|mut all, mut own| {
+            let before = all.banks.len() as u32;
+            own.kept.iter_mut().flatten().for_each(|m| m.bank += before);
+            all.banks.append(&mut own.banks);
+            all.rows.append(&mut own.rows);
+            all.kept.append(&mut own.kept);
+            all.lost.append(&mut own.lost);
+            all
+        })
     }
 
     /// The bins of a bank from tick 0 on; those behind the last are empty.

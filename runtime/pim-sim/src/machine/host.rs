@@ -7,7 +7,7 @@
 use super::account::{Bucket, ColumnEvent};
 use super::lanes::{CommandSource, Effect, Rules, Want};
 use super::log::Log;
-use super::memory::Memory;
+use super::memory::ChannelMemory;
 use super::{Fail, Machine, MachineStop};
 use crate::dram::{Address, Request};
 use ptoc_pim_stream::placement::Placed;
@@ -78,7 +78,7 @@ impl Machine<'_> {
             full |= self.dram.memory.write(a, element).is_err();
         });
         self.fits(full)?;
-        self.dram.log.bytes.host_useful += bytes.len() as u64;
+        self.dram.bytes().host_useful += bytes.len() as u64;
         let bursts = Bursts::of(&placed);
         match t.placement.replicated {
             false => self.serve(place, &bursts.list, true, start),
@@ -100,7 +100,7 @@ impl Machine<'_> {
                 }
             });
         }
-        self.dram.log.bytes.host_useful += placed.elements() * size as u64;
+        self.dram.bytes().host_useful += placed.elements() * size as u64;
         self.serve(place, &Bursts::of(&placed).list, false, start)
     }
 
@@ -167,7 +167,7 @@ impl Machine<'_> {
             full |= self.dram.memory.write(*to, value).is_err();
         }
         self.fits(full)?;
-        self.dram.log.bytes.host_useful += 2 * values.len() as u64;
+        self.dram.bytes().host_useful += 2 * values.len() as u64;
         let middle = self.serve(place, &reads.list, false, start)?;
         match replicated {
             false => self.serve(place, &writes.list, true, middle),
@@ -192,36 +192,28 @@ impl Machine<'_> {
             let (channel, address) = locate(&self.geometry, *burst);
             requests[channel].push(Request { address, write });
         }
-        for own in &mut requests {
-            // All banks open one row, and successive bursts go to other pseudo-channels and bank groups.
-            own.sort_by_key(|Request { address: a, .. }| (a.row, a.column, a.bank, a.bankgroup, a.pc));
-        }
-        self.dram.log.bytes.host_moved += bursts.len() as u64 * BURST as u64;
+        self.dram.bytes().host_moved += bursts.len() as u64 * BURST as u64;
         let t = &self.dram.config.timing;
         let [busy, read, written] = [t.bl.max(t.ccd_s), t.cl + t.bl, t.cwl + t.bl].map(|n| self.dram.config.ticks(n));
-        let pcs = self.geometry.pch as usize;
-        let mut end = start;
-        for (number, requests) in requests.into_iter().enumerate() {
-            if requests.is_empty() {
-                continue;
-            }
-            self.dram.catch_up(number, start)?;
-            let log = &mut self.dram.log;
+        let own = requests.into_iter().enumerate().filter(|(_, own)| !own.is_empty());
+        let ends = self.dram.each(own, (start, bursts.len()), |channel, mut requests| {
+            // All banks open one row, and successive bursts go to other pseudo-channels and bank groups.
+            requests.sort_by_key(|Request { address: a, .. }| (a.row, a.column, a.bank, a.bankgroup, a.pc));
+            let log = &mut *channel.log;
             let sink = |i: crate::dram::Issued, cause| {
-                log.issued(number, &i, 1, true, place);
+                log.issued(&i, 1, true, place);
                 if i.command.is_column() {
-                    let pch = number * pcs + usize::from(i.address.pc);
+                    let pch = usize::from(i.address.pc);
                     let wait = Bucket::of(cause, Bucket::Column);
                     let data_end = i.tick + if i.command.is_read() { read } else { written };
                     let busy = (i.tick + busy, Bucket::Column);
                     log.account.column(pch, ColumnEvent { tick: i.tick, wait, fence: start, busy, data_end, place });
                 }
             };
-            let session = &mut self.dram.sessions[number];
-            let done = session.serve(&self.dram.config, &self.dram.controller, start, requests.into_iter(), sink);
-            end = end.max(done.map_err(|e| MachineStop::new(Fail::Time, e.to_string()))?);
-        }
-        Ok(end)
+            let done = channel.session.serve(channel.config, channel.controller, start, requests.into_iter(), sink);
+            done.map_err(|e| MachineStop::new(Fail::Time, e.to_string()))
+        })?;
+        Ok(ends.into_iter().max().unwrap_or(start))
     }
 
     /// One write to the first bank of every pseudo-channel is for all of its banks.
@@ -243,24 +235,24 @@ impl Machine<'_> {
             homes.iter().map(|h| locate(&g, h / BURST as u64)).map(|(c, a)| (c, usize::from(a.pc))).collect();
         used.sort_unstable();
         used.dedup();
-        let mut end = start;
-        self.dram.log.bytes.host_moved += (bursts.len() * used.len() * BURST) as u64;
-        for number in 0..self.dram.sessions.len() {
-            let mut lanes: Vec<Broadcast<'_>> = used
-                .iter()
-                .filter(|(c, _)| *c == number)
-                .map(|(_, pc)| Broadcast { pc: *pc, bursts, at: 0, banks: g.banks_of_pch(), columns: g.col, place })
-                .collect();
-            if lanes.is_empty() {
-                continue;
-            }
-            self.dram.catch_up(number, start)?;
-            let rules = Rules { act_weight: self.stream.unit.act_weight(), fence_data: true };
+        self.dram.bytes().host_moved += (bursts.len() * used.len() * BURST) as u64;
+        let rules = Rules { act_weight: self.stream.unit.act_weight(), fence_data: true };
+        let own = used.chunk_by(|(a, _), (b, _)| a == b).map(|own| (own[0].0, own));
+        let ends = self.dram.each(own, (start, bursts.len() * used.len()), |channel, pcs| {
+            let lane = |(_, pc): &(usize, usize)| Broadcast {
+                pc: *pc,
+                bursts,
+                at: 0,
+                banks: g.banks_of_pch(),
+                columns: g.col,
+                place,
+            };
+            let mut lanes: Vec<Broadcast<'_>> = pcs.iter().map(lane).collect();
             // All banks are closed for it, and after it: they have one state.
             let sources = lanes.iter_mut().map(|l| (l.pc, l as &mut dyn CommandSource));
-            end = end.max(self.dram.channel(number).run(rules, start, sources)?);
-        }
-        Ok(end)
+            channel.run(rules, start, sources)
+        })?;
+        Ok(ends.into_iter().max().unwrap_or(start))
     }
 }
 
@@ -295,7 +287,7 @@ impl CommandSource for Broadcast<'_> {
         }
     }
 
-    fn done(&mut self, _: &mut Memory, _: &mut Log) -> Result<Effect, MachineStop> {
+    fn done(&mut self, _: &mut ChannelMemory<'_>, _: &mut Log) -> Result<Effect, MachineStop> {
         self.at += 1;
         Ok(Effect { bucket: Bucket::Column, place: self.place, host: true })
     }

@@ -5,11 +5,12 @@
 //! that can go first goes first. Refreshes that are due go before everything else.
 
 use super::account::{Bucket, ColumnEvent};
-use super::log::{Log, Slice};
-use super::memory::Memory;
-use super::{Fail, MachineStop};
+use super::log::{Bytes, Log, Slice};
+use super::memory::{ChannelMemory, Memory, Written};
+use super::{FULL, Fail, MachineStop};
 use crate::dram::{Address, Command, Config, Controller, Issued, Refresh, Session};
 use ptoc_pim_stream::stream::SourceLine;
+use std::sync::{Mutex, PoisonError};
 
 /// What a pseudo-channel wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +56,7 @@ pub trait CommandSource {
     fn want(&self) -> Want;
 
     /// The want is fulfilled, a column command at its tick.
-    fn done(&mut self, memory: &mut Memory, log: &mut Log) -> Result<Effect, MachineStop>;
+    fn done(&mut self, memory: &mut ChannelMemory<'_>, log: &mut Log) -> Result<Effect, MachineStop>;
 }
 
 /// How units are commanded.
@@ -97,30 +98,94 @@ pub struct Dram {
     pub sessions: Vec<Session>,
     /// What the banks hold.
     pub memory: Memory,
-    /// What happened.
-    pub log: Log,
+    /// What happened, by channel.
+    pub logs: Vec<Log>,
+    /// Channels that work at once, at most.
+    pub threads: usize,
 }
 
 impl Dram {
-    /// A channel, to which commands can be given in order.
-    pub fn channel(&mut self, number: usize) -> Channel<'_> {
-        Channel {
-            config: &self.config,
-            controller: &self.controller,
-            number,
-            session: &mut self.sessions[number],
-            memory: &mut self.memory,
-            log: &mut self.log,
+    /// A step of this kind begins.
+    pub fn begin(&mut self, kind: &'static str) {
+        for log in &mut self.logs {
+            log.account.begin(kind);
+            log.bounds.begin(kind != "driver execute");
         }
     }
 
-    /// The refreshes that a channel owes when it begins to work after having nothing to do.
-    pub fn catch_up(&mut self, number: usize, until: u64) -> Result<(), MachineStop> {
-        let log = &mut self.log;
-        self.sessions[number]
-            .idle(&self.config, &self.controller, until, |i| log.issued(number, &i, 1, false, SourceLine::default()))
-            .map_err(|e| MachineStop::new(Fail::Time, e.to_string()))
+    /// It is over; what it would have taken at least belongs to its kind.
+    pub fn end(&mut self, start: u64, end: u64, place: SourceLine) {
+        self.logs.iter_mut().for_each(|l| l.account.end(start, end, place));
+        let bounds = self.logs.iter_mut().map(|l| l.bounds.take());
+        let most = bounds.max_by_key(|b| b.ticks).unwrap_or_default();
+        // The first account has what is the device's.
+        self.logs[0].account.bound(&most);
     }
+
+    /// Bytes that the host moves, whatever the channel.
+    pub fn bytes(&mut self) -> &mut Bytes {
+        &mut self.logs[0].bytes
+    }
+
+    /// Lets the channels with these numbers, which ascend, work side by side from `start` on, each with what comes with
+    /// its number; `commands` is roughly how many they issue. Channels share nothing, so the results are those of one
+    /// after the other, and of several failures the first channel's counts.
+    pub fn each<D: Send, T: Send>(
+        &mut self,
+        own: impl IntoIterator<Item = (usize, D)>,
+        (start, commands): (u64, usize),
+        work: impl Fn(&mut Channel<'_>, D) -> Result<T, MachineStop> + Sync,
+    ) -> Result<Vec<T>, MachineStop> {
+        let Dram { config, controller, sessions, memory, logs, threads } = self;
+        let (before, mut own) = (&*memory, own.into_iter().peekable());
+        let channels = sessions.iter_mut().zip(logs.iter_mut()).enumerate();
+        let jobs: Vec<(Channel<'_>, D)> = channels
+            .filter_map(|(number, (session, log))| {
+                let (_, data) = own.next_if(|(n, _)| *n == number)?;
+                let memory = ChannelMemory::new(before);
+                Some((Channel { config, controller, number, session, memory, log }, data))
+            })
+            .collect();
+        let one = |(mut channel, data): (Channel<'_>, D)| -> (Result<T, MachineStop>, Written) {
+            let done = channel.catch_up(start).and_then(|()| work(&mut channel, data));
+            (done, channel.memory.written())
+        };
+        let threads = if commands < FEW { 1 } else { *threads };
+        let done = side_by_side(threads, jobs, one);
+        let mut out = Vec::with_capacity(done.len());
+        for (result, written) in done {
+            out.push(result?);
+            memory.take(written).map_err(|_| MachineStop::new(Fail::Size, FULL.into()))?;
+        }
+        Ok(out)
+    }
+}
+
+/// Commands for which threads are not worth their start.
+const FEW: usize = 1 << 12;
+
+/// The results of jobs in their order, on up to so many threads.
+fn side_by_side<J: Send, R: Send>(threads: usize, jobs: Vec<J>, work: impl Fn(J) -> R + Sync) -> Vec<R> {
+    let threads = threads.min(jobs.len());
+    if threads < 2 {
+        return jobs.into_iter().map(work).collect();
+    }
+    let queue = Mutex::new(jobs.into_iter().enumerate());
+    let worker = || {
+        let mut done = Vec::new();
+        loop {
+            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some((n, job)) = next else { return done };
+            done.push((n, work(job)));
+        }
+    };
+    let mut all: Vec<(usize, R)> = std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
+        let joined = handles.into_iter().map(|h| h.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        joined.flatten().collect()
+    });
+    all.sort_by_key(|(n, _)| *n);
+    all.into_iter().map(|(_, result)| result).collect()
 }
 
 /// A channel and what its commands are noted in.
@@ -134,12 +199,20 @@ pub struct Channel<'c> {
     /// Its state.
     pub session: &'c mut Session,
     /// The banks.
-    pub memory: &'c mut Memory,
+    pub memory: ChannelMemory<'c>,
     /// The log.
     pub log: &'c mut Log,
 }
 
 impl Channel<'_> {
+    /// The refreshes that the channel owes when it begins to work after having nothing to do.
+    fn catch_up(&mut self, until: u64) -> Result<(), MachineStop> {
+        let log = &mut *self.log;
+        self.session
+            .idle(self.config, self.controller, until, |i| log.issued(&i, 1, false, SourceLine::default()))
+            .map_err(|e| MachineStop::new(Fail::Time, e.to_string()))
+    }
+
     /// Runs the sources of some pseudo-channels from `start` on; returns the first tick after all data.
     pub fn run<'a>(
         &mut self,
@@ -207,7 +280,7 @@ impl Channel<'_> {
                     let until = if rules.fence_data { lane.data_end } else { lane.last_issue + 1 };
                     lane.from = lane.from.max(until);
                     lane.fence = lane.from;
-                    lane.source.done(self.memory, self.log)?;
+                    lane.source.done(&mut self.memory, self.log)?;
                 }
                 Want::Close if self.session.any_open(lane.pc) => {
                     let per_pc = self.config.org.banks_per_pc() as usize;
@@ -224,7 +297,7 @@ impl Channel<'_> {
                     return Ok(Some((self.session.earliest(command, bank, lane.from.max(now)), command)));
                 }
                 Want::Close => {
-                    lane.source.done(self.memory, self.log)?;
+                    lane.source.done(&mut self.memory, self.log)?;
                 }
                 Want::Column { bank, row, write, banks, .. } => {
                     let index = self.index(lane.pc, bank);
@@ -278,7 +351,7 @@ impl Channel<'_> {
             // All banks close.
             self.session.issue(self.config, command, lane.closes, 0, tick, lane.from);
             let address = Session::bank_address(self.config, lane.closes);
-            self.log.issued(self.number, &Issued { tick, command, address }, 1, false, lane.source.place());
+            self.log.issued(&Issued { tick, command, address }, 1, false, lane.source.place());
             return Ok(());
         };
         let index = self.index(lane.pc, bank);
@@ -288,7 +361,7 @@ impl Channel<'_> {
         let issued = Issued { tick, command, address };
         let wide = banks > 1;
         if !command.is_column() {
-            self.log.issued(self.number, &issued, u64::from(banks), false, lane.source.place());
+            self.log.issued(&issued, u64::from(banks), false, lane.source.place());
             if command == Command::Act {
                 lane.weighed = lane.act_ready == tick && tick > lane.from;
                 if wide && rules.act_weight > 1 {
@@ -306,19 +379,17 @@ impl Channel<'_> {
         lane.column_ready = tick + long;
         let data_end = self.session.data_end(command, tick);
         lane.data_end = lane.data_end.max(data_end);
-        let effect = lane.source.done(self.memory, self.log)?;
+        let effect = lane.source.done(&mut self.memory, self.log)?;
         self.log.issued(
-            self.number,
             &issued,
             u64::from(banks),
             effect.host || !write && effect.bucket != Bucket::Compute,
             effect.place,
         );
-        let pch = self.number * self.config.org.pseudochannel as usize + lane.pc;
+        let pch = lane.pc;
         let busy = tick + if wide { long } else { short };
         if let Some(history) = self.log.history.as_mut().filter(|_| effect.bucket == Bucket::Compute) {
-            let per_channel = self.session.banks();
-            history.stepped(self.number * per_channel + index, u64::from(banks), tick, busy, effect.place);
+            history.stepped(index, u64::from(banks), tick, busy, effect.place);
         }
         self.log.slice(Slice { pch, start: tick, end: busy, bucket: effect.bucket, place: effect.place });
         let wait = match effect.bucket {
@@ -334,8 +405,8 @@ impl Channel<'_> {
     }
 
     fn refresh(&mut self) -> Result<u64, MachineStop> {
-        let Channel { config, controller, number, session, log, .. } = self;
-        let sink = |i: Issued| log.issued(*number, &i, 1, false, SourceLine::default());
+        let Channel { config, controller, session, log, .. } = self;
+        let sink = |i: Issued| log.issued(&i, 1, false, SourceLine::default());
         session.refresh(config, controller, sink).map_err(|e| MachineStop::new(Fail::Time, e.to_string()))
     }
 }

@@ -8,7 +8,7 @@ use super::history::History;
 use crate::dram::{Command, Config, Controller, Issued};
 use crate::energy::{Energy, Model, UnitModel};
 use crate::units::geopim::{Phase, TileTime};
-use ptoc_pim_stream::stream::SourceLine;
+use ptoc_pim_stream::stream::{BURST, SourceLine};
 use std::collections::BTreeMap;
 
 /// What happened in one bank. Commands for many banks count at the one that they address, steps at all.
@@ -65,7 +65,8 @@ pub struct UnitTrace {
     pub end: u64,
 }
 
-/// Everything that is noted.
+/// Everything that is noted of a channel, which numbers its pseudo-channels and banks from 0 on; after
+/// [`Log::joined`] of all.
 #[derive(Debug)]
 pub struct Log {
     /// The time.
@@ -84,10 +85,12 @@ pub struct Log {
     pub history: Option<History>,
     /// What units with sequencers of their own did in all executions, by the number of their bank.
     pub units: BTreeMap<usize, UnitTime>,
-    /// Energy so far; background comes at the end.
+    /// Energy, from the end of the run on.
     pub energy: Energy,
     /// Energy of units: accesses to their banks, and operations.
     pub unit_energy: [f64; 2],
+    /// What energy is counted by.
+    charges: Charges,
     /// The commands of each channel, if they are wanted.
     pub trace: Option<Vec<Vec<Issued>>>,
     /// For each of them, whether its data stay in the memory, so that no data bus carries them.
@@ -103,9 +106,22 @@ pub struct Log {
     model: Model,
     unit_model: UnitModel,
     banks_of_pch: usize,
-    pchs: usize,
     bank: usize,
     open: Vec<Open>,
+}
+
+/// Commands that take energy. Counts are exact in any order, which sums of energies are not.
+#[derive(Clone, Copy, Debug, Default)]
+struct Charges {
+    /// Rows opened, in every bank that follows.
+    activations: u64,
+    /// Bursts that cross the interface.
+    reads: u64,
+    writes: u64,
+    /// Banks beyond the first that store them.
+    copies: u64,
+    /// Of all banks, of one.
+    refreshes: [u64; 2],
 }
 
 /// Open banks of a pseudo-channel, for the standby current.
@@ -118,10 +134,10 @@ struct Open {
 }
 
 impl Log {
-    /// Nothing has happened.
+    /// Nothing has happened in a channel.
     pub fn new(config: &Config, controller: &Controller, model: Model, options: Options) -> Log {
         let org = &config.org;
-        let pchs = (org.channel * org.pseudochannel) as usize;
+        let pchs = org.pseudochannel as usize;
         let banks_of_pch = org.banks_per_pc() as usize;
         Log {
             account: Account::new(pchs),
@@ -134,8 +150,9 @@ impl Log {
             units: BTreeMap::new(),
             energy: Energy::default(),
             unit_energy: [0.0; 2],
-            trace: options.trace.then(|| vec![Vec::new(); org.channel as usize]),
-            internal: options.trace.then(|| vec![Vec::new(); org.channel as usize]),
+            charges: Charges::default(),
+            trace: options.trace.then(|| vec![Vec::new()]),
+            internal: options.trace.then(|| vec![Vec::new()]),
             slices: options.trace.then(Vec::new),
             unit_traces: (options.trace || options.history).then(Vec::new),
             bounds: BoundMeter::new(config, controller),
@@ -143,17 +160,16 @@ impl Log {
             model,
             unit_model: UnitModel::of(config),
             banks_of_pch,
-            pchs: org.pseudochannel as usize,
             bank: org.bank as usize,
             open: vec![Open { banks: vec![false; banks_of_pch], ..Open::default() }; pchs],
         }
     }
 
-    /// A command was issued on the buses of a channel. `banks` follow it: 1, or those of one parity, or all. `host`
+    /// A command was issued on the buses of the channel. `banks` follow it: 1, or those of one parity, or all. `host`
     /// tells whether its data, if any, cross the interface; `place` is the line that it works for.
-    pub fn issued(&mut self, channel: usize, i: &Issued, banks: u64, host: bool, place: SourceLine) {
+    pub fn issued(&mut self, i: &Issued, banks: u64, host: bool, place: SourceLine) {
         let a = &i.address;
-        let pch = channel * self.pchs + usize::from(a.pc);
+        let pch = usize::from(a.pc);
         let in_pch = usize::from(a.bankgroup) * self.bank + usize::from(a.bank);
         let count = &mut self.banks[pch * self.banks_of_pch + in_pch];
         self.commands[i.command as usize] += 1;
@@ -162,7 +178,7 @@ impl Log {
         match i.command {
             Command::Act => {
                 count.act += 1;
-                self.energy.activate += self.model.activate * banks as f64;
+                self.charges.activations += banks;
                 open.count += usize::from(!std::mem::replace(&mut open.banks[in_pch], true));
             }
             Command::PrePb => open.count -= usize::from(std::mem::take(&mut open.banks[in_pch])),
@@ -172,19 +188,18 @@ impl Log {
             }
             Command::Rd | Command::RdA => {
                 count.rd += 1;
-                if host {
-                    self.energy.read += self.model.read;
-                }
+                self.charges.reads += u64::from(host);
             }
             Command::Wr | Command::WrA => {
                 count.wr += 1;
                 if host {
                     // The burst crosses the interface once and is stored in every bank.
-                    self.energy.write += self.model.write + self.unit_model.access * (banks - 1) as f64;
+                    self.charges.writes += 1;
+                    self.charges.copies += banks - 1;
                 }
             }
-            Command::RefAb | Command::RfmAb => self.energy.refresh += self.model.refresh_all,
-            Command::RefPb | Command::RfmPb => self.energy.refresh += self.model.refresh_one,
+            Command::RefAb | Command::RfmAb => self.charges.refreshes[0] += 1,
+            Command::RefPb | Command::RfmPb => self.charges.refreshes[1] += 1,
         }
         match (before, open.count) {
             (0, 1..) => open.since = i.tick,
@@ -192,26 +207,22 @@ impl Log {
             _ => {}
         }
         if i.command.is_column() {
-            self.bounds.column(channel, i, banks);
+            self.bounds.column(i, banks);
         }
         if let Some(history) = &mut self.history {
-            history.issued(channel, i, banks, place);
+            history.issued(i, banks, place);
         }
         if let Some(trace) = &mut self.trace {
-            trace[channel].push(*i);
+            trace[0].push(*i);
         }
         if let Some(internal) = &mut self.internal {
-            internal[channel].push(!host);
+            internal[0].push(!host);
         }
     }
 
-    /// A step is over: what it would have taken at least belongs to its kind. Units with sequencers use no buses, so
-    /// there is no bound of theirs.
-    pub fn bound(&mut self) {
-        let bound = self.bounds.take();
-        if self.account.kind() != "driver execute" {
-            self.account.bound(&bound);
-        }
+    /// Whether column commands have to come in the order of their ticks, too. Counts do not need it.
+    pub fn wants_order(&self) -> bool {
+        self.trace.is_some() || self.history.is_some()
     }
 
     /// The units of a pseudo-channel made a step by a command for these banks, one of each: so many lane operations in
@@ -224,10 +235,8 @@ impl Log {
         }
         self.unit_steps += units;
         self.lane_ops += units * ops;
-        self.unit_energy[1] += (units * ops) as f64 * self.unit_model.operation;
         if access {
-            self.bytes.unit_moved += units * 32;
-            self.unit_energy[0] += units as f64 * self.unit_model.access;
+            self.bytes.unit_moved += units * BURST as u64;
         }
     }
 
@@ -236,9 +245,7 @@ impl Log {
         self.banks[bank].steps += accesses;
         self.unit_steps += accesses;
         self.lane_ops += ops;
-        self.bytes.unit_moved += accesses * 32;
-        self.unit_energy[0] += accesses as f64 * self.unit_model.access;
-        self.unit_energy[1] += ops as f64 * self.unit_model.operation;
+        self.bytes.unit_moved += accesses * BURST as u64;
     }
 
     /// A slice of the timeline; one that goes on from the last of its pseudo-channel is joined to it, and cuts it off
@@ -257,7 +264,47 @@ impl Log {
         slices.push(slice);
     }
 
-    /// The end of the run: standby.
+    /// The logs of the channels of a device, which number what is theirs from 0 on, as one.
+    pub fn joined(channels: Vec<Log>) -> Option<Log> {
+        let mut channels: Vec<Log> = channels;
+        let history = History::joined(channels.iter_mut().filter_map(|c| c.history.take()));
+        let account = Account::joined(channels.iter_mut().map(|c| std::mem::replace(&mut c.account, Account::new(0))));
+        let mut all = channels.into_iter().reduce(|mut all, own| {
+            all.add(own);
+            all
+        })?;
+        (all.history, all.account) = (history, account?);
+        Some(all)
+    }
+
+    fn add(&mut self, mut own: Log) {
+        let (banks, pchs) = (self.banks.len(), self.open.len());
+        self.banks.append(&mut own.banks);
+        self.open.append(&mut own.open);
+        self.commands.iter_mut().zip(own.commands).for_each(|(a, b)| *a += b);
+        self.bytes.host_moved += own.bytes.host_moved;
+        self.bytes.host_useful += own.bytes.host_useful;
+        self.bytes.unit_moved += own.bytes.unit_moved;
+        self.unit_steps += own.unit_steps;
+        self.lane_ops += own.lane_ops;
+        self.units.extend(own.units.into_iter().map(|(bank, unit)| (banks + bank, unit)));
+        self.charges.activations += own.charges.activations;
+        self.charges.reads += own.charges.reads;
+        self.charges.writes += own.charges.writes;
+        self.charges.copies += own.charges.copies;
+        self.charges.refreshes.iter_mut().zip(own.charges.refreshes).for_each(|(a, b)| *a += b);
+        fn append<T>(all: &mut Option<Vec<T>>, own: Option<Vec<T>>, number: impl Fn(T) -> T) {
+            if let Some(all) = all {
+                all.extend(own.into_iter().flatten().map(number));
+            }
+        }
+        append(&mut self.trace, own.trace, |t| t);
+        append(&mut self.internal, own.internal, |t| t);
+        append(&mut self.slices, own.slices, |s| Slice { pch: pchs + s.pch, ..s });
+        append(&mut self.unit_traces, own.unit_traces, |t| UnitTrace { bank: banks + t.bank, ..t });
+    }
+
+    /// The end of the run: standby, and energy.
     pub fn finish(&mut self, config: &Config, ticks: u64) {
         for open in &mut self.open {
             if open.count > 0 {
@@ -271,6 +318,13 @@ impl Log {
         if let Some(history) = &mut self.history {
             history.finish(ticks);
         }
+        let (model, unit, c) = (&self.model, &self.unit_model, &self.charges);
+        self.energy.activate = c.activations as f64 * model.activate;
+        self.energy.read = c.reads as f64 * model.read;
+        self.energy.write = c.writes as f64 * model.write + c.copies as f64 * unit.access;
+        self.energy.refresh = c.refreshes[0] as f64 * model.refresh_all + c.refreshes[1] as f64 * model.refresh_one;
+        self.unit_energy =
+            [(self.bytes.unit_moved / BURST as u64) as f64 * unit.access, self.lane_ops as f64 * unit.operation];
         self.energy.background = (self.energy.open_ticks as f64 * self.model.active_mw
             + idle as f64 * self.model.idle_mw)
             * config.tick_ps()

@@ -88,6 +88,17 @@ pub struct Options {
     pub trace: bool,
     /// What every bank did when, in bins.
     pub history: bool,
+    /// Threads on which channels are simulated, with the same results; 0: as many as the machine runs at once.
+    pub threads: usize,
+}
+
+impl Options {
+    fn threads(&self) -> usize {
+        match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            n => n,
+        }
+    }
 }
 
 /// What a run gives.
@@ -149,7 +160,8 @@ pub fn run_with(
     let dram = Dram {
         config: config.clone(),
         sessions: (0..geometry.channel).map(|_| Session::new(config, &controller)).collect(),
-        log: Log::new(config, &controller, model, options),
+        logs: (0..geometry.channel).map(|_| Log::new(config, &controller, model, options)).collect(),
+        threads: options.threads(),
         controller,
         memory: Memory::new(geometry.row_bytes()),
     };
@@ -171,29 +183,29 @@ pub fn run_with(
     for (n, step) in stream.steps.iter().enumerate() {
         let end = match &step.action {
             Action::Host(h) => {
-                machine.dram.log.account.begin(step.action.name());
+                machine.dram.begin(step.action.name());
                 machine.host_kernel(h, kernels).map(|()| now)
             }
             _ => machine.step(n, now),
         };
         let end = end.map_err(|stop| MachineStop { step: Some(n), ..stop })?;
-        machine.dram.log.account.end(now, end, step.place);
-        machine.dram.log.bound();
+        machine.dram.end(now, end, step.place);
         times.push((now, end));
         now = end;
     }
-    for channel in 0..machine.dram.sessions.len() {
-        machine.dram.catch_up(channel, now)?;
-    }
-    machine.dram.log.finish(config, now);
+    let all = (0..machine.dram.sessions.len()).map(|n| (n, ()));
+    machine.dram.each(all, (now, 0), |_, ()| Ok(()))?;
+    let threads = machine.dram.threads;
     let outputs = machine
         .arrays
         .into_iter()
         .zip(&stream.tensors)
         .map(|(a, t)| a.filter(|_| matches!(t.role, Role::Out | Role::InOut)))
         .collect();
-    let baseline =
-        Baseline { streaming: baseline::streaming(stream, config), gathering: machine.gathering.serve(stream, config) };
+    let baseline = Baseline {
+        streaming: baseline::streaming(stream, config, threads),
+        gathering: machine.gathering.serve(stream, config, threads),
+    };
     let report = Report::new(stream, config, machine.dram, times, baseline);
     Ok(MachineOutcome { outputs, report })
 }
@@ -203,7 +215,7 @@ impl Machine<'_> {
     fn step(&mut self, n: usize, start: u64) -> Result<u64, MachineStop> {
         let step = &self.stream.steps[n];
         let place = step.place;
-        self.dram.log.account.begin(step.action.name());
+        self.dram.begin(step.action.name());
         match &step.action {
             Action::Write(t) => self.write(place, t, start),
             Action::Read(t) => self.read(place, t, start),

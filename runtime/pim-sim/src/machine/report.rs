@@ -163,7 +163,11 @@ impl Report {
         steps: Vec<(u64, u64)>,
         baseline: Baseline,
     ) -> Report {
-        let Dram { log, sessions, .. } = dram;
+        let Dram { logs, sessions, .. } = dram;
+        let ticks = steps.last().map_or(0, |(_, end)| *end);
+        // A device has a channel.
+        let mut log = Log::joined(logs).expect("the log of a channel");
+        log.finish(config, ticks);
         let units = units(stream, config, &log);
         let (org, t) = (&config.org, &config.timing);
         let pchs = (org.channel * org.pseudochannel) as usize;
@@ -172,7 +176,7 @@ impl Report {
             device: config.name.clone(),
             unit: stream.unit.name(),
             unit_mhz: stream.unit.clock_mhz(),
-            ticks: steps.last().map_or(0, |(_, end)| *end),
+            ticks,
             tick_ps: config.tick_ps(),
             clock_ticks: config.ticks(1).max(1),
             step_ns: matches!(stream.unit, UnitConfig::HbmPim(_))

@@ -14,7 +14,7 @@ fn execute(text: &str, inputs: Vec<Option<Tensor>>) -> Result<MachineOutcome, Ma
     let stream = Stream::decode(&parsed.encode().unwrap()).unwrap();
     let config = device::config(&stream.device).unwrap_or_else(|e| panic!("{e:?}"));
     assert_eq!(stream.check(&device::geometry(&config)), []);
-    let outcome = run(&stream, &config, inputs, Options { trace: true, history: true })?;
+    let outcome = run(&stream, &config, inputs, Options { trace: true, history: true, threads: 0 })?;
     let r = &outcome.report;
     let refresh = stream.device.refresh != ptoc_pim_stream::stream::Refresh::Off;
     for (n, trace) in r.trace.as_ref().unwrap().iter().enumerate() {
@@ -393,8 +393,12 @@ fn kernels_of_the_host() {
     assert_eq!(stream.check(&device::geometry(&config)), []);
     let x = tensor(&[2048], 7);
     let mut calls = Vec::new();
-    let outcome =
-        run_with(&stream, &config, vec![Some(x.clone())], Options { trace: true, history: true }, &mut |h, arrays| {
+    let outcome = run_with(
+        &stream,
+        &config,
+        vec![Some(x.clone())],
+        Options { trace: true, history: true, threads: 0 },
+        &mut |h, arrays| {
             calls.push(h.kernel.clone());
             let [t, f] = [1, 2].map(|n: usize| arrays[n].clone().unwrap());
             assert!((0..2048).all(|i| f.get_bits(i) == 0x3c00 && t.get_bits(i) == x.get_bits(i)));
@@ -402,8 +406,9 @@ fn kernels_of_the_host() {
                 Tensor::from_fn(DType::F16, &[2048], |i| u64::from(add(t.get_bits(i) as u16, f.get_bits(i) as u16)));
             arrays[1] = Some(sums.unwrap());
             Ok(())
-        })
-        .unwrap();
+        },
+    )
+    .unwrap();
     assert_eq!(calls, ["twice"]);
     let y = outcome.outputs[3].as_ref().unwrap();
     assert!((0..2048).all(|i| y.get_bits(i) as u16 == add(x.get_bits(i) as u16, 0x3c00)));
