@@ -131,7 +131,8 @@ fn unknown(of: &str, key: &str, near: Option<&str>, all: &str) -> Problem {
 
 /// The name of a target.
 fn target(value: &Value) -> Result<String, String> {
-    let names = || Target::all().iter().map(|t| t.name.as_str()).collect::<Vec<_>>().join(", ");
+    let all = || Target::all().iter().chain(Target::devices());
+    let names = || all().map(|t| t.name.as_str()).collect::<Vec<_>>().join(", ");
     let name = value
         .as_str()
         .ok_or_else(|| format!("`ptoc.target` is the name of a target ({}), and not {value}", names()))?;

@@ -40,7 +40,7 @@ pub fn definitions(current: &OsStr) -> Vec<CompletionCandidate> {
 
 /// Targets.
 pub fn targets(current: &OsStr) -> Vec<CompletionCandidate> {
-    fitting(current, Target::all().iter().map(|t| (t.name.clone(), None)))
+    fitting(current, Target::all().iter().chain(Target::devices()).map(|t| (t.name.clone(), None)))
 }
 
 /// Codes with their titles.
