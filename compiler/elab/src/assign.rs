@@ -429,7 +429,7 @@ impl Elaborator<'_> {
         let a = shared.as_ref().unwrap_or(a);
         let known = self.int_const(a);
         let straight = self.loops.is_empty() && self.b.region_depth() <= 2;
-        if !self.target.has_addresses() && !(known.is_some() && straight && self.binds_tiles()) {
+        if !(self.target.has_addresses() || known.is_some() && straight && self.binds_tiles()) {
             return self.no_such_address(ty, at);
         }
         if let Some(addr) = known {

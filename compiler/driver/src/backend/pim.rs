@@ -504,8 +504,8 @@ fn moves(step: &PlannedLaunch, target: &Target) -> Option<Vec<movement::Nest>> {
 /// Carries out the launch with this number on the host's arrays: arguments, then tensors of the program.
 type HostLaunch<'h> = &'h mut dyn FnMut(StreamLaunch, &mut [Option<Tensor>]) -> Result<(), Box<Diagnostic>>;
 
-/// Runs a program on its arguments, which hold the results afterwards. With `run.rules` the commands of its DRAM are held
-/// to the rules by the independent checker.
+/// Runs a program on its arguments, which hold the results afterwards. With `run.rules` the commands of its DRAM are
+/// held to the rules by the independent checker.
 fn simulate(
     plan: &Plan,
     compiled: &Linked,

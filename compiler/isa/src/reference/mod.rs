@@ -296,7 +296,9 @@ fn moves(out: &mut String, t: &Target) {
 
 const TARGETS_HEAD: &str = "# Targets\n\n\
 Generated from `compiler/isa/targets` (`UPDATE_SPEC=1 cargo test -p ptoc-isa spec`). Do not edit.\n\n\
-A target is a TOML file:\n\n\
+A target is a TOML file of the compiler. Devices with units in memory are described in files of one's own, too:\n\
+`--target ./mine.toml` names one, and [devices.md](devices.md) says what it has. It has a `base`, `hbm-pim` or\n\
+`geopim`, and what differs from that; `lpddr5-pim` and `gddr6-aim` are such files.\n\n\
 * `name`, `description`; `family`: the instruction set, `a2a3` or `a5` (the column of the instruction table),\n  \
 or `pim`: units in the memory, whose set is `a5`; `instructions`, which may be left out: another\n  \
 set than the family's; `dtypes`; `mask_unit`, the unsigned type into which the bits of a mask are packed.\n\
@@ -322,9 +324,10 @@ the blocks,\n  `issue` cycles an instruction, `sync` cycles from a set to the en
 * `[[matrix_unit]]`, which may be left out: how a matrix unit adds products of `factors` that is no chain of \
 multiply-adds (numerics.md): `block`\n  products at once, of each `addend_digits` behind the greatest exponent, \
 `sum_digits` of the sum.\n\
-* For family `pim`: `[unit]`, with `kind` (`geopim` or `hbm-pim`), `clock` in MHz, `lanes`, `banks` that a unit is \
-beside of, and the\n  numbers of its kind; `[device]`, the DRAM by the name of a `preset` and its organisation, `rows` \
-being those that data may\n  have; `[host]`, with `vec`, the bytes of Vec of a kernel that the host runs.\n\n\
+* For family `pim`: `[unit]`, with `kind` (`geopim`, `hbm-pim` or `described`), `clock` in MHz, `lanes`, `banks` that \
+a unit is\n  beside of, and the numbers of its kind; `[device]`, the DRAM by the name of a `preset` and its \
+organisation, `rows`\n  being those that data may have; `[host]`, with `vec`, the bytes of Vec of a kernel that the \
+host runs.\n\n\
 An instruction set is a TOML file too, in `targets/instructions`, so that targets share it. It says what instructions\n\
 take; what they mean is in the instruction table, which no target touches:\n\n\
 * `[dtypes]`: a list for each instruction, empty where it is not there. An entry is the dtype of all operands but \

@@ -38,8 +38,8 @@ pub fn touched(
     let mut boxes = Boxes { kernel, shapes, block: 0, out, hulls: Hulls::default() };
     numbers.again();
     let grid = numbers.grid();
-    // By class: a block that was gone through, and what it touches, if it stands for others.
-    let mut known: FxHashMap<u32, Option<(&[i64], Vec<Hull>)>> = FxHashMap::default();
+    // By class of blocks.
+    let mut known: FxHashMap<u32, Option<Touching<'_>>> = FxHashMap::default();
     for (n, at) in blocks.iter().enumerate() {
         boxes.block = n;
         let class = slopes::around(&grid, at);
@@ -58,6 +58,9 @@ pub fn touched(
     }
     Ok(boxes.out)
 }
+
+/// A block that was gone through, and what it touches, for blocks that it stands for.
+type Touching<'b> = (&'b [i64], Vec<Hull>);
 
 impl Boxes<'_> {
     /// What the block touches, from what another one does; `None` if that does not move as a whole.
