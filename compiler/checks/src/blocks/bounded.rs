@@ -1,6 +1,7 @@
 //! Arguments of type `index` that have bounds: by `where`, or because so many blocks are launched. Products with others
 //! may wrap around, so nothing is known of them.
 
+use ptoc_diagnostics::codes;
 use ptoc_ir::analysis::poly::Definitions;
 use ptoc_ir::tile::{Kernel, Op, Ty, Value};
 use ptoc_isa::{BinOp, CmpOp};
@@ -8,7 +9,8 @@ use rustc_hash::FxHashSet;
 
 /// The arguments with bounds.
 pub(super) fn find(kernel: &Kernel, defs: &Definitions<'_>) -> FxHashSet<Value> {
-    let mut found = Bounded { defs, known: kernel.dims.values().map(|d| d.value).collect() };
+    let known = kernel.dims.values().map(|d| d.value).collect();
+    let mut found = Bounded { defs, known, exact: FxHashSet::default() };
     let arguments: FxHashSet<Value> =
         kernel.scalars.iter().map(|s| s.value).filter(|v| kernel.values[*v].ty == Ty::Index).collect();
     for dim in &kernel.grid {
@@ -16,8 +18,11 @@ pub(super) fn find(kernel: &Kernel, defs: &Definitions<'_>) -> FxHashSet<Value> 
     }
     let mut conditions = Vec::new();
     for stmt in &kernel.prologue {
-        if let Op::Check { cond, .. } = stmt.op {
-            comparisons(defs, cond, &mut conditions);
+        if let Op::Check { cond, check, args } = &stmt.op {
+            comparisons(defs, *cond, &mut conditions);
+            if let (codes::INDEX_OVERFLOW, [a, b]) = (kernel.checks[*check].code, &args[..]) {
+                found.exact.insert((*a, *b));
+            }
         }
     }
     // One may be bounded by another.
@@ -33,6 +38,14 @@ pub(super) fn find(kernel: &Kernel, defs: &Definitions<'_>) -> FxHashSet<Value> 
                 }
                 if matches!(op, CmpOp::Gt | CmpOp::Ge | CmpOp::Eq) {
                     below.insert(a);
+                }
+            }
+        }
+        // `o + n <= M`, `n <= M - o`: what the others are no less than, the rest has for itself.
+        for &(op, a, b) in &conditions {
+            for (op, a, b) in [(op, a, b), (op.mirrored(), b, a)] {
+                if matches!(op, CmpOp::Lt | CmpOp::Le | CmpOp::Eq) {
+                    above.extend(found.parts_below(a, b, &below).into_iter().filter(|v| arguments.contains(v)));
                 }
             }
         }
@@ -55,6 +68,8 @@ fn comparisons(defs: &Definitions<'_>, cond: Value, out: &mut Vec<(CmpOp, Value,
 struct Bounded<'d, 'k> {
     defs: &'d Definitions<'k>,
     known: FxHashSet<Value>,
+    /// What was tested to have a sum.
+    exact: FxHashSet<(Value, Value)>,
 }
 
 impl Bounded<'_, '_> {
@@ -66,6 +81,39 @@ impl Bounded<'_, '_> {
         if let Some(&Op::Binary { op: BinOp::Add | BinOp::Mul, a, b, .. }) = self.defs.of(v).filter(|_| depth < 8) {
             self.factors(a, arguments, depth + 1);
             self.factors(b, arguments, depth + 1);
+        }
+    }
+
+    /// Summands that are no greater than some bounded number, if `a` is no greater than `b`, and those of `below` have
+    /// a bound below.
+    fn parts_below(&self, a: Value, b: Value, below: &FxHashSet<Value>) -> Vec<Value> {
+        let has_least = |v: &Value| below.contains(v) || self.is_small(*v, 0);
+        let mut parts = Vec::new();
+        // A difference from a bounded number does not wrap around, if what is taken away has a bound below.
+        let whole = match self.defs.binary(b, BinOp::Sub) {
+            Some((whole, less)) if has_least(&less) => whole,
+            _ => b,
+        };
+        if !self.is_small(whole, 0) || !self.summands(a, &mut parts, 0) {
+            return Vec::new();
+        }
+        let least = parts.iter().filter(|v| has_least(v)).count();
+        let alone = |v: &Value| least == parts.len() || least + 1 == parts.len() && !has_least(v);
+        parts.iter().copied().filter(alone).collect()
+    }
+
+    /// The parts of a sum that does not wrap around.
+    fn summands(&self, v: Value, out: &mut Vec<Value>, depth: u32) -> bool {
+        match self.defs.binary(v, BinOp::Add) {
+            Some((a, b)) if depth < 4 => {
+                let exact = self.exact.contains(&(a, b)) || self.exact.contains(&(b, a));
+                exact && self.summands(a, out, depth + 1) && self.summands(b, out, depth + 1)
+            }
+            Some(_) => false,
+            None => {
+                out.push(v);
+                true
+            }
         }
     }
 

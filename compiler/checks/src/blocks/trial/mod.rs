@@ -72,10 +72,17 @@ pub(in crate::blocks) struct TrialOutcome {
     pub(in crate::blocks) clashes: Vec<Clash>,
     pub(in crate::blocks) meetings: Vec<Meeting>,
     pub(in crate::blocks) holes: Vec<Hole>,
-    /// Something that depends on data touched these.
+    /// Something that depends on data touched these, or may have.
     pub(in crate::blocks) vague: FxHashSet<TensorId>,
     /// The extents of the grid.
     pub(in crate::blocks) grid: Vec<i64>,
+}
+
+impl TrialOutcome {
+    /// Whether all that the launch does to the tensor was seen.
+    pub(in crate::blocks) fn sees(&self, tensor: TensorId) -> bool {
+        self.whole && !self.vague.contains(&tensor)
+    }
 }
 
 /// Why it does not go on.

@@ -49,6 +49,7 @@ impl<'k> Trial<'k, '_> {
         };
         t.covered[k] |= kind != AccessKind::Read;
         if !sure {
+            self.out.vague.insert(tensor);
             return Ok(());
         }
         let u = &mut t.users[k];
