@@ -72,7 +72,7 @@ pub fn foreign(name: &str) -> Option<Foreign> {
         "pto" => Help("PTO's instructions stand alone, without a dialect or namespace: `TADD(dst, a, b)`"),
         "range" => Help("a range is written `0..n`"),
         "len" | "shape" => Help("a tensor's extents have names in its type: `x: in f32[M, N]` gives `M` and `N`"),
-        "pow" => Help("a power is a product: `x * x`"),
+        "u1" | "i1" => Help("one bit an element is made of a mask: `packbits(mask)` gives bytes"),
         "blockIdx" | "threadIdx" | "block_idx" | "get_block_idx" | "program_id" => {
             Help("a block's number is a variable of `grid`: `grid (i in tiles(M, 16));` and then `i.index`")
         }

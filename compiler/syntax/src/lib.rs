@@ -63,7 +63,8 @@ pub fn parse(file: FileId, text: &str) -> Parsed {
     };
     let docs = std::mem::take(&mut source.file_docs);
     let (comments, directives) = (std::mem::take(&mut source.comments), std::mem::take(&mut source.directives));
-    let diagnostics = source.all_diagnostics(balanced, builder);
+    let mut diagnostics = source.all_diagnostics(balanced, builder);
+    situation::one_for_each_word(&mut diagnostics, &items, text);
     Parsed { file: ast::File { docs, items }, diagnostics, comments, directives }
 }
 
@@ -80,6 +81,11 @@ pub fn parse_expr(file: FileId, text: &str) -> (ast::Expr, Vec<Diagnostic>) {
             .unwrap_or_else(|| builder.error_expr(Span::new(file, 0, text.len() as u32))),
     };
     (expr, source.all_diagnostics(balanced, builder))
+}
+
+/// Whether a word is one of the language, and no name.
+pub fn is_keyword(word: &str) -> bool {
+    matches!(&lexer::lex(FileId(0), word).tokens[..], [token] if token.tok.is_keyword())
 }
 
 /// The tokens of a text with its comments, in source order, as the grammar sees them: `<` and `>` are told apart, and

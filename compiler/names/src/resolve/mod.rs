@@ -12,7 +12,7 @@ pub use pto::{left_out, otherwise, respelled};
 
 use crate::builtins;
 use crate::modules::{ItemId, Module, Modules};
-use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_diagnostics::{Diagnostic, Fix, Span, codes};
 use ptoc_isa as isa;
 use ptoc_syntax::ast::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -94,6 +94,14 @@ fn takes_functions(module: &Module) -> bool {
         ItemKind::Kernel(k) | ItemKind::Program(k) => k.statics.iter().any(open),
         _ => false,
     })
+}
+
+/// Adds to an error about an unknown name of a `where`, if it is written as dimensions are, what one is.
+fn no_dimension(d: &mut Diagnostic) {
+    let upper = d.message.split('`').nth(1).is_some_and(|n| n.starts_with(|c: char| c.is_ascii_uppercase()));
+    if upper && d.code == codes::UNKNOWN_NAME && d.fixes.is_empty() {
+        d.fixes.push(Fix::advice("`where` defines no dimension: one stands in the type of an argument"));
+    }
 }
 
 /// What stands between quotation marks in a text that is written here.
@@ -216,7 +224,9 @@ impl NameResolver<'_> {
                 for e in &k.wheres {
                     self.scopes.push(Vec::new());
                     self.free_indices(e);
+                    let told = self.out.len();
                     self.expr(e);
+                    self.out[told..].iter_mut().for_each(no_dimension);
                     self.pop();
                 }
                 for e in &k.ensures {
@@ -373,7 +383,8 @@ impl NameResolver<'_> {
                 }
             }
             self.gone.insert(l.name.clone(), l.span);
-            if l.warn && !l.used && !l.name.starts_with('_') {
+            // A word of the language is refused as a name: it needs another one anyway.
+            if l.warn && !l.used && !l.name.starts_with('_') && !ptoc_syntax::is_keyword(&l.name) {
                 let d = Diagnostic::warning(codes::UNUSED_NAME, l.span, format!("`{}` is never used", l.name))
                     .with_label("defined, and never read")
                     .with_suggestion(

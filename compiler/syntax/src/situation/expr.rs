@@ -12,6 +12,7 @@ pub(super) fn find(v: &View<'_, '_>) -> Option<Situation> {
     spaced_static(v)
         .or_else(|| direction(v))
         .or_else(|| unnamed_function(v))
+        .or_else(|| lambda(v))
         .or_else(|| chained(v))
         .or_else(|| half_a_record(v))
         .or_else(|| assignment(v))
@@ -293,6 +294,24 @@ fn unnamed_function(v: &View<'_, '_>) -> Option<Situation> {
     with.extend_from_slice(params);
     with.push(v.made(Tok::Or, shut));
     Situation::replace(d, v.at..end, with)
+}
+
+/// `lambda v: v * s`, of which `v` cannot stand where it does.
+fn lambda(v: &View<'_, '_>) -> Option<Situation> {
+    let word = v.at.checked_sub(1).filter(|w| v.text(*w) == "lambda" && v.here_tok() == Some(Tok::Name))?;
+    let colon = (v.at..v.lexemes.len()).find(|i| v.tok(*i) == Some(Tok::Colon))?;
+    let params = &v.lexemes[v.at..colon];
+    if !params.iter().all(|l| l.is(Tok::Name) || l.is(Tok::Comma)) {
+        return None;
+    }
+    let gap = v.builder.span(v.span(word).start, v.here().start);
+    let message = "a function without a name is a closure: its parameters stand between bars";
+    let mut d = v.error(codes::FOREIGN_SPELLING, v.between(word, colon), message);
+    d.fixes.push(edits("write a closure", vec![(gap, "|"), (v.span(colon), "|")]));
+    let mut with = vec![v.made(Tok::Or, gap)];
+    with.extend_from_slice(params);
+    with.push(v.made(Tok::Or, v.span(colon)));
+    Situation::replace(d, word..colon + 1, with)
 }
 
 /// The bars of a closure.

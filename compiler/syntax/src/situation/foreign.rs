@@ -26,9 +26,7 @@ pub(super) fn find(v: &View<'_, '_>) -> Option<Situation> {
     let at = v.at;
     let (here, prev) = (v.here_tok(), v.prev_tok());
     match here {
-        Some(Tok::Power) => {
-            return v.respell(at..at + 1, "there is no operator `**`; a power is a product".to_owned(), "*", Tok::Star);
-        }
+        Some(Tok::Power) => return power(v),
         Some(Tok::FatArrow) => {
             return v.respell(at..at + 1, "`=>` is not in the language; at least is `>=`".to_owned(), ">=", Tok::Ge);
         }
@@ -54,6 +52,23 @@ pub(super) fn find(v: &View<'_, '_>) -> Option<Situation> {
         _ => {}
     }
     doubled_marks(v).or_else(|| words(v)).or_else(|| casts(v))
+}
+
+/// `a ** b`, which is taken for a product from here on.
+fn power(v: &View<'_, '_>) -> Option<Situation> {
+    let at = v.at;
+    let d = v.error(codes::FOREIGN_SPELLING, v.here(), "there is no operator `**`");
+    let plain = |i: usize| matches!(v.tok(i), Some(Tok::Name | Tok::Int | Tok::Float));
+    let joined = |i: usize| matches!(v.tok(i), Some(Tok::LParen | Tok::LBracket | Tok::Dot | Tok::StaticOpen));
+    let before = at.checked_sub(1).filter(|b| plain(*b) && b.checked_sub(1).is_none_or(|b| !joined(b)));
+    let d = match before.filter(|_| plain(at + 1) && !joined(at + 2)) {
+        Some(before) => {
+            let whole = v.between(before, at + 1);
+            d.with_fix("a power is a call", whole, format!("pow({}, {})", v.text(before), v.text(at + 1)))
+        }
+        None => d.with_help("a power is a call: `pow(a, b)`"),
+    };
+    Situation::replace(d, at..at + 1, vec![v.made(Tok::Star, v.here())])
 }
 
 /// Two marks in a row that are one operator elsewhere.

@@ -8,12 +8,14 @@ mod item;
 mod part;
 mod role;
 mod stmt;
+mod words;
 
 use std::ops::Range;
 
 use ptoc_diagnostics::{Code, Diagnostic, Span, codes};
 
 pub(crate) use item::{attribute_of_nothing, misspelt_item, no_item};
+pub(crate) use words::one_for_each_word;
 
 use crate::build::Builder;
 use crate::parse::Wants;
