@@ -4,13 +4,14 @@
 //! Launch integers are numbered: the kernel's dimensions in order, then every scalar argument in order.
 
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_elab::{ElabResult, Elaborator, ErrorReported, arith, compare, comparison, count};
+use ptoc_elab::{ElabResult, Elaborator, ErrorReported, arith, comparison, count};
 use ptoc_ir::oracle::{IntExpr, IntOp, OracleExpr};
 use ptoc_ir::tile::{TensorId, Ty, Value};
 use ptoc_isa::{BinOp, UnOp};
 use ptoc_names::builtins::{self, Builtin, Word};
 use ptoc_names::{ItemId, ModuleId};
 use ptoc_syntax::ast::*;
+use ptoc_values::consts::compare;
 use ptoc_values::{Binding, Val, View};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;

@@ -1,7 +1,7 @@
 //! Calls: built-in functions, methods, conversions.
 
 use super::{ElabResult, Elaborator, ErrorReported};
-use ptoc_diagnostics::{Diagnostic, Edit, Span, codes};
+use ptoc_diagnostics::{Diagnostic, Edit, Fix, Span, codes};
 use ptoc_ir::tile::{Ty, Value};
 use ptoc_isa::{BinOp, UnOp};
 use ptoc_names::builtins::{self, Builtin, Over, Word};
@@ -128,6 +128,18 @@ impl Elaborator<'_> {
                 let function =
                     builtins::function(name).is_some() || self.modules.get(self.module).scope.contains_key(name);
                 let d = match (function, args.first()) {
+                    // `x.astype(f16)` is `f16(x)`.
+                    (false, Some(to)) if let Some(dtype) = converted(name, &to.value) => {
+                        let start = Span::new(base.span.file, base.span.start, base.span.start);
+                        let edits = vec![
+                            Edit { span: start, text: format!("{dtype}(") },
+                            Edit { span: Span::new(base.span.file, base.span.end, span.end), text: ")".into() },
+                        ];
+                        match v {
+                            Val::View(_) => d.with_help(format!("load it, then convert: `{dtype}(Vec(view))`")),
+                            _ => d.with_edits("a dtype converts as a function does", edits),
+                        }
+                    }
                     // PTO's C++ takes a pointer out of a tile.
                     (false, None) if name == "data" && matches!(v, Val::Tile(_) | Val::View(_)) => {
                         let rest = Span::new(base.span.file, base.span.end, span.end);
@@ -167,7 +179,13 @@ impl Elaborator<'_> {
                 let e = self.exactly(args, 2, "tiles(n, size)", span)?;
                 let n = self.length(e[0])?;
                 let v = self.expr(e[1])?;
-                let size = self.static_extent(&v, e[1].span, "the size of a block")?;
+                let told = self.diags.len();
+                let size = self.static_extent(&v, e[1].span, "the size of a block").inspect_err(|_| {
+                    if let Some(d) = self.diags.get_mut(told).filter(|d| d.code == codes::NOT_CONSTANT) {
+                        let help = "the first n of a mode, where only the launch knows n, are a slice: `x[0 .. n, _]`";
+                        d.fixes.push(Fix::advice(help));
+                    }
+                })?;
                 let by = self.idx(i64::from(size));
                 let count = self.ceil_div(n, by, span);
                 self.exact(count, span)?;
@@ -182,7 +200,7 @@ impl Elaborator<'_> {
                     }
                     let q = x
                         .checked_neg()
-                        .and_then(|n| super::consts::int(BinaryOp::Div, n, y).ok())
+                        .and_then(|n| ptoc_values::consts::int(BinaryOp::Div, n, y).ok())
                         .and_then(i128::checked_neg);
                     return match q {
                         Some(q) => Ok(Val::Int(q)),
@@ -416,4 +434,10 @@ fn called_name(callee: &Expr) -> Name {
         ExprKind::Name(n) => n.clone(),
         _ => "the closure".into(),
     }
+}
+
+/// The dtype of a method that converts elsewhere, `x.astype(f16)`.
+fn converted(method: &str, to: &Expr) -> Option<DType> {
+    let ExprKind::Name(n) = &*to.kind else { return None };
+    ["astype", "to", "cast", "type", "as_type", "convert"].contains(&method).then(|| DType::from_name(n)).flatten()
 }

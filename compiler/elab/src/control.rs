@@ -179,6 +179,10 @@ impl Elaborator<'_> {
                     self.counted(var, lo, b.len, body, stages, span, |_, i| Val::Scalar(i))
                 }
             },
+            Val::TileArray(a) => {
+                let (lo, hi) = (self.idx(0), self.idx(i64::from(a.count)));
+                self.counted(var, lo, hi, body, stages, span, |s, i| Val::Tile(s.element_of(&a, Some(i))))
+            }
             other => self.not_looped(&other, range),
         }
     }
@@ -188,7 +192,7 @@ impl Elaborator<'_> {
         let message = format!("cannot loop over {}", v.describe());
         let d = Diagnostic::error(codes::TYPE_MISMATCH, range.span, message)
             .with_label(v.describe())
-            .with_help("loop over `0..n`, `tiles(n, size)`, a block, or a list of constants");
+            .with_help("loop over `0..n`, `tiles(n, size)`, a block, a list, or an array of tiles");
         self.report(d)
     }
 

@@ -128,6 +128,7 @@ impl Elaborator<'_> {
             if self.facts.max_of(m.extent).is_some_and(|most| most <= i64::from(room)) {
                 continue;
             }
+            self.wrong_sizes.push(t.tile);
             let what = ["rows", "columns"][k];
             let message = format!(
                 "`copy`: mode {k}: blocks of {block}{}, and {room} {what}{}",
@@ -227,7 +228,7 @@ impl Elaborator<'_> {
         self.same_threads(to.window(), from.window(), at)?;
         let (Some(a), Some(b)) = (&to.window().pattern, &from.window().pattern) else { return Ok(()) };
         if a == b {
-            return Ok(());
+            return self.blocks_agree(to, from, at);
         }
         let (a, b) = (a.clone(), b.clone());
         let d = if a.mma == b.mma {
@@ -276,7 +277,13 @@ impl Elaborator<'_> {
                 Diagnostic::error(codes::RANK_MISMATCH, at.1, format!("`copy` between {} and {}", modes(s), modes(d)))
                     .with_label(modes(s))
                     .with_secondary(at.0, modes(d));
-            return self.report(e);
+            // `_` keeps a mode as it is, of however many it is made.
+            let fewer = if s.modes.len() < d.modes.len() { s } else { d };
+            let nested = fewer.modes.iter().any(|m| m.plain().is_none());
+            return self.report(match nested {
+                true => e.with_help("a mode that is made of two counts as one: an index `(_, _)` keeps them apart"),
+                false => e,
+            });
         }
         if let CopyEnd::Part(p) = dst {
             self.named_once(p, at.0)?;

@@ -1,7 +1,7 @@
 //! Expressions.
 
 use super::{ElabResult, Elaborator, ErrorReported};
-use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_diagnostics::{Diagnostic, Fix, Span, codes};
 use ptoc_ir::tile::{If, Op, Region, Ty};
 use ptoc_isa::{BinOp, UnOp};
 use ptoc_names::ItemId;
@@ -190,8 +190,8 @@ impl Elaborator<'_> {
         let v = self.expr(&c.value)?;
         if !self.is_constant(&v) {
             let d = Diagnostic::error(codes::NOT_CONSTANT, c.value.span, "a `const` must be known at compile time")
-                .with_label("computed when the kernel runs (as is everything in a loop)")
-                .with_help("use `let` for what is known when the kernel runs");
+                .with_label(self.computed_late())
+                .with_help("use `let` for what is not known before");
             return self.report(d);
         }
         match &c.ty {
@@ -417,7 +417,10 @@ impl Elaborator<'_> {
             Val::Tuple(l) | Val::List(l) => {
                 let e = self.exactly(args, 1, "list[number]", span)?;
                 let v = self.expr(e[0])?;
-                let i = self.static_int(&v, e[0].span, "the position in a list")?;
+                let told = self.diags.len();
+                let i = self.static_int(&v, e[0].span, "the position in a list").inspect_err(|_| {
+                    self.run_over(base, &l, told);
+                })?;
                 match usize::try_from(i).ok().and_then(|i| l.get(i)) {
                     Some(v) => Ok(v.clone()),
                     None => self.error(
@@ -441,6 +444,18 @@ impl Elaborator<'_> {
                 self.report(d)
             }
             other => self.error(codes::TYPE_MISMATCH, base.span, format!("{} cannot be indexed", other.describe())),
+        }
+    }
+
+    /// Adds to an error about a position in a list of tiles how a loop takes each of them.
+    fn run_over(&mut self, list: &Expr, of: &[Val], told: usize) {
+        let Some(d) = self.diags.get_mut(told).filter(|d| d.code == codes::NOT_CONSTANT) else { return };
+        if let ExprKind::Name(n) = &*list.kind
+            && of.iter().all(|v| matches!(v, Val::Tile(_)))
+        {
+            d.notes.push("a list has no storage of its own, in which a number could choose a tile".into());
+            let help = format!("take them one after the other: `for t in {n} {{ .. }}` is unrolled");
+            d.fixes.push(Fix::advice(help));
         }
     }
 

@@ -12,7 +12,6 @@ mod called;
 mod calls;
 mod cells;
 mod closures;
-mod consts;
 mod control;
 mod convert;
 mod copies;
@@ -62,7 +61,6 @@ mod views;
 mod windows;
 
 pub use bindings::{Bindings, ElaborationOutcome};
-pub use consts::compare;
 pub use labels::count;
 pub use names::{Fact, NameFact, TileFact};
 pub use place::on_host;
@@ -194,6 +192,8 @@ pub struct Elaborator<'a> {
     pub(crate) worked: bool,
     /// What is elaborated belongs to the launch, not to a block.
     pub in_prologue: bool,
+    /// It is a program, and no kernel.
+    pub(crate) in_program: bool,
     /// Steps of compile-time evaluation.
     pub(crate) fuel: fuel::Fuel,
     /// Dimensions that were needed statically, with their values.
@@ -229,6 +229,8 @@ pub struct Elaborator<'a> {
     pub(crate) elsewhere: bool,
     /// Global memory that a hop of a path has written and the next one reads.
     pub(crate) pending_gm: Option<ptoc_values::View>,
+    /// Tiles that were told to have no room for a block.
+    pub(crate) wrong_sizes: Vec<Tile>,
     /// Scalar arguments that were told to be no constants.
     pub(crate) told_arguments: Vec<Name>,
     /// Tiles that `Vec(view)` and the like have loaded, with the place of that and of the location's name in it.

@@ -1,6 +1,5 @@
 //! Scalars: literals adopt a type, operators on constants are evaluated, all others become IR.
 
-use super::consts::{self, ConstFault};
 use super::{ElabResult, Elaborator, FLOAT_FOR_INTEGER};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Const, Ty, Value};
@@ -9,6 +8,7 @@ use ptoc_names::builtins::Word;
 use ptoc_syntax::ast::BinaryOp;
 use ptoc_tensor::DType;
 use ptoc_values::Val;
+use ptoc_values::consts::{self, ConstFault};
 
 /// The IR operation of an arithmetic operator.
 pub fn arith(op: BinaryOp) -> Option<BinOp> {

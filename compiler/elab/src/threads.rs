@@ -129,7 +129,27 @@ impl Elaborator<'_> {
             Ok(n) => self.value_of(&n, span),
             Err(e) => return self.layout_error(e, span, &[]),
         };
+        self.warn_of_more_turns(index, count, at);
         self.check_index(index, count, "the threads", at)
+    }
+
+    /// Warns of a loop or grid from 0 that goes on behind the last thread, and no condition ends it.
+    fn warn_of_more_turns(&mut self, index: Value, count: Value, at: Span) {
+        let (Some(&(end, range)), Some(n)) = (self.constant_loops.get(&index), self.const_index(count)) else { return };
+        if end <= n || self.facts.le_certain(index, count, -1) {
+            return;
+        }
+        let turns = count_of(end);
+        let message = format!("{turns} take a part here, and the layout has {n}");
+        let d = Diagnostic::warning(codes::INDEX_OUT_OF_BOUNDS, at, message)
+            .with_label(format!("thread {n} is none of the layout's"))
+            .with_secondary(range, turns)
+            .with_note("the launch stops where a thread that does not exist takes a part")
+            .with_help(format!("end behind the last one, `0..{n}`, or lay out {}", count_of(end)));
+        // One loop, one warning, whatever is handed out in it.
+        if !self.diags.iter().any(|x| x.code == d.code && x.labels.iter().any(|l| l.span == range)) {
+            self.diags.push(d);
+        }
     }
 
     /// `tiled_copy_partition(threads, values, x, t)`: what thread `t` moves, with the modes (value, rest, ..).

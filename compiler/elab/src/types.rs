@@ -113,7 +113,7 @@ impl Elaborator<'_> {
                         Some(name) => d
                             .with_label(format!("`{name}` is an argument, known when the kernel is launched"))
                             .with_help(format!("make it a static parameter: `kernel name<const {name} = ..>(..)`")),
-                        None => d.with_label("computed when the kernel runs (as is everything in a loop)"),
+                        None => d.with_label(self.computed_late()),
                     });
                 }
                 match self.known_index(*x) {
@@ -145,6 +145,15 @@ impl Elaborator<'_> {
                     _ => d,
                 })
             }
+        }
+    }
+
+    /// The label of what is no constant.
+    pub(crate) fn computed_late(&self) -> &'static str {
+        match (self.in_program, self.loops.is_empty()) {
+            (true, _) => "computed while the program runs",
+            (false, true) => "computed when the kernel runs",
+            (false, false) => "computed when the kernel runs, as everything in a loop is",
         }
     }
 

@@ -4,15 +4,17 @@ use ptoc_syntax::ast::BinaryOp;
 
 /// Why a constant operation has no value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ConstFault {
+pub enum ConstFault {
+    /// More than 128 bits.
     Overflow,
+    /// `/` or `%` by 0.
     DivisionByZero,
     /// Not an operation on integers.
     Undefined,
 }
 
 /// `a op b` for the operators that give integers.
-pub(crate) fn int(op: BinaryOp, a: i128, b: i128) -> Result<i128, ConstFault> {
+pub fn int(op: BinaryOp, a: i128, b: i128) -> Result<i128, ConstFault> {
     let some = |x: Option<i128>| x.ok_or(ConstFault::Overflow);
     match op {
         BinaryOp::Add => some(a.checked_add(b)),
@@ -47,7 +49,7 @@ pub fn compare<T: PartialOrd>(op: BinaryOp, a: T, b: T) -> Option<bool> {
 }
 
 /// `a op b` for floats.
-pub(crate) fn float(op: BinaryOp, a: f64, b: f64) -> Option<f64> {
+pub fn float(op: BinaryOp, a: f64, b: f64) -> Option<f64> {
     Some(match op {
         BinaryOp::Add => a + b,
         BinaryOp::Sub => a - b,

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod consts;
 pub mod debug;
 mod env;
 mod thread_pattern;

@@ -1,11 +1,12 @@
 //! Blocks cut over threads and values: `partition_A(MMA, x)` of tiles and windows of tensors, and fragments.
 
 use super::{MODES, dtype_of};
+use crate::copies::CopyEnd;
 use crate::{ElabResult, Elaborator, ErrorReported};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::Value;
 use ptoc_isa::BinOp;
-use ptoc_layout::{Layout, Operand, TiledMma, Value as Algebra};
+use ptoc_layout::{Layout, Operand, TiledMma, Tuple, Value as Algebra};
 use ptoc_syntax::ast::{Arg, Expr, ExprKind};
 use ptoc_values::{Leaf, Pattern, Quantity, TilePartition, TileVal, Val, WindowMap, WindowMode};
 use std::sync::Arc;
@@ -149,6 +150,49 @@ impl Elaborator<'_> {
         };
         out.pattern = Some(Pattern { mma: mma.clone(), operand });
         Ok(self.settle(&out, span))
+    }
+
+    /// Refuses a copy between partitions by one pattern of blocks that differ in a mode of the product.
+    pub(crate) fn blocks_agree(&mut self, to: &CopyEnd, from: &CopyEnd, at: (Span, Span)) -> ElabResult<()> {
+        let (Some(pattern), Some(_)) = (to.window().pattern.clone(), &from.window().pattern) else { return Ok(()) };
+        let (Some(x), Some(y)) = (self.repetitions(to.window()), self.repetitions(from.window())) else {
+            return Ok(());
+        };
+        let Some(k) = (0..2).find(|&k| x[k] != y[k]) else { return Ok(()) };
+        // The product has said that the sizes do not fit.
+        if self.diags.iter().any(|d| d.code == codes::MMA_EXTENTS) {
+            return Err(ErrorReported);
+        }
+        let mode = pattern.operand.modes()[k];
+        let name = MODES[mode];
+        // The atoms side by side repeat, whatever the tiler is.
+        let Ok(atoms) = pattern.mma.side(mode) else { return Ok(()) };
+        let unit = pattern.mma.atom.shape[mode].saturating_mul(atoms);
+        let (x, y) = (x[k].saturating_mul(unit), y[k].saturating_mul(unit));
+        let (to, from) = (self.called(to), self.called(from));
+        let d = Diagnostic::error(codes::MMA_EXTENTS, at.1, format!("mode {name}: {from} has {y}, {to} has {x}"))
+            .with_label(format!("{y} in mode {name}"))
+            .with_secondary(at.0, format!("{x} in mode {name}"))
+            .with_help("give the fragment the size of the block");
+        self.misfit(d)
+    }
+
+    /// How often a pattern repeats along the two modes of its block, where that is known.
+    fn repetitions(&self, w: &WindowMap) -> Option<[i64; 2]> {
+        let Tuple::Node(parts) = &w.modes.get(1)?.tree else { return None };
+        let [_, first, second] = &parts[..] else { return None };
+        let count =
+            |part: &Tuple<Leaf>| part.leaves().iter().try_fold(1i64, |n, l| n.checked_mul(self.const_index(l.extent)?));
+        Some([count(first)?, count(second)?])
+    }
+
+    /// What the author calls one side of a copy.
+    fn called(&self, side: &CopyEnd) -> String {
+        match side {
+            CopyEnd::View(v) => format!("the block of `{}`", self.b.kernel().tensors[v.tensor].name),
+            CopyEnd::Part(p) if self.patterns.contains_key(&p.tile.tile) => "the fragment".into(),
+            CopyEnd::Part(p) => format!("`{}`", self.b.kernel().tiles[p.tile.tile].name),
+        }
     }
 
     /// `fragment_C(MMA, (BM, BN))`: storage for what the threads hold of a block.

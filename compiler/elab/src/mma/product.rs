@@ -359,6 +359,10 @@ impl Elaborator<'_> {
         let count = |axes: &[MmaAxis]| axes.iter().map(|a| a.extent).product::<i64>();
         let (nx, ny) = (count(&x.axes[i]), count(&y.axes[j]));
         if nx != ny {
+            // A copy has said that a tile has not the size of its block.
+            if [x, y].iter().any(|o| self.wrong_sizes.contains(&o.part.tile.tile)) {
+                return Err(ErrorReported);
+            }
             let message = format!("mode {name}: {} has {ny}, {} has {nx}", y.name(), x.name());
             let rests = |n: i64| match (n % tile[mode] == 0, n / tile[mode]) {
                 (true, 1) => format!("{n} in mode {name}: once the MMA's {}", tile[mode]),

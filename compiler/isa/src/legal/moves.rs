@@ -336,7 +336,8 @@ impl MoveViolation {
             _ => d,
         };
         if *from_dtype == DType::Bool {
-            return d.with_help("a mask stays in Vec: select with it, and move the result");
+            return d
+                .with_help("a mask stays in Vec: select with it, and move the result, or its bits, `packbits(mask)`");
         }
         // The source is what there is; the destination is easier to change.
         let of_source: Vec<DType> = allowed.iter().filter(|(a, _)| a == from_dtype).map(|(_, b)| *b).collect();
