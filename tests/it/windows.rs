@@ -1,9 +1,14 @@
 //! Random views: what a kernel copies through a chain of layout operations, on both backends, against indices counted
 //! one by one. Sizes are constants or symbols of the launch, bounds of slices are numbers that the kernel reads, too;
-//! tiles need not divide. The chain is one of windows of a tensor, or of parts of a tile, which are read or written.
+//! tiles need not divide. The chain is one of windows of a tensor, or of parts of a tile, which are read or written; or
+//! of windows that a program launches a kernel on.
 
-use crate::engine::{Noise, agree, build};
+use crate::engine::{Noise, agree, build, check};
+use ptoc_driver::backend::{BackendRef, CPU, INTERP};
+use ptoc_driver::launch::{CompiledPlan, RunOptions};
 use ptoc_tensor::{DType, Tensor};
+use ptoc_tests::programs::runs_of;
+use std::path::Path;
 use std::rc::Rc;
 
 /// The array's element for these indices, if there is one.
@@ -372,12 +377,7 @@ fn case(seed: u64) -> Result<bool, String> {
     let y = Tensor::from_bytes(DType::F32, &sizes, &bytes(&want)).map_err(|e| e.to_string())?;
     for flat in 0..model.sizes.iter().product() {
         // Row-major, as arrays are.
-        let mut at = vec![0; model.sizes.len()];
-        let mut rest = flat;
-        for (i, n) in at.iter_mut().zip(&model.sizes).rev() {
-            *i = rest % n;
-            rest /= n;
-        }
+        let at = unravel(flat, &model.sizes);
         let from = (model.source)(&at).ok_or_else(|| format!("the model leaves the array\n{text}"))?;
         match base {
             Base::Written => want[from] = values[from],
@@ -400,14 +400,109 @@ fn case(seed: u64) -> Result<bool, String> {
     }
 }
 
+/// What a launch may not take.
+const NO_ARGUMENT: [&str; 5] = ["E0511", "E1001", "E1002", "E1014", "E1052"];
+
+/// A program that launches a copy from a random window, or to one.
+fn launched(seed: u64) -> Result<bool, String> {
+    let mut rng = Noise::new(seed);
+    let rank = 1 + rng.below(3) as usize;
+    let shape: Vec<usize> = (0..rank).map(|_| rng.below(9) as usize).collect();
+    let (steps, written) = (1 + rng.below(4), rng.below(2) == 0);
+    let mut chain = Chain { base: Base::Tensor, rng, model: Model::array(&shape), text: BASE.into() };
+    for _ in 0..steps {
+        chain.step();
+    }
+    let bounds = chain.late_slice();
+    let model = chain.model;
+    if model.sizes.is_empty() || bounds.is_empty() && chain.text == BASE {
+        return Ok(false);
+    }
+    let names = &["A", "B", "C", "D", "E", "F"][..model.sizes.len()];
+    let (x, y) = if written { (&model.sizes, &shape) } else { (&shape, &model.sizes) };
+    let launch = match written {
+        true => format!("move(x, {})", chain.text.replace(BASE, "y")),
+        false => format!("move({}, y)", chain.text.replace(BASE, "x")),
+    };
+    let table = if bounds.is_empty() { "" } else { ", b: in i32[2]" };
+    let text = format!(
+        "// run: p interp seed=1
+kernel move(x: in f32[{0}], y: out f32[{0}]) {{ copy(y, x); }}
+
+program p(x: in f32[{1}], y: inout f32[{2}]{table}) {{ {launch}; }}
+",
+        names.join(", "),
+        list(x),
+        list(y)
+    );
+    let refused = check(&text, "a2a3", &[]);
+    if !refused.codes.is_empty() {
+        let legal = |c: &&str| NO_ARGUMENT.contains(c) || c.starts_with("PA-1");
+        return match refused.codes.iter().all(legal) {
+            true => Ok(false),
+            false => Err(format!("{text}{refused:?}")),
+        };
+    }
+    let values = |sizes: &[usize], first: i64| -> Vec<f32> {
+        (0..sizes.iter().product::<usize>()).map(|i| (first + i as i64) as f32).collect()
+    };
+    let (from, mut want) = (values(x, 0), values(y, -1000));
+    let before = [Tensor::from_bytes(DType::F32, x, &bytes(&from)), Tensor::from_bytes(DType::F32, y, &bytes(&want))];
+    for flat in 0..model.sizes.iter().product() {
+        let at = unravel(flat, &model.sizes);
+        let place = (model.source)(&at).ok_or_else(|| format!("the model leaves the array\n{text}"))?;
+        match written {
+            true => want[place] = from[flat],
+            false => want[flat] = from[place],
+        }
+    }
+    let mut runs = runs_of(Path::new("windows.tile"), &text);
+    let [run] = &mut runs[..] else { return Err(format!("cannot be run:\n{text}")) };
+    for backend in [INTERP, CPU] as [BackendRef; 2] {
+        let compiled = CompiledPlan::new(&mut run.session, &run.plan, backend).map_err(|_| format!("fails\n{text}"))?;
+        let mut tensors: Vec<Tensor> = before.iter().map(|t| t.as_ref().expect("small").clone()).collect();
+        if !bounds.is_empty() {
+            let bytes: Vec<u8> = bounds.iter().flat_map(|n| n.to_le_bytes()).collect();
+            tensors.push(Tensor::from_bytes(DType::I32, &[2], &bytes).map_err(|e| e.to_string())?);
+        }
+        let options = RunOptions { threads: 1, ..RunOptions::default() };
+        let ran = compiled.run(&mut run.session, &mut tensors, &options, &mut |_| {}, None);
+        if ran.is_err() || tensors[1].bytes() != bytes(&want) {
+            return Err(format!("{text}{}: {bounds:?}, x of {x:?}: wanted {want:?}", backend.name()));
+        }
+    }
+    Ok(true)
+}
+
+/// The indices of an element, in row-major order.
+fn unravel(flat: usize, sizes: &[usize]) -> Vec<usize> {
+    let mut at = vec![0; sizes.len()];
+    let mut rest = flat;
+    for (i, n) in at.iter_mut().zip(sizes).rev() {
+        *i = rest % n;
+        rest /= n;
+    }
+    at
+}
+
 fn bytes(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|v| v.to_le_bytes()).collect()
 }
 
 #[test]
 fn views_are_what_their_operations_say() {
+    hold(case, 130, 400);
+}
+
+#[test]
+fn launches_take_the_windows_that_they_are_given() {
+    hold(launched, 120, 400);
+}
+
+/// No random case is wrong, and half of them are not refused.
+fn hold(case: fn(u64) -> Result<bool, String>, usual: u64, full: u64) {
     let (mut ran, mut wrong) = (0, Vec::new());
-    let cases = ptoc_tests_budget::cases(130, 400);
+    let cases = ptoc_tests_budget::cases(usual, full);
     for seed in 0..cases {
         match case(seed) {
             Ok(true) => ran += 1,
@@ -416,5 +511,5 @@ fn views_are_what_their_operations_say() {
         }
     }
     assert!(wrong.is_empty(), "{} wrong\n{}", wrong.len(), wrong[..wrong.len().min(3)].join("\n"));
-    assert!(ran * 2 > cases, "only {ran} of {cases} kernels were not refused");
+    assert!(ran * 2 > cases, "only {ran} of {cases} cases were not refused");
 }

@@ -2,7 +2,7 @@
 
 use crate::backend;
 use crate::calls;
-use crate::launch::Plan;
+use crate::launch::{Plan, refuted};
 use crate::session::{CompilationUnit, EntryPoint, RepairOrigin, Session, Waiting};
 use crate::unwritten::Unwritten;
 use ptoc_analysis::Instance;
@@ -138,6 +138,9 @@ fn check_language(session: &mut Session, unit: &CompilationUnit, entry: &EntryPo
         // Kernels with what was said of them: launches of one kernel are checked once.
         let mut known: Vec<(Kernel, Vec<Diagnostic>)> = Vec::new();
         for step in program.steps {
+            if let Some(d) = refuted(&step) {
+                session.diagnostics.push(d);
+            }
             let launch = unwritten.of(&step);
             if let Some((_, told)) = known.iter().find(|(kernel, _)| *kernel == step.instance.kernel) {
                 unwritten.launched(session, &launch, told);
@@ -205,8 +208,9 @@ fn unproved(kernel: &Kernel, session: &mut Session) {
     tests(&kernel.prologue, &mut needed);
     tests(&kernel.body, &mut needed);
     let about = |d: &Diagnostic, span: Span| d.span.is_some_and(|s| s.contains(span) || span.contains(s));
-    // What was said of the order of blocks is why these windows and shapes are not proved.
-    let order = |d: &&Diagnostic| d.code == codes::VIEW_OUT_OF_BOUNDS && !d.fixes.is_empty();
+    // What was said of the order of blocks, or of threads, is why these windows, shapes and indices are not proved.
+    let bounds = [codes::VIEW_OUT_OF_BOUNDS, codes::INDEX_OUT_OF_BOUNDS];
+    let order = |d: &&Diagnostic| bounds.contains(&d.code) && !d.fixes.is_empty();
     let orders: Vec<Diagnostic> = session.diagnostics.iter().filter(order).cloned().collect();
     let told = |span: Span| wrong.iter().chain(&orders).any(|d| about(d, span));
     let needed = |(id, c): &(CheckId, &CheckData)| needed.contains(id) && !told(c.span);
@@ -229,13 +233,20 @@ fn unproved(kernel: &Kernel, session: &mut Session) {
             // `where` and `assert` are meant to be decided when the kernel runs.
             _ => continue,
         };
-        let d = Diagnostic::warning(check.code, check.span, format!("ptoc could not prove that {what}"))
-            .with_label("tested when the kernel runs")
-            .with_note(
+        let message = match check.message.split_once(": {0}").and_then(|(needs, _)| needs.split_once(" needs ")) {
+            Some((operation, needs)) if check.code == codes::LAYOUT_CONDITION => {
+                format!("ptoc could not prove what {operation} needs: {needs}")
+            }
+            _ => format!("ptoc could not prove that {what}"),
+        };
+        let d =
+            Diagnostic::warning(check.code, check.span, message).with_label("tested when the kernel runs").with_note(
                 "the kernel may be right: this says how far the proof got, and only a failed test stops a launch",
             );
         let d = match &check.help {
-            Some(help) if check.code == codes::SHAPES_DIFFER => d.with_help(help.clone()),
+            Some(help) if [codes::SHAPES_DIFFER, codes::LAYOUT_CONDITION].contains(&check.code) => {
+                d.with_help(help.clone())
+            }
             _ if check.code == codes::INDEX_OUT_OF_BOUNDS => d.with_help(PROVABLE_INDEX),
             _ => d,
         };

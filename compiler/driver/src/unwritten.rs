@@ -76,7 +76,7 @@ impl Unwritten {
             tensors: step.tensors.clone(),
             windows: step.windows.iter().map(Option::is_some).collect(),
             span: step.span,
-            dims: shapes.map(|shapes| launch::step_dims(&step.instance, &shapes)),
+            dims: shapes.map(|shapes| launch::step_dims(step, &shapes)),
             scalars: step.instance.scalars.iter().map(|s| given(&s.name).or(s.given)).collect(),
         }
     }

@@ -105,6 +105,7 @@ impl ProgramElaborator<'_> {
                     let declared = self.elab.env.get(name).map_or(*at, |(_, s)| s);
                     return self.elab.absent_used(name, *at, declared);
                 }
+                (true, Some((Val::Poison, _))) => return Err(ErrorReported),
                 (true, Some((other, at))) => {
                     let message = format!("`{}` is a tensor, this is {}", p.name.name, other.describe());
                     return self.elab.error(codes::TYPE_MISMATCH, *at, message);
@@ -144,7 +145,7 @@ impl ProgramElaborator<'_> {
                 parts.written.insert(p.source, written);
             }
         }
-        let sites = self.launch_sites(k, &bindings, e.span);
+        let sites = self.launch_sites(k, (&bindings, &given), e.span);
         self.demand_checks(parts)?;
         let moved = passed.iter().enumerate().filter_map(|(n, p)| Some((n, p.moved.as_ref()?.host.clone()))).collect();
         let lengths = passed.iter().enumerate().filter_map(|(n, p)| Some((n, p.lengths.clone()?))).collect();
@@ -176,11 +177,22 @@ impl ProgramElaborator<'_> {
     }
 
     /// A launch and the calls that lead there, with what is known of their parameters.
-    fn launch_sites(&self, k: &KernelItem, bindings: &Bindings, span: Span) -> Vec<LaunchSite> {
+    fn launch_sites(
+        &self,
+        k: &KernelItem,
+        (bindings, given): (&Bindings, &[Option<(Val, Span)>]),
+        span: Span,
+    ) -> Vec<LaunchSite> {
         let known = |name: &Name, v: &Val| Some(format!("{name} = {}", self.elab.known_text(v)?));
+        let scalars = k.params.iter().zip(given).filter(|(p, _)| !is_tensor(&p.ty));
+        let scalars = scalars.filter_map(|(p, v)| known(&p.name.name, &v.as_ref()?.0));
         let statics = k.statics.iter().filter_map(|p| known(&p.name.name, bindings.statics.get(&p.name.name)?));
         let dims = bindings.dims.iter().map(|(name, n)| format!("{name} = {n}"));
-        let launch = LaunchSite { name: k.name.name.clone(), span, with: statics.chain(dims).take(SHOWN).collect() };
+        let launch = LaunchSite {
+            name: k.name.name.clone(),
+            span,
+            with: statics.chain(scalars).chain(dims).take(SHOWN).collect(),
+        };
         let calls = self.elab.env.calls().into_iter().map(|call| {
             let with = call.names.iter().filter_map(|(name, binding, _)| match binding {
                 Binding::Let(v) => known(name, v),

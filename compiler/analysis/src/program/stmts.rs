@@ -6,7 +6,7 @@ use super::host::only_computes;
 use super::variables::Outward;
 use super::written::{OnSomePaths, Written, both};
 use super::{Parts, Placed, ProgramElaborator, ProgramNode, ProgramTensor, Source, TensorSource};
-use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_diagnostics::{Diagnostic, Fix, Span, codes};
 use ptoc_elab::{ElabResult, ErrorReported};
 use ptoc_ir::tile::{Op, Stmt as IrStmt, TensorDir};
 use ptoc_syntax::ast::*;
@@ -216,6 +216,14 @@ impl ProgramElaborator<'_> {
         Ok((order, flow?))
     }
 
+    /// Adds to an error about an extent what is done where only data have it.
+    fn largest(&mut self, tensor: &Name, told: usize) {
+        if let Some(d) = self.elab.diags.get_mut(told).filter(|d| d.code == codes::NOT_CONSTANT) {
+            let help = format!("declare it as large as it can be, and launch on a window of it: `{tensor}[0 .. n]`");
+            d.fixes.push(Fix::advice(help));
+        }
+    }
+
     fn local_tensor(&mut self, n: &Ident, e: &Expr, parts: &mut Parts) -> ElabResult<Val> {
         let ExprKind::Tensor { ty, at, over, fill } = &*e.kind else { return Err(ErrorReported) };
         let ExprKind::Index(base, dims) = &*ty.kind else {
@@ -228,17 +236,21 @@ impl ProgramElaborator<'_> {
         let mut values = Vec::new();
         for d in dims {
             let v = self.elab.expr(&d.value)?;
+            let told = self.elab.diags.len();
             let i = match self.elab.static_int(&v, d.value.span, "an extent of a tensor") {
                 Ok(i) => i,
+                Err(ErrorReported) if self.elab.waits.is_empty() => {
+                    self.largest(&n.name, told);
+                    return Err(ErrorReported);
+                }
                 // What is not there yet is not there for any extent.
-                Err(ErrorReported) if !self.elab.waits.is_empty() => {
+                Err(ErrorReported) => {
                     parts.waiting = true;
                     shape.push(1);
                     let extent = self.elab.index_of(&v, d.value.span)?;
                     values.push(extent);
                     continue;
                 }
-                Err(ErrorReported) => return Err(ErrorReported),
             };
             let Ok(i) = i64::try_from(i).map_err(|_| ()).and_then(|i| if i < 0 { Err(()) } else { Ok(i) }) else {
                 return self.elab.error(codes::BAD_EXTENT, d.value.span, format!("an extent of {i}"));

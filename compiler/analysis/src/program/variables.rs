@@ -176,8 +176,9 @@ impl ProgramElaborator<'_> {
         on_other: &[(Name, Rc<View>)],
         at: Span,
     ) -> ElabResult<()> {
-        let differs = on_one.iter().find(|(n, v)| on_other.iter().any(|(m, w)| n == m && v != w));
-        let Some((n, _)) = differs else { return Ok(()) };
+        let differs = |(n, v): &&(Name, Rc<View>)| on_other.iter().any(|(m, w)| n == m && v != w);
+        let differing: Vec<&Name> = on_one.iter().filter(differs).map(|(n, _)| n).collect();
+        let Some(n) = differing.first() else { return Ok(()) };
         let message = format!("which tensor `{n}` stands for would be known only when the program runs");
         let d = Diagnostic::error(codes::NOT_CONSTANT, at, message)
             .with_label("decided when the program runs")
@@ -187,6 +188,10 @@ impl ProgramElaborator<'_> {
             Some((_, declared)) => d.with_secondary(declared, "declared outside of it"),
             None => d,
         };
+        // Launches that they are given to are not looked at.
+        for n in &differing {
+            self.elab.env.assign(n, Val::Poison);
+        }
         self.elab.report(d)
     }
 

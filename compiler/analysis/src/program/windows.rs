@@ -182,9 +182,16 @@ impl ProgramElaborator<'_> {
         let offset = if moved { 0 } else { self.known_number(view.offset(), at)? };
         match Storage::of_numbers(&modes, view.swizzle, offset) {
             Ok(s) if s.len() <= len => Ok(Some((s, (modes, offset)))),
-            Ok(s) => {
-                let message = format!("this window reaches element {}, and the tensor has {len}", s.len() - 1);
-                self.elab.error(codes::VIEW_OUT_OF_BOUNDS, at, message)
+            Ok(_) => {
+                let size = |m: &Vec<(i128, i128)>| m.iter().map(|l| l.0).product::<i128>().to_string();
+                let extents: Vec<String> = modes.iter().map(size).collect();
+                let name = &self.elab.b.kernel().tensors[view.tensor].name;
+                let message = format!(
+                    "a window of {} elements is larger than what `{name}` has of them, {len}",
+                    extents.join(" x ")
+                );
+                let d = Diagnostic::error(codes::VIEW_OUT_OF_BOUNDS, at, message);
+                self.elab.report(if moved { d.with_label("wherever it begins") } else { d })
             }
             Err(e) => {
                 let d =

@@ -30,6 +30,7 @@ pub(crate) use pipes::stats as pipe_stats;
 pub use pipes::{Schedule, Timed, parse_order};
 pub use plan::{Argument, Plan};
 pub(crate) use plan::{extent, step_dims};
+pub(crate) use planned::refuted;
 pub use planned::{LateScalars, PlannedLaunch};
 pub(crate) use random::has_index;
 pub use run::{

@@ -11,7 +11,7 @@ use crate::files::{ArrayFile, numpy_name};
 use crate::session::{self, CompilationUnit, EntryPoint, Failed, RepairOrigin, Session, Waiting};
 use indexmap::IndexMap;
 use ptoc_analysis::{
-    ArgDim, Bindings, HostExpr, Instance, ProgramStep, ProgramTensor, ScalarArg, ScalarSource, TensorArg, TensorSource,
+    ArgDim, Bindings, HostExpr, ProgramStep, ProgramTensor, ScalarArg, ScalarSource, TensorArg, TensorSource,
 };
 use ptoc_diagnostics::{Diagnostic, Span, codes, list};
 use ptoc_ir::oracle::{Clause, Condition};
@@ -157,7 +157,7 @@ impl Plan {
         let origin = RepairOrigin { unit, kernel: entry.id, bindings };
         let before = std::mem::take(&mut session.diagnostics);
         let late = Late::default();
-        let made = PlannedLaunch::new(session, instance, &origin, &declared, (dims, &scalars), late);
+        let made = PlannedLaunch::new(session, instance, &origin, &declared, (dims, &scalars), late, Arc::new([]));
         let told = std::mem::replace(&mut session.diagnostics, before);
         let mut step = match made {
             Ok(made) => made,
@@ -240,7 +240,7 @@ impl Plan {
                     shape
                 })
                 .collect();
-            let dims = step_dims(&s.instance, &shapes);
+            let dims = step_dims(&s, &shapes);
             let (known, late) = known_and_late(&s);
             let scalars = given_scalars(session, &s.instance.scalars, &known, &late, s.span)?;
             let declared = s.instance.tensors.clone();
@@ -251,12 +251,13 @@ impl Plan {
             let sized = late.windows.is_empty();
             let names = s.instance.kernel.dims.values().map(|d| d.name.clone());
             let sizes: IndexMap<Name, i64> = names.zip(dims.iter().copied()).collect();
-            let mut step = PlannedLaunch::new(session, s.instance, &origin, &declared, (dims, &scalars), late)?;
+            let sites = s.sites.into();
+            let mut step = PlannedLaunch::new(session, s.instance, &origin, &declared, (dims, &scalars), late, sites)?;
             if step.watched && !session.watched && sized {
                 let bindings = Bindings { dims: sizes, ..s.bindings.clone() };
                 step.watched &= !proved_for_these(session, &RepairOrigin { bindings: &bindings, ..origin });
             }
-            let step = PlannedLaunch { span: s.span, sites: s.sites.into(), ..step };
+            let step = PlannedLaunch { span: s.span, ..step };
             let step = step.takes(shapes).or_else(|d| session.fail(*d))?;
             let elsewhere = s.elsewhere.iter().map(|t| t.as_u32()).collect();
             let windows = s.windows.into_iter().zip(&declared).map(|(w, t)| w.map(|w| ArgWindow::new(w, t.dtype)));
@@ -437,15 +438,17 @@ fn source_shape(source: TensorSource, arguments: &[Argument], locals: &[ProgramT
     }
 }
 
-/// The dimensions of a program's launch, from the shapes that it is given.
-pub(crate) fn step_dims(instance: &Instance, shapes: &[Vec<usize>]) -> Vec<i64> {
+/// The dimensions of a program's launch: those that it is elaborated for, and others from the shapes that it is given.
+pub(crate) fn step_dims(step: &ProgramStep, shapes: &[Vec<usize>]) -> Vec<i64> {
     let size = |name: &str| {
-        instance.tensors.iter().zip(shapes).find_map(|(t, shape)| {
+        step.instance.tensors.iter().zip(shapes).find_map(|(t, shape)| {
             let at = t.dims.iter().position(|d| d.is_dim(name))?;
             shape.get(at).map(|&n| n as i64)
         })
     };
-    instance.kernel.dims.values().map(|d| size(&d.name).unwrap_or(0)).collect()
+    // A window whose extent is computed later is as long here as it can be.
+    let known = |name: &Name| step.bindings.dims.get(name).copied();
+    step.instance.kernel.dims.values().map(|d| known(&d.name).or_else(|| size(&d.name)).unwrap_or(0)).collect()
 }
 
 /// Bits by name.
@@ -462,7 +465,7 @@ fn late_dims(step: &ProgramStep) -> Vec<Option<(usize, usize)>> {
 }
 
 /// The scalar arguments of a program's launch that are known, and those that the host computes, by number.
-fn known_and_late(step: &ProgramStep) -> (KnownScalars, LateValues) {
+pub(super) fn known_and_late(step: &ProgramStep) -> (KnownScalars, LateValues) {
     let (mut known, mut late) = (Vec::new(), Vec::new());
     for (name, source) in &step.scalars {
         match source {

@@ -1,9 +1,10 @@
 //! One launch of a plan: the kernel behind all passes, and its sizes.
 
+use super::plan::known_and_late;
 use super::tensors::ArgWindow;
 use crate::session::{Failed, LaunchSizes, RepairOrigin, Session};
 use ptoc_analysis::debug::DebugInfo;
-use ptoc_analysis::{ArgLayout, HostExpr, Instance, LateWindow, LaunchSite, TensorArg, TensorSource};
+use ptoc_analysis::{ArgLayout, HostExpr, Instance, LateWindow, LaunchSite, ProgramStep, TensorArg, TensorSource};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::loops::Module;
 use ptoc_ir::oracle::Condition;
@@ -116,6 +117,45 @@ pub struct PlannedLaunch {
 /// Calls that a report shows; of more the innermost ones and the outermost.
 const SHOWN: usize = 4;
 
+/// A report of a launch, with the calls that lead to it.
+fn launched_from(sites: &[LaunchSite], d: Diagnostic) -> Diagnostic {
+    let between = sites.len().saturating_sub(SHOWN);
+    let shown = sites.iter().enumerate().filter(|(k, _)| k + 1 < SHOWN || k + 1 == sites.len());
+    let d = shown.fold(d, |d, (_, site)| {
+        let with = match &site.with[..] {
+            [] => String::new(),
+            list => format!(", with {}", ptoc_isa::text::list(list)),
+        };
+        d.with_secondary(site.span, format!("`{}` is launched here{with}", site.name))
+    });
+    match between {
+        0 => d,
+        1 => d.with_note("between the launches that are shown there is another one"),
+        n => d.with_note(format!("between the launches that are shown there are {n} others")),
+    }
+}
+
+/// What a launch demands of its dimensions and scalars and does not get, where all of them are known before the
+/// program runs.
+pub(crate) fn refuted(step: &ProgramStep) -> Option<Diagnostic> {
+    let (known, late) = known_and_late(step);
+    if !late.is_empty() || !step.lengths.is_empty() {
+        return None;
+    }
+    let kernel = &step.instance.kernel;
+    let dims: Option<Vec<i64>> = kernel.dims.values().map(|d| step.bindings.dims.get(&d.name).copied()).collect();
+    let mut scalars = Vec::new();
+    for s in &step.instance.scalars {
+        let bits = known.iter().find(|(n, _)| *n == s.name).map(|&(_, bits)| bits).or(s.given);
+        if bits.is_none() && !s.has_default {
+            return None;
+        }
+        scalars.push(bits);
+    }
+    let trap = ptoc_interp::prologue(kernel, &dims?, &scalars).err()?;
+    Some(launched_from(&step.sites, trap.to_diagnostic()))
+}
+
 impl PlannedLaunch {
     /// Sizes of the dimensions, then the bits of the scalars: what the launch record has.
     pub fn params(&self) -> Vec<i64> {
@@ -124,20 +164,7 @@ impl PlannedLaunch {
 
     /// A report of this launch, with the calls that lead to it.
     pub fn launched(&self, d: Diagnostic) -> Diagnostic {
-        let between = self.sites.len().saturating_sub(SHOWN);
-        let shown = self.sites.iter().enumerate().filter(|(k, _)| k + 1 < SHOWN || k + 1 == self.sites.len());
-        let d = shown.fold(d, |d, (_, site)| {
-            let with = match &site.with[..] {
-                [] => String::new(),
-                list => format!(", with {}", ptoc_isa::text::list(list)),
-            };
-            d.with_secondary(site.span, format!("`{}` is launched here{with}", site.name))
-        });
-        match between {
-            0 => d,
-            1 => d.with_note("between the launches that are shown there is another one"),
-            n => d.with_note(format!("between the launches that are shown there are {n} others")),
-        }
+        launched_from(&self.sites, d)
     }
 
     /// A trap of the running kernel, with the calls of functions and the launches that lead there.
@@ -153,6 +180,7 @@ impl PlannedLaunch {
         declared: &[TensorArg],
         (dims, scalars): (Vec<i64>, &[Option<u64>]),
         late: Late,
+        sites: Arc<[LaunchSite]>,
     ) -> Result<PlannedLaunch, Failed> {
         let debug = Arc::new(std::mem::take(&mut instance.debug));
         let sizes = LaunchSizes { dims: &dims, scalars, all_known: late.values.is_empty() && late.windows.is_empty() };
@@ -177,11 +205,11 @@ impl PlannedLaunch {
             elsewhere: Vec::new(),
             blocks: 0,
             span,
-            sites: Arc::new([]),
+            sites,
             watched,
         };
         if late.is_empty() {
-            step.size(scalars, &layouts).or_else(|d| session.fail(*d))?;
+            step.size(scalars, &layouts).or_else(|d| session.fail(step.launched(*d)))?;
         } else {
             step.late = Some(Box::new(LateScalars { late, known: scalars.to_vec(), layouts }));
         }

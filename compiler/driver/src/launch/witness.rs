@@ -1,14 +1,18 @@
 //! The elements of tensors that a violated `where` reads, for its report: `idx[1] = 5`.
 
 use super::plan::{Argument, Specification};
-use ptoc_ir::oracle::{Condition, IntExpr, IntOp, OracleExpr};
+use ptoc_ir::oracle::{Condition, IntExpr, IntOp, OracleExpr, ReduceKind};
 use ptoc_tensor::{Tensor, scalar};
 
 /// Elements that are shown.
 const MOST: usize = 4;
 
+/// Elements of a list that are looked through.
+const MOST_PLACES: usize = 1 << 18;
+
 /// The elements that `condition` reads where its variables have the values `at`, as text, in source order. What a
-/// reduction reads is left out: it is too much to show, and none of it is wrong by itself.
+/// reduction reads is left out: it is too much to show, and none of it is wrong by itself; but for what keeps a list
+/// from being a permutation.
 pub fn values(
     condition: &Condition,
     at: &[i64],
@@ -45,11 +49,11 @@ struct Witness<'a> {
 impl Witness<'_> {
     fn real(&mut self, e: &OracleExpr) {
         match e {
-            OracleExpr::Const(_)
-            | OracleExpr::Scalar(_)
-            | OracleExpr::Local(_)
-            | OracleExpr::Reduce { .. }
-            | OracleExpr::Rearranged { .. } => {}
+            OracleExpr::Const(_) | OracleExpr::Scalar(_) | OracleExpr::Local(_) | OracleExpr::Rearranged { .. } => {}
+            OracleExpr::Reduce { kind: ReduceKind::Permutation, var, lo, hi, body } => {
+                self.not_a_permutation(*var, lo, hi, body);
+            }
+            OracleExpr::Reduce { .. } => {}
             OracleExpr::Int(i) => {
                 self.int(i);
             }
@@ -71,6 +75,54 @@ impl Witness<'_> {
                 self.real(body);
             }
         }
+    }
+
+    /// Shows the first element of a list that is not one of its places or has come before, and where.
+    fn not_a_permutation(&mut self, var: usize, lo: &IntExpr, hi: &IntExpr, body: &OracleExpr) -> Option<()> {
+        let (lo, hi) = (self.int(lo)?, self.int(hi)?);
+        let count = usize::try_from(hi.checked_sub(lo)?).ok().filter(|n| *n <= MOST_PLACES)?;
+        let mut first: Vec<Option<i64>> = vec![None; count];
+        for i in lo..hi {
+            let value = self.quietly(var, i, body)?;
+            match usize::try_from(value).ok().and_then(|v| first.get_mut(v)) {
+                Some(place @ None) => *place = Some(i),
+                Some(Some(before)) => {
+                    let before = *before;
+                    self.shown_at(var, before, body);
+                    self.shown_at(var, i, body);
+                    return Some(());
+                }
+                None => {
+                    self.shown_at(var, i, body);
+                    return Some(());
+                }
+            }
+        }
+        None
+    }
+
+    /// An integer element of a list, which is not shown.
+    fn quietly(&mut self, var: usize, at: i64, body: &OracleExpr) -> Option<i64> {
+        let shown = self.shown.len();
+        self.vars.push((var, at));
+        let value = match body {
+            OracleExpr::Elem { tensor, index } => {
+                let at = self.element(*tensor, index);
+                let whole = self.tensors.get(*tensor).filter(|t| t.dtype().is_int());
+                at.and_then(|at| i64::try_from(whole?.get_i128(at)).ok())
+            }
+            OracleExpr::Int(i) => self.int(i),
+            _ => None,
+        };
+        self.vars.pop();
+        self.shown.truncate(shown);
+        value
+    }
+
+    fn shown_at(&mut self, var: usize, at: i64, body: &OracleExpr) {
+        self.vars.push((var, at));
+        self.real(body);
+        self.vars.pop();
     }
 
     /// The value, if it has one; elements on the way are shown.
