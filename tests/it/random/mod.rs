@@ -5,6 +5,7 @@
 //! The full budget is 1,000 programs.
 
 mod ast;
+mod forms;
 mod gene;
 mod grow;
 mod stmts;
@@ -29,7 +30,7 @@ fn dims(g: &Genome) -> Vec<(&'static str, i64)> {
     let (m, n, k) = (i64::from(g.sizes.0), i64::from(g.sizes.1), i64::from(g.sizes.2));
     let (rows, cols) = g.block_sizes();
     let blocks = |n: i64, b: i64| n.div_euclid(b) + i64::from(n % b != 0);
-    vec![("M", m), ("N", n), ("K", k), ("MB", blocks(m, rows)), ("NB", blocks(n, cols))]
+    vec![("M", m), ("N", n), ("K", k), ("MB", blocks(m, rows)), ("NB", blocks(n, cols)), ("N8", blocks(n, 8))]
 }
 
 fn tensors(g: &Genome, program: &Program, dims: &[(&str, i64)]) -> Vec<Tensor> {

@@ -58,7 +58,7 @@ impl Grower<'_> {
     }
 
     pub(super) fn stmt(&mut self, gene: &Gene, blocks: Blocks, depth: u32, out: &mut Vec<Stmt>) {
-        match gene.tag % 20 {
+        match gene.tag % 27 {
             1 => self.bind(gene, blocks, out),
             2 => self.instruction(gene, blocks, out),
             3 | 4 if depth > 0 => {
@@ -188,6 +188,11 @@ impl Grower<'_> {
                 let Some(t) = whole.first() else { return self.assign(gene, blocks, out) };
                 let sum = self.param("sum".into(), "inout", I32, &["M", "N"]);
                 out.push(Stmt::Line(format!("TSTORE({sum}.tile(i, j), {t}, atomic = true);")));
+            }
+            20..=25 if blocks == BLOCK => {
+                if self.form(gene, out).is_none() {
+                    self.assign(gene, blocks, out);
+                }
             }
             _ => self.assign(gene, blocks, out),
         }
