@@ -66,6 +66,8 @@ const REVEALS: &[(&str, &str, usize)] = &[
     // What is absent must be guarded, a placement must be that of the block's unit, a ring is no event.
     ("pim/absent.tile", "E0211", 1),
     ("pim/coordinates.tile", "E1300", 1),
+    // Where the tile has room, what the host brings is the same for all blocks.
+    ("pim/registers.tile", "SA-0353", 1),
     ("sync/malformed.tile", "E0105", 2),
     ("sync/malformed.tile", "E0201", 1),
     // Who orders the pipes by hand has to order all of them.
