@@ -3,10 +3,9 @@
 
 use crate::channel_order::channels_first;
 use crate::oracle::OracleElaborator;
+use crate::retyped::propose;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_elab::{
-    Bindings, ElabResult, ElaborationOutcome, Elaborator, ErrorReported, ScalarArg, TensorArg, on_host, propose_dtypes,
-};
+use ptoc_elab::{Bindings, ElabResult, ElaborationOutcome, Elaborator, ErrorReported, ScalarArg, TensorArg, on_host};
 use ptoc_ir::oracle::{Clause, Condition};
 use ptoc_ir::tile::{Builder, Kernel, TensorDir};
 use ptoc_isa::Target;
@@ -72,7 +71,7 @@ pub fn instantiate(
                     let bindings = Bindings { retyped: instead, ..bindings.clone() };
                     instantiate(modules, id, whole, &bindings).diagnostics
                 };
-                propose_dtypes(whole, &e.absent_places, &mut diagnostics, trial);
+                propose(whole, &e.absent_places, &mut diagnostics, trial);
             }
             if !errors && !waits.is_empty() {
                 diagnostics.push(waiting(&modules.item(id).kind, &waits, target));

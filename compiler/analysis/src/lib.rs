@@ -11,6 +11,7 @@ mod derived;
 mod instance;
 mod oracle;
 mod program;
+mod retyped;
 
 pub use derived::derived_dimensions;
 pub use instance::{Instance, instantiate};

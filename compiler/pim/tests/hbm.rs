@@ -138,8 +138,8 @@ fn one_by_one(text: &str) -> String {
     let (mut own, mut body, mut out) = (Vec::new(), false, Vec::new());
     for line in text.lines() {
         let mut line = line.to_owned();
-        if line.starts_with("grid [") {
-            own = line["grid [".len()..].split(", ").filter_map(|d| number(d.split(' ').next()?)).collect();
+        if let Some(dims) = line.strip_prefix("grid [") {
+            own = dims.split(", ").filter_map(|d| number(d.split(' ').next()?)).collect();
         }
         if body {
             let renamed = |w: String| match number(&w).and_then(|n| own.iter().position(|o| *o == n)) {

@@ -19,7 +19,7 @@ const DTYPES: [Code; 8] = [
 /// Replaces what the reports of absent dtypes propose, each for its own place, by the nearest dtype with which the
 /// kernel has no error that it does not have anyway. `trial` gives what is said of the kernel with dtypes replaced.
 /// Where none helps, none is proposed.
-pub fn propose(
+pub(crate) fn propose(
     target: &Target,
     absent: &[(DType, Option<Span>)],
     diagnostics: &mut [Diagnostic],
