@@ -3,8 +3,9 @@
 //   npm run package
 //   CODE_SERVER=.../code-server/out/node/entry.js PTOC=$PWD/../../target/debug/ptoc CHROMIUM=/usr/bin/chromium npm run editor
 //
-// Opens a kernel with a mistake, sees it underlined, takes it away, looks at hover, completion, lenses, and the memory map; leaves a
-// screenshot of each in $SHOTS. Ends with an error where something does not appear.
+// Opens a kernel with a mistake, sees it underlined, takes it away, looks at hover, completion, lenses, and the memory map; runs a test
+// line from the test explorer; debugs a kernel: a breakpoint, the tile's values and picture, steps forwards and back. Leaves a screenshot
+// of each in $SHOTS. Ends with an error where something does not appear.
 
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
@@ -33,8 +34,22 @@ writeFileSync(join(work, "scale.tile"), `kernel scale(x: in f32[M, N], y: out f3
     TSTORE(y.tile(i, j), t);
 }
 `);
+writeFileSync(join(work, "twice.tile"), `// run: twice interp,cpu M=20 N=70 seed=1
+kernel twice(x: in f32[M, N], y: out f32[M, N])
+    ensures y[i, j] == 2.0 * x[i, j]
+{
+    grid (i in tiles(M, 16), j in tiles(N, 64));
+    let t = tile Vec<f32, i, j>;
+    TLOAD(t, x.tile(i, j));
+    TADD(t, t, t);
+    TSTORE(y.tile(i, j), t);
+}
+`);
+// Where a program lies is a setting of the machine that it is on.
+mkdirSync(join(data, "Machine"));
+writeFileSync(join(data, "Machine/settings.json"), JSON.stringify({ "ptoc.path": PTOC }));
 writeFileSync(join(data, "User/settings.json"), JSON.stringify({
-  "ptoc.path": PTOC, "ptoc.hints": { addresses: false }, "security.workspace.trust.enabled": false, "workbench.startupEditor": "none", "editor.minimap.enabled": false,
+  "ptoc.hints": { addresses: false }, "security.workspace.trust.enabled": false, "workbench.startupEditor": "none", "editor.minimap.enabled": false,
 }));
 
 const options = [CODE_SERVER, "--user-data-dir", data, "--extensions-dir", extensions];
@@ -42,7 +57,7 @@ const installed = spawnSync(process.execPath, [...options, "--install-extension"
 if (installed.status !== 0) {
   throw new Error(`the extension is not installed: ${installed.stdout}${installed.stderr}`);
 }
-const server = spawn(process.execPath, [...options, "--auth", "none", "--bind-addr", `127.0.0.1:${PORT}`, "--disable-telemetry", "--disable-update-check"], { stdio: "ignore" });
+const server = spawn(process.execPath, [...options, "--auth", "none", "--bind-addr", `127.0.0.1:${PORT}`, "--disable-telemetry", "--disable-update-check"], { stdio: "ignore", detached: true });
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking"] });
 
 try {
@@ -135,8 +150,65 @@ try {
     await page.waitForTimeout(500);
     await shot("layout");
   });
+  await command("View: Close All Editors");
+  await page.locator(".explorer-folders-view .monaco-list-row", { hasText: "twice.tile" }).dblclick();
+  await step("a test line has its result beside it", async () => {
+    await page.locator(".testing-run-glyph").first().waitFor({ timeout: 30000 });
+    await command("Test: Run All Tests");
+    await page.locator(".testing-run-glyph.codicon-testing-passed-icon").first().waitFor({ timeout: 30000 });
+    await shot("tests");
+    await page.keyboard.press("Escape");
+  });
+  const stopped = (line) => page.waitForFunction((line) => {
+    const top = document.querySelector(".debug-top-stack-frame-line");
+    const numbers = [...document.querySelectorAll(".margin-view-overlays .line-numbers")];
+    const number = top && numbers.find((n) => Math.abs(n.getBoundingClientRect().top - top.getBoundingClientRect().top) < 4);
+    return number?.textContent === line;
+  }, line, { timeout: 30000 });
+  await step("the debugger stops at a breakpoint", async () => {
+    await goto("8:5");
+    await page.keyboard.press("F9");
+    await page.waitForSelector(".codicon-debug-breakpoint", { timeout: 20000 });
+    await page.keyboard.press("F5");
+    await page.waitForSelector(".debug-toolbar", { timeout: 30000 });
+    await page.waitForSelector(".debug-top-stack-frame-line", { timeout: 30000 });
+    await shot("entry");
+    await page.keyboard.press("F5");
+    await stopped("8");
+    await page.locator(".debug-variables .monaco-list-row", { hasText: "t" }).first().waitFor({ timeout: 20000 });
+    await shot("breakpoint");
+  });
+  await step("it steps forwards and back", async () => {
+    await page.keyboard.press("F10");
+    await stopped("9");
+    await shot("step");
+    await page.locator(".debug-toolbar .codicon-debug-step-back").click();
+    await stopped("8");
+  });
+  await step("a tile is shown as a picture", async () => {
+    const row = page.locator(".debug-variables .monaco-list-row", { hasText: /^t\b/ }).first();
+    const entry = page.locator(".monaco-menu .action-label", { hasText: "Show tile as a picture" }).first();
+    // The rows are drawn anew after a stop, and a menu on an old one closes.
+    for (let tries = 0; tries < 10 && !(await entry.isVisible()); tries++) {
+      await page.waitForTimeout(1000);
+      await row.click({ button: "right", force: true, timeout: 5000 }).catch(() => {});
+      await page.waitForTimeout(500);
+    }
+    await entry.hover({ timeout: 20000 });
+    await page.waitForTimeout(500);
+    await page.keyboard.press("Enter");
+    const inner = page.frameLocator("iframe.webview.ready >> nth=-1").frameLocator("iframe");
+    await inner.locator("svg").first().waitFor({ timeout: 30000 });
+    await page.waitForTimeout(500);
+    await shot("tile");
+  });
+  await step("the run ends", async () => {
+    await page.keyboard.press("Shift+F5");
+    await page.waitForSelector(".debug-toolbar", { state: "hidden", timeout: 30000 });
+  });
 } finally {
   await browser.close();
-  server.kill();
+  // With what it has started.
+  process.kill(-server.pid);
 }
 console.log(`screenshots: ${shots}`);
