@@ -6,7 +6,7 @@ use ptoc_isa::{CmpOp, DTypeRule, Instr, InstrId, RoundMode, Sem};
 
 /// What the row takes on any target.
 fn listed(row: &Instr) -> impl Iterator<Item = &'static Vec<DType>> {
-    ptoc_isa::InstructionSet::builtin().iter().flat_map(move |set| set.list(row))
+    ptoc_isa::InstructionSet::builtin().flat_map(move |set| set.list(row))
 }
 
 fn dtypes(row: &Instr) -> Vec<DType> {

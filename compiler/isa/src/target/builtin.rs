@@ -3,7 +3,7 @@
 use super::Target;
 use crate::{Loc, text};
 use ptoc_diagnostics::{Diagnostic, FileId, codes};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 /// File name and text of each, in the order in which they are listed.
 const FILES: [(&str, &str); 7] = [
@@ -23,7 +23,8 @@ const DEVICES: [(&str, &str); 2] = [
     ("lpddr5-pim.toml", include_str!("../../targets/lpddr5-pim.toml")),
 ];
 
-static DEVICE_TARGETS: LazyLock<Vec<Target>> = LazyLock::new(|| read_all(&DEVICES));
+static DEVICE_TARGETS: LazyLock<Vec<Target>> =
+    LazyLock::new(|| (FILES.len()..FILES.len() + DEVICES.len()).map(|n| read(n).clone()).collect());
 
 /// The text of a target that others may be based on: one with units in memory.
 pub(super) fn base(name: &str) -> Option<&'static str> {
@@ -36,17 +37,21 @@ pub(super) fn bases() -> impl Iterator<Item = &'static str> {
     ["geopim", "hbm-pim"].into_iter()
 }
 
-static ALL: LazyLock<Vec<Target>> = LazyLock::new(|| read_all(&FILES));
+static ALL: LazyLock<Vec<Target>> = LazyLock::new(|| (0..FILES.len()).map(|n| read(n).clone()).collect());
 
-fn read_all(files: &[(&str, &str)]) -> Vec<Target> {
-    files
-        .iter()
-        .map(|(name, text)| match Target::parse(FileId(0), text) {
+/// The target of a file of [`FILES`] or [`DEVICES`], by its number. It is read when it is first asked for: most runs
+/// need one, and reading all takes a tenth of the time of a small check.
+fn read(n: usize) -> &'static Target {
+    static EACH: [OnceLock<Target>; FILES.len() + DEVICES.len()] =
+        [const { OnceLock::new() }; FILES.len() + DEVICES.len()];
+    EACH[n].get_or_init(|| {
+        let (name, text) = FILES.iter().chain(&DEVICES).nth(n).expect("as many as there are");
+        match Target::parse(FileId(0), text) {
             Ok(target) => target,
             // A broken built-in file is a mistake in this crate; its tests read all of them.
             Err(errors) => panic!("{name}: {errors:?}"),
-        })
-        .collect()
+        }
+    })
 }
 
 #[allow(clippy::result_large_err, reason = "at most once a run, and then the run is over")]
@@ -69,8 +74,8 @@ impl Target {
 
     /// The built-in target called `name`, or why there is none: E0650 lists what exists.
     pub fn builtin(name: &str) -> Result<&'static Target, Diagnostic> {
-        if let Some(target) = Target::all().iter().chain(Target::devices()).find(|t| t.name == name) {
-            return Ok(target);
+        if let Some(n) = FILES.iter().chain(&DEVICES).position(|(file, _)| file.strip_suffix(".toml") == Some(name)) {
+            return Ok(read(n));
         }
         let names = || Target::all().iter().chain(Target::devices()).map(|t| t.name.as_str());
         let mut error = Diagnostic::global(codes::UNKNOWN_TARGET, format!("there is no target `{name}`"))

@@ -8,7 +8,7 @@ use ptoc_diagnostics::{Diagnostic, FileId, codes};
 use ptoc_tensor::DType;
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, OnceLock};
 use toml::Spanned;
 
 /// What the instructions of a unit take, and how it carries them out.
@@ -34,21 +34,26 @@ const FILES: [(&str, &str); 2] = [
     ("a5", include_str!("../../targets/instructions/a5.toml")),
 ];
 
-static BUILTIN: LazyLock<Vec<Arc<InstructionSet>>> = LazyLock::new(|| {
-    FILES
-        .iter()
-        .map(|(name, text)| match InstructionSet::parse(name, FileId(0), text) {
-            Ok(set) => Arc::new(set),
-            // A broken built-in file is a mistake in this crate; its tests read all of them.
-            Err(errors) => panic!("instructions/{name}.toml: {errors:?}"),
-        })
-        .collect()
-});
+/// The set of a file, by its number.
+fn read(n: usize) -> &'static Arc<InstructionSet> {
+    static EACH: [OnceLock<Arc<InstructionSet>>; FILES.len()] = [const { OnceLock::new() }; FILES.len()];
+    let (name, text) = FILES[n];
+    EACH[n].get_or_init(|| match InstructionSet::parse(name, FileId(0), text) {
+        Ok(set) => Arc::new(set),
+        // A broken built-in file is a mistake in this crate; its tests read all of them.
+        Err(errors) => panic!("instructions/{name}.toml: {errors:?}"),
+    })
+}
 
 impl InstructionSet {
     /// Those that come with the compiler.
-    pub fn builtin() -> &'static [Arc<InstructionSet>] {
-        &BUILTIN
+    pub fn builtin() -> impl Iterator<Item = &'static Arc<InstructionSet>> {
+        (0..FILES.len()).map(read)
+    }
+
+    /// That of this name, if it comes with the compiler. No other is read.
+    pub fn named(name: &str) -> Option<&'static Arc<InstructionSet>> {
+        FILES.iter().position(|(file, _)| *file == name).map(read)
     }
 
     /// The list of a row: an entry has one dtype where all operands are alike, (from, to) of a conversion, or the

@@ -168,9 +168,10 @@ impl Reader {
 
     /// The set that the target names: by `instructions`, or as its family.
     fn instructions(&mut self, raw: &RawTarget, own: &[Arc<InstructionSet>]) -> Arc<InstructionSet> {
-        let all = || own.iter().chain(InstructionSet::builtin());
-        let find = |name: &str| all().find(|set| set.name == name).cloned();
-        let names = || all().map(|set| format!("`{}`", set.name));
+        let find =
+            |name: &str| own.iter().find(|set| set.name == name).or_else(|| InstructionSet::named(name)).cloned();
+        let builtin = || InstructionSet::builtin().map(|set| &**set);
+        let names = || own.iter().map(|set| &**set).chain(builtin()).map(|set| format!("`{}`", set.name));
         let family = match raw.family.get_ref().as_str() {
             name if name == IN_MEMORY.0 => find(IN_MEMORY.1),
             name => find(name),
@@ -187,7 +188,7 @@ impl Reader {
             }
             found
         });
-        named.unwrap_or(family).unwrap_or_else(|| InstructionSet::builtin()[0].clone())
+        named.unwrap_or(family).or_else(|| InstructionSet::builtin().next().cloned()).expect("there are some")
     }
 
     fn times(&mut self, raw: &RawTimes) -> PipeTimes {

@@ -19,6 +19,10 @@ fn capacities_are_those_of_the_tassign_page() {
     let names = |all: &'static [Target]| all.iter().map(|t| t.name.as_str()).collect::<Vec<_>>();
     assert_eq!(names(Target::pto()), ["a2a3", "a5", "kirin9030", "kirinx90"]);
     assert_eq!(names(Target::all()), ["a2a3", "a5", "kirin9030", "kirinx90", "sm90", "geopim", "hbm-pim"]);
+    // A file has its target's name.
+    for t in Target::all().iter().chain(Target::devices()) {
+        assert_eq!(Target::builtin(&t.name).unwrap(), t);
+    }
     let mut entries = 0;
     for (loc, row) in CAPACITIES {
         for (target, capacity) in Target::pto().iter().zip(row) {

@@ -117,7 +117,7 @@ fn forms(row: &ptoc_isa::Instr, d: DType) -> Vec<(Vec<DType>, DType)> {
     let tiles = row.tiles_written();
     let lists: Vec<Vec<DType>> = match row.dtypes {
         DTypeRule::Tuples => {
-            let lists = ptoc_isa::InstructionSet::builtin().iter().flat_map(|set| set.list(row));
+            let lists = ptoc_isa::InstructionSet::builtin().flat_map(|set| set.list(row));
             let mut all: Vec<Vec<DType>> = lists.filter(|t| t[0] == d).cloned().collect();
             all.sort();
             all.dedup();
