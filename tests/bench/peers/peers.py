@@ -198,19 +198,35 @@ def plot(rows, path):
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
 
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+    from matplotlib.ticker import NullLocator
+
+    reached, below = "#2a7f4f", "#b5562b"
     rows = [r for r in rows if r["ratio"]][::-1]
-    figure, axes = plt.subplots(figsize=(8, 0.34 * len(rows) + 1))
-    colours = ["#2a7f4f" if r["ratio"] >= r["goal"] else "#b5562b" for r in rows]
+    figure, axes = plt.subplots(figsize=(8, 0.34 * len(rows) + 1.2))
+    colours = [reached if r["ratio"] >= r["goal"] else below for r in rows]
     axes.barh(range(len(rows)), [r["ratio"] for r in rows], color=colours, height=0.6)
     for y, r in enumerate(rows):
         axes.plot([r["goal"]] * 2, [y - 0.4, y + 0.4], color="black", linewidth=1.5)
         axes.text(max(r["ratio"], r["goal"]) * 1.04, y, f"{r['ratio']:.2f} of {r['best']}", va="center", fontsize=7)
     axes.set_yticks(range(len(rows)), [r["case"] for r in rows], fontsize=7)
+    axes.set_ylim(-0.7, len(rows) - 0.3)
     axes.axvline(1, color="grey", linewidth=0.7)
+    most = max(max(r["ratio"], r["goal"]) for r in rows) * 1.6
     axes.set_xscale("log")
-    axes.set_xlabel("speed as a ratio to the best peer; the black mark is the goal", fontsize=8)
+    axes.set_xlim(0.25, max(most, 4))
+    ticks = [t for t in (0.25, 0.5, 1, 2, 4, 8, 16, 32, 64) if t <= most]
+    axes.set_xticks(ticks, [f"{t:g}" for t in ticks], fontsize=7)
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("speed as a ratio to the best peer, each step twice as fast", fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.tight_layout()
+    figure.legend(
+        handles=[Patch(color=reached, label="goal reached"), Patch(color=below, label="below the goal"),
+                 Line2D([], [], color="black", linewidth=1.5, label="goal"), Line2D([], [], color="grey", linewidth=0.7, label="the best peer")],
+        loc="upper center", ncols=4, fontsize=7, frameon=False,
+    )
+    figure.tight_layout(rect=(0, 0, 1, 0.97))
     figure.savefig(path)
 
 
