@@ -43,7 +43,8 @@ fn pages() -> Vec<(String, Vec<u8>)> {
     let page = |name: String, command: clap::Command| {
         let mut text = Vec::new();
         // clap keeps names for as long as the process runs; memory takes what is written.
-        let _ = Man::new(command.name(&*name.clone().leak()).disable_help_subcommand(true)).render(&mut text);
+        let command = command.name(&*name.clone().leak()).version(env!("CARGO_PKG_VERSION"));
+        let _ = Man::new(command.disable_help_subcommand(true)).render(&mut text);
         (name, text)
     };
     let commands: Vec<clap::Command> = cli.get_subcommands().filter(|c| c.get_name() != "help").cloned().collect();
