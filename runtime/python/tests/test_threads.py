@@ -123,6 +123,8 @@ def test_ctrl_c_ends_a_launch(threads):
     """Between two of its blocks, of which there are enough for minutes."""
     done = python(f"""
         import numpy as np, os, ptoc, signal, threading, time
+        # A job in the background ignores it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         k = ptoc.tile({SOURCE!r}).slow
         ptoc.set_num_threads({threads})
         x, y = np.ones(64 * 20000, np.float32), np.zeros(64 * 20000, np.float32)
