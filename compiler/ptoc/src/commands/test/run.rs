@@ -133,7 +133,7 @@ impl Share {
         let wanted = HeldTo { before: &before, expected: &expected, rtol, atol };
         for turn in &turns {
             let plan = &plans[turn.plan];
-            let after = execute(session, plan, turn, &wanted, args, io)?;
+            let after = execute(session, plan, turn, &wanted, args, io, first.is_none())?;
             match first {
                 None => *first = Some(First { name: turn.backend.name(), results: after }),
                 Some(first) => agree(session, plan, turn, (first, &after), &wanted)?,
@@ -186,6 +186,7 @@ fn execute(
     wanted: &HeldTo<'_>,
     args: &TestArgs,
     io: &mut Io<'_>,
+    is_first: bool,
 ) -> Result<Vec<Tensor>, Failure> {
     let HeldTo { before, expected, rtol, atol } = *wanted;
     let compiled = match turn.watched {
@@ -201,8 +202,13 @@ fn execute(
     if compiled.run(session, &mut after, &options, &mut |line| io.note(line), None).is_err() {
         return Err(errors(session, &turn.what("stopped")));
     }
-    if verify(session, plan, before, &after, (rtol, atol).into()).is_err() {
+    let Ok(held) = verify(session, plan, before, &after, (rtol, atol).into()) else {
         return Err(errors(session, &turn.what("not what `ensures` says")));
+    };
+    // The sample is the same for every backend.
+    for v in held.iter().filter(|v| v.left_out > 0 && is_first) {
+        let (some, all) = (v.stats.elements, v.stats.elements + v.left_out);
+        io.note(&format!("{}: `{}` was held to `ensures` at a sample of {some} of {all} elements", plan.name, v.name));
     }
     for (name, want) in expected {
         let Some(at) = plan.arguments.iter().position(|a| a.name == *name) else { continue };
