@@ -75,6 +75,7 @@ impl Elaborator<'_> {
             Val::Poison => return Err(ErrorReported),
             c => self.bool_of(&c, i.cond.span)?,
         };
+        self.behind_grid(span)?;
         let before = self.valid.clone();
         let (then, a) = self.region(|s| {
             s.facts.learn(cond, true);

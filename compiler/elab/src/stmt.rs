@@ -198,6 +198,7 @@ impl Elaborator<'_> {
             },
         };
         let x = self.scalar_of(&v, ty, value.span)?;
+        self.behind_grid(span)?;
         let var = self.b.var(name.name.clone(), ty);
         self.b.set(var, x, name.span);
         self.env.define(name.name.clone(), Binding::Var(var, ty), name.span);

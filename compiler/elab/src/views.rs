@@ -512,6 +512,11 @@ impl Elaborator<'_> {
     /// Memory is only touched in a block.
     pub(crate) fn outside_prologue(&mut self, span: Span) -> ElabResult<()> {
         self.worked = true;
+        self.behind_grid(span)
+    }
+
+    /// Before `grid` scalars are computed, once, and nothing else is done.
+    pub(crate) fn behind_grid(&mut self, span: Span) -> ElabResult<()> {
         if self.in_prologue {
             let d = Diagnostic::error(codes::GRID_MISUSE, span, "this runs before `grid`, where there is no block yet")
                 .with_help("move it below the `grid` statement");
