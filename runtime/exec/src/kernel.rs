@@ -483,7 +483,7 @@ impl Grid<'_> {
         }
     }
 
-    /// Takes chunks until none are left.
+    /// Takes calls until none are left, its own first.
     ///
     /// # Safety
     /// As for [`Kernel::launch`].
