@@ -4,9 +4,9 @@ use super::carried::Loops;
 use super::state::{InitState, S};
 use super::{Facts, Object, object_count};
 use ptoc_diagnostics::{Account, Budget, Span};
-use ptoc_ir::tile::{For, If, Kernel, Label, Op, Region, Stmt, Value, While, jumps};
+use ptoc_ir::tile::{For, If, Kernel, Label, Op, Region, Stmt, TileRef, Value, While, jumps};
 use ptoc_isa::CmpOp;
-use ptoc_placement::access::{AccessMode, accesses, is_auto};
+use ptoc_placement::access::{AccessMode, AccessedStorage, accesses, is_auto};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Beyond this nesting a loop's iterations are not told apart any more: the cost would be exponential.
@@ -145,9 +145,10 @@ impl<'k> InitAnalysis<'k> {
             match access {
                 AccessMode::Read => {
                     if let Some(s) = state.get(index).cloned() {
-                        self.visit(stmt, object, &s);
+                        let (read, left) = s.split(&|l| self.empty_without(l, &place));
+                        self.visit(stmt, object, &read);
                         // Once reported, once checked.
-                        state.set(index, S::Yes);
+                        state.set(index, left);
                     }
                 }
                 AccessMode::Write => {
@@ -185,6 +186,14 @@ impl<'k> InitAnalysis<'k> {
             Op::Continue(label) => self.jump(*label, state, true),
             _ => state,
         }
+    }
+
+    /// Whether a read of `place` has no elements where loop `l` does not run, since the loop counts its rows or columns:
+    /// a scan of an empty slice has nothing to write, and nobody reads it.
+    fn empty_without(&self, l: usize, place: &AccessedStorage) -> bool {
+        let AccessedStorage::Tile(TileRef { valid: (rows, cols), .. }) = place else { return false };
+        let Loop { lo, hi, .. } = self.loops[l];
+        self.facts.consts[lo] == Some(0) && (hi == *rows || hi == *cols)
     }
 
     fn visit(&mut self, stmt: &Stmt, object: Object, state: &S) {

@@ -24,6 +24,14 @@ impl S {
         }
     }
 
+    /// The state for a read that is empty unless the loops of `vacuous` run, and the state that the read leaves behind.
+    pub(super) fn split(&self, vacuous: &dyn Fn(usize) -> bool) -> (S, S) {
+        let S::Ran(loops) = self else { return (self.clone(), S::Yes) };
+        let (left, read): (Vec<usize>, Vec<usize>) = loops.iter().partition(|l| vacuous(**l));
+        let state = |loops: Vec<usize>| if loops.is_empty() { S::Yes } else { S::Ran(loops) };
+        (state(read), state(left))
+    }
+
     fn join(&self, other: &S) -> S {
         match (self, other) {
             (a, b) if a == b => a.clone(),
