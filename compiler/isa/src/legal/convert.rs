@@ -123,6 +123,8 @@ pub fn conversion_by_bits(target: &Target, from: DType, to: DType) -> Option<Bit
         return (bits(I32, U32) && path(F32, I32)).then_some(BitsWay::U32OfFloat);
     } else if from.is_float() && to == U32 && path(from, F32) && path(F32, I32) {
         vec![F32, U32]
+    } else if from.is_int() && to.is_float() && to != F32 && keeps_all(from, F32) && path(F32, to) {
+        return converts(target, from, F32).then_some(BitsWay::Through(vec![F32, to]));
     } else {
         return None;
     };
@@ -147,11 +149,11 @@ fn after_widening(target: &Target, pairs: &[(DType, DType)], from: DType, to: DT
     ways.min_by_key(Vec::len)
 }
 
-/// A dtype through which `from` converts to `to` with two roundings, where [`conversion_path`] has no way. The floats
+/// A dtype through which `from` converts to `to` with two roundings, where [`converts`] knows no way. The floats
 /// that have the range of every dtype come into question: through others, large values would be lost, and not only
 /// rounded.
 pub(crate) fn rounds_twice(target: &Target, from: DType, to: DType) -> Option<DType> {
-    let leads = |a, b| conversion_path(target, a, b).is_some();
+    let leads = |a, b| converts(target, a, b);
     [F32, BF16].into_iter().find(|&via| via != from && via != to && leads(from, via) && leads(via, to))
 }
 

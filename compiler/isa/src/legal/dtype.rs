@@ -1,6 +1,6 @@
 //! Dtypes of an instruction's operands.
 
-use super::convert::{ConversionHop, conversion_path, keeps_all, rounds_twice, tcvt_pairs};
+use super::convert::{ConversionHop, conversion_path, converts, keeps_all, rounds_twice, tcvt_pairs};
 use super::nearest::{Nearest, becomes, best_list, changes, distance, nearest};
 use crate::{CmpOp, DTypeRule, Instr, InstrId, LeftOut, OperandKind, Sem, Target, Triple};
 use crate::{left_out, overloads, storage_operand, table, text};
@@ -32,6 +32,8 @@ pub enum DTypeProblem {
     NoPair {
         /// What the source converts to.
         allowed: Vec<DType>,
+        /// What conversions by name make of it, with other instructions than TCVT as well.
+        by_name: Vec<DType>,
         /// Where no chain does it: what the source converts to that has all of its values.
         keeps: Option<DType>,
         /// A chain of TCVTs that does the same.
@@ -207,7 +209,8 @@ fn find_problem(target: &Target, instr: InstrId, given: &[DType], cmp: Option<Cm
             let source = sources.min_by_key(rank).filter(|_| neither && keeps.is_none());
             // The source is what there is.
             let nearest = pairs.iter().copied().min_by_key(|(a, b)| 4 * distance(from, *a) + distance(to, *b));
-            Some(DTypeProblem::NoPair { allowed, keeps, from: source, via, chain, nearest })
+            let by_name = DType::ALL.into_iter().filter(|d| *d != from && converts(target, from, *d)).collect();
+            Some(DTypeProblem::NoPair { allowed, by_name, keeps, from: source, via, chain, nearest })
         }
         DTypeRule::Matmul => {
             let (acc, left, right, equal_acc) = match (row.sem, given) {
@@ -352,11 +355,15 @@ impl DTypeViolation {
                 error(format!("on {target}, {name} compares integers for equality only, not with `{cmp}`"))
                     .with_help("convert both sides with `f32(...)`: exact up to 2^24")
             }
-            DTypeProblem::NoPair { allowed, keeps, chain, via, from: source, nearest } => {
+            DTypeProblem::NoPair { allowed, by_name, keeps, chain, via, from: source, nearest } => {
                 let (to, from) = (self.given[0], self.given[1]);
                 let d = error(format!("{name} does not convert {from} to {to} on {target}"));
                 let d = match allowed.as_slice() {
-                    [] => d.with_note(format!("from {from} it converts to nothing there")),
+                    [] if by_name.is_empty() => d.with_note(format!("from {from} it converts to nothing there")),
+                    [] => {
+                        let names = text::list(by_name.iter().map(|d| format!("`{d}(...)`")));
+                        d.with_note(format!("it does not read {from} there; operations on bits make {names} of it"))
+                    }
                     all => d.with_note(format!("from {from} it converts to {} there", text::list(all))),
                 };
                 match (chain, via, source) {
@@ -365,6 +372,7 @@ impl DTypeViolation {
                         let via = hops[..hops.len() - 1].iter().map(|h| h.to);
                         d.with_help(format!("`{to}(...)` goes through {} by itself", text::list(via)))
                     }
+                    _ if by_name.contains(&to) => d.with_help(format!("`{to}(...)` does it by operations on bits")),
                     (None, Some(via), _) => {
                         let what = two_steps(from, *via, to);
                         d.with_help(format!("convert in two steps, `{to}({via}(...))`: {what}"))
