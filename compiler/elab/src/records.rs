@@ -15,6 +15,11 @@ type Fields<'t> = [(Ident, &'t Expr)];
 impl Elaborator<'_> {
     /// `(x = a, y = b)`
     pub(crate) fn record(&mut self, fields: &[(Ident, Expr)], span: Span) -> ElabResult<Val> {
+        let repeated = |k: usize| fields[..k].iter().any(|(n, _)| n.name == fields[k].0.name);
+        if (1..fields.len()).any(repeated) {
+            // Name resolution has said so (E0102); what the record holds is not known.
+            return Err(ErrorReported);
+        }
         let fields = fields.iter().map(|(n, e)| Ok((n.name.clone(), self.expr(e)?))).collect::<ElabResult<_>>()?;
         self.bounded(Val::Record(Rc::new(RecordVal::new(fields))), span)
     }
@@ -162,10 +167,14 @@ impl Elaborator<'_> {
         Ok(Val::Record(Rc::new(RecordVal::new(fields))))
     }
 
-    /// `let (x, y) = r;`: fields by their names.
+    /// `let (x, y) = r;`: fields by their names. `_x` is field `x` that nothing uses.
     pub(crate) fn let_fields(&mut self, names: &[Ident], r: &RecordVal, at: Span) -> ElabResult<()> {
         for n in names {
-            let v = self.record_field(r, n)?;
+            let unused = n.name.strip_prefix('_').filter(|_| r.get(&n.name).is_none()).and_then(|f| r.get(f));
+            let v = match unused {
+                Some(v) => v.clone(),
+                None => self.record_field(r, n)?,
+            };
             let v = self.named(v, n, at)?;
             self.env.define(n.name.clone(), Binding::Let(v), n.span);
         }
