@@ -17,7 +17,7 @@ mod tensor;
 pub use compare::{Mismatch, Stats, ValueMismatch, compare, compare_f64};
 pub use dtype::DType;
 pub use element::Element;
-pub use random::{Random, random, random_in};
+pub use random::{Random, random, random_in, random_permutation, sorted_lines};
 pub use tensor::{MAX_BYTES_BITS, Tensor, TensorError};
 
 // Tensors are little-endian bytes that typed slices and compiled kernels view in place.

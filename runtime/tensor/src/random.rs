@@ -82,9 +82,88 @@ pub fn random_in(
     Tensor::from_fn(dtype, shape, |i| scalar::bits_from_i128(dtype, from + i128::from(source.below(i as u64, width))))
 }
 
+/// A random tensor of which each line along `mode` is a permutation of `0..n`, `n` being the extent of `mode`: of the
+/// element at `i`, the place of the stream's number `i` among those of its line.
+///
+/// # Errors
+/// As [`Tensor::from_fn`]; and [`TensorError::EmptyRange`] if `dtype` is no integer that holds all of `0..n`.
+pub fn random_permutation(
+    dtype: DType,
+    shape: &[usize],
+    mode: usize,
+    seed: u64,
+    name: &str,
+) -> Result<Tensor, TensorError> {
+    let n = shape[mode] as i128;
+    if scalar::integer_range(dtype).is_none_or(|(_, greatest)| n - 1 > greatest) {
+        return Err(TensorError::EmptyRange { dtype, lo: 0, hi: n });
+    }
+    let source = Random::new(seed, name);
+    let mut out = Tensor::zeros(dtype, shape)?;
+    for mut line in lines(shape, mode) {
+        line.sort_by_key(|&i| (source.at(i as u64), i));
+        for (place, &i) in line.iter().enumerate() {
+            out.set_bits(i, scalar::bits_from_i128(dtype, place as i128));
+        }
+    }
+    Ok(out)
+}
+
+/// `tensor` with the numbers of each line along `mode` in ascending order.
+#[must_use]
+pub fn sorted_lines(mut tensor: Tensor, mode: usize) -> Tensor {
+    let shape = tensor.shape().to_vec();
+    for line in lines(&shape, mode) {
+        let mut bits: Vec<u64> = line.iter().map(|&i| tensor.get_bits(i)).collect();
+        let dtype = tensor.dtype();
+        match dtype.is_float() {
+            true => bits.sort_by(|a, b| scalar::bits_to_f64(dtype, *a).total_cmp(&scalar::bits_to_f64(dtype, *b))),
+            false => bits.sort_by_key(|b| scalar::bits_to_i128(dtype, *b)),
+        }
+        line.iter().zip(bits).for_each(|(&i, b)| tensor.set_bits(i, b));
+    }
+    tensor
+}
+
+/// The flat indices of each line of an array of `shape` along `mode`.
+fn lines(shape: &[usize], mode: usize) -> impl Iterator<Item = Vec<usize>> + use<> {
+    let (n, inner) = (shape[mode], shape[mode + 1..].iter().product::<usize>());
+    let outer = shape[..mode].iter().product::<usize>();
+    (0..outer * inner).map(move |k| {
+        let first = k / inner * n * inner + k % inner;
+        (0..n).map(|place| first + place * inner).collect()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_permuted_or_sorted() {
+        let shape = [2, 5, 3];
+        let t = random_permutation(DType::U8, &shape, 1, 7, "order").unwrap();
+        for line in lines(&shape, 1) {
+            let mut values: Vec<u64> = line.iter().map(|&i| t.get_bits(i)).collect();
+            values.sort_unstable();
+            assert_eq!(values, [0, 1, 2, 3, 4]);
+        }
+        let of = |seed| format!("{:?}", random_permutation(DType::I32, &[8], 0, seed, "order").unwrap());
+        assert_ne!(of(1), of(2));
+        assert!(random_permutation(DType::U8, &[300], 0, 1, "order").is_err());
+        assert!(random_permutation(DType::F32, &[3], 0, 1, "order").is_err());
+        for dtype in [DType::I32, DType::U8, DType::F16] {
+            let drawn = random(dtype, &shape, 3, "x").unwrap();
+            let t = sorted_lines(drawn.clone(), 1);
+            let value = |t: &Tensor, i: usize| t.get_f64(i);
+            for line in lines(&shape, 1) {
+                assert!(line.windows(2).all(|w| value(&t, w[0]) <= value(&t, w[1])));
+                let mut want: Vec<f64> = line.iter().map(|&i| value(&drawn, i)).collect();
+                want.sort_by(f64::total_cmp);
+                assert_eq!(line.iter().map(|&i| value(&t, i)).collect::<Vec<_>>(), want);
+            }
+        }
+    }
 
     #[test]
     fn values_are_pinned() {

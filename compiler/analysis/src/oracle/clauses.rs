@@ -43,7 +43,10 @@ impl OracleElaborator<'_, '_> {
             return self.close(args, e.span, tensors);
         }
         match &*e.kind {
-            ExprKind::Binary(BinaryOp::Eq, lhs, rhs) => self.equals(lhs, rhs, (None, None), e.span, tensors),
+            ExprKind::Binary(BinaryOp::Eq, lhs, rhs) => {
+                let (lhs, rhs) = if claims_of_input(lhs, rhs, tensors) { (rhs, lhs) } else { (lhs, rhs) };
+                self.equals(lhs, rhs, (None, None), e.span, tensors)
+            }
             _ => self.claimed_condition(e, tensors),
         }
     }
@@ -339,5 +342,26 @@ impl OracleElaborator<'_, '_> {
             true => kernel.scalars.get(n).is_some_and(|s| matches!(self.elab.ty(s.value), Ty::D(d) if d.is_float())),
             false => kernel.tensors.get(TensorId::from_u32(n as u32)).is_some_and(|t| t.dtype.is_float()),
         })
+    }
+}
+
+/// Whether `lhs == rhs` is `x[i] == y[i]` of an input and a result, with the same indices: what is claimed is the
+/// result.
+fn claims_of_input(lhs: &Expr, rhs: &Expr, tensors: &[TensorArg]) -> bool {
+    fn element<'e>(e: &'e Expr, tensors: &'e [TensorArg]) -> Option<(TensorDir, Vec<&'e Name>)> {
+        let ExprKind::Index(base, args) = &*e.kind else { return None };
+        let ExprKind::Name(tensor) = &*base.kind else { return None };
+        let dir = tensors.iter().find(|t| t.name == *tensor)?.dir;
+        let index = args.iter().map(|a| match &*a.value.kind {
+            ExprKind::Name(n) => Some(n),
+            _ => None,
+        });
+        let mut index = index.collect::<Option<Vec<_>>>()?;
+        index.sort();
+        Some((dir, index))
+    }
+    match (element(lhs, tensors), element(rhs, tensors)) {
+        (Some((of, left)), Some((to, right))) => of == TensorDir::In && to != TensorDir::In && left == right,
+        _ => false,
     }
 }

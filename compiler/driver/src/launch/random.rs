@@ -1,16 +1,27 @@
-//! Random inputs that keep to the simple bounds of `where`: `0 <= idx[i]`, `idx[i] < N`.
+//! Random inputs that keep to the simple bounds of `where`: `0 <= idx[i]`, `idx[i] < N`; and to its simple orders:
+//! `permutation<i>(order[i])`, `sorted<i>(starts[i])`.
 
 use super::plan::Argument;
 use crate::defs;
 use crate::session::EntryPoint;
 use indexmap::IndexMap;
 use ptoc_syntax::ast::{BinaryOp, Expr, ExprKind, Name};
-use ptoc_tensor::{Tensor, TensorError, random_in};
+use ptoc_tensor::{Tensor, TensorError, random_in, random_permutation, sorted_lines};
 
 /// Ranges of the contents of tensors; either end may be open.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bounds {
     ranges: IndexMap<Name, (Option<i128>, Option<i128>)>,
+    orders: IndexMap<Name, (Order, usize)>,
+}
+
+/// An order of the numbers along a mode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Order {
+    /// 0, 1, .. each once.
+    Permutation,
+    /// Ascending.
+    Sorted,
 }
 
 impl Bounds {
@@ -42,6 +53,13 @@ impl Bounds {
                         other => *other,
                     };
                     self.bound(tensor, flipped, n);
+                }
+            }
+            ExprKind::Call(callee, args) => {
+                if let ([of], Some((order, index))) = (&args[..], order(callee))
+                    && let Some((tensor, mode)) = along(&of.value, index)
+                {
+                    self.orders.insert(tensor.clone(), (order, mode));
                 }
             }
             _ => {}
@@ -84,8 +102,37 @@ impl Bounds {
         if a.shape.contains(&0) {
             return Tensor::zeros(a.dtype, &a.shape);
         }
-        random_in(a.dtype, &a.shape, seed, &a.name, range)
+        match self.orders.get(&a.name) {
+            Some((Order::Permutation, mode)) => random_permutation(a.dtype, &a.shape, *mode, seed, &a.name),
+            Some((Order::Sorted, mode)) => Ok(sorted_lines(random_in(a.dtype, &a.shape, seed, &a.name, range)?, *mode)),
+            None => random_in(a.dtype, &a.shape, seed, &a.name, range),
+        }
     }
+}
+
+/// `sorted<i>` or `permutation<i>`: what it demands, and `i`.
+fn order(callee: &Expr) -> Option<(Order, &Name)> {
+    let ExprKind::Static(base, over) = &*callee.kind else { return None };
+    let (ExprKind::Name(function), [index]) = (&*base.kind, &over[..]) else { return None };
+    let order = match function.as_str() {
+        "permutation" => Order::Permutation,
+        "sorted" => Order::Sorted,
+        _ => return None,
+    };
+    match &*index.value.kind {
+        ExprKind::Name(n) => Some((order, n)),
+        _ => None,
+    }
+}
+
+/// `x` and the mode that `index` stands in, of `x[.., index, ..]` with no other use of it.
+fn along<'e>(e: &'e Expr, index: &Name) -> Option<(&'e Name, usize)> {
+    let ExprKind::Index(_, args) = &*e.kind else { return None };
+    let alone = |e: &Expr| matches!(&*e.kind, ExprKind::Name(n) if n == index);
+    let mut modes = args.iter().enumerate().filter(|(_, a)| alone(&a.value)).map(|(k, _)| k);
+    let mode = modes.next().filter(|_| modes.next().is_none())?;
+    let names = args.iter().all(|a| matches!(&*a.value.kind, ExprKind::Name(_)));
+    Some((element(e).filter(|_| names)?, mode))
 }
 
 /// `x` of `x[..]`

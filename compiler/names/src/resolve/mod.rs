@@ -104,6 +104,16 @@ fn no_dimension(d: &mut Diagnostic) {
     }
 }
 
+/// Adds to an error about an unknown name of an `ensures` what makes a name an index there.
+fn no_index(d: &mut Diagnostic) {
+    let Some(name) = d.message.split('`').nth(1).filter(|_| d.code == codes::UNKNOWN_NAME) else { return };
+    if d.fixes.is_empty() {
+        d.fixes.push(Fix::advice(format!(
+            "an index is a name that stands alone in brackets on the left, as in `y[{name}] == x[{name} - 1]`"
+        )));
+    }
+}
+
 /// What stands between quotation marks in a text that is written here.
 #[derive(Default)]
 struct Words {
@@ -233,7 +243,9 @@ impl NameResolver<'_> {
                     self.scopes.push(Vec::new());
                     // Indices are those of the left side; what only the right side uses is bound by `sum<k>`.
                     self.free_indices(claimed(e));
+                    let told = self.out.len();
                     self.expr(e);
+                    self.out[told..].iter_mut().for_each(no_index);
                     self.pop();
                 }
                 self.block(&k.body);
