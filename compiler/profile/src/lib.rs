@@ -19,7 +19,7 @@ mod measured;
 pub mod model;
 pub mod plot;
 pub mod profile;
-mod race;
+pub mod race;
 mod recall;
 mod sample;
 mod search;

@@ -55,6 +55,8 @@ class Tuned(NamedTuple):
     trials: list[Trial]
     #: When the best was stored, if it was, and nothing was measured.
     stored: str | None = None
+    #: The constants of those that none was faster than: more than one is a tie, of which the defaults stay.
+    fastest: list[dict[str, str]] = []
 
     @property
     def constants(self) -> dict[str, str]:
@@ -64,6 +66,7 @@ class Tuned(NamedTuple):
     def __str__(self) -> str:
         def line(trial: Trial) -> str:
             words = " ".join(f"{name}={value}" for name, value in trial.constants.items())
-            return f"{words:<32} {trial.timing or getattr(trial.refused, 'code', trial.refused)}"
+            tie = ", a tie" if len(self.fastest) > 1 and trial.constants in self.fastest else ""
+            return f"{words:<32} {trial.timing or getattr(trial.refused, 'code', trial.refused)}{tie}"
 
         return "\n".join(map(line, self.trials))

@@ -7,11 +7,12 @@ import statistics
 from typing import Any
 
 from . import _errors
-from ._ptoc import Kernel
+from ._ptoc import Kernel, _fastest
 from ._results import Timing, Trial, Tuned
 
-#: Rounds in which all configurations are launched, so that a disturbance of the machine meets all of them.
-ROUNDS = 5
+#: Rounds in which all configurations are launched, so that a disturbance of the machine meets all of them: as many as
+#: of `ptoc bench --tune`.
+ROUNDS = 7
 #: Configurations at most.
 MOST = 1024
 
@@ -43,12 +44,17 @@ def tune(
     for _ in range(ROUNDS):
         for candidate, timings in measured.values():
             timings.append(candidate.bench(*args, out=out, seconds=seconds / ROUNDS, **named))
-    ranked = sorted(((_merged(timings), choice) for choice, (_, timings) in measured.items()), key=_median)
-    trials = [Trial(dict(choice), timing, None) for timing, choice in ranked]
+    # Of those that none is faster than, the defaults stay; else the first in the order of the lists.
+    order = list(measured)
+    equal = [order[n] for n in _fastest([[t.median for t in measured[choice][1]] for choice in order])]
+    defaults = tuple((name, kernel._tune_defaults.get(name)) for name in lists)
+    best = defaults if defaults in equal else equal[0]
+    timings = {choice: _merged(of) for choice, (_, of) in measured.items()}
+    ranked = sorted(order, key=lambda choice: (choice != best, choice not in equal, timings[choice].median))
+    trials = [Trial(dict(choice), timings[choice], None) for choice in ranked]
     trials += [Trial(dict(choice), None, e) for choice, e in refused.items()]
-    best, median = ranked[0][1], ranked[0][0].median
-    kernel._keep((list(best), median, verified), *args, out=out, **named)
-    return Tuned(measured[best][0], trials)
+    kernel._keep((list(best), timings[best].median, verified), *args, out=out, **named)
+    return Tuned(measured[best][0], trials, None, [dict(choice) for choice in ranked[: len(equal)]])
 
 
 def _recalled(
@@ -86,10 +92,6 @@ def _compiled(
         else:
             measured[key] = (candidate, [])
     return measured, refused, verified
-
-
-def _median(ranked: tuple[Timing, _Choice]) -> float:
-    return ranked[0].median
 
 
 def _merged(timings: list[Timing]) -> Timing:

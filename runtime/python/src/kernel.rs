@@ -515,6 +515,18 @@ impl Kernel {
         Ok(lists)
     }
 
+    /// The defaults of the static parameters that have a `tune` list, as they are written.
+    #[getter]
+    fn _tune_defaults<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let defaults = PyDict::new(py);
+        for s in self.callable.signature().statics.iter().filter(|s| !s.tune.is_empty()) {
+            if let Some(default) = &s.default {
+                defaults.set_item(&s.name, default)?;
+            }
+        }
+        Ok(defaults)
+    }
+
     /// The name.
     #[getter]
     fn __name__(&self) -> String {

@@ -26,7 +26,7 @@ mod _ptoc {
     #[pymodule_export]
     use crate::command::_main;
     #[pymodule_export]
-    use crate::inspect::Memory;
+    use crate::inspect::{_fastest, Memory};
     #[pymodule_export]
     use crate::jax::{_static_scalars, _xla_handlers, _xla_site};
     #[pymodule_export]

@@ -126,9 +126,13 @@ def test_tune(examples):
     assert [set(t.constants) for t in found.trials] == [{"BN"}] * 3
     measured = [t for t in found.trials if t.timing is not None]
     assert measured and found.kernel.constants == found.constants == measured[0].constants
-    medians = [t.timing.median for t in measured]
-    assert medians == sorted(medians) and all(t.timing.runs >= 5 for t in measured)
-    assert str(found).count("\n") == 2 and "BN=" in str(found)
+    equal = len(found.fastest)
+    assert found.fastest == [t.constants for t in measured[:equal]] and all(t.timing.runs >= 7 for t in measured)
+    slower = [t.timing.median for t in measured[equal:]]
+    assert slower == sorted(slower)
+    # Of those that tie the default stays.
+    assert {"BN": "512"} not in found.fastest or found.constants == {"BN": "512"}
+    assert str(found).count("\n") == 2 and "BN=" in str(found) and (", a tie" in str(found)) == (equal > 1)
     np.testing.assert_array_equal(found.kernel(x), softmax(x))
     for call in [lambda: softmax(BN=256).tune(x), lambda: softmax.tune(x, BN=256)]:
         with pytest.raises(ptoc.Error) as e:
@@ -136,6 +140,13 @@ def test_tune(examples):
         assert e.value.code == "E0714"
     with pytest.raises(ptoc.ArgumentError):
         softmax.tune(x[0])
+
+
+def test_ties():
+    fastest = ptoc._ptoc._fastest
+    assert fastest([[1.0, 1.0, 2.0], [1.1, 1.1, 2.1], [0.9, 1.2, 1.9]]) == [0, 2]
+    assert fastest([[1.0] * 7, [1.005] * 7, [1.2] * 7]) == [0, 1]
+    assert fastest([]) == []
 
 
 def test_tune_tells_what_does_not_fit():

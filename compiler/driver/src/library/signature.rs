@@ -48,6 +48,8 @@ pub struct Static {
     pub declared: String,
     /// The values that its `tune` list names.
     pub tune: Vec<String>,
+    /// Its default, if it has a `tune` list.
+    pub default: Option<String>,
 }
 
 /// A parameter in `(..)`.
@@ -214,11 +216,13 @@ impl Static {
     fn of(sources: &SourceMap, s: &StaticParam) -> Static {
         let is_type = matches!(s.kind, StaticKind::Type { .. });
         let slice = |span: Span| sources.slice(span).to_owned();
-        let tune = match &s.kind {
-            StaticKind::Const { tune, .. } => tune.iter().map(|value| slice(value.span)).collect(),
-            _ => Vec::new(),
+        let (tune, default) = match &s.kind {
+            StaticKind::Const { tune, default, .. } => {
+                (tune.iter().map(|value| slice(value.span)).collect(), default.as_ref().map(|value| slice(value.span)))
+            }
+            _ => (Vec::new(), None),
         };
-        Static { name: s.name.name.to_string(), is_type, declared: slice(s.span), tune }
+        Static { name: s.name.name.to_string(), is_type, declared: slice(s.span), tune, default }
     }
 }
 
