@@ -11,6 +11,8 @@ use ptoc_placement::PlacedKernel;
 use ptoc_tensor::{DType, Tensor, scalar};
 use std::fmt;
 use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A kernel after all passes, with machine code.
 pub struct Built {
@@ -105,8 +107,20 @@ pub fn build(text: &str, target: &str, defs: &[(&str, &str)], dims: &[(&str, i64
     let ptoc_passes::Prepared { placed, module, .. } = prepared;
     let module = module.expect("a target of PTO's");
     let widths = [Vectors::Bits512, Vectors::Bits256, Vectors::Bits128].into_iter().filter(|v| ptoc_cpu::available(*v));
-    let compiled =
-        widths.map(|vectors| ptoc_cpu::compile(&module, &ptoc_cpu::Options { vectors, ..Default::default() }));
+    // The widest is stored and loaded, as by two processes; the others are what was compiled.
+    let stored = StoredOnce::default();
+    let compiled = widths.enumerate().map(|(n, vectors)| {
+        let options = ptoc_cpu::Options { vectors, ..Default::default() };
+        let store = (n == 0).then_some((&stored as &dyn ptoc_cpu::CodeStore, "this build"));
+        let fresh = ptoc_cpu::compile_or_load(&module, &options, store)?;
+        if n > 0 || !stored.holds_any() {
+            return Ok(fresh);
+        }
+        let loaded = ptoc_cpu::compile_or_load(&module, &options, store)?;
+        assert!(stored.was_loaded(), "the key of equal code differs");
+        assert_eq!((loaded.code_size(), loaded.nests()), (fresh.code_size(), fresh.nests()));
+        Ok(loaded)
+    });
     let code = match compiled.collect() {
         Ok(code) => code,
         Err(d) => {
@@ -116,6 +130,36 @@ pub fn build(text: &str, target: &str, defs: &[(&str, &str)], dims: &[(&str, i64
     };
     let dims = source.dims.values().map(|d| d.name.to_string()).collect();
     Ok(Built { source, placed, target: s.target, dims, arguments, module, code })
+}
+
+/// Machine code of one kernel.
+#[derive(Default)]
+struct StoredOnce {
+    code: Mutex<Option<(String, Vec<u8>)>>,
+    loaded: AtomicBool,
+}
+
+impl StoredOnce {
+    fn holds_any(&self) -> bool {
+        self.code.lock().expect("no panic").is_some()
+    }
+
+    fn was_loaded(&self) -> bool {
+        self.loaded.load(Ordering::Relaxed)
+    }
+}
+
+impl ptoc_cpu::CodeStore for StoredOnce {
+    fn load(&self, key: &str) -> Option<Vec<u8>> {
+        let code = self.code.lock().expect("no panic");
+        let found = code.as_ref().filter(|(known, _)| known == key).map(|(_, bytes)| bytes.clone());
+        self.loaded.store(found.is_some(), Ordering::Relaxed);
+        found
+    }
+
+    fn store(&self, key: &str, code: &[u8]) {
+        *self.code.lock().expect("no panic") = Some((key.to_owned(), code.to_vec()));
+    }
 }
 
 /// `ptoc check` of a text: codes of errors, sorted; and everything that was said.

@@ -30,6 +30,8 @@ pub(crate) struct Settings {
     pub(crate) text: bool,
     /// The code runs in this process, on this machine, and the routines are at hand.
     pub(crate) linked: bool,
+    /// Keep the functions' bytes, to be stored.
+    pub(crate) collect: bool,
 }
 
 impl Settings {

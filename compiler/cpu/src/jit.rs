@@ -1,12 +1,13 @@
 //! From a module to code in memory.
 
 use crate::codegen::Settings;
-use crate::host::host;
+use crate::host::{Host, host};
 use crate::launch_invariant;
 use crate::link::Link;
 use crate::listing::FunctionListing;
 use crate::output::{Emitted, Output, emit};
 use crate::routines::{Routine, arena};
+use crate::stored::{self, CodeStore, StoredCode};
 use crate::wide::Isa;
 use cranelift_codegen::isa::CallConv;
 use cranelift_jit::{JITBuilder, JITModule};
@@ -141,6 +142,19 @@ impl Drop for Code {
 /// # Errors
 /// When the module is not valid loop IR, the machine is not supported, or Cranelift's limits are exceeded.
 pub fn compile(module: &Module, options: &Options) -> Result<CompiledKernel, Diagnostic> {
+    compile_or_load(module, options, None)
+}
+
+/// Compiles a module, or takes its code from where an earlier process has stored it. `store`: where, and the name of
+/// this build of the compiler, which changes when its code does. Code whose text is wanted is always compiled.
+///
+/// # Errors
+/// As of [`compile`].
+pub fn compile_or_load(
+    module: &Module,
+    options: &Options,
+    store: Option<(&dyn CodeStore, &str)>,
+) -> Result<CompiledKernel, Diagnostic> {
     if let Err(mut errors) = ptoc_ir::loops::verify(module) {
         return Err(errors.swap_remove(0));
     }
@@ -155,17 +169,50 @@ pub fn compile(module: &Module, options: &Options) -> Result<CompiledKernel, Dia
         return Err(Diagnostic::global(codes::HOST_NOT_SUPPORTED, message)
             .with_help("`--vectors auto` takes the widest that there are"));
     }
-    let mut builder = JITBuilder::with_isa(host.optimised.clone(), default_libcall_names());
-    symbols(&mut builder);
-    let written = launch_invariant::written(&module.block);
-    let output = Output::Memory(Box::new(JITModule::new(builder)));
-    let link = Link::new(output, String::new(), host.optimised.default_call_conv(), options.exact, written);
     let vectors = options.vectors != Vectors::None && host.vectors;
     let wide = isa(options.vectors).filter(|_| host.optimised.default_call_conv() == CallConv::SystemV);
-    let settings = Settings { host, vectors, wide, text: options.text, linked: true };
-    let (made, output) = emit(module, settings, link).map_err(|why| too_large(module, &why))?;
-    let Emitted { launch, block, prints, text, functions, code_size, panels, nests, .. } = made;
+    let store = store.filter(|_| !options.text);
+    let settings = Settings { host, vectors, wide, text: options.text, linked: true, collect: store.is_some() };
+    let stored = store.map(|(store, compiler)| (store, stored::key(module, &settings, options.exact, compiler)));
+    if let Some((made, jit)) = stored.as_ref().and_then(|(store, key)| load(*store, key, host)) {
+        return Ok(loaded(module, options, made, jit, rank));
+    }
+    let written = launch_invariant::written(&module.block);
+    let output = Output::Memory(Box::new(JITModule::new(jit_builder(host))));
+    let link = Link::new(output, String::new(), host.optimised.default_call_conv(), options.exact, written);
+    let (mut made, mut output) = emit(module, settings, link).map_err(|why| too_large(module, &why))?;
+    if let Some((store, key)) = stored
+        && let Some(code) = std::mem::take(&mut made.collected).finish(&made, output.module())
+        && let Some(bytes) = code.to_bytes()
+    {
+        store.store(&key, &bytes);
+    }
     let jit = output.into_memory().map_err(|why| too_large(module, &why))?;
+    Ok(loaded(module, options, made, jit, rank))
+}
+
+fn jit_builder(host: &Host) -> JITBuilder {
+    let mut builder = JITBuilder::with_isa(host.optimised.clone(), default_libcall_names());
+    symbols(&mut builder);
+    builder
+}
+
+/// Code that was stored; `None` if there is none, or it is damaged.
+fn load(store: &dyn CodeStore, key: &str, host: &Host) -> Option<(Emitted, JITModule)> {
+    let code = StoredCode::of_bytes(&store.load(key)?)?;
+    let mut jit = JITModule::new(jit_builder(host));
+    let made = code.define(&mut jit).and_then(|made| jit.finalize_definitions().ok().map(|()| made));
+    if made.is_none() {
+        // SAFETY: nothing has an address of this code.
+        unsafe { jit.free_memory() };
+        return None;
+    }
+    Some((made?, jit))
+}
+
+/// The kernel of code in memory.
+fn loaded(module: &Module, options: &Options, made: Emitted, jit: JITModule, rank: usize) -> CompiledKernel {
+    let Emitted { launch, block, prints, text, functions, code_size, panels, nests, .. } = made;
     let functions = functions.into_iter().map(|id| jit.get_finalized_function(id).expose_provenance()).collect();
     let entry = |id: FuncId| {
         let code = jit.get_finalized_function(id);
@@ -189,7 +236,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<CompiledKernel, Dia
     };
     // SAFETY: both functions were emitted for `Frame`, the parts own the code, and it has no state of its own.
     let kernel = unsafe { Kernel::new(parts) };
-    Ok(CompiledKernel { kernel, text, functions, code_size, nests })
+    CompiledKernel { kernel, text, functions, code_size, nests }
 }
 
 /// Dimensions of a module's grid.

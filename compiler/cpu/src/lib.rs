@@ -24,7 +24,9 @@ mod ops;
 mod output;
 mod routines;
 mod shape;
+mod stored;
 mod wide;
 
-pub use jit::{CompiledKernel, KernelText, Options, available, compile};
+pub use jit::{CompiledKernel, KernelText, Options, available, compile, compile_or_load};
 pub use ptoc_exec::Vectors;
+pub use stored::CodeStore;

@@ -5,6 +5,7 @@ use crate::func::Emit;
 use crate::jit::KernelText;
 use crate::link::Link;
 use crate::listing::{FunctionListing, Numbering};
+use crate::stored::Collected;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{AbiParam, Function, Signature, UserFuncName};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
@@ -64,6 +65,8 @@ pub(crate) struct Emitted {
     pub(crate) nests: (usize, usize),
     /// Symbols of the routines that are called.
     pub(crate) routines: Vec<String>,
+    /// The functions, if they were asked for.
+    pub(crate) collected: Collected,
 }
 
 /// Emits the launch and the block function, compiles them and what they call, and puts the code into the output.
@@ -99,6 +102,7 @@ pub(crate) fn emit(module: &Module, settings: Settings, mut link: Link) -> Resul
     let mut functions = Vec::new();
     let mut code_size = 0;
     let mut nests = (0, 0);
+    let mut collected = if settings.collect { Collected::start() } else { Collected::default() };
     // On this thread alone: a few milliseconds are less than what another thread may have to wait for a processor.
     let mut maker = UnitCompiler::new(settings);
     for job in jobs {
@@ -113,8 +117,9 @@ pub(crate) fn emit(module: &Module, settings: Settings, mut link: Link) -> Resul
             text.clif += &made.text.clif;
             text.code.push(FunctionListing::new(&made, name, &sources, code.declarations()));
         }
+        collected.add(made.id, made.alignment, &made.bytes, &made.relocs);
         code.define_function_bytes(made.id, made.alignment, &made.bytes, &made.relocs).map_err(|e| e.to_string())?;
     }
     let (launch, block) = (ids[0], ids[1]);
-    Ok((Emitted { launch, block, prints, text, functions, code_size, panels, nests, routines }, output))
+    Ok((Emitted { launch, block, prints, text, functions, code_size, panels, nests, routines, collected }, output))
 }

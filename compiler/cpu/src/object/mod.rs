@@ -105,7 +105,14 @@ fn make(module: &Module, interface: &Interface, variants: &'static [Variant]) ->
     for variant in variants {
         let prefix = format!("{}.{}.", interface.symbol, variant.bits);
         let link = Link::new(output, prefix, call_conv, true, written.clone());
-        let settings = Settings { host: &variant.host, vectors: true, wide: variant.wide, text: false, linked: false };
+        let settings = Settings {
+            host: &variant.host,
+            vectors: true,
+            wide: variant.wide,
+            text: false,
+            linked: false,
+            collect: false,
+        };
         let made: Emitted;
         (made, output) = emit(module, settings, link)?;
         launched.variants.push((made.launch, made.block));

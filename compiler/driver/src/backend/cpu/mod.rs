@@ -2,6 +2,7 @@
 
 #[cfg(feature = "objects")]
 mod build;
+mod code_files;
 mod watched;
 
 use super::{
@@ -124,7 +125,9 @@ impl Backend for Cpu {
             let (vectors, exact) = kind;
             let text = jitdump::wanted();
             let options = ptoc_cpu::Options { vectors, exact, text, ..Default::default() };
-            let compiled = ptoc_cpu::compile(module, &options);
+            let files = code_files::CodeFiles::of_environment();
+            let store = files.as_ref().and_then(|f| Some((f as &dyn ptoc_cpu::CodeStore, code_files::build()?)));
+            let compiled = ptoc_cpu::compile_or_load(module, &options, store);
             session.clock.phase("machine code", begin);
             match compiled {
                 Ok(code) => {
