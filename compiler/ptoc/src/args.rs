@@ -353,6 +353,10 @@ pub struct RunArgs {
     /// Threads (0: one a core)
     #[arg(long, value_name = "N", default_value = "0", value_parser = parse_threads)]
     pub threads: usize,
+    /// Simulate the time of units in memory alone: nothing is computed, inputs are not needed, and there are no results
+    #[arg(long, conflicts_with_all = ["input", "output", "expect", "verify", "random", "sanitize", "schedule"])]
+    #[cfg_attr(feature = "debugger", arg(conflicts_with_all = ["step", "print_tile"]))]
+    pub timing_only: bool,
     /// Bits of the vectors in machine code: auto, 128, 256 or 512
     #[arg(long, value_name = "BITS", default_value = "auto", value_parser = parse_vectors)]
     pub vectors: ptoc_exec::Vectors,

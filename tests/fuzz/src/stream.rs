@@ -97,7 +97,7 @@ pub fn machine(data: &[u8]) {
             given.then(|| random(t.dtype, &shape, 1, &t.name).expect("a short array"))
         })
         .collect();
-    let outcome = match run(&stream, &config, inputs, Options { trace: true, history: true, threads: 0 }) {
+    let outcome = match run(&stream, &config, inputs, Options { trace: true, history: true, ..Options::default() }) {
         Ok(outcome) => outcome,
         Err(stop) => return assert!(!stop.message.is_empty() && stop.step.is_none_or(|n| n < stream.steps.len())),
     };

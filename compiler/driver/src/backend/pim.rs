@@ -514,10 +514,11 @@ fn simulate(
     host: HostLaunch<'_>,
 ) -> Result<Simulated, Box<Diagnostic>> {
     let Linked { stream, config, hosted, .. } = compiled;
+    let &RunOptions { keep, rules, threads, timing_only, .. } = run;
     let given = stream.tensors.iter().zip(tensors.iter());
-    let given = given.map(|(t, a)| matches!(t.role, Role::In | Role::InOut).then(|| a.clone())).collect();
-    let &RunOptions { keep, rules, threads, .. } = run;
-    let options = Options { trace: keep.trace || rules, history: keep.history, threads };
+    let wanted = |role| matches!(role, Role::In | Role::InOut) && !timing_only;
+    let given = given.map(|(t, a)| wanted(t.role).then(|| a.clone())).collect();
+    let options = Options { trace: keep.trace || rules, history: keep.history, threads, timing_only };
     let mut hosted = hosted.iter();
     let mut failed = None;
     let outcome = machine::run_with(stream, config, given, options, &mut |kernel, arrays| {

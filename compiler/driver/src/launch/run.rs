@@ -39,6 +39,8 @@ pub struct RunOptions {
     pub keep: Keep,
     /// Hold the commands of such runs to the DRAM's rules.
     pub rules: bool,
+    /// Their time alone: nothing is computed, and the tensors stay as they are.
+    pub timing_only: bool,
 }
 
 /// A plan with what a backend has compiled it to.
@@ -169,8 +171,8 @@ impl<'p> CompiledPlan<'p> {
         Ok(CompiledPlan { plan, code, unfilled: Vec::new(), workspace })
     }
 
-    /// Runs all launches. `tensors` are those of the arguments and hold the results afterwards. `print` gets what
-    /// the kernels print. `observers` see what the interpreter does.
+    /// Runs all launches. `tensors` are those of the arguments and hold the results afterwards; of
+    /// [`RunOptions::timing_only`] there are none. `print` gets what the kernels print. `observers` see what the interpreter does.
     pub fn run(
         &self,
         session: &mut Session,
@@ -182,7 +184,9 @@ impl<'p> CompiledPlan<'p> {
         let code = match &self.code {
             Compiled::Launches(code) => code,
             Compiled::Program(program) => {
-                self.plan.check_launches(session, tensors)?;
+                if !options.timing_only {
+                    self.plan.check_launches(session, tensors)?;
+                }
                 let (plan, unfilled) = (self.plan, &self.unfilled[..]);
                 return program.run(session, ProgramRun { plan, tensors, unfilled, options, print });
             }

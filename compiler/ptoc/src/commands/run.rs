@@ -14,7 +14,7 @@ use ptoc_driver::launch::{
 use ptoc_driver::preview;
 use ptoc_driver::session::{EntryPoint, Failed, Session};
 use ptoc_driver::tuning::TuningUse;
-use ptoc_isa::Target;
+use ptoc_isa::{ProcessingUnit, Target, UnitKind};
 use ptoc_tensor::{Tensor, compare, npy, scalar};
 use ptoc_trace::Format;
 use ptoc_views::pipes::{self, PipeRun};
@@ -37,6 +37,12 @@ pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
     };
     if args.html.is_some()
         && let Err(d) = has_page(backend, &session.target)
+    {
+        show(*d, io, args.compile.message_format);
+        return WRONG_CALL;
+    }
+    if args.timing_only
+        && let Err(d) = has_time_of_its_own(backend, &session.target)
     {
         show(*d, io, args.compile.message_format);
         return WRONG_CALL;
@@ -102,6 +108,23 @@ fn has_page(backend: BackendRef, target: &Target) -> Result<(), Box<Diagnostic>>
     Err(Diagnostic::global(codes::BACKEND_TARGET, message).with_help(help).into())
 }
 
+/// Whether the time of a run depends on no element: that of units that column commands step.
+fn has_time_of_its_own(backend: BackendRef, target: &Target) -> Result<(), Box<Diagnostic>> {
+    let stepped = |unit: &ProcessingUnit| matches!(unit.kind, UnitKind::HbmPim(_));
+    if backend.capabilities().units && target.unit.as_ref().is_some_and(stepped) {
+        return Ok(());
+    }
+    let message = match backend.capabilities().units {
+        true => format!("`--timing-only`: how long the units of `{}` take depends on what they sample", target.name),
+        false => format!("`--timing-only` is for units in memory, and the backend is `{}`", backend.name()),
+    };
+    let help = match backend.capabilities().units {
+        true => "give them elements: `--random SEED`, or `--in NAME=F.npy`",
+        false => "`ptoc bench` measures by the clock; on a target with units in memory leave `--backend` out",
+    };
+    Err(Diagnostic::global(codes::BACKEND_TARGET, message).with_help(help).into())
+}
+
 struct Runner<'r, 'i> {
     args: &'r RunArgs,
     backend: BackendRef,
@@ -148,7 +171,7 @@ impl Runner<'_, '_> {
         );
         self.stop_on_errors()?;
         let (mut arrays, mut files, expected) = (arrays?, files?, expected?);
-        let plan = Plan::new(self.session, &unit, &entry, &arrays, args.random.is_some())?;
+        let plan = Plan::new(self.session, &unit, &entry, &arrays, args.random.is_some() || args.timing_only)?;
         self.check_expected(&plan, &expected)?;
         if args.verify && plan.specification.ensures.is_empty() {
             let word = entry.word();
@@ -163,10 +186,15 @@ impl Runner<'_, '_> {
             true => CompiledPlan::sanitized(self.session, &plan, self.backend)?,
             false => CompiledPlan::new(self.session, &plan, self.backend)?,
         };
-        let mut tensors = plan.tensors(self.session, &mut arrays, args.random.unwrap_or(0))?;
+        let mut tensors = match args.timing_only {
+            true => Vec::new(),
+            false => plan.tensors(self.session, &mut arrays, args.random.unwrap_or(0))?,
+        };
         drop::<Arrays>(arrays);
         let expected = self.read_expected(&plan, expected)?;
-        plan.check_inputs(self.session, &tensors)?;
+        if !args.timing_only {
+            plan.check_inputs(self.session, &tensors)?;
+        }
         // What the compiler has to say comes before what the kernel prints.
         if self.report.flush(self.session, self.io).errors > 0 {
             return Err(Failed);
@@ -179,7 +207,7 @@ impl Runner<'_, '_> {
             time: args.stats || args.json || args.trace.is_some() || args.html.is_some(),
         };
         let keep = Keep { trace: args.trace.is_some(), history: args.html.is_some() };
-        let options = RunOptions { threads: args.threads, schedule, keep, rules: false };
+        let options = RunOptions { threads: args.threads, schedule, keep, rules: false, timing_only: args.timing_only };
         let outcome = match args.looks_on() {
             #[cfg(feature = "debugger")]
             Some(_) => super::debug::observed(args, self.session, self.io, (&unit, &plan, &compiled), &mut tensors)?,
@@ -436,7 +464,8 @@ impl Runner<'_, '_> {
             };
             let _ = writeln!(text, "{}: {elements} as expected{with}, {error}", v.name);
         }
-        if self.args.stats {
+        let told = self.args.stats || self.args.timing_only;
+        if told {
             for (name, value) in stats {
                 match value {
                     Value::Object(counts) => {
@@ -461,7 +490,7 @@ impl Runner<'_, '_> {
             text.push_str(self.backend.stats_note());
         }
         self.io.print(&text);
-        if self.args.compile.message_format == MessageFormat::Human && !self.args.stats {
+        if self.args.compile.message_format == MessageFormat::Human && !told {
             let ms = |name: &str| stats.get(name).and_then(Value::as_f64).unwrap_or(0.0);
             let line = format!(
                 "{} on {} ({}{}): compiled in {:.1} ms, ran in {:.3} ms\n",

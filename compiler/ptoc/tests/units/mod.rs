@@ -64,3 +64,42 @@ fn checks_for_units() {
     assert_eq!(says("half"), "half on pim (hbm-pim; a kernel of the host: no unit takes part)");
     assert_eq!(says("both"), "both on pim (hbm-pim; 1 of 2 launches by the host)");
 }
+
+/// Time alone is the time of the whole: the two reports differ in nothing.
+#[test]
+fn timing_only() {
+    let s = Sandbox::new();
+    for (file, of) in [
+        ("hbm_pim.tile", "add -D N=5000"),
+        ("hbm_pim.tile", "axpy -D N=3000 -D s=1.5"),
+        ("hbm_pim.tile", "row_sums -D M=50 -D N=70"),
+        ("hbm_pim.tile", "gemv -D M=100 -D K=70 -D BM=16"),
+        ("hbm_gemm.tile", "gemm -D N=128 -D K=256 -D B=16 -D PCH=2"),
+    ] {
+        let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(file);
+        let run = |how: &str| {
+            let run = s.run(&format!("run {} {of} --target hbm-pim --json {how}", file.display()));
+            let line = run.lines().find(|l| l.starts_with('{')).unwrap_or_else(|| panic!("{run}"));
+            let mut object: serde_json::Value = serde_json::from_str(line).expect("JSON");
+            let mut stats = object["stats"].take();
+            for time in ["compile_ms", "run_ms"] {
+                stats.as_object_mut().expect("an object").remove(time);
+            }
+            (object["outputs"].as_object().expect("an object").len(), stats)
+        };
+        let ((outputs, whole), (none, time)) = (run("--random 1"), run("--timing-only"));
+        assert_eq!((outputs, none), (1, 0));
+        assert_eq!(whole, time, "{of}");
+    }
+    s.file(
+        "pick.tile",
+        "kernel pick(x: in f16[N], c: out f16[N]) where all<i>(x[i] > 0.0) {\n    \
+        grid (i in tiles(N, 64));\n    TSTORE(c.tile(i), Vec(x.tile(i)) + 1.0);\n}\n",
+    );
+    snapshot!(s.runs(&[
+        "run pick.tile --target hbm-pim --timing-only -D N=64 --threads 1",
+        "run pick.tile --timing-only -D N=64",
+        "run pick.tile --target geopim --timing-only -D N=64",
+        "run pick.tile --target hbm-pim --timing-only -D N=64 --verify",
+    ]));
+}

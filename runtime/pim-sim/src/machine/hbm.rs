@@ -39,7 +39,7 @@ impl Machine<'_> {
         let per_channel = self.geometry.pch as usize;
         let channels = self.hbm.chunks_mut(per_channel).enumerate();
         let own = channels.filter(|(n, _)| e.pchs.iter().any(|p| usize::from(p.channel) == *n));
-        let (arrays, g) = (&self.arrays, &self.geometry);
+        let (arrays, g, timing_only) = (&self.arrays, &self.geometry, self.timing_only);
         let count = e.pchs.len() * e.ops.len();
         let ends = self.dram.each(own, (start, count), |channel, all| {
             channel.log.bounds.rules(&rules);
@@ -49,7 +49,18 @@ impl Machine<'_> {
             let mut lanes: Vec<ExecLane<'_>> = units
                 .map(|(pc, units)| {
                     let home = [number as u32, pc as u32];
-                    let mut lane = ExecLane { ops: &e.ops, op: 0, at: 0, close: false, units, place, arrays, g, home };
+                    let mut lane = ExecLane {
+                        ops: &e.ops,
+                        op: 0,
+                        at: 0,
+                        close: false,
+                        units,
+                        place,
+                        arrays,
+                        g,
+                        home,
+                        timing_only,
+                    };
                     lane.settle();
                     lane
                 })
@@ -75,6 +86,8 @@ struct ExecLane<'e> {
     g: &'e Geometry,
     /// Channel and pseudo-channel.
     home: [u32; 2],
+    /// See [`super::Options::timing_only`].
+    timing_only: bool,
 }
 
 impl ExecLane<'_> {
@@ -138,9 +151,14 @@ impl ExecLane<'_> {
     ) -> Result<bool, MachineStop> {
         let odd = bank % 2;
         let mut executed = None;
-        for n in 0..self.units.units.len() {
+        // All units execute one program, and the first tells what it costs.
+        let stepped = if self.timing_only { 1 } else { self.units.units.len() };
+        for n in 0..stepped {
             let address = self.address(2 * n as u32 + odd, at.row, col);
-            let mut burst = Vector::from_bytes(&memory.read(address));
+            let mut burst = match self.timing_only {
+                true => Vector::from_bytes(&[0; BURST]),
+                false => Vector::from_bytes(&memory.read(address)),
+            };
             let before = burst;
             let unit = &mut self.units.units[n];
             let (even, other) = if odd == 0 { (Some(&mut burst), None) } else { (None, Some(&mut burst)) };
@@ -154,7 +172,7 @@ impl ExecLane<'_> {
                     return Err(self.stop(Fail::Unit, message));
                 }
             }
-            if burst != before {
+            if burst != before && !self.timing_only {
                 memory.write(address, &burst.to_bytes()).map_err(|_| self.stop(Fail::Size, super::FULL.into()))?;
             }
         }
@@ -217,6 +235,9 @@ impl ExecLane<'_> {
         bytes: &[u8; BURST],
         memory: &mut ChannelMemory<'_>,
     ) -> Result<(), MachineStop> {
+        if self.timing_only {
+            return Ok(());
+        }
         let full = |_| self.stop(Fail::Size, super::FULL.into());
         if mode == PimMode::SingleBank {
             return memory.write(self.address(bank, at.row, col), bytes).map_err(full);

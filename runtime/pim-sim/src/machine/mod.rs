@@ -90,6 +90,9 @@ pub struct Options {
     pub history: bool,
     /// Threads on which channels are simulated, with the same results; 0: as many as the machine runs at once.
     pub threads: usize,
+    /// Time alone: no elements are moved or computed, inputs are not wanted, and there are no outputs. For units that
+    /// column commands step, whose time depends on no element; kernels of the host are not carried out.
+    pub timing_only: bool,
 }
 
 impl Options {
@@ -114,8 +117,10 @@ struct Machine<'s> {
     stream: &'s Stream,
     geometry: Geometry,
     dram: Dram,
-    /// The host's arrays by number; a `temp` is not there.
+    /// The host's arrays by number; a `temp` is not there, and none is where only time is wanted.
     arrays: Vec<Option<Tensor>>,
+    /// See [`Options::timing_only`].
+    timing_only: bool,
     /// Units of HBM-PIM, by pseudo-channel.
     hbm: Vec<hbm::Units>,
     /// What the driver has told GeoPIM's.
@@ -153,6 +158,10 @@ pub fn run_with(
     options: Options,
     kernels: HostKernels<'_>,
 ) -> Result<MachineOutcome, MachineStop> {
+    if options.timing_only && stream.unit.is_autonomous() {
+        let message = "how long these units take depends on the elements that they sample".to_owned();
+        return Err(MachineStop::new(Fail::Unit, message));
+    }
     let geometry = device::geometry(config);
     let model =
         Model::of(config).map_err(|e| MachineStop::new(Fail::Size, format!("energy.{}: {}", e.key, e.message)))?;
@@ -170,7 +179,8 @@ pub fn run_with(
         stream,
         geometry,
         dram,
-        arrays: arrays(stream, inputs)?,
+        arrays: if options.timing_only { vec![None; stream.tensors.len()] } else { arrays(stream, inputs)? },
+        timing_only: options.timing_only,
         hbm: match stream.unit {
             UnitConfig::HbmPim(_) => (0..pchs).map(|_| hbm::Units::new(geometry.banks_of_pch())).collect(),
             _ => Vec::new(),
@@ -243,6 +253,9 @@ impl Machine<'_> {
 impl Machine<'_> {
     /// A kernel of the host. Its time is not the memory's.
     fn host_kernel(&mut self, h: &Host, kernels: HostKernels<'_>) -> Result<(), MachineStop> {
+        if self.timing_only {
+            return Ok(());
+        }
         for &n in &h.writes {
             self.own(n as usize)?;
         }

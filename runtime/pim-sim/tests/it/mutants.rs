@@ -152,7 +152,7 @@ fn changed_streams_run_or_stop() {
             }
             let config = device::config(&stream.device).expect("it was there");
             let inputs = stream.tensors.iter().map(given).collect();
-            match run(&stream, &config, inputs, Options { trace: false, history: false, threads: 1 }) {
+            match run(&stream, &config, inputs, Options { threads: 1, ..Options::default() }) {
                 Ok(outcome) => assert!(outcome.report.ns().is_finite(), "{seed}, {what}"),
                 Err(stop) => assert!(!stop.message.is_empty(), "{seed}, {what}"),
             }
