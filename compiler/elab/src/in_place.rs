@@ -88,7 +88,7 @@ impl Elaborator<'_> {
                 Some((r, c)) => (self.const_index(r)?, self.const_index(c)?),
                 None => (0, 0),
             };
-            Some(self.elements_of(&p.window)?.into_iter().map(|(r, c)| (r + row, c + col)).collect())
+            Some(p.window.elements(|v| self.const_index(v))?.into_iter().map(|(r, c)| (r + row, c + col)).collect())
         };
         let (Some(to), Some(from)) = (elements(to), elements(from)) else { return Parts::Unknown };
         let read: rustc_hash::FxHashSet<(i64, i64)> = from.into_iter().collect();
@@ -130,7 +130,7 @@ impl Elaborator<'_> {
         if w.pattern.is_some() || self.walks_on(w) {
             return Named::Once;
         }
-        if let Some(elements) = self.elements_of(w) {
+        if let Some(elements) = w.elements(|v| self.const_index(v)) {
             return repeated(elements).map_or(Named::Once, |e| Named::Twice(Some(e)));
         }
         // Wherever it begins, and whatever of it exists.
@@ -146,7 +146,7 @@ impl Elaborator<'_> {
             }
         }
         let from_the_tile = matches!(out.quantities[..], [Quantity::Row, Quantity::Col]);
-        match self.elements_of(&out).filter(|_| from_the_tile).map(repeated) {
+        match out.elements(|v| self.const_index(v)).filter(|_| from_the_tile).map(repeated) {
             Some(None) => Named::Once,
             Some(Some(_)) if !guarded => Named::Twice(None),
             _ => Named::Unknown,

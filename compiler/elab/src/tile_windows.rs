@@ -5,7 +5,7 @@ use super::copies::CopyEnd;
 use super::{ElabResult, Elaborator, ErrorReported, Valid};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_isa::BinOp;
-use ptoc_layout::{Layout, Tuple};
+use ptoc_layout::Layout;
 use ptoc_syntax::ast::{BinaryOp, Expr};
 use ptoc_values::{TilePartition, TileVal, Val, WindowMap, WindowMode};
 
@@ -246,48 +246,5 @@ impl Elaborator<'_> {
         out.window.modes.swap(0, 1);
         out.window.threads = p.window.threads.as_ref().and_then(|p| p.transposed()).map(Into::into);
         Ok(self.part_value(out, span))
-    }
-
-    /// Rows and columns of all elements of a window of a tile, if they are constants and not too many.
-    pub(crate) fn elements_of(&self, w: &WindowMap) -> Option<Vec<(i64, i64)>> {
-        const MOST: usize = 1 << 16;
-        let starts: Vec<i64> = w.starts.iter().map(|v| self.const_index(*v)).collect::<Option<_>>()?;
-        let mut at = vec![starts];
-        for m in &w.modes {
-            let valid = usize::try_from(self.const_index(m.extent)?).ok()?;
-            let mut steps = vec![vec![0i64; w.quantities.len()]];
-            for l in m.tree.leaves() {
-                // A mode of one axis is as long as it is valid.
-                let n = if matches!(m.tree, Tuple::Leaf(_)) { m.extent } else { l.extent };
-                let n = self.const_index(n)?;
-                let by: Vec<i64> = l.by.iter().map(|v| self.const_index(*v)).collect::<Option<_>>()?;
-                if usize::try_from(n).ok()?.checked_mul(steps.len())? > MOST {
-                    return None;
-                }
-                let next = |i: i64| move |(s, b): (&i64, &i64)| s.checked_add(b.checked_mul(i)?);
-                let all = (0..n).flat_map(|i| {
-                    let by = &by;
-                    steps.iter().map(move |s| s.iter().zip(by).map(next(i)).collect::<Option<Vec<i64>>>())
-                });
-                steps = all.collect::<Option<_>>()?;
-            }
-            steps.truncate(valid);
-            if steps.len().checked_mul(at.len())? > MOST {
-                return None;
-            }
-            let sum =
-                |a: &Vec<i64>, s: &Vec<i64>| a.iter().zip(s).map(|(a, s)| a.checked_add(*s)).collect::<Option<_>>();
-            at = at.iter().flat_map(|a| steps.iter().map(move |s| sum(a, s))).collect::<Option<_>>()?;
-        }
-        let mut out = Vec::new();
-        'points: for p in at {
-            for (q, bound) in w.guards() {
-                if p[q] >= self.const_index(bound)? {
-                    continue 'points;
-                }
-            }
-            out.push((p[0], p[1]));
-        }
-        Some(out)
     }
 }

@@ -120,6 +120,49 @@ impl WindowMap {
     pub fn leaves(&self) -> Vec<&Leaf> {
         self.modes.iter().flat_map(|m| m.tree.leaves()).collect()
     }
+
+    /// Rows and columns of all elements of a window of a tile, if they are numbers and not too many.
+    pub fn elements(&self, number: impl Fn(Value) -> Option<i64>) -> Option<Vec<(i64, i64)>> {
+        const MOST: usize = 1 << 16;
+        let starts: Vec<i64> = self.starts.iter().map(|v| number(*v)).collect::<Option<_>>()?;
+        let mut at = vec![starts];
+        for m in &self.modes {
+            let valid = usize::try_from(number(m.extent)?).ok()?;
+            let mut steps = vec![vec![0i64; self.quantities.len()]];
+            for l in m.tree.leaves() {
+                // A mode of one axis is as long as it is valid.
+                let n = if matches!(m.tree, Tuple::Leaf(_)) { m.extent } else { l.extent };
+                let n = number(n)?;
+                let by: Vec<i64> = l.by.iter().map(|v| number(*v)).collect::<Option<_>>()?;
+                if usize::try_from(n).ok()?.checked_mul(steps.len())? > MOST {
+                    return None;
+                }
+                let next = |i: i64| move |(s, b): (&i64, &i64)| s.checked_add(b.checked_mul(i)?);
+                let all = (0..n).flat_map(|i| {
+                    let by = &by;
+                    steps.iter().map(move |s| s.iter().zip(by).map(next(i)).collect::<Option<Vec<i64>>>())
+                });
+                steps = all.collect::<Option<_>>()?;
+            }
+            steps.truncate(valid);
+            if steps.len().checked_mul(at.len())? > MOST {
+                return None;
+            }
+            let sum =
+                |a: &Vec<i64>, s: &Vec<i64>| a.iter().zip(s).map(|(a, s)| a.checked_add(*s)).collect::<Option<_>>();
+            at = at.iter().flat_map(|a| steps.iter().map(move |s| sum(a, s))).collect::<Option<_>>()?;
+        }
+        let mut out = Vec::new();
+        'points: for p in at {
+            for (q, bound) in self.guards() {
+                if p[q] >= number(bound)? {
+                    continue 'points;
+                }
+            }
+            out.push((p[0], p[1]));
+        }
+        Some(out)
+    }
 }
 
 /// A window of a tensor.
