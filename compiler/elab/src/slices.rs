@@ -5,10 +5,7 @@ use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::Value;
 use ptoc_isa::BinOp;
 use ptoc_layout::Int;
-use ptoc_values::{TileVal, Val, WindowMap, WindowMode};
-
-/// Bounds that are looked at for one extent, one above the other.
-const DEPTH: u32 = 6;
+use ptoc_values::{TileVal, Val, WindowMap, WindowMode, lengths};
 
 /// Rows or columns that a tile has room for, at most, where their number is not known.
 const MOST: u32 = 1 << 16;
@@ -39,6 +36,7 @@ impl Elaborator<'_> {
             if let (Some(all), Some(before)) = (self.facts.max_of(mode.extent), self.facts.min_of(lo)) {
                 self.facts.le_const(extent, all.saturating_sub(before).max(0));
             }
+            self.no_longer(extent, (lo, hi));
         }
         let mut window = self.axis(extent, None, leaf.by.clone());
         // What is as long as the whole is as large.
@@ -74,31 +72,27 @@ impl Elaborator<'_> {
 
     /// The most that an extent can be, if that is a size for a tile.
     fn bound_of(&self, extent: Value) -> Option<u32> {
-        let known = self.facts.max_of(extent);
         let apart = match self.facts.definition(extent) {
-            Some((BinOp::Sub, hi, lo)) => self.most_apart(lo, hi, DEPTH),
-            _ => None,
+            Some((BinOp::Sub, hi, lo)) => lengths::most_apart(&self.facts, lo, hi),
+            _ => Vec::new(),
         };
-        let most = known.into_iter().chain(apart).min()?;
+        let apart = apart.into_iter().filter_map(|(v, c)| match v {
+            Some(v) => self.facts.max_of(v)?.checked_add(c),
+            None => Some(c),
+        });
+        let most = self.facts.max_of(extent).into_iter().chain(apart).min()?;
         u32::try_from(most.max(1)).ok().filter(|most| *most <= MOST)
     }
 
-    /// The most that `hi - lo` can be, by what `hi` is at most.
-    fn most_apart(&self, lo: Value, hi: Value, depth: u32) -> Option<i64> {
-        if lo == hi {
-            return Some(0);
-        }
-        let depth = depth.checked_sub(1)?;
-        let above = self.facts.above(hi).filter_map(|(v, c)| self.most_apart(lo, v?, depth)?.checked_add(c));
-        let by_definition = match self.facts.definition(hi) {
-            Some((BinOp::Add, a, b)) => {
-                let plus = |v, n| self.most_apart(lo, v, depth)?.checked_add(self.facts.max_of(n)?);
-                plus(a, b).or_else(|| plus(b, a))
+    /// What `extent` is at most, the distance of these numbers.
+    fn no_longer(&mut self, extent: Value, (lo, hi): (Value, Value)) {
+        for (v, c) in lengths::most_apart(&self.facts, lo, hi) {
+            match v {
+                Some(v) if v == extent => {}
+                Some(v) => self.facts.le(extent, v, c),
+                None => self.facts.le_const(extent, c.max(0)),
             }
-            Some((BinOp::Min, a, b)) => [a, b].into_iter().filter_map(|v| self.most_apart(lo, v, depth)).min(),
-            _ => None,
-        };
-        above.chain(by_definition).min()
+        }
     }
 
     /// `t[a .. b, _]`: rows or columns of a tile.
@@ -123,6 +117,7 @@ impl Elaborator<'_> {
                     if self.const_index(extents[k]).is_none() {
                         self.facts.ge_const(extents[k], 0);
                         self.facts.le(extents[k], all, 0);
+                        self.no_longer(extents[k], (*lo, *hi));
                     }
                     caps[k] = match self.const_index(extents[k]) {
                         Some(_) => {

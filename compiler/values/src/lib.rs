@@ -6,6 +6,7 @@
 pub mod consts;
 pub mod debug;
 mod env;
+pub mod lengths;
 mod thread_pattern;
 mod value;
 mod window;

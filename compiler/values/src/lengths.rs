@@ -1,0 +1,68 @@
+//! How long a window can be, by what is known of the numbers where it begins and ends.
+
+use ptoc_ir::analysis::facts::Facts;
+use ptoc_ir::tile::Value;
+use ptoc_isa::BinOp;
+
+/// Bounds that are looked at for one distance, one above the other.
+const DEPTH: u32 = 6;
+
+/// What `hi - lo` is at most, by what `hi` is at most: numbers, or other values and numbers.
+pub fn most_apart(facts: &Facts, lo: Value, hi: Value) -> Vec<(Option<Value>, i64)> {
+    apart_at(facts, lo, hi, DEPTH)
+}
+
+fn apart_at(facts: &Facts, lo: Value, hi: Value, depth: u32) -> Vec<(Option<Value>, i64)> {
+    if lo == hi {
+        return vec![(None, 0)];
+    }
+    let Some(depth) = depth.checked_sub(1) else { return Vec::new() };
+    let plus = |v: Value, n: Value| {
+        let number = facts.number(n);
+        apart_at(facts, lo, v, depth).into_iter().filter_map(move |(u, c)| match (u, number) {
+            (u, Some(k)) => Some((u, c.checked_add(k)?)),
+            (None, None) => Some((Some(n), c)),
+            (Some(_), None) => None,
+        })
+    };
+    let mut out: Vec<_> = match facts.definition(hi) {
+        Some((BinOp::Add, a, b)) => plus(a, b).chain(plus(b, a)).collect(),
+        Some((BinOp::Min, a, b)) => [a, b].into_iter().flat_map(|v| apart_at(facts, lo, v, depth)).collect(),
+        _ => Vec::new(),
+    };
+    for (v, c) in facts.above(hi).filter_map(|(v, c)| Some((v?, c))) {
+        out.extend(apart_at(facts, lo, v, depth).into_iter().filter_map(|(u, k)| Some((u, k.checked_add(c)?))));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values that have numbers, and the facts.
+    fn values() -> ([Value; 6], Facts) {
+        ([0, 1, 2, 3, 4, 5].map(Value::from_u32), Facts::default())
+    }
+
+    #[test]
+    fn an_end_that_is_cut_is_no_farther_than_where_it_is_cut() {
+        // end = min(b, a + 64)
+        let ([a, b, sixty_four, sum, end, _], mut facts) = values();
+        facts.constant(sixty_four, 64);
+        facts.defined(sum, BinOp::Add, a, sixty_four);
+        facts.defined(end, BinOp::Min, b, sum);
+        assert_eq!(most_apart(&facts, a, end), [(None, 64)]);
+        assert_eq!(most_apart(&facts, b, end), [(None, 0)]);
+        assert!(most_apart(&facts, end, a).is_empty());
+    }
+
+    #[test]
+    fn a_sum_is_as_far_as_what_is_added() {
+        // end <= a + n - 1
+        let ([a, n, sum, end, ..], mut facts) = values();
+        facts.defined(sum, BinOp::Add, a, n);
+        facts.le(end, sum, -1);
+        assert_eq!(most_apart(&facts, a, end), [(Some(n), -1)]);
+    }
+}
