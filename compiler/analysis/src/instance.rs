@@ -12,6 +12,7 @@ use ptoc_isa::Target;
 use ptoc_names::{ItemId, Modules};
 use ptoc_syntax::ast::*;
 use ptoc_values::debug::DebugInfo;
+use ptoc_values::lengths;
 
 /// A kernel with its static parameters fixed, ready for the passes.
 #[derive(Clone, Debug)]
@@ -74,7 +75,7 @@ pub fn instantiate(
                 propose(whole, &e.absent_places, &mut diagnostics, trial);
             }
             if !errors && !waits.is_empty() {
-                diagnostics.push(waiting(&modules.item(id).kind, &waits, target));
+                diagnostics.push(waiting(&modules.item(id).kind, &waits, e.unbounded, target));
             }
             let instance = if errors || !waits.is_empty() { None } else { instance.ok() };
             let waits = waits.into_iter().map(|w| w.0).collect();
@@ -94,14 +95,14 @@ fn too_large(kernel: &Kernel, target: &Target) -> Vec<Diagnostic> {
         .collect()
 }
 
-fn waiting(item: &ItemKind, waits: &[(Name, Span)], target: &Target) -> Diagnostic {
+fn waiting(item: &ItemKind, waits: &[(Name, Span)], unbounded: Option<Span>, target: &Target) -> Diagnostic {
     let name = match item {
         ItemKind::Kernel(k) | ItemKind::Program(k) => k.name.name.clone(),
         _ => "?".into(),
     };
     let list = waits.iter().map(|w| format!("`{}`", w.0)).collect::<Vec<_>>().join(", ");
     let defs = waits.iter().map(|w| format!("-D {}=..", w.0)).collect::<Vec<_>>().join(" ");
-    Diagnostic::note(
+    let d = Diagnostic::note(
         codes::DEPENDS_ON_DIMENSION,
         waits[0].1,
         format!(
@@ -110,7 +111,11 @@ fn waiting(item: &ItemKind, waits: &[(Name, Span)], target: &Target) -> Diagnost
         ),
     )
     .with_label("needs a number")
-    .with_help(format!("give it: `{defs}`"))
+    .with_help(format!("give it: `{defs}`"));
+    match unbounded {
+        Some(at) if at == waits[0].1 => d.with_help(format!("or {}", lengths::SAY_THE_MOST)),
+        _ => d,
+    }
 }
 
 /// Elaborates a kernel with the dimensions that are known. Each part is checked whether or not those before it are in

@@ -198,6 +198,8 @@ pub struct Elaborator<'a> {
     pub specialised: Vec<(Name, i64)>,
     /// A dimension that was needed and is not known: elaboration goes on, but nothing is produced.
     pub waits: Vec<(Name, Span)>,
+    /// A slice for which the check waits, since only sizes say how long it is at most.
+    pub unbounded: Option<Span>,
     /// Dimensions by their values.
     pub dims: FxHashMap<Value, Name>,
     /// Tensors of the signature, and of a program, as they were declared.

@@ -107,6 +107,7 @@ impl<'a> Elaborator<'a> {
             fuel: super::fuel::Fuel::default(),
             specialised: Vec::new(),
             waits: Vec::new(),
+            unbounded: None,
             dims: FxHashMap::default(),
             declared: FxHashMap::default(),
             place: PlaceMode::Mixed,

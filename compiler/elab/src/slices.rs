@@ -1,6 +1,6 @@
 //! Slices of a mode, `x[o .. o + n, _]`: from one number to another, which need not be constants.
 
-use super::{ElabResult, Elaborator};
+use super::{ElabResult, Elaborator, ErrorReported};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::Value;
 use ptoc_isa::BinOp;
@@ -56,6 +56,9 @@ impl Elaborator<'_> {
             self.facts.le_const(extent, i64::from(most));
             return Ok(most);
         }
+        if !fixed && self.bounded_by_sizes(extent, at, what) {
+            return Err(ErrorReported);
+        }
         let told = self.diags.len();
         let known = self.static_extent(&Val::Scalar(extent), at, what);
         if known.is_err()
@@ -63,7 +66,7 @@ impl Elaborator<'_> {
             && let Some(d) = self.diags.pop()
         {
             let d = d
-                .with_help("say the most that it can be, and the tile has room for that: `where n <= 64`, `min(n, 64)`")
+                .with_help(lengths::SAY_THE_MOST)
                 .with_help("or take it by blocks: `for i in tiles(n, 64) { .. x[a .. b, _].tile(i, _) .. }`");
             self.diags.push(d);
         }
@@ -82,6 +85,23 @@ impl Elaborator<'_> {
         });
         let most = self.facts.max_of(extent).into_iter().chain(apart).min()?;
         u32::try_from(most.max(1)).ok().filter(|most| *most <= MOST)
+    }
+
+    /// Whether dimensions say how long it is at most, where no number does. Those that are known become constants of
+    /// the instance, and this elaboration is thrown away; if none is, the check waits for one.
+    fn bounded_by_sizes(&mut self, extent: Value, at: Span, what: &str) -> bool {
+        let bounds = lengths::above(&self.facts, extent).into_iter();
+        let bounds = bounds.filter(|v| self.const_index(*v).is_none() && self.is_dimensional(*v));
+        let (known, unknown): (Vec<_>, Vec<_>) = bounds.partition(|v| self.known_index(*v).is_some());
+        if known.is_empty() && !unknown.is_empty() {
+            self.unbounded.get_or_insert(at);
+        }
+        let asked = if known.is_empty() { unknown.into_iter().take(1).collect() } else { known };
+        // What it is now is of no matter.
+        for v in &asked {
+            let _ = self.static_int(&Val::Scalar(*v), at, what);
+        }
+        !asked.is_empty()
     }
 
     /// What `extent` is at most, the distance of these numbers.

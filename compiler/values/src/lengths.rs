@@ -4,8 +4,15 @@ use ptoc_ir::analysis::facts::Facts;
 use ptoc_ir::tile::Value;
 use ptoc_isa::BinOp;
 
+/// The help for a window without a bound.
+pub const SAY_THE_MOST: &str =
+    "say the most that it can be, and the tile has room for that: `where n <= 64`, `min(n, 64)`";
+
 /// Bounds that are looked at for one distance, one above the other.
 const DEPTH: u32 = 6;
+
+/// Values above one that are looked at.
+const STEPS: usize = 64;
 
 /// What `hi - lo` is at most, by what `hi` is at most: numbers, or other values and numbers.
 pub fn most_apart(facts: &Facts, lo: Value, hi: Value) -> Vec<(Option<Value>, i64)> {
@@ -36,6 +43,25 @@ fn apart_at(facts: &Facts, lo: Value, hi: Value, depth: u32) -> Vec<(Option<Valu
     out
 }
 
+/// Values that `v` is at most, but for numbers that are added to them.
+pub fn above(facts: &Facts, v: Value) -> Vec<Value> {
+    let mut met = vec![v];
+    let mut at = 0;
+    while let Some(&v) = met.get(at) {
+        at += 1;
+        let smaller = match facts.definition(v) {
+            Some((BinOp::Min, a, b)) => vec![a, b],
+            _ => Vec::new(),
+        };
+        for u in smaller.into_iter().chain(facts.above(v).filter_map(|(u, _)| u)) {
+            if met.len() <= STEPS && !met.contains(&u) {
+                met.push(u);
+            }
+        }
+    }
+    met.split_off(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,5 +90,15 @@ mod tests {
         facts.defined(sum, BinOp::Add, a, n);
         facts.le(end, sum, -1);
         assert_eq!(most_apart(&facts, a, end), [(Some(n), -1)]);
+    }
+
+    #[test]
+    fn what_is_above_is_found_through_others() {
+        let ([n, m, k, least, other, apart], mut facts) = values();
+        facts.defined(least, BinOp::Min, n, k);
+        facts.le(n, m, 3);
+        facts.le(other, least, 0);
+        assert_eq!(above(&facts, other), [least, n, k, m]);
+        assert!(above(&facts, apart).is_empty());
     }
 }

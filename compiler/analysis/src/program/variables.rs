@@ -115,6 +115,7 @@ impl ProgramElaborator<'_> {
         }
         match v {
             Val::Poison => Err(ErrorReported),
+            Val::Scalar(x) if self.waits_with(x) => Err(ErrorReported),
             Val::Scalar(x) if self.elab.b.const_of(x).is_none() && !self.is_late(x) => {
                 self.elab.static_int(&v, value.span, "the value of a `var` of a program")?;
                 Ok(v)

@@ -211,6 +211,10 @@ impl ProgramElaborator<'_> {
     }
 
     fn known_number(&mut self, v: Value, at: Span) -> ElabResult<i128> {
+        // The most that a number can be which the host computes follows from sizes.
+        if self.elab.b.const_of(v).is_none() && !self.elab.is_dimensional(v) {
+            self.waits_for_all(at)?;
+        }
         self.elab.static_int(&ptoc_values::Val::Scalar(v), at, "a window that is an argument of a launch")
     }
 }
