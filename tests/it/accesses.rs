@@ -13,8 +13,8 @@ use ptoc_tests::programs;
 /// blocks of two dimensions that are counted by one number; pages that are gathered, whose last one is not whole;
 /// threads whose number the launch says, and ones that have no row of a tile; subtiles, and shares of steps, that are
 /// counted by one number over sizes of the launch; rows as far apart as a parameter says; slices of as many rows as the
-/// launch says, whose blocks are counted by a sum that might wrap; what threads have of a tile that is cut.
-const NOT_PROVED: [&str; 22] = [
+/// launch says, whose blocks are counted by a sum that might wrap; what threads have of a tile or tensor that is cut.
+const NOT_PROVED: [&str; 24] = [
     "conv2d",
     "any_to_any",
     "strided",
@@ -32,6 +32,8 @@ const NOT_PROVED: [&str; 22] = [
     "bounded",
     "as_many_rows",
     "of_tile",
+    "of_any_size",
+    "ragged_blocks",
     "swizzled_product",
     "far_heads",
     "head_products",

@@ -27,6 +27,13 @@ impl CopyEnd {
         }
     }
 
+    fn with_window(self, window: WindowMap) -> CopyEnd {
+        match self {
+            CopyEnd::View(v) => CopyEnd::View(View { window, ..v }),
+            CopyEnd::Part(p) => CopyEnd::Part(TilePartition { window, ..p }),
+        }
+    }
+
     fn dtype(&self) -> DType {
         match self {
             CopyEnd::View(v) => v.dtype,
@@ -67,6 +74,10 @@ impl Elaborator<'_> {
         match dst {
             Val::Tile(t) => self.copy_to_tile(t, to, from, span, at)?,
             _ => {
+                let to = match src {
+                    Val::Tile(_) => self.beside_tile(to, Some(from.window()), span),
+                    _ => to,
+                };
                 let zero = self.gathered_zero(&from, span)?;
                 if zero.is_some() && [&to, &from].iter().any(|s| s.window().guards().next().is_some()) {
                     return self
@@ -76,6 +87,22 @@ impl Elaborator<'_> {
             }
         }
         Ok(Val::Unit)
+    }
+
+    /// A window as far as its elements exist, if those are its first rows and columns. Where the tile on the other side
+    /// is as long as all of the window, guards leave out what does not exist.
+    fn beside_tile(&mut self, side: CopyEnd, tile: Option<&WindowMap>, span: Span) -> CopyEnd {
+        let w = side.window().clone();
+        if w.guards().next().is_none() || w.modes.iter().any(|m| m.skip.is_some()) {
+            return side;
+        }
+        let there = self.trim(&w, span);
+        let as_long = |a: &WindowMap, b: &WindowMap| {
+            a.modes.len() == b.modes.len()
+                && a.modes.iter().zip(&b.modes).all(|(a, b)| self.lengths_agree(a.extent, b.extent))
+        };
+        let whole = tile.is_some_and(|t| as_long(&w, t) && !as_long(&there, t));
+        if whole || there.guards().next().is_some() { side } else { side.with_window(there) }
     }
 
     /// A tile as the destination: what is copied sets its valid shape, and is padded as a load is. A fragment is always
@@ -92,15 +119,7 @@ impl Elaborator<'_> {
             let zero = self.pad_of(t, 0.0, span)?;
             return self.copy_sides(&to, &from, Some(zero), true, span, at);
         }
-        // Of a part that the end of its tile cuts, what exists is copied, if that is rows and columns.
-        if let CopyEnd::Part(p) = &from
-            && p.window.guards().next().is_some()
-        {
-            let cut = self.trimmed(p, at.1);
-            if cut.window.guards().next().is_none() {
-                from = CopyEnd::Part(cut);
-            }
-        }
+        from = self.beside_tile(from, t.valid.map(|_| to.window()), span);
         let extents: Vec<Value> = from.window().modes.iter().map(|m| m.extent).collect();
         let zero = self.gathered_zero(&from, span)?;
         let ([r, c], None) = (&extents[..], t.valid) else {

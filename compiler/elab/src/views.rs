@@ -357,8 +357,18 @@ impl Elaborator<'_> {
         self.axis(one, Some(1), by)
     }
 
-    /// A view as the operand of a two-dimensional instruction; rank 1 is a row.
+    /// A view as the operand of a two-dimensional instruction, as far as its elements exist; rank 1 is a row.
     pub(crate) fn matrix(&mut self, view: &View, span: Span) -> ElabResult<View> {
+        let view = self.two_modes(view, span)?;
+        // Pieces of a block that is cut begin in the middle of an axis, and say themselves where they end.
+        if view.modes.iter().any(|m| m.skip.is_some()) || view.guards().next().is_none() {
+            return Ok(view);
+        }
+        let there = self.trim(&view.window, span);
+        Ok(self.with_window(&view, there))
+    }
+
+    fn two_modes(&mut self, view: &View, span: Span) -> ElabResult<View> {
         let mut out = view.clone();
         match out.modes.len() {
             0 | 1 => {
