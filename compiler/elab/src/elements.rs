@@ -15,21 +15,22 @@ struct Element {
     col: Value,
 }
 
-/// Whether there is a `_` in it.
-fn keeps(e: &Expr) -> bool {
-    match &*e.kind {
-        ExprKind::Hole => true,
-        ExprKind::Paren(e) => keeps(e),
-        ExprKind::Tuple(l) => l.iter().any(keeps),
-        _ => false,
-    }
-}
-
 impl Elaborator<'_> {
     /// Whether `base[args]` is an element of a tile that has a name, or of a part of one.
     pub(crate) fn is_element(&self, base: &Expr, args: &[Arg]) -> bool {
-        let fixed = !args.iter().any(|a| keeps(&a.value));
+        let fixed = !args.iter().any(|a| self.keeps(&a.value));
         fixed && (args.len() == 2 && self.names_tile(base) || self.names_part(base))
+    }
+
+    /// Whether there is a `_` or a range in it.
+    fn keeps(&self, e: &Expr) -> bool {
+        match &*e.kind {
+            ExprKind::Hole | ExprKind::Range(..) => true,
+            ExprKind::Paren(e) => self.keeps(e),
+            ExprKind::Tuple(l) => l.iter().any(|e| self.keeps(e)),
+            ExprKind::Name(n) => matches!(self.env.get(n), Some((Binding::Let(Val::Range(..) | Val::Hole), _))),
+            _ => false,
+        }
     }
 
     /// Whether this is the name of a part of a tile through a layout.

@@ -140,6 +140,7 @@ impl Elaborator<'_> {
                         self.no_longer(extents[k], (*lo, *hi));
                     }
                     caps[k] = match self.const_index(extents[k]) {
+                        Some(0) => return self.no_elements(["rows", "columns"][k], place),
                         Some(_) => {
                             self.static_extent(&Val::Scalar(extents[k]), place, "the size of a slice of a tile")?
                         }
@@ -158,6 +159,14 @@ impl Elaborator<'_> {
         }
         let (origin, valid) = (Some((first[0], first[1])), Some((extents[0], extents[1])));
         Ok(Val::Tile(TileVal { origin, rows: caps[0], cols: caps[1], valid, temp: false, ..*t }))
+    }
+
+    /// Refuses a window of constant length 0: there is no tile of it.
+    pub(crate) fn no_elements<T>(&mut self, what: &str, at: Span) -> ElabResult<T> {
+        let d = Diagnostic::error(codes::EMPTY_TILE, at, format!("this window is empty: it has no {what}"))
+            .with_label(format!("no {what}"))
+            .with_help("a range ends before its second number: row 3 alone is `3 .. 4`");
+        self.report(d)
     }
 
     /// `0 <= lo <= hi <= extent`, proved or checked.

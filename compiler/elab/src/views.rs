@@ -398,6 +398,7 @@ impl Elaborator<'_> {
             caps.iter_mut().zip(view.modes.iter().zip(["the number of rows", "the number of columns"]))
         {
             *cap = match m.cap {
+                Some(0) => return self.no_elements(what.trim_start_matches("the number of "), span),
                 Some(c) => c,
                 None => self.most_of(m.extent, span, what)?,
             };
