@@ -2,7 +2,7 @@
 
 use crate::backend;
 use crate::calls;
-use crate::launch::{Plan, refuted};
+use crate::launch::{Plan, failing, refuted, undecided};
 use crate::session::{CompilationUnit, EntryPoint, RepairOrigin, Session, Waiting};
 use crate::unwritten::Unwritten;
 use ptoc_analysis::Instance;
@@ -137,9 +137,10 @@ fn check_language(session: &mut Session, unit: &CompilationUnit, entry: &EntryPo
         let mut unwritten = Unwritten::new(&program);
         // Kernels with what was said of them: launches of one kernel are checked once.
         let mut known: Vec<(Kernel, Vec<Diagnostic>)> = Vec::new();
+        session.diagnostics.extend(failing(&program.order));
         for step in program.steps {
             if let Some(d) = refuted(&step) {
-                session.diagnostics.push(d);
+                session.diagnostics.push(if step.undecided { undecided(d) } else { d });
             }
             let launch = unwritten.of(&step);
             if let Some((_, told)) = known.iter().find(|(kernel, _)| *kernel == step.instance.kernel) {

@@ -1,11 +1,22 @@
 //! Emission of scalar IR: thin wrappers of the builder that feed [`ptoc_ir::analysis::facts`].
 
-use super::{ElabResult, Elaborator};
+use super::{ElabResult, Elaborator, ErrorReported};
 use ptoc_diagnostics::{Analysis, Code, Span};
 use ptoc_ir::analysis::inequalities::{Effort, Prover};
 use ptoc_ir::tile::{CheckData, Const, Op, Ty, Value};
 use ptoc_isa::{BinOp, CmpOp, RoundMode, UnOp};
 use ptoc_tensor::DType;
+
+/// A test that is known to fail, if it is made at all.
+#[derive(Debug)]
+pub struct FailingTest {
+    /// What is said.
+    pub data: CheckData,
+    /// The numbers that are said with it.
+    pub args: Vec<Value>,
+    /// The place of the test.
+    pub span: Span,
+}
 
 impl Elaborator<'_> {
     /// An `index` constant.
@@ -136,6 +147,10 @@ impl Elaborator<'_> {
         if let Some(known) = self.const_bool(cond) {
             if known {
                 return Ok(());
+            }
+            if self.undecided {
+                self.failing = Some(FailingTest { data, args, span });
+                return Err(ErrorReported);
             }
             let text = |s: &str| {
                 let mut s = s.to_string();

@@ -60,6 +60,7 @@ mod views;
 mod windows;
 
 pub use bindings::{Bindings, ElaborationOutcome};
+pub use emit::FailingTest;
 pub use labels::count;
 pub use names::{Fact, NameFact, TileFact};
 pub use place::on_host;
@@ -192,6 +193,10 @@ pub struct Elaborator<'a> {
     pub in_prologue: bool,
     /// It is a program, and no kernel.
     pub(crate) in_program: bool,
+    /// Data decide whether a program comes to what is elaborated: a test that fails there ends it when it does.
+    pub undecided: bool,
+    /// The test that fails in what is [undecided](Self::undecided).
+    pub failing: Option<FailingTest>,
     /// Steps of compile-time evaluation.
     pub(crate) fuel: fuel::Fuel,
     /// Dimensions that were needed statically, with their values.

@@ -104,6 +104,8 @@ impl<'a> Elaborator<'a> {
             worked: false,
             in_prologue: true,
             in_program: matches!(modules.item(id).kind, ItemKind::Program(_)),
+            undecided: false,
+            failing: None,
             fuel: super::fuel::Fuel::default(),
             specialised: Vec::new(),
             waits: Vec::new(),

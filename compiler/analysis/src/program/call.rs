@@ -1,5 +1,6 @@
 //! Programs launched by programs: the callee's launches, here, on windows of the caller's tensors.
 
+use super::stmts::Flow;
 use super::windows::Passed;
 use super::written::Written;
 use super::{Parts, ProgramElaborator, Source};
@@ -40,7 +41,7 @@ impl ProgramElaborator<'_> {
         (statics, args): (&[Arg], &[Arg]),
         span: Span,
         parts: &mut Parts,
-    ) -> ElabResult<()> {
+    ) -> ElabResult<Flow> {
         self.elab.step(span)?;
         let modules = self.elab.modules;
         let ItemKind::Program(k) = &modules.item(id).kind else { return Err(ErrorReported) };
@@ -83,7 +84,9 @@ impl ProgramElaborator<'_> {
         self.elab.env.pop_frame();
         self.elab.module = module;
         parts.called.pop();
-        result?;
+        if result? == Flow::Left {
+            return Ok(Flow::Left);
+        }
         for ((param, source), window) in outputs.iter().zip(&windows) {
             let gap = match parts.written.get(&source.source) {
                 Some(w) => w.lacks(window.as_ref(), source.len),
@@ -98,7 +101,7 @@ impl ProgramElaborator<'_> {
                 return self.elab.report(d);
             }
         }
-        Ok(())
+        Ok(Flow::Next)
     }
 
     /// Static parameters of a called program: given, deduced from its tensors, defaults.
@@ -216,7 +219,7 @@ impl ProgramElaborator<'_> {
         k: &KernelItem,
         given: Vec<Option<(Val, Span)>>,
         parts: &mut Parts,
-    ) -> ElabResult<()> {
+    ) -> ElabResult<Flow> {
         // Extents may speak of any other parameter, so those are bound first.
         let (tensors, scalars): (Vec<_>, Vec<_>) = k.params.iter().zip(given).partition(|(p, _)| is_tensor(&p.ty));
         for (p, v) in scalars.into_iter().chain(tensors) {
@@ -241,6 +244,6 @@ impl ProgramElaborator<'_> {
         let flow = self.program_stmts(&k.body, parts);
         self.elab.env.pop();
         parts.loops = around;
-        flow.map(|_| ())
+        flow
     }
 }

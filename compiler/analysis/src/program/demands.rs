@@ -5,9 +5,9 @@ use super::{HostExpr, Parts, ProgramElaborator, ProgramNode, TensorSource};
 use crate::instance::has_index;
 use crate::oracle::OracleElaborator;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_elab::{ElabResult, ErrorReported};
+use ptoc_elab::{ElabResult, ErrorReported, FailingTest};
 use ptoc_ir::oracle::{Condition, Rewrite};
-use ptoc_ir::tile::{CheckData, Op, Region, TensorDir, Ty};
+use ptoc_ir::tile::{CheckData, Const, Op, Region, TensorDir, Ty};
 use ptoc_syntax::ast::{Expr, KernelItem, Name};
 use ptoc_values::Val;
 use std::cell::RefCell;
@@ -113,6 +113,12 @@ impl ProgramElaborator<'_> {
                 self.waits_for_all(e.span)?;
                 Err(ErrorReported)
             }
+            Some(Some(false)) | None if self.elab.undecided => {
+                let message = "this `where` condition does not hold".to_string();
+                let data = CheckData { code: codes::WHERE_VIOLATED, message, span: e.span, help: None };
+                self.elab.failing = Some(FailingTest { data, args: Vec::new(), span: e.span });
+                Err(ErrorReported)
+            }
             Some(Some(false)) | None => {
                 let d = Diagnostic::error(codes::WHERE_VIOLATED, e.span, "this `where` condition does not hold")
                     .with_label("this is false");
@@ -182,6 +188,16 @@ impl ProgramElaborator<'_> {
             parts.demanded.insert(check);
             self.demand(Demanded::Check { holds, data, shown }, at, parts);
         }
+        Ok(())
+    }
+
+    /// A test that fails whenever it comes to it.
+    pub(super) fn demand_failing(&mut self, test: FailingTest, parts: &mut Parts) -> ElabResult<()> {
+        let FailingTest { data, args, span } = test;
+        let shown = args.into_iter().map(|x| self.computed_late(x, &Region::default(), span, parts));
+        let shown = shown.collect::<ElabResult<_>>()?;
+        let holds = HostExpr::Const(Const { ty: Ty::BOOL, bits: 0 });
+        self.demand(Demanded::Check { holds, data, shown }, span, parts);
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Launches: what a kernel gets for its parameters, and the kernel elaborated for that.
 
+use super::stmts::Flow;
 use super::windows::Passed;
 use super::written::Written;
 use super::{LaunchSite, Parts, ProgramElaborator, ProgramNode, ProgramStep, ScalarSource, Source};
@@ -19,7 +20,7 @@ const MOST_LAUNCHES: usize = 4096;
 
 impl ProgramElaborator<'_> {
     /// `kernel<..>(..);`
-    pub(super) fn launch(&mut self, e: &Expr, parts: &mut Parts) -> ElabResult<()> {
+    pub(super) fn launch(&mut self, e: &Expr, parts: &mut Parts) -> ElabResult<Flow> {
         let modules = self.elab.modules;
         let target = |s: &Self, callee: &Expr| match &*callee.kind {
             ExprKind::Name(n) => s.elab.modules.get(s.elab.module).scope.get(n).copied(),
@@ -45,7 +46,7 @@ impl ProgramElaborator<'_> {
                 return self.call_program(id, (statics, args), e.span, parts);
             }
             return match self.elab.expr(e)? {
-                Val::Unit => Ok(()),
+                Val::Unit => Ok(Flow::Next),
                 other => {
                     let d = Diagnostic::error(
                         codes::UNUSED_VALUE,
@@ -161,10 +162,11 @@ impl ProgramElaborator<'_> {
             lengths,
             scalars,
             elsewhere: Vec::new(),
+            undecided: self.elab.undecided,
             span: e.span,
             sites,
         });
-        Ok(())
+        Ok(Flow::Next)
     }
 
     /// What a definition `KERNEL.NAME` says of a static parameter, for launches that do not give it.

@@ -56,6 +56,11 @@ impl Parts {
         self.loops.last_mut().map(|l| std::mem::take(&mut l.ended)).unwrap_or_default()
     }
 
+    /// Whether data may have decided by now that a loop around, or its iteration, goes no further.
+    pub(super) fn may_have_left(&self) -> bool {
+        self.loops.iter().any(|l| !l.left.is_empty() || !l.ended.is_empty())
+    }
+
     fn is_left(&self) -> bool {
         self.loops.last().is_some_and(|l| !l.left.is_empty())
     }

@@ -102,6 +102,8 @@ pub struct ProgramStep {
     pub scalars: Vec<(Name, ScalarSource)>,
     /// Tensors of the kernel that have their placement from elsewhere in the program.
     pub elsewhere: Vec<TensorId>,
+    /// Data decide whether it comes to the launch.
+    pub undecided: bool,
     /// The call.
     pub span: Span,
     /// The call and those of the programs around it, the innermost first.

@@ -49,22 +49,39 @@ impl ProgramElaborator<'_> {
                 Err(ErrorReported) => failed = true,
             }
         }
-        if let Some(e) = &b.tail {
-            failed |= self.launch_stmt(e, parts).is_err();
-        }
-        if failed { Err(ErrorReported) } else { Ok(Flow::Next) }
+        let last = match &b.tail {
+            Some(e) => self.until_a_test_fails(parts, |s, parts| s.launch_stmt(e, parts)),
+            None => Ok(Flow::Next),
+        };
+        if failed { Err(ErrorReported) } else { last }
     }
 
     /// A statement. Those of kernels, which would be evaluated and dropped, are refused.
     fn program_stmt(&mut self, s: &Stmt, parts: &mut Parts) -> ElabResult<Flow> {
         let (begin, tiles) = (self.elab.b.len(), self.elab.b.kernel().tiles.len());
-        let flow = self.program_statement(s, parts)?;
+        let flow = self.until_a_test_fails(parts, |e, parts| e.program_statement(s, parts))?;
         self.demand_checks(parts)?;
         let own = !matches!(s.kind, StmtKind::If(_) | StmtKind::For { .. } | StmtKind::While { .. });
         if own && self.elab.waits.is_empty() && !parts.waiting && !parts.failed {
             self.no_effect(begin, tiles, s.span, parts)?;
         }
         Ok(flow)
+    }
+
+    /// A statement which is known to fail, if data decide that it comes to it, ends the program there.
+    fn until_a_test_fails(
+        &mut self,
+        parts: &mut Parts,
+        statement: impl FnOnce(&mut Self, &mut Parts) -> ElabResult<Flow>,
+    ) -> ElabResult<Flow> {
+        let around = self.elab.undecided;
+        self.elab.undecided |= parts.late > 0 || parts.may_have_left();
+        let flow = statement(self, parts);
+        self.elab.undecided = around;
+        let Some(test) = self.elab.failing.take() else { return flow };
+        self.demand_checks(parts)?;
+        self.demand_failing(test, parts)?;
+        Ok(Flow::Left)
     }
 
     /// Refuses what does something where no kernel is: stores, tiles, prints, checks that are decided late.
@@ -131,7 +148,7 @@ impl ProgramElaborator<'_> {
                 let sum = Expr { kind, span: s.span, depth };
                 self.program_assign(target, &sum, parts).map(done)
             }
-            StmtKind::Expr(e) => self.launch_stmt(e, parts).map(done),
+            StmtKind::Expr(e) => self.launch_stmt(e, parts),
             StmtKind::If(i) => self.program_if(i, parts),
             StmtKind::For { attrs, .. } if !attrs.is_empty() => self.elab.not_yet(attrs[0].span, "attributes of loops"),
             StmtKind::For { var, range, body, .. } => self.program_for(var, range, body, parts).map(done),
@@ -146,9 +163,9 @@ impl ProgramElaborator<'_> {
         }
     }
 
-    fn launch_stmt(&mut self, e: &Expr, parts: &mut Parts) -> ElabResult<()> {
+    fn launch_stmt(&mut self, e: &Expr, parts: &mut Parts) -> ElabResult<Flow> {
         let launched = self.launch(e, parts);
-        parts.failed |= launched.is_err();
+        parts.failed |= launched.is_err() && self.elab.failing.is_none();
         launched
     }
 

@@ -3,8 +3,8 @@
 use super::written::added;
 use super::{HostExpr, Parts, ProgramElaborator, TensorSource};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_elab::ElabResult;
-use ptoc_ir::tile::{Elem, Region, Value};
+use ptoc_elab::{ElabResult, ErrorReported, FailingTest};
+use ptoc_ir::tile::{CheckData, Elem, Region, Value};
 use ptoc_layout::Storage;
 use ptoc_tensor::DType;
 use ptoc_values::View;
@@ -190,6 +190,11 @@ impl ProgramElaborator<'_> {
                     "a window of {} elements is larger than what `{name}` has of them, {len}",
                     extents.join(" x ")
                 );
+                if self.elab.undecided {
+                    let data = CheckData { code: codes::VIEW_OUT_OF_BOUNDS, message, span: at, help: None };
+                    self.elab.failing = Some(FailingTest { data, args: Vec::new(), span: at });
+                    return Err(ErrorReported);
+                }
                 let d = Diagnostic::error(codes::VIEW_OUT_OF_BOUNDS, at, message);
                 self.elab.report(if moved { d.with_label("wherever it begins") } else { d })
             }

@@ -8,10 +8,10 @@ use super::witness;
 use super::workspace::Workspace;
 use crate::backend::Launches;
 use crate::session::{Failed, Session};
-use ptoc_analysis::{Demand, Demanded, TensorSource};
-use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_analysis::{Demand, Demanded, HostExpr, ProgramNode, TensorSource};
+use ptoc_diagnostics::{Diagnostic, Severity, codes};
 use ptoc_ir::oracle::{Inputs, OracleTensor, Predicate};
-use ptoc_ir::tile::{TensorDir, Ty};
+use ptoc_ir::tile::{CheckData, TensorDir, Ty};
 use ptoc_tensor::Tensor;
 
 impl Position<'_> {
@@ -36,16 +36,8 @@ impl Position<'_> {
                 if self.value(holds, demand.span, code, &mut used)? != 0 {
                     return Ok(());
                 }
-                let mut message = data.message.clone();
-                for (n, value) in shown.iter().enumerate() {
-                    let bits = self.value(value, demand.span, code, &mut used)?;
-                    message = message.replace(&format!("{{{n}}}"), &(bits as i64).to_string());
-                }
-                let d = Diagnostic::error(data.code, data.span, message).with_label("when it came to this launch");
-                match &data.help {
-                    Some(help) => d.with_help(help.clone()),
-                    None => d,
-                }
+                let shown = shown.iter().map(|value| self.value(value, demand.span, code, &mut used));
+                check_failed(data, &shown.collect::<Result<Vec<_>, _>>()?).with_label("when it came to this launch")
             }
             Demanded::Contents { tensors: sources, .. } => {
                 if !self.tests_contents {
@@ -62,6 +54,52 @@ impl Position<'_> {
         };
         Err(Box::new(demand.called(told)))
     }
+}
+
+/// What is said of a test, with these numbers.
+fn check_failed(data: &CheckData, shown: &[u64]) -> Diagnostic {
+    let numbers = shown.iter().enumerate();
+    let message = numbers.fold(data.message.clone(), |message, (n, bits)| {
+        message.replace(&format!("{{{n}}}"), &(*bits as i64).to_string())
+    });
+    let d = Diagnostic::error(data.code, data.span, message);
+    data.help.iter().fold(d, |d, help| d.with_help(help.clone()))
+}
+
+/// Warnings of launches that fail whenever a program comes to them, which data decide.
+pub(crate) fn failing(nodes: &[ProgramNode]) -> Vec<Diagnostic> {
+    let mut out = Vec::new();
+    for node in nodes {
+        match node {
+            ProgramNode::Require(demand) => {
+                let Demanded::Check { holds: HostExpr::Const(never), data, shown } = &demand.condition else {
+                    continue;
+                };
+                let number = |value: &HostExpr| match value {
+                    HostExpr::Const(c) => Some(c.bits),
+                    _ => None,
+                };
+                let shown: Option<Vec<u64>> = shown.iter().map(number).collect();
+                if let (0, Some(shown)) = (never.bits, shown) {
+                    out.push(undecided(demand.called(check_failed(data, &shown))));
+                }
+            }
+            ProgramNode::Scope { body, .. } | ProgramNode::While { body, .. } => out.extend(failing(body)),
+            ProgramNode::If { then, els, .. } => [then, els].into_iter().for_each(|b| out.extend(failing(b))),
+            ProgramNode::Launch(_)
+            | ProgramNode::Fill(_)
+            | ProgramNode::Set(..)
+            | ProgramNode::New(_)
+            | ProgramNode::Leave(_) => {}
+        }
+    }
+    out
+}
+
+/// The warning for an error of what a program may never come to.
+pub(crate) fn undecided(mut d: Diagnostic) -> Diagnostic {
+    d.severity = Severity::Warning;
+    d.with_note("data decide whether the program comes to this launch: if it does, it ends there")
 }
 
 impl Plan {

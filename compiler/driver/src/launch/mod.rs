@@ -23,6 +23,7 @@ pub(crate) use arrays::batch_of_one;
 pub use arrays::{Arrays, check_given, check_outputs, for_argument, open_arrays, open_expected};
 pub use bind::bind_dimensions;
 pub use compare::{Verified, verify};
+pub(crate) use demands::{failing, undecided};
 pub use mismatch::explain;
 pub use order::PlanStep;
 pub(crate) use order::{Position, linear};

@@ -247,7 +247,7 @@ impl Plan {
             let contents = contents_of(unit, &s);
             let origin = RepairOrigin { unit, kernel: s.kernel, bindings: &s.bindings };
             let dims_of = late_dims(&s);
-            let late = Late { values: late, moved: s.moved, windows: s.lengths, dims: dims_of };
+            let late = Late { values: late, moved: s.moved, windows: s.lengths, dims: dims_of, undecided: s.undecided };
             let sized = late.windows.is_empty();
             let names = s.instance.kernel.dims.values().map(|d| d.name.clone());
             let sizes: IndexMap<Name, i64> = names.zip(dims.iter().copied()).collect();

@@ -28,6 +28,8 @@ pub(super) struct Late {
     pub windows: Vec<(usize, LateWindow)>,
     /// Where dimensions are found that are known by then: the argument and its mode, by dimension.
     pub dims: Vec<Option<(usize, usize)>>,
+    /// Data decide whether it comes to the launch.
+    pub undecided: bool,
 }
 
 impl Late {
@@ -209,10 +211,14 @@ impl PlannedLaunch {
             watched,
         };
         if late.is_empty() {
-            step.size(scalars, &layouts).or_else(|d| session.fail(step.launched(*d)))?;
-        } else {
-            step.late = Some(Box::new(LateScalars { late, known: scalars.to_vec(), layouts }));
+            match step.size(scalars, &layouts) {
+                Ok(()) => return Ok(step),
+                // It is refused if it comes to it.
+                Err(_) if late.undecided => {}
+                Err(d) => return session.fail(step.launched(*d)),
+            }
         }
+        step.late = Some(Box::new(LateScalars { late, known: scalars.to_vec(), layouts }));
         Ok(step)
     }
 
