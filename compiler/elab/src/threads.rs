@@ -114,7 +114,9 @@ impl Elaborator<'_> {
             if !d.is(0) && s != Int::ONE {
                 let d = self.value_of(&d, span);
                 let q = self.bin(BinOp::Div, i, d, span);
-                let c = self.bin(BinOp::Rem, q, extent, span);
+                // The outermost threads are counted without a remainder.
+                let inside = self.facts.min_of(q) >= Some(0) && self.facts.le_certain(q, extent, -1);
+                let c = if inside { q } else { self.bin(BinOp::Rem, q, extent, span) };
                 let c = self.bin(BinOp::Mul, c, step, span);
                 at = self.bin(BinOp::Add, at, c, span);
             }

@@ -224,6 +224,14 @@ fn choose<'k, 'a>(
     for (s, whole) in cut {
         space.replace(s, whole);
     }
+    // A quotient and a remainder of one index are digits of their own, and the index follows from them.
+    let mut remainders = Vec::new();
+    for (s, quotient, by) in divided(&open, &unknown) {
+        let remainder = space.symbol(true);
+        space.replace(s, Form::symbol(quotient).times(&number(by))?.plus(&remainder, 1)?);
+        remainders.push((quotient, remainder.symbol_alone()?));
+    }
+    let unknown = known..space.symbols();
     let mut equations = digits(&element, x, strides, digits_of, &unknown);
     while !equations.is_empty() {
         // The one with the fewest unknowns.
@@ -242,6 +250,12 @@ fn choose<'k, 'a>(
         }
     }
     // What only its quotient decides.
+    for (q, remainder) in remainders {
+        let (now, alone) = (space.current(&Form::symbol(q))?, Form::symbol(remainder));
+        if space.current(&alone)? == alone && !has_any(&now, &unknown) {
+            space.replace(remainder, number(0));
+        }
+    }
     for (q, (of, by)) in open.divided_symbols() {
         let (Some(s), true) = (of.symbol_alone(), unknown.contains(&q.0)) else { continue };
         let (now, alone) = (space.current(&Form::symbol(q))?, Form::symbol(s));
@@ -266,6 +280,24 @@ fn choose<'k, 'a>(
         choice.turns.insert(var, if has_any(&form, &unknown) { number(0) } else { form });
     }
     Some((space, choice))
+}
+
+/// Unknown indices that are divided by numbers: each with its quotient, which may be divided further.
+fn divided(space: &Space<'_, '_>, unknown: &Range<u32>) -> Vec<(Sym, Sym, i64)> {
+    let divided = space.divided_symbols().filter_map(|(q, (of, by))| Some((of.symbol_alone()?, by.number()?, q)));
+    let mut divided: Vec<_> = divided.filter(|(s, _, q)| unknown.contains(&s.0) && unknown.contains(&q.0)).collect();
+    divided.sort_unstable();
+    let mut out: Vec<(Sym, Sym, i64)> = Vec::new();
+    // The last one of each index, and how much it is divided by there.
+    let mut last: FxHashMap<Sym, (Sym, i64)> = FxHashMap::default();
+    for (s, by, q) in divided {
+        let (of, so_far) = last.get(&s).copied().unwrap_or((s, 1));
+        if by % so_far == 0 && by > so_far && out.iter().all(|(known, ..)| *known != of) {
+            out.push((of, q, by / so_far));
+            last.insert(s, (q, by));
+        }
+    }
+    out
 }
 
 fn has_any(form: &Form, symbols: &Range<u32>) -> bool {

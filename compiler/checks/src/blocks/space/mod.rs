@@ -665,7 +665,7 @@ impl<'k, 'a> Space<'k, 'a> {
     /// A form with what symbols are by now.
     pub(in crate::blocks) fn current(&self, form: &Form) -> Option<Form> {
         let mut out = form.clone();
-        for _ in 0..4 {
+        for _ in 0..8 {
             let Some((s, by)) = self.replaced.iter().find(|(s, _)| out.symbols().any(|x| x == *s)) else {
                 return Some(out);
             };
