@@ -4,12 +4,10 @@
 mod legal;
 mod modes;
 mod shapes;
-mod siblings;
 pub(crate) mod statics;
 
 use self::legal::OrderKept;
 use self::modes::{form_of, mode_name};
-use self::siblings::Written;
 use super::cells::pads;
 use super::copies::CopyEnd;
 use super::labels::{around, count};
@@ -23,6 +21,7 @@ use ptoc_isa::{
 use ptoc_names::builtins::Word;
 use ptoc_syntax::ast::{Arg, Expr, ExprKind};
 use ptoc_tensor::DType;
+use ptoc_values::written::Written;
 use ptoc_values::{Quantity, TileVal, Val, View};
 
 /// An operand before it is IR.

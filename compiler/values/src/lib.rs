@@ -10,6 +10,7 @@ pub mod lengths;
 mod thread_pattern;
 mod value;
 mod window;
+pub mod written;
 
 pub use env::{Binding, Call, Entered, Env};
 pub use thread_pattern::{Astray, Compared, ThreadPattern};

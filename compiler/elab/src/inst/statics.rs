@@ -1,10 +1,10 @@
 //! Instructions with arguments in `<` and `>`, as PTO has them: they are operands and modes.
 
-use super::siblings::text;
 use super::usage;
 use ptoc_diagnostics::{Diagnostic, Edit, Span, codes};
 use ptoc_isa::InstrId;
 use ptoc_syntax::ast::{Arg, Expr, ExprKind};
+use ptoc_values::written::text;
 
 /// The report of `callee<statics>(args)`; `call` is all of it, `base` the name.
 pub(crate) fn of_instruction(id: InstrId, callee: &Expr, base: &Expr, statics: &[Arg], call: Span) -> Diagnostic {

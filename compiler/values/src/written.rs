@@ -1,13 +1,13 @@
 //! What to write where a scalar stands and a tile should: the instruction with a scalar there, the operands in another
 //! order, the operator, or a tile that is filled with the scalar.
 
+use crate::Val;
 use ptoc_diagnostics::{Diagnostic, Edit, Span};
 use ptoc_isa::{CmpOp, InstrId, OperandKind, Sem};
 use ptoc_syntax::ast::{Arg, Expr, ExprKind, UnaryOp};
-use ptoc_values::Val;
 
 /// A call of an instruction as it is written.
-pub(super) struct Written<'a> {
+pub struct Written<'a> {
     /// Values of the operands, without the modes.
     pub operands: &'a [(Val, &'a Expr)],
     /// All arguments.
@@ -19,7 +19,7 @@ pub(super) struct Written<'a> {
 }
 
 /// A short expression as text.
-pub(super) fn text(e: &Expr) -> Option<String> {
+pub fn text(e: &Expr) -> Option<String> {
     Some(match &*e.kind {
         ExprKind::Name(n) => n.to_string(),
         ExprKind::Int(n) => n.to_string(),
@@ -69,7 +69,7 @@ impl Written<'_> {
     }
 
     /// Operand `k` of `id` is a scalar and should be a tile.
-    pub(super) fn scalar_for_tile(&self, d: Diagnostic, id: InstrId, k: usize, cmp: Option<CmpOp>) -> Diagnostic {
+    pub fn scalar_for_tile(&self, d: Diagnostic, id: InstrId, k: usize, cmp: Option<CmpOp>) -> Diagnostic {
         let twin = ptoc_isa::sibling(id);
         let expr = id.get().sem.expr();
         // As it stands: TADDS for TADD, and TDIVS, which takes its scalar on either side.
