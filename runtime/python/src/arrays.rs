@@ -104,6 +104,9 @@ const WRITEABLE: c_int = 0x400;
 /// The array in an object.
 pub fn view<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<View<'py>, Refused>> {
     let py = object.py();
+    if let Some(view) = dlpack::quick_view(object) {
+        return view;
+    }
     if let Some(capsule) = object.getattr_opt(pyo3::intern!(py, "__array_struct__"))? {
         if is_masked(object)? {
             let why = "is a masked array, and kernels do not see its mask";

@@ -1,5 +1,6 @@
 //! Other libraries, where the program has loaded them: nothing is imported on their behalf.
 
+use crate::dlpack::Exchange;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
@@ -12,6 +13,8 @@ pub struct Torch {
     pub export: Option<Py<PyAny>>,
     /// `torch.get_num_threads`
     pub threads: Py<PyAny>,
+    /// Its functions in C for arrays and streams, where this PyTorch has them.
+    pub exchange: Option<&'static Exchange>,
 }
 
 /// PyTorch, if it is loaded.
@@ -28,5 +31,6 @@ pub fn torch(py: Python<'_>) -> Option<&'static Torch> {
     let tensor = module.getattr("Tensor").ok()?.unbind();
     let threads = module.getattr("get_num_threads").ok()?.unbind();
     let export = module.getattr("_C").and_then(|c| c.getattr("_to_dlpack_versioned")).ok().map(Bound::unbind);
-    Some(TORCH.get_or_init(py, || Torch { tensor, export, threads }))
+    let exchange = Exchange::of(tensor.bind(py));
+    Some(TORCH.get_or_init(py, || Torch { tensor, export, threads, exchange }))
 }

@@ -42,6 +42,7 @@ impl Maker {
     pub fn stream(self, py: Python<'_>, device: i32) -> PyResult<u64> {
         match self {
             Maker::Numpy => Ok(0),
+            Maker::Torch if let Some(stream) = loaded::torch(py).and_then(|t| t.exchange?.stream(py, device)) => stream,
             Maker::Torch => {
                 static CURRENT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
                 let find = || py.import("torch.cuda")?.getattr("current_stream").map(Bound::unbind);
@@ -77,12 +78,22 @@ impl Maker {
                 let empty = EMPTY.get_or_try_init(py, || py.import("torch")?.getattr("empty").map(Bound::unbind))?;
                 let options = PyDict::new(py);
                 options.set_item(pyo3::intern!(py, "dtype"), torch_dtype(py, dtype)?)?;
-                if let Device::Cuda(_) = device {
-                    options.set_item(pyo3::intern!(py, "device"), device.to_string())?;
+                if let Device::Cuda(number) = device {
+                    options.set_item(pyo3::intern!(py, "device"), torch_device(py, number)?)?;
                 }
                 empty.bind(py).call((shape,), Some(&options))
             }
         }
+    }
+}
+
+/// A CUDA device as PyTorch has it.
+fn torch_device<'py>(py: Python<'py>, number: i32) -> PyResult<Bound<'py, PyAny>> {
+    static FIRST: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let make = || py.import("torch")?.getattr("device")?.call1(("cuda", number)).map(Bound::unbind);
+    match number {
+        0 => FIRST.get_or_try_init(py, make).map(|d| d.bind(py).clone()),
+        _ => make().map(|d| d.into_bound(py)),
     }
 }
 
