@@ -3,7 +3,9 @@
 use crate::backend;
 use ptoc_diagnostics::{Diagnostic, FileId, SourceMap, Span, codes};
 use ptoc_isa::{Preset, Target, UnitKind};
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use toml::de::DeTable;
 
 /// What mistakes of a target file leave to go on with: they are errors, so nothing is compiled for it.
@@ -15,6 +17,27 @@ const MOST: u64 = 1 << 20;
 /// Whether this is the path of a file, and no name.
 pub fn is_path(name: &str) -> bool {
     name.ends_with(".toml") || name.contains(['/', '\\'])
+}
+
+/// The name of a target as a file of `folder` gives it: the path of a device is from there.
+pub fn named_in(name: &str, folder: &Path) -> String {
+    if is_path(name) { folder.join(name).display().to_string() } else { name.to_owned() }
+}
+
+/// The target of this name or file, if nothing is wrong with it: for what is shown beside a text, whose analysis tells
+/// the mistakes. Descriptions stay as long as the process, one for each text that a file has had.
+pub fn shown(name: &str) -> Option<&'static Target> {
+    static DESCRIBED: Mutex<BTreeMap<String, &'static Target>> = Mutex::new(BTreeMap::new());
+    if !is_path(name) {
+        return Target::builtin(name).ok();
+    }
+    let text = read(Path::new(name)).ok()?;
+    let mut all = DESCRIBED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(target) = all.get(&text) {
+        return Some(target);
+    }
+    let target = described(SourceMap::new().add(name, &*text), &text).ok()?;
+    Some(*all.entry(text).or_insert(Box::leak(Box::new(target))))
 }
 
 /// The target of this name or file. What is wrong in a file is among the diagnostics; that there is no such target or
@@ -39,6 +62,11 @@ pub fn find(
             Ok(Target::builtin(STAND_IN)?.clone())
         }
     }
+}
+
+/// The text of the file that describes a target, if one does.
+pub fn text(name: &str) -> Option<String> {
+    is_path(name).then(|| read(Path::new(name)).ok()).flatten()
 }
 
 fn read(path: &Path) -> Result<String, String> {

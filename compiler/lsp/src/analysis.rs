@@ -85,11 +85,17 @@ impl Loaded {
     }
 }
 
-/// A session with the client's settings. They were read with this target, so it exists.
+/// A session with the client's settings. Without their target, which may be a file that is gone, it is for the default
+/// one, and says so.
 pub fn session(settings: &Settings, open: &OpenTexts) -> Session {
-    let target = ptoc_isa::Target::builtin(settings.target()).map_or(DEFAULT_TARGET, |t| t.name.as_str());
-    let found = FoundProject { project: settings.project.clone(), ..FoundProject::default() };
-    let mut session = Session::in_project(found, Some(target), &settings.define).expect("there is such a target");
+    let found = || FoundProject { project: settings.project.clone(), ..FoundProject::default() };
+    let begun = Session::in_project(found(), Some(settings.target()), &settings.define);
+    let mut session = begun.unwrap_or_else(|missing| {
+        let stand_in = Session::in_project(found(), Some(DEFAULT_TARGET), &settings.define);
+        let mut session = stand_in.unwrap_or_else(|d| panic!("{DEFAULT_TARGET} is built in: {}", d.message));
+        session.diagnostics.push(*missing);
+        session
+    });
     session.diagnostics.extend(settings.wrong.iter().cloned());
     session.open = open.clone();
     session

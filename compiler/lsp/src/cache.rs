@@ -117,6 +117,7 @@ impl<'a> Round<'a> {
     ) -> Round<'a> {
         let mut hash = DefaultHasher::new();
         settings.target().hash(&mut hash);
+        ptoc_driver::devices::text(settings.target()).hash(&mut hash);
         for d in settings.project.define.iter().chain(&settings.define) {
             (&d.name, &d.value).hash(&mut hash);
         }

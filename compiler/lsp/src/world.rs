@@ -11,6 +11,7 @@ use super::settings::Settings;
 use super::work::CancelToken;
 use lsp_types::{Range, TextEdit, Uri};
 use ptoc_diagnostics::{FileId, Span};
+use ptoc_driver::devices;
 use ptoc_driver::files::{self, OpenTexts};
 use ptoc_driver::trees::Trees;
 use ptoc_isa::Target;
@@ -144,13 +145,12 @@ impl World {
 
     /// The target of what is about no text.
     pub fn default_target(&self) -> &'static Target {
-        Target::builtin(self.settings.target()).unwrap_or_else(|_| &Target::all()[0])
+        devices::shown(self.settings.target()).unwrap_or(&Target::all()[0])
     }
 
     /// The target that the client or the project has chosen for a text, without the capacities of definitions.
     pub fn target(&self, uri: &Uri) -> &'static Target {
-        // The settings were read with it.
-        Target::builtin(self.settings.of(&path(uri)).target()).unwrap_or_else(|_| &Target::all()[0])
+        devices::shown(self.settings.of(&path(uri)).target()).unwrap_or(&Target::all()[0])
     }
 
     /// All texts that are open.

@@ -3,6 +3,7 @@
 use super::lints::Level;
 use super::{FoundProject, Project};
 use crate::defs::Definition;
+use crate::devices;
 use ptoc_diagnostics::{Code, Diagnostic, FileId, Span, codes, list, suggest};
 use ptoc_isa::Target;
 use std::path::Path;
@@ -170,6 +171,12 @@ impl Reader<'_> {
     /// What both kinds of tables have.
     fn common(&mut self, key: &str, value: &Spanned<DeValue<'_>>, project: &mut Project) {
         match (key, value.get_ref()) {
+            // What is wrong in a device's file is found where a session begins.
+            ("target", DeValue::String(name)) if devices::is_path(name) => {
+                let own = Path::new(self.found.sources.name(self.file));
+                let folder = own.parent().unwrap_or(Path::new(""));
+                project.target = Some(devices::named_in(name, folder));
+            }
             ("target", DeValue::String(name)) => match Target::builtin(name) {
                 Ok(target) => project.target = Some(target.name.clone()),
                 Err(mut d) => {
@@ -177,7 +184,7 @@ impl Reader<'_> {
                     self.fail(d);
                 }
             },
-            ("target", _) => self.wrong(value, "target", "the name of a target"),
+            ("target", _) => self.wrong(value, "target", "the name of a target, or the path of a device's file"),
             ("define", DeValue::Table(table)) => {
                 for (name, value) in table {
                     match text(value) {

@@ -11,6 +11,7 @@ use crate::{DONE, ERRORS, WRONG_CALL};
 use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, SourceMap, codes, plural};
 use ptoc_driver::backend::Capabilities;
 use ptoc_driver::defs::Definition;
+use ptoc_driver::devices;
 use ptoc_driver::files::{self, Outputs};
 use ptoc_driver::project::{self, FoundProject, Project};
 use ptoc_driver::session::{CompilationUnit, DEFAULT_TARGET, Session};
@@ -318,13 +319,14 @@ impl File<'_> {
     fn line(&mut self, directive: &Directive, tally: &mut Tally, io: &mut Io<'_>) -> Option<(Outcome, Vec<Session>)> {
         let settings = directive.settings();
         if let Directive::Run(run) = directive {
-            let wanted = match run::wanted(run, self.args.backend) {
+            let own = self.target_of(settings);
+            let wanted = match run::wanted(run, &own, self.args.backend) {
                 Ok(wanted) => wanted?,
                 Err(failure) => return Some((Err(failure), Vec::new())),
             };
             let mut shares = Vec::new();
             for (target, backends) in wanted {
-                let foreign = self.args.backend.is_some() && settings.target.is_some() && target != target_of(settings);
+                let foreign = self.args.backend.is_some() && settings.target.is_some() && target != own;
                 for backend in &backends {
                     if let Some(machine) = backend.machine(true) {
                         tally.machines.entry(backend.name()).or_insert(machine);
@@ -341,7 +343,7 @@ impl File<'_> {
         if self.args.backend.is_some() {
             return None;
         }
-        let (mut session, unit) = match self.session(target_of(settings), settings) {
+        let (mut session, unit) = match self.session(&self.target_of(settings), settings) {
             Ok(begun) => begun,
             Err(failure) => return Some((Err(failure), Vec::new())),
         };
@@ -357,7 +359,7 @@ impl File<'_> {
     fn session(&self, target: &str, settings: &Settings) -> Result<(Session, CompilationUnit), Failure> {
         let found = FoundProject { project: self.project.clone(), ..FoundProject::default() };
         let mut session =
-            Session::in_project(found, Some(target), &definitions(settings, target)).map_err(|d| d.message)?;
+            Session::in_project(found, Some(target), &self.definitions(settings, target)).map_err(|d| d.message)?;
         session.vectors = self.args.vectors;
         session.stand_in = true;
         let unit = session.load_text(self.path, self.text.to_owned());
@@ -365,6 +367,21 @@ impl File<'_> {
         let kept = std::mem::take(&mut session.diagnostics);
         session.diagnostics.extend(kept.iter().filter(|d| !is_of_lines(d)).cloned());
         Ok((session, unit))
+    }
+
+    /// The target that a line names, or the default. The path of a device's file is from the folder of the source on.
+    fn target_of(&self, settings: &Settings) -> String {
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        settings.target.as_ref().map_or(DEFAULT_TARGET.into(), |t| devices::named_in(&t.name, folder))
+    }
+
+    /// What a line sets. Capacities, and settings of units, are numbers of the line's own target.
+    fn definitions(&self, settings: &Settings, target: &str) -> Vec<Definition> {
+        let plain = settings.params.iter().map(|b| (b.name.name.to_string(), b));
+        let capacities = settings.capacities.iter().map(|b| (format!("capacity.{}", b.name.name), b));
+        let machine = settings.machine.iter().map(|b| (b.name.name.to_string(), b));
+        let own = capacities.chain(machine).filter(|_| target == self.target_of(settings));
+        plain.chain(own).map(|(name, b)| Definition { name, value: b.value.to_string() }).collect()
     }
 
     /// A line of text, where it is text that is wanted.
@@ -387,20 +404,6 @@ impl File<'_> {
         }
         io.report(found, &session.sources, self.args.message_format);
     }
-}
-
-/// The target that a line names, or the default.
-fn target_of(settings: &Settings) -> &str {
-    settings.target.as_ref().map_or(DEFAULT_TARGET, |t| t.name.as_str())
-}
-
-/// What a line sets. Capacities, and settings of units, are numbers of the line's own target.
-fn definitions(settings: &Settings, target: &str) -> Vec<Definition> {
-    let plain = settings.params.iter().map(|b| (b.name.name.to_string(), b));
-    let capacities = settings.capacities.iter().map(|b| (format!("capacity.{}", b.name.name), b));
-    let machine = settings.machine.iter().map(|b| (b.name.name.to_string(), b));
-    let own = capacities.chain(machine).filter(|_| target == target_of(settings));
-    plain.chain(own).map(|(name, b)| Definition { name, value: b.value.to_string() }).collect()
 }
 
 /// `2 x SA-0352, E0601`

@@ -158,3 +158,30 @@ fn examples_pass_whole() {
     let output = Sandbox::new().command(&format!("check {}", examples.display())).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+/// A device of the project's own: in `ptoc.toml` and in test lines, from the folder of the file that names it.
+#[test]
+fn devices_of_the_project() {
+    let s = Sandbox::new();
+    let device = "name = \"mine\"\ndescription = \"one of our own\"\nbase = \"hbm-pim\"\n\n[unit]\nclock = 200\n\n[device]\n\
+        preset = \"lpddr5_6400\"\nstacks = 1\nchannels = 2\npseudo_channels = 1\nbank_groups = 4\nbanks = 4\n\
+        rows = 4096\nbursts = 64\nburst_bytes = 32\n";
+    let kernel = "kernel add(x: in f16[N], y: out f16[N]) ensures y[i] == x[i] + x[i] {\n    \
+        grid (i in tiles(N, 64));\n    TSTORE(y.tile(i), Vec(x.tile(i)) + Vec(x.tile(i)));\n}\n";
+    s.file("p/devices/mine.toml", device);
+    s.file("p/devices/broken.toml", &device.replace("channels = 2", "channels = 0"));
+    s.file("p/ptoc.toml", "target = \"devices/mine.toml\"\n");
+    s.file("p/k/add.tile", &format!("// run: add pim,interp target=../devices/mine.toml N=300 seed=1\n{kernel}"));
+    s.file(
+        "p/k/wrong.tile",
+        &format!(
+            "// run: add pim target=../devices/none.toml N=300 seed=1\n\
+         // run: add pim target=../devices/broken.toml N=300 seed=1\n{kernel}"
+        ),
+    );
+    let mut text =
+        s.runs(&["run p/k/add.tile add -D N=300 --random 1 --verify", "test p/k/add.tile", "test p/k/wrong.tile"]);
+    s.file("p/ptoc.toml", "target = \"devices/none.toml\"\n");
+    text += &s.runs(&["check p/k/add.tile"]);
+    snapshot!(text);
+}

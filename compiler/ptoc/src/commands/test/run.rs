@@ -1,16 +1,16 @@
 //! `// run:` lines: a kernel on several backends, whose results are held to `ensures`, to arrays, and to each other.
 
-use super::{Failure, errors, inputs_of, target_of};
+use super::{Failure, errors, inputs_of};
 use crate::args::TestArgs;
 use crate::io::Io;
-use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_diagnostics::{Diagnostic, Diagnostics, SourceMap, codes};
 use ptoc_driver::backend::{self, BackendRef, INTERP};
+use ptoc_driver::devices;
 use ptoc_driver::files::ArrayFile;
 use ptoc_driver::launch::{Arrays, CompiledPlan, Plan, RunOptions, Schedule, open_arrays, open_expected, verify};
 use ptoc_driver::session::{CompilationUnit, EntryPoint, Failed, Session};
 use ptoc_interp::Order;
 use ptoc_ir::tile::{SyncMode, adds_floats};
-use ptoc_isa::Target;
 use ptoc_passes::pipeline::Pipeline;
 use ptoc_syntax::directive::RunLine;
 use ptoc_tensor::{Tensor, compare, scalar};
@@ -32,9 +32,12 @@ pub(super) type Wanted = (String, Vec<BackendRef>);
 /// A backend that does not serve the target of a line that names none runs the kernel for its [home](
 /// ptoc_driver::backend::Backend::home): kernels mean the same on every target that takes them. `only` is that of
 /// `--backend`, beside which the interpreter runs; kernels for units in memory stay there.
-pub(super) fn wanted(run: &RunLine, only: Option<BackendRef>) -> Result<Option<Vec<Wanted>>, Failure> {
-    let own = target_of(&run.settings);
-    let target = Target::builtin(own).map_err(|d| d.message)?;
+pub(super) fn wanted(run: &RunLine, own: &str, only: Option<BackendRef>) -> Result<Option<Vec<Wanted>>, Failure> {
+    let mut found = Diagnostics::new();
+    let target = &devices::find(own, &mut SourceMap::new(), &mut found).map_err(|d| d.message)?;
+    if let Some(mistake) = found.iter().find(|d| d.is_error()) {
+        return Err(format!("`{own}`: {}", mistake.message).into());
+    }
     if let Some(backend) = only {
         let home = backend.home().filter(|_| !target.has_units());
         let target = if backend.serves(target) { Some(own) } else { home };
