@@ -125,10 +125,7 @@ impl<'k> Repairs<'k> {
             let reach = match (trial.fits, trial.everywhere) {
                 (true, true) => ", on every target".to_owned(),
                 (true, false) => String::new(),
-                (false, _) => {
-                    let still = trial.extents.iter().filter(|(_, e)| e.is_none()).map(|(l, _)| short(self.target, *l));
-                    format!("; {} is still too small", still.collect::<Vec<_>>().join(", "))
-                }
+                (false, _) => self.still(trial.extents.iter().filter(|(_, e)| e.is_none()).map(|(l, _)| *l)),
             };
             let message = match parameter.place {
                 Some(_) => format!("it fits with `{name} = {value}` in place of {old}{with}{reach}"),
@@ -146,6 +143,26 @@ impl<'k> Repairs<'k> {
         out.into_iter().map(|(_, fix)| fix).take(PROPOSALS).collect()
     }
 
+    /// "; `Vec` and `Right` are still too small", in the names of the target.
+    fn still(&self, locs: impl Iterator<Item = Loc>) -> String {
+        let mut names: Vec<&str> = locs.map(|loc| short(self.target, loc)).collect();
+        names.dedup();
+        match names.split_last() {
+            None => String::new(),
+            Some((last, [])) => format!("; {last} is still too small"),
+            Some((last, rest)) => format!("; {} and {last} are still too small", rest.join(", ")),
+        }
+    }
+
+    /// What is said of a change with which `loc` holds its tiles; of its bytes nothing is known if other memories are
+    /// too small.
+    fn then(&self, loc: Loc, extent: u64) -> String {
+        match extent {
+            0 => format!("{} holds its tiles then", short(self.target, loc)),
+            bytes => format!("it fits then, with {bytes} bytes"),
+        }
+    }
+
     /// See [`extent`]; `None` too if too much was tried.
     fn extent(&self, kernel: &Kernel, live: &Liveness, target: &Target, stages: u32, loc: Loc) -> Option<u64> {
         self.author.plans()?;
@@ -158,9 +175,13 @@ impl<'k> Repairs<'k> {
         for stages in (1..most).rev() {
             let Some(extent) = self.extent(self.kernel, self.live, self.target, stages, loc) else { continue };
             let with = if extent > 0 { format!(", with {extent} bytes") } else { String::new() };
+            let others = match placement::plan_with(self.kernel, self.live, self.target, stages) {
+                Ok(_) => String::new(),
+                Err(overflows) => self.still(overflows.iter().map(|o| o.loc)),
+            };
             let message = match stages {
-                1 => format!("it fits without pipelining: `stages = 1`{with}"),
-                n => format!("it fits with `stages = {n}`{with}"),
+                1 => format!("it fits without pipelining: `stages = 1`{with}{others}"),
+                n => format!("it fits with `stages = {n}`{with}{others}"),
             };
             let mut changed = self.live.loops.iter().filter(|l| l.stages > stages);
             let edits: Option<Vec<Edit>> = changed.try_fold(Vec::new(), |mut edits: Vec<Edit>, l| {
@@ -217,10 +238,8 @@ impl<'k> Repairs<'k> {
         let one = idle.iter().find(|&&t| self.shortened(&[t], overflow.loc).is_some());
         if let Some(&tile) = one {
             let extent = self.shortened(&[tile], overflow.loc).unwrap_or(0);
-            return Some(Fix::advice(format!(
-                "{}: it fits then, with {extent} bytes",
-                self.how(tile, overflow.peak_point)
-            )));
+            let how = self.how(tile, overflow.peak_point);
+            return Some(Fix::advice(format!("{how}: {}", self.then(overflow.loc, extent))));
         }
         // Others that hold something here, but nothing at a point that would be the fullest instead.
         let wasteful = |&t: &Tile| {
@@ -257,7 +276,7 @@ impl<'k> Repairs<'k> {
             }
             None => format!("give the values of {names} tiles of their own, declared where they are written"),
         };
-        Some(Fix::advice(format!("{how}: it fits then, with {extent} bytes")))
+        Some(Fix::advice(format!("{how}: {}", self.then(overflow.loc, extent))))
     }
 
     /// The innermost loop around `point` (by number) in which all of a tile's life takes place although it is held
