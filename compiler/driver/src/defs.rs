@@ -1,6 +1,7 @@
 //! `-D NAME=VALUE`: values as expressions, capacities, settings of units in memory, and the whole numbers among them.
 
-use crate::{backend, project};
+use crate::backend;
+use crate::project::{self, Project};
 use indexmap::IndexMap;
 use ptoc_diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span, codes};
 use ptoc_isa::{Allowed, Loc, Target};
@@ -39,7 +40,7 @@ impl Definitions {
     /// setting that the target does not have is passed over.
     pub fn parse(
         definitions: &[Definition],
-        project: &[Definition],
+        project: &Project,
         target: &mut Target,
         sources: &mut SourceMap,
         out: &mut Diagnostics,
@@ -47,7 +48,9 @@ impl Definitions {
         let mut parsed = Definitions::default();
         // The DRAM decides what its numbers may be.
         let given = |d: &&Definition| definitions.iter().any(|own| own.name == d.name);
-        let project: Vec<&Definition> = project.iter().filter(|d| !given(d) && applies(target, &d.name)).collect();
+        let places = &project.places;
+        let project: Vec<&Definition> =
+            project.define.iter().filter(|d| !given(d) && applies(target, &d.name)).collect();
         let all = project.iter().copied().chain(definitions);
         let (first, rest): (Vec<_>, Vec<_>) = all.partition(|d| d.name == PRESET);
         let before = out.error_count();
@@ -56,16 +59,21 @@ impl Definitions {
             let own = project.iter().any(|p| std::ptr::eq(*p, d));
             let origin = if own { project::FILE } else { "-D" };
             let file = sources.add(format!("<{origin} {}>", d.name), &*text);
+            let place = places.get(&d.name).filter(|_| own);
+            let placed = |problem: Diagnostic| match place {
+                Some(place) => problem.with_note(format!("it is set in {place}")),
+                None => problem,
+            };
             if d.name.starts_with("unit.") || d.name.starts_with("device.") {
                 let span = Span::new(file, 0, d.value.len() as u32);
                 if let Err(problem) = setting(target, d, file, span) {
-                    out.push(problem);
+                    out.push(placed(problem));
                 }
                 continue;
             }
             let (expr, diagnostics) = ptoc_syntax::parse_expr(file, &text);
             let errors = diagnostics.iter().any(Diagnostic::is_error);
-            out.extend(diagnostics);
+            out.extend(diagnostics.into_iter().map(placed));
             if errors {
                 continue;
             }
@@ -73,7 +81,7 @@ impl Definitions {
                 Some(location) => match capacity(target, location, &expr) {
                     Ok(changed) => *target = changed,
                     Err(problem) => {
-                        out.push(problem);
+                        out.push(placed(problem));
                     }
                 },
                 None => {

@@ -157,11 +157,17 @@ impl Reader<'_> {
             };
             // A star is a part of one name, two are folders.
             let options = glob::MatchOptions { require_literal_separator: true, ..glob::MatchOptions::new() };
+            if let Some(d) = never(text, self.span(pattern.span())) {
+                self.fail(d);
+                continue;
+            }
             match glob::Pattern::new(text) {
                 Ok(glob) => fits |= glob.matches_path_with(place, options),
                 Err(e) => {
-                    let d = Diagnostic::error(codes::PROJECT_VALUE, self.span(pattern.span()), e.to_string());
-                    self.fail(d.with_label("no pattern of paths"));
+                    let (character, why) = (text.chars().take(e.pos + 1).count(), in_words(e.msg));
+                    let message = format!("`{text}` is no pattern of paths: {why}, at its character {character}");
+                    let d = Diagnostic::error(codes::PROJECT_VALUE, self.span(pattern.span()), message);
+                    self.fail(d.with_help("`*` is a part of one name, `**` any folders, `[a-z]` a character of these"));
                 }
             }
         }
@@ -187,14 +193,7 @@ impl Reader<'_> {
             ("target", _) => self.wrong(value, "target", "the name of a target, or the path of a device's file"),
             ("define", DeValue::Table(table)) => {
                 for (name, value) in table {
-                    match text(value) {
-                        Some(text) => {
-                            project.define.push(Definition { name: name.get_ref().to_string(), value: text });
-                        }
-                        None => {
-                            self.wrong(value, name.get_ref(), "a number, a truth value, or an expression as a string")
-                        }
-                    }
+                    self.definition(name.get_ref(), value, project);
                 }
             }
             ("define", _) => self.wrong(value, "define", "a table of names with values: write `[define]`"),
@@ -205,6 +204,19 @@ impl Reader<'_> {
             }
             _ => self.wrong(value, "lints", "a table of codes with levels: write `[lints]`"),
         }
+    }
+
+    fn definition(&mut self, name: &str, value: &Spanned<DeValue<'_>>, project: &mut Project) {
+        let Some(text) = text(value) else {
+            return match value.get_ref() {
+                DeValue::Integer(_) => self.wrong(value, name, "a number of at most 64 bits"),
+                _ => self.wrong(value, name, "a number, a truth value, or an expression as a string"),
+            };
+        };
+        let at = self.found.sources.position(self.file, value.span().start as u32);
+        let place = format!("line {} of `{}`", at.line, self.found.sources.name(self.file));
+        project.places.insert(name.to_owned(), place);
+        project.define.push(Definition { name: name.to_owned(), value: text });
     }
 
     fn lint(&mut self, key: &Spanned<std::borrow::Cow<'_, str>>, value: &Spanned<DeValue<'_>>, project: &mut Project) {
@@ -231,7 +243,54 @@ impl Reader<'_> {
                 }
             },
         };
+        if name.starts_with('E') && level != Level::Deny {
+            let span = self.span(key.span());
+            let d = Diagnostic::error(codes::PROJECT_VALUE, span, format!("`{name}` is an error, which has no level"));
+            let d = d.with_help("levels are for warnings and notes, whose codes begin with `W`");
+            return self.fail(d);
+        }
         project.lints.set(code, level);
+    }
+}
+
+/// What is wrong with a pattern that fits no path from the folder on.
+fn never(pattern: &str, span: Span) -> Option<Diagnostic> {
+    let error = |why: &str| {
+        let message = format!("the pattern `{pattern}` never fits: {why}");
+        Some(Diagnostic::error(codes::PROJECT_VALUE, span, message))
+    };
+    if pattern.is_empty() {
+        return error("no path is empty").map(|d| d.with_help("`**` is every file below this folder"));
+    }
+    let parts = || pattern.split('/');
+    if pattern.starts_with('/') || pattern.ends_with('/') || parts().any(|p| p == ".") {
+        let short: Vec<&str> = parts().filter(|p| !p.is_empty() && *p != ".").collect();
+        let why = match (pattern.starts_with('/'), pattern.ends_with('/')) {
+            (true, _) => "it is matched with the path from this folder on, which does not begin with `/`",
+            (_, true) => "it ends with `/`, and it is files that are matched",
+            _ => "it is matched with the path from this folder on, which has no `.`",
+        };
+        let d = error(why)?;
+        return Some(match (pattern.starts_with('/'), pattern.ends_with('/')) {
+            (true, _) => d.with_help("write the path from the folder of this file on"),
+            (_, true) => d.with_help(format!("for all files in it write `{}/**`", short.join("/"))),
+            _ => d.with_help(format!("write `{}`", short.join("/"))),
+        });
+    }
+    if parts().any(|p| p == "..") {
+        let d = error("it is about files of this folder and those below")?;
+        return Some(d.with_help(format!("a `{}` in the other folder is about its files", super::FILE)));
+    }
+    None
+}
+
+/// Why `glob` refuses a pattern.
+fn in_words(why: &str) -> &str {
+    match why {
+        "invalid range pattern" => "a `[` without its `]`",
+        "wildcards are either regular `*` or recursive `**`" => "there are more than two `*` in a row",
+        "recursive wildcards must form a single path component" => "`**` stands alone between `/`",
+        other => other,
     }
 }
 

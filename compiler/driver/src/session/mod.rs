@@ -143,7 +143,7 @@ impl Session {
         let FoundProject { project, mut sources, mut diagnostics } = found;
         let target = target.or(project.target.as_deref()).unwrap_or(DEFAULT_TARGET);
         let mut target = devices::find(target, &mut sources, &mut diagnostics)?;
-        let definitions = Definitions::parse(definitions, &project.define, &mut target, &mut sources, &mut diagnostics);
+        let definitions = Definitions::parse(definitions, &project, &mut target, &mut sources, &mut diagnostics);
         let pipeline = backend::default_of(&target).pipeline().unwrap_or(Pipeline::Placed);
         Ok(Session {
             sources,

@@ -106,3 +106,13 @@ fn watching() {
     child.kill().unwrap();
     child.wait().unwrap();
 }
+    // A project that comes, goes, and comes again.
+    for _ in 0..2 {
+        s.file("ptoc.toml", "target = 5\n");
+        // What is wrong with it is said with the first file.
+        until("add.tile: 1 error");
+        until("watching 4 files");
+        fs::remove_file(s.path().join("ptoc.toml")).unwrap();
+        until("add.tile: ok");
+        until("watching 3 files");
+    }

@@ -102,11 +102,44 @@ fn mistakes() {
         "[[files]]\nmatch = \"a***\"\nmach = 1\n",
         "files = { match = \"*\" }\n",
         "root = 1\n",
+        "[define]\nROWS = 99999999999999999999\n",
+        "[define]\n\"capacity.Nope\" = 3\n",
+        "[lints]\nE0401 = \"allow\"\n",
+        "[[files]]\nmatch = [\"./copy.tile\", \"/a/copy.tile\", \"../x\", \"\", \"deep/\", \"a[b\"]\n",
         "target = \"a5\n",
     ] {
         s.file("ptoc.toml", toml);
         text += &format!("{toml}{}\n", s.run("check copy.tile"));
     }
+    snapshot!(text);
+}
+
+/// A file of the project that is there and cannot be read: nothing is checked for the wrong target in silence.
+#[cfg(unix)]
+#[test]
+fn what_cannot_be_read_is_told() {
+    use std::os::unix::fs::symlink;
+    let s = project();
+    let toml = s.path().join("ptoc.toml");
+    let mut text = String::new();
+    let mut say = |what: &str| {
+        text += &format!("{what}: {}\n", s.run("check copy.tile"));
+        match toml.symlink_metadata() {
+            Ok(m) if m.is_dir() => fs::remove_dir(&toml).unwrap(),
+            _ => fs::remove_file(&toml).unwrap(),
+        }
+    };
+    s.file("ptoc.toml", b"target = \"a5\"\n# \xff\n");
+    say("no UTF-8");
+    fs::create_dir(&toml).unwrap();
+    say("a folder");
+    symlink("ptoc.toml", &toml).unwrap();
+    say("a link to itself");
+    symlink("nowhere", &toml).unwrap();
+    say("a link to nothing");
+    // Opening it would wait for somebody who writes.
+    assert!(std::process::Command::new("mkfifo").arg(&toml).status().unwrap().success());
+    say("a pipe");
     snapshot!(text);
 }
 

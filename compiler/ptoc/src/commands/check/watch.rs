@@ -5,7 +5,8 @@ use crate::args::{CheckArgs, MessageFormat};
 use crate::io::Io;
 use crate::progress::Progress;
 use ptoc_diagnostics::plural;
-use ptoc_driver::files;
+use ptoc_driver::{files, project};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
@@ -23,10 +24,11 @@ pub fn watch(args: &CheckArgs, io: &mut Io<'_>) -> u8 {
         let begun = SystemTime::now();
         io.progress = io.progress.take().map(|_| Progress::new(Instant::now()));
         let (status, read) = once(args, io);
-        let read = if status == crate::WRONG_CALL { return status } else { known(args, read) };
-        let stamps: Vec<Stamp> = read.iter().map(|path| stamp(path)).collect();
+        let read = if status == crate::WRONG_CALL { return status } else { read };
+        let watched = known(args, read.clone());
+        let stamps: Vec<Stamp> = watched.iter().map(|path| stamp(path)).collect();
         if args.compile.message_format == MessageFormat::Human {
-            io.print(&format!("watching {}; Ctrl-C ends\n\n", plural(read.len(), "file")));
+            io.print(&format!("watching {}; Ctrl-C ends\n\n", plural(stamps.iter().flatten().count(), "file")));
         }
         io.flush();
         if io.is_closed() {
@@ -39,7 +41,7 @@ pub fn watch(args: &CheckArgs, io: &mut Io<'_>) -> u8 {
         loop {
             sleep(PAUSE);
             let now = known(args, read.clone());
-            if now.len() != read.len() || now.iter().map(|path| stamp(path)).ne(stamps.iter().copied()) {
+            if now != watched || now.iter().map(|path| stamp(path)).ne(stamps.iter().copied()) {
                 break;
             }
         }
@@ -51,12 +53,16 @@ fn stamp(path: &Path) -> Stamp {
     Some((metadata.modified().ok()?, metadata.len()))
 }
 
-/// The files that were read, and those that the call names now: there may be more in a folder.
+/// The files that were read, those that the call names now, as there may be more in a folder, and where projects of
+/// these are or would be.
 fn known(args: &CheckArgs, mut read: Vec<PathBuf>) -> Vec<PathBuf> {
     for path in &args.files {
         // What cannot be read was told.
         let _ = files::collect(path, &mut read);
     }
+    let folders: BTreeSet<&Path> = read.iter().map(|path| path.parent().unwrap_or(path)).collect();
+    let projects: BTreeSet<PathBuf> = folders.into_iter().flat_map(|f| project::places(&f.join("_"))).collect();
+    read.extend(projects);
     read.sort();
     read.dedup();
     read
