@@ -1,13 +1,13 @@
 //! Edits that are applied without asking: of each diagnostic with one fix, if that is machine-applicable, as far as
 //! they do not overlap.
 
-use crate::{Applicability, Diagnostic, Edit, FileId};
+use crate::{Applicability, Diagnostic, Edit, FileId, Fix};
 
-/// Edits of one file, in order, and how many diagnostics they mend. A diagnostic with several fixes is left to its
+/// Diagnostics with the fixes of one file that can be applied together. A diagnostic with several fixes is left to its
 /// author, and so is one whose fix may be incorrect or reaches into other files. One whose fix touches what an earlier
 /// one changes is found again in another round.
-pub fn certain<'d>(found: impl Iterator<Item = &'d Diagnostic>, file: FileId) -> (Vec<Edit>, usize) {
-    let (mut edits, mut mended): (Vec<Edit>, usize) = (Vec::new(), 0);
+pub fn certain<'d>(found: impl Iterator<Item = &'d Diagnostic>, file: FileId) -> Vec<(&'d Diagnostic, &'d Fix)> {
+    let (mut edits, mut chosen): (Vec<&Edit>, Vec<_>) = (Vec::new(), Vec::new());
     for diagnostic in found {
         let mut with_edits = diagnostic.fixes.iter().filter(|fix| !fix.edits.is_empty());
         let (Some(fix), None) = (with_edits.next(), with_edits.next()) else { continue };
@@ -16,12 +16,11 @@ pub fn certain<'d>(found: impl Iterator<Item = &'d Diagnostic>, file: FileId) ->
         // Two insertions at one place have no order.
         let overlaps = |e: &Edit| edits.iter().any(|o| e.span.start <= o.span.end && o.span.start <= e.span.end);
         if own && !fix.edits.iter().any(overlaps) {
-            edits.extend(fix.edits.iter().cloned());
-            mended += 1;
+            edits.extend(&fix.edits);
+            chosen.push((diagnostic, fix));
         }
     }
-    edits.sort_by_key(|e| e.span.start);
-    (edits, mended)
+    chosen
 }
 
 /// The text after edits that do not overlap.
@@ -63,9 +62,10 @@ mod tests {
             ),
             mistake(&[(6, 6, "!")]),
         ];
-        let (edits, mended) = certain(all.iter(), FileId(0));
-        assert_eq!(mended, 3);
+        let chosen = certain(all.iter(), FileId(0));
+        assert_eq!(chosen.len(), 3);
+        let edits: Vec<Edit> = chosen.iter().flat_map(|(_, fix)| fix.edits.clone()).collect();
         assert_eq!(applied("abcdef", &edits), "Abcdf!");
-        assert_eq!(certain(all.iter(), FileId(1)), (Vec::new(), 0));
+        assert_eq!(certain(all.iter(), FileId(1)), []);
     }
 }

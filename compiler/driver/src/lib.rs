@@ -13,6 +13,7 @@ pub mod check;
 pub mod defs;
 pub mod devices;
 pub mod files;
+pub mod fixes;
 pub mod launch;
 pub mod library;
 pub mod maps;

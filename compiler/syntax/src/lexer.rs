@@ -30,7 +30,7 @@ pub(crate) struct Lexed {
 }
 
 /// Lexer, bracket pass and parser report at most this many errors each for one text.
-pub(crate) const MAX_ERRORS: usize = 100;
+pub const MAX_ERRORS: usize = 100;
 
 /// Splits `text` into tokens. Never fails.
 pub(crate) fn lex(file: FileId, text: &str) -> Lexed {

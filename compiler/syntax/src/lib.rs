@@ -35,6 +35,7 @@ use source::LexedSource;
 use terminal::Terminal;
 
 pub use directive::Directive;
+pub use lexer::MAX_ERRORS;
 pub use next::{Next, next};
 pub use token::Tok;
 

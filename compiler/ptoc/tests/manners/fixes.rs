@@ -37,6 +37,36 @@ fn fixes_are_written() {
     assert_eq!(s.listing(), ["a.npy", "add.tile", "b.npy", "broken.tile", "good.tile"]);
 }
 
+/// A body without braces is not mended by half.
+#[test]
+fn fixes_leave_no_more_mistakes() {
+    let s = Sandbox::new();
+    let text = |body: &str| {
+        let head = "kernel k(y: out f32[16, 64], n: i32) {\n    var s = 1.0;\n";
+        format!("{head}    {body}\n    let t = tile Vec<f32, 16, 64>;\n    t = s;\n    TSTORE(y, t);\n}}\n")
+    };
+    for (before, after) in [
+        ("if n > 2 s = 2.0 else s = 3.0;", "if n > 2 { s = 2.0; } else { s = 3.0; }"),
+        ("while s < 3.0: s = s * 2.0;", "while s < 3.0 { s = s * 2.0; }"),
+        ("for i in 0..3: s = s * 2.0;", "for i in 0..3 { s = s * 2.0; }"),
+        ("if n > 2: s = 2.0;\n    else: s = 3.0;", "if n > 2 { s = 2.0; }\n    else { s = 3.0; }"),
+    ] {
+        s.file("k.tile", text(before));
+        let said = s.run("check k.tile --fix");
+        assert!(said.contains("exit 0"), "{said}");
+        assert_eq!(fs::read_to_string(s.path().join("k.tile")).unwrap(), text(after), "{said}");
+    }
+    // Bodies of Python: with their brace at the end and without.
+    let head = "kernel k(y: out f32[16, 64])";
+    let body = "    let t = tile Vec<f32, 16, 64>;\n    t = 1.0;\n    TSTORE(y, t);\n";
+    for end in ["", "}\n"] {
+        s.file("k.tile", format!("{head}:\n{body}{end}"));
+        let said = s.run("check k.tile --fix");
+        assert!(said.contains("exit 0") && said.contains("1 mistake mended"), "{said}");
+        assert_eq!(fs::read_to_string(s.path().join("k.tile")).unwrap(), format!("{head} {{\n{body}}}\n"), "{said}");
+    }
+}
+
 #[test]
 fn sarif() {
     let s = Sandbox::new();
@@ -103,9 +133,6 @@ fn watching() {
     until("watching 3 files");
     s.file("k.tile", MISSPELT);
     until("k.tile: 2 errors");
-    child.kill().unwrap();
-    child.wait().unwrap();
-}
     // A project that comes, goes, and comes again.
     for _ in 0..2 {
         s.file("ptoc.toml", "target = 5\n");
@@ -116,3 +143,6 @@ fn watching() {
         until("add.tile: ok");
         until("watching 3 files");
     }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

@@ -1,8 +1,9 @@
 //! Bodies whose `{` is missing: found by what begins the next line, and by the indentation of the `}` that follows.
 
-use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_diagnostics::{Diagnostic, Edit, Fix, codes};
 
 use super::{BracketMatcher, LOOK_AHEAD, Open, starts_statement};
+use crate::lexer::Token;
 use crate::terminal::{Lexeme, Terminal};
 use crate::token::Tok;
 
@@ -43,7 +44,7 @@ impl BracketMatcher<'_> {
             return;
         }
         if prev == Some(Tok::Colon) {
-            return; // the body of Python, which the grammar's errors explain
+            return self.body_after_colon(i, first);
         }
         let complete =
             prev.is_some_and(Tok::ends_operand) && self.out.lexemes.last().is_some_and(|l| !l.is(Tok::RBrace));
@@ -58,6 +59,53 @@ impl BracketMatcher<'_> {
         } else if matches!(t, Tok::LBrace | Tok::Semi | Tok::RBrace | Tok::Const | Tok::Use | Tok::Atom | Tok::Hash) {
             self.header = None;
         }
+    }
+
+    /// The body of Python: a `:` ends the header, and statements follow. The `:` is taken for `{`.
+    fn body_after_colon(&mut self, i: usize, first: bool) {
+        let Some((name, true)) = self.header else { return };
+        let tok = self.tokens[i].tok;
+        let begins = starts_statement(tok) || (first && self.indent > 0);
+        if !begins || matches!(tok, Tok::LBrace | Tok::RBrace) || self.brace_before_semicolon(i) {
+            return;
+        }
+        let Some(colon) = self.out.lexemes.pop() else { return };
+        self.header = None;
+        let name = self.tokens.get(name).map(|n| n.start as usize..n.end as usize);
+        let name = name.and_then(|n| self.text.get(n)).unwrap_or_default();
+        let span = self.span(colon.start, colon.end);
+        let message = format!("the body of `{name}` stands in `{{` and `}}`, not after `:`");
+        let glued = !self.text[..colon.start as usize].ends_with(char::is_whitespace);
+        let mut edits = vec![Edit { span, text: if glued { " {" } else { "{" }.to_owned() }];
+        let mut fix = "write `{`";
+        if let Some((at, text)) = self.end_of_indented(i) {
+            edits.push(Edit { span: self.span(at, at), text: text.to_owned() });
+            fix = "put it in braces";
+        }
+        let mut d = Diagnostic::error(codes::MISSING_BRACE, span, message);
+        d.fixes.push(Fix::certain(fix, edits));
+        self.report(d);
+        let at = self.out.lexemes.len();
+        let open = Open { tok: Tok::LBrace, at, indent: 0, c_for: false, of_if: false, pending_block: None };
+        self.stack.push(open);
+        self.out.lexemes.push(Lexeme { term: Terminal::Tok(Tok::LBrace), touched: true, ..colon });
+    }
+
+    /// Where a `}` belongs that ends what is indented from token `i` on, and its text with a line break; `None` if there
+    /// is one.
+    fn end_of_indented(&self, i: usize) -> Option<(u32, &'static str)> {
+        let margin = |t: &Token| t.start == 0 || self.text[..t.start as usize].ends_with('\n');
+        let next = self.tokens[i + 1..].iter().position(margin).map_or(self.tokens.len(), |n| i + 1 + n);
+        if self.tokens.get(next).is_some_and(|t| t.tok == Tok::RBrace) {
+            return None;
+        }
+        let end = self.tokens[next - 1].end as usize;
+        // A comment may follow on the line.
+        Some(match self.text[end..].find('\n') {
+            Some(line) if self.text[..end + line].ends_with('\r') => ((end + line + 1) as u32, "}\r\n"),
+            Some(line) => ((end + line + 1) as u32, "}\n"),
+            None => (self.text.len() as u32, "\n}"),
+        })
     }
 
     /// Whether a `{` follows before the next `;`.

@@ -1,6 +1,6 @@
 //! Mistakes in statements.
 
-use ptoc_diagnostics::{Span, codes};
+use ptoc_diagnostics::{Diagnostic, Fix, Span, codes};
 
 use super::expr::{edits, keyword_as_name};
 use super::part::missing_in;
@@ -18,9 +18,9 @@ pub(super) fn find(v: &View<'_, '_>) -> Option<Situation> {
     }
     match v.first() {
         Some(Tok::Let | Tok::Var | Tok::Const) => definition(v),
-        Some(Tok::For) => for_loop(v, 0),
+        Some(Tok::For) => body_after_colon(v, 0).or_else(|| for_loop(v, 0)),
         Some(Tok::Pipeline) => pipeline(v),
-        Some(Tok::If | Tok::While) => condition(v),
+        Some(Tok::If | Tok::While) => body_after_colon(v, 0).or_else(|| condition(v)),
         Some(Tok::Else) => else_without_if(v),
         Some(Tok::Grid) => grid(v),
         Some(Tok::Role) => role::find(v),
@@ -231,6 +231,10 @@ fn else_without_if(v: &View<'_, '_>) -> Option<Situation> {
     if v.at != 0 {
         return None;
     }
+    // The `if` before it has a `:`, too.
+    if v.tok(1) == Some(Tok::Colon) {
+        return Situation::hopeless(colon_for_brace(v, "else", v.span(1)));
+    }
     let d = v.error(codes::ELSE_WITHOUT_IF, v.here(), "this `else` belongs to no `if`");
     let before = v.builder.source().get(..v.here().start as usize).unwrap_or_default().trim_end();
     let block_ended = before.strip_suffix(';').is_some_and(|b| b.trim_end().ends_with('}'));
@@ -425,25 +429,72 @@ pub(super) fn missing_body(v: &View<'_, '_>) -> Option<Situation> {
     if has_block || !complete {
         return None;
     }
-    let head = v.text(word).to_owned();
-    // Python's `if a:`; what follows was read as the stride of a layout.
-    if let Some(colon) = v.find_back(at + 1, &[Tok::Colon]).filter(|c| *c > word) {
-        let message = format!("the body of `{head}` stands in `{{` and `}}`, not after `:`");
-        let d = v.error(codes::MISSING_BRACE, v.span(colon), message);
-        return Situation::hopeless(d.with_help("write `{` for the `:`, and `}` after the body"));
+    if let Some(situation) = body_after_colon(v, word) {
+        return Some(situation);
     }
+    let head = v.text(word).to_owned();
     if here == Some(Tok::Semi) || v.at_end() {
         let d = v.error(codes::MISSING_BODY, v.after_prev(), format!("`{head}` has no body"));
         return Situation::hopeless(d.with_help("write `{ .. }`"));
     }
     let message = format!("the body of `{head}` must stand in `{{` and `}}`");
     let mut d = v.error(codes::MISSING_BRACE, v.after_prev(), message);
-    let last = v.lexemes.len() - 1;
-    if v.tok(last) == Some(Tok::Semi) {
-        let fix = edits("put it in braces", vec![(v.after_prev(), " {"), (v.span(last).after(), " }")]);
-        d.fixes.push(fix);
-    }
+    d.fixes.extend(braces(v, word));
     Situation::hopeless(d)
+}
+
+fn colon_for_brace(v: &View<'_, '_>, head: &str, colon: Span) -> Diagnostic {
+    v.error(codes::MISSING_BRACE, colon, format!("the body of `{head}` stands in `{{` and `}}`, not after `:`"))
+}
+
+/// Python's `if a: b;`, of the word at `word`. What follows `:` may have been read as the stride of a layout.
+fn body_after_colon(v: &View<'_, '_>, word: usize) -> Option<Situation> {
+    let has_block = v.lexemes[word..].iter().any(|l| matches!(l.term, Terminal::Block(_)));
+    let colon = v.find_back(v.at + 1, &[Tok::Colon]).filter(|c| *c > word && !has_block)?;
+    let d = colon_for_brace(v, v.text(word), v.span(colon));
+    let last = v.lexemes.len() - 1;
+    // Where the body goes on for more lines, it is not to be seen where it ends.
+    let on_line = (colon + 1..=last).all(|i| !v.starts_line(i));
+    let nested = v.lexemes[colon..].iter().any(begins_branch);
+    if !on_line || nested || colon == last || v.tok(last) != Some(Tok::Semi) {
+        return Situation::hopeless(d.with_help("write `{` for the `:`, and `}` after the body"));
+    }
+    let open = if v.glued(colon) { " {" } else { "{" };
+    let mut d = d;
+    d.fixes.push(edits("put it in braces", vec![(v.span(colon), open), (v.span(last).after(), " }")]));
+    Situation::hopeless(d)
+}
+
+fn begins_branch(l: &Lexeme) -> bool {
+    matches!(l.tok(), Some(Tok::If | Tok::Else | Tok::For | Tok::While))
+}
+
+/// Braces around the bodies of a loop or branch that stands on one line: `if a x = 1; else ..` has two of them.
+fn braces(v: &View<'_, '_>, word: usize) -> Option<Fix> {
+    let last = v.lexemes.len() - 1;
+    let branches: Vec<usize> = (v.at..last).filter(|i| v.get(*i).is_some_and(begins_branch)).collect();
+    let is_else = |i: usize| v.tok(i) == Some(Tok::Else) && v.tok(word) == Some(Tok::If);
+    if v.tok(last) != Some(Tok::Semi) {
+        return None;
+    }
+    // A value ends before the `;` of its statement, a statement has one of its own.
+    let statement = [Tok::If, Tok::Else, Tok::For, Tok::While, Tok::Pipeline, Tok::Hash];
+    let value = !v.first().is_some_and(|t| statement.contains(&t));
+    let closed = if value { (v.span(last - 1).after(), " }") } else { (v.span(last).after(), " }") };
+    let mut list = vec![(v.after_prev(), " {")];
+    match branches[..] {
+        [] if !value => {}
+        [at] if is_else(at) => {
+            list.push((v.span(at - 1).after(), if value { " }" } else { "; }" }));
+            if matches!(v.get(at + 1).map(|l| l.term), Some(Terminal::Block(_))) {
+                return None;
+            }
+            list.push((v.span(at).after(), " {"));
+        }
+        _ => return None,
+    }
+    list.push(closed);
+    Some(edits("put it in braces", list))
 }
 
 /// The statement is complete, and another one begins.

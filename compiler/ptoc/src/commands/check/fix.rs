@@ -4,10 +4,10 @@ use super::super::{Report, show};
 use crate::ERRORS;
 use crate::args::{CheckArgs, MessageFormat};
 use crate::io::Io;
-use ptoc_diagnostics::fixes::{applied, certain};
-use ptoc_diagnostics::plural;
+use ptoc_diagnostics::{Diagnostic, plural};
 use ptoc_driver::check::check_entry;
 use ptoc_driver::files::Outputs;
+use ptoc_driver::fixes::{Mended, mend};
 use ptoc_driver::pto::is_pto;
 use std::path::{Path, PathBuf};
 
@@ -49,12 +49,12 @@ fn round(args: &CheckArgs, path: &Path, io: &mut Io<'_>) -> Result<(usize, usize
     }
     let mut found = std::mem::take(&mut session.diagnostics);
     session.lints.apply(&mut found);
-    let (edits, mended) = certain(found.iter(), unit.file);
+    let found: Vec<Diagnostic> = found.iter().cloned().collect();
+    let Mended { text, count: mended } = mend(session.sources.text(unit.file), unit.file, &found);
     let fixes = found.iter().filter(|d| d.fixes.iter().any(|fix| !fix.edits.is_empty())).count();
     if mended == 0 {
         return Ok((0, fixes));
     }
-    let text = applied(session.sources.text(unit.file), &edits);
     let mut outputs = Outputs::new();
     let written = outputs.plan(path).and_then(|n| outputs.write(n, text.as_bytes())).and_then(|()| outputs.commit());
     match written {
