@@ -32,6 +32,13 @@ pub fn say_at_the_end(done: String) {
     *DONE.lock().unwrap_or_else(PoisonError::into_inner) = done;
 }
 
+/// Does something and sets what is said of it, as one step: a signal ends the process before both or after both. Where
+/// the step takes long, as a write does that nobody reads, the signal does not wait for it, and nothing is said.
+pub fn step<R>(act: impl FnOnce(&mut String) -> R) -> R {
+    start();
+    act(&mut DONE.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
 /// Ctrl-C as an interrupt: while this lives, Ctrl-C raises a flag and does not end the process.
 #[derive(Debug)]
 pub struct Interrupts(Arc<AtomicBool>);
@@ -85,12 +92,13 @@ fn watch() {
             if signal == SIGINT && TAKEN.load(Ordering::SeqCst) {
                 continue;
             }
+            // First the step, which may make names.
+            let done = after_the_step();
             let names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
             for name in names.iter() {
                 let _ = std::fs::remove_file(name);
             }
-            let done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
-            if !done.is_empty() {
+            if let Some(done) = done.filter(|done| !done.is_empty()) {
                 let _ = writeln!(std::io::stderr(), "{done}");
             }
             // The process ends as it would have without this thread, and its parent sees the signal.
@@ -101,6 +109,19 @@ fn watch() {
     if std::thread::Builder::new().name("ptoc signals".into()).spawn(wait).is_ok() {
         let _ = installed.recv();
     }
+}
+
+/// What has been done, once the step that is going on is over; `None` if that takes too long.
+#[cfg(unix)]
+fn after_the_step() -> Option<MutexGuard<'static, String>> {
+    for _ in 0..100 {
+        match DONE.try_lock() {
+            Ok(done) => return Some(done),
+            Err(std::sync::TryLockError::Poisoned(done)) => return Some(done.into_inner()),
+            Err(std::sync::TryLockError::WouldBlock) => std::thread::sleep(std::time::Duration::from_millis(5)),
+        }
+    }
+    None
 }
 
 /// Whether a signal is ignored by this process.

@@ -10,7 +10,7 @@ use crate::{DONE, ERRORS};
 use ptoc_diagnostics::{Diagnostic, Diagnostics, SourceMap, codes, plural};
 use ptoc_driver::check::{Checked, check_entry};
 use ptoc_driver::files;
-use ptoc_driver::session::{CompilationUnit, Failed, Session};
+use ptoc_driver::session::{CompilationUnit, EntryPoint, Failed, Session};
 use ptoc_driver::signals;
 use ptoc_placement::MemoryMap;
 use ptoc_syntax::ast::Name;
@@ -46,6 +46,15 @@ fn once(args: &CheckArgs, io: &mut Io<'_>) -> (u8, Vec<PathBuf>) {
             problems.push(d);
         }
     }
+    let all = files.len();
+    let interrupted = |good: usize, bad: usize| match args.compile.message_format {
+        MessageFormat::Human => {
+            let left = plural(all - good - bad, "file");
+            format!("interrupted: {good} without errors, {bad} with; {left} not checked")
+        }
+        _ => String::new(),
+    };
+    signals::say_at_the_end(interrupted(0, 0));
     let mut status =
         if io.report(problems, &SourceMap::new(), args.compile.message_format).errors > 0 { ERRORS } else { DONE };
     let (mut loaded, mut told) = (Vec::new(), HashSet::new());
@@ -71,29 +80,27 @@ fn once(args: &CheckArgs, io: &mut Io<'_>) -> (u8, Vec<PathBuf>) {
             _ => session.check_known(&known, "no kernel has anything"),
         }
     }
-    let (all, mut read) = (loaded.len(), files.clone());
+    let mut read = files.clone();
     let (mut good, mut bad) = (0, 0);
-    let interrupted = |good: usize, bad: usize| {
-        if args.compile.message_format == MessageFormat::Human {
-            let left = plural(all - good - bad, "file");
-            signals::say_at_the_end(format!("interrupted: {good} without errors, {bad} with; {left} not checked"));
-        }
-    };
-    interrupted(good, bad);
     for (n, (mut session, mut report, unit)) in loaded.into_iter().enumerate() {
         io.advance(n, all, "files");
         report.notes = true;
-        let one = match unit {
-            Ok(unit) => check_one(args, &mut session, &mut report, &unit, io),
-            Err(_) => {
-                report.flush(&mut session, io);
-                ERRORS
-            }
-        };
+        let unit = unit.ok();
+        let found = unit.as_ref().map(|unit| (found(&mut session, unit), unit));
+        signals::step(|said| {
+            let one = match found {
+                Some((found, unit)) => tell(args, found, &mut session, &mut report, unit, io),
+                None => {
+                    report.flush(&mut session, io);
+                    ERRORS
+                }
+            };
+            io.flush();
+            status = status.max(one);
+            *(if one == DONE { &mut good } else { &mut bad }) += 1;
+            *said = interrupted(good, bad);
+        });
         read.append(&mut session.read);
-        status = status.max(one);
-        *(if one == DONE { &mut good } else { &mut bad }) += 1;
-        interrupted(good, bad);
     }
     signals::say_at_the_end(String::new());
     if all == 0 && status == DONE && args.compile.message_format == MessageFormat::Human {
@@ -110,22 +117,35 @@ fn piped(session: &mut Session, io: &mut Io<'_>) -> Result<CompilationUnit, Fail
     }
 }
 
-fn check_one(
+/// What the checks of a file's kernels and programs have left beside diagnostics.
+struct Found<'u> {
+    entries: Vec<EntryPoint<'u>>,
+    /// How many were not checked to the end.
+    partly: usize,
+    maps: Vec<MemoryMap>,
+}
+
+fn found<'u>(session: &mut Session, unit: &'u CompilationUnit) -> Found<'u> {
+    let (entries, mut partly, mut maps) = (unit.entries(), 0, Vec::new());
+    for entry in &entries {
+        match check_entry(session, unit, entry) {
+            Checked::Partly => partly += 1,
+            Checked::Whole(found) => maps.extend(found.maps),
+        }
+    }
+    Found { entries, partly, maps }
+}
+
+/// Shows what was found in a file; gives its exit status.
+fn tell(
     args: &CheckArgs,
+    found: Found<'_>,
     session: &mut Session,
     report: &mut Report,
     unit: &CompilationUnit,
     io: &mut Io<'_>,
 ) -> u8 {
-    let entries = unit.entries();
-    let mut partly = 0;
-    let mut whole = Vec::new();
-    for entry in &entries {
-        match check_entry(session, unit, entry) {
-            Checked::Partly => partly += 1,
-            Checked::Whole(found) => whole.extend(found.maps),
-        }
-    }
+    let Found { entries, partly, maps } = found;
     let counts = report.flush(session, io);
     if args.compile.message_format == MessageFormat::Human {
         let programs = entries.iter().filter(|e| e.program).count();
@@ -143,7 +163,7 @@ fn check_one(
         };
         io.print(&format!("{}: {line}\n", unit.path.display()));
         if counts.errors == 0 {
-            io.print(&summary(&whole, &Lines::new(&session.sources, unit.file)));
+            io.print(&summary(&maps, &Lines::new(&session.sources, unit.file)));
         }
     }
     report.times(session, io);

@@ -201,6 +201,53 @@ kernel short(y: out f32[8, 64]) {
 }
 
 #[test]
+/// Whoever interrupts `check` is told how far it was, to the file.
+#[cfg(unix)]
+#[test]
+fn checks_say_how_far_they_were() {
+    use std::io::{BufRead, BufReader};
+    let s = Sandbox::new();
+    let kernel =
+        "kernel k(y: out f32[16, 64]) {\n    let t = tile Vec<f32, 16, 64>;\n    t = 1.0\n    TSTORE(y, t);\n}\n";
+    let mended = kernel.replace("1.0", "1.0;");
+    let number = |line: &str, before: &str| -> usize {
+        let word = line.split_once(before).map_or(line, |(front, _)| front);
+        word.split_whitespace().last().and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{line}"))
+    };
+    // As often as it has ended before the signal came.
+    let interrupted = |args: &str, count: usize| loop {
+        for n in 0..count {
+            s.file(&format!("all/k{n}.tile"), if args.contains("--fix") { kernel } else { &mended });
+        }
+        let mut call = s.command(args);
+        takes_signal(&mut call, libc::SIGINT);
+        let mut child = call.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut first = String::new();
+        out.read_line(&mut first).unwrap();
+        let kill = Command::new("kill").arg("-INT").arg(child.id().to_string()).status().unwrap();
+        let mut lines = vec![first];
+        lines.extend(out.lines().map(Result::unwrap));
+        let found = child.wait_with_output().unwrap();
+        if kill.success() && found.status.code().is_none() {
+            let said =
+                text(&found.stderr).lines().find(|l| l.contains("interrupted: ")).expect("it is said").to_owned();
+            return (lines, said.split_once("interrupted: ").unwrap().1.to_owned());
+        }
+    };
+    let (lines, said) = interrupted("check all", 400);
+    let good = lines.iter().filter(|line| line.contains(": ok")).count();
+    assert_eq!(number(&said, " without errors"), good, "{said}");
+    assert_eq!(number(&said, " files not checked"), 400 - good, "{said}");
+    let (_, said) = interrupted("check all --fix", 400);
+    // The signal may also come while what is left is checked, after all is mended.
+    if said.contains("mended in") {
+        let changed = |n: &usize| std::fs::read_to_string(s.path().join(format!("all/k{n}.tile"))).unwrap() == mended;
+        let changed = (0..400).filter(changed).count();
+        assert_eq!(number(said.split(" mended in ").nth(1).unwrap(), " file"), changed, "{said}");
+    }
+}
+
 fn manual_pages() {
     let s = Sandbox::new();
     let page = text(&output(&s, "man").stdout);
