@@ -223,6 +223,14 @@ impl DebuggedProgram<'_> {
         let (place, condition) = match text.split_once(" if ") {
             Some((place, c)) => (place.trim(), Some((c.trim().to_owned(), condition::parse(c.trim())?))),
             None => (text.trim(), None),
+    /// The names that a breakpoint may have: instructions, functions with code, roles, and what statements write.
+    pub fn places(&self) -> impl Iterator<Item = &str> {
+        let items = self.statements.items.iter().enumerate();
+        let items = items.filter(|(n, _)| self.first_of(*n).is_some()).map(|(_, item)| item.name.as_str());
+        let instructions = ptoc_isa::TABLE.iter().map(|row| row.name);
+        instructions.chain(items).chain(self.roles()).chain(self.stored().map(|s| s.0)).chain(WORDS)
+    }
+
         };
         let (target, said) = self.target(place, file)?;
         Ok((Breakpoint { id, target, condition, hit_count: None, log: None, hits: 0 }, said))

@@ -1,10 +1,9 @@
 //! The debugger at a console: a stop is told in lines, and commands are lines.
 
 use super::Console;
-use super::command::COMMANDS;
+use super::completion::Completions;
 use super::debugger::Debugger;
 use super::frontend::{Frontend, StopReason};
-use super::names::visible;
 use super::stop::StopPlace;
 use super::values::Look;
 use std::ops::ControlFlow;
@@ -29,7 +28,7 @@ impl Frontend for CommandLine<'_> {
         console.write(&debugger.displayed(stop));
         loop {
             if console.is_terminal() {
-                console.offer(words(debugger, stop));
+                console.offer(Completions::new(debugger, stop));
             }
             let Some(line) = console.read("(ptoc) ") else {
                 if console.is_terminal() {
@@ -67,16 +66,6 @@ impl Frontend for CommandLine<'_> {
     fn note(&mut self, text: &str) {
         self.console.note(text);
     }
-}
-
-/// Commands, and the names that can be seen from where the debugger looks.
-fn words(debugger: &Debugger, stop: &StopPlace<'_>) -> Vec<String> {
-    let from = stop.views().get(debugger.level).map_or(stop.look.from, |view| view.0);
-    let names = visible(stop.look.debug, from).into_iter().map(|n| n.name.to_string());
-    let mut words: Vec<String> = COMMANDS.iter().map(|c| c.0.to_owned()).chain(names).collect();
-    words.sort();
-    words.dedup();
-    words
 }
 
 /// Does what a line says, where names are those of the function that is looked at. True if the run goes on.

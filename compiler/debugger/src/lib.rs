@@ -11,6 +11,7 @@ pub mod actions;
 pub mod breakpoints;
 pub mod command;
 pub mod command_line;
+pub mod completion;
 pub mod condition;
 pub mod debugger;
 pub mod events;
@@ -31,6 +32,7 @@ pub mod watch;
 pub mod watcher;
 
 pub use command_line::CommandLine;
+pub use completion::Completions;
 pub use debugger::Debugger;
 pub use frontend::{Frontend, StopReason};
 pub use print_tile::{PrintTile, Prints};
@@ -50,8 +52,8 @@ pub trait Console {
     /// Whether it is a person at a terminal.
     fn is_terminal(&self) -> bool;
 
-    /// What the next line may begin with or contain, for completion: commands, and names that are visible.
-    fn offer(&mut self, words: Vec<String>) {
+    /// What the next line may have, for completion.
+    fn offer(&mut self, words: Completions) {
         let _ = words;
     }
 

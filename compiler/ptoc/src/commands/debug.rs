@@ -3,7 +3,9 @@
 use crate::args::RunArgs;
 use crate::io::Io;
 use ptoc_debugger::stop::StopPlace;
-use ptoc_debugger::{CommandLine, Console, DebuggedProgram, Debugger, Frontend, Onlookers, Prints, StopReason};
+use ptoc_debugger::{
+    CommandLine, Completions, Console, DebuggedProgram, Debugger, Frontend, Onlookers, Prints, StopReason,
+};
 use ptoc_diagnostics::Diagnostics;
 use ptoc_driver::launch::{CompiledPlan, Plan, RunOptions, RunOutcome};
 use ptoc_driver::session::{CompilationUnit, Failed, Session};
@@ -17,6 +19,7 @@ use rustyline::history::DefaultHistory;
 use rustyline::validate::Validator;
 use rustyline::{CompletionType, Config, Context, Editor, Helper};
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::io::{BufRead as _, Read as _};
 use std::ops::ControlFlow;
 
@@ -39,7 +42,7 @@ pub(super) fn observed(
     let mut debugger = args.debug.step.then(Debugger::default);
     let io = RefCell::new(io);
     let interrupts = if debugger.is_some() && io.borrow().terminal { Interrupts::new() } else { None };
-    let mut console = Terminal { io: &io, editor: None, interrupts };
+    let mut console = Terminal { io: &io, editor: None, pasted: VecDeque::new(), interrupts };
     if debugger.is_some() {
         console.edit();
     }
@@ -108,12 +111,14 @@ struct Terminal<'t, 'r, 'i> {
     io: &'t RefCell<&'r mut Io<'i>>,
     /// Edits lines and keeps those before, at a terminal.
     editor: Option<Editor<Words, DefaultHistory>>,
+    /// Lines that were pasted at once, and are not read yet: each is a command.
+    pasted: VecDeque<String>,
     /// Ctrl-C stops the run, as long as there is somebody to type what comes next.
     interrupts: Option<Interrupts>,
 }
 
 /// What Tab completes.
-struct Words(Vec<String>);
+struct Words(Completions);
 
 impl Helper for Words {}
 impl Highlighter for Words {}
@@ -133,7 +138,7 @@ impl Terminal<'_, '_, '_> {
         // A terminal that cannot be set up takes lines as they are.
         self.editor = Editor::with_config(config).ok();
         if let Some(editor) = &mut self.editor {
-            editor.set_helper(Some(Words(Vec::new())));
+            editor.set_helper(Some(Words(Completions::default())));
         }
     }
 }
@@ -142,22 +147,27 @@ impl Completer for Words {
     type Candidate = String;
 
     fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
-        let before = &line[..at];
-        let begin = before
-            .rfind(|c: char| !(c.is_alphanumeric() || c == '_'))
-            .map_or(0, |n| n + before[n..].chars().next().map_or(1, char::len_utf8));
-        let word = &before[begin..];
-        Ok((begin, self.0.iter().filter(|w| w.starts_with(word)).cloned().collect()))
+        Ok(self.0.complete(&line[..at]))
     }
 }
 
 impl Console for Terminal<'_, '_, '_> {
     fn read(&mut self, prompt: &str) -> Option<String> {
         let mut io = self.io.borrow_mut();
+        if let Some(line) = self.pasted.pop_front() {
+            io.print(&format!("{prompt}{line}\n"));
+            io.flush();
+            return Some(line);
+        }
         if let Some(editor) = &mut self.editor {
             io.flush();
             return match editor.readline(prompt) {
-                Ok(line) => Some(line),
+                Ok(line) => {
+                    let mut lines = line.split(['\r', '\n']).filter(|l| !l.trim().is_empty()).map(str::to_owned);
+                    let first = lines.next().unwrap_or_default();
+                    self.pasted.extend(lines);
+                    Some(first)
+                }
                 // Ctrl-C drops the line.
                 Err(ReadlineError::Interrupted) => Some(NOTHING.into()),
                 Err(_) => {
@@ -192,7 +202,7 @@ impl Console for Terminal<'_, '_, '_> {
         self.io.borrow().interactive
     }
 
-    fn offer(&mut self, words: Vec<String>) {
+    fn offer(&mut self, words: Completions) {
         if let Some(helper) = self.editor.as_mut().and_then(Editor::helper_mut) {
             helper.0 = words;
         }

@@ -103,6 +103,23 @@ fn the_debugger_edits_lines() {
     // At the prompt Ctrl-C drops the line.
     t.press("quit\x03");
     t.until("(ptoc) ");
+    // Names of what a run can stop at, and words of commands.
+    t.press("info lo\t\r");
+    t.until("counter");
+    t.until("(ptoc) ");
+    t.press("break TADDS\t\r");
+    t.until("Breakpoint 1: TADDS");
+    t.until("(ptoc) ");
+    t.press("break coun\t\r");
+    t.until("Breakpoint 2: ");
+    t.until("(ptoc) ");
+    t.press("delete\r");
+    t.until("(ptoc) ");
+    // Each line that is pasted is a command.
+    t.press("\x1b[200~print counter.shape\nprint 3 * 5\x1b[201~\r");
+    t.until("counter.shape = (8, 64)");
+    t.until("3 * 5 = 15");
+    t.until("(ptoc) ");
     // While the program runs Ctrl-C stops the run. Keys that come between two modes of the terminal may be lost.
     t.press_until(&["continue\r", "\x03"], "Interrupted at ");
     t.until("in long");
