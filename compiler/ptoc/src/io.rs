@@ -72,6 +72,8 @@ impl<'a> Io<'a> {
     pub(crate) fn read_input(&mut self) -> Result<String, String> {
         let mut bytes = Vec::new();
         let read = self.input.as_mut().map_or(Ok(0), |input| input.take(files::MOST_PIPED + 1).read_to_end(&mut bytes));
+        // Who types it is not waiting for it.
+        self.progress = self.progress.take().map(|_| Progress::new(Instant::now()));
         match read {
             Ok(n) if n as u64 > files::MOST_PIPED => return Err(files::too_long()),
             read => read.map_err(|e| files::reason(&e))?,

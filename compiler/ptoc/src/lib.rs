@@ -38,18 +38,20 @@ pub fn execute_here(args: impl IntoIterator<Item = OsString>) -> u8 {
     let (mut out, mut err) = (stdout(), stderr());
     // https://no-color.org: any value but the empty one.
     let unwanted = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-    let wanted = !unwanted && std::env::var_os("TERM").is_none_or(|t| t != "dumb");
+    // A dumb terminal has no escape sequences.
+    let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
+    let wanted = !unwanted && !dumb;
     let (color, color_out) = (err.is_terminal() && wanted, out.is_terminal() && wanted);
     let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).filter(|&c| c > 0);
     let mut input = BufReader::new(stdin());
     let ci = std::env::var_os("CI").is_some_and(|v| !v.is_empty());
-    let progress = err.is_terminal() && !ci;
+    let progress = err.is_terminal() && !ci && !dumb;
     let interactive = stdin().is_terminal() && out.is_terminal();
     let mut io = Io::new(&mut out, &mut err);
     io.input = Some(&mut input);
     io.interactive = interactive;
     io.progress = progress.then(|| Progress::new(Instant::now()));
-    io.terminal = interactive && std::env::var_os("TERM").is_none_or(|t| t != "dumb");
+    io.terminal = interactive && !dumb;
     io.color = color;
     io.color_out = color_out;
     io.width = columns.unwrap_or(io.width);
