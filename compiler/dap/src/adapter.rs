@@ -7,7 +7,7 @@ use super::requests::{self, Completions, Evaluate, Granularity, Scopes, SourceTe
 use super::sources::Sources;
 use super::variables::Handles;
 use super::{idle, picture};
-use ptoc_debugger::actions::{block, written};
+use ptoc_debugger::actions::{self, block, written};
 use ptoc_debugger::debugger::ResumeMode;
 use ptoc_debugger::frontend::{Frontend, StopReason};
 use ptoc_debugger::inspect::PROPERTIES;
@@ -16,7 +16,7 @@ use ptoc_debugger::replay::Wanted;
 use ptoc_debugger::stop::StopPlace;
 use ptoc_debugger::values::Look;
 use ptoc_debugger::{Console, DebuggedProgram, Debugger, command_line};
-use ptoc_diagnostics::Span;
+use ptoc_diagnostics::{FileId, Span};
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -29,6 +29,8 @@ pub(crate) struct Adapter<'c, 'o, 'p> {
     pub connection: &'c Connection<'o>,
     pub program: &'p DebuggedProgram<'p>,
     pub sources: Sources<'p>,
+    /// Files of which was said that they have changed.
+    changed: Vec<FileId>,
     /// What the client's breakpoints are.
     pub kinds: Kinds,
     /// What can be looked into at this stop.
@@ -65,6 +67,7 @@ impl<'c, 'o, 'p> Adapter<'c, 'o, 'p> {
             connection,
             program,
             sources: Sources::new(program),
+            changed: Vec::new(),
             kinds: Kinds::default(),
             handles: Handles::default(),
             replaying,
@@ -265,6 +268,11 @@ impl<'c, 'o, 'p> Adapter<'c, 'o, 'p> {
         if value.is_ok() || !typed || !CONSOLE.contains(&word) {
             return Ok((value?, Next::Stay));
         }
+        if text == "help" {
+            let own = actions::described(|command| CONSOLE.contains(&command));
+            let body = json!({"result": format!("{own}Breakpoints are the editor's."), "variablesReference": 0});
+            return Ok((body, Next::Stay));
+        }
         let mut said = Said::default();
         debugger.level = level(asked.frame_id.unwrap_or(1)).min(stop.views().len() - 1);
         let goes_on = command_line::act(debugger, stop, text, &mut said)?;
@@ -281,6 +289,18 @@ impl<'c, 'o, 'p> Adapter<'c, 'o, 'p> {
         let list = in_frame(stop, asked.frame_id, |seen| written(seen, &asked.expression))?;
         debugger.go_back(Wanted::Write(list));
         Ok((Value::Null, Next::Go))
+    }
+
+    /// Says once of a file that it is not what runs any more.
+    fn tell_of_changes(&mut self, file: FileId) {
+        if self.changed.contains(&file) || !self.sources.has_changed(file) {
+            return;
+        }
+        self.changed.push(file);
+        let name = self.program.sources.name(file);
+        let text =
+            format!("`{name}`: the source has changed. What runs is the text that was launched; launch it again.\n");
+        self.connection.output("important", &text);
     }
 
     /// Tells the client where the run stands.
@@ -320,6 +340,7 @@ impl Frontend for Adapter<'_, '_, '_> {
             self.connection.output("console", "Nothing of that kind was before: the run is where it could go.\n");
         }
         self.announce(debugger, stop, reason);
+        self.tell_of_changes(stop.span().file);
         loop {
             let request = match self.connection.next() {
                 Some(Incoming::Request(request)) => request,

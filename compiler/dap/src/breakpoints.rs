@@ -45,6 +45,9 @@ fn counted(hits: Option<&String>) -> Result<Option<HitCount>, String> {
     hits.map(|text| text.trim()).filter(|text| !text.is_empty()).map(HitCount::parse).transpose()
 }
 
+/// What is said of a line of a file that is another one than the program was compiled from.
+const CHANGED: &str = "the source has changed: lines are those of the text that was launched";
+
 fn refused(why: &str) -> Value {
     json!({"verified": false, "message": why, "reason": "failed"})
 }
@@ -79,6 +82,7 @@ impl Adapter<'_, '_, '_> {
                 }
             };
             let mut answer = self.verified(&made);
+            let said = if self.sources.has_changed(file) { Some(CHANGED.to_owned()) } else { said };
             if let Some(said) = said {
                 answer["message"] = json!(said);
             }
@@ -161,6 +165,9 @@ impl Adapter<'_, '_, '_> {
         for b in &asked.breakpoints {
             let made = self.kinds.promised.get(&b.data_id).cloned().ok_or("this is not being watched in this run");
             let made = made.map_err(str::to_owned).and_then(|mut watch| {
+                if let Some(access) = b.access_type.as_deref().filter(|access| *access != "write") {
+                    return Err(format!("`{access}` is not watched: a run stops at changes, which is `write`"));
+                }
                 watch.condition = parsed(b.condition.as_ref())?;
                 watch.hit_count = counted(b.hit_condition.as_ref())?;
                 watch.id = debugger.next_id;

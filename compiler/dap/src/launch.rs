@@ -5,14 +5,14 @@ use super::adapter::Adapter;
 use super::connection::{Connection, Incoming, Request};
 use ptoc_debugger::debugger::ResumeMode;
 use ptoc_debugger::{DebuggedProgram, Debugger, Onlookers, Prints};
-use ptoc_diagnostics::{DEFAULT_LIMIT, Diagnostic, Diagnostics, SourceMap, render, suggest};
+use ptoc_diagnostics::{DEFAULT_LIMIT, Diagnostic, Diagnostics, SourceMap, codes, render, suggest};
 use ptoc_driver::backend;
 use ptoc_driver::defs::Definition;
 use ptoc_driver::files::Outputs;
 use ptoc_driver::launch::{
     Arrays, CompiledPlan, Plan, RunOptions, RunOutcome, Schedule, check_outputs, open_arrays, parse_order,
 };
-use ptoc_driver::session::{EntryPoint, Failed, Session};
+use ptoc_driver::session::{CompilationUnit, EntryPoint, Failed, Session};
 use ptoc_driver::{preview, project};
 use ptoc_interp::Order;
 use ptoc_tensor::{Tensor, npy};
@@ -84,6 +84,9 @@ impl Arguments {
             Some(other) => Err(format!("`{key}` of the launch configuration is true or false, and not {other}")),
         };
         let cwd = text("cwd")?.map(PathBuf::from).unwrap_or_default();
+        if !cwd.as_os_str().is_empty() && !cwd.is_dir() {
+            return Err(format!("`cwd` of the launch configuration is a directory, and `{}` is none", cwd.display()));
+        }
         let program = text("program")?.ok_or("the launch configuration needs `program`, the path of a .tile file")?;
         let random = match set("random") {
             None => None,
@@ -186,6 +189,16 @@ pub(crate) fn launch(connection: &Connection<'_>, request: &Request) -> Ended {
     }
 }
 
+/// What is wrong with the kernel's name, where it is not named on a command line.
+fn in_configuration(mut d: Diagnostic, unit: &CompilationUnit) -> Diagnostic {
+    let entries = unit.entries();
+    if let Some(first) = entries.first().filter(|_| d.code == codes::WHICH_KERNEL) {
+        d.fixes.clear();
+        d = d.with_help(format!("name one in the launch configuration: `\"kernel\": \"{}\"`", first.item.name.name));
+    }
+    d
+}
+
 /// The files that results are written to, by argument.
 struct Files {
     outputs: Outputs,
@@ -220,7 +233,7 @@ fn debug(
     let unit = session.load_code(&arguments.program)?;
     let entry = match unit.entry(arguments.kernel.as_deref(), "run") {
         Ok(entry) => entry,
-        Err(d) => return session.fail(*d),
+        Err(d) => return session.fail(in_configuration(*d, &unit)),
     };
     session.check_definitions(&[entry], &unit);
     let mut arrays: Arrays = open_arrays(session, &entry, "inputs", &arguments.inputs)?;

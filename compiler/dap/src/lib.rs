@@ -90,6 +90,10 @@ fn capabilities() -> Value {
         "supportsDelayedStackTraceLoading": true,
         "supportsCompletionsRequest": true,
         "supportsClipboardContext": true,
+        // A client launches anew, and values are the program's.
+        "supportsRestartRequest": false,
+        "supportsSetVariable": false,
+        "supportsSetExpression": false,
         "exceptionBreakpointFilters": [],
     })
 }

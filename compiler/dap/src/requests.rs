@@ -100,6 +100,7 @@ pub(crate) struct SetFunctionBreakpoints {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DataBreakpoint {
     pub data_id: String,
+    pub access_type: Option<String>,
     pub condition: Option<String>,
     pub hit_condition: Option<String>,
 }

@@ -44,6 +44,12 @@ impl<'p> Sources<'p> {
         }
     }
 
+    /// Whether the file on disk is another one than the program was compiled from.
+    pub fn has_changed(&self, file: FileId) -> bool {
+        let name = self.program.sources.name(file);
+        !name.starts_with('<') && std::fs::read(name).is_ok_and(|now| now != self.program.sources.text(file).as_bytes())
+    }
+
     /// The file that a client means.
     pub fn find(&self, source: &Source) -> Result<FileId, String> {
         if let Some(reference) = source.source_reference.filter(|&r| r > 0) {

@@ -377,6 +377,20 @@ fn tiles(stop: &StopPlace<'_>) -> String {
 }
 
 fn help(what: &str) -> Result<String, String> {
+    if !what.is_empty() {
+        let name = resolve(what)?;
+        return Ok(described(|command| command == name));
+    }
+    let all = described(|_| true);
+    Ok(format!(
+        "{all}A prefix is enough: `b 12`, `s`, `p x[0:4, 0:4]`. In arrays `·` is unwritten, `?` was written as another \
+         type,\n\
+         `-` does not exist. At the end of input the run goes on to its end.\n"
+    ))
+}
+
+/// What `help` says of these commands.
+pub fn described(wanted: impl Fn(&str) -> bool) -> String {
     let one = |(name, args, does): &(&str, &str, &str)| {
         let call = format!("{name} {args}");
         if call.len() <= 24 {
@@ -385,14 +399,5 @@ fn help(what: &str) -> Result<String, String> {
             format!("  {call}\n  {:<24}  {does}\n", "")
         }
     };
-    if !what.is_empty() {
-        let name = resolve(what)?;
-        return Ok(COMMANDS.iter().filter(|c| c.0 == name).map(one).collect());
-    }
-    let all: String = COMMANDS.iter().map(one).collect();
-    Ok(format!(
-        "{all}A prefix is enough: `b 12`, `s`, `p x[0:4, 0:4]`. In arrays `·` is unwritten, `?` was written as another \
-         type,\n\
-         `-` does not exist. At the end of input the run goes on to its end.\n"
-    ))
+    COMMANDS.iter().filter(|c| wanted(c.0)).map(one).collect()
 }

@@ -147,9 +147,19 @@ impl DebuggedProgram<'_> {
         files.next().ok_or_else(|| format!("there is no file `{name}` in this run"))
     }
 
+    /// Whether a file is the module of that path. All modules of the standard library go by `std`.
+    fn is_of(&self, file: FileId, module: &str) -> bool {
+        let name = self.sources.name(file);
+        match module.split_once("::") {
+            _ if module == "std" => name.starts_with("<std>/"),
+            Some(("std", rest)) => name == format!("<std>/{}.tile", rest.replace("::", "/")),
+            _ => name.ends_with(&format!("{}.tile", module.replace("::", "/"))),
+        }
+    }
+
     /// What the text after `break` means; `file` is where the run is. With it comes what there is to say of it.
     pub fn target(&self, text: &str, file: FileId) -> Result<(Target, Option<String>), String> {
-        let (place, line) = match text.rsplit_once(':') {
+        let (place, line) = match text.rsplit_once(':').filter(|(name, _)| !name.ends_with(':')) {
             Some((name, line)) => (self.file_named(name.trim())?, line.trim()),
             None => (file, text),
         };
@@ -173,6 +183,15 @@ impl DebuggedProgram<'_> {
             let near = suggest(text, self.roles());
             let near = near.map_or(String::new(), |n| format!("; did you mean `{n}`?"));
             return Err(format!("there is no role `{text}`{near}"));
+        }
+        if let Some((module, name)) = text.rsplit_once("::").filter(|(m, n)| is_name(n) && m.split("::").all(is_name)) {
+            let items = self.statements.items_named(name);
+            let of_module = |item: &&usize| self.is_of(self.statements.items[**item].span.file, module);
+            let found = items.iter().find(of_module).and_then(|item| self.first_of(*item));
+            return match found {
+                Some(id) => Ok((Target::Statement(id), None)),
+                None => Err(format!("no function `{text}` has code in this run")),
+            };
         }
         if !is_name(text) {
             return Err(format!("`{text}` is no place; try `break 12`, `break FILE:12`, `break NAME`, `break TLOAD`"));
@@ -204,6 +223,14 @@ impl DebuggedProgram<'_> {
         Err(format!("nothing that a run can stop at is called `{text}`{near}"))
     }
 
+    /// The names that a breakpoint may have: instructions, functions with code, roles, and what statements write.
+    pub fn places(&self) -> impl Iterator<Item = &str> {
+        let items = self.statements.items.iter().enumerate();
+        let items = items.filter(|(n, _)| self.first_of(*n).is_some()).map(|(_, item)| item.name.as_str());
+        let instructions = ptoc_isa::TABLE.iter().map(|row| row.name);
+        instructions.chain(items).chain(self.roles()).chain(self.stored().map(|s| s.0)).chain(WORDS)
+    }
+
     fn roles(&self) -> impl Iterator<Item = &str> {
         self.launches.iter().flat_map(|l| l.step.kernel.roles.values()).map(|r| r.name.as_str())
     }
@@ -223,14 +250,6 @@ impl DebuggedProgram<'_> {
         let (place, condition) = match text.split_once(" if ") {
             Some((place, c)) => (place.trim(), Some((c.trim().to_owned(), condition::parse(c.trim())?))),
             None => (text.trim(), None),
-    /// The names that a breakpoint may have: instructions, functions with code, roles, and what statements write.
-    pub fn places(&self) -> impl Iterator<Item = &str> {
-        let items = self.statements.items.iter().enumerate();
-        let items = items.filter(|(n, _)| self.first_of(*n).is_some()).map(|(_, item)| item.name.as_str());
-        let instructions = ptoc_isa::TABLE.iter().map(|row| row.name);
-        instructions.chain(items).chain(self.roles()).chain(self.stored().map(|s| s.0)).chain(WORDS)
-    }
-
         };
         let (target, said) = self.target(place, file)?;
         Ok((Breakpoint { id, target, condition, hit_count: None, log: None, hits: 0 }, said))

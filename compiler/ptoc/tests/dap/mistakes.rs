@@ -33,6 +33,8 @@ fn launches_that_are_refused() {
         json!({"program": file, "define": {"M": 16}}),
         json!({"program": file, "inputs": {"x": "none.npy"}}),
         json!({"program": "none.tile"}),
+        json!({"program": file, "cwd": "/nowhere"}),
+        json!({"program": program("examples/gemm.tile"), "random": 1}),
         json!({"program": broken, "random": 1}),
     ] {
         let shown = normal(&launch.to_string()).replace(dir.path().to_str().unwrap(), "DIR");

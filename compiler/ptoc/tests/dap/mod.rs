@@ -202,6 +202,54 @@ fn the_console() {
     assert_eq!(c.go("ptoc/block", json!({"expression": "1 1"})), "step at 2 in straight (block i=1 j=1)");
 }
 
+/// The console's `help` has what the console takes.
+#[test]
+fn help_of_the_console() {
+    let mut c = Client::at_entry(straight());
+    let typed = |c: &mut Client, text: &str| c.response("evaluate", json!({"expression": text, "context": "repl"}));
+    let help = typed(&mut c, "help")["body"]["result"].as_str().unwrap().to_owned();
+    let words: Vec<&str> = help.lines().filter_map(|l| l.strip_prefix("  ")?.split_whitespace().next()).collect();
+    assert!(words.contains(&"print") && words.contains(&"until"), "{help}");
+    for word in ["break", "watch", "quit", "up"] {
+        assert!(help.lines().all(|line| !line.starts_with(&format!("  {word} "))), "{help}");
+    }
+}
+
+/// Reads are not watched: who asks for that is told.
+#[test]
+fn only_writes_are_watched() {
+    let mut c = Client::at_entry(straight());
+    c.breakpoints(&program("straight.tile"), json!([{"line": 10}]));
+    c.go("continue", json!({}));
+    let info = c.ask("dataBreakpointInfo", json!({"name": "x[0, 0]", "frameId": 1}));
+    let list: Vec<Value> = ["write", "read", "readWrite"]
+        .iter()
+        .map(|access| json!({"dataId": info["dataId"], "accessType": access}))
+        .collect();
+    let set = c.ask("setDataBreakpoints", json!({"breakpoints": list}));
+    let verified: Vec<bool> = set["breakpoints"].as_array().unwrap().iter().map(|b| b["verified"] == true).collect();
+    assert_eq!(verified, [true, false, false], "{set}");
+}
+
+/// A source that is edited while its program runs.
+#[test]
+fn a_source_that_changes_is_told() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let path = dir.path().join("straight.tile");
+    let text = std::fs::read_to_string(program("straight.tile")).unwrap();
+    std::fs::write(&path, &text).unwrap();
+    let mut launch = straight();
+    launch["program"] = json!(path);
+    let mut c = Client::at_entry(launch);
+    assert!(!c.output().contains("has changed"));
+    std::fs::write(&path, format!("\n\n{text}")).unwrap();
+    let set = c.breakpoints(&path, json!([{"line": 10}]));
+    assert!(set[0]["message"].as_str().unwrap().contains("the source has changed"), "{set}");
+    c.go("next", json!({}));
+    c.go("next", json!({}));
+    assert_eq!(c.output().matches("the source has changed").count(), 1);
+}
+
 #[test]
 fn tiles_are_drawn() {
     let mut c = Client::at_entry(straight());
@@ -237,7 +285,7 @@ fn programs_and_the_library() {
     let launch = json!({"program": program("examples/gemm.tile"), "kernel": "gemm_bias_act", "define": define,
                         "random": 1});
     let mut c = Client::at_entry(launch);
-    c.ask("setFunctionBreakpoints", json!({"breakpoints": [{"name": "silu"}]}));
+    c.ask("setFunctionBreakpoints", json!({"breakpoints": [{"name": "std::silu"}]}));
     assert!(c.go("continue", json!({})).starts_with("function breakpoint at 10 in silu"));
     let top = c.ask("stackTrace", json!({"threadId": 1}))["stackFrames"][0].clone();
     let reference = &top["source"]["sourceReference"];
