@@ -330,9 +330,11 @@ pub struct RunArgs {
     #[command(flatten)]
     pub compile: CompileArgs,
     /// Read the array of an argument
+    #[arg(add = ArgValueCompleter::new(complete::inputs))]
     #[arg(long = "in", value_name = "NAME=F.npy", value_parser = parse_file)]
     pub input: Vec<(String, PathBuf)>,
     /// Write the array of an argument
+    #[arg(add = ArgValueCompleter::new(complete::outputs))]
     #[arg(long = "out", value_name = "NAME=F.npy", value_parser = parse_file)]
     pub output: Vec<(String, PathBuf)>,
     /// Compare a result with an array
@@ -368,7 +370,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub sanitize: bool,
     /// In which order the interpreter runs the pipes of a kernel: `program`, `late` or `random[:SEED]`
-    #[arg(long, value_name = "ORDER", value_parser = parse_order)]
+    #[arg(long, value_name = "ORDER", value_parser = parse_order, add = ArgValueCompleter::new(complete::orders))]
     pub schedule: Option<Order>,
     /// Show times and counts
     #[arg(long)]
@@ -746,7 +748,7 @@ pub struct LayoutArgs {
 #[derive(Args, Debug)]
 pub struct ManArgs {
     /// The command that it is about; without one, ptoc itself
-    #[arg(value_name = "COMMAND", conflicts_with = "dir")]
+    #[arg(value_name = "COMMAND", conflicts_with = "dir", add = ArgValueCompleter::new(complete::commands))]
     pub command: Option<String>,
     /// Write all pages into this folder instead
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]

@@ -55,7 +55,8 @@ pub fn completions(shell: clap_complete::Shell, io: &mut Io<'_>) -> u8 {
         script.clear();
         clap_complete::generate(shell, &mut Cli::command(), "ptoc", &mut script);
     }
-    io.print(&String::from_utf8_lossy(&script));
+    let script = String::from_utf8_lossy(&script).into_owned();
+    io.print(&if shell == clap_complete::Shell::Bash { complete::in_bash(&script) } else { script });
     DONE
 }
 

@@ -266,6 +266,31 @@ fn manual_pages() {
 fn completions_know_the_file() {
     let s = Sandbox::new();
     let complete = |line: &str| {
+/// The script for bash: words with spaces, and values behind `=`.
+#[cfg(unix)]
+#[test]
+fn completions_in_bash() {
+    let s = Sandbox::new();
+    s.file("b c.tile", "kernel k(y: out f32[16, 64]) {}\n");
+    let script = text(&output(&s, "completions bash").stdout).replace("\"ptoc\" --", "\"$PTOC\" --");
+    s.file("ptoc.bash", script);
+    let complete = |words: &str| {
+        let call = format!(
+            "source ./ptoc.bash; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); COMP_TYPE=9; \
+             _clap_complete_ptoc ptoc \"${{COMP_WORDS[COMP_CWORD]/#=/}}\" x; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        );
+        let mut bash = Command::new("bash");
+        bash.arg("-c").arg(call).current_dir(s.path()).env("PTOC", env!("CARGO_BIN_EXE_ptoc"));
+        let found = bash.stderr(Stdio::null()).output().unwrap();
+        text(&found.stdout).trim().to_owned()
+    };
+    assert!(complete("ptoc check b").lines().any(|word| word == "b\\ c.tile"));
+    assert_eq!(complete("ptoc check 'b\\ '"), "b\\ c.tile");
+    assert_eq!(complete("ptoc run 'b\\ c.tile' ''").lines().next(), Some("k"));
+    assert_eq!(complete("ptoc run add.tile add --out c ="), "");
+    assert_eq!(complete("ptoc run add.tile add -D ROWS ="), "");
+}
+
         let words: Vec<&str> = line.split(' ').collect();
         let mut command = s.command("");
         command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", (words.len() - 1).to_string());
@@ -283,3 +308,11 @@ fn completions_know_the_file() {
     assert!(complete("ptoc check add.tile --deny W07").contains("W0760"));
     assert!(complete("ptoc che").contains("check"));
 }
+    assert!(complete("ptoc man che").contains("check"));
+    assert!(complete("ptoc run add.tile add --schedule ").contains("late"));
+    assert_eq!(complete("ptoc run add.tile add --in ").lines().collect::<Vec<_>>(), ["a=", "b="]);
+    assert_eq!(complete("ptoc run add.tile add --out ").lines().collect::<Vec<_>>(), ["c="]);
+    // Names of the kernel on the line, and of no other.
+    assert!(!names.contains("s="), "{names}");
+    let all = complete("ptoc check add.tile -D ");
+    assert!(all.contains("s=") && all.contains("ROWS="), "{all}");
