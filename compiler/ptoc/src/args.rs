@@ -66,10 +66,9 @@ impl Cli {
             Err(command.error(ErrorKind::ArgumentConflict, message))
         };
         if let Command::Run(args) = &self.command
-            && args.schedule.is_some()
-            && !args.backend.is_some_and(|b| b.capabilities().pipes)
+            && let Some(why) = args.wrong()
         {
-            return fail("'--schedule' is for the pipes of the interpreter: add '--backend interp'".into());
+            return fail(why.into());
         }
         if let Command::Check(args) = &self.command
             && (args.fix || args.watch)
@@ -330,12 +329,12 @@ pub struct RunArgs {
     #[command(flatten)]
     pub compile: CompileArgs,
     /// Read the array of an argument
-    #[arg(add = ArgValueCompleter::new(complete::inputs))]
     #[arg(long = "in", value_name = "NAME=F.npy", value_parser = parse_file)]
+    #[arg(add = ArgValueCompleter::new(complete::inputs))]
     pub input: Vec<(String, PathBuf)>,
     /// Write the array of an argument
-    #[arg(add = ArgValueCompleter::new(complete::outputs))]
     #[arg(long = "out", value_name = "NAME=F.npy", value_parser = parse_file)]
+    #[arg(add = ArgValueCompleter::new(complete::outputs))]
     pub output: Vec<(String, PathBuf)>,
     /// Compare a result with an array
     #[arg(long, value_name = "NAME=F.npy", value_parser = parse_file)]

@@ -31,7 +31,10 @@ pub fn parse_order(text: &str) -> Result<Order, String> {
     match text.split_once(':').unwrap_or((text, "0")) {
         ("program", "0") if text == "program" => Ok(Order::Program),
         ("late", "0") if text == "late" => Ok(Order::Late),
-        ("random", seed) => seed.parse().map(Order::Random).map_err(|e| format!("the seed: {e}")),
+        ("random", seed) => {
+            let wrong = |_| format!("`{seed}` is no seed, which is a whole number of at most 64 bits");
+            seed.parse().map(Order::Random).map_err(wrong)
+        }
         _ => Err("it is `program`, `late`, `random` or `random:SEED`".into()),
     }
 }

@@ -64,6 +64,20 @@ pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
     report.status()
 }
 
+impl RunArgs {
+    /// What does not go together.
+    pub(crate) fn wrong(&self) -> Option<&'static str> {
+        if self.schedule.is_some() && !self.backend.is_some_and(|b| b.capabilities().pipes) {
+            return Some("'--schedule' is for the pipes of the interpreter: add '--backend interp'");
+        }
+        let compared = self.verify || !self.expect.is_empty();
+        if !compared && (self.rtol > 0.0 || self.atol > 0.0) {
+            return Some("'--rtol' and '--atol' are of comparisons: add '--verify' or '--expect NAME=F.npy'");
+        }
+        None
+    }
+}
+
 /// `--sanitize` for a backend that has no sanitizer.
 pub(super) fn no_sanitizer(backend: BackendRef) -> Diagnostic {
     let message = format!("`--sanitize` watches machine code, and the backend is `{}`", backend.name());

@@ -87,6 +87,7 @@ fn wrong_arguments() {
         "check missing.tile --deny W9999",
         "run missing.tile -D M=1 -D M=2",
         "run missing.tile --schedule late",
+        "run missing.tile --rtol 1e-3",
         "run missing.tile --step --backend cpu",
         "run missing.tile --sanitize --backend pim",
         "check missing.tile --watch --message-format sarif",
