@@ -22,7 +22,7 @@ use ptoc_syntax::directive::{Binding, Settings};
 use ptoc_views::junit::{self, Case, Verdict};
 use run::Share;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -51,6 +51,9 @@ pub fn test(args: &TestArgs, io: &mut Io<'_>) -> u8 {
             problems.push(d);
         }
     }
+    // A file that is named twice, or that is in a folder that is named, is tested once.
+    let mut seen = HashSet::new();
+    found.retain(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())));
     let mut tally =
         Tally { failed: io.report(problems, &SourceMap::new(), args.message_format).errors, ..Tally::default() };
     let report = match &args.junit {
@@ -245,7 +248,8 @@ fn test_file(path: &Path, args: &TestArgs, tally: &mut Tally, io: &mut Io<'_>) {
     malformed.extend(parsed.diagnostics.into_iter().filter(is_of_lines));
     for d in malformed.iter().filter(|d| d.is_error()) {
         let line = d.span.map_or(0, |span| sources.position(id, span.start).line);
-        tally.lines.push(TestLine::of_file(path, line, "a test line", Some(format!("{}: {}", d.code, d.message))));
+        let text = if line > 0 { sources.line(id, line - 1).trim_matches(['/', ' ']).trim() } else { "a test line" };
+        tally.lines.push(TestLine::of_file(path, line, text, Some(format!("{}: {}", d.code, d.message))));
     }
     tally.failed += io.report(malformed, &sources, args.message_format).errors;
     let FoundProject { project, sources: texts, diagnostics } = project::find(path);

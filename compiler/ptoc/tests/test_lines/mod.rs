@@ -41,6 +41,20 @@ fn a_test_line_is_no_obstacle() {
 }
 
 /// Files at the same time, lines by a part of their text, and reports that other programs read.
+/// A file is tested once, and a malformed line is called by its text.
+#[test]
+fn files_that_are_named_twice() {
+    let s = Sandbox::new();
+    let kernel =
+        "kernel k(y: out f32[16, 64]) {\n    let t = tile Vec<f32, 16, 64>;\n    t = 1.0;\n    TSTORE(y, t);\n}\n";
+    s.file("k.tile", format!("// run: k interp seed=1\n// run: k nowhere seed=1\n{kernel}"));
+    let output = s.command("test k.tile . ./k.tile --filter k.tile --json").output().unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["passed"], &report["failed"]), (&1.into(), &1.into()), "{report}");
+    let malformed = report["lines"].as_array().unwrap().iter().find(|line| line["result"] == "failed").unwrap();
+    assert_eq!(malformed["text"], "run: k nowhere seed=1", "{report}");
+}
+
 #[test]
 fn filters_jobs_and_reports() {
     let s = Sandbox::new();
