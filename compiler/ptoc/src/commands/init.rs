@@ -13,7 +13,8 @@ use std::path::PathBuf;
 pub fn init(args: &InitArgs, io: &mut Io<'_>) -> u8 {
     let here = args.folder.as_os_str() == ".";
     let path = if here { PathBuf::from(FILE) } else { args.folder.join(FILE) };
-    let written = match path.try_exists() {
+    // A link is there, wherever it points.
+    let written = match path.symlink_metadata().map(|_| true).or_else(|_| path.try_exists()) {
         Ok(true) => {
             let d = Diagnostic::global(codes::CANNOT_WRITE, format!("`{}` is there already", path.display()));
             Err(d.with_help("it stays as it is; spec/project.md has its keys"))
