@@ -8,7 +8,7 @@
 // of each in $SHOTS. Ends with an error where something does not appear.
 
 import { spawn, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
@@ -18,6 +18,8 @@ if (!CODE_SERVER || !PTOC) {
   throw new Error("CODE_SERVER and PTOC say where code-server's entry.js and ptoc are");
 }
 const home = mkdtempSync(join(tmpdir(), "ptoc-editor-"));
+// However it ends. What the server still writes while it ends may come in between, so it is tried again.
+process.on("exit", () => rmSync(home, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 }));
 const shots = process.env.SHOTS ?? home;
 const [work, data, extensions] = ["work", "data", "extensions"].map((n) => join(home, n));
 mkdirSync(work);
@@ -211,4 +213,6 @@ try {
   // With what it has started.
   process.kill(-server.pid);
 }
-console.log(`screenshots: ${shots}`);
+if (process.env.SHOTS) {
+  console.log(`screenshots: ${shots}`);
+}
