@@ -100,6 +100,7 @@ impl Elaborator<'_> {
         let d = Diagnostic::error(codes::NOT_ASSIGNABLE, at, format!("`{n}` is {} and never changes", v.describe()))
             .with_secondary(defined, "defined here");
         let d = match (v, self.lets.get(&defined)) {
+            (Val::View(_), _) if self.in_program => d.with_help("launch a kernel that writes it"),
             (Val::View(_), _) => d.with_help("store a tile to it: `TSTORE(window, tile);`"),
             (Val::Scalar(_) | Val::Int(_) | Val::Float(_) | Val::Bool(_), Some(stmt)) => {
                 let word = Span::new(stmt.file, stmt.start, stmt.start + 3);

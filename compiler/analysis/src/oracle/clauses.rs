@@ -297,9 +297,9 @@ impl OracleElaborator<'_, '_> {
         ptoc_names::resolve::index_names(e, &mut names);
         let mut free = Vec::new();
         for n in names {
-            if self.elab.env.get(&n.name).is_none()
-                && !self.elab.modules.get(self.elab.module).scope.contains_key(&n.name)
-            {
+            let item = self.elab.modules.get(self.elab.module).scope.get(&n.name);
+            let is_constant = item.is_some_and(|id| matches!(self.elab.modules.item(*id).kind, ItemKind::Const(_)));
+            if self.elab.env.get(&n.name).is_none() && !is_constant {
                 let v = st.fresh_var();
                 st.define(&n.name, Math::Int(IntExpr::Var(v)));
                 free.push((v, n));

@@ -7,7 +7,7 @@ use super::{LaunchSite, Parts, ProgramElaborator, ProgramNode, ProgramStep, Scal
 use crate::instance::{Instance, instantiate};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_elab::{Bindings, ElabResult, ErrorReported, count, is_tensor};
-use ptoc_ir::tile::{Region, TensorDir, Ty};
+use ptoc_ir::tile::{Const, Region, TensorDir, Ty};
 use ptoc_names::ItemId;
 use ptoc_syntax::ast::*;
 use ptoc_values::{Binding, RecordVal, Val, View};
@@ -500,9 +500,14 @@ impl ProgramElaborator<'_> {
     /// A value without ties to this elaboration.
     fn portable(&mut self, v: Val, at: Span) -> ElabResult<Val> {
         match v {
-            Val::Scalar(_) => match self.elab.int_const(&v) {
-                Some(i) => Ok(Val::Int(i)),
-                None => {
+            Val::Scalar(x) => match (self.elab.int_const(&v), self.elab.b.const_of(x)) {
+                (Some(i), _) => Ok(Val::Int(i)),
+                // A float that is rounded already is exact as a literal.
+                (None, Some(Const { ty: Ty::D(d), bits })) if d.is_float() => {
+                    Ok(Val::Float(ptoc_tensor::scalar::bits_to_f64(d, bits)))
+                }
+                (None, Some(Const { ty: Ty::BOOL, bits })) => Ok(Val::Bool(bits != 0)),
+                _ => {
                     let i = self.elab.static_int(&v, at, "a static argument")?;
                     Ok(Val::Int(i))
                 }

@@ -95,6 +95,23 @@ pub fn index_names(e: &Expr, out: &mut Vec<Ident>) {
     }
 }
 
+/// Names that are in what indexes something.
+pub(super) fn names_in_brackets(e: &Expr, out: &mut FxHashSet<String>) {
+    match &*e.kind {
+        ExprKind::Index(base, args) => {
+            names_in_brackets(base, out);
+            args.iter().for_each(|a| each_name(&a.value, &mut |n| _ = out.insert(n.to_owned())));
+        }
+        ExprKind::Call(_, args) => args.iter().for_each(|a| names_in_brackets(&a.value, out)),
+        ExprKind::Paren(a) | ExprKind::Unary(_, a) | ExprKind::Field(a, _) => names_in_brackets(a, out),
+        ExprKind::Binary(_, a, b) => {
+            names_in_brackets(a, out);
+            names_in_brackets(b, out);
+        }
+        _ => {}
+    }
+}
+
 /// Every name in an expression and in the blocks in it, also in the braces of texts.
 pub fn each_name(e: &Expr, f: &mut dyn FnMut(&str)) {
     match &*e.kind {

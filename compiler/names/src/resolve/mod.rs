@@ -7,6 +7,7 @@ mod unknown;
 mod walk;
 
 pub(crate) use expressions::each_name_of_block;
+use expressions::names_in_brackets;
 pub use expressions::{claimed, close_args, damaged, each_name, index_names, interpolated, mentions, ranges_over};
 pub use pto::{left_out, otherwise, respelled};
 
@@ -27,6 +28,7 @@ pub fn check(modules: &Modules, out: &mut Vec<Diagnostic>) {
     let before = out.len();
     for (id, module) in modules.all() {
         let mut walk = NameResolver {
+            modules,
             module,
             scopes: Vec::new(),
             places: FxHashMap::default(),
@@ -105,13 +107,21 @@ fn no_dimension(d: &mut Diagnostic) {
 }
 
 /// Adds to an error about an unknown name of an `ensures` what makes a name an index there.
-fn no_index(d: &mut Diagnostic) {
+fn no_index(d: &mut Diagnostic, indexing: &FxHashSet<String>) {
     let Some(name) = d.message.split('`').nth(1).filter(|_| d.code == codes::UNKNOWN_NAME) else { return };
-    if d.fixes.is_empty() {
+    if d.fixes.is_empty() && indexing.contains(name) {
         d.fixes.push(Fix::advice(format!(
             "an index is a name that stands alone in brackets on the left, as in `y[{name}] == x[{name} - 1]`"
         )));
     }
+}
+
+/// `y[i]` where `i` is a number already.
+fn number_as_index(name: &Ident) -> Diagnostic {
+    let n = &name.name;
+    Diagnostic::error(codes::DUPLICATE_NAME, name.span, format!("`{n}` is an index here, and a number already"))
+        .with_label("all elements, or one?")
+        .with_help(format!("call the index otherwise; for the one element of that number write `[({n})]`"))
 }
 
 /// What stands between quotation marks in a text that is written here.
@@ -173,6 +183,7 @@ struct Local {
 }
 
 struct NameResolver<'a> {
+    modules: &'a Modules,
     module: &'a Module,
     scopes: Vec<Vec<Local>>,
     /// Where in `scopes` each name is: number of the scope, number in it; the innermost definition last.
@@ -233,7 +244,7 @@ impl NameResolver<'_> {
                 self.open = damaged(&k.params, &k.statics);
                 for e in &k.wheres {
                     self.scopes.push(Vec::new());
-                    self.free_indices(e);
+                    self.free_indices(e, false);
                     let told = self.out.len();
                     self.expr(e);
                     self.out[told..].iter_mut().for_each(no_dimension);
@@ -242,10 +253,12 @@ impl NameResolver<'_> {
                 for e in &k.ensures {
                     self.scopes.push(Vec::new());
                     // Indices are those of the left side; what only the right side uses is bound by `sum<k>`.
-                    self.free_indices(claimed(e));
+                    self.free_indices(claimed(e), true);
                     let told = self.out.len();
                     self.expr(e);
-                    self.out[told..].iter_mut().for_each(no_index);
+                    let mut indexing = FxHashSet::default();
+                    names_in_brackets(e, &mut indexing);
+                    self.out[told..].iter_mut().for_each(|d| no_index(d, &indexing));
                     self.pop();
                 }
                 self.block(&k.body);
@@ -337,14 +350,25 @@ impl NameResolver<'_> {
         }
     }
 
-    /// Bare names used as tensor indices in `where` and `ensures` are variables that range over the extents.
-    fn free_indices(&mut self, e: &Expr) {
+    /// Bare names used as tensor indices in `where` and `ensures` are variables that range over the extents, whatever
+    /// functions and kernels are called. Numbers of these names are no indices; in an `ensures` that is refused, since
+    /// it would hold for one element where all seem to be meant.
+    fn free_indices(&mut self, e: &Expr, of_results: bool) {
         let mut found = Vec::new();
         index_names(e, &mut found);
         for name in found {
-            if !self.known(&name.name) {
-                self.define(&name, false);
+            let item = self.module.scope.get(&name.name).map(|item| &self.modules.item(*item).kind);
+            let is_number = self.places.contains_key(&name.name) || matches!(item, Some(ItemKind::Const(_)));
+            if is_number && of_results {
+                self.out.push(number_as_index(&name));
             }
+            if is_number && !of_results || item.is_none() && self.known(&name.name) {
+                continue;
+            }
+            self.add(
+                self.scopes.len() - 1,
+                Local { used: true, warn: false, value: None, name: name.name, span: name.span },
+            );
         }
     }
 

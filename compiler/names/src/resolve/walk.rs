@@ -86,6 +86,19 @@ impl NameResolver<'_> {
         fields.iter().for_each(|(_, value)| self.expr(value));
     }
 
+    /// Arguments of `sum<k>(..)`, in which `k` is an index.
+    fn ranging(&mut self, vars: &[Arg], args: &[Arg]) {
+        self.scopes.push(Vec::new());
+        for v in vars {
+            if let ExprKind::Name(n) = &*v.value.kind {
+                let ident = Ident { name: n.clone(), span: v.value.span };
+                self.define(&ident, false);
+            }
+        }
+        self.args(args);
+        self.pop();
+    }
+
     pub(super) fn expr(&mut self, e: &Expr) {
         match &*e.kind {
             ExprKind::Name(n) => self.name(n, e.span),
@@ -147,16 +160,7 @@ impl NameResolver<'_> {
                     && ranges_over(base)
                     && !self.own(base)
                 {
-                    self.scopes.push(Vec::new());
-                    for v in vars {
-                        if let ExprKind::Name(n) = &*v.value.kind {
-                            let ident = Ident { name: n.clone(), span: v.value.span };
-                            self.define(&ident, false);
-                        }
-                    }
-                    self.args(args);
-                    self.pop();
-                    return;
+                    return self.ranging(vars, args);
                 }
                 if let Some(d) = self.of_pto(callee) {
                     self.out.push(d);
@@ -170,6 +174,12 @@ impl NameResolver<'_> {
                     ExprKind::Static(b, _) => b,
                     _ => callee,
                 };
+                // `median<k>(x[k])`: what is not there would range over its index.
+                if let (ExprKind::Static(_, vars), ExprKind::Name(n)) = (&*callee.kind, &*base.kind)
+                    && self.reported.contains_key(n)
+                {
+                    return self.ranging(vars, args);
+                }
                 // Arguments of what is not there yet may use names of its own (`MTE2`).
                 if self.not_yet(base) {
                     return;

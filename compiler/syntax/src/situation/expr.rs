@@ -181,6 +181,11 @@ fn assignment(v: &View<'_, '_>) -> Option<Situation> {
             return Situation::abandon(v.error(codes::MISSING_NAME, v.span(v.at - 1), message));
         }
         let value = v.span(named);
+        if alone && !in_condition {
+            let d = v.error(codes::UNEXPECTED_TOKEN, value, "a record of one field ends with a comma");
+            let d = d.with_fix("write it", Span { start: value.end, ..value }, ",");
+            return Situation::replace(d, named..named + 1, vec![v.made(Tok::BadNumber, value)]);
+        }
         let after = v.builder.text(name.end, value.end);
         let at = name.end + after.find('=')? as u32;
         let d = d(v.builder.span(at, at + 1));
