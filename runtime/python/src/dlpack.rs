@@ -94,8 +94,8 @@ fn dtype(t: DataType) -> Result<DType, String> {
     if t.lanes == 1 { Ok(found) } else { Err(format!("vectors of {} {found}", t.lanes)) }
 }
 
-/// `DLPackExchangeAPI`: a library's own functions for arrays and streams, which `__dlpack__` and Python's words for them
-/// take ten times as long for. PyTorch has it from 2.10 on.
+/// `DLPackExchangeAPI`: a library's own functions for arrays and streams. `__dlpack__` and Python's words for streams
+/// take ten times as long. PyTorch has it from 2.10 on.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Exchange {

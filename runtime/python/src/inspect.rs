@@ -158,8 +158,8 @@ pub fn bench<'py>(
     py.import("ptoc._results")?.getattr("Timing")?.call1((times.len(), times[0], times[times.len() / 2]))
 }
 
-/// Of kernels that were launched in turns, the numbers of those that none is faster than: `rounds` has the median of each
-/// round, of each kernel.
+/// Of kernels that were launched in turns, the numbers of those that none is faster than. `rounds` has the median of
+/// each round, of each kernel.
 #[pyfunction]
 pub fn _fastest(rounds: Vec<Vec<f64>>) -> Vec<usize> {
     ptoc_profile::race::fastest_of(rounds)

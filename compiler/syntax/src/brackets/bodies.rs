@@ -91,8 +91,8 @@ impl BracketMatcher<'_> {
         self.out.lexemes.push(Lexeme { term: Terminal::Tok(Tok::LBrace), touched: true, ..colon });
     }
 
-    /// Where a `}` belongs that ends what is indented from token `i` on, and its text with a line break; `None` if there
-    /// is one.
+    /// Where a `}` belongs that ends what is indented from token `i` on, and its text with a line break; `None` if
+    /// there is one.
     fn end_of_indented(&self, i: usize) -> Option<(u32, &'static str)> {
         let margin = |t: &Token| t.start == 0 || self.text[..t.start as usize].ends_with('\n');
         let next = self.tokens[i + 1..].iter().position(margin).map_or(self.tokens.len(), |n| i + 1 + n);
