@@ -104,11 +104,12 @@ const WRITEABLE: c_int = 0x400;
 /// The array in an object.
 pub fn view<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<View<'py>, Refused>> {
     let py = object.py();
-    if let Some(view) = dlpack::quick_view(object) {
+    let plain = is_plain(object);
+    if !plain && let Some(view) = dlpack::quick_view(object) {
         return view;
     }
     if let Some(capsule) = object.getattr_opt(pyo3::intern!(py, "__array_struct__"))? {
-        if is_masked(object)? {
+        if !plain && is_masked(object)? {
             let why = "is a masked array, and kernels do not see its mask";
             return Ok(Err(Refused::of(why, "pass `x.filled(..)`, or `x.data` with all elements")));
         }
@@ -126,14 +127,17 @@ pub fn view<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<View<'py>, Refus
     }
 }
 
-/// Whether it is an array of `numpy.ma`. A plain array is told by its type alone.
-fn is_masked(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+/// Whether it is an array of NumPy and of no class of its own, which is told by its type alone.
+fn is_plain(object: &Bound<'_, PyAny>) -> bool {
     static PLAIN: PyOnceLock<Option<Py<PyAny>>> = PyOnceLock::new();
     let py = object.py();
     let find = || Some(py.import("numpy").ok()?.getattr("ndarray").ok()?.unbind());
-    let plain = PLAIN.get_or_init(py, find).as_ref();
-    let plain = plain.is_some_and(|class| object.get_type().is(class));
-    Ok(!plain && answer(py, object.hasattr("filled"))?.unwrap_or(false))
+    PLAIN.get_or_init(py, find).as_ref().is_some_and(|class| object.get_type().is(class))
+}
+
+/// Whether it is an array of `numpy.ma`.
+fn is_masked(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(answer(object.py(), object.hasattr("filled"))?.unwrap_or(false))
 }
 
 /// An object with the buffer protocol as a NumPy array on its memory.
