@@ -9,6 +9,7 @@ use crate::setup::{Machine, Setup};
 use crate::sweep::{Values, alike, combinations, same};
 use crate::tune::{listed, nothing_to_tune};
 use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_driver::launch::Tolerance;
 use ptoc_driver::session::{CompilationUnit, EntryPoint, Failed, Session};
 use ptoc_driver::tuning::TuningSlot;
 use ptoc_ir::loops::work::OpCount;
@@ -310,18 +311,18 @@ pub fn rows(
         return Ok(rows);
     }
     let slot = match cases.lists.is_some() && request.by == By::Time && request.depth == Depth::Measure {
-        true => Some(place(setup, on, problem, session)?),
+        true => place(setup, on, problem, session)?,
         false => None,
     };
-    let stored = slot.as_ref().filter(|_| !request.again).and_then(|(slot, _)| stored(slot.as_ref()?, problem));
+    let stored = slot.as_ref().filter(|_| !request.again).and_then(|slot| stored(slot, problem, setup.verify));
     let outcomes = match stored {
         Some(outcomes) => outcomes,
         None => {
             let mut measure = Measure::new(setup, on, request, problem);
             measure.all(cases.lists.as_ref().filter(|_| request.tune && !request.exhaustive), session)?;
             let outcomes = measure.outcomes;
-            if let Some((Some(slot), verified)) = &slot {
-                keep(slot, *verified && setup.verify.is_some(), (problem, cases.lists.as_ref()), &outcomes, session);
+            if let Some(slot) = &slot {
+                keep(slot, setup.verify, (problem, cases.lists.as_ref()), &outcomes, session);
             }
             outcomes
         }
@@ -330,26 +331,25 @@ pub fn rows(
     Ok(rows)
 }
 
-/// Where results for the sizes of a problem are stored, if they are, and whether the kernel says what is right.
+/// Where results for the sizes of a problem are stored, if they are.
 fn place(
     setup: &Setup,
     on: &Machine,
     problem: &Problem,
     session: &mut Session,
-) -> Result<(Option<TuningSlot>, bool), Failed> {
+) -> Result<Option<TuningSlot>, Failed> {
     let mut own = setup.session(&problem.sizes).or_else(|d| session.fail(*d))?;
     let made = setup.load(&mut own).and_then(|(unit, arrays)| {
         let entry = unit.entry(setup.kernel.as_deref(), setup.command).or_else(|d| own.fail(*d))?;
-        let slot = TuningSlot::of(&mut own, (&unit, &entry), &arrays, (on.backend, on.threads))?;
-        Ok((slot, !entry.item.ensures.is_empty()))
+        TuningSlot::of(&mut own, (&unit, &entry), &arrays, (on.backend, on.threads))
     });
     // What is wrong with the sizes, the row says.
     Ok(made.unwrap_or_default())
 }
 
 /// What is stored for a problem: its best, and all others are skipped.
-fn stored(slot: &TuningSlot, problem: &Problem) -> Option<Vec<Outcome>> {
-    let result = slot.stored()?;
+fn stored(slot: &TuningSlot, problem: &Problem, tolerance: Option<Tolerance>) -> Option<Vec<Outcome>> {
+    let result = slot.stored(tolerance)?;
     let is = |configuration: &Definitions| {
         let best = |name: &String, value: &String| result.best.get(name).is_some_and(|best| same(best, value));
         configuration.len() == result.best.len() && configuration.iter().all(|(name, value)| best(name, value))
@@ -365,7 +365,7 @@ fn stored(slot: &TuningSlot, problem: &Problem) -> Option<Vec<Outcome>> {
 /// Stores the fastest of a problem: the source's own values if they are among those that tie.
 fn keep(
     slot: &TuningSlot,
-    verified: bool,
+    tolerance: Option<Tolerance>,
     (problem, lists): (&Problem, Option<&Lists>),
     outcomes: &[Outcome],
     session: &mut Session,
@@ -375,7 +375,7 @@ fn keep(
     let best = default.into_iter().filter(|n| *n < outcomes.len()).chain(0..outcomes.len()).find(fastest);
     let Some((best, Outcome::Measured(figures))) = best.map(|n| (n, &outcomes[n])) else { return };
     if let Some(laps) = &figures.laps {
-        recall::keep(slot, session, problem.configurations[best].clone(), (laps.median(), verified));
+        recall::keep(slot, session, problem.configurations[best].clone(), (laps.median(), tolerance));
     }
 }
 

@@ -3,13 +3,18 @@
 use crate::format::{flag, time};
 use crate::setup::Machine;
 use crate::tune::TuneAxis;
+use ptoc_driver::launch::Tolerance;
 use ptoc_driver::session::Session;
 use ptoc_driver::tuning::{TuningResult, TuningSlot};
 use serde_json::{Map, Value, json};
 
-/// What is stored for exactly this call, if it names a value of each list.
-pub(crate) fn recall(slot: &TuningSlot, axes: &[TuneAxis<'_>]) -> Option<TuningResult> {
-    let result = slot.stored()?;
+/// What is stored for exactly this call, if it names a value of each list, and was verified where the call verifies.
+pub(crate) fn recall(
+    slot: &TuningSlot,
+    axes: &[TuneAxis<'_>],
+    tolerance: Option<Tolerance>,
+) -> Option<TuningResult> {
+    let result = slot.stored(tolerance)?;
     let of = |axis: &TuneAxis<'_>| result.best.get(&axis.name).is_some_and(|value| axis.values.contains(value));
     (result.best.len() == axes.len() && axes.iter().all(of)).then_some(result)
 }
@@ -19,9 +24,9 @@ pub(crate) fn keep(
     slot: &TuningSlot,
     session: &mut Session,
     best: Vec<(String, String)>,
-    (median, verified): (f64, bool),
+    (median, tolerance): (f64, Option<Tolerance>),
 ) {
-    match slot.keep(best, median, verified) {
+    match slot.keep(best, median, tolerance) {
         Ok(path) => {
             let note = format!("stored in {}", path.display());
             if !session.notes.contains(&note) {

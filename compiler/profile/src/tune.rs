@@ -59,7 +59,8 @@ pub fn tune(setup: &Setup, on: &Machine, session: &mut Session, options: TuneOpt
         return session.fail(too_many(entry.item, &axes, all));
     }
     let slot = TuningSlot::of(session, (&unit, &entry), &arrays, (on.backend, on.threads))?;
-    if let Some(stored) = slot.as_ref().filter(|_| !options.again).and_then(|slot| recall::recall(slot, &axes)) {
+    let known = slot.as_ref().filter(|_| !options.again).and_then(|slot| recall::recall(slot, &axes, setup.verify));
+    if let Some(stored) = known {
         return Ok(if options.json { recall::json(on, &stored) } else { recall::text(on, &stored) });
     }
     let model = Model::new(options.margin, session);
@@ -84,7 +85,7 @@ pub fn tune(setup: &Setup, on: &Machine, session: &mut Session, options: TuneOpt
     let mut measured: Vec<(Choice, Laps)> = laps.into_iter().collect();
     measured.sort_by(|a, b| a.1.median().total_cmp(&b.1.median()));
     if let (Some(slot), Some((_, laps))) = (&slot, measured.iter().find(|(choice, _)| *choice == best)) {
-        recall::keep(slot, session, definitions(&axes, &best), (laps.median(), verified));
+        recall::keep(slot, session, definitions(&axes, &best), (laps.median(), setup.verify));
     }
     let search = searched.map(|found| (found, all));
     let item = entry.item;

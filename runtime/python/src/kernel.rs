@@ -5,6 +5,7 @@ use crate::outputs::Maker;
 use crate::{errors, inspect, library, signals, threads, values};
 use ptoc_diagnostics::{Diagnostic, codes, list, plural, suggest};
 use ptoc_driver::defs::Definition;
+use ptoc_driver::launch::Tolerance;
 use ptoc_driver::library::{Argument, Call, Callable, Device, Dir, Parameter, ParameterKind, Specialization};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
@@ -469,7 +470,7 @@ impl Kernel {
     ) -> PyResult<Option<StoredTuning>> {
         let (kernel, given) = self.prepared(py, args, out, named)?;
         let slot = kernel.callable.tuning_slot(&given.call).map_err(|report| errors::raised(py, &report))?;
-        Ok(slot.and_then(|slot| slot.stored()).map(|r| (r.best.clone(), r.median, r.date())))
+        Ok(slot.and_then(|slot| slot.stored(Some(Tolerance::Rounding))).map(|r| (r.best.clone(), r.median, r.date())))
     }
 
     /// Stores what tuning for calls like this one has come to.
@@ -485,7 +486,7 @@ impl Kernel {
         let (kernel, given) = self.prepared(py, args, out, named)?;
         let slot = kernel.callable.tuning_slot(&given.call).map_err(|report| errors::raised(py, &report))?;
         let (best, median, verified) = best;
-        match slot.map(|slot| slot.keep(best, median, verified)) {
+        match slot.map(|slot| slot.keep(best, median, verified.then_some(Tolerance::Rounding))) {
             Some(Err(e)) => errors::warn(py, &kernel.callable.report(e.warning())),
             _ => Ok(()),
         }

@@ -13,7 +13,7 @@ pub use slot::TuningSlot;
 pub use store::{Merged, StoreError, TuningStore, VARIABLE, lines};
 
 use crate::backend::{BackendRef, Timed};
-use crate::launch::Plan;
+use crate::launch::{Plan, Tolerance};
 use crate::session::{CompilationUnit, EntryPoint, Failed, Session};
 use indexmap::IndexMap;
 use ptoc_analysis::Bindings;
@@ -59,6 +59,9 @@ pub struct TuningResult {
     pub median: f64,
     /// Results were compared with `ensures`.
     pub verified: bool,
+    /// The relative and the absolute tolerance, where they were given; nothing: [`Tolerance::Rounding`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<(f64, f64)>,
     /// Seconds since 1970, when it was stored.
     pub stored: u64,
 }
@@ -77,6 +80,18 @@ impl TuningKey {
 }
 
 impl TuningResult {
+    /// Whether its configuration was held to `ensures`, under a tolerance that is nowhere wider than this one. What
+    /// [`Tolerance::Rounding`] comes to depends on the results, so it is compared with itself alone.
+    pub fn holds(&self, wanted: Tolerance) -> bool {
+        self.verified
+            && match (self.tolerance, wanted) {
+                (None, Tolerance::Rounding) => true,
+                (None, Tolerance::Given { .. }) => false,
+                (Some((rtol, atol)), Tolerance::Rounding) => rtol == 0.0 && atol == 0.0,
+                (Some(own), Tolerance::Given { rtol, atol }) => own.0 <= rtol && own.1 <= atol,
+            }
+    }
+
     /// `BM=64 BN=128`
     pub fn values(&self) -> String {
         let values: Vec<String> = self.best.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -192,8 +207,13 @@ impl Session {
             }
         };
         let key = key(self, unit, entry, &bindings.dims, (&used.backend, &used.machine));
-        let Some(result) = find(&all, &key) else {
-            self.notes.extend(outdated(&all, &key, &unit.path.display().to_string()));
+        // A launch is not compared with anything: what was not held to `ensures` as strictly as by default is not used.
+        let unspecified = entry.item.ensures.is_empty();
+        let (usable, rest): (Vec<TuningResult>, Vec<TuningResult>) =
+            all.into_iter().partition(|r| unspecified || r.holds(Tolerance::Rounding));
+        let Some(result) = find(&usable, &key) else {
+            let file = unit.path.display().to_string();
+            self.notes.extend(unverified(&rest, &key).or_else(|| outdated(&usable, &key, &file)));
             return None;
         };
         let mut bindings = bindings.clone();
@@ -243,6 +263,20 @@ impl Session {
 pub fn find<'r>(all: &'r [TuningResult], key: &TuningKey) -> Option<&'r TuningResult> {
     let exact = all.iter().filter(|r| r.key == *key).max_by_key(|r| r.stored);
     exact.or_else(|| all.iter().filter(|r| r.key.is_like(key)).max_by_key(|r| r.stored))
+}
+
+/// What is said where what is stored was not held to `ensures` as strictly as by default.
+fn unverified(rest: &[TuningResult], key: &TuningKey) -> Option<String> {
+    let last = find(rest, key)?;
+    let how = match last.tolerance.filter(|_| last.verified) {
+        Some((rtol, atol)) => format!("verified with --rtol {rtol} --atol {atol} alone"),
+        None => "not verified".to_owned(),
+    };
+    Some(format!(
+        "not tuned: what was stored on {} ({}) was {how}; `ptoc bench --tune` measures anew",
+        last.date(),
+        last.values()
+    ))
 }
 
 /// What is said where there are results for another text of the same kernel alone.

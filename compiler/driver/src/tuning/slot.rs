@@ -2,7 +2,7 @@
 
 use super::{StoreError, TuningKey, TuningResult, TuningStore, key, machine};
 use crate::backend::BackendRef;
-use crate::launch::{Arrays, bind_dimensions};
+use crate::launch::{Arrays, Tolerance, bind_dimensions};
 use crate::session::{CompilationUnit, EntryPoint, Failed, Session};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,6 +13,8 @@ pub struct TuningSlot {
     store: TuningStore,
     key: TuningKey,
     file: String,
+    /// There are `ensures`.
+    specified: bool,
 }
 
 impl TuningSlot {
@@ -32,24 +34,40 @@ impl TuningSlot {
         };
         let sizes = bind_dimensions(session, unit, entry, arrays, true)?;
         let key = key(session, unit, entry, &sizes, (backend.name(), &machine));
-        Ok(Some(TuningSlot { store, key, file: unit.path.display().to_string() }))
+        let specified = !entry.item.ensures.is_empty();
+        Ok(Some(TuningSlot { store, key, file: unit.path.display().to_string(), specified }))
     }
 
-    /// What is stored for exactly this call.
-    pub fn stored(&self) -> Option<TuningResult> {
+    /// What is stored for exactly this call, which holds results to `ensures` under this tolerance, or to nothing.
+    pub fn stored(&self, tolerance: Option<Tolerance>) -> Option<TuningResult> {
         let all = self.store.read().ok()?;
-        all.into_iter().filter(|r| r.key == self.key).max_by_key(|r| r.stored)
+        let last = all.into_iter().filter(|r| r.key == self.key).max_by_key(|r| r.stored)?;
+        let counts = tolerance.filter(|_| self.specified).is_none_or(|tolerance| last.holds(tolerance));
+        counts.then_some(last)
     }
 
-    /// Stores the best values, and returns the file.
+    /// Stores the best values, whose results were held to `ensures` (where there are some) under this tolerance, and
+    /// returns the file.
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub fn keep(&self, best: Vec<(String, String)>, median: f64, verified: bool) -> Result<PathBuf, StoreError> {
+    pub fn keep(
+        &self,
+        best: Vec<(String, String)>,
+        median: f64,
+        tolerance: Option<Tolerance>,
+    ) -> Result<PathBuf, StoreError> {
         let stored = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let (key, file) = (self.key.clone(), self.file.clone());
         let best = best.into_iter().collect();
-        self.store.add(vec![TuningResult { key, file, best, median, verified, stored }])?;
+        let tolerance = tolerance.filter(|_| self.specified);
+        let verified = tolerance.is_some();
+        // JSON has no infinity.
+        let tolerance = tolerance.and_then(|tolerance| match tolerance {
+            Tolerance::Given { rtol, atol } => Some((rtol.min(f64::MAX), atol.min(f64::MAX))),
+            Tolerance::Rounding => None,
+        });
+        self.store.add(vec![TuningResult { key, file, best, median, verified, tolerance, stored }])?;
         Ok(self.store.path())
     }
 }

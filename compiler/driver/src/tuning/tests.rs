@@ -1,6 +1,6 @@
 use super::*;
 use crate::backend::{CPU, INTERP};
-use crate::launch::Arrays;
+use crate::launch::{Arrays, Tolerance};
 use std::path::Path;
 use std::thread;
 
@@ -28,6 +28,7 @@ fn result(size: i64, best: &str, stored: u64) -> TuningResult {
         best: BTreeMap::from([("BN".into(), best.into())]),
         median: 0.25,
         verified: true,
+        tolerance: None,
         stored,
     }
 }
@@ -145,6 +146,44 @@ fn plans_use_what_is_stored() {
     store.add(vec![exact]).unwrap();
     assert_eq!(blocks(640, &[]), ["20", "tuned: BN=32, stored 1970-01-01"]);
     assert_eq!(blocks(1024, &[]), ["8", said]);
+}
+
+/// Of a kernel with `ensures` only what was held to them, as strictly as by default; of another one anything.
+#[test]
+fn what_was_not_verified_is_not_used() {
+    let directory = tempfile::tempdir().unwrap();
+    let specified = SOURCE.replace("    where", "    ensures y[i] == x[i] * 2.0\n    where");
+    for (number, (source, verified, tolerance, used)) in [
+        (SOURCE, false, None, true),
+        (&*specified, true, None, true),
+        (&*specified, true, Some((0.0, 0.0)), true),
+        (&*specified, true, Some((0.1, 0.0)), false),
+        (&*specified, false, None, false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let store = TuningStore::new(directory.path().join(number.to_string()));
+        let (key, ..) = planned(&store, source, 1024, &[]);
+        store.add(vec![TuningResult { key, verified, tolerance, ..result(1024, "128", 86_400) }]).unwrap();
+        let (_, said, found) = planned(&store, source, 1024, &[]);
+        assert!(found.is_empty(), "{found:?}");
+        assert_eq!(said[0], if used { "8" } else { "16" }, "{number}: {said:?}");
+        let why = "not tuned: what was stored on 1970-01-02 (BN=128) was ";
+        assert!(used || said[1].starts_with(why), "{number}: {said:?}");
+    }
+}
+
+#[test]
+fn a_wider_tolerance_does_not_count() {
+    let of = |tolerance| TuningResult { tolerance, ..result(1, "32", 1) };
+    let given = |rtol, atol| Tolerance::Given { rtol, atol };
+    assert!(of(None).holds(Tolerance::Rounding) && !of(None).holds(given(1.0, 1.0)));
+    assert!(of(Some((0.0, 0.0))).holds(Tolerance::Rounding) && !of(Some((1e-9, 0.0))).holds(Tolerance::Rounding));
+    let own = of(Some((1e-2, 1e-3)));
+    assert!(own.holds(given(1e-2, 1e-3)) && own.holds(given(1.0, 1.0)));
+    assert!(!own.holds(given(1e-3, 1e-3)) && !own.holds(given(1e-2, 0.0)));
+    assert!(!TuningResult { verified: false, ..own }.holds(given(1.0, 1.0)));
 }
 
 #[test]

@@ -156,6 +156,57 @@ fn three_tunes_agree_or_say_tie() {
     assert!(reports.iter().all(|report| report["best"]["B"] == "1"), "{reports:?}");
 }
 
+/// A kernel that is wrong for `BM` 64.
+const OFF: &str = "\
+kernel off<const BM = 16 tune [16, 64]>(x: in f32[M, N], y: out f32[M, N])
+    ensures y[m, n] == x[m, n]
+{
+    grid (m in tiles(M, BM));
+    let t = Vec(x.tile(m, _));
+    if BM == 64 { TSTORE(y.tile(m, _), t + 0.001); } else { TSTORE(y.tile(m, _), t); }
+}
+";
+
+/// What was stored without a comparison, or under a wider tolerance, is nothing to a call that compares, nor to
+/// launches.
+#[test]
+fn a_result_counts_as_far_as_it_was_verified() {
+    let s = Sandbox::new();
+    s.file("off.tile", OFF);
+    let sizes = "off.tile -D M=64 -D N=64 --threads 1";
+    let wrong = |s: &Sandbox| {
+        let path = s.path().join("data/tuning.jsonl");
+        let mut line: Value = serde_json::from_str(fs::read_to_string(&path).unwrap().trim()).unwrap();
+        line["best"]["BM"] = "64".into();
+        fs::write(path, format!("{line}\n")).unwrap();
+    };
+    let run = format!("run {sizes} --random 1 --verify");
+    good(&s, &format!("profile {sizes} --tune --no-verify --seconds 0.005"));
+    wrong(&s);
+    let (_, said) = good(&s, &run);
+    assert!(said.starts_with("not tuned: what was stored on 20") && said.contains("was not verified;"), "{said}");
+    // Who does not compare takes it.
+    let table = format!("profile {sizes} --tune --seconds 0.005");
+    assert!(good(&s, &format!("{table} --no-verify")).0.contains("stored 20"));
+    let (tuned, _) = good(&s, &format!("bench {sizes} --tune --seconds 0.01"));
+    assert!(tuned.contains("discarded: E0713") && tuned.contains("best: -D BM=16"), "{tuned}");
+    assert!(good(&s, &run).1.starts_with("tuned: BM=16"));
+    // A tolerance that hides it.
+    let wide = format!("bench {sizes} --tune --seconds 0.01 --rtol 1 --atol 1");
+    let (tuned, _) = good(&s, &format!("{wide} --retune"));
+    assert!(!tuned.contains("discarded"), "{tuned}");
+    wrong(&s);
+    assert!(good(&s, &wide).0.contains("best: -D BM=64"));
+    let (_, said) = good(&s, &run);
+    assert!(said.contains("was verified with --rtol 1 --atol 1 alone;"), "{said}");
+    for narrower in ["--rtol 1 --atol 1e-4", "--atol 1", ""] {
+        wrong(&s);
+        let (tuned, _) = good(&s, &format!("bench {sizes} --tune --seconds 0.01 {narrower}"));
+        assert!(!tuned.contains("tuned before"), "{narrower}: {tuned}");
+        good(&s, &format!("{wide} --retune"));
+    }
+}
+
 /// A kernel that leaves out the last of the products: no configuration is measured, and the error says where.
 #[test]
 fn a_wrong_product_is_excluded() {
