@@ -32,6 +32,8 @@ pub(crate) struct Contest<'c> {
     pub laps: BTreeMap<Choice, Laps>,
     /// Why others are not measured.
     pub refused: BTreeMap<Choice, Diagnostic>,
+    /// How many of these failed in a launch, or were wrong.
+    pub failed: usize,
     /// Why the first launch that failed did so, which may be no matter of configurations.
     pub stopped: Option<Diagnostic>,
 }
@@ -49,7 +51,7 @@ impl<'c> Contest<'c> {
     ) -> Contest<'c> {
         let (tensors, right) = (Vec::new(), BTreeSet::new());
         let (laps, refused) = (BTreeMap::new(), BTreeMap::new());
-        Contest { setup, on, definitions, model, tensors, right, laps, refused, stopped: None }
+        Contest { setup, on, definitions, model, tensors, right, laps, refused, failed: 0, stopped: None }
     }
 
     /// Launches these in turns: the numbers of those that none is faster than. Those that are refused are left out.
@@ -144,6 +146,7 @@ impl<'c> Contest<'c> {
     }
 
     fn reject(&mut self, choice: &Choice, rejected: Rejected) {
+        self.failed += 1;
         let why = match rejected {
             Rejected::Wrong(why) => why,
             Rejected::Failed(why) => {

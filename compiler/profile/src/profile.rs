@@ -349,7 +349,8 @@ fn place(
 
 /// What is stored for a problem: its best, and all others are skipped.
 fn stored(slot: &TuningSlot, problem: &Problem, tolerance: Option<Tolerance>) -> Option<Vec<Outcome>> {
-    let result = slot.stored(tolerance)?;
+    // What failed before would be skipped, and a table with a mistake would be green.
+    let result = slot.stored(tolerance).filter(|result| result.failed == Some(0))?;
     let is = |configuration: &Definitions| {
         let best = |name: &String, value: &String| result.best.get(name).is_some_and(|best| same(best, value));
         configuration.len() == result.best.len() && configuration.iter().all(|(name, value)| best(name, value))
@@ -374,8 +375,10 @@ fn keep(
     let default = lists.map(Lists::default_number);
     let best = default.into_iter().filter(|n| *n < outcomes.len()).chain(0..outcomes.len()).find(fastest);
     let Some((best, Outcome::Measured(figures))) = best.map(|n| (n, &outcomes[n])) else { return };
+    let is_failed = |o: &&Outcome| matches!(o, Outcome::Rejected { status: "failed" | "wrong", .. });
+    let failed = outcomes.iter().filter(is_failed).count();
     if let Some(laps) = &figures.laps {
-        recall::keep(slot, session, problem.configurations[best].clone(), (laps.median(), tolerance));
+        recall::keep(slot, session, problem.configurations[best].clone(), (laps.median(), tolerance, failed));
     }
 }
 

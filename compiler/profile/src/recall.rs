@@ -24,9 +24,9 @@ pub(crate) fn keep(
     slot: &TuningSlot,
     session: &mut Session,
     best: Vec<(String, String)>,
-    (median, tolerance): (f64, Option<Tolerance>),
+    (median, tolerance, failed): (f64, Option<Tolerance>, usize),
 ) {
-    match slot.keep(best, median, tolerance) {
+    match slot.keep(best, median, (tolerance, failed)) {
         Ok(path) => {
             let note = format!("stored in {}", path.display());
             if !session.notes.contains(&note) {

@@ -70,7 +70,7 @@ pub fn tune(setup: &Setup, on: &Machine, session: &mut Session, options: TuneOpt
         true => (None, contest.race_all(session, &axes)?),
         false => contest.search(session, &axes)?,
     };
-    let Contest { laps, refused, stopped, .. } = contest;
+    let Contest { laps, refused, stopped, failed, .. } = contest;
     // What is wrong with the machine, or with the arrays, is no matter of configurations.
     if let (true, Some(why)) = (laps.is_empty(), stopped) {
         return session.fail(why);
@@ -85,7 +85,7 @@ pub fn tune(setup: &Setup, on: &Machine, session: &mut Session, options: TuneOpt
     let mut measured: Vec<(Choice, Laps)> = laps.into_iter().collect();
     measured.sort_by(|a, b| a.1.median().total_cmp(&b.1.median()));
     if let (Some(slot), Some((_, laps))) = (&slot, measured.iter().find(|(choice, _)| *choice == best)) {
-        recall::keep(slot, session, definitions(&axes, &best), (laps.median(), setup.verify));
+        recall::keep(slot, session, definitions(&axes, &best), (laps.median(), setup.verify, failed));
     }
     let search = searched.map(|found| (found, all));
     let item = entry.item;

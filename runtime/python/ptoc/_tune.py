@@ -53,7 +53,8 @@ def tune(
     ranked = sorted(order, key=lambda choice: (choice != best, choice not in equal, timings[choice].median))
     trials = [Trial(dict(choice), timings[choice], None) for choice in ranked]
     trials += [Trial(dict(choice), None, e) for choice, e in refused.items()]
-    kernel._keep((list(best), timings[best].median, verified), *args, out=out, **named)
+    # What the checks of the target refuse is no failure: `profile` has other rows for it, and measures anew.
+    kernel._keep((list(best), timings[best].median, verified, len(refused)), *args, out=out, **named)
     return Tuned(measured[best][0], trials, None, [dict(choice) for choice in ranked[: len(equal)]])
 
 

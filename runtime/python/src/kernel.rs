@@ -478,15 +478,16 @@ impl Kernel {
     fn _keep<'py>(
         &self,
         py: Python<'py>,
-        best: (Vec<(String, String)>, f64, bool),
+        best: (Vec<(String, String)>, f64, bool, usize),
         args: &Bound<'py, PyTuple>,
         out: Option<Bound<'py, PyAny>>,
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<()> {
         let (kernel, given) = self.prepared(py, args, out, named)?;
         let slot = kernel.callable.tuning_slot(&given.call).map_err(|report| errors::raised(py, &report))?;
-        let (best, median, verified) = best;
-        match slot.map(|slot| slot.keep(best, median, verified.then_some(Tolerance::Rounding))) {
+        let (best, median, verified, failed) = best;
+        let how = (verified.then_some(Tolerance::Rounding), failed);
+        match slot.map(|slot| slot.keep(best, median, how)) {
             Some(Err(e)) => errors::warn(py, &kernel.callable.report(e.warning())),
             _ => Ok(()),
         }

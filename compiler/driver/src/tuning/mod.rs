@@ -62,6 +62,9 @@ pub struct TuningResult {
     /// The relative and the absolute tolerance, where they were given; nothing: [`Tolerance::Rounding`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<(f64, f64)>,
+    /// How many other configurations failed or were wrong; nothing: it was not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<usize>,
     /// Seconds since 1970, when it was stored.
     pub stored: u64,
 }

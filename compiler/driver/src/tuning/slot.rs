@@ -47,7 +47,7 @@ impl TuningSlot {
     }
 
     /// Stores the best values, whose results were held to `ensures` (where there are some) under this tolerance, and
-    /// returns the file.
+    /// returns the file. `failed`: how many others failed or were wrong.
     ///
     /// # Errors
     /// The file cannot be read or written.
@@ -55,19 +55,19 @@ impl TuningSlot {
         &self,
         best: Vec<(String, String)>,
         median: f64,
-        tolerance: Option<Tolerance>,
+        (tolerance, failed): (Option<Tolerance>, usize),
     ) -> Result<PathBuf, StoreError> {
         let stored = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let (key, file) = (self.key.clone(), self.file.clone());
         let best = best.into_iter().collect();
         let tolerance = tolerance.filter(|_| self.specified);
-        let verified = tolerance.is_some();
+        let (verified, failed) = (tolerance.is_some(), Some(failed));
         // JSON has no infinity.
         let tolerance = tolerance.and_then(|tolerance| match tolerance {
             Tolerance::Given { rtol, atol } => Some((rtol.min(f64::MAX), atol.min(f64::MAX))),
             Tolerance::Rounding => None,
         });
-        self.store.add(vec![TuningResult { key, file, best, median, verified, tolerance, stored }])?;
+        self.store.add(vec![TuningResult { key, file, best, median, verified, tolerance, failed, stored }])?;
         Ok(self.store.path())
     }
 }

@@ -29,6 +29,7 @@ fn result(size: i64, best: &str, stored: u64) -> TuningResult {
         median: 0.25,
         verified: true,
         tolerance: None,
+        failed: None,
         stored,
     }
 }
