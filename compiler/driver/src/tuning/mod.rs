@@ -18,6 +18,7 @@ use crate::session::{CompilationUnit, EntryPoint, Failed, Session};
 use indexmap::IndexMap;
 use ptoc_analysis::Bindings;
 use ptoc_diagnostics::{Diagnostic, SourceMap, codes};
+use ptoc_exec::Vectors;
 use ptoc_isa::Target;
 use ptoc_names::Modules;
 use ptoc_syntax::ast::Name;
@@ -38,6 +39,9 @@ pub struct TuningKey {
     pub backend: String,
     /// What it was measured on, and with how many threads.
     pub machine: String,
+    /// What was asked of machine code: `--vectors 128 --exact`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub options: String,
     /// Sizes of the dimensions.
     pub sizes: BTreeMap<String, i64>,
     /// What was set beside the sizes, as it was written.
@@ -156,6 +160,15 @@ fn target(session: &Session) -> String {
     }
 }
 
+/// What a session asks of machine code beside the usual.
+fn options(session: &Session) -> String {
+    let asked = |vectors: &Vectors| *vectors == session.vectors && *vectors != Vectors::default();
+    let width = Vectors::NAMES.into_iter().find(|(_, vectors)| asked(vectors));
+    let vectors = width.map(|(name, _)| format!("--vectors {name}"));
+    let exact = session.exact.then(|| "--exact".to_owned());
+    vectors.into_iter().chain(exact).collect::<Vec<_>>().join(" ")
+}
+
 fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().take(12).map(|byte| format!("{byte:02x}")).collect()
 }
@@ -178,6 +191,7 @@ pub fn key(
         target: target(session),
         backend: backend.to_owned(),
         machine: machine.to_owned(),
+        options: options(session),
         sizes: sizes.iter().map(|(name, n)| (name.to_string(), *n)).collect(),
         set: given.map(|(name, value)| (name.to_string(), session.sources.slice(value.span).to_owned())).collect(),
     }

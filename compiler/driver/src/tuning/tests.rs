@@ -21,6 +21,7 @@ fn result(size: i64, best: &str, stored: u64) -> TuningResult {
             target: "a2a3".into(),
             backend: "cpu".into(),
             machine: "a machine, 2 threads".into(),
+            options: String::new(),
             sizes: BTreeMap::from([("N".into(), size)]),
             set: BTreeMap::new(),
         },

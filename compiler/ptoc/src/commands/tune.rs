@@ -74,7 +74,8 @@ fn listed(results: &[TuningResult], place: &Path) -> String {
         let key = &r.key;
         let sizes = key.sizes.iter().map(|(name, n)| format!("{name}={n}"));
         let set = key.set.iter().map(|(name, value)| format!("{name}={value}"));
-        let of: Vec<String> = sizes.chain(set).collect();
+        let options = Some(key.options.clone()).filter(|options| !options.is_empty());
+        let of: Vec<String> = sizes.chain(set).chain(options).collect();
         writeln!(out, "{} {} on {} ({}): {}", key.kernel, of.join(" "), key.backend, key.target, r.values()).ok();
         let verified = if r.verified { "" } else { ", not verified" };
         writeln!(

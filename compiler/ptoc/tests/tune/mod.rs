@@ -324,6 +324,12 @@ fn launches_use_what_is_stored_and_say_so() {
     };
     assert_eq!(blocks(&format!("{run}4096 --json")), 128);
     assert_eq!(blocks(&format!("{run}4096 --json -D BN=64")), 64);
+    for (options, list) in [("--vectors 128", "N=4096 --vectors 128 on"), ("--exact", "N=4096 --exact on")] {
+        assert!(!good(&s, &format!("{run}4096 {options}")).1.contains("tuned"), "{options}");
+        assert!(good(&s, &format!("{TUNE} {options}")).0.contains("2 configurations of BN"), "{options}");
+        assert!(good(&s, &format!("{run}4096 {options}")).1.contains("tuned: BN="), "{options}");
+        assert!(good(&s, "tune --list").0.contains(list), "{list}");
+    }
     // A result for another text is told, and not used.
     s.file("scale.tile", SCALE.replace("i] * 2.0", "i] * 3.0").replace(") * 2.0", ") * 3.0"));
     let (_, err) = good(&s, &format!("{run}4096"));
