@@ -67,7 +67,7 @@ impl TuningSlot {
             Tolerance::Given { rtol, atol } => Some((rtol.min(f64::MAX), atol.min(f64::MAX))),
             Tolerance::Rounding => None,
         });
-        self.store.add(vec![TuningResult { key, file, best, median, verified, tolerance, failed, stored }])?;
+        self.store.replace(TuningResult { key, file, best, median, verified, tolerance, failed, stored })?;
         Ok(self.store.path())
     }
 }

@@ -131,6 +131,16 @@ impl TuningStore {
         })
     }
 
+    /// Puts a result in the place of what is there for its key, also of one that is dated ahead of the clock.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn replace(&self, result: TuningResult) -> Result<(), StoreError> {
+        self.change(|all| {
+            all.insert(result.key.clone(), result);
+        })
+    }
+
     /// Drops results, and returns how many.
     ///
     /// # Errors

@@ -58,6 +58,16 @@ fn results_are_written_and_read_back() {
     assert_eq!(best(&other.read().unwrap()), ["32", "32"]);
 }
 
+/// A clock that was ahead once: what is measured now counts.
+#[test]
+fn a_new_result_replaces_one_from_the_future() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = TuningStore::new(directory.path());
+    store.add(vec![result(128, "32", u64::MAX / 2), result(256, "32", 5)]).unwrap();
+    store.replace(result(128, "64", 7)).unwrap();
+    assert_eq!(store.read(), Ok(vec![result(128, "64", 7), result(256, "32", 5)]));
+}
+
 #[test]
 fn many_writers_lose_nothing() {
     let directory = tempfile::tempdir().unwrap();

@@ -338,6 +338,19 @@ fn launches_use_what_is_stored_and_say_so() {
 }
 
 #[test]
+fn a_result_from_the_future_is_replaced() {
+    let s = sandbox();
+    good(&s, TUNE);
+    let path = s.path().join("data/tuning.jsonl");
+    let mut line: Value = serde_json::from_str(fs::read_to_string(&path).unwrap().trim()).unwrap();
+    line["stored"] = 4_107_542_400u64.into();
+    fs::write(&path, format!("{line}\n")).unwrap();
+    good(&s, &format!("{TUNE} --retune"));
+    let (again, _) = good(&s, TUNE);
+    assert!(again.contains("tuned before") && !again.contains("stored 2100"), "{again}");
+}
+
+#[test]
 fn results_move_between_directories() {
     let s = sandbox();
     good(&s, TUNE);
