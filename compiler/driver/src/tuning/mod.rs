@@ -10,7 +10,7 @@ mod slot;
 mod store;
 
 pub use slot::TuningSlot;
-pub use store::{Merged, StoreError, TuningStore, VARIABLE, lines};
+pub use store::{Merged, StoreError, Stored, TuningStore, VARIABLE, lines};
 
 use crate::backend::{BackendRef, Timed};
 use crate::launch::{Plan, Tolerance};
@@ -198,7 +198,7 @@ pub fn key(
 }
 
 /// A stored result as bindings.
-pub(crate) struct Stored {
+pub(crate) struct StoredBindings {
     pub result: TuningResult,
     pub bindings: Bindings,
 }
@@ -210,7 +210,7 @@ impl Session {
         unit: &CompilationUnit,
         entry: &EntryPoint<'_>,
         bindings: &Bindings,
-    ) -> Option<Stored> {
+    ) -> Option<StoredBindings> {
         let used = self.tuning.clone()?;
         let statics = entry.static_params(unit);
         if statics.is_empty() {
@@ -223,11 +223,14 @@ impl Session {
                 return None;
             }
         };
+        if let Some(warning) = all.warning() {
+            self.diagnostics.push(warning);
+        }
         let key = key(self, unit, entry, &bindings.dims, (&used.backend, &used.machine));
         // A launch is not compared with anything: what was not held to `ensures` as strictly as by default is not used.
         let unspecified = entry.item.ensures.is_empty();
         let (usable, rest): (Vec<TuningResult>, Vec<TuningResult>) =
-            all.into_iter().partition(|r| unspecified || r.holds(Tolerance::Rounding));
+            all.results.into_iter().partition(|r| unspecified || r.holds(Tolerance::Rounding));
         let Some(result) = find(&usable, &key) else {
             let file = unit.path.display().to_string();
             self.notes.extend(unverified(&rest, &key).or_else(|| outdated(&usable, &key, &file)));
@@ -244,7 +247,7 @@ impl Session {
             }
             bindings.defs.insert(Name::new(name), expr);
         }
-        Some(Stored { result: result.clone(), bindings })
+        Some(StoredBindings { result: result.clone(), bindings })
     }
 
     /// A plan with what is stored for it. Where that is refused the source's own values stay, and a warning says so.

@@ -40,7 +40,7 @@ impl TuningSlot {
 
     /// What is stored for exactly this call, which holds results to `ensures` under this tolerance, or to nothing.
     pub fn stored(&self, tolerance: Option<Tolerance>) -> Option<TuningResult> {
-        let all = self.store.read().ok()?;
+        let all = self.store.read().ok()?.results;
         let last = all.into_iter().filter(|r| r.key == self.key).max_by_key(|r| r.stored)?;
         let counts = tolerance.filter(|_| self.specified).is_none_or(|tolerance| last.holds(tolerance));
         counts.then_some(last)

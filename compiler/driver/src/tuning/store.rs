@@ -2,7 +2,7 @@
 
 use super::{TuningKey, TuningResult};
 use crate::files::{Outputs, reason};
-use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_diagnostics::{Diagnostic, codes, plural};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::env;
@@ -23,6 +23,28 @@ const VERSION: u64 = 1;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TuningStore {
     directory: PathBuf,
+}
+
+/// What the file has.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Stored {
+    /// Results.
+    pub results: Vec<TuningResult>,
+    /// Lines that are none: of a file that was damaged, or of another version of ptoc. They stay as they are.
+    pub broken: Vec<String>,
+    /// Why the first of these is none.
+    why: Option<StoreError>,
+}
+
+impl Stored {
+    /// What is said of lines that are no results, while the others are used.
+    pub fn warning(&self) -> Option<Diagnostic> {
+        let d = self.why.as_ref()?.warning();
+        Some(match self.broken.len() {
+            1 => d,
+            n => d.with_note(format!("so it is with {} more", plural(n - 1, "line"))),
+        })
+    }
 }
 
 /// What keeps results from being read or written.
@@ -91,20 +113,29 @@ impl TuningStore {
         self.path().exists()
     }
 
-    /// All results; none if there is no file.
+    /// All lines; none if there is no file.
     ///
     /// # Errors
-    /// The file cannot be read, or a line is none of ptoc's.
-    pub fn read(&self) -> Result<Vec<TuningResult>, StoreError> {
-        read(&self.path(), true)
+    /// The file cannot be read.
+    pub fn read(&self) -> Result<Stored, StoreError> {
+        let path = self.path();
+        match fs::read(&path) {
+            Ok(bytes) => Ok(parsed(&path, &bytes, "other lines are used; remove it, or `ptoc tune --clear` drops all")),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(Stored::default()),
+            Err(e) => Err(StoreError::of(&path, "read", &e)),
+        }
     }
 
     /// All results of a file that was exported.
     ///
     /// # Errors
-    /// As for [`TuningStore::read`], and if there is no file.
+    /// The file cannot be read, or a line is none of ptoc's.
     pub fn read_export(path: &Path) -> Result<Vec<TuningResult>, StoreError> {
-        read(path, false)
+        let help = "name a file that `ptoc tune --export` has written";
+        let bytes = fs::read(path)
+            .map_err(|e| StoreError { help: help.to_owned(), ..StoreError::of(path, "read", &e) })?;
+        let Stored { results, why, .. } = parsed(path, &bytes, help);
+        why.map_or(Ok(results), Err)
     }
 
     /// Adds results: of two for the same key the newer one stays.
@@ -156,16 +187,39 @@ impl TuningStore {
         })
     }
 
-    /// Rewrites the file while no other process does. It appears whole or not at all.
+    /// Drops everything, and returns how many results and how many other lines that was.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn clear(&self) -> Result<(usize, usize), StoreError> {
+        if !self.exists() {
+            return Ok((0, 0));
+        }
+        self.rewrite(|stored| {
+            let Stored { results, broken, .. } = std::mem::take(stored);
+            (results.len(), broken.len())
+        })
+    }
+
+    /// Rewrites the results of the file by their keys.
     fn change<T>(&self, change: impl FnOnce(&mut BTreeMap<TuningKey, TuningResult>) -> T) -> Result<T, StoreError> {
+        self.rewrite(|stored| {
+            let results = std::mem::take(&mut stored.results);
+            let mut all: BTreeMap<TuningKey, TuningResult> =
+                results.into_iter().map(|result| (result.key.clone(), result)).collect();
+            let changed = change(&mut all);
+            stored.results = all.into_values().collect();
+            changed
+        })
+    }
+
+    /// Rewrites the file while no other process does. It appears whole or not at all.
+    fn rewrite<T>(&self, change: impl FnOnce(&mut Stored) -> T) -> Result<T, StoreError> {
         fs::create_dir_all(&self.directory).map_err(|e| StoreError::of(&self.directory, "make", &e))?;
         let at = self.directory.join(LOCK);
         let lock = File::options().create(true).truncate(false).write(true).open(&at);
         let lock = lock.and_then(|lock| lock.lock().map(|()| lock)).map_err(|e| StoreError::of(&at, "write", &e))?;
-        let mut all: BTreeMap<TuningKey, TuningResult> = BTreeMap::new();
-        for result in self.read()? {
-            all.insert(result.key.clone(), result);
-        }
+        let mut all = self.read()?;
         let changed = change(&mut all);
         let told = |d: Diagnostic| StoreError {
             message: d.message,
@@ -173,7 +227,8 @@ impl TuningStore {
         };
         let mut outputs = Outputs::new();
         let place = outputs.plan(&self.path()).map_err(told)?;
-        outputs.write(place, lines(all.values()).as_bytes()).map_err(told)?;
+        let broken: String = all.broken.iter().map(|line| format!("{line}\n")).collect();
+        outputs.write(place, (lines(all.results.iter()) + &broken).as_bytes()).map_err(told)?;
         outputs.commit().map_err(told)?;
         drop(lock);
         Ok(changed)
@@ -190,31 +245,24 @@ pub fn lines<'r>(results: impl Iterator<Item = &'r TuningResult>) -> String {
     results.map(line).collect()
 }
 
-fn read(path: &Path, may_be_missing: bool) -> Result<Vec<TuningResult>, StoreError> {
-    let text = match fs::read(path) {
-        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        Err(e) if may_be_missing && e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) if may_be_missing => return Err(StoreError::of(path, "read", &e)),
-        Err(e) => {
-            let help = "name a file that `ptoc tune --export` has written".into();
-            return Err(StoreError { help, ..StoreError::of(path, "read", &e) });
-        }
-    };
-    let help = match may_be_missing {
-        true => "remove the line, or the file: `ptoc bench --tune` measures anew",
-        false => "name a file that `ptoc tune --export` has written",
-    };
-    let mut results = Vec::new();
+/// The lines of a file.
+fn parsed(path: &Path, bytes: &[u8], help: &str) -> Stored {
+    let mut stored = Stored::default();
+    let text = String::from_utf8_lossy(bytes);
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
-        results.push(parsed(line).map_err(|why| StoreError {
-            message: format!("line {number} of `{}` is no result of tuning: {why}", path.display()),
-            help: help.into(),
-        })?);
+        match result(line) {
+            Ok(result) => stored.results.push(result),
+            Err(why) => {
+                let message = format!("line {number} of `{}` is no result of tuning: {why}", path.display());
+                stored.why.get_or_insert_with(|| StoreError { message, help: help.to_owned() });
+                stored.broken.push(line.to_owned());
+            }
+        }
     }
-    Ok(results)
+    stored
 }
 
-fn parsed(line: &str) -> Result<TuningResult, String> {
+fn result(line: &str) -> Result<TuningResult, String> {
     let value: Value = serde_json::from_str(line).map_err(|e| format!("it is no JSON ({e})"))?;
     match value["version"].as_u64() {
         Some(VERSION) => serde_json::from_value(value).map_err(|e| e.to_string()),

@@ -39,23 +39,23 @@ fn result(size: i64, best: &str, stored: u64) -> TuningResult {
 fn results_are_written_and_read_back() {
     let directory = tempfile::tempdir().unwrap();
     let store = TuningStore::new(directory.path().join("not/there/yet"));
-    assert_eq!((store.exists(), store.read()), (false, Ok(Vec::new())));
+    assert_eq!((store.exists(), store.read()), (false, Ok(Stored::default())));
     let two = vec![result(128, "32", 5), result(256, "64", 6)];
     assert_eq!(store.add(two.clone()), Ok(Merged { added: 2, ..Merged::default() }));
-    assert_eq!(store.read(), Ok(two.clone()));
+    assert_eq!(store.read().unwrap().results, two);
     // Of two for the same key the newer one stays.
     let more = vec![result(128, "128", 4), result(256, "128", 7), result(512, "32", 1)];
     assert_eq!(store.add(more), Ok(Merged { added: 1, replaced: 1, kept: 1 }));
     let best = |all: &[TuningResult]| all.iter().map(|r| r.best["BN"].clone()).collect::<Vec<_>>();
-    assert_eq!(best(&store.read().unwrap()), ["32", "128", "32"]);
+    assert_eq!(best(&store.read().unwrap().results), ["32", "128", "32"]);
     // What is exported is what is imported.
     let other = TuningStore::new(directory.path().join("other"));
     let export = directory.path().join("export.jsonl");
-    std::fs::write(&export, lines(store.read().unwrap().iter())).unwrap();
+    std::fs::write(&export, lines(store.read().unwrap().results.iter())).unwrap();
     other.add(TuningStore::read_export(&export).unwrap()).unwrap();
     assert_eq!(other.read(), store.read());
     assert_eq!(other.drop_if(|r| r.key.sizes["N"] == 256), Ok(1));
-    assert_eq!(best(&other.read().unwrap()), ["32", "32"]);
+    assert_eq!(best(&other.read().unwrap().results), ["32", "32"]);
 }
 
 /// A clock that was ahead once: what is measured now counts.
@@ -65,7 +65,7 @@ fn a_new_result_replaces_one_from_the_future() {
     let store = TuningStore::new(directory.path());
     store.add(vec![result(128, "32", u64::MAX / 2), result(256, "32", 5)]).unwrap();
     store.replace(result(128, "64", 7)).unwrap();
-    assert_eq!(store.read(), Ok(vec![result(128, "64", 7), result(256, "32", 5)]));
+    assert_eq!(store.read().unwrap().results, [result(128, "64", 7), result(256, "32", 5)]);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn many_writers_lose_nothing() {
             });
         }
     });
-    assert_eq!(store.read().unwrap().len(), 64);
+    assert_eq!(store.read().unwrap().results.len(), 64);
 }
 
 #[test]
@@ -99,12 +99,18 @@ fn what_is_no_result_is_told_with_its_line() {
         ("\u{0}\u{1}", "expected value"),
     ] {
         std::fs::write(store.path(), format!("{good}\n{line}\n")).unwrap();
-        let d = store.read().unwrap_err().diagnostic();
-        assert_eq!(d.code, codes::TUNING_STORE);
+        let stored = store.read().unwrap();
+        let d = stored.warning().unwrap();
+        assert_eq!(d.code, codes::TUNING_NOT_USED);
         assert!(d.message.starts_with("line 3 of `") && d.message.contains(why), "{line}: {}", d.message);
-        // Nothing is thrown away for it.
-        assert!(store.add(vec![result(1, "32", 9)]).is_err());
-        assert!(std::fs::read_to_string(store.path()).unwrap().starts_with(&good));
+        assert!(TuningStore::read_export(&store.path()).unwrap_err().diagnostic().message.contains(why));
+        // The others are used, and nothing is thrown away.
+        assert_eq!((&stored.results[..], &stored.broken[..]), (&[result(128, "32", 5)][..], &[line.to_owned()][..]));
+        store.add(vec![result(1, "32", 9)]).unwrap();
+        assert_eq!(store.drop_if(|r| r.key.sizes["N"] == 1), Ok(1));
+        assert_eq!(std::fs::read_to_string(store.path()).unwrap(), format!("{good}{line}\n"));
+        assert_eq!(store.clear(), Ok((1, 1)));
+        assert_eq!(store.read(), Ok(Stored::default()));
     }
 }
 

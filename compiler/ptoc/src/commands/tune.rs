@@ -12,7 +12,8 @@ use std::path::Path;
 
 /// Shows, exports, imports or drops results.
 pub fn tune(args: &TuneArgs, io: &mut Io<'_>) -> u8 {
-    match carried_out(args) {
+    let carried_out = carried_out(args, &mut |warning| show(warning, io, MessageFormat::Human));
+    match carried_out {
         Ok(text) => {
             io.print(&text);
             DONE
@@ -24,7 +25,7 @@ pub fn tune(args: &TuneArgs, io: &mut Io<'_>) -> u8 {
     }
 }
 
-fn carried_out(args: &TuneArgs) -> Result<String, Box<Diagnostic>> {
+fn carried_out(args: &TuneArgs, warn: &mut dyn FnMut(Diagnostic)) -> Result<String, Box<Diagnostic>> {
     let store = TuningStore::of_environment().ok_or_else(|| {
         let message = format!("results of tuning are not stored: `{VARIABLE}` is `off`, or there is no home directory");
         Box::new(
@@ -35,8 +36,13 @@ fn carried_out(args: &TuneArgs) -> Result<String, Box<Diagnostic>> {
     let wanted = |result: &TuningResult| args.kernel.as_ref().is_none_or(|kernel| *kernel == result.key.kernel);
     let place = store.path();
     if args.clear {
-        let dropped = store.drop_if(wanted).map_err(|e| e.diagnostic())?;
-        return Ok(format!("{} dropped from {}\n", plural(dropped, "result"), place.display()));
+        let (dropped, broken) = match args.kernel {
+            Some(_) => store.drop_if(wanted).map(|dropped| (dropped, 0)),
+            None => store.clear(),
+        }
+        .map_err(|e| e.diagnostic())?;
+        let also = if broken > 0 { format!(", and {},", plural(broken, "broken line")) } else { String::new() };
+        return Ok(format!("{}{also} dropped from {}\n", plural(dropped, "result"), place.display()));
     }
     if !args.import.is_empty() {
         let mut results = Vec::new();
@@ -48,7 +54,11 @@ fn carried_out(args: &TuneArgs) -> Result<String, Box<Diagnostic>> {
         let rest = format!("{} replaced, {} not newer than what was there", m.replaced, m.kept);
         return Ok(format!("{} added to {}, {rest}\n", plural(m.added, "result"), place.display()));
     }
-    let mut results = store.read().map_err(|e| e.diagnostic())?;
+    let stored = store.read().map_err(|e| e.diagnostic())?;
+    if let Some(warning) = stored.warning() {
+        warn(warning);
+    }
+    let mut results = stored.results;
     results.retain(wanted);
     match &args.export {
         Some(file) => export(file, &results),
