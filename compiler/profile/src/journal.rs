@@ -128,18 +128,36 @@ impl Journal {
         Ok(Some(Found { rows, whole: rest.is_empty() }))
     }
 
-    /// Drops the rows of problems of this table of which some are missing: a problem is measured as a whole.
+    /// Drops the rows of problems of this table that are in no complete set: a problem is measured as a whole. A file
+    /// that was appended to has several sets of one.
     fn drop_parts(&self, rows: &mut Vec<Vec<String>>, cases: &Cases, about: &[String]) {
-        let mut there: HashMap<Vec<String>, usize> = HashMap::new();
-        rows.iter().for_each(|row| *there.entry(row[..self.keys].to_vec()).or_default() += 1);
+        let mut places: HashMap<Vec<String>, (usize, usize)> = HashMap::new();
         for (number, problem) in cases.problems.iter().enumerate() {
-            let key = |line: &Line| about.iter().chain(&line.values).cloned().collect::<Vec<String>>();
-            let all: Vec<Vec<String>> =
-                problem.listed(number, &cases.names).iter().map(|row| key(&row.into())).collect();
-            if !all.iter().all(|key| there.get(key) == Some(&1)) {
-                rows.retain(|row| !all.iter().any(|key| row[..self.keys] == key[..]));
+            for (n, row) in problem.listed(number, &cases.names).iter().enumerate() {
+                places.insert(about.iter().chain(&row.values).cloned().collect(), (number, n));
             }
         }
+        // The rows of the set of each problem that is not complete yet.
+        let mut open: Vec<Vec<Option<usize>>> =
+            cases.problems.iter().map(|problem| vec![None; problem.configurations.len()]).collect();
+        let mut kept = vec![false; rows.len()];
+        for (at, row) in rows.iter().enumerate() {
+            let Some(&(number, n)) = places.get(&row[..self.keys]) else {
+                kept[at] = true;
+                continue;
+            };
+            let set = &mut open[number];
+            // It begins another set: that before was interrupted.
+            if set[n].is_some() {
+                set.fill(None);
+            }
+            set[n] = Some(at);
+            if set.iter().all(Option::is_some) {
+                set.iter_mut().filter_map(Option::take).for_each(|at| kept[at] = true);
+            }
+        }
+        let mut kept = kept.into_iter();
+        rows.retain(|_| kept.next() == Some(true));
     }
 
     /// The rows of a problem, if all are there.

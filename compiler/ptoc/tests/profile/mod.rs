@@ -209,6 +209,30 @@ fn an_interrupted_table_is_resumed() {
     assert_eq!(keys(&fs::read_to_string(&path).unwrap()).len(), 1 + 16);
 }
 
+/// Each call with `--append` adds a set of rows; a complete one stays, and the last one counts.
+#[test]
+fn appended_rows_stay() {
+    let s = sandbox();
+    let args = "scale -D M=64,100 -D N=64 -D B=8,32 --by cycles --target a5 --out t.csv";
+    for option in ["", "--append"] {
+        assert_eq!(profile(&s, &format!("{args} {option}")).0, Some(0));
+    }
+    let path = s.path().join("t.csv");
+    let whole = fs::read_to_string(&path).unwrap();
+    assert_eq!(whole.lines().count(), 1 + 8);
+    let (_, _, err) = profile(&s, &format!("{args} --resume"));
+    assert!(err.contains("4 rows were there already"), "{err}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), whole);
+    // The second set was interrupted.
+    for lines in 1..=4 {
+        let some: String = whole.lines().take(1 + 4 + lines).map(|line| format!("{line}\n")).collect();
+        fs::write(&path, some).unwrap();
+        assert_eq!(profile(&s, &format!("{args} --resume")).0, Some(0));
+        let complete: String = whole.lines().take(1 + 4 + lines / 2 * 2).map(|line| format!("{line}\n")).collect();
+        assert_eq!(fs::read_to_string(&path).unwrap(), complete, "{lines}");
+    }
+}
+
 /// A sweep that is ended at any moment, again and again, and resumed: each row is there once.
 #[cfg(unix)]
 #[test]
