@@ -28,6 +28,8 @@ pub struct Journal {
     /// Columns that tell cases apart.
     keys: usize,
     header: Vec<String>,
+    /// There are rows that the call goes on with.
+    begun: bool,
 }
 
 /// A file as it was found.
@@ -54,7 +56,7 @@ impl Journal {
         let mut outputs = Outputs::new();
         outputs.keep_sources(sources)?;
         let planned = outputs.plan(path)?;
-        let mut journal = Journal { path: path.to_owned(), done: HashMap::new(), keys, header };
+        let mut journal = Journal { path: path.to_owned(), done: HashMap::new(), keys, header, begun: false };
         let Some(found) = journal.read(existing)? else { return Ok(journal) };
         if existing == Existing::Refuse {
             let message = format!("cannot write `{}`: it is there, and may be the work of hours", path.display());
@@ -66,6 +68,7 @@ impl Journal {
         let Found { mut rows, whole } = found;
         let before = rows.len();
         if existing == Existing::Resume {
+            journal.begun = !rows.is_empty();
             rows.retain(|row| row[..keys].iter().zip(heading.about()).any(|(a, b)| *a != b) || is_settled(row));
             journal.drop_parts(&mut rows, heading.cases, &heading.about());
             journal.done = rows.iter().map(|row| (row[..keys].to_vec(), row[keys..].to_vec())).collect();
@@ -170,6 +173,37 @@ impl Journal {
         listed.iter().map(row).collect()
     }
 
+    /// Whether the call goes on with rows, beside which nothing is taken from elsewhere.
+    pub fn is_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Puts rows of a problem in the places of those that the file has, the last ones. What is as it was stays to the
+    /// letter.
+    ///
+    /// # Errors
+    /// It cannot be read or written.
+    pub fn replace(&mut self, heading: &Heading<'_>, rows: &[Line]) -> Result<(), Box<Diagnostic>> {
+        let found = self.read(Existing::Resume)?;
+        let mut all = found.map_or_else(Vec::new, |found| found.rows);
+        let last: HashMap<Vec<String>, usize> =
+            all.iter().enumerate().map(|(at, row)| (row[..self.keys].to_vec(), at)).collect();
+        let is_kept = |row: &&Line| {
+            let kept = self.done.get(&heading.cells(row)[..self.keys]).map(|cells| row.with_cells(cells));
+            kept.is_some_and(|kept| kept.texts().eq(row.texts()))
+        };
+        for row in rows.iter().filter(|row| !is_kept(row)).map(|row| heading.cells(row)) {
+            match last.get(&row[..self.keys]) {
+                Some(&at) => all[at] = row,
+                None => all.push(row),
+            }
+        }
+        let mut outputs = Outputs::new();
+        let planned = outputs.plan(&self.path)?;
+        outputs.write(planned, lines(std::iter::once(&self.header).chain(&all)).as_bytes())?;
+        Ok(outputs.commit()?)
+    }
+
     /// Adds the rows of a problem, and waits until the disk has them.
     ///
     /// # Errors
@@ -191,10 +225,10 @@ impl Journal {
     }
 }
 
-/// Whether a row is of a case that was measured, or never will be: not one that was only listed, or that failed.
+/// Whether a row is of a case that was tried: not one that was only listed.
 fn is_settled(row: &[String]) -> bool {
     let status = &row[row.len() - Line::CELLS];
-    matches!(status.as_str(), "ok" | "wrong" | "refused" | "stored" | "skipped")
+    matches!(status.as_str(), "ok" | "wrong" | "failed" | "refused" | "stored" | "skipped")
 }
 
 fn records(text: &str) -> Result<Vec<Vec<String>>, String> {

@@ -1,6 +1,7 @@
 //! A table of problems and configurations: each is checked, compiled, verified, and then [measured](crate::measure), by
 //! the clock in turns with the other configurations of its problem, or by the cycles of a simulation.
 
+use crate::line::Line;
 use crate::measure::Measure;
 use crate::race::Laps;
 use crate::recall;
@@ -329,6 +330,40 @@ pub fn rows(
     };
     rows.iter_mut().zip(outcomes).for_each(|(row, outcome)| row.outcome = outcome);
     Ok(rows)
+}
+
+/// The rows of a problem of which some had failed: these are tried again, and the others stay. Where one is measured
+/// now, all are, since the fastest of a problem is found in turns.
+///
+/// # Errors
+/// As for [`rows`].
+pub fn retried(
+    setup: &Setup,
+    on: &Machine,
+    request: &Request,
+    (cases, number): (&Cases, usize),
+    mut kept: Vec<Line>,
+    session: &mut Session,
+) -> Result<Vec<Line>, Failed> {
+    let Problem { sizes, configurations } = &cases.problems[number];
+    let failed: Vec<usize> = (0..kept.len()).filter(|n| kept[*n].status() == "failed").collect();
+    let configurations = failed.iter().map(|n| configurations[*n].clone()).collect();
+    let some = Cases {
+        lists: None,
+        kernel: cases.kernel.clone(),
+        fixed: cases.fixed.clone(),
+        names: cases.names.clone(),
+        problems: vec![Problem { sizes: sizes.clone(), configurations }],
+    };
+    let again = rows(setup, on, request, &some, 0, session)?;
+    if again.iter().any(|row| matches!(row.outcome, Outcome::Measured(_))) {
+        let all = rows(setup, on, request, cases, number, session)?;
+        return Ok(all.iter().map(Line::from).collect());
+    }
+    for (n, row) in failed.into_iter().zip(&again) {
+        kept[n] = Line::from(&Row { problem: number, ..row.clone() });
+    }
+    Ok(kept)
 }
 
 /// Where results for the sizes of a problem are stored, if they are.

@@ -13,7 +13,7 @@ use ptoc_profile::Values;
 use ptoc_profile::best::{rejected, summary, top};
 use ptoc_profile::journal::{Existing, Journal};
 use ptoc_profile::plot::{Peers, peers, svg};
-use ptoc_profile::profile::{By, Cases, Definitions, Depth, Request, cases, digest, mistake, rows};
+use ptoc_profile::profile::{By, Cases, Definitions, Depth, Request, cases, digest, mistake, retried, rows};
 use ptoc_profile::setup::{Machine, Setup};
 use ptoc_profile::table::{Heading, Line, Text};
 use std::collections::BTreeMap;
@@ -188,6 +188,10 @@ impl Run<'_> {
         if shown {
             io.print(&format!("{}\n", text.header()));
         }
+        // Beside rows that are measured there are no stored ones.
+        let begun = journal.as_ref().is_some_and(Journal::is_begun);
+        let request = Request { again: self.request.again || begun, ..self.request.clone() };
+        let is_failed = |row: &Line| row.status() == "failed" && request.depth == Depth::Measure;
         let mut all: Vec<Line> = Vec::new();
         let mut skipped = 0;
         for number in 0..cases.problems.len() {
@@ -195,11 +199,19 @@ impl Run<'_> {
             let listed: Vec<Line> = listed.iter().map(Line::from).collect();
             let rows = match journal.as_ref().and_then(|j| j.rows_of(&heading, &listed)) {
                 Some(kept) => {
-                    skipped += kept.len();
-                    kept
+                    let settled = kept.iter().filter(|row| !is_failed(row)).count();
+                    skipped += settled;
+                    match &mut journal {
+                        Some(journal) if settled < kept.len() => {
+                            let rows = retried(self.setup, self.on, &request, (&cases, number), kept, session)?;
+                            journal.replace(&heading, &rows).or_else(|d| session.fail(*d))?;
+                            rows
+                        }
+                        _ => kept,
+                    }
                 }
                 None => {
-                    let rows = rows(self.setup, self.on, self.request, &cases, number, session)?;
+                    let rows = rows(self.setup, self.on, &request, &cases, number, session)?;
                     let rows: Vec<Line> = rows.iter().map(Line::from).collect();
                     if let Some(journal) = &mut journal {
                         journal.add(&heading, &rows).or_else(|d| session.fail(*d))?;

@@ -133,6 +133,37 @@ fn a_table_of_tune_lists_is_stored() {
     assert!(said.contains("4 rows were there already"), "{said}");
 }
 
+/// A call that goes on with a table tries what failed again; what was measured stays, whatever is stored.
+#[test]
+fn what_failed_is_tried_again() {
+    let s = Sandbox::new();
+    let fails = "kernel some<const BM = 16 tune [16, 32]>(x: in i32[M, N], y: out i32[M, N])\n    \
+        ensures y[m, n] == x[m, n]\n{\n    grid (m in tiles(M, BM));\n    let t = Vec(x.tile(m, _));\n    \
+        assert(BM == 16 || M < 64, \"no\");\n    TSTORE(y.tile(m, _), t);\n}\n";
+    s.file("some.tile", fails);
+    let table = "profile some.tile -D M=32,64 -D N=64 --tune --threads 1 --seconds 0.005 --out t.csv";
+    let (success, _, err) = call(&s, table);
+    assert!(!success, "{err}");
+    let path = s.path().join("t.csv");
+    let rows = || fs::read_to_string(&path).unwrap().lines().map(str::to_owned).collect::<Vec<_>>();
+    let whole = rows();
+    let of = |rows: &[String], status: &str| rows.iter().filter(|row| row.contains(&format!(",{status},"))).count();
+    assert_eq!((of(&whole, "ok"), of(&whole, "failed")), (3, 1), "{whole:?}");
+    let (success, out, err) = call(&s, &format!("{table} --resume"));
+    assert!(!success && err.contains("3 rows were there already") && out.contains("failed: "), "{out}{err}");
+    assert_eq!(rows(), whole);
+    // It failed by mistake: its problem is measured, and its rows take the places of those that were there.
+    let mended = whole.iter().map(|row| row.replace(",ok,", ",failed,") + "\n").collect::<String>();
+    fs::write(&path, mended).unwrap();
+    let (success, _, err) = call(&s, &format!("{table} --resume"));
+    assert!(!success && !err.contains("already"), "{err}");
+    assert_eq!((rows().len(), of(&rows(), "ok"), of(&rows(), "failed")), (5, 3, 1), "{:?}", rows());
+    // What is missing is measured, though it is stored.
+    fs::write(&path, whole[..3].iter().map(|row| format!("{row}\n")).collect::<String>()).unwrap();
+    call(&s, &format!("{table} --resume"));
+    assert_eq!((rows().len(), of(&rows(), "ok"), of(&rows(), "failed")), (5, 3, 1), "{:?}", rows());
+}
+
 /// Three tunes agree, or one of them says that there is a tie.
 #[test]
 fn three_tunes_agree_or_say_tie() {
