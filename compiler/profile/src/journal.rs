@@ -1,5 +1,6 @@
 //! A table on disk that grows problem by problem, so that a run that is interrupted can go on where it was.
 
+use crate::lock::Lock;
 use crate::profile::Cases;
 use crate::table::{Heading, Line};
 use ptoc_diagnostics::{Diagnostic, codes};
@@ -30,6 +31,8 @@ pub struct Journal {
     header: Vec<String>,
     /// There are rows that the call goes on with.
     begun: bool,
+    /// No other process writes it.
+    _lock: Lock,
 }
 
 /// A file as it was found.
@@ -56,10 +59,12 @@ impl Journal {
         let mut outputs = Outputs::new();
         outputs.keep_sources(sources)?;
         let planned = outputs.plan(path)?;
-        let mut journal = Journal { path: path.to_owned(), done: HashMap::new(), keys, header, begun: false };
+        let (path, _lock) = (path.to_owned(), Lock::of(path)?);
+        let mut journal = Journal { path, done: HashMap::new(), keys, header, begun: false, _lock };
         let Some(found) = journal.read(existing)? else { return Ok(journal) };
         if existing == Existing::Refuse {
-            let message = format!("cannot write `{}`: it is there, and may be the work of hours", path.display());
+            let message =
+                format!("cannot write `{}`: it is there, and may be the work of hours", journal.path.display());
             let d = Diagnostic::global(codes::CANNOT_WRITE, message);
             return Err(Box::new(
                 d.with_help("`--resume` goes on with it, `--append` adds rows; or name another file"),

@@ -14,6 +14,7 @@ mod format;
 pub mod journal;
 mod limits;
 mod line;
+mod lock;
 mod measure;
 mod measured;
 pub mod model;

@@ -209,6 +209,31 @@ fn an_interrupted_table_is_resumed() {
     assert_eq!(keys(&fs::read_to_string(&path).unwrap()).len(), 1 + 16);
 }
 
+/// Two processes do not write one table: the second one names the first. Who is killed leaves no lock.
+#[cfg(unix)]
+#[test]
+fn a_table_has_one_writer() {
+    let s = sandbox();
+    let args = "scale -D M=64,100 -D N=64 -D B=8 --out t.csv";
+    let mut first = s.command(&format!("profile k.tile {args} --seconds 60 --threads 1"));
+    let mut first = first.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let lock = s.path().join(".t.csv.lock");
+    while fs::read_to_string(&lock).unwrap_or_default().is_empty() {
+        assert!(first.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    for option in ["", "--resume", "--append"] {
+        let (status, out, err) = profile(&s, &format!("{args} {option}"));
+        let other = format!("cannot write `t.csv`: process {} measures into it", first.id());
+        assert!(status == Some(1) && out.is_empty() && err.contains(&other), "{out}{err}");
+    }
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert_eq!(profile(&s, &format!("{args} --resume")).0, Some(0));
+    assert!(!lock.exists());
+    assert_eq!(fs::read_to_string(s.path().join("t.csv")).unwrap().lines().count(), 3);
+}
+
 /// Each call with `--append` adds a set of rows; a complete one stays, and the last one counts.
 #[test]
 fn appended_rows_stay() {
