@@ -30,7 +30,7 @@ pub fn summary(cases: &Cases, rows: &[Line]) -> String {
         let sizes = &cases.problems[of[0].problem].sizes;
         let fastest: Vec<&Line> = of.iter().filter(|row| row.says("fastest")).collect();
         // Of those that tie the source's own values stay.
-        let default = cases.lists.as_ref().and_then(|lists| of.get(lists.default_number()));
+        let default = cases.default_of(&cases.problems[of[0].problem]).and_then(|n| of.get(n));
         let default = default.filter(|row| row.says("fastest"));
         let Some(first) = default.or(fastest.first().copied()) else { continue };
         let flags: Vec<String> = (cases.names.iter().zip(&first.values))

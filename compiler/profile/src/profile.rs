@@ -8,7 +8,7 @@ use crate::recall;
 use crate::sample::percentile;
 use crate::setup::{Machine, Setup};
 use crate::sweep::{Values, alike, combinations, same};
-use crate::tune::{listed, nothing_to_tune};
+use crate::tune::{defaults, listed, nothing_to_tune};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_driver::launch::Tolerance;
 use ptoc_driver::session::{CompilationUnit, EntryPoint, Failed, Session};
@@ -83,10 +83,15 @@ impl Lists {
     pub fn number(&self, choice: &[usize]) -> usize {
         choice.iter().zip(&self.lengths).fold(0, |at, (n, of)| at * of + n)
     }
+}
 
-    /// That of the source's own values.
-    pub fn default_number(&self) -> usize {
-        self.number(&self.start)
+impl Cases {
+    /// The number of the configuration of a problem that the source has, if it is among them.
+    pub(crate) fn default_of(&self, problem: &Problem) -> Option<usize> {
+        let is_own = |(name, value): &(String, String)| {
+            self.defaults.iter().any(|(known, own)| known == name && same(own, value))
+        };
+        problem.configurations.iter().position(|configuration| configuration.iter().all(is_own))
     }
 }
 
@@ -97,6 +102,8 @@ pub struct Cases {
     pub(crate) lists: Option<Lists>,
     /// The kernel.
     pub kernel: String,
+    /// The values that the source has of the parameters of the kernel.
+    pub(crate) defaults: Definitions,
     /// Definitions that all cases have.
     pub fixed: Definitions,
     /// Names of the others, which are columns.
@@ -223,7 +230,8 @@ pub fn cases(setup: &Setup, request: &Request, session: &mut Session) -> Result<
             names.push(name.clone());
         }
     }
-    Ok(Cases { lists, kernel: entry.item.name.name.to_string(), fixed: setup.define.clone(), names, problems })
+    let (kernel, defaults) = (entry.item.name.name.to_string(), defaults(session, &unit, &entry));
+    Ok(Cases { lists, kernel, defaults, fixed: setup.define.clone(), names, problems })
 }
 
 /// The cases of axes and of whole configurations: what no parameter of the kernel takes is the problem.
@@ -323,7 +331,7 @@ pub fn rows(
             measure.all(cases.lists.as_ref().filter(|_| request.tune && !request.exhaustive), session)?;
             let outcomes = measure.outcomes;
             if let Some(slot) = &slot {
-                keep(slot, setup.verify, (problem, cases.lists.as_ref()), &outcomes, session);
+                keep(slot, setup.verify, (problem, cases.default_of(problem)), &outcomes, session);
             }
             outcomes
         }
@@ -351,6 +359,7 @@ pub fn retried(
     let some = Cases {
         lists: None,
         kernel: cases.kernel.clone(),
+        defaults: cases.defaults.clone(),
         fixed: cases.fixed.clone(),
         names: cases.names.clone(),
         problems: vec![Problem { sizes: sizes.clone(), configurations }],
@@ -402,13 +411,12 @@ fn stored(slot: &TuningSlot, problem: &Problem, tolerance: Option<Tolerance>) ->
 fn keep(
     slot: &TuningSlot,
     tolerance: Option<Tolerance>,
-    (problem, lists): (&Problem, Option<&Lists>),
+    (problem, default): (&Problem, Option<usize>),
     outcomes: &[Outcome],
     session: &mut Session,
 ) {
     let fastest = |n: &usize| matches!(&outcomes[*n], Outcome::Measured(figures) if figures.fastest);
-    let default = lists.map(Lists::default_number);
-    let best = default.into_iter().filter(|n| *n < outcomes.len()).chain(0..outcomes.len()).find(fastest);
+    let best = default.into_iter().chain(0..outcomes.len()).find(fastest);
     let Some((best, Outcome::Measured(figures))) = best.map(|n| (n, &outcomes[n])) else { return };
     let is_failed = |o: &&Outcome| matches!(o, Outcome::Rejected { status: "failed" | "wrong", .. });
     let failed = outcomes.iter().filter(is_failed).count();

@@ -219,6 +219,21 @@ pub(crate) fn listed(
     all.filter(|(v, _)| !v.values.is_empty()).collect()
 }
 
+/// The values that the source has of the parameters of an entry, and of what it launches.
+pub(crate) fn defaults(
+    session: &Session,
+    unit: &CompilationUnit,
+    entry: &EntryPoint<'_>,
+) -> Vec<(String, String)> {
+    let value = |param: &StaticParam| match &param.kind {
+        StaticKind::Const { default: Some(e), .. } | StaticKind::Type { default: Some(e) } => {
+            Some(session.sources.slice(e.span).to_owned())
+        }
+        _ => None,
+    };
+    entry.static_params(unit).iter().filter_map(|(name, param)| Some((name.to_string(), value(param)?))).collect()
+}
+
 /// All combinations, the last axis fastest.
 fn choices(axes: &[TuneAxis<'_>]) -> Vec<Choice> {
     axes.iter().fold(vec![Vec::new()], |all, axis| {

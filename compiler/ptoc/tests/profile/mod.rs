@@ -145,6 +145,29 @@ fn row_89_the_fastest_by_cycles() {
     assert!((0..2).all(|_| call().1 == out));
 }
 
+/// Of those that tie the source's own values stay, however the others are named.
+#[test]
+fn the_defaults_stay_in_a_tie() {
+    let s = Sandbox::new();
+    let kernel = "kernel same<const A = 2 tune [1, 2, 3], const B = 16>(x: in f32[N], y: out f32[N])\n    \
+        ensures y[i] == x[i]\n{\n    static_assert(A > 0, \"{A}\");\n    grid (i in tiles(N, 64));\n    \
+        TSTORE(y.tile(i), Vec(x.tile(i)));\n}\n\n\
+        program one(x: in f32[N], y: out f32[N])\n    ensures y[i] == x[i]\n{\n    same(x, y);\n}\n";
+    s.file("k.tile", kernel);
+    s.file("c.csv", "A,B\n3,16\n0x2,0x10\n");
+    let stay = |n| format!(" (a tie of {n}: the defaults are among them, and stay)");
+    for (args, best) in [
+        ("same -D A=3,2,1", format!("best: -D A=2{}", stay(3))),
+        ("same --tune -D B=8,16", format!("best: -D B=16 -D A=2{}", stay(6))),
+        ("same --configurations c.csv", format!("best: -D A=0x2 -D B=0x10{}", stay(2))),
+        ("one -D same.A=1:3", format!("best: -D same.A=2{}", stay(3))),
+        ("same -D A=3,1", "best: -D A=3 (a tie of 2: the first of them)".to_owned()),
+    ] {
+        let (status, out, err) = profile(&s, &format!("{args} -D N=64 --by cycles --target a5"));
+        assert!(status == Some(0) && out.contains(&best), "{args}: {out}{err}");
+    }
+}
+
 /// By cycles two calls give the same bytes, on the model of time and on units in memory.
 #[test]
 fn cycles_are_the_same_each_time() {
