@@ -2,7 +2,7 @@
 //! those that are raced together are launched in turns.
 
 use crate::model::Model;
-use crate::race::{Entrant, Laps, fastest, race};
+use crate::race::{Entrant, Laps, fastest_or_default, race};
 use crate::sample::Rehearsal;
 use crate::search::Choice;
 use crate::setup::{Machine, Setup, first_error, tell};
@@ -54,11 +54,17 @@ impl<'c> Contest<'c> {
         Contest { setup, on, definitions, model, tensors, right, laps, refused, failed: 0, stopped: None }
     }
 
-    /// Launches these in turns: the numbers of those that none is faster than. Those that are refused are left out.
+    /// Launches these in turns: the numbers of those that none is faster than. Those that are refused are left out. The
+    /// default, if there is one among them, is left on stronger evidence alone.
     ///
     /// # Errors
     /// What is wrong with the arrays or the machine.
-    pub fn race(&mut self, session: &mut Session, choices: &[Choice]) -> Result<Vec<usize>, Failed> {
+    pub fn race(
+        &mut self,
+        session: &mut Session,
+        choices: &[Choice],
+        default: Option<&Choice>,
+    ) -> Result<Vec<usize>, Failed> {
         let mut planned = self.plans(session, choices)?;
         self.leave_out_dominated(&mut planned, choices);
         let mut compiled = Vec::new();
@@ -82,10 +88,14 @@ impl<'c> Contest<'c> {
         }
         let length = Duration::from_secs_f64(self.setup.seconds * SHARE);
         let mut arrays = [std::mem::take(&mut self.tensors)];
-        let raced = race(&mut entrants, &mut arrays, length, true);
+        let default = default.and_then(|default| numbers.iter().position(|n| choices[*n] == *default));
+        let raced = race(&mut entrants, &mut arrays, length, true).and_then(|laps| {
+            let best = fastest_or_default(&mut entrants, &mut arrays, length, (&laps, default))?;
+            Ok((laps, best))
+        });
         [self.tensors] = arrays;
-        let laps = raced.or_else(|(_, why)| session.fail(*why))?;
-        let best = fastest(&laps).into_iter().map(|n| numbers[n]).collect();
+        let (laps, best) = raced.or_else(|(_, why)| session.fail(*why))?;
+        let best = best.into_iter().map(|n| numbers[n]).collect();
         self.laps.extend(numbers.iter().map(|n| choices[*n].clone()).zip(laps));
         Ok(best)
     }

@@ -3,7 +3,7 @@
 use crate::limits::Limits;
 use crate::model::Model;
 use crate::profile::{By, Definitions, Depth, Figures, Lists, Outcome, Problem, Request};
-use crate::race::{Entrant, fastest, race};
+use crate::race::{Entrant, fastest_or_default, race};
 use crate::sample::Rehearsal;
 use crate::search::{ALL, Choice, descend};
 use crate::setup::{Machine, Setup, bytes, first_error, operations, tell};
@@ -20,6 +20,8 @@ pub(crate) struct Measure<'m> {
     on: &'m Machine,
     request: &'m Request,
     problem: &'m Problem,
+    /// The number of the configuration that the source has.
+    default: Option<usize>,
     arrays: ArraySets,
     /// What the target's model of time has said so far: each configuration is asked of it once.
     model: Option<Model>,
@@ -41,10 +43,15 @@ fn refused(why: Box<Diagnostic>) -> Outcome {
 
 impl<'m> Measure<'m> {
     /// Nothing is known yet.
-    pub fn new(setup: &'m Setup, on: &'m Machine, request: &'m Request, problem: &'m Problem) -> Measure<'m> {
+    pub fn new(
+        setup: &'m Setup,
+        on: &'m Machine,
+        request: &'m Request,
+        (problem, default): (&'m Problem, Option<usize>),
+    ) -> Measure<'m> {
         let outcomes = vec![Outcome::Listed; problem.configurations.len()];
         let arrays = ArraySets::default();
-        Measure { setup, on, request, problem, arrays, model: None, limits: None, more: false, outcomes }
+        Measure { setup, on, request, problem, default, arrays, model: None, limits: None, more: false, outcomes }
     }
 
     /// What becomes of each configuration; of many combinations of `tune` lists, of those that a search looks at.
@@ -73,7 +80,9 @@ impl<'m> Measure<'m> {
             Ok((0..numbers.len()).filter(|n| best.contains(&numbers[*n])).collect())
         })?;
         self.more = false;
-        let optima: Vec<usize> = found.optima.iter().map(number).collect();
+        let mut last: Vec<usize> = found.optima.iter().map(number).collect();
+        let is_measured = |n: &usize| matches!(self.outcomes[*n], Outcome::Measured(_)) && !last.contains(n);
+        last.extend(self.default.filter(is_measured));
         for outcome in &mut self.outcomes {
             match outcome {
                 Outcome::Measured(figures) => figures.fastest = false,
@@ -81,7 +90,7 @@ impl<'m> Measure<'m> {
                 _ => {}
             }
         }
-        self.some(&optima, session).map(drop)
+        self.some(&last, session).map(drop)
     }
 
     /// What becomes of some configurations: the numbers of those that none of them is faster than.
@@ -242,7 +251,10 @@ impl<'m> Measure<'m> {
             self.limits = Some(after.map_or_else(|| before.clone(), |after| before.best(&after)));
         }
         let limits = self.limits.as_ref();
-        let best = fastest(&laps);
+        // A search takes steps by the fastest alone; the default is in its last race.
+        let default = self.default.filter(|_| !self.more).and_then(|own| ready.iter().position(|(n, _)| *n == own));
+        let best = fastest_or_default(&mut entrants, &mut self.arrays.sets, length, (&laps, default));
+        let best = best.or_else(|(_, why)| session.fail(*why))?;
         let numbers: Vec<usize> = best.iter().map(|at| ready[*at].0).collect();
         for (at, ((n, mut figures), laps)) in ready.into_iter().zip(laps).enumerate() {
             figures.fastest = best.contains(&at);

@@ -327,7 +327,7 @@ pub fn rows(
     let outcomes = match stored {
         Some(outcomes) => outcomes,
         None => {
-            let mut measure = Measure::new(setup, on, request, problem);
+            let mut measure = Measure::new(setup, on, request, (problem, cases.default_of(problem)));
             measure.all(cases.lists.as_ref().filter(|_| request.tune && !request.exhaustive), session)?;
             let outcomes = measure.outcomes;
             if let Some(slot) = &slot {

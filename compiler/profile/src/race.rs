@@ -55,6 +55,9 @@ impl Laps {
     }
 }
 
+/// The number of the one that failed, and why.
+type Stopped = (usize, Box<Diagnostic>);
+
 /// Launches all of them in turns, for `length` each. `halving`: the slower half leaves after some rounds, as far as it
 /// is clearly slower.
 ///
@@ -65,9 +68,19 @@ pub fn race(
     arrays: &mut [Vec<Tensor>],
     length: Duration,
     halving: bool,
-) -> Result<Vec<Laps>, (usize, Box<Diagnostic>)> {
+) -> Result<Vec<Laps>, Stopped> {
+    let all = (0..entrants.len()).collect();
+    turns(entrants, arrays, (all, length), halving)
+}
+
+/// Launches some of them in turns: those that do not take part have no laps.
+fn turns(
+    entrants: &mut [Entrant<'_, '_, '_>],
+    arrays: &mut [Vec<Tensor>],
+    (mut there, length): (Vec<usize>, Duration),
+    halving: bool,
+) -> Result<Vec<Laps>, Stopped> {
     let mut all = vec![Laps::default(); entrants.len()];
-    let mut there: Vec<usize> = (0..entrants.len()).collect();
     for round in 0..ROUNDS {
         // Who begins is another one each time.
         let first = round % there.len().max(1);
@@ -117,7 +130,45 @@ pub fn fastest(all: &[Laps]) -> Vec<usize> {
     }
 }
 
-/// The same of those who ran elsewhere, by their medians of each round, in seconds; all were launched in turns.
+/// The numbers of those that none is faster than, where the default is left on stronger evidence alone
+/// ([`unless_default_stays`]): it and who would take its place are launched again, for `length` each.
+///
+/// # Errors
+/// The number of the one that failed, and why.
+pub fn fastest_or_default(
+    entrants: &mut [Entrant<'_, '_, '_>],
+    arrays: &mut [Vec<Tensor>],
+    length: Duration,
+    (all, default): (&[Laps], Option<usize>),
+) -> Result<Vec<usize>, Stopped> {
+    unless_default_stays(all, default, |default, other| {
+        let mut laps = turns(entrants, arrays, (vec![default, other], length), false)?;
+        Ok([default, other].map(|n| std::mem::take(&mut laps[n])))
+    })
+}
+
+/// Of two that are as fast as each other one is slower in every round once in 128 times, but of many each has as many
+/// chances to be slower than some other. So who would take the place of the default meets it once more, by themselves:
+/// if the default is not slower again it is one of the fastest.
+fn unless_default_stays<E>(
+    all: &[Laps],
+    default: Option<usize>,
+    meet: impl FnOnce(usize, usize) -> Result<[Laps; 2], E>,
+) -> Result<Vec<usize>, E> {
+    let mut best = fastest(all);
+    if let (Some(default), Some(&first)) = (default, best.first())
+        && !best.contains(&default)
+    {
+        let [own, other] = meet(default, first)?;
+        if !own.is_slower(&other) {
+            best.push(default);
+            best.sort_unstable();
+        }
+    }
+    Ok(best)
+}
+
+/// As [`fastest`], of those who ran elsewhere, by their medians of each round, in seconds; all were launched in turns.
 pub fn fastest_of(rounds: Vec<Vec<f64>>) -> Vec<usize> {
     let times = |of: &[f64]| {
         let mut times: Vec<Duration> =
@@ -158,6 +209,33 @@ mod tests {
         let one = laps(&[10_000; 7]);
         assert_eq!(fastest(&[one.clone(), laps(&[10_050; 7])]), [0, 1]);
         assert_eq!(fastest(&[laps(&[10_200; 7]), one]), [1]);
+    }
+
+    /// Eight that are as fast as each other, with noise of a tenth: the first is the default.
+    #[test]
+    fn a_default_leaves_on_stronger_evidence() {
+        let mut state = 1u64;
+        let mut lap = |speed: u64| {
+            let mut round = || {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                speed * (1000 + (state >> 33) % 100) / 100
+            };
+            laps(&[(); ROUNDS].map(|()| round()))
+        };
+        let (mut lost, mut replaced) = (0, 0);
+        for _ in 0..2000 {
+            let all: Vec<Laps> = (0..8).map(|_| lap(1000)).collect();
+            lost += usize::from(!fastest(&all).contains(&0));
+            let best = unless_default_stays::<()>(&all, Some(0), |_, _| Ok([lap(1000), lap(1000)])).unwrap();
+            replaced += usize::from(!best.contains(&0));
+        }
+        assert!(lost > 40 && replaced <= 2, "{lost} without, {replaced}");
+        // What is slower leaves all the same, and none is asked where there is no default.
+        let all = [lap(1200), lap(1000)];
+        assert_eq!(unless_default_stays::<()>(&all, Some(0), |_, _| Ok([lap(1200), lap(1000)])), Ok(vec![1]));
+        assert_eq!(unless_default_stays(&all, Some(0), |_, _| Ok::<_, ()>([lap(1000), lap(1000)])), Ok(vec![0, 1]));
+        assert_eq!(unless_default_stays(&all, None, |_, _| Err(())), Ok(vec![1]));
+        assert_eq!(unless_default_stays(&all, Some(1), |_, _| Err(())), Ok(vec![1]));
     }
 
     #[test]

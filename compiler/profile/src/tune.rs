@@ -97,7 +97,7 @@ impl Contest<'_> {
     /// Races all combinations: those that none is faster than.
     fn race_all(&mut self, session: &mut Session, axes: &[TuneAxis<'_>]) -> Result<Vec<Choice>, Failed> {
         let all = choices(axes);
-        let best = self.race(session, &all)?;
+        let best = self.race(session, &all, default_choice(session, axes).as_ref())?;
         Ok(best.into_iter().map(|n| all[n].clone()).collect())
     }
 
@@ -105,19 +105,22 @@ impl Contest<'_> {
     fn search(&mut self, session: &mut Session, axes: &[TuneAxis<'_>]) -> Result<(Option<Found>, Vec<Choice>), Failed> {
         let lengths: Vec<usize> = axes.iter().map(|axis| axis.values.len()).collect();
         let start = axes.iter().map(|axis| default(session, axis).unwrap_or(0)).collect();
-        let found = descend(&lengths, &start, &mut |line| self.race(session, line))?;
-        let last = self.last(&found.optima);
-        let best = self.race(session, &last)?.into_iter().map(|n| last[n].clone()).collect();
+        let found = descend(&lengths, &start, &mut |line| self.race(session, line, None))?;
+        let default = default_choice(session, axes);
+        let last = self.last(&found.optima, default.as_ref());
+        let best = self.race(session, &last, default.as_ref())?.into_iter().map(|n| last[n].clone()).collect();
         Ok((Some(found), best))
     }
 
-    /// Who meets in the last race: the optima, and the fastest of the others, which may be as fast.
-    fn last(&self, optima: &[Choice]) -> Vec<Choice> {
+    /// Who meets in the last race: the optima, the default, and the fastest of the others, which may be as fast.
+    fn last(&self, optima: &[Choice], default: Option<&Choice>) -> Vec<Choice> {
         let mut all: Vec<(&Choice, f64)> = self.laps.iter().map(|(choice, laps)| (choice, laps.median())).collect();
         all.sort_by(|a, b| a.1.total_cmp(&b.1));
         let others = all.into_iter().map(|(choice, _)| choice).filter(|choice| !optima.contains(choice));
         let mut last: Vec<Choice> = optima.iter().chain(others).take(LAST.max(optima.len())).cloned().collect();
+        last.extend(default.filter(|default| self.laps.contains_key(*default)).cloned());
         last.sort();
+        last.dedup();
         last
     }
 }
@@ -127,6 +130,11 @@ fn default(session: &Session, axis: &TuneAxis<'_>) -> Option<usize> {
     let StaticKind::Const { default: Some(e), .. } = &axis.param.kind else { return None };
     let text = session.sources.slice(e.span);
     axis.values.iter().position(|value| same(value, text))
+}
+
+/// The choice that the source has, if it is one of the lists' values throughout.
+fn default_choice(session: &Session, axes: &[TuneAxis<'_>]) -> Option<Choice> {
+    axes.iter().map(|axis| default(session, axis)).collect()
 }
 
 /// Whether the choice is what the source has.

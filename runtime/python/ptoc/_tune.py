@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from typing import Any
+from typing import Any, Callable
 
 from . import _errors
 from ._ptoc import Kernel, _fastest
@@ -41,21 +41,26 @@ def tune(
     measured, refused, verified = _compiled(kernel, choices, args, out, named)
     if not measured:
         raise next(iter(refused.values()))
-    for _ in range(ROUNDS):
-        for candidate, timings in measured.values():
-            timings.append(candidate.bench(*args, out=out, seconds=seconds / ROUNDS, **named))
+
+    def bench(candidate: Kernel) -> Timing:
+        return candidate.bench(*args, out=out, seconds=seconds / ROUNDS, **named)
+
+    rounds = _rounds(measured, bench)
     # Of those that none is faster than, the defaults stay; else the first in the order of the lists.
-    order = list(measured)
-    equal = [order[n] for n in _fastest([[t.median for t in measured[choice][1]] for choice in order])]
+    equal = _equal(rounds)
     defaults = tuple((name, kernel._tune_defaults.get(name)) for name in lists)
+    if defaults in measured and defaults not in equal:
+        # Who would take their place meets them once more, since of many some seem to be faster than others.
+        two = {choice: measured[choice] for choice in (defaults, equal[0])}
+        equal += [choice for choice in _equal(_rounds(two, bench)) if choice == defaults]
     best = defaults if defaults in equal else equal[0]
-    timings = {choice: _merged(of) for choice, (_, of) in measured.items()}
-    ranked = sorted(order, key=lambda choice: (choice != best, choice not in equal, timings[choice].median))
+    timings = {choice: _merged(of) for choice, of in rounds.items()}
+    ranked = sorted(rounds, key=lambda choice: (choice != best, choice not in equal, timings[choice].median))
     trials = [Trial(dict(choice), timings[choice], None) for choice in ranked]
     trials += [Trial(dict(choice), None, e) for choice, e in refused.items()]
     # What the checks of the target refuse is no failure: `profile` has other rows for it, and measures anew.
     kernel._keep((list(best), timings[best].median, verified, len(refused)), *args, out=out, **named)
-    return Tuned(measured[best][0], trials, None, [dict(choice) for choice in ranked[: len(equal)]])
+    return Tuned(measured[best], trials, None, [dict(choice) for choice in ranked[: len(equal)]])
 
 
 def _recalled(
@@ -73,11 +78,11 @@ def _recalled(
 
 def _compiled(
     kernel: Kernel, choices: list[dict[str, str]], args: tuple[Any, ...], out: Any, named: dict[str, Any]
-) -> tuple[dict[_Choice, tuple[Kernel, list[Timing]]], dict[_Choice, Exception], bool]:
+) -> tuple[dict[_Choice, Kernel], dict[_Choice, Exception], bool]:
     """The kernels that can be run on these arguments and are right, by their constants, and why others are not; and
     whether `ensures` says what is right."""
     verified = False
-    measured: dict[_Choice, tuple[Kernel, list[Timing]]] = {}
+    measured: dict[_Choice, Kernel] = {}
     refused: dict[_Choice, Exception] = {}
     for choice in choices:
         key = tuple(choice.items())
@@ -91,8 +96,23 @@ def _compiled(
         except _errors.Error as e:
             refused[key] = e
         else:
-            measured[key] = (candidate, [])
+            measured[key] = candidate
     return measured, refused, verified
+
+
+def _rounds(candidates: dict[_Choice, Kernel], bench: Callable[[Kernel], Timing]) -> dict[_Choice, list[Timing]]:
+    """Times of kernels that are launched in turns."""
+    rounds: dict[_Choice, list[Timing]] = {choice: [] for choice in candidates}
+    for _ in range(ROUNDS):
+        for choice, candidate in candidates.items():
+            rounds[choice].append(bench(candidate))
+    return rounds
+
+
+def _equal(rounds: dict[_Choice, list[Timing]]) -> list[_Choice]:
+    """Those that none is faster than."""
+    order = list(rounds)
+    return [order[n] for n in _fastest([[t.median for t in rounds[choice]] for choice in order])]
 
 
 def _merged(timings: list[Timing]) -> Timing:
