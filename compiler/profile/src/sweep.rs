@@ -67,6 +67,11 @@ fn number(field: &str) -> Option<u64> {
     }
 }
 
+/// Whether it is written as a number of any kind: `0x40`, `-5`, `1.5`.
+fn is_number(field: &str) -> bool {
+    number(field).is_some() || field.replace('_', "").parse::<f64>().is_ok_and(f64::is_finite)
+}
+
 /// Whether two values are the same, however whole numbers are spelled: `64` is `0x40`.
 pub(crate) fn same(one: &str, other: &str) -> bool {
     one == other || number(one).is_some_and(|n| number(other) == Some(n))
@@ -77,12 +82,13 @@ pub(crate) fn alike(one: &[(String, String)], other: &[(String, String)]) -> boo
     one.len() == other.len() && one.iter().zip(other).all(|(a, b)| a.0 == b.0 && same(&a.1, &b.1))
 }
 
-/// Whole numbers from one to another; `None`: it is no range. What begins with a number and a colon is meant to be one.
+/// Whole numbers from one to another; `None`: it is no range. What begins with a number and a colon is meant to be one,
+/// also with a number that no range has.
 fn range(text: &str) -> Option<Result<Vec<String>, String>> {
     let fields: Vec<&str> = text.split(':').map(str::trim).collect();
     let (first, rest) = fields
         .split_first()
-        .filter(|(first, rest)| (first.is_empty() || number(first).is_some()) && !rest.is_empty())?;
+        .filter(|(first, rest)| (first.is_empty() || is_number(first)) && !rest.is_empty())?;
     let (last, step) = match *rest {
         [last] => (last, "1"),
         [last, step] => (last, step),
@@ -173,6 +179,8 @@ mod tests {
         assert_eq!(list("f16,bf16"), "f16 bf16");
         assert_eq!(list("max(3, 4)"), "max(3, 4)");
         assert_eq!(list("4_096"), "4_096");
+        // Numbers alone are values, such as those of scalars.
+        assert_eq!(list("-5,1.5,1e3"), "-5 1.5 1e3");
         // A layout is an expression.
         assert_eq!(list("(4,8):(8,1)"), "(4,8):(8,1)");
     }
@@ -189,6 +197,10 @@ mod tests {
             ("256:64:-64", "no range"),
             ("1:2:3:4", "no range"),
             (":", "no range"),
+            ("-5:5", "no range"),
+            ("1.5:3", "no range"),
+            ("1:2.5", "no range"),
+            ("64, -1:8:*2", "no range"),
         ] {
             assert!(sizes(text).unwrap_err().contains(why), "{text}: {:?}", sizes(text));
         }

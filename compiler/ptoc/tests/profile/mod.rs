@@ -94,6 +94,14 @@ fn a_dry_run_says_what_is_refused() {
     assert!(report["rows"][0]["launches"].is_null(), "{report}");
 }
 
+/// Limits that are measured by code without optimisations are none, and that is said; cycles have none.
+#[test]
+fn a_debug_build_says_so() {
+    let s = sandbox();
+    let said = |args: &str| profile(&s, &format!("scale -D M=64 -D N=64 {args}")).2.contains("a debug build of ptoc");
+    assert_eq!((said(""), said("--by cycles --target a5")), (cfg!(debug_assertions), false));
+}
+
 #[test]
 fn row_91_a_wrong_kernel_is_not_measured() {
     let s = sandbox();
@@ -430,6 +438,10 @@ fn wrong_calls() {
     let s = sandbox();
     let (status, _, err) = profile(&s, "scale -D M=9:3 -D N=64");
     assert!(status == Some(2) && err.contains("ends before it begins"), "{err}");
+    for range in ["-5:5", "1.5:3"] {
+        let (status, _, err) = profile(&s, &format!("scale -D M={range} -D N=64"));
+        assert!(status == Some(2) && err.contains(&format!("`{range}` is no range: `FIRST:LAST`")), "{err}");
+    }
     let (status, _, err) = profile(&s, "scale -D M=64 -D N=64 -D C=1,2");
     assert!(status == Some(1) && err.matches("error[").count() == 1, "{err}");
     let (status, _, err) = profile(&s, "scale -D M=64 -D N=64 --configurations none.csv");
