@@ -1,11 +1,11 @@
 //! A table as a picture: speed over size, a line for each configuration, and peers from a file.
 
 use crate::best::top;
-use crate::profile::{By, Cases};
+use crate::profile::{By, Cases, Problem};
 use crate::sweep::same;
 use crate::table::Line;
 use ptoc_views::plot::{Plot, Series};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Configurations that have a line each; of more the best of each size has one.
 const LINES: usize = 6;
@@ -77,6 +77,24 @@ impl Measure {
     }
 }
 
+/// Holds a picture to its cases and peers, before anything is measured.
+///
+/// # Errors
+/// Why there would be none, whatever is measured, in words.
+pub fn check(cases: &Cases, by: By, peers: Option<&Peers>) -> Result<(), String> {
+    let of = |problem: &Problem, name: &str| {
+        let value = &problem.sizes.iter().find(|(known, _)| known == name)?.1;
+        value.replace('_', "").parse::<f64>().ok().map(f64::to_bits)
+    };
+    let varies = |name: &&&String| {
+        let values = cases.problems.iter().filter_map(|problem| of(problem, name));
+        values.collect::<BTreeSet<_>>().len() > 1
+    };
+    let sizes: Vec<&String> = cases.problems.first().into_iter().flat_map(|p| &p.sizes).map(|(name, _)| name).collect();
+    let axis = sizes.iter().find(varies).ok_or("there are no two sizes")?;
+    peers.map_or(Ok(()), |peers| peers.check(cases, by, (axis, &sizes)))
+}
+
 /// The picture of a table.
 ///
 /// # Errors
@@ -90,7 +108,7 @@ pub fn svg(title: &str, cases: &Cases, rows: &[Line], by: By, peers: Option<&Pee
     };
     let differs = |name: &&&String| {
         let all = measured.iter().filter_map(|row| value(row, name)).map(f64::to_bits);
-        all.collect::<std::collections::BTreeSet<_>>().len() > 1
+        all.collect::<BTreeSet<_>>().len() > 1
     };
     let varying: Vec<&String> = sizes.iter().filter(differs).copied().collect();
     let Some(axis) = varying.first() else {
@@ -107,7 +125,7 @@ pub fn svg(title: &str, cases: &Cases, rows: &[Line], by: By, peers: Option<&Pee
         names.map(|(name, value)| format!("{name}={value}")).chain(beside(row)).collect::<Vec<_>>().join(" ")
     };
     let best: Vec<Line> = top(rows, by, 1);
-    let configurations: std::collections::BTreeSet<String> = measured.iter().map(|row| own(row)).collect();
+    let configurations: BTreeSet<String> = measured.iter().map(|row| own(row)).collect();
     let many = configurations.len() > LINES;
     let shown: Vec<&Line> = if many { best.iter().collect() } else { measured.clone() };
     let mut lines: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
@@ -136,7 +154,41 @@ fn sorted(mut points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     points
 }
 
+/// A time of a peer.
+fn milliseconds(peer: &str, text: &str) -> Result<f64, String> {
+    let ms = text.parse::<f64>().ok().filter(|ms| *ms > 0.0 && ms.is_finite());
+    ms.ok_or_else(|| format!("`{text}` of peer `{peer}` is no number of milliseconds"))
+}
+
 impl Peers {
+    /// What is wrong with the peers, whatever is measured.
+    fn check(&self, cases: &Cases, by: By, (axis, sizes): (&String, &[&String])) -> Result<(), String> {
+        if by == By::Cycles {
+            return Err("peers have milliseconds, and the table has cycles".into());
+        }
+        let is_size = |name: &String| sizes.contains(&name);
+        if !self.names.contains(axis) {
+            return Err(format!("the peers' first line has no `{axis}`"));
+        }
+        if self.names.iter().all(is_size) {
+            return Err("the peers' file has sizes alone: a column of milliseconds is missing".into());
+        }
+        let fits = |row: &Vec<String>, problem: &Problem| {
+            self.names
+                .iter()
+                .zip(row)
+                .filter(|(name, _)| is_size(name))
+                .all(|(name, value)| problem.sizes.iter().any(|(known, own)| known == name && same(own, value)))
+        };
+        for (at, peer) in self.names.iter().enumerate().filter(|(_, name)| !is_size(name)) {
+            self.rows.iter().try_for_each(|row| milliseconds(peer, &row[at]).map(drop))?;
+            if !self.rows.iter().any(|row| cases.problems.iter().any(|problem| fits(row, problem))) {
+                return Err(format!("peer `{peer}` has no size of the table"));
+            }
+        }
+        Ok(())
+    }
+
     /// A line for each peer, at the sizes of the table: `best` has a row for each of its problems.
     fn series(
         &self,
@@ -145,22 +197,12 @@ impl Peers {
         (axis, sizes): (&String, &[&String]),
         measure: Measure,
     ) -> Result<Vec<Series>, String> {
-        if measure == Measure::Cycles {
-            return Err("peers have milliseconds, and the table has cycles".into());
-        }
         let is_size = |name: &&String| sizes.contains(name);
-        if !self.names.contains(axis) {
-            return Err(format!("the peers' first line has no `{axis}`"));
-        }
         let mut out = Vec::new();
         for (at, peer) in self.names.iter().enumerate().filter(|(_, name)| !is_size(name)) {
             let mut points = Vec::new();
             for row in &self.rows {
-                let ms: f64 = row[at]
-                    .parse()
-                    .ok()
-                    .filter(|ms| *ms > 0.0)
-                    .ok_or_else(|| format!("`{}` of peer `{peer}` is no number of milliseconds", row[at]))?;
+                let ms = milliseconds(peer, &row[at])?;
                 let fits = |line: &&Line| {
                     self.names.iter().zip(row).filter(|(name, _)| is_size(name)).all(|(name, value)| {
                         let own = cases.names.iter().position(|n| n == name).and_then(|n| line.values.get(n));
@@ -173,13 +215,10 @@ impl Peers {
                 points.extend(x.zip(measure.value(line, ms)));
             }
             if points.is_empty() {
-                return Err(format!("peer `{peer}` has no size of the table"));
+                return Err(format!("peer `{peer}` has no size of which a configuration was measured"));
             }
             out.push(Series { name: peer.clone(), points: sorted(points), peer: true });
         }
-        match out.is_empty() {
-            true => Err("the peers' file has sizes alone: a column of milliseconds is missing".into()),
-            false => Ok(out),
-        }
+        Ok(out)
     }
 }

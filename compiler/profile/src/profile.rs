@@ -376,12 +376,7 @@ pub fn retried(
 }
 
 /// Where results for the sizes of a problem are stored, if they are.
-fn place(
-    setup: &Setup,
-    on: &Machine,
-    problem: &Problem,
-    session: &mut Session,
-) -> Result<Option<TuningSlot>, Failed> {
+fn place(setup: &Setup, on: &Machine, problem: &Problem, session: &mut Session) -> Result<Option<TuningSlot>, Failed> {
     let mut own = setup.session(&problem.sizes).or_else(|d| session.fail(*d))?;
     let made = setup.load(&mut own).and_then(|(unit, arrays)| {
         let entry = unit.entry(setup.kernel.as_deref(), setup.command).or_else(|d| own.fail(*d))?;

@@ -9,11 +9,7 @@ use ptoc_driver::tuning::{TuningResult, TuningSlot};
 use serde_json::{Map, Value, json};
 
 /// What is stored for exactly this call, if it names a value of each list, and was verified where the call verifies.
-pub(crate) fn recall(
-    slot: &TuningSlot,
-    axes: &[TuneAxis<'_>],
-    tolerance: Option<Tolerance>,
-) -> Option<TuningResult> {
+pub(crate) fn recall(slot: &TuningSlot, axes: &[TuneAxis<'_>], tolerance: Option<Tolerance>) -> Option<TuningResult> {
     let result = slot.stored(tolerance)?;
     let of = |axis: &TuneAxis<'_>| result.best.get(&axis.name).is_some_and(|value| axis.values.contains(value));
     (result.best.len() == axes.len() && axes.iter().all(of)).then_some(result)

@@ -86,9 +86,8 @@ pub(crate) fn alike(one: &[(String, String)], other: &[(String, String)]) -> boo
 /// also with a number that no range has.
 fn range(text: &str) -> Option<Result<Vec<String>, String>> {
     let fields: Vec<&str> = text.split(':').map(str::trim).collect();
-    let (first, rest) = fields
-        .split_first()
-        .filter(|(first, rest)| (first.is_empty() || is_number(first)) && !rest.is_empty())?;
+    let (first, rest) =
+        fields.split_first().filter(|(first, rest)| (first.is_empty() || is_number(first)) && !rest.is_empty())?;
     let (last, step) = match *rest {
         [last] => (last, "1"),
         [last, step] => (last, step),

@@ -19,7 +19,7 @@ use ptoc_driver::tuning::TuningSlot;
 use ptoc_syntax::ast::{KernelItem, StaticKind, StaticParam};
 
 /// Configurations at most that are all tried, where that is asked for.
-const MOST: usize = 1024;
+pub(crate) const MOST: usize = 1024;
 
 /// Configurations at most that meet in the last race of a search.
 const LAST: usize = 8;
@@ -228,11 +228,7 @@ pub(crate) fn listed(
 }
 
 /// The values that the source has of the parameters of an entry, and of what it launches.
-pub(crate) fn defaults(
-    session: &Session,
-    unit: &CompilationUnit,
-    entry: &EntryPoint<'_>,
-) -> Vec<(String, String)> {
+pub(crate) fn defaults(session: &Session, unit: &CompilationUnit, entry: &EntryPoint<'_>) -> Vec<(String, String)> {
     let value = |param: &StaticParam| match &param.kind {
         StaticKind::Const { default: Some(e), .. } | StaticKind::Type { default: Some(e) } => {
             Some(session.sources.slice(e.span).to_owned())

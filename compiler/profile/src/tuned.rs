@@ -5,7 +5,7 @@ use crate::race::Laps;
 use crate::sample::percentile;
 use crate::search::{Choice, Found};
 use crate::setup::Machine;
-use crate::tune::{TuneAxis, definitions, flags, is_default};
+use crate::tune::{MOST, TuneAxis, definitions, flags, is_default};
 use ptoc_diagnostics::{Diagnostic, Edit, Span, plural};
 use ptoc_driver::session::{CompilationUnit, Session};
 use ptoc_syntax::ast::{KernelItem, StaticKind};
@@ -35,6 +35,17 @@ pub(crate) struct Tuned<'t> {
     /// Of these the one that the source has, or else the first.
     pub best: Choice,
     pub refused: Vec<(Choice, Diagnostic)>,
+}
+
+/// What a search has looked at, and how to look at all, where that is possible.
+fn searched(found: &Found, tried: usize, all: usize) -> String {
+    let optima = if found.optima.len() == 1 { "optimum" } else { "optima" };
+    let rest = if all <= MOST { "; `--exhaustive` tries all" } else { "" };
+    format!(
+        "search: {tried} of {all} were tried, by coordinate descent from {} starts to {} {optima}{rest}\n",
+        found.starts,
+        found.optima.len()
+    )
 }
 
 impl Tuned<'_> {
@@ -78,14 +89,7 @@ impl Tuned<'_> {
             let _ = writeln!(out, "and {} more discarded: {code}", count - SHOWN);
         }
         if let Some((found, all)) = &self.search {
-            let optima = if found.optima.len() == 1 { "optimum" } else { "optima" };
-            let _ = writeln!(
-                out,
-                "search: {tried} of {all} were tried, by coordinate descent from {} starts to {} {optima}; \
-                 `--exhaustive` tries all",
-                found.starts,
-                found.optima.len()
-            );
+            out += &searched(found, tried, *all);
         }
         if self.equal.len() > 1 {
             let kept = match is_default(self.session, &self.axes, &self.best) {
@@ -167,5 +171,20 @@ impl Tuned<'_> {
             "best": values(&self.best), "measured": measured, "discarded": refused, "search": search,
         });
         format!("{report}\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_are_proposed_where_all_can_be_tried() {
+        let found = Found { optima: vec![vec![0]], tried: 70, starts: 4 };
+        let of = |all| searched(&found, 70, all);
+        assert!(of(MOST).ends_with(" to 1 optimum; `--exhaustive` tries all\n"));
+        assert!(
+            of(MOST + 1).ends_with("search: 70 of 1025 were tried, by coordinate descent from 4 starts to 1 optimum\n")
+        );
     }
 }

@@ -132,8 +132,8 @@ impl TuningStore {
     /// The file cannot be read, or a line is none of ptoc's.
     pub fn read_export(path: &Path) -> Result<Vec<TuningResult>, StoreError> {
         let help = "name a file that `ptoc tune --export` has written";
-        let bytes = fs::read(path)
-            .map_err(|e| StoreError { help: help.to_owned(), ..StoreError::of(path, "read", &e) })?;
+        let bytes =
+            fs::read(path).map_err(|e| StoreError { help: help.to_owned(), ..StoreError::of(path, "read", &e) })?;
         let Stored { results, why, .. } = parsed(path, &bytes, help);
         why.map_or(Ok(results), Err)
     }

@@ -12,7 +12,7 @@ use ptoc_driver::session::{Failed, Session};
 use ptoc_profile::Values;
 use ptoc_profile::best::{rejected, summary, top};
 use ptoc_profile::journal::{Existing, Journal};
-use ptoc_profile::plot::{Peers, peers, svg};
+use ptoc_profile::plot::{Peers, check, peers, svg};
 use ptoc_profile::profile::{By, Cases, Definitions, Depth, Request, cases, digest, mistake, retried, rows};
 use ptoc_profile::setup::{Machine, Setup};
 use ptoc_profile::table::{Heading, Line, Text};
@@ -152,6 +152,11 @@ fn left_out(all: &[Line]) -> BTreeMap<String, usize> {
     counts
 }
 
+fn nothing_to_plot(why: &str) -> Diagnostic {
+    let d = Diagnostic::global(codes::CANNOT_WRITE, format!("there is nothing to plot: {why}"));
+    d.with_help("a plot is of several sizes, `-D M=256:4096:*2`, and of peers with milliseconds of some of these")
+}
+
 /// Files that are written when all rows are there.
 struct Written {
     outputs: Outputs,
@@ -259,6 +264,7 @@ impl Run<'_> {
                 let message = format!("cannot write `{}`: a plot's name ends in .svg", path.display());
                 return session.fail(Diagnostic::global(codes::CANNOT_WRITE, message));
             }
+            check(heading.cases, args.by, self.peers).or_else(|why| session.fail(nothing_to_plot(&why)))?;
             let mut outputs = Outputs::new();
             outputs.keep_sources(&session.read).or_else(|d| session.fail(d))?;
             let n = outputs.plan(path).or_else(|d| session.fail(d))?;
@@ -314,11 +320,7 @@ impl Run<'_> {
     fn plot(&self, cases: &Cases, heading: &Heading<'_>, all: &[Line]) -> Result<String, Box<Diagnostic>> {
         let of = |name: &str| heading.of.iter().find(|(n, _)| *n == name).map_or("", |(_, value)| value.as_str());
         let title = format!("{} on {} ({})", cases.kernel, of("backend"), of("target"));
-        svg(&title, cases, all, self.args.by, self.peers).map_err(|why| {
-            let message = format!("there is nothing to plot: {why}");
-            let d = Diagnostic::global(codes::CANNOT_WRITE, message);
-            Box::new(d.with_help("a plot is of several sizes: `-D M=256:4096:*2`"))
-        })
+        svg(&title, cases, all, self.args.by, self.peers).map_err(|why| Box::new(nothing_to_plot(&why)))
     }
 
     fn print(

@@ -485,12 +485,20 @@ fn plots() {
         ("scale -D M=64,128 -D N=64 --plot r.svg --peers far.csv".to_owned(), "peer `other` has no size of the table"),
         ("scale -D M=64,128 -D N=64 --plot r.svg --peers none.csv".to_owned(), "cannot read `none.csv`"),
     ] {
-        let (status, _, err) = profile(&s, &args);
+        let (status, out, err) = profile(&s, &args);
         assert!(status == Some(1) && err.contains(why), "{args}: {err}");
-        assert!(!s.path().join("r.svg").exists(), "{args}");
+        // Before anything was measured.
+        assert!(
+            out.is_empty() && !s.path().join("r.svg").exists() && !s.path().join("r.json").exists(),
+            "{args}: {out}"
+        );
     }
-    // The table is there though there was nothing to plot.
-    assert!(s.path().join("r.json").exists());
+    // Where one size alone was measured the table is there, and no plot.
+    let one = "scale -D M=64,128 -D N=64 -D B=8 --plot r.svg --out r.json";
+    s.file("k.tile", KERNELS.replace("y: out T[M, N])\n", "y: out T[M, N])\n    where M == 64\n"));
+    let (status, out, err) = profile(&s, one);
+    assert!(status == Some(1) && err.contains("no two sizes of which a configuration was measured"), "{out}{err}");
+    assert!(s.path().join("r.json").exists() && !s.path().join("r.svg").exists());
 }
 
 #[test]
