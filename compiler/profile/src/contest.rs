@@ -148,7 +148,7 @@ impl<'c> Contest<'c> {
         code: &'k CompiledPlan<'p>,
     ) -> Result<Rehearsal<'k, 'p>, Rejected> {
         if !self.right.contains(choice) {
-            checked(own, code, &self.tensors, self.on.threads, self.setup.verify, false)?;
+            checked(own, code, &self.tensors, self.on.threads, (self.setup.verify, &[]), false)?;
             self.right.insert(choice.clone());
         }
         Rehearsal::new(own, code, &self.tensors, self.on.threads)

@@ -188,8 +188,15 @@ impl<'m> Measure<'m> {
                 return Ok(None);
             }
         };
+        let expected = match self.setup.expected(own, code.plan()) {
+            Ok(expected) => expected,
+            Err(Failed) => {
+                self.outcomes[n] = refused(Box::new(first_error(own)));
+                return Ok(None);
+            }
+        };
         let (cycles, tensors) = (self.request.by == By::Cycles, &self.arrays.sets[of]);
-        match checked(own, code, tensors, self.on.threads, self.setup.verify, cycles) {
+        match checked(own, code, tensors, self.on.threads, (self.setup.verify, &expected), cycles) {
             Ok(checked) => {
                 let mut figures = Figures {
                     cycles: checked.cycles().filter(|_| cycles),

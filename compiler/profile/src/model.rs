@@ -71,7 +71,7 @@ fn modelled(session: &mut Session, plan: &Plan, tensors: &[Tensor]) -> Option<u6
     }
     let before = std::mem::take(&mut session.diagnostics);
     let ran = CompiledPlan::new(session, plan, backend::INTERP)
-        .map(|code| checked(session, &code, tensors, 1, None, true).ok().and_then(|checked| checked.cycles()));
+        .map(|code| checked(session, &code, tensors, 1, (None, &[]), true).ok().and_then(|checked| checked.cycles()));
     session.diagnostics = before;
     ran.unwrap_or(None)
 }

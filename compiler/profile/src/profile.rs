@@ -288,10 +288,10 @@ impl Problem {
 /// program.
 pub fn digest(setup: &Setup, on: &Machine, session: &Session) -> String {
     let mut hash = Sha256::new();
-    for path in session.read.iter().chain(setup.input.iter().map(|(_, path)| path)) {
+    for path in session.read.iter().chain(setup.input.iter().chain(&setup.expect).map(|(_, path)| path)) {
         hash.update(std::fs::read(path).unwrap_or_default());
     }
-    let arrays: Vec<&String> = setup.input.iter().map(|(name, _)| name).collect();
+    let arrays: Vec<&String> = setup.input.iter().chain(&setup.expect).map(|(name, _)| name).collect();
     let rest = (&setup.define, arrays, setup.random, setup.vectors, setup.exact, on.threads, setup.verify);
     hash.update(format!("{rest:?}"));
     hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
@@ -319,7 +319,9 @@ pub fn rows(
     if request.depth == Depth::Enumerate {
         return Ok(rows);
     }
-    let slot = match cases.lists.is_some() && request.by == By::Time && request.depth == Depth::Measure {
+    // What is stored was compared with no array.
+    let tunes = cases.lists.is_some() && setup.expect.is_empty();
+    let slot = match tunes && request.by == By::Time && request.depth == Depth::Measure {
         true => place(setup, on, problem, session)?,
         false => None,
     };

@@ -5,9 +5,9 @@ use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, plural};
 use ptoc_driver::backend::{BackendRef, Timed};
 use ptoc_driver::defs::Definition;
-use ptoc_driver::launch::{Arrays, Plan, PlannedLaunch, Tolerance, open_arrays};
+use ptoc_driver::launch::{Arrays, Expected, Plan, PlannedLaunch, Tolerance, open_arrays, open_expected};
 use ptoc_driver::project;
-use ptoc_driver::session::{CompilationUnit, Failed, Session};
+use ptoc_driver::session::{CompilationUnit, EntryPoint, Failed, Session};
 use ptoc_exec::Vectors;
 use ptoc_ir::loops::work::{self, OpCount, Unknown};
 use ptoc_tensor::Tensor;
@@ -31,6 +31,8 @@ pub struct Setup {
     pub define: Vec<(String, String)>,
     /// Arrays of arguments; inputs that are not given are random.
     pub input: Vec<(String, PathBuf)>,
+    /// Arrays that results are compared with.
+    pub expect: Vec<(String, PathBuf)>,
     /// Where random inputs start from.
     pub random: u64,
     /// Bits of the vectors in machine code.
@@ -67,6 +69,7 @@ impl Setup {
         };
         session.check_definitions(&[entry], &unit);
         let arrays = open_arrays(session, &entry, "--in", &self.input);
+        self.open_expected(session, &entry)?;
         if session.diagnostics.has_errors() {
             return Err(Failed);
         }
@@ -91,9 +94,27 @@ impl Setup {
             if session.diagnostics.has_errors() {
                 return Err(Failed);
             }
-            Plan::new(&mut session, &unit, &entry, arrays, true)
+            let plan = Plan::new(&mut session, &unit, &entry, arrays, true)?;
+            let expected = self.open_expected(&mut session, &entry)?;
+            plan.check_expected(&mut session, &expected)?;
+            Ok(plan)
         });
         plan.map_err(|Failed| Box::new(first_error(&mut session))).map(|plan| (session, plan))
+    }
+
+    fn open_expected(&self, session: &mut Session, entry: &EntryPoint<'_>) -> Result<Arrays, Failed> {
+        if self.expect.is_empty() {
+            return Ok(Arrays::new());
+        }
+        open_expected(session, entry, "--expect", &mut Arrays::new(), &self.expect)
+    }
+
+    /// What the results of a plan are compared with beside `ensures`.
+    pub(crate) fn expected(&self, session: &mut Session, plan: &Plan) -> Result<Vec<Expected>, Failed> {
+        let unit = session.load_code(&self.file)?;
+        let entry = unit.entry(self.kernel.as_deref(), self.command).or_else(|d| session.fail(*d))?;
+        let opened = self.open_expected(session, &entry)?;
+        plan.read_expected(session, opened)
     }
 
     /// The arrays of a launch.

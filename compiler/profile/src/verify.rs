@@ -2,7 +2,7 @@
 
 use crate::setup::first_error;
 use ptoc_diagnostics::Diagnostic;
-use ptoc_driver::launch::{CompiledPlan, RunOptions, RunOutcome, Schedule, Tolerance, verify};
+use ptoc_driver::launch::{CompiledPlan, Expected, RunOptions, RunOutcome, Schedule, Tolerance, verify};
 use ptoc_driver::session::{Failed, Session};
 use ptoc_tensor::Tensor;
 
@@ -31,13 +31,14 @@ pub enum Rejected {
     Wrong(Box<Diagnostic>),
 }
 
-/// Launches once, on copies of the arrays, and compares. `time`: the interpreter times the pipes by the target's model.
+/// Launches once, on copies of the arrays, and compares with `ensures` and expected arrays. `time`: the interpreter times
+/// the pipes by the target's model.
 pub fn checked(
     session: &mut Session,
     compiled: &CompiledPlan<'_>,
     tensors: &[Tensor],
     threads: usize,
-    tolerance: Option<Tolerance>,
+    (tolerance, expected): (Option<Tolerance>, &[Expected]),
     time: bool,
 ) -> Result<Checked, Rejected> {
     let schedule = Schedule { order: None, insert: time, time };
@@ -48,17 +49,19 @@ pub fn checked(
         Ok(outcome) => outcome,
         Err(Failed) => return Err(Rejected::Failed(Box::new(first_error(session)))),
     };
-    let right = match tolerance {
-        Some(tolerance) if !compiled.plan().specification.ensures.is_empty() => {
-            match verify(session, compiled.plan(), tensors, &after, tolerance) {
-                Ok(all) => {
-                    let elements = all.iter().map(|v| v.stats.elements).sum();
-                    Some((elements, all.iter().map(|v| v.stats.max_error).fold(0.0, f64::max)))
-                }
-                Err(Failed) => return Err(Rejected::Wrong(Box::new(first_error(session)))),
-            }
+    let plan = compiled.plan();
+    let Some(tolerance) = tolerance else { return Ok(Checked { outcome, right: None }) };
+    let (mut all, mut result) = plan.compare(session, expected, &after, tolerance);
+    if result.is_ok() && !plan.specification.ensures.is_empty() {
+        match verify(session, plan, tensors, &after, tolerance) {
+            Ok(more) => all.extend(more),
+            Err(failed) => result = Err(failed),
         }
-        _ => None,
-    };
+    }
+    if let Err(Failed) = result {
+        return Err(Rejected::Wrong(Box::new(first_error(session))));
+    }
+    let elements = all.iter().map(|v| v.stats.elements).sum();
+    let right = (!all.is_empty()).then(|| (elements, all.iter().map(|v| v.stats.max_error).fold(0.0, f64::max)));
     Ok(Checked { outcome, right })
 }

@@ -7,6 +7,7 @@ mod bind;
 mod claims;
 mod compare;
 mod demands;
+mod expected;
 mod mismatch;
 mod order;
 mod pipes;
@@ -24,6 +25,7 @@ pub use arrays::{Arrays, check_given, check_outputs, for_argument, open_arrays, 
 pub use bind::bind_dimensions;
 pub use compare::{Verified, verify};
 pub(crate) use demands::{failing, undecided};
+pub use expected::Expected;
 pub use mismatch::explain;
 pub use order::PlanStep;
 pub(crate) use order::{Position, linear};

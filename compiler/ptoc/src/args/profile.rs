@@ -120,6 +120,9 @@ pub struct ProfileArgs {
     /// How long to launch each configuration
     #[arg(long, value_name = "S", default_value = "0.2", value_parser = parse_seconds)]
     pub seconds: f64,
+    /// Compare a result with an array too, for the sizes that it fits
+    #[arg(long, value_name = "NAME=F.npy", value_parser = parse_file, conflicts_with = "no_verify")]
+    pub expect: Vec<(String, PathBuf)>,
     /// Do not hold results to `ensures`
     #[arg(long)]
     pub no_verify: bool,

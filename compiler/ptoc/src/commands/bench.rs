@@ -37,6 +37,7 @@ pub fn bench(args: &BenchArgs, io: &mut Io<'_>) -> u8 {
         target: args.compile.target.clone(),
         define: args.compile.define.clone(),
         input: args.launch.input.clone(),
+        expect: Vec::new(),
         random: args.launch.random,
         vectors: args.launch.vectors,
         exact: args.launch.exact,

@@ -57,6 +57,7 @@ pub fn profile(args: &ProfileArgs, io: &mut Io<'_>) -> u8 {
         target: args.compile.target.clone(),
         define,
         input: args.launch.input.clone(),
+        expect: args.expect.clone(),
         random: args.launch.random,
         vectors: args.launch.vectors,
         exact: args.launch.exact,

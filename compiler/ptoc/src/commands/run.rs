@@ -6,21 +6,21 @@ use crate::io::Io;
 use crate::{WRONG_CALL, commands::units};
 use ptoc_diagnostics::{Diagnostic, SourceMap, codes, plural};
 use ptoc_driver::backend::{self, BackendRef, Capabilities, pim};
-use ptoc_driver::files::{self, Outputs};
+use ptoc_driver::files::Outputs;
 use ptoc_driver::launch::{
-    Arrays, CompiledPlan, Keep, Plan, RunOptions, RunOutcome, Schedule, Timed, Verified, check_outputs, explain,
-    for_argument, open_arrays, open_expected, verify,
+    Arrays, CompiledPlan, Keep, Plan, RunOptions, RunOutcome, Schedule, Timed, Verified, check_outputs, open_arrays,
+    open_expected, verify,
 };
 use ptoc_driver::preview;
 use ptoc_driver::session::{EntryPoint, Failed, Session};
 use ptoc_driver::tuning::TuningUse;
 use ptoc_isa::{ProcessingUnit, Target, UnitKind};
-use ptoc_tensor::{Tensor, compare, npy, scalar};
+use ptoc_tensor::{Tensor, npy};
 use ptoc_trace::Format;
 use ptoc_views::pipes::{self, PipeRun};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Compiles a kernel, runs it, compares and shows or writes its results.
 pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
@@ -156,14 +156,6 @@ struct Files {
     html: Option<usize>,
 }
 
-/// What an output is compared with.
-struct Expected {
-    /// The number of the argument.
-    argument: usize,
-    want: Tensor,
-    path: PathBuf,
-}
-
 impl Runner<'_, '_> {
     fn run(&mut self) -> Result<(), Failed> {
         let args = self.args;
@@ -186,7 +178,7 @@ impl Runner<'_, '_> {
         self.stop_on_errors()?;
         let (mut arrays, mut files, expected) = (arrays?, files?, expected?);
         let plan = Plan::new(self.session, &unit, &entry, &arrays, args.random.is_some() || args.timing_only)?;
-        self.check_expected(&plan, &expected)?;
+        plan.check_expected(self.session, &expected)?;
         if args.verify && plan.specification.ensures.is_empty() {
             let word = entry.word();
             let message = format!("--verify: {word} `{}` has no `ensures`", plan.name);
@@ -205,7 +197,7 @@ impl Runner<'_, '_> {
             false => plan.tensors(self.session, &mut arrays, args.random.unwrap_or(0))?,
         };
         drop::<Arrays>(arrays);
-        let expected = self.read_expected(&plan, expected)?;
+        let expected = plan.read_expected(self.session, expected)?;
         if !args.timing_only {
             plan.check_inputs(self.session, &tensors)?;
         }
@@ -242,7 +234,7 @@ impl Runner<'_, '_> {
                 Err(failed) => comparison = Err(failed),
             }
         }
-        let compared = self.compare(&plan, &expected, &tensors);
+        let compared = plan.compare(self.session, &expected, &tensors, (args.rtol, args.atol).into());
         verified.extend(compared.0);
         comparison = comparison.and(compared.1);
         self.write(&plan, &mut files, &tensors, &outcome)?;
@@ -319,69 +311,6 @@ impl Runner<'_, '_> {
             failed = true;
         }
         if failed { Err(Failed) } else { Ok(files) }
-    }
-
-    /// Dtype and shape of expected arrays, before anything runs.
-    fn check_expected(&mut self, plan: &Plan, expected: &Arrays) -> Result<(), Failed> {
-        let mut failed = false;
-        for (name, want) in expected {
-            let Some(a) = plan.arguments.iter().find(|a| a.name == *name) else { continue };
-            let same_dtype = want.dtype() == a.dtype || a.dtype.has_bits_of(want.dtype());
-            if same_dtype && want.shape() == a.shape {
-                continue;
-            }
-            failed = true;
-            let code = if same_dtype { codes::EXPECTED_SHAPE } else { codes::EXPECTED_DTYPE };
-            let declared = format!("{}{:?}", a.dtype, a.shape);
-            let message = format!("`{name}` will be {declared}, the expected array is {}", want.signature());
-            self.session.diagnostics.push(Diagnostic::error(code, a.span, message).with_label("the result"));
-        }
-        if failed { Err(Failed) } else { Ok(()) }
-    }
-
-    /// The elements of expected arrays.
-    fn read_expected(&mut self, plan: &Plan, expected: Arrays) -> Result<Vec<Expected>, Failed> {
-        let mut read = Vec::new();
-        for (name, array) in expected {
-            let Some(argument) = plan.arguments.iter().position(|a| a.name == *name) else { continue };
-            let path = array.path().to_owned();
-            match array.into_tensor() {
-                Ok(want) => read.push(Expected { argument, want, path }),
-                Err(d) => return self.session.fail(for_argument(d, Some(plan.arguments[argument].span))),
-            }
-        }
-        Ok(read)
-    }
-
-    fn compare(&mut self, plan: &Plan, all: &[Expected], tensors: &[Tensor]) -> (Vec<Verified>, Result<(), Failed>) {
-        let (mut held, mut result) = (Vec::new(), Ok(()));
-        for Expected { argument: at, want, path } in all {
-            let (at, a) = (*at, &plan.arguments[*at]);
-            let name = a.name.to_string();
-            let cast = a
-                .dtype
-                .has_bits_of(want.dtype())
-                .then(|| Tensor::from_bytes(a.dtype, &a.shape, want.bytes()).ok())
-                .flatten();
-            let want = cast.as_ref().unwrap_or(want);
-            match compare(&tensors[at], want, self.args.rtol, self.args.atol) {
-                Ok(stats) => {
-                    held.push(Verified { name: name.clone(), with: path.display().to_string(), stats, left_out: 0 })
-                }
-                Err(mismatch) => {
-                    let message = format!("`{name}` is not `{}`: {mismatch}", path.display());
-                    let d = Diagnostic::error(files::code(mismatch.code()), a.span, message).with_label("the result");
-                    let values: Vec<f64> =
-                        (0..want.len()).map(|i| scalar::bits_to_f64(want.dtype(), want.get_bits(i))).collect();
-                    let same = want.shape() == tensors[at].shape() && want.dtype() == tensors[at].dtype();
-                    let values = if same { values } else { Vec::new() };
-                    let d = explain(d, &tensors[at], &values, (self.args.rtol, self.args.atol));
-                    self.session.diagnostics.push(d);
-                    result = Err(Failed);
-                }
-            }
-        }
-        (held, result)
     }
 
     fn write(

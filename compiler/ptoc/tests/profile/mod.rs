@@ -94,6 +94,30 @@ fn a_dry_run_says_what_is_refused() {
     assert!(report["rows"][0]["launches"].is_null(), "{report}");
 }
 
+/// An array beside `ensures`, or in its place: for the problem that it fits, and as `ptoc run` compares.
+#[test]
+fn results_are_compared_with_an_array() {
+    let s = sandbox();
+    s.file("k.tile", KERNELS.replace("    ensures y[i, j] == 2 * x[i, j]\n", ""));
+    s.run("run k.tile wrong -D M=64 -D N=64 -D B=16 --random 1 --out y=y.npy");
+    let sizes = "wrong -D M=64 -D N=64 -D B=16,32 --expect y=y.npy";
+    let (status, out, err) = profile(&s, sizes);
+    assert!(status == Some(1) && out.contains("exact"), "{out}{err}");
+    let wrong = out.lines().find(|line| line.contains("wrong: ")).unwrap_or_else(|| panic!("{out}"));
+    assert!(wrong.contains("`y` is not `y.npy`: ") && wrong.trim_start().starts_with("32"), "{wrong}");
+    assert_eq!(rows(&json(&s, &format!("{sizes} --rtol 0.01"))), ["16 ok", "32 ok"]);
+    // Other sizes are refused with the error of `ptoc run`, and so is what names no result.
+    let report = json(&s, "wrong -D M=64,128 -D N=64 -D B=16 --expect y=y.npy");
+    assert_eq!(rows(&report), ["64 ok", "128 refused"]);
+    let refused = s.run("run k.tile wrong -D M=128 -D N=64 -D B=16 --random 1 --expect y=y.npy");
+    let (code, message) = (report["rows"][1]["code"].as_str().unwrap(), report["rows"][1]["message"].as_str().unwrap());
+    assert!(refused.contains(&format!("error[{code}]: {message}")), "{refused}");
+    let (status, out, err) = profile(&s, "wrong -D M=64 -D N=64 --expect x=y.npy");
+    assert!(status == Some(1) && out.is_empty() && err.matches("error[").count() == 1, "{out}{err}");
+    let (status, _, err) = profile(&s, "wrong -D M=64 -D N=64 --expect y=y.npy --no-verify");
+    assert!(status == Some(2), "{err}");
+}
+
 /// Limits that are measured by code without optimisations are none, and that is said; cycles have none.
 #[test]
 fn a_debug_build_says_so() {
