@@ -2,7 +2,8 @@
 
 use crate::measured::{Measured, Part};
 use crate::sample::{Rehearsal, Sample};
-use crate::setup::{Machine, Setup, bytes, operations};
+use crate::setup::{Machine, Setup, operations};
+use crate::traffic::Traffic;
 use ptoc_diagnostics::Span;
 use ptoc_driver::launch::{CompiledPlan, Plan};
 use ptoc_driver::session::{Failed, Session};
@@ -28,8 +29,8 @@ pub fn bench(
     let mut tensors = setup.inputs(session, &plan, &mut arrays)?;
     warn(session);
     let mut rehearsal = Rehearsal::new(session, &compiled, &tensors, on.threads)?;
-    let bytes = bytes(&plan);
-    let measure = || on.limits(bytes, setup.exact);
+    let traffic = Traffic::of(&plan);
+    let measure = || on.limits(traffic.moved as usize, setup.exact);
     let before = measure();
     let sample = rehearsal.launch_for(session, &mut tensors, Duration::from_secs_f64(setup.seconds))?;
     let limits = before.zip(measure()).map(|(before, after)| before.best(&after));
@@ -45,7 +46,8 @@ pub fn bench(
         around: sample.around / sample.times.len().max(1) as u32,
         times: sample.times,
         work: operations(&plan, &tensors),
-        bytes: bytes as u64,
+        bytes: traffic.moved,
+        least_bytes: traffic.least,
         limits,
     };
     Ok(if json { measured.json(on) } else { measured.text(on) })

@@ -27,6 +27,7 @@ mod search;
 pub mod setup;
 mod sweep;
 pub mod table;
+mod traffic;
 pub mod tune;
 mod tuned;
 mod verify;

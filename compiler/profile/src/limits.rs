@@ -53,9 +53,14 @@ impl Limits {
         }
     }
 
-    /// Seconds that a launch takes at least: all operations at the peak, or all bytes of the arguments copied.
+    /// Seconds that a launch takes at least: all operations at the peak, or all bytes copied.
     pub fn least(&self, work: &OpCount, bytes: u64) -> f64 {
         (work.total() as f64 / self.arithmetic(work).1).max(bytes as f64 / self.copy)
+    }
+
+    /// Whether memory is what bounds a launch.
+    pub fn is_bound_by_memory(&self, work: &OpCount, bytes: u64) -> bool {
+        bytes as f64 / self.copy > work.total() as f64 / self.arithmetic(work).1
     }
 
     /// The operation that bounds this work, and its rate. f16 take the matrix unit four products for one.

@@ -58,7 +58,7 @@ fn status(row: &Row) -> &'static str {
 }
 
 /// What stands behind the values of a case. Times are milliseconds, rates a second.
-const COLUMNS: [Column; 17] = [
+const COLUMNS: [Column; 18] = [
     Column { name: "status", of: |row| status(row).into() },
     Column { name: "median_ms", of: |row| percentile(row, 1) },
     Column { name: "best_ms", of: |row| percentile(row, 0) },
@@ -73,6 +73,7 @@ const COLUMNS: [Column; 17] = [
     Column { name: "integers", of: |row| figure(row, |f| f.work.map(|w| w.product_ints + w.ints > 0)) },
     Column { name: "bytes", of: |row| figure(row, |f| Some(f.bytes)) },
     Column { name: "bytes_per_second", of: |row| figure(row, |f| f.times().map(|t| f.bytes as f64 / t[1])) },
+    Column { name: "bound", of: |row| figure(row, |f| f.bound) },
     Column { name: "of_limit", of: |row| figure(row, |f| f.least.zip(f.times()).map(|(least, t)| least / t[1])) },
     Column { name: "compared", of: |row| figure(row, |f| f.right.map(|(elements, _)| elements)) },
     Column { name: "max_error", of: |row| figure(row, |f| f.right.map(|(_, error)| error)) },
@@ -123,7 +124,7 @@ impl Line {
 
     /// This case, with what a file says of it.
     pub fn with_cells(&self, texts: &[String]) -> Line {
-        let is_text = |name: &str| matches!(name, "status" | "code" | "message");
+        let is_text = |name: &str| matches!(name, "status" | "bound" | "code" | "message");
         let cell = |(name, text): (&str, &String)| match text.as_str() {
             "" => Value::Null,
             text if is_text(name) => text.into(),
@@ -139,6 +140,11 @@ impl Line {
     /// `listed`, `compiles`, `ok`, `stored`, `skipped`, `refused`, `failed`, `wrong`.
     pub fn status(&self) -> &str {
         self.cell("status").as_str().unwrap_or_default()
+    }
+
+    /// Whether memory bounds it: its operations are no rate of anything.
+    pub fn is_bound_by_memory(&self) -> bool {
+        self.cell("bound") == "memory"
     }
 
     /// A number.

@@ -6,7 +6,8 @@ use crate::profile::{By, Definitions, Depth, Figures, Lists, Outcome, Problem, R
 use crate::race::{Entrant, fastest_or_default, race};
 use crate::sample::Rehearsal;
 use crate::search::{ALL, Choice, descend};
-use crate::setup::{Machine, Setup, bytes, first_error, operations, tell};
+use crate::setup::{Machine, Setup, first_error, operations, tell};
+use crate::traffic::Traffic;
 use crate::verify::{Rejected, checked};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_driver::launch::{CompiledPlan, Plan};
@@ -198,10 +199,12 @@ impl<'m> Measure<'m> {
         let (cycles, tensors) = (self.request.by == By::Cycles, &self.arrays.sets[of]);
         match checked(own, code, tensors, self.on.threads, (self.setup.verify, &expected), cycles) {
             Ok(checked) => {
+                let traffic = Traffic::of(code.plan());
                 let mut figures = Figures {
                     cycles: checked.cycles().filter(|_| cycles),
                     right: checked.right,
-                    bytes: bytes(code.plan()) as u64,
+                    bytes: traffic.moved,
+                    least_bytes: traffic.least,
                     ..Figures::default()
                 };
                 if !cycles {
@@ -265,7 +268,11 @@ impl<'m> Measure<'m> {
         let numbers: Vec<usize> = best.iter().map(|at| ready[*at].0).collect();
         for (at, ((n, mut figures), laps)) in ready.into_iter().zip(laps).enumerate() {
             figures.fastest = best.contains(&at);
-            figures.least = limits.zip(figures.work).map(|(limits, work)| limits.least(&work, figures.bytes));
+            if let Some((limits, work)) = limits.zip(figures.work) {
+                figures.least = Some(limits.least(&work, figures.least_bytes));
+                let memory = limits.is_bound_by_memory(&work, figures.bytes);
+                figures.bound = Some(if memory { "memory" } else { "arithmetic" });
+            }
             figures.laps = Some(laps);
             self.outcomes[n] = Outcome::Measured(Box::new(figures));
         }

@@ -34,8 +34,10 @@ pub struct Measured {
     pub around: Duration,
     /// Operations of a launch.
     pub work: Result<OpCount, Unknown>,
-    /// Bytes of the arguments.
+    /// Bytes of the arguments: of those that are read by data, what is found.
     pub bytes: u64,
+    /// Of these, those that no launch does without.
+    pub least_bytes: u64,
     /// The limits of the machine whose time a launch takes, where they can be measured.
     pub limits: Option<Limits>,
 }
@@ -75,13 +77,13 @@ impl Measured {
 
     fn roofline(&self) -> Option<Roofline> {
         let work = self.work.as_ref().ok()?;
-        let (operations, bytes) = (work.total() as f64, self.bytes as f64);
+        let (operations, bytes) = (work.total() as f64, self.least_bytes as f64);
         let limits = self.limits.as_ref()?;
         let peak = limits.arithmetic(work).1;
         Some(Roofline {
             intensity: operations / bytes.max(1.0),
             ridge: peak / limits.copy,
-            least: limits.least(work, self.bytes),
+            least: limits.least(work, self.least_bytes),
         })
     }
 

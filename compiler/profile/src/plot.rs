@@ -39,11 +39,12 @@ enum Measure {
 }
 
 impl Measure {
-    /// What all measured rows have; time where operations are not counted.
+    /// What all measured rows have: bytes where memory bounds them, time where nothing is counted.
     fn of(rows: &[&Line], by: By) -> Measure {
         let all = |name: &str| rows.iter().all(|row| row.number(name).is_some_and(|n| n > 0.0));
         match by {
             By::Cycles => Measure::Cycles,
+            By::Time if rows.iter().all(|row| row.is_bound_by_memory()) && all("bytes") => Measure::Bytes,
             By::Time if all("operations") => Measure::Operations,
             By::Time if all("bytes") => Measure::Bytes,
             By::Time => Measure::Milliseconds,

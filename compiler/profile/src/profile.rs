@@ -151,8 +151,12 @@ pub struct Figures {
     pub cycles: Option<u64>,
     /// Operations of a launch, where they can be counted.
     pub work: Option<OpCount>,
-    /// Bytes of the arguments.
+    /// Bytes of the arguments: of those that are read by data, what is found.
     pub bytes: u64,
+    /// Of these, those that no launch does without.
+    pub least_bytes: u64,
+    /// `memory` or `arithmetic`: what bounds a launch.
+    pub bound: Option<&'static str>,
     /// Seconds that the machine's limits allow at least.
     pub least: Option<f64>,
     /// Elements that were compared, and the largest error.

@@ -183,13 +183,6 @@ impl Machine {
     }
 }
 
-/// Bytes of the arguments, those that are read and written twice.
-pub(crate) fn bytes(plan: &Plan) -> usize {
-    let size = |a: &ptoc_driver::launch::Argument| a.shape.iter().product::<usize>().saturating_mul(a.dtype.size());
-    let uses = |a: &ptoc_driver::launch::Argument| usize::from(a.is_input()) + usize::from(a.is_output());
-    plan.arguments.iter().map(|a| size(a).saturating_mul(uses(a))).fold(0, usize::saturating_add)
-}
-
 /// The bytes of a launch's tensors, as far as they are arrays that nothing writes and that lie as they are.
 fn read_only<'t>(plan: &Plan, step: &PlannedLaunch, tensors: &'t [Tensor]) -> Vec<Option<&'t [u8]>> {
     let bytes = |(n, source): (usize, &TensorSource)| match source {

@@ -154,7 +154,9 @@ impl Text<'_> {
         let cells = match self.by {
             By::Time => {
                 let rate = match row.number("operations_per_second") {
-                    Some(rate) if rate > 0.0 => scaled(rate, if row.says("integers") { "OP/s" } else { "FLOP/s" }),
+                    Some(rate) if rate > 0.0 && !row.is_bound_by_memory() => {
+                        scaled(rate, if row.says("integers") { "OP/s" } else { "FLOP/s" })
+                    }
                     _ => row.number("bytes_per_second").map_or(String::new(), |rate| scaled(rate, "B/s")),
                 };
                 let limit = row.number("of_limit").map_or(String::new(), percent);
