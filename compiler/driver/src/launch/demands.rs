@@ -5,7 +5,6 @@ use super::order::{PlanStep, Position};
 use super::plan::{Argument, Plan, Specification};
 use super::tensors::Used;
 use super::witness;
-use super::workspace::Workspace;
 use crate::backend::Launches;
 use crate::session::{Failed, Session};
 use ptoc_analysis::{Demand, Demanded, HostExpr, ProgramNode, TensorSource};
@@ -103,35 +102,51 @@ pub(crate) fn undecided(mut d: Diagnostic) -> Diagnostic {
 }
 
 impl Plan {
-    /// Holds the arguments to what the launches demand of contents that nothing has written before them: what a plan
-    /// can be held to that runs as one artefact.
-    pub(crate) fn check_launches(&self, session: &mut Session, tensors: &mut [Tensor]) -> Result<(), Failed> {
+    /// Holds the arguments, before the first launch, to what launches demand of contents that nothing has written before
+    /// them, up to where data decide how the program goes on. Gives the launches that need no more of it.
+    pub(crate) fn check_ahead(
+        &self,
+        session: &mut Session,
+        tensors: &mut [Tensor],
+        locals: &mut [Tensor],
+    ) -> Result<Vec<usize>, Failed> {
         let mut written: Vec<TensorSource> = Vec::new();
-        let is_given = |source: &TensorSource| matches!(source, TensorSource::Arg(_));
+        let mut held = Vec::new();
         for step in &self.order {
+            let is_given = |source: &TensorSource| matches!(source, TensorSource::Arg(_)) && !written.contains(source);
             match step {
                 PlanStep::Launch(number) => {
                     let step = &self.steps[*number];
                     let reads = |n: usize| step.contents.iter().any(|c| c.reads(n));
                     let mut read = step.tensors.iter().enumerate().filter(|(n, _)| reads(*n)).map(|(_, t)| t);
-                    if step.contents.is_some() && read.all(|t| is_given(t) && !written.contains(t)) {
-                        let memory = Workspace::separate(&self.locals).allocate(&self.locals);
-                        let mut locals = memory.or_else(|d| session.fail(*d))?;
-                        step.check_contents(session, &mut Used::of(tensors, &mut locals.tensors))?;
+                    if step.contents.is_some() && step.late.is_none() && read.all(is_given) {
+                        step.check_contents(session, &mut Used::of(tensors, locals))?;
+                        held.push(*number);
                     }
                     let arguments = step.kernel.tensors.values().filter(|t| t.dir != TensorDir::Scratch);
                     written
                         .extend(arguments.zip(&step.tensors).filter(|(t, _)| t.dir != TensorDir::In).map(|(_, s)| *s));
                 }
-                PlanStep::Require(demand) => {
-                    if let Some(d) = not_held(self, demand, &[], (tensors, &[])) {
+                PlanStep::Require(demand) if is_of(demand, is_given) => {
+                    if let Some(d) = not_held(self, demand, &[], (tensors, locals)) {
                         return session.fail(demand.called(d));
                     }
                 }
+                PlanStep::Branch { .. } | PlanStep::Jump(_) => break,
                 _ => {}
             }
         }
-        Ok(())
+        Ok(held)
+    }
+}
+
+/// Whether a demand is about the contents of such tensors, and nothing that the host keeps.
+fn is_of(demand: &Demand, is_given: impl Fn(&TensorSource) -> bool) -> bool {
+    match &demand.condition {
+        Demanded::Contents { condition, tensors, .. } => {
+            !condition.cond.reads(&|_, scalar| scalar) && tensors.iter().all(is_given)
+        }
+        _ => false,
     }
 }
 

@@ -185,7 +185,8 @@ impl<'p> CompiledPlan<'p> {
             Compiled::Launches(code) => code,
             Compiled::Program(program) => {
                 if !options.timing_only {
-                    self.plan.check_launches(session, tensors)?;
+                    let mut locals = self.locals(session)?;
+                    self.plan.check_ahead(session, tensors, &mut locals.tensors)?;
                 }
                 let (plan, unfilled) = (self.plan, &self.unfilled[..]);
                 return program.run(session, ProgramRun { plan, tensors, unfilled, options, print });
@@ -197,6 +198,7 @@ impl<'p> CompiledPlan<'p> {
         let mut total = Total::default();
         let mut run_time = Duration::ZERO;
         let mut blocks = 0u64;
+        let held = self.plan.check_ahead(session, tensors, locals)?;
         code.begin();
         let mut position = Position::start(self.plan, &self.workspace);
         while let Some((number, step)) = position.next(Some(&**code), tensors, locals).or_else(|d| session.fail(*d))? {
@@ -210,7 +212,7 @@ impl<'p> CompiledPlan<'p> {
                 Err(d) => return session.fail(*d),
             };
             session.clock.phase("lay out arrays", begin);
-            if step.contents.is_some() {
+            if step.contents.is_some() && !held.contains(&number) {
                 let mine = |source| step.tensors.contains(&source);
                 code.fetch(step, &mut used, &mine).or_else(|d| session.fail(*d))?;
                 step.check_contents(session, &mut used)?;

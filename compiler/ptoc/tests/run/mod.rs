@@ -407,3 +407,28 @@ fn a_map_for_perf() {
     }
     assert_eq!(call(false), None);
 }
+
+/// What launches demand of arrays that no launch writes is tested before the first of them.
+#[test]
+fn contents_are_tested_before_the_first_launch() {
+    let s = Sandbox::new();
+    s.file(
+        "b.tile",
+        "kernel says(x: in f32[N], y: out f32[N]) { print(\"ran\"); copy(y, x); }\n\
+         kernel small(t: in i32[N], y: out f32[N]) where 0 <= t[i], t[i] < 5 {\n    \
+         for i in 0..N { y[i] = f32(t[i]); }\n}\n\
+         kernel sevens(t: out i32[N]) { for i in 0..N { t[i] = 7; } }\n\
+         program given(x: in f32[N], t: in i32[N], y: out f32[N], z: out f32[N]) { says(x, y); small(t, z); }\n\
+         program made(x: in f32[N], y: out f32[N], z: out f32[N]) {\n    \
+         let t = tensor i32[N];\n    sevens(t);\n    says(x, y);\n    small(t, z);\n}\n\
+         program perhaps(x: in f32[N], t: in i32[N], y: inout f32[N], z: inout f32[N]) {\n    \
+         says(x, y);\n    if y[0] > 100.0 { small(t, z); }\n}\n",
+    );
+    let ran = |args: &str| {
+        let run = s.run(&format!("run b.tile {args} -D N=4 --random 1 --threads 1"));
+        (run.contains("exit 0"), run.matches("ran\n").count(), run.contains("`where`"))
+    };
+    assert_eq!(ran("given"), (false, 0, true));
+    assert_eq!(ran("made"), (false, 1, true));
+    assert_eq!(ran("perhaps"), (true, 1, false));
+}
