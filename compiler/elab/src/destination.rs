@@ -1,9 +1,9 @@
 //! Places that statements write to. What an expression computes has no place: a write to it would be lost.
 
 use super::{Argument, ElabResult, Elaborator, Given};
-use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_syntax::ast::{Expr, ExprKind, Param};
-use ptoc_values::{TileVal, Val};
+use ptoc_values::{TileVal, Val, written};
 
 /// Whether this is a name, or a part of what a name stands for.
 fn is_named(e: &Expr) -> bool {
@@ -92,9 +92,34 @@ impl Elaborator<'_> {
         }
     }
 
+    /// `t.T`. Who writes to it where `t` is still there expects `t` to change.
+    pub(crate) fn transposed_tile(&mut self, t: &TileVal, base: &Expr, span: Span) -> ElabResult<Val> {
+        let v = self.tile_transpose(*t, None, span, base.span)?;
+        if let Val::Tile(d) = &v
+            && (is_named(base) || !self.b.kernel().tiles[t.tile].hidden)
+        {
+            let of = written::text(base).unwrap_or_else(|| "..".to_owned());
+            self.transposes.insert(d.tile, (of, Span::new(span.file, base.span.start, span.end)));
+        }
+        Ok(v)
+    }
+
+    /// Refuses to write to `let p = t.T`: `t` would not change.
+    fn transposed_destination(&mut self, t: &TileVal, e: &Expr) -> ElabResult<()> {
+        let named = !self.b.kernel().tiles[t.tile].hidden;
+        let Some((of, at)) = self.transposes.get(&t.tile).cloned().filter(|_| named) else { return Ok(()) };
+        let d = Diagnostic::error(codes::NOT_ASSIGNABLE, e.span, "the transpose of a tile is no place to write to")
+            .with_label("the tile that was transposed would not change")
+            .with_secondary(at, "transposed here")
+            .with_help(format!("`modes({of}, (1, 0))` is a part of the tile: what is written to it changes the tile"))
+            .with_help(format!("`transpose({of})` is a tile of its own, if the other one is to stay as it is"));
+        self.report(d)
+    }
+
     /// [`Elaborator::destination`] of a tile.
     pub(crate) fn tile_destination(&mut self, t: &TileVal, e: &Expr) -> ElabResult<()> {
         self.parameter_destination(e)?;
+        self.transposed_destination(t, e)?;
         if !self.b.kernel().tiles[t.tile].hidden || is_named(e) {
             return Ok(());
         }

@@ -470,7 +470,7 @@ impl Elaborator<'_> {
                 return self.transpose_view(&view.clone(), name.span);
             }
             Val::Part(p) if name.name == "T" => return self.transpose_part(&p.clone(), name.span),
-            Val::Tile(t) if name.name == "T" => return self.tile_transpose(*t, None, name.span, base.span),
+            Val::Tile(t) if name.name == "T" => return self.transposed_tile(t, base, name.span),
             Val::Tiles(t) if name.name == "count" => return Ok(Val::Scalar(t.count)),
             Val::Tile(t) if name.name == "rows" => return Ok(Val::Scalar(self.valid_of(t, name.span)?.0)),
             Val::Tile(t) if name.name == "cols" => return Ok(Val::Scalar(self.valid_of(t, name.span)?.1)),

@@ -244,6 +244,8 @@ pub struct Elaborator<'a> {
     pub(crate) patterns: FxHashMap<Tile, ptoc_values::WindowMap>,
     /// What fills a tile beyond its valid shape when it is loaded.
     pub(crate) pads: FxHashMap<Tile, f64>,
+    /// Tiles that `.T` of another tile has made: how that is written, and where.
+    pub(crate) transposes: FxHashMap<Tile, (String, Span)>,
     /// Valid shapes beyond which a load has padded the tile, on the path that leads here.
     pub(crate) padded_loads: FxHashMap<(Tile, Option<Value>), (Value, Value)>,
     /// What is known of sizes beyond what the symbols carry; grows with checks, shrinks at the end of a region.

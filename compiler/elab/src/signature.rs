@@ -130,6 +130,7 @@ impl<'a> Elaborator<'a> {
             loads: Vec::new(),
             patterns: FxHashMap::default(),
             pads: FxHashMap::default(),
+            transposes: FxHashMap::default(),
             padded_loads: FxHashMap::default(),
             cx: ptoc_layout::Cx::default(),
             ints: FxHashMap::default(),
