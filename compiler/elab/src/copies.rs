@@ -243,7 +243,7 @@ impl Elaborator<'_> {
     }
 
     /// Partitions of one copy must be partitions by one pattern.
-    fn same_pattern(&mut self, to: &CopyEnd, from: &CopyEnd, at: (Span, Span)) -> ElabResult<()> {
+    pub(crate) fn same_pattern(&mut self, to: &CopyEnd, from: &CopyEnd, at: (Span, Span)) -> ElabResult<()> {
         self.same_threads(to.window(), from.window(), at)?;
         let (Some(a), Some(b)) = (&to.window().pattern, &from.window().pattern) else { return Ok(()) };
         if a == b {

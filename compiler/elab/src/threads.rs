@@ -232,7 +232,7 @@ impl Elaborator<'_> {
         if self.assertion_failed() {
             return Err(ErrorReported);
         }
-        let message = format!("`copy` from a partition by {b} to one by {a}");
+        let message = format!("a partition by {b} is written to one by {a}");
         let d = Diagnostic::error(codes::PATTERN_MISMATCH, at.1, message);
         let d = match &astray {
             Some(x) => told(d, x, at.0),

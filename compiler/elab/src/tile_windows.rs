@@ -176,6 +176,7 @@ impl Elaborator<'_> {
         self.tile_destination(&p.tile, target)?;
         let now = self.part_to_tile(p, span, target.span)?;
         let v = self.expr(value)?;
+        self.pattern_kept(p, &v, (target.span, value.span))?;
         let v = match v {
             Val::Part(q) => Val::Tile(self.part_to_tile(&q, span, value.span)?),
             v => v,
@@ -184,11 +185,18 @@ impl Elaborator<'_> {
         self.write_part(p, r, span, (target.span, value.span))
     }
 
+    /// Refuses a part by another pattern as the value of a part.
+    fn pattern_kept(&mut self, p: &TilePartition, v: &Val, at: (Span, Span)) -> ElabResult<()> {
+        let Val::Part(q) = v else { return Ok(()) };
+        self.same_pattern(&CopyEnd::Part(p.clone()), &CopyEnd::Part((**q).clone()), at)
+    }
+
     pub(crate) fn write_part(&mut self, p: &TilePartition, v: Val, span: Span, at: (Span, Span)) -> ElabResult<()> {
         let v = match v {
             Val::Mask(m, false) => Val::Tile(m),
             v => v,
         };
+        self.pattern_kept(p, &v, at)?;
         let same = |t: &TileVal| (t.tile, t.element) == (p.tile.tile, p.tile.element);
         let (to, from) = match v {
             Val::Poison => return Err(ErrorReported),
