@@ -135,21 +135,61 @@ impl<'k> ByteInterpreter<'k> {
         let mut limits = [None; 2];
         // Where a fill is written, guards leave nothing out.
         for g in copy.guards.iter().filter(|_| copy.fill.is_none()) {
-            let coordinate = self.along(&g.at, &extents, body, at)?;
-            let bound = self.number(g.bound, body)?;
-            match bound.constant() {
-                Some(n) => there.iter_mut().zip(&coordinate).for_each(|(t, c)| *t &= *c < n),
-                None => {
-                    let axis = [&rows, &cols].iter().position(|axis| **axis == coordinate)?;
-                    if limits[axis].is_some_and(|old| old != bound) {
-                        return None;
-                    }
-                    limits[axis] = Some(bound);
-                }
+            let mut coordinate = self.along(&g.at, &extents, body, at)?;
+            let Some((axis, bound)) =
+                self.limit(g.bound, &mut coordinate, [&rows, &cols], &mut there, (&mut *body, at))?
+            else {
+                continue;
+            };
+            if limits[axis].is_some_and(|old| old != bound) {
+                return None;
             }
+            limits[axis] = Some(bound);
         }
         let all = rows.into_iter().zip(cols).zip(there);
         Some((all.filter(|(_, there)| *there).map(|(p, _)| p).collect(), limits))
+    }
+
+    /// A guard `coordinate < bound`: as far as the bound is a number, it says which points are `there`. What is left of
+    /// it is a limit of rows or columns, if there is one. `first + k < n` may be written as
+    /// `k < min(max(n - first, 0), count)`: how much of a thread's part exists.
+    #[allow(clippy::type_complexity, reason = "an axis and a bound, if there is one, if it is known")]
+    fn limit(
+        &mut self,
+        mut bound: Value,
+        coordinate: &mut [i64],
+        axes: [&[i64]; 2],
+        there: &mut [bool],
+        (body, at): (&mut Body, &Indices),
+    ) -> Option<Option<(usize, SymbolicOffset)>> {
+        loop {
+            if let Some(n) = self.whole(bound, body, at) {
+                there.iter_mut().zip(&*coordinate).for_each(|(t, c)| *t &= *c < n);
+                return Some(None);
+            }
+            if let Some(axis) = axes.iter().position(|axis| **axis == *coordinate)
+                && let Some(n) = self.number(bound, body)
+            {
+                return Some(Some((axis, n)));
+            }
+            let (op, a, b) = operands(bound, body)?;
+            let (x, y) = (self.whole(a, body, at), self.whole(b, body, at));
+            bound = match (op, x, y) {
+                (BinOp::Min, Some(n), None) | (BinOp::Min, None, Some(n)) => {
+                    there.iter_mut().zip(&*coordinate).for_each(|(t, c)| *t &= *c < n);
+                    if x.is_some() { b } else { a }
+                }
+                (BinOp::Max, Some(n), None) | (BinOp::Max, None, Some(n)) if coordinate.iter().all(|c| *c >= n) => {
+                    if x.is_some() { b } else { a }
+                }
+                // The bound is less than `a`: if it wraps around, `a` is far below all rows and columns.
+                (BinOp::Sub, None, Some(n)) if n >= 0 => {
+                    coordinate.iter_mut().try_for_each(|c| c.checked_add(n).map(|sum| *c = sum))?;
+                    a
+                }
+                _ => return None,
+            };
+        }
     }
 
     /// The values of an affine function at all points of a nest.
@@ -168,11 +208,13 @@ impl<'k> ByteInterpreter<'k> {
         if let Some(n) = at.get(&v) {
             return Some(*n);
         }
-        let (op, a, b) = match (body.defs.get(&v), body.others.get(&v)) {
-            (Some(Def::Const(n)), _) => return Some(*n),
-            (Some(&Def::Binary(op, a, b)), _) | (None, Some(&(op, a, b))) => (op, a, b),
-            (None, None) if body.other.contains(&v) => return None,
-            (None, None) => return self.numbers.get(v).constant(),
+        if let Some(Def::Const(n)) = body.defs.get(&v) {
+            return Some(*n);
+        }
+        let (op, a, b) = match operands(v, body) {
+            Some(operation) => operation,
+            None if body.other.contains(&v) => return None,
+            None => return self.numbers.get(v).constant(),
         };
         let (a, b) = (self.whole(a, body, at)?, self.whole(b, body, at)?);
         match op {
@@ -185,6 +227,15 @@ impl<'k> ByteInterpreter<'k> {
             BinOp::Max => Some(a.max(b)),
             _ => None,
         }
+    }
+}
+
+/// The operation in the body that computes it.
+fn operands(v: Value, body: &Body) -> Option<(BinOp, Value, Value)> {
+    match body.defs.get(&v) {
+        Some(&Def::Binary(op, a, b)) => Some((op, a, b)),
+        Some(Def::Const(_)) => None,
+        None => body.others.get(&v).copied(),
     }
 }
 
