@@ -17,6 +17,8 @@ const DEPTH: u32 = 10;
 const KNOWN: usize = 128;
 /// Pairs of inequalities, of which one holds, that are split at once.
 const SPLITS: usize = 4;
+/// Pairs before those that are split, each alone.
+const ALONE: usize = 8;
 /// Steps that a look for a contradiction takes, and more of them for each row.
 const LOOK: usize = 64;
 const ROW: usize = 40;
@@ -298,7 +300,10 @@ impl<'n> Linear<'n> {
 
     /// Whether there is certainly nothing of which all this holds.
     pub(super) fn refuted(&mut self, facts: &Facts) -> bool {
-        self.split(&facts.system, &facts.either, SPLITS)
+        let (older, newest) = facts.either.split_at(facts.either.len().saturating_sub(SPLITS));
+        // Where rows are what contradicts itself, the pairs of columns may be the newer ones.
+        self.split(&facts.system, newest, SPLITS)
+            || older.iter().rev().take(ALONE).any(|pair| self.split(&facts.system, std::slice::from_ref(pair), 1))
     }
 
     fn split(&mut self, system: &System, either: &[[LinearSum; 2]], depth: usize) -> bool {

@@ -2,13 +2,15 @@
 
 use super::contents::{Bytes, Def, FIRST_DEF};
 use super::repair::free_address;
+use super::touches::{Constants, constants, touches};
 use super::walk::{DefInfo, Findings, Overlap, Unwritten};
-use super::window::{Shape, elements_in};
+use super::window::{Shape, TouchedPart, elements_in};
 use crate::capacity::FixContext;
 use crate::init::{RUNS_ARE_WATCHED, TileKind, kind, zeros};
 use ptoc_diagnostics::{Account, Diagnostic, Span, codes};
-use ptoc_ir::tile::{AddrKind, Kernel, SyncMode, Tile};
+use ptoc_ir::tile::{AddrKind, Kernel, Stmt, SyncMode, Tile, TileRef};
 use ptoc_isa::Target;
+use ptoc_placement::access::AccessMode;
 use ptoc_placement::liveness::liveness;
 use ptoc_placement::memories;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -86,6 +88,8 @@ impl Report<'_> {
         let data = &self.kernel.tiles[tile];
         let own = self.own(tile);
         let help = match zeros(self.kernel, tile) {
+            // Zeros would overwrite what is there, or are there.
+            _ if written_before(self.kernel, tile, span) => "read only the part that is written".to_owned(),
             Ok(zeros) => format!("start with `{zeros}`, or read only the part that is written"),
             Err(instead) => instead,
         };
@@ -440,6 +444,21 @@ impl Report<'_> {
             None => d.with_help(format!("remove it, or begin the name with `_` to keep it: `_{}`", data.name)),
         }
     }
+}
+
+/// Whether a statement before this one writes the whole valid shape of the tile.
+fn written_before(kernel: &Kernel, tile: Tile, span: Span) -> bool {
+    fn find(kernel: &Kernel, constants: &Constants, region: &[Stmt], tile: Tile, span: Span) -> bool {
+        let whole = |(access, r, part): &(AccessMode, TileRef, TouchedPart)| {
+            let all = r.tile == tile && r.element.is_none() && r.origin.is_none();
+            all && *access == AccessMode::Write && matches!(part, TouchedPart::Valid)
+        };
+        region.iter().any(|stmt| {
+            stmt.span.range().start < span.range().start && touches(kernel, constants, stmt).iter().any(whole)
+                || stmt.op.regions().any(|r| find(kernel, constants, r, tile, span))
+        })
+    }
+    find(kernel, &constants(kernel), &kernel.body, tile, span)
 }
 
 fn fixed(data: &ptoc_ir::tile::TileData) -> bool {
