@@ -143,6 +143,7 @@ impl<'k> InitAnalysis<'k> {
             let object = Object::of(&place);
             let index = object.index(self.kernel);
             match access {
+                AccessMode::Read if self.empty(&place) => {}
                 AccessMode::Read => {
                     if let Some(s) = state.get(index).cloned() {
                         let (read, left) = s.split(&|l| self.empty_without(l, &place));
@@ -194,6 +195,12 @@ impl<'k> InitAnalysis<'k> {
         let AccessedStorage::Tile(TileRef { valid: (rows, cols), .. }) = place else { return false };
         let Loop { lo, hi, .. } = self.loops[l];
         self.facts.consts[lo] == Some(0) && (hi == *rows || hi == *cols)
+    }
+
+    /// Whether a read of `place` has no elements: its valid shape has no rows, or no columns.
+    fn empty(&self, place: &AccessedStorage) -> bool {
+        let AccessedStorage::Tile(TileRef { valid: (rows, cols), .. }) = place else { return false };
+        [rows, cols].into_iter().any(|n| self.facts.consts[*n] == Some(0))
     }
 
     fn visit(&mut self, stmt: &Stmt, object: Object, state: &S) {
