@@ -25,18 +25,19 @@ pub(super) fn find(kernel: &Kernel, defs: &Definitions<'_>) -> FxHashSet<Value> 
             }
         }
     }
-    // One may be bounded by another.
+    // One may be bounded by another, from one side alone: `0 <= a, a <= b, b <= M`.
+    let (mut above, mut below) = (FxHashSet::default(), FxHashSet::default());
     for _ in 0..3 {
-        let (mut above, mut below) = (FxHashSet::default(), FxHashSet::default());
         for &(op, a, b) in &conditions {
             for (op, a, b) in [(op, a, b), (op.mirrored(), b, a)] {
-                if !arguments.contains(&a) || !found.is_small(b, 0) {
+                if !arguments.contains(&a) {
                     continue;
                 }
-                if matches!(op, CmpOp::Lt | CmpOp::Le | CmpOp::Eq) {
+                let small = found.is_small(b, 0);
+                if matches!(op, CmpOp::Lt | CmpOp::Le | CmpOp::Eq) && (small || above.contains(&b)) {
                     above.insert(a);
                 }
-                if matches!(op, CmpOp::Gt | CmpOp::Ge | CmpOp::Eq) {
+                if matches!(op, CmpOp::Gt | CmpOp::Ge | CmpOp::Eq) && (small || below.contains(&b)) {
                     below.insert(a);
                 }
             }
