@@ -51,7 +51,7 @@ impl Elaborator<'_> {
 
     /// The rows or columns of a tile that has room for a window: its extent, or the most that this can be.
     pub(crate) fn most_of(&mut self, extent: Value, at: Span, what: &str) -> ElabResult<u32> {
-        let fixed = self.const_index(extent).is_some() || self.is_dimensional(extent);
+        let fixed = self.const_index(extent).is_some() || self.is_dimensional(extent) && !self.is_cut(extent);
         if let Some(most) = self.bound_of(extent).filter(|_| !fixed) {
             self.facts.le_const(extent, i64::from(most));
             return Ok(most);
@@ -71,6 +71,16 @@ impl Elaborator<'_> {
             self.diags.push(d);
         }
         known
+    }
+
+    /// Whether it is the lesser of a dimension and a number, `min(N, 8)`, or that and a constant.
+    fn is_cut(&self, extent: Value) -> bool {
+        let is_number = |v: Value| self.facts.number(v).is_some();
+        match self.facts.definition(extent) {
+            Some((BinOp::Min, a, b)) => is_number(a) || is_number(b),
+            Some((BinOp::Add | BinOp::Sub, a, b)) if is_number(b) => self.is_cut(a),
+            _ => false,
+        }
     }
 
     /// The most that an extent can be, if that is a size for a tile.

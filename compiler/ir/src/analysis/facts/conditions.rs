@@ -128,6 +128,24 @@ impl Facts {
         {
             self.le(x, y, c);
         }
+        let number = |v: Value| self.consts.get(&v).copied();
+        let difference = |v: Value| match self.definition(v).filter(|_| self.may_wrap(v).is_none()) {
+            Some((BinOp::Sub, x, y)) => Some((x, y)),
+            _ => None,
+        };
+        let (left, right) = (difference(a).zip(number(b)), difference(b).zip(number(a)));
+        // x - y <= n + c
+        if let Some(((x, y), n)) = left
+            && let Some(c) = n.checked_add(c)
+        {
+            self.le(x, y, c);
+        }
+        // n <= x - y + c
+        if let Some(((x, y), n)) = right
+            && let Some(c) = c.checked_sub(n)
+        {
+            self.le(y, x, c);
+        }
     }
 
     /// A value as another one and a constant.
