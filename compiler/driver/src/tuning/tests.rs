@@ -170,7 +170,7 @@ fn plans_use_what_is_stored() {
 #[test]
 fn what_was_not_verified_is_not_used() {
     let directory = tempfile::tempdir().unwrap();
-    let specified = SOURCE.replace("    where", "    ensures y[i] == x[i] * 2.0\n    where");
+    let specified = SOURCE.replace("\n{", "\n    ensures y[i] == x[i] * 2.0\n{");
     for (number, (source, verified, tolerance, used)) in [
         (SOURCE, false, None, true),
         (&*specified, true, None, true),
