@@ -10,7 +10,7 @@ use crate::routines::{Routine, arena};
 use crate::stored::{self, CodeStore, StoredCode};
 use crate::wide::Isa;
 use cranelift_codegen::isa::CallConv;
-use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_jit::{ArenaMemoryProvider, JITBuilder, JITModule};
 use cranelift_module::{FuncId, default_libcall_names};
 use ptoc_abi::{EntryFn, MAX_GRID_RANK};
 use ptoc_diagnostics::{Diagnostic, codes};
@@ -191,8 +191,17 @@ pub fn compile_or_load(
     Ok(loaded(module, options, made, jit, rank))
 }
 
+/// Addresses that a kernel's code is given. Pages that hold none take no memory.
+const RESERVED: usize = 64 << 20;
+
 fn jit_builder(host: &Host) -> JITBuilder {
     let mut builder = JITBuilder::with_isa(host.optimised.clone(), default_libcall_names());
+    // Functions call each other over at most 2 GiB, and pieces that are mapped one by one may lie further apart.
+    if cfg!(unix)
+        && let Ok(arena) = ArenaMemoryProvider::new_with_size(RESERVED)
+    {
+        builder.memory_provider(Box::new(arena));
+    }
     symbols(&mut builder);
     builder
 }

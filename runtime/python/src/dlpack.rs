@@ -177,6 +177,8 @@ pub fn view<'py>(object: &Bound<'py, PyAny>, export: &Bound<'py, PyAny>) -> PyRe
         // SAFETY: as above.
         (unsafe { &managed.as_ref().tensor }, false)
     };
+    // JAX's arrays never change, and its capsules have no flag to say so.
+    let read_only = read_only || is_of_jax(object);
     Ok(described(tensor, read_only).map(|array| View { array, _owner: capsule.into_any() }))
 }
 
@@ -189,6 +191,11 @@ pub fn quick_view<'py>(object: &Bound<'py, PyAny>) -> Option<PyResult<Result<Vie
         Ok(true) => Some(Ok(Err(Refused::negated()))),
         Err(e) => Some(Err(e)),
     }
+}
+
+fn is_of_jax(object: &Bound<'_, PyAny>) -> bool {
+    let module = object.get_type().getattr(pyo3::intern!(object.py(), "__module__")).map(|m| m.to_string());
+    module.is_ok_and(|module| module == "jax" || module.starts_with("jax.") || module.starts_with("jaxlib"))
 }
 
 /// A view of PyTorch that stands for the negatives of what is in memory.

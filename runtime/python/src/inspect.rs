@@ -1,6 +1,6 @@
 //! What a kernel is made of, how near its results are to `ensures`, and how long it takes.
 
-use crate::{errors, signals, threads};
+use crate::{errors, forks, signals, threads};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_driver::launch::{Tolerance, Verified};
 use ptoc_driver::library::{Call, Callable, Memories, Specialization};
@@ -60,7 +60,7 @@ impl Memory {
 
 /// Raises errors; the text of warnings.
 pub fn check(py: Python<'_>, callable: &Callable) -> PyResult<String> {
-    let report = py.detach(|| callable.check());
+    let report = forks::detached(py, || callable.check());
     match report.diagnostics().iter().any(ptoc_diagnostics::Diagnostic::is_error) {
         true => Err(errors::raised(py, &report)),
         false => Ok(report.rendered(false)),
@@ -69,7 +69,7 @@ pub fn check(py: Python<'_>, callable: &Callable) -> PyResult<String> {
 
 /// The memories of the kernel.
 pub fn memory(py: Python<'_>, callable: &Callable) -> PyResult<Memory> {
-    let made = py.detach(|| callable.memories());
+    let made = forks::detached(py, || callable.memories());
     let Memories { maps: list, sources, file } = made.map_err(|report| errors::raised(py, &report))?;
     let signature = callable.signature();
     let maps = Maps { name: signature.name.clone(), program: signature.word == "program", file, list };
@@ -84,7 +84,7 @@ pub fn memory(py: Python<'_>, callable: &Callable) -> PyResult<Memory> {
 
 /// The text of a stage.
 pub fn stage(py: Python<'_>, callable: &Callable, name: &str) -> PyResult<String> {
-    py.detach(|| callable.stage(name)).map_err(|report| errors::raised(py, &report))
+    forks::detached(py, || callable.stage(name)).map_err(|report| errors::raised(py, &report))
 }
 
 /// How near results are to `ensures`, one object for each of its clauses.

@@ -62,7 +62,8 @@ pub fn _xla_site(
             false => Argument::Scalar(any(dtype)),
         });
     }
-    let code = py.detach(|| kernel.callable.specialize(&call)).map_err(|report| errors::raised(py, &report))?;
+    let code = crate::forks::detached(py, || kernel.callable.specialize(&call))
+        .map_err(|report| errors::raised(py, &report))?;
     errors::warn(py, &code.warnings)?;
     let missing: Vec<(usize, DType, Vec<usize>)> =
         code.missing_outputs(&call).map(|(n, dtype, shape)| (n, dtype, shape.to_vec())).collect();

@@ -253,7 +253,8 @@ impl Kernel {
         if let Some(known) = self.callable.known(call, &mut key) {
             return Ok(known);
         }
-        let made = py.detach(|| self.callable.specialize(call)).map_err(|report| errors::raised(py, &report))?;
+        let made = crate::forks::detached(py, || self.callable.specialize(call))
+            .map_err(|report| errors::raised(py, &report))?;
         errors::warn(py, &made.warnings)?;
         for note in made.take_notes() {
             py.import("sys")?.getattr("stderr")?.call_method1("write", (format!("{note}\n"),))?;

@@ -25,7 +25,7 @@ pub struct Layout {
 /// 16)"`.
 #[pyfunction]
 pub fn layout(py: Python<'_>, expression: &str) -> PyResult<Layout> {
-    let made = py.detach(|| evaluated(expression));
+    let made = crate::forks::detached(py, || evaluated(expression));
     made.map_err(|report| errors::raised(py, &report))
 }
 

@@ -8,6 +8,7 @@ mod arrays;
 mod command;
 mod dlpack;
 mod errors;
+mod forks;
 mod inspect;
 mod jax;
 mod kernel;
@@ -26,6 +27,8 @@ mod _ptoc {
     #[pymodule_export]
     use crate::command::_main;
     #[pymodule_export]
+    use crate::forks::{_after_fork_in_child, _after_fork_in_parent, _before_fork};
+    #[pymodule_export]
     use crate::inspect::{_fastest, Memory};
     #[pymodule_export]
     use crate::jax::{_static_scalars, _xla_handlers, _xla_site};
@@ -42,6 +45,7 @@ mod _ptoc {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::forks::register(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -22,7 +22,7 @@ pub struct Library {
 #[pyfunction]
 #[pyo3(signature = (path, *, target = "a2a3", backend = None, exact = true))]
 pub fn load(py: Python<'_>, path: PathBuf, target: &str, backend: Option<String>, exact: bool) -> PyResult<Library> {
-    let loaded = py.detach(|| library::Library::open(&path));
+    let loaded = crate::forks::detached(py, || library::Library::open(&path));
     Library::new(py, loaded, Options { target: target.to_owned(), backend, exact })
 }
 
@@ -37,7 +37,7 @@ pub fn tile(
     backend: Option<String>,
     exact: bool,
 ) -> PyResult<Library> {
-    let loaded = py.detach(|| library::Library::of_text(Path::new(name), source));
+    let loaded = crate::forks::detached(py, || library::Library::of_text(Path::new(name), source));
     Library::new(py, loaded, Options { target: target.to_owned(), backend, exact })
 }
 

@@ -78,22 +78,24 @@ impl Maker {
                 let empty = EMPTY.get_or_try_init(py, || py.import("torch")?.getattr("empty").map(Bound::unbind))?;
                 let options = PyDict::new(py);
                 options.set_item(pyo3::intern!(py, "dtype"), torch_dtype(py, dtype)?)?;
-                if let Device::Cuda(number) = device {
-                    options.set_item(pyo3::intern!(py, "device"), torch_device(py, number)?)?;
-                }
+                // Whatever the default device is.
+                options.set_item(pyo3::intern!(py, "device"), torch_device(py, device)?)?;
                 empty.bind(py).call((shape,), Some(&options))
             }
         }
     }
 }
 
-/// A CUDA device as PyTorch has it.
-fn torch_device<'py>(py: Python<'py>, number: i32) -> PyResult<Bound<'py, PyAny>> {
+/// A device as PyTorch has it.
+fn torch_device<'py>(py: Python<'py>, device: Device) -> PyResult<Bound<'py, PyAny>> {
+    static HOST: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     static FIRST: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let make = || py.import("torch")?.getattr("device")?.call1(("cuda", number)).map(Bound::unbind);
-    match number {
-        0 => FIRST.get_or_try_init(py, make).map(|d| d.bind(py).clone()),
-        _ => make().map(|d| d.into_bound(py)),
+    let name = if device == Device::Host { "cpu".to_owned() } else { device.to_string() };
+    let make = || py.import("torch")?.getattr("device")?.call1((name,)).map(Bound::unbind);
+    match device {
+        Device::Host => HOST.get_or_try_init(py, make).map(|d| d.bind(py).clone()),
+        Device::Cuda(0) => FIRST.get_or_try_init(py, make).map(|d| d.bind(py).clone()),
+        Device::Cuda(_) => make().map(|d| d.into_bound(py)),
     }
 }
 

@@ -1,6 +1,9 @@
 """Threads, processes, and the end of the interpreter."""
 
+import contextlib
+import itertools
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -185,3 +188,41 @@ def test_exceptions_in_threads(lib):
     for t in threads:
         t.join()
     assert seen == ["E0751"] * 10
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_forks_beside_compilations(examples):
+    softmax = ptoc.load(examples / "softmax.tile").softmax
+    stop, sizes = threading.Event(), itertools.count(1)
+
+    def work():
+        while not stop.is_set():
+            with contextlib.suppress(ptoc.Error):
+                softmax(np.ones(3, np.float32))
+            softmax(np.ones((2, next(sizes) % 300 + 1), np.float32))
+
+    workers = [threading.Thread(target=work) for _ in range(2)]
+    [w.start() for w in workers]
+    try:
+        for n in range(12):
+            time.sleep(0.003)
+            child = os.fork()
+            if child == 0:
+                try:
+                    softmax(np.ones(3, np.float32))
+                except ptoc.Error:
+                    softmax(np.ones((2, 301 + n), np.float32))
+                    os._exit(0)
+                os._exit(1)
+            deadline = time.monotonic() + 20
+            while (ended := os.waitpid(child, os.WNOHANG))[0] == 0:
+                if time.monotonic() > deadline:
+                    os.kill(child, signal.SIGKILL)
+                    os.waitpid(child, 0)
+                    pytest.fail(f"child {n} waits for ever")
+                time.sleep(0.005)
+            assert ended[1] == 0
+    finally:
+        stop.set()
+        [w.join() for w in workers]
+

@@ -87,6 +87,9 @@ fn is_key(name: &str) -> bool {
 impl CodeStore for CodeFiles {
     fn load(&self, key: &str) -> Option<Vec<u8>> {
         let path = self.path(key);
+        if !fs::symlink_metadata(&path).is_ok_and(|m| m.is_file()) {
+            return None;
+        }
         let mut hash = fs::read(&path).ok()?;
         let code = if hash.len() < HASH { return None } else { hash.split_off(HASH) };
         if Sha256::digest(&code).as_slice() != hash {
