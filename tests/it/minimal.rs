@@ -11,6 +11,8 @@ use std::collections::BTreeSet;
 /// Items that could be left out: the barrier behind a loop, where one in the loop's later iterations orders what the
 /// first one wrote.
 const SURPLUS: &[&str] = &["tile_arrays.tile sums on a2a3: Barrier(0)"];
+/// A kernel whose part has no elements: its instructions touch no byte, and the flags between them order nothing.
+const EMPTY: &str = "ragged_parts.tile none_left on ";
 
 /// Every kernel on every target. Without any one flag (its sets and waits) or barrier there is a hazard. One `set` or
 /// `wait` alone is not left out: its partner would never end, or be left over, whatever the flag is good for.
@@ -43,7 +45,7 @@ fn nothing_is_missing_and_nothing_surplus() {
     }
     println!("{count} kernels, {items} flags and barriers");
     assert!(count > 200 && items > 1_000, "{count} kernels, {items} items");
-    surplus.retain(|s: &String| !SURPLUS.iter().any(|known| s.ends_with(known)));
+    surplus.retain(|s: &String| !SURPLUS.iter().any(|known| s.ends_with(known)) && !s.contains(EMPTY));
     assert_eq!(surplus, [""; 0]);
     assert!(cut.len() <= 8, "{cut:?}");
 }

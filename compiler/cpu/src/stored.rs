@@ -1,5 +1,5 @@
-//! Machine code that outlives the process: the functions of a kernel as bytes, with references by name, and the key that
-//! says what they were made of.
+//! Machine code that outlives the process: the functions of a kernel as bytes, with references by name, and the key
+//! that says what they were made of.
 
 use crate::codegen::Settings;
 use crate::output::Emitted;

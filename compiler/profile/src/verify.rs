@@ -31,8 +31,8 @@ pub enum Rejected {
     Wrong(Box<Diagnostic>),
 }
 
-/// Launches once, on copies of the arrays, and compares with `ensures` and expected arrays. `time`: the interpreter times
-/// the pipes by the target's model.
+/// Launches once, on copies of the arrays, and compares with `ensures` and expected arrays. `time`: the interpreter
+/// times the pipes by the target's model.
 pub fn checked(
     session: &mut Session,
     compiled: &CompiledPlan<'_>,

@@ -189,8 +189,8 @@ impl<'k> InitAnalysis<'k> {
         }
     }
 
-    /// Whether a read of `place` has no elements where loop `l` does not run, since the loop counts its rows or columns:
-    /// a scan of an empty slice has nothing to write, and nobody reads it.
+    /// Whether a read of `place` has no elements where loop `l` does not run, since the loop counts its rows or
+    /// columns: a scan of an empty slice has nothing to write, and nobody reads it.
     fn empty_without(&self, l: usize, place: &AccessedStorage) -> bool {
         let AccessedStorage::Tile(TileRef { valid: (rows, cols), .. }) = place else { return false };
         let Loop { lo, hi, .. } = self.loops[l];

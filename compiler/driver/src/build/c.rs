@@ -94,7 +94,7 @@ pub(super) const ENTRY: [(Code, &str); 8] = [
     (codes::TRAP_LAUNCH_MISMATCH, "a dimension is negative"),
     (codes::TENSOR_TOO_LARGE, "an array has more bytes than can be addressed"),
     (codes::MISSING_INPUT, "a pointer is null"),
-    (codes::ARRAY_NOT_TAKEN, "a pointer is not aligned to an element"),
+    (codes::MISALIGNED_ARRAY, "a pointer is not aligned to an element"),
     (codes::OVERLAPPING_ARRAYS, "an array that is written shares bytes with another one"),
     (codes::HOST_NOT_SUPPORTED, "the processor lacks SSE 4.2"),
     (codes::GRID_TOO_LARGE, "there are too many blocks"),

@@ -102,8 +102,8 @@ pub(crate) fn undecided(mut d: Diagnostic) -> Diagnostic {
 }
 
 impl Plan {
-    /// Holds the arguments, before the first launch, to what launches demand of contents that nothing has written before
-    /// them, up to where data decide how the program goes on. Gives the launches that need no more of it.
+    /// Holds the arguments, before the first launch, to what launches demand of contents that nothing has written
+    /// before them, up to where data decide how the program goes on. Gives the launches that need no more of it.
     pub(crate) fn check_ahead(
         &self,
         session: &mut Session,

@@ -172,7 +172,8 @@ impl<'p> CompiledPlan<'p> {
     }
 
     /// Runs all launches. `tensors` are those of the arguments and hold the results afterwards; of
-    /// [`RunOptions::timing_only`] there are none. `print` gets what the kernels print. `observers` see what the interpreter does.
+    /// [`RunOptions::timing_only`] there are none. `print` gets what the kernels print. `observers` see what the
+    /// interpreter does.
     pub fn run(
         &self,
         session: &mut Session,

@@ -68,7 +68,7 @@ int main(void) {
     if (s.count != 1 || s.numbers[0] != -1 || s.block != -1 || !strstr(s.message, "`M`")) return 3;
     expect("huge", scale(x, 1.0f, y, INT64_MAX / 2, 8, room, bytes, 1, &s), 708, &s);
     expect("huge product", scale(x, 1.0f, y, INT64_MAX / 8, 8, room, bytes, 1, &s), 708, &s);
-    expect("odd", scale((const float *)((const char *)x + 1), 1.0f, y, 4, 8, room, bytes, 1, &s), 763, &s);
+    expect("odd", scale((const float *)((const char *)x + 1), 1.0f, y, 4, 8, room, bytes, 1, &s), 766, &s);
     expect("same", scale(y, 1.0f, y, 4, 8, room, bytes, 1, &s), 760, &s);
     expect("one element", scale(y + 31, 1.0f, y, 4, 8, room, bytes, 1, &s), 760, &s);
     expect("neighbours", scale(y + 32, 1.0f, y, 4, 8, room, bytes, 1, &s), 0, &s);

@@ -181,7 +181,7 @@ const OUTSIDE: &[(&str, &str)] = &[
     (
         "as many as may wrap",
         "alloc t0\n tload t0[1x64 N1, BMINUSA], g0[v0 + (N1, BMINUSA):(N64, N1)]\n \
-        tstore g1[N0 + (N1, BMINUSA):(N64, N1)], t0[1x64 N1, BMINUSA]",
+        tstore g1[N1 + (N1, BMINUSA):(N64, N1)], t0[1x64 N1, BMINUSA]",
     ),
 ];
 

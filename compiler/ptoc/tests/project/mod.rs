@@ -196,8 +196,8 @@ fn examples_pass_whole() {
 #[test]
 fn devices_of_the_project() {
     let s = Sandbox::new();
-    let device = "name = \"mine\"\ndescription = \"one of our own\"\nbase = \"hbm-pim\"\n\n[unit]\nclock = 200\n\n[device]\n\
-        preset = \"lpddr5_6400\"\nstacks = 1\nchannels = 2\npseudo_channels = 1\nbank_groups = 4\nbanks = 4\n\
+    let device = "name = \"mine\"\ndescription = \"one of our own\"\nbase = \"hbm-pim\"\n\n[unit]\nclock = 200\n\n\
+        [device]\npreset = \"lpddr5_6400\"\nstacks = 1\nchannels = 2\npseudo_channels = 1\nbank_groups = 4\nbanks = 4\n\
         rows = 4096\nbursts = 64\nburst_bytes = 32\n";
     let kernel = "kernel add(x: in f16[N], y: out f16[N]) ensures y[i] == x[i] + x[i] {\n    \
         grid (i in tiles(N, 64));\n    TSTORE(y.tile(i), Vec(x.tile(i)) + Vec(x.tile(i)));\n}\n";

@@ -1,7 +1,7 @@
 //! Files of machine code: what an earlier process compiled, in a directory of the user's cache.
 //!
-//! A file is named by the key of what its code was made of, and holds the hash of its contents before them. It is put in
-//! place as a whole, so that readers and writers need no lock; one that is damaged or gone is compiled anew.
+//! A file is named by the key of what its code was made of, and holds the hash of its contents before them. It is put
+//! in place as a whole, so that readers and writers need no lock; one that is damaged or gone is compiled anew.
 
 use crate::files::Outputs;
 use ptoc_cpu::CodeStore;
