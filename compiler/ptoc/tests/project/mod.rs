@@ -202,12 +202,12 @@ fn devices_of_the_project() {
     let kernel = "kernel add(x: in f16[N], y: out f16[N]) ensures y[i] == x[i] + x[i] {\n    \
         grid (i in tiles(N, 64));\n    TSTORE(y.tile(i), Vec(x.tile(i)) + Vec(x.tile(i)));\n}\n";
     s.file("p/devices/mine.toml", device);
-    s.file("p/devices/broken.toml", &device.replace("channels = 2", "channels = 0"));
+    s.file("p/devices/broken.toml", device.replace("channels = 2", "channels = 0"));
     s.file("p/ptoc.toml", "target = \"devices/mine.toml\"\n");
-    s.file("p/k/add.tile", &format!("// run: add pim,interp target=../devices/mine.toml N=300 seed=1\n{kernel}"));
+    s.file("p/k/add.tile", format!("// run: add pim,interp target=../devices/mine.toml N=300 seed=1\n{kernel}"));
     s.file(
         "p/k/wrong.tile",
-        &format!(
+        format!(
             "// run: add pim target=../devices/none.toml N=300 seed=1\n\
          // run: add pim target=../devices/broken.toml N=300 seed=1\n{kernel}"
         ),
