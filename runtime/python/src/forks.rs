@@ -7,41 +7,30 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Who is in the compiler, and whether a fork waits for them.
-#[derive(Default)]
 struct Gate {
     state: Mutex<State>,
     changed: Condvar,
 }
 
-#[derive(Default)]
 struct State {
     inside: usize,
     forking: bool,
 }
 
-/// The gate of this process; null before the first use. A child has one of its own: in that of its parent a thread that
-/// it does not have may stand.
-static GATE: AtomicPtr<Gate> = AtomicPtr::new(std::ptr::null_mut());
+/// The gate of the process that loads the module.
+static FIRST: Gate = Gate::new();
+
+/// The gate of this process. A child has one of its own: in that of its parent a thread that it does not have may stand.
+static GATE: AtomicPtr<Gate> = AtomicPtr::new((&raw const FIRST).cast_mut());
 
 impl Gate {
+    const fn new() -> Gate {
+        Gate { state: Mutex::new(State { inside: 0, forking: false }), changed: Condvar::new() }
+    }
+
     fn get() -> &'static Gate {
-        let gate = GATE.load(Ordering::Acquire);
-        if !gate.is_null() {
-            // SAFETY: gates are leaked.
-            return unsafe { &*gate };
-        }
-        let new = Box::into_raw(Box::<Gate>::default());
-        match GATE.compare_exchange(std::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
-            // SAFETY: it is leaked.
-            Ok(_) => unsafe { &*new },
-            Err(first) => {
-                // SAFETY: nobody else has seen the new one; the first one is leaked.
-                unsafe {
-                    drop(Box::from_raw(new));
-                    &*first
-                }
-            }
-        }
+        // SAFETY: it is the first one or was leaked, and is shared alone.
+        unsafe { &*GATE.load(Ordering::Acquire) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -110,7 +99,7 @@ pub fn _after_fork_in_parent() {
 /// In the child, which has one thread: it begins anew.
 #[pyfunction]
 pub fn _after_fork_in_child() {
-    GATE.store(Box::into_raw(Box::<Gate>::default()), Ordering::Release);
+    GATE.store(Box::into_raw(Box::new(Gate::new())), Ordering::Release);
 }
 
 /// Has Python call the module's functions around each fork; once, whatever interpreters load it.
