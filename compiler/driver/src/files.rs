@@ -15,9 +15,11 @@ use ptoc_names::{Loader, Tree};
 use ptoc_syntax::ast::Name;
 use ptoc_tensor::{DType, memory};
 use std::collections::HashMap;
+use std::env;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::string::FromUtf8Error;
 use std::sync::Arc;
 
 /// The reason in the operating system's words, without the number.
@@ -107,6 +109,24 @@ pub fn read_bytes(path: &Path, what: &str, extension: &str) -> Result<Vec<u8>, D
     }
 }
 
+/// A directory of the user's: what the environment's `variable` names, nothing if that is `off`; else `below` the
+/// directory of `base`, which is `home` in the user's own where nobody says so.
+pub(crate) fn user_directory(variable: &str, (base, home): (&str, &str), below: &str) -> Option<PathBuf> {
+    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    match env::var_os(variable) {
+        Some(off) if off.is_empty() || off == "off" => None,
+        Some(directory) => Some(PathBuf::from(directory)),
+        None => Some(absolute(base).or_else(|| Some(absolute("HOME")?.join(home)))?.join(below)),
+    }
+}
+
+/// Where bytes are no UTF-8: the first that belongs to no character, its offset, and its line, from 1 on.
+pub fn no_character(e: &FromUtf8Error) -> (u8, usize, usize) {
+    let at = e.utf8_error().valid_up_to();
+    let line = e.as_bytes()[..at].iter().filter(|&&b| b == b'\n').count() + 1;
+    (e.as_bytes()[at], at, line)
+}
+
 /// The text of a source file.
 pub fn read_source(path: &Path) -> Result<String, Diagnostic> {
     let bytes = read_bytes(path, "source file", ".tile")?;
@@ -115,9 +135,7 @@ pub fn read_source(path: &Path) -> Result<String, Diagnostic> {
         return Err(Diagnostic::global(codes::CANNOT_READ, message));
     }
     String::from_utf8(bytes).map_err(|e| {
-        let at = e.utf8_error().valid_up_to();
-        let line = e.as_bytes()[..at].iter().filter(|&&b| b == b'\n').count() + 1;
-        let byte = e.as_bytes()[at];
+        let (byte, at, line) = no_character(&e);
         let message = format!(
             "source file `{}` is not UTF-8: byte {byte:#04x} at offset {at} (line {line}) belongs to no character",
             path.display()

@@ -10,7 +10,7 @@ pub use lints::{Level, Lints};
 pub use read::TEMPLATE;
 
 use crate::defs::Definition;
-use crate::files::reason;
+use crate::files::{no_character, reason};
 use ptoc_diagnostics::{Diagnostic, Diagnostics, SourceMap, codes};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -128,9 +128,8 @@ fn text_of(path: &Path) -> Result<Option<String>, Box<Diagnostic>> {
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Some(text)),
         Err(e) => {
-            let at = e.utf8_error().valid_up_to();
-            let line = e.as_bytes()[..at].iter().filter(|&&b| b == b'\n').count() + 1;
-            let why = format!("it is not UTF-8: byte {:#04x} in line {line} belongs to no character", e.as_bytes()[at]);
+            let (byte, _, line) = no_character(&e);
+            let why = format!("it is not UTF-8: byte {byte:#04x} in line {line} belongs to no character");
             refuse(codes::NOT_UTF8, &why, "save the file as UTF-8")
         }
     }

@@ -203,10 +203,7 @@ impl Journal {
                 None => all.push(row),
             }
         }
-        let mut outputs = Outputs::new();
-        let planned = outputs.plan(&self.path)?;
-        outputs.write(planned, lines(std::iter::once(&self.header).chain(&all)).as_bytes())?;
-        Ok(outputs.commit()?)
+        Ok(Outputs::replace(&self.path, lines(std::iter::once(&self.header).chain(&all)).as_bytes())?)
     }
 
     /// Adds the rows of a problem, and waits until the disk has them.

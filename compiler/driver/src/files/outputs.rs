@@ -131,6 +131,17 @@ impl Outputs {
         file.write_all(bytes).and_then(|()| file.flush()).map_err(|e| failed(&planned.shown, &e))
     }
 
+    /// Puts one file in its place.
+    ///
+    /// # Errors
+    /// Those of a plan, a write or a commit.
+    pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
+        let mut outputs = Outputs::new();
+        let n = outputs.plan(path)?;
+        outputs.write(n, bytes)?;
+        outputs.commit()
+    }
+
     /// Moves all files to their places.
     pub fn commit(self) -> Result<(), Diagnostic> {
         for planned in self.planned {

@@ -1,11 +1,10 @@
 //! The file of stored results: one line of JSON for each, in a directory of the user's data.
 
 use super::{TuningKey, TuningResult};
-use crate::files::{Outputs, reason};
+use crate::files::{Outputs, reason, user_directory};
 use ptoc_diagnostics::{Diagnostic, codes, plural};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::env;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -89,12 +88,7 @@ impl TuningStore {
     /// The directory of the variable `PTOC_TUNING`, or `ptoc` among the user's data; `None` if it is `off`, or nobody
     /// says where such data are.
     pub fn of_environment() -> Option<TuningStore> {
-        let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let directory = match env::var_os(VARIABLE) {
-            Some(off) if off.is_empty() || off == "off" => return None,
-            Some(directory) => PathBuf::from(directory),
-            None => absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")))?.join("ptoc"),
-        };
+        let directory = user_directory(VARIABLE, ("XDG_DATA_HOME", ".local/share"), "ptoc")?;
         Some(TuningStore { directory })
     }
 
@@ -225,11 +219,8 @@ impl TuningStore {
             message: d.message,
             help: format!("name another directory by the variable `{VARIABLE}`, or `{VARIABLE}=off` for none"),
         };
-        let mut outputs = Outputs::new();
-        let place = outputs.plan(&self.path()).map_err(told)?;
         let broken: String = all.broken.iter().map(|line| format!("{line}\n")).collect();
-        outputs.write(place, (lines(all.results.iter()) + &broken).as_bytes()).map_err(told)?;
-        outputs.commit().map_err(told)?;
+        Outputs::replace(&self.path(), (lines(all.results.iter()) + &broken).as_bytes()).map_err(told)?;
         drop(lock);
         Ok(changed)
     }

@@ -88,9 +88,7 @@ fn file(path: &Path, args: &FmtArgs, io: &mut Io<'_>, tally: &mut Tally) {
         tally.changed += 1;
         return io.print(&difference(&name, &text, &formatted));
     }
-    let mut outputs = Outputs::new();
-    let written = outputs.plan(path).and_then(|n| outputs.write(n, formatted.as_bytes()));
-    match written.and_then(|()| outputs.commit()) {
+    match Outputs::replace(path, formatted.as_bytes()) {
         Ok(()) => {
             tally.changed += 1;
             io.print(&format!("formatted {name}\n"));

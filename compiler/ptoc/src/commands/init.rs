@@ -23,10 +23,7 @@ pub fn init(args: &InitArgs, io: &mut Io<'_>) -> u8 {
             let why = files::reason(&e);
             Err(Diagnostic::global(codes::CANNOT_WRITE, format!("cannot write `{}`: {why}", path.display())))
         }
-        Ok(false) => {
-            let mut outputs = Outputs::new();
-            outputs.plan(&path).and_then(|n| outputs.write(n, TEMPLATE.as_bytes())).and_then(|()| outputs.commit())
-        }
+        Ok(false) => Outputs::replace(&path, TEMPLATE.as_bytes()),
     };
     match written {
         Ok(()) => {

@@ -68,10 +68,7 @@ fn carried_out(args: &TuneArgs, warn: &mut dyn FnMut(Diagnostic)) -> Result<Stri
 }
 
 fn export(file: &Path, results: &[TuningResult]) -> Result<String, Box<Diagnostic>> {
-    let mut outputs = Outputs::new();
-    let n = outputs.plan(file)?;
-    outputs.write(n, lines(results.iter()).as_bytes())?;
-    outputs.commit()?;
+    Outputs::replace(file, lines(results.iter()).as_bytes())?;
     Ok(format!("{} written to {}\n", plural(results.len(), "result"), file.display()))
 }
 

@@ -3,13 +3,11 @@
 //! A file is named by the key of what its code was made of, and holds the hash of its contents before them. It is put
 //! in place as a whole, so that readers and writers need no lock; one that is damaged or gone is compiled anew.
 
-use crate::files::Outputs;
+use crate::files::{Outputs, user_directory};
 use ptoc_cpu::CodeStore;
-use ptoc_diagnostics::Diagnostic;
 use sha2::{Digest, Sha256};
-use std::env;
 use std::fs::{self, DirBuilder, File};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
@@ -32,12 +30,7 @@ impl CodeFiles {
     /// The directory of the variable `PTOC_CODE_CACHE`, or `ptoc/code` in the user's cache; `None` if it is `off`, or
     /// nobody says where that is.
     pub fn of_environment() -> Option<CodeFiles> {
-        let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let directory = match env::var_os(VARIABLE) {
-            Some(off) if off.is_empty() || off == "off" => return None,
-            Some(directory) => PathBuf::from(directory),
-            None => absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?.join("ptoc/code"),
-        };
+        let directory = user_directory(VARIABLE, ("XDG_CACHE_HOME", ".cache"), "ptoc/code")?;
         Some(CodeFiles { directory })
     }
 
@@ -104,18 +97,10 @@ impl CodeStore for CodeFiles {
         let mut bytes = Sha256::digest(code).to_vec();
         bytes.extend(code);
         // A cache that cannot be written is none.
-        if self.make() && put(&self.path(key), &bytes).is_ok() && bytes[0] % LOOKS == 0 {
+        if self.make() && Outputs::replace(&self.path(key), &bytes).is_ok() && bytes[0] % LOOKS == 0 {
             self.shrink();
         }
     }
-}
-
-/// Puts a file in its place, as a whole.
-fn put(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
-    let mut outputs = Outputs::new();
-    let n = outputs.plan(path)?;
-    outputs.write(n, bytes)?;
-    outputs.commit()
 }
 
 /// The build of this compiler: the version, and size and time of the file that its code is in. `None` where that is not
@@ -144,7 +129,7 @@ fn image() -> Option<PathBuf> {
     })?;
     let path = line.find('/').map(|at| &line[at..])?;
     // What has been replaced since is named with ` (deleted)`, which is no file.
-    Some(Path::new(path).to_path_buf())
+    Some(PathBuf::from(path))
 }
 
 /// Elsewhere it is not asked for.
@@ -197,7 +182,7 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn the_build_is_that_of_this_program() {
-        let program = env::current_exe().and_then(fs::canonicalize).expect("a program");
+        let program = std::env::current_exe().and_then(fs::canonicalize).expect("a program");
         assert_eq!(image().and_then(|i| fs::canonicalize(i).ok()), Some(program));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{shown, warning, with_presets};
 use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, FileId, SourceMap, Span, codes};
-use ptoc_driver::files::{Outputs, read_bytes, reason};
+use ptoc_driver::files::{Outputs, no_character, read_bytes, reason};
 use ptoc_pim_sim::dram::mapping::Mapping;
 use ptoc_pim_sim::dram::presets::PRESETS;
 use ptoc_pim_sim::dram::trace::parse_requests;
@@ -32,12 +32,10 @@ impl Inputs {
             return Err(Diagnostic::global(codes::CANNOT_READ, message));
         }
         let text = String::from_utf8(bytes).map_err(|e| {
-            let at = e.utf8_error().valid_up_to();
-            let line = e.as_bytes()[..at].iter().filter(|&&b| b == b'\n').count() + 1;
+            let (byte, at, line) = no_character(&e);
             let message = format!(
-                "{what} `{}` is not UTF-8: byte {:#04x} at offset {at} (line {line}) belongs to no character",
-                path.display(),
-                e.as_bytes()[at]
+                "{what} `{}` is not UTF-8: byte {byte:#04x} at offset {at} (line {line}) belongs to no character",
+                path.display()
             );
             let help = match e.as_bytes() {
                 bytes if is_array(bytes) => format!("this is an array; give the {what}"),
