@@ -383,8 +383,8 @@ fn help(what: &str) -> Result<String, String> {
     }
     let all = described(|_| true);
     Ok(format!(
-        "{all}A prefix is enough: `b 12`, `s`, `p x[0:4, 0:4]`. In arrays `·` is unwritten, `?` was written as another \
-         type,\n\
+        "{all}A prefix is enough: `b 12`, `s`, `p x[0:4, 0:4]`. In arrays `·` is unwritten, `?` was written as \
+         another type,\n\
          `-` does not exist. At the end of input the run goes on to its end.\n"
     ))
 }
