@@ -155,10 +155,7 @@ impl ExecLane<'_> {
         let stepped = if self.timing_only { 1 } else { self.units.units.len() };
         for n in 0..stepped {
             let address = self.address(2 * n as u32 + odd, at.row, col);
-            let mut burst = match self.timing_only {
-                true => Vector::from_bytes(&[0; BURST]),
-                false => Vector::from_bytes(&memory.read(address)),
-            };
+            let mut burst = Vector::from_bytes(&memory.read(address));
             let before = burst;
             let unit = &mut self.units.units[n];
             let (even, other) = if odd == 0 { (Some(&mut burst), None) } else { (None, Some(&mut burst)) };
@@ -172,7 +169,7 @@ impl ExecLane<'_> {
                     return Err(self.stop(Fail::Unit, message));
                 }
             }
-            if burst != before && !self.timing_only {
+            if burst != before {
                 memory.write(address, &burst.to_bytes()).map_err(|_| self.stop(Fail::Size, super::FULL.into()))?;
             }
         }
@@ -235,9 +232,6 @@ impl ExecLane<'_> {
         bytes: &[u8; BURST],
         memory: &mut ChannelMemory<'_>,
     ) -> Result<(), MachineStop> {
-        if self.timing_only {
-            return Ok(());
-        }
         let full = |_| self.stop(Fail::Size, super::FULL.into());
         if mode == PimMode::SingleBank {
             return memory.write(self.address(bank, at.row, col), bytes).map_err(full);

@@ -70,16 +70,14 @@ impl Machine<'_> {
         let decl = &self.stream.tensors[t.tensor as usize];
         let placed = self.placed(decl, &t.placement)?;
         let size = decl.dtype.size();
-        if !self.timing_only {
-            let bytes = self.arrays[t.tensor as usize].as_ref().map_or(&[][..], Tensor::bytes);
-            let mut elements = bytes.chunks_exact(size);
-            let mut full = false;
-            placed.for_each(|a| {
-                let Some(element) = elements.next() else { return };
-                full |= self.dram.memory.write(a, element).is_err();
-            });
-            self.fits(full)?;
-        }
+        let bytes = self.arrays[t.tensor as usize].as_ref().map_or(&[][..], Tensor::bytes);
+        let mut elements = bytes.chunks_exact(size);
+        let mut full = false;
+        placed.for_each(|a| {
+            let Some(element) = elements.next() else { return };
+            full |= self.dram.memory.write(a, element).is_err();
+        });
+        self.fits(full)?;
         self.dram.bytes().host_useful += placed.elements() * size as u64;
         let bursts = Bursts::of(&placed);
         match t.placement.replicated {
@@ -160,22 +158,18 @@ impl Machine<'_> {
     ) -> Result<u64, MachineStop> {
         let size = decl.dtype.size();
         let (mut reads, mut writes) = (Bursts::default(), Bursts::default());
-        for (from, to) in pairs {
+        let mut values = vec![0; pairs.len() * size];
+        for ((from, to), value) in pairs.iter().zip(values.chunks_exact_mut(size)) {
+            self.dram.memory.read_into(*from, value);
             reads.add(*from);
             writes.add(*to);
         }
-        if !self.timing_only {
-            let mut values = vec![0; pairs.len() * size];
-            for ((from, _), value) in pairs.iter().zip(values.chunks_exact_mut(size)) {
-                self.dram.memory.read_into(*from, value);
-            }
-            let mut full = false;
-            for ((_, to), value) in pairs.iter().zip(values.chunks_exact(size)) {
-                full |= self.dram.memory.write(*to, value).is_err();
-            }
-            self.fits(full)?;
+        let mut full = false;
+        for ((_, to), value) in pairs.iter().zip(values.chunks_exact(size)) {
+            full |= self.dram.memory.write(*to, value).is_err();
         }
-        self.dram.bytes().host_useful += 2 * (pairs.len() * size) as u64;
+        self.fits(full)?;
+        self.dram.bytes().host_useful += 2 * values.len() as u64;
         let middle = self.serve(place, &reads.list, false, start)?;
         match replicated {
             false => self.serve(place, &writes.list, true, middle),
@@ -236,7 +230,7 @@ impl Machine<'_> {
         let mut rows: Vec<u64> = bursts.iter().map(|b| b * BURST as u64 / g.row_bytes() * g.row_bytes()).collect();
         rows.sort_unstable();
         rows.dedup();
-        for row in rows.into_iter().filter(|_| !self.timing_only) {
+        for row in rows {
             homes.iter().for_each(|home| self.dram.memory.copy_row(row, home + row));
         }
         let mut used: Vec<(usize, usize)> =

@@ -172,7 +172,10 @@ pub fn run_with(
         logs: (0..geometry.channel).map(|_| Log::new(config, &controller, model, options)).collect(),
         threads: options.threads(),
         controller,
-        memory: Memory::new(geometry.row_bytes()),
+        memory: match options.timing_only {
+            true => Memory::forgetful(geometry.row_bytes()),
+            false => Memory::new(geometry.row_bytes()),
+        },
     };
     let pchs = geometry.channel * geometry.pch;
     let mut machine = Machine {
