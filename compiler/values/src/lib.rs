@@ -1,5 +1,6 @@
-//! What expressions denote while a kernel is elaborated: values, windows of tensors and tiles, thread partitions, and
-//! the scopes that names are bound in. Data with small methods; what computes with it is the elaborator (`ptoc-elab`).
+//! What expressions denote while a kernel is elaborated: values, windows of tensors and tiles, thread partitions, the
+//! scopes that names are bound in, and calls as they are written. Data with small methods; what computes with it is the
+//! elaborator (`ptoc-elab`).
 
 #![forbid(unsafe_code)]
 

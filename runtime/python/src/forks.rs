@@ -20,7 +20,8 @@ struct State {
 /// The gate of the process that loads the module.
 static FIRST: Gate = Gate::new();
 
-/// The gate of this process. A child has one of its own: in that of its parent a thread that it does not have may stand.
+/// The gate of this process. A child has one of its own: in that of its parent a thread that it does not have may
+/// stand.
 static GATE: AtomicPtr<Gate> = AtomicPtr::new((&raw const FIRST).cast_mut());
 
 impl Gate {

@@ -46,3 +46,15 @@ fn commands_print_what_it_shows() {
     }
     assert_eq!(ran, 4, "softmax, linear, double_buffer and sampling");
 }
+
+/// A build without the default features has no back end of its own: the first command names the one that it runs on.
+/// Continuous integration does not build it a second time, in another profile.
+#[test]
+fn the_first_command_builds_the_back_end_that_it_runs_on() {
+    let command = blocks("console")[0].lines().next().expect("a command");
+    let (build, run) = command.split_once(" -- ").expect("arguments of cargo, then of ptoc");
+    assert!(build.contains("--no-default-features"), "{build}");
+    let on = run.split_once("--backend ").map_or("cpu", |(_, rest)| rest.split(' ').next().expect("a word"));
+    let features = build.split_once("--features ").expect("features").1.split(' ').next().expect("a word");
+    assert!(features.split(',').any(|feature| feature == on), "`{features}` leave out {on}");
+}
