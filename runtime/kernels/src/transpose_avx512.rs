@@ -30,7 +30,7 @@ fn quads(a: __m512, b: __m512) -> (__m512, __m512) {
 
 /// Sixteen lines of sixteen words as columns.
 #[inline(always)]
-fn turned(lines: [__m512; SIDE]) -> [__m512; SIDE] {
+pub(super) fn turned(lines: [__m512; SIDE]) -> [__m512; SIDE] {
     // Quarter q of v[4 n + k] is column 4 q + k of lines 4 n to 4 n + 3.
     let mut v = lines;
     for n in (0..SIDE).step_by(4) {

@@ -38,7 +38,8 @@ const SUMS_ROW: usize = WIDTH * 4;
 pub(super) unsafe fn way(job: &Job) -> Option<Way> {
     // Below, more is packed than computed, or tiles are mostly empty; f16 are four times the work.
     let least = if job.ab == DType::F16 { 1 << 19 } else { 1 << 14 };
-    if job.m < 8 || job.n < SIDE || job.k < 16 || job.m * job.n * job.k < least {
+    let (few, many) = (job.m.min(job.n), job.m.max(job.n));
+    if few < 8 || many < SIDE || job.k < 16 || job.m * job.n * job.k < least {
         return None;
     }
     let unit = matrix::unit();

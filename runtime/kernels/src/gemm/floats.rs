@@ -6,14 +6,14 @@ use super::super::{
     simd::turn,
     transpose_avx512::{self, SIDE},
 };
-#[cfg(target_arch = "x86_64")]
-use super::cache_blocking;
 use super::macro_kernel::fetch;
 use super::micro_kernel::Version;
 use super::packing::Widen;
 use super::panels::{self, Panel, Panels, ROWS, Way, shifted};
 use super::plain::{at, float};
 use super::{Job, Matrix, skinny};
+#[cfg(target_arch = "x86_64")]
+use super::{cache_blocking, skinny_dot};
 use ptoc_tensor::DType;
 
 /// How many rows are packed at a time, while as many are fetched.
@@ -25,6 +25,16 @@ pub(super) struct Floats {
     pub(super) widen: Widen,
 }
 
+/// Whether a has so few rows that b is read where it is whatever its size: to pack it would be more work than to
+/// multiply.
+pub(super) fn of_few_rows(job: &Job, version: &Version) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if skinny_dot::suits(job, version) {
+        return true;
+    }
+    skinny::reads_halves(job, version)
+}
+
 /// # Safety
 /// As for the routine; columns of d are contiguous f32, those of the start too.
 pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen) {
@@ -33,6 +43,9 @@ pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen)
     // SAFETY: the caller's promise.
     unsafe {
         match panels::in_place(job) {
+            #[cfg(target_arch = "x86_64")]
+            _ if skinny_dot::suits(job, version) => skinny_dot::product(job, widen),
+            _ if skinny::reads_halves(job, version) => skinny::product(job, version, widen),
             Some(panels::SIDE_BY_SIDE) if contiguous && skinny::suits(job, version) => {
                 skinny::product(job, version, widen);
             }

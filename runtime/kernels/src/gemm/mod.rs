@@ -26,6 +26,8 @@ mod panels;
 mod plain;
 mod skinny;
 mod skinny_avx2;
+#[cfg(target_arch = "x86_64")]
+mod skinny_dot;
 
 use ptoc_tensor::DType;
 
@@ -210,7 +212,8 @@ unsafe fn fast(job: Job) -> bool {
             // SAFETY: the caller's promise.
             unsafe {
                 let job = plain::with_rows_of_start(job);
-                let done = match micro_kernel::of_dots().filter(|_| job.ab == DType::BF16) {
+                let packs_pairs = job.ab == DType::BF16 && !floats::of_few_rows(&job, version);
+                let done = match micro_kernel::of_dots().filter(|_| packs_pairs) {
                     Some(version) => bf16_dot::product(&job, version),
                     None => false,
                 };

@@ -11,7 +11,7 @@
 //! of each step are widened first.
 
 use super::super::{LINE, Rows};
-use super::macro_kernel::{Columns, KcBlock};
+use super::macro_kernel::{Columns, KcBlock, fetch};
 use super::micro_kernel::{self, Version};
 use super::packing::Widen;
 use super::panels::{self, SIDE_BY_SIDE, STRIP, even, shifted};
@@ -36,6 +36,13 @@ const WIDE_ROWS: usize = 2;
 pub(super) fn suits(job: &Job, version: &Version) -> bool {
     let kept = job.launch_invariant.1 && 4 * job.k * job.n <= panels::room_bytes();
     if job.ab == DType::F32 { 4 * version.lanes < LINE } else { !kept }
+}
+
+/// Whether a product of halves has so few rows that blocks of four vectors widen them as they read b, and each is
+/// widened once.
+pub(super) fn reads_halves(job: &Job, version: &Version) -> bool {
+    let contiguous = job.b.col == job.ab.size() as isize;
+    contiguous && job.m <= WIDE_ROWS && micro_kernel::of_halves(version.lanes, job.ab).is_some()
 }
 
 /// b is read where it is, by blocks of the version; some steps of a are packed.
@@ -74,7 +81,7 @@ pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen)
             let (begins, ends) = (from == 0, from + k == job.k);
             let part = KcBlock { job, version, first: begins, groups: k };
             // SAFETY: the strip has room for some steps of all rows.
-            let a = unsafe { side_by_side(job, from, k, strip) };
+            let a = unsafe { side_by_side(job, from, k, strip, widen) };
             for at in (0..n).step_by(if widened { OF_HALVES } else { n }) {
                 let mut b = shifted(job.b, from, first + at);
                 let n = if widened { OF_HALVES.min(n - at) } else { n };
@@ -98,6 +105,10 @@ pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen)
                 for j in (done..n).step_by(width) {
                     let line = width.min(n - j);
                     let b = shifted(b, 0, j);
+                    if halves.is_some() {
+                        // The same columns of the rows that come next.
+                        (k..2 * k).for_each(|p| fetch(shifted(b, p, 0).at, job.ab.size() * line));
+                    }
                     for i in (0..job.m).step_by(rows) {
                         let r = rows.min(job.m - i);
                         let kept = (sums.wrapping_add(4 * (job.m * j + width * i)), 4 * width as isize);
@@ -123,16 +134,18 @@ pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen)
 ///
 /// # Safety
 /// They are there, and there is room for them.
-unsafe fn side_by_side(job: &Job, from: usize, k: usize, to: *mut u8) -> Matrix<*const u8> {
+unsafe fn side_by_side(job: &Job, from: usize, k: usize, to: *mut u8, widen: Widen) -> Matrix<*const u8> {
     let row = 4 * SIDE_BY_SIDE;
+    if job.a.col == job.ab.size() as isize {
+        let rows = Rows { at: at(&job.a, 0, from), step: job.a.row };
+        // SAFETY: the caller's promise.
+        unsafe { widen(job.ab, rows, Rows { at: to, step: row as isize }, (job.m, k)) };
+        return Matrix { at: to.cast_const(), row: row as isize, col: 4 };
+    }
     for i in 0..job.m {
         let to = to.wrapping_add(i * row);
         // SAFETY: the caller's promise.
         unsafe {
-            if job.a.col == 4 && job.ab == DType::F32 {
-                at(&job.a, i, from).copy_to_nonoverlapping(to, 4 * k);
-                continue;
-            }
             for p in 0..k {
                 to.cast::<f32>().wrapping_add(p).write(float(job.ab, at(&job.a, i, from + p)));
             }
