@@ -62,12 +62,20 @@ pub struct TensorArg {
     pub data: *mut u8,
     /// Its length in bytes.
     pub len: usize,
+    /// Bytes of the array that it is a window of, where the launches around this one only write it; else its length.
+    /// This many bytes pass through the caches before any of them is of use again.
+    pub streamed: usize,
 }
 
 impl TensorArg {
     /// A buffer as a launch argument.
     pub fn new(bytes: &mut [u8]) -> TensorArg {
-        TensorArg { data: bytes.as_mut_ptr(), len: bytes.len() }
+        TensorArg::whole(bytes.as_mut_ptr(), bytes.len())
+    }
+
+    /// An array of so many bytes that is no window.
+    pub fn whole(data: *mut u8, len: usize) -> TensorArg {
+        TensorArg { data, len, streamed: len }
     }
 }
 
@@ -364,9 +372,10 @@ fn order(rank: usize, spread: &[usize]) -> [usize; MAX_GRID_RANK] {
     order
 }
 
-/// Which tensors are written past the caches: of the first 64, those of at least so many bytes.
+/// Which tensors are written past the caches: of the first 64, those that are, or are windows of, at least so many
+/// bytes.
 fn non_temporal(tensors: &[TensorArg], least: usize) -> u64 {
-    let large = tensors.iter().take(64).enumerate().filter(|(_, t)| t.len >= least);
+    let large = tensors.iter().take(64).enumerate().filter(|(_, t)| t.streamed >= least);
     large.fold(0, |bits, (n, _)| bits | 1 << n)
 }
 

@@ -60,6 +60,13 @@ impl Entry {
         Ok(locals.iter().map(|t| t.dtype.size() * t.shape.iter().product::<i64>() as usize).sum())
     }
 
+    /// Of each launch, bits of the tensors that no launch reads, in a call with these arrays.
+    pub fn write_only(&self, inputs: &Arrays) -> Result<Vec<u64>, Report> {
+        let (call, _) = self.bound(inputs);
+        let code = self.callable.specialize(&call)?;
+        Ok(code.plan().steps.iter().map(|step| step.write_only).collect())
+    }
+
     /// The arguments of a call, and the arrays that they are views of, by parameter.
     fn bound(&self, inputs: &Arrays) -> (Call, BTreeMap<usize, Tensor>) {
         let parameters = &self.callable.signature().parameters;

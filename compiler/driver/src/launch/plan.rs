@@ -264,6 +264,7 @@ impl Plan {
             let windows = windows.collect();
             steps.push(PlannedLaunch { tensors: s.tensors, windows, elsewhere, contents, ..step });
         }
+        mark_write_only(&mut steps);
         let scalars: Vec<(Ty, u64)> = program.scalars.iter().map(|s| (s.ty, s.given.unwrap_or(0))).collect();
         let specification = Specification {
             ensures: zip_spans(program.ensures, &entry.item.ensures, entry.item.name.span),
@@ -396,6 +397,22 @@ fn proved_for_these(session: &mut Session, origin: &RepairOrigin<'_>) -> bool {
     let prepared = instance.and_then(|instance| session.prepare(instance.kernel, &instance.debug, &origin));
     session.diagnostics = told;
     prepared.is_some_and(|prepared| !prepared.placed.watched)
+}
+
+/// Notes which arrays no launch reads, so that large ones are written by non-temporal stores window by window.
+fn mark_write_only(steps: &mut [PlannedLaunch]) {
+    let mut read: Vec<TensorSource> = Vec::new();
+    for step in steps.iter() {
+        for (source, tensor) in step.tensors.iter().zip(step.kernel.tensors.values()) {
+            if tensor.dir != TensorDir::Out && !read.contains(source) {
+                read.push(*source);
+            }
+        }
+    }
+    for step in steps {
+        let written = step.tensors.iter().take(64).enumerate().filter(|(_, source)| !read.contains(source));
+        step.write_only = written.fold(0, |bits, (n, _)| bits | 1 << n);
+    }
 }
 
 /// Pairs what the analysis made of expressions with their places.

@@ -106,6 +106,9 @@ pub struct PlannedLaunch {
     pub contents: Option<Arc<Contents>>,
     /// Tensors of the kernel, by number, that lie where another launch of the program says.
     pub elsewhere: Vec<u32>,
+    /// Bit n: of tensor n no launch of the program reads anything. Its windows are written by non-temporal stores if all
+    /// of it is too large for the caches.
+    pub write_only: u64,
     /// Blocks of the grid.
     pub blocks: u64,
     /// See [`ptoc_placement::PlacedKernel::watched`].
@@ -164,6 +167,11 @@ impl PlannedLaunch {
         self.dims.iter().copied().chain(self.scalars.iter().map(|&bits| bits as i64)).collect()
     }
 
+    /// Whether no launch of the program reads the array of which this argument is a part.
+    pub fn streams(&self, argument: usize) -> bool {
+        argument < 64 && self.write_only >> argument & 1 == 1
+    }
+
     /// A report of this launch, with the calls that lead to it.
     pub fn launched(&self, d: Diagnostic) -> Diagnostic {
         launched_from(&self.sites, d)
@@ -205,6 +213,7 @@ impl PlannedLaunch {
             late: None,
             contents: None,
             elsewhere: Vec::new(),
+            write_only: 0,
             blocks: 0,
             span,
             sites,

@@ -139,6 +139,11 @@ fn large_arrays_are_written_past_the_caches() {
     let tensors: Vec<TensorArg> = bytes.iter_mut().map(|b| TensorArg::new(b)).collect();
     unsafe { kernel.launch(LaunchArgs { params: &[1, 1, 0], tensors: &tensors, threads: 1, print: None }) }.unwrap();
     assert_eq!(u64::from_le_bytes(bytes[0][..8].try_into().unwrap()), 0b1010);
+    // A window is as large as what it is a window of.
+    let mut tensors = tensors;
+    tensors[2].streamed = 100;
+    unsafe { kernel.launch(LaunchArgs { params: &[1, 1, 0], tensors: &tensors, threads: 1, print: None }) }.unwrap();
+    assert_eq!(u64::from_le_bytes(bytes[0][..8].try_into().unwrap()), 0b1110);
 }
 
 /// Counts the blocks of the launch on this thread in the arena, and leaves the count in byte `i * n + j`.

@@ -261,21 +261,24 @@ impl SharedCode for Shared {
 
 /// The memory of each argument. One tensor may be several arguments, which are pointers into one borrow of it.
 fn arguments(step: &PlannedLaunch, used: &mut Used<'_>, buffers: &mut [Option<Tensor>]) -> Vec<ptoc_exec::TensorArg> {
-    let mut wholes: Vec<(TensorSource, *mut u8)> = Vec::new();
+    let mut wholes: Vec<(TensorSource, *mut u8, usize)> = Vec::new();
     let mut out = Vec::new();
     for (argument, (&source, buffer)) in step.tensors.iter().zip(buffers).enumerate() {
         if let Some(buffer) = buffer {
-            out.push(ptoc_exec::TensorArg { data: buffer.as_mut_ptr(), len: buffer.len() * buffer.dtype().size() });
+            let len = buffer.len() * buffer.dtype().size();
+            out.push(ptoc_exec::TensorArg::whole(buffer.as_mut_ptr(), len));
             continue;
         }
-        let known = wholes.iter().find(|(of, _)| *of == source).map(|(_, data)| *data);
-        let data = known.unwrap_or_else(|| {
-            let data = used.get(source).as_mut_ptr();
-            wholes.push((source, data));
-            data
+        let known = wholes.iter().find(|(of, ..)| *of == source).map(|&(_, data, bytes)| (data, bytes));
+        let (data, bytes) = known.unwrap_or_else(|| {
+            let whole = used.get(source);
+            let (data, bytes) = (whole.as_mut_ptr(), whole.len() * whole.dtype().size());
+            wholes.push((source, data, bytes));
+            (data, bytes)
         });
         let range = step.range(argument);
-        out.push(ptoc_exec::TensorArg { data: data.wrapping_add(range.start), len: range.len() });
+        let streamed = if step.streams(argument) { bytes } else { range.len() };
+        out.push(ptoc_exec::TensorArg { data: data.wrapping_add(range.start), len: range.len(), streamed });
     }
     out
 }
