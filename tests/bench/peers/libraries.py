@@ -302,7 +302,7 @@ def decode():
     bf16 = lambda s: g.uniform(-1, 1, s).astype(np.float32).astype(ml_dtypes.bfloat16)
     q, k, v = bf16((8, 1, 128)), bf16(shape), bf16(shape)
     o = np.empty((8, 1, 128), ml_dtypes.bfloat16)
-    run = ptoc.load(str(ROOT / "examples/attention.tile")).attention(D=128, BM=16, BN=64)
+    run = ptoc.load(str(ROOT / "examples/attention.tile")).attention(D=128, BM=16, BN=256)
     run(q, k, v, out=o)
     read = ptoc.tile(
         "kernel top(x: in i32[M, N], y: out i32[M]) { grid (m in tiles(M, 1));"
@@ -396,7 +396,7 @@ def sparse(sites, channels, dtype):
 
 
 CONV = """
-kernel conv<const BM = 128, const BN = 128, const G = 4>
+kernel conv<const BM = 128, const BN = 256, const G = 8>
            (image: in f32[16384, 8], W: in f32[1152, 256], y: out f32[1024, 256])
 {
     grid (m in tiles(1024, BM), n in tiles(256, BN));
@@ -404,10 +404,10 @@ kernel conv<const BM = 128, const BN = 128, const G = 4>
     acc = 0.0;
     for g in tiles(16, G) {
         let a = Mat(image.tile(tiles(16384, G * 1024)[g.index], _));
-        for k in tiles(G * 72, 96) {
+        for k in tiles(G * 72, 64) {
             let unfolded = tile Left<f32, m, k>;
             TIMG2COL(unfolded, a, 32, 32, 3, 3, 1, 1, 1, 1, m.start, k.start);
-            TMATMUL_ACC(acc, acc, unfolded, Right(W.tile(tiles(1152, 96)[g.index * (G * 72 / 96) + k.index], n)));
+            TMATMUL_ACC(acc, acc, unfolded, Right(W.tile(tiles(1152, 64)[g.index * (G * 72 / 64) + k.index], n)));
         }
     }
     TSTORE(y.tile(m, n), acc);

@@ -45,6 +45,48 @@ fn scans_of_several_windows() {
     everywhere("std::scan", "inclusive_min", &[], &inputs, &one("y", vector(&running(i32::min))));
 }
 
+/// Floats go in 64 parts of a chunk: the same bits everywhere, and near the sums in f64.
+#[test]
+fn scans_of_floats() {
+    for n in [1, 16383, 16384, 16385, 300_001] {
+        let mut noise = Noise::new(n as u64);
+        let x: Vec<f32> = (0..n).map(|_| noise.below(2001) as f32 / 1000.0 - 1.0).collect();
+        let sums: Vec<f64> = x.iter().scan(0.0, |sum, x| (*sum += f64::from(*x), Some(*sum)).1).collect();
+        let running = |op: fn(f32, f32) -> f32| -> Vec<f32> {
+            x.iter().scan(x[0], |m, v| (*m = op(*m, *v), Some(*m)).1).collect()
+        };
+        let inputs = one("x", vector(&x));
+        for (entry, ahead) in [("inclusive_sum", 0), ("exclusive_sum", 1)] {
+            let first = Entry::new("std::scan", entry, &[("T", "f32")], "interp").and_then(|e| e.call(&inputs, 1));
+            let first = first.unwrap_or_else(|e| panic!("{}", e.rendered(false)));
+            let found = first["y"].to_f64s();
+            assert_eq!(found.len(), n + ahead);
+            let off = found[ahead..].iter().zip(&sums).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(off < 1e-2, "{entry} of {n}: {off}");
+            everywhere("std::scan", entry, &[("T", "f32")], &inputs, &first);
+        }
+        everywhere("std::scan", "inclusive_max", &[("T", "f32")], &inputs, &one("y", vector(&running(f32::max))));
+        everywhere("std::scan", "inclusive_min", &[("T", "f32")], &inputs, &one("y", vector(&running(f32::min))));
+    }
+}
+
+/// Windows of an output that no launch reads pass the caches if the output is large; those of a temporary are read.
+#[test]
+fn outputs_that_no_launch_reads() {
+    let text = "kernel twice(x: in f32[N], y: out f32[N]) { grid (i in tiles(N, 64)); TSTORE(y.tile(i), Vec(x.tile(i)) * 2.0); }
+        program by_parts(x: in f32[N], y: out f32[N], z: out f32[N]) {
+            let t = tensor f32[N];
+            let w = tiles(N, 128);
+            twice(x.tile(w[0]), t.tile(w[0]));
+            twice(t.tile(w[0]), y.tile(w[0]));
+            twice(y.tile(w[0]), z.tile(w[0]));
+        }";
+    let entry = Entry::of_text(text, "by_parts", &[], "cpu").unwrap_or_else(|e| panic!("{}", e.rendered(false)));
+    let inputs = one("x", vector(&[1f32; 128]));
+    let written = entry.write_only(&inputs).unwrap_or_else(|e| panic!("{}", e.rendered(false)));
+    assert_eq!(written, [0b00, 0b00, 0b10], "z alone is not read");
+}
+
 /// Keys of all bits, of a few, of the highest alone, and all equal: stable in each case.
 #[test]
 fn sorts_of_several_chunks() {

@@ -117,21 +117,26 @@ const CI: usize = 24;
 const CO: usize = 5;
 
 fn small() -> Small {
+    convolution(CI, CO)
+}
+
+/// With so many channels of the input and of the output.
+fn convolution(ci: usize, co: usize) -> Small {
     let sites = shell(2);
     let (n, map) = (sites.len(), neighbours(&sites));
     let mut noise = Noise::new(62);
     let mut values = |n: usize| -> Vec<f32> { (0..n).map(|_| noise.below(2001) as f32 / 1000.0 - 1.0).collect() };
-    let (x, w, bias) = (values(n * CI), values(CO * 27 * CI), values(CO));
+    let (x, w, bias) = (values(n * ci), values(co * 27 * ci), values(co));
     let term = |i: usize, o: usize, v: usize| match map[27 * i + v] {
         ABSENT => 0.0,
-        j => (0..CI).map(|c| f64::from(x[j as usize * CI + c]) * f64::from(w[(27 * o + v) * CI + c])).sum(),
+        j => (0..ci).map(|c| f64::from(x[j as usize * ci + c]) * f64::from(w[(27 * o + v) * ci + c])).sum(),
     };
     let sum = |i: usize, o: usize| f64::from(bias[o]) + (0..27).map(|v| term(i, o, v)).sum::<f64>();
-    let wanted = (0..n).flat_map(|i| (0..CO).map(move |o| (i, o))).map(|(i, o)| sum(i, o)).collect();
+    let wanted = (0..n).flat_map(|i| (0..co).map(move |o| (i, o))).map(|(i, o)| sum(i, o)).collect();
     let inputs = arrays([
-        ("feats", tensor(&[n, CI], &x)),
-        ("weight", tensor(&[CO, 27, CI], &w)),
-        ("bias", tensor(&[CO], &bias)),
+        ("feats", tensor(&[n, ci], &x)),
+        ("weight", tensor(&[co, 27, ci], &w)),
+        ("bias", tensor(&[co], &bias)),
         ("map", tensor(&[n, 27], &map)),
     ]);
     Small { sites: n, map, inputs, wanted }
@@ -156,6 +161,24 @@ fn row_62_split_k() {
                 let off = y.iter().zip(&small.wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
                 assert!(y.len() == small.wanted.len() && off < 2e-5, "{entry}, {split} segments, {run:?}: {off}");
             }
+        }
+    }
+}
+
+/// Blocks of 128 channels, which more than 64 on both sides have, and those of 64.
+#[test]
+fn masked_products_of_many_channels() {
+    for (ci, co) in [(72, 65), (130, 66), (66, 64)] {
+        let large = convolution(ci, co);
+        for run in RUNS {
+            let mut inputs = large.inputs.clone();
+            let map = arrays([("map", inputs.remove("map").expect("a map"))]);
+            let plan = call("std::sparse", "plan", &[], &map, run);
+            assert_eq!(plan["list"].as_slice::<u32>().expect("u32").last(), Some(&ABSENT), "the list is not full");
+            inputs.extend(plan);
+            let y = call("std::sparse", "conv_masked", &[], &inputs, run)["y"].to_f64s();
+            let off = y.iter().zip(&large.wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(y.len() == large.wanted.len() && off < 2e-4, "{ci} to {co} channels, {run:?}: {off}");
         }
     }
 }
