@@ -1,9 +1,9 @@
 //! Programs to column commands: modes, words, registers, steps and fences.
 //!
-//! Between two fences a controller keeps the order of commands that read, or that write, one row of one bank, and that
-//! of writes to reserved rows (`spec/stream.md`). So a fence stands where steps go on in another row, bank or
-//! direction, and between the host's writes to registers and the units' steps. [`ptoc_pim_stream::Stream::unordered`]
-//! checks it.
+//! Between two fences a controller keeps the order of commands that read, or that write, one bank and come back to no
+//! row, and that of writes to reserved rows (`spec/stream.md`). So a fence stands where steps go on in another bank or
+//! direction or in a row that they have left, and between the host's writes to registers and the units' steps.
+//! [`ptoc_pim_stream::Stream::unordered`] checks it.
 
 use super::code::{Bring, HostWrite};
 use super::node::BankBurst;
@@ -16,6 +16,7 @@ use ptoc_pim_stream::mode::{
     SWITCH_COLUMN,
 };
 use ptoc_pim_stream::stream::{BURST, Burst, ColumnOp, Data, SourceLine};
+use rustc_hash::FxHashSet;
 
 /// Words of a burst.
 const WORDS: usize = 8;
@@ -41,14 +42,17 @@ fn control(bank: u16, row: u32, col: u32, data: Data) -> ColumnOp {
 enum Kept {
     /// Writes to reserved rows.
     Control,
-    /// Steps at a row of the even or the odd banks, by reads or by writes.
-    Steps { odd: u8, row: u32, write: bool },
+    /// Steps at the even or the odd banks, by reads or by writes.
+    Steps { odd: u8, write: bool },
 }
 
 struct Emitter<'l> {
     ops: Vec<ColumnOp>,
     /// What stands behind the last fence.
     open: Option<Kept>,
+    /// The rows of its steps, and the one that they are in.
+    rows: FxHashSet<u32>,
+    row: Option<u32>,
     /// The bank through which the host writes registers. Any will do, so it is one beside those that are stepped next:
     /// the reserved row and the data's row are both open then.
     registers: u16,
@@ -60,8 +64,24 @@ impl Emitter<'_> {
     /// Commands of this kind come next: behind a fence if others are open.
     fn next(&mut self, kept: Kept) {
         if self.open.replace(kept).is_some_and(|open| open != kept) {
-            self.ops.push(ColumnOp::Fence);
+            self.fence();
         }
+    }
+
+    fn fence(&mut self) {
+        self.ops.push(ColumnOp::Fence);
+        self.rows.clear();
+    }
+
+    /// Steps at this row come next.
+    fn steps(&mut self, odd: u8, row: u32, write: bool) {
+        self.next(Kept::Steps { odd, write });
+        let stays = self.rows.contains(&row) && self.row == Some(row);
+        if !stays && self.rows.contains(&row) {
+            self.fence();
+        }
+        self.rows.insert(row);
+        self.row = Some(row);
     }
 
     fn line(&mut self, span: ptoc_diagnostics::Span) {
@@ -132,7 +152,7 @@ impl Emitter<'_> {
                 self.ops.push(control(self.registers, REGISTER_ROW, SRF_COLUMN, Data::Tensor { tensor, offset }));
             }
             UnitGroup::Steps { write, at: BankBurst { odd, row, col }, count, span, .. } => {
-                self.next(Kept::Steps { odd, row, write });
+                self.steps(odd, row, write);
                 self.line(span);
                 let at = Burst { bg: 0, bank: u16::from(odd), row, col };
                 // Successive columns are one operation, whatever instructions they step.
@@ -181,16 +201,17 @@ fn follows(old: &Data, new: &Data, count: u32) -> bool {
     }
 }
 
+/// tCCD_L of the shipped device.
+pub const COLUMN: u64 = 4;
+/// RL + BL/2: a fence waits for the data.
+pub const FENCE: u64 = 22;
+/// tRP + tRCD.
+pub const ROW: u64 = 28;
+/// The data bus from reads to writes, or back.
+pub const TURN: u64 = 15;
+
 /// Clocks that commands take, roughly, on the shipped device: what two ways to place the same kernel are compared by.
 pub fn clocks(ops: &[ColumnOp]) -> u64 {
-    /// tCCD_L.
-    const COLUMN: u64 = 4;
-    /// RL + BL/2: a fence waits for the data.
-    const FENCE: u64 = 22;
-    /// tRP + tRCD.
-    const ROW: u64 = 28;
-    /// The data bus from reads to writes, or back.
-    const TURN: u64 = 15;
     let (mut clocks, mut open, mut writes) = (0, [None; 2], false);
     for op in ops {
         let (at, count, write) = match op {
@@ -212,7 +233,9 @@ pub fn clocks(ops: &[ColumnOp]) -> u64 {
 
 /// Column commands of all programs.
 pub fn exec(segments: &[Segment], lines: Lines<'_>) -> Result<Vec<ColumnOp>, WordError> {
-    let mut e = Emitter { ops: Vec::new(), open: None, registers: 0, lines, place: SourceLine { file: 0, line: 0 } };
+    let place = SourceLine { file: 0, line: 0 };
+    let mut e =
+        Emitter { ops: Vec::new(), open: None, rows: FxHashSet::default(), row: None, registers: 0, lines, place };
     if segments.is_empty() {
         return Ok(e.ops);
     }
@@ -232,6 +255,9 @@ pub fn exec(segments: &[Segment], lines: Lines<'_>) -> Result<Vec<ColumnOp>, Wor
         }
     }
     e.configure(STOP);
-    (0..2).for_each(|bank| e.ops.push(control(bank, LEAVE_ROW, SWITCH_COLUMN, Data::Bytes([0; BURST]))));
+    // The bank that has just been written, to stop the units, may not close before the other one.
+    for bank in [1 - e.registers, e.registers] {
+        e.ops.push(control(bank, LEAVE_ROW, SWITCH_COLUMN, Data::Bytes([0; BURST])));
+    }
     Ok(e.ops)
 }

@@ -8,6 +8,7 @@ use ptoc_pim_sim::dram::{
 };
 
 use crate::support::preset;
+use std::collections::BTreeMap;
 
 fn device() -> impl Strategy<Value = Config> {
     let times = prop::collection::vec(0u32..40, Timing::PARAMETERS.len());
@@ -195,6 +196,36 @@ proptest! {
             let is_read = commands.iter().any(|c| c.command.is_read() && c.address == a.address);
             prop_assert!(a.write || stats.forwarded != 0 || is_read, "{}", i);
         }
+    }
+
+    /// What streams of HBM-PIM rely on (`spec/stream.md`): reads, or writes, of one bank that come back to no row keep
+    /// their order.
+    #[test]
+    fn row_after_row_of_a_bank_is_in_order(
+        config in device(),
+        controller in controller(),
+        stretches in prop::collection::vec((0u32..40, prop::sample::subsequence((0u32..6).collect::<Vec<_>>(), 1..6)), 1..20),
+        write in any::<bool>(),
+    ) {
+        let rows: BTreeMap<u32, Vec<u32>> = stretches.iter().cloned().collect();
+        // Rows in the order in which they were drawn, each once.
+        let mut order: Vec<u32> = Vec::new();
+        for (row, _) in &stretches {
+            if !order.contains(row) {
+                order.push(*row);
+            }
+        }
+        let one = |row: u32, column: u32| Address { pc: 0, bankgroup: 0, bank: 0, row, column };
+        let wanted: Vec<Address> = order.iter().flat_map(|&row| rows[&row].iter().map(move |&c| one(row, c))).collect();
+        let mut commands = Vec::new();
+        let requests = wanted.iter().map(|&address| Request { address, write });
+        match simulate(&config, &controller, requests, |c| commands.push(c)) {
+            Ok(_) => {}
+            Err(SimError::RefreshStarves { .. } | SimError::NoBankRefresh { .. }) => return Ok(()),
+            Err(other) => return Err(TestCaseError::fail(other.to_string())),
+        }
+        let served: Vec<Address> = commands.iter().filter(|c| c.command.is_column()).map(|c| c.address).collect();
+        prop_assert_eq!(served, wanted);
     }
 
     #[test]
