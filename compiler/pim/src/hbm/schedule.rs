@@ -1,7 +1,7 @@
 //! Rounds of blocks as commands: units in lock step, what the host turns between ([`super::turn`]), and when.
 
 use super::chosen::moves;
-use super::code::{self, Choice, Scalars, Trouble};
+use super::code::{self, Choice, Scalars, Trouble, UnitEvent};
 use super::congruent::{Leader, follow};
 use super::node::{BankBurst, Nodes};
 use super::places::{Home, Places};
@@ -86,6 +86,7 @@ impl ScheduledLaunch<'_> {
             nodes: Nodes::default(),
             turns: Turns::new(places.free.start),
             scalars: Scalars::default(),
+            chosen: FxHashMap::default(),
             registers: self.registers,
             parts: Vec::new(),
         };
@@ -182,6 +183,8 @@ struct Coding<'k> {
     turns: Turns,
     /// What the units' scalar registers hold.
     scalars: Scalars,
+    /// By the number of a round's stores, how they are computed.
+    chosen: FxHashMap<usize, Choice>,
     registers: [usize; 2],
     parts: Vec<SchedulePart>,
 }
@@ -189,7 +192,8 @@ struct Coding<'k> {
 impl Coding<'_> {
     fn strips(&mut self, stores: &[Store], overwritten: &FxHashSet<BankBurst>) -> Res {
         if !stores.is_empty() {
-            let coded = coded(self.kernel, &self.nodes, self.registers, stores, overwritten, &mut self.scalars)?;
+            let state = (&mut self.scalars, &mut self.chosen);
+            let coded = coded(self.kernel, &self.nodes, self.registers, stores, overwritten, state)?;
             self.parts.extend(coded.iter().map(|events| SchedulePart::Strip(program::groups(&order::ordered(events)))));
         }
         Ok(())
@@ -362,29 +366,86 @@ fn in_turn(blocks: &[Vec<i64>]) -> String {
     format!("({}):({})", extents.join(", "), vec!["0"; dims].join(", "))
 }
 
-/// Instructions for stores of a round, cut as small as the registers want.
+/// Ways to compute the stores of a round that are compared, at most.
+const COMPARED: usize = 6;
+
+/// Clocks of a strip's events, roughly, and whether a row is opened twice.
+fn clocks(strips: &[Vec<UnitEvent>]) -> (u64, bool) {
+    let (mut clocks, mut open, mut written) = (0, [None; 2], true);
+    let (mut rows, mut openings) = (FxHashSet::default(), 0);
+    for event in strips.iter().flatten() {
+        let write = match *event {
+            UnitEvent::Host(..) => true,
+            UnitEvent::Step { write, at, .. } => {
+                if open[usize::from(at.odd)].replace(at.row) != Some(at.row) {
+                    clocks += emit::ROW;
+                    openings += 1;
+                    rows.insert((at.odd, at.row));
+                }
+                write
+            }
+        };
+        clocks += emit::COLUMN;
+        if std::mem::replace(&mut written, write) != write {
+            clocks += emit::TURN + emit::FENCE;
+        }
+    }
+    (clocks, openings > rows.len())
+}
+
+/// One way to compute the stores of a round.
+struct Coded {
+    clocks: u64,
+    events: Vec<Vec<UnitEvent>>,
+    scalars: Scalars,
+    choice: Choice,
+}
+
+/// Instructions for stores of a round, cut as small as the registers want. Sums that grow side by side may go through
+/// the rows of what they add once, and one after the other each goes through all of them: where rows are opened twice,
+/// other ways are looked at, too.
 fn coded(
     kernel: &Kernel,
     nodes: &Nodes,
     registers: [usize; 2],
     stores: &[Store],
     overwritten: &FxHashSet<BankBurst>,
-    scalars: &mut Scalars,
-) -> Res<Vec<Vec<code::UnitEvent>>> {
+    (scalars, chosen): (&mut Scalars, &mut FxHashMap<usize, Choice>),
+) -> Res<Vec<Vec<UnitEvent>>> {
+    // What was best for as many stores of a round before is not looked for again.
+    if let Some(choice) = chosen.get(&stores.len()) {
+        let mut now = *scalars;
+        if let Ok(events) = code::round(nodes, registers, stores, overwritten, &mut now, *choice) {
+            *scalars = now;
+            return Ok(events);
+        }
+    }
     let mut trouble: Option<Trouble> = None;
     let mut stores = Cow::Borrowed(stores);
     loop {
+        let (mut best, mut compared): (Option<Coded>, usize) = (None, 0);
         for choice in Choice::all(stores.len()) {
             let mut now = *scalars;
             match code::round(nodes, registers, &stores, overwritten, &mut now, choice) {
                 Ok(events) => {
-                    *scalars = now;
-                    return Ok(events);
+                    let (clocks, again) = clocks(&events);
+                    if best.as_ref().is_none_or(|b| clocks < b.clocks) {
+                        best = Some(Coded { clocks, events, scalars: now, choice });
+                    }
+                    compared += 1;
+                    if !again || compared == COMPARED {
+                        break;
+                    }
                 }
                 // What a single store needs is what counts.
                 Err(t) if choice.stores == 1 || trouble.is_none() => trouble = Some(t),
                 Err(_) => {}
             }
+        }
+        if let Some(best) = best {
+            *scalars = best.scalars;
+            chosen.insert(stores.len(), best.choice);
+            return Ok(best.events);
         }
         match (trouble, &stores) {
             (Some(Trouble::Stale(_)), Cow::Borrowed(s)) => {
