@@ -1,5 +1,4 @@
-//! How far streams of HBM-PIM are from what their bytes, rows and activations take on any schedule; and what
-//! units refuse whatever the sizes.
+//! How far streams of HBM-PIM are from what their commands take at least; and what units refuse whatever the sizes.
 
 use crate::engine::command;
 use proptest::prelude::*;
@@ -29,18 +28,18 @@ fn factors(ran: &Value) -> Vec<(String, f64)> {
     kinds.iter().filter_map(|(name, k)| Some((name.clone(), k["bound"]["factor"].as_f64()?))).collect()
 }
 
-/// Kernels of the examples with the most that their column commands take. The bound knows no mode, fence or turn of the
-/// bus, and so small sizes are far from it; the list is of what is over 1.1, and each number may only go down.
+/// Kernels of the examples with the most that their column commands take, in times of the bound. At these sizes none
+/// is over 1.1, and each number may only go down; small ones are further from it, as modes are most of their time.
 const EXAMPLES: [(&str, &str, &[&str], f64); 9] = [
-    ("examples/hbm_pim.tile", "add", &["N=1048576"], 1.42),
-    ("examples/hbm_pim.tile", "mul", &["N=1048576"], 1.42),
-    ("examples/hbm_pim.tile", "relu", &["N=1048576"], 1.55),
-    ("examples/hbm_pim.tile", "axpy", &["N=1048576"], 1.42),
-    ("examples/hbm_pim.tile", "sub", &["N=1048576"], 1.42),
-    ("examples/hbm_pim.tile", "col_sums", &["M=256", "N=4096"], 2.55),
-    ("examples/hbm_pim.tile", "row_sums", &["M=1024", "N=1024"], 1.52),
-    ("examples/hbm_pim.tile", "gemv", &["M=1024", "K=1024"], 1.67),
-    ("examples/hbm_gemm.tile", "gemm", &["N=1024", "K=1024", "B=1"], 1.62),
+    ("examples/hbm_pim.tile", "add", &["N=1048576"], 1.03),
+    ("examples/hbm_pim.tile", "mul", &["N=1048576"], 1.03),
+    ("examples/hbm_pim.tile", "relu", &["N=1048576"], 1.06),
+    ("examples/hbm_pim.tile", "axpy", &["N=1048576"], 1.03),
+    ("examples/hbm_pim.tile", "sub", &["N=1048576"], 1.03),
+    ("examples/hbm_pim.tile", "col_sums", &["M=256", "N=4096"], 1.05),
+    ("examples/hbm_pim.tile", "row_sums", &["M=1024", "N=1024"], 1.08),
+    ("examples/hbm_pim.tile", "gemv", &["M=1024", "K=1024"], 1.09),
+    ("examples/hbm_gemm.tile", "gemm", &["N=1024", "K=1024", "B=1"], 1.08),
 ];
 
 #[test]
@@ -52,7 +51,7 @@ fn examples_against_their_bounds() {
         for (kind, factor) in factors(&ran) {
             assert!(factor >= 1.0, "{kernel} {kind}: {factor}");
             // What the host moves is served by its own policy.
-            if kind == "exec" && (factor > most || factor < most - 0.1) {
+            if kind == "exec" && (factor > most || factor < most - 0.03) {
                 wrong.push(format!("{kernel}: {factor:.3}, and {most} is stated"));
             }
         }

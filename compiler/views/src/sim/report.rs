@@ -4,6 +4,7 @@ use ptoc_diagnostics::plural;
 use ptoc_pim_sim::dram::Command;
 use ptoc_pim_sim::machine::account::{Bucket, Buckets, KindTotals};
 use ptoc_pim_sim::machine::baseline::Traffic;
+use ptoc_pim_sim::machine::bound::BoundBy;
 use ptoc_pim_sim::machine::report::Report;
 use ptoc_pim_stream::stream::SourceLine;
 use std::fmt::Write as _;
@@ -26,12 +27,12 @@ pub(crate) fn percent(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { 100.0 * part / whole } else { 0.0 }
 }
 
-/// How far steps are from what their bytes, rows and activations take on any schedule.
+/// How far steps are from what they take at least, and what that is made of.
 fn of_bound(r: &Report, k: &KindTotals) -> String {
-    match k.bound.factor(k.ticks) {
-        Some(factor) => format!(", {factor:.2} of the bound ({} by {})", r.clocks(k.bound.ticks), k.bound.by().name()),
-        None => String::new(),
-    }
+    let Some(factor) = k.bound.factor(k.ticks) else { return String::new() };
+    let parts = BoundBy::ALL.iter().map(|by| (by.name(), k.bound.part(*by))).filter(|(_, ticks)| *ticks > 0);
+    let parts: Vec<String> = parts.map(|(name, ticks)| format!("{name} {}", r.clocks(ticks))).collect();
+    format!(", {factor:.2} of the bound ({}: {})", r.clocks(k.bound.ticks()), parts.join(", "))
 }
 
 /// Shares of time, without those that are 0.

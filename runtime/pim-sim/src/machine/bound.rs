@@ -1,13 +1,21 @@
-//! A lower bound of a step's time: what its bytes, its rows and its activations take on any schedule.
+//! A lower bound of a step's time: what its bytes, its rows and its activations take, and, where commands go in order,
+//! what no order of them can avoid.
 //!
 //! Of the commands of a step on a pseudo-channel count: each RD and WR for the distance that the next one keeps (tCCD_L
 //! for commands to many banks, else the burst or tCCD_S); the rows of a bank that are touched, each once and tRC apart,
-//! however often they were opened; and as many activations for tFAW and tRRD_S. What a schedule could avoid, such as
-//! rows that are opened again, turns of the data bus, fences and modes, counts nothing. The largest of the three, of
-//! the pseudo-channel that has most, is the bound. Refreshes of all banks that fall due in that time come on top.
+//! however often they were opened; and as many activations for tFAW and tRRD_S. The largest of the three is waited
+//! for, then the last data. The first row of all is opened if none of those that are needed was open.
+//!
+//! Commands that go in order ([`in_order`]) wait one after the other, so these parts add up there. What a schedule
+//! could avoid counts nothing: rows that are opened again, turns beyond those that registers ask for, other fences. The
+//! pseudo-channel that has most is the bound. Refreshes of all banks that fall due in that time come on top.
 
-use super::lanes::Rules;
-use crate::dram::{Config, Controller, Issued, Refresh};
+mod in_order;
+
+use super::lanes::{Rules, Work};
+use crate::dram::{Command, Config, Constraint, Controller, Issued, Level, Refresh};
+use in_order::InOrder;
+use ptoc_pim_stream::mode::RESERVED_BIT;
 use rustc_hash::FxHashSet;
 
 /// What a bound is made of.
@@ -15,19 +23,42 @@ use rustc_hash::FxHashSet;
 pub enum BoundBy {
     /// Column commands: bytes over the column rate.
     Columns,
-    /// Rows of one bank, over tRC.
+    /// Rows of one bank, over tRC; in order: each of them, over tRP and tRCD.
     Rows,
     /// Activations of a pseudo-channel, over tFAW and tRRD_S.
     Activations,
+    /// From reads to writes and back, with the fences that stand there: registers are full, or used up.
+    Turns,
+    /// Into the units' modes and out of them: all banks close.
+    Modes,
+    /// From the last column command to the end of its data.
+    Data,
+    /// Refreshes of all banks.
+    Refresh,
 }
 
 impl BoundBy {
+    /// All of them.
+    pub const ALL: [BoundBy; 7] = [
+        BoundBy::Columns,
+        BoundBy::Rows,
+        BoundBy::Activations,
+        BoundBy::Turns,
+        BoundBy::Modes,
+        BoundBy::Data,
+        BoundBy::Refresh,
+    ];
+
     /// The word in reports.
     pub const fn name(self) -> &'static str {
         match self {
             BoundBy::Columns => "columns",
             BoundBy::Rows => "rows",
             BoundBy::Activations => "activations",
+            BoundBy::Turns => "turns",
+            BoundBy::Modes => "modes",
+            BoundBy::Data => "last data",
+            BoundBy::Refresh => "refresh",
         }
     }
 }
@@ -35,29 +66,45 @@ impl BoundBy {
 /// A lower bound of some steps, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LowerBound {
-    /// All of it, refreshes among it.
-    pub ticks: u64,
-    /// By what made it, without refreshes: columns, rows, activations.
-    parts: [u64; 3],
+    parts: [u64; BoundBy::ALL.len()],
 }
 
 impl LowerBound {
-    /// What made most of it.
-    pub fn by(&self) -> BoundBy {
-        let all = [BoundBy::Columns, BoundBy::Rows, BoundBy::Activations];
-        // The first of the largest.
-        all.into_iter().rev().max_by_key(|by| self.parts[*by as usize]).unwrap_or(BoundBy::Columns)
+    /// All of it.
+    pub fn ticks(&self) -> u64 {
+        self.parts.iter().sum()
+    }
+
+    /// One of its parts.
+    pub fn part(&self, by: BoundBy) -> u64 {
+        self.parts[by as usize]
     }
 
     /// So many times the bound, if there is one.
     pub fn factor(&self, ticks: u64) -> Option<f64> {
-        (self.ticks > 0).then(|| ticks as f64 / self.ticks as f64)
+        let own = self.ticks();
+        (own > 0).then(|| ticks as f64 / own as f64)
     }
 
     pub(super) fn add(&mut self, other: &LowerBound) {
-        self.ticks += other.ticks;
         self.parts.iter_mut().zip(other.parts).for_each(|(a, b)| *a += b);
     }
+
+    fn with(mut self, by: BoundBy, ticks: u64) -> LowerBound {
+        self.parts[by as usize] += ticks;
+        self
+    }
+}
+
+/// When a step began, and its refreshes.
+#[derive(Clone, Copy, Debug)]
+pub struct StepSpan {
+    /// Its first tick.
+    pub start: u64,
+    /// When a refresh is due, before or behind the step's end.
+    pub due: u64,
+    /// Ticks from the tick of a read, and of a write, to the first behind its data.
+    pub latency: [u64; 2],
 }
 
 /// What the current step needs of one pseudo-channel.
@@ -68,8 +115,15 @@ struct Needs {
     rows: FxHashSet<(u32, u32)>,
     /// The row that each bank had last: most commands are to that one.
     last: Vec<u32>,
-    /// Of them those of commands to many banks.
+    /// Of the rows those of commands to many banks.
     wide: u64,
+    /// Banks that were opened before they were used.
+    opened: FxHashSet<u32>,
+    /// Banks whose first command found its row open.
+    found: u64,
+    /// Reads and writes were there.
+    kinds: [bool; 2],
+    order: InOrder,
 }
 
 /// The needs of the current step on a channel.
@@ -85,9 +139,31 @@ pub struct BoundMeter {
     window: u64,
     between: u64,
     refresh: Option<(u64, u64)>,
+    gaps: in_order::Gaps,
     act_weight: u32,
+    /// Whether its commands go in order, and fences wait for data then.
+    in_order: Option<bool>,
+    /// Rows with [`RESERVED_BIT`] are for modes and registers.
+    reserved: bool,
     /// The step has a bound.
     counts: bool,
+}
+
+/// Ticks that a command keeps from another one to the same bank.
+fn same_bank(config: &Config, before: Command, after: Command) -> u64 {
+    gap(config, before, after, |_| true)
+}
+
+/// Ticks that a command keeps from another one to the same pseudo-channel, whichever banks they are for.
+fn same_pch(config: &Config, before: Command, after: Command) -> u64 {
+    gap(config, before, after, |level| matches!(level, Level::Channel | Level::PseudoChannel))
+}
+
+fn gap(config: &Config, before: Command, after: Command, level: impl Fn(Level) -> bool) -> u64 {
+    let holds = |c: &&Constraint| {
+        c.window == 1 && !c.sibling && level(c.level) && c.preceding.contains(before) && c.following.contains(after)
+    };
+    config.constraints.iter().filter(holds).map(|c| u64::try_from(c.gap).unwrap_or(0)).max().unwrap_or(0)
 }
 
 impl BoundMeter {
@@ -100,23 +176,44 @@ impl BoundMeter {
             short: config.ticks(t.bl.max(t.ccd_s)),
             long: config.ticks(t.ccd_l),
             row: config.ticks(t.rc),
-            opening: config.ticks(t.rcd_rd.min(t.rcd_wr)),
+            opening: same_bank(config, Command::Act, Command::Rd).min(same_bank(config, Command::Act, Command::Wr)),
             window: config.ticks(t.faw),
             between: config.ticks(t.rrd_s),
             refresh: refresh.filter(|(interval, length)| *interval > *length),
+            gaps: in_order::Gaps::new(config),
             act_weight: 1,
+            in_order: None,
+            reserved: false,
             counts: false,
         }
     }
 
     /// A step begins, which has a bound or none: units with sequencers use no buses.
     pub(super) fn begin(&mut self, counts: bool) {
-        self.counts = counts;
+        (self.counts, self.in_order, self.act_weight, self.reserved) = (counts, None, 1, false);
     }
 
-    /// How activations of commands to many banks count, from here on.
-    pub(super) fn rules(&mut self, rules: &Rules) {
+    /// The step commands units of HBM-PIM.
+    pub(super) fn commands_units(&mut self) {
+        self.reserved = true;
+    }
+
+    /// The commands of the step go in order.
+    pub(super) fn in_order(&mut self, rules: &Rules) {
         self.act_weight = rules.act_weight;
+        self.in_order = Some(rules.fence_data);
+    }
+
+    fn bank(&self, i: &Issued) -> u32 {
+        u32::from(i.address.bankgroup) * self.banks_of_group + u32::from(i.address.bank)
+    }
+
+    /// A bank was opened.
+    pub(super) fn activated(&mut self, i: &Issued) {
+        if self.counts {
+            let bank = self.bank(i);
+            self.pchs[usize::from(i.address.pc)].opened.insert(bank);
+        }
     }
 
     /// A column command was issued, which so many banks follow.
@@ -124,43 +221,73 @@ impl BoundMeter {
         if !self.counts {
             return;
         }
-        let a = &i.address;
+        let (a, bank, write) = (&i.address, self.bank(i), i.command.is_write());
         let needs = &mut self.pchs[usize::from(a.pc)];
         needs.columns += if banks > 1 { self.long } else { self.short };
-        let bank = u32::from(a.bankgroup) * self.banks_of_group + u32::from(a.bank);
+        needs.kinds[usize::from(write)] = true;
         let at = bank as usize;
         if needs.last.len() <= at {
             needs.last.resize(at + 1, u32::MAX);
         }
-        if std::mem::replace(&mut needs.last[at], a.row) == a.row {
+        let before = std::mem::replace(&mut needs.last[at], a.row);
+        if before == a.row {
             return;
         }
+        needs.found += u64::from(before == u32::MAX && !needs.opened.contains(&bank));
         let new = needs.rows.insert((bank, a.row));
         needs.wide += u64::from(new && banks > 1);
+        if new && self.in_order.is_some() {
+            needs.order.row(bank, write, self.reserved && a.row & RESERVED_BIT != 0);
+        }
+    }
+
+    /// What the last column command of a pseudo-channel was for.
+    pub(super) fn work(&mut self, pc: usize, work: Work) {
+        if self.counts {
+            self.pchs[pc].order.work(work);
+        }
     }
 
     /// The bound of the step, which is over.
-    pub(super) fn take(&mut self) -> LowerBound {
-        let all = (0..self.pchs.len()).map(|n| self.of(n));
-        let most = all.max_by_key(|b| b.ticks).unwrap_or_default();
+    pub(super) fn take(&mut self, span: StepSpan) -> LowerBound {
+        let all = (0..self.pchs.len()).map(|n| self.of(n, span));
+        let most = all.max_by_key(LowerBound::ticks).unwrap_or_default();
         self.pchs.iter_mut().for_each(|n| *n = Needs::default());
         most
     }
 
-    fn of(&self, pch: usize) -> LowerBound {
+    fn of(&self, pch: usize, span: StepSpan) -> LowerBound {
         let needs = &self.pchs[pch];
         if needs.columns == 0 {
             return LowerBound::default();
         }
         // The last command's distance is to nothing.
         let columns = needs.columns - self.short.min(self.long).min(needs.columns);
-        let rows = self.rows(needs);
-        let activations = self.activations(needs);
-        let most = columns.max(rows).max(activations);
-        let mut parts = [0; 3];
-        let by = [columns, rows, activations].iter().position(|part| *part == most).unwrap_or(0);
-        parts[by] = most;
-        LowerBound { ticks: self.with_refreshes(most), parts }
+        let all = [
+            (BoundBy::Columns, columns),
+            (BoundBy::Rows, self.rows(needs)),
+            (BoundBy::Activations, self.activations(needs)),
+        ];
+        let (by, most) = all.into_iter().rev().max_by_key(|(_, ticks)| *ticks).unwrap_or((BoundBy::Columns, columns));
+        let latencies = needs.kinds.into_iter().zip(span.latency).filter(|(there, _)| *there);
+        let data = latencies.map(|(_, ticks)| ticks).min().unwrap_or(0);
+        let first = if needs.found == 0 && by != BoundBy::Rows { self.opening } else { 0 };
+        let plain = LowerBound::default().with(by, most).with(BoundBy::Rows, first);
+        let hidden = if by == BoundBy::Activations { self.window } else { 0 };
+        let (work, hidden) = match self.in_order {
+            Some(fences) => {
+                let ordered = needs.order.bound(&self.gaps, (fences, self.long), span.latency);
+                let ordered = ordered.with(BoundBy::Columns, columns);
+                let most = if ordered.ticks() > plain.ticks() { ordered } else { plain };
+                (most, hidden + self.gaps.hidden(fences, span.latency))
+            }
+            None => (plain, hidden),
+        };
+        // The step ends when all banks are closed, or with its last data.
+        let closes = work.part(BoundBy::Modes) > 0;
+        let last = if closes { self.gaps.last_close() } else { 0 };
+        let refreshes = self.refreshes(work.ticks() - last, hidden, span);
+        work.with(BoundBy::Data, if closes { 0 } else { data }).with(BoundBy::Refresh, refreshes)
     }
 
     /// Rows of the bank that has most of them. The first may be open from the step before.
@@ -189,11 +316,23 @@ impl BoundMeter {
         plain.max((acts - 1) * (weight * self.between).max((weight * self.window).div_ceil(4)))
     }
 
-    /// The shortest time that has so many ticks beside the refreshes that are due in it.
-    fn with_refreshes(&self, ticks: u64) -> u64 {
-        let Some((interval, length)) = self.refresh else { return ticks };
-        // In the time between two refreshes so much can be done.
-        let work = interval - length;
-        ticks + ticks / work * length
+    /// Ticks of the refreshes that fall due while so many ticks of work are done, beside the waits that one may be
+    /// hidden in.
+    fn refreshes(&self, work: u64, hidden: u64, span: StepSpan) -> u64 {
+        let Some((interval, length)) = self.refresh else { return 0 };
+        let length = length.saturating_sub(hidden);
+        // The first that is due behind the step's first tick.
+        let behind = match span.due.saturating_sub(span.start) % interval {
+            0 => interval,
+            ticks => ticks,
+        };
+        let (mut due, mut now, mut left, mut taken) = (span.start + behind, span.start, work, 0);
+        while due < now + left {
+            left -= due.saturating_sub(now);
+            now = now.max(due) + length;
+            taken += length;
+            due += interval;
+        }
+        taken
     }
 }

@@ -8,7 +8,7 @@ mod gather;
 mod order;
 
 use super::account::{Bucket, Buckets};
-use super::lanes::{Channel, CommandSource, Effect, Rules, Want};
+use super::lanes::{Channel, CommandSource, Effect, Rules, Want, Work};
 use super::log::{Log, UnitTrace};
 use super::memory::ChannelMemory;
 use super::{Fail, Machine, MachineStop};
@@ -95,7 +95,7 @@ impl CommandSource for Closing {
 
     fn done(&mut self, _: &mut ChannelMemory<'_>, _: &mut Log) -> Result<Effect, MachineStop> {
         self.done = true;
-        Ok(Effect { bucket: Bucket::Row, place: self.place, host: false })
+        Ok(Effect { bucket: Bucket::Row, place: self.place, host: false, work: Work::Other })
     }
 }
 

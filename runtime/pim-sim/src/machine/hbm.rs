@@ -6,14 +6,17 @@
 //! addressing find one state.
 
 use super::account::Bucket;
-use super::lanes::{CommandSource, Effect, Rules, Want};
+use super::lanes::{CommandSource, Effect, Rules, Want, Work};
 use super::log::Log;
 use super::memory::ChannelMemory;
 use super::{Fail, Machine, MachineStop};
-use crate::units::hbm_pim::{ColumnAccess, Control, HbmPimFault, HbmPimUnit, ModeMachine, PimMode, StepResult};
+use crate::units::hbm_pim::{
+    ColumnAccess, Control, HbmPimFault, HbmPimUnit, ModeMachine, PimMode, StepResult, register,
+};
 use crate::units::vector::{LANES, Vector};
 use ptoc_pim_stream::Geometry;
-use ptoc_pim_stream::crf::{Alu, Instruction, OperandLocation as Operand};
+use ptoc_pim_stream::crf::{self, Alu, Instruction, OperandLocation as Operand};
+use ptoc_pim_stream::mode::{GRF_A_COLUMNS, GRF_B_COLUMNS};
 use ptoc_pim_stream::stream::{BURST, Burst, ColumnOp, Data, Exec, SourceLine};
 use ptoc_pim_stream::unit::HbmPim;
 use ptoc_tensor::Tensor;
@@ -42,7 +45,7 @@ impl Machine<'_> {
         let (arrays, g, timing_only) = (&self.arrays, &self.geometry, self.timing_only);
         let count = e.pchs.len() * e.ops.len();
         let ends = self.dram.each(own, (start, count), |channel, all| {
-            channel.log.bounds.rules(&rules);
+            channel.log.bounds.commands_units();
             let number = channel.number;
             let works = |pc: usize| e.pchs.iter().any(|p| (usize::from(p.channel), usize::from(p.pc)) == (number, pc));
             let units = all.iter_mut().enumerate().filter(|(pc, _)| works(*pc));
@@ -139,7 +142,7 @@ impl ExecLane<'_> {
         }
     }
 
-    /// Every unit makes a step.
+    /// Every unit makes a step; what they all execute, if they do.
     fn compute(
         &mut self,
         bank: u32,
@@ -148,7 +151,7 @@ impl ExecLane<'_> {
         write: bool,
         memory: &mut ChannelMemory<'_>,
         log: &mut Log,
-    ) -> Result<bool, MachineStop> {
+    ) -> Result<Option<Instruction>, MachineStop> {
         let odd = bank % 2;
         let mut executed = None;
         // All units execute one program, and the first tells what it costs.
@@ -173,12 +176,12 @@ impl ExecLane<'_> {
                 memory.write(address, &burst.to_bytes()).map_err(|_| self.stop(Fail::Size, super::FULL.into()))?;
             }
         }
-        let Some(instruction) = executed else { return Ok(false) };
+        let Some(instruction) = executed else { return Ok(None) };
         let g = self.g;
         let first = (self.home[1] * g.banks_of_pch() + odd) as usize;
         let (ops, access) = cost(&instruction);
         log.stepped((0..self.units.units.len()).map(|n| first + 2 * n), ops, access);
-        Ok(true)
+        Ok(Some(instruction))
     }
 
     fn column(
@@ -192,11 +195,12 @@ impl ExecLane<'_> {
         let place = self.place;
         let bank = u32::from(at.bg) * self.g.bank + u32::from(at.bank);
         let col = at.col + self.at;
-        let mut effect = Effect { bucket: Bucket::Column, place, host: data.is_some() };
+        let mut effect = Effect { bucket: Bucket::Column, place, host: data.is_some(), work: Work::Other };
         if self.units.mode.steps(bank as usize, at.row) {
             effect.host = false;
-            if self.compute(bank, &at, col, data.is_some(), memory, log)? {
+            if let Some(instruction) = self.compute(bank, &at, col, data.is_some(), memory, log)? {
                 effect.bucket = Bucket::Compute;
+                effect.work = work(&instruction, data.is_some(), at.row, col);
             }
         } else if let Some(data) = data {
             let bytes = self.data(data)?;
@@ -204,11 +208,20 @@ impl ExecLane<'_> {
             let Units { mode, units } = &mut *self.units;
             match mode.write(bank as usize, at.row, col, &bytes, units) {
                 Control::None => self.store(before, bank, &at, col, &bytes, memory)?,
-                Control::Registers => {}
+                Control::Registers => {
+                    let file = [GRF_A_COLUMNS, GRF_B_COLUMNS].iter().position(|columns| columns.contains(&col));
+                    if let Some(file) = file {
+                        // The files begin at multiples of eight.
+                        effect.work = Work::Feeds { file, register: (col % 8) as u8 };
+                    }
+                }
                 Control::Counted | Control::Program => effect.bucket = Bucket::Mode,
                 Control::Changed(to) => {
                     effect.bucket = Bucket::Mode;
                     self.close = (before == PimMode::SingleBank) != (to == PimMode::SingleBank);
+                    if self.close {
+                        effect.work = Work::Closes;
+                    }
                 }
             }
             log.bytes.host_moved += BURST as u64;
@@ -262,7 +275,7 @@ impl CommandSource for ExecLane<'_> {
     }
 
     fn done(&mut self, memory: &mut ChannelMemory<'_>, log: &mut Log) -> Result<Effect, MachineStop> {
-        let nothing = Effect { bucket: Bucket::Column, place: self.place, host: false };
+        let nothing = Effect { bucket: Bucket::Column, place: self.place, host: false, work: Work::Other };
         if std::mem::take(&mut self.close) {
             return Ok(nothing);
         }
@@ -274,6 +287,23 @@ impl CommandSource for ExecLane<'_> {
             }
             ColumnOp::Rd { at, count } => self.column(*at, *count, None, memory, log),
             ColumnOp::Wr { at, count, data } => self.column(*at, *count, Some(data), memory, log),
+        }
+    }
+}
+
+/// What an instruction does with registers.
+fn work(instruction: &Instruction, write: bool, row: u32, col: u32) -> Work {
+    let Instruction::Alu { op, dst, a, b, auto, .. } = *instruction else { return Work::Other };
+    let of = |o: crf::Operand| {
+        let file = [Operand::GrfA, Operand::GrfB].iter().position(|file| *file == o.place)?;
+        Some((file, register(o, op, auto || op == Alu::Fill, row, col) as u8))
+    };
+    match of(dst) {
+        None if write => Work::Stores { from: of(a) },
+        Some((file, register)) if write => Work::Feeds { file, register },
+        written => {
+            let old = Some(dst).filter(|_| op == Alu::Mac);
+            Work::Steps { reads: [Some(a), b, old].map(|o| o.and_then(of)), written }
         }
     }
 }

@@ -5,7 +5,7 @@
 //! is written.
 
 use super::account::{Bucket, ColumnEvent};
-use super::lanes::{CommandSource, Effect, Rules, Want};
+use super::lanes::{CommandSource, Effect, Rules, Want, Work};
 use super::log::Log;
 use super::memory::ChannelMemory;
 use super::{Fail, Machine, MachineStop};
@@ -291,6 +291,6 @@ impl CommandSource for Broadcast<'_> {
 
     fn done(&mut self, _: &mut ChannelMemory<'_>, _: &mut Log) -> Result<Effect, MachineStop> {
         self.at += 1;
-        Ok(Effect { bucket: Bucket::Column, place: self.place, host: true })
+        Ok(Effect { bucket: Bucket::Column, place: self.place, host: true, work: Work::Other })
     }
 }

@@ -5,6 +5,7 @@
 //! that can go first goes first. Refreshes that are due go before everything else.
 
 use super::account::{Bucket, ColumnEvent};
+use super::bound::{LowerBound, StepSpan};
 use super::log::{Bytes, Log, Slice};
 use super::memory::{ChannelMemory, Memory, Written};
 use super::{FULL, Fail, MachineStop};
@@ -45,6 +46,37 @@ pub struct Effect {
     pub place: SourceLine,
     /// Its data cross the interface.
     pub host: bool,
+    /// What it does to units.
+    pub work: Work,
+}
+
+/// What a column command does to the units of HBM-PIM, for [`super::bound`]. A register is its file (0 is GRF_A) and
+/// its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Nothing of account.
+    Other,
+    /// All banks close behind it.
+    Closes,
+    /// A register has a value without a read.
+    Feeds {
+        /// Of which file.
+        file: usize,
+        /// Which.
+        register: u8,
+    },
+    /// A read steps the units.
+    Steps {
+        /// Registers that they use.
+        reads: [Option<(usize, u8)>; 3],
+        /// The one that they write.
+        written: Option<(usize, u8)>,
+    },
+    /// A register goes to a bank.
+    Stores {
+        /// The register; none where it is something else.
+        from: Option<(usize, u8)>,
+    },
 }
 
 /// The commands of one pseudo-channel.
@@ -116,8 +148,11 @@ impl Dram {
     /// It is over; what it would have taken at least belongs to its kind.
     pub fn end(&mut self, start: u64, end: u64, place: SourceLine) {
         self.logs.iter_mut().for_each(|l| l.account.end(start, end, place));
-        let bounds = self.logs.iter_mut().map(|l| l.bounds.take());
-        let most = bounds.max_by_key(|b| b.ticks).unwrap_or_default();
+        let bounds = self.logs.iter_mut().zip(&self.sessions).map(|(log, session)| {
+            let latency = [Command::Rd, Command::Wr].map(|c| session.data_end(c, 0));
+            log.bounds.take(StepSpan { start, due: session.refresh_due(), latency })
+        });
+        let most = bounds.max_by_key(LowerBound::ticks).unwrap_or_default();
         // The first account has what is the device's.
         self.logs[0].account.bound(&most);
     }
@@ -220,6 +255,7 @@ impl Channel<'_> {
         start: u64,
         sources: impl Iterator<Item = (usize, &'a mut (dyn CommandSource + 'a))>,
     ) -> Result<u64, MachineStop> {
+        self.log.bounds.in_order(&rules);
         // Commands of a channel are issued one after the other: what is chosen now is not before what was chosen.
         let mut now = start;
         // Refreshes since the last column command: too many, and there will be none.
@@ -380,6 +416,7 @@ impl Channel<'_> {
         let data_end = self.session.data_end(command, tick);
         lane.data_end = lane.data_end.max(data_end);
         let effect = lane.source.done(&mut self.memory, self.log)?;
+        self.log.bounds.work(lane.pc, effect.work);
         self.log.issued(
             &issued,
             u64::from(banks),

@@ -206,8 +206,10 @@ impl Log {
             (1.., 0) => open.ticks += i.tick.saturating_sub(open.since),
             _ => {}
         }
-        if i.command.is_column() {
-            self.bounds.column(i, banks);
+        match i.command {
+            Command::Act => self.bounds.activated(i),
+            c if c.is_column() => self.bounds.column(i, banks),
+            _ => {}
         }
         if let Some(history) = &mut self.history {
             history.issued(i, banks, place);

@@ -4,6 +4,7 @@ use super::{Report, UnitReport};
 use crate::dram::Command;
 use crate::machine::account::{Bucket, Buckets};
 use crate::machine::baseline::Traffic;
+use crate::machine::bound::BoundBy;
 use crate::machine::log::BankCount;
 use ptoc_pim_stream::stream::SourceLine;
 use serde_json::{Map, Value, json};
@@ -88,8 +89,9 @@ impl Report {
             let mut value =
                 json!({"steps": k.steps, "cycles": self.cycles_json(k.ticks), "attribution": buckets(&k.buckets)});
             if let Some(factor) = k.bound.factor(k.ticks) {
-                value["bound"] =
-                    json!({"cycles": self.cycles_json(k.bound.ticks), "by": k.bound.by().name(), "factor": factor});
+                let parts = BoundBy::ALL.iter().map(|by| (by.name().to_owned(), self.cycles_json(k.bound.part(*by))));
+                let parts: Map<String, Value> = parts.collect();
+                value["bound"] = json!({"cycles": self.cycles_json(k.bound.ticks()), "parts": parts, "factor": factor});
             }
             ((*name).to_owned(), value)
         });

@@ -7,4 +7,5 @@ mod mode;
 mod unit;
 
 pub use mode::{Control, ModeMachine, Parity, PimMode};
+pub(crate) use unit::register;
 pub use unit::{ColumnAccess, HbmPimFault, HbmPimUnit, StepResult};

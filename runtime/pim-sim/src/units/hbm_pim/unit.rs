@@ -260,7 +260,7 @@ impl HbmPimUnit {
 /// The register of an operand: its own number, or, with automatic indices, the low three bits of the column. GRF_A of a
 /// MAC is the vector that eight rows share, so it takes the next higher bits: bit 0 of the row above bits 4 and 3 of
 /// the column.
-fn register(o: Operand, op: Alu, auto: bool, row: u32, column: u32) -> usize {
+pub(crate) fn register(o: Operand, op: Alu, auto: bool, row: u32, column: u32) -> usize {
     match auto {
         false => usize::from(o.index),
         true if op == Alu::Mac && o.place == OperandLocation::GrfA => ((row & 1) << 2 | column >> 3 & 3) as usize,
