@@ -1,5 +1,6 @@
 //! GeoPIM from source text to results, as a user has it.
 
+mod ledger;
 mod reference;
 mod rows;
 mod settings;
