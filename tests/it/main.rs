@@ -63,6 +63,7 @@ mod pim_messages;
 mod pim_operands;
 mod pim_program;
 mod pim_sizes;
+mod pim_usage;
 mod placed;
 mod plan_source;
 mod plans;

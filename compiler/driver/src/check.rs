@@ -73,8 +73,9 @@ fn check_units(session: &mut Session, unit: &CompilationUnit, entry: &EntryPoint
     let found = std::mem::replace(&mut session.diagnostics, before);
     match plan {
         Ok(plan) => {
-            if let Err(d) = backend::default_of(&session.target).check(session, &plan) {
-                session.diagnostics.push(*d);
+            match backend::default_of(&session.target).check(session, unit, &plan) {
+                Ok(advice) => session.diagnostics.extend(advice),
+                Err(d) => session.diagnostics.extend([*d]),
             }
             true
         }

@@ -21,6 +21,7 @@ pub mod program;
 pub mod rows;
 pub mod slopes;
 
+use hbm::usage::Usage;
 use program::{Array, LaunchWork, PimProgram, ProgramLaunch};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Kernel, TensorDir};
@@ -60,6 +61,8 @@ pub struct LaunchFragment {
     pub in_part: BTreeSet<u32>,
     /// Arrays that the steps have for themselves, numbered behind the kernel's tensors.
     pub temps: Vec<TensorDecl>,
+    /// How much of the device it uses, where units work in lock step.
+    pub usage: Option<Usage>,
 }
 
 /// Compiles one launch of a kernel by itself. `values` are those of the prologue (`ptoc_interp::prologue`), by number.
@@ -92,6 +95,29 @@ pub fn compile(kernel: &Kernel, values: &[u64], target: &Target, lines: Lines<'_
         span: kernel.span,
     };
     program::compile(&PimProgram { arrays, launches: vec![launch], whole: false }, target, lines).map(|l| l.stream)
+}
+
+/// How much of the device a launch of this kernel by itself would use; `None` where its units refuse it, or have no
+/// lock step.
+pub fn usage(kernel: &Kernel, values: &[u64], target: &Target) -> Option<Usage> {
+    let g = geometry(target)?;
+    if !matches!(target.unit.as_ref()?.kind, UnitKind::HbmPim(_)) {
+        return None;
+    }
+    let rows = FreeRows::new(0..g.row, std::iter::empty());
+    hbm::compile(kernel, values, target, &|_| SourceLine::default(), &rows).ok()?.usage
+}
+
+/// The kernel without what its author says of places: where its tensors are and who has a block. `None` if that is
+/// nothing.
+pub fn without_places(kernel: &Kernel) -> Option<Kernel> {
+    let placed = kernel.on.is_some() || kernel.tensors.values().any(|t| t.place.is_some());
+    placed.then(|| {
+        let mut own = kernel.clone();
+        own.on = None;
+        own.tensors.values_mut().for_each(|t| t.place = None);
+        own
+    })
 }
 
 /// Compiles what a launch does, with its tensors at these rows. A tensor that lies where another launch says is taken

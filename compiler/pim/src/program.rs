@@ -6,6 +6,7 @@
 //! them any more. Kernels of the host that only move elements are `relayout` steps; others are `host` steps, for which
 //! the host reads what it does not have.
 
+use crate::hbm::usage::Usage;
 use crate::movement::Nest;
 use crate::place::interleaved;
 use crate::rows::{FreeRows, Laid, reach, same};
@@ -81,6 +82,8 @@ pub struct Linked {
     pub stream: Stream,
     /// The launch of each `host` step, in order.
     pub hosted: Vec<usize>,
+    /// How much of the device launches of units in lock step use, by the launch.
+    pub usage: Vec<(usize, Usage)>,
 }
 
 /// Compiles a program.
@@ -103,6 +106,7 @@ pub fn compile(program: &PimProgram<'_>, target: &Target, lines: Lines<'_>) -> R
         pieces,
         steps: Vec::new(),
         hosted: Vec::new(),
+        usage: Vec::new(),
         temps: Vec::new(),
         zeros: BTreeSet::new(),
     };
@@ -132,7 +136,7 @@ pub fn compile(program: &PimProgram<'_>, target: &Target, lines: Lines<'_>) -> R
         steps: linker.steps,
     };
     debug_assert_eq!(stream.unordered(&linker.g), [], "a fence is missing");
-    Ok(Linked { stream, hosted: linker.hosted })
+    Ok(Linked { stream, hosted: linker.hosted, usage: linker.usage })
 }
 
 /// Where an array's values are.
@@ -154,6 +158,7 @@ struct Linker<'p, 'k> {
     pieces: Vec<Option<LaunchFragment>>,
     steps: Vec<StreamStep>,
     hosted: Vec<usize>,
+    usage: Vec<(usize, Usage)>,
     /// Arrays of steps, behind the program's.
     temps: Vec<TensorDecl>,
     /// Arrays that are read, or stored in part, before anything gave them values: they have zeros from the start.
@@ -225,6 +230,7 @@ impl<'p, 'k> Linker<'p, 'k> {
         let rows = self.rows(&launch.arrays);
         let piece =
             crate::piece(launch, self.target, self.lines, &rows).map_err(|d| self.crowded(d, &launch.arrays))?;
+        self.usage.extend(piece.usage.map(|u| (n, u)));
         let array = |tensor: u32| launch.arrays[tensor as usize];
         let call = (self.lines)(launch.span);
         for &t in &piece.host {

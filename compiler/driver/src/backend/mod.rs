@@ -18,6 +18,8 @@ pub mod pim;
 #[cfg(feature = "pim")]
 mod pim_file;
 #[cfg(feature = "pim")]
+mod pim_usage;
+#[cfg(feature = "pim")]
 mod pim_windows;
 mod registry;
 
@@ -36,7 +38,7 @@ pub mod pim {
 
 use crate::build::{BuildUnit, Built, Form, Request};
 use crate::launch::{BackendLaunch, Plan, PlannedLaunch, RunOptions, RunOutcome, Total, Used, Workspace};
-use crate::session::{Failed, Session};
+use crate::session::{CompilationUnit, Failed, Session};
 use crate::stages::BackendStage;
 #[cfg(any(feature = "cpu", feature = "gpu"))]
 pub use failure::diagnose;
@@ -167,10 +169,16 @@ pub trait Backend: Sync {
         session.fail(Diagnostic::global(codes::NOT_AHEAD_OF_TIME, message))
     }
 
-    /// What its machine cannot do of a plan, for `ptoc check`, which asks where [`Capabilities::limits`] says so.
-    fn check(&self, session: &Session, plan: &Plan) -> Result<(), Box<Diagnostic>> {
-        let _ = (session, plan);
-        Ok(())
+    /// What its machine cannot do of a plan, for `ptoc check`, which asks where [`Capabilities::limits`] says so; else
+    /// what it would do better with another kernel.
+    fn check(
+        &self,
+        session: &mut Session,
+        unit: &CompilationUnit,
+        plan: &Plan,
+    ) -> Result<Vec<Diagnostic>, Box<Diagnostic>> {
+        let _ = (session, unit, plan);
+        Ok(Vec::new())
     }
 
     /// Compiles a plan.
@@ -413,6 +421,12 @@ fn loop_text(session: &Session, prepared: &Prepared, module: &ptoc_ir::loops::Mo
 pub trait CompiledProgram {
     /// Executes it on the tensors of the arguments, which hold the results afterwards.
     fn run(&self, session: &mut Session, run: ProgramRun<'_>) -> Result<RunOutcome, Failed>;
+
+    /// What would be better with other kernels.
+    fn advice(&self, session: &mut Session, unit: &CompilationUnit, plan: &Plan) -> Vec<Diagnostic> {
+        let _ = (session, unit, plan);
+        Vec::new()
+    }
 }
 
 /// A run of a [`CompiledProgram`].

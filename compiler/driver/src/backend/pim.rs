@@ -2,12 +2,13 @@
 
 use super::interp::interpret;
 use super::pim_file;
+use super::pim_usage;
 use super::pim_windows::{self, StreamLaunch, WindowMove, window_moves};
 use super::registry::targets_of;
 use super::{Artefact, Backend, Capabilities, Compiled, PIM, ProgramRun, Refusal, wrong_stage};
 use crate::devices;
 use crate::launch::{BackendLaunch, Plan, PlannedLaunch, RunOptions, RunOutcome, Total, Used, counts, unwritten};
-use crate::session::{Failed, Session};
+use crate::session::{CompilationUnit, Failed, Session};
 use crate::simulator;
 use crate::stages::BackendStage;
 use ptoc_analysis::TensorSource;
@@ -16,6 +17,7 @@ use ptoc_interp::Unwritten;
 use ptoc_ir::tile::{Kernel, TensorDir, TensorId};
 use ptoc_isa::{Loc, Preset, Target};
 use ptoc_passes::pipeline::Pipeline;
+use ptoc_pim::hbm::usage::Usage;
 use ptoc_pim::program::{Array, LaunchWork, PimProgram};
 use ptoc_pim::{movement, program};
 use ptoc_pim_sim::dram::{Command, Config, Timing};
@@ -37,6 +39,8 @@ struct Linked {
     hosted: Vec<StreamLaunch>,
     /// The source line of each step.
     lines: Vec<Span>,
+    /// How much of the device launches use, by the step of the plan.
+    usage: Vec<(usize, Usage)>,
 }
 
 /// What the simulator says of a program.
@@ -128,9 +132,18 @@ impl Backend for Pim {
         }
     }
 
-    fn check(&self, session: &Session, plan: &Plan) -> Result<(), Box<Diagnostic>> {
+    fn check(
+        &self,
+        session: &mut Session,
+        unit: &CompilationUnit,
+        plan: &Plan,
+    ) -> Result<Vec<Diagnostic>, Box<Diagnostic>> {
         // A kernel of the host alone has no stream.
-        if plan.is_host() { Ok(()) } else { compile(session, plan).map(drop) }
+        if plan.is_host() {
+            return Ok(Vec::new());
+        }
+        let linked = compile(session, plan)?;
+        Ok(pim_usage::advice(session, unit, plan, &linked.usage))
     }
 
     fn refuses_at_any_size(&self, target: &Target, kernel: &Kernel) -> Option<Box<Diagnostic>> {
@@ -166,6 +179,10 @@ impl Backend for Pim {
 }
 
 impl super::CompiledProgram for Linked {
+    fn advice(&self, session: &mut Session, unit: &CompilationUnit, plan: &Plan) -> Vec<Diagnostic> {
+        pim_usage::advice(session, unit, plan, &self.usage)
+    }
+
     fn run(&self, session: &mut Session, run: ProgramRun<'_>) -> Result<RunOutcome, Failed> {
         let ProgramRun { plan, tensors, unfilled, options, print } = run;
         let begin = session.clock.now();
@@ -301,7 +318,11 @@ fn compile(session: &Session, plan: &Plan) -> Result<Linked, Box<Diagnostic>> {
             };
             let lines = stream.steps.iter().map(|s| of(s.place)).collect();
             let hosted = linked.hosted.iter().map(|n| launched[*n]).collect();
-            Ok(Linked { stream, config, hosted, lines })
+            let usage = linked.usage.into_iter().filter_map(|(n, usage)| match launched[n] {
+                StreamLaunch::Kernel(step) => Some((step, usage)),
+                StreamLaunch::Window { .. } => None,
+            });
+            Ok(Linked { stream, config, hosted, lines, usage: usage.collect() })
         }
     }
 }

@@ -117,6 +117,8 @@ pub struct PlannedLaunch {
     pub span: Span,
     /// That call and those of the programs around it, the innermost first; of a kernel by itself none.
     pub sites: Arc<[LaunchSite]>,
+    /// Which of [`Session::origins`] it has, where other ways to write its kernel may be tried.
+    pub(crate) origin: Option<usize>,
 }
 
 /// Calls that a report shows; of more the innermost ones and the outermost.
@@ -218,6 +220,10 @@ impl PlannedLaunch {
             span,
             sites,
             watched,
+            origin: session.target.has_units().then(|| {
+                session.origins.push((origin.kernel, origin.bindings.clone()));
+                session.origins.len() - 1
+            }),
         };
         if late.is_empty() {
             match step.size(scalars, &layouts) {

@@ -8,7 +8,7 @@ use super::tensors::Used;
 use super::workspace::{Locals, Workspace};
 use crate::backend::holes::OpenLaunch;
 use crate::backend::{BackendRef, Compiled, DeviceCode, Ending, ProgramRun, SharedCode, pim, wrong_backend};
-use crate::session::{Failed, Session};
+use crate::session::{CompilationUnit, Failed, Session};
 use crate::trace::milliseconds;
 use ptoc_analysis::TensorSource;
 use ptoc_diagnostics::{Diagnostic, codes};
@@ -147,6 +147,14 @@ pub struct RunOutcome {
 }
 
 impl<'p> CompiledPlan<'p> {
+    /// What would be better with other kernels.
+    pub fn advice(&self, session: &mut Session, unit: &CompilationUnit) -> Vec<Diagnostic> {
+        match &self.code {
+            Compiled::Program(program) => program.advice(session, unit, self.plan),
+            _ => Vec::new(),
+        }
+    }
+
     /// Compiles a plan on a backend.
     pub fn new(session: &mut Session, plan: &'p Plan, backend: BackendRef) -> Result<CompiledPlan<'p>, Failed> {
         if !backend.serves(&session.target) {

@@ -17,10 +17,10 @@ use crate::library::Scalar;
 use crate::project::{FoundProject, Lints};
 use crate::trace::Clock;
 use crate::tuning::TuningUse;
-use ptoc_analysis::NameFact;
+use ptoc_analysis::{Bindings, NameFact};
 use ptoc_diagnostics::{Budget, Diagnostic, Diagnostics, SourceMap, codes, list};
 use ptoc_isa::Target;
-use ptoc_names::Modules;
+use ptoc_names::{ItemId, Modules};
 use ptoc_opt::pass::Recorder;
 use ptoc_passes::pipeline::Pipeline;
 use ptoc_pto::write::Level;
@@ -93,6 +93,8 @@ pub struct Session {
     pub vectors: ptoc_exec::Vectors,
     /// Machine code has the interpreter's bits in products of f16 and bf16 too.
     pub exact: bool,
+    /// Of launches on units in memory the kernel's item, and what it was elaborated with.
+    pub(crate) origins: Vec<(ItemId, Bindings)>,
     /// The source files that were read, which no output may replace.
     pub read: Vec<PathBuf>,
     /// Levels of warnings.
@@ -157,6 +159,7 @@ impl Session {
             pipeline,
             vectors: ptoc_exec::Vectors::Auto,
             exact: true,
+            origins: Vec::new(),
             cache: Cache::default(),
             verify_ir: false,
             recorder: None,

@@ -22,6 +22,7 @@ mod schedule;
 mod sums;
 pub mod trace;
 pub mod turn;
+pub mod usage;
 
 use crate::eval::BlockScalars;
 use crate::rows::{FreeRows, Laid, reach};
@@ -36,6 +37,7 @@ use ptoc_pim_stream::{Geometry, UnitConfig};
 use row_sharing::Layouts;
 use schedule::{ScheduledLaunch, ScheduledWork, Stored};
 use std::collections::{BTreeMap, BTreeSet};
+use usage::Usage;
 
 /// A result, or what is wrong with the kernel.
 type Res<T = ()> = Result<T, Box<Diagnostic>>;
@@ -105,11 +107,7 @@ fn count(region: &[Stmt], is: &dyn Fn(&Sem) -> bool) -> usize {
 impl LaunchFragment {
     /// Clocks that its column commands take, roughly.
     fn clocks(&self) -> u64 {
-        let of = |step: &StreamStep| match &step.action {
-            Action::Exec(e) => emit::clocks(&e.ops),
-            _ => 0,
-        };
-        self.steps.iter().map(of).sum()
+        self.usage.as_ref().map_or(0, |u| u.clocks)
     }
 }
 
@@ -174,7 +172,9 @@ fn on_units(
             }
         }
     }
-    Ok(piece(kernel, &places, &stored, lines, temps, actions))
+    let usage = Usage::of((kernel, &places), dealt.values().map(Vec::len), actions.iter(), g);
+    let made = piece(kernel, &places, &stored, lines, temps, actions);
+    Ok(LaunchFragment { usage: Some(usage), ..made })
 }
 
 fn geometry(kernel: &Kernel, target: &Target) -> Res<Geometry> {

@@ -192,6 +192,8 @@ impl Runner<'_, '_> {
             true => CompiledPlan::sanitized(self.session, &plan, self.backend)?,
             false => CompiledPlan::new(self.session, &plan, self.backend)?,
         };
+        let advice = compiled.advice(self.session, &unit);
+        self.session.diagnostics.extend(advice);
         let mut tensors = match args.timing_only {
             true => Vec::new(),
             false => plan.tensors(self.session, &mut arrays, args.random.unwrap_or(0))?,
