@@ -62,6 +62,7 @@ mod pim_language;
 mod pim_messages;
 mod pim_operands;
 mod pim_program;
+mod pim_resident;
 mod pim_sizes;
 mod pim_usage;
 mod placed;

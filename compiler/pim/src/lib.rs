@@ -94,7 +94,8 @@ pub fn compile(kernel: &Kernel, values: &[u64], target: &Target, lines: Lines<'_
         work: LaunchWork::Units,
         span: kernel.span,
     };
-    program::compile(&PimProgram { arrays, launches: vec![launch], whole: false }, target, lines).map(|l| l.stream)
+    let program = PimProgram { arrays, launches: vec![launch], whole: false, resident: Vec::new() };
+    program::compile(&program, target, lines).map(|l| l.stream)
 }
 
 /// How much of the device a launch of this kernel by itself would use; `None` where its units refuse it, or have no

@@ -73,6 +73,8 @@ pub struct PimProgram<'k> {
     pub launches: Vec<ProgramLaunch<'k>>,
     /// It is a program: the stream says where its launches begin.
     pub whole: bool,
+    /// Arrays that stay in the memory from run to run: the host does not write them.
+    pub resident: Vec<u32>,
 }
 
 /// The stream of a program.
@@ -84,12 +86,39 @@ pub struct Linked {
     pub hosted: Vec<usize>,
     /// How much of the device launches of units in lock step use, by the launch.
     pub usage: Vec<(usize, Usage)>,
+    /// Arrays of [`PimProgram::resident`] that no launch wants in the memory.
+    pub absent: Vec<u32>,
 }
+
+/// Times that a program is put together to find where its resident arrays are. A launch may want one elsewhere as soon
+/// as it is somewhere, which is rare.
+const ROUNDS: usize = 4;
 
 /// Compiles a program.
 ///
+/// Where its resident arrays are is where it wants them when they are not there yet: it is put together again with
+/// them, until it wants none of them elsewhere.
+///
 /// Errors: what the units cannot do; no room for the arrays that are alive.
 pub fn compile(program: &PimProgram<'_>, target: &Target, lines: Lines<'_>) -> Result<Linked, Box<Diagnostic>> {
+    let mut kept: Vec<(u32, Laid)> = Vec::new();
+    for _ in 1..ROUNDS {
+        let (linked, wanted) = link(program, &kept, target, lines)?;
+        if wanted.is_empty() {
+            return Ok(linked);
+        }
+        kept.extend(wanted);
+    }
+    link(program, &kept, target, lines).map(|(linked, _)| linked)
+}
+
+/// The stream of a program whose arrays `kept` are there, and where it wants resident arrays that are not.
+fn link(
+    program: &PimProgram<'_>,
+    kept: &[(u32, Laid)],
+    target: &Target,
+    lines: Lines<'_>,
+) -> Result<(Linked, Vec<(u32, Laid)>), Box<Diagnostic>> {
     let (Some(g), Some(d)) = (geometry(target), &target.device) else {
         let message = format!("`{}` has no units in memory", target.name);
         return Err(Box::new(Diagnostic::global(codes::UNIT_CANNOT, message)));
@@ -107,9 +136,15 @@ pub fn compile(program: &PimProgram<'_>, target: &Target, lines: Lines<'_>) -> R
         steps: Vec::new(),
         hosted: Vec::new(),
         usage: Vec::new(),
+        wanted: Vec::new(),
         temps: Vec::new(),
         zeros: BTreeSet::new(),
     };
+    for (array, laid) in kept {
+        let place = lines(program.arrays[*array as usize].span);
+        linker.step(place, Action::Resident(Transfer { tensor: *array, placement: laid.placement.clone() }));
+        linker.states[*array as usize].copies.push(laid.clone());
+    }
     for n in 0..program.launches.len() {
         linker.launch(n)?;
     }
@@ -136,7 +171,9 @@ pub fn compile(program: &PimProgram<'_>, target: &Target, lines: Lines<'_>) -> R
         steps: linker.steps,
     };
     debug_assert_eq!(stream.unordered(&linker.g), [], "a fence is missing");
-    Ok(Linked { stream, hosted: linker.hosted, usage: linker.usage })
+    let there = |a: &u32| kept.iter().any(|(k, _)| k == a);
+    let absent = program.resident.iter().copied().filter(|a| !there(a)).collect();
+    Ok((Linked { stream, hosted: linker.hosted, usage: linker.usage, absent }, linker.wanted))
 }
 
 /// Where an array's values are.
@@ -159,6 +196,8 @@ struct Linker<'p, 'k> {
     steps: Vec<StreamStep>,
     hosted: Vec<usize>,
     usage: Vec<(usize, Usage)>,
+    /// Where launches want resident arrays that are not there.
+    wanted: Vec<(u32, Laid)>,
     /// Arrays of steps, behind the program's.
     temps: Vec<TensorDecl>,
     /// Arrays that are read, or stored in part, before anything gave them values: they have zeros from the start.
@@ -172,7 +211,16 @@ impl<'p, 'k> Linker<'p, 'k> {
         let program = self.program;
         let launch = &program.launches[n];
         if program.whole {
-            self.step((self.lines)(launch.span), Action::Launch(launch.kernel.name.to_string()));
+            let of = |dirs: [TensorDir; 2]| -> Vec<u32> {
+                let tensors = launch.kernel.tensors.values().zip(&launch.arrays);
+                let mut arrays: Vec<u32> = tensors.filter(|(t, _)| dirs.contains(&t.dir)).map(|(_, a)| *a).collect();
+                arrays.sort_unstable();
+                arrays.dedup();
+                arrays
+            };
+            let (reads, writes) = (of([TensorDir::In, TensorDir::InOut]), of([TensorDir::Out, TensorDir::InOut]));
+            let kernel = launch.kernel.name.to_string();
+            self.step((self.lines)(launch.span), Action::Launch(Launch { kernel, reads, writes }));
         }
         match &launch.work {
             LaunchWork::Units => self.units(n)?,
@@ -185,7 +233,8 @@ impl<'p, 'k> Linker<'p, 'k> {
                 self.begin(a);
                 self.bring_back(a, (self.lines)(program.arrays[a as usize].span));
             }
-            if !later() {
+            // Resident arrays keep their rows for the next run.
+            if !later() && !program.resident.contains(&a) {
                 self.states[a as usize].copies.clear();
             }
         }
@@ -396,6 +445,9 @@ impl<'p, 'k> Linker<'p, 'k> {
         let there = |c: &Laid| c.placement.row == laid.placement.row && same(&c.placement, &laid.placement, shape);
         if state.copies.iter().any(there) {
             return;
+        }
+        if self.program.resident.contains(&array) {
+            self.wanted.push((array, laid.clone()));
         }
         let to = laid.placement.clone();
         let action = match state.copies.first() {

@@ -298,6 +298,10 @@ pub fn digest(setup: &Setup, on: &Machine, session: &Session) -> String {
     let arrays: Vec<&String> = setup.input.iter().chain(&setup.expect).map(|(name, _)| name).collect();
     let rest = (&setup.define, arrays, setup.random, setup.vectors, setup.exact, on.threads, setup.verify);
     hash.update(format!("{rest:?}"));
+    // Cycles without the writing of weights are other cycles.
+    if !setup.resident.is_empty() {
+        hash.update(format!("{:?}", setup.resident));
+    }
     hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
 

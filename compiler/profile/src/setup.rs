@@ -39,6 +39,8 @@ pub struct Setup {
     pub vectors: Vectors,
     /// Products of f16 and bf16 are chains of multiply-adds.
     pub exact: bool,
+    /// Inputs that are in a memory with units before the launches.
+    pub resident: Vec<String>,
     /// Seconds of launches for a kernel.
     pub seconds: f64,
     /// Tolerance of `ensures` that have none of their own; `None`: results are not verified.
@@ -57,6 +59,7 @@ impl Setup {
         let mut session = Session::in_project(project::find(&self.file), self.target.as_deref(), &definitions)?;
         session.vectors = self.vectors;
         session.exact = self.exact;
+        session.resident = self.resident.clone();
         Ok(session)
     }
 

@@ -412,6 +412,9 @@ pub struct EmitArgs {
     /// For a GPU: show code that uses no tensor cores, as `run --exact` launches it
     #[arg(long)]
     pub exact: bool,
+    /// Inputs that are in a memory with units from runs before: the stream does not write them
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub resident: Vec<String>,
     /// For PTO text (2 if not given) and PTO C++ (3): what it says of places and order
     #[arg(long, value_name = "LEVEL")]
     pub pto_level: Option<PtoLevel>,

@@ -53,6 +53,7 @@ mod tag {
     pub const DRIVER: u64 = 7;
     pub const LAUNCH: u64 = 8;
     pub const HOST: u64 = 9;
+    pub const RESIDENT: u64 = 10;
     pub const RD: u64 = 0;
     pub const WR_UNIT: u64 = 1;
     pub const WR_BYTES: u64 = 2;
@@ -223,8 +224,12 @@ impl Writer {
 
     fn action(&mut self, action: &Action) -> Result<(), crate::WordError> {
         match action {
-            Action::Write(t) | Action::Read(t) => {
-                self.num(if matches!(action, Action::Write(_)) { tag::WRITE } else { tag::READ });
+            Action::Write(t) | Action::Read(t) | Action::Resident(t) => {
+                self.num(match action {
+                    Action::Write(_) => tag::WRITE,
+                    Action::Read(_) => tag::READ,
+                    _ => tag::RESIDENT,
+                });
                 self.num(u64::from(t.tensor));
                 self.placement(&t.placement);
             }
@@ -272,9 +277,11 @@ impl Writer {
                 self.num(tag::DRIVER);
                 self.0.extend_from_slice(&command.encode()?);
             }
-            Action::Launch(kernel) => {
+            Action::Launch(l) => {
                 self.num(tag::LAUNCH);
-                self.text(kernel);
+                self.text(&l.kernel);
+                self.list(&l.reads, |w, n| w.num(u64::from(*n)));
+                self.list(&l.writes, |w, n| w.num(u64::from(*n)));
             }
             Action::Host(h) => {
                 self.num(tag::HOST);
@@ -471,9 +478,13 @@ impl<'b> Reader<'b> {
         let start = self.at;
         let kind = self.num("a step")?;
         Ok(match kind {
-            tag::WRITE | tag::READ => {
+            tag::WRITE | tag::READ | tag::RESIDENT => {
                 let t = Transfer { tensor: self.small("an array")?, placement: self.placement()? };
-                if kind == tag::WRITE { Action::Write(t) } else { Action::Read(t) }
+                match kind {
+                    tag::WRITE => Action::Write(t),
+                    tag::READ => Action::Read(t),
+                    _ => Action::Resident(t),
+                }
             }
             tag::MOVE => {
                 Action::Move { tensor: self.small("an array")?, from: self.placement()?, to: self.placement()? }
@@ -535,7 +546,11 @@ impl<'b> Reader<'b> {
                     }
                 }
             }
-            tag::LAUNCH => Action::Launch(self.name("a kernel's name")?),
+            tag::LAUNCH => Action::Launch(Launch {
+                kernel: self.name("a kernel's name")?,
+                reads: self.list("arrays", |r| r.small("an array"))?,
+                writes: self.list("arrays", |r| r.small("an array"))?,
+            }),
             tag::HOST => Action::Host(Host {
                 kernel: self.name("a kernel's name")?,
                 reads: self.list("arrays", |r| r.small("an array"))?,

@@ -118,6 +118,8 @@ pub enum Action {
         /// Where it goes.
         to: ArrayPlacement,
     },
+    /// The array is in the memory from runs before. Takes no time, and stands before all other steps.
+    Resident(Transfer),
     /// The host reads elements of one array and writes them as elements of another.
     Relayout(Relayout),
     /// Column commands for units that commands step.
@@ -129,7 +131,7 @@ pub enum Action {
     /// A driver's command, 44 bytes on the wire.
     Driver(driver::DriverCommand),
     /// What follows, up to the next one, is done for this kernel of a program. Takes no time.
-    Launch(String),
+    Launch(Launch),
     /// The host computes arrays from arrays.
     Host(Host),
 }
@@ -150,6 +152,7 @@ impl Action {
                 driver::CommandKind::Execute => "driver execute",
                 driver::CommandKind::Read => "driver read",
             },
+            Action::Resident(_) => "resident",
             Action::Launch(_) => "launch",
             Action::Host(_) => "host",
         }
@@ -165,6 +168,17 @@ pub struct Host {
     /// Arrays that the host must have.
     pub reads: Vec<u32>,
     /// Arrays that it has afterwards.
+    pub writes: Vec<u32>,
+}
+
+/// A kernel of a program, and the arrays that it works on: what the host would have to move if it were the host's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Launch {
+    /// The kernel.
+    pub kernel: String,
+    /// Arrays that it reads.
+    pub reads: Vec<u32>,
+    /// Arrays that it writes.
     pub writes: Vec<u32>,
 }
 

@@ -84,7 +84,12 @@ fn action(tensors: u32) -> impl Strategy<Value = Action> {
                 has_offsets,
             })
         }),
-        name().prop_map(Action::Launch),
+        (t(), placement()).prop_map(|(tensor, placement)| Action::Resident(Transfer { tensor, placement })),
+        (name(), vec(t(), 0..3), vec(t(), 0..3)).prop_map(|(kernel, reads, writes)| Action::Launch(Launch {
+            kernel,
+            reads,
+            writes
+        })),
         (name(), vec(t(), 0..3), vec(t(), 0..3)).prop_map(|(kernel, reads, writes)| Action::Host(Host {
             kernel,
             reads,
@@ -272,7 +277,7 @@ fn what_is_said_of_broken_texts() {
     assert_eq!(says("tensor a f32[1] in"), "5:8: there are two arrays `a`");
     assert_eq!(
         says("jump"),
-        "5:1: no line begins with `jump`; lines begin with one of file, tensor, write, read, move, relayout, exec, \
-        descriptor, params, driver, launch, host"
+        "5:1: no line begins with `jump`; lines begin with one of file, tensor, resident, write, read, move, relayout, \
+        exec, descriptor, params, driver, launch, host"
     );
 }

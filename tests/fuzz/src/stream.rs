@@ -57,7 +57,7 @@ fn repeats(stream: &Stream) -> bool {
 /// The arrays of a step.
 fn arrays(action: &Action) -> Vec<u32> {
     match action {
-        Action::Write(t) | Action::Read(t) => vec![t.tensor],
+        Action::Write(t) | Action::Read(t) | Action::Resident(t) => vec![t.tensor],
         Action::Move { tensor, .. } => vec![*tensor],
         Action::Relayout(r) => vec![r.src, r.dst],
         Action::Params(p) => vec![p.geo],
@@ -70,7 +70,8 @@ fn arrays(action: &Action) -> Vec<u32> {
             })
             .collect(),
         Action::Host(h) => h.reads.iter().chain(&h.writes).copied().collect(),
-        Action::Descriptor(_) | Action::Driver(_) | Action::Launch(_) => Vec::new(),
+        Action::Launch(l) => l.reads.iter().chain(&l.writes).copied().collect(),
+        Action::Descriptor(_) | Action::Driver(_) => Vec::new(),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::session::{CompilationUnit, Failed, Session};
 use crate::simulator;
 use crate::stages::BackendStage;
 use ptoc_analysis::TensorSource;
-use ptoc_diagnostics::{Diagnostic, FileId, Span, codes};
+use ptoc_diagnostics::{Diagnostic, FileId, Span, codes, list, suggest};
 use ptoc_interp::Unwritten;
 use ptoc_ir::tile::{Kernel, TensorDir, TensorId};
 use ptoc_isa::{Loc, Preset, Target};
@@ -301,6 +301,9 @@ fn compile(session: &Session, plan: &Plan) -> Result<Linked, Box<Diagnostic>> {
     let moves = window_moves(plan, &session.target.name);
     let (program, launched) = program(session, plan, &moves)?;
     let mut linked = program::compile(&program, &session.target, &lines)?;
+    if let Some(d) = absent(plan, &linked.absent) {
+        return Err(d);
+    }
     linked.stream.files = files.borrow().iter().map(|f| session.sources.name(*f).to_owned()).collect();
     let bytes = linked.stream.encode().map_err(|e| ours(plan, &e.to_string()))?;
     let stream = Stream::decode(&bytes).map_err(|e| ours(plan, &format!("byte {}: {}", e.offset, e.message)))?;
@@ -440,7 +443,47 @@ fn program<'p>(
             k += 1;
         }
     }
-    Ok((PimProgram { arrays, launches, whole: plan.program }, launched))
+    let resident = resident(session, plan)?;
+    Ok((PimProgram { arrays, launches, whole: plan.program, resident }, launched))
+}
+
+/// The arguments that are said to be in the memory already, by number.
+fn resident(session: &Session, plan: &Plan) -> Result<Vec<u32>, Box<Diagnostic>> {
+    let number = |name: &String| {
+        let Some(n) = plan.arguments.iter().position(|a| a.name.as_str() == name) else {
+            let message = format!("`--resident {name}`: `{}` has no such argument", plan.name);
+            let inputs: Vec<&str> = inputs(plan).collect();
+            let d = Diagnostic::error(codes::RESIDENT, span(plan), message);
+            return Err(Box::new(match suggest(name, inputs.iter().copied()) {
+                Some(near) => d.with_help(format!("write `--resident {near}`")),
+                None => d.with_help(format!("its inputs are {}", list(inputs))),
+            }));
+        };
+        let a = &plan.arguments[n];
+        match a.dir {
+            TensorDir::In => Ok(n as u32),
+            _ => {
+                let message = format!("`{name}` is not an input alone: a run changes what is in the memory");
+                let d = Diagnostic::error(codes::RESIDENT, a.span, message);
+                Err(Box::new(d.with_help("only `in` arguments stay the same from run to run")))
+            }
+        }
+    };
+    session.resident.iter().map(number).collect()
+}
+
+fn inputs(plan: &Plan) -> impl Iterator<Item = &str> {
+    plan.arguments.iter().filter(|a| a.dir == TensorDir::In).map(|a| a.name.as_str())
+}
+
+/// Resident arguments that no launch of the units has in its banks.
+fn absent(plan: &Plan, absent: &[u32]) -> Option<Box<Diagnostic>> {
+    let a = plan.arguments.get(*absent.first()? as usize)?;
+    let message = format!("`{}` cannot be resident: no launch has it in the banks of the units", a.name);
+    let d = Diagnostic::error(codes::RESIDENT, a.span, message)
+        .with_label("the host has it")
+        .with_note("the host brings it to the units' registers, or reads it itself, in each launch");
+    Some(Box::new(d.with_help("leave it out of `--resident`")))
 }
 
 fn extents(shape: &[usize]) -> Option<Vec<u32>> {

@@ -95,6 +95,8 @@ pub struct Session {
     pub exact: bool,
     /// Of launches on units in memory the kernel's item, and what it was elaborated with.
     pub(crate) origins: Vec<(ItemId, Bindings)>,
+    /// Arguments that stay in a memory with units from run to run.
+    pub resident: Vec<String>,
     /// The source files that were read, which no output may replace.
     pub read: Vec<PathBuf>,
     /// Levels of warnings.
@@ -160,6 +162,7 @@ impl Session {
             vectors: ptoc_exec::Vectors::Auto,
             exact: true,
             origins: Vec::new(),
+            resident: Vec::new(),
             cache: Cache::default(),
             verify_ir: false,
             recorder: None,

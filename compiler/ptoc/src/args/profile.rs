@@ -123,6 +123,9 @@ pub struct ProfileArgs {
     /// Compare a result with an array too, for the sizes that it fits
     #[arg(long, value_name = "NAME=F.npy", value_parser = parse_file, conflicts_with = "no_verify")]
     pub expect: Vec<(String, PathBuf)>,
+    /// Inputs that are in a memory with units before, such as weights: the cycles are those without writing them
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub resident: Vec<String>,
     /// Do not hold results to `ensures`
     #[arg(long)]
     pub no_verify: bool,

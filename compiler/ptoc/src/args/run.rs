@@ -56,6 +56,9 @@ pub struct RunArgs {
     #[arg(long, conflicts_with_all = ["input", "output", "expect", "verify", "random", "sanitize", "schedule"])]
     #[cfg_attr(feature = "debugger", arg(conflicts_with_all = ["step", "print_tile"]))]
     pub timing_only: bool,
+    /// Inputs that are in a memory with units from runs before, such as weights: the host does not write them
+    #[arg(long, value_name = "NAME", value_delimiter = ',', add = ArgValueCompleter::new(complete::inputs))]
+    pub resident: Vec<String>,
     /// Bits of the vectors in machine code: auto, 128, 256 or 512
     #[arg(long, value_name = "BITS", default_value = "auto", value_parser = parse_vectors)]
     pub vectors: ptoc_exec::Vectors,

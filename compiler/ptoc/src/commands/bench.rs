@@ -41,6 +41,7 @@ pub fn bench(args: &BenchArgs, io: &mut Io<'_>) -> u8 {
         random: args.launch.random,
         vectors: args.launch.vectors,
         exact: args.launch.exact,
+        resident: Vec::new(),
         seconds: args.seconds,
         verify: Some(tolerance(args.rtol, args.atol)),
     };

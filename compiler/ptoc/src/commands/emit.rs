@@ -30,6 +30,9 @@ pub fn emit(args: &EmitArgs, io: &mut Io<'_>) -> u8 {
         }
     };
     let made = match args.stage {
+        Some(StageArg::Stage(Stage::Of(backend, _))) if !args.resident.is_empty() && !backend.capabilities().units => {
+            session.fail(super::no_residents(backend, &session.target))
+        }
         Some(StageArg::Stage(Stage::Of(backend, stage))) if stage.plan => {
             plan_stage(args, &mut session, backend, stage)
         }
@@ -80,6 +83,7 @@ fn plan_stage(
     }
     let given = check_given(session, &entry, &args.given)?;
     session.select(backend);
+    session.resident = args.resident.clone();
     let plan = Plan::without_arrays(session, &unit, &entry, &given)?;
     backend.emit_plan(session, &plan, stage)
 }

@@ -34,9 +34,11 @@ use crate::io::{Counts, Io};
 use crate::{DONE, ERRORS, WRONG_CALL};
 use clap::CommandFactory;
 use ptoc_diagnostics::{Code, Diagnostic, Diagnostics, Severity, SourceMap, codes, suggest};
+use ptoc_driver::backend::BackendRef;
 use ptoc_driver::defs::Definition;
 use ptoc_driver::project::{self, Level, Lints};
 use ptoc_driver::session::Session;
+use ptoc_isa::Target;
 use std::path::Path;
 
 /// The variable of the environment by which a shell asks for completions.
@@ -65,6 +67,15 @@ pub(crate) fn show(d: Diagnostic, io: &mut Io<'_>, format: MessageFormat) {
     let mut found = Diagnostics::new();
     found.push(d);
     io.report(found, &SourceMap::new(), format);
+}
+
+/// `--resident` where there is no memory with units.
+fn no_residents(backend: BackendRef, target: &Target) -> Diagnostic {
+    let message = format!("`--resident` is for units in memory, and the backend is `{}`", backend.name());
+    Diagnostic::global(codes::BACKEND_TARGET, message).with_help(match target.has_units() {
+        true => "leave `--backend` out, or write `--backend pim`",
+        false => "give a target with units in memory, such as `--target hbm-pim`",
+    })
 }
 
 /// Which warnings are errors by `--deny`.

@@ -47,6 +47,9 @@ pub fn profile(args: &ProfileArgs, io: &mut Io<'_>) -> u8 {
     session.vectors = args.launch.vectors;
     session.exact = args.launch.exact;
     let on = match measured_on(args, &session) {
+        Ok(on) if !args.resident.is_empty() && !on.backend.capabilities().units => {
+            return refuse(super::no_residents(on.backend, &session.target), io, args.compile.message_format);
+        }
         Ok(on) => on,
         Err(d) => return refuse(*d, io, args.compile.message_format),
     };
@@ -61,6 +64,7 @@ pub fn profile(args: &ProfileArgs, io: &mut Io<'_>) -> u8 {
         random: args.launch.random,
         vectors: args.launch.vectors,
         exact: args.launch.exact,
+        resident: args.resident.clone(),
         seconds: args.seconds,
         verify: (!args.no_verify).then(|| tolerance(args.rtol, args.atol)),
     };

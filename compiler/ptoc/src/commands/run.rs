@@ -47,7 +47,11 @@ pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
         show(*d, io, args.compile.message_format);
         return WRONG_CALL;
     }
-    let Capabilities { sanitizer, watches, .. } = backend.capabilities();
+    let Capabilities { sanitizer, watches, units, .. } = backend.capabilities();
+    if !args.resident.is_empty() && !units {
+        show(super::no_residents(backend, &session.target), io, args.compile.message_format);
+        return WRONG_CALL;
+    }
     if args.sanitize && !sanitizer && !watches {
         show(no_sanitizer(backend), io, args.compile.message_format);
         return WRONG_CALL;
@@ -56,6 +60,7 @@ pub fn run(args: &RunArgs, io: &mut Io<'_>) -> u8 {
     session.watched = watches || args.sanitize;
     session.vectors = args.vectors;
     session.exact = args.exact;
+    session.resident = args.resident.clone();
     session.tuning = TuningUse::of(backend, host_threads(args.threads));
     // Everything that is wrong is among the diagnostics.
     let _ = Runner { args, backend, session: &mut session, report: &mut report, io }.run();

@@ -154,11 +154,27 @@ pub fn text(name: &str, r: &Report) -> String {
     for (what, traffic) in baselines.into_iter().filter_map(|(what, t)| Some((what, t.as_ref()?))) {
         line(std::mem::take(&mut title), format!("{what}: {}", host(r, traffic)));
     }
+    if let Some(ticks) = r.launch_by_launch() {
+        line("", format!("launch by launch, each of its arrays once: {} cycles", r.clocks(ticks)));
+    }
+    if !r.resident.is_empty() {
+        let arrays: Vec<String> = r.resident.iter().map(|(name, bytes)| format!("{name} {bytes} bytes")).collect();
+        let said = "there before the run, and not written by the host";
+        line("resident", format!("{}: {said}", arrays.join(", ")));
+    }
+    if r.launches.is_empty() && r.kinds.keys().all(|kind| *kind == "host") {
+        line("units", "none of them works: the host runs the kernel, whose time is not in the cycles".to_owned());
+    }
     for l in &r.launches {
         let kinds = l.kinds.iter().filter(|(_, (_, ticks))| *ticks > 0);
         let mut kinds: Vec<String> = kinds.map(|(name, (_, ticks))| format!("{name} {}", r.clocks(*ticks))).collect();
         if l.is_host() {
-            kinds.push("computed by the host, whose time is not modelled".to_owned());
+            let least = l.baseline.map(|t| format!(" (its arrays once take {} cycles)", r.clocks(t.ticks)));
+            let least = least.unwrap_or_default();
+            kinds.push(format!("computed by the host, whose time is not in the cycles{least}"));
+        }
+        if let Some(t) = l.baseline.filter(|_| !l.is_host()) {
+            kinds.push(format!("by the host {}", r.clocks(t.ticks)));
         }
         let kinds = if kinds.is_empty() { "nothing".to_owned() } else { kinds.join(", ") };
         let share = percent(l.ticks() as f64, r.ticks as f64);

@@ -3,6 +3,9 @@
 //! **Streaming** moves every array that goes in or comes out once, from its first byte to its last, interleaved over
 //! all channels. Whoever computes on the host moves at least that; a cache that holds everything gets no better.
 //!
+//! The same is said of each launch of a program, with the arrays that it reads and writes: an array that stays in the
+//! memory, such as weights, is read by the host, too, in each launch that wants it.
+//!
 //! **Gathering** is for units that sample a map: the host takes query after query, reads weights and offsets as they
 //! come, of each sample the pixels that the units read, and writes the results. It has no cache, so a pixel that two
 //! samples share is read twice; within a sample it is read once. Arrays lie in C order one behind the other,
@@ -11,7 +14,8 @@
 use super::device::controller;
 use crate::dram::mapping::Mapping;
 use crate::dram::{Config, Request, simulate_channels};
-use ptoc_pim_stream::stream::{BURST, Role, Stream};
+use ptoc_pim_stream::stream::{Action, BURST, Role, Stream};
+use std::collections::BTreeMap;
 
 /// Bursts that are simulated; of more than that these are the first, and the rest is taken to go on like them.
 const SIMULATED: u64 = 1 << 19;
@@ -23,10 +27,12 @@ pub struct Baseline {
     pub streaming: Option<Traffic>,
     /// Query by query, for units that sample.
     pub gathering: Option<Traffic>,
+    /// Of each launch of a program the arrays that it works on, once.
+    pub launches: Vec<Option<Traffic>>,
 }
 
 /// What the host moves, and how fast.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Traffic {
     /// Bytes that it wants.
     pub useful: u64,
@@ -124,14 +130,36 @@ pub(super) struct Reading {
 
 /// Each array that goes in, then each that comes out, one behind the other.
 pub(super) fn streaming(stream: &Stream, config: &Config, threads: usize) -> Option<Traffic> {
+    let roles = |roles: [Role; 2]| {
+        let tensors = stream.tensors.iter().enumerate();
+        tensors.filter(|(_, t)| roles.contains(&t.role)).map(|(n, _)| n as u32).collect::<Vec<_>>()
+    };
+    once(stream, config, threads, [&roles([Role::In, Role::InOut]), &roles([Role::Out, Role::InOut])])
+}
+
+/// The arrays that are read, then those that are written, by number.
+fn once(stream: &Stream, config: &Config, threads: usize, arrays: [&[u32]; 2]) -> Option<Traffic> {
     let mut requests = Requests::new(config);
     let mut at = 0;
-    for write in [false, true] {
-        let roles = if write { [Role::Out, Role::InOut] } else { [Role::In, Role::InOut] };
-        for bytes in stream.tensors.iter().filter(|t| roles.contains(&t.role)).filter_map(|t| t.bytes()) {
+    for (numbers, write) in arrays.into_iter().zip([false, true]) {
+        let tensors = numbers.iter().filter_map(|n| stream.tensors.get(*n as usize));
+        for bytes in tensors.filter_map(|t| t.bytes()) {
             requests.access(at, bytes, write);
             at = (at + bytes).next_multiple_of(BURST as u64);
         }
     }
     requests.serve(stream, config, threads)
+}
+
+/// What each launch of a program would take; those with as many bytes take as long.
+pub(super) fn launches(stream: &Stream, config: &Config, threads: usize) -> Vec<Option<Traffic>> {
+    let mut known: BTreeMap<[Vec<Option<u64>>; 2], Option<Traffic>> = BTreeMap::new();
+    let all = stream.steps.iter().filter_map(|s| match &s.action {
+        Action::Launch(l) => Some([&l.reads[..], &l.writes[..]]),
+        _ => None,
+    });
+    let bytes = |numbers: &[u32]| -> Vec<Option<u64>> {
+        numbers.iter().map(|n| stream.tensors.get(*n as usize).and_then(|t| t.bytes())).collect()
+    };
+    all.map(|arrays| *known.entry(arrays.map(bytes)).or_insert_with(|| once(stream, config, threads, arrays))).collect()
 }

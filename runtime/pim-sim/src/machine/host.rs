@@ -66,18 +66,33 @@ impl Machine<'_> {
             .map_err(|m| MachineStop::new(Fail::Size, m))
     }
 
-    pub(super) fn write(&mut self, place: SourceLine, t: &Transfer, start: u64) -> Result<u64, MachineStop> {
+    /// An array's values in the memory, without a time.
+    fn store(&mut self, t: &Transfer) -> Result<Placed, MachineStop> {
         let decl = &self.stream.tensors[t.tensor as usize];
         let placed = self.placed(decl, &t.placement)?;
-        let size = decl.dtype.size();
         let bytes = self.arrays[t.tensor as usize].as_ref().map_or(&[][..], Tensor::bytes);
-        let mut elements = bytes.chunks_exact(size);
+        let mut elements = bytes.chunks_exact(decl.dtype.size());
         let mut full = false;
         placed.for_each(|a| {
             let Some(element) = elements.next() else { return };
             full |= self.dram.memory.write(a, element).is_err();
         });
         self.fits(full)?;
+        Ok(placed)
+    }
+
+    /// An array that is there already.
+    pub(super) fn resident(&mut self, t: &Transfer) -> Result<(), MachineStop> {
+        let bursts = Bursts::of(&self.store(t)?);
+        if t.placement.replicated {
+            self.copies(&bursts.list);
+        }
+        Ok(())
+    }
+
+    pub(super) fn write(&mut self, place: SourceLine, t: &Transfer, start: u64) -> Result<u64, MachineStop> {
+        let placed = self.store(t)?;
+        let size = self.stream.tensors[t.tensor as usize].dtype.size();
         self.dram.bytes().host_useful += placed.elements() * size as u64;
         let bursts = Bursts::of(&placed);
         match t.placement.replicated {
@@ -218,8 +233,8 @@ impl Machine<'_> {
         Ok(ends.into_iter().max().unwrap_or(start))
     }
 
-    /// One write to the first bank of every pseudo-channel is for all of its banks.
-    fn broadcast(&mut self, place: SourceLine, bursts: &[u64], start: u64) -> Result<u64, MachineStop> {
+    /// What the first bank holds in these bursts, in the banks of all units, whose addresses come back.
+    fn copies(&mut self, bursts: &[u64]) -> Vec<u64> {
         let g = self.geometry;
         let homes: Vec<u64> = (0..self.stream.unit.count(&g))
             .flat_map(|n| {
@@ -233,6 +248,13 @@ impl Machine<'_> {
         for row in rows {
             homes.iter().for_each(|home| self.dram.memory.copy_row(row, home + row));
         }
+        homes
+    }
+
+    /// One write to the first bank of every pseudo-channel is for all of its banks.
+    fn broadcast(&mut self, place: SourceLine, bursts: &[u64], start: u64) -> Result<u64, MachineStop> {
+        let g = self.geometry;
+        let homes = self.copies(bursts);
         let mut used: Vec<(usize, usize)> =
             homes.iter().map(|h| locate(&g, h / BURST as u64)).map(|(c, a)| (c, usize::from(a.pc))).collect();
         used.sort_unstable();

@@ -218,6 +218,7 @@ pub fn run_with(
     let baseline = Baseline {
         streaming: baseline::streaming(stream, config, threads),
         gathering: machine.gathering.serve(stream, config, threads),
+        launches: baseline::launches(stream, config, threads),
     };
     let report = Report::new(stream, config, machine.dram, times, baseline);
     Ok(MachineOutcome { outputs, report })
@@ -231,6 +232,7 @@ impl Machine<'_> {
         self.dram.begin(step.action.name());
         match &step.action {
             Action::Write(t) => self.write(place, t, start),
+            Action::Resident(t) => self.resident(t).map(|()| start),
             Action::Read(t) => self.read(place, t, start),
             Action::Move { tensor, from, to } => self.shift(place, *tensor, [from, to], start),
             Action::Relayout(r) => self.relayout(place, r, start),

@@ -15,7 +15,7 @@ use crate::dram::{Command, Config, Issued};
 use crate::energy::Energy;
 use crate::units::vector::LANES;
 use ptoc_pim_stream::UnitConfig;
-use ptoc_pim_stream::stream::{SourceLine, Stream};
+use ptoc_pim_stream::stream::{Action, SourceLine, Stream};
 use std::collections::BTreeMap;
 
 /// The numbers of a run.
@@ -39,6 +39,8 @@ pub struct Report {
     pub steps: Vec<(u64, u64)>,
     /// The kernels of a program; none in a stream of one kernel.
     pub launches: Vec<LaunchTime>,
+    /// Arrays that were in the memory before the run, with their bytes.
+    pub resident: Vec<(String, u64)>,
     /// By kind of step.
     pub kinds: BTreeMap<&'static str, KindTotals>,
     /// By line of the source; file 0 is none.
@@ -155,6 +157,22 @@ fn units(stream: &Stream, config: &Config, log: &Log) -> Vec<UnitReport> {
     all.filter(|u| u.steps > 0 || u.sequencer.is_some()).collect()
 }
 
+/// Each array that is there before the first step, once.
+fn resident(stream: &Stream) -> Vec<(String, u64)> {
+    let mut numbers: Vec<u32> = stream
+        .steps
+        .iter()
+        .filter_map(|s| match &s.action {
+            Action::Resident(t) => Some(t.tensor),
+            _ => None,
+        })
+        .collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let tensors = numbers.into_iter().filter_map(|n| stream.tensors.get(n as usize));
+    tensors.map(|t| (t.name.clone(), t.bytes().unwrap_or(0))).collect()
+}
+
 impl Report {
     pub(super) fn new(
         stream: &Stream,
@@ -181,7 +199,8 @@ impl Report {
             clock_ticks: config.ticks(1).max(1),
             step_ns: matches!(stream.unit, UnitConfig::HbmPim(_))
                 .then(|| config.ticks(t.ccd_l) as f64 * config.tick_ps() / 1000.0),
-            launches: launches::of(stream, &steps),
+            launches: launches::of(stream, &steps, &baseline.launches),
+            resident: resident(stream),
             steps,
             pchs: (0..pchs).map(|n| *log.account.buckets(n)).collect(),
             kinds: log.account.kinds,
@@ -226,6 +245,12 @@ impl Report {
     pub fn busy(&self) -> u64 {
         let idle = |b: &&Buckets| b.iter().sum::<u64>() == b[Bucket::Idle as usize];
         (self.pchs.len() - self.pchs.iter().filter(idle).count()) as u64
+    }
+
+    /// Ticks that the host takes to move the arrays of every launch of a program once, launch by launch.
+    pub fn launch_by_launch(&self) -> Option<u64> {
+        let all = self.launches.iter().filter_map(|l| l.baseline);
+        all.map(|t| t.ticks).reduce(|a, b| a + b)
     }
 
     /// Nanoseconds of all steps.

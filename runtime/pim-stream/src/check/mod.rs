@@ -286,6 +286,7 @@ impl Checker<'_> {
             Action::Write(t) => {
                 self.host_steps().and_then(|()| self.given(t.tensor)).and_then(|()| self.placed(t.tensor, &t.placement))
             }
+            Action::Resident(t) => self.resident(n, t),
             Action::Read(t) => self.read(t),
             Action::Move { tensor, from, to } => self
                 .host_steps()
@@ -297,7 +298,8 @@ impl Checker<'_> {
             Action::Descriptor(d) => self.descriptor(d),
             Action::Params(p) => self.host_steps().and_then(|()| self.params(p)),
             Action::Driver(c) => self.driver(c),
-            Action::Launch(kernel) => Self::kernel(kernel),
+            Action::Launch(l) => Self::kernel(&l.kernel)
+                .and_then(|()| l.reads.iter().chain(&l.writes).try_for_each(|n| self.tensor(*n).map(drop))),
             Action::Host(h) => self.host_steps().and_then(|()| self.host_kernel(h)),
         };
         self.note(Site::Step(n), said);
@@ -348,6 +350,21 @@ impl Checker<'_> {
                 "a replicated array is written; it is read from one bank, which the layout names",
             ),
         }
+    }
+
+    /// The array was in the memory before the first step, and nothing changes it.
+    fn resident(&self, n: usize, t: &Transfer) -> Said {
+        let decl = self.tensor(t.tensor)?;
+        if self.stream.steps[..n].iter().any(|s| !matches!(s.action, Action::Resident(_))) {
+            return fault(
+                FaultKind::Order,
+                format!("`{}` is resident: it is there before the first other step", decl.name),
+            );
+        }
+        if decl.role != Role::In {
+            return fault(FaultKind::Array, format!("`{}` is resident: that is for arrays of role in", decl.name));
+        }
+        self.placed(t.tensor, &t.placement)
     }
 
     fn read(&mut self, t: &Transfer) -> Said {

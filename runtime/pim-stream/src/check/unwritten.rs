@@ -118,7 +118,7 @@ impl Rows<'_> {
 
     fn step(&mut self, n: usize, action: &Action) {
         match action {
-            Action::Write(t) => self.gives(t.tensor, &t.placement),
+            Action::Write(t) | Action::Resident(t) => self.gives(t.tensor, &t.placement),
             Action::Read(t) => self.takes(n, t.tensor, &t.placement),
             Action::Move { tensor, from, to } => {
                 self.takes(n, *tensor, from);

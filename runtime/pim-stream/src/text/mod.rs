@@ -102,7 +102,7 @@ impl Stream {
     fn step(&self, out: &mut String, step: &StreamStep) -> fmt::Result {
         let from = From(step.place);
         match &step.action {
-            Action::Write(t) | Action::Read(t) => {
+            Action::Write(t) | Action::Read(t) | Action::Resident(t) => {
                 let word = step.action.name();
                 writeln!(out, "{word} {} at {}{from}", self.name(t.tensor), t.placement)
             }
@@ -148,12 +148,20 @@ impl Stream {
                 writeln!(out, "{from}")
             }
             Action::Driver(command) => writeln!(out, "driver {command}{from}"),
-            Action::Launch(kernel) => writeln!(out, "launch {kernel}{from}"),
+            Action::Launch(l) if l.reads.is_empty() && l.writes.is_empty() => {
+                writeln!(out, "launch {}{from}", l.kernel)
+            }
+            Action::Launch(l) => {
+                writeln!(out, "launch {} ({}) -> ({}){from}", l.kernel, self.names(&l.reads), self.names(&l.writes))
+            }
             Action::Host(h) => {
-                let names = |list: &[u32]| list.iter().map(|n| self.name(*n)).collect::<Vec<_>>().join(", ");
-                writeln!(out, "host {} ({}) -> ({}){from}", h.kernel, names(&h.reads), names(&h.writes))
+                writeln!(out, "host {} ({}) -> ({}){from}", h.kernel, self.names(&h.reads), self.names(&h.writes))
             }
         }
+    }
+
+    fn names(&self, list: &[u32]) -> String {
+        list.iter().map(|n| self.name(*n)).collect::<Vec<_>>().join(", ")
     }
 
     fn op(&self, out: &mut String, op: &ColumnOp) -> fmt::Result {

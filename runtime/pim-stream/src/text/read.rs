@@ -146,7 +146,8 @@ struct Reader {
 }
 
 /// The words with which a line begins.
-const LINES: &str = "file, tensor, write, read, move, relayout, exec, descriptor, params, driver, launch, host";
+const LINES: &str = "file, tensor, resident, write, read, move, relayout, exec, descriptor, params, driver, launch, \
+                     host";
 
 impl Reader {
     fn line(&mut self, c: &mut Cursor<'_>, lines: &mut impl Iterator<Item = Range<usize>>) -> Read<()> {
@@ -167,9 +168,14 @@ impl Reader {
         }
         let mut ops = Vec::new();
         let (action, place) = match word {
-            "write" | "read" => {
+            "write" | "read" | "resident" => {
                 let t = Transfer { tensor: self.known(c)?, placement: placed(c)? };
-                (if word == "write" { Action::Write(t) } else { Action::Read(t) }, c.from()?)
+                let action = match word {
+                    "write" => Action::Write(t),
+                    "read" => Action::Read(t),
+                    _ => Action::Resident(t),
+                };
+                (action, c.from()?)
             }
             "move" => {
                 let tensor = self.known(c)?;
@@ -199,7 +205,15 @@ impl Reader {
             "descriptor" => (Action::Descriptor(descriptor(c)?), c.from()?),
             "params" => (Action::Params(self.params(c)?), c.from()?),
             "driver" => command(c)?,
-            "launch" => (Action::Launch(name(c, "the name of a kernel")?.0), c.from()?),
+            "launch" => {
+                let mut launch = Launch { kernel: name(c, "the name of a kernel")?.0, ..Launch::default() };
+                if !c.is_end() && c.rest().starts_with('(') {
+                    launch.reads = list(c, "(", ")", |c| self.known(c))?;
+                    c.expect("->")?;
+                    launch.writes = list(c, "(", ")", |c| self.known(c))?;
+                }
+                (Action::Launch(launch), c.from()?)
+            }
             "host" => {
                 let kernel = name(c, "the name of a kernel")?.0;
                 let reads = list(c, "(", ")", |c| self.known(c))?;

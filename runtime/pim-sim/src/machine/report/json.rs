@@ -34,6 +34,7 @@ impl Report {
             "unit_cycles": self.unit_cycles(),
             "unit_step_ns": self.step_ns,
             "steps": self.steps.len(),
+            "resident": self.resident.iter().map(|(name, bytes)| json!({"array": name, "bytes": bytes})).collect::<Vec<_>>(),
             "commands": self.commands_json(),
             "row_hits": self.rows[0],
             "row_misses": self.rows[1],
@@ -64,6 +65,7 @@ impl Report {
             "host_baseline": {
                 "streaming": self.baseline.streaming.as_ref().map(|t| self.traffic(t)),
                 "gathering": self.baseline.gathering.as_ref().map(|t| self.traffic(t)),
+                "launch_by_launch": self.launch_by_launch().map(|ticks| self.cycles_json(ticks)),
             },
         })
     }
