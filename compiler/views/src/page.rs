@@ -3,6 +3,9 @@
 
 use std::fmt::Write as _;
 
+#[cfg(feature = "pim")]
+pub(crate) mod packed;
+
 const STYLE: &str = include_str!("page/base.css");
 const TIP: &str = include_str!("page/tip.js");
 /// Script of pages that show a stretch of time: `timeAxis` moves and zooms it.

@@ -1,16 +1,17 @@
-//! What every bank did when: counts in bins of time, whose number is bounded however long the run, and the first
-//! commands one by one. Pages draw it.
+//! What every bank did when: counts in bins of time, whose number is bounded however long the run, and the commands one
+//! by one, packed. Pages draw it.
 //!
 //! Accesses are told apart by the commands of their bank since the access before: none (a hit), ACT (a miss), PRE and
 //! ACT (a conflict). A command for many banks counts at each of them.
 
+use super::kept::Kept;
+pub use super::kept::{COLUMNS, Chunk, Moment};
 use crate::dram::{Command, Config, Issued};
 use ptoc_pim_stream::stream::SourceLine;
+use std::sync::Arc;
 
 /// Bins of a bank, at most; when time goes beyond them they become twice as wide.
 const BINS: u64 = 512;
-/// Commands that are given one by one, over all channels.
-const KEPT: usize = 32 << 10;
 
 /// What is counted in a bin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,34 +126,13 @@ impl Bins {
     }
 }
 
-/// A command that is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment {
-    /// Its tick.
-    pub tick: u64,
-    /// The command.
-    pub command: Command,
-    /// The bank that it addresses, by its number in the device.
-    pub bank: u32,
-    /// Banks that follow it: 1, those of one parity of the pseudo-channel, or all of it.
-    pub banks: u32,
-    /// Row and column.
-    pub at: [u32; 2],
-    /// Ticks that the units computed for it.
-    pub compute: u32,
-    /// The line.
-    pub place: SourceLine,
-}
-
 /// The past of the banks of a channel; after [`History::joined`] of all.
 #[derive(Clone, Debug)]
 pub struct History {
     banks: Vec<Bins>,
     /// Of each bank: since its last access another row was closed, a row was opened.
     rows: Vec<[bool; 2]>,
-    kept: Vec<Vec<Moment>>,
-    /// Of each channel, the first tick of which a command was not kept.
-    lost: Vec<u64>,
+    kept: Arc<Kept>,
     per_pch: usize,
     bank: usize,
     /// Ticks of a refresh of all banks, and of one.
@@ -168,8 +148,7 @@ impl History {
         History {
             banks: vec![Bins::default(); per_channel],
             rows: vec![[false; 2]; per_channel],
-            kept: vec![Vec::new()],
-            lost: vec![u64::MAX],
+            kept: Arc::new(Kept::new()),
             per_pch,
             bank: org.bank as usize,
             refresh: [config.timing.rfc, config.timing.rfc_pb].map(|n| config.ticks(n)),
@@ -198,20 +177,15 @@ impl History {
         for n in self.followers(bank, banks) {
             self.note(n, i, place);
         }
-        let kept = &mut self.kept[0];
-        // Between successive steps refreshes may come late.
-        match kept.len() < KEPT && self.lost[0] == u64::MAX {
-            true => kept.push(Moment {
-                tick: i.tick,
-                command: i.command,
-                bank: bank as u32,
-                banks: banks as u32,
-                at: [a.row, a.column],
-                compute: 0,
-                place,
-            }),
-            false => self.lost[0] = self.lost[0].min(i.tick),
-        }
+        Arc::make_mut(&mut self.kept).push(Moment {
+            tick: i.tick,
+            command: i.command,
+            bank: bank as u32,
+            banks: banks as u32,
+            at: [a.row, a.column],
+            compute: 0,
+            place,
+        });
     }
 
     fn note(&mut self, bank: usize, i: &Issued, place: SourceLine) {
@@ -251,9 +225,7 @@ impl History {
         for n in self.followers(bank, banks) {
             self.banks[n].fill(from, to, Count::Compute, place);
         }
-        if let Some(last) = self.kept[0].last_mut()
-            && (last.tick, last.bank as usize) == (from, bank)
-        {
+        if let Some(last) = Arc::make_mut(&mut self.kept).last(from, bank) {
             last.compute = u32::try_from(to - from).unwrap_or(u32::MAX);
         }
     }
@@ -272,6 +244,9 @@ impl History {
             shift += 1;
         }
         self.banks.iter_mut().for_each(|b| b.widen_to(shift));
+        let kept = Arc::make_mut(&mut self.kept);
+        kept.seal();
+        kept.finish();
     }
 
     /// Ticks of a bin.
@@ -296,11 +271,12 @@ impl History {
     pub fn joined(channels: impl Iterator<Item = History>) -> Option<History> {
         channels.reduce(|mut all, mut own| {
             let before = all.banks.len() as u32;
-            own.kept.iter_mut().flatten().for_each(|m| m.bank += before);
+            Arc::make_mut(&mut own.kept).seal();
+            let (all_kept, own_kept) = (Arc::make_mut(&mut all.kept), Arc::unwrap_or_clone(own.kept));
+            all_kept.seal();
+            all_kept.join(own_kept, before);
             all.banks.append(&mut own.banks);
             all.rows.append(&mut own.rows);
-            all.kept.append(&mut own.kept);
-            all.lost.append(&mut own.lost);
             all
         })
     }
@@ -315,16 +291,29 @@ impl History {
         self.banks.len()
     }
 
-    /// The commands that were kept, by tick: all before the tick that comes with them, `None` for all of the run.
+    /// The commands that were kept, by the ticks of the first ones: all before the tick that comes with them, `None`
+    /// for all of the run.
+    pub fn chunks(&self) -> (&[Chunk], Option<u64>) {
+        (&self.kept.chunks, (self.kept.lost != u64::MAX).then_some(self.kept.lost))
+    }
+
+    /// The lines that the commands of a channel name, by their numbers in chunks.
+    pub fn places(&self, channel: u32) -> &[SourceLine] {
+        self.kept.places.get(channel as usize).map_or(&[], |all| all)
+    }
+
+    /// How many channels there are.
+    pub fn channels(&self) -> u32 {
+        self.kept.places.len() as u32
+    }
+
+    /// The same commands, by tick.
     pub fn commands(&self) -> (Vec<Moment>, Option<u64>) {
-        let mut until = self.lost.iter().copied().min().unwrap_or(u64::MAX);
-        let mut all: Vec<Moment> = self.kept.iter().flatten().filter(|m| m.tick < until).copied().collect();
+        let (chunks, until) = self.chunks();
+        let all = chunks.iter().flat_map(|c| self.kept.moments(c).unwrap_or_default());
+        let mut all: Vec<Moment> = all.filter(|m| until.is_none_or(|until| m.tick < until)).collect();
         all.sort_by_key(|m| (m.tick, m.bank));
-        if let Some(first) = all.get(KEPT) {
-            until = first.tick;
-            all.retain(|m| m.tick < until);
-        }
-        (all, (until != u64::MAX).then_some(until))
+        (all, until)
     }
 }
 

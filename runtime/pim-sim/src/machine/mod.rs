@@ -14,6 +14,7 @@ pub mod geopim;
 mod hbm;
 pub mod history;
 mod host;
+mod kept;
 mod lanes;
 pub mod launches;
 pub mod log;

@@ -4,9 +4,10 @@ use super::super::report::short;
 use super::bytes;
 use super::units::{self, Units};
 use crate::page::escape;
+use crate::page::packed::base64;
 use ptoc_diagnostics::plural;
 use ptoc_pim_sim::dram::Command;
-use ptoc_pim_sim::machine::history::{Count, History};
+use ptoc_pim_sim::machine::history::{COLUMNS, Count, History};
 use ptoc_pim_sim::machine::report::Report;
 use ptoc_pim_stream::stream::SourceLine;
 use serde_json::{Value, json};
@@ -67,8 +68,9 @@ impl Timeline {
     /// Both pictures with their data, and a table of the banks.
     pub fn html(&self, r: &Report) -> String {
         let mut places = Places::default();
-        let (commands, until) = self.history.commands();
-        let data = self.data(r, &commands, until, &mut places).to_string().replace("</", "<\\/");
+        let (chunks, until) = self.history.chunks();
+        let commands: u64 = chunks.iter().map(|c| u64::from(c.count)).sum();
+        let data = self.data(r, &mut places).to_string().replace("</", "<\\/");
         let has_states = r.unit_traces.iter().flatten().next().is_some();
         let mut out = String::from("<h2>Time of every bank</h2>\n<p class=\"note\">");
         let left = self.history.banks() - self.banks.len() - self.aside;
@@ -76,12 +78,12 @@ impl Timeline {
             write!(out, "Counts are of bins of {} ticks. ", self.history.width()).ok();
         }
         match until {
-            None => write!(out, "Zoomed in, all {} are there one by one. ", plural(commands.len(), "command")).ok(),
+            None => write!(out, "Zoomed in, all {} are there one by one. ", plural(commands as usize, "command")).ok(),
             Some(tick) => write!(
                 out,
                 "Zoomed in, commands are there one by one up to tick {tick} ({}); of what comes later there are bins \
                 alone. ",
-                plural(commands.len(), "command")
+                plural(commands as usize, "command")
             )
             .ok(),
         };
@@ -132,13 +134,8 @@ impl Timeline {
         out
     }
 
-    fn data(
-        &self,
-        r: &Report,
-        commands: &[ptoc_pim_sim::machine::history::Moment],
-        until: Option<u64>,
-        places: &mut Places,
-    ) -> Value {
+    fn data(&self, r: &Report, places: &mut Places) -> Value {
+        let (chunks, until) = self.history.chunks();
         let units = Units::new(r);
         let banks: Vec<Value> = self
             .banks
@@ -154,16 +151,14 @@ impl Timeline {
                         json!(row)
                     })
                     .collect();
-                let (states, tiles) = units.of(*bank);
-                json!([bank, name(r, *bank), bins, states, tiles])
+                json!([bank, name(r, *bank), bins, units.states_of(*bank), units.chunks_of(*bank)])
             })
             .collect();
-        let kept: Vec<Value> = commands
-            .iter()
-            .map(|m| {
-                let place = places.number(m.place);
-                json!([m.tick, m.command as usize, m.bank, m.banks, m.at[0], m.at[1], m.compute, place])
-            })
+        let kept: Vec<Value> =
+            chunks.iter().map(|c| json!([c.from, c.to, c.count, c.first_bank, c.channel, base64(&c.data)])).collect();
+        // Lines of a channel's commands by their numbers there.
+        let lines: Vec<Vec<usize>> = (0..self.history.channels())
+            .map(|channel| self.history.places(channel).iter().map(|p| places.number(*p)).collect())
             .collect();
         let steps = steps(r, places);
         let [burst, act, pre, refresh_all, refresh_one] = r.lengths;
@@ -172,7 +167,8 @@ impl Timeline {
             "perPch": r.shape[1] * r.shape[2],
             "lengths": {"burst": burst, "act": act, "pre": pre, "refreshAll": refresh_all, "refreshOne": refresh_one},
             "commands": Command::ALL.iter().map(|c| c.name()).collect::<Vec<_>>(),
-            "steps": steps, "banks": banks, "kept": kept, "until": until, "tilesUntil": units.until(),
+            "steps": steps, "banks": banks, "kept": kept, "lines": lines, "columns": COLUMNS, "until": until,
+            "unitsUntil": units.until(),
             "stateNames": units::names(),
             "places": places.0.iter()
                 .map(|p| if p.file == 0 { String::new() } else { short(r, *p) })

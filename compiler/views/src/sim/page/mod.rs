@@ -1,5 +1,6 @@
 //! A page about runs on units in memory: where time, rows, bandwidth and energy went. It is one file that needs nothing
-//! from outside, and its size is bounded: of long runs it has counts in bins of time, and says so.
+//! from outside, and its size is bounded: it has counts in bins of time, and commands one by one, packed, as far as
+//! some megabytes go.
 
 mod charts;
 mod data;
@@ -7,6 +8,7 @@ mod roofline;
 mod units;
 
 use super::report::percent;
+use crate::page::packed::SCRIPT as PACKED;
 use crate::page::{Page, TIME_AXIS, escape, listing};
 use ptoc_pim_sim::machine::account::{Bucket, Buckets};
 use ptoc_pim_sim::machine::report::Report;
@@ -37,7 +39,7 @@ pub fn page(title: &str, runs: &[(&str, &Report)], texts: &[(&str, &str)]) -> St
         header: format!("<h1>{}</h1><p>{device}</p>", escape(title)),
         main,
         source: source(runs, texts),
-        script: format!("{TIME_AXIS}{SCRIPT}"),
+        script: format!("{PACKED}{TIME_AXIS}{SCRIPT}"),
     };
     page.html()
 }

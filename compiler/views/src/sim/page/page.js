@@ -1,9 +1,15 @@
-// Draws the timeline and the row map of each run from its data: bins of time, and the first commands one by one. Both
-// show the same stretch of time, and the same lanes: pseudo-channels, and the banks of those that are open.
+// Draws the timeline and the row map of each run from its data: bins of time, and commands one by one, which are
+// unpacked where they are shown. Both show the same stretch of time, and the same lanes: pseudo-channels, and the banks
+// of those that are open.
 (() => {
   const LEFT = 96, AXIS = 22, STEP = 16;
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const NAMES = ["compute", "column", "row", "refresh", "hit", "miss", "conflict", "idle", "mode", "operand", "energy", "ink", "dim", "edge", "panel", "paper"];
+  // Commands, or states and tiles, that are drawn one by one at most, and that are unpacked for it; of more there are
+  // bins.
+  const SHOWN = 150000, LOOKED_AT = 1500000;
+  // Chunks that stay unpacked.
+  const UNPACKED = 200;
   // Fields of a bin and of a command.
   const [BIN, ACT, RD, WR, HIT, MISS, CONFLICT, COMPUTE, REFRESH, PLACE, OTHERS] = [...Array(11).keys()];
   const [TICK, COMMAND, BANK, BANKS, ROW, COL, UNIT, LINE] = [...Array(8).keys()];
@@ -21,27 +27,68 @@
     const script = section.querySelector("script.data");
     if (!script) return;
     const data = JSON.parse(script.textContent);
-    const { width, lengths, places, steps, kept, stateNames } = data;
+    const { width, lengths, places, steps, stateNames } = data;
     const end = Math.max(data.ticks, 1);
     const until = data.until === null ? end : data.until;
-    const tilesUntil = data.tilesUntil === null ? end : data.tilesUntil;
+    const unitsUntil = data.unitsUntil === null ? end : data.unitsUntil;
     const column = data.commands.map((c) => /^(RD|WR)/.test(c));
     const time = section.querySelector("canvas.time"), rows = section.querySelector("canvas.rows");
 
-    // Banks, and what each has of the commands one by one: begin, end, command.
-    const banks = data.banks.map(([number, name, bins, states, tiles]) => ({
-      number, name, bins, own: [],
-      states: items(states, 5, (begin, [length, state, samples, tiles]) => ({ begin, end: begin + length, state, samples, tiles })),
-      tiles: items(tiles, 4, (fetch, [there, wait, length]) => ({ fetch, there: fetch + there, begin: fetch + there + wait, end: fetch + there + wait + length })),
+    const lengthOf = data.commands.map((name, n) => column[n] ? lengths.burst : name === "ACT" ? lengths.act
+      : name.startsWith("PRE") ? lengths.pre : name.endsWith("ab") ? lengths.refreshAll : lengths.refreshOne);
+
+    // Chunks have their ticks, how many there are, and `make`, which unpacks them. What is unpacked is kept a while.
+    const unpacked = new Map();
+    let working = 0;
+    const taken = (chunk) => {
+      const known = unpacked.get(chunk) ?? chunk.make();
+      unpacked.delete(chunk);
+      unpacked.set(chunk, known);
+      if (unpacked.size > Math.max(UNPACKED, working)) unpacked.delete(unpacked.keys().next().value);
+      return known;
+    };
+    const within = (chunks, from, to) => chunks.filter((c) => c.from <= to && c.to + c.longest >= from);
+
+    // Commands, by bank: begin, end, command.
+    const longest = Math.max(...lengthOf);
+    const commands = data.kept.map(([from, to, count, firstBank, channel, text]) => ({
+      from, to, count, longest,
+      make() {
+        const [ticks, names, banks, many, rows, cols, computes, lines] = unpack(text, count, data.columns);
+        const last = new Map(), byBank = new Map();
+        const signed = (n) => (n % 2 ? -(n + 1) / 2 : n / 2);
+        for (let n = 0, tick = from; n < count; n++) {
+          tick += ticks[n];
+          const [row, col] = last.get(banks[n]) ?? [0, 0];
+          const at = [row + signed(rows[n]), col + signed(cols[n])], bank = banks[n] + firstBank;
+          last.set(banks[n], at);
+          if (tick >= until) continue;
+          const k = [tick, names[n], bank, many[n], ...at, computes[n], data.lines[channel][lines[n]]];
+          for (const number of followers(bank, many[n])) {
+            if (!byBank.has(number)) byBank.set(number, []);
+            byBank.get(number).push([tick, tick + lengthOf[names[n]], k]);
+          }
+        }
+        return byBank;
+      },
     }));
-    const byNumber = new Map(banks.map((bank) => [bank.number, bank]));
+    // Of a bank those in a stretch of time.
+    const commandsOf = (bank, chunks) => chunks.flatMap((c) => taken(c).get(bank.number) ?? []);
+
+    const stateOf = (begin, [length, state, samples, tiles]) => ({ begin, end: begin + length, state, samples, tiles });
+    const tileOf = (fetch, [there, wait, length], number) => ({ number, fetch, there: fetch + there, begin: fetch + there + wait, end: fetch + there + wait + length });
+    const banks = data.banks.map(([number, name, bins, states, chunks]) => {
+      const of = (kind, columns, make) => chunks.filter((c) => c[0] === kind).map(([, from, to, count, first, text]) => ({
+        from, to, count, longest: 0,
+        make() {
+          const [begins, ...more] = unpack(text, count, columns);
+          let at = from;
+          return Array.from(begins, (difference, n) => make((at += difference), more.map((m) => m[n]), first + n));
+        },
+      }));
+      return { number, name, bins, states: items(states, 5, stateOf), single: of(1, 5, stateOf), tiles: of(0, 4, tileOf) };
+    });
     const withUnits = banks.some((bank) => bank.states.length > 0);
-    for (const k of kept) {
-      const name = data.commands[k[COMMAND]];
-      const length = column[k[COMMAND]] ? lengths.burst : name === "ACT" ? lengths.act : name.startsWith("PRE") ? lengths.pre
-        : name.endsWith("ab") ? lengths.refreshAll : lengths.refreshOne;
-      for (const number of followers(k[BANK], k[BANKS])) byNumber.get(number)?.own.push([k[TICK], k[TICK] + length, k]);
-    }
 
     function followers(bank, count) {
       if (count <= 1) return [bank];
@@ -127,8 +174,25 @@
       g.clip();
     }
 
-    // Are commands drawn one by one?
-    const closely = (x) => x(width) - x(0) > 5 || width === 1;
+    // What is drawn one by one: chunks, if they are few enough. Of units all or nothing, too.
+    function closely(x) {
+      const near = { commands: [], units: false };
+      if (x(width) - x(0) <= 5 && width > 1) return near;
+      // Of a chunk about as many are shown as its part of the view.
+      const share = (c) => Math.min(1, (view.to - view.from) / Math.max(c.to - c.from, 1));
+      const few = (chunks) => chunks.reduce((sum, c) => sum + c.count, 0) <= LOOKED_AT && chunks.reduce((sum, c) => sum + c.count * share(c), 0) <= SHOWN;
+      const shown = within(commands, view.from, view.to);
+      if (few(shown)) near.commands = shown;
+      const units = lanes.flatMap(({ bank }) => bank ? within([...bank.tiles, ...bank.single], view.from, view.to) : []);
+      near.units = few(units);
+      working = shown.length + units.length;
+      return near;
+    }
+    const tilesOf = (bank) => within(bank.tiles, view.from, view.to).flatMap((c) => taken(c));
+    const statesOf = (bank, near) => {
+      const single = near.units ? within(bank.single, view.from, view.to) : [];
+      return single.length > 0 ? single.flatMap((c) => taken(c)) : bank.states;
+    };
 
     function bins(p, lane, from, paint) {
       for (const bin of lane.bins) {
@@ -160,31 +224,33 @@
     function drawTime() {
       const p = axis.prepare(time, height), { g, x } = p;
       frame(p);
+      const near = closely(x), ofCommands = near.commands.length > 0;
       for (const lane of lanes) {
-        const { state, top, low, y } = parts(lane), at = y + state, near = lane.bank && closely(x);
-        if (lane.bank) drawStates(p, lane.bank, y, state);
-        bins(p, lane, near ? until : 0, (bin, a, w, ticks) => {
+        const { state, top, low, y } = parts(lane), at = y + state, bank = lane.bank;
+        const own = bank && ofCommands ? commandsOf(bank, near.commands) : [];
+        const tiles = bank && near.units ? tilesOf(bank) : [];
+        if (bank) drawStates(p, statesOf(bank, near), y, state);
+        bins(p, lane, bank && ofCommands ? until : 0, (bin, a, w, ticks) => {
           const columns = (bin[RD] + bin[WR]) * lengths.burst / ticks;
           stack(g, [["column", columns], ["row", bin[ACT] * lengths.act / ticks], ["refresh", bin[REFRESH] / ticks]], a, w, at + top, low);
         });
-        const tiles = near && lane.bank.tiles.length > 0;
-        bins(p, lane, tiles ? tilesUntil : near && lane.bank.own.some((o) => o[2][UNIT]) ? until : 0, (bin, a, w, ticks) => {
+        bins(p, lane, tiles.length > 0 ? unitsUntil : own.some((o) => o[2][UNIT]) ? until : 0, (bin, a, w, ticks) => {
           if (!bin[COMPUTE]) return;
           g.globalAlpha = .25 + .75 * Math.min(1, bin[COMPUTE] / ticks);
           g.fillStyle = palette.compute;
           g.fillRect(a, at, w, top);
           g.globalAlpha = 1;
         });
-        if (tiles) drawTiles(p, lane.bank, at, top);
-        if (near) drawCommands(p, lane.bank, at, top, low);
+        if (tiles.length > 0) drawTiles(p, tiles, at, top);
+        drawCommands(p, own, at, top, low);
       }
       g.restore();
     }
 
     // A state that is too short to be seen is left to those beside it.
-    function drawStates({ g, x }, bank, y, h) {
+    function drawStates({ g, x }, states, y, h) {
       let last = -1;
-      for (const s of bank.states) {
+      for (const s of states) {
         if (s.end < view.from || s.begin > view.to) continue;
         const a = x(s.begin), b = x(s.end);
         if (b - a < .5 && Math.floor(a) === last) continue;
@@ -194,17 +260,17 @@
       }
     }
 
-    function drawTiles({ g, x }, bank, y, h) {
-      bank.tiles.forEach((t, n) => {
+    function drawTiles({ g, x }, tiles, y, h) {
+      tiles.forEach((t) => {
         if (t.end < view.from || t.fetch > view.to) return;
         const a = x(t.begin), b = x(t.end);
         g.fillStyle = palette.compute;
-        g.globalAlpha = n % 2 ? .75 : 1;
+        g.globalAlpha = t.number % 2 ? .75 : 1;
         g.fillRect(a, y, Math.max(b - a - .5, .7), h - 3);
         g.globalAlpha = 1;
         g.fillStyle = palette.column;
         g.fillRect(x(t.fetch), y + h - 2, Math.max(x(t.there) - x(t.fetch) - .5, .7), 2);
-        const text = "" + n;
+        const text = "" + t.number;
         if (b - a > 14 && g.measureText(text).width < b - a - 4) {
           g.fillStyle = palette.paper;
           g.textAlign = "left";
@@ -213,8 +279,8 @@
       });
     }
 
-    function drawCommands({ g, x }, bank, y, top, low) {
-      for (const [from, to, k] of bank.own) {
+    function drawCommands({ g, x }, own, y, top, low) {
+      for (const [from, to, k] of own) {
         if (to < view.from || from > view.to) continue;
         const name = data.commands[k[COMMAND]], a = x(from), w = Math.max(x(to) - a - .5, 1);
         if (name.startsWith("PRE")) continue;
@@ -263,15 +329,15 @@
       const at = (t) => "tick " + Math.floor(t).toLocaleString("en") + " (" + (t * data.ns / 1000).toFixed(3) + " us)";
       if (!lane) return y < AXIS + STEP && step ? `${during}\n${at(step[0])} to ${at(step[1])}` : y < AXIS + STEP ? at(tick) : "";
       const who = lane.bank ? "bank " + lane.bank.name : `pseudo-channel ${lane.group.name}, means of ${count(lane.of, "bank")}`;
-      const state = lane.bank?.states.find((s) => s.begin <= tick && tick < s.end);
+      const near = closely(axis.scale(box.width));
+      const state = lane.bank && statesOf(lane.bank, near).find((s) => s.begin <= tick && tick < s.end);
       const unit = state ? `its unit: ${stateNames[state.state]}${state.tiles ? `, ${count(state.samples, "sample")} of ${count(state.tiles, "tile")}` : ""}, ${at(state.begin)} to ${at(state.end)}` : "";
-      if (canvas === time && lane.bank && closely(axis.scale(box.width))) {
-        const number = lane.bank.tiles.findIndex((t) => t.fetch <= tick && tick < t.end);
-        const tile = lane.bank.tiles[number];
-        const said = tile ? `tile ${number}: fetched ${at(tile.fetch)} to ${at(tile.there)}, computed ${at(tile.begin)} to ${at(tile.end)}` : "";
-        const near = tick < until ? lane.bank.own.filter(([from, to]) => from <= tick && tick < to).pop() : undefined;
-        if (near) {
-          const k = near[2], line = places[k[LINE]];
+      if (canvas === time && lane.bank) {
+        const tile = near.units ? tilesOf(lane.bank).find((t) => t.fetch <= tick && tick < t.end) : undefined;
+        const said = tile ? `tile ${tile.number}: fetched ${at(tile.fetch)} to ${at(tile.there)}, computed ${at(tile.begin)} to ${at(tile.end)}` : "";
+        const command = commandsOf(lane.bank, near.commands).filter(([from, to]) => from <= tick && tick < to).pop();
+        if (command) {
+          const k = command[2], line = places[k[LINE]];
           const where = column[k[COMMAND]] ? ` row ${k[ROW]} column ${k[COL]}` : data.commands[k[COMMAND]] === "ACT" ? ` row ${k[ROW]}` : "";
           return [who, data.commands[k[COMMAND]] + where, at(k[TICK]), k[BANKS] > 1 ? "for " + count(k[BANKS], "bank") : "",
             k[UNIT] ? "its unit computes" : "", said, unit, during, line ? "line " + line : ""].filter(Boolean).join("\n");
