@@ -2,7 +2,7 @@
 
 use crate::measured::{Measured, Part};
 use crate::sample::{Rehearsal, Sample};
-use crate::setup::{Machine, Setup, operations};
+use crate::setup::{Machine, Setup, operations, work};
 use crate::traffic::Traffic;
 use ptoc_diagnostics::Span;
 use ptoc_driver::launch::{CompiledPlan, Plan};
@@ -29,7 +29,8 @@ pub fn bench(
     let mut tensors = setup.inputs(session, &plan, &mut arrays)?;
     warn(session);
     let mut rehearsal = Rehearsal::new(session, &compiled, &tensors, on.threads)?;
-    let traffic = Traffic::of(&plan);
+    let work = work(&plan, &tensors);
+    let traffic = Traffic::of(&plan, work.as_deref().ok());
     let measure = || on.limits(traffic.moved as usize, setup.exact);
     let before = measure();
     let sample = rehearsal.launch_for(session, &mut tensors, Duration::from_secs_f64(setup.seconds))?;
@@ -45,7 +46,7 @@ pub fn bench(
         parts: parts(session, &plan, &sample),
         around: sample.around / sample.times.len().max(1) as u32,
         times: sample.times,
-        work: operations(&plan, &tensors),
+        work: work.as_deref().map(operations).map_err(|why| *why),
         bytes: traffic.moved,
         least_bytes: traffic.least,
         limits,

@@ -6,7 +6,7 @@ use crate::profile::{By, Definitions, Depth, Figures, Lists, Outcome, Problem, R
 use crate::race::{Entrant, fastest_or_default, race};
 use crate::sample::Rehearsal;
 use crate::search::{ALL, Choice, descend};
-use crate::setup::{Machine, Setup, first_error, operations, tell};
+use crate::setup::{Machine, Setup, first_error, operations, tell, work};
 use crate::traffic::Traffic;
 use crate::verify::{Rejected, checked};
 use ptoc_diagnostics::{Diagnostic, codes};
@@ -199,7 +199,8 @@ impl<'m> Measure<'m> {
         let (cycles, tensors) = (self.request.by == By::Cycles, &self.arrays.sets[of]);
         match checked(own, code, tensors, self.on.threads, (self.setup.verify, &expected), cycles) {
             Ok(checked) => {
-                let traffic = Traffic::of(code.plan());
+                let work = (!cycles).then(|| work(code.plan(), tensors).ok()).flatten();
+                let traffic = Traffic::of(code.plan(), work.as_deref());
                 let mut figures = Figures {
                     cycles: checked.cycles().filter(|_| cycles),
                     right: checked.right,
@@ -208,7 +209,7 @@ impl<'m> Measure<'m> {
                     ..Figures::default()
                 };
                 if !cycles {
-                    figures.work = operations(code.plan(), tensors).ok();
+                    figures.work = work.as_deref().map(operations);
                 }
                 Ok(Some((of, figures)))
             }

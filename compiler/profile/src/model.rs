@@ -1,7 +1,7 @@
 //! Configurations that the target's model of time leaves no hope for: they are not compiled.
 
 use crate::format::flag;
-use crate::setup::operations;
+use crate::setup::{operations, work};
 use crate::verify::checked;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_driver::backend;
@@ -66,7 +66,7 @@ impl Model {
 
 /// A launch on the interpreter, whose pipes have the times of the model.
 fn modelled(session: &mut Session, plan: &Plan, tensors: &[Tensor]) -> Option<u64> {
-    if operations(plan, tensors).is_ok_and(|work| work.total() > MOST) {
+    if work(plan, tensors).is_ok_and(|work| operations(&work).total() > MOST) {
         return None;
     }
     let before = std::mem::take(&mut session.diagnostics);

@@ -9,7 +9,7 @@ use ptoc_driver::launch::{Arrays, Expected, Plan, PlannedLaunch, Tolerance, open
 use ptoc_driver::project;
 use ptoc_driver::session::{CompilationUnit, EntryPoint, Failed, Session};
 use ptoc_exec::Vectors;
-use ptoc_ir::loops::work::{self, OpCount, Unknown};
+use ptoc_ir::loops::work::{self, OpCount, Unknown, Work};
 use ptoc_tensor::Tensor;
 use std::path::PathBuf;
 
@@ -201,14 +201,20 @@ fn read_only<'t>(plan: &Plan, step: &PlannedLaunch, tensors: &'t [Tensor]) -> Ve
     step.tensors.iter().enumerate().map(bytes).collect()
 }
 
-/// Operations of all launches on these arrays.
-pub(crate) fn operations(plan: &Plan, tensors: &[Tensor]) -> Result<OpCount, Unknown> {
-    let mut total = OpCount::default();
-    for step in &plan.steps {
-        let Some(module) = &step.module else { return Err(Unknown::Data) };
+/// What each launch does on these arrays.
+pub(crate) fn work(plan: &Plan, tensors: &[Tensor]) -> Result<Vec<Work>, Unknown> {
+    let of = |step: &PlannedLaunch| {
+        let module = step.module.as_ref().ok_or(Unknown::Data)?;
         let scalars = step.scalars.iter().map(|&bits| bits as i64);
         let params: Vec<i64> = step.dims.iter().copied().chain(scalars).collect();
-        total += work::work(module, &params, &read_only(plan, step, tensors), FUEL)?;
-    }
-    Ok(total)
+        work::work(module, &params, &read_only(plan, step, tensors), FUEL)
+    };
+    plan.steps.iter().map(|step| of(step)).collect()
+}
+
+/// Operations of all launches.
+pub(crate) fn operations(work: &[Work]) -> OpCount {
+    let mut total = OpCount::default();
+    work.iter().for_each(|work| total += work.operations);
+    total
 }

@@ -1,10 +1,12 @@
 //! Bytes of arguments that launches move.
 //!
-//! An argument is read as a whole, as a rule. Of one that is read at places which other arrays say (a gather, rows by
-//! number) a launch reads at most what it finds there, and perhaps the same again and again.
+//! Of an argument that is read at places which other arrays say (a gather, rows by number) a launch reads at most what
+//! it finds there, and perhaps the same again and again. Of others it reads the windows that the walk over its loops
+//! has seen, each element once; where that is not known, all of it.
 
 use ptoc_analysis::TensorSource;
 use ptoc_driver::launch::{Argument, Plan};
+use ptoc_ir::loops::work::Work;
 use ptoc_ir::tile::{Copy, Inst, Kernel, Mma, NestAccess, Op, Operand, Region, TensorId, Value, Var, ViewRef};
 use std::collections::HashSet;
 
@@ -18,18 +20,21 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// That of a launch.
-    pub fn of(plan: &Plan) -> Traffic {
+    /// That of a launch, of whose steps the work may be known.
+    pub fn of(plan: &Plan, work: Option<&[Work]>) -> Traffic {
         let mut all = Traffic { moved: 0, least: 0 };
         for (n, a) in plan.arguments.iter().enumerate() {
             let size = size(a);
+            let [read, written] = [0, 1].map(|n_th| work.and_then(|work| touched(plan, work, n, n_th)).unwrap_or(size));
             if a.is_output() {
-                all.add(size, size);
+                // A result is written as a whole; of one that was there before perhaps a window.
+                let bytes = if a.is_input() { size.min(written) } else { size };
+                all.add(bytes, bytes);
             }
             if a.is_input() {
                 match found(plan, n) {
                     Some(elements) => all.add(size.min(elements.saturating_mul(a.dtype.size() as u64)), 0),
-                    None => all.add(size, size),
+                    None => all.add(size.min(read), size.min(read)),
                 }
             }
         }
@@ -44,6 +49,18 @@ impl Traffic {
 
 fn size(a: &Argument) -> u64 {
     (a.shape.iter().product::<usize>() as u64).saturating_mul(a.dtype.size() as u64)
+}
+
+/// Bytes of an argument that the launches read (0) or write (1), where that is known.
+fn touched(plan: &Plan, work: &[Work], argument: usize, which: usize) -> Option<u64> {
+    let mut total = 0u64;
+    for (step, work) in plan.steps.iter().zip(work) {
+        let own = step.tensors.iter().enumerate();
+        for (n, _) in own.filter(|(_, source)| matches!(source, TensorSource::Arg(at) if *at == argument)) {
+            total = total.saturating_add(work.bytes.get(n)?[which]?);
+        }
+    }
+    Some(total)
 }
 
 /// How many elements of an argument all launches find by data at most; `None` if one of them reads it in another way.

@@ -14,6 +14,7 @@ mod op;
 mod shared;
 mod sorts;
 pub mod text;
+mod touched;
 mod types;
 mod verify;
 pub mod work;

@@ -3,11 +3,13 @@
 //! Control flow, extents and addresses of a kernel hardly ever depend on what it computes, so loops are walked with
 //! numbers in hand and bodies are only counted: a product of `m` by `n` by `k` is one step here. Numbers that are read
 //! from arrays (lengths of rows, lists of blocks) are read from those of the launch, if it does not write them. What
-//! depends on other data ([`Unknown::Data`]) has no count.
+//! depends on other data ([`Unknown::Data`]) has no count. Beside it is noted which bytes of the tensors are touched.
 
 use super::eval::arith;
+use super::touched::{Matrix, Touched, Writes};
 use super::{
-    Addr, Base, For, Func, FunctionEntry, LTy, Label, Lanes, MemTy, Module, Op, Reg, Region, Stmt, UnOp, VarId,
+    Addr, Base, For, Func, FunctionEntry, LTy, Label, Lanes, Lists, MemTy, Module, Op, PARTIALS, Reg, Region, Start,
+    Stmt, Stride, UnOp, VarId,
 };
 use cranelift_entity::SecondaryMap;
 use std::ops::AddAssign;
@@ -71,19 +73,29 @@ pub enum Unknown {
     Fails,
 }
 
+/// What a launch does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Its operations.
+    pub operations: OpCount,
+    /// Bytes of each tensor that are read, and that are written, each once; `None` where that is not known.
+    pub bytes: Vec<[Option<u64>; 2]>,
+}
+
 /// The work of all blocks of a launch with these parameters (dimensions, then bits of scalars), in at most `fuel`
 /// steps. `arrays` are the bytes of the tensors that the launch only reads, by number.
 ///
 /// # Errors
 /// [`Unknown`] says what keeps it from being counted.
-pub fn work(module: &Module, params: &[i64], arrays: &[Option<&[u8]>], fuel: u64) -> Result<OpCount, Unknown> {
-    let mut prologue = Count::new(&module.launch, params, arrays, fuel);
+pub fn work(module: &Module, params: &[i64], arrays: &[Option<&[u8]>], fuel: u64) -> Result<Work, Unknown> {
+    let touched = Touched::new(module.tensors.len());
+    let mut prologue = Count::new(&module.launch, params, arrays, (fuel, touched));
     prologue.run()?;
     let results = module.launch.results.iter();
     let grid = results.map(|&r| prologue.number(r)).collect::<Result<Vec<i64>, Unknown>>()?;
-    let (mut total, mut fuel) = (prologue.work, prologue.fuel);
+    let (mut total, mut fuel, mut touched) = (prologue.work, prologue.fuel, prologue.touched);
     if grid.iter().any(|&n| n <= 0) {
-        return Ok(total);
+        return Ok(Work { operations: total, bytes: touched.bytes() });
     }
     let mut at = vec![0i64; grid.len()];
     let mut inputs = params.to_vec();
@@ -94,11 +106,13 @@ pub fn work(module: &Module, params: &[i64], arrays: &[Option<&[u8]>], fuel: u64
             // One block a call.
             inputs.extend(at.iter().map(|_| 1));
         }
-        let mut block = Count::new(&module.block, &inputs, arrays, fuel);
+        let mut block = Count::new(&module.block, &inputs, arrays, (fuel, touched));
         block.run()?;
         total += block.work;
-        fuel = block.fuel;
-        let Some(next) = (0..grid.len()).rev().find(|&d| at[d] + 1 < grid[d]) else { return Ok(total) };
+        (fuel, touched) = (block.fuel, block.touched);
+        let Some(next) = (0..grid.len()).rev().find(|&d| at[d] + 1 < grid[d]) else {
+            return Ok(Work { operations: total, bytes: touched.bytes() });
+        };
         at[next] += 1;
         at[next + 1..].fill(0);
     }
@@ -124,17 +138,23 @@ struct Count<'a> {
     regs: SecondaryMap<Reg, Option<u64>>,
     vars: SecondaryMap<VarId, Option<u64>>,
     work: OpCount,
+    touched: Touched,
     fuel: u64,
 }
 
 impl<'a> Count<'a> {
-    fn new(func: &'a Func, params: &[i64], arrays: &'a [Option<&'a [u8]>], fuel: u64) -> Count<'a> {
+    fn new(
+        func: &'a Func,
+        params: &[i64],
+        arrays: &'a [Option<&'a [u8]>],
+        (fuel, touched): (u64, Touched),
+    ) -> Count<'a> {
         let mut regs = SecondaryMap::new();
         for (&reg, &value) in func.params.iter().zip(params) {
             regs[reg] = Some(value as u64);
         }
         debug_assert!(func.entry == FunctionEntry::Block || func.params.len() == params.len());
-        Count { func, arrays, regs, vars: SecondaryMap::new(), work: OpCount::default(), fuel }
+        Count { func, arrays, regs, vars: SecondaryMap::new(), work: OpCount::default(), touched, fuel }
     }
 
     fn run(&mut self) -> Result<(), Unknown> {
@@ -169,6 +189,40 @@ impl<'a> Count<'a> {
         Some(arith::widen(ty, u64::from_le_bytes(raw)))
     }
 
+    fn stride(&self, stride: Stride) -> Option<i64> {
+        match stride {
+            Stride::Const(bytes) => Some(bytes),
+            Stride::Reg(reg) => self.number(reg).ok(),
+        }
+    }
+
+    fn anywhere(&mut self, addr: &Addr, writes: Writes) {
+        if let Base::Tensor(tensor) = addr.base {
+            self.touched.add(tensor, writes, None);
+        }
+    }
+
+    /// Elements of all lanes.
+    fn along(&mut self, addr: &Addr, writes: Writes, count: u64, ty: MemTy) {
+        let by = self.stride(addr.stride);
+        match by {
+            Some(0) => self.touch(addr, writes, (1, 1), ([None, None], ty)),
+            _ => self.touch(addr, writes, (1, count), ([None, by], ty)),
+        }
+    }
+
+    /// A matrix of elements with bytes from row to row and from column to column, where these are known; of one row or
+    /// one column nobody has to know them.
+    fn touch(&mut self, addr: &Addr, writes: Writes, (rows, cols): (u64, u64), (by, ty): ([Option<i64>; 2], MemTy)) {
+        let Base::Tensor(tensor) = addr.base else { return };
+        let step = |count: u64, by: Option<i64>| if count <= 1 { Some((count, 0)) } else { Some((count, by?)) };
+        let matrix = || {
+            let offset = self.number(addr.offset).ok().filter(|_| addr.gather.is_none())?;
+            Some(Matrix { offset, rows: step(rows, by[0])?, cols: step(cols, by[1])?, size: ty.size() })
+        };
+        self.touched.add(tensor, writes, matrix());
+    }
+
     fn region(&mut self, region: &Region) -> Result<(), Exit> {
         region.iter().try_for_each(|stmt| self.statement(stmt))
     }
@@ -196,17 +250,62 @@ impl<'a> Count<'a> {
                 self.vars[*var] = self.regs[*value];
                 return Ok(());
             }
-            Op::Load { dst, ty, addr } => (*dst, self.element(*ty, addr)),
-            Op::Atomic(a) => (a.dst, None),
+            Op::Load { dst, ty, addr } => {
+                self.touch(addr, false, (1, 1), ([None, None], *ty));
+                (*dst, self.element(*ty, addr))
+            }
+            Op::Atomic(a) => {
+                for writes in [false, true] {
+                    self.touch(&a.addr, writes, (1, 1), ([None, None], a.ty));
+                }
+                (a.dst, None)
+            }
             // Nothing is missing in a launch that succeeds.
-            Op::Gather(g) => (g.dst, Some(-1i64 as u64)),
-            Op::Store { .. } | Op::Fetch { .. } | Op::Join { .. } | Op::Watch(_) | Op::Print { .. } => return Ok(()),
-            // Comparisons are no operations on elements.
-            Op::Sort(_) | Op::Merge(_) => return Ok(()),
+            Op::Gather(g) => {
+                let (rows, cols) = (self.extent(g.rows)?, self.extent(g.cols)?);
+                let by = |(row, col): (i64, i64)| [Some(row), Some(col)];
+                self.anywhere(&g.table, false);
+                self.touch(&g.index, false, (rows, cols), (by(g.index_strides), MemTy::I32));
+                if let Some((addr, strides)) = &g.plus {
+                    self.touch(addr, false, (rows, cols), (by(*strides), MemTy::I32));
+                }
+                self.touch(&g.d, true, (rows, cols), (by(g.d_strides), g.ty));
+                (g.dst, Some(-1i64 as u64))
+            }
+            Op::Store { ty, addr, .. } => {
+                self.touch(addr, true, (1, 1), ([None, None], *ty));
+                return Ok(());
+            }
+            Op::Fetch { .. } | Op::Join { .. } | Op::Watch(_) => return Ok(()),
+            // Comparisons are no operations on elements. Lists are in tiles, as a rule.
+            Op::Sort(s) => {
+                [&s.a, &s.index].into_iter().for_each(|addr| self.anywhere(addr, false));
+                self.anywhere(&s.d, true);
+                return Ok(());
+            }
+            Op::Merge(m) => {
+                self.anywhere(&m.d, true);
+                match &m.lists {
+                    Lists::Each(all) => all.iter().for_each(|list| self.anywhere(&list.at, false)),
+                    Lists::Runs { all, .. } => [false, true].into_iter().for_each(|w| self.anywhere(&all.at, w)),
+                }
+                return Ok(());
+            }
+            Op::Print { .. } => return Ok(()),
             Op::For(f) => return self.counted(f),
             Op::Lanes(lanes) => {
-                let lane = self.lane(lanes);
-                self.work += lane.times(self.extent(lanes.count)?);
+                let (lane, count) = (self.lane(lanes), self.extent(lanes.count)?);
+                self.work += lane.times(count);
+                for stmt in &lanes.body {
+                    match &stmt.op {
+                        Op::Load { ty, addr, .. } => self.along(addr, false, count, *ty),
+                        Op::Store { ty, addr, .. } => self.along(addr, true, count, *ty),
+                        Op::Join { ty, addr, .. } => {
+                            self.touch(addr, false, (1, PARTIALS as u64), ([None, Some(i64::from(ty.size()))], *ty));
+                        }
+                        _ => {}
+                    }
+                }
                 return Ok(());
             }
             Op::If(i) => return self.region(if self.truth(i.cond)? { &i.then } else { &i.els }),
@@ -230,7 +329,17 @@ impl<'a> Count<'a> {
             Op::Break(label) | Op::Leave(label) => return Err(Exit::Break(*label)),
             Op::Continue(label) => return Err(Exit::Continue(*label)),
             Op::Contract(c) => {
-                let steps = self.extent(c.m)?.saturating_mul(self.extent(c.n)?).saturating_mul(self.extent(c.k)?);
+                let (m, n, k) = (self.extent(c.m)?, self.extent(c.n)?, self.extent(c.k)?);
+                let by = |count: &Self, (row, col): (Stride, Stride)| [count.stride(row), count.stride(col)];
+                let (a, b, d) = (by(self, c.a_strides), by(self, c.b_strides), by(self, c.d_strides));
+                self.touch(&c.a, false, (m, k), (a, c.ab_ty));
+                self.touch(&c.b, false, (k, n), (b, c.ab_ty));
+                self.touch(&c.d, true, (m, n), (d, c.d_ty));
+                if let Start::At { addr, row, col, ty } = &c.start {
+                    let by = by(self, (*row, *col));
+                    self.touch(addr, false, (m, n), (by, *ty));
+                }
+                let steps = m.saturating_mul(n).saturating_mul(k);
                 let operations = steps.saturating_mul(2);
                 self.work += match c.ab_ty.reg() {
                     LTy::F32 => {
@@ -243,7 +352,10 @@ impl<'a> Count<'a> {
                 return Ok(());
             }
             Op::Reduce(r) => {
-                let joined = self.extent(r.rows)?.saturating_mul(self.extent(r.cols)?);
+                let (rows, cols) = (self.extent(r.rows)?, self.extent(r.cols)?);
+                self.touch(&r.a, false, (rows, cols), ([Some(r.a_strides.0), Some(r.a_strides.1)], r.ty));
+                self.touch(&r.d, true, (rows, 1), ([Some(r.d_stride), None], r.ty));
+                let joined = rows.saturating_mul(cols);
                 self.work += one(r.ty.reg()).times(joined);
                 return Ok(());
             }

@@ -78,6 +78,43 @@ fn work_is_counted() {
     assert_eq!(work("both -D M=20 -D N=70").0, [0, 0, 2 * 2 * 20 * 70, 0]);
 }
 
+/// Of an argument a launch reads what its windows have, each element once.
+#[test]
+fn windows_count_what_is_read() {
+    let s = sandbox();
+    let source = "kernel part(x: in f32[M, N], y: out f32[M, K]) where K <= N {
+            grid (i in tiles(M, 8));
+            let t = Vec(x[_, 0..64].tile(i, _)) + Vec(x[_, 32..96].tile(i, _));
+            TSTORE(y[_, 0..64].tile(i, _), t);
+        }
+        kernel front(x: in f32[N], y: inout f32[N]) where N >= 128 {
+            TSTORE(y[0..64], Vec(x[64..128]));
+        }
+        kernel column(x: in f32[M, N], j: index, y: out f32[M, 1]) where 0 <= j, j < N {
+            grid (i in tiles(M, 8));
+            TSTORE(y.tile(i, _), Vec(x[_, j..j + 1].tile(i, _)));
+        }
+        kernel product(A: in f32[M, K], B: in f32[K, N], C: out f32[M, 64]) where N >= 64 {
+            grid (m in tiles(M, 64));
+            let acc = tile Acc<f32, m, 64>;
+            acc = 0.0;
+            for k in tiles(K, 64) { TMATMUL_ACC(acc, acc, Left(A.tile(m, k)), Right(B[_, 0..64].tile(k, _))); }
+            TSTORE(C.tile(m, _), acc);
+        }";
+    s.file("w.tile", source);
+    let bytes = |args: &str| {
+        let output = s.command(&format!("bench w.tile {args} --seconds 0.01 --json")).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        report["memory"]["bytes"].as_u64().unwrap() / 4
+    };
+    assert_eq!(bytes("part -D M=20 -D N=1000 -D K=64"), 20 * (96 + 64));
+    // What is written is the window as well, of an array that was there before; and it is not read.
+    assert_eq!(bytes("front -D N=4096"), 64 + 64);
+    assert_eq!(bytes("column -D M=20 -D N=300 -D j=7"), 20 + 20);
+    assert_eq!(bytes("product -D M=100 -D K=200 -D N=512"), 100 * 200 + 200 * 64 + 100 * 64);
+}
+
 /// Numbers of turns that are read from an array are known, unless the launch writes it.
 #[test]
 fn turns_are_read_from_arrays() {
