@@ -2,6 +2,7 @@
 //! those that are raced together are launched in turns.
 
 use crate::model::Model;
+use crate::patience::Patience;
 use crate::race::{Entrant, Laps, fastest_or_default, race};
 use crate::sample::Rehearsal;
 use crate::search::Choice;
@@ -28,6 +29,7 @@ pub(crate) struct Contest<'c> {
     tensors: Vec<Tensor>,
     /// Those whose results are right.
     right: BTreeSet<Choice>,
+    patience: Patience,
     /// Times of the last race of each.
     pub laps: BTreeMap<Choice, Laps>,
     /// Why others are not measured.
@@ -49,9 +51,9 @@ impl<'c> Contest<'c> {
         definitions: &'c dyn Fn(&Choice) -> Vec<(String, String)>,
         model: Option<Model>,
     ) -> Contest<'c> {
-        let (tensors, right) = (Vec::new(), BTreeSet::new());
+        let (tensors, right, patience) = (Vec::new(), BTreeSet::new(), Patience::default());
         let (laps, refused) = (BTreeMap::new(), BTreeMap::new());
-        Contest { setup, on, definitions, model, tensors, right, laps, refused, failed: 0, stopped: None }
+        Contest { setup, on, definitions, model, tensors, right, patience, laps, refused, failed: 0, stopped: None }
     }
 
     /// Launches these in turns: the numbers of those that none is faster than. Those that are refused are left out. The
@@ -76,14 +78,22 @@ impl<'c> Contest<'c> {
                 }
             }
         }
-        let (mut entrants, mut numbers) = (Vec::new(), Vec::new());
+        let mut ready = Vec::new();
         for (n, own, code) in &mut compiled {
             match self.rehearsed(&choices[*n], own, code) {
-                Ok(rehearsal) => {
-                    entrants.push(Entrant { session: own, rehearsal, arrays: 0 });
-                    numbers.push(*n);
-                }
+                Ok((rehearsal, took)) => ready.push((*n, Entrant { session: own, rehearsal, arrays: 0 }, took)),
                 Err(rejected) => self.reject(&choices[*n], rejected),
+            }
+        }
+        let (mut entrants, mut numbers) = (Vec::new(), Vec::new());
+        for (n, entrant, took) in ready {
+            // The best may have come behind it.
+            match self.patience.judge(took, &(self.definitions)(&choices[n])) {
+                Some(why) => self.reject(&choices[n], Rejected::Slow(why)),
+                None => {
+                    entrants.push(entrant);
+                    numbers.push(n);
+                }
             }
         }
         let length = Duration::from_secs_f64(self.setup.seconds * SHARE);
@@ -140,25 +150,36 @@ impl<'c> Contest<'c> {
         });
     }
 
-    /// A configuration that has run once, and whose results were compared if they had not been.
+    /// A configuration that has run once, and whose results were compared if they had not been; with its better time.
     fn rehearsed<'k, 'p>(
         &mut self,
         choice: &Choice,
         own: &mut Session,
         code: &'k CompiledPlan<'p>,
-    ) -> Result<Rehearsal<'k, 'p>, Rejected> {
+    ) -> Result<(Rehearsal<'k, 'p>, Duration), Rejected> {
+        let ended = |why: Option<Box<Diagnostic>>| why.map_or(Ok(()), |why| Err(Rejected::Slow(why)));
+        let mut first = Duration::MAX;
         if !self.right.contains(choice) {
-            checked(own, code, &self.tensors, self.on.threads, (self.setup.verify, &[]), false)?;
+            let check = || checked(own, code, &self.tensors, self.on.threads, (self.setup.verify, &[]), false);
+            let (done, why) = self.patience.watch(check);
+            ended(why)?;
+            first = done?.outcome.run_time;
             self.right.insert(choice.clone());
         }
-        Rehearsal::new(own, code, &self.tensors, self.on.threads)
-            .map_err(|Failed| Rejected::Failed(Box::new(first_error(own))))
+        let (done, why) = self.patience.watch(|| Rehearsal::new(own, code, &self.tensors, self.on.threads));
+        ended(why)?;
+        let rehearsal = done.map_err(|Failed| Rejected::Failed(Box::new(first_error(own))))?;
+        let took = rehearsal.took.min(first);
+        match self.patience.judge(took, &(self.definitions)(choice)) {
+            Some(why) => Err(Rejected::Slow(why)),
+            None => Ok((rehearsal, took)),
+        }
     }
 
     fn reject(&mut self, choice: &Choice, rejected: Rejected) {
-        self.failed += 1;
+        self.failed += usize::from(!matches!(rejected, Rejected::Slow(_)));
         let why = match rejected {
-            Rejected::Wrong(why) => why,
+            Rejected::Wrong(why) | Rejected::Slow(why) => why,
             Rejected::Failed(why) => {
                 self.stopped.get_or_insert_with(|| (*why).clone());
                 why

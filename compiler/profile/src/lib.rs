@@ -18,6 +18,7 @@ mod lock;
 mod measure;
 mod measured;
 pub mod model;
+mod patience;
 pub mod plot;
 pub mod profile;
 pub mod race;

@@ -2,6 +2,7 @@
 
 use crate::limits::Limits;
 use crate::model::Model;
+use crate::patience::Patience;
 use crate::profile::{By, Definitions, Depth, Figures, Lists, Outcome, Problem, Request};
 use crate::race::{Entrant, fastest_or_default, race};
 use crate::sample::Rehearsal;
@@ -28,6 +29,8 @@ pub(crate) struct Measure<'m> {
     model: Option<Model>,
     /// The machine's limits, as far as they are measured.
     limits: Option<Limits>,
+    /// Of a search by the clock: what takes too long is given up.
+    patience: Option<Patience>,
     /// More races follow: the limits are measured again behind the last.
     more: bool,
     pub outcomes: Vec<Outcome>,
@@ -51,8 +54,19 @@ impl<'m> Measure<'m> {
         (problem, default): (&'m Problem, Option<usize>),
     ) -> Measure<'m> {
         let outcomes = vec![Outcome::Listed; problem.configurations.len()];
-        let arrays = ArraySets::default();
-        Measure { setup, on, request, problem, default, arrays, model: None, limits: None, more: false, outcomes }
+        Measure {
+            setup,
+            on,
+            request,
+            problem,
+            default,
+            arrays: ArraySets::default(),
+            model: None,
+            limits: None,
+            patience: None,
+            more: false,
+            outcomes,
+        }
     }
 
     /// What becomes of each configuration; of many combinations of `tune` lists, of those that a search looks at.
@@ -75,6 +89,7 @@ impl<'m> Measure<'m> {
     fn search(&mut self, lists: &Lists, session: &mut Session) -> Result<(), Failed> {
         let number = |choice: &Choice| lists.number(choice);
         self.more = true;
+        self.patience = (self.request.by == By::Time).then(Patience::default);
         let found = descend(&lists.lengths, &lists.start, &mut |line| {
             let numbers: Vec<usize> = line.iter().map(number).collect();
             let best = self.some(&numbers, session)?;
@@ -197,7 +212,15 @@ impl<'m> Measure<'m> {
             }
         };
         let (cycles, tensors) = (self.request.by == By::Cycles, &self.arrays.sets[of]);
-        match checked(own, code, tensors, self.on.threads, (self.setup.verify, &expected), cycles) {
+        let mut check = || checked(own, code, tensors, self.on.threads, (self.setup.verify, &expected), cycles);
+        let done = match &self.patience {
+            None => check(),
+            Some(patience) => match patience.watch(check) {
+                (done, None) => done,
+                (_, Some(why)) => Err(Rejected::Slow(why)),
+            },
+        };
+        match done {
             Ok(checked) => {
                 let work = (!cycles).then(|| work(code.plan(), tensors).ok()).flatten();
                 let traffic = Traffic::of(code.plan(), work.as_deref());
@@ -217,6 +240,7 @@ impl<'m> Measure<'m> {
             Err(Rejected::Failed(why)) if why.code == codes::GPU_UNAVAILABLE => session.fail(*why),
             Err(rejected) => {
                 let (status, why) = match rejected {
+                    Rejected::Slow(why) => ("refused", why),
                     Rejected::Wrong(why) => ("wrong", why),
                     Rejected::Failed(why) => ("failed", why),
                 };
@@ -240,6 +264,12 @@ impl<'m> Measure<'m> {
             let Some((_, of, figures)) = right.next_if(|(of, ..)| *of == at) else { continue };
             match Rehearsal::new(own, code, &self.arrays.sets[of], self.on.threads) {
                 Ok(rehearsal) => {
+                    let definitions = &self.problem.configurations[*n];
+                    let slow = self.patience.as_mut().and_then(|patience| patience.judge(rehearsal.took, definitions));
+                    if let Some(why) = slow {
+                        self.outcomes[*n] = refused(why);
+                        continue;
+                    }
                     entrants.push(Entrant { session: own, rehearsal, arrays: of });
                     ready.push((*n, figures));
                 }

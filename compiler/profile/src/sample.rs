@@ -19,6 +19,8 @@ pub struct Rehearsal<'c, 'p> {
     threads: usize,
     /// A launch has been made, so a device has the arrays.
     resident: bool,
+    /// How long that launch took.
+    pub took: Duration,
 }
 
 impl<'c, 'p> Rehearsal<'c, 'p> {
@@ -33,8 +35,8 @@ impl<'c, 'p> Rehearsal<'c, 'p> {
         let both = arguments.filter(|(_, a)| a.is_input() && a.is_output());
         let first = both.map(|(i, _)| (i, tensors[i].clone())).collect();
         let locals = plan.locals(session)?;
-        let mut rehearsal = Rehearsal { plan, locals, first, threads, resident: false };
-        rehearsal.launch(session, &mut tensors.to_vec())?;
+        let mut rehearsal = Rehearsal { plan, locals, first, threads, resident: false, took: Duration::ZERO };
+        rehearsal.took = rehearsal.launch(session, &mut tensors.to_vec())?.launches;
         Ok(rehearsal)
     }
 

@@ -29,6 +29,8 @@ pub enum Rejected {
     Failed(Box<Diagnostic>),
     /// Its results are wrong.
     Wrong(Box<Diagnostic>),
+    /// It takes too long.
+    Slow(Box<Diagnostic>),
 }
 
 /// Launches once, on copies of the arrays, and compares with `ensures` and expected arrays. `time`: the interpreter

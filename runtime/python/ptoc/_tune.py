@@ -15,6 +15,9 @@ from ._results import Timing, Trial, Tuned
 ROUNDS = 7
 #: Configurations at most.
 MOST = 1024
+#: How many times the best launch a configuration's may take, and how long whatever the best takes, in seconds.
+FACTOR = 10
+LEAST = 1e-3
 
 #: Constants of a configuration, with their names.
 _Choice = tuple[tuple[str, str], ...]
@@ -38,9 +41,12 @@ def tune(
     if len(choices) > MOST:
         message = f"`{kernel.__name__}` has {len(choices)} configurations, and at most {MOST} are tried"
         raise _errors.of_words("E0715", message, f"fix one of them: `{next(iter(lists))}=..`")
-    measured, refused, verified = _compiled(kernel, choices, args, out, named)
-    if not measured:
+    candidates, refused, verified = _compiled(kernel, choices, args, out, named)
+    failed = len(refused)
+    if not candidates:
         raise next(iter(refused.values()))
+    refused.update(_given_up(candidates))
+    measured = {choice: candidate for choice, (candidate, _) in candidates.items() if choice not in refused}
 
     def bench(candidate: Kernel) -> Timing:
         return candidate.bench(*args, out=out, seconds=seconds / ROUNDS, **named)
@@ -59,7 +65,7 @@ def tune(
     trials = [Trial(dict(choice), timings[choice], None) for choice in ranked]
     trials += [Trial(dict(choice), None, e) for choice, e in refused.items()]
     # What the checks of the target refuse is no failure: `profile` has other rows for it, and measures anew.
-    kernel._keep((list(best), timings[best].median, verified, len(refused)), *args, out=out, **named)
+    kernel._keep((list(best), timings[best].median, verified, failed), *args, out=out, **named)
     return Tuned(measured[best], trials, None, [dict(choice) for choice in ranked[: len(equal)]])
 
 
@@ -78,17 +84,17 @@ def _recalled(
 
 def _compiled(
     kernel: Kernel, choices: list[dict[str, str]], args: tuple[Any, ...], out: Any, named: dict[str, Any]
-) -> tuple[dict[_Choice, Kernel], dict[_Choice, Exception], bool]:
-    """The kernels that can be run on these arguments and are right, by their constants, and why others are not; and
-    whether `ensures` says what is right."""
+) -> tuple[dict[_Choice, tuple[Kernel, float]], dict[_Choice, Exception], bool]:
+    """The kernels that can be run on these arguments and are right, by their constants, with the best of some launches,
+    and why others are not; and whether `ensures` says what is right."""
     verified = False
-    measured: dict[_Choice, Kernel] = {}
+    measured: dict[_Choice, tuple[Kernel, float]] = {}
     refused: dict[_Choice, Exception] = {}
     for choice in choices:
         key = tuple(choice.items())
         try:
             candidate = kernel.bind(**choice)
-            candidate.bench(*args, out=out, seconds=0.0, **named)
+            timing = candidate.bench(*args, out=out, seconds=0.0, **named)
             verified = candidate._holds(*args, **named) or verified
         except (_errors.ArgumentError, _errors.DtypeError):
             # What is wrong with the arrays is no matter of configurations.
@@ -96,8 +102,20 @@ def _compiled(
         except _errors.Error as e:
             refused[key] = e
         else:
-            measured[key] = candidate
+            measured[key] = candidate, timing.best
     return measured, refused, verified
+
+
+def _given_up(candidates: dict[_Choice, tuple[Kernel, float]]) -> dict[_Choice, Exception]:
+    """Those that take so much longer than the best that they are not measured: it has no use, and takes long."""
+    best, least = min(candidates.items(), key=lambda item: item[1][1])
+    given_up: dict[_Choice, Exception] = {}
+    for choice, (_, took) in candidates.items():
+        if took > max(FACTOR * least[1], LEAST):
+            of = ", ".join(f"{name}={value}" for name, value in best)
+            message = f"a launch takes {took * 1e3:.1f} ms, {took / least[1]:.0f} times the {least[1] * 1e3:.3f} ms of {of}"
+            given_up[choice] = _errors.of_words("E0771", message, "`bench` with these constants measures it all the same")
+    return given_up
 
 
 def _rounds(candidates: dict[_Choice, Kernel], bench: Callable[[Kernel], Timing]) -> dict[_Choice, list[Timing]]:

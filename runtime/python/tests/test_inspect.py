@@ -170,6 +170,21 @@ def test_tune_tells_what_does_not_fit():
         """).k.tune(np.ones(100, np.float32))
 
 
+def test_tune_gives_up_what_takes_too_long():
+    slow = ptoc.tile("""
+    kernel slow<const TURNS = 1 tune [1, 10000, 2]>(x: in f32[N], y: out f32[N]) {
+        grid (i in tiles(N, 64));
+        let t = Vec(x.tile(i));
+        for k in 0..TURNS { TMULS(t, t, 0.999); }
+        TSTORE(y.tile(i), t);
+    }
+    """).slow
+    found = slow.tune(np.ones(4096, np.float32), seconds=0.01)
+    assert {trial.constants["TURNS"] for trial in found.trials if trial.timing} == {"1", "2"}
+    [given_up] = [trial.refused for trial in found.trials if trial.refused]
+    assert given_up.code == "E0771" and "times the" in str(given_up)
+
+
 def test_tune_is_stored(examples, monkeypatch, tmp_path, capfd):
     monkeypatch.setenv("PTOC_TUNING", str(tmp_path))
     softmax = ptoc.load(examples / "softmax.tile").softmax

@@ -400,6 +400,32 @@ fn results_move_between_directories() {
     assert_eq!(json["best"]["BN"], "32");
 }
 
+/// What takes thousands of times as long as another is not measured, and the report says so; a launch that would go on
+/// for a million times as long is ended.
+#[test]
+fn what_takes_too_long_is_given_up() {
+    let s = Sandbox::new();
+    let slow = "kernel slow<const TURNS = 1 tune [1, 20000, 4000000, 2]>(x: in f32[N], y: out f32[N])
+    ensures y[i] == y[i]
+{
+    grid (i in tiles(N, 64));
+    let t = Vec(x.tile(i));
+    for k in 0..TURNS { TMULS(t, t, 0.999); }
+    TSTORE(y.tile(i), t);
+}
+";
+    s.file("slow.tile", slow);
+    let (tuned, _) = good(&s, "bench slow.tile -D N=4096 --tune --seconds 0.01 --threads 1");
+    let given_up: Vec<&str> = tuned.lines().filter(|line| line.contains("discarded: E0771")).collect();
+    assert_eq!(given_up.len(), 2, "{tuned}");
+    assert!(given_up.iter().any(|line| line.contains("a launch takes") && line.contains(" times the ")), "{tuned}");
+    assert!(given_up.iter().any(|line| line.contains("a launch was ended after 100")), "{tuned}");
+    assert!(tuned.contains("2 configurations") || tuned.contains("best: "), "{tuned}");
+    // It is no failure: the best is stored, and a table by a search says the same.
+    let (again, _) = good(&s, "bench slow.tile -D N=4096 --tune --seconds 0.01 --threads 1");
+    assert!(again.contains("tuned before, nothing was measured"), "{again}");
+}
+
 #[test]
 fn wrong_calls() {
     let s = sandbox();
