@@ -101,6 +101,7 @@ fn rows(launched: &Launched<'_>, messages: &mut Messages) -> Rows {
                 messages.row(codes.null, format!("the pointer of `{name}` is null")),
                 messages.row(codes.misaligned, format!("the array of `{name}` does not begin at a multiple of {size}")),
                 messages.row(codes.overlap, format!("the array of `{name}` is written, and shares bytes with another")),
+                messages.row(codes.overlap, format!("the array of `{name}` shares bytes with the workspace")),
             ],
         }
     });
@@ -185,7 +186,7 @@ impl Entry<'_, '_, '_> {
         let threads = clamped(self.code, threads);
         self.launch(job, rank);
         let threads = self.grid(job, rank, threads);
-        self.run(job, workspace, threads);
+        self.run(job, workspace, threads, &memory);
         let code = &mut *self.code;
         let done = code.b.ins().iconst(I32, 0);
         code.b.ins().return_(&[done]);
@@ -451,7 +452,7 @@ impl Entry<'_, '_, '_> {
     }
 
     /// Runs the grid, on this thread and on others.
-    fn run(&mut self, job: Value, (workspace, bytes): (Value, Value), threads: Value) {
+    fn run(&mut self, job: Value, (workspace, bytes): (Value, Value), threads: Value, memory: &[Memory]) {
         let each = tiles(self.code, self.launched, self.callees);
         let needs = needed(self.code, each, threads);
         let code = &mut *self.code;
@@ -465,6 +466,17 @@ impl Entry<'_, '_, '_> {
         let bad = code.b.ins().bor(null, few);
         let bad = code.b.ins().band(bad, any);
         self.refuse(bad, self.rows.workspace, &[needs, bytes]);
+        let end = self.code.b.ins().iadd(aligned, needs);
+        for m in memory {
+            let code = &mut *self.code;
+            let begins = code.is(IntCC::UnsignedLessThan, m.first, end);
+            let ends = code.is(IntCC::UnsignedLessThan, aligned, m.behind);
+            let both = code.b.ins().band(begins, ends);
+            let array = code.is_int(IntCC::NotEqual, m.bytes, 0);
+            let any = code.b.ins().band(any, array);
+            let both = code.b.ins().band(both, any);
+            self.refuse(both, self.rows.parameters[m.parameter][4], &[]);
+        }
         let code = &mut *self.code;
         let own = code.room(Seat::SIZE as u32);
         seat(code, own, job, aligned);

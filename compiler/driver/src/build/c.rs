@@ -95,7 +95,7 @@ pub(super) const ENTRY: [(Code, &str); 8] = [
     (codes::TENSOR_TOO_LARGE, "an array has more bytes than can be addressed"),
     (codes::MISSING_INPUT, "a pointer is null"),
     (codes::MISALIGNED_ARRAY, "a pointer is not aligned to an element"),
-    (codes::OVERLAPPING_ARRAYS, "an array that is written shares bytes with another one"),
+    (codes::OVERLAPPING_ARRAYS, "an array that is written, or the workspace, shares bytes with another one"),
     (codes::HOST_NOT_SUPPORTED, "the processor lacks SSE 4.2"),
     (codes::GRID_TOO_LARGE, "there are too many blocks"),
     (codes::NO_MEMORY_FOR_TILES, "the workspace is null or too small"),

@@ -27,7 +27,8 @@ const MAIN: &str = r#"
 #include <string.h>
 
 static float x[4096], y[4096];
-static char room[1 << 16];
+static float rooms[1 << 14];
+static char *const room = (char *)rooms;
 static int failures;
 
 static void expect(const char *what, int32_t got, int32_t want, const ptoc_status *s) {
@@ -58,7 +59,7 @@ int main(void) {
     size_t bytes = scale_workspace(1);
     memset(&s, 0, sizeof s);
     for (i = 0; i < 4096; i++) x[i] = (float)i;
-    if (bytes > sizeof room || scale_workspace(2) > sizeof room) return 2;
+    if (bytes > sizeof rooms || scale_workspace(2) > sizeof rooms) return 2;
     expect("right", scale(x, 1.0f, y, 4, 8, room, bytes, 1, &s), 0, &s);
     expect("no status", scale(x, 1.0f, y, 4, -8, room, bytes, 1, NULL), 1010, (s.code = 1010, &s));
     expect("null", scale(NULL, 1.0f, y, 4, 8, room, bytes, 1, &s), 747, &s);
@@ -76,16 +77,20 @@ int main(void) {
     expect("block", scale(x, 1.0f, y, 40, 8, room, bytes, 1, &s), 1109, &s);
     if (s.block != 5 || s.count != 1 || s.numbers[0] != 20) return 4;
     for (i = 2; i < 20; i++) {
-        expect("blocks", scale(x, 1.0f, y, 40, 8, room, sizeof room, i, &s), 1109, &s);
+        expect("blocks", scale(x, 1.0f, y, 40, 8, room, sizeof rooms, i, &s), 1109, &s);
         if (s.block != 5) return 5;
     }
     if (bytes) {
         expect("no workspace", scale(x, 1.0f, y, 4, 8, NULL, bytes, 1, &s), 723, &s);
         expect("small workspace", scale(x, 1.0f, y, 4, 8, room, 1, 1, &s), 723, &s);
         if (s.numbers[1] != 1) return 6;
+        expect("input there", scale(rooms, 1.0f, y, 4, 8, room, sizeof rooms, 1, &s), 760, &s);
+        expect("output there", scale(x, 1.0f, rooms, 4, 8, room, sizeof rooms, 1, &s), 760, &s);
+        if (!strstr(s.message, "workspace")) return 9;
+        expect("behind it", scale(x, 1.0f, rooms + (1 << 14) - 32, 4, 8, room, sizeof rooms, 1, &s), 0, &s);
     }
-    expect("threads", scale(x, 1.0f, y, 8, 8, room, sizeof room, INT32_MIN, &s), 0, &s);
-    expect("many threads", scale(x, 1.0f, y, 8, 8, room, sizeof room, INT32_MAX, &s), 0, &s);
+    expect("threads", scale(x, 1.0f, y, 8, 8, room, sizeof rooms, INT32_MIN, &s), 0, &s);
+    expect("many threads", scale(x, 1.0f, y, 8, 8, room, sizeof rooms, INT32_MAX, &s), 0, &s);
     for (i = 0; i < 10; i++)
         if (pthread_create(&threads[i], NULL, call, NULL)) return 7;
     for (i = 0; i < 10; i++) {
