@@ -34,7 +34,7 @@ fn cycles(ran: &Value, kind: &str) -> f64 {
 fn resident_arrays_change_no_result() {
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("pim/programs.tile").display().to_string();
     let gemv = example("hbm_pim.tile");
-    let decoder = example("pim_decoder.tile");
+    let decoder = example("hbm_decoder.tile");
     let sizes = ["-D", "D=128", "-D", "F=200", "-D", "S=5", "-D", "E=32", "-D", "at=4"];
     let cases: [(&str, &str, &[&str], &[&str]); 6] = [
         (&gemv, "gemv", &["-D", "M=1024", "-D", "K=256"], &["A"]),

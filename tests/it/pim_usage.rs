@@ -120,7 +120,7 @@ fn no_false_alarms() {
         ("hbm_pim.tile", "gemv", &["M=1024", "K=1024"]),
         ("hbm_pim.tile", "row_sums", &["M=4096", "N=256"]),
         ("hbm_gemm.tile", "gemm", &["N=1024", "K=1024", "B=1"]),
-        ("pim_decoder.tile", "layer", &["D=1024", "F=2048", "S=8", "E=64", "at=3"]),
+        ("hbm_decoder.tile", "layer", &["D=1024", "F=2048", "S=8", "E=64", "at=3"]),
     ];
     for (name, kernel, defs) in one {
         let told = told(&example(name), kernel, defs);

@@ -12,12 +12,9 @@ use ptoc_pim::hbm::usage::{ThinBursts, Usage};
 /// Commands' clocks of a launch up to which other ways to write it are tried: beyond that each takes too long.
 const TRIED: u64 = 1 << 21;
 
-/// Clocks that a launch takes beside its commands to rows: into the units' modes and out of them.
-const MODES: u64 = 300;
-
 /// A way is better if it takes less than nine tenths of the clocks.
 fn better(new: &Usage, old: &Usage) -> bool {
-    10 * (new.clocks + MODES) < 9 * (old.clocks + MODES)
+    10 * new.clocks < 9 * old.clocks
 }
 
 /// Of the launches that have this usage, what could be better.
@@ -139,7 +136,7 @@ fn thin_bursts(step: &PlannedLaunch, thin: &ThinBursts) -> Diagnostic {
         .with_label(format!("{} of {lanes} lanes compute nothing", lanes - columns))
         .with_note("a burst has 16 lanes of f16, and rows begin with a burst of their own")
         .with_help(
-            "give rows a multiple of 16 elements; where the rows' order is no matter, make them one dimension, or the last \
-             one the longer",
+            "give rows a multiple of 16 elements; where the rows' order is no matter, make them one dimension, or the \
+             last one the longer",
         )
 }

@@ -237,7 +237,7 @@ impl BoundMeter {
         let new = needs.rows.insert((bank, a.row));
         needs.wide += u64::from(new && banks > 1);
         if new && self.in_order.is_some() {
-            needs.order.row(bank, write, self.reserved && a.row & RESERVED_BIT != 0);
+            needs.order.row(bank, write, banks > 1, self.reserved && a.row & RESERVED_BIT != 0);
         }
     }
 
@@ -276,7 +276,7 @@ impl BoundMeter {
         let hidden = if by == BoundBy::Activations { self.window } else { 0 };
         let (work, hidden) = match self.in_order {
             Some(fences) => {
-                let ordered = needs.order.bound(&self.gaps, (fences, self.long), span.latency);
+                let ordered = needs.order.bound(&self.gaps, (fences, [self.short, self.long]), span.latency);
                 let ordered = ordered.with(BoundBy::Columns, columns);
                 let most = if ordered.ticks() > plain.ticks() { ordered } else { plain };
                 (most, hidden + self.gaps.hidden(fences, span.latency))

@@ -416,13 +416,13 @@ impl Channel<'_> {
         let data_end = self.session.data_end(command, tick);
         lane.data_end = lane.data_end.max(data_end);
         let effect = lane.source.done(&mut self.memory, self.log)?;
-        self.log.bounds.work(lane.pc, effect.work);
         self.log.issued(
             &issued,
             u64::from(banks),
             effect.host || !write && effect.bucket != Bucket::Compute,
             effect.place,
         );
+        self.log.bounds.work(lane.pc, effect.work);
         let pch = lane.pc;
         let busy = tick + if wide { long } else { short };
         if let Some(history) = self.log.history.as_mut().filter(|_| effect.bucket == Bucket::Compute) {

@@ -204,7 +204,10 @@ proptest! {
     fn row_after_row_of_a_bank_is_in_order(
         config in device(),
         controller in controller(),
-        stretches in prop::collection::vec((0u32..40, prop::sample::subsequence((0u32..6).collect::<Vec<_>>(), 1..6)), 1..20),
+        stretches in prop::collection::vec(
+            (0u32..40, prop::sample::subsequence((0u32..6).collect::<Vec<_>>(), 1..6)),
+            1..20,
+        ),
         write in any::<bool>(),
     ) {
         let rows: BTreeMap<u32, Vec<u32>> = stretches.iter().cloned().collect();

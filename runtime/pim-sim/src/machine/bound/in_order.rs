@@ -62,8 +62,10 @@ pub(super) struct InOrder {
     banks: FxHashSet<u32>,
     /// Rows beside the first of each bank, by their first command: read, written.
     rows: [u64; 2],
-    /// Reserved rows.
-    reserved: u64,
+    /// Reserved rows: those of commands to one bank and to many, and of them those in banks that have another row open.
+    reserved: [u64; 3],
+    /// Banks that were used since all closed.
+    used: FxHashSet<u32>,
     /// Vectors that the host wrote to a file and units read, results that units stored.
     moved: [u64; 3],
     /// Registers that the host has written, those that hold results which are not stored: bits by file.
@@ -74,10 +76,12 @@ pub(super) struct InOrder {
 }
 
 impl InOrder {
-    /// A row is touched for the first time.
-    pub(super) fn row(&mut self, bank: u32, write: bool, reserved: bool) {
+    /// A row is touched for the first time, by a command to many banks (`wide`) or to one.
+    pub(super) fn row(&mut self, bank: u32, write: bool, wide: bool, reserved: bool) {
+        let open = !self.used.insert(bank);
         if reserved {
-            self.reserved += 1;
+            self.reserved[usize::from(wide)] += 1;
+            self.reserved[2] += u64::from(open);
         } else if !self.banks.insert(bank) {
             self.rows[usize::from(write)] += 1;
         }
@@ -87,7 +91,10 @@ impl InOrder {
     pub(super) fn work(&mut self, work: Work) {
         match work {
             Work::Other => {}
-            Work::Closes => self.closes += 1,
+            Work::Closes => {
+                self.closes += 1;
+                self.used.clear();
+            }
             Work::Feeds { file, register } => {
                 self.fed[file] |= 1 << register;
                 self.computed[file] &= !(1 << register);
@@ -112,7 +119,12 @@ impl InOrder {
     }
 
     /// What the step takes beside the distances of its column commands. `fences`: they wait for data.
-    pub(super) fn bound(&self, gaps: &Gaps, (fences, column): (bool, u64), latency: [u64; 2]) -> LowerBound {
+    pub(super) fn bound(
+        &self,
+        gaps: &Gaps,
+        (fences, [narrow, column]): (bool, [u64; 2]),
+        latency: [u64; 2],
+    ) -> LowerBound {
         let over = |ticks: u64, under: u64| ticks.saturating_sub(under);
         // What a fence waits for behind a read, a write.
         let fence = if fences { latency } else { [1, 1] };
@@ -133,10 +145,14 @@ impl InOrder {
             let shared = self.rows[kind].min(turns[before]);
             rows += shared * at_turn.min(between) + (self.rows[kind] - shared) * between;
         }
-        rows += self.reserved * over(gaps.act[1], column);
+        let [alone, together, reopened] = self.reserved;
+        rows += alone * over(gaps.act[1], narrow) + together * over(gaps.act[1], column);
+        rows += reopened * (gaps.row[1] - gaps.act[1]);
+        // In between the units have stopped, for which a fence waits.
+        let stop = if self.closes > 1 && self.moved[2] > 0 { fence[1] } else { 0 };
         let close = match self.closes {
             0 => 0,
-            n => (n - 1) * (gaps.close[0] + gaps.close[1]) + gaps.close[0],
+            n => (n - 1) * (gaps.close[0] + gaps.close[1]) + gaps.close[0] + stop,
         };
         LowerBound::default().with(BoundBy::Rows, rows).with(BoundBy::Turns, turning).with(BoundBy::Modes, close)
     }

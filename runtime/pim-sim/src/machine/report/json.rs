@@ -34,7 +34,9 @@ impl Report {
             "unit_cycles": self.unit_cycles(),
             "unit_step_ns": self.step_ns,
             "steps": self.steps.len(),
-            "resident": self.resident.iter().map(|(name, bytes)| json!({"array": name, "bytes": bytes})).collect::<Vec<_>>(),
+            "resident": self.resident.iter()
+                .map(|(name, bytes)| json!({"array": name, "bytes": bytes}))
+                .collect::<Vec<_>>(),
             "commands": self.commands_json(),
             "row_hits": self.rows[0],
             "row_misses": self.rows[1],
