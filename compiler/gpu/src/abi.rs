@@ -95,8 +95,12 @@ impl Abi {
         if self.gemm.is_some() {
             return turns.clamp(1, u64::from(resident.max(1))) as u32;
         }
-        let most = MOST_SCRATCH.checked_div(self.scratch).map_or(MOST_CTAS, |n| n.min(MOST_CTAS));
-        turns.clamp(1, most.max(u64::from(resident)).max(1)) as u32
+        turns.clamp(1, self.most_ctas().max(u64::from(resident)).max(1)) as u32
+    }
+
+    /// CTAs of a launch at most, where more do not run at once.
+    pub fn most_ctas(&self) -> u64 {
+        MOST_SCRATCH.checked_div(self.scratch).map_or(MOST_CTAS, |n| n.min(MOST_CTAS))
     }
 
     /// What the CTAs share, in place of the grid: as many turns along each dimension.

@@ -46,6 +46,6 @@ pub use abi::{Abi, Arguments, NO_FAILURE, extents};
 pub use allocation::MOST_SHARED;
 pub use back_to_back::ArrayMap;
 pub use emit::{Compiled, Options, compile};
-pub use gemm::{GemmAbi, Obstacle, compile_kernel};
+pub use gemm::{GemmAbi, HALVES, Major, Obstacle, OperandSide, compile_kernel};
 pub use pipeline::GPU_PASSES;
 pub use unsupported::{RefusalCode, Refused};

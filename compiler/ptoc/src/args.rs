@@ -331,6 +331,9 @@ pub struct BuildArgs {
     /// Write the header of the function too
     #[arg(long, value_name = "F.h", value_hint = ValueHint::FilePath)]
     pub header: Option<PathBuf>,
+    /// For a GPU: write a launcher in C too, with the code in it, which `--header` declares
+    #[arg(long, value_name = "F.c", value_hint = ValueHint::FilePath, requires = "header")]
+    pub launcher: Option<PathBuf>,
     /// Write a file for pkg-config too, which names the library where it is now
     #[arg(long, value_name = "F.pc", value_hint = ValueHint::FilePath)]
     pub pkg_config: Option<PathBuf>,
@@ -343,6 +346,9 @@ pub struct BuildArgs {
     /// For PTO C++ (3 if not given): what it says of places and order
     #[arg(long, value_name = "LEVEL")]
     pub pto_level: Option<PtoLevel>,
+    /// With `--launcher`: products are chains of multiply-adds, not on the tensor cores
+    #[arg(long)]
+    pub exact: bool,
     /// Target, definitions, diagnostics.
     #[command(flatten)]
     pub compile: CompileArgs,

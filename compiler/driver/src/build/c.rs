@@ -1,9 +1,9 @@
 //! A kernel as a function of C: names, types and order of its parameters.
 
-use super::BuildUnit;
+use super::{BuildUnit, Request};
 use ptoc_analysis::ArgDim;
 use ptoc_cpu::object::{CheckText, EntryCodes, Extent, Interface, Parameter, ParameterKind, ScalarClass};
-use ptoc_diagnostics::{Code, codes};
+use ptoc_diagnostics::{Code, Diagnostic, codes};
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::{CheckId, TensorDir, Ty};
 use ptoc_tensor::DType;
@@ -17,11 +17,26 @@ pub struct CFunction {
     pub declared: Vec<String>,
     /// What is said of them: the name, and text.
     pub about: Vec<(String, String)>,
+    /// Names that something else has.
+    reserved: &'static [&'static str],
 }
 
 /// A name that is no name of a C function.
 #[derive(Debug)]
 pub struct Misnamed(pub String);
+
+impl Misnamed {
+    /// The error of a kernel, or of `--symbol`.
+    pub fn told(self, unit: &BuildUnit, request: &Request) -> Box<Diagnostic> {
+        let Misnamed(name) = self;
+        let message = format!("`{name}` is no name for a C function: C, or a library that is linked, has it");
+        let d = match &request.symbol {
+            Some(_) => Diagnostic::global(codes::NOT_AHEAD_OF_TIME, format!("--symbol {name}: {message}")),
+            None => Diagnostic::error(codes::NOT_AHEAD_OF_TIME, unit.prepared.placed.kernel.span, message),
+        };
+        Box::new(d.with_help("give it another one: `--symbol NAME`, of letters, digits and `_`"))
+    }
+}
 
 /// Words that C or C++ keep for themselves, and names of the function's own parameters.
 const TAKEN: &str = "alignas alignof and asm auto bool break case catch char class const constexpr continue default \
@@ -84,7 +99,7 @@ fn bits_of(dtype: DType) -> &'static str {
 }
 
 /// The number of a code: 1105 of PA-1105, 760 of E0760.
-pub(super) fn number(code: Code) -> i32 {
+pub fn number(code: Code) -> i32 {
     let digits: String = code.as_str().chars().filter(char::is_ascii_digit).collect();
     digits.parse().unwrap_or(-1)
 }
@@ -102,11 +117,16 @@ pub(super) const ENTRY: [(Code, &str); 8] = [
 ];
 
 impl CFunction {
-    /// The function of a kernel whose code is `module`.
+    /// The function of a kernel whose code is `module`; parameters get other names than those reserved.
     ///
     /// # Errors
     /// Its name is none of C.
-    pub fn new(unit: &BuildUnit, module: &Module, symbol: Option<&str>) -> Result<CFunction, Misnamed> {
+    pub fn new(
+        unit: &BuildUnit,
+        module: &Module,
+        symbol: Option<&str>,
+        reserved: &'static [&'static str],
+    ) -> Result<CFunction, Misnamed> {
         let symbol = symbol.unwrap_or(&unit.name).to_owned();
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if symbol.is_empty()
@@ -127,6 +147,7 @@ impl CFunction {
             },
             declared: Vec::new(),
             about: Vec::new(),
+            reserved,
         };
         function.arguments(unit);
         function.dimensions(unit);
@@ -189,7 +210,11 @@ impl CFunction {
 
     fn add(&mut self, name: &str, c: &str, kind: ParameterKind, about: String) {
         let mut own = name.to_owned();
-        while taken(&own) || self.interface.parameters.iter().any(|p| p.name == own) || own == self.interface.symbol {
+        while taken(&own)
+            || self.reserved.contains(&&*own)
+            || self.interface.parameters.iter().any(|p| p.name == own)
+            || own == self.interface.symbol
+        {
             own.push('_');
         }
         self.declared.push(format!("{c}{own}"));
@@ -214,7 +239,7 @@ fn checks(unit: &BuildUnit, module: &Module) -> Vec<CheckText> {
 }
 
 /// The codes of a module's checks, each once.
-pub(super) fn codes_of(unit: &BuildUnit, module: &Module) -> Vec<Code> {
+pub(crate) fn codes_of(unit: &BuildUnit, module: &Module) -> Vec<Code> {
     let kernel = &unit.prepared.placed.kernel;
     let mut all: Vec<Code> = module.checks.iter().map(|row| kernel.checks[CheckId::from_u32(row.id)].code).collect();
     all.sort_by_key(|c| c.as_str());

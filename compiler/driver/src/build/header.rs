@@ -3,12 +3,13 @@
 use super::c::{self, CFunction, ENTRY};
 use super::comment::{comment, heading};
 use super::{BuildUnit, Request};
+pub(crate) use c::codes_of;
 use ptoc_diagnostics::Code;
 use ptoc_ir::loops::Module;
 use std::fmt::Write as _;
 
 /// The status that functions fill.
-const STATUS: &str = "\
+pub(crate) const STATUS: &str = "\
 #ifndef PTOC_STATUS
 #define PTOC_STATUS
 /* Why a call was refused or has failed. It is written only then. */
@@ -65,7 +66,7 @@ fn about(unit: &BuildUnit, function: &CFunction, module: &Module, request: &Requ
     let line = |code: Code, text: &str| format!("    {:>4}  {}: {text}", c::number(code), code.as_str());
     let mut errors: Vec<(i32, String)> =
         ENTRY.iter().map(|(code, text)| (c::number(*code), line(*code, text))).collect();
-    for code in c::codes_of(unit, module) {
+    for code in codes_of(unit, module) {
         errors.push((c::number(code), line(code, code.info().title)));
     }
     errors.sort();

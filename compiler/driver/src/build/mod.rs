@@ -13,7 +13,7 @@ pub mod header;
 mod pto;
 
 #[cfg(feature = "cpu")]
-pub use c::{CFunction, Misnamed};
+pub use c::{CFunction, Misnamed, number};
 pub use pto::SUFFIX as PTO_SUFFIX;
 
 use crate::backend::{self, BackendRef, Part};
@@ -52,10 +52,24 @@ pub struct Request {
     pub symbol: Option<String>,
     /// The name of the header, as programs will include it.
     pub header: Option<String>,
+    /// The name of the launcher in C, if there is to be one.
+    pub launcher: Option<String>,
     /// The file's own name.
     pub file: String,
     /// The command that was given.
     pub command: String,
+}
+
+impl Request {
+    /// Refuses a launcher, where C calls what is built.
+    pub(crate) fn without_launcher(&self) -> Result<(), Box<Diagnostic>> {
+        let Some(launcher) = &self.launcher else { return Ok(()) };
+        let message = format!("--launcher {launcher}: what is in `{}` needs none", self.file);
+        let d = Diagnostic::global(codes::NOT_AHEAD_OF_TIME, message)
+            .with_note("a launcher has a kernel of a GPU in it, and starts it by NVIDIA's driver")
+            .with_help("leave it out, or write a `.ptx` or `.cubin` with `--target sm90`");
+        Err(Box::new(d))
+    }
 }
 
 /// What is written.
@@ -65,6 +79,8 @@ pub struct Built {
     pub bytes: Vec<u8>,
     /// Its header.
     pub header: String,
+    /// Its launcher in C, if one was asked for.
+    pub launcher: Option<String>,
     /// What it is: the kernel, and where it comes from.
     pub about: String,
     /// What has to be said of it: how it is linked.

@@ -22,11 +22,19 @@ pub(super) fn build(
     request: &Request,
 ) -> Result<Built, Failed> {
     super::refuse_program(session, entry)?;
+    request.without_launcher().or_else(|d| session.fail(*d))?;
     let cpp = stages::cpp_of(session, unit, entry, given, request.symbol.as_deref())?;
     let header = format!(
         "// {}\n// Made by `{}`.\n#pragma once\n#include <cstdint>\n\n/// Runs it on that many cores.\n{};\n",
         cpp.about, request.command, cpp.launcher
     );
     let remark = "it is compiled with the include folder of pto-isa: spec/pto.md".to_owned();
-    Ok(Built { bytes: cpp.unit.into_bytes(), header, about: cpp.about, remarks: vec![remark], links: String::new() })
+    Ok(Built {
+        bytes: cpp.unit.into_bytes(),
+        header,
+        launcher: None,
+        about: cpp.about,
+        remarks: vec![remark],
+        links: String::new(),
+    })
 }

@@ -12,10 +12,14 @@ const HALF: u64 = 2;
 /// An array as a matrix with dense rows, and the boxes of a window.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ArrayMap {
-    tensor: u32,
-    pitch: Number,
-    total: Number,
-    lines: u32,
+    /// The argument.
+    pub tensor: u32,
+    /// Elements of a row.
+    pub pitch: Number,
+    /// Elements of the array.
+    pub total: Number,
+    /// Rows of a box.
+    pub lines: u32,
 }
 
 impl ArrayMap {

@@ -9,7 +9,7 @@ use ptoc_ptx::sim::{Swizzle, TensorMap};
 pub(crate) const ROW: u32 = 128;
 
 /// Halves of it. What bulk copies move are halves, of smaller factors two at a time.
-const HALVES: u32 = ROW / 2;
+pub const HALVES: u32 = ROW / 2;
 
 /// Rows (or columns) of a part, and lines, where those are side by side.
 pub(crate) const PART: u32 = 64;
@@ -19,7 +19,7 @@ const MOST: u64 = 1 << 31;
 
 /// Along what an operand's neighbours lie in shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Major {
+pub enum Major {
     /// k: rows (or columns) of 128 bytes.
     Depth,
     /// Rows of the left operand, columns of the right one: 64 of them for each k, in parts one behind the other. The
@@ -29,18 +29,21 @@ pub(crate) enum Major {
 
 /// An operand of the product.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct OperandSide {
-    pub(crate) tensor: u32,
-    pub(crate) first: Number,
+pub struct OperandSide {
+    /// The argument that it is in.
+    pub tensor: u32,
+    /// Elements before its first one.
+    pub first: Number,
     /// Bytes of a factor.
-    pub(crate) factor: u32,
+    pub factor: u32,
     /// Elements along rows (of the left operand; columns of the right one), and along k.
-    pub(crate) strides: [Number; 2],
+    pub strides: [Number; 2],
     /// Rows, or columns, of a block.
-    pub(crate) size: u32,
-    pub(crate) major: Major,
+    pub size: u32,
+    /// Along what neighbours lie.
+    pub major: Major,
     /// Neighbours are next to each other in memory, so bulk copies may do.
-    pub(crate) dense: bool,
+    pub dense: bool,
 }
 
 impl OperandSide {
@@ -66,15 +69,20 @@ impl OperandSide {
         if self.major == Major::Depth { 1 } else { self.size.div_ceil(PART) }
     }
 
+    /// Rows of a box; a row has [`HALVES`].
+    pub fn rows(&self) -> u32 {
+        if self.major == Major::Depth { self.size } else { PART }
+    }
+
     /// The map by which it is copied; `None` where bulk copies cannot.
     fn map(&self, base: u64, [extent, depth]: [i64; 2], params: &[i64]) -> Option<TensorMap> {
         let outer = value(&self.strides[usize::from(self.major == Major::Side)], params);
         let stride = u64::try_from(outer).ok()?.checked_mul(u64::from(self.factor))?;
         let dense =
             |n: i64| n.checked_mul(i64::from(self.factor)).filter(|bytes| bytes % 2 == 0).map(|bytes| bytes / 2);
-        let (dims, rows) = match self.major {
-            Major::Depth => ([dense(depth)?, extent], self.size),
-            Major::Side => ([dense(extent)?, depth], PART),
+        let dims = match self.major {
+            Major::Depth => [dense(depth)?, extent],
+            Major::Side => [dense(extent)?, depth],
         };
         let dims = dims.map(|n| u64::try_from(n).unwrap_or(0));
         let fits = self.dense
@@ -82,7 +90,7 @@ impl OperandSide {
             && stride.is_multiple_of(16)
             && (16..1 << 40).contains(&stride)
             && dims.iter().all(|n| (1..MOST).contains(n));
-        fits.then(|| map(base, dims, stride, [HALVES, rows]))
+        fits.then(|| map(base, dims, stride, [HALVES, self.rows()]))
     }
 }
 
@@ -95,13 +103,18 @@ pub(crate) fn map(base: u64, dims: [u64; 2], stride: u64, tile: [u32; 2]) -> Ten
 /// What a launch of a product is computed from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GemmAbi {
-    pub(crate) operands: [OperandSide; 2],
+    /// What is multiplied.
+    pub operands: [OperandSide; 2],
     /// Arrays of results and of what they are made of, and the bytes of an element.
-    arrays: Vec<(ArrayMatrix, u64)>,
-    extents: [Extent; 2],
-    depth: Number,
-    tile: [u32; 2],
-    grid: [usize; 2],
+    pub arrays: Vec<(ArrayMatrix, u64)>,
+    /// Rows and columns.
+    pub extents: [Extent; 2],
+    /// Steps along k.
+    pub depth: Number,
+    /// Rows and columns of a block.
+    pub tile: [u32; 2],
+    /// The dimensions of the grid that move along rows and columns.
+    pub grid: [usize; 2],
 }
 
 /// Why bulk copies cannot bring an operand.

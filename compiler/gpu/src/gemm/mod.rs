@@ -12,7 +12,7 @@ mod consumer;
 mod epilogue;
 mod producer;
 
-pub use arguments::{GemmAbi, Obstacle};
+pub use arguments::{GemmAbi, HALVES, Major, Obstacle, OperandSide};
 pub(crate) use arguments::{map, value};
 
 use crate::abi::Abi;
@@ -21,7 +21,7 @@ use crate::back_to_back;
 use crate::emit::{Compiled, Options, name};
 use crate::raster::coordinates;
 use crate::unsupported::{RefusalCode, Refused};
-use arguments::{ARRAYS, MAPPED, OperandSide, ROW};
+use arguments::{ARRAYS, MAPPED, ROW};
 use ptoc_abi::Raster;
 use ptoc_diagnostics::Span;
 use ptoc_ir::loops::{MemTy, Module};

@@ -15,13 +15,15 @@ pub fn build(args: &BuildArgs, io: &mut Io<'_>) -> u8 {
         Err(status) => return status,
     };
     session.pto_level = args.pto_level.map(Into::into);
+    session.exact = args.exact;
     let mut outputs = Outputs::new();
     let places = outputs.plan(&args.output).and_then(|file| {
         let header = args.header.as_ref().map(|path| outputs.plan(path)).transpose()?;
         let package = args.pkg_config.as_ref().map(|path| outputs.plan(path)).transpose()?;
-        Ok((file, header, package))
+        let launcher = args.launcher.as_ref().map(|path| outputs.plan(path)).transpose()?;
+        Ok((file, header, package, launcher))
     });
-    let (file, header, package) = match places {
+    let (file, header, package, launcher) = match places {
         Ok(places) => places,
         Err(d) => {
             session.diagnostics.push(d);
@@ -38,6 +40,10 @@ pub fn build(args: &BuildArgs, io: &mut Io<'_>) -> u8 {
             .keep_sources(&session.read)
             .and_then(|()| outputs.write(file, &built.bytes))
             .and_then(|()| header.map_or(Ok(()), |n| outputs.write(n, built.header.as_bytes())))
+            .and_then(|()| match (launcher, &built.launcher) {
+                (Some(n), Some(text)) => outputs.write(n, text.as_bytes()),
+                _ => Ok(()),
+            })
             .and_then(|()| match (package, &args.pkg_config) {
                 (Some(n), Some(path)) => outputs.write(n, build::pkg_config(path, &args.output, &built).as_bytes()),
                 _ => Ok(()),
@@ -70,6 +76,7 @@ fn made(args: &BuildArgs, session: &mut Session) -> Result<Built, Failed> {
         extension,
         symbol: args.symbol.clone(),
         header: args.header.as_deref().map(build::file_name),
+        launcher: args.launcher.as_deref().map(build::file_name),
         file: build::file_name(&args.output),
         command,
     };

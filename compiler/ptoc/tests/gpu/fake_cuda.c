@@ -1,5 +1,6 @@
 /* A driver without a device: memory is the host's, kernels do nothing. FAKE_CUDA says what goes wrong; the calls of
- * interest are appended to the file FAKE_CUDA_LOG. */
+ * interest are appended to the file FAKE_CUDA_LOG, with FAKE_CUDA_WORDS also what a launch passes: so many numbers, but
+ * for the addresses among them, which are those beyond 2^32. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +43,7 @@ int cuDeviceGetAttribute(int *value, int which, int device) {
 }
 int cuDevicePrimaryCtxRetain(handle *context, int device) { *context = &mode; return 0; }
 int cuDevicePrimaryCtxRelease_v2(int device) { return 0; }
+int cuCtxGetDevice(int *device) { *device = 0; return mode("none") ? 201 : 0; }
 int cuCtxSetCurrent(handle context) { return 0; }
 int cuCtxPushCurrent_v2(handle context) { note("push", 0); return 0; }
 int cuCtxPopCurrent_v2(handle *context) { note("pop", 0); *context = &mode; return 0; }
@@ -87,13 +89,13 @@ int cuCtxSynchronize(void) { return mode("fault") ? 700 : 0; }
 int cuModuleLoadDataEx(handle *module, const void *image, unsigned n, int *options, handle *values) {
     note("load", 0);
     if (mode("refused")) {
-        snprintf(values[0], (size_t)(uintptr_t)values[1], "ptxas fatal : unsupported");
+        if (n > 1) snprintf(values[0], (size_t)(uintptr_t)values[1], "ptxas fatal : unsupported");
         return 218;
     }
     *module = &mode;
     return 0;
 }
-int cuModuleUnload(handle module) { return 0; }
+int cuModuleUnload(handle module) { note("unload", 0); return 0; }
 int cuModuleGetFunction(handle *function, handle module, const char *name) { *function = &mode; return 0; }
 int cuFuncGetAttribute(int *value, int which, handle function) { *value = 0; return 0; }
 int cuFuncSetAttribute(handle function, int which, int value) { return 0; }
@@ -122,6 +124,14 @@ int cuMemsetD8_v2(uint64_t to, uint8_t byte, size_t size) { memset((void *)(uint
 int cuLaunchKernel(handle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, handle stream, void **params, void **extra) {
     note("launch", bx);
+    if (getenv("FAKE_CUDA_WORDS") != NULL) {
+        note("grid", gx);
+        note("shared", shared);
+        for (int n = 0; n < atoi(getenv("FAKE_CUDA_WORDS")); n++) {
+            uint64_t word = *(uint64_t *)params[n];
+            note("word", word >> 32 ? 0 : word);
+        }
+    }
     return mode("resources") ? 701 : 0;
 }
 int cuEventCreate(handle *event, unsigned flags) { *event = &mode; return 0; }
@@ -133,6 +143,11 @@ int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *base, const
                            const uint64_t *strides, const unsigned *box, const unsigned *steps, int interleave,
                            int swizzle, int promotion, int fill) {
     note("map", (size_t)(dims[0] * dims[1]));
+    if (getenv("FAKE_CUDA_WORDS") != NULL) {
+        note("stride", strides[0]);
+        note("box", box[0] * 1000 + box[1]);
+        note("kinds", (size_t)(type * 1000 + interleave * 100 + swizzle * 10 + promotion));
+    }
     memset(map, 0, 128);
     return 0;
 }

@@ -2,6 +2,8 @@
 //! the host's and whose kernels do nothing. What goes wrong with cards is told with a code and a remedy; what is
 //! assembled is kept; arrays stay on the device.
 
+mod launcher;
+
 use super::Sandbox;
 use std::fs;
 use std::path::Path;

@@ -1,23 +1,17 @@
 //! Objects of machine code, for C.
 
 use crate::backend::wrong_backend;
-use crate::build::{BuildUnit, Built, CFunction, Misnamed, RUNTIME, Request, archive, header};
+use crate::build::{BuildUnit, Built, CFunction, RUNTIME, Request, archive, header};
 use crate::session::Session;
-use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_diagnostics::Diagnostic;
 
 /// Builds a kernel.
 pub(super) fn build(session: &Session, unit: &BuildUnit, request: &Request) -> Result<Built, Box<Diagnostic>> {
+    request.without_launcher()?;
     let Some(module) = &unit.prepared.module else {
         return Err(Box::new(wrong_backend(&session.target, &super::Cpu)));
     };
-    let function = CFunction::new(unit, module, request.symbol.as_deref()).map_err(|Misnamed(name)| {
-        let message = format!("`{name}` is no name for a C function: C, or a library that is linked, has it");
-        let d = match &request.symbol {
-            Some(_) => Diagnostic::global(codes::NOT_AHEAD_OF_TIME, format!("--symbol {name}: {message}")),
-            None => Diagnostic::error(codes::NOT_AHEAD_OF_TIME, unit.prepared.placed.kernel.span, message),
-        };
-        Box::new(d.with_help("give it another one: `--symbol NAME`, of letters, digits and `_`"))
-    })?;
+    let function = CFunction::new(unit, module, request.symbol.as_deref(), &[]).map_err(|e| e.told(unit, request))?;
     let object = ptoc_cpu::object::compile(module, &function.interface).map_err(Box::new)?;
     let widths = object.widths.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     let variable = ptoc_cpu::object::VECTORS_VARIABLE;
@@ -46,5 +40,5 @@ pub(super) fn build(session: &Session, unit: &BuildUnit, request: &Request) -> R
     };
     notes.push(format!("Link: cc main.c {}{links}", request.file));
     let header = header::of(unit, &function, module, request, &notes);
-    Ok(Built { bytes, header, about: unit.about(), remarks, links })
+    Ok(Built { bytes, header, launcher: None, about: unit.about(), remarks, links })
 }

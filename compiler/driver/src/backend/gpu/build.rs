@@ -1,11 +1,14 @@
 //! Kernels as files for who launches them by NVIDIA's driver: PTX, and what `ptxas` assembles of it.
 
+#[cfg(feature = "cpu")]
+use super::launcher;
 use super::{sass, text, told};
 use crate::backend::wrong_backend;
 use crate::build::{BuildUnit, Built, Form, Request, comment};
 use crate::session::Session;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_gpu::{Abi, Options};
+use ptoc_ir::loops::Module;
 
 /// What is made.
 pub(super) const FORMS: [Form; 2] = [
@@ -18,6 +21,9 @@ pub(super) fn build(session: &Session, unit: &BuildUnit, request: &Request) -> R
     let Some(module) = &unit.prepared.module else {
         return Err(Box::new(wrong_backend(&session.target, &super::Gpu)));
     };
+    if request.launcher.is_some() {
+        return with_launcher(session, unit, module, request);
+    }
     if let Some(symbol) = &request.symbol {
         let message = format!("--symbol {symbol}: the entry of PTX has the kernel's name");
         let d = Diagnostic::global(codes::NOT_AHEAD_OF_TIME, message);
@@ -28,21 +34,51 @@ pub(super) fn build(session: &Session, unit: &BuildUnit, request: &Request) -> R
     let name = compiled.kernel.name.to_string();
     let about = launch(unit, &name, &compiled.abi, request);
     let ptx = text(&session.sources, &compiled, &unit.prepared.placed.kernel);
-    let bytes = match &*request.extension {
-        "cubin" => sass::assembled(&ptx).map_err(Box::new)?,
-        _ => about.iter().map(|l| format!("// {l}").trim_end().to_owned() + "\n").collect::<String>().into_bytes(),
-    };
-    let bytes = match &*request.extension {
-        "cubin" => bytes,
-        _ => [bytes, ptx.into_bytes()].concat(),
-    };
+    let bytes = image(ptx, &about, request)?;
+    let header = defines(&name, &compiled.abi, &about);
+    Ok(Built { bytes, header, launcher: None, about: unit.about(), remarks: Vec::new(), links: String::new() })
+}
+
+/// The file: the text behind a comment, or what `ptxas` makes of it.
+fn image(ptx: String, about: &[String], request: &Request) -> Result<Vec<u8>, Box<Diagnostic>> {
+    if request.extension == "cubin" {
+        return sass::assembled(&ptx).map_err(Box::new);
+    }
+    let comment: String = about.iter().map(|l| format!("// {l}").trim_end().to_owned() + "\n").collect();
+    Ok((comment + &ptx).into_bytes())
+}
+
+/// Builds a kernel for its launcher: on the tensor cores, if it is a product that they take.
+#[cfg(feature = "cpu")]
+fn with_launcher(
+    session: &Session,
+    unit: &BuildUnit,
+    module: &Module,
+    request: &Request,
+) -> Result<Built, Box<Diagnostic>> {
+    use crate::build::CFunction;
+    let kernel = &unit.prepared.placed.kernel;
+    let function = CFunction::new(unit, module, request.symbol.as_deref(), &launcher::RESERVED)
+        .map_err(|e| e.told(unit, request))?;
+    let compiled = super::compiled(session, kernel, module).map_err(|refused| Box::new(told(refused, kernel)))?;
+    let mut about = comment::heading(unit, request);
+    about.push(format!("It is launched by {}.", request.launcher.as_deref().unwrap_or_default()));
+    let bytes = image(text(&session.sources, &compiled, kernel), &about, request)?;
+    let made = launcher::of(unit, module, &compiled, &function, request, &bytes)?;
     Ok(Built {
         bytes,
-        header: defines(&name, &compiled.abi, &about),
+        header: made.header,
+        launcher: Some(made.source),
         about: unit.about(),
         remarks: Vec::new(),
-        links: String::new(),
+        links: " -lcuda".into(),
     })
+}
+
+/// Functions of C are described where machine code is made.
+#[cfg(not(feature = "cpu"))]
+fn with_launcher(_: &Session, _: &BuildUnit, _: &Module, _: &Request) -> Result<Built, Box<Diagnostic>> {
+    Err(Box::new(crate::backend::Part::CPU.refused()))
 }
 
 /// How the kernel is launched, line by line.

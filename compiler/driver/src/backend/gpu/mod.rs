@@ -6,6 +6,8 @@ mod build;
 mod card;
 mod interpreted;
 mod launch;
+#[cfg(feature = "cpu")]
+mod launcher;
 mod limits;
 mod resident;
 mod sass;
