@@ -149,13 +149,9 @@ impl Kept {
     pub(super) fn finish(&mut self) {
         self.chunks.sort_by_key(|c| (c.from, c.channel));
         let mut bytes = 0;
-        let fits = |c: &Chunk| {
+        let whole = self.chunks.iter().take_while(|c| {
             bytes += c.data.len();
             bytes <= MOST
-        };
-        let whole = self.chunks.iter().take_while({
-            let mut fits = fits;
-            move |c| fits(c)
         });
         let count = whole.count();
         if let Some(first) = self.chunks.get(count) {
