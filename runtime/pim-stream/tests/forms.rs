@@ -247,6 +247,26 @@ fn the_page_has_an_example() {
     }
 }
 
+/// Arrays that are there stand before all else, and nothing changes them; `launch` may name its arrays.
+#[test]
+fn resident_arrays_stand_first() {
+    let head = "pim-stream 1\ndevice hbm2_2000\nunit none\ntensor a f16[16] in\ntensor b f16[16] inout\n";
+    let faults = |body: &str| {
+        let stream = Stream::parse(&format!("{head}{body}")).unwrap_or_else(|e| panic!("{body}: {e}")).stream;
+        assert_eq!(Stream::decode(&stream.encode().unwrap()).unwrap(), stream, "{body}");
+        assert_eq!(Stream::parse(&stream.to_text()).unwrap().stream, stream, "{body}");
+        stream.check(&Geometry { channel: 1, ..G }).into_iter().map(|f| f.message).collect::<Vec<_>>()
+    };
+    let at = "at (16):(2@byte)";
+    let none: [String; 0] = [];
+    assert_eq!(faults(&format!("resident a {at}\nresident a {at} row=3\nlaunch k (a, b) -> (b)\n")), none);
+    assert_eq!(faults(&format!("launch k\nwrite a {at}\n")), none);
+    let late = faults(&format!("write b {at} row=1\nresident a {at}\n"));
+    assert_eq!(late, ["`a` is resident: it is there before the first other step"]);
+    assert_eq!(faults(&format!("resident b {at}\n")), ["`b` is resident: that is for arrays of role in"]);
+    assert_eq!(faults("resident a at (16):(2@byte) row=999999\n").len(), 1);
+}
+
 #[test]
 fn what_is_said_of_broken_texts() {
     let head = "pim-stream 1\ndevice d\nunit hbm-pim\ntensor a f16[64] in\n";
