@@ -166,6 +166,7 @@ def _scalar(kernel: Kernel, p: Parameter, value: Any, static: bool) -> Any:
         if value.shape != ():
             message = f"`{p.name}` is a scalar, and an array of the shape {value.shape} is given"
             raise _refuse("E0764", message, "pass one of its elements")
+        _check_traced(kernel, p, value.dtype)
         return value
     number = value.item() if hasattr(value, "item") else value
     if not isinstance(number, (bool, int, float)):
@@ -189,3 +190,20 @@ def _scalar(kernel: Kernel, p: Parameter, value: Any, static: bool) -> Any:
         if not info.min <= number <= info.max:
             raise _refuse("E0764", f"`{p.name}` is `{named}`, and {number} is given", f"pass a value of `{named}`")
     return jnp.asarray(np.asarray(number, dtype))
+
+
+def _check_traced(kernel: Kernel, p: Parameter, dtype: Any) -> None:
+    """Refuses a traced number whose dtype says already that no value of it will do: a program would fail that late."""
+    named = kernel.constants.get(p.dtype, p.dtype)
+    if named == "index":
+        kinds: tuple[Any, ...] = (jnp.integer,)
+    elif named not in _DTYPES:
+        return
+    elif named == "bool":
+        kinds = (jnp.bool_,)
+    else:
+        kinds = (jnp.integer, jnp.floating) if "f" in named else (jnp.integer,)
+    if not any(jnp.issubdtype(dtype, kind) for kind in kinds):
+        message = f"`{p.name}` is `{named}`, and a traced number of {np.dtype(dtype).name} is given"
+        wanted = "int32" if named == "index" else np.dtype(_DTYPES[named]).name
+        raise _refuse("E0764", message, f'convert it: `{p.name}.astype("{wanted}")`')

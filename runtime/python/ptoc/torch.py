@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any, Callable
 
 import torch
@@ -122,28 +123,66 @@ def _fake(kernel, inputs, outputs, args):
     """Outputs without elements, of the shapes that the inputs make them."""
     sizes, types = {}, {}
     for p, value in zip(inputs, args):
-        if p.shape is None or value is None:
+        if p.shape is None:
+            # A scalar may be an extent, as far as its value is known.
+            if isinstance(value, (int, torch.SymInt)) and not isinstance(value, bool):
+                sizes.setdefault(p.name, value)
+            continue
+        if value is None:
             continue
         # Of an array whose layout is a value only the dtype is known.
         if p.shape != ("...",):
             sizes.update(zip(p.shape, value.shape))
         types[p.dtype] = value.dtype
     sizes.update({name: int(value) for name, value in kernel.constants.items() if value.isdigit()})
-    example = next(value for value in args if isinstance(value, torch.Tensor))
+    example = next((value for value in args if isinstance(value, torch.Tensor)), None)
+    shapes = [tuple(_extent(extent, sizes) for extent in p.shape) for p in outputs]
+    for p, shape in zip(outputs, shapes):
+        if None in shape:
+            extent = p.shape[shape.index(None)]
+            raise NotImplementedError(
+                f"the extent `{extent}` of `{p.name}` is not made of dimensions of inputs: tracing does not know its "
+                "size; write it with their names, as `2 * N`"
+            )
     made = []
-    for p in outputs:
-        shape = []
-        for extent in p.shape:
-            if not extent.isdigit() and extent not in sizes:
-                raise NotImplementedError(
-                    f"the extent `{extent}` of `{p.name}` is no dimension of an input: tracing does not know its size"
-                )
-            shape.append(int(extent) if extent.isdigit() else sizes[extent])
+    for p, shape in zip(outputs, shapes):
         named = kernel.constants.get(p.dtype, p.dtype)
-        made.append(example.new_empty(shape, dtype=_DTYPES.get(named) or types[p.dtype]))
+        dtype = _DTYPES.get(named) or types[p.dtype]
+        made.append(torch.empty(shape, dtype=dtype) if example is None else example.new_empty(shape, dtype=dtype))
     if not made:
         return None
     return made[0] if len(made) == 1 else tuple(made)
+
+
+# Division is that of sizes, which have no sign.
+_OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.Div: lambda a, b: a // b,
+    ast.Mod: lambda a, b: a % b,
+}
+
+
+def _extent(text: str, sizes: dict[str, Any]) -> Any:
+    """An extent by the sizes that are known, which may be symbols; `None` where it is made of something else."""
+    if text in sizes:
+        return sizes[text]
+
+    def value(e: ast.expr) -> Any:
+        match e:
+            case ast.Constant(value=int(n)):
+                return n
+            case ast.Name(id=name):
+                return sizes[name]
+            case ast.BinOp(left=left, op=op, right=right):
+                return _OPERATIONS[type(op)](value(left), value(right))
+        raise KeyError(text)
+
+    try:
+        return value(ast.parse(text, mode="eval").body)
+    except (KeyError, SyntaxError, ValueError, ZeroDivisionError):
+        return None
 
 
 def _check_names(backward: Kernel, inputs, outputs) -> None:

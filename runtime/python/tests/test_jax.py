@@ -36,6 +36,10 @@ kernel some(x: in f32[N], n: index, y: out f32[N], b: f32 = 1.0)
     grid (i in tiles(N, 64));
     TSTORE(y.tile(i), Vec(x.tile(i)) * f32(n) + b);
 }
+kernel turns(x: in f32[N], n: i32, y: out f32[N]) {
+    grid (i in tiles(N, 64));
+    TSTORE(y.tile(i), Vec(x.tile(i)) * f32(n));
+}
 kernel wide(y: out i64[N], x: in i32[N]) {
     grid (i in tiles(N, 8));
     for k in 0..i.len { y[i.start + k] = i64(x[i.start + k]); }
@@ -117,6 +121,12 @@ def test_scalars(lib):
         np.testing.assert_array_equal(f(x, a), np.full((5, 70), 2 * a, np.float32))
     refused(TypeError, "E0764", lambda: scale(x, 1e39), "`a`")
     refused(TypeError, "E0764", lambda: scale(x, "much"), "`a`")
+    # What no value of the dtype can be is told when it is traced, by its dtype.
+    refused(TypeError, "E0764", lambda: jax.jit(scale)(x, True), "traced number of bool", 'astype("float32")')
+    np.testing.assert_array_equal(jax.jit(scale)(x, 3), np.full((5, 70), 3, np.float32))
+    turns = ptoc.jax.call(lib.turns)
+    refused(TypeError, "E0764", lambda: jax.jit(turns)(x[0], 2.5), "`n` is `i32`", "float32", 'astype("int32")')
+    np.testing.assert_array_equal(jax.jit(turns)(x[0], 3), np.full(70, 3, np.float32))
     some = ptoc.jax.call(lib.some)
     x = jnp.ones(70)
     np.testing.assert_array_equal(some(x, 3), np.full(70, 4, np.float32))

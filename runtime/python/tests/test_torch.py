@@ -155,6 +155,36 @@ def test_operators_under_compile(ops):
     assert torch.allclose(f(x), 2 * x**3 + 1)
 
 
+def test_extents_that_are_computed():
+    import ptoc.torch
+
+    lib = ptoc.tile("""
+kernel twice_as_long(x: in f32[N], y: out f32[2 * N]) {
+    grid (i in tiles(N, 32));
+    for k in 0..i.len { y[i.start + k] = x[i.start + k]; y[N + i.start + k] = 2.0 * x[i.start + k]; }
+}
+kernel halves(x: in f32[M, N], y: out f32[M, N / 2]) where N % 2 == 0 {
+    grid (i in tiles(M, 8));
+    for r in 0..i.len { for k in 0..N / 2 { y[i.start + r, k] = x[i.start + r, k] + x[i.start + r, N / 2 + k]; } }
+}
+""")
+    ops = {name: ptoc.torch.op(getattr(lib, name)) for name in ["twice_as_long", "halves"]}
+    assert ops["twice_as_long"](torch.ones(5)).shape == (10,)
+
+    def all_of(x):
+        y = ops["halves"](ops["twice_as_long"](x).reshape(2, -1))
+        return y + 1
+
+    for dynamic in [False, True]:
+        f = torch.compile(all_of, backend="eager", fullgraph=True, dynamic=dynamic)
+        for n in [6, 8, 40]:
+            x = torch.arange(n, dtype=torch.float32)
+            torch.testing.assert_close(f(x), all_of(x))
+    for name in ops:
+        x = torch.rand(4, 6) if name == "halves" else torch.rand(6)
+        torch.library.opcheck(ops[name], (x,), test_utils=["test_schema", "test_faketensor"])
+
+
 def test_views_that_negate(examples):
     softmax = ptoc.load(examples / "softmax.tile").softmax
     x = torch.ones(2, 3, dtype=torch.complex64).conj().imag
