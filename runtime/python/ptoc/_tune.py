@@ -113,8 +113,10 @@ def _given_up(candidates: dict[_Choice, tuple[Kernel, float]]) -> dict[_Choice, 
     for choice, (_, took) in candidates.items():
         if took > max(FACTOR * least[1], LEAST):
             of = ", ".join(f"{name}={value}" for name, value in best)
-            message = f"a launch takes {took * 1e3:.1f} ms, {took / least[1]:.0f} times the {least[1] * 1e3:.3f} ms of {of}"
-            given_up[choice] = _errors.of_words("E0771", message, "`bench` with these constants measures it all the same")
+            times = f"{took / least[1]:.0f} times the {least[1] * 1e3:.3f} ms of {of}"
+            message = f"a launch takes {took * 1e3:.1f} ms, {times}"
+            remedy = "`bench` with these constants measures it all the same"
+            given_up[choice] = _errors.of_words("E0771", message, remedy)
     return given_up
 
 
