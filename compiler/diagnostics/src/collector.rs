@@ -1,7 +1,7 @@
 //! Collects the diagnostics of one compilation.
 
 use crate::{Code, Diagnostic, FileId, Severity, Span, codes};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Errors that are reported before the rest is only counted; and warnings.
 pub const DEFAULT_LIMIT: usize = 100;
@@ -36,8 +36,8 @@ pub struct Diagnostics {
     conditional: BTreeSet<Place>,
     errors: BTreeSet<Place>,
     seen: HashSet<(Code, Result<crate::Span, String>)>,
-    /// Files that no edit fits.
-    unedited: HashSet<crate::FileId>,
+    /// Files that no edit fits, and what puts a diagnostic into their words.
+    translated: HashMap<crate::FileId, fn(&mut Diagnostic)>,
 }
 
 impl Diagnostics {
@@ -46,15 +46,17 @@ impl Diagnostics {
         Diagnostics::default()
     }
 
-    /// Edits of this file are left out: it is a translation that was checked, and they are in that one's words.
-    pub fn leave_unedited(&mut self, file: crate::FileId) {
-        self.unedited.insert(file);
+    /// Edits of this file are left out: a translation of it was checked, and they are in that one's words. `words` puts
+    /// the rest into words of the file.
+    pub fn translated(&mut self, file: crate::FileId, words: fn(&mut Diagnostic)) {
+        self.translated.insert(file, words);
     }
 
     /// Adds one unless it is a repetition. Says whether it was added.
     pub fn push(&mut self, mut diagnostic: Diagnostic) -> bool {
-        if diagnostic.span.is_some_and(|span| self.unedited.contains(&span.file)) {
+        if let Some(words) = diagnostic.span.and_then(|span| self.translated.get(&span.file)) {
             diagnostic.fixes.clear();
+            words(&mut diagnostic);
         }
         let place = diagnostic.span.ok_or_else(|| diagnostic.message.clone());
         if !self.seen.insert((diagnostic.code, place)) {

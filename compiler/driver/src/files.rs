@@ -215,6 +215,8 @@ pub struct OpenTexts {
     pub texts: HashMap<PathBuf, String>,
     /// Trees; nothing keeps them for a command, which parses a text once.
     pub trees: Option<Trees>,
+    /// Arguments of PTO text whose contents a launch gives: what is only stored to keeps them where nothing is stored.
+    pub given: Vec<String>,
 }
 
 /// Finds imported modules: `std::..` in the standard library, `a::b` in `a/b.tile` beside the importing file.
@@ -292,7 +294,11 @@ impl Loader for FileLoader<'_> {
     }
 
     fn tree(&mut self, file: FileId, text: &str) -> Arc<Tree> {
-        let parse = if pto::is_pto(self.sources.name(file)) { pto::tree } else { Tree::new };
+        let is_pto = pto::is_pto(self.sources.name(file));
+        if is_pto && !self.open.given.is_empty() {
+            return Arc::new(pto::tree_given(file, text, &self.open.given));
+        }
+        let parse = if is_pto { pto::tree } else { Tree::new };
         match &self.open.trees {
             Some(trees) => trees.tree(file, text, parse),
             None => Arc::new(parse(file, text)),

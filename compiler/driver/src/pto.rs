@@ -4,6 +4,7 @@ use ptoc_diagnostics::{Diagnostic, FileId, Span, codes};
 use ptoc_isa::Loc;
 use ptoc_names::{Tree, UsePlace, WORD_NAMES};
 use ptoc_pto::attr::AttrValue;
+pub use ptoc_pto::edit::{Proposal, Proposed, about, proposals};
 pub use ptoc_pto::highlight::{Kind, tokens};
 use ptoc_pto::read::Reading;
 use ptoc_syntax::ast;
@@ -19,7 +20,7 @@ pub fn is_pto(name: &str) -> bool {
 
 /// The text in the language's words, and what is wrong with it or cannot be said in them.
 pub fn translate(file: FileId, text: &str) -> (Option<Reading>, Vec<Diagnostic>) {
-    ptoc_pto::translate(file, text, &is_known)
+    ptoc_pto::translate(file, text, &is_known, &[])
 }
 
 /// Names that mean something in the language.
@@ -46,6 +47,20 @@ pub fn other_target(file: FileId, text: &str, target: &str) -> Option<Diagnostic
         true => d.with_help(format!("`--target {named}` compiles it for the target that it names")),
         false => d.with_note(format!("there is no target `{named}`: `ptoc targets` lists them")),
     })
+}
+
+/// Says what was found in the translation of a text in words of the text: it declares no directions.
+pub fn in_words_of_the_text(d: &mut Diagnostic) {
+    const DECLARED: &str = "declared `out`: it has no values before the launch";
+    const GIVEN: &str = "where nothing is stored an array keeps its contents: `ptoc run --in NAME=F.npy` gives them";
+    for label in d.labels.iter_mut().map(|l| &mut l.message).chain([&mut d.label]) {
+        if label == DECLARED {
+            *label = "only stored to: it has no values before the launch".into();
+        }
+    }
+    if [codes::UNWRITTEN_ELEMENTS, codes::COVER_NOT_PROVED, codes::UNWRITTEN_OUTPUT].contains(&d.code) {
+        *d = std::mem::replace(d, Diagnostic::global(d.code, "")).with_help(GIVEN);
+    }
 }
 
 /// A source text in its canonical form: of PTO text the white space of its lines, by `name`'s ending.
@@ -78,7 +93,12 @@ pub fn import(file: FileId, text: &str, name: &str) -> Result<String, Vec<Diagno
 
 /// The tree of a text; an empty one if it is wrong.
 pub fn tree(file: FileId, text: &str) -> Tree {
-    let (reading, mut diagnostics) = translate(file, text);
+    tree_given(file, text, &[])
+}
+
+/// [`tree`], where a launch gives the contents of these arguments.
+pub fn tree_given(file: FileId, text: &str, given: &[String]) -> Tree {
+    let (reading, mut diagnostics) = ptoc_pto::translate(file, text, &is_known, given);
     let mut ast = ast::File::default();
     if let Some(Reading { source, .. }) = reading {
         let parsed = ptoc_syntax::parse(file, &source.text);

@@ -156,7 +156,7 @@ impl World {
     /// All texts that are open.
     pub fn texts(&self) -> OpenTexts {
         let texts = self.open.iter().map(|(uri, o)| (path(uri), o.document.text.clone())).collect();
-        OpenTexts { texts, trees: Some(self.trees.clone()) }
+        OpenTexts { texts, trees: Some(self.trees.clone()), ..OpenTexts::default() }
     }
 
     /// Texts that are open and files of the workspace, by path.

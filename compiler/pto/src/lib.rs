@@ -15,6 +15,7 @@
 
 pub mod attr;
 pub mod cpp;
+pub mod edit;
 pub mod format;
 pub mod highlight;
 mod lexer;
@@ -35,8 +36,13 @@ use ptoc_diagnostics::{Diagnostic, FileId};
 use read::Reading;
 
 /// A text in the language's words, and what is wrong with it or has no words there. Half of a text is not translated.
-/// `reserved` says which names the language knows.
-pub fn translate(file: FileId, text: &str, reserved: &dyn Fn(&str) -> bool) -> (Option<Reading>, Vec<Diagnostic>) {
+/// `reserved` says which names the language knows, `given` which arguments have contents that the launch gives.
+pub fn translate(
+    file: FileId,
+    text: &str,
+    reserved: &dyn Fn(&str) -> bool,
+    given: &[String],
+) -> (Option<Reading>, Vec<Diagnostic>) {
     let parsed = parse(file, text);
     let mut found = parsed.diagnostics;
     if found.is_empty() {
@@ -45,7 +51,7 @@ pub fn translate(file: FileId, text: &str, reserved: &dyn Fn(&str) -> bool) -> (
     if !found.is_empty() {
         return (None, found);
     }
-    let mut reading = read::read(&parsed.module, reserved);
+    let mut reading = read::read(&parsed.module, reserved, given);
     found.append(&mut reading.diagnostics);
     (Some(reading).filter(|_| found.is_empty()), found)
 }

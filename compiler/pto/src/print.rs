@@ -145,8 +145,14 @@ impl Printer {
         if !op.results.is_empty() {
             self.out.push_str(" = ");
         }
-        self.out.push_str(if op.row.name == "func.return" { "return" } else { op.row.name });
+        let basic = op.values.as_ref().is_some_and(|v| v.basic);
+        self.out.push_str(match op.row.name {
+            "func.return" => "return",
+            name if basic => name.trim_start_matches("pto."),
+            name => name,
+        });
         match &op.row.form {
+            _ if op.values.is_some() => self.values(op),
             Form::Dps(dps) => self.dps(op, dps),
             Form::Pattern(elements) => {
                 let mut spaced = true;
@@ -158,6 +164,36 @@ impl Printer {
         }
         self.source(&op.source);
         self.out.push('\n');
+    }
+
+    /// `%a, %b {..} : (T, T) -> T`
+    fn values(&mut self, op: &Op) {
+        let Some(form) = &op.values else { return };
+        let plain = op.operands.len().saturating_sub(form.bracketed);
+        for (i, operand) in op.operands.iter().enumerate() {
+            self.out.push_str(match i {
+                0 => " ",
+                _ if i == plain => "[",
+                _ => ", ",
+            });
+            self.value(&operand.value);
+        }
+        if form.bracketed > 0 {
+            self.out.push(']');
+        }
+        if !op.attrs.is_empty() {
+            self.out.push(' ');
+            let _ = dict(&mut self.out, &op.attrs);
+        }
+        self.out.push_str(if form.parens { " : (" } else { " : " });
+        self.type_list_bare(form.types.iter());
+        if form.parens {
+            self.out.push(')');
+        }
+        if form.arrow {
+            self.out.push_str(" -> ");
+            self.type_list(&op.result_types);
+        }
     }
 
     fn dps(&mut self, op: &Op, dps: &Dps) {

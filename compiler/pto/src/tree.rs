@@ -124,9 +124,26 @@ pub struct Operand {
     pub ty: Option<Typed>,
 }
 
+/// How an operation on tiles that are values is written. Its tiles are results, and not operands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ValueForm {
+    /// Whether the dialect's name is left out: `tadd`.
+    pub basic: bool,
+    /// How many operands stand in brackets at the end, as in `%src[%row, %col]`.
+    pub bracketed: usize,
+    /// Types behind `:`, as they are written.
+    pub types: Vec<Typed>,
+    /// Whether these stand in parentheses.
+    pub parens: bool,
+    /// Whether the results' types stand behind `->`.
+    pub arrow: bool,
+}
+
 /// An operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Op {
+    /// Its form, if its tiles are values: the basic form and level 1.
+    pub values: Option<Box<ValueForm>>,
     /// What it defines.
     pub results: Vec<ResultName>,
     /// Its row.

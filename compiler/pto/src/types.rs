@@ -24,8 +24,8 @@ pub enum Type {
     PartitionView(Vec<Extent>, Word),
     /// `!pto.tile_buf<..>`, a buffer: level 2 and 3.
     TileBuf(Box<TileBuf>),
-    /// `!pto.tile<16x64xf32>`, a value: level 1.
-    Tile(Vec<Extent>, Word),
+    /// `!pto.tile<16x64xf32>`, a value: the basic form and level 1.
+    Tile(Box<TileValue>),
     /// Any other type of the dialect (`!pto.pipe`, `!pto.eventid_array<4>`), or of MLIR (`memref<..>`), as it is
     /// written.
     Other(Word),
@@ -36,10 +36,23 @@ impl Type {
     pub fn element(&self) -> Option<&Word> {
         match self {
             Type::Element(e) | Type::Ptr(e) => Some(e),
-            Type::TensorView(_, e) | Type::PartitionView(_, e) | Type::Tile(_, e) => Some(e),
+            Type::TensorView(_, e) | Type::PartitionView(_, e) => Some(e),
             Type::TileBuf(t) => Some(&t.dtype),
+            Type::Tile(t) => Some(&t.dtype),
             Type::Index | Type::Other(_) => None,
         }
+    }
+
+    /// What a `memref` with constant extents is, if it is one: its extents, elements, and memory (`gm`, `vec`).
+    pub fn memref(&self) -> Option<(Vec<i64>, Word, &str)> {
+        let Type::Other(text) = self else { return None };
+        let inner = text.strip_prefix("memref<")?.strip_suffix('>')?;
+        let (shape, space) = inner.split_once(',')?;
+        let space = space.trim().strip_prefix("#pto.address_space<")?.strip_suffix('>')?;
+        let parts: Vec<&str> = shape.trim().split('x').collect();
+        let (element, extents) = parts.split_last().filter(|(e, of)| is_element(e) && !of.is_empty())?;
+        let extents = extents.iter().map(|n| n.parse().ok().filter(|n| *n > 0)).collect::<Option<Vec<i64>>>()?;
+        Some((extents, Word::new(element), space))
     }
 
     /// Whether values of it are numbers.
@@ -120,6 +133,24 @@ impl TileBuf {
     /// Whether two buffers have one storage format: all but what is valid, and the spelling.
     pub fn same_storage(&self, other: &TileBuf) -> bool {
         TileBuf { valid: other.valid, short: other.short, ..self.clone() } == *other
+    }
+}
+
+/// A tile that is a value. Where it is and how it is stored is not said, or said by words behind the shape.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TileValue {
+    /// Rows and columns.
+    pub extents: Vec<Extent>,
+    /// The elements' type.
+    pub dtype: Word,
+    /// What stands in the angles, where it is no shape: `f32`, `16`, `64`; `vec`, `f32`, `16`, `64`.
+    pub fields: Vec<Word>,
+}
+
+impl TileValue {
+    /// The location, if it is said.
+    pub fn loc(&self) -> Option<Loc> {
+        self.fields.iter().find_map(|f| LOCS.iter().find(|(word, _)| word == f)).map(|(_, loc)| *loc)
     }
 }
 
@@ -224,7 +255,8 @@ impl fmt::Display for Type {
             Type::Ptr(element) => write!(f, "!pto.ptr<{element}>"),
             Type::TensorView(e, t) => shaped(f, "tensor_view", e, t),
             Type::PartitionView(e, t) => shaped(f, "partition_tensor_view", e, t),
-            Type::Tile(e, t) => shaped(f, "tile", e, t),
+            Type::Tile(t) if t.fields.is_empty() => shaped(f, "tile", &t.extents, &t.dtype),
+            Type::Tile(t) => write!(f, "!pto.tile<{}>", t.fields.join(", ")),
             Type::TileBuf(tile) => tile.fmt(f),
         }
     }

@@ -270,7 +270,7 @@ impl Session {
         let begin = self.clock.now();
         let file = self.sources.add(path.display().to_string(), text.clone());
         if crate::pto::is_pto(&path.display().to_string()) {
-            self.diagnostics.leave_unedited(file);
+            self.diagnostics.translated(file, crate::pto::in_words_of_the_text);
             found.extend(crate::pto::other_target(file, &text, &self.target.name));
         }
         let mut loader = FileLoader::new(&mut self.sources, file, path, &self.open);

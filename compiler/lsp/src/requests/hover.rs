@@ -9,6 +9,7 @@ use indexmap::IndexSet;
 use lsp_types::TextDocumentPositionParams;
 use ptoc_analysis::{Fact, TileFact};
 use ptoc_diagnostics::list;
+use ptoc_driver::pto;
 use ptoc_interp::cost::{BlockCost, Lanes, units};
 use ptoc_ir::tile::RoleId;
 use ptoc_isa::{Instr, Loc, Target};
@@ -29,6 +30,14 @@ const PICTURE: (usize, usize) = (100, 16);
 pub fn hover(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let at: TextDocumentPositionParams = read(params)?;
     let context = world.known(&at.text_document.uri)?;
+    if pto::is_pto(context.loaded().sources.name(context.file()))
+        && let Some(about) = pto::about(context.text(), context.offset(at.position))
+    {
+        let page = about.instr.and_then(|i| about_known(context.target(), KnownName::Instruction(i), i.get().name));
+        let value = format!("{}\n{}", about.text, page.unwrap_or_default());
+        let range = context.range_of(about.range);
+        return result(json!({"contents": {"kind": "markdown", "value": value}, "range": range}));
+    }
     let found =
         context.occurrence(at.position).and_then(|o| Some((name(context, o.meaning, o.span.range())?, o.span.range())));
     // What is no name may be a code, in a test line or a comment.

@@ -106,6 +106,11 @@ pub fn lookup(name: &str) -> Option<&'static Op> {
     NAMES.get(if name == "return" { "func.return" } else { name }).copied()
 }
 
+/// The operation of that name without `pto.`.
+pub fn basic(name: &str) -> Option<&'static Op> {
+    name.starts_with('t').then(|| lookup(&format!("pto.{name}")))?
+}
+
 /// The operation that is an instruction.
 pub fn of_instr(instr: InstrId) -> Option<&'static Op> {
     OPS.iter().find(|op| op.instr == Some(instr))

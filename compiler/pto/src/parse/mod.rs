@@ -5,6 +5,7 @@ mod attrs;
 mod code;
 mod ops;
 mod types;
+mod values;
 
 use crate::attr::Source;
 use crate::lexer::{self, Tok, Token, Word};

@@ -26,7 +26,10 @@ impl Parser<'_> {
         if self.token.tok != Tok::Name {
             return self.fail("expected an operation, as in `pto.tadd`".into());
         }
-        let Some(row) = ops::lookup(name) else {
+        // The basic form leaves out the dialect's name.
+        let basic =
+            !name.starts_with("pto.") && matches!(ops::basic(name), Some(op) if matches!(op.form, Form::Dps(_)));
+        let Some(row) = (if basic { ops::basic(name) } else { ops::lookup(name) }) else {
             let dialect = name.split_once('.').map_or("", |(dialect, _)| dialect);
             if OTHER_DIALECTS.contains(&dialect) {
                 let message = format!("`{name}` is not read: it is of MLIR's dialect `{dialect}`");
@@ -40,6 +43,7 @@ impl Parser<'_> {
         };
         self.advance();
         let mut op = Op {
+            values: None,
             results,
             row,
             name_span,
@@ -51,6 +55,7 @@ impl Parser<'_> {
             source: None,
         };
         match &row.form {
+            Form::Dps(dps) if basic || self.token.tok == Tok::Value => self.values_form(&mut op, dps, basic)?,
             Form::Dps(dps) => self.dps(&mut op, dps)?,
             Form::Pattern(elements) => self.pattern(&mut op, elements)?,
             Form::Code => self.code(&mut op)?,

@@ -2,7 +2,7 @@
 
 use super::{Parser, Res};
 use crate::lexer::{self, Tok, Word};
-use crate::types::{Extent, LOCS, Major, TileBuf, Type, Typed, is_element};
+use crate::types::{Extent, LOCS, Major, TileBuf, TileValue, Type, Typed, is_element};
 use ptoc_diagnostics::{Diagnostic, codes, list, suggest};
 use ptoc_isa::Loc;
 
@@ -46,7 +46,7 @@ impl Parser<'_> {
             }
             "tensor_view" => self.shaped().map(|(e, t)| Type::TensorView(e, t)),
             "partition_tensor_view" => self.shaped().map(|(e, t)| Type::PartitionView(e, t)),
-            "tile" => self.shaped().map(|(e, t)| Type::Tile(e, t)),
+            "tile" => self.tile_value().map(|t| Type::Tile(Box::new(t))),
             "tile_buf" => self.tile_buf().map(|t| Type::TileBuf(Box::new(t))),
             _ if OPAQUE.contains(&name) => self.opaque(),
             _ => {
@@ -98,6 +98,43 @@ impl Parser<'_> {
         let element = self.element()?;
         self.expect(">", "to end the type")?;
         Ok((extents, element))
+    }
+
+    /// `tile<16x64xf32>`, or words and numbers: `tile<f32, 16, 64>`, `tile<vec, f32, 16, 64, row_major>`.
+    fn tile_value(&mut self) -> Res<TileValue> {
+        self.advance();
+        self.expect("<", "and the shape")?;
+        if self.token.tok == Tok::Int || self.is("?") {
+            let (extents, dtype) = (self.extents()?, self.element()?);
+            self.expect(">", "to end the type")?;
+            return Ok(TileValue { extents, dtype, fields: Vec::new() });
+        }
+        let mut tile = TileValue { extents: Vec::new(), dtype: Word::default(), fields: Vec::new() };
+        loop {
+            let word = self.word();
+            match self.token.tok {
+                Tok::Int if tile.extents.len() < 2 => {
+                    let extent = self.number()?;
+                    tile.extents.push(Some(extent));
+                }
+                Tok::Name | Tok::Int => {
+                    if tile.dtype.is_empty() && is_element(word) {
+                        tile.dtype = Word::new(word);
+                    }
+                    self.advance();
+                }
+                _ => return self.fail("expected what the tile is, as in `16x64xf32` or `f32, 16, 64`".into()),
+            }
+            tile.fields.push(Word::new(word));
+            if !self.eat(",") {
+                break;
+            }
+        }
+        self.expect(">", "to end the type")?;
+        if tile.extents.len() != 2 || tile.dtype.is_empty() {
+            return self.fail("expected the elements' type, the rows and the columns in front of this".into());
+        }
+        Ok(tile)
     }
 
     /// Extents, each with an `x` behind it, up to what is none.

@@ -154,6 +154,18 @@ impl Reader<'_> {
 
     fn branch(&mut self, op: &Op) -> Res<()> {
         let condition = self.scalar(&self.operand(op, "condition")?.value)?;
+        if let [region] = &op.regions[..]
+            && let [trap] = &region.ops[..]
+            && trap.row.name == "pto.trap"
+        {
+            // What does not end the launch holds from here on.
+            let holds = match condition.text.strip_suffix(" != true") {
+                Some(holds) => holds.to_string(),
+                None => format!("!({})", condition.text),
+            };
+            self.out.line(&format!("assert({holds}, \"`pto.trap` ends the launch\");"), trap.span);
+            return Ok(());
+        }
         // A value that a branch may not give has one before it.
         let mut carried = Vec::new();
         for (i, ty) in op.result_types.iter().enumerate() {

@@ -27,6 +27,9 @@ fn statement(op: &Op, name: &str, args: Pieces, modes: &[String]) -> Pieces {
 
 impl Reader<'_> {
     pub(super) fn instruction(&mut self, op: &Op) -> Res<()> {
+        if self.own_form(op)? {
+            return Ok(());
+        }
         let text = match op.row.name {
             "pto.tload" | "pto.tprefetch" => self.load(op)?,
             "pto.tstore" => self.store(op)?,
@@ -93,7 +96,12 @@ impl Reader<'_> {
 
     fn argument(&self, op: &Op, operand: &Operand) -> Res<(String, Span)> {
         let text = match self.meaning(&operand.value)? {
-            Meaning::Tile(tile) => tile.text.clone(),
+            Meaning::Tile(tile) => self.narrowed(op, operand, tile),
+            // The number of a diagonal is no element.
+            Meaning::Scalar(s) if operand.slot == "diagonal" => match s.constant {
+                Some(n) => super::arith::number(n).text,
+                None => format!("index({})", s.text),
+            },
             Meaning::Scalar(s) => self.typed(op, &s.text, &s.ty),
             Meaning::View(_) | Meaning::Part(_) => self.window(&operand.value, false)?,
             Meaning::Pointer(_) => return not_read(operand.value.span, "a pointer as an operand is not read"),
@@ -114,7 +122,7 @@ impl Reader<'_> {
         }
     }
 
-    fn tile_at(&self, op: &Op, slot: &str) -> Res<Tile> {
+    pub(super) fn tile_at(&self, op: &Op, slot: &str) -> Res<Tile> {
         self.tile(&self.operand(op, slot)?.value)
     }
 

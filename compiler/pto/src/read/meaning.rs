@@ -105,6 +105,14 @@ pub(super) struct Part {
     pub sizes: Vec<Scalar>,
 }
 
+impl Part {
+    /// All of a view.
+    pub fn whole(view: &View) -> Part {
+        let offsets = view.shape.iter().map(|_| super::arith::number(0)).collect();
+        Part { view: view.clone(), offsets, sizes: view.shape.clone() }
+    }
+}
+
 /// What a value denotes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Meaning {

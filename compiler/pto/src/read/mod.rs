@@ -4,9 +4,12 @@
 //!
 //! What has no counterpart is E1404 at its place. A function has one such error at most.
 
+mod aliases;
 mod arith;
 mod control;
+mod forms;
 mod grid;
+mod inline;
 mod instructions;
 mod meaning;
 mod names;
@@ -14,6 +17,7 @@ mod out;
 mod params;
 mod sync;
 mod tiles;
+mod values;
 mod views;
 
 use crate::lexer::Word;
@@ -35,14 +39,28 @@ pub struct Reading {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Translates a verified module. `reserved` says which names the language knows.
-pub fn read(module: &Module, reserved: &dyn Fn(&str) -> bool) -> Reading {
+/// Translates a verified module. `reserved` says which names the language knows, `given` which arguments have contents
+/// that the launch gives: a pointer that is only stored to keeps them where nothing is stored.
+pub fn read(module: &Module, reserved: &dyn Fn(&str) -> bool, given: &[String]) -> Reading {
     let mut source = Source::new(module.span);
     let mut diagnostics = Vec::new();
     let mut kernels = Names::default();
+    let called = inline::called(module);
     for f in module.functions() {
+        let whole = match inline::expanded(module, f) {
+            Ok(whole) => whole,
+            Err(d) if diagnostics.iter().any(|other: &Diagnostic| other.span == d.span) => continue,
+            Err(d) => {
+                diagnostics.push(*d);
+                continue;
+            }
+        };
+        if called.contains(&f.name) {
+            continue;
+        }
+        let f = whole.as_ref().unwrap_or(f);
         let Some(body) = &f.body else { continue };
-        let mut reader = Reader::new(f, reserved);
+        let mut reader = Reader::new(f, reserved, given);
         // Kernels may have the names of functions of the language.
         let name = kernels.give(&f.name, &|_| false);
         match reader.function(f, body, &name) {
@@ -60,7 +78,7 @@ pub fn read(module: &Module, reserved: &dyn Fn(&str) -> bool) -> Reading {
 }
 
 /// Operations that are no instructions, and are read.
-const READ: [&str; 33] = [
+const READ: [&str; 35] = [
     "func.return",
     "pto.section.cube",
     "pto.section.vector",
@@ -71,6 +89,7 @@ const READ: [&str; 33] = [
     "pto.load_scalar",
     "pto.store_scalar",
     "pto.alloc_tile",
+    "memref.alloc",
     "pto.declare_tile",
     "pto.subset",
     "pto.set_validshape",
@@ -88,6 +107,7 @@ const READ: [&str; 33] = [
     "pto.barrier",
     "pto.barrier_sync",
     "pto.print",
+    "pto.trap",
     "pto.tprint",
     "pto.tprefetch",
     "scf.for",
@@ -122,12 +142,15 @@ pub(super) struct Reader<'r> {
     top_at: usize,
     names: Names,
     reserved: &'r dyn Fn(&str) -> bool,
+    given: &'r [String],
     scopes: Vec<FxHashMap<Word, Vec<Meaning>>>,
     facts: Facts,
     /// The names of arguments in the language.
     arguments: FxHashMap<Word, Word>,
     /// Events that are declared: the pipes, the number, and the name.
     events: FxHashMap<(String, String, String), Word>,
+    /// Tiles at constant addresses: the address and the declaration, and the name.
+    placed: FxHashMap<(i128, String), Word>,
     /// The number of this block, and how many there are.
     block: Option<(Word, Word)>,
     /// The loop over all blocks, if the function is one.
@@ -135,17 +158,19 @@ pub(super) struct Reader<'r> {
 }
 
 impl<'r> Reader<'r> {
-    fn new(f: &'r Function, reserved: &'r dyn Fn(&str) -> bool) -> Reader<'r> {
+    fn new(f: &'r Function, reserved: &'r dyn Fn(&str) -> bool, given: &'r [String]) -> Reader<'r> {
         Reader {
             out: Source::new(f.span),
             top: Source::new(f.span),
             top_at: 0,
             names: Names::default(),
             reserved,
+            given,
             scopes: vec![FxHashMap::default()],
             facts: Facts::of(f),
             arguments: FxHashMap::default(),
             events: FxHashMap::default(),
+            placed: FxHashMap::default(),
             block: None,
             grid: None,
         }
@@ -259,11 +284,7 @@ impl<'r> Reader<'r> {
                 let pointer = meaning::Pointer { argument: param.name.clone(), offset: None };
                 self.define(&param.name, vec![Meaning::Pointer(pointer)]);
                 let tensor = self.facts.tensors[&param.name].clone();
-                let dir = match (tensor.read, tensor.written) {
-                    (_, false) => "in",
-                    (false, true) => "out",
-                    (true, true) => "inout",
-                };
+                let dir = tensor.direction(self.given.iter().any(|g| *g == name));
                 let shape = match &tensor.shape {
                     Shape::Rows(extents) => self.product_list(extents),
                     Shape::Strided(extents, strides) => {
@@ -291,7 +312,21 @@ impl<'r> Reader<'r> {
                 self.define(&param.name, vec![Meaning::Scalar(scalar)]);
                 Ok((!extent).then(|| format!("{name}: {dtype}")))
             }
-            other => not_read(ty.span, format!("an argument of type `{other}` is not read")),
+            other => {
+                let Some((extents, element)) = other.memref().filter(|m| m.2 == "gm").map(|m| (m.0, m.1)) else {
+                    return not_read(ty.span, format!("an argument of type `{other}` is not read"));
+                };
+                let Some(dtype) = dtype_of(&element) else {
+                    return not_read(ty.span, format!("elements of `{element}` are not read"));
+                };
+                let Some((rows, cols)) = params::rows_of(&extents) else {
+                    return not_read(ty.span, "an array of this size is not read");
+                };
+                let shape = [rows, cols].map(|n| arith::number(n.into())).to_vec();
+                self.define(&param.name, vec![Meaning::View(meaning::View { text: name.to_string(), shape })]);
+                let dir = self.facts.tensors[&param.name].direction(self.given.iter().any(|g| *g == name));
+                Ok(Some(format!("{name}: {dir} {dtype}[{rows}, {cols}]")))
+            }
         }
     }
 
@@ -315,6 +350,7 @@ impl<'r> Reader<'r> {
             return self.unread(op);
         }
         match op.row.name {
+            _ if op.values.is_some() => self.value_op(op),
             name if name.starts_with("arith.") => self.arith(op),
             name if name.starts_with("scf.") => self.control(op),
             "func.return" => Ok(()),
@@ -330,8 +366,8 @@ impl<'r> Reader<'r> {
             | "pto.get_tensor_view_dim"
             | "pto.load_scalar"
             | "pto.store_scalar" => self.view(op),
-            "pto.alloc_tile" | "pto.subset" | "pto.set_validshape" | "pto.treshape" | "pto.bitcast" | "pto.tassign"
-            | "pto.declare_tile" | "pto.tgetval" | "pto.tsetval" => self.tile_op(op),
+            "pto.alloc_tile" | "memref.alloc" | "pto.subset" | "pto.set_validshape" | "pto.treshape"
+            | "pto.bitcast" | "pto.tassign" | "pto.declare_tile" | "pto.tgetval" | "pto.tsetval" => self.tile_op(op),
             "pto.get_block_idx" | "pto.get_block_num" => self.block_number(op),
             "pto.set_flag" | "pto.wait_flag" | "pto.record_event" | "pto.wait_event" | "pto.barrier"
             | "pto.barrier_sync" => self.sync(op),
@@ -351,13 +387,13 @@ impl<'r> Reader<'r> {
 
     fn print(&mut self, op: &Op) -> Res<()> {
         let text = match op.row.name {
+            "pto.trap" => "assert(false, \"`pto.trap` ends the launch\");".to_string(),
             "pto.tprint" => format!("print({});", self.tile(&self.operand(op, "src")?.value)?.text),
-            "pto.print" => {
+            _ => {
                 let scalar = self.scalar(&self.operand(op, "scalar")?.value)?;
                 let format = op.attr("format").and_then(|a| a.value.as_ref()).map(ToString::to_string);
                 format!("print({}, {});", format.unwrap_or_default(), scalar.text)
             }
-            name => return not_read(op.name_span, format!("`{name}` is not read")),
         };
         self.out.line(&text, op.span);
         Ok(())

@@ -29,6 +29,25 @@ pub(super) struct Tensor {
     pub written: bool,
 }
 
+impl Tensor {
+    /// The language's word for what is done with it; `given`: the launch gives its contents.
+    pub fn direction(&self, given: bool) -> &'static str {
+        match (self.read || given, self.written) {
+            (_, false) => "in",
+            (false, true) => "out",
+            (true, true) => "inout",
+        }
+    }
+}
+
+/// The rows and columns of an array of any number of modes: all but the last one count rows.
+pub(super) fn rows_of(extents: &[i64]) -> Option<(i64, i64)> {
+    let (cols, rows) = extents.split_last()?;
+    let rows = rows.iter().try_fold(1i64, |n, e| n.checked_mul(*e))?;
+    rows.checked_mul(*cols)?;
+    Some((rows, *cols))
+}
+
 /// What is known of a function's arguments and values before it is translated.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
@@ -42,6 +61,8 @@ pub(super) struct Facts {
     pub masks: FxHashMap<Word, i64>,
     /// How often each is used as storage to work in.
     pub scratch: FxHashMap<Word, u32>,
+    /// Other views of a tile's bytes that may be copies.
+    pub unseen_copies: FxHashSet<Word>,
     /// Whether the author orders the pipes.
     pub flags: bool,
     /// Whether the function knows in which block it runs.
@@ -58,6 +79,10 @@ impl Facts {
                     walk.pointers.insert(param.name.clone(), param.name.clone());
                     walk.views.insert(param.name.clone(), Vec::new());
                 }
+                Some(ty) if ty.memref().is_some() => {
+                    walk.pointers.insert(param.name.clone(), param.name.clone());
+                    walk.views.insert(param.name.clone(), vec![None]);
+                }
                 Some(ty) if ty.is_scalar() => {
                     walk.products.insert(param.name.clone(), Some(Product::argument(&param.name)));
                 }
@@ -69,6 +94,7 @@ impl Facts {
         }
         walk.spread_masks();
         let mut facts = std::mem::take(&mut walk.facts);
+        facts.unseen_copies = f.body.as_ref().map(super::aliases::unseen_copies).unwrap_or_default();
         for param in &f.params {
             if let Some(views) = walk.views.get(&param.name) {
                 let shape = shape(views);

@@ -1,12 +1,13 @@
 //! Tiles: declarations, parts, other views of their bytes, elements.
 
 use super::meaning::{Meaning, Scalar, Tile};
+use super::params::rows_of;
 use super::{Reader, Res, not_read};
 use crate::attr::AttrValue;
 use crate::lexer::Word;
 use crate::tree::{Op, Value};
-use crate::types::{Major, TileBuf, Type, dtype_of};
-use ptoc_diagnostics::Span;
+use crate::types::{LOCS, Major, TileBuf, Type, dtype_of};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_isa::Loc;
 use ptoc_tensor::DType;
 
@@ -20,7 +21,7 @@ impl Reader<'_> {
 
     pub(super) fn tile_op(&mut self, op: &Op) -> Res<()> {
         match op.row.name {
-            "pto.alloc_tile" | "pto.declare_tile" => self.alloc(op),
+            "pto.alloc_tile" | "memref.alloc" | "pto.declare_tile" => self.alloc(op),
             "pto.tassign" => self.assign(op),
             "pto.subset" => self.subset(op),
             "pto.set_validshape" => self.set_valid(op),
@@ -42,7 +43,16 @@ impl Reader<'_> {
                     None => Ok((**tile).clone()),
                 }
             }
-            _ => not_read(op.span, format!("`{}` without a tile buffer is not read", op.row.name)),
+            Some(other) => {
+                let not_here = || not_read(op.span, format!("`{}` of a `{other}` is not read", op.row.name));
+                let Some((extents, element, space)) = other.memref() else { return not_here() };
+                let loc = LOCS.iter().find(|(word, _)| *word == space).map(|(_, loc)| *loc);
+                match loc.zip(rows_of(&extents)) {
+                    Some((loc, (rows, cols))) => Ok(TileBuf::plain(loc, element, rows, cols)),
+                    None => not_here(),
+                }
+            }
+            None => not_read(op.span, format!("`{}` without a tile buffer is not read", op.row.name)),
         }
     }
 
@@ -93,18 +103,15 @@ impl Reader<'_> {
                 *place = Some(self.scalar(&operand.value)?.text);
             }
         }
-        let name = self.give(op.results.first().map_or("tile", |r| &r.name));
         let constant = addr.as_ref().and_then(|a| a.constant);
-        let mut text = name.to_string();
+        let (name, text);
         if let Some(at) = constant {
-            // It stands for bytes, and begins no life: declared once, above all loops.
             let known = ty.valid.0.is_some() && ty.valid.1.is_some();
-            let declared = self.declaration(&ty, if known { &valid } else { &[None, None] }, op.span)?;
-            self.top.line(&format!("let {name} = {declared} at {at:#x};"), op.span);
-            if !known {
-                text = valid_text(&name, &valid, &ty);
-            }
+            name = self.placed_tile(op, &ty, if known { &valid } else { &[None, None] }, at)?;
+            text = if known { name.to_string() } else { valid_text(&name, &valid, &ty) };
         } else {
+            name = self.give(op.results.first().map_or("tile", |r| &r.name));
+            text = name.to_string();
             let declared = self.declaration(&ty, &valid, op.span)?;
             self.out.line(&format!("let {name} = {declared};"), op.span);
             if let Some(addr) = &addr {
@@ -115,20 +122,35 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// A tile at a constant address. It stands for bytes, and begins no life: it is declared once, above all loops, and
+    /// tiles of one type at one address are one tile.
+    fn placed_tile(&mut self, op: &Op, ty: &TileBuf, valid: &[Option<String>; 2], at: i128) -> Res<Word> {
+        let declared = self.declaration(ty, valid, op.span)?;
+        let key = (at, declared);
+        if let Some(name) = self.placed.get(&key) {
+            return Ok(name.clone());
+        }
+        let name = self.give(op.results.first().map_or("tile", |r| &r.name));
+        self.top.line(&format!("let {name} = {} at {at:#x};", key.1), op.span);
+        self.placed.insert(key, name.clone());
+        Ok(name)
+    }
+
     /// A tile that is bound to an address of the launch.
     fn assign(&mut self, op: &Op) -> Res<()> {
         let ty = self.tile_type(op)?;
         let addr = self.scalar(&self.operand(op, "addr")?.value)?;
-        let name = self.give(op.results.first().map_or("tile", |r| &r.name));
         let valid = [ty.valid.0.map(|n| n.to_string()), ty.valid.1.map(|n| n.to_string())];
-        let declared = self.declaration(&ty, &valid, op.span)?;
-        match addr.constant {
-            Some(at) => self.top.line(&format!("let {name} = {declared} at {at:#x};"), op.span),
+        let name = match addr.constant {
+            Some(at) => self.placed_tile(op, &ty, &valid, at)?,
             None => {
+                let declared = self.declaration(&ty, &valid, op.span)?;
+                let name = self.give(op.results.first().map_or("tile", |r| &r.name));
                 self.out.line(&format!("let {name} = {declared};"), op.span);
                 self.out.line(&format!("TASSIGN({name}, index({}));", addr.text), op.span);
+                name
             }
-        }
+        };
         let text = name.to_string();
         self.result(op, Meaning::Tile(Tile { text, name, ty, addr: addr.constant }));
         Ok(())
@@ -179,16 +201,42 @@ impl Reader<'_> {
     fn alias(&mut self, op: &Op) -> Res<()> {
         let ty = self.tile_type(op)?;
         let tile = self.tile(&self.operand(op, "src")?.value)?;
-        let Some(at) = tile.addr else {
-            let message = format!("`{}` of a tile without a constant address is not read", op.row.name);
-            return not_read(op.span, message);
-        };
-        let name = self.give(op.results.first().map_or("tile", |r| &r.name));
         let valid = [ty.valid.0.map(|n| n.to_string()), ty.valid.1.map(|n| n.to_string())];
-        let declared = self.declaration(&ty, &valid, op.span)?;
-        self.top.line(&format!("let {name} = {declared} at {at:#x};"), op.span);
+        let Some(at) = tile.addr else { return self.copied_alias(op, &tile, ty, &valid) };
+        let name = self.placed_tile(op, &ty, &valid, at)?;
         let text = name.to_string();
         self.result(op, Meaning::Tile(Tile { text, name, ty, addr: Some(at) }));
+        Ok(())
+    }
+
+    /// The bytes of a tile that the compiler places: a copy of them, where nothing shows that it is one.
+    fn copied_alias(&mut self, op: &Op, tile: &Tile, ty: TileBuf, valid: &[Option<String>; 2]) -> Res<()> {
+        let source = &self.operand(op, "src")?.value;
+        let linear = |t: &TileBuf| t.blayout == Major::Row || t.cols == 1;
+        let (own, other) = (dtype_of(&ty.dtype), dtype_of(&tile.ty.dtype));
+        let vec = ty.loc == Loc::Vec && tile.ty.loc == Loc::Vec && tile.is_whole();
+        let full = |t: &TileBuf| t.valid == (Some(t.rows), Some(t.cols));
+        let name = match op.row.name {
+            "pto.treshape" if own == other && linear(&ty) && linear(&tile.ty) => "TRESHAPE",
+            "pto.bitcast" if own.zip(other).is_some_and(|(a, b)| a.size() == b.size()) && ty.rows == tile.ty.rows => {
+                "TGATHER"
+            }
+            _ => "",
+        };
+        let unseen = op.results.first().is_some_and(|r| self.facts.unseen_copies.contains(&r.name));
+        if name.is_empty() || !vec || !full(&ty) || !full(&tile.ty) || !unseen {
+            let message = format!("`{}` of a tile without a constant address is not read here", op.row.name);
+            let note = "it is read as a copy where both tiles are Vec, row-major and valid in full, and no later \
+                        write to one of them is seen in the other";
+            let d = Diagnostic::error(codes::PTO_NOT_READ, op.span, message).with_note(note);
+            return Err(Box::new(d.with_secondary(source.span, "this tile has no `addr`")));
+        }
+        let declared = self.declaration(&ty, valid, op.span)?;
+        let copy = self.give(op.results.first().map_or("tile", |r| &r.name));
+        self.out.line(&format!("let {copy} = {declared};"), op.span);
+        let mode = if name == "TGATHER" { ", P1111" } else { "" };
+        self.out.line(&format!("{name}({copy}, {}{mode});", tile.text), op.span);
+        self.result(op, Meaning::Tile(Tile { text: copy.to_string(), name: copy, ty, addr: None }));
         Ok(())
     }
 
@@ -200,6 +248,8 @@ impl Reader<'_> {
         let width = i128::from(if tile.ty.blayout == Major::Col { tile.ty.rows } else { tile.ty.cols });
         let (major, minor) = match at.constant {
             Some(n) if width > 0 => ((n / width).to_string(), (n % width).to_string()),
+            // A tile of one row, or of one column.
+            _ if tile.ty.rows.min(tile.ty.cols) == 1 && width > 1 => ("0".to_string(), at.text.clone()),
             _ => (format!("{} / {width}", at.text), format!("{} % {width}", at.text)),
         };
         let place = match tile.ty.blayout {

@@ -1,6 +1,5 @@
 //! Views of global memory.
 
-use super::arith::number;
 use super::meaning::{Meaning, Part, Pointer, Scalar, View};
 use super::params::Shape;
 use super::{Reader, Res, not_read};
@@ -118,16 +117,13 @@ impl Reader<'_> {
     pub(super) fn window(&self, value: &Value, column: bool) -> Res<String> {
         let part = match self.meaning(value)? {
             Meaning::Part(part) => part.clone(),
-            Meaning::View(view) => {
-                let offsets = view.shape.iter().map(|_| number(0)).collect();
-                Part { view: view.clone(), offsets, sizes: view.shape.clone() }
-            }
+            Meaning::View(view) => Part::whole(view),
             _ => return not_read(value.span, format!("`%{}` is no view", value.name)),
         };
         self.part_window(&part, value.span, column)
     }
 
-    fn part_window(&self, part: &Part, span: Span, column: bool) -> Res<String> {
+    pub(super) fn part_window(&self, part: &Part, span: Span, column: bool) -> Res<String> {
         let rank = part.sizes.len();
         // Modes in front of the last two have one index each.
         let leading = rank.saturating_sub(2);
@@ -135,7 +131,10 @@ impl Reader<'_> {
         for (i, (offset, size)) in part.offsets.iter().zip(&part.sizes).enumerate() {
             if i < leading {
                 if size.constant != Some(1) {
-                    return not_read(span, "a part of more than two modes whose first extents are not 1 is not read");
+                    return not_read(
+                        span,
+                        "a part of more than two modes whose first extents are not 1 is not read here",
+                    );
                 }
                 modes.push(offset.text.clone());
                 continue;

@@ -110,15 +110,32 @@ fn attributes(op: &Op) -> Res<()> {
 
 /// Buffers are operands of buffers' operations, and not of values'.
 fn levels(op: &Op, types: &[Option<Type>]) -> Res<()> {
+    const NOTE: &str = "`!pto.tile` is a value (level 1), `!pto.tile_buf` a buffer (levels 2 and 3)";
     if !matches!(op.row.form, Form::Dps(_)) {
+        return Ok(());
+    }
+    if op.values.is_some() {
+        let results = op.result_types.iter().map(|t| (t.span, Some(&t.ty)));
+        let operands = op.operands.iter().map(|o| o.value.span).zip(types.iter().map(Option::as_ref));
+        for (span, ty) in operands.chain(results) {
+            if let Some(Type::TileBuf(_)) = ty {
+                let message =
+                    format!("`{}` without `ins` and `outs` is about values, and this is a buffer", op.row.name);
+                return Err(Box::new(Diagnostic::error(codes::PTO_TYPE, span, message).with_note(NOTE)));
+            }
+        }
+        if op.result_types.is_empty() && !op.results.is_empty() {
+            let message = format!("the type of what `{}` gives is not said", op.row.name);
+            let d = Diagnostic::error(codes::PTO_TYPE, op.span, message);
+            return Err(Box::new(d.with_help("write it behind `->`")));
+        }
         return Ok(());
     }
     for (operand, ty) in op.operands.iter().zip(types) {
         if let Some(Type::Tile(..)) = ty {
             let message = format!("`{}` with `ins` and `outs` is about buffers, and this is a value", op.row.name);
             let d = Diagnostic::error(codes::PTO_TYPE, operand.value.span, message);
-            let note = "`!pto.tile` is a value (level 1), `!pto.tile_buf` a buffer (levels 2 and 3)";
-            return Err(Box::new(d.with_note(note)));
+            return Err(Box::new(d.with_note(NOTE)));
         }
     }
     Ok(())
@@ -211,18 +228,29 @@ fn transfer(op: &Op, types: &[Option<Type>]) -> Res<()> {
     for ty in types.iter().flatten() {
         match ty {
             Type::PartitionView(extents, _) => view = Some(extents),
-            Type::TileBuf(t) => tile = Some(t),
+            Type::TileBuf(t) => tile = Some(t.valid),
+            Type::Tile(t) => tile = pair(&t.extents),
             _ => {}
         }
     }
+    if let Some(Type::Tile(t)) = op.result_types.first().map(|t| &t.ty) {
+        tile = pair(&t.extents);
+    }
     let (Some(view), Some(tile)) = (view, tile) else { return Ok(()) };
-    let (Some(elements), Some(rows), Some(cols)) = (product(view), tile.valid.0, tile.valid.1) else { return Ok(()) };
+    let (Some(elements), Some(rows), Some(cols)) = (product(view), tile.0, tile.1) else { return Ok(()) };
     if elements != rows.checked_mul(cols) {
         let extents: Vec<String> = view.iter().map(|e| e.unwrap_or_default().to_string()).collect();
         let message = format!("the view is {}, and {rows}x{cols} of the tile are valid", extents.join("x"));
         return err(codes::PTO_TYPE, op.span, message);
     }
     Ok(())
+}
+
+fn pair(extents: &[Extent]) -> Option<(Extent, Extent)> {
+    match extents {
+        [rows, cols] => Some((*rows, *cols)),
+        _ => None,
+    }
 }
 
 /// `Some(None)` if it is too large.
@@ -234,7 +262,20 @@ fn product(extents: &[Extent]) -> Option<Option<i64>> {
 fn call(op: &Op, module: &Module) -> Res<()> {
     let Some(AttrValue::Symbol(callee)) = op.attr("callee").and_then(|a| a.value.as_ref()) else { return Ok(()) };
     let functions = module.functions();
-    if functions.iter().any(|f| f.name == *callee) {
+    if let Some(f) = functions.iter().find(|f| f.name == *callee) {
+        let params: Vec<&Type> = f.params.iter().filter_map(|p| p.ty.as_ref()).map(|t| &t.ty).collect();
+        let given: Vec<&Type> = op.operands.iter().filter_map(|o| o.ty.as_ref()).map(|t| &t.ty).collect();
+        let results: Vec<&Type> = f.results.iter().map(|t| &t.ty).collect();
+        let taken: Vec<&Type> = op.result_types.iter().map(|t| &t.ty).collect();
+        for (what, own, said) in [("arguments", params, given), ("results", results, taken)] {
+            if own.len() != said.len() || own.iter().zip(&said).any(|(a, b)| !same(a, b)) {
+                let message = format!("the types of `@{callee}`'s {what} are others");
+                let d = Diagnostic::error(codes::PTO_TYPE, op.span, message);
+                let own = own.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                let d = d.with_note(format!("they are ({own})"));
+                return Err(Box::new(d.with_secondary(f.name_span, "defined here")));
+            }
+        }
         return Ok(());
     }
     let message = format!("there is no function `@{callee}`");

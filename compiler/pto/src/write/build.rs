@@ -68,6 +68,7 @@ impl Writer<'_> {
             ty: ty.map(|ty| Typed { ty, span }),
         });
         Op {
+            values: None,
             results: Vec::new(),
             row,
             name_span: span,

@@ -6,7 +6,7 @@ use ptoc_diagnostics::{Diagnostic, FileId};
 use ptoc_pto::{format, parse, print, translate};
 
 fn all_of(text: &str) {
-    let (_, found) = translate(FileId(0), text, &|_| false);
+    let (_, found) = translate(FileId(0), text, &|_| false, &[]);
     let inside = |d: &Diagnostic| d.span.is_none_or(|s| text.get(s.range()).is_some());
     assert!(found.iter().all(inside), "{found:?}");
     let parsed = parse(FileId(0), text);
@@ -25,7 +25,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(ptoc_tests_budget::cases::<u32>(100, 20_000)))]
 
     #[test]
-    fn changed_texts(which in 0..4usize, edits in prop::collection::vec((any::<u32>(), any::<u32>(), 0..8u8), 1..6)) {
+    fn changed_texts(
+        which in 0..texts::all().len(),
+        edits in prop::collection::vec((any::<u32>(), any::<u32>(), 0..8u8), 1..6),
+    ) {
         let (_, text) = texts::all()[which];
         let mut text: Vec<char> = text.chars().collect();
         for (at, from, what) in edits {

@@ -17,7 +17,7 @@ fn examples_do_what_their_pages_say() {
     for info in Code::all() {
         for (text, wrong) in examples(info.page) {
             seen += 1;
-            let (_, found) = ptoc_pto::translate(FileId(0), text, &|_| false);
+            let (_, found) = ptoc_pto::translate(FileId(0), text, &|_| false, &[]);
             let codes: Vec<Code> = found.iter().map(|d| d.code).collect();
             let expected = if wrong { vec![info.code] } else { Vec::new() };
             assert_eq!(codes, expected, "{}: {found:?}\n{text}", info.code);

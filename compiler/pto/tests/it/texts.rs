@@ -10,6 +10,7 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
         ("control", include_str!("texts/control.pto")),
         ("row_scale", include_str!("texts/row_scale.pto")),
         ("cores", include_str!("texts/cores.pto")),
+        ("values", include_str!("texts/values.pto")),
     ]
 }
 
@@ -31,9 +32,9 @@ fn what_is_printed_is_read_as_the_same_text() {
 
 #[test]
 fn kernels_that_are_read() {
-    for name in ["control", "row_scale"] {
+    for name in ["control", "row_scale", "values"] {
         let text = all().into_iter().find(|(n, _)| *n == name).unwrap().1;
-        let reading = read::read(&parse(FileId(0), text).module, &|_| false);
+        let reading = read::read(&parse(FileId(0), text).module, &|_| false, &[]);
         assert!(reading.diagnostics.is_empty(), "{name}: {:?}", reading.diagnostics);
         insta::assert_snapshot!(format!("read_{name}"), reading.source.text);
     }
@@ -81,5 +82,43 @@ fn operands_of_tassign_have_messages_of_their_own() {
     for (bound_to, operand, part) in refused {
         let said = bound(bound_to, operand);
         assert!(said.len() == 1 && said[0].starts_with("E1409 ") && said[0].contains(part), "{said:?}");
+    }
+}
+
+/// What the verifier says of a function with these lines.
+fn verified(lines: &str) -> Vec<String> {
+    let text = format!(
+        "module {{\n  func.func @f(%v: !pto.tile<16x64xf32>, %t: !pto.tile_buf<vec, 16x64xf32>) {{\n{lines}\n    \
+         return\n  }}\n}}\n"
+    );
+    let mut sources = ptoc_diagnostics::SourceMap::new();
+    let file = sources.add("k.pto", text.as_str());
+    let parsed = ptoc_pto::parse(file, &text);
+    let found = ptoc_pto::verify::check(&parsed.module);
+    parsed.diagnostics.iter().chain(&found).map(|d| format!("{} {}", d.code, d.message)).collect()
+}
+
+/// A tile that is a value and a buffer are never each other.
+#[test]
+fn values_and_buffers_cannot_be_exchanged() {
+    const VALUE: &str = "!pto.tile<16x64xf32>";
+    const BUFFER: &str = "!pto.tile_buf<vec, 16x64xf32>";
+    for fine in [
+        format!("%r = pto.tabs %v : {VALUE} -> {VALUE}"),
+        format!("%r = tabs %v : {VALUE}"),
+        format!("pto.tabs ins(%t : {BUFFER}) outs(%t : {BUFFER})"),
+    ] {
+        assert_eq!(verified(&fine), [""; 0], "{fine}");
+    }
+    for (wrong, part) in [
+        (format!("%r = pto.tabs %t : {BUFFER} -> {VALUE}"), "is about values, and this is a buffer"),
+        (format!("%r = pto.tabs %v : {VALUE} -> {BUFFER}"), "is about values, and this is a buffer"),
+        (format!("%r = tabs %t : {BUFFER}"), "is about values, and this is a buffer"),
+        (format!("pto.tabs ins(%v : {VALUE}) outs(%t : {BUFFER})"), "is about buffers, and this is a value"),
+        (format!("%r = pto.tabs %t : {VALUE} -> {VALUE}"), "is a `!pto.tile_buf<vec, 16x64xf32>`, and not a"),
+        (format!("pto.tabs ins(%v : {BUFFER}) outs(%t : {BUFFER})"), "is a `!pto.tile<16x64xf32>`, and not a"),
+    ] {
+        let said = verified(&wrong);
+        assert!(said.len() == 1 && said[0].starts_with("E1403 ") && said[0].contains(part), "{wrong}: {said:?}");
     }
 }

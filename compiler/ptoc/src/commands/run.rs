@@ -164,6 +164,7 @@ struct Files {
 impl Runner<'_, '_> {
     fn run(&mut self) -> Result<(), Failed> {
         let args = self.args;
+        self.session.open.given = args.input.iter().map(|(name, _)| name.clone()).collect();
         let unit = self.session.load_code(&args.file)?;
         let entry = match unit.entry(args.kernel.as_deref(), "run") {
             Ok(entry) => entry,

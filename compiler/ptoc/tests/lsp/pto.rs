@@ -76,3 +76,30 @@ fn tokens_are_those_of_pto_text() {
     // Four constants, four views, a tile, three instructions, the function and its end.
     assert_eq!(data.chunks(5).filter(|t| t[3] == 6).count(), 14, "operations: {data:?}");
 }
+
+#[test]
+fn words_of_the_dialect_are_proposed_and_told() {
+    let mut c = Client::new(Value::Null);
+    let text = TEXT.replace("    return\n", "    pto.tad\n    return\n");
+    c.open(URI, &text);
+    c.published();
+    let line = text.lines().position(|l| l.trim() == "pto.tad").unwrap();
+    let at = |line: usize, character: usize| {
+        let mut params = document(URI);
+        params["position"] = json!({"line": line, "character": character});
+        params
+    };
+    let list = c.ask("textDocument/completion", at(line, 11));
+    let labels: Vec<&str> = list["items"].as_array().unwrap().iter().map(|i| i["label"].as_str().unwrap()).collect();
+    assert_eq!(labels, ["pto.tadd", "pto.taddc", "pto.tadds", "pto.taddsc"]);
+    let line = text.lines().position(|l| l.contains("pto.tmuls")).unwrap();
+    let told = c.ask("textDocument/hover", at(line, 8))["contents"]["value"].as_str().unwrap().to_owned();
+    for part in
+        ["pto.tmuls ins(%src, %scalar : T, T) outs(%dst : T)", "`TMulSOp` of PTOAS's dialect", "# TMULS(dst, a, s)"]
+    {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    // No words of the language stand in this text.
+    let list = c.ask("textDocument/completion", at(line, 0));
+    assert!(!list.to_string().contains("\"TADD\""), "{list}");
+}

@@ -14,6 +14,7 @@ use crate::reply::{Reply, result};
 use crate::world::World;
 use lsp_types::{Range, TextDocumentPositionParams, TextEdit};
 use ptoc_analysis::Fact;
+use ptoc_driver::pto;
 use ptoc_names::UsePlace;
 use ptoc_names::index::{Definition, DefinitionKind, known};
 use ptoc_syntax::Tok;
@@ -75,13 +76,18 @@ impl Proposal {
 pub fn complete(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let at: TextDocumentPositionParams = read(params)?;
     let context = world.known(&at.text_document.uri)?;
-    let cursor = context.cursor(at.position);
-    let mut found = proposals(context, &cursor);
+    let (word, mut found) = match pto::is_pto(context.loaded().sources.name(context.file())) {
+        true => of_pto(context.text(), context.offset(at.position)),
+        false => {
+            let cursor = context.cursor(at.position);
+            (cursor.word.clone(), proposals(context, &cursor))
+        }
+    };
     // The same name by two ways: the better one stays.
     found.sort_by(|a, b| (a.rank, &a.label).cmp(&(b.rank, &b.label)));
     let mut seen = std::collections::HashSet::new();
     found.retain(|p| seen.insert(p.label.clone()));
-    let range = context.range_of(cursor.word.clone());
+    let range = context.range_of(word);
     let client = &context.world.client;
     let items = found.iter().map(|p| Item::new(p, range, client)).collect();
     result(List {
@@ -89,6 +95,22 @@ pub fn complete(world: &mut World, params: Value) -> Result<Reply, Failure> {
         item_defaults: client.edit_range.then_some(Defaults { edit_range: range }),
         items,
     })
+}
+
+/// What may stand at a place of PTO text, and the word that it replaces.
+fn of_pto(text: &str, offset: usize) -> (std::ops::Range<usize>, Vec<Proposal>) {
+    let (word, found) = pto::proposals(text, offset);
+    let proposal = |p: pto::Proposal| {
+        let (kind, rank) = match p.kind {
+            pto::Proposed::Value => (kinds::VARIABLE, Rank::Local),
+            pto::Proposed::Operation => (kinds::FUNCTION, Rank::Instruction),
+            pto::Proposed::Type => (kinds::CLASS, Rank::DType),
+            pto::Proposed::Attribute => (kinds::ENUM_MEMBER, Rank::Layout),
+            pto::Proposed::Word => (kinds::KEYWORD, Rank::Keyword),
+        };
+        Proposal::new(p.label, kind, rank, p.detail)
+    };
+    (word, found.into_iter().map(proposal).collect())
 }
 
 /// Proposals as the protocol has them.
