@@ -73,6 +73,8 @@ mod products;
 mod programs;
 mod pto;
 mod pto_cpp;
+mod pto_hostile;
+mod pto_round;
 mod ptx;
 mod quants;
 mod random;

@@ -5,7 +5,7 @@ use ptoc_driver::stages::{Level, Stage, text_of};
 use std::path::{Path, PathBuf};
 
 /// The PTO text of a kernel, or the first error.
-fn written(path: &Path, text: String, kernel: Option<&str>, target: &str, level: Level) -> Result<String, String> {
+pub fn written(path: &Path, text: String, kernel: Option<&str>, target: &str, level: Level) -> Result<String, String> {
     let mut session = Session::new(target, &[]).expect("a target");
     session.pto_level = Some(level);
     let unit = session.load_text(path, text);
@@ -27,13 +27,26 @@ fn placeless(text: &str) -> String {
 
 /// Every kernel of the examples, with its file.
 fn kernels() -> Vec<(PathBuf, String, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
-    let files = std::fs::read_dir(folder).expect("examples").map(|e| e.expect("an entry").path());
-    let mut files: Vec<PathBuf> = files.filter(|p| p.extension().is_some_and(|e| e == "tile")).collect();
+    kernels_of(Path::new("../examples"))
+}
+
+/// Every kernel of the `.tile` files in a folder, beside this crate's, and in the folders in it: file, name, text.
+pub fn kernels_of(folder: &Path) -> Vec<(PathBuf, String, String)> {
+    let mut open = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)];
+    let mut files = Vec::new();
+    while let Some(folder) = open.pop() {
+        for path in std::fs::read_dir(folder).expect("a folder").map(|e| e.expect("an entry").path()) {
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|e| e == "tile") {
+                files.push(path);
+            }
+        }
+    }
     files.sort();
     let mut found = Vec::new();
     for path in files {
-        let text = std::fs::read_to_string(&path).expect("readable");
+        let Ok(text) = std::fs::read_to_string(&path) else { continue };
         let names = text.lines().filter_map(|l| l.strip_prefix("kernel ")?.split(['(', '<', ' ']).next());
         found.extend(names.map(|name| (path.clone(), name.to_owned(), text.clone())));
     }
