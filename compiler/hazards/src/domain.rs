@@ -69,7 +69,7 @@ impl AffineValue {
         if self.hi >= LARGE {
             self.hi = MAX;
         }
-        if self.lo > LARGE || self.hi < -LARGE || self.coef.abs() > LARGE {
+        if self.lo > LARGE || self.hi < -LARGE || self.coef.unsigned_abs() > LARGE.unsigned_abs() {
             return AffineValue::TOP;
         }
         if self.coef == 0 {
@@ -222,13 +222,13 @@ impl AffineValue {
             return AffineValue::of(0);
         }
         if n < 0 {
-            return self.neg().times(-n);
+            return n.checked_neg().map_or(AffineValue::TOP, |n| self.neg().times(n));
         }
         let bound = |x: i64| {
             if x == MIN || x == MAX {
                 return Some(x);
             }
-            x.checked_mul(n).filter(|p| p.abs() < LARGE)
+            x.checked_mul(n).filter(|p| p.unsigned_abs() < LARGE.unsigned_abs())
         };
         let (Some(lo), Some(hi), Some(coef)) = (bound(self.lo), bound(self.hi), self.coef.checked_mul(n)) else {
             return AffineValue::TOP;
@@ -258,7 +258,7 @@ impl AffineValue {
         let ((al, ah), (bl, bh)) = (self.bounds(periods), other.bounds(periods));
         let bound = |x: i64, y: i64, none: i64| match (x, y) {
             (MIN | MAX, _) | (_, MIN | MAX) => none,
-            _ => x.checked_mul(y).filter(|p| p.abs() < LARGE).unwrap_or(none),
+            _ => x.checked_mul(y).filter(|p| p.unsigned_abs() < LARGE.unsigned_abs()).unwrap_or(none),
         };
         let (lo, hi) = if al >= 0 && bl >= 0 { (bound(al, bl, 0), bound(ah, bh, MAX)) } else { (MIN, MAX) };
         AffineValue { base: 0, coef: 0, lo, hi, m: g, r: residue as i64 }.tidy()
