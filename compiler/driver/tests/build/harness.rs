@@ -22,6 +22,7 @@ pub fn built(file: &Path, kernel: &str, defined: &[(&str, &str)], extension: &st
         extension: extension.into(),
         symbol: None,
         header: Some("kernel.h".into()),
+        launcher: None,
         file: format!("kernel.{extension}"),
         command: "ptoc build".into(),
     };

@@ -13,6 +13,7 @@ fn codes(text: &str, target: &str, extension: &str, symbol: Option<&str>) -> Vec
         extension: extension.into(),
         symbol: symbol.map(Into::into),
         header: None,
+        launcher: None,
         file: format!("k.{extension}"),
         command: "ptoc build k.tile".into(),
     };
