@@ -73,7 +73,10 @@ fn scans_of_floats() {
 /// Windows of an output that no launch reads pass the caches if the output is large; those of a temporary are read.
 #[test]
 fn outputs_that_no_launch_reads() {
-    let text = "kernel twice(x: in f32[N], y: out f32[N]) { grid (i in tiles(N, 64)); TSTORE(y.tile(i), Vec(x.tile(i)) * 2.0); }
+    let text = "kernel twice(x: in f32[N], y: out f32[N]) {
+            grid (i in tiles(N, 64));
+            TSTORE(y.tile(i), Vec(x.tile(i)) * 2.0);
+        }
         program by_parts(x: in f32[N], y: out f32[N], z: out f32[N]) {
             let t = tensor f32[N];
             let w = tiles(N, 128);

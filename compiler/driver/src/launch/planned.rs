@@ -106,8 +106,8 @@ pub struct PlannedLaunch {
     pub contents: Option<Arc<Contents>>,
     /// Tensors of the kernel, by number, that lie where another launch of the program says.
     pub elsewhere: Vec<u32>,
-    /// Bit n: of tensor n no launch of the program reads anything. Its windows are written by non-temporal stores if all
-    /// of it is too large for the caches.
+    /// Bit n: no launch of the program reads anything of tensor n. Its windows are written by non-temporal stores if
+    /// all of it is too large for the caches.
     pub write_only: u64,
     /// Blocks of the grid.
     pub blocks: u64,
