@@ -252,8 +252,7 @@ impl Canonical {
 /// A branch with nothing in it is none.
 fn folded(lines: Vec<String>) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
-    let mut lines = lines.into_iter().peekable();
-    while let Some(line) = lines.next() {
+    for line in lines {
         let zero = (line.contains(":Acc<f32") && line.ends_with(", f32 0.0"))
             || (line.contains(":Acc<i32") && line.ends_with(", i32 0"));
         if line.starts_with("texpands ") && zero {

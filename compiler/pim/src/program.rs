@@ -101,7 +101,7 @@ const ROUNDS: usize = 4;
 ///
 /// Errors: what the units cannot do; no room for the arrays that are alive.
 pub fn compile(program: &PimProgram<'_>, target: &Target, lines: Lines<'_>) -> Result<Linked, Box<Diagnostic>> {
-    let mut kept: Vec<(u32, Laid)> = Vec::new();
+    let mut kept = Kept::new();
     for _ in 1..ROUNDS {
         let (linked, wanted) = link(program, &kept, target, lines)?;
         if wanted.is_empty() {
@@ -113,12 +113,7 @@ pub fn compile(program: &PimProgram<'_>, target: &Target, lines: Lines<'_>) -> R
 }
 
 /// The stream of a program whose arrays `kept` are there, and where it wants resident arrays that are not.
-fn link(
-    program: &PimProgram<'_>,
-    kept: &[(u32, Laid)],
-    target: &Target,
-    lines: Lines<'_>,
-) -> Result<(Linked, Vec<(u32, Laid)>), Box<Diagnostic>> {
+fn link(program: &PimProgram<'_>, kept: &[(u32, Laid)], target: &Target, lines: Lines<'_>) -> Res<(Linked, Kept)> {
     let (Some(g), Some(d)) = (geometry(target), &target.device) else {
         let message = format!("`{}` has no units in memory", target.name);
         return Err(Box::new(Diagnostic::global(codes::UNIT_CANNOT, message)));
@@ -205,6 +200,9 @@ struct Linker<'p, 'k> {
 }
 
 type Res<T = ()> = Result<T, Box<Diagnostic>>;
+
+/// Resident arrays by number, each with how its rows lie.
+type Kept = Vec<(u32, Laid)>;
 
 impl<'p, 'k> Linker<'p, 'k> {
     fn launch(&mut self, n: usize) -> Res {

@@ -209,7 +209,7 @@ pub(crate) fn work(plan: &Plan, tensors: &[Tensor]) -> Result<Vec<Work>, Unknown
         let params: Vec<i64> = step.dims.iter().copied().chain(scalars).collect();
         work::work(module, &params, &read_only(plan, step, tensors), FUEL)
     };
-    plan.steps.iter().map(|step| of(step)).collect()
+    plan.steps.iter().map(of).collect()
 }
 
 /// Operations of all launches.

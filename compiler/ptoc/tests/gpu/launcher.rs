@@ -257,13 +257,13 @@ fn launchers_pass_what_ptoc_passes() {
     {
         for (s, h) in [(s, h), (-2.0, h), (s, 3.5)] {
             let bits = half(h);
+            let number = format!("{s:?}");
             machine.link(&format!(
                 "#include \"k.h\"\n#include <stdio.h>\nstatic _Alignas(256) float x[4096];\nint main(void) {{\n    \
                  ptoc_cuda k;\n    ptoc_status status;\n    static _Alignas(256) char room[1 << 20];\n    int code = \
-                 numbers_load(&k, 0, 0);\n    if (!code) code = numbers(&k, x, {s}f, {bits}, {n}, {length}, room, \
+                 numbers_load(&k, 0, 0);\n    if (!code) code = numbers(&k, x, {number}f, {bits}, {n}, {length}, room, \
                  sizeof \
                  room, 0, &status);\n    if (code) printf(\"%d %s\", code, status.message);\n    return 0;\n}}\n",
-                s = format!("{s:?}"),
             ));
             let words = machine.words();
             machine.asked();

@@ -215,9 +215,9 @@ fn commands_of(data: &Value) -> Vec<[u64; 3]> {
         let n = |at: usize| chunk[at].as_u64().unwrap();
         let columns = unpacked(chunk[5].as_str().unwrap(), n(2) as usize, data["columns"].as_u64().unwrap() as usize);
         let mut tick = n(0);
-        for k in 0..n(2) as usize {
-            tick += columns[0][k];
-            all.push([tick, columns[1][k], columns[2][k] + n(3)]);
+        for ((ticks, number), bank) in columns[0].iter().zip(&columns[1]).zip(&columns[2]) {
+            tick += ticks;
+            all.push([tick, *number, bank + n(3)]);
         }
         assert_eq!(tick, n(1));
     }
@@ -336,12 +336,13 @@ fn a_page_shows_the_banks_at_work() {
             assert_eq!((states, first), (0, 0), "tiles, from the first one on");
             let columns = unpacked(chunk[5].as_str().unwrap(), count as usize, 4);
             let mut fetch = from;
-            for k in 0..count as usize {
-                fetch += columns[0][k];
-                let begin = fetch + columns[1][k] + columns[2][k];
+            let steps = columns[0].iter().zip(&columns[1]).zip(&columns[2]).zip(&columns[3]);
+            for (((ahead, load), wait), length) in steps {
+                fetch += ahead;
+                let begin = fetch + load + wait;
                 assert!(begin >= before, "lanes compute one tile at a time");
                 overlapping += usize::from(fetch < before);
-                before = begin + columns[3][k];
+                before = begin + length;
             }
         }
     }
