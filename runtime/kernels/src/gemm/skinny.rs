@@ -81,7 +81,7 @@ pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen)
             let (begins, ends) = (from == 0, from + k == job.k);
             let part = KcBlock { job, version, first: begins, groups: k };
             // SAFETY: the strip has room for some steps of all rows.
-            let a = unsafe { side_by_side(job, from, k, strip, widen) };
+            let a = unsafe { side_by_side(job, from, k, Rows { at: strip, step: 4 * SIDE_BY_SIDE as isize }, widen) };
             for at in (0..n).step_by(if widened { OF_HALVES } else { n }) {
                 let mut b = shifted(job.b, from, first + at);
                 let n = if widened { OF_HALVES.min(n - at) } else { n };
@@ -130,26 +130,29 @@ pub(super) unsafe fn product(job: &Job, version: &'static Version, widen: Widen)
     }
 }
 
-/// Some steps of all rows of a, neighbours, as f32.
+/// Some steps of all rows of a, neighbours, as f32 in rows as far apart as `to` says.
 ///
 /// # Safety
 /// They are there, and there is room for them.
-unsafe fn side_by_side(job: &Job, from: usize, k: usize, to: *mut u8, widen: Widen) -> Matrix<*const u8> {
-    let row = 4 * SIDE_BY_SIDE;
-    if job.a.col == job.ab.size() as isize {
-        let rows = Rows { at: at(&job.a, 0, from), step: job.a.row };
-        // SAFETY: the caller's promise.
-        unsafe { widen(job.ab, rows, Rows { at: to, step: row as isize }, (job.m, k)) };
-        return Matrix { at: to.cast_const(), row: row as isize, col: 4 };
-    }
-    for i in 0..job.m {
-        let to = to.wrapping_add(i * row);
-        // SAFETY: the caller's promise.
-        unsafe {
-            for p in 0..k {
-                to.cast::<f32>().wrapping_add(p).write(float(job.ab, at(&job.a, i, from + p)));
+pub(super) unsafe fn side_by_side(
+    job: &Job,
+    from: usize,
+    k: usize,
+    to: Rows<*mut u8>,
+    widen: Widen,
+) -> Matrix<*const u8> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if job.a.col == job.ab.size() as isize {
+            widen(job.ab, Rows { at: at(&job.a, 0, from), step: job.a.row }, to, (job.m, k));
+        } else {
+            for i in 0..job.m {
+                let row = to.at.wrapping_offset(i as isize * to.step).cast::<f32>();
+                for p in 0..k {
+                    row.wrapping_add(p).write(float(job.ab, at(&job.a, i, from + p)));
+                }
             }
         }
     }
-    Matrix { at: to.cast_const(), row: row as isize, col: 4 }
+    Matrix { at: to.at.cast_const(), row: to.step, col: 4 }
 }

@@ -13,6 +13,7 @@ use super::micro_kernel::Version;
 use super::packing::Widen;
 use super::panels::{KC, STRIP, shifted};
 use super::plain::{at, float};
+use super::skinny::side_by_side;
 use super::{Job, Matrix, panels};
 use ptoc_tensor::DType;
 use std::arch::x86_64::*;
@@ -34,29 +35,18 @@ pub(super) fn suits(job: &Job, version: &Version) -> bool {
 /// As for the routine; columns of d and of the start are contiguous f32, a and b floats, and the product [`suits`].
 pub(super) unsafe fn product(job: &Job, widen: Widen) {
     let (_, strip) = panels::room(job, STRIP);
-    let strip = strip.cast::<f32>();
     for from in (0..job.k).step_by(KC) {
         let k = KC.min(job.k - from);
+        let rows = Rows { at: strip, step: 4 * KC as isize };
         // SAFETY: the strip has room for more rows of `KC` steps, and elements of a are there.
-        unsafe {
-            if job.a.col == job.ab.size() as isize {
-                let rows = Rows { at: at(&job.a, 0, from), step: job.a.row };
-                widen(job.ab, rows, Rows { at: strip.cast(), step: 4 * KC as isize }, (job.m, k));
-            } else {
-                for i in 0..job.m {
-                    for p in 0..k {
-                        strip.wrapping_add(i * KC + p).write(float(job.ab, at(&job.a, i, from + p)));
-                    }
-                }
-            }
-        }
+        let a = unsafe { side_by_side(job, from, k, rows, widen) }.at.cast::<f32>();
         // SAFETY: the caller's promise.
         unsafe {
             match job.m {
-                1 => Stretch::<1> { job, from, k, a: strip }.columns::<4>(),
-                2 => Stretch::<2> { job, from, k, a: strip }.columns::<4>(),
-                3 => Stretch::<3> { job, from, k, a: strip }.columns::<2>(),
-                _ => Stretch::<4> { job, from, k, a: strip }.columns::<2>(),
+                1 => Stretch::<1> { job, from, k, a }.columns::<4>(),
+                2 => Stretch::<2> { job, from, k, a }.columns::<4>(),
+                3 => Stretch::<3> { job, from, k, a }.columns::<2>(),
+                _ => Stretch::<4> { job, from, k, a }.columns::<2>(),
             }
         }
     }
