@@ -374,9 +374,13 @@ impl Middle {
 
     /// The same where the target's matrix unit may be used.
     pub fn interpret_on_unit(&self, dims: &[(&str, i64)], tensors: &[Tensor]) -> Result<Vec<Tensor>, Stop> {
-        let profile = ptoc_opt::matrix_unit::profile(&self.prepared.placed.kernel, &self.session.target);
-        let matrix_unit = profile.into_iter().collect();
-        self.interpret_with(ptoc_interp::Options { matrix_unit, ..Default::default() }, dims, tensors)
+        let numerics = ptoc_opt::matrix_unit::numerics(&self.prepared.placed.kernel, &self.session.target);
+        let options = ptoc_interp::Options {
+            matrix_unit: numerics.sums,
+            exponential: numerics.exponential,
+            ..Default::default()
+        };
+        self.interpret_with(options, dims, tensors)
     }
 
     fn interpret_with(

@@ -246,7 +246,7 @@ impl<'k> Machine<'k, '_> {
                         }
                     };
                 }
-                match formula::eval(expr, dtype, &operands, &inst.attrs) {
+                match formula::eval_with(expr, dtype, &operands, &inst.attrs, self.options.exponential) {
                     Some(x) => bits.push(x),
                     None => return self.malformed(row.name),
                 }

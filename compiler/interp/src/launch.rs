@@ -3,6 +3,7 @@
 use super::pipes::{Pipes, Timing};
 use ptoc_ir::tile::TensorId;
 use ptoc_isa::Loc;
+use ptoc_isa::math::Exponential;
 use ptoc_layout::Storage;
 use ptoc_tensor::DType;
 use ptoc_tensor::matrix_unit::SumProfile;
@@ -62,6 +63,8 @@ pub struct Options {
     pub pipes: Option<Pipes>,
     /// Products of these factors are added as a matrix unit adds them, and not by chains of multiply-adds.
     pub matrix_unit: Vec<(DType, SumProfile)>,
+    /// Exponentials of element-wise instructions.
+    pub exponential: Exponential,
 }
 
 impl Default for Options {
@@ -75,6 +78,7 @@ impl Default for Options {
             storage: Vec::new(),
             pipes: None,
             matrix_unit: Vec::new(),
+            exponential: Exponential::Program,
         }
     }
 }

@@ -3,8 +3,9 @@
 
 use crate::scalar;
 use crate::tile::{InstAttrs, Ty};
-use ptoc_isa::{Expr, RoundMode, To};
-use ptoc_tensor::DType;
+use ptoc_isa::math::Exponential;
+use ptoc_isa::{Expr, RoundMode, To, UnOp};
+use ptoc_tensor::{DType, ex2};
 
 /// The type in which an element of this dtype is computed: floats in f32.
 pub fn working(d: DType) -> DType {
@@ -56,7 +57,18 @@ pub fn largest(d: DType) -> f32 {
 /// One element: bits of the destination's dtype. `operands` are dtypes and bits in the row's order; those of the
 /// destination are not looked at. `None` where [`fits`] is false.
 pub fn eval(e: &Expr, dst: DType, operands: &[(DType, u64)], attrs: &InstAttrs) -> Option<u64> {
-    let (d, bits) = Eval { dst, operands, attrs }.value(e)?;
+    eval_with(e, dst, operands, attrs, Exponential::Program)
+}
+
+/// [`eval`] where exponentials may be another's.
+pub fn eval_with(
+    e: &Expr,
+    dst: DType,
+    operands: &[(DType, u64)],
+    attrs: &InstAttrs,
+    exponential: Exponential,
+) -> Option<u64> {
+    let (d, bits) = Eval { dst, operands, attrs, exponential }.value(e)?;
     if d == dst {
         return Some(bits);
     }
@@ -67,6 +79,7 @@ struct Eval<'a> {
     dst: DType,
     operands: &'a [(DType, u64)],
     attrs: &'a InstAttrs,
+    exponential: Exponential,
 }
 
 impl Eval<'_> {
@@ -91,7 +104,13 @@ impl Eval<'_> {
             }
             Expr::Un(op, a) => {
                 let (d, a) = self.value(a)?;
-                (d, scalar::unary(op, Ty::D(d), a)?)
+                let bits = match (op, d, self.exponential) {
+                    (UnOp::Exp, DType::F32, Exponential::SpecialFunctionUnit) => {
+                        u64::from(ex2::exp(f32::from_bits(a as u32)).to_bits())
+                    }
+                    _ => scalar::unary(op, Ty::D(d), a)?,
+                };
+                (d, bits)
             }
             Expr::Fma(a, b, c) => {
                 let ((d, a, b), (_, c)) = (self.two(a, b)?, self.value(c)?);

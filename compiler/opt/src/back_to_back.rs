@@ -22,6 +22,7 @@ use crate::matrix_unit::asks;
 use ptoc_diagnostics::Span;
 use ptoc_ir::analysis::poly::Definitions;
 use ptoc_ir::tile::{Kernel, Op, Region, TensorDir, TensorId, Tile, TileRef, Value};
+use ptoc_isa::math::Exponential;
 use ptoc_isa::{Loc, Target};
 use ptoc_placement::access::{AccessMode, is_private, is_whole, tile_accesses};
 use ptoc_tensor::DType;
@@ -35,6 +36,8 @@ pub struct BackToBack {
     pub factors: DType,
     /// How their products are added.
     pub profile: SumProfile,
+    /// How exponentials are computed.
+    pub exponential: Exponential,
     /// Rows of a block.
     pub rows: u32,
     /// Operands that are windows of arrays.
@@ -129,7 +132,8 @@ pub fn find(kernel: &Kernel, target: &Target) -> Result<BackToBack, String> {
     let valid = finder.valid.values().flat_map(|(rows, cols)| [*rows, *cols]);
     let blocks = valid.filter_map(|v| Some((v, finder.block_of(v)?))).collect();
     let needed = finder.needed()?;
-    Ok(BackToBack { factors, profile, rows, loads: finder.loads, needed, registers, blocks, span })
+    let exponential = target.gpu.map_or(Exponential::Program, |gpu| gpu.exponential);
+    Ok(BackToBack { factors, profile, exponential, rows, loads: finder.loads, needed, registers, blocks, span })
 }
 
 fn no<T>(why: impl Into<String>) -> Result<T, String> {

@@ -16,6 +16,7 @@ use epilogue::EpilogueFinder;
 use ptoc_diagnostics::Span;
 use ptoc_ir::analysis::poly::{Definitions, Poly};
 use ptoc_ir::tile::{Kernel, Op, Operand, Stmt, TensorDir, TileRef, Value, ViewRef};
+use ptoc_isa::math::Exponential;
 use ptoc_isa::{BinOp, CmpOp, Loc, Sem, Target};
 use ptoc_tensor::DType;
 use ptoc_tensor::matrix_unit::SumProfile;
@@ -105,14 +106,25 @@ const FEW_ROWS: [u32; 2] = [16, 32];
 /// What columns are a multiple of, and at most. (The unit has multiples of 8; tiles are padded to boxes of 16.)
 const COLUMNS: (u32, u32) = (16, 256);
 
-/// The profile by which the products of a kernel are added, for each type of its factors; none where they are chains of
-/// multiply-adds.
-pub fn profile(kernel: &Kernel, target: &Target) -> Vec<(DType, SumProfile)> {
+/// How a kernel on the matrix unit computes, where that is not as everywhere.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Numerics {
+    /// By which profile products are added, for each type of factors; none where they are chains of multiply-adds.
+    pub sums: Vec<(DType, SumProfile)>,
+    /// Exponentials between products.
+    pub exponential: Exponential,
+}
+
+/// The numerics of a kernel.
+pub fn numerics(kernel: &Kernel, target: &Target) -> Numerics {
     if let Ok(UnitProduct { factors, profile: Some(profile), .. }) = find(kernel, target) {
-        return factors.map(|dtype| (dtype, profile)).into();
+        return Numerics { sums: factors.map(|dtype| (dtype, profile)).into(), exponential: Exponential::Program };
     }
     let several = back_to_back::find(kernel, target).ok();
-    several.map(|several| (several.factors, several.profile)).into_iter().collect()
+    several.map_or_else(Numerics::default, |several| Numerics {
+        sums: vec![(several.factors, several.profile)],
+        exponential: several.exponential,
+    })
 }
 
 /// A kernel as a product on the matrix unit.

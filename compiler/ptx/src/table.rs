@@ -55,6 +55,8 @@ pub enum Arith {
     DivF,
     /// IEEE.
     SqrtF,
+    /// 2^x of the special function unit.
+    Ex2,
     /// Zeros in front of the first one.
     Clz,
     /// NaN if either is, -0 below +0.
@@ -125,6 +127,7 @@ pub const TABLE: &[InstInfo] = &[
     row(Arith::Fma, "fma.rn", 3, FLOATS, Operands::Same),
     row(Arith::DivF, "div.rn", 2, FLOATS, Operands::Same),
     row(Arith::SqrtF, "sqrt.rn", 1, FLOATS, Operands::Same),
+    row(Arith::Ex2, "ex2.approx.ftz", 1, &[F32], Operands::Same),
     row(Arith::Clz, "clz", 1, &[B32], Operands::Same),
     row(Arith::MinF, "min.NaN", 2, &[F32], Operands::Same),
     row(Arith::MaxF, "max.NaN", 2, &[F32], Operands::Same),

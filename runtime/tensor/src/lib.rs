@@ -6,6 +6,7 @@
 mod compare;
 mod dtype;
 mod element;
+pub mod ex2;
 pub mod matrix_unit;
 pub mod memory;
 pub mod npy;

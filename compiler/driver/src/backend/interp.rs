@@ -7,7 +7,7 @@ use ptoc_diagnostics::{Diagnostic, SourceMap};
 use ptoc_interp::{End, Trap};
 use ptoc_ir::tile::{Kernel, SyncMode, TensorDir, TensorId};
 use ptoc_isa::{Loc, Target};
-use ptoc_opt::matrix_unit;
+use ptoc_opt::matrix_unit::{self, Numerics};
 use ptoc_passes::pipeline::Pipeline;
 use serde_json::{Map, Value, json};
 
@@ -92,9 +92,9 @@ pub(super) fn interpret(launch: &mut BackendLaunch<'_, '_>) -> Result<Ending, Bo
     let (physical, pipes) = physical.unzip();
     let kernel = physical.as_ref().unwrap_or(&step.kernel);
     // Sums as the target's own backend has them.
-    let matrix_unit = match session.exact {
-        true => Vec::new(),
-        false => matrix_unit::profile(&step.kernel, &session.target).into_iter().collect(),
+    let numerics = match session.exact {
+        true => Numerics::default(),
+        false => matrix_unit::numerics(&step.kernel, &session.target),
     };
     let mut call = ptoc_interp::InterpreterLaunch {
         tensors: args,
@@ -106,7 +106,8 @@ pub(super) fn interpret(launch: &mut BackendLaunch<'_, '_>) -> Result<Ending, Bo
             storage: step.storage.clone(),
             pipes,
             overlap: true,
-            matrix_unit,
+            matrix_unit: numerics.sums,
+            exponential: numerics.exponential,
             ..ptoc_interp::Options::default()
         },
         print,

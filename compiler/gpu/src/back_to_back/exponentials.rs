@@ -3,7 +3,7 @@
 use super::Code;
 use crate::exponents::scale_by_bits;
 use ptoc_isa::UnOp;
-use ptoc_isa::math::{self, EXPONENTIAL, MathOp, MathProgram};
+use ptoc_isa::math::{self, EXPONENTIAL, Exponential, MathOp, MathProgram};
 use ptoc_ptx::{Arith, Class, Cmp, Op as Ptx, Src, Type, VReg};
 
 /// Up to this magnitude of x the exponential is a normal number, and x is not bounded: n is from -125 to 125.
@@ -16,6 +16,9 @@ impl Code<'_> {
     /// The exponentials of what a thread has. Where all are of moderate magnitude, as weights of a softmax are unless a
     /// mask hides some, they take twelve instructions each, and not eighteen.
     pub(super) fn exponentials(&mut self, xs: &[Src]) -> Option<Vec<Src>> {
+        if self.plan.exponential == Exponential::SpecialFunctionUnit {
+            return xs.iter().map(|x| self.exponential(*x)).collect();
+        }
         let out: Vec<VReg> = xs.iter().map(|_| self.b.reg(Class::F32)).collect();
         let magnitudes: Vec<VReg> = xs.iter().map(|x| self.b.arith(Arith::Abs, Type::F32, &[*x])).collect();
         // Several chains, so that none is waited for.
@@ -64,6 +67,11 @@ impl Code<'_> {
 
     /// The exponential of any number.
     pub(super) fn exponential(&mut self, x: Src) -> Option<Src> {
+        if self.plan.exponential == Exponential::SpecialFunctionUnit {
+            let log2e = Src::Imm(std::f32::consts::LOG2_E.to_bits().into());
+            let x = self.b.arith(Arith::MulF, Type::F32, &[x, log2e]);
+            return Some(self.b.arith(Arith::Ex2, Type::F32, &[x.into()]).into());
+        }
         self.program(math::program(UnOp::Exp)?, x)
     }
 

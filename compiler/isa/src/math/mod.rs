@@ -20,6 +20,16 @@ pub use program::{Id, MathOp, MathProgram, Ty, scale};
 use crate::UnOp;
 use std::sync::LazyLock;
 
+/// How a kernel computes the exponential of f32.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Exponential {
+    /// By its published program.
+    #[default]
+    Program,
+    /// By a GPU's special function unit ([`ptoc_tensor::ex2`]): e^x is 2^(x log2 e).
+    SpecialFunctionUnit,
+}
+
 static PROGRAMS: LazyLock<Vec<(UnOp, MathProgram)>> = LazyLock::new(|| {
     vec![
         (UnOp::Exp, exp_log::exp()),

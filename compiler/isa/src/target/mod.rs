@@ -9,6 +9,7 @@ mod raw;
 mod setting;
 mod unit;
 
+use crate::math::Exponential;
 use crate::{AtomicOp, InstrId, Loc, Pipe};
 use ptoc_tensor::DType;
 use ptoc_tensor::matrix_unit::SumProfile;
@@ -164,6 +165,8 @@ pub struct PipeTimes {
 pub struct Gpu {
     /// The least compute capability that a device must have.
     pub capability: (u32, u32),
+    /// The exponential of kernels of several products on the matrix unit. `--exact` forbids another than the program.
+    pub exponential: Exponential,
 }
 
 /// A machine to compile for.

@@ -6,6 +6,7 @@ use super::{
     Device, GeoUnit, Gpu, HbmUnit, InstructionSet, Limits, MemorySpace, MoveRule, PipeTimes, Pipes, ProcessingUnit,
     Rounding, Stepping, Target, Triple, UnitKind, UnitOperation, UnitOperations,
 };
+use crate::math::Exponential;
 use crate::{Loc, Pipe, lookup, text};
 use ptoc_diagnostics::{Code, Diagnostic, FileId, Span, codes};
 use ptoc_tensor::DType;
@@ -137,13 +138,14 @@ impl Reader {
         };
         let gpu = raw.gpu.as_ref().map(|g| {
             let [major, minor] = *g.capability.get_ref();
-            match (u32::try_from(major), u32::try_from(minor)) {
-                (Ok(major @ 1..), Ok(minor)) => Gpu { capability: (major, minor) },
+            let capability = match (u32::try_from(major), u32::try_from(minor)) {
+                (Ok(major @ 1..), Ok(minor)) => (major, minor),
                 _ => {
                     self.error(g.capability.span(), "a compute capability is [major, minor], as [9, 0]".into());
-                    Gpu { capability: (1, 0) }
+                    (1, 0)
                 }
-            }
+            };
+            Gpu { capability, exponential: self.exponential(g.exponential.as_ref()) }
         });
         let matrix_unit = raw.matrix_unit.iter().filter_map(|s| self.sums(s)).collect();
         Target {
@@ -254,6 +256,16 @@ impl Reader {
             }
         }
         found
+    }
+
+    /// The exponential between products: the program's, unless PTX's instruction is named.
+    fn exponential(&mut self, name: Option<&Text>) -> Exponential {
+        let Some(name) = name else { return Exponential::Program };
+        if name.get_ref() != "ex2.approx.ftz" {
+            let message = format!("`{}` is no exponential; `ex2.approx.ftz` is the one of the GPU", name.get_ref());
+            self.error(name.span(), message).notes.push("without this key it is the published program".into());
+        }
+        Exponential::SpecialFunctionUnit
     }
 
     /// How a matrix unit adds. Sums are of f32, and computed in 64 bits.

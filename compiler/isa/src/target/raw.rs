@@ -42,6 +42,7 @@ pub(super) struct RawTarget {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawGpu {
     pub capability: Spanned<[i64; 2]>,
+    pub exponential: Option<Text>,
 }
 
 #[derive(Deserialize)]

@@ -6,6 +6,7 @@ use crate::inst::{Cmp, Round};
 use crate::table::Arith;
 use crate::types::Type;
 use half::{bf16, f16};
+use ptoc_tensor::ex2::ex2;
 
 /// The NaN of results.
 pub(super) const NAN32: u64 = 0x7fff_ffff;
@@ -99,6 +100,7 @@ fn single(op: Arith, a: u64, b: u64, c: u64, keep_nan: bool) -> u64 {
         Arith::Fma => of32(x.mul_add(y, z)),
         Arith::DivF => of32(x / y),
         Arith::SqrtF => of32(x.sqrt()),
+        Arith::Ex2 => of32(ex2(x)),
         Arith::Neg => of32(-x),
         Arith::Abs => of32(x.abs()),
         Arith::MinF | Arith::MaxF if x.is_nan() || y.is_nan() => of32(f32::NAN),
