@@ -4,6 +4,7 @@ mod accesses;
 mod activations;
 mod arrays;
 mod back_to_back;
+mod batched;
 mod blocks;
 mod bounds;
 mod bytes;

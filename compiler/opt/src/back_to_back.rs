@@ -7,18 +7,21 @@
 //! columns and rows that are repeated. A warp-group then has 64 rows of every tile in the registers of its threads, in
 //! the one arrangement that products leave, and that they take on their left.
 
+mod fusion;
 mod loads;
 mod order;
 mod pressure;
 mod scalars;
 mod steps;
 
+pub use fusion::{seen_by, tile_registers};
 pub use loads::{OperandLoad, PART};
 pub use order::ordered;
 pub use scalars::{Ramp, ramp};
 
 use crate::contraction;
 use crate::matrix_unit::asks;
+use pressure::MOST;
 use ptoc_diagnostics::Span;
 use ptoc_ir::analysis::poly::Definitions;
 use ptoc_ir::tile::{Kernel, Op, Region, TensorDir, TensorId, Tile, TileRef, Value};

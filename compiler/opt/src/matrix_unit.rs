@@ -11,7 +11,7 @@ mod epilogue;
 pub use epilogue::{ElementArray, Epilogue, EpilogueStep, Place};
 
 use crate::back_to_back;
-use crate::contraction::{self, Depth, From, KLoop, Products};
+use crate::contraction::{self, Depth, From, KLoop, Product, Products};
 use epilogue::EpilogueFinder;
 use ptoc_diagnostics::Span;
 use ptoc_ir::analysis::poly::{Definitions, Poly};
@@ -42,6 +42,8 @@ pub struct ArrayMatrix {
     pub first: Number,
     /// Elements from row to row, from column to column.
     pub strides: [Number; 2],
+    /// Elements from matrix to matrix, along each dimension of the batch.
+    pub batch: Vec<Number>,
 }
 
 /// A kernel that is one product.
@@ -57,6 +59,8 @@ pub struct UnitProduct<'k> {
     pub tile: [u32; 2],
     /// The dimensions of the grid that count tiles of rows and of columns.
     pub grid: [usize; 2],
+    /// Those that count matrices.
+    pub batch: Vec<usize>,
     /// Rows and columns.
     pub extents: [Extent; 2],
     /// Depth; none if it is negative.
@@ -103,6 +107,8 @@ impl UnitProduct<'_> {
 const ROWS: [u32; 2] = [64, 128];
 /// Rows that are so few that the product is computed turned round: the right operand's columns are the unit's rows.
 const FEW_ROWS: [u32; 2] = [16, 32];
+/// Dimensions of a batch at most: a tensor map has five in all.
+const MOST_BATCH: usize = 3;
 /// What columns are a multiple of, and at most. (The unit has multiples of 8; tiles are padded to boxes of 16.)
 const COLUMNS: (u32, u32) = (16, 256);
 
@@ -136,7 +142,7 @@ pub fn find<'k>(kernel: &'k Kernel, target: &Target) -> Result<UnitProduct<'k>, 
         return Err(String::new());
     }
     let products = contraction::find_for_unit(kernel);
-    Finder { kernel, defs: Definitions::new(kernel), products: &products }.kernel(target)
+    Finder { kernel, defs: Definitions::new(kernel), products: &products, batch: Vec::new() }.kernel(target)
 }
 
 /// Whether tiles of factors that the unit has a profile for are there.
@@ -176,6 +182,8 @@ struct Finder<'k, 'p> {
     kernel: &'k Kernel,
     defs: Definitions<'k>,
     products: &'p Products<'k>,
+    /// Dimensions of the grid that count matrices.
+    batch: Vec<usize>,
 }
 
 /// The statements that count.
@@ -191,10 +199,10 @@ fn no<T>(why: impl Into<String>) -> Result<T, String> {
 }
 
 impl<'k, 'p> Finder<'k, 'p> {
-    fn kernel(&self, target: &Target) -> Result<UnitProduct<'k>, String> {
+    fn kernel(mut self, target: &Target) -> Result<UnitProduct<'k>, String> {
         let kernel = self.kernel;
-        if kernel.grid.len() != 2 || kernel.on.is_some() {
-            return no("the grid is not one of tiles of rows and columns");
+        if !(2..=2 + MOST_BATCH).contains(&kernel.grid.len()) || kernel.on.is_some() {
+            return no("the grid is not one of tiles of rows and columns, and of up to three dimensions of a batch");
         }
         if kernel.tensors.values().any(|t| t.dir == TensorDir::Scratch || t.stored.is_some()) {
             return no("an argument has a layout of its own, or a tile goes through memory");
@@ -214,7 +222,8 @@ impl<'k, 'p> Finder<'k, 'p> {
         if p.d.valid != (p.a.valid.0, p.b.valid.1) {
             return no("what is computed is not the product of its operands");
         }
-        let grid = self.grid(a)?;
+        let grid = self.grid([a, b], p)?;
+        self.batch = (0..kernel.grid.len()).filter(|d| !grid.contains(d)).collect();
         let none = || "where the windows of a block begin does not follow from the grid".to_owned();
         let (rows, cols) = ((grid[0], tile[0]), (grid[1], tile[1]));
         let matrix = |view, along| self.matrix(view, k, along).ok_or_else(none);
@@ -228,16 +237,30 @@ impl<'k, 'p> Finder<'k, 'p> {
             [self.extent(p.d.valid.0, rows).ok_or_else(none)?, self.extent(p.d.valid.1, cols).ok_or_else(none)?];
         let (depth, deep) = self.depth(k).ok_or_else(none)?;
         let count = self.positive(&depth).then_some(k.of.hi);
-        let epilogue = EpilogueFinder { finder: self, acc: p.d, count, block: [rows, cols], out: Epilogue::default() }
+        let epilogue = EpilogueFinder { finder: &self, acc: p.d, count, block: [rows, cols], out: Epilogue::default() }
             .steps(&before, after)?;
         let block = profile.map_or(1, |p| p.block);
         if deep % i64::from(block) != 0 {
             return no(format!("a step of k has {deep} factors, and the unit adds {block} at once"));
         }
         let stages = (k.of.stages.max(1), u32::try_from(deep).unwrap_or(u32::MAX));
-        let span = k.span;
-        let found =
-            UnitProduct { factors, sums, profile, tile, grid, extents, depth, stages, a, b, bias, epilogue, span };
+        let (span, batch) = (k.span, self.batch.clone());
+        let found = UnitProduct {
+            factors,
+            sums,
+            profile,
+            tile,
+            grid,
+            batch,
+            extents,
+            depth,
+            stages,
+            a,
+            b,
+            bias,
+            epilogue,
+            span,
+        };
         Ok(if FEW_ROWS.contains(&tile[0]) { found.turned() } else { found })
     }
 
@@ -336,16 +359,29 @@ impl<'k, 'p> Finder<'k, 'p> {
         })
     }
 
-    /// Which dimension of the grid counts tiles of rows, by the left operand, and which the other ones.
-    fn grid(&self, a: &ViewRef) -> Result<[usize; 2], String> {
-        let moves = |d: usize| {
-            let step = self.defs.poly(a.offset).and_then(|p| p.step(self.kernel.grid[d].index));
-            step.is_some_and(|step| step.number() != Some(0))
+    /// Which dimension of the grid counts tiles of rows, and which of columns: one operand moves along it, by whole
+    /// tiles, and the other does not.
+    fn grid(&self, operands: [&ViewRef; 2], p: &Product) -> Result<[usize; 2], String> {
+        let dims = 0..self.kernel.grid.len();
+        let valid = [p.d.valid.0, p.d.valid.1];
+        let tile = [p.d.rows, p.d.cols];
+        let counts = |d: usize, side: usize| {
+            let step = |n: usize| self.defs.poly(operands[n].offset).and_then(|p| p.step(self.kernel.grid[d].index));
+            let along = self.defs.poly(operands[side].strides[side]);
+            let whole = along.and_then(|stride| stride.times(&Poly::constant(tile[side].into())));
+            step(side) == whole && step(1 - side).is_some_and(|step| step.number() == Some(0))
         };
-        match (moves(0), moves(1)) {
-            (true, false) => Ok([0, 1]),
-            (false, true) => Ok([1, 0]),
-            _ => no("the left operand moves along both dimensions of the grid, or along none"),
+        let [rows, cols] = [0, 1].map(|side| {
+            let all: Vec<usize> = dims.clone().filter(|d| counts(*d, side)).collect();
+            // A batch may move like rows; how many are valid depends on the dimension that counts them.
+            let fits = |d: &&usize| self.extent(valid[side], (**d, tile[side])).is_some();
+            all.iter().rfind(fits).or(all.last()).copied()
+        });
+        match (rows, cols) {
+            (Some(rows), Some(cols)) if rows != cols => Ok([rows, cols]),
+            _ => no(
+                "no dimension of the grid counts tiles of the left operand's rows, or none of the right one's columns",
+            ),
         }
     }
 
@@ -369,8 +405,14 @@ impl<'k, 'p> Finder<'k, 'p> {
         strides: &[Poly; 2],
         along: [Option<(usize, u32)>; 2],
     ) -> Option<ArrayMatrix> {
+        let mut batch = Vec::new();
         for (dim, grid) in self.kernel.grid.iter().enumerate() {
             let (step, rest) = first.split(grid.index)?;
+            if self.batch.contains(&dim) {
+                batch.push(self.number(&step)?);
+                first = rest;
+                continue;
+            }
             let mut want = Poly::constant(0);
             for (stride, along) in strides.iter().zip(along) {
                 if let Some((_, tile)) = along.filter(|(d, _)| *d == dim) {
@@ -383,7 +425,7 @@ impl<'k, 'p> Finder<'k, 'p> {
             first = rest;
         }
         let strides = [self.number(&strides[0])?, self.number(&strides[1])?];
-        Some(ArrayMatrix { tensor, first: self.number(&first)?, strides })
+        Some(ArrayMatrix { tensor, first: self.number(&first)?, strides, batch })
     }
 
     /// Rows or columns: the tile, or the lesser of it and what is left.

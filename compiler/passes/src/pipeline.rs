@@ -9,11 +9,11 @@ use ptoc_ir::tile::{Kernel, SyncMode};
 use ptoc_isa::Target;
 use ptoc_lower::row_pipelining;
 use ptoc_opt::analyses::Analyses;
+use ptoc_opt::back_to_back::{seen_by, tile_registers};
 use ptoc_opt::clock::pass;
 use ptoc_opt::pass::{self as opt, Context, Pass, PassOptions, RewriteUnit, Snapshot, verified};
 use ptoc_opt::{copy_propagation, fusion, grid_split, lazy_gather, rematerialize};
 use ptoc_placement::map::{MemoryMap, plan_without_limit};
-use ptoc_placement::memories::seen_by;
 use ptoc_placement::physical;
 use ptoc_placement::{PlacedKernel, Placement};
 use ptoc_placement::{addresses, dynamic, fixed_addresses, multi_buffering, stages};
@@ -341,7 +341,11 @@ pub fn map(
 ) -> (Option<MemoryMap>, Vec<Diagnostic>) {
     let target = &*seen_by(&kernel, target);
     match place_of(kernel.clone(), target, author, budget) {
-        Ok((placed, warnings)) => (Some(MemoryMap::new(&placed.kernel, &placed.placement, target)), warnings),
+        Ok((placed, warnings)) => {
+            let mut map = MemoryMap::new(&placed.kernel, &placed.placement, target);
+            map.registers = tile_registers(&placed.kernel, target);
+            (Some(map), warnings)
+        }
         Err(errors) => {
             // What the verifier refuses has no sizes to speak of.
             let plan = verify(&kernel).ok().and_then(|()| plan_without_limit(&kernel, target));

@@ -39,6 +39,9 @@ pub struct MemoryMap {
     pub memories: Vec<MappedMemory>,
     /// Transaction barriers. They take words on the chip, beside the tiles; a flag is the hardware's own.
     pub barriers: Vec<MappedBarrier>,
+    /// Registers of a thread that hold tiles at once, and as many as may, where tiles are fragments on a GPU. For whoever
+    /// generates its code to fill in.
+    pub registers: Option<[u32; 2]>,
 }
 
 /// A transaction barrier, or an array of them.
@@ -176,6 +179,7 @@ impl MemoryMap {
             target: target.name.as_str().into(),
             memories: memories.collect(),
             barriers: barriers.map(|e| MappedBarrier { name: e.name.clone(), count: e.count }).collect(),
+            registers: None,
             origins: origins(kernel, live.spans.len()),
             calls: Vec::new(),
             points: live.spans,

@@ -19,7 +19,7 @@
 //! expect P NAME TYPE    parameter P holds this file's bytes afterwards; NaN of a float TYPE is any
 //! ```
 
-use ptoc_cuda::{Buffer, Context, Driver, HalfMatrix, LaunchConfig};
+use ptoc_cuda::{Buffer, Context, Driver, HalfMatrices, LaunchConfig};
 use std::error::Error;
 use std::fs;
 use std::path::Path;
@@ -73,7 +73,7 @@ struct Given {
     turns: Option<u32>,
     shared: u32,
     params: Vec<Param>,
-    maps: Vec<(usize, HalfMatrix)>,
+    maps: Vec<(usize, HalfMatrices)>,
     expect: Vec<(usize, String, String)>,
 }
 
@@ -109,10 +109,14 @@ fn read(folder: &Path) -> Result<Given, Box<dyn Error>> {
                 given.params.push(Param::Bytes(bytes));
             }
             ["zeros", n] => given.params.push(Param::Bytes(vec![0; n.parse()?])),
-            ["map", of, ref rest @ ..] if rest.len() == 6 => {
+            // An offset, dimensions, one stride less, and a box.
+            ["map", of, ref rest @ ..] if rest.len() >= 6 && rest.len() % 3 == 0 => {
                 let n = rest.iter().map(|n| n.parse()).collect::<Result<Vec<u64>, _>>()?;
-                let tile = [u32::try_from(n[4])?, u32::try_from(n[5])?];
-                given.maps.push((of.parse()?, HalfMatrix { base: n[0], dims: [n[1], n[2]], stride: n[3], tile }));
+                let (dims, rest) = n[1..].split_at(n.len() / 3);
+                let (strides, tile) = rest.split_at(dims.len() - 1);
+                let tile = tile.iter().map(|n| u32::try_from(*n)).collect::<Result<_, _>>()?;
+                let (dims, strides) = (dims.to_vec(), strides.to_vec());
+                given.maps.push((of.parse()?, HalfMatrices { base: n[0], dims, strides, tile }));
             }
             ["number", n] => given.params.push(Param::Number(n.parse()?)),
             ["expect", at, name, ty] => given.expect.push((at.parse()?, name.into(), ty.into())),
@@ -173,9 +177,9 @@ fn one(context: &Context<'_>, folder: &Path, times: u32) -> Result<String, Box<d
     // CTAs with scratch memory are persistent: more than there is room for would wait for the others.
     let room = function.resident(given.threads)? * context.multiprocessors()?;
     let ctas = given.turns.unwrap_or(given.ctas.min(room.max(1) as u32));
-    let map = |(of, matrix): &(usize, HalfMatrix)| {
+    let map = |(of, matrix): &(usize, HalfMatrices)| {
         let base = params.get(*of).copied().unwrap_or(0) + matrix.base;
-        context.tensor_map(&HalfMatrix { base, ..*matrix })
+        context.tensor_map(&HalfMatrices { base, ..matrix.clone() })
     };
     let maps = given.maps.iter().map(map).collect::<Result<Vec<_>, _>>()?;
     let launch = LaunchConfig { ctas, threads: given.threads, params: &params, maps: &maps };

@@ -11,18 +11,18 @@ const SWIZZLE_128: c_int = 3;
 /// `CU_TENSOR_MAP_L2_PROMOTION_L2_256B`
 const PROMOTION_256: c_int = 3;
 
-/// A matrix of 16-bit elements, and a box of it whose rows are 128 bytes, swizzled by 128 bytes in shared memory. What
-/// lies beyond the matrix is zero.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct HalfMatrix {
-    /// The address of its first element.
+/// Matrices of 16-bit elements, and a box of one whose rows are 128 bytes, swizzled by 128 bytes in shared memory. What
+/// lies beyond a matrix is zero.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HalfMatrices {
+    /// The address of the first element.
     pub base: u64,
-    /// Elements of a row, and rows.
-    pub dims: [u64; 2],
-    /// Bytes from row to row.
-    pub stride: u64,
-    /// The same of a box.
-    pub tile: [u32; 2],
+    /// Elements of a row, rows, and matrices along up to three dimensions.
+    pub dims: Vec<u64>,
+    /// Bytes from row to row, and from matrix to matrix: one less than dimensions.
+    pub strides: Vec<u64>,
+    /// What a box has along each dimension.
+    pub tile: Vec<u32>,
 }
 
 /// A tensor map, as a kernel takes it.
@@ -31,13 +31,15 @@ pub struct HalfMatrix {
 pub struct TensorMap([u64; 16]);
 
 impl Context<'_> {
-    /// The tensor map of a matrix.
+    /// The tensor map of matrices.
     ///
     /// # Errors
     /// What the driver says: of an address or a stride that is no multiple of 16 bytes, among others.
-    pub fn tensor_map(&self, m: &HalfMatrix) -> Result<TensorMap, Error> {
+    pub fn tensor_map(&self, m: &HalfMatrices) -> Result<TensorMap, Error> {
         let mut map = TensorMap([0; 16]);
-        let ones: [c_uint; 2] = [1, 1];
+        let rank = m.dims.len();
+        assert!((2..=5).contains(&rank) && m.strides.len() + 1 == rank && m.tile.len() == rank, "{m:?}");
+        let ones: [c_uint; 5] = [1; 5];
         let base: *mut c_void = std::ptr::without_provenance_mut(m.base as usize);
         // SAFETY: all pointers are to live arrays of as many numbers as the rank asks for; the driver writes 128 bytes,
         // and does not look at the device's memory.
@@ -45,10 +47,10 @@ impl Context<'_> {
             (self.driver.f.tensor_map)(
                 (&raw mut map).cast(),
                 HALVES,
-                2,
+                rank as c_uint,
                 base,
                 m.dims.as_ptr(),
-                &raw const m.stride,
+                m.strides.as_ptr(),
                 m.tile.as_ptr(),
                 ones.as_ptr(),
                 0,

@@ -42,6 +42,7 @@ pub fn map(session: &mut Session, program: &ProgramInstance, span: Span) -> Memo
         loops: Vec::new(),
         memories: vec![memory],
         barriers: Vec::new(),
+        registers: None,
     }
 }
 

@@ -32,6 +32,11 @@ impl ArrayMap {
     pub(crate) fn map(&self, a: &Arguments<'_>) -> TensorMap {
         let number = |n: &Number| u64::try_from(value(n, a.params)).unwrap_or(0);
         let (pitch, total) = (number(&self.pitch).max(8), number(&self.total));
-        map(a.tensors[self.tensor as usize], [pitch, (total / pitch).max(1)], pitch * HALF, [PART, self.lines])
+        map(
+            a.tensors[self.tensor as usize],
+            vec![pitch, (total / pitch).max(1)],
+            vec![pitch * HALF],
+            [PART, self.lines],
+        )
     }
 }

@@ -40,6 +40,8 @@ pub struct OperandSide {
     pub strides: [Number; 2],
     /// Rows, or columns, of a block.
     pub size: u32,
+    /// Elements from matrix to matrix, along each dimension of the batch.
+    pub batch: Vec<Number>,
     /// Along what neighbours lie.
     pub major: Major,
     /// Neighbours are next to each other in memory, so bulk copies may do.
@@ -53,7 +55,13 @@ impl OperandSide {
         let turned = factor == 2 && one(&strides[0]) && !one(&strides[1]);
         let major = if turned { Major::Side } else { Major::Depth };
         let dense = one(&strides[if major == Major::Depth { 1 } else { 0 }]);
-        OperandSide { tensor: m.tensor, first: m.first.clone(), factor, strides, size, major, dense }
+        let batch = m.batch.clone();
+        OperandSide { tensor: m.tensor, first: m.first.clone(), factor, strides, size, batch, major, dense }
+    }
+
+    /// The dimensions of the batch along which it moves, by their place among those: they are dimensions of its map.
+    pub fn moves(&self) -> impl Iterator<Item = usize> + '_ {
+        self.batch.iter().enumerate().filter(|(_, n)| n.number() != Some(0)).map(|(d, _)| d)
     }
 
     /// Bytes of a step in shared memory.
@@ -75,28 +83,32 @@ impl OperandSide {
     }
 
     /// The map by which it is copied; `None` where bulk copies cannot.
-    fn map(&self, base: u64, [extent, depth]: [i64; 2], params: &[i64]) -> Option<TensorMap> {
-        let outer = value(&self.strides[usize::from(self.major == Major::Side)], params);
-        let stride = u64::try_from(outer).ok()?.checked_mul(u64::from(self.factor))?;
+    fn map(&self, base: u64, [extent, depth]: [i64; 2], batch: &[i64], params: &[i64]) -> Option<TensorMap> {
+        let bytes = |n: &Number| u64::try_from(value(n, params)).ok()?.checked_mul(u64::from(self.factor));
+        let stride = bytes(&self.strides[usize::from(self.major == Major::Side)])?;
+        let mut strides = vec![stride];
+        for d in self.moves() {
+            strides.push(bytes(&self.batch[d])?);
+        }
         let dense =
             |n: i64| n.checked_mul(i64::from(self.factor)).filter(|bytes| bytes % 2 == 0).map(|bytes| bytes / 2);
         let dims = match self.major {
             Major::Depth => [dense(depth)?, extent],
             Major::Side => [dense(extent)?, depth],
         };
-        let dims = dims.map(|n| u64::try_from(n).unwrap_or(0));
+        let dims = dims.into_iter().chain(self.moves().map(|d| batch[d]));
+        let dims: Vec<u64> = dims.map(|n| u64::try_from(n).unwrap_or(0)).collect();
         let fits = self.dense
             && base.is_multiple_of(16)
-            && stride.is_multiple_of(16)
-            && (16..1 << 40).contains(&stride)
+            && strides.iter().all(|n| n.is_multiple_of(16) && (16..1 << 40).contains(n))
             && dims.iter().all(|n| (1..MOST).contains(n));
-        fits.then(|| map(base, dims, stride, [HALVES, self.rows()]))
+        fits.then(|| map(base, dims, strides, [HALVES, self.rows()]))
     }
 }
 
-/// The map of halves by boxes whose lines are swizzled by 128 bytes.
-pub(crate) fn map(base: u64, dims: [u64; 2], stride: u64, tile: [u32; 2]) -> TensorMap {
-    let (dims, strides, tile) = (dims.into(), vec![stride], tile.into());
+/// The map of halves by boxes of a matrix whose lines are swizzled by 128 bytes.
+pub(crate) fn map(base: u64, dims: Vec<u64>, strides: Vec<u64>, tile: [u32; 2]) -> TensorMap {
+    let tile = tile.into_iter().chain(std::iter::repeat(1)).take(dims.len()).collect();
     TensorMap { base, dtype: Type::F16, dims, strides, tile, swizzle: Swizzle::B128 }
 }
 
@@ -115,6 +127,8 @@ pub struct GemmAbi {
     pub tile: [u32; 2],
     /// The dimensions of the grid that move along rows and columns.
     pub grid: [usize; 2],
+    /// Those that count matrices.
+    pub batch: Vec<usize>,
 }
 
 /// Why bulk copies cannot bring an operand.
@@ -157,6 +171,7 @@ impl GemmAbi {
             depth: p.depth.clone(),
             tile: p.tile,
             grid: p.grid,
+            batch: p.batch.clone(),
         }
     }
 
@@ -166,9 +181,21 @@ impl GemmAbi {
         self.operands.iter().map(|o| o.tensor).chain(arrays).collect()
     }
 
+    /// Where the numbers of the batch begin: for each operand and array, bytes from matrix to matrix.
+    pub(super) fn batches(&self) -> usize {
+        ARRAYS + 3 * self.arrays.len()
+    }
+
     /// How many numbers there are.
     pub(crate) fn numbers_len(&self) -> usize {
-        ARRAYS + 3 * self.arrays.len()
+        self.batches() + self.batch.len() * (2 + self.arrays.len())
+    }
+
+    /// From matrix to matrix in each operand and array, and bytes of an element.
+    pub fn batch_steps(&self) -> impl Iterator<Item = (&Number, u64)> {
+        let operands = self.operands.iter().map(|o| (&o.batch, u64::from(o.factor)));
+        let all = operands.chain(self.arrays.iter().map(|(m, size)| (&m.batch, *size)));
+        all.flat_map(|(batch, size)| batch.iter().map(move |n| (n, size)))
     }
 
     /// Rows or columns, and depth.
@@ -186,7 +213,8 @@ impl GemmAbi {
             let o = &self.operands[which];
             let first = value(&o.first, a.params).wrapping_mul(o.factor.into());
             let base = a.tensors[o.tensor as usize].wrapping_add_signed(first);
-            o.map(base, [extent, k], a.params)
+            let batch: Vec<i64> = self.batch.iter().map(|d| a.extents[*d]).collect();
+            o.map(base, [extent, k], &batch, a.params)
         })
     }
 
@@ -196,11 +224,13 @@ impl GemmAbi {
         let of = |o: &OperandSide| {
             let outer = &o.strides[usize::from(o.major == Major::Side)];
             let bytes = |n: &Number| value(n, params).wrapping_mul(o.factor.into());
+            let odd = o.moves().map(|d| &o.batch[d]).find(|n| bytes(n) % 16 != 0);
             match (bytes(outer), bytes(&o.first)) {
                 _ if !o.dense && o.strides[0].number() == Some(1) => Some(Obstacle::Turned),
                 _ if !o.dense => Some(Obstacle::Sparse),
                 (stride, _) if stride % 16 != 0 => Some(Obstacle::Stride(stride, outer.symbols().collect())),
                 (_, start) if start % 16 != 0 => Some(Obstacle::Start(start)),
+                _ if odd.is_some() => odd.map(|n| Obstacle::Stride(bytes(n), n.symbols().collect())),
                 _ => None,
             }
         };
@@ -218,14 +248,18 @@ impl GemmAbi {
         for (m, size) in &self.arrays {
             out.extend([&m.first, &m.strides[0], &m.strides[1]].map(|n| bytes(n, *size)));
         }
+        out.extend(self.batch_steps().map(|(n, size)| bytes(n, size)));
         out.into_iter().map(|n| n as u64).collect()
     }
 
     /// The maps. Where one is not good, the kernel does not look at it, but the driver does.
     pub(crate) fn maps(&self, a: &Arguments<'_>) -> Vec<TensorMap> {
         let maps = self.operand_maps(a).into_iter().zip(&self.operands);
-        let dims = [u64::from(HALVES), 1];
-        let unused = |o: &OperandSide| map(a.tensors[o.tensor as usize] & !15, dims, ROW.into(), [HALVES, 1]);
+        let unused = |o: &OperandSide| {
+            let rank = 2 + o.moves().count();
+            let dims = (0..rank).map(|d| if d == 0 { HALVES.into() } else { 1 }).collect();
+            map(a.tensors[o.tensor as usize] & !15, dims, vec![ROW.into(); rank - 1], [HALVES, 1])
+        };
         maps.map(|(map, o)| map.unwrap_or_else(|| unused(o))).collect()
     }
 }

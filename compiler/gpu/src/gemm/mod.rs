@@ -79,6 +79,8 @@ struct Plan {
     /// Rows and columns of a block, and the dimensions of the grid that count them.
     tile: [u32; 2],
     grid: [usize; 2],
+    /// Those that count matrices.
+    batch: Vec<usize>,
     /// Warp-groups that multiply.
     consumers: u32,
     slots: u32,
@@ -133,6 +135,7 @@ impl Plan {
         Plan {
             tile: p.tile,
             grid: p.grid,
+            batch: p.batch.clone(),
             consumers: p.tile[0] / 64,
             slots: wanted.clamp(2, if a.bytes() + b.bytes() <= SMALL { SMALL_SLOTS } else { SLOTS }).min(room),
             factors: p.factors.map(mma_type),
@@ -196,10 +199,14 @@ struct Gemm {
     strides: [[VReg; 2]; 2],
     /// The same of other arrays.
     arrays: Vec<(VReg, [VReg; 2])>,
+    /// The first elements of the first matrices of all of them, and bytes from matrix to matrix.
+    batches: Vec<(VReg, Vec<VReg>)>,
+    /// The block's matrix, along each dimension of the batch.
+    matrix: Vec<VReg>,
     /// Predicates: bulk copies of A and of B will do.
     mapped: [VReg; 2],
     maps: [VReg; 2],
-    turns: [VReg; 2],
+    turns: Vec<VReg>,
     blocks: VReg,
     thread: VReg,
     lane: VReg,
@@ -267,13 +274,17 @@ impl Gemm {
             (first, [1, 2].map(|n| number(b, at + n)))
         };
         let operands = [0, 1].map(|n| matrix(&mut b, n));
-        let arrays = (2..tensors.len()).map(|n| matrix(&mut b, n)).collect();
+        let arrays: Vec<_> = (2..tensors.len()).map(|n| matrix(&mut b, n)).collect();
+        let (from, dims) = (gemm.batches(), plan.batch.len());
+        let firsts = operands.iter().chain(&arrays).map(|array| array.0).enumerate();
+        let steps = |b: &mut Builder, n: usize| (0..dims).map(|d| number(b, from + n * dims + d)).collect();
+        let batches = firsts.map(|(n, first)| (first, steps(&mut b, n))).collect();
         let mapped = [0, 1].map(|n| {
             let good = number(&mut b, MAPPED + n);
             b.setp(Cmp::Ne, Type::U64, good, Src::Imm(0))
         });
-        let turns = [0, 1].map(|n| load(&mut b, abi.tensors + abi.params + n));
-        let blocks = load(&mut b, abi.tensors + abi.params + 2);
+        let turns = (0..abi.rank).map(|n| load(&mut b, abi.tensors + abi.params + n)).collect();
+        let blocks = load(&mut b, abi.tensors + abi.params + abi.rank);
         let thread = b.mov(Type::U32, Src::Special(Special::Tid));
         let lane = b.arith(Arith::And, Type::B32, &[thread.into(), Src::Imm(31)]);
         let group = b.arith(Arith::Shr, Type::U32, &[thread.into(), Src::Imm(u64::from(GROUP.ilog2()))]);
@@ -292,6 +303,8 @@ impl Gemm {
             first: operands.map(|o| o.0),
             strides: operands.map(|o| o.1),
             arrays,
+            batches,
+            matrix: Vec::new(),
             mapped,
             maps,
             turns,
@@ -347,7 +360,8 @@ impl Gemm {
 
     // ---- what producer and consumers have in common -----------------------------------------------------------------
 
-    /// Begins the loop over the CTA's blocks: its head, and the first row and column of a block.
+    /// Begins the loop over the CTA's blocks: its head, and the first row and column of a block. Operands and arrays begin
+    /// at the block's matrix then.
     fn blocks(&mut self, end: Label) -> (Label, [VReg; 2]) {
         let head = self.b.label();
         self.b.place(head);
@@ -358,7 +372,21 @@ impl Gemm {
             let tile = Src::Imm(u64::from(self.plan.tile[n]));
             self.b.arith(Arith::MulLo, Type::U64, &[at[self.plan.grid[n]].into(), tile])
         });
+        self.matrix = self.plan.batch.iter().map(|d| at[*d]).collect();
+        let firsts: Vec<VReg> = self.batches.clone().into_iter().map(|array| self.first_of_matrix(array)).collect();
+        let (operands, arrays) = firsts.split_at(2);
+        self.first = [operands[0], operands[1]];
+        self.arrays.iter_mut().zip(arrays).for_each(|(array, first)| array.0 = *first);
         (head, first)
+    }
+
+    /// The first element of the block's matrix in an array.
+    fn first_of_matrix(&mut self, (first, steps): (VReg, Vec<VReg>)) -> VReg {
+        let mut at = first;
+        for (step, n) in steps.into_iter().zip(self.matrix.clone()) {
+            at = self.b.arith(Arith::MadLo, Type::U64, &[n.into(), step.into(), at.into()]);
+        }
+        at
     }
 
     fn next_block(&mut self, head: Label) {

@@ -75,6 +75,9 @@ impl Gemm {
         if !dense {
             return;
         }
+        let matrix: Vec<VReg> = self.operand(n).moves().map(|d| self.matrix[d]).collect();
+        let matrix: Vec<Src> =
+            matrix.into_iter().map(|at| self.b.cvt(Type::U32, Type::U64, Round::None, at).into()).collect();
         let [mut k, side] = [k, side].map(|x| self.b.cvt(Type::U32, Type::U64, Round::None, x));
         if self.operand(n).factor == 1 {
             k = self.u32(Arith::Shr, k, 1);
@@ -85,8 +88,10 @@ impl Gemm {
             let (x, y) = if major == Major::Depth { (k, side) } else { (side, k) };
             let map = self.maps[n].into();
             self.b.guard = Some((self.mapped[n], true));
-            let srcs = [Src::Addr(Address::at(to)), map, x.into(), y.into(), full];
-            self.b.sm90(Sm90::TensorLoad(2), &[], &srcs);
+            let mut srcs = vec![Src::Addr(Address::at(to)), map, x.into(), y.into()];
+            srcs.extend(&matrix);
+            srcs.push(full);
+            self.b.sm90(Sm90::TensorLoad(2 + matrix.len() as u8), &[], &srcs);
             self.b.guard = None;
         }
     }

@@ -97,8 +97,9 @@ pub fn write_code(root: &Path, bundle: &Bundle<'_>, Compiled { kernel, abi, .. }
     }
     for map in abi.maps(&arguments) {
         let (array, offset) = (map.base / ARRAY - 1, map.base % ARRAY);
-        let (d, s, t) = (&map.dims, map.strides[0], &map.tile);
-        let _ = writeln!(text, "map {array} {offset} {} {} {s} {} {}", d[0], d[1], t[0], t[1]);
+        let tile = map.tile.iter().map(|n| u64::from(*n));
+        let numbers = map.dims.iter().chain(&map.strides).copied().chain(tile).map(|n| format!(" {n}"));
+        let _ = writeln!(text, "map {array} {offset}{}", numbers.collect::<String>());
     }
     for (n, bytes, dtype) in &bundle.expect {
         fs::write(folder.join(format!("{n}.out")), bytes).expect("written");

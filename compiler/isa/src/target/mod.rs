@@ -232,6 +232,24 @@ impl Target {
         self
     }
 
+    /// The same target for a kernel whose tiles are fused into registers: those bound it, and its tiles may take more
+    /// bytes than the memory behind `loc` has, as most of them are never there.
+    #[must_use]
+    pub fn before_fusion(mut self, loc: Loc) -> Target {
+        /// So many times the registers: of the largest kernels tiles take twice as much.
+        const MORE: u64 = 4;
+        const NAME: &str = " before fusion";
+        let Some(pool) = self.pools.iter_mut().find(|pool| pool.locations.contains(&loc) && !pool.name.ends_with(NAME))
+        else {
+            return self;
+        };
+        pool.name.push_str(NAME);
+        for loc in self.sharing(loc) {
+            self.memories[loc as usize].capacity *= MORE;
+        }
+        self
+    }
+
     /// Memories that several locations share.
     pub fn pools(&self) -> &[Pool] {
         &self.pools

@@ -9,7 +9,7 @@ use ptoc_tensor::DType;
 use rustc_hash::FxHashSet;
 
 /// Registers of a thread for tiles at most: the others are addresses, scalars, and what instructions need.
-const MOST: u32 = 192;
+pub(super) const MOST: u32 = 192;
 
 /// Tiles whose elements somebody still reads.
 type Live = FxHashSet<Tile>;

@@ -35,6 +35,7 @@ fn kernel(map: &MemoryMap, lines: &Lines<'_>) -> Value {
         "memories": memories,
         "barriers": barriers.collect::<Vec<_>>(),
         "barrier_bytes": map.barrier_bytes(),
+        "registers": map.registers.map(|[taken, most]| json!({"tiles": taken, "most": most})),
         "loops": loops,
         "points": points,
     })

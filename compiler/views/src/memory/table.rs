@@ -27,6 +27,9 @@ fn one(map: &MemoryMap, lines: &Lines<'_>, width: usize) -> String {
         out.push('\n');
         out.push_str(&section(map, memory, lines, width));
     }
+    if let Some([taken, most]) = map.registers {
+        writeln!(out, "\nfragments  tiles take {taken} of {most} registers of a thread at once, after fusion").ok();
+    }
     if !map.barriers.is_empty() {
         let each = map.barriers.iter().map(|b| format!("{}[{}] {}", b.name, b.count, b.bytes()));
         let list = each.collect::<Vec<_>>().join(", ");

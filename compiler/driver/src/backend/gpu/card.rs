@@ -4,7 +4,7 @@ use super::arrays::{Arrays, Place};
 use super::launch::{Code, Ready};
 use crate::launch::{PlannedLaunch, Used};
 use ptoc_analysis::TensorSource;
-use ptoc_cuda::{Context, Driver, Error, HalfMatrix, Module, TensorMap};
+use ptoc_cuda::{Context, Driver, Error, HalfMatrices, Module, TensorMap};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_gpu::{Arguments, NO_FAILURE};
 use ptoc_ptx::sim;
@@ -117,8 +117,8 @@ pub(super) fn run(
 /// Tensor maps as the driver has them: all that we make are of matrices of halves.
 pub(super) fn tensor_maps(maps: &[sim::TensorMap], context: &Context<'_>) -> Result<Vec<TensorMap>, Error> {
     let map = |m: &sim::TensorMap| {
-        let (dims, tile) = ([m.dims[0], m.dims[1]], [m.tile[0], m.tile[1]]);
-        context.tensor_map(&HalfMatrix { base: m.base, dims, stride: m.strides[0], tile })
+        let sim::TensorMap { base, dims, strides, tile, .. } = m.clone();
+        context.tensor_map(&HalfMatrices { base, dims, strides, tile })
     };
     maps.iter().map(map).collect()
 }

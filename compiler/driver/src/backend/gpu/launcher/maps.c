@@ -1,14 +1,21 @@
-/* The map of a matrix of halves, by boxes whose rows of 128 bytes are swizzled. */
+/* The map of matrices of halves, by boxes whose rows of 128 bytes are swizzled: columns, rows, and `batch` dimensions that
+   count matrices; bytes from row to row, and from matrix to matrix. */
 static int NAME_map(void *map, uint64_t base, uint64_t columns, uint64_t rows, uint64_t stride, unsigned box_columns,
-                    unsigned box_rows) {
-    uint64_t dims[2];
-    unsigned box[2];
-    static const unsigned steps[2] = {1, 1};
+                    unsigned box_rows, unsigned batch, const uint64_t *matrices, const uint64_t *pitches) {
+    uint64_t dims[5], strides[4];
+    unsigned box[5], n;
+    static const unsigned steps[5] = {1, 1, 1, 1, 1};
     dims[0] = columns;
     dims[1] = rows;
+    strides[0] = stride;
     box[0] = box_columns;
     box[1] = box_rows;
+    for (n = 0; n < batch; n++) {
+        dims[2 + n] = matrices ? matrices[n] : 1;
+        strides[1 + n] = pitches ? pitches[n] : stride;
+        box[2 + n] = 1;
+    }
     /* CU_TENSOR_MAP_DATA_TYPE_UINT16, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B */
-    return cuTensorMapEncodeTiled(map, 1, 2, (void *)(uintptr_t)base, dims, &stride, box, steps, 0, 3, 3, 0);
+    return cuTensorMapEncodeTiled(map, 1, 2 + batch, (void *)(uintptr_t)base, dims, strides, box, steps, 0, 3, 3, 0);
 }
 

@@ -25,7 +25,7 @@ pub(super) fn of(abi: &Abi) -> String {
             body,
             "    pitch = {pitch} < 8 ? 8 : {pitch};\n    rows = {total} / pitch < 1 ? 1 : {total} / pitch;\n    result \
              = NAME_map(maps + {}, tensors[{}], (uint64_t)pitch, (uint64_t)rows, 2 * (uint64_t)pitch, {PART}, \
-             {});\n    if (result) return result;\n",
+             {}, 0, 0, 0);\n    if (result) return result;\n",
             128 * n,
             array.tensor,
             array.lines
@@ -74,6 +74,7 @@ fn product(body: &mut String, gemm: &GemmAbi) {
     for (m, size) in &gemm.arrays {
         words.extend([&m.first, &m.strides[0], &m.strides[1]].map(|n| bytes(n, *size)));
     }
+    words.extend(gemm.batch_steps().map(|(n, size)| bytes(n, size)));
     for (n, word) in words.iter().enumerate() {
         let _ = writeln!(body, "    words[{n}] = (uint64_t)({word});");
     }
@@ -85,14 +86,27 @@ fn product(body: &mut String, gemm: &GemmAbi) {
             Major::Side => [&*side, "(int64_t)words[2]"],
         };
         let base = format!("tensors[{tensor}] + {}", bytes(&o.first, u64::from(*factor)));
+        let batch: Vec<usize> = o.moves().collect();
+        let list = |name: &str, of: &dyn Fn(usize) -> String| {
+            let values: Vec<String> = batch.iter().map(|d| of(*d)).collect();
+            format!("        const int64_t {name}[] = {{{}}};\n", values.join(", "))
+        };
+        let (lists, names) = match batch.len() {
+            0 => (String::new(), "0, 0"),
+            _ => {
+                let matrices = list("matrices", &|d| format!("extents[{}]", gemm.batch[d]));
+                (matrices + &list("apart", &|d| number(&o.batch[d])), "matrices, apart")
+            }
+        };
         let _ = write!(
             body,
-            "    result = NAME_operand(maps + {}, &words[{}], tensors[{tensor}], {base}, {length}, {lines}, {outer}, \
-             {factor}, {}, {});\n    if (result) return result;\n",
+            "    {{\n{lists}        result = NAME_operand(maps + {}, &words[{}], tensors[{tensor}], {base}, {length}, \
+             {lines}, {outer}, {factor}, {}, {}, {}, {names});\n        if (result) return result;\n    }}\n",
             128 * n,
             good + n,
             u32::from(*dense),
-            o.rows()
+            o.rows(),
+            batch.len()
         );
     }
 }
