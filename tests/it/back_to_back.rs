@@ -5,7 +5,8 @@
 use crate::deletions::deletions;
 use crate::engine::{Content, Middle, noise};
 use crate::ptx::{Ptx, build_unit};
-use ptoc_isa::Target;
+use ptoc_ir::tile::Op as TileOp;
+use ptoc_isa::{Sem, Target};
 use ptoc_opt::back_to_back::find;
 use ptoc_ptx::{Op, Sm90};
 use ptoc_tensor::{DType, Tensor};
@@ -104,6 +105,26 @@ fn the_example_has_the_interpreters_bits() {
             let arrays = tensors(dtype, [h, m, keys, shape[0] as usize], Content::Tame, n as u64);
             check(&code, &dims(size), &arrays, 1..2).unwrap_or_else(|e| panic!("{name} {shape:?} {causal}: {e}"));
         }
+    }
+}
+
+/// Blocks of 128 queries fit the registers when tiles are fused, though not before: products start at what they are added
+/// to.
+#[test]
+fn large_blocks() {
+    for shape in [[128, 128, 64], [128, 64, 64], [64, 64, 128]] {
+        let (middle, ptx) = built(&example("bf16", shape, false));
+        let plan = find(&middle.prepared.placed.kernel, target()).expect("it is one");
+        assert!(plan.registers <= 192, "{shape:?}: {}", plan.registers);
+        let accumulates = |s: &ptoc_ir::tile::Stmt| {
+            matches!(&s.op, TileOp::For(f) if f.body.iter().any(|s| {
+                matches!(&s.op, TileOp::Inst(inst) if inst.instr.get().sem == Sem::MatmulAcc)
+            }))
+        };
+        assert!(plan.kernel.body.iter().any(accumulates), "{}", plan.kernel);
+        let (m, keys, d) = (130, 200, shape[0] as usize);
+        let arrays = tensors(DType::BF16, [1, m, keys, d], Content::Tame, 5);
+        check(&(middle, ptx), &dims([1, m, keys]), &arrays, 1..3).unwrap_or_else(|e| panic!("{shape:?}: {e}"));
     }
 }
 
@@ -219,12 +240,14 @@ fn nothing_can_be_left_out() {
     let mut kept = Vec::new();
     for (name, kernel) in &all {
         let without = ptx.with_kernel(kernel.clone());
-        let found = (0..8).any(|seed| without.gives(&dims(size), &arrays, &want, ("deleted", seed)).is_err());
+        let found = (0..24).any(|seed| without.gives(&dims(size), &arrays, &want, ("deleted", seed)).is_err());
         if !found {
             kept.push(name);
         }
     }
     assert!(all.len() >= 20, "{}", all.len());
+    // The group of the product ahead: nobody waits for it without the other one of the iteration.
+    kept.retain(|name| *name != "wgmma.commit_group.sync.aligned #2");
     assert!(kept.is_empty(), "{kept:?}");
 }
 
@@ -233,26 +256,22 @@ fn nothing_can_be_left_out() {
 fn what_does_not_fit() {
     for (text, why) in [
         (example("f16", [64, 32, 64], false), "a block has 32 rows"),
-        (example("f16", [192, 64, 16], false), "tiles take"),
         (example("f16", [24, 64, 64], false), "`Vec(..)` is a part of a tile"),
     ] {
         let (middle, ptx) = build_unit(&text, &[]).unwrap_or_else(|e| panic!("{e}\n{text}"));
-        let refused = find(&middle.prepared.placed.kernel, target()).expect_err("refused");
+        let refused = find(&middle.prepared.placed.kernel, target()).map(|_| ()).expect_err("refused");
         assert!(refused.starts_with(why), "{refused}\n{text}");
         assert!(!chained(&ptx), "{text}");
-        let d = if why.contains("part") {
-            24
-        } else if why.contains("32") {
-            64
-        } else {
-            192
-        };
+        let d = if why.contains("part") { 24 } else { 64 };
         let arrays = tensors(DType::F16, [1, 20, 40, d], Content::Tame, 1);
         let chain = middle.interpret(&dims([1, 20, 40]), &arrays).unwrap_or_else(|e| panic!("{e:?}"));
         let same = middle.interpret_on_unit(&dims([1, 20, 40]), &arrays).unwrap_or_else(|e| panic!("{e:?}"));
         assert_eq!(chain[3].bytes(), same[3].bytes());
         ptx.gives(&dims([1, 20, 40]), &arrays, &chain, ("chain", 1)).unwrap_or_else(|e| panic!("{e}"));
     }
+    // More than the registers of threads, fused or not.
+    let refused = build_unit(&example("f16", [128, 64, 256], false), &[]).err().expect("too large");
+    assert!(refused.contains("bytes of regs"), "{refused}");
     // Products of f32 do not ask for it.
     let (middle, _) = build_unit(&example("f32", [64, 64, 64], false), &[]).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(find(&middle.prepared.placed.kernel, target()).err(), Some(String::new()));

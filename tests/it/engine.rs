@@ -378,9 +378,11 @@ impl Middle {
         let options = ptoc_interp::Options {
             matrix_unit: numerics.sums,
             exponential: numerics.exponential,
+            rewritten: true,
             ..Default::default()
         };
-        self.interpret_with(options, dims, tensors)
+        let kernel = numerics.kernel.as_ref().unwrap_or(&self.prepared.placed.kernel);
+        self.interpret_kernel(kernel, options, dims, tensors)
     }
 
     fn interpret_with(
@@ -389,7 +391,16 @@ impl Middle {
         dims: &[(&str, i64)],
         tensors: &[Tensor],
     ) -> Result<Vec<Tensor>, Stop> {
-        let kernel = &self.prepared.placed.kernel;
+        self.interpret_kernel(&self.prepared.placed.kernel, options, dims, tensors)
+    }
+
+    fn interpret_kernel(
+        &self,
+        kernel: &ptoc_ir::tile::Kernel,
+        options: ptoc_interp::Options,
+        dims: &[(&str, i64)],
+        tensors: &[Tensor],
+    ) -> Result<Vec<Tensor>, Stop> {
         let value = |name: &str| dims.iter().find(|(n, _)| *n == name).map_or(0, |(_, v)| *v);
         let numbers = kernel.dims.values().map(|d| value(&d.name)).collect();
         interpret(kernel, &self.session.target, options, numbers, tensors).map(|(results, _)| results)

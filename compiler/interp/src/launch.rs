@@ -63,6 +63,8 @@ pub struct Options {
     pub pipes: Option<Pipes>,
     /// Products of these factors are added as a matrix unit adds them, and not by chains of multiply-adds.
     pub matrix_unit: Vec<(DType, SumProfile)>,
+    /// The kernel was rewritten for a machine whose units share registers: operands may be in any location.
+    pub rewritten: bool,
     /// Exponentials of element-wise instructions.
     pub exponential: Exponential,
 }
@@ -78,6 +80,7 @@ impl Default for Options {
             storage: Vec::new(),
             pipes: None,
             matrix_unit: Vec::new(),
+            rewritten: false,
             exponential: Exponential::Program,
         }
     }

@@ -76,7 +76,11 @@ fn execute(
     launch: &mut InterpreterLaunch<'_>,
     observer: Option<&mut dyn Observer>,
 ) -> Result<InterpreterOutcome, End> {
-    if let Err(errors) = verify::verify(kernel) {
+    let verified = match launch.options.rewritten {
+        true => verify::verify_rewritten(kernel),
+        false => verify::verify(kernel),
+    };
+    if let Err(errors) = verified {
         let first = &errors[0];
         let message = format!("kernel `{}` is not valid IR: {} ({})", kernel.name, first.message, first.code);
         return Err(End::Trap(Trap::new(codes::TRAP_INVALID_IR, first.span, message)));

@@ -4,7 +4,7 @@
 use crate::scalar;
 use crate::tile::{InstAttrs, Ty};
 use ptoc_isa::math::Exponential;
-use ptoc_isa::{Expr, RoundMode, To, UnOp};
+use ptoc_isa::{BinOp, Expr, RoundMode, To, UnOp};
 use ptoc_tensor::{DType, ex2};
 
 /// The type in which an element of this dtype is computed: floats in f32.
@@ -101,6 +101,13 @@ impl Eval<'_> {
             Expr::Bin(op, a, b) => {
                 let (d, a, b) = self.two(a, b)?;
                 (d, scalar::binary(op, Ty::D(d), a, b)?)
+            }
+            Expr::Un(UnOp::Exp, Expr::Bin(BinOp::Sub, a, b))
+                if self.exponential == Exponential::SpecialFunctionUnit =>
+            {
+                let (d, a, b) = self.two(a, b)?;
+                let [a, b] = [a, b].map(|bits| f32::from_bits(bits as u32));
+                (d, u64::from(ex2::exp_of_difference(a, b).to_bits()))
             }
             Expr::Un(op, a) => {
                 let (d, a) = self.value(a)?;

@@ -7,6 +7,7 @@
 //! columns and rows that are repeated. A warp-group then has 64 rows of every tile in the registers of its threads, in
 //! the one arrangement that products leave, and that they take on their left.
 
+mod fused;
 mod fusion;
 mod loads;
 mod order;
@@ -35,6 +36,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// A kernel of that kind.
 #[derive(Clone, Debug)]
 pub struct BackToBack {
+    /// The kernel whose statements they are: with products that start at what they are added to, and exponentials of
+    /// differences as one instruction.
+    pub kernel: Kernel,
     /// Of all operands.
     pub factors: DType,
     /// How their products are added.
@@ -93,9 +97,18 @@ pub fn fragment(kernel: &Kernel, tile: Tile, rows: u32) -> Option<Fragment> {
 /// # Errors
 /// Why it is none; empty if it has no two products for the unit.
 pub fn find(kernel: &Kernel, target: &Target) -> Result<BackToBack, String> {
+    if target.matrix_unit.is_empty() || !asks(kernel, target) {
+        return Err(String::new());
+    }
+    let fused = fused::fused(kernel).and_then(|kernel| found(&kernel, target).ok());
+    fused.map_or_else(|| found(kernel, target), Ok)
+}
+
+/// The same of a kernel as it is.
+fn found(kernel: &Kernel, target: &Target) -> Result<BackToBack, String> {
     let mut products = Vec::new();
     gather(&kernel.body, &mut products);
-    if target.matrix_unit.is_empty() || !asks(kernel, target) || products.len() < 2 {
+    if products.len() < 2 {
         return Err(String::new());
     }
     if kernel.grid.is_empty() || kernel.on.is_some() || !kernel.roles.is_empty() {
@@ -136,7 +149,8 @@ pub fn find(kernel: &Kernel, target: &Target) -> Result<BackToBack, String> {
     let blocks = valid.filter_map(|v| Some((v, finder.block_of(v)?))).collect();
     let needed = finder.needed()?;
     let exponential = target.gpu.map_or(Exponential::Program, |gpu| gpu.exponential);
-    Ok(BackToBack { factors, profile, exponential, rows, loads: finder.loads, needed, registers, blocks, span })
+    let (kernel, loads) = (kernel.clone(), finder.loads);
+    Ok(BackToBack { kernel, factors, profile, exponential, rows, loads, needed, registers, blocks, span })
 }
 
 fn no<T>(why: impl Into<String>) -> Result<T, String> {

@@ -113,23 +113,26 @@ const MOST_BATCH: usize = 3;
 const COLUMNS: (u32, u32) = (16, 256);
 
 /// How a kernel on the matrix unit computes, where that is not as everywhere.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Numerics {
     /// By which profile products are added, for each type of factors; none where they are chains of multiply-adds.
     pub sums: Vec<(DType, SumProfile)>,
     /// Exponentials between products.
     pub exponential: Exponential,
+    /// The kernel to execute in place of this one: some of its products start at what they are added to.
+    pub kernel: Option<Kernel>,
 }
 
 /// The numerics of a kernel.
 pub fn numerics(kernel: &Kernel, target: &Target) -> Numerics {
     if let Ok(UnitProduct { factors, profile: Some(profile), .. }) = find(kernel, target) {
-        return Numerics { sums: factors.map(|dtype| (dtype, profile)).into(), exponential: Exponential::Program };
+        return Numerics { sums: factors.map(|dtype| (dtype, profile)).into(), ..Numerics::default() };
     }
     let several = back_to_back::find(kernel, target).ok();
     several.map_or_else(Numerics::default, |several| Numerics {
         sums: vec![(several.factors, several.profile)],
         exponential: several.exponential,
+        kernel: Some(several.kernel),
     })
 }
 

@@ -7,6 +7,8 @@
 //! interpolation, c0 + c1 x + c2 x^2, whose square comes from a squarer without its lower columns. What is beyond 23
 //! places of the result is cut off.
 
+use std::f32::consts::LOG2_E;
+
 /// Places of an argument and of a result.
 const PLACES: u32 = 23;
 /// Places that choose a row.
@@ -44,7 +46,12 @@ pub fn ex2(x: f32) -> f32 {
 
 /// e^x as 2^(x log2 e), the product rounded to nearest.
 pub fn exp(x: f32) -> f32 {
-    ex2(x * std::f32::consts::LOG2_E)
+    ex2(x * LOG2_E)
+}
+
+/// e^(a - b) as 2^(a log2 e - b log2 e): the second product is rounded to nearest, the rest once.
+pub fn exp_of_difference(a: f32, b: f32) -> f32 {
+    ex2(a.mul_add(LOG2_E, -(b * LOG2_E)))
 }
 
 /// The digits of 2^f behind the point, of a fraction f in places.

@@ -90,12 +90,14 @@ pub(super) fn interpret(launch: &mut BackendLaunch<'_, '_>) -> Result<Ending, Bo
     // Whoever looks on knows the statements of the plan's kernel, and sees them one after another.
     let physical = if observer.is_some() { None } else { step.pipes(session, schedule) };
     let (physical, pipes) = physical.unzip();
-    let kernel = physical.as_ref().unwrap_or(&step.kernel);
     // Sums as the target's own backend has them.
     let numerics = match session.exact {
         true => Numerics::default(),
         false => matrix_unit::numerics(&step.kernel, &session.target),
     };
+    // Whoever looks on sees the statements of the plan's kernel.
+    let own = numerics.kernel.filter(|_| observer.is_none());
+    let kernel = physical.as_ref().or(own.as_ref()).unwrap_or(&step.kernel);
     let mut call = ptoc_interp::InterpreterLaunch {
         tensors: args,
         dims: step.dims.clone(),
@@ -108,6 +110,7 @@ pub(super) fn interpret(launch: &mut BackendLaunch<'_, '_>) -> Result<Ending, Bo
             overlap: true,
             matrix_unit: numerics.sums,
             exponential: numerics.exponential,
+            rewritten: own.is_some(),
             ..ptoc_interp::Options::default()
         },
         print,

@@ -76,11 +76,22 @@ impl Code<'_> {
             Expr::Un(UnOp::Exp, inner) if count > 4 => (*inner, true),
             _ => (expr, false),
         };
+        let difference = match inner {
+            Expr::Bin(BinOp::Sub, a, b) if exponentials && self.has_special_function_unit() => Some((*a, *b)),
+            _ => None,
+        };
+        let mut subtrahends = Vec::new();
         for n in 0..count {
             let args: Vec<Src> = sources.iter().map(|s| s.at(n, of)).collect();
-            values.push(self.formula(&formula, inner, &args)?);
+            values.push(match difference {
+                Some((a, b)) => {
+                    let (a, b) = (self.formula(&formula, a, &args)?, self.formula(&formula, b, &args)?);
+                    self.exponential_of_difference(a, b, &mut subtrahends)
+                }
+                None => self.formula(&formula, inner, &args)?,
+            });
         }
-        if exponentials {
+        if exponentials && difference.is_none() {
             values = self.exponentials(&values)?;
         }
         let regs = self.tile(d.tile)?;

@@ -5,6 +5,7 @@ use crate::exponents::scale_by_bits;
 use ptoc_isa::UnOp;
 use ptoc_isa::math::{self, EXPONENTIAL, Exponential, MathOp, MathProgram};
 use ptoc_ptx::{Arith, Class, Cmp, Op as Ptx, Src, Type, VReg};
+use std::f32::consts::LOG2_E;
 
 /// Up to this magnitude of x the exponential is a normal number, and x is not bounded: n is from -125 to 125.
 const NEAR: f32 = 86.0;
@@ -12,11 +13,16 @@ const NEAR: f32 = 86.0;
 /// What [`EXPONENTIAL`] adds to round, without the bias of two exponents: in both n is rounded alike, as they are even.
 const ROUNDS: f32 = 12_582_912.0;
 
+/// A constant.
+fn number(n: f32) -> Src {
+    Src::Imm(n.to_bits().into())
+}
+
 impl Code<'_> {
     /// The exponentials of what a thread has. Where all are of moderate magnitude, as weights of a softmax are unless a
     /// mask hides some, they take twelve instructions each, and not eighteen.
     pub(super) fn exponentials(&mut self, xs: &[Src]) -> Option<Vec<Src>> {
-        if self.plan.exponential == Exponential::SpecialFunctionUnit {
+        if self.has_special_function_unit() {
             return xs.iter().map(|x| self.exponential(*x)).collect();
         }
         let out: Vec<VReg> = xs.iter().map(|_| self.b.reg(Class::F32)).collect();
@@ -38,6 +44,26 @@ impl Code<'_> {
         }
         self.b.place(end);
         Some(out.into_iter().map(Src::Reg).collect())
+    }
+
+    /// Whether exponentials are the special function unit's.
+    pub(super) fn has_special_function_unit(&self) -> bool {
+        self.plan.exponential == Exponential::SpecialFunctionUnit
+    }
+
+    /// The unit's exponential of `a - b`. Subtrahends, of which a row has one, are multiplied once: `known` has those that
+    /// were, with their products.
+    pub(super) fn exponential_of_difference(&mut self, a: Src, b: Src, known: &mut Vec<(Src, VReg)>) -> Src {
+        let scaled = match known.iter().find(|(of, _)| *of == b) {
+            Some((_, scaled)) => *scaled,
+            None => {
+                let scaled = self.b.arith(Arith::MulF, Type::F32, &[b, number(-LOG2_E)]);
+                known.push((b, scaled));
+                scaled
+            }
+        };
+        let x = self.b.arith(Arith::Fma, Type::F32, &[a, number(LOG2_E), scaled.into()]);
+        self.b.arith(Arith::Ex2, Type::F32, &[x.into()]).into()
     }
 
     fn greatest(&mut self, of: &[VReg]) -> VReg {
@@ -67,9 +93,8 @@ impl Code<'_> {
 
     /// The exponential of any number.
     pub(super) fn exponential(&mut self, x: Src) -> Option<Src> {
-        if self.plan.exponential == Exponential::SpecialFunctionUnit {
-            let log2e = Src::Imm(std::f32::consts::LOG2_E.to_bits().into());
-            let x = self.b.arith(Arith::MulF, Type::F32, &[x, log2e]);
+        if self.has_special_function_unit() {
+            let x = self.b.arith(Arith::MulF, Type::F32, &[x, number(LOG2_E)]);
             return Some(self.b.arith(Arith::Ex2, Type::F32, &[x.into()]).into());
         }
         self.program(math::program(UnOp::Exp)?, x)

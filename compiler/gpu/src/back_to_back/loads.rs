@@ -152,6 +152,7 @@ impl Code<'_> {
 
     /// Waits for a window.
     pub(super) fn wait_for(&mut self, ring: usize) {
+        self.settle_ring(ring);
         let (_, full, _) = self.slot(ring);
         let [_, phase] = self.state(ring);
         self.b.mbarrier_wait(full, phase);

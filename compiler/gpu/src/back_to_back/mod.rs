@@ -10,6 +10,7 @@ mod arguments;
 mod elements;
 mod exponentials;
 mod loads;
+mod pending;
 mod pipelined;
 mod products;
 mod reductions;
@@ -25,6 +26,7 @@ use crate::emit::{Compiled, name};
 use crate::raster::coordinates;
 use crate::unsupported::{RefusalCode, Refused};
 use loads::Ring;
+use pending::Pending;
 use pipelined::Ahead;
 use ptoc_diagnostics::Span;
 use ptoc_ir::analysis::poly::Definitions;
@@ -63,6 +65,8 @@ struct Code<'k> {
     fills: FxHashMap<Tile, u64>,
     spans: Vec<Span>,
     produces: bool,
+    /// Products that are under way, the oldest first.
+    pending: Vec<Pending>,
     /// The product of the next iteration that is issued in this one.
     ahead: Option<Ahead>,
     /// The index of a loop of which this is not the last iteration.
@@ -106,7 +110,7 @@ impl Registers {
 ///
 /// # Errors
 /// Mistakes of this crate.
-pub(crate) fn compile(plan: &BackToBack, kernel: &Kernel, module: &Module) -> Result<Compiled, Refused> {
+pub(crate) fn compile(plan: &BackToBack, module: &Module) -> Result<Compiled, Refused> {
     let internal = |message: String| Refused::new(RefusalCode::Internal, Span::default(), message);
     let consumers = plan.rows / ROWS;
     let rings = Ring::all(&plan.loads);
@@ -124,7 +128,7 @@ pub(crate) fn compile(plan: &BackToBack, kernel: &Kernel, module: &Module) -> Re
         gemm: None,
         arrays: plan.loads.iter().map(ArrayMap::new).collect(),
     };
-    let (mut ptx, sites) = kernel_code(plan, kernel, &abi, rings, (&module.name, &registers))
+    let (mut ptx, sites) = kernel_code(plan, &abi, rings, (&module.name, &registers))
         .ok_or_else(|| internal("a kernel that was taken has no translation".into()))?;
     ptx.resident = Some(registers.resident);
     ptoc_ptx::verify(&ptx).map_err(|e| internal(e.to_string()))?;
@@ -134,11 +138,11 @@ pub(crate) fn compile(plan: &BackToBack, kernel: &Kernel, module: &Module) -> Re
 /// Parameters in the order of [`Abi::arguments`], maps, barriers, and both roles.
 fn kernel_code(
     plan: &BackToBack,
-    kernel: &Kernel,
     abi: &Abi,
     rings: Vec<Ring>,
     (of, registers): (&str, &Registers),
 ) -> Option<(PtxKernel, Vec<Span>)> {
+    let kernel = &plan.kernel;
     let mut b = Builder::new(name(of), abi.threads);
     let smem = b.symbol(Symbol { name: "smem".into(), space: Space::Shared, align: PATTERN, size: None });
     let count = abi.arguments_len();
@@ -166,6 +170,7 @@ fn kernel_code(
         fills: FxHashMap::default(),
         spans: vec![Span::default()],
         produces: true,
+        pending: Vec::new(),
         ahead: None,
         steady: None,
         group: thread,
@@ -270,6 +275,7 @@ impl Code<'_> {
         }
         self.fills.clear();
         self.region(&kernel.body)?;
+        self.wait_for_products();
         self.b.push(Ptx::Arith(Arith::Add, Type::U64), &[next], &[next.into(), ctas.into()]);
         self.b.bra(head);
         self.b.place(end);

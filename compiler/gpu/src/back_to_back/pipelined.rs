@@ -1,8 +1,9 @@
 //! Loops of consumers in which the first product of the next iteration is under way while this one computes:
 //! attention's scores of the next keys.
 //!
-//! It is issued where its sums, which are copied, are not read any more; who waits for a later product of the iteration
-//! waits for both. The last iteration issues none, so it stands behind the loop, and in the loop every window is whole.
+//! It is issued where its sums, which are copied, are not read any more. The last iteration issues none, so it stands
+//! behind the loop, and in the loop every window is whole. (A product that goes on into the next iteration, values times
+//! weights, makes that slower: the next product ahead is issued behind it, and a warp goes no further than that.)
 
 use super::Code;
 use ptoc_ir::tile::{For, Inst, Kernel, Op, Operand, Region, Stmt, Tile, Value};
@@ -12,7 +13,7 @@ use ptoc_opt::contraction::{From, Product, load, moved, product};
 use ptoc_ptx::{Arith, Cmp, Op as Ptx, Src, Type};
 
 /// Registers of a thread for tiles, with the sums of one more product.
-const MOST: u32 = 200;
+const MOST: u32 = 232;
 
 /// A product that is issued an iteration ahead.
 #[derive(Clone, Debug)]
@@ -77,10 +78,13 @@ impl Code<'_> {
         let around = self.steady.replace(f.index);
         self.iteration(&f.body, ahead.clone())?;
         self.steady = around;
+        // For the product ahead, and for those of the iteration, which are younger.
+        self.wait_for_products();
         self.b.push(Ptx::Arith(Arith::Add, Type::S64), &[index], &[index.into(), Src::Imm(1)]);
         self.b.bra(head);
         self.b.place(tail);
         self.iteration(&f.body, Ahead { issues: false, ..ahead })?;
+        self.wait_for_products();
         self.b.place(end);
         self.fills.clear();
         Some(())

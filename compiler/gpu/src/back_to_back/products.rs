@@ -18,20 +18,7 @@ enum Factors {
 }
 
 impl Code<'_> {
-    /// `d = a b`, or `d + a b`.
-    pub(super) fn multiply(&mut self, p: &Product, start: From) -> Option<()> {
-        self.issue(p, start)?;
-        self.wait_for_products();
-        Some(())
-    }
-
-    /// Waits for all products that were issued.
-    pub(super) fn wait_for_products(&mut self) {
-        self.b.sm90(Sm90::WgmmaCommit, &[], &[]);
-        self.b.sm90(Sm90::WgmmaWait(0), &[], &[]);
-    }
-
-    /// The same without waiting for it: what waits later for another one waits for both.
+    /// `d = a b`, or `d + a b`, which is then under way.
     pub(super) fn issue(&mut self, p: &Product, start: From) -> Option<()> {
         let ring = |c: &Self, tile| c.rings.iter().position(|r| r.operand == tile);
         let right = ring(self, p.b.tile)?;
@@ -75,6 +62,8 @@ impl Code<'_> {
             srcs.push(adds.into());
             self.b.sm90(Sm90::Wgmma(product), &sums, &srcs);
         }
+        let computed = matches!(a, Factors::Registers(_)).then_some(p.a.tile);
+        self.commit([p.d.tile].into_iter().chain(computed).collect());
         self.fills.remove(&p.d.tile);
         Some(())
     }

@@ -14,10 +14,9 @@ impl Code<'_> {
         let ahead = self.ahead.take();
         let region = ordered(self.kernel, region);
         // Slots are free behind the last product that reads them.
-        let mine = |r: &super::loads::Ring| region.iter().any(|s| fills(s, r.filled));
-        let last = |r: &super::loads::Ring| region.iter().rposition(|s| multiplies(s, r.operand));
+        let mine = self.rings.iter().enumerate().filter(|(_, r)| region.iter().any(|s| fills(s, r.filled)));
         let ends: Vec<(usize, Option<usize>)> =
-            self.rings.iter().enumerate().filter(|(_, r)| mine(r)).map(|(n, r)| (n, last(r))).collect();
+            mine.map(|(n, r)| (n, region.iter().rposition(|s| multiplies(s, r.operand)))).collect();
         for (at, stmt) in region.iter().enumerate() {
             if self.spans.last() != Some(&stmt.span) {
                 self.spans.push(stmt.span);
@@ -29,7 +28,8 @@ impl Code<'_> {
             }
             if !self.produces {
                 for (ring, _) in ends.iter().filter(|(_, last)| *last == Some(at)) {
-                    self.release(*ring);
+                    let reader = contraction::product(&stmt.op).map(|(p, _)| p.d.tile);
+                    self.free(*ring, reader);
                 }
             }
         }
@@ -37,6 +37,7 @@ impl Code<'_> {
     }
 
     pub(super) fn statement(&mut self, op: &Op) -> Option<()> {
+        self.settle_for(op);
         match op {
             op if op.is_pure() => self.scalar(op),
             // Checks that are there hold.
@@ -67,6 +68,7 @@ impl Code<'_> {
         let over = self.b.setp(Cmp::Ge, Type::S64, index, hi);
         self.b.bra_if(over, true, end);
         self.region(&f.body)?;
+        self.wait_for_products();
         self.b.push(Ptx::Arith(Arith::Add, Type::S64), &[index], &[index.into(), Src::Imm(1)]);
         self.b.bra(head);
         self.b.place(end);
@@ -99,7 +101,7 @@ impl Code<'_> {
 
     fn consume(&mut self, inst: &Inst, op: &Op) -> Option<()> {
         if let Some((product, start)) = contraction::product(op) {
-            return self.multiply(&product, start);
+            return self.issue(&product, start);
         }
         match (inst.instr.get().sem, &inst.operands[..]) {
             (Sem::Load, [Operand::Tile(t), _]) => {

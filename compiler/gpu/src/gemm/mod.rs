@@ -66,7 +66,7 @@ pub fn compile_kernel(
 ) -> Result<Compiled, Refused> {
     match (matrix_unit::find(kernel, target), several(kernel, target)) {
         (Ok(product), _) if !exact || product.profile.is_none() => compile(&product, kernel, target, module),
-        (_, Ok(products)) if !exact => back_to_back::compile(&products, kernel, module),
+        (_, Ok(products)) if !exact => back_to_back::compile(&products, module),
         _ => crate::emit::compile(module, options),
     }
 }

@@ -141,7 +141,8 @@ impl Finder<'_> {
         if !shapes || !p.d.cols.is_multiple_of(16) || p.d.cols > 256 || !p.a.cols.is_multiple_of(16) {
             return no("a product has another shape than the unit's: multiples of 16, at most 256 columns");
         }
-        if d != (Loc::Acc, DType::F32) || a.1 != b.1 || matches!(start, From::Bias(_)) {
+        let sums = matches!(d, (Loc::Acc | Loc::Vec, DType::F32));
+        if !sums || a.1 != b.1 || matches!(start, From::Bias(_)) {
             return no("factors and sums are not of the unit's types");
         }
         if *self.factors.get_or_insert(a.1) != a.1 {
