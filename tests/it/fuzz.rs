@@ -372,7 +372,8 @@ fn endless_evaluation() {
 
 #[test]
 fn large_files() {
-    let kernels: String = (0..10_000)
+    let count: usize = ptoc_tests_budget::cases(2_000, 10_000);
+    let kernels: String = (0..count)
         .map(|n| {
             format!(
                 "kernel k{n}(a: in f32[M, N], c: out f32[M, N]) {{ grid (i in tiles(M, 16), j in tiles(N, 64)); \
@@ -381,7 +382,7 @@ fn large_files() {
         })
         .collect();
     let checked = on_large_stack(move || check("many.tile", &kernels, &Flags::default(), None));
-    assert_eq!((checked.compiled, checked.diagnostics.len()), (10_000, 0), "{}", checked.text());
+    assert_eq!((checked.compiled, checked.diagnostics.len()), (count, 0), "{}", checked.text());
     // A function that calls the next, 1000 deep: refused, not overflowed.
     let mut text = String::from("fn g0(x: f32) -> f32 { x }\n");
     for n in 1..1000 {
