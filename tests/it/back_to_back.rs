@@ -108,8 +108,8 @@ fn the_example_has_the_interpreters_bits() {
     }
 }
 
-/// Blocks of 128 queries fit the registers when tiles are fused, though not before: products start at what they are added
-/// to.
+/// Blocks of 128 queries fit the registers when tiles are fused, though not before: products start at what they are
+/// added to.
 #[test]
 fn large_blocks() {
     for shape in [[128, 128, 64], [128, 64, 64], [64, 64, 128]] {

@@ -39,8 +39,8 @@ pub struct MemoryMap {
     pub memories: Vec<MappedMemory>,
     /// Transaction barriers. They take words on the chip, beside the tiles; a flag is the hardware's own.
     pub barriers: Vec<MappedBarrier>,
-    /// Registers of a thread that hold tiles at once, and as many as may, where tiles are fragments on a GPU. For whoever
-    /// generates its code to fill in.
+    /// Registers of a thread that hold tiles at once, and as many as may, where tiles are fragments on a GPU. For
+    /// whoever generates its code to fill in.
     pub registers: Option<[u32; 2]>,
 }
 

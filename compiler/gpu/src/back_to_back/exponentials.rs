@@ -51,8 +51,8 @@ impl Code<'_> {
         self.plan.exponential == Exponential::SpecialFunctionUnit
     }
 
-    /// The unit's exponential of `a - b`. Subtrahends, of which a row has one, are multiplied once: `known` has those that
-    /// were, with their products.
+    /// The unit's exponential of `a - b`. Subtrahends, of which a row has one, are multiplied once: `known` has those
+    /// that were, with their products.
     pub(super) fn exponential_of_difference(&mut self, a: Src, b: Src, known: &mut Vec<(Src, VReg)>) -> Src {
         let scaled = match known.iter().find(|(of, _)| *of == b) {
             Some((_, scaled)) => *scaled,

@@ -31,8 +31,9 @@ use pipelined::Ahead;
 use ptoc_diagnostics::Span;
 use ptoc_ir::analysis::poly::Definitions;
 use ptoc_ir::loops::Module;
-use ptoc_ir::tile::{Kernel, Tile, Value};
+use ptoc_ir::tile::{Kernel, Region, Stmt, Tile, Value};
 use ptoc_opt::back_to_back::BackToBack;
+use ptoc_opt::contraction::{From, product};
 use ptoc_ptx::{
     Address, Arith, Builder, Class, Cmp, Op as Ptx, PtxKernel, Round, Sm90, Space, Special, Src, Symbol, Type, VReg,
 };
@@ -93,11 +94,15 @@ struct Registers {
     resident: u32,
 }
 
+/// Registers for tiles that a consumer of 136 has room for.
+const FEW: u32 = 120;
+
 impl Registers {
     /// Of 65,536. Two CTAs of one consumer are as good as one of two: while the products of one are under way, the
-    /// other computes weights.
-    fn new(consumers: u32, shared: u32) -> Registers {
+    /// other computes weights; three, where tiles are so small, hide more latencies.
+    fn new(consumers: u32, shared: u32, tiles: u32) -> Registers {
         match consumers {
+            1 if residents(shared) > 2 && tiles <= FEW => Registers { moved: Some([24, 136]), resident: 3 },
             1 if residents(shared) > 1 => Registers { moved: Some([24, 232]), resident: 2 },
             // An equal share is all that a thread can have.
             1 => Registers { moved: None, resident: 1 },
@@ -115,7 +120,7 @@ pub(crate) fn compile(plan: &BackToBack, module: &Module) -> Result<Compiled, Re
     let consumers = plan.rows / ROWS;
     let rings = Ring::all(&plan.loads);
     let bytes = PATTERN + plan.loads.iter().map(|load| load.bytes()).sum::<u32>();
-    let registers = Registers::new(consumers, bytes);
+    let registers = Registers::new(consumers, bytes, plan.registers + ahead_registers(&plan.kernel.body));
     let abi = Abi {
         tensors: module.tensors.len(),
         params: module.launch.params.len(),
@@ -133,6 +138,15 @@ pub(crate) fn compile(plan: &BackToBack, module: &Module) -> Result<Compiled, Re
     ptx.resident = Some(registers.resident);
     ptoc_ptx::verify(&ptx).map_err(|e| internal(e.to_string()))?;
     Ok(Compiled { kernel: ptx, abi, sites, checks: false })
+}
+
+/// Registers for the sums of a product that may be issued an iteration ahead: the largest that starts at zero.
+fn ahead_registers(region: &Region) -> u32 {
+    let of = |stmt: &Stmt| match product(&stmt.op) {
+        Some((p, From::Zero)) => p.d.cols / 2,
+        _ => stmt.op.regions().map(ahead_registers).max().unwrap_or(0),
+    };
+    region.iter().map(of).max().unwrap_or(0)
 }
 
 /// Parameters in the order of [`Abi::arguments`], maps, barriers, and both roles.

@@ -2,8 +2,8 @@
 //! attention's scores of the next keys.
 //!
 //! It is issued where its sums, which are copied, are not read any more. The last iteration issues none, so it stands
-//! behind the loop, and in the loop every window is whole. (A product that goes on into the next iteration, values times
-//! weights, makes that slower: the next product ahead is issued behind it, and a warp goes no further than that.)
+//! behind the loop, and in the loop every window is whole. (A product that goes on into the next iteration, values
+//! times weights, makes that slower: the next product ahead is issued behind it, and a warp goes no further than that.)
 
 use super::Code;
 use ptoc_ir::tile::{For, Inst, Kernel, Op, Operand, Region, Stmt, Tile, Value};

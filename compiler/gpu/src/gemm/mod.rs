@@ -360,8 +360,8 @@ impl Gemm {
 
     // ---- what producer and consumers have in common -----------------------------------------------------------------
 
-    /// Begins the loop over the CTA's blocks: its head, and the first row and column of a block. Operands and arrays begin
-    /// at the block's matrix then.
+    /// Begins the loop over the CTA's blocks: its head, and the first row and column of a block. Operands and arrays
+    /// begin at the block's matrix then.
     fn blocks(&mut self, end: Label) -> (Label, [VReg; 2]) {
         let head = self.b.label();
         self.b.place(head);

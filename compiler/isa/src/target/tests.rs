@@ -257,3 +257,28 @@ fn mistakes_in_tables_of_units() {
     assert_eq!(errors(&cut), ["a target of family `pim` has a table `[unit]`"]);
     assert_eq!(errors(&GEOPIM.replace("stacks = 2", "stacks = 0")), ["0 is not a number of 1 to 4294967295"]);
 }
+
+/// The exponential of a GPU is the published program's, or PTX's.
+#[test]
+fn exponentials_of_gpus() {
+    let text = include_str!("../../targets/sm90.toml");
+    let line = "exponential = \"ex2.approx.ftz\"";
+    let exponential = |text: &str| Target::parse(FileId(0), text).unwrap().gpu.map(|gpu| gpu.exponential);
+    assert_eq!(exponential(text), Some(Exponential::SpecialFunctionUnit));
+    assert_eq!(exponential(&text.replacen(line, "", 1)), Some(Exponential::Program));
+    let wrong = text.replacen(line, "exponential = \"ex3\"", 1);
+    let errors = Target::parse(FileId(0), &wrong).expect_err("wrong on purpose");
+    assert_eq!(errors.len(), 1);
+    assert_eq!(errors[0].message, "`ex3` is no exponential; `ex2.approx.ftz` is the one of the GPU");
+    assert_eq!(&wrong[errors[0].span.expect("located").range()], "\"ex3\"");
+}
+
+/// Tiles that fusion leaves out have room, once.
+#[test]
+fn room_before_fusion() {
+    let t = Target::builtin("sm90").unwrap();
+    let fused = t.clone().before_fusion(Loc::Vec);
+    assert!(fused.capacity(Loc::Acc) > t.capacity(Loc::Acc) && fused.capacity(Loc::Mat) == t.capacity(Loc::Mat));
+    assert_eq!(fused.pool_of(Loc::Vec).unwrap().name, "regs before fusion");
+    assert_eq!(fused.clone().before_fusion(Loc::Vec), fused);
+}

@@ -1,15 +1,16 @@
-//! What is fused before tiles are looked at: products that are added to a tile, exponentials of differences from a column.
+//! What is fused before tiles are looked at: products that are added to a tile, exponentials of differences from a
+//! column.
 //!
-//! `mixed = matmul(weights, values) + mixed * fade` is a product that starts at zero, and an addition of each element. A
-//! unit whose accumulator is in registers starts at `mixed * fade` as well: no registers for a product of its own, no
+//! `mixed = matmul(weights, values) + mixed * fade` is a product that starts at zero, and an addition of each element.
+//! A unit whose accumulator is in registers starts at `mixed * fade` as well: no registers for a product of its own, no
 //! additions, and nobody waits for it before the next use of `mixed`. The sums are others then (each is the unit's from
 //! its start on), so the interpreter takes the same kernel.
 //!
-//! `exp(score - peak)` is one instruction, TROWEXPANDEXPDIF, which a special function unit takes a multiply-add for.
+//! `exp(score - peak)` is one instruction of the table, which a special function unit takes a multiply-add for.
 
 use crate::contraction::{From, moved, product};
 use ptoc_ir::tile::{Inst, InstAttrs, Kernel, Op, Operand, Region, Stmt, Tile, TileRef};
-use ptoc_isa::{BinOp, Sem, UnOp, lookup};
+use ptoc_isa::{BinOp, Expr, Sem, ShapeRule, TABLE, UnOp, lookup};
 use ptoc_placement::access::{AccessMode, is_private, is_whole, tile_accesses};
 use ptoc_tensor::DType;
 use rustc_hash::FxHashMap;
@@ -62,11 +63,18 @@ fn differences(kernel: &Kernel, region: &mut Region, uses: &Uses) -> bool {
     while let Some((sub, exp)) = (0..region.len()).find_map(|at| difference(kernel, region, at, uses)) {
         let (Op::Inst(of), Op::Inst(inst)) = (&region[sub].op, &region[exp].op) else { return changed };
         let operands = inst.operands[..1].iter().chain(&of.operands[1..]).cloned().collect();
-        region[exp].op = self::inst("TROWEXPANDEXPDIF", operands);
+        region[exp].op = self::inst(exponential_of_difference(), operands);
         region.remove(sub);
         changed = true;
     }
     changed
+}
+
+/// The name of the instruction that is the exponential of a difference from the row's number.
+fn exponential_of_difference() -> &'static str {
+    let of = |expr: &Expr| matches!(expr, Expr::Un(UnOp::Exp, Expr::Bin(BinOp::Sub, Expr::Arg(1), Expr::Arg(2))));
+    let row = TABLE.iter().find(|row| row.shape == ShapeRule::RowExpand && row.sem.expr().is_some_and(|e| of(&e)));
+    row.expect("a row of the table").name
 }
 
 /// The exponential at a place, if it is one of those: the numbers of the subtraction and of itself.
