@@ -1,9 +1,10 @@
 //! A kernel as a function of C: names, types and order of its parameters.
 
+use super::entry_codes::{entry_codes, number};
 use super::{BuildUnit, Request};
 use ptoc_analysis::ArgDim;
-use ptoc_cpu::object::{CheckText, EntryCodes, Extent, Interface, Parameter, ParameterKind, ScalarClass};
-use ptoc_diagnostics::{Code, Diagnostic, codes};
+use ptoc_cpu::object::{CheckText, Extent, Interface, Parameter, ParameterKind, ScalarClass};
+use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::{CheckId, TensorDir, Ty};
 use ptoc_tensor::DType;
@@ -97,24 +98,6 @@ fn bits_of(dtype: DType) -> &'static str {
         _ => "",
     }
 }
-
-/// The number of a code: 1105 of PA-1105, 760 of E0760.
-pub fn number(code: Code) -> i32 {
-    let digits: String = code.as_str().chars().filter(char::is_ascii_digit).collect();
-    digits.parse().unwrap_or(-1)
-}
-
-/// The codes that a function itself returns, with what they mean in a header.
-pub(super) const ENTRY: [(Code, &str); 8] = [
-    (codes::TRAP_LAUNCH_MISMATCH, "a dimension is negative"),
-    (codes::TENSOR_TOO_LARGE, "an array has more bytes than can be addressed"),
-    (codes::MISSING_INPUT, "a pointer is null"),
-    (codes::MISALIGNED_ARRAY, "a pointer is not aligned to an element"),
-    (codes::OVERLAPPING_ARRAYS, "an array that is written, or the workspace, shares bytes with another one"),
-    (codes::HOST_NOT_SUPPORTED, "the processor lacks SSE 4.2"),
-    (codes::GRID_TOO_LARGE, "there are too many blocks"),
-    (codes::NO_MEMORY_FOR_TILES, "the workspace is null or too small"),
-];
 
 impl CFunction {
     /// The function of a kernel whose code is `module`; parameters get other names than those reserved.
@@ -223,11 +206,6 @@ impl CFunction {
     }
 }
 
-fn entry_codes() -> EntryCodes {
-    let [dimension, too_large, null, misaligned, overlap, processor, grid, workspace] = ENTRY.map(|(c, _)| number(c));
-    EntryCodes { dimension, too_large, null, misaligned, overlap, processor, grid, workspace }
-}
-
 /// The checks of a module, by row.
 fn checks(unit: &BuildUnit, module: &Module) -> Vec<CheckText> {
     let kernel = &unit.prepared.placed.kernel;
@@ -236,13 +214,4 @@ fn checks(unit: &BuildUnit, module: &Module) -> Vec<CheckText> {
         CheckText { number: number(check.code), message: check.message.clone() }
     };
     module.checks.iter().map(|row| text(row.id)).collect()
-}
-
-/// The codes of a module's checks, each once.
-pub(crate) fn codes_of(unit: &BuildUnit, module: &Module) -> Vec<Code> {
-    let kernel = &unit.prepared.placed.kernel;
-    let mut all: Vec<Code> = module.checks.iter().map(|row| kernel.checks[CheckId::from_u32(row.id)].code).collect();
-    all.sort_by_key(|c| c.as_str());
-    all.dedup();
-    all
 }

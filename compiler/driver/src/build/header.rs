@@ -1,10 +1,9 @@
 //! The header of a built kernel: C99 and C++, with what callers have to know.
 
-use super::c::{self, CFunction, ENTRY};
+use super::c::CFunction;
 use super::comment::{comment, heading};
+use super::entry_codes::{RunsOn, listed};
 use super::{BuildUnit, Request};
-pub(crate) use c::codes_of;
-use ptoc_diagnostics::Code;
 use ptoc_ir::loops::Module;
 use std::fmt::Write as _;
 
@@ -27,7 +26,25 @@ typedef struct ptoc_status {
 pub fn of(unit: &BuildUnit, function: &CFunction, module: &Module, request: &Request, notes: &[String]) -> String {
     let symbol = &function.interface.symbol;
     let guard = format!("PTOC_{symbol}_H");
-    let mut out = about(unit, function, module, request, notes);
+    let own = [
+        ("workspace", "room for tiles: the bytes that the function below gives, at any address; not kept"),
+        ("threads", "how many threads share the blocks; 1, or less: the caller's alone"),
+        ("status", "what to fill when the call fails, or null"),
+    ];
+    let own = own.map(|(name, text)| (name.to_owned(), text.to_owned()));
+    let mut out = about(
+        unit,
+        module,
+        request,
+        About {
+            parameters: "Parameters:",
+            named: function.about.iter().cloned().chain(own).collect(),
+            text: vec!["Nothing is allocated, and nothing is kept: any number of threads may call at once.".into()],
+            returns: "Returns",
+            runs: RunsOn::Host,
+            notes: notes.to_vec(),
+        },
+    );
     let _ = write!(out, "#ifndef {guard}\n#define {guard}\n\n#include <stddef.h>\n#include <stdint.h>\n\n");
     out.push_str("#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
     out.push_str(STATUS);
@@ -44,37 +61,41 @@ pub fn of(unit: &BuildUnit, function: &CFunction, module: &Module, request: &Req
     out
 }
 
-fn about(unit: &BuildUnit, function: &CFunction, module: &Module, request: &Request, notes: &[String]) -> String {
+/// What the comment of a header says of one kernel.
+pub(crate) struct About<'a> {
+    /// What stands in front of the parameters.
+    pub parameters: &'a str,
+    /// The parameters: names, and text.
+    pub named: Vec<(String, String)>,
+    /// How the functions are used.
+    pub text: Vec<String>,
+    /// What returns a number.
+    pub returns: &'a str,
+    /// Where the code runs.
+    pub runs: RunsOn,
+    /// What is said at the end.
+    pub notes: Vec<String>,
+}
+
+/// The comment of a header: where the code is from, parameters, promises of callers, and codes.
+pub(crate) fn about(unit: &BuildUnit, module: &Module, request: &Request, about: About<'_>) -> String {
     let mut lines = heading(unit, request);
-    lines.push("Parameters:".into());
-    let width = function.about.iter().map(|(name, _)| name.len()).chain(["workspace".len()]).max().unwrap_or(0);
-    let own = [
-        ("workspace", "room for tiles: the bytes that the function below gives, at any address; not kept"),
-        ("threads", "how many threads share the blocks; 1, or less: the caller's alone"),
-        ("status", "what to fill when the call fails, or null"),
-    ];
-    let about = function.about.iter().map(|(name, text)| (name.as_str(), text.as_str()));
-    lines.extend(about.chain(own).map(|(name, text)| format!("    {name:<width$}  {text}")));
+    lines.push(about.parameters.into());
+    let width = about.named.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    lines.extend(about.named.iter().map(|(name, text)| format!("    {name:<width$}  {text}")));
     lines.push(String::new());
-    lines.push("Nothing is allocated, and nothing is kept: any number of threads may call at once.".into());
+    lines.extend(about.text);
     lines.push("Arrays that are written share no bytes with others.".into());
     if unit.wheres.iter().any(|(_, contents)| *contents) {
         lines.push("Conditions on contents of arrays are the caller's promise: they are not looked at.".into());
     }
     lines.push(String::new());
-    lines.push("Returns 0, or the number of an error of ptoc (`ptoc explain CODE`):".into());
-    let line = |code: Code, text: &str| format!("    {:>4}  {}: {text}", c::number(code), code.as_str());
-    let mut errors: Vec<(i32, String)> =
-        ENTRY.iter().map(|(code, text)| (c::number(*code), line(*code, text))).collect();
-    for code in codes_of(unit, module) {
-        errors.push((c::number(code), line(code, code.info().title)));
-    }
-    errors.sort();
-    lines.extend(errors.into_iter().map(|(_, text)| text));
+    lines.push(format!("{} 0, or the number of an error of ptoc (`ptoc explain CODE`):", about.returns));
+    lines.extend(listed(unit, module, about.runs));
     lines.push("After an error in a block, what outputs hold is not specified.".into());
-    if !notes.is_empty() {
+    if !about.notes.is_empty() {
         lines.push(String::new());
-        lines.extend(notes.iter().cloned());
+        lines.extend(about.notes);
     }
     comment(&lines)
 }

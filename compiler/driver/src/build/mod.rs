@@ -9,11 +9,17 @@ pub mod archive;
 mod c;
 pub mod comment;
 #[cfg(feature = "cpu")]
+pub(crate) mod entry_codes;
+#[cfg(feature = "cpu")]
 pub mod header;
 mod pto;
 
 #[cfg(feature = "cpu")]
-pub use c::{CFunction, Misnamed, number};
+pub use c::{CFunction, Misnamed};
+#[cfg(feature = "cpu")]
+pub(crate) use entry_codes::ENTRY_CODES;
+#[cfg(feature = "cpu")]
+pub use entry_codes::number;
 pub use pto::SUFFIX as PTO_SUFFIX;
 
 use crate::backend::{self, BackendRef, Part};

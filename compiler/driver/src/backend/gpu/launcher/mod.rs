@@ -5,10 +5,12 @@ mod maps;
 mod scalars;
 
 use crate::build::comment::{comment, heading};
-use crate::build::{BuildUnit, CFunction, Request, header};
+use crate::build::entry_codes::RunsOn;
+use crate::build::header::{self, About};
+use crate::build::{BuildUnit, CFunction, ENTRY_CODES, Request, number};
 use ptoc_abi::MOST_BLOCKS;
 use ptoc_cpu::object::{Extent, ParameterKind, ScalarClass};
-use ptoc_diagnostics::{Code, Diagnostic, codes};
+use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_gpu::{Abi, Compiled};
 use ptoc_ir::loops::Module;
 use std::fmt::Write as _;
@@ -24,21 +26,6 @@ pub(super) const RESERVED: [&str; 7] = ["kernel", "image", "stream", "tensors", 
 
 /// A multiple that arrays begin at.
 const ALIGNMENT: u32 = 16;
-
-/// What the functions return beside the codes of the kernel's checks.
-fn errors() -> Vec<(Code, &'static str)> {
-    vec![
-        (codes::TRAP_LAUNCH_MISMATCH, "a dimension is negative"),
-        (codes::TENSOR_TOO_LARGE, "an array has more bytes than can be addressed"),
-        (codes::MISSING_INPUT, "a pointer is null"),
-        (codes::MISALIGNED_ARRAY, "an array does not begin at a multiple of 16 bytes"),
-        (codes::OVERLAPPING_ARRAYS, "an array that is written, or the workspace, shares bytes with another array"),
-        (codes::GRID_TOO_LARGE, "there are too many blocks"),
-        (codes::NO_MEMORY_FOR_TILES, "the workspace is null or too small"),
-        (codes::GPU_UNAVAILABLE, "no context of a Hopper is current, or the kernel is not loaded"),
-        (codes::GPU_FAILED, "the driver has refused a call or ended a launch: the number is its CUresult"),
-    ]
-}
 
 /// A launcher and its header.
 pub(super) struct Launcher {
@@ -168,17 +155,8 @@ fn filled(function: &CFunction, module: &Module, compiled: &Compiled) -> String 
     let arrays =
         function.interface.parameters.iter().filter(|p| matches!(p.kind, ParameterKind::Tensor { .. })).count();
     let spans: Vec<String> = (0..abi.rank.max(1)).map(|d| abi.spans.get(d).copied().unwrap_or(1).to_string()).collect();
-    let number = |code: Code| crate::build::number(code).to_string();
     let needs = compiled.checks || abi.scratch > 0;
     let numbers = [
-        ("UNAVAILABLE", number(codes::GPU_UNAVAILABLE)),
-        ("FAILED", number(codes::GPU_FAILED)),
-        ("TOO_LARGE", number(codes::TENSOR_TOO_LARGE)),
-        ("NULL", number(codes::MISSING_INPUT)),
-        ("MISALIGNED", number(codes::MISALIGNED_ARRAY)),
-        ("OVERLAP", number(codes::OVERLAPPING_ARRAYS)),
-        ("GRID", number(codes::GRID_TOO_LARGE)),
-        ("WORKSPACE", number(codes::NO_MEMORY_FOR_TILES)),
         ("RANK1", abi.rank.max(1).to_string()),
         ("RANK", abi.rank.to_string()),
         ("ARRAYS", arrays.to_string()),
@@ -200,7 +178,8 @@ fn filled(function: &CFunction, module: &Module, compiled: &Compiled) -> String 
         ("ENTRY", compiled.kernel.name.to_string()),
     ];
     let body = named(BODY, &function.interface.symbol);
-    numbers.iter().fold(body, |text, (name, value)| text.replace(&format!("@{name}@"), value))
+    let codes = ENTRY_CODES.iter().map(|e| (e.name, number(e.code).to_string()));
+    numbers.into_iter().chain(codes).fold(body, |text, (name, value)| text.replace(&format!("@{name}@"), &value))
 }
 
 /// The two functions that have the kernel's parameters.
@@ -262,7 +241,7 @@ fn entries(out: &mut String, function: &CFunction, module: &Module) {
          0, sizeof tensors);\n    memset(arrays, 0, sizeof arrays);\n",
         count.max(module.tensors.len())
     );
-    let number = crate::build::number(codes::TRAP_LAUNCH_MISMATCH);
+    let number = number(codes::TRAP_LAUNCH_MISMATCH);
     for (name, slot) in dimensions {
         let _ = writeln!(
             out,
@@ -354,9 +333,6 @@ fn header_of(
     math: bool,
 ) -> String {
     let symbol = &*function.interface.symbol;
-    let mut lines = heading(unit, request);
-    lines.push("On a GPU (NVIDIA Hopper). Parameters:".into());
-    let width = function.about.iter().map(|(name, _)| name.len()).chain(["workspace".len()]).max().unwrap_or(0);
     let own = [
         ("kernel", "what NAME_load has filled; any number of threads may use it at once"),
         ("workspace", "memory of the device for this launch until it has run: NAME_workspace bytes"),
@@ -375,15 +351,8 @@ fn header_of(
         (name.clone(), text)
     });
     let own = own.map(|(name, text)| (name.to_owned(), named(text, symbol)));
-    lines.extend(
-        own[..1]
-            .iter()
-            .cloned()
-            .chain(about)
-            .chain(own[1..].iter().cloned())
-            .map(|(name, text)| format!("    {name:<width$}  {text}")),
-    );
-    lines.push(String::new());
+    let mut parameters = own.to_vec();
+    parameters.splice(1..1, about);
     let of_checks = match compiled.checks {
         true => "the stream, and says whether a check of the kernel has failed; then its workspace may be used again.",
         false => "the stream. This kernel has no checks that could fail while it runs, so nobody has to call it.",
@@ -394,27 +363,21 @@ fn header_of(
         "returns. It allocates nothing, and CUDA graphs may record it. NAME_wait waits for",
         of_checks,
     ];
-    lines.extend(text.map(|line| named(line, symbol).replace("FILE", &request.file)));
-    lines.push("Arrays that are written share no bytes with others.".into());
-    if unit.wheres.iter().any(|(_, contents)| *contents) {
-        lines.push("Conditions on contents of arrays are the caller's promise: they are not looked at.".into());
-    }
-    lines.push(String::new());
-    lines.push("Functions return 0, or the number of an error of ptoc (`ptoc explain CODE`):".into());
-    let line = |code: Code, text: &str| format!("    {:>4}  {}: {text}", crate::build::number(code), code.as_str());
-    let mut all: Vec<(i32, String)> =
-        errors().into_iter().map(|(code, text)| (crate::build::number(code), line(code, text))).collect();
-    for code in header::codes_of(unit, module) {
-        all.push((crate::build::number(code), line(code, code.info().title)));
-    }
-    all.sort();
-    all.dedup_by_key(|(number, _)| *number);
-    lines.extend(all.into_iter().map(|(_, text)| text));
-    lines.push("After an error in a block, what outputs hold is not specified.".into());
-    lines.push(String::new());
-    lines.push(format!("Link: cc main.c {}{} -lcuda", launcher_name(request), if math { " -lm" } else { "" }));
+    let link = format!("Link: cc main.c {}{} -lcuda", launcher_name(request), if math { " -lm" } else { "" });
+    let mut out = header::about(
+        unit,
+        module,
+        request,
+        About {
+            parameters: "On a GPU (NVIDIA Hopper). Parameters:",
+            named: parameters,
+            text: text.map(|line| named(line, symbol).replace("FILE", &request.file)).to_vec(),
+            returns: "Functions return",
+            runs: RunsOn::Device,
+            notes: vec![link],
+        },
+    );
     let guard = format!("PTOC_{symbol}_H");
-    let mut out = comment(&lines);
     let _ = write!(out, "#ifndef {guard}\n#define {guard}\n\n#include <stddef.h>\n#include <stdint.h>\n\n");
     out.push_str("#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
     out.push_str(header::STATUS);
