@@ -96,7 +96,7 @@ fn ptx_says_how_it_is_launched() {
 fn example_programs_run() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let s = Sandbox::new();
-    for name in ["softmax.tile", "gemm.tile", "c/main.c", "cpp/main.cpp"] {
+    for name in ["softmax.tile", "gemm.tile", "c/main.c", "c/CMakeLists.txt", "cpp/main.cpp", "cpp/CMakeLists.txt"] {
         s.file(name, fs::read(root.join("examples").join(name)).unwrap());
     }
     let run = |program: &str, args: &str| {
@@ -113,4 +113,11 @@ fn example_programs_run() {
     assert!(s.run("build gemm.tile gemm -o libgemm.a --header gemm.h").contains("exit 0"));
     run("c++", "-std=c++11 -Wall -Wextra -Werror -I. cpp/main.cpp libgemm.a -lpthread -o gemm");
     run("./gemm", "");
+    if Command::new("cmake").arg("--version").output().is_ok() {
+        for name in ["c", "cpp"] {
+            run("cmake", &format!("-S {name} -B made/{name} -DPTOC={}", env!("CARGO_BIN_EXE_ptoc")));
+            run("cmake", &format!("--build made/{name}"));
+            run(&format!("made/{name}/main"), "");
+        }
+    }
 }

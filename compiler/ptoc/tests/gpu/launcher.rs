@@ -3,6 +3,7 @@
 
 use super::{Machine, PRODUCT};
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 const SCALE: &str = "\
@@ -179,6 +180,38 @@ fn calls_of_launchers_that_are_wrong() {
     ] {
         assert!(machine.main(mode, None).starts_with(said), "{mode}");
     }
+}
+
+/// The program of `examples/cuda`, by hand and by CMake where there is one: it launches once, with an array each way.
+#[test]
+fn the_example_program_launches() {
+    let machine = Machine::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    for name in ["softmax.tile", "cuda/main.c", "cuda/CMakeLists.txt"] {
+        machine.sandbox.file(name, fs::read(root.join(name)).expect("it is there"));
+    }
+    let runs_well = || {
+        machine.asked();
+        let rows = machine.main("", None);
+        assert!(rows.lines().count() == 3 && rows.lines().all(|l| l.ends_with("sum 0.000")), "{rows}");
+        let asked = machine.asked();
+        for (what, times) in [("load", 1), ("launch", 1), ("to-device", 1), ("to-host", 1), ("unload", 1)] {
+            assert_eq!(super::count(&asked, what), times, "{what}: {asked:?}");
+        }
+    };
+    machine.build("softmax.tile softmax -D N=8");
+    fs::copy(machine.sandbox.path().join("k.h"), machine.sandbox.path().join("softmax.h")).expect("copied");
+    machine.compiler("cc", "-std=c99 -Wall -Wextra -Werror -I. cuda/main.c k.c driver/libcuda.so.1 -lm -o main");
+    runs_well();
+    if Command::new("cmake").arg("--version").output().is_err() {
+        return;
+    }
+    let driver = machine.sandbox.path().join("driver/libcuda.so.1");
+    let (ptoc, driver) = (env!("CARGO_BIN_EXE_ptoc"), driver.display());
+    machine.compiler("cmake", &format!("-S cuda -B made -DPTOC={ptoc} -DCUDA_DRIVER={driver}"));
+    machine.compiler("cmake", "--build made");
+    fs::copy(machine.sandbox.path().join("made/main"), machine.sandbox.path().join("main")).expect("copied");
+    runs_well();
 }
 
 /// As C and as C++, whatever its names are, and in one unit with another.

@@ -35,7 +35,7 @@ impl Machine {
         sandbox.file("driver/README", "");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gpu/fake_cuda.c");
         let built = Command::new("cc")
-            .args(["-shared", "-fPIC", "-w", "-o"])
+            .args(["-shared", "-fPIC", "-w", "-Wl,-soname,libcuda.so.1", "-o"])
             .args([&sandbox.path().join("driver/libcuda.so.1"), &source])
             .status()
             .expect("a C compiler");
